@@ -1,0 +1,245 @@
+/* hologram.h - the runtime API: executors, buffers, pools, launches. Start reading here; programs are in atlas.h.
+ *
+ *   hg_executor *executor = NULL;
+ *   hg_executor_create(NULL, &executor);                              // picks the best backend
+ *   hg_kernel *kernel = NULL;
+ *   hg_kernel_create(executor, program, &kernel);                     // program from atlas_parse
+ *   hg_buffer *x = NULL;
+ *   hg_buffer_create(executor, NULL, count * sizeof(float), &x);
+ *   hg_buffer_write(x, 0, host, count * sizeof(float));
+ *   hg_binding bindings[] = {{.name = "x", .buffer = x}};
+ *   hg_launch_desc launch = {.lanes = count, .bindings = bindings, .binding_count = 1};
+ *   if (hg_launch(kernel, &launch, NULL) != HG_OK) fprintf(stderr, "%s\n", hg_last_error());
+ *   hg_buffer_read(x, 0, host, count * sizeof(float));
+ *   hg_buffer_release(x); hg_kernel_release(kernel); hg_executor_release(executor);
+ *
+ * Threads: executors are independent of each other. One executor, and what belongs to it (buffers, pools, kernels), may
+ * be used from several threads; calls that touch the same executor run one after the other.
+ * Ownership: buffers, pools and kernels hold a reference to their executor and may be released in any order. */
+#ifndef HOLOGRAM_HOLOGRAM_H
+#define HOLOGRAM_HOLOGRAM_H
+
+#include "hologram/atlas.h"
+#include "hologram/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HG_VERSION_MAJOR 0
+#define HG_VERSION_MINOR 1
+#define HG_VERSION_PATCH 0
+
+HG_API const char *hg_version(void); /* "0.1.0" */
+
+/* ---- executors --------------------------------------------------------------------------------------------------- */
+
+typedef struct hg_executor hg_executor;
+
+typedef enum hg_backend_id {
+  HG_BACKEND_AUTO = 0, /* the first of metal, cuda, cpu that works here */
+  HG_BACKEND_CPU = 1,
+  HG_BACKEND_METAL = 2,
+  HG_BACKEND_CUDA = 3
+} hg_backend_id;
+
+typedef struct hg_executor_desc {
+  size_t size;
+  hg_backend_id backend;
+  const hg_allocator *allocator; /* copied; NULL: malloc and free. Buffers' memory comes from it too. */
+  hg_log_callback log;           /* NULL: no messages */
+  void *log_user;
+} hg_executor_desc;
+
+/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no device. */
+HG_API hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
+HG_API hg_executor *hg_executor_retain(hg_executor *executor);
+HG_API void hg_executor_release(hg_executor *executor);
+
+/* What was chosen, what it can do. Strings live as long as the executor. */
+typedef struct hg_executor_info {
+  size_t size;
+  hg_backend_id backend;
+  const char *backend_name;     /* "cpu" */
+  const char *device_name;      /* "AMD EPYC" */
+  const char *selection;        /* why: "metal: not built in; cuda: not built in; cpu: chosen" */
+  const char *engine;           /* "reference" */
+  uint32_t compute_units;       /* hardware threads on a CPU, multiprocessors on a GPU */
+  uint32_t max_block_lanes;     /* 1024 */
+  uint32_t max_shared_bytes;    /* per block */
+  uint64_t memory_bytes;        /* of the device; 0 if not known */
+  uint32_t isa_version, numerics_version;
+} hg_executor_info;
+/* Fill info->size first, or leave it 0. */
+HG_API hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
+
+/* One row a backend, whether or not it is built in: for `hologram info`. NULL past the end. */
+typedef struct hg_backend_info {
+  size_t size;
+  hg_backend_id id;
+  const char *name;
+  int available;       /* 1 if an executor can be created on it now */
+  char reason[192];    /* why not, or the device's name */
+} hg_backend_info;
+HG_API hg_status hg_backend_query(size_t index, hg_backend_info *info); /* HG_NOT_FOUND past the last one */
+
+/* State kept per executor for class programs. hg_executor_resonance copies the counters out. */
+HG_API hg_status hg_executor_resonance(hg_executor *executor, int64_t counters[ATLAS_CLASS_COUNT]);
+HG_API hg_status hg_executor_resonance_reset(hg_executor *executor);
+HG_API hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);        /* 0..767 */
+HG_API hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);     /* below 768 */
+HG_API hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
+HG_API hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
+
+/* ---- buffers -----------------------------------------------------------------------------------------------------
+ * A range of device memory, in bytes. A view is a buffer that shares the bytes of another and keeps it alive. */
+
+typedef struct hg_buffer hg_buffer;
+
+enum { HG_BUFFER_UNINIT = 1 }; /* contents undefined until written; otherwise a new buffer reads as zero */
+
+typedef struct hg_buffer_desc {
+  size_t size;
+  uint32_t flags;
+  uint32_t alignment; /* of the first byte; a power of two up to 4096; 0: 64 */
+} hg_buffer_desc;
+
+HG_API hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count,
+                                  hg_buffer **out);
+HG_API hg_status hg_buffer_view(hg_buffer *parent, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+HG_API hg_buffer *hg_buffer_retain(hg_buffer *buffer);
+HG_API void hg_buffer_release(hg_buffer *buffer);
+HG_API uint64_t hg_buffer_size(const hg_buffer *buffer);
+/* A buffer's number in its executor, never 0: for programs with baked-in handles. */
+HG_API uint64_t hg_buffer_handle(const hg_buffer *buffer);
+
+/* Ranges are in bytes and must lie in the buffer (HG_OUT_OF_RANGE; nothing is copied then). */
+HG_API hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count);
+HG_API hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count);
+HG_API hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source,
+                                uint64_t source_offset, uint64_t byte_count); /* ranges may overlap */
+/* Repeat a pattern of 1, 2, 4 or 8 bytes over a range whose size is a multiple of it. */
+HG_API hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
+                                size_t pattern_size);
+
+/* Host access without a copy where the device allows it. While mapped, the buffer must not be launched on
+ * (HG_BUSY); that goes for all buffers on the same memory. Maps nest; each needs its own unmap; releasing the buffer
+ * ends them all. */
+HG_API hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
+HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
+
+/* ---- pools -------------------------------------------------------------------------------------------------------
+ * One buffer from which the host allocates regions; programs may allocate in a region too (pool.alloc). */
+
+typedef struct hg_pool hg_pool;
+
+HG_API hg_status hg_pool_create(hg_executor *executor, uint64_t byte_count, hg_pool **out); /* reads as zero */
+HG_API void hg_pool_release(hg_pool *pool);
+/* A region of byte_count bytes at a multiple of alignment (a power of two up to 4096; 0: 16). HG_OUT_OF_MEMORY with a
+ * sentence when no free range is large enough. First fit; neighbouring free ranges are merged. */
+HG_API hg_status hg_pool_allocate(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uint64_t *offset);
+/* HG_INVALID_ARGUMENT for an offset where no region starts. */
+HG_API hg_status hg_pool_free(hg_pool *pool, uint64_t offset);
+HG_API uint64_t hg_pool_size(const hg_pool *pool);
+HG_API uint64_t hg_pool_used(const hg_pool *pool); /* bytes allocated now, without padding */
+/* Explicit copies at any offset inside the pool. */
+HG_API hg_status hg_pool_write(hg_pool *pool, uint64_t offset, const void *source, uint64_t byte_count);
+HG_API hg_status hg_pool_read(hg_pool *pool, uint64_t offset, void *destination, uint64_t byte_count);
+/* Any range of the pool as a buffer (a view): bind it like any other. */
+HG_API hg_status hg_pool_buffer(hg_pool *pool, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+
+/* ---- kernels and launches ---------------------------------------------------------------------------------------- */
+
+typedef struct hg_kernel hg_kernel;
+
+/* A program made ready for an executor. The program may be released afterwards. Libraries are refused (HG_VERIFY). */
+HG_API hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out);
+HG_API hg_kernel *hg_kernel_retain(hg_kernel *kernel);
+HG_API void hg_kernel_release(hg_kernel *kernel);
+
+/* One buffer, table entry or pool. `name` names a parameter of the program; with name NULL, `slot` is its index among
+ * the program's symbols. byte_count 0: to the end of the buffer. The range must start at a multiple of the element size
+ * (8 bytes for a table entry, 16 for a pool). A writable range must not overlap another binding of the launch, except
+ * identical ranges that are accessed only in element form. A table entry that is not bound has no bytes. */
+typedef struct hg_binding {
+  const char *name;
+  uint32_t slot;
+  uint32_t entry;      /* of a .table parameter */
+  hg_buffer *buffer;
+  uint64_t offset;
+  uint64_t byte_count;
+} hg_binding;
+
+/* One scalar: `bits` holds the value in the low bytes (a float by its bit pattern). */
+typedef struct hg_scalar {
+  const char *name;
+  uint32_t slot;
+  uint8_t type; /* atlas_type; must be the declared one */
+  uint64_t bits;
+} hg_scalar;
+
+enum {
+  HG_LAUNCH_UNITY_NEUTRAL = 1 /* the launch's resonance deltas must sum to zero, else they are undone and it faults */
+};
+
+#define HG_DEFAULT_STEP_LIMIT (UINT64_C(1) << 32)
+
+typedef struct hg_launch_desc {
+  size_t size;
+  uint64_t lanes;          /* a linear launch of exactly this many lanes; else 0 and grid, block are used */
+  uint32_t grid[3];        /* in blocks; 0 counts as 1 where another dimension is set; all 0: a linear launch */
+  uint32_t block[3];       /* in lanes; product at most 1024; 0 counts as 1; all 0: what the program requires, else 1 */
+  const hg_binding *bindings;
+  size_t binding_count;
+  const hg_scalar *scalars;
+  size_t scalar_count;
+  uint64_t step_limit;     /* back-edges a lane may take; 0: HG_DEFAULT_STEP_LIMIT */
+  uint32_t flags;
+} hg_launch_desc;
+
+typedef enum hg_fault_kind {
+  HG_FAULT_NONE = 0,
+  HG_FAULT_OUT_OF_BOUNDS = 1, /* index, extent: in elements (bytes for tables, pools and the boundary pool) */
+  HG_FAULT_MISALIGNED = 2,    /* index: the byte offset; extent: the alignment it needs */
+  HG_FAULT_TRAP = 3,          /* code */
+  HG_FAULT_STEP_LIMIT = 4,    /* extent: the limit */
+  HG_FAULT_CLASS = 5,         /* index: the value; extent: how many there are */
+  HG_FAULT_POOL = 6,          /* pool.free of an offset that is not held; index: the offset */
+  HG_FAULT_UNITY = 7          /* a unity-neutral launch's deltas do not sum to zero; index: the sum */
+} hg_fault_kind;
+
+/* The fault of the lowest lane that had one, and that lane's first. */
+typedef struct hg_fault {
+  hg_fault_kind kind;
+  uint32_t instruction;  /* index in the program */
+  uint32_t line;         /* of its text; 0 if there is none */
+  uint32_t code;         /* of a trap */
+  uint64_t lane;         /* global */
+  char buffer[ATLAS_MAX_NAME + 1]; /* the parameter's name, "phi" for the boundary pool, "" where there is none */
+  int64_t index;
+  int64_t extent;
+} hg_fault;
+
+/* What ran. */
+typedef struct hg_launch_report {
+  size_t size;
+  hg_fault fault;        /* kind HG_FAULT_NONE when all went well */
+  uint64_t lanes;
+  uint64_t nanoseconds;  /* of the program itself */
+  const char *backend;   /* "cpu" */
+  const char *engine;    /* "reference" */
+} hg_launch_report;
+
+/* Run a kernel; a linear launch of 0 lanes runs nothing and succeeds. A program that requires blocks of more than one
+ * dimension needs a grid. Everything about the launch is checked before a lane runs: HG_BINDING names the parameter and
+ * what is wrong; HG_INVALID_ARGUMENT for impossible shapes. HG_FAULT: the program ran, and faulted as the report (may
+ * be NULL) and hg_last_error() say; its other effects stand and the executor stays usable. */
+HG_API hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report);
+
+/* "out of bounds", "trap", ...; never NULL. */
+HG_API const char *hg_fault_kind_name(hg_fault_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,14 @@
+/* arith.h - the pure instructions on values: what `add.f16` of two bit patterns is. */
+#ifndef HG_ATLAS_ARITH_H
+#define HG_ATLAS_ARITH_H
+
+#include "atlas/value.h"
+
+/* One arithmetic, logic or floating-point primitive (not set.*, cvt, sel, predicates, memory or functions). Operands that
+ * the instruction does not have are ignored. */
+uint64_t atlas_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint64_t c);
+
+/* set.*: 0 or 1. */
+int atlas_compare(uint32_t op, atlas_type type, uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,42 @@
+/* assemble.h - what the parser, the decoder and the builder share while they put a program together. */
+#ifndef HG_ATLAS_ASSEMBLE_H
+#define HG_ATLAS_ASSEMBLE_H
+
+#include "atlas/program.h"
+
+/* Appends a symbol after checking its name and the limits of its kind. Constant tables must have their values appended
+ * by atlas_program_add_constants. HG_INVALID_ARGUMENT with a sentence that has no position yet; HG_OUT_OF_MEMORY. */
+hg_status atlas_program_declare(atlas_program *program, const atlas_symbol *symbol);
+
+/* Appends `byte_count` bytes of constants and pads them to a multiple of 8. `*offset` is where they start. */
+hg_status atlas_program_add_constants(atlas_program *program, const void *bytes, size_t byte_count, uint32_t *offset);
+
+/* The symbol of a name, or NULL. */
+const atlas_symbol *atlas_program_find_symbol(const atlas_program *program, const char *name, size_t length);
+
+/* Copies a name that atlas_name_is_valid accepted. */
+void atlas_name_copy(char destination[ATLAS_MAX_NAME + 1], const char *name, size_t length);
+
+/* 1 if the constants of a [phi class, page, byte] address are a class, a page and a byte that exist. */
+int atlas_phi_exists(const atlas_operand *address);
+
+/* Label names to indices of program->labels: a hash table, because a program may have very many. */
+typedef struct atlas_label_index {
+  uint32_t *slots; /* 1 + label index; 0: free. A power of two of them. */
+  size_t slot_count, used;
+} atlas_label_index;
+
+#define ATLAS_NO_LABEL UINT32_MAX
+
+uint32_t atlas_label_find(const atlas_label_index *index, const hg_array *labels, const char *name, size_t length);
+
+/* Enters labels[label]. `*found` is an earlier label of that name (nothing is entered then) or ATLAS_NO_LABEL.
+ * HG_OUT_OF_MEMORY. */
+hg_status atlas_label_enter(const hg_allocator *allocator, atlas_label_index *index, const hg_array *labels,
+                            uint32_t label, uint32_t *found);
+void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index *index);
+
+/* The common end: verifies the program and hands it to the caller, or releases it. */
+hg_status atlas_program_complete(atlas_program *program, const char *source_name, atlas_program **out);
+
+#endif

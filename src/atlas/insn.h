@@ -1,0 +1,35 @@
+/* insn.h - what an instruction reads and writes, derived from its form: one place for the verifier and every analysis. */
+#ifndef HG_ATLAS_INSN_H
+#define HG_ATLAS_INSN_H
+
+#include "atlas/program.h"
+
+enum { ATLAS_ANY_INTEGER = 0xfe }; /* expected type of an index register */
+
+typedef struct atlas_use {
+  uint8_t predicate; /* 1: p<reg>, 0: r<reg> (specials included) */
+  uint8_t reg;
+  uint8_t type;      /* the atlas_type it must hold, or ATLAS_ANY_INTEGER; ATLAS_NONE for predicates */
+} atlas_use;
+
+typedef struct atlas_effects {
+  atlas_use use[8];
+  uint8_t use_count;
+  uint8_t defines;        /* 0 nothing, 1 a register, 2 a predicate */
+  uint8_t def_reg;
+  uint8_t def_type;       /* atlas_type of the register; ATLAS_NONE for predicates */
+} atlas_effects;
+
+/* The instruction must have passed the shape checks of the verifier. */
+void atlas_effects_of(const atlas_insn *insn, atlas_effects *effects);
+
+/* The operand that is an address, or NULL. */
+const atlas_operand *atlas_address_of(const atlas_insn *insn);
+
+/* The symbol its address names, or NULL ([phi ...], or no address). */
+const atlas_symbol *atlas_memory_of(const atlas_program *program, const atlas_insn *insn);
+
+/* How many arguments a function instruction takes: 1 or 2. */
+uint32_t atlas_argument_count(const atlas_op_info *info);
+
+#endif

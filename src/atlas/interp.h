@@ -1,0 +1,44 @@
+/* interp.h - the reference machine: one launch of a verified program, lane by lane. It is the definition of the ISA; faster
+ * engines answer to it. It knows nothing of executors: whoever calls it has checked bindings and shapes. */
+#ifndef HG_ATLAS_INTERP_H
+#define HG_ATLAS_INTERP_H
+
+#include "atlas/program.h"
+#include "hologram/hologram.h"
+
+typedef struct atlas_span {
+  uint8_t *memory;
+  uint64_t byte_count;
+} atlas_span;
+
+/* Per symbol of the program, at its index: what is bound to it. Unused members are zero. */
+typedef struct atlas_argument {
+  atlas_span span;         /* buffers and pools */
+  const atlas_span *table; /* tables: one span an entry (memory NULL: nothing bound, extent 0) */
+  uint64_t bits;           /* scalars: low bits of the declared type, zero above */
+} atlas_argument;
+
+typedef struct atlas_launch {
+  uint64_t lanes;          /* linear launch if not 0: blocks of program's .block or 256 lanes, the last one partial */
+  uint32_t grid[3];        /* else: blocks, all >= 1 */
+  uint32_t block[3];       /* lanes, all >= 1, product <= ATLAS_MAX_BLOCK_LANES */
+  const atlas_argument *arguments;
+  uint8_t *boundary;       /* ATLAS_BOUNDARY_POOL_BYTES */
+  uint32_t phase;
+  uint64_t step_limit;     /* >= 1 */
+
+  /* Results. */
+  int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch */
+  uint32_t phase_advance;               /* modulo 768 */
+  hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
+} atlas_launch;
+
+/* HG_OK also when lanes faulted (see launch->fault); HG_OUT_OF_MEMORY when the machine's own state does not fit, before
+ * any lane has run. */
+hg_status atlas_interpret(const hg_allocator *allocator, const atlas_program *program, atlas_launch *launch);
+
+/* One function of the library on raw bits: how the machine computes exp, pow, ... of f32 and f64 (and of f16, bf16
+ * through f32). `b` is ignored by functions of one argument. */
+uint64_t atlas_function(atlas_op op, atlas_type type, uint64_t a, uint64_t b);
+
+#endif

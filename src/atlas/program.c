@@ -1,0 +1,103 @@
+/* program.c - the life of a program and the public questions about it. */
+#include "atlas/program.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+atlas_program *atlas_program_new(const hg_allocator *allocator) {
+  hg_allocator resolved;
+  if (hg_allocator_resolve(allocator, &resolved) != HG_OK) return NULL;
+  atlas_program *p = hg_allocate(&resolved, 1, sizeof *p);
+  if (p == NULL) {
+    hg_fail_memory("a program", sizeof *p);
+    return NULL;
+  }
+  p->allocator = resolved;
+  atomic_init(&p->references, 1);
+  memcpy(p->name, "program", sizeof "program");
+  p->insns.element_size = sizeof(atlas_insn);
+  p->symbols.element_size = sizeof(atlas_symbol);
+  p->labels.element_size = sizeof(atlas_label);
+  p->entries.element_size = sizeof(atlas_entry);
+  p->constants.element_size = sizeof(uint8_t);
+  p->nodes.element_size = sizeof(atlas_node);
+  return p;
+}
+
+atlas_program *atlas_program_retain(atlas_program *program) {
+  if (program != NULL) atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
+  return program;
+}
+
+void atlas_program_release(atlas_program *program) {
+  if (program == NULL || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) != 1) return;
+  hg_allocator allocator = program->allocator; /* it must outlive the memory it is stored in */
+  hg_array *arrays[] = {&program->insns,   &program->symbols,   &program->labels,
+                        &program->entries, &program->constants, &program->nodes};
+  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) hg_array_release(&allocator, arrays[i]);
+  hg_release(&allocator, program);
+}
+
+void atlas_memory_release(const hg_allocator *allocator, void *memory) {
+  hg_allocator resolved;
+  if (hg_allocator_resolve(allocator, &resolved) == HG_OK) hg_release(&resolved, memory);
+}
+
+const char *atlas_program_name(const atlas_program *program) { return program->name; }
+
+static const void *array_of(const hg_array *array, size_t *count) {
+  if (count != NULL) *count = array->count;
+  return array->data;
+}
+
+const atlas_insn *atlas_program_insns(const atlas_program *program, size_t *count) {
+  return array_of(&program->insns, count);
+}
+
+const atlas_symbol *atlas_program_symbols(const atlas_program *program, size_t *count) {
+  return array_of(&program->symbols, count);
+}
+
+const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count) {
+  return array_of(&program->labels, count);
+}
+
+const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count) {
+  return array_of(&program->constants, byte_count);
+}
+
+void atlas_program_block(const atlas_program *program, uint32_t block[3]) {
+  memcpy(block, program->block, sizeof program->block);
+}
+
+int atlas_program_observes_block(const atlas_program *program) { return program->observes_block; }
+
+int atlas_program_is_library(const atlas_program *program) { return program->entries.count > 0; }
+
+/* ---- names -------------------------------------------------------------------------------------------------- */
+
+static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* rN and pN are registers whatever the number, so that `r300` is a wrong register and never a name. */
+static int is_register_word(const char *name, size_t length) {
+  if (length < 2 || (name[0] != 'r' && name[0] != 'p')) return 0;
+  for (size_t i = 1; i < length; i++)
+    if (!is_digit(name[i])) return 0;
+  return 1;
+}
+
+static int is_reserved(const char *name, size_t length) {
+  static const char *const words[] = {"lane", "blane", "phi", "in", "out", "inout", "_"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strlen(words[i]) == length && memcmp(words[i], name, length) == 0) return 1;
+  return is_register_word(name, length);
+}
+
+int atlas_name_is_valid(const char *name, size_t length) {
+  if (length == 0 || length > ATLAS_MAX_NAME || !is_letter(name[0])) return 0;
+  for (size_t i = 1; i < length; i++)
+    if (!is_letter(name[i]) && !is_digit(name[i])) return 0;
+  return !is_reserved(name, length);
+}

@@ -1,0 +1,62 @@
+/* program.h - the inside of an atlas_program: what the parser, the decoder and the builder fill in, what the verifier adds,
+ * and what the machine reads. */
+#ifndef HG_ATLAS_PROGRAM_H
+#define HG_ATLAS_PROGRAM_H
+
+#include "atlas/tables.h"
+#include "base/memory.h"
+#include "hologram/atlas.h"
+#include "ir/graph.h"
+
+#include <stdatomic.h>
+
+/* A function of a library program: `.entry op type label`. */
+typedef struct atlas_entry {
+  uint16_t op;
+  uint8_t type;
+  uint8_t reserved;
+  uint32_t label;
+  uint32_t node; /* first node, set by the verifier */
+} atlas_entry;
+
+/* One instruction after all calls are inlined (see ir/graph.h). Several nodes may share an instruction. A `call` goes on at
+ * the callee, a `ret` after the call; a function's own `ret` has no successor. */
+typedef ir_node atlas_node;
+
+struct atlas_program {
+  hg_allocator allocator;
+  atomic_uint references;
+  char name[ATLAS_MAX_NAME + 1];
+  uint32_t block[3]; /* required block size; 0,0,0: any */
+  hg_array insns;    /* atlas_insn */
+  hg_array symbols;  /* atlas_symbol */
+  hg_array labels;   /* atlas_label */
+  hg_array entries;  /* atlas_entry */
+  hg_array constants;/* uint8_t: all constant tables, each padded to a multiple of 8 bytes */
+
+  /* Set by atlas_verify. */
+  hg_array nodes;    /* atlas_node; execution starts at node 0 */
+  uint32_t register_count;  /* general registers in use: 1 + the highest; 0 if none */
+  int observes_block;
+};
+
+/* A new empty program that holds one reference; NULL when out of memory (last error set). */
+atlas_program *atlas_program_new(const hg_allocator *allocator);
+
+static inline const atlas_insn *atlas_insn_at(const atlas_program *p, size_t i) { return (const atlas_insn *)p->insns.data + i; }
+static inline const atlas_symbol *atlas_symbol_at(const atlas_program *p, size_t i) {
+  return (const atlas_symbol *)p->symbols.data + i;
+}
+static inline const atlas_label *atlas_label_at(const atlas_program *p, size_t i) { return (const atlas_label *)p->labels.data + i; }
+static inline const atlas_entry *atlas_entry_at(const atlas_program *p, size_t i) { return (const atlas_entry *)p->entries.data + i; }
+static inline const atlas_node *atlas_node_at(const atlas_program *p, size_t i) { return (const atlas_node *)p->nodes.data + i; }
+
+/* 1 if the name is [A-Za-z_][A-Za-z0-9_]*, not too long, and not a word of the language (lane, blane, phi, r12, p3, ...). */
+int atlas_name_is_valid(const char *name, size_t length);
+
+
+/* verify.c: checks everything, in any order of trust, and fills in the nodes. `source_name` (NULL: the program's name)
+ * stands before the line in messages. HG_VERIFY or HG_OUT_OF_MEMORY. */
+hg_status atlas_verify(atlas_program *program, const char *source_name);
+
+#endif

@@ -1,0 +1,144 @@
+/* tables.c - the X-macro tables of the ISA turned into data, and the public questions about them. */
+#include "atlas/tables.h"
+
+#include <string.h>
+
+/* Sets of types, as ops.def names them. */
+enum {
+#define TYPE(code, id, bits, kind, note) SET_##id = 1u << code,
+#include "hologram/types.def"
+#undef TYPE
+  SET_SINT = SET_i8 | SET_i16 | SET_i32 | SET_i64,
+  SET_UINT = SET_u8 | SET_u16 | SET_u32 | SET_u64,
+  SET_INT = SET_SINT | SET_UINT,
+  SET_FLOAT = SET_f16 | SET_bf16 | SET_f32 | SET_f64,
+  SET_SIGNED = SET_SINT | SET_FLOAT,
+  SET_NUM = SET_INT | SET_FLOAT,
+  SET_ANY = SET_NUM | SET_f8e4m3 | SET_f8e5m2 | SET_bool,
+  SET_ATOM = SET_i32 | SET_u32 | SET_i64 | SET_u64,
+  SET_U32 = SET_u32,
+  SET_U64 = SET_u64,
+  SET_I64 = SET_i64,
+  SET_U32_U64 = SET_u32 | SET_u64,
+  SET_NONE = 0
+};
+
+/* Operand letters and syntax of a form. */
+#define FORM(id, operands, syntax) static const char form_operands_##id[] = operands, form_syntax_##id[] = syntax;
+#include "hologram/forms.def"
+#undef FORM
+
+/* ops.def writes flags without their prefix. */
+enum {
+  PURE = ATLAS_PURE, COMMUTES = ATLAS_COMMUTES, PRIM = ATLAS_PRIM, FUNC = ATLAS_FUNC, LOAD = ATLAS_LOAD,
+  STORE = ATLAS_STORE, ATOMIC = ATLAS_ATOMIC, SPACE_GLOBAL = ATLAS_SPACE_GLOBAL, SPACE_SHARED = ATLAS_SPACE_SHARED,
+  SPACE_CONST = ATLAS_SPACE_CONST, SPACE_POOL = ATLAS_SPACE_POOL, BLOCK = ATLAS_BLOCK, GRID = ATLAS_GRID,
+  JUMP = ATLAS_JUMP, END = ATLAS_END, SECOND = ATLAS_SECOND, BITS = ATLAS_BITS
+};
+
+static const atlas_op_info ops[] = {
+#define OP(code, id, mnemonic, form, types, flags, meaning, example) \
+  {code, flags, SET_##types, mnemonic, form_operands_##form, form_syntax_##form},
+#include "hologram/ops.def"
+#undef OP
+};
+enum { OP_COUNT = sizeof ops / sizeof ops[0] };
+
+enum {
+#define OP(code, id, mnemonic, form, types, flags, meaning, example) ROW_##id,
+#include "hologram/ops.def"
+#undef OP
+};
+
+const atlas_op_info *atlas_op_lookup(uint32_t op) {
+  switch (op) { /* a switch, so that a code used twice does not compile */
+#define OP(code, id, mnemonic, form, types, flags, meaning, example) \
+  case code: return &ops[ROW_##id];
+#include "hologram/ops.def"
+#undef OP
+  default: return NULL;
+  }
+}
+
+const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
+  for (size_t i = 0; i < OP_COUNT; i++)
+    if (strncmp(ops[i].mnemonic, name, length) == 0 && ops[i].mnemonic[length] == '\0') return &ops[i];
+  return NULL;
+}
+
+typedef struct type_row {
+  const char *name;
+  uint8_t bits, kind;
+} type_row;
+
+static const type_row types[ATLAS_TYPE_COUNT] = {
+    {"none", 0, ATLAS_KIND_NONE},
+#define TYPE(code, id, bits, kind, note) [code] = {#id, bits, ATLAS_KIND_##kind},
+#include "hologram/types.def"
+#undef TYPE
+};
+
+static const type_row *row_of(atlas_type type) { return &types[(unsigned)type < ATLAS_TYPE_COUNT ? type : ATLAS_NONE]; }
+
+atlas_type atlas_type_lookup_name(const char *name, size_t length) {
+  for (unsigned t = 1; t < ATLAS_TYPE_COUNT; t++)
+    if (strncmp(types[t].name, name, length) == 0 && types[t].name[length] == '\0') return (atlas_type)t;
+  return ATLAS_NONE;
+}
+
+atlas_type_kind atlas_kind(atlas_type type) { return (atlas_type_kind)row_of(type)->kind; }
+
+uint64_t atlas_mask(atlas_type type) {
+  uint32_t bits = atlas_type_bits(type);
+  return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+}
+
+atlas_type atlas_special_type(uint32_t reg) {
+  switch (reg) {
+  case ATLAS_REG_BLOCK_LANE:
+  case ATLAS_REG_BLOCK_INDEX:
+  case ATLAS_REG_BLOCK_SIZE: return ATLAS_u32;
+  case ATLAS_REG_LANE: return ATLAS_u64;
+  default: return ATLAS_NONE;
+  }
+}
+
+const char *atlas_coord_name(uint32_t coord) {
+  static const char *const names[ATLAS_COORD_COUNT] = {
+      "lane.x",       "lane.y",       "lane.z",      "block.x",     "block.y",     "block.z",  "block_size.x", "block_size.y",
+      "block_size.z", "grid_size.x", "grid_size.y", "grid_size.z", "global.x", "global.y",     "global.z"};
+  return coord < ATLAS_COORD_COUNT ? names[coord] : NULL;
+}
+
+const char *atlas_access_name(uint32_t access) {
+  switch (access) {
+  case ATLAS_IN: return "in";
+  case ATLAS_OUT: return "out";
+  case ATLAS_INOUT: return "inout";
+  default: return NULL;
+  }
+}
+
+const char *atlas_type_name(atlas_type type) { return row_of(type)->name; }
+uint32_t atlas_type_bits(atlas_type type) { return row_of(type)->bits; }
+atlas_type atlas_type_from_name(const char *name) { return atlas_type_lookup_name(name, strlen(name)); }
+
+const char *atlas_op_name(atlas_op op) {
+  const atlas_op_info *info = atlas_op_lookup((uint32_t)op);
+  return info != NULL ? info->mnemonic : "none";
+}
+
+atlas_op atlas_op_from_name(const char *mnemonic) {
+  const atlas_op_info *info = atlas_op_lookup_name(mnemonic, strlen(mnemonic));
+  return info != NULL ? (atlas_op)info->op : ATLAS_OP_none;
+}
+
+int atlas_op_has_type(atlas_op op, atlas_type type) {
+  const atlas_op_info *info = atlas_op_lookup((uint32_t)op);
+  if (info == NULL || (unsigned)type >= ATLAS_TYPE_COUNT) return 0;
+  return type == ATLAS_NONE ? info->types == 0 : (int)(info->types >> type & 1);
+}
+
+size_t atlas_op_count(void) { return OP_COUNT; }
+
+atlas_op atlas_op_at(size_t index) { return index < OP_COUNT ? (atlas_op)ops[index].op : ATLAS_OP_none; }

@@ -1,0 +1,47 @@
+/* value.h - values as bits: reading them as numbers, rounding numbers to them, converting between types.
+ *
+ * Everywhere in the machine a value is a uint64_t whose low bits are the value's bits and whose upper bits are zero. */
+#ifndef HG_ATLAS_VALUE_H
+#define HG_ATLAS_VALUE_H
+
+#include "atlas/tables.h"
+
+#include <string.h>
+
+static inline float atlas_as_f32(uint64_t bits) {
+  uint32_t low = (uint32_t)bits;
+  float value;
+  memcpy(&value, &low, sizeof value);
+  return value;
+}
+
+static inline double atlas_as_f64(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* The canonical quiet NaN of a floating-point type (storage types included). */
+uint64_t atlas_canonical_nan(atlas_type type);
+
+/* A NaN becomes the canonical one; numbers keep their bits. */
+uint64_t atlas_bits_of_f32(float value);
+uint64_t atlas_bits_of_f64(double value);
+
+/* Any value as a double: exact for every type of at most 53 significant bits (not for 64-bit integers). */
+double atlas_to_f64(atlas_type type, uint64_t bits);
+
+/* An integer value, sign-extended for signed types. */
+int64_t atlas_to_i64(atlas_type type, uint64_t bits);
+
+/* A double rounded once to a floating-point type, ties to even; NaN gives the canonical NaN. */
+uint64_t atlas_round_f64(atlas_type type, double value);
+
+/* significand * 2^exponent, with a sign, rounded once to a floating-point type; an inexact significand must carry its
+ * sticky bit in bit 0 and have more bits than the type can hold. */
+uint64_t atlas_pack(atlas_type type, int negative, uint64_t significand, int exponent);
+
+/* cvt.to.from */
+uint64_t atlas_convert(atlas_type to, atlas_type from, uint64_t bits);
+
+#endif

@@ -1,0 +1,54 @@
+/* backend.h - what a device must be able to do: one const struct of functions. The runtime checks every argument before
+ * it calls one of them, and calls them for one device one at a time.
+ *
+ * To add a backend: one such struct in src/backend/<name>/, and its line in src/runtime/backends.def. */
+#ifndef HG_BACKEND_H
+#define HG_BACKEND_H
+
+#include "atlas/interp.h"
+#include "base/memory.h"
+#include "hologram/hologram.h"
+
+enum {
+  HG_BACKEND_MIN_ALIGNMENT = 64,  /* every allocation starts at a multiple of it, so that alignment within an allocation
+                                     decides about alignment in memory */
+  HG_BACKEND_MAX_ALIGNMENT = 4096
+};
+
+/* What a device is. Filled in by `query`, which opens nothing. */
+typedef struct hg_device_info {
+  char name[128];          /* "AMD EPYC" */
+  const char *engine;      /* a constant: "reference" */
+  uint32_t compute_units;
+  uint32_t max_shared_bytes;
+  uint64_t memory_bytes;   /* 0 if not known */
+} hg_device_info;
+
+typedef struct hg_backend {
+  const char *name; /* "cpu" */
+
+  /* HG_UNSUPPORTED with a sentence when no device is there. */
+  hg_status (*query)(hg_device_info *info);
+  hg_status (*open)(const hg_allocator *allocator, void **device); /* the allocator is copied */
+  void (*close)(void *device);
+
+  /* byte_count bytes, contents undefined; alignment is a power of two within the bounds above. The address is the
+   * device's: only it reads it. */
+  hg_status (*allocate)(void *device, uint64_t byte_count, uint32_t alignment, uint8_t **address);
+  void (*free)(void *device, uint8_t *address);
+
+  hg_status (*copy_in)(void *device, uint8_t *destination, const void *source, uint64_t byte_count);
+  hg_status (*copy_out)(void *device, void *destination, const uint8_t *source, uint64_t byte_count);
+  hg_status (*copy_within)(void *device, uint8_t *destination, const uint8_t *source,
+                           uint64_t byte_count); /* may overlap */
+  /* pattern_size is 1, 2, 4 or 8 and divides byte_count. */
+  hg_status (*fill)(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern, size_t pattern_size);
+  hg_status (*map)(void *device, uint8_t *address, uint64_t byte_count, void **memory);
+  hg_status (*unmap)(void *device, uint8_t *address, uint64_t byte_count);
+
+  /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted
+   * (launch->fault). */
+  hg_status (*launch)(void *device, const atlas_program *program, atlas_launch *launch);
+} hg_backend;
+
+#endif

@@ -1,0 +1,69 @@
+/* memory.c - allocator plumbing and the growing array. */
+#include "base/memory.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *default_allocate(void *user, size_t size) {
+  (void)user;
+  return malloc(size);
+}
+
+static void default_release(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+
+hg_status hg_allocator_resolve(const hg_allocator *allocator, hg_allocator *out) {
+  if (allocator == NULL) {
+    *out = (hg_allocator){.size = sizeof *out, .allocate = default_allocate, .release = default_release};
+    return HG_OK;
+  }
+  if (allocator->allocate == NULL || allocator->release == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "the allocator needs both an allocate and a release function");
+  *out = *allocator;
+  return HG_OK;
+}
+
+void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size) {
+  if (count == 0) count = 1;
+  if (count > SIZE_MAX / 2 / element_size) return NULL;
+  size_t size = (size_t)count * element_size;
+  void *memory = allocator->allocate(allocator->user, size);
+  if (memory != NULL) memset(memory, 0, size);
+  return memory;
+}
+
+void hg_release(const hg_allocator *allocator, void *memory) {
+  if (memory != NULL) allocator->release(allocator->user, memory);
+}
+
+void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count) {
+  if (array->data == NULL || count > array->capacity - array->count) {
+    uint64_t needed = (uint64_t)array->count + count;
+    uint64_t capacity = (uint64_t)array->capacity * 2;
+    if (capacity < needed) capacity = needed;
+    if (capacity < 16) capacity = 16;
+    void *data = hg_allocate(allocator, capacity, array->element_size);
+    if (data == NULL) return NULL;
+    if (array->count > 0) memcpy(data, array->data, array->count * array->element_size);
+    hg_release(allocator, array->data);
+    array->data = data;
+    array->capacity = (size_t)capacity;
+  }
+  char *first = (char *)array->data + array->count * array->element_size;
+  if (count > 0) {
+    if (elements != NULL) memcpy(first, elements, count * array->element_size);
+    else memset(first, 0, count * array->element_size);
+  }
+  array->count += count;
+  return first;
+}
+
+void hg_array_release(const hg_allocator *allocator, hg_array *array) {
+  hg_release(allocator, array->data);
+  array->data = NULL;
+  array->count = array->capacity = 0;
+}

@@ -1,0 +1,28 @@
+/* memory.h - the library's own allocations: always through the caller's hg_allocator, never malloc directly. */
+#ifndef HG_BASE_MEMORY_H
+#define HG_BASE_MEMORY_H
+
+#include "hologram/base.h"
+
+#include <stdint.h>
+
+/* A complete allocator: the caller's, or malloc and free where `allocator` is NULL. HG_INVALID_ARGUMENT for one that
+ * lacks a function. */
+hg_status hg_allocator_resolve(const hg_allocator *allocator, hg_allocator *out);
+
+/* count * element_size bytes, zeroed; NULL when out of memory or when the product overflows. A count of 0 is 1. */
+void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size);
+void hg_release(const hg_allocator *allocator, void *memory); /* NULL is accepted */
+
+/* A growing array. Declare `hg_array name = {.element_size = sizeof(T)};` and read it as ((T *)name.data)[i]. */
+typedef struct hg_array {
+  void *data;
+  size_t count, capacity, element_size;
+} hg_array;
+
+/* Appends `count` elements (copied from `elements`, or zeroed where it is NULL) and returns the first; NULL when out of
+ * memory, with the array unchanged. */
+void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count);
+void hg_array_release(const hg_allocator *allocator, hg_array *array);
+
+#endif

@@ -1,0 +1,56 @@
+/* cli.h - what the subcommands of `hologram` share. The command uses the public headers only. */
+#ifndef HG_CLI_H
+#define HG_CLI_H
+
+#include "hologram/atlas.h"
+#include "hologram/base.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit codes. */
+enum { CLI_OK = 0, CLI_BAD_INPUT = 1, CLI_USAGE = 2, CLI_FAULT = 3 };
+
+/* Subcommands: argv[0] is the subcommand's name. Each returns an exit code. */
+int cmd_run(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_asm(int argc, char **argv);
+int cmd_dis(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+/* "hologram: ..." on stderr; returns the code, so that a failing function can end in `return cli_fail(...)`. */
+int cli_fail(int code, const char *format, ...) HG_PRINTF(2, 3);
+/* The same for a wrong command line: adds where help is. */
+int cli_usage_error(const char *command, const char *format, ...) HG_PRINTF(2, 3);
+/* The manual page of a subcommand, or of the whole command for NULL. 0 where there is none. */
+int cli_print_help(FILE *file, const char *command);
+int cli_is_help(const char *argument); /* --help, -h */
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+/* The whole text as a number, decimal or 0x hexadecimal; 0 if it is none or too large. */
+int cli_parse_u64(const char *text, uint64_t *value);
+
+/* A JSON string with its quotes. */
+void cli_json_string(FILE *file, const char *text);
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+typedef struct cli_bytes {
+  uint8_t *data; /* free() it */
+  size_t count;
+} cli_bytes;
+
+/* Reads a whole file. 0, or -1 with the reason. */
+int cli_read_file(const char *path, cli_bytes *out, char *why, size_t why_bytes);
+/* Writes up to two pieces as a file; what was written is removed again where that fails. */
+int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
+                   char *why, size_t why_bytes);
+
+/* Reads a program in either form. 0, or -1 with the reason, which names the file, and *status with the cause. */
+int cli_load_program(const char *path, atlas_program **out, hg_status *status, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,107 @@
+/* files.c - whole files in and out, programs in either form. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *reason(int error) { return error != 0 ? strerror(error) : "unknown error"; }
+
+/* Doubles the room of a growing block; 0 when out of memory. */
+static int grow(cli_bytes *bytes, size_t *capacity) {
+  if (*capacity > SIZE_MAX / 4) return 0;
+  size_t larger = *capacity == 0 ? 65536 : *capacity * 2;
+  uint8_t *data = realloc(bytes->data, larger);
+  if (data == NULL) return 0;
+  bytes->data = data;
+  *capacity = larger;
+  return 1;
+}
+
+/* Reads to the end rather than asking for the size first: that also works for pipes, and memory grows only with bytes
+ * that are really there. */
+static int read_all(FILE *file, cli_bytes *out, char *why, size_t why_bytes) {
+  size_t capacity = 0;
+  for (;;) {
+    if (out->count == capacity && !grow(out, &capacity)) {
+      snprintf(why, why_bytes, "out of memory after %zu bytes", out->count);
+      return -1;
+    }
+    errno = 0;
+    size_t got = fread(out->data + out->count, 1, capacity - out->count, file);
+    out->count += got;
+    if (got > 0) continue;
+    if (!ferror(file)) return 0;
+    snprintf(why, why_bytes, "cannot read: %s", reason(errno));
+    return -1;
+  }
+}
+
+int cli_read_file(const char *path, cli_bytes *out, char *why, size_t why_bytes) {
+  *out = (cli_bytes){NULL, 0};
+  errno = 0;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) {
+    snprintf(why, why_bytes, "cannot open: %s", reason(errno));
+    return -1;
+  }
+  int result = read_all(file, out, why, why_bytes);
+  fclose(file);
+  if (result != 0) {
+    free(out->data);
+    *out = (cli_bytes){NULL, 0};
+  }
+  return result;
+}
+
+int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
+                   char *why, size_t why_bytes) {
+  errno = 0;
+  FILE *file = fopen(path, "wb");
+  if (file == NULL) {
+    snprintf(why, why_bytes, "cannot write: %s", reason(errno));
+    return -1;
+  }
+  int ok = (first_bytes == 0 || fwrite(first, 1, first_bytes, file) == first_bytes) &&
+           (second_bytes == 0 || fwrite(second, 1, second_bytes, file) == second_bytes);
+  int error = errno;
+  if (fclose(file) != 0 && ok) { /* a full disk may show only now */
+    ok = 0;
+    error = errno;
+  }
+  if (ok) return 0;
+  snprintf(why, why_bytes, "cannot write: %s", reason(error));
+  remove(path);
+  return -1;
+}
+
+/* The binary form begins with a magic that holds a byte no text has. */
+static int looks_binary(const cli_bytes *bytes) {
+  for (size_t i = 0; i < bytes->count && i < 8; i++) {
+    uint8_t c = bytes->data[i];
+    if (c == 0 || c >= 0x7f || (c < 0x20 && c != '\t' && c != '\r' && c != '\n')) return 1;
+  }
+  return 0;
+}
+
+int cli_load_program(const char *path, atlas_program **out, hg_status *status, char *why, size_t why_bytes) {
+  cli_bytes bytes;
+  char reason_text[512];
+  *out = NULL;
+  if (cli_read_file(path, &bytes, reason_text, sizeof reason_text) != 0) {
+    *status = HG_IO;
+    snprintf(why, why_bytes, "%s: %s", path, reason_text);
+    return -1;
+  }
+  int binary = looks_binary(&bytes);
+  if (binary) *status = atlas_decode(NULL, bytes.data, bytes.count, out);
+  else *status = atlas_parse(NULL, (const char *)bytes.data, bytes.count, path, out);
+  free(bytes.data);
+  if (*status == HG_OK) return 0;
+  /* Messages about text begin with the file's name already. */
+  size_t length = strlen(path);
+  if (strncmp(hg_last_error(), path, length) == 0 && hg_last_error()[length] == ':')
+    snprintf(why, why_bytes, "%s", hg_last_error());
+  else snprintf(why, why_bytes, "%s: %s", path, hg_last_error());
+  return -1;
+}

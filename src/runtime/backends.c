@@ -1,0 +1,56 @@
+/* backends.c - the table of backends, and what is known about each before an executor exists. */
+#include "runtime/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BACKEND(ID, name) extern const hg_backend hg_backend_##name;
+#define BACKEND_ABSENT(ID, name, why)
+#include "runtime/backends.def"
+#undef BACKEND
+#undef BACKEND_ABSENT
+
+static const hg_backend_row rows[] = {
+#define BACKEND(ID, name) {HG_BACKEND_##ID, #name, &hg_backend_##name, NULL},
+#define BACKEND_ABSENT(ID, name, why) {HG_BACKEND_##ID, #name, NULL, why},
+#include "runtime/backends.def"
+#undef BACKEND
+#undef BACKEND_ABSENT
+};
+
+const hg_backend_row *hg_backend_at(size_t index) { return index < sizeof rows / sizeof rows[0] ? &rows[index] : NULL; }
+
+hg_status hg_backend_query(size_t index, hg_backend_info *info) {
+  if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_backend_query: info is NULL");
+  const hg_backend_row *row = hg_backend_at(index);
+  if (row == NULL) return hg_fail(HG_NOT_FOUND, "there is no backend number %zu", index);
+  hg_backend_info result = {.size = info->size, .id = row->id, .name = row->name};
+  hg_device_info device;
+  if (row->backend == NULL) {
+    snprintf(result.reason, sizeof result.reason, "%s", row->absent);
+  } else if (row->backend->query(&device) == HG_OK) {
+    result.available = 1;
+    snprintf(result.reason, sizeof result.reason, "%s", device.name);
+  } else {
+    snprintf(result.reason, sizeof result.reason, "%s", hg_last_error());
+  }
+  hg_copy_result(info, &result, sizeof result);
+  return HG_OK;
+}
+
+hg_status hg_check_size(const char *what, size_t given, size_t known) {
+  if (given == 0 || given == known) return HG_OK;
+  return hg_fail(HG_INVALID_ARGUMENT, "%s.size is %zu; expected 0 or %zu", what, given, known);
+}
+
+void hg_copy_result(void *destination, const void *source, size_t size) {
+  size_t given; /* every such struct begins with its size */
+  memcpy(&given, destination, sizeof given);
+  memcpy(destination, source, given == 0 || given > size ? size : given);
+}
+
+hg_status hg_check_range(const char *what, uint64_t size, uint64_t offset, uint64_t byte_count) {
+  if (offset <= size && byte_count <= size - offset) return HG_OK;
+  return hg_fail(HG_OUT_OF_RANGE, "%llu bytes at offset %llu do not lie in %s of %llu bytes",
+                 (unsigned long long)byte_count, (unsigned long long)offset, what, (unsigned long long)size);
+}

@@ -1,0 +1,327 @@
+/* bind.c - what stands behind each parameter of a launch: bindings, default handles and scalars, all checked before a
+ * lane runs. Every refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
+#include "runtime/runtime.h"
+
+#include "atlas/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16, INLINE_RANGES = 64 };
+
+/* Memory that a launch may touch. */
+typedef struct range {
+  const uint8_t *first, *end;
+  uint16_t symbol;
+  uint8_t writable;
+  uint8_t element_bytes; /* where it is accessed as [x + lane] only, else 0 */
+  uint32_t entry;
+} range;
+
+typedef struct binder {
+  hg_kernel *kernel;
+  const hg_launch_desc *desc;
+  atlas_argument *arguments;
+  atlas_span *tables;
+  uint8_t bound[ATLAS_MAX_SYMBOLS];
+  range *ranges;
+  size_t range_count;
+  range inline_ranges[INLINE_RANGES];
+} binder;
+
+static const atlas_symbol *symbol_of(const binder *b, size_t index) {
+  return atlas_symbol_at(b->kernel->program, index);
+}
+
+/* ---- finding parameters ------------------------------------------------------------------------------------------ */
+
+static int is_memory_kind(uint8_t kind) {
+  return kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_TABLE || kind == ATLAS_SYMBOL_POOL;
+}
+
+static const char *kind_name(uint8_t kind) {
+  switch (kind) {
+  case ATLAS_SYMBOL_BUFFER: return "a buffer";
+  case ATLAS_SYMBOL_SCALAR: return "a scalar";
+  case ATLAS_SYMBOL_SHARED: return "shared memory";
+  case ATLAS_SYMBOL_CONST: return "a constant table";
+  case ATLAS_SYMBOL_TABLE: return "a buffer table";
+  default: return "a pool";
+  }
+}
+
+/* "x, y, z": the parameters one could have meant, cut where they do not fit. */
+static void list_parameters(const binder *b, int scalars, char *text, size_t text_bytes) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < b->kernel->program->symbols.count; i++) {
+    const atlas_symbol *symbol = symbol_of(b, i);
+    if (scalars ? symbol->kind != ATLAS_SYMBOL_SCALAR : !is_memory_kind(symbol->kind)) continue;
+    int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", symbol->name);
+    if (written < 0 || (size_t)written >= text_bytes - used) return;
+    used += (size_t)written;
+  }
+  if (used == 0) snprintf(text, text_bytes, "none");
+}
+
+static hg_status find_parameter(const binder *b, const char *name, uint32_t slot, int scalar, uint16_t *out) {
+  size_t count = b->kernel->program->symbols.count, index = slot;
+  if (name != NULL)
+    for (index = 0; index < count && strcmp(symbol_of(b, index)->name, name) != 0;) index++;
+  if (index >= count) {
+    char names[400];
+    list_parameters(b, scalar, names, sizeof names);
+    const char *what = scalar ? "scalars" : "buffers";
+    if (name == NULL)
+      return hg_fail(HG_BINDING, "there is no slot %u: program '%s' has %zu symbols", (unsigned)slot,
+                     b->kernel->program->name, count);
+    return hg_fail(HG_BINDING, "program '%s' has no parameter '%.63s'; its %s are: %s", b->kernel->program->name, name,
+                   what, names);
+  }
+  const atlas_symbol *symbol = symbol_of(b, index);
+  if (scalar ? symbol->kind != ATLAS_SYMBOL_SCALAR : !is_memory_kind(symbol->kind))
+    return hg_fail(HG_BINDING, "'%s' is %s and cannot be given a %s", symbol->name, kind_name(symbol->kind),
+                   scalar ? "value" : "buffer");
+  *out = (uint16_t)index;
+  return HG_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t alignment_of(const atlas_symbol *symbol) {
+  if (symbol->kind == ATLAS_SYMBOL_TABLE) return TABLE_ENTRY_ALIGNMENT;
+  if (symbol->kind == ATLAS_SYMBOL_POOL) return POOL_ALIGNMENT;
+  return atlas_bytes((atlas_type)symbol->type);
+}
+
+/* Checks one range of a buffer against the parameter it is for. */
+static hg_status check_buffer(const binder *b, const atlas_symbol *symbol, const hg_buffer *buffer, uint64_t offset,
+                              uint64_t byte_count) {
+  const char *name = symbol->name;
+  if (buffer->storage->executor != b->kernel->executor)
+    return hg_fail(HG_BINDING, "the buffer for '%s' belongs to another executor than the kernel", name);
+  if (buffer->storage->map_count > 0)
+    return hg_fail(HG_BUSY, "the buffer for '%s' is mapped; unmap it before the launch", name);
+  if (offset > buffer->byte_count || byte_count > buffer->byte_count - offset)
+    return hg_fail(HG_BINDING,
+                   "the range for '%s' (%llu bytes at offset %llu) does not lie in its buffer of %llu bytes", name,
+                   (unsigned long long)byte_count, (unsigned long long)offset, (unsigned long long)buffer->byte_count);
+  uint64_t start = buffer->offset + offset;
+  uint32_t alignment = alignment_of(symbol);
+  if (start % alignment == 0) return HG_OK;
+  return hg_fail(HG_BINDING, "the range for '%s' starts at byte %llu of its memory; it must be a multiple of %u (%s)",
+                 name, (unsigned long long)start, (unsigned)alignment,
+                 symbol->kind == ATLAS_SYMBOL_BUFFER ? atlas_type_name((atlas_type)symbol->type)
+                                                     : kind_name(symbol->kind));
+}
+
+static hg_status bind_range(binder *b, uint16_t index, uint32_t entry, const hg_buffer *buffer, uint64_t offset,
+                            uint64_t byte_count) {
+  const atlas_symbol *symbol = symbol_of(b, index);
+  if (byte_count == 0 && offset <= buffer->byte_count) byte_count = buffer->byte_count - offset;
+  HG_TRY(check_buffer(b, symbol, buffer, offset, byte_count));
+  uint8_t *first = buffer->storage->address + buffer->offset + offset;
+  atlas_span *span = &b->arguments[index].span;
+  if (symbol->kind == ATLAS_SYMBOL_TABLE) {
+    /* The argument's table points into b->tables, which this file allocated and may write. */
+    span = b->tables + (b->arguments[index].table - b->tables) + entry;
+    if (span->memory != NULL)
+      return hg_fail(HG_BINDING, "entry %u of '%s' is bound twice", (unsigned)entry, symbol->name);
+  } else if (b->bound[index]) {
+    return hg_fail(HG_BINDING, "'%s' is bound twice", symbol->name);
+  }
+  *span = (atlas_span){first, byte_count};
+  b->bound[index] = 1;
+  b->ranges[b->range_count++] =
+      (range){.first = first,
+              .end = first + byte_count,
+              .symbol = index,
+              .writable = symbol->kind == ATLAS_SYMBOL_POOL || symbol->access != ATLAS_IN,
+              .element_bytes = (uint8_t)(b->kernel->only_elements[index] ? atlas_bytes((atlas_type)symbol->type) : 0),
+              .entry = entry};
+  return HG_OK;
+}
+
+static hg_status bind_given(binder *b, const hg_binding *binding) {
+  uint16_t index = 0;
+  HG_TRY(find_parameter(b, binding->name, binding->slot, 0, &index));
+  const atlas_symbol *symbol = symbol_of(b, index);
+  if (binding->buffer == NULL) return hg_fail(HG_BINDING, "the binding of '%s' has no buffer", symbol->name);
+  uint32_t entries = symbol->kind == ATLAS_SYMBOL_TABLE ? symbol->count : 1;
+  if (binding->entry >= entries) {
+    if (symbol->kind != ATLAS_SYMBOL_TABLE)
+      return hg_fail(HG_BINDING, "'%s' is %s, not a table, and has no entry %u", symbol->name, kind_name(symbol->kind),
+                     (unsigned)binding->entry);
+    return hg_fail(HG_BINDING, "table '%s' has no entry %u: it has %u", symbol->name, (unsigned)binding->entry,
+                   (unsigned)entries);
+  }
+  return bind_range(b, index, binding->entry, binding->buffer, binding->offset, binding->byte_count);
+}
+
+/* A parameter that the launch does not mention: its default handle, if it has one. Tables may stay empty. */
+static hg_status bind_missing(binder *b, uint16_t index) {
+  const atlas_symbol *symbol = symbol_of(b, index);
+  if (b->bound[index] || symbol->kind == ATLAS_SYMBOL_TABLE) return HG_OK;
+  if (symbol->handle == 0) {
+    if (symbol->kind == ATLAS_SYMBOL_POOL)
+      return hg_fail(HG_BINDING, "'%s' is not bound: the program needs a pool for it", symbol->name);
+    return hg_fail(HG_BINDING, "'%s' is not bound: the program needs a buffer of %s (%s) for it", symbol->name,
+                   atlas_type_name((atlas_type)symbol->type), atlas_access_name(symbol->access));
+  }
+  const hg_buffer *buffer = hg_handle_find_locked(b->kernel->executor, symbol->handle);
+  if (buffer == NULL)
+    return hg_fail(HG_BINDING, "'%s' is not bound, and its default, buffer handle %llu, is no buffer of this executor",
+                   symbol->name, (unsigned long long)symbol->handle);
+  return bind_range(b, index, 0, buffer, 0, 0);
+}
+
+/* ---- overlap ----------------------------------------------------------------------------------------------------- */
+
+/* Ascending by first byte, then by end; equal ranges in the order of the parameters, so that messages do not vary. */
+static int comes_before(const range *a, const range *b) {
+  uintptr_t first_a = (uintptr_t)a->first, first_b = (uintptr_t)b->first;
+  if (first_a != first_b) return first_a < first_b;
+  if (a->end != b->end) return (uintptr_t)a->end < (uintptr_t)b->end;
+  return a->symbol != b->symbol ? a->symbol < b->symbol : a->entry < b->entry;
+}
+
+static void sift_down(range *heap, size_t root, size_t count) {
+  for (size_t child; (child = 2 * root + 1) < count; root = child) {
+    if (child + 1 < count && comes_before(&heap[child], &heap[child + 1])) child++;
+    if (!comes_before(&heap[root], &heap[child])) return;
+    range swapped = heap[root];
+    heap[root] = heap[child];
+    heap[child] = swapped;
+  }
+}
+
+/* Heapsort: a table may bring 65536 ranges, and qsort may allocate. */
+static void sort_ranges(range *ranges, size_t count) {
+  for (size_t i = count / 2; i-- > 0;) sift_down(ranges, i, count);
+  for (size_t i = count; i-- > 1;) {
+    range largest = ranges[0];
+    ranges[0] = ranges[i];
+    ranges[i] = largest;
+    sift_down(ranges, 0, i);
+  }
+}
+
+static void describe_range(const binder *b, const range *r, char *text, size_t text_bytes) {
+  const atlas_symbol *symbol = symbol_of(b, r->symbol);
+  if (symbol->kind == ATLAS_SYMBOL_TABLE)
+    snprintf(text, text_bytes, "'%s' (entry %u)", symbol->name, (unsigned)r->entry);
+  else snprintf(text, text_bytes, "'%s'", symbol->name);
+}
+
+static hg_status fail_overlap(const binder *b, const range *a, const range *other) {
+  const range *written = a->writable ? a : other;
+  char first[96], second[96], third[96];
+  describe_range(b, a, first, sizeof first);
+  describe_range(b, other, second, sizeof second);
+  describe_range(b, written, third, sizeof third);
+  return hg_fail(HG_BINDING,
+                 "the ranges for %s and %s overlap and %s is written; only identical ranges accessed as [x + lane] may",
+                 first, second, third);
+}
+
+/* The exception, for two identical ranges: every lane touches only its own element of both. */
+static int may_share(const range *a, const range *b) {
+  return a->element_bytes != 0 && a->element_bytes == b->element_bytes;
+}
+
+/* Checks a run of identical ranges; *written is one that is written, or NULL. */
+static hg_status check_run(const binder *b, const range *run, size_t count, const range **written) {
+  *written = NULL;
+  for (size_t i = 0; i < count && *written == NULL; i++)
+    if (run[i].writable) *written = &run[i];
+  for (size_t i = 0; i < count && *written != NULL; i++)
+    if (&run[i] != *written && !may_share(&run[i], *written)) return fail_overlap(b, &run[i], *written);
+  return HG_OK;
+}
+
+/* Walks the ranges by address, a run of identical ones at a time, and keeps of those already met the one that ends
+ * last, and the same among the written ones: a range overlaps an earlier one exactly if it overlaps the one that ends
+ * last. */
+static hg_status check_overlap(binder *b) {
+  sort_ranges(b->ranges, b->range_count);
+  const range *last = NULL, *last_written = NULL;
+  size_t next = 0;
+  for (size_t i = 0; i < b->range_count; i = next) {
+    const range *run = &b->ranges[i], *written = NULL;
+    for (next = i; next < b->range_count && b->ranges[next].first == run->first && b->ranges[next].end == run->end;)
+      next++;
+    if (run->first == run->end) continue; /* no bytes, no overlap */
+    HG_TRY(check_run(b, run, next - i, &written));
+    const range *earlier = written != NULL ? last : last_written;
+    if (earlier != NULL && (uintptr_t)earlier->end > (uintptr_t)run->first)
+      return fail_overlap(b, earlier, written != NULL ? written : run);
+    if (last == NULL || (uintptr_t)run->end > (uintptr_t)last->end) last = run;
+    if (written != NULL && (last_written == NULL || (uintptr_t)run->end > (uintptr_t)last_written->end))
+      last_written = written;
+  }
+  return HG_OK;
+}
+
+/* ---- scalars ----------------------------------------------------------------------------------------------------- */
+
+static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
+  uint16_t index = 0;
+  HG_TRY(find_parameter(b, scalar->name, scalar->slot, 1, &index));
+  const atlas_symbol *symbol = symbol_of(b, index);
+  if (scalar->type != symbol->type)
+    return hg_fail(HG_BINDING, "scalar '%s' is %s, but the value given is %s", symbol->name,
+                   atlas_type_name((atlas_type)symbol->type), atlas_type_name((atlas_type)scalar->type));
+  if (b->bound[index]) return hg_fail(HG_BINDING, "scalar '%s' is given twice", symbol->name);
+  b->arguments[index].bits = scalar->bits & atlas_mask((atlas_type)symbol->type);
+  b->bound[index] = 1;
+  return HG_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+/* Room for the entries of all tables, and for one range a binding or default handle. */
+static hg_status prepare(binder *b) {
+  const hg_allocator *allocator = &b->kernel->executor->allocator;
+  size_t symbols = b->kernel->program->symbols.count;
+  uint64_t entries = 0, ranges = (uint64_t)b->desc->binding_count + symbols;
+  for (size_t i = 0; i < symbols; i++)
+    if (symbol_of(b, i)->kind == ATLAS_SYMBOL_TABLE) entries += symbol_of(b, i)->count;
+  if (entries > 0) {
+    b->tables = hg_allocate(allocator, entries, sizeof *b->tables);
+    if (b->tables == NULL) return hg_fail_memory("the tables of a launch", entries * sizeof *b->tables);
+    entries = 0;
+    for (size_t i = 0; i < symbols; i++) {
+      if (symbol_of(b, i)->kind != ATLAS_SYMBOL_TABLE) continue;
+      b->arguments[i].table = b->tables + entries;
+      entries += symbol_of(b, i)->count;
+    }
+  }
+  b->ranges = b->inline_ranges;
+  if (ranges <= INLINE_RANGES) return HG_OK;
+  b->ranges = hg_allocate(allocator, ranges, sizeof *b->ranges);
+  return b->ranges != NULL ? HG_OK : hg_fail_memory("the bindings of a launch", ranges * sizeof *b->ranges);
+}
+
+static hg_status bind_all(binder *b) {
+  const hg_launch_desc *desc = b->desc;
+  HG_TRY(prepare(b));
+  for (size_t i = 0; i < desc->binding_count; i++) HG_TRY(bind_given(b, &desc->bindings[i]));
+  for (size_t i = 0; i < desc->scalar_count; i++) HG_TRY(bind_scalar(b, &desc->scalars[i]));
+  for (size_t i = 0; i < b->kernel->program->symbols.count; i++) {
+    const atlas_symbol *symbol = symbol_of(b, i);
+    if (is_memory_kind(symbol->kind)) HG_TRY(bind_missing(b, (uint16_t)i));
+    else if (symbol->kind == ATLAS_SYMBOL_SCALAR && !b->bound[i])
+      return hg_fail(HG_BINDING, "scalar '%s' is not given: the program needs a value of %s for it", symbol->name,
+                     atlas_type_name((atlas_type)symbol->type));
+  }
+  return check_overlap(b);
+}
+
+hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_argument *arguments,
+                         atlas_span **tables) {
+  binder b = {.kernel = kernel, .desc = desc, .arguments = arguments};
+  hg_status status = bind_all(&b);
+  if (b.ranges != b.inline_ranges) hg_release(&kernel->executor->allocator, b.ranges);
+  *tables = b.tables;
+  return status;
+}

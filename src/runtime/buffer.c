@@ -1,0 +1,254 @@
+/* buffer.c - device memory (storages), buffers and views over it, and the table of their handles. */
+#include "runtime/runtime.h"
+
+/* ---- storages ---------------------------------------------------------------------------------------------------- */
+
+static hg_status allocate_locked(hg_executor *executor, hg_storage *storage, uint32_t alignment, uint32_t flags) {
+  const hg_backend *backend = executor->backend;
+  if (alignment < HG_BACKEND_MIN_ALIGNMENT) alignment = HG_BACKEND_MIN_ALIGNMENT;
+  HG_TRY(backend->allocate(executor->device, storage->byte_count, alignment, &storage->address));
+  if (flags & HG_BUFFER_UNINIT || storage->byte_count == 0) return HG_OK;
+  const uint8_t zero = 0;
+  hg_status status = backend->fill(executor->device, storage->address, storage->byte_count, &zero, 1);
+  if (status != HG_OK) backend->free(executor->device, storage->address);
+  return status;
+}
+
+hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t alignment, uint32_t flags,
+                            hg_storage **out) {
+  hg_storage *storage = hg_allocate(&executor->allocator, 1, sizeof *storage);
+  if (storage == NULL) return hg_fail_memory("a buffer object", sizeof *storage);
+  atomic_init(&storage->references, 1);
+  storage->byte_count = byte_count;
+  hg_lock(executor);
+  hg_status status = allocate_locked(executor, storage, alignment, flags);
+  hg_unlock(executor);
+  if (status != HG_OK) {
+    hg_release(&executor->allocator, storage);
+    return status;
+  }
+  storage->executor = hg_executor_retain(executor);
+  *out = storage;
+  return HG_OK;
+}
+
+void hg_storage_release(hg_storage *storage) {
+  if (storage == NULL || !hg_unreference(&storage->references)) return;
+  hg_executor *executor = storage->executor;
+  hg_lock(executor);
+  executor->backend->free(executor->device, storage->address);
+  hg_unlock(executor);
+  hg_release(&executor->allocator, storage);
+  hg_executor_release(executor);
+}
+
+hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *source, uint64_t byte_count) {
+  if (byte_count == 0) return HG_OK;
+  if (source == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "the source of a write of %llu bytes is NULL", (unsigned long long)byte_count);
+  hg_executor *executor = storage->executor;
+  hg_lock(executor);
+  hg_status status = executor->backend->copy_in(executor->device, storage->address + offset, source, byte_count);
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count) {
+  if (byte_count == 0) return HG_OK;
+  if (destination == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "the destination of a read of %llu bytes is NULL",
+                   (unsigned long long)byte_count);
+  hg_executor *executor = storage->executor;
+  hg_lock(executor);
+  hg_status status = executor->backend->copy_out(executor->device, destination, storage->address + offset, byte_count);
+  hg_unlock(executor);
+  return status;
+}
+
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
+
+static hg_handle_slot *slot_at(hg_executor *executor, uint32_t number) {
+  return (hg_handle_slot *)executor->handles.data + number;
+}
+
+static hg_status handle_take_locked(hg_executor *executor, hg_buffer *buffer) {
+  if (executor->first_free_handle == 0) {
+    if (executor->handles.count >= UINT32_MAX - 1) return hg_fail(HG_OUT_OF_MEMORY, "an executor has too many buffers");
+    if (hg_array_append(&executor->allocator, &executor->handles, NULL, 1) == NULL)
+      return hg_fail_memory("the table of buffers", (executor->handles.count + 1) * sizeof(hg_handle_slot));
+    executor->first_free_handle = (uint32_t)executor->handles.count;
+  }
+  uint32_t number = executor->first_free_handle - 1;
+  hg_handle_slot *slot = slot_at(executor, number);
+  executor->first_free_handle = slot->next_free;
+  slot->buffer = buffer;
+  buffer->handle = (uint64_t)slot->generation << 32 | (number + 1u);
+  return HG_OK;
+}
+
+static void handle_give_back_locked(hg_executor *executor, uint64_t handle) {
+  uint32_t number = (uint32_t)handle - 1;
+  hg_handle_slot *slot = slot_at(executor, number);
+  slot->buffer = NULL;
+  slot->generation++;
+  slot->next_free = executor->first_free_handle;
+  executor->first_free_handle = number + 1;
+}
+
+hg_buffer *hg_handle_find_locked(hg_executor *executor, uint64_t handle) {
+  uint32_t number = (uint32_t)handle;
+  if (number == 0 || number > executor->handles.count) return NULL;
+  hg_handle_slot *slot = slot_at(executor, number - 1);
+  return slot->generation == (uint32_t)(handle >> 32) ? slot->buffer : NULL;
+}
+
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
+hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out) {
+  hg_executor *executor = storage->executor;
+  hg_buffer *buffer = hg_allocate(&executor->allocator, 1, sizeof *buffer);
+  if (buffer == NULL) return hg_fail_memory("a buffer object", sizeof *buffer);
+  atomic_init(&buffer->references, 1);
+  buffer->offset = offset;
+  buffer->byte_count = byte_count;
+  hg_lock(executor);
+  hg_status status = handle_take_locked(executor, buffer);
+  hg_unlock(executor);
+  if (status != HG_OK) {
+    hg_release(&executor->allocator, buffer);
+    return status;
+  }
+  hg_reference(&storage->references);
+  buffer->storage = storage;
+  *out = buffer;
+  return HG_OK;
+}
+
+hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count, hg_buffer **out) {
+  static const hg_buffer_desc defaults;
+  if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_create: an argument is NULL");
+  *out = NULL;
+  if (desc == NULL) desc = &defaults;
+  HG_TRY(hg_check_size("hg_buffer_desc", desc->size, sizeof *desc));
+  if (desc->flags & ~(uint32_t)HG_BUFFER_UNINIT)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_desc.flags 0x%x has a bit that means nothing",
+                   (unsigned)desc->flags);
+  uint32_t alignment = desc->alignment;
+  if (alignment > HG_BACKEND_MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "a buffer's alignment must be a power of two up to %d, not %u",
+                   HG_BACKEND_MAX_ALIGNMENT, (unsigned)alignment);
+  hg_storage *storage = NULL;
+  HG_TRY(hg_storage_create(executor, byte_count, alignment, desc->flags, &storage));
+  hg_status status = hg_buffer_over(storage, 0, byte_count, out);
+  hg_storage_release(storage); /* the buffer holds its own reference */
+  return status;
+}
+
+hg_status hg_buffer_view(hg_buffer *parent, uint64_t offset, uint64_t byte_count, hg_buffer **out) {
+  if (parent == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_view: an argument is NULL");
+  *out = NULL;
+  HG_TRY(hg_check_range("a buffer", parent->byte_count, offset, byte_count));
+  return hg_buffer_over(parent->storage, parent->offset + offset, byte_count, out);
+}
+
+hg_buffer *hg_buffer_retain(hg_buffer *buffer) {
+  if (buffer != NULL) hg_reference(&buffer->references);
+  return buffer;
+}
+
+void hg_buffer_release(hg_buffer *buffer) {
+  if (buffer == NULL || !hg_unreference(&buffer->references)) return;
+  hg_storage *storage = buffer->storage;
+  hg_executor *executor = storage->executor;
+  hg_lock(executor);
+  handle_give_back_locked(executor, buffer->handle);
+  storage->map_count -= buffer->map_count; /* its maps end with it */
+  hg_unlock(executor);
+  hg_release(&executor->allocator, buffer);
+  hg_storage_release(storage); /* last: it may take the executor with it */
+}
+
+uint64_t hg_buffer_size(const hg_buffer *buffer) { return buffer != NULL ? buffer->byte_count : 0; }
+uint64_t hg_buffer_handle(const hg_buffer *buffer) { return buffer != NULL ? buffer->handle : 0; }
+
+hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count) {
+  if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_write: the buffer is NULL");
+  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
+  return hg_storage_write(buffer->storage, buffer->offset + offset, source, byte_count);
+}
+
+hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count) {
+  if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_read: the buffer is NULL");
+  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
+  return hg_storage_read(buffer->storage, buffer->offset + offset, destination, byte_count);
+}
+
+hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source, uint64_t source_offset,
+                         uint64_t byte_count) {
+  if (destination == NULL || source == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_copy: a buffer is NULL");
+  hg_executor *executor = destination->storage->executor;
+  if (source->storage->executor != executor)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_copy: the two buffers belong to different executors");
+  HG_TRY(hg_check_range("the destination buffer", destination->byte_count, destination_offset, byte_count));
+  HG_TRY(hg_check_range("the source buffer", source->byte_count, source_offset, byte_count));
+  if (byte_count == 0) return HG_OK;
+  uint8_t *to = destination->storage->address + destination->offset + destination_offset;
+  const uint8_t *from = source->storage->address + source->offset + source_offset;
+  hg_lock(executor);
+  hg_status status = executor->backend->copy_within(executor->device, to, from, byte_count);
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
+                         size_t pattern_size) {
+  if (buffer == NULL || pattern == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_fill: an argument is NULL");
+  if (pattern_size != 1 && pattern_size != 2 && pattern_size != 4 && pattern_size != 8)
+    return hg_fail(HG_INVALID_ARGUMENT, "a fill pattern has 1, 2, 4 or 8 bytes, not %zu", pattern_size);
+  if (byte_count % pattern_size != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "a fill of %llu bytes is not a multiple of its pattern's %zu",
+                   (unsigned long long)byte_count, pattern_size);
+  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
+  if (byte_count == 0) return HG_OK;
+  hg_executor *executor = buffer->storage->executor;
+  uint8_t *first = buffer->storage->address + buffer->offset + offset;
+  hg_lock(executor);
+  hg_status status = executor->backend->fill(executor->device, first, byte_count, pattern, pattern_size);
+  hg_unlock(executor);
+  return status;
+}
+
+/* ---- mapping ----------------------------------------------------------------------------------------------------- */
+
+hg_status hg_buffer_map(hg_buffer *buffer, void **memory) {
+  if (buffer == NULL || memory == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_map: an argument is NULL");
+  *memory = NULL;
+  hg_storage *storage = buffer->storage;
+  hg_executor *executor = storage->executor;
+  hg_lock(executor);
+  hg_status status =
+      executor->backend->map(executor->device, storage->address + buffer->offset, buffer->byte_count, memory);
+  if (status == HG_OK) {
+    buffer->map_count++;
+    storage->map_count++;
+  }
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_buffer_unmap(hg_buffer *buffer) {
+  if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_unmap: the buffer is NULL");
+  hg_storage *storage = buffer->storage;
+  hg_executor *executor = storage->executor;
+  hg_status status = HG_OK;
+  hg_lock(executor);
+  if (buffer->map_count == 0) {
+    status = hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_unmap: the buffer is not mapped");
+  } else {
+    status = executor->backend->unmap(executor->device, storage->address + buffer->offset, buffer->byte_count);
+    buffer->map_count--;
+    storage->map_count--;
+  }
+  hg_unlock(executor);
+  return status;
+}

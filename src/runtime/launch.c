@@ -1,0 +1,158 @@
+/* launch.c - launches: their shape, their run, and what they leave behind. */
+#include "runtime/runtime.h"
+
+#include "atlas/program.h"
+
+#include <fenv.h>
+#include <string.h>
+
+#define MAX_LANES (UINT64_C(1) << 40) /* a launch has fewer */
+#define MAX_GRID INT32_MAX
+
+/* ---- shape ------------------------------------------------------------------------------------------------------- */
+
+static int any_set(const uint32_t size[3]) { return size[0] != 0 || size[1] != 0 || size[2] != 0; }
+
+static hg_status check_block(const atlas_program *program, const uint32_t block[3], uint64_t *lanes) {
+  *lanes = 1;
+  for (int d = 0; d < 3; d++) {
+    *lanes *= block[d];
+    if (*lanes > ATLAS_MAX_BLOCK_LANES)
+      return hg_fail(HG_INVALID_ARGUMENT, "a block of %u x %u x %u lanes is too large; a block has at most %d lanes",
+                     (unsigned)block[0], (unsigned)block[1], (unsigned)block[2], ATLAS_MAX_BLOCK_LANES);
+  }
+  const uint32_t *required = program->block;
+  if (any_set(required) && memcmp(required, block, sizeof program->block) != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "program '%s' requires blocks of %u x %u x %u lanes, not %u x %u x %u",
+                   program->name, (unsigned)required[0], (unsigned)required[1], (unsigned)required[2],
+                   (unsigned)block[0], (unsigned)block[1], (unsigned)block[2]);
+  return HG_OK;
+}
+
+static hg_status set_grid(const atlas_program *program, const hg_launch_desc *desc, atlas_launch *launch,
+                          uint64_t *lanes) {
+  const uint32_t *wanted = any_set(desc->block) ? desc->block : program->block;
+  for (int d = 0; d < 3; d++) {
+    launch->grid[d] = desc->grid[d] == 0 ? 1 : desc->grid[d];
+    launch->block[d] = wanted[d] == 0 ? 1 : wanted[d];
+  }
+  HG_TRY(check_block(program, launch->block, lanes));
+  for (int d = 0; d < 3; d++) {
+    if (launch->grid[d] > MAX_GRID)
+      return hg_fail(HG_INVALID_ARGUMENT, "grid dimension %c is %u blocks; at most %d are possible", "xyz"[d],
+                     (unsigned)launch->grid[d], MAX_GRID);
+    if (launch->grid[d] > (MAX_LANES - 1) / *lanes)
+      return hg_fail(
+          HG_INVALID_ARGUMENT,
+          "a grid of %u x %u x %u blocks of %u x %u x %u lanes is too large: a launch has fewer than 2^40 lanes",
+          (unsigned)launch->grid[0], (unsigned)launch->grid[1], (unsigned)launch->grid[2], (unsigned)launch->block[0],
+          (unsigned)launch->block[1], (unsigned)launch->block[2]);
+    *lanes *= launch->grid[d];
+  }
+  return HG_OK;
+}
+
+/* Fills in the shape; *lanes is how many will run. */
+static hg_status set_shape(const atlas_program *program, const hg_launch_desc *desc, atlas_launch *launch,
+                           uint64_t *lanes) {
+  if (any_set(desc->grid)) {
+    if (desc->lanes != 0)
+      return hg_fail(HG_INVALID_ARGUMENT, "a launch is given by lanes or by grid and block; both are set");
+    return set_grid(program, desc, launch, lanes);
+  }
+  if (any_set(desc->block))
+    return hg_fail(HG_INVALID_ARGUMENT,
+                   "a launch with a block size needs a grid size; in a linear launch leave both 0");
+  if (desc->lanes >= MAX_LANES)
+    return hg_fail(HG_INVALID_ARGUMENT, "%llu lanes are too many; a launch has fewer than 2^40",
+                   (unsigned long long)desc->lanes);
+  if (program->block[1] > 1 || program->block[2] > 1)
+    return hg_fail(HG_INVALID_ARGUMENT,
+                   "program '%s' requires blocks of %u x %u x %u lanes; launch it with a grid, not with lanes",
+                   program->name, (unsigned)program->block[0], (unsigned)program->block[1],
+                   (unsigned)program->block[2]);
+  launch->lanes = *lanes = desc->lanes;
+  return HG_OK;
+}
+
+static hg_status check_desc(const hg_launch_desc *desc) {
+  HG_TRY(hg_check_size("hg_launch_desc", desc->size, sizeof *desc));
+  if (desc->flags & ~(uint32_t)HG_LAUNCH_UNITY_NEUTRAL)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_launch_desc.flags 0x%x has a bit that means nothing",
+                   (unsigned)desc->flags);
+  if (desc->bindings == NULL && desc->binding_count > 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_launch_desc.bindings is NULL, binding_count is %zu", desc->binding_count);
+  if (desc->scalars == NULL && desc->scalar_count > 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_launch_desc.scalars is NULL, scalar_count is %zu", desc->scalar_count);
+  return HG_OK;
+}
+
+/* ---- run --------------------------------------------------------------------------------------------------------- */
+
+/* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. */
+static hg_status run_in_default_environment(hg_executor *executor, const atlas_program *program, atlas_launch *launch) {
+  fenv_t callers;
+  if (fegetenv(&callers) != 0 || fesetenv(FE_DFL_ENV) != 0)
+    return hg_fail(HG_UNSUPPORTED, "the floating-point environment of the thread could not be set");
+  hg_status status = executor->backend->launch(executor->device, program, launch);
+  fesetenv(&callers);
+  return status;
+}
+
+/* Resonance and phase, once, at the end. Sums wrap. */
+static void settle(hg_executor *executor, const hg_launch_desc *desc, atlas_launch *launch) {
+  if (desc->flags & HG_LAUNCH_UNITY_NEUTRAL) {
+    uint64_t sum = 0;
+    for (int c = 0; c < ATLAS_CLASS_COUNT; c++) sum += (uint64_t)launch->resonance[c];
+    if (launch->fault.kind == HG_FAULT_NONE && sum != 0)
+      launch->fault = (hg_fault){.kind = HG_FAULT_UNITY, .index = (int64_t)sum};
+    if (launch->fault.kind != HG_FAULT_NONE) memset(launch->resonance, 0, sizeof launch->resonance);
+  }
+  for (int c = 0; c < ATLAS_CLASS_COUNT; c++)
+    executor->resonance[c] = (int64_t)((uint64_t)executor->resonance[c] + (uint64_t)launch->resonance[c]);
+  executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
+}
+
+static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
+                            uint64_t *nanoseconds) {
+  hg_executor *executor = kernel->executor;
+  atlas_argument arguments[ATLAS_MAX_SYMBOLS] = {0};
+  atlas_span *tables = NULL;
+  hg_status status = hg_bind_locked(kernel, desc, arguments, &tables);
+  if (status == HG_OK && kernel->uses_boundary) status = hg_boundary_locked(executor, &launch->boundary);
+  if (status == HG_OK && lanes > 0) {
+    launch->arguments = arguments;
+    launch->phase = executor->phase;
+    launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
+    uint64_t start = hg_time_ns();
+    status = run_in_default_environment(executor, kernel->program, launch);
+    *nanoseconds = hg_time_ns() - start;
+    launch->arguments = NULL; /* they end with this call */
+    if (status == HG_OK) settle(executor, desc, launch);
+  }
+  hg_release(&executor->allocator, tables);
+  return status;
+}
+
+hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
+  if (kernel == NULL || desc == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_launch: an argument is NULL");
+  hg_executor *executor = kernel->executor;
+  hg_launch_report result = {.backend = executor->row->name, .engine = executor->info.engine};
+  atlas_launch launch = {0};
+  HG_TRY(check_desc(desc));
+  HG_TRY(set_shape(kernel->program, desc, &launch, &result.lanes));
+  hg_lock(executor);
+  hg_status status = run_locked(kernel, desc, &launch, result.lanes, &result.nanoseconds);
+  hg_unlock(executor);
+  if (status != HG_OK) return status;
+  if (report != NULL) {
+    result.size = report->size;
+    result.fault = launch.fault;
+    hg_copy_result(report, &result, sizeof result);
+  }
+  if (launch.fault.kind == HG_FAULT_NONE) return HG_OK;
+  char sentence[512];
+  hg_fault_describe(kernel->program, &launch.fault, sentence, sizeof sentence);
+  hg_log(executor, HG_LOG_WARNING, "program '%s' faulted: %s", kernel->program->name, sentence);
+  return hg_fail(HG_FAULT, "%s", sentence);
+}

@@ -1,0 +1,292 @@
+"""A thin ctypes binding over libhologram, for tests: programs, executors, buffers, launches, fault records.
+
+The library is named by the environment variable HOLOGRAM_LIB. Every failing call raises Error(status, message).
+
+    program = parse(text)
+    result = Executor().run(program, lanes=4, buffers={"x": numpy_array})
+    result.buffers["x"], result.fault
+
+`run` puts canaries around every buffer and raises AssertionError when a launch touches one.
+"""
+
+import ctypes as c
+import os
+from pathlib import Path
+
+import numpy as np
+
+CLASS_COUNT = 96
+BOUNDARY_BYTES = 1179648
+UNITY_NEUTRAL = 1
+STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY").split()
+FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
+
+
+class Error(Exception):
+    """A call that failed: the name of its hg_status (without HG_) and the library's sentence."""
+
+    def __init__(self, status: str, message: str):
+        super().__init__(f"{status}: {message}")
+        self.status, self.message = status, message
+
+
+class Binding(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("slot", c.c_uint32), ("entry", c.c_uint32), ("buffer", c.c_void_p),
+                ("offset", c.c_uint64), ("byte_count", c.c_uint64)]
+
+
+class Scalar(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("slot", c.c_uint32), ("type", c.c_uint8), ("bits", c.c_uint64)]
+
+
+class LaunchDesc(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("lanes", c.c_uint64), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3),
+                ("bindings", c.POINTER(Binding)), ("binding_count", c.c_size_t), ("scalars", c.POINTER(Scalar)),
+                ("scalar_count", c.c_size_t), ("step_limit", c.c_uint64), ("flags", c.c_uint32)]
+
+
+class Fault(c.Structure):
+    _fields_ = [("kind", c.c_int), ("instruction", c.c_uint32), ("line", c.c_uint32), ("code", c.c_uint32),
+                ("lane", c.c_uint64), ("buffer", c.c_char * 64), ("index", c.c_int64), ("extent", c.c_int64)]
+
+    def as_dict(self) -> dict | None:
+        """None when nothing faulted."""
+        if self.kind == 0:
+            return None
+        return {"kind": FAULTS[self.kind], "instruction": self.instruction, "line": self.line, "code": self.code,
+                "lane": self.lane, "buffer": self.buffer.decode(), "index": self.index, "extent": self.extent}
+
+
+class LaunchReport(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("fault", Fault), ("lanes", c.c_uint64), ("nanoseconds", c.c_uint64),
+                ("backend", c.c_char_p), ("engine", c.c_char_p)]
+
+
+class Operand(c.Structure):
+    _fields_ = [("kind", c.c_uint8), ("mode", c.c_uint8), ("reg", c.c_uint8), ("reg2", c.c_uint8), ("reg3", c.c_uint8),
+                ("phi_registers", c.c_uint8), ("symbol", c.c_uint16), ("bits", c.c_uint64)]
+
+
+class Insn(c.Structure):
+    _fields_ = [("op", c.c_uint16), ("type", c.c_uint8), ("type2", c.c_uint8), ("guard", c.c_uint8),
+                ("operand_count", c.c_uint8), ("reserved", c.c_uint16), ("line", c.c_uint32), ("reserved2", c.c_uint32),
+                ("operand", Operand * 4)]
+
+
+def _load() -> c.CDLL:
+    path = os.environ.get("HOLOGRAM_LIB")
+    if not path:
+        raise RuntimeError("set HOLOGRAM_LIB to the path of libhologram.so")
+    lib = c.CDLL(str(Path(path).resolve()))
+    p, u64, u32, size = c.c_void_p, c.c_uint64, c.c_uint32, c.c_size_t
+    signatures = {
+        "hg_last_error": (c.c_char_p, []),
+        "atlas_parse": (c.c_int, [p, c.c_char_p, size, c.c_char_p, c.POINTER(p)]),
+        "atlas_decode": (c.c_int, [p, c.c_char_p, size, c.POINTER(p)]),
+        "atlas_print": (c.c_int, [p, p, c.POINTER(p), c.POINTER(size)]),
+        "atlas_encode": (c.c_int, [p, p, c.POINTER(p), c.POINTER(size)]),
+        "atlas_memory_release": (None, [p, p]),
+        "atlas_program_release": (None, [p]),
+        "atlas_program_is_library": (c.c_int, [p]),
+        "atlas_program_observes_block": (c.c_int, [p]),
+        "atlas_program_insns": (p, [p, c.POINTER(size)]),
+        "atlas_builder_create": (c.c_int, [p, c.c_char_p, c.POINTER(p)]),
+        "atlas_builder_release": (None, [p]),
+        "atlas_builder_finish": (c.c_int, [p, c.POINTER(p)]),
+        "atlas_builder_buffer": (c.c_uint16, [p, c.c_char_p, c.c_int, c.c_int]),
+        "atlas_builder_scalar": (c.c_uint16, [p, c.c_char_p, c.c_int]),
+        "atlas_builder_shared": (c.c_uint16, [p, c.c_char_p, c.c_int, u32]),
+        "atlas_builder_pool": (c.c_uint16, [p, c.c_char_p]),
+        "atlas_builder_table": (c.c_uint16, [p, c.c_char_p, u32, c.c_int]),
+        "atlas_builder_label": (u32, [p, c.c_char_p]),
+        "atlas_builder_place": (None, [p, u32]),
+        "atlas_builder_insn": (None, [p, c.POINTER(Insn)]),
+        "atlas_op_from_name": (c.c_int, [c.c_char_p]),
+        "atlas_type_from_name": (c.c_int, [c.c_char_p]),
+        "atlas_class_of_byte": (u32, [c.c_uint8]),
+        "atlas_class_byte": (c.c_uint8, [u32]),
+        "atlas_class_mirror": (u32, [u32]),
+        "atlas_class_is_unity": (c.c_int, [u32]),
+        "atlas_class_neighbour_count": (u32, [u32]),
+        "atlas_class_neighbour": (c.c_int32, [u32, u32]),
+        "atlas_boundary_offset": (c.c_int64, [u32, u32, u32]),
+        "hg_executor_create": (c.c_int, [p, c.POINTER(p)]),
+        "hg_executor_release": (None, [p]),
+        "hg_executor_resonance": (c.c_int, [p, c.POINTER(c.c_int64)]),
+        "hg_executor_resonance_reset": (c.c_int, [p]),
+        "hg_executor_phase": (c.c_int, [p, c.POINTER(u32)]),
+        "hg_executor_set_phase": (c.c_int, [p, u32]),
+        "hg_boundary_write": (c.c_int, [p, u64, p, u64]),
+        "hg_boundary_read": (c.c_int, [p, u64, p, u64]),
+        "hg_buffer_create": (c.c_int, [p, p, u64, c.POINTER(p)]),
+        "hg_buffer_release": (None, [p]),
+        "hg_buffer_handle": (u64, [p]),
+        "hg_buffer_write": (c.c_int, [p, u64, p, u64]),
+        "hg_buffer_read": (c.c_int, [p, u64, p, u64]),
+        "hg_kernel_create": (c.c_int, [p, p, c.POINTER(p)]),
+        "hg_kernel_release": (None, [p]),
+        "hg_launch": (c.c_int, [p, c.POINTER(LaunchDesc), c.POINTER(LaunchReport)]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+lib = _load()
+
+
+def check(status: int) -> None:
+    if status:
+        raise Error(STATUS[status], lib.hg_last_error().decode())
+
+
+class Program:
+    """Holds one reference to an atlas_program."""
+
+    def __init__(self, handle: c.c_void_p):
+        self.handle = handle
+
+    def __del__(self):
+        lib.atlas_program_release(self.handle)
+
+    def _bytes(self, function) -> bytes:
+        memory, length = c.c_void_p(), c.c_size_t()
+        check(function(None, self.handle, c.byref(memory), c.byref(length)))
+        data = c.string_at(memory, length.value)
+        lib.atlas_memory_release(None, memory)
+        return data
+
+    def print(self) -> bytes:
+        return self._bytes(lib.atlas_print)
+
+    def encode(self) -> bytes:
+        return self._bytes(lib.atlas_encode)
+
+    def is_library(self) -> bool:
+        return bool(lib.atlas_program_is_library(self.handle))
+
+    def insns(self) -> list[Insn]:
+        count = c.c_size_t()
+        first = lib.atlas_program_insns(self.handle, c.byref(count))
+        return list((Insn * count.value).from_address(first)) if count.value else []
+
+
+def parse(text: str | bytes, name: str = "test.atlas") -> Program:
+    data = text.encode() if isinstance(text, str) else text
+    handle = c.c_void_p()
+    check(lib.atlas_parse(None, data, len(data), name.encode(), c.byref(handle)))
+    return Program(handle)
+
+
+def decode(data: bytes) -> Program:
+    handle = c.c_void_p()
+    check(lib.atlas_decode(None, data, len(data), c.byref(handle)))
+    return Program(handle)
+
+
+class Buffer:
+    """Device memory with `guard` canary bytes before and after the array it was made from."""
+
+    GUARD = 64
+
+    def __init__(self, executor: "Executor", array: np.ndarray):
+        self.array = np.ascontiguousarray(array)
+        self.handle = c.c_void_p()
+        self.canary = np.full(self.GUARD, 0xA5, np.uint8)
+        padding = -self.array.nbytes % 16
+        self.tail = np.full(self.GUARD + padding, 0x5A, np.uint8)
+        self.total = self.GUARD + self.array.nbytes + len(self.tail)
+        check(lib.hg_buffer_create(executor.handle, None, self.total, c.byref(self.handle)))
+        data = np.concatenate([self.canary, self.array.reshape(-1).view(np.uint8), self.tail])
+        check(lib.hg_buffer_write(self.handle, 0, data.ctypes.data, data.nbytes))
+
+    def __del__(self):
+        lib.hg_buffer_release(self.handle)
+
+    def read(self, what: str = "buffer") -> np.ndarray:
+        data = np.empty(self.total, np.uint8)
+        check(lib.hg_buffer_read(self.handle, 0, data.ctypes.data, data.nbytes))
+        assert (data[: self.GUARD] == self.canary).all(), f"{what}: the canary before it was overwritten"
+        assert (data[self.GUARD + self.array.nbytes :] == self.tail).all(), f"{what}: the canary after it was overwritten"
+        body = data[self.GUARD : self.GUARD + self.array.nbytes]
+        return body.view(self.array.dtype).reshape(self.array.shape).copy()
+
+
+class Result:
+    """What a launch left: arrays by name (lists of arrays for tables), the fault as a dict or None, the report."""
+
+    def __init__(self, buffers: dict, report: LaunchReport):
+        self.buffers, self.report, self.fault = buffers, report, report.fault.as_dict()
+
+
+class Executor:
+    def __init__(self):
+        self.handle = c.c_void_p()
+        check(lib.hg_executor_create(None, c.byref(self.handle)))
+
+    def __del__(self):
+        lib.hg_executor_release(self.handle)
+
+    def resonance(self) -> list[int]:
+        counters = (c.c_int64 * CLASS_COUNT)()
+        check(lib.hg_executor_resonance(self.handle, counters))
+        return list(counters)
+
+    def phase(self) -> int:
+        value = c.c_uint32()
+        check(lib.hg_executor_phase(self.handle, c.byref(value)))
+        return value.value
+
+    def set_phase(self, phase: int) -> None:
+        check(lib.hg_executor_set_phase(self.handle, phase))
+
+    def boundary(self) -> np.ndarray:
+        data = np.empty(BOUNDARY_BYTES, np.uint8)
+        check(lib.hg_boundary_read(self.handle, 0, data.ctypes.data, data.nbytes))
+        return data
+
+    def write_boundary(self, data: np.ndarray) -> None:
+        check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
+
+    def run(self, program: Program | str, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
+            scalars: dict = {}, tables: dict = {}, step_limit: int = 0, flags: int = 0) -> Result:
+        """Launch. buffers: name -> array; scalars: name -> (type code, bits); tables: name -> list of arrays or None.
+
+        A fault is not an error here: it stands in the result.
+        """
+        if isinstance(program, str):
+            program = parse(program)
+        kernel = c.c_void_p()
+        check(lib.hg_kernel_create(self.handle, program.handle, c.byref(kernel)))
+        try:
+            return self._launch(kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags)
+        finally:
+            lib.hg_kernel_release(kernel)
+
+    def _launch(self, kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags) -> Result:
+        held = {name: Buffer(self, array) for name, array in buffers.items()}
+        entries = {name: [None if a is None else Buffer(self, a) for a in arrays] for name, arrays in tables.items()}
+        rows = [(name, 0, b) for name, b in held.items()]
+        rows += [(name, i, b) for name, bs in entries.items() for i, b in enumerate(bs) if b is not None]
+        bindings = (Binding * max(len(rows), 1))()
+        for slot, (name, entry, b) in zip(bindings, rows):
+            slot.name, slot.entry, slot.buffer = name.encode(), entry, b.handle
+            slot.offset, slot.byte_count = Buffer.GUARD, b.array.nbytes
+        values = (Scalar * max(len(scalars), 1))()
+        for slot, (name, (type_code, bits)) in zip(values, scalars.items()):
+            slot.name, slot.type, slot.bits = name.encode(), type_code, bits
+        desc = LaunchDesc(size=c.sizeof(LaunchDesc), lanes=lanes, bindings=bindings, binding_count=len(rows), scalars=values,
+                          scalar_count=len(scalars), step_limit=step_limit, flags=flags)
+        for i, n in enumerate(grid):
+            desc.grid[i] = n
+        for i, n in enumerate(block):
+            desc.block[i] = n
+        report = LaunchReport(size=c.sizeof(LaunchReport))
+        status = lib.hg_launch(kernel, c.byref(desc), c.byref(report))
+        if STATUS[status] != "FAULT":
+            check(status)
+        assert (STATUS[status] == "FAULT") == (report.fault.kind != 0), "status and fault record disagree"
+        out = {name: b.read(name) for name, b in held.items()}
+        out |= {name: [None if b is None else b.read(name) for b in bs] for name, bs in entries.items()}
+        return Result(out, report)

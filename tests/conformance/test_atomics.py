@@ -1,0 +1,137 @@
+"""Atomics on buffers and shared memory: what one lane gets and leaves, and what many lanes leave together."""
+
+import pytest
+
+import model
+from harness import array_of, compare, literal, rows_of
+from tables import OPS
+from values import SEED, generator, random_bits, specials
+
+NAMES = [name for name, op in OPS.items() if "ATOMIC" in op.flags]
+CASES = [(name, t) for name in NAMES for t in OPS[name].types]
+IDS = [f"{op}.{t}" for op, t in CASES]
+FOLDS = {"atom.add", "atom.min", "atom.max", "atom.and", "atom.or", "atom.xor"}
+
+
+@pytest.mark.parametrize("space", ["buffer", "shared"])
+@pytest.mark.parametrize("op, t", CASES, ids=IDS)
+def test_each_lane_its_own(executor, op, t, space):
+    """Old value and new value for every pair (or triple) of special values."""
+    values = specials(t)[:22] if op != "atom.cas" else specials(t)[:9]
+    columns = rows_of([values] * (len(OPS[op].operands) - 1))
+    sources = ", ".join(f"r{i}" for i in range(1, len(columns)))
+    loads = "\n".join(f"    ldg.{t} r{i}, [a{i} + lane]" for i in range(1, len(columns)))
+    declared = "\n".join(f".buffer a{i} {t} in" for i in range(1, len(columns)))
+    if space == "buffer":
+        middle = f"    {op}.{t} r9, [m + lane], {sources}\n"
+    else:
+        declared += f"\n.shared s {t} 256"
+        middle = f"""    ldg.{t} r8, [m + lane]
+    sts.{t} [s + blane], r8
+    {op}.{t} r9, [s + blane], {sources}
+    lds.{t} r8, [s + blane]
+    stg.{t} [m + lane], r8
+"""
+    text = f"{declared}\n.buffer m {t} inout\n.buffer old {t} out\n{loads}\n{middle}    stg.{t} [old + lane], r9\n    exit\n"
+    buffers = {"m": array_of(t, columns[0]), "old": array_of(t, [1] * len(columns[0]))}
+    buffers |= {f"a{i}": array_of(t, c) for i, c in enumerate(columns[1:], 1)}
+    result = executor.run(text, lanes=len(columns[0]), buffers=buffers)
+    assert result.fault is None
+    kinds = [t] * len(columns)
+    compare(f"{op}.{t} old value", kinds, columns, [int(b) for b in result.buffers["old"]], columns[0], t)
+    want = [model.atomic(op, t, *row) for row in zip(*columns)]
+    compare(f"{op}.{t} new value", kinds, columns, [int(b) for b in result.buffers["m"]], want, t)
+
+
+@pytest.mark.parametrize("form", ["dropped", "kept", "constant"])
+@pytest.mark.parametrize("op, t", [c for c in CASES if c[0] in FOLDS], ids=[f"{o}.{t}" for o, t in CASES if o in FOLDS])
+def test_many_lanes_one_place(executor, op, t, form):
+    """The place holds the fold of all lanes' operands, whatever their order."""
+    lanes, rng = 700, generator("atomic", op, t, form)
+    values = random_bits(t, lanes, rng) if form != "constant" else [random_bits(t, 1, rng)[0]] * lanes
+    start = random_bits(t, 2, rng)
+    operand = "r1" if form != "constant" else literal(t, values[0])
+    text = f""".buffer x {t} in
+.buffer m {t} inout
+    ldg.{t} r1, [x + lane]
+    {op}.{t} {'r2' if form == 'kept' else '_'}, [m + #1], {operand}
+    exit
+"""
+    result = executor.run(text, lanes=lanes, buffers={"x": array_of(t, values), "m": array_of(t, start)})
+    want = start[1]
+    for v in values:
+        want = model.atomic(op, t, want, v)
+    compare(f"{op}.{t} by {lanes} lanes", [], [], [int(b) for b in result.buffers["m"]], [start[0], want], t, SEED)
+
+
+@pytest.mark.parametrize("op, t", [c for c in CASES if c[0] in FOLDS], ids=[f"{o}.{t}" for o, t in CASES if o in FOLDS])
+def test_many_lanes_one_shared_place(executor, op, t):
+    n, rng = 100, generator("atomic-shared", op, t)
+    values = random_bits(t, 2 * n, rng)
+    text = f""".buffer x {t} in
+.buffer result {t} out
+.shared s {t} 3
+    ldg.{t} r1, [x + lane]
+    {op}.{t} _, [s + #2], r1
+    bar.sync
+    lds.{t} r2, [s + #2]
+    stg.{t} [result + lane], r2
+    exit
+"""
+    result = executor.run(text, grid=(2,), block=(n,), buffers={"x": array_of(t, values), "result": array_of(t, [0] * 2 * n)})
+    want = []
+    for block in (values[:n], values[n:]):
+        total = 0
+        for v in block:
+            total = model.atomic(op, t, total, v)
+        want += [total] * n
+    compare(f"{op}.{t} in shared memory", [], [], [int(b) for b in result.buffers["result"]], want, t, SEED)
+
+
+@pytest.mark.parametrize("t", OPS["atom.add"].types)
+def test_old_values_are_all_different(executor, t):
+    """atom.add with the old value: each lane gets a ticket of its own."""
+    text = f""".buffer m {t} inout
+.buffer result {t} out
+    atom.add.{t} r0, [m + #0], #3
+    stg.{t} [result + lane], r0
+    exit
+"""
+    result = executor.run(text, lanes=500, buffers={"m": array_of(t, [5]), "result": array_of(t, [0] * 500)})
+    assert sorted(int(b) for b in result.buffers["result"]) == [5 + 3 * i for i in range(500)]
+    assert int(result.buffers["m"][0]) == 1505
+
+
+@pytest.mark.parametrize("t", OPS["atom.cas"].types)
+def test_cas_and_exch_let_one_lane_win(executor, t):
+    text = f""".buffer m {t} inout
+.buffer won {t} out
+    cvt.{t}.u64 r0, lane
+    add.{t} r0, r0, #1
+    atom.cas.{t} r1, [m + #0], #0, r0
+    atom.exch.{t} r2, [m + #1], r0
+    set.eq.{t} p0, r1, #0
+    sel.{t} r3, p0, #1, #0
+    stg.{t} [won + lane], r3
+    exit
+"""
+    result = executor.run(text, lanes=300, buffers={"m": array_of(t, [0, 0]), "won": array_of(t, [0] * 300)})
+    won = [int(b) for b in result.buffers["won"]]
+    assert sum(won) == 1 and int(result.buffers["m"][0]) == won.index(1) + 1
+    assert 1 <= int(result.buffers["m"][1]) <= 300
+
+
+@pytest.mark.parametrize("op, t", CASES, ids=IDS)
+def test_out_of_bounds(executor, op, t):
+    """The result is 0, nothing is stored, and the launch reports it."""
+    sources = ", ".join(["#1"] * (len(OPS[op].operands) - 2))
+    text = f""".buffer m {t} inout
+.buffer result {t} out
+    {op}.{t} r0, [m + lane], {sources}
+    stg.{t} [result + lane], r0
+    exit
+"""
+    result = executor.run(text, lanes=6, buffers={"m": array_of(t, [8, 9, 10, 11]), "result": array_of(t, [77] * 6)})
+    assert [int(b) for b in result.buffers["result"]] == [8, 9, 10, 11, 0, 0]
+    f = result.fault
+    assert (f["kind"], f["instruction"], f["lane"], f["buffer"], f["index"], f["extent"]) == ("out_of_bounds", 0, 4, "m", 4, 4)

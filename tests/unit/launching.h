@@ -1,0 +1,50 @@
+/* launching.h - what the tests of launches share: an executor, and short ways to kernels and buffers. */
+#ifndef HG_TESTS_LAUNCHING_H
+#define HG_TESTS_LAUNCHING_H
+
+#include "check.h"
+
+#include "hologram/hologram.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static hg_executor *executor;
+
+static inline hg_kernel *kernel_of(const char *text) {
+  atlas_program *program = NULL;
+  hg_kernel *kernel = NULL;
+  hg_status status = atlas_parse(NULL, text, strlen(text), "test", &program);
+  if (status == HG_OK) status = hg_kernel_create(executor, program, &kernel);
+  CHECK_EQ_U64(status, HG_OK);
+  if (status != HG_OK) printf("  %s\n", hg_last_error());
+  atlas_program_release(program);
+  return kernel;
+}
+
+static inline hg_buffer *buffer_of(uint64_t byte_count, const void *contents) {
+  hg_buffer *buffer = NULL;
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, byte_count, &buffer), HG_OK);
+  if (contents != NULL) CHECK_EQ_U64(hg_buffer_write(buffer, 0, contents, byte_count), HG_OK);
+  return buffer;
+}
+
+static inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+#define CHECK_LAUNCH(kernel, desc, status, sentence)            \
+  do {                                                          \
+    CHECK_EQ_U64(hg_launch(kernel, desc, NULL), status);        \
+    CHECK_STR(hg_last_error(), sentence);                       \
+  } while (0)
+
+/* Counts its lanes in n[0]. */
+static const char count_text[] =
+    ".program count\n"
+    ".buffer n u64 inout\n"
+    "    atom.add.u64 _, [n + #0], #1\n"
+    "    exit\n";
+
+#endif

@@ -1,0 +1,23 @@
+# ./dev accuracy
+
+need_accuracy_tools() { need_build_tools && need /usr/include/mpfr.h=libmpfr-dev pkg-config=pkg-config; }
+
+build_accuracy() { build accuracy gcc --buildtype=release -Daccuracy=true -Dtests=false; }
+
+main() {
+  help_if_asked "${1:-}" <<'TEXT'
+Usage: ./dev accuracy [--samples N] [--op NAME] [--type f32|f64] [--processes P] [--markdown]
+
+Judges every function of the ISA, as the reference machine computes it, by MPFR: prints its largest error in units in the last place
+and fails where it is above the function's bound. Without options: four million inputs a function, on all processors; that takes
+more than an hour on two. The table in the documentation is --markdown.
+TEXT
+  need_accuracy_tools
+  mkdir -p "$LOGS"
+  build_accuracy >"$LOGS/accuracy-build.log" 2>&1 || {
+    tail -n 40 "$LOGS/accuracy-build.log" >&2
+    die "the build failed (whole log: $LOGS/accuracy-build.log)"
+  }
+  [ $# -gt 0 ] || set -- --samples 4000000 --processes "$JOBS"
+  "$BUILD/accuracy/tests/accuracy/judge" "$@"
+}

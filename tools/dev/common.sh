@@ -1,0 +1,113 @@
+# common.sh - what several ./dev commands need: packages, the Python environment, builds. Sourced by ./dev in the root.
+
+ROOT=$PWD
+BUILD=build
+LOGS=$BUILD/logs
+VENV=$BUILD/venv
+JOBS=$(nproc 2>/dev/null || echo 2)
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+  printf 'dev: %s\n' "$*" >&2
+  exit 1
+}
+
+# Prints the text on stdin and leaves when the command's first argument asks for help.
+help_if_asked() {
+  local text
+  text=$(cat)
+  case "${1:-}" in
+    -h | --help)
+      say "$text"
+      exit 0
+      ;;
+  esac
+}
+
+# need PROGRAM=PACKAGE...: makes sure that the programs are there; installs the Debian packages of those that are not.
+# An absolute path or a name with '/' is looked for as a file (a pattern is allowed).
+need() {
+  local missing=() names=() pair program
+  for pair in "$@"; do
+    program=${pair%%=*}
+    case "$program" in
+      */*) compgen -G "$program" >/dev/null && continue ;;
+      *) command -v "$program" >/dev/null && continue ;;
+    esac
+    names+=("${program##*/}")
+    missing+=("${pair#*=}")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  install_packages "${names[*]}" "${missing[@]}"
+}
+
+install_packages() {
+  local names=$1 run=()
+  shift
+  command -v apt-get >/dev/null || die "these are missing: $names. Please install them (Debian's packages: $*)."
+  [ -z "${HOLOGRAM_NO_INSTALL:-}" ] || die "these are missing: $names. apt-get install $*"
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null && sudo -v || die "these are missing: $names. As root: apt-get install $*"
+    run=(sudo)
+  fi
+  say "installing $*"
+  mkdir -p "$LOGS"
+  {
+    "${run[@]}" apt-get update -q &&
+      "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+  } >"$LOGS/apt.log" 2>&1 || {
+    tail -n 20 "$LOGS/apt.log" >&2
+    die "apt-get could not install $* (whole log: $LOGS/apt.log)"
+  }
+}
+
+need_build_tools() {
+  need gcc=gcc '/usr/include/*/sys/types.h'=libc6-dev meson=meson ninja=ninja-build python3=python3
+}
+
+# The Python environment: what tools/requirements.txt pins, once per content of that file.
+need_python() {
+  local stamp=$VENV/requirements.sha256 sum
+  sum=$(sha256sum tools/requirements.txt)
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && return 0
+  need python3=python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv
+  say "making the Python environment $VENV"
+  mkdir -p "$LOGS"
+  rm -rf "$VENV"
+  {
+    python3 -m venv "$VENV" &&
+      "$VENV/bin/python" -m pip install --disable-pip-version-check --no-deps -r tools/requirements.txt
+  } >"$LOGS/venv.log" 2>&1 || {
+    tail -n 20 "$LOGS/venv.log" >&2
+    die "the Python environment could not be made (whole log: $LOGS/venv.log)"
+  }
+  printf '%s\n' "$sum" >"$stamp"
+}
+
+# build NAME COMPILER [MESON OPTION]...: configures build/NAME once and brings it up to date.
+build() {
+  local folder=$BUILD/$1 compiler=$2
+  shift 2
+  if ! [ -f "$folder/build.ninja" ]; then
+    rm -rf "$folder"
+    CC=$compiler CC_FOR_BUILD=$compiler meson setup "$folder" "$@" || return
+  fi
+  ninja -C "$folder"
+}
+
+build_release() { build release gcc --buildtype=release; }
+
+# The release build for commands that are about something else: quiet unless it fails.
+need_release() {
+  mkdir -p "$LOGS"
+  say "building (build/release)"
+  build_release >"$LOGS/build.log" 2>&1 || {
+    tail -n 40 "$LOGS/build.log" >&2
+    die "the build failed (whole log: $LOGS/build.log)"
+  }
+}
+
+seconds() { date +%s.%N; }
+elapsed() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f s", b - a }'; }

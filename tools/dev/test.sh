@@ -1,0 +1,234 @@
+# ./dev test - the stages of continuous integration. Each stage is a function stage_NAME; it says what passed and what failed
+# through `check` and `count`, and its whole output goes to build/logs/NAME.log.
+
+source tools/dev/lint.sh
+source tools/dev/fuzz.sh
+source tools/dev/accuracy.sh
+
+STAGES=(release python accuracy demo asan fuzz tsan lint headers symbols docs install mingw)
+declare -A TITLE=(
+  [release]="release build (gcc), unit tests"
+  [python]="conformance and command-line tests"
+  [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
+  [demo]="demo on photographs, bit for bit"
+  [asan]="AddressSanitizer + UBSan build (clang), unit and command-line tests"
+  [fuzz]="fuzzers, ${HOLOGRAM_FUZZ_SECONDS:-30} s each"
+  [tsan]="ThreadSanitizer build (clang), unit tests"
+  [lint]="layout and clang-tidy"
+  [headers]="public headers alone, C11 and C++17"
+  [symbols]="exported symbols"
+  [docs]="documentation is up to date"
+  [install]="install, pkg-config and CMake"
+  [mingw]="Windows cross build (mingw-w64)"
+)
+
+passed=0
+failed=0
+
+# count PASSED FAILED: results of a tool that runs many tests.
+count() {
+  passed=$((passed + $1))
+  failed=$((failed + $2))
+}
+
+# check WHAT COMMAND...: one test, whose output stands in the log.
+check() {
+  local what=$1
+  shift
+  say "== $what"
+  if "$@"; then
+    count 1 0
+  else
+    say "FAILED: $what"
+    count 0 1
+    return 1
+  fi
+}
+
+# run_counted COMMAND...: a program that runs many tests and ends in "N passed, N failed".
+run_counted() {
+  local output=$BUILD/logs/.counted status=0 what=${*: -1}
+  timeout 1200 "$@" >"$output" 2>&1 || status=$?
+  cat "$output"
+  if [[ $(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$output" | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+    count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+    [ "$status" -eq 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || { say "FAILED: $what: exit status $status" && count 0 1; }
+  else
+    say "FAILED: $what (exit status $status) did not end in 'N passed, N failed'"
+    count 0 1
+  fi
+}
+
+# run_unit_tests BUILD [WRAPPER...]
+run_unit_tests() {
+  local folder=$BUILD/$1 source name
+  shift
+  for source in tests/unit/test_*.c; do
+    name=$(basename "$source" .c)
+    say "== $name"
+    run_counted "$@" "$folder/tests/unit/$name"
+  done
+}
+
+# pytest's last line ("3 failed, 120 passed, 1 skipped in 4.1s"), added up. An error or an empty run is a failure.
+run_pytest() {
+  local folder=$BUILD/$1 output status=0 good bad
+  shift
+  output=$BUILD/logs/.pytest
+  HOLOGRAM_CLI=$ROOT/$folder/hologram HOLOGRAM_LIB=$ROOT/$folder/libhologram.so \
+    PYTHONDONTWRITEBYTECODE=1 timeout 1200 "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" --maxfail=40 \
+    --tb=short "$@" >"$output" 2>&1 || status=$?
+  cat "$output"
+  good=$(tail -n 1 "$output" | grep -oE '[0-9]+ passed' | grep -oE '[0-9]+' || echo 0)
+  bad=$(tail -n 1 "$output" | grep -oE '[0-9]+ (failed|error)' | awk '{ n += $1 } END { print n + 0 }')
+  [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1 && say "FAILED: pytest, exit status $status"
+  count "$good" "$bad"
+}
+
+stage_release() {
+  check "build" build_release || return 0
+  run_unit_tests release
+}
+
+stage_python() { run_pytest release tests; }
+
+stage_accuracy() {
+  check "build" build_accuracy || return 0
+  run_counted "$BUILD/accuracy/tests/accuracy/judge" --processes "$JOBS" --samples "${HOLOGRAM_ACCURACY_SAMPLES:-50000}"
+}
+
+stage_demo() {
+  run_counted "$VENV/bin/python" examples/demo.py --hologram "$BUILD/release/hologram" --quick --out "$BUILD/demo-quick"
+}
+
+stage_asan() {
+  local -x ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  check "build" build asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
+    -Dc_args=-fno-sanitize-recover=all || return 0
+  run_unit_tests asan
+  run_pytest asan tests/cli
+}
+
+stage_fuzz() {
+  local name
+  check "build" build_fuzz || return 0
+  for name in $(fuzz_names); do
+    check "fuzz_$name" fuzz_one "$name" "${HOLOGRAM_FUZZ_SECONDS:-30}" || true
+  done
+}
+
+stage_tsan() {
+  local wrapper=()
+  check "build" build tsan clang --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false || return 0
+  # ThreadSanitizer's memory layout does not fit kernels that randomise more address bits than it knows of.
+  printf 'int main(void) { return 0; }' | clang -x c -fsanitize=thread -o "$BUILD/logs/.tsan" -
+  "$BUILD/logs/.tsan" || wrapper=(setarch "$(uname -m)" -R)
+  run_unit_tests tsan "${wrapper[@]}"
+}
+
+stage_lint() {
+  check "layout" lint_layout || true
+  check "clang-tidy" lint_tidy || true
+}
+
+# Every public header alone: nothing else included before it, as C11 and C++17, by both compilers, without a warning.
+stage_headers() {
+  local header compiler
+  for header in include/hologram/*.h; do
+    for compiler in "gcc -x c -std=c11" "clang -x c -std=c11" "g++ -x c++ -std=c++17" "clang++ -x c++ -std=c++17"; do
+      printf '#include "hologram/%s"\n' "${header##*/}" >"$BUILD/logs/.header"
+      # shellcheck disable=SC2086
+      check "$compiler ${header##*/}" \
+        $compiler -Wall -Wextra -Werror -Wpedantic -Iinclude -fsyntax-only "$BUILD/logs/.header" || true
+    done
+  done
+}
+
+# The shared library exports what the headers declare and nothing else; no global symbol of the static library can
+# collide with a caller's: all of them start with hg_, atlas_ or ir_.
+stage_symbols() {
+  check "symbols" python3 tools/check_symbols.py "$BUILD/release/libhologram.so" "$BUILD/release/libhologram.a" || true
+}
+
+stage_docs() { check "docs/isa.md" python3 tools/gen_isa.py --check || true; }
+
+# A scratch install, then a program built against it the three ways people do that.
+stage_install() {
+  local prefix=$ROOT/$BUILD/installed work=$ROOT/$BUILD/installed/work
+  rm -rf "$BUILD/install" "$BUILD/installed"
+  mkdir -p "$work"
+  check "meson install" build install gcc --buildtype=release -Dtests=false --prefix="$prefix" --libdir=lib || return 0
+  check "files" ninja -C "$BUILD/install" install || return 0
+  check "command" "$prefix/bin/hologram" info || true
+  local -x PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+  # shellcheck disable=SC2046
+  check "pkg-config" gcc tests/install/saxpy.c -o "$work/shared" $(pkg-config --cflags --libs hologram) &&
+    check "shared program" "$work/shared" || true
+  # shellcheck disable=SC2046
+  check "pkg-config --static" gcc -static tests/install/saxpy.c -o "$work/static" $(pkg-config --static --cflags --libs hologram) &&
+    check "static program" env -u LD_LIBRARY_PATH "$work/static" || true
+  check "CMake" cmake -S tests/install -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" &&
+    check "CMake build" cmake --build "$work/cmake" &&
+    check "CMake shared program" "$work/cmake/saxpy" && check "CMake static program" "$work/cmake/saxpy_static" || true
+}
+
+stage_mingw() {
+  local folder=$BUILD/mingw
+  [ -f "$folder/build.ninja" ] ||
+    check "configure" meson setup --cross-file tools/cross/mingw-w64.ini "$folder" --buildtype=release || return 0
+  check "build" ninja -C "$folder" || true
+}
+
+need_test_tools() {
+  need_build_tools
+  need g++=g++ pkg-config=pkg-config cmake=cmake make=make nm=binutils git=git clang=clang clang-tidy=$LINT_TIDY_PACKAGE \
+    x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32
+  need_fuzz_tools
+  need_accuracy_tools
+  need_python
+}
+
+# run_stage NAME NUMBER OF: one line, and the end of the log where something failed.
+run_stage() {
+  local name=$1 log=$LOGS/$1.log start before_passed=$passed before_failed=$failed
+  start=$(seconds)
+  printf '[%2d/%d] %-70s ' "$2" "$3" "${TITLE[$name]}"
+  "stage_$name" >"$log" 2>&1
+  printf '%6d passed, %d failed  %8s\n' $((passed - before_passed)) $((failed - before_failed)) "$(elapsed "$start")"
+  [ "$failed" -eq "$before_failed" ] && return
+  grep -nE '^FAILED|error:|ERROR:|^E  |: runtime error' "$log" | awk '{ what = $0; sub(/^[0-9]+:/, "", what) } !seen[what]++' |
+    head -n 20 | sed 's/^/      | /'
+  say "      the end of $log:"
+  tail -n 30 "$log" | sed 's/^/      | /'
+}
+
+main() {
+  help_if_asked "${1:-}" <<TEXT
+Usage: ./dev test [STAGE]...
+
+Runs the stages named, or all of them: ${STAGES[*]}.
+Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
+anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (30), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
+function is judged on (50000).
+TEXT
+  local stages=("$@") name start number=0
+  [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")
+  for name in "${stages[@]}"; do
+    [ -n "${TITLE[$name]:-}" ] || die "there is no stage '$name'; they are: ${STAGES[*]}"
+  done
+  need_test_tools
+  mkdir -p "$LOGS"
+  start=$(seconds)
+  set +e # a stage counts its failures and goes on
+  case " ${stages[*]} " in
+    *" release "*) ;;
+    *) build_release >"$LOGS/build.log" 2>&1 || die "the release build failed: $LOGS/build.log" ;;
+  esac
+  for name in "${stages[@]}"; do
+    number=$((number + 1))
+    run_stage "$name" "$number" "${#stages[@]}"
+  done
+  say "logs: $LOGS; $(elapsed "$start")"
+  say "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+}

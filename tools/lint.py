@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Layout checks that no compiler makes: line length, blanks, tabs, a purpose at the top of every C file, headers of lower
+layers only, every source in the build's lists. Prints one line a finding; exit status 1 if there are any."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = {".c": 120, ".h": 120, ".py": 132, ".sh": 132, ".atlas": 132}  # C: ./dev format makes it so
+SOURCES = {".c", ".h", ".def", ".py", ".sh", ".atlas", ".md", ".build", ".ini", ".in", ".txt", ".cmake"}
+LAYERS = {"base": 0, "ir": 1, "atlas": 2, "backend": 3, "runtime": 4, "cli": 5}
+
+
+def files():
+    """What git tracks or would track."""
+    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True)
+    if names.returncode == 0:
+        return sorted(set(names.stdout.split("\n")) - {""})
+    found = (p.relative_to(ROOT) for p in ROOT.rglob("*") if p.is_file())
+    return sorted(str(p) for p in found if p.parts[0] not in ("build", ".git"))
+
+
+def check_lines(name, text):
+    limit = LONGEST.get(Path(name).suffix)
+    for number, line in enumerate(text.split("\n"), 1):
+        if limit and len(line) > limit:
+            yield number, f"{len(line)} columns; at most {limit}"
+        if line != line.rstrip():
+            yield number, "trailing blanks"
+        if "\t" in line:
+            yield number, "a tab"
+    if text and not text.endswith("\n"):
+        yield text.count("\n") + 1, "no newline at the end"
+    if text.endswith("\n\n"):
+        yield text.count("\n"), "blank lines at the end"
+
+
+def check_c(name, text):
+    if not re.match(r"/\* " + re.escape(Path(name).name) + r" - ", text):
+        yield 1, f"should open with '/* {Path(name).name} - its purpose'"
+    layer = LAYERS.get(Path(name).parts[1]) if name.startswith("src/") else None
+    for number, line in enumerate(text.split("\n"), 1):
+        included = re.match(r'\s*#\s*include "(\w+)/', line)
+        if layer is not None and included and LAYERS.get(included.group(1), 0) > layer:
+            yield number, f"includes {included.group(1)}/, a layer above its own"
+
+
+def check_build_lists():
+    """The build names its sources one by one: a file that no list has is built by nobody."""
+    lists = {"src": "meson.build", "tests/unit": "tests/unit/meson.build", "tests/fuzz": "tests/fuzz/meson.build"}
+    for folder, build in lists.items():
+        text = (ROOT / build).read_text(encoding="utf-8")
+        for path in sorted(ROOT.glob(f"{folder}/**/*")):
+            name = str(path.relative_to(ROOT)) if folder == "src" else path.stem
+            if path.suffix in (".c", ".atlas") and "/corpus/" not in str(path) and f"'{name}'" not in text:
+                print(f"{build}: {path.relative_to(ROOT)} is not in its lists")
+                yield path
+
+
+def main():
+    count = len(list(check_build_lists()))
+    for name in files():
+        path = ROOT / name
+        if (path.suffix not in SOURCES and name != "dev") or "/corpus/" in name or "/bad/" in name or not path.exists():
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            print(f"{name}: not UTF-8")
+            count += 1
+            continue
+        findings = list(check_lines(name, text))
+        if path.suffix in (".c", ".h"):
+            findings += check_c(name, text)
+        for line, what in findings:
+            print(f"{name}:{line}: {what}")
+        count += len(findings)
+    if count:
+        print(f"{count} findings")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
