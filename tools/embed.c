@@ -1,5 +1,6 @@
-/* embed.c - assembles the function library when Hologram is built: parses and verifies the .atlas files of src/functions, checks that every
- * function instruction is there for f32 and f64 and that no function calls itself, and writes one constant program as C.
+/* embed.c - assembles the function library when Hologram is built: parses and verifies the .atlas files of
+ * src/functions, checks that every function instruction is there for f32 and f64 and that no function calls itself, and
+ * writes one constant program as C.
  *
  *   embed OUT.c FILE.atlas... */
 #include "atlas/functions.h"
@@ -58,9 +59,10 @@ static int parse_source(source *s) {
   return 0;
 }
 
-/* ---- checks on the whole library ------------------------------------------------------------------------------------------ */
+/* ---- checks on the whole library --------------------------------------------------------------------------------- */
 
-static const atlas_entry *find_entry(const source *sources, size_t count, uint32_t op, uint32_t type, const source **owner) {
+static const atlas_entry *find_entry(const source *sources, size_t count, uint32_t op, uint32_t type,
+                                     const source **owner) {
   for (size_t i = 0; i < count; i++)
     for (size_t e = 0; e < sources[i].program->entries.count; e++) {
       const atlas_entry *entry = atlas_entry_at(sources[i].program, e);
@@ -89,7 +91,8 @@ static int calls_itself(const source *sources, size_t count, uint32_t op, uint32
   size_t end = end_of_entry(owner, entry);
   for (size_t n = entry->node; n < end; n++) {
     const atlas_insn *insn = atlas_insn_at(owner->program, atlas_node_at(owner->program, n)->insn);
-    if (atlas_op_lookup(insn->op)->flags & ATLAS_FUNC && calls_itself(sources, count, insn->op, insn->type, depth + 1)) return 1;
+    if (atlas_op_lookup(insn->op)->flags & ATLAS_FUNC && calls_itself(sources, count, insn->op, insn->type, depth + 1))
+      return 1;
   }
   return 0;
 }
@@ -114,23 +117,25 @@ static int check_library(const source *sources, size_t count) {
       const atlas_entry *entry = atlas_entry_at(sources[i].program, e);
       find_entry(sources, count, entry->op, entry->type, &owner);
       if (owner != &sources[i])
-        problems += report("%s is defined in %s and again elsewhere", atlas_op_name((atlas_op)entry->op), owner->file_name);
+        problems +=
+            report("%s is defined in %s and again elsewhere", atlas_op_name((atlas_op)entry->op), owner->file_name);
     }
   return problems;
 }
 
-/* ---- writing C ---------------------------------------------------------------------------------------------------------------- */
+/* ---- writing C --------------------------------------------------------------------------------------------------- */
 
 static void write_operand(FILE *out, const source *s, const atlas_operand *o) {
   unsigned symbol = o->kind == ATLAS_OPERAND_MEM ? (unsigned)(o->symbol + s->first_symbol) : 0;
-  fprintf(out, "{%u,%u,%u,%u,%u,%u,%u,UINT64_C(0x%" PRIx64 ")}", o->kind, o->mode, o->reg, o->reg2, o->reg3, o->phi_registers, symbol,
-          o->bits);
+  fprintf(out, "{%u,%u,%u,%u,%u,%u,%u,UINT64_C(0x%" PRIx64 ")}", o->kind, o->mode, o->reg, o->reg2, o->reg3,
+          o->phi_registers, symbol, o->bits);
 }
 
 static void write_insns(FILE *out, const source *s) {
   for (size_t i = 0; i < s->program->insns.count; i++) {
     const atlas_insn *insn = atlas_insn_at(s->program, i);
-    fprintf(out, "  {%u,%u,%u,%u,%u,0,%" PRIu32 ",0,{", insn->op, insn->type, insn->type2, insn->guard, insn->operand_count, insn->line);
+    fprintf(out, "  {%u,%u,%u,%u,%u,0,%" PRIu32 ",0,{", insn->op, insn->type, insn->type2, insn->guard,
+            insn->operand_count, insn->line);
     for (unsigned k = 0; k < insn->operand_count; k++) {
       if (k > 0) fputc(',', out);
       write_operand(out, s, &insn->operand[k]);
@@ -145,16 +150,16 @@ static uint32_t moved(uint32_t node, size_t by) { return node == IR_NONE ? IR_NO
 static void write_nodes(FILE *out, const source *s) {
   for (size_t i = 0; i < s->program->nodes.count; i++) {
     const atlas_node *n = atlas_node_at(s->program, i);
-    fprintf(out, "  {%zu,%" PRIu32 "u,%" PRIu32 "u,%" PRIu32 "},\n", n->insn + s->first_insn, moved(n->next, s->first_node),
-            moved(n->taken, s->first_node), n->flags);
+    fprintf(out, "  {%zu,%" PRIu32 "u,%" PRIu32 "u,%" PRIu32 "},\n", n->insn + s->first_insn,
+            moved(n->next, s->first_node), moved(n->taken, s->first_node), n->flags);
   }
 }
 
 static void write_symbols(FILE *out, const source *s) {
   for (size_t i = 0; i < s->program->symbols.count; i++) {
     const atlas_symbol *symbol = atlas_symbol_at(s->program, i);
-    fprintf(out, "  {\"%s\",%u,%u,%u,0,%" PRIu32 ",%zu,0},\n", symbol->name, symbol->kind, symbol->type, symbol->access, symbol->count,
-            symbol->const_offset + s->first_constant);
+    fprintf(out, "  {\"%s\",%u,%u,%u,0,%" PRIu32 ",%zu,0},\n", symbol->name, symbol->kind, symbol->type, symbol->access,
+            symbol->count, symbol->const_offset + s->first_constant);
   }
 }
 
@@ -166,15 +171,15 @@ static void write_constants(FILE *out, const source *s) {
 static void write_entries(FILE *out, const source *s) {
   for (size_t i = 0; i < s->program->entries.count; i++) {
     const atlas_entry *e = atlas_entry_at(s->program, i);
-    fprintf(out, "  {%u,%u,0,0,%zu}, /* %s.%s */\n", e->op, e->type, e->node + s->first_node, atlas_op_name((atlas_op)e->op),
-            atlas_type_name((atlas_type)e->type));
+    fprintf(out, "  {%u,%u,0,0,%zu}, /* %s.%s */\n", e->op, e->type, e->node + s->first_node,
+            atlas_op_name((atlas_op)e->op), atlas_type_name((atlas_type)e->type));
   }
 }
 
 typedef void (*section_writer)(FILE *out, const source *s);
 
-static void write_section(FILE *out, const char *type, const char *name, const source *sources, size_t count, section_writer writer,
-                          const char *if_empty) {
+static void write_section(FILE *out, const char *type, const char *name, const source *sources, size_t count,
+                          section_writer writer, const char *if_empty) {
   fprintf(out, "static const %s %s[] = {\n", type, name);
   for (size_t i = 0; i < count; i++) writer(out, &sources[i]);
   fprintf(out, "%s};\n\n", if_empty);
@@ -187,7 +192,8 @@ static void write_library(FILE *out, const source *sources, size_t count, uint32
   write_section(out, "atlas_symbol", "symbols", sources, count, write_symbols, "  {\"\",0,0,0,0,0,0,0}\n");
   write_section(out, "uint8_t", "constants", sources, count, write_constants, "0\n");
   write_section(out, "atlas_entry", "entries", sources, count, write_entries, "");
-  fputs("#define ARRAY(name) {(void *)(uintptr_t)name, sizeof name / sizeof name[0], sizeof name / sizeof name[0], sizeof name[0]}\n\n"
+  fputs("#define ARRAY(name) {(void *)(uintptr_t)name, sizeof name / sizeof name[0], sizeof name / sizeof name[0], "
+        "sizeof name[0]}\n\n"
         "const atlas_program atlas_functions = {\n"
         "  .name = \"functions\",\n"
         "  .insns = ARRAY(insns),\n"

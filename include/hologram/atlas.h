@@ -79,7 +79,8 @@ typedef struct atlas_symbol {
   uint8_t access; /* atlas_access of buffers, tables and pools */
   uint8_t reserved;
   uint32_t count;        /* elements of shared memory or of a constant table; entries of a buffer table */
-  uint32_t const_offset; /* first byte of a constant table in the program's constant data (see atlas_program_constants) */
+  uint32_t
+      const_offset; /* first byte of a constant table in the program's constant data (see atlas_program_constants) */
   uint64_t handle;       /* buffer bound by default (hg_buffer_handle); 0: none */
 } atlas_symbol;
 
@@ -145,23 +146,24 @@ typedef struct atlas_label {
   uint32_t target; /* instruction index */
 } atlas_label;
 
-/* ---- facts about types and instructions (from types.def, ops.def, forms.def) ---------------------------------------- */
+/* ---- facts about types and instructions (from types.def, ops.def, forms.def) ------------------------------------- */
 
 HG_API const char *atlas_type_name(atlas_type type);           /* "f32"; "none" for anything that is not a type */
 HG_API uint32_t atlas_type_bits(atlas_type type);              /* 8, 16, 32 or 64; 0 for ATLAS_NONE */
 HG_API atlas_type atlas_type_from_name(const char *name);      /* ATLAS_NONE if there is no such type */
-HG_API const char *atlas_op_name(atlas_op op);                 /* mnemonic: "reduce.add"; "none" if there is no such op */
+HG_API const char *atlas_op_name(atlas_op op); /* mnemonic: "reduce.add"; "none" if there is no such op */
 HG_API atlas_op atlas_op_from_name(const char *mnemonic);      /* ATLAS_OP_none if there is no such mnemonic */
 HG_API int atlas_op_has_type(atlas_op op, atlas_type type);    /* 1 if the instruction exists for the type */
 HG_API size_t atlas_op_count(void);
 HG_API atlas_op atlas_op_at(size_t index);                     /* in table order */
 
-/* ---- programs ---------------------------------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 typedef struct atlas_program atlas_program;
 
 /* Parse text (`length` bytes, need not end in NUL) and verify it. `source_name` stands in errors; NULL: "program".
- * HG_PARSE with line and column and what was expected; HG_VERIFY with line, instruction and reason; HG_OUT_OF_MEMORY. */
+ * HG_PARSE with line and column and what was expected; HG_VERIFY with line, instruction and reason; HG_OUT_OF_MEMORY.
+ */
 HG_API hg_status atlas_parse(const hg_allocator *allocator, const char *text, size_t length, const char *source_name,
                              atlas_program **out);
 
@@ -173,7 +175,8 @@ HG_API hg_status atlas_decode(const hg_allocator *allocator, const void *bytes, 
 HG_API hg_status atlas_print(const hg_allocator *allocator, const atlas_program *program, char **text, size_t *length);
 
 /* The binary form: little-endian, versioned, checksummed; decoding it gives an equal program. Release as above. */
-HG_API hg_status atlas_encode(const hg_allocator *allocator, const atlas_program *program, void **bytes, size_t *length);
+HG_API hg_status atlas_encode(const hg_allocator *allocator, const atlas_program *program, void **bytes,
+                              size_t *length);
 
 HG_API void atlas_memory_release(const hg_allocator *allocator, void *memory);
 
@@ -187,10 +190,12 @@ HG_API const atlas_symbol *atlas_program_symbols(const atlas_program *program, s
 HG_API const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count);
 HG_API const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count); /* little-endian */
 HG_API void atlas_program_block(const atlas_program *program, uint32_t block[3]); /* required size; 0,0,0: any */
-HG_API int atlas_program_observes_block(const atlas_program *program); /* 1: uses shared memory, barriers, collectives or block coordinates */
-HG_API int atlas_program_is_library(const atlas_program *program);     /* 1: holds .entry functions and cannot be launched */
+HG_API int atlas_program_observes_block(
+    const atlas_program *program); /* 1: uses shared memory, barriers, collectives or block coordinates */
+HG_API int
+atlas_program_is_library(const atlas_program *program); /* 1: holds .entry functions and cannot be launched */
 
-/* ---- builder ------------------------------------------------------------------------------------------------------------
+/* ---- builder --------------------------------------------------------------------------------------------------------
  * Errors are remembered: after the first one every call does nothing, and atlas_builder_finish reports it. So a program
  * can be written without checking each line:
  *
@@ -213,7 +218,8 @@ HG_API hg_status atlas_builder_finish(atlas_builder *builder, atlas_program **ou
 HG_API uint16_t atlas_builder_buffer(atlas_builder *builder, const char *name, atlas_type type, atlas_access access);
 HG_API uint16_t atlas_builder_scalar(atlas_builder *builder, const char *name, atlas_type type);
 HG_API uint16_t atlas_builder_shared(atlas_builder *builder, const char *name, atlas_type type, uint32_t count);
-HG_API uint16_t atlas_builder_const(atlas_builder *builder, const char *name, atlas_type type, uint32_t count, const void *values);
+HG_API uint16_t atlas_builder_const(atlas_builder *builder, const char *name, atlas_type type, uint32_t count,
+                                    const void *values);
 HG_API uint16_t atlas_builder_table(atlas_builder *builder, const char *name, uint32_t count, atlas_access access);
 HG_API uint16_t atlas_builder_pool(atlas_builder *builder, const char *name);
 HG_API void atlas_builder_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
@@ -228,7 +234,8 @@ HG_API uint16_t atlas_builder_handle(atlas_builder *builder, uint64_t handle, at
 HG_API atlas_operand atlas_builder_buffer_offset(atlas_builder *builder, uint64_t handle, atlas_type type,
                                                  atlas_access access, uint64_t byte_offset);
 
-HG_API uint32_t atlas_builder_label(atlas_builder *builder, const char *name); /* new, not yet placed; NULL name: made up */
+HG_API uint32_t atlas_builder_label(atlas_builder *builder,
+                                    const char *name); /* new, not yet placed; NULL name: made up */
 HG_API void atlas_builder_place(atlas_builder *builder, uint32_t label);       /* here */
 HG_API void atlas_builder_line(atlas_builder *builder, uint32_t line);         /* of the instructions that follow */
 HG_API void atlas_builder_insn(atlas_builder *builder, const atlas_insn *insn);/* the general form of atlas_emit */
@@ -237,7 +244,8 @@ HG_API void atlas_builder_insn(atlas_builder *builder, const atlas_insn *insn);/
 HG_API void atlas_emit(atlas_builder *builder, atlas_op op, atlas_type type, int operand_count, ...);
 HG_API void atlas_emit2(atlas_builder *builder, atlas_op op, atlas_type to, atlas_type from, atlas_operand destination,
                         atlas_operand source);
-HG_API void atlas_emit_branch(atlas_builder *builder, int predicate, int negated, uint32_t label); /* predicate < 0: always */
+HG_API void atlas_emit_branch(atlas_builder *builder, int predicate, int negated,
+                              uint32_t label); /* predicate < 0: always */
 
 HG_API atlas_operand atlas_reg(uint32_t number);
 HG_API atlas_operand atlas_pred(uint32_t number);
@@ -257,7 +265,7 @@ HG_API atlas_operand atlas_mem_phi(uint32_t class_index, uint32_t page, uint32_t
 HG_API atlas_operand atlas_mem_phi_reg(uint32_t class_reg, uint32_t page_reg, uint32_t byte_reg); /* [phi rC, rP, rB] */
 HG_API atlas_operand atlas_mem_table(uint16_t symbol, uint32_t entry_reg, uint32_t offset_reg);   /* [rH : rOff]      */
 
-/* ---- the 96 classes ----------------------------------------------------------------------------------------------------
+/* ---- the 96 classes -------------------------------------------------------------------------------------------------
  * class(byte) = 24*h2 + 8*d + l over a byte's bits b7..b0: h2 = 2*b7 + b6; d = 0, 1, 2 for (b4,b5) equal, (1,0), (0,1);
  * l = 4*b3 + 2*b2 + b1. */
 #define ATLAS_CLASS_COUNT 96

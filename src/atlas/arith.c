@@ -1,5 +1,5 @@
-/* arith.c - arithmetic of the ISA, one C expression an instruction. It is compiled without contraction of a*b+c and runs in the
- * default floating-point environment, so that C's float and double are binary32 and binary64 exactly. */
+/* arith.c - arithmetic of the ISA, one C expression an instruction. It is compiled without contraction of a*b+c and
+ * runs in the default floating-point environment, so that C's float and double are binary32 and binary64 exactly. */
 #include "atlas/arith.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 static_assert(FLT_EVAL_METHOD == 0, "float arithmetic must be done in float: 32-bit x86 needs -msse2 -mfpmath=sse");
 
-/* ---- integers ------------------------------------------------------------------------------------------------------ */
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t multiply_high(atlas_type type, uint64_t a, uint64_t b) {
   unsigned bits = atlas_type_bits(type);
@@ -105,7 +105,7 @@ static uint64_t integer_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t
   }
 }
 
-/* ---- floating point ----------------------------------------------------------------------------------------------------
+/* ---- floating point -------------------------------------------------------------------------------------------------
  * f32 and f64 in their own arithmetic; f16 and bf16 in that of f32, rounded once more to the type. */
 
 static float minimum_f32(float a, float b) {

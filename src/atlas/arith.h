@@ -4,8 +4,8 @@
 
 #include "atlas/value.h"
 
-/* One arithmetic, logic or floating-point primitive (not set.*, cvt, sel, predicates, memory or functions). Operands that
- * the instruction does not have are ignored. */
+/* One arithmetic, logic or floating-point primitive (not set.*, cvt, sel, predicates, memory or functions). Operands
+ * that the instruction does not have are ignored. */
 uint64_t atlas_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint64_t c);
 
 /* set.*: 0 or 1. */

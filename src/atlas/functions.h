@@ -4,7 +4,8 @@
 
 #include "atlas/program.h"
 
-/* All files merged into one program with an entry a function and type. It is constant data, written by tools/embed.c. */
+/* All files merged into one program with an entry a function and type. It is constant data, written by tools/embed.c.
+ */
 extern const atlas_program atlas_functions;
 
 #endif

@@ -99,7 +99,8 @@ static hg_status visit(inliner *in, uint32_t key_index, int is_function) {
   ir_node node = {.insn = here, .next = IR_NONE, .taken = IR_NONE};
   *in->bad_insn = here;
   if (in->program->nodes.count == ATLAS_MAX_INSTRUCTIONS)
-    return hg_fail(HG_VERIFY, "the program has more than %d instructions after inlining its calls", ATLAS_MAX_INSTRUCTIONS);
+    return hg_fail(HG_VERIFY, "the program has more than %d instructions after inlining its calls",
+                   ATLAS_MAX_INSTRUCTIONS);
   switch (insn->op) {
   case ATLAS_OP_exit: break;
   case ATLAS_OP_trap: node.flags = IR_NODE_ABORT; break;

@@ -1,4 +1,5 @@
-/* insn.h - what an instruction reads and writes, derived from its form: one place for the verifier and every analysis. */
+/* insn.h - what an instruction reads and writes, derived from its form: one place for the verifier and every analysis.
+ */
 #ifndef HG_ATLAS_INSN_H
 #define HG_ATLAS_INSN_H
 

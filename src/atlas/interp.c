@@ -1,8 +1,8 @@
-/* interp.c - the reference machine: how a launch, a block, a lane and an instruction run. It reads like the manual and is the
- * definition of the ISA; docs/isa.md says the same in words.
+/* interp.c - the reference machine: how a launch, a block, a lane and an instruction run. It reads like the manual and
+ * is the definition of the ISA; docs/isa.md says the same in words.
  *
- * Lanes of a block run one after the other, each until it ends or reaches an instruction that the whole block takes part in;
- * then that instruction is done for all, and they go on. */
+ * Lanes of a block run one after the other, each until it ends or reaches an instruction that the whole block takes
+ * part in; then that instruction is done for all, and they go on. */
 #include "atlas/interp.h"
 
 #include "atlas/arith.h"
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------ */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 uint64_t atlas_machine_register(const machine *m, const lane *l, uint32_t reg, atlas_type *type) {
   *type = reg < ATLAS_GENERAL_REGISTERS ? (atlas_type)l->type[reg] : atlas_special_type(reg);
@@ -48,7 +48,7 @@ static uint64_t coordinate(const machine *m, const lane *l, uint64_t coord) {
   }
 }
 
-/* ---- instructions that work on one lane ------------------------------------------------------------------------------------ */
+/* ---- instructions that work on one lane -------------------------------------------------------------------------- */
 
 static void set_register(lane *l, const atlas_insn *insn, uint64_t value) {
   const atlas_operand *destination = &insn->operand[0];
@@ -63,7 +63,8 @@ static void set_predicate(lane *l, const atlas_insn *insn, int value) {
 }
 
 static void class_fault(machine *m, lane *l, uint64_t value, uint64_t extent) {
-  hg_fault fault = {.kind = HG_FAULT_CLASS, .index = value > INT64_MAX ? INT64_MAX : (int64_t)value, .extent = (int64_t)extent};
+  hg_fault fault = {
+      .kind = HG_FAULT_CLASS, .index = value > INT64_MAX ? INT64_MAX : (int64_t)value, .extent = (int64_t)extent};
   atlas_machine_fault(m, l, fault);
 }
 
@@ -160,7 +161,9 @@ static void lane_insn(machine *m, lane *l, const atlas_insn *insn) {
   }
   read_sources(m, l, insn, info->operands, s);
   switch (insn->op) {
-  case ATLAS_OP_sreg: set_register(l, insn, coordinate(m, l, insn->operand[1].bits) & atlas_mask((atlas_type)insn->type)); break;
+  case ATLAS_OP_sreg:
+    set_register(l, insn, coordinate(m, l, insn->operand[1].bits) & atlas_mask((atlas_type)insn->type));
+    break;
   case ATLAS_OP_cls_get: set_register(l, insn, m->block_index % ATLAS_CLASS_COUNT); break;
   case ATLAS_OP_mirror:
   case ATLAS_OP_unity_test:
@@ -178,7 +181,7 @@ static void lane_insn(machine *m, lane *l, const atlas_insn *insn) {
   }
 }
 
-/* ---- control ---------------------------------------------------------------------------------------------------------------- */
+/* ---- control ----------------------------------------------------------------------------------------------------- */
 
 /* Whether a branching node is taken; loop counts down here. */
 static int is_taken(lane *l, const atlas_insn *insn) {
@@ -229,7 +232,7 @@ static void run_lane(machine *m, lane *l) {
   }
 }
 
-/* ---- blocks and launches ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks and launches ----------------------------------------------------------------------------------------- */
 
 static uint32_t run_waiting(machine *m) {
   uint32_t waiting = 0, first = 0;
@@ -258,7 +261,8 @@ static void place_lane(const machine *m, lane *l, uint32_t in_block) {
     rest /= m->block_size[d];
   }
   l->id = 0;
-  for (int d = 3; d-- > 0;) l->id = l->id * m->grid_size[d] * m->block_size[d] + m->block_at[d] * m->block_size[d] + l->at[d];
+  for (int d = 3; d-- > 0;)
+    l->id = l->id * m->grid_size[d] * m->block_size[d] + m->block_at[d] * m->block_size[d] + l->at[d];
 }
 
 static void run_block(machine *m) {
@@ -350,7 +354,7 @@ hg_status atlas_interpret(const hg_allocator *allocator, const atlas_program *pr
   return HG_OK;
 }
 
-/* ---- library functions ---------------------------------------------------------------------------------------------------------- */
+/* ---- library functions ------------------------------------------------------------------------------------------- */
 
 static uint64_t function_constant(const lane *l, const atlas_insn *insn) {
   const atlas_operand *o = &insn->operand[1];
@@ -398,7 +402,9 @@ static uint64_t run_function(uint32_t node_index, atlas_type type, uint64_t a, u
 
 uint64_t atlas_function(atlas_op op, atlas_type type, uint64_t a, uint64_t b) {
   if (type == ATLAS_f16 || type == ATLAS_bf16) /* through f32, rounded once */
-    return atlas_convert(type, ATLAS_f32, atlas_function(op, ATLAS_f32, atlas_convert(ATLAS_f32, type, a), atlas_convert(ATLAS_f32, type, b)));
+    return atlas_convert(
+        type, ATLAS_f32,
+        atlas_function(op, ATLAS_f32, atlas_convert(ATLAS_f32, type, a), atlas_convert(ATLAS_f32, type, b)));
   for (size_t i = 0; i < atlas_functions.entries.count; i++) {
     const atlas_entry *entry = atlas_entry_at(&atlas_functions, i);
     if (entry->op == op && entry->type == type) return run_function(entry->node, type, a, b);

@@ -1,5 +1,5 @@
-/* interp.h - the reference machine: one launch of a verified program, lane by lane. It is the definition of the ISA; faster
- * engines answer to it. It knows nothing of executors: whoever calls it has checked bindings and shapes. */
+/* interp.h - the reference machine: one launch of a verified program, lane by lane. It is the definition of the ISA;
+ * faster engines answer to it. It knows nothing of executors: whoever calls it has checked bindings and shapes. */
 #ifndef HG_ATLAS_INTERP_H
 #define HG_ATLAS_INTERP_H
 

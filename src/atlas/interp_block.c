@@ -1,5 +1,6 @@
-/* interp_block.c - what the lanes of a block do together: barriers, collectives, pool allocation, the phase. A lane that ended by a trap
- * or the step limit is absent: it takes no part, and combining with nothing leaves a value as it is. */
+/* interp_block.c - what the lanes of a block do together: barriers, collectives, pool allocation, the phase. A lane
+ * that ended by a trap or the step limit is absent: it takes no part, and combining with nothing leaves a value as it
+ * is. */
 #include "atlas/arith.h"
 #include "atlas/machine.h"
 
@@ -29,7 +30,8 @@ static uint32_t combining_op(uint32_t op) {
 }
 
 /* scratch[into] = left op right, where a missing side counts for nothing. */
-static void combine(machine *m, uint32_t op, atlas_type type, uint32_t into, uint64_t left, int has_left, uint64_t right, int has_right) {
+static void combine(machine *m, uint32_t op, atlas_type type, uint32_t into, uint64_t left, int has_left,
+                    uint64_t right, int has_right) {
   if (has_left && has_right) m->scratch[into] = atlas_arith(op, type, left, right, 0);
   else m->scratch[into] = has_left ? left : right;
   m->present[into] = (uint8_t)(has_left || has_right);
@@ -52,12 +54,14 @@ static void reduce(machine *m, const atlas_insn *insn) {
     if (takes_part(m, i)) set_register(&m->lanes[i], insn, m->scratch[0]);
 }
 
-/* Hillis and Steele, "Data Parallel Algorithms" (1986): strides 1, 2, 4, ... Going down keeps the left neighbour old. */
+/* Hillis and Steele, "Data Parallel Algorithms" (1986): strides 1, 2, 4, ... Going down keeps the left neighbour old.
+ */
 static void scan(machine *m, const atlas_insn *insn) {
   gather(m, &insn->operand[1]);
   for (uint32_t stride = 1; stride < m->lane_count; stride *= 2)
     for (uint32_t i = m->lane_count; i-- > stride;)
-      combine(m, ATLAS_OP_add, (atlas_type)insn->type, i, m->scratch[i - stride], m->present[i - stride], m->scratch[i], m->present[i]);
+      combine(m, ATLAS_OP_add, (atlas_type)insn->type, i, m->scratch[i - stride], m->present[i - stride], m->scratch[i],
+              m->present[i]);
   int exclusive = insn->op == ATLAS_OP_scan_excl;
   for (uint32_t i = 0; i < m->lane_count; i++) {
     if (!takes_part(m, i)) continue;

@@ -1,5 +1,5 @@
-/* interp_memory.c - addresses, loads, stores and atomics of the reference machine. Every access is checked; one that is out of
- * bounds or misaligned reads 0 or is dropped, and is noted as a fault. */
+/* interp_memory.c - addresses, loads, stores and atomics of the reference machine. Every access is checked; one that is
+ * out of bounds or misaligned reads 0 or is dropped, and is noted as a fault. */
 #include "atlas/arith.h"
 #include "atlas/insn.h"
 #include "atlas/machine.h"
@@ -59,7 +59,8 @@ static uint8_t *byte_address(machine *m, lane *l, atlas_span span, const char *n
 static uint8_t *phi_address(machine *m, lane *l, const atlas_operand *o, uint32_t size) {
   static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
   const uint8_t regs[3] = {o->reg, o->reg2, o->reg3};
-  const int64_t constants[3] = {(int64_t)(o->bits & 0xffff), (int64_t)(o->bits >> 16 & 0xffff), (int64_t)(o->bits >> 32)};
+  const int64_t constants[3] = {(int64_t)(o->bits & 0xffff), (int64_t)(o->bits >> 16 & 0xffff),
+                                (int64_t)(o->bits >> 32)};
   int64_t part[3];
   for (int i = 0; i < 3; i++) {
     part[i] = o->phi_registers >> i & 1 ? index_of(m, l, regs[i], 0) : constants[i];
@@ -80,7 +81,8 @@ static uint8_t *table_address(machine *m, lane *l, const atlas_operand *o, uint3
     memory_fault(m, l, HG_FAULT_OUT_OF_BOUNDS, table->name, entry, table->count);
     return NULL;
   }
-  return byte_address(m, l, m->launch->arguments[o->symbol].table[entry], table->name, index_of(m, l, o->reg2, 0), size);
+  return byte_address(m, l, m->launch->arguments[o->symbol].table[entry], table->name, index_of(m, l, o->reg2, 0),
+                      size);
 }
 
 /* Where the access goes, or NULL after noting its fault. */

@@ -1,5 +1,5 @@
-/* program.h - the inside of an atlas_program: what the parser, the decoder and the builder fill in, what the verifier adds,
- * and what the machine reads. */
+/* program.h - the inside of an atlas_program: what the parser, the decoder and the builder fill in, what the verifier
+ * adds, and what the machine reads. */
 #ifndef HG_ATLAS_PROGRAM_H
 #define HG_ATLAS_PROGRAM_H
 
@@ -19,8 +19,8 @@ typedef struct atlas_entry {
   uint32_t node; /* first node, set by the verifier */
 } atlas_entry;
 
-/* One instruction after all calls are inlined (see ir/graph.h). Several nodes may share an instruction. A `call` goes on at
- * the callee, a `ret` after the call; a function's own `ret` has no successor. */
+/* One instruction after all calls are inlined (see ir/graph.h). Several nodes may share an instruction. A `call` goes
+ * on at the callee, a `ret` after the call; a function's own `ret` has no successor. */
 typedef ir_node atlas_node;
 
 struct atlas_program {
@@ -43,15 +43,24 @@ struct atlas_program {
 /* A new empty program that holds one reference; NULL when out of memory (last error set). */
 atlas_program *atlas_program_new(const hg_allocator *allocator);
 
-static inline const atlas_insn *atlas_insn_at(const atlas_program *p, size_t i) { return (const atlas_insn *)p->insns.data + i; }
+static inline const atlas_insn *atlas_insn_at(const atlas_program *p, size_t i) {
+  return (const atlas_insn *)p->insns.data + i;
+}
 static inline const atlas_symbol *atlas_symbol_at(const atlas_program *p, size_t i) {
   return (const atlas_symbol *)p->symbols.data + i;
 }
-static inline const atlas_label *atlas_label_at(const atlas_program *p, size_t i) { return (const atlas_label *)p->labels.data + i; }
-static inline const atlas_entry *atlas_entry_at(const atlas_program *p, size_t i) { return (const atlas_entry *)p->entries.data + i; }
-static inline const atlas_node *atlas_node_at(const atlas_program *p, size_t i) { return (const atlas_node *)p->nodes.data + i; }
+static inline const atlas_label *atlas_label_at(const atlas_program *p, size_t i) {
+  return (const atlas_label *)p->labels.data + i;
+}
+static inline const atlas_entry *atlas_entry_at(const atlas_program *p, size_t i) {
+  return (const atlas_entry *)p->entries.data + i;
+}
+static inline const atlas_node *atlas_node_at(const atlas_program *p, size_t i) {
+  return (const atlas_node *)p->nodes.data + i;
+}
 
-/* 1 if the name is [A-Za-z_][A-Za-z0-9_]*, not too long, and not a word of the language (lane, blane, phi, r12, p3, ...). */
+/* 1 if the name is [A-Za-z_][A-Za-z0-9_]*, not too long, and not a word of the language (lane, blane, phi, r12, p3,
+ * ...). */
 int atlas_name_is_valid(const char *name, size_t length);
 
 

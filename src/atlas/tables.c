@@ -104,9 +104,10 @@ atlas_type atlas_special_type(uint32_t reg) {
 }
 
 const char *atlas_coord_name(uint32_t coord) {
-  static const char *const names[ATLAS_COORD_COUNT] = {
-      "lane.x",       "lane.y",       "lane.z",      "block.x",     "block.y",     "block.z",  "block_size.x", "block_size.y",
-      "block_size.z", "grid_size.x", "grid_size.y", "grid_size.z", "global.x", "global.y",     "global.z"};
+  static const char *const names[ATLAS_COORD_COUNT] = {"lane.x",       "lane.y",      "lane.z",       "block.x",
+                                                       "block.y",      "block.z",     "block_size.x", "block_size.y",
+                                                       "block_size.z", "grid_size.x", "grid_size.y",  "grid_size.z",
+                                                       "global.x",     "global.y",    "global.z"};
   return coord < ATLAS_COORD_COUNT ? names[coord] : NULL;
 }
 

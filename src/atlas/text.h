@@ -45,21 +45,21 @@ typedef struct text_parser {
 
 /* ---- text_lex.c ---- */
 
-hg_status text_advance(text_parser *parser);
+hg_status atlas_text_advance(text_parser *parser);
 
 /* HG_PARSE with "source:line:column: " in front. */
-hg_status text_fail(const text_parser *parser, const text_token *at, const char *format, ...) HG_PRINTF(3, 4);
+hg_status atlas_text_fail(const text_parser *parser, const text_token *at, const char *format, ...) HG_PRINTF(3, 4);
 /* "expected <what>, found <the current token>" */
-hg_status text_expected(const text_parser *parser, const char *what);
+hg_status atlas_text_expected(const text_parser *parser, const char *what);
 
-int text_is(const text_parser *parser, char punctuation);
-int text_is_word(const text_token *token, const char *word);
-/* Go past a punctuation character or fail with text_expected. */
-hg_status text_expect(text_parser *parser, char punctuation, const char *what);
+int atlas_text_is(const text_parser *parser, char punctuation);
+int atlas_text_is_word(const text_token *token, const char *word);
+/* Go past a punctuation character or fail with atlas_text_expected. */
+hg_status atlas_text_expect(text_parser *parser, char punctuation, const char *what);
 
 /* Tokens in messages: `%.*s`, clipped. */
-int text_clip(const text_token *token);
-#define TEXT_ARG(token) text_clip(token), (token)->text
+int atlas_text_clip(const text_token *token);
+#define TEXT_ARG(token) atlas_text_clip(token), (token)->text
 
 /* The nearest of several candidates to a word that is none of them. */
 typedef struct text_nearest {
@@ -69,22 +69,22 @@ typedef struct text_nearest {
   unsigned distance;
 } text_nearest;
 
-void text_nearest_offer(text_nearest *nearest, const char *candidate);
+void atlas_text_nearest_offer(text_nearest *nearest, const char *candidate);
 /* "; did you mean 'x'?" or "". */
-const char *text_hint(const text_nearest *nearest, char text[128]);
-const char *text_type_hint(const char *word, size_t length, char text[128]);
+const char *atlas_text_hint(const text_nearest *nearest, char text[128]);
+const char *atlas_text_type_hint(const char *word, size_t length, char text[128]);
 
 /* ---- text_operand.c ---- */
 
 /* Parses the operand of `slot` into insn->operand[slot]. The instruction will be number program->insns.count. */
-hg_status text_operand(text_parser *parser, const atlas_op_info *info, atlas_insn *insn, unsigned slot);
+hg_status atlas_text_operand(text_parser *parser, const atlas_op_info *info, atlas_insn *insn, unsigned slot);
 
 /* The number in the current token (a TEXT_NUMBER or TEXT_CONSTANT) as bits of the type; goes past it. */
-hg_status text_constant(text_parser *parser, atlas_type type, uint64_t *bits);
+hg_status atlas_text_constant(text_parser *parser, atlas_type type, uint64_t *bits);
 
 /* p0..p15 in the current token; goes past it. */
-hg_status text_predicate(text_parser *parser, uint8_t *number);
+hg_status atlas_text_predicate(text_parser *parser, uint8_t *number);
 
-hg_status text_use_label(text_parser *parser, size_t index, int slot);
+hg_status atlas_text_use_label(text_parser *parser, size_t index, int slot);
 
 #endif

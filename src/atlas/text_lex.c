@@ -41,7 +41,7 @@ static text_kind scan(text_parser *p) {
   return TEXT_CONSTANT;
 }
 
-hg_status text_advance(text_parser *p) {
+hg_status atlas_text_advance(text_parser *p) {
   p->past_column = p->token.column + p->token.length;
   skip_blanks(p);
   text_token token = {TEXT_END, p->next, 0, p->line, (uint32_t)(p->next - p->line_start) + 1};
@@ -51,8 +51,8 @@ hg_status text_advance(text_parser *p) {
     p->line++;
   } else if (p->next < p->end) {
     if (*p->next < ' ' || *p->next > '~')
-      return text_fail(p, &token, "byte 0x%02x is not text; outside comments only printable ASCII is",
-                       (unsigned)(unsigned char)*p->next);
+      return atlas_text_fail(p, &token, "byte 0x%02x is not text; outside comments only printable ASCII is",
+                             (unsigned)(unsigned char)*p->next);
     token.kind = scan(p);
     token.length = (uint32_t)(p->next - token.text);
   }
@@ -60,23 +60,23 @@ hg_status text_advance(text_parser *p) {
   return HG_OK;
 }
 
-int text_is(const text_parser *p, char punctuation) {
+int atlas_text_is(const text_parser *p, char punctuation) {
   return p->token.kind == TEXT_PUNCTUATION && *p->token.text == punctuation;
 }
 
-int text_is_word(const text_token *token, const char *word) {
+int atlas_text_is_word(const text_token *token, const char *word) {
   return token->kind == TEXT_WORD && strlen(word) == token->length && memcmp(token->text, word, token->length) == 0;
 }
 
-hg_status text_expect(text_parser *p, char punctuation, const char *what) {
-  return text_is(p, punctuation) ? text_advance(p) : text_expected(p, what);
+hg_status atlas_text_expect(text_parser *p, char punctuation, const char *what) {
+  return atlas_text_is(p, punctuation) ? atlas_text_advance(p) : atlas_text_expected(p, what);
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------- */
 
-int text_clip(const text_token *token) { return token->length <= 80 ? (int)token->length : 80; }
+int atlas_text_clip(const text_token *token) { return token->length <= 80 ? (int)token->length : 80; }
 
-hg_status text_fail(const text_parser *p, const text_token *at, const char *format, ...) {
+hg_status atlas_text_fail(const text_parser *p, const text_token *at, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   hg_fail_v(HG_PARSE, format, arguments);
@@ -84,11 +84,11 @@ hg_status text_fail(const text_parser *p, const text_token *at, const char *form
   return hg_fail(HG_PARSE, "%.200s:%u:%u: %s", p->source, (unsigned)at->line, (unsigned)at->column, hg_last_error());
 }
 
-hg_status text_expected(const text_parser *p, const char *what) {
+hg_status atlas_text_expected(const text_parser *p, const char *what) {
   const text_token *token = &p->token;
-  if (token->kind == TEXT_END) return text_fail(p, token, "expected %s, found the end of the text", what);
-  if (token->kind == TEXT_NEWLINE) return text_fail(p, token, "expected %s, found the end of the line", what);
-  return text_fail(p, token, "expected %s, found '%.*s'", what, TEXT_ARG(token));
+  if (token->kind == TEXT_END) return atlas_text_fail(p, token, "expected %s, found the end of the text", what);
+  if (token->kind == TEXT_NEWLINE) return atlas_text_fail(p, token, "expected %s, found the end of the line", what);
+  return atlas_text_fail(p, token, "expected %s, found '%.*s'", what, TEXT_ARG(token));
 }
 
 /* ---- suggestions -------------------------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static unsigned edit_distance(const char *a, size_t a_length, const char *b, siz
   return row[a_length % 3][b_length];
 }
 
-void text_nearest_offer(text_nearest *nearest, const char *candidate) {
+void atlas_text_nearest_offer(text_nearest *nearest, const char *candidate) {
   unsigned distance = edit_distance(nearest->word, nearest->length, candidate, strlen(candidate));
   unsigned near_enough = nearest->length < 2 ? 0 : nearest->length < 5 ? 1 : 2;
   if (distance > near_enough || (nearest->best != NULL && distance >= nearest->distance)) return;
@@ -121,14 +121,14 @@ void text_nearest_offer(text_nearest *nearest, const char *candidate) {
   nearest->distance = distance;
 }
 
-const char *text_hint(const text_nearest *nearest, char text[128]) {
+const char *atlas_text_hint(const text_nearest *nearest, char text[128]) {
   text[0] = '\0';
   if (nearest->best != NULL) snprintf(text, 128, "; did you mean '%s'?", nearest->best);
   return text;
 }
 
-const char *text_type_hint(const char *word, size_t length, char text[128]) {
+const char *atlas_text_type_hint(const char *word, size_t length, char text[128]) {
   text_nearest nearest = {.word = word, .length = length};
-  for (unsigned t = 1; t < ATLAS_TYPE_COUNT; t++) text_nearest_offer(&nearest, atlas_type_name((atlas_type)t));
-  return text_hint(&nearest, text);
+  for (unsigned t = 1; t < ATLAS_TYPE_COUNT; t++) atlas_text_nearest_offer(&nearest, atlas_type_name((atlas_type)t));
+  return atlas_text_hint(&nearest, text);
 }

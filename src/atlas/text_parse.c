@@ -12,40 +12,40 @@
 /* A name that may be given to something; goes past it. */
 static hg_status take_name(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
   const text_token *token = &p->token;
-  if (token->kind != TEXT_WORD) return text_expected(p, what);
+  if (token->kind != TEXT_WORD) return atlas_text_expected(p, what);
   if (token->length > ATLAS_MAX_NAME)
-    return text_fail(p, token, "a name has at most %u characters; this one has %u", (unsigned)ATLAS_MAX_NAME,
-                     (unsigned)token->length);
+    return atlas_text_fail(p, token, "a name has at most %u characters; this one has %u", (unsigned)ATLAS_MAX_NAME,
+                           (unsigned)token->length);
   if (memchr(token->text, '.', token->length) != NULL)
-    return text_fail(p, token, "'%.*s' is not a name: letters, digits and _ only", TEXT_ARG(token));
+    return atlas_text_fail(p, token, "'%.*s' is not a name: letters, digits and _ only", TEXT_ARG(token));
   if (!atlas_name_is_valid(token->text, token->length))
-    return text_fail(p, token, "'%.*s' is a word of the language and cannot be a name", TEXT_ARG(token));
+    return atlas_text_fail(p, token, "'%.*s' is a word of the language and cannot be a name", TEXT_ARG(token));
   atlas_name_copy(name, token->text, token->length);
-  return text_advance(p);
+  return atlas_text_advance(p);
 }
 
 static hg_status take_type(text_parser *p, uint8_t *type) {
   char hint[128];
   const text_token *token = &p->token;
-  if (token->kind != TEXT_WORD) return text_expected(p, "a type");
+  if (token->kind != TEXT_WORD) return atlas_text_expected(p, "a type");
   *type = (uint8_t)atlas_type_lookup_name(token->text, token->length);
   if (*type == ATLAS_NONE)
-    return text_fail(p, token, "'%.*s' is not a type%s", TEXT_ARG(token),
-                     text_type_hint(token->text, token->length, hint));
-  return text_advance(p);
+    return atlas_text_fail(p, token, "'%.*s' is not a type%s", TEXT_ARG(token),
+                           atlas_text_type_hint(token->text, token->length, hint));
+  return atlas_text_advance(p);
 }
 
 static hg_status take_access(text_parser *p, uint8_t *access) {
   for (unsigned a = ATLAS_IN; a <= ATLAS_INOUT; a++) {
     *access = (uint8_t)a;
-    if (text_is_word(&p->token, atlas_access_name(a))) return text_advance(p);
+    if (atlas_text_is_word(&p->token, atlas_access_name(a))) return atlas_text_advance(p);
   }
-  return text_expected(p, "in, out or inout");
+  return atlas_text_expected(p, "in, out or inout");
 }
 
 static hg_status take_number(text_parser *p, atlas_type type, const char *what, uint64_t *value) {
-  if (p->token.kind != TEXT_NUMBER) return text_expected(p, what);
-  return text_constant(p, type, value);
+  if (p->token.kind != TEXT_NUMBER) return atlas_text_expected(p, what);
+  return atlas_text_constant(p, type, value);
 }
 
 static hg_status take_count(text_parser *p, uint32_t *count) {
@@ -58,29 +58,29 @@ static hg_status take_count(text_parser *p, uint32_t *count) {
 /* Declares a symbol; what is wrong with it is reported where its name stands. */
 static hg_status declare(text_parser *p, const text_token *name, const atlas_symbol *symbol) {
   hg_status status = atlas_program_declare(p->program, symbol);
-  return status == HG_INVALID_ARGUMENT ? text_fail(p, name, "%s", hg_last_error()) : status;
+  return status == HG_INVALID_ARGUMENT ? atlas_text_fail(p, name, "%s", hg_last_error()) : status;
 }
 
 /* ---- directives --------------------------------------------------------------------------------------------- */
 
 static hg_status parse_program(text_parser *p, const text_token *at) {
-  if (p->has_statement) return text_fail(p, at, ".program must come first, and once");
+  if (p->has_statement) return atlas_text_fail(p, at, ".program must come first, and once");
   return take_name(p, "the program's name", p->program->name);
 }
 
 static hg_status parse_block(text_parser *p, const text_token *at) {
-  if (p->has_block) return text_fail(p, at, ".block stands twice");
+  if (p->has_block) return atlas_text_fail(p, at, ".block stands twice");
   p->has_block = 1;
   uint64_t lanes = 1, value = 0;
   for (int i = 0; i < 3; i++) {
     p->program->block[i] = 1;
-    if (i > 0 && !text_is(p, ',')) continue;
-    if (i > 0) HG_TRY(text_advance(p));
+    if (i > 0 && !atlas_text_is(p, ',')) continue;
+    if (i > 0) HG_TRY(atlas_text_advance(p));
     text_token token = p->token;
     HG_TRY(take_number(p, ATLAS_u32, "a block size", &value));
     if (value == 0 || value * lanes > ATLAS_MAX_BLOCK_LANES)
-      return text_fail(p, &token, "a block of %llu lanes is not possible: 1 to %u", (unsigned long long)(value * lanes),
-                       (unsigned)ATLAS_MAX_BLOCK_LANES);
+      return atlas_text_fail(p, &token, "a block of %llu lanes is not possible: 1 to %u",
+                             (unsigned long long)(value * lanes), (unsigned)ATLAS_MAX_BLOCK_LANES);
     lanes *= value;
     p->program->block[i] = (uint32_t)value;
   }
@@ -94,11 +94,11 @@ static hg_status parse_buffer(text_parser *p, const text_token *at) {
   HG_TRY(take_name(p, "the buffer's name", symbol.name));
   HG_TRY(take_type(p, &symbol.type));
   HG_TRY(take_access(p, &symbol.access));
-  if (text_is_word(&p->token, "handle")) {
-    HG_TRY(text_advance(p));
+  if (atlas_text_is_word(&p->token, "handle")) {
+    HG_TRY(atlas_text_advance(p));
     text_token handle = p->token;
     HG_TRY(take_number(p, ATLAS_u64, "a buffer handle", &symbol.handle));
-    if (symbol.handle == 0) return text_fail(p, &handle, "0 is not a buffer handle");
+    if (symbol.handle == 0) return atlas_text_fail(p, &handle, "0 is not a buffer handle");
   }
   return declare(p, &name, &symbol);
 }
@@ -123,7 +123,7 @@ static hg_status parse_shared(text_parser *p, const text_token *at) {
 }
 
 static hg_status skip_newlines(text_parser *p) {
-  while (p->token.kind == TEXT_NEWLINE) HG_TRY(text_advance(p));
+  while (p->token.kind == TEXT_NEWLINE) HG_TRY(atlas_text_advance(p));
   return HG_OK;
 }
 
@@ -132,22 +132,22 @@ static hg_status parse_values(text_parser *p, atlas_symbol *symbol, uint8_t *byt
   atlas_type type = (atlas_type)symbol->type;
   uint32_t width = atlas_bytes(type);
   HG_TRY(skip_newlines(p));
-  HG_TRY(text_expect(p, '{', "'{' and the values of the table"));
+  HG_TRY(atlas_text_expect(p, '{', "'{' and the values of the table"));
   HG_TRY(skip_newlines(p));
   do {
     uint64_t bits = 0;
-    if (p->token.kind != TEXT_CONSTANT) return text_expected(p, "a value (#...)");
+    if (p->token.kind != TEXT_CONSTANT) return atlas_text_expected(p, "a value (#...)");
     if ((symbol->count + 1) * width > ATLAS_MAX_CONST_BYTES)
-      return text_fail(p, &p->token, "constant table '%s' is too large: at most %u bytes", symbol->name,
-                       (unsigned)ATLAS_MAX_CONST_BYTES);
-    HG_TRY(text_constant(p, type, &bits));
+      return atlas_text_fail(p, &p->token, "constant table '%s' is too large: at most %u bytes", symbol->name,
+                             (unsigned)ATLAS_MAX_CONST_BYTES);
+    HG_TRY(atlas_text_constant(p, type, &bits));
     hg_store_le(bytes + symbol->count++ * width, width, bits);
     HG_TRY(skip_newlines(p));
-    if (!text_is(p, ',')) return text_expect(p, '}', "',' or '}'");
-    HG_TRY(text_advance(p));
+    if (!atlas_text_is(p, ',')) return atlas_text_expect(p, '}', "',' or '}'");
+    HG_TRY(atlas_text_advance(p));
     HG_TRY(skip_newlines(p));
-  } while (!text_is(p, '}'));
-  return text_advance(p);
+  } while (!atlas_text_is(p, '}'));
+  return atlas_text_advance(p);
 }
 
 static hg_status parse_const(text_parser *p, const text_token *at) {
@@ -158,8 +158,8 @@ static hg_status parse_const(text_parser *p, const text_token *at) {
   text_token type = p->token;
   HG_TRY(take_type(p, &symbol.type));
   if (atlas_kind((atlas_type)symbol.type) == ATLAS_KIND_STORAGE)
-    return text_fail(p, &type, "a constant table cannot hold %s: it is a type for storage only",
-                     atlas_type_name((atlas_type)symbol.type));
+    return atlas_text_fail(p, &type, "a constant table cannot hold %s: it is a type for storage only",
+                           atlas_type_name((atlas_type)symbol.type));
   uint8_t *bytes = hg_allocate(p->allocator, ATLAS_MAX_CONST_BYTES, 1);
   if (bytes == NULL) return hg_fail_memory("a constant table", ATLAS_MAX_CONST_BYTES);
   size_t byte_count = 0;
@@ -198,22 +198,24 @@ static hg_status parse_entry(text_parser *p, const text_token *at) {
   (void)at;
   atlas_entry entry = {0};
   text_token name = p->token;
-  if (name.kind != TEXT_WORD) return text_expected(p, "an instruction's name");
+  if (name.kind != TEXT_WORD) return atlas_text_expected(p, "an instruction's name");
   const atlas_op_info *info = atlas_op_lookup_name(name.text, name.length);
   if (info == NULL) return unknown_instruction(p, &name);
   if ((info->flags & ATLAS_FUNC) == 0)
-    return text_fail(p, &name, "'%s' is not a function: an entry defines an instruction such as exp", info->mnemonic);
-  HG_TRY(text_advance(p));
+    return atlas_text_fail(p, &name, "'%s' is not a function: an entry defines an instruction such as exp",
+                           info->mnemonic);
+  HG_TRY(atlas_text_advance(p));
   entry.op = info->op;
   text_token type = p->token;
   HG_TRY(take_type(p, &entry.type));
   if (!atlas_op_has_type((atlas_op)info->op, (atlas_type)entry.type))
-    return text_fail(p, &type, "'%s' does not exist for %s", info->mnemonic, atlas_type_name((atlas_type)entry.type));
+    return atlas_text_fail(p, &type, "'%s' does not exist for %s", info->mnemonic,
+                           atlas_type_name((atlas_type)entry.type));
   for (size_t i = 0; i < p->program->entries.count; i++)
     if (atlas_entry_at(p->program, i)->op == entry.op && atlas_entry_at(p->program, i)->type == entry.type)
-      return text_fail(p, &name, "the entry of '%s.%s' stands twice", info->mnemonic,
-                       atlas_type_name((atlas_type)entry.type));
-  HG_TRY(text_use_label(p, p->program->entries.count, -1));
+      return atlas_text_fail(p, &name, "the entry of '%s.%s' stands twice", info->mnemonic,
+                             atlas_type_name((atlas_type)entry.type));
+  HG_TRY(atlas_text_use_label(p, p->program->entries.count, -1));
   if (hg_array_append(p->allocator, &p->program->entries, &entry, 1) == NULL)
     return hg_fail_memory("entries", sizeof entry);
   return HG_OK;
@@ -229,14 +231,14 @@ static hg_status parse_directive(text_parser *p) {
   char hint[128];
   text_token token = p->token;
   text_nearest nearest = {.word = token.text, .length = token.length};
-  HG_TRY(text_advance(p));
+  HG_TRY(atlas_text_advance(p));
   for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++) {
     size_t length = strlen(directives[i].word);
     if (length == token.length && memcmp(directives[i].word, token.text, length) == 0)
       return directives[i].parse(p, &token);
-    text_nearest_offer(&nearest, directives[i].word);
+    atlas_text_nearest_offer(&nearest, directives[i].word);
   }
-  return text_fail(p, &token, "'%.*s' is not a directive%s", TEXT_ARG(&token), text_hint(&nearest, hint));
+  return atlas_text_fail(p, &token, "'%.*s' is not a directive%s", TEXT_ARG(&token), atlas_text_hint(&nearest, hint));
 }
 
 /* ---- mnemonics ---------------------------------------------------------------------------------------------- */
@@ -265,13 +267,13 @@ static hg_status unknown_instruction(const text_parser *p, const text_token *tok
   char hint[128];
   text_nearest nearest = {.word = token->text, .length = token->length};
   for (;;) { /* the word without 0, 1, 2, ... of its suffixes */
-    for (size_t i = 0; i < atlas_op_count(); i++) text_nearest_offer(&nearest, atlas_op_name(atlas_op_at(i)));
+    for (size_t i = 0; i < atlas_op_count(); i++) atlas_text_nearest_offer(&nearest, atlas_op_name(atlas_op_at(i)));
     size_t length = nearest.length;
     while (length > 0 && nearest.word[length - 1] != '.') length--;
     if (length <= 1 || nearest.best != NULL) break;
     nearest.length = length - 1;
   }
-  return text_fail(p, token, "'%.*s' is not an instruction%s", TEXT_ARG(token), text_hint(&nearest, hint));
+  return atlas_text_fail(p, token, "'%.*s' is not an instruction%s", TEXT_ARG(token), atlas_text_hint(&nearest, hint));
 }
 
 /* Names of the types of a set, in the table's order. */
@@ -288,8 +290,8 @@ static const char *type_list(uint32_t types, char text[128]) {
 static hg_status check_type(const text_parser *p, const text_token *at, const atlas_op_info *info, atlas_type type) {
   char list[128];
   if (atlas_op_has_type((atlas_op)info->op, type)) return HG_OK;
-  return text_fail(p, at, "'%s' does not exist for %s, only for %s", info->mnemonic, atlas_type_name(type),
-                   type_list(info->types, list));
+  return atlas_text_fail(p, at, "'%s' does not exist for %s, only for %s", info->mnemonic, atlas_type_name(type),
+                         type_list(info->types, list));
 }
 
 static hg_status apply_suffixes(const text_parser *p, const text_token *token, const atlas_op_info *info,
@@ -300,23 +302,23 @@ static hg_status apply_suffixes(const text_parser *p, const text_token *token, c
   for (uint32_t i = 0; i < s->count; i++) {
     text_token at = *token;
     at.column += (uint32_t)(s->text[i] - token->text);
-    if (wanted == 0) return text_fail(p, &at, "'%s' takes no type", info->mnemonic);
+    if (wanted == 0) return atlas_text_fail(p, &at, "'%s' takes no type", info->mnemonic);
     types[i] = (uint8_t)atlas_type_lookup_name(s->text[i], s->length[i]);
     if (types[i] == ATLAS_NONE)
-      return text_fail(p, &at, "'%.*s' is not a type%s", (int)(s->length[i] < 80 ? s->length[i] : 80), s->text[i],
-                       text_type_hint(s->text[i], s->length[i], text));
-    if (i >= wanted) return text_fail(p, &at, "'%s' takes one type", info->mnemonic);
+      return atlas_text_fail(p, &at, "'%.*s' is not a type%s", (int)(s->length[i] < 80 ? s->length[i] : 80), s->text[i],
+                             atlas_text_type_hint(s->text[i], s->length[i], text));
+    if (i >= wanted) return atlas_text_fail(p, &at, "'%s' takes one type", info->mnemonic);
     HG_TRY(check_type(p, &at, info, (atlas_type)types[i]));
   }
   if (s->count < wanted && wanted == 2)
-    return text_fail(p, token, "'%s' needs two types: %s.<to>.<from>", info->mnemonic, info->mnemonic);
+    return atlas_text_fail(p, token, "'%s' needs two types: %s.<to>.<from>", info->mnemonic, info->mnemonic);
   if (s->count < wanted)
-    return text_fail(p, token, "'%s' needs a type: one of %s", info->mnemonic, type_list(info->types, text));
+    return atlas_text_fail(p, token, "'%s' needs a type: one of %s", info->mnemonic, type_list(info->types, text));
   insn->type = types[0];
   insn->type2 = types[1];
   if (insn->op == ATLAS_OP_bitcast && atlas_type_bits((atlas_type)types[0]) != atlas_type_bits((atlas_type)types[1]))
-    return text_fail(p, token, "'bitcast' needs two types of the same width; %s and %s differ",
-                     atlas_type_name((atlas_type)types[0]), atlas_type_name((atlas_type)types[1]));
+    return atlas_text_fail(p, token, "'bitcast' needs two types of the same width; %s and %s differ",
+                           atlas_type_name((atlas_type)types[0]), atlas_type_name((atlas_type)types[1]));
   return HG_OK;
 }
 
@@ -324,7 +326,7 @@ static hg_status apply_suffixes(const text_parser *p, const text_token *token, c
 static hg_status parse_mnemonic(text_parser *p, atlas_insn *insn, const atlas_op_info **info) {
   text_token token = p->token;
   const char *end = token.text + token.length, *cut = end;
-  if (token.kind != TEXT_WORD) return text_expected(p, "an instruction");
+  if (token.kind != TEXT_WORD) return atlas_text_expected(p, "an instruction");
   while ((*info = atlas_op_lookup_name(token.text, (size_t)(cut - token.text))) == NULL) {
     do {
       if (--cut <= token.text) return unknown_instruction(p, &token);
@@ -334,7 +336,7 @@ static hg_status parse_mnemonic(text_parser *p, atlas_insn *insn, const atlas_op
   insn->op = (*info)->op;
   if (!split_suffixes(cut, end, &s)) return unknown_instruction(p, &token);
   HG_TRY(apply_suffixes(p, &token, *info, &s, insn));
-  return text_advance(p);
+  return atlas_text_advance(p);
 }
 
 /* ---- instructions ------------------------------------------------------------------------------------------- */
@@ -351,10 +353,10 @@ static hg_status count_operands(const text_parser *p, uint32_t wanted, uint32_t 
     return HG_OK;
   }
   for (*count = 1; ahead.token.kind != TEXT_END && ahead.token.kind != TEXT_NEWLINE;) {
-    int separates = text_is(&ahead, ',') && depth == 0;
-    if (text_is(&ahead, '[')) depth++;
-    if (text_is(&ahead, ']')) depth--;
-    HG_TRY(text_advance(&ahead));
+    int separates = atlas_text_is(&ahead, ',') && depth == 0;
+    if (atlas_text_is(&ahead, '[')) depth++;
+    if (atlas_text_is(&ahead, ']')) depth--;
+    HG_TRY(atlas_text_advance(&ahead));
     if (separates) {
       ++*count;
       if (*count == wanted + 1) *where = ahead.token;
@@ -372,24 +374,25 @@ static hg_status parse_operands(text_parser *p, const atlas_op_info *info, atlas
   text_token where;
   HG_TRY(count_operands(p, wanted, &count, &where));
   if (count != wanted) {
-    if (wanted == 0) return text_fail(p, &where, "'%s' takes no operands, got %u", info->mnemonic, (unsigned)count);
-    return text_fail(p, &where, "'%s' needs %u operand%s, got %u: %s %s", info->mnemonic, (unsigned)wanted,
-                     wanted == 1 ? "" : "s", (unsigned)count, info->mnemonic, info->syntax);
+    if (wanted == 0)
+      return atlas_text_fail(p, &where, "'%s' takes no operands, got %u", info->mnemonic, (unsigned)count);
+    return atlas_text_fail(p, &where, "'%s' needs %u operand%s, got %u: %s %s", info->mnemonic, (unsigned)wanted,
+                           wanted == 1 ? "" : "s", (unsigned)count, info->mnemonic, info->syntax);
   }
   insn->operand_count = (uint8_t)wanted;
   for (uint32_t i = 0; i < wanted; i++) {
-    if (i > 0) HG_TRY(text_expect(p, ',', "','"));
-    HG_TRY(text_operand(p, info, insn, i));
+    if (i > 0) HG_TRY(atlas_text_expect(p, ',', "','"));
+    HG_TRY(atlas_text_operand(p, info, insn, i));
   }
   return HG_OK;
 }
 
 static hg_status parse_guard(text_parser *p, atlas_insn *insn) {
-  HG_TRY(text_advance(p));
-  int negated = text_is(p, '!');
+  HG_TRY(atlas_text_advance(p));
+  int negated = atlas_text_is(p, '!');
   uint8_t number = 0;
-  if (negated) HG_TRY(text_advance(p));
-  HG_TRY(text_predicate(p, &number));
+  if (negated) HG_TRY(atlas_text_advance(p));
+  HG_TRY(atlas_text_predicate(p, &number));
   insn->guard = (uint8_t)((negated ? 0x80 : 0) | (1 + number));
   return HG_OK;
 }
@@ -398,14 +401,15 @@ static hg_status parse_instruction(text_parser *p) {
   atlas_insn insn = {.line = p->token.line};
   const atlas_op_info *info = NULL;
   text_token first = p->token;
-  if (text_is(p, '@')) HG_TRY(parse_guard(p, &insn));
+  if (atlas_text_is(p, '@')) HG_TRY(parse_guard(p, &insn));
   HG_TRY(parse_mnemonic(p, &insn, &info));
   if (insn.guard != 0 && insn.op != ATLAS_OP_bra)
-    return text_fail(p, &first, "only 'bra' can stand behind a predicate, not '%s'; use 'sel' to choose between values",
-                     info->mnemonic);
+    return atlas_text_fail(p, &first,
+                           "only 'bra' can stand behind a predicate, not '%s'; use 'sel' to choose between values",
+                           info->mnemonic);
   HG_TRY(parse_operands(p, info, &insn));
   if (p->program->insns.count >= ATLAS_MAX_INSTRUCTIONS)
-    return text_fail(p, &first, "a program has at most %u instructions", (unsigned)ATLAS_MAX_INSTRUCTIONS);
+    return atlas_text_fail(p, &first, "a program has at most %u instructions", (unsigned)ATLAS_MAX_INSTRUCTIONS);
   if (hg_array_append(p->allocator, &p->program->insns, &insn, 1) == NULL)
     return hg_fail_memory("instructions", sizeof insn);
   return HG_OK;
@@ -428,8 +432,8 @@ static hg_status parse_label(text_parser *p) {
     return hg_fail_memory("labels", sizeof label);
   HG_TRY(
       atlas_label_enter(p->allocator, &p->labels, &p->program->labels, (uint32_t)p->program->labels.count - 1, &found));
-  if (found != ATLAS_NO_LABEL) return text_fail(p, &token, "label '%s' stands twice", label.name);
-  return text_expect(p, ':', "':'");
+  if (found != ATLAS_NO_LABEL) return atlas_text_fail(p, &token, "label '%s' stands twice", label.name);
+  return atlas_text_expect(p, ':', "':'");
 }
 
 static hg_status resolve_labels(text_parser *p) {
@@ -440,8 +444,10 @@ static hg_status resolve_labels(text_parser *p) {
     if (label == ATLAS_NO_LABEL) {
       char hint[128];
       text_nearest nearest = {.word = use->token.text, .length = use->token.length};
-      for (size_t k = 0; k < labels->count; k++) text_nearest_offer(&nearest, atlas_label_at(p->program, k)->name);
-      return text_fail(p, &use->token, "there is no label '%.*s'%s", TEXT_ARG(&use->token), text_hint(&nearest, hint));
+      for (size_t k = 0; k < labels->count; k++)
+        atlas_text_nearest_offer(&nearest, atlas_label_at(p->program, k)->name);
+      return atlas_text_fail(p, &use->token, "there is no label '%.*s'%s", TEXT_ARG(&use->token),
+                             atlas_text_hint(&nearest, hint));
     }
     if (use->slot < 0) ((atlas_entry *)p->program->entries.data)[use->index].label = label;
     else ((atlas_insn *)p->program->insns.data)[use->index].operand[use->slot].bits = label;
@@ -456,17 +462,17 @@ static hg_status parse_line(text_parser *p) {
     HG_TRY(parse_directive(p));
   } else {
     while (at_label(p)) HG_TRY(parse_label(p));
-    if (text_is(p, '@') || p->token.kind == TEXT_WORD) HG_TRY(parse_instruction(p));
+    if (atlas_text_is(p, '@') || p->token.kind == TEXT_WORD) HG_TRY(parse_instruction(p));
     else if (p->token.kind != TEXT_NEWLINE && p->token.kind != TEXT_END)
-      return text_expected(p, "an instruction, a label or a directive");
+      return atlas_text_expected(p, "an instruction, a label or a directive");
   }
   p->has_statement = 1;
   if (p->token.kind == TEXT_NEWLINE || p->token.kind == TEXT_END) return HG_OK;
-  return text_expected(p, "the end of the line");
+  return atlas_text_expected(p, "the end of the line");
 }
 
 static hg_status parse_text(text_parser *p) {
-  HG_TRY(text_advance(p));
+  HG_TRY(atlas_text_advance(p));
   for (;;) {
     HG_TRY(skip_newlines(p));
     if (p->token.kind == TEXT_END) return resolve_labels(p);

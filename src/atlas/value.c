@@ -63,11 +63,12 @@ uint64_t atlas_pack(atlas_type type, int negative, uint64_t significand, int exp
   if (significand == 0) return sign;
   int top = exponent + highest_bit(significand), lowest = 1 - f.bias;
   int normal = top > lowest ? top : lowest; /* below the lowest exponent the spacing stays: gradual underflow */
-  if (normal > f.bias + 1) return sign | f.overflow;
+  uint64_t too_large = f.overflow == f.nan ? f.nan : sign | f.overflow; /* the canonical NaN has no sign */
+  if (normal > f.bias + 1) return too_large;
   uint64_t rounded = shift_round(significand, normal - f.fraction_bits - exponent);
   /* The leading bit, where there is one, adds 1 to the exponent field; so does a carry out of the fraction. */
   uint64_t bits = ((uint64_t)(normal + f.bias - 1) << f.fraction_bits) + rounded;
-  return sign | (bits >= f.overflow ? f.overflow : bits);
+  return bits >= f.overflow ? too_large : sign | bits;
 }
 
 /* A storage or 16-bit format has at most 11 significant bits, so a double holds every one of its values. */

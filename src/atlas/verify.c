@@ -1,4 +1,5 @@
-/* verify.c - the verifier: declarations, instructions, control flow, types on every path, uniformity where it is asked for.
+/* verify.c - the verifier: declarations, instructions, control flow, types on every path, uniformity where it is asked
+ * for.
  *
  * A program that passes cannot make any engine read an undefined register, jump anywhere but to an instruction, or hang
  * at a barrier. What depends on values (indices, trip counts) is checked when it runs. */
@@ -31,8 +32,9 @@ static hg_status explain(const verifier *v, hg_status status) {
   return hg_fail(HG_VERIFY, "%s: instruction %u '%s': %s", v->source_name, v->bad_insn, mnemonic, reason);
 }
 
-/* ---- types and definedness -------------------------------------------------------------------------------------------
- * Per block and value: the type it surely holds on entry, or why it holds none. Predicates are values of type PREDICATE. */
+/* ---- types and definedness ------------------------------------------------------------------------------------------
+ * Per block and value: the type it surely holds on entry, or why it holds none. Predicates are values of type
+ * PREDICATE. */
 
 enum { TYPE_UNDEFINED = 0, TYPE_PREDICATE = 0xf0, TYPE_MIXED = 0xfe, TYPE_UNVISITED = 0xff };
 
@@ -76,10 +78,11 @@ static hg_status check_use(const verifier *v, const flow *f, const atlas_use *us
   if (use->predicate) return HG_OK;
   if (use->type == ATLAS_ANY_INTEGER && atlas_is_integer((atlas_type)held)) return HG_OK;
   if (use->type == ATLAS_ANY_INTEGER)
-    return hg_fail(HG_VERIFY, "r%u is an index and must hold an integer; it holds %s", use->reg, atlas_type_name((atlas_type)held));
+    return hg_fail(HG_VERIFY, "r%u is an index and must hold an integer; it holds %s", use->reg,
+                   atlas_type_name((atlas_type)held));
   if (use->type != held)
-    return hg_fail(HG_VERIFY, "r%u holds %s, not %s; convert it with cvt or bitcast", use->reg, atlas_type_name((atlas_type)held),
-                   atlas_type_name((atlas_type)use->type));
+    return hg_fail(HG_VERIFY, "r%u holds %s, not %s; convert it with cvt or bitcast", use->reg,
+                   atlas_type_name((atlas_type)held), atlas_type_name((atlas_type)use->type));
   return HG_OK;
 }
 
@@ -136,7 +139,7 @@ static hg_status check_types(verifier *v, const ir_graph *graph, const ir_node *
   return status;
 }
 
-/* ---- uniformity ------------------------------------------------------------------------------------------------------- */
+/* ---- uniformity -------------------------------------------------------------------------------------------------- */
 
 static uint8_t special_level(uint8_t reg) {
   switch (reg) {
@@ -189,16 +192,20 @@ static void effect_of(const void *context, uint32_t insn_index, ir_effect *effec
   if (e.defines == 2) effect->def = (uint16_t)(v->register_count + e.def_reg);
 }
 
-static hg_status control_differs(const verifier *v, const ir_uniformity *u, uint32_t block, const ir_node *nodes, const char *scope) {
+static hg_status control_differs(const verifier *v, const ir_uniformity *u, uint32_t block, const ir_node *nodes,
+                                 const char *scope) {
   uint32_t cause = u->cause[block];
   const atlas_insn *branch = cause == IR_NONE ? NULL : atlas_insn_at(v->program, nodes[cause].insn);
   if (branch == NULL) return hg_fail(HG_VERIFY, "control is not uniform in the %s here", scope);
   const char *mnemonic = atlas_op_name((atlas_op)branch->op);
   if (branch->line != 0)
-    return hg_fail(HG_VERIFY, "control is not uniform in the %s here: the '%s' in line %u may go either way in different lanes", scope,
-                   mnemonic, branch->line);
-  return hg_fail(HG_VERIFY, "control is not uniform in the %s here: the '%s' at instruction %u may go either way in different lanes",
-                 scope, mnemonic, nodes[cause].insn);
+    return hg_fail(HG_VERIFY,
+                   "control is not uniform in the %s here: the '%s' in line %u may go either way in different lanes",
+                   scope, mnemonic, branch->line);
+  return hg_fail(
+      HG_VERIFY,
+      "control is not uniform in the %s here: the '%s' at instruction %u may go either way in different lanes", scope,
+      mnemonic, nodes[cause].insn);
 }
 
 static uint8_t operand_level(const ir_effect *effect, const uint8_t *levels, const atlas_insn *insn) {
@@ -211,8 +218,8 @@ static uint8_t operand_level(const ir_effect *effect, const uint8_t *levels, con
   return level;
 }
 
-static hg_status check_uniform_insn(verifier *v, const ir_uniformity *u, uint32_t block, const ir_node *nodes, const atlas_insn *insn,
-                                    const ir_effect *effect, const uint8_t *levels) {
+static hg_status check_uniform_insn(verifier *v, const ir_uniformity *u, uint32_t block, const ir_node *nodes,
+                                    const atlas_insn *insn, const ir_effect *effect, const uint8_t *levels) {
   uint32_t flags = atlas_op_lookup(insn->op)->flags;
   if (flags & ATLAS_BLOCK && u->control[block] > IR_BLOCK) return control_differs(v, u, block, nodes, "block");
   if (flags & ATLAS_GRID && u->control[block] > IR_GRID) return control_differs(v, u, block, nodes, "grid");
@@ -225,7 +232,8 @@ static hg_status check_uniform_insn(verifier *v, const ir_uniformity *u, uint32_
   return HG_OK;
 }
 
-static hg_status check_uniform_blocks(verifier *v, const ir_graph *graph, const ir_node *nodes, const ir_uniformity *u, uint8_t *levels) {
+static hg_status check_uniform_blocks(verifier *v, const ir_graph *graph, const ir_node *nodes, const ir_uniformity *u,
+                                      uint8_t *levels) {
   for (uint32_t b = 0; b < graph->block_count; b++) {
     memcpy(levels, u->entry + (size_t)b * u->value_count, u->value_count);
     for (uint32_t k = 0; k < graph->size[b]; k++) {
@@ -260,7 +268,7 @@ static hg_status check_uniformity(verifier *v, const ir_graph *graph, const ir_n
   return status;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static hg_status check_graph(verifier *v, const ir_graph *graph, ir_node *nodes) {
   if (graph->irreducible_node != IR_NONE) {

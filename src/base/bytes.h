@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The low `byte_count` (at most 8) bytes of a value. Written out for byte order, not for speed: compilers see through it. */
+/* The low `byte_count` (at most 8) bytes of a value. Written out for byte order, not for speed: compilers see through
+ * it. */
 static inline uint64_t hg_load_le(const void *memory, unsigned byte_count) {
   const uint8_t *bytes = memory;
   uint64_t value = 0;

@@ -123,7 +123,8 @@ static void find_dominators(ir_graph *g) {
 }
 
 /* Intervals of a walk over the dominator tree: a dominates b when open[a] <= open[b] and close[b] <= close[a].
- * Parents come before children in reverse postorder, so subtree sizes are summed backwards and numbers dealt forwards. */
+ * Parents come before children in reverse postorder, so subtree sizes are summed backwards and numbers dealt forwards.
+ */
 static void number_dominator_tree(const ir_graph *g, uint32_t *open, uint32_t *close, uint32_t *next_child) {
   uint32_t n = g->block_count;
   for (uint32_t b = 0; b < n; b++) close[b] = 1;
@@ -178,8 +179,9 @@ static void find_doomed(ir_graph *g, const ir_node *nodes, uint32_t *stack, uint
   }
 }
 
-/* Postorder of the reversed graph from the virtual exit, ignoring doomed blocks. Where code never ends, a block of it is
- * tied to the exit: the one latest in reverse postorder that nothing else reaches. Returns how many blocks it numbered. */
+/* Postorder of the reversed graph from the virtual exit, ignoring doomed blocks. Where code never ends, a block of it
+ * is tied to the exit: the one latest in reverse postorder that nothing else reaches. Returns how many blocks it
+ * numbered. */
 static uint32_t order_reversed(const ir_graph *g, uint32_t *order, uint32_t *position, uint8_t *tied, uint32_t *stack,
                                uint32_t *state) {
   uint32_t n = g->block_count, count = 0;

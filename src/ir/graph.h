@@ -1,7 +1,7 @@
 /* graph.h - control flow of inlined code: basic blocks, orders, dominators, post-dominators, reducibility.
  *
- * It knows nothing of instructions: code is a list of nodes with up to two successors. Nodes are reachable from node 0 and a
- * run of straight-line code has consecutive numbers. */
+ * It knows nothing of instructions: code is a list of nodes with up to two successors. Nodes are reachable from node 0
+ * and a run of straight-line code has consecutive numbers. */
 #ifndef HG_IR_GRAPH_H
 #define HG_IR_GRAPH_H
 
@@ -39,8 +39,8 @@ typedef struct ir_graph {
   void *memory;
 } ir_graph;
 
-/* Builds the graph of nodes[0..count) and marks their back edges. Where irreducible_node is set, nothing after `dominator`
- * is computed. HG_OUT_OF_MEMORY. Release it whatever the result. */
+/* Builds the graph of nodes[0..count) and marks their back edges. Where irreducible_node is set, nothing after
+ * `dominator` is computed. HG_OUT_OF_MEMORY. Release it whatever the result. */
 hg_status ir_graph_build(const hg_allocator *allocator, ir_node *nodes, uint32_t count, ir_graph *graph);
 void ir_graph_release(const hg_allocator *allocator, ir_graph *graph);
 

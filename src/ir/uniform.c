@@ -1,7 +1,7 @@
 /* uniform.c - the uniformity analysis: one work list over blocks, everything monotone.
  *
- * Control dependence follows Ferrante, Ottenstein, Warren, "The Program Dependence Graph and Its Use in Optimization" (1987):
- * a block depends on a branch when it lies between one of the branch's successors and the branch's immediate
+ * Control dependence follows Ferrante, Ottenstein, Warren, "The Program Dependence Graph and Its Use in Optimization"
+ * (1987): a block depends on a branch when it lies between one of the branch's successors and the branch's immediate
  * post-dominator in the post-dominator tree. A block's level then spreads on through the branches it holds. */
 #include "ir/uniform.h"
 
@@ -50,8 +50,8 @@ static void raise_control(analysis *a, uint32_t block, uint8_t level, uint32_t c
   make_dirty(a, block);
 }
 
-/* The nearest block from `block` upwards, itself included, whose control is below the level; paths are halved on the way,
- * so that repeated climbs stay cheap. */
+/* The nearest block from `block` upwards, itself included, whose control is below the level; paths are halved on the
+ * way, so that repeated climbs stay cheap. */
 static uint32_t next_below(analysis *a, uint32_t block, uint8_t level) {
   uint32_t *climb = a->climb[level];
   while (block != a->graph->block_count && a->result->control[block] >= level) {
@@ -126,8 +126,8 @@ static void visit(analysis *a, uint32_t block) {
     if (is_real_branch(g, block) || g->doomed[successors[s]]) spread(a, block, successors[s], branch_level, cause);
 }
 
-hg_status ir_uniformity_build(const hg_allocator *allocator, const ir_node *nodes, const ir_graph *graph, uint32_t value_count,
-                              ir_effect_of effect_of, const void *context, ir_uniformity *out) {
+hg_status ir_uniformity_build(const hg_allocator *allocator, const ir_node *nodes, const ir_graph *graph,
+                              uint32_t value_count, ir_effect_of effect_of, const void *context, ir_uniformity *out) {
   uint32_t n = graph->block_count;
   *out = (ir_uniformity){.value_count = value_count};
   uint64_t word_count = 4 * (uint64_t)n;

@@ -1,8 +1,8 @@
 /* uniform.h - which values and which control are the same in all lanes of the grid, or of the block.
  *
- * The rules are part of the API (docs/uniformity.md): what verifies today verifies tomorrow. They are a forward data-flow
- * over levels: a result is at least as divergent as its operands and as the control that decides whether it is computed;
- * control is at least as divergent as every branch it depends on. */
+ * The rules are part of the API (docs/uniformity.md): what verifies today verifies tomorrow. They are a forward
+ * data-flow over levels: a result is at least as divergent as its operands and as the control that decides whether it
+ * is computed; control is at least as divergent as every branch it depends on. */
 #ifndef HG_IR_UNIFORM_H
 #define HG_IR_UNIFORM_H
 
@@ -38,8 +38,8 @@ typedef struct ir_uniformity {
 } ir_uniformity;
 
 /* HG_OUT_OF_MEMORY. Release it whatever the result. */
-hg_status ir_uniformity_build(const hg_allocator *allocator, const ir_node *nodes, const ir_graph *graph, uint32_t value_count,
-                              ir_effect_of effect_of, const void *context, ir_uniformity *out);
+hg_status ir_uniformity_build(const hg_allocator *allocator, const ir_node *nodes, const ir_graph *graph,
+                              uint32_t value_count, ir_effect_of effect_of, const void *context, ir_uniformity *out);
 void ir_uniformity_release(const hg_allocator *allocator, ir_uniformity *uniformity);
 
 /* The highest level among the uses. */

@@ -2,10 +2,10 @@
  *
  *   judge [--samples N] [--op NAME] [--type f32|f64] [--processes P] [--markdown]
  *
- * Each function gets N inputs spread evenly over every exponent and both signs, N/2 more where functions bend (exponents around
- * 0) and every special value (in each slot). A result must be within the function's bound of the exact value in ulp (units in
- * the last place of the type at the exact value; 2^-149 or 2^-1074 below the normal range), and special values must agree
- * bit for bit. One line a function; the last line is `N passed, N failed`. */
+ * Each function gets N inputs spread evenly over every exponent and both signs, N/2 more where functions bend
+ * (exponents around 0) and every special value (in each slot). A result must be within the function's bound of the
+ * exact value in ulp (units in the last place of the type at the exact value; 2^-149 or 2^-1074 below the normal
+ * range), and special values must agree bit for bit. One line a function; the last line is `N passed, N failed`. */
 #include "atlas/interp.h"
 #include "atlas/value.h"
 
@@ -21,7 +21,7 @@
 
 enum { PRECISION = 192 };
 
-/* ---- references -------------------------------------------------------------------------------------------------------------- */
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 typedef struct scratch {
   mpfr_t a, b, result, t, error, unit;
@@ -122,7 +122,7 @@ typedef struct judged {
 #include "bounds.h"
 enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
 
-/* ---- inputs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t random_state;
 
@@ -158,13 +158,15 @@ static uint64_t spread_input(shape f, uint64_t i) { return with_exponent(f, (int
 
 static uint64_t bend_input(shape f, uint64_t i) { return with_exponent(f, f.bias - 30 + (int)(i % 42)); }
 
-static const double special_values[] = {0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, 88.5, 127.0, 128.0, 149.0, 150.0, 709.5, 1023.0,
-                                        1024.0, 1074.0, 1075.0, 16777216.0, 16777217.0, 9007199254740993.0};
+static const double special_values[] = {
+    0.0,   0.25,  0.5,   1.0,   1.5,    2.0,    3.0,    4.0,    10.0,       88.5,       127.0,
+    128.0, 149.0, 150.0, 709.5, 1023.0, 1024.0, 1074.0, 1075.0, 16777216.0, 16777217.0, 9007199254740993.0};
 enum { SPECIAL_NUMBERS = sizeof special_values / sizeof special_values[0], SPECIAL_COUNT = 2 * SPECIAL_NUMBERS + 12 };
 
 static uint64_t special_input(atlas_type type, int k) {
   shape f = shape_of(type);
-  uint64_t sign = UINT64_C(1) << (type == ATLAS_f32 ? 31 : 63), infinity = (uint64_t)(2 * f.bias + 1) << f.fraction_bits;
+  uint64_t sign = UINT64_C(1) << (type == ATLAS_f32 ? 31 : 63), infinity = (uint64_t)(2 * f.bias + 1)
+                                                                           << f.fraction_bits;
   uint64_t normal = UINT64_C(1) << f.fraction_bits;
   if (k < 2 * SPECIAL_NUMBERS) return atlas_round_f64(type, special_values[k / 2]) | (k & 1 ? sign : 0);
   const uint64_t edges[6] = {infinity, infinity + normal / 2, 1, normal - 1, normal, infinity - 1};
@@ -188,7 +190,7 @@ static uint64_t partner(const judged *j, atlas_type type, uint64_t a, uint64_t i
   return with_exponent(f, shifted);
 }
 
-/* ---- judging -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------------------------------- */
 
 typedef struct verdict {
   double worst;
@@ -253,7 +255,8 @@ static verdict judge(const judged *j, atlas_type type, uint64_t samples) {
   shape f = shape_of(type);
   random_state = 0x5eed0000u + (uint64_t)j->op * 2 + (type == ATLAS_f64);
   for (int k = 0; k < SPECIAL_COUNT; k++)
-    for (int n = 0; n < (j->arguments == 2 ? SPECIAL_COUNT : 1); n++) judge_one(j, type, special_input(type, k), special_input(type, n), &s, &v);
+    for (int n = 0; n < (j->arguments == 2 ? SPECIAL_COUNT : 1); n++)
+      judge_one(j, type, special_input(type, k), special_input(type, n), &s, &v);
   for (uint64_t i = 0; i < samples + samples / 2; i++) {
     uint64_t a = i < samples ? spread_input(f, i) : bend_input(f, i);
     judge_one(j, type, a, j->arguments == 2 ? partner(j, type, a, i) : 0, &s, &v);
@@ -262,22 +265,24 @@ static verdict judge(const judged *j, atlas_type type, uint64_t samples) {
   return v;
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int report(const judged *j, int t, const verdict *v, int markdown) {
   int width = t == 0 ? 8 : 16, failed = v->wrong > 0 || !(v->worst <= j->bound[t]);
   if (markdown) {
-    printf("| %s.%s | %.3f | %.2f | `%0*llx`", j->name, t == 0 ? "f32" : "f64", v->worst, j->bound[t], width, (unsigned long long)v->worst_a);
+    printf("| %s.%s | %.3f | %.2f | `%0*llx`", j->name, t == 0 ? "f32" : "f64", v->worst, j->bound[t], width,
+           (unsigned long long)v->worst_a);
     if (j->arguments == 2) printf(", `%0*llx`", width, (unsigned long long)v->worst_b);
     printf(" | %llu |\n", (unsigned long long)v->count);
   } else {
-    printf("%-4s %-9s %s  worst %.4f ulp (bound %.2f) at %0*llx", failed ? "FAIL" : "ok", j->name, t == 0 ? "f32" : "f64", v->worst, j->bound[t],
-           width, (unsigned long long)v->worst_a);
+    printf("%-4s %-9s %s  worst %.4f ulp (bound %.2f) at %0*llx", failed ? "FAIL" : "ok", j->name,
+           t == 0 ? "f32" : "f64", v->worst, j->bound[t], width, (unsigned long long)v->worst_a);
     if (j->arguments == 2) printf(" %0*llx", width, (unsigned long long)v->worst_b);
     printf(", %llu inputs", (unsigned long long)v->count);
     if (v->wrong > 0)
       printf(", %llu wrong special results, first f(%0*llx, %0*llx) = %0*llx", (unsigned long long)v->wrong, width,
-             (unsigned long long)v->wrong_a, width, (unsigned long long)v->wrong_b, width, (unsigned long long)v->wrong_got);
+             (unsigned long long)v->wrong_a, width, (unsigned long long)v->wrong_b, width,
+             (unsigned long long)v->wrong_got);
     printf("\n");
   }
   fflush(stdout);
@@ -311,7 +316,9 @@ int main(int argc, char **argv) {
     }
     for (int k = p; k < 2 * FUNCTION_COUNT; k += processes) {
       const judged *j = &functions[k / 2];
-      if ((only_op != NULL && strcmp(only_op, j->name) != 0) || (only_type != NULL && strcmp(only_type, k % 2 ? "f64" : "f32") != 0)) continue;
+      if ((only_op != NULL && strcmp(only_op, j->name) != 0) ||
+          (only_type != NULL && strcmp(only_type, k % 2 ? "f64" : "f32") != 0))
+        continue;
       verdict v = judge(j, k % 2 ? ATLAS_f64 : ATLAS_f32, samples);
       if (write(pipes[p][1], &k, sizeof k) != sizeof k || write(pipes[p][1], &v, sizeof v) != sizeof v) _exit(1);
     }
@@ -320,10 +327,13 @@ int main(int argc, char **argv) {
   if (markdown) printf("| function | worst, ulp | bound | at | inputs |\n| --- | --- | --- | --- | --- |\n");
   for (int k = 0; k < 2 * FUNCTION_COUNT; k++) { /* children work in this order, so the pipes are read in turn */
     const judged *j = &functions[k / 2];
-    if ((only_op != NULL && strcmp(only_op, j->name) != 0) || (only_type != NULL && strcmp(only_type, k % 2 ? "f64" : "f32") != 0)) continue;
+    if ((only_op != NULL && strcmp(only_op, j->name) != 0) ||
+        (only_type != NULL && strcmp(only_type, k % 2 ? "f64" : "f32") != 0))
+      continue;
     int got = -1;
     verdict v = {0};
-    if (read(pipes[k % processes][0], &got, sizeof got) != sizeof got || got != k || read(pipes[k % processes][0], &v, sizeof v) != sizeof v) {
+    if (read(pipes[k % processes][0], &got, sizeof got) != sizeof got || got != k ||
+        read(pipes[k % processes][0], &v, sizeof v) != sizeof v) {
       fprintf(stderr, "judge: a process ended early\n");
       return 1;
     }

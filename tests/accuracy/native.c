@@ -21,7 +21,7 @@
 
 enum { PRECISION = 200, BATCH = 4096, SHOWN = 10 };
 
-/* ---- references --------------------------------------------------------------------------------------------------- */
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 static double ref_rsqrt(double x) { return x == 0 ? copysign(INFINITY, x) : 1 / sqrt(x); }
 static double ref_sigmoid(double x) { return 1 / (1 + exp(-x)); }
@@ -90,12 +90,13 @@ static const struct reference {
     { "pow", 0, 0, mp_pow }, { "atan2", 0, 0, mp_atan2 }, { "fmod", 0, 0, mp_fmod },
 };
 
-/* ---- judging ------------------------------------------------------------------------------------------------------ */
+/* ---- judging ----------------------------------------------------------------------------------------------------- */
 
 struct tally {
-    uint64_t tried, wrong, flush, misses; /* wrong: special values and signs; misses: a result that could be exact and is not */
-    double worst;
-    double worst_input[2];
+  uint64_t tried, wrong, flush,
+      misses; /* wrong: special values and signs; misses: a result that could be exact and is not */
+  double worst;
+  double worst_input[2];
 };
 
 static struct format { int precision, least; double limit; } /* bits, exponent of the last subnormal bit, 2^emax+1 */
@@ -106,12 +107,12 @@ static uint64_t bits_of(double x, int is_f32)
     return is_f32 ? BITCAST(uint32_t, float, (float)x) : BITCAST(uint64_t, double, x);
 }
 
-static void complain(struct tally *t, const char *what, const double *x, int arguments, double got, double want, int is_f32)
-{
-    if (t->wrong++ >= SHOWN) return;
-    printf("  %s: (%a", what, x[0]);
-    if (arguments == 2) printf(", %a", x[1]);
-    printf(") gives %a [%#llx], should be %a\n", got, (unsigned long long)bits_of(got, is_f32), want);
+static void complain(struct tally *t, const char *what, const double *x, int arguments, double got, double want,
+                     int is_f32) {
+  if (t->wrong++ >= SHOWN) return;
+  printf("  %s: (%a", what, x[0]);
+  if (arguments == 2) printf(", %a", x[1]);
+  printf(") gives %a [%#llx], should be %a\n", got, (unsigned long long)bits_of(got, is_f32), want);
 }
 
 /* The error in ulp where both are finite; a special value that is wrong is counted and has no error. want is the true
@@ -136,41 +137,44 @@ static double judge_f32(struct tally *t, double x, float got, double want)
     return fabs(g - want) / unit;
 }
 
-static double judge_mpfr(struct tally *t, const double *x, int arguments, double got, const mpfr_t want, const struct format *f)
-{
-    int is_f32 = f == &f32;
-    double near = mpfr_get_d(want, MPFR_RNDN);
-    if (mpfr_nan_p(want)) {
-        if (bits_of(got, is_f32) != (is_f32 ? 0x7fc00000u : 0x7ff8000000000000u))
-            complain(t, "not the canonical NaN", x, arguments, got, near, is_f32);
-        return 0;
+static double judge_mpfr(struct tally *t, const double *x, int arguments, double got, const mpfr_t want,
+                         const struct format *f) {
+  int is_f32 = f == &f32;
+  double near = mpfr_get_d(want, MPFR_RNDN);
+  if (mpfr_nan_p(want)) {
+    if (bits_of(got, is_f32) != (is_f32 ? 0x7fc00000u : 0x7ff8000000000000u))
+      complain(t, "not the canonical NaN", x, arguments, got, near, is_f32);
+    return 0;
+  }
+  if (got != got || (mpfr_inf_p(want) && got != near) || (mpfr_zero_p(want) && got != 0) ||
+      ((mpfr_zero_p(want) || got == 0) && !signbit(got) != !mpfr_signbit(want))) {
+    complain(t, "wrong special value", x, arguments, got, near, is_f32);
+    return 0;
+  }
+  if (mpfr_inf_p(want) || mpfr_zero_p(want)) return 0;
+  long top = is_f32 ? 127 : 1023, e = mpfr_get_exp(want) - 1;
+  if (e > top) e = top;
+  if (e < f->least + f->precision - 1) e = f->least + f->precision - 1;
+  mpfr_t d, limit;
+  mpfr_inits2(PRECISION, d, limit, (mpfr_ptr)0);
+  double error;
+  mpfr_set_ui_2exp(limit, 1, top + 1, MPFR_RNDN);
+  if (isinf(got)) { /* right from half a unit below 2^(top+1) */
+    mpfr_abs(d, want, MPFR_RNDN);
+    mpfr_sub(d, limit, d, MPFR_RNDN);
+    if (signbit(got) != !!mpfr_signbit(want)) {
+      complain(t, "wrong infinity", x, arguments, got, near, is_f32);
+      mpfr_set_zero(d, 1);
     }
-    if (got != got || (mpfr_inf_p(want) && got != near) || (mpfr_zero_p(want) && got != 0) ||
-        ((mpfr_zero_p(want) || got == 0) && !signbit(got) != !mpfr_signbit(want))) {
-        complain(t, "wrong special value", x, arguments, got, near, is_f32);
-        return 0;
-    }
-    if (mpfr_inf_p(want) || mpfr_zero_p(want)) return 0;
-    long top = is_f32 ? 127 : 1023, e = mpfr_get_exp(want) - 1;
-    if (e > top) e = top;
-    if (e < f->least + f->precision - 1) e = f->least + f->precision - 1;
-    mpfr_t d, limit;
-    mpfr_inits2(PRECISION, d, limit, (mpfr_ptr)0);
-    double error;
-    mpfr_set_ui_2exp(limit, 1, top + 1, MPFR_RNDN);
-    if (isinf(got)) { /* right from half a unit below 2^(top+1) */
-        mpfr_abs(d, want, MPFR_RNDN);
-        mpfr_sub(d, limit, d, MPFR_RNDN);
-        if (signbit(got) != !!mpfr_signbit(want)) { complain(t, "wrong infinity", x, arguments, got, near, is_f32); mpfr_set_zero(d, 1); }
-        mpfr_mul_2si(d, d, f->precision - 1 - e, MPFR_RNDN);
-        error = mpfr_cmp_d(d, 0.5) <= 0 ? 0 : mpfr_get_d(d, MPFR_RNDN);
-    } else {
-        mpfr_sub_d(d, want, got, MPFR_RNDN);
-        mpfr_mul_2si(d, d, f->precision - 1 - e, MPFR_RNDN);
-        error = fabs(mpfr_get_d(d, MPFR_RNDN));
-    }
-    mpfr_clears(d, limit, (mpfr_ptr)0);
-    return error;
+    mpfr_mul_2si(d, d, f->precision - 1 - e, MPFR_RNDN);
+    error = mpfr_cmp_d(d, 0.5) <= 0 ? 0 : mpfr_get_d(d, MPFR_RNDN);
+  } else {
+    mpfr_sub_d(d, want, got, MPFR_RNDN);
+    mpfr_mul_2si(d, d, f->precision - 1 - e, MPFR_RNDN);
+    error = fabs(mpfr_get_d(d, MPFR_RNDN));
+  }
+  mpfr_clears(d, limit, (mpfr_ptr)0);
+  return error;
 }
 
 static void note(struct tally *t, double error, const double *x, int arguments)
@@ -202,7 +206,7 @@ static void flush_restore(unsigned before)
 #endif
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 
@@ -240,39 +244,69 @@ static void draw(const char *op, int arguments, int is_f32, double *x)
         if (l != 0 && isfinite(l)) x[1] = uniform(-reach, reach) / l;
         if (x[0] < 0) x[1] = rint(x[1]);
     }
-    if (arguments == 2 && strcmp(op, "pow") != 0 && next() % 2) x[1] = x[0] * ldexp(uniform(1, 2), (int)(next() % 24) - 12); /* near each other */
+    if (arguments == 2 && strcmp(op, "pow") != 0 && next() % 2)
+      x[1] = x[0] * ldexp(uniform(1, 2), (int)(next() % 24) - 12); /* near each other */
     if (is_f32) x[0] = (float)x[0], x[1] = (float)x[1];
 }
 
-static const double specials[] = { 0.0, 0x1p-149, 0x1p-127, 0x1p-126, 0x1p-1074, 0x1p-1022, 0.5, 1, 1.5, 2, 3, 4, 5, 10, 88.72284, 709.782712893384,
-    745.1332191019412, 0x1p23, 0x1.000001p24, 0x1p31, 0x1p52, 0x1.0000000000001p53, 0x1p63, 0x1.fffffep127, 0x1.fffffffffffffp1023, 0x1.fffffep-1, 0x1.fffffffffffffp-1,
-    0x1.000002p0, 0x1.0000000000001p0, INFINITY, NAN };
+static const double specials[] = {0.0,
+                                  0x1p-149,
+                                  0x1p-127,
+                                  0x1p-126,
+                                  0x1p-1074,
+                                  0x1p-1022,
+                                  0.5,
+                                  1,
+                                  1.5,
+                                  2,
+                                  3,
+                                  4,
+                                  5,
+                                  10,
+                                  88.72284,
+                                  709.782712893384,
+                                  745.1332191019412,
+                                  0x1p23,
+                                  0x1.000001p24,
+                                  0x1p31,
+                                  0x1p52,
+                                  0x1.0000000000001p53,
+                                  0x1p63,
+                                  0x1.fffffep127,
+                                  0x1.fffffffffffffp1023,
+                                  0x1.fffffep-1,
+                                  0x1.fffffffffffffp-1,
+                                  0x1.000002p0,
+                                  0x1.0000000000001p0,
+                                  INFINITY,
+                                  NAN};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
 static double special(uint64_t k) { return k & 1 ? -specials[k / 2 % SPECIALS] : specials[k / 2 % SPECIALS]; }
 
-/* ---- the two ways ------------------------------------------------------------------------------------------------- */
+/* ---- the two ways ------------------------------------------------------------------------------------------------ */
 
-static void exhaustive(struct tally *t, float (*f)(float), double (*libm)(double), uint64_t first, uint64_t end, uint64_t step, int ftz)
-{
-    static float x[BATCH], y[BATCH], z[BATCH];
-    for (uint64_t start = first; start < end; start += step * BATCH) {
-        int n = 0;
-        for (uint64_t b = start; n < BATCH && b < end; b += step) x[n++] = BITCAST(float, uint32_t, (uint32_t)b);
-        for (int i = 0; i < n; i++) y[i] = f(x[i]);
-        if (ftz) {
-            unsigned before = flush_on();
-            for (int i = 0; i < n; i++) z[i] = f(x[i]);
-            flush_restore(before);
-            for (int i = 0; i < n; i++)
-                if (memcmp(&y[i], &z[i], 4) != 0 && t->flush++ < SHOWN) printf("  flush-to-zero: %a gives %a, else %a\n", x[i], z[i], y[i]);
-        }
-        for (int i = 0; i < n; i++) {
-            double want = libm((double)x[i]), d = x[i];
-            note(t, judge_f32(t, d, y[i], want), &d, 1);
-            if ((double)(float)want == want && y[i] != (float)want) t->misses++;
-        }
+static void exhaustive(struct tally *t, float (*f)(float), double (*libm)(double), uint64_t first, uint64_t end,
+                       uint64_t step, int ftz) {
+  static float x[BATCH], y[BATCH], z[BATCH];
+  for (uint64_t start = first; start < end; start += step * BATCH) {
+    int n = 0;
+    for (uint64_t b = start; n < BATCH && b < end; b += step) x[n++] = BITCAST(float, uint32_t, (uint32_t)b);
+    for (int i = 0; i < n; i++) y[i] = f(x[i]);
+    if (ftz) {
+      unsigned before = flush_on();
+      for (int i = 0; i < n; i++) z[i] = f(x[i]);
+      flush_restore(before);
+      for (int i = 0; i < n; i++)
+        if (memcmp(&y[i], &z[i], 4) != 0 && t->flush++ < SHOWN)
+          printf("  flush-to-zero: %a gives %a, else %a\n", x[i], z[i], y[i]);
     }
+    for (int i = 0; i < n; i++) {
+      double want = libm((double)x[i]), d = x[i];
+      note(t, judge_f32(t, d, y[i], want), &d, 1);
+      if ((double)(float)want == want && y[i] != (float)want) t->misses++;
+    }
+  }
 }
 
 static void sampled(struct tally *t, size_t which, const struct reference *r, uint64_t count, int is_f32, int ftz)
@@ -290,21 +324,29 @@ static void sampled(struct tally *t, size_t which, const struct reference *r, ui
         mpfr_set_d(b, x[1], MPFR_RNDN);
         if (arguments == 2) r->mp2(want, a, b);
         else r->mp1(want, a);
-#define CALL (is_f32 ? arguments == 2 ? atlas_functions[which].f32_2((float)x[0], (float)x[1]) : atlas_functions[which].f32((float)x[0]) \
-                     : arguments == 2 ? atlas_functions[which].f64_2(x[0], x[1]) : atlas_functions[which].f64(x[0]))
+#define CALL                                                                                  \
+  (is_f32           ? arguments == 2 ? atlas_functions[which].f32_2((float)x[0], (float)x[1]) \
+                                     : atlas_functions[which].f32((float)x[0])                \
+             : arguments == 2 ? atlas_functions[which].f64_2(x[0], x[1])                      \
+                    : atlas_functions[which].f64(x[0]))
         double got = CALL;
         if (ftz) {
             unsigned before = flush_on();
-            volatile float flushed = is_f32 ? arguments == 2 ? atlas_functions[which].f32_2((float)x[0], (float)x[1]) : atlas_functions[which].f32((float)x[0]) : 0;
+            volatile float flushed = is_f32 ? arguments == 2 ? atlas_functions[which].f32_2((float)x[0], (float)x[1])
+                                                             : atlas_functions[which].f32((float)x[0])
+                                            : 0;
             flush_restore(before);
             float plain = (float)got, other = flushed;
             if (is_f32 && memcmp(&plain, &other, 4) != 0 && t->flush++ < SHOWN)
                 printf("  flush-to-zero: (%a, %a) gives %a, else %a\n", x[0], x[1], other, plain);
         }
         note(t, judge_mpfr(t, x, arguments, got, want, is_f32 ? &f32 : &f64), x, arguments);
-        if (mpfr_cmp_d(want, mpfr_get_d(want, MPFR_RNDN)) == 0 && (!is_f32 || mpfr_get_d(want, MPFR_RNDN) == mpfr_get_flt(want, MPFR_RNDN)) &&
-            mpfr_number_p(want) && mpfr_cmp_d(want, got) != 0 && got == got) {
-            if (t->misses++ < SHOWN) printf("  not exact: (%a, %a) gives %a, should be %a\n", x[0], arguments == 2 ? x[1] : 0, got, mpfr_get_d(want, MPFR_RNDN));
+        if (mpfr_cmp_d(want, mpfr_get_d(want, MPFR_RNDN)) == 0 &&
+            (!is_f32 || mpfr_get_d(want, MPFR_RNDN) == mpfr_get_flt(want, MPFR_RNDN)) && mpfr_number_p(want) &&
+            mpfr_cmp_d(want, got) != 0 && got == got) {
+          if (t->misses++ < SHOWN)
+            printf("  not exact: (%a, %a) gives %a, should be %a\n", x[0], arguments == 2 ? x[1] : 0, got,
+                   mpfr_get_d(want, MPFR_RNDN));
         }
     }
     mpfr_clears(a, b, want, (mpfr_ptr)0);
@@ -312,17 +354,18 @@ static void sampled(struct tally *t, size_t which, const struct reference *r, ui
 
 static void usage(void)
 {
-    puts("usage: native OP TYPE [options]      judges one function, for example: native exp f32\n"
-         "  --step N        every N-th of the 2^32 inputs of a unary f32 function (default 1)\n"
-         "  --bits A B      only the inputs whose bits are in A..B-1\n"
-         "  --count N       random inputs of the others, or with --mpfr (default 1000000)\n"
-         "  --mpfr          judge a unary f32 function by MPFR on random inputs\n"
-         "  --range A B     draw the first argument from A..B\n"
-         "  --ftz           also compare with flush-to-zero and denormals-are-zero set (f32)\n"
-         "  --seed N        of the random inputs\n"
-         "  --limit ULP     fail above this error (default 1e9)\n"
-         "  --eval X [Y]    print one value and its error, nothing else\n"
-         "Exits with 1 for a wrong special value, a difference under --ftz, a table index out of bounds, or above the limit.");
+  puts("usage: native OP TYPE [options]      judges one function, for example: native exp f32\n"
+       "  --step N        every N-th of the 2^32 inputs of a unary f32 function (default 1)\n"
+       "  --bits A B      only the inputs whose bits are in A..B-1\n"
+       "  --count N       random inputs of the others, or with --mpfr (default 1000000)\n"
+       "  --mpfr          judge a unary f32 function by MPFR on random inputs\n"
+       "  --range A B     draw the first argument from A..B\n"
+       "  --ftz           also compare with flush-to-zero and denormals-are-zero set (f32)\n"
+       "  --seed N        of the random inputs\n"
+       "  --limit ULP     fail above this error (default 1e9)\n"
+       "  --eval X [Y]    print one value and its error, nothing else\n"
+       "Exits with 1 for a wrong special value, a difference under --ftz, a table index out of bounds, or above the "
+       "limit.");
 }
 
 int main(int argc, char **argv)
@@ -336,10 +379,13 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--mpfr") == 0) by_mpfr = 1;
         else if (strcmp(argv[i], "--step") == 0 && i + 1 < argc) step = strtoull(argv[++i], 0, 0);
         else if (strcmp(argv[i], "--count") == 0 && i + 1 < argc) count = strtoull(argv[++i], 0, 0);
-        else if (strcmp(argv[i], "--bits") == 0 && i + 2 < argc) first = strtoull(argv[i + 1], 0, 0), end_bits = strtoull(argv[i + 2], 0, 0), i += 2;
-        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) seed ^= strtoull(argv[++i], 0, 0) * 0xd1342543de82ef95u;
+        else if (strcmp(argv[i], "--bits") == 0 && i + 2 < argc)
+          first = strtoull(argv[i + 1], 0, 0), end_bits = strtoull(argv[i + 2], 0, 0), i += 2;
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+          seed ^= strtoull(argv[++i], 0, 0) * 0xd1342543de82ef95u;
         else if (strcmp(argv[i], "--limit") == 0 && i + 1 < argc) limit = atof(argv[++i]);
-        else if (strcmp(argv[i], "--range") == 0 && i + 2 < argc) low = atof(argv[i + 1]), high = atof(argv[i + 2]), i += 2;
+        else if (strcmp(argv[i], "--range") == 0 && i + 2 < argc)
+          low = atof(argv[i + 1]), high = atof(argv[i + 2]), i += 2;
         else if (strcmp(argv[i], "--eval") == 0 && i + 1 < argc) {
             eval = 1, at[0] = atof(argv[++i]);
             if (i + 1 < argc) at[1] = atof(argv[++i]);
@@ -347,10 +393,15 @@ int main(int argc, char **argv)
     }
     int is_f32 = strcmp(argv[2], "f32") == 0;
     size_t which = 0, functions = sizeof atlas_functions / sizeof *atlas_functions;
-    while (which < functions && (strcmp(atlas_functions[which].op, argv[1]) != 0 || strcmp(atlas_functions[which].type, argv[2]) != 0)) which++;
+    while (which < functions &&
+           (strcmp(atlas_functions[which].op, argv[1]) != 0 || strcmp(atlas_functions[which].type, argv[2]) != 0))
+      which++;
     const struct reference *r = references, *end = references + sizeof references / sizeof *references;
     while (r < end && strcmp(r->op, argv[1]) != 0) r++;
-    if (which == functions || r == end) { fprintf(stderr, "native: no function '%s.%s' or no reference for it\n", argv[1], argv[2]); return 2; }
+    if (which == functions || r == end) {
+      fprintf(stderr, "native: no function '%s.%s' or no reference for it\n", argv[1], argv[2]);
+      return 2;
+    }
 
     struct tally t = { 0 };
     int arguments = atlas_functions[which].arguments;
@@ -358,8 +409,9 @@ int main(int argc, char **argv)
     mpfr_inits2(PRECISION, a, b, want, (mpfr_ptr)0);
     double *x = eval ? at : t.worst_input;
     if (!eval) {
-        if (is_f32 && arguments == 1 && !by_mpfr) exhaustive(&t, atlas_functions[which].f32, r->libm, first, end_bits, step, ftz);
-        else sampled(&t, which, r, count, is_f32, ftz);
+      if (is_f32 && arguments == 1 && !by_mpfr)
+        exhaustive(&t, atlas_functions[which].f32, r->libm, first, end_bits, step, ftz);
+      else sampled(&t, which, r, count, is_f32, ftz);
     } else if (is_f32) x[0] = (float)x[0], x[1] = (float)x[1];
     mpfr_set_d(a, x[0], MPFR_RNDN);
     mpfr_set_d(b, x[1], MPFR_RNDN);
@@ -373,8 +425,10 @@ int main(int argc, char **argv)
     printf(") = (%.9g", x[0]);
     if (arguments == 2) printf(", %.9g", x[1]);
     mpfr_printf("): gives %a [%#llx], true %.25Rg\n", got, (unsigned long long)bits_of(got, is_f32), want);
-    printf("  wrong special values %llu, inexact where exact is possible %llu, flush-to-zero differences %llu%s, indices out of bounds %lu\n",
-           (unsigned long long)t.wrong, (unsigned long long)t.misses, (unsigned long long)t.flush, ftz ? "" : " (not tried)", atlas_faults);
+    printf("  wrong special values %llu, inexact where exact is possible %llu, flush-to-zero differences %llu%s, "
+           "indices out of bounds %lu\n",
+           (unsigned long long)t.wrong, (unsigned long long)t.misses, (unsigned long long)t.flush,
+           ftz ? "" : " (not tried)", atlas_faults);
     mpfr_clears(a, b, want, (mpfr_ptr)0);
     return t.wrong || t.flush || atlas_faults || error > limit;
 }

@@ -148,10 +148,6 @@ def _gelu_tanh(x: mpf) -> mpf:
     return x / (1 + mp.exp(-2 * mp.sqrt(2 / mp.pi) * (x + mpf(44715) / 1000000 * x**3)))
 
 
-def _log1p(x: mpf) -> mpf:
-    return mpmath.log1p(x)
-
-
 def _erf(x: mpf) -> mpf:
     return mp.erf(x) if abs(x) < 40 else mp.sign(x)
 
@@ -177,8 +173,9 @@ def _clamp(x: mpf) -> mpf:
 def _atan2_value(y: float, x: float) -> mpf:
     if math.isinf(x) or math.isinf(y):  # the diagonals and axes, by unit steps
         x, y = ((math.copysign(1, v) if math.isinf(v) else math.copysign(0, v)) for v in (x, y))
-    if x == 0 and y == 0:
-        return mp.pi if math.copysign(1, x) < 0 else mpf(0)
+    if y == 0:  # on the axis the signs of the zeros choose
+        angle = mpf(mp.pi) if math.copysign(1, x) < 0 else mpf(0)
+        return angle if math.copysign(1, y) > 0 else -angle
     return mp.atan2(mpf(y), mpf(x))
 
 
@@ -190,7 +187,7 @@ REFERENCE = {
     "log": mp.log,
     "log2": lambda x: mp.log(x) / mp.ln2,
     "log10": lambda x: mp.log(x) / mp.ln10,
-    "log1p": _log1p,
+    "log1p": mpmath.log1p,
     "sin": mp.sin,
     "cos": mp.cos,
     "tan": mp.tan,

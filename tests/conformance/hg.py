@@ -192,6 +192,7 @@ class Buffer:
 
     def __init__(self, executor: "Executor", array: np.ndarray):
         self.array = np.ascontiguousarray(array)
+        assert self.array.nbytes, "an empty range cannot be bound: 0 bytes mean `to the end of the buffer`"
         self.handle = c.c_void_p()
         self.canary = np.full(self.GUARD, 0xA5, np.uint8)
         padding = -self.array.nbytes % 16

@@ -349,7 +349,8 @@ class Machine:
         elif op == "phase.get":
             self._set(lane, o[0], t, self.phase)
         elif op == "phase.adv":
-            self.advance = self._get(lane, o[0], t) % 768
+            if lane.lane == 0:  # uniform in the grid: one lane speaks for all
+                self.advance += self._get(lane, o[0], t)
         elif op == "res.accum":
             c, amount = model._class(self._get(lane, o[0], "u32")), self._get(lane, o[1], t)
             self.resonance[c] = to_int("i64", self.resonance[c] + amount)

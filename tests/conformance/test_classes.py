@@ -154,6 +154,12 @@ def test_phase(start, step):
     assert executor.phase() == (start + step) % 768
 
 
+def test_phase_advances_add_up():
+    executor = hg.Executor()
+    executor.run("    movi.u32 r0, #3\nagain:\n    phase.adv.u32 #300\n    loop r0, again\n    phase.adv.u32 #7\n    exit\n", lanes=300)
+    assert executor.phase() == 907 % 768
+
+
 def test_functions_of_the_library():
     lib = hg.lib
     for byte in range(256):

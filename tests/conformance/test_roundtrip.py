@@ -91,7 +91,8 @@ def programs(draw):
             f"ldc.{t} r0, [{const}]", f"movi.u32 r5, #{k}", f"movi.u64 r6, #{abs(n)}", f"ldg.{u} r2, [r5 : r6]",
             f"ldg.{u} r2, [phi {draw(st.integers(0, 95))}, {draw(st.integers(0, 47))}, {draw(st.integers(0, 31)) * 8}]",
             f"ldg.{u} r2, [phi r5, {draw(st.integers(0, 47))}, r5]", f"stg.{u} [phi {draw(st.integers(0, 95))}, r5, 8], r2",
-            f"pool.store.{u} [{pool} + r6 + #{n}], r2", f"pool.alloc.u64 r7, {pool}, #{abs(n)}", f"set.ne.{t} p{k}, r0, {draw(constants(t))}",
+            f"pool.store.{u} [{pool} + r6 + #{n}], r2", f"pool.alloc.u64 r7, {pool}, #{abs(n)}",
+            f"set.ne.{t} p{k}, r0, {draw(constants(t))}",
             f"@{draw(st.sampled_from(['', '!']))}p{k} bra {label}", f"sreg.u64 r8, {draw(st.sampled_from(['global.z', 'block_size.y']))}",
             f"cvt.{u}.{t} r2, r0" if u != "bool" else f"cvt.u8.{t} r2, r0", f"trap #{abs(n) % (1 << 32)}"]
     comment = draw(st.sampled_from(["", " ; x", "\t;; [r1 : r2] #", "  \r"]))

@@ -1,4 +1,5 @@
-/* saxpy.c - the first program of README.md, built against an installed Hologram: exit status 0 if the answer is right. */
+/* saxpy.c - the first program of README.md, built against an installed Hologram: exit status 0 if the answer is right.
+ */
 #include <hologram/hologram.h>
 
 #include <stdio.h>

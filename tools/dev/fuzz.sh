@@ -19,8 +19,8 @@ build_fuzz() {
 fuzz_one() {
   local corpus=$BUILD/fuzz/corpus/$1 findings=$BUILD/fuzz/findings
   mkdir -p "$corpus" "$findings" "tests/fuzz/corpus/$1"
-  "$BUILD/fuzz/tests/fuzz/fuzz_$1" "$corpus" "tests/fuzz/corpus/$1" -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 \
-    -artifact_prefix="$findings/$1-" -print_final_stats=1
+  "$BUILD/fuzz/tests/fuzz/fuzz_$1" "$corpus" "tests/fuzz/corpus/$1" -dict=tests/fuzz/atlas.dict -max_total_time="$2" \
+    -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$findings/$1-" -print_final_stats=1
 }
 
 main() {

@@ -1,0 +1,70 @@
+"""Makes the fuzzers' seeds: python tests/fuzz/seeds.py HOLOGRAM (the command).
+
+text and run: the programs of the tree, small ones only; binary and run: their binary forms; and the dictionary. Run it again
+after a change of the text or binary form.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CORPUS = HERE / "corpus"
+sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+from tables import OPS, TYPES  # noqa: E402
+
+LARGEST = 2500  # bytes
+
+
+def programs(*folders: str) -> list[Path]:
+    found = [p for folder in folders for p in sorted((ROOT / folder).glob("*.atlas"))]
+    return [p for p in found if p.stat().st_size <= LARGEST]
+
+
+def every_instruction() -> str:
+    """The examples of the table: as text they need not verify."""
+    return "".join(f"    {op.example}\n" for op in OPS.values()) + "    exit\n"
+
+
+def assemble(command: str, source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "program.atb"
+        subprocess.run([command, "asm", str(source), "-o", str(made)], check=True)
+        target.write_bytes(made.read_bytes())
+
+
+def dictionary() -> str:
+    words = list(OPS) + ["." + t for t in TYPES] + [
+        ".program ", ".block ", ".buffer ", ".scalar ", ".shared ", ".const ", ".table ", ".pool ", ".entry ", " handle ", " in", " out",
+        " inout", "[x + lane]", "[x + r0 + #1]", "[phi 5, 12, 200]", "[phi r0, r1, r2]", "[r0 : r1]", "lane", "blane", "r252", "r253",
+        "r254", "p0", "@p0 bra ", "@!p0 bra ", "#0x1.8p3", "#-1", "#inf", "#nan", "#0x7fc00000", "global.x", "lane.y", "block_size.z",
+        "{ #1, #2, }", "exit\n", "; "]
+    lines = [f'"{w}"'.replace("\n", "\\x0a") for w in words]
+    lines.append(r'"\x89ATLAS\x0d\x0a"')
+    return "# Words of the Atlas text form, for -dict=.\n" + "\n".join(lines) + "\n"
+
+
+def main(command: str) -> None:
+    for kind in ("text", "binary", "run"):
+        (CORPUS / kind).mkdir(parents=True, exist_ok=True)
+        for old in (CORPUS / kind).iterdir():
+            old.unlink()
+    good = programs("examples", "tests/conformance/good")
+    for source in good:
+        text = source.read_bytes()
+        (CORPUS / "text" / source.name).write_bytes(text)
+        (CORPUS / "run" / source.name).write_bytes(text)
+        assemble(command, source, CORPUS / "binary" / f"{source.stem}.atb")
+    for source in good[::4]:
+        assemble(command, source, CORPUS / "run" / f"{source.stem}.atb")
+    for source in programs("tests/conformance/bad")[::5]:
+        (CORPUS / "text" / f"bad_{source.name}").write_bytes(source.read_bytes())
+    (CORPUS / "text" / "every_instruction.atlas").write_text(every_instruction())
+    (HERE / "atlas.dict").write_text(dictionary())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
