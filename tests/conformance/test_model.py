@@ -36,7 +36,8 @@ def test_rounding(d, s):
 @pytest.mark.parametrize("t", ["f8e4m3", "f8e5m2", "f16", "bf16"])
 def test_reading_every_value(t):
     bits = list(range(1 << bits_of(t)))
-    theirs = array_of(t, bits).view(DTYPE[t]).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        theirs = array_of(t, bits).view(DTYPE[t]).astype(np.float64)
     for a, want in zip(bits, theirs):
         ours = to_float(t, a)
         assert (math.isnan(ours) and math.isnan(want)) or (ours == want and math.copysign(1, ours) == math.copysign(1, want))

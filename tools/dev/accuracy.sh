@@ -10,7 +10,7 @@ Usage: ./dev accuracy [--samples N] [--op NAME] [--type f32|f64] [--processes P]
 
 Judges every function of the ISA, as the reference machine computes it, by MPFR: prints its largest error in units in the last place
 and fails where it is above the function's bound. Without options: four million inputs a function, on all processors; that takes
-more than an hour on two. The table in the documentation is --markdown.
+about half an hour on two. The table in the documentation is --markdown.
 TEXT
   need_accuracy_tools
   mkdir -p "$LOGS"
