@@ -273,7 +273,9 @@ static hg_status check_uniformity(verifier *v, const ir_graph *graph, const ir_n
 static hg_status check_graph(verifier *v, const ir_graph *graph, ir_node *nodes) {
   if (graph->irreducible_node != IR_NONE) {
     v->bad_insn = nodes[graph->irreducible_node].insn;
-    return hg_fail(HG_VERIFY, "control flow is irreducible: it enters a loop elsewhere than at the loop's header");
+    return hg_fail(
+        HG_VERIFY,
+        "control flow is irreducible: this closes a loop that can also be entered elsewhere than at its header");
   }
   HG_TRY(check_types(v, graph, nodes));
   return check_uniformity(v, graph, nodes);
