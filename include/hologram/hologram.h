@@ -199,14 +199,13 @@ typedef struct hg_launch_desc {
 
 typedef enum hg_fault_kind {
   HG_FAULT_NONE = 0,
-  HG_FAULT_OUT_OF_BOUNDS =
-      1, /* index, extent: in elements, bytes for tables and pools; of [phi ...] the part out of range */
-  HG_FAULT_MISALIGNED = 2, /* index: the byte offset; extent: the alignment it needs */
-  HG_FAULT_TRAP = 3,       /* code */
-  HG_FAULT_STEP_LIMIT = 4, /* index and extent: the limit */
-  HG_FAULT_CLASS = 5,      /* index: the value; extent: how many there are */
-  HG_FAULT_POOL = 6,       /* pool.free of what is not held; index: the offset, extent: the end of what is held */
-  HG_FAULT_UNITY = 7       /* a unity-neutral launch's deltas do not sum to zero; index: the sum */
+  HG_FAULT_OUT_OF_BOUNDS = 1, /* index, extent: elements; bytes for tables and pools; the wrong part of [phi ...] */
+  HG_FAULT_MISALIGNED = 2,    /* index: the byte offset; extent: the alignment it needs */
+  HG_FAULT_TRAP = 3,          /* code */
+  HG_FAULT_STEP_LIMIT = 4,    /* index and extent: the limit */
+  HG_FAULT_CLASS = 5,         /* index: the value; extent: how many there are */
+  HG_FAULT_POOL = 6,          /* pool.free of what is not held; index: the offset; extent: the end of what is held */
+  HG_FAULT_UNITY = 7          /* a unity-neutral launch's deltas do not sum to zero; index: the sum */
 } hg_fault_kind;
 
 /* The fault of the lowest lane that had one, and that lane's first. An index beyond int64_t is given as the nearest

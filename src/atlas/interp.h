@@ -19,8 +19,7 @@ typedef struct atlas_argument {
 } atlas_argument;
 
 typedef struct atlas_launch {
-  uint64_t
-      lanes; /* linear launch if not 0: blocks of .block's x or 256 lanes, the last one partial (.block's y, z are 1) */
+  uint64_t lanes;          /* linear launch if not 0: blocks of .block's x or of 256 lanes, the last one partial */
   uint32_t grid[3];        /* else: blocks, all >= 1 */
   uint32_t block[3];       /* lanes, all >= 1, product <= ATLAS_MAX_BLOCK_LANES */
   const atlas_argument *arguments;
