@@ -8,9 +8,13 @@ lint_layout() { python3 tools/lint.py; }
 lint_tidy() {
   local files
   mapfile -t files < <(find src tools -name '*.c' ! -name 'os_windows.c' ! -path 'src/cli/*windows*' ! -path 'tools/fit/*' | sort)
+  mkdir -p "$LOGS"
   printf '%s\n' "${files[@]}" |
-    xargs -P "$JOBS" -n 1 clang-tidy --quiet -p "$BUILD/release" 2>/dev/null | # its notes fill pages: one line a finding
-    { grep -E '(error|warning):' || true; }
+    xargs -P "$JOBS" -n 1 clang-tidy --quiet -p "$BUILD/release" 2>"$LOGS/clang-tidy.err" | # its notes fill pages: one line a finding
+    { grep -E '(error|warning):' || true; } || {
+    grep -vE '^[0-9]+ warnings? ' "$LOGS/clang-tidy.err" | tail -n 20
+    return 1
+  }
 }
 
 main() {
