@@ -4,13 +4,13 @@ LINT_TIDY_PACKAGE=clang-tidy
 
 lint_layout() { python3 tools/lint.py; }
 
-# clang-tidy over every C file of the release build, two files at a time.
+# clang-tidy over every C file of the release build, two files at a time. Its notes fill pages: one line a finding.
 lint_tidy() {
   local files
   mapfile -t files < <(find src tools -name '*.c' ! -name 'os_windows.c' ! -path 'src/cli/*windows*' ! -path 'tools/fit/*' | sort)
   mkdir -p "$LOGS"
   printf '%s\n' "${files[@]}" |
-    xargs -P "$JOBS" -n 1 clang-tidy --quiet -p "$BUILD/release" 2>"$LOGS/clang-tidy.err" | # its notes fill pages: one line a finding
+    xargs -P "$JOBS" -n 1 clang-tidy --quiet -p "$BUILD/release" 2>"$LOGS/clang-tidy.err" |
     { grep -E '(error|warning):' || true; } || {
     grep -vE '^[0-9]+ warnings? ' "$LOGS/clang-tidy.err" | tail -n 20
     return 1
