@@ -190,10 +190,29 @@ HG_API const atlas_symbol *atlas_program_symbols(const atlas_program *program, s
 HG_API const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count);
 HG_API const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count); /* little-endian */
 HG_API void atlas_program_block(const atlas_program *program, uint32_t block[3]); /* required size; 0,0,0: any */
-HG_API int atlas_program_observes_block(
-    const atlas_program *program); /* 1: uses shared memory, barriers, collectives or block coordinates */
-HG_API int
-atlas_program_is_library(const atlas_program *program); /* 1: holds .entry functions and cannot be launched */
+/* 1: uses shared memory, barriers, collectives or block coordinates */
+HG_API int atlas_program_observes_block(const atlas_program *program);
+/* 1: holds .entry functions and cannot be launched */
+HG_API int atlas_program_is_library(const atlas_program *program);
+
+/* ---- identity -----------------------------------------------------------------------------------------------------
+ * The canonical form of a program keeps what it computes and drops how it was written: names, labels, comments,
+ * register numbers, the order of independent instructions, the operand order of commutative ones, dead code and
+ * repeated pure computation. Two programs with equal canonical forms have one hash and give the same bits for every
+ * input. */
+#define ATLAS_CANON_VERSION 1
+#define ATLAS_HASH_BYTES 32
+
+/* SHA-256 of the canonical form and of the ISA, canonical and numerics versions. HG_INVALID_ARGUMENT for a library;
+ * HG_OUT_OF_MEMORY. */
+HG_API hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[ATLAS_HASH_BYTES]);
+
+/* The canonical form as text, parameters numbered: equal for programs with one hash. The same in SSA form with the
+ * program's own parameter names, to read. Release the text with atlas_memory_release and the same allocator. */
+HG_API hg_status atlas_print_canonical(const hg_allocator *allocator, const atlas_program *program, char **text,
+                                       size_t *length);
+HG_API hg_status atlas_print_ssa(const hg_allocator *allocator, const atlas_program *program, char **text,
+                                 size_t *length);
 
 /* ---- builder --------------------------------------------------------------------------------------------------------
  * Errors are remembered: after the first one every call does nothing, and atlas_builder_finish reports it. So a program

@@ -207,3 +207,15 @@ int atlas_compare(uint32_t op, atlas_type type, uint64_t a, uint64_t b) {
   double x = atlas_to_f64(type, a), y = atlas_to_f64(type, b);
   return compare_numbers(op, x < y, x == y, x > y);
 }
+
+int64_t atlas_index_sum(atlas_type type, uint64_t index, int64_t displacement) {
+  int is_huge = type == ATLAS_u64 && index > INT64_MAX; /* 2^63 and more: out of bounds unless brought back below */
+  if (is_huge) {
+    uint64_t sum = index + (uint64_t)displacement;
+    return displacement < 0 && sum <= INT64_MAX ? (int64_t)sum : INT64_MAX;
+  }
+  int64_t value = atlas_to_i64(type, index);
+  if (displacement > 0 && value > INT64_MAX - displacement) return INT64_MAX;
+  if (displacement < 0 && value < INT64_MIN - displacement) return INT64_MIN;
+  return value + displacement;
+}

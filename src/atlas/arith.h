@@ -11,4 +11,7 @@ uint64_t atlas_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint6
 /* set.*: 0 or 1. */
 int atlas_compare(uint32_t op, atlas_type type, uint64_t a, uint64_t b);
 
+/* index + displacement, exactly; the nearest int64_t when the sum is none (which is out of bounds everywhere). */
+int64_t atlas_index_sum(atlas_type type, uint64_t index, int64_t displacement);
+
 #endif

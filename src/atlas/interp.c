@@ -108,20 +108,6 @@ static void read_sources(const machine *m, const lane *l, const atlas_insn *insn
       s[count++] = atlas_machine_source(m, l, &insn->operand[i]);
 }
 
-static int is_compare(uint32_t op) {
-  switch (op) {
-  case ATLAS_OP_set_eq:
-  case ATLAS_OP_set_ne:
-  case ATLAS_OP_set_lt:
-  case ATLAS_OP_set_le:
-  case ATLAS_OP_set_gt:
-  case ATLAS_OP_set_ge:
-  case ATLAS_OP_set_num:
-  case ATLAS_OP_set_nan: return 1;
-  default: return 0;
-  }
-}
-
 /* Everything whose result depends on its operands only; shared by programs and library functions. */
 static void pure_insn(lane *l, const atlas_insn *insn, const atlas_op_info *info, const uint64_t s[3]) {
   const atlas_operand *o = insn->operand;
@@ -137,7 +123,7 @@ static void pure_insn(lane *l, const atlas_insn *insn, const atlas_op_info *info
   case ATLAS_OP_pxor: set_predicate(l, insn, predicate(l, &o[1]) ^ predicate(l, &o[2])); break;
   case ATLAS_OP_pnot: set_predicate(l, insn, !predicate(l, &o[1])); break;
   default:
-    if (is_compare(insn->op)) set_predicate(l, insn, atlas_compare(insn->op, type, s[0], s[1]));
+    if (atlas_is_comparison(insn->op)) set_predicate(l, insn, atlas_compare(insn->op, type, s[0], s[1]));
     else if (info->flags & ATLAS_FUNC) set_register(l, insn, atlas_function((atlas_op)insn->op, type, s[0], s[1]));
     else set_register(l, insn, atlas_arith(insn->op, type, s[0], s[1], s[2]));
     break;

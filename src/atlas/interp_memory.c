@@ -25,18 +25,6 @@ static void memory_fault(machine *m, lane *l, hg_fault_kind kind, const char *na
   atlas_machine_fault(m, l, fault);
 }
 
-int64_t atlas_index_sum(atlas_type type, uint64_t index, int64_t displacement) {
-  int is_huge = type == ATLAS_u64 && index > INT64_MAX; /* 2^63 and more: out of bounds unless brought back below */
-  if (is_huge) {
-    uint64_t sum = index + (uint64_t)displacement;
-    return displacement < 0 && sum <= INT64_MAX ? (int64_t)sum : INT64_MAX;
-  }
-  int64_t value = atlas_to_i64(type, index);
-  if (displacement > 0 && value > INT64_MAX - displacement) return INT64_MAX;
-  if (displacement < 0 && value < INT64_MIN - displacement) return INT64_MIN;
-  return value + displacement;
-}
-
 static int64_t index_of(const machine *m, const lane *l, uint32_t reg, int64_t displacement) {
   atlas_type type;
   uint64_t index = atlas_machine_register(m, l, reg, &type);

@@ -57,9 +57,6 @@ uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn);
 /* An element of a constant table; 0 and *ok = 0 when the index is out of range. */
 uint64_t atlas_constant_at(const atlas_program *program, const atlas_symbol *table, int64_t index, int *ok);
 
-/* index + displacement, exactly; the nearest int64_t when the sum is none (which is out of bounds everywhere). */
-int64_t atlas_index_sum(atlas_type type, uint64_t index, int64_t displacement);
-
 /* Every lane that still exists waits at this instruction: does it for all of them. */
 void atlas_machine_block(machine *m, const atlas_insn *insn);
 

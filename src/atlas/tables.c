@@ -60,6 +60,11 @@ const atlas_op_info *atlas_op_lookup(uint32_t op) {
   }
 }
 
+int atlas_is_comparison(uint32_t op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && info->operands == form_operands_PSS;
+}
+
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
   for (size_t i = 0; i < OP_COUNT; i++)
     if (strncmp(ops[i].mnemonic, name, length) == 0 && ops[i].mnemonic[length] == '\0') return &ops[i];

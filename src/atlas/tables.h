@@ -45,6 +45,9 @@ typedef struct atlas_op_info {
 /* NULL for a number that is no instruction. */
 const atlas_op_info *atlas_op_lookup(uint32_t op);
 
+/* 1 for set.*: two sources of one type, a predicate out. */
+int atlas_is_comparison(uint32_t op);
+
 /* Mnemonics are looked up in a span, so that the parser need not copy. NULL if there is none. */
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length);
 atlas_type atlas_type_lookup_name(const char *name, size_t length);

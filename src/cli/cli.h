@@ -1,4 +1,5 @@
-/* cli.h - what the subcommands of `hologram` share. The command uses the public headers only. */
+/* cli.h - what the subcommands of `hologram` share. The command uses the public headers only, but for
+ * cmd_cache.c. */
 #ifndef HG_CLI_H
 #define HG_CLI_H
 
@@ -17,6 +18,11 @@ int cmd_run(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_asm(int argc, char **argv);
 int cmd_dis(int argc, char **argv);
+int cmd_canon(int argc, char **argv);
+int cmd_hash(int argc, char **argv);
+int cmd_equal(int argc, char **argv);
+int cmd_emit(int argc, char **argv);
+int cmd_cache(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */

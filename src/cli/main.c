@@ -14,7 +14,9 @@ typedef struct subcommand {
 
 /* To add a subcommand: a row here, its function, its page in usage.c. */
 static const subcommand subcommands[] = {
-    {"run", cmd_run}, {"check", cmd_check}, {"asm", cmd_asm}, {"dis", cmd_dis}, {"info", cmd_info},
+    {"run", cmd_run},     {"check", cmd_check}, {"asm", cmd_asm},   {"dis", cmd_dis},   {"canon", cmd_canon},
+    {"hash", cmd_hash},   {"equal", cmd_equal}, {"emit", cmd_emit}, {"cache", cmd_cache},
+    {"info", cmd_info},
 };
 enum { SUBCOMMAND_COUNT = sizeof subcommands / sizeof subcommands[0] };
 

@@ -37,6 +37,11 @@ static const page pages[] = {
       "    check  verify programs\n"
       "    asm    text form to binary form\n"
       "    dis    binary form to text form\n"
+      "    canon  the canonical form of a program\n"
+      "    hash   the identity of programs: SHA-256 of the canonical form\n"
+      "    equal  whether two programs are the same\n"
+      "    emit   what the compiler makes of a program\n"
+      "    cache  compiled kernels kept on disk\n"
       "    info   version, backends and device\n"
       "    help   this page, or that of a command\n"
       "\n"
@@ -167,6 +172,64 @@ static const page pages[] = {
       "EXAMPLES\n"
       "    hologram dis saxpy.atb\n",
       NULL, NULL}},
+    {"canon",
+     {"NAME\n"
+      "    hologram canon - print the canonical form of a program\n"
+      "\n"
+      "SYNOPSIS\n"
+      "    hologram canon PROGRAM\n"
+      "\n"
+      "DESCRIPTION\n"
+      "    The canonical form keeps what a program computes and drops how it was written: names, labels, comments, "
+      "register\n"
+      "    numbers, the order of independent instructions, the operand order of commutative ones, dead code and "
+      "repeated\n"
+      "    pure computation. Two programs with one canonical form give the same bits for every input.\n"
+      "\n" EXIT_CODES,
+      NULL, NULL}},
+    {"hash",
+     {"NAME\n"
+      "    hologram hash - print the identity of programs\n"
+      "\n"
+      "SYNOPSIS\n"
+      "    hologram hash PROGRAM...\n"
+      "\n"
+      "DESCRIPTION\n"
+      "    Prints a line a program, as sha256sum does: the SHA-256 of its canonical form (and of the ISA, canonical "
+      "and\n"
+      "    numerics versions) in hexadecimal, two spaces, the file's name.\n"
+      "\n" EXIT_CODES,
+      NULL, NULL}},
+    {"equal",
+     {"NAME\n"
+      "    hologram equal - whether two programs are the same\n"
+      "\n"
+      "SYNOPSIS\n"
+      "    hologram equal A B\n"
+      "\n"
+      "DESCRIPTION\n"
+      "    Compares the canonical forms. Where they differ, prints the first lines that do; `hologram canon` prints "
+      "the whole.\n"
+      "    Equal programs give the same bits for every input. Programs that differ may still compute the same.\n"
+      "\n"
+      "EXIT STATUS\n"
+      "    0  the programs are the same\n"
+      "    1  they differ\n"
+      "    2  a program could not be read, or wrong usage\n",
+      NULL, NULL}},
+    {"emit",
+     {"NAME\n"
+      "    hologram emit - print what the compiler makes of a program\n"
+      "\n"
+      "SYNOPSIS\n"
+      "    hologram emit --target ssa PROGRAM\n"
+      "\n"
+      "DESCRIPTION\n"
+      "    --target ssa  the canonical form in static single assignment, with the program's own parameter names. A "
+      "value stands\n"
+      "                  in the block that first needs it; it does not depend on the block unless its arguments do.\n"
+      "\n" EXIT_CODES,
+      NULL, NULL}},
     {"info",
      {"NAME\n"
       "    hologram info - version, backends and device\n"
@@ -188,6 +251,41 @@ static const page pages[] = {
       "EXAMPLES\n"
       "    hologram info\n",
       NULL, NULL}},
+    {"cache",
+     {"NAME\n"
+      "    hologram cache - compiled kernels kept on disk\n"
+      "\n"
+      "SYNOPSIS\n"
+      "    hologram cache ls|verify|clear [--json]\n"
+      "\n"
+      "DESCRIPTION\n"
+      "    Compiled kernels are kept in a folder, so that a program is compiled once and not once a process. A damaged "
+      "file\n"
+      "    is never used. Removing files, or the folder, at any time costs compile time and nothing else.\n"
+      "\n"
+      "    ls      list the entries, the most recently used first: program, size, time of use (UTC), and for what it "
+      "was\n"
+      "            compiled\n"
+      "    verify  read every entry, and remove those that do not check out; exit status 1 if there were any\n"
+      "    clear   remove every entry, but no file that the cache has not made\n"
+      "\n",
+      "OPTIONS\n"
+      "    --json  print one JSON object: folder, problem (null, or why the cache is not used), byte_cap; for ls and "
+      "verify\n"
+      "            bytes, damaged and entries (file, state, bytes, used; where state is ok also program, target, "
+      "driver,\n"
+      "            compiler, specialisation_bytes, payload_bytes); for clear removed and bytes\n"
+      "\n"
+      "ENVIRONMENT\n"
+      "    HOLOGRAM_CACHE=0     keep nothing on disk\n"
+      "    HOLOGRAM_CACHE_DIR   the folder; otherwise hologram in $XDG_CACHE_HOME or in $HOME/.cache (on Windows\n"
+      "                         %LOCALAPPDATA%\\hologram\\cache)\n"
+      "    HOLOGRAM_CACHE_SIZE  most bytes to keep (default 268435456); the least recently used entries make room\n"
+      "\n" EXIT_CODES,
+      "\n"
+      "EXAMPLES\n"
+      "    hologram cache ls\n"
+      "    HOLOGRAM_CACHE_DIR=/var/tmp/kernels hologram cache clear\n"}},
 };
 
 int cli_print_help(FILE *file, const char *command) {

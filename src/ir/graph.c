@@ -1,9 +1,8 @@
-/* graph.c - basic blocks and dominance.
- *
- * Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001). */
+/* graph.c - basic blocks, their order, and what dominates what. */
 #include "ir/graph.h"
 
 #include "base/error.h"
+#include "ir/dominance.h"
 
 /* All arrays of the graph and the scratch of its construction come from one allocation. */
 typedef struct layout {
@@ -94,34 +93,6 @@ static void number_blocks(ir_graph *g, uint32_t *stack, uint32_t *state) {
   }
 }
 
-static uint32_t common_dominator(const uint32_t *dominator, const uint32_t *position, uint32_t a, uint32_t b) {
-  while (a != b) {
-    while (position[a] > position[b]) a = dominator[a];
-    while (position[b] > position[a]) b = dominator[b];
-  }
-  return a;
-}
-
-static void find_dominators(ir_graph *g) {
-  for (uint32_t b = 0; b < g->block_count; b++) g->dominator[b] = IR_NONE;
-  g->dominator[0] = 0;
-  for (int changed = 1; changed;) {
-    changed = 0;
-    for (uint32_t k = 1; k < g->block_count; k++) {
-      uint32_t b = g->order[k], dominator = IR_NONE;
-      for (uint32_t e = g->predecessor_start[b]; e < g->predecessor_start[b + 1]; e++) {
-        uint32_t p = g->predecessors[e];
-        if (g->dominator[p] == IR_NONE) continue;
-        dominator = dominator == IR_NONE ? p : common_dominator(g->dominator, g->position, dominator, p);
-      }
-      if (dominator != g->dominator[b]) {
-        g->dominator[b] = dominator;
-        changed = 1;
-      }
-    }
-  }
-}
-
 /* Intervals of a walk over the dominator tree: a dominates b when open[a] <= open[b] and close[b] <= close[a].
  * Parents come before children in reverse postorder, so subtree sizes are summed backwards and numbers dealt forwards.
  */
@@ -179,80 +150,93 @@ static void find_doomed(ir_graph *g, const ir_node *nodes, uint32_t *stack, uint
   }
 }
 
-/* Postorder of the reversed graph from the virtual exit, ignoring doomed blocks. Where code never ends, a block of it
- * is tied to the exit: the one latest in reverse postorder that nothing else reaches. Returns how many blocks it
- * numbered. */
-static uint32_t order_reversed(const ir_graph *g, uint32_t *order, uint32_t *position, uint8_t *tied, uint32_t *stack,
-                               uint32_t *state) {
-  uint32_t n = g->block_count, count = 0;
-  for (uint32_t b = 0; b < n; b++) {
-    position[b] = IR_NONE;
-    state[b] = IR_NONE;
-    tied[b] = 0;
-  }
+/* Ties the ends of the program to the virtual exit, and where code never ends a block of it: the one latest in reverse
+ * postorder that nothing tied can be reached from. Doomed blocks are left out. */
+static void tie_ends(const ir_graph *g, uint8_t *tied, uint32_t *stack, uint32_t *seen) {
+  uint32_t n = g->block_count;
+  for (uint32_t b = 0; b < n; b++) seen[b] = tied[b] = 0;
   for (int endless = 0; endless < 2; endless++)
     for (uint32_t k = n; k-- > 0;) {
-      uint32_t root = g->order[k];
-      if (g->doomed[root] || state[root] != IR_NONE) continue;
-      if (!endless && g->next[root] != IR_NONE) continue; /* first the real ends */
+      uint32_t root = g->order[k], depth = 0;
+      if (g->doomed[root] || seen[root] || (!endless && g->next[root] != IR_NONE)) continue; /* first the real ends */
       tied[root] = 1;
-      uint32_t depth = 0;
+      seen[root] = 1;
       stack[depth++] = root;
-      state[root] = g->predecessor_start[root];
       while (depth > 0) {
-        uint32_t b = stack[depth - 1];
-        if (state[b] < g->predecessor_start[b + 1]) {
-          uint32_t p = g->predecessors[state[b]++];
-          if (!g->doomed[p] && state[p] == IR_NONE) {
-            state[p] = g->predecessor_start[p];
-            stack[depth++] = p;
-          }
-          continue;
+        uint32_t b = stack[--depth];
+        for (uint32_t e = g->predecessor_start[b]; e < g->predecessor_start[b + 1]; e++) {
+          uint32_t p = g->predecessors[e];
+          if (g->doomed[p] || seen[p]) continue;
+          seen[p] = 1;
+          stack[depth++] = p;
         }
-        position[b] = count;
-        order[count++] = b;
-        depth--;
       }
     }
-  return count;
 }
 
-static uint32_t common_post_dominator(const ir_graph *g, const uint32_t *position, uint32_t a, uint32_t b) {
-  while (a != b) { /* positions are postorder numbers: an ancestor's is higher, the virtual exit's highest */
-    while (position[a] < position[b]) a = g->post_dominator[a];
-    while (position[b] < position[a]) b = g->post_dominator[b];
+/* The edges out of each block; n + 1 starts before the list. */
+static void list_successors(const ir_graph *g, uint32_t *out) {
+  uint32_t n = g->block_count, count = 0, *list = out + n + 1;
+  for (uint32_t b = 0; b < n; b++) {
+    out[b] = count;
+    if (g->next[b] != IR_NONE) list[count++] = g->next[b];
+    if (g->taken[b] != IR_NONE) list[count++] = g->taken[b];
   }
-  return a;
+  out[n] = count;
 }
 
-static uint32_t meet_post(const ir_graph *g, const uint32_t *position, uint32_t so_far, uint32_t successor) {
-  if (successor == IR_NONE) return so_far;
-  if (successor < g->block_count && (g->doomed[successor] || g->post_dominator[successor] == IR_NONE)) return so_far;
-  return so_far == IR_NONE ? successor : common_post_dominator(g, position, so_far, successor);
+/* The graph turned around, with the virtual exit as its root and without doomed blocks. `back` leads from the exit on,
+ * `forth` is the same edges as they were. */
+static void list_reversed(const ir_graph *g, const uint8_t *tied, uint32_t *back, uint32_t *forth) {
+  uint32_t n = g->block_count, backward = 0, forward = 0, *back_list = back + n + 2, *forth_list = forth + n + 2;
+  for (uint32_t b = 0; b < n; b++) {
+    back[b] = backward;
+    forth[b] = forward;
+    if (g->doomed[b]) continue;
+    for (uint32_t e = g->predecessor_start[b]; e < g->predecessor_start[b + 1]; e++)
+      if (!g->doomed[g->predecessors[e]]) back_list[backward++] = g->predecessors[e];
+    const uint32_t successors[2] = {g->next[b], g->taken[b]};
+    for (int s = 0; s < 2; s++)
+      if (successors[s] != IR_NONE && !g->doomed[successors[s]]) forth_list[forward++] = successors[s];
+    if (tied[b]) forth_list[forward++] = n;
+  }
+  back[n] = backward;
+  forth[n] = forth[n + 1] = forward;
+  for (uint32_t b = 0; b < n; b++)
+    if (tied[b]) back_list[backward++] = b;
+  back[n + 1] = backward;
 }
 
-static void find_post_dominators(ir_graph *g, uint32_t *order, uint32_t *position, uint8_t *tied, uint32_t *stack,
-                                 uint32_t *state) {
-  uint32_t n = g->block_count, exit_block = n;
-  uint32_t count = order_reversed(g, order, position, tied, stack, state);
-  position[exit_block] = n;
-  for (uint32_t b = 0; b < n; b++) g->post_dominator[b] = g->doomed[b] ? exit_block : IR_NONE;
-  for (int changed = 1; changed;) {
-    changed = 0;
-    for (uint32_t k = count; k-- > 0;) {
-      uint32_t b = order[k];
-      uint32_t found = tied[b] ? exit_block : IR_NONE;
-      found = meet_post(g, position, found, g->next[b]);
-      found = meet_post(g, position, found, g->taken[b]);
-      if (found != g->post_dominator[b]) {
-        g->post_dominator[b] = found;
-        changed = 1;
-      }
-    }
+static hg_status find_dominators(const hg_allocator *allocator, ir_graph *g) {
+  uint64_t n = g->block_count, words = 3 * n + 1 + (IR_DOMINANCE_SCRATCH + 1) * n;
+  uint32_t *out = hg_allocate(allocator, words, sizeof *out);
+  if (out == NULL) return hg_fail_memory("the control-flow graph", words * sizeof *out);
+  list_successors(g, out);
+  uint32_t *preorder = out + 3 * n + 1;
+  ir_dominators(g->block_count, 0, (ir_edges){out, out + n + 1}, (ir_edges){g->predecessor_start, g->predecessors},
+                preorder + n, g->dominator, preorder);
+  hg_release(allocator, out);
+  return HG_OK;
+}
+
+static hg_status find_post_dominators(const hg_allocator *allocator, ir_graph *g, const uint8_t *tied) {
+  uint64_t n = g->block_count, nodes = n + 1, edges = nodes + 1 + 3 * n; /* two edges a block, and one to the exit */
+  uint64_t words = 2 * edges + (IR_DOMINANCE_SCRATCH + 2) * nodes;
+  uint32_t *back = hg_allocate(allocator, words, sizeof *back);
+  if (back == NULL) return hg_fail_memory("the control-flow graph", words * sizeof *back);
+  uint32_t *forth = back + edges, *dominator = forth + edges, *preorder = dominator + nodes,
+           exit_block = g->block_count;
+  list_reversed(g, tied, back, forth);
+  uint32_t reached = ir_dominators((uint32_t)nodes, exit_block, (ir_edges){back, back + nodes + 1},
+                                   (ir_edges){forth, forth + nodes + 1}, preorder + nodes, dominator, preorder);
+  for (uint32_t b = 0; b < n; b++) {
+    g->post_dominator[b] = dominator[b] == IR_NONE ? exit_block : dominator[b]; /* doomed blocks are not reached */
+    g->post_depth[b] = 1;
   }
   g->post_depth[exit_block] = 0;
-  for (uint32_t b = 0; b < n; b++) g->post_depth[b] = 1;
-  for (uint32_t k = count; k-- > 0;) g->post_depth[order[k]] = g->post_depth[g->post_dominator[order[k]]] + 1;
+  for (uint32_t k = 1; k < reached; k++) g->post_depth[preorder[k]] = g->post_depth[g->post_dominator[preorder[k]]] + 1;
+  hg_release(allocator, back);
+  return HG_OK;
 }
 
 hg_status ir_graph_build(const hg_allocator *allocator, ir_node *nodes, uint32_t count, ir_graph *g) {
@@ -287,12 +271,12 @@ hg_status ir_graph_build(const hg_allocator *allocator, ir_node *nodes, uint32_t
   hg_release(allocator, block_of);
   list_predecessors(g);
   number_blocks(g, scratch[0], scratch[1]);
-  find_dominators(g);
+  HG_TRY(find_dominators(allocator, g));
   mark_back_edges(g, nodes, scratch[0], scratch[1], scratch[3]);
   if (g->irreducible_node != IR_NONE) return HG_OK;
   find_doomed(g, nodes, scratch[0], scratch[1]);
-  find_post_dominators(g, scratch[3], scratch[2], tied, scratch[0], scratch[1]);
-  return HG_OK;
+  tie_ends(g, tied, scratch[0], scratch[1]);
+  return find_post_dominators(allocator, g, tied);
 }
 
 void ir_graph_release(const hg_allocator *allocator, ir_graph *graph) {

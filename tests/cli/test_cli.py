@@ -370,7 +370,7 @@ def test_no_arguments():
     assert result.returncode == 2 and result.stdout == "" and "SYNOPSIS" in result.stderr
 
 
-@pytest.mark.parametrize("command", [None, "run", "check", "asm", "dis", "info"])
+@pytest.mark.parametrize("command", [None, "run", "check", "asm", "dis", "info", "cache"])
 def test_help(command):
     pages = [run(*(x for x in (command, "--help") if x)), run("help", *([command] if command else []))]
     if command:

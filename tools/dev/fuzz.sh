@@ -1,6 +1,6 @@
 # ./dev fuzz
 
-# The fuzzers: tests/fuzz/fuzz_NAME.c, each with its seeds in tests/fuzz/corpus/NAME.
+# The fuzzers: tests/fuzz/fuzz_NAME.c, each with its seeds in tests/fuzz/corpus/NAME (canon shares those of text).
 fuzz_names() {
   find tests/fuzz -maxdepth 1 -name 'fuzz_*.c' -printf '%f\n' | sed 's/^fuzz_//; s/\.c$//' | sort
 }
@@ -17,9 +17,9 @@ build_fuzz() {
 
 # fuzz_one NAME SECONDS: a finding is kept in build/fuzz/findings.
 fuzz_one() {
-  local corpus=$BUILD/fuzz/corpus/$1 findings=$BUILD/fuzz/findings
-  mkdir -p "$corpus" "$findings" "tests/fuzz/corpus/$1"
-  "$BUILD/fuzz/tests/fuzz/fuzz_$1" "$corpus" "tests/fuzz/corpus/$1" -dict=tests/fuzz/atlas.dict -max_total_time="$2" \
+  local corpus=$BUILD/fuzz/corpus/$1 findings=$BUILD/fuzz/findings seeds=tests/fuzz/corpus/${1/canon/text}
+  mkdir -p "$corpus" "$findings" "$seeds"
+  "$BUILD/fuzz/tests/fuzz/fuzz_$1" "$corpus" "$seeds" -dict=tests/fuzz/atlas.dict -max_total_time="$2" \
     -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$findings/$1-" -print_final_stats=1
 }
 

@@ -5,10 +5,11 @@ source tools/dev/lint.sh
 source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 
-STAGES=(release python accuracy demo asan fuzz tsan lint headers symbols docs install mingw)
+STAGES=(release python random accuracy demo asan fuzz tsan lint headers symbols docs install mingw)
 declare -A TITLE=(
   [release]="release build (gcc), unit tests"
   [python]="conformance and command-line tests"
+  [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-10000} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
   [demo]="demo on photographs, bit for bit"
   [asan]="AddressSanitizer + UBSan build (clang), unit and command-line tests"
@@ -91,6 +92,10 @@ stage_release() {
 }
 
 stage_python() { run_pytest release tests; }
+
+stage_random() {
+  run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10000}"
+}
 
 stage_accuracy() {
   check "build" build_accuracy || return 0
@@ -209,7 +214,7 @@ Usage: ./dev test [STAGE]...
 Runs the stages named, or all of them: ${STAGES[*]}.
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
 anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (30), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
-function is judged on (50000).
+function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10000).
 TEXT
   local stages=("$@") name start number=0
   [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")

@@ -1,0 +1,192 @@
+/* compile.c - how long the compiler takes and how much memory, on programs of 10 to 100,000 instructions of several
+ * kinds.
+ *
+ *   bench_compile [--json]
+ *
+ * Each row: the kind, the instructions, microseconds for verification (parse included in none), for the canonical form,
+ * and for canonical form, hash and expansion together; nanoseconds an instruction of the canonical form; peak bytes an
+ * instruction. Growth is close to linear when the last two columns stay level down a kind. */
+#include "base/os.h"
+#include "base/sha256.h"
+#include "compiler/canon.h"
+#include "compiler/expand.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- an allocator that counts ------------------------------------------------------------------------------------ */
+
+typedef struct meter {
+  size_t now, peak;
+} meter;
+
+static void *metered_allocate(void *user, size_t size) {
+  meter *m = user;
+  size_t *memory = malloc(size + 16);
+  if (memory == NULL) return NULL;
+  *memory = size;
+  m->now += size;
+  if (m->now > m->peak) m->peak = m->now;
+  return memory + 2;
+}
+
+static void metered_release(void *user, void *memory) {
+  meter *m = user;
+  size_t *start = (size_t *)memory - 2;
+  m->now -= *start;
+  free(start);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static uint16_t start_program(atlas_builder *b) {
+  uint16_t y = atlas_builder_buffer(b, "y", ATLAS_u32, ATLAS_INOUT);
+  for (uint32_t r = 0; r < 32; r++) atlas_emit(b, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(r), atlas_mem(y, r));
+  return y;
+}
+
+static void finish_program(atlas_builder *b, uint16_t y) {
+  for (uint32_t r = 0; r < 32; r++) atlas_emit(b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem(y, r), atlas_reg(r));
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+}
+
+static uint32_t spread(uint32_t i) { return i * 2654435761u >> 16; }
+
+static void step(atlas_builder *b, uint32_t i) {
+  static const atlas_op ops[] = {ATLAS_OP_add, ATLAS_OP_mul, ATLAS_OP_xor, ATLAS_OP_sub};
+  atlas_emit(b, ops[spread(i) % 4], ATLAS_u32, 3, atlas_reg(spread(i + 1) % 32), atlas_reg(spread(i + 2) % 32),
+             atlas_reg(spread(i + 3) % 32));
+}
+
+static void straight(atlas_builder *b, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) step(b, i);
+}
+
+/* if (r != 0) one step: three instructions */
+static void branches(atlas_builder *b, uint32_t count) {
+  for (uint32_t i = 0; i + 2 < count; i += 3) {
+    uint32_t over = atlas_builder_label(b, NULL);
+    atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(spread(i) % 32), atlas_bits(0));
+    atlas_emit_branch(b, 0, 1, over);
+    step(b, i);
+    atlas_builder_place(b, over);
+  }
+}
+
+/* one loop after another: three instructions each */
+static void loops(atlas_builder *b, uint32_t count) {
+  for (uint32_t i = 0; i + 2 < count; i += 3) {
+    uint32_t again = atlas_builder_label(b, NULL);
+    atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(40), atlas_bits(3));
+    atlas_builder_place(b, again);
+    step(b, i);
+    atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(40), atlas_label_ref(again));
+  }
+}
+
+/* loads and stores of one buffer, all in order */
+static void memory(atlas_builder *b, uint32_t count) {
+  for (uint32_t i = 0; i + 1 < count; i += 2) {
+    atlas_emit(b, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(spread(i) % 32), atlas_mem(0, spread(i + 5)));
+    atlas_emit(b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem(0, spread(i + 7)), atlas_reg(spread(i + 9) % 32));
+  }
+}
+
+typedef struct kind {
+  const char *name;
+  void (*write)(atlas_builder *b, uint32_t count);
+} kind;
+
+static const kind kinds[] = {{"straight", straight}, {"branches", branches}, {"loops", loops}, {"memory", memory}};
+
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
+
+typedef struct row {
+  const char *kind;
+  uint32_t instructions;
+  double verify_us, canon_us, all_us;
+  double peak_bytes;
+} row;
+
+static atlas_program *build(const kind *k, uint32_t count, const hg_allocator *allocator) {
+  atlas_builder *b = NULL;
+  atlas_program *program = NULL;
+  if (atlas_builder_create(allocator, k->name, &b) != HG_OK) return NULL;
+  uint16_t y = start_program(b);
+  k->write(b, count);
+  finish_program(b, y);
+  return atlas_builder_finish(b, &program) == HG_OK ? program : NULL;
+}
+
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+static int measure(const kind *k, uint32_t count, row *r) {
+  meter m = {0};
+  hg_allocator allocator = {
+      .size = sizeof allocator, .user = &m, .allocate = metered_allocate, .release = metered_release};
+  atlas_program *program = build(k, count, &allocator);
+  if (program == NULL) return 0;
+  size_t held = m.now, repeat = count >= 100000 ? 3 : count >= 10000 ? 5 : 50;
+  *r = (row){k->name, (uint32_t)program->insns.count, 1e30, 1e30, 1e30, 0};
+  for (size_t i = 0; i < repeat; i++) {
+    ssa_unit unit;
+    hg_array bytes = {.element_size = 1};
+    uint64_t t0 = hg_time_ns();
+    int ok = atlas_verify(program, NULL) == HG_OK;
+    uint64_t t1 = hg_time_ns();
+    m.peak = m.now;
+    ok = ok && hg_canonicalise(program, NULL, &unit) == HG_OK;
+    uint64_t t2 = hg_time_ns();
+    ok = ok && hg_canon_bytes(program, &unit, &bytes) == HG_OK;
+    hg_sha256 hash;
+    uint8_t digest[HG_SHA256_BYTES];
+    hg_sha256_begin(&hash);
+    hg_sha256_add(&hash, bytes.data, bytes.count);
+    hg_sha256_end(&hash, digest);
+    ok = ok && hg_expand(program, &unit, NULL) == HG_OK;
+    uint64_t t3 = hg_time_ns();
+    hg_array_release(&unit.allocator, &bytes);
+    ir_ssa_release(&unit);
+    if (!ok) return 0;
+    r->verify_us = smaller(r->verify_us, (double)(t1 - t0) / 1000);
+    r->canon_us = smaller(r->canon_us, (double)(t2 - t1) / 1000);
+    r->all_us = smaller(r->all_us, (double)(t3 - t1) / 1000);
+  }
+  r->peak_bytes = (double)(m.peak - held);
+  atlas_program_release(program);
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  int json = argc > 1 && strcmp(argv[1], "--json") == 0, first = 1;
+  if (argc > 1 && !json) {
+    fprintf(stderr, "usage: bench_compile [--json]\n");
+    return 2;
+  }
+  if (!json)
+    printf("%-9s %12s %12s %12s %14s %10s %12s\n", "kind", "instructions", "verify us", "canon us", "+hash+expand",
+           "ns/insn", "bytes/insn");
+  if (json) printf("[");
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+    for (uint32_t count = 10; count <= 100000; count *= 10) {
+      row r;
+      if (!measure(&kinds[k], count, &r)) {
+        fprintf(stderr, "bench_compile: %s\n", hg_last_error());
+        return 1;
+      }
+      double per = r.canon_us * 1000 / r.instructions, bytes = r.peak_bytes / r.instructions;
+      if (json)
+        printf("%s\n{\"kind\":\"%s\",\"instructions\":%" PRIu32
+               ",\"verify_us\":%.1f,\"canon_us\":%.1f,\"all_us\":%.1f,\"peak_bytes\":%.0f}",
+               first ? "" : ",", r.kind, r.instructions, r.verify_us, r.canon_us, r.all_us, r.peak_bytes);
+      else
+        printf("%-9s %12" PRIu32 " %12.1f %12.1f %14.1f %10.0f %12.0f\n", r.kind, r.instructions, r.verify_us,
+               r.canon_us, r.all_us, per, bytes);
+      fflush(stdout);
+      first = 0;
+    }
+  if (json) printf("\n]\n");
+  return 0;
+}

@@ -1,0 +1,616 @@
+/* analyse.c - one walk over a unit that finds level, bounds and stride of every value, then the accesses that are in
+ * bounds.
+ *
+ * Bounds are intervals of exact integers. Where an operation could wrap, the result has the bounds of its type and no
+ * stride. A phi has the bounds of its arguments that are known (those that come around a loop are not, so it has its
+ * type's), and gains from the branches it stands behind: in code that runs only where `i < n` held, i is below n. */
+#include "compiler/analyse.h"
+
+#include "atlas/arith.h"
+#include "base/error.h"
+#include "compiler/memory.h"
+#include "ir/ssa_walk.h"
+
+#include <string.h>
+
+typedef struct analyst {
+  const atlas_program *program;
+  ssa_unit *unit;
+  const hg_shape *shape;
+  ssa_order order;
+  hg_array values;
+  hg_analysis *out;
+  uint8_t *control; /* per block: ir_level */
+  uint8_t *known;   /* per value: its fact has been found */
+} analyst;
+
+static const ssa_insn *insn_at(const analyst *a, uint32_t value) { return ssa_insn_at(a->unit, value); }
+static const hg_fact *arg_fact(const analyst *a, uint32_t value, unsigned i) {
+  return &a->out->fact[ssa_args_of(a->unit, value)[i]];
+}
+
+/* ---- intervals --------------------------------------------------------------------------------------------------- */
+
+static hg_fact of_type(uint8_t type) {
+  hg_fact f = {.level = IR_GRID};
+  if (type == SSA_PREDICATE || !atlas_is_integer((atlas_type)type) || type == ATLAS_u64) return f;
+  int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
+  f.exact = 1;
+  f.high = (int64_t)(is_signed ? atlas_mask((atlas_type)type) >> 1 : atlas_mask((atlas_type)type));
+  f.low = is_signed ? -f.high - 1 : 0;
+  return f;
+}
+
+static int fits(uint8_t type, int64_t low, int64_t high) {
+  if (type == ATLAS_u64) return low >= 0;
+  hg_fact t = of_type(type);
+  return t.exact && low >= t.low && high <= t.high;
+}
+
+static int add_exact(int64_t a, int64_t b, int64_t *sum) {
+  if ((b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)) return 0;
+  *sum = a + b;
+  return 1;
+}
+
+static int multiply_exact(int64_t a, int64_t b, int64_t *product) {
+  const int64_t half = INT64_C(1) << 31; /* enough for addresses; anything larger counts as not known */
+  if ((a > half || a < -half || b > half || b < -half) && a != 0 && b != 0) {
+    int64_t other = a > half || a < -half ? b : a, large = other == b ? a : b;
+    if (other != 1 && other != 0) return 0;
+    *product = other == 1 ? large : 0;
+    return 1;
+  }
+  *product = a * b;
+  return 1;
+}
+
+static void set_bounds(hg_fact *f, uint8_t type, int64_t low, int64_t high) {
+  if (!fits(type, low, high)) return;
+  f->low = low;
+  f->high = high;
+  f->exact = 1;
+}
+
+/* 1 and the bounds, when the sum cannot wrap. */
+static int bounded_sum(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact *f) {
+  int64_t low, high;
+  if (!a->exact || !b->exact || !add_exact(a->low, b->low, &low) || !add_exact(a->high, b->high, &high) ||
+      !fits(type, low, high))
+    return 0;
+  set_bounds(f, type, low, high);
+  return 1;
+}
+
+static hg_fact negated(const hg_fact *a) {
+  hg_fact n = *a;
+  n.exact = a->exact && a->low != INT64_MIN && a->high != INT64_MIN;
+  n.low = n.exact ? -a->high : 0;
+  n.high = n.exact ? -a->low : 0;
+  n.stride = n.stride_known && a->stride != INT64_MIN ? -a->stride : 0;
+  return n;
+}
+
+static int bounded_product(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact *f) {
+  int64_t corner[4];
+  if (!a->exact || !b->exact) return 0;
+  if (!multiply_exact(a->low, b->low, &corner[0]) || !multiply_exact(a->low, b->high, &corner[1]) ||
+      !multiply_exact(a->high, b->low, &corner[2]) || !multiply_exact(a->high, b->high, &corner[3]))
+    return 0;
+  int64_t low = corner[0], high = corner[0];
+  for (int i = 1; i < 4; i++) {
+    if (corner[i] < low) low = corner[i];
+    if (corner[i] > high) high = corner[i];
+  }
+  if (!fits(type, low, high)) return 0;
+  set_bounds(f, type, low, high);
+  return 1;
+}
+
+/* ---- where a lane is --------------------------------------------------------------------------------------------- */
+
+static uint64_t all_lanes(const analyst *a) {
+  const hg_shape *s = a->shape;
+  if (s->lanes != 0) return s->lanes;
+  uint64_t count = 1;
+  for (int d = 0; d < 3; d++) {
+    if (s->grid[d] == 0 || s->block[d] == 0) return 0;
+    count *= s->grid[d] * s->block[d];
+  }
+  return count;
+}
+
+static uint64_t block_lanes(const analyst *a) {
+  uint64_t count = 1;
+  for (int d = 0; d < 3; d++) count *= a->shape->block[d] != 0 ? a->shape->block[d] : ATLAS_MAX_BLOCK_LANES;
+  return count < ATLAS_MAX_BLOCK_LANES ? count : ATLAS_MAX_BLOCK_LANES;
+}
+
+static void count_below(hg_fact *f, uint8_t type, uint64_t count) {
+  if (count > 0 && count <= INT64_MAX) set_bounds(f, type, 0, (int64_t)count - 1);
+}
+
+static int is_one_dimensional(const analyst *a) {
+  const hg_shape *s = a->shape;
+  return s->lanes != 0 || (s->block[1] == 1 && s->block[2] == 1);
+}
+
+static void coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
+  const hg_shape *s = a->shape;
+  unsigned d = (unsigned)insn->bits % 3;
+  f->stride_known = 1;
+  switch (insn->bits / 3) {
+  case ATLAS_COORD_LANE_X / 3:
+    f->level = IR_LANE;
+    f->stride = d == 0;
+    f->stride_known = (uint8_t)is_one_dimensional(a);
+    count_below(f, insn->type, s->block[d] != 0 ? s->block[d] : ATLAS_MAX_BLOCK_LANES);
+    break;
+  case ATLAS_COORD_BLOCK_X / 3:
+    f->level = IR_BLOCK;
+    count_below(f, insn->type, s->grid[d]);
+    break;
+  case ATLAS_COORD_BLOCK_SIZE_X / 3:
+    if (s->block[d] != 0) set_bounds(f, insn->type, (int64_t)s->block[d], (int64_t)s->block[d]);
+    else set_bounds(f, insn->type, 1, ATLAS_MAX_BLOCK_LANES);
+    break;
+  case ATLAS_COORD_GRID_SIZE_X / 3:
+    if (s->grid[d] != 0) set_bounds(f, insn->type, (int64_t)s->grid[d], (int64_t)s->grid[d]);
+    break;
+  default:
+    f->level = IR_LANE;
+    f->stride = d == 0;
+    f->stride_known = (uint8_t)is_one_dimensional(a);
+    if (d == 0 && s->lanes != 0) count_below(f, insn->type, s->lanes);
+    else if (s->grid[d] != 0 && s->block[d] != 0) count_below(f, insn->type, s->grid[d] * s->block[d]);
+    break;
+  }
+}
+
+static void special_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
+  f->level = IR_LANE;
+  f->stride = 1;
+  if (insn->bits == ATLAS_REG_LANE) {
+    f->stride_known = (uint8_t)is_one_dimensional(a);
+    count_below(f, insn->type, all_lanes(a));
+  } else {
+    f->stride_known = 1;
+    count_below(f, insn->type, block_lanes(a));
+  }
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
+
+static void combine_stride(hg_fact *f, const hg_fact *a, const hg_fact *b) {
+  f->stride_known = a->stride_known && b->stride_known && add_exact(a->stride, b->stride, &f->stride);
+}
+
+/* a * b, when one of them is the same in every lane and known as a number. */
+static void scale_stride(hg_fact *f, const hg_fact *a, const hg_fact *b) {
+  const hg_fact *scale = b->exact && b->low == b->high ? b : a, *varies = scale == b ? a : b;
+  f->stride_known = varies->stride_known && scale->exact && scale->low == scale->high &&
+                    multiply_exact(varies->stride, scale->low, &f->stride);
+}
+
+static void multiply_add(const hg_fact *a, const hg_fact *b, const hg_fact *c, uint8_t type, hg_fact *f) {
+  hg_fact product = *f;
+  if (!bounded_product(a, b, type, &product)) return;
+  scale_stride(&product, a, b);
+  if (!bounded_sum(&product, c, type, f)) return;
+  combine_stride(f, &product, c);
+}
+
+static void divide_fact(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact *f) {
+  if (!a->exact || !b->exact || a->low < 0 || b->low < 1) return;
+  set_bounds(f, type, a->low / b->high, a->high / b->low);
+}
+
+static void remainder_fact(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact *f) {
+  if (!b->exact || b->low < 1) return;
+  if (a->exact && a->low >= 0) set_bounds(f, type, 0, a->high < b->high - 1 ? a->high : b->high - 1);
+  else if (atlas_kind((atlas_type)type) == ATLAS_KIND_UINT) set_bounds(f, type, 0, b->high - 1);
+  else set_bounds(f, type, 1 - b->high, b->high - 1);
+}
+
+static void and_fact(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact *f) {
+  int64_t high = INT64_MAX;
+  if (a->exact && a->low >= 0) high = a->high;
+  if (b->exact && b->low >= 0 && b->high < high) high = b->high;
+  if (high != INT64_MAX) set_bounds(f, type, 0, high);
+}
+
+static void shift_fact(const ssa_insn *insn, const hg_fact *a, const hg_fact *count, hg_fact *f) {
+  if (!a->exact || !count->exact || count->low != count->high) return;
+  int64_t by = count->low % (int64_t)atlas_type_bits((atlas_type)insn->type);
+  if (insn->op == ATLAS_OP_shr) {
+    if (a->low >= 0) set_bounds(f, insn->type, a->low >> by, a->high >> by);
+    return;
+  }
+  if (by > 31) return;
+  hg_fact factor = {.exact = 1, .low = INT64_C(1) << by, .high = INT64_C(1) << by, .stride_known = 1};
+  if (bounded_product(a, &factor, insn->type, f)) scale_stride(f, a, &factor);
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void arithmetic_fact(const analyst *a, uint32_t value, hg_fact *f) {
+  const ssa_insn *insn = insn_at(a, value);
+  const hg_fact *x = arg_fact(a, value, 0), *y = insn->arg_count > 1 ? arg_fact(a, value, 1) : x;
+  hg_fact minus;
+  switch (insn->op) {
+  case ATLAS_OP_add:
+    if (bounded_sum(x, y, insn->type, f)) combine_stride(f, x, y);
+    break;
+  case ATLAS_OP_sub:
+    minus = negated(y);
+    if (bounded_sum(x, &minus, insn->type, f)) combine_stride(f, x, &minus);
+    break;
+  case ATLAS_OP_mul:
+    if (bounded_product(x, y, insn->type, f)) scale_stride(f, x, y);
+    break;
+  case ATLAS_OP_mad: multiply_add(x, y, arg_fact(a, value, 2), insn->type, f); break;
+  case ATLAS_OP_div: divide_fact(x, y, insn->type, f); break;
+  case ATLAS_OP_rem: remainder_fact(x, y, insn->type, f); break;
+  case ATLAS_OP_and: and_fact(x, y, insn->type, f); break;
+  case ATLAS_OP_shl:
+  case ATLAS_OP_shr: shift_fact(insn, x, y, f); break;
+  case ATLAS_OP_min:
+    if (x->exact && y->exact) set_bounds(f, insn->type, smaller(x->low, y->low), smaller(x->high, y->high));
+    break;
+  case ATLAS_OP_max:
+    if (x->exact && y->exact) set_bounds(f, insn->type, larger(x->low, y->low), larger(x->high, y->high));
+    break;
+  case ATLAS_OP_cvt: /* between integers: the number stays where the new type holds it */
+    if (!x->exact || !fits(insn->type, x->low, x->high)) break;
+    set_bounds(f, insn->type, x->low, x->high);
+    f->stride = x->stride;
+    f->stride_known = x->stride_known;
+    break;
+  case ATLAS_OP_sel:
+    y = arg_fact(a, value, 1);
+    x = arg_fact(a, value, 2);
+    if (x->exact && y->exact) set_bounds(f, insn->type, smaller(x->low, y->low), larger(x->high, y->high));
+    break;
+  default: break;
+  }
+}
+
+/* ---- one value --------------------------------------------------------------------------------------------------- */
+
+static uint8_t effect_level(const analyst *a, const ssa_insn *insn) {
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  if (info->flags & ATLAS_LOAD) {
+    hg_alias_groups(a->program, a->unit, group);
+    return hg_is_read_only(a->program, group, hg_location_of(a->program, insn)) ? IR_GRID : IR_LANE;
+  }
+  if (info->flags & ATLAS_ATOMIC || insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl) return IR_LANE;
+  return info->flags & ATLAS_BLOCK || insn->op == ATLAS_OP_cls_get ? IR_BLOCK : IR_GRID;
+}
+
+static void phi_fact(const analyst *a, uint32_t value, hg_fact *f) {
+  const ssa_insn *insn = insn_at(a, value);
+  const hg_array *predecessors = &ssa_block_at(a->unit, insn->block)->predecessors;
+  int all = 1;
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    const hg_fact *x = arg_fact(a, value, i);
+    if (!a->known[ssa_args_of(a->unit, value)[i]] || !x->exact) all = 0;
+    else {
+      low = smaller(low, x->low);
+      high = larger(high, x->high);
+    }
+    if (x->level > f->level) f->level = x->level;
+  }
+  if (all && insn->arg_count > 0) set_bounds(f, insn->type, low, high);
+  for (size_t i = 0; i < predecessors->count; i++) { /* what decides from where a lane comes */
+    uint32_t from = ((const uint32_t *)predecessors->data)[i], condition = ssa_block_at(a->unit, from)->condition;
+    if (a->control[from] > f->level) f->level = a->control[from];
+    if (condition != SSA_NONE && a->out->fact[condition].level > f->level) f->level = a->out->fact[condition].level;
+  }
+  f->stride_known = f->level < IR_LANE;
+}
+
+/* 1 if the value's level rose. */
+static int find_fact(analyst *a, uint32_t value) {
+  const ssa_insn *insn = insn_at(a, value);
+  uint8_t level_before = a->out->fact[value].level;
+  hg_fact f = of_type(insn->type);
+  switch (insn->op) {
+  case SSA_CONST:
+    f.stride_known = 1;
+    if (f.exact || insn->type == ATLAS_u64)
+      set_bounds(&f, insn->type, atlas_to_i64((atlas_type)insn->type, insn->bits),
+                 atlas_to_i64((atlas_type)insn->type, insn->bits));
+    break;
+  case SSA_SCALAR:
+    f.stride_known = 1;
+    if (a->shape->scalar != NULL && (f.exact || insn->type == ATLAS_u64)) {
+      int64_t number = atlas_to_i64((atlas_type)insn->type, a->shape->scalar[insn->symbol]);
+      set_bounds(&f, insn->type, number, number);
+    }
+    break;
+  case SSA_SPECIAL: special_fact(a, insn, &f); break;
+  case SSA_PHI: phi_fact(a, value, &f); break;
+  case ATLAS_OP_sreg: coordinate_fact(a, insn, &f); break;
+  case ATLAS_OP_cls_get:
+    f.level = IR_BLOCK;
+    set_bounds(&f, insn->type, 0, ATLAS_CLASS_COUNT - 1);
+    break;
+  default:
+    f.level = effect_level(a, insn);
+    if (!(atlas_op_lookup(insn->op)->flags & ATLAS_BLOCK))
+      for (uint32_t i = 0; i < insn->arg_count; i++)
+        if (arg_fact(a, value, i)->level > f.level) f.level = arg_fact(a, value, i)->level;
+    if (f.level < IR_LANE) f.stride_known = 1; /* the same in the whole block */
+    if (insn->block != SSA_NONE && a->control[insn->block] > f.level) f.level = a->control[insn->block];
+    if (insn->arg_count > 0 && insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type))
+      arithmetic_fact(a, value, &f);
+    break;
+  }
+  a->out->fact[value] = f;
+  a->known[value] = 1;
+  return f.level > level_before;
+}
+
+/* ---- control ----------------------------------------------------------------------------------------------------- */
+
+/* Blocks as a graph with post-dominators; a run of blocks that follow one another may be one block there. */
+typedef struct control_graph {
+  ir_node *nodes;
+  ir_graph graph;
+  uint32_t *group_of; /* per block of the unit */
+  uint32_t *climb[3]; /* per level and group: upwards in the post-dominator tree, past what has the level already */
+  uint8_t *level;     /* per group */
+} control_graph;
+
+static hg_status build_control_graph(const analyst *a, control_graph *c) {
+  const hg_allocator *allocator = &a->unit->allocator;
+  uint32_t n = a->order.count;
+  c->nodes = hg_allocate(allocator, n, sizeof *c->nodes);
+  c->group_of = hg_allocate(allocator, 4 * (uint64_t)n, sizeof(uint32_t) + 1);
+  if (c->nodes == NULL || c->group_of == NULL)
+    return hg_fail_memory("the control analysis", (uint64_t)n * sizeof *c->nodes);
+  for (uint32_t k = 0; k < n; k++) {
+    const ssa_block *block = ssa_block_at(a->unit, a->order.block[k]);
+    c->nodes[k] =
+        (ir_node){.insn = k, .next = IR_NONE, .taken = IR_NONE, .flags = block->end == SSA_TRAP ? IR_NODE_ABORT : 0};
+    if (block->successor[0] != SSA_NONE) c->nodes[k].next = a->order.position[block->successor[0]];
+    if (block->successor[1] != SSA_NONE) c->nodes[k].taken = a->order.position[block->successor[1]];
+  }
+  HG_TRY(ir_graph_build(allocator, c->nodes, n, &c->graph));
+  for (uint32_t g = 0; g < c->graph.block_count; g++)
+    for (uint32_t i = 0; i < c->graph.size[g]; i++) c->group_of[c->graph.first[g] + i] = g;
+  for (int level = 0; level < 3; level++) {
+    c->climb[level] = c->group_of + (size_t)(level + 1) * n;
+    memcpy(c->climb[level], c->graph.post_dominator, c->graph.block_count * sizeof(uint32_t));
+  }
+  c->level = (uint8_t *)(c->group_of + 4 * (size_t)n);
+  return HG_OK;
+}
+
+static uint32_t next_below(control_graph *c, uint32_t group, uint8_t level) {
+  uint32_t *climb = c->climb[level];
+  while (group != c->graph.block_count && c->level[group] >= level) {
+    uint32_t up = climb[group];
+    if (up != c->graph.block_count && c->level[up] >= level) climb[group] = climb[up];
+    group = up;
+  }
+  return group;
+}
+
+/* Everything between a successor of the branch and the point where its sides have met again. */
+static int spread(control_graph *c, uint32_t branch, uint32_t successor, uint8_t level) {
+  const ir_graph *g = &c->graph;
+  int raised = 0;
+  if (g->doomed[successor]) {
+    raised = c->level[successor] < level;
+    if (raised) c->level[successor] = level;
+    return raised;
+  }
+  uint32_t stop = g->doomed[branch] ? g->block_count : g->post_dominator[branch];
+  for (uint32_t b = next_below(c, successor, level); g->post_depth[b] > g->post_depth[stop];
+       b = next_below(c, b, level)) {
+    c->level[b] = level;
+    raised = 1;
+  }
+  return raised;
+}
+
+/* One round: branches by the levels of their conditions as now known. 1 if any block's level rose. */
+static int spread_all(const analyst *a, control_graph *c) {
+  int raised = 0;
+  for (uint32_t k = 0; k < a->order.count; k++) {
+    const ssa_block *block = ssa_block_at(a->unit, a->order.block[k]);
+    uint32_t group = c->group_of[k];
+    uint8_t level = c->level[group];
+    if (block->end == SSA_BRANCH && a->out->fact[block->condition].level > level)
+      level = a->out->fact[block->condition].level;
+    if (level == IR_GRID || block->successor[0] == SSA_NONE) continue;
+    int alive = 0;
+    for (int s = 0; s < 2; s++)
+      alive += block->successor[s] != SSA_NONE && !c->graph.doomed[c->group_of[a->order.position[block->successor[s]]]];
+    for (int s = 0; s < 2; s++) {
+      if (block->successor[s] == SSA_NONE) continue;
+      uint32_t to = c->group_of[a->order.position[block->successor[s]]];
+      if (c->graph.doomed[to] || (alive == 2 && block->end == SSA_BRANCH))
+        raised |= to != group && spread(c, group, to, level);
+      else if (to == group && block->end == SSA_BRANCH) raised |= spread(c, group, to, level);
+    }
+  }
+  for (uint32_t k = 0; k < a->order.count; k++) a->control[a->order.block[k]] = c->level[c->group_of[k]];
+  return raised;
+}
+
+/* ---- what branches tell ------------------------------------------------------------------------------------------ */
+
+/* Narrows [*low, *high] of `value` by a comparison that is known to hold (or not to). */
+static void learn(const analyst *a, uint32_t condition, int holds, uint32_t value, int64_t *low, int64_t *high) {
+  const ssa_insn *insn = insn_at(a, condition);
+  if (insn->op == ATLAS_OP_pand && holds) { /* both hold */
+    learn(a, ssa_args_of(a->unit, condition)[0], 1, value, low, high);
+    learn(a, ssa_args_of(a->unit, condition)[1], 1, value, low, high);
+    return;
+  }
+  if (insn->op == ATLAS_OP_por && !holds) { /* neither holds */
+    learn(a, ssa_args_of(a->unit, condition)[0], 0, value, low, high);
+    learn(a, ssa_args_of(a->unit, condition)[1], 0, value, low, high);
+    return;
+  }
+  if (insn->op == ATLAS_OP_pnot) {
+    learn(a, ssa_args_of(a->unit, condition)[0], !holds, value, low, high);
+    return;
+  }
+  if (insn->op != ATLAS_OP_set_lt || !atlas_is_integer((atlas_type)insn->type2)) return;
+  const hg_fact *x = arg_fact(a, condition, 0), *y = arg_fact(a, condition, 1);
+  int left = ssa_args_of(a->unit, condition)[0] == value, right = ssa_args_of(a->unit, condition)[1] == value;
+  if (left && y->exact && holds) *high = smaller(*high, y->high - (y->high > INT64_MIN));
+  if (left && y->exact && !holds) *low = larger(*low, y->low);
+  if (right && x->exact && holds) *low = larger(*low, x->low + (x->low < INT64_MAX));
+  if (right && x->exact && !holds) *high = smaller(*high, x->high);
+}
+
+enum { GUARDS_SEEN = 64 }; /* dominating branches looked at for one access */
+
+/* Bounds of a value in a block: its own, narrowed by the branches on the way there. */
+static int bounds_in(const analyst *a, uint32_t value, uint32_t block, int64_t *low, int64_t *high) {
+  const hg_fact *f = &a->out->fact[value];
+  int is_u64 = insn_at(a, value)->type == ATLAS_u64;
+  if (!f->exact && !is_u64) return 0;
+  *low = f->exact ? f->low : 0;
+  *high = f->exact ? f->high : INT64_MAX;
+  int upper = f->exact;
+  for (int seen = 0; block != 0 && seen < GUARDS_SEEN; seen++) {
+    uint32_t parent = a->order.dominator[block];
+    const ssa_block *branch = ssa_block_at(a->unit, parent);
+    if (branch->end == SSA_BRANCH)
+      for (int s = 0; s < 2; s++) /* only where the side is entered from the branch alone */
+        if (branch->successor[s] == block && ssa_block_at(a->unit, block)->predecessors.count == 1)
+          learn(a, branch->condition, s == 0, value, low, high);
+    block = parent;
+  }
+  return upper || *high < INT64_MAX;
+}
+
+/* ---- accesses ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t extent_of(const analyst *a, const ssa_insn *insn) {
+  if (insn->symbol & SSA_LIBRARY || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  const atlas_symbol *symbol = atlas_symbol_at(a->program, insn->symbol);
+  if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_CONST) return symbol->count;
+  if (symbol->kind != ATLAS_SYMBOL_BUFFER || a->shape->extent == NULL) return 0;
+  return a->shape->extent[insn->symbol];
+}
+
+static int is_in_bounds(const analyst *a, uint32_t value) {
+  const ssa_insn *insn = insn_at(a, value);
+  uint64_t extent = extent_of(a, insn);
+  int64_t low = 0, high = 0, displacement = (int64_t)insn->bits;
+  if (extent == 0 || extent > INT64_MAX) return 0;
+  if (insn->mode == ATLAS_ADDRESS_INDEXED && !bounds_in(a, ssa_args_of(a->unit, value)[0], insn->block, &low, &high))
+    return 0;
+  if (low > high) return 1; /* no lane gets there */
+  return add_exact(low, displacement, &low) && add_exact(high, displacement, &high) && low >= 0 &&
+         (uint64_t)high < extent;
+}
+
+static int is_access(const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  return info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+enum { LEVEL_ROUNDS = 16 };
+
+static hg_status run(analyst *a, control_graph *c) {
+  const hg_allocator *allocator = &a->unit->allocator;
+  uint64_t values = a->unit->insns.count, blocks = a->unit->blocks.count;
+  ir_ssa_resolve_all(a->unit);
+  HG_TRY(ir_ssa_order_build(a->unit, &a->order));
+  HG_TRY(ir_ssa_walk(a->unit, &a->order, &a->values));
+  a->out->fact = hg_allocate(allocator, values * (sizeof(hg_fact) + 2) + blocks, 1);
+  if (a->out->fact == NULL) return hg_fail_memory("the analysis of a program", values * sizeof(hg_fact));
+  a->out->in_bounds = (uint8_t *)(a->out->fact + values);
+  a->known = a->out->in_bounds + values;
+  a->control = a->known + values;
+  HG_TRY(build_control_graph(a, c));
+  for (int round = 0, raised = 1; raised; round++) { /* levels only rise, so this ends; most programs need two rounds */
+    raised = 0;
+    memset(a->known, 0, values);
+    for (size_t k = 0; k < a->values.count; k++) raised |= find_fact(a, ((const uint32_t *)a->values.data)[k]);
+    if (round == LEVEL_ROUNDS) memset(c->level, IR_LANE, c->graph.block_count); /* give up on telling control apart */
+    raised |= spread_all(a, c);
+  }
+  for (size_t k = 0; k < a->values.count; k++) {
+    uint32_t value = ((const uint32_t *)a->values.data)[k];
+    if (is_access(insn_at(a, value))) a->out->in_bounds[value] = (uint8_t)is_in_bounds(a, value);
+  }
+  return HG_OK;
+}
+
+hg_status hg_analyse(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, hg_analysis *out) {
+  analyst a = {
+      .program = program, .unit = unit, .shape = shape, .values = {.element_size = sizeof(uint32_t)}, .out = out};
+  control_graph c = {0};
+  *out = (hg_analysis){0};
+  hg_status status = run(&a, &c);
+  ir_graph_release(&unit->allocator, &c.graph);
+  hg_release(&unit->allocator, c.nodes);
+  hg_release(&unit->allocator, c.group_of);
+  ir_ssa_order_release(unit, &a.order);
+  hg_array_release(&unit->allocator, &a.values);
+  return status;
+}
+
+void hg_analysis_release(const ssa_unit *unit, hg_analysis *analysis) {
+  hg_release(&unit->allocator, analysis->fact);
+  *analysis = (hg_analysis){0};
+}
+
+/* ---- summary ----------------------------------------------------------------------------------------------------- */
+
+static void count_memory(const ssa_insn *insn, uint32_t flags, hg_summary *out) {
+  uint32_t bytes = flags & ATLAS_SPACE_GLOBAL || flags & ATLAS_ATOMIC ? atlas_bytes((atlas_type)insn->type) : 0;
+  if (flags & ATLAS_LOAD) out->loads++;
+  if (flags & ATLAS_STORE) out->stores++;
+  if (flags & ATLAS_ATOMIC) out->atomics++;
+  if (flags & (ATLAS_LOAD | ATLAS_ATOMIC)) out->bytes_read += bytes;
+  if (flags & (ATLAS_STORE | ATLAS_ATOMIC)) out->bytes_written += bytes;
+}
+
+static void count_value(const ssa_insn *insn, hg_summary *out) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  if (info == NULL) return; /* constants, parameters, phis */
+  if (info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) count_memory(insn, info->flags, out);
+  else if (info->flags & ATLAS_BLOCK) *(insn->op == ATLAS_OP_bar_sync ? &out->barriers : &out->collectives) += 1;
+  else if (info->flags & ATLAS_FUNC) out->functions++;
+  else if (insn->op == ATLAS_OP_div || insn->op == ATLAS_OP_rem || insn->op == ATLAS_OP_sqrt) out->divisions++;
+  else if (insn->type != SSA_PREDICATE && atlas_kind((atlas_type)insn->type) == ATLAS_KIND_FLOAT) out->float_ops++;
+  else out->integer_ops++;
+}
+
+hg_status hg_summarise(const atlas_program *program, ssa_unit *unit, hg_summary *out) {
+  ssa_order order;
+  hg_array values = {.element_size = sizeof(uint32_t)};
+  (void)program;
+  *out = (hg_summary){0};
+  ir_ssa_resolve_all(unit);
+  hg_status status = ir_ssa_order_build(unit, &order);
+  if (status == HG_OK) status = ir_ssa_walk(unit, &order, &values);
+  for (size_t k = 0; k < values.count && status == HG_OK; k++)
+    count_value(ssa_insn_at(unit, ((const uint32_t *)values.data)[k]), out);
+  for (uint32_t k = 0; k < order.count && status == HG_OK; k++) {
+    const ssa_block *block = ssa_block_at(unit, order.block[k]);
+    out->branches += block->end == SSA_BRANCH;
+    for (size_t i = 0; i < block->predecessors.count; i++)
+      if (ssa_dominates(&order, order.block[k], ((const uint32_t *)block->predecessors.data)[i])) {
+        out->loops++;
+        break;
+      }
+  }
+  ir_ssa_order_release(unit, &order);
+  hg_array_release(&unit->allocator, &values);
+  return status;
+}

@@ -1,0 +1,46 @@
+/* analyse.h - what can be known about a program's values before it runs: how uniform they are, between which bounds
+ * they lie, how they change from lane to lane; and which accesses are therefore in bounds.
+ *
+ * Bounds depend on the launch (how many lanes, how large the buffers, what the scalars are), so they are found per
+ * launch shape; everything in hg_shape may be left unknown. */
+#ifndef HG_COMPILER_ANALYSE_H
+#define HG_COMPILER_ANALYSE_H
+
+#include "atlas/program.h"
+#include "ir/ssa.h"
+#include "ir/uniform.h"
+
+/* What is known of a launch. 0 sizes are unknown. */
+typedef struct hg_shape {
+  uint64_t lanes;               /* of a linear launch, else 0 */
+  uint64_t grid[3], block[3];   /* of both kinds, when known */
+  const uint64_t *extent;       /* per symbol: elements of a buffer, bytes of a pool; NULL or 0: unknown */
+  const uint64_t *scalar;       /* per symbol: bits of a scalar; NULL: unknown */
+} hg_shape;
+
+typedef struct hg_fact {
+  uint8_t level;         /* ir_level */
+  uint8_t stride_known;  /* 1: from one lane of a block to the next (x fastest) the value changes by `stride` */
+  int64_t stride;
+  int64_t low, high;     /* integers: the value lies between them (u64 values above INT64_MAX: not known, see exact) */
+  uint8_t exact;         /* 1: low and high hold for the value as a number; 0: nothing is known of it */
+} hg_fact;
+
+typedef struct hg_analysis {
+  hg_fact *fact;         /* per value */
+  uint8_t *in_bounds;    /* per value: of memory accesses, 1 if every lane that gets there is in bounds */
+} hg_analysis;
+
+/* Counts of what one pass over the program's text does, loops counted once. */
+typedef struct hg_summary {
+  uint64_t bytes_read, bytes_written;   /* per lane, global memory */
+  uint32_t integer_ops, float_ops, divisions, functions, loads, stores, atomics, barriers, collectives, branches, loops;
+} hg_summary;
+
+/* `unit` is canonical or scheduled. HG_OUT_OF_MEMORY. Release it whatever the result. */
+hg_status hg_analyse(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, hg_analysis *out);
+void hg_analysis_release(const ssa_unit *unit, hg_analysis *analysis);
+
+hg_status hg_summarise(const atlas_program *program, ssa_unit *unit, hg_summary *out);
+
+#endif

@@ -1,0 +1,324 @@
+/* expand.c - legalisation of functions: each becomes its own text (src/functions), inlined where it stands, so that
+ * every backend computes it exactly as the reference machine does. A function's rare cases stay behind their branches.
+ */
+#include "compiler/expand.h"
+
+#include "atlas/functions.h"
+#include "base/error.h"
+#include "compiler/build_ssa.h"
+#include "compiler/canon.h"
+#include "compiler/schedule.h"
+#include "ir/ssa_walk.h"
+
+#include <string.h>
+
+static hg_status out_of_memory(void) { return hg_fail_memory("expanding functions", 0); }
+
+static int is_function(const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  return info != NULL && (info->flags & ATLAS_FUNC) != 0;
+}
+
+/* ---- f16 and bf16 through f32 ------------------------------------------------------------------------------------ */
+
+static uint32_t add_conversion(ssa_unit *unit, uint8_t to, uint8_t from, uint32_t value, uint32_t insn) {
+  ssa_insn convert = {.op = ATLAS_OP_cvt, .type = to, .type2 = from, .insn = insn};
+  uint32_t added = ir_ssa_add(unit, &convert, 1);
+  if (added != SSA_NONE) ssa_args_of(unit, added)[0] = value;
+  return added;
+}
+
+/* f.f16(a) = cvt.f16.f32(f.f32(cvt.f32.f16 a)): the value becomes the outer conversion. */
+static hg_status widen(ssa_unit *unit, uint32_t value) {
+  ssa_insn wide = *ssa_insn_at(unit, value);
+  uint8_t narrow_type = wide.type;
+  wide.type = ATLAS_f32;
+  wide.block = wide.next = SSA_NONE;
+  uint32_t function = ir_ssa_add(unit, &wide, wide.arg_count);
+  if (function == SSA_NONE) return out_of_memory();
+  for (uint32_t i = 0; i < wide.arg_count; i++) {
+    uint32_t converted = add_conversion(unit, ATLAS_f32, narrow_type, ssa_args_of(unit, value)[i], wide.insn);
+    if (converted == SSA_NONE) return out_of_memory();
+    ssa_args_of(unit, function)[i] = converted;
+  }
+  ssa_insn *outer = ssa_insn_at(unit, value);
+  outer->op = ATLAS_OP_cvt;
+  outer->type2 = ATLAS_f32;
+  outer->arg_count = 1;
+  ssa_args_of(unit, value)[0] = function;
+  return HG_OK;
+}
+
+static hg_status widen_all(ssa_unit *unit) {
+  for (uint32_t v = 0; v < unit->insns.count; v++) {
+    const ssa_insn *insn = ssa_insn_at(unit, v);
+    if (is_function(insn) && (insn->type == ATLAS_f16 || insn->type == ATLAS_bf16)) HG_TRY(widen(unit, v));
+  }
+  return HG_OK;
+}
+
+/* ---- the functions as units -------------------------------------------------------------------------------------- */
+
+typedef struct function {
+  uint16_t op;
+  uint8_t type;
+  uint8_t ready;
+  ssa_unit unit; /* scheduled, without calls of other functions */
+} function;
+
+typedef struct expander {
+  const hg_allocator *allocator;
+  hg_array functions; /* function *: made when first needed */
+} expander;
+
+static hg_status expand_unit(expander *x, ssa_unit *unit);
+
+static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
+  const atlas_entry *found = NULL;
+  *end_node = (uint32_t)atlas_functions.nodes.count;
+  for (size_t i = 0; i < atlas_functions.entries.count; i++) {
+    const atlas_entry *entry = atlas_entry_at(&atlas_functions, i);
+    if (entry->op == insn->op && entry->type == insn->type) found = entry;
+  }
+  for (size_t i = 0; found != NULL && i < atlas_functions.entries.count; i++) {
+    uint32_t node = atlas_entry_at(&atlas_functions, i)->node;
+    if (node > found->node && node < *end_node) *end_node = node;
+  }
+  return found;
+}
+
+static hg_status make_function(expander *x, const ssa_insn *insn, function *f) {
+  uint32_t end_node;
+  const atlas_entry *entry = find_entry(insn, &end_node);
+  if (entry == NULL)
+    return hg_fail(HG_UNSUPPORTED, "the library has no function '%s'", atlas_op_name((atlas_op)insn->op));
+  HG_TRY(hg_build_function_ssa(&atlas_functions, entry, end_node, &f->unit));
+  HG_TRY(hg_canon_passes(&atlas_functions, &f->unit, NULL));
+  HG_TRY(hg_schedule(&f->unit));
+  HG_TRY(expand_unit(x, &f->unit));
+  f->ready = 1;
+  return HG_OK;
+}
+
+static hg_status function_of(expander *x, const ssa_insn *insn, const ssa_unit **out) {
+  for (size_t i = 0; i < x->functions.count; i++) {
+    function *f = ((function **)x->functions.data)[i];
+    if (f->op != insn->op || f->type != insn->type) continue;
+    *out = &f->unit;
+    return HG_OK;
+  }
+  function *made = hg_allocate(x->allocator, 1, sizeof *made);
+  if (made == NULL) return out_of_memory();
+  made->op = insn->op;
+  made->type = insn->type;
+  ir_ssa_init(&made->unit, x->allocator);
+  if (hg_array_append(x->allocator, &x->functions, &made, 1) == NULL) {
+    ir_ssa_release(&made->unit);
+    hg_release(x->allocator, made);
+    return out_of_memory();
+  }
+  *out = &made->unit;
+  return make_function(x, insn, made);
+}
+
+static void release(expander *x) {
+  for (size_t i = 0; i < x->functions.count; i++) {
+    function *f = ((function **)x->functions.data)[i];
+    ir_ssa_release(&f->unit);
+    hg_release(x->allocator, f);
+  }
+  hg_array_release(x->allocator, &x->functions);
+}
+
+/* ---- inlining ---------------------------------------------------------------------------------------------------- */
+
+typedef struct inlining {
+  ssa_unit *unit;
+  const ssa_unit *callee;
+  uint32_t call;       /* the value that is replaced */
+  uint32_t before;     /* the block it stands in, up to it */
+  uint32_t after;      /* the block that goes on behind it */
+  uint32_t *value_map; /* callee value -> value */
+  uint32_t *block_map; /* callee block -> block */
+  uint32_t result;     /* the phi of the results */
+} inlining;
+
+/* Cuts the block behind the call: what follows moves to a new block. The call itself leaves the list. */
+static hg_status split(inlining *in, uint32_t previous) {
+  ssa_unit *u = in->unit;
+  in->after = ir_ssa_add_block(u);
+  if (in->after == SSA_NONE) return out_of_memory();
+  ssa_block *before = ssa_block_at(u, in->before), *after = ssa_block_at(u, in->after);
+  uint32_t follows = ssa_insn_at(u, in->call)->next, last = before->last_effect;
+  after->end = before->end;
+  after->condition = before->condition;
+  after->insn = before->insn;
+  after->trap_code = before->trap_code;
+  for (int s = 0; s < 2; s++) {
+    uint32_t successor = after->successor[s] = before->successor[s];
+    if (successor == SSA_NONE) continue;
+    hg_array *list = &ssa_block_at(u, successor)->predecessors;
+    for (size_t i = 0; i < list->count; i++)
+      if (((uint32_t *)list->data)[i] == in->before) ((uint32_t *)list->data)[i] = in->after;
+  }
+  before->last_effect = previous;
+  if (previous == SSA_NONE) before->first_effect = SSA_NONE;
+  else ssa_insn_at(u, previous)->next = SSA_NONE;
+  after->first_effect = follows;
+  after->last_effect = follows == SSA_NONE ? SSA_NONE : last;
+  for (uint32_t e = follows; e != SSA_NONE; e = ssa_insn_at(u, e)->next) ssa_insn_at(u, e)->block = in->after;
+  before->end = SSA_JUMP;
+  before->condition = SSA_NONE;
+  before->successor[0] = before->successor[1] = SSA_NONE;
+  return HG_OK;
+}
+
+static hg_status add_predecessor(ssa_unit *u, uint32_t block, uint32_t from) {
+  return hg_array_append(&u->allocator, &ssa_block_at(u, block)->predecessors, &from, 1) != NULL ? HG_OK
+                                                                                                 : out_of_memory();
+}
+
+/* Copies of all callee values; arguments follow when all are there. */
+static hg_status copy_values(inlining *in) {
+  uint32_t call_insn = ssa_insn_at(in->unit, in->call)->insn;
+  for (uint32_t v = 0; v < in->callee->insns.count; v++) {
+    ssa_insn copy = *ssa_insn_at(in->callee, v);
+    in->value_map[v] = SSA_NONE;
+    if (copy.op == SSA_DELETED) continue;
+    if (copy.op == SSA_ARGUMENT) {
+      in->value_map[v] = ssa_args_of(in->unit, in->call)[copy.bits];
+      continue;
+    }
+    copy.insn = call_insn; /* faults and profiles point to the program's own instruction */
+    in->value_map[v] = ir_ssa_add(in->unit, &copy, copy.arg_count);
+    if (in->value_map[v] == SSA_NONE) return out_of_memory();
+  }
+  for (uint32_t v = 0; v < in->callee->insns.count; v++) {
+    const ssa_insn *insn = ssa_insn_at(in->callee, v);
+    if (insn->op == SSA_DELETED || insn->op == SSA_ARGUMENT) continue;
+    for (uint32_t i = 0; i < insn->arg_count; i++)
+      ssa_args_of(in->unit, in->value_map[v])[i] = in->value_map[ssa_args_of(in->callee, v)[i]];
+  }
+  return HG_OK;
+}
+
+static hg_status copy_block(inlining *in, uint32_t b) {
+  const ssa_block *from = ssa_block_at(in->callee, b);
+  uint32_t number = in->block_map[b], last_phi = SSA_NONE;
+  for (size_t i = 0; i < from->predecessors.count; i++)
+    HG_TRY(add_predecessor(in->unit, number, in->block_map[((const uint32_t *)from->predecessors.data)[i]]));
+  for (uint32_t phi = from->first_phi; phi != SSA_NONE; phi = ssa_insn_at(in->callee, phi)->next) {
+    uint32_t value = in->value_map[phi];
+    ssa_insn_at(in->unit, value)->block = number;
+    if (last_phi == SSA_NONE) ssa_block_at(in->unit, number)->first_phi = value;
+    else ssa_insn_at(in->unit, last_phi)->next = value;
+    last_phi = value;
+  }
+  for (uint32_t e = from->first_effect; e != SSA_NONE; e = ssa_insn_at(in->callee, e)->next)
+    ir_ssa_append_effect(in->unit, number, in->value_map[e]);
+  ssa_block *to = ssa_block_at(in->unit, number);
+  if (from->end == SSA_EXIT) {
+    to->end = SSA_JUMP;
+    to->successor[0] = in->after;
+    return add_predecessor(in->unit, in->after, number);
+  }
+  to->end = from->end;
+  if (from->condition != SSA_NONE) to->condition = in->value_map[from->condition];
+  for (int s = 0; s < 2; s++)
+    if (from->successor[s] != SSA_NONE) to->successor[s] = in->block_map[from->successor[s]];
+  return HG_OK;
+}
+
+/* One phi argument an exit, in the order in which the exits became predecessors of `after`. */
+static hg_status join_results(inlining *in) {
+  ssa_insn phi = {
+      .op = SSA_PHI, .type = ssa_insn_at(in->unit, in->call)->type, .insn = ssa_insn_at(in->unit, in->call)->insn};
+  uint32_t exits = (uint32_t)ssa_block_at(in->unit, in->after)->predecessors.count, at = 0;
+  in->result = ir_ssa_add(in->unit, &phi, exits);
+  if (in->result == SSA_NONE) return out_of_memory();
+  ir_ssa_append_phi(in->unit, in->after, in->result);
+  for (uint32_t b = 0; b < in->callee->blocks.count; b++) {
+    const ssa_block *block = ssa_block_at(in->callee, b);
+    if (!block->dead && block->end == SSA_EXIT)
+      ssa_args_of(in->unit, in->result)[at++] = in->value_map[block->condition];
+  }
+  return HG_OK;
+}
+
+static hg_status inline_blocks(inlining *in, uint32_t previous) {
+  HG_TRY(copy_values(in));
+  HG_TRY(split(in, previous));
+  for (uint32_t b = 0; b < in->callee->blocks.count; b++) {
+    in->block_map[b] = SSA_NONE;
+    if (ssa_block_at(in->callee, b)->dead) continue;
+    in->block_map[b] = ir_ssa_add_block(in->unit);
+    if (in->block_map[b] == SSA_NONE) return out_of_memory();
+  }
+  for (uint32_t b = 0; b < in->callee->blocks.count; b++)
+    if (!ssa_block_at(in->callee, b)->dead) HG_TRY(copy_block(in, b));
+  ssa_block_at(in->unit, in->before)->successor[0] = in->block_map[0];
+  HG_TRY(add_predecessor(in->unit, in->block_map[0], in->before));
+  HG_TRY(join_results(in));
+  ir_ssa_replace(in->unit, in->call, in->result);
+  ssa_insn_at(in->unit, in->call)->op = SSA_DELETED;
+  ssa_insn_at(in->unit, in->call)->arg_count = 0;
+  return HG_OK;
+}
+
+/* Inlines one call; *after is where the rest of its block is now. */
+static hg_status inline_call(ssa_unit *unit, const ssa_unit *callee, uint32_t call, uint32_t previous,
+                             uint32_t *after) {
+  inlining in = {.unit = unit, .callee = callee, .call = call, .before = ssa_insn_at(unit, call)->block};
+  uint64_t words = (uint64_t)callee->insns.count + callee->blocks.count;
+  in.value_map = hg_allocate(&unit->allocator, words, sizeof(uint32_t));
+  if (in.value_map == NULL) return out_of_memory();
+  in.block_map = in.value_map + callee->insns.count;
+  hg_status status = inline_blocks(&in, previous);
+  *after = in.after;
+  hg_release(&unit->allocator, in.value_map);
+  return status;
+}
+
+/* Every call of a block. Each cuts the block; the walk goes on behind the cut. */
+static hg_status expand_block(expander *x, ssa_unit *unit, uint32_t block) {
+  uint32_t previous = SSA_NONE;
+  for (uint32_t e = ssa_block_at(unit, block)->first_effect; e != SSA_NONE;) {
+    if (!is_function(ssa_insn_at(unit, e))) {
+      previous = e;
+      e = ssa_insn_at(unit, e)->next;
+      continue;
+    }
+    const ssa_unit *callee = NULL;
+    uint32_t after = SSA_NONE;
+    for (uint32_t i = 0; i < ssa_insn_at(unit, e)->arg_count; i++)
+      ssa_args_of(unit, e)[i] = ir_ssa_resolve(unit, ssa_args_of(unit, e)[i]);
+    HG_TRY(function_of(x, ssa_insn_at(unit, e), &callee));
+    HG_TRY(inline_call(unit, callee, e, previous, &after));
+    previous = SSA_NONE;
+    e = ssa_block_at(unit, after)->first_effect;
+  }
+  return HG_OK;
+}
+
+/* A scheduled unit. */
+static hg_status expand_unit(expander *x, ssa_unit *unit) {
+  uint32_t blocks = (uint32_t)unit->blocks.count;
+  for (uint32_t b = 0; b < blocks; b++)
+    if (!ssa_block_at(unit, b)->dead) HG_TRY(expand_block(x, unit, b));
+  ir_ssa_resolve_all(unit);
+  return HG_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+hg_status hg_expand(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
+  expander x = {.allocator = &unit->allocator, .functions = {.element_size = sizeof(function *)}};
+  hg_status status = widen_all(unit);
+  if (status == HG_OK) status = hg_schedule(unit);
+  if (status == HG_OK) status = expand_unit(&x, unit);
+  release(&x);
+  if (status != HG_OK) return status;
+  hg_unschedule(unit);
+  HG_TRY(hg_canon_passes(program, unit, hook));
+  return hg_schedule(unit);
+}

@@ -1,0 +1,15 @@
+/* optimise.h - what makes programs faster after their identity has been fixed. */
+#ifndef HG_COMPILER_OPTIMISE_H
+#define HG_COMPILER_OPTIMISE_H
+
+#include "compiler/passes.h"
+
+/* Runs the OPTIMISE passes of passes.def on a canonical or expanded unit until they come to rest, and schedules it.
+ * `hook` may be NULL. HG_OUT_OF_MEMORY. */
+hg_status hg_optimise(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook);
+
+/* How often a loop runs its body, where that can be seen: the header's counter starts at a constant, changes by a
+ * constant and leaves by a comparison with a constant. 0: not known. For unrolling, and to leave out the step count. */
+uint64_t hg_trip_count(const ssa_unit *unit, uint32_t header);
+
+#endif

@@ -1,0 +1,29 @@
+/* passes.h - the passes of the compiler (passes.def). Each keeps every bit of every result. */
+#ifndef HG_COMPILER_PASSES_H
+#define HG_COMPILER_PASSES_H
+
+#include "atlas/program.h"
+#include "ir/ssa.h"
+
+/* hg_pass_value_number and so on: sets *changed when it did something. HG_OUT_OF_MEMORY. */
+#define PASS(id, stage, purpose) hg_status hg_pass_##id(const atlas_program *program, ssa_unit *unit, int *changed);
+#include "compiler/passes.def"
+#undef PASS
+
+/* Called after each pass, with its name; a failure ends the compilation. Tests check the unit here, `hologram emit`
+ * prints it. */
+typedef struct hg_pass_hook {
+  hg_status (*after)(void *user, const char *pass, const atlas_program *program, ssa_unit *unit);
+  void *user;
+} hg_pass_hook;
+
+typedef enum hg_stage { HG_STAGE_CANON, HG_STAGE_SETTLE, HG_STAGE_ORDER, HG_STAGE_OPTIMISE, HG_STAGE_PLACED } hg_stage;
+
+/* The passes of one stage, once each. */
+hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage stage, const hg_pass_hook *hook,
+                       int *changed);
+
+/* Instructions that no other lane or memory sees: they may go when their result is not used. */
+int hg_is_removable(const ssa_insn *insn);
+
+#endif

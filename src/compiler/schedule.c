@@ -1,0 +1,225 @@
+/* schedule.c - global code motion (Click, "Global Code Motion, Global Value Numbering", 1995): loop-invariant motion
+ * and sinking in one. Pure values cannot fault and have no order, so every place between arguments and uses gives the
+ * same bits. */
+#include "compiler/schedule.h"
+
+#include "base/error.h"
+#include "compiler/simplify.h"
+#include "ir/ssa_walk.h"
+
+#include <string.h>
+
+typedef struct scheduler {
+  ssa_unit *unit;
+  ssa_order order;
+  hg_array values;       /* walk order: arguments first */
+  uint32_t *loop_depth;  /* per block */
+  uint32_t *place;       /* per value: its block; SSA_NONE: no use seen yet */
+  uint8_t *emitted;      /* per value */
+  uint32_t *start;       /* per block: first of its values in `queue`; block_count + 1 entries */
+  uint32_t *queue;       /* values by block, in walk order */
+  hg_array stack;
+} scheduler;
+
+int hg_is_leaf(const ssa_insn *insn) {
+  return insn->op == SSA_CONST || insn->op == SSA_SCALAR || insn->op == SSA_SPECIAL || insn->op == SSA_ARGUMENT;
+}
+
+static int floats(const scheduler *s, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(s->unit, value);
+  return insn->block == SSA_NONE && !hg_is_leaf(insn);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* Adds 1 to the depth of every block of the loop with this header: those that reach a back edge without passing the
+ * header. */
+static hg_status deepen(scheduler *s, uint32_t header, uint32_t *mark) {
+  const ssa_unit *u = s->unit;
+  s->stack.count = 0;
+  const hg_array *into = &ssa_block_at(u, header)->predecessors;
+  for (size_t i = 0; i < into->count; i++) {
+    uint32_t p = ((const uint32_t *)into->data)[i];
+    if (!ssa_dominates(&s->order, header, p) || mark[p] == header + 1) continue;
+    mark[p] = header + 1;
+    if (hg_array_append(&u->allocator, &s->stack, &p, 1) == NULL) return hg_fail_memory("scheduling", sizeof p);
+  }
+  if (s->stack.count == 0) return HG_OK;
+  if (mark[header] != header + 1) s->loop_depth[header]++;
+  mark[header] = header + 1;
+  while (s->stack.count > 0) {
+    uint32_t b = ((uint32_t *)s->stack.data)[--s->stack.count];
+    s->loop_depth[b]++;
+    const hg_array *predecessors = &ssa_block_at(u, b)->predecessors;
+    for (size_t i = 0; i < predecessors->count && b != header; i++) {
+      uint32_t p = ((const uint32_t *)predecessors->data)[i];
+      if (mark[p] == header + 1) continue;
+      mark[p] = header + 1;
+      if (hg_array_append(&u->allocator, &s->stack, &p, 1) == NULL) return hg_fail_memory("scheduling", sizeof p);
+    }
+  }
+  return HG_OK;
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t common_dominator(const scheduler *s, uint32_t a, uint32_t b) {
+  if (a == SSA_NONE) return b;
+  while (a != b) {
+    while (s->order.position[a] > s->order.position[b]) a = s->order.dominator[a];
+    while (s->order.position[b] > s->order.position[a]) b = s->order.dominator[b];
+  }
+  return a;
+}
+
+static void use_in(scheduler *s, uint32_t value, uint32_t block) {
+  if (floats(s, value)) s->place[value] = common_dominator(s, s->place[value], block);
+}
+
+/* Uses by phis, effects and branches; uses by floating values follow when those have their place. */
+static void note_fixed_uses(scheduler *s) {
+  for (uint32_t k = 0; k < s->order.count; k++) {
+    uint32_t b = s->order.block[k];
+    const ssa_block *block = ssa_block_at(s->unit, b);
+    const uint32_t *predecessors = block->predecessors.data;
+    for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = ssa_insn_at(s->unit, phi)->next)
+      for (uint32_t i = 0; i < ssa_insn_at(s->unit, phi)->arg_count; i++)
+        use_in(s, ssa_args_of(s->unit, phi)[i], predecessors[i]);
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next)
+      for (uint32_t i = 0; i < ssa_insn_at(s->unit, e)->arg_count; i++) use_in(s, ssa_args_of(s->unit, e)[i], b);
+    if (block->condition != SSA_NONE) use_in(s, block->condition, b);
+  }
+}
+
+/* `early` holds each value's earliest block, found along the walk; then, users before arguments, the best block
+ * between. */
+static void choose_places(scheduler *s, uint32_t *early) {
+  const uint32_t *values = s->values.data;
+  for (size_t k = 0; k < s->values.count; k++) {
+    if (!floats(s, values[k])) continue;
+    uint32_t block = 0;
+    for (uint32_t i = 0; i < ssa_insn_at(s->unit, values[k])->arg_count; i++) {
+      uint32_t arg = ssa_args_of(s->unit, values[k])[i];
+      uint32_t at = floats(s, arg)                                 ? early[arg]
+                    : ssa_insn_at(s->unit, arg)->block == SSA_NONE ? 0
+                                                                   : ssa_insn_at(s->unit, arg)->block;
+      if (s->order.position[at] > s->order.position[block]) block = at;
+    }
+    early[values[k]] = block;
+  }
+  for (size_t k = s->values.count; k-- > 0;) {
+    uint32_t value = values[k];
+    if (!floats(s, value)) continue;
+    uint32_t best = s->place[value];
+    for (uint32_t b = best; b != early[value] && s->loop_depth[best] > 0;) {
+      b = s->order.dominator[b];
+      if (s->loop_depth[b] < s->loop_depth[best]) best = b;
+    }
+    s->place[value] = best;
+    for (uint32_t i = 0; i < ssa_insn_at(s->unit, value)->arg_count; i++)
+      use_in(s, ssa_args_of(s->unit, value)[i], best);
+  }
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+static void sort_by_block(scheduler *s) {
+  const uint32_t *values = s->values.data;
+  uint32_t n = (uint32_t)s->unit->blocks.count, sum = 0;
+  for (size_t k = 0; k < s->values.count; k++)
+    if (floats(s, values[k])) s->start[s->place[values[k]]]++;
+  for (uint32_t b = 0; b <= n; b++) {
+    sum += s->start[b];
+    s->start[b] = sum;
+  }
+  for (size_t k = s->values.count; k-- > 0;)
+    if (floats(s, values[k])) s->queue[--s->start[s->place[values[k]]]] = values[k];
+}
+
+/* Emits a value of this block after those of its arguments that are placed here too. */
+static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
+  s->stack.count = 0;
+  if (hg_array_append(&s->unit->allocator, &s->stack, &value, 1) == NULL)
+    return hg_fail_memory("scheduling", sizeof value);
+  while (s->stack.count > 0) {
+    uint32_t top = ((uint32_t *)s->stack.data)[s->stack.count - 1], waiting = SSA_NONE;
+    for (uint32_t i = 0; i < ssa_insn_at(s->unit, top)->arg_count && waiting == SSA_NONE && !s->emitted[top]; i++) {
+      uint32_t arg = ssa_args_of(s->unit, top)[i];
+      if (floats(s, arg) && !s->emitted[arg] && s->place[arg] == block) waiting = arg;
+    }
+    if (waiting != SSA_NONE) {
+      if (hg_array_append(&s->unit->allocator, &s->stack, &waiting, 1) == NULL)
+        return hg_fail_memory("scheduling", sizeof value);
+      continue;
+    }
+    s->stack.count--;
+    if (s->emitted[top]) continue;
+    s->emitted[top] = 1;
+    if (floats(s, top)) ir_ssa_append_effect(s->unit, block, top);
+  }
+  return HG_OK;
+}
+
+static hg_status fill_block(scheduler *s, uint32_t b) {
+  ssa_block *block = ssa_block_at(s->unit, b);
+  uint32_t effect = block->first_effect;
+  block->first_effect = block->last_effect = SSA_NONE;
+  for (uint32_t next; effect != SSA_NONE; effect = next) {
+    next = ssa_insn_at(s->unit, effect)->next;
+    HG_TRY(emit(s, effect, b));
+    ir_ssa_append_effect(s->unit, b, effect);
+  }
+  for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++)
+    HG_TRY(emit(s, s->queue[k], b)); /* for the branch and for other blocks */
+  return HG_OK;
+}
+
+static hg_status run(scheduler *s) {
+  const hg_allocator *allocator = &s->unit->allocator;
+  uint64_t values = s->unit->insns.count, blocks = s->unit->blocks.count;
+  HG_TRY(ir_ssa_order_build(s->unit, &s->order));
+  HG_TRY(ir_ssa_walk(s->unit, &s->order, &s->values));
+  uint64_t words = 3 * values + 3 * blocks + 1;
+  s->place = hg_allocate(allocator, words * sizeof(uint32_t) + values, 1);
+  if (s->place == NULL) return hg_fail_memory("scheduling", words * sizeof(uint32_t) + values);
+  uint32_t *early = s->place + values, *mark = early + 2 * values + 2 * blocks + 1;
+  s->queue = early + values;
+  s->loop_depth = s->queue + values;
+  s->start = s->loop_depth + blocks;
+  s->emitted = (uint8_t *)(s->place + words);
+  memset(s->place, 0xff, values * sizeof(uint32_t));
+  for (uint32_t k = 0; k < s->order.count; k++) HG_TRY(deepen(s, s->order.block[k], mark));
+  note_fixed_uses(s);
+  choose_places(s, early);
+  sort_by_block(s);
+  for (uint32_t k = 0; k < s->order.count; k++) HG_TRY(fill_block(s, s->order.block[k]));
+  return HG_OK;
+}
+
+hg_status hg_schedule(ssa_unit *unit) {
+  scheduler s = {
+      .unit = unit, .values = {.element_size = sizeof(uint32_t)}, .stack = {.element_size = sizeof(uint32_t)}};
+  ir_ssa_resolve_all(unit);
+  hg_status status = run(&s);
+  ir_ssa_order_release(unit, &s.order);
+  hg_array_release(&unit->allocator, &s.values);
+  hg_array_release(&unit->allocator, &s.stack);
+  hg_release(&unit->allocator, s.place);
+  return status;
+}
+
+void hg_unschedule(ssa_unit *unit) {
+  for (uint32_t b = 0; b < unit->blocks.count; b++) {
+    ssa_block *block = ssa_block_at(unit, b);
+    uint32_t effect = block->first_effect;
+    block->first_effect = block->last_effect = SSA_NONE;
+    for (uint32_t next; effect != SSA_NONE; effect = next) {
+      next = ssa_insn_at(unit, effect)->next;
+      if (hg_is_pure(ssa_insn_at(unit, effect))) {
+        ssa_insn_at(unit, effect)->block = ssa_insn_at(unit, effect)->next = SSA_NONE;
+        continue;
+      }
+      ir_ssa_append_effect(unit, b, effect);
+    }
+  }
+}

@@ -1,0 +1,20 @@
+/* schedule.h - gives every pure value a place. */
+#ifndef HG_COMPILER_SCHEDULE_H
+#define HG_COMPILER_SCHEDULE_H
+
+#include "atlas/program.h"
+#include "ir/ssa.h"
+
+/* Puts each pure value of a canonical unit into the effect list of a block, after its arguments and before its users:
+ * as late as its uses allow, so that code which not every lane runs is not run by every lane, but out of every loop in
+ * which it does not change. Constants, scalars and special registers keep no place: they are operands.
+ * HG_OUT_OF_MEMORY. */
+hg_status hg_schedule(ssa_unit *unit);
+
+/* Takes pure values out of the lists again, for passes that want them free. */
+void hg_unschedule(ssa_unit *unit);
+
+/* 1 for values that are operands rather than work. */
+int hg_is_leaf(const ssa_insn *insn);
+
+#endif

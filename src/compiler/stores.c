@@ -1,0 +1,132 @@
+/* stores.c - store-to-load forwarding and removal of stores that are overwritten, within a block.
+ *
+ * After the hash. Both rest on knowing the access to be in bounds: an out-of-bounds store is dropped and a load of the
+ * same place reads 0, and both are faults that must be reported. Between two accesses there must be no barrier, fence
+ * or atomic, and nothing that may be the same memory (compiler/memory.h); other lanes may race with either, which gives
+ * no promise. */
+#include "compiler/optimise.h"
+
+#include "atlas/tables.h"
+#include "base/error.h"
+#include "compiler/analyse.h"
+#include "compiler/memory.h"
+#include "ir/ssa_walk.h"
+
+typedef struct stores {
+  const atlas_program *program;
+  ssa_unit *unit;
+  hg_analysis analysis;
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  uint32_t last[ATLAS_MAX_SYMBOLS + 2]; /* per group: the latest store, SSA_NONE: none that may be used */
+} stores;
+
+static uint32_t flags_of(const stores *s, uint32_t value) {
+  const atlas_op_info *info = atlas_op_lookup(ssa_insn_at(s->unit, value)->op);
+  return info != NULL ? info->flags : 0;
+}
+
+static void forget(stores *s) {
+  for (uint32_t l = 0; l < hg_location_count(s->program); l++) s->last[l] = SSA_NONE;
+}
+
+/* How many of the arguments make the address. */
+static uint32_t address_args(const ssa_insn *insn) {
+  switch (insn->mode) {
+  case ATLAS_ADDRESS_INDEXED: return 1;
+  case ATLAS_ADDRESS_TABLE: return 2;
+  case ATLAS_ADDRESS_PHI:
+    return (insn->phi_registers & 1u) + (insn->phi_registers >> 1 & 1u) + (insn->phi_registers >> 2 & 1u);
+  default: return 0;
+  }
+}
+
+static int same_place(const stores *s, uint32_t a, uint32_t b) {
+  const ssa_insn *x = ssa_insn_at(s->unit, a), *y = ssa_insn_at(s->unit, b);
+  if (x->symbol != y->symbol || x->mode != y->mode || x->type != y->type || x->bits != y->bits ||
+      x->phi_registers != y->phi_registers)
+    return 0;
+  for (uint32_t i = 0; i < address_args(x); i++)
+    if (ssa_args_of(s->unit, a)[i] != ssa_args_of(s->unit, b)[i]) return 0;
+  return 1;
+}
+
+static void forward_in(stores *s, uint32_t block, int *changed) {
+  forget(s);
+  for (uint32_t e = ssa_block_at(s->unit, block)->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
+    uint32_t flags = flags_of(s, e);
+    if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
+    if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+    uint32_t *last = &s->last[hg_location_of(s->program, ssa_insn_at(s->unit, e))];
+    if (flags & ATLAS_LOAD) {
+      if (*last == SSA_NONE || !same_place(s, *last, e)) continue;
+      ir_ssa_replace(s->unit, e, ssa_args_of(s->unit, *last)[address_args(ssa_insn_at(s->unit, *last))]);
+      *changed = 1;
+      continue;
+    }
+    uint32_t own = s->group[hg_location_of(s->program, ssa_insn_at(s->unit, e))];
+    for (uint32_t l = 0; l < hg_location_count(s->program); l++)
+      if (s->group[l] == own) s->last[l] = SSA_NONE;
+    if (flags & ATLAS_STORE && s->analysis.in_bounds[e]) *last = e;
+  }
+}
+
+static hg_status open_stores(stores *s, const atlas_program *program, ssa_unit *unit) {
+  static const hg_shape unknown = {0};
+  s->program = program;
+  s->unit = unit;
+  hg_alias_groups(program, unit, s->group);
+  return hg_analyse(program, unit, &unknown, &s->analysis);
+}
+
+hg_status hg_pass_forward_stores(const atlas_program *program, ssa_unit *unit, int *changed) {
+  stores s;
+  hg_status status = open_stores(&s, program, unit);
+  for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
+    if (!ssa_block_at(unit, b)->dead) forward_in(&s, b, changed);
+  hg_analysis_release(unit, &s.analysis);
+  ir_ssa_resolve_all(unit);
+  return status;
+}
+
+/* Marks stores that a later one overwrites before anything can have read them. Works through the list with the latest
+ * store of each location at hand: a load, barrier or atomic of the group makes it needed. */
+static void overwrite_in(stores *s, uint32_t block, int *changed) {
+  ssa_block *b = ssa_block_at(s->unit, block);
+  uint32_t before = SSA_NONE;
+  forget(s);
+  for (uint32_t e = b->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
+    uint32_t flags = flags_of(s, e);
+    if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
+    if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+    uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e)), earlier = s->last[location];
+    int overwrites =
+        flags & ATLAS_STORE && earlier != SSA_NONE && same_place(s, earlier, e) && s->analysis.in_bounds[e];
+    if (overwrites) { /* the list is cleaned below */
+      ssa_insn_at(s->unit, earlier)->op = SSA_DELETED;
+      ssa_insn_at(s->unit, earlier)->arg_count = 0;
+      *changed = 1;
+    }
+    for (uint32_t l = 0; l < hg_location_count(s->program); l++)
+      if (s->group[l] == s->group[location]) s->last[l] = SSA_NONE;
+    if (flags & ATLAS_STORE) s->last[location] = e;
+  }
+  b->last_effect = SSA_NONE;
+  for (uint32_t e = b->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
+    if (ssa_insn_at(s->unit, e)->op == SSA_DELETED) {
+      if (before == SSA_NONE) b->first_effect = ssa_insn_at(s->unit, e)->next;
+      else ssa_insn_at(s->unit, before)->next = ssa_insn_at(s->unit, e)->next;
+      continue;
+    }
+    before = e;
+    b->last_effect = e;
+  }
+}
+
+hg_status hg_pass_remove_stores(const atlas_program *program, ssa_unit *unit, int *changed) {
+  stores s;
+  hg_status status = open_stores(&s, program, unit);
+  for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
+    if (!ssa_block_at(unit, b)->dead) overwrite_in(&s, b, changed);
+  hg_analysis_release(unit, &s.analysis);
+  return status;
+}

@@ -1,0 +1,367 @@
+/* value_number.c - simplification and global value numbering in one walk.
+ *
+ * Pure values are merged wherever they stand: with equal arguments they can be computed in the same place. Loads are
+ * merged when the earlier one comes first on every path and nothing between may have written the memory: each group of
+ * locations has a version, which writes and barriers renew. */
+#include "compiler/passes.h"
+
+#include "atlas/tables.h"
+#include "base/error.h"
+#include "compiler/memory.h"
+#include "compiler/simplify.h"
+#include "ir/ssa_order.h"
+
+#include <string.h>
+
+typedef struct numbering {
+  const atlas_program *program;
+  ssa_unit *unit;
+  ssa_order order;
+  int *changed;
+  hg_array done;      /* uint8_t a value: visited in this walk */
+  hg_array stack;     /* uint32_t: values waiting for their arguments */
+  uint32_t *slots;    /* hash table: value + 1 */
+  uint32_t *versions_of; /* parallel to slots: memory version of loads */
+  uint32_t slot_count, used;
+  uint32_t *group;    /* per location */
+  uint8_t *read_only; /* per location */
+  uint32_t locations;
+  uint32_t *version;  /* per location (by group): now */
+  uint32_t *end_version; /* per block and location */
+  uint32_t next_version;
+  uint32_t block_version; /* of what holds in one block only */
+} numbering;
+
+static hg_status out_of_memory(void) { return hg_fail_memory("value numbering", 0); }
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+  return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(const numbering *n, uint32_t value, uint32_t version) {
+  const ssa_insn *insn = ssa_insn_at(n->unit, value);
+  uint64_t hash = mix(mix(0, insn->op), (uint64_t)insn->type << 24 | (uint64_t)insn->type2 << 16 | insn->symbol);
+  hash = mix(mix(hash, insn->bits), (uint64_t)version << 16 | (uint64_t)insn->mode << 8 | insn->phi_registers);
+  const uint32_t *args = ssa_args_of(n->unit, value);
+  for (uint32_t i = 0; i < insn->arg_count; i++) hash = mix(hash, args[i]);
+  return insn->op == SSA_PHI ? mix(hash, insn->block) : hash;
+}
+
+static int same(const numbering *n, uint32_t a, uint32_t b) {
+  const ssa_insn *x = ssa_insn_at(n->unit, a), *y = ssa_insn_at(n->unit, b);
+  if (x->op != y->op || x->type != y->type || x->type2 != y->type2 || x->mode != y->mode ||
+      x->phi_registers != y->phi_registers || x->symbol != y->symbol || x->bits != y->bits ||
+      x->arg_count != y->arg_count)
+    return 0;
+  if (x->op == SSA_PHI && x->block != y->block) return 0;
+  return x->arg_count == 0 ||
+         memcmp(ssa_args_of(n->unit, a), ssa_args_of(n->unit, b), x->arg_count * sizeof(uint32_t)) == 0;
+}
+
+static hg_status grow(numbering *n) {
+  uint32_t count = n->slot_count == 0 ? 128 : n->slot_count * 2;
+  uint32_t *slots = hg_allocate(&n->unit->allocator, 2 * (uint64_t)count, sizeof *slots);
+  if (slots == NULL) return out_of_memory();
+  for (uint32_t i = 0; i < n->slot_count; i++) {
+    if (n->slots[i] == 0) continue;
+    uint32_t slot = (uint32_t)hash_of(n, n->slots[i] - 1, n->versions_of[i]) & (count - 1);
+    while (slots[slot] != 0) slot = (slot + 1) & (count - 1);
+    slots[slot] = n->slots[i];
+    slots[count + slot] = n->versions_of[i];
+  }
+  hg_release(&n->unit->allocator, n->slots);
+  n->slots = slots;
+  n->versions_of = slots + count;
+  n->slot_count = count;
+  return HG_OK;
+}
+
+/* The slot of an equal value, or the free one where it belongs. */
+static hg_status find_slot(numbering *n, uint32_t value, uint32_t version, uint32_t *out) {
+  if (n->used * 2 >= n->slot_count) HG_TRY(grow(n));
+  uint32_t slot = (uint32_t)hash_of(n, value, version) & (n->slot_count - 1);
+  while (n->slots[slot] != 0 && !(n->versions_of[slot] == version && same(n, n->slots[slot] - 1, value)))
+    slot = (slot + 1) & (n->slot_count - 1);
+  *out = slot;
+  return HG_OK;
+}
+
+static void occupy(numbering *n, uint32_t slot, uint32_t value, uint32_t version) {
+  n->used += n->slots[slot] == 0;
+  n->slots[slot] = value + 1;
+  n->versions_of[slot] = version;
+}
+
+/* a + b and b + a: within one walk any fixed order will do; the last one is chosen by canon_order.c. */
+static void order_operands(numbering *n, uint32_t value) {
+  uint32_t *args = ssa_args_of(n->unit, value);
+  if (!hg_commutes(ssa_insn_at(n->unit, value)) || args[0] <= args[1]) return;
+  int first_constant = ssa_insn_at(n->unit, args[0])->op == SSA_CONST,
+      second_constant = ssa_insn_at(n->unit, args[1])->op == SSA_CONST;
+  if (first_constant != second_constant) return; /* simplify.c has put the constant second */
+  uint32_t swapped = args[0];
+  args[0] = args[1];
+  args[1] = swapped;
+}
+
+static hg_status merge_pure(numbering *n, uint32_t value) {
+  uint32_t slot;
+  order_operands(n, value);
+  HG_TRY(find_slot(n, value, 0, &slot));
+  if (n->slots[slot] == 0) {
+    occupy(n, slot, value, 0);
+  } else if (n->slots[slot] - 1 != value) {
+    ir_ssa_replace(n->unit, value, n->slots[slot] - 1);
+    *n->changed = 1;
+  }
+  return HG_OK;
+}
+
+/* ---- pure values ------------------------------------------------------------------------------------------------- */
+
+static int is_done(const numbering *n, uint32_t value) {
+  return value < n->done.count && ((const uint8_t *)n->done.data)[value];
+}
+
+static hg_status set_done(numbering *n, uint32_t value) {
+  size_t missing = value < n->done.count ? 0 : value + 1 - n->done.count;
+  if (missing > 0 && hg_array_append(&n->unit->allocator, &n->done, NULL, missing) == NULL) return out_of_memory();
+  ((uint8_t *)n->done.data)[value] = 1;
+  return HG_OK;
+}
+
+static void resolve_args(numbering *n, uint32_t value) {
+  uint32_t *args = ssa_args_of(n->unit, value);
+  for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++) args[i] = ir_ssa_resolve(n->unit, args[i]);
+}
+
+static int waits(const numbering *n, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(n->unit, value);
+  return !is_done(n, value) && insn->block == SSA_NONE && insn->op != SSA_PHI;
+}
+
+/* Puts the first argument that has not been visited on the stack; 0 if there is none. */
+static int push_argument(numbering *n, uint32_t value, hg_status *status) {
+  resolve_args(n, value);
+  const uint32_t *args = ssa_args_of(n->unit, value);
+  for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++) {
+    if (!waits(n, args[i])) continue;
+    if (hg_array_append(&n->unit->allocator, &n->stack, &args[i], 1) == NULL) *status = out_of_memory();
+    return 1;
+  }
+  return 0;
+}
+
+/* A value whose arguments are all visited: simplify, and where that brought new values visit those first. */
+static hg_status finish(numbering *n, uint32_t value, int *finished) {
+  hg_status status = HG_OK;
+  HG_TRY(hg_simplify(n->unit, value, n->changed));
+  uint32_t now = ir_ssa_resolve(n->unit, value);
+  if (now != value) {
+    *finished = !waits(n, now);
+    if (*finished) return set_done(n, value);
+    return hg_array_append(&n->unit->allocator, &n->stack, &now, 1) != NULL ? HG_OK : out_of_memory();
+  }
+  *finished = !push_argument(n, value, &status);
+  HG_TRY(status);
+  if (!*finished) return HG_OK;
+  HG_TRY(set_done(n, value));
+  return merge_pure(n, value);
+}
+
+/* Visits a pure value and everything below it; arguments are taken off the stack before their users. */
+static hg_status visit(numbering *n, uint32_t value) {
+  value = ir_ssa_resolve(n->unit, value);
+  if (!waits(n, value)) return HG_OK;
+  if (hg_array_append(&n->unit->allocator, &n->stack, &value, 1) == NULL) return out_of_memory();
+  while (n->stack.count > 0) {
+    uint32_t top = ((uint32_t *)n->stack.data)[n->stack.count - 1];
+    hg_status status = HG_OK;
+    int finished = 1;
+    if (!is_done(n, top) && ir_ssa_resolve(n->unit, top) == top) {
+      if (push_argument(n, top, &status)) {
+        HG_TRY(status);
+        continue;
+      }
+      HG_TRY(finish(n, top, &finished));
+    }
+    if (finished) n->stack.count--;
+  }
+  return HG_OK;
+}
+
+static hg_status visit_args(numbering *n, uint32_t value) {
+  for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++)
+    HG_TRY(visit(n, ssa_args_of(n->unit, value)[i]));
+  resolve_args(n, value);
+  return HG_OK;
+}
+
+/* ---- phis -------------------------------------------------------------------------------------------------------- */
+
+/* A phi of one value (itself apart) is that value. Arguments that come around a loop are not visited yet: a later walk
+ * sees them. */
+static hg_status visit_phi(numbering *n, uint32_t phi) {
+  resolve_args(n, phi);
+  const ssa_insn *insn = ssa_insn_at(n->unit, phi);
+  const uint32_t *args = ssa_args_of(n->unit, phi);
+  uint32_t only = SSA_NONE;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    if (args[i] == phi || args[i] == only) continue;
+    if (only != SSA_NONE) return merge_pure(n, phi);
+    only = args[i];
+  }
+  if (only == SSA_NONE) return HG_OK;
+  ir_ssa_replace(n->unit, phi, only);
+  *n->changed = 1;
+  return HG_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static void renew(numbering *n, uint32_t group) { n->version[group] = n->next_version++; }
+
+static void renew_all(numbering *n) {
+  for (uint32_t l = 0; l < n->locations; l++) renew(n, l);
+}
+
+/* A block goes on with the versions on which all its predecessors agree. Where one of them comes later (around a loop),
+ * all start anew. */
+static void enter_block(numbering *n, uint32_t block) {
+  const hg_array *predecessors = &ssa_block_at(n->unit, block)->predecessors;
+  const uint32_t *from = predecessors->data;
+  n->block_version = n->next_version++;
+  for (size_t i = 0; i < predecessors->count; i++)
+    if (n->order.position[from[i]] >= n->order.position[block]) {
+      renew_all(n);
+      return;
+    }
+  if (predecessors->count == 0) renew_all(n);
+  for (size_t i = 0; i < predecessors->count; i++) {
+    const uint32_t *end = n->end_version + (size_t)from[i] * n->locations;
+    if (i == 0) memcpy(n->version, end, n->locations * sizeof(uint32_t));
+    for (uint32_t l = 0; l < n->locations; l++)
+      if (n->version[l] != end[l]) n->version[l] = 0; /* no version of any memory */
+  }
+  for (uint32_t l = 0; l < n->locations; l++)
+    if (n->version[l] == 0) renew(n, l);
+}
+
+/* The state that the result of an effect depends on: 1 for those that ask what never changes, 0 where two are never
+ * one. */
+static uint32_t version_of(const numbering *n, const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  if (info->flags & ATLAS_LOAD) {
+    uint32_t location = hg_location_of(n->program, insn);
+    return n->read_only[location] ? 1 : n->version[n->group[location]];
+  }
+  switch (insn->op) {
+  case ATLAS_OP_mirror:
+  case ATLAS_OP_unity_test:
+  case ATLAS_OP_nbr_count:
+  case ATLAS_OP_nbr_get:
+  case ATLAS_OP_bound_map: return 1;
+  case ATLAS_OP_reduce_add: /* the same lanes take part only where none can have left in between: in one block */
+  case ATLAS_OP_reduce_mul:
+  case ATLAS_OP_reduce_min:
+  case ATLAS_OP_reduce_max:
+  case ATLAS_OP_scan_incl:
+  case ATLAS_OP_scan_excl:
+  case ATLAS_OP_vote_any:
+  case ATLAS_OP_vote_all: return n->block_version;
+  default: return 0;
+  }
+}
+
+static hg_status merge_load(numbering *n, uint32_t value, uint32_t version) {
+  uint32_t slot;
+  HG_TRY(find_slot(n, value, version, &slot));
+  uint32_t found = n->slots[slot];
+  if (found == value + 1) return HG_OK;
+  if (found != 0 &&
+      ssa_dominates(&n->order, ssa_insn_at(n->unit, found - 1)->block, ssa_insn_at(n->unit, value)->block)) {
+    ir_ssa_replace(n->unit, value, found - 1);
+    *n->changed = 1;
+    return HG_OK;
+  }
+  occupy(n, slot, value, version);
+  return HG_OK;
+}
+
+static hg_status visit_effect(numbering *n, uint32_t value) {
+  HG_TRY(visit_args(n, value));
+  HG_TRY(hg_simplify(n->unit, value, n->changed));
+  const ssa_insn *insn = ssa_insn_at(n->unit, value);
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  uint32_t version = version_of(n, insn);
+  if (version != 0) return merge_load(n, value, version);
+  if (info->flags & (ATLAS_STORE | ATLAS_ATOMIC)) renew(n, n->group[hg_location_of(n->program, insn)]);
+  else if (hg_orders_all(insn)) renew_all(n);
+  return HG_OK;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static hg_status visit_block(numbering *n, uint32_t block) {
+  enter_block(n, block);
+  for (uint32_t phi = ssa_block_at(n->unit, block)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(n->unit, phi)->next)
+    if (ir_ssa_resolve(n->unit, phi) == phi) HG_TRY(visit_phi(n, phi));
+  for (uint32_t e = ssa_block_at(n->unit, block)->first_effect; e != SSA_NONE; e = ssa_insn_at(n->unit, e)->next)
+    if (ir_ssa_resolve(n->unit, e) == e) HG_TRY(visit_effect(n, e));
+  if (ssa_block_at(n->unit, block)->condition != SSA_NONE) {
+    HG_TRY(visit(n, ssa_block_at(n->unit, block)->condition));
+    ssa_block *b = ssa_block_at(n->unit, block);
+    b->condition = ir_ssa_resolve(n->unit, b->condition);
+  }
+  /* What only a phi uses, before it is asked for. */
+  for (int s = 0; s < 2; s++) {
+    uint32_t successor = ssa_block_at(n->unit, block)->successor[s];
+    if (successor == SSA_NONE) continue;
+    uint32_t edge = n->order.edge[2 * (size_t)block + (unsigned)s];
+    for (uint32_t phi = ssa_block_at(n->unit, successor)->first_phi; phi != SSA_NONE;
+         phi = ssa_insn_at(n->unit, phi)->next) {
+      HG_TRY(visit(n, ssa_args_of(n->unit, phi)[edge]));
+      uint32_t *arg = ssa_args_of(n->unit, phi) + edge;
+      *arg = ir_ssa_resolve(n->unit, *arg);
+    }
+  }
+  memcpy(n->end_version + (size_t)block * n->locations, n->version, n->locations * sizeof(uint32_t));
+  return HG_OK;
+}
+
+static hg_status prepare(numbering *n) {
+  const hg_allocator *allocator = &n->unit->allocator;
+  n->locations = hg_location_count(n->program);
+  HG_TRY(ir_ssa_order_build(n->unit, &n->order));
+  n->group = hg_allocate(allocator, (3 + (uint64_t)n->unit->blocks.count) * n->locations, sizeof(uint32_t));
+  if (n->group == NULL) return out_of_memory();
+  n->version = n->group + n->locations;
+  n->end_version = n->version + n->locations;
+  n->read_only = (uint8_t *)(n->end_version + (size_t)n->unit->blocks.count * n->locations);
+  hg_alias_groups(n->program, n->unit, n->group);
+  for (uint32_t l = 0; l < n->locations; l++) n->read_only[l] = (uint8_t)hg_is_read_only(n->program, n->group, l);
+  n->next_version = 2; /* 0: no memory, 1: memory that nothing writes */
+  return HG_OK;
+}
+
+static hg_status walk(numbering *n) {
+  HG_TRY(prepare(n));
+  for (uint32_t k = 0; k < n->order.count; k++) HG_TRY(visit_block(n, n->order.block[k]));
+  return HG_OK;
+}
+
+hg_status hg_pass_value_number(const atlas_program *program, ssa_unit *unit, int *changed) {
+  numbering n = {.program = program, .unit = unit, .changed = changed};
+  n.done.element_size = 1;
+  n.stack.element_size = sizeof(uint32_t);
+  hg_status status = walk(&n);
+  ir_ssa_order_release(unit, &n.order);
+  hg_array_release(&unit->allocator, &n.done);
+  hg_array_release(&unit->allocator, &n.stack);
+  hg_release(&unit->allocator, n.slots);
+  hg_release(&unit->allocator, n.group);
+  return status;
+}

@@ -1,0 +1,98 @@
+/* ssa.c - the container of SSA programs: making, replacing and unlinking values. */
+#include "ir/ssa.h"
+
+#include "base/error.h"
+
+void ir_ssa_init(ssa_unit *unit, const hg_allocator *allocator) {
+  *unit = (ssa_unit){.allocator = *allocator};
+  unit->insns.element_size = sizeof(ssa_insn);
+  unit->args.element_size = sizeof(uint32_t);
+  unit->blocks.element_size = sizeof(ssa_block);
+  unit->forward.element_size = sizeof(uint32_t);
+}
+
+void ir_ssa_release(ssa_unit *unit) {
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
+    hg_array_release(&unit->allocator, &ssa_block_at(unit, b)->predecessors);
+  hg_array_release(&unit->allocator, &unit->insns);
+  hg_array_release(&unit->allocator, &unit->args);
+  hg_array_release(&unit->allocator, &unit->blocks);
+  hg_array_release(&unit->allocator, &unit->forward);
+}
+
+uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count) {
+  uint32_t value = (uint32_t)unit->insns.count;
+  size_t first_arg = unit->args.count;
+  uint32_t *args = hg_array_append(&unit->allocator, &unit->args, NULL, arg_count);
+  if (args == NULL && arg_count > 0) return SSA_NONE;
+  for (uint32_t i = 0; i < arg_count; i++) args[i] = SSA_NONE;
+  if (hg_array_append(&unit->allocator, &unit->forward, &value, 1) == NULL) return SSA_NONE;
+  ssa_insn *added = hg_array_append(&unit->allocator, &unit->insns, insn, 1);
+  if (added == NULL) {
+    unit->forward.count--;
+    return SSA_NONE;
+  }
+  added->args = (uint32_t)first_arg;
+  added->arg_count = arg_count;
+  added->block = added->next = SSA_NONE;
+  return value;
+}
+
+uint32_t ir_ssa_add_block(ssa_unit *unit) {
+  ssa_block block = {.end = SSA_EXIT,
+                     .condition = SSA_NONE,
+                     .successor = {SSA_NONE, SSA_NONE},
+                     .insn = SSA_NONE,
+                     .first_phi = SSA_NONE,
+                     .first_effect = SSA_NONE,
+                     .last_effect = SSA_NONE,
+                     .predecessors = {.element_size = sizeof(uint32_t)}};
+  uint32_t number = (uint32_t)unit->blocks.count;
+  return hg_array_append(&unit->allocator, &unit->blocks, &block, 1) != NULL ? number : SSA_NONE;
+}
+
+void ir_ssa_append_phi(ssa_unit *unit, uint32_t block, uint32_t value) {
+  ssa_insn *insn = ssa_insn_at(unit, value);
+  insn->block = block;
+  insn->next = ssa_block_at(unit, block)->first_phi;
+  ssa_block_at(unit, block)->first_phi = value;
+}
+
+void ir_ssa_append_effect(ssa_unit *unit, uint32_t block, uint32_t value) {
+  ssa_block *b = ssa_block_at(unit, block);
+  ssa_insn_at(unit, value)->block = block;
+  ssa_insn_at(unit, value)->next = SSA_NONE;
+  if (b->last_effect == SSA_NONE) b->first_effect = value;
+  else ssa_insn_at(unit, b->last_effect)->next = value;
+  b->last_effect = value;
+}
+
+uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value) {
+  uint32_t *forward = unit->forward.data;
+  while (forward[value] != value) {
+    forward[value] = forward[forward[value]]; /* halve the path for the next time */
+    value = forward[value];
+  }
+  return value;
+}
+
+void ir_ssa_replace(ssa_unit *unit, uint32_t value, uint32_t by) {
+  uint32_t from = ir_ssa_resolve(unit, value), to = ir_ssa_resolve(unit, by);
+  if (from != to) ((uint32_t *)unit->forward.data)[from] = to;
+}
+
+void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to) {
+  hg_array *predecessors = &ssa_block_at(unit, to)->predecessors;
+  uint32_t *list = predecessors->data;
+  uint32_t at = 0;
+  while (at < predecessors->count && list[at] != from) at++;
+  if (at == predecessors->count) return;
+  for (size_t i = at + 1; i < predecessors->count; i++) list[i - 1] = list[i];
+  predecessors->count--;
+  for (uint32_t phi = ssa_block_at(unit, to)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(unit, phi)->next) {
+    ssa_insn *insn = ssa_insn_at(unit, phi);
+    uint32_t *args = ssa_args_of(unit, phi);
+    for (uint32_t i = at + 1; i < insn->arg_count; i++) args[i - 1] = args[i];
+    insn->arg_count--;
+  }
+}

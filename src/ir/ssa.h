@@ -1,0 +1,98 @@
+/* ssa.h - programs in static single assignment form.
+ *
+ * A unit is a control-flow graph of blocks. Pure values (constants, parameters, arithmetic) belong to no block: they
+ * may be computed wherever their arguments are, since none of them can fail. Phis belong to the start of a block;
+ * effects (loads, stores, atomics, barriers, everything that can fault or be seen) are a list in each block; a
+ * terminator ends it.
+ *
+ * Values are numbers into unit->insns. Predicates are values of type SSA_PREDICATE. */
+#ifndef HG_IR_SSA_H
+#define HG_IR_SSA_H
+
+#include "base/memory.h"
+#include "hologram/base.h"
+
+#define SSA_NONE UINT32_MAX
+
+/* Operations that the ISA does not have; all other values of `op` are atlas_op. */
+enum {
+  SSA_CONST = 0xff01,   /* bits */
+  SSA_SCALAR = 0xff02,  /* symbol: a scalar parameter */
+  SSA_SPECIAL = 0xff03, /* bits: r252..r255 */
+  SSA_PHI = 0xff04,     /* one argument a predecessor of its block, in their order */
+  SSA_ARGUMENT = 0xff05,/* bits: which argument of the function that the unit is */
+  SSA_DELETED = 0xff00
+};
+
+enum { SSA_PREDICATE = 0x40 }; /* a type beside the atlas_types */
+enum { SSA_LIBRARY = 0x8000 }; /* in a symbol number: a constant table of the function library, not of the program */
+
+typedef struct ssa_insn {
+  uint16_t op;
+  uint8_t type;      /* of the result; of what a store or atomic moves; ATLAS_NONE where there is none */
+  uint8_t type2;     /* source type of cvt and bitcast; operand type of set.* and unity.test */
+  uint8_t mode;      /* atlas_address_mode of memory operations */
+  uint8_t phi_registers; /* of a [phi ...] address: which parts are arguments */
+  uint16_t symbol;   /* of memory operations, scalars, pools */
+  uint32_t arg_count;
+  uint32_t args;     /* first in unit->args: index registers first, then values in text order */
+  uint32_t block;    /* of phis and effects; SSA_NONE for pure values */
+  uint32_t next;     /* the next phi or effect of the block */
+  uint32_t insn;     /* the program's instruction it came from; SSA_NONE */
+  uint64_t bits;     /* constant, displacement, coordinate, parts of a [phi ...] address */
+} ssa_insn;
+
+typedef enum ssa_end { SSA_JUMP, SSA_BRANCH, SSA_EXIT, SSA_TRAP } ssa_end;
+
+typedef struct ssa_block {
+  uint8_t end;             /* ssa_end */
+  uint8_t dead;            /* no longer part of the unit */
+  uint32_t condition;      /* of a branch: a predicate; of a function's exit: its result; else SSA_NONE */
+  uint32_t successor[2];   /* jump: [0]; branch: [0] if true, [1] if false; else SSA_NONE */
+  uint32_t insn;           /* program instruction of the terminator; SSA_NONE */
+  uint32_t trap_code;
+  uint32_t first_phi;      /* lists through ssa_insn.next */
+  uint32_t first_effect, last_effect;
+  hg_array predecessors;   /* uint32_t; a block stands in it twice if both its successors are this block */
+} ssa_block;
+
+typedef struct ssa_unit {
+  hg_allocator allocator;
+  hg_array insns;   /* ssa_insn */
+  hg_array args;    /* uint32_t */
+  hg_array blocks;  /* ssa_block; block 0 is the entry and has no predecessors */
+  hg_array forward; /* uint32_t a value: what replaced it, or itself */
+  uint8_t classified;        /* the next is known */
+  uint64_t other_forms[4];   /* set of symbols: buffers that are reached otherwise than as [x + lane] */
+} ssa_unit;
+
+static inline ssa_insn *ssa_insn_at(const ssa_unit *u, uint32_t value) { return (ssa_insn *)u->insns.data + value; }
+static inline ssa_block *ssa_block_at(const ssa_unit *u, uint32_t block) { return (ssa_block *)u->blocks.data + block; }
+static inline uint32_t *ssa_args_of(const ssa_unit *u, uint32_t value) {
+  return (uint32_t *)u->args.data + ssa_insn_at(u, value)->args;
+}
+
+void ir_ssa_init(ssa_unit *unit, const hg_allocator *allocator);
+void ir_ssa_release(ssa_unit *unit);
+
+/* A new value with room for arg_count arguments (SSA_NONE until set); it belongs to no block. SSA_NONE: out of memory.
+ */
+uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count);
+uint32_t ir_ssa_add_block(ssa_unit *unit); /* SSA_NONE: out of memory */
+
+void ir_ssa_append_phi(ssa_unit *unit, uint32_t block, uint32_t value);
+void ir_ssa_append_effect(ssa_unit *unit, uint32_t block, uint32_t value);
+
+/* What stands for a value now. */
+uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value);
+/* All uses of `value` mean `by` from now on. */
+void ir_ssa_replace(ssa_unit *unit, uint32_t value, uint32_t by);
+
+/* Takes the edge from `from` to `to` away: one predecessor entry and its phi arguments. */
+void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to);
+
+/* Checks everything this header says, definitions dominating uses included. HG_INVALID_ARGUMENT with what is wrong (a
+ * bug of a pass). */
+hg_status ir_ssa_check(ssa_unit *unit);
+
+#endif

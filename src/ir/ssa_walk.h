@@ -1,0 +1,15 @@
+/* ssa_walk.h - all live values of a unit in an order where pure values come after their arguments. */
+#ifndef HG_IR_SSA_WALK_H
+#define HG_IR_SSA_WALK_H
+
+#include "ir/ssa_order.h"
+
+/* Fills `values` (uint32_t) with every value that effects, phis and branches of reachable blocks need: block by block
+ * in order, first its phis, then for each effect what it needs and itself, then what the branch and the successors'
+ * phis need. Phi arguments that come around loops may stand later than the phi. All arguments must be resolved. */
+hg_status ir_ssa_walk(const ssa_unit *unit, const ssa_order *order, hg_array *values);
+
+/* Resolves every argument and condition of the unit. */
+void ir_ssa_resolve_all(ssa_unit *unit);
+
+#endif

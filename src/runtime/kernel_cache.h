@@ -1,0 +1,135 @@
+/* kernel_cache.h - compiled kernels kept for the next time: in memory for one executor, on disk for every process of
+ * this user.
+ *
+ * To the cache a kernel is a payload, bytes of which it knows nothing. Whatever goes wrong (no home, a read-only or
+ * full disk, a damaged file, no memory) means "not cached" and nothing else: no function here sets the last error, and
+ * all of them accept NULL as a cache that keeps nothing. Every function may be called from several threads at once. */
+#ifndef HG_RUNTIME_KERNEL_CACHE_H
+#define HG_RUNTIME_KERNEL_CACHE_H
+
+#include "base/memory.h"
+#include "base/os.h"
+#include "base/sha256.h"
+
+#include <stdatomic.h>
+
+/* ---- keys and payloads ------------------------------------------------------------------------------------------- */
+
+/* Everything that a compiled kernel depends on. Two keys are the same if all of it is. */
+typedef struct hg_cache_key {
+  uint8_t program[HG_SHA256_BYTES]; /* of the canonical bytes */
+  const char *target;               /* what it is compiled for: "sm_90"; NULL is "" */
+  const char *driver;               /* what will load it: "cuda 12.4"; NULL is "" */
+  uint32_t compiler_version;
+  const void *specialisation;       /* what else was known when it was compiled; NULL if nothing */
+  size_t specialisation_bytes;
+} hg_cache_key;
+
+/* Never changes, so readers need no lock. It may outlive the cache. */
+typedef struct hg_payload {
+  atomic_uint references;
+  hg_allocator allocator;
+  size_t byte_count;
+  uint8_t *bytes; /* aligned for any object of C */
+} hg_payload;
+
+/* A copy of the bytes; NULL when out of memory. */
+hg_payload *hg_payload_create(const hg_allocator *allocator, const void *bytes, size_t byte_count);
+hg_payload *hg_payload_retain(hg_payload *payload);
+void hg_payload_release(hg_payload *payload); /* NULL is accepted */
+
+/* ---- both levels ------------------------------------------------------------------------------------------------- */
+
+typedef struct hg_kernel_cache hg_kernel_cache;
+
+enum { HG_KERNEL_CACHE_MEMORY_CAP = 64 << 20 };
+
+/* A cache in memory over the disk cache of the environment. Where more than `memory_cap` bytes (0: the default above)
+ * would be held, the least recently used payloads are let go. `log` may be NULL; it is called without a lock held. NULL
+ * when out of memory. */
+hg_kernel_cache *hg_kernel_cache_create(const hg_allocator *allocator, uint64_t memory_cap, hg_log_callback log,
+                                        void *log_user);
+void hg_kernel_cache_release(hg_kernel_cache *cache);
+
+/* The payload of a key, for the caller to release; NULL: not cached. */
+hg_payload *hg_kernel_cache_get(hg_kernel_cache *cache, const hg_cache_key *key);
+
+/* Keeps a copy of a payload, in place of an earlier one of that key. */
+void hg_kernel_cache_put(hg_kernel_cache *cache, const hg_cache_key *key, const void *bytes, size_t byte_count);
+
+typedef struct hg_kernel_cache_counts {
+  uint64_t memory_hits, disk_hits, misses; /* of hg_kernel_cache_get */
+  uint64_t entries, bytes;                 /* held in memory now; bytes with what holding an entry costs */
+} hg_kernel_cache_counts;
+
+hg_kernel_cache_counts hg_kernel_cache_count(hg_kernel_cache *cache);
+
+/* ---- the disk level ---------------------------------------------------------------------------------------------- */
+
+/* One file an entry, named by the SHA-256 of its key: little-endian
+ *
+ *      0  "HGKERNEL"
+ *      8  u32 version of this form, u32 bytes of key, u64 bytes of payload
+ *     24  key: program (32), u32 compiler version, u32 bytes of target, of driver, of specialisation, and those three
+ *         payload
+ *         SHA-256 of everything before
+ *
+ * A new file is written beside its name and renamed to it, so that a reader sees a whole file or none. A file that does
+ * not check out in every byte is removed, never used. The modification time is the time of the last use. */
+enum { HG_DISK_CACHE_VERSION = 1 };
+#define HG_DISK_CACHE_CAP (UINT64_C(256) << 20)
+
+typedef struct hg_disk_cache {
+  hg_allocator allocator;
+  char folder[HG_PATH_BYTES]; /* HOLOGRAM_CACHE_DIR, else the user's cache folder; "": none */
+  const char *remark;         /* why there is none, or which setting was ignored; NULL: nothing to say */
+  uint64_t byte_cap;          /* HOLOGRAM_CACHE_SIZE */
+  _Atomic int64_t budget;     /* bytes this process may write before it looks at the folder's size again */
+} hg_disk_cache;
+
+/* Reads the environment. Touches no file: the folder is made by the first store. */
+void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk);
+
+/* Why the disk cache is not used, as a sentence; NULL if it is. */
+const char *hg_disk_cache_problem(const hg_disk_cache *disk);
+
+typedef enum hg_disk_result {
+  HG_DISK_HIT,
+  HG_DISK_MISS,   /* also: no memory, or not readable */
+  HG_DISK_DAMAGED /* hg_disk_cache_load has removed it */
+} hg_disk_result;
+
+/* `digest` is that of the key: hg_cache_key_digest. */
+hg_disk_result hg_disk_cache_load(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest,
+                                  hg_payload **out);
+int hg_disk_cache_store(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest, const void *bytes,
+                        size_t byte_count); /* 1 if stored */
+
+/* SHA-256 of a key; 0 for a key too large to keep anything under. */
+int hg_cache_key_digest(const hg_cache_key *key, uint8_t digest[HG_SHA256_BYTES]);
+
+/* A file of the cache. */
+enum { HG_CACHE_NAME_BYTES = 128 };
+typedef struct hg_disk_file {
+  char name[HG_CACHE_NAME_BYTES];
+  int is_entry; /* 0: still being written, or left behind by a process that ended meanwhile */
+  uint64_t byte_count;
+  int64_t modified_ns;
+} hg_disk_file;
+
+/* Appends every file of the cache to an array of hg_disk_file; files of others in the folder do not count. 0 when out
+ * of memory. */
+int hg_disk_cache_list(const hg_disk_cache *disk, hg_array *files);
+
+/* What an entry says of itself; characters of the texts that are no ASCII text are '?'. */
+typedef struct hg_disk_entry {
+  uint8_t program[HG_SHA256_BYTES];
+  char target[64], driver[64]; /* as much as fits */
+  uint32_t compiler_version;
+  uint64_t specialisation_bytes, payload_bytes;
+} hg_disk_entry;
+
+hg_disk_result hg_disk_cache_examine(const hg_disk_cache *disk, const char *name, hg_disk_entry *entry);
+int hg_disk_cache_remove(const hg_disk_cache *disk, const char *name); /* 1 if removed */
+
+#endif

@@ -1,0 +1,117 @@
+"""`hologram cache`, on entries that this file writes itself: a second writing-down of the form that the C code has."""
+
+import hashlib
+import json
+import os
+import stat
+import struct
+import subprocess
+
+import pytest
+
+CLI = os.environ.get("HOLOGRAM_CLI", "hologram")
+
+
+def entry(program, target, driver, compiler, specialisation, payload):
+    """File name and bytes of an entry."""
+    key = program + struct.pack("<IIII", compiler, len(target), len(driver), len(specialisation))
+    key += target + driver + specialisation
+    body = b"HGKERNEL" + struct.pack("<IIQ", 1, len(key), len(payload)) + key + payload
+    return hashlib.sha256(key).hexdigest() + ".kernel", body + hashlib.sha256(body).digest()
+
+
+def cache(*arguments, **environment):
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("HOLOGRAM_CACHE")} | environment
+    return subprocess.run([CLI, "cache", *arguments], capture_output=True, text=True, env=settings, timeout=60)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A cache folder with three entries, the middle one damaged, and a file that is not the cache's."""
+    path = tmp_path / "cache"
+    path.mkdir(mode=0o700)
+    for i, seconds in enumerate((1_000_000_000, 1_000_000_060, 1_000_000_120)):
+        name, data = entry(bytes([i]) * 32, b"sm_90", b'cuda "12"', 7 + i, b"spec", bytes(100 * i))
+        (path / name).write_bytes(data[:-1] if i == 1 else data)
+        os.utime(path / name, (seconds, seconds))
+    (path / "notes.kernel").write_text("mine")
+    return path
+
+
+def test_ls(folder):
+    result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder))
+    assert result.returncode == 0 and result.stderr == ""
+    assert result.stdout == (
+        f"{'02' * 32}         322  2001-09-09 01:48:40  sm_90, cuda \"12\", compiler 9\n"
+        f"damaged{' ' * 57}         221  2001-09-09 01:47:40\n"
+        f"{'00' * 32}         122  2001-09-09 01:46:40  sm_90, cuda \"12\", compiler 7\n"
+        f"3 entries, 1 damaged, 665 of at most 268435456 bytes in {folder}\n")
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_ls_json(folder):
+    result = cache("ls", "--json", HOLOGRAM_CACHE_DIR=str(folder), HOLOGRAM_CACHE_SIZE="5000")
+    report = json.loads(result.stdout)
+    assert (report["folder"], report["problem"], report["byte_cap"]) == (str(folder), None, 5000)
+    assert (report["bytes"], report["damaged"]) == (665, 1)
+    assert [e["state"] for e in report["entries"]] == ["ok", "damaged", "ok"]
+    first = report["entries"][0]
+    assert (folder / first.pop("file")).exists()
+    assert first == {"state": "ok", "bytes": 322, "used": 1_000_000_120, "program": "02" * 32, "target": "sm_90",
+                     "driver": 'cuda "12"', "compiler": 9, "specialisation_bytes": 4, "payload_bytes": 200}
+
+
+def test_verify_removes_what_is_damaged(folder):
+    result = cache("verify", HOLOGRAM_CACHE_DIR=str(folder))
+    assert result.returncode == 1 and len(list(folder.iterdir())) == 3
+    assert result.stdout.endswith(f"3 entries, 1 damaged and removed, 665 of at most 268435456 bytes in {folder}\n")
+    result = cache("verify", "--json", HOLOGRAM_CACHE_DIR=str(folder))
+    assert result.returncode == 0 and json.loads(result.stdout)["damaged"] == 0
+
+
+def test_clear_leaves_files_of_others(folder):
+    (folder / ("0" * 64 + ".12-3.tmp")).write_text("left behind")
+    result = cache("clear", HOLOGRAM_CACHE_DIR=str(folder))
+    assert result.returncode == 0 and result.stdout == f"removed 4 files, 676 bytes, from {folder}\n"
+    assert [p.name for p in folder.iterdir()] == ["notes.kernel"]
+    result = cache("clear", "--json", HOLOGRAM_CACHE_DIR=str(folder))
+    assert json.loads(result.stdout)["removed"] == 0
+
+
+def test_entry_under_a_wrong_name(folder):
+    name, data = entry(b"p" * 32, b"", b"", 1, b"", b"")
+    (folder / ("f" * 64 + ".kernel")).write_bytes(data)
+    report = json.loads(cache("ls", "--json", HOLOGRAM_CACHE_DIR=str(folder)).stdout)
+    assert report["damaged"] == 2
+
+
+def test_absent_folder(tmp_path):
+    for action in ("ls", "verify", "clear"):
+        result = cache(action, HOLOGRAM_CACHE_DIR=str(tmp_path / "none"))
+        assert result.returncode == 0 and result.stderr == "" and not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("action", ["ls", "verify", "clear"])
+def test_off(action):
+    result = cache(action, HOLOGRAM_CACHE="0")
+    assert result.returncode == 0
+    assert result.stdout == "the kernel cache on disk is not used: HOLOGRAM_CACHE=0 turns it off\n"
+    report = json.loads(cache(action, "--json", HOLOGRAM_CACHE="0").stdout)
+    assert report == {"folder": "", "problem": "HOLOGRAM_CACHE=0 turns it off", "byte_cap": 268435456}
+
+
+def test_folder_open_to_everybody(folder):
+    folder.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
+    result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder))
+    assert result.stdout.startswith("the kernel cache on disk is not used: its folder belongs to another user or everybody may")
+
+
+@pytest.mark.parametrize("sentence, arguments", [
+    ("what about it? hologram cache ls|verify|clear", ()),
+    ("there is no action 'list': ls, verify or clear", ("list",)),
+    ("there is no option '-x'", ("ls", "-x")),
+    ("one action at a time: 'clear' comes after 'ls'", ("ls", "clear")),
+])
+def test_usage(sentence, arguments):
+    result = cache(*arguments)
+    assert result.returncode == 2 and result.stderr == f"hologram: {sentence} (see hologram cache --help)\n"

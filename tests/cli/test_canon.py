@@ -1,0 +1,80 @@
+"""hologram canon, hash, equal and emit: what they print and how they end."""
+
+import hashlib
+import re
+
+from test_cli import run  # the command under test
+
+SAXPY = """.program saxpy
+.buffer  x f32 in
+.buffer  y f32 inout
+.scalar  a f32
+    ldg.f32  r0, [x + lane]
+    ldg.f32  r1, [y + lane]
+    mov.f32  r2, a
+    fma.f32  r3, r2, r0, r1
+    stg.f32  [y + lane], r3
+    exit
+"""
+OTHER = SAXPY.replace("fma.f32  r3, r2, r0, r1", "mul.f32 r3, r2, r0\n    add.f32 r3, r3, r1")
+RENAMED = """; another text of the same program
+.buffer  in1 f32 in
+.buffer  out1 f32 inout
+.scalar  factor f32
+    ldg.f32  r7, [out1 + lane]
+    movi.f32 r9, #3                 ; never used
+    ldg.f32  r4, [in1 + lane]
+    mad.f32  r7, r4, factor, r7
+    stg.f32  [out1 + lane], r7
+    exit
+"""
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_hash_is_a_line_a_program(tmp_path):
+    a, b = write(tmp_path, "a.atlas", SAXPY), write(tmp_path, "b.atlas", RENAMED)
+    result = run("hash", a, b)
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert [line[66:] for line in lines] == [a, b]
+    assert re.fullmatch("[0-9a-f]{64}", lines[0][:64]) and lines[0][:64] == lines[1][:64]
+    assert lines[0][:64] != hashlib.sha256(b"").hexdigest()
+
+
+def test_hash_of_the_binary_form_is_the_same(tmp_path):
+    a, binary = write(tmp_path, "a.atlas", SAXPY), str(tmp_path / "a.atb")
+    assert run("asm", a, "-o", binary).returncode == 0
+    assert run("hash", a).stdout[:64] == run("hash", binary).stdout[:64]
+
+
+def test_canon_is_the_same_text(tmp_path):
+    a, b = write(tmp_path, "a.atlas", SAXPY), write(tmp_path, "b.atlas", RENAMED)
+    assert run("canon", a).stdout == run("canon", b).stdout != ""
+
+
+def test_emit_keeps_the_names(tmp_path):
+    text = run("emit", "--target", "ssa", write(tmp_path, "b.atlas", RENAMED)).stdout
+    assert "ldg.f32 [in1 + lane]" in text and "factor" in text and "fma.f32" in text
+
+
+def test_equal(tmp_path):
+    a, b, c = (write(tmp_path, n, t) for n, t in (("a.atlas", SAXPY), ("b.atlas", RENAMED), ("c.atlas", OTHER)))
+    same, different = run("equal", a, b), run("equal", a, c)
+    assert (same.returncode, same.stdout) == (0, "equal\n")
+    assert different.returncode == 1 and "part at line" in different.stdout and "fma.f32" in different.stdout
+
+
+def test_trouble(tmp_path):
+    good, bad = write(tmp_path, "a.atlas", SAXPY), write(tmp_path, "bad.atlas", "add.f32 r0, r1\n")
+    library = write(tmp_path, "library.atlas", ".entry exp f32 f\nf:\nret\n")
+    for arguments, code in ((["hash", bad], 1), (["canon", bad], 1), (["emit", "--target", "ssa", bad], 1), (["equal", good, bad], 2),
+                            (["hash", library], 1), (["hash"], 2), (["canon"], 2), (["equal", good], 2),
+                            (["emit", "--target", "ptx", good], 2), (["emit", good], 2), (["hash", "--what"], 2)):
+        result = run(*arguments)
+        assert result.returncode == code, arguments
+        assert result.stderr.startswith("hologram: ") and result.stderr.count("\n") == 1, arguments

@@ -1,0 +1,398 @@
+/* check_program.c - one program against its SSA forms and its relatives. */
+#include "check_program.h"
+
+#include "base/error.h"
+#include "base/os.h"
+#include "compiler/build_ssa.h"
+#include "compiler/canon.h"
+#include "compiler/expand.h"
+#include "compiler/optimise.h"
+#include "compiler/passes.h"
+#include "ssa_interp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MUTANTS = 6, HARDER = 30, CONTENTS = 3 /* of the buffers */, REWRITES = 2 };
+
+typedef struct checker {
+  const draft *d;
+  const test_launch *l;
+  uint64_t seed;
+  atlas_program *program;
+  outcome reference;
+  ssa_unit canon;
+  hg_array bytes;      /* of the canonical form */
+  failure *out;
+} checker;
+
+const char *failure_name(const failure *f) {
+  static const char *const names[] = {"none",
+                                      "does not verify",
+                                      "a call failed",
+                                      "raw SSA differs",
+                                      "canonical form differs",
+                                      "expanded form differs",
+                                      "optimised form differs",
+                                      "a pass breaks the SSA form",
+                                      "canonical form, passed again, differs",
+                                      "not idempotent",
+                                      "not equal to itself, rewritten",
+                                      "equal to something else",
+                                      "crash or hang"};
+  return names[f->kind];
+}
+
+uint64_t check_time_ns(void) { return hg_time_ns(); }
+
+static failure_kind fails(checker *c, failure_kind kind, const char *text) {
+  c->out->kind = kind;
+  snprintf(c->out->text, sizeof c->out->text, "%s", text);
+  return kind;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+static hg_status run_reference(const void *context, atlas_launch *launch) {
+  const atlas_program *program = context;
+  return atlas_interpret(&program->allocator, program, launch);
+}
+
+typedef struct ssa_run {
+  const atlas_program *program;
+  const ssa_unit *unit;
+} ssa_run;
+
+static hg_status run_ssa(const void *context, atlas_launch *launch) {
+  const ssa_run *run = context;
+  return ssa_interpret(&run->program->allocator, run->program, run->unit, launch);
+}
+
+static int is_end(hg_fault_kind kind) { return kind == HG_FAULT_TRAP || kind == HG_FAULT_STEP_LIMIT; }
+
+static void describe(const hg_fault *fault, char *text, size_t bytes) {
+  snprintf(text, bytes, "fault kind %d in lane %llu at instruction %u", (int)fault->kind,
+           (unsigned long long)fault->lane, fault->instruction);
+}
+
+/* The instruction that faulted is one that no pass may take away. */
+static int stays(const atlas_program *program, const hg_fault *fault) {
+  ssa_insn insn = {.op = atlas_insn_at(program, fault->instruction)->op};
+  return !hg_is_removable(&insn);
+}
+
+/* Only the first fault of the lowest lane is known. Dead loads vanish with their faults and a lane's effects may change
+ * places; ends of lanes do neither, and no fault comes from nowhere. */
+static int faults_agree(const atlas_program *program, const hg_fault *before, const hg_fault *now, int exact) {
+  if (before->kind == HG_FAULT_NONE) return now->kind == HG_FAULT_NONE;
+  int same_place = now->kind != HG_FAULT_NONE && now->lane == before->lane;
+  if (is_end(before->kind) || exact)
+    if (!same_place || now->kind != before->kind || now->code != before->code) return 0;
+  if (exact)
+    return now->instruction == before->instruction && now->index == before->index && now->extent == before->extent &&
+           strcmp(now->buffer, before->buffer) == 0;
+  if (stays(program, before)) return same_place;
+  return now->kind == HG_FAULT_NONE || now->lane >= before->lane;
+}
+
+static failure_kind compare(checker *c, const outcome *run, failure_kind kind) {
+  char text[400], before[100], now[100];
+  if (outcome_differs(c->l, c->d, &c->reference, run, text, sizeof text)) return fails(c, kind, text);
+  const hg_fault *a = &c->reference.launch.fault, *b = &run->launch.fault;
+  if (faults_agree(c->program, a, b, kind == FAILURE_RAW)) return FAILURE_NONE;
+  describe(a, before, sizeof before);
+  describe(b, now, sizeof now);
+  snprintf(text, sizeof text, "%s, not %s", now, before);
+  return fails(c, kind, text);
+}
+
+static failure_kind check_unit(checker *c, const ssa_unit *unit, failure_kind kind) {
+  ssa_run run = {c->program, unit};
+  outcome result;
+  hg_status status = test_launch_run(c->l, c->d, run_ssa, &run, &result);
+  failure_kind found = status != HG_OK ? fails(c, kind, hg_last_error()) : compare(c, &result, kind);
+  outcome_release(&result);
+  return found;
+}
+
+/* ---- forms ------------------------------------------------------------------------------------------------------- */
+
+static failure_kind check_raw(checker *c) {
+  ssa_unit raw;
+  ir_ssa_init(&raw, &c->program->allocator);
+  failure_kind found = hg_build_ssa(c->program, &raw) != HG_OK ? fails(c, FAILURE_RAW, hg_last_error())
+                                                               : check_unit(c, &raw, FAILURE_RAW);
+  ir_ssa_release(&raw);
+  return found;
+}
+
+static char *trace;
+static size_t trace_bytes;
+
+void check_trace(char *buffer, size_t bytes) {
+  trace = buffer;
+  trace_bytes = bytes;
+}
+
+static void note(const atlas_program *program) {
+  char *text = NULL;
+  size_t length = 0;
+  if (trace == NULL || atlas_print(NULL, program, &text, &length) != HG_OK) return;
+  snprintf(trace, trace_bytes, "%s", text);
+  atlas_memory_release(NULL, text);
+}
+
+static hg_status canonical_bytes(const atlas_program *program, ssa_unit *unit, hg_array *bytes) {
+  *bytes = (hg_array){.element_size = 1};
+  note(program);
+  HG_TRY(hg_canonicalise(program, NULL, unit));
+  return hg_canon_bytes(program, unit, bytes);
+}
+
+static int same_bytes(const hg_array *a, const hg_array *b) {
+  return a->count == b->count && memcmp(a->data, b->data, a->count) == 0;
+}
+
+/* Values are numbered along the lists; passes that change only the order of a list would not show in the bytes. */
+static int lists_are_in_order(const ssa_unit *unit) {
+  for (uint32_t b = 0; b < unit->blocks.count; b++) {
+    uint32_t last = 0;
+    const ssa_block *block = ssa_block_at(unit, b);
+    for (uint32_t v = block->first_phi; v != SSA_NONE; last = v, v = ssa_insn_at(unit, v)->next)
+      if (v < last) return 0;
+    for (uint32_t v = block->first_effect; v != SSA_NONE; last = v, v = ssa_insn_at(unit, v)->next)
+      if (v < last) return 0;
+  }
+  return 1;
+}
+
+/* Ends the canonical unit: it is passed again in place. */
+static failure_kind check_again(checker *c, int run) {
+  hg_array again = {.element_size = 1};
+  failure_kind found = FAILURE_NONE;
+  if (hg_canon_passes(c->program, &c->canon, NULL) != HG_OK || hg_canon_bytes(c->program, &c->canon, &again) != HG_OK)
+    found = fails(c, FAILURE_ERROR, hg_last_error());
+  else if (!same_bytes(&again, &c->bytes)) found = fails(c, FAILURE_IDEMPOTENCE, "other bytes");
+  else if (!lists_are_in_order(&c->canon)) found = fails(c, FAILURE_IDEMPOTENCE, "another order of phis or effects");
+  hg_array_release(&c->program->allocator, &again);
+  if (found != FAILURE_NONE || !run) return found;
+  return check_unit(c, &c->canon, FAILURE_AGAIN);
+}
+
+/* ---- expanded and optimised -------------------------------------------------------------------------------------- */
+
+static hg_status check_after_pass(void *user, const char *pass, const atlas_program *program, ssa_unit *unit) {
+  (void)user;
+  (void)program;
+  hg_status status = ir_ssa_check(unit);
+  return status == HG_OK ? HG_OK : hg_fail(HG_INVALID_ARGUMENT, "after %s: %s", pass, hg_last_error());
+}
+
+/* The whole way to primitives, the checker after every pass. */
+static failure_kind check_compiled(checker *c) {
+  const hg_pass_hook hook = {check_after_pass, NULL};
+  ssa_unit unit;
+  failure_kind found = FAILURE_NONE;
+  if (hg_canonicalise(c->program, &hook, &unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
+  if (found == FAILURE_NONE && hg_expand(c->program, &unit, &hook) != HG_OK)
+    found = fails(c, FAILURE_BROKEN, hg_last_error());
+  if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_EXPANDED);
+  if (found == FAILURE_NONE && hg_optimise(c->program, &unit, &hook) != HG_OK)
+    found = fails(c, FAILURE_BROKEN, hg_last_error());
+  if (found == FAILURE_NONE && ir_ssa_check(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
+  if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_OPTIMISED);
+  ir_ssa_release(&unit);
+  return found;
+}
+
+/* ---- relatives --------------------------------------------------------------------------------------------------- */
+
+static void keep_text(checker *c, const atlas_program *program) {
+  size_t length = 0;
+  free(c->out->other);
+  c->out->other = NULL;
+  if (atlas_print(NULL, program, &c->out->other, &length) != HG_OK) c->out->other = NULL;
+}
+
+static failure_kind compare_same(checker *c, const draft *d, const char *what) {
+  atlas_program *program = draft_build(d);
+  if (program == NULL) return FAILURE_NONE; /* a register too many */
+  ssa_unit unit;
+  hg_array bytes;
+  failure_kind found = FAILURE_NONE;
+  if (canonical_bytes(program, &unit, &bytes) != HG_OK) found = fails(c, FAILURE_ERROR, hg_last_error());
+  else if (!same_bytes(&bytes, &c->bytes)) {
+    found = fails(c, FAILURE_SAME, what);
+    keep_text(c, program);
+  }
+  hg_array_release(&program->allocator, &bytes);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+  return found;
+}
+
+static failure_kind check_transform(checker *c, transform_kind kind, uint64_t seed) {
+  rng r = {seed ^ (uint64_t)kind << 32};
+  draft copy;
+  draft_copy(&copy, c->d);
+  failure_kind found = FAILURE_NONE;
+  c->out->transform = kind;
+  if (transform(kind, &r, c->program, &copy)) found = compare_same(c, &copy, transform_name(kind));
+  draft_release(&copy);
+  return found;
+}
+
+/* Several at once; if that fails, each alone, for a plainer report. */
+static failure_kind compare_rewritten(checker *c, uint64_t seed) {
+  rng r = {seed ^ 0x5a};
+  draft copy;
+  draft_copy(&copy, c->d);
+  c->out->transform = TRANSFORM_COUNT;
+  for (int k = TRANSFORM_COUNT; k-- > 0;) {
+    atlas_program *now = rng_chance(&r, 60) ? draft_build(&copy) : NULL;
+    if (now != NULL) transform((transform_kind)k, &r, now, &copy);
+    atlas_program_release(now);
+  }
+  failure_kind found = compare_same(c, &copy, "several changes");
+  draft_release(&copy);
+  return found;
+}
+
+static failure_kind check_same(checker *c, uint64_t seed) {
+  failure_kind found = compare_rewritten(c, seed);
+  for (int k = 0; found == FAILURE_SAME && k < TRANSFORM_COUNT; k++)
+    for (uint64_t n = 0; n < HARDER; n++)
+      if (check_transform(c, (transform_kind)k, seed + n) == FAILURE_SAME) return FAILURE_SAME;
+  if (found == FAILURE_SAME) c->out->transform = TRANSFORM_COUNT;
+  return found;
+}
+
+/* Where both runs report the end of a lane, no other fault hides it. */
+static int ends_differ(const hg_fault *a, const hg_fault *b) {
+  return is_end(a->kind) && is_end(b->kind) && (a->kind != b->kind || a->lane != b->lane || a->code != b->code);
+}
+
+static failure_kind compare_other(checker *c, const draft *d, const atlas_program *program) {
+  ssa_unit unit;
+  hg_array bytes;
+  failure_kind found = FAILURE_NONE;
+  outcome result = {0};
+  char text[400];
+  if (canonical_bytes(program, &unit, &bytes) != HG_OK) found = fails(c, FAILURE_ERROR, hg_last_error());
+  else if (same_bytes(&bytes, &c->bytes)) {
+    if (test_launch_run(c->l, d, run_reference, program, &result) != HG_OK)
+      found = fails(c, FAILURE_ERROR, hg_last_error());
+    else if (outcome_differs(c->l, d, &c->reference, &result, text, sizeof text)) {
+      found = fails(c, FAILURE_OTHER, text);
+      keep_text(c, program);
+    }
+    else if (ends_differ(&c->reference.launch.fault, &result.launch.fault)) {
+      found = fails(c, FAILURE_OTHER, "another trap, or in another lane");
+      keep_text(c, program);
+    }
+  }
+  outcome_release(&result);
+  hg_array_release(&program->allocator, &bytes);
+  ir_ssa_release(&unit);
+  return found;
+}
+
+static failure_kind check_mutants(checker *c, int count) {
+  rng r = {c->seed ^ 0xa5};
+  for (int n = 0; n < count; n++) {
+    draft copy;
+    draft_copy(&copy, c->d);
+    atlas_program *program = mutate(&r, &copy) ? draft_build(&copy) : NULL;
+    failure_kind found = program != NULL ? compare_other(c, &copy, program) : FAILURE_NONE;
+    atlas_program_release(program);
+    draft_release(&copy);
+    if (found != FAILURE_NONE) return found;
+  }
+  return FAILURE_NONE;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+/* The canonical form once more with other contents of buffers and other scalars. */
+static failure_kind check_contents(checker *c, uint64_t number) {
+  test_launch other = *c->l;
+  checker again = *c;
+  again.l = &other;
+  other.seed += number;
+  other.initial = NULL;
+  test_launch_prepare(&other, c->d);
+  failure_kind found = FAILURE_NONE;
+  if (test_launch_run(&other, c->d, run_reference, c->program, &again.reference) != HG_OK)
+    found = fails(c, FAILURE_ERROR, hg_last_error());
+  else found = check_unit(&again, &c->canon, FAILURE_CANON);
+  outcome_release(&again.reference);
+  test_launch_release(&other);
+  return found;
+}
+
+static failure_kind check_canon(checker *c) {
+  failure_kind found = check_unit(c, &c->canon, FAILURE_CANON);
+  for (uint64_t n = 1; n < CONTENTS && found == FAILURE_NONE; n++) found = check_contents(c, n);
+  return found;
+}
+
+static failure_kind check_all(checker *c) {
+  failure_kind found = check_raw(c);
+  if (found == FAILURE_NONE) found = check_canon(c);
+  if (found == FAILURE_NONE) found = check_compiled(c);
+  for (uint64_t n = 0; n < REWRITES && found == FAILURE_NONE; n++) found = check_same(c, c->seed + n * 1000003);
+  if (found == FAILURE_NONE) found = check_mutants(c, MUTANTS);
+  return found != FAILURE_NONE ? found : check_again(c, 1);
+}
+
+static failure_kind check_kind(checker *c, const failure *like) {
+  failure_kind found = FAILURE_NONE;
+  switch (like->kind) {
+  case FAILURE_RAW: return check_raw(c);
+  case FAILURE_CANON: return check_canon(c);
+  case FAILURE_EXPANDED:
+  case FAILURE_OPTIMISED:
+  case FAILURE_BROKEN: return check_compiled(c);
+  case FAILURE_SAME:
+    for (uint64_t n = 0; like->transform == TRANSFORM_COUNT && n < 4 * HARDER && found == FAILURE_NONE; n++)
+      found = compare_rewritten(c, c->seed + n % 2 * 1000003 + n / 2);
+    if (like->transform == TRANSFORM_COUNT) return found;
+    for (uint64_t n = 0; n < HARDER && found == FAILURE_NONE; n++)
+      found = check_transform(c, like->transform, c->seed + n);
+    return found;
+  case FAILURE_OTHER: return check_mutants(c, HARDER * 10);
+  case FAILURE_IDEMPOTENCE: return check_again(c, 0);
+  case FAILURE_AGAIN: return check_again(c, 1);
+  case FAILURE_CRASH: /* of this very program */
+    found = check_raw(c);
+    if (found == FAILURE_NONE) found = check_canon(c);
+  if (found == FAILURE_NONE) found = check_compiled(c);
+    return found == FAILURE_NONE ? check_again(c, 1) : found;
+  default: return check_all(c);
+  }
+}
+
+static failure_kind check(const draft *d, const test_launch *l, uint64_t seed, const failure *like, failure *out) {
+  checker c = {.d = d, .l = l, .seed = seed, .program = draft_build(d), .out = out};
+  if (c.program == NULL) return FAILURE_NOT_VERIFIED;
+  failure_kind found;
+  if (test_launch_run(l, d, run_reference, c.program, &c.reference) != HG_OK ||
+      canonical_bytes(c.program, &c.canon, &c.bytes) != HG_OK)
+    found = fails(&c, FAILURE_ERROR, hg_last_error());
+  else found = like != NULL ? check_kind(&c, like) : check_all(&c);
+  out->faulted = c.reference.launch.fault.kind != HG_FAULT_NONE;
+  outcome_release(&c.reference);
+  if (c.bytes.element_size != 0) ir_ssa_release(&c.canon);
+  hg_array_release(&c.program->allocator, &c.bytes);
+  atlas_program_release(c.program);
+  return found;
+}
+
+failure_kind check_program(const draft *d, const test_launch *l, uint64_t seed, failure *out) {
+  return check(d, l, seed, NULL, out);
+}
+
+failure_kind check_like(const draft *d, const test_launch *l, uint64_t seed, const failure *like, failure *out) {
+  return check(d, l, seed, like, out);
+}

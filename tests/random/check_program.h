@@ -1,0 +1,45 @@
+/* check_program.h - everything that must hold for one program and launch. */
+#ifndef HG_TESTS_CHECK_PROGRAM_H
+#define HG_TESTS_CHECK_PROGRAM_H
+
+#include "draft.h"
+#include "transform.h"
+
+typedef enum failure_kind {
+  FAILURE_NONE,
+  FAILURE_NOT_VERIFIED, /* no program: nothing to check */
+  FAILURE_ERROR,        /* a call failed that must not */
+  FAILURE_RAW,          /* the SSA form gives other results than the program */
+  FAILURE_CANON,        /* the canonical form does */
+  FAILURE_EXPANDED,     /* the form with functions expanded does */
+  FAILURE_OPTIMISED,    /* the optimised form does */
+  FAILURE_BROKEN,       /* a pass left a unit that is not SSA */
+  FAILURE_AGAIN,        /* the canonical form after another round of passes does */
+  FAILURE_IDEMPOTENCE,  /* another round of passes changed the canonical form */
+  FAILURE_SAME,         /* a program that is the same has another canonical form */
+  FAILURE_OTHER,        /* a program that does something else has the same canonical form */
+  FAILURE_CRASH
+} failure_kind;
+
+typedef struct failure {
+  failure_kind kind;
+  transform_kind transform; /* of FAILURE_SAME */
+  int faulted;              /* the reference run did */
+  char text[600];
+  char *other;              /* text of the other program; free it */
+} failure;
+
+const char *failure_name(const failure *f);
+
+failure_kind check_program(const draft *d, const test_launch *l, uint64_t seed, failure *out);
+
+/* Looks for a failure of the kind of `like` only, and harder where chance decides: for shrinking. */
+failure_kind check_like(const draft *d, const test_launch *l, uint64_t seed, const failure *like, failure *out);
+
+/* From now on each program is printed to `buffer` before the compiler gets it, so that whoever survives a crash can see
+ * it. */
+void check_trace(char *buffer, size_t bytes);
+
+uint64_t check_time_ns(void);
+
+#endif

@@ -1,0 +1,482 @@
+/* ssa_interp.c - SSA, lane by lane.
+ *
+ * Each lane has a place for every phi and every effect. Pure values are computed where they are asked for and
+ * remembered until control enters another block, because that is when what they depend on may change. Memory, faults
+ * and collectives are the reference machine's own: an effect is given to it as an instruction whose operands are
+ * registers of a small window. */
+#include "ssa_interp.h"
+
+#include "atlas/arith.h"
+#include "atlas/functions.h"
+#include "atlas/insn.h"
+#include "atlas/machine.h"
+#include "base/error.h"
+#include "compiler/simplify.h"
+#include "ir/ssa_order.h"
+
+enum { WINDOW = 8, RESULT = 7 };
+
+typedef struct evaluator {
+  machine m;
+  atlas_program shadow; /* the program, but node i is instruction i: faults name instructions by nodes */
+  const ssa_unit *unit;
+  ssa_order order;
+  uint32_t *args;       /* unit->args, resolved */
+  uint32_t *slot;       /* per value: its place in a lane's row; phis and effects only */
+  uint32_t slot_count;
+  uint64_t *rows;       /* of each lane */
+  uint64_t *row;        /* of the lane that runs */
+  uint32_t *block;      /* per lane: where it is */
+  uint32_t *effect;     /* per lane: the effect it is at */
+  uint64_t *memo;       /* per value: pure values */
+  uint32_t *memo_epoch; /* per value: when `memo` was computed */
+  uint32_t epoch;
+  uint8_t *back;        /* per block: bit s: the edge to successor s closes a loop */
+  atlas_insn *as_insn;  /* per slot: the effect as an instruction on window registers */
+  uint64_t *incoming;   /* scratch: the new values of phis */
+  hg_status status;
+} evaluator;
+
+static uint32_t resolved(const ssa_unit *u, uint32_t value) {
+  const uint32_t *forward = u->forward.data;
+  while (value != SSA_NONE && forward[value] != value) value = forward[value];
+  return value;
+}
+
+static const uint32_t *args_of(const evaluator *e, uint32_t value) {
+  return e->args + ssa_insn_at(e->unit, value)->args;
+}
+
+/* ---- pure values ------------------------------------------------------------------------------------------------- */
+
+static uint64_t value_of(evaluator *e, const lane *l, uint32_t value);
+
+static uint64_t special(const evaluator *e, const lane *l, const ssa_insn *insn) {
+  atlas_type type;
+  return atlas_machine_register(&e->m, l, (uint32_t)insn->bits, &type);
+}
+
+static uint64_t coordinate(const machine *m, const lane *l, uint64_t coord) {
+  unsigned d = (unsigned)coord % 3;
+  switch (coord / 3) {
+  case 0: return l->at[d];
+  case 1: return m->block_at[d];
+  case 2: return m->block_size[d];
+  case 3: return m->grid_size[d];
+  default: return m->block_at[d] * m->block_size[d] + l->at[d];
+  }
+}
+
+static uint64_t compute(evaluator *e, const lane *l, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(e->unit, value);
+  atlas_type type = (atlas_type)insn->type;
+  switch (insn->op) {
+  case SSA_SCALAR: return e->m.launch->arguments[insn->symbol].bits;
+  case SSA_SPECIAL: return special(e, l, insn);
+  case ATLAS_OP_sreg: return coordinate(&e->m, l, insn->bits) & atlas_mask(type);
+  case ATLAS_OP_cls_get: return e->m.block_index % ATLAS_CLASS_COUNT;
+  case ATLAS_OP_phase_get: return e->m.launch->phase;
+  default: break;
+  }
+  uint64_t s[3] = {0, 0, 0};
+  for (uint32_t i = 0; i < insn->arg_count && i < 3; i++) s[i] = value_of(e, l, args_of(e, value)[i]);
+  switch (insn->op) {
+  case ATLAS_OP_mov:
+  case ATLAS_OP_movi:
+  case ATLAS_OP_bitcast: return s[0];
+  case ATLAS_OP_cvt: return atlas_convert(type, (atlas_type)insn->type2, s[0]);
+  case ATLAS_OP_sel: return s[0] ? s[1] : s[2];
+  case ATLAS_OP_pand: return s[0] & s[1];
+  case ATLAS_OP_por: return s[0] | s[1];
+  case ATLAS_OP_pxor: return s[0] ^ s[1];
+  case ATLAS_OP_pnot: return !s[0];
+  default: break;
+  }
+  if (atlas_is_comparison(insn->op)) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
+  if (atlas_op_lookup(insn->op)->flags & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, s[0], s[1]);
+  return atlas_arith(insn->op, type, s[0], s[1], s[2]);
+}
+
+/* A coefficient of a function that has been expanded. */
+static uint64_t library_constant(evaluator *e, const lane *l, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(e->unit, value);
+  const atlas_symbol *table = atlas_symbol_at(&atlas_functions, insn->symbol & ~(uint32_t)SSA_LIBRARY);
+  int64_t index = (int64_t)insn->bits;
+  int ok = 1;
+  if (insn->mode == ATLAS_ADDRESS_INDEXED) {
+    uint32_t arg = args_of(e, value)[0];
+    index = atlas_index_sum((atlas_type)ssa_insn_at(e->unit, arg)->type, value_of(e, l, arg), index);
+  }
+  uint64_t bits = atlas_constant_at(&atlas_functions, table, index, &ok);
+  if (!ok) e->status = hg_fail(HG_INVALID_ARGUMENT, "a function reads past its table '%s'", table->name);
+  return bits;
+}
+
+static uint64_t value_of(evaluator *e, const lane *l, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(e->unit, value);
+  if (insn->op == SSA_CONST) return insn->bits;
+  if (insn->block != SSA_NONE) return e->row[e->slot[value]];
+  if (e->memo_epoch[value] == e->epoch) return e->memo[value];
+  uint64_t bits = compute(e, l, value);
+  e->memo[value] = bits;
+  e->memo_epoch[value] = e->epoch;
+  return bits;
+}
+
+/* ---- effects ----------------------------------------------------------------------------------------------------- */
+
+static void class_fault(evaluator *e, lane *l, uint64_t value, uint64_t extent) {
+  hg_fault fault = {
+      .kind = HG_FAULT_CLASS, .index = value > INT64_MAX ? INT64_MAX : (int64_t)value, .extent = (int64_t)extent};
+  atlas_machine_fault(&e->m, l, fault);
+}
+
+static uint64_t neighbour(evaluator *e, lane *l, uint32_t class_index, uint64_t number) {
+  int32_t found = atlas_class_neighbour(class_index, (uint32_t)number);
+  if (found < 0) class_fault(e, l, number, atlas_class_neighbour_count(class_index));
+  return found < 0 ? 0 : (uint64_t)found;
+}
+
+static uint64_t bound_map(evaluator *e, lane *l, const uint64_t *s) {
+  static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
+  for (int i = 0; i < 3; i++)
+    if (s[i] >= extents[i]) {
+      class_fault(e, l, s[i], extents[i]);
+      return 0;
+    }
+  return (uint64_t)atlas_boundary_offset((uint32_t)s[0], (uint32_t)s[1], (uint32_t)s[2]);
+}
+
+static uint64_t class_effect(evaluator *e, lane *l, uint16_t op, const uint64_t *s) {
+  uint32_t number = (uint32_t)s[0];
+  if (op == ATLAS_OP_bound_map) return bound_map(e, l, s);
+  if (number >= ATLAS_CLASS_COUNT) {
+    class_fault(e, l, number, ATLAS_CLASS_COUNT);
+    return 0;
+  }
+  switch (op) {
+  case ATLAS_OP_mirror: return atlas_class_mirror(number);
+  case ATLAS_OP_unity_test: return (uint64_t)atlas_class_is_unity(number);
+  case ATLAS_OP_nbr_count: return atlas_class_neighbour_count(number);
+  case ATLAS_OP_nbr_get: return neighbour(e, l, number, s[1]);
+  default: /* res.accum */
+    e->m.launch->resonance[number] = (int64_t)((uint64_t)e->m.launch->resonance[number] + s[1]);
+    return 0;
+  }
+}
+
+/* Arguments into the window, with their types: an index is read by its own. */
+static void fill_window(evaluator *e, lane *l, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(e->unit, value);
+  const uint32_t *args = args_of(e, value);
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    l->r[i] = value_of(e, l, args[i]);
+    l->type[i] = ssa_insn_at(e->unit, args[i])->type;
+  }
+  l->predicates = (uint32_t)(insn->arg_count > 0 ? l->r[0] & 1 : 0); /* votes: p0 asks, p1 answers */
+  l->node = insn->insn == SSA_NONE ? 0 : insn->insn;
+}
+
+static void run_effect(evaluator *e, lane *l, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(e->unit, value);
+  const atlas_insn *as_insn = &e->as_insn[e->slot[value]];
+  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  uint64_t result = 0;
+  if (flags & ATLAS_LOAD) result = atlas_machine_load(&e->m, l, as_insn);
+  else if (flags & ATLAS_STORE) atlas_machine_store(&e->m, l, as_insn);
+  else if (flags & ATLAS_ATOMIC) result = atlas_machine_atomic(&e->m, l, as_insn);
+  else if (insn->op == ATLAS_OP_phase_adv) {
+    if (l->id == 0) e->m.launch->phase_advance = (uint32_t)((e->m.launch->phase_advance + l->r[0]) % ATLAS_PHASE_COUNT);
+  } else if (insn->op != ATLAS_OP_mem_fence && insn->op != ATLAS_OP_mem_fence_grid) {
+    uint64_t s[3] = {l->r[0], l->r[1], l->r[2]};
+    result = class_effect(e, l, insn->op, s);
+  }
+  e->row[e->slot[value]] = result;
+}
+
+/* ---- control ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t place_in_lanes(const evaluator *e, const lane *l) { return (uint32_t)(l - e->m.lanes); }
+
+/* All phis of a block take their new values at once. `side`: which of two equal edges was taken. */
+static void enter(evaluator *e, lane *l, uint32_t from, int side, uint32_t to) {
+  const ssa_block *source = ssa_block_at(e->unit, from), *target = ssa_block_at(e->unit, to);
+  const uint32_t *predecessors = target->predecessors.data;
+  uint32_t edge = 0, count = 0;
+  int skip = side == 1 && source->successor[0] == to; /* the second of the two entries */
+  while (edge < target->predecessors.count && (predecessors[edge] != from || skip-- > 0)) edge++;
+  if (edge == target->predecessors.count) {
+    e->status = hg_fail(HG_INVALID_ARGUMENT, "block %u leads to %u, which does not know it", from, to);
+    l->status = LANE_ENDED;
+    return;
+  }
+  for (uint32_t phi = target->first_phi; phi != SSA_NONE; phi = ssa_insn_at(e->unit, phi)->next)
+    e->incoming[count++] = value_of(e, l, args_of(e, phi)[edge]);
+  count = 0;
+  for (uint32_t phi = target->first_phi; phi != SSA_NONE; phi = ssa_insn_at(e->unit, phi)->next)
+    e->row[e->slot[phi]] = e->incoming[count++];
+  e->block[place_in_lanes(e, l)] = to;
+  e->effect[place_in_lanes(e, l)] = target->first_effect;
+  e->epoch++;
+}
+
+static void end_block(evaluator *e, lane *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(e->unit, b);
+  l->node = block->insn == SSA_NONE ? 0 : block->insn;
+  if (block->end == SSA_TRAP)
+    atlas_machine_fault(&e->m, l, (hg_fault){.kind = HG_FAULT_TRAP, .code = block->trap_code});
+  if (block->end == SSA_TRAP || block->end == SSA_EXIT) {
+    l->status = LANE_ENDED;
+    return;
+  }
+  int side = block->end == SSA_BRANCH && !value_of(e, l, resolved(e->unit, block->condition));
+  if (e->back[b] >> side & 1 && l->steps-- == 0) {
+    hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
+    fault.index = fault.extent = (int64_t)e->m.launch->step_limit;
+    atlas_machine_fault(&e->m, l, fault);
+    l->status = LANE_ENDED;
+    return;
+  }
+  enter(e, l, b, side, block->successor[side]);
+}
+
+/* In a scheduled unit pure values stand in the lists. */
+static int is_computed(const ssa_insn *insn) { return hg_is_pure(insn) || insn->symbol & SSA_LIBRARY; }
+
+static void run_lane(evaluator *e, uint32_t i) {
+  lane *l = &e->m.lanes[i];
+  e->row = e->rows + (size_t)i * e->slot_count;
+  e->epoch++;
+  while (l->status == LANE_RUNS) {
+    uint32_t value = e->effect[i];
+    if (value == SSA_NONE) {
+      end_block(e, l, e->block[i]);
+      continue;
+    }
+    if (is_computed(ssa_insn_at(e->unit, value))) {
+      const ssa_insn *insn = ssa_insn_at(e->unit, value);
+      e->row[e->slot[value]] = insn->symbol & SSA_LIBRARY ? library_constant(e, l, value) : compute(e, l, value);
+      e->effect[i] = insn->next;
+      continue;
+    }
+    fill_window(e, l, value);
+    if (atlas_op_lookup(ssa_insn_at(e->unit, value)->op)->flags & ATLAS_BLOCK) {
+      l->status = LANE_WAITS;
+      continue;
+    }
+    run_effect(e, l, value);
+    e->effect[i] = ssa_insn_at(e->unit, value)->next;
+  }
+}
+
+static uint32_t lowest_waiting(const evaluator *e) {
+  for (uint32_t i = 0; i < e->m.lane_count; i++)
+    if (e->m.lanes[i].status == LANE_WAITS) return i;
+  return SSA_NONE;
+}
+
+/* Does what all waiting lanes wait for; 0 when none waits. */
+static int run_waiting(evaluator *e) {
+  uint32_t first = lowest_waiting(e);
+  if (first == SSA_NONE) return 0;
+  uint32_t value = e->effect[first];
+  for (uint32_t i = first; i < e->m.lane_count; i++)
+    if (e->m.lanes[i].status == LANE_WAITS && e->effect[i] != value) {
+      e->status = hg_fail(HG_INVALID_ARGUMENT, "lanes wait at value %u and at value %u", value, e->effect[i]);
+      return 0;
+    }
+  atlas_machine_block(&e->m, &e->as_insn[e->slot[value]]);
+  int is_predicate = ssa_insn_at(e->unit, value)->type == SSA_PREDICATE;
+  for (uint32_t i = 0; i < e->m.lane_count; i++) {
+    lane *l = &e->m.lanes[i];
+    if (l->status != LANE_WAITS) continue;
+    e->rows[(size_t)i * e->slot_count + e->slot[value]] = is_predicate ? l->predicates >> 1 & 1 : l->r[RESULT];
+    e->effect[i] = ssa_insn_at(e->unit, value)->next;
+    l->status = LANE_RUNS;
+  }
+  return 1;
+}
+
+/* ---- blocks and launches ----------------------------------------------------------------------------------------- */
+
+static void place_lane(const machine *m, lane *l, uint32_t in_block) {
+  uint32_t rest = in_block;
+  l->in_block = in_block;
+  for (int d = 0; d < 3; d++) {
+    l->at[d] = rest % m->block_size[d];
+    rest /= m->block_size[d];
+  }
+  l->id = 0;
+  for (int d = 3; d-- > 0;)
+    l->id = l->id * m->grid_size[d] * m->block_size[d] + m->block_at[d] * m->block_size[d] + l->at[d];
+}
+
+static void run_block(evaluator *e) {
+  machine *m = &e->m;
+  uint32_t size = m->block_size[0] * m->block_size[1] * m->block_size[2];
+  m->lane_count = size;
+  if (m->launch->lanes != 0 && m->launch->lanes - m->block_index * size < size)
+    m->lane_count = (uint32_t)(m->launch->lanes - m->block_index * size);
+  if (m->shared_bytes > 0) memset(m->shared, 0, m->shared_bytes);
+  for (size_t s = 0; s < m->program->symbols.count; s++)
+    if (atlas_symbol_at(m->program, s)->kind == ATLAS_SYMBOL_POOL)
+      m->pool_top[s] = m->block_index * (m->launch->arguments[s].span.byte_count / m->block_count / 16 * 16);
+  for (uint32_t i = 0; i < m->lane_count; i++) {
+    lane *l = &m->lanes[i];
+    place_lane(m, l, i);
+    l->status = LANE_RUNS;
+    l->faulted = 0;
+    l->steps = m->launch->step_limit;
+    e->block[i] = 0;
+    e->effect[i] = ssa_block_at(e->unit, 0)->first_effect;
+  }
+  do
+    for (uint32_t i = 0; i < m->lane_count && e->status == HG_OK; i++) run_lane(e, i);
+  while (e->status == HG_OK && run_waiting(e));
+}
+
+static void shape(machine *m) {
+  const atlas_launch *launch = m->launch;
+  for (int d = 0; d < 3; d++) {
+    m->block_size[d] = launch->lanes != 0 ? 1 : launch->block[d];
+    m->grid_size[d] = launch->lanes != 0 ? 1 : launch->grid[d];
+  }
+  if (launch->lanes != 0) {
+    m->block_size[0] = m->program->block[0] != 0 ? m->program->block[0] : 256;
+    m->grid_size[0] = (launch->lanes + m->block_size[0] - 1) / m->block_size[0];
+  }
+  m->block_count = m->grid_size[0] * m->grid_size[1] * m->grid_size[2];
+  for (size_t i = 0; i < m->program->symbols.count; i++) {
+    const atlas_symbol *symbol = atlas_symbol_at(m->program, i);
+    if (symbol->kind != ATLAS_SYMBOL_SHARED) continue;
+    m->shared_offset[i] = (uint32_t)m->shared_bytes;
+    m->shared_bytes += ((uint64_t)symbol->count * atlas_bytes((atlas_type)symbol->type) + 15) / 16 * 16;
+  }
+}
+
+/* ---- preparation ------------------------------------------------------------------------------------------------- */
+
+/* The effect as the machine wants it: register i of the window is argument i, RESULT takes the result. */
+static atlas_insn instruction_of(const ssa_insn *insn) {
+  atlas_insn out = {.op = insn->op, .type = insn->type};
+  const char *letters = atlas_op_lookup(insn->op)->operands;
+  uint8_t next = 0;
+  for (unsigned i = 0; letters[i] != '\0'; i++) {
+    atlas_operand *o = &out.operand[out.operand_count++];
+    switch (letters[i]) {
+    case 'd':
+    case 'o': *o = (atlas_operand){.kind = ATLAS_OPERAND_REG, .reg = RESULT}; break;
+    case 'p': *o = (atlas_operand){.kind = ATLAS_OPERAND_PRED, .reg = 1}; break;
+    case 'q': *o = (atlas_operand){.kind = ATLAS_OPERAND_PRED, .reg = 0}; break;
+    case 'h': *o = (atlas_operand){.kind = ATLAS_OPERAND_POOL, .symbol = insn->symbol}; break;
+    case 'm':
+      *o = (atlas_operand){.kind = ATLAS_OPERAND_MEM, .mode = insn->mode, .symbol = insn->symbol, .bits = insn->bits};
+      o->phi_registers = insn->phi_registers;
+      if (insn->mode == ATLAS_ADDRESS_INDEXED) o->reg = next++;
+      if (insn->mode == ATLAS_ADDRESS_TABLE) {
+        o->reg = next++;
+        o->reg2 = next++;
+      }
+      if (insn->mode != ATLAS_ADDRESS_PHI) break;
+      if (insn->phi_registers & 1) o->reg = next++;
+      if (insn->phi_registers & 2) o->reg2 = next++;
+      if (insn->phi_registers & 4) o->reg3 = next++;
+      break;
+    default: *o = (atlas_operand){.kind = ATLAS_OPERAND_REG, .reg = next++}; break;
+    }
+  }
+  return out;
+}
+
+static void prepare_values(evaluator *e) {
+  const ssa_unit *u = e->unit;
+  for (size_t i = 0; i < u->args.count; i++) e->args[i] = resolved(u, ((const uint32_t *)u->args.data)[i]);
+  for (uint32_t k = 0; k < e->order.count; k++) {
+    const ssa_block *block = ssa_block_at(u, e->order.block[k]);
+    for (uint32_t v = block->first_phi; v != SSA_NONE; v = ssa_insn_at(u, v)->next) e->slot[v] = e->slot_count++;
+    for (uint32_t v = block->first_effect; v != SSA_NONE; v = ssa_insn_at(u, v)->next) {
+      e->as_insn[e->slot_count] = instruction_of(ssa_insn_at(u, v));
+      e->slot[v] = e->slot_count++;
+    }
+    for (int s = 0; s < 2; s++)
+      if (block->successor[s] != SSA_NONE && ssa_dominates(&e->order, block->successor[s], e->order.block[k]))
+        e->back[e->order.block[k]] |= (uint8_t)(1u << s);
+  }
+}
+
+static hg_status out_of_memory(void) { return hg_fail_memory("running SSA", 0); }
+
+static hg_status prepare(evaluator *e, const hg_allocator *a, const atlas_program *program) {
+  const ssa_unit *u = e->unit;
+  uint64_t n = u->insns.count;
+  HG_TRY(ir_ssa_order_build(u, &e->order));
+  e->args = hg_allocate(a, u->args.count + 1, sizeof *e->args);
+  e->slot = hg_allocate(a, n + 1, sizeof *e->slot);
+  e->memo = hg_allocate(a, n + 1, sizeof *e->memo);
+  e->memo_epoch = hg_allocate(a, n + 1, sizeof *e->memo_epoch);
+  e->as_insn = hg_allocate(a, n + 1, sizeof *e->as_insn);
+  e->incoming = hg_allocate(a, n + 1, sizeof *e->incoming);
+  e->back = hg_allocate(a, u->blocks.count, 1);
+  if (e->args == NULL || e->slot == NULL || e->memo == NULL || e->memo_epoch == NULL || e->as_insn == NULL ||
+      e->incoming == NULL || e->back == NULL)
+    return out_of_memory();
+  prepare_values(e);
+  e->shadow.nodes = (hg_array){.element_size = sizeof(atlas_node)};
+  if (hg_array_append(a, &e->shadow.nodes, NULL, program->insns.count) == NULL) return out_of_memory();
+  for (uint32_t i = 0; i < program->insns.count; i++) ((atlas_node *)e->shadow.nodes.data)[i].insn = i;
+  return HG_OK;
+}
+
+static hg_status make_room(evaluator *e, const hg_allocator *a) {
+  machine *m = &e->m;
+  uint64_t lanes = (uint64_t)m->block_size[0] * m->block_size[1] * m->block_size[2];
+  m->lanes =
+      hg_allocate(a, lanes, sizeof *m->lanes + (WINDOW + 1) * sizeof(uint64_t) + WINDOW + 1 + 2 * sizeof(uint32_t));
+  m->shared = hg_allocate(a, m->shared_bytes + 1, 1);
+  e->rows = hg_allocate(a, lanes * e->slot_count + 1, sizeof *e->rows);
+  if (m->lanes == NULL || m->shared == NULL || e->rows == NULL) return out_of_memory();
+  m->scratch = (uint64_t *)(void *)(m->lanes + lanes);
+  uint64_t *windows = m->scratch + lanes;
+  e->block = (uint32_t *)(void *)(windows + lanes * WINDOW);
+  e->effect = e->block + lanes;
+  m->present = (uint8_t *)(e->effect + lanes);
+  for (uint64_t i = 0; i < lanes; i++) {
+    m->lanes[i].r = windows + i * WINDOW;
+    m->lanes[i].type = m->present + lanes + i * WINDOW;
+  }
+  return HG_OK;
+}
+
+static void run_blocks(evaluator *e) {
+  machine *m = &e->m;
+  for (m->block_index = 0; m->block_index < m->block_count && e->status == HG_OK; m->block_index++) {
+    uint64_t rest = m->block_index;
+    for (int d = 0; d < 3; d++) {
+      m->block_at[d] = rest % m->grid_size[d];
+      rest /= m->grid_size[d];
+    }
+    run_block(e);
+  }
+}
+
+hg_status ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
+                        atlas_launch *launch) {
+  evaluator e = {.unit = unit, .epoch = 1, .status = HG_OK};
+  memcpy(&e.shadow, program, sizeof e.shadow);
+  e.shadow.nodes = (hg_array){0};
+  e.m.allocator = allocator;
+  e.m.program = &e.shadow;
+  e.m.launch = launch;
+  memset(launch->resonance, 0, sizeof launch->resonance);
+  launch->phase_advance = 0;
+  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
+  shape(&e.m);
+  hg_status status = prepare(&e, allocator, program);
+  if (status == HG_OK) status = make_room(&e, allocator);
+  if (status == HG_OK) run_blocks(&e);
+  void *owned[] = {e.args, e.slot, e.memo, e.memo_epoch, e.as_insn, e.incoming, e.back, e.rows, e.m.lanes, e.m.shared};
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_release(allocator, owned[i]);
+  hg_array_release(allocator, &e.shadow.nodes);
+  ir_ssa_order_release(unit, &e.order);
+  return status == HG_OK ? e.status : status;
+}

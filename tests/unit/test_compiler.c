@@ -1,0 +1,363 @@
+/* test_compiler.c - the compiler pass by pass: what each does to small programs (printed SSA against what is expected),
+ * the checker after every pass, what the analysis proves, and SHA-256 on the vectors of FIPS 180-4. That passes keep
+ * every bit is tested on random programs (tests/random). */
+#include "check.h"
+
+#include "base/sha256.h"
+#include "compiler/analyse.h"
+#include "compiler/canon.h"
+#include "compiler/expand.h"
+#include "compiler/optimise.h"
+#include "compiler/ssa_print.h"
+
+#include <stdlib.h>
+
+/* ---- SHA-256 ----------------------------------------------------------------------------------------------------- */
+
+static void check_sha256(const char *piece, int repeat, const char *expected) {
+  hg_sha256 hash;
+  uint8_t digest[HG_SHA256_BYTES];
+  char text[HG_SHA256_HEX];
+  hg_sha256_begin(&hash);
+  for (int i = 0; i < repeat; i++) hg_sha256_add(&hash, piece, strlen(piece));
+  hg_sha256_end(&hash, digest);
+  hg_sha256_hex(digest, text);
+  CHECK_STR(text, expected);
+}
+
+static void test_sha256(void) {
+  check_sha256("", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  check_sha256("abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  check_sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+               "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  check_sha256("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrs"
+               "tnopqrstu",
+               1, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+  check_sha256("a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* ---- from text to SSA -------------------------------------------------------------------------------------------- */
+
+static atlas_program *parse(const char *text) {
+  atlas_program *program = NULL;
+  if (!check_note(atlas_parse(NULL, text, strlen(text), "test", &program) == HG_OK)) {
+    printf("%s\n%s", hg_last_error(), text);
+    exit(check_report());
+  }
+  return program;
+}
+
+static hg_status check_after(void *user, const char *pass, const atlas_program *program, ssa_unit *unit) {
+  (void)user;
+  (void)program;
+  hg_status status = ir_ssa_check(unit);
+  if (!check_note(status == HG_OK)) printf("after %s: %s\n", pass, hg_last_error());
+  return HG_OK;
+}
+
+static const hg_pass_hook checking = {check_after, NULL};
+
+typedef enum compile_stage { CANONICAL, EXPANDED, OPTIMISED } compile_stage;
+
+static void compile(const atlas_program *program, compile_stage stage, ssa_unit *unit) {
+  CHECK_EQ_U64(hg_canonicalise(program, &checking, unit), HG_OK);
+  if (stage >= EXPANDED) CHECK_EQ_U64(hg_expand(program, unit, &checking), HG_OK);
+  if (stage >= OPTIMISED) CHECK_EQ_U64(hg_optimise(program, unit, &checking), HG_OK);
+  CHECK_EQ_U64(ir_ssa_check(unit), HG_OK);
+}
+
+/* The code after the declarations, without the numbers' accidents: values are printed as they come. */
+static char *compiled_text(const char *text, compile_stage stage) {
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  hg_array printed = {.element_size = 1};
+  compile(program, stage, &unit);
+  CHECK_EQ_U64(hg_ssa_print(program, &unit, 1, &printed), HG_OK);
+  char *copy = calloc(printed.count + 1, 1);
+  memcpy(copy, printed.data, printed.count);
+  hg_array_release(&unit.allocator, &printed);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+  return copy;
+}
+
+static void check_code(const char *text, compile_stage stage, const char *expected) {
+  char *code = compiled_text(text, stage);
+  const char *start = strstr(code, "b0:");
+  CHECK(start != NULL);
+  if (start != NULL) CHECK_STR(start, expected);
+  free(code);
+}
+
+#define IO ".buffer x f32 in\n.buffer y f32 out\n.buffer i u32 in\n.buffer o u32 out\n"
+
+static void test_canonical(void) {
+  /* constants fold, dead code and dead loads go, a repeated load and product are one */
+  check_code(
+      IO
+      "ldg.f32 r0, [x + lane]\nldg.f32 r1, [x + lane]\nldg.u32 r9, [i + #3]\nmul.f32 r2, r0, r1\nmul.f32 r3, r1, r0\n"
+      "movi.f32 r4, #2\nadd.f32 r4, r4, #1\nadd.f32 r5, r2, r3\nmul.f32 r5, r5, r4\nstg.f32 [y + lane], r5\nexit\n",
+      CANONICAL,
+      "b0:\n    %1 = ldg.f32 [x + lane]\n    %2 = mul.f32 %1, %1\n    %3 = add.f32 %2, %2\n"
+      "    %5 = mul.f32 %3, #0x40400000\n    stg.f32 [y + lane], %5\n    exit\n");
+  /* x - 0 is x where x is arithmetic, x * 1 keeps making a NaN canonical where x is loaded */
+  check_code(
+      IO "ldg.f32 r0, [x + lane]\nsub.f32 r1, r0, #0\nmul.f32 r1, r1, #1\nstg.f32 [y + lane], r1\nexit\n", CANONICAL,
+      "b0:\n    %1 = ldg.f32 [x + lane]\n    %3 = mul.f32 %1, #0x3f800000\n    stg.f32 [y + lane], %3\n    exit\n");
+  /* a branch on a negated condition, with a jump to the next line on the way */
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.ne.u32 p0, r0, #0\n@!p0 bra zero\nbra next\nnext:\nstg.u32 [o + lane], "
+                "r0\nzero:\nexit\n",
+             CANONICAL,
+             "b0:\n    %1 = ldg.u32 [i + lane]\n    %3 = set.eq.u32 %1, #0x0\n    branch %3, b1, b2\n"
+             "b1:    ; from b0\n    exit\nb2:    ; from b0\n    stg.u32 [o + lane], %1\n    exit\n");
+  /* two counters that always agree become one */
+  check_code(IO "movi.u32 r0, #0\nmovi.u32 r1, #0\nmovi.u32 r2, #9\nagain:\nadd.u32 r0, r0, #2\nadd.u32 r1, r1, "
+                "#2\nloop r2, again\n"
+                "add.u32 r3, r0, r1\nstg.u32 [o + lane], r3\nexit\n",
+             CANONICAL,
+             "b0:\n    jump b1\nb1:    ; from b0 b1\n    %2 = phi.u32 b0 #0x0, b1 %8\n    %3 = phi.u32 b0 #0x9, b1 %5\n"
+             "    %5 = add.u32 %3, #0xffffffff\n    %6 = set.eq.u32 %5, #0x0\n    %8 = add.u32 %2, #0x2\n    branch "
+             "%6, b2, b1\n"
+             "b2:    ; from b1\n    %10 = add.u32 %8, %8\n    stg.u32 [o + lane], %10\n    exit\n");
+}
+
+static void test_expanded(void) {
+  char *code = compiled_text(
+      ".buffer x f16 in\n.buffer y f16 out\nldg.f16 r0, [x + lane]\nexp.f16 r0, r0\nstg.f16 [y + lane], r0\nexit\n",
+      EXPANDED);
+  CHECK(strstr(code, "exp") == NULL);
+  CHECK(strstr(code, "cvt.f32.f16") != NULL);
+  CHECK(strstr(code, "cvt.f16.f32") != NULL);
+  CHECK(strstr(code, "fma.f32") != NULL);
+  free(code);
+  /* every function expands to primitives in every type */
+  for (size_t k = 0; k < atlas_op_count(); k++) {
+    const atlas_op_info *info = atlas_op_lookup((uint32_t)atlas_op_at(k));
+    if (!(info->flags & ATLAS_FUNC)) continue;
+    const char *types[] = {"f16", "bf16", "f32", "f64"};
+    for (int t = 0; t < 4; t++) {
+      char text[512], call[64];
+      int arguments = info->operands[2] != '\0' ? 2 : 1;
+      snprintf(
+          text, sizeof text,
+          ".buffer x %s in\n.buffer y %s out\nldg.%s r0, [x + lane]\n%s.%s r0, r0%s\nstg.%s [y + lane], r0\nexit\n",
+          types[t], types[t], types[t], info->mnemonic, types[t], arguments == 2 ? ", r0" : "", types[t]);
+      snprintf(call, sizeof call, " %s.%s ", info->mnemonic, types[t]);
+      code = compiled_text(text, OPTIMISED);
+      CHECK(strstr(code, call) == NULL);
+      free(code);
+    }
+  }
+}
+
+static void test_optimised(void) {
+  /* divisions by powers of two; an inexact reciprocal stays */
+  check_code(
+      IO "ldg.f32 r0, [x + lane]\ndiv.f32 r1, r0, #8\ndiv.f32 r1, r1, #3\nstg.f32 [y + lane], r1\n"
+         "ldg.u32 r2, [i + lane]\ndiv.u32 r3, r2, #8\nrem.u32 r2, r2, #8\nmul.u32 r3, r3, r2\nstg.u32 [o + lane], "
+         "r3\nexit\n",
+      OPTIMISED,
+      "b0:\n    %1 = ldg.f32 [x + lane]\n    %3 = mul.f32 %1, #0x3e000000\n    %5 = div.f32 %3, #0x40400000\n    "
+      "stg.f32 [y + lane], %5\n"
+      "    %7 = ldg.u32 [i + lane]\n    %10 = shr.u32 %7, #0x3\n    %9 = and.u32 %7, #0x7\n    %11 = mul.u32 %10, %9\n"
+      "    stg.u32 [o + lane], %11\n    exit\n");
+  /* a store to shared memory that is surely in bounds is forwarded; one that may not be is not */
+  char *code = compiled_text(
+      ".shared t f32 16\n" IO
+      "ldg.f32 r0, [x + lane]\nsts.f32 [t + #3], r0\nlds.f32 r1, [t + #3]\nstg.f32 [y + lane], r1\nexit\n",
+      OPTIMISED);
+  CHECK(strstr(code, "lds") == NULL);
+  free(code);
+  code = compiled_text(
+      ".shared t f32 16\n" IO
+      "ldg.f32 r0, [x + lane]\nsts.f32 [t + blane], r0\nlds.f32 r1, [t + blane]\nstg.f32 [y + lane], r1\nexit\n",
+      OPTIMISED);
+  CHECK(strstr(code, "lds") != NULL);
+  free(code);
+  /* an overwritten store goes */
+  code = compiled_text(".shared t f32 16\n" IO "ldg.f32 r0, [x + lane]\nsts.f32 [t + #3], r0\nsts.f32 [t + #3], "
+                                               "#2\nlds.f32 r1, [t + #4]\nstg.f32 [y + lane], r1\nexit\n",
+                       OPTIMISED);
+  CHECK(strstr(code, "sts") != NULL && strstr(strstr(code, "sts") + 1, "sts") == NULL);
+  free(code);
+  /* what does not change in a loop is computed before it */
+  code = compiled_text(
+      ".scalar a u32\n" IO
+      "ldg.u32 r0, [i + lane]\nmovi.u32 r1, #0\nagain:\nmul.u32 r2, a, a\nadd.u32 r1, r1, r2\nxor.u32 r1, r1, r0\n"
+      "stg.u32 [o + r1], r0\nloop r0, again\nexit\n",
+      OPTIMISED);
+  CHECK(strstr(code, "mul.u32") != NULL && strstr(code, "mul.u32") < strstr(code, "b1:"));
+  free(code);
+  /* a small diamond becomes a select */
+  code = compiled_text(IO "ldg.f32 r0, [x + lane]\nset.lt.f32 p0, r0, #0\n@p0 bra low\nadd.f32 r1, r0, #1\nbra "
+                          "join\nlow:\nmul.f32 r1, r0, #3\n"
+                          "join:\nstg.f32 [y + lane], r1\nexit\n",
+                       OPTIMISED);
+  CHECK(strstr(code, "sel.f32") != NULL);
+  CHECK(strstr(code, "branch") == NULL);
+  free(code);
+}
+
+/* ---- analysis ---------------------------------------------------------------------------------------------------- */
+
+/* How many accesses of the program are in bounds, and how many there are. */
+static void count_proven(const char *text, const hg_shape *shape, unsigned *proven, unsigned *all) {
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  hg_analysis analysis;
+  *proven = *all = 0;
+  compile(program, CANONICAL, &unit);
+  CHECK_EQ_U64(hg_analyse(program, &unit, shape, &analysis), HG_OK);
+  for (uint32_t b = 0; b < unit.blocks.count; b++)
+    for (uint32_t e = ssa_block_at(&unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(&unit, e)->next) {
+      const atlas_op_info *info = atlas_op_lookup(ssa_insn_at(&unit, e)->op);
+      if (!(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+      *all += 1;
+      *proven += analysis.in_bounds[e];
+    }
+  hg_analysis_release(&unit, &analysis);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+}
+
+static void check_proven(const char *text, const hg_shape *shape, unsigned expected_proven, unsigned expected_all) {
+  unsigned proven, all;
+  count_proven(text, shape, &proven, &all);
+  if (!check_note(proven == expected_proven && all == expected_all))
+    printf("%u of %u accesses proven, expected %u of %u:\n%s", proven, all, expected_proven, expected_all, text);
+}
+
+static void test_bounds(void) {
+  const uint64_t extents[8] = {1000, 1000, 1000, 1000, 0, 0, 0, 0};
+  const hg_shape unknown = {0}, linear = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
+  const hg_shape too_many = {.lanes = 1001, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
+  const char *copy = IO "ldg.f32 r0, [x + lane]\nstg.f32 [y + lane], r0\nexit\n";
+  check_proven(copy, &linear, 2, 2);
+  check_proven(copy, &too_many, 0, 2);
+  check_proven(copy, &unknown, 0, 2);
+  /* displaced: the last lane is out */
+  check_proven(IO "ldg.f32 r0, [x + lane + #1]\nstg.f32 [y + lane], r0\nexit\n", &linear, 1, 2);
+  /* guarded by a comparison, of any sign */
+  const char *guarded =
+      IO "set.lt.u64 p0, lane, #999\n@!p0 bra past\nldg.f32 r0, [x + lane + #1]\nstg.f32 [y + lane], r0\npast:\nexit\n";
+  check_proven(guarded, &too_many, 2, 2);
+  /* reversed and wrapped around */
+  check_proven(IO "cvt.i32.u64 r0, lane\nneg.i32 r1, r0\nadd.i32 r1, r1, #999\nldg.f32 r2, [x + r1]\nstg.f32 [y + "
+                  "lane], r2\nexit\n",
+               &linear, 1, 2);
+  check_proven(IO "cvt.i32.u64 r0, lane\nsub.i32 r1, #999, r0\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
+               &linear, 2, 2);
+  check_proven(IO "cvt.u32.u64 r0, lane\nrem.u32 r1, r0, #7\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
+               &too_many, 1, 2);
+  /* u32 arithmetic that could wrap proves nothing */
+  check_proven(
+      IO "cvt.u32.u64 r0, lane\nadd.u32 r1, r0, #0xffffffff\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
+      &linear, 1, 2);
+  /* a value that was loaded is anything */
+  check_proven(IO "ldg.u32 r0, [i + lane]\nldg.f32 r2, [x + r0]\nstg.f32 [y + lane], r2\nexit\n", &linear, 2, 3);
+  /* shared memory, with the block's size known */
+  check_proven(".block 64\n.shared t f32 64\n" IO
+               "sts.f32 [t + blane], #1\nbar.sync\nxor.u32 r0, blane, #1\nlds.f32 r1, [t + r0]\nexit\n",
+               &(hg_shape){.block = {64, 1, 1}}, 1, 1);
+  /* a loop counter behind its own test */
+  check_proven(IO "movi.u32 r0, #0\nagain:\nset.lt.u32 p0, r0, #1000\n@!p0 bra done\nstg.u32 [o + r0], r0\nadd.u32 r0, "
+                  "r0, #1\nbra again\ndone:\nexit\n",
+               &linear, 1, 1);
+}
+
+static hg_fact fact_of_store(const char *text, const hg_shape *shape) {
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  hg_analysis analysis;
+  hg_fact fact = {0};
+  compile(program, CANONICAL, &unit);
+  CHECK_EQ_U64(hg_analyse(program, &unit, shape, &analysis), HG_OK);
+  for (uint32_t v = 0; v < unit.insns.count; v++)
+    if (ssa_insn_at(&unit, v)->op == ATLAS_OP_stg) fact = analysis.fact[ssa_args_of(&unit, v)[1]];
+  hg_analysis_release(&unit, &analysis);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+  return fact;
+}
+
+static void check_fact(const char *body, uint8_t level, int stride_known, int64_t stride) {
+  const hg_shape shape = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}};
+  char text[1024];
+  snprintf(text, sizeof text, "%s%s\nstg.u32 [o + lane], r9\nexit\n", IO, body);
+  hg_fact fact = fact_of_store(text, &shape);
+  if (!check_note(fact.level == level && fact.stride_known == stride_known && (!stride_known || fact.stride == stride)))
+    printf("level %u stride %d %lld: %s\n", fact.level, fact.stride_known, (long long)fact.stride, body);
+}
+
+static void test_levels_and_strides(void) {
+  check_fact("sreg.u32 r9, block_size.x", IR_GRID, 1, 0);
+  check_fact("sreg.u32 r9, block.x", IR_BLOCK, 1, 0);
+  check_fact("mov.u32 r9, blane", IR_LANE, 1, 1);
+  check_fact("mad.u32 r9, blane, #12, r253", IR_LANE, 1, 12);
+  check_fact("cvt.u32.u64 r0, lane\nshl.u32 r9, r0, #3", IR_LANE, 1, 8);
+  check_fact("xor.u32 r9, blane, #1", IR_LANE, 0, 0);
+  check_fact("ldg.u32 r9, [i + #4]", IR_GRID, 1, 0);
+  check_fact("ldg.u32 r9, [i + r253]", IR_BLOCK, 1, 0);
+  check_fact("ldg.u32 r9, [i + lane]", IR_LANE, 0, 0);
+  check_fact("ldg.u32 r0, [i + lane]\nreduce.max.u32 r9, r0", IR_BLOCK, 1, 0);
+  /* written under divergent control, and under uniform control */
+  check_fact("movi.u32 r9, #1\nset.lt.u32 p0, blane, #7\n@p0 bra on\nmovi.u32 r9, #2\non:", IR_LANE, 0, 0);
+  check_fact("movi.u32 r9, #1\nset.lt.u32 p0, r253, #7\n@p0 bra on\nmovi.u32 r9, #2\non:", IR_BLOCK, 1, 0);
+}
+
+static void test_trip_counts(void) {
+  const struct {
+    const char *text;
+    uint64_t trips;
+  } cases[] = {
+      {IO "movi.u32 r0, #10\nagain:\natom.add.u32 _, [n + #0], #1\nloop r0, again\nexit\n", 10},
+      {IO "movi.i32 r0, #0\nagain:\natom.add.u32 _, [n + #0], #1\nadd.i32 r0, r0, #3\nset.lt.i32 p0, r0, #10\n@p0 bra "
+          "again\nexit\n",
+       4},
+      {IO "ldg.u32 r0, [i + lane]\nagain:\natom.add.u32 _, [n + #0], #1\nloop r0, again\nexit\n", 0},
+  };
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    char text[1024];
+    ssa_unit unit;
+    snprintf(text, sizeof text, ".buffer n u32 inout\n%s", cases[k].text);
+    atlas_program *program = parse(text);
+    compile(program, CANONICAL, &unit);
+    uint64_t found = UINT64_MAX;
+    for (uint32_t b = 0; b < unit.blocks.count; b++)
+      if (ssa_block_at(&unit, b)->first_phi != SSA_NONE) found = hg_trip_count(&unit, b);
+    CHECK_EQ_U64(found, cases[k].trips);
+    ir_ssa_release(&unit);
+    atlas_program_release(program);
+  }
+}
+
+static void test_summary(void) {
+  atlas_program *program = parse(
+      IO "ldg.f32 r0, [x + lane]\nldg.u32 r1, [i + lane]\nexp.f32 r0, r0\nfma.f32 r0, r0, r0, r0\nadd.u32 r1, r1, #1\n"
+         "stg.f32 [y + lane], r0\nstg.u32 [o + lane], r1\nexit\n");
+  ssa_unit unit;
+  hg_summary summary;
+  compile(program, CANONICAL, &unit);
+  CHECK_EQ_U64(hg_summarise(program, &unit, &summary), HG_OK);
+  CHECK_EQ_U64(summary.bytes_read, 8);
+  CHECK_EQ_U64(summary.bytes_written, 8);
+  CHECK_EQ_U64(summary.functions, 1);
+  CHECK_EQ_U64(summary.float_ops, 1);
+  CHECK_EQ_U64(summary.integer_ops, 1);
+  CHECK_EQ_U64(summary.loads, 2);
+  CHECK_EQ_U64(summary.stores, 2);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+}
+
+int main(void) {
+  test_sha256();
+  test_canonical();
+  test_expanded();
+  test_optimised();
+  test_bounds();
+  test_levels_and_strides();
+  test_trip_counts();
+  test_summary();
+  return check_report();
+}

@@ -1,0 +1,478 @@
+/* test_kernel_cache_disk.c - the kernel cache's files: one that is not right in every bit is never used, and nothing
+ * that is wrong with the disk or the environment is an error. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#endif
+#include "cache_folder.h"
+#include "check.h"
+
+#if !defined(_WIN32)
+#  include <fcntl.h>
+#  include <signal.h>
+#  include <sys/resource.h>
+#  include <sys/stat.h>
+#  include <sys/wait.h>
+#  include <unistd.h>
+#endif
+
+static hg_allocator plain;
+
+static void put_on_disk(const sample *s) {
+  hg_kernel_cache *cache = open_cache();
+  put(cache, s);
+  hg_kernel_cache_release(cache);
+}
+
+static void path_of(const char *folder, const sample *s, char path[HG_PATH_BYTES]) {
+  uint8_t digest[HG_SHA256_BYTES];
+  char hex[HG_SHA256_HEX];
+  CHECK(hg_cache_key_digest(&s->key, digest));
+  hg_sha256_hex(digest, hex);
+  snprintf(path, HG_PATH_BYTES, "%s/%s.kernel", folder, hex);
+}
+
+static int exists(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (file != NULL) fclose(file);
+  return file != NULL;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t count) {
+  FILE *file = fopen(path, "wb");
+  CHECK(file != NULL && fwrite(bytes, 1, count, file) == count);
+  if (file != NULL) CHECK(fclose(file) == 0);
+}
+
+/* ---- damaged files ----------------------------------------------------------------------------------------------- */
+
+/* Writes a damaged file in the sample's place: it must not be used, and must be gone afterwards. */
+static void check_damaged(const sample *s, const char *path, const uint8_t *bytes, size_t count) {
+  write_bytes(path, bytes, count);
+  CHECK(!on_disk(s));
+  CHECK(!exists(path));
+}
+
+static void test_damaged(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], other_path[HG_PATH_BYTES];
+  sample s, other;
+  uint8_t *file = NULL, *other_file = NULL, damaged[512];
+  size_t count = 0, other_count = 0;
+  make_folder(folder, "damaged");
+  make_sample(&s, 5, 60);
+  make_sample(&other, 6, 60);
+  put_on_disk(&s);
+  put_on_disk(&other);
+  path_of(folder, &s, path);
+  path_of(folder, &other, other_path);
+  CHECK_EQ_U64(hg_file_read(&plain, path, 511, &file, &count), HG_READ_OK);
+  CHECK_EQ_U64(hg_file_read(&plain, other_path, 511, &other_file, &other_count), HG_READ_OK);
+  CHECK_EQ_U64(count, 24 + 48 + 4 + 8 + 4 + 60 + 32);
+  for (size_t i = 0; i < count; i++) {
+    for (int bit = 0; bit <= 8; bit++) { /* each bit alone, and the whole byte */
+      memcpy(damaged, file, count);
+      damaged[i] ^= (uint8_t)(bit < 8 ? 1 << bit : 0xff);
+      check_damaged(&s, path, damaged, count);
+    }
+  }
+  for (size_t i = 0; i < count; i++) check_damaged(&s, path, file, i);
+  memcpy(damaged, file, count);
+  memset(damaged + count, 0, sizeof damaged - count);
+  for (size_t i = count + 1; i < sizeof damaged; i += 37) check_damaged(&s, path, damaged, i);
+  memset(damaged, 0, sizeof damaged);
+  check_damaged(&s, path, damaged, count);
+  check_damaged(&s, path, other_file, other_count); /* sound, but another key's */
+  write_bytes(path, file, count);
+  CHECK(on_disk(&s));
+  CHECK(on_disk(&other));
+  hg_release(&plain, file);
+  hg_release(&plain, other_file);
+  delete_folder(folder);
+}
+
+static void hash_of(const uint8_t *bytes, size_t count, uint8_t digest[HG_SHA256_BYTES]) {
+  hg_sha256 hash;
+  hg_sha256_begin(&hash);
+  hg_sha256_add(&hash, bytes, count);
+  hg_sha256_end(&hash, digest);
+}
+
+/* Under the name that its key asks for, a file that has the right digest and wrong numbers: it must not lead a reader
+ * of it astray either. */
+static void check_examined(const char *folder, const uint8_t *file, size_t count) {
+  char name[HG_SHA256_HEX + 8], path[HG_PATH_BYTES];
+  uint8_t digest[HG_SHA256_BYTES];
+  hg_disk_cache disk;
+  hg_disk_entry entry;
+  hash_of(file + 24, count - 24 - 10 - 32, digest);
+  hg_sha256_hex(digest, name);
+  memcpy(name + 64, ".kernel", 8);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  write_bytes(path, file, count);
+  hg_disk_cache_open(&plain, &disk);
+  CHECK_EQ_U64(hg_disk_cache_examine(&disk, name, &entry), HG_DISK_DAMAGED);
+  CHECK(hg_disk_cache_remove(&disk, name));
+}
+
+/* Wrong numbers under a right digest, as another version might write them. */
+static void test_wrong_numbers(void) {
+  static const struct {
+    size_t offset;
+    unsigned byte_count;
+    uint64_t value;
+  } cases[] = {
+      {8, 4, 0},  {8, 4, 2},  {12, 4, 0},  {12, 4, 63},  {12, 4, 65},  {12, 4, UINT32_MAX},
+      {16, 8, 0}, {16, 8, 9}, {16, 8, 11}, {16, 8, UINT64_MAX}, {16, 8, UINT64_MAX - 23}, {60, 4, 0},
+      {60, 4, 5}, {60, 4, UINT32_MAX}, {64, 4, 9}, {64, 4, UINT32_MAX - 3}, {68, 4, 3}, {68, 4, UINT32_MAX},
+  };
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES];
+  sample s;
+  uint8_t *file = NULL;
+  size_t count = 0;
+  make_folder(folder, "numbers");
+  make_sample(&s, 7, 10);
+  put_on_disk(&s);
+  path_of(folder, &s, path);
+  CHECK_EQ_U64(hg_file_read(&plain, path, 1000, &file, &count), HG_READ_OK);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    uint8_t damaged[512];
+    memcpy(damaged, file, count);
+    for (unsigned k = 0; k < cases[i].byte_count; k++)
+      damaged[cases[i].offset + k] = (uint8_t)(cases[i].value >> 8 * k);
+    hash_of(damaged, count - 32, damaged + count - 32);
+    check_damaged(&s, path, damaged, count);
+    check_examined(folder, damaged, count);
+  }
+  hg_release(&plain, file);
+  delete_folder(folder);
+}
+
+static void test_examine(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES];
+  sample s;
+  hg_disk_cache disk;
+  hg_disk_entry entry;
+  hg_array files = {.element_size = sizeof(hg_disk_file)};
+  make_folder(folder, "examine");
+  make_sample(&s, 9, 77);
+  s.key.driver = "bell \a\n";
+  put_on_disk(&s);
+  snprintf(path, sizeof path, "%s/notes.kernel", folder);
+  write_bytes(path, "mine", 4); /* not the cache's */
+  hg_disk_cache_open(&plain, &disk);
+  CHECK(hg_disk_cache_problem(&disk) == NULL && disk.remark == NULL);
+  CHECK_STR(disk.folder, folder);
+  CHECK(hg_disk_cache_list(&disk, &files));
+  CHECK_EQ_U64(files.count, 1);
+  hg_disk_file *file = files.data;
+  CHECK(file->is_entry && file->byte_count == 24 + 48 + 4 + 7 + 4 + 77 + 32 && file->modified_ns > 0);
+  CHECK_EQ_U64(hg_disk_cache_examine(&disk, file->name, &entry), HG_DISK_HIT);
+  CHECK(memcmp(entry.program, s.key.program, 32) == 0);
+  CHECK_STR(entry.target, "sm_1");
+  CHECK_STR(entry.driver, "bell ??");
+  CHECK_EQ_U64(entry.compiler_version, 3);
+  CHECK_EQ_U64(entry.specialisation_bytes, 4);
+  CHECK_EQ_U64(entry.payload_bytes, 77);
+  CHECK_EQ_U64(hg_disk_cache_examine(&disk, "notes.kernel", &entry), HG_DISK_MISS);
+  CHECK(!hg_disk_cache_remove(&disk, "notes.kernel") && !hg_disk_cache_remove(&disk, "../x"));
+  CHECK(hg_disk_cache_remove(&disk, file->name));
+  CHECK_EQ_U64(hg_disk_cache_examine(&disk, file->name, &entry), HG_DISK_MISS);
+  CHECK_EQ_U64(count_files(folder), 1);
+  hg_array_release(&plain, &files);
+  delete_folder(folder);
+}
+
+/* ---- the environment --------------------------------------------------------------------------------------------- */
+
+static void check_open(const char *folder, const char *remark, uint64_t byte_cap) {
+  hg_disk_cache disk;
+  hg_disk_cache_open(&plain, &disk);
+  CHECK_STR(disk.folder, folder);
+  CHECK_STR(disk.remark != NULL ? disk.remark : "", remark);
+  CHECK_EQ_U64(disk.byte_cap, byte_cap);
+}
+
+static void count_message(void *user, hg_log_level level, const char *message) {
+  CHECK(level >= HG_LOG_WARNING && message[0] != '\0');
+  ++*(int *)user;
+}
+
+static void test_environment(void) {
+  static const char absent[] = "the environment names no folder for it: neither HOLOGRAM_CACHE_DIR nor a home is set";
+  const char *home[] = {"HOLOGRAM_CACHE", "HOLOGRAM_CACHE_DIR", "HOLOGRAM_CACHE_SIZE", "XDG_CACHE_HOME", "HOME",
+                        "LOCALAPPDATA"};
+  char saved[6][HG_PATH_BYTES];
+  int messages = 0;
+  sample s;
+  for (int i = 0; i < 6; i++) hg_environment(home[i], saved[i], HG_PATH_BYTES);
+  for (int i = 0; i < 6; i++) set_variable(home[i], NULL);
+  check_open("", absent, HG_DISK_CACHE_CAP);
+  make_sample(&s, 1, 100); /* without a home: in memory all the same, and one message */
+  hg_kernel_cache *cache = hg_kernel_cache_create(&plain, 0, count_message, &messages);
+  put(cache, &s);
+  CHECK(in_cache(cache, &s));
+  hg_kernel_cache_release(cache);
+  CHECK_EQ_U64(messages, 1);
+#if !defined(_WIN32)
+  set_variable("HOME", "/home/me");
+  check_open("/home/me/.cache/hologram", "", HG_DISK_CACHE_CAP);
+  set_variable("XDG_CACHE_HOME", "/caches");
+  check_open("/caches/hologram", "", HG_DISK_CACHE_CAP);
+  set_variable("XDG_CACHE_HOME", "caches"); /* relative: not valid, says the specification */
+  check_open("/home/me/.cache/hologram", "", HG_DISK_CACHE_CAP);
+#endif
+  set_variable("HOLOGRAM_CACHE_DIR", "here");
+  set_variable("HOLOGRAM_CACHE_SIZE", "12345");
+  check_open("here", "", 12345);
+  const char *wrong[] = {"1M", "-1", "12345678901234567890123", "0x10", " 1"};
+  for (int i = 0; i < 5; i++) {
+    set_variable("HOLOGRAM_CACHE_SIZE", wrong[i]);
+    check_open("here", "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored", HG_DISK_CACHE_CAP);
+  }
+  set_variable("HOLOGRAM_CACHE", "1");
+  check_open("here", "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored", HG_DISK_CACHE_CAP);
+  set_variable("HOLOGRAM_CACHE", "0");
+  check_open("", "HOLOGRAM_CACHE=0 turns it off", HG_DISK_CACHE_CAP);
+  for (int i = 0; i < 6; i++) set_variable(home[i], saved[i][0] != '\0' ? saved[i] : NULL);
+}
+
+/* A folder that is made on demand with all above it; then one that is a file, and one below a file. */
+static void test_folders(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], below[HG_PATH_BYTES];
+  sample s;
+  int messages = 0;
+  make_folder(folder, "folders");
+  make_sample(&s, 3, 200);
+  snprintf(path, sizeof path, "%s/a", folder);
+  snprintf(below, sizeof below, "%s/a/b", folder);
+  set_variable("HOLOGRAM_CACHE_DIR", below);
+  CHECK(!on_disk(&s));
+  CHECK_EQ_U64(hg_directory_check(path), HG_DIRECTORY_ABSENT); /* looking makes nothing */
+  put_on_disk(&s);
+  CHECK_EQ_U64(hg_directory_check(below), HG_DIRECTORY_PRIVATE);
+  CHECK(on_disk(&s));
+#if !defined(_WIN32)
+  struct stat info;
+  CHECK(stat(below, &info) == 0 && (info.st_mode & 0777) == 0700);
+  CHECK(stat(path, &info) == 0 && (info.st_mode & 0777) == 0700);
+  char file[HG_PATH_BYTES];
+  path_of(below, &s, file);
+  CHECK(stat(file, &info) == 0 && (info.st_mode & 0777) == 0600);
+#endif
+  empty_folder(below);
+  remove(below);
+  put_on_disk(&s); /* removed and made again */
+  CHECK(on_disk(&s));
+  empty_folder(below);
+  remove(below);
+  remove(path);
+  write_bytes(path, "file", 4);
+  for (int i = 0; i < 2; i++) {
+    set_variable("HOLOGRAM_CACHE_DIR", i == 0 ? path : below);
+    hg_kernel_cache *cache = hg_kernel_cache_create(&plain, 0, count_message, &messages);
+    put(cache, &s);
+    put(cache, &s);
+    CHECK(in_cache(cache, &s));
+    CHECK(!on_disk(&s));
+    hg_kernel_cache_release(cache);
+    CHECK_EQ_U64(messages, i + 1);
+  }
+  CHECK_EQ_U64(count_files(folder), 1);
+  delete_folder(folder);
+}
+
+#if !defined(_WIN32)
+
+/* ---- disks that do not want to ----------------------------------------------------------------------------------- */
+
+/* Runs a test in a process of its own, because it changes what that process may do. Its checks count here. */
+static void in_child(void (*test)(void)) {
+  fflush(stdout);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    check_failed = 0;
+    test();
+    fflush(stdout);
+    _exit(check_failed > 0);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Permissions do not bind the superuser, so that it becomes nobody. */
+static void test_read_only(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES];
+  sample s, other;
+  if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) {
+    printf("skipped: read-only folder: running as the superuser, who cannot be bound here\n");
+    return;
+  }
+  make_folder(folder, "read-only");
+  make_sample(&s, 1, 100);
+  make_sample(&other, 2, 100);
+  put_on_disk(&s);
+  CHECK(chmod(folder, 0500) == 0);
+  CHECK(on_disk(&s)); /* reading goes on */
+  put_on_disk(&other);
+  CHECK(!on_disk(&other));
+  path_of(folder, &s, path);
+  write_bytes(path, "damaged", 7);
+  CHECK(!on_disk(&s)); /* cannot be removed, is not used */
+  CHECK(exists(path));
+  CHECK(chmod(path, 0) == 0);
+  CHECK(!on_disk(&s));
+  CHECK(chmod(folder, 0) == 0);
+  CHECK(!on_disk(&s));
+  put_on_disk(&s);
+  CHECK(chmod(folder, 0700) == 0);
+  CHECK_EQ_U64(count_files(folder), 1);
+  delete_folder(folder);
+}
+
+/* No file may grow beyond 300 bytes: what a full disk does in the middle of an entry. */
+static void test_full(void) {
+  char folder[FOLDER_BYTES];
+  sample s;
+  struct rlimit limit = {300, 300};
+  make_folder(folder, "full");
+  make_sample(&s, 1, 1000);
+  signal(SIGXFSZ, SIG_IGN);
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  hg_kernel_cache *cache = open_cache();
+  put(cache, &s);
+  CHECK(in_cache(cache, &s));
+  CHECK_EQ_U64(count_files(folder), 0); /* no part of it is left */
+  CHECK(!on_disk(&s));
+  make_sample(&s, 1, 100);
+  put(cache, &s);
+  CHECK(on_disk(&s));
+  hg_kernel_cache_release(cache);
+  delete_folder(folder);
+}
+
+/* What is no regular file is left alone, and is replaced where it can be. */
+static void test_odd_files(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES];
+  sample s;
+  make_folder(folder, "odd");
+  make_sample(&s, 1, 100);
+  path_of(folder, &s, path);
+  CHECK(mkfifo(path, 0600) == 0);
+  CHECK(!on_disk(&s)); /* and does not wait for a writer */
+  put_on_disk(&s);
+  CHECK(on_disk(&s));
+  CHECK(unlink(path) == 0 && mkdir(path, 0700) == 0);
+  CHECK(!on_disk(&s));
+  put_on_disk(&s);
+  CHECK(!on_disk(&s));
+  CHECK(rmdir(path) == 0 && symlink("nowhere", path) == 0);
+  CHECK(!on_disk(&s));
+  put_on_disk(&s);
+  CHECK(on_disk(&s));
+  CHECK_EQ_U64(count_files(folder), 1);
+  delete_folder(folder);
+}
+
+/* A folder that everybody may write to could hold anybody's machine code. */
+static void test_open_folder(void) {
+  char folder[FOLDER_BYTES];
+  sample s;
+  hg_disk_cache disk;
+  make_folder(folder, "open");
+  make_sample(&s, 1, 100);
+  put_on_disk(&s);
+  hg_disk_cache_open(&plain, &disk);
+  CHECK(hg_disk_cache_problem(&disk) == NULL);
+  CHECK(chmod(folder, 01777) == 0);
+  CHECK(hg_disk_cache_problem(&disk) != NULL);
+  CHECK(!on_disk(&s));
+  make_sample(&s, 2, 100);
+  put_on_disk(&s);
+  CHECK_EQ_U64(count_files(folder), 1);
+  if (geteuid() == 0) { /* another user's */
+    CHECK(chmod(folder, 0700) == 0 && chown(folder, 65534, 65534) == 0);
+    CHECK(!on_disk(&s));
+  }
+  delete_folder(folder);
+}
+
+/* ---- the cap on disk --------------------------------------------------------------------------------------------- */
+
+static void set_time(const char *path, time_t seconds) {
+  struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+  CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+/* Twenty entries of one tenth of the cap each: the ones used last stay. */
+static void test_disk_eviction(void) {
+  enum { COUNT = 20, EACH = 1000, CAP = 10 * EACH };
+  static sample samples[COUNT];
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], leftover[HG_PATH_BYTES], fresh[HG_PATH_BYTES];
+  make_folder(folder, "evict");
+  set_variable("HOLOGRAM_CACHE_SIZE", "10000");
+  for (uint32_t i = 0; i < COUNT; i++) make_sample(&samples[i], i, EACH - 24 - 48 - 4 - 8 - 4 - 32);
+  path_of(folder, &samples[19], leftover); /* files being written: long ago, and now */
+  snprintf(leftover + strlen(leftover) - 7, 32, ".1-2.tmp");
+  snprintf(fresh, sizeof fresh, "%s", leftover);
+  fresh[strlen(fresh) - 5] = '3';
+  write_bytes(leftover, "", 0);
+  write_bytes(fresh, "", 0);
+  set_time(leftover, 900000);
+  put_on_disk(&samples[0]);
+  CHECK(!exists(leftover)); /* with room for more */
+  CHECK(exists(fresh) && hg_file_remove(fresh));
+  for (uint32_t i = 0; i < 10; i++) {
+    put_on_disk(&samples[i]);
+    path_of(folder, &samples[i], path);
+    set_time(path, 1000000 + (i * 7 % 10) * 60); /* used in the order 0 3 6 9 2 5 8 1 4 7 */
+  }
+  CHECK_EQ_U64(count_files(folder), 10);
+  path_of(folder, &samples[0], path);
+  CHECK(on_disk(&samples[0])); /* a hit makes it the newest */
+  struct stat info;
+  CHECK(stat(path, &info) == 0 && info.st_mtime > 1700000000);
+  set_time(path, 1000000 + 100 * 60);
+  put_on_disk(&samples[10]); /* 11000 bytes: down to 8750, so that three go */
+  CHECK_EQ_U64(count_files(folder), 8);
+  static const uint8_t gone[11] = {[3] = 1, [6] = 1, [9] = 1};
+  for (int i = 0; i < 11; i++) {
+    path_of(folder, &samples[i], path);
+    CHECK_EQ_U64(exists(path), !gone[i]);
+  }
+  hg_kernel_cache *cache = open_cache(); /* one process alone is never above the cap */
+  for (int i = 0; i < 3 * COUNT; i++) {
+    put(cache, &samples[i % COUNT]);
+    CHECK(count_files(folder) <= 10);
+    path_of(folder, &samples[i % COUNT], path);
+    CHECK(exists(path));
+  }
+  hg_kernel_cache_release(cache);
+  CHECK(count_files(folder) >= 7);
+  set_variable("HOLOGRAM_CACHE_SIZE", "1100"); /* an entry that hardly fits is not stored, */
+  empty_folder(folder);
+  put_on_disk(&samples[0]);
+  CHECK_EQ_U64(count_files(folder), 0);
+  set_variable("HOLOGRAM_CACHE_SIZE", "0"); /* nor is any without room */
+  put_on_disk(&samples[0]);
+  CHECK_EQ_U64(count_files(folder), 0);
+  delete_folder(folder);
+}
+#endif
+
+int main(void) {
+  hg_allocator_resolve(NULL, &plain);
+  test_damaged();
+  test_wrong_numbers();
+  test_examine();
+  test_environment();
+  test_folders();
+#if !defined(_WIN32)
+  in_child(test_read_only);
+  in_child(test_full);
+  test_odd_files();
+  test_open_folder();
+  test_disk_eviction();
+#endif
+  return check_report();
+}
