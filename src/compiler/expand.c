@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "compiler/build_ssa.h"
 #include "compiler/canon.h"
+#include "compiler/legalise.h"
 #include "compiler/schedule.h"
 #include "ir/ssa_walk.h"
 
@@ -319,6 +320,7 @@ hg_status hg_expand(const atlas_program *program, ssa_unit *unit, const hg_pass_
   release(&x);
   if (status != HG_OK) return status;
   hg_unschedule(unit);
+  HG_TRY(hg_legalise(unit));
   HG_TRY(hg_canon_passes(program, unit, hook));
   return hg_schedule(unit);
 }

@@ -8,6 +8,7 @@
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "compiler/passes.h"
+#include "ir/structure.h"
 #include "ssa_interp.h"
 
 #include <stdio.h>
@@ -189,18 +190,31 @@ static hg_status check_after_pass(void *user, const char *pass, const atlas_prog
   return status == HG_OK ? HG_OK : hg_fail(HG_INVALID_ARGUMENT, "after %s: %s", pass, hg_last_error());
 }
 
+static hg_status check_structure(const ssa_unit *unit) {
+  ssa_order order;
+  hg_array items = {.element_size = sizeof(ir_structure_item)};
+  hg_status status = ir_ssa_order_build(unit, &order);
+  if (status == HG_OK) status = ir_structure_build(unit, &order, &items);
+  if (status == HG_OK) status = ir_structure_check(unit, &order, &items);
+  hg_array_release(&unit->allocator, &items);
+  ir_ssa_order_release(unit, &order);
+  return status;
+}
+
 /* The whole way to primitives, the checker after every pass. */
 static failure_kind check_compiled(checker *c) {
   const hg_pass_hook hook = {check_after_pass, NULL};
   ssa_unit unit;
   failure_kind found = FAILURE_NONE;
   if (hg_canonicalise(c->program, &hook, &unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
+  if (found == FAILURE_NONE && check_structure(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE && hg_expand(c->program, &unit, &hook) != HG_OK)
     found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_EXPANDED);
   if (found == FAILURE_NONE && hg_optimise(c->program, &unit, &hook) != HG_OK)
     found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE && ir_ssa_check(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
+  if (found == FAILURE_NONE && check_structure(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_OPTIMISED);
   ir_ssa_release(&unit);
   return found;

@@ -130,6 +130,20 @@ static void test_expanded(void) {
   CHECK(strstr(code, "cvt.f16.f32") != NULL);
   CHECK(strstr(code, "fma.f32") != NULL);
   free(code);
+  /* f16 arithmetic is f32 arithmetic rounded once; a division is guarded, but not by a constant */
+  code = compiled_text(
+      ".buffer x f16 in\n.buffer y f16 out\nldg.f16 r0, [x + lane]\nadd.f16 r0, r0, r0\nset.lt.f16 p0, r0, #1\n"
+      "sel.f16 r0, p0, r0, #2\nstg.f16 [y + lane], r0\nexit\n",
+      EXPANDED);
+  CHECK(strstr(code, "add.f32") != NULL && strstr(code, "add.f16") == NULL);
+  CHECK(strstr(code, "set.lt.f32") != NULL && strstr(code, "sel.f16") != NULL);
+  free(code);
+  code = compiled_text(IO "ldg.u32 r0, [i + lane]\ndiv.u32 r1, r0, #7\nstg.u32 [o + lane], r1\nexit\n", EXPANDED);
+  CHECK(strstr(code, "div.u32") != NULL && strstr(code, "sel.u32") == NULL);
+  free(code);
+  code = compiled_text(IO "ldg.u32 r0, [i + lane]\ndiv.u32 r1, #7, r0\nstg.u32 [o + lane], r1\nexit\n", EXPANDED);
+  CHECK(strstr(code, "div.u32") != NULL && strstr(code, "sel.u32") != NULL);
+  free(code);
   /* every function expands to primitives in every type */
   for (size_t k = 0; k < atlas_op_count(); k++) {
     const atlas_op_info *info = atlas_op_lookup((uint32_t)atlas_op_at(k));
