@@ -32,7 +32,7 @@ static const hg_fact *arg_fact(const analyst *a, uint32_t value, unsigned i) {
 /* ---- intervals --------------------------------------------------------------------------------------------------- */
 
 static hg_fact of_type(uint8_t type) {
-  hg_fact f = {.level = IR_GRID};
+  hg_fact f = {.level = IR_GRID, .alignment = 1};
   if (type == SSA_PREDICATE || !atlas_is_integer((atlas_type)type) || type == ATLAS_u64) return f;
   int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
   f.exact = 1;
@@ -82,12 +82,38 @@ static int bounded_sum(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact
   return 1;
 }
 
+/* Known along an axis and 0 there: the value does not change. */
+static void hold_still(hg_fact *f, unsigned axes) {
+  f->stride_known |= (uint8_t)axes;
+  for (unsigned d = 0; d < 4; d++)
+    if (axes >> d & 1) f->stride[d] = 0;
+}
+
+static void move_along(hg_fact *f, hg_axis axis, uint64_t stride) {
+  if (stride > INT32_MAX) return;
+  f->stride_known |= (uint8_t)(1u << axis);
+  f->stride[axis] = (int64_t)stride;
+}
+
+/* What a value of this level cannot depend on. */
+static unsigned still_axes(uint8_t level) {
+  return level == IR_GRID ? HG_ALL_AXES : level == IR_BLOCK ? 1u << HG_AXIS_LANE : 0;
+}
+
+static uint32_t alignment_of(uint64_t number) {
+  uint32_t alignment = 1;
+  while (alignment < HG_MAX_ALIGNMENT && number % (2 * (uint64_t)alignment) == 0) alignment *= 2;
+  return alignment;
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 static hg_fact negated(const hg_fact *a) {
   hg_fact n = *a;
   n.exact = a->exact && a->low != INT64_MIN && a->high != INT64_MIN;
   n.low = n.exact ? -a->high : 0;
   n.high = n.exact ? -a->low : 0;
-  n.stride = n.stride_known && a->stride != INT64_MIN ? -a->stride : 0;
+  for (unsigned d = 0; d < 4; d++) n.stride[d] = -a->stride[d]; /* strides are far from INT64_MIN */
   return n;
 }
 
@@ -138,16 +164,17 @@ static int is_one_dimensional(const analyst *a) {
 static void coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
   const hg_shape *s = a->shape;
   unsigned d = (unsigned)insn->bits % 3;
-  f->stride_known = 1;
   switch (insn->bits / 3) {
   case ATLAS_COORD_LANE_X / 3:
     f->level = IR_LANE;
-    f->stride = d == 0;
-    f->stride_known = (uint8_t)is_one_dimensional(a);
+    hold_still(f, HG_ALL_AXES ^ 1u << HG_AXIS_LANE);
+    if (is_one_dimensional(a)) move_along(f, HG_AXIS_LANE, d == 0);
     count_below(f, insn->type, s->block[d] != 0 ? s->block[d] : ATLAS_MAX_BLOCK_LANES);
     break;
   case ATLAS_COORD_BLOCK_X / 3:
     f->level = IR_BLOCK;
+    hold_still(f, HG_ALL_AXES);
+    move_along(f, (hg_axis)(HG_AXIS_BLOCK_X + d), 1);
     count_below(f, insn->type, s->grid[d]);
     break;
   case ATLAS_COORD_BLOCK_SIZE_X / 3:
@@ -159,37 +186,76 @@ static void coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) 
     break;
   default:
     f->level = IR_LANE;
-    f->stride = d == 0;
-    f->stride_known = (uint8_t)is_one_dimensional(a);
+    hold_still(f, HG_ALL_AXES ^ (1u << HG_AXIS_LANE | 1u << (HG_AXIS_BLOCK_X + d)));
+    if (is_one_dimensional(a)) move_along(f, HG_AXIS_LANE, d == 0);
+    if (s->block[d] != 0) move_along(f, (hg_axis)(HG_AXIS_BLOCK_X + d), s->block[d]);
     if (d == 0 && s->lanes != 0) count_below(f, insn->type, s->lanes);
     else if (s->grid[d] != 0 && s->block[d] != 0) count_below(f, insn->type, s->grid[d] * s->block[d]);
     break;
   }
 }
 
+/* blane is the lane's number in its block. lane counts rows of the whole grid, so it is affine in one dimension only.
+ */
 static void special_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
   f->level = IR_LANE;
-  f->stride = 1;
-  if (insn->bits == ATLAS_REG_LANE) {
-    f->stride_known = (uint8_t)is_one_dimensional(a);
-    count_below(f, insn->type, all_lanes(a));
-  } else {
-    f->stride_known = 1;
+  if (insn->bits != ATLAS_REG_LANE) {
+    hold_still(f, HG_ALL_AXES);
+    move_along(f, HG_AXIS_LANE, 1);
     count_below(f, insn->type, block_lanes(a));
+    return;
   }
+  count_below(f, insn->type, all_lanes(a));
+  if (!is_one_dimensional(a)) return;
+  hold_still(f, 1u << HG_AXIS_BLOCK_Y | 1u << HG_AXIS_BLOCK_Z);
+  move_along(f, HG_AXIS_LANE, 1);
+  if (a->shape->block[0] != 0) move_along(f, HG_AXIS_BLOCK_X, a->shape->block[0]);
 }
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 static void combine_stride(hg_fact *f, const hg_fact *a, const hg_fact *b) {
-  f->stride_known = a->stride_known && b->stride_known && add_exact(a->stride, b->stride, &f->stride);
+  for (unsigned d = 0; d < 4; d++)
+    if (a->stride_known >> d & b->stride_known >> d & 1 && add_exact(a->stride[d], b->stride[d], &f->stride[d]))
+      f->stride_known |= (uint8_t)(1u << d);
 }
 
-/* a * b, when one of them is the same in every lane and known as a number. */
+/* a * b, when one of them is known as a number. */
 static void scale_stride(hg_fact *f, const hg_fact *a, const hg_fact *b) {
   const hg_fact *scale = b->exact && b->low == b->high ? b : a, *varies = scale == b ? a : b;
-  f->stride_known = varies->stride_known && scale->exact && scale->low == scale->high &&
-                    multiply_exact(varies->stride, scale->low, &f->stride);
+  if (!scale->exact || scale->low != scale->high) return;
+  for (unsigned d = 0; d < 4; d++)
+    if (varies->stride_known >> d & 1 && multiply_exact(varies->stride[d], scale->low, &f->stride[d]))
+      f->stride_known |= (uint8_t)(1u << d);
+}
+
+/* Alignment survives wrapping, because the modulus is a power of two. */
+static uint32_t alignment_of_product(uint32_t a, uint32_t b) {
+  uint64_t product = (uint64_t)a * b;
+  return product < HG_MAX_ALIGNMENT ? (uint32_t)product : HG_MAX_ALIGNMENT;
+}
+
+static uint32_t alignment_of_value(const analyst *a, uint32_t value) {
+  const ssa_insn *insn = insn_at(a, value);
+  const hg_fact *x = arg_fact(a, value, 0), *y = insn->arg_count > 1 ? arg_fact(a, value, 1) : x;
+  switch (insn->op) {
+  case ATLAS_OP_add:
+  case ATLAS_OP_sub:
+  case ATLAS_OP_or:
+  case ATLAS_OP_xor:
+  case ATLAS_OP_min:
+  case ATLAS_OP_max: return lesser(x->alignment, y->alignment);
+  case ATLAS_OP_sel: return lesser(y->alignment, arg_fact(a, value, 2)->alignment);
+  case ATLAS_OP_and: return x->alignment > y->alignment ? x->alignment : y->alignment;
+  case ATLAS_OP_mul: return alignment_of_product(x->alignment, y->alignment);
+  case ATLAS_OP_mad:
+    return lesser(alignment_of_product(x->alignment, y->alignment), arg_fact(a, value, 2)->alignment);
+  case ATLAS_OP_shl:
+    if (!y->exact || y->low != y->high || y->low < 0 || y->low > 12) return x->alignment;
+    return alignment_of_product(x->alignment, 1u << y->low);
+  case ATLAS_OP_cvt: return atlas_is_integer((atlas_type)insn->type2) ? x->alignment : 1;
+  default: return 1;
+  }
 }
 
 static void multiply_add(const hg_fact *a, const hg_fact *b, const hg_fact *c, uint8_t type, hg_fact *f) {
@@ -227,7 +293,7 @@ static void shift_fact(const ssa_insn *insn, const hg_fact *a, const hg_fact *co
     return;
   }
   if (by > 31) return;
-  hg_fact factor = {.exact = 1, .low = INT64_C(1) << by, .high = INT64_C(1) << by, .stride_known = 1};
+  hg_fact factor = {.exact = 1, .low = INT64_C(1) << by, .high = INT64_C(1) << by};
   if (bounded_product(a, &factor, insn->type, f)) scale_stride(f, a, &factor);
 }
 
@@ -264,8 +330,8 @@ static void arithmetic_fact(const analyst *a, uint32_t value, hg_fact *f) {
   case ATLAS_OP_cvt: /* between integers: the number stays where the new type holds it */
     if (!x->exact || !fits(insn->type, x->low, x->high)) break;
     set_bounds(f, insn->type, x->low, x->high);
-    f->stride = x->stride;
-    f->stride_known = x->stride_known;
+    f->stride_known |= x->stride_known;
+    memcpy(f->stride, x->stride, sizeof f->stride);
     break;
   case ATLAS_OP_sel:
     y = arg_fact(a, value, 1);
@@ -309,7 +375,6 @@ static void phi_fact(const analyst *a, uint32_t value, hg_fact *f) {
     if (a->control[from] > f->level) f->level = a->control[from];
     if (condition != SSA_NONE && a->out->fact[condition].level > f->level) f->level = a->out->fact[condition].level;
   }
-  f->stride_known = f->level < IR_LANE;
 }
 
 /* 1 if the value's level rose. */
@@ -319,16 +384,16 @@ static int find_fact(analyst *a, uint32_t value) {
   hg_fact f = of_type(insn->type);
   switch (insn->op) {
   case SSA_CONST:
-    f.stride_known = 1;
+    f.alignment = alignment_of(insn->bits);
     if (f.exact || insn->type == ATLAS_u64)
       set_bounds(&f, insn->type, atlas_to_i64((atlas_type)insn->type, insn->bits),
                  atlas_to_i64((atlas_type)insn->type, insn->bits));
     break;
   case SSA_SCALAR:
-    f.stride_known = 1;
     if (a->shape->scalar != NULL && (f.exact || insn->type == ATLAS_u64)) {
       int64_t number = atlas_to_i64((atlas_type)insn->type, a->shape->scalar[insn->symbol]);
       set_bounds(&f, insn->type, number, number);
+      f.alignment = alignment_of(a->shape->scalar[insn->symbol]);
     }
     break;
   case SSA_SPECIAL: special_fact(a, insn, &f); break;
@@ -343,12 +408,14 @@ static int find_fact(analyst *a, uint32_t value) {
     if (!(atlas_op_lookup(insn->op)->flags & ATLAS_BLOCK))
       for (uint32_t i = 0; i < insn->arg_count; i++)
         if (arg_fact(a, value, i)->level > f.level) f.level = arg_fact(a, value, i)->level;
-    if (f.level < IR_LANE) f.stride_known = 1; /* the same in the whole block */
     if (insn->block != SSA_NONE && a->control[insn->block] > f.level) f.level = a->control[insn->block];
-    if (insn->arg_count > 0 && insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type))
+    if (insn->arg_count > 0 && insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type)) {
       arithmetic_fact(a, value, &f);
+      f.alignment = alignment_of_value(a, value);
+    }
     break;
   }
+  hold_still(&f, still_axes(f.level));
   a->out->fact[value] = f;
   a->known[value] = 1;
   return f.level > level_before;

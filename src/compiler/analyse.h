@@ -18,10 +18,21 @@ typedef struct hg_shape {
   const uint64_t *scalar;       /* per symbol: bits of a scalar; NULL: unknown */
 } hg_shape;
 
+/* Along which the lanes of a launch are counted. */
+typedef enum hg_axis {
+  HG_AXIS_LANE,    /* from one lane of a block to the next, x fastest */
+  HG_AXIS_BLOCK_X, /* from one block to the next */
+  HG_AXIS_BLOCK_Y,
+  HG_AXIS_BLOCK_Z
+} hg_axis;
+enum { HG_ALL_AXES = 15, HG_MAX_ALIGNMENT = 4096 };
+
 typedef struct hg_fact {
   uint8_t level;         /* ir_level */
-  uint8_t stride_known;  /* 1: from one lane of a block to the next (x fastest) the value changes by `stride` */
-  int64_t stride;
+  uint8_t
+      stride_known; /* bit d: the value is affine along axis d (hg_axis), changing by stride[d] from one to the next */
+  uint32_t alignment;    /* a power of two that divides the value in every lane; at most HG_MAX_ALIGNMENT */
+  int64_t stride[4];
   int64_t low, high;     /* integers: the value lies between them (u64 values above INT64_MAX: not known, see exact) */
   uint8_t exact;         /* 1: low and high hold for the value as a number; 0: nothing is known of it */
 } hg_fact;
