@@ -8,6 +8,7 @@
 
 #include "atlas/arith.h"
 #include "base/error.h"
+#include "compiler/control.h"
 #include "compiler/memory.h"
 #include "ir/ssa_walk.h"
 
@@ -421,95 +422,6 @@ static int find_fact(analyst *a, uint32_t value) {
   return f.level > level_before;
 }
 
-/* ---- control ----------------------------------------------------------------------------------------------------- */
-
-/* Blocks as a graph with post-dominators; a run of blocks that follow one another may be one block there. */
-typedef struct control_graph {
-  ir_node *nodes;
-  ir_graph graph;
-  uint32_t *group_of; /* per block of the unit */
-  uint32_t *climb[3]; /* per level and group: upwards in the post-dominator tree, past what has the level already */
-  uint8_t *level;     /* per group */
-} control_graph;
-
-static hg_status build_control_graph(const analyst *a, control_graph *c) {
-  const hg_allocator *allocator = &a->unit->allocator;
-  uint32_t n = a->order.count;
-  c->nodes = hg_allocate(allocator, n, sizeof *c->nodes);
-  c->group_of = hg_allocate(allocator, 4 * (uint64_t)n, sizeof(uint32_t) + 1);
-  if (c->nodes == NULL || c->group_of == NULL)
-    return hg_fail_memory("the control analysis", (uint64_t)n * sizeof *c->nodes);
-  for (uint32_t k = 0; k < n; k++) {
-    const ssa_block *block = ssa_block_at(a->unit, a->order.block[k]);
-    c->nodes[k] =
-        (ir_node){.insn = k, .next = IR_NONE, .taken = IR_NONE, .flags = block->end == SSA_TRAP ? IR_NODE_ABORT : 0};
-    if (block->successor[0] != SSA_NONE) c->nodes[k].next = a->order.position[block->successor[0]];
-    if (block->successor[1] != SSA_NONE) c->nodes[k].taken = a->order.position[block->successor[1]];
-  }
-  HG_TRY(ir_graph_build(allocator, c->nodes, n, &c->graph));
-  for (uint32_t g = 0; g < c->graph.block_count; g++)
-    for (uint32_t i = 0; i < c->graph.size[g]; i++) c->group_of[c->graph.first[g] + i] = g;
-  for (int level = 0; level < 3; level++) {
-    c->climb[level] = c->group_of + (size_t)(level + 1) * n;
-    memcpy(c->climb[level], c->graph.post_dominator, c->graph.block_count * sizeof(uint32_t));
-  }
-  c->level = (uint8_t *)(c->group_of + 4 * (size_t)n);
-  return HG_OK;
-}
-
-static uint32_t next_below(control_graph *c, uint32_t group, uint8_t level) {
-  uint32_t *climb = c->climb[level];
-  while (group != c->graph.block_count && c->level[group] >= level) {
-    uint32_t up = climb[group];
-    if (up != c->graph.block_count && c->level[up] >= level) climb[group] = climb[up];
-    group = up;
-  }
-  return group;
-}
-
-/* Everything between a successor of the branch and the point where its sides have met again. */
-static int spread(control_graph *c, uint32_t branch, uint32_t successor, uint8_t level) {
-  const ir_graph *g = &c->graph;
-  int raised = 0;
-  if (g->doomed[successor]) {
-    raised = c->level[successor] < level;
-    if (raised) c->level[successor] = level;
-    return raised;
-  }
-  uint32_t stop = g->doomed[branch] ? g->block_count : g->post_dominator[branch];
-  for (uint32_t b = next_below(c, successor, level); g->post_depth[b] > g->post_depth[stop];
-       b = next_below(c, b, level)) {
-    c->level[b] = level;
-    raised = 1;
-  }
-  return raised;
-}
-
-/* One round: branches by the levels of their conditions as now known. 1 if any block's level rose. */
-static int spread_all(const analyst *a, control_graph *c) {
-  int raised = 0;
-  for (uint32_t k = 0; k < a->order.count; k++) {
-    const ssa_block *block = ssa_block_at(a->unit, a->order.block[k]);
-    uint32_t group = c->group_of[k];
-    uint8_t level = c->level[group];
-    if (block->end == SSA_BRANCH && a->out->fact[block->condition].level > level)
-      level = a->out->fact[block->condition].level;
-    if (level == IR_GRID || block->successor[0] == SSA_NONE) continue;
-    int alive = 0;
-    for (int s = 0; s < 2; s++)
-      alive += block->successor[s] != SSA_NONE && !c->graph.doomed[c->group_of[a->order.position[block->successor[s]]]];
-    for (int s = 0; s < 2; s++) {
-      if (block->successor[s] == SSA_NONE) continue;
-      uint32_t to = c->group_of[a->order.position[block->successor[s]]];
-      if (c->graph.doomed[to] || (alive == 2 && block->end == SSA_BRANCH))
-        raised |= to != group && spread(c, group, to, level);
-      else if (to == group && block->end == SSA_BRANCH) raised |= spread(c, group, to, level);
-    }
-  }
-  for (uint32_t k = 0; k < a->order.count; k++) a->control[a->order.block[k]] = c->level[c->group_of[k]];
-  return raised;
-}
-
 /* ---- what branches tell ------------------------------------------------------------------------------------------ */
 
 /* Narrows [*low, *high] of `value` by a comparison that is known to hold (or not to). */
@@ -591,7 +503,7 @@ static int is_access(const ssa_insn *insn) {
 
 enum { LEVEL_ROUNDS = 16 };
 
-static hg_status run(analyst *a, control_graph *c) {
+static hg_status run(analyst *a, hg_control *c) {
   const hg_allocator *allocator = &a->unit->allocator;
   uint64_t values = a->unit->insns.count, blocks = a->unit->blocks.count;
   ir_ssa_resolve_all(a->unit);
@@ -602,13 +514,13 @@ static hg_status run(analyst *a, control_graph *c) {
   a->out->in_bounds = (uint8_t *)(a->out->fact + values);
   a->known = a->out->in_bounds + values;
   a->control = a->known + values;
-  HG_TRY(build_control_graph(a, c));
+  HG_TRY(hg_control_build(a->unit, &a->order, c));
   for (int round = 0, raised = 1; raised; round++) { /* levels only rise, so this ends; most programs need two rounds */
     raised = 0;
     memset(a->known, 0, values);
     for (size_t k = 0; k < a->values.count; k++) raised |= find_fact(a, ((const uint32_t *)a->values.data)[k]);
-    if (round == LEVEL_ROUNDS) memset(c->level, IR_LANE, c->graph.block_count); /* give up on telling control apart */
-    raised |= spread_all(a, c);
+    if (round == LEVEL_ROUNDS) hg_control_give_up(c);
+    raised |= hg_control_spread(c, a->unit, &a->order, a->out->fact, a->control);
   }
   for (size_t k = 0; k < a->values.count; k++) {
     uint32_t value = ((const uint32_t *)a->values.data)[k];
@@ -620,12 +532,10 @@ static hg_status run(analyst *a, control_graph *c) {
 hg_status hg_analyse(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, hg_analysis *out) {
   analyst a = {
       .program = program, .unit = unit, .shape = shape, .values = {.element_size = sizeof(uint32_t)}, .out = out};
-  control_graph c = {0};
+  hg_control c = {0};
   *out = (hg_analysis){0};
   hg_status status = run(&a, &c);
-  ir_graph_release(&unit->allocator, &c.graph);
-  hg_release(&unit->allocator, c.nodes);
-  hg_release(&unit->allocator, c.group_of);
+  hg_control_release(unit, &c);
   ir_ssa_order_release(unit, &a.order);
   hg_array_release(&unit->allocator, &a.values);
   return status;

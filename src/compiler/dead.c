@@ -4,26 +4,28 @@
 #include "atlas/tables.h"
 #include "base/error.h"
 
-int hg_is_removable(const ssa_insn *insn) {
+int hg_is_collective(const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
-  if (info == NULL || info->flags & ATLAS_PURE || info->flags & ATLAS_LOAD) return 1;
+  if (info == NULL || !(info->flags & ATLAS_BLOCK)) return 0;
+  return insn->op != ATLAS_OP_bar_sync && insn->op != ATLAS_OP_pool_alloc && insn->op != ATLAS_OP_pool_free;
+}
+
+int hg_is_class_question(const ssa_insn *insn) {
   switch (insn->op) {
-  case ATLAS_OP_reduce_add:
-  case ATLAS_OP_reduce_mul:
-  case ATLAS_OP_reduce_min:
-  case ATLAS_OP_reduce_max:
-  case ATLAS_OP_scan_incl:
-  case ATLAS_OP_scan_excl:
-  case ATLAS_OP_vote_any:
-  case ATLAS_OP_vote_all:
-  case ATLAS_OP_mirror: /* class questions fault like loads do */
+  case ATLAS_OP_mirror:
   case ATLAS_OP_unity_test:
   case ATLAS_OP_nbr_count:
   case ATLAS_OP_nbr_get:
-  case ATLAS_OP_bound_map:
-  case ATLAS_OP_phase_get: return 1;
+  case ATLAS_OP_bound_map: return 1;
   default: return 0;
   }
+}
+
+int hg_is_removable(const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  if (info == NULL || info->flags & ATLAS_PURE || info->flags & ATLAS_LOAD) return 1;
+  /* class questions fault like loads do, and go like loads */
+  return hg_is_collective(insn) || hg_is_class_question(insn) || insn->op == ATLAS_OP_phase_get;
 }
 
 typedef struct marker {

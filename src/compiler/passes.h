@@ -23,6 +23,12 @@ typedef enum hg_stage { HG_STAGE_CANON, HG_STAGE_SETTLE, HG_STAGE_ORDER, HG_STAG
 hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage stage, const hg_pass_hook *hook,
                        int *changed);
 
+/* Reductions, scans and votes: what the block computes together from its lanes' values. */
+int hg_is_collective(const ssa_insn *insn);
+
+/* Class instructions that only ask: they depend on their operands alone, and may fault. */
+int hg_is_class_question(const ssa_insn *insn);
+
 /* Instructions that no other lane or memory sees: they may go when their result is not used. */
 int hg_is_removable(const ssa_insn *insn);
 

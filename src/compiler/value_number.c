@@ -258,22 +258,9 @@ static uint32_t version_of(const numbering *n, const ssa_insn *insn) {
     uint32_t location = hg_location_of(n->program, insn);
     return n->read_only[location] ? 1 : n->version[n->group[location]];
   }
-  switch (insn->op) {
-  case ATLAS_OP_mirror:
-  case ATLAS_OP_unity_test:
-  case ATLAS_OP_nbr_count:
-  case ATLAS_OP_nbr_get:
-  case ATLAS_OP_bound_map: return 1;
-  case ATLAS_OP_reduce_add: /* the same lanes take part only where none can have left in between: in one block */
-  case ATLAS_OP_reduce_mul:
-  case ATLAS_OP_reduce_min:
-  case ATLAS_OP_reduce_max:
-  case ATLAS_OP_scan_incl:
-  case ATLAS_OP_scan_excl:
-  case ATLAS_OP_vote_any:
-  case ATLAS_OP_vote_all: return n->block_version;
-  default: return 0;
-  }
+  if (hg_is_class_question(insn)) return 1;
+  /* The same lanes take part only where none can have left in between: in one block. */
+  return hg_is_collective(insn) ? n->block_version : 0;
 }
 
 static hg_status merge_load(numbering *n, uint32_t value, uint32_t version) {
