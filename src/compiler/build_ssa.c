@@ -264,7 +264,7 @@ static hg_status read_operands(builder *b, const atlas_insn *from, ssa_insn *ins
 
 static hg_status rename_insn(builder *b, uint32_t block, uint32_t insn_index) {
   const atlas_insn *from = atlas_insn_at(b->program, insn_index);
-  uint32_t args[8], count = 0, value = 0;
+  uint32_t args[8] = {0}, count = 0, value = 0;
   atlas_effects e;
   atlas_effects_of(from, &e);
   ssa_insn insn = {.op = from->op, .type = from->type, .type2 = from->type2, .insn = insn_index};
