@@ -23,6 +23,7 @@ typedef struct analyst {
   hg_analysis *out;
   uint8_t *control; /* per block: ir_level */
   uint8_t *known;   /* per value: its fact has been found */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
 } analyst;
 
 static const ssa_insn *insn_at(const analyst *a, uint32_t value) { return ssa_insn_at(a->unit, value); }
@@ -345,13 +346,16 @@ static void arithmetic_fact(const analyst *a, uint32_t value, hg_fact *f) {
 
 /* ---- one value --------------------------------------------------------------------------------------------------- */
 
-static uint8_t effect_level(const analyst *a, const ssa_insn *insn) {
+static void find_read_only(analyst *a) {
   uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  hg_alias_groups(a->program, a->unit, group);
+  for (uint32_t l = 0; l < hg_location_count(a->program); l++)
+    a->read_only[l] = (uint8_t)hg_is_read_only(a->program, group, l);
+}
+
+static uint8_t effect_level(const analyst *a, const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
-  if (info->flags & ATLAS_LOAD) {
-    hg_alias_groups(a->program, a->unit, group);
-    return hg_is_read_only(a->program, group, hg_location_of(a->program, insn)) ? IR_GRID : IR_LANE;
-  }
+  if (info->flags & ATLAS_LOAD) return a->read_only[hg_location_of(a->program, insn)] ? IR_GRID : IR_LANE;
   if (info->flags & ATLAS_ATOMIC || insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl) return IR_LANE;
   return info->flags & ATLAS_BLOCK || insn->op == ATLAS_OP_cls_get ? IR_BLOCK : IR_GRID;
 }
@@ -514,6 +518,7 @@ static hg_status run(analyst *a, hg_control *c) {
   a->out->in_bounds = (uint8_t *)(a->out->fact + values);
   a->known = a->out->in_bounds + values;
   a->control = a->known + values;
+  find_read_only(a);
   HG_TRY(hg_control_build(a->unit, &a->order, c));
   for (int round = 0, raised = 1; raised; round++) { /* levels only rise, so this ends; most programs need two rounds */
     raised = 0;

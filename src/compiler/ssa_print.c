@@ -180,32 +180,28 @@ static void parameters(printer *p) {
   }
 }
 
-static void print_block(printer *p, uint32_t b, const hg_array *values, size_t *next) {
+static void print_block(printer *p, uint32_t b, const hg_array *values, uint32_t first, uint32_t end_value) {
   const ssa_block *block = ssa_block_at(p->unit, b);
   out(p, "b%u:", (unsigned)b);
   for (size_t i = 0; i < block->predecessors.count; i++)
     out(p, "%s b%u", i == 0 ? "    ; from" : "", (unsigned)((const uint32_t *)block->predecessors.data)[i]);
   out(p, "\n");
-  for (; *next < values->count && values->data != NULL; (*next)++)
-    instruction(p, ((const uint32_t *)values->data)[*next]);
+  for (uint32_t k = first; k < end_value; k++) instruction(p, ((const uint32_t *)values->data)[k]);
   end(p, block);
 }
 
-/* The values of one block: the part of the walk that it adds. */
-static hg_status print_all(printer *p, ssa_order *order) {
+/* Each value in the block in which the walk comes to it. */
+static hg_status print_all(printer *p, const ssa_order *order) {
+  const hg_allocator *allocator = &p->unit->allocator;
   hg_array values = {.element_size = sizeof(uint32_t)};
-  hg_status status = HG_OK;
-  size_t next = 0;
-  uint32_t whole = order->count;
+  uint32_t *ends = hg_allocate(allocator, order->count, sizeof *ends), first = 0;
+  if (ends == NULL) return hg_fail_memory("a text", order->count * sizeof *ends);
+  hg_status status = ir_ssa_walk_blocks(p->unit, order, &values, ends);
   parameters(p);
-  for (uint32_t k = 0; k < whole && status == HG_OK; k++) {
-    values.count = 0;
-    order->count = k + 1; /* the walk up to and including this block */
-    status = ir_ssa_walk(p->unit, order, &values);
-    if (status == HG_OK) print_block(p, order->block[k], &values, &next);
-  }
-  order->count = whole;
-  hg_array_release(&p->unit->allocator, &values);
+  for (uint32_t k = 0; k < order->count && status == HG_OK; first = ends[k++])
+    print_block(p, order->block[k], &values, first, ends[k]);
+  hg_array_release(allocator, &values);
+  hg_release(allocator, ends);
   return status == HG_OK ? p->status : status;
 }
 

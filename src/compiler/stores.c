@@ -29,6 +29,12 @@ static void forget(stores *s) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++) s->last[l] = SSA_NONE;
 }
 
+/* Everything that may be the same memory as this location. */
+static void forget_group(stores *s, uint32_t location) {
+  for (uint32_t l = 0; l < hg_location_count(s->program); l++)
+    if (s->group[l] == s->group[location]) s->last[l] = SSA_NONE;
+}
+
 /* How many of the arguments make the address. */
 static uint32_t address_args(const ssa_insn *insn) {
   switch (insn->mode) {
@@ -63,9 +69,7 @@ static void forward_in(stores *s, uint32_t block, int *changed) {
       *changed = 1;
       continue;
     }
-    uint32_t own = s->group[hg_location_of(s->program, ssa_insn_at(s->unit, e))];
-    for (uint32_t l = 0; l < hg_location_count(s->program); l++)
-      if (s->group[l] == own) s->last[l] = SSA_NONE;
+    forget_group(s, hg_location_of(s->program, ssa_insn_at(s->unit, e)));
     if (flags & ATLAS_STORE && s->analysis.in_bounds[e]) *last = e;
   }
 }
@@ -106,8 +110,7 @@ static void overwrite_in(stores *s, uint32_t block, int *changed) {
       ssa_insn_at(s->unit, earlier)->arg_count = 0;
       *changed = 1;
     }
-    for (uint32_t l = 0; l < hg_location_count(s->program); l++)
-      if (s->group[l] == s->group[location]) s->last[l] = SSA_NONE;
+    forget_group(s, location);
     if (flags & ATLAS_STORE) s->last[location] = e;
   }
   b->last_effect = SSA_NONE;

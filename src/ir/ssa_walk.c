@@ -71,11 +71,18 @@ static hg_status walk_block(walker *w, const ssa_order *order, uint32_t b) {
 }
 
 hg_status ir_ssa_walk(const ssa_unit *unit, const ssa_order *order, hg_array *values) {
+  return ir_ssa_walk_blocks(unit, order, values, NULL);
+}
+
+hg_status ir_ssa_walk_blocks(const ssa_unit *unit, const ssa_order *order, hg_array *values, uint32_t *ends) {
   walker w = {.unit = unit, .values = values, .stack = {.element_size = sizeof(uint32_t)}};
   hg_status status = HG_OK;
   w.seen = hg_allocate(&unit->allocator, unit->insns.count, 1);
   if (w.seen == NULL) return out_of_memory();
-  for (uint32_t k = 0; k < order->count && status == HG_OK; k++) status = walk_block(&w, order, order->block[k]);
+  for (uint32_t k = 0; k < order->count && status == HG_OK; k++) {
+    status = walk_block(&w, order, order->block[k]);
+    if (ends != NULL) ends[k] = (uint32_t)values->count;
+  }
   hg_release(&unit->allocator, w.seen);
   hg_array_release(&unit->allocator, &w.stack);
   return status;

@@ -9,6 +9,9 @@
  * phis need. Phi arguments that come around loops may stand later than the phi. All arguments must be resolved. */
 hg_status ir_ssa_walk(const ssa_unit *unit, const ssa_order *order, hg_array *values);
 
+/* The same, and ends[k] is how many values there are when block order->block[k] is done. */
+hg_status ir_ssa_walk_blocks(const ssa_unit *unit, const ssa_order *order, hg_array *values, uint32_t *ends);
+
 /* Resolves every argument and condition of the unit. */
 void ir_ssa_resolve_all(ssa_unit *unit);
 
