@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +23,65 @@ void hg_mutex_unlock(hg_mutex *mutex);
 
 uint64_t hg_time_ns(void);                         /* monotonic */
 uint32_t hg_hardware_threads(void);                /* that this process may run on; at least 1 */
-uint64_t hg_physical_memory(void);                 /* bytes; 0 if not known */
+uint64_t hg_physical_memory(void);                 /* bytes that this process may use; 0 if not known */
+uint64_t hg_last_level_cache(void);                /* bytes; 0 if not known */
 void hg_cpu_name(char *name, size_t name_bytes);   /* "AMD EPYC"; "CPU" if not known */
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+/* A thread, which must stay where it is in memory until it is joined. */
+typedef struct hg_thread {
+  void (*run)(void *user);
+  void *user;
+  union { /* room for pthread_t or HANDLE */
+    void *pointer;
+    uint64_t word;
+  } storage;
+} hg_thread;
+
+/* 0 on success. The thread takes no signals and has a stack of 1 MiB. */
+int hg_thread_start(hg_thread *thread, void (*run)(void *user), void *user);
+void hg_thread_join(hg_thread *thread);
+
+/* Sleeps while *word is `value`; may also return for no reason. hg_wake ends the sleep of those who wait at `word`,
+ * after it was changed. */
+void hg_wait(atomic_uint *word, uint32_t value);
+void hg_wake(atomic_uint *word);
+
+/* The CPU that runs this thread now; HG_NO_CPU where the system does not say. hg_leave_cpu moves the thread to another
+ * one, if it may run elsewhere. */
+#define HG_NO_CPU UINT32_MAX
+uint32_t hg_current_cpu(void);
+void hg_leave_cpu(uint32_t cpu);
+
+/* Has `in_child` called in every process that is forked off from now on, and `at_exit` when this one exits or unloads
+ * the library. 0 on success; with another result one of the two may be missing. */
+int hg_on_fork_and_exit(void (*in_child)(void), void (*at_exit)(void));
+
+/* For loops that wait for another thread. */
+static inline void hg_spin_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+  __asm__ volatile("isb" : : : "memory"); /* `yield` does nothing on most cores */
+#endif
+}
+
+/* ---- pages ------------------------------------------------------------------------------------------------------- */
+
+enum { HG_HUGE_PAGE_BYTES = 2 << 20 };
+
+/* Memory straight from the system. */
+typedef struct hg_pages {
+  uint8_t *first;      /* a multiple of HG_HUGE_PAGE_BYTES */
+  uint64_t byte_count; /* from there on */
+  void *mapping;       /* what the system gave, and how much of it: `first` may lie within */
+  uint64_t mapped_bytes;
+} hg_pages;
+
+/* byte_count bytes that read as zero, in huge pages where the system has them. 0 where there is no such memory. */
+int hg_pages_map(uint64_t byte_count, hg_pages *pages);
+void hg_pages_unmap(const hg_pages *pages);
 
 /* ---- environment and files --------------------------------------------------------------------------------------- */
 

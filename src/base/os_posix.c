@@ -6,15 +6,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
+#  include "base/cgroup.h"
+#  include <linux/futex.h>
 #  include <sched.h>
+#  include <sys/syscall.h>
 #endif
 #ifdef __APPLE__
 #  include <sys/sysctl.h>
@@ -35,9 +41,11 @@ uint64_t hg_time_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint32_t hg_hardware_threads(void) {
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
+
+static uint32_t cpus_of_process(void) {
 #ifdef __linux__
-  cpu_set_t set; /* the affinity mask, so that a container's or taskset's limit counts */
+  cpu_set_t set; /* the affinity mask, so that taskset's limit counts; a larger machine than it has room for: below */
   if (sched_getaffinity(0, sizeof set, &set) == 0) {
     int count = CPU_COUNT(&set);
     if (count > 0) return (uint32_t)count;
@@ -47,10 +55,54 @@ uint32_t hg_hardware_threads(void) {
   return online > 0 ? (uint32_t)online : 1;
 }
 
+uint32_t hg_hardware_threads(void) {
+  uint32_t count = cpus_of_process();
+#ifdef __linux__
+  uint64_t quota = hg_cgroup_threads("/proc/self/cgroup", "/sys/fs/cgroup");
+  if (quota < count) count = quota > 0 ? (uint32_t)quota : 1;
+#endif
+  return count;
+}
+
 uint64_t hg_physical_memory(void) {
   long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+  uint64_t byte_count = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+#ifdef __linux__
+  uint64_t limit = hg_cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+  if (limit < byte_count) byte_count = limit;
+#endif
+  return byte_count;
 }
+
+#ifdef __linux__
+/* The kernel's word, which knows what a group of cores shares; C libraries may add up the whole socket. Caches are
+ * numbered in ascending levels. */
+uint64_t hg_last_level_cache(void) {
+  for (int index = 4; index >= 0; index--) {
+    char path[80];
+    unsigned long long kilobytes = 0;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) continue;
+    int found = fscanf(file, "%lluK", &kilobytes) == 1;
+    fclose(file);
+    if (found) return (uint64_t)kilobytes << 10;
+  }
+  return 0;
+}
+#elif defined(__APPLE__)
+uint64_t hg_last_level_cache(void) {
+  static const char *const names[] = {"hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    uint64_t byte_count = 0;
+    size_t length = sizeof byte_count;
+    if (sysctlbyname(names[i], &byte_count, &length, NULL, 0) == 0 && byte_count > 0) return byte_count;
+  }
+  return 0;
+}
+#else
+uint64_t hg_last_level_cache(void) { return 0; }
+#endif
 
 void hg_cpu_name(char *name, size_t name_bytes) {
   snprintf(name, name_bytes, "CPU");
@@ -72,6 +124,125 @@ void hg_cpu_name(char *name, size_t name_bytes) {
   fclose(file);
 #endif
 }
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { STACK_BYTES = 1 << 20 };
+static_assert(sizeof(pthread_t) <= sizeof((hg_thread){0}.storage), "hg_thread is too small for pthread_t");
+
+static void *run_thread(void *thread) {
+  hg_thread *self = thread;
+#ifdef __linux__
+  pthread_setname_np(pthread_self(), "hologram");
+#endif
+  self->run(self->user);
+  return NULL;
+}
+
+/* Signals are blocked in the creator first: a new thread inherits its mask. */
+int hg_thread_start(hg_thread *thread, void (*run)(void *user), void *user) {
+  pthread_attr_t attributes;
+  pthread_t handle;
+  sigset_t all, callers;
+  *thread = (hg_thread){.run = run, .user = user};
+  if (pthread_attr_init(&attributes) != 0) return 1;
+  sigfillset(&all);
+  int failed =
+      pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0 || pthread_sigmask(SIG_SETMASK, &all, &callers) != 0;
+  if (!failed) {
+    failed = pthread_create(&handle, &attributes, run_thread, thread) != 0;
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+  }
+  pthread_attr_destroy(&attributes);
+  if (!failed) memcpy(&thread->storage, &handle, sizeof handle);
+  return failed;
+}
+
+void hg_thread_join(hg_thread *thread) {
+  pthread_t handle;
+  memcpy(&handle, &thread->storage, sizeof handle);
+  pthread_join(handle, NULL);
+}
+
+#ifdef __linux__
+uint32_t hg_current_cpu(void) {
+  int cpu = sched_getcpu();
+  return cpu >= 0 ? (uint32_t)cpu : HG_NO_CPU;
+}
+
+void hg_leave_cpu(uint32_t cpu) {
+  cpu_set_t allowed, others;
+  if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+    (void)sched_setaffinity(0, sizeof allowed, &allowed); /* has moved; may be moved again */
+}
+
+void hg_wait(atomic_uint *word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
+void hg_wake(atomic_uint *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
+#else
+uint32_t hg_current_cpu(void) { return HG_NO_CPU; }
+void hg_leave_cpu(uint32_t cpu) { (void)cpu; }
+
+/* One place to sleep for all words. A child of fork inherits no sleeper, and a mutex that nobody would unlock. */
+static pthread_mutex_t sleepers_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t sleepers = PTHREAD_COND_INITIALIZER;
+
+void hg_wait(atomic_uint *word, uint32_t value) {
+  pthread_mutex_lock(&sleepers_mutex);
+  if (atomic_load(word) == value) pthread_cond_wait(&sleepers, &sleepers_mutex);
+  pthread_mutex_unlock(&sleepers_mutex);
+}
+
+void hg_wake(atomic_uint *word) {
+  (void)word;
+  pthread_mutex_lock(&sleepers_mutex);
+  pthread_cond_broadcast(&sleepers);
+  pthread_mutex_unlock(&sleepers_mutex);
+}
+
+static void forget_sleepers(void) {
+  sleepers_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  sleepers = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+#endif
+
+int hg_on_fork_and_exit(void (*in_child)(void), void (*at_exit)(void)) {
+#ifndef __linux__
+  if (pthread_atfork(NULL, NULL, forget_sleepers) != 0) return 1;
+#endif
+  return pthread_atfork(NULL, NULL, in_child) != 0 || atexit(at_exit) != 0;
+}
+
+/* ---- pages ------------------------------------------------------------------------------------------------------- */
+
+static uint8_t *map_pages(uint64_t byte_count) {
+  if (byte_count > SIZE_MAX / 2) return NULL;
+  void *memory = mmap(NULL, (size_t)byte_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory != MAP_FAILED ? memory : NULL;
+}
+
+/* Newer kernels align large mappings by themselves; elsewhere a second, larger one has an aligned place in it. What is
+ * never touched takes no memory. */
+int hg_pages_map(uint64_t byte_count, hg_pages *pages) {
+  uint64_t mapped_bytes = byte_count;
+  uint8_t *mapping = map_pages(mapped_bytes);
+  if (mapping != NULL && (uintptr_t)mapping % HG_HUGE_PAGE_BYTES != 0) {
+    munmap(mapping, (size_t)mapped_bytes);
+    mapped_bytes += HG_HUGE_PAGE_BYTES;
+    mapping = map_pages(mapped_bytes);
+  }
+  if (mapping == NULL) return 0;
+  uint8_t *first = mapping + (-(uintptr_t)mapping & (HG_HUGE_PAGE_BYTES - 1));
+#ifdef MADV_HUGEPAGE
+  (void)madvise(first, (size_t)byte_count, MADV_HUGEPAGE); /* small pages will do, slower */
+#endif
+  *pages = (hg_pages){first, byte_count, mapping, mapped_bytes};
+  return 1;
+}
+
+void hg_pages_unmap(const hg_pages *pages) { munmap(pages->mapping, (size_t)pages->mapped_bytes); }
 
 /* ---- environment and folders ------------------------------------------------------------------------------------- */
 

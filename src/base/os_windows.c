@@ -34,6 +34,8 @@ uint32_t hg_hardware_threads(void) {
   return info.dwNumberOfProcessors > 0 ? info.dwNumberOfProcessors : 1;
 }
 
+uint64_t hg_last_level_cache(void) { return 0; }
+
 uint64_t hg_physical_memory(void) {
   MEMORYSTATUSEX status = {.dwLength = sizeof status};
   return GlobalMemoryStatusEx(&status) ? status.ullTotalPhys : 0;
@@ -45,6 +47,73 @@ void hg_cpu_name(char *name, size_t name_bytes) {
                    RRF_RT_REG_SZ, NULL, name, &length) != ERROR_SUCCESS)
     snprintf(name, name_bytes, "CPU");
 }
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { STACK_BYTES = 1 << 20 };
+
+static DWORD WINAPI run_thread(void *thread) {
+  hg_thread *self = thread;
+  self->run(self->user);
+  return 0;
+}
+
+int hg_thread_start(hg_thread *thread, void (*run)(void *user), void *user) {
+  *thread = (hg_thread){.run = run, .user = user};
+  thread->storage.pointer =
+      CreateThread(NULL, STACK_BYTES, run_thread, thread, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
+  return thread->storage.pointer == NULL;
+}
+
+void hg_thread_join(hg_thread *thread) {
+  WaitForSingleObject(thread->storage.pointer, INFINITE);
+  CloseHandle(thread->storage.pointer);
+}
+
+uint32_t hg_current_cpu(void) { return HG_NO_CPU; }
+void hg_leave_cpu(uint32_t cpu) { (void)cpu; }
+
+/* One place to sleep for all words: WaitOnAddress would need a library of its own. */
+static SRWLOCK sleepers_lock = SRWLOCK_INIT;
+static CONDITION_VARIABLE sleepers = CONDITION_VARIABLE_INIT;
+
+void hg_wait(atomic_uint *word, uint32_t value) {
+  AcquireSRWLockExclusive(&sleepers_lock);
+  if (atomic_load(word) == value) SleepConditionVariableSRW(&sleepers, &sleepers_lock, INFINITE, 0);
+  ReleaseSRWLockExclusive(&sleepers_lock);
+}
+
+void hg_wake(atomic_uint *word) {
+  (void)word;
+  AcquireSRWLockExclusive(&sleepers_lock);
+  WakeAllConditionVariable(&sleepers);
+  ReleaseSRWLockExclusive(&sleepers_lock);
+}
+
+/* Windows forks no processes, and ends all other threads before it tells a library that the process exits. Threads
+ * cannot be joined while it unloads one, so the library stays loaded from now on. */
+int hg_on_fork_and_exit(void (*in_child)(void), void (*at_exit)(void)) {
+  HMODULE self;
+  (void)in_child;
+  (void)at_exit;
+  return !GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+                             (LPCWSTR)(const void *)&sleepers_lock, &self);
+}
+
+/* ---- pages ------------------------------------------------------------------------------------------------------- */
+
+/* Large pages need a privilege here, so these are small ones. */
+int hg_pages_map(uint64_t byte_count, hg_pages *pages) {
+  uint64_t mapped_bytes = byte_count + HG_HUGE_PAGE_BYTES;
+  if (mapped_bytes > SIZE_MAX / 2) return 0;
+  uint8_t *mapping = VirtualAlloc(NULL, (size_t)mapped_bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+  if (mapping == NULL) return 0;
+  uint8_t *first = mapping + (-(uintptr_t)mapping & (HG_HUGE_PAGE_BYTES - 1));
+  *pages = (hg_pages){first, byte_count, mapping, mapped_bytes};
+  return 1;
+}
+
+void hg_pages_unmap(const hg_pages *pages) { VirtualFree(pages->mapping, 0, MEM_RELEASE); }
 
 /* ---- environment and folders ------------------------------------------------------------------------------------- */
 

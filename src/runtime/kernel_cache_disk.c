@@ -2,6 +2,7 @@
 #include "runtime/kernel_cache.h"
 
 #include "base/bytes.h"
+#include "base/settings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,17 +158,6 @@ static int entry_path(const hg_disk_cache *disk, const uint8_t *digest, char pat
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-/* A whole decimal number; 0 if it is none or too large. */
-static int parse_bytes(const char *text, uint64_t *value) {
-  uint64_t result = 0;
-  for (; *text != '\0'; text++) {
-    if (*text < '0' || *text > '9' || result > (UINT64_MAX - 9) / 10) return 0;
-    result = result * 10 + (uint64_t)(*text - '0');
-  }
-  *value = result;
-  return 1;
-}
-
 void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
   char text[32];
   disk->allocator = *allocator;
@@ -185,7 +175,7 @@ void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
     disk->remark = "the environment names no folder for it: neither HOLOGRAM_CACHE_DIR nor a home is set";
     return;
   }
-  if (hg_environment("HOLOGRAM_CACHE_SIZE", text, sizeof text) && !parse_bytes(text, &disk->byte_cap))
+  if (hg_setting_number("HOLOGRAM_CACHE_SIZE", 0, UINT64_MAX, &disk->byte_cap) == HG_SETTING_BAD)
     disk->remark = "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored";
 }
 

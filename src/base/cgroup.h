@@ -1,0 +1,17 @@
+/* cgroup.h - what Linux control groups (version 1 or 2) allow this process: a container's share of the machine.
+ *
+ * `membership` is the file that names the groups of the process (/proc/self/cgroup), `mount` the folder where their
+ * hierarchies are (/sys/fs/cgroup). A group's limit holds for those below it, so the least one counts; what cannot be
+ * read sets no limit. */
+#ifndef HG_BASE_CGROUP_H
+#define HG_BASE_CGROUP_H
+
+#include <stdint.h>
+
+/* The CPU quota, rounded up to whole CPUs; UINT64_MAX: no limit. */
+uint64_t hg_cgroup_threads(const char *membership, const char *mount);
+
+/* In bytes; UINT64_MAX: no limit. */
+uint64_t hg_cgroup_memory(const char *membership, const char *mount);
+
+#endif

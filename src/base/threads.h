@@ -1,0 +1,37 @@
+/* threads.h - the process's worker threads: one job, cut into parts, run by several of them at once.
+ *
+ *   static void add_part(void *user, uint64_t part, uint32_t worker);
+ *   hg_parallel(hg_parallel_threads(work_ns), part_count, add_part, &job);
+ *
+ * The workers are made when a first job needs them and serve every executor. They spin for a while after a job, so that
+ * the next one starts within a microsecond, then sleep. A process forked off gets workers of its own.
+ *
+ * Results must not depend on which thread runs a part, nor on how many there are. */
+#ifndef HG_BASE_THREADS_H
+#define HG_BASE_THREADS_H
+
+#include <stdint.h>
+
+enum { HG_MAX_THREADS = 256 };
+
+/* `worker` is below the job's number of threads, and no two parts that run at the same time have the same. */
+typedef void hg_part(void *user, uint64_t part, uint32_t worker);
+
+/* Runs every part below part_count once and returns when all have run, having taken part itself; what they wrote is
+ * seen by the caller. At most max_threads threads, and fewer where fewer can be had: in the end one, as in a call from
+ * within a part or while another thread's job has the workers. Parts start in any order, ascending within a thread's
+ * own share, and run with the default floating-point environment on the workers, in the caller's on its own thread.
+ * A part reports failure through `user`, because the last error is its thread's own; it must not fork the process. */
+void hg_parallel(uint32_t max_threads, uint64_t part_count, hg_part *part, void *user);
+
+/* How many threads a job is worth that takes one thread `work_ns`: few nanoseconds to ask, because most answers are 1.
+ * Depends on whether workers are awake. */
+uint32_t hg_parallel_threads(uint64_t work_ns);
+
+/* The most threads a job may use: HOLOGRAM_NUM_THREADS, else what the process may run on. Asked for once. */
+uint32_t hg_thread_limit(void);
+
+/* For a log: which setting is ignored and why; NULL: none. */
+const char *hg_thread_remark(void);
+
+#endif
