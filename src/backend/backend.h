@@ -22,6 +22,7 @@ typedef struct hg_device_info {
   uint32_t compute_units;
   uint32_t max_shared_bytes;
   uint64_t memory_bytes;   /* 0 if not known */
+  const char *remark;      /* a constant, for the log: which setting is ignored; NULL: none */
 } hg_device_info;
 
 typedef struct hg_backend {
@@ -32,9 +33,9 @@ typedef struct hg_backend {
   hg_status (*open)(const hg_allocator *allocator, void **device); /* the allocator is copied */
   void (*close)(void *device);
 
-  /* byte_count bytes, contents undefined; alignment is a power of two within the bounds above. The address is the
-   * device's: only it reads it. */
-  hg_status (*allocate)(void *device, uint64_t byte_count, uint32_t alignment, uint8_t **address);
+  /* byte_count bytes, which read as zero if `zeroed`, and otherwise may hold what an earlier allocation of the device
+   * left; alignment is a power of two within the bounds above. The address is the device's: only it reads it. */
+  hg_status (*allocate)(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
   void (*free)(void *device, uint8_t *address);
 
   hg_status (*copy_in)(void *device, uint8_t *destination, const void *source, uint64_t byte_count);

@@ -27,6 +27,8 @@ hg_status hg_allocator_resolve(const hg_allocator *allocator, hg_allocator *out)
   return HG_OK;
 }
 
+int hg_allocator_is_default(const hg_allocator *allocator) { return allocator->allocate == default_allocate; }
+
 void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size) {
   if (count == 0) count = 1;
   if (count > SIZE_MAX / 2 / element_size) return NULL;

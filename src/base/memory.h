@@ -9,6 +9,7 @@
 /* A complete allocator: the caller's, or malloc and free where `allocator` is NULL. HG_INVALID_ARGUMENT for one that
  * lacks a function. */
 hg_status hg_allocator_resolve(const hg_allocator *allocator, hg_allocator *out);
+int hg_allocator_is_default(const hg_allocator *allocator); /* what hg_allocator_resolve makes of NULL */
 
 /* count * element_size bytes, zeroed; NULL when out of memory or when the product overflows. A count of 0 is 1. */
 void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size);

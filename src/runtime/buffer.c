@@ -4,14 +4,9 @@
 /* ---- storages ---------------------------------------------------------------------------------------------------- */
 
 static hg_status allocate_locked(hg_executor *executor, hg_storage *storage, uint32_t alignment, uint32_t flags) {
-  const hg_backend *backend = executor->backend;
   if (alignment < HG_BACKEND_MIN_ALIGNMENT) alignment = HG_BACKEND_MIN_ALIGNMENT;
-  HG_TRY(backend->allocate(executor->device, storage->byte_count, alignment, &storage->address));
-  if (flags & HG_BUFFER_UNINIT || storage->byte_count == 0) return HG_OK;
-  const uint8_t zero = 0;
-  hg_status status = backend->fill(executor->device, storage->address, storage->byte_count, &zero, 1);
-  if (status != HG_OK) backend->free(executor->device, storage->address);
-  return status;
+  return executor->backend->allocate(executor->device, storage->byte_count, alignment, !(flags & HG_BUFFER_UNINIT),
+                                     &storage->address);
 }
 
 hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t alignment, uint32_t flags,

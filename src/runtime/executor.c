@@ -74,6 +74,8 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
   }
   hg_log(executor, HG_LOG_INFO, "executor on %s (%s): %s", executor->row->name, executor->info.name,
          executor->selection);
+  if (executor->info.remark != NULL)
+    hg_log(executor, HG_LOG_INFO, "%s: %s", executor->row->name, executor->info.remark);
   *out = executor;
   return HG_OK;
 }
@@ -162,13 +164,8 @@ hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase) {
 hg_status hg_boundary_locked(hg_executor *executor, uint8_t **address) {
   if (executor->boundary == NULL) {
     uint8_t *memory = NULL;
-    const uint8_t zero = 0;
-    HG_TRY(executor->backend->allocate(executor->device, ATLAS_BOUNDARY_POOL_BYTES, HG_BACKEND_MAX_ALIGNMENT, &memory));
-    hg_status status = executor->backend->fill(executor->device, memory, ATLAS_BOUNDARY_POOL_BYTES, &zero, 1);
-    if (status != HG_OK) {
-      executor->backend->free(executor->device, memory);
-      return status;
-    }
+    HG_TRY(executor->backend->allocate(executor->device, ATLAS_BOUNDARY_POOL_BYTES, HG_BACKEND_MAX_ALIGNMENT, 1,
+                                       &memory));
     executor->boundary = memory;
   }
   *address = executor->boundary;

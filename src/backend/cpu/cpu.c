@@ -1,20 +1,24 @@
-/* cpu.c - the CPU as a backend: memory is the allocator's, launches run on the reference machine. */
+/* cpu.c - the CPU as a backend: memory is cpu_memory.c's, launches run on the reference machine. */
 #include "backend/backend.h"
 
+#include "backend/cpu/cpu_memory.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "base/threads.h"
 
 #include <string.h>
 
 typedef struct cpu_device {
-  hg_allocator allocator;
+  hg_cpu_memory memory;
 } cpu_device;
 
 static hg_status cpu_query(hg_device_info *info) {
   *info = (hg_device_info){.engine = "reference",
-                           .compute_units = hg_hardware_threads(),
+                           .compute_units = hg_thread_limit(),
                            .max_shared_bytes = ATLAS_MAX_SHARED_BYTES,
-                           .memory_bytes = hg_physical_memory()};
+                           .memory_bytes = hg_physical_memory(),
+                           .remark = hg_thread_remark()};
+  if (info->remark == NULL) info->remark = hg_stream_remark();
   hg_cpu_name(info->name, sizeof info->name);
   return HG_OK;
 }
@@ -22,68 +26,54 @@ static hg_status cpu_query(hg_device_info *info) {
 static hg_status cpu_open(const hg_allocator *allocator, void **device) {
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
-  cpu->allocator = *allocator;
+  hg_cpu_memory_open(&cpu->memory, allocator);
   *device = cpu;
   return HG_OK;
 }
 
 static void cpu_close(void *device) {
-  hg_allocator allocator = ((cpu_device *)device)->allocator;
-  hg_release(&allocator, device);
+  cpu_device *cpu = device;
+  hg_allocator allocator = cpu->memory.allocator;
+  hg_cpu_memory_close(&cpu->memory);
+  hg_release(&allocator, cpu);
 }
 
-/* The allocator promises no alignment beyond C's own, so an allocation is enlarged, moved up to the alignment, and
- * remembers in front of itself where it began. */
-static hg_status cpu_allocate(void *device, uint64_t byte_count, uint32_t alignment, uint8_t **address) {
+static hg_status cpu_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address) {
   cpu_device *cpu = device;
-  uint64_t extra = alignment + sizeof(uint8_t *);
-  if (byte_count > SIZE_MAX / 2 - extra) return hg_fail_memory("a buffer", byte_count);
-  uint8_t *block = cpu->allocator.allocate(cpu->allocator.user, (size_t)(byte_count + extra));
-  if (block == NULL) return hg_fail_memory("a buffer", byte_count);
-  uintptr_t first = (uintptr_t)(block + sizeof block);
-  size_t padding = (size_t)(-first & (alignment - 1));
-  uint8_t *aligned = block + sizeof block + padding;
-  memcpy(aligned - sizeof block, &block, sizeof block);
-  *address = aligned;
-  return HG_OK;
+  return hg_cpu_allocate(&cpu->memory, byte_count, alignment, zeroed, address);
 }
 
 static void cpu_free(void *device, uint8_t *address) {
   cpu_device *cpu = device;
-  void *block;
-  memcpy(&block, address - sizeof block, sizeof block);
-  hg_release(&cpu->allocator, block);
+  hg_cpu_free(&cpu->memory, address);
 }
 
 static hg_status cpu_copy_in(void *device, uint8_t *destination, const void *source, uint64_t byte_count) {
-  (void)device;
-  memmove(destination, source, (size_t)byte_count); /* move: the source may be mapped memory of the same buffer */
+  cpu_device *cpu = device;
+  hg_cpu_copy(&cpu->memory, destination, source, byte_count);
   return HG_OK;
 }
 
 static hg_status cpu_copy_out(void *device, void *destination, const uint8_t *source, uint64_t byte_count) {
-  (void)device;
-  memmove(destination, source, (size_t)byte_count);
+  cpu_device *cpu = device;
+  hg_cpu_copy(&cpu->memory, destination, source, byte_count);
   return HG_OK;
 }
 
 static hg_status cpu_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
-  (void)device;
-  memmove(destination, source, (size_t)byte_count);
+  cpu_device *cpu = device;
+  hg_cpu_copy(&cpu->memory, destination, source, byte_count);
   return HG_OK;
 }
 
 static hg_status cpu_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                           size_t pattern_size) {
-  (void)device;
-  size_t total = (size_t)byte_count;
-  if (total == 0) return HG_OK;
-  memcpy(destination, pattern, pattern_size);
-  for (size_t done = pattern_size; done < total;) { /* double what is there already */
-    size_t chunk = done < total - done ? done : total - done;
-    memcpy(destination + done, destination, chunk);
-    done += chunk;
-  }
+  cpu_device *cpu = device;
+  uint8_t repeated[sizeof(uint64_t)];
+  uint64_t bits = 0;
+  for (size_t i = 0; i < sizeof repeated; i++) repeated[i] = ((const uint8_t *)pattern)[i % pattern_size];
+  memcpy(&bits, repeated, sizeof bits);
+  hg_cpu_fill(&cpu->memory, destination, byte_count, bits);
   return HG_OK;
 }
 
@@ -103,7 +93,7 @@ static hg_status cpu_unmap(void *device, uint8_t *address, uint64_t byte_count) 
 
 static hg_status cpu_launch(void *device, const atlas_program *program, atlas_launch *launch) {
   cpu_device *cpu = device;
-  return atlas_interpret(&cpu->allocator, program, launch);
+  return atlas_interpret(&cpu->memory.allocator, program, launch);
 }
 
 extern const hg_backend hg_backend_cpu; /* declared again by src/runtime/backends.c, from the table */

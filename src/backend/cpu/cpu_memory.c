@@ -1,0 +1,208 @@
+/* cpu_memory.c - blocks of memory, the cache of free ones, and copies and fills by all threads. */
+#include "backend/cpu/cpu_memory.h"
+
+#include "backend/backend.h"
+#include "backend/cpu/stream.h"
+#include "base/error.h"
+#include "base/settings.h"
+#include "base/threads.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+  ROUND_FROM = 16 << 20,     /* mappings from this size on are whole huge pages: at most an eighth is wasted */
+  SMALL_PAGE_BYTES = 4096,   /* at least: what smaller ones are rounded to */
+  KEPT_FRACTION = 8,         /* of the machine's memory is kept in free blocks at most */
+  PART_BYTES = 1 << 20,      /* of a copy or fill that threads share */
+  BYTES_PER_NS = 10,         /* that one thread copies or fills, roughly */
+  DEFAULT_STREAM_BYTES = 32 << 20, /* where the size of the last-level cache is not known */
+};
+
+/* In front of every allocation: where it came from. */
+typedef struct block_head {
+  void *block;    /* of the allocator; NULL: of `pages` */
+  hg_pages pages;
+} block_head;
+
+static_assert(sizeof(block_head) <= HG_BACKEND_MIN_ALIGNMENT, "a block's head fits in front of any allocation");
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+static hg_setting_state wanted_threshold(uint64_t *byte_count) {
+  return hg_setting_number("HOLOGRAM_STREAM_BYTES", 0, UINT64_MAX, byte_count);
+}
+
+uint64_t hg_stream_threshold(void) {
+  uint64_t byte_count = 0;
+  if (wanted_threshold(&byte_count) == HG_SETTING_GIVEN) return byte_count;
+  byte_count = hg_last_level_cache();
+  return byte_count > 0 ? byte_count : DEFAULT_STREAM_BYTES;
+}
+
+const char *hg_stream_remark(void) {
+  uint64_t ignored = 0;
+  return wanted_threshold(&ignored) == HG_SETTING_BAD ? "HOLOGRAM_STREAM_BYTES is not a number of bytes and is ignored"
+                                                      : NULL;
+}
+
+void hg_cpu_memory_open(hg_cpu_memory *memory, const hg_allocator *allocator) {
+  *memory = (hg_cpu_memory){.allocator = *allocator,
+                            .maps_large = hg_allocator_is_default(allocator) != 0,
+                            .stream_bytes = hg_stream_threshold(),
+                            .kept_bytes_most = HG_CPU_KEPT_UNKNOWN};
+}
+
+/* ---- free blocks ------------------------------------------------------------------------------------------------- */
+
+static hg_pages take_kept(hg_cpu_memory *memory, uint32_t index) {
+  hg_pages pages = memory->kept[index];
+  memory->kept_count--;
+  memory->kept_bytes -= pages.byte_count;
+  memmove(&memory->kept[index], &memory->kept[index + 1], (memory->kept_count - index) * sizeof pages);
+  return pages;
+}
+
+static void drop_oldest(hg_cpu_memory *memory) {
+  hg_pages pages = take_kept(memory, 0);
+  hg_pages_unmap(&pages);
+}
+
+/* The smallest kept block with room, if that is not much more than asked for; of equals the one freed last, which may
+ * still be in a cache. */
+static int find_kept(const hg_cpu_memory *memory, uint64_t byte_count, uint32_t *index) {
+  uint64_t best = byte_count + byte_count / 4;
+  int found = 0;
+  for (uint32_t i = 0; i < memory->kept_count; i++) {
+    uint64_t room = memory->kept[i].byte_count;
+    if (room < byte_count || room > best) continue;
+    best = room;
+    *index = i;
+    found = 1;
+  }
+  return found;
+}
+
+static void keep(hg_cpu_memory *memory, const hg_pages *pages) {
+  if (memory->kept_bytes_most == HG_CPU_KEPT_UNKNOWN) memory->kept_bytes_most = hg_physical_memory() / KEPT_FRACTION;
+  if (pages->byte_count > memory->kept_bytes_most) {
+    hg_pages_unmap(pages);
+    return;
+  }
+  while (memory->kept_count == HG_CPU_KEPT_BLOCKS ||
+         memory->kept_bytes > memory->kept_bytes_most - pages->byte_count)
+    drop_oldest(memory);
+  memory->kept[memory->kept_count++] = *pages;
+  memory->kept_bytes += pages->byte_count;
+}
+
+/* 1 if there was anything to give back to the system. */
+static int drop_all(hg_cpu_memory *memory) {
+  int any = memory->kept_count > 0;
+  while (memory->kept_count > 0) drop_oldest(memory);
+  return any;
+}
+
+void hg_cpu_memory_close(hg_cpu_memory *memory) { drop_all(memory); }
+
+/* ---- allocations ------------------------------------------------------------------------------------------------- */
+
+static uint8_t *put_head(uint8_t *address, const block_head *head) {
+  memcpy(address - sizeof *head, head, sizeof *head);
+  return address;
+}
+
+/* The allocator promises no alignment beyond C's own, so an allocation is enlarged and moved up to the alignment. */
+static uint8_t *allocate_small(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
+  uint64_t total = byte_count + alignment + sizeof(block_head);
+  if (total > SIZE_MAX / 2) return NULL;
+  uint8_t *block = memory->allocator.allocate(memory->allocator.user, (size_t)total);
+  if (block == NULL && drop_all(memory)) block = memory->allocator.allocate(memory->allocator.user, (size_t)total);
+  if (block == NULL) return NULL;
+  uint8_t *first = block + sizeof(block_head);
+  return put_head(first + (-(uintptr_t)first & (alignment - 1)), &(block_head){.block = block});
+}
+
+static uint64_t round_up(uint64_t byte_count, uint64_t multiple) {
+  return (byte_count + multiple - 1) / multiple * multiple;
+}
+
+/* *fresh: the pages are new, and read as zero without having been touched. */
+static uint8_t *allocate_large(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int *fresh) {
+  uint64_t total = byte_count + alignment; /* the head lies in the first `alignment` bytes */
+  total = round_up(total, total >= ROUND_FROM ? HG_HUGE_PAGE_BYTES : SMALL_PAGE_BYTES);
+  block_head head = {.block = NULL};
+  uint32_t index = 0;
+  *fresh = !find_kept(memory, total, &index);
+  if (!*fresh) head.pages = take_kept(memory, index);
+  else if (!hg_pages_map(total, &head.pages) && (!drop_all(memory) || !hg_pages_map(total, &head.pages))) return NULL;
+  return put_head(head.pages.first + alignment, &head);
+}
+
+hg_status hg_cpu_allocate(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int zeroed,
+                          uint8_t **address) {
+  int fresh = 0, large = memory->maps_large && byte_count >= HG_CPU_LARGE_BYTES;
+  *address = NULL;
+  if (byte_count <= SIZE_MAX / 4)
+    *address = large ? allocate_large(memory, byte_count, alignment, &fresh)
+                     : allocate_small(memory, byte_count, alignment);
+  if (*address == NULL) return hg_fail_memory("a buffer", byte_count);
+  if (zeroed && !fresh) hg_cpu_fill(memory, *address, byte_count, 0);
+  return HG_OK;
+}
+
+void hg_cpu_free(hg_cpu_memory *memory, uint8_t *address) {
+  block_head head;
+  memcpy(&head, address - sizeof head, sizeof head);
+  if (head.block != NULL) hg_release(&memory->allocator, head.block);
+  else keep(memory, &head.pages);
+}
+
+/* ---- copies and fills -------------------------------------------------------------------------------------------- */
+
+/* A copy, or a fill where there is no source. */
+typedef struct transfer {
+  uint8_t *destination;
+  const uint8_t *source;
+  uint64_t byte_count, pattern;
+  int streams;
+} transfer;
+
+static int is_one_byte(uint64_t pattern) { return pattern == (pattern & 0xff) * UINT64_C(0x0101010101010101); }
+
+static void run_transfer(const transfer *t, uint64_t offset, uint64_t byte_count) {
+  uint8_t *to = t->destination + offset;
+  size_t size = (size_t)byte_count;
+  if (t->source != NULL && t->streams) stream_copy(to, t->source + offset, size);
+  else if (t->source != NULL) memcpy(to, t->source + offset, size);
+  else if (t->streams) stream_fill(to, size, t->pattern);
+  else if (is_one_byte(t->pattern)) memset(to, (int)(t->pattern & 0xff), size);
+  else fill_plain(to, size, t->pattern);
+}
+
+static void transfer_part(void *user, uint64_t part, uint32_t worker) {
+  const transfer *t = user;
+  uint64_t offset = part * PART_BYTES, left = t->byte_count - offset;
+  (void)worker;
+  run_transfer(t, offset, left < PART_BYTES ? left : PART_BYTES);
+}
+
+static void run_parts(transfer *t) {
+  uint64_t parts = t->byte_count / PART_BYTES + (t->byte_count % PART_BYTES != 0);
+  if (parts < 2) run_transfer(t, 0, t->byte_count);
+  else hg_parallel(hg_parallel_threads(t->byte_count / BYTES_PER_NS), parts, transfer_part, t);
+}
+
+void hg_cpu_copy(const hg_cpu_memory *memory, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+  transfer t = {destination, source, byte_count, 0, byte_count >= memory->stream_bytes};
+  uintptr_t to = (uintptr_t)destination, from = (uintptr_t)source;
+  uint64_t distance = to > from ? to - from : from - to;
+  if (byte_count == 0) return;
+  if (distance < byte_count) memmove(destination, source, (size_t)byte_count);
+  else run_parts(&t);
+}
+
+void hg_cpu_fill(const hg_cpu_memory *memory, uint8_t *destination, uint64_t byte_count, uint64_t pattern) {
+  transfer t = {destination, NULL, byte_count, pattern, byte_count >= memory->stream_bytes};
+  if (byte_count > 0) run_parts(&t);
+}
