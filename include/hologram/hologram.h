@@ -15,7 +15,12 @@
  *
  * Threads: executors are independent of each other. One executor, and what belongs to it (buffers, pools, kernels), may
  * be used from several threads; calls that touch the same executor run one after the other.
- * Ownership: buffers, pools and kernels hold a reference to their executor and may be released in any order. */
+ * Ownership: buffers, pools and kernels hold a reference to their executor and may be released in any order.
+ * Processes: one that is forked off may make executors and use them; those it inherits too, if no other thread was in a
+ * call on them.
+ * Environment, for the CPU: HOLOGRAM_NUM_THREADS, from 1 to 256, is how many threads a process uses (otherwise as many
+ * as it may run on); HOLOGRAM_STREAM_BYTES is from how many bytes written at once they go past the caches (otherwise
+ * the size of the last-level cache). A bad value is ignored, and the log says so. */
 #ifndef HOLOGRAM_HOLOGRAM_H
 #define HOLOGRAM_HOLOGRAM_H
 
@@ -46,7 +51,8 @@ typedef enum hg_backend_id {
 typedef struct hg_executor_desc {
   size_t size;
   hg_backend_id backend;
-  const hg_allocator *allocator; /* copied; NULL: malloc and free. Buffers' memory comes from it too. */
+  const hg_allocator *allocator; /* copied; buffers' memory comes from it too. NULL: malloc and free, and for large
+                                    buffers pages of the system, which are kept for the next one */
   hg_log_callback log;           /* NULL: no messages */
   void *log_user;
 } hg_executor_desc;
@@ -64,7 +70,7 @@ typedef struct hg_executor_info {
   const char *device_name;      /* "AMD EPYC" */
   const char *selection;        /* why: "metal: not built in; cuda: not built in; cpu: chosen" */
   const char *engine;           /* "reference" */
-  uint32_t compute_units;       /* hardware threads on a CPU, multiprocessors on a GPU */
+  uint32_t compute_units;       /* threads that launches use on a CPU, multiprocessors on a GPU */
   uint32_t max_block_lanes;     /* 1024 */
   uint32_t max_shared_bytes;    /* per block */
   uint64_t memory_bytes;        /* of the device; 0 if not known */

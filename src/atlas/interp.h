@@ -28,7 +28,7 @@ typedef struct atlas_launch {
   uint64_t step_limit;     /* >= 1 */
 
   /* Results. */
-  int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch */
+  int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */
   uint32_t phase_advance;               /* modulo 768 */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;

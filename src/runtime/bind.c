@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16, INLINE_RANGES = 64 };
+enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16, INLINE_RANGES = 64, FEW_RANGES = 16 };
 
 /* Memory that a launch may touch. */
 typedef struct range {
@@ -195,8 +195,18 @@ static void sift_down(range *heap, size_t root, size_t count) {
   }
 }
 
+/* By insertion: what most launches need. */
+static void sort_few(range *ranges, size_t count) {
+  for (size_t i = 1; i < count; i++) {
+    range inserted = ranges[i];
+    size_t place = i;
+    for (; place > 0 && comes_before(&inserted, &ranges[place - 1]); place--) ranges[place] = ranges[place - 1];
+    ranges[place] = inserted;
+  }
+}
+
 /* Heapsort: a table may bring 65536 ranges, and qsort may allocate. */
-static void sort_ranges(range *ranges, size_t count) {
+static void sort_many(range *ranges, size_t count) {
   for (size_t i = count / 2; i-- > 0;) sift_down(ranges, i, count);
   for (size_t i = count; i-- > 1;) {
     range largest = ranges[0];
@@ -243,7 +253,8 @@ static hg_status check_run(const binder *b, const range *run, size_t count, cons
  * last, and the same among the written ones: a range overlaps an earlier one exactly if it overlaps the one that ends
  * last. */
 static hg_status check_overlap(binder *b) {
-  sort_ranges(b->ranges, b->range_count);
+  if (b->range_count <= FEW_RANGES) sort_few(b->ranges, b->range_count);
+  else sort_many(b->ranges, b->range_count);
   const range *last = NULL, *last_written = NULL;
   size_t next = 0;
   for (size_t i = 0; i < b->range_count; i = next) {
@@ -296,7 +307,6 @@ static hg_status prepare(binder *b) {
       entries += symbol_of(b, i)->count;
     }
   }
-  b->ranges = b->inline_ranges;
   if (ranges <= INLINE_RANGES) return HG_OK;
   b->ranges = hg_allocate(allocator, ranges, sizeof *b->ranges);
   return b->ranges != NULL ? HG_OK : hg_fail_memory("the bindings of a launch", ranges * sizeof *b->ranges);
@@ -317,9 +327,19 @@ static hg_status bind_all(binder *b) {
   return check_overlap(b);
 }
 
+/* Most programs have a handful of symbols, and the binder room for many: only what they need is cleared. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_argument *arguments,
                          atlas_span **tables) {
-  binder b = {.kernel = kernel, .desc = desc, .arguments = arguments};
+  size_t symbols = kernel->program->symbols.count;
+  binder b;
+  b.kernel = kernel;
+  b.desc = desc;
+  b.arguments = arguments;
+  b.tables = NULL;
+  b.ranges = b.inline_ranges;
+  b.range_count = 0;
+  memset(b.bound, 0, symbols);
+  memset(arguments, 0, symbols * sizeof *arguments);
   hg_status status = bind_all(&b);
   if (b.ranges != b.inline_ranges) hg_release(&kernel->executor->allocator, b.ranges);
   *tables = b.tables;

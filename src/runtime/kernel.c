@@ -15,6 +15,7 @@ static void scan_addresses(hg_kernel *kernel) {
   memset(kernel->only_elements, 1, sizeof kernel->only_elements);
   for (size_t i = 0; i < program->insns.count; i++) {
     const atlas_insn *insn = atlas_insn_at(program, i);
+    if (insn->op == ATLAS_OP_res_accum) kernel->uses_resonance = 1;
     for (size_t k = 0; k < insn->operand_count && k < ATLAS_MAX_OPERANDS; k++) {
       const atlas_operand *operand = &insn->operand[k];
       if (operand->kind != ATLAS_OPERAND_MEM) continue;

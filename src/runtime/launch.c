@@ -2,8 +2,8 @@
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
+#include "base/fp.h"
 
-#include <fenv.h>
 #include <string.h>
 
 #define MAX_LANES (UINT64_C(1) << 40) /* a launch has fewer */
@@ -89,34 +89,35 @@ static hg_status check_desc(const hg_launch_desc *desc) {
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-/* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. */
-static hg_status run_in_default_environment(hg_executor *executor, const atlas_program *program, atlas_launch *launch) {
-  fenv_t callers;
-  if (fegetenv(&callers) != 0 || fesetenv(FE_DFL_ENV) != 0)
-    return hg_fail(HG_UNSUPPORTED, "the floating-point environment of the thread could not be set");
+/* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. The
+ * time is only taken where somebody wants to know it. */
+static hg_status run_in_default_environment(hg_executor *executor, const atlas_program *program, atlas_launch *launch,
+                                            uint64_t *nanoseconds) {
+  uint64_t start = nanoseconds != NULL ? hg_time_ns() : 0;
+  hg_fp_state callers = hg_fp_enter();
   hg_status status = executor->backend->launch(executor->device, program, launch);
-  fesetenv(&callers);
+  hg_fp_leave(callers);
+  if (nanoseconds != NULL) *nanoseconds = hg_time_ns() - start;
   return status;
 }
 
-/* Resonance and phase, once, at the end. Sums wrap. */
-static void settle(hg_executor *executor, const hg_launch_desc *desc, atlas_launch *launch) {
+/* The counters, once, at the end. Sums wrap. */
+static void settle_resonance(hg_executor *executor, const hg_launch_desc *desc, atlas_launch *launch) {
   if (desc->flags & HG_LAUNCH_UNITY_NEUTRAL) {
     uint64_t sum = 0;
     for (int c = 0; c < ATLAS_CLASS_COUNT; c++) sum += (uint64_t)launch->resonance[c];
     if (launch->fault.kind == HG_FAULT_NONE && sum != 0)
       launch->fault = (hg_fault){.kind = HG_FAULT_UNITY, .index = (int64_t)sum};
-    if (launch->fault.kind != HG_FAULT_NONE) memset(launch->resonance, 0, sizeof launch->resonance);
+    if (launch->fault.kind != HG_FAULT_NONE) return;
   }
   for (int c = 0; c < ATLAS_CLASS_COUNT; c++)
     executor->resonance[c] = (int64_t)((uint64_t)executor->resonance[c] + (uint64_t)launch->resonance[c]);
-  executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
 }
 
 static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
                             uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
-  atlas_argument arguments[ATLAS_MAX_SYMBOLS] = {0};
+  atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* hg_bind_locked sets those of the program */
   atlas_span *tables = NULL;
   hg_status status = hg_bind_locked(kernel, desc, arguments, &tables);
   if (status == HG_OK && kernel->uses_boundary) status = hg_boundary_locked(executor, &launch->boundary);
@@ -124,35 +125,54 @@ static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
     launch->arguments = arguments;
     launch->phase = executor->phase;
     launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
-    uint64_t start = hg_time_ns();
-    status = run_in_default_environment(executor, kernel->program, launch);
-    *nanoseconds = hg_time_ns() - start;
+    status = run_in_default_environment(executor, kernel->program, launch, nanoseconds);
     launch->arguments = NULL; /* they end with this call */
-    if (status == HG_OK) settle(executor, desc, launch);
+    if (status == HG_OK && kernel->uses_resonance) settle_resonance(executor, desc, launch);
+    if (status == HG_OK)
+      executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
   }
   hg_release(&executor->allocator, tables);
   return status;
 }
 
+/* All zero but for the counters of a program without any, which nobody reads: they are most of it. */
+static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
+  memset(launch, 0, offsetof(atlas_launch, resonance));
+  if (kernel->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
+  launch->phase_advance = 0;
+  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
+}
+
+static void fill_report(const hg_executor *executor, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
+                        hg_launch_report *report) {
+  hg_launch_report result = {.size = report->size,
+                             .fault = launch->fault,
+                             .lanes = lanes,
+                             .nanoseconds = nanoseconds,
+                             .backend = executor->row->name,
+                             .engine = executor->info.engine};
+  hg_copy_result(report, &result, sizeof result);
+}
+
+static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {
+  char sentence[512];
+  hg_fault_describe(kernel->program, fault, sentence, sizeof sentence);
+  hg_log(kernel->executor, HG_LOG_WARNING, "program '%s' faulted: %s", kernel->program->name, sentence);
+  return hg_fail(HG_FAULT, "%s", sentence);
+}
+
 hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
   if (kernel == NULL || desc == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_launch: an argument is NULL");
   hg_executor *executor = kernel->executor;
-  hg_launch_report result = {.backend = executor->row->name, .engine = executor->info.engine};
-  atlas_launch launch = {0};
+  atlas_launch launch;
+  uint64_t lanes = 0, nanoseconds = 0;
+  clear_launch(kernel, &launch);
   HG_TRY(check_desc(desc));
-  HG_TRY(set_shape(kernel->program, desc, &launch, &result.lanes));
+  HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));
   hg_lock(executor);
-  hg_status status = run_locked(kernel, desc, &launch, result.lanes, &result.nanoseconds);
+  hg_status status = run_locked(kernel, desc, &launch, lanes, report != NULL ? &nanoseconds : NULL);
   hg_unlock(executor);
   if (status != HG_OK) return status;
-  if (report != NULL) {
-    result.size = report->size;
-    result.fault = launch.fault;
-    hg_copy_result(report, &result, sizeof result);
-  }
-  if (launch.fault.kind == HG_FAULT_NONE) return HG_OK;
-  char sentence[512];
-  hg_fault_describe(kernel->program, &launch.fault, sentence, sizeof sentence);
-  hg_log(executor, HG_LOG_WARNING, "program '%s' faulted: %s", kernel->program->name, sentence);
-  return hg_fail(HG_FAULT, "%s", sentence);
+  if (report != NULL) fill_report(executor, &launch, lanes, nanoseconds, report);
+  return launch.fault.kind == HG_FAULT_NONE ? HG_OK : fail_fault(kernel, &launch.fault);
 }

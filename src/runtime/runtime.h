@@ -90,6 +90,7 @@ struct hg_kernel {
   atomic_uint references;
   atlas_program *program;
   uint8_t uses_boundary;
+  uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t only_elements[ATLAS_MAX_SYMBOLS]; /* 1: the symbol is accessed as [x + lane] only */
 };
 
@@ -136,8 +137,9 @@ hg_status hg_boundary_locked(hg_executor *executor, uint8_t **address);
 hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count);
 
-/* Turns a launch's bindings and scalars into one argument a symbol (arguments[ATLAS_MAX_SYMBOLS], zeroed by the
- * caller). *tables is memory for the table entries, to be released by the caller whatever the result. */
+/* Turns a launch's bindings and scalars into one argument a symbol: those that the program has of
+ * arguments[ATLAS_MAX_SYMBOLS] are set. *tables is memory for the table entries, to be released by the caller whatever
+ * the result. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_argument *arguments, atlas_span **tables);
 
 /* The sentence of a fault. */

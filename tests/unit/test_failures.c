@@ -1,5 +1,8 @@
-/* test_failures.c - what goes wrong around the library: memory that runs out at every single allocation, and several
- * threads at once (run it under ThreadSanitizer too). */
+/* test_failures.c - what goes wrong around the library: memory that runs out at every single allocation, several
+ * threads at once (run it under ThreadSanitizer too), and forks among them. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#endif
 #include "check.h"
 
 #include "hologram/hologram.h"
@@ -7,6 +10,8 @@
 #include <stdlib.h>
 #if !defined(_WIN32)
 #  include <pthread.h>
+#  include <sys/wait.h>
+#  include <unistd.h>
 #endif
 
 /* ---- every allocation fails in turn ------------------------------------------------------------------------------ */
@@ -199,7 +204,7 @@ static void test_recovery(void) {
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #if !defined(_WIN32)
-enum { THREADS = 4, ROUNDS = 60, LANES = 40 };
+enum { THREADS = 8, ROUNDS = 60, LANES = 40, FORKS = 8 };
 
 typedef struct worker {
   pthread_t thread;
@@ -252,18 +257,19 @@ static void *work_thread(void *argument) {
   return NULL;
 }
 
+static const char program_text[] =
+    ".buffer own u32 out\n"
+    ".buffer total u64 inout\n"
+    ".scalar start u32\n"
+    "    cvt.u32.u64 r0, lane\n"
+    "    add.u32 r0, r0, start\n"
+    "    atom.add.u64 _, [total + #0], #1\n"
+    "    stg.u32 [own + lane], r0\n"
+    "    res.accum.i64 #5, #1\n"
+    "    phase.adv.u32 #1\n"
+    "    exit\n";
+
 static void test_threads(int shared) {
-  static const char program_text[] =
-      ".buffer own u32 out\n"
-      ".buffer total u64 inout\n"
-      ".scalar start u32\n"
-      "    cvt.u32.u64 r0, lane\n"
-      "    add.u32 r0, r0, start\n"
-      "    atom.add.u64 _, [total + #0], #1\n"
-      "    stg.u32 [own + lane], r0\n"
-      "    res.accum.i64 #5, #1\n"
-      "    phase.adv.u32 #1\n"
-      "    exit\n";
   atlas_program *program = NULL;
   hg_executor *executor = NULL;
   hg_kernel *kernel = NULL;
@@ -300,6 +306,56 @@ static void test_threads(int shared) {
   hg_executor_release(executor);
   atlas_program_release(program);
 }
+
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
+
+/* ThreadSanitizer would end a child that starts threads. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "die_after_fork=0"; }
+
+/* What a process just forked off does: an executor of its own, threads to clear a large buffer, and launches. */
+static int use_in_child(atlas_program *program) {
+  worker w = {.program = program, .number = 3};
+  hg_executor *executor = NULL;
+  hg_buffer *large = NULL;
+  uint64_t word = 1;
+  if (hg_executor_create(NULL, &executor) != HG_OK) return 1;
+  if (hg_buffer_create(executor, NULL, 8 << 20, &large) != HG_OK) return 2;
+  if (hg_buffer_fill(large, 0, 8 << 20, &word, sizeof word) != HG_OK) return 3;
+  if (hg_buffer_read(large, (8 << 20) - 8, &word, sizeof word) != HG_OK || word != 1) return 4;
+  hg_buffer_release(large);
+  hg_executor_release(executor);
+  work_thread(&w);
+  return w.failures == 0 ? 0 : 5;
+}
+
+static void test_forks(void) {
+  atlas_program *program = NULL;
+  worker workers[2];
+  CHECK_EQ_U64(atlas_parse(NULL, program_text, sizeof program_text - 1, NULL, &program), HG_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    workers[i] = (worker){.program = program, .number = i};
+    CHECK_EQ_U64(pthread_create(&workers[i].thread, NULL, work_thread, &workers[i]), 0);
+  }
+  fflush(stdout);
+  for (int i = 0; i < FORKS; i++) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(60); /* a child that waits for a thread which did not come along */
+      _exit(use_in_child(program));
+    }
+    int status = -1;
+    while (child > 0 && waitpid(child, &status, 0) < 0) continue;
+    CHECK(WIFEXITED(status));
+    CHECK_EQ_U64(WEXITSTATUS(status), 0);
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    CHECK_EQ_U64(pthread_join(workers[i].thread, NULL), 0);
+    CHECK_EQ_U64(workers[i].failures, 0);
+  }
+  atlas_program_release(program);
+}
 #endif
 
 int main(void) {
@@ -308,6 +364,7 @@ int main(void) {
 #if !defined(_WIN32)
   test_threads(1);
   test_threads(0);
+  test_forks();
 #endif
   return check_report();
 }
