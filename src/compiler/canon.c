@@ -30,7 +30,7 @@ enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage stage, const hg_pass_hook *hook,
                        int *changed) {
   for (int i = 0; i < PASS_COUNT; i++) {
-    if (passes[i].stage != stage) continue;
+    if (passes[i].stage != stage || (stage == HG_STAGE_SETTLE && *changed)) continue;
     HG_TRY(passes[i].run(program, unit, changed));
 #ifdef HG_CHECK_PASSES
     HG_TRY(ir_ssa_check(unit));

@@ -14,6 +14,7 @@ hg_status hg_optimise(const atlas_program *program, ssa_unit *unit, const hg_pas
       changed = 0;
       HG_TRY(hg_run_stage(program, unit, HG_STAGE_OPTIMISE, hook, &changed));
       HG_TRY(hg_run_stage(program, unit, HG_STAGE_CANON, hook, &changed));
+      if (!changed) HG_TRY(hg_run_stage(program, unit, HG_STAGE_SETTLE, hook, &changed));
     }
     HG_TRY(hg_schedule(unit));
     HG_TRY(hg_run_stage(program, unit, HG_STAGE_PLACED, hook, &changed));

@@ -19,7 +19,7 @@ typedef struct hg_pass_hook {
 
 typedef enum hg_stage { HG_STAGE_CANON, HG_STAGE_SETTLE, HG_STAGE_ORDER, HG_STAGE_OPTIMISE, HG_STAGE_PLACED } hg_stage;
 
-/* The passes of one stage, once each. */
+/* The passes of one stage, once each; of SETTLE, up to the first that changes something. */
 hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage stage, const hg_pass_hook *hook,
                        int *changed);
 

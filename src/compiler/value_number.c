@@ -1,8 +1,12 @@
 /* value_number.c - simplification and global value numbering in one walk.
  *
- * Pure values are merged wherever they stand: with equal arguments they can be computed in the same place. Loads are
- * merged when the earlier one comes first on every path and nothing between may have written the memory: each group of
- * locations has a version, which writes and barriers renew. */
+ * Pure values are merged wherever they stand: with equal arguments they can be computed in the same place. Loads, and
+ * other effects that only ask, are merged when the earlier one comes first on every path and nothing between may have
+ * written the memory: each group of locations has a version, which writes and barriers renew.
+ *
+ * A load that nothing will use must not take in another, which would then stand where a program without the dead load
+ * has none. So loads are merged only when flow and dead code have come to rest, and within blocks first: what dies
+ * once twins are known does not take in a later one either. */
 #include "compiler/passes.h"
 
 #include "atlas/tables.h"
@@ -13,7 +17,11 @@
 
 #include <string.h>
 
+typedef enum reach { MERGE_NO_LOADS, MERGE_IN_BLOCKS, MERGE_ALL } reach;
+
 typedef struct numbering {
+  reach loads;
+  int effects_alone;  /* pure values have come to rest */
   const atlas_program *program;
   ssa_unit *unit;
   ssa_order order;
@@ -268,8 +276,9 @@ static hg_status merge_load(numbering *n, uint32_t value, uint32_t version) {
   HG_TRY(find_slot(n, value, version, &slot));
   uint32_t found = n->slots[slot];
   if (found == value + 1) return HG_OK;
-  if (found != 0 &&
-      ssa_dominates(&n->order, ssa_insn_at(n->unit, found - 1)->block, ssa_insn_at(n->unit, value)->block)) {
+  uint32_t block = ssa_insn_at(n->unit, value)->block;
+  uint32_t before = found != 0 ? ssa_insn_at(n->unit, found - 1)->block : SSA_NONE;
+  if (before == block || (found != 0 && n->loads == MERGE_ALL && ssa_dominates(&n->order, before, block))) {
     ir_ssa_replace(n->unit, value, found - 1);
     *n->changed = 1;
     return HG_OK;
@@ -279,12 +288,16 @@ static hg_status merge_load(numbering *n, uint32_t value, uint32_t version) {
 }
 
 static hg_status visit_effect(numbering *n, uint32_t value) {
-  HG_TRY(visit_args(n, value));
-  HG_TRY(hg_simplify(n->unit, value, n->changed));
+  if (n->effects_alone) {
+    resolve_args(n, value);
+  } else {
+    HG_TRY(visit_args(n, value));
+    HG_TRY(hg_simplify(n->unit, value, n->changed));
+  }
   const ssa_insn *insn = ssa_insn_at(n->unit, value);
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   uint32_t version = version_of(n, insn);
-  if (version != 0) return merge_load(n, value, version);
+  if (version != 0) return n->loads != MERGE_NO_LOADS ? merge_load(n, value, version) : HG_OK;
   if (info->flags & (ATLAS_STORE | ATLAS_ATOMIC)) renew(n, n->group[hg_location_of(n->program, insn)]);
   else if (hg_orders_all(insn)) renew_all(n);
   return HG_OK;
@@ -292,18 +305,19 @@ static hg_status visit_effect(numbering *n, uint32_t value) {
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-static hg_status visit_block(numbering *n, uint32_t block) {
-  enter_block(n, block);
-  for (uint32_t phi = ssa_block_at(n->unit, block)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(n->unit, phi)->next)
-    if (ir_ssa_resolve(n->unit, phi) == phi) HG_TRY(visit_phi(n, phi));
+static hg_status visit_effects(numbering *n, uint32_t block) {
   for (uint32_t e = ssa_block_at(n->unit, block)->first_effect; e != SSA_NONE; e = ssa_insn_at(n->unit, e)->next)
     if (ir_ssa_resolve(n->unit, e) == e) HG_TRY(visit_effect(n, e));
+  return HG_OK;
+}
+
+/* What only the branch and the successors' phis use, before it is asked for. */
+static hg_status visit_end(numbering *n, uint32_t block) {
   if (ssa_block_at(n->unit, block)->condition != SSA_NONE) {
     HG_TRY(visit(n, ssa_block_at(n->unit, block)->condition));
     ssa_block *b = ssa_block_at(n->unit, block);
     b->condition = ir_ssa_resolve(n->unit, b->condition);
   }
-  /* What only a phi uses, before it is asked for. */
   for (int s = 0; s < 2; s++) {
     uint32_t successor = ssa_block_at(n->unit, block)->successor[s];
     if (successor == SSA_NONE) continue;
@@ -314,6 +328,20 @@ static hg_status visit_block(numbering *n, uint32_t block) {
       uint32_t *arg = ssa_args_of(n->unit, phi) + edge;
       *arg = ir_ssa_resolve(n->unit, *arg);
     }
+  }
+  return HG_OK;
+}
+
+static hg_status visit_block(numbering *n, uint32_t block) {
+  enter_block(n, block);
+  if (n->effects_alone) {
+    HG_TRY(visit_effects(n, block));
+  } else {
+    for (uint32_t phi = ssa_block_at(n->unit, block)->first_phi; phi != SSA_NONE;
+         phi = ssa_insn_at(n->unit, phi)->next)
+      if (ir_ssa_resolve(n->unit, phi) == phi) HG_TRY(visit_phi(n, phi));
+    HG_TRY(visit_effects(n, block));
+    HG_TRY(visit_end(n, block));
   }
   memcpy(n->end_version + (size_t)block * n->locations, n->version, n->locations * sizeof(uint32_t));
   return HG_OK;
@@ -340,8 +368,10 @@ static hg_status walk(numbering *n) {
   return HG_OK;
 }
 
-hg_status hg_pass_value_number(const atlas_program *program, ssa_unit *unit, int *changed) {
-  numbering n = {.program = program, .unit = unit, .changed = changed};
+static hg_status number_values(const atlas_program *program, ssa_unit *unit, reach loads, int effects_alone,
+                               int *changed) {
+  numbering n = {
+      .loads = loads, .effects_alone = effects_alone, .program = program, .unit = unit, .changed = changed};
   n.done.element_size = 1;
   n.stack.element_size = sizeof(uint32_t);
   hg_status status = walk(&n);
@@ -351,4 +381,25 @@ hg_status hg_pass_value_number(const atlas_program *program, ssa_unit *unit, int
   hg_release(&unit->allocator, n.slots);
   hg_release(&unit->allocator, n.group);
   return status;
+}
+
+hg_status hg_pass_value_number(const atlas_program *program, ssa_unit *unit, int *changed) {
+  return number_values(program, unit, MERGE_NO_LOADS, 0, changed);
+}
+
+/* Two equal loads show without numbering anything; where there are some, what they load may be used to load more. */
+static hg_status merge_equal_loads(const atlas_program *program, ssa_unit *unit, reach loads, int *changed) {
+  int any = 0;
+  HG_TRY(number_values(program, unit, loads, 1, &any));
+  if (!any) return HG_OK;
+  *changed = 1;
+  return number_values(program, unit, loads, 0, changed);
+}
+
+hg_status hg_pass_merge_near_loads(const atlas_program *program, ssa_unit *unit, int *changed) {
+  return merge_equal_loads(program, unit, MERGE_IN_BLOCKS, changed);
+}
+
+hg_status hg_pass_merge_loads(const atlas_program *program, ssa_unit *unit, int *changed) {
+  return merge_equal_loads(program, unit, MERGE_ALL, changed);
 }

@@ -166,7 +166,10 @@ void draft_from_program(draft *d, const atlas_program *program) {
   if (d->constant_bytes > 0) memcpy(d->constants, program->constants.data, d->constant_bytes);
   memcpy(d->block, program->block, sizeof d->block);
   for (size_t i = 0; i < program->insns.count; i++) draft_append(d, atlas_insn_at(program, i));
-  for (size_t i = 0; i < program->labels.count; i++) d->labels[draft_label(d)] = atlas_label_at(program, i)->target;
+  for (size_t i = 0; i < program->labels.count; i++) {
+    uint32_t label = draft_label(d); /* may move d->labels */
+    d->labels[label] = atlas_label_at(program, i)->target;
+  }
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */

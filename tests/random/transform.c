@@ -9,7 +9,8 @@
 const char *transform_name(transform_kind kind) {
   static const char *const names[] = {"registers renamed",    "names changed", "operands exchanged",
                                       "neighbours exchanged", "dead code",     "duplicates",
-                                      "branches turned",      "blocks split",  "blocks moved"};
+                                      "branches turned",      "blocks split",  "blocks moved",
+                                      "detours"};
   return kind < TRANSFORM_COUNT ? names[kind] : "?";
 }
 
@@ -155,7 +156,8 @@ static int insert_dead(rng *r, draft *d) {
     atlas_insn copy = d->insns[i];
     if (rng_chance(r, 75) || !is_removable(&copy) || !fresh_destination(d, &copy)) continue;
     vary(r, &copy);
-    draft_insert(d, i++, &copy);
+    draft_insert(d, rng_chance(r, 70) ? i : rng_below(r, i + 1), &copy);
+    i++;
     any = 1;
   }
   return any;
@@ -258,6 +260,34 @@ static int move_blocks(rng *r, draft *d) {
   return 1;
 }
 
+/* The label that an instruction may go to; NULL: none. */
+static atlas_operand *target_of(atlas_insn *insn) {
+  if (insn->op == ATLAS_OP_bra) return &insn->operand[0];
+  return insn->op == ATLAS_OP_loop ? &insn->operand[1] : NULL;
+}
+
+/* Some of the branches that lead to one place from before it, or from behind it, share a jump on their way. */
+static int make_detours(rng *r, draft *d) {
+  uint32_t labels = d->label_count, insns = d->insn_count;
+  int any = 0;
+  if (insns == 0 || goes_on(&d->insns[insns - 1]) || draft_is_target(d, insns)) return 0;
+  for (uint32_t l = 0; l < labels; l++) {
+    uint32_t by = UINT32_MAX, behind = rng_below(r, 2);
+    for (uint32_t i = 0; i < insns; i++) {
+      atlas_operand *target = target_of(&d->insns[i]);
+      if (target == NULL || target->bits != l || (d->labels[l] <= i) != behind || rng_chance(r, 30)) continue;
+      if (by == UINT32_MAX) by = draft_label(d);
+      target->bits = by;
+    }
+    if (by == UINT32_MAX) continue;
+    atlas_insn jump = {.op = ATLAS_OP_bra, .operand_count = 1, .operand = {atlas_label_ref(l)}};
+    draft_place(d, by);
+    draft_append(d, &jump);
+    any = 1;
+  }
+  return any;
+}
+
 int transform(transform_kind kind, rng *r, const atlas_program *program, draft *d) {
   switch (kind) {
   case TRANSFORM_REGISTERS: return rename_registers(r, d);
@@ -269,6 +299,7 @@ int transform(transform_kind kind, rng *r, const atlas_program *program, draft *
   case TRANSFORM_BRANCHES: return turn_branches(r, d);
   case TRANSFORM_BLOCKS: return split_blocks(r, d);
   case TRANSFORM_LAYOUT: return move_blocks(r, d);
+  case TRANSFORM_DETOURS: return make_detours(r, d);
   default: return 0;
   }
 }

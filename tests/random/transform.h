@@ -14,6 +14,7 @@ typedef enum transform_kind {
   TRANSFORM_BRANCHES,   /* branches on the opposite predicate */
   TRANSFORM_BLOCKS,     /* jumps to the next instruction */
   TRANSFORM_LAYOUT,     /* the blocks stand elsewhere */
+  TRANSFORM_DETOURS,    /* some branches to a place share a jump on their way */
   TRANSFORM_COUNT
 } transform_kind;
 

@@ -121,6 +121,143 @@ static void test_canonical(void) {
              "b2:    ; from b1\n    %10 = add.u32 %8, %8\n    stg.u32 [o + lane], %10\n    exit\n");
 }
 
+/* Where edges meet in blocks that compute nothing. */
+static void test_joins(void) {
+  /* the inner join goes: its edges lead to the outer one */
+  check_code(IO "ldg.u32 r0, [i + lane]\nmovi.u32 r1, #1\nset.lt.u32 p0, r0, #100\n@!p0 bra end\nset.lt.u32 p1, r0, "
+                "#10\n@p1 bra small\nldg.u32 r1, [i + #1]\nbra inner\nsmall:\nldg.u32 r1, [i + #2]\ninner:\nbra "
+                "end\nend:\nstg.u32 [o + lane], r1\nexit\n",
+             CANONICAL,
+             "b0:\n    %1 = ldg.u32 [i + lane]\n    %3 = set.lt.u32 %1, #0x64\n    branch %3, b1, b4\n"
+             "b1:    ; from b0\n    %6 = set.lt.u32 %1, #0xa\n    branch %6, b2, b3\n"
+             "b2:    ; from b1\n    %7 = ldg.u32 [i + #2]\n    jump b4\n"
+             "b3:    ; from b1\n    %8 = ldg.u32 [i + #1]\n    jump b4\n"
+             "b4:    ; from b0 b2 b3\n    %9 = phi.u32 b0 #0x1, b2 %7, b3 %8\n    stg.u32 [o + lane], %9\n    exit\n");
+  /* what is chosen before a loop is chosen in a block of its own */
+  const char *entry =
+      "b0:\n    %1 = ldg.u32 [i + lane]\n    %3 = set.lt.u32 %1, #0x7\n    branch %3, b2, b1\n"
+      "b1:    ; from b0\n    %5 = ldg.u32 [i + #1]\n    jump b2\n"
+      "b2:    ; from b0 b1\n    %6 = phi.u32 b0 #0x3, b1 %5\n    jump b3\n"
+      "b3:    ; from b2 b3\n    %7 = phi.u32 b2 %1, b3 %10\n    stg.u32 [o + %7], %6\n    %10 = add.u32 %7, "
+      "#0xffffffff\n    %12 = set.eq.u32 %10, #0x0\n    branch %12, b4, b3\nb4:    ; from b3\n    exit\n";
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #7\nmovi.u32 r1, #3\n@p0 bra again\nldg.u32 r1, [i + "
+                "#1]\nagain:\nstg.u32 [o + r0], r1\nloop r0, again\nexit\n",
+             CANONICAL, entry);
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #7\nmovi.u32 r1, #3\n@p0 bra on\nldg.u32 r1, [i + "
+                "#1]\non:\nbra again\nagain:\nstg.u32 [o + r0], r1\nloop r0, again\nexit\n",
+             CANONICAL, entry);
+  /* a value computed from the inner choice keeps its block */
+  char *code = compiled_text(IO "ldg.u32 r0, [i + lane]\nmovi.u32 r1, #1\nset.lt.u32 p0, r0, #100\n@!p0 bra end\n"
+                                "ldg.u32 r1, [i + #1]\nset.lt.u32 p1, r0, #10\n@p1 bra inner\nldg.u32 r1, [i + #2]\n"
+                                "inner:\nadd.u32 r1, r1, #1\nend:\nstg.u32 [o + lane], r1\nexit\n",
+                             CANONICAL);
+  CHECK(strstr(code, "phi.u32") != NULL && strstr(strstr(code, "phi.u32") + 1, "phi.u32") != NULL);
+  free(code);
+}
+
+static unsigned count_words(const char *text, const char *word) {
+  unsigned count = 0;
+  for (; (text = strstr(text, word)) != NULL; text++) count++;
+  return count;
+}
+
+static void check_loads(const char *body, unsigned expected) {
+  char text[1024];
+  snprintf(text, sizeof text, ".buffer w u32 inout\n" IO "%s\nstg.u32 [o + lane], r9\nexit\n", body);
+  char *code = compiled_text(text, CANONICAL);
+  if (!check_note(count_words(code, "ldg") == expected)) printf("%u loads expected:\n%s%s", expected, body, code);
+  free(code);
+}
+
+/* Which loads are one: with nothing between that may write the memory, and the first before the second on every path.
+ */
+static void test_loads(void) {
+  check_loads("ldg.u32 r0, [i + lane]\nldg.u32 r1, [i + lane]\nmul.u32 r9, r0, r1", 1);
+  check_loads("ldg.u32 r0, [i + #1]\nldg.u32 r1, [i + #2]\nmul.u32 r9, r0, r1", 2);
+  check_loads("ldg.u32 r0, [w + #1]\nldg.u32 r1, [w + #1]\nmul.u32 r9, r0, r1", 1);
+  check_loads("ldg.u32 r0, [w + #1]\nstg.u32 [w + #2], r0\nldg.u32 r1, [w + #1]\nmul.u32 r9, r0, r1", 2);
+  check_loads("ldg.u32 r0, [w + #1]\nstg.u32 [o + #2], r0\nldg.u32 r1, [w + #1]\nmul.u32 r9, r0, r1", 1);
+  check_loads("ldg.u32 r0, [w + #1]\natom.add.u32 _, [w + #2], r0\nldg.u32 r1, [w + #1]\nmul.u32 r9, r0, r1", 2);
+  check_loads("ldg.u32 r0, [w + #1]\nmem.fence\nldg.u32 r1, [w + #1]\nmul.u32 r9, r0, r1", 2);
+  check_loads("ldg.u32 r0, [w + #1]\nbar.sync\nldg.u32 r1, [w + #1]\nmul.u32 r9, r0, r1", 2);
+  check_loads("ldg.u32 r0, [i + #1]\nbar.sync\nldg.u32 r1, [i + #1]\nmul.u32 r9, r0, r1", 1); /* nothing writes i */
+  /* what is loaded from equal places is equal too */
+  check_loads("ldg.u32 r0, [i + lane]\nldg.u32 r1, [i + lane]\nadd.u32 r0, r0, #4\nadd.u32 r1, r1, #4\n"
+              "ldg.u32 r2, [i + r0]\nldg.u32 r3, [i + r1]\nmul.u32 r9, r2, r3",
+              2);
+  /* across blocks: from before into both arms and behind them, but not from arm to arm, nor from an arm to behind it */
+  const char *across = "ldg.u32 r0, [w + lane]\nset.lt.u32 p0, r0, #9\n%s\n@p0 bra on\n%s\nadd.u32 r9, r2, #1\nbra "
+                       "end\non:\n%s\nadd.u32 r9, r2, #2\nend:\n%s\nxor.u32 r9, r9, r3\nxor.u32 r9, r9, r4";
+  const char *load2 = "ldg.u32 r2, [i + #3]", *load3 = "ldg.u32 r3, [i + #3]", *load4 = "ldg.u32 r4, [i + #3]";
+  const char *move2 = "mov.u32 r2, r0", *move3 = "mov.u32 r3, r0", *move4 = "mov.u32 r4, r0";
+  const struct {
+    const char *before, *arm, *other, *behind;
+    unsigned loads; /* that of r0 among them */
+  } cases[] = {
+      {load4, load2, load2, load3, 2}, {load4, move2, move2, load3, 2}, {load4, move2, load2, move3, 2},
+      {move4, load2, load2, move3, 3}, {move4, load2, move2, load3, 3}, {move4, load2, load2, load3, 4},
+  };
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    char body[512];
+    snprintf(body, sizeof body, across, cases[k].before, cases[k].arm, cases[k].other, cases[k].behind);
+    check_loads(body, cases[k].loads);
+  }
+  /* a load that is dead does not hold the place of a later one */
+  check_code(IO "ldg.u32 r0, [i + lane]\nldg.f32 r5, [x + lane]\nset.lt.u32 p0, r0, #7\n@p0 bra end\nldg.f32 r1, [x + "
+                "lane]\nstg.f32 [y + lane], r1\nend:\nexit\n",
+             CANONICAL,
+             "b0:\n    %1 = ldg.u32 [i + lane]\n    %3 = set.lt.u32 %1, #0x7\n    branch %3, b1, b2\n"
+             "b1:    ; from b0\n    exit\n"
+             "b2:    ; from b0\n    %4 = ldg.f32 [x + lane]\n    stg.f32 [y + lane], %4\n    exit\n");
+}
+
+static void test_dead(void) {
+  check_loads("ldg.u32 r0, [i + lane]\nmovi.u32 r9, #1", 0);
+  check_loads("ldg.u32 r0, [i + lane]\nldg.u32 r1, [i + r0]\nmovi.u32 r9, #1", 0);
+  /* values that go around a loop and nowhere else; the loop stays */
+  char *code = compiled_text(IO "movi.u32 r0, #9\nmovi.u32 r1, #0\nagain:\nmad.u32 r1, r1, r1, #1\nldg.u32 r2, "
+                                "[i + r1]\nreduce.add.u32 r3, r0\nloop r0, again\nexit\n",
+                             CANONICAL);
+  CHECK_EQ_U64(count_words(code, "phi"), 1);
+  CHECK_EQ_U64(count_words(code, "ldg") + count_words(code, "reduce") + count_words(code, "mad"), 0);
+  CHECK_EQ_U64(count_words(code, "branch"), 1);
+  free(code);
+  /* what others see stays, its result or not */
+  code =
+      compiled_text(".buffer w u32 inout\n" IO "atom.add.u32 _, [w + #0], #1\nbar.sync\nmem.fence\nexit\n", CANONICAL);
+  CHECK(strstr(code, "atom.add") != NULL && strstr(code, "bar.sync") != NULL && strstr(code, "mem.fence") != NULL);
+  free(code);
+}
+
+/* Control flow in its plainest form. */
+static void test_clean_flow(void) {
+  /* a branch on a constant, what nothing reaches, jumps to jumps and a jump to an end */
+  check_code(IO "movi.u32 r0, #4\nset.lt.u32 p0, r0, #5\n@p0 bra yes\nstg.u32 [o + lane], r0\nbra end\n"
+                "yes:\nbra on\non:\nstg.u32 [o + lane], #7\nend:\nexit\n",
+             CANONICAL, "b0:\n    stg.u32 [o + lane], #0x7\n    exit\n");
+  /* both sides bring one value: no branch; different ones: a block each, whichever the program wrote */
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #5\nmovi.u32 r1, #3\n@p0 bra on\nmovi.u32 r1, #3\non:\n"
+                "stg.u32 [o + lane], r1\nexit\n",
+             CANONICAL, "b0:\n    stg.u32 [o + lane], #0x3\n    exit\n");
+  const char *apart = "b0:\n    %1 = ldg.u32 [i + lane]\n    %3 = set.lt.u32 %1, #0x5\n    branch %3, b1, b2\n"
+                      "b1:    ; from b0\n    jump b3\nb2:    ; from b0\n    jump b3\n"
+                      "b3:    ; from b1 b2\n    %6 = phi.u32 b1 #0x3, b2 #0x4\n    stg.u32 [o + lane], %6\n    exit\n";
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #5\nmovi.u32 r1, #3\n@p0 bra on\nmovi.u32 r1, #4\non:\n"
+                "stg.u32 [o + lane], r1\nexit\n",
+             CANONICAL, apart);
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.ge.u32 p0, r0, #5\nmovi.u32 r1, #4\n@p0 bra on\nmovi.u32 r1, #3\non:\n"
+                "stg.u32 [o + lane], r1\nexit\n",
+             CANONICAL, apart);
+  /* a branch ends where it led to an end; both to the same end: no branch */
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #5\n@p0 bra a\nbra b\na:\ntrap #3\nb:\ntrap #3\n",
+             CANONICAL, "b0:\n    trap #3\n");
+  check_code(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #5\n@p0 bra a\ntrap #3\na:\ntrap #4\n", CANONICAL,
+             "b0:\n    %1 = ldg.u32 [i + lane]\n    %3 = set.lt.u32 %1, #0x5\n    branch %3, b1, b2\n"
+             "b1:    ; from b0\n    trap #4\nb2:    ; from b0\n    trap #3\n");
+  /* a loop that never ends stays */
+  check_code(IO "again:\nbra again\n", CANONICAL, "b0:\n    jump b1\nb1:    ; from b0 b1\n    jump b1\n");
+}
+
 static void test_expanded(void) {
   char *code = compiled_text(
       ".buffer x f16 in\n.buffer y f16 out\nldg.f16 r0, [x + lane]\nexp.f16 r0, r0\nstg.f16 [y + lane], r0\nexit\n",
@@ -392,6 +529,10 @@ static void test_summary(void) {
 int main(void) {
   test_sha256();
   test_canonical();
+  test_clean_flow();
+  test_joins();
+  test_loads();
+  test_dead();
   test_expanded();
   test_optimised();
   test_bounds();
