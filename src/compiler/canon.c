@@ -87,6 +87,7 @@ static hg_status copy_block(renumbering *r, uint32_t old) {
   if (number == SSA_NONE) return out_of_memory();
   ssa_block *to = ssa_block_at(r->to, number);
   to->end = from->end;
+  to->library = from->library;
   to->insn = from->insn;
   to->trap_code = from->trap_code;
   if (from->condition != SSA_NONE) to->condition = r->number[from->condition];

@@ -142,8 +142,10 @@ static int is_empty_end(const cleaner *c, uint32_t b) {
 
 /* Leads an edge past empty blocks. An endless ring of them is left where the edge's own block is in it. */
 static void pass_empty(cleaner *c, uint32_t b, int side) {
-  for (uint32_t e = block_at(c, b)->successor[side]; e != b && is_empty_jump(c, e); e = block_at(c, b)->successor[side])
+  for (uint32_t e; (e = block_at(c, b)->successor[side]) != b && is_empty_jump(c, e);) {
+    block_at(c, block_at(c, e)->successor[0])->library &= block_at(c, e)->library; /* a loop may begin there now */
     set_edge(c, b, side, block_at(c, e)->successor[0], *column_of(c, e, 0));
+  }
 }
 
 static int bring_the_same(const cleaner *c, uint32_t b) {

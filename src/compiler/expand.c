@@ -218,6 +218,7 @@ static hg_status copy_block(inlining *in, uint32_t b) {
   for (uint32_t e = from->first_effect; e != SSA_NONE; e = ssa_insn_at(in->callee, e)->next)
     ir_ssa_append_effect(in->unit, number, in->value_map[e]);
   ssa_block *to = ssa_block_at(in->unit, number);
+  to->library = 1;
   if (from->end == SSA_EXIT) {
     to->end = SSA_JUMP;
     to->successor[0] = in->after;

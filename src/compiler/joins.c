@@ -101,6 +101,7 @@ static hg_status step_back(joiner *j, uint32_t b, uint32_t i, uint32_t width) {
 
 static void bury(joiner *j, uint32_t b) {
   ssa_block *block = block_at(j, b);
+  block_at(j, block->successor[0])->library &= block->library; /* a loop may begin there now */
   block->dead = 1;
   block->successor[0] = SSA_NONE;
   block->first_phi = SSA_NONE;

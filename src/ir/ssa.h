@@ -47,6 +47,7 @@ typedef enum ssa_end { SSA_JUMP, SSA_BRANCH, SSA_EXIT, SSA_TRAP } ssa_end;
 typedef struct ssa_block {
   uint8_t end;             /* ssa_end */
   uint8_t dead;            /* no longer part of the unit */
+  uint8_t library;         /* of a function of the library: a loop that begins here ends, and its rounds are no steps */
   uint32_t condition;      /* of a branch: a predicate; of a function's exit: its result; else SSA_NONE */
   uint32_t successor[2];   /* jump: [0]; branch: [0] if true, [1] if false; else SSA_NONE */
   uint32_t insn;           /* program instruction of the terminator; SSA_NONE */

@@ -31,7 +31,7 @@ typedef struct evaluator {
   uint64_t *memo;       /* per value: pure values */
   uint32_t *memo_epoch; /* per value: when `memo` was computed */
   uint32_t epoch;
-  uint8_t *back;        /* per block: bit s: the edge to successor s closes a loop */
+  uint8_t *back;        /* per block: bit s: the edge to successor s closes a loop of the program */
   atlas_insn *as_insn;  /* per slot: the effect as an instruction on window registers */
   uint64_t *incoming;   /* scratch: the new values of phis */
   hg_status status;
@@ -399,7 +399,8 @@ static void prepare_values(evaluator *e) {
       e->slot[v] = e->slot_count++;
     }
     for (int s = 0; s < 2; s++)
-      if (block->successor[s] != SSA_NONE && ssa_dominates(&e->order, block->successor[s], e->order.block[k]))
+      if (block->successor[s] != SSA_NONE && !ssa_block_at(u, block->successor[s])->library &&
+          ssa_dominates(&e->order, block->successor[s], e->order.block[k]))
         e->back[e->order.block[k]] |= (uint8_t)(1u << s);
   }
 }
