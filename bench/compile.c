@@ -4,12 +4,14 @@
  *   bench_compile [--json]
  *
  * Each row: the kind, the instructions, microseconds for verification (parse included in none), for the canonical form,
- * and for canonical form, hash and expansion together; nanoseconds an instruction of the canonical form; peak bytes an
- * instruction. Growth is close to linear when the last two columns stay level down a kind. */
+ * for canonical form, hash and expansion together, and with the optimisation; nanoseconds an instruction of the
+ * canonical form; peak bytes an instruction. Growth is close to linear when the last two columns stay level down a
+ * kind. */
 #include "base/os.h"
 #include "base/sha256.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"
+#include "compiler/optimise.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,8 +43,21 @@ static void metered_release(void *user, void *memory) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
+static uint16_t declare(atlas_builder *b) { return atlas_builder_buffer(b, "y", ATLAS_u32, ATLAS_INOUT); }
+
+/* Ten instructions in all: what a small kernel is. */
+static void write_small(atlas_builder *b) {
+  uint16_t y = declare(b);
+  atlas_emit(b, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(0), atlas_mem(y, 0));
+  atlas_emit(b, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(1), atlas_mem(y, 1));
+  for (uint32_t i = 0; i < 6; i++)
+    atlas_emit(b, i % 2 ? ATLAS_OP_mul : ATLAS_OP_xor, ATLAS_u32, 3, atlas_reg(i + 2), atlas_reg(i), atlas_reg(i + 1));
+  atlas_emit(b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem(y, 2), atlas_reg(7));
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+}
+
 static uint16_t start_program(atlas_builder *b) {
-  uint16_t y = atlas_builder_buffer(b, "y", ATLAS_u32, ATLAS_INOUT);
+  uint16_t y = declare(b);
   for (uint32_t r = 0; r < 32; r++) atlas_emit(b, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(r), atlas_mem(y, r));
   return y;
 }
@@ -99,6 +114,7 @@ typedef struct kind {
   void (*write)(atlas_builder *b, uint32_t count);
 } kind;
 
+static const kind small = {"small", NULL};
 static const kind kinds[] = {{"straight", straight}, {"branches", branches}, {"loops", loops}, {"memory", memory}};
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
@@ -106,7 +122,7 @@ static const kind kinds[] = {{"straight", straight}, {"branches", branches}, {"l
 typedef struct row {
   const char *kind;
   uint32_t instructions;
-  double verify_us, canon_us, all_us;
+  double verify_us, canon_us, expand_us, all_us;
   double peak_bytes;
 } row;
 
@@ -114,9 +130,13 @@ static atlas_program *build(const kind *k, uint32_t count, const hg_allocator *a
   atlas_builder *b = NULL;
   atlas_program *program = NULL;
   if (atlas_builder_create(allocator, k->name, &b) != HG_OK) return NULL;
-  uint16_t y = start_program(b);
-  k->write(b, count);
-  finish_program(b, y);
+  if (k->write != NULL) {
+    uint16_t y = start_program(b);
+    k->write(b, count);
+    finish_program(b, y);
+  } else {
+    write_small(b);
+  }
   return atlas_builder_finish(b, &program) == HG_OK ? program : NULL;
 }
 
@@ -129,7 +149,7 @@ static int measure(const kind *k, uint32_t count, row *r) {
   atlas_program *program = build(k, count, &allocator);
   if (program == NULL) return 0;
   size_t held = m.now, repeat = count >= 100000 ? 3 : count >= 10000 ? 5 : 50;
-  *r = (row){k->name, (uint32_t)program->insns.count, 1e30, 1e30, 1e30, 0};
+  *r = (row){k->name, (uint32_t)program->insns.count, 1e30, 1e30, 1e30, 1e30, 0};
   for (size_t i = 0; i < repeat; i++) {
     ssa_unit unit;
     hg_array bytes = {.element_size = 1};
@@ -147,46 +167,58 @@ static int measure(const kind *k, uint32_t count, row *r) {
     hg_sha256_end(&hash, digest);
     ok = ok && hg_expand(program, &unit, NULL) == HG_OK;
     uint64_t t3 = hg_time_ns();
+    ok = ok && hg_optimise(program, &unit, NULL) == HG_OK;
+    uint64_t t4 = hg_time_ns();
     hg_array_release(&unit.allocator, &bytes);
     ir_ssa_release(&unit);
     if (!ok) return 0;
     r->verify_us = smaller(r->verify_us, (double)(t1 - t0) / 1000);
     r->canon_us = smaller(r->canon_us, (double)(t2 - t1) / 1000);
-    r->all_us = smaller(r->all_us, (double)(t3 - t1) / 1000);
+    r->expand_us = smaller(r->expand_us, (double)(t3 - t1) / 1000);
+    r->all_us = smaller(r->all_us, (double)(t4 - t1) / 1000);
   }
   r->peak_bytes = (double)(m.peak - held);
   atlas_program_release(program);
   return 1;
 }
 
+static void print_row(const row *r, int json, int first) {
+  double per = r->canon_us * 1000 / r->instructions, bytes = r->peak_bytes / r->instructions;
+  if (json)
+    printf("%s\n{\"kind\":\"%s\",\"instructions\":%" PRIu32
+           ",\"verify_us\":%.1f,\"canon_us\":%.1f,\"expand_us\":%.1f,\"all_us\":%.1f,\"peak_bytes\":%.0f}",
+           first ? "" : ",", r->kind, r->instructions, r->verify_us, r->canon_us, r->expand_us, r->all_us,
+           r->peak_bytes);
+  else
+    printf("%-9s %12" PRIu32 " %12.1f %12.1f %14.1f %10.1f %10.0f %12.0f\n", r->kind, r->instructions, r->verify_us,
+           r->canon_us, r->expand_us, r->all_us, per, bytes);
+  fflush(stdout);
+}
+
+static int run(const kind *k, uint32_t count, int json, int first) {
+  row r;
+  if (!measure(k, count, &r)) {
+    fprintf(stderr, "bench_compile: %s\n", hg_last_error());
+    return 0;
+  }
+  print_row(&r, json, first);
+  return 1;
+}
+
 int main(int argc, char **argv) {
-  int json = argc > 1 && strcmp(argv[1], "--json") == 0, first = 1;
+  int json = argc > 1 && strcmp(argv[1], "--json") == 0;
   if (argc > 1 && !json) {
     fprintf(stderr, "usage: bench_compile [--json]\n");
     return 2;
   }
   if (!json)
-    printf("%-9s %12s %12s %12s %14s %10s %12s\n", "kind", "instructions", "verify us", "canon us", "+hash+expand",
-           "ns/insn", "bytes/insn");
+    printf("%-9s %12s %12s %12s %14s %10s %10s %12s\n", "kind", "instructions", "verify us", "canon us",
+           "+hash+expand", "+optimise", "ns/insn", "bytes/insn");
   if (json) printf("[");
+  if (!run(&small, 10, json, 1)) return 1;
   for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-    for (uint32_t count = 10; count <= 100000; count *= 10) {
-      row r;
-      if (!measure(&kinds[k], count, &r)) {
-        fprintf(stderr, "bench_compile: %s\n", hg_last_error());
-        return 1;
-      }
-      double per = r.canon_us * 1000 / r.instructions, bytes = r.peak_bytes / r.instructions;
-      if (json)
-        printf("%s\n{\"kind\":\"%s\",\"instructions\":%" PRIu32
-               ",\"verify_us\":%.1f,\"canon_us\":%.1f,\"all_us\":%.1f,\"peak_bytes\":%.0f}",
-               first ? "" : ",", r.kind, r.instructions, r.verify_us, r.canon_us, r.all_us, r.peak_bytes);
-      else
-        printf("%-9s %12" PRIu32 " %12.1f %12.1f %14.1f %10.0f %12.0f\n", r.kind, r.instructions, r.verify_us,
-               r.canon_us, r.all_us, per, bytes);
-      fflush(stdout);
-      first = 0;
-    }
+    for (uint32_t count = 10; count <= 100000; count *= 10)
+      if (!run(&kinds[k], count, json, 0)) return 1;
   if (json) printf("\n]\n");
   return 0;
 }

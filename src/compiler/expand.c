@@ -315,6 +315,7 @@ static hg_status expand_unit(expander *x, ssa_unit *unit) {
 
 hg_status hg_expand(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
   expander x = {.allocator = &unit->allocator, .functions = {.element_size = sizeof(function *)}};
+  size_t values = unit->insns.count;
   hg_status status = widen_all(unit);
   if (status == HG_OK) status = hg_schedule(unit);
   if (status == HG_OK) status = expand_unit(&x, unit);
@@ -322,6 +323,6 @@ hg_status hg_expand(const atlas_program *program, ssa_unit *unit, const hg_pass_
   if (status != HG_OK) return status;
   hg_unschedule(unit);
   HG_TRY(hg_legalise(unit));
-  HG_TRY(hg_canon_passes(program, unit, hook));
+  if (unit->insns.count != values) HG_TRY(hg_canon_passes(program, unit, hook)); /* else there was nothing to expand */
   return hg_schedule(unit);
 }

@@ -1,16 +1,10 @@
-/* test_compiler.c - the compiler pass by pass: what each does to small programs (printed SSA against what is expected),
- * the checker after every pass, what the analysis proves, and SHA-256 on the vectors of FIPS 180-4. That passes keep
- * every bit is tested on random programs (tests/random). */
-#include "check.h"
+/* test_compiler.c - the canonical form pass by pass: what each does to small programs (printed SSA against what is
+ * expected), the checker after every pass, what the analysis proves, and SHA-256 on the vectors of FIPS 180-4. That
+ * passes keep every bit is tested on random programs (tests/random). */
+#include "compile.h"
 
 #include "base/sha256.h"
 #include "compiler/analyse.h"
-#include "compiler/canon.h"
-#include "compiler/expand.h"
-#include "compiler/optimise.h"
-#include "compiler/ssa_print.h"
-
-#include <stdlib.h>
 
 /* ---- SHA-256 ----------------------------------------------------------------------------------------------------- */
 
@@ -35,61 +29,6 @@ static void test_sha256(void) {
                1, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
   check_sha256("a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
-
-/* ---- from text to SSA -------------------------------------------------------------------------------------------- */
-
-static atlas_program *parse(const char *text) {
-  atlas_program *program = NULL;
-  if (!check_note(atlas_parse(NULL, text, strlen(text), "test", &program) == HG_OK)) {
-    printf("%s\n%s", hg_last_error(), text);
-    exit(check_report());
-  }
-  return program;
-}
-
-static hg_status check_after(void *user, const char *pass, const atlas_program *program, ssa_unit *unit) {
-  (void)user;
-  (void)program;
-  hg_status status = ir_ssa_check(unit);
-  if (!check_note(status == HG_OK)) printf("after %s: %s\n", pass, hg_last_error());
-  return HG_OK;
-}
-
-static const hg_pass_hook checking = {check_after, NULL};
-
-typedef enum compile_stage { CANONICAL, EXPANDED, OPTIMISED } compile_stage;
-
-static void compile(const atlas_program *program, compile_stage stage, ssa_unit *unit) {
-  CHECK_EQ_U64(hg_canonicalise(program, &checking, unit), HG_OK);
-  if (stage >= EXPANDED) CHECK_EQ_U64(hg_expand(program, unit, &checking), HG_OK);
-  if (stage >= OPTIMISED) CHECK_EQ_U64(hg_optimise(program, unit, &checking), HG_OK);
-  CHECK_EQ_U64(ir_ssa_check(unit), HG_OK);
-}
-
-/* The code after the declarations, without the numbers' accidents: values are printed as they come. */
-static char *compiled_text(const char *text, compile_stage stage) {
-  atlas_program *program = parse(text);
-  ssa_unit unit;
-  hg_array printed = {.element_size = 1};
-  compile(program, stage, &unit);
-  CHECK_EQ_U64(hg_ssa_print(program, &unit, 1, &printed), HG_OK);
-  char *copy = calloc(printed.count + 1, 1);
-  memcpy(copy, printed.data, printed.count);
-  hg_array_release(&unit.allocator, &printed);
-  ir_ssa_release(&unit);
-  atlas_program_release(program);
-  return copy;
-}
-
-static void check_code(const char *text, compile_stage stage, const char *expected) {
-  char *code = compiled_text(text, stage);
-  const char *start = strstr(code, "b0:");
-  CHECK(start != NULL);
-  if (start != NULL) CHECK_STR(start, expected);
-  free(code);
-}
-
-#define IO ".buffer x f32 in\n.buffer y f32 out\n.buffer i u32 in\n.buffer o u32 out\n"
 
 static void test_canonical(void) {
   /* constants fold, dead code and dead loads go, a repeated load and product are one */
@@ -153,12 +92,6 @@ static void test_joins(void) {
                              CANONICAL);
   CHECK(strstr(code, "phi.u32") != NULL && strstr(strstr(code, "phi.u32") + 1, "phi.u32") != NULL);
   free(code);
-}
-
-static unsigned count_words(const char *text, const char *word) {
-  unsigned count = 0;
-  for (; (text = strstr(text, word)) != NULL; text++) count++;
-  return count;
 }
 
 static void check_loads(const char *body, unsigned expected) {
@@ -299,54 +232,6 @@ static void test_expanded(void) {
       free(code);
     }
   }
-}
-
-static void test_optimised(void) {
-  /* divisions by powers of two; an inexact reciprocal stays */
-  check_code(
-      IO "ldg.f32 r0, [x + lane]\ndiv.f32 r1, r0, #8\ndiv.f32 r1, r1, #3\nstg.f32 [y + lane], r1\n"
-         "ldg.u32 r2, [i + lane]\ndiv.u32 r3, r2, #8\nrem.u32 r2, r2, #8\nmul.u32 r3, r3, r2\nstg.u32 [o + lane], "
-         "r3\nexit\n",
-      OPTIMISED,
-      "b0:\n    %1 = ldg.f32 [x + lane]\n    %3 = mul.f32 %1, #0x3e000000\n    %5 = div.f32 %3, #0x40400000\n    "
-      "stg.f32 [y + lane], %5\n"
-      "    %7 = ldg.u32 [i + lane]\n    %10 = shr.u32 %7, #0x3\n    %9 = and.u32 %7, #0x7\n    %11 = mul.u32 %10, %9\n"
-      "    stg.u32 [o + lane], %11\n    exit\n");
-  /* a store to shared memory that is surely in bounds is forwarded; one that may not be is not */
-  char *code = compiled_text(
-      ".shared t f32 16\n" IO
-      "ldg.f32 r0, [x + lane]\nsts.f32 [t + #3], r0\nlds.f32 r1, [t + #3]\nstg.f32 [y + lane], r1\nexit\n",
-      OPTIMISED);
-  CHECK(strstr(code, "lds") == NULL);
-  free(code);
-  code = compiled_text(
-      ".shared t f32 16\n" IO
-      "ldg.f32 r0, [x + lane]\nsts.f32 [t + blane], r0\nlds.f32 r1, [t + blane]\nstg.f32 [y + lane], r1\nexit\n",
-      OPTIMISED);
-  CHECK(strstr(code, "lds") != NULL);
-  free(code);
-  /* an overwritten store goes */
-  code = compiled_text(".shared t f32 16\n" IO "ldg.f32 r0, [x + lane]\nsts.f32 [t + #3], r0\nsts.f32 [t + #3], "
-                                               "#2\nlds.f32 r1, [t + #4]\nstg.f32 [y + lane], r1\nexit\n",
-                       OPTIMISED);
-  CHECK(strstr(code, "sts") != NULL && strstr(strstr(code, "sts") + 1, "sts") == NULL);
-  free(code);
-  /* what does not change in a loop is computed before it */
-  code = compiled_text(
-      ".scalar a u32\n" IO
-      "ldg.u32 r0, [i + lane]\nmovi.u32 r1, #0\nagain:\nmul.u32 r2, a, a\nadd.u32 r1, r1, r2\nxor.u32 r1, r1, r0\n"
-      "stg.u32 [o + r1], r0\nloop r0, again\nexit\n",
-      OPTIMISED);
-  CHECK(strstr(code, "mul.u32") != NULL && strstr(code, "mul.u32") < strstr(code, "b1:"));
-  free(code);
-  /* a small diamond becomes a select */
-  code = compiled_text(IO "ldg.f32 r0, [x + lane]\nset.lt.f32 p0, r0, #0\n@p0 bra low\nadd.f32 r1, r0, #1\nbra "
-                          "join\nlow:\nmul.f32 r1, r0, #3\n"
-                          "join:\nstg.f32 [y + lane], r1\nexit\n",
-                       OPTIMISED);
-  CHECK(strstr(code, "sel.f32") != NULL);
-  CHECK(strstr(code, "branch") == NULL);
-  free(code);
 }
 
 /* ---- analysis ---------------------------------------------------------------------------------------------------- */
@@ -534,7 +419,6 @@ int main(void) {
   test_loads();
   test_dead();
   test_expanded();
-  test_optimised();
   test_bounds();
   test_levels_and_strides();
   test_affine();
