@@ -411,6 +411,84 @@ static void test_summary(void) {
   atlas_program_release(program);
 }
 
+/* ---- out of memory ----------------------------------------------------------------------------------------------- */
+
+typedef struct counter {
+  long allocations, live, fail_at;
+} counter;
+
+static void *counted_allocate(void *user, size_t size) {
+  counter *c = user;
+  if (c->allocations++ == c->fail_at) return NULL;
+  c->live++;
+  return malloc(size);
+}
+
+static void counted_release(void *user, void *memory) {
+  ((counter *)user)->live--;
+  free(memory);
+}
+
+/* Something for every pass to do. */
+static const char rich[] =
+    ".buffer h f16 inout\n.shared t f32 16\n" IO
+    "ldg.f32 r0, [x + lane]\nldg.u32 r1, [i + lane]\nldg.u32 r2, [i + lane]\nldg.f16 r3, [h + lane]\nmovi.u32 r4, #1\n"
+    "set.lt.u32 p0, r1, #100\n@!p0 bra end\nset.lt.u32 p1, r1, #10\n@p1 bra small\nldg.u32 r4, [i + #1]\nbra inner\n"
+    "small:\nldg.u32 r4, [i + #2]\ninner:\nbra end\nend:\nadd.u32 r1, r1, r2\nmovi.u32 r5, #0\nmovi.u32 r6, #0\n@p0 "
+    "bra "
+    "again\nldg.u32 r4, [i + r4]\nagain:\nadd.u32 r5, r5, r4\nadd.u32 r6, r6, r4\nloop r1, again\nadd.u32 r5, r5, r6\n"
+    "bar.sync\nreduce.add.f32 r7, r0\nsts.f32 [t + #3], r7\nsts.f32 [t + #3], r0\nlds.f32 r8, [t + #3]\npow.f32 r8, "
+    "r8, "
+    "r7\nfmod.f16 r3, r3, #3\ndiv.u32 r5, r5, r2\ndiv.u32 r5, r5, #8\nset.lt.f32 p2, r8, #0\n@p2 bra low\nadd.f32 r8, "
+    "r8, "
+    "#1\nlow:\nstg.f32 [y + lane], r8\nstg.u32 [o + lane], r5\nstg.f16 [h + lane], r3\nexit\n";
+
+static hg_status compile_all(const atlas_program *program) {
+  static const hg_shape shape = {.lanes = 100, .grid = {1, 1, 1}, .block = {100, 1, 1}};
+  ssa_unit unit;
+  hg_array bytes = {.element_size = 1};
+  hg_analysis analysis = {0};
+  hg_summary summary;
+  hg_status status = hg_canonicalise(program, NULL, &unit);
+  if (status == HG_OK) status = hg_canon_bytes(program, &unit, &bytes);
+  if (status == HG_OK) status = hg_ssa_print(program, &unit, 0, &bytes);
+  if (status == HG_OK) status = hg_summarise(program, &unit, &summary);
+  if (status == HG_OK) status = hg_expand(program, &unit, NULL);
+  if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
+  if (status == HG_OK) {
+    status = hg_analyse(program, &unit, &shape, &analysis);
+    hg_analysis_release(&unit, &analysis);
+  }
+  hg_array_release(&unit.allocator, &bytes);
+  ir_ssa_release(&unit);
+  return status;
+}
+
+static void test_out_of_memory(void) {
+  counter c = {.fail_at = -1};
+  hg_allocator allocator = {
+      .size = sizeof allocator, .user = &c, .allocate = counted_allocate, .release = counted_release};
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(atlas_parse(&allocator, rich, sizeof rich - 1, "rich", &program), HG_OK);
+  if (program == NULL) return;
+  long held = c.live, before = c.allocations;
+  CHECK_EQ_U64(compile_all(program), HG_OK);
+  long total = c.allocations - before;
+  long unnoticed = 0; /* room for no elements at all may be refused */
+  for (long k = 0; k < total; k += k < 200 ? 1 : 7) {
+    c.allocations = 0;
+    c.fail_at = k;
+    hg_status status = compile_all(program);
+    unnoticed += status == HG_OK;
+    if (!check_note((status == HG_OUT_OF_MEMORY || status == HG_OK) && c.live == held))
+      printf("allocation %ld of %ld: status %d, %ld not released\n", k, total, (int)status, c.live - held);
+  }
+  CHECK(unnoticed <= 4);
+  CHECK(total > 500);
+  atlas_program_release(program);
+  CHECK_EQ_U64(c.live, 0);
+}
+
 int main(void) {
   test_sha256();
   test_canonical();
@@ -424,5 +502,6 @@ int main(void) {
   test_affine();
   test_trip_counts();
   test_summary();
+  test_out_of_memory();
   return check_report();
 }
