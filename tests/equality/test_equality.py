@@ -57,4 +57,5 @@ def test_different(name):
     for one, other in ((first, second), (second, first)):
         run = equal(one, other)
         assert run.returncode == 1, explain(run, first)
-        assert run.stdout.strip() or run.stderr.strip(), "it must say where the programs part"
+        parting = [line.split(": ", 1)[1] for line in run.stdout.splitlines()[1:]]
+        assert len(parting) == 2 and parting[0] != parting[1], "it must say where the programs part"
