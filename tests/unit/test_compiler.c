@@ -5,6 +5,7 @@
 
 #include "base/sha256.h"
 #include "compiler/analyse.h"
+#include "ir/ssa_order.h"
 
 /* ---- SHA-256 ----------------------------------------------------------------------------------------------------- */
 
@@ -189,6 +190,40 @@ static void test_clean_flow(void) {
              "b1:    ; from b0\n    trap #4\nb2:    ; from b0\n    trap #3\n");
   /* a loop that never ends stays */
   check_code(IO "again:\nbra again\n", CANONICAL, "b0:\n    jump b1\nb1:    ; from b0 b1\n    jump b1\n");
+}
+
+/* Loops of the program and of the library: only the first count as steps. */
+static void check_headers(const char *text, compile_stage stage, unsigned program_loops, unsigned library_loops) {
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  ssa_order order;
+  unsigned found[2] = {0, 0};
+  compile(program, stage, &unit);
+  CHECK_EQ_U64(ir_ssa_order_build(&unit, &order), HG_OK);
+  for (uint32_t k = 0; k < order.count; k++) {
+    const ssa_block *block = ssa_block_at(&unit, order.block[k]);
+    int closes = 0;
+    for (size_t i = 0; i < block->predecessors.count; i++)
+      closes |= ssa_dominates(&order, order.block[k], ((const uint32_t *)block->predecessors.data)[i]);
+    found[block->library] += closes ? 1u : 0u;
+  }
+  CHECK_EQ_U64(found[0], program_loops);
+  CHECK_EQ_U64(found[1], library_loops);
+  ir_ssa_order_release(&unit, &order);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+}
+
+static void test_library_loops(void) {
+  const char *function = IO "ldg.f32 r0, [x + lane]\nfmod.f32 r0, r0, #3\nstg.f32 [y + lane], r0\nexit\n";
+  check_headers(function, CANONICAL, 0, 0);
+  check_headers(function, EXPANDED, 0, 1);
+  check_headers(function, OPTIMISED, 0, 1);
+  const char *in_loop =
+      IO "ldg.f32 r0, [x + lane]\nldg.f32 r1, [x + #0]\nagain:\nfmod.f32 r0, r0, r1\nset.lt.f32 p0, r0, "
+         "#1\nmul.f32 r0, r0, #9\n@!p0 bra again\nstg.f32 [y + lane], r0\nexit\n";
+  check_headers(in_loop, EXPANDED, 1, 1);
+  check_headers(in_loop, OPTIMISED, 1, 1);
 }
 
 static void test_expanded(void) {
@@ -497,6 +532,7 @@ int main(void) {
   test_loads();
   test_dead();
   test_expanded();
+  test_library_loops();
   test_bounds();
   test_levels_and_strides();
   test_affine();
