@@ -1,16 +1,33 @@
 # ./dev bench
 
+BENCH_VENV=$BUILD/bench-venv
+
+# PyTorch is large, and not to be had everywhere: without it its columns stay empty.
+need_torch() {
+  local stamp=$BENCH_VENV/torch.sha256 sum
+  sum=$(sha256sum bench/cpu/torch.txt)
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && return 0
+  say "installing PyTorch in $BENCH_VENV"
+  if "$BENCH_VENV/bin/python" -m pip install --disable-pip-version-check -r bench/cpu/torch.txt -c bench/cpu/requirements.txt \
+    >"$LOGS/torch.log" 2>&1; then
+    printf '%s\n' "$sum" >"$stamp"
+  else
+    say "PyTorch could not be installed, so it is left out (log: $LOGS/torch.log)"
+  fi
+}
+
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json]
        ./dev bench launch [--json]
+       ./dev bench cpu [OPTION]...
 
-Times the example programs and prints lanes and instructions a second. This version runs on the reference machine: the scalar
-definition of the ISA, made to be right and readable. The numbers say what to expect of it, not of a compiled engine.
+Times the example programs and prints lanes and instructions a second.
 
 compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions.
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
+cpu: the CPU engines on fourteen programs, beside compiled C loops, NumPy, numexpr and PyTorch; its own --help, and bench/README.md.
 TEXT
   case "${1:-}" in
     compile | launch)
@@ -18,9 +35,15 @@ TEXT
       shift
       { need_build_tools && need_release; } >&2
       "$BUILD/release/bench/bench_$name" "$@"
-      return
+      ;;
+    cpu)
+      shift
+      { need_build_tools && make_python "$BENCH_VENV" bench/cpu/requirements.txt && need_torch && need_release; } >&2
+      "$BENCH_VENV/bin/python" bench/cpu/run.py "$@"
+      ;;
+    *)
+      { need_build_tools && need_python && need_release; } >&2
+      "$VENV/bin/python" examples/demo.py --bench --hologram "$BUILD/release/hologram" --out "$BUILD/bench" "$@"
       ;;
   esac
-  { need_build_tools && need_python && need_release; } >&2
-  "$VENV/bin/python" examples/demo.py --bench --hologram "$BUILD/release/hologram" --out "$BUILD/bench" "$@"
 }

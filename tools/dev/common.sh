@@ -66,25 +66,27 @@ need_build_tools() {
   need gcc=gcc '/usr/include/*/sys/types.h'=libc6-dev meson=meson ninja=ninja-build python3=python3
 }
 
-# The Python environment: what tools/requirements.txt pins, once per content of that file.
-need_python() {
-  local stamp=$VENV/requirements.sha256 sum
-  sum=$(sha256sum tools/requirements.txt)
+# make_python FOLDER FILE: the Python environment FOLDER, with what the requirements FILE pins, once per content of that file.
+make_python() {
+  local folder=$1 file=$2 sum stamp=$1/requirements.sha256
+  sum=$(sha256sum "$file")
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && return 0
   need python3=python3
   python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv
-  say "making the Python environment $VENV"
+  say "making the Python environment $folder"
   mkdir -p "$LOGS"
-  rm -rf "$VENV"
+  rm -rf "$folder"
   {
-    python3 -m venv "$VENV" &&
-      "$VENV/bin/python" -m pip install --disable-pip-version-check --no-deps -r tools/requirements.txt
+    python3 -m venv "$folder" &&
+      "$folder/bin/python" -m pip install --disable-pip-version-check --no-deps -r "$file"
   } >"$LOGS/venv.log" 2>&1 || {
     tail -n 20 "$LOGS/venv.log" >&2
     die "the Python environment could not be made (whole log: $LOGS/venv.log)"
   }
   printf '%s\n' "$sum" >"$stamp"
 }
+
+need_python() { make_python "$VENV" tools/requirements.txt; }
 
 # build NAME COMPILER [MESON OPTION]...: configures build/NAME once and brings it up to date.
 build() {
