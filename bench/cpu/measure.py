@@ -7,6 +7,7 @@ most of what is compared here takes its number of threads from the environment, 
 import ctypes as c
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ from programs import PROGRAMS, Case, Program
 
 HERE = Path(__file__).resolve().parent
 PROBE = 1024          # elements of the launch from which times are foretold
-BATCH = 50_000        # nanoseconds a sample takes at least: so many calls are timed together
+BATCH = 100_000       # nanoseconds a sample takes at least: so many calls are timed together
 WARM = 20_000_000     # a call longer than this needs no other call before it to warm caches up
 FEWEST = 3            # samples
 
@@ -166,8 +167,7 @@ class Session:
     def probe(self, program: Program, kernels: dict) -> None:
         case = Case(program, PROBE, self.threads)
         for name, contender in self.contenders(case, kernels, list(kernels) + self.options["peers"]).items():
-            contender.time(1)
-            self.note(program, name, PROBE, contender.time(1))
+            self.note(program, name, PROBE, min(contender.time(1) for _ in range(4)))
 
     def note(self, program: Program, name: str, count: int, nanoseconds: float) -> None:
         self.seen[program.name, name] = program.work(count), nanoseconds
@@ -189,26 +189,22 @@ class Session:
         return {n: contender for n, contender in found.items() if contender is not None}
 
     def check(self, case: Case, contenders: dict) -> None:
-        """Takes out whoever does not have the answer of the first engine."""
-        program, expected = case.program, None
-        for name in list(contenders):
-            answer = contenders[name].answer()
-            if expected is None:
-                expected = answer
-                continue
+        """Takes out whoever does not have the answer of the loop, the one that owes nothing to the library; without a loop, of
+        the first engine."""
+        program, names = case.program, sorted(contenders, key=lambda n: n != "loop")
+        expected = contenders[names[0]].answer().copy()
+        for name in names[1:]:
+            answer, wanted = contenders[name].answer(), expected
             bits = isinstance(contenders[name], (Loop, Ours))
             if bits:
-                answer, other = (v.view(np.uint32) for v in (answer, expected))
-                same = answer == other
-            elif program.tolerance == 0:
-                same = answer == expected
-            else:
-                same = np.isclose(answer, expected, rtol=program.tolerance, atol=program.tolerance)
+                answer, wanted = answer.view(np.uint32), wanted.view(np.uint32)
+            same = answer == wanted
+            if not bits and program.tolerance:
+                same = np.isclose(answer, wanted, rtol=program.tolerance, atol=program.tolerance)
             if not same.all():
                 first, show = int(np.argmin(same)), hex if bits else repr
-                has, wants = (show(v[first]) for v in (answer, other if bits else expected))
-                emit("wrong", program=program.name, count=case.count, threads=self.threads, who=name,
-                     elements=int(same.size - np.count_nonzero(same)), first=first, has=has, expected=wants)
+                emit("wrong", program=program.name, count=case.count, threads=self.threads, who=name, against=names[0],
+                     elements=int(same.size - np.count_nonzero(same)), first=first, has=show(answer[first]), expected=show(wanted[first]))
                 del contenders[name]
 
     def check_any_bits(self, program: Program, kernels: dict) -> None:
@@ -226,15 +222,16 @@ class Session:
             once = min(contenders[name].time(1), contenders[name].time(1))
             batch[name] = max(1, BATCH // max(once, 1))
             self.note(program, name, count, once)
+        order = random.Random(1)
         before, start, own = busy(), time.monotonic(), time.process_time()
         for turn in range(self.options["repeat"]):
             if turn >= FEWEST and time.monotonic() - start > self.options["seconds"]:
                 break
-            for name in names[turn % len(names):] + names[:turn % len(names)]:
+            for name in order.sample(names, len(names)):  # nobody always follows the same one
                 if self.threads > 1:
                     time.sleep(program.pause)
                 if self.seen[program.name, name][1] < WARM:
-                    contenders[name].time(batch[name] // 2 + 1)
+                    contenders[name].time(batch[name])
                 samples[name].append(contenders[name].time(batch[name]) / batch[name])
         others = (busy() - before) - (time.process_time() - own)
         return samples, max(0.0, others / (time.monotonic() - start))

@@ -186,7 +186,7 @@ class Run:
     def take_wrong(self, row: dict) -> None:
         self.data["wrong"].append(row)
         print(f"{row['program']:<13}{report.size_name(row['count']):>5}{row['threads']:>4} {row['who']} WRONG, not timed: "
-              f"{row['elements']} elements differ, first {row['first']}: {row['has']}, the engine has {row['expected']}", flush=True)
+              f"{row['elements']} elements differ, first {row['first']}: {row['has']}, {row['against']} has {row['expected']}", flush=True)
 
     def take_error(self, row: dict) -> None:
         self.data["errors"].append(row)
