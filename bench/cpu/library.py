@@ -84,18 +84,23 @@ class Executor:
     """The CPU, its engine chosen by HOLOGRAM_CPU_ENGINE; None: the library's own choice."""
 
     def __init__(self, library: Library, engine: str | None):
-        self.library, self.handle = library, c.c_void_p()
-        if engine:
-            os.environ["HOLOGRAM_CPU_ENGINE"] = engine
-        else:
-            os.environ.pop("HOLOGRAM_CPU_ENGINE", None)
+        self.library, self.engine, self.handle = library, engine, c.c_void_p()
+        self.choose_engine()
         desc = ExecutorDesc(size=c.sizeof(ExecutorDesc), backend=BACKEND_CPU)
         library.check(library.c.hg_executor_create(c.byref(desc), c.byref(self.handle)))
 
     def __del__(self):
         self.library.c.hg_executor_release(self.handle)
 
+    def choose_engine(self) -> None:
+        """Before a kernel is made too: another executor may have chosen another engine meanwhile."""
+        if self.engine:
+            os.environ["HOLOGRAM_CPU_ENGINE"] = self.engine
+        else:
+            os.environ.pop("HOLOGRAM_CPU_ENGINE", None)
+
     def kernel(self, text: str, name: str) -> "Kernel":
+        self.choose_engine()
         program, handle = self.library.parse(text, name), c.c_void_p()
         try:
             self.library.check(self.library.c.hg_kernel_create(self.handle, program, c.byref(handle)))
