@@ -73,9 +73,9 @@ typedef struct launch_case {
   hg_launch_report *report;
 } launch_case;
 
-static hg_status no_engine(void *device, const atlas_program *program, atlas_launch *launch) {
+static hg_status no_engine(void *device, void *kernel, atlas_launch *launch) {
   (void)device;
-  (void)program;
+  (void)kernel;
   (void)launch;
   return HG_OK;
 }

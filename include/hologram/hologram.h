@@ -214,8 +214,8 @@ typedef enum hg_fault_kind {
   HG_FAULT_UNITY = 7          /* a unity-neutral launch's deltas do not sum to zero; index: the sum */
 } hg_fault_kind;
 
-/* The fault of the lowest lane that had one, and that lane's first. An index beyond int64_t is given as the nearest
- * one. */
+/* The fault of the lowest lane that had one, and that lane's first, in the canonical program: see docs/isa.md, Faults.
+ * An index beyond int64_t is given as the nearest one. */
 typedef struct hg_fault {
   hg_fault_kind kind;
   uint32_t instruction;  /* index in the program */

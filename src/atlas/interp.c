@@ -37,7 +37,7 @@ uint64_t atlas_machine_source(const machine *m, const lane *l, const atlas_opera
 
 static int predicate(const lane *l, const atlas_operand *operand) { return (int)(l->predicates >> operand->reg & 1); }
 
-static uint64_t coordinate(const machine *m, const lane *l, uint64_t coord) {
+uint64_t atlas_machine_coordinate(const machine *m, const lane *l, uint64_t coord) {
   unsigned d = (unsigned)coord % 3;
   switch (coord / 3) {
   case ATLAS_COORD_LANE_X / 3: return l->at[d];
@@ -68,35 +68,38 @@ static void class_fault(machine *m, lane *l, uint64_t value, uint64_t extent) {
   atlas_machine_fault(m, l, fault);
 }
 
-static void class_insn(machine *m, lane *l, const atlas_insn *insn, const uint64_t s[3]) {
-  uint32_t number = (uint32_t)s[0];
-  int exists = number < ATLAS_CLASS_COUNT;
-  if (!exists) class_fault(m, l, number, ATLAS_CLASS_COUNT);
-  switch (insn->op) {
-  case ATLAS_OP_mirror: set_register(l, insn, exists ? atlas_class_mirror(number) : 0); break;
-  case ATLAS_OP_unity_test: set_predicate(l, insn, exists && atlas_class_is_unity(number)); break;
-  case ATLAS_OP_nbr_count: set_register(l, insn, exists ? atlas_class_neighbour_count(number) : 0); break;
-  case ATLAS_OP_nbr_get: {
-    int32_t neighbour = exists ? atlas_class_neighbour(number, (uint32_t)s[1]) : -1;
-    if (exists && neighbour < 0) class_fault(m, l, s[1], atlas_class_neighbour_count(number));
-    set_register(l, insn, neighbour < 0 ? 0 : (uint64_t)neighbour);
-    break;
-  }
-  default: /* res.accum */
-    if (exists) m->launch->resonance[number] = (int64_t)((uint64_t)m->launch->resonance[number] + s[1]);
-    break;
-  }
+static uint64_t neighbour(machine *m, lane *l, uint32_t class_index, uint64_t number) {
+  int32_t found = atlas_class_neighbour(class_index, (uint32_t)number);
+  if (found < 0) class_fault(m, l, number, atlas_class_neighbour_count(class_index));
+  return found < 0 ? 0 : (uint64_t)found;
 }
 
-static void bound_map(machine *m, lane *l, const atlas_insn *insn, const uint64_t s[3]) {
+static uint64_t bound_map(machine *m, lane *l, const uint64_t s[3]) {
   static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
-  set_register(l, insn, 0);
   for (int i = 0; i < 3; i++)
     if (s[i] >= extents[i]) {
       class_fault(m, l, s[i], extents[i]);
-      return;
+      return 0;
     }
-  set_register(l, insn, (uint64_t)atlas_boundary_offset((uint32_t)s[0], (uint32_t)s[1], (uint32_t)s[2]));
+  return (uint64_t)atlas_boundary_offset((uint32_t)s[0], (uint32_t)s[1], (uint32_t)s[2]);
+}
+
+uint64_t atlas_machine_class(machine *m, lane *l, uint32_t op, const uint64_t s[3]) {
+  uint32_t number = (uint32_t)s[0];
+  if (op == ATLAS_OP_bound_map) return bound_map(m, l, s);
+  if (number >= ATLAS_CLASS_COUNT) {
+    class_fault(m, l, number, ATLAS_CLASS_COUNT);
+    return 0;
+  }
+  switch (op) {
+  case ATLAS_OP_mirror: return atlas_class_mirror(number);
+  case ATLAS_OP_unity_test: return (uint64_t)atlas_class_is_unity(number);
+  case ATLAS_OP_nbr_count: return atlas_class_neighbour_count(number);
+  case ATLAS_OP_nbr_get: return neighbour(m, l, number, s[1]);
+  default: /* res.accum */
+    m->launch->resonance[number] = (int64_t)((uint64_t)m->launch->resonance[number] + s[1]);
+    return 0;
+  }
 }
 
 /* The sources in text order; predicates, addresses and destinations are not among them. */
@@ -148,19 +151,20 @@ static void lane_insn(machine *m, lane *l, const atlas_insn *insn) {
   read_sources(m, l, insn, info->operands, s);
   switch (insn->op) {
   case ATLAS_OP_sreg:
-    set_register(l, insn, coordinate(m, l, insn->operand[1].bits) & atlas_mask((atlas_type)insn->type));
+    set_register(l, insn,
+                 atlas_machine_coordinate(m, l, insn->operand[1].bits) & atlas_mask((atlas_type)insn->type));
     break;
   case ATLAS_OP_cls_get: set_register(l, insn, m->block_index % ATLAS_CLASS_COUNT); break;
+  case ATLAS_OP_unity_test: set_predicate(l, insn, (int)atlas_machine_class(m, l, insn->op, s)); break;
+  case ATLAS_OP_res_accum: atlas_machine_class(m, l, insn->op, s); break;
   case ATLAS_OP_mirror:
-  case ATLAS_OP_unity_test:
   case ATLAS_OP_nbr_count:
   case ATLAS_OP_nbr_get:
-  case ATLAS_OP_res_accum: class_insn(m, l, insn, s); break;
+  case ATLAS_OP_bound_map: set_register(l, insn, atlas_machine_class(m, l, insn->op, s)); break;
   case ATLAS_OP_phase_get: set_register(l, insn, m->launch->phase); break;
   case ATLAS_OP_phase_adv: /* every lane comes here with the same operand: lane 0 speaks for the grid */
     if (l->id == 0) m->launch->phase_advance = (uint32_t)((m->launch->phase_advance + s[0]) % ATLAS_PHASE_COUNT);
     break;
-  case ATLAS_OP_bound_map: bound_map(m, l, insn, s); break;
   case ATLAS_OP_mem_fence:
   case ATLAS_OP_mem_fence_grid: break; /* one lane at a time: memory is in order already */
   default: pure_insn(l, insn, info, s); break;
@@ -251,8 +255,13 @@ static void place_lane(const machine *m, lane *l, uint32_t in_block) {
     l->id = l->id * m->grid_size[d] * m->block_size[d] + m->block_at[d] * m->block_size[d] + l->at[d];
 }
 
-static void run_block(machine *m) {
+void atlas_machine_begin_block(machine *m) {
   uint32_t size = m->block_size[0] * m->block_size[1] * m->block_size[2];
+  uint64_t rest = m->block_index;
+  for (int d = 0; d < 3; d++) {
+    m->block_at[d] = rest % m->grid_size[d];
+    rest /= m->grid_size[d];
+  }
   m->lane_count = size;
   if (m->launch->lanes != 0) { /* linear: the last block may be partial */
     uint64_t left = m->launch->lanes - m->block_index * size;
@@ -271,26 +280,22 @@ static void run_block(machine *m) {
     l->steps = m->launch->step_limit;
     l->predicates = 0;
   }
+}
+
+static void run_block(machine *m) {
+  atlas_machine_begin_block(m);
   do
     for (uint32_t i = 0; i < m->lane_count; i++) run_lane(m, &m->lanes[i]);
   while (run_waiting(m) > 0);
 }
 
-static void run_blocks(machine *m) {
-  for (m->block_index = 0; m->block_index < m->block_count; m->block_index++) {
-    uint64_t rest = m->block_index;
-    for (int d = 0; d < 3; d++) {
-      m->block_at[d] = rest % m->grid_size[d];
-      rest /= m->grid_size[d];
-    }
-    run_block(m);
-  }
-}
-
 enum { LINEAR_BLOCK_LANES = 256 };
 
-static void shape(machine *m) {
-  const atlas_launch *launch = m->launch;
+void atlas_machine_shape(machine *m) {
+  atlas_launch *launch = m->launch;
+  memset(launch->resonance, 0, sizeof launch->resonance);
+  launch->phase_advance = 0;
+  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
   for (int d = 0; d < 3; d++) {
     m->block_size[d] = launch->lanes != 0 ? 1 : launch->block[d];
     m->grid_size[d] = launch->lanes != 0 ? 1 : launch->grid[d];
@@ -330,12 +335,9 @@ static hg_status make_room(machine *m) {
 
 hg_status atlas_interpret(const hg_allocator *allocator, const atlas_program *program, atlas_launch *launch) {
   machine m = {.allocator = allocator, .program = program, .launch = launch};
-  memset(launch->resonance, 0, sizeof launch->resonance);
-  launch->phase_advance = 0;
-  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
-  shape(&m);
+  atlas_machine_shape(&m);
   HG_TRY(make_room(&m));
-  run_blocks(&m);
+  for (m.block_index = 0; m.block_index < m.block_count; m.block_index++) run_block(&m);
   hg_release(allocator, m.memory);
   return HG_OK;
 }

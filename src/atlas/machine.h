@@ -40,6 +40,16 @@ typedef struct machine {
   void *memory;
 } machine;
 
+/* Clears the results of the launch and finds its blocks and where shared memory lies. */
+void atlas_machine_shape(machine *m);
+/* Block number m->block_index: where it is, its lanes, zeroed shared memory, its share of the pools. */
+void atlas_machine_begin_block(machine *m);
+
+/* sreg */
+uint64_t atlas_machine_coordinate(const machine *m, const lane *l, uint64_t coord);
+/* mirror unity.test nbr.* bound.map res.accum, of the operands s */
+uint64_t atlas_machine_class(machine *m, lane *l, uint32_t op, const uint64_t s[3]);
+
 /* A source operand as bits; `type` is what its form asks for. */
 uint64_t atlas_machine_source(const machine *m, const lane *l, const atlas_operand *operand);
 

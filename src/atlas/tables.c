@@ -36,13 +36,13 @@ enum {
   JUMP = ATLAS_JUMP, END = ATLAS_END, SECOND = ATLAS_SECOND, BITS = ATLAS_BITS
 };
 
-static const atlas_op_info ops[] = {
+const atlas_op_info atlas_ops[] = {
 #define OP(code, id, mnemonic, form, types, flags, meaning, example) \
   {code, flags, SET_##types, mnemonic, form_operands_##form, form_syntax_##form},
 #include "hologram/ops.def"
 #undef OP
 };
-enum { OP_COUNT = sizeof ops / sizeof ops[0] };
+enum { OP_COUNT = sizeof atlas_ops / sizeof atlas_ops[0] };
 
 enum {
 #define OP(code, id, mnemonic, form, types, flags, meaning, example) ROW_##id,
@@ -50,15 +50,12 @@ enum {
 #undef OP
 };
 
-const atlas_op_info *atlas_op_lookup(uint32_t op) {
-  switch (op) { /* a switch, so that a code used twice does not compile */
-#define OP(code, id, mnemonic, form, types, flags, meaning, example) \
-  case code: return &ops[ROW_##id];
+/* A code used twice does not compile: its place would be initialised twice. */
+const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES] = {
+#define OP(code, id, mnemonic, form, types, flags, meaning, example) [(code) >> 8][(code) & 0xff] = ROW_##id + 1,
 #include "hologram/ops.def"
 #undef OP
-  default: return NULL;
-  }
-}
+};
 
 int atlas_is_comparison(uint32_t op) {
   const atlas_op_info *info = atlas_op_lookup(op);
@@ -67,7 +64,8 @@ int atlas_is_comparison(uint32_t op) {
 
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
   for (size_t i = 0; i < OP_COUNT; i++)
-    if (strncmp(ops[i].mnemonic, name, length) == 0 && ops[i].mnemonic[length] == '\0') return &ops[i];
+    if (strncmp(atlas_ops[i].mnemonic, name, length) == 0 && atlas_ops[i].mnemonic[length] == '\0')
+      return &atlas_ops[i];
   return NULL;
 }
 
@@ -147,4 +145,4 @@ int atlas_op_has_type(atlas_op op, atlas_type type) {
 
 size_t atlas_op_count(void) { return OP_COUNT; }
 
-atlas_op atlas_op_at(size_t index) { return index < OP_COUNT ? (atlas_op)ops[index].op : ATLAS_OP_none; }
+atlas_op atlas_op_at(size_t index) { return index < OP_COUNT ? (atlas_op)atlas_ops[index].op : ATLAS_OP_none; }

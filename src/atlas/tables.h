@@ -42,8 +42,17 @@ typedef struct atlas_op_info {
   const char *syntax;       /* "pD, a, b" */
 } atlas_op_info;
 
-/* NULL for a number that is no instruction. */
-const atlas_op_info *atlas_op_lookup(uint32_t op);
+/* One more than the place of each instruction's row, by the two bytes of its code; 0: no instruction. */
+enum { ATLAS_OP_PAGES = 10, ATLAS_OP_PAGE_CODES = 64 };
+extern const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES];
+extern const atlas_op_info atlas_ops[];
+
+/* NULL for a number that is no instruction. Inline, because compilation asks it of every value many times. */
+static inline const atlas_op_info *atlas_op_lookup(uint32_t op) {
+  if (op >> 8 >= ATLAS_OP_PAGES || (op & 0xff) >= ATLAS_OP_PAGE_CODES) return NULL;
+  uint32_t row = atlas_op_rows[op >> 8][op & 0xff];
+  return row == 0 ? NULL : &atlas_ops[row - 1];
+}
 
 /* 1 for set.*: two sources of one type, a predicate out. */
 int atlas_is_comparison(uint32_t op);

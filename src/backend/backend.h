@@ -8,6 +8,7 @@
 #include "atlas/interp.h"
 #include "base/memory.h"
 #include "hologram/hologram.h"
+#include "ir/ssa.h"
 
 enum {
   HG_BACKEND_MIN_ALIGNMENT = 64,  /* every allocation starts at a multiple of it, so that alignment within an allocation
@@ -24,6 +25,18 @@ typedef struct hg_device_info {
   uint64_t memory_bytes;   /* 0 if not known */
   const char *remark;      /* a constant, for the log: which setting is ignored; NULL: none */
 } hg_device_info;
+
+/* A program on its way to a device. */
+typedef struct hg_compile_input {
+  const atlas_program *program; /* outlives the kernel */
+  ssa_unit *unit;               /* its canonical unit: the backend may change it, or take it and leave an empty one */
+  uint8_t hash[ATLAS_HASH_BYTES];
+} hg_compile_input;
+
+typedef struct hg_compiled {
+  void *kernel;
+  const char *engine; /* a constant: what will run it, for the launch report */
+} hg_compiled;
 
 typedef struct hg_backend {
   const char *name; /* "cpu" */
@@ -47,9 +60,13 @@ typedef struct hg_backend {
   hg_status (*map)(void *device, uint8_t *address, uint64_t byte_count, void **memory);
   hg_status (*unmap)(void *device, uint8_t *address, uint64_t byte_count);
 
+  /* Makes a program ready to run. HG_UNSUPPORTED with a sentence for what the device cannot do. */
+  hg_status (*compile)(void *device, hg_compile_input *input, hg_compiled *out);
+  void (*release)(void *device, void *kernel);
+
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted
    * (launch->fault). */
-  hg_status (*launch)(void *device, const atlas_program *program, atlas_launch *launch);
+  hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);
 } hg_backend;
 
 #endif

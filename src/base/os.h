@@ -27,6 +27,15 @@ uint64_t hg_physical_memory(void);                 /* bytes that this process ma
 uint64_t hg_last_level_cache(void);                /* bytes; 0 if not known */
 void hg_cpu_name(char *name, size_t name_bytes);   /* "AMD EPYC"; "CPU" if not known */
 
+/* ---- shared libraries -------------------------------------------------------------------------------------------- */
+
+/* Loads a library that the system knows by `name` (Linux, macOS) or `windows_name`; NULL if there is none that can be
+ * loaded. On Windows only the system's own folder is searched. It stays until the process ends, since a driver may have
+ * started threads that run in it. */
+void *hg_library_open(const char *name, const char *windows_name);
+/* Writes the address of a function to *function, a function pointer of any type; NULL where there is none. */
+void hg_library_find(void *library, const char *function_name, void *function);
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 /* A thread, which must stay where it is in memory until it is joined. */

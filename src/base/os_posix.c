@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -123,6 +124,19 @@ void hg_cpu_name(char *name, size_t name_bytes) {
   }
   fclose(file);
 #endif
+}
+
+/* ---- shared libraries -------------------------------------------------------------------------------------------- */
+
+void *hg_library_open(const char *name, const char *windows_name) {
+  (void)windows_name;
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* POSIX, not C, says that the address of a function fits a void *: so its bytes are copied. */
+void hg_library_find(void *library, const char *function_name, void *function) {
+  void *address = dlsym(library, function_name);
+  memcpy(function, &address, sizeof address);
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */

@@ -48,6 +48,18 @@ void hg_cpu_name(char *name, size_t name_bytes) {
     snprintf(name, name_bytes, "CPU");
 }
 
+/* ---- shared libraries -------------------------------------------------------------------------------------------- */
+
+void *hg_library_open(const char *name, const char *windows_name) {
+  (void)name;
+  return LoadLibraryExA(windows_name, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+}
+
+void hg_library_find(void *library, const char *function_name, void *function) {
+  FARPROC address = GetProcAddress(library, function_name);
+  memcpy(function, &address, sizeof address);
+}
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 enum { STACK_BYTES = 1 << 20 };

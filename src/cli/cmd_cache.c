@@ -2,7 +2,7 @@
  * subcommand that reaches below the public headers: programs have no business with these files. */
 #include "cli/cli.h"
 
-#include "runtime/kernel_cache.h"
+#include "base/kernel_cache.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

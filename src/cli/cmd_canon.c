@@ -1,4 +1,4 @@
-/* cmd_canon.c - `hologram canon`, `hash`, `equal` and `emit`: what a program is, however it was written. */
+/* cmd_canon.c - `hologram canon`, `hash` and `equal`: what a program is, however it was written. */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -44,17 +44,16 @@ int cmd_hash(int argc, char **argv) {
   return code;
 }
 
-/* ---- canon and emit ---------------------------------------------------------------------------------------------- */
+/* ---- canon ------------------------------------------------------------------------------------------------------- */
 
-typedef hg_status (*printer)(const hg_allocator *allocator, const atlas_program *program, char **text, size_t *length);
-
-static int print_program(const char *path, printer print) {
+static int print_canonical(const char *path) {
   char *text = NULL;
   size_t length = 0;
   atlas_program *program = load(path);
   if (program == NULL) return CLI_BAD_INPUT;
   int code = CLI_OK;
-  if (print(NULL, program, &text, &length) != HG_OK) code = cli_fail(CLI_BAD_INPUT, "%s: %s", path, hg_last_error());
+  if (atlas_print_canonical(NULL, program, &text, &length) != HG_OK)
+    code = cli_fail(CLI_BAD_INPUT, "%s: %s", path, hg_last_error());
   else if (fwrite(text, 1, length, stdout) != length)
     code = cli_fail(CLI_BAD_INPUT, "cannot write to the standard output");
   atlas_memory_release(NULL, text);
@@ -64,25 +63,8 @@ static int print_program(const char *path, printer print) {
 
 int cmd_canon(int argc, char **argv) {
   if (wants_help(argc, argv)) return cli_print_help(stdout, "canon") ? CLI_OK : CLI_USAGE;
-  if (argc == 2 && argv[1][0] != '-') return print_program(argv[1], atlas_print_canonical);
+  if (argc == 2 && argv[1][0] != '-') return print_canonical(argv[1]);
   return cli_usage_error("canon", "one program: hologram canon PROGRAM");
-}
-
-int cmd_emit(int argc, char **argv) {
-  const char *input = NULL, *target = NULL;
-  if (wants_help(argc, argv)) return cli_print_help(stdout, "emit") ? CLI_OK : CLI_USAGE;
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--target") == 0 && i + 1 < argc) target = argv[++i];
-    else if (argv[i][0] == '-')
-      return cli_usage_error("emit", "there is no option '%s', or its value is missing", argv[i]);
-    else if (input != NULL)
-      return cli_usage_error("emit", "one program at a time: '%s' comes after '%s'", argv[i], input);
-    else input = argv[i];
-  }
-  if (input == NULL || target == NULL) return cli_usage_error("emit", "hologram emit --target ssa PROGRAM");
-  if (strcmp(target, "ssa") != 0)
-    return cli_usage_error("emit", "there is no target '%s'; this version has: ssa", target);
-  return print_program(input, atlas_print_ssa);
 }
 
 /* ---- equal ------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "compiler/analyse.h"
 
 #include "atlas/arith.h"
+#include "atlas/functions.h"
 #include "base/error.h"
 #include "compiler/control.h"
 #include "compiler/memory.h"
@@ -479,7 +480,9 @@ static int bounds_in(const analyst *a, uint32_t value, uint32_t block, int64_t *
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t extent_of(const analyst *a, const ssa_insn *insn) {
-  if (insn->symbol & SSA_LIBRARY || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  if (insn->symbol & SSA_LIBRARY)
+    return atlas_symbol_at(&atlas_functions, insn->symbol & ~(unsigned)SSA_LIBRARY)->count;
   const atlas_symbol *symbol = atlas_symbol_at(a->program, insn->symbol);
   if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_CONST) return symbol->count;
   if (symbol->kind != ATLAS_SYMBOL_BUFFER || a->shape->extent == NULL) return 0;

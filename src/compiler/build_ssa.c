@@ -414,9 +414,8 @@ static hg_status add_blocks(builder *b) {
   for (uint32_t block = 0; block < b->graph.block_count; block++) {
     if (ir_ssa_add_block(b->unit) == SSA_NONE) return out_of_memory();
     uint32_t first = b->graph.predecessor_start[block], end = b->graph.predecessor_start[block + 1];
-    if (hg_array_append(&b->unit->allocator, &ssa_block_at(b->unit, block)->predecessors, b->graph.predecessors + first,
-                        end - first) == NULL &&
-        end > first)
+    if (end > first && hg_array_append(&b->unit->allocator, &ssa_block_at(b->unit, block)->predecessors,
+                                       b->graph.predecessors + first, end - first) == NULL)
       return out_of_memory();
   }
   return HG_OK;

@@ -21,4 +21,7 @@ hg_status hg_canon_passes(const atlas_program *program, ssa_unit *unit, const hg
 /* Appends the canonical bytes: versions, block requirement, parameters, constant data, blocks and values. */
 hg_status hg_canon_bytes(const atlas_program *program, const ssa_unit *unit, hg_array *bytes);
 
+/* SHA-256 of those bytes. */
+hg_status hg_canon_hash(const atlas_program *program, const ssa_unit *unit, uint8_t digest[ATLAS_HASH_BYTES]);
+
 #endif

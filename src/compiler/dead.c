@@ -28,6 +28,17 @@ int hg_is_removable(const ssa_insn *insn) {
   return hg_is_collective(insn) || hg_is_class_question(insn) || insn->op == ATLAS_OP_phase_get;
 }
 
+/* Loads and class questions: after the hash their faults belong to what the program does. */
+static int may_fault(const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  if (info == NULL || insn->symbol & SSA_LIBRARY) return 0;
+  return (info->flags & ATLAS_LOAD) != 0 || hg_is_class_question(insn);
+}
+
+static int is_root(const ssa_unit *unit, const ssa_insn *insn) {
+  return !hg_is_removable(insn) || (unit->faults_stay && may_fault(insn));
+}
+
 typedef struct marker {
   ssa_unit *unit;
   uint8_t *live;   /* per value */
@@ -48,7 +59,7 @@ static void mark_all(marker *m) {
     if (block->dead) continue;
     if (block->condition != SSA_NONE) mark(m, block->condition);
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(m->unit, e)->next)
-      if (!hg_is_removable(ssa_insn_at(m->unit, e))) mark(m, e);
+      if (is_root(m->unit, ssa_insn_at(m->unit, e))) mark(m, e);
   }
   while (m->depth > 0) {
     uint32_t value = m->stack[--m->depth];

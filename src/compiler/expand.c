@@ -67,12 +67,7 @@ typedef struct function {
   ssa_unit unit; /* scheduled, without calls of other functions */
 } function;
 
-typedef struct expander {
-  const hg_allocator *allocator;
-  hg_array functions; /* function *: made when first needed */
-} expander;
-
-static hg_status expand_unit(expander *x, ssa_unit *unit);
+static hg_status expand_unit(hg_functions *x, ssa_unit *unit);
 
 static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
   const atlas_entry *found = NULL;
@@ -88,7 +83,7 @@ static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
   return found;
 }
 
-static hg_status make_function(expander *x, const ssa_insn *insn, function *f) {
+static hg_status make_function(hg_functions *x, const ssa_insn *insn, function *f) {
   uint32_t end_node;
   const atlas_entry *entry = find_entry(insn, &end_node);
   if (entry == NULL)
@@ -101,34 +96,38 @@ static hg_status make_function(expander *x, const ssa_insn *insn, function *f) {
   return HG_OK;
 }
 
-static hg_status function_of(expander *x, const ssa_insn *insn, const ssa_unit **out) {
-  for (size_t i = 0; i < x->functions.count; i++) {
-    function *f = ((function **)x->functions.data)[i];
+static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_unit **out) {
+  for (size_t i = 0; i < x->made.count; i++) {
+    function *f = ((function **)x->made.data)[i];
     if (f->op != insn->op || f->type != insn->type) continue;
     *out = &f->unit;
     return HG_OK;
   }
-  function *made = hg_allocate(x->allocator, 1, sizeof *made);
+  function *made = hg_allocate(&x->allocator, 1, sizeof *made);
   if (made == NULL) return out_of_memory();
   made->op = insn->op;
   made->type = insn->type;
-  ir_ssa_init(&made->unit, x->allocator);
-  if (hg_array_append(x->allocator, &x->functions, &made, 1) == NULL) {
+  ir_ssa_init(&made->unit, &x->allocator);
+  if (hg_array_append(&x->allocator, &x->made, &made, 1) == NULL) {
     ir_ssa_release(&made->unit);
-    hg_release(x->allocator, made);
+    hg_release(&x->allocator, made);
     return out_of_memory();
   }
   *out = &made->unit;
   return make_function(x, insn, made);
 }
 
-static void release(expander *x) {
-  for (size_t i = 0; i < x->functions.count; i++) {
-    function *f = ((function **)x->functions.data)[i];
+void hg_functions_open(hg_functions *functions, const hg_allocator *allocator) {
+  *functions = (hg_functions){.allocator = *allocator, .made = {.element_size = sizeof(function *)}};
+}
+
+void hg_functions_close(hg_functions *functions) {
+  for (size_t i = 0; i < functions->made.count; i++) {
+    function *f = ((function **)functions->made.data)[i];
     ir_ssa_release(&f->unit);
-    hg_release(x->allocator, f);
+    hg_release(&functions->allocator, f);
   }
-  hg_array_release(x->allocator, &x->functions);
+  hg_array_release(&functions->allocator, &functions->made);
 }
 
 /* ---- inlining ---------------------------------------------------------------------------------------------------- */
@@ -282,7 +281,7 @@ static hg_status inline_call(ssa_unit *unit, const ssa_unit *callee, uint32_t ca
 }
 
 /* Every call of a block. Each cuts the block; the walk goes on behind the cut. */
-static hg_status expand_block(expander *x, ssa_unit *unit, uint32_t block) {
+static hg_status expand_block(hg_functions *x, ssa_unit *unit, uint32_t block) {
   uint32_t previous = SSA_NONE;
   for (uint32_t e = ssa_block_at(unit, block)->first_effect; e != SSA_NONE;) {
     if (!is_function(ssa_insn_at(unit, e))) {
@@ -303,7 +302,7 @@ static hg_status expand_block(expander *x, ssa_unit *unit, uint32_t block) {
 }
 
 /* A scheduled unit. */
-static hg_status expand_unit(expander *x, ssa_unit *unit) {
+static hg_status expand_unit(hg_functions *x, ssa_unit *unit) {
   uint32_t blocks = (uint32_t)unit->blocks.count;
   for (uint32_t b = 0; b < blocks; b++)
     if (!ssa_block_at(unit, b)->dead) HG_TRY(expand_block(x, unit, b));
@@ -313,16 +312,19 @@ static hg_status expand_unit(expander *x, ssa_unit *unit) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-hg_status hg_expand(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
-  expander x = {.allocator = &unit->allocator, .functions = {.element_size = sizeof(function *)}};
-  size_t values = unit->insns.count;
-  hg_status status = widen_all(unit);
-  if (status == HG_OK) status = hg_schedule(unit);
-  if (status == HG_OK) status = expand_unit(&x, unit);
-  release(&x);
-  if (status != HG_OK) return status;
+hg_status hg_expand(ssa_unit *unit, hg_functions *functions) {
+  hg_functions own;
+  if (functions == NULL) {
+    hg_functions_open(&own, &unit->allocator);
+    hg_status status = hg_expand(unit, &own);
+    hg_functions_close(&own);
+    return status;
+  }
+  unit->faults_stay = 1;
+  HG_TRY(widen_all(unit));
+  HG_TRY(hg_schedule(unit));
+  HG_TRY(expand_unit(functions, unit));
   hg_unschedule(unit);
   HG_TRY(hg_legalise(unit));
-  if (unit->insns.count != values) HG_TRY(hg_canon_passes(program, unit, hook)); /* else there was nothing to expand */
   return hg_schedule(unit);
 }

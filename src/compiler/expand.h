@@ -5,9 +5,18 @@
 #include "compiler/passes.h"
 #include "ir/ssa.h"
 
+/* The functions that have been needed so far, ready to be inlined. Whoever compiles more than one program keeps one. */
+typedef struct hg_functions {
+  hg_allocator allocator;
+  hg_array made;
+} hg_functions;
+
+void hg_functions_open(hg_functions *functions, const hg_allocator *allocator);
+void hg_functions_close(hg_functions *functions);
+
 /* Replaces every function of a canonical unit (exp, sin, gelu, ...) by the instructions of its Atlas text, so that only
  * primitives are left; f16 and bf16 go through f32, and integer divisions are guarded (legalise.h). The result is
- * cleaned up and scheduled. `hook` may be NULL. HG_OUT_OF_MEMORY. */
-hg_status hg_expand(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook);
+ * scheduled; hg_optimise cleans it up. `functions` may be NULL. HG_OUT_OF_MEMORY. */
+hg_status hg_expand(ssa_unit *unit, hg_functions *functions);
 
 #endif

@@ -10,7 +10,7 @@ static hg_status refuse_library(const atlas_program *program) {
                  program->name);
 }
 
-static hg_status hash_unit(const atlas_program *program, const ssa_unit *unit, uint8_t digest[ATLAS_HASH_BYTES]) {
+hg_status hg_canon_hash(const atlas_program *program, const ssa_unit *unit, uint8_t digest[ATLAS_HASH_BYTES]) {
   hg_array bytes = {.element_size = 1};
   hg_status status = hg_canon_bytes(program, unit, &bytes);
   if (status == HG_OK) {
@@ -27,7 +27,7 @@ hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[ATLAS_
   ssa_unit unit;
   HG_TRY(refuse_library(program));
   hg_status status = hg_canonicalise(program, NULL, &unit);
-  if (status == HG_OK) status = hash_unit(program, &unit, digest);
+  if (status == HG_OK) status = hg_canon_hash(program, &unit, digest);
   ir_ssa_release(&unit);
   return status;
 }

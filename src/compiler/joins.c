@@ -64,6 +64,7 @@ static hg_status lead(joiner *j, uint32_t from, uint32_t old, uint32_t target) {
     source = ir_ssa_add_block(j->unit);
     if (source == SSA_NONE) return hg_fail_memory("joins", sizeof(ssa_block));
     block_at(j, source)->end = SSA_JUMP;
+    block_at(j, source)->insn = block_at(j, from)->insn;
     block_at(j, source)->successor[0] = target;
     HG_TRY(append(j, &block_at(j, source)->predecessors, &from, 1));
   } else {

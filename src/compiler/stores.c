@@ -74,16 +74,32 @@ static void forward_in(stores *s, uint32_t block, int *changed) {
   }
 }
 
+/* 1 if somewhere an access of this kind follows a store to the same location in its block: else there is nothing to do,
+ * and the analysis is not worth its time. */
+static int follows_store(stores *s, uint32_t kind) {
+  for (uint32_t b = 0; b < s->unit->blocks.count; b++) {
+    if (ssa_block_at(s->unit, b)->dead) continue;
+    forget(s);
+    for (uint32_t e = ssa_block_at(s->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
+      uint32_t flags = flags_of(s, e);
+      if (!(flags & (ATLAS_LOAD | ATLAS_STORE))) continue;
+      uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e));
+      if (flags & kind && s->last[location] != SSA_NONE) return 1;
+      if (flags & ATLAS_STORE) s->last[location] = e;
+    }
+  }
+  return 0;
+}
+
 static hg_status open_stores(stores *s, const atlas_program *program, ssa_unit *unit) {
   static const hg_shape unknown = {0};
-  s->program = program;
-  s->unit = unit;
   hg_alias_groups(program, unit, s->group);
   return hg_analyse(program, unit, &unknown, &s->analysis);
 }
 
 hg_status hg_pass_forward_stores(const atlas_program *program, ssa_unit *unit, int *changed) {
-  stores s;
+  stores s = {.program = program, .unit = unit};
+  if (!follows_store(&s, ATLAS_LOAD)) return HG_OK;
   hg_status status = open_stores(&s, program, unit);
   for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
     if (!ssa_block_at(unit, b)->dead) forward_in(&s, b, changed);
@@ -126,7 +142,8 @@ static void overwrite_in(stores *s, uint32_t block, int *changed) {
 }
 
 hg_status hg_pass_remove_stores(const atlas_program *program, ssa_unit *unit, int *changed) {
-  stores s;
+  stores s = {.program = program, .unit = unit};
+  if (!follows_store(&s, ATLAS_STORE)) return HG_OK;
   hg_status status = open_stores(&s, program, unit);
   for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
     if (!ssa_block_at(unit, b)->dead) overwrite_in(&s, b, changed);

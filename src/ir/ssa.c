@@ -23,8 +23,8 @@ void ir_ssa_release(ssa_unit *unit) {
 uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count) {
   uint32_t value = (uint32_t)unit->insns.count;
   size_t first_arg = unit->args.count;
-  uint32_t *args = hg_array_append(&unit->allocator, &unit->args, NULL, arg_count);
-  if (args == NULL && arg_count > 0) return SSA_NONE;
+  uint32_t *args = hg_array_append(&unit->allocator, &unit->args, NULL, arg_count); /* of none too: ssa_args_of */
+  if (args == NULL) return SSA_NONE;
   for (uint32_t i = 0; i < arg_count; i++) args[i] = SSA_NONE;
   if (hg_array_append(&unit->allocator, &unit->forward, &value, 1) == NULL) return SSA_NONE;
   ssa_insn *added = hg_array_append(&unit->allocator, &unit->insns, insn, 1);

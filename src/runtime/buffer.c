@@ -157,7 +157,9 @@ void hg_buffer_release(hg_buffer *buffer) {
   hg_executor *executor = storage->executor;
   hg_lock(executor);
   handle_give_back_locked(executor, buffer->handle);
-  storage->map_count -= buffer->map_count; /* its maps end with it */
+  storage->map_count -= buffer->map_count;
+  for (; buffer->map_count > 0; buffer->map_count--) /* its maps end with it */
+    (void)executor->backend->unmap(executor->device, storage->address + buffer->offset, buffer->byte_count);
   hg_unlock(executor);
   hg_release(&executor->allocator, buffer);
   hg_storage_release(storage); /* last: it may take the executor with it */

@@ -2,29 +2,41 @@
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
+#include "compiler/canon.h"
 
-#include <string.h>
 
-/* [x + lane]: each lane its own element. */
-static int is_element_form(const atlas_operand *address) {
-  return address->mode == ATLAS_ADDRESS_INDEXED && address->reg == ATLAS_REG_LANE && address->bits == 0;
+/* Of the canonical program: what is dead in the text does not count. */
+static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
+  const atlas_program *program = kernel->program;
+  for (size_t s = 0; s < program->symbols.count; s++)
+    kernel->only_elements[s] =
+        atlas_symbol_at(program, s)->kind == ATLAS_SYMBOL_BUFFER && !(unit->other_forms[s / 64] >> s % 64 & 1);
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
+    for (uint32_t e = ssa_block_at(unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) {
+      const ssa_insn *insn = ssa_insn_at(unit, e);
+      int is_access =
+          (atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+      if (insn->op == ATLAS_OP_res_accum) kernel->uses_resonance = 1;
+      if (is_access && insn->mode == ATLAS_ADDRESS_PHI) kernel->uses_boundary = 1;
+    }
 }
 
-static void scan_addresses(hg_kernel *kernel) {
-  const atlas_program *program = kernel->program;
-  memset(kernel->only_elements, 1, sizeof kernel->only_elements);
-  for (size_t i = 0; i < program->insns.count; i++) {
-    const atlas_insn *insn = atlas_insn_at(program, i);
-    if (insn->op == ATLAS_OP_res_accum) kernel->uses_resonance = 1;
-    for (size_t k = 0; k < insn->operand_count && k < ATLAS_MAX_OPERANDS; k++) {
-      const atlas_operand *operand = &insn->operand[k];
-      if (operand->kind != ATLAS_OPERAND_MEM) continue;
-      if (operand->mode == ATLAS_ADDRESS_PHI) kernel->uses_boundary = 1;
-      else if (!is_element_form(operand)) kernel->only_elements[operand->symbol] = 0;
-    }
+static hg_status compile(hg_kernel *kernel) {
+  hg_executor *executor = kernel->executor;
+  ssa_unit unit;
+  hg_compile_input input = {.program = kernel->program, .unit = &unit};
+  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
+  if (status == HG_OK) {
+    note_needs(kernel, &unit);
+    status = hg_canon_hash(kernel->program, &unit, input.hash);
   }
-  for (size_t s = 0; s < program->symbols.count; s++)
-    if (atlas_symbol_at(program, s)->kind != ATLAS_SYMBOL_BUFFER) kernel->only_elements[s] = 0;
+  if (status == HG_OK) {
+    hg_lock(executor);
+    status = executor->backend->compile(executor->device, &input, &kernel->compiled);
+    hg_unlock(executor);
+  }
+  ir_ssa_release(&unit);
+  return status;
 }
 
 hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out) {
@@ -38,9 +50,10 @@ hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_ker
   atomic_init(&kernel->references, 1);
   kernel->executor = hg_executor_retain(executor);
   kernel->program = atlas_program_retain(program);
-  scan_addresses(kernel);
-  *out = kernel;
-  return HG_OK;
+  hg_status status = compile(kernel);
+  if (status == HG_OK) *out = kernel;
+  else hg_kernel_release(kernel);
+  return status;
 }
 
 hg_kernel *hg_kernel_retain(hg_kernel *kernel) {
@@ -51,6 +64,11 @@ hg_kernel *hg_kernel_retain(hg_kernel *kernel) {
 void hg_kernel_release(hg_kernel *kernel) {
   if (kernel == NULL || !hg_unreference(&kernel->references)) return;
   hg_executor *executor = kernel->executor;
+  if (kernel->compiled.kernel != NULL) {
+    hg_lock(executor);
+    executor->backend->release(executor->device, kernel->compiled.kernel);
+    hg_unlock(executor);
+  }
   atlas_program_release(kernel->program);
   hg_release(&executor->allocator, kernel);
   hg_executor_release(executor);

@@ -91,11 +91,11 @@ static hg_status check_desc(const hg_launch_desc *desc) {
 
 /* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. The
  * time is only taken where somebody wants to know it. */
-static hg_status run_in_default_environment(hg_executor *executor, const atlas_program *program, atlas_launch *launch,
-                                            uint64_t *nanoseconds) {
+static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *launch, uint64_t *nanoseconds) {
+  hg_executor *executor = kernel->executor;
   uint64_t start = nanoseconds != NULL ? hg_time_ns() : 0;
   hg_fp_state callers = hg_fp_enter();
-  hg_status status = executor->backend->launch(executor->device, program, launch);
+  hg_status status = executor->backend->launch(executor->device, kernel->compiled.kernel, launch);
   hg_fp_leave(callers);
   if (nanoseconds != NULL) *nanoseconds = hg_time_ns() - start;
   return status;
@@ -125,7 +125,7 @@ static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
     launch->arguments = arguments;
     launch->phase = executor->phase;
     launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
-    status = run_in_default_environment(executor, kernel->program, launch, nanoseconds);
+    status = run_in_default_environment(kernel, launch, nanoseconds);
     launch->arguments = NULL; /* they end with this call */
     if (status == HG_OK && kernel->uses_resonance) settle_resonance(executor, desc, launch);
     if (status == HG_OK)
@@ -143,14 +143,14 @@ static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
 }
 
-static void fill_report(const hg_executor *executor, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
+static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {
   hg_launch_report result = {.size = report->size,
                              .fault = launch->fault,
                              .lanes = lanes,
                              .nanoseconds = nanoseconds,
-                             .backend = executor->row->name,
-                             .engine = executor->info.engine};
+                             .backend = kernel->executor->row->name,
+                             .engine = kernel->compiled.engine};
   hg_copy_result(report, &result, sizeof result);
 }
 
@@ -173,6 +173,6 @@ hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_rep
   hg_status status = run_locked(kernel, desc, &launch, lanes, report != NULL ? &nanoseconds : NULL);
   hg_unlock(executor);
   if (status != HG_OK) return status;
-  if (report != NULL) fill_report(executor, &launch, lanes, nanoseconds, report);
+  if (report != NULL) fill_report(kernel, &launch, lanes, nanoseconds, report);
   return launch.fault.kind == HG_FAULT_NONE ? HG_OK : fail_fault(kernel, &launch.fault);
 }

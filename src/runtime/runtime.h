@@ -89,6 +89,7 @@ struct hg_kernel {
   hg_executor *executor;
   atomic_uint references;
   atlas_program *program;
+  hg_compiled compiled;
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t only_elements[ATLAS_MAX_SYMBOLS]; /* 1: the symbol is accessed as [x + lane] only */

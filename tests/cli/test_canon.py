@@ -3,6 +3,7 @@
 import hashlib
 import re
 
+import pytest
 from test_cli import run  # the command under test
 
 SAXPY = """.program saxpy
@@ -74,7 +75,17 @@ def test_trouble(tmp_path):
     library = write(tmp_path, "library.atlas", ".entry exp f32 f\nf:\nret\n")
     for arguments, code in ((["hash", bad], 1), (["canon", bad], 1), (["emit", "--target", "ssa", bad], 1), (["equal", good, bad], 2),
                             (["hash", library], 1), (["hash"], 2), (["canon"], 2), (["equal", good], 2),
-                            (["emit", "--target", "ptx", good], 2), (["emit", good], 2), (["hash", "--what"], 2)):
+                            (["emit", "--target", "gcn", good], 2), (["emit", good], 2), (["hash", "--what"], 2)):
         result = run(*arguments)
         assert result.returncode == code, arguments
         assert result.stderr.startswith("hologram: ") and result.stderr.count("\n") == 1, arguments
+
+
+@pytest.mark.parametrize("target, shows", [("vector", "stg"), ("x86-avx512", "vaddps"), ("x86-avx2", "vaddps"), ("arm64", "fadd")])
+def test_emit_for_the_cpu(tmp_path, target, shows):
+    """Instructions where an objdump knows the machine; bytes, 16 a line, where none does."""
+    text = ".buffer x f32 inout\nldg.f32 r0, [x + lane]\nadd.f32 r0, r0, #3\nstg.f32 [x + lane], r0\nexit\n"
+    write(tmp_path, "p.atlas", text)
+    result = run("emit", "--target", target, "p.atlas", cwd=tmp_path)
+    assert result.returncode == 0 and result.stderr == ""
+    assert shows in result.stdout or re.match(r" {5}0:( {1,2}[0-9a-f]{2}){16}\n", result.stdout)

@@ -11,6 +11,7 @@ import struct
 import subprocess
 from pathlib import Path
 
+import engines
 import numpy as np
 import pytest
 
@@ -83,7 +84,7 @@ SAXPY_RUN = ("run", "saxpy.atlas", "--buffer", "x=x.npy", "--buffer", "y=y.npy",
 # ---- run: results ----------------------------------------------------------------------------------------------------
 
 
-def test_saxpy(work):
+def test_saxpy(work, engine):
     result = run(*SAXPY_RUN, "--out", "y=out.npy", cwd=work)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     out = np.load(work / "out.npy")
@@ -102,12 +103,12 @@ def test_out_buffer_is_created_like_the_first_input(work):
     assert np.array_equal(np.load(work / "out.npy"), np.load(work / "x.npy") ** 2)
 
 
-def test_out_buffer_is_created_from_lanes(work):
+def test_out_buffer_is_created_from_lanes(work, engine):
     assert run("run", "lanes.atlas", "--lanes", "1000", "--out", "y=out.npy", cwd=work).returncode == 0
     assert np.array_equal(np.load(work / "out.npy"), np.arange(1000, dtype=np.uint64))
 
 
-def test_out_buffer_is_created_from_grid(work):
+def test_out_buffer_is_created_from_grid(work, engine):
     assert run("run", "lanes.atlas", "--grid", "3,2", "--block", "5", "--out", "y=out.npy", cwd=work).returncode == 0
     assert np.array_equal(np.load(work / "out.npy"), np.arange(30, dtype=np.uint64))
 
@@ -131,7 +132,7 @@ def test_lanes_default_to_the_first_output(work):
     assert json.loads(result.stdout)["lanes"] == 7
 
 
-def test_no_lanes(work):
+def test_no_lanes(work, engine):
     np.save(work / "x.npy", np.zeros((0, 4), np.float32))
     assert run("run", "square.atlas", "--buffer", "x=x.npy", "--out", "y=out.npy", cwd=work).returncode == 0
     assert np.load(work / "out.npy").shape == (0, 4)
@@ -151,7 +152,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_type(work, name):
+def test_every_type(work, engine, name):
     (work / "copy.atlas").write_text(
         f".buffer x {name} in\n.buffer y {name} out\nldg.{name} r0, [x + lane]\nstg.{name} [y + lane], r0\nexit\n")
     dtype = np.dtype(TYPES[name])
@@ -177,7 +178,7 @@ def test_scalar_values(work, name, text, bits):
     assert int.from_bytes(np.load(work / "out.npy").tobytes(), "little") == bits
 
 
-def test_table_and_pool(work):
+def test_table_and_pool(work, engine):
     (work / "table.atlas").write_text(
         ".table t 4 inout\n.pool heap\n.buffer y u32 out\nmovi.u32 r0, #2\nmovi.u32 r1, #4\nldg.u32 r2, [r0 : r1]\n"
         "movi.u32 r3, #8\nstg.u32 [r0 : r3], r2\nmovi.u64 r4, #16\npool.store.u32 [heap + r4], r2\nstg.u32 [y + lane], r2\nexit\n")
@@ -191,29 +192,30 @@ def test_table_and_pool(work):
     assert heap.dtype == np.uint8 and heap.shape == (64,) and heap[16:20].view(np.float32)[0] == 2.5
 
 
-def test_time(work):
+def test_time(work, engine):
     result = run(*SAXPY_RUN, "--time", cwd=work)
-    assert re.fullmatch(r"saxpy: \d+\.\d{3} ms for 6 lanes on cpu \(reference engine\)\n", result.stdout)
+    said = re.fullmatch(r"saxpy: \d+\.\d{3} ms for 6 lanes on cpu \((.+) engine\)\n", result.stdout)
+    assert said and engines.is_report_of(engine, said.group(1))
 
 
 # ---- run: --json -------------------------------------------------------------------------------------------------------
 
 
-def test_json(work):
+def test_json(work, engine):
     report = json.loads(run(*SAXPY_RUN, "--out", 'y=a "b".npy', "--json", cwd=work).stdout)
-    assert report.pop("nanoseconds") > 0
-    assert report == {"status": "HG_OK", "program": "saxpy", "backend": "cpu", "engine": "reference", "lanes": 6, "fault": None,
+    assert report.pop("nanoseconds") > 0 and engines.is_report_of(engine, report.pop("engine"))
+    assert report == {"status": "HG_OK", "program": "saxpy", "backend": "cpu", "lanes": 6, "fault": None,
                       "outputs": [{"name": "y", "file": 'a "b".npy', "dtype": "<f4", "shape": [2, 3]}]}
 
 
-def test_json_fault(work):
+def test_json_fault(work, engine):
     result = run(*SAXPY_RUN, "--lanes", "9", "--out", "y=out.npy", "--json", cwd=work)
     assert result.returncode == 3
-    sentence = "saxpy.atlas: line 5 (ldg): lane 6 read past 'x': index 6, extent 6"
+    sentence = "saxpy.atlas: line 6 (ldg): lane 6 read past 'y': index 6, extent 6"  # the canonical program loads y first
     assert result.stderr == f"hologram: {sentence}\n"
     report = json.loads(result.stdout)
     assert report["status"] == "HG_FAULT" and report["error"] == sentence
-    assert report["fault"] == {"kind": "out of bounds", "instruction": 0, "line": 5, "lane": 6, "code": 0, "buffer": "x",
+    assert report["fault"] == {"kind": "out of bounds", "instruction": 1, "line": 6, "lane": 6, "code": 0, "buffer": "y",
                                "index": 6, "extent": 6}
     assert np.load(work / "out.npy")[1, 2] == 11  # what the other lanes did stands
 
@@ -225,7 +227,7 @@ def test_json_bad_input(work):
                                          "error": "buffer 'x' (f32, in) is not given; use --buffer x=FILE.npy"}
 
 
-def test_trap_and_step_limit(work):
+def test_trap_and_step_limit(work, engine):
     (work / "trap.atlas").write_text("trap #7\n")
     refused(3, "trap.atlas: line 1 (trap): lane 0 trapped with code 7", "run", "trap.atlas", "--lanes", "2", cwd=work)
     (work / "endless.atlas").write_text("again:\nbra again\n")
@@ -268,7 +270,6 @@ A = ("--scalar", "a=2")
     ("how large is buffer 'y'? use --size y=COUNT or --lanes", ("lanes.atlas", "--lanes", "18446744073709551615")),
     ("how large is buffer 'y'? use --size y=COUNT or --lanes", ("lanes.atlas", "--grid", "4294967295,4294967295,4294967295")),
     ("the metal backend is not available: not built in to this build", ("saxpy.atlas", *X, *Y, *A, "--backend", "metal")),
-    ("the cuda backend is not available: not built in to this build", ("saxpy.atlas", *X, *Y, *A, "--backend=cuda")),
     ("nowhere/o.npy: cannot write: No such file or directory", ("saxpy.atlas", *X, *Y, *A, "--out", "y=nowhere/o.npy")),
     ("saxpy.atlas: a block of 2000 x 1 x 1 lanes is too large; a block has at most 1024 lanes",
      ("saxpy.atlas", *X, *Y, *A, "--grid", "1", "--block", "2000")),
@@ -277,6 +278,13 @@ A = ("--scalar", "a=2")
 ])
 def test_bad_input(work, sentence, arguments):
     refused(1, sentence, "run", *arguments, cwd=work)
+
+
+def test_no_cuda(work):
+    cuda = json.loads(run("info", "--json").stdout)["backends"][1]
+    if cuda["available"]:
+        pytest.skip("this machine has CUDA")
+    refused(1, f"the cuda backend is not available: {cuda['reason']}", "run", "saxpy.atlas", *X, *Y, *A, "--backend=cuda", cwd=work)
 
 
 def test_huge_size(work):
@@ -433,13 +441,16 @@ def test_output_cannot_be_written(work):
     refused(1, "nowhere/s: cannot write: No such file or directory", "dis", "saxpy.atlas", "-o", "nowhere/s", cwd=work)
 
 
-def test_info():
+def test_info(engine):
     text = run("info").stdout
-    assert "metal: not built in to this build\n" in text and "cuda: not built in to this build\n" in text
     report = json.loads(run("info", "--json").stdout)
-    assert [b["name"] for b in report["backends"]] == ["metal", "cuda", "cpu"]
-    assert [b["available"] for b in report["backends"]] == [False, False, True]
-    assert report["backend"] == "cpu" and report["engine"] == "reference" and report["max_block_lanes"] == 1024
+    metal, cuda, cpu = report["backends"]
+    assert [b["name"] for b in (metal, cuda, cpu)] == ["metal", "cuda", "cpu"]
+    assert "metal: not built in to this build\n" in text and not metal["available"] and cpu["available"]
+    if cuda["available"]:
+        pytest.skip("this machine has CUDA, which is chosen before the CPU")
+    assert f"cuda: {cuda['reason']}\n" in text and report["backend"] == "cpu"
+    assert engines.is_report_of(engine, report["engine"]) and report["max_block_lanes"] == 1024
     assert report["selection"].endswith("cpu: chosen") and report["compute_units"] >= 1
 
 

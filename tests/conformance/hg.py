@@ -1,12 +1,14 @@
 """A thin ctypes binding over libhologram, for tests: programs, executors, buffers, launches, fault records.
 
-The library is named by the environment variable HOLOGRAM_LIB. Every failing call raises Error(status, message).
+The library is named by the environment variable HOLOGRAM_LIB, the backend by HOLOGRAM_TEST_BACKEND (not set: the best one).
+Every failing call raises Error(status, message).
 
     program = parse(text)
     result = Executor().run(program, lanes=4, buffers={"x": numpy_array})
     result.buffers["x"], result.fault
 
-`run` puts canaries around every buffer and raises AssertionError when a launch touches one.
+`run` puts canaries around every buffer and raises AssertionError when a launch touches one. An Executor stands for one on
+each of the engines under test: each launch runs on all of them, and they must leave the same behind.
 """
 
 import ctypes as c
@@ -15,10 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
+import engines
+
 CLASS_COUNT = 96
 BOUNDARY_BYTES = 1179648
 UNITY_NEUTRAL = 1
-STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY").split()
+STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
+BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
+ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()  # set by tests/conftest.py
 FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
 
 
@@ -28,6 +34,11 @@ class Error(Exception):
     def __init__(self, status: str, message: str):
         super().__init__(f"{status}: {message}")
         self.status, self.message = status, message
+
+
+class ExecutorDesc(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("backend", c.c_int), ("allocator", c.c_void_p), ("log", c.c_void_p),
+                ("log_user", c.c_void_p)]
 
 
 class Binding(c.Structure):
@@ -221,10 +232,13 @@ class Result:
         self.buffers, self.report, self.fault = buffers, report, report.fault.as_dict()
 
 
-class Executor:
-    def __init__(self):
-        self.handle = c.c_void_p()
-        check(lib.hg_executor_create(None, c.byref(self.handle)))
+class Engine:
+    """An executor on one engine."""
+
+    def __init__(self, name: str):
+        self.handle, self.name = c.c_void_p(), name
+        with engines.chosen(name):
+            check(lib.hg_executor_create(c.byref(ExecutorDesc(backend=BACKEND)), c.byref(self.handle)))
 
     def __del__(self):
         lib.hg_executor_release(self.handle)
@@ -250,14 +264,8 @@ class Executor:
     def write_boundary(self, data: np.ndarray) -> None:
         check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
 
-    def run(self, program: Program | str, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
+    def run(self, program: Program, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
             scalars: dict = {}, tables: dict = {}, step_limit: int = 0, flags: int = 0) -> Result:
-        """Launch. buffers: name -> array; scalars: name -> (type code, bits); tables: name -> list of arrays or None.
-
-        A fault is not an error here: it stands in the result.
-        """
-        if isinstance(program, str):
-            program = parse(program)
         kernel = c.c_void_p()
         check(lib.hg_kernel_create(self.handle, program.handle, c.byref(kernel)))
         try:
@@ -290,4 +298,67 @@ class Executor:
         assert (STATUS[status] == "FAULT") == (report.fault.kind != 0), "status and fault record disagree"
         out = {name: b.read(name) for name, b in held.items()}
         out |= {name: [None if b is None else b.read(name) for b in bs] for name, bs in entries.items()}
+        ran = report.engine.decode()
+        assert engines.is_report_of(self.name, ran), f"{ran} ran, not {self.name}"
         return Result(out, report)
+
+
+def same_arrays(a: dict, b: dict) -> str | None:
+    """The name of the first buffer or table whose bits differ."""
+    for name in a:
+        pairs = zip(a[name], b[name]) if isinstance(a[name], list) else [(a[name], b[name])]
+        if not all(x is y is None or np.array_equal(x.view(np.uint8), y.view(np.uint8)) for x, y in pairs):
+            return name
+    return None
+
+
+def fault_of(result: Result) -> dict | None:
+    """The record, but for what engines may say differently: which of a loop's branches met the step limit."""
+    loose = result.fault is not None and result.fault["kind"] == "step_limit"
+    return result.fault | {"instruction": 0, "line": 0} if loose else result.fault
+
+
+class Executor:
+    """An executor on each engine under test; what they say must agree."""
+
+    def __init__(self):
+        self.engines = [Engine(name) for name in ENGINES]
+
+    def _agreed(self, what: str, values: list):
+        for engine, value in zip(self.engines, values):
+            assert value == values[0], f"{what}: {engine.name} says {value}, {ENGINES[0]} {values[0]}"
+        return values[0]
+
+    def resonance(self) -> list[int]:
+        return self._agreed("resonance", [e.resonance() for e in self.engines])
+
+    def phase(self) -> int:
+        return self._agreed("phase", [e.phase() for e in self.engines])
+
+    def set_phase(self, phase: int) -> None:
+        for engine in self.engines:
+            engine.set_phase(phase)
+
+    def boundary(self) -> bytes:
+        return self._agreed("boundary pool", [e.boundary().tobytes() for e in self.engines])
+
+    def write_boundary(self, data: np.ndarray) -> None:
+        for engine in self.engines:
+            engine.write_boundary(data)
+
+    def run_each(self, program: Program | str, **launch) -> list[Result]:
+        """A launch on each engine, for programs of which more than one answer is right."""
+        if isinstance(program, str):
+            program = parse(program)
+        return [engine.run(program, **launch) for engine in self.engines]
+
+    def run(self, program: Program | str, **launch) -> Result:
+        """Launch: lanes, or grid and block; buffers: name -> array; scalars: name -> (type code, bits); tables: name -> list of
+        arrays or None; step_limit; flags. A fault is not an error here: it stands in the result.
+        """
+        results = self.run_each(program, **launch)
+        self._agreed("fault", [fault_of(r) for r in results])
+        for engine, result in zip(self.engines, results):
+            name = same_arrays(results[0].buffers, result.buffers)
+            assert name is None, f"{name}: {engine.name} and {ENGINES[0]} differ"
+        return results[0]

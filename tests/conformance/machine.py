@@ -5,6 +5,8 @@ with one on the library checks control flow, memory, faults, coordinates, pools 
 
     state = Machine(text).run(lanes=4, buffers={"x": array})
     state.buffers, state.fault, state.resonance, state.phase
+
+It runs the text as it stands, with the faults of loads on which nothing depends: `agrees` says what a launch may report.
 """
 
 import re
@@ -124,6 +126,33 @@ class Source:
             raise ValueError(line)
 
 
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+
+def _may_vanish(record: dict, source: Source) -> bool:
+    """The fault of an instruction that the canonical program lacks where nothing depends on its result."""
+    op = source.insns[record["instruction"]].op
+    return "LOAD" in OPS[op].flags or op in model.CLASS_OPS
+
+
+def _is(got: dict, stated: dict, source: Source) -> bool:
+    """The same fault. The step limit may be reported at any branch of the loop: here, at one that can close a loop."""
+    if stated["kind"] != "step_limit":
+        return got == stated
+    anywhere = {"instruction": 0, "line": 0}
+    insn = source.insns[got["instruction"]]
+    return got | anywhere == stated | anywhere and insn.op in ("bra", "loop") and insn.line == got["line"]
+
+
+def agrees(got: dict | None, faults: dict[int, list[dict]], source: Source) -> bool:
+    """What is promised of a record, for any program. It is the lowest lane's that has a fault left when dead loads and class
+    questions are gone, and it is one of that lane's faults (the canonical program says which comes first)."""
+    sure = [lane for lane, records in faults.items() if not all(_may_vanish(r, source) for r in records)]
+    if got is None:
+        return not sure
+    return got["lane"] <= min(sure, default=got["lane"]) and any(_is(got, r, source) for r in faults.get(got["lane"], []))
+
+
 # ---- machine --------------------------------------------------------------------------------------------------------
 
 
@@ -151,7 +180,12 @@ class State:
     boundary: bytearray
     resonance: list[int]
     phase: int
-    fault: dict | None
+    faults: dict[int, list[dict]]  # of each lane that had any, in the order of the text
+
+    @property
+    def fault(self) -> dict | None:
+        """The record, where nothing is removed or changes its place in the canonical program."""
+        return self.faults[min(self.faults)][0] if self.faults else None
 
 
 class Machine:
@@ -171,8 +205,7 @@ class Machine:
             self._run_block(blk)
         arrays = {n: np.frombuffer(bytes(self.memory[n]), a.dtype).reshape(a.shape) for n, a in buffers.items()}
         arrays |= {n: [None if m is None else np.frombuffer(bytes(m), np.uint8) for m in rows] for n, rows in self.tables.items()}
-        fault = self.faults[min(self.faults)] if self.faults else None
-        return State(arrays, self.boundary, self.resonance, (self.phase + self.advance) % 768, fault)
+        return State(arrays, self.boundary, self.resonance, (self.phase + self.advance) % 768, self.faults)
 
     def _blocks(self, lanes, grid, block):
         if lanes:
@@ -214,11 +247,10 @@ class Machine:
             self._together(blk, waiting)
 
     def _fault(self, lane: Lane, insn: Insn, fault: Fault) -> None:
-        if lane.lane not in self.faults:
-            self.faults[lane.lane] = {"kind": fault.kind, "instruction": self.source.insns.index(insn), "line": insn.line,
-                                      "code": fault.code, "lane": lane.lane, "buffer": fault.buffer,
-                                      "index": min(max(fault.index, -(1 << 63)), (1 << 63) - 1),
-                                      "extent": fault.extent}
+        record = {"kind": fault.kind, "instruction": self.source.insns.index(insn), "line": insn.line, "code": fault.code,
+                  "lane": lane.lane, "buffer": fault.buffer, "index": min(max(fault.index, -(1 << 63)), (1 << 63) - 1),
+                  "extent": fault.extent}
+        self.faults.setdefault(lane.lane, []).append(record)
 
     # ---- operands
 

@@ -1,8 +1,9 @@
 """Random programs that verify and have one answer: structured control, typed registers, no races.
 
-`program(rng)` gives text; `arguments(rng)` fitting launch arguments. Every numeric type has three registers of its own, so
+`program(rng, live)` gives text; `arguments(rng)` fitting launch arguments. Every numeric type has three registers of its own, so
 types are right by construction; each lane stores only to its own elements. Out-of-range loads and bad class numbers do
-occur: their faults are part of the answer.
+occur: their faults are part of the answer. With `live`, whatever a load or a class question gives goes into an atomic at once,
+so that the canonical program has them all.
 """
 
 import random
@@ -23,12 +24,27 @@ SCALARS = {"su": "u32", "sf": "f32", "sl": "i64"}
 
 
 class Writer:
-    def __init__(self, rng: random.Random):
-        self.rng, self.lines, self.labels, self.counters = rng, [], 0, 0
+    def __init__(self, rng: random.Random, live: bool):
+        self.rng, self.live, self.lines, self.labels, self.counters = rng, live, [], 0, 0
         self.subroutines = 0
 
     def emit(self, text: str) -> None:
         self.lines.append("    " + text)
+
+    def asked(self, text: str, t: str, register: str) -> None:
+        """A load or a class question, with its result."""
+        self.emit(text)
+        if not self.live:
+            return
+        if register[0] == "p":
+            self.emit(f"sel.u32 r203, {register}, #1, #0")
+        elif t in INT:
+            self.emit(f"cvt.u32.{t} r203, {register}" if t != "u32" else f"mov.u32 r203, {register}")
+        else:
+            unsigned = f"u{bits_of(t)}"
+            self.emit(f"bitcast.{unsigned}.{t} r204, {register}")
+            self.emit(f"cvt.u32.{unsigned} r203, r204" if unsigned != "u32" else "mov.u32 r203, r204")
+        self.emit("atom.xor.u32 _, [live + lane], r203")
 
     def label(self) -> str:
         self.labels += 1
@@ -80,21 +96,27 @@ class Writer:
         shift = self.rng.choice(["", "", f" + #{self.rng.randint(-3, 3)}"])
         where = self.rng.random()
         if where < 0.6:
-            self.emit(f"ldg.{t} {self.register(t)}, [a_{t} + {index}{shift}]")
+            register = self.register(t)
+            self.asked(f"ldg.{t} {register}, [a_{t} + {index}{shift}]", t, register)
         elif where < 0.8:
-            self.emit(f"ldc.f32 {self.register('f32')}, [c + {index}{shift}]")
+            register = self.register("f32")
+            self.asked(f"ldc.f32 {register}, [c + {index}{shift}]", "f32", register)
         else:
             self.emit(f"atom.{self.rng.choice(['add', 'min', 'max', 'and', 'or', 'xor'])}.u32 "
                       f"_, [h + {self.register('u32')}], {self.source('u32')}" if self.rng.random() < 0.3 else
                       f"atom.add.u32 _, [h + {self.register('u8')}], {self.source('u32')}")
 
     def classes(self) -> None:
-        u = self.register("u32")
-        self.emit(self.rng.choice([f"mirror.u32 {u}, {self.source('u32')}", f"unity.test.u32 {self.predicate()}, {u}",
-                                   f"nbr.count.u32 {u}, {self.source('u32')}", f"nbr.get.u32 {u}, {self.source('u32')}, #1",
-                                   f"cls.get.u32 {u}", f"sreg.u32 {u}, global.x", f"res.accum.i64 {u}, {self.source('i64')}",
-                                   f"bound.map.u64 {self.register('u64')}, {u}, #1, {self.source('u32')}",
-                                   f"rem.u32 {u}, {u}, #96"]))
+        u, p, wide, a = self.register("u32"), self.predicate(), self.register("u64"), self.source("u32")
+        text, t, d = self.rng.choice([(f"mirror.u32 {u}, {a}", "u32", u), (f"unity.test.u32 {p}, {u}", "", p),
+                                      (f"nbr.count.u32 {u}, {a}", "u32", u), (f"nbr.get.u32 {u}, {a}, #1", "u32", u),
+                                      (f"cls.get.u32 {u}", "", ""), (f"sreg.u32 {u}, global.x", "", ""),
+                                      (f"res.accum.i64 {u}, {self.source('i64')}", "", ""),
+                                      (f"bound.map.u64 {wide}, {u}, #1, {a}", "u64", wide), (f"rem.u32 {u}, {u}, #96", "", "")])
+        if d:
+            self.asked(text, t, d)
+        else:
+            self.emit(text)
 
     def together(self) -> None:
         """Something the whole block takes part in."""
@@ -110,7 +132,8 @@ class Writer:
         else:
             self.emit(f"sts.{t} [s_{t} + blane], {self.register(t)}")
             self.emit("bar.sync")
-            self.emit(f"lds.{t} {self.register(t)}, [s_{t} + {self.rng.choice([self.register('u8'), self.register('u32'), '#3'])}]")
+            register, index = self.register(t), self.rng.choice([self.register("u8"), self.register("u32"), "#3"])
+            self.asked(f"lds.{t} {register}, [s_{t} + {index}]", t, register)
             self.emit("bar.sync")
 
     def branch(self, depth: int, uniform: bool) -> None:
@@ -174,9 +197,10 @@ class Writer:
                                  self.classes])()
 
 
-def program(rng: random.Random) -> str:
-    w = Writer(rng)
-    w.lines += [".program random"] + [f".buffer a_{t} {t} in" for t in NUMERIC] + [f".buffer o {'u64'} out", ".buffer h u32 inout"]
+def program(rng: random.Random, live: bool = False) -> str:
+    w = Writer(rng, live)
+    w.lines += [".program random"] + [f".buffer a_{t} {t} in" for t in NUMERIC]
+    w.lines += [".buffer o u64 out", ".buffer h u32 inout", ".buffer live u32 inout"]
     w.lines += [f".scalar {name} {t}" for name, t in SCALARS.items()]
     w.lines += [f".shared s_{t} {t} {LANES}" for t in NUMERIC]
     w.lines.append(f".const c f32 {{ {', '.join(literal('f32', v) for v in rng.sample(specials('f32'), 7))} }}")
@@ -229,6 +253,6 @@ def arguments(rng: random.Random) -> dict:
     blocks, lanes = rng.randint(1, 3), rng.randint(1, LANES)
     total = blocks * lanes
     buffers = {f"a_{t}": np.array(random_bits(t, total, rng), UINT[bits_of(t)]) for t in NUMERIC}
-    buffers |= {"o": np.zeros(total, np.uint64), "h": np.array(random_bits("u32", 100, rng), np.uint32)}
+    buffers |= {"o": np.zeros(total, np.uint64), "live": np.zeros(total, np.uint32), "h": np.array(random_bits("u32", 100, rng), np.uint32)}
     scalars = {name: (TYPES[t].code, rng.choice(specials(t))) for name, t in SCALARS.items()}
     return {"grid": (blocks,), "block": (lanes,), "buffers": buffers, "scalars": scalars}

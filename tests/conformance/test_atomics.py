@@ -7,6 +7,8 @@ from harness import array_of, compare, literal, rows_of
 from tables import OPS
 from values import SEED, generator, random_bits, specials
 
+pytestmark = pytest.mark.engine
+
 NAMES = [name for name, op in OPS.items() if "ATOMIC" in op.flags]
 CASES = [(name, t) for name in NAMES for t in OPS[name].types]
 IDS = [f"{op}.{t}" for op, t in CASES]
@@ -97,9 +99,9 @@ def test_old_values_are_all_different(executor, t):
     stg.{t} [result + lane], r0
     exit
 """
-    result = executor.run(text, lanes=500, buffers={"m": array_of(t, [5]), "result": array_of(t, [0] * 500)})
-    assert sorted(int(b) for b in result.buffers["result"]) == [5 + 3 * i for i in range(500)]
-    assert int(result.buffers["m"][0]) == 1505
+    for result in executor.run_each(text, lanes=500, buffers={"m": array_of(t, [5]), "result": array_of(t, [0] * 500)}):
+        assert sorted(int(b) for b in result.buffers["result"]) == [5 + 3 * i for i in range(500)]
+        assert int(result.buffers["m"][0]) == 1505
 
 
 @pytest.mark.parametrize("t", OPS["atom.cas"].types)
@@ -115,10 +117,10 @@ def test_cas_and_exch_let_one_lane_win(executor, t):
     stg.{t} [won + lane], r3
     exit
 """
-    result = executor.run(text, lanes=300, buffers={"m": array_of(t, [0, 0]), "won": array_of(t, [0] * 300)})
-    won = [int(b) for b in result.buffers["won"]]
-    assert sum(won) == 1 and int(result.buffers["m"][0]) == won.index(1) + 1
-    assert 1 <= int(result.buffers["m"][1]) <= 300
+    for result in executor.run_each(text, lanes=300, buffers={"m": array_of(t, [0, 0]), "won": array_of(t, [0] * 300)}):
+        won = [int(b) for b in result.buffers["won"]]
+        assert sum(won) == 1 and int(result.buffers["m"][0]) == won.index(1) + 1
+        assert 1 <= int(result.buffers["m"][1]) <= 300
 
 
 @pytest.mark.parametrize("op, t", CASES, ids=IDS)

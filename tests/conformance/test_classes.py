@@ -9,6 +9,8 @@ from harness import array_of, compare
 from tables import OPS
 from values import generator
 
+pytestmark = pytest.mark.engine
+
 EVERY = list(range(96)) + [96, 97, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 
 

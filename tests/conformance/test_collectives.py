@@ -7,6 +7,8 @@ from harness import UINT, array_of, compare
 from tables import OPS, bits_of
 from values import SEED, generator, random_bits, specials
 
+pytestmark = pytest.mark.engine
+
 SIZES = [1, 2, 3, 31, 32, 33, 255, 256, 257, 1000, 1024]
 NAMES = [name for name in OPS if name.split(".")[0] in ("reduce", "scan")]
 CASES = [(name, t, n) for name in NAMES for t in OPS[name].types for n in SIZES]

@@ -12,6 +12,8 @@ import model
 from harness import array_of, build, compare
 from values import specials
 
+pytestmark = pytest.mark.engine
+
 libm = ctypes.CDLL(ctypes.util.find_library("m"))
 X86 = platform.machine() in ("x86_64", "AMD64")
 UPWARD, TOWARD_ZERO = (0x800, 0xC00) if X86 else (0x400000, 0xC00000)

@@ -11,6 +11,8 @@ from harness import compare, run_columns
 from tables import OPS
 from values import SEED, generator, random_bits, specials
 
+pytestmark = pytest.mark.engine
+
 BOUND = 2.0  # ulp, f32 and f64
 WIDE = ("f32", "f64")
 # Where the interesting things happen: ranges of ordinary operands, and places where a function has a root, a pole, a

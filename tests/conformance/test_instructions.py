@@ -8,6 +8,8 @@ from harness import array_of, build, compare, literal, result_type, rows_of, run
 from tables import FLOAT, OPS, STORAGE, TYPES, bits_of
 from values import SEED, conversion_edges, generator, random_bits, specials
 
+pytestmark = pytest.mark.engine
+
 RANDOM_ROWS = 1500
 WIDTH_PAIRS = [(d, s) for d in OPS["bitcast"].types for s in OPS["bitcast"].types if bits_of(d) == bits_of(s)]
 TYPED = [(op.name, t, None) for op in OPS.values() if op.name in model.PURE and "SECOND" not in op.flags for t in op.types or ()

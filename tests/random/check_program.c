@@ -1,6 +1,9 @@
 /* check_program.c - one program against its SSA forms and its relatives. */
 #include "check_program.h"
 
+#include "backend/cpu/native.h"
+#include "backend/cpu/tile.h"
+#include "backend/cpu/vector.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "compiler/build_ssa.h"
@@ -8,8 +11,10 @@
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "compiler/passes.h"
+#include "compiler/ssa_interp.h"
 #include "ir/structure.h"
-#include "ssa_interp.h"
+#include "vector_interp.h"
+
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +28,7 @@ typedef struct checker {
   uint64_t seed;
   atlas_program *program;
   outcome reference;
+  hg_fault canonical;  /* the fault that the canonical form reports */
   ssa_unit canon;
   hg_array bytes;      /* of the canonical form */
   failure *out;
@@ -36,6 +42,7 @@ const char *failure_name(const failure *f) {
                                       "canonical form differs",
                                       "expanded form differs",
                                       "optimised form differs",
+                                      "vector form differs",
                                       "a pass breaks the SSA form",
                                       "canonical form, passed again, differs",
                                       "not idempotent",
@@ -67,7 +74,54 @@ typedef struct ssa_run {
 
 static hg_status run_ssa(const void *context, atlas_launch *launch) {
   const ssa_run *run = context;
-  return ssa_interpret(&run->program->allocator, run->program, run->unit, launch);
+  return hg_ssa_interpret(&run->program->allocator, run->program, run->unit, launch);
+}
+
+typedef struct vector_run {
+  const atlas_program *program;
+  const hg_vector *vector;
+} vector_run;
+
+static hg_status run_vector(const void *context, atlas_launch *launch) {
+  const vector_run *run = context;
+  return vector_interpret(&run->program->allocator, run->program, run->vector, launch);
+}
+
+typedef struct tile_run {
+  const atlas_program *program;
+  const hg_vector *vector;
+  cpu_isa isa;
+} tile_run;
+
+static hg_status run_tile(const void *context, atlas_launch *launch) {
+  const tile_run *run = context;
+  hg_tile *tile;
+  HG_TRY(hg_tile_compile(&run->program->allocator, run->program, run->vector, run->isa, &tile));
+  hg_status status = hg_tile_launch(tile, launch);
+  hg_tile_release(tile);
+  return status;
+}
+
+typedef struct native_run {
+  const atlas_program *program;
+  const hg_vector *vector;
+  const native_target *target;
+} native_run;
+
+/* What the machine-code engine leaves to the tiles is not its fault. */
+static hg_status run_native(const void *context, atlas_launch *launch) {
+  const native_run *run = context;
+  const hg_allocator *allocator = &run->program->allocator;
+  hg_native *native;
+  hg_status status =
+      hg_native_compile(allocator, run->target, hg_cpu_kernels(hg_cpu_isa_best()), UINT64_MAX, run->program,
+                        run->vector, &native);
+  if (status == HG_OK) {
+    status = hg_native_launch(native, launch);
+    hg_native_release(native);
+  }
+  tile_run tile = {run->program, run->vector, hg_cpu_isa_best()};
+  return status == HG_UNSUPPORTED ? run_tile(&tile, launch) : status;
 }
 
 static int is_end(hg_fault_kind kind) { return kind == HG_FAULT_TRAP || kind == HG_FAULT_STEP_LIMIT; }
@@ -77,14 +131,23 @@ static void describe(const hg_fault *fault, char *text, size_t bytes) {
            (unsigned long long)fault->lane, fault->instruction);
 }
 
+static failure_kind fails_by_fault(checker *c, failure_kind kind, const char *name, const hg_fault *expected,
+                                   const hg_fault *now) {
+  char a[100], b[100], message[300];
+  describe(expected, a, sizeof a);
+  describe(now, b, sizeof b);
+  snprintf(message, sizeof message, "%s: %s, not %s", name, b, a);
+  return fails(c, kind, message);
+}
+
 /* The instruction that faulted is one that no pass may take away. */
 static int stays(const atlas_program *program, const hg_fault *fault) {
   ssa_insn insn = {.op = atlas_insn_at(program, fault->instruction)->op};
   return !hg_is_removable(&insn);
 }
 
-/* Only the first fault of the lowest lane is known. Dead loads vanish with their faults and a lane's effects may change
- * places; ends of lanes do neither, and no fault comes from nowhere. */
+/* `exact`: the records are equal. Else `before` is of the program as written: dead loads vanish with their faults and a
+ * lane's effects may change places; ends of lanes do neither, and no fault comes from nowhere. */
 static int faults_agree(const atlas_program *program, const hg_fault *before, const hg_fault *now, int exact) {
   if (before->kind == HG_FAULT_NONE) return now->kind == HG_FAULT_NONE;
   int same_place = now->kind != HG_FAULT_NONE && now->lane == before->lane;
@@ -97,15 +160,18 @@ static int faults_agree(const atlas_program *program, const hg_fault *before, co
   return now->kind == HG_FAULT_NONE || now->lane >= before->lane;
 }
 
+/* Of two forms of the program after the hash: equal, but which of a loop's branches closes it may change. */
+static int records_agree(const atlas_program *program, const hg_fault *before, const hg_fault *now) {
+  if (before->kind == HG_FAULT_STEP_LIMIT) return now->kind == before->kind && now->lane == before->lane;
+  return faults_agree(program, before, now, 1);
+}
+
 static failure_kind compare(checker *c, const outcome *run, failure_kind kind) {
-  char text[400], before[100], now[100];
+  char text[400];
   if (outcome_differs(c->l, c->d, &c->reference, run, text, sizeof text)) return fails(c, kind, text);
   const hg_fault *a = &c->reference.launch.fault, *b = &run->launch.fault;
   if (faults_agree(c->program, a, b, kind == FAILURE_RAW)) return FAILURE_NONE;
-  describe(a, before, sizeof before);
-  describe(b, now, sizeof now);
-  snprintf(text, sizeof text, "%s, not %s", now, before);
-  return fails(c, kind, text);
+  return fails_by_fault(c, kind, "as written", a, b);
 }
 
 static failure_kind check_unit(checker *c, const ssa_unit *unit, failure_kind kind) {
@@ -113,7 +179,56 @@ static failure_kind check_unit(checker *c, const ssa_unit *unit, failure_kind ki
   outcome result;
   hg_status status = test_launch_run(c->l, c->d, run_ssa, &run, &result);
   failure_kind found = status != HG_OK ? fails(c, kind, hg_last_error()) : compare(c, &result, kind);
+  if (found == FAILURE_NONE && kind == FAILURE_CANON) c->canonical = result.launch.fault;
+  if (found == FAILURE_NONE && (kind == FAILURE_EXPANDED || kind == FAILURE_OPTIMISED) &&
+      !records_agree(c->program, &c->canonical, &result.launch.fault))
+    found = fails_by_fault(c, kind, "canonical form", &c->canonical, &result.launch.fault);
   outcome_release(&result);
+  return found;
+}
+
+/* As the optimised unit, its faults included. */
+static failure_kind compare_exactly(checker *c, const outcome *expected, hg_status (*run)(const void *, atlas_launch *),
+                                    const void *context, const char *name) {
+  outcome result = {0};
+  char text[400], message[600];
+  failure_kind found = FAILURE_NONE;
+  if (test_launch_run(c->l, c->d, run, context, &result) != HG_OK) {
+    found = fails(c, FAILURE_VECTOR, hg_last_error());
+  } else if (outcome_differs(c->l, c->d, expected, &result, text, sizeof text)) {
+    snprintf(message, sizeof message, "%s: %s", name, text);
+    found = fails(c, FAILURE_VECTOR, message);
+  } else if (!faults_agree(c->program, &expected->launch.fault, &result.launch.fault, 1)) {
+    found = fails_by_fault(c, FAILURE_VECTOR, name, &expected->launch.fault, &result.launch.fault);
+  }
+  outcome_release(&result);
+  return found;
+}
+
+static int compiler_only;
+
+void check_compiler_only(void) { compiler_only = 1; }
+
+static failure_kind check_vector(checker *c, ssa_unit *unit) {
+  hg_vector vector;
+  ssa_run plain = {c->program, unit};
+  vector_run run = {c->program, &vector};
+  outcome expected = {0};
+  failure_kind found = FAILURE_NONE;
+  if (hg_vectorise(c->program, unit, &vector) != HG_OK ||
+      test_launch_run(c->l, c->d, run_ssa, &plain, &expected) != HG_OK)
+    found = fails(c, FAILURE_VECTOR, hg_last_error());
+  if (found == FAILURE_NONE) found = compare_exactly(c, &expected, run_vector, &run, "interpreted");
+  for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best() && found == FAILURE_NONE; isa++) {
+    tile_run tile = {c->program, &vector, isa};
+    found = compare_exactly(c, &expected, run_tile, &tile, hg_cpu_isa_name(isa));
+  }
+  for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best() && found == FAILURE_NONE; isa++) {
+    native_run native = {c->program, &vector, hg_native_target(isa)};
+    if (native.target != NULL) found = compare_exactly(c, &expected, run_native, &native, native.target->engine);
+  }
+  outcome_release(&expected);
+  hg_vector_release(&vector);
   return found;
 }
 
@@ -208,7 +323,7 @@ static failure_kind check_compiled(checker *c) {
   failure_kind found = FAILURE_NONE;
   if (hg_canonicalise(c->program, &hook, &unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE && check_structure(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
-  if (found == FAILURE_NONE && hg_expand(c->program, &unit, &hook) != HG_OK)
+  if (found == FAILURE_NONE && hg_expand(&unit, NULL) != HG_OK)
     found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_EXPANDED);
   if (found == FAILURE_NONE && hg_optimise(c->program, &unit, &hook) != HG_OK)
@@ -216,6 +331,7 @@ static failure_kind check_compiled(checker *c) {
   if (found == FAILURE_NONE && ir_ssa_check(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE && check_structure(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_OPTIMISED);
+  if (found == FAILURE_NONE && !compiler_only) found = check_vector(c, &unit);
   ir_ssa_release(&unit);
   return found;
 }
@@ -367,7 +483,10 @@ static failure_kind check_kind(checker *c, const failure *like) {
   case FAILURE_CANON: return check_canon(c);
   case FAILURE_EXPANDED:
   case FAILURE_OPTIMISED:
-  case FAILURE_BROKEN: return check_compiled(c);
+  case FAILURE_VECTOR:
+  case FAILURE_BROKEN:
+    found = check_unit(c, &c->canon, FAILURE_CANON); /* for the fault */
+    return found == FAILURE_NONE ? check_compiled(c) : found;
   case FAILURE_SAME:
     for (uint64_t n = 0; like->transform == TRANSFORM_COUNT && n < 4 * HARDER && found == FAILURE_NONE; n++)
       found = compare_rewritten(c, c->seed + n % 2 * 1000003 + n / 2);

@@ -13,6 +13,7 @@ typedef enum failure_kind {
   FAILURE_CANON,        /* the canonical form does */
   FAILURE_EXPANDED,     /* the form with functions expanded does */
   FAILURE_OPTIMISED,    /* the optimised form does */
+  FAILURE_VECTOR,       /* the vector code of the CPU engines does */
   FAILURE_BROKEN,       /* a pass left a unit that is not SSA */
   FAILURE_AGAIN,        /* the canonical form after another round of passes does */
   FAILURE_IDEMPOTENCE,  /* another round of passes changed the canonical form */
@@ -39,6 +40,9 @@ failure_kind check_like(const draft *d, const test_launch *l, uint64_t seed, con
 /* From now on each program is printed to `buffer` before the compiler gets it, so that whoever survives a crash can see
  * it. */
 void check_trace(char *buffer, size_t bytes);
+
+/* From now on programs run in the compiler's forms only, not on the CPU engines, which takes a third of the time. */
+void check_compiler_only(void);
 
 uint64_t check_time_ns(void);
 

@@ -1,11 +1,12 @@
 /* test_random.c - random programs: the reference machine against the SSA form, raw and canonical, and what must keep or
  * change the canonical bytes.
  *
- *   test_random [--count N] [--seed S] [--size K] [--processes P] [--verbose]
+ *   test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only] [--verbose]
  *
  * Program number i of a run is made from seed S + i alone: `--seed <its seed> --count 1` repeats it. Sizes are mixed,
  * 10 to 150 instructions, unless --size says otherwise. A failure is shrunk and printed as text. A worker that crashes
- * or hangs is a failure of the program it was at (POSIX systems). */
+ * or hangs is a failure of the program it was at (POSIX systems). --engines-only leaves out what concerns the
+ * compiler's identities: compiled once, each engine against the interpreted SSA. */
 #if !defined(_WIN32)
 #  define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #endif
@@ -29,7 +30,7 @@
 typedef struct options {
   uint64_t seed, count;
   uint32_t size, processes;
-  int verbose;
+  int verbose, engines_only;
 } options;
 
 /* What workers tell: shared memory where there are processes. */
@@ -217,6 +218,11 @@ static void report(const options *o, uint64_t i, draft *d, test_launch *l, failu
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+static failure_kind check_one(const options *o, const draft *d, const test_launch *l, uint64_t seed, failure *f) {
+  const failure of_engines = {.kind = FAILURE_VECTOR};
+  return o->engines_only ? check_like(d, l, seed, &of_engines, f) : check_program(d, l, seed, f);
+}
+
 static void run_one(const options *o, uint64_t i, worker *w) {
   draft d;
   test_launch l;
@@ -224,7 +230,7 @@ static void run_one(const options *o, uint64_t i, worker *w) {
   make(o, i, &d, &l);
   test_launch_prepare(&l, &d);
   limit_time(SECONDS_A_PROGRAM);
-  failure_kind kind = check_program(&d, &l, seed_of(o, i), &f);
+  failure_kind kind = check_one(o, &d, &l, seed_of(o, i), &f);
   limit_time(0);
   if (kind == FAILURE_NONE) w->passed++;
   else if (kind == FAILURE_NOT_VERIFIED) w->rejected++;
@@ -331,6 +337,14 @@ static int read_options(int count, char **words, options *o) {
       o->verbose = 1;
       continue;
     }
+    if (strcmp(words[i], "--compiler-only") == 0) {
+      check_compiler_only();
+      continue;
+    }
+    if (strcmp(words[i], "--engines-only") == 0) {
+      o->engines_only = 1;
+      continue;
+    }
     if (i + 1 >= count) return 0;
     uint64_t value = strtoull(words[i + 1], NULL, 10);
     if (strcmp(words[i], "--count") == 0) o->count = value;
@@ -346,7 +360,8 @@ static int read_options(int count, char **words, options *o) {
 int main(int count, char **words) {
   options o = {.seed = 1, .count = 1000, .processes = 1};
   if (!read_options(count, words, &o)) {
-    printf("usage: test_random [--count N] [--seed S] [--size K] [--processes P] [--verbose]\n");
+    printf("usage: test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only]"
+           " [--verbose]\n");
     return 2;
   }
   worker *workers = make_workers(o.processes), all = {0};

@@ -4,7 +4,7 @@
 #define HG_TESTS_CACHE_FOLDER_H
 
 #include "check.h"
-#include "runtime/kernel_cache.h"
+#include "base/kernel_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

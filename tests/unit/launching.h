@@ -3,6 +3,7 @@
 #define HG_TESTS_LAUNCHING_H
 
 #include "check.h"
+#include "test_backend.h"
 
 #include "hologram/hologram.h"
 

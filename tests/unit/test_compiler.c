@@ -488,7 +488,7 @@ static hg_status compile_all(const atlas_program *program) {
   if (status == HG_OK) status = hg_canon_bytes(program, &unit, &bytes);
   if (status == HG_OK) status = hg_ssa_print(program, &unit, 0, &bytes);
   if (status == HG_OK) status = hg_summarise(program, &unit, &summary);
-  if (status == HG_OK) status = hg_expand(program, &unit, NULL);
+  if (status == HG_OK) status = hg_expand(&unit, NULL);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) {
     status = hg_analyse(program, &unit, &shape, &analysis);

@@ -58,7 +58,7 @@ static void test_strength(void) {
       OPTIMISED,
       "b0:\n    %1 = ldg.f32 [x + lane]\n    %3 = mul.f32 %1, #0x3e000000\n    %5 = div.f32 %3, #0x40400000\n    "
       "stg.f32 [y + lane], %5\n"
-      "    %7 = ldg.u32 [i + lane]\n    %10 = shr.u32 %7, #0x3\n    %9 = and.u32 %7, #0x7\n    %11 = mul.u32 %10, %9\n"
+      "    %7 = ldg.u32 [i + lane]\n    %9 = and.u32 %7, #0x7\n    %10 = shr.u32 %7, #0x3\n    %11 = mul.u32 %9, %10\n"
       "    stg.u32 [o + lane], %11\n    exit\n");
 }
 

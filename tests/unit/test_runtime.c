@@ -1,14 +1,14 @@
 /* test_runtime.c - executors, buffers, views, mapping, pools and the state kept for class programs. */
 #include "check.h"
+#include "test_backend.h"
 
 #include "hologram/hologram.h"
 
 #include <stddef.h>
 
-static hg_executor *open_cpu(void) {
+static hg_executor *open_executor(void) {
   hg_executor *executor = NULL;
-  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   return executor;
 }
 
@@ -22,16 +22,19 @@ static void count_message(void *user, hg_log_level level, const char *message) {
 
 static void test_executor(void) {
   hg_executor *executor = NULL;
-  hg_executor_desc logged = {.size = sizeof logged, .log = count_message, .log_user = &messages};
+  hg_executor_desc logged = {
+      .size = sizeof logged, .backend = test_backend(), .log = count_message, .log_user = &messages};
   CHECK_EQ_U64(hg_executor_create(&logged, &executor), HG_OK);
   CHECK(messages > 0);
   hg_executor_info info = {0};
   CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
-  CHECK_EQ_U64(info.backend, HG_BACKEND_CPU);
-  CHECK_STR(info.backend_name, "cpu");
-  CHECK_STR(info.engine, "reference");
+  CHECK_EQ_U64(info.backend, test_backend());
+  CHECK_STR(info.backend_name, test_backend_name());
+  CHECK(strlen(info.engine) > 0);
   CHECK(strlen(info.device_name) > 0);
-  CHECK_STR(info.selection, "metal: not built in to this build; cuda: not built in to this build; cpu: chosen");
+  char selection[32];
+  snprintf(selection, sizeof selection, "%s: asked for", test_backend_name());
+  CHECK_STR(info.selection, selection);
   CHECK_EQ_U64(info.max_block_lanes, 1024);
   CHECK_EQ_U64(info.max_shared_bytes, 32768);
   CHECK_EQ_U64(info.isa_version, ATLAS_ISA_VERSION);
@@ -59,9 +62,6 @@ static void test_backends(void) {
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_UNSUPPORTED);
   CHECK_STR(hg_last_error(), "the metal backend is not available: not built in to this build");
   CHECK(executor == NULL);
-  desc.backend = HG_BACKEND_CUDA;
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_UNSUPPORTED);
-  CHECK_STR(hg_last_error(), "the cuda backend is not available: not built in to this build");
   desc.backend = (hg_backend_id)77;
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_INVALID_ARGUMENT);
   CHECK_STR(hg_last_error(), "there is no backend with the number 77");
@@ -77,7 +77,7 @@ static void test_backends(void) {
   hg_backend_info info = {0};
   for (; hg_backend_query(count, &info) == HG_OK; count++) {
     if (count < 3) CHECK_STR(info.name, names[count]);
-    CHECK_EQ_U64(info.available, count == 2);
+    if (count != 1) CHECK_EQ_U64(info.available, count == 2); /* a GPU may be there or not */
     CHECK(info.reason[0] != '\0');
   }
   CHECK_EQ_U64(count, 3);
@@ -86,7 +86,7 @@ static void test_backends(void) {
 }
 
 static void test_class_state(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   int64_t counters[ATLAS_CLASS_COUNT];
   memset(counters, 1, sizeof counters);
   CHECK_EQ_U64(hg_executor_resonance(executor, counters), HG_OK);
@@ -118,7 +118,7 @@ static void test_class_state(void) {
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 static void test_buffer(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_buffer *buffer = NULL;
   CHECK_EQ_U64(hg_buffer_create(executor, NULL, 100, &buffer), HG_OK);
   CHECK_EQ_U64(hg_buffer_size(buffer), 100);
@@ -154,7 +154,7 @@ static void test_buffer(void) {
 }
 
 static void test_create_arguments(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_buffer *buffer = NULL;
   for (uint32_t alignment = 1; alignment <= 4096; alignment *= 2) {
     hg_buffer_desc desc = {.size = sizeof desc, .flags = HG_BUFFER_UNINIT, .alignment = alignment};
@@ -182,7 +182,7 @@ static void test_create_arguments(void) {
 }
 
 static void test_copy_and_fill(void) {
-  hg_executor *executor = open_cpu(), *other = open_cpu();
+  hg_executor *executor = open_executor(), *other = open_executor();
   hg_buffer *a = NULL, *b = NULL, *foreign = NULL;
   CHECK_EQ_U64(hg_buffer_create(executor, NULL, 64, &a), HG_OK);
   CHECK_EQ_U64(hg_buffer_create(executor, NULL, 32, &b), HG_OK);
@@ -227,7 +227,7 @@ static void test_copy_and_fill(void) {
 }
 
 static void test_views(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_buffer *parent = NULL, *view = NULL, *inner = NULL, *none = NULL;
   CHECK_EQ_U64(hg_buffer_create(executor, NULL, 100, &parent), HG_OK);
   CHECK_EQ_U64(hg_buffer_view(parent, 20, 60, &view), HG_OK);
@@ -253,7 +253,7 @@ static void test_views(void) {
 }
 
 static void test_handles(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_buffer *buffers[5] = {NULL};
   uint64_t handles[5];
   for (int i = 0; i < 5; i++) {
@@ -269,7 +269,7 @@ static void test_handles(void) {
 }
 
 static void test_map(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_buffer *buffer = NULL, *view = NULL;
   CHECK_EQ_U64(hg_buffer_create(executor, NULL, 16, &buffer), HG_OK);
   CHECK_EQ_U64(hg_buffer_view(buffer, 4, 8, &view), HG_OK);
@@ -295,7 +295,7 @@ static void test_map(void) {
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 static void test_pool(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_pool *pool = NULL;
   CHECK_EQ_U64(hg_pool_create(executor, 1024, &pool), HG_OK);
   CHECK_EQ_U64(hg_pool_size(pool), 1024);
@@ -330,7 +330,7 @@ static void test_pool(void) {
 }
 
 static void test_pool_copies(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_pool *pool = NULL;
   hg_buffer *region = NULL, *none = NULL;
   uint8_t host[32], back[32];
@@ -376,7 +376,7 @@ static uint64_t random_below(uint64_t limit) {
 }
 
 static void test_pool_model(void) {
-  hg_executor *executor = open_cpu();
+  hg_executor *executor = open_executor();
   hg_pool *pool = NULL;
   static uint8_t owner[MODEL_BYTES];
   uint64_t offsets[MODEL_REGIONS], sizes[MODEL_REGIONS] = {0}, used = 0;

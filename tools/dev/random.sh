@@ -3,7 +3,7 @@
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev random [FIRST LAST]
-       ./dev random [--count N] [--seed S] [--size K] [--processes P] [--verbose]
+       ./dev random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only] [--verbose]
 
 Makes random programs that verify and compares the reference machine with every form that the compiler gives them, bit by bit; looks
 whether equal programs have one hash and different ones have not. A failure is shrunk to a small program and printed.

@@ -1,10 +1,40 @@
 # ./dev test-gpu
 
+# gpu_test WHAT COMMAND...: one line for a program that ends in "N passed, N failed" or in pytest's summary.
+gpu_test() {
+  local what=$1 log=$LOGS/gpu-${1// /-}.log
+  shift
+  if "$@" >"$log" 2>&1; then
+    say "$what: $(tail -n 1 "$log")"
+  else
+    say "$what: FAILED, $(tail -n 1 "$log") (whole log: $log)"
+    failures=$((failures + 1))
+  fi
+}
+
 main() {
   help_if_asked "${1:-}" <<'TEXT'
-Usage: ./dev test-gpu
+Usage: ./dev test-gpu [PYTEST OPTION]...
 
-Tests that need a GPU. There is no GPU backend in this version yet.
+Runs the tests of launches and the conformance tests on the NVIDIA GPU of this machine, each with kernels compiled anew; where
+compute-sanitizer is installed, the tests of launches again under its memory checker. Without a GPU it says why there is none and
+fails.
 TEXT
-  say "There is no GPU backend in this version yet: CUDA and Metal are not built in. Nothing to test."
+  need_build_tools
+  need_python
+  need_release
+  local failures=0 name release=$BUILD/release
+  "$release/hologram" info | grep -q "cuda: .*compute capability" ||
+    die "there is no GPU to test: $("$release/hologram" info | grep 'cuda:' | head -n 1)"
+  "$release/hologram" info | sed -n '/^device/,$p'
+  local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
+  local -x HOLOGRAM_CLI=$release/hologram
+  for name in test_launch test_faults test_runtime test_failures; do
+    gpu_test "$name" "$release/tests/unit/$name"
+  done
+  if command -v compute-sanitizer >/dev/null; then
+    gpu_test "memcheck" compute-sanitizer --tool memcheck --error-exitcode 1 "$release/tests/unit/test_launch"
+  fi
+  gpu_test "conformance" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/conformance "$@"
+  [ "$failures" -eq 0 ]
 }

@@ -5,10 +5,11 @@ source tools/dev/lint.sh
 source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 
-STAGES=(release python random accuracy demo asan fuzz tsan lint headers symbols docs install mingw)
+STAGES=(release python engines random accuracy demo asan fuzz tsan lint headers symbols docs install mingw aarch64)
 declare -A TITLE=(
   [release]="release build (gcc), unit tests"
-  [python]="conformance and command-line tests"
+  [python]="text, binary form, verifier, command line"
+  [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-10000} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
   [demo]="demo on photographs, bit for bit"
@@ -21,6 +22,7 @@ declare -A TITLE=(
   [docs]="documentation is up to date"
   [install]="install, pkg-config and CMake"
   [mingw]="Windows cross build (mingw-w64)"
+  [aarch64]="aarch64 under qemu: unit tests, ${HOLOGRAM_AARCH64_PROGRAMS:-10000} random programs"
 )
 
 passed=0
@@ -60,15 +62,44 @@ run_counted() {
   fi
 }
 
+# The engines that the build has and the machine can run, as tests/engines.py names them: an engine that is asked for says
+# its name, or that there is none.
+engines_here() {
+  local engine isa
+  say interp
+  for engine in tile native; do
+    for isa in avx512 avx2 sse2 neon; do
+      HOLOGRAM_CPU_ENGINE=$engine HOLOGRAM_CPU_ISA=$isa "$BUILD/release/hologram" info --json 2>/dev/null |
+        grep -qF "\"engine\":\"$engine $isa\"" && say "$engine:$isa"
+    done
+  done
+}
+
 # run_unit_tests BUILD [WRAPPER...]
 run_unit_tests() {
   local folder=$BUILD/$1 source name
   shift
   for source in tests/unit/test_*.c; do
     name=$(basename "$source" .c)
+    [[ "${SKIPPED_UNIT_TESTS:-}" != *" $name "* ]] || { say "skipped: $name" && continue; }
     say "== $name"
-    run_counted "$@" "$folder/tests/unit/$name"
+    if [ "$name" = test_cuda ]; then
+      run_on_double "$folder" "$@" "$folder/tests/unit/$name"
+    else
+      run_counted "$@" "$folder/tests/unit/$name"
+    fi
   done
+  for name in test_failures test_faults test_launch test_runtime; do
+    say "== $name on the double of libcuda"
+    run_on_double "$folder" "$@" "$folder/tests/unit/$name"
+  done
+}
+
+# run_on_double FOLDER COMMAND...: with the double of libcuda in the driver's place, and kernels compiled anew.
+run_on_double() {
+  local -x LD_LIBRARY_PATH=$ROOT/$1/tests/sim HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none
+  shift
+  run_counted "$@"
 }
 
 # pytest's last line ("3 failed, 120 passed, 1 skipped in 4.1s"), added up. An error or an empty run is a failure.
@@ -91,7 +122,23 @@ stage_release() {
   run_unit_tests release
 }
 
-stage_python() { run_pytest release tests; }
+stage_python() { run_pytest release tests -m "not engine"; }
+
+# Programs run on all engines at once, which costs little more than on one: the model takes the time.
+stage_engines() {
+  local engines engine name options=()
+  mapfile -t engines < <(engines_here)
+  say "engines: ${engines[*]}"
+  for engine in "${engines[@]}"; do
+    options+=(--engine "$engine")
+    for name in test_launch test_runtime test_faults; do
+      say "== $name on $engine"
+      HOLOGRAM_CPU_ENGINE=${engine%:*} HOLOGRAM_CPU_ISA=$([[ $engine == *:* ]] && say "${engine#*:}") \
+        run_counted "$BUILD/release/tests/unit/$name"
+    done
+  done
+  run_pytest release tests -m engine "${options[@]}"
+}
 
 stage_random() {
   run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10000}"
@@ -184,10 +231,37 @@ stage_mingw() {
   check "build" ninja -C "$folder" || true
 }
 
+# Every instruction of our own assembler, as GNU as writes it.
+compare_assemblers() {
+  local test=("${@:2}" "$BUILD/$1/tests/unit/test_arm64_asm") work=$BUILD/$1/assembled
+  "${test[@]}" --source >"$work.s" && "${test[@]}" --words >"$work.words" &&
+    aarch64-linux-gnu-as -o "$work.o" "$work.s" && aarch64-linux-gnu-objcopy -O binary -j .text "$work.o" "$work.bin" &&
+    od -An -v -t x4 -w4 "$work.bin" | tr -d ' ' | diff "$work.words" -
+}
+
+# Not under qemu: it can start no thread in a process that was forked while there were several, nor spare address space
+# of its own; and what has nothing to do with the processor and takes long.
+NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify "
+
+# qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
+stage_aarch64() {
+  local folder=$BUILD/aarch64 run=(qemu-aarch64 -L /usr/aarch64-linux-gnu) random
+  local -x SKIPPED_UNIT_TESTS=$NOT_UNDER_QEMU
+  [ -f "$folder/build.ninja" ] ||
+    check "configure" meson setup --cross-file tools/cross/aarch64-linux.ini "$folder" --buildtype=release || return 0
+  check "build" ninja -C "$folder" || return 0
+  run_unit_tests aarch64 "${run[@]}"
+  check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}" || true
+  random=("${run[@]}" "$folder/tests/random/test_random" --processes "$JOBS")
+  run_counted "${random[@]}" --seed 1000001 --count 200
+  run_counted "${random[@]}" --seed 2000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-10000}"
+}
+
 need_test_tools() {
   need_build_tools
   need g++=g++ pkg-config=pkg-config cmake=cmake make=make nm=binutils git=git clang=clang clang-tidy=$LINT_TIDY_PACKAGE \
-    x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32
+    x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu \
+    /usr/aarch64-linux-gnu/lib/libc.so.6=libc6-dev-arm64-cross qemu-aarch64=qemu-user
   need_fuzz_tools
   need_accuracy_tools
   need_python
@@ -214,7 +288,8 @@ Usage: ./dev test [STAGE]...
 Runs the stages named, or all of them: ${STAGES[*]}.
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
 anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (30), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
-function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10000).
+function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10000) and
+HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (10000).
 TEXT
   local stages=("$@") name start number=0
   [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")

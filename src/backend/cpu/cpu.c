@@ -1,6 +1,7 @@
-/* cpu.c - the CPU as a backend: memory is cpu_memory.c's, launches run on the reference machine. */
+/* cpu.c - the CPU as a backend: memory is cpu_memory.c's, kernels are cpu_kernel.c's. */
 #include "backend/backend.h"
 
+#include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/cpu_memory.h"
 #include "base/error.h"
 #include "base/os.h"
@@ -10,10 +11,14 @@
 
 typedef struct cpu_device {
   hg_cpu_memory memory;
+  hg_cpu_compiler compiler;
 } cpu_device;
 
 static hg_status cpu_query(hg_device_info *info) {
-  *info = (hg_device_info){.engine = "reference",
+  hg_cpu_compiler compiler;
+  static const hg_allocator none = {0};
+  HG_TRY(hg_cpu_compiler_open(&compiler, &none)); /* allocates nothing */
+  *info = (hg_device_info){.engine = hg_cpu_compiler_engine(&compiler),
                            .compute_units = hg_thread_limit(),
                            .max_shared_bytes = ATLAS_MAX_SHARED_BYTES,
                            .memory_bytes = hg_physical_memory(),
@@ -26,7 +31,13 @@ static hg_status cpu_query(hg_device_info *info) {
 static hg_status cpu_open(const hg_allocator *allocator, void **device) {
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
+  hg_status status = hg_cpu_compiler_open(&cpu->compiler, allocator);
+  if (status != HG_OK) {
+    hg_release(allocator, cpu);
+    return status;
+  }
   hg_cpu_memory_open(&cpu->memory, allocator);
+  cpu->compiler.stream_bytes = cpu->memory.stream_bytes;
   *device = cpu;
   return HG_OK;
 }
@@ -34,6 +45,7 @@ static hg_status cpu_open(const hg_allocator *allocator, void **device) {
 static void cpu_close(void *device) {
   cpu_device *cpu = device;
   hg_allocator allocator = cpu->memory.allocator;
+  hg_cpu_compiler_close(&cpu->compiler);
   hg_cpu_memory_close(&cpu->memory);
   hg_release(&allocator, cpu);
 }
@@ -91,9 +103,22 @@ static hg_status cpu_unmap(void *device, uint8_t *address, uint64_t byte_count) 
   return HG_OK;
 }
 
-static hg_status cpu_launch(void *device, const atlas_program *program, atlas_launch *launch) {
+static hg_status cpu_compile(void *device, hg_compile_input *input, hg_compiled *out) {
   cpu_device *cpu = device;
-  return atlas_interpret(&cpu->memory.allocator, program, launch);
+  hg_cpu_kernel *kernel = NULL;
+  HG_TRY(hg_cpu_kernel_create(&cpu->compiler, input, &kernel));
+  *out = (hg_compiled){kernel, hg_cpu_kernel_engine(kernel)};
+  return HG_OK;
+}
+
+static void cpu_release(void *device, void *kernel) {
+  (void)device;
+  hg_cpu_kernel_release(kernel);
+}
+
+static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
+  (void)device;
+  return hg_cpu_kernel_launch(kernel, launch);
 }
 
 extern const hg_backend hg_backend_cpu; /* declared again by src/runtime/backends.c, from the table */
@@ -110,5 +135,7 @@ const hg_backend hg_backend_cpu = {
     .fill = cpu_fill,
     .map = cpu_map,
     .unmap = cpu_unmap,
+    .compile = cpu_compile,
+    .release = cpu_release,
     .launch = cpu_launch,
 };

@@ -4,8 +4,8 @@
  * To the cache a kernel is a payload, bytes of which it knows nothing. Whatever goes wrong (no home, a read-only or
  * full disk, a damaged file, no memory) means "not cached" and nothing else: no function here sets the last error, and
  * all of them accept NULL as a cache that keeps nothing. Every function may be called from several threads at once. */
-#ifndef HG_RUNTIME_KERNEL_CACHE_H
-#define HG_RUNTIME_KERNEL_CACHE_H
+#ifndef HG_BASE_KERNEL_CACHE_H
+#define HG_BASE_KERNEL_CACHE_H
 
 #include "base/memory.h"
 #include "base/os.h"

@@ -4,7 +4,7 @@
  * remembered until control enters another block, because that is when what they depend on may change. Memory, faults
  * and collectives are the reference machine's own: an effect is given to it as an instruction whose operands are
  * registers of a small window. */
-#include "ssa_interp.h"
+#include "compiler/ssa_interp.h"
 
 #include "atlas/arith.h"
 #include "atlas/functions.h"
@@ -14,7 +14,7 @@
 #include "compiler/simplify.h"
 #include "ir/ssa_order.h"
 
-enum { WINDOW = 8, RESULT = 7 };
+enum { WINDOW = HG_SSA_WINDOW, RESULT = HG_SSA_RESULT };
 
 typedef struct evaluator {
   machine m;
@@ -56,24 +56,13 @@ static uint64_t special(const evaluator *e, const lane *l, const ssa_insn *insn)
   return atlas_machine_register(&e->m, l, (uint32_t)insn->bits, &type);
 }
 
-static uint64_t coordinate(const machine *m, const lane *l, uint64_t coord) {
-  unsigned d = (unsigned)coord % 3;
-  switch (coord / 3) {
-  case 0: return l->at[d];
-  case 1: return m->block_at[d];
-  case 2: return m->block_size[d];
-  case 3: return m->grid_size[d];
-  default: return m->block_at[d] * m->block_size[d] + l->at[d];
-  }
-}
-
 static uint64_t compute(evaluator *e, const lane *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(e->unit, value);
   atlas_type type = (atlas_type)insn->type;
   switch (insn->op) {
   case SSA_SCALAR: return e->m.launch->arguments[insn->symbol].bits;
   case SSA_SPECIAL: return special(e, l, insn);
-  case ATLAS_OP_sreg: return coordinate(&e->m, l, insn->bits) & atlas_mask(type);
+  case ATLAS_OP_sreg: return atlas_machine_coordinate(&e->m, l, insn->bits) & atlas_mask(type);
   case ATLAS_OP_cls_get: return e->m.block_index % ATLAS_CLASS_COUNT;
   case ATLAS_OP_phase_get: return e->m.launch->phase;
   default: break;
@@ -125,46 +114,6 @@ static uint64_t value_of(evaluator *e, const lane *l, uint32_t value) {
 
 /* ---- effects ----------------------------------------------------------------------------------------------------- */
 
-static void class_fault(evaluator *e, lane *l, uint64_t value, uint64_t extent) {
-  hg_fault fault = {
-      .kind = HG_FAULT_CLASS, .index = value > INT64_MAX ? INT64_MAX : (int64_t)value, .extent = (int64_t)extent};
-  atlas_machine_fault(&e->m, l, fault);
-}
-
-static uint64_t neighbour(evaluator *e, lane *l, uint32_t class_index, uint64_t number) {
-  int32_t found = atlas_class_neighbour(class_index, (uint32_t)number);
-  if (found < 0) class_fault(e, l, number, atlas_class_neighbour_count(class_index));
-  return found < 0 ? 0 : (uint64_t)found;
-}
-
-static uint64_t bound_map(evaluator *e, lane *l, const uint64_t *s) {
-  static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
-  for (int i = 0; i < 3; i++)
-    if (s[i] >= extents[i]) {
-      class_fault(e, l, s[i], extents[i]);
-      return 0;
-    }
-  return (uint64_t)atlas_boundary_offset((uint32_t)s[0], (uint32_t)s[1], (uint32_t)s[2]);
-}
-
-static uint64_t class_effect(evaluator *e, lane *l, uint16_t op, const uint64_t *s) {
-  uint32_t number = (uint32_t)s[0];
-  if (op == ATLAS_OP_bound_map) return bound_map(e, l, s);
-  if (number >= ATLAS_CLASS_COUNT) {
-    class_fault(e, l, number, ATLAS_CLASS_COUNT);
-    return 0;
-  }
-  switch (op) {
-  case ATLAS_OP_mirror: return atlas_class_mirror(number);
-  case ATLAS_OP_unity_test: return (uint64_t)atlas_class_is_unity(number);
-  case ATLAS_OP_nbr_count: return atlas_class_neighbour_count(number);
-  case ATLAS_OP_nbr_get: return neighbour(e, l, number, s[1]);
-  default: /* res.accum */
-    e->m.launch->resonance[number] = (int64_t)((uint64_t)e->m.launch->resonance[number] + s[1]);
-    return 0;
-  }
-}
-
 /* Arguments into the window, with their types: an index is read by its own. */
 static void fill_window(evaluator *e, lane *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(e->unit, value);
@@ -177,21 +126,26 @@ static void fill_window(evaluator *e, lane *l, uint32_t value) {
   l->node = insn->insn == SSA_NONE ? 0 : insn->insn;
 }
 
-static void run_effect(evaluator *e, lane *l, uint32_t value) {
-  const ssa_insn *insn = ssa_insn_at(e->unit, value);
-  const atlas_insn *as_insn = &e->as_insn[e->slot[value]];
+uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn) {
   uint32_t flags = atlas_op_lookup(insn->op)->flags;
-  uint64_t result = 0;
-  if (flags & ATLAS_LOAD) result = atlas_machine_load(&e->m, l, as_insn);
-  else if (flags & ATLAS_STORE) atlas_machine_store(&e->m, l, as_insn);
-  else if (flags & ATLAS_ATOMIC) result = atlas_machine_atomic(&e->m, l, as_insn);
-  else if (insn->op == ATLAS_OP_phase_adv) {
-    if (l->id == 0) e->m.launch->phase_advance = (uint32_t)((e->m.launch->phase_advance + l->r[0]) % ATLAS_PHASE_COUNT);
-  } else if (insn->op != ATLAS_OP_mem_fence && insn->op != ATLAS_OP_mem_fence_grid) {
-    uint64_t s[3] = {l->r[0], l->r[1], l->r[2]};
-    result = class_effect(e, l, insn->op, s);
+  if (flags & ATLAS_LOAD) return atlas_machine_load(m, l, insn);
+  if (flags & ATLAS_ATOMIC) return atlas_machine_atomic(m, l, insn);
+  if (flags & ATLAS_STORE) {
+    atlas_machine_store(m, l, insn);
+    return 0;
   }
-  e->row[e->slot[value]] = result;
+  switch (insn->op) {
+  case ATLAS_OP_phase_adv:
+    if (l->id == 0) m->launch->phase_advance = (uint32_t)((m->launch->phase_advance + l->r[0]) % ATLAS_PHASE_COUNT);
+    return 0;
+  case ATLAS_OP_mem_fence:
+  case ATLAS_OP_mem_fence_grid: return 0; /* one lane at a time: memory is in order already */
+  default: return atlas_machine_class(m, l, insn->op, l->r);
+  }
+}
+
+static void run_effect(evaluator *e, lane *l, uint32_t value) {
+  e->row[e->slot[value]] = hg_ssa_effect(&e->m, l, &e->as_insn[e->slot[value]]);
 }
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -232,7 +186,8 @@ static void end_block(evaluator *e, lane *l, uint32_t b) {
   int side = block->end == SSA_BRANCH && !value_of(e, l, resolved(e->unit, block->condition));
   if (e->back[b] >> side & 1 && l->steps-- == 0) {
     hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
-    fault.index = fault.extent = (int64_t)e->m.launch->step_limit;
+    fault.index = fault.extent =
+        e->m.launch->step_limit > INT64_MAX ? INT64_MAX : (int64_t)e->m.launch->step_limit;
     atlas_machine_fault(&e->m, l, fault);
     l->status = LANE_ENDED;
     return;
@@ -299,34 +254,10 @@ static int run_waiting(evaluator *e) {
 
 /* ---- blocks and launches ----------------------------------------------------------------------------------------- */
 
-static void place_lane(const machine *m, lane *l, uint32_t in_block) {
-  uint32_t rest = in_block;
-  l->in_block = in_block;
-  for (int d = 0; d < 3; d++) {
-    l->at[d] = rest % m->block_size[d];
-    rest /= m->block_size[d];
-  }
-  l->id = 0;
-  for (int d = 3; d-- > 0;)
-    l->id = l->id * m->grid_size[d] * m->block_size[d] + m->block_at[d] * m->block_size[d] + l->at[d];
-}
-
 static void run_block(evaluator *e) {
   machine *m = &e->m;
-  uint32_t size = m->block_size[0] * m->block_size[1] * m->block_size[2];
-  m->lane_count = size;
-  if (m->launch->lanes != 0 && m->launch->lanes - m->block_index * size < size)
-    m->lane_count = (uint32_t)(m->launch->lanes - m->block_index * size);
-  if (m->shared_bytes > 0) memset(m->shared, 0, m->shared_bytes);
-  for (size_t s = 0; s < m->program->symbols.count; s++)
-    if (atlas_symbol_at(m->program, s)->kind == ATLAS_SYMBOL_POOL)
-      m->pool_top[s] = m->block_index * (m->launch->arguments[s].span.byte_count / m->block_count / 16 * 16);
+  atlas_machine_begin_block(m);
   for (uint32_t i = 0; i < m->lane_count; i++) {
-    lane *l = &m->lanes[i];
-    place_lane(m, l, i);
-    l->status = LANE_RUNS;
-    l->faulted = 0;
-    l->steps = m->launch->step_limit;
     e->block[i] = 0;
     e->effect[i] = ssa_block_at(e->unit, 0)->first_effect;
   }
@@ -335,29 +266,9 @@ static void run_block(evaluator *e) {
   while (e->status == HG_OK && run_waiting(e));
 }
 
-static void shape(machine *m) {
-  const atlas_launch *launch = m->launch;
-  for (int d = 0; d < 3; d++) {
-    m->block_size[d] = launch->lanes != 0 ? 1 : launch->block[d];
-    m->grid_size[d] = launch->lanes != 0 ? 1 : launch->grid[d];
-  }
-  if (launch->lanes != 0) {
-    m->block_size[0] = m->program->block[0] != 0 ? m->program->block[0] : 256;
-    m->grid_size[0] = (launch->lanes + m->block_size[0] - 1) / m->block_size[0];
-  }
-  m->block_count = m->grid_size[0] * m->grid_size[1] * m->grid_size[2];
-  for (size_t i = 0; i < m->program->symbols.count; i++) {
-    const atlas_symbol *symbol = atlas_symbol_at(m->program, i);
-    if (symbol->kind != ATLAS_SYMBOL_SHARED) continue;
-    m->shared_offset[i] = (uint32_t)m->shared_bytes;
-    m->shared_bytes += ((uint64_t)symbol->count * atlas_bytes((atlas_type)symbol->type) + 15) / 16 * 16;
-  }
-}
-
 /* ---- preparation ------------------------------------------------------------------------------------------------- */
 
-/* The effect as the machine wants it: register i of the window is argument i, RESULT takes the result. */
-static atlas_insn instruction_of(const ssa_insn *insn) {
+atlas_insn hg_ssa_as_insn(const ssa_insn *insn) {
   atlas_insn out = {.op = insn->op, .type = insn->type};
   const char *letters = atlas_op_lookup(insn->op)->operands;
   uint8_t next = 0;
@@ -395,12 +306,12 @@ static void prepare_values(evaluator *e) {
     const ssa_block *block = ssa_block_at(u, e->order.block[k]);
     for (uint32_t v = block->first_phi; v != SSA_NONE; v = ssa_insn_at(u, v)->next) e->slot[v] = e->slot_count++;
     for (uint32_t v = block->first_effect; v != SSA_NONE; v = ssa_insn_at(u, v)->next) {
-      e->as_insn[e->slot_count] = instruction_of(ssa_insn_at(u, v));
+      e->as_insn[e->slot_count] = hg_ssa_as_insn(ssa_insn_at(u, v));
       e->slot[v] = e->slot_count++;
     }
     for (int s = 0; s < 2; s++)
-      if (block->successor[s] != SSA_NONE && !ssa_block_at(u, block->successor[s])->library &&
-          ssa_dominates(&e->order, block->successor[s], e->order.block[k]))
+      if (block->successor[s] != SSA_NONE && ssa_dominates(&e->order, block->successor[s], e->order.block[k]) &&
+          !ssa_block_at(u, block->successor[s])->library)
         e->back[e->order.block[k]] |= (uint8_t)(1u << s);
   }
 }
@@ -448,19 +359,7 @@ static hg_status make_room(evaluator *e, const hg_allocator *a) {
   return HG_OK;
 }
 
-static void run_blocks(evaluator *e) {
-  machine *m = &e->m;
-  for (m->block_index = 0; m->block_index < m->block_count && e->status == HG_OK; m->block_index++) {
-    uint64_t rest = m->block_index;
-    for (int d = 0; d < 3; d++) {
-      m->block_at[d] = rest % m->grid_size[d];
-      rest /= m->grid_size[d];
-    }
-    run_block(e);
-  }
-}
-
-hg_status ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
+hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
                         atlas_launch *launch) {
   evaluator e = {.unit = unit, .epoch = 1, .status = HG_OK};
   memcpy(&e.shadow, program, sizeof e.shadow);
@@ -468,13 +367,11 @@ hg_status ssa_interpret(const hg_allocator *allocator, const atlas_program *prog
   e.m.allocator = allocator;
   e.m.program = &e.shadow;
   e.m.launch = launch;
-  memset(launch->resonance, 0, sizeof launch->resonance);
-  launch->phase_advance = 0;
-  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
-  shape(&e.m);
+  atlas_machine_shape(&e.m);
   hg_status status = prepare(&e, allocator, program);
   if (status == HG_OK) status = make_room(&e, allocator);
-  if (status == HG_OK) run_blocks(&e);
+  for (machine *m = &e.m; status == HG_OK && e.status == HG_OK && m->block_index < m->block_count; m->block_index++)
+    run_block(&e);
   void *owned[] = {e.args, e.slot, e.memo, e.memo_epoch, e.as_insn, e.incoming, e.back, e.rows, e.m.lanes, e.m.shared};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_release(allocator, owned[i]);
   hg_array_release(allocator, &e.shadow.nodes);

@@ -1,5 +1,5 @@
 /* kernel_cache_disk.c - compiled kernels on disk: keys, the form of a file, and the folder with its size cap. */
-#include "runtime/kernel_cache.h"
+#include "base/kernel_cache.h"
 
 #include "base/bytes.h"
 #include "base/settings.h"

@@ -1,0 +1,124 @@
+/* cpu_kernel.c - which engine runs a program.
+ *
+ * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
+#include "backend/cpu/cpu_kernel.h"
+
+#include "backend/cpu/native.h"
+#include "backend/cpu/tile.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "compiler/optimise.h"
+#include "compiler/ssa_interp.h"
+
+#include <string.h>
+
+static const char *const settings[HG_CPU_ENGINE_COUNT] = {
+    [HG_CPU_REFERENCE] = "interp", [HG_CPU_TILE] = "tile", [HG_CPU_NATIVE] = "native"};
+
+struct hg_cpu_kernel {
+  hg_allocator allocator;
+  const atlas_program *program;
+  hg_cpu_engine engine;
+  ssa_unit unit;    /* of the reference machine */
+  hg_vector vector; /* of the others */
+  hg_tile *tile;    /* NULL: the next runs every launch */
+  hg_native *native;/* NULL: the one before does */
+};
+
+/* ---- choice ------------------------------------------------------------------------------------------------------ */
+
+static hg_status choose_engine(hg_cpu_engine *engine) {
+  char wanted[32];
+  *engine = (hg_cpu_engine)(HG_CPU_ENGINE_COUNT - 1);
+  if (!hg_environment("HOLOGRAM_CPU_ENGINE", wanted, sizeof wanted) || wanted[0] == '\0') return HG_OK;
+  for (int e = 0; e < HG_CPU_ENGINE_COUNT; e++)
+    if (strcmp(settings[e], wanted) == 0) {
+      *engine = (hg_cpu_engine)e;
+      return HG_OK;
+    }
+  return hg_fail(HG_INVALID_ARGUMENT, "HOLOGRAM_CPU_ENGINE is '%s'; expected 'interp', 'tile' or 'native'", wanted);
+}
+
+hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator) {
+  *compiler = (hg_cpu_compiler){.allocator = *allocator};
+  HG_TRY(choose_engine(&compiler->engine));
+  HG_TRY(hg_cpu_isa_choose(&compiler->isa));
+  hg_functions_open(&compiler->functions, &compiler->allocator);
+  return HG_OK;
+}
+
+void hg_cpu_compiler_close(hg_cpu_compiler *compiler) { hg_functions_close(&compiler->functions); }
+
+const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler) {
+  const native_target *target = hg_native_target(compiler->isa);
+  if (compiler->engine == HG_CPU_REFERENCE) return "reference";
+  return compiler->engine == HG_CPU_NATIVE && target != NULL ? target->engine : hg_tile_engine_name(compiler->isa);
+}
+
+const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel) {
+  if (kernel->engine == HG_CPU_REFERENCE) return "reference";
+  return kernel->native != NULL ? hg_native_engine(kernel->native) : hg_tile_name(kernel->tile);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* From the canonical unit to vector code. */
+static hg_status vectorise(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa_unit *unit) {
+  HG_TRY(hg_expand(unit, &compiler->functions));
+  HG_TRY(hg_optimise(kernel->program, unit, NULL));
+  return hg_vectorise(kernel->program, unit, &kernel->vector);
+}
+
+static hg_status compile_native(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel) {
+  const native_target *target = hg_native_target(compiler->isa);
+  if (target == NULL) return HG_UNSUPPORTED;
+  return hg_native_compile(&kernel->allocator, target, hg_cpu_kernels(compiler->isa), compiler->stream_bytes,
+                           kernel->program, &kernel->vector, &kernel->native);
+}
+
+static hg_status compile(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, hg_compile_input *input) {
+  if (kernel->engine == HG_CPU_REFERENCE) {
+    kernel->unit = *input->unit; /* taken */
+    ir_ssa_init(input->unit, &kernel->unit.allocator);
+    return HG_OK;
+  }
+  HG_TRY(vectorise(compiler, kernel, input->unit));
+  if (kernel->engine == HG_CPU_NATIVE) {
+    hg_status status = compile_native(compiler, kernel);
+    if (status != HG_OK && status != HG_UNSUPPORTED) return status;
+    if (status == HG_OK && !hg_native_needs_tiles(&kernel->vector)) return HG_OK;
+  }
+  return hg_tile_compile(&kernel->allocator, kernel->program, &kernel->vector, compiler->isa, &kernel->tile);
+}
+
+hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *input, hg_cpu_kernel **out) {
+  hg_cpu_kernel *kernel = hg_allocate(&compiler->allocator, 1, sizeof *kernel);
+  if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
+  kernel->allocator = kernel->unit.allocator = kernel->vector.allocator = compiler->allocator;
+  kernel->program = input->program;
+  kernel->engine = compiler->engine;
+  hg_status status = compile(compiler, kernel, input);
+  if (status == HG_OK) *out = kernel;
+  else hg_cpu_kernel_release(kernel);
+  return status;
+}
+
+hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
+  if (kernel->engine == HG_CPU_REFERENCE)
+    return hg_ssa_interpret(&kernel->allocator, kernel->program, &kernel->unit, launch);
+  if (kernel->native != NULL) {
+    hg_status status = hg_native_launch(kernel->native, launch);
+    if (status != HG_UNSUPPORTED) return status;
+  }
+  return hg_tile_launch(kernel->tile, launch);
+}
+
+void hg_cpu_kernel_release(hg_cpu_kernel *kernel) {
+  if (kernel == NULL) return;
+  hg_allocator allocator = kernel->allocator;
+  hg_native_release(kernel->native);
+  hg_tile_release(kernel->tile);
+  hg_vector_release(&kernel->vector);
+  ir_ssa_release(&kernel->unit);
+  hg_release(&allocator, kernel);
+}

@@ -1,0 +1,39 @@
+/* cpu_kernel.h - a program made ready for the CPU, and which engine runs it. */
+#ifndef HG_CPU_KERNEL_H
+#define HG_CPU_KERNEL_H
+
+#include "backend/backend.h"
+#include "backend/cpu/detect.h"
+#include "compiler/expand.h"
+
+typedef enum hg_cpu_engine {
+  HG_CPU_REFERENCE, /* the canonical program, lane by lane */
+  HG_CPU_TILE,      /* instruction by instruction over rows of lanes */
+  HG_CPU_NATIVE,    /* as machine code; tiles where there is none */
+  HG_CPU_ENGINE_COUNT
+} hg_cpu_engine;
+
+/* What the kernels of a device are made with. */
+typedef struct hg_cpu_compiler {
+  hg_allocator allocator;
+  hg_cpu_engine engine;
+  cpu_isa isa;
+  uint64_t stream_bytes; /* hg_stream_threshold() */
+  hg_functions functions;
+} hg_cpu_compiler;
+
+/* Reads HOLOGRAM_CPU_ENGINE and HOLOGRAM_CPU_ISA; without them the fastest that the machine has. HG_INVALID_ARGUMENT
+ * for a name that is none. */
+hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator);
+void hg_cpu_compiler_close(hg_cpu_compiler *compiler);
+const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler); /* a constant: "tile avx2" */
+
+typedef struct hg_cpu_kernel hg_cpu_kernel;
+
+/* `input` as in backend.h. */
+hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *input, hg_cpu_kernel **out);
+const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel);
+hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch);
+void hg_cpu_kernel_release(hg_cpu_kernel *kernel); /* NULL is accepted */
+
+#endif

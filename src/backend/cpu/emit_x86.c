@@ -1,0 +1,375 @@
+/* emit_x86.c - x86-64 regions: entry, the loop over whole groups, the last lanes, jumps, calls of hg_native_help, the
+ * pool of constants. What each instruction becomes is in emit_x86_*.c. */
+#include "backend/cpu/emit_x86.h"
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { PAGE = 4096, SAVED_RSP = offsetof(native_frame, spare), LAST_GROUP = SAVED_RSP + 8 };
+
+static const uint8_t callee_saved[] = {X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15};
+static const uint8_t base_registers[X86_MOST_BASES] = {X86_RBP, X86_RSI, X86_RDI, X86_R8, X86_R9, X86_R10, X86_R11};
+
+static x86_rm frame(size_t offset) { return x86_at(X86_FRAME, (int32_t)offset); }
+
+/* AVX2 keeps the mask of the last lanes where a call would save the register that no value may have. */
+x86_rm hg_x86_tail_mask(const x86_emit *e) {
+  return frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
+}
+
+/* ---- calls of C code --------------------------------------------------------------------------------------------- */
+
+void hg_x86_help(x86_emit *e, uint32_t copy) {
+  hg_x86_move_imm(&e->a, X86_RAX, e->index);
+  hg_x86_move_imm(&e->a, X86_RCX, copy == X86_ALL_COPIES ? 0 : copy + 1);
+  hg_x86_call(&e->a, e->help);
+}
+
+uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy) {
+  x86_slow slow = {.insn = e->index, .copy = copy, .from = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
+  if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
+  return slow.from;
+}
+
+void hg_x86_slow_back(x86_emit *e) {
+  if (e->a.no_memory) return;
+  hg_x86_place(&e->a, ((x86_slow *)e->slow.data)[e->slow.count - 1].back);
+}
+
+static void write_slow_paths(x86_emit *e) {
+  for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
+    const x86_slow *slow = (x86_slow *)e->slow.data + i;
+    if (!hg_x86_is_asked(&e->a, slow->from)) continue;
+    hg_x86_place(&e->a, slow->from);
+    e->index = slow->insn;
+    hg_x86_help(e, slow->copy);
+    hg_x86_jump(&e->a, slow->back);
+  }
+  e->slow.count = 0;
+}
+
+/* All registers that values live in, to or from the frame, whose address is in rdx. */
+static void move_registers(x86_emit *e, int is_load) {
+  for (unsigned r = 0; r < e->b->target->vector_count; r++)
+    hg_x86_v(e, is_load ? X86_vload : X86_vstore, r, 0,
+             x86_at(X86_RDX, (int32_t)(offsetof(native_frame, vectors) + r * e->vector_bytes)));
+  for (unsigned k = e->b->target->mask_first; e->width == 2 && k < 8; k++)
+    hg_x86_kmem(e, is_load ? X86_kmovw : X86_kmovw_store, k,
+                x86_at(X86_RDX, (int32_t)(offsetof(native_frame, predicates) + 8 * k)));
+}
+
+/* Called with the instruction in eax and the copy in ecx. */
+static void write_help(x86_emit *e) {
+  x86_asm *a = &e->a;
+  hg_x86_place(a, e->help);
+  hg_x86_lea(a, X86_RDX, frame(8)); /* behind the return address */
+  hg_x86_store(a, 1, x86_at(X86_RDX, offsetof(native_frame, lane)), X86_LANE);
+  move_registers(e, 0);
+  for (unsigned i = 1; i < X86_MOST_BASES; i++) hg_x86_push(a, base_registers[i]); /* rbp is the callee's to save */
+  hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RSP), 8);
+  hg_x86_load(a, 1, X86_RDI, x86_reg(X86_RDX));
+  hg_x86_load(a, 0, X86_RSI, x86_reg(X86_RAX));
+  hg_x86_shift_imm(a, 1, X86_SHL, X86_RCX, 32);
+  hg_x86_alu_rm(a, X86_OR, 1, X86_RSI, x86_reg(X86_RCX));
+  hg_x86_vzeroupper(a);
+  hg_x86_call_rm(a, x86_at(X86_CONTEXT, offsetof(native_context, help)));
+  hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_RSP), 8);
+  for (unsigned i = X86_MOST_BASES; i-- > 1;) hg_x86_pop(a, base_registers[i]);
+  hg_x86_lea(a, X86_RDX, frame(8));
+  move_registers(e, 1);
+  hg_x86_return(a);
+}
+
+/* ---- instructions ------------------------------------------------------------------------------------------------ */
+
+static uint32_t label_of(x86_emit *e, uint32_t insn) {
+  if (e->label_of[insn] == UINT32_MAX) e->label_of[insn] = hg_x86_new_label(&e->a);
+  return e->label_of[insn];
+}
+
+static void write_jump(x86_emit *e) {
+  uint32_t label = label_of(e, e->insn->target);
+  if (e->insn->op == VECTOR_JUMP) {
+    hg_x86_jump(&e->a, label);
+    return;
+  }
+  hg_x86_test_any(e);
+  hg_x86_jump_if(&e->a, e->insn->op == VECTOR_JUMP_NONE ? X86_EQUAL : X86_NOT_EQUAL, label);
+}
+
+/* Coordinates, the block's class and the phase: from the context, those along x counted up. */
+static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  if (is_counted) {
+    hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, (int32_t)offset));
+    hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_LANE));
+  }
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
+      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      if (is_counted) hg_x86_count_up(e, to, X86_RAX, c * e->lanes + p * (e->lanes / 2u), is_64);
+      else to = hg_x86_rm_reg(e, hg_x86_context(e, offset, is_64, to), is_64, to);
+      hg_x86_done(e, c, p, to);
+    }
+}
+
+static int write_special(x86_emit *e) {
+  uint64_t coordinate = e->insn->bits;
+  switch (e->insn->op) {
+  case ATLAS_OP_sreg:
+    write_coordinate(e, offsetof(native_context, coordinate) + 8 * coordinate,
+                     coordinate == ATLAS_COORD_LANE_X || coordinate == ATLAS_COORD_GLOBAL_X);
+    return 1;
+  case ATLAS_OP_cls_get: write_coordinate(e, offsetof(native_context, block_class), 0); return 1;
+  case ATLAS_OP_phase_get: write_coordinate(e, offsetof(native_context, phase), 0); return 1;
+  default: return 0;
+  }
+}
+
+static void write_insn(x86_emit *e, uint32_t i) {
+  e->insn = vector_insn_at(e->b->vector, i);
+  e->index = i;
+  switch (e->insn->op) {
+  case VECTOR_LABEL: hg_x86_place(&e->a, label_of(e, i)); return;
+  case VECTOR_JUMP:
+  case VECTOR_JUMP_NONE:
+  case VECTOR_JUMP_ANY: write_jump(e); return;
+  case VECTOR_END: return;
+  default: break;
+  }
+  if (write_special(e) || hg_x86_masks(e) || hg_x86_memory(e) || hg_x86_arith(e) || hg_x86_convert(e)) return;
+  hg_x86_help(e, X86_ALL_COPIES);
+}
+
+static void write_body(x86_emit *e, const native_step *step) {
+  memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
+  if (e->uses_tile_lane) {
+    hg_x86_load(&e->a, 1, X86_TILE_LANE, x86_at(X86_CONTEXT, offsetof(native_context, lane_in_tile)));
+    hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
+  }
+  if (e->b->vector->loses_lanes) hg_x86_begin_alive(e);
+  for (uint32_t i = step->first; i < step->end; i++) write_insn(e, i);
+}
+
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
+
+/* Stack pages are touched in order, so that one below the guard page is never the first. */
+static void make_frame(x86_emit *e) {
+  x86_asm *a = &e->a;
+  for (size_t i = 0; i < sizeof callee_saved; i++) hg_x86_push(a, callee_saved[i]);
+  hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RSP));
+  for (uint32_t left = e->b->frame_bytes; left > 0;) {
+    uint32_t now = left < PAGE ? left : PAGE;
+    hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RSP), (int32_t)now);
+    if (now == PAGE) hg_x86_store(a, 1, frame(0), X86_RAX);
+    left -= now;
+  }
+  hg_x86_alu_imm(a, X86_AND, 1, x86_reg(X86_RSP), -64);
+  hg_x86_store(a, 1, frame(SAVED_RSP), X86_RAX);
+}
+
+static void drop_frame(x86_emit *e) {
+  x86_asm *a = &e->a;
+  hg_x86_load(a, 1, X86_RSP, frame(SAVED_RSP));
+  for (size_t i = sizeof callee_saved; i-- > 0;) hg_x86_pop(a, callee_saved[i]);
+  hg_x86_vzeroupper(a);
+  hg_x86_return(a);
+}
+
+/* rdi context, rsi first, rdx end, rcx fast end: see native_entry. */
+static void begin_region(x86_emit *e) {
+  x86_asm *a = &e->a;
+  make_frame(e);
+  hg_x86_load(a, 1, X86_CONTEXT, x86_reg(X86_RDI));
+  hg_x86_load(a, 1, X86_LANE, x86_reg(X86_RSI));
+  hg_x86_store(a, 1, frame(offsetof(native_frame, context)), X86_RDI);
+  hg_x86_store(a, 1, frame(offsetof(native_frame, end)), X86_RDX);
+  hg_x86_lea(a, X86_RAX, x86_at(X86_RCX, -(int32_t)(e->b->copies * e->lanes)));
+  hg_x86_store(a, 1, frame(LAST_GROUP), X86_RAX);
+  hg_x86_lea_label(a, X86_POOL, e->pool);
+  if (e->uses_tile_lane) hg_x86_load(a, 1, X86_ROWS, x86_at(X86_CONTEXT, offsetof(native_context, rows)));
+  for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
+    if (e->base_of[s] >= 0)
+      hg_x86_load(a, 1, (unsigned)e->base_of[s],
+               x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, memory))));
+}
+
+static void set_group(x86_emit *e) {
+  x86_asm *a = &e->a;
+  hg_x86_move_imm(a, X86_RAX, e->copies);
+  hg_x86_store(a, 1, frame(offsetof(native_frame, copies)), X86_RAX);
+  if (e->is_tail) return;
+  hg_x86_move_imm(a, X86_RAX, e->copies * e->lanes);
+  hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RAX);
+}
+
+static void write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
+  x86_asm *a = &e->a;
+  uint32_t top = hg_x86_new_label(a);
+  e->is_tail = 0;
+  e->copies = e->b->copies;
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
+  hg_x86_jump_if(a, X86_GREATER, tail);
+  set_group(e);
+  hg_x86_align(a, 32, 0x90);
+  hg_x86_place(a, top);
+  write_body(e, step);
+  hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)(e->copies * e->lanes));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
+  hg_x86_jump_if(a, X86_LESS_EQUAL, top);
+  if (e->is_stream) hg_x86_sfence(a);
+}
+
+/* rcx: how many lanes are left, at most those of a vector. */
+static void set_tail_mask(x86_emit *e) {
+  x86_asm *a = &e->a;
+  if (e->width == 2) {
+    hg_x86_move_imm(a, X86_RAX, UINT32_MAX);
+    hg_x86_bzhi(a, 0, X86_RAX, x86_reg(X86_RAX), X86_RCX);
+    hg_x86_k(e, X86_kmovw_from_g, X86_TAIL_MASK, 0, X86_RAX);
+    return;
+  }
+  unsigned scratch = hg_x86_scratch(e, 0);
+  hg_x86_load(a, 1, X86_RAX, x86_reg(X86_POOL)); /* a window on 8 elements of ones and 8 zeros: 8 - count elements in */
+  hg_x86_shift_imm(a, 1, X86_SHL, X86_RCX, 2);
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RAX, x86_reg(X86_RCX));
+  hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_RAX, (int32_t)(e->window_place * 4 + e->lanes * 4u)));
+  hg_x86_v(e, X86_vstore, scratch, 0, hg_x86_tail_mask(e));
+}
+
+static void write_tail(x86_emit *e, const native_step *step) {
+  x86_asm *a = &e->a;
+  uint32_t top = hg_x86_new_label(a), full = hg_x86_new_label(a), done = hg_x86_new_label(a);
+  e->is_tail = 1;
+  e->copies = 1;
+  set_group(e);
+  hg_x86_place(a, top);
+  hg_x86_load(a, 1, X86_RCX, frame(offsetof(native_frame, end)));
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_LANE));
+  hg_x86_jump_if(a, X86_BELOW_EQUAL, done);
+  hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), e->lanes);
+  hg_x86_jump_if(a, X86_BELOW_EQUAL, full);
+  hg_x86_move_imm(a, X86_RCX, e->lanes);
+  hg_x86_place(a, full);
+  hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RCX);
+  set_tail_mask(e);
+  write_body(e, step);
+  hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), e->lanes);
+  hg_x86_jump(a, top);
+  hg_x86_place(a, done);
+  drop_frame(e);
+}
+
+static void write_region(x86_emit *e, native_step *step) {
+  uint32_t tail = hg_x86_new_label(&e->a);
+  for (int stream = 0; stream <= e->b->streams; stream++) {
+    e->is_stream = (uint8_t)stream;
+    hg_x86_align(&e->a, 16, 0xcc);
+    *(stream ? &step->stream_entry : &step->entry) = (uint32_t)e->a.count;
+    begin_region(e);
+    write_groups(e, step, tail);
+    if (stream < e->b->streams) hg_x86_jump(&e->a, tail);
+  }
+  e->is_stream = 0;
+  hg_x86_place(&e->a, tail);
+  write_tail(e, step);
+  write_slow_paths(e);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int uses_tile_lane(const native_build *b) {
+  if (b->row_bytes > 0) return 1;
+  for (uint32_t r = 0; r < b->vector->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(b->vector, r);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;
+  }
+  return 0;
+}
+
+/* The first buffers that instructions name keep their address in a register. */
+static void choose_bases(x86_emit *e) {
+  uint32_t used = 0;
+  memset(e->base_of, 0xff, sizeof e->base_of);
+  for (uint32_t i = 0; i < e->b->vector->insns.count && used < X86_MOST_BASES; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (!hg_x86_has_base(insn) || e->base_of[insn->symbol] >= 0) continue;
+    e->base_of[insn->symbol] = base_registers[used++];
+  }
+}
+
+/* What the pool starts with: 0, 1, 2, ... in 32 and in 64 bits, bytes of 1, and for AVX2 a window of ones and zeros. */
+static void begin_pool(x86_emit *e) {
+  uint32_t words[4 * 64 + 64], count = 0, lanes = e->b->copies * e->lanes;
+  e->iota_place = count;
+  for (uint32_t i = 0; i < lanes; i++) words[count++] = i;
+  e->iota64_place = count;
+  for (uint32_t i = 0; i < lanes; i++) {
+    words[count++] = i;
+    words[count++] = 0;
+  }
+  e->ones_place = count;
+  for (uint32_t i = 0; i < 4; i++) words[count++] = 0x01010101;
+  e->window_place = count;
+  for (uint32_t i = 0; i < 16 && e->width == 1; i++) words[count++] = i < 8 ? UINT32_MAX : 0;
+  if (hg_array_append(&e->a.allocator, &e->constants, words, count) == NULL) e->a.no_memory = 1;
+}
+
+static void write_all(x86_emit *e) {
+  native_step *steps = e->b->steps.data;
+  e->help = hg_x86_new_label(&e->a);
+  e->pool = hg_x86_new_label(&e->a);
+  begin_pool(e);
+  choose_bases(e);
+  e->uses_tile_lane = uses_tile_lane(e->b);
+  for (size_t i = 0; i < e->b->steps.count; i++)
+    if (steps[i].kind == NATIVE_REGION) write_region(e, &steps[i]);
+  write_help(e);
+  hg_x86_align(&e->a, 64, 0xcc);
+  hg_x86_place(&e->a, e->pool);
+  if (!e->a.no_memory) hg_x86_bytes(&e->a, e->constants.data, e->constants.count * 4);
+}
+
+static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
+  uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count;
+  x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .vector_bytes = b->target->vector_bytes,
+                .has_popcount = (uint8_t)has_popcount,
+                .constants.element_size = 4, .slow.element_size = sizeof(x86_slow)};
+  hg_x86_begin(&e.a, &b->allocator, width == 2);
+  e.label_of = hg_allocate(&b->allocator, insns + regs, sizeof *e.label_of);
+  if (e.label_of != NULL) {
+    e.constant_of = e.label_of + insns;
+    write_all(&e);
+  }
+  hg_status status = HG_OK;
+  if (e.label_of == NULL || e.a.no_memory) status = hg_fail_memory("machine code", e.a.count);
+  else {
+    b->code = e.a.code;
+    b->code_bytes = e.a.count;
+    e.a.code = NULL;
+  }
+  hg_release(&b->allocator, e.label_of);
+  hg_array_release(&b->allocator, &e.constants);
+  hg_array_release(&b->allocator, &e.slow);
+  hg_x86_release(&e.a);
+  return status;
+}
+
+/* VPOPCNTDQ is not part of what every machine with AVX-512 has. */
+static int has_popcount(void) {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vpopcntdq") != 0;
+#else
+  return 0;
+#endif
+}
+
+static hg_status emit_avx512(native_build *b) { return emit(b, 2, has_popcount()); }
+static hg_status emit_avx2(native_build *b) { return emit(b, 1, 0); }
+
+const native_target hg_native_avx512 = {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28,
+                                        .mask_first = 3, .mask_count = 4, .emit = emit_avx512};
+const native_target hg_native_avx2 = {.engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12,
+                                      .emit = emit_avx2};

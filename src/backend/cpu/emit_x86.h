@@ -1,0 +1,130 @@
+/* emit_x86.h - what the files of the x86-64 emitter share.
+ *
+ * Registers of a region: rsp frame, rbx global lane of the group, r12 the same in the tile (where it is asked for), r13
+ * context->rows, r14 context, r15 pool of constants; rbp, rsi, rdi, r8 to r11 base addresses of buffers; rax, rcx, rdx
+ * free within an instruction. Vector registers from native_target.vector_count on are free within an instruction
+ * (scratch 0 to 3); so are k0 to k2. k7 holds the lanes that exist where the code runs one vector at the end. */
+#ifndef HG_CPU_EMIT_X86_H
+#define HG_CPU_EMIT_X86_H
+
+#include "backend/cpu/native.h"
+#include "backend/cpu/x86_asm.h"
+
+enum {
+  X86_FRAME = X86_RSP, X86_LANE = X86_RBX, X86_TILE_LANE = X86_R12, X86_ROWS = X86_R13, X86_CONTEXT = X86_R14,
+  X86_POOL = X86_R15,
+  X86_TAIL_MASK = 7,      /* k register */
+  X86_MOST_BASES = 7,
+  X86_PREFETCH_BYTES = 2048
+};
+
+typedef struct x86_slow { /* an instruction that could not go on: out of line, after its region */
+  uint32_t insn, copy, from, back; /* labels */
+} x86_slow;
+
+typedef struct x86_own_constant { /* one that no register of the program has */
+  uint64_t bits;
+  uint32_t place;
+  int is_64;
+} x86_own_constant;
+
+typedef struct x86_table { /* of the function library, in the pool */
+  uint32_t symbol, place;
+} x86_table;
+
+typedef struct x86_emit {
+  native_build *b;
+  x86_asm a;
+  const vector_insn *insn;  /* in hand */
+  uint32_t index;           /* its number */
+  uint8_t width;            /* 2: AVX-512, 1: AVX2 */
+  uint8_t lanes, vector_bytes;
+  uint8_t is_tail;          /* the code for one vector with a mask */
+  uint8_t is_stream;        /* the code whose stores pass the caches */
+  uint8_t has_popcount;     /* VPOPCNTDQ */
+  uint32_t copies;          /* of the code that is written: the kernel's or 1 */
+  uint32_t help, pool;      /* labels */
+  uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */
+  hg_array constants;       /* uint32_t, as the pool lays them out */
+  uint32_t *constant_of;    /* per register: place in the pool + 1 */
+  x86_own_constant own[24];
+  x86_table tables[16];
+  uint32_t own_count, table_count;
+  uint32_t iota_place, iota64_place, ones_place, window_place; /* see begin_pool */
+  hg_array slow;            /* x86_slow */
+  int16_t base_of[ATLAS_MAX_SYMBOLS]; /* general register that holds its memory; -1: none */
+  int uses_tile_lane;
+} x86_emit;
+
+/* ---- instructions ------------------------------------------------------------------------------------------------ */
+
+void hg_x86_v(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm);
+void hg_x86_vi(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate);
+void hg_x86_vk(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate, unsigned mask,
+               int zero);
+void hg_x86_x(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm);   /* 128 bits */
+void hg_x86_k(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, unsigned rm); /* mask registers: three or two */
+void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm);
+
+static inline unsigned hg_x86_scratch(const x86_emit *e, unsigned n) { return e->b->target->vector_count + n; }
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+uint8_t hg_x86_type(const x86_emit *e, uint32_t reg); /* of a vector register */
+int hg_x86_is_64(const x86_emit *e, uint32_t reg);
+uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg); /* 1 or e->copies: vectors that differ */
+int hg_x86_is_uniform(const x86_emit *e, uint32_t reg);
+uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg);
+
+/* A constant in all lanes: 32 or 64 bits. */
+x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64);
+int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits); /* 1 if a register is a constant */
+x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch); /* a member of the context, alike */
+int32_t hg_x86_place_offset(size_t symbol, size_t member); /* of context->place[symbol] */
+/* reg = the general register + first, + first + 1, ... */
+void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, int is_64);
+
+/* A source: as the last operand of an instruction (with AVX-512 maybe a broadcast; `scratch` is used where it has to be
+ * made), or in a register (`scratch` where it has none). */
+x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
+unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
+unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch);
+
+/* Elements of memory into a register, widened, and back. `mask`: k register, 0: all (AVX2: always). */
+void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, unsigned mask);
+void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch);
+
+/* Where to compute the result of the instruction in hand, and what to do with it then. */
+unsigned hg_x86_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch);
+void hg_x86_done(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg);
+
+/* ---- predicates: k registers with AVX-512, vectors of 32-bit elements else --------------------------------------- */
+
+unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scratch); /* VECTOR_ALL: existing lanes */
+unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch);
+void hg_x86_predicate_done(x86_emit *e, uint32_t copy, unsigned reg);
+/* The lanes in which the instruction in hand has effects; -1: all of the vector. */
+int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch);
+/* The part of a predicate that goes with a 64-bit vector. */
+unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch);
+
+void hg_x86_test_any(x86_emit *e); /* sets the zero flag if no lane is in s0 & mask */
+void hg_x86_begin_alive(x86_emit *e);
+x86_rm hg_x86_tail_mask(const x86_emit *e); /* AVX2 */
+
+/* ---- what is not written here ------------------------------------------------------------------------------------ */
+
+#define X86_ALL_COPIES UINT32_MAX
+void hg_x86_help(x86_emit *e, uint32_t copy);        /* calls hg_native_help for the instruction in hand */
+uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy); /* label that does so; place hg_x86_slow_back behind the code */
+void hg_x86_slow_back(x86_emit *e);
+
+/* Each 1 if it has written the instruction in hand. */
+int hg_x86_masks(x86_emit *e);
+int hg_x86_arith(x86_emit *e);
+int hg_x86_convert(x86_emit *e);
+int hg_x86_memory(x86_emit *e);
+
+int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */
+
+#endif

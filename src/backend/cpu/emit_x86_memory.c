@@ -1,0 +1,476 @@
+/* emit_x86_memory.c - loads and stores of buffers, shared memory and constant tables.
+ *
+ * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
+ * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). */
+#include "backend/cpu/emit_x86.h"
+
+#include "atlas/functions.h"
+#include "base/bytes.h"
+
+#include <stddef.h>
+
+typedef struct access {
+  x86_rm extent, limit;    /* of the symbol, in the context; limit: as native_place */
+  uint8_t type, log_bytes, bytes;
+  uint8_t is_store;
+  uint32_t index;          /* register; VECTOR_NONE */
+  uint32_t value;          /* of a store */
+  int64_t displacement;    /* elements */
+  int32_t offset;          /* displacement in bytes */
+} access;
+
+enum { GREATEST_DISPLACEMENT = 1 << 24 /* elements; with it all sums here fit */ };
+
+static const atlas_op_info *memory_op(const vector_insn *insn) {
+  return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+}
+
+int hg_x86_has_base(const vector_insn *insn) {
+  const atlas_op_info *info = memory_op(insn);
+  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE)) || info->flags & ATLAS_SPACE_POOL) return 0;
+  return insn->mode <= ATLAS_ADDRESS_INDEXED && !(insn->symbol & SSA_LIBRARY);
+}
+
+int32_t hg_x86_place_offset(size_t symbol, size_t member) {
+  return (int32_t)(offsetof(native_context, place) + symbol * sizeof(native_place) + member);
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+static void find_bounds(access *m, uint32_t symbol) {
+  m->extent = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, extent)));
+  m->limit = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit)));
+}
+
+/* 1 if this access can be written here. */
+static int describe(x86_emit *e, access *m) {
+  static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
+  const vector_insn *insn = e->insn;
+  const atlas_op_info *info = memory_op(insn);
+  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE)) || info->flags & ATLAS_SPACE_POOL) return 0;
+  if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  *m = (access){.type = insn->type, .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type), .index = VECTOR_NONE,
+                .is_store = (info->flags & ATLAS_STORE) != 0, .displacement = (int64_t)insn->bits};
+  m->log_bytes = log_of[m->bytes];
+  if (m->displacement > GREATEST_DISPLACEMENT || m->displacement < -GREATEST_DISPLACEMENT) return 0;
+  m->offset = (int32_t)(m->displacement * m->bytes);
+  int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
+  if (is_indexed) m->index = insn->s[0];
+  m->value = m->is_store ? insn->s[is_indexed] : VECTOR_NONE;
+  if (!(insn->symbol & SSA_LIBRARY)) find_bounds(m, insn->symbol);
+  return 1;
+}
+
+/* The register with the symbol's address; rdx where none keeps it. */
+static unsigned base_of(x86_emit *e) {
+  uint32_t symbol = e->insn->symbol;
+  if (symbol & SSA_LIBRARY) {
+    const atlas_symbol *table = atlas_symbol_at(&atlas_functions, symbol & ~(uint32_t)SSA_LIBRARY);
+    const uint8_t *memory = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+    hg_x86_move_imm64(&e->a, X86_RDX, (uint64_t)(uintptr_t)memory);
+    return X86_RDX;
+  }
+  if (e->base_of[symbol] >= 0) return (unsigned)e->base_of[symbol];
+  hg_x86_load(&e->a, 1, X86_RDX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, memory))));
+  return X86_RDX;
+}
+
+static int is_checked(const x86_emit *e) {
+  return !(e->insn->flags & VECTOR_IN_BOUNDS) && !(e->insn->symbol & SSA_LIBRARY);
+}
+
+/* ---- whole vectors in memory ------------------------------------------------------------------------------------- */
+
+/* AVX2 has no masked access to elements below 32 bits. */
+static int can_mask(const x86_emit *e, const access *m) { return e->width == 2 || m->bytes >= 4; }
+
+static int mask_scratch(const x86_emit *e) { return e->width == 2 ? 1 : (int)hg_x86_scratch(e, 1); }
+
+static void normalise_bool(x86_emit *e, const access *m, unsigned reg) {
+  if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
+}
+
+/* From `at` on, the lanes of the copy follow each other. `mask`: which of them; -1: all. */
+static void load_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int mask) {
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
+    x86_rm from = at;
+    from.displacement += (int32_t)(p * e->vector_bytes);
+    if (p == 1 && mask >= 0) mask = hg_x86_mask(e, copy, (unsigned)mask_scratch(e)); /* the result may have needed it */
+    unsigned part = mask < 0 ? 0 : (unsigned)mask;
+    if (mask >= 0 && parts == 2)
+      part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
+    if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
+    else hg_x86_load_elements(e, m->type, to, from, part);
+    normalise_bool(e, m, to);
+    hg_x86_done(e, copy, p, to);
+  }
+}
+
+static void store_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int mask) {
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned from = hg_x86_source_reg(e, m->value, copy, p, hg_x86_scratch(e, 0));
+    x86_rm to = at;
+    to.displacement += (int32_t)(p * e->vector_bytes);
+    unsigned part = mask < 0 ? 0 : (unsigned)mask;
+    if (mask >= 0 && parts == 2)
+      part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
+    if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
+      hg_x86_v(e, X86_vstream, from, 0, to);
+    else if (mask >= 0 && e->width == 1)
+      hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
+    else hg_x86_store_elements(e, m->type, to, from, part, hg_x86_scratch(e, 1));
+  }
+}
+
+/* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
+
+static void check_lanes(x86_emit *e, const access *m, uint32_t slow) {
+  x86_asm *a = &e->a;
+  if (!e->is_tail || !is_checked(e)) return;
+  if (m->displacement < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_LANE), (int32_t)-m->displacement);
+    hg_x86_jump_if(a, X86_BELOW, slow);
+  }
+  hg_x86_lea(a, X86_RAX, x86_at(X86_LANE, (int32_t)m->displacement));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+  hg_x86_jump_if(a, X86_ABOVE, slow);
+}
+
+static int lane_access(x86_emit *e, access *m) {
+  int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  if (may_be_masked && !can_mask(e, m)) return 0;
+  unsigned base = base_of(e);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, c);
+    check_lanes(e, m, slow);
+    x86_rm at = x86_indexed(base, X86_LANE, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
+    if (m->is_store) store_run(e, m, at, c, mask);
+    else {
+      if (e->is_stream) {
+        x86_rm ahead = at;
+        ahead.displacement += X86_PREFETCH_BYTES;
+        for (uint32_t b = 0; b < (uint32_t)e->lanes * m->bytes; b += 64, ahead.displacement += 64)
+          hg_x86_prefetch(&e->a, ahead);
+      }
+      load_run(e, m, at, c, mask);
+    }
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- one element for all lanes ----------------------------------------------------------------------------------- */
+
+/* rax = the index of the first lane of a copy, as 64 bits. */
+static void first_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  uint8_t type = hg_x86_type(e, index);
+  int is_64 = hg_x86_is_64(e, index);
+  unsigned reg = hg_x86_source_reg(e, index, copy, 0, hg_x86_scratch(e, 1));
+  hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, reg, 0, x86_reg(X86_RAX));
+  if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
+}
+
+static void add_displacement(x86_emit *e, const access *m, uint32_t slow) {
+  if (m->displacement == 0) return;
+  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
+  if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(&e->a, X86_CARRY, slow);
+}
+
+static void broadcast_element(x86_emit *e, const access *m, x86_rm at, unsigned to) {
+  if (m->bytes == 8) hg_x86_v(e, e->width == 2 ? X86_vpbroadcastq : X86_vpbroadcastq_vex, to, 0, at);
+  else if (m->bytes == 4) hg_x86_v(e, X86_vpbroadcastd, to, 0, at);
+  else {
+    hg_x86_load_narrow(&e->a, m->bytes, m->type == ATLAS_i8 || m->type == ATLAS_i16, X86_RAX, at);
+    hg_x86_x(e, X86_vmovd_from_g, to, 0, x86_reg(X86_RAX));
+    hg_x86_v(e, X86_vpbroadcastd, to, 0, x86_reg(to));
+    normalise_bool(e, m, to);
+  }
+}
+
+/* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
+ */
+static int same_access(x86_emit *e, access *m) {
+  int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
+  if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
+  unsigned base = base_of(e);
+  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
+  x86_rm at = x86_at(base, m->offset);
+  if (m->index != VECTOR_NONE) {
+    first_index(e, m->index, 0);
+    add_displacement(e, m, slow);
+    at = x86_indexed(base, X86_RAX, m->log_bytes, 0);
+  } else if (is_checked(e)) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
+  if (is_checked(e)) {
+    hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, m->extent);
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
+  }
+  unsigned value = hg_x86_scratch(e, 0);
+  if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1) value = hg_x86_result(e, 0, 0, value);
+  broadcast_element(e, m, at, value);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, c, p, value);
+  hg_x86_slow_back(e);
+  return 1;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* A vector of indices into the frame, to read elements by number. */
+static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  int32_t at = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
+  for (uint32_t p = 0; p < (hg_x86_is_64(e, index) ? 2u : 1u); p++)
+    hg_x86_v(e, X86_vstore, hg_x86_source_reg(e, index, copy, p, hg_x86_scratch(e, 0)), 0,
+             x86_at(X86_FRAME, at + (int32_t)(p * e->vector_bytes)));
+  return at;
+}
+
+/* For the lanes of a mask: rax = the index that lane 0 has, or would have, rcx = that of the highest lane and rdx that
+ * of the lowest. */
+static void run_of_mask(x86_emit *e, const access *m, uint32_t copy, unsigned mask, uint32_t none) {
+  x86_asm *a = &e->a;
+  int is_64 = hg_x86_is_64(e, m->index);
+  int32_t at = spill_index(e, m->index, copy);
+  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, mask);
+  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(mask));
+  hg_x86_test(a, 0, X86_RCX, X86_RCX);
+  hg_x86_jump_if(a, X86_EQUAL, none);
+  hg_x86_tzcnt(a, 0, X86_RAX, x86_reg(X86_RCX));
+  x86_rm element = x86_indexed(X86_FRAME, X86_RAX, is_64 ? 3 : 2, at);
+  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+  if (!is_64 && is_signed) hg_x86_load_sign32(a, X86_RDX, element);
+  else hg_x86_load(a, is_64, X86_RDX, element);
+  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
+  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31); /* 31 - zeros: the highest lane */
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RCX, x86_reg(X86_RDX));
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RDX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest; rdx: lane 0 */
+  hg_x86_exchange(a, X86_RAX, X86_RDX);
+}
+
+/* For lanes from the first on. */
+static void run_of_first(x86_emit *e, const access *m, uint32_t copy) {
+  x86_asm *a = &e->a;
+  const vector_reg *reg = vector_reg_at(e->b->vector, m->index);
+  if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE)
+    hg_x86_lea(a, X86_RAX, x86_at(X86_TILE_LANE, (int32_t)(copy * e->lanes)));
+  else first_index(e, m->index, copy);
+  hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
+  if (!e->is_tail) hg_x86_lea(a, X86_RCX, x86_at(X86_RAX, e->lanes - 1));
+  else {
+    hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+    hg_x86_lea(a, X86_RCX, x86_indexed(X86_RAX, X86_RCX, 0, -1));
+  }
+}
+
+/* rdx, rcx: lowest and highest index. An index of 32 bits may wrap where it is greater than any limit. */
+static void check_run(x86_emit *e, const access *m, uint32_t slow) {
+  x86_asm *a = &e->a;
+  if (!is_checked(e)) return;
+  x86_rm bound = hg_x86_is_64(e, m->index) ? m->extent : m->limit;
+  const unsigned regs[2] = {X86_RDX, X86_RCX};
+  for (int k = 0; k < 2; k++) {
+    if (m->displacement != 0) hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(regs[k]), (int32_t)m->displacement);
+    if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(a, X86_CARRY, slow);
+    hg_x86_alu_rm(a, X86_CMP, 1, regs[k], bound);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
+  }
+}
+
+static int contiguous_access(x86_emit *e, access *m) {
+  int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
+  if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
+    if (is_plain) run_of_first(e, m, c);
+    else run_of_mask(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)mask_scratch(e)), none);
+    check_run(e, m, slow);
+    x86_rm at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, m->offset);
+    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
+    if (m->is_store) store_run(e, m, at, c, mask);
+    else load_run(e, m, at, c, mask);
+    hg_x86_place(&e->a, none);
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- small tables of the function library ------------------------------------------------------------------------ */
+
+enum { MOST_TABLE_WORDS = 32 };
+
+/* The pool's copy of a table, filled up to whole vectors; vectors in it do not cross cache lines. */
+static uint32_t table_in_pool(x86_emit *e, const atlas_symbol *table) {
+  uint32_t symbol = e->insn->symbol, words[MOST_TABLE_WORDS] = {0}, none = 0;
+  for (uint32_t i = 0; i < e->table_count; i++)
+    if (e->tables[i].symbol == symbol) return e->tables[i].place;
+  const uint8_t *data = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+  for (uint32_t i = 0; i < table->count; i++) words[i] = (uint32_t)hg_load_le(data + (size_t)i * 4, 4);
+  while (e->constants.count % 16 != 0 && !e->a.no_memory)
+    if (hg_array_append(&e->a.allocator, &e->constants, &none, 1) == NULL) e->a.no_memory = 1;
+  uint32_t place = (uint32_t)e->constants.count;
+  if (hg_array_append(&e->a.allocator, &e->constants, words, table->count > 16 ? 32 : 16) == NULL) e->a.no_memory = 1;
+  if (e->table_count < sizeof e->tables / sizeof e->tables[0]) e->tables[e->table_count++] = (x86_table){symbol, place};
+  return place;
+}
+
+static void look_up(x86_emit *e, uint32_t count, uint32_t place, unsigned to, unsigned index) {
+  x86_rm low = x86_at(X86_POOL, (int32_t)place * 4), high = x86_at(X86_POOL, (int32_t)place * 4 + e->vector_bytes);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  if (count <= e->lanes) hg_x86_v(e, X86_vpermps, to, index, low);
+  else if (e->width == 2) {
+    hg_x86_v(e, X86_vload, s0, 0, low);
+    hg_x86_v(e, X86_vpermt2ps, s0, index, high);
+    if (to != s0) hg_x86_v(e, X86_vmove, to, 0, x86_reg(s0));
+  } else { /* bit 3 of the index says which half */
+    hg_x86_v(e, X86_vpermps, s2, index, high);
+    hg_x86_v(e, X86_vpermps, s0, index, low);
+    hg_x86_vi(e, X86_vpslld_imm, 0, hg_x86_scratch(e, 3), x86_reg(index), 28);
+    hg_x86_vi(e, X86_vblendvps, to, s0, x86_reg(s2), hg_x86_scratch(e, 3) << 4);
+  }
+}
+
+static int table_access(x86_emit *e, const access *m) {
+  if (!(e->insn->symbol & SSA_LIBRARY) || m->bytes != 4 || m->index == VECTOR_NONE) return 0;
+  const atlas_symbol *table = atlas_symbol_at(&atlas_functions, e->insn->symbol & ~(uint32_t)SSA_LIBRARY);
+  if (table->count > 2u * e->lanes || m->displacement != 0 || hg_x86_is_64(e, m->index)) return 0;
+  uint32_t place = table_in_pool(e, table);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
+    unsigned index = hg_x86_source_reg(e, m->index, c, 0, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, 0, hg_x86_scratch(e, 0));
+    look_up(e, table->count, place, to, index);
+    hg_x86_done(e, c, 0, to);
+  }
+  return 1;
+}
+
+/* ---- gathers and scatters ---------------------------------------------------------------------------------------- */
+
+/* 32-bit indices of a copy; of 64-bit ones the low halves, side by side. */
+static unsigned short_index(x86_emit *e, const access *m, uint32_t copy) {
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  if (!hg_x86_is_64(e, m->index)) return hg_x86_source_reg(e, m->index, copy, 0, s1);
+  unsigned low = hg_x86_source_reg(e, m->index, copy, 0, s1), high = hg_x86_source_reg(e, m->index, copy, 1, s2);
+  if (e->width == 2) {
+    hg_x86_v(e, X86_vpmovqd, low, 0, x86_reg(s1));
+    hg_x86_v(e, X86_vpmovqd, high, 0, x86_reg(s2));
+    hg_x86_vi(e, X86_vinserti64x4, s1, s1, x86_reg(s2), 1);
+  } else {
+    hg_x86_vi(e, X86_vshufps, s1, low, x86_reg(high), 0x88);
+    hg_x86_vi(e, X86_vpermq_imm, s1, 0, x86_reg(s1), 0xd8);
+  }
+  return s1;
+}
+
+/* eax = the limit less a displacement that is not negative: indices below it are in bounds. */
+static void limit_of_index(x86_emit *e, const access *m, uint32_t slow) {
+  hg_x86_load(&e->a, 0, X86_RAX, m->limit);
+  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), m->displacement > 0 ? (int32_t)m->displacement : 0);
+  hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
+}
+
+/* The operand that is compared with the limit: the index, a displacement below 0 added. */
+static unsigned compared_index(x86_emit *e, const access *m, uint32_t copy, uint32_t part) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
+  if (m->displacement >= 0) return index;
+  uint64_t d = (uint64_t)m->displacement;
+  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, hg_x86_scratch(e, 1), index,
+           hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
+  return hg_x86_scratch(e, 1);
+}
+
+/* k2 = the lanes of the mask, all of which are in bounds. */
+static void check_evex(x86_emit *e, const access *m, uint32_t copy, uint32_t slow) {
+  int mask = hg_x86_mask(e, copy, 1), is_64 = hg_x86_is_64(e, m->index);
+  if (!is_checked(e)) {
+    if (mask < 0) hg_x86_k(e, X86_kxnorw, 2, 2, 2);
+    else hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
+    return;
+  }
+  unsigned limit = hg_x86_scratch(e, 3);
+  limit_of_index(e, m, slow);
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
+  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, compared_index(e, m, copy, 0), x86_reg(limit), 1);
+  if (is_64) {
+    hg_x86_vi(e, X86_vpcmpuq, 0, compared_index(e, m, copy, 1), x86_reg(limit), 1);
+    hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
+  }
+  if (mask < 0) {
+    hg_x86_k(e, X86_kortestw, 2, 0, 2); /* carry: all ones */
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
+    return;
+  }
+  hg_x86_k(e, X86_kandnw, 0, 2, (unsigned)mask);
+  hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
+  hg_x86_k(e, X86_kortestw, 0, 0, 0);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
+}
+
+static void gather_evex(x86_emit *e, const access *m, uint32_t copy, unsigned base) {
+  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
+  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
+  if (m->bytes == 4) {
+    hg_x86_vk(e, X86_vpgatherdd, s0, 0, at, 0, 2, 0);
+    hg_x86_done(e, copy, 0, s0);
+    return;
+  }
+  hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
+  hg_x86_mask_part(e, 2, 1, 0); /* a gather clears its mask, and storing the result may use k1 */
+  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
+  hg_x86_done(e, copy, 0, s0);
+  hg_x86_k(e, X86_kmovw, 2, 0, 0);
+  at.index = (uint8_t)s2;
+  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
+  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
+  hg_x86_done(e, copy, 1, s0);
+}
+
+/* Of lanes that store to one place the highest comes last, as on the reference machine. */
+static void scatter_evex(x86_emit *e, const access *m, uint32_t copy, unsigned base) {
+  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
+  unsigned value = hg_x86_source_reg(e, m->value, copy, 0, s0);
+  if (m->bytes == 4) {
+    hg_x86_vk(e, X86_vpscatterdd, value, 0, at, 0, 2, 0);
+    return;
+  }
+  hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
+  hg_x86_mask_part(e, 2, 1, 1);
+  hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 2, 0);
+  at.index = (uint8_t)s2;
+  value = hg_x86_source_reg(e, m->value, copy, 1, s0);
+  hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
+}
+
+static int gather_access(x86_emit *e, const access *m) {
+  if (e->width != 2 || m->bytes < 4 || m->index == VECTOR_NONE) return 0;
+  uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
+  for (uint32_t c = 0; c < copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
+    check_evex(e, m, c, slow);
+    unsigned base = base_of(e);
+    if (m->is_store) scatter_evex(e, m, c, base);
+    else gather_evex(e, m, c, base);
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+int hg_x86_memory(x86_emit *e) {
+  access m;
+  if (!describe(e, &m)) return 0;
+  uint32_t flags = e->insn->flags;
+  if (flags & VECTOR_LANE) return lane_access(e, &m);
+  if (table_access(e, &m)) return 1;
+  if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && same_access(e, &m)) return 1;
+  if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
+  return gather_access(e, &m);
+}

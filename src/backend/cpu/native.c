@@ -1,0 +1,121 @@
+/* native.c - kernels of machine code: made from a vector program, and released. */
+#include "backend/cpu/native_kernel.h"
+
+#include "base/error.h"
+
+/* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
+
+static hg_status note_lane_access(hg_native *native, const vector_insn *insn) {
+  native_lane_access *known = native->lane_accesses.data, now = {insn->symbol, (int64_t)insn->bits};
+  for (size_t i = 0; i < native->lane_accesses.count; i++)
+    if (known[i].symbol == now.symbol && known[i].displacement == now.displacement) return HG_OK;
+  if (hg_array_append(&native->allocator, &native->lane_accesses, &now, 1) == NULL)
+    return hg_fail_memory("machine code", sizeof now);
+  return HG_OK;
+}
+
+/* Also how much a lane stores that way: large launches write past the caches. */
+static hg_status note_accesses(hg_native *native) {
+  for (uint32_t i = 0; i < native->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(native->vector, i);
+    if (insn->op < 0x100 || !(insn->flags & VECTOR_LANE)) continue;
+    HG_TRY(note_lane_access(native, insn));
+    uint32_t bytes = atlas_bytes((atlas_type)insn->type);
+    int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
+    if (is_store && bytes >= 4 && insn->mask == VECTOR_ALL) native->stored_bytes += bytes;
+  }
+  native->streams = native->stored_bytes > 0 && !native->vector->loses_lanes && native->steps.count == 1;
+  return HG_OK;
+}
+
+const native_target *hg_native_target(cpu_isa isa) {
+#if defined(__x86_64__) && !defined(_WIN32)
+  if (isa == CPU_ISA_AVX512) return &hg_native_avx512;
+  if (isa == CPU_ISA_AVX2) return &hg_native_avx2;
+#elif defined(__aarch64__) && !defined(_WIN32)
+  if (isa == CPU_ISA_BASELINE) return &hg_native_neon;
+#endif
+  (void)isa;
+  return NULL;
+}
+
+/* ---- making kernels ---------------------------------------------------------------------------------------------- */
+
+static void release_build(native_build *b) {
+  hg_release(&b->allocator, b->homes);
+  hg_release(&b->allocator, b->code);
+  hg_array_release(&b->allocator, &b->steps);
+}
+
+/* Plans and writes; the caller owns what is in `b`, whatever the result. */
+static hg_status build(native_build *b, hg_native *native) {
+  HG_TRY(hg_native_plan(b));
+  if (native != NULL) {
+    native->steps = b->steps; /* lent */
+    HG_TRY(note_accesses(native));
+    b->streams = native->streams;
+  }
+  return b->target->emit(b);
+}
+
+static native_build begin(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                          const hg_vector *vector) {
+  return (native_build){.allocator = *allocator, .target = target, .program = program, .vector = vector,
+                        .steps.element_size = sizeof(native_step)};
+}
+
+static hg_status finish(hg_native *native, native_build *b) {
+  HG_TRY(hg_code_map(b->code, b->code_bytes, &native->code, &native->mapped_bytes));
+  native->code_bytes = b->code_bytes;
+  native->homes = b->homes;
+  native->steps = b->steps;
+  native->copies = b->copies;
+  native->row_bytes = b->row_bytes;
+  b->homes = NULL;
+  b->steps = (hg_array){.element_size = sizeof(native_step)};
+  hg_code_announce(native->code, native->code_bytes, native->program->name);
+  return HG_OK;
+}
+
+hg_status hg_native_compile(const hg_allocator *allocator, const native_target *target, const cpu_kernels *kernels,
+                            uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
+                            hg_native **out) {
+  hg_native *native = hg_allocate(allocator, 1, sizeof *native);
+  if (native == NULL) return hg_fail_memory("a kernel", sizeof *native);
+  *native = (hg_native){.allocator = *allocator, .target = target, .kernels = kernels, .program = program,
+                        .vector = vector, .lane_accesses.element_size = sizeof(native_lane_access)};
+  native->stream_bytes = stream_bytes;
+  native_build b = begin(allocator, target, program, vector);
+  hg_status status = build(&b, native);
+  native->steps = (hg_array){.element_size = sizeof(native_step)};
+  if (status == HG_OK) status = finish(native, &b);
+  release_build(&b);
+  if (status == HG_OK) *out = native;
+  else hg_native_release(native);
+  return status;
+}
+
+const char *hg_native_engine(const hg_native *native) { return native->target->engine; }
+
+void hg_native_release(hg_native *native) {
+  if (native == NULL) return;
+  hg_allocator allocator = native->allocator;
+  hg_code_unmap(native->code, native->mapped_bytes);
+  hg_release(&allocator, native->homes);
+  hg_array_release(&allocator, &native->steps);
+  hg_array_release(&allocator, &native->lane_accesses);
+  hg_release(&allocator, native);
+}
+
+hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                         const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+  native_build b = begin(allocator, target, program, vector);
+  hg_status status = build(&b, NULL);
+  if (status == HG_OK) {
+    *code = b.code;
+    *byte_count = b.code_bytes;
+    b.code = NULL;
+  }
+  release_build(&b);
+  return status;
+}

@@ -1,0 +1,170 @@
+/* native.h - vector programs (vector.h) as machine code.
+ *
+ * A kernel is a list of steps: regions of machine code, which run over all lanes of a tile, instructions of the whole
+ * block, and jumps that the block takes together. A program without instructions of the whole block is one region.
+ *
+ * A region works on groups of lanes: `copies` vectors of `lanes` lanes each, side by side. Its code is there twice: for
+ * whole groups, where all lanes exist, and for one vector with a mask of the lanes that exist. A value of one vector
+ * has `parts` registers: one for 8 to 32 bits (one 32-bit element a lane, narrow integers extended by their sign or by
+ * zero, f16 and bf16 as their bits), two for 64 bits. Uniform values have one register. Predicates live in mask
+ * registers where the target has them, else in vectors whose elements are all ones or zero.
+ *
+ * What a target does not write itself, and every case that is rare (faults), is a call of hg_native_help: it finds the
+ * operands where the frame keeps them, has hg_cpu_insn do the instruction, and puts the results back. */
+#ifndef HG_CPU_NATIVE_H
+#define HG_CPU_NATIVE_H
+
+#include "backend/cpu/detect.h"
+#include "backend/cpu/engine.h"
+
+enum {
+  NATIVE_MOST_COPIES = 4,
+  NATIVE_MOST_LANES = 64, /* of a group */
+  NATIVE_MOST_PIECES = 2 * NATIVE_MOST_COPIES,
+  NATIVE_MOST_REGISTERS = 32,
+  NATIVE_MOST_FRAME_BYTES = 48 * 1024,
+  NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
+};
+
+/* ---- what compiled code reads ------------------------------------------------------------------------------------ */
+
+typedef struct native_place {
+  uint8_t *memory;
+  uint64_t extent; /* as in cpu_place */
+  uint64_t limit;  /* the lower of extent and NATIVE_INDEX_LIMIT */
+  uint64_t scalar; /* bits of a scalar parameter */
+} native_place;
+
+struct native_frame;
+
+/* One run of a region: consecutive lanes. */
+typedef struct native_context {
+  void (*help)(struct native_frame *frame, uint64_t request); /* hg_native_help */
+  cpu_worker *worker;
+  const struct hg_native *native;
+  uint8_t *rows;            /* NATIVE_ROW registers of the tile */
+  uint64_t lane_in_tile;    /* of the global lane 0, modulo 2^64: add a lane's global number */
+  uint64_t coordinate[ATLAS_COORD_COUNT]; /* see atlas_coord; lane.x and global.x: as lane_in_tile */
+  uint64_t special[4];      /* r252 (not used), r253, r254, r255 (not used) */
+  uint64_t block_class, phase;
+  uint64_t counts_steps;    /* 1: STEP counts */
+  uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
+  uint64_t streams;         /* 1: stores pass the caches */
+  uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through */
+  native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
+} native_context;
+
+/* Runs lanes [first, end), global numbers. Below fast_end every access [x + lane + d] is known to be in bounds. */
+typedef void (*native_entry)(native_context *context, uint64_t first, uint64_t end, uint64_t fast_end);
+
+/* The stack frame of a region. Vector registers are saved at `vectors` by a call of hg_native_help. */
+typedef struct native_frame {
+  native_context *context;
+  uint64_t lane;          /* first of the group, global */
+  uint64_t end, fast_end;
+  uint64_t count;         /* lanes of the group that exist */
+  uint64_t copies;        /* of the code that runs: the kernel's, or 1 */
+  uint64_t steps_left;    /* groups' back-edges that no lane can run out of */
+  uint64_t predicates[16];/* saved mask registers */
+  uint64_t spare[9];      /* the target's own */
+  uint8_t vectors[];      /* at a multiple of 64 */
+} native_frame;
+
+/* ---- where values live ------------------------------------------------------------------------------------------- */
+
+typedef enum native_kind {
+  NATIVE_NOWHERE,   /* never written by code: constants, scalars, uniform specials; or not used */
+  NATIVE_REGISTERS,
+  NATIVE_SLOT,      /* in the frame */
+  NATIVE_ROW        /* in context->rows, one element of the type's size a lane of the tile; predicates a byte */
+} native_kind;
+
+typedef struct native_home {
+  uint8_t kind;
+  uint8_t copies, parts;           /* 1 or the kernel's; 1 or 2 */
+  uint8_t is_uniform;              /* 1: one vector, alike in all lanes, for all copies */
+  uint8_t is_mask;                 /* in mask registers; in slots 8 bytes a copy */
+  uint8_t reg[NATIVE_MOST_PIECES]; /* of piece copy * parts + part */
+  uint32_t offset;                 /* of piece 0 in the frame (pieces follow each other), or of lane 0's element */
+} native_home;
+
+typedef enum native_step_kind { NATIVE_REGION, NATIVE_BLOCK_OP, NATIVE_BLOCK_JUMP } native_step_kind;
+
+typedef struct native_step {
+  uint8_t kind;
+  uint32_t first, end; /* instructions */
+  uint32_t target;     /* step that a jump leads to */
+  uint32_t entry, stream_entry; /* of regions: offsets in the code */
+} native_step;
+
+/* ---- targets ----------------------------------------------------------------------------------------------------- */
+
+struct native_build;
+
+typedef struct native_target {
+  const char *engine;      /* for launch reports: "native avx512" */
+  uint8_t lanes;           /* of a vector: 32-bit elements */
+  uint8_t vector_bytes;
+  uint8_t vector_count;    /* registers 0.. that values may live in; the others are the target's own */
+  uint8_t mask_first, mask_count; /* mask registers that values may live in; 0: predicates are vectors */
+  /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
+  hg_status (*emit)(struct native_build *build);
+} native_target;
+
+extern const native_target hg_native_avx512, hg_native_avx2, hg_native_neon;
+
+typedef struct native_build {
+  hg_allocator allocator;
+  const native_target *target;
+  const atlas_program *program;
+  const hg_vector *vector;
+  native_home *homes;      /* one a register of the vector program, and one for the lanes that have not ended: a
+                              predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL stands for */
+  hg_array steps;          /* native_step */
+  uint8_t *code;           /* of the allocator */
+  size_t code_bytes;
+  uint32_t copies;
+  uint32_t frame_bytes;    /* native_frame with its vectors and slots; a multiple of 64 */
+  uint32_t row_bytes;      /* of all NATIVE_ROW registers */
+  uint8_t streams;         /* 1: whether stores of whole vectors pass the caches is a second version of each region */
+} native_build;
+
+static inline const native_home *native_home_of(const native_build *b, uint32_t reg) { return &b->homes[reg]; }
+
+/* native_allocate.c: steps and homes. */
+hg_status hg_native_plan(native_build *build);
+
+#define NATIVE_BEGIN_STEPS (UINT32_MAX - 1) /* a request: a group of lanes begins, and steps are counted */
+
+/* Called by machine code, with its frame: does an instruction for the group in hand. `request`: its number; in the
+ * upper half 0 for all copies, or 1 + the number of one. */
+void hg_native_help(native_frame *frame, uint64_t request);
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+typedef struct hg_native hg_native;
+
+/* What machine code is written for where the tile engine would use `isa`; NULL: nothing. */
+const native_target *hg_native_target(cpu_isa isa);
+
+/* `program` and `vector` must outlive the kernel. stream_bytes: hg_stream_threshold(). HG_UNSUPPORTED where this
+ * program, or this machine, is left to the tile engine; HG_OUT_OF_MEMORY. */
+hg_status hg_native_compile(const hg_allocator *allocator, const native_target *target, const cpu_kernels *kernels,
+                            uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
+                            hg_native **out);
+/* HG_OK also when lanes faulted. May be called by several threads at once. HG_UNSUPPORTED where the step limit is below
+ * what the program was proven to take: see hg_native_needs_tiles. */
+hg_status hg_native_launch(const hg_native *native, atlas_launch *launch);
+/* 1: some launches are left to the tile engine. */
+int hg_native_needs_tiles(const hg_vector *vector);
+void hg_native_release(hg_native *native); /* NULL is accepted */
+const char *hg_native_engine(const hg_native *native); /* a constant: "native avx512" */
+
+/* The code, to look at, without running it on this machine: hg_native_emit's is released with hg_release. */
+hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                         const hg_vector *vector, uint8_t **code, size_t *byte_count);
+
+/* A value as the registers hold it: narrow signed integers in 32 bits. */
+uint64_t hg_native_widen(uint8_t type, uint64_t bits);
+
+#endif

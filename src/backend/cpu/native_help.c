@@ -1,0 +1,228 @@
+/* native_help.c - instructions that machine code leaves to C: operands are gathered from registers that the frame
+ * holds, from its slots and from rows, hg_cpu_insn does the instruction, and the results go back where the code looks
+ * for them. */
+#include "backend/cpu/native.h"
+
+#include "backend/cpu/native_kernel.h"
+
+#include "atlas/value.h"
+#include "base/bytes.h"
+
+#include <string.h>
+
+enum { MOST_LANES = NATIVE_MOST_LANES };
+
+typedef struct group {
+  native_frame *frame;
+  const hg_native *native;
+  const vector_insn *insn;
+  uint32_t first, count; /* lanes of the group that are meant */
+  uint64_t in_tile;      /* lane of the tile that `first` is */
+} group;
+
+/* ---- one lane of a value ----------------------------------------------------------------------------------------- */
+
+static uint8_t *piece_at(const group *g, const native_home *home, uint32_t piece) {
+  uint32_t bytes = g->native->target->vector_bytes;
+  if (home->kind == NATIVE_REGISTERS) return g->frame->vectors + (size_t)home->reg[piece] * bytes;
+  return (uint8_t *)g->frame + home->offset + (size_t)piece * bytes;
+}
+
+static uint16_t *mask_at(const group *g, const native_home *home, uint32_t copy) {
+  if (home->kind == NATIVE_REGISTERS) return (uint16_t *)&g->frame->predicates[home->reg[copy]];
+  return (uint16_t *)(void *)((uint8_t *)g->frame + home->offset + (size_t)copy * 8);
+}
+
+/* Where the element of a lane is; *bytes: its size there. */
+static uint8_t *element_at(const group *g, const native_home *home, uint32_t lane, uint32_t size) {
+  uint32_t lanes = g->native->target->lanes, copy = home->copies == 1 ? 0 : lane / lanes, part = 0;
+  uint32_t in_vector = lane % lanes;
+  if (size == 8 && home->parts == 1) in_vector %= lanes / 2;
+  if (size == 8 && home->parts == 2) {
+    part = in_vector / (lanes / 2);
+    in_vector %= lanes / 2;
+  }
+  return piece_at(g, home, copy * home->parts + part) + (size_t)in_vector * (size == 8 ? 8 : 4);
+}
+
+static int get_predicate(const group *g, const native_home *home, uint32_t lane) {
+  uint32_t lanes = g->native->target->lanes, copy = home->copies == 1 ? 0 : lane / lanes;
+  if (home->kind == NATIVE_ROW) return g->frame->context->rows[home->offset + g->in_tile - g->first + lane] != 0;
+  if (home->is_mask) return *mask_at(g, home, copy) >> (lane % lanes) & 1;
+  uint32_t word;
+  memcpy(&word, element_at(g, home, lane, 4), 4);
+  return word != 0;
+}
+
+static void set_predicate(const group *g, const native_home *home, uint32_t lane, int value) {
+  uint32_t lanes = g->native->target->lanes, copy = home->copies == 1 ? 0 : lane / lanes;
+  if (home->kind == NATIVE_ROW) g->frame->context->rows[home->offset + g->in_tile - g->first + lane] = (uint8_t)value;
+  else if (home->is_mask) {
+    uint16_t *mask = mask_at(g, home, copy);
+    *mask = (uint16_t)((*mask & ~(1u << lane % lanes)) | (unsigned)value << lane % lanes);
+  } else {
+    uint32_t word = value ? UINT32_MAX : 0;
+    memcpy(element_at(g, home, lane, 4), &word, 4);
+  }
+}
+
+static uint64_t get_value(const group *g, const native_home *home, uint32_t size, uint32_t lane) {
+  if (home->kind == NATIVE_ROW)
+    return hg_load_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size);
+  return hg_load_le(element_at(g, home, lane, size), size);
+}
+
+static void set_value(const group *g, const native_home *home, uint8_t type, uint32_t lane, uint64_t bits) {
+  uint32_t size = atlas_bytes((atlas_type)type);
+  if (home->kind == NATIVE_ROW)
+    hg_store_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size, bits);
+  else hg_store_le(element_at(g, home, lane, size), size == 8 ? 8 : 4, hg_native_widen(type, bits));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t size_of(uint8_t type) { return type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)type); }
+
+uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg) {
+  switch (reg->kind) {
+  case VECTOR_CONSTANT: return reg->bits;
+  case VECTOR_SCALAR: return context->place[reg->bits].scalar;
+  default: return context->special[reg->bits - ATLAS_REG_BLOCK_LANE];
+  }
+}
+
+static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane) {
+  if (reg->bits == ATLAS_REG_LANE) return g->frame->lane + lane;
+  return g->in_tile - g->first + lane;
+}
+
+static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
+  const vector_reg *reg = vector_reg_at(g->native->vector, r);
+  const native_home *home = &g->native->homes[r];
+  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
+    return special_of(g, reg, lane);
+  if (reg->kind != VECTOR_VARIES) return hg_native_parameter(g->frame->context, reg);
+  if (home->kind == NATIVE_NOWHERE) return 0;
+  if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, home, lane);
+  return get_value(g, home, size_of(reg->type), lane);
+}
+
+static void fill_row(const group *g, uint32_t r, uint8_t *row) {
+  uint32_t size = size_of(vector_reg_at(g->native->vector, r)->type);
+  for (uint32_t i = 0; i < g->count; i++) hg_store_le(row + (size_t)i * size, size, value_of(g, r, g->first + i));
+}
+
+/* The lanes that exist and have not ended. */
+static void fill_alive(const group *g, uint8_t *row) {
+  const hg_vector *v = g->native->vector;
+  const native_home *home = &g->native->homes[v->regs.count];
+  for (uint32_t i = 0; i < g->count; i++) row[i] = !v->loses_lanes || get_predicate(g, home, g->first + i);
+}
+
+static void keep_alive(const group *g, const uint8_t *row) {
+  const native_home *home = &g->native->homes[g->native->vector->regs.count];
+  for (uint32_t i = 0; i < g->count; i++) set_predicate(g, home, g->first + i, row[i]);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static void set_lane(const group *g, uint32_t r, uint32_t lane, uint64_t bits) {
+  const vector_reg *reg = vector_reg_at(g->native->vector, r);
+  if (reg->type == SSA_PREDICATE) set_predicate(g, &g->native->homes[r], lane, bits != 0);
+  else set_value(g, &g->native->homes[r], reg->type, lane, bits);
+}
+
+/* A uniform result has one vector, whose lanes are all what any lane of the mask has. */
+static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row, uint32_t size) {
+  uint32_t from = 0;
+  while (mask != NULL && from + 1 < g->count && !mask[from]) from++;
+  uint64_t bits = hg_load_le(row + (size_t)from * size, size);
+  for (uint32_t lane = 0; lane < g->native->target->lanes; lane++) set_lane(g, g->insn->d, lane, bits);
+}
+
+static void set_results(const group *g, const uint8_t *mask, const uint8_t *row) {
+  uint32_t d = g->insn->d, size = size_of(vector_reg_at(g->native->vector, d)->type);
+  const native_home *home = &g->native->homes[d];
+  if (home->kind == NATIVE_NOWHERE) return;
+  if (home->is_uniform) set_uniform(g, mask, row, size);
+  else
+    for (uint32_t i = 0; i < g->count; i++) set_lane(g, d, g->first + i, hg_load_le(row + (size_t)i * size, size));
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static group group_of(native_frame *frame, uint64_t request) {
+  const hg_native *native = frame->context->native;
+  uint32_t copy = (uint32_t)(request >> 32), lanes = native->target->lanes;
+  group g = {.frame = frame, .native = native, .insn = vector_insn_at(native->vector, (uint32_t)request)};
+  g.count = (uint32_t)frame->count;
+  if (copy > 0) {
+    g.first = (copy - 1) * lanes;
+    g.count = g.count - g.first < lanes ? g.count - g.first : lanes;
+  }
+  g.in_tile = frame->lane + frame->context->lane_in_tile + g.first;
+  return g;
+}
+
+/* Where lanes are counted through, the group is made a tile of its own: what the worker keeps of lanes that have ended
+ * and of steps is as long as a block at most. */
+static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
+  native_context *context = g->frame->context;
+  if (w->run->is_block_tile) {
+    if (g->native->vector->loses_lanes) memcpy(w->alive + g->in_tile, alive, g->count);
+    hg_cpu_insn(w, g->insn, o);
+    if (g->native->vector->loses_lanes) memcpy(alive, w->alive + g->in_tile, g->count);
+    return;
+  }
+  uint64_t first = w->first;
+  w->first += g->in_tile;
+  w->alive = alive;
+  w->steps = context->steps + g->first;
+  o->first = 0;
+  hg_cpu_insn(w, g->insn, o);
+  w->first = first;
+}
+
+static void run_insn(group *g) {
+  uint64_t sources[4][MOST_LANES], result[MOST_LANES];
+  uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* behind the last lane nothing takes part */
+  cpu_worker *w = g->frame->context->worker;
+  const vector_insn *insn = g->insn;
+  cpu_operands o = {.count = g->count, .first = g->in_tile, .mask = insn->mask == VECTOR_ALL ? NULL : mask};
+  int loses = g->native->vector->loses_lanes;
+  for (int s = 0; s < 4; s++) {
+    if (insn->s[s] == VECTOR_NONE) continue;
+    if (insn->s[s] == VECTOR_ALL) fill_alive(g, (uint8_t *)sources[s]);
+    else fill_row(g, insn->s[s], (uint8_t *)sources[s]);
+    o.s[s] = sources[s];
+    o.step[s] = 1;
+  }
+  if (insn->mask != VECTOR_ALL) fill_row(g, insn->mask, mask);
+  if (loses) fill_alive(g, alive);
+  if (loses && insn->mask == VECTOR_ALL) o.mask = memcpy(mask, alive, g->count);
+  if (insn->d != VECTOR_NONE) {
+    fill_row(g, insn->d, (uint8_t *)result);
+    o.d = result;
+  }
+  run_at_place(g, w, &o, alive);
+  if (loses) keep_alive(g, alive);
+  if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
+}
+
+/* A group's lanes begin: all steps are left. */
+static void begin_steps(const native_frame *frame) {
+  native_context *context = frame->context;
+  const cpu_worker *w = context->worker;
+  uint64_t *steps = context->steps;
+  if (w->run->is_block_tile) steps = w->steps + frame->lane + context->lane_in_tile;
+  for (uint64_t i = 0; i < frame->count; i++) steps[i] = w->run->launch->step_limit;
+}
+
+void hg_native_help(native_frame *frame, uint64_t request) {
+  if ((uint32_t)request == NATIVE_BEGIN_STEPS) {
+    begin_steps(frame);
+    return;
+  }
+  group g = group_of(frame, request);
+  run_insn(&g);
+}

@@ -1,0 +1,39 @@
+/* native_kernel.h - the inside of a kernel of machine code, for the files that make and run it. */
+#ifndef HG_CPU_NATIVE_KERNEL_H
+#define HG_CPU_NATIVE_KERNEL_H
+
+#include "backend/cpu/native.h"
+
+/* [x + lane + displacement], not proven to be in bounds: such accesses decide which lanes need no checks. */
+typedef struct native_lane_access {
+  uint16_t symbol;
+  int64_t displacement;
+} native_lane_access;
+
+struct hg_native {
+  hg_allocator allocator;
+  const native_target *target;
+  const cpu_kernels *kernels;
+  const atlas_program *program;
+  const hg_vector *vector;
+  native_home *homes;
+  hg_array steps;         /* native_step */
+  hg_array lane_accesses; /* native_lane_access, each once */
+  uint32_t copies, row_bytes;
+  uint8_t streams;
+  uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
+  uint64_t stream_bytes;  /* from how many stored bytes a launch on they do */
+  uint8_t *code;          /* executable */
+  size_t code_bytes, mapped_bytes;
+};
+
+/* A constant, a scalar parameter or a special register that is the same in all lanes. */
+uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg);
+
+/* native_pages.c: a copy of `code` that may run and not be written. HG_UNSUPPORTED where the system allows none. */
+hg_status hg_code_map(const uint8_t *code, size_t byte_count, uint8_t **mapped, size_t *mapped_bytes);
+void hg_code_unmap(uint8_t *mapped, size_t mapped_bytes);
+/* For perf, where HOLOGRAM_PERF_MAP is 1: the name of a range of code. */
+void hg_code_announce(const uint8_t *code, size_t byte_count, const char *name);
+
+#endif

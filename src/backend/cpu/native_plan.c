@@ -1,0 +1,319 @@
+/* native_plan.c - the steps of a kernel, how many vectors go side by side, and where each value lives.
+ *
+ * Registers are given out by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order in which
+ * they begin; where no register is left, the value that is needed longest goes to the frame, for all of its life. */
+#include "backend/cpu/native.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+typedef struct plan {
+  native_build *b;
+  const hg_vector *v;
+  uint32_t insn_count, reg_count; /* reg_count: with the lanes that have not ended (hg_native_alive) */
+  uint32_t *starts, *ends; /* per instruction: values that begin there, or are last needed there; lists by next */
+  uint32_t *next_start, *next_end;/* per register */
+  uint32_t *step_of;              /* per instruction */
+  uint8_t *cut;                   /* per instruction: a step begins there */
+  int32_t *pressure;              /* per instruction: pieces of one copy that begin there less those that have ended */
+  int32_t *shared;                /* the same for uniform values */
+  uint32_t free_vectors, free_masks; /* sets of registers */
+  uint32_t *active;               /* registers in machine registers */
+  uint32_t active_count;
+  uint32_t last_slot;             /* bytes of the frame that are given out */
+} plan;
+
+static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/* Cuts around an instruction that is a step of its own. */
+static void cut_out(plan *p, uint32_t i) {
+  p->cut[i] = 1;
+  if (i + 1 < p->insn_count) p->cut[i + 1] = 1;
+}
+
+static void number_steps(plan *p) {
+  uint32_t step = 0;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    if (i > 0 && p->cut[i]) step++;
+    p->step_of[i] = step;
+  }
+}
+
+/* A jump from one step to another is the block's: a step of its own, and its label begins one. That may cut other loops
+ * in two, so again until nothing changes. */
+static int cut_jumps(plan *p) {
+  int changed = 0;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    if (!is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target]) continue;
+    if (p->cut[i] && p->cut[i + 1] && p->cut[insn->target]) continue;
+    cut_out(p, i);
+    p->cut[insn->target] = 1;
+    changed = 1;
+  }
+  return changed;
+}
+
+static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
+  uint16_t op = vector_insn_at(p->v, first)->op;
+  int is_cut_out = end == first + 1 && p->v->has_block_ops;
+  native_step step = {.kind = NATIVE_REGION, .first = first, .end = end};
+  if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
+  else if (is_cut_out && is_jump(op)) {
+    step.kind = NATIVE_BLOCK_JUMP;
+    step.target = p->step_of[vector_insn_at(p->v, first)->target];
+  }
+  if (hg_array_append(&p->b->allocator, &p->b->steps, &step, 1) == NULL) return hg_fail_memory("machine code", 0);
+  return HG_OK;
+}
+
+static hg_status find_steps(plan *p) {
+  if (p->v->has_block_ops) {
+    p->cut[0] = 1;
+    for (uint32_t i = 0; i < p->insn_count; i++)
+      if (hg_is_block_op(vector_insn_at(p->v, i)->op)) cut_out(p, i);
+    do number_steps(p);
+    while (cut_jumps(p));
+  }
+  uint32_t first = 0;
+  for (uint32_t i = 1; i <= p->insn_count; i++) {
+    if (i < p->insn_count && !p->cut[i]) continue;
+    HG_TRY(add_step(p, first, i));
+    first = i;
+  }
+  return HG_OK;
+}
+
+/* ---- what each value needs --------------------------------------------------------------------------------------- */
+
+static uint32_t row_bytes(uint8_t type) {
+  uint32_t element = type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)type);
+  return (CPU_TILE_LANES + CPU_CHUNK) * element;
+}
+
+/* One register for all lanes is made from any of them, so all that it is made from must be there in all lanes: rows are
+ * not, where lanes end before an instruction of the whole block. */
+static int is_uniform(const plan *p, const vector_reg *reg, const native_home *home) {
+  return reg->uniform && home->kind != NATIVE_ROW && !(p->v->loses_lanes && p->b->steps.count > 1);
+}
+
+static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
+  p->next_start[r] = p->starts[first];
+  p->starts[first] = r;
+  p->next_end[r] = p->ends[last];
+  p->ends[last] = r;
+}
+
+/* Counts a value's demand, and lists where it begins and ends. Kinds are final here but for spills. */
+static void describe(plan *p, uint32_t r, const vector_reg *reg) {
+  native_home *home = &p->b->homes[r];
+  const native_step *steps = p->b->steps.data;
+  uint32_t step = p->step_of[reg->first];
+  int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
+  home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
+  home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
+  home->is_mask = reg->type == SSA_PREDICATE && p->b->target->mask_count > 0;
+  int uniform = is_uniform(p, reg, home);
+  home->is_uniform = (uint8_t)uniform;
+  if (uniform) home->parts = 1;
+  home->copies = (uint8_t)!uniform; /* times the kernel's copies, once they are known */
+  if (is_across) {
+    home->offset = p->b->row_bytes;
+    p->b->row_bytes += row_bytes(reg->type);
+    return;
+  }
+  add_interval(p, r, reg->first, reg->last);
+  if (home->is_mask) return;
+  int32_t *demand = uniform ? p->shared : p->pressure;
+  demand[reg->first] += home->parts;
+  demand[reg->last + 1] -= home->parts;
+}
+
+/* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them.
+ */
+static uint32_t choose_copies(const plan *p) {
+  int32_t now = 0, shared = 0, has_loop = 0;
+  uint32_t copies = NATIVE_MOST_COPIES;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    has_loop |= is_jump(insn->op) && insn->target <= i;
+    now += p->pressure[i];
+    shared += p->shared[i];
+    while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies /= 2;
+  }
+  return !has_loop && copies > 2 ? 2 : copies;
+}
+
+/* ---- registers --------------------------------------------------------------------------------------------------- */
+
+static uint32_t pieces_of(const native_home *home) { return (uint32_t)home->copies * home->parts; }
+
+static uint32_t *free_set(plan *p, const native_home *home) {
+  return home->is_mask ? &p->free_masks : &p->free_vectors;
+}
+
+static uint32_t count_bits(uint32_t set) {
+  uint32_t count = 0;
+  for (; set != 0; set &= set - 1) count++;
+  return count;
+}
+
+static uint8_t take_lowest(uint32_t *set) {
+  uint8_t reg = 0;
+  while (!(*set >> reg & 1)) reg++;
+  *set &= *set - 1;
+  return reg;
+}
+
+static void give_back(plan *p, const native_home *home) {
+  for (uint32_t k = 0; k < pieces_of(home); k++) *free_set(p, home) |= 1u << home->reg[k];
+}
+
+static void deactivate(plan *p, uint32_t r) {
+  for (uint32_t k = 0; k < p->active_count; k++)
+    if (p->active[k] == r) {
+      p->active[k] = p->active[--p->active_count];
+      return;
+    }
+}
+
+static void to_slot(plan *p, uint32_t r) {
+  native_home *home = &p->b->homes[r];
+  home->kind = NATIVE_SLOT;
+  home->offset = p->last_slot;
+  p->last_slot += pieces_of(home) * (home->is_mask ? 8 : p->b->target->vector_bytes);
+  if (home->is_mask) p->last_slot = (p->last_slot + 63u) & ~63u;
+}
+
+static uint32_t last_of(const plan *p, uint32_t r) {
+  return r < p->v->regs.count ? vector_reg_at(p->v, r)->last : p->insn_count - 1;
+}
+
+/* The active value of the same kind of registers that is needed longest, if longer than r. */
+static uint32_t longest(const plan *p, uint32_t r) {
+  uint32_t found = r;
+  for (uint32_t k = 0; k < p->active_count; k++) {
+    uint32_t other = p->active[k];
+    if (p->b->homes[other].is_mask == p->b->homes[r].is_mask && last_of(p, other) > last_of(p, found)) found = other;
+  }
+  return found;
+}
+
+static void begin_value(plan *p, uint32_t r) {
+  native_home *home = &p->b->homes[r];
+  uint32_t *set = free_set(p, home), pieces = pieces_of(home);
+  while (count_bits(*set) < pieces) {
+    uint32_t other = longest(p, r);
+    if (other != r) {
+      give_back(p, &p->b->homes[other]);
+      deactivate(p, other);
+    }
+    to_slot(p, other);
+    if (other == r) return;
+  }
+  for (uint32_t k = 0; k < pieces; k++) home->reg[k] = take_lowest(set);
+  p->active[p->active_count++] = r;
+}
+
+/* A source that ends here hands its registers to the result, so that copy for copy a result overlaps a source either
+ * fully or not at all. */
+static int hand_over(plan *p, uint32_t i, uint32_t r) {
+  const vector_insn *insn = vector_insn_at(p->v, i);
+  native_home *home = &p->b->homes[r];
+  if (insn->d != r) return 0;
+  for (int s = 0; s < 4; s++) {
+    uint32_t source = insn->s[s];
+    if (source >= p->v->regs.count || source == r || vector_reg_at(p->v, source)->last != i) continue;
+    native_home *from = &p->b->homes[source];
+    if (vector_reg_at(p->v, source)->kind != VECTOR_VARIES || from->kind != NATIVE_REGISTERS) continue;
+    if (from->is_mask != home->is_mask || from->copies != home->copies || from->parts != home->parts) continue;
+    int is_active = 0;
+    for (uint32_t k = 0; k < p->active_count; k++) is_active |= p->active[k] == source;
+    if (!is_active) continue; /* already handed over: the source stands twice */
+    memcpy(home->reg, from->reg, sizeof home->reg);
+    deactivate(p, source);
+    p->active[p->active_count++] = r;
+    return 1;
+  }
+  return 0;
+}
+
+static void end_value(plan *p, uint32_t r) {
+  uint32_t count = p->active_count;
+  deactivate(p, r);
+  if (p->active_count != count) give_back(p, &p->b->homes[r]);
+}
+
+static void give_registers(plan *p) {
+  const native_target *t = p->b->target;
+  p->free_vectors = t->vector_count >= 32 ? UINT32_MAX : (1u << t->vector_count) - 1;
+  p->free_masks = ((1u << t->mask_count) - 1) << t->mask_first;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    for (uint32_t r = p->starts[i]; r != VECTOR_NONE; r = p->next_start[r])
+      if (!hand_over(p, i, r)) begin_value(p, r);
+    for (uint32_t r = p->ends[i]; r != VECTOR_NONE; r = p->next_end[r]) end_value(p, r);
+  }
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+/* The lanes that have not ended, as one more predicate. */
+static void describe_alive(plan *p) {
+  uint32_t r = (uint32_t)p->v->regs.count;
+  if (!p->v->loses_lanes) return;
+  describe(p, r, &(vector_reg){.type = SSA_PREDICATE, .first = 0, .last = p->insn_count - 1});
+}
+
+static void describe_all(plan *p) {
+  for (uint32_t r = 0; r < p->v->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(p->v, r);
+    if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) describe(p, r, reg);
+  }
+  describe_alive(p);
+  p->b->copies = choose_copies(p);
+  for (uint32_t r = 0; r < p->reg_count; r++) {
+    native_home *home = &p->b->homes[r];
+    if (home->kind != NATIVE_NOWHERE) home->copies = home->copies ? (uint8_t)p->b->copies : 1;
+  }
+}
+
+static hg_status make_room(plan *p) {
+  native_build *b = p->b;
+  uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
+  uint32_t *words = hg_allocate(&b->allocator, 6 * n + 3 * r, sizeof *words);
+  b->homes = hg_allocate(&b->allocator, r, sizeof *b->homes);
+  p->starts = words;
+  if (words == NULL || b->homes == NULL) return hg_fail_memory("machine code", n * sizeof *words);
+  p->ends = p->starts + n;
+  p->step_of = p->ends + n;
+  p->pressure = (int32_t *)(p->step_of + n);
+  p->shared = p->pressure + n;
+  p->cut = (uint8_t *)(p->shared + n); /* as many bytes as there is room for words */
+  p->next_start = p->step_of + 4 * n;
+  p->next_end = p->next_start + r;
+  p->active = p->next_end + r;
+  memset(p->starts, 0xff, 2 * n * sizeof *words);
+  return HG_OK;
+}
+
+hg_status hg_native_plan(native_build *b) {
+  plan p = {.b = b, .v = b->vector};
+  p.insn_count = (uint32_t)p.v->insns.count;
+  p.reg_count = (uint32_t)p.v->regs.count + 1;
+  hg_status status = make_room(&p);
+  if (status == HG_OK) status = find_steps(&p);
+  if (status == HG_OK) {
+    describe_all(&p);
+    p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
+    give_registers(&p);
+    b->frame_bytes = p.last_slot;
+    if (b->frame_bytes > NATIVE_MOST_FRAME_BYTES)
+      status = hg_fail(HG_UNSUPPORTED, "machine code keeps at most %d bytes in a frame; this program needs %u",
+                       (int)NATIVE_MOST_FRAME_BYTES, b->frame_bytes);
+  }
+  hg_release(&b->allocator, p.starts);
+  return status;
+}

@@ -1,0 +1,253 @@
+/* native_run.c - launches of machine code: each tile runs the kernel's steps one after another, a region over the runs
+ * of lanes that the tile has. */
+#include "backend/cpu/native_kernel.h"
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* What a worker's scratch memory holds: the context, rows of the tile, its lanes that have not ended, steps left. */
+typedef struct layout {
+  size_t rows, alive, steps, end;
+} layout;
+
+static size_t align(size_t n) { return (n + 63) / 64 * 64; }
+
+static layout layout_of(const hg_native *native, int is_block_tile) {
+  layout l;
+  l.rows = align(offsetof(native_context, place) + native->program->symbols.count * sizeof(native_place));
+  l.alive = l.rows + align(native->row_bytes);
+  int keeps = is_block_tile && native->vector->loses_lanes;
+  l.steps = l.alive + (keeps ? align(CPU_TILE_LANES + CPU_CHUNK) : 0);
+  l.end = l.steps + (keeps ? (CPU_TILE_LANES + CPU_CHUNK) * sizeof(uint64_t) : 0);
+  return l;
+}
+
+/* ---- a worker begins --------------------------------------------------------------------------------------------- */
+
+static void set_places(native_context *c, const cpu_worker *w) {
+  const cpu_launch *run = w->run;
+  for (size_t i = 0; i < run->program->symbols.count; i++) {
+    const cpu_place *place = &w->place[i];
+    uint64_t extent = place->extent;
+    uint64_t bits = run->launch->arguments[i].bits;
+    c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
+                                 hg_native_widen(atlas_symbol_at(run->program, i)->type, bits)};
+  }
+}
+
+/* Lanes for which every [x + lane + d] is in bounds: from *low on, below *high. */
+static void find_fast_lanes(native_context *c, const hg_native *native) {
+  const native_lane_access *accesses = native->lane_accesses.data;
+  uint64_t low = 0, high = INT64_MAX;
+  for (size_t i = 0; i < native->lane_accesses.count; i++) {
+    int64_t d = accesses[i].displacement;
+    uint64_t extent = c->place[accesses[i].symbol].extent;
+    uint64_t back = d < 0 ? 0 - (uint64_t)d : 0, on = d > 0 ? (uint64_t)d : 0;
+    if (back > low) low = back;
+    uint64_t end = extent + back < on ? 0 : extent + back - on;
+    if (end < high) high = end;
+  }
+  c->fast_first = low;
+  c->fast_end = high;
+}
+
+static int is_aligned(const native_context *c, const hg_native *native) {
+  const native_lane_access *accesses = native->lane_accesses.data;
+  for (size_t i = 0; i < native->lane_accesses.count; i++) {
+    const native_place *place = &c->place[accesses[i].symbol];
+    uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(native->program, accesses[i].symbol)->type);
+    uint64_t first = (uint64_t)(uintptr_t)place->memory + (uint64_t)accesses[i].displacement * bytes;
+    if (first % native->target->vector_bytes != 0) return 0;
+  }
+  return 1;
+}
+
+static void begin(cpu_worker *w) {
+  const hg_native *native = w->run->kernel;
+  layout l = layout_of(native, w->run->is_block_tile);
+  native_context *c = (native_context *)(void *)w->scratch;
+  memset(c, 0, offsetof(native_context, steps));
+  c->help = hg_native_help;
+  c->worker = w;
+  c->native = native;
+  c->rows = w->scratch + l.rows;
+  c->phase = w->run->launch->phase;
+  c->counts_steps = (uint64_t)w->run->counts_steps;
+  w->alive = w->scratch + l.alive;
+  w->steps = (uint64_t *)(void *)(w->scratch + l.steps);
+  if (native->steps.count > 1) w->alive = c->rows + native->homes[native->vector->regs.count].offset;
+  set_places(c, w);
+  find_fast_lanes(c, native);
+  c->streams = native->streams && w->run->lanes * native->stored_bytes >= native->stream_bytes && is_aligned(c, native);
+}
+
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
+
+static void run_region(native_context *c, const native_step *step, uint64_t first, uint64_t end) {
+  union { /* ISO C has no cast from an address of data to one of code */
+    const uint8_t *data;
+    native_entry code;
+  } entry = {c->native->code + (c->streams ? step->stream_entry : step->entry)};
+  uint64_t low = c->fast_first < end ? c->fast_first : end, high = c->fast_end < end ? c->fast_end : end;
+  if (first < low) {
+    entry.code(c, first, low, first);
+    first = low;
+  }
+  if (first < end) entry.code(c, first, end, high < first ? first : high);
+}
+
+/* Lanes that are counted through: one run or, where the program sees coordinates, one for each block. */
+static void run_counted(native_context *c, const native_step *step, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  uint64_t first = w->first, end = first + lanes, block = w->run->block[0];
+  c->lane_in_tile = 0 - first;
+  while (first < end) {
+    uint64_t next = end;
+    if (c->native->vector->sees_coordinates) {
+      c->coordinate[ATLAS_COORD_BLOCK_X] = first / block;
+      c->coordinate[ATLAS_COORD_LANE_X] = 0 - first / block * block;
+      if (end - first > block - first % block) next = first + block - first % block;
+    }
+    run_region(c, step, first, next);
+    first = next;
+  }
+}
+
+/* Runs of lanes along x. */
+static void run_runs(native_context *c, const native_step *step, uint64_t lanes) {
+  const cpu_launch *run = c->worker->run;
+  const uint32_t *block = run->block;
+  if (!run->is_block_tile) {
+    run_counted(c, step, lanes);
+    return;
+  }
+  uint64_t length = hg_cpu_run_length(run);
+  if (length > lanes) length = lanes;
+  for (uint64_t in_tile = 0; in_tile < lanes; in_tile += length) {
+    uint64_t first = hg_cpu_lane(c->worker, in_tile), row = in_tile / length;
+    c->lane_in_tile = in_tile - first;
+    c->coordinate[ATLAS_COORD_LANE_X] = 0 - first;
+    c->coordinate[ATLAS_COORD_LANE_Y] = row % block[1];
+    c->coordinate[ATLAS_COORD_LANE_Z] = row / block[1];
+    for (int d = 0; d < 3; d++)
+      c->coordinate[ATLAS_COORD_GLOBAL_X + d] =
+          c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
+    run_region(c, step, first, first + length);
+  }
+}
+
+/* ---- what a block does together ---------------------------------------------------------------------------------- */
+
+static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_row, uint8_t *step) {
+  const vector_reg *reg = vector_reg_at(c->native->vector, r);
+  *step = reg->kind == VECTOR_VARIES;
+  if (*step) return c->rows + c->native->homes[r].offset;
+  uint64_t bits = hg_native_parameter(c, reg);
+  uint32_t size = reg->type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)reg->type);
+  for (uint32_t i = 0; i < CPU_CHUNK; i++) memcpy((uint8_t *)short_row + (size_t)i * size, &bits, size);
+  return short_row;
+}
+
+/* The lane's number, in the tile or in the grid, as a row. */
+static const void *special_row(const native_context *c, const vector_reg *reg, uint64_t lanes, uint64_t *row) {
+  for (uint64_t i = 0; i < lanes; i++) {
+    if (reg->bits == ATLAS_REG_LANE) row[i] = hg_cpu_lane(c->worker, i);
+    else ((uint32_t *)row)[i] = (uint32_t)i;
+  }
+  return row;
+}
+
+static const void *source_row(const native_context *c, uint32_t r, uint64_t lanes, uint64_t *short_row,
+                              uint64_t *long_row, uint8_t *step) {
+  const vector_reg *reg = vector_reg_at(c->native->vector, r);
+  if (reg->kind != VECTOR_SPECIAL || (reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE))
+    return row_of(c, r, short_row, step);
+  *step = 1;
+  return special_row(c, reg, lanes, long_row);
+}
+
+static const uint8_t *alive_row(const native_context *c) {
+  const hg_vector *v = c->native->vector;
+  return v->loses_lanes ? c->rows + c->native->homes[v->regs.count].offset : NULL;
+}
+
+static void run_block_op(native_context *c, const native_step *step, uint64_t lanes) {
+  const hg_native *native = c->native;
+  const vector_insn *insn = vector_insn_at(native->vector, step->first);
+  uint64_t short_rows[4][CPU_CHUNK], long_row[CPU_TILE_LANES]; /* one source at most is a lane's number */
+  uint8_t is_row = 1;
+  cpu_operands o = {.count = (uint32_t)lanes, .mask = alive_row(c)};
+  for (int s = 0; s < 4; s++)
+    if (insn->s[s] == VECTOR_ALL) o.s[s] = alive_row(c), o.step[s] = 1;
+    else if (insn->s[s] != VECTOR_NONE) o.s[s] = source_row(c, insn->s[s], lanes, short_rows[s], long_row, &o.step[s]);
+  if (insn->d != VECTOR_NONE) o.d = c->rows + native->homes[insn->d].offset;
+  if (insn->mask != VECTOR_ALL) o.mask = row_of(c, insn->mask, short_rows[0], &is_row);
+  hg_cpu_insn(c->worker, insn, &o);
+}
+
+static int any_lane(const native_context *c, const vector_insn *insn, uint64_t lanes) {
+  uint64_t short_rows[2][CPU_CHUNK];
+  uint8_t steps[2] = {0, 0};
+  const uint8_t *rows[2] = {NULL, NULL};
+  const uint32_t regs[2] = {insn->s[0], insn->mask};
+  for (int k = 0; k < 2; k++) {
+    if (regs[k] == VECTOR_ALL) rows[k] = alive_row(c), steps[k] = 1;
+    else rows[k] = row_of(c, regs[k], short_rows[k], &steps[k]);
+  }
+  for (uint64_t i = 0; i < lanes; i++) {
+    int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
+    if (first && second) return 1;
+  }
+  return 0;
+}
+
+static int takes_jump(const native_context *c, const vector_insn *insn, uint64_t lanes) {
+  if (insn->op == VECTOR_JUMP) return 1;
+  return any_lane(c, insn, lanes) == (insn->op == VECTOR_JUMP_ANY);
+}
+
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
+
+/* What is the same in all runs of a tile. */
+static void begin_tile(native_context *c, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  const cpu_launch *run = w->run;
+  for (int d = 0; d < 3; d++) {
+    c->coordinate[ATLAS_COORD_BLOCK_X + d] = run->is_block_tile ? w->block_at[d] : 0;
+    c->coordinate[ATLAS_COORD_BLOCK_SIZE_X + d] = run->block[d];
+    c->coordinate[ATLAS_COORD_GRID_SIZE_X + d] = run->grid[d];
+  }
+  c->special[ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE] = w->block_at[0];
+  c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
+  c->block_class = w->block_index % ATLAS_CLASS_COUNT;
+  if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
+  memset(c->rows + c->native->homes[c->native->vector->regs.count].offset, 1, lanes);
+  for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
+}
+
+static void run_tile(cpu_worker *w, uint64_t lanes) {
+  native_context *c = (native_context *)(void *)w->scratch;
+  const native_step *steps = c->native->steps.data;
+  const hg_vector *v = c->native->vector;
+  begin_tile(c, lanes);
+  for (size_t i = 0; i < c->native->steps.count;) {
+    const native_step *step = &steps[i++];
+    if (step->kind == NATIVE_REGION) run_runs(c, step, lanes);
+    else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
+    else if (takes_jump(c, vector_insn_at(v, step->first), lanes)) i = step->target;
+  }
+}
+
+int hg_native_needs_tiles(const hg_vector *vector) { return vector->most_steps > 0 && !vector->loses_lanes; }
+
+hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
+  if (native->vector->most_steps > launch->step_limit && hg_native_needs_tiles(native->vector))
+    return hg_fail(HG_UNSUPPORTED, "machine code without counted steps cannot keep a limit of %llu",
+                   (unsigned long long)launch->step_limit);
+  int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
+  cpu_body body = {.scratch_bytes = layout_of(native, is_block_tile).end, .begin = begin, .tile = run_tile};
+  return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
+                    native->vector, launch);
+}

@@ -1,0 +1,314 @@
+/* vector.c - control flow of a unit as masks and jumps.
+ *
+ * A block is whole when its control is uniform in the tile: all lanes reach it together, and real jumps lead to it. To
+ * any other block the lanes come by a mask, in which they wait until the code, which goes through the blocks in order,
+ * gets there (vector_whole.c sees to it that no whole block stands between a place where lanes part and the one where
+ * they meet). A loop whose lanes leave it one by one starts again while a lane waits for its header. */
+#include "backend/cpu/vector.h"
+
+#include "backend/cpu/vector_lower.h"
+#include "backend/cpu/vector_trips.h"
+#include "base/error.h"
+
+#include <string.h>
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  if (l->status == HG_OK && hg_array_append(&l->out->allocator, &l->out->insns, insn, 1) == NULL)
+    l->status = hg_fail_memory("vector code", sizeof *insn);
+  return at;
+}
+
+uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type) {
+  vector_reg made = {.type = type, .kind = VECTOR_VARIES};
+  uint32_t at = (uint32_t)l->out->regs.count;
+  if (l->status == HG_OK && hg_array_append(&l->out->allocator, &l->out->regs, &made, 1) == NULL)
+    l->status = hg_fail_memory("vector registers", sizeof made);
+  return at;
+}
+
+static void combine(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, uint32_t b) {
+  vector_insn insn = vector_insn_of(op, VECTOR_ALL);
+  insn.type = SSA_PREDICATE;
+  insn.d = d;
+  insn.s[0] = a;
+  insn.s[1] = b;
+  hg_vector_emit(l, &insn);
+}
+
+/* Jumps name their label by its number in l->label until all of them have a place. */
+static void jump(vector_lowering *l, uint16_t op, uint32_t condition, uint32_t label) {
+  vector_insn insn = vector_insn_of(op, VECTOR_ALL);
+  insn.type = SSA_PREDICATE;
+  insn.s[0] = condition;
+  insn.target = label;
+  hg_vector_emit(l, &insn);
+}
+
+static void put_label(vector_lowering *l, uint32_t label, uint32_t block) {
+  vector_insn insn = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+  insn.bits = block;
+  l->label[label] = hg_vector_emit(l, &insn);
+}
+
+/* ---- where control goes on --------------------------------------------------------------------------------------- */
+
+static uint32_t block_count(const vector_lowering *l) { return (uint32_t)l->unit->blocks.count; }
+static uint32_t end_label(const vector_lowering *l) { return 2 * block_count(l); }
+static uint32_t behind_loop(const vector_lowering *l, uint32_t header) { return block_count(l) + header; }
+
+/* The label of what stands behind the block at `place`, `loop` being the innermost loop that may end there. */
+static uint32_t following(const vector_lowering *l, uint32_t place, uint32_t loop) {
+  if (loop != SSA_NONE && l->order.end[loop] == place) return behind_loop(l, loop);
+  return place + 1 < l->order.count ? l->order.block[place + 1] : end_label(l);
+}
+
+static uint32_t following_block(const vector_lowering *l, uint32_t block) {
+  return following(l, l->order.place[block], l->order.loop[block]);
+}
+
+static void end_if_none_left(vector_lowering *l) { jump(l, VECTOR_JUMP_NONE, VECTOR_ALL, end_label(l)); }
+
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
+
+static int is_back_edge(const vector_lowering *l, uint32_t from, uint32_t to) {
+  return l->order.place[to] <= l->order.place[from];
+}
+
+/* The lanes of `mask` that may take a back-edge. */
+static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint32_t mask) {
+  if (!is_back_edge(l, from, to) || ssa_block_at(l->unit, to)->library) return mask;
+  vector_insn insn = vector_insn_of(VECTOR_STEP, mask);
+  insn.type = SSA_PREDICATE;
+  insn.d = hg_vector_new_reg(l, SSA_PREDICATE);
+  insn.insn = ssa_block_at(l->unit, from)->insn;
+  hg_vector_emit(l, &insn);
+  return insn.d;
+}
+
+/* 1 if lanes come to `to` only from here, and all at once. */
+static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to) {
+  if (ssa_block_at(l->unit, to)->predecessors.count != 1) return 0;
+  for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, to); h = l->order.parent[h])
+    if (!l->whole[h]) return 0;
+  return 1;
+}
+
+/* The lanes of `mask` go to a block that has a mask of its own, or meet in a whole one. */
+static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask) {
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side], counted = count_step(l, from, to, mask);
+  hg_vector_moves(l, to, l->dominance.edge[2 * (size_t)from + side], counted);
+  if (l->whole[to]) {
+    if (counted != mask) end_if_none_left(l);
+    return;
+  }
+  if (is_only_arrival(l, from, to)) combine(l, VECTOR_AND, l->waiting[to], counted, counted);
+  else combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
+}
+
+/* All lanes go to one block. */
+static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side];
+  if (l->whole[to]) {
+    uint32_t mask = count_step(l, from, to, VECTOR_ALL);
+    if (mask != VECTOR_ALL) jump(l, VECTOR_JUMP_NONE, mask, end_label(l));
+    hg_vector_moves(l, to, l->dominance.edge[2 * (size_t)from + side], VECTOR_ALL);
+  } else {
+    arrive(l, from, side, VECTOR_ALL);
+  }
+  if (!at_end || following_block(l, from) != to) jump(l, VECTOR_JUMP, VECTOR_NONE, to);
+}
+
+/* All lanes go one way. */
+static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  jump(l, VECTOR_JUMP_NONE, condition, VECTOR_NONE); /* to the local label below */
+  go(l, b, 0, 0);
+  if (l->status != HG_OK) return;
+  if (l->out->insns.count == at + 2) { /* nothing but the jump: it can be the condition's own */
+    vector_insn_at(l->out, at)->op = VECTOR_JUMP_ANY;
+    vector_insn_at(l->out, at)->target = vector_insn_at(l->out, at + 1)->target;
+    l->out->insns.count--;
+  } else {
+    vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+    label.bits = SSA_NONE;
+    uint32_t local = hg_vector_emit(l, &label);
+    if (l->status == HG_OK) vector_insn_at(l->out, at)->bits = local;
+  }
+  go(l, b, 1, 1);
+}
+
+/* The lanes part; each side waits. */
+static void split(vector_lowering *l, uint32_t b, uint32_t condition) {
+  uint32_t yes = hg_vector_new_reg(l, SSA_PREDICATE), no = hg_vector_new_reg(l, SSA_PREDICATE);
+  combine(l, VECTOR_AND, yes, l->mask, condition);
+  combine(l, VECTOR_ANDNOT, no, l->mask, condition); /* before the first side's moves can change the condition */
+  arrive(l, b, 0, yes);
+  arrive(l, b, 1, no);
+}
+
+static void trap(vector_lowering *l, const ssa_block *block) {
+  vector_insn insn = vector_insn_of(VECTOR_TRAP, l->mask);
+  insn.insn = block->insn;
+  insn.bits = block->trap_code;
+  hg_vector_emit(l, &insn);
+  l->out->loses_lanes = 1;
+  end_if_none_left(l);
+}
+
+static void end_block(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  switch (block->end) {
+  case SSA_TRAP: trap(l, block); break;
+  case SSA_JUMP:
+    if (l->whole[b]) go(l, b, 0, 1);
+    else arrive(l, b, 0, l->mask);
+    break;
+  case SSA_BRANCH:
+    if (l->whole[b] && !hg_vector_parts(l, b)) go_together(l, b, hg_vector_reg_of(l, block->condition));
+    else split(l, b, hg_vector_reg_of(l, block->condition));
+    break;
+  default: /* exit */
+    if (l->whole[b] && following_block(l, b) != end_label(l)) jump(l, VECTOR_JUMP, VECTOR_NONE, end_label(l));
+    break;
+  }
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+/* Lanes have left a waiting mask when the code is past its block, but its bits are still there: the masks of the blocks
+ * of a loop (those of a loop within it are that loop's business) are cleared when an iteration begins. Where the only
+ * way to a block is from the loop's header, that may write the mask anyway. */
+static void clear_masks(vector_lowering *l, uint32_t loop) {
+  uint32_t start = loop == SSA_NONE ? l->order.block[0] : loop;
+  uint32_t last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
+  int start_writes = !l->whole[start] || hg_vector_parts(l, start); /* else it may go one way and write nothing */
+  for (uint32_t k = l->order.place[start] + 1; k <= last; k++) {
+    uint32_t b = l->order.block[k];
+    const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
+    int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
+    if (!l->whole[b] && !is_written) combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+    if (l->order.loop[b] == b) k = l->order.end[b];
+  }
+}
+
+/* A header's mask fills up again while the loop runs, so its lanes are taken out. */
+static void enter_masked(vector_lowering *l, uint32_t b) {
+  int is_header = l->order.loop[b] == b;
+  uint32_t next = is_header ? following(l, l->order.end[b], l->order.parent[b]) : following_block(l, b);
+  jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
+  if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_ENTERS;
+  l->mask = l->waiting[b];
+  if (!is_header) return;
+  l->mask = hg_vector_new_reg(l, SSA_PREDICATE);
+  combine(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);
+  combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+}
+
+static void lower_block(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  put_label(l, b, b);
+  l->mask = VECTOR_ALL;
+  if (!l->whole[b]) enter_masked(l, b);
+  if (l->order.place[b] == 0) clear_masks(l, SSA_NONE);
+  if (l->order.loop[b] == b) clear_masks(l, b);
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next) hg_vector_value(l, e);
+  end_block(l, b);
+}
+
+/* Behind the last block of a loop that lanes leave one by one: again, while there are any. Behind one that they leave
+ * together: they have all come back to its header. */
+static void end_loops(vector_lowering *l, uint32_t b) {
+  uint32_t place = l->order.place[b];
+  int comes_here = !l->whole[b] || hg_vector_parts(l, b);
+  for (uint32_t h = l->order.loop[b]; h != SSA_NONE && l->order.end[h] == place; h = l->order.parent[h]) {
+    put_label(l, behind_loop(l, h), SSA_NONE);
+    if (l->whole[h] && comes_here) jump(l, VECTOR_JUMP, VECTOR_NONE, h);
+    if (l->whole[h]) continue;
+    jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
+    if (!ssa_block_at(l->unit, h)->library) end_if_none_left(l);
+  }
+}
+
+static void patch_jumps(vector_lowering *l) {
+  for (uint32_t i = 0; i < l->out->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(l->out, i);
+    if (insn->op != VECTOR_JUMP && insn->op != VECTOR_JUMP_NONE && insn->op != VECTOR_JUMP_ANY) continue;
+    insn->target = insn->target == VECTOR_NONE ? (uint32_t)insn->bits : l->label[insn->target];
+    insn->bits = 0;
+  }
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static hg_status allocate(vector_lowering *l) {
+  uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
+  uint64_t words = 2 * blocks + (2 * blocks + 1) + 2 * values, bytes = 2 * blocks + 4 * values;
+  l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
+  if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
+  l->meeting = l->waiting + blocks;
+  l->label = l->meeting + blocks;
+  l->reg = l->label + 2 * blocks + 1;
+  l->copy = l->reg + values;
+  l->level = (uint8_t *)(l->copy + values);
+  l->whole = l->level + blocks;
+  l->bits_seen = l->whole + blocks;
+  l->uses = l->bits_seen + values;
+  l->stride = l->uses + values;
+  l->mark = l->stride + values;
+  memset(l->reg, 0xff, values * sizeof(uint32_t));
+  memset(l->waiting, 0xff, blocks * sizeof(uint32_t));
+  return HG_OK;
+}
+
+static hg_status study_control(vector_lowering *l) {
+  static const hg_shape unknown = {0};
+  HG_TRY(hg_analyse(l->program, l->unit, &unknown, &l->analysis));
+  HG_TRY(ir_ssa_order_build(l->unit, &l->dominance));
+  HG_TRY(hg_vector_order_build(l->unit, &l->dominance, &l->order));
+  HG_TRY(hg_control_build(l->unit, &l->dominance, &l->control));
+  while (hg_control_spread(&l->control, l->unit, &l->dominance, l->analysis.fact, l->level)) {}
+  return HG_OK;
+}
+
+static hg_status lower(vector_lowering *l) {
+  HG_TRY(allocate(l));
+  HG_TRY(study_control(l));
+  hg_vector_find_whole(l);
+  HG_TRY(hg_vector_study(l));
+  for (uint32_t k = 0; k < l->order.count; k++) {
+    lower_block(l, l->order.block[k]);
+    end_loops(l, l->order.block[k]);
+  }
+  put_label(l, end_label(l), SSA_NONE);
+  vector_insn end = vector_insn_of(VECTOR_END, VECTOR_ALL);
+  hg_vector_emit(l, &end);
+  HG_TRY(l->status);
+  patch_jumps(l);
+  l->out->most_steps = hg_vector_most_steps(l);
+  if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
+  return hg_vector_lifetimes(l->out);
+}
+
+hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out) {
+  vector_lowering l = {.program = program, .unit = unit, .out = out};
+  *out = (hg_vector){.allocator = unit->allocator,
+                     .insns = {.element_size = sizeof(vector_insn)},
+                     .regs = {.element_size = sizeof(vector_reg)}};
+  l.stack.element_size = sizeof(uint32_t);
+  hg_status status = lower(&l);
+  hg_array_release(&unit->allocator, &l.stack);
+  hg_release(&unit->allocator, l.waiting);
+  hg_control_release(unit, &l.control);
+  hg_vector_order_release(unit, &l.order);
+  ir_ssa_order_release(unit, &l.dominance);
+  hg_analysis_release(unit, &l.analysis);
+  return status;
+}
+
+void hg_vector_release(hg_vector *v) {
+  hg_array_release(&v->allocator, &v->insns);
+  hg_array_release(&v->allocator, &v->regs);
+}

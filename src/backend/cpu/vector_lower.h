@@ -1,0 +1,70 @@
+/* vector_lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), vector_whole.c
+ * (where masks are needed), vector_values.c (instructions and what is known of addresses), vector_moves.c (phis),
+ * vector_live.c (lifetimes). */
+#ifndef HG_CPU_VECTOR_LOWER_H
+#define HG_CPU_VECTOR_LOWER_H
+
+#include "backend/cpu/vector.h"
+#include "backend/cpu/vector_order.h"
+#include "compiler/analyse.h"
+#include "compiler/control.h"
+
+typedef struct vector_lowering {
+  const atlas_program *program;
+  ssa_unit *unit;
+  hg_vector *out;
+  ssa_order dominance;
+  vector_order order;
+  hg_analysis analysis;
+  hg_control control;
+  uint8_t *level;        /* per block: ir_level of the control that leads there */
+  uint8_t *whole;        /* per block: all lanes of the tile reach it together */
+  uint32_t *meeting;     /* scratch of vector_whole.c */
+  uint32_t *waiting;     /* per block that is not whole: the mask of lanes that wait for it */
+  uint32_t *label;       /* per block, then per header (behind its loop), then the end: its LABEL */
+  uint32_t *reg;         /* per value */
+  uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen */
+  uint8_t *uses;         /* per value: VALUE_* */
+  uint8_t *stride;       /* per value: vector_stride */
+  uint8_t *mark;         /* per value: scratch */
+  uint32_t *copy;        /* per value: scratch of vector_moves.c */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
+  hg_array stack;        /* scratch, uint32_t */
+  uint32_t mask;         /* of the block in hand */
+  hg_status status;      /* the first failure */
+} vector_lowering;
+
+enum { /* bits of vector_lowering.uses */
+  VALUE_IS_USED = 1,
+  VALUE_OUTLIVES_LOOP = 2, /* used outside a loop around it that lanes leave one by one */
+  VALUE_IS_UNIFORM = 4
+};
+
+/* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */
+typedef enum vector_stride { STRIDE_OTHER, STRIDE_0, STRIDE_1 } vector_stride;
+
+/* Appends an instruction, all of whose unset registers are VECTOR_NONE in `insn` already. */
+uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn);
+uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type);
+
+static inline vector_insn vector_insn_of(uint16_t op, uint32_t mask) {
+  return (vector_insn){.op = op, .d = VECTOR_NONE, .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE},
+                       .mask = mask, .target = VECTOR_NONE, .insn = SSA_NONE};
+}
+
+/* Decides which blocks are whole and gives the others their masks. */
+void hg_vector_find_whole(vector_lowering *l);
+/* 1 if the lanes of a whole block may go different ways at its end. */
+int hg_vector_parts(const vector_lowering *l, uint32_t block);
+/* Finds what the values need before the first instruction is made. */
+hg_status hg_vector_study(vector_lowering *l);
+/* The register of a value; constants, scalars and special registers get one when first asked for. */
+uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value);
+/* The instructions of one value that stands in a block's list. */
+void hg_vector_value(vector_lowering *l, uint32_t value);
+/* The phis of the edge's target take their new values in the lanes of `mask`. `edge`: which of its predecessors. */
+void hg_vector_moves(vector_lowering *l, uint32_t to, uint32_t edge, uint32_t mask);
+/* Fills first, last and across of every register. */
+hg_status hg_vector_lifetimes(hg_vector *v);
+
+#endif

@@ -1,0 +1,310 @@
+/* vector_values.c - values as vector instructions, and what must be known of them: where the bits of a NaN can be seen,
+ * which outlive their loop, and how indices change from lane to lane. */
+#include "atlas/arith.h"
+#include "backend/cpu/vector_lower.h"
+#include "base/error.h"
+#include "compiler/memory.h"
+#include "compiler/schedule.h"
+#include "compiler/simplify.h"
+
+static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
+
+static uint32_t flags_of(const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  return info == NULL ? 0 : info->flags;
+}
+
+static int is_access(const ssa_insn *insn) {
+  return (flags_of(insn) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+}
+
+static int is_float(uint8_t type) { return type != SSA_PREDICATE && atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
+
+/* ---- NaN bits ---------------------------------------------------------------------------------------------------- */
+
+static void see(vector_lowering *l, uint32_t value) {
+  if (l->bits_seen[value] || !is_float(insn_at(l, value)->type)) return;
+  l->bits_seen[value] = 1;
+  if (l->status == HG_OK && hg_array_append(&l->unit->allocator, &l->stack, &value, 1) == NULL)
+    l->status = hg_fail_memory("vector code", sizeof value);
+}
+
+/* Operands whose bits this shows by itself. */
+static void see_operands(vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  const uint32_t *args = ssa_args_of(l->unit, value);
+  int shows = flags_of(insn) & ATLAS_STORE || insn->op == ATLAS_OP_bitcast || hg_is_block_op(insn->op);
+  for (uint32_t i = 0; i < insn->arg_count && shows; i++) see(l, args[i]);
+  if (insn->op == ATLAS_OP_copysign) see(l, args[1]); /* a NaN's sign becomes a number's */
+}
+
+/* Operands that pass through to a result that is seen. */
+static void see_through(vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  const uint32_t *args = ssa_args_of(l->unit, value);
+  switch (insn->op) {
+  case SSA_PHI:
+    for (uint32_t i = 0; i < insn->arg_count; i++) see(l, args[i]);
+    break;
+  case ATLAS_OP_sel: see(l, args[1]); see(l, args[2]); break;
+  case ATLAS_OP_mov:
+  case ATLAS_OP_neg:
+  case ATLAS_OP_abs:
+  case ATLAS_OP_copysign: see(l, args[0]); break;
+  default: break;
+  }
+}
+
+static int may_be_other_nan(const ssa_insn *insn) {
+  if (!is_float(insn->type) || !(flags_of(insn) & ATLAS_PURE) || flags_of(insn) & (ATLAS_BITS | ATLAS_LOAD)) return 0;
+  return insn->op != ATLAS_OP_cvt || is_float(insn->type2) || insn->type2 == ATLAS_f8e4m3 ||
+         insn->type2 == ATLAS_f8e5m2;
+}
+
+/* ---- strides ----------------------------------------------------------------------------------------------------- */
+
+static int is_wide_integer(uint8_t type) {
+  return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
+}
+
+static vector_stride stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t i) {
+  uint32_t arg = ssa_args_of(l->unit, value)[i];
+  const ssa_insn *insn = insn_at(l, arg);
+  if (insn->op == SSA_SPECIAL)
+    return insn->bits == ATLAS_REG_LANE || insn->bits == ATLAS_REG_BLOCK_LANE ? STRIDE_1 : STRIDE_0;
+  if (hg_is_leaf(insn) || l->analysis.fact[arg].level < IR_LANE) return STRIDE_0;
+  return (vector_stride)l->stride[arg];
+}
+
+static vector_stride stride_of_sum(vector_stride a, vector_stride b) {
+  if (a == STRIDE_OTHER || b == STRIDE_OTHER || (a == STRIDE_1 && b == STRIDE_1)) return STRIDE_OTHER;
+  return a == STRIDE_1 || b == STRIDE_1 ? STRIDE_1 : STRIDE_0;
+}
+
+/* All lanes of a whole block come by the same edge, if its predecessors do not part. */
+static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
+  const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
+  if (!l->whole[block]) return 0;
+  for (size_t i = 0; i < from->count; i++) {
+    uint32_t p = ((const uint32_t *)from->data)[i];
+    if (!l->whole[p] || hg_vector_parts(l, p)) return 0;
+  }
+  return 1;
+}
+
+/* `first` round: what comes around a loop is taken to agree with what enters it. */
+static vector_stride stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
+  const ssa_insn *insn = insn_at(l, phi);
+  const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
+  int known = 0;
+  vector_stride stride = STRIDE_OTHER;
+  if (!is_wide_integer(insn->type) || !comes_by_one_edge(l, insn->block)) return STRIDE_OTHER;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    if (first && l->order.place[from[i]] >= l->order.place[insn->block]) continue;
+    vector_stride s = stride_of_arg(l, phi, i);
+    if (known && s != stride) return STRIDE_OTHER;
+    stride = s;
+    known = 1;
+  }
+  return stride;
+}
+
+static vector_stride stride_of_value(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (insn->op == ATLAS_OP_sreg)
+    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? STRIDE_1 : STRIDE_0;
+  if (!hg_is_pure(insn)) return STRIDE_OTHER;
+  int all_0 = 1;
+  for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == STRIDE_0;
+  if (all_0) return STRIDE_0;
+  if (!is_wide_integer(insn->type)) return STRIDE_OTHER;
+  switch (insn->op) {
+  case ATLAS_OP_mov: return stride_of_arg(l, value, 0);
+  case ATLAS_OP_cvt:
+  case ATLAS_OP_bitcast: return is_wide_integer(insn->type2) ? stride_of_arg(l, value, 0) : STRIDE_OTHER;
+  case ATLAS_OP_add: return stride_of_sum(stride_of_arg(l, value, 0), stride_of_arg(l, value, 1));
+  case ATLAS_OP_sub:
+    return stride_of_arg(l, value, 1) == STRIDE_0 ? stride_of_arg(l, value, 0) : STRIDE_OTHER;
+  case ATLAS_OP_mad: {
+    int product_0 = stride_of_arg(l, value, 0) == STRIDE_0 && stride_of_arg(l, value, 1) == STRIDE_0;
+    return product_0 ? stride_of_arg(l, value, 2) : STRIDE_OTHER;
+  }
+  default: return STRIDE_OTHER;
+  }
+}
+
+/* Assumed of loops first, then checked; what fails becomes OTHER, until all agrees. */
+static void find_strides(vector_lowering *l) {
+  for (int round = 0, changed = 1; changed; round++) {
+    changed = 0;
+    for (uint32_t k = 0; k < l->order.count; k++) {
+      const ssa_block *block = ssa_block_at(l->unit, l->order.block[k]);
+      for (uint32_t v = block->first_phi; v != SSA_NONE; v = insn_at(l, v)->next) {
+        vector_stride stride = stride_of_phi(l, v, round == 0);
+        changed |= stride != l->stride[v];
+        if (round == 0 || stride != l->stride[v]) l->stride[v] = (uint8_t)(round == 0 ? stride : STRIDE_OTHER);
+      }
+      for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(l, v)->next) {
+        vector_stride stride = stride_of_value(l, v);
+        changed |= stride != l->stride[v];
+        l->stride[v] = (uint8_t)stride;
+      }
+    }
+  }
+}
+
+/* ---- one for all lanes ------------------------------------------------------------------------------------------- */
+
+static int is_uniform_operand(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (insn->op == SSA_SPECIAL) return insn->bits != ATLAS_REG_LANE && insn->bits != ATLAS_REG_BLOCK_LANE;
+  return hg_is_leaf(insn) || (l->uses[value] & VALUE_IS_UNIFORM);
+}
+
+static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
+  for (uint32_t i = 0; i < insn_at(l, value)->arg_count; i++)
+    if (!is_uniform_operand(l, ssa_args_of(l->unit, value)[i])) return 0;
+  return 1;
+}
+
+/* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so it
+ * must come from such values alone, in blocks that all lanes reach together. What a block computes together is there
+ * for the lanes that took part. To begin with every candidate, then those that stand on a value that is none go. */
+static void find_uniform(vector_lowering *l) {
+  for (int round = 0, changed = 1; changed; round++) {
+    changed = 0;
+    for (uint32_t k = 0; k < l->order.count; k++) {
+      uint32_t b = l->order.block[k];
+      uint32_t lists[2] = {ssa_block_at(l->unit, b)->first_phi, ssa_block_at(l->unit, b)->first_effect};
+      for (int list = 0; list < 2; list++)
+        for (uint32_t v = lists[list]; v != SSA_NONE; v = insn_at(l, v)->next) {
+          int candidate = l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(insn_at(l, v)->op);
+          int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
+          if (is && round > 0) is = has_uniform_operands(l, v);
+          changed |= round == 0 || is != ((l->uses[v] & VALUE_IS_UNIFORM) != 0);
+          l->uses[v] = (uint8_t)((l->uses[v] & ~VALUE_IS_UNIFORM) | (is ? VALUE_IS_UNIFORM : 0));
+        }
+    }
+  }
+}
+
+/* ---- outliving loops --------------------------------------------------------------------------------------------- */
+
+static void note_use(vector_lowering *l, uint32_t value, uint32_t in) {
+  const ssa_insn *insn = insn_at(l, value);
+  l->uses[value] |= VALUE_IS_USED;
+  if (insn->op == SSA_PHI || insn->block == SSA_NONE) return; /* phis are moved under their masks anyway */
+  for (uint32_t h = l->order.loop[insn->block]; h != SSA_NONE && !vector_in_loop(&l->order, h, in);
+       h = l->order.parent[h])
+    if (!l->whole[h]) l->uses[value] |= VALUE_OUTLIVES_LOOP;
+}
+
+static void note_uses(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = insn_at(l, phi)->next)
+    for (uint32_t i = 0; i < insn_at(l, phi)->arg_count; i++)
+      note_use(l, ssa_args_of(l->unit, phi)[i], ((const uint32_t *)block->predecessors.data)[i]);
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = insn_at(l, e)->next) {
+    see_operands(l, e);
+    for (uint32_t i = 0; i < insn_at(l, e)->arg_count; i++) note_use(l, ssa_args_of(l->unit, e)[i], b);
+  }
+  if (block->condition != SSA_NONE) note_use(l, block->condition, b);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+hg_status hg_vector_study(vector_lowering *l) {
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  hg_alias_groups(l->program, l->unit, group);
+  for (uint32_t at = 0; at < hg_location_count(l->program); at++)
+    l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
+  find_strides(l);
+  find_uniform(l);
+  for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
+  while (l->stack.count > 0 && l->status == HG_OK) see_through(l, ((const uint32_t *)l->stack.data)[--l->stack.count]);
+  return l->status;
+}
+
+static vector_reg leaf(const ssa_insn *insn) {
+  switch (insn->op) {
+  case SSA_CONST: return (vector_reg){.kind = VECTOR_CONSTANT, .bits = insn->bits};
+  case SSA_SCALAR: return (vector_reg){.kind = VECTOR_SCALAR, .bits = insn->symbol};
+  case SSA_SPECIAL: return (vector_reg){.kind = VECTOR_SPECIAL, .bits = insn->bits};
+  default: return (vector_reg){.kind = VECTOR_VARIES};
+  }
+}
+
+uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value) {
+  if (l->reg[value] != SSA_NONE || l->status != HG_OK) return l->reg[value];
+  const ssa_insn *insn = insn_at(l, value);
+  l->reg[value] = hg_vector_new_reg(l, insn->type);
+  if (l->status != HG_OK) return l->reg[value];
+  vector_reg *reg = vector_reg_at(l->out, l->reg[value]);
+  *reg = leaf(insn);
+  reg->type = insn->type;
+  l->out->sees_blocks |= reg->kind == VECTOR_SPECIAL && reg->bits != ATLAS_REG_LANE;
+  reg->uniform = reg->kind == VECTOR_VARIES ? (l->uses[value] & VALUE_IS_UNIFORM) != 0 : reg->kind != VECTOR_SPECIAL;
+  return l->reg[value];
+}
+
+static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;
+  if (l->analysis.in_bounds[value]) flags |= VECTOR_IN_BOUNDS;
+  if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
+  uint32_t index = ssa_args_of(l->unit, value)[0];
+  if (insn_at(l, index)->op == SSA_SPECIAL && insn_at(l, index)->bits == ATLAS_REG_LANE) return flags | VECTOR_LANE;
+  if (hg_is_leaf(insn_at(l, index)) ? insn_at(l, index)->op != SSA_SPECIAL
+                                    : l->analysis.fact[index].level < IR_LANE)
+    return flags | VECTOR_SAME;
+  return stride_of_arg(l, value, 0) == STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
+}
+
+static void note_environment(vector_lowering *l, const ssa_insn *insn) {
+  l->out->has_block_ops |= (uint8_t)hg_is_block_op(insn->op);
+  l->out->sees_coordinates |= insn->op == ATLAS_OP_sreg;
+  l->out->sees_blocks |=
+      insn->op == ATLAS_OP_cls_get || (insn->op == ATLAS_OP_sreg && insn->bits == ATLAS_COORD_BLOCK_X);
+  if (is_access(insn) && !(insn->symbol & SSA_LIBRARY) && insn->mode != ATLAS_ADDRESS_PHI) {
+    uint8_t kind = atlas_symbol_at(l->program, insn->symbol)->kind;
+    l->out->sees_shared |= kind == ATLAS_SYMBOL_SHARED || kind == ATLAS_SYMBOL_POOL;
+  }
+  l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
+}
+
+void hg_vector_value(vector_lowering *l, uint32_t value) {
+  const ssa_insn *from = insn_at(l, value);
+  vector_insn insn = vector_insn_of(from->op, hg_is_pure(from) ? VECTOR_ALL : l->mask);
+  insn.type = from->type;
+  insn.type2 = from->type2;
+  insn.mode = from->mode;
+  insn.phi_registers = from->phi_registers;
+  insn.symbol = from->symbol;
+  insn.insn = from->insn;
+  insn.bits = from->bits;
+  for (uint32_t i = 0; i < from->arg_count && i < 4; i++)
+    insn.s[i] = hg_vector_reg_of(l, ssa_args_of(l->unit, value)[i]);
+  if (is_access(from)) insn.flags = access_flags(l, value);
+  int has_result = from->type != ATLAS_NONE && !(flags_of(from) & ATLAS_STORE) && from->op != ATLAS_OP_phase_adv &&
+                   from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
+  if (flags_of(from) & ATLAS_ATOMIC && !(l->uses[value] & VALUE_IS_USED)) has_result = 0;
+  if (has_result) insn.d = hg_vector_reg_of(l, value);
+  if (has_result && l->uses[value] & VALUE_OUTLIVES_LOOP) {
+    insn.flags |= VECTOR_KEEP;
+    insn.mask = l->mask;
+  }
+  note_environment(l, from);
+  hg_vector_emit(l, &insn);
+  if (!may_be_other_nan(from) || !l->bits_seen[value]) return;
+  vector_insn canon = vector_insn_of(VECTOR_CANON, insn.mask);
+  canon.type = from->type;
+  canon.d = canon.s[0] = insn.d;
+  canon.flags = insn.flags & VECTOR_KEEP;
+  hg_vector_emit(l, &canon);
+}
+
+int hg_is_block_op(uint16_t op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && (info->flags & ATLAS_BLOCK) != 0;
+}

@@ -1,0 +1,161 @@
+/* copy.c - copies and fills. Each is ordered after all that the device was given before. A copy out of the device waits
+ * for it; the others return when the caller's memory is no longer needed. */
+#include "backend/cuda/device.h"
+
+#include <string.h>
+
+enum {
+  DIRECT_BYTES = 1 << 20,   /* from here on it pays to ask whether host memory is pinned already */
+  SCRATCH_BYTES = 16 << 20, /* an overlapping copy goes through device memory of this size */
+  SEED_BYTES = 1 << 16      /* of a fill by doubling; a multiple of every pattern */
+};
+
+/* ---- between host and device ------------------------------------------------------------------------------------- */
+
+static int is_pinned(const cuda_device *d, const void *memory) {
+  unsigned type = 0;
+  int result = d->driver.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, cuda_address_of(memory));
+  return result == CUDA_OK && type == CUDA_MEMORY_HOST;
+}
+
+static hg_status synchronise(cuda_device *d) {
+  return hg_cuda_check(d, d->driver.cuStreamSynchronize(d->stream), "a transfer, or a kernel before it, failed");
+}
+
+/* The driver's own way: at the link's speed from pinned memory, slowly but surely from any other. */
+static hg_status direct_in(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count) {
+  CUDA_TRY(d, cuMemcpyHtoDAsync_v2(cuda_address_of(destination), source, (size_t)byte_count, d->stream),
+           "could not copy to the GPU");
+  return synchronise(d);
+}
+
+static hg_status direct_out(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count) {
+  CUDA_TRY(d, cuMemcpyDtoHAsync_v2(destination, cuda_address_of(source), (size_t)byte_count, d->stream),
+           "could not copy from the GPU");
+  return synchronise(d);
+}
+
+hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count) {
+  if (byte_count >= DIRECT_BYTES && is_pinned(d, source)) return direct_in(d, destination, source, byte_count);
+  hg_status status = hg_cuda_stage_in(d, destination, source, byte_count);
+  return status == HG_OUT_OF_MEMORY ? direct_in(d, destination, source, byte_count) : status;
+}
+
+hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count) {
+  if (byte_count >= DIRECT_BYTES && is_pinned(d, destination)) return direct_out(d, destination, source, byte_count);
+  hg_status status = hg_cuda_stage_out(d, destination, source, byte_count);
+  return status == HG_OUT_OF_MEMORY ? direct_out(d, destination, source, byte_count) : status;
+}
+
+static hg_status copy_in(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count) {
+  HG_TRY(hg_cuda_maps_push(d, destination));
+  HG_TRY(hg_cuda_copy_in_within(d, destination, source, byte_count));
+  return hg_cuda_maps_pull(d, destination);
+}
+
+static hg_status copy_out(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count) {
+  HG_TRY(hg_cuda_maps_push(d, source));
+  return hg_cuda_copy_out_within(d, destination, source, byte_count);
+}
+
+/* ---- within the device ------------------------------------------------------------------------------------------- */
+
+static hg_status device_copy(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+  return hg_cuda_check(d,
+                    d->driver.cuMemcpyDtoDAsync_v2(cuda_address_of(destination), cuda_address_of(source),
+                                                   (size_t)byte_count, d->stream),
+                    "could not copy on the GPU");
+}
+
+/* A piece at a time, from the end that is not overwritten, each through memory of its own. */
+static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+  uint64_t piece = byte_count < SCRATCH_BYTES ? byte_count : SCRATCH_BYTES;
+  int ascending = (uintptr_t)destination < (uintptr_t)source;
+  uint8_t *scratch = NULL;
+  HG_TRY(hg_cuda_allocate_within(d, piece, 1, &scratch));
+  hg_status status = HG_OK;
+  for (uint64_t done = 0; done < byte_count && status == HG_OK; done += piece) {
+    uint64_t size = byte_count - done < piece ? byte_count - done : piece;
+    uint64_t offset = ascending ? done : byte_count - done - size;
+    status = device_copy(d, scratch, source + offset, size);
+    if (status == HG_OK) status = device_copy(d, destination + offset, scratch, size);
+  }
+  hg_cuda_free_within(d, scratch);
+  return status;
+}
+
+static hg_status copy_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+  if (destination == source) return HG_OK;
+  HG_TRY(hg_cuda_maps_push(d, source));
+  HG_TRY(hg_cuda_maps_push(d, destination));
+  uintptr_t to = (uintptr_t)destination, from = (uintptr_t)source;
+  if ((to > from ? to - from : from - to) >= byte_count) HG_TRY(device_copy(d, destination, source, byte_count));
+  else HG_TRY(overlapping_copy(d, destination, source, byte_count));
+  return hg_cuda_maps_pull(d, destination);
+}
+
+/* ---- fills ------------------------------------------------------------------------------------------------------- */
+
+/* The shortest pattern that says the same: 0000 is 0. */
+static size_t shortest(const uint8_t *pattern, size_t size) {
+  while (size > 1 && memcmp(pattern, pattern + size / 2, size / 2) == 0) size /= 2;
+  return size;
+}
+
+/* Any pattern at any address: its repetitions double. */
+static hg_status fill_by_doubling(cuda_device *d, uint8_t *destination, uint64_t byte_count, const uint8_t *pattern,
+                                  size_t size) {
+  uint8_t seed[SEED_BYTES];
+  if (byte_count == 0) return HG_OK;
+  uint64_t done = byte_count < SEED_BYTES ? byte_count : SEED_BYTES;
+  for (size_t i = 0; i < done; i++) seed[i] = pattern[i & (size - 1)]; /* sizes are powers of two */
+  HG_TRY(hg_cuda_copy_in_within(d, destination, seed, done));
+  while (done < byte_count) {
+    uint64_t more = byte_count - done < done ? byte_count - done : done;
+    HG_TRY(device_copy(d, destination + done, destination, more));
+    done += more;
+  }
+  return HG_OK;
+}
+
+static hg_status fill_memory(cuda_device *d, uint8_t *destination, uint64_t byte_count, const uint8_t *pattern,
+                             size_t size) {
+  cuda_address to = cuda_address_of(destination);
+  const char *what = "could not fill memory on the GPU";
+  uint16_t half;
+  uint32_t word;
+  size = shortest(pattern, size);
+  if (size > 4 || (to & (size - 1)) != 0) return fill_by_doubling(d, destination, byte_count, pattern, size);
+  switch (size) {
+  case 1: return hg_cuda_check(d, d->driver.cuMemsetD8Async(to, pattern[0], (size_t)byte_count, d->stream), what);
+  case 2:
+    memcpy(&half, pattern, sizeof half);
+    return hg_cuda_check(d, d->driver.cuMemsetD16Async(to, half, (size_t)(byte_count / 2), d->stream), what);
+  default:
+    memcpy(&word, pattern, sizeof word);
+    return hg_cuda_check(d, d->driver.cuMemsetD32Async(to, word, (size_t)(byte_count / 4), d->stream), what);
+  }
+}
+
+static hg_status fill(cuda_device *d, uint8_t *destination, uint64_t byte_count, const void *pattern, size_t size) {
+  if (byte_count == 0) return HG_OK;
+  HG_TRY(hg_cuda_maps_push(d, destination));
+  HG_TRY(fill_memory(d, destination, byte_count, pattern, size));
+  return hg_cuda_maps_pull(d, destination);
+}
+
+/* ---- the backend's functions ------------------------------------------------------------------------------------- */
+
+hg_status hg_cuda_copy_in(void *device, uint8_t *destination, const void *source, uint64_t byte_count) {
+  CUDA_RUN(device, copy_in(device, destination, source, byte_count));
+}
+hg_status hg_cuda_copy_out(void *device, void *destination, const uint8_t *source, uint64_t byte_count) {
+  CUDA_RUN(device, copy_out(device, destination, source, byte_count));
+}
+hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+  CUDA_RUN(device, copy_within(device, destination, source, byte_count));
+}
+hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
+                       size_t pattern_size) {
+  CUDA_RUN(device, fill(device, destination, byte_count, pattern, pattern_size));
+}

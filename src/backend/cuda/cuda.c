@@ -1,0 +1,21 @@
+/* cuda.c - NVIDIA GPUs as a backend: the table of its functions. */
+#include "backend/cuda/kernel.h"
+
+extern const hg_backend hg_backend_cuda; /* declared again by src/runtime/backends.c, from the table */
+const hg_backend hg_backend_cuda = {
+    .name = "cuda",
+    .query = hg_cuda_query,
+    .open = hg_cuda_open,
+    .close = hg_cuda_close,
+    .allocate = hg_cuda_allocate,
+    .free = hg_cuda_free,
+    .copy_in = hg_cuda_copy_in,
+    .copy_out = hg_cuda_copy_out,
+    .copy_within = hg_cuda_copy_within,
+    .fill = hg_cuda_fill,
+    .map = hg_cuda_map_memory,
+    .unmap = hg_cuda_unmap_memory,
+    .compile = hg_cuda_compile,
+    .release = hg_cuda_release,
+    .launch = hg_cuda_launch,
+};

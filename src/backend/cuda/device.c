@@ -1,0 +1,163 @@
+/* device.c - the CUDA device: what it is, its context and stream, and the two ends it can come to: a fork, and an error
+ * that the driver never takes back. */
+#include "backend/cuda/device.h"
+
+#include "base/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- which GPU --------------------------------------------------------------------------------------------------- */
+
+static int attribute(const cuda_driver *driver, int device, int number) {
+  int value = 0;
+  return driver->cuDeviceGetAttribute(&value, number, device) == CUDA_OK ? value : 0;
+}
+
+static int capability_of(const cuda_driver *driver, int device) {
+  return 10 * attribute(driver, device, CUDA_DEVICE_CAPABILITY_MAJOR) +
+         attribute(driver, device, CUDA_DEVICE_CAPABILITY_MINOR);
+}
+
+/* Facts behind the name: "NVIDIA H200 (compute capability 9.0, driver for CUDA 13.0)". */
+static void add_facts(const cuda_driver *driver, int capability, hg_device_info *info) {
+  size_t used = strlen(info->name);
+  snprintf(info->name + used, sizeof info->name - used, " (compute capability %d.%d, driver for CUDA %d.%d)",
+           capability / 10, capability % 10, driver->version / 1000, driver->version % 1000 / 10);
+}
+
+/* The first GPU; CUDA_VISIBLE_DEVICES decides which that is. */
+static hg_status find_device(const cuda_driver *driver, int *device, hg_device_info *info) {
+  int count = 0;
+  size_t bytes = 0;
+  HG_TRY(hg_cuda_driver_check(driver->cuDeviceGetCount(&count), "could not count the GPUs"));
+  if (count < 1) return hg_cuda_driver_check(CUDA_NO_DEVICE, "there is no GPU");
+  HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, 0), "could not find the GPU"));
+  *info = (hg_device_info){.engine = "ptx", .max_shared_bytes = ATLAS_MAX_SHARED_BYTES};
+  if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
+    snprintf(info->name, sizeof info->name, "NVIDIA GPU");
+  if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
+  info->compute_units = (uint32_t)attribute(driver, *device, CUDA_DEVICE_MULTIPROCESSORS);
+  int capability = capability_of(driver, *device);
+  if (capability < CUDA_MIN_CAPABILITY)
+    return hg_fail(HG_UNSUPPORTED, "the GPU (%s) is too old: it has compute capability %d.%d, and %d.%d is needed",
+                   info->name, capability / 10, capability % 10, CUDA_MIN_CAPABILITY / 10, CUDA_MIN_CAPABILITY % 10);
+  if (attribute(driver, *device, CUDA_DEVICE_COMPUTE_MODE) == CUDA_COMPUTE_PROHIBITED)
+    return hg_fail(HG_UNSUPPORTED, "the GPU (%s) is set to compute mode 'prohibited'; nvidia-smi -c changes it",
+                   info->name);
+  add_facts(driver, capability, info);
+  return HG_OK;
+}
+
+hg_status hg_cuda_query(hg_device_info *info) {
+  cuda_driver driver;
+  int device = 0;
+  HG_TRY(hg_cuda_driver_load(&driver));
+  return find_device(&driver, &device, info);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static hg_status open_within(cuda_device *d) {
+  CUDA_TRY(d, cuStreamCreate(&d->stream, CUDA_STREAM_NON_BLOCKING), "could not make a stream on the GPU");
+  return hg_cuda_memory_open_within(d);
+}
+
+static void close_within(cuda_device *d) {
+  if (d->stream != NULL) (void)d->driver.cuStreamSynchronize(d->stream);
+  hg_cuda_slots_close_within(d);
+  hg_cuda_records_close_within(d);
+  hg_cuda_memory_close_within(d);
+  if (d->stream != NULL) (void)d->driver.cuStreamDestroy_v2(d->stream);
+}
+
+static void release(cuda_device *d) {
+  hg_allocator allocator = d->allocator;
+  hg_array_release(&allocator, &d->allocations);
+  hg_array_release(&allocator, &d->maps);
+  hg_array_release(&allocator, &d->spares);
+  hg_kernel_cache_release(d->cache);
+  hg_functions_close(&d->functions);
+  hg_release(&allocator, d);
+}
+
+void hg_cuda_close(void *device) {
+  cuda_device *d = device;
+  if (d->process == hg_process_id()) {
+    int pushed = d->context != NULL && d->driver.cuCtxPushCurrent_v2(d->context) == CUDA_OK;
+    if (pushed) close_within(d);
+    hg_cuda_leave(d, pushed);
+    if (d->context != NULL) (void)d->driver.cuDevicePrimaryCtxRelease_v2(d->ordinal);
+  }
+  release(d);
+}
+
+/* The context is the primary one, so that what other libraries of the process have on the GPU is within reach. */
+static hg_status open_context(cuda_device *d) {
+  hg_device_info info = {.name = ""};
+  HG_TRY(hg_cuda_driver_load(&d->driver));
+  HG_TRY(find_device(&d->driver, &d->ordinal, &info));
+  d->capability = capability_of(&d->driver, d->ordinal);
+  int result = d->driver.cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
+  if (result == CUDA_OK) return HG_OK;
+  d->context = NULL;
+  (void)hg_cuda_driver_check(result, "the GPU cannot be used now");
+  return hg_fail(HG_UNSUPPORTED, "%s", hg_last_error()); /* also when its memory is full: another backend may do */
+}
+
+static hg_status open_device(cuda_device *d) {
+  HG_TRY(open_context(d));
+  CUDA_RUN(d, open_within(d));
+}
+
+hg_status hg_cuda_open(const hg_allocator *allocator, void **device) {
+  cuda_device *d = hg_allocate(allocator, 1, sizeof *d);
+  if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
+  d->allocator = *allocator;
+  d->process = hg_process_id();
+  d->allocations.element_size = sizeof(cuda_allocation);
+  d->maps.element_size = sizeof(cuda_map);
+  d->spares.element_size = sizeof(cuda_spare);
+  hg_functions_open(&d->functions, allocator);
+  d->cache = hg_kernel_cache_create(allocator, 0, NULL, NULL);
+  hg_status status = open_device(d);
+  if (status != HG_OK) {
+    hg_cuda_close(d);
+    return status;
+  }
+  *device = d;
+  return HG_OK;
+}
+
+/* ---- every call -------------------------------------------------------------------------------------------------- */
+
+hg_status hg_cuda_enter(cuda_device *d, int *pushed) {
+  *pushed = 0;
+  if (d->process != hg_process_id())
+    return hg_fail(HG_UNSUPPORTED,
+                   "this CUDA executor was made before the process forked, and the driver does not work in the child; "
+                   "fork first, or start a new program (exec)");
+  if (d->poison[0] != '\0') return hg_fail(HG_DEVICE, "%s", d->poison);
+  void *current = NULL;
+  CUDA_TRY(d, cuCtxGetCurrent(&current), "could not find the thread's CUDA context");
+  if (current == d->context) return HG_OK;
+  CUDA_TRY(d, cuCtxPushCurrent_v2(d->context), "could not enter the GPU's context");
+  *pushed = 1;
+  return HG_OK;
+}
+
+void hg_cuda_leave(cuda_device *d, int pushed) {
+  void *popped = NULL;
+  if (pushed) (void)d->driver.cuCtxPopCurrent_v2(&popped);
+}
+
+hg_status hg_cuda_check(cuda_device *d, int result, const char *what) {
+  if (result == CUDA_OK) return HG_OK;
+  hg_status status = hg_cuda_driver_check(result, what);
+  if (hg_cuda_error_of(result).poisons && d->poison[0] == '\0')
+    snprintf(d->poison, sizeof d->poison,
+             "the GPU failed earlier, and this executor's memory on it is lost (%.180s); release the executor and all "
+             "that belongs to it, then make a new one",
+             hg_last_error());
+  return status;
+}

@@ -1,0 +1,140 @@
+/* device.h - the inside of the CUDA device, shared by the files of this folder.
+ *
+ * All work of a device goes to one stream, in order. The runtime calls a device from any thread, one call at a time.
+ * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter. */
+#ifndef HG_CUDA_DEVICE_H
+#define HG_CUDA_DEVICE_H
+
+#include "backend/backend.h"
+#include "backend/cuda/driver.h"
+#include "base/kernel_cache.h"
+#include "compiler/expand.h"
+
+/* An allocation of device memory, by its address. */
+typedef struct cuda_allocation {
+  uint8_t *address;     /* aligned as asked for */
+  cuda_address base;    /* as the driver gave it */
+  uint64_t byte_count;  /* from the address on */
+  uint64_t taken;       /* from the base on */
+  uint8_t *mirror;      /* while any of it is mapped: host memory of byte_count bytes, aligned like this */
+  void *mirror_block;   /* and where it was allocated */
+  uint32_t map_count;
+} cuda_allocation;
+
+/* A range that is mapped. */
+typedef struct cuda_map {
+  uint8_t *address;
+  uint64_t byte_count;
+} cuda_map;
+
+/* Memory that a driver without pools would give back: kept for the next allocation of the same size. */
+typedef struct cuda_spare {
+  cuda_address base;
+  uint64_t taken;
+} cuda_spare;
+
+/* Pinned host memory that transfers pass through. */
+enum { CUDA_SLOT_COUNT = 16, CUDA_SLOT_BYTES = 1 << 20 };
+typedef struct cuda_slot {
+  uint8_t *memory; /* NULL: not yet allocated */
+  void *done;      /* event: the device has finished with the memory */
+  uint8_t busy;    /* the event has been recorded and not yet waited for */
+} cuda_slot;
+
+typedef struct cuda_device {
+  hg_allocator allocator;
+  cuda_driver driver;
+  int ordinal;
+  int capability;        /* 10 * major + minor */
+  uint64_t process;      /* that opened it: a child of fork must not call the driver */
+  void *context, *stream;
+  void *pool;            /* NULL: the driver has none */
+  hg_array allocations;  /* cuda_allocation, ascending by address */
+  hg_array maps;         /* cuda_map */
+  hg_array spares;       /* cuda_spare */
+  cuda_slot slots[CUDA_SLOT_COUNT];
+  uint32_t next_slot;
+  hg_functions functions; /* of the library, as far as programs needed them */
+  hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing */
+  uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
+  void *host_record;
+  cuda_address host_record_address;
+  char poison[320];      /* why nothing works any more; "": all is well */
+} cuda_device;
+
+/* ---- device.c ---------------------------------------------------------------------------------------------------- */
+
+hg_status hg_cuda_query(hg_device_info *info);
+hg_status hg_cuda_open(const hg_allocator *allocator, void **device);
+void hg_cuda_close(void *device);
+
+/* Makes the device's context current until hg_cuda_leave, unless it is so already; *pushed is for hg_cuda_leave. Fails
+ * in a child of fork and on a device that is poisoned. */
+hg_status hg_cuda_enter(cuda_device *d, int *pushed);
+void hg_cuda_leave(cuda_device *d, int pushed);
+
+/* As hg_cuda_driver_check; an error that the context does not survive poisons the device. */
+hg_status hg_cuda_check(cuda_device *d, int result, const char *what);
+
+/* The value of an expression of hg_status, with the context current. */
+#define CUDA_RUN(device, expression)                    \
+  do {                                                  \
+    int cuda_pushed = 0;                                \
+    HG_TRY(hg_cuda_enter(device, &cuda_pushed));           \
+    hg_status cuda_status = (expression);               \
+    hg_cuda_leave(device, cuda_pushed);                    \
+    return cuda_status;                                 \
+  } while (0)
+
+/* HG_TRY of a driver call. */
+#define CUDA_TRY(device, call, what) HG_TRY(hg_cuda_check(device, (device)->driver.call, what))
+
+static inline cuda_address cuda_address_of(const uint8_t *address) { return (cuda_address)(uintptr_t)address; }
+
+/* ---- memory.c ---------------------------------------------------------------------------------------------------- */
+
+hg_status hg_cuda_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
+void hg_cuda_free(void *device, uint8_t *address);
+hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
+void hg_cuda_free_within(cuda_device *d, uint8_t *address);
+/* The allocation that an address lies in, or NULL. */
+cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address);
+hg_status hg_cuda_memory_open_within(cuda_device *d);
+void hg_cuda_memory_close_within(cuda_device *d);
+
+/* ---- copy.c ------------------------------------------------------------------------------------------------------ */
+
+hg_status hg_cuda_copy_in(void *device, uint8_t *destination, const void *source, uint64_t byte_count);
+hg_status hg_cuda_copy_out(void *device, void *destination, const uint8_t *source, uint64_t byte_count);
+hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
+hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
+                       size_t pattern_size);
+hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count);
+hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count);
+
+/* ---- map.c ------------------------------------------------------------------------------------------------------- */
+
+hg_status hg_cuda_map_memory(void *device, uint8_t *address, uint64_t byte_count, void **memory);
+hg_status hg_cuda_unmap_memory(void *device, uint8_t *address, uint64_t byte_count);
+/* Host memory stands for mapped device memory: brings the device up to date before it reads or writes memory at
+ * `address`, and the host after it has written. */
+hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address);
+hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address);
+
+/* ---- launch.c ---------------------------------------------------------------------------------------------------- */
+
+void hg_cuda_records_close_within(cuda_device *d);
+
+/* ---- staging.c --------------------------------------------------------------------------------------------------- */
+
+/* The next slot, no longer in use by the device. HG_OUT_OF_MEMORY where no pinned memory is left. */
+hg_status hg_cuda_slot_take(cuda_device *d, cuda_slot **slot);
+/* The device uses the slot until all that the stream has been given so far is done. */
+hg_status hg_cuda_slot_lend(cuda_device *d, cuda_slot *slot);
+hg_status hg_cuda_slot_wait(cuda_device *d, cuda_slot *slot);
+void hg_cuda_slots_close_within(cuda_device *d);
+/* Transfers through the slots, while the host copies the next part. */
+hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
+hg_status hg_cuda_stage_out(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
+
+#endif

@@ -1,0 +1,89 @@
+/* driver.h - libcuda without its header: the functions of symbols.def found at run time, the driver's numbers that the
+ * backend uses, and what its errors mean. Nothing of CUDA is needed to build, and only the driver to run. */
+#ifndef HG_CUDA_DRIVER_H
+#define HG_CUDA_DRIVER_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef unsigned long long cuda_address; /* CUdeviceptr */
+
+/* The driver's calling convention; the default everywhere but on 32-bit Windows. */
+#if defined(_WIN32) && !defined(_WIN64)
+#  define CUDA_CALL __stdcall
+#else
+#  define CUDA_CALL
+#endif
+
+/* CUmemPoolProps. */
+typedef struct cuda_pool_properties {
+  int allocation_type; /* 1: pinned, the only kind */
+  int handle_types;    /* 0: not shared with other processes */
+  int location_type;   /* 1: a device */
+  int location_id;
+  void *security_attributes;
+  size_t maximum_bytes; /* 0: no limit */
+  unsigned short usage;
+  unsigned char reserved[54];
+} cuda_pool_properties;
+
+enum {
+  CUDA_MIN_DRIVER = 11000, /* as cuDriverGetVersion counts: 1000 * major + 10 * minor */
+  CUDA_MIN_CAPABILITY = 75 /* 10 * major + minor of the GPU */
+};
+
+/* CUresult, as far as the code asks for it by name. */
+enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_DEVICE = 100, CUDA_NOT_SUPPORTED = 801 };
+
+/* CUdevice_attribute. */
+enum {
+  CUDA_DEVICE_MULTIPROCESSORS = 16,
+  CUDA_DEVICE_COMPUTE_MODE = 20,
+  CUDA_DEVICE_CAPABILITY_MAJOR = 75,
+  CUDA_DEVICE_CAPABILITY_MINOR = 76,
+  CUDA_DEVICE_MEMORY_POOLS = 115
+};
+enum { CUDA_COMPUTE_PROHIBITED = 2 }; /* CU_COMPUTEMODE_PROHIBITED */
+
+enum {
+  CUDA_STREAM_NON_BLOCKING = 1,
+  CUDA_EVENT_DISABLE_TIMING = 2,
+  CUDA_HOST_PORTABLE = 1,
+  CUDA_HOST_MAPPED = 2,
+  CUDA_POOL_RELEASE_THRESHOLD = 4,   /* CUmemPool_attribute */
+  CUDA_POINTER_MEMORY_TYPE = 2,      /* CUpointer_attribute */
+  CUDA_MEMORY_HOST = 1,              /* CUmemorytype: pinned, or registered */
+  CUDA_JIT_INPUT_PTX = 1,            /* CUjitInputType */
+  CUDA_JIT_ERROR_LOG = 5,            /* CUjit_option */
+  CUDA_JIT_ERROR_LOG_BYTES = 6
+};
+
+typedef struct cuda_driver {
+  void *library;
+  int version; /* of the driver; 0: not loaded */
+#define SYMBOL(name, parameters) int(CUDA_CALL *name) parameters;
+#define SYMBOL_OPTIONAL SYMBOL
+#include "backend/cuda/symbols.def"
+#undef SYMBOL_OPTIONAL
+#undef SYMBOL
+} cuda_driver;
+
+/* Loads libcuda, starts it and checks its version; touches no GPU. HG_UNSUPPORTED with a sentence. */
+hg_status hg_cuda_driver_load(cuda_driver *driver);
+
+typedef struct cuda_error {
+  int number;
+  const char *name;     /* "CUDA_ERROR_OUT_OF_MEMORY"; "unknown error" */
+  const char *sentence;
+  hg_status status;
+  int poisons; /* 1: every later call on the context will fail */
+} cuda_error;
+
+cuda_error hg_cuda_error_of(int number);
+
+/* HG_OK for CUDA_OK; otherwise the error's status, with "`what`: sentence (name, number)". */
+hg_status hg_cuda_driver_check(int result, const char *what);
+
+#endif

@@ -1,0 +1,33 @@
+/* kernel.h - a program made ready for the CUDA device. */
+#ifndef HG_CUDA_KERNEL_H
+#define HG_CUDA_KERNEL_H
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/emit_ptx.h"
+
+/* One form of a program that can be launched. */
+typedef struct cuda_entry {
+  void *module, *function;
+  hg_ptx_info info;
+} cuda_entry;
+
+/* Which form: flags of hg_ptx_options and, where blocks of more than CUDA_USUAL_BLOCK lanes are launched,
+ * HG_PTX_LARGER_BLOCKS. */
+enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 8 };
+
+typedef struct cuda_kernel {
+  const atlas_program *program; /* outlives the kernel */
+  uint8_t hash[ATLAS_HASH_BYTES];
+  uint32_t *insn_of; /* the program's instruction of each number that the machine code uses */
+  uint32_t insn_count;
+  cuda_entry *entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
+} cuda_kernel;
+
+/* The entry of that form, made if it is not there yet. */
+hg_status hg_cuda_entry_within(cuda_device *d, cuda_kernel *kernel, uint32_t form, cuda_entry **out);
+
+hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out);
+void hg_cuda_release(void *device, void *kernel);
+hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
+
+#endif

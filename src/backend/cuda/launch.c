@@ -1,0 +1,170 @@
+/* launch.c - launches: the arguments, the run, and what the kernel left behind: faults, resonance, phase. */
+#include "backend/cuda/kernel.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* What a kernel writes beside its buffers, in device memory. */
+typedef struct device_record {
+  hg_ptx_fault fault;
+  int64_t resonance[ATLAS_CLASS_COUNT];
+  uint32_t phase_advance;
+} device_record;
+
+/* And what the host sees of it without a copy, in pinned memory. */
+typedef struct host_record {
+  uint32_t fault_flag;
+  device_record copy; /* of what the last launch left, where it was asked for */
+} host_record;
+
+static cuda_address in_record(const cuda_device *d, size_t offset) { return cuda_address_of(d->record) + offset; }
+
+static hg_status write_fault_none(cuda_device *d) {
+  const hg_ptx_fault none = hg_ptx_fault_none();
+  return hg_cuda_copy_in_within(d, d->record + offsetof(device_record, fault), &none, sizeof none);
+}
+
+/* Made at the first launch, so that an executor that only copies needs none of it. */
+static hg_status open_records(cuda_device *d) {
+  if (d->host_record != NULL) return HG_OK;
+  void *memory = NULL;
+  if (d->record == NULL) HG_TRY(hg_cuda_allocate_within(d, sizeof(device_record), sizeof(uint64_t), &d->record));
+  HG_TRY(write_fault_none(d));
+  CUDA_TRY(d, cuMemHostAlloc(&memory, sizeof(host_record), CUDA_HOST_PORTABLE | CUDA_HOST_MAPPED),
+           "could not pin memory for the records of launches");
+  memset(memory, 0, sizeof(host_record));
+  hg_status status = hg_cuda_check(d, d->driver.cuMemHostGetDevicePointer_v2(&d->host_record_address, memory, 0),
+                                "could not map memory for the records of launches");
+  if (status == HG_OK) d->host_record = memory;
+  else (void)d->driver.cuMemFreeHost(memory);
+  return status;
+}
+
+void hg_cuda_records_close_within(cuda_device *d) {
+  if (d->host_record != NULL) (void)d->driver.cuMemFreeHost(d->host_record);
+}
+
+/* ---- before ------------------------------------------------------------------------------------------------------ */
+
+/* The program's buffer table in device memory: entries {address, byte count}, as spans are. */
+static hg_status write_table(cuda_device *d, const atlas_program *program, const atlas_launch *launch, uint32_t symbol,
+                             uint8_t **table) {
+  uint64_t count = atlas_symbol_at(program, symbol)->count;
+  const atlas_span *spans = launch->arguments[symbol].table;
+  hg_ptx_span *entries = hg_allocate(&d->allocator, count, sizeof *entries);
+  if (entries == NULL) return hg_fail_memory("the table of a launch", count * sizeof *entries);
+  for (uint64_t i = 0; i < count; i++)
+    entries[i] = (hg_ptx_span){cuda_address_of(spans[i].memory), spans[i].byte_count};
+  hg_status status = hg_cuda_allocate_within(d, count * sizeof *entries, HG_BACKEND_MIN_ALIGNMENT, table);
+  if (status == HG_OK) status = hg_cuda_copy_in_within(d, *table, entries, count * sizeof *entries);
+  hg_release(&d->allocator, entries);
+  return status;
+}
+
+static hg_status zero(cuda_device *d, size_t offset, size_t byte_count) {
+  return hg_cuda_check(d, d->driver.cuMemsetD8Async(in_record(d, offset), 0, byte_count, d->stream),
+                    "could not prepare a launch");
+}
+
+static hg_status prepare(cuda_device *d, const hg_ptx_info *info) {
+  if (info->uses_resonance)
+    HG_TRY(zero(d, offsetof(device_record, resonance), sizeof((device_record *)NULL)->resonance));
+  if (info->uses_phase_advance)
+    HG_TRY(zero(d, offsetof(device_record, phase_advance), sizeof((device_record *)NULL)->phase_advance));
+  return HG_OK;
+}
+
+static hg_ptx_places places_of(const cuda_device *d, const uint8_t *table) {
+  return (hg_ptx_places){.fault_record = in_record(d, offsetof(device_record, fault)),
+                         .fault_flag = d->host_record_address + offsetof(host_record, fault_flag),
+                         .resonance = in_record(d, offsetof(device_record, resonance)),
+                         .phase_advance = in_record(d, offsetof(device_record, phase_advance)),
+                         .table = cuda_address_of(table)};
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+/* What one launch needs beside the kernel. */
+typedef struct run {
+  uint64_t block[HG_PTX_ARGUMENT_BYTES / sizeof(uint64_t)];
+  hg_ptx_launch shape;
+  cuda_entry *entry;
+} run;
+
+static uint32_t usual_form(const atlas_launch *launch) {
+  int is_large = launch->lanes == 0 && launch->block[0] * launch->block[1] * launch->block[2] > CUDA_USUAL_BLOCK;
+  return is_large ? HG_PTX_LARGER_BLOCKS : 0;
+}
+
+/* Fills in the arguments for the first form of the kernel that can run this launch. */
+static hg_status choose(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_places *places,
+                        run *r) {
+  uint32_t form = usual_form(launch), lacks = 0;
+  do {
+    form |= lacks;
+    HG_TRY(hg_cuda_entry_within(d, kernel, form, &r->entry));
+    lacks = hg_ptx_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
+  } while ((lacks & ~form) != 0);
+  return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
+}
+
+static hg_status submit(cuda_device *d, run *r) {
+  void *parameters[] = {r->block};
+  for (;; hg_ptx_next(r->block, &r->shape)) {
+    int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1, 0,
+                                          d->stream, parameters, NULL);
+    HG_TRY(hg_cuda_check(d, result, "the kernel could not be launched"));
+    if (r->shape.left == 0) return HG_OK;
+  }
+}
+
+/* Asks for what the kernel leaves beside its buffers and waits for its end. */
+static hg_status finish(cuda_device *d, const hg_ptx_info *info) {
+  host_record *host = d->host_record;
+  if (info->uses_resonance || info->uses_phase_advance)
+    CUDA_TRY(d, cuMemcpyDtoHAsync_v2(&host->copy, in_record(d, 0), sizeof host->copy, d->stream),
+             "could not read the records of a launch");
+  return hg_cuda_check(d, d->driver.cuStreamSynchronize(d->stream), "the kernel failed");
+}
+
+static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_launch *launch) {
+  host_record *host = d->host_record;
+  hg_ptx_fault record;
+  if (host->fault_flag == 0) return HG_OK;
+  host->fault_flag = 0;
+  HG_TRY(hg_cuda_copy_out_within(d, &record, d->record + offsetof(device_record, fault), sizeof record));
+  HG_TRY(write_fault_none(d));
+  if (record.instruction < kernel->insn_count) record.instruction = kernel->insn_of[record.instruction];
+  hg_ptx_fault_read(kernel->program, launch, &record, &launch->fault);
+  return HG_OK;
+}
+
+static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *launch, const uint8_t *table) {
+  run r;
+  const hg_ptx_places places = places_of(d, table);
+  HG_TRY(choose(d, kernel, launch, &places, &r));
+  const hg_ptx_info *info = &r.entry->info;
+  HG_TRY(prepare(d, info));
+  HG_TRY(submit(d, &r));
+  HG_TRY(finish(d, info));
+  const device_record *left = &((const host_record *)d->host_record)->copy;
+  if (info->uses_resonance) memcpy(launch->resonance, left->resonance, sizeof left->resonance);
+  if (info->uses_phase_advance) launch->phase_advance = left->phase_advance;
+  return read_fault(d, kernel, launch);
+}
+
+static hg_status launch_within(cuda_device *d, cuda_kernel *kernel, atlas_launch *launch) {
+  cuda_entry *entry = NULL;
+  HG_TRY(open_records(d));
+  HG_TRY(hg_cuda_entry_within(d, kernel, usual_form(launch), &entry));
+  if (entry->info.table_symbol == HG_PTX_NO_SYMBOL) return run_kernel(d, kernel, launch, NULL);
+  uint8_t *table = NULL;
+  hg_status status = write_table(d, kernel->program, launch, entry->info.table_symbol, &table);
+  if (status == HG_OK) status = run_kernel(d, kernel, launch, table);
+  if (table != NULL) hg_cuda_free_within(d, table);
+  return status;
+}
+
+hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch) {
+  CUDA_RUN(device, launch_within(device, kernel, launch));
+}

@@ -1,0 +1,98 @@
+/* map.c - host access to device memory. An allocation that is mapped has a mirror in host memory, of which the mapped
+ * ranges are kept: the truth while they are mapped. Copies and fills of such memory bring the device up to date first
+ * and the mirror afterwards, so that a mapped buffer behaves as it does on the CPU. */
+#include "backend/cuda/device.h"
+
+static cuda_map *map_at(const cuda_device *d, size_t index) { return (cuda_map *)d->maps.data + index; }
+
+static int lies_in(const cuda_allocation *allocation, const cuda_map *map) {
+  return map->address >= allocation->address && map->address < allocation->address + allocation->byte_count;
+}
+
+static uint8_t *mirror_of(const cuda_allocation *allocation, const uint8_t *address) {
+  return allocation->mirror + (address - allocation->address);
+}
+
+/* Every mapped range of an allocation, to the device or from it. */
+static hg_status move_ranges(cuda_device *d, const cuda_allocation *allocation, int to_device) {
+  for (size_t i = 0; i < d->maps.count; i++) {
+    const cuda_map *map = map_at(d, i);
+    if (!lies_in(allocation, map) || map->byte_count == 0) continue;
+    uint8_t *host = mirror_of(allocation, map->address);
+    HG_TRY(to_device ? hg_cuda_copy_in_within(d, map->address, host, map->byte_count)
+                     : hg_cuda_copy_out_within(d, host, map->address, map->byte_count));
+  }
+  return HG_OK;
+}
+
+static hg_status move_mapped(cuda_device *d, const uint8_t *address, int to_device) {
+  if (d->maps.count == 0) return HG_OK;
+  const cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
+  if (allocation == NULL || allocation->map_count == 0) return HG_OK;
+  return move_ranges(d, allocation, to_device);
+}
+
+hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address) { return move_mapped(d, address, 1); }
+hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address) { return move_mapped(d, address, 0); }
+
+static void release_mirror(cuda_device *d, cuda_allocation *allocation) {
+  if (allocation->map_count > 0) return;
+  hg_release(&d->allocator, allocation->mirror_block);
+  allocation->mirror_block = allocation->mirror = NULL;
+}
+
+/* Not hg_allocate: that would touch every page of a large allocation for the sake of a small range. */
+static hg_status make_mirror(cuda_device *d, cuda_allocation *allocation) {
+  if (allocation->mirror != NULL) return HG_OK;
+  size_t byte_count = (size_t)allocation->byte_count + HG_BACKEND_MAX_ALIGNMENT;
+  uint8_t *block = d->allocator.allocate(d->allocator.user, byte_count);
+  if (block == NULL) return hg_fail_memory("the host's side of a mapped buffer", byte_count);
+  allocation->mirror_block = block;
+  allocation->mirror = block + (-(uintptr_t)block & (HG_BACKEND_MAX_ALIGNMENT - 1));
+  return HG_OK;
+}
+
+/* Ranges may overlap others that are mapped: those go to the device first, so that what it has is new. */
+static hg_status fetch(cuda_device *d, cuda_allocation *allocation, uint8_t *address, uint64_t byte_count) {
+  HG_TRY(make_mirror(d, allocation));
+  HG_TRY(move_ranges(d, allocation, 1));
+  const cuda_map map = {address, byte_count};
+  if (byte_count > 0) HG_TRY(hg_cuda_copy_out_within(d, mirror_of(allocation, address), address, byte_count));
+  if (hg_array_append(&d->allocator, &d->maps, &map, 1) == NULL)
+    return hg_fail_memory("the table of mapped buffers", (d->maps.count + 1) * sizeof map);
+  return HG_OK;
+}
+
+static hg_status map_within(cuda_device *d, uint8_t *address, uint64_t byte_count, void **memory) {
+  cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
+  if (allocation == NULL) return hg_fail(HG_INVALID_ARGUMENT, "the memory to map is not of this device");
+  hg_status status = fetch(d, allocation, address, byte_count);
+  if (status == HG_OK) {
+    allocation->map_count++;
+    *memory = mirror_of(allocation, address);
+  }
+  release_mirror(d, allocation);
+  return status;
+}
+
+/* The map is over whatever the driver says, as it is to the caller. */
+static hg_status unmap_within(cuda_device *d, uint8_t *address, uint64_t byte_count) {
+  cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
+  size_t i = 0;
+  while (i < d->maps.count && (map_at(d, i)->address != address || map_at(d, i)->byte_count != byte_count)) i++;
+  if (allocation == NULL || i == d->maps.count)
+    return hg_fail(HG_INVALID_ARGUMENT, "the memory to unmap is not mapped");
+  hg_status status = HG_OK;
+  if (byte_count > 0) status = hg_cuda_copy_in_within(d, address, mirror_of(allocation, address), byte_count);
+  *map_at(d, i) = *map_at(d, --d->maps.count);
+  allocation->map_count--;
+  release_mirror(d, allocation);
+  return status;
+}
+
+hg_status hg_cuda_map_memory(void *device, uint8_t *address, uint64_t byte_count, void **memory) {
+  CUDA_RUN(device, map_within(device, address, byte_count, memory));
+}
+hg_status hg_cuda_unmap_memory(void *device, uint8_t *address, uint64_t byte_count) {
+  CUDA_RUN(device, unmap_within(device, address, byte_count));
+}

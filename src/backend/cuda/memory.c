@@ -1,0 +1,180 @@
+/* memory.c - device memory: from a pool of the driver's where there is one (memory freed is reused in the stream's
+ * order, without waiting), else from the driver, with what was freed kept for later.
+ *
+ * Allocations are found by their address, so they are kept in its order. */
+#include "backend/cuda/device.h"
+
+#include <string.h>
+
+enum {
+  DRIVER_ALIGNMENT = 256, /* of every address that the driver gives */
+  LARGE_BYTES = 1 << 20,  /* without a pool: sizes are rounded up, large ones more, so that they are found again */
+  SMALL_STEP = 512,
+  LARGE_STEP = 2 << 20
+};
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static cuda_allocation *allocation_at(const cuda_device *d, size_t index) {
+  return (cuda_allocation *)d->allocations.data + index;
+}
+
+/* How many allocations begin at or before an address. */
+static size_t count_up_to(const cuda_device *d, const uint8_t *address) {
+  size_t low = 0, high = d->allocations.count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if ((uintptr_t)allocation_at(d, middle)->address <= (uintptr_t)address) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address) {
+  size_t count = count_up_to(d, address);
+  if (count == 0) return NULL;
+  cuda_allocation *found = allocation_at(d, count - 1);
+  return (uint64_t)(address - found->address) <= found->byte_count ? found : NULL;
+}
+
+/* Room for one more is there: see hg_cuda_allocate_within. */
+static void insert(cuda_device *d, const cuda_allocation *allocation) {
+  size_t at = count_up_to(d, allocation->address);
+  memmove(allocation_at(d, at + 1), allocation_at(d, at), (d->allocations.count - at) * sizeof *allocation);
+  *allocation_at(d, at) = *allocation;
+  d->allocations.count++;
+}
+
+static void take_out(cuda_device *d, cuda_allocation *allocation) {
+  size_t at = (size_t)(allocation - allocation_at(d, 0));
+  hg_release(&d->allocator, allocation->mirror_block); /* maps that a lost context has not let go */
+  d->allocations.count--;
+  memmove(allocation, allocation + 1, (d->allocations.count - at) * sizeof *allocation);
+}
+
+/* ---- where memory comes from ------------------------------------------------------------------------------------- */
+
+static int find_spare(cuda_device *d, uint64_t byte_count, cuda_address *base) {
+  cuda_spare *spares = d->spares.data;
+  for (size_t i = d->spares.count; i-- > 0;) {
+    if (spares[i].taken != byte_count) continue;
+    *base = spares[i].base;
+    spares[i] = spares[--d->spares.count];
+    return 1;
+  }
+  return 0;
+}
+
+static int take_memory(cuda_device *d, uint64_t byte_count, cuda_address *base) {
+  if (d->pool != NULL) return d->driver.cuMemAllocFromPoolAsync(base, (size_t)byte_count, d->pool, d->stream);
+  if (find_spare(d, byte_count, base)) return CUDA_OK;
+  return d->driver.cuMemAlloc_v2(base, (size_t)byte_count);
+}
+
+static void give_memory(cuda_device *d, cuda_address base, uint64_t byte_count) {
+  cuda_spare spare = {base, byte_count};
+  if (d->pool != NULL) (void)d->driver.cuMemFreeAsync(base, d->stream);
+  else if (hg_array_append(&d->allocator, &d->spares, &spare, 1) == NULL) (void)d->driver.cuMemFree_v2(base);
+}
+
+/* Gives back all that is kept for later. */
+static void trim(cuda_device *d) {
+  if (d->stream != NULL)
+    (void)d->driver.cuStreamSynchronize(d->stream); /* what was freed is free once the stream has got there */
+  if (d->pool != NULL) (void)d->driver.cuMemPoolTrimTo(d->pool, 0);
+  const cuda_spare *spares = d->spares.data;
+  for (size_t i = 0; i < d->spares.count; i++) (void)d->driver.cuMemFree_v2(spares[i].base);
+  d->spares.count = 0;
+}
+
+static hg_status fail_full(cuda_device *d, uint64_t byte_count) {
+  size_t bytes_free = 0, bytes_total = 0;
+  (void)d->driver.cuMemGetInfo_v2(&bytes_free, &bytes_total);
+  return hg_fail(HG_OUT_OF_MEMORY,
+                 "a buffer of %llu bytes does not fit into the GPU's memory: %llu of its %llu bytes are free; release "
+                 "buffers, or free memory that other programs hold",
+                 (unsigned long long)byte_count, (unsigned long long)bytes_free, (unsigned long long)bytes_total);
+}
+
+static uint64_t round_up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
+
+hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address) {
+  if (byte_count > UINT64_MAX / 4 || byte_count > SIZE_MAX / 4) return fail_full(d, byte_count);
+  uint64_t taken = byte_count + (alignment > DRIVER_ALIGNMENT ? alignment : 0) + (byte_count == 0);
+  if (d->pool == NULL) taken = round_up(taken, taken < LARGE_BYTES ? SMALL_STEP : LARGE_STEP);
+  if (hg_array_append(&d->allocator, &d->allocations, NULL, 1) == NULL)
+    return hg_fail_memory("the table of allocations", (d->allocations.count + 1) * sizeof(cuda_allocation));
+  d->allocations.count--; /* only room was wanted */
+  cuda_address base = 0;
+  int result = take_memory(d, taken, &base);
+  if (result == CUDA_OUT_OF_MEMORY) {
+    trim(d);
+    result = take_memory(d, taken, &base);
+  }
+  if (result == CUDA_OUT_OF_MEMORY) return fail_full(d, byte_count);
+  HG_TRY(hg_cuda_check(d, result, "could not allocate memory on the GPU"));
+  *address = (uint8_t *)(uintptr_t)round_up(base, alignment);
+  insert(d, &(cuda_allocation){.address = *address, .base = base, .byte_count = byte_count, .taken = taken});
+  return HG_OK;
+}
+
+void hg_cuda_free_within(cuda_device *d, uint8_t *address) {
+  cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
+  if (allocation == NULL) return;
+  give_memory(d, allocation->base, allocation->taken);
+  take_out(d, allocation);
+}
+
+/* ---- the backend's functions ------------------------------------------------------------------------------------- */
+
+static hg_status allocate(cuda_device *d, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address) {
+  HG_TRY(hg_cuda_allocate_within(d, byte_count, alignment, address));
+  if (!zeroed || byte_count == 0) return HG_OK;
+  int result = d->driver.cuMemsetD8Async(cuda_address_of(*address), 0, (size_t)byte_count, d->stream);
+  hg_status status = hg_cuda_check(d, result, "could not clear memory on the GPU");
+  if (status != HG_OK) hg_cuda_free_within(d, *address);
+  return status;
+}
+
+hg_status hg_cuda_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address) {
+  CUDA_RUN(device, allocate(device, byte_count, alignment, zeroed, address));
+}
+
+void hg_cuda_free(void *device, uint8_t *address) {
+  cuda_device *d = device;
+  int pushed = 0;
+  if (hg_cuda_enter(d, &pushed) != HG_OK) return; /* lost with the context; a child of fork has nothing to free */
+  hg_cuda_free_within(d, address);
+  hg_cuda_leave(d, pushed);
+}
+
+/* ---- the pool ---------------------------------------------------------------------------------------------------- */
+
+/* A pool of this device's own, so that what it keeps for later is its own affair. It may keep an eighth of the GPU's
+ * memory at times when nothing runs; more is given back by itself. */
+hg_status hg_cuda_memory_open_within(cuda_device *d) {
+  const cuda_driver *driver = &d->driver;
+  int pools = 0;
+  if (driver->cuMemPoolCreate == NULL || driver->cuMemPoolDestroy == NULL || driver->cuMemPoolSetAttribute == NULL ||
+      driver->cuMemPoolTrimTo == NULL || driver->cuMemAllocFromPoolAsync == NULL || driver->cuMemFreeAsync == NULL ||
+      driver->cuDeviceGetAttribute(&pools, CUDA_DEVICE_MEMORY_POOLS, d->ordinal) != CUDA_OK || !pools)
+    return HG_OK;
+  cuda_pool_properties properties = {.allocation_type = 1, .location_type = 1, .location_id = d->ordinal};
+  int result = driver->cuMemPoolCreate(&d->pool, &properties);
+  if (result != CUDA_OK) {
+    d->pool = NULL;
+    return result == CUDA_NOT_SUPPORTED ? HG_OK
+                                        : hg_cuda_check(d, result, "could not make a pool of memory on the GPU");
+  }
+  size_t bytes = 0;
+  (void)driver->cuDeviceTotalMem_v2(&bytes, d->ordinal);
+  uint64_t kept = bytes / 8;
+  return hg_cuda_check(d, driver->cuMemPoolSetAttribute(d->pool, CUDA_POOL_RELEASE_THRESHOLD, &kept),
+                    "could not set up the pool of memory on the GPU");
+}
+
+void hg_cuda_memory_close_within(cuda_device *d) {
+  for (size_t i = d->allocations.count; i-- > 0;) hg_cuda_free_within(d, allocation_at(d, i)->address);
+  trim(d);
+  if (d->pool != NULL) (void)d->driver.cuMemPoolDestroy(d->pool);
+}

@@ -1,0 +1,213 @@
+/* module.c - from a program to a function of the driver: PTX, which the driver's linker turns into machine code for
+ * this GPU. The machine code is kept in the kernel cache under the program's hash, so instructions in it are numbered
+ * by the canonical form, which all programs of that hash share; each kernel knows which of its own they are. */
+#include "backend/cuda/kernel.h"
+
+#include "compiler/canon.h"
+#include "compiler/optimise.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of what this folder and the compiler make of a program: raise it with every change, or old kernels will be found. */
+enum { CODE_VERSION = 1 };
+
+/* ---- instruction numbers ----------------------------------------------------------------------------------------- */
+
+/* Numbers the canonical unit's values, then its blocks' ends, and keeps which instruction of the program each is. */
+static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit) {
+  size_t values = unit->insns.count, count = values + unit->blocks.count;
+  uint32_t *table = hg_allocate(&d->allocator, count, sizeof *table);
+  if (table == NULL) return hg_fail_memory("a kernel's table of instructions", count * sizeof *table);
+  for (size_t i = 0; i < count; i++) {
+    uint32_t *insn = i < values ? &ssa_insn_at(unit, (uint32_t)i)->insn
+                                : &ssa_block_at(unit, (uint32_t)(i - values))->insn;
+    table[i] = *insn;
+    if (*insn != SSA_NONE) *insn = (uint32_t)i;
+  }
+  hg_release(&d->allocator, kernel->insn_of); /* of an earlier entry: the same */
+  kernel->insn_of = table;
+  kernel->insn_count = (uint32_t)count;
+  return HG_OK;
+}
+
+/* ---- text to machine code ---------------------------------------------------------------------------------------- */
+
+static hg_status link_text(cuda_device *d, void *state, const atlas_program *program, const hg_array *text,
+                           const char *log, hg_array *image) {
+  void *made = NULL;
+  size_t byte_count = 0;
+  int result = d->driver.cuLinkAddData_v2(state, CUDA_JIT_INPUT_PTX, text->data, text->count, program->name, 0, NULL,
+                                          NULL);
+  if (result == CUDA_OK) result = d->driver.cuLinkComplete(state, &made, &byte_count);
+  if (result != CUDA_OK) {
+    char what[400];
+    snprintf(what, sizeof what, "the driver did not compile program '%s'%s%.250s%s", program->name,
+             log[0] != '\0' ? " (its log: " : "", log, log[0] != '\0' ? ")" : "");
+    return hg_cuda_check(d, result, what);
+  }
+  if (hg_array_append(&d->allocator, image, made, byte_count) == NULL)
+    return hg_fail_memory("a compiled kernel", byte_count);
+  return HG_OK;
+}
+
+/* Appends the machine code of a text. */
+static hg_status assemble(cuda_device *d, const atlas_program *program, const hg_array *text, hg_array *image) {
+  char log[2048] = "";
+  int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  void *state = NULL;
+  CUDA_TRY(d, cuLinkCreate_v2(2, options, values, &state), "the driver's compiler did not start");
+  hg_status status = link_text(d, state, program, text, log, image);
+  (void)d->driver.cuLinkDestroy(state);
+  return status;
+}
+
+static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name, uint32_t form,
+                      hg_array *text, hg_ptx_info *info) {
+  const hg_ptx_options options = {.capability = (uint32_t)d->capability,
+                                  .flags = form & ~(uint32_t)HG_PTX_LARGER_BLOCKS,
+                                  .threads = form & HG_PTX_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK,
+                                  .name = name};
+  HG_TRY(hg_expand(unit, &d->functions));
+  HG_TRY(hg_optimise(kernel->program, unit, NULL));
+  HG_TRY(hg_ptx_module(&d->allocator, options.capability, text));
+  HG_TRY(hg_ptx_emit(kernel->program, unit, &options, text, info));
+  if (hg_array_append(&d->allocator, text, NULL, 1) == NULL) /* the driver wants a NUL */
+    return hg_fail_memory("the text of a kernel", text->count + 1);
+  return HG_OK;
+}
+
+/* An image is what the kernel cache keeps: what a launch must know, then the machine code. */
+static hg_status compile_image(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
+                               uint32_t form, hg_array *image) {
+  hg_array text = {.element_size = 1};
+  hg_ptx_info info = {0};
+  hg_status status = emit(d, kernel, unit, name, form, &text, &info);
+  if (status == HG_OK && hg_array_append(&d->allocator, image, &info, sizeof info) == NULL)
+    status = hg_fail_memory("a compiled kernel", sizeof info);
+  if (status == HG_OK) status = assemble(d, kernel->program, &text, image);
+  hg_array_release(&d->allocator, &text);
+  return status;
+}
+
+static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_count, const char *name,
+                            cuda_entry *entry) {
+  if (byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
+  memcpy(&entry->info, image, sizeof entry->info);
+  if (entry->info.size != sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
+  CUDA_TRY(d, cuModuleLoadData(&entry->module, image + sizeof entry->info), "the driver did not load a kernel");
+  hg_status status = hg_cuda_check(d, d->driver.cuModuleGetFunction(&entry->function, entry->module, name),
+                                "the driver did not find a kernel's entry");
+  if (status == HG_OK) return HG_OK;
+  (void)d->driver.cuModuleUnload(entry->module);
+  entry->function = entry->module = NULL;
+  return status;
+}
+
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
+
+typedef struct cuda_specialisation {
+  char name[ATLAS_MAX_NAME + 8]; /* of the entry: no part of the program's hash */
+  uint32_t form;
+} cuda_specialisation;
+
+typedef struct cuda_key {
+  hg_cache_key key;
+  char target[32], driver[32];
+  cuda_specialisation special;
+} cuda_key;
+
+static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t form, cuda_key *k) {
+  *k = (cuda_key){.special.form = form};
+  snprintf(k->target, sizeof k->target, "cuda sm_%d", d->capability);
+  snprintf(k->driver, sizeof k->driver, "cuda %d.%d", d->driver.version / 1000, d->driver.version % 1000 / 10);
+  snprintf(k->special.name, sizeof k->special.name, "hg_%s", kernel->program->name);
+  k->key = (hg_cache_key){.target = k->target,
+                          .driver = k->driver,
+                          .compiler_version = CODE_VERSION,
+                          .specialisation = &k->special,
+                          .specialisation_bytes = sizeof k->special};
+  memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
+}
+
+/* A cached kernel that does not load counts as not cached. */
+static int load_cached(cuda_device *d, const cuda_key *k, cuda_entry *entry) {
+  hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
+  if (payload == NULL) return 0;
+  hg_status status = load_image(d, payload->bytes, payload->byte_count, k->special.name, entry);
+  hg_payload_release(payload);
+  return status == HG_OK;
+}
+
+static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form, cuda_entry *entry) {
+  cuda_key k;
+  make_key(d, kernel, form, &k);
+  HG_TRY(number_instructions(d, kernel, unit));
+  if (load_cached(d, &k, entry)) return HG_OK;
+  if (d->poison[0] != '\0') return hg_fail(HG_DEVICE, "%s", d->poison);
+  hg_array image = {.element_size = 1};
+  hg_status status = compile_image(d, kernel, unit, k.special.name, form, &image);
+  if (status == HG_OK) status = load_image(d, image.data, image.count, k.special.name, entry);
+  if (status == HG_OK) hg_kernel_cache_put(d->cache, &k.key, image.data, image.count);
+  hg_array_release(&d->allocator, &image);
+  return status;
+}
+
+/* Makes an entry from the canonical unit, which is used up. */
+static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form) {
+  cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
+  if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
+  hg_status status = entry_of_unit(d, kernel, unit, form, entry);
+  if (status == HG_OK) kernel->entry[form] = entry;
+  else hg_release(&d->allocator, entry);
+  return status;
+}
+
+hg_status hg_cuda_entry_within(cuda_device *d, cuda_kernel *kernel, uint32_t form, cuda_entry **out) {
+  if (kernel->entry[form] == NULL) {
+    ssa_unit unit;
+    hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
+    if (status == HG_OK) status = make_entry(d, kernel, &unit, form);
+    ir_ssa_release(&unit);
+    if (status != HG_OK) return status;
+  }
+  *out = kernel->entry[form];
+  return HG_OK;
+}
+
+/* ---- the backend's functions ------------------------------------------------------------------------------------- */
+
+static void release_memory(cuda_device *d, cuda_kernel *kernel) {
+  for (int i = 0; i < CUDA_ENTRY_COUNT; i++) hg_release(&d->allocator, kernel->entry[i]);
+  hg_release(&d->allocator, kernel->insn_of);
+  hg_release(&d->allocator, kernel);
+}
+
+static hg_status make_usual_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit) {
+  CUDA_RUN(d, make_entry(d, kernel, unit, 0));
+}
+
+hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out) {
+  cuda_device *d = device;
+  cuda_kernel *kernel = hg_allocate(&d->allocator, 1, sizeof *kernel);
+  if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
+  kernel->program = input->program;
+  memcpy(kernel->hash, input->hash, sizeof kernel->hash);
+  hg_status status = make_usual_entry(d, kernel, input->unit);
+  if (status == HG_OK) *out = (hg_compiled){kernel, "ptx"};
+  else release_memory(d, kernel);
+  return status;
+}
+
+void hg_cuda_release(void *device, void *kernel) {
+  cuda_device *d = device;
+  cuda_kernel *k = kernel;
+  int pushed = 0;
+  if (hg_cuda_enter(d, &pushed) == HG_OK) {
+    for (int i = 0; i < CUDA_ENTRY_COUNT; i++)
+      if (k->entry[i] != NULL) (void)d->driver.cuModuleUnload(k->entry[i]->module);
+    hg_cuda_leave(d, pushed);
+  }
+  release_memory(d, k);
+}

@@ -1,0 +1,174 @@
+/* ptx.h - the inside of the PTX emitter, shared by its files: text, registers, operands.
+ *
+ * Where values lie: predicates in .pred registers (%p), f16 and bf16 in .b16 (%h), other types of at most 32 bits in
+ * .b32 (%r), the rest in .b64 (%d). i8 and i16 are kept sign-extended, u8, u16 and the storage types zero-extended, so
+ * that 32-bit instructions work on them; what can leave the range is brought back at once.
+ *
+ * NaN: an arithmetic result that is NaN need not be the canonical one ("loose") until its bits are used; NVIDIA's is
+ * 0x7fffffff. hg_ptx_exact gives the bits that the ISA asks for. */
+#ifndef HG_CUDA_PTX_H
+#define HG_CUDA_PTX_H
+
+#include "backend/cuda/emit_ptx.h"
+#include "ir/ssa_order.h"
+
+/* A register, a constant or a label as text. */
+typedef struct ptx_name {
+  char text[28];
+} ptx_name;
+
+typedef enum ptx_class { PTX_PREDICATE, PTX_16, PTX_32, PTX_64, PTX_CLASS_COUNT } ptx_class;
+
+#define PTX_PHI (HG_PTX_NO_SYMBOL - 1) /* as the symbol of a fault: the boundary pool */
+
+/* What bits a NaN of a value may have: the canonical ones; those of arithmetic in f32, which are 0x7fffffff; any that
+ * mean nothing; the ISA's own, payload and all. In this order, a choice among values has the most of theirs. */
+typedef enum ptx_nan { PTX_NAN_CANONICAL, PTX_NAN_POSITIVE, PTX_NAN_LOOSE, PTX_NAN_KEPT } ptx_nan;
+
+/* What an access that lies in the vector part of a tile is turned into. */
+typedef enum ptx_access { PTX_CHECKED, PTX_PLAIN, PTX_VECTOR } ptx_access;
+
+typedef struct ptx {
+  const hg_allocator *allocator;
+  const atlas_program *program;
+  ssa_unit *unit;
+  const hg_ptx_options *options;
+  hg_ptx_info *info;
+  hg_analysis analysis;
+  ssa_order order;
+  hg_array body, cold, module; /* char: the entry's instructions, its rare paths, what stands before it */
+  hg_array *out;               /* where lines go now: body or cold */
+  int failed;                  /* out of memory */
+  uint32_t next[PTX_CLASS_COUNT]; /* registers in use */
+  uint32_t labels;
+
+  uint32_t *reg;               /* per value: its register in this copy of the body */
+  uint32_t *reg_copy;          /* per value: the copy it belongs to */
+  uint8_t *nan;                /* per value: ptx_nan */
+  uint8_t *access;             /* per value: ptx_access, of accesses in the vector part */
+  uint8_t *in_loop;            /* per block */
+  uint32_t *element_of;        /* per value: its first in `element` */
+  ptx_name *element;           /* lanes_per_thread each: parts of vector loads and stores */
+  uint32_t element_count;
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];
+  uint64_t tables_used[4], library_used[4]; /* sets of constant tables: the program's, the function library's */
+  uint16_t parameter_of[ATLAS_MAX_SYMBOLS]; /* 1 + index into info->parameter */
+
+  uint32_t copy;               /* of the body: counts up from 1 */
+  uint32_t copy_lane;          /* which lane of a thread this copy is for, in the vector part */
+  int in_vector_part;
+  int counts_steps;
+  int uses_faults;             /* the entry needs its function */
+  int can_end;                 /* lanes may end before others by trap or step limit */
+  int uses_scratch;            /* reductions or scans */
+  uint32_t max_threads;
+  uint32_t shared_offset[ATLAS_MAX_SYMBOLS];
+  uint32_t scratch, result, ended, ended_any, zeroed_bytes; /* in shared memory; scratch: 8 bytes a lane */
+  ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
+  ptx_name at[9];              /* lane x y z, block x y z, global x y z */
+  ptx_name pool_top[ATLAS_MAX_POOLS], pool_start[ATLAS_MAX_POOLS], pool_end[ATLAS_MAX_POOLS];
+} ptx;
+
+/* ---- text (ptx_text.c) ------------------------------------------------------------------------------------------- */
+
+void hg_ptx_put(ptx *p, const char *format, ...) HG_PRINTF(2, 3);
+void hg_ptx_append(ptx *p, hg_array *to, const char *format, ...) HG_PRINTF(3, 4);
+
+/* "mnemonic operands;" */
+void hg_ptx_ins(ptx *p, const char *mnemonic, const ptx_name *operand, size_t count);
+#define PTX(p, mnemonic, ...)                                    \
+  hg_ptx_ins(p, mnemonic, (const ptx_name[]){__VA_ARGS__},       \
+             sizeof((const ptx_name[]){__VA_ARGS__}) / sizeof(ptx_name))
+
+ptx_name hg_ptx_new(ptx *p, ptx_class class);
+ptx_name hg_ptx_label(ptx *p);
+void hg_ptx_place(ptx *p, ptx_name label);
+ptx_name hg_ptx_name(const char *format, ...) HG_PRINTF(1, 2);
+ptx_name hg_ptx_number(uint64_t number); /* as an operand of any integer instruction */
+
+/* "add.rn" and a suffix. */
+ptx_name hg_ptx_join(const char *mnemonic, const char *suffix);
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+ptx_class hg_ptx_class_of(uint8_t type);
+const char *hg_ptx_bits_suffix(ptx_class class);   /* ".b32" */
+const char *hg_ptx_number_suffix(uint8_t type);    /* ".s32", ".u64", ".f32": of the register it lies in */
+int hg_ptx_is_signed(uint8_t type);
+
+ptx_name hg_ptx_register(ptx *p, uint32_t value);  /* of a value that is not a constant */
+ptx_name hg_ptx_constant(uint8_t type, uint64_t bits);
+ptx_name hg_ptx_value(ptx *p, uint32_t value);     /* register or constant; a NaN may be loose */
+ptx_name hg_ptx_in_register(ptx *p, uint32_t value);
+ptx_name hg_ptx_exact(ptx *p, uint32_t value);     /* the same with the bits of the ISA */
+/* As an argument of a choice (phi, sel): exact where the choice keeps payloads. */
+ptx_name hg_ptx_chosen(ptx *p, uint32_t value, uint32_t choice);
+ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value);
+ptx_name hg_ptx_wide(ptx *p, uint32_t value);      /* an integer in 64 bits, extended by its own sign */
+
+/* Brings an 8- or 16-bit integer back into its range. */
+void hg_ptx_normalise(ptx *p, uint8_t type, ptx_name reg);
+
+static inline const ssa_insn *ptx_insn(const ptx *p, uint32_t value) { return ssa_insn_at(p->unit, value); }
+static inline uint32_t ptx_arg(const ptx *p, uint32_t value, unsigned i) { return ssa_args_of(p->unit, value)[i]; }
+
+/* Loads a field of the argument block. */
+ptx_name hg_ptx_field(ptx *p, ptx_class class, size_t offset);
+#define PTX_FIELD(p, class, member) hg_ptx_field(p, class, offsetof(hg_ptx_header, member))
+
+/* ---- arithmetic (ptx_arith.c, ptx_convert.c) --------------------------------------------------------------------- */
+
+void hg_ptx_pure(ptx *p, uint32_t value);
+/* d = a op b of a type, as collectives combine: f16 and bf16 through f32. */
+void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b);
+void hg_ptx_convert(ptx *p, uint32_t value);
+ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow);
+void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
+
+/* ---- memory and faults (ptx_memory.c, ptx_fault.c) --------------------------------------------------------------- */
+
+typedef struct ptx_fault_site {
+  uint32_t insn, symbol, code;
+  uint8_t kind, index_type;
+  int64_t displacement;
+  ptx_name index, extent; /* 64-bit operands */
+} ptx_fault_site;
+
+/* Notes the fault; goes on behind it. */
+void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site);
+/* If the predicate holds: the fault, then the lines of `recover` (with the destination set to 0 where it has one), then
+ * on to `back`. */
+void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,
+                     ptx_name back);
+void hg_ptx_fault_function(ptx *p);
+
+void hg_ptx_memory(ptx *p, uint32_t value);
+/* One 16-byte (or shorter) access for all lanes of a thread. */
+void hg_ptx_vector_load(ptx *p, uint32_t value);
+void hg_ptx_vector_store(ptx *p, uint32_t value);
+/* The same for the last thread, some of whose lanes do not exist: present[] are predicates. */
+void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present);
+void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present);
+void hg_ptx_tables(ptx *p);
+uint32_t hg_ptx_vector_bytes(const ptx *p, uint32_t value);
+
+/* ---- what a block does together (ptx_block.c), classes (ptx_class.c) --------------------------------------------- */
+
+void hg_ptx_block_effect(ptx *p, uint32_t value);
+void hg_ptx_class_effect(ptx *p, uint32_t value);
+void hg_ptx_coordinate(ptx *p, uint32_t value);
+
+/* ---- control (ptx_flow.c) ---------------------------------------------------------------------------------------- */
+
+/* One copy of the program for one lane; `end` is where lanes that end go. */
+void hg_ptx_body(ptx *p, ptx_name end);
+
+/* ---- plan (ptx_plan.c) ------------------------------------------------------------------------------------------- */
+
+/* Everything that is decided before the first line: parameters, shared memory, steps, which NaNs are loose, which
+ * accesses are vectors and how many lanes a thread has. HG_OUT_OF_MEMORY. */
+hg_status hg_ptx_plan(ptx *p);
+/* 1 if [x + lane + #k] with a k that the vector part may have. */
+int hg_ptx_is_element(const ptx *p, uint32_t value);
+
+#endif

@@ -1,0 +1,372 @@
+/* ptx_plan.c - what is decided before the first line is written. */
+#include "backend/cuda/ptx.h"
+
+#include "atlas/functions.h"
+#include "atlas/value.h"
+#include "base/error.h"
+#include "compiler/memory.h"
+#include "compiler/optimise.h"
+#include "compiler/schedule.h"
+#include "compiler/simplify.h"
+
+#include <string.h>
+
+enum {
+  LANES_KERNEL_THREADS = 256,
+  VECTOR_BYTES = 16,
+  MAX_LANES_PER_THREAD = 8,
+  MAX_UNROLLED = 1024        /* instructions in all copies of a body: time to compile against wider accesses */
+};
+
+static int flags_of(const ptx *p, uint32_t value) {
+  const atlas_op_info *info = atlas_op_lookup(ptx_insn(p, value)->op);
+  return info != NULL ? (int)info->flags : 0;
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+static uint32_t parameter_bytes(uint8_t kind) {
+  switch (kind) {
+  case ATLAS_SYMBOL_BUFFER: return 16;
+  case ATLAS_SYMBOL_SCALAR:
+  case ATLAS_SYMBOL_TABLE: return 8;
+  case ATLAS_SYMBOL_POOL: return 24;
+  default: return 0;
+  }
+}
+
+static void lay_out_parameters(ptx *p) {
+  hg_ptx_info *info = p->info;
+  info->argument_bytes = sizeof(hg_ptx_header);
+  info->table_symbol = HG_PTX_NO_SYMBOL;
+  for (uint32_t s = 0; s < p->program->symbols.count; s++) {
+    uint8_t kind = atlas_symbol_at(p->program, s)->kind;
+    if (parameter_bytes(kind) == 0) continue;
+    if (kind == ATLAS_SYMBOL_TABLE) info->table_symbol = s;
+    info->parameter[info->parameter_count++] =
+        (hg_ptx_parameter){.symbol = (uint16_t)s, .offset = (uint16_t)info->argument_bytes};
+    p->parameter_of[s] = (uint16_t)info->parameter_count;
+    info->argument_bytes += parameter_bytes(kind);
+  }
+}
+
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
+
+static uint32_t most_threads(const ptx *p) {
+  if (!p->program->observes_block) return LANES_KERNEL_THREADS;
+  uint64_t product = (uint64_t)p->program->block[0] * p->program->block[1] * p->program->block[2];
+  if (product == 0) product = p->options->threads;
+  return product == 0 || product > ATLAS_MAX_BLOCK_LANES ? ATLAS_MAX_BLOCK_LANES : (uint32_t)product;
+}
+
+static uint32_t padded(uint64_t bytes) { return (uint32_t)((bytes + 15) / 16 * 16); }
+
+/* The program's arrays, the marks of ended lanes (both begin as zero), the scratch memory of collectives. */
+static void lay_out_shared(ptx *p) {
+  uint32_t at = 0;
+  for (uint32_t s = 0; s < p->program->symbols.count; s++) {
+    const atlas_symbol *symbol = atlas_symbol_at(p->program, s);
+    if (symbol->kind != ATLAS_SYMBOL_SHARED) continue;
+    p->shared_offset[s] = at;
+    at += padded((uint64_t)symbol->count * atlas_bytes((atlas_type)symbol->type));
+  }
+  if (p->uses_scratch && p->can_end) {
+    p->ended_any = at;
+    p->ended = at + 16;
+    at += 16 + padded(p->max_threads);
+  }
+  p->zeroed_bytes = at;
+  if (p->uses_scratch) {
+    p->result = at;
+    p->scratch = at + 16;
+    at += 16 + padded((uint64_t)8 * p->max_threads);
+  }
+  p->info->shared_bytes = at;
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* Marks the blocks that reach the back edge from `latch` without passing the header. */
+static hg_status mark_loop(ptx *p, uint32_t header, uint32_t latch, hg_array *stack, uint32_t *seen) {
+  stack->count = 0;
+  if (hg_array_append(p->allocator, stack, &latch, 1) == NULL) return hg_fail_memory("the PTX of a program", 0);
+  while (stack->count > 0) {
+    uint32_t b = ((uint32_t *)stack->data)[--stack->count];
+    if (seen[b] == header + 1) continue;
+    seen[b] = header + 1;
+    p->in_loop[b] = 1;
+    const hg_array *from = &ssa_block_at(p->unit, b)->predecessors;
+    if (b != header && from->count > 0 && hg_array_append(p->allocator, stack, from->data, from->count) == NULL)
+      return hg_fail_memory("the PTX of a program", 0);
+  }
+  return HG_OK;
+}
+
+/* Also counts the steps of loops whose trip counts are known. */
+static hg_status find_loops(ptx *p, uint32_t *seen) {
+  hg_array stack = {.element_size = sizeof(uint32_t)};
+  uint64_t steps = 0;
+  hg_status status = HG_OK;
+  for (uint32_t k = 0; k < p->order.count && status == HG_OK; k++) {
+    uint32_t header = p->order.block[k];
+    const hg_array *from = &ssa_block_at(p->unit, header)->predecessors;
+    int is_header = 0;
+    for (size_t i = 0; i < from->count && status == HG_OK; i++) {
+      uint32_t latch = ((const uint32_t *)from->data)[i];
+      if (!ssa_dominates(&p->order, header, latch)) continue;
+      is_header = 1;
+      status = mark_loop(p, header, latch, &stack, seen);
+    }
+    if (!is_header || ssa_block_at(p->unit, header)->library) continue;
+    uint64_t trips = hg_trip_count(p->unit, header); /* known only of loops that hold no other loop */
+    steps = trips == 0 || steps == UINT64_MAX ? UINT64_MAX : steps + trips - 1;
+  }
+  hg_array_release(p->allocator, &stack);
+  p->counts_steps = steps == UINT64_MAX || (steps > 0 && p->options->flags & HG_PTX_COUNT_STEPS);
+  p->info->steps = p->counts_steps ? UINT64_MAX : steps;
+  return status;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static uint8_t nan_of_constant(const ssa_insn *insn) {
+  int is_f32 = insn->type == ATLAS_f32;
+  uint64_t magnitude = insn->bits & (is_f32 ? 0x7fffffff : INT64_MAX);
+  int is_nan = magnitude > (is_f32 ? 0x7f800000 : UINT64_C(0x7ff0000000000000));
+  return is_nan && insn->bits != atlas_canonical_nan((atlas_type)insn->type) ? PTX_NAN_KEPT : PTX_NAN_CANONICAL;
+}
+
+/* As far as its arguments' are known. A choice among values of which one keeps its payload keeps payloads. */
+static uint8_t nan_of(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return PTX_NAN_KEPT;
+  if (insn->op == SSA_CONST) return nan_of_constant(insn);
+  if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_mov) {
+    uint8_t most = PTX_NAN_CANONICAL;
+    for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++)
+      if (p->nan[ptx_arg(p, value, i)] > most) most = p->nan[ptx_arg(p, value, i)];
+    return most;
+  }
+  if (insn->op == ATLAS_OP_cvt)
+    return atlas_is_integer((atlas_type)insn->type2) || insn->type2 == ATLAS_bool ? PTX_NAN_CANONICAL : PTX_NAN_LOOSE;
+  if (hg_is_leaf(insn) || flags_of(p, value) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK)) return PTX_NAN_KEPT;
+  return insn->type == ATLAS_f32 ? PTX_NAN_POSITIVE : PTX_NAN_LOOSE;
+}
+
+/* From the best case upwards until nothing changes. */
+static void find_nans(ptx *p) {
+  for (uint32_t v = 0; v < p->unit->insns.count; v++)
+    if (hg_is_leaf(ptx_insn(p, v))) p->nan[v] = nan_of(p, v);
+  for (int changed = 1; changed;) {
+    changed = 0;
+    for (uint32_t k = 0; k < p->order.count; k++) {
+      const ssa_block *block = ssa_block_at(p->unit, p->order.block[k]);
+      for (int list = 0; list < 2; list++)
+        for (uint32_t v = list == 0 ? block->first_phi : block->first_effect; v != SSA_NONE; v = ptx_insn(p, v)->next) {
+          uint8_t now = nan_of(p, v);
+          if (now == p->nan[v]) continue;
+          p->nan[v] = now;
+          changed = 1;
+        }
+    }
+  }
+}
+
+static void note_effect(ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  int flags = flags_of(p, value);
+  if (flags & ATLAS_SPACE_CONST) {
+    uint32_t symbol = insn->symbol & ~(uint32_t)SSA_LIBRARY;
+    (insn->symbol & SSA_LIBRARY ? p->library_used : p->tables_used)[symbol / 64] |= UINT64_C(1) << symbol % 64;
+  }
+  if (flags & ATLAS_BLOCK) {
+    int is_alone = insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_vote_any || insn->op == ATLAS_OP_vote_all ||
+                   insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
+    p->uses_scratch |= !is_alone;
+  }
+}
+
+static void note_effects(ptx *p) {
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  hg_alias_groups(p->program, p->unit, group);
+  for (uint32_t l = 0; l < hg_location_count(p->program); l++)
+    p->read_only[l] = (uint8_t)hg_is_read_only(p->program, group, l);
+  p->can_end = p->counts_steps;
+  for (uint32_t k = 0; k < p->order.count; k++) {
+    const ssa_block *block = ssa_block_at(p->unit, p->order.block[k]);
+    p->can_end |= block->end == SSA_TRAP;
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next) note_effect(p, e);
+  }
+}
+
+/* ---- vectors ----------------------------------------------------------------------------------------------------- */
+
+typedef struct planner {
+  ptx *p;
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  uint8_t has_store[ATLAS_MAX_SYMBOLS + 2]; /* per group: a store has been met on the walk, so loads stay in place */
+  uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per group: a load that is not among the vectors */
+  uint8_t plain_store[ATLAS_MAX_SYMBOLS + 2];
+  uint32_t largest, smallest;               /* bytes of vector elements */
+  uint32_t instructions;
+} planner;
+
+int hg_ptx_is_element(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || (int64_t)insn->bits < 0 ||
+      insn->bits > INT32_MAX)
+    return 0;
+  const ssa_insn *index = ptx_insn(p, ptx_arg(p, value, 0));
+  return index->op == SSA_SPECIAL && index->bits == ATLAS_REG_LANE &&
+         atlas_symbol_at(p->program, insn->symbol)->kind == ATLAS_SYMBOL_BUFFER;
+}
+
+/* Every lane comes here exactly once. */
+static int is_passed_once(const ptx *p, uint32_t block) {
+  if (p->in_loop[block] || p->can_end) return 0;
+  for (uint32_t k = 0; k < p->order.count; k++)
+    if (ssa_block_at(p->unit, p->order.block[k])->end == SSA_EXIT &&
+        !ssa_dominates(&p->order, block, p->order.block[k]))
+      return 0;
+  return 1;
+}
+
+static int is_access(int flags) { return (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0; }
+
+/* First walk: loads before the first store of their group are done ahead; stores wait to the end. */
+static void plan_access(planner *w, uint32_t value, uint32_t block) {
+  ptx *p = w->p;
+  const ssa_insn *insn = ptx_insn(p, value);
+  int flags = flags_of(p, value);
+  w->instructions++;
+  if (!is_access(flags)) return;
+  uint32_t group = w->group[hg_location_of(p->program, insn)], size = atlas_bytes((atlas_type)insn->type);
+  int is_candidate = !(flags & ATLAS_ATOMIC) && hg_ptx_is_element(p, value) && is_passed_once(p, block) &&
+                     insn->bits * size % VECTOR_BYTES == 0;
+  if (hg_ptx_is_element(p, value) && !(flags & ATLAS_ATOMIC)) p->access[value] = PTX_PLAIN;
+  if (flags & ATLAS_LOAD) {
+    if (is_candidate && !w->has_store[group]) p->access[value] = PTX_VECTOR;
+    else w->plain_load[group] = 1;
+    return;
+  }
+  w->has_store[group] = 1;
+  if (is_candidate) p->access[value] = PTX_VECTOR;
+  else w->plain_store[group] = 1;
+}
+
+/* Second walk: a group whose stores are not all at the end has none there; one of whose loads stands between has none
+ * either. Sizes of what is left. */
+static void settle_access(planner *w, uint32_t value) {
+  ptx *p = w->p;
+  const ssa_insn *insn = ptx_insn(p, value);
+  int flags = flags_of(p, value);
+  if (!is_access(flags) || p->access[value] != PTX_VECTOR) return;
+  uint32_t group = w->group[hg_location_of(p->program, insn)], size = atlas_bytes((atlas_type)insn->type);
+  if (flags & ATLAS_STORE && (w->plain_store[group] || w->plain_load[group])) {
+    p->access[value] = PTX_PLAIN;
+    return;
+  }
+  if (size > w->largest) w->largest = size;
+  if (w->smallest == 0 || size < w->smallest) w->smallest = size;
+}
+
+static void walk_effects(planner *w, int settle) {
+  ptx *p = w->p;
+  for (uint32_t k = 0; k < p->order.count; k++) {
+    uint32_t b = p->order.block[k];
+    for (uint32_t e = ssa_block_at(p->unit, b)->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next) {
+      if (settle) settle_access(w, e);
+      else plan_access(w, e, b);
+    }
+  }
+}
+
+/* Fences and atomics order memory against other lanes; then nothing is moved. */
+static int orders_memory(const ptx *p) {
+  for (uint32_t k = 0; k < p->order.count; k++)
+    for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
+      if (hg_orders_all(ptx_insn(p, e)) || flags_of(p, e) & ATLAS_ATOMIC) return 1;
+  return 0;
+}
+
+static void note_parameter(ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (!is_access(flags_of(p, value)) || p->access[value] == PTX_CHECKED) return;
+  hg_ptx_parameter *parameter = &p->info->parameter[p->parameter_of[insn->symbol] - 1];
+  if ((int64_t)insn->bits + 1 > parameter->reach) parameter->reach = (int64_t)insn->bits + 1;
+  if (p->access[value] != PTX_VECTOR) return;
+  parameter->vector = 1;
+  p->element_of[value] = p->element_count;
+  p->element_count += p->info->lanes_per_thread;
+}
+
+/* Nothing can fault when every access is a vector's. */
+static int is_vector_only(const ptx *p) {
+  if (p->can_end) return 0;
+  for (uint32_t k = 0; k < p->order.count; k++)
+    for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next) {
+      const ssa_insn *insn = ptx_insn(p, e);
+      if (!hg_is_pure(insn) && !(insn->symbol & SSA_LIBRARY) && p->access[e] != PTX_VECTOR) return 0;
+    }
+  return 1;
+}
+
+static void plan_vectors(ptx *p) {
+  planner w = {.p = p};
+  p->info->lanes_per_thread = 1;
+  if (p->program->observes_block || p->options->flags & HG_PTX_CHECKED || orders_memory(p)) return;
+  hg_alias_groups(p->program, p->unit, w.group);
+  walk_effects(&w, 0);
+  walk_effects(&w, 1);
+  uint32_t lanes = w.largest > 0 ? VECTOR_BYTES / w.largest : 1;
+  uint32_t most = p->options->most_lanes != 0 ? p->options->most_lanes : MAX_LANES_PER_THREAD;
+  while (lanes > most) lanes /= 2;
+  while (lanes > 1 && (uint64_t)lanes * w.instructions > MAX_UNROLLED) lanes /= 2;
+  p->info->lanes_per_thread = lanes;
+  if (lanes == 1) {
+    memset(p->access, PTX_CHECKED, p->unit->insns.count);
+    return;
+  }
+  for (uint32_t k = 0; k < p->order.count; k++)
+    for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
+      note_parameter(p, e);
+  p->info->vector_only = (uint8_t)is_vector_only(p);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static hg_status make_tables(ptx *p, uint32_t **seen) {
+  uint64_t values = p->unit->insns.count, blocks = p->unit->blocks.count;
+  uint64_t words = 3 * values + blocks, bytes = 2 * values + blocks;
+  p->reg = hg_allocate(p->allocator, words * sizeof(uint32_t) + bytes, 1);
+  if (p->reg == NULL) return hg_fail_memory("the PTX of a program", words * sizeof(uint32_t) + bytes);
+  p->reg_copy = p->reg + values;
+  p->element_of = p->reg_copy + values;
+  *seen = p->element_of + values;
+  p->nan = (uint8_t *)(*seen + blocks);
+  p->access = p->nan + values;
+  p->in_loop = p->access + values;
+  return HG_OK;
+}
+
+hg_status hg_ptx_plan(ptx *p) {
+  static const hg_shape any_launch = {0};
+  hg_shape shape = p->options->shape != NULL ? *p->options->shape : any_launch;
+  uint32_t *seen = NULL;
+  for (int d = 0; d < 3; d++)
+    if (p->program->block[d] != 0) shape.block[d] = p->program->block[d];
+  HG_TRY(hg_analyse(p->program, p->unit, &shape, &p->analysis));
+  HG_TRY(ir_ssa_order_build(p->unit, &p->order));
+  HG_TRY(make_tables(p, &seen));
+  HG_TRY(find_loops(p, seen));
+  p->info->observes_block = (uint8_t)p->program->observes_block;
+  p->max_threads = most_threads(p);
+  p->info->max_threads = p->max_threads;
+  lay_out_parameters(p);
+  note_effects(p);
+  lay_out_shared(p);
+  find_nans(p);
+  plan_vectors(p);
+  p->element = hg_allocate(p->allocator, p->element_count, sizeof *p->element);
+  return p->element != NULL ? HG_OK : hg_fail_memory("the PTX of a program", p->element_count * sizeof *p->element);
+}

@@ -1,0 +1,22 @@
+/* ssa_interp.h - the reference machine for units in SSA form: runs one the way atlas_interpret runs a program. It is
+ * the engine that runs canonical programs as they are, and every pass is held against it. */
+#ifndef HG_COMPILER_SSA_INTERP_H
+#define HG_COMPILER_SSA_INTERP_H
+
+#include "atlas/machine.h"
+#include "ir/ssa.h"
+
+/* The unit is of that program, raw or canonical, between passes or after them. HG_OUT_OF_MEMORY; HG_INVALID_ARGUMENT
+ * with what is wrong where the unit cannot be run (lanes that wait at different places: a bug of a pass). */
+hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
+                        atlas_launch *launch);
+
+/* An effect as the machine wants it: an instruction whose operands are registers of a small window, argument i in
+ * register i, that leaves its result in register HG_SSA_RESULT. */
+enum { HG_SSA_WINDOW = 8, HG_SSA_RESULT = 7 };
+atlas_insn hg_ssa_as_insn(const ssa_insn *insn);
+
+/* Runs such an instruction in one lane whose window holds the arguments; collectives are atlas_machine_block's. */
+uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn);
+
+#endif

@@ -1,0 +1,41 @@
+"""Which engines the tests run on: `--engine tile:avx2` (see engines.py), once for each; without it, what the environment says.
+
+Tests marked `engine` launch programs (`-m engine` chooses them). In Python each launch runs on all the engines, which must
+leave the same behind (hg.Executor). Of the command line, a test with the fixture `engine` runs once for each.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import engines  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--engine", action="append", help="interp, tile[:ISA] or native[:ISA]; may be given several times")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "engine: launches programs, on each --engine")
+    config.engines = config.getoption("--engine") or [engines.of_environment()]
+    os.environ["HOLOGRAM_TEST_ENGINES"] = " ".join(config.engines)
+
+
+def pytest_report_header(config):
+    return f"engines: {', '.join(config.engines)}"
+
+
+def pytest_generate_tests(metafunc):
+    if "engine" in metafunc.fixturenames:
+        marked = [pytest.param(name, marks=pytest.mark.engine) for name in metafunc.config.engines]
+        metafunc.parametrize("engine", marked, indirect=True)
+
+
+@pytest.fixture
+def engine(request):
+    """The engine that commands run on."""
+    with engines.chosen(request.param):
+        yield request.param

@@ -1,0 +1,448 @@
+/* test_cuda.c - the CUDA backend's driver side on a double of libcuda: refusals, memory, copies, maps, and every driver
+ * call failing in turn. */
+#define _GNU_SOURCE
+#include "fake_gpu.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- what it refuses --------------------------------------------------------------------------------------------- */
+
+static void test_refusals(void) {
+  static const struct {
+    const char *name, *value, *sentence;
+  } cases[] = {
+      {"FAKECUDA_DEVICES", "0",
+       "the CUDA driver did not start: the driver finds no GPU; CUDA_VISIBLE_DEVICES may hide it "
+       "(CUDA_ERROR_NO_DEVICE, 100)"},
+      {"FAKECUDA_DRIVER", "10020",
+       "the NVIDIA driver is too old: it is for CUDA 10.2; install one for CUDA 11.0 or later"},
+      {"FAKECUDA_CAPABILITY", "61",
+       "the GPU (Fake GPU 0) is too old: it has compute capability 6.1, and 7.5 is needed"},
+      {"FAKECUDA_MODE", "2", "the GPU (Fake GPU 0) is set to compute mode 'prohibited'; nvidia-smi -c changes it"},
+      {"FAKECUDA_FAIL", "cuInit:0=803",
+       "the CUDA driver did not start: libcuda and the kernel's driver have different versions; restart the machine "
+       "after an update of the driver (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"},
+      {"FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=46",
+       "the GPU cannot be used now: the GPU is in use by another process in exclusive mode, or its compute mode "
+       "forbids "
+       "use; nvidia-smi shows the mode and the processes (CUDA_ERROR_DEVICE_UNAVAILABLE, 46)"},
+      {"FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=2",
+       "the GPU cannot be used now: the GPU's memory is full; release buffers, or free memory that other programs hold "
+       "(CUDA_ERROR_OUT_OF_MEMORY, 2)"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char expected[512], story[600];
+    hg_executor *executor = NULL;
+    set(cases[i].name, cases[i].value);
+    CHECK_EQ_U64(open_gpu(&executor), HG_UNSUPPORTED);
+    snprintf(expected, sizeof expected, "the cuda backend is not available: %s", cases[i].sentence);
+    CHECK_STR(hg_last_error(), expected);
+    set(cases[i].name, NULL); /* a demand is counted anew */
+    set(cases[i].name, cases[i].value);
+    hg_executor_info info = {0};
+    CHECK_EQ_U64(hg_executor_create(NULL, &executor), HG_OK); /* goes on to the CPU, and says why */
+    CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
+    CHECK_EQ_U64(info.backend, HG_BACKEND_CPU);
+    snprintf(story, sizeof story, "metal: not built in to this build; cuda: %s; cpu: chosen", cases[i].sentence);
+    CHECK_STR(info.selection, story);
+    hg_executor_release(executor);
+    set(cases[i].name, NULL);
+    CHECK_CLEAN();
+  }
+}
+
+static void test_device(void) {
+  hg_executor *executor = NULL;
+  hg_executor_info info = {0};
+  hg_backend_info row = {0};
+  CHECK_EQ_U64(hg_backend_query(1, &row), HG_OK);
+  CHECK_EQ_U64(row.available, 1);
+  CHECK_STR(row.reason, "Fake GPU 0 (compute capability 9.0, driver for CUDA 13.0)");
+  CHECK_EQ_U64(gpu.live(), 0); /* asking opens nothing */
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
+  CHECK_STR(info.backend_name, "cuda");
+  CHECK_STR(info.device_name, "Fake GPU 0 (compute capability 9.0, driver for CUDA 13.0)");
+  CHECK_EQ_U64(info.memory_bytes, 1 << 30);
+  CHECK_EQ_U64(info.compute_units, 4);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+/* ---- copies and fills, against a model of the memory ------------------------------------------------------------- */
+
+enum { MODEL_BYTES = 40 << 20 }; /* several rounds through the ring of slots, and through the scratch of a move */
+
+static uint64_t random_state = 88172645463325252u;
+static uint64_t random_below(uint64_t end) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return end > 0 ? random_state % end : 0;
+}
+
+static uint64_t random_size(uint64_t end) {
+  uint64_t bits = random_below(27);
+  uint64_t size = random_below((UINT64_C(1) << bits) + 1);
+  return size < end ? size : end;
+}
+
+static void one_change(hg_buffer *buffer, uint8_t *model, uint8_t *host) {
+  uint64_t offset = random_below(MODEL_BYTES), size = random_size(MODEL_BYTES - offset), pattern = random_state;
+  switch (random_below(4)) {
+  case 0:
+    memcpy(host, model + random_below(MODEL_BYTES - size + 1), size);
+    for (uint64_t i = 0; i < size; i += 4099) host[i] = (uint8_t)random_state;
+    CHECK_EQ_U64(hg_buffer_write(buffer, offset, host, size), HG_OK);
+    memcpy(model + offset, host, size);
+    memset(host, 0, size); /* the caller's memory is its own again */
+    break;
+  case 1: {
+    uint64_t from = random_below(3) == 0 ? random_below(MODEL_BYTES - size + 1)
+                                         : offset + random_below(100) - (offset > 50 ? 50 : 0);
+    if (from + size > MODEL_BYTES) from = MODEL_BYTES - size;
+    CHECK_EQ_U64(hg_buffer_copy(buffer, offset, buffer, from, size), HG_OK);
+    memmove(model + offset, model + from, size);
+    break;
+  }
+  case 2: {
+    size_t width = (size_t)1 << random_below(4);
+    if (random_below(2) == 0) pattern = 0x0101010101010101u * (pattern & 0xff); /* a byte in disguise */
+    size -= size % width;
+    CHECK_EQ_U64(hg_buffer_fill(buffer, offset, size, &pattern, width), HG_OK);
+    for (uint64_t i = 0; i < size; i++) model[offset + i] = ((uint8_t *)&pattern)[i % width];
+    break;
+  }
+  default:
+    CHECK_EQ_U64(hg_buffer_read(buffer, offset, host, size), HG_OK);
+    CHECK(memcmp(host, model + offset, size) == 0);
+    break;
+  }
+}
+
+static void test_copies(const char *pools) {
+  hg_executor *executor = NULL;
+  hg_buffer *buffer = NULL;
+  uint8_t *model = calloc(MODEL_BYTES, 1), *host = malloc(MODEL_BYTES);
+  set("FAKECUDA_POOLS", pools);
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  hg_buffer_desc desc = {.alignment = 4096};
+  CHECK_EQ_U64(hg_buffer_create(executor, &desc, MODEL_BYTES, &buffer), HG_OK);
+  for (int i = 0; i < 300; i++) one_change(buffer, model, host);
+  CHECK_EQ_U64(hg_buffer_read(buffer, 0, host, MODEL_BYTES), HG_OK);
+  CHECK(memcmp(host, model, MODEL_BYTES) == 0);
+  hg_buffer_release(buffer);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+  set("FAKECUDA_POOLS", NULL);
+  free(model);
+  free(host);
+}
+
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
+
+/* Views of one memory, mapped, written and copied in all ways: they show one and the same memory, as on the CPU. */
+static void run_maps(hg_executor *executor, uint8_t result[256]) {
+  hg_buffer *whole = NULL, *low = NULL, *high = NULL;
+  void *memory = NULL, *low_memory = NULL, *high_memory = NULL;
+  uint8_t bytes[256], zero = 0;
+  for (int i = 0; i < 256; i++) bytes[i] = (uint8_t)i;
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 256, &whole), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write(whole, 0, bytes, 256), HG_OK);
+  CHECK_EQ_U64(hg_buffer_view(whole, 0, 160, &low), HG_OK);
+  CHECK_EQ_U64(hg_buffer_view(whole, 96, 160, &high), HG_OK);
+  CHECK_EQ_U64(hg_buffer_map(low, &low_memory), HG_OK);
+  ((uint8_t *)low_memory)[100] = 201;
+  CHECK_EQ_U64(hg_buffer_map(high, &high_memory), HG_OK);
+  CHECK((uint8_t *)high_memory == (uint8_t *)low_memory + 96);
+  CHECK_EQ_U64(((uint8_t *)high_memory)[4], 201);
+  ((uint8_t *)high_memory)[5] = 202;
+  CHECK_EQ_U64(hg_buffer_map(low, &memory), HG_OK); /* maps nest */
+  CHECK(memory == low_memory);
+  CHECK_EQ_U64(((uint8_t *)low_memory)[101], 202);
+  CHECK_EQ_U64(hg_buffer_fill(whole, 102, 1, &zero, 1), HG_OK);
+  CHECK_EQ_U64(((uint8_t *)high_memory)[6], 0);
+  CHECK_EQ_U64(hg_buffer_copy(whole, 8, whole, 100, 3), HG_OK);
+  CHECK_EQ_U64(((uint8_t *)low_memory)[8], 201);
+  CHECK_EQ_U64(hg_buffer_unmap(low), HG_OK);
+  CHECK_EQ_U64(hg_buffer_unmap(low), HG_OK);
+  CHECK_EQ_U64(hg_buffer_unmap(low), HG_INVALID_ARGUMENT);
+  ((uint8_t *)high_memory)[159] = 203;
+  hg_buffer_release(high); /* ends its map */
+  hg_buffer_release(low);
+  CHECK_EQ_U64(hg_buffer_read(whole, 0, result, 256), HG_OK);
+  hg_buffer_release(whole);
+}
+
+static void test_maps(void) {
+  hg_executor *executor = NULL, *cpu = NULL;
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  uint8_t result[256], expected[256];
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_executor_create(&desc, &cpu), HG_OK);
+  run_maps(executor, result);
+  run_maps(cpu, expected);
+  CHECK(memcmp(result, expected, sizeof result) == 0);
+  hg_executor_release(cpu);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
+
+static void test_out_of_memory(const char *pools) {
+  hg_executor *executor = NULL;
+  hg_buffer *kept = NULL, *more = NULL, *again = NULL;
+  uint32_t value = 0x12345678, back = 0;
+  set("FAKECUDA_POOLS", pools);
+  set("FAKECUDA_MEMORY", "16777216");
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 8 << 20, &kept), HG_OK);
+  CHECK_EQ_U64(hg_buffer_fill(kept, 0, 8 << 20, &value, 4), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 32 << 20, &more), HG_OUT_OF_MEMORY);
+  CHECK(strncmp(hg_last_error(), "a buffer of 33554432 bytes does not fit into the GPU's memory: ", 63) == 0);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, UINT64_MAX, &more), HG_OUT_OF_MEMORY);
+  CHECK(more == NULL);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 4 << 20, &more), HG_OK);
+  hg_buffer_release(more); /* kept for later, and given up for a larger one */
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 6 << 20, &again), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(kept, (8 << 20) - 4, &back, 4), HG_OK);
+  CHECK_EQ_U64(back, value);
+  hg_buffer_release(again);
+  hg_buffer_release(kept);
+  hg_executor_release(executor);
+  set("FAKECUDA_MEMORY", NULL);
+  set("FAKECUDA_POOLS", NULL);
+  CHECK_CLEAN();
+}
+
+/* ---- every driver call fails in turn ----------------------------------------------------------------------------- */
+
+typedef struct scene {
+  hg_executor *executor;
+  atlas_program *program;
+  hg_kernel *kernel;
+  hg_buffer *x, *y;
+} scene;
+
+static const char scene_text[] =
+    ".program scene\n"
+    ".buffer x u32 in\n"
+    ".buffer y u32 out\n"
+    ".table t 3 in\n"
+    "    ldg.u32 r0, [x + lane]\n"
+    "    movi.u32 r1, #1\n"
+    "    movi.u32 r2, #4\n"
+    "    ldg.u32 r3, [r1 : r2]\n"
+    "    add.u32 r0, r0, r3\n"
+    "    stg.u32 [y + lane], r0\n"
+    "    res.accum.i64 #5, #1\n"
+    "    phase.adv.u32 #1\n"
+    "    exit\n";
+
+#define STEP(expression)                          \
+  do {                                            \
+    hg_status step_status = (expression);         \
+    if (step_status != HG_OK) return step_status; \
+  } while (0)
+
+static hg_status play(scene *s) {
+  enum { LANES = 300000 };
+  static uint32_t host[LANES];
+  void *memory = NULL;
+  uint64_t pattern = 0x0123456789abcdef;
+  STEP(open_gpu(&s->executor));
+  STEP(hg_kernel_create(s->executor, s->program, &s->kernel));
+  STEP(hg_buffer_create(s->executor, NULL, sizeof host, &s->x));
+  STEP(hg_buffer_create(s->executor, NULL, sizeof host, &s->y));
+  STEP(hg_buffer_write(s->x, 0, host, sizeof host));
+  STEP(hg_buffer_fill(s->x, 2, 64, &pattern, 4));
+  STEP(hg_buffer_fill(s->x, 0, 1 << 20, &pattern, 8));
+  STEP(hg_buffer_fill(s->x, 0, 64, &pattern, 2));
+  STEP(hg_buffer_fill(s->x, 0, 64, &pattern, 4));
+  STEP(hg_buffer_copy(s->x, 4, s->x, 0, 1000));
+  hg_binding bindings[] = {
+      {.name = "x", .buffer = s->x}, {.name = "y", .buffer = s->y}, {.name = "t", .entry = 1, .buffer = s->x}};
+  hg_launch_desc desc = {.lanes = 100, .bindings = bindings, .binding_count = 3};
+  STEP(hg_launch(s->kernel, &desc, NULL));
+  bindings[1].byte_count = 4 * 99; /* the last lane faults */
+  hg_status status = hg_launch(s->kernel, &desc, NULL);
+  if (status != HG_FAULT) return status != HG_OK ? status : HG_INVALID_ARGUMENT;
+  STEP(hg_buffer_map(s->y, &memory));
+  STEP(hg_buffer_unmap(s->y));
+  return hg_buffer_read(s->y, 0, host, sizeof host);
+}
+
+static void let_go(scene *s) {
+  hg_buffer_release(s->x);
+  hg_kernel_release(s->kernel);
+  hg_buffer_release(s->y);
+  hg_executor_release(s->executor);
+}
+
+static const char *const functions[] = {
+#define SYMBOL(name, parameters) #name,
+#define SYMBOL_OPTIONAL SYMBOL
+#include "backend/cuda/symbols.def"
+};
+
+/* What may fail without anybody noticing: giving back, asking for facts, and what has another way. */
+static int may_fail(const char *name, int error) {
+  static const char *const names[] = {"Free",         "Destroy",           "Unload", "Ctx", "cuPointerGetAttribute",
+                                      "cuDeviceGet", "cuDeviceTotalMem_v2", "Trim",   "cuMemGetInfo_v2"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strstr(name, names[i]) != NULL) return 1;
+  return error == 2 && (strstr(name, "Alloc") != NULL || strstr(name, "Event") != NULL ||
+                        strstr(name, "toHAsync") != NULL || strstr(name, "HtoDAsync") != NULL);
+}
+
+/* 1: refused argument; 2: out of memory; 719: the context is lost. */
+static void fail_everywhere(atlas_program *program, int error, const char *pools) {
+  set("FAKECUDA_POOLS", pools);
+  for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
+    if (strcmp(functions[f], "cuDevicePrimaryCtxRelease_v2") == 0 || strcmp(functions[f], "cuCtxPopCurrent_v2") == 0)
+      continue; /* nobody could do anything about it */
+    for (unsigned call = 1; call <= 40; call++) {
+      scene s = {.program = program};
+      char demand[120];
+      snprintf(demand, sizeof demand, "%s:%u=%d", functions[f], call, error);
+      set("FAKECUDA_FAIL", demand);
+      hg_status status = play(&s);
+      int refusals = gpu.refusals();
+      CHECK(refusals == 0 || status != HG_OK || may_fail(functions[f], error));
+      if (refusals > 0 && status == HG_OK && !may_fail(functions[f], error)) printf("  %s\n", demand);
+      if (status != HG_OK) CHECK(hg_last_error()[0] != '\0');
+      if (status == HG_FAULT) printf("  %s: a fault\n", demand);
+      let_go(&s);
+      set("FAKECUDA_FAIL", NULL);
+      if (gpu.live() != 0 || gpu.violation()[0] != '\0') printf("  after %s\n", demand);
+      CHECK_CLEAN();
+      if (refusals == 0) break; /* that was beyond its last call */
+    }
+  }
+  set("FAKECUDA_POOLS", NULL);
+  scene s = {.program = program};
+  CHECK_EQ_U64(play(&s), HG_OK); /* nothing of it remains */
+  let_go(&s);
+  CHECK_CLEAN();
+}
+
+static void test_failures(void) {
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(atlas_parse(NULL, scene_text, sizeof scene_text - 1, NULL, &program), HG_OK);
+  fail_everywhere(program, 1, NULL);
+  fail_everywhere(program, 2, NULL);
+  fail_everywhere(program, 719, NULL);
+  fail_everywhere(program, 2, "0");
+  atlas_program_release(program);
+}
+
+static void test_compiler_message(void) {
+  hg_executor *executor = NULL;
+  hg_kernel *kernel = NULL;
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(atlas_parse(NULL, scene_text, sizeof scene_text - 1, NULL, &program), HG_OK);
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  set("FAKECUDA_FAIL", "cuLinkAddData_v2:1=218");
+  CHECK_EQ_U64(hg_kernel_create(executor, program, &kernel), HG_DEVICE);
+  CHECK_STR(hg_last_error(), "the driver did not compile program 'scene' (its log: line 7: a fault on demand): the "
+                             "driver's compiler refused the kernel (CUDA_ERROR_INVALID_PTX, 218)");
+  CHECK(kernel == NULL);
+  set("FAKECUDA_FAIL", NULL);
+  CHECK_EQ_U64(hg_kernel_create(executor, program, &kernel), HG_OK);
+  hg_kernel_release(kernel);
+  atlas_program_release(program);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+/* ---- the two ends of a device ------------------------------------------------------------------------------------ */
+
+static void test_lost_context(void) {
+  hg_executor *executor = NULL, *cpu = NULL, *fresh = NULL;
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  hg_buffer *buffer = NULL, *other = NULL;
+  uint32_t value = 7;
+  CHECK_EQ_U64(hg_executor_create(&desc, &cpu), HG_OK);
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 64, &buffer), HG_OK);
+  set("FAKECUDA_FAIL", "cuEventSynchronize:1=719");
+  CHECK_EQ_U64(hg_buffer_read(buffer, 0, &value, 4), HG_DEVICE);
+  CHECK_STR(hg_last_error(), "a transfer, or a kernel before it, failed: a kernel failed while it ran "
+                             "(CUDA_ERROR_LAUNCH_FAILED, 719)");
+  set("FAKECUDA_FAIL", NULL);
+  CHECK_EQ_U64(hg_buffer_write(buffer, 0, &value, 4), HG_DEVICE);
+  CHECK_STR(hg_last_error(),
+            "the GPU failed earlier, and this executor's memory on it is lost (a transfer, or a kernel before it, "
+            "failed: a kernel failed while it ran (CUDA_ERROR_LAUNCH_FAILED, 719)); release the executor and all that "
+            "belongs to it, then make a new one");
+  CHECK_EQ_U64(hg_buffer_create(cpu, NULL, 64, &other), HG_OK); /* the others live on */
+  CHECK_EQ_U64(hg_buffer_write(other, 0, &value, 4), HG_OK);
+  hg_buffer_release(other);
+  hg_executor_release(cpu);
+  hg_buffer_release(buffer);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+  CHECK_EQ_U64(open_gpu(&fresh), HG_OK); /* and a new one works */
+  CHECK_EQ_U64(hg_buffer_create(fresh, NULL, 64, &buffer), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write(buffer, 0, &value, 4), HG_OK);
+  hg_buffer_release(buffer);
+  hg_executor_release(fresh);
+  CHECK_CLEAN();
+}
+
+/* In the child: everything is refused, nothing is touched, releasing works. */
+static int child(hg_executor *executor, hg_buffer *buffer) {
+  uint32_t value = 0;
+  hg_executor *fresh = NULL;
+  int wrong = hg_buffer_read(buffer, 0, &value, 4) != HG_UNSUPPORTED;
+  wrong += strncmp(hg_last_error(), "this CUDA executor was made before the process forked", 53) != 0;
+  wrong += open_gpu(&fresh) != HG_UNSUPPORTED;
+  wrong += strstr(hg_last_error(), "after a fork, start a new program (exec)") == NULL;
+  hg_buffer_release(buffer);
+  hg_executor_release(executor);
+  return wrong + (gpu.violation()[0] != '\0');
+}
+
+static void test_fork(void) {
+  hg_executor *executor = NULL;
+  hg_buffer *buffer = NULL;
+  uint32_t value = 5, back = 0;
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 64, &buffer), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write(buffer, 0, &value, 4), HG_OK);
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) _exit(child(executor, buffer));
+  int status = -1;
+  CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+  CHECK_EQ_U64(status, 0);
+  CHECK_EQ_U64(hg_buffer_read(buffer, 0, &back, 4), HG_OK);
+  CHECK_EQ_U64(back, value);
+  hg_buffer_release(buffer);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+int main(void) {
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  set("HOLOGRAM_CACHE_DIR", "/dev/null/none"); /* compiled anew each time */
+  if (!find_fake_gpu()) {
+    printf("the double of libcuda was not found (LD_LIBRARY_PATH)\n");
+    CHECK(0);
+    return check_report();
+  }
+  test_refusals();
+  test_device();
+  test_copies("1");
+  test_copies("0");
+  test_maps();
+  test_out_of_memory("1");
+  test_out_of_memory("0");
+  test_compiler_message();
+  test_lost_context();
+  test_fork();
+  test_failures();
+  return check_report();
+}

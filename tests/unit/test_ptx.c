@@ -1,0 +1,260 @@
+/* test_ptx.c - the PTX emitter as a function: what it decides about a program, the argument block and grid of launches,
+ * what fault records say, the same text every time, and memory that runs out. The text itself: tests/ptx. */
+#include "check.h"
+
+#include "atlas/program.h"
+#include "backend/cuda/emit_ptx.h"
+
+#include <stdlib.h>
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static const char saxpy[] = ".program saxpy\n.buffer x f32 in\n.buffer y f32 inout\n.scalar a f32\n"
+                            "ldg.f32 r0, [x + lane]\nldg.f32 r1, [y + lane]\nfma.f32 r0, r0, a, r1\n"
+                            "stg.f32 [y + lane], r0\nexit\n";
+
+/* Reads 3 elements further than its lane, and one wherever the index says. */
+static const char reaching[] = ".program reaching\n.buffer x f16 in\n.buffer y f16 out\n.buffer i u32 in\n"
+                               "ldg.f16 r0, [x + lane + #8]\nldg.u32 r2, [i + lane]\nldg.f16 r1, [x + r2]\n"
+                               "add.f16 r0, r0, r1\nstg.f16 [y + lane], r0\nexit\n";
+
+static const char counted[] = ".program counted\n.buffer y u32 out\nmovi.u32 r0, #0\nmovi.u32 r1, #100\nagain:\n"
+                              "mul.u32 r0, r0, #5\nadd.u32 r0, r0, #3\nloop r1, again\nstg.u32 [y + lane], r0\nexit\n";
+
+static const char everything[] =
+    ".program everything\n.block 64\n.buffer x f32 in\n.buffer y f32 out\n.scalar a f32\n.shared tile f32 64\n"
+    ".const c f32 { #1.5, #0x1.8p3, #1e-7 }\n.table t 70 in\n.pool heap\n"
+    "ldg.f32 r0, [x + lane]\nsts.f32 [tile + blane], r0\nbar.sync\ncvt.u32.f32 r1, r0\nagain:\n"
+    "mul.f32 r0, r0, a\nloop r1, again\nexp.f32 r0, r0\nldc.f32 r2, [c + r1]\nadd.f32 r0, r0, r2\n"
+    "reduce.add.f32 r3, r0\nscan.excl.f32 r3, r3\npool.alloc.u64 r4, heap, #16\nmovi.u32 r5, #1\n"
+    "pool.store.f32 [heap + r4], r3\nldg.u8 r7, [r5 : r1]\ncvt.f32.u8 r8, r7\nadd.f32 r0, r0, r8\n"
+    "res.accum.i64 r5, #1\nphase.adv.u32 #3\nstg.f32 [y + lane], r0\nexit\n";
+
+typedef struct entry {
+  atlas_program *program;
+  hg_array text;
+  hg_ptx_info info;
+} entry;
+
+static entry emit(const char *source, uint32_t flags) {
+  entry e = {.text = {.element_size = 1}};
+  hg_allocator allocator;
+  const hg_ptx_options options = {.flags = flags, .name = "test", .threads = 256};
+  hg_allocator_resolve(NULL, &allocator);
+  if (!check_note(atlas_parse(NULL, source, strlen(source), "test", &e.program) == HG_OK &&
+                  hg_ptx_compile(&allocator, e.program, &options, &e.text, &e.info) == HG_OK)) {
+    printf("%s\n%s", hg_last_error(), source);
+    exit(check_report());
+  }
+  return e;
+}
+
+static void release(entry *e) {
+  hg_allocator allocator;
+  hg_allocator_resolve(NULL, &allocator);
+  hg_array_release(&allocator, &e->text);
+  atlas_program_release(e->program);
+}
+
+static int says(const entry *e, const char *part) { return strstr(e->text.data, part) != NULL; }
+
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
+
+static void test_vector_only(void) {
+  entry e = emit(saxpy, 0), checked = emit(saxpy, HG_PTX_CHECKED);
+  CHECK_EQ_U64(e.info.vector_only, 1);
+  CHECK_EQ_U64(e.info.lanes_per_thread, 4);
+  CHECK(says(&e, "ld.global.v4.b32") && says(&e, "st.global.v4.b32") && !says(&e, "call"));
+  CHECK_EQ_U64(checked.info.vector_only, 0);
+  CHECK_EQ_U64(checked.info.lanes_per_thread, 1);
+  CHECK(!says(&checked, ".v4") && says(&checked, "call test_fault"));
+  release(&e);
+  release(&checked);
+}
+
+static void test_mixed(void) {
+  entry e = emit(reaching, 0);
+  CHECK_EQ_U64(e.info.vector_only, 0);
+  CHECK(e.info.lanes_per_thread > 1);
+  CHECK_EQ_U64(e.info.parameter[0].reach, 9);
+  CHECK_EQ_U64(e.info.parameter[1].reach, 1);
+  CHECK(says(&e, "ld.global.nc.v2.b32") || says(&e, "ld.global.nc.v4.b32"));
+  release(&e);
+}
+
+static void test_everything(void) {
+  entry e = emit(everything, 0), again = emit(everything, 0);
+  CHECK_EQ_U64(e.info.observes_block, 1);
+  CHECK_EQ_U64(e.info.max_threads, 64);
+  CHECK_EQ_U64(e.info.steps, UINT64_MAX);
+  CHECK_EQ_U64(e.info.table_symbol, 5);
+  CHECK_EQ_U64(e.info.uses_resonance, 1);
+  CHECK_EQ_U64(e.info.uses_phase_advance, 1);
+  CHECK(e.info.shared_bytes >= 64 * 4);
+  CHECK(e.info.argument_bytes <= HG_PTX_ARGUMENT_BYTES);
+  CHECK_STR((const char *)again.text.data, (const char *)e.text.data);
+  CHECK(memcmp(&e.info, &again.info, sizeof e.info) == 0);
+  release(&e);
+  release(&again);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+typedef struct packed {
+  uint64_t words[HG_PTX_ARGUMENT_BYTES / 8];
+  hg_ptx_launch shape;
+  uint32_t missing;
+} packed;
+
+static atlas_span span_at(uintptr_t address, uint64_t bytes) { return (atlas_span){(uint8_t *)address, bytes}; }
+
+static packed pack(const entry *e, atlas_launch launch, const atlas_argument *arguments) {
+  const hg_ptx_places places = {.fault_record = 0x111, .fault_flag = 0x222};
+  packed p = {.missing = 0};
+  if (launch.step_limit == 0) launch.step_limit = HG_DEFAULT_STEP_LIMIT;
+  launch.arguments = arguments;
+  p.missing = hg_ptx_pack(e->program, &e->info, &launch, &places, p.words, &p.shape);
+  return p;
+}
+
+static uint64_t word_at(const packed *p, uint32_t offset) { return p->words[offset / 8]; }
+
+static void test_pack(void) {
+  entry e = emit(saxpy, 0);
+  atlas_argument arguments[3] = {
+      {.span = span_at(0x1000, 4000)}, {.span = span_at(0x2000, 4004)}, {.bits = 0x40490fdb}};
+  packed p = pack(&e, (atlas_launch){.lanes = 1000}, arguments);
+  const hg_ptx_header *header = (const hg_ptx_header *)(const void *)p.words;
+  CHECK_EQ_U64(p.missing, 0);
+  CHECK_EQ_U64(p.shape.blocks, 1);
+  CHECK_EQ_U64(p.shape.threads, 256);
+  CHECK_EQ_U64(header->lanes, 1000);
+  CHECK_EQ_U64(header->fault_record, 0x111);
+  CHECK_EQ_U64(word_at(&p, e.info.parameter[0].offset), 0x1000);
+  CHECK_EQ_U64(word_at(&p, e.info.parameter[1].offset + 8), 1001);
+  CHECK_EQ_U64(word_at(&p, e.info.parameter[2].offset), 0x40490fdb);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1001}, arguments).missing, HG_PTX_CHECKED); /* x is too short */
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.grid = {5, 2, 1}, .block = {100, 1, 1}}, arguments).missing, 0);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1025}, arguments).shape.blocks, 2);
+  arguments[0].span = span_at(0x1004, 4000);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1000}, arguments).missing, HG_PTX_CHECKED); /* not at 16 bytes */
+  release(&e);
+}
+
+static void test_steps(void) {
+  entry e = emit(counted, 0), counts = emit(counted, HG_PTX_COUNT_STEPS);
+  atlas_argument argument = {.span = span_at(0x1000, 4000)};
+  CHECK_EQ_U64(e.info.steps, 99);
+  CHECK_EQ_U64(counts.info.steps, UINT64_MAX);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 10, .step_limit = 98}, &argument).missing, HG_PTX_COUNT_STEPS);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 10, .step_limit = 99}, &argument).missing, 0);
+  CHECK_EQ_U64(pack(&counts, (atlas_launch){.lanes = 10, .step_limit = 1}, &argument).missing, 0);
+  release(&e);
+  release(&counts);
+}
+
+static void test_large_grids(void) {
+  static const char source[] = ".program blocks\n.buffer y u32 out\nmov.u32 r0, r253\nstg.u32 [y + #0], r0\nexit\n";
+  entry e = emit(source, 0);
+  atlas_argument argument = {.span = span_at(0x1000, 4000)};
+  packed p = pack(&e, (atlas_launch){.grid = {INT32_MAX, 3, 1}, .block = {2, 1, 1}}, &argument);
+  const hg_ptx_header *header = (const hg_ptx_header *)(const void *)p.words;
+  uint64_t blocks = p.shape.blocks;
+  while (p.shape.left > 0) {
+    hg_ptx_next(p.words, &p.shape);
+    CHECK_EQ_U64(header->first, blocks);
+    blocks += p.shape.blocks;
+  }
+  CHECK_EQ_U64(blocks, UINT64_C(3) * INT32_MAX);
+  CHECK_EQ_U64(header->is_flat, 0);
+  p = pack(&e, (atlas_launch){.grid = {1, 1, 1}, .block = {16, 32, 1}}, &argument);
+  CHECK_EQ_U64(p.missing, HG_PTX_LARGER_BLOCKS);
+  CHECK_EQ_U64(p.shape.threads, 512);
+  release(&e);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+static void test_faults(void) {
+  entry e = emit(saxpy, 0);
+  const atlas_launch launch = {.step_limit = 77};
+  hg_ptx_fault record = hg_ptx_fault_none();
+  hg_fault fault;
+  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  CHECK_EQ_U64(fault.kind, HG_FAULT_NONE);
+  record = (hg_ptx_fault){.lane = 5, .kind = HG_FAULT_OUT_OF_BOUNDS, .instruction = 1, .symbol = 1,
+                          .index_type = ATLAS_u64, .index = UINT64_MAX, .displacement = 2, .extent = 9};
+  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  CHECK_EQ_U64(fault.lane, 5);
+  CHECK_EQ_U64(fault.line, 6);
+  CHECK_STR(fault.buffer, "y");
+  CHECK_EQ_U64(fault.index, INT64_MAX); /* the sum is beyond */
+  CHECK_EQ_U64(fault.extent, 9);
+  record = (hg_ptx_fault){.kind = HG_FAULT_OUT_OF_BOUNDS, .symbol = HG_PTX_NO_SYMBOL - 1, .index_type = ATLAS_i16,
+                          .index = 0xffff, .displacement = -2};
+  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  CHECK_STR(fault.buffer, "phi");
+  CHECK(fault.index == -3);
+  record = (hg_ptx_fault){.kind = HG_FAULT_STEP_LIMIT, .symbol = HG_PTX_NO_SYMBOL, .index_type = ATLAS_i64};
+  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  CHECK_STR(fault.buffer, "");
+  CHECK_EQ_U64(fault.index, 77);
+  release(&e);
+}
+
+/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
+
+typedef struct counter {
+  long allocations, live, fail_at;
+} counter;
+
+static void *counted_allocate(void *user, size_t size) {
+  counter *c = user;
+  if (c->allocations++ == c->fail_at) return NULL;
+  c->live++;
+  return malloc(size);
+}
+
+static void counted_release(void *user, void *memory) {
+  ((counter *)user)->live--;
+  free(memory);
+}
+
+/* The program with its own allocator: the compiler takes memory from there too. */
+static hg_status emit_with(counter *c) {
+  const hg_allocator allocator = {
+      .size = sizeof allocator, .user = c, .allocate = counted_allocate, .release = counted_release};
+  const hg_ptx_options options = {.name = "test"};
+  hg_array text = {.element_size = 1};
+  hg_ptx_info info;
+  atlas_program *program = NULL;
+  hg_status status = atlas_parse(&allocator, everything, sizeof everything - 1, "test", &program);
+  if (status == HG_OK) status = hg_ptx_compile(&allocator, program, &options, &text, &info);
+  hg_array_release(&allocator, &text);
+  atlas_program_release(program);
+  return status;
+}
+
+static void test_out_of_memory(void) {
+  counter all = {.fail_at = -1};
+  CHECK_EQ_U64(emit_with(&all), HG_OK);
+  CHECK_EQ_U64(all.live, 0);
+  for (long n = 0; n < all.allocations; n++) {
+    counter c = {.fail_at = n};
+    hg_status status = emit_with(&c);
+    CHECK(status == HG_OUT_OF_MEMORY || status == HG_OK); /* nothing was lost where the array was an empty one */
+    CHECK_EQ_U64(c.live, 0);
+  }
+}
+
+int main(void) {
+  test_vector_only();
+  test_mixed();
+  test_everything();
+  test_pack();
+  test_steps();
+  test_large_grids();
+  test_faults();
+  test_out_of_memory();
+  return check_report();
+}
