@@ -67,7 +67,7 @@ static ptx_name sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t dis
   }
   PTX(p, "setp.ge.u64", failed, *sum, extent);
   if (type == ATLAS_u64 && displacement > 0) PTX(p, "setp.ge.or.u64", failed, index, extent, failed);
-  else if (displacement <= -LARGE) PTX(p, "setp.gt.or.s64", failed, *sum, index, failed);
+  else if (displacement <= -LARGE && type != ATLAS_u64) PTX(p, "setp.gt.or.s64", failed, *sum, index, failed);
   else if (displacement >= LARGE) PTX(p, "setp.lt.or.s64", failed, *sum, index, failed);
   return failed;
 }
