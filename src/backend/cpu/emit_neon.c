@@ -251,15 +251,6 @@ static void write_region(neon_emit *e, native_step *step) {
 
 /* ---- what stays in registers ------------------------------------------------------------------------------------- */
 
-static int uses_tile_lane(const native_build *b) {
-  if (b->row_bytes > 0) return 1;
-  for (uint32_t r = 0; r < b->vector->regs.count; r++) {
-    const vector_reg *reg = vector_reg_at(b->vector, r);
-    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;
-  }
-  return 0;
-}
-
 /* The first buffers that instructions name keep their address in a register. */
 static void choose_bases(neon_emit *e) {
   size_t used = 0;
@@ -327,7 +318,7 @@ static void write_all(neon_emit *e) {
   native_step *steps = e->b->steps.data;
   e->help = hg_a64_new_label(&e->a);
   choose_bases(e);
-  e->uses_tile_lane = (uint8_t)uses_tile_lane(e->b);
+  e->uses_tile_lane = (uint8_t)hg_native_uses_tile_lane(e->b);
   for (size_t i = 0; i < e->b->steps.count; i++)
     if (steps[i].kind == NATIVE_REGION) write_region(e, &steps[i]);
   write_help(e);

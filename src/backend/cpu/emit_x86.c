@@ -280,15 +280,6 @@ static void write_region(x86_emit *e, native_step *step) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static int uses_tile_lane(const native_build *b) {
-  if (b->row_bytes > 0) return 1;
-  for (uint32_t r = 0; r < b->vector->regs.count; r++) {
-    const vector_reg *reg = vector_reg_at(b->vector, r);
-    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;
-  }
-  return 0;
-}
-
 /* The first buffers that instructions name keep their address in a register. */
 static void choose_bases(x86_emit *e) {
   uint32_t used = 0;
@@ -323,7 +314,7 @@ static void write_all(x86_emit *e) {
   e->pool = hg_x86_new_label(&e->a);
   begin_pool(e);
   choose_bases(e);
-  e->uses_tile_lane = uses_tile_lane(e->b);
+  e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
   for (size_t i = 0; i < e->b->steps.count; i++)
     if (steps[i].kind == NATIVE_REGION) write_region(e, &steps[i]);
   write_help(e);

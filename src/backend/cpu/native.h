@@ -133,6 +133,8 @@ static inline const native_home *native_home_of(const native_build *b, uint32_t 
 
 /* native_allocate.c: steps and homes. */
 hg_status hg_native_plan(native_build *build);
+/* 1 if code needs to know a lane's place in the tile. */
+int hg_native_uses_tile_lane(const native_build *build);
 
 #define NATIVE_BEGIN_STEPS (UINT32_MAX - 1) /* a request: a group of lanes begins, and steps are counted */
 

@@ -317,3 +317,12 @@ hg_status hg_native_plan(native_build *b) {
   hg_release(&b->allocator, p.starts);
   return status;
 }
+
+int hg_native_uses_tile_lane(const native_build *b) {
+  if (b->row_bytes > 0) return 1;
+  for (uint32_t r = 0; r < b->vector->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(b->vector, r);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;
+  }
+  return 0;
+}
