@@ -63,7 +63,6 @@ static hg_status widen_all(ssa_unit *unit) {
 typedef struct function {
   uint16_t op;
   uint8_t type;
-  uint8_t ready;
   ssa_unit unit; /* scheduled, without calls of other functions */
 } function;
 
@@ -91,9 +90,12 @@ static hg_status make_function(hg_functions *x, const ssa_insn *insn, function *
   HG_TRY(hg_build_function_ssa(&atlas_functions, entry, end_node, &f->unit));
   HG_TRY(hg_canon_passes(&atlas_functions, &f->unit, NULL));
   HG_TRY(hg_schedule(&f->unit));
-  HG_TRY(expand_unit(x, &f->unit));
-  f->ready = 1;
-  return HG_OK;
+  return expand_unit(x, &f->unit);
+}
+
+static void release_function(const hg_functions *x, function *f) {
+  ir_ssa_release(&f->unit);
+  hg_release(&x->allocator, f);
 }
 
 static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_unit **out) {
@@ -108,13 +110,12 @@ static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_un
   made->op = insn->op;
   made->type = insn->type;
   ir_ssa_init(&made->unit, &x->allocator);
-  if (hg_array_append(&x->allocator, &x->made, &made, 1) == NULL) {
-    ir_ssa_release(&made->unit);
-    hg_release(&x->allocator, made);
-    return out_of_memory();
-  }
-  *out = &made->unit;
-  return make_function(x, insn, made);
+  hg_status status = make_function(x, insn, made);
+  /* kept only when whole: the list outlives this program */
+  if (status == HG_OK && hg_array_append(&x->allocator, &x->made, &made, 1) == NULL) status = out_of_memory();
+  if (status == HG_OK) *out = &made->unit;
+  else release_function(x, made);
+  return status;
 }
 
 void hg_functions_open(hg_functions *functions, const hg_allocator *allocator) {
@@ -122,11 +123,8 @@ void hg_functions_open(hg_functions *functions, const hg_allocator *allocator) {
 }
 
 void hg_functions_close(hg_functions *functions) {
-  for (size_t i = 0; i < functions->made.count; i++) {
-    function *f = ((function **)functions->made.data)[i];
-    ir_ssa_release(&f->unit);
-    hg_release(&functions->allocator, f);
-  }
+  for (size_t i = 0; i < functions->made.count; i++)
+    release_function(functions, ((function **)functions->made.data)[i]);
   hg_array_release(&functions->allocator, &functions->made);
 }
 

@@ -206,6 +206,42 @@ static void test_recovery(void) {
   CHECK_EQ_U64(c.live, 0);
 }
 
+/* An executor keeps the functions it has expanded, and none that memory ran out on half way. */
+static void test_functions_are_whole(void) {
+  static const char exp_text[] =
+      ".buffer x f32 inout\nldg.f32 r0, [x + lane]\nexp.f32 r0, r0\nstg.f32 [x + lane], r0\nexit\n";
+  for (long n = 0, failed = 1; failed; n++) {
+    counter c = {.fail_at = -1};
+    hg_allocator allocator = {.user = &c, .allocate = counted_allocate, .release = counted_release};
+    hg_executor_desc desc = {.allocator = &allocator};
+    hg_executor *executor = NULL;
+    atlas_program *program = NULL;
+    hg_kernel *kernel = NULL;
+    hg_buffer *x = NULL;
+    float one = 1;
+    CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+    CHECK_EQ_U64(atlas_parse(&allocator, exp_text, sizeof exp_text - 1, NULL, &program), HG_OK);
+    CHECK_EQ_U64(hg_buffer_create(executor, NULL, sizeof one, &x), HG_OK);
+    CHECK_EQ_U64(hg_buffer_write(x, 0, &one, sizeof one), HG_OK);
+    c.fail_at = c.allocations + n;
+    hg_status status = hg_kernel_create(executor, program, &kernel);
+    failed = status != HG_OK;
+    CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY);
+    c.fail_at = -1;
+    if (failed) CHECK_EQ_U64(hg_kernel_create(executor, program, &kernel), HG_OK);
+    hg_binding binding = {.name = "x", .buffer = x};
+    hg_launch_desc launch = {.lanes = 1, .bindings = &binding, .binding_count = 1};
+    CHECK_EQ_U64(hg_launch(kernel, &launch, NULL), HG_OK);
+    CHECK_EQ_U64(hg_buffer_read(x, 0, &one, sizeof one), HG_OK);
+    CHECK(one == 0x1.5bf0a8p+1f);
+    hg_kernel_release(kernel);
+    hg_buffer_release(x);
+    atlas_program_release(program);
+    hg_executor_release(executor);
+    CHECK_EQ_U64(c.live, 0);
+  }
+}
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #if !defined(_WIN32)
@@ -366,6 +402,7 @@ static void test_forks(void) {
 int main(void) {
   test_allocation_failures();
   test_recovery();
+  test_functions_are_whole();
 #if !defined(_WIN32)
   test_threads(1);
   test_threads(0);
