@@ -34,6 +34,7 @@ C_TYPES = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
 FLOATS = {"f32": (24, -149, 32), "f64": (53, -1074, 64)}   # precision, exponent of the smallest subnormal, width
 
 PRELUDE = r"""
+#pragma GCC system_header /* statement expressions */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -7,10 +7,15 @@ build_accuracy() { build accuracy gcc --buildtype=release -Daccuracy=true -Dtest
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev accuracy [--samples N] [--op NAME] [--type f32|f64] [--processes P] [--markdown]
+       ./dev accuracy --every-input [--op NAME] [--engines LIST] [--step N] [--processes P]
 
 Judges every function of the ISA, as the reference machine computes it, by MPFR: prints its largest error in units in the last place
 and fails where it is above the function's bound. Without options: four million inputs a function, on all processors; that takes
 about half an hour on two. The table in the documentation is --markdown.
+
+With --every-input it judges no error: it runs each unary f32 function on all its 2^32 inputs (--step N: every N-th) and compares
+the bits with the function's text translated to C. LIST names engines: native, native/avx2, native/avx512, tile, tile/avx2, tile/sse2,
+interp, cuda (default: native,tile). That takes one to two hours on two processors; on a GPU (--engines cuda) most of it is the C.
 TEXT
   need_accuracy_tools
   mkdir -p "$LOGS"
@@ -18,6 +23,11 @@ TEXT
     tail -n 40 "$LOGS/accuracy-build.log" >&2
     die "the build failed (whole log: $LOGS/accuracy-build.log)"
   }
+  if [ "${1:-}" = --every-input ]; then
+    shift
+    "$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS" "$@"
+    return
+  fi
   [ $# -gt 0 ] || set -- --samples 4000000 --processes "$JOBS"
   "$BUILD/accuracy/tests/accuracy/judge" "$@"
 }

@@ -147,6 +147,7 @@ stage_random() {
 stage_accuracy() {
   check "build" build_accuracy || return 0
   run_counted "$BUILD/accuracy/tests/accuracy/judge" --processes "$JOBS" --samples "${HOLOGRAM_ACCURACY_SAMPLES:-50000}"
+  run_counted "$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS" --step 4093
 }
 
 stage_demo() {
