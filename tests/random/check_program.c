@@ -13,8 +13,8 @@
 #include "compiler/passes.h"
 #include "compiler/ssa_interp.h"
 #include "ir/structure.h"
+#include "on_backend.h"
 #include "vector_interp.h"
-
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ const char *failure_name(const failure *f) {
                                       "canonical form differs",
                                       "expanded form differs",
                                       "optimised form differs",
-                                      "vector form differs",
+                                      "an engine differs",
                                       "a pass breaks the SSA form",
                                       "canonical form, passed again, differs",
                                       "not idempotent",
@@ -206,10 +206,26 @@ static failure_kind compare_exactly(checker *c, const outcome *expected, hg_stat
 }
 
 static int compiler_only;
+static hg_backend_id only_backend; /* AUTO: the CPU engines */
 
 void check_compiler_only(void) { compiler_only = 1; }
 
+void check_on_backend(hg_backend_id backend) { only_backend = backend; }
+
+static failure_kind check_backend(checker *c, const ssa_unit *unit) {
+  ssa_run plain = {c->program, unit};
+  backend_run run = {only_backend, c->d, c->l, c->program};
+  outcome expected = {0};
+  failure_kind found = FAILURE_NONE;
+  if (test_launch_run(c->l, c->d, run_ssa, &plain, &expected) != HG_OK)
+    found = fails(c, FAILURE_VECTOR, hg_last_error());
+  if (found == FAILURE_NONE) found = compare_exactly(c, &expected, run_on_backend, &run, "on the backend");
+  outcome_release(&expected);
+  return found;
+}
+
 static failure_kind check_vector(checker *c, ssa_unit *unit) {
+  if (only_backend != HG_BACKEND_AUTO) return check_backend(c, unit);
   hg_vector vector;
   ssa_run plain = {c->program, unit};
   vector_run run = {c->program, &vector};

@@ -3,6 +3,7 @@
 #define HG_TESTS_CHECK_PROGRAM_H
 
 #include "draft.h"
+#include "hologram/hologram.h"
 #include "transform.h"
 
 typedef enum failure_kind {
@@ -13,7 +14,7 @@ typedef enum failure_kind {
   FAILURE_CANON,        /* the canonical form does */
   FAILURE_EXPANDED,     /* the form with functions expanded does */
   FAILURE_OPTIMISED,    /* the optimised form does */
-  FAILURE_VECTOR,       /* the vector code of the CPU engines does */
+  FAILURE_VECTOR,       /* an engine does */
   FAILURE_BROKEN,       /* a pass left a unit that is not SSA */
   FAILURE_AGAIN,        /* the canonical form after another round of passes does */
   FAILURE_IDEMPOTENCE,  /* another round of passes changed the canonical form */
@@ -43,6 +44,9 @@ void check_trace(char *buffer, size_t bytes);
 
 /* From now on programs run in the compiler's forms only, not on the CPU engines, which takes a third of the time. */
 void check_compiler_only(void);
+
+/* From now on programs run on this backend, through the public interface, and not on the CPU engines. */
+void check_on_backend(hg_backend_id backend);
 
 uint64_t check_time_ns(void);
 

@@ -1,12 +1,14 @@
 /* test_random.c - random programs: the reference machine against the SSA form, raw and canonical, and what must keep or
  * change the canonical bytes.
  *
- *   test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only] [--verbose]
+ *   test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only | --backend B]
+ *               [--verbose]
  *
  * Program number i of a run is made from seed S + i alone: `--seed <its seed> --count 1` repeats it. Sizes are mixed,
  * 10 to 150 instructions, unless --size says otherwise. A failure is shrunk and printed as text. A worker that crashes
  * or hangs is a failure of the program it was at (POSIX systems). --engines-only leaves out what concerns the
- * compiler's identities: compiled once, each engine against the interpreted SSA. */
+ * compiler's identities: compiled once, each engine against the interpreted SSA. --backend cpu or cuda does the same
+ * with hg_launch on that backend in place of the engines. */
 #if !defined(_WIN32)
 #  define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #endif
@@ -80,9 +82,12 @@ static failure_kind check_apart(const draft *d, const test_launch *l, uint64_t s
   return check_like(d, l, seed, like, &f);
 }
 
+static int crashes_are_results = 1;
+
 static int still_fails(const draft *d, test_launch *l, uint64_t seed, const failure *like) {
+  failure f = {0};
   test_launch_prepare(l, d);
-  return check_apart(d, l, seed, like) == like->kind;
+  return (crashes_are_results ? check_apart(d, l, seed, like) : check_like(d, l, seed, like, &f)) == like->kind;
 }
 
 static int delete_insns(draft *d, test_launch *l, uint64_t seed, const failure *like) {
@@ -346,6 +351,14 @@ static int read_options(int count, char **words, options *o) {
       continue;
     }
     if (i + 1 >= count) return 0;
+    if (strcmp(words[i], "--backend") == 0) {
+      int on_gpu = strcmp(words[++i], "cuda") == 0;
+      if (!on_gpu && strcmp(words[i], "cpu") != 0) return 0;
+      check_on_backend(on_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU);
+      crashes_are_results = !on_gpu; /* the driver does not live on in a forked process */
+      o->engines_only = 1;
+      continue;
+    }
     uint64_t value = strtoull(words[i + 1], NULL, 10);
     if (strcmp(words[i], "--count") == 0) o->count = value;
     else if (strcmp(words[i], "--seed") == 0) o->seed = value;
@@ -360,8 +373,8 @@ static int read_options(int count, char **words, options *o) {
 int main(int count, char **words) {
   options o = {.seed = 1, .count = 1000, .processes = 1};
   if (!read_options(count, words, &o)) {
-    printf("usage: test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only]"
-           " [--verbose]\n");
+    printf("usage: test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only |"
+           " --backend cpu|cuda] [--verbose]\n");
     return 2;
   }
   worker *workers = make_workers(o.processes), all = {0};

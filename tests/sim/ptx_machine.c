@@ -383,8 +383,9 @@ static void compare(machine *m, thread *t, const ptx_insn *i) {
 }
 
 static void barrier(machine *m, thread *t, const ptx_insn *i) {
-  int of_warp = i->words.mode[0] == 'w';
-  if (!of_warp && i->operand_count != 1) fail(m, t, "a barrier of part of the block");
+  int of_warp = i->words.mode[0] == 'w', reduces = i->words.mode[0] == 'r';
+  if (reduces) t->offered = operand_as(m, t, i, 2, T_pred);
+  if (!of_warp && i->operand_count != (reduces ? 3 : 1)) fail(m, t, "a barrier of part of the block");
   t->state = of_warp ? WAITS_WARP : WAITS_BARRIER;
 }
 
@@ -458,10 +459,18 @@ static int open_barrier(machine *m) {
     at = current(t);
     waiting++;
   }
+  int any = 0, all = 1;
   for (uint32_t n = 0; n < m->thread_count; n++) {
     if (m->threads[n].state == ENDED) continue;
-    m->threads[n].state = RUNS;
-    m->threads[n].frame[m->threads[n].depth].pc++;
+    any |= (int)m->threads[n].offered & 1;
+    all &= (int)m->threads[n].offered & 1;
+  }
+  for (uint32_t n = 0; n < m->thread_count; n++) {
+    thread *t = &m->threads[n];
+    if (t->state == ENDED) continue;
+    if (at->words.mode[0] == 'r') answer(m, t, at, (uint64_t)(at->words.logic[0] == 'o' ? any : all));
+    t->state = RUNS;
+    t->frame[t->depth].pc++;
   }
   return waiting > 0;
 }

@@ -407,7 +407,8 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
     w->space = (ptx_space)s;
     return;
   }
-  if (insn->op == OP_bar && strcmp(name, "warp") == 0) strcpy(w->mode, name);
+  if (insn->op == OP_bar && one_of(name, "warp red")) strcpy(w->mode, name);
+  else if (insn->op == OP_bar && one_of(name, "and or")) strcpy(w->logic, name);
   else if (insn->op == OP_setp && one_of(name, "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"))
     strcpy(w->compare, name);
   else if (insn->op == OP_setp && one_of(name, "and or xor")) strcpy(w->logic, name);
@@ -510,12 +511,21 @@ static void directive(parser *p, const char *name) {
   expect(p, ';');
 }
 
+/* Registers declared since the opening brace are not found by their names from here on. */
+static void close_scope(parser *p, size_t register_count) {
+  for (size_t i = register_count; i < p->function->registers.count; i++) *register_name(p->function, (uint32_t)i) = '}';
+}
+
 static void body(parser *p) {
   char name[PTX_NAME];
+  size_t outside[PTX_DEPTH]; /* registers before each opening brace */
   for (unsigned depth = 1; depth > 0;) {
-    if (accept(p, '}')) depth--;
-    else if (accept(p, '{')) depth++;
-    else if (accept(p, '@')) instruction(p, "");
+    if (accept(p, '}')) {
+      if (--depth > 0) close_scope(p, outside[depth]);
+    } else if (accept(p, '{')) {
+      if (depth == PTX_DEPTH) fail(p, "scopes nest too deep");
+      outside[depth++] = p->function->registers.count;
+    } else if (accept(p, '@')) instruction(p, "");
     else {
       const char *start = p->at;
       word(p, name, 1);

@@ -6,7 +6,7 @@
 
 #define PTX_NO_REGISTER UINT32_MAX
 
-enum { PTX_NAME = 96, PTX_OPERANDS = 12, PTX_VECTOR = 4 };
+enum { PTX_NAME = 96, PTX_OPERANDS = 12, PTX_VECTOR = 4, PTX_DEPTH = 8 };
 
 typedef enum ptx_type {
   T_NONE,
@@ -43,7 +43,7 @@ typedef enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM,
 
 /* Words between the dots of an instruction that choose what it does; each in at most one of these places. */
 typedef struct ptx_words {
-  char compare[8], logic[8], atomic[8], mode[8]; /* setp; setp; atom, red; shfl, vote, testp, shf */
+  char compare[8], logic[8], atomic[8], mode[8]; /* setp; setp, bar.red; atom, red; shfl, vote, testp, shf, bar */
   char round[8];                                 /* rn rz rm rp, rni rzi rmi rpi */
   uint8_t wide, high, low, saturate, carry, nan, wrap;
   ptx_space space;

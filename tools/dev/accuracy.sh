@@ -14,8 +14,8 @@ and fails where it is above the function's bound. Without options: four million 
 about half an hour on two. The table in the documentation is --markdown.
 
 With --every-input it judges no error: it runs each unary f32 function on all its 2^32 inputs (--step N: every N-th) and compares
-the bits with the function's text translated to C. LIST names engines: native, native/avx2, native/avx512, tile, tile/avx2, tile/sse2,
-interp, cuda (default: native,tile). That takes one to two hours on two processors; on a GPU (--engines cuda) most of it is the C.
+the bits with the function's text translated to C. LIST names engines: native, native/avx2, native/avx512, tile, tile/avx2,
+tile/sse2, interp, cuda (default: native,tile). It takes one to two hours on two processors; with --engines cuda most is the C.
 TEXT
   need_accuracy_tools
   mkdir -p "$LOGS"

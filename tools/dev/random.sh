@@ -3,7 +3,8 @@
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev random [FIRST LAST]
-       ./dev random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only] [--verbose]
+       ./dev random [--count N] [--seed S] [--size K] [--processes P] [--verbose]
+                    [--compiler-only | --engines-only | --backend cpu|cuda]
 
 Makes random programs that verify and compares the reference machine with every form that the compiler gives them, bit by bit; looks
 whether equal programs have one hash and different ones have not. A failure is shrunk to a small program and printed.
@@ -11,6 +12,9 @@ whether equal programs have one hash and different ones have not. A failure is s
 With the seeds FIRST to LAST, or without options (a million programs from seed 1, about 40 minutes on two processors), a long run:
 it says after every 10000 programs how far it is, goes on behind failures, and ends with what failed. To resume it, start at the
 seed where it stopped.
+
+--compiler-only leaves the CPU engines out, --engines-only the compiler's identities; --backend launches the programs on that
+backend in place of the engines.
 TEXT
   need_build_tools
   need_release

@@ -16,9 +16,9 @@ main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev test-gpu [PYTEST OPTION]...
 
-Runs the tests of launches and the conformance tests on the NVIDIA GPU of this machine, each with kernels compiled anew; where
-compute-sanitizer is installed, the tests of launches again under its memory checker. Without a GPU it says why there is none and
-fails.
+Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000) and the conformance tests on the NVIDIA GPU of this
+machine, each with kernels compiled anew; where compute-sanitizer is installed, the tests of launches again under its memory
+checker. Without a GPU it says why there is none and fails.
 TEXT
   need_build_tools
   need_python
@@ -32,6 +32,8 @@ TEXT
   for name in test_launch test_faults test_runtime test_failures; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
+  gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --processes "$JOBS" \
+    --count "${HOLOGRAM_GPU_RANDOM_PROGRAMS:-5000}"
   if command -v compute-sanitizer >/dev/null; then
     gpu_test "memcheck" compute-sanitizer --tool memcheck --error-exitcode 1 "$release/tests/unit/test_launch"
   fi

@@ -142,6 +142,9 @@ stage_engines() {
 
 stage_random() {
   run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10000}"
+  # the CUDA backend's PTX, run by the double of libcuda
+  run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 \
+    "$BUILD/release/tests/random/test_random" --processes 4 --count 2000 --backend cuda
 }
 
 stage_accuracy() {
