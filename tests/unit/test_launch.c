@@ -576,6 +576,51 @@ static void test_in_place(void) { /* one buffer as input and output of an elemen
   hg_kernel_release(kernel);
 }
 
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+static int holds(const char *comparison, float a, float b) {
+  if (strcmp(comparison, "lt") == 0) return a < b;
+  if (strcmp(comparison, "le") == 0) return a <= b;
+  if (strcmp(comparison, "gt") == 0) return a > b;
+  return a >= b;
+}
+
+/* The greater or the lesser of a value and a constant is still a choice: a NaN keeps its payload, a zero its sign. */
+static void test_choice(const char *comparison, float constant, uint32_t chosen, int value_if_true) {
+  const uint32_t x[] = {0x7fc00001, 0xffc12345, 0x7f800001, 0x80000000, 0,
+                        0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fffffff};
+  uint32_t y[COUNT(x)] = {0};
+  char text[320];
+  snprintf(text, sizeof text,
+           ".buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\nset.%s.f32 p0, r0, #%g\n"
+           "sel.f32 r1, p0, %s#0x%08x%s\nstg.f32 [y + lane], r1\nexit\n",
+           comparison, (double)constant, value_if_true ? "r0, " : "", (unsigned)chosen, value_if_true ? "" : ", r0");
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *bx = buffer_of(sizeof x, x), *by = buffer_of(sizeof y, y);
+  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
+  hg_launch_desc desc = {.lanes = COUNT(x), .bindings = bindings, .binding_count = 2};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(by, 0, y, sizeof y), HG_OK);
+  for (size_t i = 0; i < COUNT(x); i++) {
+    float value;
+    memcpy(&value, &x[i], sizeof value);
+    CHECK_EQ_U64(y[i], holds(comparison, value, constant) == value_if_true ? x[i] : chosen);
+  }
+  hg_buffer_release(bx);
+  hg_buffer_release(by);
+  hg_kernel_release(kernel);
+}
+
+static void test_choices(void) {
+  static const char *const comparisons[] = {"lt", "le", "gt", "ge"};
+  static const float constants[] = {0, -0.0f, 1};
+  static const uint32_t chosen[] = {0, 0x80000000, 0x3f800000};
+  for (size_t c = 0; c < COUNT(comparisons); c++)
+    for (size_t i = 0; i < COUNT(constants); i++)
+      for (size_t k = 0; k < COUNT(chosen); k++)
+        for (int order = 0; order < 2; order++) test_choice(comparisons[c], constants[i], chosen[k], order);
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_saxpy();
@@ -592,6 +637,7 @@ int main(void) {
   test_desc_refusals();
   test_library();
   test_in_place();
+  test_choices();
   hg_executor_release(executor);
   return check_report();
 }

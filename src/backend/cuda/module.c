@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Of what this folder and the compiler make of a program: raise it with every change, or old kernels will be found. */
-enum { CODE_VERSION = 1 };
+enum { CODE_VERSION = 2 };
 
 /* ---- instruction numbers ----------------------------------------------------------------------------------------- */
 

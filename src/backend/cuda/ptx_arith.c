@@ -240,10 +240,43 @@ static void bitcast(ptx *p, uint32_t value, ptx_name d) {
   if (to == PTX_32 && from == PTX_32) hg_ptx_normalise(p, insn->type, d);
 }
 
+static uint32_t without_casts(const ptx *p, uint32_t value) {
+  for (;;) {
+    const ssa_insn *insn = ptx_insn(p, value);
+    int is_cast = insn->op == ATLAS_OP_mov || insn->op == ATLAS_OP_bitcast || insn->op == ATLAS_OP_pnot;
+    if (!is_cast) return value;
+    value = ptx_arg(p, value, 0);
+  }
+}
+
+/* A comparison in f32 that chooses one of what it compares. ptxas makes a minimum or maximum of it, which loses the
+ * payload of a NaN (seen with setp.lt x > -0 ? 0 : x, from sm_80 on). */
+static int may_become_minimum(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  uint32_t test = without_casts(p, ptx_arg(p, value, 0));
+  int seen = atlas_is_integer((atlas_type)insn->type) || p->nan[value] == PTX_NAN_KEPT ||
+             p->nan[value] == PTX_NAN_CANONICAL;
+  if (!seen || hg_ptx_class_of(insn->type) != PTX_32) return 0;
+  if (!atlas_is_comparison(ptx_insn(p, test)->op) || ptx_insn(p, test)->type2 != ATLAS_f32) return 0;
+  for (unsigned i = 1; i < 3; i++)
+    for (unsigned k = 0; k < 2; k++) {
+      uint32_t chosen = without_casts(p, ptx_arg(p, value, i));
+      if (ptx_insn(p, chosen)->op != SSA_CONST && chosen == without_casts(p, ptx_arg(p, test, k))) return 1;
+    }
+  return 0;
+}
+
 static void select_value(ptx *p, uint32_t value, ptx_name d) {
   ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
-  PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, hg_ptx_chosen(p, ptx_arg(p, value, 1), value),
-      hg_ptx_chosen(p, ptx_arg(p, value, 2), value), hg_ptx_value(p, ptx_arg(p, value, 0)));
+  ptx_name yes = hg_ptx_chosen(p, ptx_arg(p, value, 1), value), no = hg_ptx_chosen(p, ptx_arg(p, value, 2), value);
+  ptx_name test = hg_ptx_value(p, ptx_arg(p, value, 0));
+  if (may_become_minimum(p, value)) { /* bit by bit: mask and yes, or not mask and no */
+    ptx_name mask = hg_ptx_new(p, PTX_32);
+    PTX(p, "selp.b32", mask, hg_ptx_name("-1"), hg_ptx_number(0), test);
+    PTX(p, "lop3.b32", d, mask, yes, no, hg_ptx_name("0xCA"));
+    return;
+  }
+  PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, yes, no, test);
 }
 
 /* ---- predicates -------------------------------------------------------------------------------------------------- */
