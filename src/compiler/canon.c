@@ -49,11 +49,26 @@ static hg_status settle(const atlas_program *program, ssa_unit *unit, const hg_p
   return HG_OK;
 }
 
+/* 1 if the classification parts memory that counted as one. A library of functions has no buffers. */
+static int classify(const atlas_program *program, ssa_unit *unit) {
+  uint32_t before[ATLAS_MAX_SYMBOLS + 2], now[ATLAS_MAX_SYMBOLS + 2];
+  if (atlas_program_is_library(program)) {
+    unit->classified = 1;
+    return 0;
+  }
+  hg_alias_groups(program, unit, before);
+  hg_classify_buffers(unit);
+  hg_alias_groups(program, unit, now);
+  return memcmp(before, now, hg_location_count(program) * sizeof *now) != 0;
+}
+
+/* Of the passes that have come to rest, only those that settle look at which memory is which. */
 hg_status hg_canon_passes(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
   HG_TRY(settle(program, unit, hook));
-  if (!unit->classified) {
-    hg_classify_buffers(unit);
-    HG_TRY(settle(program, unit, hook));
+  if (!unit->classified && classify(program, unit)) {
+    int changed = 0;
+    HG_TRY(hg_run_stage(program, unit, HG_STAGE_SETTLE, hook, &changed));
+    if (changed) HG_TRY(settle(program, unit, hook));
   }
   int ignored = 0;
   return hg_run_stage(program, unit, HG_STAGE_ORDER, hook, &ignored);
