@@ -9,6 +9,7 @@
 
 #include "atlas/tables.h"
 #include "base/error.h"
+#include "compiler/alike.h"
 #include "compiler/memory.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
@@ -48,9 +49,6 @@ static hg_status out_of_memory(void) { return hg_fail_memory("merging phis", 0);
 
 /* ---- what looks alike -------------------------------------------------------------------------------------------- */
 
-/* Effects of which two may be one: they change nothing, and are the same in all that they see. */
-static int only_asks(const ssa_insn *insn) { return hg_is_removable(insn) && !hg_is_pure(insn); }
-
 /* Numbers the states of memory that the effects of each block see. Any other effect is a state of its own. */
 static void find_states(const partition *p, uint32_t *now) {
   const uint32_t *group = p->group;
@@ -60,7 +58,7 @@ static void find_states(const partition *p, uint32_t *now) {
     for (uint32_t e = ssa_block_at(p->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(p->unit, e)->next) {
       const ssa_insn *insn = ssa_insn_at(p->unit, e);
       uint32_t flags = atlas_op_lookup(insn->op)->flags, memory = flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
-      p->state[e] = only_asks(insn) ? memory ? now[group[hg_location_of(p->program, insn)]] : 0 : next++;
+      p->state[e] = hg_only_asks(insn) ? memory ? now[group[hg_location_of(p->program, insn)]] : 0 : next++;
       if (memory && !(flags & ATLAS_LOAD)) now[group[hg_location_of(p->program, insn)]] = next++;
       for (uint32_t l = 0; l < locations && hg_orders_all(insn); l++) now[l] = next++;
     }
@@ -255,24 +253,6 @@ static void merge(partition *p, int *changed) {
   }
 }
 
-/* 1 if there are two phis of a type in a block, or two effects that only ask. */
-static int may_merge(const ssa_unit *unit) {
-  for (uint32_t b = 0; b < unit->blocks.count; b++) {
-    const ssa_block *block = ssa_block_at(unit, b);
-    uint64_t types[4] = {0};
-    uint32_t asking = 0;
-    for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = ssa_insn_at(unit, phi)->next) {
-      uint8_t type = ssa_insn_at(unit, phi)->type;
-      if (types[type / 64] >> type % 64 & 1) return 1;
-      types[type / 64] |= UINT64_C(1) << type % 64;
-    }
-    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next)
-      asking += only_asks(ssa_insn_at(unit, e)) ? 1u : 0u;
-    if (asking > 1) return 1;
-  }
-  return 0;
-}
-
 static size_t count_args(const ssa_unit *unit, const hg_array *values) {
   size_t args = 0;
   for (size_t k = 0; k < values->count; k++) args += ssa_insn_at(unit, ((const uint32_t *)values->data)[k])->arg_count;
@@ -320,7 +300,9 @@ hg_status hg_pass_merge_phis(const atlas_program *program, ssa_unit *unit, int *
   ssa_order order;
   hg_array values = {.element_size = sizeof(uint32_t)};
   partition p = {.program = program, .unit = unit};
-  if (!may_merge(unit)) return HG_OK;
+  int found;
+  HG_TRY(hg_find_alike(unit, HG_ALIKE_IN_BLOCKS, &found));
+  if (!found) return HG_OK;
   ir_ssa_resolve_all(unit);
   hg_status status = ir_ssa_order_build(unit, &order);
   if (status == HG_OK) status = ir_ssa_walk(unit, &order, &values);

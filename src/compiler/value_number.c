@@ -11,6 +11,7 @@
 
 #include "atlas/tables.h"
 #include "base/error.h"
+#include "compiler/alike.h"
 #include "compiler/memory.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_order.h"
@@ -390,6 +391,9 @@ hg_status hg_pass_value_number(const atlas_program *program, ssa_unit *unit, int
 /* Two equal loads show without numbering anything; where there are some, what they load may be used to load more. */
 static hg_status merge_equal_loads(const atlas_program *program, ssa_unit *unit, reach loads, int *changed) {
   int any = 0;
+  HG_TRY(hg_find_alike(unit, HG_ALIKE_EVERYWHERE, &any));
+  if (!any) return HG_OK;
+  any = 0;
   HG_TRY(number_values(program, unit, loads, 1, &any));
   if (!any) return HG_OK;
   *changed = 1;
