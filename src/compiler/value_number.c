@@ -20,6 +20,12 @@
 
 typedef enum reach { MERGE_NO_LOADS, MERGE_IN_BLOCKS, MERGE_ALL } reach;
 
+typedef struct slot {
+  uint32_t entry;   /* value + 1; 0: free */
+  uint32_t version; /* of the memory that a load sees */
+  uint32_t hash;    /* so that most that differ are told apart without a look at the value */
+} slot;
+
 typedef struct numbering {
   reach loads;
   int effects_alone;  /* pure values have come to rest */
@@ -29,8 +35,7 @@ typedef struct numbering {
   int *changed;
   hg_array done;      /* uint8_t a value: visited in this walk */
   hg_array stack;     /* uint32_t: values waiting for their arguments */
-  uint32_t *slots;    /* hash table: value + 1 */
-  uint32_t *versions_of; /* parallel to slots: memory version of loads */
+  slot *slots;        /* hash table */
   uint32_t slot_count, used;
   uint32_t *group;    /* per location */
   uint8_t *read_only; /* per location */
@@ -50,13 +55,13 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-static uint64_t hash_of(const numbering *n, uint32_t value, uint32_t version) {
+static uint32_t hash_of(const numbering *n, uint32_t value, uint32_t version) {
   const ssa_insn *insn = ssa_insn_at(n->unit, value);
   uint64_t hash = mix(mix(0, insn->op), (uint64_t)insn->type << 24 | (uint64_t)insn->type2 << 16 | insn->symbol);
   hash = mix(mix(hash, insn->bits), (uint64_t)version << 16 | (uint64_t)insn->mode << 8 | insn->phi_registers);
   const uint32_t *args = ssa_args_of(n->unit, value);
   for (uint32_t i = 0; i < insn->arg_count; i++) hash = mix(hash, args[i]);
-  return insn->op == SSA_PHI ? mix(hash, insn->block) : hash;
+  return (uint32_t)(insn->op == SSA_PHI ? mix(hash, insn->block) : hash);
 }
 
 static int same(const numbering *n, uint32_t a, uint32_t b) {
@@ -72,36 +77,36 @@ static int same(const numbering *n, uint32_t a, uint32_t b) {
 
 static hg_status grow(numbering *n) {
   uint32_t count = n->slot_count == 0 ? 128 : n->slot_count * 2;
-  uint32_t *slots = hg_allocate(&n->unit->allocator, 2 * (uint64_t)count, sizeof *slots);
+  slot *slots = hg_allocate(&n->unit->allocator, count, sizeof *slots);
   if (slots == NULL) return out_of_memory();
   for (uint32_t i = 0; i < n->slot_count; i++) {
-    if (n->slots[i] == 0) continue;
-    uint32_t slot = (uint32_t)hash_of(n, n->slots[i] - 1, n->versions_of[i]) & (count - 1);
-    while (slots[slot] != 0) slot = (slot + 1) & (count - 1);
-    slots[slot] = n->slots[i];
-    slots[count + slot] = n->versions_of[i];
+    uint32_t at = n->slots[i].hash & (count - 1);
+    if (n->slots[i].entry == 0) continue;
+    while (slots[at].entry != 0) at = (at + 1) & (count - 1);
+    slots[at] = n->slots[i];
   }
   hg_release(&n->unit->allocator, n->slots);
   n->slots = slots;
-  n->versions_of = slots + count;
   n->slot_count = count;
   return HG_OK;
 }
 
-/* The slot of an equal value, or the free one where it belongs. */
-static hg_status find_slot(numbering *n, uint32_t value, uint32_t version, uint32_t *out) {
+/* The slot of an equal value, or the free one where it belongs, with its hash. */
+static hg_status find_slot(numbering *n, uint32_t value, uint32_t version, slot **out) {
   if (n->used * 2 >= n->slot_count) HG_TRY(grow(n));
-  uint32_t slot = (uint32_t)hash_of(n, value, version) & (n->slot_count - 1);
-  while (n->slots[slot] != 0 && !(n->versions_of[slot] == version && same(n, n->slots[slot] - 1, value)))
-    slot = (slot + 1) & (n->slot_count - 1);
-  *out = slot;
+  uint32_t hash = hash_of(n, value, version);
+  slot *s = &n->slots[hash & (n->slot_count - 1)], *end = n->slots + n->slot_count;
+  while (s->entry != 0 && !(s->hash == hash && s->version == version && same(n, s->entry - 1, value)))
+    s = s + 1 == end ? n->slots : s + 1;
+  s->hash = hash;
+  *out = s;
   return HG_OK;
 }
 
-static void occupy(numbering *n, uint32_t slot, uint32_t value, uint32_t version) {
-  n->used += n->slots[slot] == 0;
-  n->slots[slot] = value + 1;
-  n->versions_of[slot] = version;
+static void occupy(numbering *n, slot *s, uint32_t value, uint32_t version) {
+  n->used += s->entry == 0;
+  s->entry = value + 1;
+  s->version = version;
 }
 
 /* a + b and b + a: within one walk any fixed order will do; the last one is chosen by canon_order.c. */
@@ -117,13 +122,13 @@ static void order_operands(numbering *n, uint32_t value) {
 }
 
 static hg_status merge_pure(numbering *n, uint32_t value) {
-  uint32_t slot;
+  slot *found;
   order_operands(n, value);
-  HG_TRY(find_slot(n, value, 0, &slot));
-  if (n->slots[slot] == 0) {
-    occupy(n, slot, value, 0);
-  } else if (n->slots[slot] - 1 != value) {
-    ir_ssa_replace(n->unit, value, n->slots[slot] - 1);
+  HG_TRY(find_slot(n, value, 0, &found));
+  if (found->entry == 0) {
+    occupy(n, found, value, 0);
+  } else if (found->entry - 1 != value) {
+    ir_ssa_replace(n->unit, value, found->entry - 1);
     *n->changed = 1;
   }
   return HG_OK;
@@ -273,9 +278,9 @@ static uint32_t version_of(const numbering *n, const ssa_insn *insn) {
 }
 
 static hg_status merge_load(numbering *n, uint32_t value, uint32_t version) {
-  uint32_t slot;
-  HG_TRY(find_slot(n, value, version, &slot));
-  uint32_t found = n->slots[slot];
+  slot *at;
+  HG_TRY(find_slot(n, value, version, &at));
+  uint32_t found = at->entry;
   if (found == value + 1) return HG_OK;
   uint32_t block = ssa_insn_at(n->unit, value)->block;
   uint32_t before = found != 0 ? ssa_insn_at(n->unit, found - 1)->block : SSA_NONE;
@@ -284,7 +289,7 @@ static hg_status merge_load(numbering *n, uint32_t value, uint32_t version) {
     *n->changed = 1;
     return HG_OK;
   }
-  occupy(n, slot, value, version);
+  occupy(n, at, value, version);
   return HG_OK;
 }
 
