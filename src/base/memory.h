@@ -26,4 +26,11 @@ typedef struct hg_array {
 void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count);
 void hg_array_release(const hg_allocator *allocator, hg_array *array);
 
+/* hg_array_append of one uint32_t, for stacks and lists that get one at every step; 0 when out of memory. */
+static inline int hg_array_push(const hg_allocator *allocator, hg_array *array, uint32_t value) {
+  if (array->count == array->capacity) return hg_array_append(allocator, array, &value, 1) != NULL;
+  ((uint32_t *)array->data)[array->count++] = value;
+  return 1;
+}
+
 #endif

@@ -25,6 +25,7 @@ typedef struct builder {
   uint64_t *live_in;       /* per block */
   uint64_t *defined;       /* per block */
   uint32_t *child, *sibling, *depth; /* the dominator tree, per block */
+  uint32_t *up;            /* per block: how far up the tree an edge from below it leads at most: the least depth */
   uint32_t *current;       /* per variable: its value now */
   hg_array undo;           /* pairs (variable, value before) */
   hg_array phi_variable;   /* per value: the variable a phi stands for */
@@ -84,13 +85,28 @@ static void solve_liveness(builder *b) {
 
 /* ---- the dominator tree ------------------------------------------------------------------------------------------ */
 
+/* An edge leads to a child of its block in the tree, or to a block no deeper than itself. */
+static void find_up(builder *b) {
+  memset(b->up, 0xff, b->graph.block_count * sizeof(uint32_t));
+  for (uint32_t k = b->graph.block_count; k-- > 0;) {
+    uint32_t block = b->graph.order[k], parent = b->graph.dominator[block];
+    const uint32_t successors[2] = {b->graph.next[block], b->graph.taken[block]};
+    for (int s = 0; s < 2; s++) {
+      uint32_t depth = successors[s] == IR_NONE ? SSA_NONE : b->depth[successors[s]];
+      if (depth <= b->depth[block] && depth < b->up[block]) b->up[block] = depth;
+    }
+    if (b->up[block] < b->up[parent]) b->up[parent] = b->up[block];
+  }
+}
+
 /* Children in reverse postorder, linked through `sibling`, and how deep each block is. */
 static hg_status grow_tree(builder *b) {
   uint64_t n = b->graph.block_count;
-  b->child = hg_allocate(&b->unit->allocator, 3 * n, sizeof(uint32_t));
+  b->child = hg_allocate(&b->unit->allocator, 4 * n, sizeof(uint32_t));
   if (b->child == NULL) return out_of_memory();
   b->sibling = b->child + n;
   b->depth = b->sibling + n;
+  b->up = b->depth + n;
   memset(b->child, 0xff, n * sizeof(uint32_t));
   for (uint32_t k = b->graph.block_count; k-- > 1;) {
     uint32_t block = b->graph.order[k], parent = b->graph.dominator[block];
@@ -99,6 +115,7 @@ static hg_status grow_tree(builder *b) {
   }
   b->sibling[0] = SSA_NONE;
   for (uint32_t k = 1; k < n; k++) b->depth[b->graph.order[k]] = b->depth[b->graph.dominator[b->graph.order[k]]] + 1;
+  find_up(b);
   return HG_OK;
 }
 
@@ -109,10 +126,8 @@ static hg_status add_phi(builder *b, uint32_t block, uint32_t variable) {
   uint32_t arg_count = b->graph.predecessor_start[block + 1] - b->graph.predecessor_start[block];
   uint32_t value = ir_ssa_add(b->unit, &phi, arg_count);
   if (value == SSA_NONE) return out_of_memory();
-  while (b->phi_variable.count <= value) {
-    uint32_t none = SSA_NONE;
-    if (hg_array_append(&b->unit->allocator, &b->phi_variable, &none, 1) == NULL) return out_of_memory();
-  }
+  while (b->phi_variable.count <= value)
+    if (!hg_array_push(&b->unit->allocator, &b->phi_variable, SSA_NONE)) return out_of_memory();
   ((uint32_t *)b->phi_variable.data)[value] = variable;
   ir_ssa_append_phi(b->unit, block, value);
   return HG_OK;
@@ -149,7 +164,7 @@ static hg_status search_subtree(builder *b, const placement *p, uint32_t variabl
       enqueue(b, p, variable, join);
     }
     for (uint32_t c = b->child[block]; c != SSA_NONE; c = b->sibling[c]) {
-      if (p->visited[c] == variable + 1) continue;
+      if (b->up[c] > b->depth[root] || p->visited[c] == variable + 1) continue;
       p->visited[c] = variable + 1;
       p->stack[pending++] = c;
     }
@@ -192,8 +207,9 @@ static hg_status place_phis(builder *b) {
 /* ---- renaming ---------------------------------------------------------------------------------------------------- */
 
 static hg_status set_current(builder *b, uint32_t variable, uint32_t value) {
-  uint32_t entry[2] = {variable, b->current[variable]};
-  if (hg_array_append(&b->unit->allocator, &b->undo, entry, 2) == NULL) return out_of_memory();
+  const hg_allocator *allocator = &b->unit->allocator;
+  if (!hg_array_push(allocator, &b->undo, variable) || !hg_array_push(allocator, &b->undo, b->current[variable]))
+    return out_of_memory();
   b->current[variable] = value;
   return HG_OK;
 }

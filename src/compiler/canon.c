@@ -163,66 +163,93 @@ hg_status hg_canonicalise(const atlas_program *program, const hg_pass_hook *hook
 typedef struct writer {
   const hg_allocator *allocator;
   hg_array *bytes;
-  hg_status status;
 } writer;
 
-static void put(writer *w, uint64_t value, unsigned size) {
-  uint8_t little[8];
-  hg_store_le(little, size, value);
-  if (w->status == HG_OK && hg_array_append(w->allocator, w->bytes, little, size) == NULL) w->status = out_of_memory();
+/* Room for the next bytes; each of the functions below fills what it asked for. */
+static hg_status room(const writer *w, size_t byte_count, uint8_t **at) {
+  *at = hg_array_append(w->allocator, w->bytes, NULL, byte_count);
+  return *at != NULL ? HG_OK : out_of_memory();
 }
 
-static void put_symbols(writer *w, const atlas_program *program, const ssa_unit *unit) {
-  put(w, program->symbols.count, 4);
-  for (size_t i = 0; i < program->symbols.count; i++) {
-    const atlas_symbol *s = atlas_symbol_at(program, i);
-    put(w, s->kind, 1);
-    put(w, s->type, 1);
-    put(w, s->access, 1);
-    put(w, s->count, 4);
-    put(w, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
-    if (s->kind != ATLAS_SYMBOL_CONST) continue;
-    const uint8_t *data = (const uint8_t *)program->constants.data + s->const_offset;
-    for (uint64_t k = 0; k < (uint64_t)s->count * atlas_bytes((atlas_type)s->type); k++) put(w, data[k], 1);
-  }
+static uint8_t *put(uint8_t *at, uint64_t value, unsigned size) {
+  hg_store_le(at, size, value);
+  return at + size;
 }
 
-static void put_block(writer *w, const ssa_unit *unit, uint32_t b) {
+static hg_status put_head(const writer *w, const atlas_program *program) {
+  uint8_t *at;
+  HG_TRY(room(w, 7 + 7 * 4, &at));
+  for (const char *magic = "HGCANON"; *magic != '\0'; magic++) at = put(at, (uint8_t)*magic, 1);
+  at = put(at, ATLAS_ISA_VERSION, 4);
+  at = put(at, ATLAS_CANON_VERSION, 4);
+  at = put(at, ATLAS_NUMERICS_VERSION, 4);
+  for (int d = 0; d < 3; d++) at = put(at, program->block[d], 4);
+  put(at, program->symbols.count, 4);
+  return HG_OK;
+}
+
+static hg_status put_symbol(const writer *w, const atlas_program *program, const ssa_unit *unit, size_t i) {
+  const atlas_symbol *s = atlas_symbol_at(program, i);
+  uint8_t *at;
+  HG_TRY(room(w, 8, &at));
+  at = put(at, s->kind, 1);
+  at = put(at, s->type, 1);
+  at = put(at, s->access, 1);
+  at = put(at, s->count, 4);
+  put(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
+  if (s->kind != ATLAS_SYMBOL_CONST) return HG_OK;
+  const uint8_t *data = (const uint8_t *)program->constants.data + s->const_offset;
+  size_t byte_count = (size_t)s->count * atlas_bytes((atlas_type)s->type);
+  return hg_array_append(w->allocator, w->bytes, data, byte_count) != NULL ? HG_OK : out_of_memory();
+}
+
+static hg_status put_block(const writer *w, const ssa_unit *unit, uint32_t b) {
   const ssa_block *block = ssa_block_at(unit, b);
-  put(w, block->end, 1);
-  put(w, block->condition, 4);
-  put(w, block->successor[0], 4);
-  put(w, block->successor[1], 4);
-  put(w, block->trap_code, 4);
-  put(w, block->predecessors.count, 4); /* in their order: phis refer to it */
-  for (size_t i = 0; i < block->predecessors.count; i++) put(w, ((const uint32_t *)block->predecessors.data)[i], 4);
+  const uint32_t *from = block->predecessors.data;
+  uint8_t *at;
+  HG_TRY(room(w, 1 + 5 * 4 + block->predecessors.count * 4, &at));
+  at = put(at, block->end, 1);
+  at = put(at, block->condition, 4);
+  at = put(at, block->successor[0], 4);
+  at = put(at, block->successor[1], 4);
+  at = put(at, block->trap_code, 4);
+  at = put(at, block->predecessors.count, 4); /* in their order: phis refer to it */
+  for (size_t i = 0; i < block->predecessors.count; i++) at = put(at, from[i], 4);
+  return HG_OK;
 }
 
-static void put_value(writer *w, const ssa_unit *unit, uint32_t value) {
+static hg_status put_value(const writer *w, const ssa_unit *unit, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(unit, value);
-  put(w, insn->op, 2);
-  put(w, insn->type, 1);
-  put(w, insn->type2, 1);
-  put(w, insn->mode, 1);
-  put(w, insn->phi_registers, 1);
-  put(w, insn->symbol, 2);
-  put(w, insn->block, 4);
-  put(w, insn->bits, 8);
-  put(w, insn->arg_count, 4);
-  for (uint32_t i = 0; i < insn->arg_count; i++) put(w, ssa_args_of(unit, value)[i], 4);
+  const uint32_t *args = ssa_args_of(unit, value);
+  uint8_t *at;
+  HG_TRY(room(w, 8 + 4 + 8 + 4 + (size_t)insn->arg_count * 4, &at));
+  at = put(at, insn->op, 2);
+  at = put(at, insn->type, 1);
+  at = put(at, insn->type2, 1);
+  at = put(at, insn->mode, 1);
+  at = put(at, insn->phi_registers, 1);
+  at = put(at, insn->symbol, 2);
+  at = put(at, insn->block, 4);
+  at = put(at, insn->bits, 8);
+  at = put(at, insn->arg_count, 4);
+  for (uint32_t i = 0; i < insn->arg_count; i++) at = put(at, args[i], 4);
+  return HG_OK;
+}
+
+static hg_status put_count(const writer *w, size_t count) {
+  uint8_t *at;
+  HG_TRY(room(w, 4, &at));
+  put(at, count, 4);
+  return HG_OK;
 }
 
 hg_status hg_canon_bytes(const atlas_program *program, const ssa_unit *unit, hg_array *bytes) {
-  writer w = {.allocator = &unit->allocator, .bytes = bytes};
-  for (const char *magic = "HGCANON"; *magic != '\0'; magic++) put(&w, (uint8_t)*magic, 1);
-  put(&w, ATLAS_ISA_VERSION, 4);
-  put(&w, ATLAS_CANON_VERSION, 4);
-  put(&w, ATLAS_NUMERICS_VERSION, 4);
-  for (int d = 0; d < 3; d++) put(&w, program->block[d], 4);
-  put_symbols(&w, program, unit);
-  put(&w, unit->blocks.count, 4);
-  for (uint32_t b = 0; b < unit->blocks.count; b++) put_block(&w, unit, b);
-  put(&w, unit->insns.count, 4);
-  for (uint32_t v = 0; v < unit->insns.count; v++) put_value(&w, unit, v);
-  return w.status;
+  const writer w = {.allocator = &unit->allocator, .bytes = bytes};
+  HG_TRY(put_head(&w, program));
+  for (size_t i = 0; i < program->symbols.count; i++) HG_TRY(put_symbol(&w, program, unit, i));
+  HG_TRY(put_count(&w, unit->blocks.count));
+  for (uint32_t b = 0; b < unit->blocks.count; b++) HG_TRY(put_block(&w, unit, b));
+  HG_TRY(put_count(&w, unit->insns.count));
+  for (uint32_t v = 0; v < unit->insns.count; v++) HG_TRY(put_value(&w, unit, v));
+  return HG_OK;
 }

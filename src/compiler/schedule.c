@@ -42,7 +42,7 @@ static hg_status deepen(scheduler *s, uint32_t header, uint32_t *mark) {
     uint32_t p = ((const uint32_t *)into->data)[i];
     if (!ssa_dominates(&s->order, header, p) || mark[p] == header + 1) continue;
     mark[p] = header + 1;
-    if (hg_array_append(&u->allocator, &s->stack, &p, 1) == NULL) return hg_fail_memory("scheduling", sizeof p);
+    if (!hg_array_push(&u->allocator, &s->stack, p)) return hg_fail_memory("scheduling", sizeof p);
   }
   if (s->stack.count == 0) return HG_OK;
   if (mark[header] != header + 1) s->loop_depth[header]++;
@@ -55,7 +55,7 @@ static hg_status deepen(scheduler *s, uint32_t header, uint32_t *mark) {
       uint32_t p = ((const uint32_t *)predecessors->data)[i];
       if (mark[p] == header + 1) continue;
       mark[p] = header + 1;
-      if (hg_array_append(&u->allocator, &s->stack, &p, 1) == NULL) return hg_fail_memory("scheduling", sizeof p);
+      if (!hg_array_push(&u->allocator, &s->stack, p)) return hg_fail_memory("scheduling", sizeof p);
     }
   }
   return HG_OK;
@@ -139,7 +139,7 @@ static void sort_by_block(scheduler *s) {
 /* Emits a value of this block after those of its arguments that are placed here too. */
 static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
   s->stack.count = 0;
-  if (hg_array_append(&s->unit->allocator, &s->stack, &value, 1) == NULL)
+  if (!hg_array_push(&s->unit->allocator, &s->stack, value))
     return hg_fail_memory("scheduling", sizeof value);
   while (s->stack.count > 0) {
     uint32_t top = ((uint32_t *)s->stack.data)[s->stack.count - 1], waiting = SSA_NONE;
@@ -148,7 +148,7 @@ static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
       if (floats(s, arg) && !s->emitted[arg] && s->place[arg] == block) waiting = arg;
     }
     if (waiting != SSA_NONE) {
-      if (hg_array_append(&s->unit->allocator, &s->stack, &waiting, 1) == NULL)
+      if (!hg_array_push(&s->unit->allocator, &s->stack, waiting))
         return hg_fail_memory("scheduling", sizeof value);
       continue;
     }

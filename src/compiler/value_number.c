@@ -163,7 +163,7 @@ static int push_argument(numbering *n, uint32_t value, hg_status *status) {
   const uint32_t *args = ssa_args_of(n->unit, value);
   for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++) {
     if (!waits(n, args[i])) continue;
-    if (hg_array_append(&n->unit->allocator, &n->stack, &args[i], 1) == NULL) *status = out_of_memory();
+    if (!hg_array_push(&n->unit->allocator, &n->stack, args[i])) *status = out_of_memory();
     return 1;
   }
   return 0;
@@ -177,7 +177,7 @@ static hg_status finish(numbering *n, uint32_t value, int *finished) {
   if (now != value) {
     *finished = !waits(n, now);
     if (*finished) return set_done(n, value);
-    return hg_array_append(&n->unit->allocator, &n->stack, &now, 1) != NULL ? HG_OK : out_of_memory();
+    return hg_array_push(&n->unit->allocator, &n->stack, now) ? HG_OK : out_of_memory();
   }
   *finished = !push_argument(n, value, &status);
   HG_TRY(status);
@@ -190,7 +190,7 @@ static hg_status finish(numbering *n, uint32_t value, int *finished) {
 static hg_status visit(numbering *n, uint32_t value) {
   value = ir_ssa_resolve(n->unit, value);
   if (!waits(n, value)) return HG_OK;
-  if (hg_array_append(&n->unit->allocator, &n->stack, &value, 1) == NULL) return out_of_memory();
+  if (!hg_array_push(&n->unit->allocator, &n->stack, value)) return out_of_memory();
   while (n->stack.count > 0) {
     uint32_t top = ((uint32_t *)n->stack.data)[n->stack.count - 1];
     hg_status status = HG_OK;

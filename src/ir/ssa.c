@@ -23,10 +23,11 @@ void ir_ssa_release(ssa_unit *unit) {
 uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count) {
   uint32_t value = (uint32_t)unit->insns.count;
   size_t first_arg = unit->args.count;
-  uint32_t *args = hg_array_append(&unit->allocator, &unit->args, NULL, arg_count); /* of none too: ssa_args_of */
-  if (args == NULL) return SSA_NONE;
-  for (uint32_t i = 0; i < arg_count; i++) args[i] = SSA_NONE;
-  if (hg_array_append(&unit->allocator, &unit->forward, &value, 1) == NULL) return SSA_NONE;
+  if (unit->args.data == NULL && hg_array_append(&unit->allocator, &unit->args, NULL, 0) == NULL)
+    return SSA_NONE; /* for none too: ssa_args_of */
+  for (uint32_t i = 0; i < arg_count; i++)
+    if (!hg_array_push(&unit->allocator, &unit->args, SSA_NONE)) return SSA_NONE;
+  if (!hg_array_push(&unit->allocator, &unit->forward, value)) return SSA_NONE;
   ssa_insn *added = hg_array_append(&unit->allocator, &unit->insns, insn, 1);
   if (added == NULL) {
     unit->forward.count--;

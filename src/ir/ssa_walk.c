@@ -12,16 +12,17 @@ typedef struct walker {
 
 static hg_status out_of_memory(void) { return hg_fail_memory("a walk over the program", 0); }
 
-static hg_status push(walker *w, uint32_t value) {
-  uint32_t frame[2] = {value, 0};
-  if (w->seen[value]) return HG_OK;
-  w->seen[value] = 1;
-  return hg_array_append(&w->unit->allocator, &w->stack, frame, 2) != NULL ? HG_OK : out_of_memory();
-}
-
 static hg_status emit(walker *w, uint32_t value) {
   w->seen[value] = 1;
-  return hg_array_append(&w->unit->allocator, w->values, &value, 1) != NULL ? HG_OK : out_of_memory();
+  return hg_array_push(&w->unit->allocator, w->values, value) ? HG_OK : out_of_memory();
+}
+
+static hg_status push(walker *w, uint32_t value) {
+  const hg_allocator *allocator = &w->unit->allocator;
+  if (w->seen[value]) return HG_OK;
+  if (ssa_insn_at(w->unit, value)->arg_count == 0) return emit(w, value);
+  w->seen[value] = 1;
+  return hg_array_push(allocator, &w->stack, value) && hg_array_push(allocator, &w->stack, 0) ? HG_OK : out_of_memory();
 }
 
 /* Pure values below `value`, arguments first. Phis and effects have their own place. */
