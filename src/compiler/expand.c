@@ -299,6 +299,12 @@ static hg_status expand_block(hg_functions *x, ssa_unit *unit, uint32_t block) {
   return HG_OK;
 }
 
+static int calls_function(const ssa_unit *unit) {
+  for (uint32_t v = 0; v < unit->insns.count; v++)
+    if (is_function(ssa_insn_at(unit, v))) return 1;
+  return 0;
+}
+
 /* A scheduled unit. */
 static hg_status expand_unit(hg_functions *x, ssa_unit *unit) {
   uint32_t blocks = (uint32_t)unit->blocks.count;
@@ -319,10 +325,12 @@ hg_status hg_expand(ssa_unit *unit, hg_functions *functions) {
     return status;
   }
   unit->faults_stay = 1;
-  HG_TRY(widen_all(unit));
-  HG_TRY(hg_schedule(unit));
-  HG_TRY(expand_unit(functions, unit));
-  hg_unschedule(unit);
+  if (calls_function(unit)) {
+    HG_TRY(widen_all(unit));
+    HG_TRY(hg_schedule(unit));
+    HG_TRY(expand_unit(functions, unit));
+    hg_unschedule(unit);
+  }
   HG_TRY(hg_legalise(unit));
   return hg_schedule(unit);
 }

@@ -46,7 +46,7 @@ static uint32_t address_args(const ssa_insn *insn) {
   }
 }
 
-static int same_place(const stores *s, uint32_t a, uint32_t b) {
+static int same_place(const stores *s, uint32_t a, uint32_t b) { /* of resolved arguments */
   const ssa_insn *x = ssa_insn_at(s->unit, a), *y = ssa_insn_at(s->unit, b);
   if (x->symbol != y->symbol || x->mode != y->mode || x->type != y->type || x->bits != y->bits ||
       x->phi_registers != y->phi_registers)
@@ -74,8 +74,8 @@ static void forward_in(stores *s, uint32_t block, int *changed) {
   }
 }
 
-/* 1 if somewhere an access of this kind follows a store to the same location in its block: else there is nothing to do,
- * and the analysis is not worth its time. */
+/* 1 if somewhere an access of this kind follows a store to the same place, and to no other of that location, in its
+ * block: else there is nothing to do, and the analysis is not worth its time. */
 static int follows_store(stores *s, uint32_t kind) {
   for (uint32_t b = 0; b < s->unit->blocks.count; b++) {
     if (ssa_block_at(s->unit, b)->dead) continue;
@@ -84,7 +84,7 @@ static int follows_store(stores *s, uint32_t kind) {
       uint32_t flags = flags_of(s, e);
       if (!(flags & (ATLAS_LOAD | ATLAS_STORE))) continue;
       uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e));
-      if (flags & kind && s->last[location] != SSA_NONE) return 1;
+      if (flags & kind && s->last[location] != SSA_NONE && same_place(s, s->last[location], e)) return 1;
       if (flags & ATLAS_STORE) s->last[location] = e;
     }
   }
@@ -99,6 +99,7 @@ static hg_status open_stores(stores *s, const atlas_program *program, ssa_unit *
 
 hg_status hg_pass_forward_stores(const atlas_program *program, ssa_unit *unit, int *changed) {
   stores s = {.program = program, .unit = unit};
+  ir_ssa_resolve_all(unit);
   if (!follows_store(&s, ATLAS_LOAD)) return HG_OK;
   hg_status status = open_stores(&s, program, unit);
   for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
@@ -143,6 +144,7 @@ static void overwrite_in(stores *s, uint32_t block, int *changed) {
 
 hg_status hg_pass_remove_stores(const atlas_program *program, ssa_unit *unit, int *changed) {
   stores s = {.program = program, .unit = unit};
+  ir_ssa_resolve_all(unit);
   if (!follows_store(&s, ATLAS_STORE)) return HG_OK;
   hg_status status = open_stores(&s, program, unit);
   for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
