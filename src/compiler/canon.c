@@ -126,7 +126,7 @@ static hg_status copy_block(renumbering *r, uint32_t old) {
 }
 
 static hg_status copy_all(renumbering *r) {
-  HG_TRY(ir_ssa_order_build(r->from, &r->order));
+  HG_TRY(ir_ssa_order_number(r->from, &r->order));
   HG_TRY(ir_ssa_walk(r->from, &r->order, &r->values));
   r->number = hg_allocate(&r->from->allocator, r->from->insns.count, sizeof *r->number);
   if (r->number == NULL) return out_of_memory();

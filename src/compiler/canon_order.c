@@ -301,7 +301,7 @@ static hg_status run(orderer *o) {
   const hg_allocator *allocator = &o->unit->allocator;
   uint64_t n = o->unit->insns.count;
   o->locations = hg_location_count(o->program);
-  HG_TRY(ir_ssa_order_build(o->unit, &o->order));
+  HG_TRY(ir_ssa_order_number(o->unit, &o->order));
   HG_TRY(ir_ssa_walk(o->unit, &o->order, &o->values));
   o->key = hg_allocate(allocator, n * 24 + (uint64_t)o->locations * 24, 1);
   if (o->key == NULL) return hg_fail_memory("the canonical order", n * 16);

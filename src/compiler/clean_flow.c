@@ -313,7 +313,7 @@ static hg_status clean_blocks(cleaner *c) {
   bury_unreachable(c);
   find_columns(c);
   for (uint32_t k = c->count; k-- > 0;) HG_TRY(clean_block(c, c->order[k]));
-  find_order(c);
+  if (c->again) find_order(c);
   bury_unreachable(c);
   join_all(c);
   return rebuild(c);

@@ -304,7 +304,7 @@ hg_status hg_pass_merge_phis(const atlas_program *program, ssa_unit *unit, int *
   HG_TRY(hg_find_alike(unit, HG_ALIKE_IN_BLOCKS, &found));
   if (!found) return HG_OK;
   ir_ssa_resolve_all(unit);
-  hg_status status = ir_ssa_order_build(unit, &order);
+  hg_status status = ir_ssa_order_number(unit, &order);
   if (status == HG_OK) status = ir_ssa_walk(unit, &order, &values);
   if (status == HG_OK) status = partition_values(&p, &values, changed);
   hg_array_release(&unit->allocator, &values);

@@ -356,7 +356,7 @@ static hg_status visit_block(numbering *n, uint32_t block) {
 static hg_status prepare(numbering *n) {
   const hg_allocator *allocator = &n->unit->allocator;
   n->locations = hg_location_count(n->program);
-  HG_TRY(ir_ssa_order_build(n->unit, &n->order));
+  HG_TRY(n->loads == MERGE_ALL ? ir_ssa_order_build(n->unit, &n->order) : ir_ssa_order_number(n->unit, &n->order));
   n->group = hg_allocate(allocator, (3 + (uint64_t)n->unit->blocks.count) * n->locations, sizeof(uint32_t));
   if (n->group == NULL) return out_of_memory();
   n->version = n->group + n->locations;

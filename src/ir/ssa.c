@@ -68,7 +68,7 @@ void ir_ssa_append_effect(ssa_unit *unit, uint32_t block, uint32_t value) {
   b->last_effect = value;
 }
 
-uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value) {
+uint32_t ir_ssa_resolve_far(ssa_unit *unit, uint32_t value) {
   uint32_t *forward = unit->forward.data;
   while (forward[value] != value) {
     forward[value] = forward[forward[value]]; /* halve the path for the next time */

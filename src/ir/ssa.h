@@ -86,7 +86,10 @@ void ir_ssa_append_phi(ssa_unit *unit, uint32_t block, uint32_t value);
 void ir_ssa_append_effect(ssa_unit *unit, uint32_t block, uint32_t value);
 
 /* What stands for a value now. */
-uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value);
+uint32_t ir_ssa_resolve_far(ssa_unit *unit, uint32_t value);
+static inline uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value) {
+  return ((const uint32_t *)unit->forward.data)[value] == value ? value : ir_ssa_resolve_far(unit, value);
+}
 /* All uses of `value` mean `by` from now on. */
 void ir_ssa_replace(ssa_unit *unit, uint32_t value, uint32_t by);
 

@@ -92,20 +92,28 @@ static void number_tree(ssa_order *o, uint32_t *next_child) {
   for (uint32_t k = 0; k < o->count; k++) o->close[o->block[k]] += o->open[o->block[k]];
 }
 
-hg_status ir_ssa_order_build(const ssa_unit *unit, ssa_order *order) {
+/* `rows` of a word a block each. The first six are what every order has, two of them scratch. */
+static hg_status number(const ssa_unit *unit, ssa_order *order, uint32_t rows) {
   uint64_t n = unit->blocks.count;
-  *order = (ssa_order){.block = hg_allocate(&unit->allocator, 9 * n, sizeof(uint32_t))};
-  if (order->block == NULL) return hg_fail_memory("the order of the program's blocks", 9 * n * sizeof(uint32_t));
+  *order = (ssa_order){.block = hg_allocate(&unit->allocator, rows * n, sizeof(uint32_t))};
+  if (order->block == NULL) return hg_fail_memory("the order of the program's blocks", rows * n * sizeof(uint32_t));
   order->position = order->block + n;
-  order->dominator = order->block + 2 * n;
-  order->open = order->block + 3 * n;
-  order->close = order->block + 4 * n;
-  order->edge = order->block + 5 * n;
-  uint32_t *scratch = order->block + 7 * n;
-  number_blocks(unit, order, scratch, scratch + n);
-  HG_TRY(find_dominators(unit, order));
-  number_tree(order, scratch);
+  order->edge = order->block + 2 * n;
+  number_blocks(unit, order, order->block + 4 * n, order->block + 5 * n);
   find_edges(unit, order);
+  return HG_OK;
+}
+
+hg_status ir_ssa_order_number(const ssa_unit *unit, ssa_order *order) { return number(unit, order, 6); }
+
+hg_status ir_ssa_order_build(const ssa_unit *unit, ssa_order *order) {
+  size_t n = unit->blocks.count;
+  HG_TRY(number(unit, order, 9));
+  order->dominator = order->block + 6 * n;
+  order->open = order->block + 7 * n;
+  order->close = order->block + 8 * n;
+  HG_TRY(find_dominators(unit, order));
+  number_tree(order, order->block + 4 * n);
   return HG_OK;
 }
 
