@@ -29,17 +29,31 @@ hg_status hg_allocator_resolve(const hg_allocator *allocator, hg_allocator *out)
 
 int hg_allocator_is_default(const hg_allocator *allocator) { return allocator->allocate == default_allocate; }
 
-void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size) {
+void *hg_allocate_unset(const hg_allocator *allocator, uint64_t count, size_t element_size) {
   if (count == 0) count = 1;
   if (count > SIZE_MAX / 2 / element_size) return NULL;
-  size_t size = (size_t)count * element_size;
-  void *memory = allocator->allocate(allocator->user, size);
-  if (memory != NULL) memset(memory, 0, size);
+  return allocator->allocate(allocator->user, (size_t)count * element_size);
+}
+
+void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size) {
+  void *memory = hg_allocate_unset(allocator, count, element_size);
+  if (memory != NULL) memset(memory, 0, (count == 0 ? 1 : (size_t)count) * element_size);
   return memory;
 }
 
 void hg_release(const hg_allocator *allocator, void *memory) {
   if (memory != NULL) allocator->release(allocator->user, memory);
+}
+
+int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t capacity) {
+  if (array->data != NULL && capacity <= array->capacity) return 1;
+  void *data = hg_allocate_unset(allocator, capacity, array->element_size);
+  if (data == NULL) return 0;
+  if (array->count > 0) memcpy(data, array->data, array->count * array->element_size);
+  hg_release(allocator, array->data);
+  array->data = data;
+  array->capacity = (size_t)capacity;
+  return 1;
 }
 
 void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count) {
@@ -48,12 +62,7 @@ void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void
     uint64_t capacity = (uint64_t)array->capacity * 2;
     if (capacity < needed) capacity = needed;
     if (capacity < 16) capacity = 16;
-    void *data = hg_allocate(allocator, capacity, array->element_size);
-    if (data == NULL) return NULL;
-    if (array->count > 0) memcpy(data, array->data, array->count * array->element_size);
-    hg_release(allocator, array->data);
-    array->data = data;
-    array->capacity = (size_t)capacity;
+    if (!hg_array_reserve(allocator, array, capacity)) return NULL;
   }
   char *first = (char *)array->data + array->count * array->element_size;
   if (count > 0) {

@@ -13,6 +13,7 @@ int hg_allocator_is_default(const hg_allocator *allocator); /* what hg_allocator
 
 /* count * element_size bytes, zeroed; NULL when out of memory or when the product overflows. A count of 0 is 1. */
 void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_size);
+void *hg_allocate_unset(const hg_allocator *allocator, uint64_t count, size_t element_size); /* not zeroed */
 void hg_release(const hg_allocator *allocator, void *memory); /* NULL is accepted */
 
 /* A growing array. Declare `hg_array name = {.element_size = sizeof(T)};` and read it as ((T *)name.data)[i]. */
@@ -24,6 +25,8 @@ typedef struct hg_array {
 /* Appends `count` elements (copied from `elements`, or zeroed where it is NULL) and returns the first; NULL when out of
  * memory, with the array unchanged. */
 void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count);
+/* Memory for so many elements in all, where that is known before they come; 0 when out of memory. */
+int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t capacity);
 void hg_array_release(const hg_allocator *allocator, hg_array *array);
 
 /* hg_array_append of one uint32_t, for stacks and lists that get one at every step; 0 when out of memory. */

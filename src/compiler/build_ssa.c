@@ -427,11 +427,15 @@ static void copy_nodes(builder *b) {
 }
 
 static hg_status add_blocks(builder *b) {
+  uint64_t values = 2 * (uint64_t)b->node_count; /* with constants and phis: about so many */
+  HG_TRY(ir_ssa_reserve(b->unit, values, 2 * values, (uint64_t)b->graph.block_count + 1));
   for (uint32_t block = 0; block < b->graph.block_count; block++) {
     if (ir_ssa_add_block(b->unit) == SSA_NONE) return out_of_memory();
     uint32_t first = b->graph.predecessor_start[block], end = b->graph.predecessor_start[block + 1];
-    if (end > first && hg_array_append(&b->unit->allocator, &ssa_block_at(b->unit, block)->predecessors,
-                                       b->graph.predecessors + first, end - first) == NULL)
+    hg_array *list = &ssa_block_at(b->unit, block)->predecessors;
+    if (end > first &&
+        (!hg_array_reserve(&b->unit->allocator, list, end - first) ||
+         hg_array_append(&b->unit->allocator, list, b->graph.predecessors + first, end - first) == NULL))
       return out_of_memory();
   }
   return HG_OK;

@@ -84,6 +84,13 @@ typedef struct renumbering {
   uint32_t *number; /* per old value */
 } renumbering;
 
+static hg_status reserve(const renumbering *r) {
+  uint64_t args = 0;
+  for (size_t k = 0; k < r->values.count; k++)
+    args += ssa_insn_at(r->from, ((const uint32_t *)r->values.data)[k])->arg_count;
+  return ir_ssa_reserve(r->to, r->values.count, args, r->order.count);
+}
+
 static hg_status copy_values(renumbering *r) {
   const uint32_t *values = r->values.data;
   for (size_t k = 0; k < r->values.count; k++) r->number[values[k]] = (uint32_t)k;
@@ -108,9 +115,12 @@ static hg_status copy_block(renumbering *r, uint32_t old) {
   if (from->condition != SSA_NONE) to->condition = r->number[from->condition];
   for (int s = 0; s < 2; s++)
     if (from->successor[s] != SSA_NONE) to->successor[s] = r->order.position[from->successor[s]];
+  if (from->predecessors.count > 0 &&
+      !hg_array_reserve(&r->to->allocator, &to->predecessors, from->predecessors.count))
+    return out_of_memory();
   for (size_t i = 0; i < from->predecessors.count; i++) {
     uint32_t p = r->order.position[((const uint32_t *)from->predecessors.data)[i]];
-    if (hg_array_append(&r->to->allocator, &to->predecessors, &p, 1) == NULL) return out_of_memory();
+    if (!hg_array_push(&r->to->allocator, &to->predecessors, p)) return out_of_memory();
   }
   uint32_t last = SSA_NONE; /* phis keep their order, and prepending would turn it around */
   for (uint32_t phi = from->first_phi; phi != SSA_NONE; phi = ssa_insn_at(r->from, phi)->next) {
@@ -130,6 +140,7 @@ static hg_status copy_all(renumbering *r) {
   HG_TRY(ir_ssa_walk(r->from, &r->order, &r->values));
   r->number = hg_allocate(&r->from->allocator, r->from->insns.count, sizeof *r->number);
   if (r->number == NULL) return out_of_memory();
+  HG_TRY(reserve(r));
   HG_TRY(copy_values(r));
   r->to->classified = r->from->classified;
   memcpy(r->to->other_forms, r->from->other_forms, sizeof r->to->other_forms);

@@ -281,7 +281,7 @@ static void sort_operands(const orderer *o, uint32_t value) {
 }
 
 static hg_status sort_all(orderer *o) {
-  item *items = hg_allocate(&o->unit->allocator, o->unit->insns.count, sizeof *items);
+  item *items = hg_allocate_unset(&o->unit->allocator, o->unit->insns.count, sizeof *items);
   if (items == NULL) return hg_fail_memory("the canonical order", o->unit->insns.count * sizeof *items);
   for (uint32_t k = 0; k < o->order.count; k++) {
     uint32_t b = o->order.block[k], last;

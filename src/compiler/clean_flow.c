@@ -322,7 +322,7 @@ static hg_status clean_blocks(cleaner *c) {
 static hg_status run_round(ssa_unit *unit, int *again) {
   cleaner c = {.unit = unit};
   uint64_t room = 3 * (uint64_t)unit->blocks.count; /* a new block on each edge at most */
-  c.column = hg_allocate(&unit->allocator, 6 * room, sizeof(uint32_t));
+  c.column = hg_allocate_unset(&unit->allocator, 6 * room, sizeof(uint32_t));
   if (c.column == NULL) return out_of_memory();
   c.order = c.column + 2 * room;
   c.incoming = c.order + room;

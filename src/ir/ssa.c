@@ -11,6 +11,14 @@ void ir_ssa_init(ssa_unit *unit, const hg_allocator *allocator) {
   unit->forward.element_size = sizeof(uint32_t);
 }
 
+hg_status ir_ssa_reserve(ssa_unit *unit, uint64_t values, uint64_t args, uint64_t blocks) {
+  const hg_allocator *allocator = &unit->allocator;
+  int reserved =
+      hg_array_reserve(allocator, &unit->insns, values) && hg_array_reserve(allocator, &unit->forward, values) &&
+      hg_array_reserve(allocator, &unit->args, args) && hg_array_reserve(allocator, &unit->blocks, blocks);
+  return reserved ? HG_OK : hg_fail_memory("the SSA form of a program", values * sizeof(ssa_insn));
+}
+
 void ir_ssa_release(ssa_unit *unit) {
   for (uint32_t b = 0; b < unit->blocks.count; b++)
     hg_array_release(&unit->allocator, &ssa_block_at(unit, b)->predecessors);

@@ -75,6 +75,8 @@ static inline uint32_t *ssa_args_of(const ssa_unit *u, uint32_t value) {
 }
 
 void ir_ssa_init(ssa_unit *unit, const hg_allocator *allocator);
+/* Memory for so many in all, where that is known beforehand. HG_OUT_OF_MEMORY. */
+hg_status ir_ssa_reserve(ssa_unit *unit, uint64_t values, uint64_t args, uint64_t blocks);
 void ir_ssa_release(ssa_unit *unit);
 
 /* A new value with room for arg_count arguments (SSA_NONE until set); it belongs to no block. SSA_NONE: out of memory.

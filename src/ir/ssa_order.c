@@ -55,7 +55,7 @@ static uint64_t count_predecessors(const ssa_unit *u) {
 
 static hg_status find_dominators(const ssa_unit *u, ssa_order *o) {
   uint64_t n = u->blocks.count, words = 2 * (n + 1) + 2 * n + count_predecessors(u) + (IR_DOMINANCE_SCRATCH + 1) * n;
-  uint32_t *out = hg_allocate(&u->allocator, words, sizeof *out);
+  uint32_t *out = hg_allocate_unset(&u->allocator, words, sizeof *out);
   if (out == NULL) return hg_fail_memory("the order of the program's blocks", words * sizeof *out);
   uint32_t *preorder = out + (n + 1) + 2 * n, *scratch = preorder + n, *in = scratch + IR_DOMINANCE_SCRATCH * n;
   list_edges(u, out, in);
@@ -95,7 +95,7 @@ static void number_tree(ssa_order *o, uint32_t *next_child) {
 /* `rows` of a word a block each. The first six are what every order has, two of them scratch. */
 static hg_status number(const ssa_unit *unit, ssa_order *order, uint32_t rows) {
   uint64_t n = unit->blocks.count;
-  *order = (ssa_order){.block = hg_allocate(&unit->allocator, rows * n, sizeof(uint32_t))};
+  *order = (ssa_order){.block = hg_allocate_unset(&unit->allocator, rows * n, sizeof(uint32_t))};
   if (order->block == NULL) return hg_fail_memory("the order of the program's blocks", rows * n * sizeof(uint32_t));
   order->position = order->block + n;
   order->edge = order->block + 2 * n;
@@ -112,6 +112,7 @@ hg_status ir_ssa_order_build(const ssa_unit *unit, ssa_order *order) {
   order->dominator = order->block + 6 * n;
   order->open = order->block + 7 * n;
   order->close = order->block + 8 * n;
+  memset(order->open, 0, 2 * n * sizeof(uint32_t)); /* of blocks that nothing reaches too */
   HG_TRY(find_dominators(unit, order));
   number_tree(order, order->block + 4 * n);
   return HG_OK;
