@@ -13,6 +13,7 @@ typedef struct scheduler {
   ssa_unit *unit;
   ssa_order order;
   hg_array values;       /* walk order: arguments first */
+  uint32_t *loop;        /* per block: the header of the innermost loop it is in; SSA_NONE */
   uint32_t *loop_depth;  /* per block */
   uint32_t *place;       /* per value: its block; SSA_NONE: no use seen yet */
   uint8_t *emitted;      /* per value */
@@ -32,31 +33,50 @@ static int floats(const scheduler *s, uint32_t value) {
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* Adds 1 to the depth of every block of the loop with this header: those that reach a back edge without passing the
- * header. */
-static hg_status deepen(scheduler *s, uint32_t header, uint32_t *mark) {
-  const ssa_unit *u = s->unit;
-  s->stack.count = 0;
-  const hg_array *into = &ssa_block_at(u, header)->predecessors;
+/* What stands for a block: the header of the outermost loop that it has been put into so far, or itself. */
+static uint32_t outermost(uint32_t *joined, uint32_t block) {
+  while (joined[block] != block) {
+    joined[block] = joined[joined[block]]; /* halve the way for the next time */
+    block = joined[block];
+  }
+  return block;
+}
+
+static hg_status push_into(scheduler *s, uint32_t header, const uint32_t *joined, uint32_t block) {
+  if (block == header || joined[block] != block || !ssa_dominates(&s->order, header, block)) return HG_OK;
+  return hg_array_push(&s->unit->allocator, &s->stack, block) ? HG_OK : hg_fail_memory("scheduling", sizeof block);
+}
+
+/* The loop of a header takes in all from which an edge back to it is reached; loops inside it count as their headers.
+ * A header's depth is 1 if there is such an edge. */
+static hg_status collect_loop(scheduler *s, uint32_t header, uint32_t *joined) {
+  const hg_array *into = &ssa_block_at(s->unit, header)->predecessors;
   for (size_t i = 0; i < into->count; i++) {
     uint32_t p = ((const uint32_t *)into->data)[i];
-    if (!ssa_dominates(&s->order, header, p) || mark[p] == header + 1) continue;
-    mark[p] = header + 1;
-    if (!hg_array_push(&u->allocator, &s->stack, p)) return hg_fail_memory("scheduling", sizeof p);
+    if (!ssa_dominates(&s->order, header, p)) continue;
+    s->loop_depth[header] = 1;
+    HG_TRY(push_into(s, header, joined, outermost(joined, p)));
   }
-  if (s->stack.count == 0) return HG_OK;
-  if (mark[header] != header + 1) s->loop_depth[header]++;
-  mark[header] = header + 1;
   while (s->stack.count > 0) {
     uint32_t b = ((uint32_t *)s->stack.data)[--s->stack.count];
-    s->loop_depth[b]++;
-    const hg_array *predecessors = &ssa_block_at(u, b)->predecessors;
-    for (size_t i = 0; i < predecessors->count && b != header; i++) {
-      uint32_t p = ((const uint32_t *)predecessors->data)[i];
-      if (mark[p] == header + 1) continue;
-      mark[p] = header + 1;
-      if (!hg_array_push(&u->allocator, &s->stack, p)) return hg_fail_memory("scheduling", sizeof p);
-    }
+    if (joined[b] != b) continue;
+    joined[b] = s->loop[b] = header;
+    into = &ssa_block_at(s->unit, b)->predecessors;
+    for (size_t i = 0; i < into->count; i++)
+      HG_TRY(push_into(s, header, joined, outermost(joined, ((const uint32_t *)into->data)[i])));
+  }
+  return HG_OK;
+}
+
+/* Inner loops first, so that each block goes into one loop, and each loop into the next. */
+static hg_status find_loops(scheduler *s, uint32_t *joined) {
+  memset(s->loop, 0xff, s->unit->blocks.count * sizeof *s->loop);
+  for (uint32_t b = 0; b < s->unit->blocks.count; b++) joined[b] = b;
+  for (uint32_t k = s->order.count; k-- > 0;) HG_TRY(collect_loop(s, s->order.block[k], joined));
+  for (uint32_t k = 0; k < s->order.count; k++) {
+    uint32_t b = s->order.block[k], around = s->loop[b];
+    if (s->loop_depth[b] == 1) s->loop[b] = b;
+    if (around != SSA_NONE) s->loop_depth[b] += s->loop_depth[around];
   }
   return HG_OK;
 }
@@ -64,11 +84,8 @@ static hg_status deepen(scheduler *s, uint32_t header, uint32_t *mark) {
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t common_dominator(const scheduler *s, uint32_t a, uint32_t b) {
-  if (a == SSA_NONE) return b;
-  while (a != b) {
-    while (s->order.position[a] > s->order.position[b]) a = s->order.dominator[a];
-    while (s->order.position[b] > s->order.position[a]) b = s->order.dominator[b];
-  }
+  if (a == SSA_NONE || ssa_dominates(&s->order, b, a)) return b;
+  while (!ssa_dominates(&s->order, a, b)) a = s->order.dominator[a];
   return a;
 }
 
@@ -91,6 +108,18 @@ static void note_fixed_uses(scheduler *s) {
   }
 }
 
+/* The lowest block from `late` up to `early` that is in the fewest loops: before a loop that `late` is in, or before one
+ * of those before that. What dominates a block of a loop and is not its header's dominator is in the loop itself. */
+static uint32_t out_of_loops(const scheduler *s, uint32_t early, uint32_t late) {
+  uint32_t best = late;
+  for (uint32_t b = late; s->loop_depth[best] > 0;) {
+    b = s->order.dominator[s->loop[b]];
+    if (!ssa_dominates(&s->order, early, b)) break;
+    if (s->loop_depth[b] < s->loop_depth[best]) best = b;
+  }
+  return best;
+}
+
 /* `early` holds each value's earliest block, found along the walk; then, users before arguments, the best block
  * between. */
 static void choose_places(scheduler *s, uint32_t *early) {
@@ -110,12 +139,7 @@ static void choose_places(scheduler *s, uint32_t *early) {
   for (size_t k = s->values.count; k-- > 0;) {
     uint32_t value = values[k];
     if (!floats(s, value)) continue;
-    uint32_t best = s->place[value];
-    for (uint32_t b = best; b != early[value] && s->loop_depth[best] > 0;) {
-      b = s->order.dominator[b];
-      if (s->loop_depth[b] < s->loop_depth[best]) best = b;
-    }
-    s->place[value] = best;
+    uint32_t best = s->place[value] = out_of_loops(s, early[value], s->place[value]);
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, value)->arg_count; i++)
       use_in(s, ssa_args_of(s->unit, value)[i], best);
   }
@@ -179,16 +203,17 @@ static hg_status run(scheduler *s) {
   uint64_t values = s->unit->insns.count, blocks = s->unit->blocks.count;
   HG_TRY(ir_ssa_order_build(s->unit, &s->order));
   HG_TRY(ir_ssa_walk(s->unit, &s->order, &s->values));
-  uint64_t words = 3 * values + 3 * blocks + 1;
+  uint64_t words = 3 * values + 4 * blocks + 1;
   s->place = hg_allocate(allocator, words * sizeof(uint32_t) + values, 1);
   if (s->place == NULL) return hg_fail_memory("scheduling", words * sizeof(uint32_t) + values);
-  uint32_t *early = s->place + values, *mark = early + 2 * values + 2 * blocks + 1;
+  uint32_t *early = s->place + values;
   s->queue = early + values;
-  s->loop_depth = s->queue + values;
+  s->loop = s->queue + values;
+  s->loop_depth = s->loop + blocks;
   s->start = s->loop_depth + blocks;
   s->emitted = (uint8_t *)(s->place + words);
   memset(s->place, 0xff, values * sizeof(uint32_t));
-  for (uint32_t k = 0; k < s->order.count; k++) HG_TRY(deepen(s, s->order.block[k], mark));
+  HG_TRY(find_loops(s, s->start + blocks + 1));
   note_fixed_uses(s);
   choose_places(s, early);
   sort_by_block(s);
