@@ -216,22 +216,33 @@ static hg_status visit_args(numbering *n, uint32_t value) {
 
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 
-/* A phi of one value (itself apart) is that value. Arguments that come around a loop are not visited yet: a later walk
- * sees them. */
-static hg_status visit_phi(numbering *n, uint32_t phi) {
+/* A phi of one value (itself apart) is that value: 1. */
+static int is_one_value(numbering *n, uint32_t phi) {
   resolve_args(n, phi);
   const ssa_insn *insn = ssa_insn_at(n->unit, phi);
   const uint32_t *args = ssa_args_of(n->unit, phi);
   uint32_t only = SSA_NONE;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     if (args[i] == phi || args[i] == only) continue;
-    if (only != SSA_NONE) return merge_pure(n, phi);
+    if (only != SSA_NONE) return 0;
     only = args[i];
   }
-  if (only == SSA_NONE) return HG_OK;
+  if (only == SSA_NONE) return 1;
   ir_ssa_replace(n->unit, phi, only);
   *n->changed = 1;
-  return HG_OK;
+  return 1;
+}
+
+/* Arguments that come around a loop are not visited yet: a later walk sees them. */
+static hg_status visit_phi(numbering *n, uint32_t phi) { return is_one_value(n, phi) ? HG_OK : merge_pure(n, phi); }
+
+/* What comes around loops is known when a walk is over. Inner loops first: where nested loops hand a value through, one
+ * walk finds it, and not one walk a loop. */
+static void look_back(numbering *n) {
+  for (uint32_t k = n->order.count; k-- > 0;)
+    for (uint32_t phi = ssa_block_at(n->unit, n->order.block[k])->first_phi; phi != SSA_NONE;
+         phi = ssa_insn_at(n->unit, phi)->next)
+      if (ir_ssa_resolve(n->unit, phi) == phi) is_one_value(n, phi);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -371,6 +382,7 @@ static hg_status prepare(numbering *n) {
 static hg_status walk(numbering *n) {
   HG_TRY(prepare(n));
   for (uint32_t k = 0; k < n->order.count; k++) HG_TRY(visit_block(n, n->order.block[k]));
+  if (!n->effects_alone) look_back(n);
   return HG_OK;
 }
 
