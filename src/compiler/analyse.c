@@ -429,30 +429,34 @@ static int find_fact(analyst *a, uint32_t value) {
 
 /* ---- what branches tell ------------------------------------------------------------------------------------------ */
 
-/* Narrows [*low, *high] of `value` by a comparison that is known to hold (or not to). */
-static void learn(const analyst *a, uint32_t condition, int holds, uint32_t value, int64_t *low, int64_t *high) {
+typedef struct bounds {
+  uint32_t value;
+  int64_t low, high;
+} bounds;
+
+enum { CONDITIONS_SEEN = 32 }; /* of one branch: `and` and `or` may share what they are made of without end */
+
+/* Narrows the bounds by a comparison that is known to hold (or not to). */
+static void learn(const analyst *a, uint32_t condition, int holds, bounds *b, int *seen) {
   const ssa_insn *insn = insn_at(a, condition);
-  if (insn->op == ATLAS_OP_pand && holds) { /* both hold */
-    learn(a, ssa_args_of(a->unit, condition)[0], 1, value, low, high);
-    learn(a, ssa_args_of(a->unit, condition)[1], 1, value, low, high);
-    return;
-  }
-  if (insn->op == ATLAS_OP_por && !holds) { /* neither holds */
-    learn(a, ssa_args_of(a->unit, condition)[0], 0, value, low, high);
-    learn(a, ssa_args_of(a->unit, condition)[1], 0, value, low, high);
+  const uint32_t *args = ssa_args_of(a->unit, condition);
+  if (++*seen > CONDITIONS_SEEN) return;
+  if (insn->op == (holds ? ATLAS_OP_pand : ATLAS_OP_por)) { /* both hold; neither holds */
+    learn(a, args[0], holds, b, seen);
+    learn(a, args[1], holds, b, seen);
     return;
   }
   if (insn->op == ATLAS_OP_pnot) {
-    learn(a, ssa_args_of(a->unit, condition)[0], !holds, value, low, high);
+    learn(a, args[0], !holds, b, seen);
     return;
   }
   if (insn->op != ATLAS_OP_set_lt || !atlas_is_integer((atlas_type)insn->type2)) return;
   const hg_fact *x = arg_fact(a, condition, 0), *y = arg_fact(a, condition, 1);
-  int left = ssa_args_of(a->unit, condition)[0] == value, right = ssa_args_of(a->unit, condition)[1] == value;
-  if (left && y->exact && holds) *high = smaller(*high, y->high - (y->high > INT64_MIN));
-  if (left && y->exact && !holds) *low = larger(*low, y->low);
-  if (right && x->exact && holds) *low = larger(*low, x->low + (x->low < INT64_MAX));
-  if (right && x->exact && !holds) *high = smaller(*high, x->high);
+  int left = args[0] == b->value, right = args[1] == b->value;
+  if (left && y->exact && holds) b->high = smaller(b->high, y->high - (y->high > INT64_MIN));
+  if (left && y->exact && !holds) b->low = larger(b->low, y->low);
+  if (right && x->exact && holds) b->low = larger(b->low, x->low + (x->low < INT64_MAX));
+  if (right && x->exact && !holds) b->high = smaller(b->high, x->high);
 }
 
 enum { GUARDS_SEEN = 64 }; /* dominating branches looked at for one access */
@@ -462,19 +466,20 @@ static int bounds_in(const analyst *a, uint32_t value, uint32_t block, int64_t *
   const hg_fact *f = &a->out->fact[value];
   int is_u64 = insn_at(a, value)->type == ATLAS_u64;
   if (!f->exact && !is_u64) return 0;
-  *low = f->exact ? f->low : 0;
-  *high = f->exact ? f->high : INT64_MAX;
-  int upper = f->exact;
-  for (int seen = 0; block != 0 && seen < GUARDS_SEEN; seen++) {
+  bounds known = {value, f->exact ? f->low : 0, f->exact ? f->high : INT64_MAX};
+  for (int guards = 0; block != 0 && guards < GUARDS_SEEN; guards++) {
     uint32_t parent = a->order.dominator[block];
     const ssa_block *branch = ssa_block_at(a->unit, parent);
+    int seen = 0;
     if (branch->end == SSA_BRANCH)
       for (int s = 0; s < 2; s++) /* only where the side is entered from the branch alone */
         if (branch->successor[s] == block && ssa_block_at(a->unit, block)->predecessors.count == 1)
-          learn(a, branch->condition, s == 0, value, low, high);
+          learn(a, branch->condition, s == 0, &known, &seen);
     block = parent;
   }
-  return upper || *high < INT64_MAX;
+  *low = known.low;
+  *high = known.high;
+  return f->exact || known.high < INT64_MAX;
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * expected), the checker after every pass, what the analysis proves, and SHA-256 on the vectors of FIPS 180-4. That
  * passes keep every bit is tested on random programs (tests/random). */
 #include "compile.h"
+#include "counted.h"
 
 #include "base/sha256.h"
 #include "compiler/analyse.h"
@@ -192,6 +193,33 @@ static void test_clean_flow(void) {
   check_code(IO "again:\nbra again\n", CANONICAL, "b0:\n    jump b1\nb1:    ; from b0 b1\n    jump b1\n");
 }
 
+static hg_status count_rounds(void *user, const char *pass, const atlas_program *program, ssa_unit *unit) {
+  (void)program;
+  (void)unit;
+  *(unsigned *)user += strcmp(pass, "value_number") == 0;
+  return HG_OK;
+}
+
+/* What loops hand through to the inner ones is found at once, however deep they are. */
+static void test_nested_loops(void) {
+  enum { DEPTH = 60 };
+  char text[64 * DEPTH];
+  unsigned rounds = 0;
+  const hg_pass_hook counting_rounds = {count_rounds, &rounds};
+  int used = snprintf(text, sizeof text, IO "ldg.u32 r0, [i + lane]\n");
+  for (int k = 1; k <= DEPTH; k++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "movi.u32 r%d, #3\na%d:\n", k, k);
+  used += snprintf(text + used, sizeof text - (size_t)used, "add.u32 r0, r0, #0\n");
+  for (int k = DEPTH; k > 0; k--) used += snprintf(text + used, sizeof text - (size_t)used, "loop r%d, a%d\n", k, k);
+  snprintf(text + used, sizeof text - (size_t)used, "stg.u32 [o + lane], r0\nexit\n");
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  CHECK_EQ_U64(hg_canonicalise(program, &counting_rounds, &unit), HG_OK);
+  CHECK(rounds <= 3);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+}
+
 /* Loops of the program and of the library: only the first count as steps. */
 static void check_headers(const char *text, compile_stage stage, unsigned program_loops, unsigned library_loops) {
   atlas_program *program = parse(text);
@@ -336,6 +364,27 @@ static void test_bounds(void) {
                &linear, 1, 1);
 }
 
+/* A condition made of conditions that share theirs, as Fibonacci's numbers do: looking at them all would take for ever.
+ */
+static void test_shared_conditions(void) {
+  enum { LEVELS = 80 };
+  const uint64_t extents[4] = {1000, 1000, 1000, 1000};
+  const hg_shape linear = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
+  char text[128 * LEVELS];
+  unsigned proven = 0, all = 0;
+  int used =
+      snprintf(text, sizeof text,
+               IO "ldg.u32 r0, [i + lane]\nldg.u32 r1, [i + #1]\nset.lt.u32 p0, r1, #5\nset.lt.u32 p1, r1, #6\n");
+  for (int k = 0; k < LEVELS; k++)
+    used += snprintf(text + used, sizeof text - (size_t)used,
+                     "set.lt.u32 p3, r1, #%d\npand p2, p0, p1\npand p1, p0, p3\npand p0, p2, p2\n", 10 + k);
+  snprintf(text + used, sizeof text - (size_t)used,
+           "@!p0 bra end\nldg.u32 r2, [i + r0]\nstg.u32 [o + lane], r2\nend:\nexit\n");
+  count_proven(text, &linear, &proven, &all);
+  CHECK_EQ_U64(all, 4);
+  CHECK_EQ_U64(proven, 3);
+}
+
 static hg_fact fact_of_store(const char *text, const hg_shape *shape) {
   atlas_program *program = parse(text);
   ssa_unit unit;
@@ -448,22 +497,6 @@ static void test_summary(void) {
 
 /* ---- out of memory ----------------------------------------------------------------------------------------------- */
 
-typedef struct counter {
-  long allocations, live, fail_at;
-} counter;
-
-static void *counted_allocate(void *user, size_t size) {
-  counter *c = user;
-  if (c->allocations++ == c->fail_at) return NULL;
-  c->live++;
-  return malloc(size);
-}
-
-static void counted_release(void *user, void *memory) {
-  ((counter *)user)->live--;
-  free(memory);
-}
-
 /* Something for every pass to do. */
 static const char rich[] =
     ".buffer h f16 inout\n.shared t f32 16\n" IO
@@ -501,8 +534,7 @@ static hg_status compile_all(const atlas_program *program) {
 
 static void test_out_of_memory(void) {
   counter c = {.fail_at = -1};
-  hg_allocator allocator = {
-      .size = sizeof allocator, .user = &c, .allocate = counted_allocate, .release = counted_release};
+  hg_allocator allocator = counting(&c);
   atlas_program *program = NULL;
   CHECK_EQ_U64(atlas_parse(&allocator, rich, sizeof rich - 1, "rich", &program), HG_OK);
   if (program == NULL) return;
@@ -533,7 +565,9 @@ int main(void) {
   test_dead();
   test_expanded();
   test_library_loops();
+  test_nested_loops();
   test_bounds();
+  test_shared_conditions();
   test_levels_and_strides();
   test_affine();
   test_trip_counts();
