@@ -189,6 +189,19 @@ uint64_t atlas_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint6
   return float_arith(op, type, a, b, c);
 }
 
+uint64_t atlas_update(uint32_t op, atlas_type type, uint64_t old, uint64_t a, uint64_t b) {
+  switch (op) {
+  case ATLAS_OP_atom_add: return atlas_arith(ATLAS_OP_add, type, old, a, 0);
+  case ATLAS_OP_atom_min: return atlas_arith(ATLAS_OP_min, type, old, a, 0);
+  case ATLAS_OP_atom_max: return atlas_arith(ATLAS_OP_max, type, old, a, 0);
+  case ATLAS_OP_atom_and: return old & a;
+  case ATLAS_OP_atom_or: return old | a;
+  case ATLAS_OP_atom_xor: return old ^ a;
+  case ATLAS_OP_atom_cas: return old == a ? b : old;
+  default: return a; /* exch */
+  }
+}
+
 static int compare_numbers(uint32_t op, int is_less, int is_equal, int is_greater) {
   switch (op) {
   case ATLAS_OP_set_eq: return is_equal;

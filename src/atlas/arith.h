@@ -8,6 +8,9 @@
  * that the instruction does not have are ignored. */
 uint64_t atlas_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint64_t c);
 
+/* What atom.* leaves where `old` was; b is the new value of atom.cas, which leaves it where `old` is a. */
+uint64_t atlas_update(uint32_t op, atlas_type type, uint64_t old, uint64_t a, uint64_t b);
+
 /* set.*: 0 or 1. */
 int atlas_compare(uint32_t op, atlas_type type, uint64_t a, uint64_t b);
 

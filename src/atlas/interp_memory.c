@@ -150,27 +150,14 @@ void atlas_machine_store(machine *m, lane *l, const atlas_insn *insn) {
   write_value(address, atlas_bytes((atlas_type)insn->type), atlas_machine_source(m, l, &insn->operand[1]));
 }
 
-static uint64_t updated(const atlas_insn *insn, uint64_t old, uint64_t a, uint64_t b) {
-  atlas_type type = (atlas_type)insn->type;
-  switch (insn->op) {
-  case ATLAS_OP_atom_add: return atlas_arith(ATLAS_OP_add, type, old, a, 0);
-  case ATLAS_OP_atom_min: return atlas_arith(ATLAS_OP_min, type, old, a, 0);
-  case ATLAS_OP_atom_max: return atlas_arith(ATLAS_OP_max, type, old, a, 0);
-  case ATLAS_OP_atom_and: return old & a;
-  case ATLAS_OP_atom_or: return old | a;
-  case ATLAS_OP_atom_xor: return old ^ a;
-  case ATLAS_OP_atom_cas: return old == a ? b : old;
-  default: return a; /* exch */
-  }
-}
-
 uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn) {
   uint8_t *address = resolve(m, l, insn);
   if (address == NULL) return 0;
-  uint32_t size = atlas_bytes((atlas_type)insn->type);
+  atlas_type type = (atlas_type)insn->type;
+  uint32_t size = atlas_bytes(type);
   uint64_t old = read_value(address, size);
   uint64_t a = atlas_machine_source(m, l, &insn->operand[2]);
   uint64_t b = insn->op == ATLAS_OP_atom_cas ? atlas_machine_source(m, l, &insn->operand[3]) : 0;
-  write_value(address, size, updated(insn, old, a, b)); /* lanes run one at a time: nothing comes between */
+  write_value(address, size, atlas_update(insn->op, type, old, a, b)); /* lanes run one at a time: none comes between */
   return old;
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,13 @@ void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void
   }
   array->count += count;
   return first;
+}
+
+int hg_array_print(const hg_allocator *allocator, hg_array *text, const char *format, va_list arguments) {
+  char line[512];
+  int length = vsnprintf(line, sizeof line, format, arguments);
+  size_t count = length < 0 ? 0 : (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
+  return hg_array_append(allocator, text, line, count) != NULL;
 }
 
 void hg_array_release(const hg_allocator *allocator, hg_array *array) {

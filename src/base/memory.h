@@ -4,6 +4,7 @@
 
 #include "hologram/base.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 
 /* A complete allocator: the caller's, or malloc and free where `allocator` is NULL. HG_INVALID_ARGUMENT for one that
@@ -28,6 +29,10 @@ void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void
 /* Memory for so many elements in all, where that is known before they come; 0 when out of memory. */
 int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t capacity);
 void hg_array_release(const hg_allocator *allocator, hg_array *array);
+
+/* Appends text of up to 511 characters, without its NUL; what is longer is cut. 0 when out of memory. */
+int hg_array_print(const hg_allocator *allocator, hg_array *text, const char *format, va_list arguments)
+    HG_PRINTF(3, 0);
 
 /* hg_array_append of one uint32_t, for stacks and lists that get one at every step; 0 when out of memory. */
 static inline int hg_array_push(const hg_allocator *allocator, hg_array *array, uint32_t value) {

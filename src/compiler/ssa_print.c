@@ -12,7 +12,6 @@
 #include "ir/ssa_walk.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 typedef struct printer {
   const atlas_program *program;
@@ -25,14 +24,11 @@ typedef struct printer {
 static void out(printer *p, const char *format, ...) HG_PRINTF(2, 3);
 
 static void out(printer *p, const char *format, ...) {
-  char line[256];
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(line, sizeof line, format, arguments);
+  if (p->status == HG_OK && !hg_array_print(&p->unit->allocator, p->text, format, arguments))
+    p->status = hg_fail_memory("a text", p->text->count);
   va_end(arguments);
-  if (p->status != HG_OK || length <= 0) return;
-  size_t count = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
-  if (hg_array_append(&p->unit->allocator, p->text, line, count) == NULL) p->status = hg_fail_memory("a text", count);
 }
 
 static void symbol(printer *p, uint32_t index) {

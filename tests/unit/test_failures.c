@@ -4,6 +4,7 @@
 #  define _GNU_SOURCE
 #endif
 #include "check.h"
+#include "counted.h"
 #include "test_backend.h"
 
 #include "hologram/hologram.h"
@@ -16,23 +17,6 @@
 #endif
 
 /* ---- every allocation fails in turn ------------------------------------------------------------------------------ */
-
-typedef struct counter {
-  long allocations, live;
-  long fail_at; /* number of the one that fails; -1: none */
-} counter;
-
-static void *counted_allocate(void *user, size_t size) {
-  counter *c = user;
-  if (c->allocations++ == c->fail_at) return NULL;
-  c->live++;
-  return malloc(size);
-}
-
-static void counted_release(void *user, void *memory) {
-  ((counter *)user)->live--;
-  free(memory);
-}
 
 /* A program with something of everything. */
 static const char text[] =
@@ -163,8 +147,7 @@ static void let_go(const hg_allocator *allocator, scene *s) {
 
 static void test_allocation_failures(void) {
   counter c = {.fail_at = -1};
-  hg_allocator allocator = {
-      .size = sizeof allocator, .user = &c, .allocate = counted_allocate, .release = counted_release};
+  hg_allocator allocator = counting(&c);
   long total = 0;
   for (long fail_at = -1; fail_at < total; fail_at++) {
     scene s = {0};
@@ -187,7 +170,7 @@ static void test_allocation_failures(void) {
 /* An executor that was out of memory goes on once there is some again. */
 static void test_recovery(void) {
   counter c = {.fail_at = -1};
-  hg_allocator allocator = {.user = &c, .allocate = counted_allocate, .release = counted_release};
+  hg_allocator allocator = counting(&c);
   scene s = {0};
   CHECK_EQ_U64(run_programs(&allocator, &s), HG_OK);
   CHECK_EQ_U64(run_launches(&allocator, &s), HG_OK);
@@ -212,7 +195,7 @@ static void test_functions_are_whole(void) {
       ".buffer x f32 inout\nldg.f32 r0, [x + lane]\nexp.f32 r0, r0\nstg.f32 [x + lane], r0\nexit\n";
   for (long n = 0, failed = 1; failed; n++) {
     counter c = {.fail_at = -1};
-    hg_allocator allocator = {.user = &c, .allocate = counted_allocate, .release = counted_release};
+    hg_allocator allocator = counting(&c);
     hg_executor_desc desc = {.allocator = &allocator};
     hg_executor *executor = NULL;
     atlas_program *program = NULL;

@@ -5,6 +5,7 @@
 #endif
 #include "cache_folder.h"
 #include "check.h"
+#include "counted.h"
 
 #if !defined(_WIN32)
 #  include <pthread.h>
@@ -217,24 +218,6 @@ static void test_threads(void) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-typedef struct counter {
-  long allocations, live, fail_at;
-  int fail_rest; /* 1: all after it fail too */
-} counter;
-
-static void *counted_allocate(void *user, size_t size) {
-  counter *c = user;
-  long number = c->allocations++;
-  if (c->fail_at >= 0 && (number == c->fail_at || (c->fail_rest && number > c->fail_at))) return NULL;
-  c->live++;
-  return malloc(size);
-}
-
-static void counted_release(void *user, void *memory) {
-  ((counter *)user)->live--;
-  free(memory);
-}
-
 /* Puts and gets kernels twice, with a new cache the second time; returns how many gets found theirs. With enough memory
  * that is every one that was not evicted; without, nothing wrong. */
 static int use_all(const hg_allocator *allocator, uint32_t count, uint64_t memory_cap) {
@@ -257,8 +240,7 @@ static int use_all(const hg_allocator *allocator, uint32_t count, uint64_t memor
 
 static void fail_in_turn(char *folder, uint32_t count, uint64_t memory_cap, int expected) {
   counter c = {.fail_at = -1};
-  hg_allocator allocator = {
-      .size = sizeof allocator, .user = &c, .allocate = counted_allocate, .release = counted_release};
+  hg_allocator allocator = counting(&c);
   empty_folder(folder);
   CHECK_EQ_U64(use_all(&allocator, count, memory_cap), expected);
   CHECK_EQ_U64(c.live, 0);

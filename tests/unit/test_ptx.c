@@ -1,6 +1,7 @@
 /* test_ptx.c - the PTX emitter as a function: what it decides about a program, the argument block and grid of launches,
  * what fault records say, the same text every time, and memory that runs out. The text itself: tests/ptx. */
 #include "check.h"
+#include "counted.h"
 
 #include "atlas/program.h"
 #include "backend/cuda/emit_ptx.h"
@@ -204,26 +205,9 @@ static void test_faults(void) {
 
 /* ---- memory that runs out ---------------------------------------------------------------------------------------- */
 
-typedef struct counter {
-  long allocations, live, fail_at;
-} counter;
-
-static void *counted_allocate(void *user, size_t size) {
-  counter *c = user;
-  if (c->allocations++ == c->fail_at) return NULL;
-  c->live++;
-  return malloc(size);
-}
-
-static void counted_release(void *user, void *memory) {
-  ((counter *)user)->live--;
-  free(memory);
-}
-
 /* The program with its own allocator: the compiler takes memory from there too. */
 static hg_status emit_with(counter *c) {
-  const hg_allocator allocator = {
-      .size = sizeof allocator, .user = c, .allocate = counted_allocate, .release = counted_release};
+  const hg_allocator allocator = counting(c);
   const hg_ptx_options options = {.name = "test"};
   hg_array text = {.element_size = 1};
   hg_ptx_info info;

@@ -286,32 +286,19 @@ void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o)
 
 /* ---- atomics ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t updated(const vector_insn *insn, uint64_t old, uint64_t a, uint64_t b) {
-  atlas_type type = (atlas_type)insn->type;
-  switch (insn->op) {
-  case ATLAS_OP_atom_add: return atlas_arith(ATLAS_OP_add, type, old, a, 0);
-  case ATLAS_OP_atom_min: return atlas_arith(ATLAS_OP_min, type, old, a, 0);
-  case ATLAS_OP_atom_max: return atlas_arith(ATLAS_OP_max, type, old, a, 0);
-  case ATLAS_OP_atom_and: return old & a;
-  case ATLAS_OP_atom_or: return old | a;
-  case ATLAS_OP_atom_xor: return old ^ a;
-  case ATLAS_OP_atom_cas: return old == a ? b : old;
-  default: return a; /* exch */
-  }
-}
-
 /* Against other workers. Atomics have 32 or 64 bits, and memory of a buffer is aligned to its elements. */
 #define EXCHANGE(T)                                                                                        \
   do {                                                                                                     \
     T *memory = (T *)(void *)address, old = __atomic_load_n(memory, __ATOMIC_RELAXED);                     \
     if (insn->op == ATLAS_OP_atom_add) return __atomic_fetch_add(memory, (T)a, __ATOMIC_RELAXED);          \
-    while (!__atomic_compare_exchange_n(memory, &old, (T)updated(insn, old, a, b), 1, __ATOMIC_RELAXED,    \
-                                        __ATOMIC_RELAXED)) {                                               \
+    while (!__atomic_compare_exchange_n(memory, &old, (T)atlas_update(insn->op, type, old, a, b), 1,       \
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {                             \
     }                                                                                                      \
     return old;                                                                                            \
   } while (0)
 
 static uint64_t exchange(const vector_insn *insn, uint8_t *address, uint64_t a, uint64_t b) {
+  atlas_type type = (atlas_type)insn->type;
   if (hg_cpu_element_bytes(insn->type) == 4) EXCHANGE(uint32_t);
   EXCHANGE(uint64_t);
 }
@@ -327,7 +314,7 @@ static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operan
     uint64_t b = insn->op == ATLAS_OP_atom_cas ? hg_cpu_source(o, value + 1, bytes, i) : 0;
     if (is_alone) {
       old = hg_cpu_read(address, bytes);
-      hg_cpu_write(address, bytes, updated(insn, old, a, b));
+      hg_cpu_write(address, bytes, atlas_update(insn->op, (atlas_type)insn->type, old, a, b));
     } else {
       old = exchange(insn, address, a, b);
     }

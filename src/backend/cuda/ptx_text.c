@@ -13,11 +13,7 @@
 enum { LINE_BYTES = 512 };
 
 static void append(ptx *p, hg_array *to, const char *format, va_list arguments) {
-  char line[LINE_BYTES];
-  int length = vsnprintf(line, sizeof line, format, arguments);
-  if (length <= 0 || p->failed) return;
-  size_t count = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
-  if (hg_array_append(p->allocator, to, line, count) == NULL) p->failed = 1;
+  if (!p->failed && !hg_array_print(p->allocator, to, format, arguments)) p->failed = 1;
 }
 
 void hg_ptx_append(ptx *p, hg_array *to, const char *format, ...) {
