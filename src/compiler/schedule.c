@@ -109,7 +109,7 @@ static void note_fixed_uses(scheduler *s) {
 }
 
 /* The lowest block from `late` up to `early` that is in the fewest loops: before a loop that `late` is in, or before
- * one of those before that. What dominates a block of a loop and is not its header's dominator is in the loop itself. */
+ * one of those before that. What dominates a block of a loop and not its header is in the loop itself. */
 static uint32_t out_of_loops(const scheduler *s, uint32_t early, uint32_t late) {
   uint32_t best = late;
   for (uint32_t b = late; s->loop_depth[best] > 0;) {
