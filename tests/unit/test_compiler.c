@@ -29,6 +29,12 @@ static void test_sha256(void) {
   check_sha256("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrs"
                "tnopqrstu",
                1, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+  /* as long as a block less its length, one more, and around whole blocks */
+  check_sha256("a", 55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+  check_sha256("a", 63, "7d3e74a05d7db15bce4ad9ec0658ea98e3f06eeecf16b4c6fff2da457ddc2f34");
+  check_sha256("a", 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+  check_sha256("a", 65, "635361c48bb9eab14198e76ea8ab7f1a41685d6ad62aa9146d301d4f17eb0ae0");
+  check_sha256("a", 119, "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb");
   check_sha256("a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
@@ -191,6 +197,33 @@ static void test_clean_flow(void) {
              "b1:    ; from b0\n    trap #4\nb2:    ; from b0\n    trap #3\n");
   /* a loop that never ends stays */
   check_code(IO "again:\nbra again\n", CANONICAL, "b0:\n    jump b1\nb1:    ; from b0 b1\n    jump b1\n");
+}
+
+/* How many phis are left of three counters, the third of which only runs down. */
+static void check_phis(const char *first, const char *second, unsigned expected) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           IO
+           "ldg.u32 r8, [i + lane]\nldg.u32 r9, [i + #1]\nmovi.u32 r0, #1\nmovi.u32 r1, #1\nmovi.u32 r2, #9\nagain:\n"
+           "%s\n%s\nloop r2, again\nstg.u32 [o + lane], r0\nstg.u32 [o + r8], r1\nexit\n",
+           first, second);
+  char *code = compiled_text(text, CANONICAL);
+  unsigned found = count_words(code, "phi.u32");
+  if (!check_note(found == expected)) printf("%u phis, not %u:\n%s", found, expected, code);
+  free(code);
+}
+
+static void test_merge_phis(void) {
+  check_phis("mul.u32 r0, r0, r9", "mul.u32 r1, r1, r9", 2);
+  check_phis("mul.u32 r0, r0, r9", "mul.u32 r1, r9, r1", 2); /* whichever way the factors stand */
+  check_phis("mul.u32 r0, r0, r9", "mul.u32 r1, r1, r8", 3);
+  check_phis("sub.u32 r0, r0, r9", "sub.u32 r1, r9, r1", 3);
+  check_phis("mov.u32 r7, r0\nmul.u32 r0, r0, r1", "mul.u32 r1, r1, r7", 2); /* through each other */
+  /* what differs only far below */
+  check_phis("mad.u32 r0, r0, r9, #1\nxor.u32 r0, r0, r8\nadd.u32 r0, r0, #2",
+             "mad.u32 r1, r1, r9, #3\nxor.u32 r1, r1, r8\nadd.u32 r1, r1, #2", 3);
+  check_phis("mad.u32 r0, r0, r9, #1\nxor.u32 r0, r0, r8\nadd.u32 r0, r0, #2",
+             "mad.u32 r1, r1, r9, #1\nxor.u32 r1, r8, r1\nadd.u32 r1, r1, #2", 2);
 }
 
 static hg_status count_rounds(void *user, const char *pass, const atlas_program *program, ssa_unit *unit) {
@@ -565,6 +598,7 @@ int main(void) {
   test_dead();
   test_expanded();
   test_library_loops();
+  test_merge_phis();
   test_nested_loops();
   test_bounds();
   test_shared_conditions();
