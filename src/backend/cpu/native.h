@@ -131,7 +131,7 @@ typedef struct native_build {
 
 static inline const native_home *native_home_of(const native_build *b, uint32_t reg) { return &b->homes[reg]; }
 
-/* native_allocate.c: steps and homes. */
+/* native_plan.c: steps and homes. */
 hg_status hg_native_plan(native_build *build);
 /* 1 if code needs to know a lane's place in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
