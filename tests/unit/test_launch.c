@@ -621,6 +621,39 @@ static void test_choices(void) {
         for (int order = 0; order < 2; order++) test_choice(comparisons[c], constants[i], chosen[k], order);
 }
 
+/* Lanes may end by step limit in two places, among others that fold a value. */
+static void test_two_ends(void) {
+  hg_kernel *kernel = kernel_of(".program ends\n"
+                                ".block 32\n"
+                                ".scalar n u32\n"
+                                ".buffer y u32 out\n"
+                                "    mov.u32 r0, n\n"
+                                "first:\n"
+                                "    sub.u32 r0, r0, #1\n"
+                                "    set.ne.u32 p0, r0, #0\n"
+                                "    @p0 bra first\n"
+                                "    mul.u32 r1, n, blane\n"
+                                "second:\n"
+                                "    sub.u32 r1, r1, blane\n"
+                                "    set.ne.u32 p0, r1, #0\n"
+                                "    @p0 bra second\n"
+                                "    reduce.add.u32 r2, blane\n"
+                                "    stg.u32 [y + lane], r2\n"
+                                "    exit\n");
+  uint32_t sums[32];
+  hg_buffer *y = buffer_of(sizeof sums, NULL);
+  hg_binding binding = {.name = "y", .buffer = y};
+  hg_scalar scalar = {.name = "n", .type = ATLAS_u32, .bits = 9};
+  hg_launch_desc desc = {.grid = {1}, .bindings = &binding, .binding_count = 1, .scalars = &scalar, .scalar_count = 1};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, sums, sizeof sums), HG_OK);
+  for (int i = 0; i < 32; i++) CHECK_EQ_U64(sums[i], 31 * 32 / 2);
+  desc.step_limit = 10; /* 8 of the first loop */
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_FAULT);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_saxpy();
@@ -638,6 +671,7 @@ int main(void) {
   test_library();
   test_in_place();
   test_choices();
+  test_two_ends();
   hg_executor_release(executor);
   return check_report();
 }

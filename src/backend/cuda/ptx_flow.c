@@ -22,9 +22,10 @@ static ptx_name label_of(const flow *f, uint32_t block) {
 static void end_early(const flow *f) {
   ptx *p = f->p;
   if (p->uses_scratch) {
-    hg_ptx_put(p, "\t{\n\t.reg .b32 %%at;\n\tmov.u32 %%at, hg_shared+%u;\n\tadd.s32 %%at, %%at, %s;\n",
-               (unsigned)p->ended, p->block_lane.text);
-    hg_ptx_put(p, "\tst.shared.u8 [%%at], 1;\n\tst.shared.u32 [hg_shared+%u], 1;\n\tmembar.cta;\n\t}\n",
+    ptx_name at = hg_ptx_new(p, PTX_32);
+    hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->ended);
+    PTX(p, "add.s32", at, at, p->block_lane);
+    hg_ptx_put(p, "\tst.shared.u8 [%s], 1;\n\tst.shared.u32 [hg_shared+%u], 1;\n\tmembar.cta;\n", at.text,
                (unsigned)p->ended_any);
   }
   hg_ptx_put(p, "\tbra %s;\n", f->end.text);
