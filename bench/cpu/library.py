@@ -40,7 +40,7 @@ class ExecutorDesc(c.Structure):
     _fields_ = [("size", c.c_size_t), ("backend", c.c_int), ("allocator", c.c_void_p), ("log", c.c_void_p), ("log_user", c.c_void_p)]
 
 
-BACKEND_CPU = 1
+BACKEND_CPU, BACKEND_CUDA = 1, 3
 
 
 class Library:
@@ -81,12 +81,12 @@ class Library:
 
 
 class Executor:
-    """The CPU, its engine chosen by HOLOGRAM_CPU_ENGINE; None: the library's own choice."""
+    """The CPU, its engine chosen by HOLOGRAM_CPU_ENGINE; None: the library's own choice. Or another backend."""
 
-    def __init__(self, library: Library, engine: str | None):
+    def __init__(self, library: Library, engine: str | None, backend: int = BACKEND_CPU):
         self.library, self.engine, self.handle = library, engine, c.c_void_p()
         self.choose_engine()
-        desc = ExecutorDesc(size=c.sizeof(ExecutorDesc), backend=BACKEND_CPU)
+        desc = ExecutorDesc(size=c.sizeof(ExecutorDesc), backend=backend)
         library.check(library.c.hg_executor_create(c.byref(desc), c.byref(self.handle)))
 
     def __del__(self):

@@ -22,12 +22,14 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json]
        ./dev bench launch [--json]
        ./dev bench cpu [OPTION]...
+       ./dev bench cuda [OPTION]...
 
 Times the example programs and prints lanes and instructions a second.
 
 compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions.
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
 cpu: the CPU engines on fourteen programs, beside compiled C loops, NumPy, numexpr and PyTorch; its own --help, and bench/README.md.
+cuda: the GPU on seventeen programs, beside what PyTorch, Triton and CuPy HOLOGRAM_BENCH_PYTHON (python3) has; the same.
 TEXT
   case "${1:-}" in
     compile | launch)
@@ -40,6 +42,14 @@ TEXT
       shift
       { need_build_tools && make_python "$BENCH_VENV" bench/cpu/requirements.txt && need_torch && need_release; } >&2
       "$BENCH_VENV/bin/python" bench/cpu/run.py "$@"
+      ;;
+    cuda)
+      shift
+      # A machine with a GPU need not have compilers: what was built elsewhere will do.
+      if command -v meson >/dev/null || [ ! -f "$BUILD/release/libhologram.so" ]; then
+        { need_build_tools && need_release; } >&2
+      fi
+      "${HOLOGRAM_BENCH_PYTHON:-python3}" bench/cuda/run.py "$@"
       ;;
     *)
       { need_build_tools && need_python && need_release; } >&2

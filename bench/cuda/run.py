@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Times programs on the GPU, beside PyTorch, torch.compile, Triton and CuPy in the same run.
+
+    ./dev bench cuda [OPTION]...      (what the columns mean: bench/README.md)
+
+Needs Python with NumPy, the NVIDIA driver and build/release; nothing is built. Everybody's answer is checked before anybody is timed.
+The exit status tells of wrong answers and of failures, never of times."""
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import random
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import costs
+import table
+from cases import PROGRAMS, TILE, Case
+from contenders import NAMES, Gpu, Ours, open_peers
+from driver import Driver, DriverError
+from library import Error
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PARTS = ("programs", "launches", "cold", "copies")
+SAMPLE_NS = 10_000_000  # a sample takes at least: so many calls are timed together
+FEWEST = 5              # samples
+
+
+# ---- options ------------------------------------------------------------------------------------------------------------------------
+
+def count_of(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
+    count = int(number) * unit
+    if count < 4096 or count % 4096 or (count > TILE and count % TILE):
+        raise argparse.ArgumentTypeError(f"'{text}': a size is a multiple of 4K, and from 1M on of 1M")
+    return count
+
+
+def names_of(known):
+    def parse(text: str) -> list[str]:
+        names = [n for n in text.split(",") if n]
+        unknown = [n for n in names if n not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(known)}")
+        return names
+    return parse
+
+
+def parse_options() -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="./dev bench cuda", description="Times programs on the GPU beside their peers.")
+    p.add_argument("--programs", type=names_of(list(PROGRAMS)), default=list(PROGRAMS), metavar="A,B", help=", ".join(PROGRAMS))
+    p.add_argument("--types", type=names_of(("f32", "f16", "bf16")), default=["f32", "f16", "bf16"], metavar="A,B",
+                   help="element types, of add, relu and exp (default f32,f16,bf16)")
+    p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=[1 << 28], metavar="16M,256M",
+                   help="elements (default 256M)")
+    p.add_argument("--peers", type=names_of(NAMES), default=list(NAMES), metavar="A,B", help=", ".join(NAMES) + " (default all)")
+    p.add_argument("--parts", type=names_of(PARTS), default=list(PARTS), metavar="A,B", help=", ".join(PARTS) + " (default all)")
+    p.add_argument("--repeat", type=int, default=50, metavar="N", help="samples at most (default 50)")
+    p.add_argument("--seconds", type=float, default=1.0, help=f"for the samples of one program; at least {FEWEST} are taken (default 1)")
+    p.add_argument("--copy", type=count_of, default=256 << 20, metavar="256M", help="bytes copied from the host (default 256M)")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+    p.add_argument("--library", type=Path, default=ROOT / "build/release/libhologram.so", help=argparse.SUPPRESS)
+    p.add_argument("--out", type=Path, default=ROOT / "build/bench/cuda", metavar="DIR", help="for the plot")
+    return p.parse_args()
+
+
+# ---- the run ------------------------------------------------------------------------------------------------------------------------
+
+class Run:
+    def __init__(self, options: argparse.Namespace):
+        self.options, self.driver = options, Driver()
+        self.gpu = Gpu(options.library, self.driver)
+        self.peers, missing = open_peers(options.peers)
+        self.data = {"machine": self.machine(), "peers": list(self.peers), "missing": missing, "limits": {}, "limit": 0.0, "rows": [],
+                     "launches": [], "cold": [], "copies": [], "wrong": [], "failed": []}
+
+    def machine(self) -> dict:
+        versions = {}
+        for package in ("numpy", "torch", "triton", "cupy"):
+            names = [package] + [f"{package}-cuda{v}x" for v in (11, 12, 13) if package == "cupy"]
+            versions[package] = next((v for v in map(version_of, names) if v), None)
+        driver = self.driver.version.value
+        return {"gpu": self.driver.name(), "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
+                "system": platform.platform(terse=True), "python": platform.python_version(),
+                "hologram": self.gpu.library.c.hg_version().decode()} | versions
+
+    # One program -----------------------------------------------------------------------------------------------------------------
+
+    def contenders(self, case: Case) -> dict:
+        """Whoever has the right answer, ready."""
+        found = {}
+        for name in ["hologram", *self.peers]:
+            try:
+                contender = Ours(self.gpu, case) if name == "hologram" else self.peers[name].contender(case, name)
+                count = 1 if case.program.folds else min(TILE, case.count)
+                wrong = next(filter(None, (case.difference(contender.answer(first, count))
+                                           for first in {0, 0 if case.program.folds else case.count - count})), "")
+            except LookupError as error:
+                print(f"  {name}: left out: {error}", flush=True)
+                continue
+            except Exception as error:  # noqa: BLE001: whatever keeps somebody's library from working here; the others go on
+                self.note("failed", case, name, f"{type(error).__name__}: {error}".split("\n", 1)[0])
+                continue
+            if wrong:
+                self.note("wrong", case, name, wrong)
+            else:
+                found[name] = contender
+        return found
+
+    def note(self, kind: str, case: Case, who: str, why: str) -> None:
+        self.data[kind].append({"program": case.label, "count": case.count, "who": who, "why": why})
+        print(f"  {kind}: {who}, {case.label}: {why}", flush=True)
+
+    def sample(self, contender, repeat: int) -> float:
+        """Nanoseconds of one of `repeat` calls: the GPU's where the work is put on a stream, else the host's."""
+        if contender.stream is not None:
+            return self.driver.time(contender.stream, contender.call, repeat)
+        start = time.perf_counter_ns()
+        for _ in range(repeat):
+            contender.call()
+        return (time.perf_counter_ns() - start) / repeat
+
+    def rounds(self, contenders: dict) -> dict:
+        """Samples of everybody, in turns, so that what disturbs one disturbs all."""
+        samples, order, batch = {n: [] for n in contenders}, random.Random(1), {}
+        for name, contender in contenders.items():
+            batch[name] = max(1, int(SAMPLE_NS / max(min(self.sample(contender, 1) for _ in range(3)), 1)))
+        start = time.monotonic()
+        for turn in range(self.options.repeat):
+            if turn >= FEWEST and time.monotonic() - start > self.options.seconds:
+                break
+            for name in order.sample(list(contenders), len(contenders)):
+                samples[name].append(self.sample(contenders[name], batch[name]))
+        return samples
+
+    def measure(self, case: Case) -> None:
+        contenders = self.contenders(case)
+        if "hologram" not in contenders:
+            return
+        timed = {n: {"median_ns": median(s), "min_ns": min(s), "samples": len(s)} for n, s in self.rounds(contenders).items()}
+        row = {"program": case.label, "count": case.count, "bytes": case.bytes} | timed.pop("hologram") | {"peers": timed}
+        self.data["rows"].append(table.complete(row, self.data["limit"], self.data["limits"]["paper"]))
+        print(table.line(row, list(self.peers)), flush=True)
+
+    # The parts -------------------------------------------------------------------------------------------------------------------
+
+    def programs(self) -> None:
+        print(f"\n{table.heading(list(self.peers))}", flush=True)
+        for kind in self.options.types:
+            for holder in {id(h): h for h in (self.gpu, *self.peers.values())}.values():
+                holder.forget(kind)
+            for name in self.options.programs:
+                for count in self.options.sizes:
+                    if kind in PROGRAMS[name].kinds:
+                        self.measure(Case(PROGRAMS[name], kind, count))
+
+    def launches(self) -> None:
+        print("\na launch of one element", flush=True)
+        found = costs.launches(self.driver, self.gpu, costs.Calls(self.options.library.parent / "bench/libbench_calls.so"), self.peers)
+        self.show("launches", found, table.launch_line)
+
+    def cold(self) -> None:
+        print("\nfrom source text to the end of the first launch, in a new process", flush=True)
+        for program in ("add", "gelu"):
+            for who in ["hologram", *self.peers]:
+                self.show("cold", [costs.cold(self.options.library.resolve(), program, who)], table.cold_line)
+
+    def copies(self) -> None:
+        print(f"\n{self.options.copy >> 20} MiB between memory of the host and the GPU", flush=True)
+        self.show("copies", costs.copies(self.gpu, self.peers.get("torch"), self.options.copy), table.copy_line)
+
+    def show(self, kind: str, rows: list[dict], line) -> None:
+        self.data[kind] += rows
+        for row in rows:
+            print(line(row), flush=True)
+
+    def run(self) -> None:
+        print(", ".join(f"{k} {v}" for k, v in self.data["machine"].items() if v))
+        for name, why in self.data["missing"].items():
+            print(f"left out: {name} ({why})")
+        print("our launches are timed " + ("by the GPU's events, as the peers' are" if self.gpu.stream else
+                                            "by the host's clock, each with its wait: this library has no streams"))
+        limits = self.data["limits"] = costs.limits(self.driver, 4 * max(self.options.sizes))
+        self.data["limit"] = max(rate for name, rate in limits.items() if name != "paper")
+        print("GB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in limits.items()), flush=True)
+        for part in self.options.parts:
+            getattr(self, part)()
+        self.data["targets"] = table.targets(self.data)
+        print("\ntargets (H200, 256M elements)")
+        for target in self.data["targets"]:
+            print(table.target_line(target))
+
+
+def version_of(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def finish(data: dict, options: argparse.Namespace) -> int:
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    if data["rows"]:
+        try:
+            table.plot(data, options.out / "cuda.png")
+            print(f"plot: {options.out / 'cuda.png'}")
+        except ImportError as error:
+            print(f"no plot: {error}")
+    return 1 if data["wrong"] or data["failed"] else 0
+
+
+def main() -> int:
+    options = parse_options()
+    try:
+        run = Run(options)
+        run.run()
+    except (Error, DriverError) as error:
+        print(f"bench cuda: {error}", file=sys.stderr)
+        return 1
+    return finish(run.data, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""What the driver makes of measurements: lines of a table, the standing targets, a plot."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "cpu"))
+from report import digits, size_name  # noqa: E402
+
+# TB/s that programs should reach on an H200 at 2^28 elements.
+RATES = {"add": 4.30, "relu": 4.25, "chain": 4.25, "exp": 4.2, "log": 4.2, "tanh": 4.2, "sigmoid": 4.2, "gelu_tanh": 4.0, "gelu": 3.5,
+         "sum": 4.2, "max": 4.2}
+NARROW_SHARE = 0.95   # of f32's rate, of f16 and bf16
+NOISE = 1.01          # ours / best peer that still counts as no slower
+LAUNCH_RATIO = 1.1    # of cuLaunchKernel
+COLD_MS, CACHED_MS = 15, 2
+COPY_RATIO = 1.3      # of PyTorch's pageable copy
+
+
+# ---- lines --------------------------------------------------------------------------------------------------------------------------
+
+def heading(peers: list[str]) -> str:
+    return (f"{'program':<13}{'size':>6} {'us':>8} {'min':>8} {'TB/s':>6} {'of limit':>9} {'of paper':>9}"
+            + "".join(f"{'/' + p:>17}" for p in peers))
+
+
+def complete(row: dict, limit: float, paper: float) -> dict:
+    """A measured row with everything derived from it; rates in GB/s."""
+    row["gbs"] = row["bytes"] * row["count"] / row["median_ns"]
+    row["share"], row["paper"] = row["gbs"] / limit, row["gbs"] / paper if paper else 0
+    for peer in row["peers"].values():
+        peer["gbs"], peer["ratio"] = row["bytes"] * row["count"] / peer["median_ns"], row["median_ns"] / peer["median_ns"]
+    return row
+
+
+def line(row: dict, peers: list[str]) -> str:
+    def beside(name):
+        peer = row["peers"].get(name)
+        return "-" if peer is None else f"{digits(peer['ratio'])} ({digits(peer['gbs'] / 1e3)})"
+    return (f"{row['program']:<13}{size_name(row['count']):>6} {digits(row['median_ns'] / 1e3):>8} {digits(row['min_ns'] / 1e3):>8}"
+            f" {digits(row['gbs'] / 1e3):>6} {row['share'] * 100:>8.1f}% {row['paper'] * 100:>8.1f}%"
+            + "".join(f"{beside(p):>17}" for p in peers))
+
+
+def launch_line(row: dict) -> str:
+    return f"  {row['what']:<18} {row['who']:<22} {digits(row['median_ns'] / 1e3):>8} us  (min {digits(row['min_ns'] / 1e3)})"
+
+
+def cold_line(row: dict) -> str:
+    def part(found):
+        if "why" in found:
+            return f"failed: {found['why']}"
+        steps = ", ".join(f"{k[:-3]} {digits(found[k] / 1e6)}" for k in ("parse_ns", "kernel_ns", "launch_ns") if k in found)
+        return f"{digits(found['cold_ns'] / 1e6)} ms" + (f" ({steps})" if steps else "")
+    return f"  {row['program']:<10} {row['who']:<10} {part(row['fresh']):<46} with its cache: {part(row['cached'])}"
+
+
+def copy_line(row: dict) -> str:
+    rate, best = row["bytes"] / row["median_ns"], row["bytes"] / row["min_ns"]
+    return f"  {row['what']:<14} {row['who']:<14} {digits(rate):>6} GB/s  (best {digits(best)})"
+
+
+# ---- the standing targets -----------------------------------------------------------------------------------------------------------
+
+def target(what: str, bound: float, unit: str, measured, at_least: bool) -> dict:
+    met = None if measured is None else measured >= bound if at_least else measured <= bound
+    return {"target": what, "bound": bound, "unit": unit, "measured": measured, "at_least": at_least, "met": met}
+
+
+def program_targets(rows: list[dict]) -> list[dict]:
+    largest = {r["program"]: r for r in sorted(rows, key=lambda r: r["count"])}
+    found = []
+    for name, row in largest.items():
+        base, _, kind = name.partition(".")
+        if kind:
+            wide = largest.get(base)
+            found.append(target(f"{name}: share of the rate of {base}", NARROW_SHARE, "", wide and row["gbs"] / wide["gbs"], True))
+        else:
+            found.append(target(f"{name}: rate", RATES[name], " TB/s", row["gbs"] / 1e3, True))
+        if row["peers"]:
+            best = max(row["peers"], key=lambda p: row["peers"][p]["ratio"])
+            found.append(target(f"{name}: our time / the best peer's, {best}", NOISE, "x", row["peers"][best]["ratio"], False))
+    return found
+
+
+def find(rows: list[dict], **wanted):
+    return next((r for r in rows if all(r[k] == v for k, v in wanted.items())), None)
+
+
+def ratio(rows: list[dict], what: str, ours: str, theirs: str):
+    one, other = find(rows, what=what, who=ours), find(rows, what=what, who=theirs)
+    return one["median_ns"] / other["median_ns"] if one and other else None
+
+
+def targets(data: dict) -> list[dict]:
+    """Every standing target with what was measured; `met` is None where nothing was."""
+    cold = find(data["cold"], program="add", who="hologram") or {}
+    copied = ratio(data["copies"], "to the GPU", "torch", "hologram")
+
+    def milliseconds(name):
+        return cold[name]["cold_ns"] / 1e6 if "cold_ns" in cold.get(name, {}) else None
+    return program_targets(data["rows"]) + [
+        target("a launch alone / cuLaunchKernel", LAUNCH_RATIO, "x", ratio(data["launches"], "launch alone", "hologram", "driver"), False),
+        target("add from text to the end of its first launch", COLD_MS, " ms", milliseconds("fresh"), False),
+        target("the same with the disk cache", CACHED_MS, " ms", milliseconds("cached"), False),
+        target("pageable memory to the GPU, of torch's rate", COPY_RATIO, "x", copied, True)]
+
+
+def target_line(t: dict) -> str:
+    verdict = {True: "met", False: "not met", None: "not measured"}[t["met"]]
+    measured = "-" if t["measured"] is None else f"{digits(t['measured'])}{t['unit']}"
+    return f"  {verdict:<13}{measured:>10}  {'>=' if t['at_least'] else '<='} {digits(t['bound'])}{t['unit']:<6} {t['target']}"
+
+
+# ---- the plot -----------------------------------------------------------------------------------------------------------------------
+
+def plot(data: dict, path) -> None:
+    """TB/s of everybody, a group a program, the limit as a line."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    rows = list({r["program"]: r for r in sorted(data["rows"], key=lambda r: r["count"])}.values())
+    names = ["hologram"] + [p for p in data["peers"] if any(p in r["peers"] for r in rows)]
+    figure, panel = pyplot.subplots(figsize=(max(6, 1.1 * len(rows)), 4), layout="constrained")
+    width = 0.8 / len(names)
+    for i, name in enumerate(names):
+        heights = [(r if name == "hologram" else r["peers"].get(name, {"gbs": 0}))["gbs"] / 1e3 for r in rows]
+        panel.bar([x + i * width for x in range(len(rows))], heights, width, label=name)
+    panel.axhline(data["limit"] / 1e3, color="black", linewidth=0.8, label="the card's limit, measured")
+    panel.axhline(data["limits"]["paper"] / 1e3, color="grey", linewidth=0.8, linestyle="--", label="on paper")
+    panel.set_xticks([x + 0.4 - width / 2 for x in range(len(rows))], [r["program"] for r in rows], rotation=30)
+    panel.set_ylabel("TB/s")
+    panel.set_title(f"{data['machine']['gpu']}, {size_name(rows[0]['count'])} elements")
+    figure.legend(fontsize="small", ncols=4, loc="outside lower center")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=140)
