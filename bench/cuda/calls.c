@@ -9,6 +9,7 @@ typedef int driver_function(void *function, unsigned grid_x, unsigned grid_y, un
                             void **extra);
 uint64_t time_launches(launch_function *launch, hg_kernel *kernel, const hg_launch_desc *desc, uint64_t count,
                        int *status);
+uint64_t time_graphs(int (*launch)(void *graph, void *stream), void *graph, void *stream, uint64_t count, int *status);
 uint64_t time_driver_launches(driver_function *launch, int (*wait)(void *stream), void *function, void *stream,
                               void **parameters, uint64_t count, int *result);
 
@@ -24,6 +25,14 @@ uint64_t time_launches(launch_function *launch, hg_kernel *kernel, const hg_laun
   uint64_t start = now();
   *status = HG_OK;
   for (uint64_t i = 0; i < count && *status == HG_OK; i++) *status = (int)launch(kernel, desc, NULL);
+  return now() - start;
+}
+
+/* The same of hg_graph_launch. */
+uint64_t time_graphs(int (*launch)(void *graph, void *stream), void *graph, void *stream, uint64_t count, int *status) {
+  uint64_t start = now();
+  *status = HG_OK;
+  for (uint64_t i = 0; i < count && *status == HG_OK; i++) *status = launch(graph, stream);
   return now() - start;
 }
 

@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 LIMIT_SAMPLES = 15
 LAUNCHES = 64          # in a row: fewer than the driver lets wait
 LAUNCH_SAMPLES = 200
+GRAPH_LAUNCHES = 8
 COLD_RUNS = 5          # of ours; a peer's first launch takes seconds and is measured once
 COPY_ROUNDS = 9
 
@@ -48,7 +49,8 @@ class Calls:
     def __init__(self, path: Path):
         self.c = c.CDLL(str(path.resolve()))
         p, u64 = c.c_void_p, c.c_uint64
-        self.c.time_launches.restype = self.c.time_driver_launches.restype = u64
+        self.c.time_launches.restype = self.c.time_graphs.restype = self.c.time_driver_launches.restype = u64
+        self.c.time_graphs.argtypes = [p, p, p, u64, c.POINTER(c.c_int)]
         self.c.time_launches.argtypes = [p, p, p, u64, c.POINTER(c.c_int)]
         self.c.time_driver_launches.argtypes = [p, p, p, p, p, u64, c.POINTER(c.c_int)]
 
@@ -61,6 +63,16 @@ def samples_of(sample, wait) -> dict:
         found.append(sample() / LAUNCHES)
         wait()
     return {"median_ns": median(found), "min_ns": min(found)}
+
+
+def captured(gpu: Gpu, ours: Ours, count: int) -> c.c_void_p:
+    """A graph of so many launches."""
+    library, graph = gpu.library, c.c_void_p()
+    library.check(library.c.hg_capture_begin(gpu.stream))
+    for _ in range(count):
+        ours.call()
+    library.check(library.c.hg_capture_end(gpu.stream, c.byref(graph)))
+    return graph
 
 
 def launches(driver: Driver, gpu: Gpu, calls: Calls, peers: dict) -> list[dict]:
@@ -88,10 +100,18 @@ def launches(driver: Driver, gpu: Gpu, calls: Calls, peers: dict) -> list[dict]:
     def add(what, who, sample, wait=lambda: None):
         rows.append({"what": what, "who": who} | samples_of(sample, wait))
 
+    def graph_sample(graph):
+        took = calls.c.time_graphs(c.cast(gpu.library.c.hg_graph_launch, c.c_void_p), graph, gpu.stream, LAUNCHES, c.byref(status))
+        gpu.library.check(status.value)
+        return took
+
     add("launch and wait", "driver", lambda: driver_sample(synchronise))
     add("launch alone", "driver", lambda: driver_sample(None), lambda: driver.wait(plain.stream))
     if gpu.stream:
         add("launch alone", "hologram", our_sample, lambda: driver.wait(gpu.driver_stream))
+        if hasattr(gpu.library.c, "hg_graph_launch"):
+            graph = captured(gpu, ours, GRAPH_LAUNCHES)
+            add(f"graph of {GRAPH_LAUNCHES}", "hologram", lambda: graph_sample(graph), lambda: driver.wait(gpu.driver_stream))
         desc.stream = None
     add("launch and wait", "hologram", our_sample)
     for name, library in peers.items():

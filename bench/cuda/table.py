@@ -86,20 +86,26 @@ def find(rows: list[dict], **wanted):
     return next((r for r in rows if all(r[k] == v for k, v in wanted.items())), None)
 
 
-def ratio(rows: list[dict], what: str, ours: str, theirs: str):
-    one, other = find(rows, what=what, who=ours), find(rows, what=what, who=theirs)
+def ratio_of(one: dict | None, other: dict | None):
     return one["median_ns"] / other["median_ns"] if one and other else None
+
+
+def ratio(rows: list[dict], what: str, ours: str, theirs: str):
+    return ratio_of(find(rows, what=what, who=ours), find(rows, what=what, who=theirs))
 
 
 def targets(data: dict) -> list[dict]:
     """Every standing target with what was measured; `met` is None where nothing was."""
     cold = find(data["cold"], program="add", who="hologram") or {}
+    replayed = ratio_of(find(data["launches"], what="graph of 8", who="hologram"),
+                        find(data["launches"], what="launch alone", who="torch, from Python"))
     copied = ratio(data["copies"], "to the GPU", "torch", "hologram")
 
     def milliseconds(name):
         return cold[name]["cold_ns"] / 1e6 if "cold_ns" in cold.get(name, {}) else None
     return program_targets(data["rows"]) + [
         target("a launch alone / cuLaunchKernel", LAUNCH_RATIO, "x", ratio(data["launches"], "launch alone", "hologram", "driver"), False),
+        target("a graph of 8 launches / one launch of torch", 1, "x", replayed, False),
         target("add from text to the end of its first launch", COLD_MS, " ms", milliseconds("fresh"), False),
         target("the same with the disk cache", CACHED_MS, " ms", milliseconds("cached"), False),
         target("pageable memory to the GPU, of torch's rate", COPY_RATIO, "x", copied, True)]
