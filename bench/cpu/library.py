@@ -37,7 +37,8 @@ class LaunchReport(c.Structure):
 
 
 class ExecutorDesc(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("backend", c.c_int), ("allocator", c.c_void_p), ("log", c.c_void_p), ("log_user", c.c_void_p)]
+    _fields_ = [("size", c.c_size_t), ("backend", c.c_int), ("allocator", c.c_void_p), ("log", c.c_void_p), ("log_user", c.c_void_p),
+                ("device", c.c_uint32)]
 
 
 BACKEND_CPU, BACKEND_CUDA = 1, 3

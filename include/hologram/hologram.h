@@ -55,9 +55,11 @@ typedef struct hg_executor_desc {
                                     buffers pages of the system, which are kept for the next one */
   hg_log_callback log;           /* NULL: no messages */
   void *log_user;
+  uint32_t device;               /* which of the backend's devices, from 0: of the GPUs that CUDA_VISIBLE_DEVICES shows;
+                                    the CPU is one device */
 } hg_executor_desc;
 
-/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no device. */
+/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device. */
 HG_API hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
 HG_API hg_executor *hg_executor_retain(hg_executor *executor);
 HG_API void hg_executor_release(hg_executor *executor);
@@ -112,6 +114,12 @@ typedef struct hg_buffer_desc {
 
 HG_API hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count,
                                   hg_buffer **out);
+/* Memory that somebody else owns as a buffer, without a copy: `byte_count` bytes at any address. On the CPU it is host
+ * memory, of NumPy say. On a GPU it is a device pointer of the same GPU and of its primary context, as PyTorch, CuPy
+ * and the CUDA runtime have them; HG_INVALID_ARGUMENT with a sentence where the driver knows better. The memory must
+ * outlive the buffer, its views and the work that was given with them, and is not freed with them; on a GPU it cannot
+ * be mapped. Work of others on it is not waited for: synchronise with it first. */
+HG_API hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_count, hg_buffer **out);
 HG_API hg_status hg_buffer_view(hg_buffer *parent, uint64_t offset, uint64_t byte_count, hg_buffer **out);
 HG_API hg_buffer *hg_buffer_retain(hg_buffer *buffer);
 HG_API void hg_buffer_release(hg_buffer *buffer);
@@ -119,7 +127,8 @@ HG_API uint64_t hg_buffer_size(const hg_buffer *buffer);
 /* A buffer's number in its executor, never 0: for programs with baked-in handles. */
 HG_API uint64_t hg_buffer_handle(const hg_buffer *buffer);
 
-/* Ranges are in bytes and must lie in the buffer (HG_OUT_OF_RANGE; nothing is copied then). */
+/* Ranges are in bytes and must lie in the buffer (HG_OUT_OF_RANGE; nothing is copied then). The buffers of a copy may
+ * be of two executors: of two GPUs, which copy through their link where they have one, or of a GPU and the CPU. */
 HG_API hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count);
 HG_API hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count);
 HG_API hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source,

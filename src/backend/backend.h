@@ -41,20 +41,26 @@ typedef struct hg_compiled {
 typedef struct hg_backend {
   const char *name; /* "cpu" */
 
-  /* HG_UNSUPPORTED with a sentence when no device is there. */
-  hg_status (*query)(hg_device_info *info);
-  hg_status (*open)(const hg_allocator *allocator, void **device); /* the allocator is copied */
+  /* HG_UNSUPPORTED with a sentence when there is no device of that number, from 0. */
+  hg_status (*query)(uint32_t number, hg_device_info *info);
+  hg_status (*open)(const hg_allocator *allocator, uint32_t number, void **device); /* the allocator is copied */
   void (*close)(void *device);
 
   /* byte_count bytes, which read as zero if `zeroed`, and otherwise may hold what an earlier allocation of the device
    * left; alignment is a power of two within the bounds above. The address is the device's: only it reads it. */
   hg_status (*allocate)(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
   void (*free)(void *device, uint8_t *address);
+  /* Whether the device can use memory that somebody else owns: HG_INVALID_ARGUMENT with a sentence. */
+  hg_status (*adopt)(void *device, const uint8_t *memory, uint64_t byte_count);
 
   hg_status (*copy_in)(void *device, uint8_t *destination, const void *source, uint64_t byte_count);
   hg_status (*copy_out)(void *device, void *destination, const uint8_t *source, uint64_t byte_count);
   hg_status (*copy_within)(void *device, uint8_t *destination, const uint8_t *source,
                            uint64_t byte_count); /* may overlap */
+  uint8_t memory_is_host; /* 1: addresses are the host's, and it may use them */
+  /* From memory of another device of this backend, which the caller has locked too. NULL where memory_is_host. */
+  hg_status (*copy_from)(void *device, uint8_t *destination, void *source_device, const uint8_t *source,
+                         uint64_t byte_count);
   /* pattern_size is 1, 2, 4 or 8 and divides byte_count. */
   hg_status (*fill)(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern, size_t pattern_size);
   hg_status (*map)(void *device, uint8_t *address, uint64_t byte_count, void **memory);

@@ -28,7 +28,7 @@ hg_status hg_backend_query(size_t index, hg_backend_info *info) {
   hg_device_info device;
   if (row->backend == NULL) {
     snprintf(result.reason, sizeof result.reason, "%s", row->absent);
-  } else if (row->backend->query(&device) == HG_OK) {
+  } else if (row->backend->query(0, &device) == HG_OK) {
     result.available = 1;
     snprintf(result.reason, sizeof result.reason, "%s", device.name);
   } else {

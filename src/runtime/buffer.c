@@ -31,7 +31,7 @@ void hg_storage_release(hg_storage *storage) {
   if (storage == NULL || !hg_unreference(&storage->references)) return;
   hg_executor *executor = storage->executor;
   hg_lock(executor);
-  executor->backend->free(executor->device, storage->address);
+  if (!storage->foreign) executor->backend->free(executor->device, storage->address);
   hg_unlock(executor);
   hg_release(&executor->allocator, storage);
   hg_executor_release(executor);
@@ -184,11 +184,12 @@ hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg
                          uint64_t byte_count) {
   if (destination == NULL || source == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_copy: a buffer is NULL");
   hg_executor *executor = destination->storage->executor;
-  if (source->storage->executor != executor)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_copy: the two buffers belong to different executors");
   HG_TRY(hg_check_range("the destination buffer", destination->byte_count, destination_offset, byte_count));
   HG_TRY(hg_check_range("the source buffer", source->byte_count, source_offset, byte_count));
   if (byte_count == 0) return HG_OK;
+  if (source->storage->executor != executor)
+    return hg_copy_between(destination->storage, destination->offset + destination_offset, source->storage,
+                           source->offset + source_offset, byte_count);
   uint8_t *to = destination->storage->address + destination->offset + destination_offset;
   const uint8_t *from = source->storage->address + source->offset + source_offset;
   hg_lock(executor);

@@ -19,21 +19,21 @@ static void tell(hg_executor *executor, const char *name, const char *words) {
 }
 
 /* Opens the backend of a row, or says why not. */
-static hg_status try_row(hg_executor *executor, const hg_backend_row *row) {
+static hg_status try_row(hg_executor *executor, const hg_backend_row *row, uint32_t number) {
   if (row->backend == NULL) return hg_fail(HG_UNSUPPORTED, "%s", row->absent);
-  HG_TRY(row->backend->query(&executor->info));
-  HG_TRY(row->backend->open(&executor->allocator, &executor->device));
+  HG_TRY(row->backend->query(number, &executor->info));
+  HG_TRY(row->backend->open(&executor->allocator, number, &executor->device));
   executor->row = row;
   executor->backend = row->backend;
   return HG_OK;
 }
 
-static hg_status choose(hg_executor *executor, hg_backend_id wanted) {
+static hg_status choose(hg_executor *executor, hg_backend_id wanted, uint32_t number) {
   for (size_t i = 0;; i++) {
     const hg_backend_row *row = hg_backend_at(i);
     if (row == NULL) break;
     if (wanted != HG_BACKEND_AUTO && row->id != wanted) continue;
-    hg_status status = try_row(executor, row);
+    hg_status status = try_row(executor, row, number);
     if (status == HG_OK) {
       tell(executor, row->name, wanted == HG_BACKEND_AUTO ? "chosen" : "asked for");
       return HG_OK;
@@ -66,7 +66,7 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
     hg_release(&allocator, executor);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for an executor");
   }
-  hg_status status = choose(executor, desc->backend);
+  hg_status status = choose(executor, desc->backend, desc->device);
   if (status != HG_OK) {
     hg_mutex_destroy(&executor->mutex);
     hg_release(&allocator, executor);

@@ -2,7 +2,8 @@
  *
  * Locking: an executor's mutex guards the executor and everything that belongs to it. Reference counts are atomic and
  * may change without it. A function whose name ends in _locked is called with the mutex held. The log callback is never
- * called with the mutex held, so that it may call the library. */
+ * called with the mutex held, so that it may call the library. Who needs two executors' mutexes takes that at the lower
+ * address first. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 
@@ -32,6 +33,7 @@ typedef struct hg_storage {
   hg_executor *executor; /* holds a reference */
   atomic_uint references;
   uint32_t map_count;    /* of all buffers on it */
+  uint8_t foreign;       /* 1: imported, and not ours to free */
   uint8_t *address;      /* of the device */
   uint64_t byte_count;
 } hg_storage;
@@ -127,6 +129,10 @@ void hg_storage_release(hg_storage *storage); /* NULL is accepted */
 
 /* A buffer over a range of a storage; takes a reference to it. */
 hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+
+/* hg_buffer_copy of two executors; what is an error of one executor's has been checked. */
+hg_status hg_copy_between(hg_storage *destination, uint64_t destination_offset, hg_storage *source,
+                          uint64_t source_offset, uint64_t byte_count);
 
 /* The live buffer with that handle, or NULL. */
 hg_buffer *hg_handle_find_locked(hg_executor *executor, uint64_t handle);

@@ -38,7 +38,7 @@ class Error(Exception):
 
 class ExecutorDesc(c.Structure):
     _fields_ = [("size", c.c_size_t), ("backend", c.c_int), ("allocator", c.c_void_p), ("log", c.c_void_p),
-                ("log_user", c.c_void_p)]
+                ("log_user", c.c_void_p), ("device", c.c_uint32)]
 
 
 class Binding(c.Structure):

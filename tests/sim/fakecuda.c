@@ -56,6 +56,7 @@ static const char *const kind_name[KIND_COUNT] = {"context", "stream", "event", 
 typedef struct object {
   struct object *next;
   object_kind kind;
+  int device;          /* whose context it belongs to */
   int dead;            /* given back; the shell stays, so that a stale handle is known as one */
   uint8_t *bytes;      /* of memory, pinned memory, the text of a link or an image */
   size_t byte_count;
@@ -88,10 +89,10 @@ typedef struct work {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static object *objects;
 static work *first_work, **last_work = &first_work;
-static uint64_t work_given, live_bytes;
-static int sticky_error, context_users, lost, excused, refusals;
+static uint64_t work_given, live_bytes[MAX_DEVICES];
+static int sticky_error, context_users[MAX_DEVICES], lost, excused, refusals, running_on;
 static pid_t started_in;
-static object *primary;
+static object *primary[MAX_DEVICES];
 static char violation[256], fail_setting[256];
 static unsigned fail_calls[64];
 static _Thread_local object *current;
@@ -117,6 +118,7 @@ static object *add(object_kind kind, size_t byte_count) {
   object *o = calloc(1, sizeof *o);
   if (o == NULL) abort();
   o->kind = kind;
+  o->device = current != NULL ? current->device : 0;
   o->byte_count = byte_count;
   if (byte_count > 0) {
     o->bytes = aligned_alloc(256, (byte_count + 255) / 256 * 256);
@@ -135,26 +137,30 @@ static void bury(object *o) {
 }
 
 static int is_live(const object *o, object_kind kind, const char *caller) {
-  for (const object *i = objects; i != NULL; i = i->next)
-    if (i == o && i->kind == kind && !i->dead) return 1;
+  for (const object *i = objects; i != NULL; i = i->next) {
+    if (i != o || i->kind != kind || i->dead) continue;
+    if (kind != CONTEXT && kind != EVENT && current != NULL && i->device != current->device)
+      blame("%s: a %s of GPU %d while GPU %d is current", caller, kind_name[kind], i->device, current->device);
+    return 1;
+  }
   blame("%s: not a live %s", caller, kind_name[kind]);
   return 0;
 }
 
-/* The host's bytes behind a range of device memory; NULL, and a violation, where there are none. Work that is pending
- * may still touch what is freed behind it. */
-static uint8_t *reach_in(cuda_address address, size_t byte_count, const char *caller, int pending) {
+/* The host's bytes behind a range of a device's memory; NULL, and a violation, where there are none. Work that is
+ * pending may still touch what is freed behind it. */
+static uint8_t *reach_in(cuda_address address, size_t byte_count, const char *caller, int device, int pending) {
   uint8_t *first = (uint8_t *)(uintptr_t)(address & ~DEVICE_BIT);
   for (object *o = objects; o != NULL && (address & DEVICE_BIT) != 0; o = o->next)
-    if (o->kind == MEMORY && (!o->dead || (pending && o->bytes != NULL)) && first >= o->bytes &&
+    if (o->kind == MEMORY && o->device == device && (!o->dead || (pending && o->bytes != NULL)) && first >= o->bytes &&
         first <= o->bytes + o->byte_count && byte_count <= (size_t)(o->bytes + o->byte_count - first))
       return first;
-  blame("%s: %zu bytes at 0x%llx are no device memory", caller, byte_count, address);
+  blame("%s: %zu bytes at 0x%llx are no memory of GPU %d", caller, byte_count, address, device);
   return NULL;
 }
 
 static uint8_t *reach(cuda_address address, size_t byte_count, const char *caller) {
-  return reach_in(address, byte_count, caller, 0);
+  return reach_in(address, byte_count, caller, current->device, 0);
 }
 
 static object *pinned_at(const void *memory) {
@@ -168,7 +174,7 @@ static object *pinned_at(const void *memory) {
 /* What a kernel may touch: device memory, and pinned memory at its own address. */
 static uint8_t *kernel_reach(void *user, uint64_t address, size_t byte_count) {
   (void)user;
-  if ((address & DEVICE_BIT) != 0) return reach_in(address, byte_count, "a kernel", 1);
+  if ((address & DEVICE_BIT) != 0) return reach_in(address, byte_count, "a kernel", running_on, 1);
   const object *o = pinned_at((void *)(uintptr_t)address);
   if (o != NULL && byte_count <= (size_t)(o->bytes + o->byte_count - (uint8_t *)(uintptr_t)address))
     return (uint8_t *)(uintptr_t)address;
@@ -273,6 +279,7 @@ static work *give(void) {
 static void run_kernel(const work *w) {
   char why[200];
   if (sticky_error != CUDA_OK) return;
+  running_on = w->function->device;
   const ptx_launch launch = {.grid = {w->grid[0], w->grid[1], w->grid[2]},
                              .block = {w->block[0], w->block[1], w->block[2]},
                              .shared_bytes = w->shared_bytes,
@@ -421,27 +428,30 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 int cuDevicePrimaryCtxRetain(void **context, int device) {
   ENTER(0);
-  EXPECT(device == 0);
-  if (context_users++ == 0) primary = add(CONTEXT, 0);
-  *context = primary;
+  EXPECT(device >= 0 && device < (int)setting("FAKECUDA_DEVICES", 1) && device < MAX_DEVICES);
+  if (context_users[device]++ == 0) {
+    primary[device] = add(CONTEXT, 0);
+    primary[device]->device = device;
+  }
+  *context = primary[device];
   LEAVE(CUDA_OK);
 }
 
 /* What is still alive in a context that ends is lost. */
 int cuDevicePrimaryCtxRelease_v2(int device) {
   ENTER(0);
-  EXPECT(device == 0 && context_users > 0);
-  if (--context_users > 0) LEAVE(CUDA_OK);
+  EXPECT(device >= 0 && device < MAX_DEVICES && context_users[device] > 0);
+  if (--context_users[device] > 0) LEAVE(CUDA_OK);
   wait_for(work_given);
-  bury(primary);
+  bury(primary[device]);
   for (object *o = objects; o != NULL; o = o->next) {
-    if (o->dead) continue;
+    if (o->dead || o->device != device) continue;
     if (!excused && o->kind != FUNCTION && ++lost == 1) fprintf(stderr, "fakecuda: lost: %s\n", kind_name[o->kind]);
     if (o->kind == MODULE) ptx_release(o->program);
     bury(o);
   }
   sticky_error = excused = 0;
-  live_bytes = 0;
+  live_bytes[device] = 0;
   LEAVE(CUDA_OK);
 }
 
@@ -473,16 +483,17 @@ int cuCtxPopCurrent_v2(void **context) {
 static uint64_t spare_bytes(void) {
   uint64_t sum = 0;
   for (const object *o = objects; o != NULL; o = o->next)
-    if (o->kind == POOL && !o->dead) sum += o->spare;
+    if (o->kind == POOL && !o->dead && o->device == current->device) sum += o->spare;
   return sum;
 }
 
 static int take(cuda_address *address, size_t byte_count, object *pool) {
   if (pool != NULL && pool->spare >= byte_count) pool->spare -= byte_count;
-  else if (live_bytes + spare_bytes() + byte_count > setting("FAKECUDA_MEMORY", 1 << 30)) return CUDA_OUT_OF_MEMORY;
+  else if (live_bytes[current->device] + spare_bytes() + byte_count > setting("FAKECUDA_MEMORY", 1 << 30))
+    return CUDA_OUT_OF_MEMORY;
   object *o = add(MEMORY, byte_count);
   o->pool = pool;
-  live_bytes += byte_count;
+  live_bytes[current->device] += byte_count;
   *address = (cuda_address)(uintptr_t)o->bytes | DEVICE_BIT;
   return CUDA_OK;
 }
@@ -492,7 +503,7 @@ static int give_back(cuda_address address, int pooled, const char *caller) {
   for (object *o = objects; o != NULL; o = o->next) {
     if (o->kind != MEMORY || o->dead || ((cuda_address)(uintptr_t)o->bytes | DEVICE_BIT) != address) continue;
     if ((o->pool != NULL) != pooled) break;
-    live_bytes -= o->byte_count;
+    live_bytes[o->device] -= o->byte_count;
     if (pooled) o->pool->spare += o->byte_count;
     work *w = give();
     w->kind = FREE;
@@ -518,13 +529,14 @@ int cuMemFree_v2(cuda_address address) {
 int cuMemGetInfo_v2(size_t *bytes_free, size_t *bytes_total) {
   ENTER(1);
   *bytes_total = setting("FAKECUDA_MEMORY", 1 << 30);
-  *bytes_free = *bytes_total - live_bytes - spare_bytes();
+  *bytes_free = *bytes_total - live_bytes[current->device] - spare_bytes();
   LEAVE(CUDA_OK);
 }
 
 int cuMemPoolCreate(void **pool, const cuda_pool_properties *properties) {
   ENTER(1);
-  EXPECT(properties->allocation_type == 1 && properties->location_type == 1 && properties->location_id == 0);
+  EXPECT(properties->allocation_type == 1 && properties->location_type == 1 &&
+         properties->location_id == current->device);
   EXPECT(sizeof *properties == 88 && setting("FAKECUDA_POOLS", 1) != 0);
   *pool = add(POOL, 0);
   LEAVE(CUDA_OK);
@@ -541,6 +553,13 @@ int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
   ENTER(1);
   EXPECT_LIVE(pool, POOL);
   EXPECT(attribute == CUDA_POOL_RELEASE_THRESHOLD && value != NULL);
+  LEAVE(CUDA_OK);
+}
+
+int cuMemPoolSetAccess(void *pool, const cuda_access *access, size_t count) {
+  ENTER(1);
+  EXPECT(sizeof *access == 12 && count == 1 && access->location_type == 1 && access->flags == 3);
+  EXPECT(access->location_id == current->device && pool != NULL && ((object *)pool)->kind == POOL);
   LEAVE(CUDA_OK);
 }
 
@@ -588,11 +607,42 @@ int cuMemHostGetDevicePointer_v2(cuda_address *address, void *memory, unsigned f
   LEAVE(CUDA_OK);
 }
 
+static const object *memory_at(cuda_address pointer) {
+  const uint8_t *at = (const uint8_t *)(uintptr_t)(pointer & ~DEVICE_BIT);
+  for (const object *o = objects; o != NULL && (pointer & DEVICE_BIT) != 0; o = o->next)
+    if (o->kind == MEMORY && !o->dead && at >= o->bytes && at < o->bytes + o->byte_count) return o;
+  return NULL;
+}
+
 int cuPointerGetAttribute(void *value, int attribute, cuda_address pointer) {
   ENTER(1);
-  EXPECT(attribute == CUDA_POINTER_MEMORY_TYPE);
-  if (pinned_at((void *)(uintptr_t)pointer) == NULL) LEAVE(1); /* as the driver says of memory that it does not know */
-  *(unsigned *)value = CUDA_MEMORY_HOST;
+  const object *pinned = pinned_at((void *)(uintptr_t)pointer), *memory = memory_at(pointer);
+  const object *found = memory != NULL ? memory : pinned;
+  if (found == NULL) LEAVE(1); /* as the driver says of memory that it does not know */
+  switch (attribute) {
+  case CUDA_POINTER_CONTEXT: *(void **)value = primary[found->device]; break;
+  case CUDA_POINTER_MEMORY_TYPE: *(unsigned *)value = memory != NULL ? CUDA_MEMORY_DEVICE : CUDA_MEMORY_HOST; break;
+  case CUDA_POINTER_DEVICE: *(int *)value = found->device; break;
+  case CUDA_POINTER_RANGE_START:
+    *(cuda_address *)value = (cuda_address)(uintptr_t)found->bytes | (memory != NULL ? DEVICE_BIT : 0);
+    break;
+  case CUDA_POINTER_RANGE_BYTES: *(size_t *)value = found->byte_count; break;
+  default: EXPECT(attribute == CUDA_POINTER_MEMORY_TYPE);
+  }
+  LEAVE(CUDA_OK);
+}
+
+int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  ENTER(0);
+  EXPECT(device != peer && device < MAX_DEVICES && peer < MAX_DEVICES);
+  *can = 1;
+  LEAVE(CUDA_OK);
+}
+
+int cuCtxEnablePeerAccess(void *peer_context, unsigned flags) {
+  ENTER(1);
+  EXPECT_LIVE(peer_context, CONTEXT);
+  EXPECT(flags == 0 && peer_context != current);
   LEAVE(CUDA_OK);
 }
 
@@ -636,6 +686,23 @@ int cuMemcpyDtoDAsync_v2(cuda_address destination, cuda_address source, size_t b
   const uint8_t *from = reach(source, bytes, __func__);
   if (to == NULL || from == NULL) LEAVE(1);
   EXPECT(to + bytes <= from || from + bytes <= to);
+  work *w = give();
+  w->kind = COPY;
+  w->to = to;
+  w->from = from;
+  w->byte_count = bytes;
+  LEAVE(CUDA_OK);
+}
+
+int cuMemcpyPeerAsync(cuda_address destination, void *destination_context, cuda_address source, void *source_context,
+                      size_t bytes, void *stream) {
+  ENTER(1);
+  EXPECT_LIVE(stream, STREAM);
+  EXPECT_LIVE(destination_context, CONTEXT);
+  EXPECT_LIVE(source_context, CONTEXT);
+  uint8_t *to = reach_in(destination, bytes, __func__, ((object *)destination_context)->device, 0);
+  const uint8_t *from = reach_in(source, bytes, __func__, ((object *)source_context)->device, 0);
+  if (to == NULL || from == NULL) LEAVE(1);
   work *w = give();
   w->kind = COPY;
   w->to = to;

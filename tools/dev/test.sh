@@ -83,7 +83,7 @@ run_unit_tests() {
     name=$(basename "$source" .c)
     [[ "${SKIPPED_UNIT_TESTS:-}" != *" $name "* ]] || { say "skipped: $name" && continue; }
     say "== $name"
-    if [ "$name" = test_cuda ]; then
+    if [[ "$name" = test_cuda || "$name" = test_devices ]]; then
       run_on_double "$folder" "$@" "$folder/tests/unit/$name"
     else
       run_counted "$@" "$folder/tests/unit/$name"

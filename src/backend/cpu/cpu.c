@@ -14,9 +14,15 @@ typedef struct cpu_device {
   hg_cpu_compiler compiler;
 } cpu_device;
 
-static hg_status cpu_query(hg_device_info *info) {
+static hg_status check_number(uint32_t number) {
+  if (number == 0) return HG_OK;
+  return hg_fail(HG_UNSUPPORTED, "the CPU is one device, number 0; there is no number %u", (unsigned)number);
+}
+
+static hg_status cpu_query(uint32_t number, hg_device_info *info) {
   hg_cpu_compiler compiler;
   static const hg_allocator none = {0};
+  HG_TRY(check_number(number));
   HG_TRY(hg_cpu_compiler_open(&compiler, &none)); /* allocates nothing */
   *info = (hg_device_info){.engine = hg_cpu_compiler_engine(&compiler),
                            .compute_units = hg_thread_limit(),
@@ -28,7 +34,8 @@ static hg_status cpu_query(hg_device_info *info) {
   return HG_OK;
 }
 
-static hg_status cpu_open(const hg_allocator *allocator, void **device) {
+static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void **device) {
+  HG_TRY(check_number(number));
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
   hg_status status = hg_cpu_compiler_open(&cpu->compiler, allocator);
@@ -58,6 +65,14 @@ static hg_status cpu_allocate(void *device, uint64_t byte_count, uint32_t alignm
 static void cpu_free(void *device, uint8_t *address) {
   cpu_device *cpu = device;
   hg_cpu_free(&cpu->memory, address);
+}
+
+/* Nobody can say whose memory it is. */
+static hg_status cpu_adopt(void *device, const uint8_t *memory, uint64_t byte_count) {
+  (void)device;
+  (void)memory;
+  (void)byte_count;
+  return HG_OK;
 }
 
 static hg_status cpu_copy_in(void *device, uint8_t *destination, const void *source, uint64_t byte_count) {
@@ -129,9 +144,11 @@ const hg_backend hg_backend_cpu = {
     .close = cpu_close,
     .allocate = cpu_allocate,
     .free = cpu_free,
+    .adopt = cpu_adopt,
     .copy_in = cpu_copy_in,
     .copy_out = cpu_copy_out,
     .copy_within = cpu_copy_within,
+    .memory_is_host = 1,
     .fill = cpu_fill,
     .map = cpu_map,
     .unmap = cpu_unmap,

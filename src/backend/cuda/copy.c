@@ -84,7 +84,7 @@ static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const ui
   return status;
 }
 
-static hg_status copy_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
   if (destination == source) return HG_OK;
   HG_TRY(hg_cuda_maps_push(d, source));
   HG_TRY(hg_cuda_maps_push(d, destination));
@@ -153,7 +153,7 @@ hg_status hg_cuda_copy_out(void *device, void *destination, const uint8_t *sourc
   CUDA_RUN(device, copy_out(device, destination, source, byte_count));
 }
 hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
-  CUDA_RUN(device, copy_within(device, destination, source, byte_count));
+  CUDA_RUN(device, hg_cuda_move_within(device, destination, source, byte_count));
 }
 hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                        size_t pattern_size) {

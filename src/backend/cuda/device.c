@@ -26,13 +26,15 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
            capability / 10, capability % 10, driver->version / 1000, driver->version % 1000 / 10);
 }
 
-/* The first GPU; CUDA_VISIBLE_DEVICES decides which that is. */
-static hg_status find_device(const cuda_driver *driver, int *device, hg_device_info *info) {
+/* CUDA_VISIBLE_DEVICES decides which GPU has which number. */
+static hg_status find_device(const cuda_driver *driver, uint32_t number, int *device, hg_device_info *info) {
   int count = 0;
   size_t bytes = 0;
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGetCount(&count), "could not count the GPUs"));
   if (count < 1) return hg_cuda_driver_check(CUDA_NO_DEVICE, "there is no GPU");
-  HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, 0), "could not find the GPU"));
+  if (number >= (uint32_t)count)
+    return hg_fail(HG_UNSUPPORTED, "there is no GPU %u: the driver shows %d, numbered from 0", (unsigned)number, count);
+  HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, (int)number), "could not find the GPU"));
   *info = (hg_device_info){.engine = "ptx", .max_shared_bytes = ATLAS_MAX_SHARED_BYTES};
   if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
@@ -49,11 +51,11 @@ static hg_status find_device(const cuda_driver *driver, int *device, hg_device_i
   return HG_OK;
 }
 
-hg_status hg_cuda_query(hg_device_info *info) {
+hg_status hg_cuda_query(uint32_t number, hg_device_info *info) {
   cuda_driver driver;
   int device = 0;
   HG_TRY(hg_cuda_driver_load(&driver));
-  return find_device(&driver, &device, info);
+  return find_device(&driver, number, &device, info);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -93,10 +95,10 @@ void hg_cuda_close(void *device) {
 }
 
 /* The context is the primary one, so that what other libraries of the process have on the GPU is within reach. */
-static hg_status open_context(cuda_device *d) {
+static hg_status open_context(cuda_device *d, uint32_t number) {
   hg_device_info info = {.name = ""};
   HG_TRY(hg_cuda_driver_load(&d->driver));
-  HG_TRY(find_device(&d->driver, &d->ordinal, &info));
+  HG_TRY(find_device(&d->driver, number, &d->ordinal, &info));
   d->capability = capability_of(&d->driver, d->ordinal);
   int result = d->driver.cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
   if (result == CUDA_OK) return HG_OK;
@@ -105,12 +107,12 @@ static hg_status open_context(cuda_device *d) {
   return hg_fail(HG_UNSUPPORTED, "%s", hg_last_error()); /* also when its memory is full: another backend may do */
 }
 
-static hg_status open_device(cuda_device *d) {
-  HG_TRY(open_context(d));
+static hg_status open_device(cuda_device *d, uint32_t number) {
+  HG_TRY(open_context(d, number));
   CUDA_RUN(d, open_within(d));
 }
 
-hg_status hg_cuda_open(const hg_allocator *allocator, void **device) {
+hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device) {
   cuda_device *d = hg_allocate(allocator, 1, sizeof *d);
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
   d->allocator = *allocator;
@@ -120,7 +122,7 @@ hg_status hg_cuda_open(const hg_allocator *allocator, void **device) {
   d->spares.element_size = sizeof(cuda_spare);
   hg_functions_open(&d->functions, allocator);
   d->cache = hg_kernel_cache_create(allocator, 0, NULL, NULL);
-  hg_status status = open_device(d);
+  hg_status status = open_device(d, number);
   if (status != HG_OK) {
     hg_cuda_close(d);
     return status;

@@ -45,6 +45,7 @@ typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
   int ordinal;
+  uint64_t peers;        /* GPUs to whose memory a way has been opened, or looked for in vain */
   int capability;        /* 10 * major + minor */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;
@@ -64,8 +65,8 @@ typedef struct cuda_device {
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
-hg_status hg_cuda_query(hg_device_info *info);
-hg_status hg_cuda_open(const hg_allocator *allocator, void **device);
+hg_status hg_cuda_query(uint32_t number, hg_device_info *info);
+hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device);
 void hg_cuda_close(void *device);
 
 /* Makes the device's context current until hg_cuda_leave, unless it is so already; *pushed is for hg_cuda_leave. Fails
@@ -109,6 +110,7 @@ hg_status hg_cuda_copy_out(void *device, void *destination, const uint8_t *sourc
 hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
 hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                        size_t pattern_size);
+hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
 hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count);
 hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count);
 
@@ -120,6 +122,12 @@ hg_status hg_cuda_unmap_memory(void *device, uint8_t *address, uint64_t byte_cou
  * `address`, and the host after it has written. */
 hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address);
 hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address);
+
+/* ---- foreign.c --------------------------------------------------------------------------------------------------- */
+
+hg_status hg_cuda_adopt(void *device, const uint8_t *memory, uint64_t byte_count);
+hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_device, const uint8_t *source,
+                            uint64_t byte_count);
 
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 

@@ -29,6 +29,13 @@ typedef struct cuda_pool_properties {
   unsigned char reserved[54];
 } cuda_pool_properties;
 
+/* CUmemAccessDesc. */
+typedef struct cuda_access {
+  int location_type; /* 1: a device */
+  int location_id;
+  int flags;         /* 3: reads and writes */
+} cuda_access;
+
 enum {
   CUDA_MIN_DRIVER = 11000, /* as cuDriverGetVersion counts: 1000 * major + 10 * minor */
   CUDA_MIN_CAPABILITY = 75 /* 10 * major + minor of the GPU */
@@ -53,8 +60,13 @@ enum {
   CUDA_HOST_PORTABLE = 1,
   CUDA_HOST_MAPPED = 2,
   CUDA_POOL_RELEASE_THRESHOLD = 4,   /* CUmemPool_attribute */
-  CUDA_POINTER_MEMORY_TYPE = 2,      /* CUpointer_attribute */
+  CUDA_POINTER_CONTEXT = 1,          /* CUpointer_attribute */
+  CUDA_POINTER_MEMORY_TYPE = 2,
+  CUDA_POINTER_DEVICE = 9,
+  CUDA_POINTER_RANGE_START = 11,
+  CUDA_POINTER_RANGE_BYTES = 12,
   CUDA_MEMORY_HOST = 1,              /* CUmemorytype: pinned, or registered */
+  CUDA_MEMORY_DEVICE = 2,
   CUDA_JIT_INPUT_PTX = 1,            /* CUjitInputType */
   CUDA_JIT_ERROR_LOG = 5,            /* CUjit_option */
   CUDA_JIT_ERROR_LOG_BYTES = 6

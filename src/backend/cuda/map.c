@@ -65,7 +65,8 @@ static hg_status fetch(cuda_device *d, cuda_allocation *allocation, uint8_t *add
 
 static hg_status map_within(cuda_device *d, uint8_t *address, uint64_t byte_count, void **memory) {
   cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
-  if (allocation == NULL) return hg_fail(HG_INVALID_ARGUMENT, "the memory to map is not of this device");
+  if (allocation == NULL)
+    return hg_fail(HG_UNSUPPORTED, "imported memory of a GPU cannot be mapped; hg_buffer_read and hg_buffer_write it");
   hg_status status = fetch(d, allocation, address, byte_count);
   if (status == HG_OK) {
     allocation->map_count++;

@@ -1,0 +1,37 @@
+/* import.c - buffers over memory that somebody else owns. */
+#include "runtime/runtime.h"
+
+/* A storage begins where an allocation could, so that alignment in it decides about alignment in memory here too; the
+ * buffer begins where the memory does, and nobody gets at the bytes before it. */
+static hg_status make_storage(hg_executor *executor, uint8_t *memory, uint64_t byte_count, uint64_t *offset,
+                              hg_storage **out) {
+  hg_storage *storage = hg_allocate(&executor->allocator, 1, sizeof *storage);
+  if (storage == NULL) return hg_fail_memory("a buffer object", sizeof *storage);
+  *offset = (uintptr_t)memory % HG_BACKEND_MIN_ALIGNMENT;
+  atomic_init(&storage->references, 1);
+  storage->foreign = 1;
+  storage->address = memory - *offset;
+  storage->byte_count = *offset + byte_count;
+  storage->executor = hg_executor_retain(executor);
+  *out = storage;
+  return HG_OK;
+}
+
+hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_count, hg_buffer **out) {
+  if (executor == NULL || memory == NULL || out == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_import: an argument is NULL");
+  *out = NULL;
+  if (byte_count > UINTPTR_MAX - (uintptr_t)memory)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_import: %llu bytes from there on are more than memory has",
+                   (unsigned long long)byte_count);
+  hg_lock(executor);
+  hg_status status = byte_count > 0 ? executor->backend->adopt(executor->device, memory, byte_count) : HG_OK;
+  hg_unlock(executor);
+  if (status != HG_OK) return status;
+  hg_storage *storage = NULL;
+  uint64_t offset = 0;
+  HG_TRY(make_storage(executor, memory, byte_count, &offset, &storage));
+  status = hg_buffer_over(storage, offset, byte_count, out);
+  hg_storage_release(storage); /* the buffer holds its own reference */
+  return status;
+}
