@@ -3,14 +3,12 @@
  * by the canonical form, which all programs of that hash share; each kernel knows which of its own they are. */
 #include "backend/cuda/kernel.h"
 
+#include "code_version.h" /* made by the build from the sources: tools/digest.py */
 #include "compiler/canon.h"
 #include "compiler/optimise.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* Of what this folder and the compiler make of a program: raise it with every change, or old kernels will be found. */
-enum { CODE_VERSION = 2 };
 
 /* ---- instruction numbers ----------------------------------------------------------------------------------------- */
 
