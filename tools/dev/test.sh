@@ -208,6 +208,15 @@ stage_symbols() {
 
 stage_docs() { check "docs/isa.md" python3 tools/gen_isa.py --check || true; }
 
+# What people download: the shared library and the command, stripped, at most 3 MB together.
+small_enough() {
+  local prefix=$1 work=$2 most=3000000 library command
+  strip -o "$work/library" "$prefix/lib/libhologram.so" && strip -o "$work/command" "$prefix/bin/hologram" || return 1
+  library=$(stat -c %s "$work/library") command=$(stat -c %s "$work/command")
+  say "stripped: library $library bytes, command $command bytes; at most $most together"
+  [ $((library + command)) -le $most ]
+}
+
 # A scratch install, then a program built against it the three ways people do that.
 stage_install() {
   local prefix=$ROOT/$BUILD/installed work=$ROOT/$BUILD/installed/work
@@ -216,6 +225,7 @@ stage_install() {
   check "meson install" build install gcc --buildtype=release -Dtests=false --prefix="$prefix" --libdir=lib || return 0
   check "files" ninja -C "$BUILD/install" install || return 0
   check "command" "$prefix/bin/hologram" info || true
+  check "size" small_enough "$prefix" "$work" || true
   local -x PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
   # shellcheck disable=SC2046
   check "pkg-config" gcc tests/install/saxpy.c -o "$work/shared" $(pkg-config --cflags --libs hologram) &&
