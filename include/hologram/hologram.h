@@ -20,7 +20,8 @@
  * call on them.
  * Environment, for the CPU: HOLOGRAM_NUM_THREADS, from 1 to 256, is how many threads a process uses (otherwise as many
  * as it may run on); HOLOGRAM_STREAM_BYTES is from how many bytes written at once they go past the caches (otherwise
- * the size of the last-level cache). A bad value is ignored, and the log says so. */
+ * the size of the last-level cache). For GPUs: HOLOGRAM_LINES=1 tells profilers the program's lines (docs/cuda.md). A
+ * bad value is ignored, and the log says so. */
 #ifndef HOLOGRAM_HOLOGRAM_H
 #define HOLOGRAM_HOLOGRAM_H
 

@@ -357,6 +357,47 @@ static void test_compiler_message(void) {
   CHECK_CLEAN();
 }
 
+/* What a file has in it; the caller frees it. */
+static char *contents_of(const char *path) {
+  char *text = calloc(1, 1 << 16);
+  FILE *file = fopen(path, "r");
+  if (file != NULL) {
+    CHECK(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+  }
+  return text;
+}
+
+/* The text that the driver gets names the kernel after program and hash, and its lines if they are wanted. */
+static void test_kernel_text(const char *lines) {
+  char path[] = "/tmp/test_cuda_XXXXXX", name[40];
+  uint8_t hash[ATLAS_HASH_BYTES];
+  atlas_program *program = NULL;
+  hg_executor *executor = NULL;
+  hg_kernel *kernel = NULL;
+  int file = mkstemp(path);
+  CHECK(file >= 0 && close(file) == 0);
+  CHECK_EQ_U64(atlas_parse(NULL, scene_text, sizeof scene_text - 1, NULL, &program), HG_OK);
+  CHECK_EQ_U64(atlas_program_hash(program, hash), HG_OK);
+  set("HOLOGRAM_LINES", lines);
+  set("FAKECUDA_DUMP", path);
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_kernel_create(executor, program, &kernel), HG_OK);
+  set("FAKECUDA_DUMP", NULL);
+  set("HOLOGRAM_LINES", NULL);
+  char *text = contents_of(path);
+  snprintf(name, sizeof name, ".entry hg_scene_%02x%02x%02x%02x(", hash[0], hash[1], hash[2], hash[3]);
+  CHECK(strstr(text, name) != NULL);
+  CHECK((strstr(text, "\n.file 1 \"scene.atlas\"\n") != NULL) == (lines != NULL));
+  CHECK((strstr(text, "\t.loc 1 11 0\n") != NULL) == (lines != NULL)); /* res.accum */
+  free(text);
+  unlink(path);
+  hg_kernel_release(kernel);
+  hg_executor_release(executor);
+  atlas_program_release(program);
+  CHECK_CLEAN();
+}
+
 /* ---- the two ends of a device ------------------------------------------------------------------------------------ */
 
 static void test_lost_context(void) {
@@ -441,6 +482,8 @@ int main(void) {
   test_out_of_memory("1");
   test_out_of_memory("0");
   test_compiler_message();
+  test_kernel_text(NULL);
+  test_kernel_text("1");
   test_lost_context();
   test_fork();
   test_failures();

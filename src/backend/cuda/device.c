@@ -3,6 +3,7 @@
 #include "backend/cuda/device.h"
 
 #include "base/os.h"
+#include "base/settings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,16 +27,20 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
            capability / 10, capability % 10, driver->version / 1000, driver->version % 1000 / 10);
 }
 
+static hg_setting_state wanted_lines(uint64_t *lines) { return hg_setting_number("HOLOGRAM_LINES", 0, 1, lines); }
+
 /* CUDA_VISIBLE_DEVICES decides which GPU has which number. */
 static hg_status find_device(const cuda_driver *driver, uint32_t number, int *device, hg_device_info *info) {
   int count = 0;
   size_t bytes = 0;
+  uint64_t lines = 0;
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGetCount(&count), "could not count the GPUs"));
   if (count < 1) return hg_cuda_driver_check(CUDA_NO_DEVICE, "there is no GPU");
   if (number >= (uint32_t)count)
     return hg_fail(HG_UNSUPPORTED, "there is no GPU %u: the driver shows %d, numbered from 0", (unsigned)number, count);
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, (int)number), "could not find the GPU"));
   *info = (hg_device_info){.engine = "ptx", .max_shared_bytes = ATLAS_MAX_SHARED_BYTES};
+  if (wanted_lines(&lines) == HG_SETTING_BAD) info->remark = "HOLOGRAM_LINES is neither 0 nor 1 and is ignored";
   if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
   if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
@@ -117,6 +122,9 @@ hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **de
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
   d->allocator = *allocator;
   d->process = hg_process_id();
+  uint64_t lines = 0;
+  (void)wanted_lines(&lines);
+  d->writes_lines = lines != 0;
   d->allocations.element_size = sizeof(cuda_allocation);
   d->maps.element_size = sizeof(cuda_map);
   d->spares.element_size = sizeof(cuda_spare);

@@ -57,6 +57,7 @@ typedef struct cuda_device {
   uint32_t next_slot;
   hg_functions functions; /* of the library, as far as programs needed them */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing */
+  uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
   void *host_record;
   cuda_address host_record_address;

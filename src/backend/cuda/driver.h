@@ -69,7 +69,8 @@ enum {
   CUDA_MEMORY_DEVICE = 2,
   CUDA_JIT_INPUT_PTX = 1,            /* CUjitInputType */
   CUDA_JIT_ERROR_LOG = 5,            /* CUjit_option */
-  CUDA_JIT_ERROR_LOG_BYTES = 6
+  CUDA_JIT_ERROR_LOG_BYTES = 6,
+  CUDA_JIT_LINE_INFO = 13
 };
 
 typedef struct cuda_driver {

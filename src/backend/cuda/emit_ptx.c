@@ -343,6 +343,7 @@ static void blocks_kernel(ptx *p) {
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
 static void head_of_entry(ptx *p, hg_array *to) {
+  if (p->options->lines != NULL) hg_ptx_append(p, to, ".file 1 \"%s.atlas\"\n", p->program->name);
   hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n{\n",
                 p->options->name, (unsigned)p->info->argument_bytes, (unsigned)p->max_threads);
   for (int c = 0; c < PTX_CLASS_COUNT; c++)

@@ -78,6 +78,8 @@ typedef struct hg_ptx_options {
   uint32_t threads;        /* most lanes of a block that it will be launched with (256 for linear launches); 0: 1024 */
   uint32_t most_lanes;     /* of a thread; 0: as many as make 16-byte accesses */
   const char *name;        /* of the entry: a C identifier; "hg_" + the program's name is a good one */
+  const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. The text
+                              then is a module of one entry */
   const hg_shape *shape;   /* NULL: any launch */
 } hg_ptx_options;
 

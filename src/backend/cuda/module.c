@@ -52,18 +52,30 @@ static hg_status link_text(cuda_device *d, void *state, const atlas_program *pro
 /* Appends the machine code of a text. */
 static hg_status assemble(cuda_device *d, const atlas_program *program, const hg_array *text, hg_array *image) {
   char log[2048] = "";
-  int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LINE_INFO};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)1};
   void *state = NULL;
-  CUDA_TRY(d, cuLinkCreate_v2(2, options, values, &state), "the driver's compiler did not start");
+  CUDA_TRY(d, cuLinkCreate_v2(d->writes_lines ? 3 : 2, options, values, &state), "the driver's compiler did not start");
   hg_status status = link_text(d, state, program, text, log, image);
   (void)d->driver.cuLinkDestroy(state);
   return status;
 }
 
-static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name, uint32_t form,
-                      hg_array *text, hg_ptx_info *info) {
+/* The line in its text of each numbered instruction; NULL where they are not wanted. */
+static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uint32_t **lines) {
+  if (!d->writes_lines) return HG_OK;
+  uint32_t *table = hg_allocate(&d->allocator, kernel->insn_count, sizeof *table);
+  if (table == NULL) return hg_fail_memory("a kernel's table of lines", kernel->insn_count * sizeof *table);
+  for (uint32_t i = 0; i < kernel->insn_count; i++)
+    if (kernel->insn_of[i] != SSA_NONE) table[i] = atlas_insn_at(kernel->program, kernel->insn_of[i])->line;
+  *lines = table;
+  return HG_OK;
+}
+
+static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
+                      const uint32_t *lines, uint32_t form, hg_array *text, hg_ptx_info *info) {
   const hg_ptx_options options = {.capability = (uint32_t)d->capability,
+                                  .lines = lines,
                                   .flags = form & ~(uint32_t)HG_PTX_LARGER_BLOCKS,
                                   .threads = form & HG_PTX_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK,
                                   .name = name};
@@ -81,7 +93,10 @@ static hg_status compile_image(cuda_device *d, const cuda_kernel *kernel, ssa_un
                                uint32_t form, hg_array *image) {
   hg_array text = {.element_size = 1};
   hg_ptx_info info = {0};
-  hg_status status = emit(d, kernel, unit, name, form, &text, &info);
+  uint32_t *lines = NULL;
+  hg_status status = find_lines(d, kernel, &lines);
+  if (status == HG_OK) status = emit(d, kernel, unit, name, lines, form, &text, &info);
+  hg_release(&d->allocator, lines);
   if (status == HG_OK && hg_array_append(&d->allocator, image, &info, sizeof info) == NULL)
     status = hg_fail_memory("a compiled kernel", sizeof info);
   if (status == HG_OK) status = assemble(d, kernel->program, &text, image);
@@ -106,7 +121,7 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 typedef struct cuda_specialisation {
-  char name[ATLAS_MAX_NAME + 8]; /* of the entry: no part of the program's hash */
+  char name[ATLAS_MAX_NAME + 16]; /* of the entry: no part of the program's hash */
   uint32_t form;
 } cuda_specialisation;
 
@@ -120,7 +135,9 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t f
   *k = (cuda_key){.special.form = form};
   snprintf(k->target, sizeof k->target, "cuda sm_%d", d->capability);
   snprintf(k->driver, sizeof k->driver, "cuda %d.%d", d->driver.version / 1000, d->driver.version % 1000 / 10);
-  snprintf(k->special.name, sizeof k->special.name, "hg_%s", kernel->program->name);
+  /* What profilers show: the program's name, and how its hash begins, since names are not unique. */
+  snprintf(k->special.name, sizeof k->special.name, "hg_%s_%02x%02x%02x%02x", kernel->program->name, kernel->hash[0],
+           kernel->hash[1], kernel->hash[2], kernel->hash[3]);
   k->key = (hg_cache_key){.target = k->target,
                           .driver = k->driver,
                           .compiler_version = CODE_VERSION,
@@ -129,8 +146,9 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t f
   memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
 }
 
-/* A cached kernel that does not load counts as not cached. */
+/* A cached kernel that does not load counts as not cached. One with lines is the text's, not the program's. */
 static int load_cached(cuda_device *d, const cuda_key *k, cuda_entry *entry) {
+  if (d->writes_lines) return 0;
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
   if (payload == NULL) return 0;
   hg_status status = load_image(d, payload->bytes, payload->byte_count, k->special.name, entry);
@@ -147,7 +165,7 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
   hg_array image = {.element_size = 1};
   hg_status status = compile_image(d, kernel, unit, k.special.name, form, &image);
   if (status == HG_OK) status = load_image(d, image.data, image.count, k.special.name, entry);
-  if (status == HG_OK) hg_kernel_cache_put(d->cache, &k.key, image.data, image.count);
+  if (status == HG_OK && !d->writes_lines) hg_kernel_cache_put(d->cache, &k.key, image.data, image.count);
   hg_array_release(&d->allocator, &image);
   return status;
 }

@@ -132,7 +132,11 @@ static void advance_phase(ptx *p, uint32_t value) {
 static void effect(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t flags = atlas_op_lookup(insn->op)->flags;
-  if (insn->insn != SSA_NONE) hg_ptx_put(p, "\t// %u %s\n", (unsigned)insn->insn, atlas_op_name((atlas_op)insn->op));
+  if (insn->insn != SSA_NONE) {
+    uint32_t line = p->options->lines != NULL ? p->options->lines[insn->insn] : 0;
+    if (line != 0) hg_ptx_put(p, "\t.loc 1 %u 0\n", (unsigned)line);
+    hg_ptx_put(p, "\t// %u %s\n", (unsigned)insn->insn, atlas_op_name((atlas_op)insn->op));
+  }
   if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) hg_ptx_memory(p, value);
   else if (flags & ATLAS_BLOCK) hg_ptx_block_effect(p, value);
   else if (insn->op == ATLAS_OP_phase_adv) advance_phase(p, value);
