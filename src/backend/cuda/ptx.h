@@ -28,6 +28,20 @@ typedef enum ptx_nan { PTX_NAN_CANONICAL, PTX_NAN_POSITIVE, PTX_NAN_LOOSE, PTX_N
 /* What an access that lies in the vector part of a tile is turned into. */
 typedef enum ptx_access { PTX_CHECKED, PTX_PLAIN, PTX_VECTOR } ptx_access;
 
+typedef struct ptx_fault_site {
+  uint32_t insn, symbol, code;
+  uint8_t kind, index_type;
+  int64_t displacement;
+  ptx_name index, extent; /* 64-bit operands */
+} ptx_fault_site;
+
+/* Faults of accesses that were left out, noted together a little later. */
+enum { PTX_PENDING = 8 };
+typedef struct ptx_pending {
+  ptx_name failed;
+  ptx_fault_site site;
+} ptx_pending;
+
 typedef struct ptx {
   const hg_allocator *allocator;
   const atlas_program *program;
@@ -57,6 +71,8 @@ typedef struct ptx {
   uint32_t copy;               /* of the body: counts up from 1 */
   uint32_t copy_lane;          /* which lane of a thread this copy is for, in the vector part */
   int in_vector_part;
+  ptx_pending pending[PTX_PENDING];
+  uint32_t pending_count;
   int counts_steps;
   int uses_faults;             /* the entry needs its function */
   int can_end;                 /* lanes may end before others by trap or step limit */
@@ -127,15 +143,12 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
 /* ---- memory and faults (ptx_memory.c, ptx_fault.c) --------------------------------------------------------------- */
 
-typedef struct ptx_fault_site {
-  uint32_t insn, symbol, code;
-  uint8_t kind, index_type;
-  int64_t displacement;
-  ptx_name index, extent; /* 64-bit operands */
-} ptx_fault_site;
-
 /* Notes the fault; goes on behind it. */
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site);
+/* If the predicate holds: the fault, soon. Until then the lane goes on, and whatever else may fault asks for
+ * hg_ptx_faults_now first. */
+void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site);
+void hg_ptx_faults_now(ptx *p);
 /* If the predicate holds: the fault, then the lines of `recover` (with the destination set to 0 where it has one), then
  * on to `back`. */
 void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,

@@ -49,6 +49,40 @@ void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site) {
              hg_ptx_number((uint64_t)site->displacement).text, site->extent.text);
 }
 
+/* The faults that wait, in the order of the program. */
+static void note_pending(ptx *p) {
+  for (uint32_t i = 0; i < p->pending_count; i++) {
+    ptx_name next = hg_ptx_label(p);
+    if (p->pending_count > 1) hg_ptx_put(p, "\t@!%s bra %s;\n", p->pending[i].failed.text, next.text);
+    hg_ptx_note_fault(p, &p->pending[i].site);
+    if (p->pending_count > 1) hg_ptx_place(p, next);
+  }
+}
+
+void hg_ptx_faults_now(ptx *p) {
+  if (p->pending_count == 0) return;
+  ptx_name any = p->pending[0].failed, rare = hg_ptx_label(p), back = hg_ptx_label(p);
+  for (uint32_t i = 1; i < p->pending_count; i++) {
+    ptx_name more = hg_ptx_new(p, PTX_PREDICATE);
+    PTX(p, "or.pred", more, any, p->pending[i].failed);
+    any = more;
+  }
+  hg_ptx_put(p, "\t@%s bra %s;\n", any.text, rare.text);
+  hg_ptx_place(p, back);
+  hg_array *out = p->out;
+  p->out = &p->cold;
+  hg_ptx_place(p, rare);
+  note_pending(p);
+  hg_ptx_put(p, "\tbra %s;\n", back.text);
+  p->out = out;
+  p->pending_count = 0;
+}
+
+void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site) {
+  if (p->pending_count == PTX_PENDING) hg_ptx_faults_now(p);
+  p->pending[p->pending_count++] = (ptx_pending){predicate, *site};
+}
+
 void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,
                      ptx_name back) {
   ptx_name rare = hg_ptx_label(p);

@@ -137,6 +137,7 @@ static void effect(ptx *p, uint32_t value) {
     if (line != 0) hg_ptx_put(p, "\t.loc 1 %u 0\n", (unsigned)line);
     hg_ptx_put(p, "\t// %u %s\n", (unsigned)insn->insn, atlas_op_name((atlas_op)insn->op));
   }
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_PURE))) hg_ptx_faults_now(p);
   if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) hg_ptx_memory(p, value);
   else if (flags & ATLAS_BLOCK) hg_ptx_block_effect(p, value);
   else if (insn->op == ATLAS_OP_phase_adv) advance_phase(p, value);
@@ -177,6 +178,7 @@ static void put_block(const flow *f, uint32_t k) {
   const ssa_block *block = ssa_block_at(p->unit, b);
   if (k > 0) hg_ptx_place(p, label_of(f, b));
   for (uint32_t e = block->first_effect; e != SSA_NONE && !p->failed; e = ptx_insn(p, e)->next) effect(p, e);
+  hg_ptx_faults_now(p);
   switch (block->end) {
   case SSA_JUMP:
     edge(f, b, 0);

@@ -16,6 +16,7 @@ typedef struct place {
   ptx_name address;      /* without the brackets, an offset included */
   ptx_name back;         /* where a faulting access goes on */
   int may_fault;
+  ptx_name absent;       /* a predicate: the access is left out; "" where it is not */
 } place;
 
 static const atlas_symbol *symbol_of(const ptx *p, const ssa_insn *insn) {
@@ -47,9 +48,16 @@ static void check(ptx *p, uint32_t value, ptx_name failed, const ptx_fault_site 
   const ssa_insn *insn = ptx_insn(p, value);
   int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
   ptx_name d = is_store ? failed : hg_ptx_register(p, value);
+  hg_ptx_faults_now(p);
   if (!at->may_fault) at->back = hg_ptx_label(p);
   at->may_fault = 1;
   hg_ptx_fault_if(p, failed, site, is_store ? NULL : &d, insn->type, at->back);
+}
+
+/* Without a branch, so that the accesses of a block follow each other closely. */
+static void leave_out(ptx *p, ptx_name failed, const ptx_fault_site *site, place *at) {
+  at->absent = failed;
+  hg_ptx_fault_later(p, failed, site);
 }
 
 #define LARGE (INT64_C(1) << 62)
@@ -173,7 +181,8 @@ static void element_place(ptx *p, uint32_t value, place *at) {
   if (!is_proven) {
     ptx_name failed = sum_is_outside(p, index, index_type, displacement, extent, &sum);
     ptx_fault_site site = out_of_bounds(insn, insn->symbol, index, index_type, displacement, extent);
-    check(p, value, failed, &site, at);
+    if (atlas_op_lookup(insn->op)->flags & ATLAS_ATOMIC) check(p, value, failed, &site, at);
+    else leave_out(p, failed, &site, at);
   } else if (displacement != 0) {
     sum = hg_ptx_new(p, PTX_64);
     PTX(p, "add.s64", sum, index, hg_ptx_number((uint64_t)displacement));
@@ -270,13 +279,19 @@ static const char *store_suffix(uint8_t type) {
 /* A byte other than 0 and 1 reads as 1. */
 static void make_bool(ptx *p, ptx_name d) { PTX(p, "min.u32", d, d, hg_ptx_number(1)); }
 
+static ptx_name unless(ptx_name predicate) {
+  return predicate.text[0] != '\0' ? hg_ptx_name("@!%s ", predicate.text) : predicate;
+}
+
 static void load(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name d = hg_ptx_register(p, value);
   place at = find_place(p, value);
   int is_read_only = at.space[1] == 'g' && p->read_only[hg_location_of(p->program, insn)];
-  hg_ptx_put(p, "\tld%s%s%s %s, [%s];\n", at.space, is_read_only ? ".nc" : "", load_suffix(insn->type), d.text,
-             at.address.text);
+  if (at.absent.text[0] != '\0')
+    PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d, hg_ptx_number(0));
+  hg_ptx_put(p, "\t%sld%s%s%s %s, [%s];\n", unless(at.absent).text, at.space, is_read_only ? ".nc" : "",
+             load_suffix(insn->type), d.text, at.address.text);
   if (insn->type == ATLAS_bool) make_bool(p, d);
   if (at.may_fault) hg_ptx_place(p, at.back);
 }
@@ -285,7 +300,8 @@ static void store(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name a = hg_ptx_exact(p, ptx_arg(p, value, insn->arg_count - 1));
   place at = find_place(p, value);
-  hg_ptx_put(p, "\tst%s%s [%s], %s;\n", at.space, store_suffix(insn->type), at.address.text, a.text);
+  hg_ptx_put(p, "\t%sst%s%s [%s], %s;\n", unless(at.absent).text, at.space, store_suffix(insn->type),
+             at.address.text, a.text);
   if (at.may_fault) hg_ptx_place(p, at.back);
 }
 
