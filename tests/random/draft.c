@@ -162,7 +162,7 @@ atlas_program *draft_build(const draft *d) {
 
 void draft_from_program(draft *d, const atlas_program *program) {
   *d = (draft){.constant_bytes = (uint32_t)program->constants.count, .symbol_count = (uint32_t)program->symbols.count};
-  memcpy(d->symbols, program->symbols.data, d->symbol_count * sizeof *d->symbols);
+  if (d->symbol_count > 0) memcpy(d->symbols, program->symbols.data, d->symbol_count * sizeof *d->symbols);
   if (d->constant_bytes > 0) memcpy(d->constants, program->constants.data, d->constant_bytes);
   memcpy(d->block, program->block, sizeof d->block);
   for (size_t i = 0; i < program->insns.count; i++) draft_append(d, atlas_insn_at(program, i));
