@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "cpu"))
 from library import BACKEND_CUDA, Binding, Executor, LaunchDesc, Library, Scalar  # noqa: E402
 
-FOLD_BLOCKS = 2048  # of the first launch of a fold: the same on every card, so that its bits are too
+FOLD_BLOCKS = 4096  # of the first launch of a fold: the same on every card, so that its bits are too
 NAMES = ("torch", "compile", "triton", "cupy")
 
 
