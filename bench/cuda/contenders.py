@@ -42,14 +42,15 @@ class Gpu:
         has_streams = hasattr(self.library.c, "hg_stream_create")
         self.desc_type = StreamLaunchDesc if has_streams else LaunchDesc
         if has_streams and driver:
-            self.open_stream()
+            self.driver_stream = driver.stream()
+            self.stream = self.open_stream(self.driver_stream)
 
-    def open_stream(self) -> None:
-        create = self.library.c.hg_stream_create
+    def open_stream(self, foreign=None) -> c.c_void_p:
+        create, stream = self.library.c.hg_stream_create, c.c_void_p()
         create.argtypes = [c.c_void_p, c.POINTER(StreamDesc), c.POINTER(c.c_void_p)]
-        self.driver_stream, self.stream = self.driver.stream(), c.c_void_p()
-        desc = StreamDesc(size=c.sizeof(StreamDesc), foreign=self.driver_stream)
-        self.library.check(create(self.executor.handle, c.byref(desc), c.byref(self.stream)))
+        desc = StreamDesc(size=c.sizeof(StreamDesc), foreign=foreign)
+        self.library.check(create(self.executor.handle, c.byref(desc), c.byref(stream)))
+        return stream
 
     def allocate(self, byte_count: int) -> c.c_void_p:
         handle = c.c_void_p()

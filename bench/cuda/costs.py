@@ -65,13 +65,13 @@ def samples_of(sample, wait) -> dict:
     return {"median_ns": median(found), "min_ns": min(found)}
 
 
-def captured(gpu: Gpu, ours: Ours, count: int) -> c.c_void_p:
+def captured(gpu: Gpu, ours: Ours, stream, count: int) -> c.c_void_p:
     """A graph of so many launches."""
     library, graph = gpu.library, c.c_void_p()
-    library.check(library.c.hg_capture_begin(gpu.stream))
+    library.check(library.c.hg_capture_begin(stream))
     for _ in range(count):
         ours.call()
-    library.check(library.c.hg_capture_end(gpu.stream, c.byref(graph)))
+    library.check(library.c.hg_capture_end(stream, c.byref(graph)))
     return graph
 
 
@@ -100,18 +100,20 @@ def launches(driver: Driver, gpu: Gpu, calls: Calls, peers: dict) -> list[dict]:
     def add(what, who, sample, wait=lambda: None):
         rows.append({"what": what, "who": who} | samples_of(sample, wait))
 
-    def graph_sample(graph):
-        took = calls.c.time_graphs(c.cast(gpu.library.c.hg_graph_launch, c.c_void_p), graph, gpu.stream, LAUNCHES, c.byref(status))
+    def graph_sample(graph, stream):
+        took = calls.c.time_graphs(c.cast(gpu.library.c.hg_graph_launch, c.c_void_p), graph, stream, LAUNCHES, c.byref(status))
         gpu.library.check(status.value)
         return took
 
     add("launch and wait", "driver", lambda: driver_sample(synchronise))
     add("launch alone", "driver", lambda: driver_sample(None), lambda: driver.wait(plain.stream))
     if gpu.stream:
-        add("launch alone", "hologram", our_sample, lambda: driver.wait(gpu.driver_stream))
+        desc.stream = stream = gpu.open_stream()  # one of its own, as most programs have
+        wait = lambda: gpu.library.check(gpu.library.c.hg_stream_wait(stream, None))  # noqa: E731
+        add("launch alone", "hologram", our_sample, wait)
         if hasattr(gpu.library.c, "hg_graph_launch"):
-            graph = captured(gpu, ours, GRAPH_LAUNCHES)
-            add(f"graph of {GRAPH_LAUNCHES}", "hologram", lambda: graph_sample(graph), lambda: driver.wait(gpu.driver_stream))
+            graph = captured(gpu, ours, stream, GRAPH_LAUNCHES)
+            add(f"graph of {GRAPH_LAUNCHES}", "hologram", lambda: graph_sample(graph, stream), wait)
         desc.stream = None
     add("launch and wait", "hologram", our_sample)
     for name, library in peers.items():
