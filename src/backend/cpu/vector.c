@@ -104,6 +104,7 @@ static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t ma
     if (counted != mask) end_if_none_left(l);
     return;
   }
+  if (counted == l->waiting[to]) return;
   if (is_only_arrival(l, from, to)) combine(l, VECTOR_AND, l->waiting[to], counted, counted);
   else combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
 }
@@ -140,9 +141,16 @@ static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
   go(l, b, 1, 1);
 }
 
+/* Where the lanes that take this side are found: in the mask they wait in, if no other lanes do. */
+static uint32_t mask_of_side(vector_lowering *l, uint32_t b, uint32_t side) {
+  uint32_t to = ssa_block_at(l->unit, b)->successor[side];
+  int waits = !l->whole[to] && is_only_arrival(l, b, to) && !is_back_edge(l, b, to);
+  return waits ? l->waiting[to] : hg_vector_new_reg(l, SSA_PREDICATE);
+}
+
 /* The lanes part; each side waits. */
 static void split(vector_lowering *l, uint32_t b, uint32_t condition) {
-  uint32_t yes = hg_vector_new_reg(l, SSA_PREDICATE), no = hg_vector_new_reg(l, SSA_PREDICATE);
+  uint32_t yes = mask_of_side(l, b, 0), no = mask_of_side(l, b, 1);
   combine(l, VECTOR_AND, yes, l->mask, condition);
   combine(l, VECTOR_ANDNOT, no, l->mask, condition); /* before the first side's moves can change the condition */
   arrive(l, b, 0, yes);
@@ -158,8 +166,18 @@ static void trap(vector_lowering *l, const ssa_block *block) {
   end_if_none_left(l);
 }
 
+/* Masks that this block owns; not those that it writes whatever they hold. */
+static void clear_owned(vector_lowering *l, uint32_t b) {
+  for (uint32_t x = l->first_owned[b]; x != SSA_NONE; x = l->next_owned[x]) {
+    const hg_array *from = &ssa_block_at(l->unit, x)->predecessors;
+    if (from->count == 1 && *(const uint32_t *)from->data == b) continue;
+    combine(l, VECTOR_CLEAR, l->waiting[x], VECTOR_NONE, VECTOR_NONE);
+  }
+}
+
 static void end_block(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
+  clear_owned(l, b);
   switch (block->end) {
   case SSA_TRAP: trap(l, block); break;
   case SSA_JUMP:
@@ -189,7 +207,8 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
     uint32_t b = l->order.block[k];
     const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
     int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
-    if (!l->whole[b] && !is_written) combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+    if (!l->whole[b] && !is_written && l->owner[b] == SSA_NONE)
+      combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
     if (l->order.loop[b] == b) k = l->order.end[b];
   }
 }
@@ -197,7 +216,7 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
 /* A header's mask fills up again while the loop runs, so its lanes are taken out. */
 static void enter_masked(vector_lowering *l, uint32_t b) {
   int is_header = l->order.loop[b] == b;
-  uint32_t next = is_header ? following(l, l->order.end[b], l->order.parent[b]) : following_block(l, b);
+  uint32_t next = following(l, l->skip[b], is_header ? l->order.parent[b] : l->order.loop[b]);
   jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
   if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_ENTERS;
   l->mask = l->waiting[b];
@@ -245,11 +264,15 @@ static void patch_jumps(vector_lowering *l) {
 
 static hg_status allocate(vector_lowering *l) {
   uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
-  uint64_t words = 2 * blocks + (2 * blocks + 1) + 2 * values, bytes = 2 * blocks + 4 * values;
+  uint64_t words = 6 * blocks + (2 * blocks + 1) + 2 * values, bytes = 2 * blocks + 4 * values;
   l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
   l->meeting = l->waiting + blocks;
-  l->label = l->meeting + blocks;
+  l->skip = l->meeting + blocks;
+  l->owner = l->skip + blocks;
+  l->first_owned = l->owner + blocks;
+  l->next_owned = l->first_owned + blocks;
+  l->label = l->next_owned + blocks;
   l->reg = l->label + 2 * blocks + 1;
   l->copy = l->reg + values;
   l->level = (uint8_t *)(l->copy + values);
@@ -259,7 +282,7 @@ static hg_status allocate(vector_lowering *l) {
   l->stride = l->uses + values;
   l->mark = l->stride + values;
   memset(l->reg, 0xff, values * sizeof(uint32_t));
-  memset(l->waiting, 0xff, blocks * sizeof(uint32_t));
+  memset(l->waiting, 0xff, 6 * blocks * sizeof(uint32_t));
   return HG_OK;
 }
 
@@ -277,6 +300,7 @@ static hg_status lower(vector_lowering *l) {
   HG_TRY(allocate(l));
   HG_TRY(study_control(l));
   hg_vector_find_whole(l);
+  hg_vector_find_skips(l);
   HG_TRY(hg_vector_study(l));
   for (uint32_t k = 0; k < l->order.count; k++) {
     lower_block(l, l->order.block[k]);

@@ -1,5 +1,5 @@
 /* vector_lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), vector_whole.c
- * (where masks are needed), vector_values.c (instructions and what is known of addresses), vector_moves.c (phis),
+ * (where masks are needed), vector_skip.c (where they start empty), vector_values.c (instructions and what is known of addresses), vector_moves.c (phis),
  * vector_live.c (lifetimes). */
 #ifndef HG_CPU_VECTOR_LOWER_H
 #define HG_CPU_VECTOR_LOWER_H
@@ -21,6 +21,9 @@ typedef struct vector_lowering {
   uint8_t *whole;        /* per block: all lanes of the tile reach it together */
   uint32_t *meeting;     /* scratch of vector_whole.c */
   uint32_t *waiting;     /* per block that is not whole: the mask of lanes that wait for it */
+  uint32_t *skip;        /* per block: last place of the blocks that lanes come to only through it: see vector_skip.c */
+  uint32_t *owner;       /* per block: the one that empties its mask; SSA_NONE: the loop around it does */
+  uint32_t *first_owned, *next_owned; /* per block: whose mask it empties, a list */
   uint32_t *label;       /* per block, then per header (behind its loop), then the end: its LABEL */
   uint32_t *reg;         /* per value */
   uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen */
@@ -54,6 +57,8 @@ static inline vector_insn vector_insn_of(uint16_t op, uint32_t mask) {
 
 /* Decides which blocks are whole and gives the others their masks. */
 void hg_vector_find_whole(vector_lowering *l);
+/* Fills skip, owner and the lists of owned blocks. */
+void hg_vector_find_skips(vector_lowering *l);
 /* 1 if the lanes of a whole block may go different ways at its end. */
 int hg_vector_parts(const vector_lowering *l, uint32_t block);
 /* Finds what the values need before the first instruction is made. */
