@@ -160,16 +160,22 @@ static void sort_by_block(scheduler *s) {
     if (floats(s, values[k])) s->queue[--s->start[s->place[values[k]]]] = values[k];
 }
 
-/* Emits a value of this block after those of its arguments that are placed here too. */
+static int is_predicate(const scheduler *s, uint32_t value) {
+  return ssa_insn_at(s->unit, value)->type == SSA_PREDICATE;
+}
+
+/* Emits a value of this block after those of its arguments that are placed here too, predicates last: machines have few
+ * registers for them. */
 static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
   s->stack.count = 0;
   if (!hg_array_push(&s->unit->allocator, &s->stack, value))
     return hg_fail_memory("scheduling", sizeof value);
   while (s->stack.count > 0) {
     uint32_t top = ((uint32_t *)s->stack.data)[s->stack.count - 1], waiting = SSA_NONE;
-    for (uint32_t i = 0; i < ssa_insn_at(s->unit, top)->arg_count && waiting == SSA_NONE && !s->emitted[top]; i++) {
+    for (uint32_t i = 0; i < ssa_insn_at(s->unit, top)->arg_count && !s->emitted[top]; i++) {
       uint32_t arg = ssa_args_of(s->unit, top)[i];
-      if (floats(s, arg) && !s->emitted[arg] && s->place[arg] == block) waiting = arg;
+      if (!floats(s, arg) || s->emitted[arg] || s->place[arg] != block) continue;
+      if (waiting == SSA_NONE || is_predicate(s, waiting)) waiting = arg;
     }
     if (waiting != SSA_NONE) {
       if (!hg_array_push(&s->unit->allocator, &s->stack, waiting))
@@ -193,8 +199,9 @@ static hg_status fill_block(scheduler *s, uint32_t b) {
     HG_TRY(emit(s, effect, b));
     ir_ssa_append_effect(s->unit, b, effect);
   }
-  for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++)
-    HG_TRY(emit(s, s->queue[k], b)); /* for the branch and for other blocks */
+  for (int last = 0; last < 2; last++) /* for the branch and for other blocks; predicates when nobody has asked yet */
+    for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++)
+      if (last || !is_predicate(s, s->queue[k])) HG_TRY(emit(s, s->queue[k], b));
   return HG_OK;
 }
 

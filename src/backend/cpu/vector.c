@@ -313,6 +313,8 @@ static hg_status lower(vector_lowering *l) {
   patch_jumps(l);
   l->out->most_steps = hg_vector_most_steps(l);
   if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
+  HG_TRY(hg_vector_lifetimes(l->out));
+  HG_TRY(hg_vector_tidy(l->out));
   return hg_vector_lifetimes(l->out);
 }
 

@@ -1,6 +1,6 @@
 /* vector_lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), vector_whole.c
  * (where masks are needed), vector_skip.c (where they start empty), vector_values.c (instructions and what is known of addresses), vector_moves.c (phis),
- * vector_live.c (lifetimes). */
+ * vector_live.c (lifetimes), vector_tidy.c (leaves out what nobody needs). */
 #ifndef HG_CPU_VECTOR_LOWER_H
 #define HG_CPU_VECTOR_LOWER_H
 
@@ -69,6 +69,8 @@ uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value);
 void hg_vector_value(vector_lowering *l, uint32_t value);
 /* The phis of the edge's target take their new values in the lanes of `mask`. `edge`: which of its predecessors. */
 void hg_vector_moves(vector_lowering *l, uint32_t to, uint32_t edge, uint32_t mask);
+/* Takes away what is not needed. Registers' first and last must be there; they are not right afterwards. */
+hg_status hg_vector_tidy(hg_vector *v);
 /* Fills first, last and across of every register. */
 hg_status hg_vector_lifetimes(hg_vector *v);
 

@@ -1,0 +1,103 @@
+/* vector_tidy.c - vector code without what turned out not to be needed.
+ *
+ * A move under a mask into a register that holds nothing yet may fill all lanes: it is a plain copy then. `a and not b`
+ * is one instruction. What nobody reads goes. */
+#include "backend/cpu/vector_lower.h"
+
+#include "base/error.h"
+
+typedef struct tidy {
+  hg_vector *v;
+  uint32_t *reads;   /* per register: by instructions other than its own writers */
+  uint32_t *writers; /* per register */
+  uint32_t *place;   /* per register: its last writer; then, per instruction, where it is once others are gone */
+} tidy;
+
+static int is_register(uint32_t r) { return r < VECTOR_ALL; }
+
+static void count(const tidy *t, const vector_insn *insn, uint32_t by) {
+  for (int s = 0; s < 4; s++)
+    if (is_register(insn->s[s]) && insn->s[s] != insn->d) t->reads[insn->s[s]] += by;
+  if (is_register(insn->mask)) t->reads[insn->mask] += by;
+}
+
+static void widen_moves(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    if (insn->op == VECTOR_MOVE && vector_reg_at(t->v, insn->d)->first == i) insn->mask = VECTOR_ALL;
+  }
+}
+
+static void find_writers(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(t->v, i);
+    count(t, insn, 1);
+    if (!is_register(insn->d)) continue;
+    t->writers[insn->d]++;
+    t->place[insn->d] = i;
+  }
+}
+
+/* The register whose opposite `r` is, if neither ever changes. */
+static uint32_t opposite_of(const tidy *t, uint32_t r) {
+  if (!is_register(r) || t->writers[r] != 1) return VECTOR_NONE;
+  const vector_insn *insn = vector_insn_at(t->v, t->place[r]);
+  if (insn->op != ATLAS_OP_pnot || !is_register(insn->s[0]) || t->writers[insn->s[0]] > 1) return VECTOR_NONE;
+  return insn->s[0];
+}
+
+static void join_not(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    for (int s = 0; s < 2 && insn->op == ATLAS_OP_pand; s++) {
+      uint32_t not_of = opposite_of(t, insn->s[s]), other = insn->s[1 - s];
+      if (not_of == VECTOR_NONE) continue;
+      count(t, insn, UINT32_MAX); /* - 1 */
+      insn->op = VECTOR_ANDNOT;
+      insn->s[0] = other;
+      insn->s[1] = not_of;
+      count(t, insn, 1);
+    }
+  }
+}
+
+static int is_needed(const tidy *t, const vector_insn *insn) {
+  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  int is_pure = info != NULL ? (info->flags & ATLAS_PURE) != 0
+                             : insn->op >= VECTOR_MOVE && insn->op <= VECTOR_CANON;
+  return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;
+}
+
+/* Users stand behind what they use, loops apart, so one walk from the end finds nearly all. */
+static void drop_unread(const tidy *t) {
+  uint32_t n = (uint32_t)t->v->insns.count, kept = 0;
+  for (uint32_t i = n; i-- > 0;) {
+    const vector_insn *insn = vector_insn_at(t->v, i);
+    t->place[i] = (uint32_t)is_needed(t, insn);
+    if (!t->place[i]) count(t, insn, UINT32_MAX);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    if (!t->place[i]) continue;
+    t->place[i] = kept;
+    *vector_insn_at(t->v, kept++) = *vector_insn_at(t->v, i);
+  }
+  t->v->insns.count = kept;
+  for (uint32_t i = 0; i < kept; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    if (insn->target != VECTOR_NONE) insn->target = t->place[insn->target];
+  }
+}
+
+hg_status hg_vector_tidy(hg_vector *v) {
+  uint64_t n = v->insns.count, regs = v->regs.count, words = 2 * regs + (n > regs ? n : regs);
+  tidy t = {.v = v, .reads = hg_allocate(&v->allocator, words, sizeof(uint32_t))};
+  if (t.reads == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t));
+  t.writers = t.reads + regs;
+  t.place = t.writers + regs;
+  widen_moves(&t);
+  find_writers(&t);
+  join_not(&t);
+  drop_unread(&t);
+  hg_release(&v->allocator, t.reads);
+  return HG_OK;
+}
