@@ -209,6 +209,14 @@ static void make_canonical(evaluator *e, const vector_insn *insn) {
   }
 }
 
+static void take_lesser_or_greater(evaluator *e, const vector_insn *insn) {
+  uint16_t relation = insn->op == VECTOR_LESSER ? ATLAS_OP_set_lt : ATLAS_OP_set_gt;
+  for (uint32_t i = 0; i < e->m.lane_count; i++) {
+    uint64_t a = source(e, insn->s[0], i), b = source(e, insn->s[1], i);
+    put(e, insn, i, in_mask(e, insn->mask, i), atlas_compare(relation, (atlas_type)insn->type, a, b) ? a : b);
+  }
+}
+
 static int any(const evaluator *e, const vector_insn *insn) {
   int found = 0;
   for (uint32_t i = 0; i < e->m.lane_count; i++)
@@ -233,6 +241,8 @@ static uint32_t step(evaluator *e, uint32_t at) {
   case VECTOR_ANDNOT:
   case VECTOR_OR: run_mask_insn(e, insn); break;
   case VECTOR_CANON: make_canonical(e, insn); break;
+  case VECTOR_LESSER:
+  case VECTOR_GREATER: take_lesser_or_greater(e, insn); break;
   case VECTOR_JUMP: return insn->target;
   case VECTOR_JUMP_NONE: return any(e, insn) ? at + 1 : insn->target;
   case VECTOR_JUMP_ANY: return any(e, insn) ? insn->target : at + 1;

@@ -120,6 +120,8 @@ static uint64_t expected_of(const operation *o, const uint64_t s[3]) {
   case ATLAS_OP_bitcast: return s[0];
   case ATLAS_OP_cvt: return atlas_convert((atlas_type)o->type, (atlas_type)o->type2, s[0]);
   case VECTOR_CANON: return is_nan(o->type, s[0]) ? atlas_canonical_nan((atlas_type)o->type) : s[0];
+  case VECTOR_LESSER: return atlas_compare(ATLAS_OP_set_lt, (atlas_type)o->type, s[0], s[1]) ? s[0] : s[1];
+  case VECTOR_GREATER: return atlas_compare(ATLAS_OP_set_gt, (atlas_type)o->type, s[0], s[1]) ? s[0] : s[1];
   default: break;
   }
   if (atlas_is_comparison(o->op)) return (uint64_t)atlas_compare(o->op, (atlas_type)o->type2, s[0], s[1]);
@@ -247,6 +249,11 @@ static void test_canonical(void) {
     operation o = {VECTOR_CANON, types[i], 0, {types[i], 0, 0}, 1, 1};
     check_operation(&o);
   }
+  for (uint8_t type = ATLAS_f32; type <= ATLAS_f64; type++)
+    for (uint16_t op = VECTOR_LESSER; op <= VECTOR_GREATER; op++) {
+      operation o = {op, type, 0, {type, type, 0}, 2, 1};
+      check_operation(&o);
+    }
 }
 
 /* Every value of a source of 8 or 16 bits. */

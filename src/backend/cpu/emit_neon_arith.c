@@ -275,6 +275,17 @@ static void write_half_canon(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_bif, 0, p->d, nan, is_number);
 }
 
+/* Not fminnm, for which a signalling NaN is no missing number. */
+static void write_lesser_or_greater(neon_emit *e, const piece *p) {
+  unsigned takes_first = temporary2(e), first = e->insn->op == VECTOR_LESSER;
+  hg_a64(&e->a, A64_fcmgt, p->size, takes_first, p->s[first], p->s[!first]);
+  if (p->d == p->s[1]) hg_a64(&e->a, A64_bit, 0, p->d, p->s[0], takes_first);
+  else {
+    hg_a64_move_vector(&e->a, p->d, p->s[0]);
+    hg_a64(&e->a, A64_bif, 0, p->d, p->s[1], takes_first);
+  }
+}
+
 static void write_canon(neon_emit *e, const piece *p) {
   uint32_t which = hg_neon_nan(e->b->vector, p->type);
   unsigned is_number = temporary2(e), nan = e->kept_in[which] != 0 ? e->kept_in[which] - 1u : temporary(e);
@@ -316,6 +327,8 @@ static piece_writer float_writer(uint16_t op) {
   case ATLAS_OP_sign: return write_float_sign;
   case ATLAS_OP_copysign: return write_copysign;
   case VECTOR_CANON: return write_canon;
+  case VECTOR_LESSER:
+  case VECTOR_GREATER: return write_lesser_or_greater;
   default: return NULL;
   }
 }

@@ -23,6 +23,8 @@ static const binary_row binary_rows[] = {
     {ATLAS_OP_div, X86_vdivps, X86_vdivpd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE, 0},
     {ATLAS_OP_min, NOT_THERE, NOT_THERE, X86_vpminsd, X86_vpminsq, X86_vpminud, X86_vpminuq, COMMUTES},
     {ATLAS_OP_max, NOT_THERE, NOT_THERE, X86_vpmaxsd, X86_vpmaxsq, X86_vpmaxud, X86_vpmaxuq, COMMUTES},
+    {VECTOR_LESSER, X86_vminps, X86_vminpd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE, 0}, /* for NaN and for equal */
+    {VECTOR_GREATER, X86_vmaxps, X86_vmaxpd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE, 0},/* values: the second */
     {ATLAS_OP_and, NOT_THERE, NOT_THERE, X86_vpandd, X86_vpandq, X86_vpandd, X86_vpandq, COMMUTES},
     {ATLAS_OP_or, NOT_THERE, NOT_THERE, X86_vpord, X86_vporq, X86_vpord, X86_vporq, COMMUTES},
     {ATLAS_OP_xor, NOT_THERE, NOT_THERE, X86_vpxord, X86_vpxorq, X86_vpxord, X86_vpxorq, COMMUTES},
@@ -180,6 +182,32 @@ static void minimum_or_maximum(x86_emit *e) {
   }
 }
 
+/* With a constant that is a number and not zero one instruction will do: of equal values either, of NaN the other. */
+static int is_bound(const x86_emit *e, uint32_t reg) {
+  uint64_t bits;
+  if (!hg_x86_constant_bits(e, reg, &bits)) return 0;
+  double value = atlas_to_f64((atlas_type)e->insn->type, bits);
+  return value < 0 || value > 0;
+}
+
+static void bound(x86_emit *e, uint32_t number, uint32_t other) {
+  unsigned op = ps(e, e->insn->op == ATLAS_OP_max ? X86_vmaxps : X86_vminps);
+  EACH(e, c, p) {
+    unsigned left = hg_x86_source_reg(e, number, c, p, hg_x86_scratch(e, 0));
+    x86_rm right = hg_x86_source(e, other, c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, op, to, left, right);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static void least_or_greatest(x86_emit *e) {
+  const uint32_t *s = e->insn->s;
+  if (is_bound(e, s[0])) bound(e, s[0], s[1]);
+  else if (is_bound(e, s[1])) bound(e, s[1], s[0]);
+  else minimum_or_maximum(e);
+}
+
 /* Responses of vfixupimm by class of the operand: quiet NaN, signalling NaN, zero, one, -inf, +inf, negative, positive.
  * 0 keeps the destination, 1 takes the operand, 8 is +0, 9 is -1, 10 is +1. */
 static uint32_t fix_table(const uint8_t response[8]) {
@@ -311,7 +339,7 @@ static int float_op(x86_emit *e) {
   case ATLAS_OP_ceil: unary(e, ps(e, X86_vrndscaleps), 10); return 1;
   case ATLAS_OP_trunc: unary(e, ps(e, X86_vrndscaleps), 11); return 1;
   case ATLAS_OP_min:
-  case ATLAS_OP_max: minimum_or_maximum(e); return 1;
+  case ATLAS_OP_max: least_or_greatest(e); return 1;
   case ATLAS_OP_relu: relu(e); return 1;
   case ATLAS_OP_sign: return sign_op(e);
   default: return 0;

@@ -191,10 +191,10 @@ static void logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
   }
 }
 
-static void one_source(x86_emit *e, int is_inverted) {
+static void one_source(x86_emit *e, uint32_t source, int is_inverted) {
   uint32_t copies = hg_x86_copies(e, e->insn->d);
   for (uint32_t c = 0; c < copies; c++) {
-    unsigned a = hg_x86_predicate(e, e->insn->s[0], c, result_scratch(e));
+    unsigned a = hg_x86_predicate(e, source, c, result_scratch(e));
     if (is_inverted) {
       unsigned to = hg_x86_predicate_result(e, c, result_scratch(e)), ones = second_scratch(e);
       if (is_evex(e)) hg_x86_k(e, X86_knotw, to, 0, a);
@@ -206,6 +206,14 @@ static void one_source(x86_emit *e, int is_inverted) {
     }
     hg_x86_predicate_done(e, c, a);
   }
+}
+
+/* The source beside all lanes that the code has, if that is what the other one is. */
+static uint32_t beside_all(const x86_emit *e, int is_not) {
+  const uint32_t *s = e->insn->s;
+  if (e->is_tail || e->b->vector->loses_lanes) return VECTOR_NONE;
+  if (s[0] == VECTOR_ALL && s[1] != VECTOR_ALL) return s[1];
+  return s[1] == VECTOR_ALL && !is_not && s[0] != VECTOR_ALL ? s[0] : VECTOR_NONE;
 }
 
 static void clear(x86_emit *e) {
@@ -292,10 +300,14 @@ void hg_x86_begin_alive(x86_emit *e) {
 }
 
 int hg_x86_masks(x86_emit *e) {
-  int is_copy = e->insn->s[0] == e->insn->s[1] && e->insn->s[0] < VECTOR_ALL;
-  if (is_copy && (e->insn->op == VECTOR_AND || e->insn->op == VECTOR_OR)) {
-    one_source(e, 0);
-    return 1;
+  int is_copy = e->insn->s[0] == e->insn->s[1] && e->insn->s[0] < VECTOR_ALL, is_not = e->insn->op == VECTOR_ANDNOT;
+  if (e->insn->op == VECTOR_AND || e->insn->op == VECTOR_OR || is_not) {
+    uint32_t source = is_copy && !is_not ? e->insn->s[0] : VECTOR_NONE;
+    if (source == VECTOR_NONE && e->insn->op != VECTOR_OR) source = beside_all(e, is_not);
+    if (source != VECTOR_NONE) {
+      one_source(e, source, is_not);
+      return 1;
+    }
   }
   switch (e->insn->op) {
   case VECTOR_AND:
@@ -304,13 +316,13 @@ int hg_x86_masks(x86_emit *e) {
   case VECTOR_OR:
   case ATLAS_OP_por: logic(e, X86_korw, X86_vpord, 0); return 1;
   case ATLAS_OP_pxor: logic(e, X86_kxorw, X86_vpxord, 0); return 1;
-  case ATLAS_OP_pnot: one_source(e, 1); return 1;
+  case ATLAS_OP_pnot: one_source(e, e->insn->s[0], 1); return 1;
   case VECTOR_CLEAR: clear(e); return 1;
   case VECTOR_STEP: step(e); return 1;
   case VECTOR_TRAP: trap(e); return 1;
   case VECTOR_MOVE:
     if (e->insn->type != SSA_PREDICATE) return 0;
-    one_source(e, 0);
+    one_source(e, e->insn->s[0], 0);
     return 1;
   default: return 0;
   }

@@ -135,6 +135,8 @@
 #define VALUE_round(t) round_##t(a)
 #define VALUE_relu(t) a <= 0 ? 0 : a
 #define VALUE_VECTOR_CANON(t) CANON_##t
+#define VALUE_VECTOR_LESSER(t) a < b ? a : b
+#define VALUE_VECTOR_GREATER(t) a > b ? a : b
 #define CANON_f16 (a & 0x7fff) > 0x7c00 ? 0x7e00 : a
 #define CANON_bf16 (a & 0x7fff) > 0x7f80 ? 0x7fc0 : a
 #define CANON_f32 a != a ? from_bits_f32(0x7fc00000u) : a

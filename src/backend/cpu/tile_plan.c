@@ -334,7 +334,8 @@ static void note_sizes(const planner *p, tile_step *step) {
 /* In a block that lanes come to by a mask, values are wanted in lanes of that mask only. Masks themselves are kept for
  * all lanes. */
 static int is_partial(const planner *p, const vector_insn *insn) {
-  return p->in_masked_block && (insn->op > 0xff || insn->op == VECTOR_MOVE || insn->op == VECTOR_CANON);
+  return p->in_masked_block &&
+         (insn->op > 0xff || insn->op == VECTOR_MOVE || (insn->op >= VECTOR_CANON && insn->op <= VECTOR_GREATER));
 }
 
 static int enters_masked_block(const planner *p, uint32_t i) {

@@ -29,6 +29,8 @@ enum {
   VECTOR_ANDNOT,    /* d = s0 & ~s1 */
   VECTOR_OR,        /* d = s0 | s1 */
   VECTOR_CANON,     /* d = s0, a NaN made canonical; type f16, bf16, f32, f64 */
+  VECTOR_LESSER,    /* d = s0 < s1 ? s0 : s1, bit for bit; type f32, f64 */
+  VECTOR_GREATER,   /* d = s0 > s1 ? s0 : s1 */
   VECTOR_JUMP,      /* to target */
   VECTOR_JUMP_NONE, /* to target if s0 & mask has no lane */
   VECTOR_JUMP_ANY,  /* to target if s0 & mask has a lane */

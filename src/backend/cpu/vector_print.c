@@ -27,10 +27,11 @@ static void out(printer *p, const char *format, ...) {
 
 static const char *op_name(uint16_t op) {
   static const char *const names[] = {
-      [VECTOR_LABEL] = "label", [VECTOR_MOVE] = "move", [VECTOR_CLEAR] = "clear", [VECTOR_AND] = "and",
-      [VECTOR_ANDNOT] = "andnot", [VECTOR_OR] = "or", [VECTOR_CANON] = "canon", [VECTOR_JUMP] = "jump",
-      [VECTOR_JUMP_NONE] = "jump.none", [VECTOR_JUMP_ANY] = "jump.any", [VECTOR_STEP] = "step",
-      [VECTOR_TRAP] = "trap", [VECTOR_END] = "end"};
+      [VECTOR_LABEL] = "label", [VECTOR_MOVE] = "move",           [VECTOR_CLEAR] = "clear",
+      [VECTOR_AND] = "and",     [VECTOR_ANDNOT] = "andnot",       [VECTOR_OR] = "or",
+      [VECTOR_CANON] = "canon", [VECTOR_LESSER] = "lesser",       [VECTOR_GREATER] = "greater",
+      [VECTOR_JUMP] = "jump",   [VECTOR_JUMP_NONE] = "jump.none", [VECTOR_JUMP_ANY] = "jump.any",
+      [VECTOR_STEP] = "step",   [VECTOR_TRAP] = "trap",           [VECTOR_END] = "end"};
   return op <= VECTOR_END ? names[op] : atlas_op_name((atlas_op)op);
 }
 

@@ -1,7 +1,9 @@
 /* vector_tidy.c - vector code without what turned out not to be needed.
  *
  * A move under a mask into a register that holds nothing yet may fill all lanes: it is a plain copy then. `a and not b`
- * is one instruction. What nobody reads goes. */
+ * is one instruction, and so is the lesser or the greater of two numbers, written as a selection. What nobody reads
+ * goes. */
+#include "atlas/value.h"
 #include "backend/cpu/vector_lower.h"
 
 #include "base/error.h"
@@ -61,10 +63,42 @@ static void join_not(const tidy *t) {
   }
 }
 
+/* 1 if equal values have equal bits: one of them is a constant, and neither zero nor NaN. */
+static int decides(const tidy *t, uint32_t r, uint8_t type) {
+  const vector_reg *reg = vector_reg_at(t->v, r);
+  if (reg->kind != VECTOR_CONSTANT) return 0;
+  double value = atlas_to_f64((atlas_type)type, reg->bits);
+  return value < 0 || value > 0;
+}
+
+/* a < b ? a : b; and a < b ? b : a. */
+static void join_selection(const tidy *t, vector_insn *insn) {
+  if (!is_register(insn->s[0]) || t->writers[insn->s[0]] != 1) return;
+  const vector_insn *by = vector_insn_at(t->v, t->place[insn->s[0]]);
+  uint32_t a = by->s[0], b = by->s[1];
+  int is_lesser = insn->s[1] == a && insn->s[2] == b, is_greater = insn->s[1] == b && insn->s[2] == a;
+  if ((by->op != ATLAS_OP_set_lt && by->op != ATLAS_OP_set_le) || by->type2 != insn->type) return;
+  if (!(is_lesser || is_greater) || t->writers[a] > 1 || t->writers[b] > 1) return;
+  if (by->op == ATLAS_OP_set_le && !decides(t, a, insn->type) && !decides(t, b, insn->type)) return;
+  count(t, insn, UINT32_MAX); /* - 1 */
+  insn->op = is_lesser ? VECTOR_LESSER : VECTOR_GREATER;
+  insn->s[0] = insn->s[1];
+  insn->s[1] = insn->s[2];
+  insn->s[2] = VECTOR_NONE;
+  count(t, insn, 1);
+}
+
+static void join_selections(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    if (insn->op == ATLAS_OP_sel && (insn->type == ATLAS_f32 || insn->type == ATLAS_f64)) join_selection(t, insn);
+  }
+}
+
 static int is_needed(const tidy *t, const vector_insn *insn) {
   const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
   int is_pure = info != NULL ? (info->flags & ATLAS_PURE) != 0
-                             : insn->op >= VECTOR_MOVE && insn->op <= VECTOR_CANON;
+                             : insn->op >= VECTOR_MOVE && insn->op <= VECTOR_GREATER;
   return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;
 }
 
@@ -97,6 +131,7 @@ hg_status hg_vector_tidy(hg_vector *v) {
   widen_moves(&t);
   find_writers(&t);
   join_not(&t);
+  join_selections(&t);
   drop_unread(&t);
   hg_release(&v->allocator, t.reads);
   return HG_OK;
