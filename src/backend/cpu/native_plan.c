@@ -16,6 +16,7 @@ typedef struct plan {
   uint32_t *next_start, *next_end;/* per register */
   uint32_t *step_of;              /* per instruction */
   uint8_t *cut;                   /* per instruction: a step begins there */
+  uint8_t *rare;                  /* per instruction: see find_rare */
   int32_t *pressure;              /* per instruction: pieces of one copy that begin there less those that have ended */
   int32_t *shared;                /* the same for uniform values */
   uint32_t free_vectors, free_masks; /* sets of registers */
@@ -107,6 +108,20 @@ static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
   p->ends[last] = r;
 }
 
+/* 1 if the instruction that makes a value is the last to need another one of its kind, whose registers it then takes.
+ */
+static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
+  const vector_insn *insn = vector_insn_at(p->v, reg->first);
+  for (int s = 0; s < 4 && insn->d == r; s++) {
+    if (insn->s[s] >= p->v->regs.count || insn->s[s] == r) continue;
+    const vector_reg *source = vector_reg_at(p->v, insn->s[s]);
+    if (source->kind != VECTOR_VARIES || source->last != reg->first || source->uniform != reg->uniform) continue;
+    if (source->type == SSA_PREDICATE || source->across) continue;
+    if (atlas_bytes((atlas_type)source->type) / 8 == atlas_bytes((atlas_type)reg->type) / 8) return 1;
+  }
+  return 0;
+}
+
 /* Counts a value's demand, and lists where it begins and ends. Kinds are final here but for spills. */
 static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   native_home *home = &p->b->homes[r];
@@ -128,8 +143,22 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   add_interval(p, r, reg->first, reg->last);
   if (home->is_mask) return;
   int32_t *demand = uniform ? p->shared : p->pressure;
-  demand[reg->first] += home->parts;
+  demand[reg->first + (uint32_t)takes_over(p, r, reg)] += home->parts;
   demand[reg->last + 1] -= home->parts;
+}
+
+/* Code that only lanes with a mask need, in a program that has no loop: few groups of lanes come there, as a rule. Its
+ * values do not decide how many copies there are, and where they find no register they do not take those of others. */
+static void find_rare(plan *p) {
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    if (is_jump(insn->op) && insn->target <= i) return;
+  }
+  for (uint32_t i = 0, end = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    p->rare[i] = i < end;
+    if (insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target > end) end = insn->target;
+  }
 }
 
 /* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them.
@@ -142,6 +171,7 @@ static uint32_t choose_copies(const plan *p) {
     has_loop |= is_jump(insn->op) && insn->target <= i;
     now += p->pressure[i];
     shared += p->shared[i];
+    if (p->rare[i]) continue;
     while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies /= 2;
   }
   return !has_loop && copies > 2 ? 2 : copies;
@@ -192,12 +222,17 @@ static uint32_t last_of(const plan *p, uint32_t r) {
   return r < p->v->regs.count ? vector_reg_at(p->v, r)->last : p->insn_count - 1;
 }
 
+static int is_rare(const plan *p, uint32_t r) {
+  return r < p->v->regs.count && p->rare[vector_reg_at(p->v, r)->first];
+}
+
 /* The active value of the same kind of registers that is needed longest, if longer than r. */
 static uint32_t longest(const plan *p, uint32_t r) {
   uint32_t found = r;
   for (uint32_t k = 0; k < p->active_count; k++) {
     uint32_t other = p->active[k];
-    if (p->b->homes[other].is_mask == p->b->homes[r].is_mask && last_of(p, other) > last_of(p, found)) found = other;
+    if (p->b->homes[other].is_mask != p->b->homes[r].is_mask || is_rare(p, other) < is_rare(p, r)) continue;
+    if (last_of(p, other) > last_of(p, found)) found = other;
   }
   return found;
 }
@@ -268,6 +303,7 @@ static void describe_alive(plan *p) {
 }
 
 static void describe_all(plan *p) {
+  find_rare(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(p->v, r);
     if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) describe(p, r, reg);
@@ -291,7 +327,8 @@ static hg_status make_room(plan *p) {
   p->step_of = p->ends + n;
   p->pressure = (int32_t *)(p->step_of + n);
   p->shared = p->pressure + n;
-  p->cut = (uint8_t *)(p->shared + n); /* as many bytes as there is room for words */
+  p->cut = (uint8_t *)(p->shared + n); /* as many bytes as there is room for words: two an instruction */
+  p->rare = p->cut + n;
   p->next_start = p->step_of + 4 * n;
   p->next_end = p->next_start + r;
   p->active = p->next_end + r;
