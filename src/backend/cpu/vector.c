@@ -9,6 +9,7 @@
 #include "backend/cpu/vector_lower.h"
 #include "backend/cpu/vector_trips.h"
 #include "base/error.h"
+#include "compiler/simplify.h"
 
 #include <string.h>
 
@@ -213,13 +214,27 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
   }
 }
 
+enum { CHEAP_VALUES = 6 };
+
+/* 1 if a block costs less than asking whether a lane waits for it: it computes a few values and jumps. */
+static int is_cheap(const vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  uint32_t count = 0;
+  if (block->end != SSA_JUMP || l->skip[b] != l->order.place[b] || l->first_owned[b] != SSA_NONE) return 0;
+  if (is_back_edge(l, b, block->successor[0])) return 0;
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next)
+    if (!hg_is_pure(ssa_insn_at(l->unit, e)) || ++count > CHEAP_VALUES) return 0;
+  return 1;
+}
+
 /* A header's mask fills up again while the loop runs, so its lanes are taken out. */
 static void enter_masked(vector_lowering *l, uint32_t b) {
   int is_header = l->order.loop[b] == b;
+  l->mask = l->waiting[b];
+  if (!is_header && is_cheap(l, b)) return;
   uint32_t next = following(l, l->skip[b], is_header ? l->order.parent[b] : l->order.loop[b]);
   jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
   if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_ENTERS;
-  l->mask = l->waiting[b];
   if (!is_header) return;
   l->mask = hg_vector_new_reg(l, SSA_PREDICATE);
   combine(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);
