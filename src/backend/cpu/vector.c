@@ -279,7 +279,7 @@ static void patch_jumps(vector_lowering *l) {
 
 static hg_status allocate(vector_lowering *l) {
   uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
-  uint64_t words = 6 * blocks + (2 * blocks + 1) + 2 * values, bytes = 2 * blocks + 4 * values;
+  uint64_t words = 6 * blocks + (2 * blocks + 1) + 2 * values, bytes = 2 * blocks + 5 * values;
   l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
   l->meeting = l->waiting + blocks;
@@ -293,7 +293,8 @@ static hg_status allocate(vector_lowering *l) {
   l->level = (uint8_t *)(l->copy + values);
   l->whole = l->level + blocks;
   l->bits_seen = l->whole + blocks;
-  l->uses = l->bits_seen + values;
+  l->never_nan = l->bits_seen + values;
+  l->uses = l->never_nan + values;
   l->stride = l->uses + values;
   l->mark = l->stride + values;
   memset(l->reg, 0xff, values * sizeof(uint32_t));

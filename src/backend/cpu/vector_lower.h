@@ -26,6 +26,7 @@ typedef struct vector_lowering {
   uint32_t *first_owned, *next_owned; /* per block: whose mask it empties, a list */
   uint32_t *label;       /* per block, then per header (behind its loop), then the end: its LABEL */
   uint32_t *reg;         /* per value */
+  uint8_t *never_nan;    /* per value: see compiler/never_nan.h */
   uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen */
   uint8_t *uses;         /* per value: VALUE_* */
   uint8_t *stride;       /* per value: vector_stride */

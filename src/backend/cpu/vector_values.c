@@ -4,6 +4,7 @@
 #include "backend/cpu/vector_lower.h"
 #include "base/error.h"
 #include "compiler/memory.h"
+#include "compiler/never_nan.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 
@@ -221,6 +222,7 @@ hg_status hg_vector_study(vector_lowering *l) {
   find_strides(l);
   find_uniform(l);
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
+  HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));
   while (l->stack.count > 0 && l->status == HG_OK) see_through(l, ((const uint32_t *)l->stack.data)[--l->stack.count]);
   return l->status;
 }
@@ -296,7 +298,7 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
   }
   note_environment(l, from);
   hg_vector_emit(l, &insn);
-  if (!may_be_other_nan(from) || !l->bits_seen[value]) return;
+  if (!may_be_other_nan(from) || !l->bits_seen[value] || l->never_nan[value]) return;
   vector_insn canon = vector_insn_of(VECTOR_CANON, insn.mask);
   canon.type = from->type;
   canon.d = canon.s[0] = insn.d;

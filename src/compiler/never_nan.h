@@ -1,0 +1,12 @@
+/* never_nan.h - which floating-point values are a number in every lane of every launch. Where the bits of a value are
+ * seen, the others must be asked for a NaN first, whose payload machines disagree about. */
+#ifndef HG_COMPILER_NEVER_NAN_H
+#define HG_COMPILER_NEVER_NAN_H
+
+#include "ir/ssa_order.h"
+
+/* `unit` is scheduled; never_nan[value] becomes 1 for such values of type f32 and f64, 0 for all others.
+ * HG_OUT_OF_MEMORY. */
+hg_status hg_find_never_nan(const ssa_unit *unit, const ssa_order *order, uint8_t *never_nan);
+
+#endif
