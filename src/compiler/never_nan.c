@@ -2,10 +2,9 @@
  * to may hold anything.
  *
  * An interval holds all values that are numbers, infinities included; is_nan says whether there may be a NaN beside
- * them. Rounding is monotonic, so operations on the bounds bound the results; bounds are computed in f64 and then moved
- * apart by more than any rounding could. Integers are counted modulo 2^32: an interval starts below 2^32 and may end
- * above. So the core of an exponential function can be followed, which takes the integer part of its argument from the
- * bits of a sum and builds a power of two from it. */
+ * them. Rounding is monotonic, so operations on the bounds bound the results. Integers are counted modulo 2^32: an
+ * interval starts below 2^32 and may end above. So the core of an exponential function can be followed, which takes the
+ * integer part of its argument from the bits of a sum and builds a power of two from it. */
 #include "compiler/never_nan.h"
 
 #include "atlas/value.h"
@@ -36,6 +35,7 @@ static interval anything(uint8_t type) {
   return (interval){-INFINITY, INFINITY, 1};
 }
 
+static double absolute(double a) { return a < 0 ? -a : a; }
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 static double size_of(interval a) { return most(-a.low, a.high); } /* the greatest magnitude */
@@ -48,17 +48,14 @@ static interval join(interval a, interval b) {
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* A bound, computed from parts of that size, moved by more than roundings could; towards -1 or 1. */
+/* A bound of exact results, computed from parts of that size, towards -1 or 1: moved by more than the error made here,
+ * and then rounded as the results are, which stay on the same side. */
 static double moved(uint8_t type, double bound, double scale, int towards) {
-  double slack = type == ATLAS_f32 ? scale * 0x1p-22 + 0x1p-140 : scale * 0x1p-50 + 0x1p-1060;
-  double greatest = type == ATLAS_f32 ? FLT_MAX : DBL_MAX;
   if (scale == INFINITY) return bound;
-  bound += towards * slack;
-  if (towards * bound <= greatest * 0.999) return bound;
-  return towards > 0 ? INFINITY : -INFINITY;
+  bound += towards * (scale * 0x1p-51 + 0x1p-1060);
+  if (towards * bound > (type == ATLAS_f32 ? FLT_MAX : DBL_MAX)) return towards > 0 ? INFINITY : -INFINITY;
+  return type == ATLAS_f32 && absolute(bound) <= FLT_MAX ? (float)bound : bound;
 }
-
-static double absolute(double a) { return a < 0 ? -a : a; }
 
 static interval rounded(uint8_t type, interval a) {
   return (interval){moved(type, a.low, absolute(a.low), -1), moved(type, a.high, absolute(a.high), 1), a.is_nan};
@@ -162,9 +159,9 @@ static interval wrapped(double low, double high) {
 
 static interval bits_of(interval a) {
   if (a.is_nan || (a.low <= 0 && a.high >= 0)) return anything(ATLAS_u32);
-  double low = (double)(uint32_t)atlas_bits_of_f32((float)a.low),
-         high = (double)(uint32_t)atlas_bits_of_f32((float)a.high);
-  return wrapped(least(low, high) - 1, most(low, high) + 1); /* the bounds may not be f32 */
+  double low = (double)(uint32_t)atlas_bits_of_f32((float)a.low); /* a bound that is none rounds to one, or outwards */
+  double high = (double)(uint32_t)atlas_bits_of_f32((float)a.high);
+  return wrapped(least(low, high), most(low, high));
 }
 
 static interval float_of(interval a) {

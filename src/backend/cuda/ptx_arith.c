@@ -266,8 +266,26 @@ static int may_become_minimum(const ptx *p, uint32_t value) {
   return 0;
 }
 
+/* x < c ? x : c, and x > c ? x : c, where c is a constant, and neither zero nor NaN: one instruction, which for NaN
+ * gives the number as well. */
+static int select_bound(ptx *p, uint32_t value, ptx_name d) {
+  uint8_t type = ptx_insn(p, value)->type;
+  uint32_t test = ptx_arg(p, value, 0), x = ptx_arg(p, value, 1), c = ptx_arg(p, value, 2);
+  uint16_t op = ptx_insn(p, test)->op;
+  if ((type != ATLAS_f32 && type != ATLAS_f64) || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
+  if (ptx_insn(p, c)->op != SSA_CONST || ptx_insn(p, test)->type2 != type) return 0;
+  double bound = atlas_to_f64((atlas_type)type, ptx_insn(p, c)->bits);
+  int is_min = ptx_arg(p, test, 0) == x && ptx_arg(p, test, 1) == c;
+  int is_max = ptx_arg(p, test, 0) == c && ptx_arg(p, test, 1) == x;
+  if (!(bound < 0 || bound > 0) || !(is_min || is_max)) return 0;
+  PTX(p, hg_ptx_join(is_max ? "max" : "min", hg_ptx_number_suffix(type)).text, d, hg_ptx_value(p, x),
+      hg_ptx_value(p, c));
+  return 1;
+}
+
 static void select_value(ptx *p, uint32_t value, ptx_name d) {
   ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
+  if (select_bound(p, value, d)) return;
   ptx_name yes = hg_ptx_chosen(p, ptx_arg(p, value, 1), value), no = hg_ptx_chosen(p, ptx_arg(p, value, 2), value);
   ptx_name test = hg_ptx_value(p, ptx_arg(p, value, 0));
   if (may_become_minimum(p, value)) { /* bit by bit: mask and yes, or not mask and no */

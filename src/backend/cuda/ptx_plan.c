@@ -5,6 +5,7 @@
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/memory.h"
+#include "compiler/never_nan.h"
 #include "compiler/optimise.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
@@ -141,6 +142,7 @@ static uint8_t nan_of(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return PTX_NAN_KEPT;
   if (insn->op == SSA_CONST) return nan_of_constant(insn);
+  if (p->never_nan[value]) return PTX_NAN_CANONICAL;
   if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_mov) {
     uint8_t most = PTX_NAN_CANONICAL;
     for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++)
@@ -337,14 +339,15 @@ static void plan_vectors(ptx *p) {
 
 static hg_status make_tables(ptx *p, uint32_t **seen) {
   uint64_t values = p->unit->insns.count, blocks = p->unit->blocks.count;
-  uint64_t words = 3 * values + blocks, bytes = 2 * values + blocks;
+  uint64_t words = 3 * values + blocks, bytes = 3 * values + blocks;
   p->reg = hg_allocate(p->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (p->reg == NULL) return hg_fail_memory("the PTX of a program", words * sizeof(uint32_t) + bytes);
   p->reg_copy = p->reg + values;
   p->element_of = p->reg_copy + values;
   *seen = p->element_of + values;
   p->nan = (uint8_t *)(*seen + blocks);
-  p->access = p->nan + values;
+  p->never_nan = p->nan + values;
+  p->access = p->never_nan + values;
   p->in_loop = p->access + values;
   return HG_OK;
 }
@@ -359,6 +362,7 @@ hg_status hg_ptx_plan(ptx *p) {
   HG_TRY(ir_ssa_order_build(p->unit, &p->order));
   HG_TRY(make_tables(p, &seen));
   HG_TRY(find_loops(p, seen));
+  HG_TRY(hg_find_never_nan(p->unit, &p->order, p->never_nan));
   p->info->observes_block = (uint8_t)p->program->observes_block;
   p->max_threads = most_threads(p);
   p->info->max_threads = p->max_threads;
