@@ -88,7 +88,7 @@ static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->fault.kind = HG_FAULT_NONE;
   w->phase_advance = 0;
   w->steps = NULL;
-  memset(w->resonance, 0, sizeof w->resonance);
+  if (run->vector->counts_resonance) memset(w->resonance, 0, sizeof w->resonance);
   set_places(w);
   if (body->begin != NULL) body->begin(w);
 }
@@ -96,7 +96,7 @@ static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
 static void merge(atlas_launch *launch, const cpu_worker *w) {
   if (w->fault.kind != HG_FAULT_NONE && (launch->fault.kind == HG_FAULT_NONE || w->fault.lane < launch->fault.lane))
     launch->fault = w->fault;
-  for (int c = 0; c < ATLAS_CLASS_COUNT; c++)
+  for (int c = 0; c < ATLAS_CLASS_COUNT && w->run->vector->counts_resonance; c++)
     launch->resonance[c] = (int64_t)((uint64_t)launch->resonance[c] + (uint64_t)w->resonance[c]);
   launch->phase_advance = (launch->phase_advance + w->phase_advance) % ATLAS_PHASE_COUNT;
 }
@@ -190,7 +190,7 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   job j = {.body = body, .run = &run};
   uint8_t stack[STACK_BYTES];
   void *allocated = NULL;
-  memset(launch->resonance, 0, sizeof launch->resonance);
+  if (vector->counts_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->fault.kind = HG_FAULT_NONE;
   shape(&run);

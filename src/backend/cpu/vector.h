@@ -96,6 +96,7 @@ typedef struct hg_vector {
   uint8_t sees_coordinates; /* 1: reads sreg: in a grid launch a tile is a block, in a linear one not for that reason */
   uint8_t sees_shared;      /* 1: uses shared memory or pools */
   uint8_t has_block_ops;    /* 1: barriers, collectives, pool.alloc or pool.free: see hg_is_block_op */
+  uint8_t counts_resonance; /* 1: res.accum */
   uint8_t loses_lanes;      /* 1: there is a TRAP, or a STEP whose loop is not bounded */
   uint64_t most_steps;      /* back-edges a lane can take at most; UINT64_MAX: not known. At or below the launch's step
                                limit STEP need not count: d = mask */

@@ -266,6 +266,7 @@ static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
 static void note_environment(vector_lowering *l, const ssa_insn *insn) {
   l->out->has_block_ops |= (uint8_t)hg_is_block_op(insn->op);
   l->out->sees_coordinates |= insn->op == ATLAS_OP_sreg;
+  l->out->counts_resonance |= insn->op == ATLAS_OP_res_accum;
   l->out->sees_blocks |=
       insn->op == ATLAS_OP_cls_get || (insn->op == ATLAS_OP_sreg && insn->bits == ATLAS_COORD_BLOCK_X);
   if (is_access(insn) && !(insn->symbol & SSA_LIBRARY) && insn->mode != ATLAS_ADDRESS_PHI) {
