@@ -14,6 +14,9 @@ static hg_status note_lane_access(hg_native *native, const vector_insn *insn) {
   return HG_OK;
 }
 
+/* A program of more instructions than that a byte stored is busy computing: how it stores is no matter. */
+enum { STREAM_INSNS_A_BYTE = 12 };
+
 /* Also how much a lane stores that way: large launches write past the caches. */
 static hg_status note_accesses(hg_native *native) {
   for (uint32_t i = 0; i < native->vector->insns.count; i++) {
@@ -24,7 +27,8 @@ static hg_status note_accesses(hg_native *native) {
     int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
     if (is_store && bytes >= 4 && insn->mask == VECTOR_ALL) native->stored_bytes += bytes;
   }
-  native->streams = native->stored_bytes > 0 && !native->vector->loses_lanes && native->steps.count == 1;
+  int is_busy = native->vector->insns.count > (uint64_t)native->stored_bytes * STREAM_INSNS_A_BYTE;
+  native->streams = !is_busy && !native->vector->loses_lanes && native->steps.count == 1;
   return HG_OK;
 }
 
