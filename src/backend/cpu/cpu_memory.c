@@ -115,8 +115,7 @@ static uint8_t *put_head(uint8_t *address, const block_head *head) {
 
 /* The allocator promises no alignment beyond C's own, so an allocation is enlarged and moved up to the alignment: a
  * page's where that is little. Processors first compare the place in its page that a load and an older store have: a
- * result that lies a few cache lines further into its page than an operand holds up the loads of the next elements (half
- * as long again for an addition). */
+ * result that lies a few cache lines further into its page than an operand holds up the loads of the next elements. */
 static uint8_t *allocate_small(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
   if (byte_count >= PAGED_BYTES && alignment < SMALL_PAGE_BYTES) alignment = SMALL_PAGE_BYTES;
   uint64_t total = byte_count + alignment + sizeof(block_head);

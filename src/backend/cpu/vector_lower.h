@@ -1,6 +1,6 @@
 /* vector_lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), vector_whole.c
- * (where masks are needed), vector_skip.c (where they start empty), vector_values.c (instructions and what is known of addresses), vector_moves.c (phis),
- * vector_live.c (lifetimes), vector_tidy.c (leaves out what nobody needs). */
+ * (where masks are needed), vector_skip.c (where they start empty), vector_values.c (instructions and what is known of
+ * addresses), vector_moves.c (phis), vector_live.c (lifetimes), vector_tidy.c (leaves out what nobody needs). */
 #ifndef HG_CPU_VECTOR_LOWER_H
 #define HG_CPU_VECTOR_LOWER_H
 
