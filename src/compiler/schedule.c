@@ -164,8 +164,15 @@ static int is_predicate(const scheduler *s, uint32_t value) {
   return ssa_insn_at(s->unit, value)->type == SSA_PREDICATE;
 }
 
-/* Emits a value of this block after those of its arguments that are placed here too, predicates last: machines have few
- * registers for them. */
+/* Which of several arguments to compute first. Machines have few registers for predicates: they come last, and of them
+ * first those that need others. */
+static int urgency(const scheduler *s, uint32_t value) {
+  if (!is_predicate(s, value)) return 2;
+  const ssa_insn *insn = ssa_insn_at(s->unit, value);
+  return insn->arg_count > 0 && is_predicate(s, ssa_args_of(s->unit, value)[0]);
+}
+
+/* Emits a value of this block after those of its arguments that are placed here too. */
 static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
   s->stack.count = 0;
   if (!hg_array_push(&s->unit->allocator, &s->stack, value))
@@ -175,7 +182,7 @@ static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, top)->arg_count && !s->emitted[top]; i++) {
       uint32_t arg = ssa_args_of(s->unit, top)[i];
       if (!floats(s, arg) || s->emitted[arg] || s->place[arg] != block) continue;
-      if (waiting == SSA_NONE || is_predicate(s, waiting)) waiting = arg;
+      if (waiting == SSA_NONE || urgency(s, arg) > urgency(s, waiting)) waiting = arg;
     }
     if (waiting != SSA_NONE) {
       if (!hg_array_push(&s->unit->allocator, &s->stack, waiting))
@@ -199,9 +206,9 @@ static hg_status fill_block(scheduler *s, uint32_t b) {
     HG_TRY(emit(s, effect, b));
     ir_ssa_append_effect(s->unit, b, effect);
   }
-  for (int last = 0; last < 2; last++) /* for the branch and for other blocks; predicates when nobody has asked yet */
-    for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++)
-      if (last || !is_predicate(s, s->queue[k])) HG_TRY(emit(s, s->queue[k], b));
+  for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++) /* for the branch and for other blocks */
+    if (!is_predicate(s, s->queue[k])) HG_TRY(emit(s, s->queue[k], b));
+  for (uint32_t k = s->start[b + 1]; k-- > s->start[b];) HG_TRY(emit(s, s->queue[k], b)); /* users before arguments */
   return HG_OK;
 }
 

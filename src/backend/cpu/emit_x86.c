@@ -143,6 +143,35 @@ static void write_insn(x86_emit *e, uint32_t i) {
   hg_x86_help(e, X86_ALL_COPIES);
 }
 
+/* Instructions `first` to `end` but for code that is put off: see write_rare. */
+static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (!e->b->has_rare || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
+      write_insn(e, i);
+      continue;
+    }
+    x86_rare rare = {.label = hg_x86_new_label(&e->a), .first = i + 1, .end = insn->target};
+    if (hg_array_append(&e->a.allocator, &e->rare, &rare, 1) == NULL) e->a.no_memory = 1;
+    e->insn = insn;
+    e->index = i;
+    hg_x86_test_any(e);
+    hg_x86_jump_if(&e->a, X86_NOT_EQUAL, rare.label);
+    i = insn->target - 1;
+  }
+}
+
+/* What has been put off, behind code that does not fall through to it. */
+static void write_rare(x86_emit *e) {
+  for (size_t i = 0; i < e->rare.count && !e->a.no_memory; i++) {
+    x86_rare rare = ((const x86_rare *)e->rare.data)[i]; /* a copy: the list grows */
+    hg_x86_place(&e->a, rare.label);
+    for (uint32_t k = rare.first; k < rare.end; k++) write_insn(e, k);
+    hg_x86_jump(&e->a, label_of(e, rare.end));
+  }
+  e->rare.count = 0;
+}
+
 static void write_body(x86_emit *e, const native_step *step) {
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
   if (e->uses_tile_lane) {
@@ -150,7 +179,7 @@ static void write_body(x86_emit *e, const native_step *step) {
     hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
   }
   if (e->b->vector->loses_lanes) hg_x86_begin_alive(e);
-  for (uint32_t i = step->first; i < step->end; i++) write_insn(e, i);
+  write_range(e, step->first, step->end);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
@@ -220,6 +249,11 @@ static void write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
   hg_x86_jump_if(a, X86_LESS_EQUAL, top);
   if (e->is_stream) hg_x86_sfence(a);
+  if (e->rare.count == 0) return;
+  uint32_t done = hg_x86_new_label(a);
+  hg_x86_jump(a, done);
+  write_rare(e);
+  hg_x86_place(a, done);
 }
 
 /* rcx: how many lanes are left, at most those of a vector. */
@@ -258,6 +292,7 @@ static void write_tail(x86_emit *e, const native_step *step) {
   write_body(e, step);
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), e->lanes);
   hg_x86_jump(a, top);
+  write_rare(e);
   hg_x86_place(a, done);
   drop_frame(e);
 }
@@ -327,7 +362,8 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count;
   x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .vector_bytes = b->target->vector_bytes,
                 .has_popcount = (uint8_t)has_popcount,
-                .constants.element_size = 4, .slow.element_size = sizeof(x86_slow)};
+                .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
+                .rare.element_size = sizeof(x86_rare)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
   e.label_of = hg_allocate(&b->allocator, insns + regs, sizeof *e.label_of);
   if (e.label_of != NULL) {
@@ -344,6 +380,7 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
   hg_release(&b->allocator, e.label_of);
   hg_array_release(&b->allocator, &e.constants);
   hg_array_release(&b->allocator, &e.slow);
+  hg_array_release(&b->allocator, &e.rare);
   hg_x86_release(&e.a);
   return status;
 }

@@ -22,6 +22,10 @@ typedef struct x86_slow { /* an instruction that could not go on: out of line, a
   uint32_t insn, copy, from, back; /* labels */
 } x86_slow;
 
+typedef struct x86_rare { /* instructions that few groups of lanes need: behind the loop over groups */
+  uint32_t label, first, end;
+} x86_rare;
+
 typedef struct x86_own_constant { /* one that no register of the program has */
   uint64_t bits;
   uint32_t place;
@@ -52,6 +56,7 @@ typedef struct x86_emit {
   uint32_t own_count, table_count;
   uint32_t iota_place, iota64_place, ones_place, window_place; /* see begin_pool */
   hg_array slow;            /* x86_slow */
+  hg_array rare;            /* x86_rare */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* general register that holds its memory; -1: none */
   int uses_tile_lane;
 } x86_emit;

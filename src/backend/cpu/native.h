@@ -126,6 +126,7 @@ typedef struct native_build {
   uint32_t copies;
   uint32_t frame_bytes;    /* native_frame with its vectors and slots; a multiple of 64 */
   uint32_t row_bytes;      /* of all NATIVE_ROW registers */
+  uint8_t has_rare;        /* 1: no loops: code that only lanes with a mask need is rare */
   uint8_t streams;         /* 1: whether stores of whole vectors pass the caches is a second version of each region */
 } native_build;
 

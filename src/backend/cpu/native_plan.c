@@ -154,6 +154,7 @@ static void find_rare(plan *p) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     if (is_jump(insn->op) && insn->target <= i) return;
   }
+  p->b->has_rare = 1;
   for (uint32_t i = 0, end = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     p->rare[i] = i < end;
