@@ -209,23 +209,18 @@ static void least_or_greatest(x86_emit *e) {
 }
 
 /* Responses of vfixupimm by class of the operand: quiet NaN, signalling NaN, zero, one, -inf, +inf, negative, positive.
- * 0 keeps the destination, 1 takes the operand, 8 is +0, 9 is -1, 10 is +1. */
+ * 1 takes the operand, 8 is +0, 9 is -1, 10 is +1. */
 static uint32_t fix_table(const uint8_t response[8]) {
   uint32_t table = 0;
   for (unsigned i = 0; i < 8; i++) table |= (uint32_t)response[i] << (4 * i);
   return table;
 }
 
-static void fix_up(x86_emit *e, const uint8_t response[8], int keeps) {
+static void fix_up(x86_emit *e, const uint8_t response[8]) {
   int is_64 = e->insn->type == ATLAS_f64;
   EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
-    if (keeps && to == a) to = hg_x86_scratch(e, 0);
-    if (keeps) {
-      x86_rm nan = hg_x86_constant(e, atlas_canonical_nan((atlas_type)e->insn->type), is_64);
-      hg_x86_rm_reg(e, nan, is_64, to);
-    }
     hg_x86_vi(e, ps(e, X86_vfixupimmps), to, a, hg_x86_constant(e, fix_table(response), is_64), 0);
     hg_x86_done(e, c, p, to);
   }
@@ -235,7 +230,7 @@ static void fix_up(x86_emit *e, const uint8_t response[8], int keeps) {
 static void relu(x86_emit *e) {
   static const uint8_t response[8] = {1, 1, 8, 1, 8, 1, 8, 1};
   if (e->width == 2) {
-    fix_up(e, response, 0);
+    fix_up(e, response);
     return;
   }
   unsigned zero = hg_x86_scratch(e, 2);
@@ -280,13 +275,7 @@ static void copy_sign(x86_emit *e) {
 
 /* f32 and f64; also f16 and bf16 as bits. */
 static void canonical(x86_emit *e) {
-  static const uint8_t response[8] = {0, 0, 1, 1, 1, 1, 1, 1};
   int is_64 = e->insn->type == ATLAS_f64, is_16 = is_narrow(e->insn->type);
-  if (e->width == 2 && !is_16 &&
-      native_home_of(e->b, e->insn->d)->reg[0] != native_home_of(e->b, e->insn->s[0])->reg[0]) {
-    fix_up(e, response, 1);
-    return;
-  }
   uint64_t infinity = e->insn->type == ATLAS_f16 ? 0x7c00 : 0x7f80;
   x86_rm nan = hg_x86_constant(e, atlas_canonical_nan((atlas_type)e->insn->type), is_64);
   EACH(e, c, p) {
@@ -303,7 +292,7 @@ static void canonical(x86_emit *e) {
     } else {
       if (is_16) hg_x86_v(e, X86_vpcmpgtd, s1, s1, hg_x86_constant(e, infinity, 0));
       else hg_x86_vi(e, ps(e, X86_vcmpps), s1, a, x86_reg(a), 3);
-      hg_x86_rm_reg(e, nan, is_64, s2);
+      s2 = hg_x86_rm_reg(e, nan, is_64, s2);
       hg_x86_vi(e, X86_vblendvps, to, a, x86_reg(s2), s1 << 4);
     }
     hg_x86_done(e, c, p, to);
@@ -313,7 +302,7 @@ static void canonical(x86_emit *e) {
 static int sign_op(x86_emit *e) {
   static const uint8_t response[8] = {1, 1, 8, 10, 9, 10, 9, 10};
   if (e->width != 2) return 0;
-  fix_up(e, response, 0);
+  fix_up(e, response);
   return 1;
 }
 
@@ -589,13 +578,13 @@ static int relation_of(uint16_t op) {
 static const uint8_t float_immediate[8] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07, 0x03};
 static const uint8_t integer_immediate[8] = {0, 4, 1, 2, 6, 5};
 
-static void compare_evex(x86_emit *e, unsigned op, unsigned immediate) {
-  int is_64 = hg_x86_is_64(e, e->insn->s[0]);
+static void compare_evex(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
+  int is_64 = hg_x86_is_64(e, left);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     unsigned to = hg_x86_predicate_result(e, c, 2);
     for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
-      unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
-      x86_rm b = hg_x86_source(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
+      unsigned a = hg_x86_source_reg(e, left, c, p, hg_x86_scratch(e, 0));
+      x86_rm b = hg_x86_source(e, right, c, p, hg_x86_scratch(e, 1));
       hg_x86_vi(e, op, is_64 ? p : to, a, b, immediate);
     }
     if (is_64) hg_x86_k(e, X86_kunpckbw, to, 1, 0);
@@ -656,10 +645,17 @@ static int compare(x86_emit *e) {
     compare_vex(e, relation, is_float);
     return 1;
   }
+  static const uint8_t mirrored[8] = {0, 1, 4, 5, 2, 3, 6, 7};
+  uint32_t left = e->insn->s[0], right = e->insn->s[1];
+  if (vector_reg_at(e->b->vector, left)->kind == VECTOR_CONSTANT) { /* which can be the last operand, from memory */
+    left = e->insn->s[1];
+    right = e->insn->s[0];
+    relation = mirrored[relation];
+  }
   int is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
   unsigned op = is_64 ? (is_unsigned ? X86_vpcmpuq : X86_vpcmpq) : is_unsigned ? X86_vpcmpud : X86_vpcmpd;
   if (is_float) op = is_64 ? X86_vcmppd : X86_vcmpps;
-  compare_evex(e, op, is_float ? float_immediate[relation] : integer_immediate[relation]);
+  compare_evex(e, op, left, right, is_float ? float_immediate[relation] : integer_immediate[relation]);
   return 1;
 }
 
