@@ -183,7 +183,7 @@ static void add_row(expectations *e, unsigned op, int evex) {
       if (evex) insn.reg = 2;
     }
     int may_broadcast = row->tuple == X86_TUPLE_FULL || row->tuple == X86_TUPLE_HALF_B;
-    insn.rm.broadcast = (uint8_t)(evex && may_broadcast && n % 3 == 0);
+    insn.rm.broadcast = evex && may_broadcast && n % 3 == 0;
     if (op == X86_vblendvps) insn.reg &= 15;
     add_case(e, &insn, evex);
   }

@@ -187,9 +187,9 @@ static uint32_t *free_set(plan *p, const native_home *home) {
 }
 
 static uint32_t count_bits(uint32_t set) {
-  uint32_t count = 0;
-  for (; set != 0; set &= set - 1) count++;
-  return count;
+  set -= set >> 1 & 0x55555555;
+  set = (set & 0x33333333) + (set >> 2 & 0x33333333);
+  return ((set + (set >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
 static uint8_t take_lowest(uint32_t *set) {

@@ -32,13 +32,13 @@ typedef struct x86_row {
 
 extern const x86_row hg_x86_rows[X86_OP_COUNT];
 
-/* A register, or [base + index * 2^scale + displacement]. */
+/* A register, or [base + index * 2^scale + displacement]. In one register of ours, as it goes from hand to hand. */
 typedef struct x86_rm {
-  uint8_t is_memory;
-  uint8_t reg;       /* the register, or the base */
-  uint8_t index;     /* general, or vector for gathers and scatters; X86_NO_INDEX */
-  uint8_t scale;
-  uint8_t broadcast; /* one element for all lanes; EVEX only */
+  unsigned is_memory : 1;
+  unsigned reg : 8;       /* the register, or the base */
+  unsigned index : 8;     /* general, or vector for gathers and scatters; X86_NO_INDEX */
+  unsigned scale : 2;
+  unsigned broadcast : 1; /* one element for all lanes; EVEX only */
   int32_t displacement;
 } x86_rm;
 
@@ -47,7 +47,7 @@ static inline x86_rm x86_at(unsigned base, int32_t displacement) {
   return (x86_rm){1, (uint8_t)base, X86_NO_INDEX, 0, 0, displacement};
 }
 static inline x86_rm x86_indexed(unsigned base, unsigned index, unsigned scale, int32_t displacement) {
-  return (x86_rm){1, (uint8_t)base, (uint8_t)index, (uint8_t)scale, 0, displacement};
+  return (x86_rm){1, (uint8_t)base, (uint8_t)index, scale & 3, 0, displacement};
 }
 
 typedef struct x86_vector_insn {
