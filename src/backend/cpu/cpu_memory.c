@@ -13,7 +13,6 @@
 enum {
   ROUND_FROM = 16 << 20,     /* mappings from this size on are whole huge pages: at most an eighth is wasted */
   SMALL_PAGE_BYTES = 4096,   /* at least: what smaller ones are rounded to */
-  PAGED_BYTES = 16 << 10,     /* smaller allocations from here on start at a page */
   KEPT_FRACTION = 8,         /* of the machine's memory is kept in free blocks at most */
   PART_BYTES = 1 << 20,      /* of a copy or fill that threads share */
   BYTES_PER_NS = 10,         /* that one thread copies or fills, roughly */
@@ -114,10 +113,10 @@ static uint8_t *put_head(uint8_t *address, const block_head *head) {
 }
 
 /* The allocator promises no alignment beyond C's own, so an allocation is enlarged and moved up to the alignment: a
- * page's where that is little. Processors first compare the place in its page that a load and an older store have: a
+ * page's from a page on. Processors first compare the place in its page that a load and an older store have: a
  * result that lies a few cache lines further into its page than an operand holds up the loads of the next elements. */
 static uint8_t *allocate_small(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
-  if (byte_count >= PAGED_BYTES && alignment < SMALL_PAGE_BYTES) alignment = SMALL_PAGE_BYTES;
+  if (byte_count >= SMALL_PAGE_BYTES && alignment < SMALL_PAGE_BYTES) alignment = SMALL_PAGE_BYTES;
   uint64_t total = byte_count + alignment + sizeof(block_head);
   if (total > SIZE_MAX / 2) return NULL;
   uint8_t *block = memory->allocator.allocate(memory->allocator.user, (size_t)total);
