@@ -108,12 +108,28 @@ static ptx_name plus(ptx_name base, int64_t bytes) {
   return bytes == 0 ? base : hg_ptx_name("%s+%lld", base.text, (long long)bytes);
 }
 
+static int is_in_set(const uint64_t set[4], uint32_t number) { return set[number / 64] >> number % 64 & 1; }
+
+/* Tables are padded to multiples of 8 bytes. */
+static uint32_t table_words(const atlas_symbol *s) {
+  return (s->count * atlas_bytes((atlas_type)s->type) + 7) / 8;
+}
+
+/* The function library's tables lie in one array, so that one address serves all that have one index. */
+static uint32_t library_offset(const ptx *p, uint32_t symbol) {
+  uint32_t words = 0;
+  for (uint32_t s = 0; s < symbol; s++)
+    if (is_in_set(p->library_used, s)) words += table_words(atlas_symbol_at(&atlas_functions, s));
+  return 8 * words;
+}
+
 /* base + sum * size; the displacement is the access's own offset where it fits, so that addresses are shared. */
 static ptx_name global_address(ptx *p, uint32_t value, ptx_name base, ptx_name index, ptx_name sum) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t size = atlas_bytes((atlas_type)insn->type);
   int is_near = (int64_t)insn->bits > -NEAR && (int64_t)insn->bits < NEAR;
   int64_t bytes = is_near ? (int64_t)insn->bits * (int64_t)size : 0;
+  if (insn->symbol & SSA_LIBRARY) bytes += library_offset(p, insn->symbol & ~(uint32_t)SSA_LIBRARY);
   if (insn->mode == ATLAS_ADDRESS_UNIFORM && is_near) return plus(base, bytes);
   ptx_name address = hg_ptx_new(p, PTX_64), offset = hg_ptx_new(p, PTX_64);
   const ssa_insn *arg = insn->mode == ATLAS_ADDRESS_INDEXED ? ptx_insn(p, ptx_arg(p, value, 0)) : NULL;
@@ -135,7 +151,7 @@ static ptx_name shared_address(ptx *p, uint32_t value, ptx_name base, ptx_name s
   return address;
 }
 
-/* Where the elements of a symbol begin, and how many there are. */
+/* Where the elements of a symbol begin, those of a library's table library_offset further on, and how many there are. */
 static ptx_name base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   const atlas_symbol *symbol = symbol_of(p, insn);
   if (symbol->kind == ATLAS_SYMBOL_BUFFER) {
@@ -147,8 +163,8 @@ static ptx_name base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   ptx_name base = hg_ptx_new(p, is_shared ? PTX_32 : PTX_64);
   *extent = hg_ptx_number(symbol->count);
   if (is_shared) hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", base.text, (unsigned)p->shared_offset[insn->symbol]);
-  else hg_ptx_put(p, "\tmov.u64 %s, %s_%s%u;\n", base.text, p->options->name, is_library ? "f" : "c",
-                  (unsigned)(insn->symbol & ~(uint32_t)SSA_LIBRARY));
+  else if (is_library) hg_ptx_put(p, "\tmov.u64 %s, %s_f;\n", base.text, p->options->name);
+  else hg_ptx_put(p, "\tmov.u64 %s, %s_c%u;\n", base.text, p->options->name, (unsigned)insn->symbol);
   return base;
 }
 
@@ -163,6 +179,7 @@ static void library_place(ptx *p, uint32_t value, ptx_name base, ptx_name index,
   at->address = hg_ptx_new(p, PTX_64);
   PTX(p, "shl.b64", offset, clamped, hg_ptx_number(log2_of(atlas_bytes((atlas_type)insn->type))));
   PTX(p, "add.s64", at->address, base, offset);
+  at->address = plus(at->address, library_offset(p, insn->symbol & ~(uint32_t)SSA_LIBRARY));
 }
 
 /* Buffers, shared memory and constant tables: elements. */
@@ -473,23 +490,36 @@ void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present) {
 
 /* ---- constant tables --------------------------------------------------------------------------------------------- */
 
-static void put_table(ptx *p, const atlas_program *owner, uint32_t symbol, const char *letter) {
-  const atlas_symbol *s = atlas_symbol_at(owner, symbol);
-  uint32_t count = (s->count * atlas_bytes((atlas_type)s->type) + 7) / 8; /* tables are padded to multiples of 8 */
+static void put_words(ptx *p, const atlas_program *owner, const atlas_symbol *s, int is_first) {
   const uint8_t *data = (const uint8_t *)owner->constants.data + s->const_offset;
-  hg_ptx_append(p, &p->module, ".global .align 16 .b64 %s_%s%u[%u] = {", p->options->name, letter, (unsigned)symbol,
-                (unsigned)count);
-  for (uint32_t i = 0; i < count; i++)
-    hg_ptx_append(p, &p->module, "%s%s0x%llx", i > 0 ? "," : "", i % 8 == 0 ? "\n\t" : " ",
+  for (uint32_t i = 0; i < table_words(s); i++)
+    hg_ptx_append(p, &p->module, "%s%s0x%llx", is_first && i == 0 ? "" : ",", i % 8 == 0 ? "\n\t" : " ",
                   (unsigned long long)hg_load_le(data + (size_t)8 * i, 8));
+}
+
+static void put_table(ptx *p, uint32_t symbol) {
+  const atlas_symbol *s = atlas_symbol_at(p->program, symbol);
+  hg_ptx_append(p, &p->module, ".global .align 16 .b64 %s_c%u[%u] = {", p->options->name, (unsigned)symbol,
+                (unsigned)table_words(s));
+  put_words(p, p->program, s, 1);
   hg_ptx_append(p, &p->module, "};\n\n");
 }
 
-static int is_in_set(const uint64_t set[4], uint32_t number) { return set[number / 64] >> number % 64 & 1; }
+static void put_library(ptx *p) {
+  uint32_t bytes = library_offset(p, (uint32_t)atlas_functions.symbols.count);
+  int is_first = 1;
+  if (bytes == 0) return;
+  hg_ptx_append(p, &p->module, ".global .align 16 .b64 %s_f[%u] = {", p->options->name, (unsigned)(bytes / 8));
+  for (uint32_t s = 0; s < atlas_functions.symbols.count; s++) {
+    if (!is_in_set(p->library_used, s)) continue;
+    put_words(p, &atlas_functions, atlas_symbol_at(&atlas_functions, s), is_first);
+    is_first = 0;
+  }
+  hg_ptx_append(p, &p->module, "};\n\n");
+}
 
 void hg_ptx_tables(ptx *p) {
   for (uint32_t s = 0; s < p->program->symbols.count; s++)
-    if (is_in_set(p->tables_used, s)) put_table(p, p->program, s, "c");
-  for (uint32_t s = 0; s < atlas_functions.symbols.count; s++)
-    if (is_in_set(p->library_used, s)) put_table(p, &atlas_functions, s, "f");
+    if (is_in_set(p->tables_used, s)) put_table(p, s);
+  put_library(p);
 }
