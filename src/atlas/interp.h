@@ -26,10 +26,12 @@ typedef struct atlas_launch {
   uint8_t *boundary;       /* ATLAS_BOUNDARY_POOL_BYTES */
   uint32_t phase;
   uint64_t step_limit;     /* >= 1 */
+  uint32_t wants_time;     /* 1: nanoseconds are wanted of devices that have a clock of their own */
 
   /* Results. */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */
   uint32_t phase_advance;               /* modulo 768 */
+  uint64_t nanoseconds;                 /* by the device's clock; left alone where it has none */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;
 

@@ -38,6 +38,80 @@ typedef struct hg_compiled {
   const char *engine; /* a constant: what will run it, for the launch report */
 } hg_compiled;
 
+/* One thing that a stream is given. */
+typedef enum hg_work_kind {
+  HG_WORK_LAUNCH,
+  HG_WORK_COPY_IN,    /* from the host */
+  HG_WORK_COPY_OUT,   /* to the host */
+  HG_WORK_COPY_WITHIN, /* ranges do not overlap */
+  HG_WORK_FILL
+} hg_work_kind;
+
+typedef struct hg_work {
+  hg_work_kind kind;
+  void *kernel;                /* of a launch */
+  const atlas_program *program;
+  const atlas_launch *launch;  /* its results are not used */
+  uint64_t number;             /* of the launch in its stream or graph: its fault is found under it */
+  uint8_t *to;                 /* of a copy or a fill of at least 1 byte */
+  const uint8_t *from;
+  uint64_t byte_count;
+  uint8_t pattern[8];
+  size_t pattern_size;         /* 1, 2, 4 or 8, and divides byte_count */
+} hg_work;
+
+/* A copy of work that may stay: launch, arguments and tables lie in `room`, of hg_work_room bytes, aligned as malloc
+ * does. */
+uint64_t hg_work_room(const hg_work *work);
+void hg_work_copy(hg_work *copy, const hg_work *work, void *room);
+
+/* How many launches of a stream may be under way: the runtime asks for their faults before it gives it more. */
+enum { HG_STREAM_LAUNCHES = 512 };
+
+/* Where an event was recorded last. */
+typedef struct hg_event_place {
+  void *where;
+  uint64_t number;
+} hg_event_place;
+
+/* Streams, events and graphs. The functions marked "not locked" wait or look, may run at the same time as any other
+ * function, and give a number that `outcome` makes a status of; 0: all is well. */
+typedef struct hg_stream_functions {
+  hg_status (*open)(void *device, void *foreign, void **stream);
+  void (*close)(void *device, void *stream);             /* its work is done, or lost */
+  /* Work of a stream comes after all that the device was given before by other functions. What the work points to is
+   * not used after the call, except host memory and the kernel. */
+  hg_status (*submit)(void *device, void *stream, const hg_work *work);
+  int (*wait)(void *device, void *stream);               /* not locked */
+  int (*query)(void *device, void *stream);
+  hg_status (*outcome)(void *device, void *stream, int result); /* stream may be NULL; HG_BUSY where query said so */
+
+  /* Of a launch that is done: 1 if it faulted. `graph` is NULL, or what was given to the stream under that number:
+   * then *index is the number of its first launch that faulted. take_fault reads the record and makes it new. */
+  int (*faulted)(void *stream, void *graph, uint64_t number, uint64_t *index);
+  hg_status (*take_fault)(void *device, void *stream, void *graph, uint64_t number, const hg_work *work,
+                          hg_fault *fault);
+
+  hg_status (*event_open)(void *device, int timed, void **event);
+  void (*event_close)(void *device, void *event);
+  hg_status (*event_record)(void *device, void *event, void *stream);
+  hg_status (*event_await)(void *device, void *stream, void *event);
+  hg_event_place (*event_place)(void *device, void *event);
+  int (*event_wait)(void *device, const hg_event_place *place); /* not locked */
+  int (*event_query)(void *device, void *event);
+  hg_status (*event_elapsed)(void *device, void *from, void *to, double *nanoseconds);
+
+  /* `work` stays until the graph is closed. */
+  hg_status (*graph_open)(void *device, const hg_work *work, size_t count, void **graph);
+  void (*graph_close)(void *device, void *graph);        /* no run of it is left */
+  hg_status (*graph_submit)(void *device, void *stream, void *graph, uint64_t number);
+
+  /* Frees memory once these streams have done what they were given. */
+  void (*free)(void *device, uint8_t *address, void *const *streams, size_t count);
+  hg_status (*host_allocate)(void *device, uint64_t byte_count, void **memory);
+  void (*host_free)(void *device, void *memory);
+} hg_stream_functions;
+
 typedef struct hg_backend {
   const char *name; /* "cpu" */
 
@@ -73,6 +147,8 @@ typedef struct hg_backend {
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted
    * (launch->fault). */
   hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);
+
+  const hg_stream_functions *streams;
 } hg_backend;
 
 #endif

@@ -1,8 +1,9 @@
-/* cpu.c - the CPU as a backend: memory is cpu_memory.c's, kernels are cpu_kernel.c's. */
+/* cpu.c - the CPU as a backend: memory is cpu_memory.c's, kernels are cpu_kernel.c's, streams are queue.c's. */
 #include "backend/backend.h"
 
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/queue.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/threads.h"
@@ -12,6 +13,7 @@
 typedef struct cpu_device {
   hg_cpu_memory memory;
   hg_cpu_compiler compiler;
+  cpu_queues queues;
 } cpu_device;
 
 static hg_status check_number(uint32_t number) {
@@ -39,6 +41,10 @@ static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void *
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
   hg_status status = hg_cpu_compiler_open(&cpu->compiler, allocator);
+  if (status == HG_OK) {
+    status = hg_cpu_queues_open(&cpu->queues, allocator, &cpu->memory);
+    if (status != HG_OK) hg_cpu_compiler_close(&cpu->compiler);
+  }
   if (status != HG_OK) {
     hg_release(allocator, cpu);
     return status;
@@ -52,6 +58,7 @@ static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void *
 static void cpu_close(void *device) {
   cpu_device *cpu = device;
   hg_allocator allocator = cpu->memory.allocator;
+  hg_cpu_queues_close(&cpu->queues);
   hg_cpu_compiler_close(&cpu->compiler);
   hg_cpu_memory_close(&cpu->memory);
   hg_release(&allocator, cpu);
@@ -59,12 +66,17 @@ static void cpu_close(void *device) {
 
 static hg_status cpu_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address) {
   cpu_device *cpu = device;
-  return hg_cpu_allocate(&cpu->memory, byte_count, alignment, zeroed, address);
+  hg_mutex_lock(&cpu->queues.mutex);
+  hg_status status = hg_cpu_allocate(&cpu->memory, byte_count, alignment, zeroed, address);
+  hg_mutex_unlock(&cpu->queues.mutex);
+  return status;
 }
 
 static void cpu_free(void *device, uint8_t *address) {
   cpu_device *cpu = device;
+  hg_mutex_lock(&cpu->queues.mutex);
   hg_cpu_free(&cpu->memory, address);
+  hg_mutex_unlock(&cpu->queues.mutex);
 }
 
 /* Nobody can say whose memory it is. */
@@ -136,6 +148,158 @@ static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
   return hg_cpu_kernel_launch(kernel, launch);
 }
 
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static hg_status stream_open(void *device, void *foreign, void **stream) {
+  cpu_device *cpu = device;
+  cpu_queue *queue = NULL;
+  if (foreign != NULL)
+    return hg_fail(HG_UNSUPPORTED, "the CPU has no streams of others; leave hg_stream_desc.foreign NULL");
+  HG_TRY(hg_cpu_queue_open(&cpu->queues, &queue));
+  *stream = queue;
+  return HG_OK;
+}
+
+static void stream_close(void *device, void *stream) {
+  (void)device;
+  hg_cpu_queue_close(stream);
+}
+
+static hg_status stream_submit(void *device, void *stream, const hg_work *work) {
+  (void)device;
+  return hg_cpu_queue_submit(stream, work);
+}
+
+static int stream_wait(void *device, void *stream) {
+  (void)device;
+  return hg_cpu_queue_wait(stream);
+}
+
+static int stream_query(void *device, void *stream) {
+  (void)device;
+  return hg_cpu_queue_query(stream);
+}
+
+static hg_status stream_outcome(void *device, void *stream, int result) {
+  (void)device;
+  return hg_cpu_queue_outcome(stream, result);
+}
+
+static int stream_faulted(void *stream, void *graph, uint64_t number, uint64_t *index) {
+  (void)graph;
+  return hg_cpu_queue_faulted(stream, number, index);
+}
+
+static hg_status stream_take_fault(void *device, void *stream, void *graph, uint64_t number, const hg_work *work,
+                                   hg_fault *fault) {
+  (void)device;
+  (void)graph;
+  (void)number;
+  (void)work;
+  hg_cpu_queue_take_fault(stream, fault);
+  return HG_OK;
+}
+
+static hg_status event_open(void *device, int timed, void **event) {
+  cpu_device *cpu = device;
+  cpu_event *made = NULL;
+  HG_TRY(hg_cpu_event_open(&cpu->memory.allocator, timed, &made));
+  *event = made;
+  return HG_OK;
+}
+
+static void event_close(void *device, void *event) {
+  (void)device;
+  hg_cpu_event_close(event);
+}
+
+static hg_status event_record(void *device, void *event, void *stream) {
+  (void)device;
+  return hg_cpu_event_record(event, stream);
+}
+
+static hg_status event_await(void *device, void *stream, void *event) {
+  (void)device;
+  return hg_cpu_event_await(stream, event);
+}
+
+static hg_event_place event_place(void *device, void *event) {
+  (void)device;
+  return hg_cpu_event_place(event);
+}
+
+static int event_wait(void *device, const hg_event_place *place) {
+  (void)device;
+  return hg_cpu_event_wait(place);
+}
+
+static int event_query(void *device, void *event) {
+  (void)device;
+  return hg_cpu_event_query(event);
+}
+
+static hg_status event_elapsed(void *device, void *from, void *to, double *nanoseconds) {
+  (void)device;
+  return hg_cpu_event_elapsed(from, to, nanoseconds);
+}
+
+static hg_status graph_open(void *device, const hg_work *work, size_t count, void **graph) {
+  cpu_device *cpu = device;
+  cpu_graph *made = NULL;
+  HG_TRY(hg_cpu_graph_open(&cpu->memory.allocator, work, count, &made));
+  *graph = made;
+  return HG_OK;
+}
+
+static void graph_close(void *device, void *graph) {
+  (void)device;
+  hg_cpu_graph_close(graph);
+}
+
+static hg_status graph_submit(void *device, void *stream, void *graph, uint64_t number) {
+  (void)device;
+  return hg_cpu_queue_run_graph(stream, graph, number);
+}
+
+static void stream_free(void *device, uint8_t *address, void *const *streams, size_t count) {
+  cpu_device *cpu = device;
+  hg_cpu_queue_free(&cpu->queues, address, streams, count);
+}
+
+static hg_status host_allocate(void *device, uint64_t byte_count, void **memory) {
+  uint8_t *address = NULL;
+  HG_TRY(cpu_allocate(device, byte_count, HG_BACKEND_MIN_ALIGNMENT, 0, &address));
+  *memory = address;
+  return HG_OK;
+}
+
+static void host_free(void *device, void *memory) { cpu_free(device, memory); }
+
+static const hg_stream_functions streams = {
+    .open = stream_open,
+    .close = stream_close,
+    .submit = stream_submit,
+    .wait = stream_wait,
+    .query = stream_query,
+    .outcome = stream_outcome,
+    .faulted = stream_faulted,
+    .take_fault = stream_take_fault,
+    .event_open = event_open,
+    .event_close = event_close,
+    .event_record = event_record,
+    .event_await = event_await,
+    .event_place = event_place,
+    .event_wait = event_wait,
+    .event_query = event_query,
+    .event_elapsed = event_elapsed,
+    .graph_open = graph_open,
+    .graph_close = graph_close,
+    .graph_submit = graph_submit,
+    .free = stream_free,
+    .host_allocate = host_allocate,
+    .host_free = host_free,
+};
+
 extern const hg_backend hg_backend_cpu; /* declared again by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_cpu = {
     .name = "cpu",
@@ -155,4 +319,5 @@ const hg_backend hg_backend_cpu = {
     .compile = cpu_compile,
     .release = cpu_release,
     .launch = cpu_launch,
+    .streams = &streams,
 };

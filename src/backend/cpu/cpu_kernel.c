@@ -113,6 +113,21 @@ hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
   return hg_tile_launch(kernel->tile, launch);
 }
 
+/* Handing over takes some microseconds, in which an engine runs some thousands of lanes once through a program. */
+int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
+  enum { SMALL = 4096, SMALL_REFERENCE = 16 };
+  uint64_t most = kernel->engine == HG_CPU_REFERENCE ? SMALL_REFERENCE : SMALL, lanes = launch->lanes;
+  uint64_t steps = kernel->engine == HG_CPU_REFERENCE ? 0 : kernel->vector.most_steps;
+  if (lanes == 0) {
+    lanes = 1;
+    for (int d = 0; d < 3; d++) {
+      lanes *= (uint64_t)launch->grid[d] * launch->block[d];
+      if (lanes > most) return 0;
+    }
+  }
+  return lanes <= most && steps <= most && lanes * (steps + 1) <= most;
+}
+
 void hg_cpu_kernel_release(hg_cpu_kernel *kernel) {
   if (kernel == NULL) return;
   hg_allocator allocator = kernel->allocator;

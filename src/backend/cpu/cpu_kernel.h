@@ -33,7 +33,10 @@ typedef struct hg_cpu_kernel hg_cpu_kernel;
 /* `input` as in backend.h. */
 hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *input, hg_cpu_kernel **out);
 const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel);
+/* By several threads at once, if need be. */
 hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch);
+/* 1 if the launch takes less than handing it to another thread. */
+int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch);
 void hg_cpu_kernel_release(hg_cpu_kernel *kernel); /* NULL is accepted */
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -21,8 +22,9 @@ enum {
 
 /* In front of every allocation: where it came from. */
 typedef struct block_head {
-  void *block;    /* of the allocator; NULL: of `pages` */
+  void *block;       /* of the allocator; NULL: of `pages` */
   hg_pages pages;
+  uint32_t holders;  /* that have not let it go: see hg_cpu_share */
 } block_head;
 
 static_assert(sizeof(block_head) <= HG_BACKEND_MIN_ALIGNMENT, "a block's head fits in front of any allocation");
@@ -159,6 +161,17 @@ void hg_cpu_free(hg_cpu_memory *memory, uint8_t *address) {
   memcpy(&head, address - sizeof head, sizeof head);
   if (head.block != NULL) hg_release(&memory->allocator, head.block);
   else keep(memory, &head.pages);
+}
+
+void hg_cpu_share(uint8_t *address, uint32_t holders) {
+  memcpy(address - sizeof(block_head) + offsetof(block_head, holders), &holders, sizeof holders);
+}
+
+void hg_cpu_let_go(hg_cpu_memory *memory, uint8_t *address) {
+  block_head head;
+  memcpy(&head, address - sizeof head, sizeof head);
+  if (head.holders <= 1) hg_cpu_free(memory, address);
+  else hg_cpu_share(address, head.holders - 1);
 }
 
 /* ---- copies and fills -------------------------------------------------------------------------------------------- */

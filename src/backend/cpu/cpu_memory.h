@@ -16,7 +16,7 @@ enum {
 
 #define HG_CPU_KEPT_UNKNOWN UINT64_MAX /* found out when a first block is freed */
 
-/* Not locked: the runtime makes one call at a time for a device. */
+/* Not locked: whoever allocates or frees sees to it that one call is made at a time. */
 typedef struct hg_cpu_memory {
   hg_allocator allocator;
   uint8_t maps_large;                  /* the allocator is not the caller's */
@@ -33,6 +33,9 @@ void hg_cpu_memory_close(hg_cpu_memory *memory);
 hg_status hg_cpu_allocate(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int zeroed,
                           uint8_t **address);
 void hg_cpu_free(hg_cpu_memory *memory, uint8_t *address);
+/* Memory that several must let go, the last of whom frees it. */
+void hg_cpu_share(uint8_t *address, uint32_t holders);
+void hg_cpu_let_go(hg_cpu_memory *memory, uint8_t *address);
 
 /* The ranges may overlap. */
 void hg_cpu_copy(const hg_cpu_memory *memory, uint8_t *destination, const uint8_t *source, uint64_t byte_count);

@@ -10,6 +10,8 @@ enum {
   SEED_BYTES = 1 << 16      /* of a fill by doubling; a multiple of every pattern */
 };
 
+#define FILL_FAILED "could not fill memory on the GPU"
+
 /* ---- between host and device ------------------------------------------------------------------------------------- */
 
 static int is_pinned(const cuda_device *d, const void *memory) {
@@ -36,6 +38,7 @@ static hg_status direct_out(cuda_device *d, void *destination, const uint8_t *so
 }
 
 hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count) {
+  d->own_work++;
   if (byte_count >= DIRECT_BYTES && is_pinned(d, source)) return direct_in(d, destination, source, byte_count);
   hg_status status = hg_cuda_stage_in(d, destination, source, byte_count);
   return status == HG_OUT_OF_MEMORY ? direct_in(d, destination, source, byte_count) : status;
@@ -60,10 +63,11 @@ static hg_status copy_out(cuda_device *d, void *destination, const uint8_t *sour
 
 /* ---- within the device ------------------------------------------------------------------------------------------- */
 
-static hg_status device_copy(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
+static hg_status device_copy(cuda_device *d, void *stream, uint8_t *destination, const uint8_t *source,
+                             uint64_t byte_count) {
   return hg_cuda_check(d,
                     d->driver.cuMemcpyDtoDAsync_v2(cuda_address_of(destination), cuda_address_of(source),
-                                                   (size_t)byte_count, d->stream),
+                                                   (size_t)byte_count, stream),
                     "could not copy on the GPU");
 }
 
@@ -77,8 +81,8 @@ static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const ui
   for (uint64_t done = 0; done < byte_count && status == HG_OK; done += piece) {
     uint64_t size = byte_count - done < piece ? byte_count - done : piece;
     uint64_t offset = ascending ? done : byte_count - done - size;
-    status = device_copy(d, scratch, source + offset, size);
-    if (status == HG_OK) status = device_copy(d, destination + offset, scratch, size);
+    status = device_copy(d, d->stream, scratch, source + offset, size);
+    if (status == HG_OK) status = device_copy(d, d->stream, destination + offset, scratch, size);
   }
   hg_cuda_free_within(d, scratch);
   return status;
@@ -86,10 +90,12 @@ static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const ui
 
 hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
   if (destination == source) return HG_OK;
+  d->own_work++;
   HG_TRY(hg_cuda_maps_push(d, source));
   HG_TRY(hg_cuda_maps_push(d, destination));
   uintptr_t to = (uintptr_t)destination, from = (uintptr_t)source;
-  if ((to > from ? to - from : from - to) >= byte_count) HG_TRY(device_copy(d, destination, source, byte_count));
+  if ((to > from ? to - from : from - to) >= byte_count)
+    HG_TRY(device_copy(d, d->stream, destination, source, byte_count));
   else HG_TRY(overlapping_copy(d, destination, source, byte_count));
   return hg_cuda_maps_pull(d, destination);
 }
@@ -102,45 +108,70 @@ static size_t shortest(const uint8_t *pattern, size_t size) {
   return size;
 }
 
-/* Any pattern at any address: its repetitions double. */
-static hg_status fill_by_doubling(cuda_device *d, uint8_t *destination, uint64_t byte_count, const uint8_t *pattern,
-                                  size_t size) {
-  uint8_t seed[SEED_BYTES];
-  if (byte_count == 0) return HG_OK;
+static hg_status fill_columns(cuda_device *d, void *stream, cuda_address to, size_t pitch, const uint8_t *unit,
+                              size_t unit_bytes, size_t rows) {
+  const cuda_driver *driver = &d->driver;
+  uint16_t half;
+  uint32_t word;
+  int result;
+  switch (unit_bytes) {
+  case 1: result = driver->cuMemsetD2D8Async(to, pitch, unit[0], 1, rows, stream); break;
+  case 2:
+    memcpy(&half, unit, sizeof half);
+    result = driver->cuMemsetD2D16Async(to, pitch, half, 1, rows, stream);
+    break;
+  default:
+    memcpy(&word, unit, sizeof word);
+    result = driver->cuMemsetD2D32Async(to, pitch, word, 1, rows, stream);
+    break;
+  }
+  return hg_cuda_check(d, result, FILL_FAILED);
+}
+
+/* Any pattern at any address: column by column of the widest unit that the address allows, then its repetitions
+ * double. */
+static hg_status fill_by_doubling(cuda_device *d, void *stream, uint8_t *destination, uint64_t byte_count,
+                                  const uint8_t *pattern, size_t size) {
+  cuda_address to = cuda_address_of(destination);
+  size_t unit = size < 4 ? size : 4;
+  while ((to & (unit - 1)) != 0) unit /= 2;
   uint64_t done = byte_count < SEED_BYTES ? byte_count : SEED_BYTES;
-  for (size_t i = 0; i < done; i++) seed[i] = pattern[i & (size - 1)]; /* sizes are powers of two */
-  HG_TRY(hg_cuda_copy_in_within(d, destination, seed, done));
+  for (size_t i = 0; i < size; i += unit)
+    HG_TRY(fill_columns(d, stream, to + i, size, pattern + i, unit, (size_t)(done / size)));
   while (done < byte_count) {
     uint64_t more = byte_count - done < done ? byte_count - done : done;
-    HG_TRY(device_copy(d, destination + done, destination, more));
+    HG_TRY(device_copy(d, stream, destination + done, destination, more));
     done += more;
   }
   return HG_OK;
 }
 
-static hg_status fill_memory(cuda_device *d, uint8_t *destination, uint64_t byte_count, const uint8_t *pattern,
-                             size_t size) {
+hg_status hg_cuda_fill_within(cuda_device *d, void *stream, uint8_t *destination, uint64_t byte_count,
+                              const void *pattern, size_t size) {
+  const cuda_driver *driver = &d->driver;
   cuda_address to = cuda_address_of(destination);
-  const char *what = "could not fill memory on the GPU";
   uint16_t half;
   uint32_t word;
   size = shortest(pattern, size);
-  if (size > 4 || (to & (size - 1)) != 0) return fill_by_doubling(d, destination, byte_count, pattern, size);
+  if (size > 4 || (to & (size - 1)) != 0) return fill_by_doubling(d, stream, destination, byte_count, pattern, size);
   switch (size) {
-  case 1: return hg_cuda_check(d, d->driver.cuMemsetD8Async(to, pattern[0], (size_t)byte_count, d->stream), what);
+  case 1:
+    return hg_cuda_check(d, driver->cuMemsetD8Async(to, *(const uint8_t *)pattern, (size_t)byte_count, stream),
+                         FILL_FAILED);
   case 2:
     memcpy(&half, pattern, sizeof half);
-    return hg_cuda_check(d, d->driver.cuMemsetD16Async(to, half, (size_t)(byte_count / 2), d->stream), what);
+    return hg_cuda_check(d, driver->cuMemsetD16Async(to, half, (size_t)(byte_count / 2), stream), FILL_FAILED);
   default:
     memcpy(&word, pattern, sizeof word);
-    return hg_cuda_check(d, d->driver.cuMemsetD32Async(to, word, (size_t)(byte_count / 4), d->stream), what);
+    return hg_cuda_check(d, driver->cuMemsetD32Async(to, word, (size_t)(byte_count / 4), stream), FILL_FAILED);
   }
 }
 
 static hg_status fill(cuda_device *d, uint8_t *destination, uint64_t byte_count, const void *pattern, size_t size) {
   if (byte_count == 0) return HG_OK;
   HG_TRY(hg_cuda_maps_push(d, destination));
-  HG_TRY(fill_memory(d, destination, byte_count, pattern, size));
+  d->own_work++;
+  HG_TRY(hg_cuda_fill_within(d, d->stream, destination, byte_count, pattern, size));
   return hg_cuda_maps_pull(d, destination);
 }
 

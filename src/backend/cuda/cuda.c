@@ -20,4 +20,5 @@ const hg_backend hg_backend_cuda = {
     .compile = hg_cuda_compile,
     .release = hg_cuda_release,
     .launch = hg_cuda_launch,
+    .streams = &hg_cuda_streams,
 };

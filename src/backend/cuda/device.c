@@ -74,6 +74,7 @@ static void close_within(cuda_device *d) {
   if (d->stream != NULL) (void)d->driver.cuStreamSynchronize(d->stream);
   hg_cuda_slots_close_within(d);
   hg_cuda_records_close_within(d);
+  hg_cuda_events_close_within(d);
   hg_cuda_memory_close_within(d);
   if (d->stream != NULL) (void)d->driver.cuStreamDestroy_v2(d->stream);
 }
@@ -141,12 +142,15 @@ hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **de
 
 /* ---- every call -------------------------------------------------------------------------------------------------- */
 
+hg_status hg_cuda_fail_forked(void) {
+  return hg_fail(HG_UNSUPPORTED,
+                 "this CUDA executor was made before the process forked, and the driver does not work in the child; "
+                 "fork first, or start a new program (exec)");
+}
+
 hg_status hg_cuda_enter(cuda_device *d, int *pushed) {
   *pushed = 0;
-  if (d->process != hg_process_id())
-    return hg_fail(HG_UNSUPPORTED,
-                   "this CUDA executor was made before the process forked, and the driver does not work in the child; "
-                   "fork first, or start a new program (exec)");
+  if (d->process != hg_process_id()) return hg_cuda_fail_forked();
   if (d->poison[0] != '\0') return hg_fail(HG_DEVICE, "%s", d->poison);
   void *current = NULL;
   CUDA_TRY(d, cuCtxGetCurrent(&current), "could not find the thread's CUDA context");

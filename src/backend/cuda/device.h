@@ -1,6 +1,8 @@
 /* device.h - the inside of the CUDA device, shared by the files of this folder.
  *
- * All work of a device goes to one stream, in order. The runtime calls a device from any thread, one call at a time.
+ * All work but that of the caller's streams goes to the device's own stream, in order. A caller's stream waits for it
+ * before its own work where there was any since it last did (hg_cuda_order_within); the other way round the runtime
+ * waits. The runtime calls a device from any thread, one call at a time but for those that wait.
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter. */
 #ifndef HG_CUDA_DEVICE_H
 #define HG_CUDA_DEVICE_H
@@ -41,6 +43,29 @@ typedef struct cuda_slot {
   uint8_t busy;    /* the event has been recorded and not yet waited for */
 } cuda_slot;
 
+/* Where kernels put their faults: for each launch a record on the device, and a flag that the host sees. */
+typedef struct cuda_records {
+  uint64_t count;
+  uint8_t *faults;                 /* hg_ptx_fault, in device memory */
+  volatile uint32_t *flags;        /* pinned; NULL: not yet made */
+  cuda_address flags_address;
+} cuda_records;
+
+/* A stream that the caller made, or gave. */
+typedef struct cuda_stream {
+  cuda_records records; /* first, as in cuda_graph; of launch n: n % count */
+  void *stream;
+  uint8_t is_foreign;
+  uint64_t seen;        /* of the device's own work: it has waited for that */
+} cuda_stream;
+
+/* What a stream was given while it captured. */
+typedef struct cuda_graph {
+  cuda_records records; /* of each launch */
+  void *executable;
+  hg_array tables;      /* uint8_t *: device memory of its launches' tables, by launch; NULL where there is none */
+} cuda_graph;
+
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
@@ -49,6 +74,10 @@ typedef struct cuda_device {
   int capability;        /* 10 * major + minor */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;
+  uint64_t own_work;     /* counts what the own stream was given and not waited for */
+  uint64_t own_recorded; /* up to where own_event is recorded */
+  void *own_event, *stream_event; /* for streams to wait for the own one, and for one another; NULL: not needed yet */
+  void *timer[2];        /* likewise: of launches whose time is wanted */
   void *pool;            /* NULL: the driver has none */
   hg_array allocations;  /* cuda_allocation, ascending by address */
   hg_array maps;         /* cuda_map */
@@ -73,6 +102,7 @@ void hg_cuda_close(void *device);
 /* Makes the device's context current until hg_cuda_leave, unless it is so already; *pushed is for hg_cuda_leave. Fails
  * in a child of fork and on a device that is poisoned. */
 hg_status hg_cuda_enter(cuda_device *d, int *pushed);
+hg_status hg_cuda_fail_forked(void);
 void hg_cuda_leave(cuda_device *d, int pushed);
 
 /* As hg_cuda_driver_check; an error that the context does not survive poisons the device. */
@@ -97,6 +127,8 @@ static inline cuda_address cuda_address_of(const uint8_t *address) { return (cud
 
 hg_status hg_cuda_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
 void hg_cuda_free(void *device, uint8_t *address);
+/* Freed when these streams have done what they were given. */
+void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);
 /* The allocation that an address lies in, or NULL. */
@@ -112,6 +144,9 @@ hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t 
 hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                        size_t pattern_size);
 hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
+/* On any stream of the driver's. */
+hg_status hg_cuda_fill_within(cuda_device *d, void *stream, uint8_t *destination, uint64_t byte_count,
+                              const void *pattern, size_t pattern_size);
 hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count);
 hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count);
 
@@ -133,6 +168,25 @@ hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_dev
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
 void hg_cuda_records_close_within(cuda_device *d);
+
+/* ---- stream.c, graph.c ------------------------------------------------------------------------------------------- */
+
+extern const hg_stream_functions hg_cuda_streams;
+
+hg_status hg_cuda_fault_records_open_within(cuda_device *d, cuda_records *records, uint64_t count);
+void hg_cuda_fault_records_close_within(cuda_device *d, cuda_records *records);
+/* Gives work to a stream of the driver's, which may be capturing; `table` is of a launch. */
+hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
+                                const uint8_t *table);
+/* The stream's further work comes after all that the own stream was given. */
+hg_status hg_cuda_order_within(cuda_device *d, cuda_stream *stream);
+/* HG_BUSY while another library captures a stream of its own into a graph. */
+hg_status hg_cuda_check_foreign_within(cuda_device *d, const cuda_stream *stream);
+void hg_cuda_events_close_within(cuda_device *d);
+
+hg_status hg_cuda_graph_open(void *device, const hg_work *work, size_t count, void **graph);
+void hg_cuda_graph_close(void *device, void *graph);
+hg_status hg_cuda_graph_submit(void *device, void *stream, void *graph, uint64_t number);
 
 /* ---- staging.c --------------------------------------------------------------------------------------------------- */
 

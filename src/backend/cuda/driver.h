@@ -42,7 +42,7 @@ enum {
 };
 
 /* CUresult, as far as the code asks for it by name. */
-enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_DEVICE = 100, CUDA_NOT_SUPPORTED = 801 };
+enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_DEVICE = 100, CUDA_NOT_READY = 600, CUDA_NOT_SUPPORTED = 801 };
 
 /* CUdevice_attribute. */
 enum {
@@ -56,6 +56,7 @@ enum { CUDA_COMPUTE_PROHIBITED = 2 }; /* CU_COMPUTEMODE_PROHIBITED */
 
 enum {
   CUDA_STREAM_NON_BLOCKING = 1,
+  CUDA_CAPTURE_RELAXED = 2,          /* CUstreamCaptureMode: other threads' calls do not matter */
   CUDA_EVENT_DISABLE_TIMING = 2,
   CUDA_HOST_PORTABLE = 1,
   CUDA_HOST_MAPPED = 2,

@@ -30,4 +30,16 @@ hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *ou
 void hg_cuda_release(void *device, void *kernel);
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
 
+/* The table of a launch in device memory, in the own stream's order; NULL where the program has none. Makes the usual
+ * entry, if it is not there yet. */
+hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint8_t **table);
+/* Makes the entry that can run a launch. */
+hg_status hg_cuda_make_ready_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
+/* What a record says, in terms of the program. */
+void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_fault *record,
+                            hg_fault *fault);
+/* Runs a launch on a stream of the driver's; its fault goes to the record of its number. */
+hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
+                                   const uint8_t *table);
+
 #endif

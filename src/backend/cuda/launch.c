@@ -47,8 +47,8 @@ void hg_cuda_records_close_within(cuda_device *d) {
 /* ---- before ------------------------------------------------------------------------------------------------------ */
 
 /* The program's buffer table in device memory: entries {address, byte count}, as spans are. */
-static hg_status write_table(cuda_device *d, const atlas_program *program, const atlas_launch *launch, uint32_t symbol,
-                             uint8_t **table) {
+static hg_status write_entries(cuda_device *d, const atlas_program *program, const atlas_launch *launch,
+                               uint32_t symbol, uint8_t **table) {
   uint64_t count = atlas_symbol_at(program, symbol)->count;
   const atlas_span *spans = launch->arguments[symbol].table;
   hg_ptx_span *entries = hg_allocate(&d->allocator, count, sizeof *entries);
@@ -108,11 +108,11 @@ static hg_status choose(cuda_device *d, cuda_kernel *kernel, const atlas_launch 
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 
-static hg_status submit(cuda_device *d, run *r) {
+static hg_status submit(cuda_device *d, run *r, void *stream) {
   void *parameters[] = {r->block};
   for (;; hg_ptx_next(r->block, &r->shape)) {
     int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1, 0,
-                                          d->stream, parameters, NULL);
+                                          stream, parameters, NULL);
     HG_TRY(hg_cuda_check(d, result, "the kernel could not be launched"));
     if (r->shape.left == 0) return HG_OK;
   }
@@ -127,6 +127,37 @@ static hg_status finish(cuda_device *d, const hg_ptx_info *info) {
   return hg_cuda_check(d, d->driver.cuStreamSynchronize(d->stream), "the kernel failed");
 }
 
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+static hg_status timer_start(cuda_device *d, const atlas_launch *launch) {
+  if (!launch->wants_time) return HG_OK;
+  for (int i = 0; i < 2; i++)
+    if (d->timer[i] == NULL) CUDA_TRY(d, cuEventCreate(&d->timer[i], 0), "could not make an event");
+  return hg_cuda_check(d, d->driver.cuEventRecord(d->timer[0], d->stream), "could not record an event");
+}
+
+static hg_status timer_stop(cuda_device *d, const atlas_launch *launch) {
+  if (!launch->wants_time) return HG_OK;
+  return hg_cuda_check(d, d->driver.cuEventRecord(d->timer[1], d->stream), "could not record an event");
+}
+
+static hg_status timer_read(cuda_device *d, atlas_launch *launch) {
+  float milliseconds = 0;
+  if (!launch->wants_time) return HG_OK;
+  CUDA_TRY(d, cuEventElapsedTime(&milliseconds, d->timer[0], d->timer[1]), "could not read the time of a launch");
+  launch->nanoseconds = (uint64_t)((double)milliseconds * 1e6);
+  return HG_OK;
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------------------- */
+
+void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_fault *record,
+                            hg_fault *fault) {
+  hg_ptx_fault own = *record;
+  if (own.instruction < kernel->insn_count) own.instruction = kernel->insn_of[own.instruction];
+  hg_ptx_fault_read(kernel->program, launch, &own, fault);
+}
+
 static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_launch *launch) {
   host_record *host = d->host_record;
   hg_ptx_fault record;
@@ -134,8 +165,7 @@ static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_lau
   host->fault_flag = 0;
   HG_TRY(hg_cuda_copy_out_within(d, &record, d->record + offsetof(device_record, fault), sizeof record));
   HG_TRY(write_fault_none(d));
-  if (record.instruction < kernel->insn_count) record.instruction = kernel->insn_of[record.instruction];
-  hg_ptx_fault_read(kernel->program, launch, &record, &launch->fault);
+  hg_cuda_describe_fault(kernel, launch, &record, &launch->fault);
   return HG_OK;
 }
 
@@ -145,24 +175,55 @@ static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *l
   HG_TRY(choose(d, kernel, launch, &places, &r));
   const hg_ptx_info *info = &r.entry->info;
   HG_TRY(prepare(d, info));
-  HG_TRY(submit(d, &r));
+  HG_TRY(timer_start(d, launch));
+  HG_TRY(submit(d, &r, d->stream));
+  HG_TRY(timer_stop(d, launch));
   HG_TRY(finish(d, info));
+  HG_TRY(timer_read(d, launch));
   const device_record *left = &((const host_record *)d->host_record)->copy;
   if (info->uses_resonance) memcpy(launch->resonance, left->resonance, sizeof left->resonance);
   if (info->uses_phase_advance) launch->phase_advance = left->phase_advance;
   return read_fault(d, kernel, launch);
 }
 
-static hg_status launch_within(cuda_device *d, cuda_kernel *kernel, atlas_launch *launch) {
+hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
+                                     uint8_t **table) {
   cuda_entry *entry = NULL;
-  HG_TRY(open_records(d));
+  *table = NULL;
   HG_TRY(hg_cuda_entry_within(d, kernel, usual_form(launch), &entry));
-  if (entry->info.table_symbol == HG_PTX_NO_SYMBOL) return run_kernel(d, kernel, launch, NULL);
+  if (entry->info.table_symbol == HG_PTX_NO_SYMBOL) return HG_OK;
+  hg_status status = write_entries(d, kernel->program, launch, entry->info.table_symbol, table);
+  if (status == HG_OK || *table == NULL) return status;
+  hg_cuda_free_within(d, *table);
+  *table = NULL;
+  return status;
+}
+
+static hg_status launch_within(cuda_device *d, cuda_kernel *kernel, atlas_launch *launch) {
   uint8_t *table = NULL;
-  hg_status status = write_table(d, kernel->program, launch, entry->info.table_symbol, &table);
-  if (status == HG_OK) status = run_kernel(d, kernel, launch, table);
+  HG_TRY(open_records(d));
+  HG_TRY(hg_cuda_write_table_within(d, kernel, launch, &table));
+  hg_status status = run_kernel(d, kernel, launch, table);
   if (table != NULL) hg_cuda_free_within(d, table);
   return status;
+}
+
+hg_status hg_cuda_make_ready_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
+  run r;
+  const hg_ptx_places places = {.table = 0};
+  return choose(d, kernel, launch, &places, &r);
+}
+
+/* A program that changes counters or the phase does not come here. */
+hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
+                                   const uint8_t *table) {
+  run r;
+  uint64_t slot = work->number % records->count;
+  const hg_ptx_places places = {.fault_record = cuda_address_of(records->faults) + slot * sizeof(hg_ptx_fault),
+                                .fault_flag = records->flags_address + slot * sizeof(uint32_t),
+                                .table = cuda_address_of(table)};
+  HG_TRY(choose(d, work->kernel, work->launch, &places, &r));
+  return submit(d, &r, stream);
 }
 
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch) {

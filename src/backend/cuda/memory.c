@@ -71,9 +71,11 @@ static int take_memory(cuda_device *d, uint64_t byte_count, cuda_address *base) 
   return d->driver.cuMemAlloc_v2(base, (size_t)byte_count);
 }
 
-static void give_memory(cuda_device *d, cuda_address base, uint64_t byte_count) {
+/* `stream` has passed all that uses the memory; without a pool it is the own one. */
+static void give_memory(cuda_device *d, cuda_address base, uint64_t byte_count, void *stream) {
   cuda_spare spare = {base, byte_count};
-  if (d->pool != NULL) (void)d->driver.cuMemFreeAsync(base, d->stream);
+  d->own_work++;
+  if (d->pool != NULL) (void)d->driver.cuMemFreeAsync(base, stream);
   else if (hg_array_append(&d->allocator, &d->spares, &spare, 1) == NULL) (void)d->driver.cuMemFree_v2(base);
 }
 
@@ -106,6 +108,7 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
     return hg_fail_memory("the table of allocations", (d->allocations.count + 1) * sizeof(cuda_allocation));
   d->allocations.count--; /* only room was wanted */
   cuda_address base = 0;
+  d->own_work++;
   int result = take_memory(d, taken, &base);
   if (result == CUDA_OUT_OF_MEMORY) {
     trim(d);
@@ -118,11 +121,32 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
   return HG_OK;
 }
 
-void hg_cuda_free_within(cuda_device *d, uint8_t *address) {
+static void free_on(cuda_device *d, uint8_t *address, void *stream) {
   cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
   if (allocation == NULL) return;
-  give_memory(d, allocation->base, allocation->taken);
+  give_memory(d, allocation->base, allocation->taken, stream);
   take_out(d, allocation);
+}
+
+void hg_cuda_free_within(cuda_device *d, uint8_t *address) { free_on(d, address, d->stream); }
+
+/* What `stream` is given from now on comes after what the other one has. */
+static void wait_behind(cuda_device *d, void *stream, void *other) {
+  const cuda_driver *driver = &d->driver;
+  if (driver->cuEventRecord(d->stream_event, other) != CUDA_OK ||
+      driver->cuStreamWaitEvent(stream, d->stream_event, 0) != CUDA_OK)
+    (void)driver->cuStreamSynchronize(other);
+}
+
+/* On one of the streams itself where there is a pool, so that the own stream, which may have used the memory too, need
+ * not wait for it. */
+void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count) {
+  cuda_stream *first = streams[0];
+  void *stream = d->pool != NULL ? first->stream : d->stream;
+  if (d->pool != NULL && hg_cuda_order_within(d, first) != HG_OK) (void)d->driver.cuStreamSynchronize(d->stream);
+  for (size_t i = d->pool != NULL ? 1 : 0; i < count; i++)
+    wait_behind(d, stream, ((const cuda_stream *)streams[i])->stream);
+  free_on(d, address, stream);
 }
 
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */

@@ -1,0 +1,58 @@
+/* queue.h - the streams of a CPU device: queues of work, each with a thread of its own.
+ *
+ * The thread is started by the first work that is worth one; where the queue is empty, small work is done by the
+ * caller. Who gives work does so one call at a time; waiting and asking need no lock.
+ *
+ * Of a queue in which work was left when the process forked, nothing more can be had in the child: its thread is not
+ * there. An empty one works on. */
+#ifndef HG_CPU_QUEUE_H
+#define HG_CPU_QUEUE_H
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_memory.h"
+
+typedef struct cpu_queue cpu_queue;
+typedef struct cpu_event cpu_event;
+typedef struct cpu_graph cpu_graph;
+
+/* What the functions that are not locked give. */
+enum { CPU_QUEUE_DONE, CPU_QUEUE_BUSY, CPU_QUEUE_LOST };
+
+/* The queues of a device. Those that are closed are kept for the next one, since events remember them. */
+typedef struct cpu_queues {
+  hg_allocator allocator;
+  hg_cpu_memory *memory;
+  hg_mutex mutex;   /* guards allocating and freeing of `memory` */
+  cpu_queue *first; /* of all */
+} cpu_queues;
+
+hg_status hg_cpu_queues_open(cpu_queues *queues, const hg_allocator *allocator, hg_cpu_memory *memory);
+void hg_cpu_queues_close(cpu_queues *queues); /* all are closed */
+
+hg_status hg_cpu_queue_open(cpu_queues *queues, cpu_queue **out);
+void hg_cpu_queue_close(cpu_queue *queue); /* waits for its work */
+hg_status hg_cpu_queue_submit(cpu_queue *queue, const hg_work *work);
+hg_status hg_cpu_queue_run_graph(cpu_queue *queue, cpu_graph *graph, uint64_t number);
+/* Frees memory when these queues have got to where they are now. */
+void hg_cpu_queue_free(cpu_queues *all, uint8_t *address, void *const *queues, size_t count);
+int hg_cpu_queue_wait(cpu_queue *queue);
+int hg_cpu_queue_query(cpu_queue *queue);
+/* The status of a result, and what could not be done since the last time. */
+hg_status hg_cpu_queue_outcome(cpu_queue *queue, int result);
+/* The first fault that has not been taken. */
+int hg_cpu_queue_faulted(cpu_queue *queue, uint64_t number, uint64_t *index);
+void hg_cpu_queue_take_fault(cpu_queue *queue, hg_fault *fault);
+
+hg_status hg_cpu_event_open(const hg_allocator *allocator, int timed, cpu_event **out);
+void hg_cpu_event_close(cpu_event *event);
+hg_status hg_cpu_event_record(cpu_event *event, cpu_queue *queue);
+hg_status hg_cpu_event_await(cpu_queue *queue, cpu_event *event);
+hg_event_place hg_cpu_event_place(const cpu_event *event);
+int hg_cpu_event_wait(const hg_event_place *place);
+int hg_cpu_event_query(const cpu_event *event);
+hg_status hg_cpu_event_elapsed(cpu_event *from, cpu_event *to, double *nanoseconds);
+
+hg_status hg_cpu_graph_open(const hg_allocator *allocator, const hg_work *work, size_t count, cpu_graph **out);
+void hg_cpu_graph_close(cpu_graph *graph);
+
+#endif
