@@ -88,6 +88,12 @@ static void launch(void *user) {
   }
 }
 
+static void launch_and_wait(void *user) {
+  launch_case *c = user;
+  launch(c);
+  if (hg_stream_wait(c->desc.stream, NULL) != HG_OK) exit(1);
+}
+
 static hg_status measure_launches(void) {
   hg_executor *executor = NULL;
   atlas_program *program = NULL;
@@ -100,7 +106,7 @@ static hg_status measure_launches(void) {
   launch_case c = {.desc = {.lanes = 1, .bindings = bindings, .binding_count = 3}};
   HG_TRY(hg_kernel_create(executor, program, &c.kernel));
   for (uint32_t i = 0; i < 3; i++) {
-    HG_TRY(hg_buffer_create(executor, NULL, 4096, &buffers[i]));
+    HG_TRY(hg_buffer_create(executor, NULL, 65536, &buffers[i]));
     bindings[i].buffer = buffers[i];
     bindings[i].slot = i;
   }
@@ -116,6 +122,12 @@ static hg_status measure_launches(void) {
   c.report = NULL;
   executor->backend = real;
   measure("launch of 1 lane", launch, &c, 1000, 0);
+  HG_TRY(hg_stream_create(executor, NULL, &c.desc.stream));
+  measure("launch of 1 lane on a stream", launch, &c, 1000, 0);
+  c.desc.lanes = 5000;
+  measure("launch of 5000 lanes on a stream, and the wait", launch_and_wait, &c, 100, 0);
+  c.desc.lanes = 1;
+  hg_stream_release(c.desc.stream);
   for (int i = 0; i < 3; i++) hg_buffer_release(buffers[i]);
   hg_kernel_release(c.kernel);
   atlas_program_release(program);

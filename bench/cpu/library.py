@@ -23,7 +23,7 @@ class Scalar(c.Structure):
 class LaunchDesc(c.Structure):
     _fields_ = [("size", c.c_size_t), ("lanes", c.c_uint64), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3),
                 ("bindings", c.POINTER(Binding)), ("binding_count", c.c_size_t), ("scalars", c.POINTER(Scalar)),
-                ("scalar_count", c.c_size_t), ("step_limit", c.c_uint64), ("flags", c.c_uint32)]
+                ("scalar_count", c.c_size_t), ("step_limit", c.c_uint64), ("flags", c.c_uint32), ("stream", c.c_void_p)]
 
 
 class Fault(c.Structure):

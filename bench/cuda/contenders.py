@@ -25,11 +25,6 @@ class StreamDesc(c.Structure):
     _fields_ = [("size", c.c_size_t), ("flags", c.c_uint32), ("foreign", c.c_void_p)]
 
 
-class StreamLaunchDesc(c.Structure):
-    """hg_launch_desc with its last field, of libraries that have streams."""
-    _fields_ = LaunchDesc._fields_ + [("stream", c.c_void_p)]
-
-
 class Gpu:
     """An executor, its input and output buffers, and a stream of the driver that it has adopted; without a driver none."""
 
@@ -39,9 +34,7 @@ class Gpu:
         self.buffers, self.driver_stream, self.stream = {}, None, None
         p, u64 = c.c_void_p, c.c_uint64
         self.library.c.hg_buffer_copy.argtypes = [p, u64, p, u64, u64]
-        has_streams = hasattr(self.library.c, "hg_stream_create")
-        self.desc_type = StreamLaunchDesc if has_streams else LaunchDesc
-        if has_streams and driver:
+        if driver:
             self.driver_stream = driver.stream()
             self.stream = self.open_stream(self.driver_stream)
 
@@ -87,7 +80,7 @@ class Gpu:
 
     def launch_desc(self, bindings: dict, lanes: int = 0, blocks: int = 0, count: int = 0):
         """A launch; what it points to stays alive with it. With a count it has that scalar."""
-        desc = self.desc_type()
+        desc = LaunchDesc()
         desc.keep = (Binding * len(bindings))(*(Binding(name=n.encode(), buffer=h) for n, h in bindings.items()))
         desc.size, desc.lanes, desc.grid = c.sizeof(desc), lanes, (c.c_uint32 * 3)(blocks)
         desc.bindings, desc.binding_count = desc.keep, len(bindings)

@@ -13,11 +13,13 @@
  *   hg_buffer_read(x, 0, host, count * sizeof(float));
  *   hg_buffer_release(x); hg_kernel_release(kernel); hg_executor_release(executor);
  *
- * Threads: executors are independent of each other. One executor, and what belongs to it (buffers, pools, kernels), may
- * be used from several threads; calls that touch the same executor run one after the other.
- * Ownership: buffers, pools and kernels hold a reference to their executor and may be released in any order.
+ * Threads: executors are independent of each other. One executor, and what belongs to it (buffers, pools, kernels,
+ * streams), may be used from several threads; calls that touch the same executor run one after the other, but for those
+ * that wait.
+ * Ownership: buffers, pools, kernels, streams, events and graphs hold a reference to their executor and may be released
+ * in any order.
  * Processes: one that is forked off may make executors and use them; those it inherits too, if no other thread was in a
- * call on them.
+ * call on them and no stream had work left.
  * Environment, for the CPU: HOLOGRAM_NUM_THREADS, from 1 to 256, is how many threads a process uses (otherwise as many
  * as it may run on); HOLOGRAM_STREAM_BYTES is from how many bytes written at once they go past the caches (otherwise
  * the size of the last-level cache). For GPUs: HOLOGRAM_LINES=1 tells profilers the program's lines (docs/cuda.md). A
@@ -144,6 +146,86 @@ HG_API hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byt
 HG_API hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
 HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
 
+/* ---- streams -----------------------------------------------------------------------------------------------------
+ * What a stream is given (launches, copies, fills, graphs) is done in order, while the caller goes on:
+ *
+ *   hg_stream *stream = NULL;
+ *   hg_stream_create(executor, NULL, &stream);
+ *   hg_buffer_write_async(x, 0, pinned, byte_count, stream);          // pinned from hg_host_allocate
+ *   hg_launch_desc launch = {.lanes = count, .bindings = bindings, .binding_count = 1, .stream = stream};
+ *   hg_launch(kernel, &launch, NULL);                                 // returns before it has run
+ *   hg_buffer_read_async(x, 0, pinned, byte_count, stream);
+ *   if (hg_stream_wait(stream, NULL) != HG_OK) fprintf(stderr, "%s\n", hg_last_error());
+ *
+ * Order: between streams there is none, except where hg_stream_wait_event makes one. A call without a stream comes
+ * after all that streams were given before it for the memory it touches, which it waits for, and before all that they
+ * are given after it. Arguments are checked, and failures of the call reported, when the work is given. Faults of
+ * programs are reported by the stream's next hg_stream_wait; what comes behind a launch that faults runs all the same.
+ * Lifetimes: buffers and kernels may be released as soon as the stream has been given the work that uses them. Host
+ * memory of copies must stay, and a source unchanged, until the stream has got there.
+ * Programs that change resonance counters or the phase are run at once, after all that the stream was given before.
+ * Devices: on a GPU a stream is one of the driver's. On the CPU it is a queue with a thread of its own, which is
+ * started when there is work that is worth one; what is small is done in the call where nothing stands before it. */
+
+typedef struct hg_stream hg_stream;
+
+typedef struct hg_stream_desc {
+  size_t size;
+  uint32_t flags; /* 0 */
+  void *foreign;  /* a stream of the driver's to use: a CUstream or cudaStream_t of the same GPU's primary context, as
+                     PyTorch and CuPy give it; (void *)1 for CUDA's default stream. It must outlive this one and is not
+                     destroyed with it. NULL: a new stream. HG_UNSUPPORTED on the CPU */
+} hg_stream_desc;
+
+/* desc may be NULL. */
+HG_API hg_status hg_stream_create(hg_executor *executor, const hg_stream_desc *desc, hg_stream **out);
+HG_API hg_stream *hg_stream_retain(hg_stream *stream);
+HG_API void hg_stream_release(hg_stream *stream); /* the last release waits for the stream's work */
+/* HG_OK when all that the stream was given is done, HG_BUSY while it is not. Says nothing about faults. */
+HG_API hg_status hg_stream_query(hg_stream *stream);
+/* hg_stream_wait: below, with launches. */
+
+/* Page-locked host memory, at a multiple of 64 bytes: the device copies it by itself, beside all else. Ordinary memory
+ * in its place is right too, but slower, and the call may take as long as the copy. */
+HG_API hg_status hg_host_allocate(hg_executor *executor, uint64_t byte_count, void **memory);
+HG_API void hg_host_release(hg_executor *executor, void *memory); /* waits for all streams of the executor */
+
+/* As hg_buffer_write, _read, _copy and _fill, on a stream; the same where it is NULL. A mapped buffer is HG_BUSY. On
+ * a stream the ranges of a copy must not overlap, and both buffers be of its executor. */
+HG_API hg_status hg_buffer_write_async(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count,
+                                       hg_stream *stream);
+HG_API hg_status hg_buffer_read_async(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count,
+                                      hg_stream *stream);
+HG_API hg_status hg_buffer_copy_async(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source,
+                                      uint64_t source_offset, uint64_t byte_count, hg_stream *stream);
+HG_API hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
+                                      size_t pattern_size, hg_stream *stream);
+
+/* ---- events ------------------------------------------------------------------------------------------------------
+ * A place in a stream: where it was recorded last. One that was never recorded counts as reached. */
+
+typedef struct hg_event hg_event;
+
+enum { HG_EVENT_TIMED = 1 }; /* keeps the time at which the stream got there, for hg_event_elapsed */
+
+typedef struct hg_event_desc {
+  size_t size;
+  uint32_t flags;
+} hg_event_desc;
+
+HG_API hg_status hg_event_create(hg_executor *executor, const hg_event_desc *desc,
+                                 hg_event **out); /* desc may be NULL */
+HG_API void hg_event_release(hg_event *event); /* at any time */
+HG_API hg_status hg_event_record(hg_event *event, hg_stream *stream); /* behind all that the stream was given so far */
+/* All that the stream is given from now on waits until the event, as it is recorded now, is reached. */
+HG_API hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event);
+HG_API hg_status hg_event_wait(hg_event *event);  /* says nothing about faults */
+HG_API hg_status hg_event_query(hg_event *event); /* HG_OK when it is reached, HG_BUSY before */
+/* Nanoseconds from one timed event to another, as the device's clock has it (about half a microsecond fine on GPUs;
+ * wall time on the CPU). HG_BUSY while one is not reached; HG_INVALID_ARGUMENT for one that is not timed or not
+ * recorded. */
+HG_API hg_status hg_event_elapsed(hg_event *from, hg_event *to, double *nanoseconds);
+
 /* ---- pools -------------------------------------------------------------------------------------------------------
  * One buffer from which the host allocates regions; programs may allocate in a region too (pool.alloc). */
 
@@ -211,6 +293,7 @@ typedef struct hg_launch_desc {
   size_t scalar_count;
   uint64_t step_limit;     /* back-edges a lane may take; 0: HG_DEFAULT_STEP_LIMIT */
   uint32_t flags;
+  hg_stream *stream;       /* NULL: the launch is over when hg_launch returns */
 } hg_launch_desc;
 
 typedef enum hg_fault_kind {
@@ -242,7 +325,7 @@ typedef struct hg_launch_report {
   size_t size;
   hg_fault fault;        /* kind HG_FAULT_NONE when all went well */
   uint64_t lanes;
-  uint64_t nanoseconds;  /* of the program itself */
+  uint64_t nanoseconds;  /* of the program itself, on the device's clock; 0 on a stream: see hg_event_elapsed */
   const char *backend;   /* "cpu" */
   const char *engine;    /* "reference" */
 } hg_launch_report;
@@ -250,8 +333,37 @@ typedef struct hg_launch_report {
 /* Run a kernel; a linear launch of 0 lanes runs nothing and succeeds. A program that requires blocks of more than one
  * dimension needs a grid. Everything about the launch is checked before a lane runs: HG_BINDING names the parameter and
  * what is wrong; HG_INVALID_ARGUMENT for impossible shapes. HG_FAULT: the program ran, and faulted as the report (may
- * be NULL) and hg_last_error() say; its other effects stand and the executor stays usable. */
+ * be NULL) and hg_last_error() say; its other effects stand and the executor stays usable. On a stream it returns
+ * before the program has run, with a report of no fault: hg_stream_wait tells of it. */
 HG_API hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report);
+
+/* Waits until all that the stream was given is done. HG_FAULT: of the launches since the last wait, the first that
+ * faulted did so as its report (may be NULL) and hg_last_error() say, the same as if it had been launched without a
+ * stream; the stream stays usable, and the next wait starts afresh. Without a fault the report's kind is HG_FAULT_NONE.
+ * HG_OUT_OF_MEMORY, HG_DEVICE: work of the stream could not be done. HG_BUSY while the stream captures. */
+HG_API hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------
+ * A sequence of launches, copies and fills, put together once and given to a stream as a whole, which costs the host
+ * little more than one launch:
+ *
+ *   hg_capture_begin(stream);
+ *   ... hg_launch, hg_buffer_copy_async, ... with that stream: checked as ever, kept, and not run ...
+ *   hg_capture_end(stream, &graph);
+ *   hg_graph_launch(graph, stream);                                   // as often as wanted
+ *
+ * A graph keeps the buffers and kernels that it uses alive, and the arguments that it was captured with, the phase
+ * included. Host memory of its copies must be from hg_host_allocate and outlive the graph's last run. A capturing
+ * stream takes nothing but that: events, graphs and waits are HG_BUSY, programs that change resonance counters or the
+ * phase HG_UNSUPPORTED; a call that fails adds nothing. Of several runs of a graph between two waits, whichever faulted
+ * counts as one launch: the report is of the graph's first launch with a fault, in one of those runs. */
+
+typedef struct hg_graph hg_graph;
+
+HG_API hg_status hg_capture_begin(hg_stream *stream);
+HG_API hg_status hg_capture_end(hg_stream *stream, hg_graph **out); /* the capture is over whatever the status */
+HG_API hg_status hg_graph_launch(hg_graph *graph, hg_stream *stream); /* on any stream of the executor */
+HG_API void hg_graph_release(hg_graph *graph); /* as soon as it has been launched */
 
 /* "out of bounds", "trap", ...; never NULL. */
 HG_API const char *hg_fault_kind_name(hg_fault_kind kind);

@@ -21,6 +21,8 @@ typedef struct range {
 typedef struct binder {
   hg_kernel *kernel;
   const hg_launch_desc *desc;
+  hg_bound *bound_memory;
+  hg_stream_set mark;
   atlas_argument *arguments;
   atlas_span *tables;
   uint8_t bound[ATLAS_MAX_SYMBOLS];
@@ -115,12 +117,20 @@ static hg_status check_buffer(const binder *b, const atlas_symbol *symbol, const
                                                      : kind_name(symbol->kind));
 }
 
+/* A launch that is refused for another reason leaves a mark too: then somebody asks a stream that has nothing left. */
+static hg_status note_use(binder *b, hg_storage *storage) {
+  b->bound_memory->used |= storage->used;
+  storage->used |= b->mark;
+  return b->bound_memory->keeper != NULL ? hg_graph_keep_locked(b->bound_memory->keeper, storage) : HG_OK;
+}
+
 static hg_status bind_range(binder *b, uint16_t index, uint32_t entry, const hg_buffer *buffer, uint64_t offset,
                             uint64_t byte_count) {
   const atlas_symbol *symbol = symbol_of(b, index);
   if (byte_count == 0 && offset <= buffer->byte_count) byte_count = buffer->byte_count - offset;
   HG_TRY(check_buffer(b, symbol, buffer, offset, byte_count));
   uint8_t *first = buffer->storage->address + buffer->offset + offset;
+  HG_TRY(note_use(b, buffer->storage));
   atlas_span *span = &b->arguments[index].span;
   if (symbol->kind == ATLAS_SYMBOL_TABLE) {
     /* The argument's table points into b->tables, which this file allocated and may write. */
@@ -328,20 +338,21 @@ static hg_status bind_all(binder *b) {
 }
 
 /* Most programs have a handful of symbols, and the binder room for many: only what they need is cleared. */
-hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_argument *arguments,
-                         atlas_span **tables) {
+hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound) {
   size_t symbols = kernel->program->symbols.count;
   binder b;
   b.kernel = kernel;
   b.desc = desc;
-  b.arguments = arguments;
+  b.bound_memory = bound;
+  b.mark = bound->used;
+  b.arguments = bound->arguments;
   b.tables = NULL;
   b.ranges = b.inline_ranges;
   b.range_count = 0;
   memset(b.bound, 0, symbols);
-  memset(arguments, 0, symbols * sizeof *arguments);
+  memset(b.arguments, 0, symbols * sizeof *b.arguments);
   hg_status status = bind_all(&b);
   if (b.ranges != b.inline_ranges) hg_release(&kernel->executor->allocator, b.ranges);
-  *tables = b.tables;
+  bound->tables = b.tables;
   return status;
 }

@@ -1,6 +1,8 @@
 /* buffer.c - device memory (storages), buffers and views over it, and the table of their handles. */
 #include "runtime/runtime.h"
 
+#include <string.h>
+
 /* ---- storages ---------------------------------------------------------------------------------------------------- */
 
 static hg_status allocate_locked(hg_executor *executor, hg_storage *storage, uint32_t alignment, uint32_t flags) {
@@ -27,35 +29,81 @@ hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t
   return HG_OK;
 }
 
+/* Streams need not have come to its end: what they were given may still use it. */
+static void free_locked(hg_executor *executor, hg_storage *storage) {
+  void **streams = NULL;
+  size_t count = 0;
+  if (storage->used != 0) count = hg_busy_streams_locked(executor, storage->used, &streams);
+  if (count == 0) executor->backend->free(executor->device, storage->address);
+  else executor->backend->streams->free(executor->device, storage->address, streams, count);
+}
+
 void hg_storage_release(hg_storage *storage) {
   if (storage == NULL || !hg_unreference(&storage->references)) return;
   hg_executor *executor = storage->executor;
   hg_lock(executor);
-  if (!storage->foreign) executor->backend->free(executor->device, storage->address);
+  if (!storage->foreign) free_locked(executor, storage);
   hg_unlock(executor);
   hg_release(&executor->allocator, storage);
   hg_executor_release(executor);
 }
 
-hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *source, uint64_t byte_count) {
+/* ---- work for a stream ------------------------------------------------------------------------------------------- */
+
+static hg_status give_locked(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
+  if (storage->map_count > 0 || other->map_count > 0)
+    return hg_fail(HG_BUSY, "the buffer is mapped; unmap it before a stream is given work for it");
+  if (stream->capture != NULL) {
+    HG_TRY(hg_graph_keep_locked(stream->capture, storage));
+    if (other != storage) HG_TRY(hg_graph_keep_locked(stream->capture, other));
+  }
+  storage->used |= hg_stream_bit(stream);
+  other->used |= hg_stream_bit(stream);
+  return hg_stream_give_locked(stream, work, NULL, 0);
+}
+
+/* A copy or fill of a storage and, where it is a copy between two, another. */
+static hg_status give(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
+  HG_TRY(hg_check_stream("the stream", storage->executor, stream));
+  hg_lock(storage->executor);
+  hg_status status = give_locked(stream, work, storage, other);
+  hg_unlock(storage->executor);
+  return status;
+}
+
+hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *source, uint64_t byte_count,
+                           hg_stream *stream) {
   if (byte_count == 0) return HG_OK;
   if (source == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "the source of a write of %llu bytes is NULL", (unsigned long long)byte_count);
   hg_executor *executor = storage->executor;
+  uint8_t *to = storage->address + offset;
+  if (stream != NULL) {
+    hg_work work = {.kind = HG_WORK_COPY_IN, .to = to, .from = source, .byte_count = byte_count};
+    return give(stream, &work, storage, storage);
+  }
   hg_lock(executor);
-  hg_status status = executor->backend->copy_in(executor->device, storage->address + offset, source, byte_count);
+  hg_settle_locked(executor, &storage->used);
+  hg_status status = executor->backend->copy_in(executor->device, to, source, byte_count);
   hg_unlock(executor);
   return status;
 }
 
-hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count) {
+hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count,
+                          hg_stream *stream) {
   if (byte_count == 0) return HG_OK;
   if (destination == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "the destination of a read of %llu bytes is NULL",
                    (unsigned long long)byte_count);
   hg_executor *executor = storage->executor;
+  const uint8_t *from = storage->address + offset;
+  if (stream != NULL) {
+    hg_work work = {.kind = HG_WORK_COPY_OUT, .to = destination, .from = from, .byte_count = byte_count};
+    return give(stream, &work, storage, storage);
+  }
   hg_lock(executor);
-  hg_status status = executor->backend->copy_out(executor->device, destination, storage->address + offset, byte_count);
+  hg_settle_locked(executor, &storage->used);
+  hg_status status = executor->backend->copy_out(executor->device, destination, from, byte_count);
   hg_unlock(executor);
   return status;
 }
@@ -168,52 +216,101 @@ void hg_buffer_release(hg_buffer *buffer) {
 uint64_t hg_buffer_size(const hg_buffer *buffer) { return buffer != NULL ? buffer->byte_count : 0; }
 uint64_t hg_buffer_handle(const hg_buffer *buffer) { return buffer != NULL ? buffer->handle : 0; }
 
-hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count) {
+hg_status hg_buffer_write_async(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count,
+                                hg_stream *stream) {
   if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_write: the buffer is NULL");
   HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
-  return hg_storage_write(buffer->storage, buffer->offset + offset, source, byte_count);
+  return hg_storage_write(buffer->storage, buffer->offset + offset, source, byte_count, stream);
+}
+
+hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count) {
+  return hg_buffer_write_async(buffer, offset, source, byte_count, NULL);
+}
+
+hg_status hg_buffer_read_async(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count,
+                               hg_stream *stream) {
+  if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_read: the buffer is NULL");
+  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
+  return hg_storage_read(buffer->storage, buffer->offset + offset, destination, byte_count, stream);
 }
 
 hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count) {
-  if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_read: the buffer is NULL");
-  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
-  return hg_storage_read(buffer->storage, buffer->offset + offset, destination, byte_count);
+  return hg_buffer_read_async(buffer, offset, destination, byte_count, NULL);
 }
 
-hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source, uint64_t source_offset,
-                         uint64_t byte_count) {
+/* On a stream there is no memory to bring overlapping ranges through. */
+static hg_status give_copy(hg_stream *stream, hg_work *work, hg_storage *to, hg_storage *from) {
+  uintptr_t first = (uintptr_t)work->to, second = (uintptr_t)work->from;
+  if ((first > second ? first - second : second - first) < work->byte_count)
+    return hg_fail(HG_INVALID_ARGUMENT,
+                   "the ranges of a copy of %llu bytes on a stream overlap; copy them without a stream, or in parts",
+                   (unsigned long long)work->byte_count);
+  return give(stream, work, to, from);
+}
+
+hg_status hg_buffer_copy_async(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source,
+                               uint64_t source_offset, uint64_t byte_count, hg_stream *stream) {
   if (destination == NULL || source == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_copy: a buffer is NULL");
   hg_executor *executor = destination->storage->executor;
   HG_TRY(hg_check_range("the destination buffer", destination->byte_count, destination_offset, byte_count));
   HG_TRY(hg_check_range("the source buffer", source->byte_count, source_offset, byte_count));
   if (byte_count == 0) return HG_OK;
+  if (source->storage->executor != executor && stream != NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "the two buffers belong to different executors; copy them without a stream");
   if (source->storage->executor != executor)
     return hg_copy_between(destination->storage, destination->offset + destination_offset, source->storage,
                            source->offset + source_offset, byte_count);
   uint8_t *to = destination->storage->address + destination->offset + destination_offset;
   const uint8_t *from = source->storage->address + source->offset + source_offset;
+  if (stream != NULL) {
+    hg_work work = {.kind = HG_WORK_COPY_WITHIN, .to = to, .from = from, .byte_count = byte_count};
+    return give_copy(stream, &work, destination->storage, source->storage);
+  }
   hg_lock(executor);
+  hg_settle_locked(executor, &source->storage->used);
+  hg_settle_locked(executor, &destination->storage->used);
   hg_status status = executor->backend->copy_within(executor->device, to, from, byte_count);
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source, uint64_t source_offset,
+                         uint64_t byte_count) {
+  return hg_buffer_copy_async(destination, destination_offset, source, source_offset, byte_count, NULL);
+}
+
+static hg_status check_pattern(uint64_t byte_count, size_t pattern_size) {
+  if (pattern_size != 1 && pattern_size != 2 && pattern_size != 4 && pattern_size != 8)
+    return hg_fail(HG_INVALID_ARGUMENT, "a fill pattern has 1, 2, 4 or 8 bytes, not %zu", pattern_size);
+  if (byte_count % pattern_size != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "a fill of %llu bytes is not a multiple of its pattern's %zu",
+                   (unsigned long long)byte_count, pattern_size);
+  return HG_OK;
+}
+
+hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
+                               size_t pattern_size, hg_stream *stream) {
+  if (buffer == NULL || pattern == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_fill: an argument is NULL");
+  HG_TRY(check_pattern(byte_count, pattern_size));
+  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
+  if (byte_count == 0) return HG_OK;
+  hg_executor *executor = buffer->storage->executor;
+  uint8_t *first = buffer->storage->address + buffer->offset + offset;
+  if (stream != NULL) {
+    hg_work work = {.kind = HG_WORK_FILL, .to = first, .byte_count = byte_count, .pattern_size = pattern_size};
+    memcpy(work.pattern, pattern, pattern_size);
+    return give(stream, &work, buffer->storage, buffer->storage);
+  }
+  hg_lock(executor);
+  hg_settle_locked(executor, &buffer->storage->used);
+  hg_status status = executor->backend->fill(executor->device, first, byte_count, pattern, pattern_size);
   hg_unlock(executor);
   return status;
 }
 
 hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
                          size_t pattern_size) {
-  if (buffer == NULL || pattern == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_fill: an argument is NULL");
-  if (pattern_size != 1 && pattern_size != 2 && pattern_size != 4 && pattern_size != 8)
-    return hg_fail(HG_INVALID_ARGUMENT, "a fill pattern has 1, 2, 4 or 8 bytes, not %zu", pattern_size);
-  if (byte_count % pattern_size != 0)
-    return hg_fail(HG_INVALID_ARGUMENT, "a fill of %llu bytes is not a multiple of its pattern's %zu",
-                   (unsigned long long)byte_count, pattern_size);
-  HG_TRY(hg_check_range("a buffer", buffer->byte_count, offset, byte_count));
-  if (byte_count == 0) return HG_OK;
-  hg_executor *executor = buffer->storage->executor;
-  uint8_t *first = buffer->storage->address + buffer->offset + offset;
-  hg_lock(executor);
-  hg_status status = executor->backend->fill(executor->device, first, byte_count, pattern, pattern_size);
-  hg_unlock(executor);
-  return status;
+  return hg_buffer_fill_async(buffer, offset, byte_count, pattern, pattern_size, NULL);
 }
 
 /* ---- mapping ----------------------------------------------------------------------------------------------------- */
@@ -224,6 +321,7 @@ hg_status hg_buffer_map(hg_buffer *buffer, void **memory) {
   hg_storage *storage = buffer->storage;
   hg_executor *executor = storage->executor;
   hg_lock(executor);
+  hg_settle_locked(executor, &storage->used);
   hg_status status =
       executor->backend->map(executor->device, storage->address + buffer->offset, buffer->byte_count, memory);
   if (status == HG_OK) {

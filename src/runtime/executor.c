@@ -61,6 +61,9 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
   executor->log = desc->log;
   executor->log_user = desc->log_user;
   executor->handles.element_size = sizeof(hg_handle_slot);
+  executor->streams.element_size = sizeof(hg_stream *);
+  executor->busy_streams.element_size = sizeof(void *);
+  executor->host_memory.element_size = sizeof(hg_host_block);
   atomic_init(&executor->references, 1);
   if (hg_mutex_init(&executor->mutex) != 0) {
     hg_release(&allocator, executor);
@@ -87,11 +90,14 @@ hg_executor *hg_executor_retain(hg_executor *executor) {
 
 void hg_executor_release(hg_executor *executor) {
   if (executor == NULL || !hg_unreference(&executor->references)) return;
-  /* No buffer, pool or kernel is left: each holds a reference. */
+  /* No buffer, pool, kernel, stream or graph is left: each holds a reference. */
   hg_allocator allocator = executor->allocator;
   if (executor->boundary != NULL) executor->backend->free(executor->device, executor->boundary);
   executor->backend->close(executor->device);
   hg_array_release(&allocator, &executor->handles);
+  hg_array_release(&allocator, &executor->streams);
+  hg_array_release(&allocator, &executor->busy_streams);
+  hg_array_release(&allocator, &executor->host_memory);
   hg_mutex_destroy(&executor->mutex);
   hg_release(&allocator, executor);
 }
@@ -181,6 +187,7 @@ static hg_status boundary_copy(hg_executor *executor, uint64_t offset, const voi
   if (byte_count == 0) return HG_OK;
   hg_lock(executor);
   uint8_t *address = NULL;
+  hg_settle_locked(executor, &executor->boundary_used);
   hg_status status = hg_boundary_locked(executor, &address);
   if (status == HG_OK && source != NULL)
     status = executor->backend->copy_in(executor->device, address + offset, source, byte_count);

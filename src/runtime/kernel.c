@@ -17,6 +17,7 @@ static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
       int is_access =
           (atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
       if (insn->op == ATLAS_OP_res_accum) kernel->uses_resonance = 1;
+      if (insn->op == ATLAS_OP_phase_adv) kernel->advances_phase = 1;
       if (is_access && insn->mode == ATLAS_ADDRESS_PHI) kernel->uses_boundary = 1;
     }
 }
@@ -61,8 +62,7 @@ hg_kernel *hg_kernel_retain(hg_kernel *kernel) {
   return kernel;
 }
 
-void hg_kernel_release(hg_kernel *kernel) {
-  if (kernel == NULL || !hg_unreference(&kernel->references)) return;
+void hg_kernel_destroy(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
   if (kernel->compiled.kernel != NULL) {
     hg_lock(executor);
@@ -72,4 +72,8 @@ void hg_kernel_release(hg_kernel *kernel) {
   atlas_program_release(kernel->program);
   hg_release(&executor->allocator, kernel);
   hg_executor_release(executor);
+}
+
+void hg_kernel_release(hg_kernel *kernel) {
+  if (kernel != NULL && hg_unreference(&kernel->references)) hg_kernel_destroy(kernel);
 }

@@ -94,10 +94,11 @@ static hg_status check_desc(const hg_launch_desc *desc) {
 static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *launch, uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
   uint64_t start = nanoseconds != NULL ? hg_time_ns() : 0;
+  launch->wants_time = nanoseconds != NULL;
   hg_fp_state callers = hg_fp_enter();
   hg_status status = executor->backend->launch(executor->device, kernel->compiled.kernel, launch);
   hg_fp_leave(callers);
-  if (nanoseconds != NULL) *nanoseconds = hg_time_ns() - start;
+  if (nanoseconds != NULL) *nanoseconds = launch->nanoseconds != 0 ? launch->nanoseconds : hg_time_ns() - start;
   return status;
 }
 
@@ -114,32 +115,112 @@ static void settle_resonance(hg_executor *executor, const hg_launch_desc *desc, 
     executor->resonance[c] = (int64_t)((uint64_t)executor->resonance[c] + (uint64_t)launch->resonance[c]);
 }
 
+/* Fills in what the executor has to say; the arguments are the caller's `bound`, and end with it. */
+static hg_status prepare_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound, atlas_launch *launch) {
+  hg_executor *executor = kernel->executor;
+  HG_TRY(hg_bind_locked(kernel, desc, bound));
+  if (kernel->uses_boundary) HG_TRY(hg_boundary_locked(executor, &launch->boundary));
+  launch->arguments = bound->arguments;
+  launch->phase = executor->phase;
+  launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
+  return HG_OK;
+}
+
+/* Work that streams have left for the memory of this launch comes before it. */
+static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound,
+                                              atlas_launch *launch) {
+  hg_executor *executor = kernel->executor;
+  bound->used = 0;
+  bound->keeper = NULL;
+  if (kernel->uses_boundary) hg_settle_locked(executor, &executor->boundary_used);
+  hg_status status = prepare_locked(kernel, desc, bound, launch);
+  if (status != HG_OK || bound->used == 0) return status;
+  hg_release(&executor->allocator, bound->tables);
+  bound->tables = NULL;
+  hg_settle_slowly_locked(executor, &bound->used); /* the lock was released: buffers may be mapped now */
+  return prepare_locked(kernel, desc, bound, launch);
+}
+
 static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
                             uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
-  atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* hg_bind_locked sets those of the program */
-  atlas_span *tables = NULL;
-  hg_status status = hg_bind_locked(kernel, desc, arguments, &tables);
-  if (status == HG_OK && kernel->uses_boundary) status = hg_boundary_locked(executor, &launch->boundary);
+  hg_bound bound;
+  bound.tables = NULL;
+  hg_status status = prepare_after_streams_locked(kernel, desc, &bound, launch);
   if (status == HG_OK && lanes > 0) {
-    launch->arguments = arguments;
-    launch->phase = executor->phase;
-    launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
     status = run_in_default_environment(kernel, launch, nanoseconds);
-    launch->arguments = NULL; /* they end with this call */
     if (status == HG_OK && kernel->uses_resonance) settle_resonance(executor, desc, launch);
     if (status == HG_OK)
       executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
   }
-  hg_release(&executor->allocator, tables);
+  launch->arguments = NULL;
+  hg_release(&executor->allocator, bound.tables);
   return status;
 }
+
+/* ---- on a stream ------------------------------------------------------------------------------------------------- */
+
+static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
+  hg_executor *executor = kernel->executor;
+  hg_stream *stream = desc->stream;
+  hg_bound bound;
+  bound.tables = NULL;
+  hg_stream_room_locked(stream);
+  bound.used = hg_stream_bit(stream);
+  bound.keeper = stream->capture;
+  hg_status status = prepare_locked(kernel, desc, &bound, launch);
+  if (status == HG_OK && lanes > 0) {
+    hg_work work = {.kind = HG_WORK_LAUNCH,
+                    .kernel = kernel->compiled.kernel,
+                    .program = kernel->program,
+                    .launch = launch};
+    if (kernel->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
+    status = hg_stream_give_locked(stream, &work, kernel, lanes);
+  }
+  launch->arguments = NULL;
+  hg_release(&executor->allocator, bound.tables);
+  return status;
+}
+
+/* Counters and phase are the host's: such a program runs at once, behind what the stream was given. */
+static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
+  hg_executor *executor = kernel->executor;
+  hg_lock(executor);
+  int captures = desc->stream->capture != NULL;
+  hg_unlock(executor);
+  if (captures)
+    return hg_fail(HG_UNSUPPORTED,
+                   "program '%s' changes resonance counters or the phase, which a graph cannot; launch it by itself",
+                   kernel->program->name);
+  hg_stream_drain(desc->stream);
+  hg_lock(executor);
+  hg_status status = run_locked(kernel, desc, launch, lanes, NULL);
+  if (status == HG_OK && launch->fault.kind != HG_FAULT_NONE)
+    hg_stream_note_fault_locked(desc->stream, kernel, &launch->fault, lanes);
+  hg_unlock(executor);
+  launch->fault.kind = HG_FAULT_NONE; /* the stream's wait tells of it */
+  return status;
+}
+
+static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch,
+                                  uint64_t lanes) {
+  hg_executor *executor = kernel->executor;
+  HG_TRY(hg_check_stream("hg_launch_desc.stream", executor, desc->stream));
+  if (kernel->uses_resonance || kernel->advances_phase) return run_behind(kernel, desc, launch, lanes);
+  hg_lock(executor);
+  hg_status status = give_locked(kernel, desc, launch, lanes);
+  hg_unlock(executor);
+  return status;
+}
+
+/* ---- the public functions ---------------------------------------------------------------------------------------- */
 
 /* All zero but for the counters of a program without any, which nobody reads: they are most of it. */
 static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   memset(launch, 0, offsetof(atlas_launch, resonance));
   if (kernel->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
+  launch->nanoseconds = 0;
   launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
 }
 
@@ -169,9 +250,14 @@ hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_rep
   clear_launch(kernel, &launch);
   HG_TRY(check_desc(desc));
   HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));
-  hg_lock(executor);
-  hg_status status = run_locked(kernel, desc, &launch, lanes, report != NULL ? &nanoseconds : NULL);
-  hg_unlock(executor);
+  hg_status status;
+  if (desc->stream != NULL) {
+    status = launch_on_stream(kernel, desc, &launch, lanes);
+  } else {
+    hg_lock(executor);
+    status = run_locked(kernel, desc, &launch, lanes, report != NULL ? &nanoseconds : NULL);
+    hg_unlock(executor);
+  }
   if (status != HG_OK) return status;
   if (report != NULL) fill_report(kernel, &launch, lanes, nanoseconds, report);
   return launch.fault.kind == HG_FAULT_NONE ? HG_OK : fail_fault(kernel, &launch.fault);

@@ -124,13 +124,13 @@ uint64_t hg_pool_used(const hg_pool *pool) {
 hg_status hg_pool_write(hg_pool *pool, uint64_t offset, const void *source, uint64_t byte_count) {
   if (pool == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_pool_write: the pool is NULL");
   HG_TRY(hg_check_range("a pool", pool->storage->byte_count, offset, byte_count));
-  return hg_storage_write(pool->storage, offset, source, byte_count);
+  return hg_storage_write(pool->storage, offset, source, byte_count, NULL);
 }
 
 hg_status hg_pool_read(hg_pool *pool, uint64_t offset, void *destination, uint64_t byte_count) {
   if (pool == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_pool_read: the pool is NULL");
   HG_TRY(hg_check_range("a pool", pool->storage->byte_count, offset, byte_count));
-  return hg_storage_read(pool->storage, offset, destination, byte_count);
+  return hg_storage_read(pool->storage, offset, destination, byte_count, NULL);
 }
 
 hg_status hg_pool_buffer(hg_pool *pool, uint64_t offset, uint64_t byte_count, hg_buffer **out) {

@@ -2,8 +2,8 @@
  *
  * Locking: an executor's mutex guards the executor and everything that belongs to it. Reference counts are atomic and
  * may change without it. A function whose name ends in _locked is called with the mutex held. The log callback is never
- * called with the mutex held, so that it may call the library. Who needs two executors' mutexes takes that at the lower
- * address first. */
+ * called with the mutex held, so that it may call the library. Waiting for a stream happens without the mutex. Who
+ * needs two executors' mutexes takes that at the lower address first. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 
@@ -28,6 +28,9 @@ const hg_backend_row *hg_backend_at(size_t index); /* NULL past the last */
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
+/* Streams by their bits (hg_stream_bit): those of an executor from the 64th on share the last one. */
+typedef uint64_t hg_stream_set;
+
 /* One allocation of device memory, shared by a buffer and its views. */
 typedef struct hg_storage {
   hg_executor *executor; /* holds a reference */
@@ -36,6 +39,7 @@ typedef struct hg_storage {
   uint8_t foreign;       /* 1: imported, and not ours to free */
   uint8_t *address;      /* of the device */
   uint64_t byte_count;
+  hg_stream_set used;    /* streams that may have work left for it */
 } hg_storage;
 
 struct hg_buffer {
@@ -70,7 +74,12 @@ struct hg_executor {
   hg_array handles; /* hg_handle_slot */
   uint32_t first_free_handle;
 
+  hg_array streams;      /* hg_stream *; NULL: a free place */
+  hg_array busy_streams; /* void *, room for as many: see hg_busy_streams_locked */
+  hg_array host_memory;  /* hg_host_block */
+
   uint8_t *boundary; /* device memory; made at its first use */
+  hg_stream_set boundary_used;
   int64_t resonance[ATLAS_CLASS_COUNT];
   uint32_t phase;
 };
@@ -89,13 +98,65 @@ struct hg_pool {
 
 struct hg_kernel {
   hg_executor *executor;
+  hg_kernel *next;                          /* in a list of those that nobody holds any more */
   atomic_uint references;
   atlas_program *program;
   hg_compiled compiled;
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
+  uint8_t advances_phase;
   uint8_t only_elements[ATLAS_MAX_SYMBOLS]; /* 1: the symbol is accessed as [x + lane] only */
 };
+
+/* A launch that a stream was given and whose fault has not been asked for: of a kernel, or of a graph. */
+typedef struct hg_flight {
+  hg_kernel *kernel;
+  hg_graph *graph;
+  uint64_t lanes, step_limit;
+} hg_flight;
+
+struct hg_stream {
+  hg_executor *executor;
+  atomic_uint references;
+  uint32_t place;            /* in the executor's table */
+  void *device;              /* the backend's */
+  uint64_t given, finished;  /* pieces of work, and how many of them are known to be done */
+  uint64_t launched, collected;          /* launches, and of how many the faults are known */
+  hg_flight flights[HG_STREAM_LAUNCHES]; /* of launch n: n % HG_STREAM_LAUNCHES */
+  hg_graph *capture;         /* NULL: does not capture */
+  hg_status failure;         /* since the last wait: of work that could not be done */
+  hg_launch_report report;   /* and of the first launch that faulted */
+  char sentence[512];        /* of either */
+};
+
+struct hg_event {
+  hg_executor *executor;
+  void *device;
+  uint8_t timed, recorded;
+};
+
+/* A launch of a graph, by its number. */
+typedef struct hg_captured_launch {
+  size_t work; /* its index in the graph's */
+  hg_flight flight;
+  void *room;
+} hg_captured_launch;
+
+struct hg_graph {
+  hg_executor *executor;
+  atomic_uint references;
+  hg_graph *next;     /* in a list of those that nobody holds any more */
+  void *device;       /* the backend's; NULL while captured */
+  hg_array work;      /* hg_work */
+  hg_array launches;  /* hg_captured_launch */
+  hg_array storages;  /* hg_storage *, each with a reference */
+  uint8_t uses_boundary;
+};
+
+typedef struct hg_host_block {
+  uint8_t *memory;
+  uint64_t byte_count;
+} hg_host_block;
 
 /* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
@@ -140,14 +201,55 @@ hg_buffer *hg_handle_find_locked(hg_executor *executor, uint64_t handle);
 /* The boundary pool, made and zeroed at its first use. */
 hg_status hg_boundary_locked(hg_executor *executor, uint8_t **address);
 
-/* Copies between host memory and a range of a storage. */
-hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *source, uint64_t byte_count);
-hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count);
+/* Copies between host memory and a range of a storage; stream NULL: at once. */
+hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *source, uint64_t byte_count,
+                           hg_stream *stream);
+hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count,
+                          hg_stream *stream);
 
-/* Turns a launch's bindings and scalars into one argument a symbol: those that the program has of
- * arguments[ATLAS_MAX_SYMBOLS] are set. *tables is memory for the table entries, to be released by the caller whatever
- * the result. */
-hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_argument *arguments, atlas_span **tables);
+/* What stands behind the parameters of a launch. */
+typedef struct hg_bound {
+  hg_stream_set used;  /* in: the stream of the launch; out: those that may have work left for its memory */
+  hg_graph *keeper;    /* takes references to the memory; NULL: nobody */
+  atlas_span *tables;  /* memory for the table entries, to be released by the caller whatever the result */
+  atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* those that the program has are set */
+} hg_bound;
+
+/* Turns a launch's bindings and scalars into one argument a symbol. */
+hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound);
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static inline hg_stream_set hg_stream_bit(const hg_stream *stream) {
+  return UINT64_C(1) << (stream->place < 63 ? stream->place : 63);
+}
+
+/* HG_INVALID_ARGUMENT unless the stream is of that executor. */
+hg_status hg_check_stream(const char *what, const hg_executor *executor, const hg_stream *stream);
+
+/* Waits until streams of the set have done what they were given, with the lock released meanwhile; takes those out of
+ * the set that have nothing left. */
+void hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used);
+static inline void hg_settle_locked(hg_executor *executor, hg_stream_set *used) {
+  if (*used != 0) hg_settle_slowly_locked(executor, used);
+}
+/* Without the lock: waits for the stream. What went wrong is told by the caller's own hg_stream_wait. */
+void hg_stream_drain(hg_stream *stream);
+/* How many streams of a set have work left, and which, as the backend knows them: a list that holds until the lock is
+ * released. */
+size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices);
+
+/* Gives a stream work: a launch of `kernel`, or NULL; its number is set here. A stream that captures keeps it. */
+hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes);
+/* There is room for one more launch, or the stream captures. May release the lock meanwhile. */
+void hg_stream_room_locked(hg_stream *stream);
+/* A fault of a launch that ran at once. */
+void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
+
+hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage);
+hg_status hg_graph_add_locked(hg_graph *graph, const hg_work *work, hg_kernel *kernel, uint64_t lanes);
+void hg_graph_destroy(hg_graph *graph);
+void hg_kernel_destroy(hg_kernel *kernel); /* nobody holds it */
 
 /* The sentence of a fault. */
 void hg_fault_describe(const atlas_program *program, const hg_fault *fault, char *text, size_t text_bytes);

@@ -221,9 +221,13 @@ static void test_out_of_memory(const char *pools) {
 
 typedef struct scene {
   hg_executor *executor;
-  atlas_program *program;
-  hg_kernel *kernel;
-  hg_buffer *x, *y;
+  atlas_program *program, *side_program;
+  hg_kernel *kernel, *side;
+  hg_buffer *x, *y, *z;
+  hg_stream *stream, *other;
+  hg_event *start, *end;
+  hg_graph *graph;
+  void *host;
 } scene;
 
 static const char scene_text[] =
@@ -241,11 +245,76 @@ static const char scene_text[] =
     "    phase.adv.u32 #1\n"
     "    exit\n";
 
+/* For streams: without what the host keeps. */
+static const char side_text[] =
+    ".program side\n"
+    ".buffer x u32 inout\n"
+    ".table t 2 in\n"
+    "    ldg.u32 r0, [x + lane]\n"
+    "    movi.u32 r1, #1\n"
+    "    movi.u32 r2, #4\n"
+    "    ldg.u32 r3, [r1 : r2]\n"
+    "    add.u32 r0, r0, r3\n"
+    "    stg.u32 [x + lane], r0\n"
+    "    exit\n";
+
 #define STEP(expression)                          \
   do {                                            \
     hg_status step_status = (expression);         \
     if (step_status != HG_OK) return step_status; \
   } while (0)
+
+/* What a stream was given may fail as late as the wait for it, or for the memory. */
+static hg_status play_streams(scene *s) {
+  const hg_event_desc timed = {.flags = HG_EVENT_TIMED};
+  const uint8_t pattern[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  double elapsed = 0;
+  STEP(hg_kernel_create(s->executor, s->side_program, &s->side));
+  STEP(hg_buffer_create(s->executor, NULL, 4096, &s->z));
+  STEP(hg_host_allocate(s->executor, 64, &s->host));
+  STEP(hg_stream_create(s->executor, NULL, &s->stream));
+  STEP(hg_stream_create(s->executor, NULL, &s->other));
+  STEP(hg_event_create(s->executor, &timed, &s->start));
+  STEP(hg_event_create(s->executor, &timed, &s->end));
+  STEP(hg_event_record(s->start, s->stream));
+  hg_binding bindings[] = {{.name = "x", .buffer = s->z}, {.name = "t", .entry = 1, .buffer = s->x}};
+  hg_launch_desc desc = {.lanes = 1024, .bindings = bindings, .binding_count = 2, .stream = s->stream};
+  STEP(hg_launch(s->side, &desc, NULL));
+  desc.lanes = 1025; /* the last one faults */
+  STEP(hg_launch(s->side, &desc, NULL));
+  STEP(hg_buffer_fill_async(s->z, 1, 64, pattern, 8, s->stream));
+  STEP(hg_buffer_fill_async(s->z, 2, 64, pattern, 8, s->stream));
+  STEP(hg_buffer_fill_async(s->z, 4, 64, pattern, 8, s->stream));
+  STEP(hg_event_record(s->end, s->stream));
+  STEP(hg_stream_wait_event(s->other, s->end));
+  STEP(hg_buffer_copy_async(s->y, 0, s->z, 0, 4096, s->other));
+  STEP(hg_capture_begin(s->stream));
+  desc.lanes = 1026; /* and here the last two, later */
+  STEP(hg_launch(s->side, &desc, NULL));
+  STEP(hg_buffer_read_async(s->z, 0, s->host, 64, s->stream));
+  STEP(hg_capture_end(s->stream, &s->graph));
+  STEP(hg_graph_launch(s->graph, s->stream));
+  hg_status status = hg_stream_query(s->stream);
+  if (status != HG_OK && status != HG_BUSY) return status;
+  STEP(hg_event_wait(s->end));
+  STEP(hg_event_query(s->end));
+  STEP(hg_event_elapsed(s->start, s->end, &elapsed));
+  CHECK(elapsed > 0);
+  status = hg_stream_wait(s->stream, NULL);
+  if (status != HG_FAULT) return status != HG_OK ? status : HG_INVALID_ARGUMENT;
+  CHECK_STR(hg_last_error(), "line 4 (ldg): lane 1024 read past 'x': index 1024, extent 1024");
+  desc.lanes = 4;
+  STEP(hg_launch(s->side, &desc, NULL));
+  hg_buffer_release(s->z);
+  s->z = NULL;
+  hg_launch_report report = {0};
+  bindings[0].buffer = s->y;
+  desc.stream = NULL;
+  STEP(hg_launch(s->side, &desc, &report));
+  CHECK(report.nanoseconds == 1000000); /* the double's clock goes on by a millisecond an event */
+  STEP(hg_stream_wait(s->stream, NULL));
+  return hg_stream_wait(s->other, NULL);
+}
 
 static hg_status play(scene *s) {
   enum { LANES = 300000 };
@@ -271,10 +340,19 @@ static hg_status play(scene *s) {
   if (status != HG_FAULT) return status != HG_OK ? status : HG_INVALID_ARGUMENT;
   STEP(hg_buffer_map(s->y, &memory));
   STEP(hg_buffer_unmap(s->y));
+  STEP(play_streams(s));
   return hg_buffer_read(s->y, 0, host, sizeof host);
 }
 
 static void let_go(scene *s) {
+  hg_graph_release(s->graph);
+  hg_stream_release(s->stream);
+  hg_stream_release(s->other);
+  hg_event_release(s->start);
+  hg_event_release(s->end);
+  hg_host_release(s->executor, s->host);
+  hg_kernel_release(s->side);
+  hg_buffer_release(s->z);
   hg_buffer_release(s->x);
   hg_kernel_release(s->kernel);
   hg_buffer_release(s->y);
@@ -298,13 +376,13 @@ static int may_fail(const char *name, int error) {
 }
 
 /* 1: refused argument; 2: out of memory; 719: the context is lost. */
-static void fail_everywhere(atlas_program *program, int error, const char *pools) {
+static void fail_everywhere(atlas_program *program, atlas_program *side, int error, const char *pools) {
   set("FAKECUDA_POOLS", pools);
   for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
     if (strcmp(functions[f], "cuDevicePrimaryCtxRelease_v2") == 0 || strcmp(functions[f], "cuCtxPopCurrent_v2") == 0)
       continue; /* nobody could do anything about it */
     for (unsigned call = 1; call <= 40; call++) {
-      scene s = {.program = program};
+      scene s = {.program = program, .side_program = side};
       char demand[120];
       snprintf(demand, sizeof demand, "%s:%u=%d", functions[f], call, error);
       set("FAKECUDA_FAIL", demand);
@@ -322,20 +400,75 @@ static void fail_everywhere(atlas_program *program, int error, const char *pools
     }
   }
   set("FAKECUDA_POOLS", NULL);
-  scene s = {.program = program};
+  scene s = {.program = program, .side_program = side};
   CHECK_EQ_U64(play(&s), HG_OK); /* nothing of it remains */
   let_go(&s);
   CHECK_CLEAN();
 }
 
 static void test_failures(void) {
-  atlas_program *program = NULL;
+  atlas_program *program = NULL, *side = NULL;
   CHECK_EQ_U64(atlas_parse(NULL, scene_text, sizeof scene_text - 1, NULL, &program), HG_OK);
-  fail_everywhere(program, 1, NULL);
-  fail_everywhere(program, 2, NULL);
-  fail_everywhere(program, 719, NULL);
-  fail_everywhere(program, 2, "0");
+  CHECK_EQ_U64(atlas_parse(NULL, side_text, sizeof side_text - 1, NULL, &side), HG_OK);
+  fail_everywhere(program, side, 1, NULL);
+  fail_everywhere(program, side, 2, NULL);
+  fail_everywhere(program, side, 719, NULL);
+  fail_everywhere(program, side, 2, "0");
   atlas_program_release(program);
+  atlas_program_release(side);
+}
+
+/* ---- streams of others ------------------------------------------------------------------------------------------- */
+
+static struct {
+  int (*push)(void *), (*pop)(void **), (*retain)(void **, int), (*release)(int), (*create)(void **, unsigned),
+      (*destroy)(void *), (*begin)(void *, int), (*end)(void *, void **), (*destroy_graph)(void *);
+} driver;
+
+static void find_driver(void) {
+  void *library = hg_library_open("libcuda.so.1", "");
+  hg_library_find(library, "cuCtxPushCurrent_v2", &driver.push);
+  hg_library_find(library, "cuCtxPopCurrent_v2", &driver.pop);
+  hg_library_find(library, "cuDevicePrimaryCtxRetain", &driver.retain);
+  hg_library_find(library, "cuDevicePrimaryCtxRelease_v2", &driver.release);
+  hg_library_find(library, "cuStreamCreate", &driver.create);
+  hg_library_find(library, "cuStreamDestroy_v2", &driver.destroy);
+  hg_library_find(library, "cuStreamBeginCapture_v2", &driver.begin);
+  hg_library_find(library, "cuStreamEndCapture", &driver.end);
+  hg_library_find(library, "cuGraphDestroy", &driver.destroy_graph);
+}
+
+/* Another library's stream: used, not waited for more than asked, not destroyed; not while that library captures it. */
+static void test_foreign_stream(void) {
+  hg_executor *executor = NULL;
+  hg_stream *stream = NULL;
+  hg_buffer *buffer = NULL;
+  void *context = NULL, *foreign = NULL, *graph = NULL;
+  uint32_t value = 7, back = 0;
+  find_driver();
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(driver.retain(&context, 0), 0);
+  CHECK_EQ_U64(driver.push(context), 0);
+  CHECK_EQ_U64(driver.create(&foreign, 1), 0);
+  hg_stream_desc desc = {.foreign = foreign};
+  CHECK_EQ_U64(hg_stream_create(executor, &desc, &stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 64, &buffer), HG_OK);
+  CHECK_EQ_U64(hg_buffer_fill_async(buffer, 0, 64, &value, 4, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(buffer, 60, &back, 4), HG_OK);
+  CHECK_EQ_U64(back, 7);
+  CHECK_EQ_U64(driver.begin(foreign, 2), 0);
+  CHECK_EQ_U64(hg_buffer_fill_async(buffer, 0, 64, &value, 4, stream), HG_BUSY);
+  CHECK_STR(hg_last_error(), "the foreign stream is captured into a graph by another library");
+  CHECK_EQ_U64(driver.end(foreign, &graph), 0);
+  CHECK_EQ_U64(driver.destroy_graph(graph), 0);
+  CHECK_EQ_U64(hg_buffer_fill_async(buffer, 0, 64, &value, 4, stream), HG_OK);
+  hg_stream_release(stream);
+  CHECK_EQ_U64(driver.destroy(foreign), 0); /* still there */
+  hg_buffer_release(buffer);
+  hg_executor_release(executor);
+  CHECK_EQ_U64(driver.pop(&context), 0);
+  CHECK_EQ_U64(driver.release(0), 0);
+  CHECK_CLEAN();
 }
 
 static void test_compiler_message(void) {
@@ -485,6 +618,7 @@ int main(void) {
   test_kernel_text(NULL);
   test_kernel_text("1");
   test_lost_context();
+  test_foreign_stream();
   test_fork();
   test_failures();
   return check_report();

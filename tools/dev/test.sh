@@ -89,7 +89,7 @@ run_unit_tests() {
       run_counted "$@" "$folder/tests/unit/$name"
     fi
   done
-  for name in test_failures test_faults test_launch test_runtime; do
+  for name in test_failures test_faults test_launch test_runtime test_streams; do
     say "== $name on the double of libcuda"
     run_on_double "$folder" "$@" "$folder/tests/unit/$name"
   done
@@ -131,7 +131,7 @@ stage_engines() {
   say "engines: ${engines[*]}"
   for engine in "${engines[@]}"; do
     options+=(--engine "$engine")
-    for name in test_launch test_runtime test_faults; do
+    for name in test_launch test_runtime test_faults test_streams; do
       say "== $name on $engine"
       HOLOGRAM_CPU_ENGINE=${engine%:*} HOLOGRAM_CPU_ISA=$([[ $engine == *:* ]] && say "${engine#*:}") \
         run_counted "$BUILD/release/tests/unit/$name"
@@ -255,7 +255,7 @@ compare_assemblers() {
 
 # Not under qemu: it can start no thread in a process that was forked while there were several, nor spare address space
 # of its own; and what has nothing to do with the processor and takes long.
-NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify "
+NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams "
 
 # qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
 stage_aarch64() {

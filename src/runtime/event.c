@@ -1,0 +1,163 @@
+/* event.c - events, and page-locked host memory. */
+#include "runtime/runtime.h"
+
+static const hg_stream_functions *functions_of(const hg_executor *executor) { return executor->backend->streams; }
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+hg_status hg_event_create(hg_executor *executor, const hg_event_desc *desc, hg_event **out) {
+  static const hg_event_desc defaults;
+  if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_event_create: an argument is NULL");
+  *out = NULL;
+  if (desc == NULL) desc = &defaults;
+  HG_TRY(hg_check_size("hg_event_desc", desc->size, sizeof *desc));
+  if (desc->flags & ~(uint32_t)HG_EVENT_TIMED)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_event_desc.flags 0x%x has a bit that means nothing", (unsigned)desc->flags);
+  hg_event *event = hg_allocate(&executor->allocator, 1, sizeof *event);
+  if (event == NULL) return hg_fail_memory("an event", sizeof *event);
+  event->timed = (desc->flags & HG_EVENT_TIMED) != 0;
+  hg_lock(executor);
+  hg_status status = functions_of(executor)->event_open(executor->device, event->timed, &event->device);
+  hg_unlock(executor);
+  if (status != HG_OK) {
+    hg_release(&executor->allocator, event);
+    return status;
+  }
+  event->executor = hg_executor_retain(executor);
+  *out = event;
+  return HG_OK;
+}
+
+void hg_event_release(hg_event *event) {
+  if (event == NULL) return;
+  hg_executor *executor = event->executor;
+  hg_lock(executor);
+  functions_of(executor)->event_close(executor->device, event->device);
+  hg_unlock(executor);
+  hg_release(&executor->allocator, event);
+  hg_executor_release(executor);
+}
+
+static hg_status check_pair(const char *caller, const hg_event *event, const hg_stream *stream) {
+  if (event == NULL || stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "%s: an argument is NULL", caller);
+  return hg_check_stream("the stream", event->executor, stream);
+}
+
+static hg_status fail_capture(void) {
+  return hg_fail(HG_BUSY, "the stream captures a graph, which takes no events; end the capture first");
+}
+
+hg_status hg_event_record(hg_event *event, hg_stream *stream) {
+  HG_TRY(check_pair("hg_event_record", event, stream));
+  hg_executor *executor = event->executor;
+  hg_lock(executor);
+  hg_status status = stream->capture != NULL
+                         ? fail_capture()
+                         : functions_of(executor)->event_record(executor->device, event->device, stream->device);
+  if (status == HG_OK) event->recorded = 1;
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event) {
+  HG_TRY(check_pair("hg_stream_wait_event", event, stream));
+  hg_executor *executor = event->executor;
+  hg_status status = HG_OK;
+  hg_lock(executor);
+  if (stream->capture != NULL) status = fail_capture();
+  else if (event->recorded)
+    status = functions_of(executor)->event_await(executor->device, stream->device, event->device);
+  if (status == HG_OK) stream->given++; /* it is not done before the event is */
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_event_wait(hg_event *event) {
+  if (event == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_event_wait: the event is NULL");
+  hg_executor *executor = event->executor;
+  hg_status status = HG_OK;
+  hg_lock(executor);
+  if (event->recorded) {
+    hg_event_place place = functions_of(executor)->event_place(executor->device, event->device);
+    hg_unlock(executor);
+    int result = functions_of(executor)->event_wait(executor->device, &place);
+    hg_lock(executor);
+    status = functions_of(executor)->outcome(executor->device, NULL, result);
+  }
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_event_query(hg_event *event) {
+  if (event == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_event_query: the event is NULL");
+  hg_executor *executor = event->executor;
+  hg_status status = HG_OK;
+  hg_lock(executor);
+  if (event->recorded)
+    status = functions_of(executor)->outcome(executor->device, NULL,
+                                             functions_of(executor)->event_query(executor->device, event->device));
+  hg_unlock(executor);
+  return status;
+}
+
+hg_status hg_event_elapsed(hg_event *from, hg_event *to, double *nanoseconds) {
+  if (from == NULL || to == NULL || nanoseconds == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_event_elapsed: an argument is NULL");
+  hg_executor *executor = from->executor;
+  if (to->executor != executor)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_event_elapsed: the two events belong to different executors");
+  if (!from->timed || !to->timed)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_event_elapsed: the %s event is not timed; create it with HG_EVENT_TIMED",
+                   from->timed ? "second" : "first");
+  hg_lock(executor);
+  hg_status status = HG_OK;
+  if (!from->recorded || !to->recorded)
+    status = hg_fail(HG_INVALID_ARGUMENT, "hg_event_elapsed: the %s event has not been recorded",
+                     from->recorded ? "second" : "first");
+  else
+    status = functions_of(executor)->event_elapsed(executor->device, from->device, to->device, nanoseconds);
+  hg_unlock(executor);
+  return status;
+}
+
+/* ---- host memory ------------------------------------------------------------------------------------------------- */
+
+hg_status hg_host_allocate(hg_executor *executor, uint64_t byte_count, void **memory) {
+  if (executor == NULL || memory == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_host_allocate: an argument is NULL");
+  *memory = NULL;
+  void *made = NULL;
+  hg_lock(executor);
+  hg_status status = functions_of(executor)->host_allocate(executor->device, byte_count, &made);
+  const hg_host_block block = {made, byte_count};
+  if (status == HG_OK && hg_array_append(&executor->allocator, &executor->host_memory, &block, 1) == NULL) {
+    functions_of(executor)->host_free(executor->device, made);
+    status = hg_fail_memory("the table of host memory", (executor->host_memory.count + 1) * sizeof block);
+  }
+  hg_unlock(executor);
+  if (status != HG_OK) return status;
+  hg_executor_retain(executor);
+  *memory = made;
+  return HG_OK;
+}
+
+/* 1 if it was there. */
+static int forget_locked(hg_executor *executor, const void *memory) {
+  hg_host_block *blocks = executor->host_memory.data;
+  for (size_t i = 0; i < executor->host_memory.count; i++) {
+    if (blocks[i].memory != memory) continue;
+    blocks[i] = blocks[--executor->host_memory.count];
+    return 1;
+  }
+  return 0;
+}
+
+void hg_host_release(hg_executor *executor, void *memory) {
+  if (executor == NULL || memory == NULL) return;
+  hg_stream_set all = UINT64_MAX;
+  hg_lock(executor);
+  hg_settle_locked(executor, &all);
+  int found = forget_locked(executor, memory);
+  if (found) functions_of(executor)->host_free(executor->device, memory);
+  hg_unlock(executor);
+  if (found) hg_executor_release(executor);
+}

@@ -1,0 +1,310 @@
+/* stream.c - streams: what they are given, when it is known to be done, and the faults of their launches.
+ *
+ * A launch of a stream holds a reference to its kernel or graph until its fault has been asked for ("collected"), since
+ * the fault's sentence needs the program. Memory is not held: each storage knows which streams may have work left for
+ * it, and whoever needs it otherwise waits for those (hg_settle_locked), or has it freed behind them. */
+#include "runtime/runtime.h"
+
+#include "atlas/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const hg_stream_functions *functions_of(const hg_executor *executor) { return executor->backend->streams; }
+
+static hg_stream *stream_at(const hg_executor *executor, size_t place) {
+  return ((hg_stream **)executor->streams.data)[place];
+}
+
+hg_status hg_check_stream(const char *what, const hg_executor *executor, const hg_stream *stream) {
+  if (stream->executor == executor) return HG_OK;
+  return hg_fail(HG_INVALID_ARGUMENT, "%s belongs to another executor", what);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+/* Kernels and graphs that nobody holds any more, to be destroyed when the lock is released. */
+typedef struct garbage {
+  hg_kernel *kernels;
+  hg_graph *graphs;
+} garbage;
+
+static void sweep(garbage *g) {
+  while (g->kernels != NULL) {
+    hg_kernel *kernel = g->kernels;
+    g->kernels = kernel->next;
+    hg_kernel_destroy(kernel);
+  }
+  while (g->graphs != NULL) {
+    hg_graph *graph = g->graphs;
+    g->graphs = graph->next;
+    hg_graph_destroy(graph);
+  }
+}
+
+static void let_go_locked(hg_flight *flight, garbage *g) {
+  hg_kernel *kernel = flight->kernel;
+  hg_graph *graph = flight->graph;
+  if (kernel != NULL && hg_unreference(&kernel->references)) {
+    kernel->next = g->kernels;
+    g->kernels = kernel;
+  }
+  if (graph != NULL && hg_unreference(&graph->references)) {
+    graph->next = g->graphs;
+    g->graphs = graph;
+  }
+  *flight = (hg_flight){NULL, NULL, 0, 0};
+}
+
+void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes) {
+  if (stream->report.fault.kind != HG_FAULT_NONE || stream->failure != HG_OK) return; /* the first counts */
+  stream->report = (hg_launch_report){.fault = *fault,
+                                      .lanes = lanes,
+                                      .backend = stream->executor->row->name,
+                                      .engine = kernel->compiled.engine};
+  hg_fault_describe(kernel->program, fault, stream->sentence, sizeof stream->sentence);
+}
+
+static void note_failure_locked(hg_stream *stream, hg_status status) {
+  if (status == HG_OK || stream->failure != HG_OK) return;
+  stream->failure = status;
+  snprintf(stream->sentence, sizeof stream->sentence, "%s", hg_last_error());
+}
+
+/* Takes the fault of a launch, if it had one. 1 if there may be another: a graph may have several. */
+static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_t number) {
+  hg_executor *executor = stream->executor;
+  const hg_stream_functions *f = functions_of(executor);
+  void *graph = flight->graph != NULL ? flight->graph->device : NULL;
+  uint64_t index = 0;
+  hg_fault fault = {.kind = HG_FAULT_NONE};
+  if (!f->faulted(stream->device, graph, number, &index)) return 0;
+  if (flight->graph != NULL) {
+    number = index;
+    flight = &((const hg_captured_launch *)flight->graph->launches.data)[index].flight;
+  }
+  const atlas_launch launch = {.step_limit = flight->step_limit};
+  const hg_work work = {.kernel = flight->kernel->compiled.kernel,
+                        .program = flight->kernel->program,
+                        .launch = &launch};
+  hg_status status = f->take_fault(executor->device, stream->device, graph, number, &work, &fault);
+  note_failure_locked(stream, status);
+  if (status != HG_OK) return 0;
+  if (fault.kind != HG_FAULT_NONE) hg_stream_note_fault_locked(stream, flight->kernel, &fault, flight->lanes);
+  return graph != NULL;
+}
+
+/* Launches below `end` are done or, where the device is not to be asked about faults any more, lost. */
+static void collect_locked(hg_stream *stream, uint64_t end, int are_lost, garbage *g) {
+  for (; stream->collected < end; stream->collected++) {
+    hg_flight *flight = &stream->flights[stream->collected % HG_STREAM_LAUNCHES];
+    while (!are_lost && take_fault_locked(stream, flight, stream->collected)) continue;
+    let_go_locked(flight, g);
+  }
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+/* Waits with the lock released; what the stream had been given before is done then, or lost. */
+static void drain_locked(hg_stream *stream, garbage *g) {
+  hg_executor *executor = stream->executor;
+  uint64_t given = stream->given, launched = stream->launched;
+  hg_unlock(executor);
+  int result = functions_of(executor)->wait(executor->device, stream->device);
+  hg_lock(executor);
+  hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
+  note_failure_locked(stream, status);
+  if (stream->finished < given) stream->finished = given;
+  collect_locked(stream, launched, status == HG_UNSUPPORTED || status == HG_DEVICE, g);
+}
+
+void hg_stream_drain(hg_stream *stream) {
+  garbage g = {NULL, NULL};
+  hg_lock(stream->executor);
+  drain_locked(stream, &g);
+  hg_unlock(stream->executor);
+  sweep(&g);
+}
+
+/* The stream of that place, if it is in the set and has work left. */
+static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t place) {
+  hg_stream *stream = stream_at(executor, place);
+  return stream != NULL && (set & hg_stream_bit(stream)) != 0 && stream->finished != stream->given ? stream : NULL;
+}
+
+void hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used) {
+  hg_stream_set wanted = *used, left = 0;
+  for (size_t i = 0; i < executor->streams.count; i++) {
+    hg_stream *stream = busy_at(executor, wanted, i);
+    if (stream == NULL) continue;
+    hg_reference(&stream->references); /* another thread may release it meanwhile */
+    hg_unlock(executor);
+    hg_stream_drain(stream);
+    hg_stream_release(stream);
+    hg_lock(executor);
+  }
+  for (size_t i = 0; i < executor->streams.count; i++)
+    if (busy_at(executor, wanted, i) != NULL) left |= hg_stream_bit(stream_at(executor, i));
+  *used &= ~wanted | left;
+}
+
+size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices) {
+  void **list = *devices = executor->busy_streams.data;
+  size_t count = 0;
+  for (size_t i = 0; i < executor->streams.count; i++)
+    if (busy_at(executor, used, i) != NULL) list[count++] = stream_at(executor, i)->device;
+  return count;
+}
+
+/* ---- giving ------------------------------------------------------------------------------------------------------ */
+
+void hg_stream_room_locked(hg_stream *stream) {
+  while (stream->capture == NULL && stream->launched - stream->collected == HG_STREAM_LAUNCHES) {
+    garbage g = {NULL, NULL};
+    drain_locked(stream, &g);
+    if (g.kernels == NULL && g.graphs == NULL) continue;
+    hg_unlock(stream->executor);
+    sweep(&g);
+    hg_lock(stream->executor);
+  }
+}
+
+hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes) {
+  hg_executor *executor = stream->executor;
+  if (stream->capture != NULL) return hg_graph_add_locked(stream->capture, work, kernel, lanes);
+  work->number = stream->launched;
+  HG_TRY(functions_of(executor)->submit(executor->device, stream->device, work));
+  stream->given++;
+  if (kernel == NULL) return HG_OK;
+  hg_reference(&kernel->references);
+  stream->flights[stream->launched++ % HG_STREAM_LAUNCHES] =
+      (hg_flight){.kernel = kernel, .lanes = lanes, .step_limit = work->launch->step_limit};
+  return HG_OK;
+}
+
+/* ---- the public functions ---------------------------------------------------------------------------------------- */
+
+/* A place in the table, and room to list all streams. */
+static hg_status find_place_locked(hg_executor *executor, uint32_t *place) {
+  size_t count = executor->streams.count, i = 0;
+  while (i < count && stream_at(executor, i) != NULL) i++;
+  *place = (uint32_t)i;
+  if (i < count) return HG_OK;
+  if (hg_array_append(&executor->allocator, &executor->busy_streams, NULL, 1) == NULL ||
+      hg_array_append(&executor->allocator, &executor->streams, NULL, 1) == NULL)
+    return hg_fail_memory("the table of streams", (count + 1) * sizeof(hg_stream *));
+  return HG_OK;
+}
+
+static hg_status open_locked(hg_executor *executor, hg_stream *stream, void *foreign) {
+  HG_TRY(find_place_locked(executor, &stream->place));
+  HG_TRY(functions_of(executor)->open(executor->device, foreign, &stream->device));
+  ((hg_stream **)executor->streams.data)[stream->place] = stream;
+  return HG_OK;
+}
+
+hg_status hg_stream_create(hg_executor *executor, const hg_stream_desc *desc, hg_stream **out) {
+  static const hg_stream_desc defaults;
+  if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_create: an argument is NULL");
+  *out = NULL;
+  if (desc == NULL) desc = &defaults;
+  HG_TRY(hg_check_size("hg_stream_desc", desc->size, sizeof *desc));
+  if (desc->flags != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_desc.flags 0x%x has a bit that means nothing",
+                   (unsigned)desc->flags);
+  hg_stream *stream = hg_allocate(&executor->allocator, 1, sizeof *stream);
+  if (stream == NULL) return hg_fail_memory("a stream", sizeof *stream);
+  atomic_init(&stream->references, 1);
+  stream->executor = executor;
+  hg_lock(executor);
+  hg_status status = open_locked(executor, stream, desc->foreign);
+  hg_unlock(executor);
+  if (status == HG_OK) *out = stream;
+  else hg_release(&executor->allocator, stream);
+  if (status == HG_OK) hg_executor_retain(executor);
+  return status;
+}
+
+hg_stream *hg_stream_retain(hg_stream *stream) {
+  if (stream != NULL) hg_reference(&stream->references);
+  return stream;
+}
+
+/* Until its work is done it is found by those who wait for memory that the work uses. */
+void hg_stream_release(hg_stream *stream) {
+  if (stream == NULL) return;
+  hg_executor *executor = stream->executor;
+  garbage g = {NULL, NULL};
+  hg_lock(executor);
+  if (atomic_load(&stream->references) == 1) drain_locked(stream, &g);
+  int is_last = hg_unreference(&stream->references); /* one who waited for it meanwhile may be the last */
+  if (is_last) {
+    ((hg_stream **)executor->streams.data)[stream->place] = NULL;
+    functions_of(executor)->close(executor->device, stream->device);
+  }
+  hg_unlock(executor);
+  sweep(&g);
+  if (!is_last) return;
+  hg_graph_release(stream->capture);
+  hg_release(&executor->allocator, stream);
+  hg_executor_release(executor);
+}
+
+/* What went wrong since the last wait. */
+typedef struct trouble {
+  hg_status failure;
+  hg_launch_report report;
+  char sentence[sizeof((hg_stream *)NULL)->sentence];
+} trouble;
+
+static void take_trouble_locked(hg_stream *stream, trouble *t) {
+  t->failure = stream->failure;
+  t->report = stream->report;
+  memcpy(t->sentence, stream->sentence, sizeof t->sentence);
+  stream->failure = HG_OK;
+  stream->report = (hg_launch_report){.size = 0};
+}
+
+static hg_status tell(hg_stream *stream, const trouble *t, hg_launch_report *report) {
+  if (report != NULL) {
+    hg_launch_report result = t->report;
+    result.size = report->size;
+    hg_copy_result(report, &result, sizeof result);
+  }
+  if (t->failure != HG_OK) return hg_fail(t->failure, "%s", t->sentence);
+  if (t->report.fault.kind == HG_FAULT_NONE) return HG_OK;
+  hg_log(stream->executor, HG_LOG_WARNING, "a launch of a stream faulted: %s", t->sentence);
+  return hg_fail(HG_FAULT, "%s", t->sentence);
+}
+
+hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
+  if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_wait: the stream is NULL");
+  trouble t = {.failure = HG_OK};
+  garbage g = {NULL, NULL};
+  hg_lock(stream->executor);
+  int captures = stream->capture != NULL;
+  if (!captures) {
+    drain_locked(stream, &g);
+    take_trouble_locked(stream, &t);
+  }
+  hg_unlock(stream->executor);
+  sweep(&g);
+  if (captures) return hg_fail(HG_BUSY, "the stream captures a graph; end the capture before you wait for it");
+  return tell(stream, &t, report);
+}
+
+hg_status hg_stream_query(hg_stream *stream) {
+  if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_query: the stream is NULL");
+  hg_executor *executor = stream->executor;
+  garbage g = {NULL, NULL};
+  hg_lock(executor);
+  int result = functions_of(executor)->query(executor->device, stream->device);
+  hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
+  if (status == HG_OK) {
+    stream->finished = stream->given;
+    collect_locked(stream, stream->launched, 0, &g);
+  }
+  hg_unlock(executor);
+  sweep(&g);
+  return status;
+}

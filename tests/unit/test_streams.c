@@ -1,0 +1,951 @@
+/* test_streams.c - streams, events and graphs: the order of what they do, faults at the wait, what may be released
+ * meanwhile, and misuse. On any backend: see test_backend.h. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#  include "fake_gpu.h"
+#endif
+#include "launching.h"
+
+#include <stdatomic.h>
+
+#if !defined(_WIN32)
+#  include <pthread.h>
+#  include <sys/wait.h>
+#  include <unistd.h>
+#endif
+
+/* More lanes than the CPU runs in the caller's thread; fewer where a kernel is interpreted. */
+static uint64_t many(void) { return test_backend() == HG_BACKEND_CUDA ? 600 : 100000; }
+
+/* x = 3 * x + c, so that the order of launches shows. */
+static const char step_text[] =
+    ".program step\n"
+    ".buffer x u32 inout\n"
+    ".scalar c u32\n"
+    "    ldg.u32 r0, [x + lane]\n"
+    "    mul.u32 r0, r0, #3\n"
+    "    add.u32 r0, r0, c\n"
+    "    stg.u32 [x + lane], r0\n"
+    "    exit\n";
+
+/* Takes a while: `rounds` turns a lane. */
+static const char slow_text[] =
+    ".program slow\n"
+    ".buffer x u32 inout\n"
+    ".scalar rounds u32\n"
+    "    ldg.u32 r0, [x + lane]\n"
+    "    mov.u32 r1, rounds\n"
+    "again:\n"
+    "    mul.u32 r0, r0, #5\n"
+    "    add.u32 r0, r0, #1\n"
+    "    loop r1, again\n"
+    "    stg.u32 [x + lane], r0\n"
+    "    exit\n";
+
+static const char class_text[] =
+    ".program class\n"
+    ".buffer x u32 inout\n"
+    "    ldg.u32 r0, [x + lane]\n"
+    "    add.u32 r0, r0, #1\n"
+    "    stg.u32 [x + lane], r0\n"
+    "    res.accum.i64 #5, #1\n"
+    "    phase.adv.u32 #1\n"
+    "    exit\n";
+
+static hg_stream *stream_of(void) {
+  hg_stream *stream = NULL;
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  return stream;
+}
+
+static hg_event *event_of(uint32_t flags) {
+  hg_event *event = NULL;
+  hg_event_desc desc = {.flags = flags};
+  CHECK_EQ_U64(hg_event_create(executor, &desc, &event), HG_OK);
+  return event;
+}
+
+/* Launches a kernel of one buffer 'x' and one scalar on a stream. */
+static hg_status give(hg_kernel *kernel, hg_buffer *x, const char *scalar, uint32_t value, uint64_t lanes,
+                      hg_stream *stream) {
+  hg_binding binding = {.name = "x", .buffer = x};
+  hg_scalar c = {.name = scalar, .type = ATLAS_u32, .bits = value};
+  hg_launch_desc desc = {.lanes = lanes, .bindings = &binding, .binding_count = 1, .scalars = &c,
+                         .scalar_count = scalar != NULL, .stream = stream};
+  return hg_launch(kernel, &desc, NULL);
+}
+
+static uint32_t first_word(hg_buffer *buffer) {
+  uint32_t word = 0;
+  CHECK_EQ_U64(hg_buffer_read(buffer, 0, &word, 4), HG_OK);
+  return word;
+}
+
+static void check_all_words(hg_buffer *buffer, uint32_t expected) {
+  uint32_t wrong = 0, host[4096];
+  for (uint64_t at = 0; at < hg_buffer_size(buffer); at += sizeof host) {
+    uint64_t bytes = hg_buffer_size(buffer) - at < sizeof host ? hg_buffer_size(buffer) - at : sizeof host;
+    CHECK_EQ_U64(hg_buffer_read(buffer, at, host, bytes), HG_OK);
+    for (uint64_t i = 0; i < bytes / 4; i++) wrong += host[i] != expected;
+  }
+  CHECK_EQ_U64(wrong, 0);
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------- */
+
+/* Launches, fills and copies of all sizes, as they would go without a stream. */
+static void test_order(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *step = kernel_of(step_text);
+  const uint64_t bytes = many() * 4;
+  hg_buffer *x = buffer_of(bytes, NULL), *y = buffer_of(bytes, NULL);
+  uint32_t value = 7, expected = 0, host = 0;
+  uint64_t wide = UINT64_C(0x0000000900000009);
+  for (uint32_t i = 0; i < 40; i++) {
+    uint64_t lanes = i % 3 == 0 ? 1 : many();
+    CHECK_EQ_U64(give(step, x, "c", i, lanes, stream), HG_OK);
+    expected = 3 * expected + i;
+    if (i == 20) {
+      CHECK_EQ_U64(hg_buffer_fill_async(x, 0, bytes, &value, 4, stream), HG_OK);
+      expected = 7;
+    }
+    if (i == 30) {
+      CHECK_EQ_U64(hg_buffer_fill_async(x, 0, bytes, &wide, 8, stream), HG_OK);
+      expected = 9;
+    }
+  }
+  CHECK_EQ_U64(hg_buffer_copy_async(y, 0, x, 0, bytes, stream), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read_async(x, 0, &host, 4, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK_EQ_U64(hg_stream_query(stream), HG_OK);
+  CHECK_EQ_U64(host, 3 * expected + 1);
+  CHECK_EQ_U64(first_word(y), expected);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+  hg_kernel_release(step);
+  hg_stream_release(stream);
+}
+
+/* What a call without a stream gave is seen by streams, and the other way round, without a wait. */
+static void test_calls_without_stream(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *step = kernel_of(step_text);
+  const uint64_t bytes = many() * 4;
+  for (uint32_t round = 0; round < 5; round++) {
+    hg_buffer *x = buffer_of(bytes, NULL), *y = NULL;
+    uint32_t value = round;
+    CHECK_EQ_U64(give(step, x, "c", 2, many(), stream), HG_OK); /* a new buffer is zero */
+    check_all_words(x, 2);
+    CHECK_EQ_U64(hg_buffer_fill(x, 0, bytes, &value, 4), HG_OK);
+    CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+    CHECK_EQ_U64(give(step, x, "c", 4, many(), NULL), HG_OK);
+    check_all_words(x, 9 * round + 7);
+    CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+    CHECK_EQ_U64(hg_buffer_create(executor, NULL, bytes, &y), HG_OK);
+    CHECK_EQ_U64(hg_buffer_copy(y, 0, x, 0, bytes), HG_OK);
+    check_all_words(y, 27 * round + 22);
+    CHECK_EQ_U64(give(step, y, "c", 0, many(), stream), HG_OK);
+    CHECK_EQ_U64(hg_buffer_write(y, 0, &value, 4), HG_OK);
+    CHECK_EQ_U64(first_word(y), round);
+    CHECK_EQ_U64(give(step, y, "c", 0, many(), stream), HG_OK);
+    void *memory = NULL;
+    CHECK_EQ_U64(hg_buffer_map(y, &memory), HG_OK);
+    CHECK_EQ_U64(*(const uint32_t *)memory, 3 * round);
+    hg_buffer_release(x);
+    hg_buffer_release(y);
+  }
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  hg_kernel_release(step);
+  hg_stream_release(stream);
+}
+
+/* Everything may be released once it is given; new memory takes the place of the old. */
+static void test_release_while_queued(void) {
+  hg_stream *first = stream_of(), *second = stream_of();
+  hg_event *event = event_of(0);
+  const uint64_t bytes = many() * 4;
+  hg_buffer *result = buffer_of(bytes, NULL);
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < 10; i++) {
+    hg_kernel *step = kernel_of(step_text);
+    hg_buffer *x = buffer_of(bytes, NULL);
+    CHECK_EQ_U64(hg_stream_wait_event(first, event), HG_OK);
+    for (uint32_t k = 0; k < 5; k++) CHECK_EQ_U64(give(step, x, "c", i + k, many(), first), HG_OK);
+    CHECK_EQ_U64(hg_event_record(event, first), HG_OK);
+    CHECK_EQ_U64(hg_stream_wait_event(second, event), HG_OK);
+    CHECK_EQ_U64(give(step, x, "c", 0, many(), second), HG_OK);
+    CHECK_EQ_U64(hg_buffer_copy_async(result, 0, x, 0, bytes, second), HG_OK);
+    CHECK_EQ_U64(hg_event_record(event, second), HG_OK);
+    hg_buffer_release(x); /* both streams use it */
+    hg_kernel_release(step);
+    expected = 0;
+    for (uint32_t k = 0; k < 5; k++) expected = 3 * expected + i + k;
+  }
+  CHECK_EQ_U64(hg_event_wait(event), HG_OK);
+  check_all_words(result, 3 * expected);
+  hg_stream_release(second);
+  hg_stream_release(first);
+  hg_event_release(event);
+  hg_buffer_release(result);
+}
+
+/* A stream may be released with work left, and more launches given than are remembered at once. */
+static void test_many_launches(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *step = kernel_of(step_text);
+  hg_buffer *x = buffer_of(4, NULL);
+  uint32_t expected = 0;
+  CHECK_EQ_U64(give(step, x, "c", 0, 2, stream), HG_OK); /* the second lane faults */
+  for (uint32_t i = 0; i < 1300; i++) {
+    CHECK_EQ_U64(give(step, x, "c", i, 1, stream), HG_OK);
+    expected = 3 * expected + i;
+  }
+  hg_launch_report report = {0};
+  CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_FAULT);
+  CHECK_EQ_U64(report.lanes, 2);
+  CHECK_STR(hg_last_error(), "line 4 (ldg): lane 1 read past 'x': index 1, extent 1");
+  CHECK_EQ_U64(first_word(x), expected);
+  hg_buffer *large = buffer_of(many() * 4, NULL);
+  CHECK_EQ_U64(give(step, large, "c", 3, many(), stream), HG_OK);
+  hg_stream *same = hg_stream_retain(stream);
+  hg_stream_release(stream);
+  hg_stream_release(same);
+  check_all_words(large, 3);
+  hg_buffer_release(large);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+}
+
+static void test_many_streams(void) {
+  enum { STREAMS = 70 };
+  hg_stream *streams[STREAMS];
+  hg_kernel *step = kernel_of(step_text);
+  hg_buffer *x = buffer_of(STREAMS * 4, NULL);
+  uint32_t words[STREAMS];
+  for (uint32_t i = 0; i < STREAMS; i++) streams[i] = stream_of();
+  for (uint32_t i = 0; i < STREAMS; i++) {
+    hg_buffer *view = NULL;
+    CHECK_EQ_U64(hg_buffer_view(x, 4 * (uint64_t)i, 4, &view), HG_OK);
+    CHECK_EQ_U64(give(step, view, "c", i + 1, 1, streams[i]), HG_OK);
+    hg_buffer_release(view);
+  }
+  CHECK_EQ_U64(hg_buffer_read(x, 0, words, sizeof words), HG_OK);
+  for (uint32_t i = 0; i < STREAMS; i++) CHECK_EQ_U64(words[i], i + 1);
+  for (uint32_t i = 0; i < STREAMS; i++) hg_stream_release(streams[i]);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+static void test_faults(void) {
+  hg_stream *stream = stream_of(), *other = stream_of();
+  hg_kernel *step = kernel_of(step_text), *slow = kernel_of(slow_text);
+  hg_buffer *x = buffer_of(many() * 4, NULL), *half = NULL;
+  CHECK_EQ_U64(hg_buffer_view(x, 0, many() * 2, &half), HG_OK);
+  hg_launch_report report = {0}, direct = {0};
+  CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_OK);
+  CHECK_EQ_U64(report.fault.kind, HG_FAULT_NONE);
+  for (int round = 0; round < 3; round++) {
+    hg_binding binding = {.name = "x", .buffer = half};
+    hg_scalar c = {.name = "c", .type = ATLAS_u32, .bits = 1};
+    hg_launch_desc desc = {
+        .lanes = many(), .bindings = &binding, .binding_count = 1, .scalars = &c, .scalar_count = 1, .stream = stream};
+    CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+    CHECK_EQ_U64(hg_launch(step, &desc, &report), HG_OK); /* the first to fault */
+    CHECK_EQ_U64(report.fault.kind, HG_FAULT_NONE);
+    CHECK_EQ_U64(give(slow, half, "rounds", 2, many(), stream), HG_OK);
+    CHECK_EQ_U64(give(step, half, "c", 1, many() / 2 + 1, stream), HG_OK);
+    CHECK_EQ_U64(give(step, x, "c", 1, many(), other), HG_OK);
+    CHECK_EQ_U64(hg_stream_wait(other, NULL), HG_OK); /* faults are the stream's own */
+    CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_FAULT);
+    desc.stream = NULL;
+    char sentence[300];
+    snprintf(sentence, sizeof sentence, "%s", hg_last_error());
+    CHECK_EQ_U64(hg_launch(step, &desc, &direct), HG_FAULT);
+    CHECK_STR(sentence, hg_last_error());
+    CHECK_EQ_U64(report.fault.kind, direct.fault.kind);
+    CHECK_EQ_U64(report.fault.instruction, direct.fault.instruction);
+    CHECK_EQ_U64(report.fault.line, direct.fault.line);
+    CHECK_EQ_U64(report.fault.lane, direct.fault.lane);
+    CHECK_STR(report.fault.buffer, direct.fault.buffer);
+    CHECK_EQ_U64(report.fault.index, direct.fault.index);
+    CHECK_EQ_U64(report.fault.extent, direct.fault.extent);
+    CHECK_EQ_U64(report.lanes, direct.lanes);
+    CHECK_STR(report.backend, direct.backend);
+    CHECK_STR(report.engine, direct.engine);
+    CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_OK); /* told once */
+    CHECK_EQ_U64(report.fault.kind, HG_FAULT_NONE);
+  }
+  hg_binding binding = {.name = "x", .buffer = x};
+  hg_scalar rounds = {.name = "rounds", .type = ATLAS_u32, .bits = 1000};
+  hg_launch_desc desc = {.lanes = 3, .bindings = &binding, .binding_count = 1, .scalars = &rounds, .scalar_count = 1,
+                         .step_limit = 100, .stream = stream};
+  CHECK_EQ_U64(hg_launch(slow, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(x, 0, &rounds.bits, 4), HG_OK); /* waits, and leaves the fault */
+  hg_kernel_release(slow);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_FAULT);
+  CHECK_STR(hg_last_error(),
+            "line 9 (loop): lane 0 took more than 100 backward branches, the step limit of the launch");
+  hg_stream_release(stream);
+  hg_stream_release(other);
+  hg_buffer_release(half);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+}
+
+/* Programs that change what is the executor's run in their place too. */
+static void test_class_programs(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *step = kernel_of(step_text), *class = kernel_of(class_text);
+  hg_buffer *x = buffer_of(many() * 4, NULL);
+  int64_t counters[ATLAS_CLASS_COUNT];
+  uint32_t phase = 0;
+  CHECK_EQ_U64(hg_executor_resonance_reset(executor), HG_OK);
+  CHECK_EQ_U64(hg_executor_set_phase(executor, 0), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 5, many(), stream), HG_OK);
+  CHECK_EQ_U64(give(class, x, NULL, 0, many(), stream), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 0, many(), stream), HG_OK);
+  CHECK_EQ_U64(give(class, x, NULL, 0, many() + 1, stream), HG_OK);
+  CHECK_EQ_U64(hg_executor_resonance(executor, counters), HG_OK);
+  CHECK_EQ_U64(hg_executor_phase(executor, &phase), HG_OK);
+  CHECK_EQ_U64(counters[5], 2 * many() + 1);
+  CHECK_EQ_U64(phase, 2);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_FAULT);
+  CHECK(strncmp(hg_last_error(), "line 3 (ldg): lane ", 19) == 0);
+  check_all_words(x, 19);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  hg_graph *graph = NULL;
+  CHECK_EQ_U64(give(class, x, NULL, 0, many(), stream), HG_UNSUPPORTED);
+  CHECK_STR(hg_last_error(),
+            "program 'class' changes resonance counters or the phase, which a graph cannot; launch it by itself");
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK); /* empty */
+  hg_graph_release(graph);
+  hg_stream_release(stream);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+  hg_kernel_release(class);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+static void test_events(void) {
+  hg_stream *first = stream_of(), *second = stream_of();
+  hg_kernel *slow = kernel_of(slow_text), *step = kernel_of(step_text);
+  const uint64_t bytes = many() * 4;
+  hg_buffer *x = buffer_of(bytes, NULL), *y = buffer_of(bytes, NULL);
+  hg_event *written = event_of(0), *times[3];
+  double forth = -1, back = -1, nothing = -1;
+  for (int i = 0; i < 3; i++) times[i] = event_of(HG_EVENT_TIMED);
+  CHECK_EQ_U64(hg_event_wait(written), HG_OK); /* never recorded */
+  CHECK_EQ_U64(hg_event_query(written), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait_event(second, written), HG_OK);
+  CHECK_EQ_U64(hg_event_elapsed(times[0], times[1], &forth), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "hg_event_elapsed: the first event has not been recorded");
+  CHECK_EQ_U64(hg_event_elapsed(times[0], written, &forth), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "hg_event_elapsed: the second event is not timed; create it with HG_EVENT_TIMED");
+  uint32_t value = 0;
+  for (uint32_t round = 0; round < 4; round++) {
+    CHECK_EQ_U64(hg_event_record(times[0], first), HG_OK);
+    CHECK_EQ_U64(give(slow, x, "rounds", 50, many(), first), HG_OK);
+    CHECK_EQ_U64(hg_event_record(times[1], first), HG_OK);
+    CHECK_EQ_U64(hg_event_record(written, first), HG_OK);
+    CHECK_EQ_U64(hg_stream_wait_event(second, written), HG_OK);
+    CHECK_EQ_U64(hg_buffer_copy_async(y, 0, x, 0, bytes, second), HG_OK);
+    CHECK_EQ_U64(give(step, y, "c", round, many(), second), HG_OK);
+    CHECK_EQ_U64(hg_event_record(times[2], second), HG_OK);
+    CHECK_EQ_U64(hg_event_record(written, second), HG_OK); /* again, elsewhere */
+    CHECK_EQ_U64(hg_stream_wait_event(first, written), HG_OK);
+    for (int i = 0; i < 50; i++) value = 5 * value + 1;
+  }
+  CHECK_EQ_U64(hg_event_wait(written), HG_OK);
+  CHECK_EQ_U64(hg_event_query(written), HG_OK);
+  check_all_words(y, 3 * value + 3);
+  CHECK_EQ_U64(hg_event_elapsed(times[0], times[1], &forth), HG_OK);
+  CHECK_EQ_U64(hg_event_elapsed(times[1], times[0], &back), HG_OK);
+  CHECK_EQ_U64(hg_event_elapsed(times[1], times[1], &nothing), HG_OK);
+  CHECK(forth >= 0 && back == -forth && nothing == 0);
+  CHECK_EQ_U64(hg_event_elapsed(times[1], times[2], &forth), HG_OK);
+  CHECK(forth >= 0);
+  for (int i = 0; i < 3; i++) hg_event_release(times[i]);
+  CHECK_EQ_U64(give(slow, x, "rounds", 50, many(), first), HG_OK);
+  CHECK_EQ_U64(hg_event_record(written, first), HG_OK);
+  hg_event_release(written); /* before it is reached */
+  hg_event_release(NULL);
+  hg_stream_release(first);
+  hg_stream_release(second);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+  hg_kernel_release(slow);
+  hg_kernel_release(step);
+}
+
+/* Busy is seen while work is left. */
+static void test_queries(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *slow = kernel_of(slow_text);
+  hg_buffer *x = buffer_of(many() * 4, NULL);
+  hg_event *event = event_of(0), *start = event_of(HG_EVENT_TIMED), *end = event_of(HG_EVENT_TIMED);
+  double elapsed = 0;
+  uint32_t rounds = test_backend() == HG_BACKEND_CUDA ? 100 : 1000;
+  CHECK_EQ_U64(hg_event_record(start, stream), HG_OK);
+  CHECK_EQ_U64(give(slow, x, "rounds", rounds, many(), stream), HG_OK);
+  CHECK_EQ_U64(hg_event_record(event, stream), HG_OK);
+  CHECK_EQ_U64(hg_event_record(end, stream), HG_OK);
+  hg_status seen = hg_stream_query(stream); /* a fast device may be done */
+  CHECK(seen == HG_BUSY || seen == HG_OK);
+  if (seen == HG_BUSY) CHECK_STR(hg_last_error(), "work of the stream is not done yet");
+  seen = hg_event_query(event);
+  CHECK(seen == HG_BUSY || seen == HG_OK);
+  seen = hg_event_elapsed(start, end, &elapsed);
+  CHECK(seen == HG_BUSY || seen == HG_OK);
+  CHECK_EQ_U64(hg_event_wait(event), HG_OK);
+  CHECK_EQ_U64(hg_event_query(event), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK_EQ_U64(hg_stream_query(stream), HG_OK);
+  CHECK_EQ_U64(hg_event_elapsed(start, end, &elapsed), HG_OK);
+  CHECK(elapsed > 0);
+  hg_event_release(event);
+  hg_event_release(start);
+  hg_event_release(end);
+  hg_stream_release(stream);
+  hg_buffer_release(x);
+  hg_kernel_release(slow);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+static void test_copies(void) {
+  enum { BYTES = 3 << 20 };
+  hg_stream *stream = stream_of();
+  hg_buffer *x = buffer_of(BYTES, NULL), *y = buffer_of(BYTES, NULL);
+  void *pinned = NULL, *back = NULL;
+  uint8_t *ordinary = malloc(BYTES), three[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  CHECK_EQ_U64(hg_host_allocate(executor, BYTES, &pinned), HG_OK);
+  CHECK_EQ_U64(hg_host_allocate(executor, BYTES, &back), HG_OK);
+  CHECK_EQ_U64((uintptr_t)pinned % 64, 0);
+  for (uint32_t i = 0; i < BYTES; i++) ((uint8_t *)pinned)[i] = ordinary[i] = (uint8_t)(i * 2654435761u >> 24);
+  CHECK_EQ_U64(hg_buffer_write_async(x, 0, pinned, BYTES, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_copy_async(y, 0, x, 0, BYTES, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_copy_async(y, 0, x, 1, 1000, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_copy_async(y, 1 << 20, y, 0, 1000, stream), HG_OK);
+  for (uint64_t width = 1; width <= 8; width *= 2) /* any pattern anywhere */
+    CHECK_EQ_U64(hg_buffer_fill_async(y, 5000 + 4001 * width, 128 * width, three, width, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_fill_async(y, (2 << 20) + 2, 600000, three, 8, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read_async(y, 0, back, BYTES, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write_async(x, 100, ordinary, BYTES - 100, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read_async(x, 0, pinned, BYTES, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  uint8_t *expected = malloc(BYTES);
+  memcpy(expected, ordinary, BYTES);
+  memcpy(expected, ordinary + 1, 1000);
+  memcpy(expected + (1 << 20), expected, 1000);
+  for (uint64_t width = 1; width <= 8; width *= 2)
+    for (uint64_t i = 0; i < 128 * width; i++) expected[5000 + 4001 * width + i] = three[i % width];
+  for (uint64_t i = 0; i < 600000; i++) expected[(2 << 20) + 2 + i] = three[i % 8];
+  CHECK(memcmp(back, expected, BYTES) == 0);
+  memcpy(expected, ordinary, 100);
+  memcpy(expected + 100, ordinary, BYTES - 100);
+  CHECK(memcmp(pinned, expected, BYTES) == 0);
+  CHECK_EQ_U64(hg_buffer_copy_async(x, 0, x, 50, 51, stream), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(),
+            "the ranges of a copy of 51 bytes on a stream overlap; copy them without a stream, or in parts");
+  CHECK_EQ_U64(hg_buffer_copy_async(x, 0, x, 50, 0, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read_async(x, BYTES, back, 1, stream), HG_OUT_OF_RANGE);
+  CHECK_EQ_U64(hg_buffer_read_async(x, 0, back, 16, NULL), HG_OK); /* no stream: at once */
+  CHECK(memcmp(back, ordinary, 16) == 0);
+  CHECK_EQ_U64(hg_buffer_write_async(x, 0, pinned, BYTES, stream), HG_OK);
+  hg_host_release(executor, pinned); /* waits */
+  hg_host_release(executor, back);
+  hg_host_release(executor, NULL);
+  free(expected);
+  free(ordinary);
+  hg_stream_release(stream);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
+
+static void test_graphs(void) {
+  hg_stream *stream = stream_of(), *other = stream_of();
+  hg_kernel *step = kernel_of(step_text);
+  const uint64_t bytes = many() * 4;
+  hg_buffer *x = buffer_of(bytes, NULL), *y = buffer_of(bytes, NULL), *sum = buffer_of(bytes, NULL);
+  hg_graph *graph = NULL;
+  uint32_t *host = NULL, value = 2, expected = 2;
+  CHECK_EQ_U64(hg_host_allocate(executor, 64, (void **)&host), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_fill_async(y, 0, bytes, &value, 4, stream), HG_OK);
+  for (uint32_t i = 0; i < 8; i++) {
+    CHECK_EQ_U64(give(step, y, "c", i, many(), stream), HG_OK);
+    expected = 3 * expected + i;
+  }
+  CHECK_EQ_U64(give(step, sum, "c", 1, many(), stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_copy_async(x, 0, y, 0, bytes, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write_async(x, 0, host, 4, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read_async(x, 4, host + 1, 4, stream), HG_OK);
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  check_all_words(x, 1); /* nothing of it has run */
+  uint32_t total = 0;
+  for (uint32_t round = 0; round < 5; round++) {
+    host[0] = 77 + round;
+    CHECK_EQ_U64(hg_graph_launch(graph, round % 2 == 0 ? stream : other), HG_OK);
+    CHECK_EQ_U64(hg_stream_wait(round % 2 == 0 ? stream : other, NULL), HG_OK);
+    CHECK_EQ_U64(host[1], expected);
+    CHECK_EQ_U64(first_word(x), 77 + round);
+    check_all_words(y, expected);
+    total = 3 * total + 1;
+    check_all_words(sum, total);
+  }
+  hg_kernel_release(step); /* the graph keeps them */
+  hg_buffer_release(y);
+  for (int round = 0; round < 3; round++) {
+    CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+    total = 3 * total + 1;
+  }
+  hg_graph_release(graph); /* while it runs */
+  check_all_words(sum, total);
+  CHECK_EQ_U64(host[1], expected);
+  hg_stream_release(stream);
+  hg_stream_release(other);
+  hg_buffer_release(x);
+  hg_buffer_release(sum);
+  hg_host_release(executor, host);
+}
+
+static const char table_text[] =
+    ".program table\n"
+    ".buffer x u32 out\n"
+    ".table t 70 in\n"
+    "    cvt.u32.u64 r0, lane\n"
+    "    movi.u32 r1, #0\n"
+    "    ldg.u32 r2, [r0 : r1]\n"
+    "    ldg.u32 r3, [phi 0, 0, 0]\n"
+    "    add.u32 r2, r2, r3\n"
+    "    stg.u32 [x + lane], r2\n"
+    "    exit\n";
+
+/* Tables are the launch's own copy, and the boundary pool is waited for. */
+static void test_tables(void) {
+  enum { ENTRIES = 70 };
+  hg_stream *stream = stream_of();
+  hg_kernel *kernel = kernel_of(table_text);
+  hg_buffer *x = buffer_of(ENTRIES * 4, NULL), *source = buffer_of(ENTRIES * 8, NULL);
+  hg_binding bindings[1 + ENTRIES] = {{.name = "x", .buffer = x}};
+  uint32_t words[2 * ENTRIES], got[ENTRIES];
+  for (uint32_t i = 0; i < 2 * ENTRIES; i++) words[i] = i * i;
+  CHECK_EQ_U64(hg_buffer_write(source, 0, words, sizeof words), HG_OK);
+  hg_launch_desc desc = {.lanes = ENTRIES, .bindings = bindings, .binding_count = 1 + ENTRIES, .stream = stream};
+  hg_graph *graph = NULL;
+  for (uint32_t round = 0; round < 3; round++) {
+    for (uint32_t i = 0; i < ENTRIES; i++)
+      bindings[1 + i] = (hg_binding){
+          .name = "t", .entry = i, .buffer = source, .offset = 8 * ((i + round) % ENTRIES), .byte_count = 8};
+    if (round == 2) CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+    CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+    memset(bindings + 1, 0, sizeof bindings - sizeof bindings[0]);
+    if (round == 2) {
+      CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+      CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+    }
+    uint32_t base = 1000 + round;
+    CHECK_EQ_U64(hg_buffer_read(x, 0, got, sizeof got), HG_OK);
+    for (uint32_t i = 0; i < ENTRIES; i++)
+      CHECK_EQ_U64(got[i], words[2 * ((i + round) % ENTRIES)] + (round > 0 ? base - 1 : 0));
+    CHECK_EQ_U64(hg_boundary_write(executor, 0, &base, 4), HG_OK);
+  }
+  uint32_t zero = 0;
+  CHECK_EQ_U64(hg_boundary_write(executor, 0, &zero, 4), HG_OK);
+  hg_graph_release(graph);
+  hg_stream_release(stream);
+  hg_kernel_release(kernel);
+  hg_buffer_release(x);
+  hg_buffer_release(source);
+}
+
+static void test_graph_faults(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *step = kernel_of(step_text), *slow = kernel_of(slow_text);
+  hg_buffer *x = buffer_of(many() * 4, NULL), *small = NULL;
+  CHECK_EQ_U64(hg_buffer_view(x, 0, 16, &small), HG_OK);
+  hg_graph *graph = NULL;
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+  CHECK_EQ_U64(give(slow, small, "rounds", 3, 7, stream), HG_OK); /* faults */
+  CHECK_EQ_U64(give(step, small, "c", 1, 5, stream), HG_OK);      /* too */
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  for (int round = 0; round < 3; round++) {
+    hg_launch_report report = {0};
+    CHECK_EQ_U64(give(step, x, "c", 1, many(), stream), HG_OK);
+    CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+    CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+    CHECK_EQ_U64(give(step, small, "c", 1, 9, stream), HG_OK);
+    CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_FAULT);
+    CHECK_STR(hg_last_error(), "line 4 (ldg): lane 4 read past 'x': index 4, extent 4");
+    CHECK_EQ_U64(report.lanes, 7);
+    CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  }
+  hg_graph_release(graph);
+  hg_stream_release(stream);
+  hg_buffer_release(small);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+  hg_kernel_release(slow);
+}
+
+/* ---- misuse ------------------------------------------------------------------------------------------------------ */
+
+#define CHECK_REFUSED(call, status, sentence) \
+  do {                                        \
+    CHECK_EQ_U64(call, status);               \
+    CHECK_STR(hg_last_error(), sentence);     \
+  } while (0)
+
+static void test_other_executor(void) {
+  hg_executor *mine = executor, *other = NULL;
+  CHECK_EQ_U64(open_test_executor(NULL, &other), HG_OK);
+  executor = other;
+  hg_stream *foreign = stream_of();
+  hg_event *event = event_of(0);
+  hg_buffer *elsewhere = buffer_of(many() * 4, NULL);
+  executor = mine;
+  hg_kernel *step = kernel_of(step_text);
+  hg_buffer *x = buffer_of(many() * 4, NULL);
+  hg_stream *stream = stream_of();
+  hg_graph *graph = NULL;
+  uint32_t word = 0;
+  CHECK_REFUSED(give(step, x, "c", 1, 1, foreign), HG_INVALID_ARGUMENT,
+                "hg_launch_desc.stream belongs to another executor");
+  CHECK_REFUSED(hg_buffer_write_async(x, 0, &word, 4, foreign), HG_INVALID_ARGUMENT,
+                "the stream belongs to another executor");
+  CHECK_REFUSED(hg_buffer_copy_async(elsewhere, 0, x, 0, 4, stream), HG_INVALID_ARGUMENT,
+                "the two buffers belong to different executors; copy them without a stream");
+  CHECK_EQ_U64(give(step, x, "c", 6, many(), stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_copy(elsewhere, 0, x, 0, many() * 4), HG_OK); /* waits for both */
+  check_all_words(elsewhere, 6);
+  hg_buffer_release(elsewhere);
+  CHECK_REFUSED(hg_event_record(event, stream), HG_INVALID_ARGUMENT, "the stream belongs to another executor");
+  CHECK_REFUSED(hg_stream_wait_event(stream, event), HG_INVALID_ARGUMENT, "the stream belongs to another executor");
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  CHECK_REFUSED(hg_graph_launch(graph, foreign), HG_INVALID_ARGUMENT,
+                "hg_graph_launch: the stream belongs to another executor");
+  hg_graph_release(graph);
+  hg_event_release(event);
+  hg_stream_release(stream);
+  hg_executor_release(other);
+  hg_stream_release(foreign);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+}
+
+static void test_misuse(void) {
+  hg_stream *stream = stream_of();
+  hg_event *event = event_of(0);
+  hg_kernel *step = kernel_of(step_text);
+  hg_buffer *x = buffer_of(64, NULL);
+  hg_graph *graph = NULL, *again = NULL;
+  uint32_t word = 3;
+  void *memory = NULL;
+  hg_stream_desc bad_stream = {.flags = 1};
+  hg_event_desc bad_event = {.flags = 4};
+  hg_stream *no_stream = NULL;
+  hg_event *no_event = NULL;
+  CHECK_REFUSED(hg_stream_create(executor, &bad_stream, &no_stream), HG_INVALID_ARGUMENT,
+                "hg_stream_desc.flags 0x1 has a bit that means nothing");
+  CHECK_REFUSED(hg_event_create(executor, &bad_event, &no_event), HG_INVALID_ARGUMENT,
+                "hg_event_desc.flags 0x4 has a bit that means nothing");
+  CHECK_REFUSED(hg_capture_end(stream, &graph), HG_INVALID_ARGUMENT,
+                "hg_capture_end: the stream captures nothing; hg_capture_begin comes first");
+  CHECK_EQ_U64(hg_buffer_map(x, &memory), HG_OK);
+  CHECK_REFUSED(hg_buffer_write_async(x, 0, &word, 4, stream), HG_BUSY,
+                "the buffer is mapped; unmap it before a stream is given work for it");
+  CHECK_REFUSED(give(step, x, "c", 1, 1, stream), HG_BUSY, "the buffer for 'x' is mapped; unmap it before the launch");
+  CHECK_EQ_U64(hg_buffer_unmap(x), HG_OK);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_REFUSED(hg_capture_begin(stream), HG_BUSY,
+                "hg_capture_begin: the stream captures a graph already; end that capture first");
+  CHECK_REFUSED(hg_stream_wait(stream, NULL), HG_BUSY,
+                "the stream captures a graph; end the capture before you wait for it");
+  CHECK_REFUSED(hg_event_record(event, stream), HG_BUSY,
+                "the stream captures a graph, which takes no events; end the capture first");
+  CHECK_EQ_U64(hg_stream_wait_event(stream, event), HG_BUSY);
+  CHECK_REFUSED(hg_buffer_write_async(x, 0, &word, 4, stream), HG_UNSUPPORTED,
+                "a graph copies to and from memory of hg_host_allocate only, because other memory cannot be copied "
+                "without the caller");
+  CHECK_REFUSED(give(step, x, "d", 1, 1, stream), HG_BINDING,
+                "program 'step' has no parameter 'd'; its scalars are: c");
+  CHECK_EQ_U64(give(step, x, "c", 4, 16, stream), HG_OK); /* all that counts */
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_REFUSED(hg_graph_launch(graph, stream), HG_BUSY,
+                "hg_graph_launch: the stream captures a graph, which takes no other graphs");
+  CHECK_EQ_U64(hg_capture_end(stream, &again), HG_OK);
+  CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+  check_all_words(x, 4);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 4, 16, stream), HG_OK);
+  hg_stream_release(stream); /* with its capture */
+  hg_graph_release(again);
+  hg_graph_release(graph);
+  hg_event_release(event);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+  CHECK_EQ_U64(hg_stream_wait(NULL, NULL), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_event_wait(NULL), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_graph_launch(NULL, NULL), HG_INVALID_ARGUMENT);
+  hg_stream_release(NULL);
+  hg_graph_release(NULL);
+}
+
+/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
+
+typedef struct counter {
+  atomic_long allocations, live;
+  long fail_at; /* number of the one that fails; -1: none */
+} counter;
+
+static void *counted_allocate(void *user, size_t size) {
+  counter *c = user;
+  if (atomic_fetch_add(&c->allocations, 1) == c->fail_at) return NULL;
+  atomic_fetch_add(&c->live, 1);
+  return malloc(size);
+}
+
+static void counted_release(void *user, void *memory) {
+  atomic_fetch_sub(&((counter *)user)->live, 1);
+  free(memory);
+}
+
+typedef struct scene {
+  hg_stream *stream, *other;
+  hg_event *event;
+  hg_kernel *step;
+  hg_buffer *x, *y;
+  hg_graph *graph;
+  void *host;
+} scene;
+
+#define STEP(expression)                          \
+  do {                                            \
+    hg_status step_status = (expression);         \
+    if (step_status != HG_OK) return step_status; \
+  } while (0)
+
+static hg_status play(scene *s, const hg_allocator *allocator, atlas_program *program) {
+  hg_event_desc timed = {.flags = HG_EVENT_TIMED};
+  uint32_t word = 0;
+  STEP(open_test_executor(allocator, &executor));
+  STEP(hg_kernel_create(executor, program, &s->step));
+  STEP(hg_buffer_create(executor, NULL, many() * 4, &s->x));
+  STEP(hg_buffer_create(executor, NULL, many() * 4, &s->y));
+  STEP(hg_stream_create(executor, NULL, &s->stream));
+  STEP(hg_stream_create(executor, NULL, &s->other));
+  STEP(hg_event_create(executor, &timed, &s->event));
+  STEP(hg_host_allocate(executor, 64, &s->host));
+  for (uint32_t i = 0; i < 3; i++) STEP(give(s->step, s->x, "c", 1, many(), s->stream));
+  STEP(hg_event_record(s->event, s->stream));
+  STEP(hg_stream_wait_event(s->other, s->event));
+  STEP(hg_buffer_copy_async(s->y, 0, s->x, 0, many() * 4, s->other));
+  STEP(hg_capture_begin(s->stream));
+  STEP(give(s->step, s->x, "c", 2, many(), s->stream));
+  STEP(hg_buffer_read_async(s->x, 0, s->host, 64, s->stream));
+  STEP(hg_capture_end(s->stream, &s->graph));
+  STEP(hg_event_record(s->event, s->other));
+  STEP(hg_stream_wait_event(s->stream, s->event));
+  STEP(hg_graph_launch(s->graph, s->stream));
+  STEP(hg_stream_wait(s->stream, NULL));
+  CHECK_EQ_U64(((const uint32_t *)s->host)[15], 41);
+  STEP(hg_stream_wait(s->other, NULL));
+  STEP(hg_buffer_read(s->y, 0, &word, 4));
+  CHECK_EQ_U64(word, 13);
+  STEP(give(s->step, s->y, "c", 1, many(), s->stream));
+  STEP(give(s->step, s->x, "c", 1, many(), s->stream));
+  return HG_OK;
+}
+
+static void let_go(scene *s) {
+  hg_buffer_release(s->x);
+  hg_buffer_release(s->y);
+  hg_host_release(executor, s->host);
+  hg_executor_release(executor);
+  hg_kernel_release(s->step);
+  hg_graph_release(s->graph);
+  hg_stream_release(s->stream);
+  hg_event_release(s->event);
+  hg_stream_release(s->other);
+}
+
+static void test_allocation_failures(void) {
+  hg_executor *mine = executor;
+  counter c = {.fail_at = -1};
+  hg_allocator allocator = {.user = &c, .allocate = counted_allocate, .release = counted_release};
+  atlas_program *program = NULL;
+  long total = 0, failed = 0;
+  CHECK_EQ_U64(atlas_parse(NULL, step_text, sizeof step_text - 1, NULL, &program), HG_OK);
+  for (long fail_at = -1; fail_at < total; fail_at++) {
+    scene s = {0};
+    atomic_store(&c.allocations, 0);
+    atomic_store(&c.live, 0);
+    c.fail_at = fail_at;
+    executor = NULL;
+    hg_status status = play(&s, &allocator, program);
+    if (fail_at == -1) total = atomic_load(&c.allocations);
+    if (fail_at == -1) CHECK_EQ_U64(status, HG_OK);
+    CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY); /* what needs no memory is done without */
+    failed += status != HG_OK;
+    let_go(&s);
+    CHECK_EQ_U64(atomic_load(&c.live), 0);
+    if (atomic_load(&c.live) != 0) printf("  after allocation %ld failed\n", fail_at);
+  }
+  CHECK(total > 30 && failed > 20);
+  atlas_program_release(program);
+  executor = mine;
+}
+
+/* ---- threads and forks ------------------------------------------------------------------------------------------- */
+
+#if !defined(_WIN32)
+enum { THREADS = 8, ROUNDS = 30 };
+
+typedef struct worker {
+  pthread_t thread;
+  hg_kernel *step;
+  hg_buffer *shared;
+  uint32_t number;
+  int failures;
+} worker;
+
+#define EXPECT(condition) (w->failures += !(condition))
+
+static void *work(void *argument) {
+  worker *w = argument;
+  hg_stream *stream = NULL;
+  hg_event *event = NULL;
+  EXPECT(hg_stream_create(executor, NULL, &stream) == HG_OK);
+  EXPECT(hg_event_create(executor, NULL, &event) == HG_OK);
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    hg_buffer *own = NULL;
+    uint32_t words[8] = {0};
+    uint64_t lanes = round % 2 == 0 ? many() / 4 : 8;
+    EXPECT(hg_buffer_create(executor, NULL, many(), &own) == HG_OK);
+    for (uint32_t i = 0; i < 4; i++) EXPECT(give(w->step, own, "c", w->number + 1, lanes, stream) == HG_OK);
+    EXPECT(hg_buffer_read_async(own, 0, words, sizeof words, stream) == HG_OK);
+    EXPECT(hg_event_record(event, stream) == HG_OK);
+    if (round % 3 == 0) EXPECT(hg_event_wait(event) == HG_OK);
+    EXPECT(hg_stream_wait(stream, NULL) == HG_OK);
+    for (int i = 0; i < 8; i++) EXPECT(words[i] == 40 * (w->number + 1));
+    EXPECT(give(w->step, own, "c", 0, many() / 4 + 1 + w->number, stream) == HG_OK);
+    hg_launch_report report = {0};
+    EXPECT(hg_buffer_write_async(w->shared, 4 * w->number, &round, 4, stream) == HG_OK);
+    hg_buffer_release(own);
+    EXPECT(hg_stream_wait(stream, &report) == HG_FAULT);
+    EXPECT(report.fault.lane == many() / 4 && report.lanes == many() / 4 + 1 + w->number);
+    EXPECT(hg_buffer_read(w->shared, 4 * w->number, words, 4) == HG_OK); /* waits for others' streams too */
+    EXPECT(words[0] == round);
+  }
+  hg_event_release(event);
+  hg_stream_release(stream);
+  return NULL;
+}
+
+static void test_threads(void) {
+  worker workers[THREADS];
+  hg_kernel *step = kernel_of(step_text);
+  hg_buffer *shared = buffer_of(THREADS * 4, NULL);
+  for (uint32_t i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.step = step, .shared = shared, .number = i};
+    CHECK_EQ_U64(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  }
+  for (uint32_t i = 0; i < THREADS; i++) {
+    CHECK_EQ_U64(pthread_join(workers[i].thread, NULL), 0);
+    CHECK_EQ_U64(workers[i].failures, 0);
+  }
+  hg_buffer_release(shared);
+  hg_kernel_release(step);
+}
+
+/* ThreadSanitizer would end a child that starts threads, and takes those that _exit leaves behind for a leak. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "die_after_fork=0:report_thread_leaks=0"; }
+
+/* In the child: an empty stream works on, and one with work left says what is the matter. */
+static int child(hg_stream *idle, hg_stream *busy, hg_kernel *step, hg_buffer *x) {
+  uint32_t word = 0;
+  if (give(step, x, "c", 5, many(), idle) != HG_OK || hg_stream_wait(idle, NULL) != HG_OK) return 1;
+  if (hg_buffer_read(x, 0, &word, 4) != HG_OK || word != 3 * 8 + 5) return 2;
+  if (hg_stream_wait(busy, NULL) != HG_UNSUPPORTED) return 3;
+  if (strstr(hg_last_error(), "when the process forked") == NULL) return 4;
+  if (give(step, x, "c", 5, many(), busy) != HG_UNSUPPORTED) return 5;
+  hg_stream_release(busy);
+  hg_stream *fresh = NULL;
+  if (hg_stream_create(executor, NULL, &fresh) != HG_OK || give(step, x, "c", 0, many(), fresh) != HG_OK) return 6;
+  if (hg_buffer_read(x, 0, &word, 4) != HG_OK || word != 3 * (3 * 8 + 5)) return 7;
+  hg_stream_release(fresh);
+  hg_stream_release(idle);
+  return 0;
+}
+
+static void test_fork(void) {
+  hg_stream *idle = stream_of(), *busy = stream_of();
+  hg_kernel *step = kernel_of(step_text), *slow = kernel_of(slow_text);
+  hg_buffer *x = buffer_of(many() * 4, NULL), *y = buffer_of(many() * 4, NULL);
+  CHECK_EQ_U64(give(step, x, "c", 8, many(), idle), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(idle, NULL), HG_OK);
+  CHECK_EQ_U64(give(slow, y, "rounds", 1000, many(), busy), HG_OK); /* a tenth of a second and more */
+  CHECK_EQ_U64(hg_stream_query(busy), HG_BUSY);
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) {
+    alarm(60);
+    _exit(child(idle, busy, step, x));
+  }
+  int status = -1;
+  CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+  CHECK_EQ_U64(status, 0);
+  CHECK_EQ_U64(hg_stream_wait(busy, NULL), HG_OK);
+  CHECK_EQ_U64(first_word(x), 8);
+  hg_stream_release(idle);
+  hg_stream_release(busy);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+  hg_kernel_release(step);
+  hg_kernel_release(slow);
+}
+#endif
+
+int main(void) {
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  if (executor == NULL) return check_report();
+  test_order();
+  test_calls_without_stream();
+  test_release_while_queued();
+  test_many_launches();
+  test_many_streams();
+  test_faults();
+  test_class_programs();
+  test_events();
+  test_queries();
+  test_copies();
+  test_graphs();
+  test_tables();
+  test_graph_faults();
+  test_other_executor();
+  test_misuse();
+#if !defined(_WIN32)
+  test_threads();
+  if (test_backend() == HG_BACKEND_CPU) test_fork(); /* the CUDA driver does not live on in a child */
+#endif
+  hg_executor_release(executor);
+  test_allocation_failures();
+#if !defined(_WIN32)
+  if (test_backend() == HG_BACKEND_CUDA && find_fake_gpu()) CHECK_CLEAN();
+#endif
+  return check_report();
+}
