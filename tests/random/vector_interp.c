@@ -160,14 +160,9 @@ static void end_lane(evaluator *e, const vector_insn *insn, uint32_t i, hg_fault
 
 static void count_steps(evaluator *e, const vector_insn *insn) {
   machine *m = &e->m;
-  uint64_t limit = m->launch->step_limit, equal = UINT64_MAX;
+  uint64_t limit = m->launch->step_limit;
   for (uint32_t i = 0; i < m->lane_count; i++) {
     int goes_on = in_mask(e, insn->mask, i);
-    if (goes_on && insn->flags & VECTOR_UNIFORM) {
-      if (equal != UINT64_MAX && equal != m->lanes[i].steps)
-        e->status = hg_fail(HG_INVALID_ARGUMENT, "lanes have counted differently");
-      equal = m->lanes[i].steps;
-    }
     if (goes_on && m->lanes[i].steps-- == 0) {
       hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
       fault.index = fault.extent = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
@@ -176,7 +171,6 @@ static void count_steps(evaluator *e, const vector_insn *insn) {
     }
     row(e, insn->d)[i] = (uint64_t)goes_on;
   }
-  (void)equal;
 }
 
 static uint64_t of_masks(uint16_t op, uint64_t a, uint64_t b) {

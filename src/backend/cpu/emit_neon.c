@@ -115,16 +115,28 @@ static void write_insn(neon_emit *e, uint32_t i) {
   hg_neon_help(e, NEON_ALL_COPIES);
 }
 
+static int keeps_alive_in_rows(const neon_emit *e) {
+  return native_home_of(e->b, (uint32_t)e->b->vector->regs.count)->kind == NATIVE_ROW;
+}
+
 /* A group's lanes begin: all their steps are left. */
 static void begin_steps(neon_emit *e) {
-  if (!e->b->vector->loses_lanes || native_home_of(e->b, (uint32_t)e->b->vector->regs.count)->kind == NATIVE_ROW)
-    return;
   hg_neon_begin_alive(e);
-  e->index = NATIVE_BEGIN_STEPS;
-  uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
-  hg_a64_memory(&e->a, A64_ldr_x, 0, NEON_CONTEXT, offsetof(native_context, counts_steps));
-  hg_a64_jump_not_zero(&e->a, 0, slow);
-  hg_neon_slow_back(e);
+  if (!hg_native_counts_steps(e->b->vector)) return;
+  hg_a64_memory(&e->a, A64_ldr_x, 0, NEON_CONTEXT, offsetof(native_context, steps_left));
+  hg_a64_memory(&e->a, A64_str_x, 0, A64_SP, offsetof(native_frame, steps_left));
+  if (!keeps_alive_in_rows(e))
+    hg_a64_memory(&e->a, A64_str_x, A64_ZR, NEON_CONTEXT, offsetof(native_context, knows_steps));
+}
+
+/* Other groups of the tile, and other regions, may begin with what is left by the one that has taken most steps. */
+static void end_steps(neon_emit *e) {
+  if (!hg_native_counts_steps(e->b->vector) || !keeps_alive_in_rows(e)) return;
+  hg_a64_memory(&e->a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, steps_left));
+  hg_a64_memory(&e->a, A64_ldr_x, 1, NEON_CONTEXT, offsetof(native_context, fewest_left));
+  hg_a64(&e->a, A64_subs_x, 0, A64_ZR, 0, 1);
+  hg_a64_select(&e->a, 0, 0, 1, A64_LO);
+  hg_a64_memory(&e->a, A64_str_x, 0, NEON_CONTEXT, offsetof(native_context, fewest_left));
 }
 
 static void write_body(neon_emit *e, const native_step *step) {
@@ -135,6 +147,7 @@ static void write_body(neon_emit *e, const native_step *step) {
   }
   begin_steps(e);
   for (uint32_t i = step->first; i < step->end; i++) write_insn(e, i);
+  end_steps(e);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */

@@ -153,13 +153,35 @@ void hg_neon_test_any(neon_emit *e) {
 
 /* ---- steps and traps --------------------------------------------------------------------------------------------- */
 
-/* Where back-edges are counted, C code does it. */
+/* One more in the register that counts the steps of the lanes of the mask, or of all. */
+static void count_up(neon_emit *e, uint32_t counter, uint32_t mask) {
+  vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = mask};
+  const vector_insn *step = e->insn;
+  unsigned one = hg_neon_scratch(e, 1);
+  e->insn = &add;
+  hg_a64_constant(&e->a, A64_32B, one, 1);
+  for (uint32_t c = 0; c < hg_neon_copies(e, counter); c++) {
+    unsigned old = hg_neon_source(e, counter, c, 0, hg_neon_scratch(e, 0)), to = hg_neon_result(e, c, 0);
+    hg_a64(&e->a, A64_add, A64_32B, to, old, one);
+    hg_neon_done(e, c, 0, to);
+  }
+  e->insn = step;
+}
+
+/* C code counts where lanes may run out of steps. */
 static void step(neon_emit *e) {
-  uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
-  hg_a64_memory(&e->a, A64_ldr_x, 0, NEON_CONTEXT, offsetof(native_context, counts_steps));
-  hg_a64_jump_not_zero(&e->a, 0, slow);
-  if (e->insn->d != VECTOR_NONE) move_predicate(e, e->insn->mask);
-  hg_neon_slow_back(e);
+  const vector_insn *insn = e->insn;
+  int counts = hg_native_counts_steps(e->b->vector);
+  if (counts) {
+    uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
+    hg_a64_memory(&e->a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, steps_left));
+    hg_a64_jump_zero(&e->a, 0, slow);
+    hg_a64_add_imm(&e->a, 0, 0, -1);
+    hg_a64_memory(&e->a, A64_str_x, 0, A64_SP, offsetof(native_frame, steps_left));
+    count_up(e, insn->s[insn->mask == VECTOR_ALL], insn->mask);
+  }
+  if (insn->d != VECTOR_NONE) move_predicate(e, insn->mask);
+  if (counts) hg_neon_slow_back(e);
 }
 
 static void trap(neon_emit *e) {

@@ -180,6 +180,7 @@ static void write_body(x86_emit *e, const native_step *step) {
   }
   if (e->b->vector->loses_lanes) hg_x86_begin_alive(e);
   write_range(e, step->first, step->end);
+  if (e->b->vector->loses_lanes) hg_x86_end_alive(e);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */

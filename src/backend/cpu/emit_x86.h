@@ -115,6 +115,7 @@ unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned sc
 
 void hg_x86_test_any(x86_emit *e); /* sets the zero flag if no lane is in s0 & mask */
 void hg_x86_begin_alive(x86_emit *e);
+void hg_x86_end_alive(x86_emit *e);
 x86_rm hg_x86_tail_mask(const x86_emit *e); /* AVX2 */
 
 /* ---- what is not written here ------------------------------------------------------------------------------------ */

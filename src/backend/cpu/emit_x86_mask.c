@@ -269,15 +269,34 @@ void hg_x86_test_any(x86_emit *e) {
   }
 }
 
-/* Where back-edges are counted, C code does it. */
+/* One more in the register that counts the steps of the lanes of the mask, or of all. */
+static void count_up(x86_emit *e, uint32_t counter, uint32_t mask) {
+  vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = mask};
+  const vector_insn *step = e->insn;
+  e->insn = &add;
+  for (uint32_t c = 0; c < hg_x86_copies(e, counter); c++) {
+    unsigned old = hg_x86_source_reg(e, counter, c, 0, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result(e, c, 0, hg_x86_scratch(e, 0));
+    hg_x86_v(e, X86_vpaddd, to, old, hg_x86_constant(e, 1, 0));
+    hg_x86_done(e, c, 0, to);
+  }
+  e->insn = step;
+}
+
+/* C code counts where lanes may run out of steps. */
 static void step(x86_emit *e) {
-  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
-  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, offsetof(native_context, counts_steps)), 0);
-  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
-  if (e->insn->d != VECTOR_NONE)
-    for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
-      hg_x86_predicate_done(e, c, hg_x86_predicate(e, e->insn->mask, c, result_scratch(e)));
-  hg_x86_slow_back(e);
+  const vector_insn *insn = e->insn;
+  int counts = hg_native_counts_steps(e->b->vector);
+  if (counts) {
+    uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
+    hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_at(X86_FRAME, offsetof(native_frame, steps_left)), 1);
+    hg_x86_jump_if(&e->a, X86_BELOW, slow);
+    count_up(e, insn->s[insn->mask == VECTOR_ALL], insn->mask);
+  }
+  if (insn->d != VECTOR_NONE)
+    for (uint32_t c = 0; c < hg_x86_copies(e, insn->d); c++)
+      hg_x86_predicate_done(e, c, hg_x86_predicate(e, insn->mask, c, result_scratch(e)));
+  if (counts) hg_x86_slow_back(e);
 }
 
 static void trap(x86_emit *e) {
@@ -290,13 +309,27 @@ static void trap(x86_emit *e) {
 /* The lanes that have not ended: at the start of a group, all that exist; and all their steps are left. */
 void hg_x86_begin_alive(x86_emit *e) {
   const native_home *home = native_home_of(e->b, all_lanes_register(e));
+  if (hg_native_counts_steps(e->b->vector)) {
+    hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
+    hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, steps_left)), X86_RAX);
+  }
   if (home->kind == NATIVE_ROW) return;
   for (uint32_t c = 0; c < e->copies; c++) store_home(e, home, c, existing_lanes(e, second_scratch(e)));
-  e->index = NATIVE_BEGIN_STEPS;
-  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
-  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, offsetof(native_context, counts_steps)), 0);
-  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
-  hg_x86_slow_back(e);
+  if (!hg_native_counts_steps(e->b->vector)) return;
+  hg_x86_move_imm(&e->a, X86_RAX, 0);
+  hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, knows_steps)), X86_RAX);
+}
+
+/* Other groups of the tile, and other regions, may begin with what is left by the one that has taken most steps. */
+void hg_x86_end_alive(x86_emit *e) {
+  uint32_t enough = hg_x86_new_label(&e->a);
+  if (!hg_native_counts_steps(e->b->vector) || native_home_of(e->b, all_lanes_register(e))->kind != NATIVE_ROW) return;
+  x86_rm fewest = x86_at(X86_CONTEXT, offsetof(native_context, fewest_left));
+  hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_FRAME, offsetof(native_frame, steps_left)));
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, fewest);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, enough);
+  hg_x86_store(&e->a, 1, fewest, X86_RAX);
+  hg_x86_place(&e->a, enough);
 }
 
 int hg_x86_masks(x86_emit *e) {

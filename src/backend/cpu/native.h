@@ -47,10 +47,13 @@ typedef struct native_context {
   uint64_t coordinate[ATLAS_COORD_COUNT]; /* see atlas_coord; lane.x and global.x: as lane_in_tile */
   uint64_t special[4];      /* r252 (not used), r253, r254, r255 (not used) */
   uint64_t block_class, phase;
-  uint64_t counts_steps;    /* 1: STEP counts */
+  uint64_t steps_left;      /* STEPs that no lane can run out of: what a group begins with */
+  uint64_t fewest_left;     /* of the groups of a region: what they have left of that */
+  uint64_t knows_steps;     /* 1: `steps` is what the group's lanes had left when machine code began to count; 0: it
+                               began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t streams;         /* 1: stores pass the caches */
-  uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through */
+  uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
 } native_context;
 
@@ -64,7 +67,7 @@ typedef struct native_frame {
   uint64_t end, fast_end;
   uint64_t count;         /* lanes of the group that exist */
   uint64_t copies;        /* of the code that runs: the kernel's, or 1 */
-  uint64_t steps_left;    /* groups' back-edges that no lane can run out of */
+  uint64_t steps_left;    /* STEPs of the group that no lane can run out of */
   uint64_t predicates[16];/* saved mask registers */
   uint64_t spare[9];      /* the target's own */
   uint8_t vectors[];      /* at a multiple of 64 */
@@ -137,7 +140,10 @@ hg_status hg_native_plan(native_build *build);
 /* 1 if code needs to know a lane's place in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
 
-#define NATIVE_BEGIN_STEPS (UINT32_MAX - 1) /* a request: a group of lanes begins, and steps are counted */
+/* Steps are counted by machine code in the registers of VECTOR_STEP, and in steps_left of the frame: what that allows
+ * no lane runs out of. When it is used up, hg_native_help takes the registers from what each lane has left, does the
+ * STEP by the letter, and gives as many again as the lane has that has fewest. */
+static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_steps == UINT64_MAX; }
 
 /* Called by machine code, with its frame: does an instruction for the group in hand. `request`: its number; in the
  * upper half 0 for all copies, or 1 + the number of one. */

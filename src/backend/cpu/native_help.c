@@ -209,20 +209,44 @@ static void run_insn(group *g) {
   if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
 }
 
-/* A group's lanes begin: all steps are left. */
-static void begin_steps(const native_frame *frame) {
-  native_context *context = frame->context;
-  const cpu_worker *w = context->worker;
-  uint64_t *steps = context->steps;
-  if (w->run->is_block_tile) steps = w->steps + frame->lane + context->lane_in_tile;
-  for (uint64_t i = 0; i < frame->count; i++) steps[i] = w->run->launch->step_limit;
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t *steps_of(const group *g) {
+  native_context *context = g->frame->context;
+  return context->worker->run->is_block_tile ? context->worker->steps + g->in_tile : context->steps;
+}
+
+/* Takes what machine code has counted from what the lanes have left. */
+static void settle_steps(const group *g) {
+  const cpu_worker *w = g->frame->context->worker;
+  uint64_t *steps = steps_of(g);
+  int is_known = w->run->is_block_tile && g->native->steps.count > 1;
+  if (!is_known && !g->frame->context->knows_steps)
+    for (uint32_t i = 0; i < g->count; i++) steps[i] = w->run->launch->step_limit;
+  g->frame->context->knows_steps = 1;
+  for (int k = 0; k < 2; k++) {
+    uint32_t counted = g->insn->s[k], lanes = g->native->target->lanes;
+    const native_home *home = &g->native->homes[counted];
+    for (uint32_t i = 0; i < g->count; i++) steps[i] -= value_of(g, counted, i);
+    if (home->kind == NATIVE_NOWHERE) continue;
+    for (uint32_t i = 0; i < (home->is_uniform ? lanes : g->count); i++) set_value(g, home, ATLAS_u32, i, 0);
+  }
+}
+
+static void give_steps(const group *g) {
+  const uint64_t *steps = steps_of(g);
+  uint8_t alive[MOST_LANES];
+  uint64_t fewest = UINT64_MAX;
+  fill_alive(g, alive);
+  for (uint32_t i = 0; i < g->count; i++)
+    if (alive[i] && steps[i] < fewest) fewest = steps[i];
+  g->frame->steps_left = hg_native_steps_given(fewest);
 }
 
 void hg_native_help(native_frame *frame, uint64_t request) {
-  if ((uint32_t)request == NATIVE_BEGIN_STEPS) {
-    begin_steps(frame);
-    return;
-  }
   group g = group_of(frame, request);
+  int counts = g.insn->op == VECTOR_STEP && hg_native_counts_steps(g.native->vector);
+  if (counts) settle_steps(&g);
   run_insn(&g);
+  if (counts) give_steps(&g);
 }

@@ -4,6 +4,8 @@
 
 #include "backend/cpu/native.h"
 
+enum { NATIVE_MOST_STEPS = INT32_MAX }; /* so that 32 bits can count them */
+
 /* [x + lane + displacement], not proven to be in bounds: such accesses decide which lanes need no checks. */
 typedef struct native_lane_access {
   uint16_t symbol;
@@ -29,6 +31,11 @@ struct hg_native {
 
 /* A constant, a scalar parameter or a special register that is the same in all lanes. */
 uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg);
+
+/* How many STEPs machine code may take before it asks again, when each lane has at least `left`. */
+static inline uint64_t hg_native_steps_given(uint64_t left) {
+  return left < NATIVE_MOST_STEPS ? left : NATIVE_MOST_STEPS;
+}
 
 /* native_pages.c: a copy of `code` that may run and not be written. HG_UNSUPPORTED where the system allows none. */
 hg_status hg_code_map(const uint8_t *code, size_t byte_count, uint8_t **mapped, size_t *mapped_bytes);

@@ -74,7 +74,6 @@ static void begin(cpu_worker *w) {
   c->native = native;
   c->rows = w->scratch + l.rows;
   c->phase = w->run->launch->phase;
-  c->counts_steps = (uint64_t)w->run->counts_steps;
   w->alive = w->scratch + l.alive;
   w->steps = (uint64_t *)(void *)(w->scratch + l.steps);
   if (native->steps.count > 1) w->alive = c->rows + native->homes[native->vector->regs.count].offset;
@@ -222,6 +221,7 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   c->special[ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE] = w->block_at[0];
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
+  c->steps_left = hg_native_steps_given(run->launch->step_limit);
   if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
   memset(c->rows + c->native->homes[c->native->vector->regs.count].offset, 1, lanes);
   for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
@@ -234,16 +234,21 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   begin_tile(c, lanes);
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
-    if (step->kind == NATIVE_REGION) run_runs(c, step, lanes);
-    else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
+    if (step->kind == NATIVE_REGION) {
+      c->fewest_left = c->steps_left;
+      run_runs(c, step, lanes);
+      c->steps_left = c->fewest_left;
+    } else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
     else if (takes_jump(c, vector_insn_at(v, step->first), lanes)) i = step->target;
   }
 }
 
-int hg_native_needs_tiles(const hg_vector *vector) { return vector->most_steps > 0 && !vector->loses_lanes; }
+int hg_native_needs_tiles(const hg_vector *vector) {
+  return vector->most_steps > 0 && !hg_native_counts_steps(vector);
+}
 
 hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
-  if (native->vector->most_steps > launch->step_limit && hg_native_needs_tiles(native->vector))
+  if (hg_native_needs_tiles(native->vector) && native->vector->most_steps > launch->step_limit)
     return hg_fail(HG_UNSUPPORTED, "machine code without counted steps cannot keep a limit of %llu",
                    (unsigned long long)launch->step_limit);
   int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);

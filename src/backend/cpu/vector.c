@@ -84,6 +84,8 @@ static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint3
   vector_insn insn = vector_insn_of(VECTOR_STEP, mask);
   insn.type = SSA_PREDICATE;
   insn.d = hg_vector_new_reg(l, SSA_PREDICATE);
+  insn.s[0] = l->counted[0];
+  insn.s[1] = l->counted[1];
   insn.insn = ssa_block_at(l->unit, from)->insn;
   hg_vector_emit(l, &insn);
   return insn.d;
@@ -241,12 +243,31 @@ static void enter_masked(vector_lowering *l, uint32_t b) {
   combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
 }
 
+/* What STEP counts in, where it must. */
+static void begin_counting(vector_lowering *l) {
+  l->counted[0] = l->counted[1] = VECTOR_NONE;
+  if (l->out->most_steps != UINT64_MAX) return;
+  uint32_t zero = hg_vector_new_reg(l, ATLAS_u32);
+  if (l->status == HG_OK) vector_reg_at(l->out, zero)->kind = VECTOR_CONSTANT;
+  for (int i = 0; i < 2; i++) {
+    vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+    move.type = ATLAS_u32;
+    move.d = l->counted[i] = hg_vector_new_reg(l, ATLAS_u32);
+    move.s[0] = zero;
+    if (l->status == HG_OK) vector_reg_at(l->out, move.d)->uniform = i == 1;
+    hg_vector_emit(l, &move);
+  }
+}
+
 static void lower_block(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   put_label(l, b, b);
   l->mask = VECTOR_ALL;
   if (!l->whole[b]) enter_masked(l, b);
-  if (l->order.place[b] == 0) clear_masks(l, SSA_NONE);
+  if (l->order.place[b] == 0) {
+    clear_masks(l, SSA_NONE);
+    begin_counting(l);
+  }
   if (l->order.loop[b] == b) clear_masks(l, b);
   for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next) hg_vector_value(l, e);
   end_block(l, b);
@@ -318,6 +339,8 @@ static hg_status lower(vector_lowering *l) {
   hg_vector_find_whole(l);
   hg_vector_find_skips(l);
   HG_TRY(hg_vector_study(l));
+  l->out->most_steps = hg_vector_most_steps(l);
+  if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
   for (uint32_t k = 0; k < l->order.count; k++) {
     lower_block(l, l->order.block[k]);
     end_loops(l, l->order.block[k]);
@@ -327,8 +350,6 @@ static hg_status lower(vector_lowering *l) {
   hg_vector_emit(l, &end);
   HG_TRY(l->status);
   patch_jumps(l);
-  l->out->most_steps = hg_vector_most_steps(l);
-  if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
   HG_TRY(hg_vector_lifetimes(l->out));
   HG_TRY(hg_vector_tidy(l->out));
   return hg_vector_lifetimes(l->out);

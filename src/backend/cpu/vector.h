@@ -35,8 +35,11 @@ enum {
   VECTOR_JUMP_NONE, /* to target if s0 & mask has no lane */
   VECTOR_JUMP_ANY,  /* to target if s0 & mask has a lane */
   VECTOR_STEP, /* d (predicate) = the lanes of the mask that may take another back-edge: counts one for each lane of
-                  the mask; lanes that have no more are faulted, end, and are left out of d. Flag VECTOR_UNIFORM:
-                  all lanes have equal counts here, whatever the tile */
+                  the mask; lanes that have no more are faulted, end, and are left out of d. Where most_steps is
+                  UINT64_MAX, s0 and s1 are u32 registers, of all STEPs the same, in which an engine may count steps
+                  that it has yet to take from what the lanes have left: one for the lanes of the mask in s0 or, where
+                  the mask is VECTOR_ALL, one for all lanes in s1, which is uniform. They begin as 0, and nothing else
+                  reads them */
   VECTOR_TRAP, /* fault with code `bits` in the lanes of the mask, which end */
   VECTOR_END   /* the last instruction */
 };
@@ -46,7 +49,6 @@ enum {
 
 enum { /* flags of instructions */
   VECTOR_KEEP = 1,    /* lanes outside the mask keep d */
-  VECTOR_UNIFORM = 2, /* see VECTOR_STEP */
   VECTOR_CONTIGUOUS = 4, /* memory: the index of lane i + 1 is that of lane i plus 1 modulo 2^w (w >= 32) along a run of
                             lanes: contiguous if last - first is count - 1 */
   VECTOR_SAME = 8,       /* memory: the index is the same in all lanes of the tile that take part */
@@ -98,8 +100,8 @@ typedef struct hg_vector {
   uint8_t has_block_ops;    /* 1: barriers, collectives, pool.alloc or pool.free: see hg_is_block_op */
   uint8_t counts_resonance; /* 1: res.accum */
   uint8_t loses_lanes;      /* 1: there is a TRAP, or a STEP whose loop is not bounded */
-  uint64_t most_steps;      /* back-edges a lane can take at most; UINT64_MAX: not known. At or below the launch's step
-                               limit STEP need not count: d = mask */
+  uint64_t most_steps; /* back-edges a lane can take at most; UINT64_MAX: not known, or above the usual limit. At or
+                          below the launch's step limit STEP need not count: d = mask */
 } hg_vector;
 
 static inline vector_insn *vector_insn_at(const hg_vector *v, uint32_t i) { return (vector_insn *)v->insns.data + i; }

@@ -35,6 +35,7 @@ typedef struct vector_lowering {
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
   hg_array stack;        /* scratch, uint32_t */
   uint32_t mask;         /* of the block in hand */
+  uint32_t counted[2];   /* s0 and s1 of STEP; VECTOR_NONE where the steps are bounded */
   hg_status status;      /* the first failure */
 } vector_lowering;
 
