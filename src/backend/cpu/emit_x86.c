@@ -90,6 +90,7 @@ static uint32_t label_of(x86_emit *e, uint32_t insn) {
 }
 
 static void write_jump(x86_emit *e) {
+  if (e->insn->flags & VECTOR_SHORT) return;
   uint32_t label = label_of(e, e->insn->target);
   if (e->insn->op == VECTOR_JUMP) {
     hg_x86_jump(&e->a, label);

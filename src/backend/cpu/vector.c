@@ -57,8 +57,9 @@ static void put_label(vector_lowering *l, uint32_t label, uint32_t block) {
 /* ---- where control goes on --------------------------------------------------------------------------------------- */
 
 static uint32_t block_count(const vector_lowering *l) { return (uint32_t)l->unit->blocks.count; }
-static uint32_t end_label(const vector_lowering *l) { return 2 * block_count(l); }
 static uint32_t behind_loop(const vector_lowering *l, uint32_t header) { return block_count(l) + header; }
+static uint32_t left_loop(const vector_lowering *l, uint32_t header) { return 2 * block_count(l) + header; }
+static uint32_t end_label(const vector_lowering *l) { return 3 * block_count(l); }
 
 /* The label of what stands behind the block at `place`, `loop` being the innermost loop that may end there. */
 static uint32_t following(const vector_lowering *l, uint32_t place, uint32_t loop) {
@@ -78,12 +79,16 @@ static int is_back_edge(const vector_lowering *l, uint32_t from, uint32_t to) {
   return l->order.place[to] <= l->order.place[from];
 }
 
-/* The lanes of `mask` that may take a back-edge. */
-static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint32_t mask) {
-  if (!is_back_edge(l, from, to) || ssa_block_at(l->unit, to)->library) return mask;
+static int is_counted(const vector_lowering *l, uint32_t from, uint32_t to) {
+  return is_back_edge(l, from, to) && !ssa_block_at(l->unit, to)->library;
+}
+
+/* The lanes of `mask` that may take a back-edge: in `into`, or in a new register. */
+static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint32_t mask, uint32_t into) {
+  if (!is_counted(l, from, to)) return mask;
   vector_insn insn = vector_insn_of(VECTOR_STEP, mask);
   insn.type = SSA_PREDICATE;
-  insn.d = hg_vector_new_reg(l, SSA_PREDICATE);
+  insn.d = into != SSA_NONE ? into : hg_vector_new_reg(l, SSA_PREDICATE);
   insn.s[0] = l->counted[0];
   insn.s[1] = l->counted[1];
   insn.insn = ssa_block_at(l->unit, from)->insn;
@@ -91,49 +96,58 @@ static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint3
   return insn.d;
 }
 
-/* 1 if lanes come to `to` only from here, and all at once. */
+/* 1 if lanes come to `to` only from here, and all at once: in each round of a loop, if it is the loop's header. */
 static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to) {
+  if (l->latch[to] == from) return 1;
   if (ssa_block_at(l->unit, to)->predecessors.count != 1) return 0;
   for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, to); h = l->order.parent[h])
     if (!l->whole[h]) return 0;
   return 1;
 }
 
+/* The mask that arriving at a block writes, whatever was there; SSA_NONE: others may have come before. */
+static uint32_t written_mask(const vector_lowering *l, uint32_t from, uint32_t to) {
+  return !l->whole[to] && is_only_arrival(l, from, to) ? l->waiting[to] : SSA_NONE;
+}
+
 /* The lanes of `mask` go to a block that has a mask of its own, or meet in a whole one. */
 static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask) {
-  uint32_t to = ssa_block_at(l->unit, from)->successor[side], counted = count_step(l, from, to, mask);
-  hg_vector_moves(l, to, l->dominance.edge[2 * (size_t)from + side], counted);
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side], written = written_mask(l, from, to);
+  uint32_t counted = count_step(l, from, to, mask, written);
+  hg_vector_moves(l, from, side, counted);
   if (l->whole[to]) {
     if (counted != mask) end_if_none_left(l);
-    return;
-  }
-  if (counted == l->waiting[to]) return;
-  if (is_only_arrival(l, from, to)) combine(l, VECTOR_AND, l->waiting[to], counted, counted);
-  else combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
+  } else if (written == SSA_NONE) combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
+  else if (written != counted) combine(l, VECTOR_AND, written, counted, counted);
+}
+
+/* 0 if nothing is to be done for lanes that go there. */
+static int needs_mask(vector_lowering *l, uint32_t from, uint32_t side) {
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side];
+  return !l->whole[to] || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
 }
 
 /* All lanes go to one block. */
 static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
   if (l->whole[to]) {
-    uint32_t mask = count_step(l, from, to, VECTOR_ALL);
+    uint32_t mask = count_step(l, from, to, VECTOR_ALL, SSA_NONE);
     if (mask != VECTOR_ALL) jump(l, VECTOR_JUMP_NONE, mask, end_label(l));
-    hg_vector_moves(l, to, l->dominance.edge[2 * (size_t)from + side], VECTOR_ALL);
+    hg_vector_moves(l, from, side, VECTOR_ALL);
   } else {
     arrive(l, from, side, VECTOR_ALL);
   }
   if (!at_end || following_block(l, from) != to) jump(l, VECTOR_JUMP, VECTOR_NONE, to);
 }
 
-/* All lanes go one way. */
-static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
-  uint32_t at = (uint32_t)l->out->insns.count;
-  jump(l, VECTOR_JUMP_NONE, condition, VECTOR_NONE); /* to the local label below */
-  go(l, b, 0, 0);
+/* A local label behind what lanes do whose condition holds, to which the jump `at` leads the others. If they only jump,
+ * that can be the condition's own jump. */
+static void put_other_side(vector_lowering *l, uint32_t at) {
   if (l->status != HG_OK) return;
-  if (l->out->insns.count == at + 2) { /* nothing but the jump: it can be the condition's own */
-    vector_insn_at(l->out, at)->op = VECTOR_JUMP_ANY;
-    vector_insn_at(l->out, at)->target = vector_insn_at(l->out, at + 1)->target;
+  if (l->out->insns.count == at + 2) {
+    vector_insn *jump = vector_insn_at(l->out, at);
+    jump->op = jump->op == VECTOR_JUMP_NONE ? VECTOR_JUMP_ANY : VECTOR_JUMP_NONE;
+    jump->target = vector_insn_at(l->out, at + 1)->target;
     l->out->insns.count--;
   } else {
     vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
@@ -141,23 +155,59 @@ static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
     uint32_t local = hg_vector_emit(l, &label);
     if (l->status == HG_OK) vector_insn_at(l->out, at)->bits = local;
   }
+}
+
+/* All lanes go one way. */
+static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  jump(l, VECTOR_JUMP_NONE, condition, VECTOR_NONE); /* to the local label below */
+  go(l, b, 0, 0);
+  put_other_side(l, at);
   go(l, b, 1, 1);
 }
 
-/* Where the lanes that take this side are found: in the mask they wait in, if no other lanes do. */
-static uint32_t mask_of_side(vector_lowering *l, uint32_t b, uint32_t side) {
-  uint32_t to = ssa_block_at(l->unit, b)->successor[side];
-  int waits = !l->whole[to] && is_only_arrival(l, b, to) && !is_back_edge(l, b, to);
-  return waits ? l->waiting[to] : hg_vector_new_reg(l, SSA_PREDICATE);
+/* The side on which a branch leaves its loop for good, if all lanes of the loop come to it and agree; else 2. */
+static uint32_t leaving_side(const vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  uint32_t header = l->order.loop[b];
+  if (!vector_is_on_masked_way(l, b) || !(l->uses[block->condition] & VALUE_IS_UNIFORM)) return 2;
+  int leaves[2] = {!vector_in_loop(&l->order, header, block->successor[0]),
+                   !vector_in_loop(&l->order, header, block->successor[1])};
+  return leaves[0] == leaves[1] ? 2 : (uint32_t)leaves[1];
 }
 
-/* The lanes part; each side waits. */
+/* The lanes that are left in a loop leave it together, or go on together. */
+static void leave_together(vector_lowering *l, uint32_t b, uint32_t condition, uint32_t side) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  jump(l, side == 0 ? VECTOR_JUMP_NONE : VECTOR_JUMP_ANY, condition, VECTOR_NONE);
+  if (l->status != HG_OK) return;
+  vector_insn_at(l->out, at)->mask = l->mask;
+  vector_insn_at(l->out, at)->flags = VECTOR_AGREE;
+  arrive(l, b, side, l->mask);
+  jump(l, VECTOR_JUMP, VECTOR_NONE, left_loop(l, l->order.loop[b]));
+  put_other_side(l, at);
+  arrive(l, b, 1 - side, l->mask);
+}
+
+/* The lanes part; each side waits. Both masks are made before the first side's moves can change the condition, and last
+ * the one that takes the place of the block's own. Those who leave a loop move before the others, whose moves may be
+ * for all lanes. */
 static void split(vector_lowering *l, uint32_t b, uint32_t condition) {
-  uint32_t yes = mask_of_side(l, b, 0), no = mask_of_side(l, b, 1);
-  combine(l, VECTOR_AND, yes, l->mask, condition);
-  combine(l, VECTOR_ANDNOT, no, l->mask, condition); /* before the first side's moves can change the condition */
-  arrive(l, b, 0, yes);
-  arrive(l, b, 1, no);
+  uint32_t masks[2] = {SSA_NONE, SSA_NONE};
+  for (uint32_t side = 0; side < 2; side++) {
+    if (!needs_mask(l, b, side)) continue;
+    masks[side] = written_mask(l, b, ssa_block_at(l->unit, b)->successor[side]);
+    if (masks[side] == SSA_NONE) masks[side] = hg_vector_new_reg(l, SSA_PREDICATE);
+  }
+  uint32_t last = masks[0] == l->mask ? 0 : 1;
+  for (uint32_t n = 0; n < 2; n++) {
+    uint32_t side = n == 0 ? 1 - last : last;
+    if (masks[side] != SSA_NONE)
+      combine(l, side == 0 ? VECTOR_AND : VECTOR_ANDNOT, masks[side], l->mask, condition);
+  }
+  uint32_t first = l->latch[ssa_block_at(l->unit, b)->successor[0]] == b;
+  if (masks[first] != SSA_NONE) arrive(l, b, first, masks[first]);
+  if (masks[1 - first] != SSA_NONE) arrive(l, b, 1 - first, masks[1 - first]);
 }
 
 static void trap(vector_lowering *l, const ssa_block *block) {
@@ -173,7 +223,7 @@ static void trap(vector_lowering *l, const ssa_block *block) {
 static void clear_owned(vector_lowering *l, uint32_t b) {
   for (uint32_t x = l->first_owned[b]; x != SSA_NONE; x = l->next_owned[x]) {
     const hg_array *from = &ssa_block_at(l->unit, x)->predecessors;
-    if (from->count == 1 && *(const uint32_t *)from->data == b) continue;
+    if ((from->count == 1 && *(const uint32_t *)from->data == b) || vector_shares_mask(l, x)) continue;
     combine(l, VECTOR_CLEAR, l->waiting[x], VECTOR_NONE, VECTOR_NONE);
   }
 }
@@ -189,6 +239,8 @@ static void end_block(vector_lowering *l, uint32_t b) {
     break;
   case SSA_BRANCH:
     if (l->whole[b] && !hg_vector_parts(l, b)) go_together(l, b, hg_vector_reg_of(l, block->condition));
+    else if (!l->whole[b] && leaving_side(l, b) != 2)
+      leave_together(l, b, hg_vector_reg_of(l, block->condition), leaving_side(l, b));
     else split(l, b, hg_vector_reg_of(l, block->condition));
     break;
   default: /* exit */
@@ -210,34 +262,43 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
     uint32_t b = l->order.block[k];
     const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
     int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
-    if (!l->whole[b] && !is_written && l->owner[b] == SSA_NONE)
+    if (!l->whole[b] && !is_written && l->owner[b] == SSA_NONE && !vector_shares_mask(l, b))
       combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
     if (l->order.loop[b] == b) k = l->order.end[b];
   }
 }
 
-enum { CHEAP_VALUES = 6 };
+enum { CHEAP_VALUES = 6, SHORT_VALUES = 16 };
+
+/* 1 if a block computes few values, and does nothing else. */
+static int is_short(const vector_lowering *l, uint32_t b, uint32_t most) {
+  uint32_t count = 0;
+  for (uint32_t e = ssa_block_at(l->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next)
+    if (!hg_is_pure(ssa_insn_at(l->unit, e)) || ++count > most) return 0;
+  return 1;
+}
 
 /* 1 if a block costs less than asking whether a lane waits for it: it computes a few values and jumps. */
 static int is_cheap(const vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
-  uint32_t count = 0;
   if (block->end != SSA_JUMP || l->skip[b] != l->order.place[b] || l->first_owned[b] != SSA_NONE) return 0;
-  if (is_back_edge(l, b, block->successor[0])) return 0;
-  for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next)
-    if (!hg_is_pure(ssa_insn_at(l->unit, e)) || ++count > CHEAP_VALUES) return 0;
-  return 1;
+  return !is_back_edge(l, b, block->successor[0]) && is_short(l, b, CHEAP_VALUES);
 }
 
-/* A header's mask fills up again while the loop runs, so its lanes are taken out. */
+/* Where all lanes of a loop come by, one that has none is over. A header's mask fills up again while the loop runs: if
+ * that is not done at one place, as the last thing of a round, its lanes are taken out. */
 static void enter_masked(vector_lowering *l, uint32_t b) {
-  int is_header = l->order.loop[b] == b;
+  int is_header = l->order.loop[b] == b, is_on_way = vector_is_on_masked_way(l, b);
   l->mask = l->waiting[b];
   if (!is_header && is_cheap(l, b)) return;
   uint32_t next = following(l, l->skip[b], is_header ? l->order.parent[b] : l->order.loop[b]);
+  if (is_on_way && !is_header) next = left_loop(l, l->order.loop[b]);
   jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
-  if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_ENTERS;
-  if (!is_header) return;
+  if (l->status != HG_OK) return;
+  vector_insn *entry = vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1);
+  entry->flags = VECTOR_ENTERS;
+  if (vector_shares_mask(l, b) && is_short(l, b, SHORT_VALUES)) entry->flags |= VECTOR_SHORT;
+  if (!is_header || l->latch[b] != SSA_NONE) return;
   l->mask = hg_vector_new_reg(l, SSA_PREDICATE);
   combine(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);
   combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
@@ -283,6 +344,8 @@ static void end_loops(vector_lowering *l, uint32_t b) {
     if (l->whole[h] && comes_here) jump(l, VECTOR_JUMP, VECTOR_NONE, h);
     if (l->whole[h]) continue;
     jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
+    put_label(l, left_loop(l, h), SSA_NONE);
+    if (l->latch[h] != SSA_NONE) combine(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
     if (!ssa_block_at(l->unit, h)->library) end_if_none_left(l);
   }
 }
@@ -300,7 +363,7 @@ static void patch_jumps(vector_lowering *l) {
 
 static hg_status allocate(vector_lowering *l) {
   uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
-  uint64_t words = 6 * blocks + (2 * blocks + 1) + 2 * values, bytes = 2 * blocks + 5 * values;
+  uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 5 * values;
   l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
   l->meeting = l->waiting + blocks;
@@ -308,9 +371,12 @@ static hg_status allocate(vector_lowering *l) {
   l->owner = l->skip + blocks;
   l->first_owned = l->owner + blocks;
   l->next_owned = l->first_owned + blocks;
-  l->label = l->next_owned + blocks;
-  l->reg = l->label + 2 * blocks + 1;
-  l->copy = l->reg + values;
+  l->latch = l->next_owned + blocks;
+  l->label = l->latch + blocks;
+  l->reg = l->label + 3 * blocks + 1;
+  l->same = l->reg + values;
+  l->last = l->same + values;
+  l->copy = l->last + values;
   l->level = (uint8_t *)(l->copy + values);
   l->whole = l->level + blocks;
   l->bits_seen = l->whole + blocks;
@@ -318,8 +384,8 @@ static hg_status allocate(vector_lowering *l) {
   l->uses = l->never_nan + values;
   l->stride = l->uses + values;
   l->mark = l->stride + values;
-  memset(l->reg, 0xff, values * sizeof(uint32_t));
-  memset(l->waiting, 0xff, 6 * blocks * sizeof(uint32_t));
+  memset(l->reg, 0xff, 2 * values * sizeof(uint32_t)); /* and l->same */
+  memset(l->waiting, 0xff, 7 * blocks * sizeof(uint32_t));
   return HG_OK;
 }
 

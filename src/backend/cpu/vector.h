@@ -49,13 +49,15 @@ enum {
 
 enum { /* flags of instructions */
   VECTOR_KEEP = 1,    /* lanes outside the mask keep d */
+  VECTOR_AGREE = 2,   /* jumps: s0 is the same in all lanes of the mask; with no lane there, either way will do */
   VECTOR_CONTIGUOUS = 4, /* memory: the index of lane i + 1 is that of lane i plus 1 modulo 2^w (w >= 32) along a run of
                             lanes: contiguous if last - first is count - 1 */
   VECTOR_SAME = 8,       /* memory: the index is the same in all lanes of the tile that take part */
   VECTOR_LANE = 16,      /* memory: the address is [x + lane + bits] itself (bits may be 0) */
   VECTOR_READ_ONLY = 32, /* memory: nothing writes the location during the launch */
   VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch */
-  VECTOR_ENTERS = 128     /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
+  VECTOR_ENTERS = 128,    /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
+  VECTOR_SHORT = 256      /* with ENTERS: the block is short, and may as well run with no lane */
 };
 
 typedef struct vector_insn {

@@ -168,9 +168,19 @@ static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
   return 1;
 }
 
+/* In a loop that lanes leave one by one those that are left are in one round: a phi of its header has what entered or
+ * what came around, alike in all of them if both are. Behind the loop lanes would have what they left with. */
+static int is_alike_in_loop(const vector_lowering *l, uint32_t b, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (l->uses[value] & VALUE_IS_KEPT) return 0;
+  if (insn->op != SSA_PHI) return hg_is_pure(insn) && (insn->arg_count > 0 || l->analysis.fact[value].level < IR_LANE);
+  return l->order.loop[b] == b && l->latch[b] != SSA_NONE && insn->arg_count == 2;
+}
+
 /* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so it
- * must come from such values alone, in blocks that all lanes reach together. What a block computes together is there
- * for the lanes that took part. To begin with every candidate, then those that stand on a value that is none go. */
+ * must come from such values alone, in blocks that all lanes reach together or in rounds of a loop. What a block
+ * computes together is there for the lanes that took part. To begin with every candidate, then those that stand on a
+ * value that is none go. */
 static void find_uniform(vector_lowering *l) {
   for (int round = 0, changed = 1; changed; round++) {
     changed = 0;
@@ -180,8 +190,10 @@ static void find_uniform(vector_lowering *l) {
       for (int list = 0; list < 2; list++)
         for (uint32_t v = lists[list]; v != SSA_NONE; v = insn_at(l, v)->next) {
           int candidate = l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(insn_at(l, v)->op);
+          candidate |= !l->whole[b] && is_alike_in_loop(l, b, v);
           int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
           if (is && round > 0) is = has_uniform_operands(l, v);
+          if (is && round > 0 && l->same[v] != SSA_NONE) is = (l->uses[l->same[v]] & VALUE_IS_UNIFORM) != 0;
           changed |= round == 0 || is != ((l->uses[v] & VALUE_IS_UNIFORM) != 0);
           l->uses[v] = (uint8_t)((l->uses[v] & ~VALUE_IS_UNIFORM) | (is ? VALUE_IS_UNIFORM : 0));
         }
@@ -194,10 +206,10 @@ static void find_uniform(vector_lowering *l) {
 static void note_use(vector_lowering *l, uint32_t value, uint32_t in) {
   const ssa_insn *insn = insn_at(l, value);
   l->uses[value] |= VALUE_IS_USED;
-  if (insn->op == SSA_PHI || insn->block == SSA_NONE) return; /* phis are moved under their masks anyway */
+  if (insn->block == SSA_NONE) return;
   for (uint32_t h = l->order.loop[insn->block]; h != SSA_NONE && !vector_in_loop(&l->order, h, in);
        h = l->order.parent[h])
-    if (!l->whole[h]) l->uses[value] |= VALUE_OUTLIVES_LOOP;
+    if (!l->whole[h]) l->uses[value] |= VALUE_IS_KEPT | (insn->op == SSA_PHI ? 0 : VALUE_OUTLIVES_LOOP);
 }
 
 static void note_uses(vector_lowering *l, uint32_t b) {
@@ -220,8 +232,9 @@ hg_status hg_vector_study(vector_lowering *l) {
   for (uint32_t at = 0; at < hg_location_count(l->program); at++)
     l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
   find_strides(l);
-  find_uniform(l);
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
+  hg_vector_find_webs(l);
+  find_uniform(l);
   HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));
   while (l->stack.count > 0 && l->status == HG_OK) see_through(l, ((const uint32_t *)l->stack.data)[--l->stack.count]);
   return l->status;
@@ -237,6 +250,7 @@ static vector_reg leaf(const ssa_insn *insn) {
 }
 
 uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value) {
+  if (l->same[value] != SSA_NONE) value = l->same[value];
   if (l->reg[value] != SSA_NONE || l->status != HG_OK) return l->reg[value];
   const ssa_insn *insn = insn_at(l, value);
   l->reg[value] = hg_vector_new_reg(l, insn->type);
@@ -293,7 +307,9 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
                    from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
   if (flags_of(from) & ATLAS_ATOMIC && !(l->uses[value] & VALUE_IS_USED)) has_result = 0;
   if (has_result) insn.d = hg_vector_reg_of(l, value);
-  if (has_result && l->uses[value] & VALUE_OUTLIVES_LOOP) {
+  uint32_t web = l->same[value];
+  int is_kept = l->uses[value] & VALUE_OUTLIVES_LOOP || (web != SSA_NONE && l->uses[web] & VALUE_IS_KEPT);
+  if (has_result && is_kept && l->mask != VECTOR_ALL) {
     insn.flags |= VECTOR_KEEP;
     insn.mask = l->mask;
   }

@@ -77,6 +77,28 @@ static void allow_for_traps(vector_lowering *l, uint32_t k) {
   }
 }
 
+static void find_latch(vector_lowering *l, uint32_t header) {
+  const hg_array *from = &ssa_block_at(l->unit, header)->predecessors;
+  uint32_t edges = 0;
+  l->latch[header] = SSA_NONE;
+  for (size_t i = 0; i < from->count && l->order.loop[header] == header; i++) {
+    uint32_t p = ((const uint32_t *)from->data)[i];
+    if (!vector_in_loop(&l->order, header, p)) continue;
+    if (l->order.loop[p] == header) l->latch[header] = p;
+    edges++;
+  }
+  if (edges != 1) l->latch[header] = SSA_NONE;
+}
+
+/* A new register, or that of the only block before it on the way around a loop: what the branch there leaves of it. */
+static uint32_t mask_of(vector_lowering *l, uint32_t block) {
+  const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
+  uint32_t before = from->count == 1 ? *(const uint32_t *)from->data : block;
+  int shares = before != block && l->order.loop[before] == l->order.loop[block] &&
+               vector_is_on_masked_way(l, block);
+  return shares ? l->waiting[before] : hg_vector_new_reg(l, SSA_PREDICATE);
+}
+
 void hg_vector_find_whole(vector_lowering *l) {
   uint32_t count = l->order.count;
   for (uint32_t k = 0; k < count; k++) l->whole[l->order.block[k]] = l->level[l->order.block[k]] < IR_LANE;
@@ -91,6 +113,7 @@ void hg_vector_find_whole(vector_lowering *l) {
       if (!l->whole[b] || hg_vector_parts(l, b)) changed |= mask_until_meeting(l, k, &done);
     }
   }
+  for (uint32_t k = 0; k < count; k++) find_latch(l, l->order.block[k]);
   for (uint32_t k = 0; k < count; k++)
-    if (!l->whole[l->order.block[k]]) l->waiting[l->order.block[k]] = hg_vector_new_reg(l, SSA_PREDICATE);
+    if (!l->whole[l->order.block[k]]) l->waiting[l->order.block[k]] = mask_of(l, l->order.block[k]);
 }
