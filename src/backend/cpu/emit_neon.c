@@ -91,7 +91,7 @@ static uint32_t label_of(neon_emit *e, uint32_t insn) {
 
 static void write_jump(neon_emit *e) {
   if (e->insn->flags & VECTOR_SHORT) return;
-  uint32_t label = label_of(e, e->insn->target);
+  uint32_t label = label_of(e, hg_native_target_of(e->b->vector, e->insn));
   if (e->insn->op == VECTOR_JUMP) {
     hg_a64_jump(&e->a, label);
     return;
@@ -108,7 +108,10 @@ static void write_insn(neon_emit *e, uint32_t i) {
   case VECTOR_LABEL: hg_a64_place(&e->a, label_of(e, i)); return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:
-  case VECTOR_JUMP_ANY: write_jump(e); return;
+  case VECTOR_JUMP_ANY:
+    write_jump(e);
+    if (e->insn->flags & VECTOR_ENTERS) hg_a64_place(&e->a, label_of(e, i));
+    return;
   case VECTOR_END: return;
   default: break;
   }

@@ -91,7 +91,7 @@ static uint32_t label_of(x86_emit *e, uint32_t insn) {
 
 static void write_jump(x86_emit *e) {
   if (e->insn->flags & VECTOR_SHORT) return;
-  uint32_t label = label_of(e, e->insn->target);
+  uint32_t label = label_of(e, hg_native_target_of(e->b->vector, e->insn));
   if (e->insn->op == VECTOR_JUMP) {
     hg_x86_jump(&e->a, label);
     return;
@@ -130,13 +130,17 @@ static int write_special(x86_emit *e) {
 }
 
 static void write_insn(x86_emit *e, uint32_t i) {
+  if (i == e->joined) return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   switch (e->insn->op) {
   case VECTOR_LABEL: hg_x86_place(&e->a, label_of(e, i)); return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:
-  case VECTOR_JUMP_ANY: write_jump(e); return;
+  case VECTOR_JUMP_ANY:
+    write_jump(e);
+    if (e->insn->flags & VECTOR_ENTERS) hg_x86_place(&e->a, label_of(e, i));
+    return;
   case VECTOR_END: return;
   default: break;
   }
@@ -175,6 +179,7 @@ static void write_rare(x86_emit *e) {
 
 static void write_body(x86_emit *e, const native_step *step) {
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
+  e->joined = UINT32_MAX;
   if (e->uses_tile_lane) {
     hg_x86_load(&e->a, 1, X86_TILE_LANE, x86_at(X86_CONTEXT, offsetof(native_context, lane_in_tile)));
     hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));

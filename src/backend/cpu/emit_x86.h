@@ -41,6 +41,7 @@ typedef struct x86_emit {
   x86_asm a;
   const vector_insn *insn;  /* in hand */
   uint32_t index;           /* its number */
+  uint32_t joined;          /* the number of one that an instruction before it has done; UINT32_MAX: none */
   uint8_t width;            /* 2: AVX-512, 1: AVX2 */
   uint8_t lanes, vector_bytes;
   uint8_t is_tail;          /* the code for one vector with a mask */
@@ -128,6 +129,7 @@ void hg_x86_slow_back(x86_emit *e);
 /* Each 1 if it has written the instruction in hand. */
 int hg_x86_masks(x86_emit *e);
 int hg_x86_arith(x86_emit *e);
+int hg_x86_divide(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 

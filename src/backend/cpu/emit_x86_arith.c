@@ -481,6 +481,8 @@ static int integer_op(x86_emit *e) {
   case ATLAS_OP_shl:
   case ATLAS_OP_shr: return shift(e);
   case ATLAS_OP_mad: return multiply_add(e);
+  case ATLAS_OP_div:
+  case ATLAS_OP_rem: return hg_x86_divide(e);
   case ATLAS_OP_neg: negate(e); return 1;
   case ATLAS_OP_abs: return absolute(e);
   case ATLAS_OP_not:
@@ -578,7 +580,36 @@ static int relation_of(uint16_t op) {
 static const uint8_t float_immediate[8] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07, 0x03};
 static const uint8_t integer_immediate[8] = {0, 4, 1, 2, 6, 5};
 
+/* The next instruction, if it is `mask and comparison` or `mask and not comparison`, all in k registers, and nothing
+ * else reads the comparison in hand: it can be done under that mask then. */
+static const vector_insn *masked_use(const x86_emit *e) {
+  uint32_t d = e->insn->d, next = e->index + 1;
+  const vector_insn *use = vector_insn_at(e->b->vector, next);
+  if (vector_reg_at(e->b->vector, d)->last != next || (use->op != VECTOR_AND && use->op != VECTOR_ANDNOT)) return NULL;
+  if (use->s[1] != d || use->s[0] == d || use->s[0] >= VECTOR_ALL || use->mask != VECTOR_ALL) return NULL;
+  const native_home *mask = native_home_of(e->b, use->s[0]), *to = native_home_of(e->b, use->d);
+  return mask->kind == NATIVE_REGISTERS && to->kind == NATIVE_REGISTERS && mask->copies == to->copies &&
+                 native_home_of(e->b, d)->copies == to->copies
+             ? use
+             : NULL;
+}
+
+static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
+  enum { OPPOSITE = 4 }; /* the bit of a relation that stands for not */
+  const vector_insn *use = masked_use(e);
+  if (use == NULL || hg_x86_is_64(e, left)) return 0;
+  if (use->op == VECTOR_ANDNOT) immediate ^= OPPOSITE;
+  for (uint32_t c = 0; c < hg_x86_copies(e, use->d); c++) {
+    unsigned a = hg_x86_source_reg(e, left, c, 0, hg_x86_scratch(e, 0));
+    x86_rm b = hg_x86_source(e, right, c, 0, hg_x86_scratch(e, 1));
+    hg_x86_vk(e, op, native_home_of(e->b, use->d)->reg[c], a, b, immediate, native_home_of(e->b, use->s[0])->reg[c], 0);
+  }
+  e->joined = e->index + 1;
+  return 1;
+}
+
 static void compare_evex(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
+  if (compare_masked(e, op, left, right, immediate)) return;
   int is_64 = hg_x86_is_64(e, left);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     unsigned to = hg_x86_predicate_result(e, c, 2);

@@ -223,8 +223,14 @@ static void clear(x86_emit *e) {
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
 
+/* 1 if the mask is no matter: one value is the answer for all lanes. */
+static int asks_one(const x86_emit *e) {
+  return e->insn->flags & VECTOR_AGREE && e->insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, e->insn->s[0]);
+}
+
 /* s0 & mask of one copy. */
 static unsigned asked(x86_emit *e, uint32_t copy, unsigned scratch, unsigned other) {
+  if (asks_one(e)) return hg_x86_predicate(e, e->insn->s[0], copy, scratch);
   int mask = hg_x86_mask(e, copy, scratch);
   uint32_t source = e->insn->s[0];
   if (source == VECTOR_NONE || source == VECTOR_ALL || source == e->insn->mask)
@@ -241,6 +247,7 @@ void hg_x86_test_any(x86_emit *e) {
   const vector_insn *insn = e->insn;
   int varies = insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
   if (insn->s[0] < VECTOR_ALL) varies |= hg_x86_copies(e, insn->s[0]) > 1;
+  if (asks_one(e)) varies = 0;
   uint32_t copies = varies ? e->copies : 1;
   unsigned sum = is_evex(e) ? K_TEMPORARY : hg_x86_scratch(e, 2), last = 0;
   for (uint32_t c = 0; c < copies; c++) {

@@ -289,6 +289,8 @@ void hg_x86_done(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
   else if (home->kind == NATIVE_SLOT)
     hg_x86_vk(e, is_64 ? X86_vstore64 : X86_vstore, reg, 0,
               x86_at(X86_FRAME, (int32_t)(home->offset + piece * e->vector_bytes)), 0, mask, 0);
+  else if (home->kind == NATIVE_REGISTERS && mask != 0 && hg_x86_redirect(&e->a, reg, home->reg[piece], mask, is_64))
+    return;
   else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg)
     hg_x86_vk(e, is_64 ? X86_vmove64 : X86_vmove, home->reg[piece], 0, x86_reg(reg), 0, mask, 0);
 }

@@ -145,6 +145,14 @@ int hg_native_uses_tile_lane(const native_build *build);
  * STEP by the letter, and gives as many again as the lane has that has fewest. */
 static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_steps == UINT64_MAX; }
 
+/* Where a jump really leads: not to the question whether the loop has a lane, if it has just asked that itself. */
+static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn *jump) {
+  const vector_insn *there = vector_insn_at(v, jump->target + 1);
+  int is_asked = jump->op == VECTOR_JUMP_ANY && there->op == VECTOR_JUMP_NONE && there->flags & VECTOR_ENTERS &&
+                 there->s[0] == jump->s[0] && jump->mask == VECTOR_ALL && there->mask == VECTOR_ALL;
+  return is_asked ? jump->target + 1 : jump->target;
+}
+
 /* Called by machine code, with its frame: does an instruction for the group in hand. `request`: its number; in the
  * upper half 0 for all copies, or 1 + the number of one. */
 void hg_native_help(native_frame *frame, uint64_t request);

@@ -132,12 +132,32 @@ static void vex_prefix(x86_asm *a, const x86_row *row, const x86_vector_insn *in
 void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   const x86_row *row = &hg_x86_rows[insn->op];
   if (!begin_insn(a)) return;
+  a->last_start = a->count;
   int evex = row->has == X86_HAS_E || (a->evex && row->has == X86_HAS_EV);
   if (evex) evex_prefix(a, row, insn);
   else vex_prefix(a, row, insn);
   byte(a, row->opcode);
   modrm(a, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm, evex ? displacement_unit(row, insn) : 1);
   if (row->form >= X86_FORM_VMI) byte(a, insn->immediate);
+  a->last = *insn;
+  a->last_end = a->count;
+}
+
+/* Elements in, elements of the same size out, into a register that is not read. The first are those from vaddps on. */
+static int is_plain(uint16_t op) {
+  return op <= X86_vsqrtpd || (op >= X86_vpandd && op <= X86_vpxorq) ||
+         (op >= X86_vpaddd && op <= X86_vpsravq);
+}
+
+int hg_x86_redirect(x86_asm *a, unsigned was, unsigned reg, unsigned mask, int is_64) {
+  x86_vector_insn insn = a->last;
+  if (a->last_end != a->count || a->no_memory || !is_plain(insn.op) || insn.reg != was || insn.mask != 0) return 0;
+  if (hg_x86_rows[insn.op].w != is_64 || !a->evex) return 0;
+  insn.reg = (uint8_t)reg;
+  insn.mask = (uint8_t)mask;
+  a->count = a->last_start;
+  hg_x86_vector(a, &insn);
+  return 1;
 }
 
 /* ---- general instructions ---------------------------------------------------------------------------------------- */

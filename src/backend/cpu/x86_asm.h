@@ -70,6 +70,8 @@ typedef struct x86_asm {
   uint8_t *code;
   size_t count, capacity;
   hg_array labels;  /* x86_label */
+  x86_vector_insn last; /* the vector instruction written last, */
+  size_t last_start, last_end; /* and where it is */
   uint8_t evex;     /* 1: rows that have both forms are written as EVEX */
   uint8_t no_memory;/* an allocation failed: the code is not complete */
 } x86_asm;
@@ -78,6 +80,9 @@ void hg_x86_begin(x86_asm *a, const hg_allocator *allocator, int evex);
 void hg_x86_release(x86_asm *a);
 
 void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn);
+/* The instruction written last writes `reg` under the mask instead, if it wrote `was` in all lanes, with elements of 64
+ * bits or 32, and does not read it as well. 0: it is left as it was. */
+int hg_x86_redirect(x86_asm *a, unsigned was, unsigned reg, unsigned mask, int is_64);
 
 /* Labels are numbers; jumps are rel32 and may come before their label's place is known. */
 uint32_t hg_x86_new_label(x86_asm *a);
