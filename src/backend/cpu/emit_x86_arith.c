@@ -580,29 +580,19 @@ static int relation_of(uint16_t op) {
 static const uint8_t float_immediate[8] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07, 0x03};
 static const uint8_t integer_immediate[8] = {0, 4, 1, 2, 6, 5};
 
-/* The next instruction, if it is `mask and comparison` or `mask and not comparison`, all in k registers, and nothing
- * else reads the comparison in hand: it can be done under that mask then. */
-static const vector_insn *masked_use(const x86_emit *e) {
-  uint32_t d = e->insn->d, next = e->index + 1;
-  const vector_insn *use = vector_insn_at(e->b->vector, next);
-  if (vector_reg_at(e->b->vector, d)->last != next || (use->op != VECTOR_AND && use->op != VECTOR_ANDNOT)) return NULL;
-  if (use->s[1] != d || use->s[0] == d || use->s[0] >= VECTOR_ALL || use->mask != VECTOR_ALL) return NULL;
-  const native_home *mask = native_home_of(e->b, use->s[0]), *to = native_home_of(e->b, use->d);
-  return mask->kind == NATIVE_REGISTERS && to->kind == NATIVE_REGISTERS && mask->copies == to->copies &&
-                 native_home_of(e->b, d)->copies == to->copies
-             ? use
-             : NULL;
-}
-
+/* Under the mask of the next instruction, which is done with it. */
 static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
   enum { OPPOSITE = 4 }; /* the bit of a relation that stands for not */
-  const vector_insn *use = masked_use(e);
-  if (use == NULL || hg_x86_is_64(e, left)) return 0;
+  const vector_insn *use = hg_native_masked_use(e->b, e->index);
+  if (use == NULL) return 0;
   if (use->op == VECTOR_ANDNOT) immediate ^= OPPOSITE;
+  e->insn = use;
   for (uint32_t c = 0; c < hg_x86_copies(e, use->d); c++) {
+    unsigned mask = hg_x86_predicate(e, use->s[0], c, 1), to = hg_x86_predicate_result(e, c, 2);
     unsigned a = hg_x86_source_reg(e, left, c, 0, hg_x86_scratch(e, 0));
     x86_rm b = hg_x86_source(e, right, c, 0, hg_x86_scratch(e, 1));
-    hg_x86_vk(e, op, native_home_of(e->b, use->d)->reg[c], a, b, immediate, native_home_of(e->b, use->s[0])->reg[c], 0);
+    hg_x86_vk(e, op, to, a, b, immediate, mask, 0);
+    hg_x86_predicate_done(e, c, to);
   }
   e->joined = e->index + 1;
   return 1;

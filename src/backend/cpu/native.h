@@ -145,6 +145,10 @@ int hg_native_uses_tile_lane(const native_build *build);
  * STEP by the letter, and gives as many again as the lane has that has fewest. */
 static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_steps == UINT64_MAX; }
 
+/* Behind a comparison, the instruction that is `mask and comparison` or `mask and not comparison`, if nothing else reads
+ * the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere then. */
+const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
+
 /* Where a jump really leads: not to the question whether the loop has a lane, if it has just asked that itself. */
 static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn *jump) {
   const vector_insn *there = vector_insn_at(v, jump->target + 1);

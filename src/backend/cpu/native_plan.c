@@ -18,7 +18,8 @@ typedef struct plan {
   uint8_t *cut;                   /* per instruction: a step begins there */
   uint8_t *rare;                  /* per instruction: see find_rare */
   int32_t *pressure;              /* per instruction: pieces of one copy that begin there less those that have ended */
-  int32_t *shared;                /* the same for uniform values */
+  int32_t *shared;                /* the same for uniform values, */
+  int32_t *masks;                 /* and for what needs mask registers */
   uint32_t free_vectors, free_masks; /* sets of registers */
   uint32_t *active;               /* registers in machine registers */
   uint32_t active_count;
@@ -122,11 +123,29 @@ static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
   return 0;
 }
 
+static int is_compared_as_32_bits(uint8_t type) {
+  if (type == SSA_PREDICATE) return 0;
+  return type == ATLAS_f32 || (atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) <= 4);
+}
+
+const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparison) {
+  const vector_insn *insn = vector_insn_at(b->vector, comparison), *use = insn + 1;
+  if (b->target->mask_count == 0 || insn->op < 0x100 || !atlas_is_comparison(insn->op)) return NULL;
+  const vector_reg *d = vector_reg_at(b->vector, insn->d);
+  if (!is_compared_as_32_bits(insn->type2) || insn->flags & VECTOR_KEEP) return NULL;
+  if (d->last != comparison + 1 || d->first != comparison || d->uniform) return NULL;
+  if ((use->op != VECTOR_AND && use->op != VECTOR_ANDNOT) || use->mask != VECTOR_ALL) return NULL;
+  return use->s[1] == insn->d && use->s[0] != insn->d && use->s[0] < VECTOR_ALL ? use : NULL;
+}
+
 /* Counts a value's demand, and lists where it begins and ends. Kinds are final here but for spills. */
 static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   native_home *home = &p->b->homes[r];
   const native_step *steps = p->b->steps.data;
   uint32_t step = p->step_of[reg->first];
+  if (r < p->v->regs.count && hg_native_masked_use(p->b, reg->first) != NULL &&
+      vector_insn_at(p->v, reg->first)->d == r)
+    return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
   home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
@@ -141,6 +160,10 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
     return;
   }
   add_interval(p, r, reg->first, reg->last);
+  if (home->is_mask && !uniform && r < p->v->regs.count) {
+    p->masks[reg->first]++;
+    p->masks[reg->last + 1]--;
+  }
   if (home->is_mask) return;
   int32_t *demand = uniform ? p->shared : p->pressure;
   demand[reg->first + (uint32_t)takes_over(p, r, reg)] += home->parts;
@@ -165,17 +188,20 @@ static void find_rare(plan *p) {
 /* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them.
  */
 static uint32_t choose_copies(const plan *p) {
-  int32_t now = 0, shared = 0, has_loop = 0;
+  int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     has_loop |= is_jump(insn->op) && insn->target <= i;
     now += p->pressure[i];
     shared += p->shared[i];
+    masks += p->masks[i];
+    if (masks > most_masks) most_masks = masks;
     if (p->rare[i]) continue;
-    while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies /= 2;
+    while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies--;
   }
-  return !has_loop && copies > 2 ? 2 : copies;
+  int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
+  return (!has_loop || is_crowded) && copies > 2 ? 2 : copies;
 }
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
@@ -320,7 +346,7 @@ static void describe_all(plan *p) {
 static hg_status make_room(plan *p) {
   native_build *b = p->b;
   uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
-  uint32_t *words = hg_allocate(&b->allocator, 6 * n + 3 * r, sizeof *words);
+  uint32_t *words = hg_allocate(&b->allocator, 7 * n + 3 * r, sizeof *words);
   b->homes = hg_allocate(&b->allocator, r, sizeof *b->homes);
   p->starts = words;
   if (words == NULL || b->homes == NULL) return hg_fail_memory("machine code", n * sizeof *words);
@@ -328,9 +354,10 @@ static hg_status make_room(plan *p) {
   p->step_of = p->ends + n;
   p->pressure = (int32_t *)(p->step_of + n);
   p->shared = p->pressure + n;
-  p->cut = (uint8_t *)(p->shared + n); /* as many bytes as there is room for words: two an instruction */
+  p->masks = p->shared + n;
+  p->cut = (uint8_t *)(p->masks + n); /* as many bytes as there is room for words: two an instruction */
   p->rare = p->cut + n;
-  p->next_start = p->step_of + 4 * n;
+  p->next_start = p->step_of + 5 * n;
   p->next_end = p->next_start + r;
   p->active = p->next_end + r;
   memset(p->starts, 0xff, 2 * n * sizeof *words);
