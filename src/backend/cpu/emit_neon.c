@@ -91,7 +91,8 @@ static uint32_t label_of(neon_emit *e, uint32_t insn) {
 
 static void write_jump(neon_emit *e) {
   if (e->insn->flags & VECTOR_SHORT) return;
-  uint32_t label = label_of(e, hg_native_target_of(e->b->vector, e->insn));
+  int is_last = e->insn->flags & VECTOR_LAST && e->insn->target >= e->region_end;
+  uint32_t label = is_last ? e->group_end : label_of(e, hg_native_target_of(e->b->vector, e->insn));
   if (e->insn->op == VECTOR_JUMP) {
     hg_a64_jump(&e->a, label);
     return;
@@ -143,14 +144,26 @@ static void end_steps(neon_emit *e) {
   hg_a64_memory(&e->a, A64_str_x, 0, NEON_CONTEXT, offsetof(native_context, fewest_left));
 }
 
+/* A group whose lanes have ended in another region. */
+static void leave_if_none_left(neon_emit *e) {
+  static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
+                                    .target = VECTOR_NONE};
+  e->insn = &leave;
+  write_jump(e);
+}
+
 static void write_body(neon_emit *e, const native_step *step) {
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
   if (e->uses_tile_lane) {
     hg_a64_memory(&e->a, A64_ldr_x, NEON_TILE_LANE, NEON_CONTEXT, offsetof(native_context, lane_in_tile));
     hg_a64(&e->a, A64_add_x, 0, NEON_TILE_LANE, NEON_TILE_LANE, NEON_LANE);
   }
+  e->region_end = step->end;
+  e->group_end = hg_a64_new_label(&e->a);
   begin_steps(e);
+  if (e->b->vector->loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   for (uint32_t i = step->first; i < step->end; i++) write_insn(e, i);
+  hg_a64_place(&e->a, e->group_end);
   end_steps(e);
 }
 

@@ -32,7 +32,8 @@ typedef struct neon_emit {
   uint8_t is_tail;          /* the code for one vector with a mask */
   uint8_t uses_tile_lane;
   uint32_t copies;          /* of the code that is written: the kernel's or 1 */
-  uint32_t help, group_end; /* labels */
+  uint32_t help;            /* label */
+  uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
   uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */
   uint8_t *kept_in;         /* per register and NaN: 1 + the machine register that holds a constant all the time */
   hg_array slow;            /* neon_slow */

@@ -91,7 +91,8 @@ static uint32_t label_of(x86_emit *e, uint32_t insn) {
 
 static void write_jump(x86_emit *e) {
   if (e->insn->flags & VECTOR_SHORT) return;
-  uint32_t label = label_of(e, hg_native_target_of(e->b->vector, e->insn));
+  int is_last = e->insn->flags & VECTOR_LAST && e->insn->target >= e->region_end;
+  uint32_t label = is_last ? e->group_end : label_of(e, hg_native_target_of(e->b->vector, e->insn));
   if (e->insn->op == VECTOR_JUMP) {
     hg_x86_jump(&e->a, label);
     return;
@@ -177,6 +178,14 @@ static void write_rare(x86_emit *e) {
   e->rare.count = 0;
 }
 
+/* A group whose lanes have ended in another region. */
+static void leave_if_none_left(x86_emit *e) {
+  static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
+                                    .target = VECTOR_NONE};
+  e->insn = &leave;
+  write_jump(e);
+}
+
 static void write_body(x86_emit *e, const native_step *step) {
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
   e->joined = UINT32_MAX;
@@ -184,8 +193,12 @@ static void write_body(x86_emit *e, const native_step *step) {
     hg_x86_load(&e->a, 1, X86_TILE_LANE, x86_at(X86_CONTEXT, offsetof(native_context, lane_in_tile)));
     hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
   }
+  e->region_end = step->end;
+  e->group_end = hg_x86_new_label(&e->a);
   if (e->b->vector->loses_lanes) hg_x86_begin_alive(e);
+  if (e->b->vector->loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   write_range(e, step->first, step->end);
+  hg_x86_place(&e->a, e->group_end);
   if (e->b->vector->loses_lanes) hg_x86_end_alive(e);
 }
 

@@ -45,12 +45,13 @@ static void number_steps(plan *p) {
 }
 
 /* A jump from one step to another is the block's: a step of its own, and its label begins one. That may cut other loops
- * in two, so again until nothing changes. */
+ * in two, so again until nothing changes. A group of lanes that have all ended is done with its region; where it is the
+ * last, the block ends. */
 static int cut_jumps(plan *p) {
   int changed = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    if (!is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target]) continue;
+    if (!is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target] || insn->flags & VECTOR_LAST) continue;
     if (p->cut[i] && p->cut[i + 1] && p->cut[insn->target]) continue;
     cut_out(p, i);
     p->cut[insn->target] = 1;

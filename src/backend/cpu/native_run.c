@@ -222,6 +222,7 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
+  c->worker->lost = 0;
   if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
   memset(c->rows + c->native->homes[c->native->vector->regs.count].offset, 1, lanes);
   for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
@@ -238,6 +239,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
       c->fewest_left = c->steps_left;
       run_runs(c, step, lanes);
       c->steps_left = c->fewest_left;
+      if (w->lost == lanes && c->native->steps.count > 1) return;
     } else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
     else if (takes_jump(c, vector_insn_at(v, step->first), lanes)) i = step->target;
   }

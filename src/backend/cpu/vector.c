@@ -71,7 +71,12 @@ static uint32_t following_block(const vector_lowering *l, uint32_t block) {
   return following(l, l->order.place[block], l->order.loop[block]);
 }
 
-static void end_if_none_left(vector_lowering *l) { jump(l, VECTOR_JUMP_NONE, VECTOR_ALL, end_label(l)); }
+static void end_if_none(vector_lowering *l, uint32_t lanes) {
+  jump(l, VECTOR_JUMP_NONE, lanes, end_label(l));
+  if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_LAST;
+}
+
+static void end_if_none_left(vector_lowering *l) { end_if_none(l, VECTOR_ALL); }
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
@@ -132,7 +137,7 @@ static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
   if (l->whole[to]) {
     uint32_t mask = count_step(l, from, to, VECTOR_ALL, SSA_NONE);
-    if (mask != VECTOR_ALL) jump(l, VECTOR_JUMP_NONE, mask, end_label(l));
+    if (mask != VECTOR_ALL) end_if_none(l, mask);
     hg_vector_moves(l, from, side, VECTOR_ALL);
   } else {
     arrive(l, from, side, VECTOR_ALL);

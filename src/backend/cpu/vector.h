@@ -57,6 +57,7 @@ enum { /* flags of instructions */
   VECTOR_READ_ONLY = 32, /* memory: nothing writes the location during the launch */
   VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch */
   VECTOR_ENTERS = 128,    /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
+  VECTOR_LAST = 512,      /* JUMP_NONE: to the end, where no lane is left; lanes of a part of the tile may go alone */
   VECTOR_SHORT = 256      /* with ENTERS: the block is short, and may as well run with no lane */
 };
 
