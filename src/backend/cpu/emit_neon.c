@@ -103,6 +103,7 @@ static void write_jump(neon_emit *e) {
 }
 
 static void write_insn(neon_emit *e, uint32_t i) {
+  if (hg_native_is_nothing(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL) return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   switch (e->insn->op) {

@@ -131,7 +131,8 @@ static int write_special(x86_emit *e) {
 }
 
 static void write_insn(x86_emit *e, uint32_t i) {
-  if (i == e->joined) return;
+  if (i == e->joined || (hg_native_is_nothing(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL))
+    return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   switch (e->insn->op) {

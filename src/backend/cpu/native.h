@@ -95,6 +95,7 @@ typedef enum native_step_kind { NATIVE_REGION, NATIVE_BLOCK_OP, NATIVE_BLOCK_JUM
 
 typedef struct native_step {
   uint8_t kind;
+  uint8_t is_empty;    /* of a region: its instructions need no code */
   uint32_t first, end; /* instructions */
   uint32_t target;     /* step that a jump leads to */
   uint32_t entry, stream_entry; /* of regions: offsets in the code */
@@ -145,8 +146,13 @@ int hg_native_uses_tile_lane(const native_build *build);
  * STEP by the letter, and gives as many again as the lane has that has fewest. */
 static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_steps == UINT64_MAX; }
 
-/* Behind a comparison, the instruction that is `mask and comparison` or `mask and not comparison`, if nothing else reads
- * the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere then. */
+/* 1 if an instruction needs no code: a label, a jump of lanes that have all ended where no lane ends, a STEP before it
+ * that counts nothing. */
+int hg_native_is_nothing(const hg_vector *v, uint32_t insn);
+
+/* Behind a comparison, the instruction that is `mask and comparison` or `mask and not comparison`, if nothing else
+ * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere
+ * then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
 
 /* Where a jump really leads: not to the question whether the loop has a lane, if it has just asked that itself. */

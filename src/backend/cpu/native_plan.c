@@ -60,10 +60,21 @@ static int cut_jumps(plan *p) {
   return changed;
 }
 
+int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(v, i);
+  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END) return 1;
+  if (v->loses_lanes) return 0;
+  if (insn->flags & VECTOR_LAST && insn->op == VECTOR_JUMP_NONE) return 1;
+  return insn->op == VECTOR_STEP && vector_reg_at(v, insn->d)->last == i + 1 && insn->mask == VECTOR_ALL &&
+         insn[1].op == VECTOR_JUMP_NONE && insn[1].flags & VECTOR_LAST;
+}
+
 static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
   uint16_t op = vector_insn_at(p->v, first)->op;
   int is_cut_out = end == first + 1 && p->v->has_block_ops;
   native_step step = {.kind = NATIVE_REGION, .first = first, .end = end};
+  step.is_empty = 1;
+  for (uint32_t i = first; i < end; i++) step.is_empty &= (uint8_t)hg_native_is_nothing(p->v, i);
   if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
   else if (is_cut_out && is_jump(op)) {
     step.kind = NATIVE_BLOCK_JUMP;
@@ -144,9 +155,8 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   native_home *home = &p->b->homes[r];
   const native_step *steps = p->b->steps.data;
   uint32_t step = p->step_of[reg->first];
-  if (r < p->v->regs.count && hg_native_masked_use(p->b, reg->first) != NULL &&
-      vector_insn_at(p->v, reg->first)->d == r)
-    return;
+  int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
+  if (is_made && (hg_native_is_nothing(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
   home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;

@@ -186,6 +186,13 @@ static void run_block_op(native_context *c, const native_step *step, uint64_t la
   hg_cpu_insn(c->worker, insn, &o);
 }
 
+/* 1 if one lane answers for all: no lane has ended, and the register is the same in all. */
+static int is_known_alike(const native_context *c, const vector_insn *insn) {
+  const hg_vector *v = c->native->vector;
+  return !v->loses_lanes && insn->mask == VECTOR_ALL && insn->s[0] < VECTOR_ALL &&
+         vector_reg_at(v, insn->s[0])->uniform;
+}
+
 static int any_lane(const native_context *c, const vector_insn *insn, uint64_t lanes) {
   uint64_t short_rows[2][CPU_CHUNK];
   uint8_t steps[2] = {0, 0};
@@ -195,6 +202,8 @@ static int any_lane(const native_context *c, const vector_insn *insn, uint64_t l
     if (regs[k] == VECTOR_ALL) rows[k] = alive_row(c), steps[k] = 1;
     else rows[k] = row_of(c, regs[k], short_rows[k], &steps[k]);
   }
+  if (is_known_alike(c, insn)) lanes = 1;
+  if (rows[1] == NULL && rows[0] != NULL && steps[0]) return memchr(rows[0], 1, lanes) != NULL;
   for (uint64_t i = 0; i < lanes; i++) {
     int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
     if (first && second) return 1;
@@ -235,6 +244,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   begin_tile(c, lanes);
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
+    if (step->kind == NATIVE_REGION && step->is_empty) continue;
     if (step->kind == NATIVE_REGION) {
       c->fewest_left = c->steps_left;
       run_runs(c, step, lanes);
