@@ -853,11 +853,17 @@ static const object *memory_at(cuda_address pointer) {
   return NULL;
 }
 
-int cuPointerGetAttribute(void *value, int attribute, cuda_address pointer) {
+int cuPointerGetAttributes(unsigned count, int *attributes, void **values, cuda_address pointer) {
   ENTER(1);
+  EXPECT(count == 1);
+  int attribute = attributes[0];
+  void *value = values[0];
   const object *pinned = pinned_at((void *)(uintptr_t)pointer), *memory = memory_at(pointer);
   const object *found = memory != NULL ? memory : pinned;
-  if (found == NULL) LEAVE(1); /* as the driver says of memory that it does not know */
+  if (found == NULL) { /* as the driver says of memory that it does not know */
+    memset(value, 0, sizeof(unsigned));
+    LEAVE(CUDA_OK);
+  }
   switch (attribute) {
   case CUDA_POINTER_CONTEXT: *(void **)value = primary[found->device]; break;
   case CUDA_POINTER_MEMORY_TYPE: *(unsigned *)value = memory != NULL ? CUDA_MEMORY_DEVICE : CUDA_MEMORY_HOST; break;

@@ -367,7 +367,7 @@ static const char *const functions[] = {
 
 /* What may fail without anybody noticing: giving back, asking for facts, and what has another way. */
 static int may_fail(const char *name, int error) {
-  static const char *const names[] = {"Free",         "Destroy",           "Unload", "Ctx", "cuPointerGetAttribute",
+  static const char *const names[] = {"Free",         "Destroy",           "Unload", "Ctx", "cuPointerGetAttributes",
                                       "cuDeviceGet", "cuDeviceTotalMem_v2", "Trim",   "cuMemGetInfo_v2"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strstr(name, names[i]) != NULL) return 1;

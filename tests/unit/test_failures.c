@@ -196,7 +196,7 @@ static void test_functions_are_whole(void) {
   for (long n = 0, failed = 1; failed; n++) {
     counter c = {.fail_at = -1};
     hg_allocator allocator = counting(&c);
-    hg_executor_desc desc = {.allocator = &allocator};
+    hg_executor_desc desc = {.backend = HG_BACKEND_CPU, .allocator = &allocator};
     hg_executor *executor = NULL;
     atlas_program *program = NULL;
     hg_kernel *kernel = NULL;

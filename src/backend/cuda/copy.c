@@ -16,8 +16,7 @@ enum {
 
 static int is_pinned(const cuda_device *d, const void *memory) {
   unsigned type = 0;
-  int result = d->driver.cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, cuda_address_of(memory));
-  return result == CUDA_OK && type == CUDA_MEMORY_HOST;
+  return hg_cuda_ask(d, CUDA_POINTER_MEMORY_TYPE, cuda_address_of(memory), &type) && type == CUDA_MEMORY_HOST;
 }
 
 static hg_status synchronise(cuda_device *d) {

@@ -161,6 +161,8 @@ hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address);
 
 /* ---- foreign.c --------------------------------------------------------------------------------------------------- */
 
+/* What the driver knows of an address. 0: nothing. Of memory that is not CUDA's a memory type is 0. */
+int hg_cuda_ask(const cuda_device *d, int attribute, cuda_address address, void *value);
 hg_status hg_cuda_adopt(void *device, const uint8_t *memory, uint64_t byte_count);
 hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_device, const uint8_t *source,
                             uint64_t byte_count);

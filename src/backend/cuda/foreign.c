@@ -3,17 +3,17 @@
 
 /* ---- pointers of other libraries --------------------------------------------------------------------------------- */
 
-static int ask(const cuda_device *d, int attribute, cuda_address address, void *value) {
-  return d->driver.cuPointerGetAttribute(value, attribute, address) == CUDA_OK;
+int hg_cuda_ask(const cuda_device *d, int attribute, cuda_address address, void *value) {
+  return d->driver.cuPointerGetAttributes(1, &attribute, &value, address) == CUDA_OK;
 }
 
 static hg_status check_owner(const cuda_device *d, cuda_address address) {
   int ordinal = d->ordinal;
   void *context = NULL;
-  if (ask(d, CUDA_POINTER_DEVICE, address, &ordinal) && ordinal != d->ordinal)
+  if (hg_cuda_ask(d, CUDA_POINTER_DEVICE, address, &ordinal) && ordinal != d->ordinal)
     return hg_fail(HG_INVALID_ARGUMENT, "the memory to import is of GPU %d, and this executor's is GPU %d", ordinal,
                    d->ordinal);
-  if (ask(d, CUDA_POINTER_CONTEXT, address, &context) && context != NULL && context != d->context)
+  if (hg_cuda_ask(d, CUDA_POINTER_CONTEXT, address, &context) && context != NULL && context != d->context)
     return hg_fail(HG_INVALID_ARGUMENT,
                    "the memory to import belongs to a context of its own; only memory of the GPU's "
                    "primary context, which the CUDA runtime uses, can be imported");
@@ -25,14 +25,14 @@ static hg_status find_range(const cuda_device *d, cuda_address address, uint64_t
   unsigned type = 0;
   cuda_address start = 0;
   size_t byte_count = 0;
-  if (!ask(d, CUDA_POINTER_MEMORY_TYPE, address, &type))
+  if (!hg_cuda_ask(d, CUDA_POINTER_MEMORY_TYPE, address, &type) || type == 0)
     return before == 0 ? hg_fail(HG_INVALID_ARGUMENT, "the memory to import is not known to the CUDA driver")
                        : hg_fail(HG_INVALID_ARGUMENT, "only the first %llu bytes of the memory to import are the GPU's",
                                  (unsigned long long)before);
   if (type != CUDA_MEMORY_DEVICE)
     return hg_fail(HG_INVALID_ARGUMENT, "the memory to import is the host's, not the GPU's");
   HG_TRY(check_owner(d, address));
-  if (!ask(d, CUDA_POINTER_RANGE_START, address, &start) || !ask(d, CUDA_POINTER_RANGE_BYTES, address, &byte_count))
+  if (!hg_cuda_ask(d, CUDA_POINTER_RANGE_START, address, &start) || !hg_cuda_ask(d, CUDA_POINTER_RANGE_BYTES, address, &byte_count))
     return hg_fail(HG_INVALID_ARGUMENT, "the CUDA driver does not say how large the memory to import is");
   *end = start + byte_count;
   return HG_OK;

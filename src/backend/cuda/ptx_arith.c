@@ -209,11 +209,17 @@ static ptx_name sign_mask(uint8_t type, int inverted) {
   return hg_ptx_number(inverted ? mask ^ sign : sign);
 }
 
-/* abs, neg and copysign touch the sign bit only. */
+/* abs, neg and copysign touch the sign bit only. Where nobody looks at the sign of a NaN, ptxas makes the first two
+ * part of the instructions that read them. */
 static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class class = hg_ptx_class_of(insn->type);
   const char *suffix = hg_ptx_bits_suffix(class);
+  if (insn->op != ATLAS_OP_copysign && !p->bits_used[value] && (insn->type == ATLAS_f32 || insn->type == ATLAS_f64)) {
+    PTX(p, hg_ptx_join(insn->op == ATLAS_OP_neg ? "neg" : "abs", hg_ptx_number_suffix(insn->type)).text, d,
+        hg_ptx_value(p, ptx_arg(p, value, 0)));
+    return;
+  }
   ptx_name a = hg_ptx_exact(p, ptx_arg(p, value, 0));
   if (insn->op == ATLAS_OP_neg) {
     PTX(p, hg_ptx_join("xor", suffix).text, d, a, sign_mask(insn->type, 0));
@@ -256,7 +262,7 @@ static int may_become_minimum(const ptx *p, uint32_t value) {
   uint32_t test = without_casts(p, ptx_arg(p, value, 0));
   int seen = atlas_is_integer((atlas_type)insn->type) || p->nan[value] == PTX_NAN_KEPT ||
              p->nan[value] == PTX_NAN_CANONICAL;
-  if (!seen || hg_ptx_class_of(insn->type) != PTX_32) return 0;
+  if (!seen || !p->bits_used[value] || hg_ptx_class_of(insn->type) != PTX_32) return 0;
   if (!atlas_is_comparison(ptx_insn(p, test)->op) || ptx_insn(p, test)->type2 != ATLAS_f32) return 0;
   for (unsigned i = 1; i < 3; i++)
     for (unsigned k = 0; k < 2; k++) {

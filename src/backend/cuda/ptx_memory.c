@@ -151,7 +151,8 @@ static ptx_name shared_address(ptx *p, uint32_t value, ptx_name base, ptx_name s
   return address;
 }
 
-/* Where the elements of a symbol begin, those of a library's table library_offset further on, and how many there are. */
+/* Where the elements of a symbol begin, those of a library's table library_offset further on, and how many there are.
+ */
 static ptx_name base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   const atlas_symbol *symbol = symbol_of(p, insn);
   if (symbol->kind == ATLAS_SYMBOL_BUFFER) {

@@ -137,6 +137,21 @@ static uint8_t nan_of_constant(const ssa_insn *insn) {
   return is_nan && insn->bits != atlas_canonical_nan((atlas_type)insn->type) ? PTX_NAN_KEPT : PTX_NAN_CANONICAL;
 }
 
+/* An instruction to which all NaNs are alike. */
+static int sees_numbers(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (insn->op == SSA_PHI || hg_is_leaf(insn) || insn->op == ATLAS_OP_cvt) return 0;
+  if (atlas_is_comparison(insn->op)) return 1;
+  return (insn->type == ATLAS_f32 || insn->type == ATLAS_f64) && flags_of(p, value) & ATLAS_PURE &&
+         !(flags_of(p, value) & ATLAS_BITS);
+}
+
+static void find_bits_used(ptx *p) {
+  memset(p->bits_used, 0, p->unit->insns.count);
+  for (uint32_t v = 0; v < p->unit->insns.count; v++)
+    for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count && !sees_numbers(p, v); i++) p->bits_used[ptx_arg(p, v, i)] = 1;
+}
+
 /* As far as its arguments' are known. A choice among values of which one keeps its payload keeps payloads. */
 static uint8_t nan_of(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
@@ -339,7 +354,7 @@ static void plan_vectors(ptx *p) {
 
 static hg_status make_tables(ptx *p, uint32_t **seen) {
   uint64_t values = p->unit->insns.count, blocks = p->unit->blocks.count;
-  uint64_t words = 3 * values + blocks, bytes = 3 * values + blocks;
+  uint64_t words = 3 * values + blocks, bytes = 4 * values + blocks;
   p->reg = hg_allocate(p->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (p->reg == NULL) return hg_fail_memory("the PTX of a program", words * sizeof(uint32_t) + bytes);
   p->reg_copy = p->reg + values;
@@ -347,7 +362,8 @@ static hg_status make_tables(ptx *p, uint32_t **seen) {
   *seen = p->element_of + values;
   p->nan = (uint8_t *)(*seen + blocks);
   p->never_nan = p->nan + values;
-  p->access = p->never_nan + values;
+  p->bits_used = p->never_nan + values;
+  p->access = p->bits_used + values;
   p->in_loop = p->access + values;
   return HG_OK;
 }
@@ -369,6 +385,7 @@ hg_status hg_ptx_plan(ptx *p) {
   lay_out_parameters(p);
   note_effects(p);
   lay_out_shared(p);
+  find_bits_used(p);
   find_nans(p);
   plan_vectors(p);
   p->element = hg_allocate(p->allocator, p->element_count, sizeof *p->element);
