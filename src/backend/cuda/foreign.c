@@ -32,7 +32,8 @@ static hg_status find_range(const cuda_device *d, cuda_address address, uint64_t
   if (type != CUDA_MEMORY_DEVICE)
     return hg_fail(HG_INVALID_ARGUMENT, "the memory to import is the host's, not the GPU's");
   HG_TRY(check_owner(d, address));
-  if (!hg_cuda_ask(d, CUDA_POINTER_RANGE_START, address, &start) || !hg_cuda_ask(d, CUDA_POINTER_RANGE_BYTES, address, &byte_count))
+  if (!hg_cuda_ask(d, CUDA_POINTER_RANGE_START, address, &start) ||
+      !hg_cuda_ask(d, CUDA_POINTER_RANGE_BYTES, address, &byte_count))
     return hg_fail(HG_INVALID_ARGUMENT, "the CUDA driver does not say how large the memory to import is");
   *end = start + byte_count;
   return HG_OK;
