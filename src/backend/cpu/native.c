@@ -25,6 +25,7 @@ static hg_status note_accesses(hg_native *native) {
     HG_TRY(note_lane_access(native, insn));
     uint32_t bytes = atlas_bytes((atlas_type)insn->type);
     int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
+    native->moved_bytes += bytes;
     if (is_store && bytes >= 4 && insn->mask == VECTOR_ALL) native->stored_bytes += bytes;
   }
   int is_busy = native->vector->insns.count > (uint64_t)native->stored_bytes * STREAM_INSNS_A_BYTE;

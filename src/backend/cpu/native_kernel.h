@@ -24,7 +24,8 @@ struct hg_native {
   uint32_t copies, row_bytes;
   uint8_t streams;
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
-  uint64_t stream_bytes;  /* from how many stored bytes a launch on they do */
+  uint32_t moved_bytes;   /* a lane: by loads and stores of its elements */
+  uint64_t stream_bytes;  /* from how many moved bytes a launch on they do */
   uint8_t *code;          /* executable */
   size_t code_bytes, mapped_bytes;
 };

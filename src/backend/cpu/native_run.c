@@ -79,7 +79,7 @@ static void begin(cpu_worker *w) {
   if (native->steps.count > 1) w->alive = c->rows + native->homes[native->vector->regs.count].offset;
   set_places(c, w);
   find_fast_lanes(c, native);
-  c->streams = native->streams && w->run->lanes * native->stored_bytes >= native->stream_bytes && is_aligned(c, native);
+  c->streams = native->streams && w->run->lanes * native->moved_bytes >= native->stream_bytes && is_aligned(c, native);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
