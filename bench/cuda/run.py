@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 
 import costs
+import overlap
 import table
 from cases import PROGRAMS, TILE, Case
 from contenders import NAMES, Gpu, Ours, open_peers
@@ -25,7 +26,7 @@ from library import Error
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PARTS = ("programs", "launches", "cold", "copies")
+PARTS = ("programs", "launches", "cold", "copies", "overlap")
 SAMPLE_NS = 10_000_000  # a sample takes at least: so many calls are timed together
 FEWEST = 5              # samples
 
@@ -77,7 +78,7 @@ class Run:
         self.gpu = Gpu(options.library, self.driver)
         self.peers, missing = open_peers(options.peers)
         self.data = {"machine": self.machine(), "peers": list(self.peers), "missing": missing, "limits": {}, "limit": 0.0, "rows": [],
-                     "launches": [], "cold": [], "copies": [], "wrong": [], "failed": []}
+                     "launches": [], "cold": [], "copies": [], "overlap": [], "wrong": [], "failed": []}
 
     def machine(self) -> dict:
         versions = {}
@@ -173,6 +174,12 @@ class Run:
     def copies(self) -> None:
         print(f"\n{self.options.copy >> 20} MiB between memory of the host and the GPU", flush=True)
         self.show("copies", costs.copies(self.gpu, self.peers.get("torch"), self.options.copy), table.copy_line)
+
+    def overlap(self) -> None:
+        print(f"\n{self.options.copy >> 20} MiB in {overlap.CHUNKS} chunks to the GPU, worked on, and back", flush=True)
+        rows = overlap.measure(self.gpu, self.options.copy)
+        longest = max(row["ms"] for row in rows)
+        self.show("overlap", rows, lambda row: overlap.lines(row, longest))
 
     def show(self, kind: str, rows: list[dict], line) -> None:
         self.data[kind] += rows
