@@ -16,10 +16,13 @@ def wait_for_threads(count):  # the system lists one a little longer than it can
     while threads() != count and time.monotonic() < end:
         time.sleep(0.001)
     assert threads() == count
+class Desc(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("backend", ctypes.c_int), ("rest", ctypes.c_byte * 32)]
 def use(name):
     library = ctypes.CDLL(name)
+    desc = Desc(backend=1)  # the CPU's: a GPU's driver has threads of its own
     executor, buffer, word = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(7)
-    assert library.hg_executor_create(None, ctypes.byref(executor)) == 0
+    assert library.hg_executor_create(ctypes.byref(desc), ctypes.byref(executor)) == 0
     size = ctypes.c_uint64(16 << 20)
     assert library.hg_buffer_create(executor, None, size, ctypes.byref(buffer)) == 0
     assert library.hg_buffer_fill(buffer, ctypes.c_uint64(0), size, ctypes.byref(word), ctypes.c_size_t(8)) == 0
