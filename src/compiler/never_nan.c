@@ -237,6 +237,7 @@ static interval constant(const ssa_insn *insn) {
 static interval interval_of(const finder *f, uint32_t value) {
   const ssa_insn *insn = insn_at(f, value);
   if (!is_float(insn->type) && !is_integer(insn->type)) return anything(ATLAS_f64);
+  if (insn->arg_count == 0) return anything(insn->type);
   if (insn->op == ATLAS_OP_bitcast) return bit_cast(f, value);
   if (insn->op == ATLAS_OP_sel && is_float(insn->type)) return selected(f, value);
   if (insn->op == ATLAS_OP_cvt && is_float(insn->type)) {

@@ -469,8 +469,11 @@ int hg_x86_memory(x86_emit *e) {
   if (!describe(e, &m)) return 0;
   uint32_t flags = e->insn->flags;
   if (flags & VECTOR_LANE) return lane_access(e, &m);
-  if (table_access(e, &m)) return 1;
+  int keeps_one = !m.is_store && native_home_of(e->b, e->insn->d)->is_uniform;
+  int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one for each lane, present or not */
+  if (!(keeps_one && has_row) && table_access(e, &m)) return 1;
   if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && same_access(e, &m)) return 1;
+  if (keeps_one) return 0;
   if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
   return gather_access(e, &m);
 }

@@ -97,7 +97,7 @@ static void join_selections(const tidy *t) {
 
 static int is_needed(const tidy *t, const vector_insn *insn) {
   const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
-  int is_pure = info != NULL ? (info->flags & ATLAS_PURE) != 0
+  int is_pure = info != NULL ? (info->flags & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE /* a load may fault */
                              : insn->op >= VECTOR_MOVE && insn->op <= VECTOR_GREATER;
   return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;
 }
@@ -111,9 +111,9 @@ static void drop_unread(const tidy *t) {
     if (!t->place[i]) count(t, insn, UINT32_MAX);
   }
   for (uint32_t i = 0; i < n; i++) {
-    if (!t->place[i]) continue;
-    t->place[i] = kept;
-    *vector_insn_at(t->v, kept++) = *vector_insn_at(t->v, i);
+    int stays = t->place[i] != 0;
+    t->place[i] = kept; /* a jump to what goes leads to what follows */
+    if (stays) *vector_insn_at(t->v, kept++) = *vector_insn_at(t->v, i);
   }
   t->v->insns.count = kept;
   for (uint32_t i = 0; i < kept; i++) {

@@ -77,6 +77,20 @@ static void allow_for_traps(vector_lowering *l, uint32_t k) {
   }
 }
 
+/* Lanes that wait at a block may all leave a loop from there, and nobody is back at its header then. */
+static int mask_left_loops(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  int changed = 0, ways = block->end == SSA_BRANCH ? 2 : 1;
+  for (int s = 0; s < ways && block->end != SSA_TRAP; s++)
+    for (uint32_t h = l->order.loop[b]; h != SSA_NONE; h = l->order.parent[h]) {
+      uint32_t done = 0;
+      int is_exit = block->end != SSA_BRANCH && block->end != SSA_JUMP;
+      if (!is_exit && vector_in_loop(&l->order, h, block->successor[s])) break;
+      if (l->whole[h]) changed |= give_masks(l, l->order.place[h], l->order.end[h] + 1, &done);
+    }
+  return changed;
+}
+
 static void find_latch(vector_lowering *l, uint32_t header) {
   const hg_array *from = &ssa_block_at(l->unit, header)->predecessors;
   uint32_t edges = 0;
@@ -111,6 +125,7 @@ void hg_vector_find_whole(vector_lowering *l) {
       uint32_t b = l->order.block[k];
       if (!l->whole[b] && l->order.loop[b] == b) changed |= give_masks(l, k, l->order.end[b] + 1, &done);
       if (!l->whole[b] || hg_vector_parts(l, b)) changed |= mask_until_meeting(l, k, &done);
+      if (!l->whole[b]) changed |= mask_left_loops(l, b);
     }
   }
   for (uint32_t k = 0; k < count; k++) find_latch(l, l->order.block[k]);
