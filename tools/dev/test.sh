@@ -144,7 +144,8 @@ stage_random() {
   run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10000}"
   # programs that an engine once got wrong
   local seed
-  for seed in 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 30568591 30848054; do
+  for seed in 40005436 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 \
+    30568591 30848054; do
     run_counted "$BUILD/release/tests/random/test_random" --seed "$seed" --count 1 --engines-only
   done
   # the CUDA backend's PTX, run by the double of libcuda

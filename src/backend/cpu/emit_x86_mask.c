@@ -269,7 +269,7 @@ void hg_x86_test_any(x86_emit *e) {
     else hg_x86_v(e, X86_vpord, sum, last, x86_reg(now));
     last = sum;
   }
-  if (copies == 1 && insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, insn->s[0])) {
+  if (!varies && insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, insn->s[0])) {
     /* computed from a row, it is the answer only for lanes that exist, of which the first is one */
     if (is_evex(e)) hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, last);
     else hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(last));
