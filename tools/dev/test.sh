@@ -261,7 +261,7 @@ compare_assemblers() {
 
 # Not under qemu: it can start no thread in a process that was forked while there were several, nor spare address space
 # of its own; and what has nothing to do with the processor and takes long.
-NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams "
+NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams test_cuda "
 
 # qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
 stage_aarch64() {
