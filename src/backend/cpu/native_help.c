@@ -33,33 +33,41 @@ static uint16_t *mask_at(const group *g, const native_home *home, uint32_t copy)
   return (uint16_t *)(void *)((uint8_t *)g->frame + home->offset + (size_t)copy * 8);
 }
 
+/* The copy that holds a lane of the group, one of at most four. */
+static uint32_t copy_of(const group *g, const native_home *home, uint32_t lane) {
+  uint32_t copy = 0;
+  if (home->copies == 1) return 0;
+  while (lane >= (copy + 1) * g->native->target->lanes) copy++;
+  return copy;
+}
+
+/* Its place in that copy's vector, whose lanes are a power of two. */
+static uint32_t in_vector_of(const group *g, uint32_t lane) { return lane & (g->native->target->lanes - 1); }
+
 /* Where the element of a lane is; *bytes: its size there. */
 static uint8_t *element_at(const group *g, const native_home *home, uint32_t lane, uint32_t size) {
-  uint32_t lanes = g->native->target->lanes, copy = home->copies == 1 ? 0 : lane / lanes, part = 0;
-  uint32_t in_vector = lane % lanes;
-  if (size == 8 && home->parts == 1) in_vector %= lanes / 2;
-  if (size == 8 && home->parts == 2) {
-    part = in_vector / (lanes / 2);
-    in_vector %= lanes / 2;
+  uint32_t in_vector = in_vector_of(g, lane), half = g->native->target->lanes / 2, part = 0;
+  if (size == 8 && in_vector >= half) {
+    part = home->parts == 2;
+    in_vector -= half;
   }
-  return piece_at(g, home, copy * home->parts + part) + (size_t)in_vector * (size == 8 ? 8 : 4);
+  return piece_at(g, home, copy_of(g, home, lane) * home->parts + part) + (size_t)in_vector * (size == 8 ? 8 : 4);
 }
 
 static int get_predicate(const group *g, const native_home *home, uint32_t lane) {
-  uint32_t lanes = g->native->target->lanes, copy = home->copies == 1 ? 0 : lane / lanes;
   if (home->kind == NATIVE_ROW) return g->frame->context->rows[home->offset + g->in_tile - g->first + lane] != 0;
-  if (home->is_mask) return *mask_at(g, home, copy) >> (lane % lanes) & 1;
+  if (home->is_mask) return *mask_at(g, home, copy_of(g, home, lane)) >> in_vector_of(g, lane) & 1;
   uint32_t word;
   memcpy(&word, element_at(g, home, lane, 4), 4);
   return word != 0;
 }
 
 static void set_predicate(const group *g, const native_home *home, uint32_t lane, int value) {
-  uint32_t lanes = g->native->target->lanes, copy = home->copies == 1 ? 0 : lane / lanes;
+  uint32_t bit = in_vector_of(g, lane);
   if (home->kind == NATIVE_ROW) g->frame->context->rows[home->offset + g->in_tile - g->first + lane] = (uint8_t)value;
   else if (home->is_mask) {
-    uint16_t *mask = mask_at(g, home, copy);
-    *mask = (uint16_t)((*mask & ~(1u << lane % lanes)) | (unsigned)value << lane % lanes);
+    uint16_t *mask = mask_at(g, home, copy_of(g, home, lane));
+    *mask = (uint16_t)((*mask & ~(1u << bit)) | (unsigned)value << bit);
   } else {
     uint32_t word = value ? UINT32_MAX : 0;
     memcpy(element_at(g, home, lane, 4), &word, 4);
