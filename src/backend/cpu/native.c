@@ -33,6 +33,21 @@ static hg_status note_accesses(hg_native *native) {
   return HG_OK;
 }
 
+/* Measured on the benchmark's programs: an instruction of a vector takes about that long, those that are seldom run
+ * counted too; how often a loop goes round is seldom known. */
+enum { VECTOR_INSN_PS = 100, LOOP_TURNS = 16 };
+
+static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target) {
+  uint64_t insns = v->insns.count;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    int is_jump = insn->op == VECTOR_JUMP || insn->op == VECTOR_JUMP_NONE || insn->op == VECTOR_JUMP_ANY;
+    if (is_jump && insn->target < i) insns += (uint64_t)LOOP_TURNS * (i - insn->target);
+  }
+  uint64_t ps = insns * VECTOR_INSN_PS / target->lanes;
+  return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
+}
+
 const native_target *hg_native_target(cpu_isa isa) {
 #if defined(__x86_64__) && !defined(_WIN32)
   if (isa == CPU_ISA_AVX512) return &hg_native_avx512;
@@ -75,6 +90,7 @@ static hg_status finish(hg_native *native, native_build *b) {
   native->homes = b->homes;
   native->steps = b->steps;
   native->copies = b->copies;
+  native->lane_ps = estimate_lane_ps(native->vector, native->target);
   native->row_bytes = b->row_bytes;
   b->homes = NULL;
   b->steps = (hg_array){.element_size = sizeof(native_step)};

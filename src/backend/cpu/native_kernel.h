@@ -22,6 +22,7 @@ struct hg_native {
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes;
+  uint32_t lane_ps;       /* as in cpu_body */
   uint8_t streams;
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
   uint32_t moved_bytes;   /* a lane: by loads and stores of its elements */

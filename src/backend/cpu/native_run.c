@@ -264,7 +264,10 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
     return hg_fail(HG_UNSUPPORTED, "machine code without counted steps cannot keep a limit of %llu",
                    (unsigned long long)launch->step_limit);
   int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
-  cpu_body body = {.scratch_bytes = layout_of(native, is_block_tile).end, .begin = begin, .tile = run_tile};
+  cpu_body body = {.lane_ps = native->lane_ps,
+                   .scratch_bytes = layout_of(native, is_block_tile).end,
+                   .begin = begin,
+                   .tile = run_tile};
   return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
                     native->vector, launch);
 }

@@ -10,7 +10,9 @@
 enum {
   LINEAR_BLOCK_LANES = 256,
   STACK_BYTES = 32 << 10,    /* where the only worker of a small launch lives */
-  PIECE_LANES = 1 << 14,     /* of a unit, where an engine takes any number */
+  PIECE_LANES = 1 << 14,     /* of a unit, where an engine takes any number: at most, */
+  LEAST_PIECE_LANES = 1 << 10, /* at least, */
+  PIECE_NS = 1000,           /* and about as many as take that long */
   PARTS_A_THREAD = 8,        /* so that threads end at about the same time */
   ALIGNMENT = 64             /* of what workers write, too: no two write to one cache line */
 };
@@ -167,13 +169,20 @@ static void run_part(void *user, uint64_t part, uint32_t number) {
   run_lanes(j->body, w, first * j->unit_lanes, end < j->run->lanes ? end : j->run->lanes);
 }
 
+static uint64_t piece_lanes(const cpu_body *body) {
+  uint64_t lanes = PIECE_LANES;
+  while (lanes > LEAST_PIECE_LANES && lanes * body->lane_ps > PIECE_NS * 1000) lanes /= 2;
+  return lanes;
+}
+
 static void cut(job *j) {
   const cpu_launch *run = j->run;
-  j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : PIECE_LANES;
+  j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
   j->units = run->is_block_tile ? run->blocks : (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
   double work_ns = (double)run->lanes * j->body->lane_ps / 1000;
   j->threads = j->units > 1 ? hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX) : 1;
-  j->units_a_part = j->threads == 1 ? j->units : j->units / ((uint64_t)j->threads * PARTS_A_THREAD) + 1;
+  uint64_t parts = j->threads == 1 ? 1 : (uint64_t)j->threads * PARTS_A_THREAD;
+  j->units_a_part = (j->units + parts - 1) / parts;
 }
 
 static void run_parts(job *j) {
