@@ -69,27 +69,30 @@ const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
   return NULL;
 }
 
-typedef struct type_row {
-  const char *name;
-  uint8_t bits, kind;
-} type_row;
-
-static const type_row types[ATLAS_TYPE_COUNT] = {
-    {"none", 0, ATLAS_KIND_NONE},
-#define TYPE(code, id, bits, kind, note) [code] = {#id, bits, ATLAS_KIND_##kind},
+static const char *const type_names[ATLAS_TYPE_COUNT] = {
+    "none",
+#define TYPE(code, id, bits, kind, note) [code] = #id,
 #include "hologram/types.def"
 #undef TYPE
 };
 
-static const type_row *row_of(atlas_type type) { return &types[(unsigned)type < ATLAS_TYPE_COUNT ? type : ATLAS_NONE]; }
+const uint8_t atlas_bytes_of[ATLAS_TYPE_COUNT] = {
+#define TYPE(code, id, bits, kind, note) [code] = (bits) / 8,
+#include "hologram/types.def"
+#undef TYPE
+};
+
+const uint8_t atlas_kind_of[ATLAS_TYPE_COUNT] = {
+#define TYPE(code, id, bits, kind, note) [code] = ATLAS_KIND_##kind,
+#include "hologram/types.def"
+#undef TYPE
+};
 
 atlas_type atlas_type_lookup_name(const char *name, size_t length) {
   for (unsigned t = 1; t < ATLAS_TYPE_COUNT; t++)
-    if (strncmp(types[t].name, name, length) == 0 && types[t].name[length] == '\0') return (atlas_type)t;
+    if (strncmp(type_names[t], name, length) == 0 && type_names[t][length] == '\0') return (atlas_type)t;
   return ATLAS_NONE;
 }
-
-atlas_type_kind atlas_kind(atlas_type type) { return (atlas_type_kind)row_of(type)->kind; }
 
 uint64_t atlas_mask(atlas_type type) {
   uint32_t bits = atlas_type_bits(type);
@@ -123,8 +126,10 @@ const char *atlas_access_name(uint32_t access) {
   }
 }
 
-const char *atlas_type_name(atlas_type type) { return row_of(type)->name; }
-uint32_t atlas_type_bits(atlas_type type) { return row_of(type)->bits; }
+const char *atlas_type_name(atlas_type type) {
+  return type_names[(unsigned)type < ATLAS_TYPE_COUNT ? type : ATLAS_NONE];
+}
+uint32_t atlas_type_bits(atlas_type type) { return 8 * atlas_bytes(type); }
 atlas_type atlas_type_from_name(const char *name) { return atlas_type_lookup_name(name, strlen(name)); }
 
 const char *atlas_op_name(atlas_op op) {

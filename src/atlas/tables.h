@@ -61,8 +61,14 @@ int atlas_is_comparison(uint32_t op);
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length);
 atlas_type atlas_type_lookup_name(const char *name, size_t length);
 
-atlas_type_kind atlas_kind(atlas_type type);
-static inline uint32_t atlas_bytes(atlas_type type) { return atlas_type_bits(type) / 8; }
+/* Inline as the above. Of what is no type: 0 bytes, no kind. */
+extern const uint8_t atlas_bytes_of[ATLAS_TYPE_COUNT], atlas_kind_of[ATLAS_TYPE_COUNT];
+static inline uint32_t atlas_bytes(atlas_type type) {
+  return (unsigned)type < ATLAS_TYPE_COUNT ? atlas_bytes_of[type] : 0;
+}
+static inline atlas_type_kind atlas_kind(atlas_type type) {
+  return (unsigned)type < ATLAS_TYPE_COUNT ? (atlas_type_kind)atlas_kind_of[type] : ATLAS_KIND_NONE;
+}
 static inline int atlas_is_integer(atlas_type type) {
   return atlas_kind(type) == ATLAS_KIND_SINT || atlas_kind(type) == ATLAS_KIND_UINT;
 }

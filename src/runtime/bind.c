@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16, INLINE_RANGES = 64, FEW_RANGES = 16 };
+enum { INLINE_RANGES = 64, FEW_RANGES = 8 };
 
 /* Memory that a launch may touch. */
 typedef struct range {
@@ -20,7 +20,9 @@ typedef struct range {
 
 typedef struct binder {
   hg_kernel *kernel;
+  const hg_parameter *parameters; /* the kernel's */
   const hg_launch_desc *desc;
+  size_t symbol_count;
   hg_bound *bound_memory;
   hg_stream_set mark;
   atlas_argument *arguments;
@@ -36,10 +38,6 @@ static const atlas_symbol *symbol_of(const binder *b, size_t index) {
 }
 
 /* ---- finding parameters ------------------------------------------------------------------------------------------ */
-
-static int is_memory_kind(uint8_t kind) {
-  return kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_TABLE || kind == ATLAS_SYMBOL_POOL;
-}
 
 static const char *kind_name(uint8_t kind) {
   switch (kind) {
@@ -58,7 +56,7 @@ static void list_parameters(const binder *b, int scalars, char *text, size_t tex
   text[0] = '\0';
   for (size_t i = 0; i < b->kernel->program->symbols.count; i++) {
     const atlas_symbol *symbol = symbol_of(b, i);
-    if (scalars ? symbol->kind != ATLAS_SYMBOL_SCALAR : !is_memory_kind(symbol->kind)) continue;
+    if (scalars ? symbol->kind != ATLAS_SYMBOL_SCALAR : !b->parameters[i].is_memory) continue;
     int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", symbol->name);
     if (written < 0 || (size_t)written >= text_bytes - used) return;
     used += (size_t)written;
@@ -81,7 +79,7 @@ static hg_status find_parameter(const binder *b, const char *name, uint32_t slot
                    what, names);
   }
   const atlas_symbol *symbol = symbol_of(b, index);
-  if (scalar ? symbol->kind != ATLAS_SYMBOL_SCALAR : !is_memory_kind(symbol->kind))
+  if (scalar ? symbol->kind != ATLAS_SYMBOL_SCALAR : !b->parameters[index].is_memory)
     return hg_fail(HG_BINDING, "'%s' is %s and cannot be given a %s", symbol->name, kind_name(symbol->kind),
                    scalar ? "value" : "buffer");
   *out = (uint16_t)index;
@@ -90,15 +88,17 @@ static hg_status find_parameter(const binder *b, const char *name, uint32_t slot
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t alignment_of(const atlas_symbol *symbol) {
-  if (symbol->kind == ATLAS_SYMBOL_TABLE) return TABLE_ENTRY_ALIGNMENT;
-  if (symbol->kind == ATLAS_SYMBOL_POOL) return POOL_ALIGNMENT;
-  return atlas_bytes((atlas_type)symbol->type);
+static int is_good(const binder *b, const hg_parameter *parameter, const hg_buffer *buffer, uint64_t offset,
+                   uint64_t byte_count) {
+  const hg_storage *storage = buffer->storage;
+  return storage->executor == b->kernel->executor && storage->map_count == 0 && offset <= buffer->byte_count &&
+         byte_count <= buffer->byte_count - offset && ((buffer->offset + offset) & (parameter->alignment - 1u)) == 0;
 }
 
-/* Checks one range of a buffer against the parameter it is for. */
-static hg_status check_buffer(const binder *b, const atlas_symbol *symbol, const hg_buffer *buffer, uint64_t offset,
-                              uint64_t byte_count) {
+/* Why a range of a buffer is not good for its parameter. */
+static hg_status refuse(const binder *b, uint16_t index, const hg_buffer *buffer, uint64_t offset,
+                        uint64_t byte_count) {
+  const atlas_symbol *symbol = symbol_of(b, index);
   const char *name = symbol->name;
   if (buffer->storage->executor != b->kernel->executor)
     return hg_fail(HG_BINDING, "the buffer for '%s' belongs to another executor than the kernel", name);
@@ -108,11 +108,8 @@ static hg_status check_buffer(const binder *b, const atlas_symbol *symbol, const
     return hg_fail(HG_BINDING,
                    "the range for '%s' (%llu bytes at offset %llu) does not lie in its buffer of %llu bytes", name,
                    (unsigned long long)byte_count, (unsigned long long)offset, (unsigned long long)buffer->byte_count);
-  uint64_t start = buffer->offset + offset;
-  uint32_t alignment = alignment_of(symbol);
-  if (start % alignment == 0) return HG_OK;
   return hg_fail(HG_BINDING, "the range for '%s' starts at byte %llu of its memory; it must be a multiple of %u (%s)",
-                 name, (unsigned long long)start, (unsigned)alignment,
+                 name, (unsigned long long)(buffer->offset + offset), (unsigned)b->parameters[index].alignment,
                  symbol->kind == ATLAS_SYMBOL_BUFFER ? atlas_type_name((atlas_type)symbol->type)
                                                      : kind_name(symbol->kind));
 }
@@ -124,54 +121,63 @@ static hg_status note_use(binder *b, hg_storage *storage) {
   return b->bound_memory->keeper != NULL ? hg_graph_keep_locked(b->bound_memory->keeper, storage) : HG_OK;
 }
 
+static hg_status find_span(binder *b, uint16_t index, uint32_t entry, atlas_span **span) {
+  *span = &b->arguments[index].span;
+  if (!b->parameters[index].is_table)
+    return b->bound[index] ? hg_fail(HG_BINDING, "'%s' is bound twice", symbol_of(b, index)->name) : HG_OK;
+  /* The argument's table points into b->tables, which this file allocated and may write. */
+  *span = b->tables + (b->arguments[index].table - b->tables) + entry;
+  if ((*span)->memory == NULL) return HG_OK;
+  return hg_fail(HG_BINDING, "entry %u of '%s' is bound twice", (unsigned)entry, symbol_of(b, index)->name);
+}
+
 static hg_status bind_range(binder *b, uint16_t index, uint32_t entry, const hg_buffer *buffer, uint64_t offset,
                             uint64_t byte_count) {
-  const atlas_symbol *symbol = symbol_of(b, index);
+  const hg_parameter *parameter = &b->parameters[index];
   if (byte_count == 0 && offset <= buffer->byte_count) byte_count = buffer->byte_count - offset;
-  HG_TRY(check_buffer(b, symbol, buffer, offset, byte_count));
+  if (!is_good(b, parameter, buffer, offset, byte_count)) return refuse(b, index, buffer, offset, byte_count);
   uint8_t *first = buffer->storage->address + buffer->offset + offset;
   HG_TRY(note_use(b, buffer->storage));
-  atlas_span *span = &b->arguments[index].span;
-  if (symbol->kind == ATLAS_SYMBOL_TABLE) {
-    /* The argument's table points into b->tables, which this file allocated and may write. */
-    span = b->tables + (b->arguments[index].table - b->tables) + entry;
-    if (span->memory != NULL)
-      return hg_fail(HG_BINDING, "entry %u of '%s' is bound twice", (unsigned)entry, symbol->name);
-  } else if (b->bound[index]) {
-    return hg_fail(HG_BINDING, "'%s' is bound twice", symbol->name);
-  }
+  atlas_span *span = NULL;
+  HG_TRY(find_span(b, index, entry, &span));
   *span = (atlas_span){first, byte_count};
   b->bound[index] = 1;
-  b->ranges[b->range_count++] =
-      (range){.first = first,
-              .end = first + byte_count,
-              .symbol = index,
-              .writable = symbol->kind == ATLAS_SYMBOL_POOL || symbol->access != ATLAS_IN,
-              .element_bytes = (uint8_t)(b->kernel->only_elements[index] ? atlas_bytes((atlas_type)symbol->type) : 0),
-              .entry = entry};
+  range *r = &b->ranges[b->range_count++];
+  r->first = first;
+  r->end = first + byte_count;
+  r->symbol = index;
+  r->writable = parameter->is_written;
+  r->element_bytes = parameter->element_bytes;
+  r->entry = entry;
   return HG_OK;
 }
 
-static hg_status bind_given(binder *b, const hg_binding *binding) {
-  uint16_t index = 0;
-  HG_TRY(find_parameter(b, binding->name, binding->slot, 0, &index));
+static hg_status check_entry(const binder *b, uint16_t index, uint32_t entry) {
   const atlas_symbol *symbol = symbol_of(b, index);
-  if (binding->buffer == NULL) return hg_fail(HG_BINDING, "the binding of '%s' has no buffer", symbol->name);
-  uint32_t entries = symbol->kind == ATLAS_SYMBOL_TABLE ? symbol->count : 1;
-  if (binding->entry >= entries) {
-    if (symbol->kind != ATLAS_SYMBOL_TABLE)
-      return hg_fail(HG_BINDING, "'%s' is %s, not a table, and has no entry %u", symbol->name, kind_name(symbol->kind),
-                     (unsigned)binding->entry);
-    return hg_fail(HG_BINDING, "table '%s' has no entry %u: it has %u", symbol->name, (unsigned)binding->entry,
-                   (unsigned)entries);
-  }
+  if (!b->parameters[index].is_table)
+    return hg_fail(HG_BINDING, "'%s' is %s, not a table, and has no entry %u", symbol->name, kind_name(symbol->kind),
+                   (unsigned)entry);
+  if (entry < symbol->count) return HG_OK;
+  return hg_fail(HG_BINDING, "table '%s' has no entry %u: it has %u", symbol->name, (unsigned)entry,
+                 (unsigned)symbol->count);
+}
+
+static hg_status bind_given(binder *b, const hg_binding *binding) {
+  uint16_t index = (uint16_t)binding->slot;
+  if (binding->name != NULL || binding->slot >= b->symbol_count || !b->parameters[index].is_memory)
+    HG_TRY(find_parameter(b, binding->name, binding->slot, 0, &index));
+  if (binding->buffer == NULL)
+    return hg_fail(HG_BINDING, "the binding of '%s' has no buffer", symbol_of(b, index)->name);
+  if (binding->entry != 0) HG_TRY(check_entry(b, index, binding->entry));
   return bind_range(b, index, binding->entry, binding->buffer, binding->offset, binding->byte_count);
 }
 
-/* A parameter that the launch does not mention: its default handle, if it has one. Tables may stay empty. */
+/* A parameter that the launch does not mention: its default handle, if it has one. */
 static hg_status bind_missing(binder *b, uint16_t index) {
   const atlas_symbol *symbol = symbol_of(b, index);
-  if (b->bound[index] || symbol->kind == ATLAS_SYMBOL_TABLE) return HG_OK;
+  if (symbol->kind == ATLAS_SYMBOL_SCALAR)
+    return hg_fail(HG_BINDING, "scalar '%s' is not given: the program needs a value of %s for it", symbol->name,
+                   atlas_type_name((atlas_type)symbol->type));
   if (symbol->handle == 0) {
     if (symbol->kind == ATLAS_SYMBOL_POOL)
       return hg_fail(HG_BINDING, "'%s' is not bound: the program needs a pool for it", symbol->name);
@@ -205,18 +211,8 @@ static void sift_down(range *heap, size_t root, size_t count) {
   }
 }
 
-/* By insertion: what most launches need. */
-static void sort_few(range *ranges, size_t count) {
-  for (size_t i = 1; i < count; i++) {
-    range inserted = ranges[i];
-    size_t place = i;
-    for (; place > 0 && comes_before(&inserted, &ranges[place - 1]); place--) ranges[place] = ranges[place - 1];
-    ranges[place] = inserted;
-  }
-}
-
 /* Heapsort: a table may bring 65536 ranges, and qsort may allocate. */
-static void sort_many(range *ranges, size_t count) {
+static void sort(range *ranges, size_t count) {
   for (size_t i = count / 2; i-- > 0;) sift_down(ranges, i, count);
   for (size_t i = count; i-- > 1;) {
     range largest = ranges[0];
@@ -259,12 +255,24 @@ static hg_status check_run(const binder *b, const range *run, size_t count, cons
   return HG_OK;
 }
 
+/* Of a few ranges, what most launches have: 1 if none that is written touches another. */
+static int is_clear(const binder *b) {
+  if (b->range_count > FEW_RANGES) return 0;
+  for (size_t i = 1; i < b->range_count; i++) {
+    const range *r = &b->ranges[i];
+    for (const range *s = b->ranges; s < r; s++)
+      if ((uintptr_t)r->first < (uintptr_t)s->end && (uintptr_t)s->first < (uintptr_t)r->end &&
+          (r->writable || s->writable))
+        return 0;
+  }
+  return 1;
+}
+
 /* Walks the ranges by address, a run of identical ones at a time, and keeps of those already met the one that ends
  * last, and the same among the written ones: a range overlaps an earlier one exactly if it overlaps the one that ends
  * last. */
 static hg_status check_overlap(binder *b) {
-  if (b->range_count <= FEW_RANGES) sort_few(b->ranges, b->range_count);
-  else sort_many(b->ranges, b->range_count);
+  sort(b->ranges, b->range_count);
   const range *last = NULL, *last_written = NULL;
   size_t next = 0;
   for (size_t i = 0; i < b->range_count; i = next) {
@@ -303,16 +311,16 @@ static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
 /* Room for the entries of all tables, and for one range a binding or default handle. */
 static hg_status prepare(binder *b) {
   const hg_allocator *allocator = &b->kernel->executor->allocator;
-  size_t symbols = b->kernel->program->symbols.count;
+  size_t symbols = b->symbol_count;
   uint64_t entries = 0, ranges = (uint64_t)b->desc->binding_count + symbols;
-  for (size_t i = 0; i < symbols; i++)
-    if (symbol_of(b, i)->kind == ATLAS_SYMBOL_TABLE) entries += symbol_of(b, i)->count;
+  for (size_t i = 0; i < symbols && b->kernel->has_tables; i++)
+    if (b->parameters[i].is_table) entries += symbol_of(b, i)->count;
   if (entries > 0) {
     b->tables = hg_allocate(allocator, entries, sizeof *b->tables);
     if (b->tables == NULL) return hg_fail_memory("the tables of a launch", entries * sizeof *b->tables);
     entries = 0;
     for (size_t i = 0; i < symbols; i++) {
-      if (symbol_of(b, i)->kind != ATLAS_SYMBOL_TABLE) continue;
+      if (!b->parameters[i].is_table) continue;
       b->arguments[i].table = b->tables + entries;
       entries += symbol_of(b, i)->count;
     }
@@ -327,14 +335,9 @@ static hg_status bind_all(binder *b) {
   HG_TRY(prepare(b));
   for (size_t i = 0; i < desc->binding_count; i++) HG_TRY(bind_given(b, &desc->bindings[i]));
   for (size_t i = 0; i < desc->scalar_count; i++) HG_TRY(bind_scalar(b, &desc->scalars[i]));
-  for (size_t i = 0; i < b->kernel->program->symbols.count; i++) {
-    const atlas_symbol *symbol = symbol_of(b, i);
-    if (is_memory_kind(symbol->kind)) HG_TRY(bind_missing(b, (uint16_t)i));
-    else if (symbol->kind == ATLAS_SYMBOL_SCALAR && !b->bound[i])
-      return hg_fail(HG_BINDING, "scalar '%s' is not given: the program needs a value of %s for it", symbol->name,
-                     atlas_type_name((atlas_type)symbol->type));
-  }
-  return check_overlap(b);
+  for (size_t i = 0; i < b->symbol_count; i++)
+    if (!b->bound[i] && b->parameters[i].is_required) HG_TRY(bind_missing(b, (uint16_t)i));
+  return is_clear(b) ? HG_OK : check_overlap(b);
 }
 
 /* Most programs have a handful of symbols, and the binder room for many: only what they need is cleared. */
@@ -342,6 +345,8 @@ hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound
   size_t symbols = kernel->program->symbols.count;
   binder b;
   b.kernel = kernel;
+  b.parameters = kernel->parameters;
+  b.symbol_count = symbols;
   b.desc = desc;
   b.bound_memory = bound;
   b.mark = bound->used;

@@ -4,13 +4,30 @@
 #include "atlas/program.h"
 #include "compiler/canon.h"
 
+enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16 };
+
+static hg_parameter parameter_of(const atlas_symbol *symbol, int is_only_elements) {
+  uint8_t bytes = (uint8_t)atlas_bytes((atlas_type)symbol->type);
+  switch (symbol->kind) {
+  case ATLAS_SYMBOL_BUFFER:
+    return (hg_parameter){.is_memory = 1, .is_required = 1, .is_written = symbol->access != ATLAS_IN,
+                          .alignment = bytes, .element_bytes = is_only_elements ? bytes : 0};
+  case ATLAS_SYMBOL_TABLE:
+    return (hg_parameter){.is_memory = 1, .is_table = 1, .is_written = symbol->access != ATLAS_IN,
+                          .alignment = TABLE_ENTRY_ALIGNMENT};
+  case ATLAS_SYMBOL_POOL:
+    return (hg_parameter){.is_memory = 1, .is_required = 1, .is_written = 1, .alignment = POOL_ALIGNMENT};
+  default: return (hg_parameter){.is_required = symbol->kind == ATLAS_SYMBOL_SCALAR};
+  }
+}
 
 /* Of the canonical program: what is dead in the text does not count. */
 static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
   const atlas_program *program = kernel->program;
-  for (size_t s = 0; s < program->symbols.count; s++)
-    kernel->only_elements[s] =
-        atlas_symbol_at(program, s)->kind == ATLAS_SYMBOL_BUFFER && !(unit->other_forms[s / 64] >> s % 64 & 1);
+  for (size_t s = 0; s < program->symbols.count; s++) {
+    kernel->parameters[s] = parameter_of(atlas_symbol_at(program, s), !(unit->other_forms[s / 64] >> s % 64 & 1));
+    kernel->has_tables |= kernel->parameters[s].is_table;
+  }
   for (uint32_t b = 0; b < unit->blocks.count; b++)
     for (uint32_t e = ssa_block_at(unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) {
       const ssa_insn *insn = ssa_insn_at(unit, e);

@@ -96,6 +96,16 @@ struct hg_pool {
   uint64_t used;
 };
 
+/* What a launch asks of a symbol, found out once. */
+typedef struct hg_parameter {
+  uint8_t is_memory;     /* a buffer, table or pool */
+  uint8_t is_required;   /* the launch must say what it is */
+  uint8_t is_table;
+  uint8_t is_written;
+  uint8_t alignment;     /* of the first byte: a power of two */
+  uint8_t element_bytes; /* where it is accessed as [x + lane] only, else 0 */
+} hg_parameter;
+
 struct hg_kernel {
   hg_executor *executor;
   hg_kernel *next;                          /* in a list of those that nobody holds any more */
@@ -105,7 +115,8 @@ struct hg_kernel {
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;
-  uint8_t only_elements[ATLAS_MAX_SYMBOLS]; /* 1: the symbol is accessed as [x + lane] only */
+  uint8_t has_tables;
+  hg_parameter parameters[ATLAS_MAX_SYMBOLS];
 };
 
 /* A launch that a stream was given and whose fault has not been asked for: of a kernel, or of a graph. */

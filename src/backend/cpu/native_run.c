@@ -30,10 +30,10 @@ static void set_places(native_context *c, const cpu_worker *w) {
   const cpu_launch *run = w->run;
   for (size_t i = 0; i < run->program->symbols.count; i++) {
     const cpu_place *place = &w->place[i];
-    uint64_t extent = place->extent;
-    uint64_t bits = run->launch->arguments[i].bits;
+    uint64_t extent = place->extent, bits = run->launch->arguments[i].bits;
+    if (bits != 0) bits = hg_native_widen(atlas_symbol_at(run->program, i)->type, bits);
     c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
-                                 hg_native_widen(atlas_symbol_at(run->program, i)->type, bits)};
+                                 bits};
   }
 }
 

@@ -28,10 +28,9 @@ int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch) {
   return v->sees_blocks || v->sees_shared || v->has_block_ops || (v->sees_coordinates && launch->lanes == 0);
 }
 
-static void shape(cpu_launch *run) {
+static void shape_blocks(cpu_launch *run) {
   const atlas_launch *launch = run->launch;
   int is_linear = launch->lanes != 0;
-  run->is_block_tile = hg_cpu_is_block_tile(run->vector, launch);
   for (int d = 0; d < 3; d++) {
     run->block[d] = is_linear ? 1 : launch->block[d];
     run->grid[d] = is_linear ? 1 : launch->grid[d];
@@ -41,16 +40,27 @@ static void shape(cpu_launch *run) {
     run->grid[0] = (launch->lanes + run->block[0] - 1) / run->block[0];
   }
   run->blocks = run->grid[0] * run->grid[1] * run->grid[2];
-  uint32_t block_lanes = run->block[0] * run->block[1] * run->block[2];
-  run->lanes = is_linear ? launch->lanes : run->blocks * block_lanes;
-  run->counts_steps = run->vector->most_steps > launch->step_limit;
-  for (size_t i = 0; i < run->program->symbols.count; i++) {
+}
+
+/* Where nothing sees blocks, a linear launch has none: small launches feel the divisions. */
+static void shape(cpu_launch *run) {
+  const atlas_launch *launch = run->launch;
+  const hg_vector *v = run->vector;
+  run->is_block_tile = hg_cpu_is_block_tile(v, launch);
+  if (launch->lanes == 0 || run->is_block_tile || v->sees_coordinates) shape_blocks(run);
+  run->lanes = launch->lanes;
+  if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
+  run->counts_steps = v->most_steps > launch->step_limit;
+  for (size_t i = 0; v->sees_shared && i < run->program->symbols.count; i++) {
     const atlas_symbol *symbol = atlas_symbol_at(run->program, i);
     if (symbol->kind == ATLAS_SYMBOL_SHARED) run->shared_bytes += shared_room(symbol);
   }
 }
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
+
+/* Of 1, 2, 4 or 8. */
+static uint32_t log2_of(uint32_t bytes) { return (bytes >> 1) - (bytes >> 3); }
 
 static void set_places(cpu_worker *w) {
   const cpu_launch *run = w->run;
@@ -62,7 +72,7 @@ static void set_places(cpu_worker *w) {
     uint32_t bytes = atlas_bytes((atlas_type)symbol->type);
     switch (symbol->kind) {
     case ATLAS_SYMBOL_BUFFER:
-      w->place[i] = (cpu_place){argument->span.memory, argument->span.byte_count / bytes, NULL};
+      w->place[i] = (cpu_place){argument->span.memory, argument->span.byte_count >> log2_of(bytes), NULL};
       break;
     case ATLAS_SYMBOL_SHARED:
       w->place[i] = (cpu_place){shared, symbol->count, NULL};
@@ -178,10 +188,16 @@ static uint64_t piece_lanes(const cpu_body *body) {
 static void cut(job *j) {
   const cpu_launch *run = j->run;
   j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
-  j->units = run->is_block_tile ? run->blocks : (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
+  j->units = j->units_a_part = 1;
+  j->threads = 1;
+  if (run->is_block_tile) j->units = j->units_a_part = run->blocks;
+  else if (run->lanes > j->unit_lanes)
+    j->units = j->units_a_part = (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
+  if (j->units == 1) return;
   double work_ns = (double)run->lanes * j->body->lane_ps / 1000;
-  j->threads = j->units > 1 ? hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX) : 1;
-  uint64_t parts = j->threads == 1 ? 1 : (uint64_t)j->threads * PARTS_A_THREAD;
+  j->threads = hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX);
+  if (j->threads == 1) return;
+  uint64_t parts = (uint64_t)j->threads * PARTS_A_THREAD;
   j->units_a_part = (j->units + parts - 1) / parts;
 }
 
