@@ -13,9 +13,10 @@ Judges every function of the ISA, as the reference machine computes it, by MPFR:
 and fails where it is above the function's bound. Without options: four million inputs a function, on all processors; that takes
 about half an hour on two. The table in the documentation is --markdown.
 
-With --every-input it judges no error: it runs each unary f32 function on all its 2^32 inputs (--step N: every N-th) and compares
-the bits with the function's text translated to C. LIST names engines: native, native/avx2, native/avx512, tile, tile/avx2,
-tile/sse2, interp, cuda (default: native,tile). It takes one to two hours on two processors; with --engines cuda most is the C.
+With --every-input it judges no error: it runs each unary f32 function, and each conversion from f32 (cvt.i8 to cvt.bool), on all
+2^32 inputs (--step N: every N-th) and compares the bits with the function's text translated to C. LIST names engines: native,
+native/avx2, native/avx512, tile, tile/avx2, tile/sse2, interp, cuda (default: native,tile). It takes one to two hours on two
+processors; with --engines cuda most is the C.
 TEXT
   need_accuracy_tools
   mkdir -p "$LOGS"

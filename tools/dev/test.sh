@@ -156,7 +156,8 @@ stage_random() {
 stage_accuracy() {
   check "build" build_accuracy || return 0
   run_counted "$BUILD/accuracy/tests/accuracy/judge" --processes "$JOBS" --samples "${HOLOGRAM_ACCURACY_SAMPLES:-50000}"
-  run_counted "$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS" --step 4093
+  run_counted "$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS" --step 4093 \
+    --engines "$(engines_here | grep -v interp | tr ':\n' '/,')"
 }
 
 stage_demo() {
