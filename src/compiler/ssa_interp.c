@@ -14,6 +14,9 @@
 #include "compiler/simplify.h"
 #include "ir/ssa_order.h"
 
+#include <assert.h>
+#include <stddef.h>
+
 enum { WINDOW = HG_SSA_WINDOW, RESULT = HG_SSA_RESULT };
 
 typedef struct evaluator {
@@ -359,11 +362,19 @@ static hg_status make_room(evaluator *e, const hg_allocator *a) {
   return HG_OK;
 }
 
+/* Without its nodes, and without the count of references, which other threads may be changing. */
+static void copy_program(atlas_program *copy, const atlas_program *program) {
+  const size_t from = offsetof(atlas_program, name);
+  static_assert(offsetof(atlas_program, name) > offsetof(atlas_program, references),
+                "what follows the count is copied");
+  memcpy((uint8_t *)copy + from, (const uint8_t *)program + from, sizeof *copy - from);
+  copy->nodes = (hg_array){0};
+}
+
 hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
                         atlas_launch *launch) {
   evaluator e = {.unit = unit, .epoch = 1, .status = HG_OK};
-  memcpy(&e.shadow, program, sizeof e.shadow);
-  e.shadow.nodes = (hg_array){0};
+  copy_program(&e.shadow, program);
   e.m.allocator = allocator;
   e.m.program = &e.shadow;
   e.m.launch = launch;

@@ -4,6 +4,7 @@
 source tools/dev/lint.sh
 source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
+source tools/dev/stress.sh
 
 STAGES=(release python engines random accuracy demo asan fuzz tsan lint headers symbols docs install mingw aarch64)
 declare -A TITLE=(
@@ -185,11 +186,9 @@ NOT_UNDER_TSAN=" test_vector_kernels test_simplify test_number test_text test_bi
 
 stage_tsan() {
   local -x SKIPPED_UNIT_TESTS=$NOT_UNDER_TSAN
-  local wrapper=()
-  check "build" build tsan clang --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false || return 0
-  # ThreadSanitizer's memory layout does not fit kernels that randomise more address bits than it knows of.
-  printf 'int main(void) { return 0; }' | clang -x c -fsanitize=thread -o "$BUILD/logs/.tsan" -
-  "$BUILD/logs/.tsan" || wrapper=(setarch "$(uname -m)" -R)
+  local wrapper
+  check "build" build_tsan || return 0
+  mapfile -t wrapper < <(tsan_wrapper)
   run_unit_tests tsan "${wrapper[@]}"
 }
 
@@ -266,7 +265,7 @@ compare_assemblers() {
 
 # Not under qemu: it can start no thread in a process that was forked while there were several, nor spare address space
 # of its own; and what has nothing to do with the processor and takes long.
-NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams test_cuda "
+NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams test_stress test_cuda "
 
 # qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
 stage_aarch64() {
