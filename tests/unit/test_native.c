@@ -19,18 +19,9 @@
 #  include <stddef.h>
 #  include <sys/mman.h>
 #  include <sys/prctl.h>
-#  include <sys/resource.h>
 #  include <sys/syscall.h>
 #  include <sys/wait.h>
 #  include <unistd.h>
-#endif
-
-#if defined(__has_feature)
-#  if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#    define SANITIZED 1
-#  endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#  define SANITIZED 1
 #endif
 
 /* ---- a program of many values ------------------------------------------------------------------------------------ */
@@ -278,48 +269,6 @@ static void check_refused(void) {
   CHECK(memcmp(found, expected, sizeof expected) == 0);
 }
 
-/* An emulator may not care about the limit of what it runs. */
-static int limit_holds(struct rlimit limit, rlim_t bytes) {
-  limit.rlim_cur = bytes;
-  if (setrlimit(RLIMIT_AS, &limit) != 0) return 0;
-  void *memory = mmap(NULL, (size_t)1 << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return 1;
-  munmap(memory, (size_t)1 << 30);
-  return 0;
-}
-
-static void check_address_space(void) {
-  static uint64_t expected[LANES], found[LANES];
-  hg_launch_report report;
-  struct rlimit limit;
-  unsigned long pages = 0;
-  int refused = 0, done = 0;
-  CHECK_EQ_U64(run_many("native", expected, &report), HG_OK);
-  FILE *file = fopen("/proc/self/statm", "r");
-  CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1);
-  if (file != NULL) fclose(file);
-  CHECK_EQ_U64(getrlimit(RLIMIT_AS, &limit), 0);
-  rlim_t all = limit.rlim_cur, now = pages * (rlim_t)sysconf(_SC_PAGESIZE);
-  if (!limit_holds(limit, now)) {
-    printf("left out: the address space has no limit here\n");
-    return;
-  }
-  for (rlim_t more = 0; more < 64 && done < 2; more++) {
-    limit.rlim_cur = now + (more << 16);
-    CHECK_EQ_U64(setrlimit(RLIMIT_AS, &limit), 0);
-    hg_status status = run_many("native", found, &report);
-    CHECK(status == HG_OK || (status == HG_OUT_OF_MEMORY && hg_last_error()[0] != '\0'));
-    if (status == HG_OK) CHECK(memcmp(found, expected, sizeof expected) == 0);
-    refused += status != HG_OK;
-    done += status == HG_OK;
-  }
-  CHECK(refused > 0);
-  limit.rlim_cur = all;
-  CHECK_EQ_U64(setrlimit(RLIMIT_AS, &limit), 0);
-  CHECK_EQ_U64(run_many("native", found, &report), HG_OK);
-  CHECK(memcmp(found, expected, sizeof expected) == 0);
-}
-
 static void test_system(void) {
   if (hg_native_target(hg_cpu_isa_best()) == NULL) {
     printf("left out: no machine code for this processor\n");
@@ -328,12 +277,6 @@ static void test_system(void) {
   in_child(check_pages);
   in_child(check_perf_map);
   in_child(check_refused);
-#  if defined(SANITIZED)
-  printf("left out: a sanitizer takes more address space than a limit leaves\n");
-  (void)check_address_space;
-#  else
-  in_child(check_address_space);
-#  endif
 }
 
 #else
