@@ -133,7 +133,9 @@ int hg_x86_arith(x86_emit *e);
 int hg_x86_divide(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
+int hg_x86_atomic(x86_emit *e);
 
 int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */
+unsigned hg_x86_base(x86_emit *e); /* the general register with that address; rdx where none keeps it */
 
 #endif

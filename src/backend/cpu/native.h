@@ -53,6 +53,7 @@ typedef struct native_context {
                                began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t streams;         /* 1: stores pass the caches */
+  uint64_t is_alone;        /* 1: no other worker runs: what is atomic need not lock the bus */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
 } native_context;

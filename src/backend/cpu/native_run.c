@@ -74,6 +74,7 @@ static void begin(cpu_worker *w) {
   c->native = native;
   c->rows = w->scratch + l.rows;
   c->phase = w->run->launch->phase;
+  c->is_alone = !w->run->is_shared;
   w->alive = w->scratch + l.alive;
   w->steps = (uint64_t *)(void *)(w->scratch + l.steps);
   if (native->steps.count > 1) w->alive = c->rows + native->homes[native->vector->regs.count].offset;

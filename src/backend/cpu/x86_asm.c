@@ -199,10 +199,22 @@ void hg_x86_test(x86_asm *a, int w, unsigned reg, unsigned other) {
   general(a, 0, w, 0x85, other, &rm);
 }
 
-void hg_x86_exchange(x86_asm *a, unsigned reg, unsigned other) {
-  x86_rm rm = x86_reg(reg);
-  general(a, 0, 1, 0x87, other, &rm);
+void hg_x86_popcnt(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0xf3, w, 0x0fb8, reg, &rm); }
+void hg_x86_multiply(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0, w, 0x0faf, reg, &rm); }
+
+void hg_x86_move_if(x86_asm *a, x86_condition condition, int w, unsigned reg, x86_rm rm) {
+  general(a, 0, w, 0x0f40u + condition, reg, &rm);
 }
+
+void hg_x86_exchange(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x87, reg, &rm); }
+
+void hg_x86_alu_store(x86_asm *a, x86_alu op, int w, x86_rm rm, unsigned reg) {
+  general(a, 0, w, (unsigned)op << 3 | 1, reg, &rm);
+}
+
+void hg_x86_compare_exchange(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x0fb1, reg, &rm); }
+void hg_x86_add_fetch(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x0fc1, reg, &rm); }
+void hg_x86_lock(x86_asm *a) { hg_x86_bytes(a, "\xf0", 1); }
 
 void hg_x86_shift_imm(x86_asm *a, int w, x86_shift op, unsigned reg, unsigned count) {
   x86_rm rm = x86_reg(reg);
@@ -241,14 +253,21 @@ void hg_x86_pop(x86_asm *a, unsigned reg) {
   byte(a, 0x58 | (reg & 7));
 }
 
-void hg_x86_bzhi(x86_asm *a, int w, unsigned reg, x86_rm rm, unsigned count) {
+/* VEX.0F38 of general registers. */
+static void general_vex(x86_asm *a, int w, unsigned opcode, unsigned reg, unsigned vvvv, const x86_rm *rm) {
   if (!begin_insn(a)) return;
   byte(a, 0xc4);
-  byte(a, ((bit(reg, 3) << 7 | index_bit(&rm) << 6 | bit(rm.reg, 3) << 5) ^ 0xe0) | 2);
-  byte(a, (unsigned)(w != 0) << 7 | (~count & 15u) << 3);
-  byte(a, 0xf5);
-  modrm(a, reg, &rm, 1);
+  byte(a, ((bit(reg, 3) << 7 | index_bit(rm) << 6 | bit(rm->reg, 3) << 5) ^ 0xe0) | 2);
+  byte(a, (unsigned)(w != 0) << 7 | (~vvvv & 15u) << 3);
+  byte(a, opcode);
+  modrm(a, reg, rm, 1);
 }
+
+void hg_x86_bzhi(x86_asm *a, int w, unsigned reg, x86_rm rm, unsigned count) {
+  general_vex(a, w, 0xf5, reg, count, &rm);
+}
+
+void hg_x86_blsr(x86_asm *a, int w, unsigned reg, x86_rm rm) { general_vex(a, w, 0xf3, 1, reg, &rm); }
 
 void hg_x86_return(x86_asm *a) {
   if (begin_insn(a)) byte(a, 0xc3);
