@@ -4,7 +4,7 @@ import pytest
 
 import model
 from harness import array_of, compare, literal, rows_of
-from tables import OPS
+from tables import OPS, bits_of
 from values import SEED, generator, random_bits, specials
 
 pytestmark = pytest.mark.engine
@@ -88,6 +88,101 @@ def test_many_lanes_one_shared_place(executor, op, t):
             total = model.atomic(op, t, total, v)
         want += [total] * n
     compare(f"{op}.{t} in shared memory", [], [], [int(b) for b in result.buffers["result"]], want, t, SEED)
+
+
+INDICES = [("u8", 0), ("u8", 5), ("i8", 100), ("u16", -3), ("i16", 200), ("u32", 0), ("u32", 7), ("u32", -3), ("i32", 0), ("i32", 9),
+           ("i32", -9), ("u64", 0), ("u64", 4), ("u64", -4), ("i64", 0), ("i64", 11), ("i64", -11)]
+
+
+def indexed_case(rng, index_type, displacement, is_old_wanted, is_wild):
+    """For each lane: whether it takes part, and its index in `extent` elements. Old values are known only where each lane has
+    an element of its own."""
+    low, high = model.range_of(index_type)
+    lanes, extent = 190, 174 + displacement % 16
+    reachable = [p for p in range(extent) if low <= p - displacement <= high]
+    places = rng.sample(reachable, len(reachable)) if is_old_wanted else [rng.choice(reachable[:9]) for _ in range(lanes)]
+    indices = [p - displacement for p in places][:lanes]
+    indices += [(high if high + displacement >= extent else low)] * (lanes - len(indices))
+    wild = [i for i in (low, high, -1, extent, extent - displacement) if low <= i <= high and not 0 <= i + displacement < extent]
+    for lane in rng.sample(range(lanes), 3) if is_wild and wild else []:
+        indices[lane] = rng.choice(wild)
+    shape = rng.choice([0.1, 0.5, 1, 1])
+    return [int(rng.random() < shape or lane < 32) for lane in range(lanes)], indices, extent
+
+
+def indexed_text(op, t, space, index_type, displacement, is_old_wanted, extent):
+    source = "r1, r2" if op == "atom.cas" else "r2"
+    place = f"[{'s' if space == 'shared' else 'm'} + r0 + #{displacement}]"
+    return f""".buffer index {index_type} in
+.buffer c {t} in
+.buffer x {t} in
+.buffer part u8 in
+.buffer m {t} inout
+.buffer old {t} inout
+.shared s {t} {extent}
+    ldg.{index_type} r0, [index + lane]
+    ldg.{t} r1, [c + lane]
+    ldg.{t} r2, [x + lane]
+    ldg.u8 r3, [part + lane]
+{SPACES[space][0].format(t=t, extent=extent)}    set.ne.u8 p0, r3, #0
+    @!p0 bra done
+    {op}.{t} {'r4' if is_old_wanted else '_'}, {place}, {source}
+{f'    stg.{t} [old + lane], r4' if is_old_wanted else ''}
+done:
+{SPACES[space][1].format(t=t, extent=extent)}    exit
+"""
+
+
+# What brings the buffer into shared memory, and what brings it back: each lane an element, those that there are.
+SPACES = {"buffer": ("", ""), "shared": ("""    set.lt.u32 p1, blane, #{extent}
+    @!p1 bra filled
+    ldg.{t} r5, [m + blane]
+    sts.{t} [s + blane], r5
+filled:
+    bar.sync
+""", """    bar.sync
+    @!p1 bra gone
+    lds.{t} r5, [s + blane]
+    stg.{t} [m + blane], r5
+gone:
+""")}
+
+
+@pytest.mark.parametrize("is_old_wanted", [False, True], ids=["dropped", "kept"])
+@pytest.mark.parametrize("space", ["buffer", "shared"])
+@pytest.mark.parametrize("op, t", CASES, ids=IDS)
+def test_indexed(executor, op, t, space, is_old_wanted):
+    """Some of the lanes, at indices of all types, with displacements, now and then out of bounds."""
+    if op in ("atom.cas", "atom.exch") and not is_old_wanted:
+        return  # who comes last is nobody's business
+    for number, (index_type, displacement) in enumerate(INDICES):
+        rng = generator("indexed", op, t, space, index_type, str(displacement), str(is_old_wanted))
+        part, indices, extent = indexed_case(rng, index_type, displacement, is_old_wanted, number % 2)
+        lanes = len(part)
+        values, compared, memory = random_bits(t, lanes, rng), random_bits(t, lanes, rng), random_bits(t, extent, rng)
+        want, old, fault = list(memory), [7] * lanes, None
+        for lane in range(lanes):
+            place = indices[lane] + displacement
+            if not part[lane]:
+                continue
+            old[lane] = 0 if is_old_wanted else 7
+            if not 0 <= place < extent:
+                fault = fault or (lane, min(place, 2 ** 63 - 1))  # as far as records go
+                continue
+            if op == "atom.cas" and rng.random() < 0.5:
+                compared[lane] = want[place]
+            old[lane] = want[place] if is_old_wanted else 7
+            operands = (compared[lane], values[lane]) if op == "atom.cas" else (values[lane],)
+            want[place] = model.atomic(op, t, want[place], *operands)
+        width = bits_of(index_type)
+        buffers = {"index": array_of(index_type, [i % 2 ** width for i in indices]), "c": array_of(t, compared), "x": array_of(t, values),
+                   "part": array_of("u8", part), "m": array_of(t, memory), "old": array_of(t, [7] * lanes)}
+        result = executor.run(indexed_text(op, t, space, index_type, displacement, is_old_wanted, extent), grid=(1,), block=(lanes,),
+                              buffers=buffers)
+        what = f"{op}.{t} at {index_type} {displacement:+}"
+        compare(what, [], [], [int(b) for b in result.buffers["m"]], want, t, SEED)
+        compare(what + " old", [], [], [int(b) for b in result.buffers["old"]], old, t, SEED)
+        assert (result.fault and (result.fault["lane"], result.fault["index"])) == fault, what
 
 
 @pytest.mark.parametrize("t", OPS["atom.add"].types)
