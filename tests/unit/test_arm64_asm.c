@@ -259,6 +259,11 @@ static void list_general(void) {
   hg_a64_load_pair(a, 1, 1, 2, 3, -1024);
   hg_a64_store_pair(a, 0, A64_FP, A64_LR, A64_SP, 16);
   hg_a64_store_pair(a, 1, 8, 9, A64_SP, 1008);
+  source("ldxr w1, [x2]\nldxr x3, [sp]\nstxr w4, w5, [x6]\nstxr w7, x8, [x9]");
+  hg_a64_load_exclusive(a, 0, 1, 2);
+  hg_a64_load_exclusive(a, 1, 3, A64_SP);
+  hg_a64_store_exclusive(a, 0, 4, 5, 6);
+  hg_a64_store_exclusive(a, 1, 7, 8, 9);
   source("prfm pldl1keep, [x1, #2048]");
   hg_a64_prefetch(a, 1, 2048);
 }

@@ -115,6 +115,14 @@ void hg_a64_indexed(a64_asm *a, a64_memory_op op, unsigned t, unsigned base, uns
 
 /* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
+void hg_a64_load_exclusive(a64_asm *a, int is_64, unsigned t, unsigned base) {
+  hg_a64_word(a, (is_64 ? 0xc85f7c00 : 0x885f7c00) | base << 5 | t);
+}
+
+void hg_a64_store_exclusive(a64_asm *a, int is_64, unsigned failed, unsigned t, unsigned base) {
+  hg_a64_word(a, (is_64 ? 0xc8007c00 : 0x88007c00) | failed << 16 | base << 5 | t);
+}
+
 void hg_a64_move_vector(a64_asm *a, unsigned d, unsigned n) {
   if (d != n) hg_a64(a, A64_orr, 0, d, n, n);
 }

@@ -114,4 +114,7 @@ int hg_neon_compare(neon_emit *e);
 int hg_neon_memory(neon_emit *e);
 int hg_neon_has_base(const vector_insn *insn);
 
+/* The atomic in hand at [x1], with x3 and, of cas, x5 to compare with: x0 = what was there. Changes x4 and x16. */
+void hg_neon_update(neon_emit *e);
+
 #endif

@@ -1,4 +1,4 @@
-/* emit_neon_memory.c - loads and stores of buffers, shared memory and constant tables.
+/* emit_neon_memory.c - loads, stores and atomics of buffers, shared memory and constant tables.
  *
  * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
  * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). NEON has
@@ -12,10 +12,11 @@
 typedef struct access {
   unsigned base;        /* general register with its address */
   uint8_t type, log;    /* log2 of its bytes */
-  uint8_t is_store;
+  uint8_t is_store, is_atomic;
   uint8_t is_checked;
   uint32_t index;       /* register; VECTOR_NONE */
-  uint32_t value;       /* of a store */
+  uint32_t value;       /* of a store or atomic; else VECTOR_NONE */
+  uint32_t compared;    /* of cas */
   int64_t displacement; /* elements */
 } access;
 
@@ -29,26 +30,29 @@ static const atlas_op_info *memory_op(const vector_insn *insn) {
   return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
 }
 
-static int is_load_or_store(const vector_insn *insn) {
+static int is_access(const vector_insn *insn) {
   const atlas_op_info *info = memory_op(insn);
-  return info != NULL && info->flags & (ATLAS_LOAD | ATLAS_STORE) && !(info->flags & ATLAS_SPACE_POOL) &&
-         insn->mode <= ATLAS_ADDRESS_INDEXED;
+  return info != NULL && info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC) &&
+         !(info->flags & ATLAS_SPACE_POOL) && insn->mode <= ATLAS_ADDRESS_INDEXED;
 }
 
-int hg_neon_has_base(const vector_insn *insn) { return is_load_or_store(insn) && !(insn->symbol & SSA_LIBRARY); }
+int hg_neon_has_base(const vector_insn *insn) { return is_access(insn) && !(insn->symbol & SSA_LIBRARY); }
 
 /* 1 if this access can be written here. */
 static int describe(const neon_emit *e, access *m) {
   const vector_insn *insn = e->insn;
-  if (!is_load_or_store(insn)) return 0;
+  if (!is_access(insn)) return 0;
   *m = (access){.type = insn->type, .log = (uint8_t)hg_neon_log_bytes(insn->type), .index = VECTOR_NONE,
-                .value = VECTOR_NONE, .displacement = (int64_t)insn->bits};
+                .value = VECTOR_NONE, .compared = VECTOR_NONE, .displacement = (int64_t)insn->bits};
   m->is_store = (memory_op(insn)->flags & ATLAS_STORE) != 0;
+  m->is_atomic = (memory_op(insn)->flags & ATLAS_ATOMIC) != 0;
   m->is_checked = !(insn->flags & VECTOR_IN_BOUNDS) && !(insn->symbol & SSA_LIBRARY);
   if (m->displacement > GREATEST_DISPLACEMENT || m->displacement < -GREATEST_DISPLACEMENT) return 0;
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
   if (is_indexed) m->index = insn->s[0];
-  if (m->is_store) m->value = insn->s[is_indexed];
+  int is_cas = insn->op == ATLAS_OP_atom_cas;
+  if (is_cas) m->compared = insn->s[is_indexed];
+  if (m->is_store || m->is_atomic) m->value = insn->s[is_indexed + is_cas];
   return 1;
 }
 
@@ -128,6 +132,7 @@ static void store_lane(neon_emit *e, const access *m, unsigned lane, const unsig
 typedef struct lanes { /* of one copy */
   unsigned index[2];   /* vectors of indices; of 32-bit ones one */
   unsigned vector[2];  /* the value's parts, or where a load's are put together */
+  unsigned compared[2];
   unsigned bits;       /* x register with 16 bits a lane: which take part; 0: all do */
 } lanes;
 
@@ -135,33 +140,60 @@ static lanes begin_lanes(neon_emit *e, const access *m, uint32_t copy) {
   lanes l = {.vector = {hg_neon_scratch(e, 2), hg_neon_scratch(e, 3)}};
   int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 4));
   if (mask >= 0) mask_to_general(e, l.bits = 6, (unsigned)mask);
-  if (!m->is_store) return l;
-  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++)
-    l.vector[p] = hg_neon_source(e, m->value, copy, p, l.vector[p]);
+  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
+    if (m->value != VECTOR_NONE) l.vector[p] = hg_neon_source(e, m->value, copy, p, l.vector[p]);
+    if (m->compared != VECTOR_NONE)
+      l.compared[p] = hg_neon_source(e, m->compared, copy, p, hg_neon_scratch(e, 4 + p));
+  }
   return l;
 }
 
+/* Where the lanes' old values are put together: in the frame, where a call would save registers. */
+static int64_t old_at(unsigned byte) { return (int64_t)offsetof(native_frame, vectors) + byte; }
+
 static void end_lanes(neon_emit *e, const access *m, const lanes *l, uint32_t copy) {
-  if (m->is_store) return;
+  if (m->is_store || e->insn->d == VECTOR_NONE) return;
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
-    if (p == 0) normalise_bool(e, m, l->vector[p]);
-    hg_neon_done(e, copy, p, l->vector[p]);
+    unsigned d = m->is_atomic ? hg_neon_result(e, copy, p) : l->vector[p];
+    if (m->is_atomic) hg_a64_memory(&e->a, A64_ldr_q, d, A64_SP, old_at(p * NEON_VECTOR_BYTES));
+    if (p == 0) normalise_bool(e, m, d);
+    hg_neon_done(e, copy, p, d);
   }
 }
 
+static void extract_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *from, unsigned to) {
+  if (m->log == 3) hg_a64_extract(&e->a, A64_64B, to, from[lane / 2], lane % 2);
+  else hg_a64_extract(&e->a, A64_32B, to, from[0], lane);
+}
+
+static void update_lane(neon_emit *e, const access *m, unsigned lane, const lanes *l) {
+  hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
+  extract_lane(e, m, lane, l->vector, 3);
+  if (m->compared != VECTOR_NONE) extract_lane(e, m, lane, l->compared, 5);
+  hg_neon_update(e);
+  if (e->insn->d != VECTOR_NONE)
+    hg_a64_memory(&e->a, m->log == 3 ? A64_str_x : A64_str_w, 0, A64_SP, old_at(lane << m->log));
+}
+
 static void access_lane(neon_emit *e, const access *m, const lanes *l, unsigned lane) {
-  if (m->is_store) store_lane(e, m, lane, l->vector);
+  if (m->is_atomic) update_lane(e, m, lane, l);
+  else if (m->is_store) store_lane(e, m, lane, l->vector);
   else load_lane(e, m, lane, l->vector);
 }
 
 /* The vectors of indices of a copy. */
 static void fetch_index(neon_emit *e, const access *m, uint32_t copy, unsigned index[2]) {
+  if (m->index == VECTOR_NONE) return;
   index[0] = index[1] = hg_neon_source(e, m->index, copy, 0, hg_neon_scratch(e, 0));
   if (hg_neon_is_64(e, m->index)) index[1] = hg_neon_source(e, m->index, copy, 1, hg_neon_scratch(e, 1));
 }
 
 /* x0 = the index of a lane, without the displacement. */
 static void lane_index(neon_emit *e, const access *m, const unsigned index[2], unsigned lane) {
+  if (m->index == VECTOR_NONE) {
+    hg_a64_move_imm(&e->a, 0, 0);
+    return;
+  }
   int is_64 = hg_neon_is_64(e, m->index);
   unsigned size = is_64 ? A64_64B : A64_32B, from = is_64 ? index[lane / 2] : index[0], at = is_64 ? lane % 2 : lane;
   if (atlas_kind((atlas_type)hg_neon_type(e, m->index)) == ATLAS_KIND_SINT)
@@ -208,7 +240,7 @@ static int scattered_access(neon_emit *e, access *m) {
 
 /* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
 
-/* The last lanes, and stores under a mask: one by one. x0: the lane's index. */
+/* The last lanes, stores under a mask, and atomics: one by one. x0: the lane's index. */
 static void lane_by_lane(neon_emit *e, access *m, uint32_t c) {
   a64_asm *a = &e->a;
   uint32_t slow = hg_neon_slow_path(e, c);
@@ -232,6 +264,7 @@ static void lane_by_lane(neon_emit *e, access *m, uint32_t c) {
 
 static int lane_access(neon_emit *e, access *m) {
   int is_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  is_masked |= m->is_atomic;
   find_base(e, m);
   if (!is_masked) hg_a64_add_shifted(&e->a, RUN, m->base, NEON_LANE, m->log);
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -268,12 +301,9 @@ static int same_access(neon_emit *e, access *m) {
   find_base(e, m);
   uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
   if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
-  if (m->index == VECTOR_NONE) hg_a64_move_imm(&e->a, 0, 0);
-  else {
-    unsigned index[2];
-    fetch_index(e, m, 0, index);
-    lane_index(e, m, index, 0);
-  }
+  unsigned index[2];
+  fetch_index(e, m, 0, index);
+  lane_index(e, m, index, 0);
   check_index(e, m, slow);
   unsigned value = hg_neon_scratch(e, 0);
   broadcast_element(e, m, value);
@@ -316,7 +346,9 @@ static int contiguous_access(neon_emit *e, access *m) {
 int hg_neon_memory(neon_emit *e) {
   access m;
   if (!describe(e, &m)) return 0;
+  if (m.is_atomic && e->insn->d != VECTOR_NONE && native_home_of(e->b, e->insn->d)->is_uniform) return 0;
   if (e->insn->flags & VECTOR_LANE) return lane_access(e, &m);
+  if (m.is_atomic) return scattered_access(e, &m);
   if (m.index == VECTOR_NONE || e->insn->flags & VECTOR_SAME) {
     if (same_access(e, &m)) return 1;
     if (m.index == VECTOR_NONE || (!m.is_store && native_home_of(e->b, e->insn->d)->is_uniform)) return 0;
