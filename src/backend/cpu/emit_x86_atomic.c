@@ -91,7 +91,7 @@ static void update(x86_emit *e, const atomic *m, x86_rm at) {
     if (m->is_short) hg_x86_store(a, m->is_64, at, X86_RBX);
     else {
       hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RBX));
-      hg_x86_exchange(a, m->is_64, at, X86_RAX);
+      hg_x86_exchange_memory(a, m->is_64, at, X86_RAX);
     }
     return;
   case ATLAS_OP_atom_cas:

@@ -62,7 +62,8 @@ static int describe(x86_emit *e, access *m) {
   return 1;
 }
 
-unsigned hg_x86_base(x86_emit *e) {
+/* The register with the symbol's address; rdx where none keeps it. */
+static unsigned base_of(x86_emit *e) {
   uint32_t symbol = e->insn->symbol;
   if (symbol & SSA_LIBRARY) {
     const atlas_symbol *table = atlas_symbol_at(&atlas_functions, symbol & ~(uint32_t)SSA_LIBRARY);
@@ -74,6 +75,8 @@ unsigned hg_x86_base(x86_emit *e) {
   hg_x86_load(&e->a, 1, X86_RDX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, memory))));
   return X86_RDX;
 }
+
+unsigned hg_x86_base(x86_emit *e) { return base_of(e); }
 
 static int is_checked(const x86_emit *e) {
   return !(e->insn->flags & VECTOR_IN_BOUNDS) && !(e->insn->symbol & SSA_LIBRARY);
@@ -143,7 +146,7 @@ static void check_lanes(x86_emit *e, const access *m, uint32_t slow) {
 static int lane_access(x86_emit *e, access *m) {
   int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
   if (may_be_masked && !can_mask(e, m)) return 0;
-  unsigned base = hg_x86_base(e);
+  unsigned base = base_of(e);
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c);
     check_lanes(e, m, slow);
@@ -197,7 +200,7 @@ static void broadcast_element(x86_emit *e, const access *m, x86_rm at, unsigned 
 static int same_access(x86_emit *e, access *m) {
   int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
-  unsigned base = hg_x86_base(e);
+  unsigned base = base_of(e);
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   x86_rm at = x86_at(base, m->offset);
   if (m->index != VECTOR_NONE) {
@@ -229,6 +232,30 @@ static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
   return at;
 }
 
+/* For the lanes of a mask: rax = the index that lane 0 has, or would have, rcx = that of the highest lane and rdx that
+ * of the lowest. */
+static void run_of_mask(x86_emit *e, const access *m, uint32_t copy, unsigned mask, uint32_t none) {
+  x86_asm *a = &e->a;
+  int is_64 = hg_x86_is_64(e, m->index);
+  int32_t at = spill_index(e, m->index, copy);
+  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, mask);
+  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(mask));
+  hg_x86_test(a, 0, X86_RCX, X86_RCX);
+  hg_x86_jump_if(a, X86_EQUAL, none);
+  hg_x86_tzcnt(a, 0, X86_RAX, x86_reg(X86_RCX));
+  x86_rm element = x86_indexed(X86_FRAME, X86_RAX, is_64 ? 3 : 2, at);
+  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+  if (!is_64 && is_signed) hg_x86_load_sign32(a, X86_RDX, element);
+  else hg_x86_load(a, is_64, X86_RDX, element);
+  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
+  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31); /* 31 - zeros: the highest lane */
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RCX, x86_reg(X86_RDX));
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RDX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest; rdx: lane 0 */
+  hg_x86_exchange(a, X86_RAX, X86_RDX);
+}
+
 /* For lanes from the first on. */
 static void run_of_first(x86_emit *e, const access *m, uint32_t copy) {
   x86_asm *a = &e->a;
@@ -242,39 +269,6 @@ static void run_of_first(x86_emit *e, const access *m, uint32_t copy) {
     hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
     hg_x86_lea(a, X86_RCX, x86_indexed(X86_RAX, X86_RCX, 0, -1));
   }
-}
-
-/* For the lanes of a mask: rax = the index that lane 0 has, or would have, rcx = that of the highest lane and rdx that
- * of the lowest. */
-static void run_of_mask(x86_emit *e, const access *m, uint32_t copy, unsigned mask, uint32_t none) {
-  x86_asm *a = &e->a;
-  int is_64 = hg_x86_is_64(e, m->index);
-  uint32_t some = hg_x86_new_label(a), done = hg_x86_new_label(a);
-  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, mask);
-  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(mask));
-  if (!e->is_tail) {
-    hg_x86_alu_imm(a, X86_CMP, 0, x86_reg(X86_RCX), (1 << e->lanes) - 1);
-    hg_x86_jump_if(a, X86_NOT_EQUAL, some);
-    run_of_first(e, m, copy);
-    hg_x86_jump(a, done);
-    hg_x86_place(a, some);
-  }
-  hg_x86_test(a, 0, X86_RCX, X86_RCX);
-  hg_x86_jump_if(a, X86_EQUAL, none);
-  int32_t at = spill_index(e, m->index, copy);
-  hg_x86_tzcnt(a, 0, X86_RAX, x86_reg(X86_RCX));
-  x86_rm element = x86_indexed(X86_FRAME, X86_RAX, is_64 ? 3 : 2, at);
-  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
-  if (!is_64 && is_signed) hg_x86_load_sign32(a, X86_RDX, element);
-  else hg_x86_load(a, is_64, X86_RDX, element);
-  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
-  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31); /* 31 - zeros: the highest lane */
-  hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_RAX));
-  hg_x86_alu_rm(a, X86_ADD, 1, X86_RCX, x86_reg(X86_RDX));
-  hg_x86_alu_rm(a, X86_SUB, 1, X86_RDX, x86_reg(X86_RAX));
-  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest; rdx: lane 0 */
-  hg_x86_exchange(a, 1, x86_reg(X86_RAX), X86_RDX);
-  hg_x86_place(a, done);
 }
 
 /* rdx, rcx: lowest and highest index. An index of 32 bits may wrap where it is greater than any limit. */
@@ -300,7 +294,7 @@ static int contiguous_access(x86_emit *e, access *m) {
     if (is_plain) run_of_first(e, m, c);
     else run_of_mask(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)mask_scratch(e)), none);
     check_run(e, m, slow);
-    x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
+    x86_rm at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, m->offset);
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
     if (m->is_store) store_run(e, m, at, c, mask);
     else load_run(e, m, at, c, mask);
@@ -465,7 +459,7 @@ static int gather_access(x86_emit *e, const access *m) {
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
     check_evex(e, m, c, slow);
-    unsigned base = hg_x86_base(e);
+    unsigned base = base_of(e);
     if (m->is_store) scatter_evex(e, m, c, base);
     else gather_evex(e, m, c, base);
     hg_x86_slow_back(e);

@@ -93,23 +93,13 @@ static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
   return 1;
 }
 
-/* In a loop that lanes leave one by one, those that are left are in one round and have come by the same edge; behind
- * it lanes have what they left with. */
-static int stays_in_its_loop(const vector_lowering *l, uint32_t phi) {
-  const ssa_insn *insn = insn_at(l, phi);
-  uint32_t b = insn->block;
-  return !l->whole[b] && l->order.loop[b] == b && l->latch[b] != SSA_NONE && insn->arg_count == 2 &&
-         !(l->uses[phi] & VALUE_IS_KEPT);
-}
-
 /* `first` round: what comes around a loop is taken to agree with what enters it. */
 static vector_stride stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
   const ssa_insn *insn = insn_at(l, phi);
   const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
   int known = 0;
   vector_stride stride = STRIDE_OTHER;
-  if (!is_wide_integer(insn->type)) return STRIDE_OTHER;
-  if (!comes_by_one_edge(l, insn->block) && !stays_in_its_loop(l, phi)) return STRIDE_OTHER;
+  if (!is_wide_integer(insn->type) || !comes_by_one_edge(l, insn->block)) return STRIDE_OTHER;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     if (first && l->order.place[from[i]] >= l->order.place[insn->block]) continue;
     vector_stride s = stride_of_arg(l, phi, i);
@@ -124,7 +114,7 @@ static vector_stride stride_of_value(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   if (insn->op == ATLAS_OP_sreg)
     return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? STRIDE_1 : STRIDE_0;
-  if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return STRIDE_OTHER;
+  if (!hg_is_pure(insn)) return STRIDE_OTHER;
   int all_0 = 1;
   for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == STRIDE_0;
   if (all_0) return STRIDE_0;
@@ -241,8 +231,8 @@ hg_status hg_vector_study(vector_lowering *l) {
   hg_alias_groups(l->program, l->unit, group);
   for (uint32_t at = 0; at < hg_location_count(l->program); at++)
     l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
-  for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
   find_strides(l);
+  for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
   hg_vector_find_webs(l);
   find_uniform(l);
   HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));

@@ -206,7 +206,12 @@ void hg_x86_move_if(x86_asm *a, x86_condition condition, int w, unsigned reg, x8
   general(a, 0, w, 0x0f40u + condition, reg, &rm);
 }
 
-void hg_x86_exchange(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x87, reg, &rm); }
+void hg_x86_exchange(x86_asm *a, unsigned reg, unsigned other) {
+  x86_rm rm = x86_reg(reg);
+  general(a, 0, 1, 0x87, other, &rm);
+}
+
+void hg_x86_exchange_memory(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x87, reg, &rm); }
 
 void hg_x86_alu_store(x86_asm *a, x86_alu op, int w, x86_rm rm, unsigned reg) {
   general(a, 0, w, (unsigned)op << 3 | 1, reg, &rm);

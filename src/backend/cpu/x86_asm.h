@@ -130,7 +130,8 @@ void hg_x86_blsr(x86_asm *a, int w, unsigned reg, x86_rm rm); /* reg = rm withou
 void hg_x86_popcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_multiply(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_move_if(x86_asm *a, x86_condition condition, int w, unsigned reg, x86_rm rm);
-void hg_x86_exchange(x86_asm *a, int w, x86_rm rm, unsigned reg); /* of memory: always atomic */
+void hg_x86_exchange(x86_asm *a, unsigned reg, unsigned other);
+void hg_x86_exchange_memory(x86_asm *a, int w, x86_rm rm, unsigned reg); /* always atomic */
 /* Of memory, atomic where they follow hg_x86_lock. compare: if rm is rax it gets reg, else rax gets rm; the zero flag
  * tells. add_fetch: rm + reg, and reg gets what rm was. */
 void hg_x86_alu_store(x86_asm *a, x86_alu op, int w, x86_rm rm, unsigned reg); /* rm = rm op reg */
