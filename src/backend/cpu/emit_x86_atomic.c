@@ -271,12 +271,12 @@ static void gather_values(x86_emit *e, const atomic *m) {
   x86_asm *a = &e->a;
   uint32_t next = hg_x86_new_label(a), done = hg_x86_new_label(a);
   x86_rm value = in_frame(e, m, VALUES, m->is_64);
-  hg_x86_load(a, m->is_64, X86_RBX, value);
-  if (m->op == ATLAS_OP_atom_add && hg_x86_is_uniform(e, m->value)) {
-    hg_x86_popcnt(a, 0, X86_RCX, x86_reg(X86_RAX));
-    hg_x86_multiply(a, m->is_64, X86_RBX, x86_reg(X86_RCX));
+  uint64_t bits;
+  if (m->op == ATLAS_OP_atom_add && hg_x86_constant_bits(e, m->value, &bits) && bits == 1) {
+    hg_x86_popcnt(a, 0, X86_RBX, x86_reg(X86_RAX));
     return;
   }
+  hg_x86_load(a, m->is_64, X86_RBX, value);
   hg_x86_blsr(a, 0, X86_RAX, x86_reg(X86_RAX));
   hg_x86_jump_if(a, X86_EQUAL, done);
   hg_x86_place(a, next);

@@ -200,7 +200,6 @@ void hg_x86_test(x86_asm *a, int w, unsigned reg, unsigned other) {
 }
 
 void hg_x86_popcnt(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0xf3, w, 0x0fb8, reg, &rm); }
-void hg_x86_multiply(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0, w, 0x0faf, reg, &rm); }
 
 void hg_x86_move_if(x86_asm *a, x86_condition condition, int w, unsigned reg, x86_rm rm) {
   general(a, 0, w, 0x0f40u + condition, reg, &rm);

@@ -128,7 +128,6 @@ void hg_x86_lzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_bzhi(x86_asm *a, int w, unsigned reg, x86_rm rm, unsigned count);
 void hg_x86_blsr(x86_asm *a, int w, unsigned reg, x86_rm rm); /* reg = rm without its lowest bit that is set */
 void hg_x86_popcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
-void hg_x86_multiply(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_move_if(x86_asm *a, x86_condition condition, int w, unsigned reg, x86_rm rm);
 void hg_x86_exchange(x86_asm *a, unsigned reg, unsigned other);
 void hg_x86_exchange_memory(x86_asm *a, int w, x86_rm rm, unsigned reg); /* always atomic */
