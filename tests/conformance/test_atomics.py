@@ -1,5 +1,6 @@
 """Atomics on buffers and shared memory: what one lane gets and leaves, and what many lanes leave together."""
 
+import numpy as np
 import pytest
 
 import model
@@ -183,6 +184,38 @@ def test_indexed(executor, op, t, space, is_old_wanted):
         compare(what, [], [], [int(b) for b in result.buffers["m"]], want, t, SEED)
         compare(what + " old", [], [], [int(b) for b in result.buffers["old"]], old, t, SEED)
         assert (result.fault and (result.fault["lane"], result.fault["index"])) == fault, what
+
+
+@pytest.mark.parametrize("t", OPS["atom.add"].types)
+def test_many_workers(executor, t):
+    """Launches so large that an engine uses all of its threads, each of which may keep its own count."""
+    lanes, rng = 150_000, generator("workers", t)
+    ops = sorted(FOLDS)
+    values, starts = array_of(t, random_bits(t, lanes, rng)), {op: random_bits(t, 67, rng) for op in ops}
+    names = {op: op[5:] for op in ops}
+    declared = "\n".join(f".buffer {name} {t} inout" for name in names.values())
+    atomics = "\n".join(f"    {op}.{t} _, [{name} + r3], r1" for op, name in names.items())
+    text = f""".buffer x {t} in
+{declared}
+.buffer both {t} inout
+    ldg.{t} r1, [x + lane]
+    cvt.u32.u64 r3, lane
+    rem.u32 r3, r3, #67
+{atomics}
+    atom.add.{t} _, [both + #0], #1
+    atom.max.{t} _, [both + #1], r1
+    exit
+"""
+    buffers = {name: array_of(t, starts[op]) for op, name in names.items()}
+    result = executor.run(text, lanes=lanes, buffers={"x": values, "both": array_of(t, [5, 7]), **buffers})
+    numbers = values.view(values.dtype.str.replace("u", "i")) if t[0] == "i" else values
+    folds = {"atom.add": np.add, "atom.and": np.bitwise_and, "atom.or": np.bitwise_or, "atom.xor": np.bitwise_xor,
+             "atom.min": np.minimum, "atom.max": np.maximum}
+    for op, name in names.items():
+        start = array_of(t, starts[op]).view(numbers.dtype)
+        want = [int(folds[op].reduce(np.append(numbers[k::67], start[k]), dtype=numbers.dtype)) % 2 ** bits_of(t) for k in range(67)]
+        compare(f"{op}.{t} by many workers", [], [], [int(b) for b in result.buffers[name]], want, t, SEED)
+    assert [int(b) for b in result.buffers["both"]] == [5 + lanes, int(max(numbers.max(), 7)) % 2 ** bits_of(t)]
 
 
 @pytest.mark.parametrize("t", OPS["atom.add"].types)

@@ -1,5 +1,5 @@
-/* emit_neon_atomic.c - one atomic update. Exclusive loads and stores, which every processor has, where other workers may
- * see the memory; shared memory is one worker's. */
+/* emit_neon_atomic.c - one atomic update. Exclusive loads and stores, which every processor has, where other workers
+ * may see the memory; shared memory is one worker's. */
 #include "backend/cpu/emit_neon.h"
 
 enum { OLD = 0, PLACE = 1, VALUE = 3, NEW = 4, COMPARED = 5 }; /* x registers */

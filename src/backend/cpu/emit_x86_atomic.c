@@ -42,11 +42,12 @@ static int is_alu(uint16_t op) {
   return op == ATLAS_OP_atom_add || op == ATLAS_OP_atom_and || op == ATLAS_OP_atom_or || op == ATLAS_OP_atom_xor;
 }
 
-/* The prefix of the instruction that follows; where a launch has one worker it is jumped over. */
+/* The prefix of the instruction that follows, which is jumped over where no other worker sees the memory. */
 static void lock(x86_emit *e, const atomic *m) {
   static const uint8_t jne_behind_prefix[2] = {0x75, 1};
   if (m->is_shared) return;
-  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, offsetof(native_context, is_alone)), 0);
+  int32_t is_own = hg_x86_place_offset(e->insn->symbol, offsetof(native_place, is_own));
+  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, is_own), 0);
   hg_x86_bytes(&e->a, jne_behind_prefix, sizeof jne_behind_prefix);
   hg_x86_lock(&e->a);
 }

@@ -23,6 +23,8 @@ typedef struct cpu_place {
   const atlas_span *table;
 } cpu_place;
 
+typedef struct cpu_tally cpu_tally; /* tally.h */
+
 /* One launch; the same for all workers, who do not write it. */
 typedef struct cpu_launch {
   const atlas_program *program;
@@ -31,7 +33,8 @@ typedef struct cpu_launch {
   void *kernel;             /* the engine's own */
   const cpu_kernels *kernels; /* for the instruction set in use */
   int is_block_tile;        /* 1: tiles are blocks; 0: lanes counted through, whatever the launch's blocks are */
-  int is_shared;            /* 1: several workers run at once: atomics must be atomic */
+  int is_shared;            /* 1: several workers run at once */
+  const cpu_tally *tallies; /* per symbol: whether each worker has one of its own; NULL: none */
   int counts_steps;         /* 1: STEP counts */
   uint64_t lanes;           /* of the whole launch */
   uint32_t block[3];        /* lanes; the last block of a linear launch may have fewer */
@@ -59,6 +62,7 @@ typedef struct cpu_worker {
   uint32_t phase_advance;
   uint64_t pool_top[ATLAS_MAX_SYMBOLS]; /* of each .pool symbol; as the next, only as many as there are symbols */
   cpu_place place[ATLAS_MAX_SYMBOLS];
+  uint8_t is_own[ATLAS_MAX_SYMBOLS]; /* 1: no other worker sees the place: atomics need not be atomic */
 } cpu_worker;
 
 /* ---- the driver (run.c) -------------------------------------------------------------------------------------- */

@@ -355,7 +355,7 @@ static int add_chunk(const cpu_worker *w, const vector_insn *insn, const cpu_ope
 void hg_cpu_atomic(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   array a;
   int is_array = array_of(w, insn, &a);
-  int is_alone = !w->run->is_shared || atlas_symbol_at(w->run->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
+  int is_alone = w->is_own[insn->symbol];
   for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
     uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
     if (is_array && add_chunk(w, insn, o, &a, at, lanes, is_alone)) continue;

@@ -33,6 +33,7 @@ typedef struct native_place {
   uint64_t extent; /* as in cpu_place */
   uint64_t limit;  /* the lower of extent and NATIVE_INDEX_LIMIT */
   uint64_t scalar; /* bits of a scalar parameter */
+  uint64_t is_own; /* as in cpu_worker */
 } native_place;
 
 struct native_frame;
@@ -53,7 +54,6 @@ typedef struct native_context {
                                began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t streams;         /* 1: stores pass the caches */
-  uint64_t is_alone;        /* 1: no other worker runs: what is atomic need not lock the bus */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
 } native_context;

@@ -33,7 +33,7 @@ static void set_places(native_context *c, const cpu_worker *w) {
     uint64_t extent = place->extent, bits = run->launch->arguments[i].bits;
     if (bits != 0) bits = hg_native_widen(atlas_symbol_at(run->program, i)->type, bits);
     c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
-                                 bits};
+                                 bits, w->is_own[i]};
   }
 }
 
@@ -74,7 +74,6 @@ static void begin(cpu_worker *w) {
   c->native = native;
   c->rows = w->scratch + l.rows;
   c->phase = w->run->launch->phase;
-  c->is_alone = !w->run->is_shared;
   w->alive = w->scratch + l.alive;
   w->steps = (uint64_t *)(void *)(w->scratch + l.steps);
   if (native->steps.count > 1) w->alive = c->rows + native->homes[native->vector->regs.count].offset;

@@ -1,6 +1,6 @@
 /* run.c - the driver of the CPU engines: a launch becomes tiles, tiles are handed to workers, and what the workers
  * have seen is merged. Results do not depend on how many there are. */
-#include "backend/cpu/engine.h"
+#include "backend/cpu/tally.h"
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -87,12 +87,13 @@ static void set_places(cpu_worker *w) {
       break;
     default: break;
     }
+    w->is_own[i] = symbol->kind == ATLAS_SYMBOL_SHARED || !run->is_shared;
   }
 }
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-/* Behind the worker lie the block's shared memory and the engine's scratch. */
+/* Behind the worker lie the block's shared memory, the engine's scratch, and its tallies. */
 static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->run = run;
   w->shared = (uint8_t *)w + round_up(sizeof *w);
@@ -102,6 +103,7 @@ static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->steps = NULL;
   if (run->vector->counts_resonance) memset(w->resonance, 0, sizeof w->resonance);
   set_places(w);
+  if (run->tallies != NULL) hg_cpu_begin_tallies(w, w->scratch + round_up(body->scratch_bytes));
   if (body->begin != NULL) body->begin(w);
 }
 
@@ -111,6 +113,7 @@ static void merge(atlas_launch *launch, const cpu_worker *w) {
   for (int c = 0; c < ATLAS_CLASS_COUNT && w->run->vector->counts_resonance; c++)
     launch->resonance[c] = (int64_t)((uint64_t)launch->resonance[c] + (uint64_t)w->resonance[c]);
   launch->phase_advance = (launch->phase_advance + w->phase_advance) % ATLAS_PHASE_COUNT;
+  if (w->run->tallies != NULL) hg_cpu_end_tallies(w);
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
@@ -221,7 +224,11 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   shape(&run);
   cut(&j);
   run.is_shared = j.threads > 1;
+  cpu_tally tallies[ATLAS_MAX_SYMBOLS];
+  uint64_t tally_bytes = run.is_shared ? hg_cpu_find_tallies(&run, j.threads, tallies) : 0;
+  if (tally_bytes > 0) run.tallies = tallies;
   j.memory_bytes = round_up(sizeof(cpu_worker)) + round_up(run.shared_bytes) + round_up(body->scratch_bytes);
+  j.memory_bytes += tally_bytes;
   j.memory = stack;
   uint64_t bytes = j.threads * j.memory_bytes + ALIGNMENT;
   if (bytes > STACK_BYTES) {
