@@ -161,11 +161,11 @@ static void write_body(neon_emit *e, const native_step *step) {
   }
   e->region_end = step->end;
   e->group_end = hg_a64_new_label(&e->a);
-  begin_steps(e);
-  if (e->b->vector->loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
+  if (!step->is_once) begin_steps(e);
+  if (!step->is_once && e->b->vector->loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   for (uint32_t i = step->first; i < step->end; i++) write_insn(e, i);
   hg_a64_place(&e->a, e->group_end);
-  end_steps(e);
+  if (!step->is_once) end_steps(e);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
@@ -270,10 +270,27 @@ static void write_tail(neon_emit *e, const native_step *step) {
   hg_a64_jump(a, top);
 }
 
+/* Of what is the same for all groups: the code of a whole group, which stands for them. */
+static void write_once(neon_emit *e, const native_step *step) {
+  e->is_tail = 0;
+  e->is_once = 1;
+  e->copies = e->b->copies;
+  store_imm(e, offsetof(native_frame, copies), e->copies);
+  store_imm(e, offsetof(native_frame, count), e->copies * NEON_LANES);
+  write_body(e, step);
+  e->is_once = 0;
+  drop_frame(e);
+  write_slow_paths(e);
+}
+
 static void write_region(neon_emit *e, native_step *step) {
   uint32_t tail = hg_a64_new_label(&e->a);
   step->entry = step->stream_entry = (uint32_t)e->a.count * 4;
   begin_region(e);
+  if (step->is_once) {
+    write_once(e, step);
+    return;
+  }
   write_groups(e, step, tail);
   hg_a64_place(&e->a, tail);
   write_tail(e, step);

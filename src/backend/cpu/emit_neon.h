@@ -30,6 +30,7 @@ typedef struct neon_emit {
   const vector_insn *insn;  /* in hand */
   uint32_t index;           /* its number */
   uint8_t is_tail;          /* the code for one vector with a mask */
+  uint8_t is_once;          /* the code of a region that runs once */
   uint8_t uses_tile_lane;
   uint32_t copies;          /* of the code that is written: the kernel's or 1 */
   uint32_t help;            /* label */

@@ -145,6 +145,10 @@ static unsigned load_home(neon_emit *e, const native_home *home, uint8_t type, u
     hg_a64_memory(&e->a, A64_ldr_q, scratch, A64_SP, home->offset + piece * NEON_VECTOR_BYTES);
     return scratch;
   }
+  if (home->is_uniform) {
+    hg_a64_memory(&e->a, A64_ldr_q, scratch, NEON_ROWS, home->offset);
+    return scratch;
+  }
   int64_t offset = row_address(e, home, hg_neon_log_bytes(type), copy, part);
   hg_neon_load_elements(e, type == SSA_PREDICATE ? ATLAS_u8 : type, scratch, 0, offset);
   if (type == SSA_PREDICATE) hg_a64(&e->a, A64_neg, A64_32B, scratch, scratch, 0);
@@ -197,7 +201,7 @@ static unsigned mask_of_group(neon_emit *e) {
 /* Behind the last lane of a run of lanes a row may hold what another run needs. */
 static int merging_mask(neon_emit *e, const native_home *home, uint32_t copy) {
   if (merges(e)) return home->is_uniform ? (int)mask_of_group(e) : hg_neon_mask(e, copy, hg_neon_scratch(e, 5));
-  return home->kind == NATIVE_ROW && e->is_tail ? NEON_TAIL_MASK : -1;
+  return home->kind == NATIVE_ROW && !home->is_uniform && e->is_tail ? NEON_TAIL_MASK : -1;
 }
 
 void hg_neon_done(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
@@ -209,6 +213,8 @@ void hg_neon_done(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
   if (home->kind == NATIVE_REGISTERS) hg_a64_move_vector(&e->a, home->reg[piece], reg);
   else if (home->kind == NATIVE_SLOT)
     hg_a64_memory(&e->a, A64_str_q, reg, A64_SP, home->offset + piece * NEON_VECTOR_BYTES);
+  else if (home->kind == NATIVE_ROW && home->is_uniform) /* other groups still read what it was */
+    hg_a64_memory(&e->a, A64_str_q, reg, NEON_ROWS, home->offset + (e->is_once ? 0 : NATIVE_SINGLE_BYTES));
   else if (home->kind == NATIVE_ROW) {
     int64_t offset = row_address(e, home, hg_neon_log_bytes(type), copy, part);
     unsigned scratch = hg_neon_scratch(e, 5);

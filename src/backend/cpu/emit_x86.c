@@ -197,11 +197,12 @@ static void write_body(x86_emit *e, const native_step *step) {
   }
   e->region_end = step->end;
   e->group_end = hg_x86_new_label(&e->a);
-  if (e->b->vector->loses_lanes) hg_x86_begin_alive(e);
-  if (e->b->vector->loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
+  int loses_lanes = e->b->vector->loses_lanes && !step->is_once;
+  if (loses_lanes) hg_x86_begin_alive(e);
+  if (loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   write_range(e, step->first, step->end);
   hg_x86_place(&e->a, e->group_end);
-  if (e->b->vector->loses_lanes) hg_x86_end_alive(e);
+  if (loses_lanes) hg_x86_end_alive(e);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
@@ -319,8 +320,27 @@ static void write_tail(x86_emit *e, const native_step *step) {
   drop_frame(e);
 }
 
+/* Of what is the same for all groups: the code of a whole group, which stands for them. */
+static void write_once(x86_emit *e, native_step *step) {
+  hg_x86_align(&e->a, 16, 0xcc);
+  step->entry = step->stream_entry = (uint32_t)e->a.count;
+  begin_region(e);
+  e->is_tail = 0;
+  e->is_once = 1;
+  e->copies = e->b->copies;
+  set_group(e);
+  write_body(e, step);
+  e->is_once = 0;
+  drop_frame(e);
+  write_slow_paths(e);
+}
+
 static void write_region(x86_emit *e, native_step *step) {
   uint32_t tail = hg_x86_new_label(&e->a);
+  if (step->is_once) {
+    write_once(e, step);
+    return;
+  }
   for (int stream = 0; stream <= e->b->streams; stream++) {
     e->is_stream = (uint8_t)stream;
     hg_x86_align(&e->a, 16, 0xcc);

@@ -45,6 +45,7 @@ typedef struct x86_emit {
   uint8_t width;            /* 2: AVX-512, 1: AVX2 */
   uint8_t lanes, vector_bytes;
   uint8_t is_tail;          /* the code for one vector with a mask */
+  uint8_t is_once;          /* the code of a region that runs once */
   uint8_t is_stream;        /* the code whose stores pass the caches */
   uint8_t has_popcount;     /* VPOPCNTDQ */
   uint32_t copies;          /* of the code that is written: the kernel's or 1 */
@@ -96,6 +97,9 @@ void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, i
 x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch);
+
+/* Where in the rows the new value of what is single goes. */
+int32_t hg_x86_new_single(const x86_emit *e, const native_home *home);
 
 /* Elements of memory into a register, widened, and back. `mask`: k register, 0: all (AVX2: always). */
 void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, unsigned mask);

@@ -49,10 +49,10 @@ static unsigned constant_predicate(x86_emit *e, uint64_t bits, unsigned scratch)
 static unsigned fetch(x86_emit *e, const native_home *home, uint32_t copy, unsigned scratch) {
   uint32_t piece = home->copies == 1 ? 0 : copy;
   if (home->kind == NATIVE_REGISTERS) return home->reg[piece];
-  if (home->kind == NATIVE_ROW) load_row(e, home, copy, scratch);
+  if (home->kind == NATIVE_ROW && !home->is_uniform) load_row(e, home, copy, scratch);
   else {
     uint32_t bytes = is_evex(e) ? 8 : e->vector_bytes;
-    x86_rm from = x86_at(X86_FRAME, (int32_t)(home->offset + piece * bytes));
+    x86_rm from = x86_at(home->kind == NATIVE_ROW ? X86_ROWS : X86_FRAME, (int32_t)(home->offset + piece * bytes));
     if (is_evex(e)) hg_x86_kmem(e, X86_kmovw, scratch, from);
     else hg_x86_v(e, X86_vload, scratch, 0, from);
   }
@@ -154,9 +154,10 @@ static unsigned merge(x86_emit *e, uint32_t copy, unsigned reg) {
 
 static void store_home(x86_emit *e, const native_home *home, uint32_t copy, unsigned reg) {
   uint32_t piece = home->copies == 1 ? 0 : copy;
-  if (home->kind == NATIVE_ROW) store_row(e, home, copy, reg);
-  else if (home->kind == NATIVE_SLOT) {
+  if (home->kind == NATIVE_ROW && !home->is_uniform) store_row(e, home, copy, reg);
+  else if (home->kind == NATIVE_ROW || home->kind == NATIVE_SLOT) {
     x86_rm to = x86_at(X86_FRAME, (int32_t)(home->offset + piece * (is_evex(e) ? 8 : e->vector_bytes)));
+    if (home->kind == NATIVE_ROW) to = x86_at(X86_ROWS, hg_x86_new_single(e, home));
     if (is_evex(e)) hg_x86_kmem(e, X86_kmovw_store, reg, to);
     else hg_x86_v(e, X86_vstore, reg, 0, to);
   } else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg) {

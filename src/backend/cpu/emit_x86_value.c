@@ -167,6 +167,7 @@ static x86_rm row_operand(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t par
   uint8_t type = hg_x86_type(e, reg);
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
+  if (native_home_of(e->b, reg)->is_uniform) return x86_at(X86_ROWS, (int32_t)native_home_of(e->b, reg)->offset);
   x86_rm from = row_address(native_home_of(e->b, reg), log_of[atlas_bytes((atlas_type)type)], first);
   if (atlas_bytes((atlas_type)type) >= 4) return from;
   hg_x86_load_elements(e, type, scratch, from, 0);
@@ -250,8 +251,17 @@ static void row_done_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, u
   hg_x86_store_elements(e, type, to, s1, 0, s2);
 }
 
+/* Where what is single is written: other groups still read what it was. */
+int32_t hg_x86_new_single(const x86_emit *e, const native_home *home) {
+  return (int32_t)(home->offset + (e->is_once ? 0 : NATIVE_SINGLE_BYTES));
+}
+
 static void row_done(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part, unsigned reg, unsigned mask) {
   uint8_t type = hg_x86_type(e, e->insn->d);
+  if (home->is_uniform) {
+    hg_x86_v(e, X86_vstore, reg, 0, x86_at(X86_ROWS, hg_x86_new_single(e, home)));
+    return;
+  }
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
   x86_rm to = row_address(home, log_of[atlas_bytes((atlas_type)type)], first);
@@ -261,7 +271,7 @@ static void row_done(x86_emit *e, const native_home *home, uint32_t copy, uint32
 
 /* The mask of the lanes that change, for EVEX: 0 for all. */
 static unsigned writing_mask(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part) {
-  int is_row = home->kind == NATIVE_ROW;
+  int is_row = home->kind == NATIVE_ROW && !home->is_uniform;
   if (!merges(e) && !(is_row && e->is_tail)) return 0;
   int mask = hg_x86_mask(e, copy, 1);
   if (mask < 0) return 0;

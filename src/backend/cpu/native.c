@@ -67,8 +67,14 @@ static void release_build(native_build *b) {
   hg_array_release(&b->allocator, &b->steps);
 }
 
-/* Plans and writes; the caller owns what is in `b`, whatever the result. */
-static hg_status build(native_build *b, hg_native *native) {
+/* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */
+static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
+  if (b->vector->has_block_ops) {
+    HG_TRY(hg_native_find_steps(b));
+    HG_TRY(hg_native_split(b->vector, &b->steps, &b->allocator, own));
+    b->vector = own;
+    if (native != NULL) native->vector = own;
+  }
   HG_TRY(hg_native_plan(b));
   if (native != NULL) {
     native->steps = b->steps; /* lent */
@@ -106,8 +112,9 @@ hg_status hg_native_compile(const hg_allocator *allocator, const native_target *
   *native = (hg_native){.allocator = *allocator, .target = target, .kernels = kernels, .program = program,
                         .vector = vector, .lane_accesses.element_size = sizeof(native_lane_access)};
   native->stream_bytes = stream_bytes;
+  native->own.allocator = *allocator;
   native_build b = begin(allocator, target, program, vector);
-  hg_status status = build(&b, native);
+  hg_status status = build(&b, native, &native->own);
   native->steps = (hg_array){.element_size = sizeof(native_step)};
   if (status == HG_OK) status = finish(native, &b);
   release_build(&b);
@@ -123,6 +130,7 @@ void hg_native_release(hg_native *native) {
   hg_allocator allocator = native->allocator;
   hg_code_unmap(native->code, native->mapped_bytes);
   hg_release(&allocator, native->homes);
+  hg_vector_release(&native->own);
   hg_array_release(&allocator, &native->steps);
   hg_array_release(&allocator, &native->lane_accesses);
   hg_release(&allocator, native);
@@ -131,12 +139,14 @@ void hg_native_release(hg_native *native) {
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count) {
   native_build b = begin(allocator, target, program, vector);
-  hg_status status = build(&b, NULL);
+  hg_vector own = {.allocator = *allocator};
+  hg_status status = build(&b, NULL, &own);
   if (status == HG_OK) {
     *code = b.code;
     *byte_count = b.code_bytes;
     b.code = NULL;
   }
   release_build(&b);
+  hg_vector_release(&own);
   return status;
 }

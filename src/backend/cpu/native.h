@@ -80,8 +80,13 @@ typedef enum native_kind {
   NATIVE_NOWHERE,   /* never written by code: constants, scalars, uniform specials; or not used */
   NATIVE_REGISTERS,
   NATIVE_SLOT,      /* in the frame */
-  NATIVE_ROW        /* in context->rows, one element of the type's size a lane of the tile; predicates a byte */
+  NATIVE_ROW        /* in context->rows, one element of the type's size a lane of the tile; predicates a byte. What is
+                       uniform has no row: a vector is there, as in a slot, and behind it what the region in hand has
+                       made of it, which becomes the value when the region's last group is done */
 } native_kind;
+
+/* vector_reg.uniform in a program that hg_native_split has made: the same in the whole block. */
+enum { NATIVE_SINGLE = 2, NATIVE_SINGLE_BYTES = 64 };
 
 typedef struct native_home {
   uint8_t kind;
@@ -97,6 +102,7 @@ typedef enum native_step_kind { NATIVE_REGION, NATIVE_BLOCK_OP, NATIVE_BLOCK_JUM
 typedef struct native_step {
   uint8_t kind;
   uint8_t is_empty;    /* of a region: its instructions need no code */
+  uint8_t is_once;     /* of a region: all of it is the same in the whole block, and may run once */
   uint32_t first, end; /* instructions */
   uint32_t target;     /* step that a jump leads to */
   uint32_t entry, stream_entry; /* of regions: offsets in the code */
@@ -139,6 +145,11 @@ static inline const native_home *native_home_of(const native_build *b, uint32_t 
 
 /* native_plan.c: steps and homes. */
 hg_status hg_native_plan(native_build *build);
+/* Only the steps. */
+hg_status hg_native_find_steps(native_build *build);
+/* native_split.c: `vector`, which is cut into `steps`, written with registers for each region. Release `out` whatever
+ * the result. */
+hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator, hg_vector *out);
 /* 1 if code needs to know a lane's place in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
 
@@ -155,6 +166,11 @@ int hg_native_is_nothing(const hg_vector *v, uint32_t insn);
  * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere
  * then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
+
+/* 1 if an instruction at the end of a region moves to a row, or to what is single: see hg_native_split. */
+static inline int hg_native_moves_out(const vector_insn *insn, const native_home *homes) {
+  return insn->op == VECTOR_MOVE && homes[insn->d].kind == NATIVE_ROW;
+}
 
 /* Where a jump really leads: not to the question whether the loop has a lane, if it has just asked that itself. */
 static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn *jump) {

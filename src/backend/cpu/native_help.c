@@ -25,11 +25,13 @@ typedef struct group {
 static uint8_t *piece_at(const group *g, const native_home *home, uint32_t piece) {
   uint32_t bytes = g->native->target->vector_bytes;
   if (home->kind == NATIVE_REGISTERS) return g->frame->vectors + (size_t)home->reg[piece] * bytes;
+  if (home->kind == NATIVE_ROW) return g->frame->context->rows + home->offset;
   return (uint8_t *)g->frame + home->offset + (size_t)piece * bytes;
 }
 
 static uint16_t *mask_at(const group *g, const native_home *home, uint32_t copy) {
   if (home->kind == NATIVE_REGISTERS) return (uint16_t *)&g->frame->predicates[home->reg[copy]];
+  if (home->kind == NATIVE_ROW) return (uint16_t *)(void *)(g->frame->context->rows + home->offset);
   return (uint16_t *)(void *)((uint8_t *)g->frame + home->offset + (size_t)copy * 8);
 }
 
@@ -54,8 +56,10 @@ static uint8_t *element_at(const group *g, const native_home *home, uint32_t lan
   return piece_at(g, home, copy_of(g, home, lane) * home->parts + part) + (size_t)in_vector * (size == 8 ? 8 : 4);
 }
 
+static int is_row(const native_home *home) { return home->kind == NATIVE_ROW && !home->is_uniform; }
+
 static int get_predicate(const group *g, const native_home *home, uint32_t lane) {
-  if (home->kind == NATIVE_ROW) return g->frame->context->rows[home->offset + g->in_tile - g->first + lane] != 0;
+  if (is_row(home)) return g->frame->context->rows[home->offset + g->in_tile - g->first + lane] != 0;
   if (home->is_mask) return *mask_at(g, home, copy_of(g, home, lane)) >> in_vector_of(g, lane) & 1;
   uint32_t word;
   memcpy(&word, element_at(g, home, lane, 4), 4);
@@ -64,7 +68,7 @@ static int get_predicate(const group *g, const native_home *home, uint32_t lane)
 
 static void set_predicate(const group *g, const native_home *home, uint32_t lane, int value) {
   uint32_t bit = in_vector_of(g, lane);
-  if (home->kind == NATIVE_ROW) g->frame->context->rows[home->offset + g->in_tile - g->first + lane] = (uint8_t)value;
+  if (is_row(home)) g->frame->context->rows[home->offset + g->in_tile - g->first + lane] = (uint8_t)value;
   else if (home->is_mask) {
     uint16_t *mask = mask_at(g, home, copy_of(g, home, lane));
     *mask = (uint16_t)((*mask & ~(1u << bit)) | (unsigned)value << bit);
@@ -75,14 +79,14 @@ static void set_predicate(const group *g, const native_home *home, uint32_t lane
 }
 
 static uint64_t get_value(const group *g, const native_home *home, uint32_t size, uint32_t lane) {
-  if (home->kind == NATIVE_ROW)
+  if (is_row(home))
     return hg_load_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size);
   return hg_load_le(element_at(g, home, lane, size), size);
 }
 
 static void set_value(const group *g, const native_home *home, uint8_t type, uint32_t lane, uint64_t bits) {
   uint32_t size = atlas_bytes((atlas_type)type);
-  if (home->kind == NATIVE_ROW)
+  if (is_row(home))
     hg_store_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size, bits);
   else hg_store_le(element_at(g, home, lane, size), size == 8 ? 8 : 4, hg_native_widen(type, bits));
 }

@@ -18,6 +18,7 @@ struct hg_native {
   const cpu_kernels *kernels;
   const atlas_program *program;
   const hg_vector *vector;
+  hg_vector own;          /* `vector`, where there are several regions */
   native_home *homes;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */

@@ -69,12 +69,27 @@ int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
          insn[1].op == VECTOR_JUMP_NONE && insn[1].flags & VECTOR_LAST;
 }
 
+/* 1 if an instruction does for any group what it does for all, and nothing else. */
+static int is_of_block(const hg_vector *v, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(v, i);
+  if (hg_native_is_nothing(v, i)) return 1;
+  uint32_t r = is_jump(insn->op) ? insn->s[0] : insn->d;
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_LAST) return 0;
+  if (insn->op == VECTOR_JUMP) return 1;
+  if (r >= v->regs.count || vector_reg_at(v, r)->uniform != NATIVE_SINGLE) return 0;
+  return insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & ATLAS_LOAD); /* a load may fault */
+}
+
 static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
   uint16_t op = vector_insn_at(p->v, first)->op;
   int is_cut_out = end == first + 1 && p->v->has_block_ops;
   native_step step = {.kind = NATIVE_REGION, .first = first, .end = end};
   step.is_empty = 1;
-  for (uint32_t i = first; i < end; i++) step.is_empty &= (uint8_t)hg_native_is_nothing(p->v, i);
+  step.is_once = p->v->has_block_ops;
+  for (uint32_t i = first; i < end; i++) {
+    step.is_empty &= (uint8_t)hg_native_is_nothing(p->v, i);
+    step.is_once &= (uint8_t)is_of_block(p->v, i);
+  }
   if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
   else if (is_cut_out && is_jump(op)) {
     step.kind = NATIVE_BLOCK_JUMP;
@@ -108,10 +123,8 @@ static uint32_t row_bytes(uint8_t type) {
   return (CPU_TILE_LANES + CPU_CHUNK) * element;
 }
 
-/* One register for all lanes is made from any of them, so all that it is made from must be there in all lanes: rows are
- * not, where lanes end before an instruction of the whole block. */
-static int is_uniform(const plan *p, const vector_reg *reg, const native_home *home) {
-  return reg->uniform && home->kind != NATIVE_ROW && !(p->v->loses_lanes && p->b->steps.count > 1);
+static int is_uniform(const vector_reg *reg, const native_home *home) {
+  return home->kind == NATIVE_ROW ? reg->uniform == NATIVE_SINGLE : reg->uniform != 0;
 }
 
 static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
@@ -128,7 +141,7 @@ static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
   for (int s = 0; s < 4 && insn->d == r; s++) {
     if (insn->s[s] >= p->v->regs.count || insn->s[s] == r) continue;
     const vector_reg *source = vector_reg_at(p->v, insn->s[s]);
-    if (source->kind != VECTOR_VARIES || source->last != reg->first || source->uniform != reg->uniform) continue;
+    if (source->kind != VECTOR_VARIES || source->last != reg->first || !source->uniform != !reg->uniform) continue;
     if (source->type == SSA_PREDICATE || source->across) continue;
     if (atlas_bytes((atlas_type)source->type) / 8 == atlas_bytes((atlas_type)reg->type) / 8) return 1;
   }
@@ -161,13 +174,13 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
   home->is_mask = reg->type == SSA_PREDICATE && p->b->target->mask_count > 0;
-  int uniform = is_uniform(p, reg, home);
+  int uniform = is_uniform(reg, home);
   home->is_uniform = (uint8_t)uniform;
   if (uniform) home->parts = 1;
   home->copies = (uint8_t)!uniform; /* times the kernel's copies, once they are known */
   if (is_across) {
     home->offset = p->b->row_bytes;
-    p->b->row_bytes += row_bytes(reg->type);
+    p->b->row_bytes += uniform ? 2 * NATIVE_SINGLE_BYTES : row_bytes(reg->type);
     return;
   }
   add_interval(p, r, reg->first, reg->last);
@@ -375,10 +388,26 @@ static hg_status make_room(plan *p) {
   return HG_OK;
 }
 
+static plan begin(native_build *b) {
+  return (plan){.b = b, .v = b->vector, .insn_count = (uint32_t)b->vector->insns.count,
+                .reg_count = (uint32_t)b->vector->regs.count + 1};
+}
+
+hg_status hg_native_find_steps(native_build *b) {
+  plan p = begin(b);
+  uint64_t n = p.insn_count;
+  p.step_of = hg_allocate(&b->allocator, 2 * n, sizeof *p.step_of);
+  if (p.step_of == NULL) return hg_fail_memory("machine code", 2 * n * sizeof *p.step_of);
+  p.cut = (uint8_t *)(p.step_of + n);
+  b->steps.count = 0;
+  hg_status status = find_steps(&p);
+  hg_release(&b->allocator, p.step_of);
+  return status;
+}
+
 hg_status hg_native_plan(native_build *b) {
-  plan p = {.b = b, .v = b->vector};
-  p.insn_count = (uint32_t)p.v->insns.count;
-  p.reg_count = (uint32_t)p.v->regs.count + 1;
+  plan p = begin(b);
+  b->steps.count = 0;
   hg_status status = make_room(&p);
   if (status == HG_OK) status = find_steps(&p);
   if (status == HG_OK) {

@@ -84,11 +84,28 @@ static void begin(cpu_worker *w) {
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
+typedef union entry_of_code { /* ISO C has no cast from an address of data to one of code */
+  const uint8_t *data;
+  native_entry code;
+} entry_of_code;
+
+static void run_once(native_context *c, const native_step *step) {
+  entry_of_code entry = {c->native->code + step->entry};
+  entry.code(c, 0, 0, 0);
+}
+
+/* What the groups have made of what is single becomes its value. */
+static void keep_single(const native_context *c, const native_step *step) {
+  for (uint32_t i = step->end; i-- > step->first;) {
+    const vector_insn *insn = vector_insn_at(c->native->vector, i);
+    if (!hg_native_moves_out(insn, c->native->homes)) return;
+    uint8_t *at = c->rows + c->native->homes[insn->d].offset;
+    if (c->native->homes[insn->d].is_uniform) memcpy(at, at + NATIVE_SINGLE_BYTES, NATIVE_SINGLE_BYTES);
+  }
+}
+
 static void run_region(native_context *c, const native_step *step, uint64_t first, uint64_t end) {
-  union { /* ISO C has no cast from an address of data to one of code */
-    const uint8_t *data;
-    native_entry code;
-  } entry = {c->native->code + (c->streams ? step->stream_entry : step->entry)};
+  entry_of_code entry = {c->native->code + (c->streams ? step->stream_entry : step->entry)};
   uint64_t low = c->fast_first < end ? c->fast_first : end, high = c->fast_end < end ? c->fast_end : end;
   if (first < low) {
     entry.code(c, first, low, first);
@@ -139,12 +156,21 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
 
 /* ---- what a block does together ---------------------------------------------------------------------------------- */
 
+/* What is single, as in a register. */
+static uint64_t single_of(const native_context *c, const native_home *home) {
+  uint64_t bits;
+  memcpy(&bits, c->rows + home->offset, sizeof bits);
+  return home->is_mask ? bits & 1 : bits;
+}
+
 static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_row, uint8_t *step) {
   const vector_reg *reg = vector_reg_at(c->native->vector, r);
-  *step = reg->kind == VECTOR_VARIES;
-  if (*step) return c->rows + c->native->homes[r].offset;
-  uint64_t bits = hg_native_parameter(c, reg);
+  const native_home *home = &c->native->homes[r];
+  *step = reg->kind == VECTOR_VARIES && !home->is_uniform;
+  if (*step) return c->rows + home->offset;
+  uint64_t bits = reg->kind == VECTOR_VARIES ? single_of(c, home) : hg_native_parameter(c, reg);
   uint32_t size = reg->type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)reg->type);
+  if (reg->type == SSA_PREDICATE) bits &= 1;
   for (uint32_t i = 0; i < CPU_CHUNK; i++) memcpy((uint8_t *)short_row + (size_t)i * size, &bits, size);
   return short_row;
 }
@@ -177,20 +203,13 @@ static void run_block_op(native_context *c, const native_step *step, uint64_t la
   const vector_insn *insn = vector_insn_at(native->vector, step->first);
   uint64_t short_rows[4][CPU_CHUNK], long_row[CPU_TILE_LANES]; /* one source at most is a lane's number */
   uint8_t is_row = 1;
-  cpu_operands o = {.count = (uint32_t)lanes, .mask = alive_row(c)};
+  cpu_operands o = {.count = (uint32_t)lanes, .mask = c->worker->lost > 0 ? alive_row(c) : NULL};
   for (int s = 0; s < 4; s++)
     if (insn->s[s] == VECTOR_ALL) o.s[s] = alive_row(c), o.step[s] = 1;
     else if (insn->s[s] != VECTOR_NONE) o.s[s] = source_row(c, insn->s[s], lanes, short_rows[s], long_row, &o.step[s]);
   if (insn->d != VECTOR_NONE) o.d = c->rows + native->homes[insn->d].offset;
   if (insn->mask != VECTOR_ALL) o.mask = row_of(c, insn->mask, short_rows[0], &is_row);
   hg_cpu_insn(c->worker, insn, &o);
-}
-
-/* 1 if one lane answers for all: no lane has ended, and the register is the same in all. */
-static int is_known_alike(const native_context *c, const vector_insn *insn) {
-  const hg_vector *v = c->native->vector;
-  return !v->loses_lanes && insn->mask == VECTOR_ALL && insn->s[0] < VECTOR_ALL &&
-         vector_reg_at(v, insn->s[0])->uniform;
 }
 
 static int any_lane(const native_context *c, const vector_insn *insn, uint64_t lanes) {
@@ -202,7 +221,7 @@ static int any_lane(const native_context *c, const vector_insn *insn, uint64_t l
     if (regs[k] == VECTOR_ALL) rows[k] = alive_row(c), steps[k] = 1;
     else rows[k] = row_of(c, regs[k], short_rows[k], &steps[k]);
   }
-  if (is_known_alike(c, insn)) lanes = 1;
+  if (regs[1] == VECTOR_ALL && regs[0] != VECTOR_ALL && !steps[0]) return rows[0][0];
   if (rows[1] == NULL && rows[0] != NULL && steps[0]) return memchr(rows[0], 1, lanes) != NULL;
   for (uint64_t i = 0; i < lanes; i++) {
     int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
@@ -245,9 +264,11 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
     if (step->kind == NATIVE_REGION && step->is_empty) continue;
-    if (step->kind == NATIVE_REGION) {
+    if (step->kind == NATIVE_REGION && step->is_once) run_once(c, step);
+    else if (step->kind == NATIVE_REGION) {
       c->fewest_left = c->steps_left;
       run_runs(c, step, lanes);
+      keep_single(c, step);
       c->steps_left = c->fewest_left;
       if (w->lost == lanes && c->native->steps.count > 1) return;
     } else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
