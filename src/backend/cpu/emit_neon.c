@@ -121,9 +121,7 @@ static void write_insn(neon_emit *e, uint32_t i) {
   hg_neon_help(e, NEON_ALL_COPIES);
 }
 
-static int keeps_alive_in_rows(const neon_emit *e) {
-  return native_home_of(e->b, (uint32_t)e->b->vector->regs.count)->kind == NATIVE_ROW;
-}
+static int keeps_alive_in_rows(const neon_emit *e) { return e->b->steps.count > 1; }
 
 /* A group's lanes begin: all their steps are left. */
 static void begin_steps(neon_emit *e) {

@@ -256,14 +256,16 @@ unsigned hg_neon_mask_part(neon_emit *e, unsigned mask, uint32_t part, unsigned 
   return scratch;
 }
 
-/* The lanes that have not ended: at the start of a group, all that exist. */
+/* The lanes that have not ended: at the start of a group, all that exist, or those that other regions have left. */
 void hg_neon_begin_alive(neon_emit *e) {
   uint32_t alive = (uint32_t)e->b->vector->regs.count;
   const native_home *home = native_home_of(e->b, alive);
-  if (!e->b->vector->loses_lanes || home->kind == NATIVE_ROW) return;
+  const native_home row = {.kind = NATIVE_ROW, .parts = 1, .copies = 2, .offset = e->b->alive_offset};
+  if (!e->b->vector->loses_lanes) return;
   for (uint32_t c = 0; c < e->copies; c++) {
     unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[c] : hg_neon_scratch(e, 0);
-    if (e->is_tail) hg_a64_move_vector(&e->a, to, NEON_TAIL_MASK);
+    if (e->b->steps.count > 1) load_home(e, &row, SSA_PREDICATE, c, 0, to);
+    else if (e->is_tail) hg_a64_move_vector(&e->a, to, NEON_TAIL_MASK);
     else hg_a64_constant(&e->a, A64_64B, to, UINT64_MAX);
     if (home->kind == NATIVE_SLOT)
       hg_a64_memory(&e->a, A64_str_q, to, A64_SP, home->offset + c * NEON_VECTOR_BYTES);

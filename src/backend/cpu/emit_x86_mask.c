@@ -23,12 +23,12 @@ static unsigned existing_lanes(x86_emit *e, unsigned scratch) {
   return scratch;
 }
 
-static x86_rm row_of(const x86_emit *e, const native_home *home, uint32_t copy) {
-  return x86_indexed(X86_ROWS, X86_TILE_LANE, 0, (int32_t)(home->offset + copy * e->lanes));
+static x86_rm row_of(const x86_emit *e, uint32_t offset, uint32_t copy) {
+  return x86_indexed(X86_ROWS, X86_TILE_LANE, 0, (int32_t)(offset + copy * e->lanes));
 }
 
-static void load_row(x86_emit *e, const native_home *home, uint32_t copy, unsigned to) {
-  x86_rm from = row_of(e, home, copy);
+static void load_row(x86_emit *e, uint32_t offset, uint32_t copy, unsigned to) {
+  x86_rm from = row_of(e, offset, copy);
   unsigned vector = hg_x86_scratch(e, 3);
   if (is_evex(e)) {
     hg_x86_x(e, X86_vload8, vector, 0, from);
@@ -49,7 +49,7 @@ static unsigned constant_predicate(x86_emit *e, uint64_t bits, unsigned scratch)
 static unsigned fetch(x86_emit *e, const native_home *home, uint32_t copy, unsigned scratch) {
   uint32_t piece = home->copies == 1 ? 0 : copy;
   if (home->kind == NATIVE_REGISTERS) return home->reg[piece];
-  if (home->kind == NATIVE_ROW && !home->is_uniform) load_row(e, home, copy, scratch);
+  if (home->kind == NATIVE_ROW && !home->is_uniform) load_row(e, home->offset, copy, scratch);
   else {
     uint32_t bytes = is_evex(e) ? 8 : e->vector_bytes;
     x86_rm from = x86_at(home->kind == NATIVE_ROW ? X86_ROWS : X86_FRAME, (int32_t)(home->offset + piece * bytes));
@@ -113,7 +113,7 @@ unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch) {
 
 static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsigned reg) {
   unsigned vector = hg_x86_scratch(e, 3);
-  x86_rm to = row_of(e, home, copy);
+  x86_rm to = row_of(e, home->offset, copy);
   if (is_evex(e)) {
     x86_vector_insn load = {.op = X86_vload8, .reg = (uint8_t)vector, .mask = (uint8_t)reg, .zero = 1,
                             .rm = x86_at(X86_POOL, (int32_t)e->ones_place * 4)};
@@ -125,7 +125,7 @@ static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsig
   }
   if (e->is_tail) { /* what follows in the row may belong to another run */
     unsigned old = hg_x86_scratch(e, 1);
-    load_row(e, home, copy, old);
+    load_row(e, home->offset, copy, old);
     hg_x86_v(e, X86_vload, vector, 0, hg_x86_tail_mask(e));
     hg_x86_vi(e, X86_vblendvps, old, old, x86_reg(reg), vector << 4);
     reg = old;
@@ -319,16 +319,21 @@ static void trap(x86_emit *e) {
   hg_x86_slow_back(e);
 }
 
-/* The lanes that have not ended: at the start of a group, all that exist; and all their steps are left. */
+/* The lanes that have not ended: at the start of a group all that exist, with all steps left, or what other regions have
+ * left of them. */
 void hg_x86_begin_alive(x86_emit *e) {
   const native_home *home = native_home_of(e->b, all_lanes_register(e));
   if (hg_native_counts_steps(e->b->vector)) {
     hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
     hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, steps_left)), X86_RAX);
   }
-  if (home->kind == NATIVE_ROW) return;
-  for (uint32_t c = 0; c < e->copies; c++) store_home(e, home, c, existing_lanes(e, second_scratch(e)));
-  if (!hg_native_counts_steps(e->b->vector)) return;
+  for (uint32_t c = 0; c < e->copies; c++) {
+    unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[c] : second_scratch(e);
+    if (e->b->steps.count > 1) load_row(e, e->b->alive_offset, c, to);
+    else to = existing_lanes(e, second_scratch(e));
+    store_home(e, home, c, to);
+  }
+  if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count > 1) return;
   hg_x86_move_imm(&e->a, X86_RAX, 0);
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, knows_steps)), X86_RAX);
 }
@@ -336,7 +341,7 @@ void hg_x86_begin_alive(x86_emit *e) {
 /* Other groups of the tile, and other regions, may begin with what is left by the one that has taken most steps. */
 void hg_x86_end_alive(x86_emit *e) {
   uint32_t enough = hg_x86_new_label(&e->a);
-  if (!hg_native_counts_steps(e->b->vector) || native_home_of(e->b, all_lanes_register(e))->kind != NATIVE_ROW) return;
+  if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count == 1) return;
   x86_rm fewest = x86_at(X86_CONTEXT, offsetof(native_context, fewest_left));
   hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_FRAME, offsetof(native_frame, steps_left)));
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, fewest);

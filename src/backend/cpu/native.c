@@ -98,6 +98,7 @@ static hg_status finish(hg_native *native, native_build *b) {
   native->copies = b->copies;
   native->lane_ps = estimate_lane_ps(native->vector, native->target);
   native->row_bytes = b->row_bytes;
+  native->alive_offset = b->alive_offset;
   b->homes = NULL;
   b->steps = (hg_array){.element_size = sizeof(native_step)};
   hg_code_announce(native->code, native->code_bytes, native->program->name);

@@ -129,14 +129,16 @@ typedef struct native_build {
   const native_target *target;
   const atlas_program *program;
   const hg_vector *vector;
-  native_home *homes;      /* one a register of the vector program, and one for the lanes that have not ended: a
-                              predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL stands for */
+  native_home *homes;      /* one a register of the vector program, and one for the lanes of a group that have not
+                              ended: a predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL
+                              stands for */
   hg_array steps;          /* native_step */
   uint8_t *code;           /* of the allocator */
   size_t code_bytes;
   uint32_t copies;
   uint32_t frame_bytes;    /* native_frame with its vectors and slots; a multiple of 64 */
   uint32_t row_bytes;      /* of all NATIVE_ROW registers */
+  uint32_t alive_offset;   /* in the rows: where there are several regions, the lanes that have not ended */
   uint8_t has_rare;        /* 1: no loops: code that only lanes with a mask need is rare */
   uint8_t streams;         /* 1: whether stores of whole vectors pass the caches is a second version of each region */
 } native_build;

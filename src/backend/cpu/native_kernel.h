@@ -22,7 +22,7 @@ struct hg_native {
   native_home *homes;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
-  uint32_t copies, row_bytes;
+  uint32_t copies, row_bytes, alive_offset;
   uint32_t lane_ps;       /* as in cpu_body */
   uint8_t streams;
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */

@@ -163,7 +163,16 @@ const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparis
   return use->s[1] == insn->d && use->s[0] != insn->d && use->s[0] < VECTOR_ALL ? use : NULL;
 }
 
-/* Counts a value's demand, and lists where it begins and ends. Kinds are final here but for spills. */
+/* Counts a value's demand, and lists where it begins and ends. */
+static void demand(plan *p, uint32_t r, const native_home *home, uint32_t first, uint32_t last, int takes_over) {
+  add_interval(p, r, first, last);
+  if (home->is_mask) return;
+  int32_t *pieces = home->is_uniform ? p->shared : p->pressure;
+  pieces[first + (uint32_t)takes_over] += home->parts;
+  pieces[last + 1] -= home->parts;
+}
+
+/* Kinds are final here but for spills. */
 static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   native_home *home = &p->b->homes[r];
   const native_step *steps = p->b->steps.data;
@@ -183,15 +192,11 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
     p->b->row_bytes += uniform ? 2 * NATIVE_SINGLE_BYTES : row_bytes(reg->type);
     return;
   }
-  add_interval(p, r, reg->first, reg->last);
-  if (home->is_mask && !uniform && r < p->v->regs.count) {
+  if (home->is_mask && !uniform) {
     p->masks[reg->first]++;
     p->masks[reg->last + 1]--;
   }
-  if (home->is_mask) return;
-  int32_t *demand = uniform ? p->shared : p->pressure;
-  demand[reg->first + (uint32_t)takes_over(p, r, reg)] += home->parts;
-  demand[reg->last + 1] -= home->parts;
+  demand(p, r, home, reg->first, reg->last, takes_over(p, r, reg));
 }
 
 /* Code that only lanes with a mask need, in a program that has no loop: few groups of lanes come there, as a rule. Its
@@ -224,6 +229,7 @@ static uint32_t choose_copies(const plan *p) {
     if (p->rare[i]) continue;
     while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies--;
   }
+  if (copies == 3 && p->v->has_block_ops) copies = 2; /* blocks are a power of two, as a rule */
   int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
   return (!has_loop || is_crowded) && copies > 2 ? 2 : copies;
 }
@@ -349,8 +355,12 @@ static void give_registers(plan *p) {
 /* The lanes that have not ended, as one more predicate. */
 static void describe_alive(plan *p) {
   uint32_t r = (uint32_t)p->v->regs.count;
+  native_home *home = &p->b->homes[r];
   if (!p->v->loses_lanes) return;
-  describe(p, r, &(vector_reg){.type = SSA_PREDICATE, .first = 0, .last = p->insn_count - 1});
+  p->b->alive_offset = p->b->row_bytes;
+  if (p->b->steps.count > 1) p->b->row_bytes += row_bytes(SSA_PREDICATE);
+  *home = (native_home){.kind = NATIVE_REGISTERS, .parts = 1, .copies = 1, .is_mask = p->b->target->mask_count > 0};
+  demand(p, r, home, 0, p->insn_count - 1, 0);
 }
 
 static void describe_all(plan *p) {

@@ -76,7 +76,7 @@ static void begin(cpu_worker *w) {
   c->phase = w->run->launch->phase;
   w->alive = w->scratch + l.alive;
   w->steps = (uint64_t *)(void *)(w->scratch + l.steps);
-  if (native->steps.count > 1) w->alive = c->rows + native->homes[native->vector->regs.count].offset;
+  if (native->steps.count > 1) w->alive = c->rows + native->alive_offset;
   set_places(c, w);
   find_fast_lanes(c, native);
   c->streams = native->streams && w->run->lanes * native->moved_bytes >= native->stream_bytes && is_aligned(c, native);
@@ -195,7 +195,7 @@ static const void *source_row(const native_context *c, uint32_t r, uint64_t lane
 
 static const uint8_t *alive_row(const native_context *c) {
   const hg_vector *v = c->native->vector;
-  return v->loses_lanes ? c->rows + c->native->homes[v->regs.count].offset : NULL;
+  return v->loses_lanes ? c->rows + c->native->alive_offset : NULL;
 }
 
 static void run_block_op(native_context *c, const native_step *step, uint64_t lanes) {
@@ -252,7 +252,7 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
   c->worker->lost = 0;
   if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
-  memset(c->rows + c->native->homes[c->native->vector->regs.count].offset, 1, lanes);
+  memset(c->rows + c->native->alive_offset, 1, lanes);
   for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
 }
 
