@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { PAGE = 4096, SAVED_RSP = offsetof(native_frame, spare), LAST_GROUP = SAVED_RSP + 8 };
+enum { /* in the frame: where the stack was; the last lane that a whole group can begin with; and while the whole block
+          runs, the tile's first lane */
+  PAGE = 4096, SAVED_RSP = offsetof(native_frame, spare), LAST_GROUP = SAVED_RSP + 8, RUNS_BLOCK = LAST_GROUP + 8,
+  FIRST_LANE = RUNS_BLOCK + 8
+};
 
 static const uint8_t callee_saved[] = {X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15};
 static const uint8_t base_registers[X86_MOST_BASES] = {X86_RBP, X86_RSI, X86_RDI, X86_R8, X86_R9, X86_R10, X86_R11};
@@ -230,6 +234,13 @@ static void drop_frame(x86_emit *e) {
   hg_x86_return(a);
 }
 
+static void load_bases(x86_emit *e) {
+  for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
+    if (e->base_of[s] >= 0)
+      hg_x86_load(&e->a, 1, (unsigned)e->base_of[s],
+                  x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, memory))));
+}
+
 /* rdi context, rsi first, rdx end, rcx fast end: see native_entry. */
 static void begin_region(x86_emit *e) {
   x86_asm *a = &e->a;
@@ -242,10 +253,7 @@ static void begin_region(x86_emit *e) {
   hg_x86_store(a, 1, frame(LAST_GROUP), X86_RAX);
   hg_x86_lea_label(a, X86_POOL, e->pool);
   if (e->uses_tile_lane) hg_x86_load(a, 1, X86_ROWS, x86_at(X86_CONTEXT, offsetof(native_context, rows)));
-  for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
-    if (e->base_of[s] >= 0)
-      hg_x86_load(a, 1, (unsigned)e->base_of[s],
-               x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, memory))));
+  load_bases(e);
 }
 
 static void set_group(x86_emit *e) {
@@ -301,11 +309,11 @@ static void write_tail(x86_emit *e, const native_step *step) {
   uint32_t top = hg_x86_new_label(a), full = hg_x86_new_label(a), done = hg_x86_new_label(a);
   e->is_tail = 1;
   e->copies = 1;
-  set_group(e);
   hg_x86_place(a, top);
   hg_x86_load(a, 1, X86_RCX, frame(offsetof(native_frame, end)));
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_LANE));
   hg_x86_jump_if(a, X86_BELOW_EQUAL, done);
+  set_group(e);
   hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), e->lanes);
   hg_x86_jump_if(a, X86_BELOW_EQUAL, full);
   hg_x86_move_imm(a, X86_RCX, e->lanes);
@@ -317,30 +325,21 @@ static void write_tail(x86_emit *e, const native_step *step) {
   hg_x86_jump(a, top);
   write_rare(e);
   hg_x86_place(a, done);
-  drop_frame(e);
 }
 
 /* Of what is the same for all groups: the code of a whole group, which stands for them. */
-static void write_once(x86_emit *e, native_step *step) {
-  hg_x86_align(&e->a, 16, 0xcc);
-  step->entry = step->stream_entry = (uint32_t)e->a.count;
-  begin_region(e);
+static void write_once(x86_emit *e, const native_step *step) {
   e->is_tail = 0;
   e->is_once = 1;
   e->copies = e->b->copies;
   set_group(e);
   write_body(e, step);
   e->is_once = 0;
-  drop_frame(e);
-  write_slow_paths(e);
 }
 
+/* The only region. */
 static void write_region(x86_emit *e, native_step *step) {
   uint32_t tail = hg_x86_new_label(&e->a);
-  if (step->is_once) {
-    write_once(e, step);
-    return;
-  }
   for (int stream = 0; stream <= e->b->streams; stream++) {
     e->is_stream = (uint8_t)stream;
     hg_x86_align(&e->a, 16, 0xcc);
@@ -352,6 +351,129 @@ static void write_region(x86_emit *e, native_step *step) {
   e->is_stream = 0;
   hg_x86_place(&e->a, tail);
   write_tail(e, step);
+  drop_frame(e);
+  write_slow_paths(e);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------
+
+ * Where there are several steps, machine code runs them all one after another for a block that is one run of lanes. Each
+ * region can be entered alone, too, and then returns. */
+
+static uint32_t step_label(x86_emit *e, uint32_t step) {
+  if (e->label_of_step[step] == UINT32_MAX) e->label_of_step[step] = hg_x86_new_label(&e->a);
+  return e->label_of_step[step];
+}
+
+static x86_rm context(size_t offset) { return x86_at(X86_CONTEXT, (int32_t)offset); }
+
+static void copy_word(x86_emit *e, x86_rm to, x86_rm from) {
+  hg_x86_load(&e->a, 1, X86_RAX, from);
+  hg_x86_store(&e->a, 1, to, X86_RAX);
+}
+
+/* What the groups have made of what is single becomes its value. */
+static void keep_single(x86_emit *e, const native_step *step) {
+  unsigned scratch = hg_x86_scratch(e, 0);
+  for (uint32_t i = step->end; i-- > step->first;) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (!hg_native_moves_out(insn, e->b->homes)) return;
+    const native_home *home = native_home_of(e->b, insn->d);
+    if (!home->is_uniform) continue;
+    hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_ROWS, (int32_t)(home->offset + NATIVE_SINGLE_BYTES)));
+    hg_x86_v(e, X86_vstore, scratch, 0, x86_at(X86_ROWS, (int32_t)home->offset));
+  }
+}
+
+static void end_step(x86_emit *e, const native_step *step) {
+  x86_asm *a = &e->a;
+  hg_x86_alu_imm(a, X86_CMP, 1, frame(RUNS_BLOCK), 0);
+  hg_x86_jump_if(a, X86_EQUAL, e->block_end);
+  if (step->is_once) return;
+  keep_single(e, step);
+  if (!e->b->vector->loses_lanes) return;
+  copy_word(e, context(offsetof(native_context, steps_left)), context(offsetof(native_context, fewest_left)));
+  hg_x86_load(a, 1, X86_RAX, context(offsetof(native_context, worker)));
+  hg_x86_load(a, 0, X86_RAX, x86_at(X86_RAX, offsetof(cpu_worker, lost)));
+  hg_x86_alu_rm(a, X86_CMP, 0, X86_RAX, context(offsetof(native_context, lanes)));
+  hg_x86_jump_if(a, X86_EQUAL, e->block_end);
+}
+
+static void write_region_of_block(x86_emit *e, native_step *step) {
+  x86_asm *a = &e->a;
+  uint32_t start = hg_x86_new_label(a), tail = hg_x86_new_label(a), over = hg_x86_new_label(a);
+  hg_x86_jump(a, over);
+  hg_x86_align(a, 16, 0xcc);
+  step->entry = step->stream_entry = (uint32_t)a->count;
+  begin_region(e);
+  hg_x86_move_imm(a, X86_RAX, 0);
+  hg_x86_store(a, 1, frame(RUNS_BLOCK), X86_RAX);
+  if (!step->is_once) hg_x86_jump(a, start);
+  hg_x86_place(a, over);
+  if (step->is_once) write_once(e, step);
+  else {
+    if (e->b->vector->loses_lanes)
+      copy_word(e, context(offsetof(native_context, fewest_left)), context(offsetof(native_context, steps_left)));
+    hg_x86_load(a, 1, X86_LANE, frame(FIRST_LANE));
+    hg_x86_place(a, start);
+    write_groups(e, step, tail);
+    hg_x86_place(a, tail);
+    write_tail(e, step);
+  }
+  end_step(e, step);
+}
+
+/* What C code does, or finds out: eax. Buffers' addresses are in registers that it does not keep. */
+static void call_step(x86_emit *e, uint32_t number) {
+  x86_asm *a = &e->a;
+  hg_x86_load(a, 1, X86_RDI, x86_reg(X86_CONTEXT));
+  hg_x86_move_imm(a, X86_RSI, number);
+  hg_x86_vzeroupper(a);
+  hg_x86_call_rm(a, context(offsetof(native_context, step)));
+  load_bases(e);
+}
+
+static void write_block_jump(x86_emit *e, const native_step *step, uint32_t number) {
+  x86_asm *a = &e->a;
+  const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
+  uint32_t target = step_label(e, step->target);
+  const native_home *home = insn->s[0] < VECTOR_ALL ? native_home_of(e->b, insn->s[0]) : NULL;
+  if (insn->op == VECTOR_JUMP) {
+    hg_x86_jump(a, target);
+    return;
+  }
+  int is_none = insn->op == VECTOR_JUMP_NONE;
+  if (insn->mask == VECTOR_ALL && home != NULL && home->kind == NATIVE_ROW && home->is_uniform) {
+    hg_x86_load(a, 0, X86_RAX, x86_at(X86_ROWS, (int32_t)home->offset));
+    hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
+  } else {
+    call_step(e, number);
+    hg_x86_test(a, 0, X86_RAX, X86_RAX);
+    is_none = 0;
+  }
+  hg_x86_jump_if(a, is_none ? X86_EQUAL : X86_NOT_EQUAL, target);
+}
+
+static void write_step(x86_emit *e, native_step *step, uint32_t number) {
+  hg_x86_place(&e->a, step_label(e, number));
+  if (step->kind == NATIVE_REGION && !step->is_empty) write_region_of_block(e, step);
+  else if (step->kind == NATIVE_BLOCK_JUMP) write_block_jump(e, step, number);
+  else if (step->kind == NATIVE_BLOCK_OP && vector_insn_at(e->b->vector, step->first)->op != ATLAS_OP_bar_sync)
+    call_step(e, number);
+}
+
+static void write_block(x86_emit *e) {
+  x86_asm *a = &e->a;
+  native_step *steps = e->b->steps.data;
+  e->block_end = hg_x86_new_label(a);
+  e->b->has_block_entry = 1;
+  e->b->block_entry = (uint32_t)a->count;
+  begin_region(e);
+  hg_x86_store(a, 1, frame(RUNS_BLOCK), X86_RSP); /* anything but 0 */
+  hg_x86_store(a, 1, frame(FIRST_LANE), X86_LANE);
+  for (uint32_t k = 0; k < e->b->steps.count; k++) write_step(e, &steps[k], k);
+  hg_x86_place(a, e->block_end);
+  drop_frame(e);
   write_slow_paths(e);
 }
 
@@ -392,8 +514,8 @@ static void write_all(x86_emit *e) {
   begin_pool(e);
   choose_bases(e);
   e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
-  for (size_t i = 0; i < e->b->steps.count; i++)
-    if (steps[i].kind == NATIVE_REGION) write_region(e, &steps[i]);
+  if (e->b->steps.count > 1) write_block(e);
+  else write_region(e, steps);
   write_help(e);
   hg_x86_align(&e->a, 64, 0xcc);
   hg_x86_place(&e->a, e->pool);
@@ -407,9 +529,11 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
                 .rare.element_size = sizeof(x86_rare)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, insns + regs, sizeof *e.label_of);
+  e.label_of = hg_allocate(&b->allocator, insns + regs + b->steps.count, sizeof *e.label_of);
   if (e.label_of != NULL) {
     e.constant_of = e.label_of + insns;
+    e.label_of_step = e.constant_of + regs;
+    memset(e.label_of_step, 0xff, b->steps.count * sizeof *e.label_of_step);
     write_all(&e);
   }
   hg_status status = HG_OK;

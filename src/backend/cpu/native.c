@@ -97,6 +97,8 @@ static hg_status finish(hg_native *native, native_build *b) {
   native->steps = b->steps;
   native->copies = b->copies;
   native->lane_ps = estimate_lane_ps(native->vector, native->target);
+  native->block_entry = b->block_entry;
+  native->has_block_entry = b->has_block_entry;
   native->row_bytes = b->row_bytes;
   native->alive_offset = b->alive_offset;
   b->homes = NULL;

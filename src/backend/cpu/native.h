@@ -41,8 +41,10 @@ struct native_frame;
 /* One run of a region: consecutive lanes. */
 typedef struct native_context {
   void (*help)(struct native_frame *frame, uint64_t request); /* hg_native_help */
+  int (*step)(struct native_context *context, uint32_t step); /* does an instruction of the block; 1: takes a jump */
   cpu_worker *worker;
   const struct hg_native *native;
+  uint64_t lanes;           /* of the tile */
   uint8_t *rows;            /* NATIVE_ROW registers of the tile */
   uint64_t lane_in_tile;    /* of the global lane 0, modulo 2^64: add a lane's global number */
   uint64_t coordinate[ATLAS_COORD_COUNT]; /* see atlas_coord; lane.x and global.x: as lane_in_tile */
@@ -133,6 +135,9 @@ typedef struct native_build {
                               ended: a predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL
                               stands for */
   hg_array steps;          /* native_step */
+  uint32_t block_entry;    /* of code that runs all steps of a tile that is one run of lanes, as native_entry; where
+                              has_block_entry */
+  uint8_t has_block_entry;
   uint8_t *code;           /* of the allocator */
   size_t code_bytes;
   uint32_t copies;

@@ -64,12 +64,15 @@ static int is_aligned(const native_context *c, const hg_native *native) {
   return 1;
 }
 
+static int run_step(native_context *c, uint32_t number);
+
 static void begin(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
   layout l = layout_of(native, w->run->is_block_tile);
   native_context *c = (native_context *)(void *)w->scratch;
   memset(c, 0, offsetof(native_context, steps));
   c->help = hg_native_help;
+  c->step = run_step;
   c->worker = w;
   c->native = native;
   c->rows = w->scratch + l.rows;
@@ -131,10 +134,21 @@ static void run_counted(native_context *c, const native_step *step, uint64_t lan
   }
 }
 
+/* Run number `row` of the tile, from the global lane `first` on. */
+static void begin_run(native_context *c, uint64_t row, uint64_t first) {
+  const uint32_t *block = c->worker->run->block;
+  c->lane_in_tile = 0 - first;
+  c->coordinate[ATLAS_COORD_LANE_X] = 0 - first;
+  c->coordinate[ATLAS_COORD_LANE_Y] = row % block[1];
+  c->coordinate[ATLAS_COORD_LANE_Z] = row / block[1];
+  for (int d = 0; d < 3; d++)
+    c->coordinate[ATLAS_COORD_GLOBAL_X + d] =
+        c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
+}
+
 /* Runs of lanes along x. */
 static void run_runs(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_launch *run = c->worker->run;
-  const uint32_t *block = run->block;
   if (!run->is_block_tile) {
     run_counted(c, step, lanes);
     return;
@@ -143,13 +157,8 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
   if (length > lanes) length = lanes;
   for (uint64_t in_tile = 0; in_tile < lanes; in_tile += length) {
     uint64_t first = hg_cpu_lane(c->worker, in_tile), row = in_tile / length;
+    begin_run(c, row, first);
     c->lane_in_tile = in_tile - first;
-    c->coordinate[ATLAS_COORD_LANE_X] = 0 - first;
-    c->coordinate[ATLAS_COORD_LANE_Y] = row % block[1];
-    c->coordinate[ATLAS_COORD_LANE_Z] = row / block[1];
-    for (int d = 0; d < 3; d++)
-      c->coordinate[ATLAS_COORD_GLOBAL_X + d] =
-          c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
     run_region(c, step, first, first + length);
   }
 }
@@ -198,30 +207,38 @@ static const uint8_t *alive_row(const native_context *c) {
   return v->loses_lanes ? c->rows + c->native->alive_offset : NULL;
 }
 
+/* A mask as a row. A group that has left a region early has not said what its lanes, which have ended, are in. */
+static const uint8_t *mask_row(const native_context *c, uint32_t mask, uint64_t *short_row, uint8_t *step) {
+  if (mask == VECTOR_ALL) {
+    *step = 1;
+    return c->worker->lost > 0 ? alive_row(c) : NULL;
+  }
+  const uint8_t *alive = alive_row(c);
+  uint8_t *row = (uint8_t *)(uintptr_t)row_of(c, mask, short_row, step);
+  for (uint64_t i = 0; i < c->lanes && *step && c->worker->lost > 0; i++) row[i] &= alive[i];
+  return row;
+}
+
 static void run_block_op(native_context *c, const native_step *step, uint64_t lanes) {
   const hg_native *native = c->native;
   const vector_insn *insn = vector_insn_at(native->vector, step->first);
   uint64_t short_rows[4][CPU_CHUNK], long_row[CPU_TILE_LANES]; /* one source at most is a lane's number */
   uint8_t is_row = 1;
-  cpu_operands o = {.count = (uint32_t)lanes, .mask = c->worker->lost > 0 ? alive_row(c) : NULL};
+  cpu_operands o = {.count = (uint32_t)lanes};
   for (int s = 0; s < 4; s++)
     if (insn->s[s] == VECTOR_ALL) o.s[s] = alive_row(c), o.step[s] = 1;
     else if (insn->s[s] != VECTOR_NONE) o.s[s] = source_row(c, insn->s[s], lanes, short_rows[s], long_row, &o.step[s]);
   if (insn->d != VECTOR_NONE) o.d = c->rows + native->homes[insn->d].offset;
-  if (insn->mask != VECTOR_ALL) o.mask = row_of(c, insn->mask, short_rows[0], &is_row);
+  o.mask = mask_row(c, insn->mask, short_rows[3], &is_row);
   hg_cpu_insn(c->worker, insn, &o);
 }
 
 static int any_lane(const native_context *c, const vector_insn *insn, uint64_t lanes) {
   uint64_t short_rows[2][CPU_CHUNK];
-  uint8_t steps[2] = {0, 0};
-  const uint8_t *rows[2] = {NULL, NULL};
-  const uint32_t regs[2] = {insn->s[0], insn->mask};
-  for (int k = 0; k < 2; k++) {
-    if (regs[k] == VECTOR_ALL) rows[k] = alive_row(c), steps[k] = 1;
-    else rows[k] = row_of(c, regs[k], short_rows[k], &steps[k]);
-  }
-  if (regs[1] == VECTOR_ALL && regs[0] != VECTOR_ALL && !steps[0]) return rows[0][0];
+  uint8_t steps[2] = {1, 1};
+  const uint8_t *rows[2] = {alive_row(c), mask_row(c, insn->mask, short_rows[1], &steps[1])};
+  if (insn->s[0] != VECTOR_ALL) rows[0] = row_of(c, insn->s[0], short_rows[0], &steps[0]);
+  if (insn->mask == VECTOR_ALL && !steps[0]) return rows[0][0]; /* of lanes that are there */
   if (rows[1] == NULL && rows[0] != NULL && steps[0]) return memchr(rows[0], 1, lanes) != NULL;
   for (uint64_t i = 0; i < lanes; i++) {
     int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
@@ -250,10 +267,29 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
+  c->lanes = lanes;
   c->worker->lost = 0;
   if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
   memset(c->rows + c->native->alive_offset, 1, lanes);
   for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
+}
+
+static int run_step(native_context *c, uint32_t number) {
+  const native_step *step = (const native_step *)c->native->steps.data + number;
+  if (step->kind == NATIVE_BLOCK_JUMP) return takes_jump(c, vector_insn_at(c->native->vector, step->first), c->lanes);
+  run_block_op(c, step, c->lanes);
+  return 0;
+}
+
+/* All steps in one go. 0 where the tile is not one run of lanes, or not the same code will do for all of them. */
+static int run_whole(native_context *c, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  entry_of_code entry = {c->native->code + c->native->block_entry};
+  if (!c->native->has_block_entry || hg_cpu_run_length(w->run) < lanes || c->fast_first > w->first) return 0;
+  begin_run(c, 0, w->first);
+  uint64_t end = w->first + lanes;
+  entry.code(c, w->first, end, c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end);
+  return 1;
 }
 
 static void run_tile(cpu_worker *w, uint64_t lanes) {
@@ -261,6 +297,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   const native_step *steps = c->native->steps.data;
   const hg_vector *v = c->native->vector;
   begin_tile(c, lanes);
+  if (run_whole(c, lanes)) return;
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
     if (step->kind == NATIVE_REGION && step->is_empty) continue;
