@@ -10,7 +10,7 @@
 enum { /* in the frame: where the stack was; the last lane that a whole group can begin with; and while the whole block
           runs, the tile's first lane */
   PAGE = 4096, SAVED_RSP = offsetof(native_frame, spare), LAST_GROUP = SAVED_RSP + 8, RUNS_BLOCK = LAST_GROUP + 8,
-  FIRST_LANE = RUNS_BLOCK + 8
+  FIRST_LANE = RUNS_BLOCK + 8, TILE_END = FIRST_LANE + 8, TILE_LAST_GROUP = TILE_END + 8
 };
 
 static const uint8_t callee_saved[] = {X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15};
@@ -399,6 +399,47 @@ static void end_step(x86_emit *e, const native_step *step) {
   hg_x86_jump_if(a, X86_EQUAL, e->block_end);
 }
 
+/* rax = rax or a bound, whichever is less. */
+static void take_lesser(x86_emit *e, x86_rm bound) {
+  uint32_t is_less = hg_x86_new_label(&e->a);
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, bound);
+  hg_x86_jump_if(&e->a, X86_LESS_EQUAL, is_less);
+  hg_x86_load(&e->a, 1, X86_RAX, bound);
+  hg_x86_place(&e->a, is_less);
+}
+
+/* eax = a register of the vector program that is the same in the whole block. */
+static void load_single(x86_emit *e, uint32_t r) {
+  const vector_reg *reg = vector_reg_at(e->b->vector, r);
+  x86_rm at = x86_at(X86_ROWS, (int32_t)native_home_of(e->b, r)->offset);
+  if (reg->kind == VECTOR_CONSTANT) {
+    hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)reg->bits);
+    return;
+  }
+  if (reg->kind == VECTOR_SCALAR) at = context((size_t)hg_x86_place_offset(reg->bits, offsetof(native_place, scalar)));
+  if (reg->kind == VECTOR_SPECIAL)
+    at = context(offsetof(native_context, special) + 8 * (reg->bits - ATLAS_REG_BLOCK_LANE));
+  hg_x86_load(&e->a, 0, X86_RAX, at);
+}
+
+/* Which lanes the region runs in. */
+static void set_bounds(x86_emit *e, const native_step *step) {
+  x86_asm *a = &e->a;
+  if (!e->has_limits) return;
+  if (step->limit == VECTOR_NONE) {
+    copy_word(e, frame(offsetof(native_frame, end)), frame(TILE_END));
+    copy_word(e, frame(LAST_GROUP), frame(TILE_LAST_GROUP));
+    return;
+  }
+  load_single(e, step->limit);
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, frame(FIRST_LANE));
+  take_lesser(e, frame(TILE_END));
+  hg_x86_store(a, 1, frame(offsetof(native_frame, end)), X86_RAX);
+  hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)(e->b->copies * e->lanes));
+  take_lesser(e, frame(TILE_LAST_GROUP));
+  hg_x86_store(a, 1, frame(LAST_GROUP), X86_RAX);
+}
+
 static void write_region_of_block(x86_emit *e, native_step *step) {
   x86_asm *a = &e->a;
   uint32_t start = hg_x86_new_label(a), tail = hg_x86_new_label(a), over = hg_x86_new_label(a);
@@ -414,6 +455,7 @@ static void write_region_of_block(x86_emit *e, native_step *step) {
   else {
     if (e->b->vector->loses_lanes)
       copy_word(e, context(offsetof(native_context, fewest_left)), context(offsetof(native_context, steps_left)));
+    set_bounds(e, step);
     hg_x86_load(a, 1, X86_LANE, frame(FIRST_LANE));
     hg_x86_place(a, start);
     write_groups(e, step, tail);
@@ -471,6 +513,9 @@ static void write_block(x86_emit *e) {
   begin_region(e);
   hg_x86_store(a, 1, frame(RUNS_BLOCK), X86_RSP); /* anything but 0 */
   hg_x86_store(a, 1, frame(FIRST_LANE), X86_LANE);
+  copy_word(e, frame(TILE_END), frame(offsetof(native_frame, end)));
+  copy_word(e, frame(TILE_LAST_GROUP), frame(LAST_GROUP));
+  for (uint32_t k = 0; k < e->b->steps.count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
   for (uint32_t k = 0; k < e->b->steps.count; k++) write_step(e, &steps[k], k);
   hg_x86_place(a, e->block_end);
   drop_frame(e);

@@ -51,6 +51,7 @@ typedef struct x86_emit {
   uint32_t copies;          /* of the code that is written: the kernel's or 1 */
   uint32_t help, pool;      /* labels */
   uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
+  int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
   uint32_t block_end;       /* label: where a block that machine code runs as a whole ends */
   uint32_t *label_of_step;  /* per step: the same as label_of */
   uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */

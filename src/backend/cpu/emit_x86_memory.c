@@ -259,10 +259,7 @@ static void run_of_mask(x86_emit *e, const access *m, uint32_t copy, unsigned ma
 /* For lanes from the first on. */
 static void run_of_first(x86_emit *e, const access *m, uint32_t copy) {
   x86_asm *a = &e->a;
-  const vector_reg *reg = vector_reg_at(e->b->vector, m->index);
-  if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE)
-    hg_x86_lea(a, X86_RAX, x86_at(X86_TILE_LANE, (int32_t)(copy * e->lanes)));
-  else first_index(e, m->index, copy);
+  first_index(e, m->index, copy);
   hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
   if (!e->is_tail) hg_x86_lea(a, X86_RCX, x86_at(X86_RAX, e->lanes - 1));
   else {
@@ -285,8 +282,47 @@ static void check_run(x86_emit *e, const access *m, uint32_t slow) {
   }
 }
 
+/* [x + blane]: one question for the lanes of all copies, those that do not take part included. */
+static void tile_lane_access(x86_emit *e, const access *m, int is_masked) {
+  x86_asm *a = &e->a;
+  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
+  int32_t d = (int32_t)m->displacement;
+  if (is_checked(e)) {
+    x86_rm last = x86_at(X86_TILE_LANE, (int32_t)(e->copies * e->lanes) - 1 + d);
+    if (d < 0) {
+      hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_TILE_LANE), -d);
+      hg_x86_jump_if(a, X86_BELOW, slow);
+    }
+    if (e->is_tail) {
+      hg_x86_load(a, 1, X86_RAX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+      last = x86_indexed(X86_TILE_LANE, X86_RAX, 0, d - 1);
+    }
+    hg_x86_lea(a, X86_RAX, last);
+    hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
+  }
+  unsigned base = base_of(e);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    x86_rm at = x86_indexed(base, X86_TILE_LANE, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
+    if (m->is_store) store_run(e, m, at, c, mask);
+    else load_run(e, m, at, c, mask);
+  }
+  hg_x86_slow_back(e);
+}
+
+static int is_tile_lane(const x86_emit *e, uint32_t index) {
+  const vector_reg *reg = vector_reg_at(e->b->vector, index);
+  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+}
+
 static int contiguous_access(x86_emit *e, access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
+  if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  if (is_tile_lane(e, m->index)) {
+    tile_lane_access(e, m, is_masked);
+    return 1;
+  }
   if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {

@@ -87,6 +87,10 @@ typedef enum native_kind {
                        made of it, which becomes the value when the region's last group is done */
 } native_kind;
 
+/* An operation beside those of vector.h: the region that it stands in does nothing in lanes of the tile from s0 on, which
+ * is u32 and the same in the whole block. */
+enum { NATIVE_LIMIT = VECTOR_END + 1 };
+
 /* vector_reg.uniform in a program that hg_native_split has made: the same in the whole block. */
 enum { NATIVE_SINGLE = 2, NATIVE_SINGLE_BYTES = 64 };
 
@@ -107,6 +111,7 @@ typedef struct native_step {
   uint8_t is_once;     /* of a region: all of it is the same in the whole block, and may run once */
   uint32_t first, end; /* instructions */
   uint32_t target;     /* step that a jump leads to */
+  uint32_t limit;      /* of a region: register; VECTOR_NONE: see NATIVE_LIMIT */
   uint32_t entry, stream_entry; /* of regions: offsets in the code */
 } native_step;
 

@@ -62,7 +62,7 @@ static int cut_jumps(plan *p) {
 
 int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
-  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END) return 1;
+  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;
   if (v->loses_lanes) return 0;
   if (insn->flags & VECTOR_LAST && insn->op == VECTOR_JUMP_NONE) return 1;
   return insn->op == VECTOR_STEP && vector_reg_at(v, insn->d)->last == i + 1 && insn->mask == VECTOR_ALL &&
@@ -83,12 +83,13 @@ static int is_of_block(const hg_vector *v, uint32_t i) {
 static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
   uint16_t op = vector_insn_at(p->v, first)->op;
   int is_cut_out = end == first + 1 && p->v->has_block_ops;
-  native_step step = {.kind = NATIVE_REGION, .first = first, .end = end};
+  native_step step = {.kind = NATIVE_REGION, .first = first, .end = end, .limit = VECTOR_NONE};
   step.is_empty = 1;
   step.is_once = p->v->has_block_ops;
   for (uint32_t i = first; i < end; i++) {
     step.is_empty &= (uint8_t)hg_native_is_nothing(p->v, i);
     step.is_once &= (uint8_t)is_of_block(p->v, i);
+    if (vector_insn_at(p->v, i)->op == NATIVE_LIMIT) step.limit = vector_insn_at(p->v, i)->s[0];
   }
   if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
   else if (is_cut_out && is_jump(op)) {

@@ -146,9 +146,25 @@ static void begin_run(native_context *c, uint64_t row, uint64_t first) {
         c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
 }
 
+/* What is single, as in a register. */
+static uint64_t single_of(const native_context *c, const native_home *home) {
+  uint64_t bits;
+  memcpy(&bits, c->rows + home->offset, sizeof bits);
+  return home->is_mask ? bits & 1 : bits;
+}
+
+/* Lanes of the tile that a region has something to do in. */
+static uint64_t limited(const native_context *c, const native_step *step, uint64_t lanes) {
+  if (step->limit == VECTOR_NONE) return lanes;
+  const vector_reg *reg = vector_reg_at(c->native->vector, step->limit);
+  uint64_t limit = reg->kind == VECTOR_VARIES ? single_of(c, &c->native->homes[step->limit]) : hg_native_parameter(c, reg);
+  return (uint32_t)limit < lanes ? (uint32_t)limit : lanes;
+}
+
 /* Runs of lanes along x. */
 static void run_runs(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_launch *run = c->worker->run;
+  lanes = limited(c, step, lanes);
   if (!run->is_block_tile) {
     run_counted(c, step, lanes);
     return;
@@ -159,18 +175,11 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
     uint64_t first = hg_cpu_lane(c->worker, in_tile), row = in_tile / length;
     begin_run(c, row, first);
     c->lane_in_tile = in_tile - first;
-    run_region(c, step, first, first + length);
+    run_region(c, step, first, first + (lanes - in_tile < length ? lanes - in_tile : length));
   }
 }
 
 /* ---- what a block does together ---------------------------------------------------------------------------------- */
-
-/* What is single, as in a register. */
-static uint64_t single_of(const native_context *c, const native_home *home) {
-  uint64_t bits;
-  memcpy(&bits, c->rows + home->offset, sizeof bits);
-  return home->is_mask ? bits & 1 : bits;
-}
 
 static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_row, uint8_t *step) {
   const vector_reg *reg = vector_reg_at(c->native->vector, r);

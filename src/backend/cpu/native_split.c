@@ -30,6 +30,9 @@ typedef struct split {
   uint32_t *local;         /* per register: its register in the region in hand; VECTOR_NONE */
   uint32_t *touched;       /* registers with a use */
   uint32_t touched_count;
+  uint32_t limit;          /* of the region in hand: see find_limit; VECTOR_NONE */
+  uint32_t within;         /* the mask of the lanes below it */
+  uint32_t head_end;       /* behind what only finds that out */
   int no_memory;
 } split;
 
@@ -62,12 +65,11 @@ static void find_parting(split *s) {
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     if (!is_jump(insn->op) || insn->flags & VECTOR_LAST || is_single_jump(s, insn)) continue;
-    if (insn->target > i) mark(s, i, insn->target);
-    else mark(s, insn->target, i + 1);
+    if (insn->target <= i) mark(s, insn->target, i + 1);
+    else mark(s, i, insn->target);
+    for (uint32_t h = 0; h < i; h++)
+      if (s->loop_end[h] >= i && s->loop_end[h] < insn->target) mark(s, h, s->loop_end[h] + 1);
   }
-  for (uint32_t i = n; i-- > 0;)
-    if (s->loop_end[i] != 0 && memchr(s->parts + i, 1, s->loop_end[i] + 1 - i) != NULL)
-      mark(s, i, s->loop_end[i] + 1);
 }
 
 /* A load of one element, or an operation on values. */
@@ -150,6 +152,92 @@ static int gets_local(const split *s, uint32_t r) {
   return s->is_single[r] ? (s->use[r] & IS_WRITTEN) != 0 : (s->use[r] & IS_USED_OFTEN) != 0;
 }
 
+/* ---- regions that only the first lanes have something to do in --------------------------------------------------- */
+
+static int is_local(const split *s, uint32_t r) {
+  const vector_reg *reg = vector_reg_at(s->from, r);
+  return reg->first >= s->step->first && reg->last < s->step->end;
+}
+
+/* 1 if nothing happens from a place on until the region ends, whoever comes by. */
+static int is_end(const split *s, uint32_t i) {
+  for (; i < s->step->end; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    int leads_on = is_jump(insn->op) && (insn->flags & VECTOR_LAST || (insn->target > i && insn->target < s->step->end));
+    if (insn->op != VECTOR_LABEL && insn->op != VECTOR_END && !leads_on) return 0;
+  }
+  return 1;
+}
+
+/* The lanes below which a comparison is true, as a register of the new program; VECTOR_NONE. */
+static uint32_t limit_of(split *s, const vector_insn *insn) {
+  if (insn->type2 != ATLAS_u32 || (insn->op != ATLAS_OP_set_lt && insn->op != ATLAS_OP_set_eq)) return VECTOR_NONE;
+  const vector_reg *lane = vector_reg_at(s->from, insn->s[0]), *than = vector_reg_at(s->from, insn->s[1]);
+  if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return VECTOR_NONE;
+  if (insn->op == ATLAS_OP_set_lt) {
+    int is_there = than->kind != VECTOR_VARIES || than->first < s->step->first;
+    return is_there && is_single_source(s, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
+  }
+  if (than->kind != VECTOR_CONSTANT || than->bits != 0) return VECTOR_NONE;
+  vector_reg one = {.type = ATLAS_u32, .kind = VECTOR_CONSTANT, .bits = 1};
+  if (hg_array_append(&s->to->allocator, &s->to->regs, &one, 1) == NULL) s->no_memory = 1;
+  return (uint32_t)s->to->regs.count - 1;
+}
+
+/* In a region with a limit: what finds the mask, and jumps to its end, which other lanes are at. */
+static int goes(const split *s, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(s->from, i);
+  if (i < s->head_end) return insn->op != VECTOR_LABEL;
+  return is_jump(insn->op) && insn->target > i && is_end(s, i);
+}
+
+/* 1 if what the region's head makes, but for the mask that is all lanes now, is read by nobody else. */
+static int is_head_forgotten(const split *s) {
+  for (uint32_t i = s->step->first; i < s->step->end; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    if (goes(s, i)) continue;
+    if (insn->d == s->within) return 0;
+    for (uint32_t h = s->step->first; h < s->head_end; h++) {
+      uint32_t d = vector_insn_at(s->from, h)->d;
+      if (d == VECTOR_NONE || d == s->within) continue;
+      if (insn->mask == d) return 0;
+      for (int k = 0; k < 4; k++)
+        if (insn->s[k] == d) return 0;
+    }
+  }
+  return 1;
+}
+
+/* A region that begins with `m = all and blane < limit; jump.none m -> its end`: `m` is all the lanes that it is run in,
+ * and what it is made of goes. */
+static void find_limit(split *s) {
+  uint32_t test = VECTOR_NONE, comparison = VECTOR_NONE;
+  s->limit = s->within = VECTOR_NONE;
+  s->head_end = s->step->first;
+  for (uint32_t i = s->step->first; i < s->step->end; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    if (insn->op == VECTOR_LABEL) continue;
+    if (insn->op == ATLAS_OP_set_lt || insn->op == ATLAS_OP_set_eq) {
+      if (comparison != VECTOR_NONE || !is_local(s, insn->d)) return;
+      comparison = i;
+    } else if (insn->op == VECTOR_AND || insn->op == VECTOR_ANDNOT) {
+      if (comparison == VECTOR_NONE || insn->s[0] != VECTOR_ALL || !is_local(s, insn->d)) return;
+      if (insn->s[1] != vector_insn_at(s->from, comparison)->d) return;
+      if (insn->op == VECTOR_AND) s->within = insn->d;
+    } else {
+      test = i;
+      break;
+    }
+  }
+  if (test == VECTOR_NONE || s->within == VECTOR_NONE) return;
+  const vector_insn *jump = vector_insn_at(s->from, test);
+  if (jump->op != VECTOR_JUMP_NONE || jump->s[0] != s->within || jump->mask != VECTOR_ALL) return;
+  if (jump->target >= s->step->end || !is_end(s, jump->target)) return;
+  s->limit = limit_of(s, vector_insn_at(s->from, comparison));
+  s->head_end = test + 1;
+  if (!is_head_forgotten(s)) s->limit = VECTOR_NONE;
+}
+
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void put(split *s, const vector_insn *insn) {
@@ -170,13 +258,16 @@ static void new_local(split *s, uint32_t r) {
 }
 
 static uint32_t renamed(const split *s, uint32_t r) {
+  if (s->limit != VECTOR_NONE && r == s->within) return VECTOR_ALL;
   return varies(s->from, r) && s->local[r] != VECTOR_NONE ? s->local[r] : r;
 }
 
 static void put_insns(split *s, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     vector_insn insn = *vector_insn_at(s->from, i);
-    s->place[i] = (uint32_t)s->to->insns.count;
+    int stays = s->limit == VECTOR_NONE || !goes(s, i);
+    s->place[i] = stays ? (uint32_t)s->to->insns.count : VECTOR_NONE;
+    if (!stays) continue;
     for (int k = 0; k < 4; k++) insn.s[k] = renamed(s, insn.s[k]);
     insn.mask = renamed(s, insn.mask);
     insn.d = renamed(s, insn.d);
@@ -189,8 +280,15 @@ static void put_region(split *s) {
                                     .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE}, .insn = SSA_NONE,
                                     .bits = SSA_NONE};
   s->touched_count = 0;
+  find_limit(s);
   find_uses(s);
   put(s, &label); /* where the block jumps to */
+  if (s->limit != VECTOR_NONE) {
+    vector_insn limit = label;
+    limit.op = NATIVE_LIMIT;
+    limit.s[0] = s->limit;
+    put(s, &limit);
+  }
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];
     if (!gets_local(s, r)) continue;
@@ -214,7 +312,7 @@ static void set_targets(split *s, const hg_array *steps) {
     const native_step *step = (const native_step *)steps->data + k;
     for (uint32_t i = step->first; i < step->end; i++) {
       const vector_insn *insn = vector_insn_at(s->from, i);
-      if (insn->target == VECTOR_NONE) continue;
+      if (insn->target == VECTOR_NONE || s->place[i] == VECTOR_NONE) continue;
       int is_within = insn->target >= step->first && insn->target < step->end;
       vector_insn_at(s->to, s->place[i])->target = is_within ? s->place[insn->target] : s->entry[insn->target];
     }
@@ -233,7 +331,10 @@ static void write_all(split *s, const hg_array *steps) {
     s->step = (const native_step *)steps->data + k;
     uint32_t entry = (uint32_t)s->to->insns.count;
     if (s->step->kind == NATIVE_REGION) put_region(s);
-    else put_insns(s, s->step->first, s->step->end);
+    else {
+      s->limit = VECTOR_NONE;
+      put_insns(s, s->step->first, s->step->end);
+    }
     memcpy(s->entry + s->step->first, s->place + s->step->first, (s->step->end - s->step->first) * sizeof *s->entry);
     s->entry[s->step->first] = entry;
   }
