@@ -121,10 +121,34 @@ static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
     }
 }
 
+/* Of lanes, where code runs all of a block: from the rows, in the grid where the block begins added. */
+static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
+  int is_64 = hg_x86_is_64(e, e->insn->d), is_global = coordinate - ATLAS_COORD_GLOBAL_X < 3;
+  uint64_t d = coordinate - (is_global ? ATLAS_COORD_GLOBAL_X : ATLAS_COORD_LANE_X);
+  size_t row = e->b->coordinate_offset + d * (CPU_TILE_LANES + CPU_CHUNK) * sizeof(uint32_t);
+  unsigned scratch = hg_x86_scratch(e, 1);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
+      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      uint32_t first = c * e->lanes + p * (e->lanes / 2u);
+      hg_x86_v(e, is_64 ? X86_vpmovzxdq : X86_vload, to, 0,
+               x86_indexed(X86_ROWS, X86_TILE_LANE, 2, (int32_t)(row + first * sizeof(uint32_t))));
+      if (is_global) {
+        x86_rm base = hg_x86_context(e, offsetof(native_context, block_first) + 8 * d, is_64, scratch);
+        hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, to, to, base);
+      }
+      hg_x86_done(e, c, p, to);
+    }
+}
+
 static int write_special(x86_emit *e) {
   uint64_t coordinate = e->insn->bits;
   switch (e->insn->op) {
   case ATLAS_OP_sreg:
+    if (e->b->keeps_coordinates && hg_native_is_lane_coordinate(coordinate)) {
+      write_lane_coordinate(e, coordinate);
+      return 1;
+    }
     write_coordinate(e, offsetof(native_context, coordinate) + 8 * coordinate,
                      coordinate == ATLAS_COORD_LANE_X || coordinate == ATLAS_COORD_GLOBAL_X);
     return 1;
@@ -357,8 +381,8 @@ static void write_region(x86_emit *e, native_step *step) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------
 
- * Where there are several steps, machine code runs them all one after another for a block that is one run of lanes. Each
- * region can be entered alone, too, and then returns. */
+ * Where there are several steps, machine code runs them all one after another. Each region can be entered alone, too, and
+ * then returns. */
 
 static uint32_t step_label(x86_emit *e, uint32_t step) {
   if (e->label_of_step[step] == UINT32_MAX) e->label_of_step[step] = hg_x86_new_label(&e->a);
@@ -508,7 +532,6 @@ static void write_block(x86_emit *e) {
   x86_asm *a = &e->a;
   native_step *steps = e->b->steps.data;
   e->block_end = hg_x86_new_label(a);
-  e->b->has_block_entry = 1;
   e->b->block_entry = (uint32_t)a->count;
   begin_region(e);
   hg_x86_store(a, 1, frame(RUNS_BLOCK), X86_RSP); /* anything but 0 */
@@ -609,6 +632,7 @@ static hg_status emit_avx512(native_build *b) { return emit(b, 2, has_popcount()
 static hg_status emit_avx2(native_build *b) { return emit(b, 1, 0); }
 
 const native_target hg_native_avx512 = {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28,
-                                        .mask_first = 3, .mask_count = 4, .emit = emit_avx512};
+                                        .mask_first = 3, .mask_count = 4, .runs_blocks = 1,
+                                        .emit = emit_avx512};
 const native_target hg_native_avx2 = {.engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12,
-                                      .emit = emit_avx2};
+                                      .runs_blocks = 1, .emit = emit_avx2};

@@ -90,6 +90,14 @@ static native_build begin(const hg_allocator *allocator, const native_target *ta
                         .steps.element_size = sizeof(native_step)};
 }
 
+static int sees_lanes(const hg_vector *v) {
+  for (uint32_t r = 0; r < v->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(v, r);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_LANE && reg->first != VECTOR_NONE) return 1;
+  }
+  return 0;
+}
+
 static hg_status finish(hg_native *native, native_build *b) {
   HG_TRY(hg_code_map(b->code, b->code_bytes, &native->code, &native->mapped_bytes));
   native->code_bytes = b->code_bytes;
@@ -98,7 +106,10 @@ static hg_status finish(hg_native *native, native_build *b) {
   native->copies = b->copies;
   native->lane_ps = estimate_lane_ps(native->vector, native->target);
   native->block_entry = b->block_entry;
-  native->has_block_entry = b->has_block_entry;
+  native->coordinate_offset = b->coordinate_offset;
+  native->keeps_coordinates = b->keeps_coordinates;
+  native->runs_blocks = b->target->runs_blocks && b->steps.count > 1;
+  native->sees_lanes = (uint8_t)sees_lanes(b->vector);
   native->row_bytes = b->row_bytes;
   native->alive_offset = b->alive_offset;
   b->homes = NULL;

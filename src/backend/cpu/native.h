@@ -48,6 +48,7 @@ typedef struct native_context {
   uint8_t *rows;            /* NATIVE_ROW registers of the tile */
   uint64_t lane_in_tile;    /* of the global lane 0, modulo 2^64: add a lane's global number */
   uint64_t coordinate[ATLAS_COORD_COUNT]; /* see atlas_coord; lane.x and global.x: as lane_in_tile */
+  uint64_t block_first[3];  /* coordinates of the tile's lane 0 in the grid */
   uint64_t special[4];      /* r252 (not used), r253, r254, r255 (not used) */
   uint64_t block_class, phase;
   uint64_t steps_left;      /* STEPs that no lane can run out of: what a group begins with */
@@ -125,6 +126,7 @@ typedef struct native_target {
   uint8_t vector_bytes;
   uint8_t vector_count;    /* registers 0.. that values may live in; the others are the target's own */
   uint8_t mask_first, mask_count; /* mask registers that values may live in; 0: predicates are vectors */
+  uint8_t runs_blocks;     /* 1: writes block_entry where there are several steps */
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
 } native_target;
@@ -140,15 +142,16 @@ typedef struct native_build {
                               ended: a predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL
                               stands for */
   hg_array steps;          /* native_step */
-  uint32_t block_entry;    /* of code that runs all steps of a tile that is one run of lanes, as native_entry; where
-                              has_block_entry */
-  uint8_t has_block_entry;
+  uint32_t block_entry;    /* of code that runs all steps of a tile, as native_entry */
   uint8_t *code;           /* of the allocator */
   size_t code_bytes;
   uint32_t copies;
   uint32_t frame_bytes;    /* native_frame with its vectors and slots; a multiple of 64 */
   uint32_t row_bytes;      /* of all NATIVE_ROW registers */
   uint32_t alive_offset;   /* in the rows: where there are several regions, the lanes that have not ended */
+  uint32_t coordinate_offset; /* in the rows: where code runs all steps of a tile and asks for them, coordinates in the
+                              block: three rows of u32 */
+  uint8_t keeps_coordinates;
   uint8_t has_rare;        /* 1: no loops: code that only lanes with a mask need is rare */
   uint8_t streams;         /* 1: whether stores of whole vectors pass the caches is a second version of each region */
 } native_build;
@@ -178,6 +181,11 @@ int hg_native_is_nothing(const hg_vector *v, uint32_t insn);
  * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere
  * then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
+
+/* 1: a coordinate of the lane, in its block or in the grid; of dimension d: the first such + d. */
+static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {
+  return coordinate - ATLAS_COORD_LANE_X < 3 || coordinate - ATLAS_COORD_GLOBAL_X < 3;
+}
 
 /* 1 if an instruction at the end of a region moves to a row, or to what is single: see hg_native_split. */
 static inline int hg_native_moves_out(const vector_insn *insn, const native_home *homes) {

@@ -364,6 +364,17 @@ static void describe_alive(plan *p) {
   demand(p, r, home, 0, p->insn_count - 1, 0);
 }
 
+static void make_coordinate_rows(plan *p) {
+  for (uint32_t i = 0; i < p->insn_count && p->b->steps.count > 1 && p->b->target->runs_blocks; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    if (insn->op != ATLAS_OP_sreg || !hg_native_is_lane_coordinate(insn->bits)) continue;
+    p->b->keeps_coordinates = 1;
+    p->b->coordinate_offset = p->b->row_bytes;
+    p->b->row_bytes += 3 * row_bytes(ATLAS_u32);
+    return;
+  }
+}
+
 static void describe_all(plan *p) {
   find_rare(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
@@ -371,6 +382,7 @@ static void describe_all(plan *p) {
     if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) describe(p, r, reg);
   }
   describe_alive(p);
+  make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_home *home = &p->b->homes[r];

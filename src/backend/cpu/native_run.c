@@ -64,6 +64,19 @@ static int is_aligned(const native_context *c, const hg_native *native) {
   return 1;
 }
 
+/* Of the lanes of a block: see native_build.coordinate_offset. */
+static void fill_coordinates(native_context *c, const uint32_t *block) {
+  uint32_t *rows = (uint32_t *)(void *)(c->rows + c->native->coordinate_offset), i = 0;
+  const size_t length = CPU_TILE_LANES + CPU_CHUNK;
+  for (uint32_t z = 0; z < block[2]; z++)
+    for (uint32_t y = 0; y < block[1]; y++)
+      for (uint32_t x = 0; x < block[0]; x++, i++) {
+        rows[i] = x;
+        rows[length + i] = y;
+        rows[2 * length + i] = z;
+      }
+}
+
 static int run_step(native_context *c, uint32_t number);
 
 static void begin(cpu_worker *w) {
@@ -82,6 +95,7 @@ static void begin(cpu_worker *w) {
   if (native->steps.count > 1) w->alive = c->rows + native->alive_offset;
   set_places(c, w);
   find_fast_lanes(c, native);
+  if (native->keeps_coordinates) fill_coordinates(c, w->run->block);
   c->streams = native->streams && w->run->lanes * native->moved_bytes >= native->stream_bytes && is_aligned(c, native);
 }
 
@@ -274,6 +288,7 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   }
   c->special[ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE] = w->block_at[0];
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
+  for (int d = 0; d < 3; d++) c->block_first[d] = w->block_at[d] * run->block[d];
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
   c->lanes = lanes;
@@ -290,11 +305,16 @@ static int run_step(native_context *c, uint32_t number) {
   return 0;
 }
 
-/* All steps in one go. 0 where the tile is not one run of lanes, or not the same code will do for all of them. */
+/* All steps in one go. 0 where not the same code will do for all lanes: some are below the first of which [x + lane]
+ * is in bounds; or the tile is several runs of lanes, and vectors are not each in one, or a lane's number says where it
+ * is. */
 static int run_whole(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
-  entry_of_code entry = {c->native->code + c->native->block_entry};
-  if (!c->native->has_block_entry || hg_cpu_run_length(w->run) < lanes || c->fast_first > w->first) return 0;
+  const hg_native *native = c->native;
+  entry_of_code entry = {native->code + native->block_entry};
+  int is_one_run = hg_cpu_run_length(w->run) >= lanes;
+  if (!native->runs_blocks || c->fast_first > w->first) return 0;
+  if (!is_one_run && (native->sees_lanes || w->run->block[0] % native->target->lanes != 0)) return 0;
   begin_run(c, 0, w->first);
   uint64_t end = w->first + lanes;
   entry.code(c, w->first, end, c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end);
