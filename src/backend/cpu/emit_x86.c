@@ -510,7 +510,7 @@ static void write_block_jump(x86_emit *e, const native_step *step, uint32_t numb
   }
   int is_none = insn->op == VECTOR_JUMP_NONE;
   if (insn->mask == VECTOR_ALL && home != NULL && home->kind == NATIVE_ROW && home->is_uniform) {
-    hg_x86_load(a, 0, X86_RAX, x86_at(X86_ROWS, (int32_t)home->offset));
+    hg_x86_load_narrow(a, 1, 0, X86_RAX, x86_at(X86_ROWS, (int32_t)home->offset)); /* no more than has been stored */
     hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
   } else {
     call_step(e, number);
