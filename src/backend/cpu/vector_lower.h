@@ -46,7 +46,8 @@ enum { /* bits of vector_lowering.uses */
   VALUE_IS_USED = 1,
   VALUE_OUTLIVES_LOOP = 2, /* used outside a loop around it that lanes leave one by one */
   VALUE_IS_UNIFORM = 4,
-  VALUE_IS_KEPT = 8        /* OUTLIVES_LOOP, or the phi of a loop's header whose register is read behind the loop */
+  VALUE_IS_KEPT = 8,       /* OUTLIVES_LOOP, or the phi of a loop's header whose register is read behind the loop */
+  VALUE_IS_COMPUTED = 16   /* a float whose NaNs all come from arithmetic: by the ISA they are the canonical one */
 };
 
 /* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */

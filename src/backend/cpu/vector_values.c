@@ -1,12 +1,15 @@
 /* vector_values.c - values as vector instructions, and what must be known of them: where the bits of a NaN can be seen,
  * which outlive their loop, and how indices change from lane to lane. */
 #include "atlas/arith.h"
+#include "atlas/value.h"
 #include "backend/cpu/vector_lower.h"
 #include "base/error.h"
 #include "compiler/memory.h"
 #include "compiler/never_nan.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
+
+#include <math.h>
 
 static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
 
@@ -30,12 +33,25 @@ static void see(vector_lowering *l, uint32_t value) {
     l->status = hg_fail_memory("vector code", sizeof value);
 }
 
+static int shows_operands(const ssa_insn *insn) {
+  return flags_of(insn) & ATLAS_STORE || insn->op == ATLAS_OP_bitcast || hg_is_block_op(insn->op);
+}
+
+/* 1 if `arg` is computed in a loop behind which `value` shows it: its NaNs are made canonical there, once, and not in
+ * each round. */
+static int is_cleaned_late(const vector_lowering *l, uint32_t value, uint32_t arg) {
+  const ssa_insn *insn = insn_at(l, value), *shown = insn_at(l, arg);
+  if (!shows_operands(insn) || !(l->uses[arg] & VALUE_IS_COMPUTED) || shown->block == SSA_NONE) return 0;
+  uint32_t loop = l->order.loop[shown->block];
+  return loop != SSA_NONE && !vector_in_loop(&l->order, loop, insn->block);
+}
+
 /* Operands whose bits this shows by itself. */
 static void see_operands(vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   const uint32_t *args = ssa_args_of(l->unit, value);
-  int shows = flags_of(insn) & ATLAS_STORE || insn->op == ATLAS_OP_bitcast || hg_is_block_op(insn->op);
-  for (uint32_t i = 0; i < insn->arg_count && shows; i++) see(l, args[i]);
+  for (uint32_t i = 0; i < insn->arg_count && shows_operands(insn); i++)
+    if (!is_cleaned_late(l, value, args[i])) see(l, args[i]);
   if (insn->op == ATLAS_OP_copysign) see(l, args[1]); /* a NaN's sign becomes a number's */
 }
 
@@ -60,6 +76,29 @@ static int may_be_other_nan(const ssa_insn *insn) {
   if (!is_float(insn->type) || !(flags_of(insn) & ATLAS_PURE) || flags_of(insn) & (ATLAS_BITS | ATLAS_LOAD)) return 0;
   return insn->op != ATLAS_OP_cvt || is_float(insn->type2) || insn->type2 == ATLAS_f8e4m3 ||
          insn->type2 == ATLAS_f8e5m2;
+}
+
+/* To begin with every candidate, then those that stand on a value that is none go. */
+static int is_computed(const vector_lowering *l, uint32_t value, int first) {
+  const ssa_insn *insn = insn_at(l, value);
+  const uint32_t *args = ssa_args_of(l->unit, value);
+  if (!is_float(insn->type)) return 0;
+  if (insn->op == SSA_CONST) return !isnan(atlas_to_f64((atlas_type)insn->type, insn->bits));
+  if (insn->op != SSA_PHI && insn->op != ATLAS_OP_sel) return may_be_other_nan(insn);
+  for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count && !first; i++)
+    if (!(l->uses[args[i]] & VALUE_IS_COMPUTED)) return 0;
+  return 1;
+}
+
+static void find_computed(vector_lowering *l) {
+  for (int first = 1, changed = 1; changed; first = 0) {
+    changed = first;
+    for (uint32_t v = 0; v < l->unit->insns.count; v++) {
+      int was = first || l->uses[v] & VALUE_IS_COMPUTED, is = was && is_computed(l, v, first);
+      changed |= is != was;
+      l->uses[v] = (uint8_t)((l->uses[v] & ~VALUE_IS_COMPUTED) | (is ? VALUE_IS_COMPUTED : 0));
+    }
+  }
 }
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
@@ -93,13 +132,21 @@ static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
   return 1;
 }
 
-/* `first` round: what comes around a loop is taken to agree with what enters it. */
+/* The same of a header's lanes in each round of a loop that they leave one by one. */
+static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t block) {
+  return !l->whole[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
+         ssa_block_at(l->unit, block)->predecessors.count == 2;
+}
+
+/* `first` round: what comes around a loop is taken to agree with what enters it. Behind a loop that lanes leave one by
+ * one they have what they left with. */
 static vector_stride stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
   const ssa_insn *insn = insn_at(l, phi);
   const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
   int known = 0;
   vector_stride stride = STRIDE_OTHER;
-  if (!is_wide_integer(insn->type) || !comes_by_one_edge(l, insn->block)) return STRIDE_OTHER;
+  if (!is_wide_integer(insn->type) || l->uses[phi] & VALUE_IS_KEPT) return STRIDE_OTHER;
+  if (!comes_by_one_edge(l, insn->block) && !comes_by_one_edge_each_round(l, insn->block)) return STRIDE_OTHER;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     if (first && l->order.place[from[i]] >= l->order.place[insn->block]) continue;
     vector_stride s = stride_of_arg(l, phi, i);
@@ -114,7 +161,7 @@ static vector_stride stride_of_value(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   if (insn->op == ATLAS_OP_sreg)
     return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? STRIDE_1 : STRIDE_0;
-  if (!hg_is_pure(insn)) return STRIDE_OTHER;
+  if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return STRIDE_OTHER;
   int all_0 = 1;
   for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == STRIDE_0;
   if (all_0) return STRIDE_0;
@@ -231,8 +278,9 @@ hg_status hg_vector_study(vector_lowering *l) {
   hg_alias_groups(l->program, l->unit, group);
   for (uint32_t at = 0; at < hg_location_count(l->program); at++)
     l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
-  find_strides(l);
+  find_computed(l);
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
+  find_strides(l);
   hg_vector_find_webs(l);
   find_uniform(l);
   HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));
@@ -290,6 +338,18 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
   l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
 }
 
+static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn) {
+  for (uint32_t i = 0; i < insn_at(l, value)->arg_count && i < 4; i++) {
+    uint32_t arg = ssa_args_of(l->unit, value)[i];
+    if (!is_cleaned_late(l, value, arg) || l->bits_seen[arg] || l->never_nan[arg]) continue;
+    vector_insn canon = vector_insn_of(VECTOR_CANON, VECTOR_ALL);
+    canon.type = insn_at(l, arg)->type;
+    canon.s[0] = insn->s[i];
+    canon.d = insn->s[i] = hg_vector_new_reg(l, canon.type);
+    hg_vector_emit(l, &canon);
+  }
+}
+
 void hg_vector_value(vector_lowering *l, uint32_t value) {
   const ssa_insn *from = insn_at(l, value);
   vector_insn insn = vector_insn_of(from->op, hg_is_pure(from) ? VECTOR_ALL : l->mask);
@@ -302,6 +362,7 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
   insn.bits = from->bits;
   for (uint32_t i = 0; i < from->arg_count && i < 4; i++)
     insn.s[i] = hg_vector_reg_of(l, ssa_args_of(l->unit, value)[i]);
+  clean_operands(l, value, &insn);
   if (is_access(from)) insn.flags = access_flags(l, value);
   int has_result = from->type != ATLAS_NONE && !(flags_of(from) & ATLAS_STORE) && from->op != ATLAS_OP_phase_adv &&
                    from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
