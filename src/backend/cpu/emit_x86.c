@@ -88,9 +88,14 @@ static void write_help(x86_emit *e) {
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
+/* In a quick loop, labels of its own; in a slow one another for its head, which others jump to by the question. */
 static uint32_t label_of(x86_emit *e, uint32_t insn) {
-  if (e->label_of[insn] == UINT32_MAX) e->label_of[insn] = hg_x86_new_label(&e->a);
-  return e->label_of[insn];
+  const x86_loop *loop = &e->loop;
+  int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
+  uint32_t *labels = is_inside ? loop->quick_label : e->label_of;
+  if (loop->version == X86_SLOW && insn == loop->found.head) return loop->slow_head;
+  if (labels[insn] == UINT32_MAX) labels[insn] = hg_x86_new_label(&e->a);
+  return labels[insn];
 }
 
 static void write_jump(x86_emit *e) {
@@ -163,8 +168,12 @@ static void write_insn(x86_emit *e, uint32_t i) {
     return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
+  if (e->loop.version == X86_SLOW && e->loop.resume[i] != UINT32_MAX) hg_x86_place(&e->a, e->loop.resume[i]);
+  if (hg_x86_quick(e)) return;
   switch (e->insn->op) {
-  case VECTOR_LABEL: hg_x86_place(&e->a, label_of(e, i)); return;
+  case VECTOR_LABEL:
+    if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, label_of(e, i));
+    return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:
   case VECTOR_JUMP_ANY:
@@ -179,10 +188,27 @@ static void write_insn(x86_emit *e, uint32_t i) {
   hg_x86_help(e, X86_ALL_COPIES);
 }
 
+/* A loop that starts here, if it has a quick version: *last is its last instruction. */
+static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
+  if (!hg_x86_finds_loop(e, head)) return 0;
+  uint32_t end = e->loop.found.end, behind = hg_x86_new_label(&e->a);
+  hg_x86_place(&e->a, label_of(e, head));
+  hg_x86_begin_quick(e);
+  for (uint32_t i = head; i <= end; i++) write_insn(e, i);
+  hg_x86_jump(&e->a, behind);
+  hg_x86_end_quick(e);
+  for (uint32_t i = head; i <= end; i++) write_insn(e, i);
+  e->loop.version = X86_NO_LOOP;
+  hg_x86_place(&e->a, behind);
+  *last = end;
+  return 1;
+}
+
 /* Instructions `first` to `end` but for code that is put off: see write_rare. */
 static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (write_loop(e, i, &i)) continue;
     if (!e->b->has_rare || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
       write_insn(e, i);
       continue;
@@ -615,6 +641,7 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
   hg_array_release(&b->allocator, &e.constants);
   hg_array_release(&b->allocator, &e.slow);
   hg_array_release(&b->allocator, &e.rare);
+  hg_x86_release_loop(&e);
   hg_x86_release(&e.a);
   return status;
 }

@@ -8,6 +8,7 @@
 #define HG_CPU_EMIT_X86_H
 
 #include "backend/cpu/native.h"
+#include "backend/cpu/native_loop.h"
 #include "backend/cpu/x86_asm.h"
 
 enum {
@@ -35,6 +36,30 @@ typedef struct x86_own_constant { /* one that no register of the program has */
 typedef struct x86_table { /* of the function library, in the pool */
   uint32_t symbol, place;
 } x86_table;
+
+enum { X86_MOST_GENERAL = X86_MOST_BASES + 2, X86_MOST_KEPT = 8 };
+
+typedef enum x86_version { X86_NO_LOOP, X86_QUICK, X86_SLOW } x86_version;
+
+typedef struct x86_way_out { /* from the quick version of a loop, where an address is out of bounds */
+  uint32_t insn, label;
+} x86_way_out;
+
+typedef struct x86_loop {    /* see emit_x86_loop.c */
+  native_loop found;
+  uint8_t version;           /* x86_version that is written */
+  uint8_t general[NATIVE_MOST_SCALARS]; /* of each scalar; X86_NO_GENERAL: its vector's first element is to be read */
+  uint32_t slow_head;        /* label */
+  uint32_t *quick_label, *resume; /* per instruction: its label in the quick version; where the slow one goes on */
+  uint8_t *strides;
+  void *memory;
+  hg_array ways_out;         /* x86_way_out */
+  uint32_t kept_count;
+  struct {
+    uint32_t reg;
+    native_home home;
+  } kept[X86_MOST_KEPT];     /* values of which the quick version keeps one for all lanes: their homes elsewhere */
+} x86_loop;
 
 typedef struct x86_emit {
   native_build *b;
@@ -65,6 +90,7 @@ typedef struct x86_emit {
   hg_array rare;            /* x86_rare */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* general register that holds its memory; -1: none */
   int uses_tile_lane;
+  x86_loop loop;
 } x86_emit;
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
@@ -133,6 +159,21 @@ x86_rm hg_x86_tail_mask(const x86_emit *e); /* AVX2 */
 void hg_x86_help(x86_emit *e, uint32_t copy);        /* calls hg_native_help for the instruction in hand */
 uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy); /* label that does so; place hg_x86_slow_back behind the code */
 void hg_x86_slow_back(x86_emit *e);
+
+/* ---- loops over memory ------------------------------------------------------------------------------------------- */
+
+#define X86_NO_GENERAL 0xff
+
+/* 1 if a loop with a quick version starts with label `head`; then, in this order: the question whether it can be gone
+ * to, the quick version (hg_x86_quick for each instruction), its ways out, the slow version. */
+int hg_x86_finds_loop(x86_emit *e, uint32_t head);
+void hg_x86_begin_quick(x86_emit *e);
+void hg_x86_end_quick(x86_emit *e);
+int hg_x86_quick(x86_emit *e); /* 1 if it has written the instruction in hand */
+/* Of an access that is quick: its index in a general register (rcx, if it has none); *stride: of its lanes. */
+int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
+uint32_t hg_x86_way_out(x86_emit *e); /* label that does the instruction in hand, and the rest of the loop, slowly */
+void hg_x86_release_loop(x86_emit *e);
 
 /* Each 1 if it has written the instruction in hand. */
 int hg_x86_masks(x86_emit *e);

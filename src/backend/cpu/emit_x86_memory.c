@@ -19,7 +19,7 @@ typedef struct access {
   int32_t offset;          /* displacement in bytes */
 } access;
 
-enum { GREATEST_DISPLACEMENT = 1 << 24 /* elements; with it all sums here fit */ };
+/* With NATIVE_GREATEST_DISPLACEMENT all sums here fit. */
 
 static const atlas_op_info *memory_op(const vector_insn *insn) {
   return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
@@ -53,7 +53,7 @@ static int describe(x86_emit *e, access *m) {
   *m = (access){.type = insn->type, .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type), .index = VECTOR_NONE,
                 .is_store = (info->flags & ATLAS_STORE) != 0, .displacement = (int64_t)insn->bits};
   m->log_bytes = log_of[m->bytes];
-  if (m->displacement > GREATEST_DISPLACEMENT || m->displacement < -GREATEST_DISPLACEMENT) return 0;
+  if (m->displacement > NATIVE_GREATEST_DISPLACEMENT || m->displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   m->offset = (int32_t)(m->displacement * m->bytes);
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
   if (is_indexed) m->index = insn->s[0];
@@ -195,6 +195,14 @@ static void broadcast_element(x86_emit *e, const access *m, x86_rm at, unsigned 
   }
 }
 
+static void load_one(x86_emit *e, const access *m, x86_rm at) {
+  unsigned value = hg_x86_scratch(e, 0);
+  if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1) value = hg_x86_result(e, 0, 0, value);
+  broadcast_element(e, m, at, value);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, c, p, value);
+}
+
 /* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
  */
 static int same_access(x86_emit *e, access *m) {
@@ -212,11 +220,7 @@ static int same_access(x86_emit *e, access *m) {
     hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, m->extent);
     hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
   }
-  unsigned value = hg_x86_scratch(e, 0);
-  if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1) value = hg_x86_result(e, 0, 0, value);
-  broadcast_element(e, m, at, value);
-  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
-    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, c, p, value);
+  load_one(e, m, at);
   hg_x86_slow_back(e);
   return 1;
 }
@@ -336,6 +340,50 @@ static int contiguous_access(x86_emit *e, access *m) {
     else load_run(e, m, at, c, mask);
     hg_x86_place(&e->a, none);
     hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- quick ones in a loop ---------------------------------------------------------------------------------------- */
+
+/* Out of the quick version unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one
+ * below 0, and one that may wrap, is above the limit. */
+static void check_quick(x86_emit *e, const access *m, unsigned index, uint8_t stride) {
+  x86_asm *a = &e->a;
+  uint32_t out = hg_x86_way_out(e);
+  uint8_t type = hg_x86_type(e, m->index);
+  int is_64 = hg_x86_is_64(e, m->index), is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
+  int32_t more = stride ? (int32_t)(e->copies * e->lanes) - 1 : 0, last = (int32_t)m->displacement + more;
+  x86_rm bound = is_64 || (is_unsigned && !stride) ? m->extent : m->limit;
+  if (is_64 || last == 0) {
+    hg_x86_alu_rm(a, X86_CMP, 1, index, bound);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+  }
+  if (m->displacement < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(index), (int32_t)-m->displacement);
+    hg_x86_jump_if(a, X86_BELOW, out);
+  }
+  if (last == 0 && m->displacement == 0) return;
+  hg_x86_lea(a, X86_RAX, x86_at(index, last));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, bound);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+}
+
+static int quick_access(x86_emit *e, access *m) {
+  unsigned index;
+  uint8_t stride;
+  if (!hg_x86_quick_index(e, &index, &stride)) return 0;
+  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
+  if (is_checked(e) || !takes_all) check_quick(e, m, index, stride);
+  unsigned base = base_of(e);
+  if (!stride) {
+    load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
+    return 1;
+  }
+  for (uint32_t c = 0; c < e->copies; c++) {
+    x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    if (!m->is_store) load_run(e, m, at, c, -1);
+    else store_run(e, m, at, c, takes_all ? -1 : hg_x86_mask(e, c, (unsigned)mask_scratch(e)));
   }
   return 1;
 }
@@ -508,6 +556,7 @@ int hg_x86_memory(x86_emit *e) {
   if (!describe(e, &m)) return 0;
   uint32_t flags = e->insn->flags;
   if (flags & VECTOR_LANE) return lane_access(e, &m);
+  if (quick_access(e, &m)) return 1;
   int keeps_one = !m.is_store && native_home_of(e->b, e->insn->d)->is_uniform;
   int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one for each lane, present or not */
   if (!(keeps_one && has_row) && table_access(e, &m)) return 1;
