@@ -208,6 +208,7 @@ static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
 static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
     if (write_loop(e, i, &i)) continue;
     if (!e->b->has_rare || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
       write_insn(e, i);
@@ -225,12 +226,14 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
 
 /* What has been put off, behind code that does not fall through to it. */
 static void write_rare(x86_emit *e) {
+  e->is_rare = 1;
   for (size_t i = 0; i < e->rare.count && !e->a.no_memory; i++) {
     x86_rare rare = ((const x86_rare *)e->rare.data)[i]; /* a copy: the list grows */
     hg_x86_place(&e->a, rare.label);
     for (uint32_t k = rare.first; k < rare.end; k++) write_insn(e, k);
     hg_x86_jump(&e->a, label_of(e, rare.end));
   }
+  e->is_rare = 0;
   e->rare.count = 0;
 }
 
@@ -250,6 +253,7 @@ static void write_body(x86_emit *e, const native_step *step) {
     hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
   }
   e->region_end = step->end;
+  e->loops_until = 0;
   e->group_end = hg_x86_new_label(&e->a);
   int loses_lanes = e->b->vector->loses_lanes && !step->is_once;
   if (loses_lanes) hg_x86_begin_alive(e);
@@ -315,14 +319,32 @@ static void set_group(x86_emit *e) {
   hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RAX);
 }
 
+/* Loops of the region. */
+static void find_loops(x86_emit *e, const native_step *step) {
+  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end);
+  e->has_loops = 0;
+  for (uint32_t i = step->first; i < step->end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    int is_jump = insn->op == VECTOR_JUMP || insn->op == VECTOR_JUMP_NONE || insn->op == VECTOR_JUMP_ANY;
+    if (!is_jump || insn->target > i) continue;
+    e->loop_end[insn->target] = i;
+    e->has_loops = 1;
+  }
+}
+
 static void write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   x86_asm *a = &e->a;
+  x86_hold *hold = &e->hold[e->is_stream];
   uint32_t top = hg_x86_new_label(a);
   e->is_tail = 0;
   e->copies = e->b->copies;
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
   hg_x86_jump_if(a, X86_GREATER, tail);
   set_group(e);
+  hg_x86_begin_hold(e);
+  hold->load = hg_x86_new_label(a);
+  hold->top = top;
+  if (e->free_registers != 0) hg_x86_jump(a, hold->load);
   hg_x86_align(a, 32, 0x90);
   hg_x86_place(a, top);
   write_body(e, step);
@@ -379,6 +401,8 @@ static void write_tail(x86_emit *e, const native_step *step) {
 
 /* Of what is the same for all groups: the code of a whole group, which stands for them. */
 static void write_once(x86_emit *e, const native_step *step) {
+  e->free_registers = 0;
+  e->hold[0].count = 0;
   e->is_tail = 0;
   e->is_once = 1;
   e->copies = e->b->copies;
@@ -387,8 +411,18 @@ static void write_once(x86_emit *e, const native_step *step) {
   e->is_once = 0;
 }
 
+/* Before the first group: the constants that its code turned out to hold. */
+static void write_loads(x86_emit *e) {
+  for (int stream = 0; stream <= e->b->streams; stream++) {
+    hg_x86_place(&e->a, e->hold[stream].load);
+    hg_x86_load_held(e, &e->hold[stream]);
+    hg_x86_jump(&e->a, e->hold[stream].top);
+  }
+}
+
 /* The only region. */
 static void write_region(x86_emit *e, native_step *step) {
+  find_loops(e, step);
   uint32_t tail = hg_x86_new_label(&e->a);
   for (int stream = 0; stream <= e->b->streams; stream++) {
     e->is_stream = (uint8_t)stream;
@@ -403,6 +437,7 @@ static void write_region(x86_emit *e, native_step *step) {
   write_tail(e, step);
   drop_frame(e);
   write_slow_paths(e);
+  write_loads(e);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------
@@ -493,6 +528,8 @@ static void set_bounds(x86_emit *e, const native_step *step) {
 static void write_region_of_block(x86_emit *e, native_step *step) {
   x86_asm *a = &e->a;
   uint32_t start = hg_x86_new_label(a), tail = hg_x86_new_label(a), over = hg_x86_new_label(a);
+  uint32_t behind = hg_x86_new_label(a);
+  find_loops(e, step);
   hg_x86_jump(a, over);
   hg_x86_align(a, 16, 0xcc);
   step->entry = step->stream_entry = (uint32_t)a->count;
@@ -511,6 +548,9 @@ static void write_region_of_block(x86_emit *e, native_step *step) {
     write_groups(e, step, tail);
     hg_x86_place(a, tail);
     write_tail(e, step);
+    hg_x86_jump(a, behind);
+    write_loads(e);
+    hg_x86_place(a, behind);
   }
   end_step(e, step);
 }
@@ -623,9 +663,10 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
                 .rare.element_size = sizeof(x86_rare)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, insns + regs + b->steps.count, sizeof *e.label_of);
+  e.label_of = hg_allocate(&b->allocator, 2 * insns + regs + b->steps.count, sizeof *e.label_of);
   if (e.label_of != NULL) {
-    e.constant_of = e.label_of + insns;
+    e.loop_end = e.label_of + insns;
+    e.constant_of = e.loop_end + insns;
     e.label_of_step = e.constant_of + regs;
     memset(e.label_of_step, 0xff, b->steps.count * sizeof *e.label_of_step);
     write_all(&e);

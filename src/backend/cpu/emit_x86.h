@@ -37,6 +37,17 @@ typedef struct x86_table { /* of the function library, in the pool */
   uint32_t symbol, place;
 } x86_table;
 
+typedef struct x86_held { /* a constant in a register that no value of the program needs */
+  uint32_t place;
+  uint8_t reg, is_64;
+} x86_held;
+
+typedef struct x86_hold {    /* what the groups of a version of a region hold: loaded once, before the first of them */
+  uint32_t load, top;        /* labels: of the code that does so, and of where it goes on */
+  uint32_t count;
+  x86_held held[NATIVE_MOST_REGISTERS];
+} x86_hold;
+
 enum { X86_MOST_GENERAL = X86_MOST_BASES + 2, X86_MOST_KEPT = 8 };
 
 typedef enum x86_version { X86_NO_LOOP, X86_QUICK, X86_SLOW } x86_version;
@@ -79,6 +90,12 @@ typedef struct x86_emit {
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
   uint32_t block_end;       /* label: where a block that machine code runs as a whole ends */
   uint32_t *label_of_step;  /* per step: the same as label_of */
+  uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
+  uint32_t loops_until;     /* the last instruction of the loops around the one in hand; 0: it is in none */
+  uint8_t has_loops;        /* the region */
+  uint8_t is_rare;          /* code that few groups come to */
+  uint32_t free_registers;  /* for constants: a set */
+  x86_hold hold[2];         /* of the region; the second where stores pass the caches */
   uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */
   hg_array constants;       /* uint32_t, as the pool lays them out */
   uint32_t *constant_of;    /* per register: place in the pool + 1 */
@@ -112,6 +129,10 @@ int hg_x86_is_64(const x86_emit *e, uint32_t reg);
 uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg); /* 1 or e->copies: vectors that differ */
 int hg_x86_is_uniform(const x86_emit *e, uint32_t reg);
 uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg);
+
+/* Registers that no value has, for constants of a region's groups. Then code that loads what they hold. */
+void hg_x86_begin_hold(x86_emit *e);
+void hg_x86_load_held(x86_emit *e, const x86_hold *hold);
 
 /* A constant in all lanes: 32 or 64 bits. */
 x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64);

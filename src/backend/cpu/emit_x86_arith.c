@@ -273,6 +273,14 @@ static void copy_sign(x86_emit *e) {
   }
 }
 
+/* In the lanes of k1. */
+static void put_constant(x86_emit *e, x86_rm constant, int is_64, unsigned to) {
+  unsigned op = is_64 ? X86_vmove64 : X86_vmove;
+  if (constant.is_memory) op = is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
+  constant.broadcast = 0;
+  hg_x86_vk(e, op, to, 0, constant, 0, 1, 0);
+}
+
 /* f32 and f64; also f16 and bf16 as bits. */
 static void canonical(x86_emit *e) {
   int is_64 = e->insn->type == ATLAS_f64, is_16 = is_narrow(e->insn->type);
@@ -287,8 +295,7 @@ static void canonical(x86_emit *e) {
       if (is_16) hg_x86_vi(e, X86_vpcmpud, 1, s1, hg_x86_constant(e, infinity, 0), 6);
       else hg_x86_vi(e, ps(e, X86_vcmpps), 1, a, x86_reg(a), 3);
       if (to != a) hg_x86_v(e, X86_vmove, to, 0, x86_reg(a));
-      nan.broadcast = 0;
-      hg_x86_vk(e, is_64 ? X86_vpbroadcastq : X86_vpbroadcastd, to, 0, nan, 0, 1, 0);
+      put_constant(e, nan, is_64, to);
     } else {
       if (is_16) hg_x86_v(e, X86_vpcmpgtd, s1, s1, hg_x86_constant(e, infinity, 0));
       else hg_x86_vi(e, ps(e, X86_vcmpps), s1, a, x86_reg(a), 3);

@@ -14,12 +14,20 @@ static native_scalar *scalars(x86_emit *e) { return e->loop.found.scalar; }
 
 /* ---- general registers ------------------------------------------------------------------------------------------- */
 
-/* Those that no buffer's address needs, and those of the tile's rows where there are none. */
+static int has_atomic(const x86_emit *e) {
+  for (uint32_t i = e->loop.found.head; i < e->loop.found.end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & ATLAS_ATOMIC) return 1;
+  }
+  return 0;
+}
+
+/* Those that no buffer's address needs, and those of the tile's rows where there are none; atomics take the latter, too. */
 static uint32_t find_free(const x86_emit *e, uint8_t *free) {
   static const uint8_t registers[X86_MOST_GENERAL] = {X86_R11, X86_R10, X86_R9,  X86_R8,  X86_RDI,
                                                       X86_RSI, X86_RBP, X86_R12, X86_R13};
   uint32_t count = 0, used = 1u << X86_R12 | 1u << X86_R13;
-  if (!e->uses_tile_lane) used = 0;
+  if (!e->uses_tile_lane && !has_atomic(e)) used = 0;
   for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
     if (e->base_of[s] >= 0) used |= 1u << e->base_of[s];
   for (size_t k = 0; k < X86_MOST_GENERAL; k++)

@@ -42,10 +42,47 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm) {
 
 /* ---- constants --------------------------------------------------------------------------------------------------- */
 
-static x86_rm pool_operand(const x86_emit *e, uint32_t place) {
+/* A register that no value has in any part of the program. */
+void hg_x86_begin_hold(x86_emit *e) {
+  uint32_t used = 0;
+  for (uint32_t r = 0; r <= e->b->vector->regs.count; r++) {
+    const native_home *home = native_home_of(e->b, r);
+    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && !home->is_mask && k < (uint32_t)home->copies * home->parts; k++)
+      used |= 1u << home->reg[k];
+  }
+  e->free_registers = ((1u << e->b->target->vector_count) - 1) & ~used;
+  e->hold[e->is_stream].count = 0;
+}
+
+/* One more constant, if there is a register and groups need it often: in a loop, where there are any. */
+static unsigned hold(x86_emit *e, uint32_t place, int is_64) {
+  x86_hold *hold = &e->hold[e->is_stream];
+  int is_worth = !e->has_loops || e->index <= e->loops_until;
+  if (e->free_registers == 0 || e->is_rare || !is_worth) return NATIVE_MOST_REGISTERS;
+  uint8_t reg = 0;
+  while (!(e->free_registers >> reg & 1)) reg++;
+  e->free_registers &= e->free_registers - 1;
+  hold->held[hold->count++] = (x86_held){.place = place, .reg = reg, .is_64 = (uint8_t)is_64};
+  return reg;
+}
+
+void hg_x86_load_held(x86_emit *e, const x86_hold *hold) {
+  for (uint32_t k = 0; k < hold->count; k++) {
+    x86_rm from = x86_at(X86_POOL, (int32_t)(hold->held[k].place * 4));
+    unsigned op = e->width == 1 ? X86_vload : hold->held[k].is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
+    hg_x86_v(e, op, hold->held[k].reg, 0, from);
+  }
+}
+
+static x86_rm pool_operand(x86_emit *e, uint32_t place, int is_64) {
+  const x86_hold *held = &e->hold[e->is_stream];
   x86_rm rm = x86_at(X86_POOL, (int32_t)(place * 4));
   rm.broadcast = e->width == 2;
-  return rm;
+  if (e->is_tail) return rm;
+  for (uint32_t k = 0; k < held->count; k++)
+    if (held->held[k].place == place) return x86_reg(held->held[k].reg);
+  unsigned reg = hold(e, place, is_64);
+  return reg < NATIVE_MOST_REGISTERS ? x86_reg(reg) : rm;
 }
 
 static uint32_t add_constant(x86_emit *e, uint64_t bits, int is_64) {
@@ -62,11 +99,11 @@ static uint32_t add_constant(x86_emit *e, uint64_t bits, int is_64) {
 
 x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
   for (uint32_t i = 0; i < e->own_count; i++)
-    if (e->own[i].bits == bits && e->own[i].is_64 == is_64) return pool_operand(e, e->own[i].place);
+    if (e->own[i].bits == bits && e->own[i].is_64 == is_64) return pool_operand(e, e->own[i].place, is_64);
   uint32_t place = add_constant(e, bits, is_64);
   if (e->own_count < sizeof e->own / sizeof e->own[0])
     e->own[e->own_count++] = (x86_own_constant){bits, place, is_64};
-  return pool_operand(e, place);
+  return pool_operand(e, place, is_64);
 }
 
 uint64_t hg_native_widen(uint8_t type, uint64_t bits) {
@@ -78,7 +115,7 @@ static x86_rm register_constant(x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (e->constant_of[reg] == 0)
     e->constant_of[reg] = 1 + add_constant(e, hg_native_widen(r->type, r->bits), hg_x86_is_64(e, reg));
-  return pool_operand(e, e->constant_of[reg] - 1);
+  return pool_operand(e, e->constant_of[reg] - 1, hg_x86_is_64(e, reg));
 }
 
 int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits) {
