@@ -47,7 +47,8 @@ void hg_x86_begin_hold(x86_emit *e) {
   uint32_t used = 0;
   for (uint32_t r = 0; r <= e->b->vector->regs.count; r++) {
     const native_home *home = native_home_of(e->b, r);
-    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && !home->is_mask && k < (uint32_t)home->copies * home->parts; k++)
+    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && !home->is_mask && k < (uint32_t)home->copies * home->parts;
+         k++)
       used |= 1u << home->reg[k];
   }
   e->free_registers = ((1u << e->b->target->vector_count) - 1) & ~used;
