@@ -663,12 +663,14 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
                 .rare.element_size = sizeof(x86_rare)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, 2 * insns + regs + b->steps.count, sizeof *e.label_of);
+  e.label_of = hg_allocate(&b->allocator, 9 * insns + 5 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
     e.loop_end = e.label_of + insns;
     e.constant_of = e.loop_end + insns;
     e.label_of_step = e.constant_of + regs;
     memset(e.label_of_step, 0xff, b->steps.count * sizeof *e.label_of_step);
+    e.guess = (uint8_t *)(e.label_of_step + b->steps.count);
+    hg_native_guess(b, e.guess + insns, e.guess);
     write_all(&e);
   }
   hg_status status = HG_OK;

@@ -344,50 +344,6 @@ static int contiguous_access(x86_emit *e, access *m) {
   return 1;
 }
 
-/* ---- quick ones in a loop ---------------------------------------------------------------------------------------- */
-
-/* Out of the quick version unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one
- * below 0, and one that may wrap, is above the limit. */
-static void check_quick(x86_emit *e, const access *m, unsigned index, uint8_t stride) {
-  x86_asm *a = &e->a;
-  uint32_t out = hg_x86_way_out(e);
-  uint8_t type = hg_x86_type(e, m->index);
-  int is_64 = hg_x86_is_64(e, m->index), is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
-  int32_t more = stride ? (int32_t)(e->copies * e->lanes) - 1 : 0, last = (int32_t)m->displacement + more;
-  x86_rm bound = is_64 || (is_unsigned && !stride) ? m->extent : m->limit;
-  if (is_64 || last == 0) {
-    hg_x86_alu_rm(a, X86_CMP, 1, index, bound);
-    hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
-  }
-  if (m->displacement < 0) {
-    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(index), (int32_t)-m->displacement);
-    hg_x86_jump_if(a, X86_BELOW, out);
-  }
-  if (last == 0 && m->displacement == 0) return;
-  hg_x86_lea(a, X86_RAX, x86_at(index, last));
-  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, bound);
-  hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
-}
-
-static int quick_access(x86_emit *e, access *m) {
-  unsigned index;
-  uint8_t stride;
-  if (!hg_x86_quick_index(e, &index, &stride)) return 0;
-  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
-  if (is_checked(e) || !takes_all) check_quick(e, m, index, stride);
-  unsigned base = base_of(e);
-  if (!stride) {
-    load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
-    return 1;
-  }
-  for (uint32_t c = 0; c < e->copies; c++) {
-    x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
-    if (!m->is_store) load_run(e, m, at, c, -1);
-    else store_run(e, m, at, c, takes_all ? -1 : hg_x86_mask(e, c, (unsigned)mask_scratch(e)));
-  }
-  return 1;
-}
-
 /* ---- small tables of the function library ------------------------------------------------------------------------ */
 
 enum { MOST_TABLE_WORDS = 32 };
@@ -435,6 +391,110 @@ static int table_access(x86_emit *e, const access *m) {
     hg_x86_done(e, c, 0, to);
   }
   return 1;
+}
+
+/* ---- quick ones in a loop ---------------------------------------------------------------------------------------- */
+
+/* To `out` unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one below 0, and one
+ * that may wrap, is above the limit. */
+static void check_number(x86_emit *e, const access *m, unsigned index, uint32_t more, unsigned scratch, uint32_t out) {
+  x86_asm *a = &e->a;
+  uint8_t type = hg_x86_type(e, m->index);
+  int is_64 = hg_x86_is_64(e, m->index), is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
+  int32_t last = (int32_t)m->displacement + (int32_t)more;
+  x86_rm bound = is_64 || (is_unsigned && more == 0) ? m->extent : m->limit;
+  if (is_64 || last == 0) {
+    hg_x86_alu_rm(a, X86_CMP, 1, index, bound);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+  }
+  if (m->displacement < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(index), (int32_t)-m->displacement);
+    hg_x86_jump_if(a, X86_BELOW, out);
+  }
+  if (last == 0 && m->displacement == 0) return;
+  hg_x86_lea(a, scratch, x86_at(index, last));
+  hg_x86_alu_rm(a, X86_CMP, 1, scratch, bound);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+}
+
+static int quick_access(x86_emit *e, access *m) {
+  unsigned index;
+  uint8_t stride;
+  if (!hg_x86_quick_index(e, &index, &stride)) return 0;
+  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
+  if (is_checked(e) || !takes_all)
+    check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
+  unsigned base = base_of(e);
+  if (!stride) {
+    load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
+    return 1;
+  }
+  for (uint32_t c = 0; c < e->copies; c++) {
+    x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    if (!m->is_store) load_run(e, m, at, c, -1);
+    else store_run(e, m, at, c, takes_all ? -1 : hg_x86_mask(e, c, (unsigned)mask_scratch(e)));
+  }
+  return 1;
+}
+
+/* ---- likely ones ------------------------------------------------------------------------------------------------- */
+
+/* rax = the index of the copy's lane 0. To `otherwise` unless the others follow from it. */
+static void match_stride(x86_emit *e, const access *m, uint32_t copy, uint8_t stride, uint32_t otherwise) {
+  int is_64 = hg_x86_is_64(e, m->index), is_evex = e->width == 2;
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  unsigned first = hg_x86_source_reg(e, m->index, copy, 0, s1);
+  hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, first, 0, x86_reg(X86_RAX));
+  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
+    unsigned index = hg_x86_source_reg(e, m->index, copy, p, s1);
+    if (stride) hg_x86_count_up(e, s2, X86_RAX, p * (e->lanes / 2u), is_64);
+    else if (p == 0)
+      hg_x86_v(e, !is_64 ? X86_vpbroadcastd : is_evex ? X86_vpbroadcastq : X86_vpbroadcastq_vex, s2, 0, x86_reg(index));
+    if (is_evex) hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 1 - p, index, x86_reg(s2), 0);
+    else if (p == 0) hg_x86_v(e, is_64 ? X86_vpcmpeqq : X86_vpcmpeqd, s3, s2, x86_reg(index));
+    else {
+      hg_x86_v(e, X86_vpcmpeqq, s2, s2, x86_reg(index));
+      hg_x86_v(e, X86_vpandd, s3, s3, x86_reg(s2));
+    }
+  }
+  if (is_evex) {
+    if (is_64) hg_x86_k(e, X86_kunpckbw, 1, 0, 1);
+    hg_x86_k(e, X86_kortestw, 1, 0, 1); /* carry: all ones */
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
+    return;
+  }
+  hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(s3));
+  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RCX), 0xff);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
+}
+
+static int takes_part_of_lanes(const x86_emit *e) {
+  return e->is_tail || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
+}
+
+/* 1 if a copy's lanes are likely to have one index, or to follow each other. */
+static int is_likely(const x86_emit *e, const access *m) {
+  uint8_t stride = e->guess[e->index];
+  if (stride == NATIVE_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
+  if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
+  if (m->is_store) return stride == NATIVE_STRIDE_1 && (!takes_part_of_lanes(e) || can_mask(e, m));
+  return hg_x86_copies(e, e->insn->d) == e->copies;
+}
+
+/* Such a copy. Lanes that take no part do no harm: all are in bounds. */
+static void likely_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t otherwise) {
+  uint8_t stride = e->guess[e->index];
+  int is_masked = takes_part_of_lanes(e);
+  match_stride(e, m, copy, stride, otherwise);
+  check_number(e, m, X86_RAX, stride ? e->lanes - 1u : 0, X86_RCX, otherwise);
+  x86_rm at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, m->offset);
+  if (m->is_store) store_run(e, m, at, copy, is_masked ? hg_x86_mask(e, copy, (unsigned)mask_scratch(e)) : -1);
+  else if (stride) load_run(e, m, at, copy, -1);
+  else {
+    unsigned value = hg_x86_scratch(e, 0);
+    broadcast_element(e, m, at, value);
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, copy, p, value);
+  }
 }
 
 /* ---- gathers and scatters ---------------------------------------------------------------------------------------- */
@@ -500,6 +560,37 @@ static void check_evex(x86_emit *e, const access *m, uint32_t copy, uint32_t slo
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
+/* A vector of which the first lanes end a row and the others begin the next: those that follow from lane 0's index, and
+ * those that follow from the last one's. k2: lanes, in bounds. To `otherwise` if a lane is neither, or takes no part.
+ */
+static void load_two(x86_emit *e, const access *m, uint32_t copy, unsigned base, uint8_t stride, uint32_t otherwise) {
+  unsigned index = short_index(e, m, copy);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  unsigned load = stride ? X86_vload : X86_vpbroadcastd;
+  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->iota_place * 4));
+  int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
+  hg_x86_k(e, X86_kortestw, 2, 0, 2);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
+  hg_x86_x(e, X86_vmovd_to_g, index, 0, x86_reg(X86_RAX));
+  hg_x86_v(e, X86_vpermps, s3, hg_x86_rm_reg(e, last, 0, s0), x86_reg(index));
+  hg_x86_x(e, X86_vmovd_to_g, s3, 0, x86_reg(X86_RCX));
+  hg_x86_v(e, X86_vpbroadcastd, s2, 0, x86_reg(index));
+  if (stride) {
+    hg_x86_v(e, X86_vpaddd, s2, s2, iota);
+    hg_x86_v(e, X86_vpaddd, s3, s3, iota);
+    hg_x86_v(e, X86_vpsubd, s3, s3, last);
+  }
+  hg_x86_vi(e, X86_vpcmpud, 1, index, x86_reg(s2), 0);
+  hg_x86_vi(e, X86_vpcmpud, 0, index, x86_reg(s3), 0);
+  hg_x86_k(e, X86_korw, 0, 0, 1);
+  hg_x86_k(e, X86_kortestw, 0, 0, 0);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
+  hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RAX, m->log_bytes, m->offset), 0, 1, 1);
+  hg_x86_k(e, X86_knotw, 1, 0, 1);
+  hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RCX, m->log_bytes, m->offset + back), 0, 1, 0);
+  hg_x86_done(e, copy, 0, s0);
+}
+
 static void gather_evex(x86_emit *e, const access *m, uint32_t copy, unsigned base) {
   unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
@@ -537,15 +628,39 @@ static void scatter_evex(x86_emit *e, const access *m, uint32_t copy, unsigned b
   hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
 }
 
+static void gather_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t slow, uint32_t done) {
+  uint8_t stride = e->guess[e->index];
+  check_evex(e, m, copy, slow);
+  unsigned base = base_of(e);
+  if (m->is_store) {
+    scatter_evex(e, m, copy, base);
+    return;
+  }
+  if (is_likely(e, m) && m->bytes == 4) {
+    uint32_t plain = hg_x86_new_label(&e->a);
+    load_two(e, m, copy, base, stride, plain);
+    hg_x86_jump(&e->a, done);
+    hg_x86_place(&e->a, plain);
+  }
+  gather_evex(e, m, copy, base);
+}
+
+/* Without AVX-512 only what is likely. */
 static int gather_access(x86_emit *e, const access *m) {
-  if (e->width != 2 || m->bytes < 4 || m->index == VECTOR_NONE) return 0;
+  int can_gather = e->width == 2 && m->bytes >= 4;
+  if (m->index == VECTOR_NONE) return 0;
   uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
+  if (!can_gather && (copies < e->copies || !is_likely(e, m))) return 0;
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
-    check_evex(e, m, c, slow);
-    unsigned base = base_of(e);
-    if (m->is_store) scatter_evex(e, m, c, base);
-    else gather_evex(e, m, c, base);
+    uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
+    if (is_likely(e, m)) {
+      likely_copy(e, m, c, can_gather ? otherwise : slow);
+      if (can_gather) hg_x86_jump(&e->a, done);
+    }
+    hg_x86_place(&e->a, otherwise);
+    if (can_gather) gather_copy(e, m, c, slow, done);
+    hg_x86_place(&e->a, done);
     hg_x86_slow_back(e);
   }
   return 1;

@@ -101,11 +101,24 @@ static uint8_t guess(const native_build *b, const uint8_t *strides, const vector
   }
 }
 
+/* Of registers, before the loop. */
 static void guess_strides(const native_build *b, uint32_t head, uint8_t *strides) {
   memset(strides, NATIVE_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < head; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
     if (insn->d < b->vector->regs.count && is_wide_integer(insn->type)) strides[insn->d] = guess(b, strides, insn);
+  }
+}
+
+void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) {
+  memset(strides, NATIVE_STRIDE_OTHER, b->vector->regs.count);
+  for (uint32_t i = 0; i < b->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    guesses[i] = NATIVE_STRIDE_OTHER;
+    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE))
+      guesses[i] = stride_of(b, strides, insn->s[0]);
+    else if (insn->d < b->vector->regs.count && is_wide_integer(insn->type))
+      strides[insn->d] = guess(b, strides, insn);
   }
 }
 

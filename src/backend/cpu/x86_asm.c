@@ -308,6 +308,7 @@ void hg_x86_place(x86_asm *a, uint32_t label) {
   if (a->no_memory) return;
   x86_label *l = label_at(a, label);
   l->place = (uint32_t)a->count;
+  a->last_end = SIZE_MAX; /* others come here without it */
   for (uint32_t at = l->waiting; at != UINT32_MAX;) {
     uint32_t next;
     memcpy(&next, a->code + at, 4);
