@@ -15,8 +15,9 @@ typedef struct counter {
 } counter;
 
 typedef struct limit {
-  int is_unknown;
-  uint64_t bits;
+  int is_unknown;      /* 1: between low and high, where has_range; else bits */
+  int has_range;
+  uint64_t bits, low, high; /* bits of the type */
 } limit;
 
 static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
@@ -59,6 +60,7 @@ static int as_numbers(const counter *c, limit end, int goes_up, int64_t *start, 
   uint32_t unused = 64 - atlas_type_bits(c->type);
   if (c->starts_somewhere) from = goes_up ? lowest : lowest + mask;
   if (end.is_unknown) to = goes_up ? lowest + mask : lowest;
+  if (end.is_unknown && end.has_range) to = goes_up ? end.high : end.low;
   *step = (int64_t)(c->step << unused) >> unused;
   *start = is_signed(c) ? (int64_t)(from << unused) >> unused : (int64_t)from;
   *bound = is_signed(c) ? (int64_t)(to << unused) >> unused : (int64_t)to;
@@ -103,7 +105,9 @@ static uint64_t looks(const counter *c, uint16_t op, limit end, int left, int le
 /* What a comparison in the loop has beside the counter: 0 if it may change from round to round. */
 static int read_limit(const vector_lowering *l, uint32_t header, uint32_t value, limit *end) {
   const ssa_insn *insn = insn_at(l, value);
-  *end = (limit){.is_unknown = insn->op != SSA_CONST, .bits = insn->bits};
+  const hg_fact *fact = &l->analysis.fact[value];
+  *end = (limit){.is_unknown = insn->op != SSA_CONST, .bits = insn->bits, .has_range = fact->exact,
+                 .low = (uint64_t)fact->low, .high = (uint64_t)fact->high};
   return hg_is_leaf(insn) || !vector_in_loop(&l->order, header, insn->block);
 }
 
