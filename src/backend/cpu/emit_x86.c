@@ -670,7 +670,6 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
     e.label_of_step = e.constant_of + regs;
     memset(e.label_of_step, 0xff, b->steps.count * sizeof *e.label_of_step);
     e.guess = (uint8_t *)(e.label_of_step + b->steps.count);
-    hg_native_guess(b, e.guess + insns, e.guess);
     write_all(&e);
   }
   hg_status status = HG_OK;

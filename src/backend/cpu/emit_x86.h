@@ -90,7 +90,8 @@ typedef struct x86_emit {
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
   uint32_t block_end;       /* label: where a block that machine code runs as a whole ends */
   uint32_t *label_of_step;  /* per step: the same as label_of */
-  uint8_t *guess;           /* per instruction: see hg_native_guess */
+  uint8_t *guess;           /* per instruction: see hg_native_guess; */
+  uint8_t has_guessed;      /* filled when first asked for */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
   uint32_t loops_until;     /* the last instruction of the loops around the one in hand; 0: it is in none */
   uint8_t has_loops;        /* the region */

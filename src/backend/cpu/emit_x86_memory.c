@@ -468,13 +468,19 @@ static void match_stride(x86_emit *e, const access *m, uint32_t copy, uint8_t st
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
 }
 
+static uint8_t likely_stride(x86_emit *e) {
+  if (!e->has_guessed) hg_native_guess(e->b, e->guess + e->b->vector->insns.count, e->guess);
+  e->has_guessed = 1;
+  return e->guess[e->index];
+}
+
 static int takes_part_of_lanes(const x86_emit *e) {
   return e->is_tail || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
 }
 
 /* 1 if a copy's lanes are likely to have one index, or to follow each other. */
-static int is_likely(const x86_emit *e, const access *m) {
-  uint8_t stride = e->guess[e->index];
+static int is_likely(x86_emit *e, const access *m) {
+  uint8_t stride = likely_stride(e);
   if (stride == NATIVE_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   if (m->is_store) return stride == NATIVE_STRIDE_1 && (!takes_part_of_lanes(e) || can_mask(e, m));
@@ -483,7 +489,7 @@ static int is_likely(const x86_emit *e, const access *m) {
 
 /* Such a copy. Lanes that take no part do no harm: all are in bounds. */
 static void likely_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t otherwise) {
-  uint8_t stride = e->guess[e->index];
+  uint8_t stride = likely_stride(e);
   int is_masked = takes_part_of_lanes(e);
   match_stride(e, m, copy, stride, otherwise);
   check_number(e, m, X86_RAX, stride ? e->lanes - 1u : 0, X86_RCX, otherwise);
@@ -629,7 +635,7 @@ static void scatter_evex(x86_emit *e, const access *m, uint32_t copy, unsigned b
 }
 
 static void gather_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t slow, uint32_t done) {
-  uint8_t stride = e->guess[e->index];
+  uint8_t stride = likely_stride(e);
   check_evex(e, m, copy, slow);
   unsigned base = base_of(e);
   if (m->is_store) {

@@ -91,6 +91,9 @@ static int is_computed(const vector_lowering *l, uint32_t value, int first) {
 }
 
 static void find_computed(vector_lowering *l) {
+  uint32_t k = 0;
+  while (k < l->order.count && l->order.loop[l->order.block[k]] == SSA_NONE) k++;
+  if (k == l->order.count) return; /* only loops ask */
   for (int first = 1, changed = 1; changed; first = 0) {
     changed = first;
     for (uint32_t v = 0; v < l->unit->insns.count; v++) {
