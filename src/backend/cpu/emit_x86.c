@@ -341,10 +341,12 @@ static void write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
   hg_x86_jump_if(a, X86_GREATER, tail);
   set_group(e);
-  hg_x86_begin_hold(e);
-  hold->load = hg_x86_new_label(a);
-  hold->top = top;
-  if (e->free_registers != 0) hg_x86_jump(a, hold->load);
+  if (e->b->steps.count == 1) {
+    hg_x86_begin_hold(e);
+    hold->load = hg_x86_new_label(a);
+    hold->top = top;
+    if (e->free_registers != 0) hg_x86_jump(a, hold->load);
+  }
   hg_x86_align(a, 32, 0x90);
   hg_x86_place(a, top);
   write_body(e, step);
@@ -401,8 +403,6 @@ static void write_tail(x86_emit *e, const native_step *step) {
 
 /* Of what is the same for all groups: the code of a whole group, which stands for them. */
 static void write_once(x86_emit *e, const native_step *step) {
-  e->free_registers = 0;
-  e->hold[0].count = 0;
   e->is_tail = 0;
   e->is_once = 1;
   e->copies = e->b->copies;
@@ -528,8 +528,6 @@ static void set_bounds(x86_emit *e, const native_step *step) {
 static void write_region_of_block(x86_emit *e, native_step *step) {
   x86_asm *a = &e->a;
   uint32_t start = hg_x86_new_label(a), tail = hg_x86_new_label(a), over = hg_x86_new_label(a);
-  uint32_t behind = hg_x86_new_label(a);
-  find_loops(e, step);
   hg_x86_jump(a, over);
   hg_x86_align(a, 16, 0xcc);
   step->entry = step->stream_entry = (uint32_t)a->count;
@@ -548,9 +546,6 @@ static void write_region_of_block(x86_emit *e, native_step *step) {
     write_groups(e, step, tail);
     hg_x86_place(a, tail);
     write_tail(e, step);
-    hg_x86_jump(a, behind);
-    write_loads(e);
-    hg_x86_place(a, behind);
   }
   end_step(e, step);
 }
@@ -597,6 +592,7 @@ static void write_step(x86_emit *e, native_step *step, uint32_t number) {
 static void write_block(x86_emit *e) {
   x86_asm *a = &e->a;
   native_step *steps = e->b->steps.data;
+  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* no registers for constants */
   e->block_end = hg_x86_new_label(a);
   e->b->block_entry = (uint32_t)a->count;
   begin_region(e);
