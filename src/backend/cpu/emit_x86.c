@@ -10,6 +10,7 @@
 enum { /* in the frame: where the stack was; the last lane that a whole group can begin with; and while the whole block
           runs, the tile's first lane */
   PAGE = 4096, SAVED_RSP = offsetof(native_frame, spare), LAST_GROUP = SAVED_RSP + 8, RUNS_BLOCK = LAST_GROUP + 8,
+  MOST_EXACT_INSNS = 32,
   FIRST_LANE = RUNS_BLOCK + 8, TILE_END = FIRST_LANE + 8, TILE_LAST_GROUP = TILE_END + 8
 };
 
@@ -252,6 +253,7 @@ static void write_body(x86_emit *e, const native_step *step) {
     hg_x86_load(&e->a, 1, X86_TILE_LANE, x86_at(X86_CONTEXT, offsetof(native_context, lane_in_tile)));
     hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
   }
+  e->region_first = step->first;
   e->region_end = step->end;
   e->loops_until = 0;
   e->group_end = hg_x86_new_label(&e->a);
@@ -378,6 +380,55 @@ static void set_tail_mask(x86_emit *e) {
   hg_x86_v(e, X86_vstore, scratch, 0, hg_x86_tail_mask(e));
 }
 
+/* A value in registers or the frame, or elements of 32 bits of lanes that follow each other, for all lanes. */
+static int is_straight(x86_emit *e, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  if (hg_native_is_nothing(e->b->vector, i)) return 1;
+  if (insn->mask != VECTOR_ALL || (insn->op < 0x100 && insn->op != VECTOR_CANON && insn->op != VECTOR_MOVE)) return 0;
+  if (insn->d != VECTOR_NONE) {
+    const native_home *home = native_home_of(e->b, insn->d);
+    if (hg_x86_type(e, insn->d) == SSA_PREDICATE || home->kind == NATIVE_ROW || home->parts > 1) return 0;
+  }
+  if (insn->op < 0x100) return 1;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (flags & (ATLAS_LOAD | ATLAS_STORE)) {
+    e->index = i;
+    e->insn = insn;
+    return hg_x86_has_base(insn) && atlas_bytes((atlas_type)insn->type) == 4 && hg_x86_is_by_tile_lane(e);
+  }
+  return (flags & ATLAS_PURE) != 0;
+}
+
+/* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks: what a masked
+ * store has written, a load that follows gets only when it is in the cache. */
+static int gets_exact(x86_emit *e, const native_step *step) {
+  if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > MOST_EXACT_INSNS) return 0;
+  e->region_first = step->first;
+  for (uint32_t i = step->first; i < step->end; i++)
+    if (!is_straight(e, i)) return 0;
+  return 1;
+}
+
+/* rcx: how many lanes are left. */
+static void write_exact(x86_emit *e, const native_step *step, uint32_t top) {
+  x86_asm *a = &e->a;
+  e->is_tail = 0;
+  for (uint32_t lanes = e->lanes; lanes > 0; lanes /= 2) {
+    uint32_t next = hg_x86_new_label(a);
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), (int32_t)lanes);
+    hg_x86_jump_if(a, lanes == e->lanes ? X86_BELOW : X86_NOT_EQUAL, next);
+    e->exact = (uint8_t)lanes;
+    hg_x86_move_imm(a, X86_RAX, lanes);
+    hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RAX);
+    write_body(e, step);
+    hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)lanes);
+    hg_x86_jump(a, top);
+    hg_x86_place(a, next);
+  }
+  e->exact = e->lanes;
+  e->is_tail = 1;
+}
+
 static void write_tail(x86_emit *e, const native_step *step) {
   x86_asm *a = &e->a;
   uint32_t top = hg_x86_new_label(a), full = hg_x86_new_label(a), done = hg_x86_new_label(a);
@@ -388,6 +439,7 @@ static void write_tail(x86_emit *e, const native_step *step) {
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_LANE));
   hg_x86_jump_if(a, X86_BELOW_EQUAL, done);
   set_group(e);
+  if (gets_exact(e, step)) write_exact(e, step, top);
   hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), e->lanes);
   hg_x86_jump_if(a, X86_BELOW_EQUAL, full);
   hg_x86_move_imm(a, X86_RCX, e->lanes);
@@ -493,20 +545,6 @@ static void take_lesser(x86_emit *e, x86_rm bound) {
   hg_x86_place(&e->a, is_less);
 }
 
-/* eax = a register of the vector program that is the same in the whole block. */
-static void load_single(x86_emit *e, uint32_t r) {
-  const vector_reg *reg = vector_reg_at(e->b->vector, r);
-  x86_rm at = x86_at(X86_ROWS, (int32_t)native_home_of(e->b, r)->offset);
-  if (reg->kind == VECTOR_CONSTANT) {
-    hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)reg->bits);
-    return;
-  }
-  if (reg->kind == VECTOR_SCALAR) at = context((size_t)hg_x86_place_offset(reg->bits, offsetof(native_place, scalar)));
-  if (reg->kind == VECTOR_SPECIAL)
-    at = context(offsetof(native_context, special) + 8 * (reg->bits - ATLAS_REG_BLOCK_LANE));
-  hg_x86_load(&e->a, 0, X86_RAX, at);
-}
-
 /* Which lanes the region runs in. */
 static void set_bounds(x86_emit *e, const native_step *step) {
   x86_asm *a = &e->a;
@@ -516,7 +554,7 @@ static void set_bounds(x86_emit *e, const native_step *step) {
     copy_word(e, frame(LAST_GROUP), frame(TILE_LAST_GROUP));
     return;
   }
-  load_single(e, step->limit);
+  hg_x86_load_single(e, X86_RAX, step->limit);
   hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, frame(FIRST_LANE));
   take_lesser(e, frame(TILE_END));
   hg_x86_store(a, 1, frame(offsetof(native_frame, end)), X86_RAX);
@@ -654,7 +692,8 @@ static void write_all(x86_emit *e) {
 
 static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count;
-  x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .vector_bytes = b->target->vector_bytes,
+  x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .exact = b->target->lanes,
+                .vector_bytes = b->target->vector_bytes,
                 .has_popcount = (uint8_t)has_popcount,
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
                 .rare.element_size = sizeof(x86_rare)};

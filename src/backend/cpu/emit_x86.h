@@ -81,11 +81,14 @@ typedef struct x86_emit {
   uint8_t width;            /* 2: AVX-512, 1: AVX2 */
   uint8_t lanes, vector_bytes;
   uint8_t is_tail;          /* the code for one vector with a mask */
+  uint8_t exact;            /* lanes of a vector that the code is for: fewer than there are only where it is straight and
+                               nothing but values and memory of 32 bits: see write_exact */
   uint8_t is_once;          /* the code of a region that runs once */
   uint8_t is_stream;        /* the code whose stores pass the caches */
   uint8_t has_popcount;     /* VPOPCNTDQ */
   uint32_t copies;          /* of the code that is written: the kernel's or 1 */
   uint32_t help, pool;      /* labels */
+  uint32_t region_first;
   uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
   uint32_t block_end;       /* label: where a block that machine code runs as a whole ends */
@@ -150,6 +153,9 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
 unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch);
 
+/* 1: a u32 that is the same in the whole block and, while a region runs, in memory or a constant. Such a one in reg. */
+int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg);
+void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from);
 /* Where in the rows the new value of what is single goes. */
 int32_t hg_x86_new_single(const x86_emit *e, const native_home *home);
 
@@ -206,6 +212,7 @@ int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 int hg_x86_atomic(x86_emit *e);
 
+int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane] or [x + blane + u], u the same in the whole block */
 int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */
 unsigned hg_x86_base(x86_emit *e); /* the general register with that address; rdx where none keeps it */
 

@@ -93,6 +93,15 @@ static void normalise_bool(x86_emit *e, const access *m, unsigned reg) {
   if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
 }
 
+/* Elements of 32 bits where fewer lanes than a vector's run without a mask: no bytes beside them are touched. */
+static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
+  static const uint16_t ops[2][4] = {{X86_vmovd_from_g, X86_vmovq_from_g, X86_vload, X86_vload},
+                                     {X86_vmovd_to_g, X86_vmovq_store, X86_vstore, X86_vstore}};
+  unsigned k = e->exact == 1 ? 0 : e->exact == 2 ? 1 : e->exact == 4 ? 2 : 3;
+  x86_vector_insn insn = {.op = ops[is_store][k], .width = k == 3, .reg = (uint8_t)reg, .rm = at};
+  hg_x86_vector(&e->a, &insn);
+}
+
 /* From `at` on, the lanes of the copy follow each other. `mask`: which of them; -1: all. */
 static void load_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
@@ -104,7 +113,8 @@ static void load_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int
     unsigned part = mask < 0 ? 0 : (unsigned)mask;
     if (mask >= 0 && parts == 2)
       part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
-    if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
+    if (e->exact < e->lanes) move_exactly(e, 0, to, from);
+    else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
     else hg_x86_load_elements(e, m->type, to, from, part);
     normalise_bool(e, m, to);
     hg_x86_done(e, copy, p, to);
@@ -120,7 +130,8 @@ static void store_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, in
     unsigned part = mask < 0 ? 0 : (unsigned)mask;
     if (mask >= 0 && parts == 2)
       part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
-    if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
+    if (e->exact < e->lanes) move_exactly(e, 1, from, to);
+    else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
       hg_x86_v(e, X86_vstream, from, 0, to);
     else if (mask >= 0 && e->width == 1)
       hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
@@ -286,28 +297,57 @@ static void check_run(x86_emit *e, const access *m, uint32_t slow) {
   }
 }
 
-/* [x + blane]: one question for the lanes of all copies, those that do not take part included. */
-static void tile_lane_access(x86_emit *e, const access *m, int is_masked) {
+static int is_tile_lane(const x86_emit *e, uint32_t index) {
+  const vector_reg *reg = vector_reg_at(e->b->vector, index);
+  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+}
+
+/* The register u, the same in the whole block, of an index that is blane + u; VECTOR_NONE. */
+static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
+  for (uint32_t i = e->index; i-- > e->region_first;) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (insn->op == VECTOR_LABEL) return VECTOR_NONE;
+    if (insn->d != index) continue;
+    if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32 || !is_tile_lane(e, insn->s[0])) return VECTOR_NONE;
+    return hg_x86_is_in_memory(e, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
+  }
+  return VECTOR_NONE;
+}
+
+int hg_x86_is_by_tile_lane(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || !(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
+  if ((int64_t)insn->bits > GREATEST_DISPLACEMENT || (int64_t)insn->bits < -GREATEST_DISPLACEMENT) return 0;
+  return is_tile_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
+}
+
+/* [x + blane], [x + blane + u]: one question for the lanes of all copies, those that do not take part included. A sum
+ * that exceeds 32 bits is above the limit. */
+static void tile_lane_access(x86_emit *e, const access *m, uint32_t added, int is_masked) {
   x86_asm *a = &e->a;
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
-  int32_t d = (int32_t)m->displacement;
+  unsigned lane = X86_TILE_LANE, base = base_of(e);
+  int32_t d = (int32_t)m->displacement, count = (int32_t)((e->copies - 1) * e->lanes + e->exact);
+  if (added != VECTOR_NONE) {
+    hg_x86_load_single(e, lane = X86_RAX, added);
+    hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
+  }
   if (is_checked(e)) {
-    x86_rm last = x86_at(X86_TILE_LANE, (int32_t)(e->copies * e->lanes) - 1 + d);
+    x86_rm last = x86_at(lane, count - 1 + d);
     if (d < 0) {
-      hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_TILE_LANE), -d);
+      hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(lane), -d);
       hg_x86_jump_if(a, X86_BELOW, slow);
     }
     if (e->is_tail) {
-      hg_x86_load(a, 1, X86_RAX, x86_at(X86_FRAME, offsetof(native_frame, count)));
-      last = x86_indexed(X86_TILE_LANE, X86_RAX, 0, d - 1);
+      hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+      last = x86_indexed(lane, X86_RCX, 0, d - 1);
     }
-    hg_x86_lea(a, X86_RAX, last);
-    hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+    hg_x86_lea(a, X86_RCX, last);
+    hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, m->limit);
     hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
   }
-  unsigned base = base_of(e);
   for (uint32_t c = 0; c < e->copies; c++) {
-    x86_rm at = x86_indexed(base, X86_TILE_LANE, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    x86_rm at = x86_indexed(base, lane, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
     if (m->is_store) store_run(e, m, at, c, mask);
     else load_run(e, m, at, c, mask);
@@ -315,16 +355,12 @@ static void tile_lane_access(x86_emit *e, const access *m, int is_masked) {
   hg_x86_slow_back(e);
 }
 
-static int is_tile_lane(const x86_emit *e, uint32_t index) {
-  const vector_reg *reg = vector_reg_at(e->b->vector, index);
-  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
-}
-
 static int contiguous_access(x86_emit *e, access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
   if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
-  if (is_tile_lane(e, m->index)) {
-    tile_lane_access(e, m, is_masked);
+  uint32_t added = added_to_tile_lane(e, m->index);
+  if (added != VECTOR_NONE || is_tile_lane(e, m->index)) {
+    tile_lane_access(e, m, added, is_masked);
     return 1;
   }
   if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;

@@ -239,6 +239,27 @@ unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t pa
   return hg_x86_rm_reg(e, hg_x86_source(e, reg, copy, part, scratch), hg_x86_is_64(e, reg), scratch);
 }
 
+int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  const native_home *home = native_home_of(e->b, reg);
+  if (r->kind == VECTOR_VARIES) return home->kind == NATIVE_ROW && home->is_uniform;
+  return !is_varying_special(r);
+}
+
+void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from) {
+  const vector_reg *r = vector_reg_at(e->b->vector, from);
+  x86_rm at = x86_at(X86_ROWS, (int32_t)native_home_of(e->b, from)->offset);
+  if (r->kind == VECTOR_CONSTANT) {
+    hg_x86_move_imm(&e->a, reg, (uint32_t)r->bits);
+    return;
+  }
+  if (r->kind == VECTOR_SCALAR)
+    at = x86_at(X86_CONTEXT, hg_x86_place_offset(r->bits, offsetof(native_place, scalar)));
+  if (r->kind == VECTOR_SPECIAL)
+    at = x86_at(X86_CONTEXT, (int32_t)(offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE)));
+  hg_x86_load(&e->a, 0, reg, at);
+}
+
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* 1: lanes outside the mask have a value that must stay. */
