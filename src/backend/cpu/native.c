@@ -67,12 +67,22 @@ static void release_build(native_build *b) {
   hg_array_release(&b->allocator, &b->steps);
 }
 
+/* What machine code of several regions is written from. */
+static hg_status prepare(native_build *b, hg_vector *own) {
+  hg_vector unrolled = {.allocator = b->allocator};
+  hg_status status = hg_native_unroll(b->vector, &unrolled);
+  if (unrolled.insns.count > 0) b->vector = &unrolled;
+  if (status == HG_OK) status = hg_native_find_steps(b);
+  if (status == HG_OK) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
+  hg_vector_release(&unrolled);
+  b->vector = own;
+  return status;
+}
+
 /* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */
 static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
   if (b->vector->has_block_ops) {
-    HG_TRY(hg_native_find_steps(b));
-    HG_TRY(hg_native_split(b->vector, &b->steps, &b->allocator, own));
-    b->vector = own;
+    HG_TRY(prepare(b, own));
     if (native != NULL) native->vector = own;
   }
   HG_TRY(hg_native_plan(b));

@@ -162,6 +162,9 @@ static inline const native_home *native_home_of(const native_build *b, uint32_t 
 hg_status hg_native_plan(native_build *build);
 /* Only the steps. */
 hg_status hg_native_find_steps(native_build *build);
+/* native_unroll.c: `vector` with loops written out, where that can be; no instructions where it stays as it is. Release
+ * `out` whatever the result. */
+hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
 /* native_split.c: `vector`, which is cut into `steps`, written with registers for each region. Release `out` whatever
  * the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator, hg_vector *out);

@@ -177,13 +177,13 @@ static group group_of(native_frame *frame, uint64_t request) {
 }
 
 /* Where lanes are counted through, the group is made a tile of its own: what the worker keeps of lanes that have ended
- * and of steps is as long as a block at most. */
+ * and of steps is as long as a block at most. `alive`: NULL where nobody asks who has ended. */
 static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
   native_context *context = g->frame->context;
   if (w->run->is_block_tile) {
-    if (g->native->vector->loses_lanes) memcpy(w->alive + g->in_tile, alive, g->count);
+    if (alive != NULL) memcpy(w->alive + g->in_tile, alive, g->count);
     hg_cpu_insn(w, g->insn, o);
-    if (g->native->vector->loses_lanes) memcpy(alive, w->alive + g->in_tile, g->count);
+    if (alive != NULL) memcpy(alive, w->alive + g->in_tile, g->count);
     return;
   }
   uint64_t first = w->first;
@@ -195,13 +195,20 @@ static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t
   w->first = first;
 }
 
+/* 1 if any lanes will do, and those of the frame may be none of the tile: see native_step.is_once. */
+static int is_single_value(const group *g) {
+  const vector_insn *insn = g->insn;
+  if (insn->d == VECTOR_NONE || vector_reg_at(g->native->vector, insn->d)->uniform != NATIVE_SINGLE) return 0;
+  return insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & ATLAS_LOAD);
+}
+
 static void run_insn(group *g) {
   uint64_t sources[4][MOST_LANES], result[MOST_LANES];
   uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* behind the last lane nothing takes part */
   cpu_worker *w = g->frame->context->worker;
   const vector_insn *insn = g->insn;
   cpu_operands o = {.count = g->count, .first = g->in_tile, .mask = insn->mask == VECTOR_ALL ? NULL : mask};
-  int loses = g->native->vector->loses_lanes;
+  int loses = g->native->vector->loses_lanes && !is_single_value(g);
   for (int s = 0; s < 4; s++) {
     if (insn->s[s] == VECTOR_NONE) continue;
     if (insn->s[s] == VECTOR_ALL) fill_alive(g, (uint8_t *)sources[s]);
@@ -216,7 +223,7 @@ static void run_insn(group *g) {
     fill_row(g, insn->d, (uint8_t *)result);
     o.d = result;
   }
-  run_at_place(g, w, &o, alive);
+  run_at_place(g, w, &o, loses ? alive : NULL);
   if (loses) keep_alive(g, alive);
   if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
 }

@@ -216,7 +216,7 @@ static void find_limit(split *s) {
   s->head_end = s->step->first;
   for (uint32_t i = s->step->first; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    if (insn->op == VECTOR_LABEL) continue;
+    if (hg_native_is_nothing(s->from, i)) continue;
     if (insn->op == ATLAS_OP_set_lt || insn->op == ATLAS_OP_set_eq) {
       if (comparison != VECTOR_NONE || !is_local(s, insn->d)) return;
       comparison = i;
