@@ -45,7 +45,7 @@ class Loop:
         if self.random.random() < 0.4:  # some stand by
             self.put(f"set.lt.{t} p1, r{self.random.choice([2, 4, 6])}, #{self.random.choice([1, 3, 40])}",
                      self.random.choice(["@p1 bra over", "@!p1 bra over"]))
-        for _ in range(self.random.randint(1, 3)):
+        for _ in range(self.random.choice([1, 2, 3, 8])):
             self.load()
         if self.stores:
             self.store()
@@ -75,16 +75,16 @@ class Loop:
 
     def address(self) -> str:
         """Lines that leave an index in a register, and the address."""
-        t, form = self.index, self.random.randrange(6)
+        t, form, r = self.index, self.random.randrange(6), f"r{self.random.choice([7, 11, 12])}"
         if form == 0:
-            self.put(f"mad.{t} r7, r4, n, r2")
+            self.put(f"mad.{t} {r}, r4, n, r2")
         elif form == 1:
-            self.put(f"add.{t} r7, r1, r4")
+            self.put(f"add.{t} {r}, r1, r4")
         elif form == 2:
-            self.put(f"mad.{t} r7, r1, n, r4", f"sub.{t} r7, r7, r1")
+            self.put(f"mad.{t} {r}, r1, n, r4", f"sub.{t} {r}, {r}, r1")
         elif form == 3:
-            self.put(f"shl.{t} r7, r4, #3", f"add.{t} r7, r7, r2")
-        index = f"r{ {4: 5, 5: 6}.get(form, 7) }"
+            self.put(f"shl.{t} {r}, r4, #3", f"add.{t} {r}, {r}, r2")
+        index = {4: "r5", 5: "r6"}.get(form, r)
         return f"{index} + #{self.random.choice([0, 0, 0, 1, 5, -1, -70])}"
 
     def load(self) -> None:

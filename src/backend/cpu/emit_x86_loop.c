@@ -35,15 +35,33 @@ static uint32_t find_free(const x86_emit *e, uint8_t *free) {
   return count;
 }
 
+static int overlap(const x86_emit *e, uint32_t one, uint32_t other) {
+  const vector_reg *a = vector_reg_at(e->b->vector, one), *b = vector_reg_at(e->b->vector, other);
+  return a->first <= b->last && b->first <= a->last;
+}
+
+/* One that no scalar has which is needed at the same time. */
+static uint8_t register_for(const x86_emit *e, const uint8_t *free, uint32_t count, uint32_t k) {
+  const native_scalar *scalars = e->loop.found.scalar;
+  for (uint32_t f = 0; f < count; f++) {
+    int is_taken = 0;
+    for (uint32_t other = 0; other < e->loop.found.count && !is_taken; other++)
+      is_taken = e->loop.general[other] == free[f] && overlap(e, scalars[k].reg, scalars[other].reg);
+    if (!is_taken) return free[f];
+  }
+  return X86_NO_GENERAL;
+}
+
 /* First to what changes. 0 if that is too much. */
 static int give_registers(x86_emit *e) {
   uint8_t free[X86_MOST_GENERAL];
-  uint32_t left = find_free(e, free);
+  uint32_t count = find_free(e, free);
+  memset(e->loop.general, X86_NO_GENERAL, sizeof e->loop.general);
   for (int changes = 1; changes >= 0; changes--)
     for (uint32_t k = 0; k < e->loop.found.count; k++) {
       if (scalars(e)[k].changes != changes) continue;
-      if (left == 0 && changes) return 0;
-      e->loop.general[k] = left > 0 ? free[--left] : X86_NO_GENERAL;
+      e->loop.general[k] = register_for(e, free, count, k);
+      if (e->loop.general[k] == X86_NO_GENERAL && changes) return 0;
     }
   return 1;
 }

@@ -5,7 +5,7 @@
 #include "backend/cpu/native.h"
 
 enum {
-  NATIVE_MOST_SCALARS = 16,
+  NATIVE_MOST_SCALARS = 32,
   NATIVE_MOST_LOOP = 256,                  /* instructions */
   NATIVE_GREATEST_DISPLACEMENT = 1 << 24   /* elements */
 };
