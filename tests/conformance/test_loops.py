@@ -12,7 +12,7 @@ from tables import TYPES, bits_of
 
 pytestmark = pytest.mark.engine
 
-PROGRAMS = int(os.environ.get("HOLOGRAM_LOOP_PROGRAMS", "12"))  # a seed each
+PROGRAMS = int(os.environ.get("HOLOGRAM_LOOP_PROGRAMS", "40"))  # a seed each
 INDEX_TYPES = ["u32", "i32", "u64", "i64"]
 ELEMENT_TYPES = ["f32", "f32", "f64", "u32", "i64", "u8", "i16", "f16"]
 

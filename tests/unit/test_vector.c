@@ -125,7 +125,34 @@ static void test_masks(void) {
   free(code);
 }
 
+/* 1 if the only canonicalisation stands behind the last jump. */
+static int cleans_behind_loop(const char *text) {
+  char *code = vector_text(text);
+  const char *jump = NULL, *canon = strstr(code, "canon");
+  for (const char *at = strstr(code, "jump"); at != NULL; at = strstr(at + 1, "jump")) jump = at;
+  int is_behind = jump != NULL && canon != NULL && canon > jump && strstr(canon + 1, "canon") == NULL;
+  free(code);
+  return is_behind;
+}
+
+/* Lanes leave one by one; r3 goes up by 64 from the lane's number on. */
+#define LEAVING(behind)                                                                              \
+  F32("cvt.u32.u64 r3, lane\nagain: set.ge.f32 p0, r0, #100\n@p0 bra left\nldg.f32 r1, [b + r3]\n"    \
+      "add.f32 r0, r0, r1\nadd.u32 r3, r3, #64\nbra again\nleft: " behind)
+
+static void test_loops(void) {
+  static const count counts[] = {
+      {LEAVING("mov.f32 r2, r0"), "contiguous", 1},
+      {LEAVING("ldg.f32 r2, [b + r3]"), "contiguous", 0}, /* each lane has left with its own */
+  };
+  CHECK_COUNTS(counts);
+  CHECK(cleans_behind_loop(F32("movi.u32 r9, #5\nmovi.f32 r2, #0\nagain: add.f32 r2, r2, r1\nloop r9, again")));
+  CHECK(!cleans_behind_loop(F32("movi.u32 r9, #5\nmov.f32 r2, r0\nagain: add.f32 r2, r2, r1\nloop r9, again\n"
+                                "set.lt.f32 p0, r1, #0\nsel.f32 r2, p0, r0, r2"))); /* r0 may be another NaN */
+}
+
 int main(void) {
+  test_loops();
   test_selections();
   test_never_nan();
   test_masks();
