@@ -28,6 +28,9 @@ class Loop:
         self.row = self.random.choice([1, 3, 16, 32, 64, 100, 128, 256])
         self.rounds = self.random.choice([1, 2, 7, 20])
         self.lanes = self.random.choice([5, 64, 200, 512, 1000])
+        self.block = self.random.choice([(), (), (16, 4), (20, 3)])
+        if self.block:
+            self.lanes = self.block[0] * self.block[1] * self.random.choice([1, 3])
         self.stores = self.random.random() < 0.4
         self.lines = []
 
@@ -60,8 +63,10 @@ class Loop:
     def place(self) -> None:
         """Of the lane in a matrix: r1 the start of its row or the row's number, r2 its column."""
         t, n = self.index, self.random.choice(["n", f"#{self.row}"])
-        form = self.random.randrange(4)
-        if form == 0:
+        form = self.random.randrange(5 if t.startswith("u") else 4)
+        if form == 4:
+            self.put(f"sreg.{t} r1, global.y", f"sreg.{t} r2, lane.x")
+        elif form == 0:
             self.put(f"rem.{t} r2, r0, {n}", f"sub.{t} r1, r0, r2")
         elif form == 1:
             self.put(f"div.{t} r1, r0, {n}", f"rem.{t} r2, r0, {n}", f"mul.{t} r1, r1, {n}")
@@ -119,5 +124,8 @@ def test_random_loop(executor, seed):
     text = loop.text()
     scalars = {"n": (TYPES[loop.index].code, loop.row), "lanes": (TYPES[loop.index].code, loop.lanes),
                "rounds": (TYPES["u32"].code, loop.rounds)}
+    shape = {"lanes": loop.lanes}
+    if loop.block:
+        shape = {"grid": (loop.lanes // (loop.block[0] * loop.block[1]),), "block": loop.block}
     for step_limit in (0, max(loop.rounds // 2, 1)):
-        executor.run(text, lanes=loop.lanes, buffers=loop.buffers(), scalars=scalars, step_limit=step_limit)
+        executor.run(text, **shape, buffers=loop.buffers(), scalars=scalars, step_limit=step_limit)

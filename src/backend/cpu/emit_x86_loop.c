@@ -134,6 +134,13 @@ static void ask(x86_emit *e) {
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, e->loop.slow_head);
 }
 
+/* AVX2 has no masked stores of elements below 32 bits. */
+static int is_quick(const x86_emit *e, const vector_insn *insn, const native_scalar *index) {
+  if (index == NULL || !hg_native_is_quick(e->b, insn, index->stride)) return 0;
+  int is_load = (atlas_op_lookup(insn->op)->flags & ATLAS_LOAD) != 0;
+  return is_load || !e->is_tail || e->width == 2 || atlas_bytes((atlas_type)insn->type) >= 4;
+}
+
 /* Quick loads of one element that need not be there once for each copy. They take the last of their registers: what
  * takes over all of these writes it last. */
 static void keep_ones(x86_emit *e) {
@@ -142,7 +149,7 @@ static void keep_ones(x86_emit *e) {
   for (uint32_t i = loop->found.head; i < loop->found.end && loop->kept_count < X86_MOST_KEPT; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     const native_scalar *index = hg_native_scalar_of(&loop->found, insn->s[0]);
-    if (index == NULL || index->stride || !hg_native_is_quick(e->b, insn, 0)) continue;
+    if (!is_quick(e, insn, index) || index->stride) continue;
     if (!hg_native_keeps_one(e->b, &loop->found, i)) continue;
     native_home *home = &e->b->homes[insn->d];
     loop->kept[loop->kept_count].reg = insn->d;
@@ -179,7 +186,7 @@ static int is_head(const hg_vector *v, uint32_t head) {
 }
 
 int hg_x86_finds_loop(x86_emit *e, uint32_t head) {
-  if (e->is_tail || vector_insn_at(e->b->vector, head)->op != VECTOR_LABEL) return 0;
+  if (vector_insn_at(e->b->vector, head)->op != VECTOR_LABEL) return 0;
   if (!is_head(e->b->vector, head) || !make_room(e)) return 0;
   if (!hg_native_find_loop(e->b, head, e->loop.strides, &e->loop.found)) return 0;
   if (e->loop.found.end >= e->region_end || !give_registers(e)) return 0;
@@ -221,7 +228,7 @@ static void write_vectors(x86_emit *e, const native_scalar *scalar) {
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
   const native_scalar *index = NULL;
   if (e->loop.version == X86_QUICK) index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
-  if (index == NULL || !hg_native_is_quick(e->b, e->insn, index->stride)) return 0;
+  if (!is_quick(e, e->insn, index)) return 0;
   *stride = index->stride;
   *general = general_of(e, index);
   if (*general != X86_NO_GENERAL) return 1;
@@ -233,8 +240,7 @@ int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
 /* What reads a scalar as vectors. */
 static void write_sources(x86_emit *e) {
   const native_scalar *index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
-  int is_quick = index != NULL && hg_native_is_quick(e->b, e->insn, index->stride);
-  for (int s = is_quick; s < 4; s++) {
+  for (int s = is_quick(e, e->insn, index); s < 4; s++) {
     const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, e->insn->s[s]);
     if (scalar != NULL && scalar->changes) write_vectors(e, scalar);
   }

@@ -457,7 +457,7 @@ static int quick_access(x86_emit *e, access *m) {
   unsigned index;
   uint8_t stride;
   if (!hg_x86_quick_index(e, &index, &stride)) return 0;
-  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
+  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes && !e->is_tail;
   if (is_checked(e) || !takes_all)
     check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
   unsigned base = base_of(e);
