@@ -262,17 +262,65 @@ static void lane_by_lane(neon_emit *e, access *m, uint32_t c) {
   hg_neon_slow_back(e);
 }
 
+/* Two vectors at a time where they are of 32 or 64 bits a lane, and near enough. `offset`: of the first copy. */
+static void move_all(neon_emit *e, access *m, int64_t offset) {
+  uint32_t parts = m->log == 3 ? 2 : 1, pieces = e->copies * parts;
+  for (uint32_t k = 0; k < pieces; k++, offset += NEON_VECTOR_BYTES) {
+    uint32_t c = k / parts, p = k % parts, next_c = (k + 1) / parts, next_p = (k + 1) % parts;
+    int is_pair = k + 1 < pieces && offset % NEON_VECTOR_BYTES == 0 && offset >= -1024 && offset < 1024;
+    if (m->is_store) {
+      unsigned from = hg_neon_source(e, m->value, c, p, hg_neon_scratch(e, 0));
+      if (is_pair)
+        hg_a64_store_pair(&e->a, 1, from, hg_neon_source(e, m->value, next_c, next_p, hg_neon_scratch(e, 1)), RUN,
+                          (int)offset);
+      else hg_a64_memory(&e->a, A64_str_q, from, RUN, offset);
+    } else {
+      unsigned d = hg_neon_result(e, c, p), next = is_pair ? hg_neon_result(e, next_c, next_p) : d;
+      is_pair = next != d;
+      if (is_pair) hg_a64_load_pair(&e->a, 1, d, next, RUN, (int)offset);
+      else hg_a64_memory(&e->a, A64_ldr_q, d, RUN, offset);
+      hg_neon_done(e, c, p, d);
+      if (is_pair) hg_neon_done(e, next_c, next_p, next);
+    }
+    if (is_pair) k++, offset += NEON_VECTOR_BYTES;
+  }
+}
+
+/* To `partly` unless the last lanes are a whole vector, which is in bounds. */
+static void check_whole(neon_emit *e, const access *m, uint32_t partly) {
+  a64_asm *a = &e->a;
+  hg_a64_memory(a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, count));
+  hg_a64_compare_imm(a, 0, NEON_LANES);
+  hg_a64_jump_if(a, A64_NE, partly);
+  if (!m->is_checked) return;
+  hg_a64_add_imm(a, 0, NEON_LANE, m->displacement);
+  if (m->displacement < 0) hg_a64_jump_bit(a, 1, 0, 63, partly);
+  load_extent(e, 2, offsetof(native_place, extent));
+  hg_a64_add_imm(a, 0, 0, NEON_LANES);
+  hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 2);
+  hg_a64_jump_if(a, A64_HI, partly);
+}
+
 static int lane_access(neon_emit *e, access *m) {
-  int is_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
-  is_masked |= m->is_atomic;
+  int is_masked = m->is_atomic || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  uint32_t partly = hg_a64_new_label(&e->a), done = hg_a64_new_label(&e->a);
   find_base(e, m);
+  if (!is_masked && e->is_tail) check_whole(e, m, partly);
   if (!is_masked) hg_a64_add_shifted(&e->a, RUN, m->base, NEON_LANE, m->log);
+  if (!is_masked && m->log >= 2) move_all(e, m, m->displacement * (INT64_C(1) << m->log));
   for (uint32_t c = 0; c < e->copies; c++) {
     int64_t offset = (m->displacement + (int64_t)(c * NEON_LANES)) * (INT64_C(1) << m->log);
     if (is_masked) lane_by_lane(e, m, c);
+    else if (m->log >= 2) break;
     else if (m->is_store) store_run(e, m, offset, c);
     else load_run(e, m, offset, c);
   }
+  if (!is_masked && e->is_tail) {
+    hg_a64_jump(&e->a, done);
+    hg_a64_place(&e->a, partly);
+    lane_by_lane(e, m, 0);
+  }
+  hg_a64_place(&e->a, done);
   return 1;
 }
 

@@ -215,10 +215,10 @@ static void find_rare(plan *p) {
   }
 }
 
-/* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them.
- */
+/* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them,
+ * and 16 lanes for what a group costs beside its lanes; that is little where there is rare code, which would spill. */
 static uint32_t choose_copies(const plan *p) {
-  int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0;
+  int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_rare = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
@@ -227,12 +227,14 @@ static uint32_t choose_copies(const plan *p) {
     shared += p->shared[i];
     masks += p->masks[i];
     if (masks > most_masks) most_masks = masks;
+    has_rare |= p->rare[i];
     if (p->rare[i]) continue;
     while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies--;
   }
   if (copies == 3 && p->v->has_block_ops) copies = 2; /* blocks are a power of two, as a rule */
   int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
-  return (!has_loop || is_crowded) && copies > 2 ? 2 : copies;
+  uint32_t enough = p->b->target->lanes >= 8 || has_rare ? 2 : 16u / p->b->target->lanes;
+  return (!has_loop || is_crowded) && copies > enough ? enough : copies;
 }
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
