@@ -399,7 +399,7 @@ int hg_neon_memory(neon_emit *e) {
   if (m.is_atomic) return scattered_access(e, &m);
   if (m.index == VECTOR_NONE || e->insn->flags & VECTOR_SAME) {
     if (same_access(e, &m)) return 1;
-    if (m.index == VECTOR_NONE || (!m.is_store && native_home_of(e->b, e->insn->d)->is_uniform)) return 0;
+    if (!m.is_store && (m.index == VECTOR_NONE || native_home_of(e->b, e->insn->d)->is_uniform)) return 0;
   }
   if (e->insn->flags & VECTOR_CONTIGUOUS && contiguous_access(e, &m)) return 1;
   return scattered_access(e, &m);

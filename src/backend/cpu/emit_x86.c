@@ -185,7 +185,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   default: break;
   }
   if (write_special(e) || hg_x86_masks(e) || hg_x86_memory(e) || hg_x86_arith(e) || hg_x86_convert(e)) return;
-  if (hg_x86_atomic(e)) return;
+  if (hg_x86_lanes(e)) return;
   hg_x86_help(e, X86_ALL_COPIES);
 }
 

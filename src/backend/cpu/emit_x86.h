@@ -210,7 +210,7 @@ int hg_x86_arith(x86_emit *e);
 int hg_x86_divide(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
-int hg_x86_atomic(x86_emit *e);
+int hg_x86_lanes(x86_emit *e); /* any access to memory */
 
 int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane] or [x + blane + u], u the same in the whole block */
 int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */

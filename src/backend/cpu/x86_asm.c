@@ -246,6 +246,10 @@ void hg_x86_load_narrow(x86_asm *a, unsigned bytes, int is_signed, unsigned reg,
   general(a, 0, 0, 0x0fb6u + (bytes == 2) + (is_signed ? 8u : 0), reg, &rm);
 }
 
+void hg_x86_store_narrow(x86_asm *a, unsigned bytes, x86_rm rm, unsigned reg) {
+  general(a, bytes == 2 ? 0x66 : 0, bytes == 8, bytes == 1 ? 0x88 : 0x89, reg, &rm);
+}
+
 void hg_x86_push(x86_asm *a, unsigned reg) {
   if (!begin_insn(a)) return;
   if (reg >= 8) byte(a, 0x41);

@@ -118,6 +118,7 @@ void hg_x86_store(x86_asm *a, int w, x86_rm rm, unsigned reg);
 void hg_x86_load_sign32(x86_asm *a, unsigned reg, x86_rm rm);  /* 32 bits to 64 */
 void hg_x86_load_narrow(x86_asm *a, unsigned bytes, int is_signed, unsigned reg,
                         x86_rm rm); /* 1 or 2 bytes to 32 bits */
+void hg_x86_store_narrow(x86_asm *a, unsigned bytes, x86_rm rm, unsigned reg); /* 1 to 8 bytes of rax to rbx */
 void hg_x86_move_imm(x86_asm *a, unsigned reg, uint32_t value);
 void hg_x86_move_imm64(x86_asm *a, unsigned reg, uint64_t value);
 void hg_x86_lea(x86_asm *a, unsigned reg, x86_rm rm);
