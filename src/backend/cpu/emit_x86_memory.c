@@ -317,7 +317,7 @@ static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
 int hg_x86_is_by_tile_lane(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || !(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
-  if ((int64_t)insn->bits > GREATEST_DISPLACEMENT || (int64_t)insn->bits < -GREATEST_DISPLACEMENT) return 0;
+  if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   return is_tile_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
 }
 

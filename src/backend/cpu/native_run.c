@@ -79,11 +79,16 @@ static void fill_coordinates(native_context *c, const uint32_t *block) {
 
 static int run_step(native_context *c, uint32_t number);
 
+/* Clearing and filling in what nobody reads is a fair part of a small launch. */
+static int has_coordinates(const cpu_launch *run) { return run->is_block_tile || run->vector->sees_coordinates; }
+
+/* What is not set here is set with each tile, or run of lanes. */
 static void begin(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
   layout l = layout_of(native, w->run->is_block_tile);
   native_context *c = (native_context *)(void *)w->scratch;
-  memset(c, 0, offsetof(native_context, steps));
+  if (has_coordinates(w->run)) memset(c->coordinate, 0, sizeof c->coordinate);
+  c->knows_steps = 0;
   c->help = hg_native_help;
   c->step = run_step;
   c->worker = w;
@@ -277,8 +282,7 @@ static int takes_jump(const native_context *c, const vector_insn *insn, uint64_t
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
-/* What is the same in all runs of a tile. */
-static void begin_tile(native_context *c, uint64_t lanes) {
+static void place_tile(native_context *c) {
   const cpu_worker *w = c->worker;
   const cpu_launch *run = w->run;
   for (int d = 0; d < 3; d++) {
@@ -290,6 +294,13 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
   for (int d = 0; d < 3; d++) c->block_first[d] = w->block_at[d] * run->block[d];
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
+}
+
+/* What is the same in all runs of a tile. */
+static void begin_tile(native_context *c, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  const cpu_launch *run = w->run;
+  if (has_coordinates(run)) place_tile(c);
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
   c->lanes = lanes;
   c->worker->lost = 0;
