@@ -66,7 +66,7 @@ static hg_status print_code(const hg_allocator *allocator, const char *target, c
 
 static hg_status make_vector(const atlas_program *program, ssa_unit *unit, hg_vector *vector) {
   HG_TRY(hg_canonicalise(program, NULL, unit));
-  HG_TRY(hg_expand(unit, NULL));
+  HG_TRY(hg_expand_unplaced(unit, NULL));
   HG_TRY(hg_optimise(program, unit, NULL));
   return hg_vectorise(program, unit, vector);
 }

@@ -316,11 +316,11 @@ static hg_status expand_unit(hg_functions *x, ssa_unit *unit) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-hg_status hg_expand(ssa_unit *unit, hg_functions *functions) {
+hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions) {
   hg_functions own;
   if (functions == NULL) {
     hg_functions_open(&own, &unit->allocator);
-    hg_status status = hg_expand(unit, &own);
+    hg_status status = hg_expand_unplaced(unit, &own);
     hg_functions_close(&own);
     return status;
   }
@@ -331,6 +331,10 @@ hg_status hg_expand(ssa_unit *unit, hg_functions *functions) {
     HG_TRY(expand_unit(functions, unit));
     hg_unschedule(unit);
   }
-  HG_TRY(hg_legalise(unit));
+  return hg_legalise(unit);
+}
+
+hg_status hg_expand(ssa_unit *unit, hg_functions *functions) {
+  HG_TRY(hg_expand_unplaced(unit, functions));
   return hg_schedule(unit);
 }

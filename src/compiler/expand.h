@@ -18,5 +18,7 @@ void hg_functions_close(hg_functions *functions);
  * primitives are left; f16 and bf16 go through f32, and integer divisions are guarded (legalise.h). The result is
  * scheduled; hg_optimise cleans it up. `functions` may be NULL. HG_OUT_OF_MEMORY. */
 hg_status hg_expand(ssa_unit *unit, hg_functions *functions);
+/* The same but for the schedule: where hg_optimise comes next, which makes its own. */
+hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions);
 
 #endif

@@ -20,14 +20,6 @@ static ssa_insn *self(const rewriter *r) { return ssa_insn_at(r->unit, r->value)
 static uint32_t arg(const rewriter *r, unsigned i) { return ssa_args_of(r->unit, r->value)[i]; }
 static void set_arg(const rewriter *r, unsigned i, uint32_t value) { ssa_args_of(r->unit, r->value)[i] = value; }
 
-int hg_is_pure(const ssa_insn *insn) {
-  if (insn->op == SSA_CONST || insn->op == SSA_SCALAR || insn->op == SSA_SPECIAL || insn->op == SSA_ARGUMENT) return 1;
-  if (insn->op == ATLAS_OP_phase_get) return 1; /* as of launch */
-  const atlas_op_info *info = atlas_op_lookup(insn->op);
-  /* A constant-table load may fault, so it stays where it is. */
-  return info != NULL && info->flags & ATLAS_PURE && !(info->flags & ATLAS_LOAD);
-}
-
 int hg_commutes(const ssa_insn *insn) {
   if (insn->op == ATLAS_OP_fma || insn->op == ATLAS_OP_mad) return 1;
   const atlas_op_info *info = atlas_op_lookup(insn->op);

@@ -90,11 +90,10 @@ hg_status ir_ssa_walk_blocks(const ssa_unit *unit, const ssa_order *order, hg_ar
 }
 
 void ir_ssa_resolve_all(ssa_unit *unit) {
-  for (uint32_t v = 0; v < unit->insns.count; v++) {
-    uint32_t *args = ssa_args_of(unit, v);
-    for (uint32_t i = 0; i < ssa_insn_at(unit, v)->arg_count; i++)
-      if (args[i] != SSA_NONE) args[i] = ir_ssa_resolve(unit, args[i]);
-  }
+  const uint32_t *forward = unit->forward.data;
+  uint32_t *args = unit->args.data; /* of all values, also those that are gone */
+  for (size_t i = 0; i < unit->args.count; i++)
+    if (args[i] != SSA_NONE && forward[args[i]] != args[i]) args[i] = ir_ssa_resolve_far(unit, args[i]);
   for (uint32_t b = 0; b < unit->blocks.count; b++) {
     ssa_block *block = ssa_block_at(unit, b);
     if (!block->dead && block->condition != SSA_NONE) block->condition = ir_ssa_resolve(unit, block->condition);

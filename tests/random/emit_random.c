@@ -14,7 +14,7 @@ enum { ENTRIES = 16 };
 
 static hg_status compile(const atlas_program *program, ssa_unit *unit) {
   HG_TRY(hg_canonicalise(program, NULL, unit));
-  HG_TRY(hg_expand(unit, NULL));
+  HG_TRY(hg_expand_unplaced(unit, NULL));
   return hg_optimise(program, unit, NULL);
 }
 

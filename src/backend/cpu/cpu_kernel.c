@@ -64,7 +64,7 @@ const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel) {
 
 /* From the canonical unit to vector code. */
 static hg_status vectorise(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa_unit *unit) {
-  HG_TRY(hg_expand(unit, &compiler->functions));
+  HG_TRY(hg_expand_unplaced(unit, &compiler->functions));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
   return hg_vectorise(kernel->program, unit, &kernel->vector);
 }

@@ -30,9 +30,15 @@ void hg_code_unmap(uint8_t *mapped, size_t mapped_bytes) {
 #  include <sys/mman.h>
 #  include <unistd.h>
 
+#  if defined(MAP_POPULATE)
+enum { ALL_AT_ONCE = MAP_POPULATE }; /* not page after page as the code is copied */
+#  else
+enum { ALL_AT_ONCE = 0 };
+#  endif
+
 hg_status hg_code_map(const uint8_t *code, size_t byte_count, uint8_t **mapped, size_t *mapped_bytes) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (byte_count + page - 1) / page * page;
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | ALL_AT_ONCE, -1, 0);
   if (memory == MAP_FAILED) return hg_fail_memory("machine code", bytes);
   memcpy(memory, code, byte_count);
   if (mprotect(memory, bytes, PROT_READ | PROT_EXEC) != 0) {

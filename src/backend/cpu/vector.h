@@ -117,7 +117,10 @@ void hg_vector_release(hg_vector *v);
 
 /* What all lanes of a block do together: bar.sync, reduce.*, scan.*, vote.*, pool.alloc, pool.free. (phase.adv is not:
  * lane 0 of the grid speaks for all.) */
-int hg_is_block_op(uint16_t op);
+static inline int hg_is_block_op(uint16_t op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && (info->flags & ATLAS_BLOCK) != 0;
+}
 
 /* A listing for people and tests: one instruction a line. */
 hg_status hg_vector_print(const atlas_program *program, const hg_vector *v, hg_array *text);

@@ -386,8 +386,3 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
   canon.flags = insn.flags & VECTOR_KEEP;
   hg_vector_emit(l, &canon);
 }
-
-int hg_is_block_op(uint16_t op) {
-  const atlas_op_info *info = atlas_op_lookup(op);
-  return info != NULL && (info->flags & ATLAS_BLOCK) != 0;
-}

@@ -64,15 +64,16 @@ void hg_x86_align(x86_asm *a, unsigned alignment, uint8_t filler) {
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* ModRM and what follows it. A displacement that is a multiple of `unit` and small is written as one byte. */
-static void modrm(x86_asm *a, unsigned reg, const x86_rm *rm, int32_t unit) {
+/* ModRM and what follows it. A displacement that is a multiple of 2^log_unit and small is written as one byte. */
+static void modrm(x86_asm *a, unsigned reg, const x86_rm *rm, unsigned log_unit) {
   reg &= 7;
   if (!rm->is_memory) {
     byte(a, 0xc0 | reg << 3 | (rm->reg & 7));
     return;
   }
-  int32_t d = rm->displacement, small = d / unit;
-  int is_small = d % unit == 0 && small >= -128 && small < 128;
+  int32_t d = rm->displacement, reach = 128 << log_unit, small = 0;
+  int is_small = ((uint32_t)d & ((1u << log_unit) - 1)) == 0 && d >= -reach && d < reach;
+  if (is_small) small = d >> log_unit;
   int has_sib = rm->index != X86_NO_INDEX || (rm->reg & 7) == X86_RSP;
   unsigned mod = d == 0 && (rm->reg & 7) != X86_RBP ? 0 : is_small ? 1 : 2;
   byte(a, mod << 6 | reg << 3 | (has_sib ? 4u : rm->reg & 7u));
@@ -91,14 +92,15 @@ static unsigned index_bit(const x86_rm *rm) {
 
 /* ---- vector instructions ----------------------------------------------------------------------------------------- */
 
-static int32_t displacement_unit(const x86_row *row, const x86_vector_insn *insn) {
-  int32_t element = row->w ? 8 : 4, vector = 16 << insn->width;
+/* As a power of two. */
+static unsigned displacement_unit(const x86_row *row, const x86_vector_insn *insn) {
+  unsigned element = row->w ? 3 : 2, vector = 4u + insn->width;
   switch (row->tuple) {
   case X86_TUPLE_FULL: return insn->rm.broadcast ? element : vector;
   case X86_TUPLE_MEM: return vector;
-  case X86_TUPLE_HALF: return vector / 2;
-  case X86_TUPLE_HALF_B: return insn->rm.broadcast ? element : vector / 2;
-  case X86_TUPLE_QUARTER: return vector / 4;
+  case X86_TUPLE_HALF: return vector - 1;
+  case X86_TUPLE_HALF_B: return insn->rm.broadcast ? element : vector - 1;
+  case X86_TUPLE_QUARTER: return vector - 2;
   default: return element;
   }
 }
@@ -108,11 +110,11 @@ static void evex_prefix(x86_asm *a, const x86_row *row, const x86_vector_insn *i
   unsigned x = rm->is_memory ? index_bit(rm) : bit(rm->reg, 4);
   unsigned v4 = bit(insn->vvvv, 4);
   if (rm->is_memory && rm->index != X86_NO_INDEX) v4 |= bit(rm->index, 4); /* a vector index: bit 4 takes the place */
-  byte(a, 0x62);
-  byte(a, ((bit(insn->reg, 3) << 7 | x << 6 | bit(rm->reg, 3) << 5 | bit(insn->reg, 4) << 4) ^ 0xf0) | row->map);
-  byte(a, (unsigned)row->w << 7 | (~insn->vvvv & 15u) << 3 | 4 | row->prefix);
-  byte(a, (unsigned)insn->zero << 7 | (unsigned)insn->width << 5 | (unsigned)rm->broadcast << 4 | (v4 ^ 1) << 3 |
-              insn->mask);
+  unsigned p0 = ((bit(insn->reg, 3) << 7 | x << 6 | bit(rm->reg, 3) << 5 | bit(insn->reg, 4) << 4) ^ 0xf0) | row->map;
+  unsigned p1 = (unsigned)row->w << 7 | (~insn->vvvv & 15u) << 3 | 4 | row->prefix;
+  unsigned p2 = (unsigned)insn->zero << 7 | (unsigned)insn->width << 5 | (unsigned)rm->broadcast << 4 | (v4 ^ 1) << 3 |
+                insn->mask;
+  dword(a, 0x62 | p0 << 8 | p1 << 16 | p2 << 24);
 }
 
 static void vex_prefix(x86_asm *a, const x86_row *row, const x86_vector_insn *insn) {
@@ -137,7 +139,7 @@ void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   if (evex) evex_prefix(a, row, insn);
   else vex_prefix(a, row, insn);
   byte(a, row->opcode);
-  modrm(a, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm, evex ? displacement_unit(row, insn) : 1);
+  modrm(a, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm, evex ? displacement_unit(row, insn) : 0);
   if (row->form >= X86_FORM_VMI) byte(a, insn->immediate);
   a->last = *insn;
   a->last_end = a->count;
@@ -170,7 +172,7 @@ static void general(x86_asm *a, unsigned prefix, int w, unsigned opcode, unsigne
   if (rex != 0) byte(a, 0x40 | rex);
   if (opcode > 0xff) byte(a, opcode >> 8);
   byte(a, opcode & 0xff);
-  modrm(a, reg, rm, 1);
+  modrm(a, reg, rm, 0);
 }
 
 void hg_x86_alu_rm(x86_asm *a, x86_alu op, int w, unsigned reg, x86_rm rm) {
@@ -269,7 +271,7 @@ static void general_vex(x86_asm *a, int w, unsigned opcode, unsigned reg, unsign
   byte(a, ((bit(reg, 3) << 7 | index_bit(rm) << 6 | bit(rm->reg, 3) << 5) ^ 0xe0) | 2);
   byte(a, (unsigned)(w != 0) << 7 | (~vvvv & 15u) << 3);
   byte(a, opcode);
-  modrm(a, reg, rm, 1);
+  modrm(a, reg, rm, 0);
 }
 
 void hg_x86_bzhi(x86_asm *a, int w, unsigned reg, x86_rm rm, unsigned count) {

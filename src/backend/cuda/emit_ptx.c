@@ -392,7 +392,7 @@ hg_status hg_ptx_compile(const hg_allocator *allocator, const atlas_program *pro
                          hg_array *text, hg_ptx_info *info) {
   ssa_unit unit;
   hg_status status = hg_canonicalise(program, NULL, &unit);
-  if (status == HG_OK) status = hg_expand(&unit, NULL);
+  if (status == HG_OK) status = hg_expand_unplaced(&unit, NULL);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) status = hg_ptx_module(allocator, options->capability, text);
   if (status == HG_OK) status = hg_ptx_emit(program, &unit, options, text, info);
