@@ -1,0 +1,171 @@
+/* test_mended.c - small programs that an engine once got wrong, on each engine with every instruction set that this
+ * machine has, against the reference machine: all buffers and the fault, bit by bit. What they have in common is that
+ * they are odd: longer programs of their kind come up once in many thousand random ones. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#endif
+
+#include "backend/cpu/detect.h"
+#include "backend/cpu/native.h"
+#include "launching.h"
+
+#include <stdlib.h>
+#if !defined(_WIN32)
+#  include <unistd.h>
+#endif
+
+enum { WORDS = 256, MOST_SYMBOLS = 8 };
+
+typedef struct example {
+  const char *wrong; /* what an engine did */
+  const char *text;
+} example;
+
+static const example examples[] = {
+    {"never ended: a loop that all lanes leave while they wait at a block inside it",
+     ".program whole\n.buffer y u16 inout\nset.ge.i64 p10, #1, #2\nvote.all p0, p10\nvote.all p13, p0\n"
+     "add.u32 r67, #1, #1\nL5:\n@p13 bra L0\n@!p13 bra L1\nbra L2\nL1:\nexit\nL2:\nbra L3\nL0:\n"
+     "set.ne.u64 p8, lane, #1\n@p8 bra L4\nstg.u16 [y + #1], #1\nL3:\nL4:\nloop r67, L5\nexit\n"},
+    {"dropped the load of a table that faults, because nobody reads what was loaded",
+     ".program table\n.buffer y u32 inout\n.const c f32 { #0, #-846, #7 }\nset.eq.f32 p3, #1, #1\nadd.u32 r63, #1, #1\n"
+     "L2:\nmovi.i32 r21, #16\nand.i32 r20, r21, #3\nldc.f32 r2, [c + r20 + #-1]\nset.ne.f32 p12, r2, #-1894\n"
+     "@p12 bra L0\n@p3 bra L0\nbra L1\nL0:\nset.le.f32 p6, #1, #-0\npor p3, p6, p6\nL1:\nloop r63, L2\nexit\n"},
+    {"wrote a row with a gather where there is one value for all lanes, and a neighbour with it",
+     ".program gather\n.buffer x i64 in\n.buffer y i64 inout\n.buffer z u64 inout\n.scalar s f32\nmul.f32 r5, #1, s\n"
+     "cvt.u64.f32 r10, r5\nand.u64 r12, r10, #3\nldg.i64 r1, [x + r12]\nstg.i64 [y + lane], r1\nbar.sync\n"
+     "stg.u64 [z + lane], r12\nexit\n"},
+    {"never ended: the row was written over the count of rounds",
+     ".program loops\n.buffer x f64 in\n.buffer y f64 inout\n.buffer z u32 inout\nadd.u32 r60, #1, #1\nL0:\n"
+     "and.u32 r13, r60, #3\nldg.f64 r11, [x + r13]\nloop r60, L0\nstg.f64 [y + lane], r11\nbar.sync\n"
+     "shr.u32 r35, #77, r13\nstg.u32 [z + lane + #6], r35\nexit\n"},
+    {"asked lanes that do not exist about a value that is one for all lanes, and came from a row",
+     ".program absent\n.buffer x f32 in\n.buffer y f32 inout\n.shared s f32 64\nldg.f32 r13, [x + lane]\n"
+     "movi.u32 r33, #2\nand.u32 r24, r33, #3\nldg.f32 r2, [x + r24]\nmovi.u32 r62, #5\nL3:\n"
+     "set.nan.f32 p12, #1, r2\nset.eq.f32 p15, r13, #1\n@!p12 bra L0\nbra L1\nL0:\nfloor.f32 r13, #2\n"
+     "@p15 bra L2\nbra L1\nL2:\nloop r62, L3\nL1:\nsts.f32 [s + blane], r13\nbar.sync\nlds.f32 r22, [s + #0]\n"
+     "stg.f32 [y + lane + #1], r2\nstg.f32 [y + lane], r22\nexit\n"},
+    {"asked all lanes about a value that is one for all, where a mask said which of them are still there",
+     ".program masked\n.buffer y u64 inout\n.scalar s f32\nset.eq.u64 p8, lane, #0\n@!p8 bra L0\ntrap #48\nL0:\n"
+     "set.gt.f32 p6, s, #0\n@!p6 bra L1\nbra L2\nL1:\nexit\nL2:\nstg.u64 [y + lane], #1\nexit\n"},
+    {"ended the process: what lies behind the list of all arguments was taken for one of an instruction without any",
+     ".program classes\n.buffer y u32 inout\n.shared s u32 4\nmovi.u32 r10, #7\nmovi.u64 r61, #0\nL3:\n"
+     "set.ge.u64 p1, r61, #3\n@p1 bra L2\natom.min.u32 r2, [s + blane], r10\ncls.get.u32 r10\n"
+     "add.u64 r61, r61, #1\nbra L3\nL2:\nexit\n"},
+};
+
+/* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
+static void *allocate_ones(void *user, size_t size) {
+  enum { BEHIND = 64 };
+  (void)user;
+  void *memory = malloc(size + BEHIND);
+  if (memory != NULL) memset(memory, 0xff, size + BEHIND);
+  return memory;
+}
+
+static void release(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+
+static const hg_allocator allocator = {
+    .size = sizeof allocator, .allocate = allocate_ones, .release = release};
+
+static void set(const char *name, const char *value) {
+#if defined(_WIN32)
+  _putenv_s(name, value);
+#else
+  setenv(name, value, 1);
+#endif
+}
+
+/* Buffers of WORDS 64-bit words, one after the other, and the fault. */
+typedef struct result {
+  uint64_t words[MOST_SYMBOLS][WORDS];
+  hg_fault fault;
+} result;
+
+static void fill(result *r) {
+  uint64_t random = 1;
+  memset(r, 0, sizeof *r);
+  for (size_t i = 0; i < (size_t)MOST_SYMBOLS * WORDS; i++) {
+    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    r->words[i / WORDS][i % WORDS] = random;
+  }
+  r->words[0][1] = UINT64_C(0x7fc000007fc00000); /* as f32, elements 2 and 3 are no numbers */
+}
+
+/* Every buffer of the program is bound, and every scalar is 5. */
+static hg_status launch(hg_kernel *kernel, const atlas_program *program, hg_launch_desc desc, result *r) {
+  hg_binding bindings[MOST_SYMBOLS];
+  hg_scalar scalars[MOST_SYMBOLS];
+  size_t count = 0;
+  const atlas_symbol *symbols = atlas_program_symbols(program, &count);
+  hg_launch_report report = {.size = sizeof report};
+  for (uint32_t i = 0; i < count; i++) {
+    if (symbols[i].kind == ATLAS_SYMBOL_BUFFER)
+      bindings[desc.binding_count++] = (hg_binding){.slot = i, .buffer = buffer_of(sizeof r->words[i], r->words[i])};
+    if (symbols[i].kind == ATLAS_SYMBOL_SCALAR)
+      scalars[desc.scalar_count++] = (hg_scalar){.slot = i, .type = symbols[i].type, .bits = bits_of(5)};
+  }
+  desc.bindings = bindings;
+  desc.scalars = scalars;
+  hg_status status = hg_launch(kernel, &desc, &report);
+  r->fault = report.fault;
+  for (size_t i = 0; i < desc.binding_count; i++) {
+    uint32_t slot = bindings[i].slot;
+    CHECK_EQ_U64(hg_buffer_read(bindings[i].buffer, 0, r->words[slot], sizeof r->words[slot]), HG_OK);
+    hg_buffer_release(bindings[i].buffer);
+  }
+  return status;
+}
+
+static void run(const example *e, const char *engine, const char *isa, const hg_launch_desc *shape, result *r) {
+  hg_executor_desc desc = {.size = sizeof desc, .allocator = &allocator};
+  atlas_program *program = NULL;
+  hg_kernel *kernel = NULL;
+  fill(r);
+  set("HOLOGRAM_CPU_ENGINE", engine);
+  set("HOLOGRAM_CPU_ISA", isa);
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  hg_status status = atlas_parse(&allocator, e->text, strlen(e->text), NULL, &program);
+  if (status == HG_OK) status = hg_kernel_create(executor, program, &kernel);
+  if (status == HG_OK) status = launch(kernel, program, *shape, r);
+  if (!check_note(status == HG_OK || status == HG_FAULT)) printf("%s\n", hg_last_error());
+  hg_kernel_release(kernel);
+  atlas_program_release(program);
+  hg_executor_release(executor);
+}
+
+static void compare(const example *e, const char *engine, cpu_isa isa, const hg_launch_desc *shape,
+                    const result *right) {
+  static result r;
+  run(e, engine, hg_cpu_isa_name(isa), shape, &r);
+  const hg_fault *a = &r.fault, *b = &right->fault;
+  int same_fault = a->kind == b->kind && a->lane == b->lane && a->instruction == b->instruction &&
+                   a->index == b->index && a->extent == b->extent;
+  int same = memcmp(r.words, right->words, sizeof r.words) == 0;
+  if (!check_note(same && same_fault))
+    printf("%s %s, %u blocks of %u, other %s: an engine once %s\n", engine, hg_cpu_isa_name(isa), shape->grid[0],
+           shape->block[0], same ? "faults" : "values", e->wrong);
+}
+
+int main(void) {
+  static const uint32_t shapes[][2] = {{1, 1}, {3, 1}, {1, 20}, {5, 9}, {2, 16}}; /* blocks, lanes of each */
+  static result right;
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  set("HOLOGRAM_NUM_THREADS", "1");
+#if !defined(_WIN32)
+  alarm(60); /* where a program does not end */
+#endif
+  for (size_t i = 0; i < COUNT(examples) * COUNT(shapes); i++) {
+    const example *e = &examples[i / COUNT(shapes)];
+    const uint32_t *shape = shapes[i % COUNT(shapes)];
+    hg_launch_desc desc = {.grid = {shape[0]}, .block = {shape[1]}};
+    run(e, "interp", "", &desc, &right);
+    for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
+      compare(e, "tile", (cpu_isa)isa, &desc, &right);
+      if (hg_native_target((cpu_isa)isa) != NULL) compare(e, "native", (cpu_isa)isa, &desc, &right);
+    }
+  }
+  return check_report();
+}
