@@ -10,7 +10,8 @@
 
 #include <stdatomic.h>
 
-/* A function of a library program: `.entry op type label`. */
+/* A function of a library program: `.entry op type label`. One of f16 or bf16 is a shorter text for the widened arguments
+ * of that type, whose f32 result, rounded, is that of the f32 function, rounded. */
 typedef struct atlas_entry {
   uint16_t op;
   uint8_t type;
@@ -54,6 +55,10 @@ static inline const atlas_label *atlas_label_at(const atlas_program *p, size_t i
 }
 static inline const atlas_entry *atlas_entry_at(const atlas_program *p, size_t i) {
   return (const atlas_entry *)p->entries.data + i;
+}
+/* What its arguments and its result are. */
+static inline uint8_t atlas_entry_works_in(const atlas_entry *e) {
+  return e->type == ATLAS_f16 || e->type == ATLAS_bf16 ? ATLAS_f32 : e->type;
 }
 static inline const atlas_node *atlas_node_at(const atlas_program *p, size_t i) {
   return (const atlas_node *)p->nodes.data + i;

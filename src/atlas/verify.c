@@ -88,8 +88,9 @@ static hg_status check_use(const verifier *v, const flow *f, const atlas_use *us
 
 static hg_status check_result(const verifier *v, const flow *f) {
   uint8_t held = f->now[0];
-  if (held == v->entry->type) return HG_OK;
-  return hg_fail(HG_VERIFY, "the function must return %s in r0", atlas_type_name((atlas_type)v->entry->type));
+  uint8_t asked = atlas_entry_works_in(v->entry);
+  if (held == asked) return HG_OK;
+  return hg_fail(HG_VERIFY, "the function must return %s in r0", atlas_type_name((atlas_type)asked));
 }
 
 /* Runs a block from its entry state; with `check`, every use must hold what is asked. */
@@ -112,7 +113,7 @@ static hg_status solve_types(verifier *v, flow *f) {
   const ir_graph *g = f->graph;
   memset(f->entry, TYPE_UNVISITED, (size_t)g->block_count * f->value_count);
   memset(f->entry, TYPE_UNDEFINED, f->value_count);
-  if (v->entry != NULL) memset(f->entry, v->entry->type, atlas_argument_count(atlas_op_lookup(v->entry->op)));
+  if (v->entry != NULL) memset(f->entry, atlas_entry_works_in(v->entry), atlas_argument_count(atlas_op_lookup(v->entry->op)));
   for (int changed = 1; changed;) {
     changed = 0;
     for (uint32_t k = 0; k < g->block_count; k++) {

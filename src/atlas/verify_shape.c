@@ -108,9 +108,6 @@ static hg_status check_entries(const atlas_program *p) {
     const atlas_op_info *info = atlas_op_lookup(e->op);
     if (info == NULL || !(info->flags & ATLAS_FUNC) || !atlas_op_has_type((atlas_op)e->op, (atlas_type)e->type))
       return hg_fail(HG_VERIFY, ".entry %zu names no function instruction and type", i);
-    if (e->type != ATLAS_f32 && e->type != ATLAS_f64)
-      return hg_fail(HG_VERIFY, ".entry %s: functions are written for f32 and f64; f16 and bf16 go through f32",
-                     info->mnemonic);
     if (e->label >= p->labels.count) return hg_fail(HG_VERIFY, ".entry %s: no such label", info->mnemonic);
     for (size_t k = 0; k < i; k++)
       if (atlas_entry_at(p, k)->op == e->op && atlas_entry_at(p, k)->type == e->type)

@@ -412,7 +412,8 @@ static hg_status rename_all(builder *b) {
 static hg_status add_arguments(builder *b) {
   uint32_t count = b->entry == NULL ? 0 : atlas_argument_count(atlas_op_lookup(b->entry->op));
   for (uint32_t i = 0; i < count; i++) {
-    ssa_insn argument = {.op = SSA_ARGUMENT, .type = b->entry->type, .bits = i, .insn = SSA_NONE};
+    ssa_insn argument = {
+        .op = SSA_ARGUMENT, .type = atlas_entry_works_in(b->entry), .bits = i, .insn = SSA_NONE};
     HG_TRY(add_value(b, &argument, NULL, 0, &b->current[i]));
   }
   return HG_OK;

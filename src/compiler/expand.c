@@ -29,11 +29,13 @@ static uint32_t add_conversion(ssa_unit *unit, uint8_t to, uint8_t from, uint32_
   return added;
 }
 
-/* f.f16(a) = cvt.f16.f32(f.f32(cvt.f32.f16 a)): the value becomes the outer conversion. */
+/* f.f16(a) = cvt.f16.f32(f.f32(cvt.f32.f16 a)): the value becomes the outer conversion. The inner function keeps the
+ * narrow type as its second one: its arguments are few, and the library may have a shorter text for them. */
 static hg_status widen(ssa_unit *unit, uint32_t value) {
   ssa_insn wide = *ssa_insn_at(unit, value);
   uint8_t narrow_type = wide.type;
   wide.type = ATLAS_f32;
+  wide.type2 = narrow_type;
   wide.block = wide.next = SSA_NONE;
   uint32_t function = ir_ssa_add(unit, &wide, wide.arg_count);
   if (function == SSA_NONE) return out_of_memory();
@@ -62,18 +64,20 @@ static hg_status widen_all(ssa_unit *unit) {
 
 typedef struct function {
   uint16_t op;
-  uint8_t type;
+  uint8_t type, type2;
   ssa_unit unit; /* scheduled, without calls of other functions */
 } function;
 
 static hg_status expand_unit(hg_functions *x, ssa_unit *unit);
 
+/* The one for arguments of that narrow type, if there is one. */
 static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
   const atlas_entry *found = NULL;
   *end_node = (uint32_t)atlas_functions.nodes.count;
   for (size_t i = 0; i < atlas_functions.entries.count; i++) {
     const atlas_entry *entry = atlas_entry_at(&atlas_functions, i);
-    if (entry->op == insn->op && entry->type == insn->type) found = entry;
+    if (entry->op != insn->op || (entry->type != insn->type && entry->type != insn->type2)) continue;
+    if (found == NULL || entry->type == insn->type2) found = entry;
   }
   for (size_t i = 0; found != NULL && i < atlas_functions.entries.count; i++) {
     uint32_t node = atlas_entry_at(&atlas_functions, i)->node;
@@ -101,7 +105,7 @@ static void release_function(const hg_functions *x, function *f) {
 static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_unit **out) {
   for (size_t i = 0; i < x->made.count; i++) {
     function *f = ((function **)x->made.data)[i];
-    if (f->op != insn->op || f->type != insn->type) continue;
+    if (f->op != insn->op || f->type != insn->type || f->type2 != insn->type2) continue;
     *out = &f->unit;
     return HG_OK;
   }
@@ -109,6 +113,7 @@ static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_un
   if (made == NULL) return out_of_memory();
   made->op = insn->op;
   made->type = insn->type;
+  made->type2 = insn->type2;
   ir_ssa_init(&made->unit, &x->allocator);
   hg_status status = make_function(x, insn, made);
   /* kept only when whole: the list outlives this program */
