@@ -15,6 +15,8 @@
 
 enum { MOST_INSNS = 512, MOST_ROUNDS = 64 };
 
+#define IS_COUNTER UINT32_MAX /* of unroll.writers: a STEP counts in it */
+
 typedef struct unroll {
   const hg_vector *from;
   hg_vector *to;
@@ -69,7 +71,7 @@ static int is_foldable(const vector_insn *insn) {
 /* 1 if the instruction has been done here. */
 static int fold(unroll *u, const vector_insn *insn) {
   uint64_t a = 0, b = 0;
-  if (!is_foldable(insn) || !is_known(u, insn->s[0], &a)) return 0;
+  if (!is_foldable(insn) || !is_known(u, insn->s[0], &a) || u->writers[insn->d] == IS_COUNTER) return 0;
   if (insn->op != VECTOR_MOVE && !is_known(u, insn->s[1], &b)) return 0;
   vector_reg reg = {.type = vector_reg_at(u->from, insn->d)->type, .kind = VECTOR_CONSTANT, .bits = a};
   if (reg.type == SSA_PREDICATE && insn->op != VECTOR_MOVE)
@@ -175,6 +177,11 @@ static void walk(unroll *u) {
     uint32_t d = vector_insn_at(u->from, i)->d;
     if (is_register(u, d)) u->writers[d]++;
     u->waiting[i] = VECTOR_NONE;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const vector_insn *insn = vector_insn_at(u->from, i);
+    for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++)
+      if (is_register(u, insn->s[k])) u->writers[insn->s[k]] = IS_COUNTER;
   }
   for (uint32_t r = 0; r < u->from->regs.count; r++) u->name[r] = r;
   for (uint32_t i = 0; i < n && !u->is_stuck && !u->no_memory;) i = pass(u, i);
