@@ -7,33 +7,37 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { /* in the frame: where the stack was; the last lane that a whole group can begin with; and while the whole block
-          runs, the tile's first lane */
-  PAGE = 4096, SAVED_RSP = offsetof(native_frame, spare), LAST_GROUP = SAVED_RSP + 8, RUNS_BLOCK = LAST_GROUP + 8,
-  MOST_EXACT_INSNS = 32,
-  FIRST_LANE = RUNS_BLOCK + 8, TILE_END = FIRST_LANE + 8, TILE_LAST_GROUP = TILE_END + 8
-};
+enum { PAGE = 4096 };
 
 static const uint8_t callee_saved[] = {X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15};
 static const uint8_t base_registers[X86_MOST_BASES] = {X86_RBP, X86_RSI, X86_RDI, X86_R8, X86_R9, X86_R10, X86_R11};
 
-static x86_rm frame(size_t offset) { return x86_at(X86_FRAME, (int32_t)offset); }
-
 /* AVX2 keeps the mask of the last lanes where a call would save the register that no value may have. */
 x86_rm hg_x86_tail_mask(const x86_emit *e) {
-  return frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
+  return hg_x86_frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
 }
 
 /* ---- calls of C code --------------------------------------------------------------------------------------------- */
 
+/* The group, as C code wants to know it. The last lanes have said how many they are. */
+static void tell_group(x86_emit *e) {
+  hg_x86_move_imm(&e->a, X86_RAX, e->copies);
+  hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, copies)), X86_RAX);
+  if (e->is_tail) return;
+  hg_x86_move_imm(&e->a, X86_RAX, (e->copies - 1) * e->lanes + e->exact);
+  hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, count)), X86_RAX);
+}
+
 void hg_x86_help(x86_emit *e, uint32_t copy) {
+  tell_group(e);
   hg_x86_move_imm(&e->a, X86_RAX, e->index);
   hg_x86_move_imm(&e->a, X86_RCX, copy == X86_ALL_COPIES ? 0 : copy + 1);
   hg_x86_call(&e->a, e->help);
 }
 
 uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy) {
-  x86_slow slow = {.insn = e->index, .copy = copy, .from = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
+  x86_slow slow = {.insn = e->index, .copy = copy, .from = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a),
+                   .copies = e->copies, .is_tail = e->is_tail, .exact = e->exact};
   if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
   return slow.from;
 }
@@ -43,16 +47,20 @@ void hg_x86_slow_back(x86_emit *e) {
   hg_x86_place(&e->a, ((x86_slow *)e->slow.data)[e->slow.count - 1].back);
 }
 
-static void write_slow_paths(x86_emit *e) {
+void hg_x86_write_slow_paths(x86_emit *e) {
   for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
     const x86_slow *slow = (x86_slow *)e->slow.data + i;
     if (!hg_x86_is_asked(&e->a, slow->from)) continue;
     hg_x86_place(&e->a, slow->from);
     e->index = slow->insn;
+    e->copies = slow->copies;
+    e->is_tail = slow->is_tail;
+    e->exact = slow->exact;
     hg_x86_help(e, slow->copy);
     hg_x86_jump(&e->a, slow->back);
   }
   e->slow.count = 0;
+  e->exact = e->lanes;
 }
 
 /* All registers that values live in, to or from the frame, whose address is in rdx. */
@@ -69,7 +77,7 @@ static void move_registers(x86_emit *e, int is_load) {
 static void write_help(x86_emit *e) {
   x86_asm *a = &e->a;
   hg_x86_place(a, e->help);
-  hg_x86_lea(a, X86_RDX, frame(8)); /* behind the return address */
+  hg_x86_lea(a, X86_RDX, hg_x86_frame(8)); /* behind the return address */
   hg_x86_store(a, 1, x86_at(X86_RDX, offsetof(native_frame, lane)), X86_LANE);
   move_registers(e, 0);
   for (unsigned i = 1; i < X86_MOST_BASES; i++) hg_x86_push(a, base_registers[i]); /* rbp is the callee's to save */
@@ -82,7 +90,7 @@ static void write_help(x86_emit *e) {
   hg_x86_call_rm(a, x86_at(X86_CONTEXT, offsetof(native_context, help)));
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_RSP), 8);
   for (unsigned i = X86_MOST_BASES; i-- > 1;) hg_x86_pop(a, base_registers[i]);
-  hg_x86_lea(a, X86_RDX, frame(8));
+  hg_x86_lea(a, X86_RDX, hg_x86_frame(8));
   move_registers(e, 1);
   hg_x86_return(a);
 }
@@ -184,6 +192,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   case VECTOR_END: return;
   default: break;
   }
+  if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
   if (write_special(e) || hg_x86_masks(e) || hg_x86_memory(e) || hg_x86_arith(e) || hg_x86_convert(e)) return;
   if (hg_x86_lanes(e)) return;
   hg_x86_help(e, X86_ALL_COPIES);
@@ -205,7 +214,7 @@ static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   return 1;
 }
 
-/* Instructions `first` to `end` but for code that is put off: see write_rare. */
+/* Instructions `first` to `end` but for code that is put off: see hg_x86_write_rare. */
 static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
@@ -226,7 +235,7 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
 }
 
 /* What has been put off, behind code that does not fall through to it. */
-static void write_rare(x86_emit *e) {
+void hg_x86_write_rare(x86_emit *e) {
   e->is_rare = 1;
   for (size_t i = 0; i < e->rare.count && !e->a.no_memory; i++) {
     x86_rare rare = ((const x86_rare *)e->rare.data)[i]; /* a copy: the list grows */
@@ -246,7 +255,7 @@ static void leave_if_none_left(x86_emit *e) {
   write_jump(e);
 }
 
-static void write_body(x86_emit *e, const native_step *step) {
+void hg_x86_write_body(x86_emit *e, const native_step *step) {
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
   e->joined = UINT32_MAX;
   if (e->uses_tile_lane) {
@@ -275,22 +284,22 @@ static void make_frame(x86_emit *e) {
   for (uint32_t left = e->b->frame_bytes; left > 0;) {
     uint32_t now = left < PAGE ? left : PAGE;
     hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RSP), (int32_t)now);
-    if (now == PAGE) hg_x86_store(a, 1, frame(0), X86_RAX);
+    if (now == PAGE) hg_x86_store(a, 1, hg_x86_frame(0), X86_RAX);
     left -= now;
   }
   hg_x86_alu_imm(a, X86_AND, 1, x86_reg(X86_RSP), -64);
-  hg_x86_store(a, 1, frame(SAVED_RSP), X86_RAX);
+  hg_x86_store(a, 1, hg_x86_frame(X86_SAVED_RSP), X86_RAX);
 }
 
-static void drop_frame(x86_emit *e) {
+void hg_x86_drop_frame(x86_emit *e) {
   x86_asm *a = &e->a;
-  hg_x86_load(a, 1, X86_RSP, frame(SAVED_RSP));
+  hg_x86_load(a, 1, X86_RSP, hg_x86_frame(X86_SAVED_RSP));
   for (size_t i = sizeof callee_saved; i-- > 0;) hg_x86_pop(a, callee_saved[i]);
   hg_x86_vzeroupper(a);
   hg_x86_return(a);
 }
 
-static void load_bases(x86_emit *e) {
+void hg_x86_load_bases(x86_emit *e) {
   for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
     if (e->base_of[s] >= 0)
       hg_x86_load(&e->a, 1, (unsigned)e->base_of[s],
@@ -298,27 +307,18 @@ static void load_bases(x86_emit *e) {
 }
 
 /* rdi context, rsi first, rdx end, rcx fast end: see native_entry. */
-static void begin_region(x86_emit *e) {
+void hg_x86_begin_region(x86_emit *e) {
   x86_asm *a = &e->a;
   make_frame(e);
   hg_x86_load(a, 1, X86_CONTEXT, x86_reg(X86_RDI));
   hg_x86_load(a, 1, X86_LANE, x86_reg(X86_RSI));
-  hg_x86_store(a, 1, frame(offsetof(native_frame, context)), X86_RDI);
-  hg_x86_store(a, 1, frame(offsetof(native_frame, end)), X86_RDX);
+  hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, context)), X86_RDI);
+  hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, end)), X86_RDX);
   hg_x86_lea(a, X86_RAX, x86_at(X86_RCX, -(int32_t)(e->b->copies * e->lanes)));
-  hg_x86_store(a, 1, frame(LAST_GROUP), X86_RAX);
+  hg_x86_store(a, 1, hg_x86_frame(X86_LAST_GROUP), X86_RAX);
   hg_x86_lea_label(a, X86_POOL, e->pool);
   if (e->uses_tile_lane) hg_x86_load(a, 1, X86_ROWS, x86_at(X86_CONTEXT, offsetof(native_context, rows)));
-  load_bases(e);
-}
-
-static void set_group(x86_emit *e) {
-  x86_asm *a = &e->a;
-  hg_x86_move_imm(a, X86_RAX, e->copies);
-  hg_x86_store(a, 1, frame(offsetof(native_frame, copies)), X86_RAX);
-  if (e->is_tail) return;
-  hg_x86_move_imm(a, X86_RAX, e->copies * e->lanes);
-  hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RAX);
+  hg_x86_load_bases(e);
 }
 
 /* Loops of the region. */
@@ -334,15 +334,14 @@ static void find_loops(x86_emit *e, const native_step *step) {
   }
 }
 
-static void write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
+void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   x86_asm *a = &e->a;
   x86_hold *hold = &e->hold[e->is_stream];
   uint32_t top = hg_x86_new_label(a);
   e->is_tail = 0;
   e->copies = e->b->copies;
-  hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_GREATER, tail);
-  set_group(e);
   if (e->b->steps.count == 1) {
     hg_x86_begin_hold(e);
     hold->load = hg_x86_new_label(a);
@@ -351,15 +350,15 @@ static void write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   }
   hg_x86_align(a, 32, 0x90);
   hg_x86_place(a, top);
-  write_body(e, step);
+  hg_x86_write_body(e, step);
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)(e->copies * e->lanes));
-  hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, frame(LAST_GROUP));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_LESS_EQUAL, top);
   if (e->is_stream) hg_x86_sfence(a);
   if (e->rare.count == 0) return;
   uint32_t done = hg_x86_new_label(a);
   hg_x86_jump(a, done);
-  write_rare(e);
+  hg_x86_write_rare(e);
   hg_x86_place(a, done);
 }
 
@@ -380,35 +379,6 @@ static void set_tail_mask(x86_emit *e) {
   hg_x86_v(e, X86_vstore, scratch, 0, hg_x86_tail_mask(e));
 }
 
-/* A value in registers or the frame, or elements of 32 bits of lanes that follow each other, for all lanes. */
-static int is_straight(x86_emit *e, uint32_t i) {
-  const vector_insn *insn = vector_insn_at(e->b->vector, i);
-  if (hg_native_is_nothing(e->b->vector, i)) return 1;
-  if (insn->mask != VECTOR_ALL || (insn->op < 0x100 && insn->op != VECTOR_CANON && insn->op != VECTOR_MOVE)) return 0;
-  if (insn->d != VECTOR_NONE) {
-    const native_home *home = native_home_of(e->b, insn->d);
-    if (hg_x86_type(e, insn->d) == SSA_PREDICATE || home->kind == NATIVE_ROW || home->parts > 1) return 0;
-  }
-  if (insn->op < 0x100) return 1;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
-  if (flags & (ATLAS_LOAD | ATLAS_STORE)) {
-    e->index = i;
-    e->insn = insn;
-    return hg_x86_has_base(insn) && atlas_bytes((atlas_type)insn->type) == 4 && hg_x86_is_by_tile_lane(e);
-  }
-  return (flags & ATLAS_PURE) != 0;
-}
-
-/* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks: what a masked
- * store has written, a load that follows gets only when it is in the cache. */
-static int gets_exact(x86_emit *e, const native_step *step) {
-  if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > MOST_EXACT_INSNS) return 0;
-  e->region_first = step->first;
-  for (uint32_t i = step->first; i < step->end; i++)
-    if (!is_straight(e, i)) return 0;
-  return 1;
-}
-
 /* rcx: how many lanes are left. */
 static void write_exact(x86_emit *e, const native_step *step, uint32_t top) {
   x86_asm *a = &e->a;
@@ -418,9 +388,7 @@ static void write_exact(x86_emit *e, const native_step *step, uint32_t top) {
     hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), (int32_t)lanes);
     hg_x86_jump_if(a, lanes == e->lanes ? X86_BELOW : X86_NOT_EQUAL, next);
     e->exact = (uint8_t)lanes;
-    hg_x86_move_imm(a, X86_RAX, lanes);
-    hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RAX);
-    write_body(e, step);
+    hg_x86_write_body(e, step);
     hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)lanes);
     hg_x86_jump(a, top);
     hg_x86_place(a, next);
@@ -429,37 +397,35 @@ static void write_exact(x86_emit *e, const native_step *step, uint32_t top) {
   e->is_tail = 1;
 }
 
-static void write_tail(x86_emit *e, const native_step *step) {
+void hg_x86_write_tail(x86_emit *e, const native_step *step) {
   x86_asm *a = &e->a;
   uint32_t top = hg_x86_new_label(a), full = hg_x86_new_label(a), done = hg_x86_new_label(a);
   e->is_tail = 1;
   e->copies = 1;
   hg_x86_place(a, top);
-  hg_x86_load(a, 1, X86_RCX, frame(offsetof(native_frame, end)));
+  hg_x86_load(a, 1, X86_RCX, hg_x86_frame(offsetof(native_frame, end)));
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_LANE));
   hg_x86_jump_if(a, X86_BELOW_EQUAL, done);
-  set_group(e);
-  if (gets_exact(e, step)) write_exact(e, step, top);
+  if (hg_x86_gets_exact(e, step)) write_exact(e, step, top);
   hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), e->lanes);
   hg_x86_jump_if(a, X86_BELOW_EQUAL, full);
   hg_x86_move_imm(a, X86_RCX, e->lanes);
   hg_x86_place(a, full);
-  hg_x86_store(a, 1, frame(offsetof(native_frame, count)), X86_RCX);
+  hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, count)), X86_RCX);
   set_tail_mask(e);
-  write_body(e, step);
+  hg_x86_write_body(e, step);
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), e->lanes);
   hg_x86_jump(a, top);
-  write_rare(e);
+  hg_x86_write_rare(e);
   hg_x86_place(a, done);
 }
 
 /* Of what is the same for all groups: the code of a whole group, which stands for them. */
-static void write_once(x86_emit *e, const native_step *step) {
+void hg_x86_write_once(x86_emit *e, const native_step *step) {
   e->is_tail = 0;
   e->is_once = 1;
   e->copies = e->b->copies;
-  set_group(e);
-  write_body(e, step);
+  hg_x86_write_body(e, step);
   e->is_once = 0;
 }
 
@@ -480,169 +446,16 @@ static void write_region(x86_emit *e, native_step *step) {
     e->is_stream = (uint8_t)stream;
     hg_x86_align(&e->a, 16, 0xcc);
     *(stream ? &step->stream_entry : &step->entry) = (uint32_t)e->a.count;
-    begin_region(e);
-    write_groups(e, step, tail);
+    hg_x86_begin_region(e);
+    hg_x86_write_groups(e, step, tail);
     if (stream < e->b->streams) hg_x86_jump(&e->a, tail);
   }
   e->is_stream = 0;
   hg_x86_place(&e->a, tail);
-  write_tail(e, step);
-  drop_frame(e);
-  write_slow_paths(e);
+  hg_x86_write_tail(e, step);
+  hg_x86_drop_frame(e);
+  hg_x86_write_slow_paths(e);
   write_loads(e);
-}
-
-/* ---- blocks ------------------------------------------------------------------------------------------------------
-
- * Where there are several steps, machine code runs them all one after another. Each region can be entered alone, too, and
- * then returns. */
-
-static uint32_t step_label(x86_emit *e, uint32_t step) {
-  if (e->label_of_step[step] == UINT32_MAX) e->label_of_step[step] = hg_x86_new_label(&e->a);
-  return e->label_of_step[step];
-}
-
-static x86_rm context(size_t offset) { return x86_at(X86_CONTEXT, (int32_t)offset); }
-
-static void copy_word(x86_emit *e, x86_rm to, x86_rm from) {
-  hg_x86_load(&e->a, 1, X86_RAX, from);
-  hg_x86_store(&e->a, 1, to, X86_RAX);
-}
-
-/* What the groups have made of what is single becomes its value. */
-static void keep_single(x86_emit *e, const native_step *step) {
-  unsigned scratch = hg_x86_scratch(e, 0);
-  for (uint32_t i = step->end; i-- > step->first;) {
-    const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    if (!hg_native_moves_out(insn, e->b->homes)) return;
-    const native_home *home = native_home_of(e->b, insn->d);
-    if (!home->is_uniform) continue;
-    hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_ROWS, (int32_t)(home->offset + NATIVE_SINGLE_BYTES)));
-    hg_x86_v(e, X86_vstore, scratch, 0, x86_at(X86_ROWS, (int32_t)home->offset));
-  }
-}
-
-static void end_step(x86_emit *e, const native_step *step) {
-  x86_asm *a = &e->a;
-  hg_x86_alu_imm(a, X86_CMP, 1, frame(RUNS_BLOCK), 0);
-  hg_x86_jump_if(a, X86_EQUAL, e->block_end);
-  if (step->is_once) return;
-  keep_single(e, step);
-  if (!e->b->vector->loses_lanes) return;
-  copy_word(e, context(offsetof(native_context, steps_left)), context(offsetof(native_context, fewest_left)));
-  hg_x86_load(a, 1, X86_RAX, context(offsetof(native_context, worker)));
-  hg_x86_load(a, 0, X86_RAX, x86_at(X86_RAX, offsetof(cpu_worker, lost)));
-  hg_x86_alu_rm(a, X86_CMP, 0, X86_RAX, context(offsetof(native_context, lanes)));
-  hg_x86_jump_if(a, X86_EQUAL, e->block_end);
-}
-
-/* rax = rax or a bound, whichever is less. */
-static void take_lesser(x86_emit *e, x86_rm bound) {
-  uint32_t is_less = hg_x86_new_label(&e->a);
-  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, bound);
-  hg_x86_jump_if(&e->a, X86_LESS_EQUAL, is_less);
-  hg_x86_load(&e->a, 1, X86_RAX, bound);
-  hg_x86_place(&e->a, is_less);
-}
-
-/* Which lanes the region runs in. */
-static void set_bounds(x86_emit *e, const native_step *step) {
-  x86_asm *a = &e->a;
-  if (!e->has_limits) return;
-  if (step->limit == VECTOR_NONE) {
-    copy_word(e, frame(offsetof(native_frame, end)), frame(TILE_END));
-    copy_word(e, frame(LAST_GROUP), frame(TILE_LAST_GROUP));
-    return;
-  }
-  hg_x86_load_single(e, X86_RAX, step->limit);
-  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, frame(FIRST_LANE));
-  take_lesser(e, frame(TILE_END));
-  hg_x86_store(a, 1, frame(offsetof(native_frame, end)), X86_RAX);
-  hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)(e->b->copies * e->lanes));
-  take_lesser(e, frame(TILE_LAST_GROUP));
-  hg_x86_store(a, 1, frame(LAST_GROUP), X86_RAX);
-}
-
-static void write_region_of_block(x86_emit *e, native_step *step) {
-  x86_asm *a = &e->a;
-  uint32_t start = hg_x86_new_label(a), tail = hg_x86_new_label(a), over = hg_x86_new_label(a);
-  hg_x86_jump(a, over);
-  hg_x86_align(a, 16, 0xcc);
-  step->entry = step->stream_entry = (uint32_t)a->count;
-  begin_region(e);
-  hg_x86_move_imm(a, X86_RAX, 0);
-  hg_x86_store(a, 1, frame(RUNS_BLOCK), X86_RAX);
-  if (!step->is_once) hg_x86_jump(a, start);
-  hg_x86_place(a, over);
-  if (step->is_once) write_once(e, step);
-  else {
-    if (e->b->vector->loses_lanes)
-      copy_word(e, context(offsetof(native_context, fewest_left)), context(offsetof(native_context, steps_left)));
-    set_bounds(e, step);
-    hg_x86_load(a, 1, X86_LANE, frame(FIRST_LANE));
-    hg_x86_place(a, start);
-    write_groups(e, step, tail);
-    hg_x86_place(a, tail);
-    write_tail(e, step);
-  }
-  end_step(e, step);
-}
-
-/* What C code does, or finds out: eax. Buffers' addresses are in registers that it does not keep. */
-static void call_step(x86_emit *e, uint32_t number) {
-  x86_asm *a = &e->a;
-  hg_x86_load(a, 1, X86_RDI, x86_reg(X86_CONTEXT));
-  hg_x86_move_imm(a, X86_RSI, number);
-  hg_x86_vzeroupper(a);
-  hg_x86_call_rm(a, context(offsetof(native_context, step)));
-  load_bases(e);
-}
-
-static void write_block_jump(x86_emit *e, const native_step *step, uint32_t number) {
-  x86_asm *a = &e->a;
-  const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
-  uint32_t target = step_label(e, step->target);
-  const native_home *home = insn->s[0] < VECTOR_ALL ? native_home_of(e->b, insn->s[0]) : NULL;
-  if (insn->op == VECTOR_JUMP) {
-    hg_x86_jump(a, target);
-    return;
-  }
-  int is_none = insn->op == VECTOR_JUMP_NONE;
-  if (insn->mask == VECTOR_ALL && home != NULL && home->kind == NATIVE_ROW && home->is_uniform) {
-    hg_x86_load_narrow(a, 1, 0, X86_RAX, x86_at(X86_ROWS, (int32_t)home->offset)); /* no more than has been stored */
-    hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
-  } else {
-    call_step(e, number);
-    hg_x86_test(a, 0, X86_RAX, X86_RAX);
-    is_none = 0;
-  }
-  hg_x86_jump_if(a, is_none ? X86_EQUAL : X86_NOT_EQUAL, target);
-}
-
-static void write_step(x86_emit *e, native_step *step, uint32_t number) {
-  hg_x86_place(&e->a, step_label(e, number));
-  if (step->kind == NATIVE_REGION && !step->is_empty) write_region_of_block(e, step);
-  else if (step->kind == NATIVE_BLOCK_JUMP) write_block_jump(e, step, number);
-  else if (step->kind == NATIVE_BLOCK_OP && vector_insn_at(e->b->vector, step->first)->op != ATLAS_OP_bar_sync)
-    call_step(e, number);
-}
-
-static void write_block(x86_emit *e) {
-  x86_asm *a = &e->a;
-  native_step *steps = e->b->steps.data;
-  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* no registers for constants */
-  e->block_end = hg_x86_new_label(a);
-  e->b->block_entry = (uint32_t)a->count;
-  begin_region(e);
-  hg_x86_store(a, 1, frame(RUNS_BLOCK), X86_RSP); /* anything but 0 */
-  hg_x86_store(a, 1, frame(FIRST_LANE), X86_LANE);
-  copy_word(e, frame(TILE_END), frame(offsetof(native_frame, end)));
-  copy_word(e, frame(TILE_LAST_GROUP), frame(LAST_GROUP));
-  for (uint32_t k = 0; k < e->b->steps.count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
-  for (uint32_t k = 0; k < e->b->steps.count; k++) write_step(e, &steps[k], k);
-  hg_x86_place(a, e->block_end);
-  drop_frame(e);
-  write_slow_paths(e);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -682,7 +495,7 @@ static void write_all(x86_emit *e) {
   begin_pool(e);
   choose_bases(e);
   e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
-  if (e->b->steps.count > 1) write_block(e);
+  if (e->b->steps.count > 1) hg_x86_write_block(e);
   else write_region(e, steps);
   write_help(e);
   hg_x86_align(&e->a, 64, 0xcc);
@@ -703,7 +516,6 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
     e.loop_end = e.label_of + insns;
     e.constant_of = e.loop_end + insns;
     e.label_of_step = e.constant_of + regs;
-    memset(e.label_of_step, 0xff, b->steps.count * sizeof *e.label_of_step);
     e.guess = (uint8_t *)(e.label_of_step + b->steps.count);
     write_all(&e);
   }

@@ -11,6 +11,8 @@
 #include "backend/cpu/native_loop.h"
 #include "backend/cpu/x86_asm.h"
 
+#include <stddef.h>
+
 enum {
   X86_FRAME = X86_RSP, X86_LANE = X86_RBX, X86_TILE_LANE = X86_R12, X86_ROWS = X86_R13, X86_CONTEXT = X86_R14,
   X86_POOL = X86_R15,
@@ -19,8 +21,20 @@ enum {
   X86_PREFETCH_BYTES = 2048
 };
 
+enum { /* in native_frame.spare: where the stack was; the last lane that a whole group can begin with; while all steps
+          of a block run: anything but 0, the tile's first lane, its end, and the last group of that */
+       X86_SAVED_RSP = offsetof(native_frame, spare),
+       X86_LAST_GROUP = X86_SAVED_RSP + 8,
+       X86_RUNS_BLOCK = X86_LAST_GROUP + 8,
+       X86_FIRST_LANE = X86_RUNS_BLOCK + 8,
+       X86_TILE_END = X86_FIRST_LANE + 8,
+       X86_TILE_LAST_GROUP = X86_TILE_END + 8
+};
+
 typedef struct x86_slow { /* an instruction that could not go on: out of line, after its region */
   uint32_t insn, copy, from, back; /* labels */
+  uint32_t copies;                 /* as in x86_emit */
+  uint8_t is_tail, exact;
 } x86_slow;
 
 typedef struct x86_rare { /* instructions that few groups of lanes need: behind the loop over groups */
@@ -81,15 +95,16 @@ typedef struct x86_emit {
   uint8_t width;            /* 2: AVX-512, 1: AVX2 */
   uint8_t lanes, vector_bytes;
   uint8_t is_tail;          /* the code for one vector with a mask */
-  uint8_t exact;            /* lanes of a vector that the code is for: fewer than there are only where it is straight and
-                               nothing but values and memory of 32 bits: see write_exact */
+  uint8_t exact; /* lanes of a vector that the code is for: fewer than there are only where it is straight and
+                    nothing but values and memory of 32 bits: see write_exact */
   uint8_t is_once;          /* the code of a region that runs once */
   uint8_t is_stream;        /* the code whose stores pass the caches */
   uint8_t has_popcount;     /* VPOPCNTDQ */
   uint32_t copies;          /* of the code that is written: the kernel's or 1 */
   uint32_t help, pool;      /* labels */
-  uint32_t region_first;
+  uint32_t region_first, region_lanes; /* lanes: that are known to be all that the region runs in; 0: not known */
   uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
+  int is_full;              /* the code for blocks that have all lanes: see write_full */
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
   uint32_t block_end;       /* label: where a block that machine code runs as a whole ends */
   uint32_t *label_of_step;  /* per step: the same as label_of */
@@ -114,6 +129,24 @@ typedef struct x86_emit {
   int uses_tile_lane;
   x86_loop loop;
 } x86_emit;
+
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
+
+static inline x86_rm hg_x86_frame(size_t offset) { return x86_at(X86_FRAME, (int32_t)offset); }
+
+void hg_x86_begin_region(x86_emit *e); /* on entry */
+void hg_x86_drop_frame(x86_emit *e);   /* returns */
+void hg_x86_load_bases(x86_emit *e);
+/* Whole groups, while there are any, then to `tail`; the lanes that are left; what is the same for all. */
+void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail);
+void hg_x86_write_tail(x86_emit *e, const native_step *step);
+void hg_x86_write_once(x86_emit *e, const native_step *step);
+void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
+void hg_x86_write_rare(x86_emit *e);
+void hg_x86_write_slow_paths(x86_emit *e);
+/* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks. */
+int hg_x86_gets_exact(x86_emit *e, const native_step *step);
+void hg_x86_write_block(x86_emit *e);
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
@@ -212,7 +245,8 @@ int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
 
-int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane] or [x + blane + u], u the same in the whole block */
+int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane], [x + blane + u] or [x + u], u the same in
+                                                  the whole block */
 int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */
 unsigned hg_x86_base(x86_emit *e); /* the general register with that address; rdx where none keeps it */
 

@@ -319,8 +319,8 @@ static void trap(x86_emit *e) {
   hg_x86_slow_back(e);
 }
 
-/* The lanes that have not ended: at the start of a group all that exist, with all steps left, or what other regions have
- * left of them. */
+/* The lanes that have not ended: at the start of a group all that exist, with all steps left, or what other regions
+ * have left of them. */
 void hg_x86_begin_alive(x86_emit *e) {
   const native_home *home = native_home_of(e->b, all_lanes_register(e));
   if (hg_native_counts_steps(e->b->vector)) {

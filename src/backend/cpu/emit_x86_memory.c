@@ -236,6 +236,52 @@ static int same_access(x86_emit *e, access *m) {
   return 1;
 }
 
+/* The highest lane of each copy comes last. ecx: its number in the copy's vector. */
+static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
+  x86_asm *a = &e->a;
+  int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)mask_scratch(e));
+  if (mask < 0) {
+    hg_x86_move_imm(a, X86_RCX, e->exact - 1u);
+    return;
+  }
+  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, (unsigned)mask);
+  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg((unsigned)mask));
+  hg_x86_test(a, 0, X86_RCX, X86_RCX);
+  hg_x86_jump_if(a, X86_EQUAL, none);
+  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
+  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31);
+}
+
+static int same_store(x86_emit *e, access *m) {
+  x86_asm *a = &e->a;
+  int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
+  if (!m->is_store || m->bytes != 4 || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
+  int32_t spilled = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
+  uint32_t copies =
+      hg_x86_copies(e, m->value) > 1 || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes ? e->copies : 1;
+  for (uint32_t c = 0; c < copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, copies == 1 ? X86_ALL_COPIES : c), none = hg_x86_new_label(a);
+    find_last_lane(e, c, none);
+    unsigned value = hg_x86_source_reg(e, m->value, c, 0, hg_x86_scratch(e, 0));
+    hg_x86_v(e, X86_vstore, value, 0, x86_at(X86_FRAME, spilled));
+    hg_x86_load(a, 0, X86_RCX, x86_indexed(X86_FRAME, X86_RCX, 2, spilled));
+    x86_rm at = x86_at(base_of(e), m->offset);
+    if (m->index != VECTOR_NONE) {
+      first_index(e, m->index, 0);
+      add_displacement(e, m, slow);
+      at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, 0);
+    } else if (is_checked(e)) hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
+    if (is_checked(e)) {
+      hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+      hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
+    }
+    hg_x86_store(a, 0, at, X86_RCX);
+    hg_x86_place(a, none);
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 /* A vector of indices into the frame, to read elements by number. */
@@ -304,7 +350,7 @@ static int is_tile_lane(const x86_emit *e, uint32_t index) {
 
 /* The register u, the same in the whole block, of an index that is blane + u; VECTOR_NONE. */
 static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
-  for (uint32_t i = e->index; i-- > e->region_first;) {
+  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (insn->op == VECTOR_LABEL) return VECTOR_NONE;
     if (insn->d != index) continue;
@@ -316,38 +362,57 @@ static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
 
 int hg_x86_is_by_tile_lane(const x86_emit *e) {
   const vector_insn *insn = e->insn;
-  if (insn->mode != ATLAS_ADDRESS_INDEXED || !(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
-  if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT) return 0;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || hg_x86_is_uniform(e, insn->s[0]))
+    return insn->mode <= ATLAS_ADDRESS_INDEXED && (insn->mode != ATLAS_ADDRESS_INDEXED || insn->flags & VECTOR_SAME) &&
+           (int64_t)insn->bits >= 0 && (int64_t)insn->bits <= NATIVE_GREATEST_DISPLACEMENT;
+  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
+  if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT)
+    return 0;
   return is_tile_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
+}
+
+/* 1 if shared memory is large enough for whatever lanes of a full block come here. */
+static int is_within_shared(const x86_emit *e, int64_t added) {
+  const atlas_symbol *symbol = atlas_symbol_at(e->b->program, e->insn->symbol);
+  return e->is_full && symbol->kind == ATLAS_SYMBOL_SHARED && e->region_lanes > 0 && added >= 0 &&
+         e->region_lanes + (uint64_t)added <= symbol->count;
+}
+
+/* The lanes from `lane` on, less those of a vector that do not exist, are in bounds, or else the slow path. */
+static void check_tile_lanes(x86_emit *e, const access *m, unsigned lane, int32_t d, uint32_t slow) {
+  x86_asm *a = &e->a;
+  x86_rm last = x86_at(lane, (int32_t)((e->copies - 1) * e->lanes + e->exact) - 1 + d);
+  if (d < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(lane), -d);
+    hg_x86_jump_if(a, X86_BELOW, slow);
+  }
+  if (e->is_tail) {
+    hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+    last = x86_indexed(lane, X86_RCX, 0, d - 1);
+  }
+  hg_x86_lea(a, X86_RCX, last);
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, m->limit);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
 }
 
 /* [x + blane], [x + blane + u]: one question for the lanes of all copies, those that do not take part included. A sum
  * that exceeds 32 bits is above the limit. */
 static void tile_lane_access(x86_emit *e, const access *m, uint32_t added, int is_masked) {
-  x86_asm *a = &e->a;
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   unsigned lane = X86_TILE_LANE, base = base_of(e);
-  int32_t d = (int32_t)m->displacement, count = (int32_t)((e->copies - 1) * e->lanes + e->exact);
-  if (added != VECTOR_NONE) {
+  uint64_t bits = 0;
+  int64_t offset = m->offset, d = m->displacement;
+  if (added != VECTOR_NONE && hg_x86_constant_bits(e, added, &bits) && bits < NATIVE_GREATEST_DISPLACEMENT) {
+    offset += (int64_t)bits * m->bytes;
+    d += (int64_t)bits;
+  } else if (added != VECTOR_NONE) {
     hg_x86_load_single(e, lane = X86_RAX, added);
-    hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
+    hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
   }
-  if (is_checked(e)) {
-    x86_rm last = x86_at(lane, count - 1 + d);
-    if (d < 0) {
-      hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(lane), -d);
-      hg_x86_jump_if(a, X86_BELOW, slow);
-    }
-    if (e->is_tail) {
-      hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
-      last = x86_indexed(lane, X86_RCX, 0, d - 1);
-    }
-    hg_x86_lea(a, X86_RCX, last);
-    hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, m->limit);
-    hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
-  }
+  if (is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
+    check_tile_lanes(e, m, lane, (int32_t)d, slow);
   for (uint32_t c = 0; c < e->copies; c++) {
-    x86_rm at = x86_indexed(base, lane, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(c * e->lanes * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
     if (m->is_store) store_run(e, m, at, c, mask);
     else load_run(e, m, at, c, mask);
@@ -717,7 +782,7 @@ int hg_x86_memory(x86_emit *e) {
   int keeps_one = !m.is_store && native_home_of(e->b, e->insn->d)->is_uniform;
   int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one for each lane, present or not */
   if (!(keeps_one && has_row) && table_access(e, &m)) return 1;
-  if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && same_access(e, &m)) return 1;
+  if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;
   if (keeps_one) return 0;
   if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
   return gather_access(e, &m);

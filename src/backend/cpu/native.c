@@ -116,6 +116,8 @@ static hg_status finish(hg_native *native, native_build *b) {
   native->copies = b->copies;
   native->lane_ps = estimate_lane_ps(native->vector, native->target);
   native->block_entry = b->block_entry;
+  native->full_entry = b->full_entry;
+  native->full_lanes = b->full_lanes;
   native->coordinate_offset = b->coordinate_offset;
   native->keeps_coordinates = b->keeps_coordinates;
   native->runs_blocks = b->target->runs_blocks && b->steps.count > 1;

@@ -23,6 +23,7 @@ enum {
   NATIVE_MOST_PIECES = 2 * NATIVE_MOST_COPIES,
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 48 * 1024,
+  NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
 
@@ -88,8 +89,8 @@ typedef enum native_kind {
                        made of it, which becomes the value when the region's last group is done */
 } native_kind;
 
-/* An operation beside those of vector.h: the region that it stands in does nothing in lanes of the tile from s0 on, which
- * is u32 and the same in the whole block. */
+/* An operation beside those of vector.h: the region that it stands in does nothing in lanes of the tile from s0 on,
+ * which is u32 and the same in the whole block. */
 enum { NATIVE_LIMIT = VECTOR_END + 1 };
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same in the whole block. */
@@ -142,6 +143,8 @@ typedef struct native_build {
                               ended: a predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL
                               stands for */
   hg_array steps;          /* native_step */
+  uint32_t full_entry, full_lanes; /* the same for tiles of so many lanes, for all of which [x + lane] is in bounds;
+                                      where full_lanes > 0 */
   uint32_t block_entry;    /* of code that runs all steps of a tile, as native_entry */
   uint8_t *code;           /* of the allocator */
   size_t code_bytes;
@@ -167,7 +170,8 @@ hg_status hg_native_find_steps(native_build *build);
 hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
 /* native_split.c: `vector`, which is cut into `steps`, written with registers for each region. Release `out` whatever
  * the result. */
-hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator, hg_vector *out);
+hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
+                          hg_vector *out);
 /* 1 if code needs to know a lane's place in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
 
@@ -184,6 +188,10 @@ int hg_native_is_nothing(const hg_vector *v, uint32_t insn);
  * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere
  * then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
+
+/* 1 if a register is blane + a constant or parameter, and nothing but an index of elements of 32 or 64 bits: the target
+ * finds it at the access, and it lives nowhere. */
+int hg_native_is_offset(const native_build *build, uint32_t reg);
 
 /* 1: a coordinate of the lane, in its block or in the grid; of dimension d: the first such + d. */
 static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {

@@ -108,13 +108,21 @@ static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane)
   return g->in_tile - g->first + lane;
 }
 
+/* See hg_native_is_offset; what else lives nowhere nobody reads. */
+static uint64_t offset_of(const group *g, const vector_reg *reg, uint32_t lane) {
+  const vector_insn *insn = vector_insn_at(g->native->vector, reg->first);
+  if (insn->op != ATLAS_OP_add) return 0;
+  const vector_reg *added = vector_reg_at(g->native->vector, insn->s[1]);
+  return (uint32_t)(g->in_tile - g->first + lane + hg_native_parameter(g->frame->context, added));
+}
+
 static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
   const vector_reg *reg = vector_reg_at(g->native->vector, r);
   const native_home *home = &g->native->homes[r];
   if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
     return special_of(g, reg, lane);
   if (reg->kind != VECTOR_VARIES) return hg_native_parameter(g->frame->context, reg);
-  if (home->kind == NATIVE_NOWHERE) return 0;
+  if (home->kind == NATIVE_NOWHERE) return offset_of(g, reg, lane);
   if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, home, lane);
   return get_value(g, home, size_of(reg->type), lane);
 }

@@ -24,7 +24,7 @@ struct hg_native {
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes, alive_offset;
   uint32_t lane_ps;       /* as in cpu_body */
-  uint32_t block_entry, coordinate_offset; /* see native_build */
+  uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */
   uint8_t keeps_coordinates;
   uint8_t runs_blocks;    /* 1: there is a block_entry */
   uint8_t sees_lanes;     /* 1: global numbers of lanes matter, not only their place in the tile */

@@ -3,6 +3,7 @@
  * Registers are given out by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order in which
  * they begin; where no register is left, the value that is needed longest goes to the frame, for all of its life. */
 #include "backend/cpu/native.h"
+#include "backend/cpu/native_loop.h"
 
 #include "base/error.h"
 
@@ -149,6 +150,36 @@ static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
   return 0;
 }
 
+/* As an index, and without other ways there than from where it is made. */
+static int is_index_of(const vector_insn *insn, uint32_t r) {
+  if (insn->op < 0x100 || insn->s[0] != r || insn->s[1] == r || insn->symbol & SSA_LIBRARY) return 0;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || !(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_SAME) return 0;
+  int64_t displacement = (int64_t)insn->bits;
+  if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
+  return insn->mask != r && atlas_bytes((atlas_type)insn->type) >= 4;
+}
+
+int hg_native_is_offset(const native_build *b, uint32_t r) {
+  const hg_vector *v = b->vector;
+  const vector_reg *reg = vector_reg_at(v, r);
+  const vector_insn *made = vector_insn_at(v, reg->first);
+  if (!b->target->runs_blocks || b->steps.count == 1 || made->d != r || made->op != ATLAS_OP_add) return 0;
+  if (made->type != ATLAS_u32 || reg->last - reg->first > NATIVE_MOST_OFFSET_LIFE) return 0;
+  const vector_reg *lane = vector_reg_at(v, made->s[0]), *added = vector_reg_at(v, made->s[1]);
+  if (added->kind == VECTOR_VARIES) return 0;
+  if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return 0;
+  if (added->kind == VECTOR_SPECIAL && (added->bits == ATLAS_REG_LANE || added->bits == ATLAS_REG_BLOCK_LANE)) return 0;
+  for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    int is_read = insn->mask == r;
+    for (int k = 0; k < 4; k++) is_read |= insn->s[k] == r;
+    if (insn->d == r || insn->op == VECTOR_LABEL || (is_read && !is_index_of(insn, r))) return 0;
+  }
+  return 1;
+}
+
 static int is_compared_as_32_bits(uint8_t type) {
   if (type == SSA_PREDICATE) return 0;
   return type == ATLAS_f32 || (atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) <= 4);
@@ -180,6 +211,7 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
   uint32_t step = p->step_of[reg->first];
   int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
   if (is_made && (hg_native_is_nothing(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
+  if (is_made && hg_native_is_offset(p->b, r)) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
   home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;

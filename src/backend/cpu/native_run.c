@@ -176,7 +176,8 @@ static uint64_t single_of(const native_context *c, const native_home *home) {
 static uint64_t limited(const native_context *c, const native_step *step, uint64_t lanes) {
   if (step->limit == VECTOR_NONE) return lanes;
   const vector_reg *reg = vector_reg_at(c->native->vector, step->limit);
-  uint64_t limit = reg->kind == VECTOR_VARIES ? single_of(c, &c->native->homes[step->limit]) : hg_native_parameter(c, reg);
+  uint64_t limit =
+      reg->kind == VECTOR_VARIES ? single_of(c, &c->native->homes[step->limit]) : hg_native_parameter(c, reg);
   return (uint32_t)limit < lanes ? (uint32_t)limit : lanes;
 }
 
@@ -328,6 +329,7 @@ static int run_whole(native_context *c, uint64_t lanes) {
   if (!is_one_run && (native->sees_lanes || w->run->block[0] % native->target->lanes != 0)) return 0;
   begin_run(c, 0, w->first);
   uint64_t end = w->first + lanes;
+  if (native->full_lanes == lanes && c->fast_end >= end) entry.data = native->code + native->full_entry;
   entry.code(c, w->first, end, c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end);
   return 1;
 }

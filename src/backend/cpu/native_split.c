@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+enum { MOST_INSNS = 1 << 14 }; /* of programs in which what is single is looked for: that may take many passes */
+
 enum { IS_READ = 1, IS_WRITTEN = 2, IS_PARTLY = 4, IS_USED_OFTEN = 8, COMES_IN = 16 }; /* of split.use */
 
 typedef struct split {
@@ -23,6 +25,8 @@ typedef struct split {
   const native_step *step; /* in hand */
   uint8_t *parts;          /* per instruction: 1: not all groups come by, or not equally often */
   uint32_t *loop_end;      /* per instruction: where a loop that begins there ends; 0: none */
+  uint32_t *loop;          /* the instructions that loops begin at, in order */
+  uint32_t loop_count;
   uint32_t *place;         /* per instruction: where it is in `to` */
   uint32_t *entry;         /* the same, of jumps of the block */
   uint8_t *is_single;      /* per register: the same in the whole block */
@@ -67,8 +71,9 @@ static void find_parting(split *s) {
     if (!is_jump(insn->op) || insn->flags & VECTOR_LAST || is_single_jump(s, insn)) continue;
     if (insn->target <= i) mark(s, insn->target, i + 1);
     else mark(s, i, insn->target);
-    for (uint32_t h = 0; h < i; h++)
-      if (s->loop_end[h] >= i && s->loop_end[h] < insn->target) mark(s, h, s->loop_end[h] + 1);
+    for (uint32_t k = 0; k < s->loop_count && s->loop[k] < i; k++)
+      if (s->loop_end[s->loop[k]] >= i && s->loop_end[s->loop[k]] < insn->target)
+        mark(s, s->loop[k], s->loop_end[s->loop[k]] + 1);
   }
 }
 
@@ -93,6 +98,7 @@ static int keeps_single(const split *s, uint32_t i) {
 /* To begin with all that are uniform, then less and less. */
 static void find_single(split *s) {
   const hg_vector *v = s->from;
+  if (v->insns.count > MOST_INSNS) return;
   for (uint32_t r = 0; r < v->regs.count; r++) s->is_single[r] = varies(v, r) && vector_reg_at(v, r)->uniform;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
@@ -163,7 +169,8 @@ static int is_local(const split *s, uint32_t r) {
 static int is_end(const split *s, uint32_t i) {
   for (; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    int leads_on = is_jump(insn->op) && (insn->flags & VECTOR_LAST || (insn->target > i && insn->target < s->step->end));
+    int leads_on =
+        is_jump(insn->op) && (insn->flags & VECTOR_LAST || (insn->target > i && insn->target < s->step->end));
     if (insn->op != VECTOR_LABEL && insn->op != VECTOR_END && !leads_on) return 0;
   }
   return 1;
@@ -208,8 +215,8 @@ static int is_head_forgotten(const split *s) {
   return 1;
 }
 
-/* A region that begins with `m = all and blane < limit; jump.none m -> its end`: `m` is all the lanes that it is run in,
- * and what it is made of goes. */
+/* A region that begins with `m = all and blane < limit; jump.none m -> its end`: `m` is all the lanes that it is run
+ * in, and what it is made of goes. */
 static void find_limit(split *s) {
   uint32_t test = VECTOR_NONE, comparison = VECTOR_NONE;
   s->limit = s->within = VECTOR_NONE;
@@ -356,7 +363,7 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
                           hg_vector *out) {
   uint64_t n = vector->insns.count, regs = vector->regs.count;
   split s = {.from = vector, .to = out};
-  uint32_t *words = hg_allocate(allocator, 4 * n + 3 * regs, sizeof *words);
+  uint32_t *words = hg_allocate(allocator, 5 * n + 3 * regs, sizeof *words);
   if (words == NULL) return hg_fail_memory("machine code", n * sizeof *words);
   s.loop_end = words;
   s.place = s.loop_end + n;
@@ -364,12 +371,15 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
   s.parts = (uint8_t *)(s.entry + n);
   s.local = s.entry + 2 * n;
   s.touched = s.local + regs;
-  s.is_single = (uint8_t *)(s.touched + regs);
+  s.loop = s.touched + regs;
+  s.is_single = (uint8_t *)(s.loop + n);
   s.use = s.is_single + regs;
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(vector, i);
     if (is_jump(insn->op) && insn->target <= i) s.loop_end[insn->target] = i;
   }
+  for (uint32_t i = 0; i < n; i++)
+    if (s.loop_end[i] != 0) s.loop[s.loop_count++] = i;
   hg_status status = copy_registers(&s);
   if (status == HG_OK) {
     find_single(&s);

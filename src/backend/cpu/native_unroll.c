@@ -1,9 +1,9 @@
 /* native_unroll.c - loops of a vector program whose counter is known while they run, written out.
  *
- * A walk over the program as a block runs it, as long as what decides its jumps is constants; instructions whose sources
- * are constants are done here. Jumps that are not decided lead forwards, to a place that the walk comes to; where it does
- * not, or where a value would depend on which way lanes have come, the program stays as it is. A STEP stays where the
- * way back was, so lanes run out of steps where they did. */
+ * A walk over the program as a block runs it, as long as what decides its jumps is constants; instructions whose
+ * sources are constants are done here. Jumps that are not decided lead forwards, to a place that the walk comes to;
+ * where it does not, or where a value would depend on which way lanes have come, the program stays as it is. A STEP
+ * stays where the way back was, so lanes run out of steps where they did. */
 #include "backend/cpu/native.h"
 #include "backend/cpu/vector_lower.h"
 

@@ -126,27 +126,39 @@ static void run_lanes(const cpu_body *body, cpu_worker *w, uint64_t first, uint6
   }
 }
 
-static void place_block(cpu_worker *w, uint64_t index) {
-  const cpu_launch *run = w->run;
+static void find_block(cpu_worker *w, uint64_t index) {
   uint64_t rest = index;
   w->block_index = index;
   for (int d = 0; d < 3; d++) {
-    w->block_at[d] = rest % run->grid[d];
-    rest /= run->grid[d];
+    w->block_at[d] = rest % w->run->grid[d];
+    rest /= w->run->grid[d];
   }
+}
+
+static void next_block(cpu_worker *w) {
+  w->block_index++;
+  for (int d = 0; d < 3; d++) {
+    if (++w->block_at[d] < w->run->grid[d]) return;
+    w->block_at[d] = 0;
+  }
+}
+
+static void enter_block(cpu_worker *w) {
+  const cpu_launch *run = w->run;
   w->first = 0;
   for (int d = 3; d-- > 0;) w->first = w->first * run->grid[d] * run->block[d] + w->block_at[d] * run->block[d];
   if (run->shared_bytes > 0) memset(w->shared, 0, run->shared_bytes);
   for (size_t s = 0; s < run->program->symbols.count; s++)
     if (atlas_symbol_at(run->program, s)->kind == ATLAS_SYMBOL_POOL)
-      w->pool_top[s] = index * (w->place[s].extent / run->blocks / 16 * 16);
+      w->pool_top[s] = w->block_index * (w->place[s].extent / run->blocks / 16 * 16);
 }
 
 static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
   const cpu_launch *run = w->run;
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
-  for (uint64_t b = first; b < end; b++) {
-    place_block(w, b);
+  find_block(w, first);
+  for (uint64_t b = first; b < end; b++, next_block(w)) {
+    enter_block(w);
     uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
     body->tile(w, left < size ? left : size);
   }
