@@ -100,6 +100,18 @@ static native_build begin(const hg_allocator *allocator, const native_target *ta
                         .steps.element_size = sizeof(native_step)};
 }
 
+static int has_loops(const native_build *b) {
+  for (size_t k = 0; k < b->steps.count; k++) {
+    const native_step *step = (const native_step *)b->steps.data + k;
+    for (uint32_t i = step->first; i < step->end && step->kind == NATIVE_REGION; i++) {
+      uint16_t op = vector_insn_at(b->vector, i)->op;
+      int is_jump = op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY;
+      if (is_jump && vector_insn_at(b->vector, i)->target <= i) return 1;
+    }
+  }
+  return 0;
+}
+
 static int sees_lanes(const hg_vector *v) {
   for (uint32_t r = 0; r < v->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(v, r);
@@ -121,6 +133,7 @@ static hg_status finish(hg_native *native, native_build *b) {
   native->coordinate_offset = b->coordinate_offset;
   native->keeps_coordinates = b->keeps_coordinates;
   native->runs_blocks = b->target->runs_blocks && b->steps.count > 1;
+  native->has_loops = (uint8_t)has_loops(b);
   native->sees_lanes = (uint8_t)sees_lanes(b->vector);
   native->row_bytes = b->row_bytes;
   native->alive_offset = b->alive_offset;

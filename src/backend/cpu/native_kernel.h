@@ -27,6 +27,7 @@ struct hg_native {
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */
   uint8_t keeps_coordinates;
   uint8_t runs_blocks;    /* 1: there is a block_entry */
+  uint8_t has_loops;      /* 1: a region has a loop within */
   uint8_t sees_lanes;     /* 1: global numbers of lanes matter, not only their place in the tile */
   uint8_t streams;
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */

@@ -328,9 +328,11 @@ static int run_whole(native_context *c, uint64_t lanes) {
   if (!native->runs_blocks || c->fast_first > w->first) return 0;
   if (!is_one_run && (native->sees_lanes || w->run->block[0] % native->target->lanes != 0)) return 0;
   begin_run(c, 0, w->first);
-  uint64_t end = w->first + lanes;
-  if (native->full_lanes == lanes && c->fast_end >= end) entry.data = native->code + native->full_entry;
-  entry.code(c, w->first, end, c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end);
+  uint64_t end = w->first + lanes, fast_end = c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end;
+  int is_in_run = is_one_run || w->run->block[0] % ((uint32_t)native->target->lanes * native->copies) == 0;
+  if (!is_in_run && native->has_loops) fast_end = w->first; /* one vector at a time has quicker loops */
+  if (native->full_lanes == lanes && fast_end == end) entry.data = native->code + native->full_entry;
+  entry.code(c, w->first, end, fast_end);
   return 1;
 }
 
