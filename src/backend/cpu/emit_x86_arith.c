@@ -106,6 +106,15 @@ static x86_rm float_constant(x86_emit *e, double value) {
   return hg_x86_constant(e, float_bits(e, value), e->insn->type == ATLAS_f64);
 }
 
+/* A constant, else a factor that is in memory, or any: what it is copied from is not waited for. */
+static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
+  static const uint8_t order[3] = {1, 0, 2};
+  uint64_t bits;
+  for (int k = 0; k < 3; k++)
+    if (!v[order[k]].is_memory && hg_x86_constant_bits(e, e->insn->s[order[k]], &bits)) return order[k];
+  return v[1].is_memory && !v[0].is_memory ? 1 : 0;
+}
+
 /* a * b + c: the form whose overwritten operand is already in place. */
 static void fma_one(x86_emit *e, uint32_t c, uint32_t p) {
   const uint32_t *s = e->insn->s;
@@ -116,8 +125,8 @@ static void fma_one(x86_emit *e, uint32_t c, uint32_t p) {
   int place = -1; /* the source that is in the result's register */
   for (int i = 0; i < 3; i++)
     if (!v[i].is_memory && v[i].reg == to) place = i;
-  if (place < 0) { /* else the first factor that is in memory, or any */
-    place = v[1].is_memory && !v[0].is_memory ? 1 : 0;
+  if (place < 0) { /* else one that is known before the others */
+    place = source_to_copy(e, v);
     unsigned from = hg_x86_rm_reg(e, v[place], is_64, to);
     if (from != to) hg_x86_v(e, is_64 ? X86_vmove64 : X86_vmove, to, 0, x86_reg(from));
   }
