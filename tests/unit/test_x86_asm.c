@@ -289,6 +289,16 @@ static void test_general(const hg_allocator *allocator) {
   EXPECT("\x48\x3b\x1c\x24", hg_x86_alu_rm(&a, X86_CMP, 1, X86_RBX, x86_at(X86_RSP, 0)));
   EXPECT("\xf3\x0f\xbc\xc1", hg_x86_tzcnt(&a, 0, X86_RAX, x86_reg(X86_RCX)));
   EXPECT("\xc4\xe2\x70\xf5\xc2", hg_x86_bzhi(&a, 0, X86_RAX, x86_reg(X86_RDX), X86_RCX));
+  EXPECT("\xc4\xc2\x18\xf3\xcc", hg_x86_blsr(&a, 0, X86_R12, x86_reg(X86_R12)));
+  EXPECT("\xf3\x0f\xb8\xd8", hg_x86_popcnt(&a, 0, X86_RBX, x86_reg(X86_RAX)));
+  EXPECT("\x49\x0f\x4e\xdc", hg_x86_move_if(&a, X86_LESS_EQUAL, 1, X86_RBX, x86_reg(X86_R12)));
+  EXPECT("\x42\x87\x04\xae", hg_x86_exchange_memory(&a, 0, x86_indexed(X86_RSI, X86_R13, 2, 0), X86_RAX));
+  EXPECT("\xf0\x01\x1c\x8e", (hg_x86_lock(&a), hg_x86_alu_store(&a, X86_ADD, 0, x86_indexed(X86_RSI, X86_RCX, 2, 0),
+                                                               X86_RBX)));
+  EXPECT("\x4a\x0f\xb1\x1c\xee", hg_x86_compare_exchange(&a, 1, x86_indexed(X86_RSI, X86_R13, 3, 0), X86_RBX));
+  EXPECT("\x42\x0f\xc1\x04\xaf", hg_x86_add_fetch(&a, 0, x86_indexed(X86_RDI, X86_R13, 2, 0), X86_RAX));
+  EXPECT("\x88\x1c\x0f\x66\x89\x1c\x4f", (hg_x86_store_narrow(&a, 1, x86_indexed(X86_RDI, X86_RCX, 0, 0), X86_RBX),
+                                             hg_x86_store_narrow(&a, 2, x86_indexed(X86_RDI, X86_RCX, 1, 0), X86_RBX)));
   EXPECT("\x41\x54\x41\x5c", (hg_x86_push(&a, X86_R12), hg_x86_pop(&a, X86_R12)));
   EXPECT("\x0f\x18\x8c\x9e\x00\x08\x00\x00", hg_x86_prefetch(&a, x86_indexed(X86_RSI, X86_RBX, 2, 2048)));
   EXPECT("\x62\xf1\x74\x58\x58\x47\x01", /* vaddps zmm0, zmm1, dword ptr [rdi + 4]{1to16} */
