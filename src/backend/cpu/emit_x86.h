@@ -241,6 +241,7 @@ void hg_x86_release_loop(x86_emit *e);
 int hg_x86_masks(x86_emit *e);
 int hg_x86_arith(x86_emit *e);
 int hg_x86_divide(x86_emit *e);
+int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */

@@ -518,7 +518,7 @@ static int integer_op(x86_emit *e) {
   case ATLAS_OP_shr: return shift(e);
   case ATLAS_OP_mad: return multiply_add(e);
   case ATLAS_OP_div:
-  case ATLAS_OP_rem: return hg_x86_divide(e);
+  case ATLAS_OP_rem: return hg_x86_divide(e) || hg_x86_divide_avx2(e);
   case ATLAS_OP_neg: negate(e); return 1;
   case ATLAS_OP_abs: return absolute(e);
   case ATLAS_OP_not:

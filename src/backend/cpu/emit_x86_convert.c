@@ -9,7 +9,7 @@
   for (uint32_t c = 0; c < hg_x86_copies(e, (e)->insn->d); c++)   \
     for (uint32_t p = 0; p < hg_x86_parts(e, (e)->insn->d); p++)
 
-enum { LESS_THAN = 0x11, AT_LEAST = 0x1d, ORDERED = 7 };
+enum { LESS_THAN = 0x11, AT_LEAST = 0x1d, ORDERED = 7, TO_ZERO = 0x0b };
 
 typedef struct pair {
   uint8_t to, from;
@@ -55,9 +55,27 @@ static void integer_32(x86_emit *e, const pair *t) {
   }
 }
 
+/* Both halves of 16 bits behind a leading bit that is taken off again, exactly; their sum is rounded once. */
+static void u32_to_f32_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  EACH(e, c, p) {
+    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
+    hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(from), 16);
+    hg_x86_v(e, X86_vpandd, s0, from, hg_x86_constant(e, 0xffff, 0));
+    hg_x86_v(e, X86_vpord, s2, s2, hg_x86_constant(e, 0x53000000, 0)); /* 2^39, a unit of the last place is 2^16 */
+    hg_x86_v(e, X86_vpord, s0, s0, hg_x86_constant(e, 0x4b000000, 0)); /* 2^23 */
+    hg_x86_v(e, X86_vsubps, s2, s2, hg_x86_constant(e, 0x53000080, 0)); /* 2^39 + 2^23 */
+    hg_x86_v(e, X86_vaddps, s0, s2, x86_reg(s0));
+    hg_x86_done(e, c, p, s0);
+  }
+}
+
 static int integer_to_f32(x86_emit *e, const pair *t) {
   int is_u32 = t->from == ATLAS_u32;
-  if (is_u32 && e->width != 2) return 0;
+  if (is_u32 && e->width != 2) {
+    u32_to_f32_avx2(e);
+    return 1;
+  }
   EACH(e, c, p) {
     x86_rm from = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
@@ -99,19 +117,36 @@ static void f32_to_signed(x86_emit *e, const pair *t) {
   }
 }
 
+/* Numbers that are not negative, in scratch 0: less 2^31 where they are no less, and that put back as a bit. */
+static void cut_u32_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  x86_rm two_31 = hg_x86_constant(e, 0x4f000000, 0);
+  hg_x86_vi(e, X86_vcmpps, s2, s0, two_31, AT_LEAST);
+  hg_x86_v(e, X86_vpandd, s3, s2, two_31);
+  hg_x86_v(e, X86_vsubps, s3, s0, x86_reg(s3));
+  hg_x86_v(e, X86_vcvttps2dq, s3, 0, x86_reg(s3));
+  hg_x86_vi(e, X86_vpslld_imm, 0, s2, x86_reg(s2), 31);
+  hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s2));
+  hg_x86_vi(e, X86_vcmpps, s2, s0, hg_x86_constant(e, 0x4f800000, 0), AT_LEAST); /* 2^32: all ones */
+  hg_x86_v(e, X86_vpord, s0, s3, x86_reg(s2));
+}
+
 /* max(a, 0) makes 0 of NaN and of negative numbers; too large gives all ones. */
-static int f32_to_unsigned(x86_emit *e, const pair *t) {
+static void f32_to_unsigned(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  if (e->width != 2) return 0;
   EACH(e, c, p) {
     hg_x86_v(e, X86_vpxord, s2, s2, x86_reg(s2));
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
     hg_x86_v(e, X86_vmaxps, s0, from, x86_reg(s2));
-    hg_x86_v(e, X86_vcvttps2udq, s0, 0, x86_reg(s0));
+    if (e->width == 2) hg_x86_v(e, X86_vcvttps2udq, s0, 0, x86_reg(s0));
+    else if (bytes_of(t->to) == 4) cut_u32_avx2(e);
+    else {
+      hg_x86_v(e, X86_vminps, s0, s0, hg_x86_constant(e, 0x47800000, 0)); /* 2^16 */
+      hg_x86_v(e, X86_vcvttps2dq, s0, 0, x86_reg(s0));
+    }
     clamp_narrow(e, t->to, s0);
     hg_x86_done(e, c, p, s0);
   }
-  return 1;
 }
 
 /* ---- f16, bf16 --------------------------------------------------------------------------------------------------- */
@@ -213,6 +248,19 @@ static void shorten(x86_emit *e, unsigned op) {
   }
 }
 
+/* Below the leading bit of 2^52. */
+static void u32_to_f64_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
+  x86_rm two_52 = hg_x86_constant(e, UINT64_C(0x4330000000000000), 1);
+  EACH(e, c, p) {
+    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
+    hg_x86_v(e, X86_vpmovzxdq, s0, 0, x86_reg(half(e, from, p, s1)));
+    hg_x86_v(e, X86_vpord, s0, s0, two_52);
+    hg_x86_v(e, X86_vsubpd, s0, s0, two_52);
+    hg_x86_done(e, c, p, s0);
+  }
+}
+
 static int integer_to_f64(x86_emit *e, const pair *t) {
   if (t->from_64) {
     if (e->width != 2) return 0;
@@ -224,7 +272,10 @@ static int integer_to_f64(x86_emit *e, const pair *t) {
     }
     return 1;
   }
-  if (t->from == ATLAS_u32 && e->width != 2) return 0;
+  if (t->from == ATLAS_u32 && e->width != 2) {
+    u32_to_f64_avx2(e);
+    return 1;
+  }
   widen(e, t->from == ATLAS_u32 ? X86_vcvtudq2pd : X86_vcvtdq2pd);
   return 1;
 }
@@ -258,9 +309,8 @@ static int float_to_64(x86_emit *e, const pair *t) {
 }
 
 /* 32-bit and narrower integers from f64: brought into range as f64, where the bounds are exact. */
-static int f64_to_32(x86_emit *e, const pair *t) {
+static void f64_to_32(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  if (!t->to_signed && bytes_of(t->to) == 4 && e->width != 2) return 0;
   unsigned bits = atlas_type_bits((atlas_type)t->to);
   double greatest = t->to_signed ? (double)(atlas_mask((atlas_type)t->to) >> 1) : (double)atlas_mask((atlas_type)t->to);
   double least = t->to_signed ? -(double)(UINT64_C(1) << (bits - 1)) : 0.0;
@@ -274,12 +324,15 @@ static int f64_to_32(x86_emit *e, const pair *t) {
       else hg_x86_v(e, X86_vpandq, to, from, x86_reg(s3)); /* NaN becomes 0 */
       hg_x86_v(e, X86_vminpd, to, to, hg_x86_constant(e, atlas_bits_of_f64(greatest), 1));
       hg_x86_v(e, X86_vmaxpd, to, to, hg_x86_constant(e, atlas_bits_of_f64(least), 1));
-      hg_x86_v(e, op, to, 0, x86_reg(to));
+      if (op == X86_vcvttpd2udq && e->width != 2) {
+        hg_x86_vi(e, X86_vrndscalepd, to, 0, x86_reg(to), TO_ZERO);
+        hg_x86_v(e, X86_vaddpd, to, to, hg_x86_constant(e, UINT64_C(0x4330000000000000), 1));
+        shorten_part(e, 0, to, to); /* below the leading bit of 2^52 */
+      } else hg_x86_v(e, op, to, 0, x86_reg(to));
     }
     join(e, s0, s0, s2);
     hg_x86_done(e, c, 0, s0);
   }
-  return 1;
 }
 
 /* ---- from and to bool -------------------------------------------------------------------------------------------- */
@@ -325,8 +378,8 @@ static int from_f32(x86_emit *e, const pair *t) {
   }
   if (!is_int(t->to)) return 0;
   if (t->to_64) return float_to_64(e, t);
-  if (!t->to_signed) return f32_to_unsigned(e, t);
-  f32_to_signed(e, t);
+  if (!t->to_signed) f32_to_unsigned(e, t);
+  else f32_to_signed(e, t);
   return 1;
 }
 
@@ -350,7 +403,7 @@ int hg_x86_convert(x86_emit *e) {
   if (is_int(t.from)) written = from_integer(e, &t);
   else if (t.from == ATLAS_f32) written = from_f32(e, &t);
   else if (t.from == ATLAS_f64 && t.to == ATLAS_f32) written = (shorten(e, X86_vcvtpd2ps), 1);
-  else if (t.from == ATLAS_f64 && is_int(t.to)) written = t.to_64 ? float_to_64(e, &t) : f64_to_32(e, &t);
+  else if (t.from == ATLAS_f64 && is_int(t.to)) written = t.to_64 ? float_to_64(e, &t) : (f64_to_32(e, &t), 1);
   else if (t.from == ATLAS_f16 && t.to == ATLAS_f32) written = (f16_to_f32(e), 1);
   else if (t.from == ATLAS_bf16 && t.to == ATLAS_f32) written = (bf16_to_f32(e), 1);
   if (written == 2) copy_bits(e);
