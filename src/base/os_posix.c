@@ -260,7 +260,22 @@ void hg_pages_unmap(const hg_pages *pages) { munmap(pages->mapping, (size_t)page
 
 /* ---- environment and folders ------------------------------------------------------------------------------------- */
 
-uint64_t hg_process_id(void) { return (uint64_t)getpid(); }
+/* A call of the system's is a fair part of a launch, and the number only changes in a fork: 0 where it is to be asked
+ * for. As with the worker threads, one of the few mutable globals the design allows. */
+static _Atomic uint64_t own_process;
+static atomic_int forks_are_noticed;
+
+static void forget_process(void) { atomic_store(&own_process, 0); }
+
+uint64_t hg_process_id(void) {
+  uint64_t known = atomic_load_explicit(&own_process, memory_order_relaxed);
+  if (known != 0) return known;
+  uint64_t id = (uint64_t)getpid();
+  if (!atomic_load(&forks_are_noticed) && pthread_atfork(NULL, NULL, forget_process) == 0)
+    atomic_store(&forks_are_noticed, 1); /* two threads that come here at once both have it forgotten */
+  if (atomic_load(&forks_are_noticed)) atomic_store(&own_process, id);
+  return id;
+}
 
 int hg_environment(const char *name, char *value, size_t value_bytes) {
   const char *found = getenv(name);
