@@ -208,3 +208,19 @@ def test_nothing_is_left_out():
     covered = model.PURE.union(*elsewhere.values())
     assert covered == set(OPS), covered ^ set(OPS)
     assert {t for op in OPS.values() for t in op.types} == set(TYPES)
+
+
+@pytest.mark.parametrize("op, t", [(op, t) for op in ("div", "rem") for t in OPS["div"].types if t[0] in "iu"],
+                         ids=[f"{op}.{t}" for op in ("div", "rem") for t in OPS["div"].types if t[0] in "iu"])
+def test_quotients_near_whole_numbers(executor, op, t):
+    """Multiples of a divisor, and their neighbours, where a quotient that is a little off shows. One divisor for all lanes, as
+    a constant and as a scalar."""
+    rng, mask = generator("quotients", op, t), (1 << bits_of(t)) - 1
+    divisors = [1, 3, 7, 10, mask >> 1, mask, mask - 6] + [b >> rng.randrange(bits_of(t)) or 1 for b in random_bits(t, 9, rng)]
+    for divisor in divisors:
+        most = mask // divisor
+        factors = [0, 1, 2, most - 1, most] + [rng.randrange(most + 1) for _ in range(15)]
+        dividends = [(f * divisor + near) & mask for f in factors for near in (-1, 0, 1)]
+        columns = [dividends, [divisor] * len(dividends)]
+        check(executor, op, t, None, columns, SEED, fixed={2: literal(t, divisor)})
+        check(executor, op, t, None, columns, SEED, fixed={2: "s2"}, scalars={"s2": (t, divisor)})
