@@ -7,6 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* 1 where AddressSanitizer or ThreadSanitizer is built in. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#  define SANITIZED 1
+#elif defined(__has_feature)
+#  if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#    define SANITIZED 1
+#  endif
+#endif
+#if !defined(SANITIZED)
+#  define SANITIZED 0
+#endif
+
 static unsigned long check_passed, check_failed;
 
 static inline int check_note(int ok) {

@@ -14,15 +14,7 @@
 #  include <unistd.h>
 #endif
 
-#if defined(__has_feature)
-#  if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#    define SANITIZED 1
-#  endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#  define SANITIZED 1
-#endif
-
-#if defined(__linux__) && !defined(SANITIZED)
+#if defined(__linux__) && !SANITIZED
 
 enum {
   LANES = 600000, /* large buffers are pages of the system, and worker threads have work */

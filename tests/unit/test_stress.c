@@ -16,8 +16,18 @@
 #include <stdlib.h>
 
 #if !defined(_WIN32)
+#  include <signal.h>
 #  include <sys/wait.h>
 #  include <unistd.h>
+#endif
+
+/* AddressSanitizer's malloc may be locked for ever in a process that is forked off while other threads allocate. */
+#if defined(_WIN32) || defined(__SANITIZE_ADDRESS__)
+#  define CANNOT_FORK 1
+#elif defined(__has_feature)
+#  if __has_feature(address_sanitizer)
+#    define CANNOT_FORK 1
+#  endif
 #endif
 
 enum {
@@ -301,7 +311,7 @@ static void work_where_others_end(caller *c) {
   close_place(&mine);
 }
 
-#if !defined(_WIN32)
+#if !defined(CANNOT_FORK)
 /* ThreadSanitizer would end a child that starts threads, and takes those that _exit leaves behind for a leak. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "die_after_fork=0:report_thread_leaks=0"; }
@@ -311,6 +321,9 @@ static void fork_with(caller *c, place *idle) {
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
+    sigset_t none; /* threads of hg_thread_start take no signals */
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
     alarm(60);
     c->failures = 0;
     for (int i = 0; i < 3; i++) launch_at_once(c, idle);

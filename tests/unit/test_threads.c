@@ -11,14 +11,6 @@
 
 #include <stdlib.h>
 
-#if defined(__has_feature)
-#  if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#    define SANITIZED 1
-#  endif
-#endif
-#if !defined(SANITIZED)
-#  define SANITIZED 0
-#endif
 #if defined(_WIN32)
 #  define setenv(name, value, overwrite) _putenv_s(name, value)
 #endif
