@@ -7,6 +7,7 @@
 
 #include "backend/cpu/detect.h"
 #include "backend/cpu/native.h"
+#include "environment.h"
 #include "launching.h"
 
 #include <stdlib.h>
@@ -69,14 +70,6 @@ static void release(void *user, void *memory) {
 
 static const hg_allocator allocator = {
     .size = sizeof allocator, .allocate = allocate_ones, .release = release};
-
-static void set(const char *name, const char *value) {
-#if defined(_WIN32)
-  _putenv_s(name, value);
-#else
-  setenv(name, value, 1);
-#endif
-}
 
 /* Buffers of WORDS 64-bit words, one after the other, and the fault. */
 typedef struct result {

@@ -9,6 +9,7 @@
 #include "compiler/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
+#include "environment.h"
 #include "launching.h"
 
 #include <stdarg.h>
@@ -61,14 +62,6 @@ static const char *many_values(void) {
   for (int k = 0; k < WIDE; k++) line(&t, "mad.u64 r91, r91, #31, r%d\n", 100 + k);
   line(&t, "stg.u64 [y + lane], r91\nexit\n");
   return t.bytes;
-}
-
-static void set(const char *name, const char *value) {
-#if defined(_WIN32)
-  _putenv_s(name, value);
-#else
-  setenv(name, value, 1);
-#endif
 }
 
 /* The program on an engine; y has LANES elements. */

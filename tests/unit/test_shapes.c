@@ -7,6 +7,7 @@
 
 #include "backend/cpu/detect.h"
 #include "backend/cpu/native.h"
+#include "environment.h"
 #include "launching.h"
 
 #include <stdlib.h>
@@ -96,14 +97,6 @@ static uint32_t *contents(uint64_t count, uint32_t seed) {
     values[i] = (seed >> 9 & 0xbfffff) | 0x3f000000 | (seed & 0x80000000u); /* as f32: 0.5 to 4 */
   }
   return values;
-}
-
-static void set(const char *name, const char *value) {
-#if defined(_WIN32)
-  _putenv_s(name, value);
-#else
-  setenv(name, value, 1);
-#endif
 }
 
 static void describe(const example *e, shape s, hg_launch_desc *launch) {

@@ -10,6 +10,7 @@
 #endif
 #include "backend/cpu/detect.h"
 #include "base/os.h"
+#include "environment.h"
 #include "launching.h"
 
 #include <stdatomic.h>
@@ -134,14 +135,6 @@ static int expect(caller *c, int condition, const char *what) {
   return condition;
 }
 #define EXPECT(condition) expect(c, (condition), #condition)
-
-static void set(const char *name, const char *value) {
-#if defined(_WIN32)
-  _putenv_s(name, value);
-#else
-  setenv(name, value, 1);
-#endif
-}
 
 static void close_place(place *p) {
   hg_executor_release(p->executor); /* the others keep it */
