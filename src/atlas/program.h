@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-/* A function of a library program: `.entry op type label`. One of f16 or bf16 is a shorter text for the widened arguments
- * of that type, whose f32 result, rounded, is that of the f32 function, rounded. */
+/* A function of a library program: `.entry op type label`. One of f16 or bf16 is a shorter text for the widened
+ * arguments of that type, whose f32 result, rounded, is that of the f32 function, rounded. */
 typedef struct atlas_entry {
   uint16_t op;
   uint8_t type;

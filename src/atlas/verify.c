@@ -113,7 +113,8 @@ static hg_status solve_types(verifier *v, flow *f) {
   const ir_graph *g = f->graph;
   memset(f->entry, TYPE_UNVISITED, (size_t)g->block_count * f->value_count);
   memset(f->entry, TYPE_UNDEFINED, f->value_count);
-  if (v->entry != NULL) memset(f->entry, atlas_entry_works_in(v->entry), atlas_argument_count(atlas_op_lookup(v->entry->op)));
+  if (v->entry != NULL)
+    memset(f->entry, atlas_entry_works_in(v->entry), atlas_argument_count(atlas_op_lookup(v->entry->op)));
   for (int changed = 1; changed;) {
     changed = 0;
     for (uint32_t k = 0; k < g->block_count; k++) {

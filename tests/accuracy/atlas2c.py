@@ -31,6 +31,7 @@ OPS_DEF = os.path.join(HERE, "..", "..", "include", "hologram", "ops.def")
 C_TYPES = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
            "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
            "f32": "float", "f64": "double"}
+NARROW = ("f16", "bf16")   # their entries give the bits of the f32 function, rounded, and are left out
 FLOATS = {"f32": (24, -149, 32), "f64": (53, -1074, 64)}   # precision, exponent of the smallest subnormal, width
 
 PRELUDE = r"""
@@ -269,9 +270,10 @@ class Source:
             return
         if line.startswith(".entry"):
             m = re.fullmatch(r"\.entry\s+([\w.]+)\s+(\w+)\s+(\w+)", line)
-            if not m or m[1] not in OPS or m[2] not in C_TYPES:
+            if not m or m[1] not in OPS or m[2] not in (*C_TYPES, *NARROW):
                 raise Error("%s: expected '.entry op type label'" % where)
-            self.entries.append(Function(m[1], m[2], m[3], self))
+            if m[2] not in NARROW:
+                self.entries.append(Function(m[1], m[2], m[3], self))
             return
         m = re.match(r"(\w+):\s*", line)
         if m:
