@@ -409,7 +409,8 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
   }
   if (insn->op == OP_bar && one_of(name, "warp red")) strcpy(w->mode, name);
   else if (insn->op == OP_bar && one_of(name, "and or")) strcpy(w->logic, name);
-  else if (insn->op == OP_setp && one_of(name, "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"))
+  else if ((insn->op == OP_setp || insn->op == OP_set) &&
+           one_of(name, "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"))
     strcpy(w->compare, name);
   else if (insn->op == OP_setp && one_of(name, "and or xor")) strcpy(w->logic, name);
   else if (is_atomic && one_of(name, "add min max and or xor exch cas inc dec")) strcpy(w->atomic, name);

@@ -14,7 +14,8 @@ typedef enum ptx_type {
 #define TYPES                                                                                                     \
   TYPE(pred, 1, 'p') TYPE(b8, 8, 'u') TYPE(b16, 16, 'u') TYPE(b32, 32, 'u') TYPE(b64, 64, 'u') TYPE(u8, 8, 'u')   \
   TYPE(u16, 16, 'u') TYPE(u32, 32, 'u') TYPE(u64, 64, 'u') TYPE(s8, 8, 's') TYPE(s16, 16, 's') TYPE(s32, 32, 's') \
-  TYPE(s64, 64, 's') TYPE(f16, 16, 'f') TYPE(bf16, 16, 'f') TYPE(f32, 32, 'f') TYPE(f64, 64, 'f')
+  TYPE(s64, 64, 's') TYPE(f16, 16, 'f') TYPE(bf16, 16, 'f') TYPE(f32, 32, 'f') TYPE(f64, 64, 'f')       \
+  TYPE(f16x2, 32, 'x') TYPE(bf16x2, 32, 'x')
   TYPES
 #undef TYPE
   T_COUNT
@@ -27,12 +28,13 @@ extern const struct ptx_type_info {
 } ptx_types[T_COUNT];
 
 typedef enum ptx_op {
-#define OPS                                                                                                       \
-  OP(abs) OP(activemask) OP(add) OP(addc) OP(and) OP(atom) OP(bar) OP(barrier) OP(bfe) OP(bfi) OP(bfind) OP(bra)  \
-  OP(brev) OP(call) OP(clz) OP(copysign) OP(cvt) OP(cvta) OP(div) OP(exit) OP(fence) OP(fma) OP(ld) OP(lop3)      \
-  OP(mad) OP(max) OP(membar) OP(min) OP(mov) OP(mul) OP(neg) OP(not) OP(or) OP(popc) OP(prmt) OP(rcp) OP(red)     \
-  OP(rem) OP(ret) OP(selp) OP(setp) OP(shf) OP(shfl) OP(shl) OP(shr) OP(sqrt) OP(st) OP(sub) OP(subc) OP(testp)   \
-  OP(trap) OP(vote) OP(xor)
+#define OPS                                                                                                            \
+  OP(abs)                                                                                                              \
+  OP(activemask) OP(add) OP(addc) OP(and) OP(atom) OP(bar) OP(barrier) OP(bfe) OP(bfi) OP(bfind) OP(bra) OP(brev)      \
+      OP(call) OP(clz) OP(copysign) OP(cvt) OP(cvta) OP(div) OP(exit) OP(fence) OP(fma) OP(ld) OP(lop3) OP(mad)        \
+          OP(max) OP(membar) OP(min) OP(mov) OP(mul) OP(neg) OP(not ) OP(or) OP(popc) OP(prmt) OP(rcp) OP(red) OP(rem) \
+              OP(ret) OP(selp) OP(set) OP(setp) OP(shf) OP(shfl) OP(shl) OP(shr) OP(sqrt) OP(st) OP(sub) OP(subc)      \
+                  OP(testp) OP(trap) OP(vote) OP(xor)
 #define OP(name) OP_##name,
   OPS
 #undef OP
@@ -43,7 +45,7 @@ typedef enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM,
 
 /* Words between the dots of an instruction that choose what it does; each in at most one of these places. */
 typedef struct ptx_words {
-  char compare[8], logic[8], atomic[8], mode[8]; /* setp; setp, bar.red; atom, red; shfl, vote, testp, shf, bar */
+  char compare[8], logic[8], atomic[8], mode[8]; /* set, setp; setp, bar.red; atom, red; shfl, vote, testp, shf, bar */
   char round[8];                                 /* rn rz rm rp, rni rzi rmi rpi */
   uint8_t wide, high, low, saturate, carry, nan, wrap;
   ptx_space space;

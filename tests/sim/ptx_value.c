@@ -288,6 +288,28 @@ static uint64_t float_to_integer(long double value, ptx_type type) {
   return is_signed ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
+static ptx_type half_of(ptx_type pair) { return pair == T_f16x2 ? T_f16 : T_bf16; }
+
+/* The first operand becomes the upper half. */
+static const char *convert_pair(const ptx_insn *i, const uint64_t a[2], uint64_t *result) {
+  ptx_type half = half_of(i->type);
+  if (i->type2 != T_f32 || strcmp(i->words.round, "rn") != 0) return "cvt to a pair of that kind";
+  *result = encode(half, decode(T_f32, a[0]), "rn") << 16 | encode(half, decode(T_f32, a[1]), "rn");
+  return NULL;
+}
+
+/* A mask of 16 bits a half. */
+static const char *compare_pair(const ptx_insn *i, const uint64_t a[2], uint64_t *result) {
+  if (i->type != T_u32 || ptx_types[i->type2].kind != 'x') return "set of that type";
+  *result = 0;
+  for (unsigned k = 0; k < 32; k += 16) {
+    int holds = ptx_compare(i->words.compare, half_of(i->type2), ptx_low(a[0] >> k, 16), ptx_low(a[1] >> k, 16));
+    if (holds < 0) return "set with that comparison";
+    if (holds) *result |= UINT64_C(0xffff) << k;
+  }
+  return NULL;
+}
+
 static const char *convert(const ptx_insn *i, uint64_t a, uint64_t *result) {
   ptx_type to = i->type, from = i->type2;
   const char *round = i->words.round;
@@ -326,7 +348,9 @@ ptx_type ptx_wider(ptx_type type) {
 
 const char *ptx_compute(const ptx_insn *i, const uint64_t a[4], uint8_t *carry, uint64_t *result, unsigned *width) {
   *width = ptx_types[i->type].bits;
+  if (i->op == OP_cvt && ptx_types[i->type].kind == 'x') return convert_pair(i, a, result);
   if (i->op == OP_cvt) return convert(i, a[0], result);
+  if (i->op == OP_set) return compare_pair(i, a, result);
   if (i->op == OP_selp) {
     *result = a[2] & 1 ? a[0] : a[1];
     return NULL;

@@ -107,8 +107,9 @@ static void do_vectors(ptx *p, uint32_t flag, void (*access)(ptx *p, uint32_t va
 
 /* Elements wait in registers. */
 static void name_element(ptx *p, uint32_t value) {
+  ptx_class class = hg_ptx_rounds(p, value) ? PTX_32 : hg_ptx_class_of(ptx_insn(p, value)->type);
   for (uint32_t i = 0; i < p->info->lanes_per_thread; i++)
-    p->element[p->element_of[value] + i] = hg_ptx_new(p, hg_ptx_class_of(ptx_insn(p, value)->type));
+    p->element[p->element_of[value] + i] = hg_ptx_new(p, class);
 }
 
 static void name_elements(ptx *p) {

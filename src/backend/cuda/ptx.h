@@ -62,6 +62,7 @@ typedef struct ptx {
   uint8_t *never_nan;          /* per value: see compiler/never_nan.h */
   uint8_t *nan;                /* per value: ptx_nan */
   uint8_t *access;             /* per value: ptx_access, of accesses in the vector part */
+  uint8_t *is_late;            /* per value: a rounding that only the stores do for which it waits (hg_ptx_rounds) */
   uint8_t *in_loop;            /* per block */
   uint32_t *element_of;        /* per value: its first in `element` */
   ptx_name *element;           /* lanes_per_thread each: parts of vector loads and stores */
@@ -166,6 +167,8 @@ void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present);
 void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present);
 void hg_ptx_tables(ptx *p);
 uint32_t hg_ptx_vector_bytes(const ptx *p, uint32_t value);
+/* 1 for a vector store of f16 or bf16 that is what rounds them from f32, two by one instruction. */
+int hg_ptx_rounds(const ptx *p, uint32_t value);
 
 /* ---- what a block does together (ptx_block.c), classes (ptx_class.c) --------------------------------------------- */
 

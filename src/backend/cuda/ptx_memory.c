@@ -340,6 +340,20 @@ static void atomic(ptx *p, uint32_t value) {
 
 static ptx_name *elements_of(ptx *p, uint32_t value) { return p->element + p->element_of[value]; }
 
+int hg_ptx_rounds(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (p->access[value] != PTX_VECTOR || !(atlas_op_lookup(insn->op)->flags & ATLAS_STORE)) return 0;
+  const ssa_insn *stored = ptx_insn(p, ptx_arg(p, value, insn->arg_count - 1));
+  uint32_t needed = insn->type == ATLAS_f16 ? 80 : 90; /* as for single ones */
+  return hg_ptx_class_of(insn->type) == PTX_16 && stored->op == ATLAS_OP_cvt && stored->type == insn->type &&
+         stored->type2 == ATLAS_f32 && p->options->capability >= needed;
+}
+
+/* What a store that rounds takes: an f32. */
+static uint32_t unrounded(const ptx *p, uint32_t store) {
+  return ptx_arg(p, ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u), 0);
+}
+
 /* In the vector part of a tile loads have been done before, and stores are done afterwards. */
 static int use_element(ptx *p, uint32_t value, uint32_t flags) {
   if (p->access[value] != PTX_VECTOR) return 0;
@@ -347,6 +361,7 @@ static int use_element(ptx *p, uint32_t value, uint32_t flags) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name mnemonic = hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type)));
   if (flags & ATLAS_LOAD) PTX(p, mnemonic.text, hg_ptx_register(p, value), element);
+  else if (hg_ptx_rounds(p, value)) PTX(p, "mov.b32", element, hg_ptx_value(p, unrounded(p, value)));
   else PTX(p, mnemonic.text, element, hg_ptx_exact(p, ptx_arg(p, value, insn->arg_count - 1)));
   return 1;
 }
@@ -438,6 +453,16 @@ void hg_ptx_vector_load(ptx *p, uint32_t value) {
   }
 }
 
+/* The two halves of a word, rounded; a NaN of theirs is then made the canonical one. */
+static void round_pair(ptx *p, uint32_t store, ptx_name word, const ptx_name part[2]) {
+  int is_f16 = ptx_insn(p, store)->type == ATLAS_f16;
+  PTX(p, is_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
+  if (p->never_nan[unrounded(p, store)]) return;
+  ptx_name nan = hg_ptx_new(p, PTX_32);
+  PTX(p, is_f16 ? "set.nan.u32.f16x2" : "set.nan.u32.bf16x2", nan, word, word);
+  PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
+}
+
 /* The parts of a word together. */
 static void join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count) {
   uint32_t bits = atlas_type_bits((atlas_type)type);
@@ -459,8 +484,10 @@ void hg_ptx_vector_store(ptx *p, uint32_t value) {
   uint32_t lane = 0, bytes = hg_ptx_vector_bytes(p, value);
   for (uint32_t offset = 0; lane < p->info->lanes_per_thread; offset += bytes) {
     words w = words_of(p, value);
-    for (uint32_t i = 0; i < w.count; i++, lane += w.lanes)
-      join_parts(p, insn->type, w.word[i], element + lane, w.lanes);
+    for (uint32_t i = 0; i < w.count; i++, lane += w.lanes) {
+      if (hg_ptx_rounds(p, value)) round_pair(p, value, w.word[i], element + lane);
+      else join_parts(p, insn->type, w.word[i], element + lane, w.lanes);
+    }
     put_vector(p, "st.global", &w, address, offset, 0);
   }
 }
@@ -484,9 +511,16 @@ void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present) {
 
 void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present) {
   ptx_name address = vector_address(p, value), *element = elements_of(p, value);
-  for (uint32_t lane = 0; lane < p->info->lanes_per_thread; lane++)
-    hg_ptx_put(p, "\t@%s st.global%s [%s], %s;\n", present[lane].text, store_suffix(ptx_insn(p, value)->type),
-               tail_element(p, value, address, lane).text, element[lane].text);
+  uint8_t type = ptx_insn(p, value)->type;
+  for (uint32_t lane = 0; lane < p->info->lanes_per_thread; lane++) {
+    ptx_name stored = element[lane];
+    if (hg_ptx_rounds(p, value)) {
+      stored = hg_ptx_new(p, PTX_16);
+      hg_ptx_from_f32(p, type, stored, element[lane]);
+    }
+    hg_ptx_put(p, "\t@%s st.global%s [%s], %s;\n", present[lane].text, store_suffix(type),
+               tail_element(p, value, address, lane).text, stored.text);
+  }
 }
 
 /* ---- constant tables --------------------------------------------------------------------------------------------- */

@@ -350,11 +350,22 @@ static void plan_vectors(ptx *p) {
   p->info->vector_only = (uint8_t)is_vector_only(p);
 }
 
+/* Roundings that stores do, and that nothing else asks for. */
+static void find_late(ptx *p) {
+  for (int look = 1; look >= 0; look--) /* first what such stores take, then what others take as well */
+    for (uint32_t v = 0; v < p->unit->insns.count; v++) {
+      uint32_t count = ptx_insn(p, v)->arg_count;
+      int rounds = hg_ptx_rounds(p, v);
+      for (uint32_t i = 0; i < count; i++)
+        if ((rounds && i == count - 1) == look) p->is_late[ptx_arg(p, v, i)] = (uint8_t)look;
+    }
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static hg_status make_tables(ptx *p, uint32_t **seen) {
   uint64_t values = p->unit->insns.count, blocks = p->unit->blocks.count;
-  uint64_t words = 3 * values + blocks, bytes = 4 * values + blocks;
+  uint64_t words = 3 * values + blocks, bytes = 5 * values + blocks;
   p->reg = hg_allocate(p->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (p->reg == NULL) return hg_fail_memory("the PTX of a program", words * sizeof(uint32_t) + bytes);
   p->reg_copy = p->reg + values;
@@ -364,7 +375,8 @@ static hg_status make_tables(ptx *p, uint32_t **seen) {
   p->never_nan = p->nan + values;
   p->bits_used = p->never_nan + values;
   p->access = p->bits_used + values;
-  p->in_loop = p->access + values;
+  p->is_late = p->access + values;
+  p->in_loop = p->is_late + values;
   return HG_OK;
 }
 
@@ -388,6 +400,7 @@ hg_status hg_ptx_plan(ptx *p) {
   find_bits_used(p);
   find_nans(p);
   plan_vectors(p);
+  find_late(p);
   p->element = hg_allocate(p->allocator, p->element_count, sizeof *p->element);
   return p->element != NULL ? HG_OK : hg_fail_memory("the PTX of a program", p->element_count * sizeof *p->element);
 }
