@@ -90,7 +90,7 @@ run_unit_tests() {
       run_counted "$@" "$folder/tests/unit/$name"
     fi
   done
-  for name in test_failures test_faults test_graphs test_launch test_runtime test_stream_failures test_streams; do
+  for name in test_failures test_faults test_graphs test_launch test_narrow test_runtime test_stream_failures test_streams; do
     say "== $name on the double of libcuda"
     run_on_double "$folder" "$@" "$folder/tests/unit/$name"
   done
@@ -132,7 +132,7 @@ stage_engines() {
   say "engines: ${engines[*]}"
   for engine in "${engines[@]}"; do
     options+=(--engine "$engine")
-    for name in test_launch test_runtime test_faults test_streams test_graphs; do
+    for name in test_launch test_narrow test_runtime test_faults test_streams test_graphs; do
       say "== $name on $engine"
       HOLOGRAM_CPU_ENGINE=${engine%:*} HOLOGRAM_CPU_ISA=$([[ $engine == *:* ]] && say "${engine#*:}") \
         run_counted "$BUILD/release/tests/unit/$name"
