@@ -70,8 +70,7 @@ static unsigned that_exist(x86_emit *e, unsigned reg, unsigned scratch) {
 unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scratch) {
   uint64_t bits;
   if (reg == VECTOR_ALL && !e->b->vector->loses_lanes) return existing_lanes(e, scratch);
-  if (reg == VECTOR_ALL)
-    return that_exist(e, fetch(e, native_home_of(e->b, all_lanes_register(e)), copy, scratch), scratch);
+  if (reg == VECTOR_ALL) return fetch(e, native_home_of(e->b, all_lanes_register(e)), copy, scratch);
   if (hg_x86_constant_bits(e, reg, &bits)) return constant_predicate(e, bits, scratch);
   return fetch(e, native_home_of(e->b, reg), copy, scratch);
 }
@@ -329,8 +328,10 @@ void hg_x86_begin_alive(x86_emit *e) {
   }
   for (uint32_t c = 0; c < e->copies; c++) {
     unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[c] : second_scratch(e);
-    if (e->b->steps.count > 1) load_row(e, e->b->alive_offset, c, to);
-    else to = existing_lanes(e, second_scratch(e));
+    if (e->b->steps.count > 1) {
+      load_row(e, e->b->alive_offset, c, to);
+      to = that_exist(e, to, to);
+    } else to = existing_lanes(e, second_scratch(e));
     store_home(e, home, c, to);
   }
   if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count > 1) return;

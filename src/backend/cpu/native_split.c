@@ -278,6 +278,8 @@ static void put_insns(split *s, uint32_t first, uint32_t end) {
     for (int k = 0; k < 4; k++) insn.s[k] = renamed(s, insn.s[k]);
     insn.mask = renamed(s, insn.mask);
     insn.d = renamed(s, insn.d);
+    int is_decided = is_jump(insn.op) && !(insn.flags & VECTOR_LAST) && insn.mask == VECTOR_ALL;
+    if (is_decided && is_single_source(s, vector_insn_at(s->from, i)->s[0])) insn.flags |= VECTOR_AGREE;
     put(s, &insn);
   }
 }
