@@ -245,6 +245,7 @@ int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
+int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */
 
 int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane], [x + blane + u] or [x + u], u the same in
                                                   the whole block */

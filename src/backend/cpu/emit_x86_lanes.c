@@ -389,26 +389,35 @@ static void load_results(x86_emit *e, const access *m, uint32_t copy) {
   }
 }
 
+static void write_copy(x86_emit *e, access *m, uint32_t c) {
+  int is_once = is_done_once(e, m);
+  uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
+  choose_registers(e, m, is_once);
+  fetch_mask(e, c, none);
+  check(e, m, c, slow);
+  if (m->index != VECTOR_NONE) write_vectors(e, INDICES, m->index, c);
+  if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
+  if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);
+  if (!m->is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);
+  unsigned base = hg_x86_base(e);
+  if (is_once) update_once(e, m, base);
+  else update_lanes(e, m, base);
+  restore_registers(e, m);
+  if (e->insn->d != VECTOR_NONE) load_results(e, m, c);
+  hg_x86_place(&e->a, none);
+  hg_x86_slow_back(e);
+}
+
+int hg_x86_lanes_of(x86_emit *e, uint32_t copy) {
+  access m;
+  if (!describe(e, &m)) return 0;
+  write_copy(e, &m, copy);
+  return 1;
+}
+
 int hg_x86_lanes(x86_emit *e) {
   access m;
   if (!describe(e, &m)) return 0;
-  int is_once = is_done_once(e, &m);
-  choose_registers(e, &m, is_once);
-  for (uint32_t c = 0; c < e->copies; c++) {
-    uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
-    fetch_mask(e, c, none);
-    check(e, &m, c, slow);
-    if (m.index != VECTOR_NONE) write_vectors(e, INDICES, m.index, c);
-    if (!m.is_immediate && !m.is_load) write_vectors(e, VALUES, m.value, c);
-    if (m.compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m.compared, c);
-    if (!m.is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);
-    unsigned base = hg_x86_base(e);
-    if (is_once) update_once(e, &m, base);
-    else update_lanes(e, &m, base);
-    restore_registers(e, &m);
-    if (e->insn->d != VECTOR_NONE) load_results(e, &m, c);
-    hg_x86_place(&e->a, none);
-    hg_x86_slow_back(e);
-  }
+  for (uint32_t c = 0; c < e->copies; c++) write_copy(e, &m, c);
   return 1;
 }

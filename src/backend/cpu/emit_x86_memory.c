@@ -752,21 +752,33 @@ static void gather_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t sl
   gather_evex(e, m, copy, base);
 }
 
-/* Without AVX-512 only what is likely. */
+/* What no gather or scatter does: what is likely, or lane after lane. */
+static int likely_or_lanes(x86_emit *e, const access *m) {
+  if (!is_likely(e, m)) return 0;
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
+    likely_copy(e, m, c, otherwise);
+    hg_x86_jump(&e->a, done);
+    hg_x86_place(&e->a, otherwise);
+    if (!hg_x86_lanes_of(e, c)) hg_x86_help(e, c);
+    hg_x86_place(&e->a, done);
+  }
+  return 1;
+}
+
 static int gather_access(x86_emit *e, const access *m) {
-  int can_gather = e->width == 2 && m->bytes >= 4;
   if (m->index == VECTOR_NONE) return 0;
+  if (e->width != 2 || m->bytes < 4) return likely_or_lanes(e, m);
   uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
-  if (!can_gather && (copies < e->copies || !is_likely(e, m))) return 0;
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
     uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
     if (is_likely(e, m)) {
-      likely_copy(e, m, c, can_gather ? otherwise : slow);
-      if (can_gather) hg_x86_jump(&e->a, done);
+      likely_copy(e, m, c, otherwise);
+      hg_x86_jump(&e->a, done);
     }
     hg_x86_place(&e->a, otherwise);
-    if (can_gather) gather_copy(e, m, c, slow, done);
+    gather_copy(e, m, c, slow, done);
     hg_x86_place(&e->a, done);
     hg_x86_slow_back(e);
   }

@@ -135,10 +135,24 @@ static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
   return 1;
 }
 
+/* 1 if a phi's lanes come with what different rounds of a loop have made, which they have left one by one. */
+static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
+  const ssa_insn *insn = insn_at(l, phi);
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    uint32_t from = ((const uint32_t *)ssa_block_at(l->unit, insn->block)->predecessors.data)[i];
+    uint32_t made = insn_at(l, ssa_args_of(l->unit, phi)[i])->block;
+    for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, insn->block);
+         h = l->order.parent[h])
+      if (!l->whole[h] && made != SSA_NONE && vector_in_loop(&l->order, h, made)) return 1;
+  }
+  return 0;
+}
+
 /* The same of a header's lanes in each round of a loop that they leave one by one. */
-static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t block) {
+static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) {
+  uint32_t block = insn_at(l, phi)->block;
   return !l->whole[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
-         ssa_block_at(l->unit, block)->predecessors.count == 2;
+         insn_at(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
 }
 
 /* `first` round: what comes around a loop is taken to agree with what enters it. Behind a loop that lanes leave one by
@@ -149,7 +163,7 @@ static vector_stride stride_of_phi(const vector_lowering *l, uint32_t phi, int f
   int known = 0;
   vector_stride stride = STRIDE_OTHER;
   if (!is_wide_integer(insn->type) || l->uses[phi] & VALUE_IS_KEPT) return STRIDE_OTHER;
-  if (!comes_by_one_edge(l, insn->block) && !comes_by_one_edge_each_round(l, insn->block)) return STRIDE_OTHER;
+  if (!comes_by_one_edge(l, insn->block) && !comes_by_one_edge_each_round(l, phi)) return STRIDE_OTHER;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     if (first && l->order.place[from[i]] >= l->order.place[insn->block]) continue;
     vector_stride s = stride_of_arg(l, phi, i);
@@ -220,11 +234,11 @@ static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
 
 /* In a loop that lanes leave one by one those that are left are in one round: a phi of its header has what entered or
  * what came around, alike in all of them if both are. Behind the loop lanes would have what they left with. */
-static int is_alike_in_loop(const vector_lowering *l, uint32_t b, uint32_t value) {
+static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   if (l->uses[value] & VALUE_IS_KEPT) return 0;
   if (insn->op != SSA_PHI) return hg_is_pure(insn) && (insn->arg_count > 0 || l->analysis.fact[value].level < IR_LANE);
-  return l->order.loop[b] == b && l->latch[b] != SSA_NONE && insn->arg_count == 2;
+  return comes_by_one_edge_each_round(l, value);
 }
 
 /* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so it
@@ -240,7 +254,7 @@ static void find_uniform(vector_lowering *l) {
       for (int list = 0; list < 2; list++)
         for (uint32_t v = lists[list]; v != SSA_NONE; v = insn_at(l, v)->next) {
           int candidate = l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(insn_at(l, v)->op);
-          candidate |= !l->whole[b] && is_alike_in_loop(l, b, v);
+          candidate |= !l->whole[b] && is_alike_in_loop(l, v);
           int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
           if (is && round > 0) is = has_uniform_operands(l, v);
           if (is && round > 0 && l->same[v] != SSA_NONE) is = (l->uses[l->same[v]] & VALUE_IS_UNIFORM) != 0;
