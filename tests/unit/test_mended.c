@@ -52,6 +52,15 @@ static const example examples[] = {
      ".program classes\n.buffer y u32 inout\n.shared s u32 4\nmovi.u32 r10, #7\nmovi.u64 r61, #0\nL3:\n"
      "set.ge.u64 p1, r61, #3\n@p1 bra L2\natom.min.u32 r2, [s + blane], r10\ncls.get.u32 r10\n"
      "add.u64 r61, r61, #1\nbra L3\nL2:\nexit\n"},
+    {"took for one what lanes bring from different rounds of a loop",
+     ".program rounds\n.buffer y u32 inout\ncvt.u32.u64 r0, lane\nand.u32 r3, r0, #7\nmovi.u32 r2, #0\nL1:\n"
+     "set.ge.u32 p4, r2, r3\n@p4 bra L0\nadd.u32 r2, r2, #1\nbra L1\nL0:\nand.u32 r5, r2, #1\nadd.u32 r4, r5, #1\n"
+     "L2:\nrem.u32 r5, r4, #97\nmirror.u32 r5, r5\nloop r4, L2\nstg.u32 [y + lane], r5\nexit\n"},
+    {"took for a run of elements what lanes bring from different rounds of a loop",
+     ".program runs\n.buffer x u32 in\n.buffer y u32 inout\ncvt.u32.u64 r0, lane\nand.u32 r1, r0, #7\nmov.u32 r2, r0\n"
+     "movi.u32 r3, #0\nL1:\nadd.u32 r4, r2, #9\nset.ge.u32 p0, r3, r1\n@p0 bra L0\nadd.u32 r3, r3, #1\n"
+     "add.u32 r2, r2, #16\nbra L1\nL0:\nadd.u32 r5, r1, #1\nmovi.u32 r7, #0\nL2:\nldg.u32 r6, [x + r4]\n"
+     "add.u32 r7, r7, r6\nadd.u32 r4, r4, #1\nloop r5, L2\nstg.u32 [y + lane], r7\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
