@@ -8,6 +8,7 @@
 
 enum {
   NO_TALLY = UINT16_MAX,
+  LEAST_BYTES = 4,         /* of an element */
   MOST_BYTES = 64 << 10, /* of a worker's copies */
   LANES_AN_ELEMENT = 4 /* that a launch has for each element of each copy: bringing them together is small beside it */
 };
@@ -56,9 +57,8 @@ uint64_t hg_cpu_find_tallies(const cpu_launch *run, uint32_t workers, cpu_tally 
   for (uint32_t i = 0; i < run->vector->insns.count; i++) note(run, vector_insn_at(run->vector, i), tallies);
   for (size_t s = 0; s < run->program->symbols.count; s++) {
     uint64_t size = run->launch->arguments[s].span.byte_count;
-    uint64_t elements = tallies[s].op == 0 ? 0 : size / atlas_bytes((atlas_type)tallies[s].type);
-    if (tallies[s].op == NO_TALLY || bytes + size > MOST_BYTES || elements * workers * LANES_AN_ELEMENT > run->lanes)
-      tallies[s].op = 0;
+    int is_small = bytes + size <= MOST_BYTES && size / LEAST_BYTES * workers * LANES_AN_ELEMENT <= run->lanes;
+    if (tallies[s].op == NO_TALLY || !is_small) tallies[s].op = 0;
     if (tallies[s].op == 0) continue;
     tallies[s].bytes = (uint32_t)size;
     bytes += (size + 63) / 64 * 64;
