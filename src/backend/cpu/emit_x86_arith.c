@@ -417,9 +417,27 @@ static int shift(x86_emit *e) {
   return 1;
 }
 
-static int multiply_add(x86_emit *e) {
+/* Products of 64 bits from those of 32, and of mad the sum. */
+static void multiply_long_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0), b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(a), 32);
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s3, x86_reg(b), 32);
+    hg_x86_v(e, X86_vpmuludq, s2, s2, x86_reg(b));
+    hg_x86_v(e, X86_vpmuludq, s3, s3, x86_reg(a));
+    hg_x86_v(e, X86_vpaddq, s2, s2, x86_reg(s3));
+    hg_x86_vi(e, X86_vpsllq_imm, 0, s2, x86_reg(s2), 32);
+    hg_x86_v(e, X86_vpmuludq, s0, a, x86_reg(b));
+    hg_x86_v(e, X86_vpaddq, s0, s0, x86_reg(s2));
+    if (e->insn->op == ATLAS_OP_mad)
+      hg_x86_v(e, X86_vpaddq, s0, s0, hg_x86_source(e, e->insn->s[2], c, p, s1));
+    hg_x86_done(e, c, p, s0);
+  }
+}
+
+static void multiply_add(x86_emit *e) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
-  if (is_64 && e->width != 2) return 0;
   unsigned s0 = hg_x86_scratch(e, 0);
   EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
@@ -431,7 +449,6 @@ static int multiply_add(x86_emit *e) {
     extend(e, e->insn->type, to);
     hg_x86_done(e, c, p, to);
   }
-  return 1;
 }
 
 /* 32 bits: products of the even elements and of the odd ones, whose high halves are put together again. */
@@ -516,7 +533,13 @@ static int integer_op(x86_emit *e) {
   switch (e->insn->op) {
   case ATLAS_OP_shl:
   case ATLAS_OP_shr: return shift(e);
-  case ATLAS_OP_mad: return multiply_add(e);
+  case ATLAS_OP_mul: /* what has no instruction */
+    multiply_long_avx2(e);
+    return 1;
+  case ATLAS_OP_mad:
+    if (e->width != 2 && hg_x86_is_64(e, e->insn->d)) multiply_long_avx2(e);
+    else multiply_add(e);
+    return 1;
   case ATLAS_OP_div:
   case ATLAS_OP_rem: return hg_x86_divide(e) || hg_x86_divide_avx2(e);
   case ATLAS_OP_neg: negate(e); return 1;
