@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #if defined(__linux__)
+#  include <dirent.h>
 #  include <linux/filter.h>
 #  include <linux/seccomp.h>
 #  include <stddef.h>
@@ -160,6 +161,41 @@ static void test_homes(void) {
 
 #if defined(__linux__)
 
+static unsigned count_threads(void) {
+  unsigned count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) count += task->d_name[0] != '.';
+  if (tasks != NULL) closedir(tasks);
+  return count;
+}
+
+/* Launches that are worth it are spread over threads, and leave what one thread would. To be called before any other
+ * launch. */
+static void test_threads(void) {
+  enum { MANY = 1 << 20, LAUNCHES = 16 };
+  hg_executor_desc desc = {.size = sizeof desc, .backend = HG_BACKEND_CPU};
+  hg_buffer *y = NULL;
+  set("HOLOGRAM_CPU_ENGINE", "native");
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  hg_kernel *kernel = kernel_of(".program spread\n.buffer y u64 out\nmul.u64 r0, lane, lane\nxor.u64 r0, r0, lane\n"
+                                "mul.u64 r0, r0, r0\nstg.u64 [y + lane], r0\nexit\n");
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, MANY * sizeof(uint64_t), &y), HG_OK);
+  hg_binding binding = {.name = "y", .buffer = y};
+  hg_launch_desc launch = {.size = sizeof launch, .lanes = MANY, .bindings = &binding, .binding_count = 1};
+  unsigned before = count_threads();
+  for (int i = 0; i < LAUNCHES; i++) CHECK_EQ_U64(hg_launch(kernel, &launch, NULL), HG_OK);
+  CHECK(count_threads() > before);
+  void *memory = NULL;
+  CHECK_EQ_U64(hg_buffer_map(y, &memory), HG_OK);
+  uint64_t wrong = 0;
+  for (uint64_t i = 0; i < MANY; i++) wrong += ((const uint64_t *)memory)[i] != ((i * i) ^ i) * ((i * i) ^ i);
+  CHECK_EQ_U64(wrong, 0);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  hg_executor_release(executor);
+  executor = NULL;
+}
+
 /* A test in a process of its own: what it does to that does not last. */
 static void in_child(void (*body)(void)) {
   fflush(stdout);
@@ -273,11 +309,13 @@ static void test_system(void) {
 }
 
 #else
+static void test_threads(void) { printf("left out: how this system counts its threads is not known here\n"); }
 static void test_system(void) { printf("left out: how this system keeps its pages is not known here\n"); }
 #endif
 
 int main(void) {
   set("HOLOGRAM_NUM_THREADS", "2");
+  test_threads();
   test_same_values();
   test_homes();
   test_system();
