@@ -1,0 +1,142 @@
+/* fake_kernel.c - the double of libcuda: linking PTX, modules and launches. */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* The fake image of a kernel is its PTX behind a magic word. */
+static const char magic[] = "FAKECUBIN";
+
+static void say(const object *link, const char *message) {
+  char *log = NULL;
+  size_t log_bytes = 0;
+  for (unsigned i = 0; i < link->log_count; i++) {
+    if (link->log_options[i] == CUDA_JIT_ERROR_LOG) log = link->log_values[i];
+    if (link->log_options[i] == CUDA_JIT_ERROR_LOG_BYTES) log_bytes = (size_t)(uintptr_t)link->log_values[i];
+  }
+  if (log != NULL && log_bytes > 0) snprintf(log, log_bytes, "%s", message);
+}
+
+int cuLinkCreate_v2(unsigned option_count, int *options, void **values, void **state) {
+  ENTER(1);
+  object *o = fake_add(LINK, 0);
+  o->log_options = options;
+  o->log_values = values;
+  o->log_count = option_count;
+  *state = o;
+  LEAVE(CUDA_OK);
+}
+
+int cuLinkAddData_v2(void *state, int type, void *data, size_t bytes, const char *name, unsigned option_count,
+                     int *options, void **values) {
+  (void)name;
+  (void)options;
+  (void)values;
+  pthread_mutex_lock(&fake_lock);
+  int error = fake_begin(__func__, 1);
+  if (error != CUDA_OK) {
+    say(state, "line 7: a fault on demand");
+    LEAVE(error);
+  }
+  EXPECT_LIVE(state, LINK);
+  EXPECT(type == CUDA_JIT_INPUT_PTX && option_count == 0);
+  EXPECT(bytes > 0 && ((const char *)data)[bytes - 1] == '\0' && memchr(data, 0, bytes) == (char *)data + bytes - 1);
+  object *o = state;
+  o->byte_count = sizeof magic + bytes;
+  o->bytes = malloc(o->byte_count);
+  if (o->bytes == NULL) abort();
+  memcpy(o->bytes, magic, sizeof magic);
+  memcpy(o->bytes + sizeof magic, data, bytes);
+  char why[200];
+  FILE *dump = getenv("FAKECUDA_DUMP") != NULL ? fopen(getenv("FAKECUDA_DUMP"), "a") : NULL;
+  if (dump != NULL) {
+    fprintf(dump, "%s\n", (const char *)data);
+    fclose(dump);
+  }
+  ptx_module *module = ptx_parse(data, why, sizeof why);
+  if (module == NULL) {
+    say(o, why);
+    LEAVE(218);
+  }
+  ptx_release(module);
+  LEAVE(CUDA_OK);
+}
+
+int cuLinkComplete(void *state, void **image, size_t *bytes) {
+  ENTER(1);
+  EXPECT_LIVE(state, LINK);
+  object *o = state;
+  EXPECT(o->bytes != NULL);
+  *image = o->bytes;
+  *bytes = o->byte_count;
+  LEAVE(CUDA_OK);
+}
+
+int cuLinkDestroy(void *state) {
+  ENTER(1);
+  EXPECT_LIVE(state, LINK);
+  fake_bury(state);
+  LEAVE(CUDA_OK);
+}
+
+/* An image, or the text itself. */
+int cuModuleLoadData(void **module, const void *image) {
+  ENTER(1);
+  const char *text = image;
+  if (strncmp(text, magic, sizeof magic) == 0) text += sizeof magic;
+  else if (strncmp(text, ".version", strlen(".version")) != 0) LEAVE(200);
+  char why[200];
+  ptx_module *program = ptx_parse(text, why, sizeof why);
+  if (program == NULL) LEAVE(200);
+  object *o = fake_add(MODULE, 0);
+  o->program = program;
+  *module = o;
+  LEAVE(CUDA_OK);
+}
+
+int cuModuleUnload(void *module) {
+  ENTER(1);
+  EXPECT_LIVE(module, MODULE);
+  if (fake.fail_setting[0] != '\0')
+    fake_wait_for(NULL, fake.work_given); /* nobody can wait where waiting fails on demand */
+  object *o = module;
+  for (object *i = fake.objects; i != NULL; i = i->next)
+    if (i->kind == FUNCTION && i->module == o) fake_bury(i);
+  ptx_release(o->program);
+  fake_bury(o);
+  LEAVE(CUDA_OK);
+}
+
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+  ENTER(1);
+  EXPECT_LIVE(module, MODULE);
+  if (ptx_parameter_bytes(((object *)module)->program, name) == 0) LEAVE(500);
+  object *o = fake_add(FUNCTION, 0);
+  o->module = module;
+  snprintf(o->name, sizeof o->name, "%s", name);
+  *function = o;
+  LEAVE(CUDA_OK);
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
+                   void **extra) {
+  ENTER(1);
+  EXPECT_LIVE(function, FUNCTION);
+  EXPECT_LIVE(stream, STREAM);
+  EXPECT(grid_x > 0 && grid_y > 0 && grid_z > 0 && grid_x <= INT32_MAX && grid_y <= 65535 && grid_z <= 65535);
+  EXPECT(block_x > 0 && block_y > 0 && block_z > 0 && block_z <= 64 && block_x * block_y * block_z <= 1024);
+  EXPECT(shared_bytes <= 48 << 10 && extra == NULL);
+  object *o = function;
+  work *w = fake_give(stream);
+  w->kind = RUN;
+  w->function = o;
+  memcpy(w->grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof w->grid);
+  memcpy(w->block, (unsigned[]){block_x, block_y, block_z}, sizeof w->block);
+  w->shared_bytes = shared_bytes;
+  ptx_gather_parameters(o->module->program, o->name, parameters, w->parameters, sizeof w->parameters);
+  LEAVE(CUDA_OK);
+}
