@@ -138,6 +138,9 @@ ptx_name hg_ptx_field(ptx *p, ptx_class class, size_t offset);
 /* ---- arithmetic (ptx_arith.c, ptx_convert.c) --------------------------------------------------------------------- */
 
 void hg_ptx_pure(ptx *p, uint32_t value);
+/* x < c ? x : c, or x > c ? x : c, where c is a constant, and neither zero nor NaN: one instruction, which for NaN
+ * gives the number as well. */
+int hg_ptx_is_bound(const ptx *p, uint32_t value, int *is_max);
 /* d = a op b of a type, as collectives combine: f16 and bf16 through f32. */
 void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b);
 void hg_ptx_convert(ptx *p, uint32_t value);

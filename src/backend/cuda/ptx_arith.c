@@ -220,15 +220,21 @@ static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
         hg_ptx_value(p, ptx_arg(p, value, 0)));
     return;
   }
-  ptx_name a = hg_ptx_exact(p, ptx_arg(p, value, 0));
+  ptx_name a = p->bits_used[value] ? hg_ptx_exact(p, ptx_arg(p, value, 0)) : hg_ptx_value(p, ptx_arg(p, value, 0));
   if (insn->op == ATLAS_OP_neg) {
     PTX(p, hg_ptx_join("xor", suffix).text, d, a, sign_mask(insn->type, 0));
   } else if (insn->op == ATLAS_OP_abs) {
     PTX(p, hg_ptx_join("and", suffix).text, d, a, sign_mask(insn->type, 1));
   } else {
+    uint32_t other = ptx_arg(p, value, 1);
+    ptx_name giver = p->nan[other] == PTX_NAN_POSITIVE ? hg_ptx_value(p, other) : hg_ptx_exact(p, other);
+    if (class == PTX_32) { /* mask and a, or not mask and giver */
+      PTX(p, "lop3.b32", d, sign_mask(insn->type, 1), a, giver, hg_ptx_name("0xCA"));
+      return;
+    }
     ptx_name magnitude = hg_ptx_new(p, class), sign = hg_ptx_new(p, class);
     PTX(p, hg_ptx_join("and", suffix).text, magnitude, a, sign_mask(insn->type, 1));
-    PTX(p, hg_ptx_join("and", suffix).text, sign, hg_ptx_exact(p, ptx_arg(p, value, 1)), sign_mask(insn->type, 0));
+    PTX(p, hg_ptx_join("and", suffix).text, sign, giver, sign_mask(insn->type, 0));
     PTX(p, hg_ptx_join("or", suffix).text, d, magnitude, sign);
   }
 }
@@ -272,26 +278,27 @@ static int may_become_minimum(const ptx *p, uint32_t value) {
   return 0;
 }
 
-/* x < c ? x : c, and x > c ? x : c, where c is a constant, and neither zero nor NaN: one instruction, which for NaN
- * gives the number as well. */
-static int select_bound(ptx *p, uint32_t value, ptx_name d) {
+int hg_ptx_is_bound(const ptx *p, uint32_t value, int *is_max) {
   uint8_t type = ptx_insn(p, value)->type;
+  if (ptx_insn(p, value)->op != ATLAS_OP_sel) return 0;
   uint32_t test = ptx_arg(p, value, 0), x = ptx_arg(p, value, 1), c = ptx_arg(p, value, 2);
   uint16_t op = ptx_insn(p, test)->op;
   if ((type != ATLAS_f32 && type != ATLAS_f64) || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
   if (ptx_insn(p, c)->op != SSA_CONST || ptx_insn(p, test)->type2 != type) return 0;
   double bound = atlas_to_f64((atlas_type)type, ptx_insn(p, c)->bits);
   int is_min = ptx_arg(p, test, 0) == x && ptx_arg(p, test, 1) == c;
-  int is_max = ptx_arg(p, test, 0) == c && ptx_arg(p, test, 1) == x;
-  if (!(bound < 0 || bound > 0) || !(is_min || is_max)) return 0;
-  PTX(p, hg_ptx_join(is_max ? "max" : "min", hg_ptx_number_suffix(type)).text, d, hg_ptx_value(p, x),
-      hg_ptx_value(p, c));
-  return 1;
+  *is_max = ptx_arg(p, test, 0) == c && ptx_arg(p, test, 1) == x;
+  return (bound < 0 || bound > 0) && (is_min || *is_max);
 }
 
 static void select_value(ptx *p, uint32_t value, ptx_name d) {
   ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
-  if (select_bound(p, value, d)) return;
+  int is_max = 0;
+  if (hg_ptx_is_bound(p, value, &is_max)) {
+    PTX(p, hg_ptx_join(is_max ? "max" : "min", hg_ptx_number_suffix(ptx_insn(p, value)->type)).text, d,
+        hg_ptx_value(p, ptx_arg(p, value, 1)), hg_ptx_value(p, ptx_arg(p, value, 2)));
+    return;
+  }
   ptx_name yes = hg_ptx_chosen(p, ptx_arg(p, value, 1), value), no = hg_ptx_chosen(p, ptx_arg(p, value, 2), value);
   ptx_name test = hg_ptx_value(p, ptx_arg(p, value, 0));
   if (may_become_minimum(p, value)) { /* bit by bit: mask and yes, or not mask and no */

@@ -140,16 +140,37 @@ static uint8_t nan_of_constant(const ssa_insn *insn) {
 /* An instruction to which all NaNs are alike. */
 static int sees_numbers(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  if (insn->op == SSA_PHI || hg_is_leaf(insn) || insn->op == ATLAS_OP_cvt) return 0;
-  if (atlas_is_comparison(insn->op)) return 1;
+  int is_max;
+  if (insn->op == SSA_PHI || hg_is_leaf(insn)) return 0;
+  if (insn->op == ATLAS_OP_cvt) return insn->type2 == ATLAS_f32 || insn->type2 == ATLAS_f64;
+  if (atlas_is_comparison(insn->op) || hg_ptx_is_bound(p, value, &is_max)) return 1;
   return (insn->type == ATLAS_f32 || insn->type == ATLAS_f64) && flags_of(p, value) & ATLAS_PURE &&
          !(flags_of(p, value) & ATLAS_BITS);
 }
 
+/* An instruction that asks for bits only if it is asked for them. */
+static int hands_on(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return 0;
+  return insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_copysign || insn->op == ATLAS_OP_abs ||
+         insn->op == ATLAS_OP_neg;
+}
+
+/* Users mostly come after what they use, so that one walk backwards and one to see that it is all will do. */
 static void find_bits_used(ptx *p) {
   memset(p->bits_used, 0, p->unit->insns.count);
-  for (uint32_t v = 0; v < p->unit->insns.count; v++)
-    for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count && !sees_numbers(p, v); i++) p->bits_used[ptx_arg(p, v, i)] = 1;
+  for (int changed = 1; changed;) {
+    changed = 0;
+    for (uint32_t v = (uint32_t)p->unit->insns.count; v-- > 0;) {
+      int is_gone = ((const uint32_t *)p->unit->forward.data)[v] != v;
+      if (is_gone || sees_numbers(p, v) || (hands_on(p, v) && !p->bits_used[v])) continue;
+      for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count; i++) {
+        uint8_t *used = &p->bits_used[ptx_arg(p, v, i)];
+        changed |= !*used;
+        *used = 1;
+      }
+    }
+  }
 }
 
 /* As far as its arguments' are known. A choice among values of which one keeps its payload keeps payloads. */

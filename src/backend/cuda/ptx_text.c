@@ -155,7 +155,8 @@ ptx_name hg_ptx_exact(ptx *p, uint32_t value) {
 }
 
 ptx_name hg_ptx_chosen(ptx *p, uint32_t value, uint32_t choice) {
-  return p->nan[choice] == PTX_NAN_KEPT ? hg_ptx_exact(p, value) : hg_ptx_value(p, value);
+  int is_asked = p->nan[choice] == PTX_NAN_KEPT && p->bits_used[choice];
+  return is_asked ? hg_ptx_exact(p, value) : hg_ptx_value(p, value);
 }
 
 ptx_name hg_ptx_wide(ptx *p, uint32_t value) {
