@@ -118,9 +118,31 @@ static int is_remainder(const finder *f, uint32_t value, double *greatest) {
   return 0;
 }
 
+/* w s + s, or w s + (s - k) with a constant k, is s (w + 1) - k: closer than w s and s by themselves. The difference s
+ * - k has been rounded; that moves the result by less than if w + 1 and k were moved by 2^-23. */
+static int is_scaled(const finder *f, uint32_t value, interval *result) {
+  uint32_t c = arg(f, value, 2), s = c;
+  double k = 0;
+  if (insn_at(f, c)->op == ATLAS_OP_sub && insn_at(f, arg(f, c, 1))->op == SSA_CONST && !f->of[arg(f, c, 1)].is_nan) {
+    s = arg(f, c, 0);
+    k = f->of[arg(f, c, 1)].low;
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    interval w = f->of[arg(f, value, 1 - i)], off = {-absolute(k) * 0x1p-23, absolute(k) * 0x1p-23, 0};
+    if (arg(f, value, i) != s) continue;
+    uint8_t type = insn_at(f, value)->type;
+    w = (interval){w.low + 1 - 0x1p-23, w.high + 1 + 0x1p-23, w.is_nan};
+    *result = sum(type, product(f->of[s], w), (interval){off.low - k, off.high - k, 0});
+    return 1;
+  }
+  return 0;
+}
+
 static interval fused(const finder *f, uint32_t value) {
   const interval *a = &f->of[arg(f, value, 0)], *b = &f->of[arg(f, value, 1)], *c = &f->of[arg(f, value, 2)];
-  interval r = sum(insn_at(f, value)->type, product(*a, *b), *c);
+  interval r = sum(insn_at(f, value)->type, product(*a, *b), *c), scaled;
+  if (!r.is_nan && is_scaled(f, value, &scaled) && !scaled.is_nan)
+    r = (interval){most(r.low, scaled.low), least(r.high, scaled.high), 0};
   double greatest;
   if (r.is_nan || !is_remainder(f, value, &greatest) || !(greatest < size_of(r))) return r;
   return (interval){-greatest, greatest, 0};
