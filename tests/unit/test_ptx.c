@@ -37,10 +37,10 @@ typedef struct entry {
   hg_ptx_info info;
 } entry;
 
-static entry emit(const char *source, uint32_t flags) {
+static entry emit_for(uint32_t capability, const char *source, uint32_t flags) {
   entry e = {.text = {.element_size = 1}};
   hg_allocator allocator;
-  const hg_ptx_options options = {.flags = flags, .name = "test", .threads = 256};
+  const hg_ptx_options options = {.capability = capability, .flags = flags, .name = "test", .threads = 256};
   hg_allocator_resolve(NULL, &allocator);
   if (!check_note(atlas_parse(NULL, source, strlen(source), "test", &e.program) == HG_OK &&
                   hg_ptx_compile(&allocator, e.program, &options, &e.text, &e.info) == HG_OK)) {
@@ -49,6 +49,8 @@ static entry emit(const char *source, uint32_t flags) {
   }
   return e;
 }
+
+static entry emit(const char *source, uint32_t flags) { return emit_for(0, source, flags); }
 
 static void release(entry *e) {
   hg_allocator allocator;
@@ -81,6 +83,23 @@ static void test_mixed(void) {
   CHECK_EQ_U64(e.info.parameter[1].reach, 1);
   CHECK(says(&e, "ld.global.nc.v2.b32") || says(&e, "ld.global.nc.v4.b32"));
   release(&e);
+}
+
+/* A store rounds what it alone asks for; what is also computed with is rounded where it stands. */
+static void test_late_rounding(void) {
+  static const char source[] = ".program late\n.buffer x f16 in\n.buffer y f16 out\n.buffer z f16 out\n"
+                               "ldg.f16 r0, [x + lane]\nadd.f16 r0, r0, r0\nmul.f16 r1, r0, r0\n"
+                               "stg.f16 [y + lane], r0\nstg.f16 [z + lane], r1\nexit\n";
+  entry old = emit_for(75, source, 0), now = emit_for(80, source, 0);
+  CHECK(!says(&old, "cvt.rn.f16x2.f32"));
+  const char *at = now.text.data;
+  unsigned pairs = 0, single = 0, lanes = now.info.lanes_per_thread;
+  for (; (at = strstr(at, "cvt.rn.f16x2.f32")) != NULL; at++) pairs++;
+  for (at = now.text.data; (at = strstr(at, "cvt.rn.f16.f32")) != NULL; at++) single++;
+  CHECK_EQ_U64(pairs, lanes);      /* of two stores */
+  CHECK_EQ_U64(single, 3 * lanes); /* r0 for r1, and the last thread's stores */
+  release(&old);
+  release(&now);
 }
 
 static void test_everything(void) {
@@ -234,6 +253,7 @@ static void test_out_of_memory(void) {
 int main(void) {
   test_vector_only();
   test_mixed();
+  test_late_rounding();
   test_everything();
   test_pack();
   test_steps();

@@ -72,6 +72,9 @@ static void test_selections(void) {
   "sub.f32 r2, r2, #0x1.8p23\nfma.f32 r3, r2, #-0x1.62e43p-1, r0\nadd.u32 r5, r5, #0x3f800000\n"         \
   "bitcast.f32.u32 r5, r5\nfma.f32 r2, r3, r5, r5"
 
+/* r3 = w in [-0.3, 0.3], r4 = s in [1, 31]: w s + s is at least 0.7 */
+#define SCALED "mul.f32 r3, r0, #0.01\nabs.f32 r4, r0\nadd.f32 r4, r4, #1\n"
+
 static void test_never_nan(void) {
   static const count counts[] = {
       {F32("add.f32 r2, r0, r1"), "canon", 1},
@@ -90,6 +93,9 @@ static void test_never_nan(void) {
       {F32("bitcast.u32.f32 r2, r0\nadd.u32 r2, r2, #1\nbitcast.f32.u32 r2, r2\nadd.f32 r2, r2, #1"), "canon", 1},
       {F32("set.lt.f32 p0, r0, #30\nsel.f32 r2, p0, #30, r0\nadd.f32 r2, r2, #1"), "canon", 1}, /* NaN stays */
       {F32("cvt.u32.f32 r2, r0\ncvt.f32.u32 r2, r2\nadd.f32 r2, r2, #1"), "canon", 0},
+      {F32(BELOW ABOVE SCALED "fma.f32 r2, r3, r4, r4\nsqrt.f32 r2, r2"), "canon", 0},
+      {F32(BELOW ABOVE SCALED "sub.f32 r5, r4, #0.5\nfma.f32 r2, r4, r3, r5\nsqrt.f32 r2, r2"), "canon", 0},
+      {F32(BELOW ABOVE SCALED "sub.f32 r5, r4, #0.75\nfma.f32 r2, r4, r3, r5\nsqrt.f32 r2, r2"), "canon", 1},
       {F32(BELOW ABOVE EXPONENTIAL), "canon", 0},
       {F32(BELOW EXPONENTIAL), "canon", 1},
       {F32(EXPONENTIAL), "canon", 2},
