@@ -22,7 +22,7 @@ static int has_atomic(const x86_emit *e) {
   return 0;
 }
 
-/* Those that no buffer's address needs, and those of the tile's rows where there are none; atomics take the latter, too. */
+/* Those that no buffer's address needs, and those of the tile's rows where there are none; atomics take these, too. */
 static uint32_t find_free(const x86_emit *e, uint8_t *free) {
   static const uint8_t registers[X86_MOST_GENERAL] = {X86_R11, X86_R10, X86_R9,  X86_R8,  X86_RDI,
                                                       X86_RSI, X86_RBP, X86_R12, X86_R13};
