@@ -405,9 +405,9 @@ typedef struct words {
 
 static words words_of(ptx *p, uint32_t value) {
   uint32_t size = atlas_bytes((atlas_type)ptx_insn(p, value)->type), bytes = hg_ptx_vector_bytes(p, value);
-  words w = {.bytes = size == 8 ? 8 : bytes < 4 ? bytes : 4};
+  words w = {.bytes = size == 8 ? 8 : bytes == 1 || bytes == 2 ? bytes : 4};
   w.count = bytes / w.bytes;
-  w.lanes = w.bytes / size;
+  w.lanes = w.bytes >> log2_of(size);
   for (uint32_t i = 0; i < w.count; i++) w.word[i] = hg_ptx_new(p, size == 8 ? PTX_64 : PTX_32);
   return w;
 }
