@@ -147,7 +147,8 @@ stage_random() {
   # programs that an engine once got wrong
   local seed
   for seed in 40005436 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 \
-    30568591 30848054; do
+    30568591 30848054 50029307 50033967 50067794 61900297 61950393 62002496 66000556 67044189 67055345 68030401 68038211 \
+    69015991 71015526 74041947; do
     run_counted "$BUILD/release/tests/random/test_random" --seed "$seed" --count 1 --engines-only
   done
   # the CUDA backend's PTX, run by the double of libcuda
