@@ -2,24 +2,12 @@
  *
  * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
  * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). */
-#include "backend/cpu/emit_x86.h"
+#include "backend/cpu/emit_x86_memory.h"
 
 #include "atlas/functions.h"
 #include "base/bytes.h"
 
 #include <stddef.h>
-
-typedef struct access {
-  x86_rm extent, limit;    /* of the symbol, in the context; limit: as native_place */
-  uint8_t type, log_bytes, bytes;
-  uint8_t is_store;
-  uint32_t index;          /* register; VECTOR_NONE */
-  uint32_t value;          /* of a store */
-  int64_t displacement;    /* elements */
-  int32_t offset;          /* displacement in bytes */
-} access;
-
-/* With NATIVE_GREATEST_DISPLACEMENT all sums here fit. */
 
 static const atlas_op_info *memory_op(const vector_insn *insn) {
   return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
@@ -38,19 +26,19 @@ int32_t hg_x86_place_offset(size_t symbol, size_t member) {
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-static void find_bounds(access *m, uint32_t symbol) {
+static void find_bounds(x86_access *m, uint32_t symbol) {
   m->extent = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, extent)));
   m->limit = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit)));
 }
 
 /* 1 if this access can be written here. */
-static int describe(x86_emit *e, access *m) {
+static int describe(x86_emit *e, x86_access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
   const atlas_op_info *info = memory_op(insn);
   if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE)) || info->flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
-  *m = (access){.type = insn->type, .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type), .index = VECTOR_NONE,
+  *m = (x86_access){.type = insn->type, .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type), .index = VECTOR_NONE,
                 .is_store = (info->flags & ATLAS_STORE) != 0, .displacement = (int64_t)insn->bits};
   m->log_bytes = log_of[m->bytes];
   if (m->displacement > NATIVE_GREATEST_DISPLACEMENT || m->displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
@@ -62,8 +50,7 @@ static int describe(x86_emit *e, access *m) {
   return 1;
 }
 
-/* The register with the symbol's address; rdx where none keeps it. */
-static unsigned base_of(x86_emit *e) {
+unsigned hg_x86_base(x86_emit *e) {
   uint32_t symbol = e->insn->symbol;
   if (symbol & SSA_LIBRARY) {
     const atlas_symbol *table = atlas_symbol_at(&atlas_functions, symbol & ~(uint32_t)SSA_LIBRARY);
@@ -76,20 +63,9 @@ static unsigned base_of(x86_emit *e) {
   return X86_RDX;
 }
 
-unsigned hg_x86_base(x86_emit *e) { return base_of(e); }
-
-static int is_checked(const x86_emit *e) {
-  return !(e->insn->flags & VECTOR_IN_BOUNDS) && !(e->insn->symbol & SSA_LIBRARY);
-}
-
 /* ---- whole vectors in memory ------------------------------------------------------------------------------------- */
 
-/* AVX2 has no masked access to elements below 32 bits. */
-static int can_mask(const x86_emit *e, const access *m) { return e->width == 2 || m->bytes >= 4; }
-
-static int mask_scratch(const x86_emit *e) { return e->width == 2 ? 1 : (int)hg_x86_scratch(e, 1); }
-
-static void normalise_bool(x86_emit *e, const access *m, unsigned reg) {
+static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
   if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
 }
 
@@ -103,13 +79,14 @@ static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
 }
 
 /* From `at` on, the lanes of the copy follow each other. `mask`: which of them; -1: all. */
-static void load_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int mask) {
+void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
   for (uint32_t p = 0; p < parts; p++) {
     unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
     x86_rm from = at;
     from.displacement += (int32_t)(p * e->vector_bytes);
-    if (p == 1 && mask >= 0) mask = hg_x86_mask(e, copy, (unsigned)mask_scratch(e)); /* the result may have needed it */
+    if (p == 1 && mask >= 0)
+      mask = hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)); /* the result may have needed it */
     unsigned part = mask < 0 ? 0 : (unsigned)mask;
     if (mask >= 0 && parts == 2)
       part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
@@ -121,7 +98,7 @@ static void load_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int
   }
 }
 
-static void store_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, int mask) {
+void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
   for (uint32_t p = 0; p < parts; p++) {
     unsigned from = hg_x86_source_reg(e, m->value, copy, p, hg_x86_scratch(e, 0));
@@ -141,9 +118,9 @@ static void store_run(x86_emit *e, const access *m, x86_rm at, uint32_t copy, in
 
 /* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
 
-static void check_lanes(x86_emit *e, const access *m, uint32_t slow) {
+static void check_lanes(x86_emit *e, const x86_access *m, uint32_t slow) {
   x86_asm *a = &e->a;
-  if (!e->is_tail || !is_checked(e)) return;
+  if (!e->is_tail || !x86_is_checked(e)) return;
   if (m->displacement < 0) {
     hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_LANE), (int32_t)-m->displacement);
     hg_x86_jump_if(a, X86_BELOW, slow);
@@ -154,16 +131,16 @@ static void check_lanes(x86_emit *e, const access *m, uint32_t slow) {
   hg_x86_jump_if(a, X86_ABOVE, slow);
 }
 
-static int lane_access(x86_emit *e, access *m) {
+static int lane_access(x86_emit *e, x86_access *m) {
   int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
-  if (may_be_masked && !can_mask(e, m)) return 0;
-  unsigned base = base_of(e);
+  if (may_be_masked && !x86_can_mask(e, m)) return 0;
+  unsigned base = hg_x86_base(e);
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c);
     check_lanes(e, m, slow);
     x86_rm at = x86_indexed(base, X86_LANE, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
-    int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
-    if (m->is_store) store_run(e, m, at, c, mask);
+    int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else {
       if (e->is_stream) {
         x86_rm ahead = at;
@@ -171,7 +148,7 @@ static int lane_access(x86_emit *e, access *m) {
         for (uint32_t b = 0; b < (uint32_t)e->lanes * m->bytes; b += 64, ahead.displacement += 64)
           hg_x86_prefetch(&e->a, ahead);
       }
-      load_run(e, m, at, c, mask);
+      hg_x86_load_run(e, m, at, c, mask);
     }
     hg_x86_slow_back(e);
   }
@@ -189,13 +166,13 @@ static void first_index(x86_emit *e, uint32_t index, uint32_t copy) {
   if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
 }
 
-static void add_displacement(x86_emit *e, const access *m, uint32_t slow) {
+static void add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
   if (m->displacement == 0) return;
   hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
   if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(&e->a, X86_CARRY, slow);
 }
 
-static void broadcast_element(x86_emit *e, const access *m, x86_rm at, unsigned to) {
+void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to) {
   if (m->bytes == 8) hg_x86_v(e, e->width == 2 ? X86_vpbroadcastq : X86_vpbroadcastq_vex, to, 0, at);
   else if (m->bytes == 4) hg_x86_v(e, X86_vpbroadcastd, to, 0, at);
   else {
@@ -206,28 +183,28 @@ static void broadcast_element(x86_emit *e, const access *m, x86_rm at, unsigned 
   }
 }
 
-static void load_one(x86_emit *e, const access *m, x86_rm at) {
+static void load_one(x86_emit *e, const x86_access *m, x86_rm at) {
   unsigned value = hg_x86_scratch(e, 0);
   if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1) value = hg_x86_result(e, 0, 0, value);
-  broadcast_element(e, m, at, value);
+  hg_x86_broadcast_element(e, m, at, value);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, c, p, value);
 }
 
 /* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
  */
-static int same_access(x86_emit *e, access *m) {
+static int same_access(x86_emit *e, x86_access *m) {
   int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
-  unsigned base = base_of(e);
+  unsigned base = hg_x86_base(e);
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   x86_rm at = x86_at(base, m->offset);
   if (m->index != VECTOR_NONE) {
     first_index(e, m->index, 0);
     add_displacement(e, m, slow);
     at = x86_indexed(base, X86_RAX, m->log_bytes, 0);
-  } else if (is_checked(e)) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
-  if (is_checked(e)) {
+  } else if (x86_is_checked(e)) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
+  if (x86_is_checked(e)) {
     hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, m->extent);
     hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
   }
@@ -239,7 +216,7 @@ static int same_access(x86_emit *e, access *m) {
 /* The highest lane of each copy comes last. ecx: its number in the copy's vector. */
 static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
   x86_asm *a = &e->a;
-  int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)mask_scratch(e));
+  int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
   if (mask < 0) {
     hg_x86_move_imm(a, X86_RCX, e->exact - 1u);
     return;
@@ -252,7 +229,7 @@ static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
   hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31);
 }
 
-static int same_store(x86_emit *e, access *m) {
+static int same_store(x86_emit *e, x86_access *m) {
   x86_asm *a = &e->a;
   int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
   if (!m->is_store || m->bytes != 4 || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
@@ -265,13 +242,13 @@ static int same_store(x86_emit *e, access *m) {
     unsigned value = hg_x86_source_reg(e, m->value, c, 0, hg_x86_scratch(e, 0));
     hg_x86_v(e, X86_vstore, value, 0, x86_at(X86_FRAME, spilled));
     hg_x86_load(a, 0, X86_RCX, x86_indexed(X86_FRAME, X86_RCX, 2, spilled));
-    x86_rm at = x86_at(base_of(e), m->offset);
+    x86_rm at = x86_at(hg_x86_base(e), m->offset);
     if (m->index != VECTOR_NONE) {
       first_index(e, m->index, 0);
       add_displacement(e, m, slow);
-      at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, 0);
-    } else if (is_checked(e)) hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
-    if (is_checked(e)) {
+      at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, 0);
+    } else if (x86_is_checked(e)) hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
+    if (x86_is_checked(e)) {
       hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
       hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
     }
@@ -295,7 +272,7 @@ static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
 
 /* For the lanes of a mask: rax = the index that lane 0 has, or would have, rcx = that of the highest lane and rdx that
  * of the lowest. */
-static void run_of_mask(x86_emit *e, const access *m, uint32_t copy, unsigned mask, uint32_t none) {
+static void run_of_mask(x86_emit *e, const x86_access *m, uint32_t copy, unsigned mask, uint32_t none) {
   x86_asm *a = &e->a;
   int is_64 = hg_x86_is_64(e, m->index);
   int32_t at = spill_index(e, m->index, copy);
@@ -318,7 +295,7 @@ static void run_of_mask(x86_emit *e, const access *m, uint32_t copy, unsigned ma
 }
 
 /* For lanes from the first on. */
-static void run_of_first(x86_emit *e, const access *m, uint32_t copy) {
+static void run_of_first(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_asm *a = &e->a;
   first_index(e, m->index, copy);
   hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
@@ -330,9 +307,9 @@ static void run_of_first(x86_emit *e, const access *m, uint32_t copy) {
 }
 
 /* rdx, rcx: lowest and highest index. An index of 32 bits may wrap where it is greater than any limit. */
-static void check_run(x86_emit *e, const access *m, uint32_t slow) {
+static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
   x86_asm *a = &e->a;
-  if (!is_checked(e)) return;
+  if (!x86_is_checked(e)) return;
   x86_rm bound = hg_x86_is_64(e, m->index) ? m->extent : m->limit;
   const unsigned regs[2] = {X86_RDX, X86_RCX};
   for (int k = 0; k < 2; k++) {
@@ -379,7 +356,7 @@ static int is_within_shared(const x86_emit *e, int64_t added) {
 }
 
 /* The lanes from `lane` on, less those of a vector that do not exist, are in bounds, or else the slow path. */
-static void check_tile_lanes(x86_emit *e, const access *m, unsigned lane, int32_t d, uint32_t slow) {
+static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, int32_t d, uint32_t slow) {
   x86_asm *a = &e->a;
   x86_rm last = x86_at(lane, (int32_t)((e->copies - 1) * e->lanes + e->exact) - 1 + d);
   if (d < 0) {
@@ -397,9 +374,9 @@ static void check_tile_lanes(x86_emit *e, const access *m, unsigned lane, int32_
 
 /* [x + blane], [x + blane + u]: one question for the lanes of all copies, those that do not take part included. A sum
  * that exceeds 32 bits is above the limit. */
-static void tile_lane_access(x86_emit *e, const access *m, uint32_t added, int is_masked) {
+static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, int is_masked) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
-  unsigned lane = X86_TILE_LANE, base = base_of(e);
+  unsigned lane = X86_TILE_LANE, base = hg_x86_base(e);
   uint64_t bits = 0;
   int64_t offset = m->offset, d = m->displacement;
   if (added != VECTOR_NONE && hg_x86_constant_bits(e, added, &bits) && bits < NATIVE_GREATEST_DISPLACEMENT) {
@@ -409,36 +386,36 @@ static void tile_lane_access(x86_emit *e, const access *m, uint32_t added, int i
     hg_x86_load_single(e, lane = X86_RAX, added);
     hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
   }
-  if (is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
+  if (x86_is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
     check_tile_lanes(e, m, lane, (int32_t)d, slow);
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(c * e->lanes * m->bytes));
-    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
-    if (m->is_store) store_run(e, m, at, c, mask);
-    else load_run(e, m, at, c, mask);
+    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
+    else hg_x86_load_run(e, m, at, c, mask);
   }
   hg_x86_slow_back(e);
 }
 
-static int contiguous_access(x86_emit *e, access *m) {
+static int contiguous_access(x86_emit *e, x86_access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
-  if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
   uint32_t added = added_to_tile_lane(e, m->index);
   if (added != VECTOR_NONE || is_tile_lane(e, m->index)) {
     tile_lane_access(e, m, added, is_masked);
     return 1;
   }
-  if ((is_masked && !can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
     if (is_plain) run_of_first(e, m, c);
-    else run_of_mask(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)mask_scratch(e)), none);
+    else run_of_mask(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
     check_run(e, m, slow);
-    x86_rm at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, m->offset);
-    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)mask_scratch(e)) : -1;
-    if (m->is_store) store_run(e, m, at, c, mask);
-    else load_run(e, m, at, c, mask);
+    x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
+    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
+    else hg_x86_load_run(e, m, at, c, mask);
     hg_x86_place(&e->a, none);
     hg_x86_slow_back(e);
   }
@@ -480,7 +457,7 @@ static void look_up(x86_emit *e, uint32_t count, uint32_t place, unsigned to, un
   }
 }
 
-static int table_access(x86_emit *e, const access *m) {
+static int table_access(x86_emit *e, const x86_access *m) {
   if (!(e->insn->symbol & SSA_LIBRARY) || m->bytes != 4 || m->index == VECTOR_NONE) return 0;
   const atlas_symbol *table = atlas_symbol_at(&atlas_functions, e->insn->symbol & ~(uint32_t)SSA_LIBRARY);
   if (table->count > 2u * e->lanes || m->displacement != 0 || hg_x86_is_64(e, m->index)) return 0;
@@ -498,7 +475,8 @@ static int table_access(x86_emit *e, const access *m) {
 
 /* To `out` unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one below 0, and one
  * that may wrap, is above the limit. */
-static void check_number(x86_emit *e, const access *m, unsigned index, uint32_t more, unsigned scratch, uint32_t out) {
+void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
+                         uint32_t out) {
   x86_asm *a = &e->a;
   uint8_t type = hg_x86_type(e, m->index);
   int is_64 = hg_x86_is_64(e, m->index), is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
@@ -518,275 +496,28 @@ static void check_number(x86_emit *e, const access *m, unsigned index, uint32_t 
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
 }
 
-static int quick_access(x86_emit *e, access *m) {
+static int quick_access(x86_emit *e, x86_access *m) {
   unsigned index;
   uint8_t stride;
   if (!hg_x86_quick_index(e, &index, &stride)) return 0;
   int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes && !e->is_tail;
-  if (is_checked(e) || !takes_all)
-    check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
-  unsigned base = base_of(e);
+  if (x86_is_checked(e) || !takes_all)
+    hg_x86_check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
+  unsigned base = hg_x86_base(e);
   if (!stride) {
     load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
     return 1;
   }
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
-    if (!m->is_store) load_run(e, m, at, c, -1);
-    else store_run(e, m, at, c, takes_all ? -1 : hg_x86_mask(e, c, (unsigned)mask_scratch(e)));
-  }
-  return 1;
-}
-
-/* ---- likely ones ------------------------------------------------------------------------------------------------- */
-
-/* rax = the index of the copy's lane 0. To `otherwise` unless the others follow from it. */
-static void match_stride(x86_emit *e, const access *m, uint32_t copy, uint8_t stride, uint32_t otherwise) {
-  int is_64 = hg_x86_is_64(e, m->index), is_evex = e->width == 2;
-  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
-  unsigned first = hg_x86_source_reg(e, m->index, copy, 0, s1);
-  hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, first, 0, x86_reg(X86_RAX));
-  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
-    unsigned index = hg_x86_source_reg(e, m->index, copy, p, s1);
-    if (stride) hg_x86_count_up(e, s2, X86_RAX, p * (e->lanes / 2u), is_64);
-    else if (p == 0)
-      hg_x86_v(e, !is_64 ? X86_vpbroadcastd : is_evex ? X86_vpbroadcastq : X86_vpbroadcastq_vex, s2, 0, x86_reg(index));
-    if (is_evex) hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 1 - p, index, x86_reg(s2), 0);
-    else if (p == 0) hg_x86_v(e, is_64 ? X86_vpcmpeqq : X86_vpcmpeqd, s3, s2, x86_reg(index));
-    else {
-      hg_x86_v(e, X86_vpcmpeqq, s2, s2, x86_reg(index));
-      hg_x86_v(e, X86_vpandd, s3, s3, x86_reg(s2));
-    }
-  }
-  if (is_evex) {
-    if (is_64) hg_x86_k(e, X86_kunpckbw, 1, 0, 1);
-    hg_x86_k(e, X86_kortestw, 1, 0, 1); /* carry: all ones */
-    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
-    return;
-  }
-  hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(s3));
-  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RCX), 0xff);
-  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
-}
-
-static uint8_t likely_stride(x86_emit *e) {
-  if (!e->has_guessed) hg_native_guess(e->b, e->guess + e->b->vector->insns.count, e->guess);
-  e->has_guessed = 1;
-  return e->guess[e->index];
-}
-
-static int takes_part_of_lanes(const x86_emit *e) {
-  return e->is_tail || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
-}
-
-/* 1 if a copy's lanes are likely to have one index, or to follow each other. */
-static int is_likely(x86_emit *e, const access *m) {
-  uint8_t stride = likely_stride(e);
-  if (stride == NATIVE_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
-  if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
-  if (m->is_store) return stride == NATIVE_STRIDE_1 && (!takes_part_of_lanes(e) || can_mask(e, m));
-  return hg_x86_copies(e, e->insn->d) == e->copies;
-}
-
-/* Such a copy. Lanes that take no part do no harm: all are in bounds. */
-static void likely_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t otherwise) {
-  uint8_t stride = likely_stride(e);
-  int is_masked = takes_part_of_lanes(e);
-  match_stride(e, m, copy, stride, otherwise);
-  check_number(e, m, X86_RAX, stride ? e->lanes - 1u : 0, X86_RCX, otherwise);
-  x86_rm at = x86_indexed(base_of(e), X86_RAX, m->log_bytes, m->offset);
-  if (m->is_store) store_run(e, m, at, copy, is_masked ? hg_x86_mask(e, copy, (unsigned)mask_scratch(e)) : -1);
-  else if (stride) load_run(e, m, at, copy, -1);
-  else {
-    unsigned value = hg_x86_scratch(e, 0);
-    broadcast_element(e, m, at, value);
-    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, copy, p, value);
-  }
-}
-
-/* ---- gathers and scatters ---------------------------------------------------------------------------------------- */
-
-/* 32-bit indices of a copy; of 64-bit ones the low halves, side by side. */
-static unsigned short_index(x86_emit *e, const access *m, uint32_t copy) {
-  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  if (!hg_x86_is_64(e, m->index)) return hg_x86_source_reg(e, m->index, copy, 0, s1);
-  unsigned low = hg_x86_source_reg(e, m->index, copy, 0, s1), high = hg_x86_source_reg(e, m->index, copy, 1, s2);
-  if (e->width == 2) {
-    hg_x86_v(e, X86_vpmovqd, low, 0, x86_reg(s1));
-    hg_x86_v(e, X86_vpmovqd, high, 0, x86_reg(s2));
-    hg_x86_vi(e, X86_vinserti64x4, s1, s1, x86_reg(s2), 1);
-  } else {
-    hg_x86_vi(e, X86_vshufps, s1, low, x86_reg(high), 0x88);
-    hg_x86_vi(e, X86_vpermq_imm, s1, 0, x86_reg(s1), 0xd8);
-  }
-  return s1;
-}
-
-/* eax = the limit less a displacement that is not negative: indices below it are in bounds. */
-static void limit_of_index(x86_emit *e, const access *m, uint32_t slow) {
-  hg_x86_load(&e->a, 0, X86_RAX, m->limit);
-  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), m->displacement > 0 ? (int32_t)m->displacement : 0);
-  hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
-}
-
-/* The operand that is compared with the limit: the index, a displacement below 0 added. */
-static unsigned compared_index(x86_emit *e, const access *m, uint32_t copy, uint32_t part) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
-  if (m->displacement >= 0) return index;
-  uint64_t d = (uint64_t)m->displacement;
-  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, hg_x86_scratch(e, 1), index,
-           hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
-  return hg_x86_scratch(e, 1);
-}
-
-/* k2 = the lanes of the mask, all of which are in bounds. */
-static void check_evex(x86_emit *e, const access *m, uint32_t copy, uint32_t slow) {
-  int mask = hg_x86_mask(e, copy, 1), is_64 = hg_x86_is_64(e, m->index);
-  if (!is_checked(e)) {
-    if (mask < 0) hg_x86_k(e, X86_kxnorw, 2, 2, 2);
-    else hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
-    return;
-  }
-  unsigned limit = hg_x86_scratch(e, 3);
-  limit_of_index(e, m, slow);
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
-  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, compared_index(e, m, copy, 0), x86_reg(limit), 1);
-  if (is_64) {
-    hg_x86_vi(e, X86_vpcmpuq, 0, compared_index(e, m, copy, 1), x86_reg(limit), 1);
-    hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
-  }
-  if (mask < 0) {
-    hg_x86_k(e, X86_kortestw, 2, 0, 2); /* carry: all ones */
-    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
-    return;
-  }
-  hg_x86_k(e, X86_kandnw, 0, 2, (unsigned)mask);
-  hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
-  hg_x86_k(e, X86_kortestw, 0, 0, 0);
-  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
-}
-
-/* A vector of which the first lanes end a row and the others begin the next: those that follow from lane 0's index, and
- * those that follow from the last one's. k2: lanes, in bounds. To `otherwise` if a lane is neither, or takes no part.
- */
-static void load_two(x86_emit *e, const access *m, uint32_t copy, unsigned base, uint8_t stride, uint32_t otherwise) {
-  unsigned index = short_index(e, m, copy);
-  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
-  unsigned load = stride ? X86_vload : X86_vpbroadcastd;
-  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->iota_place * 4));
-  int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
-  hg_x86_k(e, X86_kortestw, 2, 0, 2);
-  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
-  hg_x86_x(e, X86_vmovd_to_g, index, 0, x86_reg(X86_RAX));
-  hg_x86_v(e, X86_vpermps, s3, hg_x86_rm_reg(e, last, 0, s0), x86_reg(index));
-  hg_x86_x(e, X86_vmovd_to_g, s3, 0, x86_reg(X86_RCX));
-  hg_x86_v(e, X86_vpbroadcastd, s2, 0, x86_reg(index));
-  if (stride) {
-    hg_x86_v(e, X86_vpaddd, s2, s2, iota);
-    hg_x86_v(e, X86_vpaddd, s3, s3, iota);
-    hg_x86_v(e, X86_vpsubd, s3, s3, last);
-  }
-  hg_x86_vi(e, X86_vpcmpud, 1, index, x86_reg(s2), 0);
-  hg_x86_vi(e, X86_vpcmpud, 0, index, x86_reg(s3), 0);
-  hg_x86_k(e, X86_korw, 0, 0, 1);
-  hg_x86_k(e, X86_kortestw, 0, 0, 0);
-  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
-  hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RAX, m->log_bytes, m->offset), 0, 1, 1);
-  hg_x86_k(e, X86_knotw, 1, 0, 1);
-  hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RCX, m->log_bytes, m->offset + back), 0, 1, 0);
-  hg_x86_done(e, copy, 0, s0);
-}
-
-static void gather_evex(x86_emit *e, const access *m, uint32_t copy, unsigned base) {
-  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
-  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
-  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
-  if (m->bytes == 4) {
-    hg_x86_vk(e, X86_vpgatherdd, s0, 0, at, 0, 2, 0);
-    hg_x86_done(e, copy, 0, s0);
-    return;
-  }
-  hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
-  hg_x86_mask_part(e, 2, 1, 0); /* a gather clears its mask, and storing the result may use k1 */
-  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
-  hg_x86_done(e, copy, 0, s0);
-  hg_x86_k(e, X86_kmovw, 2, 0, 0);
-  at.index = (uint8_t)s2;
-  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
-  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
-  hg_x86_done(e, copy, 1, s0);
-}
-
-/* Of lanes that store to one place the highest comes last, as on the reference machine. */
-static void scatter_evex(x86_emit *e, const access *m, uint32_t copy, unsigned base) {
-  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
-  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
-  unsigned value = hg_x86_source_reg(e, m->value, copy, 0, s0);
-  if (m->bytes == 4) {
-    hg_x86_vk(e, X86_vpscatterdd, value, 0, at, 0, 2, 0);
-    return;
-  }
-  hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
-  hg_x86_mask_part(e, 2, 1, 1);
-  hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 2, 0);
-  at.index = (uint8_t)s2;
-  value = hg_x86_source_reg(e, m->value, copy, 1, s0);
-  hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
-}
-
-static void gather_copy(x86_emit *e, const access *m, uint32_t copy, uint32_t slow, uint32_t done) {
-  uint8_t stride = likely_stride(e);
-  check_evex(e, m, copy, slow);
-  unsigned base = base_of(e);
-  if (m->is_store) {
-    scatter_evex(e, m, copy, base);
-    return;
-  }
-  if (is_likely(e, m) && m->bytes == 4) {
-    uint32_t plain = hg_x86_new_label(&e->a);
-    load_two(e, m, copy, base, stride, plain);
-    hg_x86_jump(&e->a, done);
-    hg_x86_place(&e->a, plain);
-  }
-  gather_evex(e, m, copy, base);
-}
-
-/* What no gather or scatter does: what is likely, or lane after lane. */
-static int likely_or_lanes(x86_emit *e, const access *m) {
-  if (!is_likely(e, m)) return 0;
-  for (uint32_t c = 0; c < e->copies; c++) {
-    uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
-    likely_copy(e, m, c, otherwise);
-    hg_x86_jump(&e->a, done);
-    hg_x86_place(&e->a, otherwise);
-    if (!hg_x86_lanes_of(e, c)) hg_x86_help(e, c);
-    hg_x86_place(&e->a, done);
-  }
-  return 1;
-}
-
-static int gather_access(x86_emit *e, const access *m) {
-  if (m->index == VECTOR_NONE) return 0;
-  if (e->width != 2 || m->bytes < 4) return likely_or_lanes(e, m);
-  uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
-  for (uint32_t c = 0; c < copies; c++) {
-    uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
-    uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
-    if (is_likely(e, m)) {
-      likely_copy(e, m, c, otherwise);
-      hg_x86_jump(&e->a, done);
-    }
-    hg_x86_place(&e->a, otherwise);
-    gather_copy(e, m, c, slow, done);
-    hg_x86_place(&e->a, done);
-    hg_x86_slow_back(e);
+    if (!m->is_store) hg_x86_load_run(e, m, at, c, -1);
+    else hg_x86_store_run(e, m, at, c, takes_all ? -1 : hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)));
   }
   return 1;
 }
 
 int hg_x86_memory(x86_emit *e) {
-  access m;
+  x86_access m;
   if (!describe(e, &m)) return 0;
   uint32_t flags = e->insn->flags;
   if (flags & VECTOR_LANE) return lane_access(e, &m);
@@ -797,5 +528,5 @@ int hg_x86_memory(x86_emit *e) {
   if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;
   if (keeps_one) return 0;
   if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
-  return gather_access(e, &m);
+  return hg_x86_gather(e, &m);
 }
