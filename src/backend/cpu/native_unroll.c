@@ -195,10 +195,12 @@ hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out) {
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   if (n > MOST_INSNS) return HG_OK;
   u.name = hg_allocate(&out->allocator, n + 2 * regs, sizeof *u.name);
-  u.writers = u.name + regs;
-  u.waiting = u.writers + regs;
   u.no_memory = u.name == NULL || hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) == NULL;
-  if (!u.no_memory) walk(&u);
+  if (!u.no_memory) {
+    u.writers = u.name + regs;
+    u.waiting = u.writers + regs;
+    walk(&u);
+  }
   hg_release(&out->allocator, u.name);
   if (u.no_memory) return hg_fail_memory("machine code", n * sizeof *u.name);
   if (u.is_stuck || u.rounds == 0) out->insns.count = 0;
