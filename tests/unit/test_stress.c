@@ -22,13 +22,9 @@
 #  include <unistd.h>
 #endif
 
-/* AddressSanitizer's malloc may be locked for ever in a process that is forked off while other threads allocate. */
-#if defined(_WIN32) || defined(__SANITIZE_ADDRESS__)
+/* A sanitizer's malloc may be locked for ever in a process that is forked off while other threads allocate. */
+#if defined(_WIN32) || SANITIZED
 #  define CANNOT_FORK 1
-#elif defined(__has_feature)
-#  if __has_feature(address_sanitizer)
-#    define CANNOT_FORK 1
-#  endif
 #endif
 
 enum {
@@ -305,10 +301,6 @@ static void work_where_others_end(caller *c) {
 }
 
 #if !defined(CANNOT_FORK)
-/* ThreadSanitizer would end a child that starts threads, and takes those that _exit leaves behind for a leak. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0:report_thread_leaks=0"; }
-
 /* The child has the place that was nobody else's, and makes one of its own. */
 static void fork_with(caller *c, place *idle) {
   fflush(stdout);

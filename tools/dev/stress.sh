@@ -14,7 +14,8 @@ main() {
 Usage: ./dev stress [SECONDS] [--tsan]
 
 Eight threads launch programs on shared executors and on their own, with and without streams, on every CPU engine, for SECONDS (60);
-executors end meanwhile and the process forks. Every result is compared bit by bit. --tsan: built with ThreadSanitizer.
+executors end meanwhile and the process forks. Every result is compared bit by bit. --tsan: built with ThreadSanitizer,
+and without forks, which its malloc may not survive.
 TEXT
   local seconds=60 name=release wrapper word
   for word in "$@"; do
