@@ -10,7 +10,8 @@ lint_tidy() {
   local files
   mapfile -t files < <(find src tools -name '*.c' ! -name 'os_windows.c' ! -path 'src/cli/*windows*' ! -path 'tools/fit/*' | sort)
   mkdir -p "$LOGS" "$BUILD/lint"
-  sed 's/ -fvect-cost-model=[a-z-]*//; s/ -falign-[a-z]*=1//g' "$BUILD/release/compile_commands.json" >"$BUILD/lint/compile_commands.json"
+  sed 's/ -fvect-cost-model=[a-z-]*//; s/ -falign-[a-z]*=1//g' \
+    "$BUILD/release/compile_commands.json" >"$BUILD/lint/compile_commands.json"
   printf '%s\n' "${files[@]}" |
     xargs -P "$JOBS" -n 1 clang-tidy --quiet -p "$BUILD/lint" 2>"$LOGS/clang-tidy.err" |
     { grep -E '(error|warning):' || true; } || {
