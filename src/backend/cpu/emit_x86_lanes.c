@@ -11,8 +11,6 @@
  * the lane's value. */
 enum { INDICES = 0, VALUES = 2, COMPARANDS = 4 };
 
-enum { GREATEST_DISPLACEMENT = 1 << 24 /* elements; with it all sums here fit */ };
-
 /* General registers of the loop: rcx lane, rbx value, rax what the location held, r12 mask, r13 index. Where nobody
  * wants to know what it held, rax is the mask and rcx the index, and of a load rbx, so that rbx alone has to be made
  * again behind the loop. */
@@ -335,7 +333,7 @@ static int describe(const x86_emit *e, access *m) {
   if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
   if (info->flags & ATLAS_SPACE_POOL || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
   int64_t displacement = (int64_t)insn->bits;
-  if (displacement > GREATEST_DISPLACEMENT || displacement < -GREATEST_DISPLACEMENT) return 0;
+  if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (insn->d != VECTOR_NONE && native_home_of(e->b, insn->d)->is_uniform) return 0;
   uint32_t is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED, is_cas = insn->op == ATLAS_OP_atom_cas;
   *m = (access){.op = insn->op, .type = insn->type, .displacement = (int32_t)displacement, .lane = -1};
