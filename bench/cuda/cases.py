@@ -78,13 +78,13 @@ PROGRAMS = {p.name: p for p in (
     Program("relu", ("a",), lambda a: np.maximum(a, 0), ALL),
     Program("chain", ("a", "b"), lambda a, b: np.minimum(np.maximum((a * b + a) * 1.1 - b, -2), 3) * a + 0.5),
     Program("exp", ("a",), np.exp, ALL),
-    Program("log", ("p",), np.log),
-    Program("tanh", ("a",), np.tanh),
-    Program("sigmoid", ("a",), lambda a: 1 / (1 + np.exp(-a))),
-    Program("gelu", ("a",), lambda a: a / 2 * (1 + erf(a * math.sqrt(0.5)))),
-    Program("gelu_tanh", ("a",), gelu_tanh),
+    Program("log", ("p",), np.log, ALL),
+    Program("tanh", ("a",), np.tanh, ALL),
+    Program("sigmoid", ("a",), lambda a: 1 / (1 + np.exp(-a)), ALL),
+    Program("gelu", ("a",), lambda a: a / 2 * (1 + erf(a * math.sqrt(0.5))), ALL),
+    Program("gelu_tanh", ("a",), gelu_tanh, ALL),
     Program("sum", ("p",), np.sum, folds="sum"),
-    Program("max", ("a",), np.max, folds="max"),
+    Program("max", ("a",), np.max, ALL, folds="max"),
 )}
 
 

@@ -56,7 +56,7 @@ def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="./dev bench cuda", description="Times programs on the GPU beside their peers.")
     p.add_argument("--programs", type=names_of(list(PROGRAMS)), default=list(PROGRAMS), metavar="A,B", help=", ".join(PROGRAMS))
     p.add_argument("--types", type=names_of(("f32", "f16", "bf16")), default=["f32", "f16", "bf16"], metavar="A,B",
-                   help="element types, of add, relu and exp (default f32,f16,bf16)")
+                   help="element types, of all but chain and sum (default f32,f16,bf16)")
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=[1 << 28], metavar="16M,256M",
                    help="elements (default 256M)")
     p.add_argument("--peers", type=names_of(NAMES), default=list(NAMES), metavar="A,B", help=", ".join(NAMES) + " (default all)")
