@@ -30,7 +30,10 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
   atlas_program *program = draft_build(&d);
   snprintf(name, sizeof name, "random_%llu", (unsigned long long)seed);
   const hg_ptx_options options = {.capability = capability, .name = name, .threads = seed % 3 == 0 ? 256 : 0,
-                                  .flags = seed % 5 == 0 ? HG_PTX_CHECKED : seed % 7 == 0 ? HG_PTX_COUNT_STEPS : 0};
+                                  .flags = seed % 5 == 0   ? HG_PTX_CHECKED
+                                           : seed % 7 == 0 ? HG_PTX_COUNT_STEPS
+                                           : seed % 3 == 0 ? HG_PTX_TABULATED
+                                                           : 0};
   if (program != NULL) {
     status = compile(program, &unit);
     if (status == HG_OK) status = hg_ptx_emit(program, &unit, &options, text, &info);

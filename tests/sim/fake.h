@@ -44,6 +44,7 @@ typedef struct object {
   size_t byte_count;
   struct object *pool; /* of memory */
   struct object *module;
+  unsigned dynamic_bytes; /* of shared memory, that a function may be launched with */
   uint64_t spare;      /* of a pool: bytes freed and kept */
   int unborn;          /* of memory from a pool: its stream has not come to the allocation */
   struct object *stream;     /* of an event: where it was recorded last, and behind which work */

@@ -121,6 +121,15 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   LEAVE(CUDA_OK);
 }
 
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  ENTER(1);
+  EXPECT_LIVE(function, FUNCTION);
+  EXPECT(attribute == CUDA_FUNCTION_DYNAMIC_BYTES && value >= 0);
+  if (value > (int)fake_setting("FAKECUDA_SHARED", 227 << 10)) LEAVE(1);
+  ((object *)function)->dynamic_bytes = (unsigned)value;
+  LEAVE(CUDA_OK);
+}
+
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
                    void **extra) {
@@ -129,8 +138,8 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   EXPECT_LIVE(stream, STREAM);
   EXPECT(grid_x > 0 && grid_y > 0 && grid_z > 0 && grid_x <= INT32_MAX && grid_y <= 65535 && grid_z <= 65535);
   EXPECT(block_x > 0 && block_y > 0 && block_z > 0 && block_z <= 64 && block_x * block_y * block_z <= 1024);
-  EXPECT(shared_bytes <= 48 << 10 && extra == NULL);
   object *o = function;
+  EXPECT(shared_bytes <= (o->dynamic_bytes > 48 << 10 ? o->dynamic_bytes : 48 << 10) && extra == NULL);
   work *w = fake_give(stream);
   w->kind = RUN;
   w->function = o;

@@ -232,6 +232,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   case CUDA_DEVICE_COMPUTE_MODE: *value = (int)fake_setting("FAKECUDA_MODE", 0); break;
   case CUDA_DEVICE_CAPABILITY_MAJOR: *value = capability / 10; break;
   case CUDA_DEVICE_CAPABILITY_MINOR: *value = capability % 10; break;
+  case CUDA_DEVICE_SHARED_BYTES: *value = (int)fake_setting("FAKECUDA_SHARED", 227 << 10); break;
   case CUDA_DEVICE_MEMORY_POOLS: *value = (int)fake_setting("FAKECUDA_POOLS", 1); break;
   default: *value = 1; break;
   }

@@ -604,7 +604,7 @@ static void module_items(parser *p) {
     word(p, name, 1);
     if (strcmp(name, ".version") == 0 || strcmp(name, ".target") == 0) word(p, name, 1);
     else if (strcmp(name, ".address_size") == 0) (void)number(p);
-    else if (strcmp(name, ".visible") == 0 || strcmp(name, ".weak") == 0) continue;
+    else if (strcmp(name, ".visible") == 0 || strcmp(name, ".weak") == 0 || strcmp(name, ".extern") == 0) continue;
     else if (strcmp(name, ".entry") == 0) function(p, 1);
     else if (strcmp(name, ".func") == 0) function(p, 0);
     else if (strcmp(name, ".file") == 0) {

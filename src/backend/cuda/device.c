@@ -29,11 +29,15 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
 
 static hg_setting_state wanted_lines(uint64_t *lines) { return hg_setting_number("HOLOGRAM_LINES", 0, 1, lines); }
 
+static hg_setting_state wanted_table_lanes(uint64_t *lanes) {
+  return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
+}
+
 /* CUDA_VISIBLE_DEVICES decides which GPU has which number. */
 static hg_status find_device(const cuda_driver *driver, uint32_t number, int *device, hg_device_info *info) {
   int count = 0;
   size_t bytes = 0;
-  uint64_t lines = 0;
+  uint64_t lines = 0, table_lanes = 0;
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGetCount(&count), "could not count the GPUs"));
   if (count < 1) return hg_cuda_driver_check(CUDA_NO_DEVICE, "there is no GPU");
   if (number >= (uint32_t)count)
@@ -41,6 +45,8 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, (int)number), "could not find the GPU"));
   *info = (hg_device_info){.engine = "ptx", .max_shared_bytes = ATLAS_MAX_SHARED_BYTES};
   if (wanted_lines(&lines) == HG_SETTING_BAD) info->remark = "HOLOGRAM_LINES is neither 0 nor 1 and is ignored";
+  if (wanted_table_lanes(&table_lanes) == HG_SETTING_BAD)
+    info->remark = "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored";
   if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
   if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
@@ -106,6 +112,8 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
   HG_TRY(hg_cuda_driver_load(&d->driver));
   HG_TRY(find_device(&d->driver, number, &d->ordinal, &info));
   d->capability = capability_of(&d->driver, d->ordinal);
+  d->units = info.compute_units;
+  d->shared_bytes = (uint32_t)attribute(&d->driver, d->ordinal, CUDA_DEVICE_SHARED_BYTES);
   int result = d->driver.cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
   if (result == CUDA_OK) return HG_OK;
   d->context = NULL;
@@ -126,6 +134,8 @@ hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **de
   uint64_t lines = 0;
   (void)wanted_lines(&lines);
   d->writes_lines = lines != 0;
+  d->table_lanes = CUDA_TABLE_LANES;
+  (void)wanted_table_lanes(&d->table_lanes);
   d->allocations.element_size = sizeof(cuda_allocation);
   d->maps.element_size = sizeof(cuda_map);
   d->spares.element_size = sizeof(cuda_spare);

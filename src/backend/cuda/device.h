@@ -66,12 +66,17 @@ typedef struct cuda_graph {
   hg_array tables;      /* uint8_t *: device memory of its launches' tables, by launch; NULL where there is none */
 } cuda_graph;
 
+enum { CUDA_TABLE_LANES = 1 << 24 }; /* where that is faster, about (bench/README.md) */
+
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
   int ordinal;
   uint64_t peers;        /* GPUs to whose memory a way has been opened, or looked for in vain */
   int capability;        /* 10 * major + minor */
+  uint32_t units;        /* multiprocessors */
+  uint32_t shared_bytes; /* that a block may ask for */
+  uint64_t table_lanes;  /* launches of as many lanes and more look results up (ptx_table.c): HOLOGRAM_TABLE_LANES */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;
   uint64_t own_work;     /* counts what the own stream was given and not waited for */

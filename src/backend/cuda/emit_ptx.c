@@ -116,8 +116,7 @@ static void name_elements(ptx *p) {
   do_vectors(p, ATLAS_LOAD | ATLAS_STORE, name_element);
 }
 
-/* A thread's neighbouring lanes one after the other, between the loads and the stores of all. */
-static void lanes_in_turn(ptx *p, ptx_name first) {
+void hg_ptx_lanes_in_turn(ptx *p, ptx_name first) {
   p->in_vector_part = 1;
   for (p->copy_lane = 0; p->copy_lane < p->info->lanes_per_thread; p->copy_lane++) {
     p->lane = hg_ptx_new(p, PTX_64);
@@ -149,14 +148,13 @@ static void find_present(ptx *p, ptx_name first, ptx_name lanes, ptx_name presen
 static void vector_kernel(ptx *p, ptx_name first, ptx_name lanes, ptx_name end) {
   ptx_name present[MAX_LANES], last = hg_ptx_new(p, PTX_64), is_part = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name loaded = hg_ptx_label(p), part = hg_ptx_label(p), tail = hg_ptx_label(p);
-  name_elements(p);
   p->lane = first;
   PTX(p, "add.s64", last, first, hg_ptx_number(p->info->lanes_per_thread));
   PTX(p, "setp.gt.u64", is_part, last, lanes);
   hg_ptx_put(p, "\t@%s bra %s;\n", is_part.text, part.text);
   do_vectors(p, ATLAS_LOAD, hg_ptx_vector_load);
   hg_ptx_place(p, loaded);
-  lanes_in_turn(p, first);
+  hg_ptx_lanes_in_turn(p, first);
   hg_ptx_put(p, "\t@%s bra %s;\n", is_part.text, tail.text);
   do_vectors(p, ATLAS_STORE, hg_ptx_vector_store);
   hg_ptx_put(p, "\tbra %s;\n", end.text);
@@ -175,10 +173,9 @@ static void vector_kernel(ptx *p, ptx_name first, ptx_name lanes, ptx_name end) 
 
 /* A tile whose accesses are all in bounds and aligned. */
 static void vector_part(ptx *p, ptx_name first) {
-  name_elements(p);
   p->lane = first;
   do_vectors(p, ATLAS_LOAD, hg_ptx_vector_load);
-  lanes_in_turn(p, first);
+  hg_ptx_lanes_in_turn(p, first);
   do_vectors(p, ATLAS_STORE, hg_ptx_vector_store);
 }
 
@@ -359,7 +356,9 @@ static hg_status write_entry(ptx *p, hg_array *text) {
   p->out = &p->body;
   hg_ptx_put(p, "\tmov.b16 %%h0, 0;\n"); /* the lower half of a bf16 as f32 */
   load_scalars(p);
+  name_elements(p);
   if (p->info->observes_block) blocks_kernel(p);
+  else if (p->info->is_table) hg_ptx_table_kernel(p);
   else lanes_kernel(p);
   hg_ptx_tables(p);
   if (p->uses_faults) hg_ptx_fault_function(p);

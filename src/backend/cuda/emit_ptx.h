@@ -17,7 +17,7 @@
  *   cuLaunchKernel(function, shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, NULL);
  *
  * The grid is always one-dimensional; three-dimensional launches are taken apart in the kernel. Shared memory is static
- * (info.shared_bytes is for information; dynamic shared bytes are 0).
+ * (info.shared_bytes is for information) but for TABLES OF RESULTS: dynamic shared bytes are 0.
  *
  * Two kinds of kernels:
  *  - lanes (!info.observes_block): the program does not see blocks. Tiles of threads x lanes_per_thread lanes, one a
@@ -30,6 +30,12 @@
  *   HG_PTX_CHECKED        a buffer is shorter than the launch or does not lie at a multiple of 16 (vector_only entries)
  *   HG_PTX_COUNT_STEPS    the step limit is below info.steps
  *   HG_PTX_LARGER_BLOCKS  not an option: emit with options.threads >= out->threads
+ *
+ * TABLES OF RESULTS. Where info.can_tabulate, the program turns one element of 16 bits into one of 16 bits, by more
+ * work than a look-up costs: an entry emitted with HG_PTX_TABULATED first computes what becomes of all 65,536, in
+ * HG_PTX_TABLE_BYTES of dynamic shared memory (cuFuncSetAttribute; not every card has them), then looks up. For launches
+ * of many millions of lanes. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry
+ * for can_tabulate, and take it again where hg_ptx_pack finds something missing.
  *
  * FAULTS. One record a launch (HG_PTX_FAULT_BYTES of device memory, 8-aligned), not one a block: the kernel keeps in
  * it, under a lock, the lowest lane with a fault and that lane's first fault. Before the FIRST launch and after each
@@ -69,6 +75,9 @@ enum {
   HG_PTX_MAX_PARAMETERS = 96,    /* buffers, scalars, pools and the table of a program */
   HG_PTX_COUNT_STEPS = 1,        /* options.flags: count every back-edge */
   HG_PTX_CHECKED = 2,            /* a lane a thread, each access checked */
+  HG_PTX_TABULATED = 8,          /* see TABLES OF RESULTS */
+  HG_PTX_TABLE_THREADS = 1024,
+  HG_PTX_TABLE_BYTES = 2 * 65536 + 16,
   HG_PTX_LARGER_BLOCKS = 4       /* said by hg_ptx_pack only: emit with options.threads = out->threads */
 };
 
@@ -76,6 +85,7 @@ typedef struct hg_ptx_options {
   uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75 */
   uint32_t flags;
   uint32_t threads;        /* most lanes of a block that it will be launched with (256 for linear launches); 0: 1024 */
+  uint32_t units;          /* multiprocessors, for HG_PTX_TABULATED */
   uint32_t most_lanes;     /* of a thread; 0: as many as make 16-byte accesses */
   const char *name;        /* of the entry: a C identifier; "hg_" + the program's name is a good one */
   const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. The text
@@ -102,7 +112,10 @@ typedef struct hg_ptx_info {
   uint32_t shared_bytes;
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_ptx_pack sees to it) */
-  uint8_t reserved[3];
+  uint8_t can_tabulate;    /* this program has a form with HG_PTX_TABULATED */
+  uint8_t is_table;        /* and this is it */
+  uint8_t reserved;
+  uint32_t units;          /* multiprocessors: blocks of a table form */
   uint64_t steps;
   uint32_t table_symbol;
   uint32_t parameter_count;
@@ -155,6 +168,8 @@ hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx
 /* The argument block and the grid of a launch; 0, or what this entry lacks. Costs some tens of nanoseconds. */
 uint32_t hg_ptx_pack(const atlas_program *program, const hg_ptx_info *info, const atlas_launch *launch,
                  const hg_ptx_places *places, void *block, hg_ptx_launch *out);
+/* Blocks of a table form. */
+uint32_t hg_ptx_table_blocks(uint64_t lanes, uint32_t units);
 /* The same for the next launch, while out->left is not 0. */
 void hg_ptx_next(void *block, hg_ptx_launch *out);
 

@@ -13,7 +13,7 @@ typedef struct cuda_entry {
 
 /* Which form: flags of hg_ptx_options and, where blocks of more than CUDA_USUAL_BLOCK lanes are launched,
  * HG_PTX_LARGER_BLOCKS. */
-enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 8 };
+enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 16 };
 
 typedef struct cuda_kernel {
   const atlas_program *program; /* outlives the kernel */

@@ -96,12 +96,23 @@ static uint32_t usual_form(const atlas_launch *launch) {
   return is_large ? HG_PTX_LARGER_BLOCKS : 0;
 }
 
+/* A table of results pays for large launches. What it lacks for others, no table has. */
+static hg_status first_form(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
+  cuda_entry *usual = NULL;
+  *form = usual_form(launch);
+  if (launch->lanes < d->table_lanes || d->shared_bytes < HG_PTX_TABLE_BYTES) return HG_OK;
+  HG_TRY(hg_cuda_entry_within(d, kernel, *form, &usual));
+  if (usual->info.can_tabulate) *form |= HG_PTX_TABULATED;
+  return HG_OK;
+}
+
 /* Fills in the arguments for the first form of the kernel that can run this launch. */
 static hg_status choose(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_places *places,
                         run *r) {
-  uint32_t form = usual_form(launch), lacks = 0;
+  uint32_t form = 0, lacks = 0;
+  HG_TRY(first_form(d, kernel, launch, &form));
   do {
-    form |= lacks;
+    if (lacks != 0) form = (form & ~(uint32_t)HG_PTX_TABULATED) | lacks;
     HG_TRY(hg_cuda_entry_within(d, kernel, form, &r->entry));
     lacks = hg_ptx_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
   } while ((lacks & ~form) != 0);
@@ -110,9 +121,10 @@ static hg_status choose(cuda_device *d, cuda_kernel *kernel, const atlas_launch 
 
 static hg_status submit(cuda_device *d, run *r, void *stream) {
   void *parameters[] = {r->block};
+  unsigned dynamic_bytes = r->entry->info.is_table ? HG_PTX_TABLE_BYTES : 0;
   for (;; hg_ptx_next(r->block, &r->shape)) {
-    int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1, 0,
-                                          stream, parameters, NULL);
+    int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1,
+                                          dynamic_bytes, stream, parameters, NULL);
     HG_TRY(hg_cuda_check(d, result, "the kernel could not be launched"));
     if (r->shape.left == 0) return HG_OK;
   }

@@ -78,6 +78,7 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
                                   .lines = lines,
                                   .flags = form & ~(uint32_t)HG_PTX_LARGER_BLOCKS,
                                   .threads = form & HG_PTX_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK,
+                                  .units = d->units,
                                   .name = name};
   HG_TRY(hg_expand_unplaced(unit, &d->functions));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
@@ -112,6 +113,10 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
   CUDA_TRY(d, cuModuleLoadData(&entry->module, image + sizeof entry->info), "the driver did not load a kernel");
   hg_status status = hg_cuda_check(d, d->driver.cuModuleGetFunction(&entry->function, entry->module, name),
                                 "the driver did not find a kernel's entry");
+  if (status == HG_OK && entry->info.is_table)
+    status = hg_cuda_check(d, d->driver.cuFuncSetAttribute(entry->function, CUDA_FUNCTION_DYNAMIC_BYTES,
+                                                           HG_PTX_TABLE_BYTES),
+                           "the driver did not give a kernel its shared memory");
   if (status == HG_OK) return HG_OK;
   (void)d->driver.cuModuleUnload(entry->module);
   entry->function = entry->module = NULL;

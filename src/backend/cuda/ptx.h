@@ -147,6 +147,15 @@ void hg_ptx_convert(ptx *p, uint32_t value);
 ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow);
 void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
+/* ---- tables (ptx_table.c) ---------------------------------------------------------------------------------------- */
+
+/* 1 if the table form (HG_PTX_TABULATED) of this program can be emitted, and is worth its while. */
+int hg_ptx_can_tabulate(const ptx *p);
+void hg_ptx_table_kernel(ptx *p);
+
+/* A thread's neighbouring lanes one after the other, between the loads and the stores of all (emit_ptx.c). */
+void hg_ptx_lanes_in_turn(ptx *p, ptx_name first);
+
 /* ---- memory and faults (ptx_memory.c, ptx_fault.c) --------------------------------------------------------------- */
 
 /* Notes the fault; goes on behind it. */
@@ -168,6 +177,10 @@ void hg_ptx_vector_store(ptx *p, uint32_t value);
 /* The same for the last thread, some of whose lanes do not exist: present[] are predicates. */
 void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present);
 void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present);
+ptx_name hg_ptx_vector_address(ptx *p, uint32_t value); /* of the thread's first element */
+/* The elements of a thread that has one word of them: taken apart for the loads, joined for the stores. */
+void hg_ptx_take_word(ptx *p, uint32_t load, ptx_name word);
+ptx_name hg_ptx_join_word(ptx *p, uint32_t store);
 void hg_ptx_tables(ptx *p);
 uint32_t hg_ptx_vector_bytes(const ptx *p, uint32_t value);
 /* 1 for a vector store of f16 or bf16 that is what rounds them from f32, two by one instruction. */

@@ -385,8 +385,7 @@ uint32_t hg_ptx_vector_bytes(const ptx *p, uint32_t value) {
   return bytes < VECTOR_BYTES ? bytes : VECTOR_BYTES;
 }
 
-/* The address of the thread's first element. */
-static ptx_name vector_address(ptx *p, uint32_t value) {
+ptx_name hg_ptx_vector_address(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name base = hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol));
   uint32_t size = atlas_bytes((atlas_type)insn->type);
@@ -442,7 +441,7 @@ static void take_part(ptx *p, uint8_t type, ptx_name d, ptx_name word, uint32_t 
 
 void hg_ptx_vector_load(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name address = vector_address(p, value), *element = elements_of(p, value);
+  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
   uint32_t lane = 0, bytes = hg_ptx_vector_bytes(p, value);
   int is_read_only = p->read_only[hg_location_of(p->program, insn)];
   for (uint32_t offset = 0; lane < p->info->lanes_per_thread; offset += bytes) {
@@ -478,18 +477,30 @@ static void join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part
   }
 }
 
+static void fill_word(ptx *p, uint32_t store, const words *w, uint32_t number, const ptx_name *part) {
+  if (hg_ptx_rounds(p, store)) round_pair(p, store, w->word[number], part);
+  else join_parts(p, ptx_insn(p, store)->type, w->word[number], part, w->lanes);
+}
+
 void hg_ptx_vector_store(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name address = vector_address(p, value), *element = elements_of(p, value);
+  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
   uint32_t lane = 0, bytes = hg_ptx_vector_bytes(p, value);
   for (uint32_t offset = 0; lane < p->info->lanes_per_thread; offset += bytes) {
     words w = words_of(p, value);
-    for (uint32_t i = 0; i < w.count; i++, lane += w.lanes) {
-      if (hg_ptx_rounds(p, value)) round_pair(p, value, w.word[i], element + lane);
-      else join_parts(p, insn->type, w.word[i], element + lane, w.lanes);
-    }
+    for (uint32_t i = 0; i < w.count; i++, lane += w.lanes) fill_word(p, value, &w, i, element + lane);
     put_vector(p, "st.global", &w, address, offset, 0);
   }
+}
+
+void hg_ptx_take_word(ptx *p, uint32_t load, ptx_name word) {
+  words w = words_of(p, load);
+  for (uint32_t k = 0; k < w.lanes; k++) take_part(p, ptx_insn(p, load)->type, elements_of(p, load)[k], word, k);
+}
+
+ptx_name hg_ptx_join_word(ptx *p, uint32_t store) {
+  words w = words_of(p, store);
+  fill_word(p, store, &w, 0, elements_of(p, store));
+  return w.word[0];
 }
 
 /* Where an element of the thread's is; ".u16" and so on. */
@@ -499,7 +510,7 @@ static ptx_name tail_element(const ptx *p, uint32_t value, ptx_name address, uin
 
 void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present) {
   const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name address = vector_address(p, value), *element = elements_of(p, value);
+  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
   ptx_class class = hg_ptx_class_of(insn->type);
   for (uint32_t lane = 0; lane < p->info->lanes_per_thread; lane++) {
     PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, element[lane], hg_ptx_number(0));
@@ -510,7 +521,7 @@ void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present) {
 }
 
 void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present) {
-  ptx_name address = vector_address(p, value), *element = elements_of(p, value);
+  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
   uint8_t type = ptx_insn(p, value)->type;
   for (uint32_t lane = 0; lane < p->info->lanes_per_thread; lane++) {
     ptx_name stored = element[lane];

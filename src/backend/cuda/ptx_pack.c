@@ -73,7 +73,9 @@ static void pack_grid(const atlas_launch *launch, hg_ptx_header *header) {
 static uint32_t pack_shape(const hg_ptx_info *info, const atlas_launch *launch, const hg_ptx_header *header,
                            hg_ptx_launch *out) {
   uint64_t tile = (uint64_t)info->threads * info->lanes_per_thread;
-  uint64_t blocks = info->observes_block ? header->block_count : (header->lanes + tile - 1) / tile;
+  uint64_t blocks = info->is_table         ? hg_ptx_table_blocks(header->lanes, info->units)
+                    : info->observes_block ? header->block_count
+                                           : (header->lanes + tile - 1) / tile;
   out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
   out->left = blocks - out->blocks;
   out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;

@@ -16,6 +16,7 @@ enum {
   LANES_KERNEL_THREADS = 256,
   VECTOR_BYTES = 16,
   MAX_LANES_PER_THREAD = 8,
+  TABLE_LANES = 2,           /* a thread computes two entries of a table at a time */
   MAX_UNROLLED = 1024        /* instructions in all copies of a body: time to compile against wider accesses */
 };
 
@@ -54,6 +55,7 @@ static void lay_out_parameters(ptx *p) {
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
 static uint32_t most_threads(const ptx *p) {
+  if (p->options->flags & HG_PTX_TABULATED) return HG_PTX_TABLE_THREADS;
   if (!p->program->observes_block) return LANES_KERNEL_THREADS;
   uint64_t product = (uint64_t)p->program->block[0] * p->program->block[1] * p->program->block[2];
   if (product == 0) product = p->options->threads;
@@ -357,7 +359,9 @@ static void plan_vectors(ptx *p) {
   walk_effects(&w, 0);
   walk_effects(&w, 1);
   uint32_t lanes = w.largest > 0 ? VECTOR_BYTES / w.largest : 1;
-  uint32_t most = p->options->most_lanes != 0 ? p->options->most_lanes : MAX_LANES_PER_THREAD;
+  uint32_t most = p->options->flags & HG_PTX_TABULATED ? TABLE_LANES
+                  : p->options->most_lanes != 0        ? p->options->most_lanes
+                                                       : MAX_LANES_PER_THREAD;
   while (lanes > most) lanes /= 2;
   while (lanes > 1 && (uint64_t)lanes * w.instructions > MAX_UNROLLED) lanes /= 2;
   p->info->lanes_per_thread = lanes;
@@ -369,6 +373,9 @@ static void plan_vectors(ptx *p) {
     for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
       note_parameter(p, e);
   p->info->vector_only = (uint8_t)is_vector_only(p);
+  p->info->can_tabulate = (uint8_t)hg_ptx_can_tabulate(p);
+  p->info->is_table = p->info->can_tabulate && p->options->flags & HG_PTX_TABULATED;
+  p->info->units = p->options->units;
 }
 
 /* Roundings that stores do, and that nothing else asks for. */
