@@ -134,8 +134,7 @@ hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **de
   uint64_t lines = 0;
   (void)wanted_lines(&lines);
   d->writes_lines = lines != 0;
-  d->table_lanes = CUDA_TABLE_LANES;
-  (void)wanted_table_lanes(&d->table_lanes);
+  d->table_lanes_given = wanted_table_lanes(&d->table_lanes) == HG_SETTING_GIVEN;
   d->allocations.element_size = sizeof(cuda_allocation);
   d->maps.element_size = sizeof(cuda_map);
   d->spares.element_size = sizeof(cuda_spare);

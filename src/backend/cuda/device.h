@@ -66,8 +66,6 @@ typedef struct cuda_graph {
   hg_array tables;      /* uint8_t *: device memory of its launches' tables, by launch; NULL where there is none */
 } cuda_graph;
 
-enum { CUDA_TABLE_LANES = 1 << 24 }; /* where that is faster, about (bench/README.md) */
-
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
@@ -76,7 +74,8 @@ typedef struct cuda_device {
   int capability;        /* 10 * major + minor */
   uint32_t units;        /* multiprocessors */
   uint32_t shared_bytes; /* that a block may ask for */
-  uint64_t table_lanes;  /* launches of as many lanes and more look results up (ptx_table.c): HOLOGRAM_TABLE_LANES */
+  uint64_t table_lanes;  /* smaller launches do not look results up (ptx_table.c); HOLOGRAM_TABLE_LANES: */
+  uint8_t table_lanes_given; /* all others do */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;
   uint64_t own_work;     /* counts what the own stream was given and not waited for */

@@ -31,11 +31,11 @@
  *   HG_PTX_COUNT_STEPS    the step limit is below info.steps
  *   HG_PTX_LARGER_BLOCKS  not an option: emit with options.threads >= out->threads
  *
- * TABLES OF RESULTS. Where info.can_tabulate, the program turns one element of 16 bits into one of 16 bits, by more
+ * TABLES OF RESULTS. Where info.table_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by more
  * work than a look-up costs: an entry emitted with HG_PTX_TABULATED first computes what becomes of all 65,536, in
  * HG_PTX_TABLE_BYTES of dynamic shared memory (cuFuncSetAttribute; not every card has them), then looks up. For launches
- * of many millions of lanes. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry
- * for can_tabulate, and take it again where hg_ptx_pack finds something missing.
+ * of table_lanes and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry
+ * for table_lanes, and take it again where hg_ptx_pack finds something missing.
  *
  * FAULTS. One record a launch (HG_PTX_FAULT_BYTES of device memory, 8-aligned), not one a block: the kernel keeps in
  * it, under a lock, the lowest lane with a fault and that lane's first fault. Before the FIRST launch and after each
@@ -112,10 +112,10 @@ typedef struct hg_ptx_info {
   uint32_t shared_bytes;
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_ptx_pack sees to it) */
-  uint8_t can_tabulate;    /* this program has a form with HG_PTX_TABULATED */
-  uint8_t is_table;        /* and this is it */
-  uint8_t reserved;
+  uint8_t is_table;        /* the form with HG_PTX_TABULATED */
+  uint8_t reserved[2];
   uint32_t units;          /* multiprocessors: blocks of a table form */
+  uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_PTX_TABULATED; 0: there is no such form */
   uint64_t steps;
   uint32_t table_symbol;
   uint32_t parameter_count;

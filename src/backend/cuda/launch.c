@@ -102,7 +102,8 @@ static hg_status first_form(cuda_device *d, cuda_kernel *kernel, const atlas_lau
   *form = usual_form(launch);
   if (launch->lanes < d->table_lanes || d->shared_bytes < HG_PTX_TABLE_BYTES) return HG_OK;
   HG_TRY(hg_cuda_entry_within(d, kernel, *form, &usual));
-  if (usual->info.can_tabulate) *form |= HG_PTX_TABULATED;
+  uint64_t from = usual->info.table_lanes;
+  if (from != 0 && (launch->lanes >= from || d->table_lanes_given)) *form |= HG_PTX_TABULATED;
   return HG_OK;
 }
 

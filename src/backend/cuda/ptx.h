@@ -149,8 +149,8 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
 /* ---- tables (ptx_table.c) ---------------------------------------------------------------------------------------- */
 
-/* 1 if the table form (HG_PTX_TABULATED) of this program can be emitted, and is worth its while. */
-int hg_ptx_can_tabulate(const ptx *p);
+/* From how many lanes on the table form (HG_PTX_TABULATED) of this program is the faster one; 0: it has none. */
+uint64_t hg_ptx_table_lanes(const ptx *p);
 void hg_ptx_table_kernel(ptx *p);
 
 /* A thread's neighbouring lanes one after the other, between the loads and the stores of all (emit_ptx.c). */

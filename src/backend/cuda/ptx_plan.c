@@ -373,8 +373,8 @@ static void plan_vectors(ptx *p) {
     for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
       note_parameter(p, e);
   p->info->vector_only = (uint8_t)is_vector_only(p);
-  p->info->can_tabulate = (uint8_t)hg_ptx_can_tabulate(p);
-  p->info->is_table = p->info->can_tabulate && p->options->flags & HG_PTX_TABULATED;
+  p->info->table_lanes = hg_ptx_table_lanes(p);
+  p->info->is_table = p->info->table_lanes != 0 && p->options->flags & HG_PTX_TABULATED;
   p->info->units = p->options->units;
 }
 
