@@ -368,6 +368,52 @@ HG_API void hg_graph_release(hg_graph *graph); /* as soon as it has been launche
 /* "out of bounds", "trap", ...; never NULL. */
 HG_API const char *hg_fault_kind_name(hg_fault_kind kind);
 
+/* ---- looking inside ----------------------------------------------------------------------------------------------
+ * What `hologram emit` and `hologram cache` show. */
+
+/* What the compiler makes of a program, on whatever machine: "ptx" and "vector" (what the CPU engines run) are text;
+ * "x86-avx512", "x86-avx2" and "arm64" are machine code. `capability` is for ptx: major * 10 + minor of the GPU, 0 for
+ * the oldest. Release the bytes with atlas_memory_release and the same allocator. HG_NOT_FOUND for other targets,
+ * HG_UNSUPPORTED for a program that machine code is not written for, HG_OUT_OF_MEMORY. */
+HG_API hg_status hg_emit(const hg_allocator *allocator, const atlas_program *program, const char *target,
+                         uint32_t capability, void **bytes, size_t *byte_count);
+
+typedef enum hg_cache_state {
+  HG_CACHE_OK,
+  HG_CACHE_DAMAGED,    /* it will be removed by whoever wants it */
+  HG_CACHE_UNREADABLE,
+  HG_CACHE_NO_ENTRY    /* still being written, or left behind by a process that ended meanwhile */
+} hg_cache_state;
+
+/* A file of the kernel cache on disk. */
+typedef struct hg_cache_file {
+  size_t size;
+  const char *name;
+  hg_cache_state state;
+  uint64_t byte_count;
+  int64_t used_ns;                   /* since 1970: when it was written or used last */
+  uint8_t program[ATLAS_HASH_BYTES]; /* this and the rest: of HG_CACHE_OK alone */
+  const char *target, *driver;       /* "sm_90", "cuda 12.4" */
+  uint32_t compiler_version;
+  uint64_t specialisation_bytes, payload_bytes;
+} hg_cache_file;
+
+/* The kernel cache on disk, as the environment names it. */
+typedef struct hg_cache_info {
+  size_t size;
+  const char *problem; /* why it is not used; NULL if it is */
+  uint64_t byte_cap;
+  char folder[4096];   /* "": none */
+} hg_cache_info;
+
+/* Fill info->size first, or leave it 0. */
+HG_API hg_status hg_cache_query(hg_cache_info *info);
+/* Calls `visit` for each file, newest first; what it is given lives until it returns, and it may remove that file.
+ * `read`: 1 reads the files; 0 takes every entry for HG_CACHE_OK and says nothing of what it holds. */
+HG_API hg_status hg_cache_visit(int read, void (*visit)(void *user, const hg_cache_file *file), void *user);
+/* HG_NOT_FOUND where the cache has no such file, or it cannot be removed. */
+HG_API hg_status hg_cache_remove(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
-/* cli.h - what the subcommands of `hologram` share. The command uses the public headers only, but for
- * cmd_cache.c and cmd_emit.c. */
+/* cli.h - what the subcommands of `hologram` share. The command uses the public headers only, and the
+ * shared library. */
 #ifndef HG_CLI_H
 #define HG_CLI_H
 

@@ -232,6 +232,11 @@ small_enough() {
   [ $((library + command)) -le $most ]
 }
 
+# The command runs wherever it lies with the library in one folder.
+command_moves() {
+  mkdir -p "$2" && cp "$1/bin/hologram" "$1/lib/libhologram.so.0" "$2" && (cd / && "$2/hologram" info)
+}
+
 # A scratch install, then a program built against it the three ways people do that.
 stage_install() {
   local prefix=$ROOT/$BUILD/installed work=$ROOT/$BUILD/installed/work
@@ -240,6 +245,7 @@ stage_install() {
   check "meson install" build install gcc --buildtype=release -Dtests=false --prefix="$prefix" --libdir=lib || return 0
   check "files" ninja -C "$BUILD/install" install || return 0
   check "command" "$prefix/bin/hologram" info || true
+  check "command beside the library" command_moves "$prefix" "$work/moved" || true
   check "size" small_enough "$prefix" "$work" || true
   local -x PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
   # shellcheck disable=SC2046

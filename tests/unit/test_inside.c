@@ -1,0 +1,135 @@
+/* test_inside.c - what may be looked at from outside: code for each target, also where memory runs out, and the files
+ * of the kernel cache. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#endif
+#include "cache_folder.h"
+#include "check.h"
+#include "counted.h"
+
+#include "hologram/hologram.h"
+
+static const char text[] =
+    ".program look\n.buffer x f32 inout\nldg.f32 r0, [x + lane]\nexp.f32 r0, r0\nstg.f32 [x + lane], r0\nexit\n";
+static const char *const targets[] = {"ptx", "vector", "x86-avx512", "x86-avx2", "arm64"};
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+static atlas_program *parse(const hg_allocator *allocator, const char *source) {
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(atlas_parse(allocator, source, strlen(source), "look", &program), HG_OK);
+  return program;
+}
+
+/* ---- emit -------------------------------------------------------------------------------------------------------- */
+
+static void test_targets(void) {
+  atlas_program *program = parse(NULL, text);
+  for (int t = 0; t < TARGETS; t++) {
+    char *bytes = NULL, *again = NULL;
+    size_t count = 0, again_count = 0;
+    CHECK_EQ_U64(hg_emit(NULL, program, targets[t], 90, (void **)&bytes, &count), HG_OK);
+    CHECK_EQ_U64(hg_emit(NULL, program, targets[t], 90, (void **)&again, &again_count), HG_OK);
+    CHECK(count > 100 && count == again_count && memcmp(bytes, again, count) == 0);
+    if (t < 2) CHECK(memchr(bytes, 0, count) == NULL && bytes[count - 1] == '\n');
+    atlas_memory_release(NULL, bytes);
+    atlas_memory_release(NULL, again);
+  }
+  atlas_program_release(program);
+}
+
+static void test_refusals(void) {
+  atlas_program *program = parse(NULL, text), *library = parse(NULL, ".entry exp f32 f\nf: ret\n");
+  void *bytes = program;
+  size_t count = 1;
+  CHECK_EQ_U64(hg_emit(NULL, program, "gcn", 0, &bytes, &count), HG_NOT_FOUND);
+  CHECK(bytes == NULL && count == 0);
+  CHECK_STR(hg_last_error(), "there is no target 'gcn': ptx, vector, x86-avx512, x86-avx2, arm64");
+  CHECK_EQ_U64(hg_emit(NULL, library, "ptx", 0, &bytes, &count), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_emit(NULL, NULL, "ptx", 0, &bytes, &count), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_emit(NULL, program, NULL, 0, &bytes, &count), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_emit(NULL, program, "ptx", 0, NULL, &count), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_emit(NULL, program, "ptx", 0, &bytes, NULL), HG_INVALID_ARGUMENT);
+  atlas_program_release(program);
+  atlas_program_release(library);
+}
+
+static void test_no_memory(void) {
+  for (int t = 0; t < TARGETS; t++) {
+    counter c = {.fail_at = -1};
+    hg_allocator allocator = counting(&c);
+    atlas_program *program = parse(&allocator, text);
+    hg_status status = HG_OUT_OF_MEMORY;
+    for (long n = 0; status != HG_OK; n++) {
+      void *bytes = NULL;
+      size_t count = 0;
+      long live = c.live;
+      c.fail_at = c.allocations + n;
+      status = hg_emit(&allocator, program, targets[t], 90, &bytes, &count);
+      c.fail_at = -1;
+      CHECK(status == HG_OK || (status == HG_OUT_OF_MEMORY && bytes == NULL));
+      if (status != HG_OK && status != HG_OUT_OF_MEMORY) break;
+      atlas_memory_release(&allocator, bytes);
+      CHECK_EQ_U64(c.live, live);
+    }
+    atlas_program_release(program);
+    CHECK_EQ_U64(c.live, 0);
+  }
+}
+
+/* ---- the kernel cache -------------------------------------------------------------------------------------------- */
+
+typedef struct seen {
+  uint32_t files, ok, damaged, others;
+  uint64_t bytes;
+  int removes;
+} seen;
+
+static void note(void *user, const hg_cache_file *file) {
+  seen *s = user;
+  CHECK_EQ_U64(file->size, sizeof *file);
+  s->files++;
+  s->ok += file->state == HG_CACHE_OK;
+  s->damaged += file->state == HG_CACHE_DAMAGED;
+  s->others += file->state == HG_CACHE_NO_ENTRY;
+  s->bytes += file->payload_bytes;
+  if (file->payload_bytes > 0) CHECK(strcmp(file->target, "sm_1") == 0 && strcmp(file->driver, "driver 1") == 0);
+  if (s->removes) CHECK_EQ_U64(hg_cache_remove(file->name), HG_OK);
+}
+
+static void test_cache(void) {
+  char folder[FOLDER_BYTES], name[FOLDER_BYTES + 100];
+  sample s;
+  make_folder(folder, "inside");
+  hg_cache_info info = {.size = sizeof info};
+  CHECK_EQ_U64(hg_cache_query(&info), HG_OK);
+  CHECK_STR(info.folder, folder);
+  CHECK(info.problem == NULL && info.byte_cap == HG_DISK_CACHE_CAP);
+  hg_kernel_cache *cache = open_cache();
+  make_sample(&s, 1, 700);
+  put(cache, &s);
+  hg_kernel_cache_release(cache);
+  snprintf(name, sizeof name, "%s/%064d.kernel", folder, 0);
+  FILE *file = fopen(name, "w");
+  CHECK(file != NULL && fputs("no kernel", file) >= 0 && fclose(file) == 0);
+  seen unread = {0}, read = {0}, removing = {.removes = 1}, left = {0};
+  CHECK_EQ_U64(hg_cache_visit(0, note, &unread), HG_OK);
+  CHECK(unread.files == 2 && unread.ok == 2 && unread.bytes == 0);
+  CHECK_EQ_U64(hg_cache_visit(1, note, &read), HG_OK);
+  CHECK(read.files == 2 && read.ok == 1 && read.damaged == 1 && read.bytes == 700);
+  CHECK_EQ_U64(hg_cache_visit(0, note, &removing), HG_OK);
+  CHECK_EQ_U64(hg_cache_visit(1, note, &left), HG_OK);
+  CHECK(removing.files == 2 && left.files == 0);
+  CHECK_EQ_U64(hg_cache_remove("../notes"), HG_NOT_FOUND);
+  CHECK_EQ_U64(hg_cache_remove(NULL), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_cache_visit(0, NULL, NULL), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_cache_query(NULL), HG_INVALID_ARGUMENT);
+  delete_folder(folder);
+}
+
+int main(void) {
+  test_targets();
+  test_refusals();
+  test_no_memory();
+  test_cache();
+  return check_report();
+}
