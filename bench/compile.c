@@ -1,12 +1,16 @@
 /* compile.c - how long the compiler takes and how much memory, on programs of 10 to 100,000 instructions of several
  * kinds.
  *
- *   bench_compile [--json]
+ *   bench_compile [--json] [--kernels]
  *
  * Each row: the kind, the instructions, microseconds for verification (parse included in none), for the canonical form,
  * for canonical form, hash and expansion together, and with the optimisation; nanoseconds an instruction of the
  * canonical form; peak bytes an instruction. Growth is close to linear when the last two columns stay level down a
- * kind. */
+ * kind.
+ *
+ * Then what a new kernel of the CPU backend costs, for a few small programs; --kernels: only that. */
+#include "backend/cpu/native.h"
+#include "base/error.h"
 #include "base/os.h"
 #include "base/sha256.h"
 #include "compiler/canon.h"
@@ -195,6 +199,93 @@ static void print_row(const row *r, int json, int first) {
   fflush(stdout);
 }
 
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+typedef enum stage { CANON, EXPAND, OPTIMISE, VECTORISE, CODE, STAGES } stage;
+
+static const char *const stage_names[STAGES] = {"canon_hash", "expand", "optimise", "vectorise", "code"};
+
+#define FUNCTION(name) \
+  ".buffer a f32 in\n.buffer y f32 out\nldg.f32 r0, [a + lane]\n" name ".f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n"
+static const struct {
+  const char *name, *text;
+} programs[] = {{"sqrt", FUNCTION("sqrt")},
+                {"exp", FUNCTION("exp")},
+                {"gelu", FUNCTION("gelu")},
+                {"gelu_tanh", FUNCTION("gelu.tanh")},
+                {"sin", FUNCTION("sin")}};
+
+/* One kernel, as hg_kernel_create makes it; `ns` has when each stage was over. */
+static hg_status make_kernel(const atlas_program *program, hg_functions *functions, cpu_isa isa, ssa_unit *unit,
+                             hg_vector *vector, uint64_t ns[STAGES]) {
+  uint8_t digest[HG_SHA256_BYTES];
+  hg_native *native = NULL;
+  HG_TRY(hg_canonicalise(program, NULL, unit));
+  HG_TRY(hg_canon_hash(program, unit, digest));
+  ns[CANON] = hg_time_ns();
+  HG_TRY(hg_expand_unplaced(unit, functions));
+  ns[EXPAND] = hg_time_ns();
+  HG_TRY(hg_optimise(program, unit, NULL));
+  ns[OPTIMISE] = hg_time_ns();
+  HG_TRY(hg_vectorise(program, unit, vector));
+  ns[VECTORISE] = hg_time_ns();
+  HG_TRY(hg_native_compile(&unit->allocator, hg_native_target(isa), hg_cpu_kernels(isa), 1 << 25, program, vector,
+                           &native));
+  ns[CODE] = hg_time_ns();
+  hg_native_release(native);
+  return HG_OK;
+}
+
+/* The shortest of many; the functions' texts have been read before, as in an executor that has made a kernel. */
+static hg_status measure_kernel(const char *text, cpu_isa isa, double us[STAGES], double *all_us) {
+  enum { REPEAT = 4000 };
+  atlas_program *program = NULL;
+  hg_functions functions;
+  hg_allocator allocator;
+  HG_TRY(hg_allocator_resolve(NULL, &allocator));
+  HG_TRY(atlas_parse(NULL, text, strlen(text), "bench", &program));
+  hg_functions_open(&functions, &allocator);
+  hg_status status = HG_OK;
+  for (int i = 0; i < REPEAT && status == HG_OK; i++) {
+    ssa_unit unit;
+    hg_vector vector = {.allocator = allocator};
+    uint64_t ns[STAGES] = {0}, start = hg_time_ns();
+    status = make_kernel(program, &functions, isa, &unit, &vector, ns);
+    for (int s = 0; s < STAGES; s++) us[s] = smaller(us[s], (double)(ns[s] - (s > 0 ? ns[s - 1] : start)) / 1000);
+    *all_us = smaller(*all_us, (double)(ns[CODE] - ns[CANON]) / 1000);
+    hg_vector_release(&vector);
+    ir_ssa_release(&unit);
+  }
+  hg_functions_close(&functions);
+  atlas_program_release(program);
+  return status;
+}
+
+static hg_status print_kernels(int json, int first) {
+  const cpu_isa isa = hg_cpu_isa_best(); /* asked once: a virtual machine takes its time to answer */
+  const native_target *target = hg_native_target(isa);
+  if (target == NULL) return HG_OK;
+  if (!json) {
+    printf("\nkernels, %s: us from canonical SSA to machine code, and the parts of it\n%-12s %8s", target->engine,
+           "program", "all");
+    for (int s = EXPAND; s < STAGES; s++) printf(" %10s", stage_names[s]);
+    printf("   (before: %s)\n", stage_names[CANON]);
+  }
+  for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
+    double us[STAGES] = {1e30, 1e30, 1e30, 1e30, 1e30}, all_us = 1e30;
+    HG_TRY(measure_kernel(programs[p].text, isa, us, &all_us));
+    if (json) printf("%s\n{\"kernel\":\"%s\",\"all_us\":%.1f", first && p == 0 ? "" : ",", programs[p].name, all_us);
+    else printf("%-12s %8.1f", programs[p].name, all_us);
+    for (int s = EXPAND; s < STAGES; s++)
+      if (json) printf(",\"%s_us\":%.1f", stage_names[s], us[s]);
+      else printf(" %10.1f", us[s]);
+    if (json) printf(",\"%s_us\":%.1f}", stage_names[CANON], us[CANON]);
+    else printf("   %.1f\n", us[CANON]);
+    fflush(stdout);
+  }
+  return HG_OK;
+}
+
 static int run(const kind *k, uint32_t count, int json, int first) {
   row r;
   if (!measure(k, count, &r)) {
@@ -205,20 +296,32 @@ static int run(const kind *k, uint32_t count, int json, int first) {
   return 1;
 }
 
-int main(int argc, char **argv) {
-  int json = argc > 1 && strcmp(argv[1], "--json") == 0;
-  if (argc > 1 && !json) {
-    fprintf(stderr, "usage: bench_compile [--json]\n");
-    return 2;
-  }
+static int print_sizes(int json) {
   if (!json)
     printf("%-9s %12s %12s %12s %14s %10s %10s %12s\n", "kind", "instructions", "verify us", "canon us",
            "+hash+expand", "+optimise", "ns/insn", "bytes/insn");
-  if (json) printf("[");
-  if (!run(&small, 10, json, 1)) return 1;
+  if (!run(&small, 10, json, 1)) return 0;
   for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
     for (uint32_t count = 10; count <= 100000; count *= 10)
-      if (!run(&kinds[k], count, json, 0)) return 1;
+      if (!run(&kinds[k], count, json, 0)) return 0;
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  int json = 0, only_kernels = 0;
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], "--json") == 0) json = 1;
+    else if (strcmp(argv[i], "--kernels") == 0) only_kernels = 1;
+    else {
+      fprintf(stderr, "usage: bench_compile [--json] [--kernels]\n");
+      return 2;
+    }
+  if (json) printf("[");
+  if (!only_kernels && !print_sizes(json)) return 1;
+  if (print_kernels(json, only_kernels) != HG_OK) {
+    fprintf(stderr, "bench_compile: %s\n", hg_last_error());
+    return 1;
+  }
   if (json) printf("\n]\n");
   return 0;
 }

@@ -19,14 +19,15 @@ need_torch() {
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev bench [--json] [--repeat N]
-       ./dev bench compile [--json]
+       ./dev bench compile [--json] [--kernels]
        ./dev bench launch [--json]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
 
 Times the example programs and prints lanes and instructions a second.
 
-compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions.
+compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions;
+  and what a kernel of one function costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
 cpu: the CPU engines on fourteen programs, beside compiled C loops, NumPy, numexpr and PyTorch; its own --help, and bench/README.md.
 cuda: the GPU on seventeen programs, beside what PyTorch, Triton and CuPy HOLOGRAM_BENCH_PYTHON (python3) has; the same.
