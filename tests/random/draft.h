@@ -81,6 +81,7 @@ typedef struct test_launch {
 
 /* What a run left behind. */
 typedef struct outcome {
+  uint8_t *memory;   /* the arena's, which begins at a multiple of 64 within it */
   uint8_t *arena;
   uint8_t *boundary; /* NULL where the program does not use it */
   atlas_launch launch;

@@ -5,16 +5,21 @@
 
 /* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
 
-static hg_status note_lane_access(hg_native *native, const vector_insn *insn) {
-  native_lane_access *known = native->lane_accesses.data, now = {insn->symbol, (int64_t)insn->bits};
-  for (size_t i = 0; i < native->lane_accesses.count; i++)
-    if (known[i].symbol == now.symbol && known[i].displacement == now.displacement) return HG_OK;
+static hg_status note_lane_access(hg_native *native, const vector_insn *insn, int may_stream) {
+  native_lane_access *known = native->lane_accesses.data;
+  native_lane_access now = {insn->symbol, (uint8_t)may_stream, (int64_t)insn->bits};
+  for (size_t i = 0; i < native->lane_accesses.count; i++) {
+    if (known[i].symbol != now.symbol || known[i].displacement != now.displacement) continue;
+    known[i].may_stream |= now.may_stream;
+    return HG_OK;
+  }
   if (hg_array_append(&native->allocator, &native->lane_accesses, &now, 1) == NULL)
     return hg_fail_memory("machine code", sizeof now);
   return HG_OK;
 }
 
-/* A program of more instructions than that a byte stored is busy computing: how it stores is no matter. */
+/* A program of more instructions than that a byte stored is busy computing: how it stores is no matter, unless all
+ * launches are to store past the caches. */
 enum { STREAM_INSNS_A_BYTE = 12 };
 
 /* Also how much a lane stores that way: large launches write past the caches. */
@@ -22,13 +27,15 @@ static hg_status note_accesses(hg_native *native) {
   for (uint32_t i = 0; i < native->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(native->vector, i);
     if (insn->op < 0x100 || !(insn->flags & VECTOR_LANE)) continue;
-    HG_TRY(note_lane_access(native, insn));
     uint32_t bytes = atlas_bytes((atlas_type)insn->type);
     int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
+    int may_stream = is_store && bytes >= 4 && insn->mask == VECTOR_ALL;
+    HG_TRY(note_lane_access(native, insn, may_stream));
     native->moved_bytes += bytes;
-    if (is_store && bytes >= 4 && insn->mask == VECTOR_ALL) native->stored_bytes += bytes;
+    if (may_stream) native->stored_bytes += bytes;
   }
-  int is_busy = native->vector->insns.count > (uint64_t)native->stored_bytes * STREAM_INSNS_A_BYTE;
+  uint64_t most = (uint64_t)native->stored_bytes * (native->stream_bytes > 0 ? STREAM_INSNS_A_BYTE : UINT32_MAX);
+  int is_busy = native->vector->insns.count > most;
   native->streams = !is_busy && !native->vector->loses_lanes && native->steps.count == 1;
   return HG_OK;
 }

@@ -9,6 +9,7 @@ enum { NATIVE_MOST_STEPS = INT32_MAX }; /* so that 32 bits can count them */
 /* [x + lane + displacement], not proven to be in bounds: such accesses decide which lanes need no checks. */
 typedef struct native_lane_access {
   uint16_t symbol;
+  uint8_t may_stream; /* 1: a store that may pass the caches, which takes whole vectors at addresses of their size */
   int64_t displacement;
 } native_lane_access;
 

@@ -37,7 +37,12 @@ static void set_places(native_context *c, const cpu_worker *w) {
   }
 }
 
-/* Lanes for which every [x + lane + d] is in bounds: from *low on, below *high. */
+static uint64_t whole_vectors(const hg_native *native, uint64_t lanes) {
+  uint64_t length = native->target->lanes;
+  return (lanes + length - 1) / length * length;
+}
+
+/* Lanes for which every [x + lane + d] is in bounds: from the first of a vector on, so that stores stay aligned. */
 static void find_fast_lanes(native_context *c, const hg_native *native) {
   const native_lane_access *accesses = native->lane_accesses.data;
   uint64_t low = 0, high = INT64_MAX;
@@ -49,14 +54,16 @@ static void find_fast_lanes(native_context *c, const hg_native *native) {
     uint64_t end = extent + back < on ? 0 : extent + back - on;
     if (end < high) high = end;
   }
-  c->fast_first = low;
+  c->fast_first = whole_vectors(native, low);
   c->fast_end = high;
 }
 
+/* 1 if stores that pass the caches are aligned where groups begin at multiples of a vector. */
 static int is_aligned(const native_context *c, const hg_native *native) {
   const native_lane_access *accesses = native->lane_accesses.data;
   for (size_t i = 0; i < native->lane_accesses.count; i++) {
     const native_place *place = &c->place[accesses[i].symbol];
+    if (!accesses[i].may_stream) continue;
     uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(native->program, accesses[i].symbol)->type);
     uint64_t first = (uint64_t)(uintptr_t)place->memory + (uint64_t)accesses[i].displacement * bytes;
     if (first % native->target->vector_bytes != 0) return 0;
@@ -127,12 +134,13 @@ static void keep_single(const native_context *c, const native_step *step) {
 }
 
 static void run_region(native_context *c, const native_step *step, uint64_t first, uint64_t end) {
-  entry_of_code entry = {c->native->code + (c->streams ? step->stream_entry : step->entry)};
+  entry_of_code entry = {c->native->code + step->entry};
   uint64_t low = c->fast_first < end ? c->fast_first : end, high = c->fast_end < end ? c->fast_end : end;
   if (first < low) {
     entry.code(c, first, low, first);
     first = low;
   }
+  if (c->streams && first % c->native->target->lanes == 0) entry.data = c->native->code + step->stream_entry;
   if (first < end) entry.code(c, first, end, high < first ? first : high);
 }
 
