@@ -306,6 +306,13 @@ void hg_x86_load_bases(x86_emit *e) {
                   x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, memory))));
 }
 
+/* Vectors in a group. Where stores pass the caches one line of each buffer is in hand at a time: several lines of one,
+ * and then several of the next, cost a quarter of the memory's rate. A loop has use for its copies all the same. */
+static uint32_t copies_of(const x86_emit *e) {
+  uint32_t line = X86_LINE_BYTES / e->vector_bytes;
+  return e->is_stream && !e->has_loops && line < e->b->copies ? line : e->b->copies;
+}
+
 /* rdi context, rsi first, rdx end, rcx fast end: see native_entry. */
 void hg_x86_begin_region(x86_emit *e) {
   x86_asm *a = &e->a;
@@ -314,7 +321,7 @@ void hg_x86_begin_region(x86_emit *e) {
   hg_x86_load(a, 1, X86_LANE, x86_reg(X86_RSI));
   hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, context)), X86_RDI);
   hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, end)), X86_RDX);
-  hg_x86_lea(a, X86_RAX, x86_at(X86_RCX, -(int32_t)(e->b->copies * e->lanes)));
+  hg_x86_lea(a, X86_RAX, x86_at(X86_RCX, -(int32_t)(copies_of(e) * e->lanes)));
   hg_x86_store(a, 1, hg_x86_frame(X86_LAST_GROUP), X86_RAX);
   hg_x86_lea_label(a, X86_POOL, e->pool);
   if (e->uses_tile_lane) hg_x86_load(a, 1, X86_ROWS, x86_at(X86_CONTEXT, offsetof(native_context, rows)));
@@ -339,7 +346,7 @@ void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   x86_hold *hold = &e->hold[e->is_stream];
   uint32_t top = hg_x86_new_label(a);
   e->is_tail = 0;
-  e->copies = e->b->copies;
+  e->copies = copies_of(e);
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_GREATER, tail);
   if (e->b->steps.count == 1) {

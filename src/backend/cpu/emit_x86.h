@@ -18,7 +18,7 @@ enum {
   X86_POOL = X86_R15,
   X86_TAIL_MASK = 7,      /* k register */
   X86_MOST_BASES = 7,
-  X86_PREFETCH_BYTES = 2048
+  X86_LINE_BYTES = 64     /* of the caches */
 };
 
 enum { /* in native_frame.spare: where the stack was; the last lane that a whole group can begin with; while all steps

@@ -131,6 +131,33 @@ static void check_lanes(x86_emit *e, const x86_access *m, uint32_t slow) {
   hg_x86_jump_if(a, X86_ABOVE, slow);
 }
 
+static int is_lane_load(const vector_insn *insn) {
+  const atlas_op_info *info = memory_op(insn);
+  return info != NULL && info->flags & ATLAS_LOAD && insn->flags & VECTOR_LANE;
+}
+
+/* 1 if instruction i is the region's first load of [its buffer + lane + d]: what others load lies beside that. */
+static int is_first_load(const x86_emit *e, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  for (uint32_t k = e->region_first; k < i; k++) {
+    const vector_insn *other = vector_insn_at(e->b->vector, k);
+    if (is_lane_load(other) && other->symbol == insn->symbol) return 0;
+  }
+  return is_lane_load(insn);
+}
+
+/* What later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level, and from
+ * less far ahead; those of one to the first. */
+static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
+  enum { BYTES_AHEAD_OF_ONE = 2048, BYTES_AHEAD_OF_SEVERAL = 1280 };
+  uint32_t buffers = 0;
+  if (e->is_rare || !is_first_load(e, e->index)) return;
+  for (uint32_t i = e->region_first; i < e->region_end && buffers < 2; i++) buffers += (uint32_t)is_first_load(e, i);
+  at.displacement += buffers < 2 ? BYTES_AHEAD_OF_ONE : BYTES_AHEAD_OF_SEVERAL;
+  for (uint32_t b = 0; b < bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
+    hg_x86_prefetch(&e->a, buffers < 2 ? 1 : 2, at);
+}
+
 static int lane_access(x86_emit *e, x86_access *m) {
   int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
   if (may_be_masked && !x86_can_mask(e, m)) return 0;
@@ -142,12 +169,7 @@ static int lane_access(x86_emit *e, x86_access *m) {
     int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else {
-      if (e->is_stream) {
-        x86_rm ahead = at;
-        ahead.displacement += X86_PREFETCH_BYTES;
-        for (uint32_t b = 0; b < (uint32_t)e->lanes * m->bytes; b += 64, ahead.displacement += 64)
-          hg_x86_prefetch(&e->a, ahead);
-      }
+      if (e->is_stream && c == 0) prefetch(e, at, e->copies * e->lanes * m->bytes);
       hg_x86_load_run(e, m, at, c, mask);
     }
     hg_x86_slow_back(e);
