@@ -63,6 +63,12 @@ static const example examples[] = {
      .text = ".program odd_blocks\n.block 100\n.buffer x u32 in\n.buffer y u32 inout\n"
              "sreg.u32 r0, lane.x\nldg.u32 r1, [x + lane]\nldg.u32 r2, [x + lane + #-1]\nadd.u32 r0, r0, r1\n"
              "add.u32 r0, r0, r2\nstg.u32 [y + lane], r0\nexit\n"},
+    {.name = "quotients and remainders",
+     .text = ".program quotients\n.buffer x u32 in\n.buffer y i32 inout\n"
+             "cvt.u32.u64 r0, lane\nldg.u32 r1, [x + lane]\nshr.u32 r1, r1, #21\nand.u32 r1, r1, #7\n"
+             "div.u32 r2, r0, r1\nrem.u32 r3, r0, r1\nldg.i32 r4, [y + lane]\nsub.u32 r5, r1, #4\n"
+             "bitcast.i32.u32 r5, r5\ndiv.i32 r6, r4, r5\nrem.i32 r7, r4, r5\nxor.u32 r2, r2, r3\n"
+             "bitcast.i32.u32 r2, r2\nadd.i32 r6, r6, r2\nxor.i32 r6, r6, r7\nstg.i32 [y + lane], r6\nexit\n"},
     {.name = "histogram",
      .text = ".program histogram\n.buffer x u32 in\n.buffer y u32 inout\n"
              "ldg.u32 r0, [x + lane]\nand.u32 r0, r0, #31\natom.add.u32 _, [y + r0], #1\n"

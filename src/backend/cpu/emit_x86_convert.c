@@ -237,12 +237,21 @@ static void shorten_part(x86_emit *e, unsigned op, unsigned to, unsigned from) {
   }
 }
 
+static int is_lane_number(const x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  return r->kind == VECTOR_SPECIAL && r->bits == ATLAS_REG_LANE;
+}
+
+/* The lane's number is counted in 32 bits at once. */
 static void shorten(x86_emit *e, unsigned op) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
-    shorten_part(e, op, s0, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1));
-    shorten_part(e, op, s2, hg_x86_source_reg(e, e->insn->s[0], c, 1, s1));
-    join(e, s0, s0, s2);
+    if (op == 0 && is_lane_number(e, e->insn->s[0])) hg_x86_count_up(e, s0, X86_LANE, c * e->lanes, 0);
+    else {
+      shorten_part(e, op, s0, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1));
+      shorten_part(e, op, s2, hg_x86_source_reg(e, e->insn->s[0], c, 1, s1));
+      join(e, s0, s0, s2);
+    }
     if (is_int(e->insn->type)) narrow_to(e, e->insn->type, s0, s0);
     hg_x86_done(e, c, 0, s0);
   }

@@ -147,15 +147,16 @@ static int is_first_load(const x86_emit *e, uint32_t i) {
 }
 
 /* What later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level, and from
- * less far ahead; those of one to the first. */
+ * the less far ahead the more there are; those of one to the first. */
 static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
-  enum { BYTES_AHEAD_OF_ONE = 2048, BYTES_AHEAD_OF_SEVERAL = 1280 };
-  uint32_t buffers = 0;
+  enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280 };
+  uint32_t buffers = 0, ahead = AHEAD_OF_ONE;
   if (e->is_rare || !is_first_load(e, e->index)) return;
-  for (uint32_t i = e->region_first; i < e->region_end && buffers < 2; i++) buffers += (uint32_t)is_first_load(e, i);
-  at.displacement += buffers < 2 ? BYTES_AHEAD_OF_ONE : BYTES_AHEAD_OF_SEVERAL;
+  for (uint32_t i = e->region_first; i < e->region_end; i++) buffers += (uint32_t)is_first_load(e, i);
+  if (buffers > 1) ahead = AHEAD_OF_SEVERAL / buffers < AHEAD_OF_EACH ? AHEAD_OF_SEVERAL / buffers : AHEAD_OF_EACH;
+  at.displacement += (int32_t)(ahead & ~(X86_LINE_BYTES - 1u));
   for (uint32_t b = 0; b < bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
-    hg_x86_prefetch(&e->a, buffers < 2 ? 1 : 2, at);
+    hg_x86_prefetch(&e->a, buffers > 1 ? 2 : 1, at);
 }
 
 static int lane_access(x86_emit *e, x86_access *m) {

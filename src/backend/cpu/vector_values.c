@@ -367,6 +367,39 @@ static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn
   }
 }
 
+/* The register of a quotient of the same numbers, if it was computed in the straight line before and is still there. */
+static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
+  enum { LOOK_BACK = 32 };
+  size_t count = l->out->insns.count;
+  for (size_t i = count; i-- > 0 && count - i <= LOOK_BACK;) {
+    const vector_insn *insn = vector_insn_at(l->out, (uint32_t)i);
+    if (insn->op == VECTOR_LABEL || insn->target != VECTOR_NONE) return VECTOR_NONE;
+    if (insn->op == ATLAS_OP_div && insn->type == rem->type && insn->s[0] == rem->s[0] && insn->s[1] == rem->s[1]) {
+      for (size_t k = i + 1; k < count; k++)
+        if (vector_insn_at(l->out, (uint32_t)k)->d == insn->d) return VECTOR_NONE;
+      return insn->d != rem->s[0] && insn->d != rem->s[1] ? insn->d : VECTOR_NONE;
+    }
+    if (insn->d == rem->s[0] || insn->d == rem->s[1]) return VECTOR_NONE;
+  }
+  return VECTOR_NONE;
+}
+
+/* A remainder beside the quotient q of the same integers: a - q b, which takes no second division. 1 if it could. */
+static int subtract_product(vector_lowering *l, const vector_insn *rem) {
+  if (rem->op != ATLAS_OP_rem || !is_wide_integer(rem->type) || rem->d == rem->s[0]) return 0;
+  uint32_t quotient = quotient_of(l, rem);
+  if (quotient == VECTOR_NONE) return 0;
+  vector_insn insn = *rem;
+  insn.op = ATLAS_OP_mul;
+  insn.s[0] = quotient;
+  hg_vector_emit(l, &insn);
+  insn.op = ATLAS_OP_sub;
+  insn.s[0] = rem->s[0];
+  insn.s[1] = rem->d;
+  hg_vector_emit(l, &insn);
+  return 1;
+}
+
 void hg_vector_value(vector_lowering *l, uint32_t value) {
   const ssa_insn *from = insn_at(l, value);
   vector_insn insn = vector_insn_of(from->op, hg_is_pure(from) ? VECTOR_ALL : l->mask);
@@ -392,6 +425,7 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
     insn.mask = l->mask;
   }
   note_environment(l, from);
+  if (subtract_product(l, &insn)) return;
   hg_vector_emit(l, &insn);
   if (!may_be_other_nan(from) || !l->bits_seen[value] || l->never_nan[value]) return;
   vector_insn canon = vector_insn_of(VECTOR_CANON, insn.mask);
