@@ -1,7 +1,8 @@
 /* native_plan.c - the steps of a kernel, how many vectors go side by side, and where each value lives.
  *
  * Registers are given out by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order in which
- * they begin; where no register is left, the value that is needed longest goes to the frame, for all of its life. */
+ * they begin; where no register is left, a value goes to the frame for all of its life: the one that is needed longest,
+ * in programs with loops the one that is used least often. */
 #include "backend/cpu/native.h"
 #include "backend/cpu/native_loop.h"
 
@@ -18,9 +19,13 @@ typedef struct plan {
   uint32_t *step_of;              /* per instruction */
   uint8_t *cut;                   /* per instruction: a step begins there */
   uint8_t *rare;                  /* per instruction: see find_rare */
+  uint8_t *depth;                 /* per instruction: of loops */
+  uint32_t *heat;                 /* per register, in programs with loops: how often it is used, roughly */
+  uint8_t *loop_uses;             /* per register: instructions in loops that read it; MANY: or one writes it */
   int32_t *pressure;              /* per instruction: pieces of one copy that begin there less those that have ended */
   int32_t *shared;                /* the same for uniform values, */
-  int32_t *masks;                 /* and for what needs mask registers */
+  int32_t *masks;                 /* for what needs mask registers, */
+  int32_t *aside;                 /* and for what loops only read, in one place */
   uint32_t free_vectors, free_masks; /* sets of registers */
   uint32_t *active;               /* registers in machine registers */
   uint32_t active_count;
@@ -247,6 +252,38 @@ static void find_rare(plan *p) {
   }
 }
 
+enum { MANY = 255, MOST_DEPTH = 3, TURNS_LOG = 3 /* of a loop: 8 times hotter than what is around it */ };
+
+static void use(plan *p, uint32_t r, uint32_t i, int is_write) {
+  if (r >= p->v->regs.count) return;
+  uint32_t depth = p->depth[i];
+  p->heat[r] += UINT32_C(1) << (TURNS_LOG * depth);
+  if (depth == 0 || p->loop_uses[r] == MANY) return;
+  p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
+}
+
+/* 1 if there are loops. */
+static int find_uses(plan *p) {
+  int has_loops = 0;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    p->depth[i] = 0;
+    if (!is_jump(insn->op) || insn->target > i) continue;
+    for (uint32_t k = insn->target; k <= i; k++) if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
+    has_loops = 1;
+  }
+  memset(p->heat, 0, p->reg_count * sizeof *p->heat);
+  memset(p->loop_uses, 0, p->reg_count);
+  for (uint32_t i = 0; i < p->insn_count && has_loops; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    for (int s = 0; s < 4; s++) use(p, insn->s[s], i, 0);
+    use(p, insn->mask, i, 0);
+    use(p, insn->d, i, 1);
+  }
+  if (has_loops) p->heat[p->reg_count - 1] = UINT32_MAX; /* the lanes that have not ended are asked for everywhere */
+  return has_loops;
+}
+
 /* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them,
  * and 16 lanes for what a group costs beside its lanes; that is little where there is rare code, which would spill. */
 static uint32_t choose_copies(const plan *p) {
@@ -267,6 +304,31 @@ static uint32_t choose_copies(const plan *p) {
   int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
   uint32_t enough = p->b->target->lanes >= 8 || has_rare ? 2 : 16u / p->b->target->lanes;
   return (!has_loop || is_crowded) && copies > enough ? enough : copies;
+}
+
+/* The same for loops that lanes leave one by one and that compute only: what they read in one place may be an operand in
+ * memory, which costs such code nothing, and leave its registers to one more vector of lanes. */
+static uint32_t copies_of_loops(plan *p, uint32_t copies) {
+  int32_t now = 0, shared = 0, aside = 0, masks = 0, most_masks = 0;
+  uint32_t more = NATIVE_MOST_COPIES;
+  for (uint32_t r = 0; r < p->v->regs.count; r++) {
+    const native_home *home = &p->b->homes[r];
+    if (home->kind != NATIVE_REGISTERS || home->is_mask || home->is_uniform || p->loop_uses[r] != 1) continue;
+    p->aside[vector_reg_at(p->v, r)->first] += home->parts;
+    p->aside[vector_reg_at(p->v, r)->last + 1] -= home->parts;
+  }
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    now += p->pressure[i];
+    shared += p->shared[i];
+    masks += p->masks[i];
+    aside += p->aside[i];
+    if (p->depth[i] == 0) continue;
+    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return copies;
+    if (masks > most_masks) most_masks = masks;
+    while (more > copies && (int32_t)more * (now - aside) + shared > p->b->target->vector_count) more--;
+  }
+  return most_masks > 0 && (int32_t)more * most_masks <= p->b->target->mask_count ? more : copies;
 }
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
@@ -318,13 +380,15 @@ static int is_rare(const plan *p, uint32_t r) {
   return r < p->v->regs.count && p->rare[vector_reg_at(p->v, r)->first];
 }
 
-/* The active value of the same kind of registers that is needed longest, if longer than r. */
-static uint32_t longest(const plan *p, uint32_t r) {
+/* The active value of the same kind of registers, or r, that is used least often, and of those the one that is needed
+ * longest. */
+static uint32_t most_idle(const plan *p, uint32_t r) {
   uint32_t found = r;
   for (uint32_t k = 0; k < p->active_count; k++) {
     uint32_t other = p->active[k];
     if (p->b->homes[other].is_mask != p->b->homes[r].is_mask || is_rare(p, other) < is_rare(p, r)) continue;
-    if (last_of(p, other) > last_of(p, found)) found = other;
+    if (p->heat[other] > p->heat[found]) continue;
+    if (p->heat[other] < p->heat[found] || last_of(p, other) > last_of(p, found)) found = other;
   }
   return found;
 }
@@ -333,7 +397,7 @@ static void begin_value(plan *p, uint32_t r) {
   native_home *home = &p->b->homes[r];
   uint32_t *set = free_set(p, home), pieces = pieces_of(home);
   while (count_bits(*set) < pieces) {
-    uint32_t other = longest(p, r);
+    uint32_t other = most_idle(p, r);
     if (other != r) {
       give_back(p, &p->b->homes[other]);
       deactivate(p, other);
@@ -418,6 +482,7 @@ static void describe_all(plan *p) {
   describe_alive(p);
   make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
+  if (find_uses(p) && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_home *home = &p->b->homes[r];
     if (home->kind != NATIVE_NOWHERE) home->copies = home->copies ? (uint8_t)p->b->copies : 1;
@@ -427,7 +492,7 @@ static void describe_all(plan *p) {
 static hg_status make_room(plan *p) {
   native_build *b = p->b;
   uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
-  uint32_t *words = hg_allocate(&b->allocator, 7 * n + 3 * r, sizeof *words);
+  uint32_t *words = hg_allocate(&b->allocator, 8 * n + 5 * r, sizeof *words);
   b->homes = hg_allocate(&b->allocator, r, sizeof *b->homes);
   p->starts = words;
   if (words == NULL || b->homes == NULL) return hg_fail_memory("machine code", n * sizeof *words);
@@ -436,11 +501,15 @@ static hg_status make_room(plan *p) {
   p->pressure = (int32_t *)(p->step_of + n);
   p->shared = p->pressure + n;
   p->masks = p->shared + n;
-  p->cut = (uint8_t *)(p->masks + n); /* as many bytes as there is room for words: two an instruction */
+  p->aside = p->masks + n;
+  p->cut = (uint8_t *)(p->aside + n); /* room for a word is room for three bytes an instruction, and for one a register */
   p->rare = p->cut + n;
-  p->next_start = p->step_of + 5 * n;
+  p->depth = p->rare + n;
+  p->next_start = p->step_of + 6 * n;
   p->next_end = p->next_start + r;
   p->active = p->next_end + r;
+  p->heat = p->active + r;
+  p->loop_uses = (uint8_t *)(p->heat + r);
   memset(p->starts, 0xff, 2 * n * sizeof *words);
   return HG_OK;
 }
