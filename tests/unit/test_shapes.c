@@ -54,6 +54,13 @@ static const example examples[] = {
      .text = ".program leave\n.buffer x u32 in\n.buffer y u32 inout\n"
              "ldg.u32 r0, [x + lane]\nand.u32 r0, r0, #31\nmovi.u32 r1, #0\nagain:\nset.ge.u32 p0, r1, r0\n"
              "@p0 bra done\nadd.u32 r1, r1, #3\nbra again\ndone:\nstg.u32 [y + lane], r1\nexit\n"},
+    {.name = "loop that lanes leave and that counts",
+     .text = ".program counts\n.buffer x u32 in\n.buffer y u32 inout\n"
+             "ldg.u32 r0, [x + lane]\nldg.u32 r1, [y + lane]\nmul.u32 r2, r1, #77\nmovi.u32 r3, #0\nmovi.u32 r6, #37\n"
+             "again:\nmul.u32 r0, r0, #1664525\nxor.u32 r4, r0, r2\nmul.u32 r5, r4, r4\nadd.u32 r0, r0, r1\n"
+             "shr.u32 r4, r4, #27\nset.eq.u32 p0, r4, #7\n@p0 bra done\nxor.u32 r0, r0, r5\nadd.u32 r3, r3, #1\n"
+             "loop r6, again\ndone:\nadd.u32 r3, r3, r0\nmovi.u32 r6, #5\nmore:\nadd.u32 r3, r3, r6\n"
+             "set.ne.u32 p0, r6, #9\nadd.u32 r6, r6, #1\n@p0 bra more\nstg.u32 [y + lane], r3\nexit\n"},
     {.name = "trap",
      .text = ".program trap\n.buffer x u32 in\n.buffer y u32 inout\n"
              "ldg.u32 r0, [x + lane]\nand.u32 r1, r0, #63\nset.ne.u32 p0, r1, #7\n@p0 bra fine\ntrap #9\nfine:\n"

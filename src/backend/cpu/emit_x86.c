@@ -115,8 +115,9 @@ static void write_jump(x86_emit *e) {
     hg_x86_jump(&e->a, label);
     return;
   }
-  hg_x86_test_any(e);
-  hg_x86_jump_if(&e->a, e->insn->op == VECTOR_JUMP_NONE ? X86_EQUAL : X86_NOT_EQUAL, label);
+  x86_condition taken = e->insn->op == VECTOR_JUMP_NONE ? X86_EQUAL : X86_NOT_EQUAL;
+  if (!hg_x86_compare_for_jump(e, &taken)) hg_x86_test_any(e);
+  hg_x86_jump_if(&e->a, taken, label);
 }
 
 /* Coordinates, the block's class and the phase: from the context, those along x counted up. */
@@ -193,6 +194,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   default: break;
   }
   if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
+  if (hg_x86_leaves_to_jump(e)) return;
   if (write_special(e) || hg_x86_masks(e) || hg_x86_memory(e) || hg_x86_arith(e) || hg_x86_convert(e)) return;
   if (hg_x86_lanes(e)) return;
   hg_x86_help(e, X86_ALL_COPIES);

@@ -211,6 +211,10 @@ int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch);
 unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch);
 
 void hg_x86_test_any(x86_emit *e); /* sets the zero flag if no lane is in s0 & mask */
+/* A comparison that the jump behind it is to do; 1 if the jump in hand has such a one before it, whose flags are set
+ * then: on which condition it is taken. */
+int hg_x86_leaves_to_jump(x86_emit *e);
+int hg_x86_compare_for_jump(x86_emit *e, x86_condition *taken);
 void hg_x86_begin_alive(x86_emit *e);
 void hg_x86_end_alive(x86_emit *e);
 x86_rm hg_x86_tail_mask(const x86_emit *e); /* AVX2 */

@@ -228,6 +228,44 @@ static int asks_one(const x86_emit *e) {
   return e->insn->flags & VECTOR_AGREE && e->insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, e->insn->s[0]);
 }
 
+/* 1 if instruction i, with AVX-512, finds out whether two numbers that all lanes share are equal, for the jump behind it
+ * and nobody else: that compares them in general registers. */
+static int compares_for_jump(const x86_emit *e, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i), *jump = insn + 1;
+  if (!is_evex(e) || e->loop.version != X86_NO_LOOP || !e->has_loops || i + 1 >= e->region_end) return 0;
+  if ((insn->op != ATLAS_OP_set_eq && insn->op != ATLAS_OP_set_ne) || insn->flags & VECTOR_KEEP) return 0;
+  if (insn->type2 != ATLAS_u32 && insn->type2 != ATLAS_i32) return 0;
+  if ((jump->op != VECTOR_JUMP_ANY && jump->op != VECTOR_JUMP_NONE) || jump->s[0] != insn->d) return 0;
+  const vector_reg *d = vector_reg_at(e->b->vector, insn->d);
+  if (!(jump->flags & VECTOR_AGREE) || d->first != i || d->last != i + 1 || !d->uniform) return 0;
+  return hg_x86_is_uniform(e, insn->s[0]) && hg_x86_is_uniform(e, insn->s[1]);
+}
+
+static void load_number(x86_emit *e, unsigned to, uint32_t reg) {
+  x86_rm from = hg_x86_source(e, reg, 0, 0, hg_x86_scratch(e, 0));
+  from.broadcast = 0;
+  if (from.is_memory) hg_x86_load(&e->a, 0, to, from);
+  else hg_x86_x(e, X86_vmovd_to_g, from.reg, 0, x86_reg(to));
+}
+
+int hg_x86_leaves_to_jump(x86_emit *e) { return compares_for_jump(e, e->index); }
+
+int hg_x86_compare_for_jump(x86_emit *e, x86_condition *taken) {
+  uint64_t bits;
+  if (e->insn != vector_insn_at(e->b->vector, e->index) || e->index == 0) return 0;
+  if (!compares_for_jump(e, e->index - 1)) return 0;
+  const vector_insn *insn = vector_insn_at(e->b->vector, e->index - 1);
+  load_number(e, X86_RAX, insn->s[0]);
+  if (hg_x86_constant_bits(e, insn->s[1], &bits) && bits == 0) hg_x86_test(&e->a, 0, X86_RAX, X86_RAX);
+  else {
+    load_number(e, X86_RCX, insn->s[1]);
+    hg_x86_alu_rm(&e->a, X86_CMP, 0, X86_RAX, x86_reg(X86_RCX));
+  }
+  int is_any = e->insn->op == VECTOR_JUMP_ANY;
+  *taken = is_any == (insn->op == ATLAS_OP_set_eq) ? X86_EQUAL : X86_NOT_EQUAL;
+  return 1;
+}
+
 /* s0 & mask of one copy. */
 static unsigned asked(x86_emit *e, uint32_t copy, unsigned scratch, unsigned other) {
   if (asks_one(e)) return hg_x86_predicate(e, e->insn->s[0], copy, scratch);

@@ -269,7 +269,8 @@ static int find_uses(plan *p) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     p->depth[i] = 0;
     if (!is_jump(insn->op) || insn->target > i) continue;
-    for (uint32_t k = insn->target; k <= i; k++) if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
+    for (uint32_t k = insn->target; k <= i; k++)
+      if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
     has_loops = 1;
   }
   memset(p->heat, 0, p->reg_count * sizeof *p->heat);
