@@ -210,13 +210,6 @@ static void bound(x86_emit *e, uint32_t number, uint32_t other) {
   }
 }
 
-static void least_or_greatest(x86_emit *e) {
-  const uint32_t *s = e->insn->s;
-  if (is_bound(e, s[0])) bound(e, s[0], s[1]);
-  else if (is_bound(e, s[1])) bound(e, s[1], s[0]);
-  else minimum_or_maximum(e);
-}
-
 /* Responses of vfixupimm by class of the operand: quiet NaN, signalling NaN, zero, one, -inf, +inf, negative, positive.
  * 1 takes the operand, 8 is +0, 9 is -1, 10 is +1. */
 static uint32_t fix_table(const uint8_t response[8]) {
@@ -225,10 +218,10 @@ static uint32_t fix_table(const uint8_t response[8]) {
   return table;
 }
 
-static void fix_up(x86_emit *e, const uint8_t response[8]) {
+static void fix_up(x86_emit *e, const uint8_t response[8], uint32_t source) {
   int is_64 = e->insn->type == ATLAS_f64;
   EACH(e, c, p) {
-    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned a = hg_x86_source_reg(e, source, c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_vi(e, ps(e, X86_vfixupimmps), to, a, hg_x86_constant(e, fix_table(response), is_64), 0);
     hg_x86_done(e, c, p, to);
@@ -236,21 +229,36 @@ static void fix_up(x86_emit *e, const uint8_t response[8]) {
 }
 
 /* max(+0, a) takes the second operand for NaN and for zeros; adding +0 makes -0 positive. */
-static void relu(x86_emit *e) {
+static void relu(x86_emit *e, uint32_t source) {
   static const uint8_t response[8] = {1, 1, 8, 1, 8, 1, 8, 1};
   if (e->width == 2) {
-    fix_up(e, response);
+    fix_up(e, response, source);
     return;
   }
   unsigned zero = hg_x86_scratch(e, 2);
   EACH(e, c, p) {
     hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
-    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    x86_rm a = hg_x86_source(e, source, c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, ps(e, X86_vmaxps), to, zero, a);
     hg_x86_v(e, ps(e, X86_vaddps), to, to, x86_reg(zero));
     hg_x86_done(e, c, p, to);
   }
+}
+
+static int is_plus_zero(const x86_emit *e, uint32_t reg) {
+  uint64_t bits;
+  return hg_x86_constant_bits(e, reg, &bits) && bits == 0;
+}
+
+static void least_or_greatest(x86_emit *e) {
+  const uint32_t *s = e->insn->s;
+  int is_max = e->insn->op == ATLAS_OP_max;
+  if (is_bound(e, s[0])) bound(e, s[0], s[1]);
+  else if (is_bound(e, s[1])) bound(e, s[1], s[0]);
+  else if (is_max && is_plus_zero(e, s[0])) relu(e, s[1]);
+  else if (is_max && is_plus_zero(e, s[1])) relu(e, s[0]);
+  else minimum_or_maximum(e);
 }
 
 /* A bit operation with one constant. */
@@ -338,7 +346,7 @@ static void canonical(x86_emit *e) {
 static int sign_op(x86_emit *e) {
   static const uint8_t response[8] = {1, 1, 8, 10, 9, 10, 9, 10};
   if (e->width != 2) return 0;
-  fix_up(e, response);
+  fix_up(e, response, e->insn->s[0]);
   return 1;
 }
 
@@ -365,7 +373,7 @@ static int float_op(x86_emit *e) {
   case ATLAS_OP_trunc: unary(e, ps(e, X86_vrndscaleps), 11); return 1;
   case ATLAS_OP_min:
   case ATLAS_OP_max: least_or_greatest(e); return 1;
-  case ATLAS_OP_relu: relu(e); return 1;
+  case ATLAS_OP_relu: relu(e, e->insn->s[0]); return 1;
   case ATLAS_OP_sign: return sign_op(e);
   default: return 0;
   }
