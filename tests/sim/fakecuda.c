@@ -18,6 +18,7 @@
  *   FAKECUDA_MODE        compute mode (0)
  *   FAKECUDA_CAPABILITY  compute capability (90)
  *   FAKECUDA_POOLS       0: no memory pools
+ *   FAKECUDA_PROCESSORS  multiprocessors of each (4)
  *   FAKECUDA_DUMP        a file to which the text of every kernel is appended
  *
  * Here are its objects, errors on demand, devices and contexts; streams, memory and kernels have files of their own. */
@@ -228,7 +229,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   (void)device;
   int capability = (int)fake_setting("FAKECUDA_CAPABILITY", 90);
   switch (attribute) {
-  case CUDA_DEVICE_MULTIPROCESSORS: *value = 4; break;
+  case CUDA_DEVICE_MULTIPROCESSORS: *value = (int)fake_setting("FAKECUDA_PROCESSORS", 4); break;
   case CUDA_DEVICE_COMPUTE_MODE: *value = (int)fake_setting("FAKECUDA_MODE", 0); break;
   case CUDA_DEVICE_CAPABILITY_MAJOR: *value = capability / 10; break;
   case CUDA_DEVICE_CAPABILITY_MINOR: *value = capability % 10; break;

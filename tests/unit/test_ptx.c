@@ -97,7 +97,7 @@ static void test_late_rounding(void) {
   for (; (at = strstr(at, "cvt.rn.f16x2.f32")) != NULL; at++) pairs++;
   for (at = now.text.data; (at = strstr(at, "cvt.rn.f16.f32")) != NULL; at++) single++;
   CHECK_EQ_U64(pairs, lanes);      /* of two stores */
-  CHECK_EQ_U64(single, 3 * lanes); /* r0 for r1, and the last thread's stores */
+  CHECK_EQ_U64(single, lanes); /* r0 for r1 */
   release(&old);
   release(&now);
 }
@@ -146,8 +146,9 @@ static void test_pack(void) {
   packed p = pack(&e, (atlas_launch){.lanes = 1000}, arguments);
   const hg_ptx_header *header = (const hg_ptx_header *)(const void *)p.words;
   CHECK_EQ_U64(p.missing, 0);
-  CHECK_EQ_U64(p.shape.blocks, 1);
-  CHECK_EQ_U64(p.shape.threads, 256);
+  CHECK_EQ_U64(p.shape.blocks, 2);
+  CHECK_EQ_U64(p.shape.threads, 128);
+  CHECK_EQ_U64(header->block_lanes, 512);
   CHECK_EQ_U64(header->lanes, 1000);
   CHECK_EQ_U64(header->fault_record, 0x111);
   CHECK_EQ_U64(word_at(&p, e.info.parameter[0].offset), 0x1000);
@@ -155,10 +156,38 @@ static void test_pack(void) {
   CHECK_EQ_U64(word_at(&p, e.info.parameter[2].offset), 0x40490fdb);
   CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1001}, arguments).missing, HG_PTX_CHECKED); /* x is too short */
   CHECK_EQ_U64(pack(&e, (atlas_launch){.grid = {5, 2, 1}, .block = {100, 1, 1}}, arguments).missing, 0);
-  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1025}, arguments).shape.blocks, 2);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1025}, arguments).shape.blocks, 3); /* the last lane has its own */
   arguments[0].span = span_at(0x1004, 4000);
   CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1000}, arguments).missing, HG_PTX_CHECKED); /* not at 16 bytes */
   release(&e);
+}
+
+/* Long programs have several packs a thread, where the device has enough to do all the same. */
+static void test_packs(void) {
+  static const char source[] = ".program long\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
+                               "gelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
+  const uint64_t most = UINT64_C(1) << 30, turn = UINT64_C(100) * 2048 * 4; /* a pack for each thread of 100 */
+  entry e = emit_for(90, source, 0), brief = emit_for(90, saxpy, 0);
+  atlas_argument arguments[2] = {{.span = span_at(1 << 20, most)}, {.span = span_at(UINT64_C(1) << 40, most)}};
+  CHECK_EQ_U64(e.info.packs, 8);
+  CHECK_EQ_U64(brief.info.packs, 1);
+  CHECK(says(&e, ".maxntid 128, 1, 1\n.maxnreg 32\n") && says(&brief, ".maxnreg 32\n"));
+  const struct {
+    uint32_t units;
+    uint64_t lanes, block_lanes, blocks;
+  } cases[] = {{0, 8 * 512, 8 * 512, 1},         {0, 8 * 512 + 1, 8 * 512, 2},
+               {0, 8 * 512 + 4, 8 * 512, 2},     {100, 8 * 512, 512, 8},
+               {100, 12 * turn, 3 * 512, turn / 512 * 4}, {100, 12 * turn - 512, 2 * 512, turn / 512 * 6},
+               {100, 99 * turn, 8 * 512, (turn / 512 * 99 + 7) / 8}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    e.info.units = cases[i].units;
+    packed p = pack(&e, (atlas_launch){.lanes = cases[i].lanes}, arguments);
+    CHECK_EQ_U64(p.missing, 0);
+    CHECK_EQ_U64(((const hg_ptx_header *)(const void *)p.words)->block_lanes, cases[i].block_lanes);
+    CHECK_EQ_U64(p.shape.blocks, cases[i].blocks);
+  }
+  release(&e);
+  release(&brief);
 }
 
 static void test_steps(void) {
@@ -256,6 +285,7 @@ int main(void) {
   test_late_rounding();
   test_everything();
   test_pack();
+  test_packs();
   test_steps();
   test_large_grids();
   test_faults();

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { MAX_LANES = 16 }; /* of a thread */
-
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
 /* The oldest text that has what is used: every driver that knows the card takes it. */
@@ -54,175 +52,6 @@ static void load_scalars(ptx *p) {
   }
 }
 
-static ptx_name special_register(ptx *p, const char *name) {
-  ptx_name d = hg_ptx_new(p, PTX_32);
-  hg_ptx_put(p, "\tmov.u32 %s, %%%s;\n", d.text, name);
-  return d;
-}
-
-static ptx_name widened(ptx *p, ptx_name narrow) {
-  ptx_name d = hg_ptx_new(p, PTX_64);
-  PTX(p, "cvt.u64.u32", d, narrow);
-  return d;
-}
-
-/* 1 if the program asks for a coordinate of this group (ATLAS_COORD_... / 3) or later. */
-static int asks_for_place(const ptx *p, uint32_t first_group) {
-  for (uint32_t v = 0; v < p->unit->insns.count; v++)
-    if (ptx_insn(p, v)->op == ATLAS_OP_sreg && ptx_insn(p, v)->bits / 3 >= first_group) return 1;
-  return 0;
-}
-
-/* ---- kernels that do not see blocks ------------------------------------------------------------------------------ */
-
-/* global.x, y, z from the lane's number; most launches have one dimension. */
-static void find_global(ptx *p) {
-  ptx_name x = PTX_FIELD(p, PTX_64, total[0]), y = PTX_FIELD(p, PTX_64, total[1]), flat = hg_ptx_new(p, PTX_PREDICATE);
-  ptx_name joined = hg_ptx_label(p), rest = hg_ptx_new(p, PTX_64), is_flat = PTX_FIELD(p, PTX_32, is_flat);
-  for (int d = 6; d < 9; d++) {
-    p->at[d] = hg_ptx_new(p, PTX_64);
-    PTX(p, "mov.b64", p->at[d], d == 6 ? p->lane : hg_ptx_number(0));
-  }
-  PTX(p, "setp.ne.u32", flat, is_flat, hg_ptx_number(0));
-  hg_ptx_put(p, "\t@%s bra %s;\n", flat.text, joined.text);
-  PTX(p, "rem.u64", p->at[6], p->lane, x);
-  PTX(p, "div.u64", rest, p->lane, x);
-  PTX(p, "rem.u64", p->at[7], rest, y);
-  PTX(p, "div.u64", p->at[8], rest, y);
-  hg_ptx_place(p, joined);
-}
-
-static void one_lane(ptx *p) {
-  ptx_name end = hg_ptx_label(p);
-  if (asks_for_place(p, ATLAS_COORD_GLOBAL_X / 3)) find_global(p);
-  hg_ptx_body(p, end);
-  hg_ptx_place(p, end);
-}
-
-static void do_vectors(ptx *p, uint32_t flag, void (*access)(ptx *p, uint32_t value)) {
-  for (uint32_t k = 0; k < p->order.count; k++)
-    for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
-      if (p->access[e] == PTX_VECTOR && atlas_op_lookup(ptx_insn(p, e)->op)->flags & flag) access(p, e);
-}
-
-/* Elements wait in registers. */
-static void name_element(ptx *p, uint32_t value) {
-  ptx_class class = hg_ptx_rounds(p, value) ? PTX_32 : hg_ptx_class_of(ptx_insn(p, value)->type);
-  for (uint32_t i = 0; i < p->info->lanes_per_thread; i++)
-    p->element[p->element_of[value] + i] = hg_ptx_new(p, class);
-}
-
-static void name_elements(ptx *p) {
-  do_vectors(p, ATLAS_LOAD | ATLAS_STORE, name_element);
-}
-
-void hg_ptx_lanes_in_turn(ptx *p, ptx_name first) {
-  p->in_vector_part = 1;
-  for (p->copy_lane = 0; p->copy_lane < p->info->lanes_per_thread; p->copy_lane++) {
-    p->lane = hg_ptx_new(p, PTX_64);
-    PTX(p, "add.s64", p->lane, first, hg_ptx_number(p->copy_lane));
-    one_lane(p);
-  }
-  p->in_vector_part = 0;
-  p->lane = first;
-}
-
-static void do_tails(ptx *p, uint32_t flag, const ptx_name *present,
-                     void (*access)(ptx *p, uint32_t value, const ptx_name *present)) {
-  for (uint32_t k = 0; k < p->order.count; k++)
-    for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
-      if (p->access[e] == PTX_VECTOR && atlas_op_lookup(ptx_insn(p, e)->op)->flags & flag) access(p, e, present);
-}
-
-/* Which lanes of a thread exist. */
-static void find_present(ptx *p, ptx_name first, ptx_name lanes, ptx_name present[MAX_LANES]) {
-  for (uint32_t i = 0; i < p->info->lanes_per_thread; i++) {
-    ptx_name lane = hg_ptx_new(p, PTX_64);
-    present[i] = hg_ptx_new(p, PTX_PREDICATE);
-    PTX(p, "add.s64", lane, first, hg_ptx_number(i));
-    PTX(p, "setp.lt.u64", present[i], lane, lanes);
-  }
-}
-
-/* Every access is a vector and in bounds: nothing to check but which lanes the last thread has. */
-static void vector_kernel(ptx *p, ptx_name first, ptx_name lanes, ptx_name end) {
-  ptx_name present[MAX_LANES], last = hg_ptx_new(p, PTX_64), is_part = hg_ptx_new(p, PTX_PREDICATE);
-  ptx_name loaded = hg_ptx_label(p), part = hg_ptx_label(p), tail = hg_ptx_label(p);
-  p->lane = first;
-  PTX(p, "add.s64", last, first, hg_ptx_number(p->info->lanes_per_thread));
-  PTX(p, "setp.gt.u64", is_part, last, lanes);
-  hg_ptx_put(p, "\t@%s bra %s;\n", is_part.text, part.text);
-  do_vectors(p, ATLAS_LOAD, hg_ptx_vector_load);
-  hg_ptx_place(p, loaded);
-  hg_ptx_lanes_in_turn(p, first);
-  hg_ptx_put(p, "\t@%s bra %s;\n", is_part.text, tail.text);
-  do_vectors(p, ATLAS_STORE, hg_ptx_vector_store);
-  hg_ptx_put(p, "\tbra %s;\n", end.text);
-  p->out = &p->cold;
-  hg_ptx_place(p, part);
-  find_present(p, first, lanes, present);
-  hg_ptx_put(p, "\t@!%s bra %s;\n", present[0].text, end.text);
-  do_tails(p, ATLAS_LOAD, present, hg_ptx_tail_load);
-  hg_ptx_put(p, "\tbra %s;\n", loaded.text);
-  hg_ptx_place(p, tail);
-  find_present(p, first, lanes, present);
-  do_tails(p, ATLAS_STORE, present, hg_ptx_tail_store);
-  hg_ptx_put(p, "\tbra %s;\n", end.text);
-  p->out = &p->body;
-}
-
-/* A tile whose accesses are all in bounds and aligned. */
-static void vector_part(ptx *p, ptx_name first) {
-  p->lane = first;
-  do_vectors(p, ATLAS_LOAD, hg_ptx_vector_load);
-  hg_ptx_lanes_in_turn(p, first);
-  do_vectors(p, ATLAS_STORE, hg_ptx_vector_store);
-}
-
-/* Lane after lane, the threads side by side, each access checked: the last tile, and the others where a buffer is too
- * short or does not lie at a multiple of 16. */
-static void plain_part(ptx *p, ptx_name base, ptx_name thread, ptx_name lanes, ptx_name end) {
-  uint64_t tile = (uint64_t)p->info->threads * p->info->lanes_per_thread;
-  ptx_name last = hg_ptx_new(p, PTX_64), done = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p);
-  p->lane = hg_ptx_new(p, PTX_64);
-  PTX(p, "add.s64", last, base, hg_ptx_number(tile));
-  PTX(p, "min.u64", last, last, lanes);
-  PTX(p, "add.s64", p->lane, base, thread);
-  hg_ptx_place(p, again);
-  PTX(p, "setp.ge.u64", done, p->lane, last);
-  hg_ptx_put(p, "\t@%s bra %s;\n", done.text, end.text);
-  one_lane(p);
-  if (p->info->lanes_per_thread == 1) return;
-  PTX(p, "add.s64", p->lane, p->lane, hg_ptx_number(p->info->threads));
-  hg_ptx_put(p, "\tbra %s;\n", again.text);
-}
-
-/* A tile of threads x lanes_per_thread lanes a block. */
-static void lanes_kernel(ptx *p) {
-  uint64_t tile = (uint64_t)p->info->threads * p->info->lanes_per_thread;
-  ptx_name thread = widened(p, special_register(p, "tid.x")), lanes = PTX_FIELD(p, PTX_64, lanes);
-  ptx_name base = hg_ptx_new(p, PTX_64), first = hg_ptx_new(p, PTX_64), end = hg_ptx_label(p);
-  PTX(p, "add.s64", base, widened(p, special_register(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
-  PTX(p, "mul.lo.u64", base, base, hg_ptx_number(tile));
-  PTX(p, "mad.lo.u64", first, thread, hg_ptx_number(p->info->lanes_per_thread), base);
-  if (p->info->vector_only) {
-    vector_kernel(p, first, lanes, end);
-  } else if (p->info->lanes_per_thread > 1) {
-    ptx_name last = hg_ptx_new(p, PTX_64), is_plain = hg_ptx_new(p, PTX_PREDICATE), plain = hg_ptx_label(p);
-    PTX(p, "add.s64", last, base, hg_ptx_number(tile));
-    PTX(p, "setp.gt.u64", is_plain, last, PTX_FIELD(p, PTX_64, fast_lanes));
-    hg_ptx_put(p, "\t@%s bra %s;\n", is_plain.text, plain.text);
-    vector_part(p, first);
-    hg_ptx_put(p, "\tbra %s;\n", end.text);
-    hg_ptx_place(p, plain);
-    plain_part(p, base, thread, lanes, end);
-  } else {
-    plain_part(p, base, thread, lanes, end);
-  }
-  hg_ptx_place(p, end);
-  hg_ptx_put(p, "\tret;\n");
-}
-
 /* ---- kernels that see blocks ------------------------------------------------------------------------------------- */
 
 /* One dimension: at = (thread, 0, 0), (block, 0, 0), (lane, 0, 0). */
@@ -245,7 +74,7 @@ static void place_in_space(ptx *p, ptx_name thread) {
   ptx_name grid[3], block[3];
   for (size_t d = 0; d < 3; d++) {
     grid[d] = hg_ptx_field(p, PTX_64, offsetof(hg_ptx_header, grid) + 8 * d);
-    block[d] = widened(p, hg_ptx_field(p, PTX_32, offsetof(hg_ptx_header, block) + 4 * d));
+    block[d] = hg_ptx_widened(p, hg_ptx_field(p, PTX_32, offsetof(hg_ptx_header, block) + 4 * d));
   }
   take_apart(p, thread, block, &p->at[0]);
   take_apart(p, p->block, grid, &p->at[3]);
@@ -259,7 +88,7 @@ static void place_in_space(ptx *p, ptx_name thread) {
 }
 
 static void find_place(ptx *p) {
-  ptx_name thread = widened(p, p->block_lane), size = widened(p, special_register(p, "ntid.x"));
+  ptx_name thread = hg_ptx_widened(p, p->block_lane), size = hg_ptx_widened(p, hg_ptx_special(p, "ntid.x"));
   ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
   p->lane = hg_ptx_new(p, PTX_64);
   for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
@@ -277,8 +106,8 @@ static void find_place(ptx *p) {
 
 /* Lanes that the last block of a linear launch does not have leave at once. */
 static void leave_missing(ptx *p, ptx_name end) {
-  ptx_name lanes = PTX_FIELD(p, PTX_64, lanes), left = hg_ptx_new(p, PTX_64), size = special_register(p, "ntid.x");
-  ptx_name wide = widened(p, size), missing = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name lanes = PTX_FIELD(p, PTX_64, lanes), left = hg_ptx_new(p, PTX_64), size = hg_ptx_special(p, "ntid.x");
+  ptx_name wide = hg_ptx_widened(p, size), missing = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "mul.lo.u64", left, p->block, wide);
   PTX(p, "sub.s64", left, lanes, left);
   PTX(p, "min.u64", left, left, wide);
@@ -323,9 +152,9 @@ static void clear_shared(ptx *p) {
 
 static void blocks_kernel(ptx *p) {
   ptx_name end = hg_ptx_label(p);
-  p->block_lane = special_register(p, "tid.x");
+  p->block_lane = hg_ptx_special(p, "tid.x");
   p->block = hg_ptx_new(p, PTX_64);
-  PTX(p, "add.s64", p->block, widened(p, special_register(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
+  PTX(p, "add.s64", p->block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
   find_place(p);
   p->block_index = hg_ptx_new(p, PTX_32);
   PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);
@@ -333,7 +162,7 @@ static void blocks_kernel(ptx *p) {
   leave_missing(p, end);
   start_pools(p);
   clear_shared(p);
-  hg_ptx_body(p, end);
+  hg_ptx_body(p);
   hg_ptx_place(p, end);
   hg_ptx_put(p, "\tret;\n");
 }
@@ -342,8 +171,10 @@ static void blocks_kernel(ptx *p) {
 
 static void head_of_entry(ptx *p, hg_array *to) {
   if (p->options->lines != NULL) hg_ptx_append(p, to, ".file 1 \"%s.atlas\"\n", p->program->name);
-  hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n{\n",
+  hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n",
                 p->options->name, (unsigned)p->info->argument_bytes, (unsigned)p->max_threads);
+  if (p->most_registers > 0) hg_ptx_append(p, to, ".maxnreg %u\n", (unsigned)p->most_registers);
+  hg_ptx_append(p, to, "{\n");
   for (int c = 0; c < PTX_CLASS_COUNT; c++)
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
   if (p->info->shared_bytes > 0)
@@ -356,10 +187,9 @@ static hg_status write_entry(ptx *p, hg_array *text) {
   p->out = &p->body;
   hg_ptx_put(p, "\tmov.b16 %%h0, 0;\n"); /* the lower half of a bf16 as f32 */
   load_scalars(p);
-  name_elements(p);
   if (p->info->observes_block) blocks_kernel(p);
   else if (p->info->is_table) hg_ptx_table_kernel(p);
-  else lanes_kernel(p);
+  else hg_ptx_lanes_kernel(p);
   hg_ptx_tables(p);
   if (p->uses_faults) hg_ptx_fault_function(p);
   head_of_entry(p, &p->module);
@@ -382,7 +212,7 @@ hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx
   hg_analysis_release(unit, &p.analysis);
   ir_ssa_order_release(unit, &p.order);
   hg_release(p.allocator, p.reg);
-  hg_release(p.allocator, p.element);
+  hg_release(p.allocator, p.vector);
   hg_array *owned[] = {&p.body, &p.cold, &p.module};
   for (size_t i = 0; i < 3; i++) hg_array_release(p.allocator, owned[i]);
   return status;

@@ -21,7 +21,7 @@
  *
  * Two kinds of kernels:
  *  - lanes (!info.observes_block): the program does not see blocks. Tiles of threads x lanes_per_thread lanes, one a
- *    CUDA block.
+ *    CUDA block. Of vector_only entries a block may have several tiles, up to info.packs, one after the other.
  *  - blocks (info.observes_block): one CUDA block a logical block.
  * shape.blocks is at most 2^31 - 1; while shape.left is not 0, call hg_ptx_next and launch again.
  *
@@ -31,11 +31,11 @@
  *   HG_PTX_COUNT_STEPS    the step limit is below info.steps
  *   HG_PTX_LARGER_BLOCKS  not an option: emit with options.threads >= out->threads
  *
- * TABLES OF RESULTS. Where info.table_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by more
- * work than a look-up costs: an entry emitted with HG_PTX_TABULATED first computes what becomes of all 65,536, in
- * HG_PTX_TABLE_BYTES of dynamic shared memory (cuFuncSetAttribute; not every card has them), then looks up. For launches
- * of table_lanes and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry
- * for table_lanes, and take it again where hg_ptx_pack finds something missing.
+ * TABLES OF RESULTS. Where info.table_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by
+ * more work than a look-up costs: an entry emitted with HG_PTX_TABULATED first computes what becomes of all 65,536, in
+ * HG_PTX_TABLE_BYTES of dynamic shared memory (cuFuncSetAttribute; not every card has them), then looks up. For
+ * launches of table_lanes and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the
+ * usual entry for table_lanes, and take it again where hg_ptx_pack finds something missing.
  *
  * FAULTS. One record a launch (HG_PTX_FAULT_BYTES of device memory, 8-aligned), not one a block: the kernel keeps in
  * it, under a lock, the lowest lane with a fault and that lane's first fault. Before the FIRST launch and after each
@@ -85,7 +85,7 @@ typedef struct hg_ptx_options {
   uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75 */
   uint32_t flags;
   uint32_t threads;        /* most lanes of a block that it will be launched with (256 for linear launches); 0: 1024 */
-  uint32_t units;          /* multiprocessors, for HG_PTX_TABULATED */
+  uint32_t units;          /* multiprocessors: with little to do for each, blocks have fewer tiles; 0: never fewer */
   uint32_t most_lanes;     /* of a thread; 0: as many as make 16-byte accesses */
   const char *name;        /* of the entry: a C identifier; "hg_" + the program's name is a good one */
   const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. The text
@@ -113,9 +113,10 @@ typedef struct hg_ptx_info {
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_ptx_pack sees to it) */
   uint8_t is_table;        /* the form with HG_PTX_TABULATED */
-  uint8_t reserved[2];
-  uint32_t units;          /* multiprocessors: blocks of a table form */
-  uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_PTX_TABULATED; 0: there is no such form */
+  uint8_t packs;           /* of vector_only entries: tiles that a block has at most; 1: the entry has no loop */
+  uint8_t reserved;
+  uint32_t units;          /* multiprocessors: blocks of a table form; 0: not known */
+  uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_PTX_TABULATED; 0: no such form */
   uint64_t steps;
   uint32_t table_symbol;
   uint32_t parameter_count;
@@ -137,6 +138,7 @@ typedef struct hg_ptx_launch {
 typedef struct hg_ptx_header {
   uint64_t lanes, fast_lanes, fault_record, fault_flag, step_limit, boundary, resonance, phase_advance;
   uint64_t first, block_count;   /* CUDA blocks of the launches before; logical blocks in all */
+  uint64_t block_lanes;          /* of a CUDA block (vector_only entries) */
   uint64_t total[2];             /* lanes along x and y (lanes kernels) */
   uint64_t grid[3];              /* in blocks */
   uint32_t block[3], phase;

@@ -42,6 +42,17 @@ typedef struct ptx_pending {
   ptx_fault_site site;
 } ptx_pending;
 
+/* An access for all lanes of a thread, of at most 16 bytes: its words, as they are in memory, and their parts. */
+enum { PTX_VECTOR_BYTES = 16, PTX_VECTOR_LANES = 8, PTX_VECTOR_WORDS = 4 };
+typedef struct ptx_vector {
+  uint32_t value;
+  int is_load;
+  ptx_name address;                   /* of the pack's first element */
+  ptx_name word[PTX_VECTOR_WORDS];
+  ptx_name next[PTX_VECTOR_WORDS];    /* of a load: where the words of the next pack arrive */
+  ptx_name element[PTX_VECTOR_LANES]; /* a register for each lane */
+} ptx_vector;
+
 typedef struct ptx {
   const hg_allocator *allocator;
   const atlas_program *program;
@@ -64,9 +75,9 @@ typedef struct ptx {
   uint8_t *access;             /* per value: ptx_access, of accesses in the vector part */
   uint8_t *is_late;            /* per value: a rounding that only the stores do for which it waits (hg_ptx_rounds) */
   uint8_t *in_loop;            /* per block */
-  uint32_t *element_of;        /* per value: its first in `element` */
-  ptx_name *element;           /* lanes_per_thread each: parts of vector loads and stores */
-  uint32_t element_count;
+  uint32_t *vector_of;         /* per value: its number in `vector` */
+  ptx_vector *vector;          /* in the order of the program */
+  uint32_t vector_count;
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];
   uint64_t tables_used[4], library_used[4]; /* sets of constant tables: the program's, the function library's */
   uint16_t parameter_of[ATLAS_MAX_SYMBOLS]; /* 1 + index into info->parameter */
@@ -78,9 +89,11 @@ typedef struct ptx {
   uint32_t pending_count;
   int counts_steps;
   int uses_faults;             /* the entry needs its function */
+  int needs_lane;              /* something asks for the number of a lane beside vector accesses */
   int can_end;                 /* lanes may end before others by trap or step limit */
   int uses_scratch;            /* reductions or scans */
   uint32_t max_threads;
+  uint32_t most_registers;     /* of a thread; 0: as many as it likes */
   uint32_t shared_offset[ATLAS_MAX_SYMBOLS];
   uint32_t scratch, result, ended, ended_any, zeroed_bytes; /* in shared memory; scratch: 8 bytes a lane */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
@@ -116,6 +129,7 @@ const char *hg_ptx_number_suffix(uint8_t type);    /* ".s32", ".u64", ".f32": of
 int hg_ptx_is_signed(uint8_t type);
 
 ptx_name hg_ptx_register(ptx *p, uint32_t value);  /* of a value that is not a constant */
+void hg_ptx_lies_in(ptx *p, uint32_t value, ptx_name reg); /* in this copy of the body */
 ptx_name hg_ptx_constant(uint8_t type, uint64_t bits);
 ptx_name hg_ptx_value(ptx *p, uint32_t value);     /* register or constant; a NaN may be loose */
 ptx_name hg_ptx_in_register(ptx *p, uint32_t value);
@@ -130,6 +144,9 @@ void hg_ptx_normalise(ptx *p, uint8_t type, ptx_name reg);
 
 static inline const ssa_insn *ptx_insn(const ptx *p, uint32_t value) { return ssa_insn_at(p->unit, value); }
 static inline uint32_t ptx_arg(const ptx *p, uint32_t value, unsigned i) { return ssa_args_of(p->unit, value)[i]; }
+
+ptx_name hg_ptx_special(ptx *p, const char *name); /* "tid.x", in 32 bits */
+ptx_name hg_ptx_widened(ptx *p, ptx_name narrow);  /* from 32 bits to 64 */
 
 /* Loads a field of the argument block. */
 ptx_name hg_ptx_field(ptx *p, ptx_class class, size_t offset);
@@ -153,9 +170,6 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 uint64_t hg_ptx_table_lanes(const ptx *p);
 void hg_ptx_table_kernel(ptx *p);
 
-/* A thread's neighbouring lanes one after the other, between the loads and the stores of all (emit_ptx.c). */
-void hg_ptx_lanes_in_turn(ptx *p, ptx_name first);
-
 /* ---- memory and faults (ptx_memory.c, ptx_fault.c) --------------------------------------------------------------- */
 
 /* Notes the fault; goes on behind it. */
@@ -171,20 +185,34 @@ void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, con
 void hg_ptx_fault_function(ptx *p);
 
 void hg_ptx_memory(ptx *p, uint32_t value);
-/* One 16-byte (or shorter) access for all lanes of a thread. */
-void hg_ptx_vector_load(ptx *p, uint32_t value);
-void hg_ptx_vector_store(ptx *p, uint32_t value);
-/* The same for the last thread, some of whose lanes do not exist: present[] are predicates. */
-void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present);
-void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present);
-ptx_name hg_ptx_vector_address(ptx *p, uint32_t value); /* of the thread's first element */
-/* The elements of a thread that has one word of them: taken apart for the loads, joined for the stores. */
-void hg_ptx_take_word(ptx *p, uint32_t load, ptx_name word);
-ptx_name hg_ptx_join_word(ptx *p, uint32_t store);
+void hg_ptx_make_bool(ptx *p, ptx_name d); /* a byte other than 0 and 1 reads as 1 */
 void hg_ptx_tables(ptx *p);
-uint32_t hg_ptx_vector_bytes(const ptx *p, uint32_t value);
+
+static inline size_t ptx_parameter_offset(const ptx *p, uint32_t symbol) {
+  return p->info->parameter[p->parameter_of[symbol] - 1].offset;
+}
+static inline uint32_t ptx_log2(uint32_t bytes) { return bytes == 8 ? 3 : bytes / 2; } /* of an element */
+
+/* ---- vectors (ptx_vector.c) -------------------------------------------------------------------------------------- */
+
+/* A thread's pack: lanes_per_thread lanes from the one that the vectors point to. Where a predicate `whole` is given
+ * and does not hold, that lane is alone: only its element is loaded and stored, as the first of the pack. */
+void hg_ptx_vectors_name(ptx *p);
+void hg_ptx_vectors_point(ptx *p, ptx_name lane);
+void hg_ptx_vectors_load(ptx *p, const ptx_name *whole);
+void hg_ptx_vectors_take_apart(ptx *p); /* the words of loads, into the lanes' elements */
+void hg_ptx_vectors_join(ptx *p);       /* those of stores, from the elements */
+void hg_ptx_vectors_store(ptx *p, const ptx_name *whole);
+/* Where a thread has several packs: the loads of the one that lies so many lanes further, if the predicate holds, and
+ * the step to it. */
+void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when);
+void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes);
+/* In the body of one of a thread's lanes: 1 if the access is a vector's, and so done. */
+int hg_ptx_use_element(ptx *p, uint32_t value);
 /* 1 for a vector store of f16 or bf16 that is what rounds them from f32, two by one instruction. */
 int hg_ptx_rounds(const ptx *p, uint32_t value);
+/* What such a store takes: an f32. */
+uint32_t hg_ptx_unrounded(const ptx *p, uint32_t store);
 
 /* ---- what a block does together (ptx_block.c), classes (ptx_class.c) --------------------------------------------- */
 
@@ -194,8 +222,14 @@ void hg_ptx_coordinate(ptx *p, uint32_t value);
 
 /* ---- control (ptx_flow.c) ---------------------------------------------------------------------------------------- */
 
-/* One copy of the program for one lane; `end` is where lanes that end go. */
-void hg_ptx_body(ptx *p, ptx_name end);
+/* One copy of the program for one lane; lanes that end go on behind it. */
+void hg_ptx_body(ptx *p);
+
+/* ---- kernels that do not see blocks (ptx_lanes.c) ---------------------------------------------------------------- */
+
+void hg_ptx_lanes_kernel(ptx *p);
+/* The neighbouring lanes of a thread's pack one after the other, from the words of the loads to those of the stores. */
+void hg_ptx_lanes_in_turn(ptx *p, ptx_name first);
 
 /* ---- plan (ptx_plan.c) ------------------------------------------------------------------------------------------- */
 

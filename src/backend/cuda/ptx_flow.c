@@ -187,12 +187,21 @@ static void put_block(const flow *f, uint32_t k) {
     break;
   case SSA_BRANCH: branch(f, b, next); break;
   case SSA_TRAP: trap(f, block); break;
-  default: hg_ptx_put(p, "\tbra %s;\n", f->end.text); break;
+  default:
+    if (next != SSA_NONE) hg_ptx_put(p, "\tbra %s;\n", f->end.text);
+    break;
   }
 }
 
-void hg_ptx_body(ptx *p, ptx_name end) {
-  flow f = {p, p->labels, end};
+static int jumps_to_end(const ptx *p) {
+  int jumps = p->can_end;
+  for (uint32_t k = 0; k + 1 < p->order.count; k++) jumps |= ssa_block_at(p->unit, p->order.block[k])->end == SSA_EXIT;
+  return jumps;
+}
+
+void hg_ptx_body(ptx *p) {
+  flow f = {.p = p, .end = hg_ptx_label(p)};
+  f.first_label = p->labels;
   p->labels += p->order.count;
   p->copy++;
   if (p->counts_steps) {
@@ -200,4 +209,5 @@ void hg_ptx_body(ptx *p, ptx_name end) {
     PTX(p, "mov.b64", p->steps, PTX_FIELD(p, PTX_64, step_limit));
   }
   for (uint32_t k = 0; k < p->order.count && !p->failed; k++) put_block(&f, k);
+  if (jumps_to_end(p)) hg_ptx_place(p, f.end);
 }

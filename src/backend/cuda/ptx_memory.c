@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { VECTOR_BYTES = 16, NEAR = 1 << 20 };
+enum { NEAR = 1 << 20 };
 
 typedef struct place {
   const char *space;     /* ".global", ".shared" */
@@ -23,12 +23,6 @@ static const atlas_symbol *symbol_of(const ptx *p, const ssa_insn *insn) {
   return insn->symbol & SSA_LIBRARY ? atlas_symbol_at(&atlas_functions, insn->symbol & ~(uint32_t)SSA_LIBRARY)
                                     : atlas_symbol_at(p->program, insn->symbol);
 }
-
-static size_t parameter_offset(const ptx *p, uint32_t symbol) {
-  return p->info->parameter[p->parameter_of[symbol] - 1].offset;
-}
-
-static uint32_t log2_of(uint32_t bytes) { return bytes == 8 ? 3 : bytes / 2; }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
@@ -138,7 +132,7 @@ static ptx_name global_address(ptx *p, uint32_t value, ptx_name base, ptx_name i
         hg_ptx_register(p, ptx_arg(p, value, 0)), hg_ptx_number(size), base);
     return plus(address, bytes);
   }
-  PTX(p, "shl.b64", offset, is_near ? index : sum, hg_ptx_number(log2_of(size)));
+  PTX(p, "shl.b64", offset, is_near ? index : sum, hg_ptx_number(ptx_log2(size)));
   PTX(p, "add.s64", address, base, offset);
   return plus(address, bytes);
 }
@@ -156,8 +150,8 @@ static ptx_name shared_address(ptx *p, uint32_t value, ptx_name base, ptx_name s
 static ptx_name base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   const atlas_symbol *symbol = symbol_of(p, insn);
   if (symbol->kind == ATLAS_SYMBOL_BUFFER) {
-    ptx_name base = hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol));
-    *extent = hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol) + 8);
+    ptx_name base = hg_ptx_field(p, PTX_64, ptx_parameter_offset(p, insn->symbol));
+    *extent = hg_ptx_field(p, PTX_64, ptx_parameter_offset(p, insn->symbol) + 8);
     return base;
   }
   int is_shared = symbol->kind == ATLAS_SYMBOL_SHARED, is_library = (insn->symbol & SSA_LIBRARY) != 0;
@@ -178,7 +172,7 @@ static void library_place(ptx *p, uint32_t value, ptx_name base, ptx_name index,
   PTX(p, "min.u64", clamped, sum, hg_ptx_number(symbol_of(p, insn)->count - 1));
   ptx_name offset = hg_ptx_new(p, PTX_64);
   at->address = hg_ptx_new(p, PTX_64);
-  PTX(p, "shl.b64", offset, clamped, hg_ptx_number(log2_of(atlas_bytes((atlas_type)insn->type))));
+  PTX(p, "shl.b64", offset, clamped, hg_ptx_number(ptx_log2(atlas_bytes((atlas_type)insn->type))));
   PTX(p, "add.s64", at->address, base, offset);
   at->address = plus(at->address, library_offset(p, insn->symbol & ~(uint32_t)SSA_LIBRARY));
 }
@@ -214,8 +208,8 @@ static void pool_place(ptx *p, uint32_t value, place *at) {
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
   ptx_name index = is_indexed ? hg_ptx_wide(p, ptx_arg(p, value, 0)) : hg_ptx_number(0), sum;
   uint8_t type = is_indexed ? ptx_insn(p, ptx_arg(p, value, 0))->type : ATLAS_i64;
-  ptx_name base = hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol));
-  ptx_name byte_count = hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol) + 8);
+  ptx_name base = hg_ptx_field(p, PTX_64, ptx_parameter_offset(p, insn->symbol));
+  ptx_name byte_count = hg_ptx_field(p, PTX_64, ptx_parameter_offset(p, insn->symbol) + 8);
   check_bytes(p, value, insn->symbol, index, type, (int64_t)insn->bits, byte_count, at, &sum);
   at->address = hg_ptx_new(p, PTX_64);
   PTX(p, "add.s64", at->address, base, sum);
@@ -231,7 +225,7 @@ static void table_place(ptx *p, uint32_t value, place *at) {
   check(p, value, failed, &site, at);
   ptx_name row = hg_ptx_new(p, PTX_64), base = hg_ptx_new(p, PTX_64), byte_count = hg_ptx_new(p, PTX_64);
   PTX(p, "shl.b64", row, entry, hg_ptx_number(4));
-  PTX(p, "add.s64", row, row, hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol)));
+  PTX(p, "add.s64", row, row, hg_ptx_field(p, PTX_64, ptx_parameter_offset(p, insn->symbol)));
   hg_ptx_put(p, "\tld.global.nc.v2.b64 {%s, %s}, [%s];\n", base.text, byte_count.text, row.text);
   check_bytes(p, value, insn->symbol, offset, ptx_insn(p, offset_arg)->type, 0, byte_count, at, &sum);
   at->address = hg_ptx_new(p, PTX_64);
@@ -291,11 +285,11 @@ static const char *load_suffix(uint8_t type) {
 
 static const char *store_suffix(uint8_t type) {
   static const char *const suffix[] = {".b8", ".b16", ".b32", ".b64"};
-  return suffix[log2_of(atlas_bytes((atlas_type)type))];
+  return suffix[ptx_log2(atlas_bytes((atlas_type)type))];
 }
 
 /* A byte other than 0 and 1 reads as 1. */
-static void make_bool(ptx *p, ptx_name d) { PTX(p, "min.u32", d, d, hg_ptx_number(1)); }
+void hg_ptx_make_bool(ptx *p, ptx_name d) { PTX(p, "min.u32", d, d, hg_ptx_number(1)); }
 
 static ptx_name unless(ptx_name predicate) {
   return predicate.text[0] != '\0' ? hg_ptx_name("@!%s ", predicate.text) : predicate;
@@ -310,7 +304,7 @@ static void load(ptx *p, uint32_t value) {
     PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d, hg_ptx_number(0));
   hg_ptx_put(p, "\t%sld%s%s%s %s, [%s];\n", unless(at.absent).text, at.space, is_read_only ? ".nc" : "",
              load_suffix(insn->type), d.text, at.address.text);
-  if (insn->type == ATLAS_bool) make_bool(p, d);
+  if (insn->type == ATLAS_bool) hg_ptx_make_bool(p, d);
   if (at.may_fault) hg_ptx_place(p, at.back);
 }
 
@@ -338,200 +332,16 @@ static void atomic(ptx *p, uint32_t value) {
   if (at.may_fault) hg_ptx_place(p, at.back);
 }
 
-static ptx_name *elements_of(ptx *p, uint32_t value) { return p->element + p->element_of[value]; }
-
-int hg_ptx_rounds(const ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  if (p->access[value] != PTX_VECTOR || !(atlas_op_lookup(insn->op)->flags & ATLAS_STORE)) return 0;
-  const ssa_insn *stored = ptx_insn(p, ptx_arg(p, value, insn->arg_count - 1));
-  uint32_t needed = insn->type == ATLAS_f16 ? 80 : 90; /* as for single ones */
-  return hg_ptx_class_of(insn->type) == PTX_16 && stored->op == ATLAS_OP_cvt && stored->type == insn->type &&
-         stored->type2 == ATLAS_f32 && p->options->capability >= needed;
-}
-
-/* What a store that rounds takes: an f32. */
-static uint32_t unrounded(const ptx *p, uint32_t store) {
-  return ptx_arg(p, ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u), 0);
-}
-
-/* In the vector part of a tile loads have been done before, and stores are done afterwards. */
-static int use_element(ptx *p, uint32_t value, uint32_t flags) {
-  if (p->access[value] != PTX_VECTOR) return 0;
-  ptx_name element = elements_of(p, value)[p->copy_lane];
-  const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name mnemonic = hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type)));
-  if (flags & ATLAS_LOAD) PTX(p, mnemonic.text, hg_ptx_register(p, value), element);
-  else if (hg_ptx_rounds(p, value)) PTX(p, "mov.b32", element, hg_ptx_value(p, unrounded(p, value)));
-  else PTX(p, mnemonic.text, element, hg_ptx_exact(p, ptx_arg(p, value, insn->arg_count - 1)));
-  return 1;
-}
-
 void hg_ptx_memory(ptx *p, uint32_t value) {
   uint32_t flags = atlas_op_lookup(ptx_insn(p, value)->op)->flags;
   uint8_t access = p->access[value];
   if (!p->in_vector_part) p->access[value] = PTX_CHECKED;
-  if (!use_element(p, value, flags)) {
+  if (!hg_ptx_use_element(p, value)) {
     if (flags & ATLAS_LOAD) load(p, value);
     else if (flags & ATLAS_STORE) store(p, value);
     else atomic(p, value);
   }
   p->access[value] = access;
-}
-
-/* ---- vectors ----------------------------------------------------------------------------------------------------- */
-
-uint32_t hg_ptx_vector_bytes(const ptx *p, uint32_t value) {
-  uint32_t bytes = atlas_bytes((atlas_type)ptx_insn(p, value)->type) * p->info->lanes_per_thread;
-  return bytes < VECTOR_BYTES ? bytes : VECTOR_BYTES;
-}
-
-ptx_name hg_ptx_vector_address(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name base = hg_ptx_field(p, PTX_64, parameter_offset(p, insn->symbol));
-  uint32_t size = atlas_bytes((atlas_type)insn->type);
-  ptx_name offset = hg_ptx_new(p, PTX_64), address = hg_ptx_new(p, PTX_64);
-  PTX(p, "shl.b64", offset, p->lane, hg_ptx_number(log2_of(size)));
-  PTX(p, "add.s64", address, base, offset);
-  if (insn->bits != 0) PTX(p, "add.s64", address, address, hg_ptx_number(insn->bits * size));
-  return address;
-}
-
-/* The words of one access: 64 bits each for 64-bit elements, else at most 32. */
-typedef struct words {
-  uint32_t bytes, count, lanes; /* of a word; words an access; lanes a word */
-  ptx_name word[4];
-} words;
-
-static words words_of(ptx *p, uint32_t value) {
-  uint32_t size = atlas_bytes((atlas_type)ptx_insn(p, value)->type), bytes = hg_ptx_vector_bytes(p, value);
-  words w = {.bytes = size == 8 ? 8 : bytes == 1 || bytes == 2 ? bytes : 4};
-  w.count = bytes / w.bytes;
-  w.lanes = w.bytes >> log2_of(size);
-  for (uint32_t i = 0; i < w.count; i++) w.word[i] = hg_ptx_new(p, size == 8 ? PTX_64 : PTX_32);
-  return w;
-}
-
-static void put_vector(ptx *p, const char *mnemonic, const words *w, ptx_name address, uint32_t offset, int is_load) {
-  const char *width = w->count == 1 ? "" : w->count == 2 ? ".v2" : ".v4";
-  const char *type = w->bytes == 8 ? ".b64" : w->bytes == 4 ? ".b32" : ".u16";
-  char list[100];
-  size_t used = 0;
-  for (uint32_t i = 0; i < w->count; i++)
-    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", w->word[i].text);
-  const char *open = w->count > 1 ? "{" : "", *close = w->count > 1 ? "}" : "";
-  ptx_name at = plus(address, offset);
-  if (is_load) hg_ptx_put(p, "\t%s%s%s %s%s%s, [%s];\n", mnemonic, width, type, open, list, close, at.text);
-  else hg_ptx_put(p, "\t%s%s%s [%s], %s%s%s;\n", mnemonic, width, type, at.text, open, list, close);
-}
-
-/* Part k of a word into a register of the type. */
-static void take_part(ptx *p, uint8_t type, ptx_name d, ptx_name word, uint32_t k) {
-  uint32_t bits = atlas_type_bits((atlas_type)type);
-  if (bits >= 32) {
-    PTX(p, bits == 64 ? "mov.b64" : "mov.b32", d, word);
-  } else if (hg_ptx_class_of(type) == PTX_16) {
-    ptx_name other = hg_ptx_new(p, PTX_16);
-    hg_ptx_put(p, "\tmov.b32 {%s, %s}, %s;\n", k == 0 ? d.text : other.text, k == 0 ? other.text : d.text, word.text);
-  } else {
-    PTX(p, hg_ptx_is_signed(type) ? "bfe.s32" : "bfe.u32", d, word, hg_ptx_number((uint64_t)k * bits),
-        hg_ptx_number(bits));
-    if (type == ATLAS_bool) make_bool(p, d);
-  }
-}
-
-void hg_ptx_vector_load(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
-  uint32_t lane = 0, bytes = hg_ptx_vector_bytes(p, value);
-  int is_read_only = p->read_only[hg_location_of(p->program, insn)];
-  for (uint32_t offset = 0; lane < p->info->lanes_per_thread; offset += bytes) {
-    words w = words_of(p, value);
-    put_vector(p, is_read_only ? "ld.global.nc" : "ld.global", &w, address, offset, 1);
-    for (uint32_t i = 0; i < w.count; i++)
-      for (uint32_t k = 0; k < w.lanes; k++) take_part(p, insn->type, element[lane++], w.word[i], k);
-  }
-}
-
-/* The two halves of a word, rounded; a NaN of theirs is then made the canonical one. */
-static void round_pair(ptx *p, uint32_t store, ptx_name word, const ptx_name part[2]) {
-  int is_f16 = ptx_insn(p, store)->type == ATLAS_f16;
-  PTX(p, is_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
-  if (p->never_nan[unrounded(p, store)]) return;
-  ptx_name nan = hg_ptx_new(p, PTX_32);
-  PTX(p, is_f16 ? "set.nan.u32.f16x2" : "set.nan.u32.bf16x2", nan, word, word);
-  PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
-}
-
-/* The parts of a word together. */
-static void join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count) {
-  uint32_t bits = atlas_type_bits((atlas_type)type);
-  if (bits >= 32) {
-    PTX(p, bits == 64 ? "mov.b64" : "mov.b32", word, part[0]);
-  } else if (hg_ptx_class_of(type) == PTX_16) {
-    if (count == 2) hg_ptx_put(p, "\tmov.b32 %s, {%s, %s};\n", word.text, part[0].text, part[1].text);
-    else PTX(p, "cvt.u32.u16", word, part[0]);
-  } else {
-    PTX(p, "and.b32", word, part[0], hg_ptx_number(atlas_mask((atlas_type)type)));
-    for (uint32_t k = 1; k < count; k++)
-      PTX(p, "bfi.b32", word, part[k], word, hg_ptx_number((uint64_t)k * bits), hg_ptx_number(bits));
-  }
-}
-
-static void fill_word(ptx *p, uint32_t store, const words *w, uint32_t number, const ptx_name *part) {
-  if (hg_ptx_rounds(p, store)) round_pair(p, store, w->word[number], part);
-  else join_parts(p, ptx_insn(p, store)->type, w->word[number], part, w->lanes);
-}
-
-void hg_ptx_vector_store(ptx *p, uint32_t value) {
-  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
-  uint32_t lane = 0, bytes = hg_ptx_vector_bytes(p, value);
-  for (uint32_t offset = 0; lane < p->info->lanes_per_thread; offset += bytes) {
-    words w = words_of(p, value);
-    for (uint32_t i = 0; i < w.count; i++, lane += w.lanes) fill_word(p, value, &w, i, element + lane);
-    put_vector(p, "st.global", &w, address, offset, 0);
-  }
-}
-
-void hg_ptx_take_word(ptx *p, uint32_t load, ptx_name word) {
-  words w = words_of(p, load);
-  for (uint32_t k = 0; k < w.lanes; k++) take_part(p, ptx_insn(p, load)->type, elements_of(p, load)[k], word, k);
-}
-
-ptx_name hg_ptx_join_word(ptx *p, uint32_t store) {
-  words w = words_of(p, store);
-  fill_word(p, store, &w, 0, elements_of(p, store));
-  return w.word[0];
-}
-
-/* Where an element of the thread's is; ".u16" and so on. */
-static ptx_name tail_element(const ptx *p, uint32_t value, ptx_name address, uint32_t lane) {
-  return plus(address, (int64_t)lane * atlas_bytes((atlas_type)ptx_insn(p, value)->type));
-}
-
-void hg_ptx_tail_load(ptx *p, uint32_t value, const ptx_name *present) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
-  ptx_class class = hg_ptx_class_of(insn->type);
-  for (uint32_t lane = 0; lane < p->info->lanes_per_thread; lane++) {
-    PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, element[lane], hg_ptx_number(0));
-    hg_ptx_put(p, "\t@%s ld.global%s %s, [%s];\n", present[lane].text, load_suffix(insn->type), element[lane].text,
-               tail_element(p, value, address, lane).text);
-    if (insn->type == ATLAS_bool) make_bool(p, element[lane]);
-  }
-}
-
-void hg_ptx_tail_store(ptx *p, uint32_t value, const ptx_name *present) {
-  ptx_name address = hg_ptx_vector_address(p, value), *element = elements_of(p, value);
-  uint8_t type = ptx_insn(p, value)->type;
-  for (uint32_t lane = 0; lane < p->info->lanes_per_thread; lane++) {
-    ptx_name stored = element[lane];
-    if (hg_ptx_rounds(p, value)) {
-      stored = hg_ptx_new(p, PTX_16);
-      hg_ptx_from_f32(p, type, stored, element[lane]);
-    }
-    hg_ptx_put(p, "\t@%s st.global%s [%s], %s;\n", present[lane].text, store_suffix(type),
-               tail_element(p, value, address, lane).text, stored.text);
-  }
 }
 
 /* ---- constant tables --------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #define MAX_BLOCKS INT32_MAX /* of a grid in x */
 enum { LINEAR_BLOCK_LANES = 256, VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
+enum { UNIT_THREADS = 2048, ROUNDS = 4 };
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
@@ -70,11 +71,29 @@ static void pack_grid(const atlas_launch *launch, hg_ptx_header *header) {
   header->is_flat = header->lanes == header->total[0];
 }
 
-static uint32_t pack_shape(const hg_ptx_info *info, const atlas_launch *launch, const hg_ptx_header *header,
+/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as there are ROUNDS blocks for
+ * each place that a multiprocessor has for one. */
+static uint64_t tiles_of(const hg_ptx_info *info, uint64_t tiles) {
+  if (info->packs == 1 || info->units == 0) return info->packs;
+  uint64_t most = tiles * info->threads / ((uint64_t)ROUNDS * UNIT_THREADS * info->units);
+  return most < 1 ? 1 : most > info->packs ? info->packs : most;
+}
+
+/* The lanes behind the last whole pack have a block of their own. */
+static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
+  uint64_t tile = (uint64_t)info->threads * info->lanes_per_thread;
+  uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
+  uint64_t tiles = (whole + tile - 1) / tile, each = tiles_of(info, tiles);
+  header->block_lanes = tile * each;
+  return (each == 1 ? tiles : (tiles + each - 1) / each) + (alone != 0);
+}
+
+static uint32_t pack_shape(const hg_ptx_info *info, const atlas_launch *launch, hg_ptx_header *header,
                            hg_ptx_launch *out) {
   uint64_t tile = (uint64_t)info->threads * info->lanes_per_thread;
   uint64_t blocks = info->is_table         ? hg_ptx_table_blocks(header->lanes, info->units)
                     : info->observes_block ? header->block_count
+                    : info->vector_only    ? vector_blocks(info, header)
                                            : (header->lanes + tile - 1) / tile;
   out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
   out->left = blocks - out->blocks;

@@ -14,8 +14,7 @@
 
 enum {
   LANES_KERNEL_THREADS = 256,
-  VECTOR_BYTES = 16,
-  MAX_LANES_PER_THREAD = 8,
+  VECTOR_KERNEL_THREADS = 128, /* no slower than more of them, where each has 16 bytes, and faster at the balance */
   TABLE_LANES = 2,           /* a thread computes two entries of a table at a time */
   MAX_UNROLLED = 1024        /* instructions in all copies of a body: time to compile against wider accesses */
 };
@@ -282,7 +281,7 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   if (!is_access(flags)) return;
   uint32_t group = w->group[hg_location_of(p->program, insn)], size = atlas_bytes((atlas_type)insn->type);
   int is_candidate = !(flags & ATLAS_ATOMIC) && hg_ptx_is_element(p, value) && is_passed_once(p, block) &&
-                     insn->bits * size % VECTOR_BYTES == 0;
+                     insn->bits * size % PTX_VECTOR_BYTES == 0;
   if (hg_ptx_is_element(p, value) && !(flags & ATLAS_ATOMIC)) p->access[value] = PTX_PLAIN;
   if (flags & ATLAS_LOAD) {
     if (is_candidate && !w->has_store[group]) p->access[value] = PTX_VECTOR;
@@ -336,8 +335,7 @@ static void note_parameter(ptx *p, uint32_t value) {
   if ((int64_t)insn->bits + 1 > parameter->reach) parameter->reach = (int64_t)insn->bits + 1;
   if (p->access[value] != PTX_VECTOR) return;
   parameter->vector = 1;
-  p->element_of[value] = p->element_count;
-  p->element_count += p->info->lanes_per_thread;
+  p->vector_of[value] = p->vector_count++;
 }
 
 /* Nothing can fault when every access is a vector's. */
@@ -351,17 +349,31 @@ static int is_vector_only(const ptx *p) {
   return 1;
 }
 
+/* Something but the accesses of vectors asks for the number of a lane. */
+static int asks_for_lane(const ptx *p) {
+  for (uint32_t v = 0; v < p->unit->insns.count; v++) {
+    if (((const uint32_t *)p->unit->forward.data)[v] != v) continue;
+    if (ptx_insn(p, v)->op == ATLAS_OP_sreg) return 1;
+    for (uint32_t i = p->access[v] == PTX_VECTOR; i < ptx_insn(p, v)->arg_count; i++) {
+      const ssa_insn *arg = ptx_insn(p, ptx_arg(p, v, i));
+      if (arg->op == SSA_SPECIAL && arg->bits == ATLAS_REG_LANE) return 1;
+    }
+  }
+  return 0;
+}
+
 static void plan_vectors(ptx *p) {
   planner w = {.p = p};
   p->info->lanes_per_thread = 1;
+  p->needs_lane = 1;
   if (p->program->observes_block || p->options->flags & HG_PTX_CHECKED || orders_memory(p)) return;
   hg_alias_groups(p->program, p->unit, w.group);
   walk_effects(&w, 0);
   walk_effects(&w, 1);
-  uint32_t lanes = w.largest > 0 ? VECTOR_BYTES / w.largest : 1;
+  uint32_t lanes = w.largest > 0 ? PTX_VECTOR_BYTES / w.largest : 1;
   uint32_t most = p->options->flags & HG_PTX_TABULATED ? TABLE_LANES
                   : p->options->most_lanes != 0        ? p->options->most_lanes
-                                                       : MAX_LANES_PER_THREAD;
+                                                       : PTX_VECTOR_LANES;
   while (lanes > most) lanes /= 2;
   while (lanes > 1 && (uint64_t)lanes * w.instructions > MAX_UNROLLED) lanes /= 2;
   p->info->lanes_per_thread = lanes;
@@ -373,9 +385,11 @@ static void plan_vectors(ptx *p) {
     for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
       note_parameter(p, e);
   p->info->vector_only = (uint8_t)is_vector_only(p);
+  p->needs_lane = !p->info->vector_only || asks_for_lane(p);
   p->info->table_lanes = hg_ptx_table_lanes(p);
   p->info->is_table = p->info->table_lanes != 0 && p->options->flags & HG_PTX_TABULATED;
   p->info->units = p->options->units;
+  if (p->info->vector_only && !p->info->is_table) p->max_threads = p->info->max_threads = VECTOR_KERNEL_THREADS;
 }
 
 /* Roundings that stores do, and that nothing else asks for. */
@@ -389,6 +403,105 @@ static void find_late(ptx *p) {
     }
 }
 
+static hg_status list_vectors(ptx *p) {
+  p->vector = hg_allocate(p->allocator, p->vector_count, sizeof *p->vector);
+  if (p->vector == NULL) return hg_fail_memory("the PTX of a program", p->vector_count * sizeof *p->vector);
+  for (uint32_t v = 0; v < p->unit->insns.count && p->vector_count > 0; v++) {
+    if (p->access[v] != PTX_VECTOR) continue;
+    p->vector[p->vector_of[v]] = (ptx_vector){.value = v, .is_load = (flags_of(p, v) & ATLAS_LOAD) != 0};
+  }
+  return HG_OK;
+}
+
+/* ---- packs ------------------------------------------------------------------------------------------------------- */
+
+/* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
+ * room for a number each block. */
+static uint32_t shortest_way(const ptx *p, uint32_t *way) {
+  uint32_t least = UINT32_MAX;
+  for (uint32_t k = 0; k < p->order.count; k++) {
+    uint32_t b = p->order.block[k], before = k == 0 ? 0 : UINT32_MAX;
+    const ssa_block *block = ssa_block_at(p->unit, b);
+    for (size_t i = 0; i < block->predecessors.count; i++) {
+      uint32_t from = ((const uint32_t *)block->predecessors.data)[i];
+      if (p->order.position[from] < k && way[from] < before) before = way[from];
+    }
+    way[b] = before;
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next) way[b]++;
+    if (block->end == SSA_EXIT && way[b] < least) least = way[b];
+  }
+  return least;
+}
+
+/* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Short programs wait for
+ * nothing else, and do best with a pack a thread: with several the blocks at work are further apart in memory, which
+ * likes that less. Near the balance two are enough to load ahead; above it more of them share the cost of a start.
+ * TB/s with 1, 2, 4, 8: add 4.37, 4.36, 4.32, 4.27; tanh 3.92, 4.22, 4.20, 4.14; gelu_tanh 3.34, 3.55, 3.75, 3.88. */
+static uint8_t packs_for(const ptx *p, uint32_t *room) {
+  uint64_t work = (uint64_t)shortest_way(p, room) * p->info->lanes_per_thread;
+  return work <= UINT64_C(80) * p->vector_count ? 1 : work <= UINT64_C(96) * p->vector_count ? 2 : 8;
+}
+
+static uint32_t registers_of(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (hg_is_leaf(insn)) return 0;
+  ptx_class class = hg_ptx_class_of(insn->type);
+  return class == PTX_64 ? 2 : class != PTX_PREDICATE;
+}
+
+/* The registers in use beside `value`'s before and after it; `last`: where each is asked for last. */
+static uint32_t alive_after(const ptx *p, uint32_t value, uint32_t number, uint32_t alive, uint32_t *last) {
+  for (uint32_t i = 0; i < ptx_insn(p, value)->arg_count; i++) {
+    uint32_t arg = ptx_arg(p, value, i);
+    if (last[arg] != number) continue;
+    alive -= registers_of(p, arg);
+    last[arg] = 0;
+  }
+  return last[value] > number ? alive + registers_of(p, value) : alive;
+}
+
+static void note_last(const ptx *p, uint32_t value, uint32_t number, uint32_t *last) {
+  for (uint32_t i = 0; i < ptx_insn(p, value)->arg_count; i++) last[ptx_arg(p, value, i)] = number;
+}
+
+/* About how many registers a copy of a body without loops has in use at most. `last`: room for a number each value. */
+static uint32_t most_alive(const ptx *p, uint32_t *last) {
+  uint32_t alive = 0, most = 0;
+  memset(last, 0, p->unit->insns.count * sizeof *last);
+  for (int sweep = 0; sweep < 2; sweep++) {
+    uint32_t number = 0;
+    for (uint32_t k = 0; k < p->order.count; k++) {
+      const ssa_block *block = ssa_block_at(p->unit, p->order.block[k]);
+      for (int list = 0; list < 2; list++)
+        for (uint32_t v = list == 0 ? block->first_phi : block->first_effect; v != SSA_NONE; v = ptx_insn(p, v)->next) {
+          number++;
+          if (sweep == 0) note_last(p, v, number, last);
+          else alive = alive_after(p, v, number, alive, last);
+          if (alive > most) most = alive;
+        }
+    }
+  }
+  return most;
+}
+
+/* The driver's compiler gives a thread all the registers that it can use, and then a multiprocessor has too few threads
+ * to be kept busy. 65536 registers are 32 for each of 2048 threads, or 40 for each of three quarters of them (all that
+ * other capabilities have). What is needed is the body's and what waits beside it: words of this pack and the next,
+ * elements, addresses. Up to 6 of them can be had again when they are asked for. `room`: a number each value. */
+static uint32_t most_registers(const ptx *p, uint32_t *room) {
+  uint32_t capability = p->options->capability, needed = most_alive(p, room) + 4;
+  for (uint32_t b = 0; b < p->unit->blocks.count; b++)
+    if (p->in_loop[b]) return 0;
+  for (uint32_t i = 0; i < p->vector_count; i++) {
+    uint32_t value = p->vector[i].value, lanes = p->info->lanes_per_thread;
+    uint32_t words = lanes * atlas_bytes((atlas_type)ptx_insn(p, value)->type) / 4;
+    uint32_t copies = p->vector[i].is_load && p->info->packs > 1 ? 2 : 1;
+    needed += 2 + (hg_ptx_rounds(p, value) ? lanes : copies * words);
+  }
+  if (needed <= 38 && (capability == 80 || (capability >= 90 && capability < 120))) return 32;
+  return needed <= 46 && capability >= 80 ? 40 : 0;
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static hg_status make_tables(ptx *p, uint32_t **seen) {
@@ -397,8 +510,8 @@ static hg_status make_tables(ptx *p, uint32_t **seen) {
   p->reg = hg_allocate(p->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (p->reg == NULL) return hg_fail_memory("the PTX of a program", words * sizeof(uint32_t) + bytes);
   p->reg_copy = p->reg + values;
-  p->element_of = p->reg_copy + values;
-  *seen = p->element_of + values;
+  p->vector_of = p->reg_copy + values;
+  *seen = p->vector_of + values;
   p->nan = (uint8_t *)(*seen + blocks);
   p->never_nan = p->nan + values;
   p->bits_used = p->never_nan + values;
@@ -429,6 +542,9 @@ hg_status hg_ptx_plan(ptx *p) {
   find_nans(p);
   plan_vectors(p);
   find_late(p);
-  p->element = hg_allocate(p->allocator, p->element_count, sizeof *p->element);
-  return p->element != NULL ? HG_OK : hg_fail_memory("the PTX of a program", p->element_count * sizeof *p->element);
+  HG_TRY(list_vectors(p));
+  int is_usual = p->info->vector_only && !p->info->is_table;
+  p->info->packs = is_usual ? packs_for(p, seen) : 1;
+  if (is_usual) p->most_registers = most_registers(p, p->reg_copy); /* not in use yet */
+  return HG_OK;
 }

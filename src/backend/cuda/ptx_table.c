@@ -26,19 +26,6 @@ _Static_assert(PIECE_LANES == 1 << PIECE_BITS, "the lanes of a piece");
 
 /* ---- which programs ---------------------------------------------------------------------------------------------- */
 
-/* 1 if nothing but the place in memory depends on which lane it is. */
-static int knows_no_lane(const ptx *p) {
-  const uint32_t *forward = p->unit->forward.data;
-  for (uint32_t v = 0; v < p->unit->insns.count; v++) {
-    const ssa_insn *insn = ptx_insn(p, v);
-    if (forward[v] != v) continue;
-    if (insn->op == ATLAS_OP_sreg) return 0;
-    for (unsigned i = 0; i < insn->arg_count; i++)
-      if (ptx_insn(p, ptx_arg(p, v, i))->op == SSA_SPECIAL && (i > 0 || p->access[v] != PTX_VECTOR)) return 0;
-  }
-  return 1;
-}
-
 static uint32_t cost(const ptx *p) {
   const uint32_t *forward = p->unit->forward.data;
   uint32_t count = 0;
@@ -63,7 +50,7 @@ static uint32_t only_access(const ptx *p, uint32_t flag) {
  * lanes on for exp (17 instructions), 37 for tanh (23), 22 for log (28), 13 for gelu (39). */
 uint64_t hg_ptx_table_lanes(const ptx *p) {
   if (!p->info->vector_only || only_access(p, ATLAS_LOAD) == SSA_NONE || only_access(p, ATLAS_STORE) == SSA_NONE ||
-      !knows_no_lane(p))
+      p->needs_lane)
     return 0;
   uint32_t instructions = cost(p);
   return instructions > LOOK_UP_COST ? (UINT64_C(1) << 28) / (instructions - LOOK_UP_COST) : 0;
@@ -78,10 +65,10 @@ static void build(ptx *p, uint32_t load, uint32_t store, ptx_name thread, ptx_na
   PTX(p, "mov.b32", pair, thread);
   hg_ptx_place(p, again);
   PTX(p, "mad.lo.u32", word, pair, hg_ptx_number(0x20002), hg_ptx_number(0x10000));
-  hg_ptx_take_word(p, load, word);
+  p->vector[p->vector_of[load]].word[0] = word;
   hg_ptx_lanes_in_turn(p, hg_ptx_number(0));
   PTX(p, "mad.lo.u32", at, pair, hg_ptx_number(4), table);
-  hg_ptx_put(p, "\tst.shared.b32 [%s], %s;\n", at.text, hg_ptx_join_word(p, store).text);
+  hg_ptx_put(p, "\tst.shared.b32 [%s], %s;\n", at.text, p->vector[p->vector_of[store]].word[0].text);
   PTX(p, "add.s32", pair, pair, hg_ptx_number(HG_PTX_TABLE_THREADS));
   PTX(p, "setp.lt.u32", more, pair, hg_ptx_number(ENTRIES / 2));
   hg_ptx_put(p, "\t@%s bra %s;\n", more.text, again.text);
@@ -116,17 +103,19 @@ static void single(ptx *p, uint32_t load, uint32_t store, ptx_name thread, ptx_n
   p->lane = hg_ptx_new(p, PTX_64);
   PTX(p, "sub.s64", p->lane, lanes, rest);
   PTX(p, "add.s64", p->lane, p->lane, wide);
-  hg_ptx_put(p, "\tld.global.u16 %s, [%s];\n", word.text, hg_ptx_vector_address(p, load).text);
+  hg_ptx_vectors_point(p, p->lane);
+  hg_ptx_put(p, "\tld.global.u16 %s, [%s];\n", word.text, p->vector[p->vector_of[load]].address.text);
   look_up(p, table, word);
   PTX(p, "cvt.u16.u32", element, word);
-  hg_ptx_put(p, "\tst.global.b16 [%s], %s;\n", hg_ptx_vector_address(p, store).text, element.text);
+  hg_ptx_put(p, "\tst.global.b16 [%s], %s;\n", p->vector[p->vector_of[store]].address.text, element.text);
   hg_ptx_place(p, done);
 }
 
 /* A piece: each thread's packs lie a block's width apart. p->lane is the first lane of its first one. */
 static void do_piece(ptx *p, uint32_t load, uint32_t store, ptx_name table, ptx_name lanes) {
   ptx_name there[PACKS], word[PACKS][4], last = hg_ptx_new(p, PTX_64);
-  ptx_name from = hg_ptx_vector_address(p, load), to = hg_ptx_vector_address(p, store);
+  hg_ptx_vectors_point(p, p->lane);
+  ptx_name from = p->vector[p->vector_of[load]].address, to = p->vector[p->vector_of[store]].address;
   for (int k = 0; k < PACKS; k++) {
     there[k] = hg_ptx_new(p, PTX_PREDICATE);
     PTX(p, "add.s64", last, p->lane, hg_ptx_number((uint64_t)k * HG_PTX_TABLE_THREADS * PACK_LANES + PACK_LANES));
@@ -147,7 +136,8 @@ static void do_piece(ptx *p, uint32_t load, uint32_t store, ptx_name table, ptx_
   }
 }
 
-/* The first thread draws the number of the next piece, which takes long: others' loads are to be on their way by then. */
+/* The first thread draws the number of the next piece, which takes long: others' loads are to be on their way by then.
+ */
 static ptx_name draw(ptx *p, ptx_name is_first) {
   ptx_name number = hg_ptx_new(p, PTX_32), record = PTX_FIELD(p, PTX_64, fault_record);
   hg_ptx_put(p, "\t@%s atom.global.add.u32 %s, [%s+%d], 1;\n", is_first.text, number.text, record.text,
@@ -202,6 +192,7 @@ void hg_ptx_table_kernel(ptx *p) {
   ptx_name thread = hg_ptx_new(p, PTX_32), table = hg_ptx_new(p, PTX_32), lanes = PTX_FIELD(p, PTX_64, lanes);
   hg_ptx_append(p, &p->module, ".extern .shared .align 16 .b8 hg_table[];\n\n");
   hg_ptx_put(p, "\tmov.u32 %s, %%tid.x;\n\tmov.u32 %s, hg_table;\n", thread.text, table.text);
+  hg_ptx_vectors_name(p);
   build(p, load, store, thread, table);
   hg_ptx_put(p, "\tbar.sync 0;\n");
   single(p, load, store, thread, table, lanes);

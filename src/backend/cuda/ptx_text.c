@@ -6,7 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -109,6 +109,11 @@ ptx_name hg_ptx_register(ptx *p, uint32_t value) {
   return register_name(class, p->reg[value] - 1);
 }
 
+void hg_ptx_lies_in(ptx *p, uint32_t value, ptx_name reg) {
+  p->reg[value] = 1 + (uint32_t)strtoul(reg.text + 2, NULL, 10);
+  p->reg_copy[value] = p->copy;
+}
+
 ptx_name hg_ptx_constant(uint8_t type, uint64_t bits) {
   switch (type) {
   case ATLAS_f32: return hg_ptx_name("0f%08X", (unsigned)bits);
@@ -179,5 +184,17 @@ void hg_ptx_normalise(ptx *p, uint8_t type, ptx_name reg) {
 ptx_name hg_ptx_field(ptx *p, ptx_class class, size_t offset) {
   ptx_name d = hg_ptx_new(p, class);
   hg_ptx_put(p, "\tld.param%s %s, [arguments+%u];\n", hg_ptx_bits_suffix(class), d.text, (unsigned)offset);
+  return d;
+}
+
+ptx_name hg_ptx_special(ptx *p, const char *name) {
+  ptx_name d = hg_ptx_new(p, PTX_32);
+  hg_ptx_put(p, "\tmov.u32 %s, %%%s;\n", d.text, name);
+  return d;
+}
+
+ptx_name hg_ptx_widened(ptx *p, ptx_name narrow) {
+  ptx_name d = hg_ptx_new(p, PTX_64);
+  PTX(p, "cvt.u64.u32", d, narrow);
   return d;
 }
