@@ -197,13 +197,14 @@ static hg_status write_entry(ptx *p, hg_array *text) {
   if (p->failed) return hg_fail_memory("the PTX of a program", p->body.count);
   HG_TRY(append(p->allocator, text, &p->module));
   HG_TRY(append(p->allocator, text, &p->body));
+  HG_TRY(append(p->allocator, text, &p->slow));
   return append(p->allocator, text, &p->cold);
 }
 
 hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx_options *options, hg_array *text,
                       hg_ptx_info *info) {
   ptx p = {.allocator = &unit->allocator, .program = program, .unit = unit, .options = options, .info = info};
-  p.body = p.cold = p.module = (hg_array){.element_size = 1};
+  p.body = p.slow = p.cold = p.module = (hg_array){.element_size = 1};
   memset(info, 0, sizeof *info);
   info->size = sizeof *info;
   hg_status status = hg_ptx_plan(&p);
@@ -213,8 +214,8 @@ hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx
   ir_ssa_order_release(unit, &p.order);
   hg_release(p.allocator, p.reg);
   hg_release(p.allocator, p.vector);
-  hg_array *owned[] = {&p.body, &p.cold, &p.module};
-  for (size_t i = 0; i < 3; i++) hg_array_release(p.allocator, owned[i]);
+  hg_array *owned[] = {&p.body, &p.slow, &p.cold, &p.module};
+  for (size_t i = 0; i < 4; i++) hg_array_release(p.allocator, owned[i]);
   return status;
 }
 

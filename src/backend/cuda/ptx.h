@@ -36,7 +36,7 @@ typedef struct ptx_fault_site {
 } ptx_fault_site;
 
 /* Faults of accesses that were left out, noted together a little later. */
-enum { PTX_PENDING = 8 };
+enum { PTX_PENDING = 8, PTX_MAX_GROUP = 16 };
 typedef struct ptx_pending {
   ptx_name failed;
   ptx_fault_site site;
@@ -61,8 +61,9 @@ typedef struct ptx {
   hg_ptx_info *info;
   hg_analysis analysis;
   ssa_order order;
-  hg_array body, cold, module; /* char: the entry's instructions, its rare paths, what stands before it */
-  hg_array *out;               /* where lines go now: body or cold */
+  hg_array body, slow, cold, module; /* char: the entry's instructions, its second choices, its rare paths, what stands
+                                        before it */
+  hg_array *out;               /* where lines go now: not module */
   int failed;                  /* out of memory */
   uint32_t next[PTX_CLASS_COUNT]; /* registers in use */
   uint32_t labels;
@@ -85,6 +86,7 @@ typedef struct ptx {
   uint32_t copy;               /* of the body: counts up from 1 */
   uint32_t copy_lane;          /* which lane of a thread this copy is for, in the vector part */
   int in_vector_part;
+  uint32_t grouped[PTX_MAX_GROUP], grouped_count, grouped_copy; /* loads that the last group has done, in this copy */
   ptx_pending pending[PTX_PENDING];
   uint32_t pending_count;
   int counts_steps;
@@ -185,6 +187,15 @@ void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, con
 void hg_ptx_fault_function(ptx *p);
 
 void hg_ptx_memory(ptx *p, uint32_t value);
+/* Does a load with those near it (ptx_group.c), or finds that it has been done so; 0 if it is alone. */
+int hg_ptx_load_grouped(ptx *p, uint32_t value);
+void hg_ptx_load_checked(ptx *p, uint32_t value);
+void hg_ptx_load_at(ptx *p, uint32_t value, ptx_name address); /* in bounds */
+/* index + displacement, exactly, is not below `extent`; *sum gets its low 64 bits. */
+ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
+                               ptx_name *sum);
+ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent);
+ptx_name hg_ptx_plus(ptx_name base, int64_t bytes); /* as an address */
 void hg_ptx_make_bool(ptx *p, ptx_name d); /* a byte other than 0 and 1 reads as 1 */
 void hg_ptx_tables(ptx *p);
 
@@ -207,6 +218,8 @@ void hg_ptx_vectors_store(ptx *p, const ptx_name *whole);
  * the step to it. */
 void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when);
 void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes);
+/* The elements that lie in a word. */
+void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count);
 /* In the body of one of a thread's lanes: 1 if the access is a vector's, and so done. */
 int hg_ptx_use_element(ptx *p, uint32_t value);
 /* 1 for a vector store of f16 or bf16 that is what rounds them from f32, two by one instruction. */

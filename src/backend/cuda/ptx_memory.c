@@ -56,10 +56,10 @@ static void leave_out(ptx *p, ptx_name failed, const ptx_fault_site *site, place
 
 #define LARGE (INT64_C(1) << 62)
 
-/* `failed` = index + displacement, exactly, is not below `extent`; *sum gets its low 64 bits. A sum that wraps looks
+/* A sum that wraps looks
  * like a number below the extent only for a u64 index near 2^64 with a displacement upwards, and for displacements
  * of 2^62 and more. */
-static ptx_name sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
+ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum) {
   ptx_name failed = hg_ptx_new(p, PTX_PREDICATE);
   *sum = index;
@@ -80,7 +80,7 @@ static void check_bytes(ptx *p, uint32_t value, uint32_t symbol, ptx_name index,
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t size = atlas_bytes((atlas_type)insn->type);
   ptx_fault_site site = out_of_bounds(insn, symbol, index, index_type, displacement, byte_count);
-  ptx_name failed = sum_is_outside(p, index, index_type, displacement, byte_count, sum);
+  ptx_name failed = hg_ptx_sum_is_outside(p, index, index_type, displacement, byte_count, sum);
   if (size > 1) {
     ptx_name last = hg_ptx_new(p, PTX_64);
     PTX(p, "sub.s64", last, byte_count, hg_ptx_number(size));
@@ -98,7 +98,7 @@ static void check_bytes(ptx *p, uint32_t value, uint32_t symbol, ptx_name index,
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-static ptx_name plus(ptx_name base, int64_t bytes) {
+ptx_name hg_ptx_plus(ptx_name base, int64_t bytes) {
   return bytes == 0 ? base : hg_ptx_name("%s+%lld", base.text, (long long)bytes);
 }
 
@@ -124,17 +124,17 @@ static ptx_name global_address(ptx *p, uint32_t value, ptx_name base, ptx_name i
   int is_near = (int64_t)insn->bits > -NEAR && (int64_t)insn->bits < NEAR;
   int64_t bytes = is_near ? (int64_t)insn->bits * (int64_t)size : 0;
   if (insn->symbol & SSA_LIBRARY) bytes += library_offset(p, insn->symbol & ~(uint32_t)SSA_LIBRARY);
-  if (insn->mode == ATLAS_ADDRESS_UNIFORM && is_near) return plus(base, bytes);
+  if (insn->mode == ATLAS_ADDRESS_UNIFORM && is_near) return hg_ptx_plus(base, bytes);
   ptx_name address = hg_ptx_new(p, PTX_64), offset = hg_ptx_new(p, PTX_64);
   const ssa_insn *arg = insn->mode == ATLAS_ADDRESS_INDEXED ? ptx_insn(p, ptx_arg(p, value, 0)) : NULL;
   if (is_near && arg->op != SSA_CONST && hg_ptx_class_of(arg->type) == PTX_32) {
     PTX(p, hg_ptx_is_signed(arg->type) ? "mad.wide.s32" : "mad.wide.u32", address,
         hg_ptx_register(p, ptx_arg(p, value, 0)), hg_ptx_number(size), base);
-    return plus(address, bytes);
+    return hg_ptx_plus(address, bytes);
   }
   PTX(p, "shl.b64", offset, is_near ? index : sum, hg_ptx_number(ptx_log2(size)));
   PTX(p, "add.s64", address, base, offset);
-  return plus(address, bytes);
+  return hg_ptx_plus(address, bytes);
 }
 
 /* The sum is in bounds, so its low half is all of it. */
@@ -147,7 +147,7 @@ static ptx_name shared_address(ptx *p, uint32_t value, ptx_name base, ptx_name s
 
 /* Where the elements of a symbol begin, those of a library's table library_offset further on, and how many there are.
  */
-static ptx_name base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
+ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   const atlas_symbol *symbol = symbol_of(p, insn);
   if (symbol->kind == ATLAS_SYMBOL_BUFFER) {
     ptx_name base = hg_ptx_field(p, PTX_64, ptx_parameter_offset(p, insn->symbol));
@@ -168,13 +168,13 @@ static void library_place(ptx *p, uint32_t value, ptx_name base, ptx_name index,
                           place *at) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name clamped = hg_ptx_new(p, PTX_64), sum;
-  sum_is_outside(p, index, index_type, (int64_t)insn->bits, extent, &sum);
+  hg_ptx_sum_is_outside(p, index, index_type, (int64_t)insn->bits, extent, &sum);
   PTX(p, "min.u64", clamped, sum, hg_ptx_number(symbol_of(p, insn)->count - 1));
   ptx_name offset = hg_ptx_new(p, PTX_64);
   at->address = hg_ptx_new(p, PTX_64);
   PTX(p, "shl.b64", offset, clamped, hg_ptx_number(ptx_log2(atlas_bytes((atlas_type)insn->type))));
   PTX(p, "add.s64", at->address, base, offset);
-  at->address = plus(at->address, library_offset(p, insn->symbol & ~(uint32_t)SSA_LIBRARY));
+  at->address = hg_ptx_plus(at->address, library_offset(p, insn->symbol & ~(uint32_t)SSA_LIBRARY));
 }
 
 /* Buffers, shared memory and constant tables: elements. */
@@ -184,14 +184,14 @@ static void element_place(ptx *p, uint32_t value, place *at) {
   int64_t displacement = (int64_t)insn->bits;
   ptx_name index = is_indexed ? hg_ptx_wide(p, ptx_arg(p, value, 0)) : hg_ptx_number(0), sum = index, extent;
   uint8_t index_type = is_indexed ? ptx_insn(p, ptx_arg(p, value, 0))->type : ATLAS_i64;
-  ptx_name base = base_of(p, insn, &extent);
+  ptx_name base = hg_ptx_base_of(p, insn, &extent);
   int is_proven = p->analysis.in_bounds[value] || p->access[value] != PTX_CHECKED;
   if (insn->symbol & SSA_LIBRARY && !is_proven) {
     library_place(p, value, base, index, index_type, extent, at);
     return;
   }
   if (!is_proven) {
-    ptx_name failed = sum_is_outside(p, index, index_type, displacement, extent, &sum);
+    ptx_name failed = hg_ptx_sum_is_outside(p, index, index_type, displacement, extent, &sum);
     ptx_fault_site site = out_of_bounds(insn, insn->symbol, index, index_type, displacement, extent);
     if (atlas_op_lookup(insn->op)->flags & ATLAS_ATOMIC) check(p, value, failed, &site, at);
     else leave_out(p, failed, &site, at);
@@ -295,10 +295,9 @@ static ptx_name unless(ptx_name predicate) {
   return predicate.text[0] != '\0' ? hg_ptx_name("@!%s ", predicate.text) : predicate;
 }
 
-static void load(ptx *p, uint32_t value) {
+static void load_from(ptx *p, uint32_t value, place at) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name d = hg_ptx_register(p, value);
-  place at = find_place(p, value);
   int is_read_only = at.space[1] == 'g' && p->read_only[hg_location_of(p->program, insn)];
   if (at.absent.text[0] != '\0')
     PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d, hg_ptx_number(0));
@@ -306,6 +305,12 @@ static void load(ptx *p, uint32_t value) {
              load_suffix(insn->type), d.text, at.address.text);
   if (insn->type == ATLAS_bool) hg_ptx_make_bool(p, d);
   if (at.may_fault) hg_ptx_place(p, at.back);
+}
+
+void hg_ptx_load_checked(ptx *p, uint32_t value) { load_from(p, value, find_place(p, value)); }
+
+void hg_ptx_load_at(ptx *p, uint32_t value, ptx_name address) {
+  load_from(p, value, (place){.space = ".global", .address = address});
 }
 
 static void store(ptx *p, uint32_t value) {
@@ -337,9 +342,9 @@ void hg_ptx_memory(ptx *p, uint32_t value) {
   uint8_t access = p->access[value];
   if (!p->in_vector_part) p->access[value] = PTX_CHECKED;
   if (!hg_ptx_use_element(p, value)) {
-    if (flags & ATLAS_LOAD) load(p, value);
+    if (flags & ATLAS_LOAD && !hg_ptx_load_grouped(p, value)) hg_ptx_load_checked(p, value);
     else if (flags & ATLAS_STORE) store(p, value);
-    else atomic(p, value);
+    else if (!(flags & ATLAS_LOAD)) atomic(p, value);
   }
   p->access[value] = access;
 }

@@ -42,7 +42,7 @@ static ptx_name part_of(ptx *p, uint8_t type, ptx_name word, uint32_t k) {
   return d;
 }
 
-static void take_word_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count) {
+void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count) {
   if (count == 1 && atlas_type_bits((atlas_type)type) >= 32) {
     part[0] = word;
   } else if (hg_ptx_class_of(type) == PTX_16) {
@@ -61,7 +61,7 @@ void hg_ptx_vectors_take_apart(ptx *p) {
     ptx_vector *v = &p->vector[i];
     uint32_t lanes = lanes_of_word(p, v->value);
     for (uint32_t w = 0; v->is_load && w < word_count(p, v->value); w++)
-      take_word_apart(p, ptx_insn(p, v->value)->type, v->word[w], v->element + (size_t)w * lanes, lanes);
+      hg_ptx_take_apart(p, ptx_insn(p, v->value)->type, v->word[w], v->element + (size_t)w * lanes, lanes);
   }
 }
 

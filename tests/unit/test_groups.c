@@ -1,0 +1,111 @@
+/* test_groups.c - loads of one lane that lie near one another, which the CUDA backend does together: at every alignment,
+ * with displacements of either sign and indices of every type, inside the buffer, across its ends and beyond, they give
+ * the bits and the faults of the interpreter. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "launching.h"
+
+#include <stdlib.h>
+
+#ifdef _WIN32
+#  define setenv(name, value, overwrite) _putenv_s(name, value)
+#endif
+
+enum { LANES = 70, MOST_LOADS = 16, BYTES = 4096, SHOWN = 3 };
+
+typedef struct trial {
+  const char *type, *index_type;
+  int scale, first;        /* index = lane * scale + first */
+  int displacement[MOST_LOADS], count;
+  uint64_t offset, extent; /* of the buffer, in elements of the type */
+} trial;
+
+typedef struct outcome {
+  uint64_t sum[LANES];
+  hg_fault fault;
+  hg_status status;
+} outcome;
+
+static uint8_t bytes[BYTES];
+
+/* y[lane] = a mixture of what is loaded. Faulting loads are 0. */
+static void write_text(const trial *t, char *text, size_t room) {
+  size_t used = (size_t)snprintf(text, room,
+                                 ".program p\n.buffer a %s in\n.buffer y u64 out\ncvt.%s.u64 r0, lane\n"
+                                 "mul.%s r0, r0, #%d\n%s.%s r0, r0, #%d\nmovi.u64 r1, #1\n",
+                                 t->type, t->index_type, t->index_type, t->scale, t->first < 0 ? "sub" : "add",
+                                 t->index_type, abs(t->first));
+  for (int i = 0; i < t->count; i++)
+    used += (size_t)snprintf(text + used, room - used, "ldg.%s r%d, [a + r0 + #%d]\n", t->type, 10 + i,
+                             t->displacement[i]);
+  for (int i = 0; i < t->count; i++)
+    used += (size_t)snprintf(text + used, room - used,
+                             "cvt.u64.%s r2, r%d\nmul.u64 r1, r1, #1099511628211\nxor.u64 r1, r1, r2\n", t->type, 10 + i);
+  snprintf(text + used, room - used, "stg.u64 [y + lane], r1\nexit\n");
+}
+
+static outcome run(const trial *t, const char *text, uint32_t size) {
+  outcome o = {.status = HG_OK};
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *a = buffer_of(BYTES, bytes), *y = buffer_of(sizeof o.sum, NULL);
+  hg_binding bindings[] = {{.name = "a", .buffer = a, .offset = t->offset * size, .byte_count = t->extent * size},
+                           {.name = "y", .buffer = y}};
+  hg_launch_desc desc = {.lanes = LANES, .bindings = bindings, .binding_count = 2};
+  hg_launch_report report = {0};
+  o.status = hg_launch(kernel, &desc, &report);
+  o.fault = report.fault;
+  CHECK_EQ_U64(hg_buffer_read(y, 0, o.sum, sizeof o.sum), HG_OK);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  return o;
+}
+
+static uint32_t size_of(const char *type) {
+  return (uint32_t)strtoul(type + 1, NULL, 10) / 8;
+}
+
+static void check(const trial *t) {
+  static char text[8192];
+  write_text(t, text, sizeof text);
+  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  outcome expected = run(t, text, size_of(t->type));
+  hg_executor_release(executor);
+  setenv("HOLOGRAM_CPU_ENGINE", "", 1);
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  outcome got = run(t, text, size_of(t->type));
+  hg_executor_release(executor);
+  CHECK_EQ_U64(got.status, expected.status);
+  CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
+  CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
+  CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
+  CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
+  int differ = memcmp(got.sum, expected.sum, sizeof got.sum) != 0;
+  if (differ) printf("%s", text);
+  CHECK_EQ_U64(differ, 0);
+}
+
+int main(void) {
+  static const char *const types[] = {"u16", "i16", "u32", "u64"}, *const indices[] = {"u32", "i32", "u64", "i64"};
+  static const int starts[] = {0, 1, -3, -20};
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 167 + (i >> 8));
+  for (size_t type = 0; type < COUNT(types); type++)
+    for (size_t index = 0; index < COUNT(indices); index++)
+      for (size_t start = 0; start < COUNT(starts); start++) {
+        trial t = {.type = types[type], .index_type = indices[index], .scale = 4, .first = starts[start], .extent = 300};
+        t.offset = (start + index) % 3; /* now and then no multiple of 16 bytes */
+        t.count = 9;
+        static const int row[] = {0, 1, 2, 3, 8, 9, 10, 11, 5};
+        for (int i = 0; i < t.count; i++) t.displacement[i] = row[i];
+        check(&t);
+        t.extent = 200; /* some lanes across the end, some behind it */
+        check(&t);
+        for (int i = 0; i < t.count; i++) t.displacement[i] = 7 - 2 * i; /* no neighbours, of either sign */
+        check(&t);
+        for (int i = 0; i < t.count; i++) t.displacement[i] = i - 4;
+        t.first = 4;
+        check(&t);
+      }
+  return check_report();
+}
