@@ -70,7 +70,7 @@ static void test_vector_only(void) {
   CHECK(says(&e, "ld.global.v4.b32") && says(&e, "st.global.v4.b32") && !says(&e, "call"));
   CHECK_EQ_U64(checked.info.vector_only, 0);
   CHECK_EQ_U64(checked.info.lanes_per_thread, 1);
-  CHECK(!says(&checked, ".v4") && says(&checked, "call test_fault"));
+  CHECK(!says(&checked, ".v4") && says(&checked, "test_sites"));
   release(&e);
   release(&checked);
 }

@@ -164,7 +164,7 @@ static void blocks_kernel(ptx *p) {
   clear_shared(p);
   hg_ptx_body(p);
   hg_ptx_place(p, end);
-  hg_ptx_put(p, "\tret;\n");
+  hg_ptx_end_thread(p);
 }
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
@@ -179,19 +179,21 @@ static void head_of_entry(ptx *p, hg_array *to) {
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
   if (p->info->shared_bytes > 0)
     hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)p->info->shared_bytes);
+  if (p->sites.count > 0) hg_ptx_append(p, to, "\tmov.b32 %s, 0;\n", p->fault_site.text);
 }
 
 static hg_status write_entry(ptx *p, hg_array *text) {
   for (int c = 0; c < PTX_CLASS_COUNT; c++) p->next[c] = 1;
   p->next[PTX_16] = 2;
   p->out = &p->body;
+  hg_ptx_open_faults(p);
   hg_ptx_put(p, "\tmov.b16 %%h0, 0;\n"); /* the lower half of a bf16 as f32 */
   load_scalars(p);
   if (p->info->observes_block) blocks_kernel(p);
   else if (p->info->is_table) hg_ptx_table_kernel(p);
   else hg_ptx_lanes_kernel(p);
   hg_ptx_tables(p);
-  if (p->uses_faults) hg_ptx_fault_function(p);
+  hg_ptx_sites(p);
   head_of_entry(p, &p->module);
   hg_ptx_append(p, &p->cold, "}\n\n");
   if (p->failed) return hg_fail_memory("the PTX of a program", p->body.count);
@@ -205,6 +207,7 @@ hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx
                       hg_ptx_info *info) {
   ptx p = {.allocator = &unit->allocator, .program = program, .unit = unit, .options = options, .info = info};
   p.body = p.slow = p.cold = p.module = (hg_array){.element_size = 1};
+  p.sites.element_size = sizeof(uint64_t);
   memset(info, 0, sizeof *info);
   info->size = sizeof *info;
   hg_status status = hg_ptx_plan(&p);
@@ -214,8 +217,8 @@ hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx
   ir_ssa_order_release(unit, &p.order);
   hg_release(p.allocator, p.reg);
   hg_release(p.allocator, p.vector);
-  hg_array *owned[] = {&p.body, &p.slow, &p.cold, &p.module};
-  for (size_t i = 0; i < 4; i++) hg_array_release(p.allocator, owned[i]);
+  hg_array *owned[] = {&p.body, &p.slow, &p.cold, &p.module, &p.sites};
+  for (size_t i = 0; i < 5; i++) hg_array_release(p.allocator, owned[i]);
   return status;
 }
 

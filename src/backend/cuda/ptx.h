@@ -90,7 +90,8 @@ typedef struct ptx {
   ptx_pending pending[PTX_PENDING];
   uint32_t pending_count;
   int counts_steps;
-  int uses_faults;             /* the entry needs its function */
+  hg_array sites;              /* uint64_t: what is known of where faults are found, see ptx_fault.c */
+  ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   int needs_lane;              /* something asks for the number of a lane beside vector accesses */
   int can_end;                 /* lanes may end before others by trap or step limit */
   int uses_scratch;            /* reductions or scans */
@@ -184,7 +185,9 @@ void hg_ptx_faults_now(ptx *p);
  * on to `back`. */
 void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,
                      ptx_name back);
-void hg_ptx_fault_function(ptx *p);
+void hg_ptx_open_faults(ptx *p); /* before the first line */
+void hg_ptx_end_thread(ptx *p);  /* instead of ret */
+void hg_ptx_sites(ptx *p);
 
 void hg_ptx_memory(ptx *p, uint32_t value);
 /* Does a load with those near it (ptx_group.c), or finds that it has been done so; 0 if it is alone. */

@@ -1,53 +1,121 @@
-/* ptx_fault.c - faults: rare paths at the end of the entry that call one function.
+/* ptx_fault.c - faults: a thread keeps its first one in registers and puts it on record at its end.
  *
- * The launch has one record. The function keeps in it the lowest lane that faulted and that lane's first fault: a lane
- * that finds itself or a lower one in the record has nothing to say, so no lane need remember that it has faulted. The
- * lock is safe among the lanes of a warp because sm_70 and later let each of them make progress. */
+ * The launch has one record: the lowest lane that faulted, and that lane's first fault. A thread has its lanes in
+ * ascending order, so its first fault is that of its lowest lane. What is known of an access beforehand is in a table in
+ * the module; registers hold its number there, 0 as long as nothing has happened. (A function that is called from where
+ * faults are found would cost every kernel sixteen registers.) The record's lock is safe among the lanes of a warp
+ * because sm_70 and later let each of them make progress. */
 #include "backend/cuda/ptx.h"
 
 #include <stddef.h>
 
 #define OFFSET(member) (unsigned)offsetof(hg_ptx_fault, member)
 
-/* Arguments: record, flag, lane, kind, instruction | symbol << 32, code | index type << 32, index, displacement,
- * extent. */
-void hg_ptx_fault_function(ptx *p) {
-  hg_array *to = &p->module;
-  hg_ptx_append(p, to, ".func %s_fault", p->options->name);
-  hg_ptx_append(p, to,
-                "(.reg .b64 record, .reg .b64 flag, .reg .b64 lane, .reg .b32 kind, .reg .b64 place,\n"
-                "               .reg .b64 code, .reg .b64 index, .reg .b64 displacement, .reg .b64 extent)\n"
-                "{\n\t.reg .b64 %%lowest;\n\t.reg .b32 %%lock;\n\t.reg .pred %%p;\n"
-                "again:\n\tld.volatile.global.u64 %%lowest, [record+%u];\n\tsetp.le.u64 %%p, %%lowest, lane;\n"
-                "\t@%%p bra done;\n",
-                OFFSET(lane));
-  hg_ptx_append(p, to,
-                "\tatom.global.cas.b32 %%lock, [record+%u], 0, 1;\n\tsetp.ne.u32 %%p, %%lock, 0;\n\t@%%p bra again;\n"
-                "\tmembar.gl;\n\tld.volatile.global.u64 %%lowest, [record+%u];\n\tsetp.le.u64 %%p, %%lowest, lane;\n"
-                "\t@%%p bra unlock;\n\tst.volatile.global.u64 [record+%u], lane;\n",
-                OFFSET(lock), OFFSET(lane), OFFSET(lane));
-  hg_ptx_append(p, to,
-                "\tst.global.u32 [record+%u], kind;\n\tst.global.u64 [record+%u], place;\n"
-                "\tst.global.u64 [record+%u], code;\n\tst.global.u64 [record+%u], index;\n"
-                "\tst.global.u64 [record+%u], displacement;\n\tst.global.u64 [record+%u], extent;\n",
-                OFFSET(kind), OFFSET(instruction), OFFSET(code), OFFSET(index), OFFSET(displacement), OFFSET(extent));
-  hg_ptx_append(p, to,
-                "\tst.volatile.global.u32 [flag], 1;\nunlock:\n\tmembar.gl;\n"
-                "\tatom.global.exch.b32 %%lock, [record+%u], 0;\ndone:\n\tret;\n}\n\n",
-                OFFSET(lock));
-}
+enum { SITE_WORDS = 4 }; /* kind; instruction | symbol << 32; code | index type << 32; displacement */
 
-static ptx_name both(uint32_t low, uint32_t high) { return hg_ptx_number(low | (uint64_t)high << 32); }
+static uint64_t both(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
+
+/* The number of a site in the table, from 1. */
+static uint32_t number_of(ptx *p, const ptx_fault_site *site) {
+  const uint64_t words[SITE_WORDS] = {site->kind, both(site->insn == SSA_NONE ? 0 : site->insn, site->symbol),
+                                      both(site->code, site->index_type), (uint64_t)site->displacement};
+  if (hg_array_append(p->allocator, &p->sites, words, SITE_WORDS) == NULL) p->failed = 1;
+  return (uint32_t)(p->sites.count / SITE_WORDS);
+}
 
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site) {
-  uint32_t instruction = site->insn == SSA_NONE ? 0 : site->insn;
-  ptx_name record = PTX_FIELD(p, PTX_64, fault_record), flag = PTX_FIELD(p, PTX_64, fault_flag);
-  p->uses_faults = 1;
-  hg_ptx_put(p, "\tcall %s_fault, (%s, %s, %s, %u, %s, %s, %s, %s, %s);\n", p->options->name, record.text, flag.text,
-             p->lane.text, (unsigned)site->kind, both(instruction, site->symbol).text,
-             both(site->code, site->index_type).text, site->index.text,
-             hg_ptx_number((uint64_t)site->displacement).text, site->extent.text);
+  ptx_name first = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.eq.u32", first, p->fault_site, hg_ptx_number(0));
+  if (!p->info->observes_block)
+    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_lane.text, p->lane.text);
+  hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_index.text, site->index.text);
+  hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_extent.text, site->extent.text);
+  hg_ptx_put(p, "\t@%s mov.b32 %s, %u;\n", first.text, p->fault_site.text, (unsigned)number_of(p, site));
 }
+
+/* ---- the end of a thread ----------------------------------------------------------------------------------------- */
+
+static ptx_name word_of_site(ptx *p, ptx_name table, int word) {
+  ptx_name d = hg_ptx_new(p, PTX_64);
+  hg_ptx_put(p, "\tld.global.nc.b64 %s, [%s+%d];\n", d.text, table.text, 8 * (word - SITE_WORDS));
+  return d;
+}
+
+static void write_record(ptx *p, ptx_name record) {
+  static const unsigned offset[SITE_WORDS] = {OFFSET(kind), OFFSET(instruction), OFFSET(code), OFFSET(displacement)};
+  ptx_name table = hg_ptx_new(p, PTX_64);
+  hg_ptx_put(p, "\tmov.u64 %s, %s_sites;\n", table.text, p->options->name);
+  PTX(p, "mad.wide.u32", table, p->fault_site, hg_ptx_number(8 * SITE_WORDS), table);
+  for (int i = 0; i < SITE_WORDS; i++) {
+    ptx_name word = word_of_site(p, table, i);
+    if (i == 0) hg_ptx_put(p, "\tst.global.u32 [%s+%u], %s;\n", record.text, offset[i], word.text);
+    else hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, offset[i], word.text);
+  }
+  hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, OFFSET(index), p->fault_index.text);
+  hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, OFFSET(extent), p->fault_extent.text);
+}
+
+/* A lane that finds itself or a lower one in the record has nothing to say. */
+static void leave_if_late(ptx *p, ptx_name record, ptx_name to) {
+  ptx_name lowest = hg_ptx_new(p, PTX_64), late = hg_ptx_new(p, PTX_PREDICATE);
+  hg_ptx_put(p, "\tld.volatile.global.u64 %s, [%s+%u];\n", lowest.text, record.text, OFFSET(lane));
+  PTX(p, "setp.le.u64", late, lowest, p->fault_lane);
+  hg_ptx_put(p, "\t@%s bra %s;\n", late.text, to.text);
+}
+
+static void put_on_record(ptx *p) {
+  ptx_name record = PTX_FIELD(p, PTX_64, fault_record), flag = PTX_FIELD(p, PTX_64, fault_flag);
+  if (p->info->observes_block) p->fault_lane = p->lane; /* its only one */
+  ptx_name lock = hg_ptx_new(p, PTX_32), taken = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name again = hg_ptx_label(p), unlock = hg_ptx_label(p), done = hg_ptx_label(p);
+  hg_ptx_place(p, again);
+  leave_if_late(p, record, done);
+  hg_ptx_put(p, "\tatom.global.cas.b32 %s, [%s+%u], 0, 1;\n", lock.text, record.text, OFFSET(lock));
+  PTX(p, "setp.ne.u32", taken, lock, hg_ptx_number(0));
+  hg_ptx_put(p, "\t@%s bra %s;\n\tmembar.gl;\n", taken.text, again.text);
+  leave_if_late(p, record, unlock);
+  hg_ptx_put(p, "\tst.volatile.global.u64 [%s+%u], %s;\n", record.text, OFFSET(lane), p->fault_lane.text);
+  write_record(p, record);
+  hg_ptx_put(p, "\tst.volatile.global.u32 [%s], 1;\n", flag.text);
+  hg_ptx_place(p, unlock);
+  hg_ptx_put(p, "\tmembar.gl;\n\tatom.global.exch.b32 %s, [%s+%u], 0;\n", lock.text, record.text, OFFSET(lock));
+  hg_ptx_place(p, done);
+  hg_ptx_put(p, "\tret;\n");
+}
+
+void hg_ptx_end_thread(ptx *p) {
+  if (p->sites.count > 0) {
+    ptx_name none = hg_ptx_new(p, PTX_PREDICATE), end = hg_ptx_label(p);
+    PTX(p, "setp.eq.u32", none, p->fault_site, hg_ptx_number(0));
+    hg_ptx_put(p, "\t@!%s bra %s;\n", none.text, end.text);
+    p->out = &p->cold;
+    hg_ptx_place(p, end);
+    put_on_record(p);
+    p->out = &p->body;
+  }
+  hg_ptx_put(p, "\tret;\n");
+}
+
+/* ---- what stands before the instructions ------------------------------------------------------------------------- */
+
+void hg_ptx_open_faults(ptx *p) {
+  p->fault_site = hg_ptx_new(p, PTX_32);
+  p->fault_lane = hg_ptx_new(p, PTX_64);
+  p->fault_index = hg_ptx_new(p, PTX_64);
+  p->fault_extent = hg_ptx_new(p, PTX_64);
+}
+
+void hg_ptx_sites(ptx *p) {
+  const uint64_t *words = p->sites.data;
+  if (p->sites.count == 0) return;
+  hg_ptx_append(p, &p->module, ".global .align 16 .b64 %s_sites[%u] = {", p->options->name, (unsigned)p->sites.count);
+  for (size_t i = 0; i < p->sites.count; i++)
+    hg_ptx_append(p, &p->module, "%s%s0x%llx", i > 0 ? "," : "", i % SITE_WORDS == 0 ? "\n\t" : " ",
+                  (unsigned long long)words[i]);
+  hg_ptx_append(p, &p->module, "};\n\n");
+}
+
+/* ---- where faults are found -------------------------------------------------------------------------------------- */
 
 /* The faults that wait, in the order of the program. */
 static void note_pending(ptx *p) {

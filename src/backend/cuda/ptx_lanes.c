@@ -181,5 +181,5 @@ static void checked_kernel(ptx *p) {
 void hg_ptx_lanes_kernel(ptx *p) {
   if (p->info->vector_only) vector_kernel(p);
   else checked_kernel(p);
-  hg_ptx_put(p, "\tret;\n");
+  hg_ptx_end_thread(p);
 }
