@@ -110,12 +110,12 @@ typedef struct hg_ptx_info {
   uint32_t lanes_per_thread;
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
   uint32_t shared_bytes;
+  uint32_t units;          /* multiprocessors: blocks of a table form; 0: not known */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_ptx_pack sees to it) */
   uint8_t is_table;        /* the form with HG_PTX_TABULATED */
   uint8_t packs;           /* of vector_only entries: tiles that a block has at most; 1: the entry has no loop */
-  uint8_t reserved;
-  uint32_t units;          /* multiprocessors: blocks of a table form; 0: not known */
+  uint8_t reserved[5];
   uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_PTX_TABULATED; 0: no such form */
   uint64_t steps;
   uint32_t table_symbol;
