@@ -216,8 +216,8 @@ static const struct {
                 {"sin", FUNCTION("sin")}};
 
 /* One kernel, as hg_kernel_create makes it; `ns` has when each stage was over. */
-static hg_status make_kernel(const atlas_program *program, hg_functions *functions, cpu_isa isa, ssa_unit *unit,
-                             hg_vector *vector, uint64_t ns[STAGES]) {
+static hg_status make_kernel(const atlas_program *program, hg_functions *functions, hg_code_pages *pages,
+                             cpu_isa isa, ssa_unit *unit, hg_vector *vector, uint64_t ns[STAGES]) {
   uint8_t digest[HG_SHA256_BYTES];
   hg_native *native = NULL;
   HG_TRY(hg_canonicalise(program, NULL, unit));
@@ -229,7 +229,7 @@ static hg_status make_kernel(const atlas_program *program, hg_functions *functio
   ns[OPTIMISE] = hg_time_ns();
   HG_TRY(hg_vectorise(program, unit, vector));
   ns[VECTORISE] = hg_time_ns();
-  HG_TRY(hg_native_compile(&unit->allocator, hg_native_target(isa), hg_cpu_kernels(isa), 1 << 25, program, vector,
+  HG_TRY(hg_native_compile(pages, hg_native_target(isa), hg_cpu_kernels(isa), 1 << 25, program, vector,
                            &native));
   ns[CODE] = hg_time_ns();
   hg_native_release(native);
@@ -245,18 +245,20 @@ static hg_status measure_kernel(const char *text, cpu_isa isa, double us[STAGES]
   HG_TRY(hg_allocator_resolve(NULL, &allocator));
   HG_TRY(atlas_parse(NULL, text, strlen(text), "bench", &program));
   hg_functions_open(&functions, &allocator);
+  hg_code_pages pages = {.allocator = allocator};
   hg_status status = HG_OK;
   for (int i = 0; i < REPEAT && status == HG_OK; i++) {
     ssa_unit unit;
     hg_vector vector = {.allocator = allocator};
     uint64_t ns[STAGES] = {0}, start = hg_time_ns();
-    status = make_kernel(program, &functions, isa, &unit, &vector, ns);
+    status = make_kernel(program, &functions, &pages, isa, &unit, &vector, ns);
     for (int s = 0; s < STAGES; s++) us[s] = smaller(us[s], (double)(ns[s] - (s > 0 ? ns[s - 1] : start)) / 1000);
     *all_us = smaller(*all_us, (double)(ns[CODE] - ns[CANON]) / 1000);
     hg_vector_release(&vector);
     ir_ssa_release(&unit);
   }
   hg_functions_close(&functions);
+  hg_code_close(&pages);
   atlas_program_release(program);
   return status;
 }

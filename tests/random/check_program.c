@@ -111,16 +111,16 @@ typedef struct native_run {
 /* What the machine-code engine leaves to the tiles is not its fault. Half of the programs store past the caches. */
 static hg_status run_native(const void *context, atlas_launch *launch) {
   const native_run *run = context;
-  const hg_allocator *allocator = &run->program->allocator;
+  hg_code_pages pages = {.allocator = run->program->allocator};
   hg_native *native;
   uint64_t stream_bytes = run->program->insns.count % 2 ? 0 : UINT64_MAX;
-  hg_status status =
-      hg_native_compile(allocator, run->target, hg_cpu_kernels(hg_cpu_isa_best()), stream_bytes, run->program,
-                        run->vector, &native);
+  hg_status status = hg_native_compile(&pages, run->target, hg_cpu_kernels(hg_cpu_isa_best()), stream_bytes,
+                                       run->program, run->vector, &native);
   if (status == HG_OK) {
     status = hg_native_launch(native, launch);
     hg_native_release(native);
   }
+  hg_code_close(&pages);
   tile_run tile = {run->program, run->vector, hg_cpu_isa_best()};
   return status == HG_UNSUPPORTED ? run_tile(&tile, launch) : status;
 }

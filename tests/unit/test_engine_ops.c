@@ -189,17 +189,19 @@ static void run_tiles(const op_test *t, setting *s) {
 }
 
 static void run_natives(const op_test *t, setting *s) {
+  hg_code_pages pages = {.allocator = s->program->allocator};
   for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best(); isa++) {
     const native_target *target = hg_native_target(isa);
     if (target == NULL) continue;
     hg_native *native = NULL;
     atlas_launch launch = launch_of(s);
-    hg_status status = hg_native_compile(&s->program->allocator, target, hg_cpu_kernels(isa), UINT64_MAX,
-                                         s->program, s->vector, &native);
+    hg_status status = hg_native_compile(&pages, target, hg_cpu_kernels(isa), UINT64_MAX, s->program,
+                                         s->vector, &native);
     if (status == HG_OK) status = hg_native_launch(native, &launch);
     compare(t, s, status, target->engine);
     hg_native_release(native);
   }
+  hg_code_close(&pages);
 }
 
 static void run_engines(const op_test *t, setting *s) {

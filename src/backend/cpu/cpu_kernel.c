@@ -44,10 +44,14 @@ hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *al
   HG_TRY(choose_engine(&compiler->engine));
   HG_TRY(hg_cpu_isa_choose(&compiler->isa));
   hg_functions_open(&compiler->functions, &compiler->allocator);
+  compiler->pages = (hg_code_pages){.allocator = *allocator};
   return HG_OK;
 }
 
-void hg_cpu_compiler_close(hg_cpu_compiler *compiler) { hg_functions_close(&compiler->functions); }
+void hg_cpu_compiler_close(hg_cpu_compiler *compiler) {
+  hg_functions_close(&compiler->functions);
+  hg_code_close(&compiler->pages);
+}
 
 const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler) {
   const native_target *target = hg_native_target(compiler->isa);
@@ -72,7 +76,7 @@ static hg_status vectorise(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa
 static hg_status compile_native(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel) {
   const native_target *target = hg_native_target(compiler->isa);
   if (target == NULL) return HG_UNSUPPORTED;
-  return hg_native_compile(&kernel->allocator, target, hg_cpu_kernels(compiler->isa), compiler->stream_bytes,
+  return hg_native_compile(&compiler->pages, target, hg_cpu_kernels(compiler->isa), compiler->stream_bytes,
                            kernel->program, &kernel->vector, &kernel->native);
 }
 

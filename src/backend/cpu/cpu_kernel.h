@@ -3,6 +3,7 @@
 #define HG_CPU_KERNEL_H
 
 #include "backend/backend.h"
+#include "backend/cpu/code_pages.h"
 #include "backend/cpu/detect.h"
 #include "compiler/expand.h"
 
@@ -20,6 +21,7 @@ typedef struct hg_cpu_compiler {
   cpu_isa isa;
   uint64_t stream_bytes; /* hg_stream_threshold() */
   hg_functions functions;
+  hg_code_pages pages;   /* its kernels must be released before it is closed */
 } hg_cpu_compiler;
 
 /* Reads HOLOGRAM_CPU_ENGINE and HOLOGRAM_CPU_ISA; without them the fastest that the machine has. HG_INVALID_ARGUMENT

@@ -128,7 +128,7 @@ static int sees_lanes(const hg_vector *v) {
 }
 
 static hg_status finish(hg_native *native, native_build *b) {
-  HG_TRY(hg_code_map(b->code, b->code_bytes, &native->code, &native->mapped_bytes));
+  HG_TRY(hg_code_place(native->pages, b->code, b->code_bytes, &native->chunk, &native->code));
   native->code_bytes = b->code_bytes;
   native->homes = b->homes;
   native->steps = b->steps;
@@ -150,13 +150,15 @@ static hg_status finish(hg_native *native, native_build *b) {
   return HG_OK;
 }
 
-hg_status hg_native_compile(const hg_allocator *allocator, const native_target *target, const cpu_kernels *kernels,
+hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out) {
+  const hg_allocator *allocator = &pages->allocator;
   hg_native *native = hg_allocate(allocator, 1, sizeof *native);
   if (native == NULL) return hg_fail_memory("a kernel", sizeof *native);
   *native = (hg_native){.allocator = *allocator, .target = target, .kernels = kernels, .program = program,
                         .vector = vector, .lane_accesses.element_size = sizeof(native_lane_access)};
+  native->pages = pages;
   native->stream_bytes = stream_bytes;
   native->own.allocator = *allocator;
   native_build b = begin(allocator, target, program, vector);
@@ -174,7 +176,7 @@ const char *hg_native_engine(const hg_native *native) { return native->target->e
 void hg_native_release(hg_native *native) {
   if (native == NULL) return;
   hg_allocator allocator = native->allocator;
-  hg_code_unmap(native->code, native->mapped_bytes);
+  hg_code_remove(native->pages, native->chunk);
   hg_release(&allocator, native->homes);
   hg_vector_release(&native->own);
   hg_array_release(&allocator, &native->steps);

@@ -14,6 +14,7 @@
 #ifndef HG_CPU_NATIVE_H
 #define HG_CPU_NATIVE_H
 
+#include "backend/cpu/code_pages.h"
 #include "backend/cpu/detect.h"
 #include "backend/cpu/engine.h"
 
@@ -222,9 +223,10 @@ typedef struct hg_native hg_native;
 /* What machine code is written for where the tile engine would use `isa`; NULL: nothing. */
 const native_target *hg_native_target(cpu_isa isa);
 
-/* `program` and `vector` must outlive the kernel. stream_bytes: hg_stream_threshold(). HG_UNSUPPORTED where this
- * program, or this machine, is left to the tile engine; HG_OUT_OF_MEMORY. */
-hg_status hg_native_compile(const hg_allocator *allocator, const native_target *target, const cpu_kernels *kernels,
+/* `program`, `vector` and `pages` must outlive the kernel; whoever makes or releases one has `pages` for himself.
+ * stream_bytes: hg_stream_threshold(). HG_UNSUPPORTED where this program, or this machine, is left to the tile engine;
+ * HG_OUT_OF_MEMORY. */
+hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out);
 /* HG_OK also when lanes faulted. May be called by several threads at once. HG_UNSUPPORTED where the step limit is below

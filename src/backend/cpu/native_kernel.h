@@ -34,8 +34,10 @@ struct hg_native {
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
   uint32_t moved_bytes;   /* a lane: by loads and stores of its elements */
   uint64_t stream_bytes;  /* from how many moved bytes a launch on they do */
+  hg_code_pages *pages;
+  hg_code_chunk *chunk;   /* of `pages`, NULL: none yet */
   uint8_t *code;          /* executable */
-  size_t code_bytes, mapped_bytes;
+  size_t code_bytes;
 };
 
 /* A constant, a scalar parameter or a special register that is the same in all lanes. */
@@ -45,11 +47,5 @@ uint64_t hg_native_parameter(const native_context *context, const vector_reg *re
 static inline uint64_t hg_native_steps_given(uint64_t left) {
   return left < NATIVE_MOST_STEPS ? left : NATIVE_MOST_STEPS;
 }
-
-/* native_pages.c: a copy of `code` that may run and not be written. HG_UNSUPPORTED where the system allows none. */
-hg_status hg_code_map(const uint8_t *code, size_t byte_count, uint8_t **mapped, size_t *mapped_bytes);
-void hg_code_unmap(uint8_t *mapped, size_t mapped_bytes);
-/* For perf, where HOLOGRAM_PERF_MAP is 1: the name of a range of code. */
-void hg_code_announce(const uint8_t *code, size_t byte_count, const char *name);
 
 #endif
