@@ -57,11 +57,6 @@ const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES] = {
 #undef OP
 };
 
-int atlas_is_comparison(uint32_t op) {
-  const atlas_op_info *info = atlas_op_lookup(op);
-  return info != NULL && info->operands == form_operands_PSS;
-}
-
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
   for (size_t i = 0; i < OP_COUNT; i++)
     if (strncmp(atlas_ops[i].mnemonic, name, length) == 0 && atlas_ops[i].mnemonic[length] == '\0')

@@ -55,7 +55,10 @@ static inline const atlas_op_info *atlas_op_lookup(uint32_t op) {
 }
 
 /* 1 for set.*: two sources of one type, a predicate out. */
-int atlas_is_comparison(uint32_t op);
+static inline int atlas_is_comparison(uint32_t op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && info->operands[0] == 'p' && info->operands[1] == 's' && info->operands[2] == 's';
+}
 
 /* Mnemonics are looked up in a span, so that the parser need not copy. NULL if there is none. */
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length);

@@ -34,6 +34,13 @@ void hg_array_release(const hg_allocator *allocator, hg_array *array);
 int hg_array_print(const hg_allocator *allocator, hg_array *text, const char *format, va_list arguments)
     HG_PRINTF(3, 0);
 
+/* 1 if there is room for one more element, to be written by the caller at the index `count`; for arrays that get one at
+ * every step. */
+static inline int hg_array_has_room(const hg_allocator *allocator, hg_array *array) {
+  if (array->count < array->capacity) return 1;
+  return hg_array_reserve(allocator, array, array->capacity < 8 ? 16 : 2 * (uint64_t)array->capacity);
+}
+
 /* hg_array_append of one uint32_t, for stacks and lists that get one at every step; 0 when out of memory. */
 static inline int hg_array_push(const hg_allocator *allocator, hg_array *array, uint32_t value) {
   if (array->count == array->capacity) return hg_array_append(allocator, array, &value, 1) != NULL;

@@ -19,11 +19,11 @@ typedef struct analyst {
   const atlas_program *program;
   ssa_unit *unit;
   const hg_shape *shape;
-  ssa_order order;
+  const ssa_order *order;
   hg_array values;
   hg_analysis *out;
-  uint8_t *control; /* per block: ir_level */
-  uint8_t *known;   /* per value: its fact has been found */
+  uint8_t *control; /* per block: ir_level; those of `out` */
+  uint8_t *known;   /* per value: its fact has been found in this round, and (FACT_NEW) may be another than before */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
 } analyst;
 
@@ -383,6 +383,19 @@ static void phi_fact(const analyst *a, uint32_t value, hg_fact *f) {
   }
 }
 
+enum { FACT_AS_BEFORE = 1, FACT_NEW = 2 };
+
+/* 1 if a later round may find another fact: of a phi, which sees what comes around loops; where the block's control or
+ * an argument has changed, arguments come first. */
+static int may_change(const analyst *a, uint32_t value) {
+  const ssa_insn *insn = insn_at(a, value);
+  if (insn->op == SSA_PHI) return 1;
+  if (insn->block != SSA_NONE && a->control[insn->block] > a->out->fact[value].level) return 1;
+  for (uint32_t i = 0; i < insn->arg_count; i++)
+    if (a->known[ssa_args_of(a->unit, value)[i]] == FACT_NEW) return 1;
+  return 0;
+}
+
 /* 1 if the value's level rose. */
 static int find_fact(analyst *a, uint32_t value) {
   const ssa_insn *insn = insn_at(a, value);
@@ -423,7 +436,8 @@ static int find_fact(analyst *a, uint32_t value) {
   }
   hold_still(&f, still_axes(f.level));
   a->out->fact[value] = f;
-  a->known[value] = 1;
+  /* the level is all that a phi learns from one round to the next */
+  a->known[value] = insn->op == SSA_PHI && f.level == level_before ? FACT_AS_BEFORE : FACT_NEW;
   return f.level > level_before;
 }
 
@@ -468,7 +482,7 @@ static int bounds_in(const analyst *a, uint32_t value, uint32_t block, int64_t *
   if (!f->exact && !is_u64) return 0;
   bounds known = {value, f->exact ? f->low : 0, f->exact ? f->high : INT64_MAX};
   for (int guards = 0; block != 0 && guards < GUARDS_SEEN; guards++) {
-    uint32_t parent = a->order.dominator[block];
+    uint32_t parent = a->order->dominator[block];
     const ssa_block *branch = ssa_block_at(a->unit, parent);
     int seen = 0;
     if (branch->end == SSA_BRANCH)
@@ -518,22 +532,23 @@ enum { LEVEL_ROUNDS = 16 };
 static hg_status run(analyst *a, hg_control *c) {
   const hg_allocator *allocator = &a->unit->allocator;
   uint64_t values = a->unit->insns.count, blocks = a->unit->blocks.count;
-  ir_ssa_resolve_all(a->unit);
-  HG_TRY(ir_ssa_order_build(a->unit, &a->order));
-  HG_TRY(ir_ssa_walk(a->unit, &a->order, &a->values));
+  HG_TRY(ir_ssa_walk(a->unit, a->order, &a->values));
   a->out->fact = hg_allocate(allocator, values * (sizeof(hg_fact) + 2) + blocks, 1);
   if (a->out->fact == NULL) return hg_fail_memory("the analysis of a program", values * sizeof(hg_fact));
   a->out->in_bounds = (uint8_t *)(a->out->fact + values);
   a->known = a->out->in_bounds + values;
-  a->control = a->known + values;
+  a->control = a->out->control = a->known + values;
   find_read_only(a);
-  HG_TRY(hg_control_build(a->unit, &a->order, c));
   for (int round = 0, raised = 1; raised; round++) { /* levels only rise, so this ends; most programs need two rounds */
     raised = 0;
     memset(a->known, 0, values);
-    for (size_t k = 0; k < a->values.count; k++) raised |= find_fact(a, ((const uint32_t *)a->values.data)[k]);
+    for (size_t k = 0; k < a->values.count; k++) {
+      uint32_t value = ((const uint32_t *)a->values.data)[k];
+      if (round == 0 || may_change(a, value)) raised |= find_fact(a, value);
+      else a->known[value] = FACT_AS_BEFORE;
+    }
     if (round == LEVEL_ROUNDS) hg_control_give_up(c);
-    raised |= hg_control_spread(c, a->unit, &a->order, a->out->fact, a->control);
+    raised |= hg_control_spread(c, a->unit, a->order, a->out->fact, a->control);
   }
   for (size_t k = 0; k < a->values.count; k++) {
     uint32_t value = ((const uint32_t *)a->values.data)[k];
@@ -542,15 +557,26 @@ static hg_status run(analyst *a, hg_control *c) {
   return HG_OK;
 }
 
-hg_status hg_analyse(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, hg_analysis *out) {
-  analyst a = {
-      .program = program, .unit = unit, .shape = shape, .values = {.element_size = sizeof(uint32_t)}, .out = out};
-  hg_control c = {0};
+hg_status hg_analyse_with(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, const ssa_order *order,
+                          hg_control *control, hg_analysis *out) {
+  analyst a = {.program = program, .unit = unit, .shape = shape, .order = order,
+               .values = {.element_size = sizeof(uint32_t)}, .out = out};
   *out = (hg_analysis){0};
-  hg_status status = run(&a, &c);
-  hg_control_release(unit, &c);
-  ir_ssa_order_release(unit, &a.order);
+  hg_status status = run(&a, control);
   hg_array_release(&unit->allocator, &a.values);
+  return status;
+}
+
+hg_status hg_analyse(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, hg_analysis *out) {
+  ssa_order order;
+  hg_control control = {0};
+  *out = (hg_analysis){0};
+  ir_ssa_resolve_all(unit);
+  hg_status status = ir_ssa_order_build(unit, &order);
+  if (status == HG_OK) status = hg_control_build(unit, &order, &control);
+  if (status == HG_OK) status = hg_analyse_with(program, unit, shape, &order, &control, out);
+  hg_control_release(unit, &control);
+  ir_ssa_order_release(unit, &order);
   return status;
 }
 

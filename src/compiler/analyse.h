@@ -40,6 +40,7 @@ typedef struct hg_fact {
 typedef struct hg_analysis {
   hg_fact *fact;         /* per value */
   uint8_t *in_bounds;    /* per value: of memory accesses, 1 if every lane that gets there is in bounds */
+  uint8_t *control;      /* per block: ir_level of the control that leads there */
 } hg_analysis;
 
 /* Counts of what one pass over the program's text does, loops counted once. */

@@ -26,4 +26,8 @@ int hg_control_spread(hg_control *c, const ssa_unit *unit, const ssa_order *orde
 /* All control counts as divergent from now on. */
 void hg_control_give_up(hg_control *c);
 
+/* hg_analyse for who has order and control already, of a unit that is resolved. Afterwards `control` is spread. */
+hg_status hg_analyse_with(const atlas_program *program, ssa_unit *unit, const hg_shape *shape, const ssa_order *order,
+                          hg_control *control, hg_analysis *out);
+
 #endif

@@ -249,7 +249,24 @@ static hg_status join_results(inlining *in) {
   return HG_OK;
 }
 
+/* Once for all of a call, and more than once in a while: a program may have many. */
+static int make_room(const hg_allocator *allocator, hg_array *array, size_t count) {
+  uint64_t needed = (uint64_t)array->count + count;
+  return needed <= array->capacity || hg_array_reserve(allocator, array, needed + needed / 2);
+}
+
+static hg_status make_room_for(inlining *in) {
+  ssa_unit *u = in->unit;
+  const hg_allocator *allocator = &u->allocator;
+  size_t values = in->callee->insns.count, blocks = in->callee->blocks.count;
+  int is_there = make_room(allocator, &u->insns, values + 1) && make_room(allocator, &u->forward, values + 1) &&
+                 make_room(allocator, &u->args, in->callee->args.count + blocks) &&
+                 make_room(allocator, &u->blocks, blocks + 1);
+  return is_there ? HG_OK : out_of_memory();
+}
+
 static hg_status inline_blocks(inlining *in, uint32_t previous) {
+  HG_TRY(make_room_for(in));
   HG_TRY(copy_values(in));
   HG_TRY(split(in, previous));
   for (uint32_t b = 0; b < in->callee->blocks.count; b++) {

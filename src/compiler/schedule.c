@@ -16,6 +16,7 @@ typedef struct scheduler {
   uint32_t *loop;        /* per block: the header of the innermost loop it is in; SSA_NONE */
   uint32_t *loop_depth;  /* per block */
   uint32_t *place;       /* per value: its block; SSA_NONE: no use seen yet */
+  uint8_t *floats;       /* per value of the walk: its place is ours to choose */
   uint8_t *emitted;      /* per value */
   uint32_t *start;       /* per block: first of its values in `queue`; block_count + 1 entries */
   uint32_t *queue;       /* values by block, in walk order */
@@ -26,9 +27,12 @@ int hg_is_leaf(const ssa_insn *insn) {
   return insn->op == SSA_CONST || insn->op == SSA_SCALAR || insn->op == SSA_SPECIAL || insn->op == SSA_ARGUMENT;
 }
 
-static int floats(const scheduler *s, uint32_t value) {
-  const ssa_insn *insn = ssa_insn_at(s->unit, value);
-  return insn->block == SSA_NONE && !hg_is_leaf(insn);
+static void find_floating(scheduler *s) {
+  const uint32_t *values = s->values.data;
+  for (size_t k = 0; k < s->values.count; k++) {
+    const ssa_insn *insn = ssa_insn_at(s->unit, values[k]);
+    s->floats[values[k]] = insn->block == SSA_NONE && !hg_is_leaf(insn);
+  }
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
@@ -90,7 +94,7 @@ static uint32_t common_dominator(const scheduler *s, uint32_t a, uint32_t b) {
 }
 
 static void use_in(scheduler *s, uint32_t value, uint32_t block) {
-  if (floats(s, value)) s->place[value] = common_dominator(s, s->place[value], block);
+  if (s->floats[value]) s->place[value] = common_dominator(s, s->place[value], block);
 }
 
 /* Uses by phis, effects and branches; uses by floating values follow when those have their place. */
@@ -125,11 +129,11 @@ static uint32_t out_of_loops(const scheduler *s, uint32_t early, uint32_t late) 
 static void choose_places(scheduler *s, uint32_t *early) {
   const uint32_t *values = s->values.data;
   for (size_t k = 0; k < s->values.count; k++) {
-    if (!floats(s, values[k])) continue;
+    if (!s->floats[values[k]]) continue;
     uint32_t block = 0;
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, values[k])->arg_count; i++) {
       uint32_t arg = ssa_args_of(s->unit, values[k])[i];
-      uint32_t at = floats(s, arg)                                 ? early[arg]
+      uint32_t at = s->floats[arg]                                   ? early[arg]
                     : ssa_insn_at(s->unit, arg)->block == SSA_NONE ? 0
                                                                    : ssa_insn_at(s->unit, arg)->block;
       if (s->order.position[at] > s->order.position[block]) block = at;
@@ -138,7 +142,7 @@ static void choose_places(scheduler *s, uint32_t *early) {
   }
   for (size_t k = s->values.count; k-- > 0;) {
     uint32_t value = values[k];
-    if (!floats(s, value)) continue;
+    if (!s->floats[value]) continue;
     uint32_t best = s->place[value] = out_of_loops(s, early[value], s->place[value]);
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, value)->arg_count; i++)
       use_in(s, ssa_args_of(s->unit, value)[i], best);
@@ -151,13 +155,13 @@ static void sort_by_block(scheduler *s) {
   const uint32_t *values = s->values.data;
   uint32_t n = (uint32_t)s->unit->blocks.count, sum = 0;
   for (size_t k = 0; k < s->values.count; k++)
-    if (floats(s, values[k])) s->start[s->place[values[k]]]++;
+    if (s->floats[values[k]]) s->start[s->place[values[k]]]++;
   for (uint32_t b = 0; b <= n; b++) {
     sum += s->start[b];
     s->start[b] = sum;
   }
   for (size_t k = s->values.count; k-- > 0;)
-    if (floats(s, values[k])) s->queue[--s->start[s->place[values[k]]]] = values[k];
+    if (s->floats[values[k]]) s->queue[--s->start[s->place[values[k]]]] = values[k];
 }
 
 static int is_predicate(const scheduler *s, uint32_t value) {
@@ -181,7 +185,7 @@ static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
     uint32_t top = ((uint32_t *)s->stack.data)[s->stack.count - 1], waiting = SSA_NONE;
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, top)->arg_count && !s->emitted[top]; i++) {
       uint32_t arg = ssa_args_of(s->unit, top)[i];
-      if (!floats(s, arg) || s->emitted[arg] || s->place[arg] != block) continue;
+      if (!s->floats[arg] || s->emitted[arg] || s->place[arg] != block) continue;
       if (waiting == SSA_NONE || urgency(s, arg) > urgency(s, waiting)) waiting = arg;
     }
     if (waiting != SSA_NONE) {
@@ -192,7 +196,7 @@ static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
     s->stack.count--;
     if (s->emitted[top]) continue;
     s->emitted[top] = 1;
-    if (floats(s, top)) ir_ssa_append_effect(s->unit, block, top);
+    if (s->floats[top]) ir_ssa_append_effect(s->unit, block, top);
   }
   return HG_OK;
 }
@@ -218,14 +222,16 @@ static hg_status run(scheduler *s) {
   HG_TRY(ir_ssa_order_build(s->unit, &s->order));
   HG_TRY(ir_ssa_walk(s->unit, &s->order, &s->values));
   uint64_t words = 3 * values + 4 * blocks + 1;
-  s->place = hg_allocate(allocator, words * sizeof(uint32_t) + values, 1);
-  if (s->place == NULL) return hg_fail_memory("scheduling", words * sizeof(uint32_t) + values);
+  s->place = hg_allocate(allocator, words * sizeof(uint32_t) + 2 * values, 1);
+  if (s->place == NULL) return hg_fail_memory("scheduling", words * sizeof(uint32_t) + 2 * values);
   uint32_t *early = s->place + values;
   s->queue = early + values;
   s->loop = s->queue + values;
   s->loop_depth = s->loop + blocks;
   s->start = s->loop_depth + blocks;
   s->emitted = (uint8_t *)(s->place + words);
+  s->floats = s->emitted + values;
+  find_floating(s);
   memset(s->place, 0xff, values * sizeof(uint32_t));
   HG_TRY(find_loops(s, s->start + blocks + 1));
   note_fixed_uses(s);

@@ -140,8 +140,9 @@ static int is_done(const numbering *n, uint32_t value) {
   return value < n->done.count && ((const uint8_t *)n->done.data)[value];
 }
 
+/* The values that simplification makes come behind those that were there. */
 static hg_status set_done(numbering *n, uint32_t value) {
-  size_t missing = value < n->done.count ? 0 : value + 1 - n->done.count;
+  size_t missing = value < n->done.count ? 0 : n->unit->insns.count - n->done.count;
   if (missing > 0 && hg_array_append(&n->unit->allocator, &n->done, NULL, missing) == NULL) return out_of_memory();
   ((uint8_t *)n->done.data)[value] = 1;
   return HG_OK;
@@ -172,16 +173,20 @@ static int push_argument(numbering *n, uint32_t value, hg_status *status) {
 /* A value whose arguments are all visited: simplify, and where that brought new values visit those first. */
 static hg_status finish(numbering *n, uint32_t value, int *finished) {
   hg_status status = HG_OK;
-  HG_TRY(hg_simplify(n->unit, value, n->changed));
-  uint32_t now = ir_ssa_resolve(n->unit, value);
-  if (now != value) {
-    *finished = !waits(n, now);
-    if (*finished) return set_done(n, value);
-    return hg_array_push(&n->unit->allocator, &n->stack, now) ? HG_OK : out_of_memory();
+  int changed = 0;
+  HG_TRY(hg_simplify(n->unit, value, &changed));
+  if (changed) {
+    *n->changed = 1;
+    uint32_t now = ir_ssa_resolve(n->unit, value);
+    if (now != value) {
+      *finished = !waits(n, now);
+      if (*finished) return set_done(n, value);
+      return hg_array_push(&n->unit->allocator, &n->stack, now) ? HG_OK : out_of_memory();
+    }
+    *finished = !push_argument(n, value, &status);
+    HG_TRY(status);
+    if (!*finished) return HG_OK;
   }
-  *finished = !push_argument(n, value, &status);
-  HG_TRY(status);
-  if (!*finished) return HG_OK;
   HG_TRY(set_done(n, value));
   return merge_pure(n, value);
 }

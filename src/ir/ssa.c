@@ -87,7 +87,9 @@ uint32_t ir_ssa_resolve_far(ssa_unit *unit, uint32_t value) {
 
 void ir_ssa_replace(ssa_unit *unit, uint32_t value, uint32_t by) {
   uint32_t from = ir_ssa_resolve(unit, value), to = ir_ssa_resolve(unit, by);
-  if (from != to) ((uint32_t *)unit->forward.data)[from] = to;
+  if (from == to) return;
+  ((uint32_t *)unit->forward.data)[from] = to;
+  unit->replaced = 1;
 }
 
 void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to) {

@@ -79,7 +79,10 @@ hg_status ir_ssa_walk_blocks(const ssa_unit *unit, const ssa_order *order, hg_ar
   walker w = {.unit = unit, .values = values, .stack = {.element_size = sizeof(uint32_t)}};
   hg_status status = HG_OK;
   w.seen = hg_allocate(&unit->allocator, unit->insns.count, 1);
-  if (w.seen == NULL) return out_of_memory();
+  if (w.seen == NULL || !hg_array_reserve(&unit->allocator, values, values->count + unit->insns.count)) {
+    hg_release(&unit->allocator, w.seen);
+    return out_of_memory();
+  }
   for (uint32_t k = 0; k < order->count && status == HG_OK; k++) {
     status = walk_block(&w, order, order->block[k]);
     if (ends != NULL) ends[k] = (uint32_t)values->count;
@@ -90,6 +93,8 @@ hg_status ir_ssa_walk_blocks(const ssa_unit *unit, const ssa_order *order, hg_ar
 }
 
 void ir_ssa_resolve_all(ssa_unit *unit) {
+  if (!unit->replaced) return;
+  unit->replaced = 0;
   const uint32_t *forward = unit->forward.data;
   uint32_t *args = unit->args.data; /* of all values, also those that are gone */
   for (size_t i = 0; i < unit->args.count; i++)

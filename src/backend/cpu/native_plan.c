@@ -28,6 +28,7 @@ typedef struct plan {
   int32_t *aside;                 /* and for what loops only read, in one place */
   uint32_t free_vectors, free_masks; /* sets of registers */
   uint32_t *active;               /* registers in machine registers */
+  uint32_t *place;                /* per register: where in `active`; VECTOR_NONE: nowhere */
   uint32_t active_count;
   uint32_t last_slot;             /* bytes of the frame that are given out */
 } plan;
@@ -357,12 +358,16 @@ static void give_back(plan *p, const native_home *home) {
   for (uint32_t k = 0; k < pieces_of(home); k++) *free_set(p, home) |= 1u << home->reg[k];
 }
 
+static void activate(plan *p, uint32_t r) {
+  p->place[r] = p->active_count;
+  p->active[p->active_count++] = r;
+}
+
 static void deactivate(plan *p, uint32_t r) {
-  for (uint32_t k = 0; k < p->active_count; k++)
-    if (p->active[k] == r) {
-      p->active[k] = p->active[--p->active_count];
-      return;
-    }
+  uint32_t last = p->active[--p->active_count];
+  p->active[p->place[r]] = last;
+  p->place[last] = p->place[r];
+  p->place[r] = VECTOR_NONE;
 }
 
 static void to_slot(plan *p, uint32_t r) {
@@ -407,7 +412,7 @@ static void begin_value(plan *p, uint32_t r) {
     if (other == r) return;
   }
   for (uint32_t k = 0; k < pieces; k++) home->reg[k] = take_lowest(set);
-  p->active[p->active_count++] = r;
+  activate(p, r);
 }
 
 /* A source that ends here hands its registers to the result, so that copy for copy a result overlaps a source either
@@ -422,21 +427,19 @@ static int hand_over(plan *p, uint32_t i, uint32_t r) {
     native_home *from = &p->b->homes[source];
     if (vector_reg_at(p->v, source)->kind != VECTOR_VARIES || from->kind != NATIVE_REGISTERS) continue;
     if (from->is_mask != home->is_mask || from->copies != home->copies || from->parts != home->parts) continue;
-    int is_active = 0;
-    for (uint32_t k = 0; k < p->active_count; k++) is_active |= p->active[k] == source;
-    if (!is_active) continue; /* already handed over: the source stands twice */
+    if (p->place[source] == VECTOR_NONE) continue; /* already handed over: the source stands twice */
     memcpy(home->reg, from->reg, sizeof home->reg);
     deactivate(p, source);
-    p->active[p->active_count++] = r;
+    activate(p, r);
     return 1;
   }
   return 0;
 }
 
 static void end_value(plan *p, uint32_t r) {
-  uint32_t count = p->active_count;
+  if (p->place[r] == VECTOR_NONE) return;
   deactivate(p, r);
-  if (p->active_count != count) give_back(p, &p->b->homes[r]);
+  give_back(p, &p->b->homes[r]);
 }
 
 static void give_registers(plan *p) {
@@ -493,7 +496,7 @@ static void describe_all(plan *p) {
 static hg_status make_room(plan *p) {
   native_build *b = p->b;
   uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
-  uint32_t *words = hg_allocate(&b->allocator, 8 * n + 5 * r, sizeof *words);
+  uint32_t *words = hg_allocate(&b->allocator, 8 * n + 6 * r, sizeof *words);
   b->homes = hg_allocate(&b->allocator, r, sizeof *b->homes);
   p->starts = words;
   if (words == NULL || b->homes == NULL) return hg_fail_memory("machine code", n * sizeof *words);
@@ -510,7 +513,9 @@ static hg_status make_room(plan *p) {
   p->next_end = p->next_start + r;
   p->active = p->next_end + r;
   p->heat = p->active + r;
-  p->loop_uses = (uint8_t *)(p->heat + r);
+  p->place = p->heat + r;
+  p->loop_uses = (uint8_t *)(p->place + r);
+  memset(p->place, 0xff, r * sizeof *p->place);
   memset(p->starts, 0xff, 2 * n * sizeof *words);
   return HG_OK;
 }

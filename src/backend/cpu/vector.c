@@ -10,6 +10,7 @@
 #include "backend/cpu/vector_trips.h"
 #include "base/error.h"
 #include "compiler/simplify.h"
+#include "ir/ssa_walk.h"
 
 #include <string.h>
 
@@ -17,16 +18,19 @@
 
 uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn) {
   uint32_t at = (uint32_t)l->out->insns.count;
-  if (l->status == HG_OK && hg_array_append(&l->out->allocator, &l->out->insns, insn, 1) == NULL)
-    l->status = hg_fail_memory("vector code", sizeof *insn);
+  if (l->status != HG_OK) return at;
+  if (hg_array_has_room(&l->out->allocator, &l->out->insns))
+    *vector_insn_at(l->out, (uint32_t)l->out->insns.count++) = *insn;
+  else l->status = hg_fail_memory("vector code", sizeof *insn);
   return at;
 }
 
 uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type) {
-  vector_reg made = {.type = type, .kind = VECTOR_VARIES};
   uint32_t at = (uint32_t)l->out->regs.count;
-  if (l->status == HG_OK && hg_array_append(&l->out->allocator, &l->out->regs, &made, 1) == NULL)
-    l->status = hg_fail_memory("vector registers", sizeof made);
+  if (l->status != HG_OK) return at;
+  if (hg_array_has_room(&l->out->allocator, &l->out->regs))
+    *vector_reg_at(l->out, (uint32_t)l->out->regs.count++) = (vector_reg){.type = type, .kind = VECTOR_VARIES};
+  else l->status = hg_fail_memory("vector registers", sizeof(vector_reg));
   return at;
 }
 
@@ -396,12 +400,12 @@ static hg_status allocate(vector_lowering *l) {
 
 static hg_status study_control(vector_lowering *l) {
   static const hg_shape unknown = {0};
-  HG_TRY(hg_analyse(l->program, l->unit, &unknown, &l->analysis));
+  ir_ssa_resolve_all(l->unit);
   HG_TRY(ir_ssa_order_build(l->unit, &l->dominance));
-  HG_TRY(hg_vector_order_build(l->unit, &l->dominance, &l->order));
   HG_TRY(hg_control_build(l->unit, &l->dominance, &l->control));
-  while (hg_control_spread(&l->control, l->unit, &l->dominance, l->analysis.fact, l->level)) {}
-  return HG_OK;
+  HG_TRY(hg_analyse_with(l->program, l->unit, &unknown, &l->dominance, &l->control, &l->analysis));
+  memcpy(l->level, l->analysis.control, l->unit->blocks.count);
+  return hg_vector_order_build(l->unit, &l->dominance, &l->order);
 }
 
 static hg_status lower(vector_lowering *l) {

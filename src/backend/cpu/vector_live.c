@@ -47,14 +47,18 @@ static void note(hg_vector *v, uint32_t r, uint32_t at) {
   reg->last = at;
 }
 
-static void find_extents(hg_vector *v) {
+/* 1 if there is a way back: without loops a register is needed from its first instruction to its last. */
+static int find_extents(hg_vector *v) {
+  int has_loops = 0;
   for (uint32_t r = 0; r < v->regs.count; r++) vector_reg_at(v, r)->first = VECTOR_NONE;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
     for (int s = 0; s < 4; s++) note(v, insn->s[s], i);
     note(v, insn->mask, i);
     note(v, insn->d, i);
+    has_loops |= is_jump(insn->op) && insn->target <= i;
   }
+  return has_loops;
 }
 
 static void allow_for_loops(const lifetimes *t, vector_reg *reg) {
@@ -68,12 +72,12 @@ static void allow_for_loops(const lifetimes *t, vector_reg *reg) {
 
 hg_status hg_vector_lifetimes(hg_vector *v) {
   uint64_t n = v->insns.count;
+  if (!find_extents(v) && !v->has_block_ops) return HG_OK;
   lifetimes t = {.v = v, .loops = hg_allocate(&v->allocator, n, sizeof(loop) + 2 * sizeof(uint32_t))};
   if (t.loops == NULL) return hg_fail_memory("vector code", n * sizeof(loop));
   t.around = (uint32_t *)(t.loops + n);
   t.block_ops = t.around + n;
   find_loops(&t);
-  find_extents(v);
   for (uint32_t r = 0; r < v->regs.count; r++) {
     vector_reg *reg = vector_reg_at(v, r);
     if (reg->first != VECTOR_NONE && reg->kind == VECTOR_VARIES) allow_for_loops(&t, reg);

@@ -39,6 +39,7 @@ typedef struct vector_lowering {
   hg_array stack;        /* scratch, uint32_t */
   uint32_t mask;         /* of the block in hand */
   uint32_t counted[2];   /* s0 and s1 of STEP; VECTOR_NONE where the steps are bounded */
+  uint8_t has_loops;
   hg_status status;      /* the first failure */
 } vector_lowering;
 

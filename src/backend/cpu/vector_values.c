@@ -90,10 +90,15 @@ static int is_computed(const vector_lowering *l, uint32_t value, int first) {
   return 1;
 }
 
-static void find_computed(vector_lowering *l) {
+/* Without loops everything stands behind what it is made of: one walk finds all. */
+static int has_loops(const vector_lowering *l) {
   uint32_t k = 0;
   while (k < l->order.count && l->order.loop[l->order.block[k]] == SSA_NONE) k++;
-  if (k == l->order.count) return; /* only loops ask */
+  return k < l->order.count;
+}
+
+static void find_computed(vector_lowering *l) {
+  if (!l->has_loops) return; /* only loops ask */
   for (int first = 1, changed = 1; changed; first = 0) {
     changed = first;
     for (uint32_t v = 0; v < l->unit->insns.count; v++) {
@@ -215,6 +220,7 @@ static void find_strides(vector_lowering *l) {
         l->stride[v] = (uint8_t)stride;
       }
     }
+    changed &= l->has_loops;
   }
 }
 
@@ -256,9 +262,10 @@ static void find_uniform(vector_lowering *l) {
           int candidate = l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(insn_at(l, v)->op);
           candidate |= !l->whole[b] && is_alike_in_loop(l, v);
           int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
-          if (is && round > 0) is = has_uniform_operands(l, v);
+          if (is && (round > 0 || !l->has_loops)) is = has_uniform_operands(l, v);
           if (is && round > 0 && l->same[v] != SSA_NONE) is = (l->uses[l->same[v]] & VALUE_IS_UNIFORM) != 0;
-          changed |= round == 0 || is != ((l->uses[v] & VALUE_IS_UNIFORM) != 0);
+          if (round > 0) changed |= is != ((l->uses[v] & VALUE_IS_UNIFORM) != 0);
+          else changed |= l->has_loops || l->same[v] != SSA_NONE;
           l->uses[v] = (uint8_t)((l->uses[v] & ~VALUE_IS_UNIFORM) | (is ? VALUE_IS_UNIFORM : 0));
         }
     }
@@ -295,6 +302,7 @@ hg_status hg_vector_study(vector_lowering *l) {
   hg_alias_groups(l->program, l->unit, group);
   for (uint32_t at = 0; at < hg_location_count(l->program); at++)
     l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
+  l->has_loops = (uint8_t)has_loops(l);
   find_computed(l);
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
   find_strides(l);
