@@ -23,10 +23,6 @@ typedef struct scheduler {
   hg_array stack;
 } scheduler;
 
-int hg_is_leaf(const ssa_insn *insn) {
-  return insn->op == SSA_CONST || insn->op == SSA_SCALAR || insn->op == SSA_SPECIAL || insn->op == SSA_ARGUMENT;
-}
-
 static void find_floating(scheduler *s) {
   const uint32_t *values = s->values.data;
   for (size_t k = 0; k < s->values.count; k++) {

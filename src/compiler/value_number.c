@@ -158,11 +158,11 @@ static int waits(const numbering *n, uint32_t value) {
   return !is_done(n, value) && insn->block == SSA_NONE && insn->op != SSA_PHI;
 }
 
-/* Puts the first argument that has not been visited on the stack; 0 if there is none. */
+/* Puts the first argument that has not been visited on the stack; 0 if there is none, and all are resolved. */
 static int push_argument(numbering *n, uint32_t value, hg_status *status) {
-  resolve_args(n, value);
-  const uint32_t *args = ssa_args_of(n->unit, value);
-  for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++) {
+  uint32_t *args = ssa_args_of(n->unit, value), count = ssa_insn_at(n->unit, value)->arg_count;
+  for (uint32_t i = 0; i < count; i++) {
+    args[i] = ir_ssa_resolve(n->unit, args[i]);
     if (!waits(n, args[i])) continue;
     if (!hg_array_push(&n->unit->allocator, &n->stack, args[i])) *status = out_of_memory();
     return 1;

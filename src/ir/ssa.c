@@ -33,14 +33,13 @@ uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count) {
   size_t first_arg = unit->args.count;
   if (unit->args.data == NULL && hg_array_append(&unit->allocator, &unit->args, NULL, 0) == NULL)
     return SSA_NONE; /* for none too: ssa_args_of */
+  if (!hg_array_has_room(&unit->allocator, &unit->insns)) return SSA_NONE;
   for (uint32_t i = 0; i < arg_count; i++)
     if (!hg_array_push(&unit->allocator, &unit->args, SSA_NONE)) return SSA_NONE;
   if (!hg_array_push(&unit->allocator, &unit->forward, value)) return SSA_NONE;
-  ssa_insn *added = hg_array_append(&unit->allocator, &unit->insns, insn, 1);
-  if (added == NULL) {
-    unit->forward.count--;
-    return SSA_NONE;
-  }
+  ssa_insn *added = ssa_insn_at(unit, value);
+  unit->insns.count++;
+  *added = *insn;
   added->args = (uint32_t)first_arg;
   added->arg_count = arg_count;
   added->block = added->next = SSA_NONE;

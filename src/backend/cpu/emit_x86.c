@@ -195,8 +195,10 @@ static void write_insn(x86_emit *e, uint32_t i) {
   }
   if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
   if (hg_x86_leaves_to_jump(e)) return;
-  if (write_special(e) || hg_x86_masks(e) || hg_x86_memory(e) || hg_x86_arith(e) || hg_x86_convert(e)) return;
-  if (hg_x86_lanes(e)) return;
+  const atlas_op_info *info = e->insn->op < 0x100 ? NULL : atlas_op_lookup(e->insn->op);
+  int is_access = info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE)) != 0;
+  if (write_special(e) || hg_x86_masks(e) || (is_access && hg_x86_memory(e))) return;
+  if (hg_x86_arith(e) || hg_x86_convert(e) || hg_x86_lanes(e)) return;
   hg_x86_help(e, X86_ALL_COPIES);
 }
 

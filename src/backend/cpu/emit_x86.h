@@ -162,11 +162,35 @@ static inline unsigned hg_x86_scratch(const x86_emit *e, unsigned n) { return e-
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-uint8_t hg_x86_type(const x86_emit *e, uint32_t reg); /* of a vector register */
-int hg_x86_is_64(const x86_emit *e, uint32_t reg);
-uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg); /* 1 or e->copies: vectors that differ */
-int hg_x86_is_uniform(const x86_emit *e, uint32_t reg);
-uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg);
+/* Of a vector register. Inline, because each instruction asks several times. */
+static inline uint8_t hg_x86_type(const x86_emit *e, uint32_t reg) { return vector_reg_at(e->b->vector, reg)->type; }
+
+static inline int hg_x86_is_64(const x86_emit *e, uint32_t reg) {
+  uint8_t type = hg_x86_type(e, reg);
+  return type != SSA_PREDICATE && atlas_bytes((atlas_type)type) == 8;
+}
+
+static inline int hg_x86_is_varying_special(const vector_reg *r) {
+  return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);
+}
+
+/* 1 or e->copies: vectors that differ. */
+static inline uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].copies == 1 ? 1 : e->copies;
+  return hg_x86_is_varying_special(r) ? e->copies : 1;
+}
+
+static inline int hg_x86_is_uniform(const x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  return r->kind == VECTOR_VARIES ? e->b->homes[reg].is_uniform : !hg_x86_is_varying_special(r);
+}
+
+static inline uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].parts;
+  return hg_x86_is_varying_special(r) && hg_x86_is_64(e, reg) ? 2 : 1;
+}
 
 /* Registers that no value has, for constants of a region's groups. Then code that loads what they hold. */
 void hg_x86_begin_hold(x86_emit *e);

@@ -127,34 +127,6 @@ int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits) {
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-uint8_t hg_x86_type(const x86_emit *e, uint32_t reg) { return vector_reg_at(e->b->vector, reg)->type; }
-
-int hg_x86_is_64(const x86_emit *e, uint32_t reg) {
-  uint8_t type = hg_x86_type(e, reg);
-  return type != SSA_PREDICATE && atlas_bytes((atlas_type)type) == 8;
-}
-
-static int is_varying_special(const vector_reg *r) {
-  return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);
-}
-
-uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg) {
-  const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].copies == 1 ? 1 : e->copies;
-  return is_varying_special(r) ? e->copies : 1;
-}
-
-int hg_x86_is_uniform(const x86_emit *e, uint32_t reg) {
-  const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  return r->kind == VECTOR_VARIES ? e->b->homes[reg].is_uniform : !is_varying_special(r);
-}
-
-uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg) {
-  const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].parts;
-  return is_varying_special(r) && hg_x86_is_64(e, reg) ? 2 : 1;
-}
-
 x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch) {
   x86_rm rm = x86_at(X86_CONTEXT, (int32_t)offset);
   if (e->width == 2) {
@@ -243,7 +215,7 @@ int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   const native_home *home = native_home_of(e->b, reg);
   if (r->kind == VECTOR_VARIES) return home->kind == NATIVE_ROW && home->is_uniform;
-  return !is_varying_special(r);
+  return !hg_x86_is_varying_special(r);
 }
 
 void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from) {
