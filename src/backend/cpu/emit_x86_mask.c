@@ -228,8 +228,8 @@ static int asks_one(const x86_emit *e) {
   return e->insn->flags & VECTOR_AGREE && e->insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, e->insn->s[0]);
 }
 
-/* 1 if instruction i, with AVX-512, finds out whether two numbers that all lanes share are equal, for the jump behind it
- * and nobody else: that compares them in general registers. */
+/* 1 if instruction i, with AVX-512, finds out whether two numbers that all lanes share are equal, for the jump behind
+ * it and nobody else: that compares them in general registers. */
 static int compares_for_jump(const x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i), *jump = insn + 1;
   if (!is_evex(e) || e->loop.version != X86_NO_LOOP || !e->has_loops || i + 1 >= e->region_end) return 0;

@@ -308,8 +308,8 @@ static uint32_t choose_copies(const plan *p) {
   return (!has_loop || is_crowded) && copies > enough ? enough : copies;
 }
 
-/* The same for loops that lanes leave one by one and that compute only: what they read in one place may be an operand in
- * memory, which costs such code nothing, and leave its registers to one more vector of lanes. */
+/* The same for loops that lanes leave one by one and that compute only: what they read in one place may be an operand
+ * in memory, which costs such code nothing, and leave its registers to one more vector of lanes. */
 static uint32_t copies_of_loops(plan *p, uint32_t copies) {
   int32_t now = 0, shared = 0, aside = 0, masks = 0, most_masks = 0;
   uint32_t more = NATIVE_MOST_COPIES;
@@ -326,7 +326,8 @@ static uint32_t copies_of_loops(plan *p, uint32_t copies) {
     masks += p->masks[i];
     aside += p->aside[i];
     if (p->depth[i] == 0) continue;
-    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return copies;
+    unsigned flags = insn->op < 0x100 ? 0 : atlas_op_lookup(insn->op)->flags;
+    if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return copies;
     if (masks > most_masks) most_masks = masks;
     while (more > copies && (int32_t)more * (now - aside) + shared > p->b->target->vector_count) more--;
   }
@@ -506,7 +507,7 @@ static hg_status make_room(plan *p) {
   p->shared = p->pressure + n;
   p->masks = p->shared + n;
   p->aside = p->masks + n;
-  p->cut = (uint8_t *)(p->aside + n); /* room for a word is room for three bytes an instruction, and for one a register */
+  p->cut = (uint8_t *)(p->aside + n); /* bytes, where there is room for as many words */
   p->rare = p->cut + n;
   p->depth = p->rare + n;
   p->next_start = p->step_of + 6 * n;
