@@ -37,9 +37,10 @@ static void set_places(native_context *c, const cpu_worker *w) {
   }
 }
 
+/* A vector's length is a power of two. */
 static uint64_t whole_vectors(const hg_native *native, uint64_t lanes) {
-  uint64_t length = native->target->lanes;
-  return (lanes + length - 1) / length * length;
+  uint64_t most = native->target->lanes - 1u;
+  return (lanes + most) & ~most;
 }
 
 /* Lanes for which every [x + lane + d] is in bounds: from the first of a vector on, so that stores stay aligned. */
@@ -140,7 +141,7 @@ static void run_region(native_context *c, const native_step *step, uint64_t firs
     entry.code(c, first, low, first);
     first = low;
   }
-  if (c->streams && first % c->native->target->lanes == 0) entry.data = c->native->code + step->stream_entry;
+  if (c->streams && whole_vectors(c->native, first) == first) entry.data = c->native->code + step->stream_entry;
   if (first < end) entry.code(c, first, end, high < first ? first : high);
 }
 
