@@ -11,7 +11,7 @@ enum { SHORT = 20000, PAD = 128 }; /* lanes of most launches; bytes around a ran
 typedef struct program {
   const char *text;
   uint32_t in, out; /* bytes of an element of x and y */
-  int in_place;     /* y is read too */
+  int in_space;     /* launched in two dimensions, where the lanes come out even */
 } program;
 
 #define UNARY(type, function)                                                                              \
@@ -31,6 +31,13 @@ static const program programs[] = {
      "stg.u8 [y + lane], r0\nexit\n", 1, 1, 0},
     {".program mixed\n.buffer x i16 in\n.buffer y i64 out\nldg.i16 r2, [x + lane]\ncvt.i64.i16 r0, r2\n"
      "mov.i64 r1, r0\n" FOUR(FOUR(FOUR(MIX("i64")))) "stg.i64 [y + lane], r0\nexit\n", 2, 8, 0},
+    {".program truths\n.buffer x bool in\n.buffer y bool out\nldg.bool r0, [x + lane]\ncvt.f32.bool r1, r0\n"
+     FOUR("gelu.f32 r1, r1\nsub.f32 r1, r1, #1\n") "cvt.bool.f32 r2, r1\nstg.bool [y + lane], r2\nexit\n", 1, 1, 0},
+    {".program placed\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\nsreg.u32 r1, global.x\n"
+     "sreg.u32 r2, global.y\ncvt.f32.u32 r3, r1\ncvt.f32.u32 r4, r2\nsub.f32 r3, r3, r4\nmul.f32 r0, r0, r3\n"
+     "gelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 1},
+    {".program widest\n.buffer x u8 in\n.buffer y f64 out\nldg.u8 r0, [x + lane]\ncvt.f64.u8 r1, r0\n"
+     FOUR(FOUR(FOUR("fma.f64 r1, r1, r1, r1\n"))) "stg.f64 [y + lane], r1\nexit\n", 1, 8, 0},
     {".program wider\n.buffer x f16 in\n.buffer y f32 out\nldg.f16 r0, [x + lane]\ncvt.f32.f16 r1, r0\n"
      "gelu.f32 r1, r1\ntanh.f32 r1, r1\nstg.f32 [y + lane], r1\nexit\n", 2, 4, 0},
     {".program further\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane + #4]\nldg.f32 r1, [x + lane]\n"
@@ -38,7 +45,7 @@ static const program programs[] = {
     {".program numbered\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\ncvt.f32.u64 r1, r255\n"
      "add.f32 r0, r0, r1\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
     {".program own\n.buffer x f32 in\n.buffer y f32 inout\nldg.f32 r0, [x + lane]\nldg.f32 r1, [y + lane]\n"
-     "add.f32 r0, r0, r1\ntanh.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 1},
+     "add.f32 r0, r0, r1\ntanh.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
 };
 
 /* ---- one launch on one executor ---------------------------------------------------------------------------------- */
@@ -77,6 +84,11 @@ static void run(const side *s, const program *p, uint64_t lanes, uint64_t offset
   hg_binding bindings[] = {{.name = "x", .buffer = s->x, .offset = PAD + offset * p->in, .byte_count = x_bytes},
                            {.name = "y", .buffer = s->y, .offset = PAD + offset * p->out, .byte_count = y_bytes}};
   hg_launch_desc desc = {.size = sizeof desc, .lanes = lanes, .bindings = bindings, .binding_count = 2};
+  if (p->in_space && lanes % 128 == 0) {
+    desc.lanes = 0;
+    memcpy(desc.grid, (uint32_t[]){(uint32_t)(lanes / 128), 2, 1}, sizeof desc.grid);
+    memcpy(desc.block, (uint32_t[]){64, 1, 1}, sizeof desc.block);
+  }
   CHECK_EQ_U64(hg_buffer_write(s->x, PAD + offset * p->in, x, x_bytes), HG_OK);
   CHECK_EQ_U64(hg_buffer_write(s->y, 0, y, y_bytes + 2 * PAD), HG_OK);
   CHECK_EQ_U64(hg_launch(s->kernel, &desc, NULL), HG_OK);

@@ -489,9 +489,10 @@ static uint32_t most_alive(const ptx *p, uint32_t *last) {
  * other capabilities have). What is needed is the body's and what waits beside it: words of this pack and the next,
  * elements, addresses. Up to 6 of them can be had again when they are asked for. `room`: a number each value. */
 static uint32_t most_registers(const ptx *p, uint32_t *room) {
-  uint32_t capability = p->options->capability, needed = most_alive(p, room) + 4;
+  uint32_t capability = p->options->capability;
   for (uint32_t b = 0; b < p->unit->blocks.count; b++)
     if (p->in_loop[b]) return 0;
+  uint32_t needed = most_alive(p, room) + 4;
   for (uint32_t i = 0; i < p->vector_count; i++) {
     uint32_t value = p->vector[i].value, lanes = p->info->lanes_per_thread;
     uint32_t words = lanes * atlas_bytes((atlas_type)ptx_insn(p, value)->type) / 4;
