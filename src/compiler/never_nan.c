@@ -7,7 +7,9 @@
  * integer part of its argument from the bits of a sum and builds a power of two from it. */
 #include "compiler/never_nan.h"
 
+#include "atlas/functions.h"
 #include "atlas/value.h"
+#include "base/bytes.h"
 #include "base/error.h"
 
 #include <float.h>
@@ -256,9 +258,24 @@ static interval constant(const ssa_insn *insn) {
   return isnan(value) ? anything(insn->type) : (interval){value, value, 0};
 }
 
+/* What stands in a table of the function library. */
+static interval entries_of(const ssa_insn *load) {
+  const atlas_symbol *table = atlas_symbol_at(&atlas_functions, load->symbol & ~(uint32_t)SSA_LIBRARY);
+  const uint8_t *entry = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+  uint32_t size = atlas_bytes((atlas_type)load->type);
+  interval all = {INFINITY, -INFINITY, 0};
+  for (uint32_t i = 0; i < table->count; i++) {
+    double value = atlas_to_f64((atlas_type)load->type, hg_load_le(entry + (size_t)i * size, size));
+    if (isnan(value)) return anything(load->type);
+    all = join(all, (interval){value, value, 0});
+  }
+  return all;
+}
+
 static interval interval_of(const finder *f, uint32_t value) {
   const ssa_insn *insn = insn_at(f, value);
   if (!is_float(insn->type) && !is_integer(insn->type)) return anything(ATLAS_f64);
+  if (insn->op == ATLAS_OP_ldc && insn->symbol & SSA_LIBRARY && is_float(insn->type)) return entries_of(insn);
   if (insn->arg_count == 0) return anything(insn->type);
   if (insn->op == ATLAS_OP_bitcast) return bit_cast(f, value);
   if (insn->op == ATLAS_OP_sel && is_float(insn->type)) return selected(f, value);
@@ -303,4 +320,26 @@ hg_status hg_find_never_nan(const ssa_unit *unit, const ssa_order *order, uint8_
   for (uint32_t v = 0; v < count; v++) never_nan[v] = is_float(insn_at(&f, v)->type) && !f.of[v].is_nan;
   hg_release(&unit->allocator, f.of);
   return HG_OK;
+}
+
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
+
+/* 1 if `value`, or its magnitude, is what a comparison takes that is false for NaN. */
+static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value) {
+  const ssa_insn *test = ssa_insn_at(unit, condition);
+  int is_false_for_nan = test->op == ATLAS_OP_set_lt || test->op == ATLAS_OP_set_le || test->op == ATLAS_OP_set_eq;
+  for (uint32_t i = 0; i < test->arg_count && is_false_for_nan; i++) {
+    uint32_t by = ssa_args_of(unit, condition)[i];
+    if (ssa_insn_at(unit, by)->op == ATLAS_OP_abs) by = ssa_args_of(unit, by)[0];
+    if (by == value) return 1;
+  }
+  return 0;
+}
+
+int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i) {
+  const ssa_insn *insn = ssa_insn_at(unit, phi);
+  uint32_t from = ((const uint32_t *)ssa_block_at(unit, insn->block)->predecessors.data)[i];
+  const ssa_block *block = ssa_block_at(unit, from);
+  if (block->end != SSA_BRANCH || block->successor[0] != insn->block || block->successor[1] == insn->block) return 0;
+  return is_float(insn->type) && is_compared(unit, block->condition, ssa_args_of(unit, phi)[i]);
 }

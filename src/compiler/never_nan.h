@@ -9,4 +9,7 @@
  * HG_OUT_OF_MEMORY. */
 hg_status hg_find_never_nan(const ssa_unit *unit, const ssa_order *order, uint8_t *never_nan);
 
+/* 1 if argument i of a phi comes over a branch that is taken only where it is a number. */
+int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i);
+
 #endif

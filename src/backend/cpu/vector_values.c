@@ -61,7 +61,8 @@ static void see_through(vector_lowering *l, uint32_t value) {
   const uint32_t *args = ssa_args_of(l->unit, value);
   switch (insn->op) {
   case SSA_PHI:
-    for (uint32_t i = 0; i < insn->arg_count; i++) see(l, args[i]);
+    for (uint32_t i = 0; i < insn->arg_count; i++)
+      if (!hg_comes_as_number(l->unit, value, i)) see(l, args[i]);
     break;
   case ATLAS_OP_sel: see(l, args[1]); see(l, args[2]); break;
   case ATLAS_OP_mov:

@@ -3,6 +3,7 @@
 #include "backend/cuda/ptx.h"
 
 #include "atlas/tables.h"
+#include "compiler/never_nan.h"
 
 #include <stddef.h>
 
@@ -96,7 +97,9 @@ static void move_phis(const flow *f, uint32_t target, uint32_t edge) {
     crosses |= ptx_arg(p, phi, edge) != phi && is_phi_of(p, ptx_arg(p, phi, edge), target);
   for (uint32_t phi = first; phi != SSA_NONE; phi = ptx_insn(p, phi)->next) {
     uint32_t value = ptx_arg(p, phi, edge);
-    if (value != phi) move(p, ptx_insn(p, phi)->type, phi_register(p, phi, crosses), hg_ptx_chosen(p, value, phi));
+    if (value == phi) continue;
+    ptx_name name = hg_comes_as_number(p->unit, phi, edge) ? hg_ptx_value(p, value) : hg_ptx_chosen(p, value, phi);
+    move(p, ptx_insn(p, phi)->type, phi_register(p, phi, crosses), name);
   }
   for (uint32_t phi = first; phi != SSA_NONE && crosses; phi = ptx_insn(p, phi)->next)
     if (ptx_arg(p, phi, edge) != phi)

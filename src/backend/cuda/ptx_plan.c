@@ -166,6 +166,7 @@ static void find_bits_used(ptx *p) {
       int is_gone = ((const uint32_t *)p->unit->forward.data)[v] != v;
       if (is_gone || sees_numbers(p, v) || (hands_on(p, v) && !p->bits_used[v])) continue;
       for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count; i++) {
+        if (ptx_insn(p, v)->op == SSA_PHI && hg_comes_as_number(p->unit, v, i)) continue;
         uint8_t *used = &p->bits_used[ptx_arg(p, v, i)];
         changed |= !*used;
         *used = 1;
@@ -182,8 +183,10 @@ static uint8_t nan_of(const ptx *p, uint32_t value) {
   if (p->never_nan[value]) return PTX_NAN_CANONICAL;
   if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_mov) {
     uint8_t most = PTX_NAN_CANONICAL;
-    for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++)
+    for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++) {
+      if (insn->op == SSA_PHI && hg_comes_as_number(p->unit, value, i)) continue;
       if (p->nan[ptx_arg(p, value, i)] > most) most = p->nan[ptx_arg(p, value, i)];
+    }
     return most;
   }
   if (insn->op == ATLAS_OP_cvt)
