@@ -430,7 +430,8 @@ static uint32_t shortest_way(const ptx *p, uint32_t *way) {
       if (p->order.position[from] < k && way[from] < before) before = way[from];
     }
     way[b] = before;
-    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next) way[b]++;
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
+      way[b] += flags_of(p, e) & ATLAS_SPACE_CONST ? 2 : 1; /* an entry of a table has an address, too */
     if (block->end == SSA_EXIT && way[b] < least) least = way[b];
   }
   return least;
@@ -439,7 +440,7 @@ static uint32_t shortest_way(const ptx *p, uint32_t *way) {
 /* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Short programs wait for
  * nothing else, and do best with a pack a thread: with several the blocks at work are further apart in memory, which
  * likes that less. Near the balance two are enough to load ahead; above it more of them share the cost of a start.
- * TB/s with 1, 2, 4, 8: add 4.37, 4.36, 4.32, 4.27; tanh 3.92, 4.22, 4.20, 4.14; gelu_tanh 3.34, 3.55, 3.75, 3.88. */
+ * TB/s with 1, 2, 4, 8: add 4.37, 4.36, 4.32, 4.27; gelu_tanh 3.94, 4.23, 4.20, 4.14; gelu 3.70, 3.85, 4.02, 4.10. */
 static uint8_t packs_for(const ptx *p, uint32_t *room) {
   uint64_t work = (uint64_t)shortest_way(p, room) * p->info->lanes_per_thread;
   return work <= UINT64_C(80) * p->vector_count ? 1 : work <= UINT64_C(96) * p->vector_count ? 2 : 8;
