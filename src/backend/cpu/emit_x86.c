@@ -24,14 +24,16 @@ static void tell_group(x86_emit *e) {
   hg_x86_move_imm(&e->a, X86_RAX, e->copies);
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, copies)), X86_RAX);
   if (e->is_tail) return;
-  hg_x86_move_imm(&e->a, X86_RAX, (e->copies - 1) * e->lanes + e->exact);
+  uint32_t before = e->b->slices > 0 ? e->b->slices - 1 : e->copies - 1;
+  hg_x86_move_imm(&e->a, X86_RAX, before * e->lanes + e->exact);
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, count)), X86_RAX);
 }
 
 void hg_x86_help(x86_emit *e, uint32_t copy) {
   tell_group(e);
   hg_x86_move_imm(&e->a, X86_RAX, e->index);
-  hg_x86_move_imm(&e->a, X86_RCX, copy == X86_ALL_COPIES ? 0 : copy + 1);
+  uint32_t slice = vector_insn_at(e->b->vector, e->index)->slice, is_wide = e->b->slices > 0;
+  hg_x86_move_imm(&e->a, X86_RCX, copy == X86_ALL_COPIES ? is_wide * (slice + 1) : slice + copy + 1);
   hg_x86_call(&e->a, e->help);
 }
 
@@ -130,7 +132,7 @@ static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
       unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
-      if (is_counted) hg_x86_count_up(e, to, X86_RAX, c * e->lanes + p * (e->lanes / 2u), is_64);
+      if (is_counted) hg_x86_count_up(e, to, X86_RAX, hg_x86_first_lane(e, c) + p * (e->lanes / 2u), is_64);
       else to = hg_x86_rm_reg(e, hg_x86_context(e, offset, is_64, to), is_64, to);
       hg_x86_done(e, c, p, to);
     }
@@ -198,13 +200,13 @@ static void write_insn(x86_emit *e, uint32_t i) {
   const atlas_op_info *info = e->insn->op < 0x100 ? NULL : atlas_op_lookup(e->insn->op);
   int is_access = info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE)) != 0;
   if (write_special(e) || hg_x86_masks(e) || (is_access && hg_x86_memory(e))) return;
-  if (hg_x86_arith(e) || hg_x86_convert(e) || hg_x86_lanes(e)) return;
+  if (hg_x86_arith(e) || hg_x86_convert(e) || hg_x86_lanes(e) || hg_x86_wide(e)) return;
   hg_x86_help(e, X86_ALL_COPIES);
 }
 
 /* A loop that starts here, if it has a quick version: *last is its last instruction. */
 static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
-  if (!hg_x86_finds_loop(e, head)) return 0;
+  if (e->b->slices > 0 || !hg_x86_finds_loop(e, head)) return 0;
   uint32_t end = e->loop.found.end, behind = hg_x86_new_label(&e->a);
   hg_x86_place(&e->a, label_of(e, head));
   hg_x86_begin_quick(e);
@@ -484,19 +486,20 @@ static void choose_bases(x86_emit *e) {
 
 /* What the pool starts with: 0, 1, 2, ... in 32 and in 64 bits, bytes of 1, and for AVX2 a window of ones and zeros. */
 static void begin_pool(x86_emit *e) {
-  uint32_t words[4 * 64 + 64], count = 0, lanes = e->b->copies * e->lanes;
-  e->iota_place = count;
-  for (uint32_t i = 0; i < lanes; i++) words[count++] = i;
-  e->iota64_place = count;
-  for (uint32_t i = 0; i < lanes; i++) {
-    words[count++] = i;
-    words[count++] = 0;
+  uint32_t lanes = (e->b->slices > 0 ? e->b->slices : e->b->copies) * e->lanes, words = 3 * lanes + 4;
+  if (e->width == 1) words += 16;
+  e->iota_place = 0;
+  e->iota64_place = lanes;
+  e->ones_place = 3 * lanes;
+  e->window_place = e->ones_place + 4;
+  uint32_t *to = hg_array_append(&e->a.allocator, &e->constants, NULL, words);
+  if (to == NULL) {
+    e->a.no_memory = 1;
+    return;
   }
-  e->ones_place = count;
-  for (uint32_t i = 0; i < 4; i++) words[count++] = 0x01010101;
-  e->window_place = count;
-  for (uint32_t i = 0; i < 16 && e->width == 1; i++) words[count++] = i < 8 ? UINT32_MAX : 0;
-  if (hg_array_append(&e->a.allocator, &e->constants, words, count) == NULL) e->a.no_memory = 1;
+  for (uint32_t i = 0; i < lanes; i++) to[i] = to[lanes + 2 * i] = i;
+  for (uint32_t i = 0; i < 4; i++) to[e->ones_place + i] = 0x01010101;
+  for (uint32_t i = 0; i < 8 && e->width == 1; i++) to[e->window_place + i] = UINT32_MAX;
 }
 
 static void write_all(x86_emit *e) {
@@ -506,7 +509,8 @@ static void write_all(x86_emit *e) {
   begin_pool(e);
   choose_bases(e);
   e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
-  if (e->b->steps.count > 1) hg_x86_write_block(e);
+  if (e->b->slices > 0) hg_x86_write_wide(e, steps);
+  else if (e->b->steps.count > 1) hg_x86_write_block(e);
   else write_region(e, steps);
   write_help(e);
   hg_x86_align(&e->a, 64, 0xcc);

@@ -147,6 +147,7 @@ void hg_x86_write_slow_paths(x86_emit *e);
 /* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks. */
 int hg_x86_gets_exact(x86_emit *e, const native_step *step);
 void hg_x86_write_block(x86_emit *e);
+void hg_x86_write_wide(x86_emit *e, native_step *step); /* emit_x86_wide.c: a block as straight code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
@@ -157,6 +158,11 @@ void hg_x86_vk(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm,
 void hg_x86_x(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm);   /* 128 bits */
 void hg_x86_k(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, unsigned rm); /* mask registers: three or two */
 void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm);
+
+/* Of a copy: its first lane in the group or, where code is for a block, in that. */
+static inline uint32_t hg_x86_first_lane(const x86_emit *e, uint32_t copy) {
+  return (copy + e->insn->slice) * e->lanes;
+}
 
 static inline unsigned hg_x86_scratch(const x86_emit *e, unsigned n) { return e->b->target->vector_count + n; }
 
@@ -272,6 +278,7 @@ int hg_x86_divide(x86_emit *e);
 int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
+int hg_x86_wide(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
 int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */
 

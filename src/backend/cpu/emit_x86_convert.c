@@ -246,7 +246,7 @@ static int is_lane_number(const x86_emit *e, uint32_t reg) {
 static void shorten(x86_emit *e, unsigned op) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
-    if (op == 0 && is_lane_number(e, e->insn->s[0])) hg_x86_count_up(e, s0, X86_LANE, c * e->lanes, 0);
+    if (op == 0 && is_lane_number(e, e->insn->s[0])) hg_x86_count_up(e, s0, X86_LANE, hg_x86_first_lane(e, c), 0);
     else {
       shorten_part(e, op, s0, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1));
       shorten_part(e, op, s2, hg_x86_source_reg(e, e->insn->s[0], c, 1, s1));

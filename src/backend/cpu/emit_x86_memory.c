@@ -166,7 +166,7 @@ static int lane_access(x86_emit *e, x86_access *m) {
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c);
     check_lanes(e, m, slow);
-    x86_rm at = x86_indexed(base, X86_LANE, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    x86_rm at = x86_indexed(base, X86_LANE, m->log_bytes, m->offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else {
@@ -381,7 +381,7 @@ static int is_within_shared(const x86_emit *e, int64_t added) {
 /* The lanes from `lane` on, less those of a vector that do not exist, are in bounds, or else the slow path. */
 static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, int32_t d, uint32_t slow) {
   x86_asm *a = &e->a;
-  x86_rm last = x86_at(lane, (int32_t)((e->copies - 1) * e->lanes + e->exact) - 1 + d);
+  x86_rm last = x86_at(lane, (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1 + d);
   if (d < 0) {
     hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(lane), -d);
     hg_x86_jump_if(a, X86_BELOW, slow);
@@ -412,7 +412,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   if (x86_is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
     check_tile_lanes(e, m, lane, (int32_t)d, slow);
   for (uint32_t c = 0; c < e->copies; c++) {
-    x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(c * e->lanes * m->bytes));
+    x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else hg_x86_load_run(e, m, at, c, mask);

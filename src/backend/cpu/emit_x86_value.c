@@ -151,7 +151,7 @@ void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, i
 }
 
 static x86_rm special_operand(x86_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned scratch) {
-  uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
+  uint32_t first = hg_x86_first_lane(e, copy) + part * (e->lanes / 2u);
   if (r->bits == ATLAS_REG_LANE) hg_x86_count_up(e, scratch, X86_LANE, first, 1);
   else if (r->bits == ATLAS_REG_BLOCK_LANE) hg_x86_count_up(e, scratch, X86_TILE_LANE, first, 0);
   else return hg_x86_context(e, offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE), 0, scratch);

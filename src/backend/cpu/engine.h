@@ -46,6 +46,7 @@ typedef struct cpu_launch {
 /* What a worker has in hand. */
 typedef struct cpu_worker {
   const cpu_launch *run;
+  const hg_vector *vector;  /* what the instructions given to hg_cpu_insn are of: run->vector, or a form of it */
   uint8_t *scratch;         /* the engine's own: cpu_body.scratch_bytes of it, at a multiple of 64; it is not cleared */
   uint8_t *shared;          /* the block's shared memory */
 
@@ -70,6 +71,7 @@ typedef struct cpu_worker {
 typedef struct cpu_body {
   uint32_t tile_lanes;      /* where lanes are counted through: most lanes of a tile; 0: a whole part is one tile */
   uint32_t lane_ps;         /* about how long a lane takes one thread, in picoseconds: decides about threads */
+  uint8_t clears_shared;    /* 1: `tile` clears a block's shared memory, where that is needed */
   size_t scratch_bytes;     /* of each worker; small launches of one worker run on the stack, so keep it small */
   void (*begin)(cpu_worker *w);                /* once a worker, before its first tile; may be NULL */
   void (*tile)(cpu_worker *w, uint64_t lanes); /* runs the tile in hand; w->run->kernel is the kernel */
@@ -112,6 +114,7 @@ void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
 /* Notes a fault of lane `lane_in_tile` unless a lower lane, or this one, has had one before. */
 void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault fault);
+void hg_cpu_step_fault(cpu_worker *w, const vector_insn *insn, uint64_t lane_in_tile);
 void hg_cpu_memory_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault_kind kind,
                          int64_t index, uint64_t extent);
 

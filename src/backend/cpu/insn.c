@@ -224,27 +224,36 @@ static void advance_phase(cpu_worker *w, const cpu_operands *o) {
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
-static void end_lane(cpu_worker *w, const vector_insn *insn, uint64_t lane, hg_fault fault) {
-  hg_cpu_fault(w, lane, insn, fault);
+static void end_lane(cpu_worker *w, uint64_t lane) {
   w->alive[lane] = 0;
   w->lost++;
 }
 
 static void trap(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   hg_fault fault = {.kind = HG_FAULT_TRAP, .code = (uint32_t)insn->bits};
-  for (uint32_t i = 0; i < o->count; i++)
-    if (hg_cpu_takes_part(o, i) && w->alive[o->first + i]) end_lane(w, insn, o->first + i, fault);
+  for (uint32_t i = 0; i < o->count; i++) {
+    if (!hg_cpu_takes_part(o, i) || !w->alive[o->first + i]) continue;
+    hg_cpu_fault(w, o->first + i, insn, fault);
+    end_lane(w, o->first + i);
+  }
+}
+
+void hg_cpu_step_fault(cpu_worker *w, const vector_insn *insn, uint64_t lane) {
+  hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
+  uint64_t limit = w->run->launch->step_limit;
+  fault.index = fault.extent = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
+  hg_cpu_fault(w, lane, insn, fault);
 }
 
 static void step_chunk(cpu_worker *w, const vector_insn *insn, uint64_t first, const uint8_t *mask, uint8_t *d) {
   uint8_t asked[CPU_CHUNK];
   memcpy(asked, mask, CPU_CHUNK); /* d may be the mask's row */
   if (!w->run->kernels->step(d, asked, w->steps + first, 1)) return;
-  hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
-  uint64_t limit = w->run->launch->step_limit;
-  fault.index = fault.extent = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
-  for (uint32_t i = 0; i < CPU_CHUNK; i++)
-    if (asked[i] && !d[i]) end_lane(w, insn, first + i, fault);
+  for (uint32_t i = 0; i < CPU_CHUNK; i++) {
+    if (!asked[i] || d[i]) continue;
+    hg_cpu_step_fault(w, insn, first + i);
+    end_lane(w, first + i);
+  }
 }
 
 static void take_step(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
@@ -264,7 +273,7 @@ static void source_sizes(const cpu_worker *w, const vector_insn *insn, uint32_t 
   for (int i = 0; i < 3; i++) {
     uint32_t reg = insn->s[i];
     if (reg == VECTOR_NONE) bytes[i] = 0;
-    else bytes[i] = reg == VECTOR_ALL ? 1 : hg_cpu_element_bytes(vector_reg_at(w->run->vector, reg)->type);
+    else bytes[i] = reg == VECTOR_ALL ? 1 : hg_cpu_element_bytes(vector_reg_at(w->vector, reg)->type);
   }
 }
 

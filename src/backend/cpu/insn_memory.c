@@ -16,7 +16,7 @@ typedef struct array {
 } array;
 
 static uint8_t index_type(const cpu_worker *w, const vector_insn *insn, int k) {
-  return vector_reg_at(w->run->vector, insn->s[k])->type;
+  return vector_reg_at(w->vector, insn->s[k])->type;
 }
 
 /* 1: the address is an element of one array, [x + index + bits] or [x + bits]. */

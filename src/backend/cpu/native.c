@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 /* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
 
 static hg_status note_lane_access(hg_native *native, const vector_insn *insn, int may_stream) {
@@ -72,6 +74,7 @@ static void release_build(native_build *b) {
   hg_release(&b->allocator, b->homes);
   hg_release(&b->allocator, b->code);
   hg_array_release(&b->allocator, &b->steps);
+  hg_array_release(&b->allocator, &b->known);
 }
 
 /* What machine code of several regions is written from. */
@@ -104,7 +107,7 @@ static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
 static native_build begin(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                           const hg_vector *vector) {
   return (native_build){.allocator = *allocator, .target = target, .program = program, .vector = vector,
-                        .steps.element_size = sizeof(native_step)};
+                        .steps.element_size = sizeof(native_step), .known.element_size = sizeof(uint64_t)};
 }
 
 static int has_loops(const native_build *b) {
@@ -150,6 +153,36 @@ static hg_status finish(hg_native *native, native_build *b) {
   return HG_OK;
 }
 
+/* Of `vector`, for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
+ * owns what is in `b` and `own`, whatever the result. */
+static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
+  const uint32_t *block = b->program->block, lanes = b->target->lanes;
+  if (!vector->has_block_ops || !b->target->runs_blocks) return HG_UNSUPPORTED;
+  b->vector = own;
+  b->slices = block[0] * block[1] * block[2] / lanes;
+  HG_TRY(hg_native_wide(b->program, vector, lanes, own, &b->known));
+  if (own->insns.count == 0) return HG_UNSUPPORTED;
+  HG_TRY(hg_native_plan(b));
+  return b->target->emit(b);
+}
+
+static hg_status make_wide(hg_native *native, const hg_vector *vector) {
+  const hg_allocator *allocator = &native->allocator;
+  hg_native *wide = hg_allocate(allocator, 1, sizeof *wide);
+  if (wide == NULL) return hg_fail_memory("a kernel", sizeof *wide);
+  *wide = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
+                      .pages = native->pages, .program = native->program, .vector = &wide->own,
+                      .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
+  native_build b = begin(allocator, native->target, native->program, vector);
+  hg_status status = build_wide(&b, vector, &wide->own);
+  if (status == HG_OK) status = finish(wide, &b);
+  wide->full_lanes = b.slices * native->target->lanes;
+  release_build(&b);
+  if (status == HG_OK) native->wide = wide;
+  else hg_native_release(wide);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
+}
+
 hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out) {
@@ -166,6 +199,7 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   native->steps = (hg_array){.element_size = sizeof(native_step)};
   if (status == HG_OK) status = finish(native, &b);
   release_build(&b);
+  if (status == HG_OK) status = make_wide(native, vector);
   if (status == HG_OK) *out = native;
   else hg_native_release(native);
   return status;
@@ -176,12 +210,35 @@ const char *hg_native_engine(const hg_native *native) { return native->target->e
 void hg_native_release(hg_native *native) {
   if (native == NULL) return;
   hg_allocator allocator = native->allocator;
+  hg_native_release(native->wide);
   hg_code_remove(native->pages, native->chunk);
   hg_release(&allocator, native->homes);
   hg_vector_release(&native->own);
   hg_array_release(&allocator, &native->steps);
   hg_array_release(&allocator, &native->lane_accesses);
   hg_release(&allocator, native);
+}
+
+/* Behind the code, that for blocks which have all their lanes. */
+static hg_status append_wide(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                             const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+  hg_vector own = {.allocator = *allocator};
+  native_build b = begin(allocator, target, program, vector);
+  hg_status status = build_wide(&b, vector, &own);
+  uint8_t *both = status == HG_OK ? hg_allocate(allocator, *byte_count + b.code_bytes, 1) : NULL;
+  if (status == HG_OK && both == NULL) status = hg_fail_memory("machine code", *byte_count + b.code_bytes);
+  if (status == HG_OK) {
+    memcpy(both, *code, *byte_count);
+    memcpy(both + *byte_count, b.code, b.code_bytes);
+    *byte_count += b.code_bytes;
+  }
+  if (status != HG_UNSUPPORTED) {
+    hg_release(allocator, *code);
+    *code = both;
+  }
+  release_build(&b);
+  hg_vector_release(&own);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
 }
 
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
@@ -196,5 +253,5 @@ hg_status hg_native_emit(const hg_allocator *allocator, const native_target *tar
   }
   release_build(&b);
   hg_vector_release(&own);
-  return status;
+  return status == HG_OK ? append_wide(allocator, target, program, vector, code, byte_count) : status;
 }

@@ -90,9 +90,14 @@ typedef enum native_kind {
                        made of it, which becomes the value when the region's last group is done */
 } native_kind;
 
-/* An operation beside those of vector.h: the region that it stands in does nothing in lanes of the tile from s0 on,
- * which is u32 and the same in the whole block. */
-enum { NATIVE_LIMIT = VECTOR_END + 1 };
+/* Operations beside those of vector.h. LIMIT: the region that it stands in does nothing in lanes of the tile from s0
+ * on, which is u32 and the same in the whole block. */
+enum {
+  NATIVE_LIMIT = VECTOR_END + 1,
+  NATIVE_COUNT, /* a STEP of all lanes of the block, which has only these: they may run out of steps together */
+  NATIVE_KNOWN, /* d = known[bits + i] in lane i: a predicate, or 32 bits */
+  NATIVE_PICK   /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
+};
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same in the whole block. */
 enum { NATIVE_SINGLE = 2, NATIVE_SINGLE_BYTES = 64 };
@@ -147,6 +152,8 @@ typedef struct native_build {
   uint32_t full_entry, full_lanes; /* the same for tiles of so many lanes, for all of which [x + lane] is in bounds;
                                       where full_lanes > 0 */
   uint32_t block_entry;    /* of code that runs all steps of a tile, as native_entry */
+  uint32_t slices;         /* of a program of hg_native_wide: the block's vectors; else 0 */
+  hg_array known;          /* of such a program: uint64_t, see NATIVE_KNOWN */
   uint8_t *code;           /* of the allocator */
   size_t code_bytes;
   uint32_t copies;
@@ -169,6 +176,11 @@ hg_status hg_native_find_steps(native_build *build);
 /* native_unroll.c: `vector` with loops written out, where that can be; no instructions where it stays as it is. Release
  * `out` whatever the result. */
 hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
+/* native_wide.c: `vector` as straight code for a block that has all its lanes, slices of `lanes` lanes one beside the
+ * other, without barriers; no instructions where that cannot be. Release `out` and `known` (uint64_t, for
+ * native_build.known) whatever the result. */
+hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
+                         hg_array *known);
 /* native_split.c: `vector`, which is cut into `steps`, written with registers for each region. Release `out` whatever
  * the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
@@ -237,7 +249,8 @@ int hg_native_needs_tiles(const hg_vector *vector);
 void hg_native_release(hg_native *native); /* NULL is accepted */
 const char *hg_native_engine(const hg_native *native); /* a constant: "native avx512" */
 
-/* The code, to look at, without running it on this machine: hg_native_emit's is released with hg_release. */
+/* The code, to look at, without running it on this machine; behind it that of hg_native_wide. hg_native_emit's is
+ * released with hg_release. */
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count);
 

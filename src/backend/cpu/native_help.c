@@ -272,6 +272,10 @@ static void give_steps(const group *g) {
 
 void hg_native_help(native_frame *frame, uint64_t request) {
   group g = group_of(frame, request);
+  if (g.insn->op == NATIVE_COUNT) { /* the block ends, of whose lanes the first is the lowest */
+    hg_cpu_step_fault(frame->context->worker, g.insn, 0);
+    return;
+  }
   int counts = g.insn->op == VECTOR_STEP && hg_native_counts_steps(g.native->vector);
   if (counts) settle_steps(&g);
   run_insn(&g);

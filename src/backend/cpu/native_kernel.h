@@ -20,6 +20,7 @@ struct hg_native {
   const atlas_program *program;
   const hg_vector *vector;
   hg_vector own;          /* `vector`, where there are several regions */
+  struct hg_native *wide; /* for blocks that have all their lanes: see hg_native_wide; NULL: none */
   native_home *homes;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */

@@ -263,7 +263,7 @@ static void use(plan *p, uint32_t r, uint32_t i, int is_write) {
   p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
 }
 
-/* 1 if there are loops. */
+/* 1 if there are loops. In the long code of a whole block what is used next counts, loops or not. */
 static int find_uses(plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -276,6 +276,7 @@ static int find_uses(plan *p) {
   }
   memset(p->heat, 0, p->reg_count * sizeof *p->heat);
   memset(p->loop_uses, 0, p->reg_count);
+  if (p->b->slices > 0) return 0;
   for (uint32_t i = 0; i < p->insn_count && has_loops; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     for (int s = 0; s < 4; s++) use(p, insn->s[s], i, 0);
@@ -291,6 +292,7 @@ static int find_uses(plan *p) {
 static uint32_t choose_copies(const plan *p) {
   int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_rare = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
+  if (p->b->slices > 0) return 1;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     has_loop |= is_jump(insn->op) && insn->target <= i;

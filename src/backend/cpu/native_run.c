@@ -345,11 +345,36 @@ static int run_whole(native_context *c, uint64_t lanes) {
   return 1;
 }
 
+static void clear_shared(const cpu_worker *w) {
+  if (w->run->shared_bytes > 0) memset(w->shared, 0, w->run->shared_bytes);
+}
+
+/* A block that has all its lanes, with [x + lane] in bounds for all of them, as straight code. */
+static int run_wide(native_context *c, uint64_t lanes) {
+  cpu_worker *w = c->worker;
+  const hg_native *native = c->native, *wide = native->wide;
+  if (wide == NULL || lanes != wide->full_lanes || (wide->sees_lanes && hg_cpu_run_length(w->run) < lanes)) return 0;
+  if (memcmp(w->run->block, w->run->program->block, sizeof w->run->block) != 0) return 0;
+  if (c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
+  entry_of_code entry = {wide->code + ((const native_step *)wide->steps.data)->entry};
+  if (wide->vector->sees_shared) clear_shared(w);
+  begin_run(c, 0, w->first);
+  c->native = wide;
+  w->vector = wide->vector;
+  entry.code(c, w->first, w->first + lanes, w->first + lanes);
+  c->native = native;
+  w->vector = native->vector;
+  return 1;
+}
+
 static void run_tile(cpu_worker *w, uint64_t lanes) {
   native_context *c = (native_context *)(void *)w->scratch;
   const native_step *steps = c->native->steps.data;
   const hg_vector *v = c->native->vector;
   begin_tile(c, lanes);
+  if (run_wide(c, lanes)) return;
+  clear_shared(w);
   if (run_whole(c, lanes)) return;
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
@@ -376,6 +401,7 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
                    (unsigned long long)launch->step_limit);
   int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
   cpu_body body = {.lane_ps = native->lane_ps,
+                   .clears_shared = 1,
                    .scratch_bytes = layout_of(native, is_block_tile).end,
                    .begin = begin,
                    .tile = run_tile};

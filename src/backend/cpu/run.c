@@ -96,6 +96,7 @@ static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIG
 /* Behind the worker lie the block's shared memory, the engine's scratch, and its tallies. */
 static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->run = run;
+  w->vector = run->vector;
   w->shared = (uint8_t *)w + round_up(sizeof *w);
   w->scratch = w->shared + round_up(run->shared_bytes);
   w->fault.kind = HG_FAULT_NONE;
@@ -143,11 +144,11 @@ static void next_block(cpu_worker *w) {
   }
 }
 
-static void enter_block(cpu_worker *w) {
+static void enter_block(const cpu_body *body, cpu_worker *w) {
   const cpu_launch *run = w->run;
   w->first = 0;
   for (int d = 3; d-- > 0;) w->first = w->first * run->grid[d] * run->block[d] + w->block_at[d] * run->block[d];
-  if (run->shared_bytes > 0) memset(w->shared, 0, run->shared_bytes);
+  if (run->shared_bytes > 0 && !body->clears_shared) memset(w->shared, 0, run->shared_bytes);
   for (size_t s = 0; s < run->program->symbols.count; s++)
     if (atlas_symbol_at(run->program, s)->kind == ATLAS_SYMBOL_POOL)
       w->pool_top[s] = w->block_index * (w->place[s].extent / run->blocks / 16 * 16);
@@ -158,7 +159,7 @@ static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
   find_block(w, first);
   for (uint64_t b = first; b < end; b++, next_block(w)) {
-    enter_block(w);
+    enter_block(body, w);
     uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
     body->tile(w, left < size ? left : size);
   }
