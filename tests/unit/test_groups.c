@@ -1,6 +1,6 @@
-/* test_groups.c - loads of one lane that lie near one another, which the CUDA backend does together: at every alignment,
- * with displacements of either sign and indices of every type, inside the buffer, across its ends and beyond, they give
- * the bits and the faults of the interpreter. */
+/* test_groups.c - loads of one lane that lie near one another, which the CUDA backend does together: at every
+ * alignment, with displacements of either sign and indices of every type, inside the buffer, across its ends and
+ * beyond, they give the bits and the faults of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "launching.h"
 
@@ -39,7 +39,8 @@ static void write_text(const trial *t, char *text, size_t room) {
                              t->displacement[i]);
   for (int i = 0; i < t->count; i++)
     used += (size_t)snprintf(text + used, room - used,
-                             "cvt.u64.%s r2, r%d\nmul.u64 r1, r1, #1099511628211\nxor.u64 r1, r1, r2\n", t->type, 10 + i);
+                             "cvt.u64.%s r2, r%d\nmul.u64 r1, r1, #1099511628211\nxor.u64 r1, r1, r2\n", t->type,
+                             10 + i);
   snprintf(text + used, room - used, "stg.u64 [y + lane], r1\nexit\n");
 }
 
@@ -93,7 +94,8 @@ int main(void) {
   for (size_t type = 0; type < COUNT(types); type++)
     for (size_t index = 0; index < COUNT(indices); index++)
       for (size_t start = 0; start < COUNT(starts); start++) {
-        trial t = {.type = types[type], .index_type = indices[index], .scale = 4, .first = starts[start], .extent = 300};
+        trial t = {.type = types[type], .index_type = indices[index], .scale = 4, .first = starts[start]};
+        t.extent = 300;
         t.offset = (start + index) % 3; /* now and then no multiple of 16 bytes */
         t.count = 9;
         static const int row[] = {0, 1, 2, 3, 8, 9, 10, 11, 5};

@@ -134,6 +134,7 @@ static void run(const operation *op, uint32_t count, const uint8_t step[3], cons
   cpu_launch launch = {.vector = &vector, .kernels = kernels};
   static cpu_worker worker;
   worker.run = &launch;
+  worker.vector = &vector;
   vector_insn insn = {.op = op->op, .type = op->type, .type2 = op->type2, .flags = keeps ? VECTOR_KEEP : 0,
                       .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE}};
   cpu_operands o = {.d = data.d, .mask = mask, .count = count};

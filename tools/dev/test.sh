@@ -84,14 +84,14 @@ run_unit_tests() {
     name=$(basename "$source" .c)
     [[ "${SKIPPED_UNIT_TESTS:-}" != *" $name "* ]] || { say "skipped: $name" && continue; }
     say "== $name"
-    if [[ "$name" = test_cuda || "$name" = test_devices ]]; then
+    if [[ "$name" = test_cuda || "$name" = test_devices || "$name" = test_packs ]]; then
       run_on_double "$folder" "$@" "$folder/tests/unit/$name"
     else
       run_counted "$@" "$folder/tests/unit/$name"
     fi
   done
-  for name in test_failures test_faults test_graphs test_groups test_launch test_narrow test_runtime test_stream_failures test_streams \
-    test_tabulated; do
+  for name in test_failures test_faults test_graphs test_groups test_launch test_narrow test_runtime \
+    test_stream_failures test_streams test_tabulated; do
     say "== $name on the double of libcuda"
     run_on_double "$folder" "$@" "$folder/tests/unit/$name"
   done

@@ -1,6 +1,6 @@
-/* gelu_tanh.c - moves the constants of gelu.tanh in src/functions/exp.atlas, which begin as those of exp.sollya, by units
- * in the last place until the worst error is least. In rounds: the arguments with large errors are collected, and then
- * changes are kept that do not make the worst of them worse. About a minute:
+/* gelu_tanh.c - moves the constants of gelu.tanh in src/functions/exp.atlas, which begin as those of exp.sollya, by
+ * units in the last place until the worst error is least. In rounds: the arguments with large errors are collected,
+ * and then changes are kept that do not make the worst of them worse. About a minute:
  *
  *     cc -O2 -march=native -ffp-contract=off -o gelu_tanh gelu_tanh.c -lm && ./gelu_tanh */
 #include <math.h>

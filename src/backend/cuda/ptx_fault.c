@@ -1,10 +1,10 @@
 /* ptx_fault.c - faults: a thread keeps its first one in registers and puts it on record at its end.
  *
  * The launch has one record: the lowest lane that faulted, and that lane's first fault. A thread has its lanes in
- * ascending order, so its first fault is that of its lowest lane. What is known of an access beforehand is in a table in
- * the module; registers hold its number there, 0 as long as nothing has happened. (A function that is called from where
- * faults are found would cost every kernel sixteen registers.) The record's lock is safe among the lanes of a warp
- * because sm_70 and later let each of them make progress. */
+ * ascending order, so its first fault is that of its lowest lane. What is known of an access beforehand is in a table
+ * in the module; registers hold its number there, 0 as long as nothing has happened. (A function that is called from
+ * where faults are found would cost every kernel sixteen registers.) The record's lock is safe among the lanes of a
+ * warp because sm_70 and later let each of them make progress. */
 #include "backend/cuda/ptx.h"
 
 #include <stddef.h>
