@@ -14,7 +14,8 @@ enum { LANES = 70, MOST_LOADS = 16, BYTES = 4096, SHOWN = 3 };
 
 typedef struct trial {
   const char *type, *index_type;
-  int scale, first;        /* index = lane * scale + first */
+  int scale, first;        /* index = lane * scale + first, or the lane */
+  int by_lane;
   int displacement[MOST_LOADS], count;
   uint64_t offset, extent; /* of the buffer, in elements of the type */
 } trial;
@@ -27,16 +28,21 @@ typedef struct outcome {
 
 static uint8_t bytes[BYTES];
 
-/* y[lane] = a mixture of what is loaded. Faulting loads are 0. */
+/* y[lane] = a mixture of what is loaded. Faulting loads are 0. `by_lane`: beside an access of another kind, so that
+ * those of neighbouring lanes lie in vectors but where the buffer ends. */
 static void write_text(const trial *t, char *text, size_t room) {
   size_t used = (size_t)snprintf(text, room,
                                  ".program p\n.buffer a %s in\n.buffer y u64 out\ncvt.%s.u64 r0, lane\n"
                                  "mul.%s r0, r0, #%d\n%s.%s r0, r0, #%d\nmovi.u64 r1, #1\n",
                                  t->type, t->index_type, t->index_type, t->scale, t->first < 0 ? "sub" : "add",
                                  t->index_type, abs(t->first));
+  if (t->by_lane)
+    used += (size_t)snprintf(text + used, room - used,
+                             "and.%s r0, r0, #7\nldg.%s r3, [a + r0]\ncvt.u64.%s r1, r3\n", t->index_type, t->type,
+                             t->type);
   for (int i = 0; i < t->count; i++)
-    used += (size_t)snprintf(text + used, room - used, "ldg.%s r%d, [a + r0 + #%d]\n", t->type, 10 + i,
-                             t->displacement[i]);
+    used += (size_t)snprintf(text + used, room - used, "ldg.%s r%d, [a + %s + #%d]\n", t->type, 10 + i,
+                             t->by_lane ? "lane" : "r0", t->displacement[i]);
   for (int i = 0; i < t->count; i++)
     used += (size_t)snprintf(text + used, room - used,
                              "cvt.u64.%s r2, r%d\nmul.u64 r1, r1, #1099511628211\nxor.u64 r1, r1, r2\n", t->type,
@@ -108,6 +114,9 @@ int main(void) {
         for (int i = 0; i < t.count; i++) t.displacement[i] = i - 4;
         t.first = 4;
         check(&t);
+        for (int i = 0; i < t.count; i++) t.displacement[i] = row[i];
+        t.by_lane = 1;
+        for (t.extent = LANES - 9; t.extent <= LANES + 11; t.extent += 5) check(&t);
       }
   return check_report();
 }

@@ -155,6 +155,14 @@ static void load_group(ptx *p, const group *g, const uint32_t *in_order) {
   p->out = out;
 }
 
+/* Outside the vector part of a tile no access is known to lie in bounds. */
+static void check_each(ptx *p, const group *g, uint8_t was[MAX_GROUP]) {
+  for (uint32_t i = 0; i < g->count; i++) {
+    was[i] = p->access[g->value[i]];
+    p->access[g->value[i]] = PTX_CHECKED;
+  }
+}
+
 static int is_in(const uint32_t *values, uint32_t count, uint32_t value) {
   for (uint32_t i = 0; i < count; i++)
     if (values[i] == value) return 1;
@@ -173,6 +181,9 @@ int hg_ptx_load_grouped(ptx *p, uint32_t value) {
   p->grouped_count = 0;
   for (uint32_t e = value; p->grouped_count < g.count; e = ptx_insn(p, e)->next)
     if (is_in(g.value, g.count, e)) p->grouped[p->grouped_count++] = e;
+  uint8_t was[MAX_GROUP];
+  check_each(p, &g, was);
   load_group(p, &g, p->grouped);
+  for (uint32_t i = 0; i < g.count; i++) p->access[g.value[i]] = was[i];
   return 1;
 }
