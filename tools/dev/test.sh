@@ -187,7 +187,7 @@ stage_fuzz() {
 }
 
 # One thread does all the work of these.
-NOT_UNDER_TSAN=" test_vector_kernels test_simplify test_number test_text test_binary "
+NOT_UNDER_TSAN=" test_barriers test_vector_kernels test_simplify test_number test_text test_binary "
 
 stage_tsan() {
   local -x SKIPPED_UNIT_TESTS=$NOT_UNDER_TSAN
