@@ -15,7 +15,7 @@ declare -A TITLE=(
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
   [demo]="demo on photographs, bit for bit"
   [asan]="AddressSanitizer + UBSan build (clang), unit and command-line tests"
-  [fuzz]="fuzzers, ${HOLOGRAM_FUZZ_SECONDS:-30} s each"
+  [fuzz]="fuzzers, ${HOLOGRAM_FUZZ_SECONDS:-10} s each"
   [tsan]="ThreadSanitizer build (clang), unit tests"
   [lint]="layout and clang-tidy"
   [headers]="public headers alone, C11 and C++17"
@@ -182,7 +182,7 @@ stage_fuzz() {
   local name
   check "build" build_fuzz || return 0
   for name in $(fuzz_names); do
-    check "fuzz_$name" fuzz_one "$name" "${HOLOGRAM_FUZZ_SECONDS:-30}" || true
+    check "fuzz_$name" fuzz_one "$name" "${HOLOGRAM_FUZZ_SECONDS:-10}" || true
   done
 }
 
@@ -322,7 +322,7 @@ Usage: ./dev test [STAGE]...
 
 Runs the stages named, or all of them: ${STAGES[*]}.
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
-anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (30), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
+anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (10), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
 function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10100; of a thousand one or two
 do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (10000).
 TEXT
