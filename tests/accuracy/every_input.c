@@ -147,13 +147,13 @@ typedef struct options {
   int by_first;  /* the engines are compared with the first of them, not with the text */
 } options;
 
-/* Shared among the processes: inputs compared and inputs that differ. */
+/* Shared among the processes: inputs compared and inputs that differ, and what the processes have yet to do. */
 typedef struct tally {
   _Atomic uint64_t compared[MAX_SUBJECTS][MAX_ENGINES], differ[MAX_SUBJECTS][MAX_ENGINES];
+  _Atomic int at_work[MAX_SUBJECTS];
 } tally;
 
 typedef struct contender {
-  hg_executor *executor;
   hg_kernel *kernel;
   hg_buffer *x, *y;
 } contender;
@@ -213,28 +213,32 @@ static void choose_engine(const char *name, hg_executor_desc *desc) {
   else unsetenv("HOLOGRAM_CPU_ISA");
 }
 
-static void open_contender(contender *c, const char *engine, const subject *s) {
+static hg_executor *open_executor(const char *engine) {
+  hg_executor_desc desc = {.size = sizeof desc};
+  hg_executor *executor = NULL;
+  choose_engine(engine, &desc);
+  need(hg_executor_create(&desc, &executor), engine);
+  return executor;
+}
+
+static void open_contender(contender *c, hg_executor *executor, const subject *s) {
   char text[256];
   int size = snprintf(text, sizeof text,
                       ".buffer x %s in\n.buffer y %s out\nldg.%s r0, [x + lane]\n%s r0, r0\nstg.%s [y + lane], r0\n"
                       "exit\n",
                       s->from->name, s->f.type, s->from->name, s->name, s->f.type);
-  hg_executor_desc desc = {.size = sizeof desc};
-  choose_engine(engine, &desc);
-  need(hg_executor_create(&desc, &c->executor), engine);
   atlas_program *program = NULL;
   need(atlas_parse(NULL, text, (size_t)size, NULL, &program), s->name);
-  need(hg_kernel_create(c->executor, program, &c->kernel), s->name);
+  need(hg_kernel_create(executor, program, &c->kernel), s->name);
   atlas_program_release(program);
-  need(hg_buffer_create(c->executor, NULL, slice_of(s) * s->from->bytes, &c->x), "a buffer");
-  need(hg_buffer_create(c->executor, NULL, slice_of(s) * s->f.bytes, &c->y), "a buffer");
+  need(hg_buffer_create(executor, NULL, slice_of(s) * s->from->bytes, &c->x), "a buffer");
+  need(hg_buffer_create(executor, NULL, slice_of(s) * s->f.bytes, &c->y), "a buffer");
 }
 
 static void close_contender(contender *c) {
   hg_buffer_release(c->x);
   hg_buffer_release(c->y);
   hg_kernel_release(c->kernel);
-  hg_executor_release(c->executor);
 }
 
 static void run_contender(contender *c, const void *inputs, uint32_t count, void *outputs, const char *engine) {
@@ -268,6 +272,7 @@ static void compare(const subject *s, const char *engine, const uint32_t *x, con
       printf("%s on %s: %0*x gives %0*llx, expected %0*llx\n", s->name, engine, (int)s->from->bytes * 2, x[i],
              (int)bytes * 2, element(g, bytes), (int)bytes * 2, element(w, bytes));
   }
+  fflush(stdout);
 }
 
 /* As the format has them, in place of 32 bits each. */
@@ -275,18 +280,34 @@ static void pack(const subject *s, const uint32_t *x, uint8_t *packed) {
   for (uint32_t i = 0; i < slice_of(s); i++) memcpy(packed + i * s->from->bytes, &x[i], s->from->bytes);
 }
 
+static int all_equal(const options *o, const subject *s, const tally *t, int k, int engine) {
+  return t->differ[k][engine] == 0 && t->compared[k][engine] == slices_of(o, s) * slice_of(s);
+}
+
+/* By the process that ends a function last, so that a run that is cut off has said what it had found. */
+static void print_subject(const options *o, const subject *s, const tally *t, int k) {
+  char line[1024];
+  size_t size = (size_t)snprintf(line, sizeof line, "%-14s", s->name);
+  for (int e = o->by_first; e < o->engine_count && size < sizeof line; e++)
+    size += (size_t)snprintf(line + size, sizeof line - size, "  %s: %llu of %llu differ", o->engines[e],
+                             (unsigned long long)t->differ[k][e], (unsigned long long)t->compared[k][e]);
+  printf("%s\n", line);
+  fflush(stdout);
+}
+
 static void work(const options *o, const subject *subjects, int count, int process, tally *t) {
   static uint32_t x[SLICE];
   static _Alignas(64) uint8_t packed[SLICE * sizeof *x], want[SLICE * sizeof(double)], got[SLICE * sizeof(double)];
   contender contenders[MAX_ENGINES];
+  hg_executor *executors[MAX_ENGINES];
   setenv("HOLOGRAM_NUM_THREADS", "1", 1);
+  for (int e = 0; e < o->engine_count; e++) executors[e] = open_executor(o->engines[e]);
   for (int k = 0; k < count; k++) {
     const subject *s = &subjects[k];
     uint32_t lanes = slice_of(s);
     uint64_t first = (uint64_t)((process + k) % o->processes);
-    if (process == 0) fprintf(stderr, "%d of %d: %s\n", k + 1, count, s->name);
-    if (first >= slices_of(o, s)) continue;
-    for (int e = 0; e < o->engine_count; e++) open_contender(&contenders[e], o->engines[e], s);
+    int idle = first >= slices_of(o, s);
+    for (int e = 0; e < o->engine_count && !idle; e++) open_contender(&contenders[e], executors[e], s);
     for (uint64_t slice = first; slice < slices_of(o, s); slice += (uint64_t)o->processes) {
       for (uint32_t i = 0; i < lanes; i++) /* past the last one some inputs come again */
         x[i] = (uint32_t)((slice * lanes + i) * step_of(o, s));
@@ -298,27 +319,23 @@ static void work(const options *o, const subject *subjects, int count, int proce
         compare(s, o->engines[e], x, want, got, &t->compared[k][e], &t->differ[k][e]);
       }
     }
-    for (int e = 0; e < o->engine_count; e++) close_contender(&contenders[e]);
+    for (int e = 0; e < o->engine_count && !idle; e++) close_contender(&contenders[e]);
+    if (--t->at_work[k] == 0) print_subject(o, s, t, k);
   }
+  for (int e = 0; e < o->engine_count; e++) hg_executor_release(executors[e]);
   if (atlas_faults != 0) {
     printf("%lu table loads of the translated text were out of bounds\n", atlas_faults);
     exit(1);
   }
 }
 
-static int report(const options *o, const subject *subjects, int count, tally *t, int lost) {
+static int report(const options *o, const subject *subjects, int count, const tally *t, int lost) {
   int passed = 0, failed = lost;
-  for (int k = 0; k < count; k++) {
-    uint64_t inputs = slices_of(o, &subjects[k]) * slice_of(&subjects[k]);
-    printf("%-14s", subjects[k].name);
+  for (int k = 0; k < count; k++)
     for (int e = o->by_first; e < o->engine_count; e++) {
-      uint64_t differ = t->differ[k][e], compared = t->compared[k][e];
-      if (differ == 0 && compared == inputs) passed++;
+      if (all_equal(o, &subjects[k], t, k, e)) passed++;
       else failed++;
-      printf("  %s: %llu of %llu differ", o->engines[e], (unsigned long long)differ, (unsigned long long)compared);
     }
-    printf("\n");
-  }
   printf("%d passed, %d failed\n", passed, failed);
   return failed != 0 || passed == 0;
 }
@@ -331,6 +348,7 @@ static int run(const options *o) {
     perror("every_input: memory shared among the processes");
     return 1;
   }
+  for (int k = 0; k < count; k++) t->at_work[k] = o->processes;
   for (int p = 0; p < o->processes; p++) {
     pid_t child = fork();
     if (child == 0) {
