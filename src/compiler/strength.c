@@ -1,4 +1,5 @@
-/* strength.c - cheaper operations for the same bits: divisions and products by powers of two.
+/* strength.c - cheaper operations for the same bits: divisions and products by powers of two, and 0 - a and a * -1,
+ * which are all one with -a from here on.
  *
  * After the hash. A float divided by 2^k equals its product with 2^-k, because both are the same real number rounded
  * once, as long as 2^-k is a normal number of the type. */
@@ -23,6 +24,25 @@ static hg_status become(ssa_unit *unit, uint32_t value, uint16_t op, uint8_t typ
   ssa_insn_at(unit, value)->op = op;
   *changed = 1;
   return HG_OK;
+}
+
+static void negate(ssa_unit *unit, uint32_t value, uint32_t argument, int *changed) {
+  ssa_insn *insn = ssa_insn_at(unit, value);
+  ssa_args_of(unit, value)[0] = argument;
+  insn->op = ATLAS_OP_neg;
+  insn->arg_count = 1;
+  *changed = 1;
+}
+
+/* 0 - a and a * -1 in integers; constants stand last in a product. */
+static void find_negation(ssa_unit *unit, uint32_t value, int *changed) {
+  const ssa_insn *insn = ssa_insn_at(unit, value);
+  const uint32_t *args = ssa_args_of(unit, value);
+  const ssa_insn *constant = ssa_insn_at(unit, args[insn->op == ATLAS_OP_mul]);
+  if (constant->op != SSA_CONST) return;
+  if (insn->op == ATLAS_OP_sub && constant->bits == 0) negate(unit, value, args[1], changed);
+  if (insn->op == ATLAS_OP_mul && constant->bits == atlas_mask((atlas_type)insn->type))
+    negate(unit, value, args[0], changed);
 }
 
 static hg_status reduce_integer(ssa_unit *unit, uint32_t value, uint64_t divisor, int *changed) {
@@ -67,6 +87,8 @@ hg_status hg_pass_strength(const atlas_program *program, ssa_unit *unit, int *ch
   ir_ssa_resolve_all(unit);
   for (uint32_t v = 0; v < unit->insns.count; v++) {
     const ssa_insn *insn = ssa_insn_at(unit, v);
+    if ((insn->op == ATLAS_OP_sub || insn->op == ATLAS_OP_mul) && atlas_is_integer((atlas_type)insn->type))
+      find_negation(unit, v, changed);
     if (insn->op != ATLAS_OP_mul && insn->op != ATLAS_OP_div && insn->op != ATLAS_OP_rem) continue;
     const ssa_insn *second = ssa_insn_at(unit, ssa_args_of(unit, v)[1]);
     if (second->op != SSA_CONST) continue;

@@ -621,6 +621,64 @@ static void test_choices(void) {
         for (int order = 0; order < 2; order++) test_choice(comparisons[c], constants[i], chosen[k], order);
 }
 
+/* max(b, max(c, -a)), which ptxas makes one instruction of, and all the ways to say -a. */
+static void test_negation(const char *negation, const char *fold, int is_unsigned) {
+  static const int32_t x[] = {0, 1, -1, 5, -5, 0x200000, -0x200001, INT32_MAX, INT32_MIN + 1, INT32_MIN};
+  enum { N = COUNT(x), LANES = N * N };
+  static uint32_t a[LANES], b[LANES], got[LANES];
+  const char *type = is_unsigned ? "u32" : "i32", *template = ".program negations\n"
+                                                              ".buffer a T in\n"
+                                                              ".buffer b T in\n"
+                                                              ".buffer y T out\n"
+                                                              "    ldg.T r0, [a + lane]\n"
+                                                              "    ldg.T r1, [b + lane]\n"
+                                                              "    N\n"
+                                                              "    F.T r3, r0, r2\n"
+                                                              "    F.T r4, r1, r3\n"
+                                                              "    stg.T [y + lane], r4\n"
+                                                              "    exit\n";
+  char text[1024];
+  size_t size = 0;
+  for (const char *c = template; *c != '\0'; c++) {
+    const char *word = *c == 'T' ? type : *c == 'N' ? negation : *c == 'F' ? fold : NULL;
+    if (word != NULL) size += (size_t)snprintf(text + size, sizeof text - size, "%s", word);
+    else text[size++] = *c;
+  }
+  text[size] = '\0';
+  for (size_t i = 0; i < LANES; i++) a[i] = (uint32_t)x[i % N], b[i] = (uint32_t)x[i / N];
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *in_a = buffer_of(sizeof a, a), *in_b = buffer_of(sizeof b, b), *y = buffer_of(sizeof got, NULL);
+  hg_binding bindings[] = {{.name = "a", .buffer = in_a}, {.name = "b", .buffer = in_b}, {.name = "y", .buffer = y}};
+  hg_launch_desc desc = {.lanes = LANES, .bindings = bindings, .binding_count = COUNT(bindings)};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, got, sizeof got), HG_OK);
+  for (size_t i = 0; i < LANES; i++) {
+    uint32_t minus = strncmp(negation, "abs", 3) == 0 && a[i] >> 31 == 0 ? a[i] : 0 - a[i];
+    int64_t best = 0,
+            three[] = {is_unsigned ? (int64_t)a[i] : (int32_t)a[i], is_unsigned ? (int64_t)b[i] : (int32_t)b[i],
+                       is_unsigned ? (int64_t)minus : (int32_t)minus};
+    for (int k = 0; k < 3; k++)
+      if (k == 0 || (strcmp(fold, "max") == 0 ? three[k] > best : three[k] < best)) best = three[k];
+    CHECK_EQ_U64(got[i], (uint32_t)best);
+  }
+  hg_buffer_release(in_a);
+  hg_buffer_release(in_b);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+}
+
+static void test_negations(void) {
+  for (int i = 0; i < 2; i++) {
+    const char *fold = i == 0 ? "max" : "min";
+    test_negation("neg.i32 r2, r0", fold, 0);
+    test_negation("abs.i32 r2, r0", fold, 0);
+    test_negation("sub.i32 r2, #0, r0", fold, 0);
+    test_negation("mul.i32 r2, r0, #-1", fold, 0);
+    test_negation("sub.u32 r2, #0, r0", fold, 1);
+    test_negation("mul.u32 r2, r0, #0xffffffff", fold, 1);
+  }
+}
+
 /* Lanes may end by step limit in two places, among others that fold a value. */
 static void test_two_ends(void) {
   hg_kernel *kernel = kernel_of(".program ends\n"
@@ -671,6 +729,7 @@ int main(void) {
   test_library();
   test_in_place();
   test_choices();
+  test_negations();
   test_two_ends();
   hg_executor_release(executor);
   return check_report();

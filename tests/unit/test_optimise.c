@@ -40,6 +40,12 @@ static void test_strength(void) {
       {STEP("u32", "mul.u32 r1, r0, #16"), "shl.u32", 1},
       {STEP("i64", "mul.i64 r1, r0, #16"), "shl.i64", 1},
       {STEP("u32", "mul.u32 r1, r0, #17"), "mul.u32", 1},
+      {STEP("u16", "sub.u16 r1, #0, r0"), "neg.u16", 1},
+      {STEP("i32", "mul.i32 r1, r0, #-1"), "neg.i32", 1},
+      {STEP("u8", "mul.u8 r1, #0xff, r0"), "neg.u8", 1},
+      {STEP("i32", "sub.i32 r1, #0, r0\nmul.i32 r2, r0, #-1\nand.i32 r1, r1, r2"), "neg.i32", 1},
+      {STEP("i32", "sub.i32 r1, #1, r0"), "neg.i32", 0},
+      {STEP("f32", "sub.f32 r1, #0, r0"), "neg.f32", 0}, /* 0 - 0 is +0 */
       {STEP("f32", "div.f32 r1, r0, #8"), "mul.f32", 1},
       {STEP("f32", "div.f32 r1, r0, #-0.5"), "mul.f32", 1},
       {STEP("f64", "div.f64 r1, r0, #0.25"), "mul.f64", 1},

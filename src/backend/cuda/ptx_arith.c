@@ -107,20 +107,30 @@ static void integer_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, is_wide ? "selp.b64" : "selp.b32", d, hg_ptx_name("-1"), d, is_below);
 }
 
+/* -a as ~a + 1. ptxas, for compute capability 9.0 and later, makes one instruction of max(b, max(c, 0 - a)), and of
+ * min, and forgets the minus (seen in 13.0 and a driver of 580): no negation may look like one. */
+static void integer_neg(ptx *p, const char *suffix, ptx_class class, ptx_name d, ptx_name a) {
+  PTX(p, hg_ptx_join("not", hg_ptx_bits_suffix(class)).text, d, a);
+  PTX(p, hg_ptx_join("add", suffix).text, d, d, hg_ptx_number(1));
+}
+
+/* (a ^ s) - s, where s is 0 or, for a < 0, -1; abs(MIN) = MIN. max(a, -a) would be the trap of integer_neg. */
+static void integer_abs(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
+  ptx_class class = hg_ptx_class_of(type);
+  ptx_name sign = hg_ptx_new(p, class);
+  PTX(p, class == PTX_64 ? "shr.s64" : "shr.s32", sign, a, hg_ptx_number(class == PTX_64 ? 63 : 31));
+  PTX(p, hg_ptx_join("xor", hg_ptx_bits_suffix(class)).text, d, a, sign);
+  PTX(p, hg_ptx_join("sub", hg_ptx_number_suffix(type)).text, d, d, sign);
+}
+
 static void integer_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_name *a, uint32_t count) {
   const char *mnemonic = integer_mnemonic(op), *suffix = hg_ptx_number_suffix(type);
   ptx_class class = hg_ptx_class_of(type);
   if (op == ATLAS_OP_sign) integer_sign(p, type, d, a[0]);
   else if (op == ATLAS_OP_mulhi) multiply_high(p, type, d, a);
-  else if (op == ATLAS_OP_abs) {
-    ptx_name minus = hg_ptx_new(p, class); /* abs(MIN) = MIN */
-    PTX(p, hg_ptx_join("sub", suffix).text, minus, hg_ptx_number(0), a[0]);
-    PTX(p, hg_ptx_join("max", suffix).text, d, a[0], minus);
-  } else if (op == ATLAS_OP_neg) {
-    PTX(p, hg_ptx_join("sub", suffix).text, d, hg_ptx_number(0), a[0]);
-  } else {
-    plain(p, mnemonic, is_bitwise(op) ? hg_ptx_bits_suffix(class) : suffix, d, a, count);
-  }
+  else if (op == ATLAS_OP_abs) integer_abs(p, type, d, a[0]);
+  else if (op == ATLAS_OP_neg) integer_neg(p, suffix, class, d, a[0]);
+  else plain(p, mnemonic, is_bitwise(op) ? hg_ptx_bits_suffix(class) : suffix, d, a, count);
   hg_ptx_normalise(p, type, d);
 }
 
