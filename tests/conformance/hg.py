@@ -18,12 +18,14 @@ from pathlib import Path
 import numpy as np
 
 import engines
+import replay
 
 CLASS_COUNT = 96
 BOUNDARY_BYTES = 1179648
 UNITY_NEUTRAL = 1
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
 BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
+RECORDER = replay.Recorder(os.environ["HOLOGRAM_TEST_RECORD"]) if "HOLOGRAM_TEST_RECORD" in os.environ else None
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()  # set by tests/conftest.py
 FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
 
@@ -254,6 +256,8 @@ class Engine:
         return value.value
 
     def set_phase(self, phase: int) -> None:
+        if RECORDER:
+            RECORDER.add("set_phase", phase)
         check(lib.hg_executor_set_phase(self.handle, phase))
 
     def boundary(self) -> np.ndarray:
@@ -262,6 +266,8 @@ class Engine:
         return data
 
     def write_boundary(self, data: np.ndarray) -> None:
+        if RECORDER:
+            RECORDER.add("write_boundary", data)
         check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
 
     def run(self, program: Program, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
@@ -269,9 +275,14 @@ class Engine:
         kernel = c.c_void_p()
         check(lib.hg_kernel_create(self.handle, program.handle, c.byref(kernel)))
         try:
-            return self._launch(kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags)
+            result = self._launch(kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags)
         finally:
             lib.hg_kernel_release(kernel)
+        if RECORDER:
+            launch = dict(lanes=lanes, grid=grid, block=block, buffers=buffers, scalars=scalars, tables=tables,
+                          step_limit=step_limit, flags=flags)
+            RECORDER.add("run", program.encode(), launch, result.buffers, result.fault)
+        return result
 
     def _launch(self, kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags) -> Result:
         held = {name: Buffer(self, array) for name, array in buffers.items()}

@@ -12,13 +12,29 @@ gpu_test() {
   fi
 }
 
+# sanitized TOOL FOLDER: the launches of the conformance tests under a tool of compute-sanitizer, in a few processes: more wait
+# for one another.
+sanitized() {
+  local tool=$1 folder=$2 processes=4 part pids=() status=0
+  for ((part = 0; part < processes; part++)); do
+    PYTHONPATH=tests compute-sanitizer --tool "$tool" --error-exitcode 1 \
+      "$VENV/bin/python" tests/conformance/replay.py "$folder" "$part" "$processes" >"$folder/$tool-$part.log" 2>&1 &
+    pids+=($!)
+  done
+  for part in "${pids[@]}"; do wait "$part" || status=1; done
+  cat "$folder/$tool"-*.log
+  say "$(awk '/ passed, / { good += $1; bad += $3 } END { print good + 0 " passed, " bad + 0 " failed" }' "$folder/$tool"-*.log);" \
+    "errors and hazards: $(awk '/SUMMARY:/ { n += $4 } END { print n + 0 }' "$folder/$tool"-*.log)"
+  return $status
+}
+
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev test-gpu [PYTEST OPTION]...
 
 Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000) and the conformance tests on the NVIDIA GPU of this
-machine, each with kernels compiled anew; where compute-sanitizer is installed, the tests of launches again under its memory
-checker. Without a GPU it says why there is none and fails.
+machine, each with kernels compiled anew; where compute-sanitizer is installed, the tests of launches and the conformance tests
+again under its memcheck and racecheck. Without a GPU it says why there is none and fails.
 TEXT
   need_build_tools
   need_python
@@ -35,9 +51,14 @@ TEXT
   done
   gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --processes "$JOBS" \
     --count "${HOLOGRAM_GPU_RANDOM_PROGRAMS:-5000}"
+  rm -rf "$LOGS/gpu-launches"
+  HOLOGRAM_TEST_RECORD=$LOGS/gpu-launches \
+    gpu_test "conformance" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/conformance "$@"
   if command -v compute-sanitizer >/dev/null; then
-    gpu_test "memcheck" compute-sanitizer --tool memcheck --error-exitcode 1 "$release/tests/unit/test_launch"
+    for name in memcheck racecheck; do
+      gpu_test "test_launch under $name" compute-sanitizer --tool "$name" --error-exitcode 1 "$release/tests/unit/test_launch"
+      gpu_test "conformance under $name" sanitized "$name" "$LOGS/gpu-launches"
+    done
   fi
-  gpu_test "conformance" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/conformance "$@"
   [ "$failures" -eq 0 ]
 }
