@@ -49,6 +49,7 @@ TEXT
     test_stream_failures test_graphs test_groups; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
+  gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
   gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --processes "$JOBS" \
     --count "${HOLOGRAM_GPU_RANDOM_PROGRAMS:-5000}"
   rm -rf "$LOGS/gpu-launches"

@@ -122,6 +122,7 @@ run_pytest() {
 stage_release() {
   check "build" build_release || return 0
   run_unit_tests release
+  run_on_double build/release "$BUILD/release/tests/unit/test_reductions" # not under sanitizers: it takes long there
 }
 
 stage_python() { run_pytest release tests -m "not engine"; }
@@ -187,7 +188,7 @@ stage_fuzz() {
 }
 
 # One thread does all the work of these.
-NOT_UNDER_TSAN=" test_barriers test_vector_kernels test_simplify test_number test_text test_binary "
+NOT_UNDER_TSAN=" test_barriers test_reductions test_vector_kernels test_simplify test_number test_text test_binary "
 
 stage_tsan() {
   local -x SKIPPED_UNIT_TESTS=$NOT_UNDER_TSAN
