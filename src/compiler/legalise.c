@@ -38,8 +38,11 @@ static uint32_t constant(legaliser *l, uint8_t type, uint64_t bits) {
 
 static int is_narrow(uint8_t type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
 
+static int is_extreme(uint16_t op) { return op == ATLAS_OP_min || op == ATLAS_OP_max || op == ATLAS_OP_relu; }
+
 /* Arithmetic whose result is a rounded f32 result; functions have been widened before they were expanded. */
-static int is_narrow_arithmetic(const ssa_insn *insn) {
+static int is_narrow_arithmetic(const ssa_unit *unit, const ssa_insn *insn) {
+  if (unit->narrow_extremes && is_extreme(insn->op)) return 0;
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL || !is_narrow(insn->type) || insn->type2 != ATLAS_NONE || insn->block != SSA_NONE) return 0;
   return info->flags & ATLAS_PURE && !(info->flags & (ATLAS_BITS | ATLAS_LOAD));
@@ -118,7 +121,7 @@ static hg_status guard_division(legaliser *l, uint32_t value) {
 static hg_status legalise(legaliser *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(l->unit, value);
   l->insn = insn->insn;
-  if (is_narrow_arithmetic(insn)) return widen_arithmetic(l, value);
+  if (is_narrow_arithmetic(l->unit, insn)) return widen_arithmetic(l, value);
   if (atlas_is_comparison(insn->op) && is_narrow(insn->type2)) return widen_comparison(l, value);
   int divides = (insn->op == ATLAS_OP_div || insn->op == ATLAS_OP_rem) && atlas_is_integer((atlas_type)insn->type);
   return divides && !is_safe_divisor(l->unit, ssa_args_of(l->unit, value)[1]) ? guard_division(l, value) : HG_OK;

@@ -102,6 +102,20 @@ static void test_late_rounding(void) {
   release(&now);
 }
 
+/* min, max and relu of f16 and bf16 where the machine has them: nothing is converted, and the store makes NaNs
+ * canonical two by two. */
+static void test_narrow_extremes(void) {
+  static const char source[] = ".program extremes\n.buffer x f16 in\n.buffer y f16 out\nldg.f16 r0, [x + lane]\n"
+                               "max.f16 r1, r0, #1.0\nmin.f16 r1, r0, r1\nrelu.f16 r1, r1\nstg.f16 [y + lane], r1\n"
+                               "exit\n";
+  entry old = emit_for(75, source, 0), now = emit_for(80, source, 0);
+  CHECK(!says(&old, "max.NaN") && says(&old, "cvt.f32.f16") && says(&old, "cvt.rn.f16.f32"));
+  CHECK(says(&now, "max.NaN.f16") && says(&now, "min.NaN.f16") && !says(&now, "cvt.f32") && !says(&now, "cvt.rn"));
+  CHECK(says(&now, "set.nan.u32.f16x2") && !says(&now, "setp.nan"));
+  release(&old);
+  release(&now);
+}
+
 static void test_everything(void) {
   entry e = emit(everything, 0), again = emit(everything, 0);
   CHECK_EQ_U64(e.info.observes_block, 1);
@@ -283,6 +297,7 @@ int main(void) {
   test_vector_only();
   test_mixed();
   test_late_rounding();
+  test_narrow_extremes();
   test_everything();
   test_pack();
   test_packs();

@@ -203,6 +203,11 @@ static hg_status write_entry(ptx *p, hg_array *text) {
   return append(p->allocator, text, &p->cold);
 }
 
+hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability) {
+  unit->narrow_extremes = capability >= 80;
+  return hg_expand_unplaced(unit, functions);
+}
+
 hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx_options *options, hg_array *text,
                       hg_ptx_info *info) {
   ptx p = {.allocator = &unit->allocator, .program = program, .unit = unit, .options = options, .info = info};
@@ -226,7 +231,7 @@ hg_status hg_ptx_compile(const hg_allocator *allocator, const atlas_program *pro
                          hg_array *text, hg_ptx_info *info) {
   ssa_unit unit;
   hg_status status = hg_canonicalise(program, NULL, &unit);
-  if (status == HG_OK) status = hg_expand_unplaced(&unit, NULL);
+  if (status == HG_OK) status = hg_ptx_expand(&unit, NULL, options->capability);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) status = hg_ptx_module(allocator, options->capability, text);
   if (status == HG_OK) status = hg_ptx_emit(program, &unit, options, text, info);

@@ -1,6 +1,6 @@
 /* emit_ptx.h - PTX text from a compiled program, and how to launch it. Pure: no driver, no I/O.
  *
- *   ssa_unit unit;                        // hg_canonicalise -> hg_expand -> hg_optimise
+ *   ssa_unit unit;                        // hg_canonicalise -> hg_ptx_expand -> hg_optimise
  *   hg_array text = {.element_size = 1};
  *   hg_ptx_options options = {.capability = 90, .name = "hg_add"};
  *   hg_ptx_info info;
@@ -66,6 +66,7 @@
 
 #include "atlas/interp.h"
 #include "compiler/analyse.h"
+#include "compiler/expand.h"
 #include "ir/ssa.h"
 
 #define HG_PTX_NO_SYMBOL UINT32_MAX
@@ -164,6 +165,8 @@ enum { HG_PTX_FAULT_BYTES = sizeof(hg_ptx_fault) };
 
 /* Once a module, before its entries: version and target. */
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
+/* A canonical unit becomes what hg_ptx_emit takes, but for hg_optimise; see compiler/expand.h. */
+hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability);
 hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx_options *options, hg_array *text,
                       hg_ptx_info *info);
 

@@ -80,7 +80,7 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
                                   .threads = form & HG_PTX_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK,
                                   .units = d->units,
                                   .name = name};
-  HG_TRY(hg_expand_unplaced(unit, &d->functions));
+  HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
   HG_TRY(hg_ptx_module(&d->allocator, options.capability, text));
   HG_TRY(hg_ptx_emit(kernel->program, unit, &options, text, info));

@@ -5,7 +5,7 @@
  * that 32-bit instructions work on them; what can leave the range is brought back at once.
  *
  * NaN: an arithmetic result that is NaN need not be the canonical one ("loose") until its bits are used; NVIDIA's is
- * 0x7fffffff. hg_ptx_exact gives the bits that the ISA asks for. */
+ * 0x7fffffff, or 0x7fff in 16 bits. hg_ptx_exact gives the bits that the ISA asks for. */
 #ifndef HG_CUDA_PTX_H
 #define HG_CUDA_PTX_H
 

@@ -154,12 +154,12 @@ static const char *float_mnemonic(uint16_t op) {
   }
 }
 
-/* PTX orders -0 below +0 and prefers the number to the NaN; min.NaN is there for f32 from sm_80 on. */
+/* PTX orders -0 below +0 and prefers the number to the NaN; min.NaN is there from sm_80 on, but not for f64. */
 static void minimum(ptx *p, int is_max, uint8_t type, ptx_name d, ptx_name a, ptx_name b) {
   const char *suffix = hg_ptx_number_suffix(type);
   ptx_class class = hg_ptx_class_of(type);
-  if (type == ATLAS_f32 && p->options->capability >= 80) {
-    PTX(p, is_max ? "max.NaN.f32" : "min.NaN.f32", d, a, b);
+  if (type != ATLAS_f64 && p->options->capability >= 80) {
+    PTX(p, hg_ptx_join(is_max ? "max.NaN" : "min.NaN", suffix).text, d, a, b);
     return;
   }
   ptx_name nan = hg_ptx_new(p, PTX_PREDICATE), number = hg_ptx_new(p, class);
@@ -187,10 +187,11 @@ static void float_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
 static void float_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_name *a, uint32_t count) {
   const char *suffix = hg_ptx_number_suffix(type);
   ptx_name doubled = hg_ptx_join(suffix, suffix);
+  ptx_name zero = hg_ptx_class_of(type) == PTX_16 ? hg_ptx_name("%%h0") : hg_ptx_constant(type, 0);
   switch (op) {
   case ATLAS_OP_min: minimum(p, 0, type, d, a[0], a[1]); break;
   case ATLAS_OP_max: minimum(p, 1, type, d, a[0], a[1]); break;
-  case ATLAS_OP_relu: minimum(p, 1, type, d, a[0], hg_ptx_constant(type, 0)); break;
+  case ATLAS_OP_relu: minimum(p, 1, type, d, a[0], zero); break;
   case ATLAS_OP_sign: float_sign(p, type, d, a[0]); break;
   case ATLAS_OP_floor:
   case ATLAS_OP_ceil:
@@ -254,10 +255,10 @@ static void bitcast(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class to = hg_ptx_class_of(insn->type), from = hg_ptx_class_of(insn->type2);
   ptx_name a = hg_ptx_exact(p, ptx_arg(p, value, 0));
-  if (from == PTX_16 && to == PTX_32)
-    PTX(p, insn->type == ATLAS_i16 ? "cvt.s32.s16" : "cvt.u32.u16", d, hg_ptx_in_register(p, ptx_arg(p, value, 0)));
-  else if (from == PTX_32 && to == PTX_16)
-    PTX(p, "cvt.u16.u32", d, hg_ptx_in_register(p, ptx_arg(p, value, 0)));
+  int is_constant = ptx_insn(p, ptx_arg(p, value, 0))->op == SSA_CONST;
+  if (from != to && is_constant) a = hg_ptx_in_register(p, ptx_arg(p, value, 0));
+  if (from == PTX_16 && to == PTX_32) PTX(p, insn->type == ATLAS_i16 ? "cvt.s32.s16" : "cvt.u32.u16", d, a);
+  else if (from == PTX_32 && to == PTX_16) PTX(p, "cvt.u16.u32", d, a);
   else PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(to)).text, d, a);
   if (to == PTX_32 && from == PTX_32) hg_ptx_normalise(p, insn->type, d);
 }
@@ -355,8 +356,10 @@ static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
 
 static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
+  int is_narrow = hg_ptx_class_of(insn->type) == PTX_16; /* no constant is an operand of theirs */
   ptx_name a[3];
-  for (uint32_t i = 0; i < insn->arg_count && i < 3; i++) a[i] = hg_ptx_value(p, ptx_arg(p, value, i));
+  for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)
+    a[i] = is_narrow ? hg_ptx_in_register(p, ptx_arg(p, value, i)) : hg_ptx_value(p, ptx_arg(p, value, i));
   if (atlas_is_integer((atlas_type)insn->type)) integer_op(p, insn->op, insn->type, d, a, insn->arg_count);
   else float_op(p, insn->op, insn->type, d, a, insn->arg_count);
 }

@@ -10,6 +10,7 @@
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -131,10 +132,12 @@ static hg_status find_loops(ptx *p, uint32_t *seen) {
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+static int is_narrow(uint8_t type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
+
+static int is_float(uint8_t type) { return is_narrow(type) || type == ATLAS_f32 || type == ATLAS_f64; }
+
 static uint8_t nan_of_constant(const ssa_insn *insn) {
-  int is_f32 = insn->type == ATLAS_f32;
-  uint64_t magnitude = insn->bits & (is_f32 ? 0x7fffffff : INT64_MAX);
-  int is_nan = magnitude > (is_f32 ? 0x7f800000 : UINT64_C(0x7ff0000000000000));
+  int is_nan = isnan(atlas_to_f64((atlas_type)insn->type, insn->bits));
   return is_nan && insn->bits != atlas_canonical_nan((atlas_type)insn->type) ? PTX_NAN_KEPT : PTX_NAN_CANONICAL;
 }
 
@@ -143,16 +146,15 @@ static int sees_numbers(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   int is_max;
   if (insn->op == SSA_PHI || hg_is_leaf(insn)) return 0;
-  if (insn->op == ATLAS_OP_cvt) return insn->type2 == ATLAS_f32 || insn->type2 == ATLAS_f64;
+  if (insn->op == ATLAS_OP_cvt) return is_float(insn->type2);
   if (atlas_is_comparison(insn->op) || hg_ptx_is_bound(p, value, &is_max)) return 1;
-  return (insn->type == ATLAS_f32 || insn->type == ATLAS_f64) && flags_of(p, value) & ATLAS_PURE &&
-         !(flags_of(p, value) & ATLAS_BITS);
+  return is_float(insn->type) && flags_of(p, value) & ATLAS_PURE && !(flags_of(p, value) & ATLAS_BITS);
 }
 
 /* An instruction that asks for bits only if it is asked for them. */
 static int hands_on(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return 0;
+  if (!is_float(insn->type)) return 0;
   return insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_copysign || insn->op == ATLAS_OP_abs ||
          insn->op == ATLAS_OP_neg;
 }
@@ -178,7 +180,7 @@ static void find_bits_used(ptx *p) {
 /* As far as its arguments' are known. A choice among values of which one keeps its payload keeps payloads. */
 static uint8_t nan_of(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return PTX_NAN_KEPT;
+  if (!is_float(insn->type)) return PTX_NAN_KEPT;
   if (insn->op == SSA_CONST) return nan_of_constant(insn);
   if (p->never_nan[value]) return PTX_NAN_CANONICAL;
   if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_mov) {
@@ -189,8 +191,10 @@ static uint8_t nan_of(const ptx *p, uint32_t value) {
     }
     return most;
   }
-  if (insn->op == ATLAS_OP_cvt)
-    return atlas_is_integer((atlas_type)insn->type2) || insn->type2 == ATLAS_bool ? PTX_NAN_CANONICAL : PTX_NAN_LOOSE;
+  if (insn->op == ATLAS_OP_cvt) {
+    int is_number = atlas_is_integer((atlas_type)insn->type2) || insn->type2 == ATLAS_bool;
+    return is_number || is_narrow(insn->type) ? PTX_NAN_CANONICAL : PTX_NAN_LOOSE;
+  }
   if (hg_is_leaf(insn) || flags_of(p, value) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK)) return PTX_NAN_KEPT;
   return insn->type == ATLAS_f32 ? PTX_NAN_POSITIVE : PTX_NAN_LOOSE;
 }

@@ -74,6 +74,8 @@ const char *hg_ptx_bits_suffix(ptx_class class) {
 int hg_ptx_is_signed(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_SINT; }
 
 const char *hg_ptx_number_suffix(uint8_t type) {
+  if (type == ATLAS_f16) return ".f16";
+  if (type == ATLAS_bf16) return ".bf16";
   if (type == ATLAS_f32) return ".f32";
   if (type == ATLAS_f64) return ".f64";
   if (hg_ptx_class_of(type) == PTX_64) return hg_ptx_is_signed(type) ? ".s64" : ".u64";
@@ -143,7 +145,8 @@ ptx_name hg_ptx_value(ptx *p, uint32_t value) {
 ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value) {
   ptx_class class = hg_ptx_class_of(type);
   ptx_name nan = hg_ptx_new(p, PTX_PREDICATE), d = hg_ptx_new(p, class);
-  PTX(p, hg_ptx_join("setp.nan", hg_ptx_number_suffix(type)).text, nan, value, value);
+  ptx_name number = class == PTX_16 ? hg_ptx_to_f32(p, type, value) : value;
+  PTX(p, class == PTX_64 ? "setp.nan.f64" : "setp.nan.f32", nan, number, number);
   PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d,
       hg_ptx_constant(type, atlas_canonical_nan((atlas_type)type)), value, nan);
   return d;

@@ -65,14 +65,32 @@ void hg_ptx_vectors_take_apart(ptx *p) {
   }
 }
 
-/* The two halves of a word, rounded; a NaN of theirs is then made the canonical one. */
-static void round_pair(ptx *p, uint32_t store, ptx_name word, const ptx_name part[2]) {
-  int is_f16 = ptx_insn(p, store)->type == ATLAS_f16;
-  PTX(p, is_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
-  if (p->never_nan[hg_ptx_unrounded(p, store)]) return;
+/* A NaN among the two halves of a word is made the canonical one. */
+static void make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
+  int is_f16 = type == ATLAS_f16;
   ptx_name nan = hg_ptx_new(p, PTX_32);
   PTX(p, is_f16 ? "set.nan.u32.f16x2" : "set.nan.u32.bf16x2", nan, word, word);
   PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
+}
+
+/* The two halves of a word, rounded. */
+static void round_pair(ptx *p, uint32_t store, ptx_name word, const ptx_name part[2]) {
+  uint8_t type = ptx_insn(p, store)->type;
+  PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
+  if (!p->never_nan[hg_ptx_unrounded(p, store)]) make_pair_exact(p, type, word);
+}
+
+/* From which capability on the two halves of a word are rounded, and asked for NaN, by one instruction. */
+static int has_pairs(const ptx *p, uint8_t type) { return p->options->capability >= (type == ATLAS_f16 ? 80u : 90u); }
+
+static uint32_t stored_value(const ptx *p, uint32_t store) {
+  return ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u);
+}
+
+/* A store that makes its NaNs exact, two by two. */
+static int mends_pairs(const ptx *p, uint32_t store) {
+  uint8_t type = ptx_insn(p, store)->type;
+  return hg_ptx_class_of(type) == PTX_16 && p->nan[stored_value(p, store)] == PTX_NAN_LOOSE && has_pairs(p, type);
 }
 
 /* The parts of a word together. */
@@ -97,6 +115,7 @@ void hg_ptx_vectors_join(ptx *p) {
       const ptx_name *part = v->element + (size_t)w * lanes;
       if (hg_ptx_rounds(p, v->value)) round_pair(p, v->value, v->word[w], part);
       else join_parts(p, ptx_insn(p, v->value)->type, &v->word[w], part, lanes);
+      if (mends_pairs(p, v->value)) make_pair_exact(p, ptx_insn(p, v->value)->type, v->word[w]);
     }
   }
 }
@@ -192,21 +211,19 @@ void hg_ptx_vectors_store(ptx *p, const ptx_name *whole) {
 int hg_ptx_rounds(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   if (p->access[value] != PTX_VECTOR || !(atlas_op_lookup(insn->op)->flags & ATLAS_STORE)) return 0;
-  const ssa_insn *stored = ptx_insn(p, ptx_arg(p, value, insn->arg_count - 1));
-  uint32_t needed = insn->type == ATLAS_f16 ? 80 : 90; /* as for single ones */
+  const ssa_insn *stored = ptx_insn(p, stored_value(p, value));
   return hg_ptx_class_of(insn->type) == PTX_16 && stored->op == ATLAS_OP_cvt && stored->type == insn->type &&
-         stored->type2 == ATLAS_f32 && p->options->capability >= needed;
+         stored->type2 == ATLAS_f32 && has_pairs(p, insn->type);
 }
 
-uint32_t hg_ptx_unrounded(const ptx *p, uint32_t store) {
-  return ptx_arg(p, ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u), 0);
-}
+uint32_t hg_ptx_unrounded(const ptx *p, uint32_t store) { return ptx_arg(p, stored_value(p, store), 0); }
 
 /* What a store waits with, in a register. */
 static ptx_name stored(ptx *p, uint32_t store) {
   const ssa_insn *insn = ptx_insn(p, store);
   ptx_name name = hg_ptx_rounds(p, store) ? hg_ptx_value(p, hg_ptx_unrounded(p, store))
-                                          : hg_ptx_exact(p, ptx_arg(p, store, insn->arg_count - 1u));
+                  : mends_pairs(p, store) ? hg_ptx_value(p, stored_value(p, store))
+                                          : hg_ptx_exact(p, stored_value(p, store));
   if (name.text[0] == '%') return name;
   ptx_class class = hg_ptx_rounds(p, store) ? PTX_32 : hg_ptx_class_of(insn->type);
   ptx_name d = hg_ptx_new(p, class);
