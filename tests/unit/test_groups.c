@@ -43,10 +43,12 @@ static void write_text(const trial *t, char *text, size_t room) {
   for (int i = 0; i < t->count; i++)
     used += (size_t)snprintf(text + used, room - used, "ldg.%s r%d, [a + %s + #%d]\n", t->type, 10 + i,
                              t->by_lane ? "lane" : "r0", t->displacement[i]);
+  const char *bits = strcmp(t->type, "f16") == 0 ? "u16" : t->type;
   for (int i = 0; i < t->count; i++)
     used += (size_t)snprintf(text + used, room - used,
-                             "cvt.u64.%s r2, r%d\nmul.u64 r1, r1, #1099511628211\nxor.u64 r1, r1, r2\n", t->type,
-                             10 + i);
+                             "bitcast.%s.%s r2, r%d\ncvt.u64.%s r2, r2\nmul.u64 r1, r1, #1099511628211\n"
+                             "xor.u64 r1, r1, r2\n",
+                             bits, t->type, 10 + i, bits);
   snprintf(text + used, room - used, "stg.u64 [y + lane], r1\nexit\n");
 }
 
@@ -94,7 +96,8 @@ static void check(const trial *t) {
 }
 
 int main(void) {
-  static const char *const types[] = {"u16", "i16", "u32", "u64"}, *const indices[] = {"u32", "i32", "u64", "i64"};
+  static const char *const types[] = {"u16", "i16", "f16", "u32", "u64"};
+  static const char *const indices[] = {"u32", "i32", "u64", "i64"};
   static const int starts[] = {0, 1, -3, -20};
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 167 + (i >> 8));
   for (size_t type = 0; type < COUNT(types); type++)

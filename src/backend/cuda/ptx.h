@@ -223,6 +223,8 @@ void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when);
 void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes);
 /* The elements that lie in a word. */
 void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count);
+/* A word of such parts, of types of less than 32 bits. */
+void hg_ptx_join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count);
 /* In the body of one of a thread's lanes: 1 if the access is a vector's, and so done. */
 int hg_ptx_use_element(ptx *p, uint32_t value);
 /* 1 for a vector store of f16 or bf16 that is what rounds them from f32, two by one instruction. */

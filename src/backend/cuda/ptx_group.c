@@ -15,6 +15,7 @@ typedef struct group {
   uint32_t value[MAX_GROUP]; /* by displacement */
   uint32_t count;
   uint32_t width;            /* elements of the widest access */
+  ptx_name word[MAX_GROUP];  /* of a wide access: what it loads; by the first of a word's elements */
 } group;
 
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
@@ -106,35 +107,56 @@ static ptx_name cannot(ptx *p, const group *g, ptx_name address) {
   return test;
 }
 
+static uint32_t size_of(const ptx *p, const group *g) {
+  return atlas_bytes((atlas_type)ptx_insn(p, g->value[0])->type);
+}
+
+static uint32_t elements_of_word(const ptx *p, const group *g) { return size_of(p, g) < 4 ? 4 / size_of(p, g) : 1; }
+
 /* `width` neighbours by one access. */
-static void load_together(ptx *p, const group *g, uint32_t first, uint32_t width, ptx_name address) {
+static void load_together(ptx *p, group *g, uint32_t first, uint32_t width, ptx_name address) {
   const ssa_insn *insn = ptx_insn(p, g->value[first]);
-  uint32_t size = atlas_bytes((atlas_type)insn->type), word_bytes = size == 8 ? 8 : 4;
-  uint32_t words = width * size / word_bytes, lanes = word_bytes / size;
+  uint32_t size = size_of(p, g), elements = elements_of_word(p, g);
   const char *nc = p->read_only[hg_location_of(p->program, insn)] ? ".nc" : "";
-  ptx_name word[4], at = hg_ptx_plus(address, displacement_of(p, g->value[first]) * (int64_t)size);
+  ptx_name at = hg_ptx_plus(address, displacement_of(p, g->value[first]) * (int64_t)size);
   char list[100];
   size_t used = 0;
-  for (uint32_t i = 0; i < words; i++) {
-    word[i] = hg_ptx_new(p, size == 8 ? PTX_64 : PTX_32);
-    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", word[i].text);
+  for (uint32_t i = 0; i < width; i += elements) {
+    ptx_name *word = &g->word[first + i];
+    *word = elements > 1 ? hg_ptx_new(p, PTX_32) : hg_ptx_register(p, g->value[first + i]);
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", word->text);
   }
   const char *type = size == 8 ? ".b64" : ".b32";
-  if (words == 1) hg_ptx_put(p, "\tld.global%s%s %s, [%s];\n", nc, type, list, at.text);
-  else hg_ptx_put(p, "\tld.global%s.v%u%s {%s}, [%s];\n", nc, (unsigned)words, type, list, at.text);
-  for (uint32_t i = 0; i < words; i++) {
-    ptx_name part[2];
-    hg_ptx_take_apart(p, insn->type, word[i], part, lanes);
-    for (uint32_t k = 0; k < lanes; k++)
-      PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text,
-          hg_ptx_register(p, g->value[first + i * lanes + k]), part[k]);
+  if (width == elements) hg_ptx_put(p, "\tld.global%s%s %s, [%s];\n", nc, type, list, at.text);
+  else hg_ptx_put(p, "\tld.global%s.v%u%s {%s}, [%s];\n", nc, (unsigned)(width / elements), type, list, at.text);
+}
+
+/* A word's elements into registers of their own; `is_back`: those into the word. */
+static void move_elements(ptx *p, const group *g, uint32_t first, uint32_t count, int is_back) {
+  uint8_t type = ptx_insn(p, g->value[first])->type;
+  ptx_name part[2];
+  if (is_back) {
+    for (uint32_t k = 0; k < count; k++) part[k] = hg_ptx_register(p, g->value[first + k]);
+    hg_ptx_join_parts(p, type, g->word[first], part, count);
+  } else {
+    hg_ptx_take_apart(p, type, g->word[first], part, count);
+    for (uint32_t k = 0; k < count; k++) hg_ptx_lies_in(p, g->value[first + k], part[k]);
   }
 }
 
-static void load_group(ptx *p, const group *g, const uint32_t *in_order) {
+static void move_all_elements(ptx *p, const group *g, int is_back) {
+  uint32_t elements = elements_of_word(p, g);
+  for (uint32_t i = 0, n; elements > 1 && i < g->count; i += n) {
+    n = access_width(p, g, i);
+    for (uint32_t k = 0; n > 1 && k < n; k += elements) move_elements(p, g, i + k, elements, is_back);
+  }
+}
+
+/* What both ways have in hand where they meet are words: the way of the one access then moves nothing. */
+static void load_group(ptx *p, group *g, const uint32_t *in_order) {
   ptx_name slow = hg_ptx_label(p), back = hg_ptx_label(p), address = hg_ptx_new(p, PTX_64), extent;
   const ssa_insn *insn = ptx_insn(p, g->value[0]);
-  uint32_t size = atlas_bytes((atlas_type)insn->type);
+  uint32_t size = size_of(p, g);
   hg_ptx_faults_now(p);
   ptx_name base = hg_ptx_base_of(p, insn, &extent), bytes = hg_ptx_new(p, PTX_64);
   PTX(p, "mul.lo.s64", bytes, hg_ptx_wide(p, ptx_arg(p, g->value[0], 0)), hg_ptx_number(size));
@@ -146,11 +168,13 @@ static void load_group(ptx *p, const group *g, const uint32_t *in_order) {
     else hg_ptx_load_at(p, g->value[i], hg_ptx_plus(address, displacement_of(p, g->value[i]) * (int64_t)size));
   }
   hg_ptx_place(p, back);
+  move_all_elements(p, g, 0);
   hg_array *out = p->out;
   p->out = &p->slow;
   hg_ptx_place(p, slow);
   for (uint32_t i = 0; i < g->count; i++) hg_ptx_load_checked(p, in_order[i]);
   hg_ptx_faults_now(p);
+  move_all_elements(p, g, 1);
   hg_ptx_put(p, "\tbra %s;\n", back.text);
   p->out = out;
 }

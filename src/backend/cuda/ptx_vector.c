@@ -93,18 +93,15 @@ static int mends_pairs(const ptx *p, uint32_t store) {
   return hg_ptx_class_of(type) == PTX_16 && p->nan[stored_value(p, store)] == PTX_NAN_LOOSE && has_pairs(p, type);
 }
 
-/* The parts of a word together. */
-static void join_parts(ptx *p, uint8_t type, ptx_name *word, const ptx_name *part, uint32_t count) {
+void hg_ptx_join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count) {
   uint32_t bits = atlas_type_bits((atlas_type)type);
-  if (bits >= 32) {
-    *word = part[0];
-  } else if (hg_ptx_class_of(type) == PTX_16) {
-    hg_ptx_put(p, "\tmov.b32 %s, {%s, %s};\n", word->text, part[0].text, part[1].text);
-  } else {
-    PTX(p, "and.b32", *word, part[0], hg_ptx_number(atlas_mask((atlas_type)type)));
-    for (uint32_t k = 1; k < count; k++)
-      PTX(p, "bfi.b32", *word, part[k], *word, hg_ptx_number((uint64_t)k * bits), hg_ptx_number(bits));
+  if (hg_ptx_class_of(type) == PTX_16) {
+    hg_ptx_put(p, "\tmov.b32 %s, {%s, %s};\n", word.text, part[0].text, part[1].text);
+    return;
   }
+  PTX(p, "and.b32", word, part[0], hg_ptx_number(atlas_mask((atlas_type)type)));
+  for (uint32_t k = 1; k < count; k++)
+    PTX(p, "bfi.b32", word, part[k], word, hg_ptx_number((uint64_t)k * bits), hg_ptx_number(bits));
 }
 
 void hg_ptx_vectors_join(ptx *p) {
@@ -114,7 +111,8 @@ void hg_ptx_vectors_join(ptx *p) {
     for (uint32_t w = 0; !v->is_load && w < word_count(p, v->value); w++) {
       const ptx_name *part = v->element + (size_t)w * lanes;
       if (hg_ptx_rounds(p, v->value)) round_pair(p, v->value, v->word[w], part);
-      else join_parts(p, ptx_insn(p, v->value)->type, &v->word[w], part, lanes);
+      else if (size_of(p, v->value) >= 4) v->word[w] = part[0];
+      else hg_ptx_join_parts(p, ptx_insn(p, v->value)->type, v->word[w], part, lanes);
       if (mends_pairs(p, v->value)) make_pair_exact(p, ptx_insn(p, v->value)->type, v->word[w]);
     }
   }
