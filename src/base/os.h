@@ -33,6 +33,8 @@ void hg_cpu_name(char *name, size_t name_bytes);   /* "AMD EPYC"; "CPU" if not k
  * loaded. On Windows only the system's own folder is searched. It stays until the process ends, since a driver may have
  * started threads that run in it. */
 void *hg_library_open(const char *name, const char *windows_name);
+/* Likewise the library at a path, which is UTF-8 on Windows. */
+void *hg_library_open_file(const char *path);
 /* Writes the address of a function to *function, a function pointer of any type; NULL where there is none. */
 void hg_library_find(void *library, const char *function_name, void *function);
 
@@ -103,6 +105,9 @@ uint64_t hg_process_id(void);
 /* Copies an environment variable. 1 if it is set and not empty; otherwise, or where it does not fit, `value` is "" and
  * the result 0. */
 int hg_environment(const char *name, char *value, size_t value_bytes);
+/* Likewise of a variable that has code run: not set where the process has more rights than who started it
+ * (set-user-ID). */
+int hg_environment_trusted(const char *name, char *value, size_t value_bytes);
 
 /* Where this user's caches go, followed by the application's name; 0 where there is no such place. */
 int hg_user_cache_folder(const char *application, char *path, size_t path_bytes);

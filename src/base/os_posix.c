@@ -128,9 +128,11 @@ void hg_cpu_name(char *name, size_t name_bytes) {
 
 /* ---- shared libraries -------------------------------------------------------------------------------------------- */
 
+void *hg_library_open_file(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
+
 void *hg_library_open(const char *name, const char *windows_name) {
   (void)windows_name;
-  return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  return hg_library_open_file(name);
 }
 
 /* POSIX, not C, says that the address of a function fits a void *: so its bytes are copied. */
@@ -277,13 +279,24 @@ uint64_t hg_process_id(void) {
   return id;
 }
 
-int hg_environment(const char *name, char *value, size_t value_bytes) {
-  const char *found = getenv(name);
+static int copy_value(const char *found, char *value, size_t value_bytes) {
   size_t length = found != NULL ? strlen(found) : 0;
   if (length >= value_bytes) length = 0;
   if (length > 0) memcpy(value, found, length);
   value[length] = '\0';
   return length > 0;
+}
+
+int hg_environment(const char *name, char *value, size_t value_bytes) {
+  return copy_value(getenv(name), value, value_bytes);
+}
+
+int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
+#ifdef __linux__
+  return copy_value(secure_getenv(name), value, value_bytes);
+#else
+  return copy_value(issetugid() ? NULL : getenv(name), value, value_bytes);
+#endif
 }
 
 /* The XDG base directory specification: a relative XDG_CACHE_HOME counts as not set. */

@@ -48,11 +48,27 @@ void hg_cpu_name(char *name, size_t name_bytes) {
     snprintf(name, name_bytes, "CPU");
 }
 
+/* ---- paths ------------------------------------------------------------------------------------------------------- */
+
+/* UTF-8 to UTF-16 and back; 0 where the text does not fit. */
+static int widen(const char *text, WCHAR *wide, int capacity) {
+  return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, capacity) > 0;
+}
+static int narrow(const WCHAR *wide, char *text, int capacity) {
+  return WideCharToMultiByte(CP_UTF8, WC_ERR_INVALID_CHARS, wide, -1, text, capacity, NULL, NULL) > 0;
+}
+
 /* ---- shared libraries -------------------------------------------------------------------------------------------- */
 
 void *hg_library_open(const char *name, const char *windows_name) {
   (void)name;
   return LoadLibraryExA(windows_name, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+}
+
+void *hg_library_open_file(const char *path) {
+  WCHAR wide[HG_PATH_BYTES];
+  if (!widen(path, wide, HG_PATH_BYTES)) return NULL;
+  return LoadLibraryExW(wide, NULL, LOAD_WITH_ALTERED_SEARCH_PATH); /* what it needs may lie beside it */
 }
 
 void hg_library_find(void *library, const char *function_name, void *function) {
@@ -129,14 +145,6 @@ void hg_pages_unmap(const hg_pages *pages) { VirtualFree(pages->mapping, 0, MEM_
 
 /* ---- environment and folders ------------------------------------------------------------------------------------- */
 
-/* UTF-8 to UTF-16 and back; 0 where the text does not fit. */
-static int widen(const char *text, WCHAR *wide, int capacity) {
-  return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, capacity) > 0;
-}
-static int narrow(const WCHAR *wide, char *text, int capacity) {
-  return WideCharToMultiByte(CP_UTF8, WC_ERR_INVALID_CHARS, wide, -1, text, capacity, NULL, NULL) > 0;
-}
-
 uint64_t hg_process_id(void) { return GetCurrentProcessId(); }
 
 int hg_environment(const char *name, char *value, size_t value_bytes) {
@@ -148,6 +156,10 @@ int hg_environment(const char *name, char *value, size_t value_bytes) {
   if (narrow(wide, value, (int)value_bytes)) return 1;
   value[0] = '\0';
   return 0;
+}
+
+int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
+  return hg_environment(name, value, value_bytes); /* no program has its owner's rights here */
 }
 
 int hg_user_cache_folder(const char *application, char *path, size_t path_bytes) {

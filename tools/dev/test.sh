@@ -76,6 +76,9 @@ engines_here() {
   done
 }
 
+# These run on the double of libcuda only.
+ON_THE_DOUBLE_ONLY=" test_cuda test_devices test_nvtx test_packs "
+
 # run_unit_tests BUILD [WRAPPER...]
 run_unit_tests() {
   local folder=$BUILD/$1 source name
@@ -84,7 +87,7 @@ run_unit_tests() {
     name=$(basename "$source" .c)
     [[ "${SKIPPED_UNIT_TESTS:-}" != *" $name "* ]] || { say "skipped: $name" && continue; }
     say "== $name"
-    if [[ "$name" = test_cuda || "$name" = test_devices || "$name" = test_packs ]]; then
+    if [[ $ON_THE_DOUBLE_ONLY == *" $name "* ]]; then
       run_on_double "$folder" "$@" "$folder/tests/unit/$name"
     else
       run_counted "$@" "$folder/tests/unit/$name"

@@ -177,15 +177,17 @@ static hg_status fill(cuda_device *d, uint8_t *destination, uint64_t byte_count,
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
 
 hg_status hg_cuda_copy_in(void *device, uint8_t *destination, const void *source, uint64_t byte_count) {
-  CUDA_RUN(device, copy_in(device, destination, source, byte_count));
+  CUDA_RUN(device, CUDA_RANGE(device, "write", NULL, byte_count, copy_in(device, destination, source, byte_count)));
 }
 hg_status hg_cuda_copy_out(void *device, void *destination, const uint8_t *source, uint64_t byte_count) {
-  CUDA_RUN(device, copy_out(device, destination, source, byte_count));
+  CUDA_RUN(device, CUDA_RANGE(device, "read", NULL, byte_count, copy_out(device, destination, source, byte_count)));
 }
 hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
-  CUDA_RUN(device, hg_cuda_move_within(device, destination, source, byte_count));
+  CUDA_RUN(device, CUDA_RANGE(device, "copy", NULL, byte_count,
+                              hg_cuda_move_within(device, destination, source, byte_count)));
 }
 hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                        size_t pattern_size) {
-  CUDA_RUN(device, fill(device, destination, byte_count, pattern, pattern_size));
+  CUDA_RUN(device, CUDA_RANGE(device, "fill", NULL, byte_count,
+                              fill(device, destination, byte_count, pattern, pattern_size)));
 }

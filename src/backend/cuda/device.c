@@ -123,6 +123,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
 
 static hg_status open_device(cuda_device *d, uint32_t number) {
   HG_TRY(open_context(d, number));
+  d->tool = hg_nvtx_open();
   CUDA_RUN(d, open_within(d));
 }
 

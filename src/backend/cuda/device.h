@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/nvtx.h"
 #include "base/kernel_cache.h"
 #include "compiler/expand.h"
 
@@ -69,6 +70,7 @@ typedef struct cuda_graph {
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
+  const hg_nvtx *tool;   /* that is told of ranges; NULL: none */
   int ordinal;
   uint64_t peers;        /* GPUs to whose memory a way has been opened, or looked for in vain */
   int capability;        /* 10 * major + minor */
@@ -121,6 +123,18 @@ hg_status hg_cuda_check(cuda_device *d, int result, const char *what);
     hg_cuda_leave(device, cuda_pushed);                    \
     return cuda_status;                                 \
   } while (0)
+
+static inline void hg_cuda_range_begin(const cuda_device *d, const char *verb, const char *name, uint64_t amount) {
+  if (d->tool != NULL) hg_nvtx_push(d->tool, verb, name, amount);
+}
+static inline hg_status hg_cuda_range_end(const cuda_device *d, hg_status status) {
+  if (d->tool != NULL) hg_nvtx_pop(d->tool);
+  return status;
+}
+
+/* The value of an expression of hg_status, which profilers see as a range: see hg_nvtx_push. */
+#define CUDA_RANGE(device, verb, name, amount, expression) \
+  (hg_cuda_range_begin(device, verb, name, amount), hg_cuda_range_end(device, expression))
 
 /* HG_TRY of a driver call. */
 #define CUDA_TRY(device, call, what) HG_TRY(hg_cuda_check(device, (device)->driver.call, what))

@@ -101,5 +101,6 @@ static hg_status copy_from(cuda_device *d, uint8_t *destination, const cuda_devi
 hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_device, const uint8_t *source,
                             uint64_t byte_count) {
   HG_TRY(finish_source(source_device, source));
-  CUDA_RUN(device, copy_from(device, destination, source_device, source, byte_count));
+  CUDA_RUN(device, CUDA_RANGE(device, "copy", NULL, byte_count,
+                              copy_from(device, destination, source_device, source, byte_count)));
 }

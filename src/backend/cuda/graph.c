@@ -77,7 +77,7 @@ static hg_status open_within(cuda_device *d, cuda_graph *graph, const hg_work *w
 }
 
 static hg_status open_entered(cuda_device *d, cuda_graph *graph, const hg_work *work, size_t count) {
-  CUDA_RUN(d, open_within(d, graph, work, count));
+  CUDA_RUN(d, CUDA_RANGE(d, "make graph", NULL, 0, open_within(d, graph, work, count)));
 }
 
 static void release(cuda_device *d, cuda_graph *graph) {
@@ -117,5 +117,5 @@ static hg_status submit_within(cuda_device *d, cuda_stream *stream, const cuda_g
 
 hg_status hg_cuda_graph_submit(void *device, void *stream, void *graph, uint64_t number) {
   (void)number; /* its faults are in its own records */
-  CUDA_RUN(device, submit_within(device, stream, graph));
+  CUDA_RUN(device, CUDA_RANGE(device, "replay graph", NULL, 0, submit_within(device, stream, graph)));
 }

@@ -240,5 +240,6 @@ hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_reco
 }
 
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch) {
-  CUDA_RUN(device, launch_within(device, kernel, launch));
+  const char *name = ((const cuda_kernel *)kernel)->program->name;
+  CUDA_RUN(device, CUDA_RANGE(device, "launch", name, launch->lanes, launch_within(device, kernel, launch)));
 }

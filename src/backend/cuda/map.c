@@ -92,8 +92,8 @@ static hg_status unmap_within(cuda_device *d, uint8_t *address, uint64_t byte_co
 }
 
 hg_status hg_cuda_map_memory(void *device, uint8_t *address, uint64_t byte_count, void **memory) {
-  CUDA_RUN(device, map_within(device, address, byte_count, memory));
+  CUDA_RUN(device, CUDA_RANGE(device, "map", NULL, byte_count, map_within(device, address, byte_count, memory)));
 }
 hg_status hg_cuda_unmap_memory(void *device, uint8_t *address, uint64_t byte_count) {
-  CUDA_RUN(device, unmap_within(device, address, byte_count));
+  CUDA_RUN(device, CUDA_RANGE(device, "unmap", NULL, byte_count, unmap_within(device, address, byte_count)));
 }

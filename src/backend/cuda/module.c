@@ -152,27 +152,33 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t f
 }
 
 /* A cached kernel that does not load counts as not cached. One with lines is the text's, not the program's. */
-static int load_cached(cuda_device *d, const cuda_key *k, cuda_entry *entry) {
+static int load_cached(cuda_device *d, const atlas_program *program, const cuda_key *k, cuda_entry *entry) {
   if (d->writes_lines) return 0;
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
   if (payload == NULL) return 0;
-  hg_status status = load_image(d, payload->bytes, payload->byte_count, k->special.name, entry);
+  hg_status status = CUDA_RANGE(d, "load", program->name, 0,
+                                load_image(d, payload->bytes, payload->byte_count, k->special.name, entry));
   hg_payload_release(payload);
   return status == HG_OK;
+}
+
+static hg_status compile_entry(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const cuda_key *k,
+                               cuda_entry *entry) {
+  hg_array image = {.element_size = 1};
+  hg_status status = compile_image(d, kernel, unit, k->special.name, k->special.form, &image);
+  if (status == HG_OK) status = load_image(d, image.data, image.count, k->special.name, entry);
+  if (status == HG_OK && !d->writes_lines) hg_kernel_cache_put(d->cache, &k->key, image.data, image.count);
+  hg_array_release(&d->allocator, &image);
+  return status;
 }
 
 static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form, cuda_entry *entry) {
   cuda_key k;
   make_key(d, kernel, form, &k);
   HG_TRY(number_instructions(d, kernel, unit));
-  if (load_cached(d, &k, entry)) return HG_OK;
+  if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
   if (d->poison[0] != '\0') return hg_fail(HG_DEVICE, "%s", d->poison);
-  hg_array image = {.element_size = 1};
-  hg_status status = compile_image(d, kernel, unit, k.special.name, form, &image);
-  if (status == HG_OK) status = load_image(d, image.data, image.count, k.special.name, entry);
-  if (status == HG_OK && !d->writes_lines) hg_kernel_cache_put(d->cache, &k.key, image.data, image.count);
-  hg_array_release(&d->allocator, &image);
-  return status;
+  return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry));
 }
 
 /* Makes an entry from the canonical unit, which is used up. */

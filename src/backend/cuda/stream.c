@@ -194,7 +194,15 @@ static hg_status submit_within(cuda_device *d, cuda_stream *s, const hg_work *wo
 }
 
 static hg_status stream_submit(void *device, void *stream, const hg_work *work) {
-  CUDA_RUN(device, submit_within(device, stream, work));
+  static const char *const verbs[] = {[HG_WORK_LAUNCH] = "launch",
+                                      [HG_WORK_COPY_IN] = "write",
+                                      [HG_WORK_COPY_OUT] = "read",
+                                      [HG_WORK_COPY_WITHIN] = "copy",
+                                      [HG_WORK_FILL] = "fill"};
+  int is_launch = work->kind == HG_WORK_LAUNCH;
+  CUDA_RUN(device, CUDA_RANGE(device, verbs[work->kind], is_launch ? work->program->name : NULL,
+                              is_launch ? work->launch->lanes : work->byte_count,
+                              submit_within(device, stream, work)));
 }
 
 /* ---- waiting: without the runtime's lock, so nothing of the device is changed ----------------------------------- */
