@@ -34,7 +34,7 @@ Usage: ./dev test-gpu [PYTEST OPTION]...
 
 Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000) and the conformance tests on the NVIDIA GPU of this
 machine, each with kernels compiled anew; where compute-sanitizer is installed, the tests of launches and the conformance tests
-again under its memcheck and racecheck. Without a GPU it says why there is none and fails.
+again under its memcheck and racecheck; where CUPTI is, what profilers hear. Without a GPU it says why there is none and fails.
 TEXT
   need_build_tools
   need_python
@@ -46,7 +46,7 @@ TEXT
   local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
   local -x HOLOGRAM_CLI=$release/hologram
   for name in test_launch test_narrow test_faults test_runtime test_failures test_devices test_streams test_tabulated \
-    test_stream_failures test_graphs test_groups; do
+    test_stream_failures test_graphs test_groups test_extremes; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
@@ -61,5 +61,6 @@ TEXT
       gpu_test "conformance under $name" sanitized "$name" "$LOGS/gpu-launches"
     done
   fi
+  gpu_test "profilers" "$VENV/bin/python" -m pytest -q -rs -p no:cacheprovider tests/gpu
   [ "$failures" -eq 0 ]
 }
