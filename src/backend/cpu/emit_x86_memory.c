@@ -147,16 +147,23 @@ static int is_first_load(const x86_emit *e, uint32_t i) {
 }
 
 /* What later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level, and from
- * the less far ahead the more there are; those of one to the first. */
+ * the less far ahead the more there are; those of one to the first. Beside several buffers, loads that nobody needs, of
+ * the lines in hand, fill the processor's queue of loads: else it begins so many of later groups that the stores, which
+ * need the same places on their way out, wait. */
 static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
-  enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280 };
+  enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280, SPARE_LOADS_A_LINE = 2 };
   uint32_t buffers = 0, ahead = AHEAD_OF_ONE;
   if (e->is_rare || !is_first_load(e, e->index)) return;
   for (uint32_t i = e->region_first; i < e->region_end; i++) buffers += (uint32_t)is_first_load(e, i);
   if (buffers > 1) ahead = AHEAD_OF_SEVERAL / buffers < AHEAD_OF_EACH ? AHEAD_OF_SEVERAL / buffers : AHEAD_OF_EACH;
-  at.displacement += (int32_t)(ahead & ~(X86_LINE_BYTES - 1u));
-  for (uint32_t b = 0; b < bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
-    hg_x86_prefetch(&e->a, buffers > 1 ? 2 : 1, at);
+  x86_rm later = at;
+  later.displacement += (int32_t)(ahead & ~(X86_LINE_BYTES - 1u));
+  for (uint32_t b = 0; b < bytes; b += X86_LINE_BYTES) {
+    hg_x86_prefetch(&e->a, buffers > 1 ? 2 : 1, later);
+    for (int i = 0; buffers > 1 && i < SPARE_LOADS_A_LINE; i++) hg_x86_load(&e->a, 0, X86_RAX, at);
+    at.displacement += X86_LINE_BYTES;
+    later.displacement += X86_LINE_BYTES;
+  }
 }
 
 static int lane_access(x86_emit *e, x86_access *m) {
