@@ -14,6 +14,8 @@
 enum {
   ROUND_FROM = 16 << 20,     /* mappings from this size on are whole huge pages: at most an eighth is wasted */
   SMALL_PAGE_BYTES = 4096,   /* at least: what smaller ones are rounded to */
+  STAGGER_BYTES = 1024,      /* from one place in a page at which very large buffers begin to the next */
+  STAGGERS = SMALL_PAGE_BYTES / STAGGER_BYTES,
   KEPT_FRACTION = 8,         /* of the machine's memory is kept in free blocks at most */
   PART_BYTES = 1 << 20,      /* of a copy or fill that threads share */
   BYTES_PER_NS = 10,         /* that one thread copies or fills, roughly */
@@ -132,16 +134,23 @@ static uint64_t round_up(uint64_t byte_count, uint64_t multiple) {
   return (byte_count + multiple - 1) / multiple * multiple;
 }
 
+/* How much further into its page a buffer begins that is so large that a launch on a few of its size writes past the
+ * caches: that is slower at the place in a page that the operands are read at. */
+static uint32_t stagger(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
+  if (byte_count < memory->stream_bytes / STAGGERS || alignment > STAGGER_BYTES) return 0;
+  return memory->staggered++ % STAGGERS * STAGGER_BYTES;
+}
+
 /* *fresh: the pages are new, and read as zero without having been touched. */
 static uint8_t *allocate_large(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int *fresh) {
-  uint64_t total = byte_count + alignment; /* the head lies in the first `alignment` bytes */
+  uint64_t total = byte_count + alignment + SMALL_PAGE_BYTES; /* the head lies in the first `alignment` bytes */
   total = round_up(total, total >= ROUND_FROM ? HG_HUGE_PAGE_BYTES : SMALL_PAGE_BYTES);
   block_head head = {.block = NULL};
   uint32_t index = 0;
   *fresh = !find_kept(memory, total, &index);
   if (!*fresh) head.pages = take_kept(memory, index);
   else if (!hg_pages_map(total, &head.pages) && (!drop_all(memory) || !hg_pages_map(total, &head.pages))) return NULL;
-  return put_head(head.pages.first + alignment, &head);
+  return put_head(head.pages.first + alignment + stagger(memory, byte_count, alignment), &head);
 }
 
 hg_status hg_cpu_allocate(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int zeroed,

@@ -22,6 +22,7 @@ typedef struct hg_cpu_memory {
   uint8_t maps_large;                  /* the allocator is not the caller's */
   uint64_t stream_bytes;               /* hg_stream_threshold() */
   uint64_t kept_bytes, kept_bytes_most;
+  uint32_t staggered;                  /* allocations that began each at another place in a page than the last */
   uint32_t kept_count;
   hg_pages kept[HG_CPU_KEPT_BLOCKS];   /* free blocks, the one freed longest ago first */
 } hg_cpu_memory;
