@@ -43,8 +43,8 @@ static const char *const bodies[] = {
     "add.T r3, r0, r1\nmin.T r3, r3, r2\nmul.T r3, r3, r0",
     "add.T r3, r0, r1\ncopysign.T r3, r2, r3",
     "add.T r3, r0, r1\nneg.T r3, r3\nmax.T r3, r3, r2",
-    "max.T r3, r0, r1\ncvt.f32.T r4, r3\nbitcast.u32.f32 r4, r4\nshr.u32 r4, r4, #16\ncvt.u16.u32 r4, r4\n"
-    "bitcast.T.u16 r3, r4",
+    ("max.T r3, r0, r1\ncvt.f32.T r4, r3\nbitcast.u32.f32 r4, r4\nshr.u32 r4, r4, #16\ncvt.u16.u32 r4, r4\n"
+     "bitcast.T.u16 r3, r4"),
     "min.T r3, r0, r1\ncvt.i16.T r4, r3\nbitcast.T.i16 r3, r4",
     "max.T r3, r0, r1\nxor.u64 r5, lane, #1\nstg.T [y + r5], r3\nexit",
     /* through a loop's phi: of a NaN's bits, those it came with or those of the largest */
