@@ -179,7 +179,7 @@ static void test_pack(void) {
 /* Long programs have several packs a thread, where the device has enough to do all the same. */
 static void test_packs(void) {
   static const char source[] = ".program long\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
-                               "gelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
+                               "gelu.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
   const uint64_t most = UINT64_C(1) << 30, turn = UINT64_C(100) * 2048 * 4; /* a pack for each thread of 100 */
   entry e = emit_for(90, source, 0), brief = emit_for(90, saxpy, 0);
   atlas_argument arguments[2] = {{.span = span_at(1 << 20, most)}, {.span = span_at(UINT64_C(1) << 40, most)}};
