@@ -61,6 +61,9 @@ static const example examples[] = {
      "movi.u32 r3, #0\nL1:\nadd.u32 r4, r2, #9\nset.ge.u32 p0, r3, r1\n@p0 bra L0\nadd.u32 r3, r3, #1\n"
      "add.u32 r2, r2, #16\nbra L1\nL0:\nadd.u32 r5, r1, #1\nmovi.u32 r7, #0\nL2:\nldg.u32 r6, [x + r4]\n"
      "add.u32 r7, r7, r6\nadd.u32 r4, r4, #1\nloop r5, L2\nstg.u32 [y + lane], r7\nexit\n"},
+    {"took an index of 2^64 - 1 and a displacement of 1 for element 0, in the straight code of a block",
+     ".program wrapped\n.block 16\n.buffer y u32 inout\n.shared s u32 16\nsts.u32 [s + blane], #7\nbar.sync\n"
+     "movi.u64 r2, #0xffffffffffffffff\nlds.u32 r3, [s + r2 + #1]\nstg.u32 [y + lane], r3\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
@@ -151,6 +154,12 @@ static void compare(const example *e, const char *engine, cpu_isa isa, const hg_
            shape->block[0], same ? "faults" : "values", e->wrong);
 }
 
+/* The lanes of a block that the text says, or so many. */
+static uint32_t block_of(const example *e, uint32_t lanes) {
+  const char *said = strstr(e->text, ".block ");
+  return said == NULL ? lanes : (uint32_t)strtoul(said + 7, NULL, 10);
+}
+
 int main(void) {
   static const uint32_t shapes[][2] = {{1, 1}, {3, 1}, {1, 20}, {5, 9}, {2, 16}}; /* blocks, lanes of each */
   static result right;
@@ -162,7 +171,7 @@ int main(void) {
   for (size_t i = 0; i < COUNT(examples) * COUNT(shapes); i++) {
     const example *e = &examples[i / COUNT(shapes)];
     const uint32_t *shape = shapes[i % COUNT(shapes)];
-    hg_launch_desc desc = {.grid = {shape[0]}, .block = {shape[1]}};
+    hg_launch_desc desc = {.grid = {shape[0]}, .block = {block_of(e, shape[1])}};
     run(e, "interp", "", &desc, &right);
     for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
       compare(e, "tile", (cpu_isa)isa, &desc, &right);

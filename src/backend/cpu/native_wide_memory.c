@@ -6,7 +6,7 @@
 #include "backend/cpu/native_wide.h"
 #include "backend/cpu/vector_lower.h"
 
-#include "atlas/value.h"
+#include "atlas/arith.h"
 
 typedef struct access {
   const vector_insn *insn;
@@ -45,11 +45,11 @@ static int find_elements(wide *w, access *a) {
   if ((mask == WIDE_UNKNOWN && a->is_store) || insn->flags & VECTOR_LANE) return 0;
   if (index != VECTOR_NONE && !hg_wide_is_known(w, index, a->slice)) return 0;
   for (uint32_t i = 0; i < w->lanes; i++) {
-    uint64_t at = 0;
+    uint64_t at = insn->bits;
     if (mask != WIDE_UNKNOWN && hg_wide_bits(w, insn->mask, a->slice, i) == 0) continue;
     if (index != VECTOR_NONE)
-      at = (uint64_t)atlas_to_i64((atlas_type)vector_reg_at(w->from, index)->type, hg_wide_bits(w, index, a->slice, i));
-    at += insn->bits;
+      at = (uint64_t)atlas_index_sum((atlas_type)vector_reg_at(w->from, index)->type,
+                                     hg_wide_bits(w, index, a->slice, i), (int64_t)insn->bits);
     if (at >= a->count) return 0;
     a->element[i] = (uint32_t)at;
     a->active |= 1u << i;
