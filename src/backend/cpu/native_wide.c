@@ -64,20 +64,22 @@ static int is_effect(const wide *w, const vector_insn *insn) {
 
 uint32_t hg_wide_put(wide *w, const vector_insn *insn) {
   if (w->has_stepped && is_effect(w, insn)) w->is_stuck = 1;
-  if (hg_array_append(&w->to->allocator, &w->to->insns, insn, 1) == NULL) w->no_memory = 1;
-  if (w->to->insns.count > WIDE_MOST_INSNS) w->is_stuck = 1;
-  return (uint32_t)w->to->insns.count - 1;
+  uint32_t at = (uint32_t)w->to->insns.count;
+  if (at == WIDE_MOST_INSNS) w->is_stuck = 1;
+  if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
+  else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
+  return at;
 }
 
 /* Known bits in a register: a constant, blane and a constant, or whatever. */
 static uint32_t make_known(wide *w, uint32_t r, uint32_t slice) {
   const vector_reg reg = *vector_reg_at(w->from, r);
-  uint64_t first = hg_wide_bits(w, r, slice, 0), place = (uint64_t)slice * w->lanes;
+  const uint64_t *bits = hg_wide_bits(w, r, slice);
+  uint64_t first = bits[0], place = (uint64_t)slice * w->lanes;
   uint32_t same = 0, counted = 0;
   for (uint32_t i = 0; i < w->lanes; i++) {
-    uint64_t bits = hg_wide_bits(w, r, slice, i);
-    same += bits == first;
-    counted += (uint32_t)bits == (uint32_t)(first + i);
+    same += bits[i] == first;
+    counted += (uint32_t)bits[i] == (uint32_t)(first + i);
   }
   if (same == w->lanes && reg.type != SSA_PREDICATE) return hg_wide_constant(w, reg.type, first);
   vector_insn insn = vector_insn_of(NATIVE_KNOWN, VECTOR_ALL);
@@ -145,7 +147,8 @@ static uint32_t follow(wide *w, uint32_t i, uint32_t slice) {
   if (insn->flags & VECTOR_LAST) return i + 1; /* lanes do not end one by one */
   int enters = (insn->flags & VECTOR_ENTERS) != 0, any = 0;
   int is_alike = insn->s[0] < VECTOR_ALL && vector_reg_at(w->from, insn->s[0])->uniform;
-  if (!hg_wide_is_known(w, insn->s[0], slice) || !hg_wide_is_known(w, insn->mask, slice)) {
+  const uint64_t *condition = hg_wide_bits(w, insn->s[0], slice), *mask = hg_wide_bits(w, insn->mask, slice);
+  if (condition == NULL || mask == NULL) {
     if (is_alike && insn->mask == VECTOR_ALL) {
       if (hg_wide_may_leave(w, i)) return NOT_TOGETHER;
       keep_loop(w, i);
@@ -153,8 +156,7 @@ static uint32_t follow(wide *w, uint32_t i, uint32_t slice) {
     return i + 1;
   }
   if (!enters && insn->s[0] != VECTOR_ALL && !is_alike) w->is_stuck = 1;
-  for (uint32_t l = 0; l < w->lanes; l++)
-    any |= hg_wide_bits(w, insn->s[0], slice, l) != 0 && hg_wide_bits(w, insn->mask, slice, l) != 0;
+  for (uint32_t l = 0; l < w->lanes; l++) any |= condition[l] != 0 && mask[l] != 0;
   return any == (insn->op == VECTOR_JUMP_ANY) ? insn->target : i + 1;
 }
 
@@ -188,18 +190,20 @@ static void count_round(wide *w, uint32_t i, uint32_t slice) {
   w->round++;
 }
 
-static int is_plain_move(const wide *w, const vector_insn *insn, uint32_t slice) {
-  return insn->op == VECTOR_MOVE && hg_wide_mask(w, insn->mask, slice) == WIDE_ALL && insn->s[0] != VECTOR_ALL;
+/* 1 if the result is its source, in all lanes. */
+static int move_plainly(wide *w, const vector_insn *insn, uint32_t slice) {
+  if (insn->op != VECTOR_MOVE || hg_wide_mask(w, insn->mask, slice) != WIDE_ALL) return 0;
+  if (hg_wide_bits(w, insn->s[0], slice) != NULL) hg_wide_know(w, insn->d, insn->s[0], slice);
+  else hg_wide_set(w, insn->d, slice, hg_wide_register(w, insn->s[0], slice));
+  return 1;
 }
 
 /* Lanes take the same steps, or the program is left to others: then they run out of them together. They are counted
  * where the slices meet, if all of the block may do until there what its lanes do behind the first. */
 static void take_step(wide *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
-  vector_insn all = vector_insn_of(VECTOR_AND, VECTOR_ALL);
-  all.d = insn->d;
-  all.s[0] = all.s[1] = insn->mask;
-  if (!hg_wide_fold(w, &all, slice)) w->is_stuck = 1;
+  if (hg_wide_mask(w, insn->mask, slice) == WIDE_UNKNOWN) w->is_stuck = 1;
+  else hg_wide_know(w, insn->d, insn->mask, slice);
   if (!w->counts_steps) return;
   if (insn->mask != VECTOR_ALL) w->is_stuck = 1;
   w->steps[slice > 0]++;
@@ -241,13 +245,9 @@ static void do_insn(wide *w, uint32_t i, uint32_t slice) {
   }
   if (insn->op == VECTOR_TRAP) w->is_stuck = 1;
   if (w->is_stuck || hg_wide_mask(w, insn->mask, slice) == WIDE_NO_LANE) return;
-  if (is_done_once(w, i, slice)) return;
+  if (move_plainly(w, insn, slice) || is_done_once(w, i, slice)) return;
   if (hg_wide_fold(w, insn, slice)) {
     note_once(w, i, slice);
-    return;
-  }
-  if (is_plain_move(w, insn, slice)) {
-    hg_wide_set(w, insn->d, slice, hg_wide_register(w, insn->s[0], slice));
     return;
   }
   if (hg_wide_access(w, insn, slice) || write_coordinate(w, insn, slice)) return;
@@ -313,22 +313,42 @@ static void walk(wide *w) {
   hg_wide_put(w, &last);
 }
 
-/* Again as long as a loop that was to be written out turns out to be one. */
-static void walk_all(wide *w) {
+static void begin_walk(wide *w) {
   hg_vector *v = w->to;
   uint64_t regs = w->from->regs.count;
-  do {
-    w->starts_again = w->is_stuck = 0;
-    w->visits = 0;
-    w->counted.count = w->has_stepped = 0;
-    w->bits.count = w->cells.count = v->insns.count = v->regs.count = 0;
-    memset(w->value, 0xff, regs * w->slices * sizeof *w->value);
-    if (hg_array_append(&v->allocator, &v->regs, w->from->regs.data, regs) == NULL) w->no_memory = 1;
-    w->blane = find_register(w, VECTOR_SPECIAL, ATLAS_u32, ATLAS_REG_BLOCK_LANE);
-    hg_wide_begin_memory(w);
+  w->starts_again = w->is_stuck = 0;
+  w->visits = 0;
+  w->counted.count = w->has_stepped = 0;
+  w->bits.count = w->cells.count = v->insns.count = v->regs.count = 0;
+  memset(w->value, 0xff, regs * w->slices * sizeof *w->value);
+  if (hg_array_append(&v->allocator, &v->regs, w->from->regs.data, regs) == NULL) w->no_memory = 1;
+  w->blane = find_register(w, VECTOR_SPECIAL, ATLAS_u32, ATLAS_REG_BLOCK_LANE);
+  hg_wide_begin_known(w);
+  hg_wide_begin_memory(w);
+}
+
+/* Memory for all slices, from what one took. */
+static void reserve(wide *w, uint64_t slices) {
+  uint64_t insns = slices * w->to->insns.count, most = WIDE_MOST_INSNS + 1;
+  if (!hg_array_reserve(&w->to->allocator, &w->to->insns, insns < most ? insns : most) ||
+      !hg_array_reserve(&w->to->allocator, &w->bits, slices * w->bits.count))
+    w->no_memory = 1;
+}
+
+/* Again as long as a loop that was to be written out turns out to be one, which the first slice finds out by itself:
+ * the others go the same way. */
+static void walk_all(wide *w) {
+  uint32_t slices = w->slices;
+  int is_done = 0;
+  for (w->slices = 1; !is_done;) {
+    begin_walk(w);
     walk(w);
     hg_wide_end_loops(w);
-  } while (w->starts_again && !w->no_memory);
+    is_done = w->no_memory || (!w->starts_again && (w->is_stuck || w->slices == slices));
+    if (w->starts_again || is_done) continue;
+    reserve(w, slices);
+    w->slices = slices;
+  }
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */

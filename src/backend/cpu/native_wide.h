@@ -9,7 +9,7 @@
 
 #include "backend/cpu/native.h"
 
-enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3 };
+enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3, WIDE_MOST_LANES = 16 /* of a vector */ };
 
 /* vector_reg.bits of a register that has a value of each round of a loop. */
 enum { WIDE_FIXED = 1 };
@@ -87,10 +87,13 @@ uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice);
 
 /* ---- native_wide_known.c ----------------------------------------------------------------------------------------- */
 
-/* 1 if the bits of a register are known in all lanes of a slice; then those of one. */
-int hg_wide_is_known(const wide *w, uint32_t r, uint32_t slice);
-uint64_t hg_wide_bits(const wide *w, uint32_t r, uint32_t slice, uint32_t lane);
+/* What is known from the beginning: constants, and the lane's number. */
+void hg_wide_begin_known(wide *w);
+/* The bits of a register in the lanes of a slice, up to the next fold; NULL: not known. */
+const uint64_t *hg_wide_bits(const wide *w, uint32_t r, uint32_t slice);
 wide_mask hg_wide_mask(const wide *w, uint32_t mask, uint32_t slice);
+/* A register is from here on what another is, whose bits are known. */
+void hg_wide_know(wide *w, uint32_t r, uint32_t as, uint32_t slice);
 /* 1 if an instruction's result is known now. */
 int hg_wide_fold(wide *w, const vector_insn *insn, uint32_t slice);
 

@@ -7,31 +7,53 @@
 
 /* ---- known bits -------------------------------------------------------------------------------------------------- */
 
-int hg_wide_is_known(const wide *w, uint32_t r, uint32_t slice) {
-  if (r == VECTOR_ALL) return 1;
-  const vector_reg *reg = vector_reg_at(w->from, r);
-  if (reg->kind == VECTOR_VARIES) return hg_wide_value(w, r, slice)->known != VECTOR_NONE;
-  return reg->kind == VECTOR_CONSTANT || (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE);
+/* Where they are; without memory somewhere. */
+static uint32_t add_bits(wide *w, const uint64_t *bits) {
+  uint32_t place = (uint32_t)w->bits.count;
+  if (hg_array_append(&w->to->allocator, &w->bits, bits, w->lanes) != NULL) return place;
+  w->no_memory = 1;
+  return 0;
 }
 
-uint64_t hg_wide_bits(const wide *w, uint32_t r, uint32_t slice, uint32_t lane) {
-  if (r == VECTOR_ALL) return 1;
-  const vector_reg *reg = vector_reg_at(w->from, r);
-  if (reg->kind == VECTOR_VARIES) return ((const uint64_t *)w->bits.data)[hg_wide_value(w, r, slice)->known + lane];
-  return reg->kind == VECTOR_CONSTANT ? reg->bits : (uint64_t)slice * w->lanes + lane;
+/* VECTOR_ALL comes first. */
+void hg_wide_begin_known(wide *w) {
+  uint64_t bits[WIDE_MOST_LANES];
+  for (uint32_t i = 0; i < w->lanes; i++) bits[i] = 1;
+  add_bits(w, bits);
+  for (uint32_t r = 0; r < w->from->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(w->from, r);
+    int is_lane = reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+    if (reg->kind != VECTOR_CONSTANT && !is_lane) continue;
+    for (uint32_t slice = 0; slice < w->slices; slice++) {
+      for (uint32_t i = 0; i < w->lanes; i++) bits[i] = is_lane ? (uint64_t)slice * w->lanes + i : reg->bits;
+      uint32_t known = is_lane || slice == 0 ? add_bits(w, bits) : hg_wide_value(w, r, 0)->known;
+      hg_wide_value(w, r, slice)->known = known;
+    }
+  }
+}
+
+const uint64_t *hg_wide_bits(const wide *w, uint32_t r, uint32_t slice) {
+  const uint64_t *bits = w->bits.data;
+  if (r == VECTOR_ALL) return bits;
+  uint32_t known = hg_wide_value(w, r, slice)->known;
+  return known == VECTOR_NONE ? NULL : bits + known;
 }
 
 wide_mask hg_wide_mask(const wide *w, uint32_t mask, uint32_t slice) {
   uint32_t count = 0;
   if (mask == VECTOR_ALL) return WIDE_ALL;
-  if (!hg_wide_is_known(w, mask, slice)) return WIDE_UNKNOWN;
-  for (uint32_t i = 0; i < w->lanes; i++) count += hg_wide_bits(w, mask, slice, i) != 0;
+  const uint64_t *bits = hg_wide_bits(w, mask, slice);
+  if (bits == NULL) return WIDE_UNKNOWN;
+  for (uint32_t i = 0; i < w->lanes; i++) count += bits[i] != 0;
   return count == 0 ? WIDE_NO_LANE : count == w->lanes ? WIDE_ALL : WIDE_SOME;
+}
+
+void hg_wide_know(wide *w, uint32_t r, uint32_t as, uint32_t slice) {
+  *hg_wide_value(w, r, slice) = as == VECTOR_ALL ? (wide_value){VECTOR_NONE, 0} : *hg_wide_value(w, as, slice);
 }
 
 static int is_foldable(const vector_insn *insn) {
   switch (insn->op) {
-  case VECTOR_MOVE:
   case VECTOR_CLEAR:
   case VECTOR_AND:
   case VECTOR_ANDNOT:
@@ -62,57 +84,60 @@ static uint64_t coordinate_of(const wide *w, uint64_t coordinate, uint32_t lane)
   return coordinate == ATLAS_COORD_LANE_Y ? lane / block[0] % block[1] : lane / block[0] / block[1];
 }
 
-static uint64_t fold_lane(const wide *w, const vector_insn *insn, uint32_t at, const uint64_t *s) {
+static uint64_t fold_lane(const vector_insn *insn, uint64_t a, uint64_t b, uint64_t c) {
   switch (insn->op) {
-  case VECTOR_MOVE: return s[0];
   case VECTOR_CLEAR: return 0;
-  case VECTOR_AND:
-  case ATLAS_OP_pand: return s[0] & s[1];
-  case VECTOR_ANDNOT: return s[0] & ~s[1] & 1;
+  case VECTOR_ANDNOT: return a & ~b & 1;
   case VECTOR_OR:
-  case ATLAS_OP_por: return s[0] | s[1];
-  case ATLAS_OP_pnot: return !s[0];
-  case ATLAS_OP_sreg: return coordinate_of(w, insn->bits, at);
-  case ATLAS_OP_add:
-    if (insn->type == ATLAS_u32) return (uint32_t)(s[0] + s[1]);
-    break;
-  case ATLAS_OP_set_lt:
-    if (insn->type2 == ATLAS_u32) return s[0] < s[1];
-    break;
+  case ATLAS_OP_por: return a | b;
+  case ATLAS_OP_pnot: return !a;
   default: break;
   }
-  if (insn->type == SSA_PREDICATE || atlas_is_comparison(insn->op))
-    return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
-  return atlas_arith(insn->op, (atlas_type)insn->type, s[0], s[1], s[2]);
+  if (insn->type == SSA_PREDICATE) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, a, b);
+  return atlas_arith(insn->op, (atlas_type)insn->type, a, b, c);
 }
 
-/* Where lanes do not differ, one is enough. */
-static uint32_t fold_lanes(const wide *w, const vector_insn *insn, uint32_t slice, uint64_t *bits) {
-  uint64_t s[3] = {0};
-  int is_alike = insn->op != ATLAS_OP_sreg, is_constant[3] = {1, 1, 1};
-  for (int k = 0; k < 3; k++) {
-    if (insn->s[k] == VECTOR_NONE) continue;
-    is_constant[k] = insn->s[k] == VECTOR_ALL || vector_reg_at(w->from, insn->s[k])->kind == VECTOR_CONSTANT;
-    is_alike &= is_constant[k] || vector_reg_at(w->from, insn->s[k])->uniform;
-    s[k] = hg_wide_bits(w, insn->s[k], slice, 0);
-  }
-  for (uint32_t i = 0; i < (is_alike ? 1 : w->lanes); i++) {
-    for (int k = 0; k < 3; k++)
-      if (!is_constant[k]) s[k] = hg_wide_bits(w, insn->s[k], slice, i);
-    bits[i] = fold_lane(w, insn, slice * w->lanes + i, s);
-  }
-  for (uint32_t i = 1; i < w->lanes && is_alike; i++) bits[i] = bits[0];
-  return (uint32_t)w->bits.count;
+/* What loops do most, quickly. 0: something else. */
+static int fold_often(const vector_insn *insn, uint32_t lanes, const uint64_t *a, const uint64_t *b, uint64_t *bits) {
+  int adds = insn->op == ATLAS_OP_add && insn->type == ATLAS_u32;
+  int is_less = insn->op == ATLAS_OP_set_lt && insn->type2 == ATLAS_u32;
+  if (insn->op == VECTOR_AND || insn->op == ATLAS_OP_pand)
+    for (uint32_t i = 0; i < lanes; i++) bits[i] = a[i] & b[i];
+  else if (adds)
+    for (uint32_t i = 0; i < lanes; i++) bits[i] = (uint32_t)(a[i] + b[i]);
+  else if (is_less)
+    for (uint32_t i = 0; i < lanes; i++) bits[i] = a[i] < b[i];
+  else return 0;
+  return 1;
+}
+
+/* 1 if lanes do not differ in what an instruction reads. */
+static int is_alike(const wide *w, const vector_insn *insn) {
+  for (int k = 0; k < 3; k++)
+    if (insn->s[k] < VECTOR_ALL && !vector_reg_at(w->from, insn->s[k])->uniform) return 0;
+  return insn->op != ATLAS_OP_sreg;
+}
+
+static void fold_lanes(const wide *w, const vector_insn *insn, uint32_t slice, const uint64_t *const s[3],
+                       uint64_t *bits) {
+  if (fold_often(insn, w->lanes, s[0], s[1], bits)) return;
+  uint32_t count = is_alike(w, insn) ? 1 : w->lanes;
+  for (uint32_t i = 0; i < count; i++)
+    bits[i] = insn->op == ATLAS_OP_sreg ? coordinate_of(w, insn->bits, slice * w->lanes + i)
+                                        : fold_lane(insn, s[0][i], s[1][i], s[2][i]);
+  for (uint32_t i = count; i < w->lanes; i++) bits[i] = bits[0];
 }
 
 int hg_wide_fold(wide *w, const vector_insn *insn, uint32_t slice) {
-  uint64_t bits[NATIVE_MOST_LANES];
+  uint64_t bits[WIDE_MOST_LANES];
+  const uint64_t *s[3];
   if (!is_foldable(insn)) return 0;
-  if ((insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE) && hg_wide_mask(w, insn->mask, slice) != WIDE_ALL)
-    return 0;
-  for (int k = 0; k < 3; k++)
-    if (insn->s[k] != VECTOR_NONE && !hg_wide_is_known(w, insn->s[k], slice)) return 0;
-  *hg_wide_value(w, insn->d, slice) = (wide_value){VECTOR_NONE, fold_lanes(w, insn, slice, bits)};
-  if (hg_array_append(&w->to->allocator, &w->bits, bits, w->lanes) == NULL) w->no_memory = 1;
+  if (insn->flags & VECTOR_KEEP && hg_wide_mask(w, insn->mask, slice) != WIDE_ALL) return 0;
+  for (int k = 0; k < 3; k++) {
+    s[k] = hg_wide_bits(w, insn->s[k] == VECTOR_NONE ? VECTOR_ALL : insn->s[k], slice);
+    if (s[k] == NULL) return 0;
+  }
+  fold_lanes(w, insn, slice, s, bits);
+  *hg_wide_value(w, insn->d, slice) = (wide_value){VECTOR_NONE, add_bits(w, bits)};
   return 1;
 }
