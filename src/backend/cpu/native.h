@@ -58,6 +58,7 @@ typedef struct native_context {
   uint64_t knows_steps;     /* 1: `steps` is what the group's lanes had left when machine code began to count; 0: it
                                began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
+  uint64_t wide_lanes;      /* see run_wide */
   uint64_t streams;         /* 1: stores pass the caches in runs that begin with a whole vector */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */

@@ -87,15 +87,33 @@ static void fill_coordinates(native_context *c, const uint32_t *block) {
 
 static int run_step(native_context *c, uint32_t number);
 
-/* Clearing and filling in what nobody reads is a fair part of a small launch. */
-static int has_coordinates(const cpu_launch *run) { return run->is_block_tile || run->vector->sees_coordinates; }
+/* What coordinates have in common in a launch. Clearing and filling in what nobody reads is a fair part of a small one:
+ * where tiles are blocks, what is left is set with each of them (place_block, begin_run). */
+static void place_launch(native_context *c, const cpu_launch *run) {
+  if (!run->is_block_tile) {
+    if (!run->vector->sees_coordinates) return;
+    memset(c->coordinate, 0, sizeof c->coordinate);
+  }
+  for (int d = 0; d < 3; d++) {
+    c->coordinate[ATLAS_COORD_BLOCK_SIZE_X + d] = run->block[d];
+    c->coordinate[ATLAS_COORD_GRID_SIZE_X + d] = run->grid[d];
+  }
+  c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
+}
+
+/* Lanes of the blocks that there is straight code for; 0: none. */
+static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
+  if (wide == NULL || memcmp(run->block, run->program->block, sizeof run->block) != 0) return 0;
+  return wide->sees_lanes && hg_cpu_run_length(run) < wide->full_lanes ? 0 : wide->full_lanes;
+}
 
 /* What is not set here is set with each tile, or run of lanes. */
 static void begin(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
   layout l = layout_of(native, w->run->is_block_tile);
   native_context *c = (native_context *)(void *)w->scratch;
-  if (has_coordinates(w->run)) memset(c->coordinate, 0, sizeof c->coordinate);
+  place_launch(c, w->run);
+  c->wide_lanes = wide_lanes(native->wide, w->run);
   c->knows_steps = 0;
   c->help = hg_native_help;
   c->step = run_step;
@@ -292,17 +310,13 @@ static int takes_jump(const native_context *c, const vector_insn *insn, uint64_t
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
-static void place_tile(native_context *c) {
+static void place_block(native_context *c) {
   const cpu_worker *w = c->worker;
-  const cpu_launch *run = w->run;
   for (int d = 0; d < 3; d++) {
-    c->coordinate[ATLAS_COORD_BLOCK_X + d] = run->is_block_tile ? w->block_at[d] : 0;
-    c->coordinate[ATLAS_COORD_BLOCK_SIZE_X + d] = run->block[d];
-    c->coordinate[ATLAS_COORD_GRID_SIZE_X + d] = run->grid[d];
+    c->coordinate[ATLAS_COORD_BLOCK_X + d] = w->block_at[d];
+    c->block_first[d] = w->block_at[d] * w->run->block[d];
   }
   c->special[ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE] = w->block_at[0];
-  c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
-  for (int d = 0; d < 3; d++) c->block_first[d] = w->block_at[d] * run->block[d];
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
 }
 
@@ -310,7 +324,7 @@ static void place_tile(native_context *c) {
 static void begin_tile(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   const cpu_launch *run = w->run;
-  if (has_coordinates(run)) place_tile(c);
+  if (run->is_block_tile) place_block(c);
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
   c->lanes = lanes;
   c->worker->lost = 0;
@@ -353,9 +367,7 @@ static void clear_shared(const cpu_worker *w) {
 static int run_wide(native_context *c, uint64_t lanes) {
   cpu_worker *w = c->worker;
   const hg_native *native = c->native, *wide = native->wide;
-  if (wide == NULL || lanes != wide->full_lanes || (wide->sees_lanes && hg_cpu_run_length(w->run) < lanes)) return 0;
-  if (memcmp(w->run->block, w->run->program->block, sizeof w->run->block) != 0) return 0;
-  if (c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
   c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
   entry_of_code entry = {wide->code + ((const native_step *)wide->steps.data)->entry};
   if (wide->vector->sees_shared) clear_shared(w);

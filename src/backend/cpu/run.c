@@ -130,7 +130,8 @@ static void run_lanes(const cpu_body *body, cpu_worker *w, uint64_t first, uint6
 static void find_block(cpu_worker *w, uint64_t index) {
   uint64_t rest = index;
   w->block_index = index;
-  for (int d = 0; d < 3; d++) {
+  memset(w->block_at, 0, sizeof w->block_at);
+  for (int d = 0; d < 3 && rest > 0; d++) { /* no division where a launch begins */
     w->block_at[d] = rest % w->run->grid[d];
     rest /= w->run->grid[d];
   }
