@@ -74,6 +74,19 @@ static void any_element(draft *d) {
   }
 }
 
+/* The address of element r1: as it is, or by an index of another type and a displacement. */
+static const char *address(draft *d) {
+  static const struct {
+    const char *type, *displaced;
+  } ways[] = {{"u32", "r2 + #3"}, {"i32", "r2 + #-5"}, {"u64", "r2 + #1"}, {"i64", "r2 + #-2"}, {"i64", "r2 + #7"}};
+  if (chance(d, 75)) return "r1";
+  uint32_t way = below(d, COUNT(ways));
+  const char *type = ways[way].type, *displaced = ways[way].displaced;
+  line(d, way == 0 ? "mov.u32 r2, r1" : "cvt.%s.u32 r2, r1", type);
+  line(d, "sub.%s r2, r2, #%s", type, strchr(displaced, '#') + 1);
+  return displaced;
+}
+
 /* Leaves what follows to some of the lanes; to all where it returns 0. */
 static uint32_t guard(draft *d) {
   if (chance(d, 40)) return 0;
@@ -105,7 +118,10 @@ static void compute(draft *d) {
   static const char *const floats[] = {"add", "sub", "mul", "min", "max", "div", "copysign"};
   static const char *const integers[] = {"add", "sub", "mul", "min", "max", "and", "xor"};
   uint32_t to = value(d), a = value(d), b = value(d);
-  switch (below(d, 6)) {
+  switch (below(d, 7)) {
+  case 6:
+    line(d, "mov.%s r6, r%u\nmov.%s r%u, r%u\nmov.%s r%u, r6", type_of(d), a, type_of(d), a, b, type_of(d), b);
+    break;
   case 0:
     line(d, "set.lt.%s p1, r%u, r%u", type_of(d), a, b);
     line(d, "sel.%s r%u, p1, r%u, r%u", type_of(d), to, b, value(d));
@@ -122,18 +138,21 @@ static void compute(draft *d) {
 static void exchange(draft *d) {
   uint32_t label = guard(d), array = below(d, 2);
   permuted(d);
-  line(d, "sts.%s [s%u + r1], r%u", type_of(d), array, value(d));
+  const char *to = address(d);
+  line(d, "sts.%s [s%u + %s], r%u", type_of(d), array, to, value(d));
   end_guard(d, label);
   if (chance(d, 30)) { /* its own again */
     permuted(d);
-    line(d, "sts.%s [s%u + r1], r%u", type_of(d), 1 - array, value(d));
-    line(d, "lds.%s r%u, [s%u + r1]", type_of(d), value(d), 1 - array);
+    const char *at = address(d);
+    line(d, "sts.%s [s%u + %s], r%u", type_of(d), 1 - array, at, value(d));
+    line(d, "lds.%s r%u, [s%u + %s]", type_of(d), value(d), 1 - array, at);
   }
   line(d, "bar.sync");
   for (uint32_t n = 1 + below(d, 3); n > 0; n--) {
     label = guard(d);
     any_element(d);
-    line(d, "lds.%s r%u, [s%u + r1]", type_of(d), value(d), array);
+    const char *at = address(d);
+    line(d, "lds.%s r%u, [s%u + %s]", type_of(d), value(d), array, at);
     if (chance(d, 50)) compute(d);
     end_guard(d, label);
   }

@@ -403,7 +403,8 @@ static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, in
 }
 
 /* [x + blane], [x + blane + u]: one question for the lanes of all copies, those that do not take part included. A sum
- * that exceeds 32 bits is above the limit. */
+ * that exceeds 32 bits is above the limit. Where nobody asks, it is what it is modulo 2^32, and below 0 only for lanes
+ * that do not take part. */
 static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, int is_masked) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   unsigned lane = X86_TILE_LANE, base = hg_x86_base(e);
@@ -414,7 +415,8 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
     d += (int64_t)bits;
   } else if (added != VECTOR_NONE) {
     hg_x86_load_single(e, lane = X86_RAX, added);
-    hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
+    hg_x86_alu_rm(&e->a, X86_ADD, x86_is_checked(e), X86_RAX, x86_reg(X86_TILE_LANE));
+    if (!x86_is_checked(e)) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
   }
   if (x86_is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
     check_tile_lanes(e, m, lane, (int32_t)d, slow);
