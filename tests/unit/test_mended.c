@@ -61,6 +61,15 @@ static const example examples[] = {
      "movi.u32 r3, #0\nL1:\nadd.u32 r4, r2, #9\nset.ge.u32 p0, r3, r1\n@p0 bra L0\nadd.u32 r3, r3, #1\n"
      "add.u32 r2, r2, #16\nbra L1\nL0:\nadd.u32 r5, r1, #1\nmovi.u32 r7, #0\nL2:\nldg.u32 r6, [x + r4]\n"
      "add.u32 r7, r7, r6\nadd.u32 r4, r4, #1\nloop r5, L2\nstg.u32 [y + lane], r7\nexit\n"},
+    {"ended the process: an index below 0 that a displacement brings into range, in a vector with two rows",
+     ".program rows\n.buffer y u32 inout\n.shared s u32 128\nsts.u32 [s + blane], blane\nbar.sync\n"
+     "shr.u32 r2, blane, #3\ncvt.i32.u32 r2, r2\nsub.i32 r2, r2, #7\nlds.u32 r3, [s + r2 + #7]\n"
+     "stg.u32 [y + lane], r3\nexit\n"},
+    {"ended the process: the same in a loop, where the index is a number",
+     ".program numbers\n.buffer x u32 in\n.buffer y u32 inout\n.scalar n u32\n.shared s u32 64\n"
+     "sts.u32 [s + blane], blane\nbar.sync\nshr.u32 r2, blane, #4\ncvt.i32.u32 r2, r2\nsub.i32 r2, r2, #7\n"
+     "movi.u32 r9, #0\nand.u32 r4, n, #3\nadd.u32 r4, r4, #2\nL0:\nldg.u32 r8, [x + r4]\nlds.u32 r3, [s + r2 + #7]\n"
+     "add.u32 r9, r9, r3\nadd.u32 r9, r9, r8\nloop r4, L0\nstg.u32 [y + lane], r9\nexit\n"},
     {"ended the process: a store by one lane of [s + blane - 3] went 16 GB too far, in the straight code of a block",
      ".program below\n.block 16\n.buffer y u32 inout\n.shared s u32 16\nsub.u32 r2, blane, #3\n"
      "set.ne.u32 p0, blane, #5\n@p0 bra L0\nsts.u32 [s + r2], blane\nL0:\nbar.sync\nlds.u32 r3, [s + #2]\n"

@@ -133,6 +133,13 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
+/* A number of short_index, which is below 0 where it was not compared with a limit and a displacement makes up for it.
+ */
+static void fetch_short(x86_emit *e, const x86_access *m, unsigned to, unsigned from) {
+  hg_x86_x(e, X86_vmovd_to_g, from, 0, x86_reg(to));
+  if (!x86_is_checked(e) && m->displacement > 0) hg_x86_load_sign32(&e->a, to, x86_reg(to));
+}
+
 /* A vector of which the first lanes end a row and the others begin the next: those that follow from lane 0's index, and
  * those that follow from the last one's. k2: lanes, in bounds. To `otherwise` if a lane is neither, or takes no part.
  */
@@ -145,9 +152,9 @@ static void load_two(x86_emit *e, const x86_access *m, uint32_t copy, unsigned b
   int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
   hg_x86_k(e, X86_kortestw, 2, 0, 2);
   hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
-  hg_x86_x(e, X86_vmovd_to_g, index, 0, x86_reg(X86_RAX));
+  fetch_short(e, m, X86_RAX, index);
   hg_x86_v(e, X86_vpermps, s3, hg_x86_rm_reg(e, last, 0, s0), x86_reg(index));
-  hg_x86_x(e, X86_vmovd_to_g, s3, 0, x86_reg(X86_RCX));
+  fetch_short(e, m, X86_RCX, s3);
   hg_x86_v(e, X86_vpbroadcastd, s2, 0, x86_reg(index));
   if (stride) {
     hg_x86_v(e, X86_vpaddd, s2, s2, iota);

@@ -533,6 +533,11 @@ static int quick_access(x86_emit *e, x86_access *m) {
   uint8_t stride;
   if (!hg_x86_quick_index(e, &index, &stride)) return 0;
   int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes && !e->is_tail;
+  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+  if (!x86_is_checked(e) && takes_all && is_signed && !hg_x86_is_64(e, m->index)) { /* it may be below 0 */
+    hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(index));
+    index = X86_RAX;
+  }
   if (x86_is_checked(e) || !takes_all)
     hg_x86_check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
   unsigned base = hg_x86_base(e);
