@@ -265,6 +265,18 @@ static uint32_t index_register(generator *g, uint32_t count) {
   return index.reg;
 }
 
+/* An element by an index: as it is, a little beside, or by one that is less by so much as the displacement adds. */
+static atlas_operand indexed(generator *g, uint16_t symbol, uint32_t index) {
+  int64_t displacement = chance(g, 20) ? (int64_t)below(g, 3) - 1 : 0;
+  atlas_operand less;
+  if (index >= REGISTERS || chance(g, 80)) return atlas_mem_reg(symbol, index, displacement);
+  atlas_type type = (atlas_type)g->now.type[index];
+  if (!destination(g, type, &less)) return atlas_mem_reg(symbol, index, displacement);
+  uint32_t by = 1 + below(g, 9);
+  emit_ops(g, ATLAS_OP_sub, type, 3, (atlas_operand[]){less, atlas_reg(index), atlas_bits(by)});
+  return atlas_mem_reg(symbol, less.reg, displacement + by);
+}
+
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
 static int is_atomic_type(uint8_t type) {
@@ -324,10 +336,7 @@ static void load_insn(generator *g) {
   else if (role != ROLE_IN && role != ROLE_CONST) address = own_element(g, s);
   else if (chance(g, 30)) address = atlas_mem(s, below(g, count));
   else if (role == ROLE_IN && chance(g, 40)) address = atlas_mem_lane(s, chance(g, 20) ? (int64_t)below(g, 3) - 1 : 0);
-  else {
-    uint32_t index = index_register(g, count);
-    address = atlas_mem_reg(s, index, chance(g, 20) ? (int64_t)below(g, 3) - 1 : 0);
-  }
+  else address = indexed(g, s, index_register(g, count));
   if (!destination(g, type, &d)) return;
   emit_ops(g,
            role == ROLE_CONST   ? ATLAS_OP_ldc

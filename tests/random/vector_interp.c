@@ -186,7 +186,8 @@ static void run_mask_insn(evaluator *e, const vector_insn *insn) {
   for (uint32_t i = 0; i < e->m.lane_count; i++) {
     uint64_t a = insn->s[0] == VECTOR_NONE ? 0 : source(e, insn->s[0], i);
     uint64_t b = insn->s[1] == VECTOR_NONE ? 0 : source(e, insn->s[1], i);
-    row(e, insn->d)[i] = e->alive[i] ? of_masks(insn->op, a, b) : 0;
+    uint64_t value = e->alive[i] ? of_masks(insn->op, a, b) : 0;
+    put(e, insn, i, insn->mask == VECTOR_ALL || in_mask(e, insn->mask, i), value);
   }
 }
 
