@@ -278,6 +278,7 @@ int hg_x86_divide(x86_emit *e);
 int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
+int hg_x86_is_table_index(const x86_emit *e); /* an `and #15` for nothing but look-ups that do without */
 int hg_x86_wide(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
 int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */

@@ -168,6 +168,10 @@ int hg_x86_arith(x86_emit *e) {
   }
   if (hg_x86_compare(e)) return 1;
   if (e->insn->d == VECTOR_NONE || hg_x86_type(e, e->insn->d) == SSA_PREDICATE) return 0;
+  if (hg_x86_is_table_index(e)) {
+    move(e);
+    return 1;
+  }
   if (binary_op(e)) return 1;
   return atlas_is_integer((atlas_type)e->insn->type) ? hg_x86_integer(e) : hg_x86_float(e);
 }

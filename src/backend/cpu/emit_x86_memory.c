@@ -456,7 +456,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
 
 /* ---- small tables of the function library ------------------------------------------------------------------------ */
 
-enum { MOST_TABLE_WORDS = 32 };
+enum { MOST_TABLE_WORDS = 32, MOST_INDEX_LIFE = 256 }; /* the second: of instructions looked through for readers */
 
 /* The pool's copy of a table, filled up to whole vectors; vectors in it do not cross cache lines. */
 static uint32_t table_in_pool(x86_emit *e, const atlas_symbol *table) {
@@ -499,6 +499,31 @@ static int table_access(x86_emit *e, const x86_access *m) {
     unsigned to = hg_x86_result(e, c, 0, hg_x86_scratch(e, 0));
     look_up(e, table->count, place, to, index);
     hg_x86_done(e, c, 0, to);
+  }
+  return 1;
+}
+
+/* A look-up in a table of 16, which sees no more of its index than the lowest four bits. */
+static int sees_four_bits(const x86_emit *e, const vector_insn *insn, uint32_t index) {
+  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  int is_load = info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE)) == ATLAS_LOAD;
+  if (!is_load || !(insn->symbol & SSA_LIBRARY) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->s[0] != index) return 0;
+  if (insn->bits != 0 || atlas_bytes((atlas_type)insn->type) != 4 || hg_x86_is_uniform(e, insn->d)) return 0;
+  return atlas_symbol_at(&atlas_functions, insn->symbol & ~(uint32_t)SSA_LIBRARY)->count == 16;
+}
+
+int hg_x86_is_table_index(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  uint64_t bits;
+  if (insn->op != ATLAS_OP_and || hg_x86_is_64(e, insn->d) || !hg_x86_constant_bits(e, insn->s[1], &bits) || bits != 15)
+    return 0;
+  const vector_reg *d = vector_reg_at(e->b->vector, insn->d);
+  if (d->first != e->index || d->last - d->first > MOST_INDEX_LIFE || hg_x86_is_uniform(e, insn->d)) return 0;
+  for (uint32_t i = e->index + 1; i <= d->last; i++) {
+    const vector_insn *other = vector_insn_at(e->b->vector, i);
+    int reads = other->mask == insn->d || other->d == insn->d;
+    for (int k = 0; k < 4; k++) reads |= other->s[k] == insn->d;
+    if (reads && !sees_four_bits(e, other, insn->d)) return 0;
   }
   return 1;
 }

@@ -198,7 +198,7 @@ const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparis
   if (!is_compared_as_32_bits(insn->type2) || insn->flags & VECTOR_KEEP) return NULL;
   if (d->last != comparison + 1 || d->first != comparison || d->uniform) return NULL;
   if ((use->op != VECTOR_AND && use->op != VECTOR_ANDNOT) || use->mask != VECTOR_ALL) return NULL;
-  return use->s[1] == insn->d && use->s[0] != insn->d && use->s[0] < VECTOR_ALL ? use : NULL;
+  return use->s[1] == insn->d && use->s[0] != insn->d ? use : NULL;
 }
 
 /* Counts a value's demand, and lists where it begins and ends. */
