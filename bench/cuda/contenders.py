@@ -15,9 +15,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "cpu"))
 from library import BACKEND_CUDA, Binding, Executor, LaunchDesc, Library, Scalar  # noqa: E402
 
-# Of the first launch of a fold: the same on every card, so that its bits are too. An H200 has 792 at a time, 6 on each of 132
-# multiprocessors, so that these are four full rounds.
-FOLD_BLOCKS = 3168
+# Of the first launch of a fold, by the bytes of an element: the same on every card, so that its bits are too. An H200 has 792 at a
+# time, 6 on each of 132 multiprocessors, so that these are one full round and four.
+FOLD_BLOCKS = {2: 792, 4: 3168}
 NAMES = ("torch", "compile", "triton", "cupy")
 
 
@@ -102,9 +102,10 @@ class Ours:
         bindings = dict(zip("ab", (gpu.buffer(case, name) for name in program.inputs)))
         self.parts, y = None, gpu.buffer(case, "y")
         if program.folds:
-            self.parts = gpu.allocate(FOLD_BLOCKS * SIZES[case.kind])
-            self.launches = [gpu.launch_desc(bindings | {"y": self.parts}, blocks=FOLD_BLOCKS, count=case.count),
-                             gpu.launch_desc({"a": self.parts, "y": y}, blocks=1, count=FOLD_BLOCKS)]
+            blocks = FOLD_BLOCKS[SIZES[case.kind]]
+            self.parts = gpu.allocate(blocks * SIZES[case.kind])
+            self.launches = [gpu.launch_desc(bindings | {"y": self.parts}, blocks=blocks, count=case.count),
+                             gpu.launch_desc({"a": self.parts, "y": y}, blocks=1, count=blocks)]
         else:
             self.launches = [gpu.launch_desc(bindings | {"y": y}, lanes=case.count)]
         self.output = y
