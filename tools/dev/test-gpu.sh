@@ -17,7 +17,7 @@ gpu_test() {
 sanitized() {
   local tool=$1 folder=$2 processes=4 part pids=() status=0
   for ((part = 0; part < processes; part++)); do
-    PYTHONPATH=tests compute-sanitizer --tool "$tool" --error-exitcode 1 \
+    PYTHONPATH=tests compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 1 \
       "$VENV/bin/python" tests/conformance/replay.py "$folder" "$part" "$processes" >"$folder/$tool-$part.log" 2>&1 &
     pids+=($!)
   done
