@@ -40,8 +40,8 @@ def main(folder: str, part: int, parts: int) -> int:
     import hg
 
     passed, failed, start = 0, 0, time.monotonic()
-    engine = hg.Engine("default")
     for path in sorted(Path(folder).glob("*.calls"))[part::parts]:
+        engine = hg.Engine("default")  # as fresh as that of the process which wrote it
         for kind, *call in calls_of(path):
             if kind != "run":
                 getattr(engine, kind)(*call)
@@ -50,6 +50,8 @@ def main(folder: str, part: int, parts: int) -> int:
             result = engine.run(hg.decode(text), **launch)
             same = hg.same_arrays(buffers, result.buffers) is None and (fault is None) == (result.fault is None)
             passed, failed = passed + same, failed + (not same)
+            if not same:
+                print(f"{path.name}: launch {passed + failed} of this process left something else than it did before")
             if (passed + failed) % 500 == 0:
                 print(f"{passed + failed} launches, {time.monotonic() - start:.0f} s", file=sys.stderr)
     print(f"{passed} passed, {failed} failed")

@@ -444,11 +444,12 @@ static uint32_t shortest_way(const ptx *p, uint32_t *way) {
 /* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Short programs wait for
  * nothing else, and do best with a pack a thread: with several the blocks at work are further apart in memory, which
  * likes that less. Near the balance two are enough to load ahead; above it more of them share the cost of a start.
- * TB/s with 1, 2, 4, 8: add (1 instruction) 4.37, 4.36, 4.32, 4.27; gelu (37) 4.14, 3.59, 3.68, 3.71; tanh (40) 4.23,
- * 4.23; gelu_tanh (40) 4.10, 4.24, 4.19, 4.13; an older gelu of 60 instructions 3.70, 3.85, 4.02, 4.10. */
+ * TB/s with 1, 2, 4, 8: add (1 instruction) 4.37, 4.36, 4.32, 4.27; exp (31) 4.25, 4.23; tanh (40) 4.23, 4.23;
+ * gelu_tanh (40) 4.10, 4.24, 4.19, 4.13; an older gelu (60) 3.70, 3.85, 4.02, 4.10. A call, as a division makes, costs
+ * a loop of packs more than it brings: gelu with one on its rare way had 4.14, 3.59, 3.68, 3.71. */
 static uint8_t packs_for(const ptx *p, uint32_t *room) {
   uint64_t work = (uint64_t)shortest_way(p, room) * p->info->lanes_per_thread;
-  return work < UINT64_C(80) * p->vector_count ? 1 : work <= UINT64_C(96) * p->vector_count ? 2 : 8;
+  return work < UINT64_C(72) * p->vector_count ? 1 : work <= UINT64_C(96) * p->vector_count ? 2 : 8;
 }
 
 static uint32_t registers_of(const ptx *p, uint32_t value) {
