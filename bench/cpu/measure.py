@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 PROBE = 1024          # elements of the launch from which times are foretold
 BATCH = 100_000       # nanoseconds a sample takes at least: so many calls are timed together
 WARM = 20_000_000     # a call longer than this needs no other call before it to warm caches up
+WAKING = 10           # times as many calls before a sample where threads must wake up: some libraries do not wait until they have
 FEWEST = 3            # samples
 
 
@@ -231,7 +232,7 @@ class Bench:
                 if self.threads > 1:
                     time.sleep(program.pause)
                 if self.seen[program.name, name][1] < WARM:
-                    contenders[name].time(batch[name])
+                    contenders[name].time(batch[name] * (WAKING if self.threads > 1 else 1))
                 samples[name].append(contenders[name].time(batch[name]) / batch[name])
         others = (busy() - before) - (time.process_time() - own)
         return samples, max(0.0, others / (time.monotonic() - start))
