@@ -64,6 +64,10 @@ void hg_wake(atomic_uint *word);
 #define HG_NO_CPU UINT32_MAX
 uint32_t hg_current_cpu(void);
 void hg_leave_cpu(uint32_t cpu);
+/* Of a thread that sleeps: it may not run on a CPU until it calls hg_allow_cpu. 1: so it is; 0: it can run there only,
+ * or never could, or the system knows nothing of it. */
+int hg_thread_keep_off(hg_thread *thread, uint32_t cpu);
+void hg_allow_cpu(uint32_t cpu);
 
 /* Has `in_child` called in every process that is forked off from now on, and `at_exit` when this one exits or unloads
  * the library. 0 on success; with another result one of the two may be missing. */

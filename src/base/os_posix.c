@@ -195,11 +195,30 @@ void hg_leave_cpu(uint32_t cpu) {
     (void)sched_setaffinity(0, sizeof allowed, &allowed); /* has moved; may be moved again */
 }
 
+int hg_thread_keep_off(hg_thread *thread, uint32_t cpu) {
+  pthread_t handle;
+  cpu_set_t allowed;
+  memcpy(&handle, &thread->storage, sizeof handle);
+  if (cpu >= CPU_SETSIZE || pthread_getaffinity_np(handle, sizeof allowed, &allowed) != 0) return 0;
+  if (!CPU_ISSET(cpu, &allowed) || CPU_COUNT(&allowed) == 1) return 0;
+  CPU_CLR(cpu, &allowed);
+  return pthread_setaffinity_np(handle, sizeof allowed, &allowed) == 0;
+}
+
+void hg_allow_cpu(uint32_t cpu) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_SET(cpu, &allowed);
+  (void)sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 void hg_wait(atomic_uint *word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
 void hg_wake(atomic_uint *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 #else
 uint32_t hg_current_cpu(void) { return HG_NO_CPU; }
 void hg_leave_cpu(uint32_t cpu) { (void)cpu; }
+int hg_thread_keep_off(hg_thread *thread, uint32_t cpu) { return (void)thread, (void)cpu, 0; }
+void hg_allow_cpu(uint32_t cpu) { (void)cpu; }
 
 /* One place to sleep for all words. A child of fork inherits no sleeper, and a mutex that nobody would unlock. */
 static pthread_mutex_t sleepers_mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -100,6 +100,8 @@ void hg_thread_join(hg_thread *thread) {
 
 uint32_t hg_current_cpu(void) { return HG_NO_CPU; }
 void hg_leave_cpu(uint32_t cpu) { (void)cpu; }
+int hg_thread_keep_off(hg_thread *thread, uint32_t cpu) { return (void)thread, (void)cpu, 0; }
+void hg_allow_cpu(uint32_t cpu) { (void)cpu; }
 
 /* One place to sleep for all words: WaitOnAddress would need a library of its own. */
 static SRWLOCK sleepers_lock = SRWLOCK_INIT;

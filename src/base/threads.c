@@ -39,6 +39,7 @@ typedef struct worker {
   hg_part *part;
   void *user;
   alignas(CACHE_LINE_BYTES) hg_thread thread;
+  uint32_t kept_off; /* the CPU that it must not wake up on; HG_NO_CPU */
 } worker;
 
 /* One of the few mutable globals the design allows. `busy` guards what is not atomic. */
@@ -101,7 +102,7 @@ static void run_shares(uint32_t self) {
 }
 
 /* Systems like to run a thread where the one runs that woke it, which then waits for it: for a scheduler's tick, a
- * thousand times the job. */
+ * thousand times the job. So a worker is kept off that CPU until it has woken up, or leaves it when it gets to run. */
 static void leave_callers_cpu(void) {
   uint32_t callers = atomic_load_explicit(&pool.caller_cpu, memory_order_relaxed);
   if (callers != HG_NO_CPU && hg_current_cpu() == callers) hg_leave_cpu(callers);
@@ -117,10 +118,12 @@ static int await_job(worker *self) {
     uint32_t state = spin_while(&self->state, IDLE);
     if (state == QUIT) return 0;
     if (state == POSTED && change(&self->state, POSTED, RUNNING)) return 1;
+    self->kept_off = HG_NO_CPU;
     if (state != IDLE || !change(&self->state, IDLE, ASLEEP)) continue;
     atomic_fetch_sub_explicit(&pool.awake, 1, memory_order_relaxed);
     sleep_while(&self->state, ASLEEP);
-    leave_callers_cpu();
+    if (self->kept_off != HG_NO_CPU) hg_allow_cpu(self->kept_off);
+    else leave_callers_cpu();
     atomic_fetch_add_explicit(&pool.awake, 1, memory_order_relaxed);
   }
 }
@@ -136,6 +139,10 @@ static void work(void *user) {
 }
 
 static void post(worker *w, uint32_t state) {
+  if (atomic_load_explicit(&w->state, memory_order_acquire) == ASLEEP) { /* only a post can change that */
+    uint32_t cpu = hg_current_cpu();
+    if (hg_thread_keep_off(&w->thread, cpu)) w->kept_off = cpu;
+  }
   if (atomic_exchange_explicit(&w->state, state, memory_order_acq_rel) != ASLEEP) return;
   note_callers_cpu();
   hg_wake(&w->state);

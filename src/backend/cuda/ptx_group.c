@@ -111,7 +111,8 @@ static uint32_t size_of(const ptx *p, const group *g) {
   return atlas_bytes((atlas_type)ptx_insn(p, g->value[0])->type);
 }
 
-static uint32_t elements_of_word(const ptx *p, const group *g) { return size_of(p, g) < 4 ? 4 / size_of(p, g) : 1; }
+/* Elements of 8 bits are in no group. */
+static uint32_t elements_of_word(const ptx *p, const group *g) { return size_of(p, g) == 2 ? 2 : 1; }
 
 /* `width` neighbours by one access. */
 static void load_together(ptx *p, group *g, uint32_t first, uint32_t width, ptx_name address) {
