@@ -21,7 +21,7 @@ from programs import PROGRAMS, Case, Program
 HERE = Path(__file__).resolve().parent
 PROBE = 1024          # elements of the launch from which times are foretold
 BATCH = 100_000       # nanoseconds a sample takes at least: so many calls are timed together
-WARM = 20_000_000     # a call longer than this needs no other call before it to warm caches up
+WARM = 200_000_000    # a call longer than this needs no call before it to warm up caches, or memory that was idle meanwhile
 WAKING = 10           # times as many calls before a sample where threads must wake up: some libraries do not wait until they have
 FEWEST = 3            # samples
 
