@@ -93,7 +93,7 @@ run_unit_tests() {
       run_counted "$@" "$folder/tests/unit/$name"
     fi
   done
-  for name in test_failures test_faults test_graphs test_groups test_launch test_narrow test_runtime \
+  for name in test_choices test_failures test_faults test_graphs test_groups test_launch test_narrow test_runtime \
     test_stream_failures test_streams test_tabulated; do
     say "== $name on the double of libcuda"
     run_on_double "$folder" "$@" "$folder/tests/unit/$name"
