@@ -7,6 +7,8 @@
 
 #include "hologram/hologram.h"
 
+#include <stdio.h>
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static hg_executor *executor;
@@ -33,6 +35,19 @@ static inline uint32_t bits_of(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   return bits;
+}
+
+/* A text with words[i] in the place of each letters[i]. */
+static inline void fill_in(const char *template, const char *letters, const char *const *words, char *out,
+                           size_t room) {
+  size_t size = 0;
+  for (const char *c = template; *c != '\0' && size < room; c++) {
+    const char *letter = strchr(letters, *c);
+    if (letter != NULL) size += (size_t)snprintf(out + size, room - size, "%s", words[letter - letters]);
+    else out[size++] = *c;
+  }
+  CHECK(size < room);
+  out[size < room ? size : room - 1] = '\0';
 }
 
 #define CHECK_LAUNCH(kernel, desc, status, sentence)            \

@@ -65,14 +65,9 @@ static void test_negation(const char *negation, const char *fold, int is_unsigne
                                                               "    F.T r4, r1, r3\n"
                                                               "    stg.T [y + lane], r4\n"
                                                               "    exit\n";
+  const char *words[] = {type, negation, fold};
   char text[1024];
-  size_t size = 0;
-  for (const char *c = template; *c != '\0'; c++) {
-    const char *word = *c == 'T' ? type : *c == 'N' ? negation : *c == 'F' ? fold : NULL;
-    if (word != NULL) size += (size_t)snprintf(text + size, sizeof text - size, "%s", word);
-    else text[size++] = *c;
-  }
-  text[size] = '\0';
+  fill_in(template, "TNF", words, text, sizeof text);
   for (size_t i = 0; i < LANES; i++) a[i] = (uint32_t)x[i % N], b[i] = (uint32_t)x[i / N];
   hg_kernel *kernel = kernel_of(text);
   hg_buffer *in_a = buffer_of(sizeof a, a), *in_b = buffer_of(sizeof b, b), *y = buffer_of(sizeof got, NULL);

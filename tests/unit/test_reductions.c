@@ -68,13 +68,9 @@ static const char block_text[] = ".program block\n"
                                  "    stg.u32 [z + lane], r4\n"
                                  "    exit\n";
 
-static void write_text(const char *template, const fold *f, char *out) {
-  for (const char *c = template; *c != '\0'; c++) {
-    const char *word = *c == 'T' ? f->type : *c == 'F' ? f->op : *c == 'I' ? f->first : NULL;
-    if (word != NULL) out += sprintf(out, "%s", word);
-    else *out++ = *c;
-  }
-  *out = '\0';
+static void write_text(const char *template, const fold *f, char *out, size_t room) {
+  const char *words[] = {f->type, f->op, f->first};
+  fill_in(template, "TFI", words, out, room);
 }
 
 /* Finite, of both signs. */
@@ -93,7 +89,7 @@ static void *contents(const fold *f, uint64_t count) {
 /* The shares of `grid` blocks, then that of all of them. */
 static void run_fold(hg_executor *on, const fold *f, const void *values, uint64_t count, uint32_t grid, void *shares) {
   char text[2048];
-  write_text(fold_text, f, text);
+  write_text(fold_text, f, text, sizeof text);
   executor = on;
   hg_kernel *kernel = kernel_of(text);
   hg_buffer *a = buffer_of(count * f->bytes, values), *y = buffer_of((uint64_t)grid * f->bytes, NULL),
@@ -143,7 +139,7 @@ static void test_folds(int all) {
 static void run_block(hg_executor *on, const fold *f, uint32_t size, void *y_out, uint32_t *z_out) {
   enum { BLOCKS = 3 };
   char text[2048];
-  write_text(block_text, f, text);
+  write_text(block_text, f, text, sizeof text);
   executor = on;
   hg_kernel *kernel = kernel_of(text);
   uint64_t lanes = (uint64_t)size * BLOCKS;
