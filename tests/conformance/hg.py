@@ -271,7 +271,8 @@ class Engine:
         check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
 
     def run(self, program: Program, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
-            scalars: dict = {}, tables: dict = {}, step_limit: int = 0, flags: int = 0) -> Result:
+            scalars: dict = {}, tables: dict = {}, step_limit: int = 0, flags: int = 0, many_answers: bool = False) -> Result:
+        """many_answers: what it leaves may be something else another time."""
         kernel = c.c_void_p()
         check(lib.hg_kernel_create(self.handle, program.handle, c.byref(kernel)))
         try:
@@ -281,7 +282,7 @@ class Engine:
         if RECORDER:
             launch = dict(lanes=lanes, grid=grid, block=block, buffers=buffers, scalars=scalars, tables=tables,
                           step_limit=step_limit, flags=flags)
-            RECORDER.add("run", program.encode(), launch, result.buffers, result.fault)
+            RECORDER.add("run", program.encode(), launch, None if many_answers else result.buffers, result.fault)
         return result
 
     def _launch(self, kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags) -> Result:
@@ -357,17 +358,17 @@ class Executor:
         for engine in self.engines:
             engine.write_boundary(data)
 
-    def run_each(self, program: Program | str, **launch) -> list[Result]:
+    def run_each(self, program: Program | str, many_answers: bool = True, **launch) -> list[Result]:
         """A launch on each engine, for programs of which more than one answer is right."""
         if isinstance(program, str):
             program = parse(program)
-        return [engine.run(program, **launch) for engine in self.engines]
+        return [engine.run(program, many_answers=many_answers, **launch) for engine in self.engines]
 
     def run(self, program: Program | str, **launch) -> Result:
         """Launch: lanes, or grid and block; buffers: name -> array; scalars: name -> (type code, bits); tables: name -> list of
         arrays or None; step_limit; flags. A fault is not an error here: it stands in the result.
         """
-        results = self.run_each(program, **launch)
+        results = self.run_each(program, many_answers=False, **launch)
         self._agreed("fault", [fault_of(r) for r in results])
         for engine, result in zip(self.engines, results):
             name = same_arrays(results[0].buffers, result.buffers)
