@@ -1,5 +1,5 @@
-/* test_warm.c - what is fetched for the first compilation: the heap has its pages before the compiler asks for them. That
- * a device compiles, closes and forks with it is for test_cuda to say. */
+/* test_warm.c - what is fetched for the first compilation: the heap has its pages before the compiler asks for them.
+ * That a device compiles, closes and forks with it is for test_cuda to say. */
 #include "backend/cuda/warm.h"
 #include "check.h"
 

@@ -1,6 +1,6 @@
-/* warm.c - the driver's compiler is a library of 39 MB that the driver loads when it first compiles, and it touches some
- * 10 MB of fresh heap then: a third of a small program's first compilation. Both can be had while the driver makes the
- * context, which takes a hundred milliseconds, in another thread. */
+/* warm.c - the driver's compiler is a library of 39 MB, which the driver loads when it first compiles, and it touches
+ * some 10 MB of fresh heap then: a third of a small program's first compilation. A thread can see to both while the
+ * driver makes the context, which takes a hundred milliseconds. */
 #include "backend/cuda/warm.h"
 
 #include "base/os.h"
