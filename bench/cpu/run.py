@@ -128,6 +128,14 @@ def machine(threads: list[int], caches: dict) -> dict:
             "processors": os.cpu_count(), "threads": threads, "caches": caches, "python": platform.python_version()} | versions
 
 
+def compile_times(library: Path) -> list[dict]:
+    """What kernels cost the compiler, from the program built with the library; none where that is not there."""
+    program = library.parent / "bench/bench_compile"
+    if not program.exists():
+        return []
+    return json.loads(subprocess.run([program, "--json", "--kernels"], stdout=subprocess.PIPE, check=True).stdout)
+
+
 # ---- the run -------------------------------------------------------------------------------------------------------------------------
 
 class Run:
@@ -194,7 +202,8 @@ class Run:
 
     def finish(self) -> None:
         o, rows = self.options, self.data["rows"]
-        self.data["targets"] = report.targets(rows, self.data["fixed"], o.engines[0])
+        self.data["compiled"] = compile_times(o.library)
+        self.data["targets"] = report.targets(rows, self.data["fixed"], self.data["compiled"], o.engines[0])
         ran = ", ".join(dict.fromkeys(f["ran"] for f in self.data["fixed"] if f["engine"] == o.engines[0])) or "nothing"
         print(f"\nStanding targets, engine {o.engines[0]} ({ran} ran); ratios are ours / theirs in time, medians")
         for target in self.data["targets"]:
