@@ -22,7 +22,8 @@ static atomic_flag was_begun = ATOMIC_FLAG_INIT;
 
 static void fetch(void *user) {
   hg_cuda_warmth *warmth = user;
-  (void)hg_library_open("libnvidia-ptxjitcompiler.so.1", NULL); /* where it is missing the driver will say so */
+  /* Where it is missing the driver will say so. */
+  (void)hg_library_open("libnvidia-ptxjitcompiler.so.1", "nvptxJITCompiler64.dll");
   for (size_t i = 0; i < warmth->chunk_count; i++)
     for (size_t at = 0; at < CHUNK_BYTES; at += PAGE_BYTES) ((volatile char *)warmth->chunks[i])[at] = 0;
 }
