@@ -267,7 +267,7 @@ def bench(options):
     if options.json:
         print(json.dumps(rows, indent=2))
         return 0
-    print("The reference machine: the scalar definition of the ISA, made to be right and readable. Not a fast engine.\n")
+    print("Each program run by the command: the median of the launches' own times.\n")
     print(f"{'program':<12} {'engine':<12} {'lanes':>9} {'median':>12} {'million lanes/s':>16}")
     for row in rows:
         print(f"{row['program']:<12} {row['engine']:<12} {row['lanes']:>9} {row['nanoseconds'] / 1e6:>9.2f} ms "

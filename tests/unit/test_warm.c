@@ -36,19 +36,15 @@ static uint64_t write_heap(void) {
 }
 
 int main(void) {
-  hg_allocator allocator;
-  CHECK_EQ_U64(hg_allocator_resolve(NULL, &allocator), HG_OK);
-  hg_cuda_warmth *warmth = hg_cuda_warm_begin(&allocator);
-  CHECK(warmth != NULL);
-  CHECK(hg_cuda_warm_begin(&allocator) == NULL); /* once a process */
-  hg_cuda_warm_finish(warmth);
-  hg_cuda_warm_finish(warmth);
+  CHECK(hg_cuda_warm_begin());
+  CHECK(!hg_cuda_warm_begin()); /* once a process */
+  hg_cuda_warm_finish();
+  hg_cuda_warm_finish();
   uint64_t pages = (uint64_t)BLOCK_COUNT * BLOCK_BYTES / PAGE_BYTES, came = write_heap();
   if (HAS_USUAL_HEAP && came > pages / 8)
     printf("%llu of %llu pages were missing\n", (unsigned long long)came, (unsigned long long)pages);
   CHECK(!HAS_USUAL_HEAP || came <= pages / 8);
-  hg_cuda_warm_release(&allocator, warmth, 0);
-  hg_cuda_warm_finish(NULL);
-  hg_cuda_warm_release(&allocator, NULL, 0);
+  hg_cuda_warm_release();
+  hg_cuda_warm_release();
   return check_report();
 }

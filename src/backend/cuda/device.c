@@ -90,7 +90,7 @@ static void release(cuda_device *d) {
   hg_array_release(&allocator, &d->allocations);
   hg_array_release(&allocator, &d->maps);
   hg_array_release(&allocator, &d->spares);
-  hg_cuda_warm_release(&allocator, d->warmth, d->process != hg_process_id());
+  if (d->warms) hg_cuda_warm_release();
   hg_kernel_cache_release(d->cache);
   hg_functions_close(&d->functions);
   hg_release(&allocator, d);
@@ -115,7 +115,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
   d->capability = capability_of(&d->driver, d->ordinal);
   d->units = info.compute_units;
   d->shared_bytes = (uint32_t)attribute(&d->driver, d->ordinal, CUDA_DEVICE_SHARED_BYTES);
-  d->warmth = hg_cuda_warm_begin(&d->allocator);
+  d->warms = hg_cuda_warm_begin();
   int result = d->driver.cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
   if (result == CUDA_OK) return HG_OK;
   d->context = NULL;

@@ -92,7 +92,7 @@ typedef struct cuda_device {
   cuda_slot slots[CUDA_SLOT_COUNT];
   uint32_t next_slot;
   hg_functions functions; /* of the library, as far as programs needed them */
-  hg_cuda_warmth *warmth; /* for its first compilation; NULL: not the first device of the process */
+  int warms;              /* the heap, for its first compilation: it is the first device of the process */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing */
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */

@@ -55,7 +55,7 @@ static hg_status assemble(cuda_device *d, const atlas_program *program, const hg
   int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LINE_INFO};
   void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)1};
   void *state = NULL;
-  hg_cuda_warm_finish(d->warmth);
+  if (d->warms) hg_cuda_warm_finish();
   CUDA_TRY(d, cuLinkCreate_v2(d->writes_lines ? 3 : 2, options, values, &state), "the driver's compiler did not start");
   hg_status status = link_text(d, state, program, text, log, image);
   (void)d->driver.cuLinkDestroy(state);

@@ -1,6 +1,9 @@
-/* warm.c - the driver's compiler is a library of 39 MB, which the driver loads when it first compiles, and it touches
- * some 10 MB of fresh heap then: a third of a small program's first compilation. A thread can see to both while the
- * driver makes the context, which takes a hundred milliseconds. */
+/* warm.c - when the driver's compiler first compiles it touches some 10 MB of fresh heap, which is a quarter of a small
+ * program's first compilation. A thread can see to that while the driver makes the context, which takes a hundred
+ * milliseconds.
+ *
+ * The thread calls nothing that takes a lock, the loader's above all: whoever waits for it may hold that one. So it
+ * does not load the compiler's library, which takes another 2 ms. */
 #include "backend/cuda/warm.h"
 
 #include "base/os.h"
@@ -10,46 +13,45 @@
 /* Below what allocators map by itself and unmap when it is freed: these come from the heap, and go back to it. */
 enum { CHUNK_BYTES = 96 << 10, CHUNK_COUNT = 128, PAGE_BYTES = 4096 };
 
-struct hg_cuda_warmth {
+/* The process's own, like the heap that it is about. */
+static struct {
+  atomic_flag was_begun;
   hg_thread thread;
-  int is_running;
+  atomic_uint is_running;    /* nobody has waited for the thread yet */
   size_t chunk_count;
   char *chunks[CHUNK_COUNT]; /* from malloc, which the driver uses */
   char *top;                 /* allocated behind them: while it is there the heap does not shrink when they go */
-};
+} warmth = {.was_begun = ATOMIC_FLAG_INIT};
 
-static atomic_flag was_begun = ATOMIC_FLAG_INIT;
-
-static void fetch(void *user) {
-  hg_cuda_warmth *warmth = user;
-  /* Where it is missing the driver will say so. */
-  (void)hg_library_open("libnvidia-ptxjitcompiler.so.1", "nvptxJITCompiler64.dll");
-  for (size_t i = 0; i < warmth->chunk_count; i++)
-    for (size_t at = 0; at < CHUNK_BYTES; at += PAGE_BYTES) ((volatile char *)warmth->chunks[i])[at] = 0;
+static void touch(void *unused) {
+  (void)unused;
+  for (size_t i = 0; i < warmth.chunk_count; i++)
+    for (size_t at = 0; at < CHUNK_BYTES; at += PAGE_BYTES) ((volatile char *)warmth.chunks[i])[at] = 0;
 }
 
-hg_cuda_warmth *hg_cuda_warm_begin(const hg_allocator *allocator) {
-  if (atomic_flag_test_and_set(&was_begun)) return NULL;
-  hg_cuda_warmth *warmth = hg_allocate(allocator, 1, sizeof *warmth);
-  if (warmth == NULL) return NULL;
-  while (warmth->chunk_count < CHUNK_COUNT && (warmth->top = malloc(CHUNK_BYTES)) != NULL)
-    warmth->chunks[warmth->chunk_count++] = warmth->top;
-  warmth->top = malloc(CHUNK_BYTES);
-  warmth->is_running = hg_thread_start(&warmth->thread, fetch, warmth) == 0;
-  return warmth;
+static void wait_for_thread(void) {
+  if (atomic_exchange(&warmth.is_running, 0) != 0) hg_thread_join(&warmth.thread);
 }
 
-void hg_cuda_warm_finish(hg_cuda_warmth *warmth) {
-  if (warmth == NULL) return;
-  if (warmth->is_running) hg_thread_join(&warmth->thread);
-  warmth->is_running = 0;
-  while (warmth->chunk_count > 0) free(warmth->chunks[--warmth->chunk_count]);
+static void forget_thread(void) { atomic_store(&warmth.is_running, 0); }
+
+int hg_cuda_warm_begin(void) {
+  if (atomic_flag_test_and_set(&warmth.was_begun)) return 0;
+  if (hg_on_fork_and_exit(forget_thread, wait_for_thread) != 0) return 0;
+  for (char *chunk; warmth.chunk_count < CHUNK_COUNT && (chunk = malloc(CHUNK_BYTES)) != NULL;)
+    warmth.chunks[warmth.chunk_count++] = chunk;
+  warmth.top = malloc(CHUNK_BYTES);
+  atomic_store(&warmth.is_running, hg_thread_start(&warmth.thread, touch, NULL) == 0);
+  return 1;
 }
 
-void hg_cuda_warm_release(const hg_allocator *allocator, hg_cuda_warmth *warmth, int is_child) {
-  if (warmth == NULL) return;
-  if (is_child) warmth->is_running = 0;
-  hg_cuda_warm_finish(warmth);
-  free(warmth->top);
-  hg_release(allocator, warmth);
+void hg_cuda_warm_finish(void) {
+  wait_for_thread();
+  while (warmth.chunk_count > 0) free(warmth.chunks[--warmth.chunk_count]);
+}
+
+void hg_cuda_warm_release(void) {
+  hg_cuda_warm_finish();
+  free(warmth.top);
+  warmth.top = NULL;
 }
