@@ -52,7 +52,7 @@ typedef struct cli_bytes {
 
 /* Reads a whole file. 0, or -1 with the reason. */
 int cli_read_file(const char *path, cli_bytes *out, char *why, size_t why_bytes);
-/* Writes up to two pieces as a file; what was written is removed again where that fails. */
+/* Writes up to two pieces as a file; a file that is new is removed again where that fails. */
 int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
                    char *why, size_t why_bytes);
 

@@ -54,10 +54,18 @@ int cli_read_file(const char *path, cli_bytes *out, char *why, size_t why_bytes)
   return result;
 }
 
+/* *made: the file is new, and ours to remove. What was there before may be a device or a link. */
+static FILE *open_to_write(const char *path, int *made) {
+  FILE *file = fopen(path, "wbx");
+  *made = file != NULL;
+  errno = 0;
+  return file != NULL ? file : fopen(path, "wb");
+}
+
 int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
                    char *why, size_t why_bytes) {
-  errno = 0;
-  FILE *file = fopen(path, "wb");
+  int made = 0;
+  FILE *file = open_to_write(path, &made);
   if (file == NULL) {
     snprintf(why, why_bytes, "cannot write: %s", reason(errno));
     return -1;
@@ -71,7 +79,7 @@ int cli_write_file(const char *path, const void *first, size_t first_bytes, cons
   }
   if (ok) return 0;
   snprintf(why, why_bytes, "cannot write: %s", reason(error));
-  remove(path);
+  if (made) remove(path);
   return -1;
 }
 

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import signal
 import struct
 import subprocess
 from pathlib import Path
@@ -439,6 +440,32 @@ def test_broken_binary(work):
 def test_output_cannot_be_written(work):
     refused(1, "nowhere/s.atb: cannot write: No such file or directory", "asm", "saxpy.atlas", "-o", "nowhere/s.atb", cwd=work)
     refused(1, "nowhere/s: cannot write: No such file or directory", "dis", "saxpy.atlas", "-o", "nowhere/s", cwd=work)
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+
+
+@needs_full
+def test_what_was_there_is_not_removed(work):
+    (work / "full").symlink_to("/dev/full")
+    for arguments in (("asm", "saxpy.atlas", "-o", "full"), (*SAXPY_RUN, "--out", "y=full")):
+        refused(1, "full: cannot write: No space left on device", *arguments, cwd=work)
+        assert (work / "full").is_symlink() and Path("/dev/full").exists()
+
+
+def test_no_half_a_file_is_left(work):
+    """A file that the command made is removed where it cannot be written to its end; one that was there is not."""
+    resource = pytest.importorskip("resource", reason="there is no limit on the size of a file here")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+
+    (work / "old.atb").write_bytes(b"")
+    for name in ("new.atb", "old.atb"):
+        result = subprocess.run([CLI, "asm", "saxpy.atlas", "-o", name], cwd=work, preexec_fn=limit, capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (1, f"hologram: {name}: cannot write: File too large\n")
+    assert not (work / "new.atb").exists() and (work / "old.atb").exists()
 
 
 def test_info(engine):
