@@ -47,11 +47,13 @@ void cli_json_string(FILE *file, const char *text);
 
 typedef struct cli_bytes {
   uint8_t *data; /* free() it */
-  size_t count;
+  size_t count, capacity;
 } cli_bytes;
 
-/* Reads a whole file. 0, or -1 with the reason. */
-int cli_read_file(const char *path, cli_bytes *out, char *why, size_t why_bytes);
+/* To read; NULL with the reason. */
+FILE *cli_open(const char *path, char *why, size_t why_bytes);
+/* Reads on until *out holds `count` bytes, or fewer where the file ends. 0, or -1 with the reason. */
+int cli_read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t why_bytes);
 /* Writes up to two pieces as a file; a file that is new is removed again where that fails. */
 int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
                    char *why, size_t why_bytes);

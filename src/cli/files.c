@@ -7,51 +7,44 @@
 
 static const char *reason(int error) { return error != 0 ? strerror(error) : "unknown error"; }
 
-/* Doubles the room of a growing block; 0 when out of memory. */
-static int grow(cli_bytes *bytes, size_t *capacity) {
-  if (*capacity > SIZE_MAX / 4) return 0;
-  size_t larger = *capacity == 0 ? 65536 : *capacity * 2;
+enum { MAX_PROGRAM_MIB = 256 }; /* 256 bytes for each of the most instructions that a program may have */
+
+/* Doubles the room; 0 when out of memory. */
+static int grow(cli_bytes *bytes) {
+  if (bytes->capacity > SIZE_MAX / 4) return 0;
+  size_t larger = bytes->capacity == 0 ? 65536 : bytes->capacity * 2;
   uint8_t *data = realloc(bytes->data, larger);
   if (data == NULL) return 0;
   bytes->data = data;
-  *capacity = larger;
+  bytes->capacity = larger;
   return 1;
 }
 
-/* Reads to the end rather than asking for the size first: that also works for pipes, and memory grows only with bytes
- * that are really there. */
-static int read_all(FILE *file, cli_bytes *out, char *why, size_t why_bytes) {
-  size_t capacity = 0;
-  for (;;) {
-    if (out->count == capacity && !grow(out, &capacity)) {
+FILE *cli_open(const char *path, char *why, size_t why_bytes) {
+  errno = 0;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) snprintf(why, why_bytes, "cannot open: %s", reason(errno));
+  return file;
+}
+
+/* Reads rather than asking for the size first: that also works for pipes, and memory grows only with bytes that are
+ * really there. */
+int cli_read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t why_bytes) {
+  while (out->count < count) {
+    if (out->count == out->capacity && !grow(out)) {
       snprintf(why, why_bytes, "out of memory after %zu bytes", out->count);
       return -1;
     }
+    size_t room = out->capacity - out->count, wanted = count - out->count < room ? (size_t)(count - out->count) : room;
     errno = 0;
-    size_t got = fread(out->data + out->count, 1, capacity - out->count, file);
+    size_t got = fread(out->data + out->count, 1, wanted, file);
     out->count += got;
     if (got > 0) continue;
     if (!ferror(file)) return 0;
     snprintf(why, why_bytes, "cannot read: %s", reason(errno));
     return -1;
   }
-}
-
-int cli_read_file(const char *path, cli_bytes *out, char *why, size_t why_bytes) {
-  *out = (cli_bytes){NULL, 0};
-  errno = 0;
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) {
-    snprintf(why, why_bytes, "cannot open: %s", reason(errno));
-    return -1;
-  }
-  int result = read_all(file, out, why, why_bytes);
-  fclose(file);
-  if (result != 0) {
-    free(out->data);
-    *out = (cli_bytes){NULL, 0};
-  }
-  return result;
+  return 0;
 }
 
 /* *made: the file is new, and ours to remove. What was there before may be a device or a link. */
@@ -92,11 +85,23 @@ static int looks_binary(const cli_bytes *bytes) {
   return 0;
 }
 
+static int read_program(const char *path, cli_bytes *bytes, char *why, size_t why_bytes) {
+  const uint64_t most = (uint64_t)MAX_PROGRAM_MIB << 20;
+  FILE *file = cli_open(path, why, why_bytes);
+  if (file == NULL) return -1;
+  int result = cli_read_up_to(file, most + 1, bytes, why, why_bytes);
+  fclose(file);
+  if (result != 0 || bytes->count <= most) return result;
+  snprintf(why, why_bytes, "the file is larger than the %d MiB that a program may take", MAX_PROGRAM_MIB);
+  return -1;
+}
+
 int cli_load_program(const char *path, atlas_program **out, hg_status *status, char *why, size_t why_bytes) {
-  cli_bytes bytes;
+  cli_bytes bytes = {0};
   char reason_text[512];
   *out = NULL;
-  if (cli_read_file(path, &bytes, reason_text, sizeof reason_text) != 0) {
+  if (read_program(path, &bytes, reason_text, sizeof reason_text) != 0) {
+    free(bytes.data);
     *status = HG_IO;
     snprintf(why, why_bytes, "%s: %s", path, reason_text);
     return -1;

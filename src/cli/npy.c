@@ -176,39 +176,48 @@ static int read_header(scanner *s, npy_array *out) {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-int npy_parse(const uint8_t *bytes, size_t byte_count, npy_array *out, char *why, size_t why_bytes) {
-  scanner s = {.why = why, .why_bytes = why_bytes};
-  memset(out, 0, sizeof *out);
-  if (byte_count < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0) return fail(&s, "is not a .npy file");
-  unsigned major = bytes[6], minor = bytes[7];
+/* Nothing is read but what the part before it announces, and one byte more to see whether the file ends there. */
+static int read_array(scanner *s, FILE *file, cli_bytes *bytes, npy_array *out) {
+  if (cli_read_up_to(file, 10, bytes, s->why, s->why_bytes) != 0) return -1;
+  if (bytes->count < 10 || memcmp(bytes->data, "\x93NUMPY", 6) != 0) return fail(s, "is not a .npy file");
+  unsigned major = bytes->data[6], minor = bytes->data[7];
   if (major < 1 || major > 3 || minor != 0)
-    return fail(&s, "is of .npy version %u.%u; expected 1.0, 2.0 or 3.0", major, minor);
-  size_t length_bytes = major == 1 ? 2 : 4, start = 8 + length_bytes;
-  if (byte_count < start) return fail(&s, "is not a valid .npy file: it ends in its header");
-  uint64_t header_bytes = 0;
-  for (size_t i = 0; i < length_bytes; i++) header_bytes |= (uint64_t)bytes[8 + i] << (8 * i);
-  if (header_bytes > byte_count - start) return fail(&s, "is not a valid .npy file: it ends in its header");
-  s.next = (const char *)bytes + start;
-  s.end = s.next + header_bytes;
-  if (read_header(&s, out) != 0) return -1;
-  uint64_t given = byte_count - start - header_bytes, expected = out->count * out->item_bytes;
-  if (given != expected)
-    return fail(&s, "holds %" PRIu64 " bytes of data where its shape and dtype need %" PRIu64, given, expected);
-  out->data = bytes + start + (size_t)header_bytes;
+    return fail(s, "is of .npy version %u.%u; expected 1.0, 2.0 or 3.0", major, minor);
+  size_t header_at = major == 1 ? 10 : 12;
+  if (cli_read_up_to(file, header_at, bytes, s->why, s->why_bytes) != 0) return -1;
+  if (bytes->count < header_at) return fail(s, "is not a valid .npy file: it ends in its header");
+  uint64_t data_at = header_at;
+  for (size_t i = 8; i < header_at; i++) data_at += (uint64_t)bytes->data[i] << (8 * (i - 8));
+  if (cli_read_up_to(file, data_at, bytes, s->why, s->why_bytes) != 0) return -1;
+  if (bytes->count < data_at) return fail(s, "is not a valid .npy file: it ends in its header");
+  s->next = (const char *)bytes->data + header_at;
+  s->end = (const char *)bytes->data + data_at;
+  if (read_header(s, out) != 0) return -1;
+  uint64_t expected = out->count * out->item_bytes;
+  if (cli_read_up_to(file, data_at + expected + 1, bytes, s->why, s->why_bytes) != 0) return -1;
+  uint64_t given = bytes->count - data_at;
+  if (given > expected)
+    return fail(s, "goes on after the %" PRIu64 " bytes of data that its shape and dtype need", expected);
+  if (given < expected)
+    return fail(s, "holds %" PRIu64 " bytes of data where its shape and dtype need %" PRIu64, given, expected);
+  out->file = bytes->data;
+  out->data = bytes->data + (size_t)data_at;
   return 0;
 }
 
 int npy_read(const char *path, npy_array *out, char *why, size_t why_bytes) {
-  cli_bytes bytes;
+  scanner s = {.why = why, .why_bytes = why_bytes};
+  cli_bytes bytes = {0};
   memset(out, 0, sizeof *out);
-  if (cli_read_file(path, &bytes, why, why_bytes) != 0) return -1;
-  if (npy_parse(bytes.data, bytes.count, out, why, why_bytes) != 0) {
+  FILE *file = cli_open(path, why, why_bytes);
+  if (file == NULL) return -1;
+  int result = read_array(&s, file, &bytes, out);
+  fclose(file);
+  if (result != 0) {
     free(bytes.data);
     memset(out, 0, sizeof *out);
-    return -1;
   }
-  out->file = bytes.data;
-  return 0;
+  return result;
 }
 
 void npy_release(npy_array *array) {

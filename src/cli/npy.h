@@ -22,8 +22,6 @@ typedef struct npy_array {
 
 /* 0, or -1 with the reason (which does not name the file). Nothing in the file is trusted. */
 int npy_read(const char *path, npy_array *out, char *why, size_t why_bytes);
-/* The same for bytes in memory, which stay the caller's; out->file is NULL. */
-int npy_parse(const uint8_t *bytes, size_t byte_count, npy_array *out, char *why, size_t why_bytes);
 void npy_release(npy_array *array);
 
 /* Writes a C-order array, version 1.0. */

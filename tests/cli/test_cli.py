@@ -534,13 +534,34 @@ def test_npy_accepted(work, content):
     ("has dtype '<c8'; expected numbers of an Atlas type, such as '<f4', '<i4' or '|u1'", npy(GOOD.replace("f4", "c8"), EIGHT)),
     ("has dtype '|O'; expected numbers of an Atlas type, such as '<f4', '<i4' or '|u1'", npy(GOOD.replace("<f4", "|O"), EIGHT)),
     ("holds 7 bytes of data where its shape and dtype need 8", npy(GOOD, EIGHT[:7])),
-    ("holds 9 bytes of data where its shape and dtype need 8", npy(GOOD, EIGHT + b"x")),
+    ("goes on after the 8 bytes of data that its shape and dtype need", npy(GOOD, EIGHT + b"x")),
+    ("goes on after the 8 bytes of data that its shape and dtype need", npy(GOOD, EIGHT + bytes(100000))),
     ("holds 0 bytes of data where its shape and dtype need 2305843009213693952",
      npy(GOOD.replace("(2,)", "(576460752303423488,)"))),
 ])
 def test_npy_refused(work, sentence, content):
     (work / "x.npy").write_bytes(content)
     refused(1, f"x.npy: the file {sentence}", "run", "square.atlas", "--buffer", "x=x.npy", cwd=work)
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="there is no /dev/stdin here")
+@pytest.mark.parametrize("most, sentence, start, arguments", [
+    (257, "the file is larger than the 256 MiB that a program may take", b"", ("check", "/dev/stdin")),
+    (1, "the file is not a .npy file", b"", ("run", "square.atlas", "--buffer", "x=/dev/stdin")),
+    (1, "the file goes on after the 8 bytes of data that its shape and dtype need", npy(GOOD, EIGHT),
+     ("run", "square.atlas", "--buffer", "x=/dev/stdin")),
+], ids=["program", "no array", "array"])
+def test_endless_input(work, most, sentence, start, arguments):
+    """Zeros without an end, as from /dev/zero: after `most` MiB at the latest the command has seen enough."""
+    command = subprocess.Popen([CLI, *arguments], cwd=work, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+    taken = 0
+    with pytest.raises(BrokenPipeError):
+        command.stdin.write(start)
+        while taken < 400:
+            command.stdin.write(bytes(2**20))
+            taken += 1
+    assert command.communicate(timeout=60)[1].decode() == f"hologram: /dev/stdin: {sentence}\n"
+    assert command.returncode == 1 and taken <= most
 
 
 def test_npy_fuzz(work):
