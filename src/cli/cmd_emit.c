@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { MESSAGE_BYTES = 1200, OLDEST_CAPABILITY = 75 };
+enum { MESSAGE_BYTES = 1200 };
+enum { OLDEST_CAPABILITY = 75, NEWEST_CAPABILITY = 999 }; /* as hg_emit takes them */
 
 typedef struct emit_options {
   const char *input, *target;
@@ -65,9 +66,10 @@ static int parse_options(int argc, char **argv, emit_options *o) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--target") == 0 && i + 1 < argc) o->target = argv[++i];
     else if (strcmp(argv[i], "--capability") == 0 && i + 1 < argc) {
-      if (!cli_parse_u64(argv[++i], &o->capability) || o->capability < OLDEST_CAPABILITY || o->capability > 999)
-        return cli_usage_error("emit", "--capability is a number from %d on, such as 90 for 9.0, not '%s'",
-                               OLDEST_CAPABILITY, argv[i]);
+      if (!cli_parse_u64(argv[++i], &o->capability) || o->capability < OLDEST_CAPABILITY ||
+          o->capability > NEWEST_CAPABILITY)
+        return cli_usage_error("emit", "--capability is a number from %d to %d, such as 90 for 9.0, not '%s'",
+                               OLDEST_CAPABILITY, NEWEST_CAPABILITY, argv[i]);
     } else if (argv[i][0] == '-') {
       return cli_usage_error("emit", "there is no option '%s', or its value is missing", argv[i]);
     } else if (o->input != NULL) {

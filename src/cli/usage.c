@@ -237,8 +237,9 @@ static const page pages[] = {
       "                  lines behind them come from.\n"
       "\n"
       "OPTIONS\n"
-      "    --capability N  of the GPU, 90 for 9.0: newer instructions where they help. 75, which every newer GPU takes "
-      "too.\n"
+      "    --capability N  of the GPU, from 75 to 999, 90 for 9.0: newer instructions where they help (default: 75, "
+      "which every\n"
+      "                    newer GPU takes too)\n"
       "\n" EXIT_CODES,
       NULL, NULL}},
     {"info",

@@ -3,20 +3,24 @@
 #include "runtime/runtime.h"
 
 #include "backend/cpu/native.h"
+#include "backend/cuda/driver.h"
 #include "backend/cuda/emit_ptx.h"
 #include "base/kernel_cache.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- emit -------------------------------------------------------------------------------------------------------- */
 
-/* Of a program that does not ask for blocks. */
-enum { LINEAR_BLOCK_LANES = 256 };
+enum {
+  LINEAR_BLOCK_LANES = 256, /* of a program that does not ask for blocks */
+  NEWEST_CAPABILITY = 999
+};
 
 typedef struct emission {
   const atlas_program *program;
@@ -29,6 +33,10 @@ typedef struct emission {
 static hg_status emit_ptx(emission *e) {
   hg_ptx_info info;
   char name[ATLAS_MAX_NAME + 4];
+  if (e->capability != 0 && (e->capability < CUDA_MIN_CAPABILITY || e->capability > NEWEST_CAPABILITY))
+    return hg_fail(HG_INVALID_ARGUMENT,
+                   "hg_emit: capability is 10 * major + minor of a GPU, from %d to %d, or 0: the oldest; not %" PRIu32,
+                   CUDA_MIN_CAPABILITY, NEWEST_CAPABILITY, e->capability);
   snprintf(name, sizeof name, "hg_%s", e->program->name);
   hg_ptx_options options = {.capability = e->capability, .threads = LINEAR_BLOCK_LANES, .name = name};
   HG_TRY(hg_ptx_compile(&e->allocator, e->program, &options, &e->bytes, &info));

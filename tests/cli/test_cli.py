@@ -368,6 +368,8 @@ def test_library_cannot_run(work):
     ("-o needs a file name (see hologram asm --help)", ("asm", "a", "-o")),
     ("-o is given twice (see hologram dis --help)", ("dis", "a", "-o", "b", "-o", "c")),
     ("which program? hologram dis PROGRAM -o FILE (see hologram dis --help)", ("dis",)),
+    *((f"--capability is a number from 75 to 999, such as 90 for 9.0, not '{n}' (see hologram emit --help)",
+       ("emit", "a", "--target", "ptx", "--capability", n)) for n in ("74", "1000", "4294967295", "9.0")),
     ("there is no option '--yaml' (see hologram info --help)", ("info", "--yaml")),
 ])
 def test_usage(sentence, arguments):

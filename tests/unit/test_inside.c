@@ -53,6 +53,31 @@ static void test_refusals(void) {
   atlas_program_release(library);
 }
 
+static void test_capabilities(void) {
+  static const uint32_t refused[] = {3, 74, 1000, 4000000000};
+  static const struct {
+    uint32_t capability;
+    const char *start;
+  } taken[] = {{0, ".version 6.4\n.target sm_75\n"},
+               {75, ".version 6.4\n.target sm_75\n"},
+               {999, ".version 7.8\n.target sm_90\n"}};
+  atlas_program *program = parse(NULL, text);
+  void *bytes = NULL;
+  size_t count = 0;
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    CHECK_EQ_U64(hg_emit(NULL, program, "ptx", refused[i], &bytes, &count), HG_INVALID_ARGUMENT);
+    CHECK(bytes == NULL && count == 0);
+  }
+  CHECK_STR(hg_last_error(), "hg_emit: capability is 10 * major + minor of a GPU, from 75 to 999, or 0: the oldest; "
+                             "not 4000000000");
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+    CHECK_EQ_U64(hg_emit(NULL, program, "ptx", taken[i].capability, &bytes, &count), HG_OK);
+    CHECK(count > strlen(taken[i].start) && memcmp(bytes, taken[i].start, strlen(taken[i].start)) == 0);
+    atlas_memory_release(NULL, bytes);
+  }
+  atlas_program_release(program);
+}
+
 static void test_no_memory(void) {
   for (int t = 0; t < TARGETS; t++) {
     counter c = {.fail_at = -1};
@@ -129,6 +154,7 @@ static void test_cache(void) {
 int main(void) {
   test_targets();
   test_refusals();
+  test_capabilities();
   test_no_memory();
   test_cache();
   return check_report();
