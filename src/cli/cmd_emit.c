@@ -54,8 +54,6 @@ static int emit(const emit_options *options) {
     code = cli_fail(CLI_BAD_INPUT, "%s: %s", options->input, hg_last_error());
   else if (machine != NULL) cli_disassemble(stdout, machine, bytes, byte_count);
   else fwrite(bytes, 1, byte_count, stdout);
-  if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
-    code = cli_fail(CLI_BAD_INPUT, "cannot write to the standard output");
   atlas_memory_release(NULL, bytes);
   atlas_program_release(program);
   return code;

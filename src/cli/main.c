@@ -81,22 +81,25 @@ static int help(int argc, char **argv) {
   return cli_usage_error(NULL, "there is no command '%s'", topic);
 }
 
-int main(int argc, char **argv) {
-  if (argc < 2) {
-    cli_print_help(stderr, NULL);
-    return CLI_USAGE;
-  }
+static int dispatch(int argc, char **argv) {
   const char *name = argv[1];
   if (cli_is_help(name) || strcmp(name, "help") == 0) return help(argc, argv);
   if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
     printf("hologram %s\n", hg_version());
     return CLI_OK;
   }
-  for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) {
-    if (strcmp(subcommands[i].name, name) != 0) continue;
-    int code = subcommands[i].run(argc - 1, argv + 1);
-    if (fflush(stdout) != 0 && code == CLI_OK) return cli_fail(CLI_BAD_INPUT, "cannot write to the standard output");
-    return code;
-  }
+  for (size_t i = 0; i < SUBCOMMAND_COUNT; i++)
+    if (strcmp(subcommands[i].name, name) == 0) return subcommands[i].run(argc - 1, argv + 1);
   return cli_usage_error(NULL, "there is no command '%s'", name);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    cli_print_help(stderr, NULL);
+    return CLI_USAGE;
+  }
+  int code = dispatch(argc, argv);
+  if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK) /* a full disk may show only now */
+    return cli_fail(CLI_BAD_INPUT, "cannot write to the standard output");
+  return code;
 }

@@ -455,6 +455,18 @@ def test_what_was_there_is_not_removed(work):
         assert (work / "full").is_symlink() and Path("/dev/full").exists()
 
 
+@needs_full
+@pytest.mark.parametrize("arguments", [
+    ("--help",), ("help", "run"), ("run", "--help"), ("--version",), ("check", "saxpy.atlas"), ("dis", "saxpy.atlas"),
+    ("emit", "--target", "ptx", "saxpy.atlas"), ("info",),
+], ids=" ".join)
+def test_full_standard_output(work, arguments):
+    (work / "full").symlink_to("/dev/full")
+    with open(work / "full", "wb") as full:
+        result = subprocess.run([CLI, *arguments], cwd=work, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (result.returncode, result.stderr) == (1, "hologram: cannot write to the standard output\n")
+
+
 def test_no_half_a_file_is_left(work):
     """A file that the command made is removed where it cannot be written to its end; one that was there is not."""
     resource = pytest.importorskip("resource", reason="there is no limit on the size of a file here")
