@@ -109,6 +109,8 @@ uint64_t hg_process_id(void);
 /* Copies an environment variable. 1 if it is set and not empty; otherwise, or where it does not fit, `value` is "" and
  * the result 0. */
 int hg_environment(const char *name, char *value, size_t value_bytes);
+/* 1 if a variable is set and not empty, however long: tells what does not fit from what is not there. */
+int hg_environment_is_set(const char *name);
 /* Likewise of a variable that has code run: not set where the process has more rights than who started it
  * (set-user-ID). */
 int hg_environment_trusted(const char *name, char *value, size_t value_bytes);

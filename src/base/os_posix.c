@@ -310,6 +310,11 @@ int hg_environment(const char *name, char *value, size_t value_bytes) {
   return copy_value(getenv(name), value, value_bytes);
 }
 
+int hg_environment_is_set(const char *name) {
+  const char *value = getenv(name);
+  return value != NULL && value[0] != '\0';
+}
+
 int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
 #ifdef __linux__
   return copy_value(secure_getenv(name), value, value_bytes);

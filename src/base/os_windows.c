@@ -160,6 +160,11 @@ int hg_environment(const char *name, char *value, size_t value_bytes) {
   return 0;
 }
 
+int hg_environment_is_set(const char *name) {
+  WCHAR wide_name[128];
+  return widen(name, wide_name, 128) && GetEnvironmentVariableW(wide_name, NULL, 0) > 1; /* counts the NUL */
+}
+
 int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
   return hg_environment(name, value, value_bytes); /* no program has its owner's rights here */
 }

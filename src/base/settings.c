@@ -17,9 +17,10 @@ static int parse_number(const char *text, uint64_t *value) {
 }
 
 hg_setting_state hg_setting_number(const char *name, uint64_t least, uint64_t most, uint64_t *value) {
-  char text[32] = ""; /* what does not fit counts as not set */
+  char text[32] = "";
   uint64_t number = 0;
-  if (!hg_environment(name, text, sizeof text)) return HG_SETTING_ABSENT;
+  if (!hg_environment_is_set(name)) return HG_SETTING_ABSENT;
+  if (!hg_environment(name, text, sizeof text)) return HG_SETTING_BAD; /* too long for any number */
   if (!parse_number(text, &number) || number < least || number > most) return HG_SETTING_BAD;
   *value = number;
   return HG_SETTING_GIVEN;

@@ -8,7 +8,7 @@
 typedef enum hg_setting_state {
   HG_SETTING_ABSENT, /* not set, or empty */
   HG_SETTING_GIVEN,
-  HG_SETTING_BAD /* not a whole decimal number, or out of its range */
+  HG_SETTING_BAD /* not a whole decimal number, out of its range, or longer than any */
 } hg_setting_state;
 
 /* The variable `name` as a number from `least` to `most`; *value changes only where one is given. */

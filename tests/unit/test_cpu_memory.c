@@ -219,7 +219,8 @@ static void note_message(void *user, hg_log_level level, const char *message) {
 }
 
 static void threshold_setting(void) {
-  static const char *const bad[] = {"x", "-1", "1M", "1.5", "99999999999999999999"};
+  static const char *const bad[] = {"x", "-1", "1M", "1.5", "99999999999999999999",
+                                    "99999999999999999999999999999999999"};
   char message[200] = "";
   hg_executor_desc desc = {.log = note_message, .log_user = message};
   hg_executor *executor = NULL;
@@ -231,6 +232,7 @@ static void threshold_setting(void) {
   setenv("HOLOGRAM_STREAM_BYTES", "0", 1);
   CHECK(hg_stream_threshold() == 0 && hg_stream_remark() == NULL);
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    message[0] = '\0';
     setenv("HOLOGRAM_STREAM_BYTES", bad[i], 1);
     CHECK_EQ_U64(hg_stream_threshold(), measured);
     CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);

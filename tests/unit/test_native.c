@@ -108,6 +108,26 @@ static void test_same_values(void) {
   set("HOLOGRAM_CPU_ISA", "");
 }
 
+/* A name that no engine or instruction set has, however long it is, is refused and not passed over. */
+static void test_bad_names(void) {
+  static const char *const variables[] = {"HOLOGRAM_CPU_ENGINE", "HOLOGRAM_CPU_ISA"};
+  char name[301], sentence[400];
+  memset(name, 'x', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  for (size_t v = 0; v < COUNT(variables); v++)
+    for (int is_long = 0; is_long < 2; is_long++) {
+      const char *value = is_long ? name : "bogus";
+      hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+      set("HOLOGRAM_CPU_ENGINE", v == 0 ? value : "native");
+      set("HOLOGRAM_CPU_ISA", v == 1 ? value : "");
+      CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_INVALID_ARGUMENT);
+      snprintf(sentence, sizeof sentence, "%s is '%s'; expected ", variables[v], is_long ? "(too long)" : value);
+      CHECK(strstr(hg_last_error(), sentence) != NULL);
+    }
+  set("HOLOGRAM_CPU_ENGINE", "native");
+  set("HOLOGRAM_CPU_ISA", "");
+}
+
 /* ---- where values live ------------------------------------------------------------------------------------------- */
 
 /* Homes lie in the registers that the target gives away, and in the frame without reaching past it. */
@@ -317,6 +337,7 @@ int main(void) {
   set("HOLOGRAM_NUM_THREADS", "2");
   test_threads();
   test_same_values();
+  test_bad_names();
   test_homes();
   test_system();
   return check_report();

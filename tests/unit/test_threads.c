@@ -262,10 +262,11 @@ static int run_mode(const char *mode) {
 static void settings(const char *program) {
   static const wish wishes[] = {{"1", 1, 0},   {"2", 2, 0},  {"7", 7, 0}, {"256", 256, 0}, {"", 0, 0},
                                 {"0", 0, 1},   {"-1", 0, 1}, {"x", 0, 1}, {"257", 0, 1},   {"4 ", 0, 1},
-                                {"2.5", 0, 1}, {"99999999999999999999", 0, 1}};
+                                {"2.5", 0, 1}, {"99999999999999999999", 0, 1},
+                                {"00000000000000000000000000000000000000004", 0, 1}};
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
     const wish *w = &wishes[i];
-    char variables[64];
+    char variables[96];
     snprintf(variables, sizeof variables, "HOLOGRAM_NUM_THREADS='%s'", w->text);
     uint64_t limit = w->limit > 0 ? w->limit : hg_hardware_threads();
     CHECK_EQ_U64(other_run(variables, program, "limit"), (w->remark ? 1000 : 0) + limit);

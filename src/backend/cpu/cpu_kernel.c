@@ -30,7 +30,8 @@ struct hg_cpu_kernel {
 static hg_status choose_engine(hg_cpu_engine *engine) {
   char wanted[32];
   *engine = (hg_cpu_engine)(HG_CPU_ENGINE_COUNT - 1);
-  if (!hg_environment("HOLOGRAM_CPU_ENGINE", wanted, sizeof wanted) || wanted[0] == '\0') return HG_OK;
+  if (!hg_environment_is_set("HOLOGRAM_CPU_ENGINE")) return HG_OK;
+  if (!hg_environment("HOLOGRAM_CPU_ENGINE", wanted, sizeof wanted)) memcpy(wanted, "(too long)", sizeof "(too long)");
   for (int e = 0; e < HG_CPU_ENGINE_COUNT; e++)
     if (strcmp(settings[e], wanted) == 0) {
       *engine = (hg_cpu_engine)e;

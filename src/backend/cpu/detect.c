@@ -49,7 +49,8 @@ hg_status hg_cpu_isa_choose(cpu_isa *isa) {
   char wanted[32];
   cpu_isa best = hg_cpu_isa_best();
   *isa = best;
-  if (!hg_environment("HOLOGRAM_CPU_ISA", wanted, sizeof wanted) || wanted[0] == '\0') return HG_OK;
+  if (!hg_environment_is_set("HOLOGRAM_CPU_ISA")) return HG_OK;
+  if (!hg_environment("HOLOGRAM_CPU_ISA", wanted, sizeof wanted)) memcpy(wanted, "(too long)", sizeof "(too long)");
   for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
     if (strcmp(wanted, names[i]) == 0) {
       if (i > (int)best)
