@@ -173,6 +173,7 @@ hg_kernel_cache *hg_kernel_cache_create(const hg_allocator *allocator, uint64_t 
     return NULL;
   }
   hg_disk_cache_open(allocator, &cache->disk);
+  if (cache->disk.absence != NULL) tell(cache, HG_LOG_INFO, "kernel cache on disk: %s", cache->disk.absence);
   if (cache->disk.remark != NULL) tell(cache, HG_LOG_INFO, "kernel cache on disk: %s", cache->disk.remark);
   return cache;
 }
@@ -220,7 +221,7 @@ void hg_kernel_cache_put(hg_kernel_cache *cache, const hg_cache_key *key, const 
   if (cache->disk.folder[0] == '\0' || hg_disk_cache_store(&cache->disk, key, digest, bytes, byte_count)) return;
   if (atomic_flag_test_and_set(&cache->told)) return;
   const char *problem = hg_disk_cache_problem(&cache->disk);
-  tell(cache, HG_LOG_INFO, "a kernel is kept in memory only: %s in %s",
+  tell(cache, HG_LOG_INFO, "a kernel is kept in memory only: %s (%s)",
        problem != NULL ? problem : "it could not be stored", cache->disk.folder);
 }
 

@@ -82,7 +82,8 @@ enum { HG_DISK_CACHE_VERSION = 1 };
 typedef struct hg_disk_cache {
   hg_allocator allocator;
   char folder[HG_PATH_BYTES]; /* HOLOGRAM_CACHE_DIR, else the user's cache folder; "": none */
-  const char *remark;         /* why there is none, or which setting was ignored; NULL: nothing to say */
+  const char *absence;        /* why there is none; NULL: there is one */
+  const char *remark;         /* which setting is ignored; NULL: none */
   uint64_t byte_cap;          /* HOLOGRAM_CACHE_SIZE */
   _Atomic int64_t budget;     /* bytes this process may write before it looks at the folder's size again */
 } hg_disk_cache;

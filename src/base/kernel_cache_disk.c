@@ -158,31 +158,39 @@ static int entry_path(const hg_disk_cache *disk, const uint8_t *digest, char pat
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
+/* The folder as the environment names it, with room for a name below it; returns why there is none. One that is too
+ * long is no reason to take another: `cache clear` would empty what nobody named. */
+static const char *find_folder(char folder[HG_PATH_BYTES]) {
+  enum { FOLDER_BYTES = HG_PATH_BYTES - HG_CACHE_NAME_BYTES };
   char text[32];
+  if (hg_environment("HOLOGRAM_CACHE", text, sizeof text) && strcmp(text, "0") == 0)
+    return "HOLOGRAM_CACHE=0 turns it off";
+  if (hg_environment("HOLOGRAM_CACHE_DIR", folder, FOLDER_BYTES)) return NULL;
+  if (hg_environment_is_set("HOLOGRAM_CACHE_DIR")) return "HOLOGRAM_CACHE_DIR is too long";
+  if (hg_user_cache_folder("hologram", folder, FOLDER_BYTES)) return NULL;
+  return "the environment names no folder for it: HOLOGRAM_CACHE_DIR is not set, and the home is not set or too long";
+}
+
+void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
   disk->allocator = *allocator;
-  disk->folder[0] = '\0';
-  disk->remark = NULL;
   disk->byte_cap = HG_DISK_CACHE_CAP;
   atomic_init(&disk->budget, 0); /* the first store looks at the folder's size */
-  if (hg_environment("HOLOGRAM_CACHE", text, sizeof text) && strcmp(text, "0") == 0) {
-    disk->remark = "HOLOGRAM_CACHE=0 turns it off";
-    return;
-  }
-  if (!hg_environment("HOLOGRAM_CACHE_DIR", disk->folder, sizeof disk->folder) &&
-      !hg_user_cache_folder("hologram", disk->folder, sizeof disk->folder)) {
-    disk->folder[0] = '\0';
-    disk->remark = "the environment names no folder for it: neither HOLOGRAM_CACHE_DIR nor a home is set";
-    return;
-  }
-  if (hg_setting_number("HOLOGRAM_CACHE_SIZE", 0, UINT64_MAX, &disk->byte_cap) == HG_SETTING_BAD)
-    disk->remark = "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored";
+  disk->absence = find_folder(disk->folder);
+  if (disk->absence != NULL) disk->folder[0] = '\0';
+  disk->remark = hg_setting_number("HOLOGRAM_CACHE_SIZE", 0, UINT64_MAX, &disk->byte_cap) == HG_SETTING_BAD
+                     ? "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored"
+                     : NULL;
 }
 
 const char *hg_disk_cache_problem(const hg_disk_cache *disk) {
-  if (disk->folder[0] == '\0') return disk->remark;
-  if (hg_directory_check(disk->folder) == HG_DIRECTORY_OPEN)
+  if (disk->absence != NULL) return disk->absence;
+  switch (hg_directory_check(disk->folder)) {
+  case HG_DIRECTORY_OPEN:
     return "its folder belongs to another user or everybody may write to it, so that kernels in it are not safe to run";
+  case HG_DIRECTORY_OTHER: return "its path is not a folder";
+  case HG_DIRECTORY_ABSENT: return hg_directory_can_be_made(disk->folder) ? NULL : "its folder cannot be made";
+  case HG_DIRECTORY_PRIVATE: break;
+  }
   return NULL;
 }
 

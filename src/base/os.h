@@ -125,9 +125,14 @@ int hg_directory_create(const char *path);
 typedef enum hg_directory_state {
   HG_DIRECTORY_PRIVATE, /* a folder of this user or of the system's, which not everybody may write to */
   HG_DIRECTORY_ABSENT,
-  HG_DIRECTORY_OPEN /* another user's, or everybody may write to it */
+  HG_DIRECTORY_OPEN, /* another user's, or everybody may write to it */
+  HG_DIRECTORY_OTHER /* no folder, but something else of that name */
 } hg_directory_state;
 hg_directory_state hg_directory_check(const char *path);
+
+/* Of a folder that is not there: 0 where hg_directory_create is sure to fail, because what is nearest above it is no
+ * folder or not for this user to write to. Makes nothing. */
+int hg_directory_can_be_made(const char *path);
 
 typedef struct hg_file_info {
   const char *name; /* without the folder; valid during the visit */

@@ -327,7 +327,9 @@ int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
 int hg_user_cache_folder(const char *application, char *path, size_t path_bytes) {
   char base[HG_PATH_BYTES];
   const char *below = "";
-  if (!hg_environment("XDG_CACHE_HOME", base, sizeof base) || base[0] != '/') {
+  int given = hg_environment("XDG_CACHE_HOME", base, sizeof base);
+  if (!given && hg_environment_is_set("XDG_CACHE_HOME")) return 0; /* too long: no reason to take another */
+  if (!given || base[0] != '/') {
     if (!hg_environment("HOME", base, sizeof base)) return 0;
     below = "/.cache";
   }
@@ -357,9 +359,29 @@ int hg_directory_create(const char *path) {
 
 hg_directory_state hg_directory_check(const char *path) {
   struct stat info;
-  if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return HG_DIRECTORY_ABSENT;
+  if (stat(path, &info) != 0) return HG_DIRECTORY_ABSENT;
+  if (!S_ISDIR(info.st_mode)) return HG_DIRECTORY_OTHER;
   if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0) return HG_DIRECTORY_OPEN;
   return HG_DIRECTORY_PRIVATE;
+}
+
+static int is_writable_directory(const char *path) {
+  return is_directory(path) && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+int hg_directory_can_be_made(const char *path) {
+  char part[HG_PATH_BYTES];
+  struct stat info;
+  size_t length = strlen(path);
+  if (length == 0 || length >= sizeof part) return 0;
+  memcpy(part, path, length + 1);
+  for (size_t i = length; i > 0; i--) {
+    if (path[i] != '/' && path[i] != '\0') continue;
+    part[i] = '\0';
+    if (lstat(part, &info) == 0) return is_writable_directory(part); /* a link to nothing is there all the same */
+    if (errno == ENAMETOOLONG) return 0;
+  }
+  return is_writable_directory(path[0] == '/' ? "/" : ".");
 }
 
 static int64_t modified_ns(const struct stat *info) {

@@ -198,7 +198,20 @@ int hg_directory_create(const char *path) {
 
 hg_directory_state hg_directory_check(const char *path) {
   WCHAR wide[HG_PATH_BYTES];
-  return widen(path, wide, HG_PATH_BYTES) && is_directory(wide) ? HG_DIRECTORY_PRIVATE : HG_DIRECTORY_ABSENT;
+  if (!widen(path, wide, HG_PATH_BYTES) || GetFileAttributesW(wide) == INVALID_FILE_ATTRIBUTES)
+    return HG_DIRECTORY_ABSENT;
+  return is_directory(wide) ? HG_DIRECTORY_PRIVATE : HG_DIRECTORY_OTHER;
+}
+
+int hg_directory_can_be_made(const char *path) {
+  WCHAR wide[HG_PATH_BYTES];
+  if (path[0] == '\0' || !widen(path, wide, HG_PATH_BYTES)) return 0;
+  for (size_t i = wcslen(wide); i-- > 1;) {
+    if (wide[i] != L'/' && wide[i] != L'\\') continue;
+    wide[i] = L'\0';
+    if (GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES) return is_directory(wide);
+  }
+  return 1;
 }
 
 /* FILETIME counts 100 ns since 1601. */

@@ -100,6 +100,25 @@ def test_off(action):
     assert report == {"folder": "", "problem": "HOLOGRAM_CACHE=0 turns it off", "byte_cap": 268435456}
 
 
+def test_folder_that_cannot_be(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for path, problem in ((file, "its path is not a folder"), (file / "none", "its folder cannot be made")):
+        result = cache("ls", HOLOGRAM_CACHE_DIR=str(path))
+        assert result.returncode == 0 and result.stdout.startswith(f"the kernel cache on disk is not used: {problem}\n")
+        assert json.loads(cache("ls", "--json", HOLOGRAM_CACHE_DIR=str(path)).stdout)["problem"] == problem
+
+
+def test_folder_too_long(tmp_path):
+    """No other folder is emptied in its place."""
+    entry_path = tmp_path / "hologram" / entry(b"p" * 32, b"", b"", 1, b"", b"")[0]
+    entry_path.parent.mkdir(mode=0o700)
+    entry_path.write_text("an entry")
+    result = cache("clear", HOLOGRAM_CACHE_DIR=5000 * "x", XDG_CACHE_HOME=str(tmp_path))
+    assert result.stdout == "the kernel cache on disk is not used: HOLOGRAM_CACHE_DIR is too long\n"
+    assert entry_path.exists()
+
+
 def test_folder_open_to_everybody(folder):
     folder.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
     result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder))

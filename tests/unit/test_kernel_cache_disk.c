@@ -183,11 +183,12 @@ static void test_examine(void) {
 
 /* ---- the environment --------------------------------------------------------------------------------------------- */
 
-static void check_open(const char *folder, const char *remark, uint64_t byte_cap) {
+static void check_open(const char *folder, const char *words, uint64_t byte_cap) {
   hg_disk_cache disk;
   hg_disk_cache_open(&plain, &disk);
   CHECK_STR(disk.folder, folder);
-  CHECK_STR(disk.remark != NULL ? disk.remark : "", remark);
+  CHECK((disk.absence != NULL) == (folder[0] == '\0'));
+  CHECK_STR(disk.absence != NULL ? disk.absence : disk.remark != NULL ? disk.remark : "", words);
   CHECK_EQ_U64(disk.byte_cap, byte_cap);
 }
 
@@ -197,14 +198,17 @@ static void count_message(void *user, hg_log_level level, const char *message) {
 }
 
 static void test_environment(void) {
-  static const char absent[] = "the environment names no folder for it: neither HOLOGRAM_CACHE_DIR nor a home is set";
+  static const char absent[] =
+      "the environment names no folder for it: HOLOGRAM_CACHE_DIR is not set, and the home is not set or too long";
   const char *home[] = {"HOLOGRAM_CACHE", "HOLOGRAM_CACHE_DIR", "HOLOGRAM_CACHE_SIZE", "XDG_CACHE_HOME", "HOME",
                         "LOCALAPPDATA"};
-  char saved[6][HG_PATH_BYTES];
+  char saved[6][HG_PATH_BYTES], long_path[5001];
   int messages = 0;
   sample s;
   for (int i = 0; i < 6; i++) hg_environment(home[i], saved[i], HG_PATH_BYTES);
   for (int i = 0; i < 6; i++) set_variable(home[i], NULL);
+  for (int i = 0; i < 5000; i++) long_path[i] = i % 200 == 0 ? '/' : 'x';
+  long_path[5000] = '\0';
   check_open("", absent, HG_DISK_CACHE_CAP);
   make_sample(&s, 1, 100); /* without a home: in memory all the same, and one message */
   hg_kernel_cache *cache = hg_kernel_cache_create(&plain, 0, count_message, &messages);
@@ -219,7 +223,18 @@ static void test_environment(void) {
   check_open("/caches/hologram", "", HG_DISK_CACHE_CAP);
   set_variable("XDG_CACHE_HOME", "caches"); /* relative: not valid, says the specification */
   check_open("/home/me/.cache/hologram", "", HG_DISK_CACHE_CAP);
+  set_variable("XDG_CACHE_HOME", long_path); /* then the home is not taken either */
+  check_open("", absent, HG_DISK_CACHE_CAP);
+  set_variable("XDG_CACHE_HOME", "caches");
 #endif
+  set_variable("HOLOGRAM_CACHE_DIR", long_path); /* of two lengths: more than a path, and no room for a file below it */
+  check_open("", "HOLOGRAM_CACHE_DIR is too long", HG_DISK_CACHE_CAP);
+  long_path[HG_PATH_BYTES - HG_CACHE_NAME_BYTES] = '\0';
+  set_variable("HOLOGRAM_CACHE_DIR", long_path);
+  check_open("", "HOLOGRAM_CACHE_DIR is too long", HG_DISK_CACHE_CAP);
+  long_path[HG_PATH_BYTES - HG_CACHE_NAME_BYTES - 1] = '\0';
+  set_variable("HOLOGRAM_CACHE_DIR", long_path);
+  check_open(long_path, "", HG_DISK_CACHE_CAP);
   set_variable("HOLOGRAM_CACHE_DIR", "here");
   set_variable("HOLOGRAM_CACHE_SIZE", "12345");
   check_open("here", "", 12345);
@@ -235,6 +250,14 @@ static void test_environment(void) {
   for (int i = 0; i < 6; i++) set_variable(home[i], saved[i][0] != '\0' ? saved[i] : NULL);
 }
 
+/* What is wrong with the folder that is set; "": nothing. */
+static void check_problem(const char *expected) {
+  hg_disk_cache disk;
+  hg_disk_cache_open(&plain, &disk);
+  const char *problem = hg_disk_cache_problem(&disk);
+  CHECK_STR(problem != NULL ? problem : "", expected);
+}
+
 /* A folder that is made on demand with all above it; then one that is a file, and one below a file. */
 static void test_folders(void) {
   char folder[FOLDER_BYTES], path[HG_PATH_BYTES], below[HG_PATH_BYTES];
@@ -246,6 +269,7 @@ static void test_folders(void) {
   snprintf(below, sizeof below, "%s/a/b", folder);
   set_variable("HOLOGRAM_CACHE_DIR", below);
   CHECK(!on_disk(&s));
+  check_problem("");
   CHECK_EQ_U64(hg_directory_check(path), HG_DIRECTORY_ABSENT); /* looking makes nothing */
   put_on_disk(&s);
   CHECK_EQ_U64(hg_directory_check(below), HG_DIRECTORY_PRIVATE);
@@ -268,6 +292,7 @@ static void test_folders(void) {
   write_bytes(path, "file", 4);
   for (int i = 0; i < 2; i++) {
     set_variable("HOLOGRAM_CACHE_DIR", i == 0 ? path : below);
+    check_problem(i == 0 ? "its path is not a folder" : "its folder cannot be made");
     hg_kernel_cache *cache = hg_kernel_cache_create(&plain, 0, count_message, &messages);
     put(cache, &s);
     put(cache, &s);
@@ -374,6 +399,30 @@ static void test_odd_files(void) {
   delete_folder(folder);
 }
 
+/* Folders that are not there and cannot be, for reasons other than a file above them. */
+static void test_impossible_folders(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], name[301];
+  make_folder(folder, "impossible");
+  memset(name, 'x', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  set_variable("HOLOGRAM_CACHE_DIR", path);
+  check_problem("its folder cannot be made");
+  snprintf(path, sizeof path, "%s/link", folder);
+  CHECK(symlink("nowhere", path) == 0);
+  set_variable("HOLOGRAM_CACHE_DIR", path);
+  check_problem("its folder cannot be made");
+  CHECK(unlink(path) == 0);
+  check_problem("");
+  set_variable("HOLOGRAM_CACHE_DIR", "nowhere"); /* below the current folder */
+  check_problem("");
+  CHECK(chmod(folder, 0500) == 0);
+  set_variable("HOLOGRAM_CACHE_DIR", path);
+  if (geteuid() != 0) check_problem("its folder cannot be made");
+  CHECK(chmod(folder, 0700) == 0);
+  delete_folder(folder);
+}
+
 /* A folder that everybody may write to could hold anybody's machine code. */
 static void test_open_folder(void) {
   char folder[FOLDER_BYTES];
@@ -471,6 +520,7 @@ int main(void) {
   in_child(test_read_only);
   in_child(test_full);
   test_odd_files();
+  test_impossible_folders();
   test_open_folder();
   test_disk_eviction();
 #endif
