@@ -10,6 +10,9 @@
 #include "hologram/hologram.h"
 #include "ir/ssa.h"
 
+#include <stdio.h>
+#include <string.h>
+
 enum {
   HG_BACKEND_MIN_ALIGNMENT = 64,  /* every allocation starts at a multiple of it, so that alignment within an allocation
                                      decides about alignment in memory */
@@ -23,8 +26,15 @@ typedef struct hg_device_info {
   uint32_t compute_units;
   uint32_t max_shared_bytes;
   uint64_t memory_bytes;   /* 0 if not known */
-  const char *remark;      /* a constant, for the log: which setting is ignored; NULL: none */
+  char remarks[512];       /* for the log: which settings are ignored; "": none */
 } hg_device_info;
+
+/* Adds a remark, in which `about` comes before the words; NULL as words: there is none. */
+static inline void hg_add_remark(hg_device_info *info, const char *about, const char *words) {
+  size_t used = strlen(info->remarks);
+  if (words == NULL) return;
+  snprintf(info->remarks + used, sizeof info->remarks - used, "%s%s%s", used > 0 ? "; " : "", about, words);
+}
 
 /* A program on its way to a device. */
 typedef struct hg_compile_input {

@@ -77,8 +77,8 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
   }
   hg_log(executor, HG_LOG_INFO, "executor on %s (%s): %s", executor->row->name, executor->info.name,
          executor->selection);
-  if (executor->info.remark != NULL)
-    hg_log(executor, HG_LOG_INFO, "%s: %s", executor->row->name, executor->info.remark);
+  if (executor->info.remarks[0] != '\0')
+    hg_log(executor, HG_LOG_INFO, "%s: %s", executor->row->name, executor->info.remarks);
   *out = executor;
   return HG_OK;
 }

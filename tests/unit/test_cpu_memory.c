@@ -239,6 +239,12 @@ static void threshold_setting(void) {
     CHECK_STR(message, "cpu: HOLOGRAM_STREAM_BYTES is not a number of bytes and is ignored");
     hg_executor_release(executor);
   }
+  setenv("HOLOGRAM_NUM_THREADS", "x", 1); /* one bad value hides no other */
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  CHECK_STR(message, "cpu: HOLOGRAM_NUM_THREADS is not a number from 1 to 256 and is ignored; "
+                     "HOLOGRAM_STREAM_BYTES is not a number of bytes and is ignored");
+  hg_executor_release(executor);
+  unsetenv("HOLOGRAM_NUM_THREADS");
   unsetenv("HOLOGRAM_STREAM_BYTES");
 }
 

@@ -70,6 +70,43 @@ static void test_device(void) {
   CHECK_CLEAN();
 }
 
+static void note_message(void *user, hg_log_level level, const char *message) {
+  (void)level;
+  if (strncmp(message, "cuda: ", 6) == 0) snprintf(user, 600, "%s", message);
+}
+
+/* What the log says of an executor's settings. */
+static void check_remarks(const char *expected) {
+  char message[600] = "";
+  hg_executor_desc desc = {.backend = HG_BACKEND_CUDA, .log = note_message, .log_user = message};
+  hg_executor *executor = NULL;
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  CHECK_STR(message, expected);
+  hg_executor_release(executor);
+}
+
+static void test_remarks(void) {
+  check_remarks("cuda: kernel cache on disk: its folder cannot be made");
+  set("HOLOGRAM_CACHE", "0");
+  check_remarks("cuda: kernel cache on disk: HOLOGRAM_CACHE=0 turns it off");
+  set("HOLOGRAM_CACHE", NULL);
+  set("HOLOGRAM_LINES", "7");
+  set("HOLOGRAM_TABLE_LANES", "z");
+  set("HOLOGRAM_CACHE_SIZE", "abc");
+  set("HOLOGRAM_CACHE_DIR", "/tmp");
+  check_remarks("cuda: HOLOGRAM_LINES is neither 0 nor 1 and is ignored; "
+                "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored; "
+                "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored; kernel cache on disk: its folder belongs "
+                "to another user or everybody may write to it, so that kernels in it are not safe to run");
+  set("HOLOGRAM_LINES", NULL);
+  set("HOLOGRAM_TABLE_LANES", NULL);
+  set("HOLOGRAM_CACHE_SIZE", NULL);
+  set("HOLOGRAM_CACHE_DIR", "here");
+  check_remarks("");
+  set("HOLOGRAM_CACHE_DIR", "/dev/null/none");
+  CHECK_CLEAN();
+}
+
 /* ---- copies and fills, against a model of the memory ------------------------------------------------------------- */
 
 enum { MODEL_BYTES = 40 << 20 }; /* several rounds through the ring of slots, and through the scratch of a move */
@@ -609,6 +646,7 @@ int main(void) {
   }
   test_refusals();
   test_device();
+  test_remarks();
   test_copies("1");
   test_copies("0");
   test_maps();

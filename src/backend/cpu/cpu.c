@@ -29,9 +29,9 @@ static hg_status cpu_query(uint32_t number, hg_device_info *info) {
   *info = (hg_device_info){.engine = hg_cpu_compiler_engine(&compiler),
                            .compute_units = hg_thread_limit(),
                            .max_shared_bytes = ATLAS_MAX_SHARED_BYTES,
-                           .memory_bytes = hg_physical_memory(),
-                           .remark = hg_thread_remark()};
-  if (info->remark == NULL) info->remark = hg_stream_remark();
+                           .memory_bytes = hg_physical_memory()};
+  hg_add_remark(info, "", hg_thread_remark());
+  hg_add_remark(info, "", hg_stream_remark());
   hg_cpu_name(info->name, sizeof info->name);
   return HG_OK;
 }

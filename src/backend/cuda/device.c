@@ -33,20 +33,31 @@ static hg_setting_state wanted_table_lanes(uint64_t *lanes) {
   return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
 }
 
+/* Of the kernel cache too, which hg_cuda_open makes without a log. */
+static void add_remarks(hg_device_info *info) {
+  static const hg_allocator none = {0};
+  uint64_t ignored = 0;
+  hg_disk_cache disk;
+  hg_disk_cache_open(&none, &disk); /* allocates nothing */
+  if (wanted_lines(&ignored) == HG_SETTING_BAD)
+    hg_add_remark(info, "", "HOLOGRAM_LINES is neither 0 nor 1 and is ignored");
+  if (wanted_table_lanes(&ignored) == HG_SETTING_BAD)
+    hg_add_remark(info, "", "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored");
+  hg_add_remark(info, "", disk.remark);
+  hg_add_remark(info, "kernel cache on disk: ", hg_disk_cache_problem(&disk));
+}
+
 /* CUDA_VISIBLE_DEVICES decides which GPU has which number. */
 static hg_status find_device(const cuda_driver *driver, uint32_t number, int *device, hg_device_info *info) {
   int count = 0;
   size_t bytes = 0;
-  uint64_t lines = 0, table_lanes = 0;
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGetCount(&count), "could not count the GPUs"));
   if (count < 1) return hg_cuda_driver_check(CUDA_NO_DEVICE, "there is no GPU");
   if (number >= (uint32_t)count)
     return hg_fail(HG_UNSUPPORTED, "there is no GPU %u: the driver shows %d, numbered from 0", (unsigned)number, count);
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, (int)number), "could not find the GPU"));
   *info = (hg_device_info){.engine = "ptx", .max_shared_bytes = ATLAS_MAX_SHARED_BYTES};
-  if (wanted_lines(&lines) == HG_SETTING_BAD) info->remark = "HOLOGRAM_LINES is neither 0 nor 1 and is ignored";
-  if (wanted_table_lanes(&table_lanes) == HG_SETTING_BAD)
-    info->remark = "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored";
+  add_remarks(info);
   if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
   if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
