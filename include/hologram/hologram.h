@@ -405,6 +405,7 @@ typedef struct hg_cache_info {
   const char *problem; /* why it is not used; NULL if it is */
   uint64_t byte_cap;
   char folder[4096];   /* "": none */
+  const char *remark;  /* which setting is ignored; NULL: none */
 } hg_cache_info;
 
 /* Fill info->size first, or leave it 0. */

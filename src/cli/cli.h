@@ -40,7 +40,7 @@ int cli_is_help(const char *argument); /* --help, -h */
 /* The whole text as a number, decimal or 0x hexadecimal; 0 if it is none or too large. */
 int cli_parse_u64(const char *text, uint64_t *value);
 
-/* A JSON string with its quotes. */
+/* A JSON string with its quotes; null for NULL. */
 void cli_json_string(FILE *file, const char *text);
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

@@ -107,7 +107,19 @@ int cmd_dis(int argc, char **argv) {
 
 /* ---- info -------------------------------------------------------------------------------------------------------- */
 
-static void info_text(const hg_executor_info *info) {
+enum { SETTINGS_BYTES = 1024 };
+
+/* What the log says of an executor's settings; its message about the executor itself has nothing that is not shown
+ * anyway. */
+static void note_settings(void *user, hg_log_level level, const char *message) {
+  char *settings = user;
+  size_t used = strlen(settings);
+  (void)level;
+  if (strncmp(message, "executor on ", 12) == 0) return;
+  snprintf(settings + used, SETTINGS_BYTES - used, "%s%s", used > 0 ? "; " : "", message);
+}
+
+static void info_text(const hg_executor_info *info, const char *settings) {
   hg_backend_info row = {0};
   printf("hologram %s\n", hg_version());
   printf("versions   ISA %d, numerics %d, binary form %d\n", ATLAS_ISA_VERSION, ATLAS_NUMERICS_VERSION,
@@ -121,9 +133,10 @@ static void info_text(const hg_executor_info *info) {
   printf("memory     %" PRIu64 " MiB\n", info->memory_bytes >> 20);
   printf("limits     %" PRIu32 " lanes and %" PRIu32 " bytes of shared memory a block\n", info->max_block_lanes,
          info->max_shared_bytes);
+  if (settings[0] != '\0') printf("settings   %s\n", settings);
 }
 
-static void info_json(const hg_executor_info *info) {
+static void info_json(const hg_executor_info *info, const char *settings) {
   hg_backend_info row = {0};
   printf("{\"version\":\"%s\",\"isa_version\":%d,\"numerics_version\":%d,\"binary_version\":%d,\"backends\":[",
          hg_version(), ATLAS_ISA_VERSION, ATLAS_NUMERICS_VERSION, ATLAS_BINARY_VERSION);
@@ -138,8 +151,10 @@ static void info_json(const hg_executor_info *info) {
   printf(",\"device\":");
   cli_json_string(stdout, info->device_name);
   printf(",\"engine\":\"%s\",\"compute_units\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 ",\"max_block_lanes\":%" PRIu32
-         ",\"max_shared_bytes\":%" PRIu32 "}\n",
+         ",\"max_shared_bytes\":%" PRIu32 ",\"settings\":",
          info->engine, info->compute_units, info->memory_bytes, info->max_block_lanes, info->max_shared_bytes);
+  cli_json_string(stdout, settings[0] != '\0' ? settings : NULL);
+  printf("}\n");
 }
 
 int cmd_info(int argc, char **argv) {
@@ -152,10 +167,12 @@ int cmd_info(int argc, char **argv) {
   }
   hg_executor *executor = NULL;
   hg_executor_info info = {0};
-  if (hg_executor_create(NULL, &executor) != HG_OK || hg_executor_query(executor, &info) != HG_OK)
+  char settings[SETTINGS_BYTES] = "";
+  hg_executor_desc desc = {.log = note_settings, .log_user = settings};
+  if (hg_executor_create(&desc, &executor) != HG_OK || hg_executor_query(executor, &info) != HG_OK)
     return cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
-  if (json) info_json(&info);
-  else info_text(&info);
+  if (json) info_json(&info, settings);
+  else info_text(&info, settings);
   hg_executor_release(executor);
   return CLI_OK;
 }

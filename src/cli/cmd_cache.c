@@ -106,9 +106,9 @@ static void json_head(const hg_cache_info *info) {
   printf("{\"folder\":");
   cli_json_string(stdout, info->folder);
   printf(",\"problem\":");
-  if (info->problem != NULL) cli_json_string(stdout, info->problem);
-  else printf("null");
-  printf(",\"byte_cap\":%" PRIu64, info->byte_cap);
+  cli_json_string(stdout, info->problem);
+  printf(",\"byte_cap\":%" PRIu64 ",\"remark\":", info->byte_cap);
+  cli_json_string(stdout, info->remark);
 }
 
 static int act(const char *action, int json) {
@@ -116,7 +116,8 @@ static int act(const char *action, int json) {
   if (hg_cache_query(&info) != HG_OK) return cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
   listing l = {.info = &info, .verify = strcmp(action, "verify") == 0, .json = json};
   if (json) json_head(&info);
-  else if (info.problem != NULL) printf("the kernel cache on disk is not used: %s\n", info.problem);
+  if (!json && info.remark != NULL) printf("%s\n", info.remark);
+  if (!json && info.problem != NULL) printf("the kernel cache on disk is not used: %s\n", info.problem);
   if (info.folder[0] != '\0') return strcmp(action, "clear") == 0 ? clear(&l) : show(&l);
   printf("%s", json ? "}\n" : "");
   return CLI_OK;

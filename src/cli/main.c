@@ -64,6 +64,10 @@ int cli_parse_u64(const char *text, uint64_t *value) {
 }
 
 void cli_json_string(FILE *file, const char *text) {
+  if (text == NULL) {
+    fputs("null", file);
+    return;
+  }
   fputc('"', file);
   for (; *text != '\0'; text++) {
     unsigned char c = (unsigned char)*text;

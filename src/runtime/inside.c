@@ -114,7 +114,10 @@ hg_status hg_cache_query(hg_cache_info *info) {
   if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_cache_query: info is NULL");
   HG_TRY(hg_check_size("hg_cache_info", info->size, sizeof *info));
   HG_TRY(open_cache(&disk));
-  hg_cache_info result = {.size = info->size, .problem = hg_disk_cache_problem(&disk), .byte_cap = disk.byte_cap};
+  hg_cache_info result = {.size = info->size,
+                          .problem = hg_disk_cache_problem(&disk),
+                          .byte_cap = disk.byte_cap,
+                          .remark = disk.remark};
   _Static_assert(sizeof result.folder == sizeof disk.folder, "a path is as long everywhere");
   memcpy(result.folder, disk.folder, sizeof disk.folder);
   hg_copy_result(info, &result, sizeof result);

@@ -97,7 +97,15 @@ def test_off(action):
     assert result.returncode == 0
     assert result.stdout == "the kernel cache on disk is not used: HOLOGRAM_CACHE=0 turns it off\n"
     report = json.loads(cache(action, "--json", HOLOGRAM_CACHE="0").stdout)
-    assert report == {"folder": "", "problem": "HOLOGRAM_CACHE=0 turns it off", "byte_cap": 268435456}
+    assert report == {"folder": "", "problem": "HOLOGRAM_CACHE=0 turns it off", "remark": None, "byte_cap": 268435456}
+
+
+def test_bad_size(folder):
+    remark = "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored"
+    result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder), HOLOGRAM_CACHE_SIZE="abc")
+    assert result.returncode == 0 and result.stdout.startswith(remark + "\n") and "of at most 268435456 bytes" in result.stdout
+    report = json.loads(cache("ls", "--json", HOLOGRAM_CACHE_DIR=str(folder), HOLOGRAM_CACHE_SIZE="abc").stdout)
+    assert (report["remark"], report["problem"], report["byte_cap"]) == (remark, None, 268435456)
 
 
 def test_folder_that_cannot_be(tmp_path):

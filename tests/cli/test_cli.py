@@ -495,6 +495,20 @@ def test_info(engine):
     assert report["selection"].endswith("cpu: chosen") and report["compute_units"] >= 1
 
 
+def test_info_names_bad_settings(monkeypatch):
+    for name in ("HOLOGRAM_NUM_THREADS", "HOLOGRAM_STREAM_BYTES"):
+        monkeypatch.delenv(name, raising=False)
+    if json.loads(run("info", "--json").stdout)["backend"] != "cpu":
+        pytest.skip("this machine has CUDA, and these are settings of the CPU")
+    assert json.loads(run("info", "--json").stdout)["settings"] is None and "settings" not in run("info").stdout
+    monkeypatch.setenv("HOLOGRAM_NUM_THREADS", 40 * "9")
+    monkeypatch.setenv("HOLOGRAM_STREAM_BYTES", "y")
+    settings = ("cpu: HOLOGRAM_NUM_THREADS is not a number from 1 to 256 and is ignored; "
+                "HOLOGRAM_STREAM_BYTES is not a number of bytes and is ignored")
+    assert run("info").stdout.endswith(f"\nsettings   {settings}\n")
+    assert json.loads(run("info", "--json").stdout)["settings"] == settings
+
+
 # ---- .npy files ----------------------------------------------------------------------------------------------------------------
 
 
