@@ -106,19 +106,21 @@ hg_status hg_capture_begin(hg_stream *stream) {
 }
 
 hg_status hg_capture_end(hg_stream *stream, hg_graph **out) {
-  if (stream == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: an argument is NULL");
-  *out = NULL;
+  if (out != NULL) *out = NULL;
+  if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: the stream is NULL");
   hg_executor *executor = stream->executor;
   hg_lock(executor);
   hg_graph *graph = stream->capture;
   stream->capture = NULL;
   hg_status status = HG_OK;
-  if (graph != NULL && graph->work.count > 0)
+  if (graph == NULL)
+    status = hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: the stream captures nothing; hg_capture_begin comes first");
+  else if (out == NULL)
+    status = hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: there is no place for the graph, which is given up");
+  else if (graph->work.count > 0)
     status = executor->backend->streams->graph_open(executor->device, work_of(graph), graph->work.count,
                                                     &graph->device);
   hg_unlock(executor);
-  if (graph == NULL)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: the stream captures nothing; hg_capture_begin comes first");
   if (status == HG_OK) *out = graph;
   else hg_graph_release(graph);
   return status;

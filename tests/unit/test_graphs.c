@@ -134,8 +134,33 @@ static void test_graph_faults(void) {
   hg_kernel_release(slow);
 }
 
+/* A capture ends, and what it kept is released, where there is no place for its graph. */
+static void test_ends_without_a_place(void) {
+  hg_stream *stream = stream_of();
+  hg_kernel *step = kernel_of(step_text);
+  hg_buffer *x = buffer_of(64, NULL);
+  hg_graph *graph = NULL;
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 1, 16, stream), HG_OK);
+  CHECK_EQ_U64(hg_capture_end(stream, NULL), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "hg_capture_end: there is no place for the graph, which is given up");
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_EQ_U64(give(step, x, "c", 5, 16, stream), HG_OK);
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+  check_all_words(x, 5);
+  hg_graph_release(graph);
+  CHECK_EQ_U64(hg_capture_end(NULL, &graph), HG_INVALID_ARGUMENT);
+  CHECK(graph == NULL);
+  hg_stream_release(stream);
+  hg_buffer_release(x);
+  hg_kernel_release(step);
+}
+
 static void run_all(void) {
   test_graphs();
+  test_ends_without_a_place();
   test_tables();
   test_graph_faults();
 }
