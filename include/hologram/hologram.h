@@ -339,8 +339,9 @@ HG_API hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_lau
 
 /* Waits until all that the stream was given is done. HG_FAULT: of the launches since the last wait, the first that
  * faulted did so as its report (may be NULL) and hg_last_error() say, the same as if it had been launched without a
- * stream; the stream stays usable, and the next wait starts afresh. Without a fault the report's kind is HG_FAULT_NONE.
- * HG_OUT_OF_MEMORY, HG_DEVICE: work of the stream could not be done. HG_BUSY while the stream captures. */
+ * stream; the stream stays usable, and the next wait starts afresh. Without a fault the report's kind is HG_FAULT_NONE,
+ * it has no lanes, and its backend and engine are those of hg_executor_query. HG_OUT_OF_MEMORY, HG_DEVICE: work of the
+ * stream could not be done. HG_BUSY while the stream captures. */
 HG_API hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------

@@ -269,6 +269,10 @@ static hg_status tell(hg_stream *stream, const trouble *t, hg_launch_report *rep
   if (report != NULL) {
     hg_launch_report result = t->report;
     result.size = report->size;
+    if (result.fault.kind == HG_FAULT_NONE) { /* of no launch in particular */
+      result.backend = stream->executor->row->name;
+      result.engine = stream->executor->info.engine;
+    }
     hg_copy_result(report, &result, sizeof result);
   }
   if (t->failure != HG_OK) return hg_fail(t->failure, "%s", t->sentence);

@@ -167,6 +167,11 @@ static void test_faults(void) {
   hg_launch_report report = {0}, direct = {0};
   CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_OK);
   CHECK_EQ_U64(report.fault.kind, HG_FAULT_NONE);
+  CHECK_EQ_U64(report.lanes, 0);
+  hg_executor_info info = {0};
+  CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
+  CHECK_STR(report.backend, info.backend_name); /* of no launch: the executor's */
+  CHECK_STR(report.engine, info.engine);
   for (int round = 0; round < 3; round++) {
     hg_binding binding = {.name = "x", .buffer = half};
     hg_scalar c = {.name = "c", .type = ATLAS_u32, .bits = 1};
