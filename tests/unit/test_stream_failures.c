@@ -107,6 +107,12 @@ static void test_misuse(void) {
   CHECK_EQ_U64(hg_stream_wait(NULL, NULL), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_event_wait(NULL), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_graph_launch(NULL, NULL), HG_INVALID_ARGUMENT);
+  memory = executor;
+  CHECK_REFUSED(hg_host_allocate(executor, UINT64_MAX, &memory), HG_OUT_OF_MEMORY,
+                test_backend() == HG_BACKEND_CUDA
+                    ? "could not allocate 18446744073709551615 bytes for page-locked memory"
+                    : "could not allocate 18446744073709551615 bytes for host memory");
+  CHECK(memory == NULL);
   hg_stream_release(NULL);
   hg_graph_release(NULL);
 }

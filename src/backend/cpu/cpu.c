@@ -268,7 +268,8 @@ static void stream_free(void *device, uint8_t *address, void *const *streams, si
 
 static hg_status host_allocate(void *device, uint64_t byte_count, void **memory) {
   uint8_t *address = NULL;
-  HG_TRY(cpu_allocate(device, byte_count, HG_BACKEND_MIN_ALIGNMENT, 0, &address));
+  if (cpu_allocate(device, byte_count, HG_BACKEND_MIN_ALIGNMENT, 0, &address) != HG_OK)
+    return hg_fail_memory("host memory", byte_count);
   *memory = address;
   return HG_OK;
 }
