@@ -170,8 +170,8 @@ HG_API hg_status atlas_parse(const hg_allocator *allocator, const char *text, si
 /* Decode a binary program and verify it: nothing in the bytes is trusted. HG_FORMAT, HG_VERIFY, HG_OUT_OF_MEMORY. */
 HG_API hg_status atlas_decode(const hg_allocator *allocator, const void *bytes, size_t length, atlas_program **out);
 
-/* The text form: parsing it gives an equal program. On success *text is NUL-terminated, *length bytes without the NUL;
- * release it with atlas_memory_release and the same allocator. */
+/* The text form: parsing it gives an equal program. On success *text is NUL-terminated, *length bytes without the NUL
+ * (length may be NULL); release it with atlas_memory_release and the same allocator. */
 HG_API hg_status atlas_print(const hg_allocator *allocator, const atlas_program *program, char **text, size_t *length);
 
 /* The binary form: little-endian, versioned, checksummed; decoding it gives an equal program. Release as above. */
@@ -184,6 +184,7 @@ HG_API void atlas_memory_release(const hg_allocator *allocator, void *memory);
 HG_API atlas_program *atlas_program_retain(atlas_program *program);
 HG_API void atlas_program_release(atlas_program *program);
 
+/* What there is to ask of a program. Of NULL: "", NULL with a count of 0, 0. A count that is not wanted may be NULL. */
 HG_API const char *atlas_program_name(const atlas_program *program);
 HG_API const atlas_insn *atlas_program_insns(const atlas_program *program, size_t *count);
 HG_API const atlas_symbol *atlas_program_symbols(const atlas_program *program, size_t *count);

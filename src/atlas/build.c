@@ -333,7 +333,11 @@ static atlas_operand clean(const atlas_operand *o) {
 }
 
 void atlas_builder_insn(atlas_builder *b, const atlas_insn *insn) {
-  if (!is_live(b) || insn == NULL) return;
+  if (!is_live(b)) return;
+  if (insn == NULL) {
+    keep(b, hg_fail(HG_INVALID_ARGUMENT, "atlas_builder_insn is given no instruction"));
+    return;
+  }
   const char *mnemonic = atlas_op_name((atlas_op)insn->op);
   if (insn->operand_count > ATLAS_MAX_OPERANDS) {
     keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %u operands; no instruction has more than %u", mnemonic,

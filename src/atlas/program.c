@@ -44,36 +44,42 @@ void atlas_memory_release(const hg_allocator *allocator, void *memory) {
   if (hg_allocator_resolve(allocator, &resolved) == HG_OK) hg_release(&resolved, memory);
 }
 
-const char *atlas_program_name(const atlas_program *program) { return program->name; }
+/* What there is to ask of a program; of NULL, what a program with nothing in it says. */
+static const atlas_program *seen(const atlas_program *program) {
+  static const atlas_program nothing;
+  return program != NULL ? program : &nothing;
+}
 
 static const void *array_of(const hg_array *array, size_t *count) {
   if (count != NULL) *count = array->count;
   return array->data;
 }
 
+const char *atlas_program_name(const atlas_program *program) { return seen(program)->name; }
+
 const atlas_insn *atlas_program_insns(const atlas_program *program, size_t *count) {
-  return array_of(&program->insns, count);
+  return array_of(&seen(program)->insns, count);
 }
 
 const atlas_symbol *atlas_program_symbols(const atlas_program *program, size_t *count) {
-  return array_of(&program->symbols, count);
+  return array_of(&seen(program)->symbols, count);
 }
 
 const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count) {
-  return array_of(&program->labels, count);
+  return array_of(&seen(program)->labels, count);
 }
 
 const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count) {
-  return array_of(&program->constants, byte_count);
+  return array_of(&seen(program)->constants, byte_count);
 }
 
 void atlas_program_block(const atlas_program *program, uint32_t block[3]) {
-  memcpy(block, program->block, sizeof program->block);
+  if (block != NULL) memcpy(block, seen(program)->block, sizeof seen(program)->block);
 }
 
-int atlas_program_observes_block(const atlas_program *program) { return program->observes_block; }
+int atlas_program_observes_block(const atlas_program *program) { return seen(program)->observes_block; }
 
-int atlas_program_is_library(const atlas_program *program) { return program->entries.count > 0; }
+int atlas_program_is_library(const atlas_program *program) { return seen(program)->entries.count > 0; }
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
 

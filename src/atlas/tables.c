@@ -125,7 +125,9 @@ const char *atlas_type_name(atlas_type type) {
   return type_names[(unsigned)type < ATLAS_TYPE_COUNT ? type : ATLAS_NONE];
 }
 uint32_t atlas_type_bits(atlas_type type) { return 8 * atlas_bytes(type); }
-atlas_type atlas_type_from_name(const char *name) { return atlas_type_lookup_name(name, strlen(name)); }
+atlas_type atlas_type_from_name(const char *name) {
+  return name != NULL ? atlas_type_lookup_name(name, strlen(name)) : ATLAS_NONE;
+}
 
 const char *atlas_op_name(atlas_op op) {
   const atlas_op_info *info = atlas_op_lookup((uint32_t)op);
@@ -133,7 +135,7 @@ const char *atlas_op_name(atlas_op op) {
 }
 
 atlas_op atlas_op_from_name(const char *mnemonic) {
-  const atlas_op_info *info = atlas_op_lookup_name(mnemonic, strlen(mnemonic));
+  const atlas_op_info *info = mnemonic != NULL ? atlas_op_lookup_name(mnemonic, strlen(mnemonic)) : NULL;
   return info != NULL ? (atlas_op)info->op : ATLAS_OP_none;
 }
 

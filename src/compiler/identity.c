@@ -25,6 +25,8 @@ hg_status hg_canon_hash(const atlas_program *program, const ssa_unit *unit, uint
 
 hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[ATLAS_HASH_BYTES]) {
   ssa_unit unit;
+  if (program == NULL || digest == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "atlas_program_hash needs a program and a place for its hash");
   HG_TRY(refuse_library(program));
   hg_status status = hg_canonicalise(program, NULL, &unit);
   if (status == HG_OK) status = hg_canon_hash(program, &unit, digest);
@@ -40,14 +42,17 @@ static hg_status hand_over(const hg_allocator *allocator, const hg_array *from, 
   if (copy == NULL) return hg_fail_memory("a text", (uint64_t)from->count + 1);
   for (size_t i = 0; i < from->count; i++) copy[i] = ((const char *)from->data)[i];
   *text = copy;
-  *length = from->count;
+  if (length != NULL) *length = from->count;
   return HG_OK;
 }
 
-static hg_status print_unit(const hg_allocator *allocator, const atlas_program *program, int names, char **text,
-                            size_t *length) {
+static hg_status print_unit(const char *caller, const hg_allocator *allocator, const atlas_program *program, int names,
+                            char **text, size_t *length) {
   ssa_unit unit;
   hg_array printed = {.element_size = 1};
+  if (program == NULL || text == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "%s needs a program and a place for its text", caller);
+  *text = NULL;
   HG_TRY(refuse_library(program));
   hg_status status = hg_canonicalise(program, NULL, &unit);
   if (status == HG_OK) status = hg_ssa_print(program, &unit, names, &printed);
@@ -59,9 +64,9 @@ static hg_status print_unit(const hg_allocator *allocator, const atlas_program *
 
 hg_status atlas_print_canonical(const hg_allocator *allocator, const atlas_program *program, char **text,
                                 size_t *length) {
-  return print_unit(allocator, program, 0, text, length);
+  return print_unit("atlas_print_canonical", allocator, program, 0, text, length);
 }
 
 hg_status atlas_print_ssa(const hg_allocator *allocator, const atlas_program *program, char **text, size_t *length) {
-  return print_unit(allocator, program, 1, text, length);
+  return print_unit("atlas_print_ssa", allocator, program, 1, text, length);
 }

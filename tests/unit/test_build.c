@@ -234,6 +234,9 @@ static void test_errors(void) {
   atlas_builder_place(b, label);
   atlas_builder_place(b, label);
   check_fails(b, HG_INVALID_ARGUMENT, "label 0 is placed twice");
+  b = create();
+  atlas_builder_insn(b, NULL);
+  check_fails(b, HG_INVALID_ARGUMENT, "atlas_builder_insn is given no instruction");
   CHECK_EQ_U64(atlas_builder_create(NULL, "phi", &b), HG_INVALID_ARGUMENT);
   CHECK(b == NULL);
   CHECK_STR(hg_last_error(), "'phi' is not a name for a program");

@@ -565,6 +565,29 @@ static hg_status compile_all(const atlas_program *program) {
   return status;
 }
 
+/* What is public of it: nothing is made of no arguments, and the text of a failure is NULL. */
+static void test_arguments(void) {
+  atlas_program *program = NULL;
+  uint8_t digest[ATLAS_HASH_BYTES];
+  char *text = NULL, *again = (char *)digest;
+  CHECK_EQ_U64(atlas_parse(NULL, "exit", 4, NULL, &program), HG_OK);
+  CHECK_EQ_U64(atlas_program_hash(NULL, digest), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(atlas_program_hash(program, NULL), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "atlas_program_hash needs a program and a place for its hash");
+  CHECK_EQ_U64(atlas_print_canonical(NULL, NULL, &text, NULL), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "atlas_print_canonical needs a program and a place for its text");
+  CHECK_EQ_U64(atlas_print_ssa(NULL, program, NULL, NULL), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "atlas_print_ssa needs a program and a place for its text");
+  CHECK_EQ_U64(atlas_print_ssa(&(hg_allocator){0}, program, &again, NULL), HG_INVALID_ARGUMENT);
+  CHECK(again == NULL);
+  CHECK_EQ_U64(atlas_print_canonical(NULL, program, &text, NULL), HG_OK); /* its length may go without saying */
+  CHECK_EQ_U64(atlas_print_ssa(NULL, program, &again, NULL), HG_OK);
+  CHECK(text != NULL && again != NULL);
+  atlas_memory_release(NULL, text);
+  atlas_memory_release(NULL, again);
+  atlas_program_release(program);
+}
+
 static void test_out_of_memory(void) {
   counter c = {.fail_at = -1};
   hg_allocator allocator = counting(&c);
@@ -606,6 +629,7 @@ int main(void) {
   test_affine();
   test_trip_counts();
   test_summary();
+  test_arguments();
   test_out_of_memory();
   return check_report();
 }

@@ -383,6 +383,23 @@ static void test_arguments(void) {
   atlas_program_release(program);
   atlas_program_release(program);
   atlas_program_release(NULL);
+  CHECK_EQ_U64(atlas_type_from_name(NULL), ATLAS_NONE);
+  CHECK_EQ_U64(atlas_op_from_name(NULL), ATLAS_OP_none);
+}
+
+/* No program is one with nothing in it. */
+static void test_no_program(void) {
+  size_t count[4] = {1, 1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  CHECK_STR(atlas_program_name(NULL), "");
+  CHECK(atlas_program_insns(NULL, &count[0]) == NULL && count[0] == 0);
+  CHECK(atlas_program_symbols(NULL, &count[1]) == NULL && count[1] == 0);
+  CHECK(atlas_program_labels(NULL, &count[2]) == NULL && count[2] == 0);
+  CHECK(atlas_program_constants(NULL, &count[3]) == NULL && count[3] == 0);
+  atlas_program_block(NULL, block);
+  CHECK(block[0] == 0 && block[1] == 0 && block[2] == 0);
+  atlas_program_block(NULL, NULL);
+  CHECK(!atlas_program_observes_block(NULL) && !atlas_program_is_library(NULL));
 }
 
 /* ---- whatever the text --------------------------------------------------------------------------------------------
@@ -441,6 +458,7 @@ int main(void) {
   test_names_in_any_number();
   test_errors();
   test_arguments();
+  test_no_program();
   test_damaged_text();
   char text[sizeof sample];
   memcpy(text, sample, sizeof sample);
