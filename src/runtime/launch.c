@@ -198,7 +198,7 @@ static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   if (status == HG_OK && launch->fault.kind != HG_FAULT_NONE)
     hg_stream_note_fault_locked(desc->stream, kernel, &launch->fault, lanes);
   hg_unlock(executor);
-  launch->fault.kind = HG_FAULT_NONE; /* the stream's wait tells of it */
+  launch->fault = (hg_fault){.kind = HG_FAULT_NONE}; /* the stream's wait tells of it */
   return status;
 }
 

@@ -232,7 +232,12 @@ static void test_class_programs(void) {
   CHECK_EQ_U64(give(step, x, "c", 5, many(), stream), HG_OK);
   CHECK_EQ_U64(give(class, x, NULL, 0, many(), stream), HG_OK);
   CHECK_EQ_U64(give(step, x, "c", 0, many(), stream), HG_OK);
-  CHECK_EQ_U64(give(class, x, NULL, 0, many() + 1, stream), HG_OK);
+  hg_binding binding = {.name = "x", .buffer = x};
+  hg_launch_desc desc = {.lanes = many() + 1, .bindings = &binding, .binding_count = 1, .stream = stream};
+  hg_launch_report report = {0};
+  CHECK_EQ_U64(hg_launch(class, &desc, &report), HG_OK);
+  CHECK_EQ_U64(report.fault.kind, HG_FAULT_NONE);
+  CHECK(report.fault.buffer[0] == '\0' && report.fault.line == 0 && report.fault.extent == 0);
   CHECK_EQ_U64(hg_executor_resonance(executor, counters), HG_OK);
   CHECK_EQ_U64(hg_executor_phase(executor, &phase), HG_OK);
   CHECK_EQ_U64(counters[5], 2 * many() + 1);
