@@ -181,7 +181,8 @@ typedef struct hg_stream_desc {
 HG_API hg_status hg_stream_create(hg_executor *executor, const hg_stream_desc *desc, hg_stream **out);
 HG_API hg_stream *hg_stream_retain(hg_stream *stream);
 HG_API void hg_stream_release(hg_stream *stream); /* the last release waits for the stream's work */
-/* HG_OK when all that the stream was given is done, HG_BUSY while it is not. Says nothing about faults. */
+/* HG_OK when all that the stream was given is done, HG_BUSY while it is not. Says nothing about faults. Another status:
+ * work of the stream could not be done, as the next hg_stream_wait says, too. */
 HG_API hg_status hg_stream_query(hg_stream *stream);
 /* hg_stream_wait: below, with launches. */
 

@@ -307,6 +307,8 @@ hg_status hg_stream_query(hg_stream *stream) {
   if (status == HG_OK) {
     stream->finished = stream->given;
     collect_locked(stream, stream->launched, 0, &g);
+  } else if (status != HG_BUSY) {
+    note_failure_locked(stream, status); /* the backend tells of it once */
   }
   hg_unlock(executor);
   sweep(&g);

@@ -222,10 +222,65 @@ static void test_allocation_failures(void) {
   executor = mine;
 }
 
+/* ---- work that could not be done --------------------------------------------------------------------------------- */
+
+static _Thread_local int is_the_tests; /* 1: this thread is given memory */
+
+static void *allocate_for_the_test(void *user, size_t size) {
+  (void)user;
+  return is_the_tests ? malloc(size) : NULL;
+}
+
+static void release_for_all(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+
+/* A block needs more than a thread has for it. */
+static const char large_text[] =
+    ".program large\n"
+    ".buffer x u32 inout\n"
+    ".shared s u32 8192\n"
+    "    ldg.u32 r0, [x + lane]\n"
+    "    sts.u32 [s + blane], r0\n"
+    "    bar.sync\n"
+    "    lds.u32 r1, [s + #0]\n"
+    "    stg.u32 [x + lane], r1\n"
+    "    exit\n";
+
+/* Who asks first whether it is done still hears of it at the wait, once. */
+static void test_asked_before_the_wait(void) {
+  if (test_backend() != HG_BACKEND_CPU) return; /* a GPU needs no memory of the host then */
+  enum { BLOCKS = 512, LANES = 256 };
+  hg_executor *mine = executor;
+  hg_allocator allocator = {.allocate = allocate_for_the_test, .release = release_for_all};
+  is_the_tests = 1;
+  CHECK_EQ_U64(open_test_executor(&allocator, &executor), HG_OK);
+  hg_stream *stream = stream_of();
+  hg_kernel *large = kernel_of(large_text);
+  hg_buffer *x = buffer_of(BLOCKS * LANES * 4, NULL);
+  hg_binding binding = {.name = "x", .buffer = x};
+  hg_launch_desc desc = {
+      .grid = {BLOCKS}, .block = {LANES}, .bindings = &binding, .binding_count = 1, .stream = stream};
+  CHECK_EQ_U64(hg_launch(large, &desc, NULL), HG_OK);
+  hg_status status = HG_BUSY;
+  while (status == HG_BUSY) status = hg_stream_query(stream);
+  CHECK_EQ_U64(status, HG_OUT_OF_MEMORY);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OUT_OF_MEMORY);
+  CHECK(strncmp(hg_last_error(), "could not allocate ", 19) == 0);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  hg_stream_release(stream);
+  hg_buffer_release(x);
+  hg_kernel_release(large);
+  hg_executor_release(executor);
+  executor = mine;
+}
+
 static void run_all(void) {
   test_other_executor();
   test_misuse();
   test_allocation_failures();
+  test_asked_before_the_wait();
 }
 
 int main(void) { return run_stream_tests(run_all); }
