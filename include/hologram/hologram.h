@@ -364,7 +364,8 @@ typedef struct hg_graph hg_graph;
 
 HG_API hg_status hg_capture_begin(hg_stream *stream);
 HG_API hg_status hg_capture_end(hg_stream *stream, hg_graph **out); /* the capture is over whatever the status */
-HG_API hg_status hg_graph_launch(hg_graph *graph, hg_stream *stream); /* on any stream of the executor */
+/* On any stream of the executor. HG_BUSY while a buffer of the graph is mapped. */
+HG_API hg_status hg_graph_launch(hg_graph *graph, hg_stream *stream);
 HG_API void hg_graph_release(hg_graph *graph); /* as soon as it has been launched */
 
 /* "out of bounds", "trap", ...; never NULL. */

@@ -66,7 +66,10 @@ static hg_status give_locked(hg_stream *stream, hg_work *work, hg_storage *stora
 static hg_status give(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
   HG_TRY(hg_check_stream("the stream", storage->executor, stream));
   hg_lock(storage->executor);
+  hg_graph *keeper = stream->capture;
+  size_t kept = keeper != NULL ? keeper->storages.count : 0;
   hg_status status = give_locked(stream, work, storage, other);
+  if (status != HG_OK && keeper != NULL) hg_graph_forget_locked(keeper, kept);
   hg_unlock(storage->executor);
   return status;
 }

@@ -15,6 +15,12 @@ hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage) {
   return HG_OK;
 }
 
+/* Who made the call that failed holds the memory, too: this is never the last reference. */
+void hg_graph_forget_locked(hg_graph *graph, size_t storage_count) {
+  while (graph->storages.count > storage_count)
+    (void)hg_unreference(&((hg_storage **)graph->storages.data)[--graph->storages.count]->references);
+}
+
 static int is_host_memory(const hg_executor *executor, const uint8_t *first, uint64_t byte_count) {
   const hg_host_block *blocks = executor->host_memory.data;
   for (size_t i = 0; i < executor->host_memory.count; i++) {
@@ -131,11 +137,14 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
   if (stream->capture != NULL)
     return hg_fail(HG_BUSY, "hg_graph_launch: the stream captures a graph, which takes no other graphs");
   hg_stream_room_locked(stream);
+  hg_storage **storages = graph->storages.data;
+  for (size_t i = 0; i < graph->storages.count; i++)
+    if (storages[i]->map_count > 0)
+      return hg_fail(HG_BUSY, "hg_graph_launch: a buffer of the graph is mapped; unmap it before the launch");
   HG_TRY(executor->backend->streams->graph_submit(executor->device, stream->device, graph->device, stream->launched));
   stream->given++;
   hg_reference(&graph->references);
   stream->flights[stream->launched++ % HG_STREAM_LAUNCHES] = (hg_flight){.graph = graph};
-  hg_storage **storages = graph->storages.data;
   for (size_t i = 0; i < graph->storages.count; i++) storages[i]->used |= hg_stream_bit(stream);
   if (graph->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
   return HG_OK;

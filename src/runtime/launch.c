@@ -168,6 +168,7 @@ static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atla
   hg_stream_room_locked(stream);
   bound.used = hg_stream_bit(stream);
   bound.keeper = stream->capture;
+  size_t kept = bound.keeper != NULL ? bound.keeper->storages.count : 0;
   hg_status status = prepare_locked(kernel, desc, &bound, launch);
   if (status == HG_OK && lanes > 0) {
     hg_work work = {.kind = HG_WORK_LAUNCH,
@@ -177,6 +178,7 @@ static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atla
     if (kernel->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
     status = hg_stream_give_locked(stream, &work, kernel, lanes);
   }
+  if (status != HG_OK && bound.keeper != NULL) hg_graph_forget_locked(bound.keeper, kept);
   launch->arguments = NULL;
   hg_release(&executor->allocator, bound.tables);
   return status;

@@ -258,6 +258,8 @@ void hg_stream_room_locked(hg_stream *stream);
 void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
 
 hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage);
+/* Of a call that failed: what it kept beyond the first `storage_count`. */
+void hg_graph_forget_locked(hg_graph *graph, size_t storage_count);
 hg_status hg_graph_add_locked(hg_graph *graph, const hg_work *work, hg_kernel *kernel, uint64_t lanes);
 void hg_graph_destroy(hg_graph *graph);
 void hg_kernel_destroy(hg_kernel *kernel); /* nobody holds it */

@@ -56,7 +56,7 @@ static void test_misuse(void) {
   hg_stream *stream = stream_of();
   hg_event *event = event_of(0);
   hg_kernel *step = kernel_of(step_text);
-  hg_buffer *x = buffer_of(64, NULL);
+  hg_buffer *x = buffer_of(64, NULL), *y = buffer_of(64, NULL);
   hg_graph *graph = NULL, *again = NULL;
   uint32_t word = 3;
   void *memory = NULL;
@@ -83,10 +83,10 @@ static void test_misuse(void) {
   CHECK_REFUSED(hg_event_record(event, stream), HG_BUSY,
                 "the stream captures a graph, which takes no events; end the capture first");
   CHECK_EQ_U64(hg_stream_wait_event(stream, event), HG_BUSY);
-  CHECK_REFUSED(hg_buffer_write_async(x, 0, &word, 4, stream), HG_UNSUPPORTED,
+  CHECK_REFUSED(hg_buffer_write_async(y, 0, &word, 4, stream), HG_UNSUPPORTED,
                 "a graph copies to and from memory of hg_host_allocate only, because other memory cannot be copied "
                 "without the caller");
-  CHECK_REFUSED(give(step, x, "d", 1, 1, stream), HG_BINDING,
+  CHECK_REFUSED(give(step, y, "d", 1, 1, stream), HG_BINDING,
                 "program 'step' has no parameter 'd'; its scalars are: c");
   CHECK_EQ_U64(give(step, x, "c", 4, 16, stream), HG_OK); /* all that counts */
   CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
@@ -94,7 +94,13 @@ static void test_misuse(void) {
   CHECK_REFUSED(hg_graph_launch(graph, stream), HG_BUSY,
                 "hg_graph_launch: the stream captures a graph, which takes no other graphs");
   CHECK_EQ_U64(hg_capture_end(stream, &again), HG_OK);
+  CHECK_EQ_U64(hg_buffer_map(x, &memory), HG_OK);
+  CHECK_REFUSED(hg_graph_launch(graph, stream), HG_BUSY,
+                "hg_graph_launch: a buffer of the graph is mapped; unmap it before the launch");
+  CHECK_EQ_U64(hg_buffer_unmap(x), HG_OK);
+  CHECK_EQ_U64(hg_buffer_map(y, &memory), HG_OK); /* it was in calls that failed, and is not the graph's */
   CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_unmap(y), HG_OK);
   check_all_words(x, 4);
   CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
   CHECK_EQ_U64(give(step, x, "c", 4, 16, stream), HG_OK);
@@ -103,6 +109,7 @@ static void test_misuse(void) {
   hg_graph_release(graph);
   hg_event_release(event);
   hg_buffer_release(x);
+  hg_buffer_release(y);
   hg_kernel_release(step);
   CHECK_EQ_U64(hg_stream_wait(NULL, NULL), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_event_wait(NULL), HG_INVALID_ARGUMENT);
