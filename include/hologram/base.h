@@ -49,8 +49,8 @@ HG_API const char *hg_status_name(hg_status status);
 HG_API const char *hg_status_sentence(hg_status status);
 
 /* What went wrong in this thread's last failing call, and what to do about it: one sentence, possibly with a source
- * position ("blur.atlas:12:19: ..."). Empty before the first failure; a success leaves it as it is. The text lives
- * until the thread's next failing call. Never NULL. */
+ * position ("blur.atlas:12:19: ..."). To be read after a call that failed and before the next one: a call that
+ * succeeds may change it, too, where one of the ways it tried failed. Empty at first. Never NULL. */
 HG_API const char *hg_last_error(void);
 
 /* Memory for the library's own objects. `allocate` returns `size` bytes aligned for any object of C, or NULL;

@@ -84,7 +84,7 @@ typedef struct hg_executor_info {
 /* Fill info->size first, or leave it 0. */
 HG_API hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
 
-/* One row a backend, whether or not it is built in: for `hologram info`. NULL past the end. */
+/* One row a backend, whether or not it is built in: for `hologram info`. */
 typedef struct hg_backend_info {
   size_t size;
   hg_backend_id id;
