@@ -148,6 +148,12 @@ class Run:
         self.data["rows"].append(table.complete(row, self.data["limit"], self.data["limits"]["paper"]))
         print(table.line(row, list(self.peers)), flush=True)
 
+    def counts(self, kind: str) -> list[int]:
+        """f32 has as many bytes as the types of 16 bits too, which are compared with it."""
+        sizes, narrow = self.options.sizes, any(t != "f32" for t in self.options.types)
+        halves = [n // 2 for n in sizes if n > TILE] if kind == "f32" and narrow else []
+        return sorted({*sizes, *halves})
+
     # The parts -------------------------------------------------------------------------------------------------------------------
 
     def programs(self) -> None:
@@ -156,7 +162,7 @@ class Run:
             for holder in {id(h): h for h in (self.gpu, *self.peers.values())}.values():
                 holder.forget(kind)
             for name in self.options.programs:
-                for count in self.options.sizes:
+                for count in self.counts(kind):
                     if kind in PROGRAMS[name].kinds:
                         self.measure(Case(PROGRAMS[name], kind, count))
 

@@ -72,8 +72,9 @@ def program_targets(rows: list[dict]) -> list[dict]:
     for name, row in largest.items():
         base, _, kind = name.partition(".")
         if kind:
-            wide = largest.get(base)
-            found.append(target(f"{name}: share of the rate of {base}", NARROW_SHARE, "", wide and row["gbs"] / wide["gbs"], True))
+            wide = find(rows, program=base, count=row["count"] // 2)
+            found.append(target(f"{name}: share of the rate of {base} on as many bytes", NARROW_SHARE, "",
+                                wide and row["gbs"] / wide["gbs"], True))
         else:
             found.append(target(f"{name}: rate", RATES[name], " TB/s", row["gbs"] / 1e3, True))
         if row["peers"]:
