@@ -151,7 +151,7 @@ class Run:
     def counts(self, kind: str) -> list[int]:
         """f32 has as many bytes as the types of 16 bits too, which are compared with it."""
         sizes, narrow = self.options.sizes, any(t != "f32" for t in self.options.types)
-        halves = [n // 2 for n in sizes if n > TILE] if kind == "f32" and narrow else []
+        halves = [n // 2 for n in sizes if n % (2 * TILE) == 0] if kind == "f32" and narrow else []
         return sorted({*sizes, *halves})
 
     # The parts -------------------------------------------------------------------------------------------------------------------
