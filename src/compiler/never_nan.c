@@ -90,10 +90,21 @@ static interval magnitude(interval a) {
   return (interval){has_zero(a) ? 0 : most(a.low, -a.high), size_of(a), a.is_nan};
 }
 
+static interval square(interval a) {
+  interval size = magnitude(a);
+  return (interval){product_of(size.low, size.low), product_of(size.high, size.high), a.is_nan};
+}
+
 static interval quotient(interval a, interval b) {
   interval q = {-INFINITY, INFINITY, a.is_nan | b.is_nan};
   q.is_nan |= (has_zero(a) && has_zero(b)) || (has_infinity(a) && has_infinity(b));
   return q;
+}
+
+/* Of the value's first two arguments. */
+static interval product_in(const finder *f, uint32_t value) {
+  uint32_t a = arg(f, value, 0), b = arg(f, value, 1);
+  return a == b ? square(f->of[a]) : product(f->of[a], f->of[b]);
 }
 
 /* What is left of x when the nearest integer to x c has been found by adding and taking away 1.5 2^23 (f64: 2^52), n,
@@ -141,8 +152,7 @@ static int is_scaled(const finder *f, uint32_t value, interval *result) {
 }
 
 static interval fused(const finder *f, uint32_t value) {
-  const interval *a = &f->of[arg(f, value, 0)], *b = &f->of[arg(f, value, 1)], *c = &f->of[arg(f, value, 2)];
-  interval r = sum(insn_at(f, value)->type, product(*a, *b), *c), scaled;
+  interval r = sum(insn_at(f, value)->type, product_in(f, value), f->of[arg(f, value, 2)]), scaled;
   if (!r.is_nan && is_scaled(f, value, &scaled) && !scaled.is_nan)
     r = (interval){most(r.low, scaled.low), least(r.high, scaled.high), 0};
   double greatest;
@@ -235,7 +245,7 @@ static interval float_op(const finder *f, uint32_t value) {
   case ATLAS_OP_copysign: return (interval){-size_of(a), size_of(a), a.is_nan};
   case ATLAS_OP_add: return sum(insn->type, a, b);
   case ATLAS_OP_sub: return sum(insn->type, a, negative(b));
-  case ATLAS_OP_mul: return rounded(insn->type, product(a, b));
+  case ATLAS_OP_mul: return rounded(insn->type, product_in(f, value));
   case ATLAS_OP_mad:
   case ATLAS_OP_fma: return fused(f, value);
   case ATLAS_OP_div: return quotient(a, b);

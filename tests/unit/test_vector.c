@@ -74,6 +74,8 @@ static void test_selections(void) {
 
 /* r3 = w in [-0.3, 0.3], r4 = s in [1, 31]: w s + s is at least 0.7 */
 #define SCALED "mul.f32 r3, r0, #0.01\nabs.f32 r4, r0\nadd.f32 r4, r4, #1\n"
+/* r2 = the root of what r2 has from 30 down */
+#define SQUARED "set.lt.f32 p0, r2, #30\nsel.f32 r2, p0, r2, #30\nsqrt.f32 r2, r2"
 
 static void test_never_nan(void) {
   static const count counts[] = {
@@ -89,6 +91,10 @@ static void test_never_nan(void) {
       {F32(BELOW ABOVE "mul.f32 r2, r0, #0"), "canon", 0},
       {F32(BELOW ABOVE "mul.f32 r2, r0, #3e38\nmul.f32 r2, r2, #0"), "canon", 1}, /* inf */
       {F32(BELOW ABOVE "mul.f32 r2, r0, #1e36\nadd.f32 r2, r2, r2\nmul.f32 r2, r2, #0"), "canon", 0},
+      {F32("mul.f32 r2, r0, r0\n" SQUARED), "canon", 0},
+      {F32("mul.f32 r2, r0, r1\n" SQUARED), "canon", 1}, /* may be below 0 */
+      {F32(BELOW "fma.f32 r2, r0, r0, #1\nsqrt.f32 r2, r2"), "canon", 0},
+      {F32(BELOW "sub.f32 r1, r0, r0\nfma.f32 r2, r1, r1, #1"), "canon", 1},
       {F32(BELOW ABOVE "div.f32 r2, r0, r0"), "canon", 1},
       {F32("bitcast.u32.f32 r2, r0\nadd.u32 r2, r2, #1\nbitcast.f32.u32 r2, r2\nadd.f32 r2, r2, #1"), "canon", 1},
       {F32("set.lt.f32 p0, r0, #30\nsel.f32 r2, p0, #30, r0\nadd.f32 r2, r2, #1"), "canon", 1}, /* NaN stays */
