@@ -425,6 +425,7 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
   else if (strcmp(name, "sat") == 0) w->saturate = 1;
   else if (strcmp(name, "cc") == 0) w->carry = 1;
   else if (strcmp(name, "NaN") == 0) w->nan = 1;
+  else if (one_of(name, "xorsign abs") && (insn->op == OP_min || insn->op == OP_max)) w->by_size = 1;
   else if (strcmp(name, "v2") == 0) w->vector = 2;
   else if (strcmp(name, "v4") == 0) w->vector = 4;
   else if (!one_of(name, "uni sync relaxed acquire release acq_rel sc weak volatile gpu sys cta gl warp aligned to nc "
@@ -464,6 +465,12 @@ static void call(parser *p, ptx_insn *insn) {
   if (insn->operand_count != callee->formals.count) fail(p, "%s has another number of arguments", name);
 }
 
+/* ptxas takes pairs from registers only. */
+static void check_pairs(parser *p, const ptx_insn *insn) {
+  for (uint32_t i = 0; ptx_types[insn->type].kind == 'x' && insn->op != OP_cvt && i < insn->operand_count; i++)
+    if (insn->operand[i].kind == O_IMM) fail(p, "a constant pair");
+}
+
 static void instruction(parser *p, const char *first) {
   char words[PTX_NAME], name[PTX_NAME];
   ptx_insn insn = {.line = p->line};
@@ -496,6 +503,7 @@ static void instruction(parser *p, const char *first) {
     } while (accept(p, ','));
   }
   expect(p, ';');
+  check_pairs(p, &insn);
   memcpy(append(&p->function->insns, sizeof insn), &insn, sizeof insn);
 }
 

@@ -47,7 +47,7 @@ typedef enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM,
 typedef struct ptx_words {
   char compare[8], logic[8], atomic[8], mode[8]; /* set, setp; setp, bar.red; atom, red; shfl, vote, testp, shf, bar */
   char round[8];                                 /* rn rz rm rp, rni rzi rmi rpi */
-  uint8_t wide, high, low, saturate, carry, nan, wrap;
+  uint8_t wide, high, low, saturate, carry, nan, wrap, by_size;
   ptx_space space;
   uint8_t vector; /* 1, 2, 4 */
 } ptx_words;

@@ -92,19 +92,21 @@ static int is_nan(ptx_type type, uint64_t bits) { return isnan(decode(type, bits
 
 static uint64_t sign_bit(ptx_type type) { return UINT64_C(1) << (ptx_types[type].bits - 1); }
 
-static uint64_t float_extreme(const ptx_insn *i, uint64_t a, uint64_t b) {
-  int nan_a = is_nan(i->type, a), nan_b = is_nan(i->type, b);
-  if ((nan_a && nan_b) || (i->words.nan && (nan_a || nan_b))) return nan_of(i->type);
+static uint64_t float_extreme(const ptx_insn *i, ptx_type type, uint64_t a, uint64_t b) {
+  int nan_a = is_nan(type, a), nan_b = is_nan(type, b);
+  uint64_t sign = i->words.by_size ? (a ^ b) & sign_bit(type) : 0;
+  if ((nan_a && nan_b) || (i->words.nan && (nan_a || nan_b))) return nan_of(type) | sign;
   if (nan_a || nan_b) return nan_a ? b : a;
-  long double x = decode(i->type, a), y = decode(i->type, b);
-  int a_is_less = x < y || (x == y && (a & sign_bit(i->type)) != 0);
-  return a_is_less == (i->op == OP_min) ? a : b;
+  if (i->words.by_size) a &= ~sign_bit(type), b &= ~sign_bit(type);
+  long double x = decode(type, a), y = decode(type, b);
+  int a_is_less = x < y || (x == y && (a & sign_bit(type)) != 0);
+  return (a_is_less == (i->op == OP_min) ? a : b) | sign;
 }
 
 static const char *compute_float(const ptx_insn *i, const uint64_t a[4], uint64_t *result) {
   int is_f32 = i->type == T_f32;
   if (i->op == OP_min || i->op == OP_max) {
-    *result = float_extreme(i, a[0], a[1]);
+    *result = float_extreme(i, i->type, a[0], a[1]);
     return NULL;
   }
   if (i->op == OP_neg) *result = a[0] ^ sign_bit(i->type);
@@ -298,6 +300,11 @@ static const char *convert_pair(const ptx_insn *i, const uint64_t a[2], uint64_t
   return NULL;
 }
 
+static uint64_t extreme_pair(const ptx_insn *i, uint64_t a, uint64_t b) {
+  ptx_type half = half_of(i->type);
+  return float_extreme(i, half, a >> 16, b >> 16) << 16 | float_extreme(i, half, ptx_low(a, 16), ptx_low(b, 16));
+}
+
 /* A mask of 16 bits a half. */
 static const char *compare_pair(const ptx_insn *i, const uint64_t a[2], uint64_t *result) {
   if (i->type != T_u32 || ptx_types[i->type2].kind != 'x') return "set of that type";
@@ -349,6 +356,10 @@ ptx_type ptx_wider(ptx_type type) {
 const char *ptx_compute(const ptx_insn *i, const uint64_t a[4], uint8_t *carry, uint64_t *result, unsigned *width) {
   *width = ptx_types[i->type].bits;
   if (i->op == OP_cvt && ptx_types[i->type].kind == 'x') return convert_pair(i, a, result);
+  if ((i->op == OP_min || i->op == OP_max) && ptx_types[i->type].kind == 'x') {
+    *result = extreme_pair(i, a[0], a[1]);
+    return NULL;
+  }
   if (i->op == OP_cvt) return convert(i, a[0], result);
   if (i->op == OP_set) return compare_pair(i, a, result);
   if (i->op == OP_selp) {

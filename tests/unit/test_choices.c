@@ -2,6 +2,8 @@
  * one another. */
 #include "launching.h"
 
+#include <math.h>
+
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
 static int holds(const char *comparison, float a, float b) {
@@ -102,10 +104,106 @@ static void test_negations(void) {
   }
 }
 
+/* ---- clamps ------------------------------------------------------------------------------------------------------ */
+
+typedef struct clamp {
+  const char *lines; /* from r0 to r1 */
+  float low, high;
+  int min_first;     /* where high is below low */
+} clamp;
+
+static uint32_t clamped(const clamp *c, uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  if (x != x) return 0x7fc00000;
+  if (!c->min_first && x < c->low) x = c->low;
+  if (x > c->high) x = c->high;
+  if (c->min_first && x < c->low) x = c->low;
+  return bits_of(x);
+}
+
+/* The same instructions keep other values between bounds that are not each other's opposite. */
+static void test_clamp(const clamp *c, const char *store) {
+  const uint32_t x[] = {0,          0x80000000, 1,          0x80000001, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000,
+                        0x3fffffff, 0xbfffffff, 0x40000001, 0xc0000001, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000,
+                        0x7f800001, 0xff800001, 0x7fffffff, 0xffffffff};
+  uint32_t y[COUNT(x)] = {0};
+  char text[400];
+  snprintf(text, sizeof text,
+           ".buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n%s\n%sstg.f32 [y + lane], r1\nexit\n",
+           c->lines, store);
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *bx = buffer_of(sizeof x, x), *by = buffer_of(sizeof y, y);
+  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
+  hg_launch_desc desc = {.lanes = COUNT(x), .bindings = bindings, .binding_count = 2};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(by, 0, y, sizeof y), HG_OK);
+  for (size_t i = 0; i < COUNT(x); i++) CHECK_EQ_U64(y[i], clamped(c, x[i]));
+  hg_buffer_release(bx);
+  hg_buffer_release(by);
+  hg_kernel_release(kernel);
+}
+
+static void test_clamps(void) {
+  static const clamp clamps[] = {
+      {"max.f32 r1, r0, #-2\nmin.f32 r1, r1, #2", -2, 2, 0},
+      {"min.f32 r1, r0, #2\nmax.f32 r1, r1, #-2", -2, 2, 1},
+      {"max.f32 r1, #-2, r0\nmin.f32 r1, #2, r1", -2, 2, 0},
+      {"max.f32 r1, r0, #-2\nmin.f32 r1, r1, #1", -2, 1, 0},
+      {"max.f32 r1, r0, #2\nmin.f32 r1, r1, #-2", 2, -2, 0},
+      {"min.f32 r1, r0, #-2\nmax.f32 r1, r1, #2", 2, -2, 1},
+      {"max.f32 r1, r0, #-inf\nmin.f32 r1, r1, #inf", -INFINITY, INFINITY, 0},
+  };
+  for (size_t i = 0; i < COUNT(clamps); i++) {
+    test_clamp(&clamps[i], "");
+    test_clamp(&clamps[i], "bitcast.u32.f32 r2, r1\nadd.u32 r2, r2, #0\nbitcast.f32.u32 r1, r2\n");
+  }
+}
+
+/* On all elements of a type of 16 bits, rounded after they are kept between -size and size. */
+static void test_rounded_clamp(const char *type, const char *size, uint16_t rounded, uint16_t infinity, uint16_t nan) {
+  enum { VALUES = 1 << 16 };
+  static uint16_t x[VALUES], y[VALUES];
+  static const char template[] = ".program clamps\n.buffer x T in\n.buffer y T out\nldg.T r0, [x + lane]\n"
+                                 "cvt.f32.T r1, r0\nmax.f32 r1, r1, #-S\nmin.f32 r1, r1, #S\ncvt.T.f32 r2, r1\n"
+                                 "stg.T [y + lane], r2\nexit\n";
+  const char *words[] = {type, size};
+  char text[400];
+  uint64_t differ = 0;
+  fill_in(template, "TS", words, text, sizeof text);
+  for (size_t i = 0; i < VALUES; i++) x[i] = (uint16_t)i;
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *bx = buffer_of(sizeof x, x), *by = buffer_of(sizeof y, NULL);
+  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
+  hg_launch_desc desc = {.lanes = VALUES, .bindings = bindings, .binding_count = 2};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(by, 0, y, sizeof y), HG_OK);
+  for (size_t i = 0; i < VALUES; i++) {
+    uint16_t magnitude = i & 0x7fff, sign = i & 0x8000;
+    differ += y[i] != (magnitude > infinity ? nan : magnitude > rounded ? rounded | sign : i);
+  }
+  CHECK_EQ_U64(differ, 0);
+  hg_buffer_release(bx);
+  hg_buffer_release(by);
+  hg_kernel_release(kernel);
+}
+
+static void test_rounded_clamps(void) {
+  test_rounded_clamp("f16", "1", 0x3c00, 0x7c00, 0x7e00);
+  test_rounded_clamp("f16", "1.0003", 0x3c00, 0x7c00, 0x7e00); /* no f16 */
+  test_rounded_clamp("f16", "0x1p-24", 1, 0x7c00, 0x7e00);
+  test_rounded_clamp("f16", "65504", 0x7bff, 0x7c00, 0x7e00);
+  test_rounded_clamp("f16", "1e6", 0x7c00, 0x7c00, 0x7e00); /* rounds to infinity */
+  test_rounded_clamp("bf16", "1", 0x3f80, 0x7f80, 0x7fc0);
+  test_rounded_clamp("bf16", "1.001", 0x3f80, 0x7f80, 0x7fc0);
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_choices();
   test_negations();
+  test_clamps();
+  test_rounded_clamps();
   hg_executor_release(executor);
   return check_report();
 }

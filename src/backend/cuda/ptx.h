@@ -161,6 +161,8 @@ void hg_ptx_pure(ptx *p, uint32_t value);
 /* x < c ? x : c, or x > c ? x : c, where c is a constant, and neither zero nor NaN: one instruction, which for NaN
  * gives the number as well. */
 int hg_ptx_is_bound(const ptx *p, uint32_t value, int *is_max);
+/* An f32 x between -size and size, by min and max, for which there is one instruction here. */
+int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size);
 /* d = a op b of a type, as collectives combine: f16 and bf16 through f32. */
 void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b);
 void hg_ptx_convert(ptx *p, uint32_t value);

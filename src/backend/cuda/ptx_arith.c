@@ -354,8 +354,38 @@ static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
+/* The constant among two arguments, then the other one. */
+static int has_bound(const ptx *p, uint32_t value, double *bound, uint32_t *of) {
+  for (uint32_t i = 0; i < 2; i++) {
+    const ssa_insn *c = ptx_insn(p, ptx_arg(p, value, i));
+    if (c->op != SSA_CONST) continue;
+    *bound = atlas_to_f64((atlas_type)c->type, c->bits);
+    *of = ptx_arg(p, value, 1 - i);
+    return 1;
+  }
+  return 0;
+}
+
+int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size) {
+  uint16_t op = ptx_insn(p, value)->op, other = op == ATLAS_OP_min ? ATLAS_OP_max : ATLAS_OP_min;
+  double outer, inner;
+  uint32_t of;
+  if ((op != ATLAS_OP_min && op != ATLAS_OP_max) || ptx_insn(p, value)->type != ATLAS_f32) return 0;
+  if (p->options->capability < 90 || !has_bound(p, value, &outer, &of)) return 0;
+  if (ptx_insn(p, of)->op != other || !has_bound(p, of, &inner, x)) return 0;
+  *size = op == ATLAS_OP_min ? outer : inner;
+  return outer == -inner && *size > 0;
+}
+
 static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
+  uint32_t x;
+  double size;
+  if (hg_ptx_is_clamp(p, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */
+    ptx_name bound = hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32((float)size));
+    PTX(p, "min.NaN.xorsign.abs.f32", d, hg_ptx_value(p, x), bound);
+    return;
+  }
   int is_narrow = hg_ptx_class_of(insn->type) == PTX_16; /* no constant is an operand of theirs */
   ptx_name a[3];
   for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)

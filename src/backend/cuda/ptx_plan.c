@@ -196,7 +196,9 @@ static uint8_t nan_of(const ptx *p, uint32_t value) {
     return is_number || is_narrow(insn->type) ? PTX_NAN_CANONICAL : PTX_NAN_LOOSE;
   }
   if (hg_is_leaf(insn) || flags_of(p, value) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK)) return PTX_NAN_KEPT;
-  return insn->type == ATLAS_f32 ? PTX_NAN_POSITIVE : PTX_NAN_LOOSE;
+  uint32_t x;
+  double size;
+  return insn->type == ATLAS_f32 && !hg_ptx_is_clamp(p, value, &x, &size) ? PTX_NAN_POSITIVE : PTX_NAN_LOOSE;
 }
 
 /* From the best case upwards until nothing changes. */
