@@ -26,6 +26,8 @@ static const program programs[] = {
     {UNARY("f32", "gelu"), 4, 4, 0},
     {UNARY("f16", "gelu"), 2, 2, 0},
     {UNARY("bf16", "tanh"), 2, 2, 0},
+    {UNARY("f32", "gelu.tanh"), 4, 4, 0},
+    {UNARY("f16", "exp"), 2, 2, 0},
     {UNARY("f64", "exp"), 8, 8, 0},
     {".program narrow\n.buffer x u8 in\n.buffer y u8 out\nldg.u8 r0, [x + lane]\nmov.u8 r1, r0\n" FOUR(FOUR(MIX("u8")))
      "stg.u8 [y + lane], r0\nexit\n", 1, 1, 0},
@@ -44,6 +46,8 @@ static const program programs[] = {
      "sub.f32 r0, r0, r1\ngelu.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
     {".program numbered\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\ncvt.f32.u64 r1, r255\n"
      "add.f32 r0, r0, r1\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
+    {".program two\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\ncvt.f32.u64 r1, r255\n"
+     "add.f32 r0, r0, r1\ntanh.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
     {".program own\n.buffer x f32 in\n.buffer y f32 inout\nldg.f32 r0, [x + lane]\nldg.f32 r1, [y + lane]\n"
      "add.f32 r0, r0, r1\ntanh.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
 };

@@ -181,10 +181,13 @@ static void test_packs(void) {
   static const char source[] = ".program long\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
                                "gelu.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
   const uint64_t most = UINT64_C(1) << 30, turn = UINT64_C(100) * 2048 * 4; /* a pack for each thread of 100 */
-  entry e = emit_for(90, source, 0), brief = emit_for(90, saxpy, 0);
+  static const char middle[] = ".program middle\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
+                               "gelu.tanh.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
+  entry e = emit_for(90, source, 0), brief = emit_for(90, saxpy, 0), two = emit_for(90, middle, 0);
   atlas_argument arguments[2] = {{.span = span_at(1 << 20, most)}, {.span = span_at(UINT64_C(1) << 40, most)}};
   CHECK_EQ_U64(e.info.packs, 8);
   CHECK_EQ_U64(brief.info.packs, 1);
+  CHECK_EQ_U64(two.info.packs, 2);
   CHECK(says(&e, ".maxntid 128, 1, 1\n.maxnreg 32\n") && says(&brief, ".maxnreg 32\n"));
   const struct {
     uint32_t units;
@@ -202,6 +205,7 @@ static void test_packs(void) {
   }
   release(&e);
   release(&brief);
+  release(&two);
 }
 
 static void test_steps(void) {
@@ -230,6 +234,10 @@ static void test_large_grids(void) {
   }
   CHECK_EQ_U64(blocks, UINT64_C(3) * INT32_MAX);
   CHECK_EQ_U64(header->is_flat, 0);
+  p.shape.left = 7;
+  ((hg_ptx_header *)(void *)p.words)->block_lanes = 4096;
+  hg_ptx_next(p.words, &p.shape);
+  CHECK_EQ_U64(header->first_lane, blocks * 4096);
   p = pack(&e, (atlas_launch){.grid = {1, 1, 1}, .block = {16, 32, 1}}, &argument);
   CHECK_EQ_U64(p.missing, HG_PTX_LARGER_BLOCKS);
   CHECK_EQ_U64(p.shape.threads, 512);

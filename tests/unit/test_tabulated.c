@@ -36,6 +36,9 @@ static const char whole[] = ".program whole\n.buffer a i16 in\n.buffer y u16 out
                             "xor.i32 r2, r1, #1234\nshl.i32 r3, r2, #3\nadd.i32 r1, r3, r1\nshr.i32 r2, r1, #7\n"
                             "xor.i32 r1, r1, r2\nmul.i32 r1, r1, #19\nadd.i32 r1, r1, #3\nshr.i32 r2, r1, #5\n"
                             "xor.i32 r1, r1, r2\nmul.i32 r1, r1, #21\nshr.i32 r2, r1, #11\nadd.i32 r1, r1, r2\n"
+                            "xor.i32 r2, r1, #4321\nshl.i32 r3, r2, #5\nadd.i32 r1, r3, r1\nshr.i32 r2, r1, #9\n"
+                            "xor.i32 r1, r1, r2\nmul.i32 r1, r1, #23\nadd.i32 r1, r1, #7\nshr.i32 r2, r1, #4\n"
+                            "xor.i32 r1, r1, r2\nmul.i32 r1, r1, #25\nshr.i32 r2, r1, #13\nadd.i32 r1, r1, r2\n"
                             "cvt.u16.i32 r4, r1\nstg.u16 [y + lane], r4\nexit\n";
 
 /* They know which lane they are, or have two inputs: no tables. */

@@ -139,11 +139,12 @@ typedef struct hg_ptx_launch {
 typedef struct hg_ptx_header {
   uint64_t lanes, fast_lanes, fault_record, fault_flag, step_limit, boundary, resonance, phase_advance;
   uint64_t first, block_count;   /* CUDA blocks of the launches before; logical blocks in all */
-  uint64_t block_lanes;          /* of a CUDA block (vector_only entries) */
+  uint64_t first_lane, whole_lanes; /* vector_only entries: of the launch's first block; in whole packs */
   uint64_t total[2];             /* lanes along x and y (lanes kernels) */
   uint64_t grid[3];              /* in blocks */
   uint32_t block[3], phase;
-  uint32_t is_flat, reserved;    /* one dimension: the lane's number is block * block size + lane in the block */
+  uint32_t is_flat;              /* one dimension: the lane's number is block * block size + lane in the block */
+  uint32_t block_lanes;          /* of a CUDA block (vector_only entries) */
 } hg_ptx_header;
 
 typedef struct hg_ptx_span { uint64_t address, byte_count; } hg_ptx_span;

@@ -171,8 +171,9 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
 /* ---- tables (ptx_table.c) ---------------------------------------------------------------------------------------- */
 
-/* From how many lanes on the table form (HG_PTX_TABULATED) of this program is the faster one; 0: it has none. */
-uint64_t hg_ptx_table_lanes(const ptx *p);
+/* From how many lanes on the table form (HG_PTX_TABULATED) of this program, whose lanes come through with so many
+ * instructions, is the faster one; 0: it has none. */
+uint64_t hg_ptx_table_lanes(const ptx *p, uint32_t instructions);
 void hg_ptx_table_kernel(ptx *p);
 
 /* ---- memory and faults (ptx_memory.c, ptx_fault.c) --------------------------------------------------------------- */
@@ -218,11 +219,12 @@ void hg_ptx_vectors_point(ptx *p, ptx_name lane);
 void hg_ptx_vectors_load(ptx *p, const ptx_name *whole);
 void hg_ptx_vectors_take_apart(ptx *p); /* the words of loads, into the lanes' elements */
 void hg_ptx_vectors_join(ptx *p);       /* those of stores, from the elements */
-void hg_ptx_vectors_store(ptx *p, const ptx_name *whole);
-/* Where a thread has several packs: the loads of the one that lies so many lanes further, if the predicate holds, and
- * the step to it. */
+void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole); /* so many lanes further */
+/* Where a thread has several packs: the loads of the one that lies so many lanes further, if the predicate holds. Then
+ * in a loop the step to it; else its words are from here on those of the loads. */
 void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when);
 void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes);
+void hg_ptx_vectors_take_next(ptx *p);
 /* The elements that lie in a word. */
 void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count);
 /* A word of such parts, of types of less than 32 bits. */

@@ -56,33 +56,62 @@ void hg_ptx_lanes_in_turn(ptx *p, ptx_name first) {
  * packs lie a tile apart. The last block may be of lanes that stand alone, a thread each: those behind the last whole
  * pack. */
 typedef struct share {
-  ptx_name block_lanes, base, bound; /* lanes: of a block, where it begins, where the last whole pack ends */
+  ptx_name block_lanes, base, bound; /* lanes: of a block (32 bits), where it begins, where the last whole pack ends */
   ptx_name first, whole;             /* the thread's first lane; a predicate: it is that of a pack, and not alone */
 } share;
 
 static uint32_t tile_of(const ptx *p) { return p->info->threads * p->info->lanes_per_thread; }
 
+/* Rare: a lane alone, or none. */
+static void find_alone(ptx *p, const share *s, ptx_name thread, ptx_name back) {
+  ptx_name none = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.lt.u64", none, s->base, s->bound);
+  hg_ptx_put(p, "\t@%s ret;\n", none.text);
+  PTX(p, "add.s64", s->first, s->bound, hg_ptx_widened(p, thread));
+  PTX(p, "setp.ge.u64", none, s->first, PTX_FIELD(p, PTX_64, lanes));
+  hg_ptx_put(p, "\t@%s ret;\n\tbra %s;\n", none.text, back.text);
+}
+
 /* Threads that have nothing leave. */
 static share find_share(ptx *p) {
-  ptx_name thread = hg_ptx_widened(p, hg_ptx_special(p, "tid.x")), lanes = PTX_FIELD(p, PTX_64, lanes);
-  ptx_name block = hg_ptx_new(p, PTX_64), alone = hg_ptx_new(p, PTX_64), end = hg_ptx_new(p, PTX_64);
-  ptx_name missing = hg_ptx_new(p, PTX_PREDICATE);
-  share s = {.block_lanes = p->info->packs > 1 ? PTX_FIELD(p, PTX_64, block_lanes) : hg_ptx_number(tile_of(p)),
+  ptx_name thread = hg_ptx_special(p, "tid.x"), block = hg_ptx_special(p, "ctaid.x");
+  ptx_name rare = hg_ptx_label(p), back = hg_ptx_label(p);
+  share s = {.block_lanes = p->info->packs > 1 ? PTX_FIELD(p, PTX_32, block_lanes) : hg_ptx_number(tile_of(p)),
              .base = hg_ptx_new(p, PTX_64),
-             .bound = hg_ptx_new(p, PTX_64),
+             .bound = PTX_FIELD(p, PTX_64, whole_lanes),
              .first = hg_ptx_new(p, PTX_64),
              .whole = hg_ptx_new(p, PTX_PREDICATE)};
-  PTX(p, "add.s64", block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
-  PTX(p, "mul.lo.u64", s.base, block, s.block_lanes);
-  PTX(p, "and.b64", s.bound, lanes, hg_ptx_number(-(uint64_t)p->info->lanes_per_thread));
-  PTX(p, "setp.lt.u64", s.whole, s.base, s.bound);
-  PTX(p, "mad.lo.u64", s.first, thread, hg_ptx_number(p->info->lanes_per_thread), s.base);
-  PTX(p, "add.s64", alone, s.bound, thread);
-  PTX(p, "selp.b64", s.first, s.first, alone, s.whole);
-  PTX(p, "selp.b64", end, s.bound, lanes, s.whole);
-  PTX(p, "setp.ge.u64", missing, s.first, end);
-  hg_ptx_put(p, "\t@%s ret;\n", missing.text);
+  PTX(p, "mad.wide.u32", s.base, block, s.block_lanes, PTX_FIELD(p, PTX_64, first_lane));
+  PTX(p, "mad.wide.u32", s.first, thread, hg_ptx_number(p->info->lanes_per_thread), s.base);
+  PTX(p, "setp.lt.u64", s.whole, s.first, s.bound);
+  hg_ptx_put(p, "\t@!%s bra %s;\n", s.whole.text, rare.text);
+  hg_ptx_place(p, back);
+  hg_array *out = p->out;
+  p->out = &p->cold;
+  hg_ptx_place(p, rare);
+  find_alone(p, &s, thread, back);
+  p->out = out;
   return s;
+}
+
+static void one_pack(ptx *p, const share *s) {
+  hg_ptx_lanes_in_turn(p, s->first);
+  hg_ptx_vectors_store(p, 0, &s->whole);
+}
+
+/* Both packs are loaded at once; the block may be without the second. */
+static void two_packs(ptx *p, const share *s) {
+  ptx_name next = hg_ptx_new(p, PTX_64), more = hg_ptx_new(p, PTX_PREDICATE), end = hg_ptx_label(p);
+  PTX(p, "add.s64", next, s->first, hg_ptx_number(tile_of(p)));
+  PTX(p, "setp.lt.u64", more, next, s->bound);
+  PTX(p, "setp.gt.and.u32", more, s->block_lanes, hg_ptx_number(tile_of(p)), more);
+  hg_ptx_vectors_load_next(p, tile_of(p), more);
+  one_pack(p, s);
+  hg_ptx_put(p, "\t@!%s bra %s;\n", more.text, end.text);
+  hg_ptx_vectors_take_next(p);
+  hg_ptx_lanes_in_turn(p, next);
+  hg_ptx_vectors_store(p, tile_of(p), NULL);
+  hg_ptx_place(p, end);
 }
 
 /* How many more packs the thread has. */
@@ -90,7 +119,7 @@ static ptx_name packs_left(ptx *p, const share *s) {
   ptx_name end = hg_ptx_new(p, PTX_64), left = hg_ptx_new(p, PTX_32);
   uint32_t shift = 0;
   while (1u << shift < tile_of(p)) shift++;
-  PTX(p, "add.s64", end, s->base, s->block_lanes);
+  PTX(p, "add.s64", end, s->base, hg_ptx_widened(p, s->block_lanes));
   PTX(p, "min.u64", end, end, s->bound);
   PTX(p, "sub.s64", end, end, s->first);
   PTX(p, "cvt.u32.u64", left, end);
@@ -107,7 +136,7 @@ static void packs_in_turn(ptx *p, const share *s) {
   PTX(p, "setp.ne.u32", more, left, hg_ptx_number(0));
   hg_ptx_vectors_load_next(p, tile_of(p), more);
   hg_ptx_lanes_in_turn(p, s->first);
-  hg_ptx_vectors_store(p, &s->whole);
+  hg_ptx_vectors_store(p, 0, &s->whole);
   hg_ptx_vectors_go_on(p, tile_of(p));
   if (p->needs_lane) PTX(p, "add.s64", s->first, s->first, hg_ptx_number(tile_of(p)));
   PTX(p, "add.s32", left, left, hg_ptx_name("-1"));
@@ -120,12 +149,9 @@ static void vector_kernel(ptx *p) {
   hg_ptx_vectors_name(p);
   hg_ptx_vectors_point(p, s.first);
   hg_ptx_vectors_load(p, &s.whole);
-  if (p->info->packs > 1) {
-    packs_in_turn(p, &s);
-  } else {
-    hg_ptx_lanes_in_turn(p, s.first);
-    hg_ptx_vectors_store(p, &s.whole);
-  }
+  if (p->info->packs == 1) one_pack(p, &s);
+  else if (p->info->packs == 2) two_packs(p, &s);
+  else packs_in_turn(p, &s);
 }
 
 /* ---- tiles whose accesses may have to be checked ----------------------------------------------------------------- */
@@ -136,7 +162,7 @@ static void vector_part(ptx *p, ptx_name first) {
   hg_ptx_vectors_point(p, first);
   hg_ptx_vectors_load(p, NULL);
   hg_ptx_lanes_in_turn(p, first);
-  hg_ptx_vectors_store(p, NULL);
+  hg_ptx_vectors_store(p, 0, NULL);
 }
 
 /* Lane after lane, the threads side by side, each access checked: the last tile, and the others where a buffer is too

@@ -84,7 +84,8 @@ static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
   uint64_t tile = (uint64_t)info->threads * info->lanes_per_thread;
   uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
   uint64_t tiles = (whole + tile - 1) / tile, each = tiles_of(info, tiles);
-  header->block_lanes = tile * each;
+  header->whole_lanes = whole;
+  header->block_lanes = (uint32_t)(tile * each);
   return (each == 1 ? tiles : (tiles + each - 1) / each) + (alone != 0);
 }
 
@@ -126,6 +127,7 @@ uint32_t hg_ptx_pack(const atlas_program *program, const hg_ptx_info *info, cons
 void hg_ptx_next(void *block, hg_ptx_launch *out) {
   hg_ptx_header *header = block;
   header->first += out->blocks;
+  header->first_lane = header->first * header->block_lanes;
   out->blocks = out->left > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)out->left;
   out->left -= out->blocks;
 }

@@ -371,7 +371,27 @@ static int asks_for_lane(const ptx *p) {
   return 0;
 }
 
-static void plan_vectors(ptx *p) {
+/* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
+ * room for a number each block. */
+static uint32_t shortest_way(const ptx *p, uint32_t *way) {
+  uint32_t least = UINT32_MAX;
+  for (uint32_t k = 0; k < p->order.count; k++) {
+    uint32_t b = p->order.block[k], before = k == 0 ? 0 : UINT32_MAX;
+    const ssa_block *block = ssa_block_at(p->unit, b);
+    for (size_t i = 0; i < block->predecessors.count; i++) {
+      uint32_t from = ((const uint32_t *)block->predecessors.data)[i];
+      if (p->order.position[from] < k && way[from] < before) before = way[from];
+    }
+    way[b] = before;
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
+      way[b] += flags_of(p, e) & ATLAS_SPACE_CONST ? 2 : 1; /* an entry of a table has an address, too */
+    if (block->end == SSA_EXIT && way[b] < least) least = way[b];
+  }
+  return least;
+}
+
+/* `room`: a number each block. */
+static void plan_vectors(ptx *p, uint32_t *room) {
   planner w = {.p = p};
   p->info->lanes_per_thread = 1;
   p->needs_lane = 1;
@@ -395,7 +415,7 @@ static void plan_vectors(ptx *p) {
       note_parameter(p, e);
   p->info->vector_only = (uint8_t)is_vector_only(p);
   p->needs_lane = !p->info->vector_only || asks_for_lane(p);
-  p->info->table_lanes = hg_ptx_table_lanes(p);
+  p->info->table_lanes = hg_ptx_table_lanes(p, shortest_way(p, room));
   p->info->is_table = p->info->table_lanes != 0 && p->options->flags & HG_PTX_TABULATED;
   p->info->units = p->options->units;
   if (p->info->vector_only && !p->info->is_table) p->max_threads = p->info->max_threads = VECTOR_KERNEL_THREADS;
@@ -424,34 +444,16 @@ static hg_status list_vectors(ptx *p) {
 
 /* ---- packs ------------------------------------------------------------------------------------------------------- */
 
-/* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
- * room for a number each block. */
-static uint32_t shortest_way(const ptx *p, uint32_t *way) {
-  uint32_t least = UINT32_MAX;
-  for (uint32_t k = 0; k < p->order.count; k++) {
-    uint32_t b = p->order.block[k], before = k == 0 ? 0 : UINT32_MAX;
-    const ssa_block *block = ssa_block_at(p->unit, b);
-    for (size_t i = 0; i < block->predecessors.count; i++) {
-      uint32_t from = ((const uint32_t *)block->predecessors.data)[i];
-      if (p->order.position[from] < k && way[from] < before) before = way[from];
-    }
-    way[b] = before;
-    for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
-      way[b] += flags_of(p, e) & ATLAS_SPACE_CONST ? 2 : 1; /* an entry of a table has an address, too */
-    if (block->end == SSA_EXIT && way[b] < least) least = way[b];
-  }
-  return least;
-}
-
 /* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Short programs wait for
  * nothing else, and do best with a pack a thread: with several the blocks at work are further apart in memory, which
- * likes that less. Near the balance two are enough to load ahead; above it more of them share the cost of a start.
- * TB/s with 1, 2, 4, 8: add (1 instruction) 4.37, 4.36, 4.32, 4.27; exp (31) 4.25, 4.23; tanh (40) 4.23, 4.23;
- * gelu_tanh (40) 4.10, 4.24, 4.19, 4.13; an older gelu (60) 3.70, 3.85, 4.02, 4.10. A call, as a division makes, costs
- * a loop of packs more than it brings: gelu with one on its rare way had 4.14, 3.59, 3.68, 3.71. */
+ * likes that less. Near the balance two are loaded at once, without a loop; above it more of them, in a loop that loads
+ * ahead, share the cost of a start. TB/s with 1, 2, 8 of f32: add (1 instruction) 4.37, 4.36, 4.27; exp (31) 4.23,
+ * 4.23, 4.13; gelu_tanh (40) 4.07, 4.22, 4.13; of f16: exp (19) 4.21, 4.20, 4.07; tanh (25) 3.75, 4.10, 4.07; log (30)
+ * 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more than it brings: gelu with one on its rare
+ * way had 4.14, 3.59, 3.71. */
 static uint8_t packs_for(const ptx *p, uint32_t *room) {
   uint64_t work = (uint64_t)shortest_way(p, room) * p->info->lanes_per_thread;
-  return work < UINT64_C(72) * p->vector_count ? 1 : work <= UINT64_C(96) * p->vector_count ? 2 : 8;
+  return work < UINT64_C(72) * p->vector_count ? 1 : work <= UINT64_C(104) * p->vector_count ? 2 : 8;
 }
 
 static uint32_t registers_of(const ptx *p, uint32_t value) {
@@ -553,7 +555,7 @@ hg_status hg_ptx_plan(ptx *p) {
   lay_out_shared(p);
   find_bits_used(p);
   find_nans(p);
-  plan_vectors(p);
+  plan_vectors(p, seen);
   find_late(p);
   HG_TRY(list_vectors(p));
   int is_usual = p->info->vector_only && !p->info->is_table;

@@ -5,6 +5,7 @@
 #include "compiler/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static uint32_t size_of(const ptx *p, uint32_t value) { return atlas_bytes((atlas_type)ptx_insn(p, value)->type); }
 
@@ -217,11 +218,17 @@ void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes) {
   }
 }
 
-void hg_ptx_vectors_store(ptx *p, const ptx_name *whole) {
+void hg_ptx_vectors_take_next(ptx *p) {
+  for (uint32_t i = 0; i < p->vector_count; i++)
+    if (p->vector[i].is_load) memcpy(p->vector[i].word, p->vector[i].next, sizeof p->vector[i].word);
+}
+
+void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole) {
   for (uint32_t i = 0; i < p->vector_count; i++) {
-    if (p->vector[i].is_load) continue;
-    put_access(p, &p->vector[i], p->vector[i].word, 0, whole);
-    if (whole != NULL) put_element(p, &p->vector[i], whole);
+    const ptx_vector *v = &p->vector[i];
+    if (v->is_load) continue;
+    put_access(p, v, v->word, lanes * size_of(p, v->value), whole);
+    if (whole != NULL) put_element(p, v, whole);
   }
 }
 
