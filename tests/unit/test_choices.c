@@ -4,6 +4,19 @@
 
 #include <math.h>
 
+/* y from x, both of so many bytes. */
+static void run(const char *text, const void *x, void *y, uint64_t byte_count, uint64_t lanes) {
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *bx = buffer_of(byte_count, x), *by = buffer_of(byte_count, NULL);
+  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
+  hg_launch_desc desc = {.lanes = lanes, .bindings = bindings, .binding_count = 2};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(by, 0, y, byte_count), HG_OK);
+  hg_buffer_release(bx);
+  hg_buffer_release(by);
+  hg_kernel_release(kernel);
+}
+
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
 static int holds(const char *comparison, float a, float b) {
@@ -23,20 +36,12 @@ static void test_choice(const char *comparison, float constant, uint32_t chosen,
            ".buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\nset.%s.f32 p0, r0, #%g\n"
            "sel.f32 r1, p0, %s#0x%08x%s\nstg.f32 [y + lane], r1\nexit\n",
            comparison, (double)constant, value_if_true ? "r0, " : "", (unsigned)chosen, value_if_true ? "" : ", r0");
-  hg_kernel *kernel = kernel_of(text);
-  hg_buffer *bx = buffer_of(sizeof x, x), *by = buffer_of(sizeof y, y);
-  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
-  hg_launch_desc desc = {.lanes = COUNT(x), .bindings = bindings, .binding_count = 2};
-  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
-  CHECK_EQ_U64(hg_buffer_read(by, 0, y, sizeof y), HG_OK);
+  run(text, x, y, sizeof x, COUNT(x));
   for (size_t i = 0; i < COUNT(x); i++) {
     float value;
     memcpy(&value, &x[i], sizeof value);
     CHECK_EQ_U64(y[i], holds(comparison, value, constant) == value_if_true ? x[i] : chosen);
   }
-  hg_buffer_release(bx);
-  hg_buffer_release(by);
-  hg_kernel_release(kernel);
 }
 
 static void test_choices(void) {
@@ -132,16 +137,8 @@ static void test_clamp(const clamp *c, const char *store) {
   snprintf(text, sizeof text,
            ".buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n%s\n%sstg.f32 [y + lane], r1\nexit\n",
            c->lines, store);
-  hg_kernel *kernel = kernel_of(text);
-  hg_buffer *bx = buffer_of(sizeof x, x), *by = buffer_of(sizeof y, y);
-  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
-  hg_launch_desc desc = {.lanes = COUNT(x), .bindings = bindings, .binding_count = 2};
-  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
-  CHECK_EQ_U64(hg_buffer_read(by, 0, y, sizeof y), HG_OK);
+  run(text, x, y, sizeof x, COUNT(x));
   for (size_t i = 0; i < COUNT(x); i++) CHECK_EQ_U64(y[i], clamped(c, x[i]));
-  hg_buffer_release(bx);
-  hg_buffer_release(by);
-  hg_kernel_release(kernel);
 }
 
 static void test_clamps(void) {
@@ -172,20 +169,12 @@ static void test_rounded_clamp(const char *type, const char *size, uint16_t roun
   uint64_t differ = 0;
   fill_in(template, "TS", words, text, sizeof text);
   for (size_t i = 0; i < VALUES; i++) x[i] = (uint16_t)i;
-  hg_kernel *kernel = kernel_of(text);
-  hg_buffer *bx = buffer_of(sizeof x, x), *by = buffer_of(sizeof y, NULL);
-  hg_binding bindings[] = {{.name = "x", .buffer = bx}, {.name = "y", .buffer = by}};
-  hg_launch_desc desc = {.lanes = VALUES, .bindings = bindings, .binding_count = 2};
-  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
-  CHECK_EQ_U64(hg_buffer_read(by, 0, y, sizeof y), HG_OK);
+  run(text, x, y, sizeof x, VALUES);
   for (size_t i = 0; i < VALUES; i++) {
     uint16_t magnitude = i & 0x7fff, sign = i & 0x8000;
     differ += y[i] != (magnitude > infinity ? nan : magnitude > rounded ? rounded | sign : i);
   }
   CHECK_EQ_U64(differ, 0);
-  hg_buffer_release(bx);
-  hg_buffer_release(by);
-  hg_kernel_release(kernel);
 }
 
 static void test_rounded_clamps(void) {
