@@ -92,6 +92,7 @@ typedef struct ptx {
   int counts_steps;
   hg_array sites;              /* uint64_t: what is known of where faults are found, see ptx_fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
+  int in_loop_of_packs;        /* a thread's packs one after the other in a loop */
   int needs_lane;              /* something asks for the number of a lane beside vector accesses */
   int can_end;                 /* lanes may end before others by trap or step limit */
   int uses_scratch;            /* reductions or scans */

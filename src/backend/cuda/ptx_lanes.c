@@ -149,9 +149,9 @@ static void vector_kernel(ptx *p) {
   hg_ptx_vectors_name(p);
   hg_ptx_vectors_point(p, s.first);
   hg_ptx_vectors_load(p, &s.whole);
-  if (p->info->packs == 1) one_pack(p, &s);
+  if (p->in_loop_of_packs) packs_in_turn(p, &s);
   else if (p->info->packs == 2) two_packs(p, &s);
-  else packs_in_turn(p, &s);
+  else one_pack(p, &s);
 }
 
 /* ---- tiles whose accesses may have to be checked ----------------------------------------------------------------- */

@@ -17,7 +17,8 @@ enum {
   LANES_KERNEL_THREADS = 256,
   VECTOR_KERNEL_THREADS = 128, /* no slower than more of them, where each has 16 bytes, and faster at the balance */
   TABLE_LANES = 2,           /* a thread computes two entries of a table at a time */
-  MAX_UNROLLED = 1024        /* instructions in all copies of a body: time to compile against wider accesses */
+  MAX_UNROLLED = 1024,       /* instructions in all copies of a body: time to compile against wider accesses */
+  MAX_COPIED = 288           /* the same where each copy is made once more for a second pack */
 };
 
 static int flags_of(const ptx *p, uint32_t value) {
@@ -446,14 +447,24 @@ static hg_status list_vectors(ptx *p) {
 
 /* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Short programs wait for
  * nothing else, and do best with a pack a thread: with several the blocks at work are further apart in memory, which
- * likes that less. Near the balance two are loaded at once, without a loop; above it more of them, in a loop that loads
- * ahead, share the cost of a start. TB/s with 1, 2, 8 of f32: add (1 instruction) 4.37, 4.36, 4.27; exp (31) 4.23,
- * 4.23, 4.13; gelu_tanh (40) 4.07, 4.22, 4.13; of f16: exp (19) 4.21, 4.20, 4.07; tanh (25) 3.75, 4.10, 4.07; log (30)
- * 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more than it brings: gelu with one on its rare
- * way had 4.14, 3.59, 3.71. */
+ * likes that less. Near the balance two are loaded at once, if short without a loop; above it more of them, in a loop
+ * that loads ahead, share the cost of a start. TB/s with 1, 2, 8 of f32: add (1 instruction) 4.37, 4.36, 4.27; exp (31)
+ * 4.23, 4.23, 4.13; gelu_tanh (40) 4.07, 4.22, 4.13; of f16: exp (19) 4.21, 4.20, 4.07; tanh (25) 3.75, 4.10, 4.07; log
+ * (30) 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more than it brings: gelu with one on its
+ * rare way had 4.14, 3.59, 3.71. */
 static uint8_t packs_for(const ptx *p, uint32_t *room) {
   uint64_t work = (uint64_t)shortest_way(p, room) * p->info->lanes_per_thread;
   return work < UINT64_C(72) * p->vector_count ? 1 : work <= UINT64_C(104) * p->vector_count ? 2 : 8;
+}
+
+/* A second copy of the body costs the driver's compiler its time: 6 ms more for gelu of f32, whose rare ways are long,
+ * and which a loop serves as well. */
+static int is_short(const ptx *p) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < p->order.count; k++)
+    for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
+      count++;
+  return count * p->info->lanes_per_thread <= MAX_COPIED;
 }
 
 static uint32_t registers_of(const ptx *p, uint32_t value) {
@@ -560,6 +571,7 @@ hg_status hg_ptx_plan(ptx *p) {
   HG_TRY(list_vectors(p));
   int is_usual = p->info->vector_only && !p->info->is_table;
   p->info->packs = is_usual ? packs_for(p, seen) : 1;
+  p->in_loop_of_packs = p->info->packs > 2 || (p->info->packs == 2 && !is_short(p));
   if (is_usual) p->most_registers = most_registers(p, p->reg_copy); /* not in use yet */
   return HG_OK;
 }
