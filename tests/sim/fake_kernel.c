@@ -130,6 +130,10 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   LEAVE(CUDA_OK);
 }
 
+static unsigned blocks;
+
+unsigned fakecuda_blocks(void) { return blocks; }
+
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
                    void **extra) {
@@ -140,6 +144,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   EXPECT(block_x > 0 && block_y > 0 && block_z > 0 && block_z <= 64 && block_x * block_y * block_z <= 1024);
   object *o = function;
   EXPECT(shared_bytes <= (o->dynamic_bytes > 48 << 10 ? o->dynamic_bytes : 48 << 10) && extra == NULL);
+  blocks = grid_x * grid_y * grid_z;
   work *w = fake_give(stream);
   w->kind = RUN;
   w->function = o;

@@ -6,6 +6,7 @@
 
 FAKECUDA_API int fakecuda_live(void);                /* handles and allocations not given back */
 FAKECUDA_API int fakecuda_refusals(void);            /* errors given on demand since the last time */
+FAKECUDA_API unsigned fakecuda_blocks(void);         /* of the last launch */
 FAKECUDA_API const char *fakecuda_violation(void);   /* what was first done wrong; "" */
 FAKECUDA_API void fakecuda_forgive(void);            /* forgets it */
 

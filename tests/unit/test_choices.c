@@ -128,7 +128,7 @@ static uint32_t clamped(const clamp *c, uint32_t bits) {
 }
 
 /* The same instructions keep other values between bounds that are not each other's opposite. */
-static void test_clamp(const clamp *c, const char *store) {
+static void test_clamp(const clamp *c, const char *store, uint32_t flipped) {
   const uint32_t x[] = {0,          0x80000000, 1,          0x80000001, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000,
                         0x3fffffff, 0xbfffffff, 0x40000001, 0xc0000001, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000,
                         0x7f800001, 0xff800001, 0x7fffffff, 0xffffffff};
@@ -138,7 +138,7 @@ static void test_clamp(const clamp *c, const char *store) {
            ".buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n%s\n%sstg.f32 [y + lane], r1\nexit\n",
            c->lines, store);
   run(text, x, y, sizeof x, COUNT(x));
-  for (size_t i = 0; i < COUNT(x); i++) CHECK_EQ_U64(y[i], clamped(c, x[i]));
+  for (size_t i = 0; i < COUNT(x); i++) CHECK_EQ_U64(y[i], clamped(c, x[i]) ^ flipped);
 }
 
 static void test_clamps(void) {
@@ -152,8 +152,8 @@ static void test_clamps(void) {
       {"max.f32 r1, r0, #-inf\nmin.f32 r1, r1, #inf", -INFINITY, INFINITY, 0},
   };
   for (size_t i = 0; i < COUNT(clamps); i++) {
-    test_clamp(&clamps[i], "");
-    test_clamp(&clamps[i], "bitcast.u32.f32 r2, r1\nadd.u32 r2, r2, #0\nbitcast.f32.u32 r1, r2\n");
+    test_clamp(&clamps[i], "", 0);
+    test_clamp(&clamps[i], "bitcast.u32.f32 r2, r1\nxor.u32 r2, r2, #1\nbitcast.f32.u32 r1, r2\n", 1);
   }
 }
 

@@ -2,8 +2,10 @@
  * the CPU for programs of every element size, at the ends of packs, tiles and blocks, at any offset, in place. The
  * double of libcuda says that it has no multiprocessors, so that blocks have as many tiles as they can however short a
  * launch is; on a GPU long launches are added. */
-#define _POSIX_C_SOURCE 200112L /* setenv */
+#define _POSIX_C_SOURCE 200809L /* setenv, mkdtemp */
 #include "fake_gpu.h"
+
+#include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 enum { SHORT = 20000, PAD = 128 }; /* lanes of most launches; bytes around a range that must stay as they were */
@@ -48,6 +50,10 @@ static const program programs[] = {
      "add.f32 r0, r0, r1\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
     {".program two\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\ncvt.f32.u64 r1, r255\n"
      "add.f32 r0, r0, r1\ntanh.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
+    {".program own_two\n.buffer x f16 in\n.buffer y f16 inout\nldg.f16 r0, [x + lane]\nldg.f16 r1, [y + lane]\n"
+     "add.f16 r0, r0, r1\ntanh.f16 r0, r0\nstg.f16 [y + lane], r0\nexit\n", 2, 2, 0},
+    {".program placed_two\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\nsreg.u32 r1, global.y\n"
+     "cvt.f32.u32 r3, r1\nsub.f32 r0, r0, r3\ntanh.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 1},
     {".program own\n.buffer x f32 in\n.buffer y f32 inout\nldg.f32 r0, [x + lane]\nldg.f32 r1, [y + lane]\n"
      "add.f32 r0, r0, r1\ntanh.f32 r0, r0\ngelu.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n", 4, 4, 0},
 };
@@ -126,6 +132,7 @@ static memory take_memory(uint64_t lanes, const program *p) {
 static void compare(const side *gpu_side, const side *cpu, const program *p, uint64_t lanes, uint64_t offset,
                     memory *m) {
   uint64_t bytes = lanes * p->out + 2 * PAD, i = 0;
+  fill(m->y, bytes); /* not with what is right already */
   memcpy(m->expected, m->y, bytes);
   run(cpu, p, lanes, offset, m->x, m->expected);
   run(gpu_side, p, lanes, offset, m->x, m->y);
@@ -154,6 +161,43 @@ static void test_program(hg_executor *on_gpu, hg_executor *on_cpu, const program
   free(m.expected);
 }
 
+/* ---- the grid ---------------------------------------------------------------------------------------------------- */
+
+static unsigned blocks_on(const char *processors, const program *p, uint64_t lanes) {
+  unsigned (*blocks)(void) = NULL;
+  hg_executor *executor = NULL;
+  side s;
+  set("FAKECUDA_PROCESSORS", processors);
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  open_side(&s, executor, p, lanes);
+  memory m = take_memory(lanes, p);
+  run(&s, p, lanes, 0, m.x, m.y);
+  hg_library_find(hg_library_open("libcuda.so.1", ""), "fakecuda_blocks", &blocks);
+  close_side(&s);
+  hg_executor_release(executor);
+  free(m.x);
+  free(m.y);
+  free(m.expected);
+  return blocks();
+}
+
+static void remove_file(void *user, const hg_cache_file *file) {
+  (void)user;
+  CHECK_EQ_U64(hg_cache_remove(file->name), HG_OK);
+}
+
+/* A kernel from the cache has the grid of the card that it is loaded on. */
+static void test_grid_of_cached(void) {
+  const program tanh = {UNARY("f16", "tanh"), 2, 2, 0};
+  char folder[] = "/tmp/test_packs_XXXXXX";
+  CHECK(mkdtemp(folder) != NULL);
+  set("HOLOGRAM_CACHE_DIR", folder);
+  CHECK_EQ_U64(blocks_on("1", &tanh, 1 << 17), 64); /* of two packs a thread */
+  CHECK_EQ_U64(blocks_on("4", &tanh, 1 << 17), 128);
+  CHECK_EQ_U64(hg_cache_visit(0, remove_file, NULL), HG_OK);
+  CHECK(rmdir(folder) == 0);
+}
+
 int main(void) {
   hg_executor *on_gpu = NULL, *on_cpu = NULL;
   hg_executor_desc cpu = {.backend = HG_BACKEND_CPU};
@@ -170,5 +214,6 @@ int main(void) {
   }
   hg_executor_release(on_gpu);
   hg_executor_release(on_cpu);
+  if (find_fake_gpu()) test_grid_of_cached();
   return check_report();
 }

@@ -183,11 +183,17 @@ static void test_packs(void) {
   const uint64_t most = UINT64_C(1) << 30, turn = UINT64_C(100) * 2048 * 4; /* a pack for each thread of 100 */
   static const char middle[] = ".program middle\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
                                "gelu.tanh.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
-  entry e = emit_for(90, source, 0), brief = emit_for(90, saxpy, 0), two = emit_for(90, middle, 0);
+  static const char brisk[] = ".program brisk\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
+                              "tanh.f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n";
+  static const char at_once[] = "setp.gt.and.u32"; /* of two packs, loaded at once, whether there is the second */
+  entry e = emit_for(90, source, 0), brief = emit_for(90, saxpy, 0), two = emit_for(90, middle, 0),
+        shorter = emit_for(90, brisk, 0);
   atlas_argument arguments[2] = {{.span = span_at(1 << 20, most)}, {.span = span_at(UINT64_C(1) << 40, most)}};
   CHECK_EQ_U64(e.info.packs, 8);
   CHECK_EQ_U64(brief.info.packs, 1);
   CHECK_EQ_U64(two.info.packs, 2);
+  CHECK_EQ_U64(shorter.info.packs, 2);
+  CHECK(says(&shorter, at_once) && !says(&two, at_once) && !says(&brief, at_once)); /* `middle` has long rare ways */
   CHECK(says(&e, ".maxntid 128, 1, 1\n.maxnreg 32\n") && says(&brief, ".maxnreg 32\n"));
   const struct {
     uint32_t units;
@@ -206,6 +212,7 @@ static void test_packs(void) {
   release(&e);
   release(&brief);
   release(&two);
+  release(&shorter);
 }
 
 static void test_steps(void) {

@@ -86,7 +86,6 @@ typedef struct hg_ptx_options {
   uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75 */
   uint32_t flags;
   uint32_t threads;        /* most lanes of a block that it will be launched with (256 for linear launches); 0: 1024 */
-  uint32_t units;          /* multiprocessors: with little to do for each, blocks have fewer tiles; 0: never fewer */
   uint32_t most_lanes;     /* of a thread; 0: as many as make 16-byte accesses */
   const char *name;        /* of the entry: a C identifier; "hg_" + the program's name is a good one */
   const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. The text
@@ -111,11 +110,12 @@ typedef struct hg_ptx_info {
   uint32_t lanes_per_thread;
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
   uint32_t shared_bytes;
-  uint32_t units;          /* multiprocessors: blocks of a table form; 0: not known */
+  uint32_t units;          /* multiprocessors of the card, to be set by who loads the entry: blocks of a table form;
+                              with little to do for each, blocks have fewer tiles. 0: never fewer */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_ptx_pack sees to it) */
   uint8_t is_table;        /* the form with HG_PTX_TABULATED */
-  uint8_t packs;           /* of vector_only entries: tiles that a block has at most; 1: the entry has no loop */
+  uint8_t packs;           /* of vector_only entries: tiles that a block has at most */
   uint8_t reserved[5];
   uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_PTX_TABULATED; 0: no such form */
   uint64_t steps;

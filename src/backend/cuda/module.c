@@ -79,7 +79,6 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
                                   .lines = lines,
                                   .flags = form & ~(uint32_t)HG_PTX_LARGER_BLOCKS,
                                   .threads = form & HG_PTX_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK,
-                                  .units = d->units,
                                   .name = name};
   HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
@@ -111,6 +110,7 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
   if (byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
   memcpy(&entry->info, image, sizeof entry->info);
   if (entry->info.size != sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
+  entry->info.units = d->units; /* the image may come from another card of the same capability */
   CUDA_TRY(d, cuModuleLoadData(&entry->module, image + sizeof entry->info), "the driver did not load a kernel");
   hg_status status = hg_cuda_check(d, d->driver.cuModuleGetFunction(&entry->function, entry->module, name),
                                 "the driver did not find a kernel's entry");

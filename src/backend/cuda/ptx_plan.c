@@ -418,7 +418,6 @@ static void plan_vectors(ptx *p, uint32_t *room) {
   p->needs_lane = !p->info->vector_only || asks_for_lane(p);
   p->info->table_lanes = hg_ptx_table_lanes(p, shortest_way(p, room));
   p->info->is_table = p->info->table_lanes != 0 && p->options->flags & HG_PTX_TABULATED;
-  p->info->units = p->options->units;
   if (p->info->vector_only && !p->info->is_table) p->max_threads = p->info->max_threads = VECTOR_KERNEL_THREADS;
 }
 

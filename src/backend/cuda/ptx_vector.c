@@ -74,16 +74,14 @@ static void make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
 }
 
-/* What a store that rounds makes of this value: where that lies between bounds of the narrow type, the value before, as
- * after the rounding two are kept between them by one instruction. 1 if so. */
+/* What a store rounds; of a value kept between bounds the value before, and 1, since rounding is monotonic: two rounded
+ * ones are kept between the rounded bounds by one instruction. */
 static int clamps_pairs(const ptx *p, uint32_t store, uint32_t *value, uint32_t *bound) {
   uint32_t x;
   double size;
   *value = hg_ptx_unrounded(p, store);
   if (!hg_ptx_is_clamp(p, *value, &x, &size)) return 0;
-  atlas_type type = (atlas_type)ptx_insn(p, store)->type;
-  uint64_t bits = atlas_round_f64(type, size);
-  if (atlas_to_f64(type, bits) != size) return 0;
+  uint64_t bits = atlas_round_f64((atlas_type)ptx_insn(p, store)->type, size);
   *value = x;
   *bound = (uint32_t)(bits << 16 | bits);
   return 1;
