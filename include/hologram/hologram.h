@@ -358,7 +358,8 @@ HG_API hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
  * included. Host memory of its copies must be from hg_host_allocate and outlive the graph's last run. A capturing
  * stream takes nothing but that: events, graphs and waits are HG_BUSY, programs that change resonance counters or the
  * phase HG_UNSUPPORTED; a call that fails adds nothing. Of several runs of a graph between two waits, whichever faulted
- * counts as one launch: the report is of the graph's first launch with a fault, in one of those runs. */
+ * counts as one launch: the report is of the graph's first launch with a fault, in one of those runs. So it may be with
+ * runs on several streams at a time: the first wait that finds a fault of them tells it for all. */
 
 typedef struct hg_graph hg_graph;
 

@@ -65,6 +65,7 @@ typedef struct cuda_stream {
 typedef struct cuda_graph {
   cuda_records records; /* of each launch */
   void *executable;
+  void *done;           /* event: behind its latest run; the driver has runs of one graph one after the other */
   hg_array tables;      /* uint8_t *: device memory of its launches' tables, by launch; NULL where there is none */
 } cuda_graph;
 

@@ -60,6 +60,7 @@ static hg_status prepare(cuda_device *d, cuda_graph *graph, const hg_work *work,
 static void release_within(cuda_device *d, cuda_graph *graph) {
   uint8_t **tables = graph->tables.data;
   if (graph->executable != NULL) (void)d->driver.cuGraphExecDestroy(graph->executable);
+  if (graph->done != NULL) (void)d->driver.cuEventDestroy_v2(graph->done);
   for (size_t i = 0; i < graph->tables.count; i++)
     if (tables[i] != NULL) hg_cuda_free_within(d, tables[i]);
   hg_cuda_fault_records_close_within(d, &graph->records);
@@ -70,7 +71,9 @@ static hg_status open_within(cuda_device *d, cuda_graph *graph, const hg_work *w
     return hg_fail(HG_UNSUPPORTED, "the NVIDIA driver is too old for graphs: it is for CUDA %d.%d; install one for "
                                    "CUDA 11.4 or later",
                    d->driver.version / 1000, d->driver.version % 1000 / 10);
-  hg_status status = prepare(d, graph, work, count);
+  int result = d->driver.cuEventCreate(&graph->done, CUDA_EVENT_DISABLE_TIMING);
+  hg_status status = hg_cuda_check(d, result, "could not make an event");
+  if (status == HG_OK) status = prepare(d, graph, work, count);
   if (status == HG_OK) status = capture(d, graph, work, count);
   if (status != HG_OK) release_within(d, graph);
   return status;
@@ -111,8 +114,8 @@ void hg_cuda_graph_close(void *device, void *graph) {
 static hg_status submit_within(cuda_device *d, cuda_stream *stream, const cuda_graph *graph) {
   HG_TRY(hg_cuda_check_foreign_within(d, stream));
   HG_TRY(hg_cuda_order_within(d, stream));
-  return hg_cuda_check(d, d->driver.cuGraphLaunch(graph->executable, stream->stream),
-                       "the graph could not be launched");
+  CUDA_TRY(d, cuGraphLaunch(graph->executable, stream->stream), "the graph could not be launched");
+  return hg_cuda_check(d, d->driver.cuEventRecord(graph->done, stream->stream), "could not record an event");
 }
 
 hg_status hg_cuda_graph_submit(void *device, void *stream, void *graph, uint64_t number) {

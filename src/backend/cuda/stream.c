@@ -64,14 +64,21 @@ static hg_status read_record(cuda_device *d, cuda_records *records, uint64_t slo
   return hg_cuda_copy_in_within(d, place, &none, sizeof none);
 }
 
+/* All runs of a graph write to its records: none may be under way while one is read and made new. */
+static hg_status read_record_of(cuda_device *d, void *stream, cuda_graph *graph, uint64_t number,
+                                hg_ptx_fault *record) {
+  cuda_records *records = graph != NULL ? &graph->records : &((cuda_stream *)stream)->records;
+  if (graph != NULL) CUDA_TRY(d, cuEventSynchronize(graph->done), "the graph could not be waited for");
+  return read_record(d, records, number % records->count, record);
+}
+
 static hg_status take_fault(void *device, void *stream, void *graph, uint64_t number, const hg_work *work,
                             hg_fault *fault) {
   cuda_device *d = device;
-  cuda_records *records = graph != NULL ? graph : stream;
   hg_ptx_fault record = hg_ptx_fault_none();
   int pushed = 0;
   HG_TRY(hg_cuda_enter(d, &pushed));
-  hg_status status = read_record(d, records, number % records->count, &record);
+  hg_status status = read_record_of(d, stream, graph, number, &record);
   hg_cuda_leave(d, pushed);
   if (status == HG_OK) hg_cuda_describe_fault(work->kernel, work->launch, &record, fault);
   return status;
