@@ -82,12 +82,14 @@ typedef struct fake_state {
   object *objects;
   uint64_t work_given, live_bytes[MAX_DEVICES];
   object *primary[MAX_DEVICES]; /* contexts */
-  int sticky_error;
+  int sticky_error[MAX_DEVICES]; /* of the context there */
   char fail_setting[256];       /* FAKECUDA_FAIL as it was read last */
 } fake_state;
 
 extern pthread_mutex_t fake_lock;
 extern fake_state fake;
+/* That of the current context; CUDA_OK where there is none. */
+int fake_sticky(void);
 extern _Thread_local object *fake_current; /* context */
 
 /* A violation. */

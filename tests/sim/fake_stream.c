@@ -36,7 +36,7 @@ work *fake_give(void *stream) {
 
 static void run_kernel(const work *w) {
   char why[200];
-  if (fake.sticky_error != CUDA_OK) return;
+  if (fake.sticky_error[w->function->device] != CUDA_OK) return;
   running_on = w->function->device;
   const ptx_launch launch = {.grid = {w->grid[0], w->grid[1], w->grid[2]},
                              .block = {w->block[0], w->block[1], w->block[2]},
@@ -47,7 +47,7 @@ static void run_kernel(const work *w) {
   else if (!ptx_run(w->function->module->program, w->function->name, &launch, why, sizeof why))
     fake_blame("kernel %s: %s", w->function->name, why);
   else return;
-  fake.sticky_error = 700;
+  fake.sticky_error[w->function->device] = 700;
 }
 
 /* Memory of the device is there when work comes to it; other addresses are the host's. */
@@ -125,7 +125,7 @@ int cuStreamSynchronize(void *stream) {
   EXPECT_LIVE(stream, STREAM);
   EXPECT_NO_CAPTURE(stream);
   fake_wait_for(stream, fake.work_given);
-  LEAVE(fake.sticky_error);
+  LEAVE(fake_sticky());
 }
 
 /* Not done until somebody waits. */
@@ -133,7 +133,7 @@ int cuStreamQuery(void *stream) {
   ENTER(1);
   EXPECT_LIVE(stream, STREAM);
   EXPECT_NO_CAPTURE(stream);
-  LEAVE(find_work(stream, fake.work_given) != NULL ? CUDA_NOT_READY : fake.sticky_error);
+  LEAVE(find_work(stream, fake.work_given) != NULL ? CUDA_NOT_READY : fake_sticky());
 }
 
 int cuStreamGetCtx(void *stream, void **context) {
@@ -193,14 +193,14 @@ int cuEventSynchronize(void *event) {
   EXPECT_LIVE(event, EVENT);
   const object *e = event;
   if (e->stream != NULL) fake_wait_for(e->stream, e->recorded);
-  LEAVE(fake.sticky_error);
+  LEAVE(fake_sticky());
 }
 
 int cuEventQuery(void *event) {
   ENTER(1);
   EXPECT_LIVE(event, EVENT);
   const object *e = event;
-  LEAVE(e->stream != NULL && find_work(e->stream, e->recorded) != NULL ? CUDA_NOT_READY : fake.sticky_error);
+  LEAVE(e->stream != NULL && find_work(e->stream, e->recorded) != NULL ? CUDA_NOT_READY : fake_sticky());
 }
 
 /* The clock counts what is reached. */
@@ -213,7 +213,7 @@ int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   if (a->stream == NULL || b->stream == NULL) LEAVE(400);
   if (find_work(a->stream, a->recorded) != NULL || find_work(b->stream, b->recorded) != NULL) LEAVE(CUDA_NOT_READY);
   *milliseconds = (float)(b->time - a->time);
-  LEAVE(fake.sticky_error);
+  LEAVE(fake_sticky());
 }
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------ */

@@ -155,13 +155,15 @@ static int poisons(int error) {
   }
 }
 
+int fake_sticky(void) { return fake_current != NULL ? fake.sticky_error[fake_current->device] : CUDA_OK; }
+
 /* Who cannot give something back because the driver fails leaves it to the end of the context. */
 static int demanded(const char *caller) {
   int error = fail_demanded(caller);
   if (error == CUDA_OK) return error;
   refusals++;
-  if (poisons(error)) fake.sticky_error = error;
-  if (fake.sticky_error != CUDA_OK || strstr(caller, "Free") != NULL || strstr(caller, "Destroy") != NULL ||
+  if (poisons(error) && fake_current != NULL) fake.sticky_error[fake_current->device] = error;
+  if (fake_sticky() != CUDA_OK || strstr(caller, "Free") != NULL || strstr(caller, "Destroy") != NULL ||
       strstr(caller, "Unload") != NULL || strstr(caller, "Ctx") != NULL)
     excused = 1;
   return error;
@@ -177,7 +179,7 @@ int fake_begin(const char *caller, int needs_context) {
     fake_blame("%s: called without a current context", caller);
     return 201;
   }
-  return fake.sticky_error;
+  return fake_sticky();
 }
 
 /* ---- the driver and its devices ---------------------------------------------------------------------------------- */
@@ -276,7 +278,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     free(o);
   }
   fake.primary[device] = NULL;
-  fake.sticky_error = excused = 0;
+  fake.sticky_error[device] = excused = 0;
   fake.live_bytes[device] = 0;
   LEAVE(CUDA_OK);
 }

@@ -586,8 +586,8 @@ static void test_lost_context(void) {
   CHECK_EQ_U64(hg_buffer_write(buffer, 0, &value, 4), HG_DEVICE);
   CHECK_STR(hg_last_error(),
             "the GPU failed earlier, and this executor's memory on it is lost (a transfer, or a kernel before it, "
-            "failed: a kernel failed while it ran (CUDA_ERROR_LAUNCH_FAILED, 719)); release the executor and all that "
-            "belongs to it, then make a new one");
+            "failed: a kernel failed while it ran (CUDA_ERROR_LAUNCH_FAILED, 719)); release all executors of this GPU, "
+            "then make a new one, or a new process where another library has used the GPU");
   CHECK_EQ_U64(hg_buffer_create(cpu, NULL, 64, &other), HG_OK); /* the others live on */
   CHECK_EQ_U64(hg_buffer_write(other, 0, &value, 4), HG_OK);
   hg_buffer_release(other);

@@ -337,6 +337,42 @@ static void test_failing_copies(void) {
   close_executors(executors, buffers);
 }
 
+/* What ruins a GPU's context ruins it for all that share it, and for nobody else. */
+static void test_ruin(void) {
+  hg_executor *first = NULL, *second = NULL, *elsewhere = NULL, *fresh = NULL;
+  hg_buffer *x = NULL, *y = NULL, *z = NULL;
+  uint32_t value = 7;
+  CHECK_EQ_U64(open_device(HG_BACKEND_CUDA, 0, &first), HG_OK);
+  CHECK_EQ_U64(open_device(HG_BACKEND_CUDA, 0, &second), HG_OK);
+  CHECK_EQ_U64(open_device(HG_BACKEND_CUDA, 1, &elsewhere), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(first, NULL, 64, &x), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(second, NULL, 64, &y), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(elsewhere, NULL, 64, &z), HG_OK);
+  set("FAKECUDA_FAIL", "cuEventSynchronize:1=719");
+  CHECK_EQ_U64(hg_buffer_read(x, 0, &value, 4), HG_DEVICE);
+  set("FAKECUDA_FAIL", NULL);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, &value, 4), HG_DEVICE);
+  CHECK_EQ_U64(hg_buffer_write(z, 0, &value, 4), HG_OK);
+  CHECK_EQ_U64(launch_double(elsewhere, z, 1), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(z, 0, &value, 4), HG_OK);
+  CHECK_EQ_U64(value, 14);
+  hg_buffer_release(x);
+  hg_executor_release(first);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, &value, 4), HG_DEVICE); /* the other one still holds the context */
+  CHECK(strstr(hg_last_error(), "; release all executors of this GPU, then make a new one, or a new process") != NULL);
+  hg_buffer_release(y);
+  hg_executor_release(second);
+  CHECK_EQ_U64(open_device(HG_BACKEND_CUDA, 0, &fresh), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(fresh, NULL, 64, &x), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write(x, 0, &value, 4), HG_OK);
+  CHECK_EQ_U64(launch_double(fresh, x, 1), HG_OK);
+  hg_buffer_release(x);
+  hg_buffer_release(z);
+  hg_executor_release(fresh);
+  hg_executor_release(elsewhere);
+  check_clean();
+}
+
 static int count_gpus(void) {
   cuda_driver driver;
   int count = 0;
@@ -363,5 +399,6 @@ int main(void) {
   test_mapped_destination();
   test_crossing();
   if (is_double) test_failing_copies();
+  if (is_double) test_ruin();
   return check_report();
 }

@@ -99,7 +99,7 @@ typedef struct cuda_device {
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
   void *host_record;
   cuda_address host_record_address;
-  char poison[320];      /* why nothing works any more; "": all is well */
+  char poison[400];      /* why nothing works any more; "": all is well */
 } cuda_device;
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
