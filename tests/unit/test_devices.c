@@ -373,6 +373,22 @@ static void test_ruin(void) {
   check_clean();
 }
 
+/* A kernel for which there is no memory is loaded again when what is kept for later has been given back. */
+static void test_full_of_kept(void) {
+  hg_executor *executor = NULL;
+  hg_buffer *x = NULL;
+  CHECK_EQ_U64(open_device(HG_BACKEND_CUDA, 0, &executor), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 64, &x), HG_OK);
+  (void)gpu.refusals();
+  set("FAKECUDA_FAIL", "cuModuleLoadData:1=2");
+  CHECK_EQ_U64(launch_double(executor, x, 16), HG_OK);
+  CHECK_EQ_U64(gpu.refusals(), 1);
+  set("FAKECUDA_FAIL", NULL);
+  hg_buffer_release(x);
+  hg_executor_release(executor);
+  check_clean();
+}
+
 static int count_gpus(void) {
   cuda_driver driver;
   int count = 0;
@@ -400,5 +416,6 @@ int main(void) {
   test_crossing();
   if (is_double) test_failing_copies();
   if (is_double) test_ruin();
+  if (is_double) test_full_of_kept();
   return check_report();
 }

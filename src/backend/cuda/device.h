@@ -152,6 +152,8 @@ void hg_cuda_free(void *device, uint8_t *address);
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);
+/* Gives back to the driver all that is kept for later. */
+void hg_cuda_trim_within(cuda_device *d);
 /* The allocation that an address lies in, or NULL. */
 cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address);
 hg_status hg_cuda_memory_open_within(cuda_device *d);

@@ -79,8 +79,7 @@ static void give_memory(cuda_device *d, cuda_address base, uint64_t byte_count, 
   else if (hg_array_append(&d->allocator, &d->spares, &spare, 1) == NULL) (void)d->driver.cuMemFree_v2(base);
 }
 
-/* Gives back all that is kept for later. */
-static void trim(cuda_device *d) {
+void hg_cuda_trim_within(cuda_device *d) {
   if (d->stream != NULL)
     (void)d->driver.cuStreamSynchronize(d->stream); /* what was freed is free once the stream has got there */
   if (d->pool != NULL) (void)d->driver.cuMemPoolTrimTo(d->pool, 0);
@@ -111,7 +110,7 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
   d->own_work++;
   int result = take_memory(d, taken, &base);
   if (result == CUDA_OUT_OF_MEMORY) {
-    trim(d);
+    hg_cuda_trim_within(d);
     result = take_memory(d, taken, &base);
   }
   if (result == CUDA_OUT_OF_MEMORY) return fail_full(d, byte_count);
@@ -199,6 +198,6 @@ hg_status hg_cuda_memory_open_within(cuda_device *d) {
 
 void hg_cuda_memory_close_within(cuda_device *d) {
   for (size_t i = d->allocations.count; i-- > 0;) hg_cuda_free_within(d, allocation_at(d, i)->address);
-  trim(d);
+  hg_cuda_trim_within(d);
   if (d->pool != NULL) (void)d->driver.cuMemPoolDestroy(d->pool);
 }

@@ -111,7 +111,12 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
   memcpy(&entry->info, image, sizeof entry->info);
   if (entry->info.size != sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
   entry->info.units = d->units; /* the image may come from another card of the same capability */
-  CUDA_TRY(d, cuModuleLoadData(&entry->module, image + sizeof entry->info), "the driver did not load a kernel");
+  int result = d->driver.cuModuleLoadData(&entry->module, image + sizeof entry->info);
+  if (result == CUDA_OUT_OF_MEMORY) {
+    hg_cuda_trim_within(d);
+    result = d->driver.cuModuleLoadData(&entry->module, image + sizeof entry->info);
+  }
+  HG_TRY(hg_cuda_check(d, result, "the driver did not load a kernel"));
   hg_status status = hg_cuda_check(d, d->driver.cuModuleGetFunction(&entry->function, entry->module, name),
                                 "the driver did not find a kernel's entry");
   if (status == HG_OK && entry->info.is_table)
