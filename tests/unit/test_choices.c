@@ -181,6 +181,7 @@ static void test_rounded_clamps(void) {
   test_rounded_clamp("f16", "1", 0x3c00, 0x7c00, 0x7e00);
   test_rounded_clamp("f16", "1.0003", 0x3c00, 0x7c00, 0x7e00); /* no f16 */
   test_rounded_clamp("f16", "0x1p-24", 1, 0x7c00, 0x7e00);
+  test_rounded_clamp("f16", "0x1p-30", 0, 0x7c00, 0x7e00); /* rounds to 0 */
   test_rounded_clamp("f16", "65504", 0x7bff, 0x7c00, 0x7e00);
   test_rounded_clamp("f16", "1e6", 0x7c00, 0x7c00, 0x7e00); /* rounds to infinity */
   test_rounded_clamp("bf16", "1", 0x3f80, 0x7f80, 0x7fc0);

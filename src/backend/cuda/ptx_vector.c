@@ -74,25 +74,25 @@ static void make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
 }
 
-/* What a store rounds; of a value kept between bounds the value before, and 1, since rounding is monotonic: two rounded
- * ones are kept between the rounded bounds by one instruction. */
-static int clamps_pairs(const ptx *p, uint32_t store, uint32_t *value, uint32_t *bound) {
-  uint32_t x;
+/* What a store rounds. Of a value kept between bounds it is the value before, since rounding is monotonic: two rounded
+ * ones are kept between the rounded bounds by one instruction. *bound: a pair of them; 0: none. */
+static uint32_t rounded_by(const ptx *p, uint32_t store, uint32_t *bound) {
+  uint32_t value = hg_ptx_unrounded(p, store), x;
   double size;
-  *value = hg_ptx_unrounded(p, store);
-  if (!hg_ptx_is_clamp(p, *value, &x, &size)) return 0;
-  uint64_t bits = atlas_round_f64((atlas_type)ptx_insn(p, store)->type, size);
-  *value = x;
-  *bound = (uint32_t)(bits << 16 | bits);
-  return 1;
+  *bound = 0;
+  if (!hg_ptx_is_clamp(p, value, &x, &size)) return value;
+  uint32_t bits = (uint32_t)atlas_round_f64((atlas_type)ptx_insn(p, store)->type, size);
+  *bound = bits << 16 | bits;
+  return bits != 0 ? x : value;
 }
 
 /* The two halves of a word, rounded. */
 static void round_pair(ptx *p, uint32_t store, ptx_name word, const ptx_name part[2]) {
   uint8_t type = ptx_insn(p, store)->type;
-  uint32_t value, bound;
+  uint32_t bound;
+  (void)rounded_by(p, store, &bound);
   PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
-  if (clamps_pairs(p, store, &value, &bound)) {
+  if (bound != 0) {
     ptx_name bounds = hg_ptx_new(p, PTX_32); /* pairs are taken from registers only */
     PTX(p, "mov.b32", bounds, hg_ptx_number(bound));
     PTX(p, type == ATLAS_f16 ? "min.NaN.xorsign.abs.f16x2" : "min.NaN.xorsign.abs.bf16x2", word, word, bounds);
@@ -245,9 +245,8 @@ uint32_t hg_ptx_unrounded(const ptx *p, uint32_t store) { return ptx_arg(p, stor
 /* What a store waits with, in a register. */
 static ptx_name stored(ptx *p, uint32_t store) {
   const ssa_insn *insn = ptx_insn(p, store);
-  uint32_t unrounded, bound;
-  if (hg_ptx_rounds(p, store)) (void)clamps_pairs(p, store, &unrounded, &bound);
-  ptx_name name = hg_ptx_rounds(p, store) ? hg_ptx_value(p, unrounded)
+  uint32_t bound;
+  ptx_name name = hg_ptx_rounds(p, store) ? hg_ptx_value(p, rounded_by(p, store, &bound))
                   : mends_pairs(p, store) ? hg_ptx_value(p, stored_value(p, store))
                                           : hg_ptx_exact(p, stored_value(p, store));
   if (name.text[0] == '%') return name;
