@@ -62,7 +62,10 @@ typedef struct hg_executor_desc {
                                     the CPU is one device */
 } hg_executor_desc;
 
-/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device. */
+/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device;
+ * HG_DEVICE or HG_OUT_OF_MEMORY when its driver fails to start it. HG_BACKEND_AUTO goes on to the next backend after
+ * each of these, and the selection says why; it stops only where an argument is not valid or the host's memory is out.
+ */
 HG_API hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
 HG_API hg_executor *hg_executor_retain(hg_executor *executor);
 HG_API void hg_executor_release(hg_executor *executor);

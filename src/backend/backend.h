@@ -125,9 +125,11 @@ typedef struct hg_stream_functions {
 typedef struct hg_backend {
   const char *name; /* "cpu" */
 
-  /* HG_UNSUPPORTED with a sentence when there is no device of that number, from 0. */
+  /* HG_UNSUPPORTED with a sentence when there is no device of that number, from 0. After any failure of `query` or
+   * `open` HG_BACKEND_AUTO tries the next backend, unless it is HG_INVALID_ARGUMENT or *host_is_full, which is 0
+   * before: 1 where the host's memory did not suffice, which the next one needs as well. The allocator is copied. */
   hg_status (*query)(uint32_t number, hg_device_info *info);
-  hg_status (*open)(const hg_allocator *allocator, uint32_t number, void **device); /* the allocator is copied */
+  hg_status (*open)(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full);
   void (*close)(void *device);
 
   /* byte_count bytes, which read as zero if `zeroed`, and otherwise may hold what an earlier allocation of the device

@@ -18,11 +18,11 @@ static void tell(hg_executor *executor, const char *name, const char *words) {
            words);
 }
 
-/* Opens the backend of a row, or says why not. */
-static hg_status try_row(hg_executor *executor, const hg_backend_row *row, uint32_t number) {
+/* Opens the backend of a row, or says why not; *host_is_full as hg_backend.open has it. */
+static hg_status try_row(hg_executor *executor, const hg_backend_row *row, uint32_t number, int *host_is_full) {
   if (row->backend == NULL) return hg_fail(HG_UNSUPPORTED, "%s", row->absent);
   HG_TRY(row->backend->query(number, &executor->info));
-  HG_TRY(row->backend->open(&executor->allocator, number, &executor->device));
+  HG_TRY(row->backend->open(&executor->allocator, number, &executor->device, host_is_full));
   executor->row = row;
   executor->backend = row->backend;
   return HG_OK;
@@ -33,14 +33,15 @@ static hg_status choose(hg_executor *executor, hg_backend_id wanted, uint32_t nu
     const hg_backend_row *row = hg_backend_at(i);
     if (row == NULL) break;
     if (wanted != HG_BACKEND_AUTO && row->id != wanted) continue;
-    hg_status status = try_row(executor, row, number);
+    int host_is_full = 0;
+    hg_status status = try_row(executor, row, number, &host_is_full);
     if (status == HG_OK) {
       tell(executor, row->name, wanted == HG_BACKEND_AUTO ? "chosen" : "asked for");
       return HG_OK;
     }
-    if (status != HG_UNSUPPORTED) return status;
-    if (wanted != HG_BACKEND_AUTO)
+    if (wanted != HG_BACKEND_AUTO && status == HG_UNSUPPORTED)
       return hg_fail(HG_UNSUPPORTED, "the %s backend is not available: %s", row->name, hg_last_error());
+    if (wanted != HG_BACKEND_AUTO || status == HG_INVALID_ARGUMENT || host_is_full) return status;
     tell(executor, row->name, hg_last_error());
   }
   if (wanted == HG_BACKEND_AUTO) return hg_fail(HG_UNSUPPORTED, "no backend is available: %s", executor->selection);

@@ -1,6 +1,7 @@
 /* test_cuda.c - the CUDA backend's driver side on a double of libcuda: refusals, memory, copies, maps, and every driver
  * call failing in turn. */
 #define _GNU_SOURCE
+#include "counted.h"
 #include "fake_gpu.h"
 
 #include <sys/wait.h>
@@ -8,35 +9,57 @@
 
 /* ---- what it refuses --------------------------------------------------------------------------------------------- */
 
+/* What starts without a GPU goes on to the CPU, and says why; where CUDA is asked for its status is as listed. */
 static void test_refusals(void) {
   static const struct {
+    hg_status status;
     const char *name, *value, *sentence;
   } cases[] = {
-      {"FAKECUDA_DEVICES", "0",
+      {HG_UNSUPPORTED, "FAKECUDA_DEVICES", "0",
        "the CUDA driver did not start: the driver finds no GPU; CUDA_VISIBLE_DEVICES may hide it "
        "(CUDA_ERROR_NO_DEVICE, 100)"},
-      {"FAKECUDA_DRIVER", "10020",
+      {HG_UNSUPPORTED, "FAKECUDA_DRIVER", "10020",
        "the NVIDIA driver is too old: it is for CUDA 10.2; install one for CUDA 11.0 or later"},
-      {"FAKECUDA_CAPABILITY", "61",
+      {HG_UNSUPPORTED, "FAKECUDA_CAPABILITY", "61",
        "the GPU (Fake GPU 0) is too old: it has compute capability 6.1, and 7.5 is needed"},
-      {"FAKECUDA_MODE", "2", "the GPU (Fake GPU 0) is set to compute mode 'prohibited'; nvidia-smi -c changes it"},
-      {"FAKECUDA_FAIL", "cuInit:0=803",
+      {HG_UNSUPPORTED, "FAKECUDA_MODE", "2",
+       "the GPU (Fake GPU 0) is set to compute mode 'prohibited'; nvidia-smi -c changes it"},
+      {HG_UNSUPPORTED, "FAKECUDA_FAIL", "cuInit:0=803",
        "the CUDA driver did not start: libcuda and the kernel's driver have different versions; restart the machine "
        "after an update of the driver (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"},
-      {"FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=46",
+      {HG_UNSUPPORTED, "FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=46",
        "the GPU cannot be used now: the GPU is in use by another process in exclusive mode, or its compute mode "
-       "forbids "
-       "use; nvidia-smi shows the mode and the processes (CUDA_ERROR_DEVICE_UNAVAILABLE, 46)"},
-      {"FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=2",
+       "forbids use; nvidia-smi shows the mode and the processes (CUDA_ERROR_DEVICE_UNAVAILABLE, 46)"},
+      {HG_UNSUPPORTED, "FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=2",
        "the GPU cannot be used now: the GPU's memory is full; release buffers, or free memory that other programs hold "
        "(CUDA_ERROR_OUT_OF_MEMORY, 2)"},
+      {HG_DEVICE, "FAKECUDA_FAIL", "cuInit:0=999",
+       "the CUDA driver did not start: the driver failed and does not know why; nvidia-smi and the system's log may "
+       "say more (CUDA_ERROR_UNKNOWN, 999)"},
+      {HG_OUT_OF_MEMORY, "FAKECUDA_FAIL", "cuInit:0=2",
+       "the CUDA driver did not start: the GPU's memory is full; release buffers, or free memory that other programs "
+       "hold (CUDA_ERROR_OUT_OF_MEMORY, 2)"},
+      {HG_DEVICE, "FAKECUDA_FAIL", "cuInit:0=1",
+       "the CUDA driver did not start: the driver refused an argument (CUDA_ERROR_INVALID_VALUE, 1)"},
+      {HG_DEVICE, "FAKECUDA_FAIL", "cuInit:0=12345",
+       "the CUDA driver did not start: the CUDA driver failed (unknown error, 12345)"},
+      {HG_DEVICE, "FAKECUDA_FAIL", "cuDeviceGetCount:0=999",
+       "could not count the GPUs: the driver failed and does not know why; nvidia-smi and the system's log may say "
+       "more (CUDA_ERROR_UNKNOWN, 999)"},
+      {HG_OUT_OF_MEMORY, "FAKECUDA_FAIL", "cuStreamCreate:0=2",
+       "could not make a stream on the GPU: the GPU's memory is full; release buffers, or free memory that other "
+       "programs hold (CUDA_ERROR_OUT_OF_MEMORY, 2)"},
+      {HG_OUT_OF_MEMORY, "FAKECUDA_FAIL", "cuMemPoolCreate:0=2",
+       "could not make a pool of memory on the GPU: the GPU's memory is full; release buffers, or free memory that "
+       "other programs hold (CUDA_ERROR_OUT_OF_MEMORY, 2)"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char expected[512], story[600];
+    const char *missing = cases[i].status == HG_UNSUPPORTED ? "the cuda backend is not available: " : "";
     hg_executor *executor = NULL;
     set(cases[i].name, cases[i].value);
-    CHECK_EQ_U64(open_gpu(&executor), HG_UNSUPPORTED);
-    snprintf(expected, sizeof expected, "the cuda backend is not available: %s", cases[i].sentence);
+    CHECK_EQ_U64(open_gpu(&executor), cases[i].status);
+    snprintf(expected, sizeof expected, "%s%s", missing, cases[i].sentence);
     CHECK_STR(hg_last_error(), expected);
     set(cases[i].name, NULL); /* a demand is counted anew */
     set(cases[i].name, cases[i].value);
@@ -50,6 +73,41 @@ static void test_refusals(void) {
     set(cases[i].name, NULL);
     CHECK_CLEAN();
   }
+}
+
+static const char *const functions[] = {
+#define SYMBOL(name, parameters) #name,
+#define SYMBOL_OPTIONAL SYMBOL
+#include "backend/cuda/symbols.def"
+};
+
+/* Whatever the driver refuses, an executor is made. */
+static void test_every_refusal(void) {
+  static const int errors[] = {1, 2, 36, 999};
+  for (size_t i = 0; i < 4 * (sizeof functions / sizeof functions[0]); i++) {
+    char demand[120];
+    hg_executor *executor = NULL;
+    const char *name = functions[i / 4];
+    if (strcmp(name, "cuDevicePrimaryCtxRelease_v2") == 0 || strcmp(name, "cuCtxPopCurrent_v2") == 0) continue;
+    snprintf(demand, sizeof demand, "%s:0=%d", name, errors[i % 4]);
+    set("FAKECUDA_FAIL", demand);
+    CHECK_EQ_U64(hg_executor_create(NULL, &executor), HG_OK);
+    hg_executor_release(executor);
+    set("FAKECUDA_FAIL", NULL);
+    CHECK_CLEAN();
+  }
+}
+
+/* The host's memory is nothing that another backend would have more of. */
+static void test_host_memory(void) {
+  counter count = {.fail_at = 1};
+  hg_allocator allocator = counting(&count);
+  hg_executor_desc desc = {.allocator = &allocator};
+  hg_executor *executor = NULL;
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OUT_OF_MEMORY);
+  CHECK(strstr(hg_last_error(), " bytes for the CUDA device") != NULL);
+  CHECK(executor == NULL && count.live == 0);
+  CHECK_CLEAN();
 }
 
 static void test_device(void) {
@@ -396,12 +454,6 @@ static void let_go(scene *s) {
   hg_executor_release(s->executor);
 }
 
-static const char *const functions[] = {
-#define SYMBOL(name, parameters) #name,
-#define SYMBOL_OPTIONAL SYMBOL
-#include "backend/cuda/symbols.def"
-};
-
 /* What may fail without anybody noticing: giving back, asking for facts, and what has another way. */
 static int may_fail(const char *name, int error) {
   static const char *const names[] = {"Free",         "Destroy",           "Unload", "Ctx", "cuPointerGetAttributes",
@@ -646,6 +698,8 @@ int main(void) {
     return check_report();
   }
   test_refusals();
+  test_every_refusal();
+  test_host_memory();
   test_device();
   test_remarks();
   test_copies("1");

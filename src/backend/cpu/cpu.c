@@ -36,8 +36,7 @@ static hg_status cpu_query(uint32_t number, hg_device_info *info) {
   return HG_OK;
 }
 
-static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void **device) {
-  HG_TRY(check_number(number));
+static hg_status open_device(const hg_allocator *allocator, void **device) {
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
   hg_status status = hg_cpu_compiler_open(&cpu->compiler, allocator);
@@ -53,6 +52,13 @@ static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void *
   cpu->compiler.stream_bytes = cpu->memory.stream_bytes;
   *device = cpu;
   return HG_OK;
+}
+
+static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full) {
+  HG_TRY(check_number(number));
+  hg_status status = open_device(allocator, device);
+  *host_is_full = status == HG_OUT_OF_MEMORY;
+  return status;
 }
 
 static void cpu_close(void *device) {

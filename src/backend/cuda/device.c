@@ -131,7 +131,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
   if (result == CUDA_OK) return HG_OK;
   d->context = NULL;
   (void)hg_cuda_driver_check(result, "the GPU cannot be used now");
-  return hg_fail(HG_UNSUPPORTED, "%s", hg_last_error()); /* also when its memory is full: another backend may do */
+  return hg_fail(HG_UNSUPPORTED, "%s", hg_last_error()); /* also when its memory is full */
 }
 
 static hg_status open_device(cuda_device *d, uint32_t number) {
@@ -140,8 +140,9 @@ static hg_status open_device(cuda_device *d, uint32_t number) {
   CUDA_RUN(d, open_within(d));
 }
 
-hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device) {
+hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full) {
   cuda_device *d = hg_allocate(allocator, 1, sizeof *d);
+  *host_is_full = d == NULL; /* the driver's HG_OUT_OF_MEMORY is the GPU's */
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
   d->allocator = *allocator;
   d->process = hg_process_id();

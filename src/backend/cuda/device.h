@@ -105,7 +105,7 @@ typedef struct cuda_device {
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
 hg_status hg_cuda_query(uint32_t number, hg_device_info *info);
-hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device);
+hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full);
 void hg_cuda_close(void *device);
 
 /* Makes the device's context current until hg_cuda_leave, unless it is so already; *pushed is for hg_cuda_leave. Fails

@@ -86,7 +86,8 @@ typedef struct cuda_driver {
 #undef SYMBOL
 } cuda_driver;
 
-/* Loads libcuda, starts it and checks its version; touches no GPU. HG_UNSUPPORTED with a sentence. */
+/* Loads libcuda, starts it and checks its version; touches no GPU. HG_UNSUPPORTED with a sentence, or what the driver's
+ * error becomes. */
 hg_status hg_cuda_driver_load(cuda_driver *driver);
 
 typedef struct cuda_error {
