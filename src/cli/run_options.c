@@ -68,13 +68,16 @@ static int parse_sizes(const option_row *row, const char *text, uint32_t sizes[3
   return cli_usage_error("run", "%s takes up to three positive numbers X[,Y[,Z]], not '%s'", row->name, text);
 }
 
+/* Their names are known here, because hg_backend_query would start their drivers. */
 static int parse_backend(const char *text, hg_backend_id *backend) {
-  hg_backend_info info = {0};
-  *backend = HG_BACKEND_AUTO;
-  if (strcmp(text, "auto") == 0) return CLI_OK;
-  for (size_t i = 0; hg_backend_query(i, &info) == HG_OK; i++) {
-    if (strcmp(info.name, text) != 0) continue;
-    *backend = info.id;
+  static const struct {
+    const char *name;
+    hg_backend_id id;
+  } backends[] = {
+      {"auto", HG_BACKEND_AUTO}, {"cpu", HG_BACKEND_CPU}, {"cuda", HG_BACKEND_CUDA}, {"metal", HG_BACKEND_METAL}};
+  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+    if (strcmp(backends[i].name, text) != 0) continue;
+    *backend = backends[i].id;
     return CLI_OK;
   }
   return cli_usage_error("run", "--backend takes auto, cpu, cuda or metal, not '%s'", text);

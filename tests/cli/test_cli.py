@@ -236,6 +236,47 @@ def test_trap_and_step_limit(work, engine):
             "run", "endless.atlas", "--lanes", "2", "--step-limit", "10", cwd=work)
 
 
+# ---- run and info: which backend ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def double(monkeypatch):
+    """Commands find the double of libcuda, where it is built, in the driver's place."""
+    folder = Path(CLI).resolve().parent / "tests" / "sim"
+    if not (folder / "libcuda.so.1").exists():
+        pytest.skip("the double of libcuda is not built beside the command")
+    find_libraries_in(folder, monkeypatch)
+    monkeypatch.setenv("HOLOGRAM_CACHE", "0")
+    return folder
+
+
+def find_libraries_in(folder, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".strip(":"))
+
+
+def test_gpu_is_left_alone(work, double, monkeypatch):
+    """The driver is loaded where a GPU may be used, and not before."""
+    loaded = work / "loaded"
+    monkeypatch.setenv("FAKECUDA_LOADED", str(loaded))
+    assert run(*SAXPY_RUN, "--backend", "cpu", cwd=work).returncode == 0
+    refused(2, "--backend takes auto, cpu, cuda or metal, not 'tpu' (see hologram run --help)", "run", "a", "--backend", "tpu")
+    assert not loaded.exists()
+    assert json.loads(run(*SAXPY_RUN, "--backend", "cuda", "--json", cwd=work).stdout)["backend"] == "cuda"
+    assert loaded.exists()
+
+
+def test_gpu_that_does_not_start(work, double, monkeypatch):
+    """It is named, and the CPU is used."""
+    monkeypatch.setenv("FAKECUDA_FAIL", "cuInit:0=999")
+    reason = ("the CUDA driver did not start: the driver failed and does not know why; nvidia-smi and the system's log may say more "
+              "(CUDA_ERROR_UNKNOWN, 999)")
+    report = json.loads(run("info", "--json").stdout)
+    assert report["backend"] == "cpu" and f"; cuda: {reason}; cpu: chosen" in report["selection"]
+    assert report["backends"][1] == {"name": "cuda", "available": False, "reason": reason}
+    assert json.loads(run(*SAXPY_RUN, "--json", cwd=work).stdout)["backend"] == "cpu"
+    refused(1, reason, *SAXPY_RUN, "--backend", "cuda", cwd=work)
+
+
 # ---- run: bad input -----------------------------------------------------------------------------------------------------
 
 X = ("--buffer", "x=x.npy")

@@ -20,6 +20,7 @@
  *   FAKECUDA_POOLS       0: no memory pools
  *   FAKECUDA_PROCESSORS  multiprocessors of each (4)
  *   FAKECUDA_DUMP        a file to which the text of every kernel is appended
+ *   FAKECUDA_LOADED      a file that is made when the library is loaded
  *
  * Here are its objects, errors on demand, devices and contexts; streams, memory and kernels have files of their own. */
 #define _GNU_SOURCE
@@ -183,6 +184,12 @@ int fake_begin(const char *caller, int needs_context) {
 }
 
 /* ---- the driver and its devices ---------------------------------------------------------------------------------- */
+
+__attribute__((constructor)) static void note_loading(void) {
+  const char *path = getenv("FAKECUDA_LOADED");
+  FILE *file = path != NULL ? fopen(path, "a") : NULL;
+  if (file != NULL) fclose(file);
+}
 
 int cuInit(unsigned flags) {
   pthread_mutex_lock(&fake_lock);
