@@ -19,7 +19,8 @@
  * Ownership: buffers, pools, kernels, streams, events and graphs hold a reference to their executor and may be released
  * in any order.
  * Processes: one that is forked off may make executors and use them; those it inherits too, if no other thread was in a
- * call on them and no stream had work left.
+ * call on them and no stream had work left. That is about the CPU: a GPU's that it inherits are refused, and so are new
+ * ones once the parent has started the driver (docs/cuda.md).
  * Environment, for the CPU: HOLOGRAM_NUM_THREADS, from 1 to 256, is how many threads a process uses (otherwise as many
  * as it may run on); HOLOGRAM_STREAM_BYTES is from how many bytes written by a copy or fill, or read and written by an
  * element-wise launch, what is written goes past the caches (otherwise the size of the last-level cache). For GPUs:
@@ -87,12 +88,13 @@ typedef struct hg_executor_info {
 /* Fill info->size first, or leave it 0. */
 HG_API hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
 
-/* One row a backend, whether or not it is built in: for `hologram info`. */
+/* One row a backend, whether or not it is built in: for `hologram info`. A GPU's driver is started to ask it, as an
+ * executor would, but no GPU is opened. After that no process forked off this one can use GPUs. */
 typedef struct hg_backend_info {
   size_t size;
   hg_backend_id id;
   const char *name;
-  int available;       /* 1 if an executor can be created on it now */
+  int available;       /* 1 if it has a device that can be used, as far as can be told without opening it */
   char reason[192];    /* why not, or the device's name */
 } hg_backend_info;
 HG_API hg_status hg_backend_query(size_t index, hg_backend_info *info); /* HG_NOT_FOUND past the last one */

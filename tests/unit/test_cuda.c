@@ -656,6 +656,49 @@ static void test_lost_context(void) {
   CHECK_CLEAN();
 }
 
+#define FORKED                                                                                                \
+  "the CUDA driver did not start: this process was forked off one that had started the driver, if only by " \
+  "hg_backend_query; fork before that, or exec (CUDA_ERROR_NOT_INITIALIZED, 3)"
+
+static int succeeds_in_child(int (*run)(void)) {
+  int status = -1;
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) _exit(run());
+  return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static int use_gpu(void) {
+  hg_executor *executor = NULL;
+  int wrong = open_gpu(&executor) != HG_OK;
+  hg_executor_release(executor);
+  return wrong;
+}
+
+/* CUDA is refused, and nothing but the CPU is left. */
+static int find_no_gpu(void) {
+  hg_executor *executor = NULL;
+  hg_executor_info info = {0};
+  hg_backend_info row = {0};
+  int wrong = open_gpu(&executor) != HG_UNSUPPORTED;
+  wrong += strcmp(hg_last_error(), "the cuda backend is not available: " FORKED) != 0;
+  wrong += hg_backend_query(1, &row) != HG_OK || row.available || strcmp(row.reason, FORKED) != 0;
+  wrong += hg_executor_create(NULL, &executor) != HG_OK || hg_executor_query(executor, &info) != HG_OK;
+  wrong += info.backend != HG_BACKEND_CPU || strstr(info.selection, "; cuda: " FORKED "; cpu: chosen") == NULL;
+  hg_executor_release(executor);
+  return wrong;
+}
+
+/* The first test: the driver has not been started yet. */
+static void test_fork_and_query(void) {
+  hg_backend_info row = {0};
+  CHECK(succeeds_in_child(use_gpu));
+  CHECK(hg_backend_query(1, &row) == HG_OK && row.available);
+  CHECK(succeeds_in_child(find_no_gpu));
+  CHECK(use_gpu() == 0);
+  CHECK_CLEAN();
+}
+
 /* In the child: everything is refused, nothing is touched, releasing works. */
 static int child(hg_executor *executor, hg_buffer *buffer) {
   uint32_t value = 0;
@@ -663,7 +706,7 @@ static int child(hg_executor *executor, hg_buffer *buffer) {
   int wrong = hg_buffer_read(buffer, 0, &value, 4) != HG_UNSUPPORTED;
   wrong += strncmp(hg_last_error(), "this CUDA executor was made before the process forked", 53) != 0;
   wrong += open_gpu(&fresh) != HG_UNSUPPORTED;
-  wrong += strstr(hg_last_error(), "after a fork, start a new program (exec)") == NULL;
+  wrong += strcmp(hg_last_error(), "the cuda backend is not available: " FORKED) != 0;
   hg_buffer_release(buffer);
   hg_executor_release(executor);
   return wrong + (gpu.violation()[0] != '\0');
@@ -697,6 +740,7 @@ int main(void) {
     CHECK(0);
     return check_report();
   }
+  test_fork_and_query();
   test_refusals();
   test_every_refusal();
   test_host_memory();
