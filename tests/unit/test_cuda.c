@@ -4,6 +4,8 @@
 #include "counted.h"
 #include "fake_gpu.h"
 
+#include "backend/cuda/driver.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +45,15 @@ static void test_refusals(void) {
        "the CUDA driver did not start: the driver refused an argument (CUDA_ERROR_INVALID_VALUE, 1)"},
       {HG_DEVICE, "FAKECUDA_FAIL", "cuInit:0=12345",
        "the CUDA driver did not start: the CUDA driver failed (unknown error, 12345)"},
+      {HG_UNSUPPORTED, "FAKECUDA_FAIL", "cuInit:0=36",
+       "the CUDA driver did not start: the driver is too old for this call; install a newer one "
+       "(CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, 36)"},
+      {HG_UNSUPPORTED, "FAKECUDA_FAIL", "cuInit:0=805",
+       "the CUDA driver did not start: MPS cannot be reached; is nvidia-cuda-mps-control running, with the same "
+       "CUDA_MPS_PIPE_DIRECTORY? (CUDA_ERROR_MPS_CONNECTION_FAILED, 805)"},
+      {HG_UNSUPPORTED, "FAKECUDA_FAIL", "cuDevicePrimaryCtxRetain:0=808",
+       "the GPU cannot be used now: the GPU is busy: through MPS it takes no more programs; wait until one ends "
+       "(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 808)"},
       {HG_DEVICE, "FAKECUDA_FAIL", "cuDeviceGetCount:0=999",
        "could not count the GPUs: the driver failed and does not know why; nvidia-smi and the system's log may say "
        "more (CUDA_ERROR_UNKNOWN, 999)"},
@@ -73,6 +84,21 @@ static void test_refusals(void) {
     set(cases[i].name, NULL);
     CHECK_CLEAN();
   }
+}
+
+/* Errors that users meet have a name; after some a context is of no use. */
+static void test_errors(void) {
+  static const struct {
+    int number, poisons;
+  } known[] = {{36, 0},  {226, 1}, {704, 0}, {705, 0}, {805, 0}, {806, 0}, {807, 0},
+               {808, 0}, {809, 0}, {810, 1}, {900, 0}, {901, 0}, {902, 0}, {903, 0},
+               {904, 0}, {905, 0}, {906, 0}, {907, 0}, {908, 0}, {909, 0}, {911, 1}};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    cuda_error error = hg_cuda_error_of(known[i].number);
+    CHECK(strncmp(error.name, "CUDA_ERROR_", 11) == 0);
+    CHECK_EQ_U64(error.poisons, known[i].poisons);
+  }
+  CHECK_STR(hg_cuda_error_of(12345).name, "unknown error");
 }
 
 static const char *const functions[] = {
@@ -742,6 +768,7 @@ int main(void) {
   }
   test_fork_and_query();
   test_refusals();
+  test_errors();
   test_every_refusal();
   test_host_memory();
   test_device();
