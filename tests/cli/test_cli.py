@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -265,6 +266,26 @@ def test_gpu_is_left_alone(work, double, monkeypatch):
     assert loaded.exists()
 
 
+def test_no_cuda(work, monkeypatch):
+    """A file that is no library stands in the driver's place, also where there is one."""
+    (work / "libcuda.so.1").touch()
+    find_libraries_in(work, monkeypatch)
+    reason = "no NVIDIA driver is installed here (its library, libcuda, cannot be loaded)"
+    refused(1, f"the cuda backend is not available: {reason}", *SAXPY_RUN, "--backend=cuda", cwd=work)
+    report = json.loads(run("info", "--json").stdout)
+    assert report["backend"] == "cpu" and f"; cuda: {reason}; cpu: chosen" in report["selection"]
+    assert report["backends"][1] == {"name": "cuda", "available": False, "reason": reason}
+
+
+def test_cuda_without_a_function(work, double, monkeypatch):
+    """Another library, which has none of the driver's functions, stands in its place."""
+    shutil.copy(double / "libfakenvtx.so", work / "libcuda.so.1")
+    find_libraries_in(work, monkeypatch)
+    reason = "the NVIDIA driver is too old: its libcuda has no cuInit; install a driver for CUDA 11.0 or later"
+    refused(1, f"the cuda backend is not available: {reason}", *SAXPY_RUN, "--backend=cuda", cwd=work)
+    assert f"; cuda: {reason}; cpu: chosen\n" in run("info").stdout
+
+
 def test_gpu_that_does_not_start(work, double, monkeypatch):
     """It is named, and the CPU is used."""
     monkeypatch.setenv("FAKECUDA_FAIL", "cuInit:0=999")
@@ -320,13 +341,6 @@ A = ("--scalar", "a=2")
 ])
 def test_bad_input(work, sentence, arguments):
     refused(1, sentence, "run", *arguments, cwd=work)
-
-
-def test_no_cuda(work):
-    cuda = json.loads(run("info", "--json").stdout)["backends"][1]
-    if cuda["available"]:
-        pytest.skip("this machine has CUDA")
-    refused(1, f"the cuda backend is not available: {cuda['reason']}", "run", "saxpy.atlas", *X, *Y, *A, "--backend=cuda", cwd=work)
 
 
 def test_huge_size(work):
