@@ -286,6 +286,11 @@ def test_cuda_without_a_function(work, double, monkeypatch):
     assert f"; cuda: {reason}; cpu: chosen\n" in run("info").stdout
 
 
+def test_help_says_which_gpu():
+    for command in ("run", "info"):
+        assert "Of several GPUs " in run(command, "--help").stdout and "CUDA_VISIBLE_DEVICES" in run(command, "--help").stdout
+
+
 def test_gpu_that_does_not_start(work, double, monkeypatch):
     """It is named, and the CPU is used."""
     monkeypatch.setenv("FAKECUDA_FAIL", "cuInit:0=999")
