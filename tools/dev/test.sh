@@ -125,7 +125,24 @@ run_pytest() {
 stage_release() {
   check "build" build_release || return 0
   run_unit_tests release
-  run_on_double build/release "$BUILD/release/tests/unit/test_reductions" # not under sanitizers: it takes long there
+  local name
+  for name in test_extremes test_reductions; do # not under sanitizers: they take long there
+    say "== $name on the double of libcuda"
+    run_on_double build/release "$BUILD/release/tests/unit/$name"
+  done
+  run_on_older_gpus
+}
+
+# Older GPUs get other instructions than the double's own capability, 9.0.
+run_on_older_gpus() {
+  local name
+  local -x FAKECUDA_CAPABILITY
+  for FAKECUDA_CAPABILITY in 75 80; do
+    for name in test_choices test_extremes test_narrow test_packs test_tabulated; do
+      say "== $name on the double of libcuda, capability $FAKECUDA_CAPABILITY"
+      run_on_double build/release "$BUILD/release/tests/unit/$name"
+    done
+  done
 }
 
 stage_python() { run_pytest release tests -m "not engine"; }
@@ -159,6 +176,11 @@ stage_random() {
   # the CUDA backend's PTX, run by the double of libcuda
   run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 \
     "$BUILD/release/tests/random/test_random" --processes 4 --count 2000 --backend cuda
+  local capability
+  for capability in 75 80; do # other programs than above
+    run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 FAKECUDA_CAPABILITY="$capability" \
+      "$BUILD/release/tests/random/test_random" --processes 4 --seed "${capability}000001" --count 1000 --backend cuda
+  done
 }
 
 stage_accuracy() {
