@@ -18,7 +18,7 @@ EMIT_RANDOM = Path(CLI).parent / "tests/random/emit_random"
 GOLDEN = sorted((ROOT / "tests/ptx/golden").glob("*.atlas"))
 CORPUS = [*GOLDEN, *sorted(ROOT.glob("tests/conformance/good/*.atlas")), *sorted(ROOT.glob("examples/*.atlas")),
           *sorted(ROOT.glob("tests/equality/**/*.atlas")), *sorted(ROOT.glob("tests/fuzz/corpus/**/*.atlas"))]
-RANDOM_PROGRAMS = int(os.environ.get("HOLOGRAM_PTX_PROGRAMS", "200"))
+RANDOM_PROGRAMS = int(os.environ.get("HOLOGRAM_PTX_PROGRAMS", "400"))
 
 
 def find_ptxas():

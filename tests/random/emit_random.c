@@ -3,7 +3,6 @@
 #include "backend/cuda/emit_ptx.h"
 #include "base/error.h"
 #include "compiler/canon.h"
-#include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "generate.h"
 
@@ -12,9 +11,9 @@
 
 enum { ENTRIES = 16 };
 
-static hg_status compile(const atlas_program *program, ssa_unit *unit) {
+static hg_status compile(const atlas_program *program, uint32_t capability, ssa_unit *unit) {
   HG_TRY(hg_canonicalise(program, NULL, unit));
-  HG_TRY(hg_expand_unplaced(unit, NULL));
+  HG_TRY(hg_ptx_expand(unit, NULL, capability));
   return hg_optimise(program, unit, NULL);
 }
 
@@ -32,10 +31,9 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
   const hg_ptx_options options = {.capability = capability, .name = name, .threads = seed % 3 == 0 ? 256 : 0,
                                   .flags = seed % 5 == 0   ? HG_PTX_CHECKED
                                            : seed % 7 == 0 ? HG_PTX_COUNT_STEPS
-                                           : seed % 3 == 0 ? HG_PTX_TABULATED
                                                            : 0};
   if (program != NULL) {
-    status = compile(program, &unit);
+    status = compile(program, capability, &unit);
     if (status == HG_OK) status = hg_ptx_emit(program, &unit, &options, text, &info);
     ir_ssa_release(&unit);
   }
