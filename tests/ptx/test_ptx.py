@@ -3,6 +3,7 @@
 To take over a wanted change of a golden text: HOLOGRAM_GOLDEN=write ./dev test python, and read the difference."""
 
 import glob
+import itertools
 import os
 import re
 import shutil
@@ -15,9 +16,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CLI = os.environ.get("HOLOGRAM_CLI", str(ROOT / "build/release/hologram"))
 EMIT_RANDOM = Path(CLI).parent / "tests/random/emit_random"
+EMIT_FORMS = Path(CLI).parent / "tests/ptx/emit_forms"
 GOLDEN = sorted((ROOT / "tests/ptx/golden").glob("*.atlas"))
-CORPUS = [*GOLDEN, *sorted(ROOT.glob("tests/conformance/good/*.atlas")), *sorted(ROOT.glob("examples/*.atlas")),
-          *sorted(ROOT.glob("tests/equality/**/*.atlas")), *sorted(ROOT.glob("tests/fuzz/corpus/**/*.atlas"))]
+WRITTEN = [*GOLDEN, *sorted(ROOT.glob("tests/ptx/forms/*.atlas")), *sorted(ROOT.glob("tests/conformance/good/*.atlas")),
+           *sorted(ROOT.glob("examples/*.atlas"))]
+CORPUS = [*WRITTEN, *sorted(ROOT.glob("tests/equality/**/*.atlas")), *sorted(ROOT.glob("tests/fuzz/corpus/**/*.atlas"))]
+FORMS = {"checked": 300, "counted": 10, "larger": 100, "tabulated": 3}  # the fewest programs that have each
 RANDOM_PROGRAMS = int(os.environ.get("HOLOGRAM_PTX_PROGRAMS", "400"))
 
 
@@ -40,22 +44,31 @@ def emit(program, capability):
     return subprocess.run([CLI, "emit", "--target", "ptx", "--capability", str(capability), str(program)], capture_output=True, text=True)
 
 
-def module_of(programs, capability):
-    """All of them as entries of one module: ptxas takes longer to start than to assemble most of them."""
+def joined(texts):
+    """Modules of one entry each as one: ptxas takes longer to start than to assemble most of them."""
     head, entries = None, []
-    for number, program in enumerate(programs):
-        result = emit(program, capability)
-        if result.returncode != 0:  # libraries, and programs of the corpus that do not verify
-            continue
-        head, text = result.stdout.split("\n\n", 1)
-        name = re.search(r"\.entry (\w+)", text).group(1)
-        entries.append(re.sub(rf"\b{name}(?=\b|_)", f"program_{number}", text))
-    return entries, f"{head}\n\n{''.join(entries)}"
+    for number, text in enumerate(texts):
+        head, entry = text.split("\n\n", 1)
+        name = re.search(r"\.entry (\w+)", entry).group(1)
+        entries.append(re.sub(rf"\b{name}(?=\b|_)", f"program_{number}", entry))
+    return f"{head}\n\n{''.join(entries)}"
 
 
-def assemble(path, target):
+def forms_of(programs, capability, folder, lines=False):
+    """The texts of all forms that the CUDA backend may ask for, by form; programs that do not verify have none."""
+    subprocess.run([EMIT_FORMS, str(capability), str(int(lines)), str(folder), *map(str, programs)], check=True)
+    texts = {}
+    for path in sorted(folder.glob("*.ptx")):
+        texts.setdefault(path.suffixes[0][1:], []).append(path.read_text(encoding="utf-8"))
+    return texts
+
+
+def assemble(text, target, folder, *options):
     """It must pass without a word."""
-    result = subprocess.run([PTXAS, f"-arch=sm_{target}", str(path), "-o", os.devnull], capture_output=True, text=True)
+    path = folder / "assembled.ptx"
+    path.write_text(text, encoding="utf-8")
+    command = [PTXAS, f"-arch=sm_{target}", *options, str(path), "-o", os.devnull]
+    result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0 and result.stderr == "", f"{path} for sm_{target}: {result.stderr[:600]}"
 
 
@@ -70,10 +83,11 @@ def test_golden(program, capability):
     assert text == golden.read_text(encoding="utf-8")
 
 
-def test_no_approximations():
+@pytest.mark.parametrize("capability", [75, 80, 90])
+def test_no_approximations(capability, tmp_path):
     """Every f32 and f64 operation that rounds says how, and nothing flushes subnormals."""
-    for program in CORPUS:
-        for line in emit(program, 90).stdout.split("\n"):
+    for text in itertools.chain(*forms_of(CORPUS, capability, tmp_path).values()):
+        for line in text.split("\n"):
             word = line.strip().split(" ")[0]
             assert ".ftz" not in word and ".approx" not in word and ".full" not in word, line
             base, *rest = word.split(".")
@@ -85,10 +99,33 @@ def test_no_approximations():
 @pytest.mark.parametrize("target", [75, 80, 90, "newest"])
 def test_corpus_assembles(tmp_path, target):
     target = newest_target() if target == "newest" else target
-    entries, text = module_of(CORPUS, target)
-    assert len(entries) > 60
-    (tmp_path / "corpus.ptx").write_text(text, encoding="utf-8")
-    assemble(tmp_path / "corpus.ptx", target)
+    results = [emit(program, target) for program in CORPUS]
+    texts = [result.stdout for result in results if result.returncode == 0]  # others: libraries, and what does not verify
+    assert len(texts) > 600
+    assemble(joined(texts), target, tmp_path)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("target", [75, 80, 90, "newest"])
+def test_forms_assemble(tmp_path, target):
+    target = newest_target() if target == "newest" else target
+    texts = forms_of(CORPUS, target, tmp_path)
+    for form, fewest in FORMS.items():
+        assert len(texts.get(form, [])) >= fewest, form
+        assemble(joined(texts[form]), target, tmp_path)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("target", [75, 80, 90, "newest"])
+def test_lines_assemble(tmp_path, target):
+    """As HOLOGRAM_LINES=1 has them, and as the driver is told to take them."""
+    target = newest_target() if target == "newest" else target
+    texts = forms_of(WRITTEN, target, tmp_path, lines=True)
+    assert set(texts) == {"usual", *FORMS}
+    assert sum("\t.loc 1 " in text for text in texts["usual"]) > 40
+    for text in itertools.chain(*texts.values()):
+        assert "\n.file 1 " in text
+        assemble(text, target, tmp_path, "-lineinfo")
 
 
 @needs_ptxas
@@ -100,4 +137,4 @@ def test_random_programs_assemble(tmp_path, target):
     paths = sorted(tmp_path.glob("*.ptx"))
     assert len(paths) * 16 >= count
     for path in paths:
-        assemble(path, target)
+        assemble(path.read_text(encoding="utf-8"), target, tmp_path)
