@@ -57,6 +57,13 @@ static inline void delete_folder(char folder[FOLDER_BYTES]) {
   remove(folder);
 }
 
+static inline void hash_of(const uint8_t *bytes, size_t count, uint8_t digest[HG_SHA256_BYTES]) {
+  hg_sha256 hash;
+  hg_sha256_begin(&hash);
+  hg_sha256_add(&hash, bytes, count);
+  hg_sha256_end(&hash, digest);
+}
+
 /* Kernel `number`: its key and its payload, which can be told from every other kernel's. */
 typedef struct sample {
   hg_cache_key key;

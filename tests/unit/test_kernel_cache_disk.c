@@ -89,13 +89,6 @@ static void test_damaged(void) {
   delete_folder(folder);
 }
 
-static void hash_of(const uint8_t *bytes, size_t count, uint8_t digest[HG_SHA256_BYTES]) {
-  hg_sha256 hash;
-  hg_sha256_begin(&hash);
-  hg_sha256_add(&hash, bytes, count);
-  hg_sha256_end(&hash, digest);
-}
-
 /* Under the name that its key asks for, a file that has the right digest and wrong numbers: it must not lead a reader
  * of it astray either. */
 static void check_examined(const char *folder, const uint8_t *file, size_t count) {

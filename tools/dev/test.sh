@@ -77,7 +77,7 @@ engines_here() {
 }
 
 # These run on the double of libcuda only.
-ON_THE_DOUBLE_ONLY=" test_cuda test_devices test_nvtx test_packs "
+ON_THE_DOUBLE_ONLY=" test_cuda test_cuda_cache test_devices test_nvtx test_packs "
 
 # run_unit_tests BUILD [WRAPPER...]
 run_unit_tests() {
