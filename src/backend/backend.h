@@ -149,8 +149,9 @@ typedef struct hg_backend {
                          uint64_t byte_count);
   /* pattern_size is 1, 2, 4 or 8 and divides byte_count. */
   hg_status (*fill)(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern, size_t pattern_size);
-  hg_status (*map)(void *device, uint8_t *address, uint64_t byte_count, void **memory);
-  hg_status (*unmap)(void *device, uint8_t *address, uint64_t byte_count);
+  /* A range of an allocation, which is known by its address; of memory that was adopted only where memory_is_host. */
+  hg_status (*map)(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory);
+  hg_status (*unmap)(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count);
 
   /* Makes a program ready to run. HG_UNSUPPORTED with a sentence for what the device cannot do. */
   hg_status (*compile)(void *device, hg_compile_input *input, hg_compiled *out);

@@ -202,6 +202,11 @@ hg_buffer *hg_buffer_retain(hg_buffer *buffer) {
   return buffer;
 }
 
+static hg_status unmap_locked(hg_buffer *buffer) {
+  hg_executor *executor = buffer->storage->executor;
+  return executor->backend->unmap(executor->device, buffer->storage->address, buffer->offset, buffer->byte_count);
+}
+
 void hg_buffer_release(hg_buffer *buffer) {
   if (buffer == NULL || !hg_unreference(&buffer->references)) return;
   hg_storage *storage = buffer->storage;
@@ -210,7 +215,7 @@ void hg_buffer_release(hg_buffer *buffer) {
   handle_give_back_locked(executor, buffer->handle);
   storage->map_count -= buffer->map_count;
   for (; buffer->map_count > 0; buffer->map_count--) /* its maps end with it */
-    (void)executor->backend->unmap(executor->device, storage->address + buffer->offset, buffer->byte_count);
+    (void)unmap_locked(buffer);
   hg_unlock(executor);
   hg_release(&executor->allocator, buffer);
   hg_storage_release(storage); /* last: it may take the executor with it */
@@ -323,10 +328,12 @@ hg_status hg_buffer_map(hg_buffer *buffer, void **memory) {
   *memory = NULL;
   hg_storage *storage = buffer->storage;
   hg_executor *executor = storage->executor;
+  if (storage->foreign && !executor->backend->memory_is_host)
+    return hg_fail(HG_UNSUPPORTED, "imported memory of a GPU cannot be mapped; hg_buffer_read and hg_buffer_write it");
   hg_lock(executor);
   hg_settle_locked(executor, &storage->used);
   hg_status status =
-      executor->backend->map(executor->device, storage->address + buffer->offset, buffer->byte_count, memory);
+      executor->backend->map(executor->device, storage->address, buffer->offset, buffer->byte_count, memory);
   if (status == HG_OK) {
     buffer->map_count++;
     storage->map_count++;
@@ -344,7 +351,7 @@ hg_status hg_buffer_unmap(hg_buffer *buffer) {
   if (buffer->map_count == 0) {
     status = hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_unmap: the buffer is not mapped");
   } else {
-    status = executor->backend->unmap(executor->device, storage->address + buffer->offset, buffer->byte_count);
+    status = unmap_locked(buffer);
     buffer->map_count--;
     storage->map_count--;
   }

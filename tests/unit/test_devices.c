@@ -4,6 +4,7 @@
 #include "fake_gpu.h"
 
 #include "backend/cuda/driver.h"
+#include "runtime/runtime.h"
 
 #include <pthread.h>
 
@@ -189,6 +190,38 @@ static void test_import_gpu(void) {
   CHECK_EQ_U64(other.driver.cuMemFree_v2(memory), 0); /* still its owner's */
   leave_other(&other);
   check_clean();
+}
+
+/* Memory of others that begins exactly where a buffer of ours ends, here in what its allocation was rounded up by. */
+static void test_import_next_to_ours(void) {
+  hg_executor *executor = NULL;
+  hg_buffer *own = NULL, *end = NULL, *next = NULL;
+  void *mapped = NULL;
+  set("FAKECUDA_POOLS", "0");
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 64, &own), HG_OK);
+  CHECK_EQ_U64(hg_buffer_import(executor, own->storage->address + 64, 64, &next), HG_OK);
+  CHECK_EQ_U64(hg_buffer_map(next, &mapped), HG_UNSUPPORTED);
+  CHECK(mapped == NULL);
+  CHECK_EQ_U64(hg_buffer_unmap(next), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_buffer_view(own, 64, 0, &end), HG_OK); /* no bytes at the same address, but ours */
+  CHECK_EQ_U64(hg_buffer_map(end, &mapped), HG_OK);
+  CHECK_EQ_U64(hg_buffer_fill(next, 0, 64, "\1", 1), HG_OK);
+  CHECK_EQ_U64(hg_buffer_map(next, &mapped), HG_UNSUPPORTED);
+  hg_buffer_release(next);
+  CHECK_EQ_U64(hg_buffer_unmap(end), HG_OK);
+  CHECK_EQ_U64(hg_buffer_import(executor, own->storage->address, 64, &next), HG_OK); /* ours, and yet imported */
+  CHECK_EQ_U64(hg_buffer_map(next, &mapped), HG_UNSUPPORTED);
+  hg_buffer_release(next);
+  hg_buffer_release(end);
+  hg_buffer_release(own);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, 0, &own), HG_OK);
+  CHECK_EQ_U64(hg_buffer_map(own, &mapped), HG_OK);
+  CHECK_EQ_U64(hg_buffer_unmap(own), HG_OK);
+  hg_buffer_release(own);
+  hg_executor_release(executor);
+  set("FAKECUDA_POOLS", NULL);
+  CHECK_CLEAN();
 }
 
 typedef struct counter {
@@ -410,6 +443,7 @@ int main(void) {
   if (is_double) test_numbers();
   test_import_host();
   test_import_gpu();
+  if (is_double) test_import_next_to_ours();
   test_import_without_memory();
   test_copies();
   test_mapped_destination();

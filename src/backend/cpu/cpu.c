@@ -122,16 +122,17 @@ static hg_status cpu_fill(void *device, uint8_t *destination, uint64_t byte_coun
   return HG_OK;
 }
 
-static hg_status cpu_map(void *device, uint8_t *address, uint64_t byte_count, void **memory) {
+static hg_status cpu_map(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory) {
   (void)device;
   (void)byte_count;
-  *memory = address;
+  *memory = allocation + offset;
   return HG_OK;
 }
 
-static hg_status cpu_unmap(void *device, uint8_t *address, uint64_t byte_count) {
+static hg_status cpu_unmap(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count) {
   (void)device;
-  (void)address;
+  (void)allocation;
+  (void)offset;
   (void)byte_count;
   return HG_OK;
 }

@@ -154,8 +154,9 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);
 /* Gives back to the driver all that is kept for later. */
 void hg_cuda_trim_within(cuda_device *d);
-/* The allocation that an address lies in, or NULL. */
+/* The allocation that the byte at an address is of, or NULL; and the one of that address. */
 cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address);
+cuda_allocation *hg_cuda_allocation_at(cuda_device *d, const uint8_t *address);
 hg_status hg_cuda_memory_open_within(cuda_device *d);
 void hg_cuda_memory_close_within(cuda_device *d);
 
@@ -175,8 +176,8 @@ hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8
 
 /* ---- map.c ------------------------------------------------------------------------------------------------------- */
 
-hg_status hg_cuda_map_memory(void *device, uint8_t *address, uint64_t byte_count, void **memory);
-hg_status hg_cuda_unmap_memory(void *device, uint8_t *address, uint64_t byte_count);
+hg_status hg_cuda_map_memory(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory);
+hg_status hg_cuda_unmap_memory(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count);
 /* Host memory stands for mapped device memory: brings the device up to date before it reads or writes memory at
  * `address`, and the host after it has written. */
 hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address);

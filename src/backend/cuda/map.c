@@ -63,22 +63,22 @@ static hg_status fetch(cuda_device *d, cuda_allocation *allocation, uint8_t *add
   return HG_OK;
 }
 
-static hg_status map_within(cuda_device *d, uint8_t *address, uint64_t byte_count, void **memory) {
-  cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
-  if (allocation == NULL)
-    return hg_fail(HG_UNSUPPORTED, "imported memory of a GPU cannot be mapped; hg_buffer_read and hg_buffer_write it");
-  hg_status status = fetch(d, allocation, address, byte_count);
+static hg_status map_within(cuda_device *d, uint8_t *start, uint64_t offset, uint64_t byte_count, void **memory) {
+  cuda_allocation *allocation = hg_cuda_allocation_at(d, start);
+  if (allocation == NULL) return hg_fail(HG_INVALID_ARGUMENT, "the memory to map is no allocation of the GPU's");
+  hg_status status = fetch(d, allocation, start + offset, byte_count);
   if (status == HG_OK) {
     allocation->map_count++;
-    *memory = mirror_of(allocation, address);
+    *memory = mirror_of(allocation, start + offset);
   }
   release_mirror(d, allocation);
   return status;
 }
 
 /* The map is over whatever the driver says, as it is to the caller. */
-static hg_status unmap_within(cuda_device *d, uint8_t *address, uint64_t byte_count) {
-  cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
+static hg_status unmap_within(cuda_device *d, uint8_t *start, uint64_t offset, uint64_t byte_count) {
+  cuda_allocation *allocation = hg_cuda_allocation_at(d, start);
+  uint8_t *address = start + offset;
   size_t i = 0;
   while (i < d->maps.count && (map_at(d, i)->address != address || map_at(d, i)->byte_count != byte_count)) i++;
   if (allocation == NULL || i == d->maps.count)
@@ -91,9 +91,11 @@ static hg_status unmap_within(cuda_device *d, uint8_t *address, uint64_t byte_co
   return status;
 }
 
-hg_status hg_cuda_map_memory(void *device, uint8_t *address, uint64_t byte_count, void **memory) {
-  CUDA_RUN(device, CUDA_RANGE(device, "map", NULL, byte_count, map_within(device, address, byte_count, memory)));
+hg_status hg_cuda_map_memory(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory) {
+  CUDA_RUN(device, CUDA_RANGE(device, "map", NULL, byte_count,
+                              map_within(device, allocation, offset, byte_count, memory)));
 }
-hg_status hg_cuda_unmap_memory(void *device, uint8_t *address, uint64_t byte_count) {
-  CUDA_RUN(device, CUDA_RANGE(device, "unmap", NULL, byte_count, unmap_within(device, address, byte_count)));
+hg_status hg_cuda_unmap_memory(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count) {
+  CUDA_RUN(device, CUDA_RANGE(device, "unmap", NULL, byte_count,
+                              unmap_within(device, allocation, offset, byte_count)));
 }

@@ -30,11 +30,20 @@ static size_t count_up_to(const cuda_device *d, const uint8_t *address) {
   return low;
 }
 
-cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address) {
+/* The last that begins at or before an address. */
+static cuda_allocation *last_up_to(const cuda_device *d, const uint8_t *address) {
   size_t count = count_up_to(d, address);
-  if (count == 0) return NULL;
-  cuda_allocation *found = allocation_at(d, count - 1);
-  return (uint64_t)(address - found->address) <= found->byte_count ? found : NULL;
+  return count > 0 ? allocation_at(d, count - 1) : NULL;
+}
+
+cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address) {
+  cuda_allocation *found = last_up_to(d, address);
+  return found != NULL && (uint64_t)(address - found->address) < found->byte_count ? found : NULL;
+}
+
+cuda_allocation *hg_cuda_allocation_at(cuda_device *d, const uint8_t *address) {
+  cuda_allocation *found = last_up_to(d, address);
+  return found != NULL && found->address == address ? found : NULL;
 }
 
 /* Room for one more is there: see hg_cuda_allocate_within. */
@@ -121,7 +130,7 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
 }
 
 static void free_on(cuda_device *d, uint8_t *address, void *stream) {
-  cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
+  cuda_allocation *allocation = hg_cuda_allocation_at(d, address);
   if (allocation == NULL) return;
   give_memory(d, allocation->base, allocation->taken, stream);
   take_out(d, allocation);
