@@ -93,8 +93,11 @@ typedef struct hg_stream_functions {
    * not used after the call, except host memory and the kernel. */
   hg_status (*submit)(void *device, void *stream, const hg_work *work);
   int (*wait)(void *device, void *stream);               /* not locked */
+  /* Not locked; for what is released: waits for the work given, also where the others can only say HG_BUSY. */
+  int (*wait_at_last)(void *device, void *stream);
   int (*query)(void *device, void *stream);
-  hg_status (*outcome)(void *device, void *stream, int result); /* stream may be NULL; HG_BUSY where query said so */
+  /* The stream may be NULL. With 0 the work is over, if not all of it well. HG_BUSY: it cannot be said now. */
+  hg_status (*outcome)(void *device, void *stream, int result);
 
   /* Of a launch that is done: 1 if it faulted. `graph` is NULL, or what was given to the stream under that number:
    * then *index is the number of its first launch that faulted. take_fault reads the record and makes it new. */

@@ -86,8 +86,8 @@ hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *sou
     return give(stream, &work, storage, storage);
   }
   hg_lock(executor);
-  hg_settle_locked(executor, &storage->used);
-  hg_status status = executor->backend->copy_in(executor->device, to, source, byte_count);
+  hg_status status = hg_settle_locked(executor, &storage->used);
+  if (status == HG_OK) status = executor->backend->copy_in(executor->device, to, source, byte_count);
   hg_unlock(executor);
   return status;
 }
@@ -105,8 +105,8 @@ hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destinatio
     return give(stream, &work, storage, storage);
   }
   hg_lock(executor);
-  hg_settle_locked(executor, &storage->used);
-  hg_status status = executor->backend->copy_out(executor->device, destination, from, byte_count);
+  hg_status status = hg_settle_locked(executor, &storage->used);
+  if (status == HG_OK) status = executor->backend->copy_out(executor->device, destination, from, byte_count);
   hg_unlock(executor);
   return status;
 }
@@ -275,9 +275,9 @@ hg_status hg_buffer_copy_async(hg_buffer *destination, uint64_t destination_offs
     return give_copy(stream, &work, destination->storage, source->storage);
   }
   hg_lock(executor);
-  hg_settle_locked(executor, &source->storage->used);
-  hg_settle_locked(executor, &destination->storage->used);
-  hg_status status = executor->backend->copy_within(executor->device, to, from, byte_count);
+  hg_status status = hg_settle_locked(executor, &source->storage->used);
+  if (status == HG_OK) status = hg_settle_locked(executor, &destination->storage->used);
+  if (status == HG_OK) status = executor->backend->copy_within(executor->device, to, from, byte_count);
   hg_unlock(executor);
   return status;
 }
@@ -310,8 +310,8 @@ hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64_t byte
     return give(stream, &work, buffer->storage, buffer->storage);
   }
   hg_lock(executor);
-  hg_settle_locked(executor, &buffer->storage->used);
-  hg_status status = executor->backend->fill(executor->device, first, byte_count, pattern, pattern_size);
+  hg_status status = hg_settle_locked(executor, &buffer->storage->used);
+  if (status == HG_OK) status = executor->backend->fill(executor->device, first, byte_count, pattern, pattern_size);
   hg_unlock(executor);
   return status;
 }
@@ -331,9 +331,9 @@ hg_status hg_buffer_map(hg_buffer *buffer, void **memory) {
   if (storage->foreign && !executor->backend->memory_is_host)
     return hg_fail(HG_UNSUPPORTED, "imported memory of a GPU cannot be mapped; hg_buffer_read and hg_buffer_write it");
   hg_lock(executor);
-  hg_settle_locked(executor, &storage->used);
-  hg_status status =
-      executor->backend->map(executor->device, storage->address, buffer->offset, buffer->byte_count, memory);
+  hg_status status = hg_settle_locked(executor, &storage->used);
+  if (status == HG_OK)
+    status = executor->backend->map(executor->device, storage->address, buffer->offset, buffer->byte_count, memory);
   if (status == HG_OK) {
     buffer->map_count++;
     storage->map_count++;

@@ -153,9 +153,8 @@ static int forget_locked(hg_executor *executor, const void *memory) {
 
 void hg_host_release(hg_executor *executor, void *memory) {
   if (executor == NULL || memory == NULL) return;
-  hg_stream_set all = UINT64_MAX;
   hg_lock(executor);
-  hg_settle_locked(executor, &all);
+  hg_settle_at_last_locked(executor);
   int found = forget_locked(executor, memory);
   if (found) functions_of(executor)->host_free(executor->device, memory);
   hg_unlock(executor);

@@ -188,8 +188,8 @@ static hg_status boundary_copy(hg_executor *executor, uint64_t offset, const voi
   if (byte_count == 0) return HG_OK;
   hg_lock(executor);
   uint8_t *address = NULL;
-  hg_settle_locked(executor, &executor->boundary_used);
-  hg_status status = hg_boundary_locked(executor, &address);
+  hg_status status = hg_settle_locked(executor, &executor->boundary_used);
+  if (status == HG_OK) status = hg_boundary_locked(executor, &address);
   if (status == HG_OK && source != NULL)
     status = executor->backend->copy_in(executor->device, address + offset, source, byte_count);
   else if (status == HG_OK)

@@ -136,7 +136,7 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
   hg_executor *executor = graph->executor;
   if (stream->capture != NULL)
     return hg_fail(HG_BUSY, "hg_graph_launch: the stream captures a graph, which takes no other graphs");
-  hg_stream_room_locked(stream);
+  HG_TRY(hg_stream_room_locked(stream));
   hg_storage **storages = graph->storages.data;
   for (size_t i = 0; i < graph->storages.count; i++)
     if (storages[i]->map_count > 0)

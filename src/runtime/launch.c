@@ -132,12 +132,12 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
   hg_executor *executor = kernel->executor;
   bound->used = 0;
   bound->keeper = NULL;
-  if (kernel->uses_boundary) hg_settle_locked(executor, &executor->boundary_used);
+  if (kernel->uses_boundary) HG_TRY(hg_settle_locked(executor, &executor->boundary_used));
   hg_status status = prepare_locked(kernel, desc, bound, launch);
   if (status != HG_OK || bound->used == 0) return status;
   hg_release(&executor->allocator, bound->tables);
   bound->tables = NULL;
-  hg_settle_slowly_locked(executor, &bound->used); /* the lock was released: buffers may be mapped now */
+  HG_TRY(hg_settle_slowly_locked(executor, &bound->used)); /* the lock was released: buffers may be mapped now */
   return prepare_locked(kernel, desc, bound, launch);
 }
 
@@ -165,7 +165,7 @@ static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atla
   hg_stream *stream = desc->stream;
   hg_bound bound;
   bound.tables = NULL;
-  hg_stream_room_locked(stream);
+  HG_TRY(hg_stream_room_locked(stream));
   bound.used = hg_stream_bit(stream);
   bound.keeper = stream->capture;
   size_t kept = bound.keeper != NULL ? bound.keeper->storages.count : 0;
@@ -194,7 +194,7 @@ static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas
     return hg_fail(HG_UNSUPPORTED,
                    "program '%s' changes resonance counters or the phase, which a graph cannot; launch it by itself",
                    kernel->program->name);
-  hg_stream_drain(desc->stream);
+  HG_TRY(hg_stream_settle(desc->stream));
   hg_lock(executor);
   hg_status status = run_locked(kernel, desc, launch, lanes, NULL);
   if (status == HG_OK && launch->fault.kind != HG_FAULT_NONE)

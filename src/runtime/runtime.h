@@ -239,13 +239,16 @@ static inline hg_stream_set hg_stream_bit(const hg_stream *stream) {
 hg_status hg_check_stream(const char *what, const hg_executor *executor, const hg_stream *stream);
 
 /* Waits until streams of the set have done what they were given, with the lock released meanwhile; takes those out of
- * the set that have nothing left. */
-void hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used);
-static inline void hg_settle_locked(hg_executor *executor, hg_stream_set *used) {
-  if (*used != 0) hg_settle_slowly_locked(executor, used);
+ * the set that have nothing left. An error of one that cannot be waited for now, or whose work could not be done, until
+ * its hg_stream_wait has told of that, too: what it was to write is not there. */
+hg_status hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used);
+static inline hg_status hg_settle_locked(hg_executor *executor, hg_stream_set *used) {
+  return *used != 0 ? hg_settle_slowly_locked(executor, used) : HG_OK;
 }
-/* Without the lock: waits for the stream. What went wrong is told by the caller's own hg_stream_wait. */
-void hg_stream_drain(hg_stream *stream);
+/* Waits likewise for all that any stream was given, whatever comes of it. */
+void hg_settle_at_last_locked(hg_executor *executor);
+/* Without the lock: as hg_settle_locked, for one stream. */
+hg_status hg_stream_settle(hg_stream *stream);
 /* How many streams of a set have work left, and which, as the backend knows them: a list that holds until the lock is
  * released. */
 size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices);
@@ -253,7 +256,7 @@ size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void **
 /* Gives a stream work: a launch of `kernel`, or NULL; its number is set here. A stream that captures keeps it. */
 hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes);
 /* There is room for one more launch, or the stream captures. May release the lock meanwhile. */
-void hg_stream_room_locked(hg_stream *stream);
+hg_status hg_stream_room_locked(hg_stream *stream);
 /* A fault of a launch that ran at once. */
 void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
 

@@ -105,25 +105,50 @@ static void collect_locked(hg_stream *stream, uint64_t end, int are_lost, garbag
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Waits with the lock released; what the stream had been given before is done then, or lost. */
-static void drain_locked(hg_stream *stream, garbage *g) {
+/* What a wait or query said of the work that the stream had been given until then: only 0 is its end. */
+static hg_status hear_locked(hg_stream *stream, int result, uint64_t given, uint64_t launched, garbage *g) {
+  hg_executor *executor = stream->executor;
+  hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
+  if (status != HG_BUSY) note_failure_locked(stream, status); /* the backend tells of it once */
+  if (result != 0) return status;
+  if (stream->finished < given) stream->finished = given;
+  collect_locked(stream, launched, 0, g);
+  return status;
+}
+
+typedef int wait_function(void *device, void *stream);
+
+/* Waits with the lock released. */
+static hg_status drain_locked(hg_stream *stream, wait_function *wait, garbage *g) {
   hg_executor *executor = stream->executor;
   uint64_t given = stream->given, launched = stream->launched;
   hg_unlock(executor);
-  int result = functions_of(executor)->wait(executor->device, stream->device);
+  int result = wait(executor->device, stream->device);
   hg_lock(executor);
-  hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
-  note_failure_locked(stream, status);
-  if (stream->finished < given) stream->finished = given;
-  collect_locked(stream, launched, status == HG_UNSUPPORTED || status == HG_DEVICE, g);
+  return hear_locked(stream, result, given, launched, g);
 }
 
-void hg_stream_drain(hg_stream *stream) {
+static hg_status settle(hg_stream *stream, wait_function *wait) {
   garbage g = {NULL, NULL};
   hg_lock(stream->executor);
-  drain_locked(stream, &g);
+  hg_status status = drain_locked(stream, wait, &g);
+  if (status == HG_OK && stream->failure != HG_OK) status = hg_fail(stream->failure, "%s", stream->sentence);
   hg_unlock(stream->executor);
   sweep(&g);
+  return status;
+}
+
+hg_status hg_stream_settle(hg_stream *stream) { return settle(stream, functions_of(stream->executor)->wait); }
+
+/* With the lock released; another thread may release the stream meanwhile. */
+static hg_status settle_locked(hg_stream *stream, wait_function *wait) {
+  hg_executor *executor = stream->executor;
+  hg_reference(&stream->references);
+  hg_unlock(executor);
+  hg_status status = settle(stream, wait);
+  hg_stream_release(stream);
+  hg_lock(executor);
+  return status;
 }
 
 /* The stream of that place, if it is in the set and has work left. */
@@ -132,20 +157,31 @@ static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t
   return stream != NULL && (set & hg_stream_bit(stream)) != 0 && stream->finished != stream->given ? stream : NULL;
 }
 
-void hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used) {
+/* Likewise, or if work of it could not be done, which its wait has not told. */
+static hg_stream *unsettled_at(const hg_executor *executor, hg_stream_set set, size_t place) {
+  hg_stream *stream = stream_at(executor, place);
+  if (stream == NULL || (set & hg_stream_bit(stream)) == 0) return NULL;
+  return stream->finished != stream->given || stream->failure != HG_OK ? stream : NULL;
+}
+
+hg_status hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used) {
   hg_stream_set wanted = *used, left = 0;
-  for (size_t i = 0; i < executor->streams.count; i++) {
-    hg_stream *stream = busy_at(executor, wanted, i);
-    if (stream == NULL) continue;
-    hg_reference(&stream->references); /* another thread may release it meanwhile */
-    hg_unlock(executor);
-    hg_stream_drain(stream);
-    hg_stream_release(stream);
-    hg_lock(executor);
+  hg_status status = HG_OK;
+  for (size_t i = 0; i < executor->streams.count && status == HG_OK; i++) {
+    hg_stream *stream = unsettled_at(executor, wanted, i);
+    if (stream != NULL) status = settle_locked(stream, functions_of(executor)->wait);
   }
   for (size_t i = 0; i < executor->streams.count; i++)
-    if (busy_at(executor, wanted, i) != NULL) left |= hg_stream_bit(stream_at(executor, i));
+    if (unsettled_at(executor, wanted, i) != NULL) left |= hg_stream_bit(stream_at(executor, i));
   *used &= ~wanted | left;
+  return status;
+}
+
+void hg_settle_at_last_locked(hg_executor *executor) {
+  for (size_t i = 0; i < executor->streams.count; i++) {
+    hg_stream *stream = busy_at(executor, UINT64_MAX, i);
+    if (stream != NULL) (void)settle_locked(stream, functions_of(executor)->wait_at_last);
+  }
 }
 
 size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices) {
@@ -158,15 +194,21 @@ size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void **
 
 /* ---- giving ------------------------------------------------------------------------------------------------------ */
 
-void hg_stream_room_locked(hg_stream *stream) {
-  while (stream->capture == NULL && stream->launched - stream->collected == HG_STREAM_LAUNCHES) {
+static int is_full(const hg_stream *stream) {
+  return stream->capture == NULL && stream->launched - stream->collected == HG_STREAM_LAUNCHES;
+}
+
+hg_status hg_stream_room_locked(hg_stream *stream) {
+  while (is_full(stream)) {
     garbage g = {NULL, NULL};
-    drain_locked(stream, &g);
-    if (g.kernels == NULL && g.graphs == NULL) continue;
+    hg_status status = drain_locked(stream, functions_of(stream->executor)->wait, &g);
+    int is_stuck = status != HG_OK && is_full(stream);
     hg_unlock(stream->executor);
     sweep(&g);
     hg_lock(stream->executor);
+    if (is_stuck) return status;
   }
+  return HG_OK;
 }
 
 hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes) {
@@ -230,15 +272,17 @@ hg_stream *hg_stream_retain(hg_stream *stream) {
   return stream;
 }
 
-/* Until its work is done it is found by those who wait for memory that the work uses. */
+/* Until its work is done it is found by those who wait for memory that the work uses. What cannot be waited for even at
+ * last is lost. */
 void hg_stream_release(hg_stream *stream) {
   if (stream == NULL) return;
   hg_executor *executor = stream->executor;
   garbage g = {NULL, NULL};
   hg_lock(executor);
-  if (atomic_load(&stream->references) == 1) drain_locked(stream, &g);
+  if (atomic_load(&stream->references) == 1) (void)drain_locked(stream, functions_of(executor)->wait_at_last, &g);
   int is_last = hg_unreference(&stream->references); /* one who waited for it meanwhile may be the last */
   if (is_last) {
+    collect_locked(stream, stream->launched, 1, &g);
     ((hg_stream **)executor->streams.data)[stream->place] = NULL;
     functions_of(executor)->close(executor->device, stream->device);
   }
@@ -286,15 +330,14 @@ hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
   trouble t = {.failure = HG_OK};
   garbage g = {NULL, NULL};
   hg_lock(stream->executor);
-  int captures = stream->capture != NULL;
-  if (!captures) {
-    drain_locked(stream, &g);
-    take_trouble_locked(stream, &t);
-  }
+  hg_status status =
+      stream->capture == NULL
+          ? drain_locked(stream, functions_of(stream->executor)->wait, &g)
+          : hg_fail(HG_BUSY, "the stream captures a graph; end the capture before you wait for it");
+  if (status != HG_BUSY) take_trouble_locked(stream, &t);
   hg_unlock(stream->executor);
   sweep(&g);
-  if (captures) return hg_fail(HG_BUSY, "the stream captures a graph; end the capture before you wait for it");
-  return tell(stream, &t, report);
+  return status != HG_BUSY ? tell(stream, &t, report) : status;
 }
 
 hg_status hg_stream_query(hg_stream *stream) {
@@ -303,13 +346,7 @@ hg_status hg_stream_query(hg_stream *stream) {
   garbage g = {NULL, NULL};
   hg_lock(executor);
   int result = functions_of(executor)->query(executor->device, stream->device);
-  hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
-  if (status == HG_OK) {
-    stream->finished = stream->given;
-    collect_locked(stream, stream->launched, 0, &g);
-  } else if (status != HG_BUSY) {
-    note_failure_locked(stream, status); /* the backend tells of it once */
-  }
+  hg_status status = hear_locked(stream, result, stream->given, stream->launched, &g);
   hg_unlock(executor);
   sweep(&g);
   return status;

@@ -255,6 +255,16 @@ static const char large_text[] =
     "    stg.u32 [x + lane], r1\n"
     "    exit\n";
 
+/* What was there before work that could not be done is not taken for what it was to write, until somebody knows. */
+static void check_unsettled(hg_buffer *x) {
+  uint32_t word = 77;
+  void *mapped = NULL;
+  CHECK_EQ_U64(hg_buffer_read(x, 0, &word, 4), HG_OUT_OF_MEMORY);
+  CHECK(strncmp(hg_last_error(), "could not allocate ", 19) == 0);
+  CHECK_EQ_U64(word, 77);
+  CHECK_EQ_U64(hg_buffer_map(x, &mapped), HG_OUT_OF_MEMORY);
+}
+
 /* Who asks first whether it is done still hears of it at the wait, once. */
 static void test_asked_before_the_wait(void) {
   if (test_backend() != HG_BACKEND_CPU) return; /* a GPU needs no memory of the host then */
@@ -273,8 +283,14 @@ static void test_asked_before_the_wait(void) {
   hg_status status = HG_BUSY;
   while (status == HG_BUSY) status = hg_stream_query(stream);
   CHECK_EQ_U64(status, HG_OUT_OF_MEMORY);
+  check_unsettled(x);
   CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OUT_OF_MEMORY);
   CHECK(strncmp(hg_last_error(), "could not allocate ", 19) == 0);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK_EQ_U64(first_word(x), 0);
+  CHECK_EQ_U64(hg_launch(large, &desc, NULL), HG_OK);
+  check_unsettled(x); /* waits by itself */
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OUT_OF_MEMORY);
   CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
   hg_stream_release(stream);
   hg_buffer_release(x);

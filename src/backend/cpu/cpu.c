@@ -288,6 +288,7 @@ static const hg_stream_functions streams = {
     .close = stream_close,
     .submit = stream_submit,
     .wait = stream_wait,
+    .wait_at_last = stream_wait,
     .query = stream_query,
     .outcome = stream_outcome,
     .faulted = stream_faulted,

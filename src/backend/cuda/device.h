@@ -58,6 +58,7 @@ typedef struct cuda_stream {
   cuda_records records; /* first, as in cuda_graph; of launch n: n % count */
   void *stream;
   uint8_t is_foreign;
+  void *done;           /* of a foreign one: event behind what it was given, to be asked while its owner captures it */
   uint64_t seen;        /* of the device's own work: it has waited for that */
 } cuda_stream;
 
@@ -148,6 +149,8 @@ static inline cuda_address cuda_address_of(const uint8_t *address) { return (cud
 
 hg_status hg_cuda_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
 void hg_cuda_free(void *device, uint8_t *address);
+/* What `stream` is given from now on comes after what the other one was given. */
+void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream *other);
 /* Freed when these streams have done what they were given. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
@@ -208,6 +211,12 @@ hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records
 hg_status hg_cuda_order_within(cuda_device *d, cuda_stream *stream);
 /* HG_BUSY while another library captures a stream of its own into a graph. */
 hg_status hg_cuda_check_foreign_within(cuda_device *d, const cuda_stream *stream);
+/* The same as a result: CUDA_OK if the stream may be used. */
+int hg_cuda_ask_owner_within(const cuda_device *d, const cuda_stream *stream);
+/* After each piece of work: see `done`. */
+hg_status hg_cuda_mark_within(cuda_device *d, const cuda_stream *stream);
+/* Waits for what the stream was given; a result. */
+int hg_cuda_wait_at_last_within(const cuda_device *d, const cuda_stream *stream);
 void hg_cuda_events_close_within(cuda_device *d);
 
 hg_status hg_cuda_graph_open(void *device, const hg_work *work, size_t count, void **graph);

@@ -42,7 +42,14 @@ enum {
 };
 
 /* CUresult, as far as the code asks for it by name. */
-enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_DEVICE = 100, CUDA_NOT_READY = 600, CUDA_NOT_SUPPORTED = 801 };
+enum {
+  CUDA_OK = 0,
+  CUDA_OUT_OF_MEMORY = 2,
+  CUDA_NO_DEVICE = 100,
+  CUDA_NOT_READY = 600,
+  CUDA_NOT_SUPPORTED = 801,
+  CUDA_CAPTURE_IMPLICIT = 906 /* of the default stream, while one that waits for it is captured */
+};
 
 /* CUdevice_attribute. */
 enum {

@@ -115,6 +115,7 @@ static hg_status submit_within(cuda_device *d, cuda_stream *stream, const cuda_g
   HG_TRY(hg_cuda_check_foreign_within(d, stream));
   HG_TRY(hg_cuda_order_within(d, stream));
   CUDA_TRY(d, cuGraphLaunch(graph->executable, stream->stream), "the graph could not be launched");
+  HG_TRY(hg_cuda_mark_within(d, stream));
   return hg_cuda_check(d, d->driver.cuEventRecord(graph->done, stream->stream), "could not record an event");
 }
 

@@ -138,22 +138,29 @@ static void free_on(cuda_device *d, uint8_t *address, void *stream) {
 
 void hg_cuda_free_within(cuda_device *d, uint8_t *address) { free_on(d, address, d->stream); }
 
-/* What `stream` is given from now on comes after what the other one has. */
-static void wait_behind(cuda_device *d, void *stream, void *other) {
+void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream *other) {
   const cuda_driver *driver = &d->driver;
-  if (driver->cuEventRecord(d->stream_event, other) != CUDA_OK ||
-      driver->cuStreamWaitEvent(stream, d->stream_event, 0) != CUDA_OK)
-    (void)driver->cuStreamSynchronize(other);
+  void *event = other->is_foreign ? other->done : d->stream_event;
+  int result = other->is_foreign ? CUDA_OK : driver->cuEventRecord(event, other->stream);
+  if (result == CUDA_OK) result = driver->cuStreamWaitEvent(stream, event, 0);
+  if (result != CUDA_OK) (void)hg_cuda_wait_at_last_within(d, other);
+}
+
+/* NULL where their owners capture them all. */
+static cuda_stream *first_usable(const cuda_device *d, void *const *streams, size_t count) {
+  size_t i = 0;
+  while (i < count && hg_cuda_ask_owner_within(d, streams[i]) != CUDA_OK) i++;
+  return i < count ? streams[i] : NULL;
 }
 
 /* On one of the streams itself where there is a pool, so that the own stream, which may have used the memory too, need
  * not wait for it. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count) {
-  cuda_stream *first = streams[0];
-  void *stream = d->pool != NULL ? first->stream : d->stream;
-  if (d->pool != NULL && hg_cuda_order_within(d, first) != HG_OK) (void)d->driver.cuStreamSynchronize(d->stream);
-  for (size_t i = d->pool != NULL ? 1 : 0; i < count; i++)
-    wait_behind(d, stream, ((const cuda_stream *)streams[i])->stream);
+  cuda_stream *first = d->pool != NULL ? first_usable(d, streams, count) : NULL;
+  void *stream = first != NULL ? first->stream : d->stream;
+  if (first != NULL && hg_cuda_order_within(d, first) != HG_OK) (void)d->driver.cuStreamSynchronize(d->stream);
+  for (size_t i = 0; i < count; i++)
+    if (streams[i] != first) hg_cuda_wait_behind_within(d, stream, streams[i]);
   free_on(d, address, stream);
 }
 

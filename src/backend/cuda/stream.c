@@ -1,6 +1,7 @@
 /* stream.c - the caller's streams and events, which are the driver's, and how faults are found afterwards.
  *
- * A launch on a stream costs the host the driver's launch and little more: no other call of the driver's, no memory.
+ * A launch on a stream costs the host the driver's launch and little more: no memory, and no other call of the driver's
+ * but the two that a foreign stream needs, since its owner may capture it into a graph at any time.
  * Its fault, if it has one, goes to a record of its own among those of the stream, and a flag in pinned memory says so;
  * records are read, and made new, when the runtime asks, which is after the launch is done. */
 #include "backend/cuda/kernel.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-enum { FORKED = -1 }; /* as a result: the process is a child */
+enum { FORKED = -1, CAPTURED = -2 }; /* as results: the process is a child; another library captures the stream */
 
 /* ---- records of faults ------------------------------------------------------------------------------------------- */
 
@@ -125,7 +126,8 @@ static hg_status open_within(cuda_device *d, void *foreign, cuda_stream *s) {
   s->is_foreign = foreign != NULL;
   if (foreign != NULL) {
     s->stream = foreign;
-    return adopt(d, foreign);
+    HG_TRY(adopt(d, foreign));
+    return make_event(d, CUDA_EVENT_DISABLE_TIMING, &s->done);
   }
   return hg_cuda_check(d, d->driver.cuStreamCreate(&s->stream, CUDA_STREAM_NON_BLOCKING),
                        "could not make a stream on the GPU");
@@ -145,13 +147,21 @@ static hg_status stream_open(void *device, void *foreign, void **stream) {
   return status;
 }
 
+/* Nobody will ask the stream again: if it could not be waited for, what it has left comes before all later work. */
+static void close_within(cuda_device *d, cuda_stream *s) {
+  hg_cuda_wait_behind_within(d, d->stream, s);
+  d->own_work++;
+  hg_cuda_fault_records_close_within(d, &s->records);
+  if (s->is_foreign) (void)d->driver.cuEventDestroy_v2(s->done);
+  else (void)d->driver.cuStreamDestroy_v2(s->stream);
+}
+
 static void stream_close(void *device, void *stream) {
   cuda_device *d = device;
   cuda_stream *s = stream;
   int pushed = 0;
   if (hg_cuda_enter(d, &pushed) == HG_OK) { /* else lost with the context */
-    hg_cuda_fault_records_close_within(d, &s->records);
-    if (!s->is_foreign) (void)d->driver.cuStreamDestroy_v2(s->stream);
+    close_within(d, s);
     hg_cuda_leave(d, pushed);
   }
   hg_release(&d->allocator, s);
@@ -178,12 +188,27 @@ hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records
   return hg_cuda_fill_within(d, stream, work->to, work->byte_count, work->pattern, work->pattern_size);
 }
 
-/* What another library captures into a graph of its own would run again with records that are in use for others. */
-hg_status hg_cuda_check_foreign_within(cuda_device *d, const cuda_stream *s) {
+/* What another library captures into a graph of its own would run again with records that are in use for others; and
+ * waiting for the stream would end its capture. */
+int hg_cuda_ask_owner_within(const cuda_device *d, const cuda_stream *s) {
   int status = 0;
-  if (!s->is_foreign) return HG_OK;
-  CUDA_TRY(d, cuStreamIsCapturing(s->stream, &status), "the foreign stream cannot be used");
-  return status == 0 ? HG_OK : hg_fail(HG_BUSY, "the foreign stream is captured into a graph by another library");
+  if (!s->is_foreign) return CUDA_OK;
+  int result = d->driver.cuStreamIsCapturing(s->stream, &status);
+  return result == CUDA_CAPTURE_IMPLICIT || (result == CUDA_OK && status != 0) ? CAPTURED : result;
+}
+
+static hg_status fail_captured(void) {
+  return hg_fail(HG_BUSY, "the foreign stream is captured into a graph by another library");
+}
+
+hg_status hg_cuda_check_foreign_within(cuda_device *d, const cuda_stream *s) {
+  int result = hg_cuda_ask_owner_within(d, s);
+  return result == CAPTURED ? fail_captured() : hg_cuda_check(d, result, "the foreign stream cannot be used");
+}
+
+hg_status hg_cuda_mark_within(cuda_device *d, const cuda_stream *s) {
+  if (!s->is_foreign || d->driver.cuEventRecord(s->done, s->stream) == CUDA_OK) return HG_OK;
+  return hg_cuda_check(d, d->driver.cuStreamSynchronize(s->stream), "work of a stream failed");
 }
 
 static hg_status submit_within(cuda_device *d, cuda_stream *s, const hg_work *work) {
@@ -195,6 +220,7 @@ static hg_status submit_within(cuda_device *d, cuda_stream *s, const hg_work *wo
   }
   hg_status status = hg_cuda_order_within(d, s);
   if (status == HG_OK) status = hg_cuda_submit_within(d, s->stream, &s->records, work, table);
+  if (status == HG_OK) status = hg_cuda_mark_within(d, s);
   void *const streams[] = {s};
   if (table != NULL) hg_cuda_free_behind_within(d, table, streams, 1);
   return status;
@@ -225,7 +251,21 @@ static int stream_wait(void *device, void *stream) {
   cuda_device *d = device;
   int result = CUDA_OK;
   if (!enter_to_wait(d, &result)) return result;
-  result = d->driver.cuStreamSynchronize(((const cuda_stream *)stream)->stream);
+  result = hg_cuda_ask_owner_within(d, stream);
+  if (result == CUDA_OK) result = d->driver.cuStreamSynchronize(((const cuda_stream *)stream)->stream);
+  hg_cuda_leave(d, 1);
+  return result;
+}
+
+int hg_cuda_wait_at_last_within(const cuda_device *d, const cuda_stream *s) {
+  return s->is_foreign ? d->driver.cuEventSynchronize(s->done) : d->driver.cuStreamSynchronize(s->stream);
+}
+
+static int stream_wait_at_last(void *device, void *stream) {
+  cuda_device *d = device;
+  int result = CUDA_OK;
+  if (!enter_to_wait(d, &result)) return result;
+  result = hg_cuda_wait_at_last_within(d, stream);
   hg_cuda_leave(d, 1);
   return result;
 }
@@ -234,7 +274,8 @@ static int stream_query(void *device, void *stream) {
   cuda_device *d = device;
   int result = CUDA_OK;
   if (!enter_to_wait(d, &result)) return result;
-  result = d->driver.cuStreamQuery(((const cuda_stream *)stream)->stream);
+  result = hg_cuda_ask_owner_within(d, stream);
+  if (result == CUDA_OK) result = d->driver.cuStreamQuery(((const cuda_stream *)stream)->stream);
   hg_cuda_leave(d, 1);
   return result;
 }
@@ -242,6 +283,7 @@ static int stream_query(void *device, void *stream) {
 static hg_status stream_outcome(void *device, void *stream, int result) {
   (void)stream;
   if (result == FORKED) return hg_cuda_fail_forked();
+  if (result == CAPTURED) return fail_captured();
   if (result == CUDA_NOT_READY) return hg_fail(HG_BUSY, "work of the stream is not done yet");
   return hg_cuda_check(device, result, "work of a stream failed");
 }
@@ -279,7 +321,8 @@ static hg_status event_record(void *device, void *event, void *stream) {
 
 static hg_status await_within(cuda_device *d, cuda_stream *s, void *event) {
   HG_TRY(hg_cuda_check_foreign_within(d, s));
-  return hg_cuda_check(d, d->driver.cuStreamWaitEvent(s->stream, event, 0), "could not have a stream wait");
+  CUDA_TRY(d, cuStreamWaitEvent(s->stream, event, 0), "could not have a stream wait");
+  return hg_cuda_mark_within(d, s);
 }
 
 static hg_status event_await(void *device, void *stream, void *event) {
@@ -345,6 +388,7 @@ const hg_stream_functions hg_cuda_streams = {
     .close = stream_close,
     .submit = stream_submit,
     .wait = stream_wait,
+    .wait_at_last = stream_wait_at_last,
     .query = stream_query,
     .outcome = stream_outcome,
     .faulted = faulted,
