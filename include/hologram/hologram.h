@@ -147,7 +147,10 @@ HG_API hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byt
 
 /* Host access without a copy where the device allows it. While mapped, the buffer must not be launched on
  * (HG_BUSY); that goes for all buffers on the same memory. Maps nest; each needs its own unmap; releasing the buffer
- * ends them all. */
+ * ends them all. hg_buffer_map: HG_UNSUPPORTED for imported memory of a GPU; HG_OUT_OF_MEMORY where the host has none
+ * for its side, and HG_DEVICE: nothing is mapped then, and *memory is NULL. hg_buffer_unmap: HG_INVALID_ARGUMENT for a
+ * buffer that is not mapped; after any other error the map is over all the same, and what the host wrote may not be in
+ * the buffer. */
 HG_API hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
 HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
 
@@ -164,11 +167,17 @@ HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
  *
  * Order: between streams there is none, except where hg_stream_wait_event makes one. A call without a stream comes
  * after all that streams were given before it for the memory it touches, which it waits for, and before all that they
- * are given after it. Arguments are checked, and failures of the call reported, when the work is given. Faults of
- * programs are reported by the stream's next hg_stream_wait; what comes behind a launch that faults runs all the same.
+ * are given after it. Where work of such a stream could not be done it fails as the stream's hg_stream_wait does, until
+ * that has told of it: the memory does not hold what it asks for. Arguments are checked, and failures of the call
+ * reported, when the work is given. Faults of programs are reported by the stream's next hg_stream_wait; what comes
+ * behind a launch that faults runs all the same.
  * Lifetimes: buffers and kernels may be released as soon as the stream has been given the work that uses them. Host
  * memory of copies must stay, and a source unchanged, until the stream has got there.
  * Programs that change resonance counters or the phase are run at once, after all that the stream was given before.
+ * Foreign streams: while the owner of one captures it into a graph of its own, whatever needs the stream is HG_BUSY and
+ * changes nothing: work for it, events, hg_stream_wait and _query, and calls without a stream on memory for which it
+ * has work left. Releases work as ever: memory is freed when that work is done; hg_stream_release and hg_host_release
+ * wait for it.
  * Devices: on a GPU a stream is one of the driver's. On the CPU it is a queue with a thread of its own, which is
  * started when there is work that is worth one; what is small is done in the call where nothing stands before it. */
 
@@ -179,15 +188,17 @@ typedef struct hg_stream_desc {
   uint32_t flags; /* 0 */
   void *foreign;  /* a stream of the driver's to use: a CUstream or cudaStream_t of the same GPU's primary context, as
                      PyTorch and CuPy give it; (void *)1 for CUDA's default stream. It must outlive this one and is not
-                     destroyed with it. NULL: a new stream. HG_UNSUPPORTED on the CPU */
+                     destroyed with it. NULL: a new stream */
 } hg_stream_desc;
 
-/* desc may be NULL. */
+/* desc may be NULL. HG_INVALID_ARGUMENT for a foreign stream of another GPU or context, HG_UNSUPPORTED for one on the
+ * CPU; HG_OUT_OF_MEMORY, HG_DEVICE. */
 HG_API hg_status hg_stream_create(hg_executor *executor, const hg_stream_desc *desc, hg_stream **out);
 HG_API hg_stream *hg_stream_retain(hg_stream *stream);
 HG_API void hg_stream_release(hg_stream *stream); /* the last release waits for the stream's work */
-/* HG_OK when all that the stream was given is done, HG_BUSY while it is not. Says nothing about faults. Another status:
- * work of the stream could not be done, as the next hg_stream_wait says, too. */
+/* HG_OK when all that the stream was given is done, HG_BUSY while it is not, or while the owner of a foreign stream
+ * captures it. Says nothing about faults, nor of what a stream has captured. Another status: work of the stream could
+ * not be done, as the next hg_stream_wait says, too. */
 HG_API hg_status hg_stream_query(hg_stream *stream);
 /* hg_stream_wait: below, with launches. */
 
@@ -208,7 +219,11 @@ HG_API hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64
                                       size_t pattern_size, hg_stream *stream);
 
 /* ---- events ------------------------------------------------------------------------------------------------------
- * A place in a stream: where it was recorded last. One that was never recorded counts as reached. */
+ * A place in a stream: where it was recorded last. One that was never recorded counts as reached.
+ * Errors: HG_INVALID_ARGUMENT where event and stream are of different executors; HG_BUSY from hg_event_record and
+ * hg_stream_wait_event while the stream captures, or its owner captures it: nothing is changed. HG_OUT_OF_MEMORY from
+ * hg_event_create; HG_DEVICE once the GPU has failed; HG_UNSUPPORTED in a process that was forked off, of a GPU, or of
+ * a stream that had work left. */
 
 typedef struct hg_event hg_event;
 
@@ -225,11 +240,11 @@ HG_API void hg_event_release(hg_event *event); /* at any time */
 HG_API hg_status hg_event_record(hg_event *event, hg_stream *stream); /* behind all that the stream was given so far */
 /* All that the stream is given from now on waits until the event, as it is recorded now, is reached. */
 HG_API hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event);
-HG_API hg_status hg_event_wait(hg_event *event);  /* says nothing about faults */
+HG_API hg_status hg_event_wait(hg_event *event);  /* says nothing about faults, nor whether work could be done */
 HG_API hg_status hg_event_query(hg_event *event); /* HG_OK when it is reached, HG_BUSY before */
 /* Nanoseconds from one timed event to another, as the device's clock has it (about half a microsecond fine on GPUs;
  * wall time on the CPU). HG_BUSY while one is not reached; HG_INVALID_ARGUMENT for one that is not timed or not
- * recorded. */
+ * recorded, or for two of different executors. */
 HG_API hg_status hg_event_elapsed(hg_event *from, hg_event *to, double *nanoseconds);
 
 /* ---- pools -------------------------------------------------------------------------------------------------------
@@ -346,8 +361,9 @@ HG_API hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_lau
 /* Waits until all that the stream was given is done. HG_FAULT: of the launches since the last wait, the first that
  * faulted did so as its report (may be NULL) and hg_last_error() say, the same as if it had been launched without a
  * stream; the stream stays usable, and the next wait starts afresh. Without a fault the report's kind is HG_FAULT_NONE,
- * it has no lanes, and its backend and engine are those of hg_executor_query. HG_OUT_OF_MEMORY, HG_DEVICE: work of the
- * stream could not be done. HG_BUSY while the stream captures. */
+ * it has no lanes, and its backend and engine are those of hg_executor_query. HG_OUT_OF_MEMORY, HG_DEVICE,
+ * HG_UNSUPPORTED (in a process that was forked off): work of the stream could not be done, or not be waited for.
+ * HG_BUSY while the stream captures, or the owner of a foreign stream captures it: the report is left as it was. */
 HG_API hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------
@@ -368,9 +384,14 @@ HG_API hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
 
 typedef struct hg_graph hg_graph;
 
+/* HG_BUSY for a stream that captures already; HG_OUT_OF_MEMORY. */
 HG_API hg_status hg_capture_begin(hg_stream *stream);
-HG_API hg_status hg_capture_end(hg_stream *stream, hg_graph **out); /* the capture is over whatever the status */
-/* On any stream of the executor. HG_BUSY while a buffer of the graph is mapped. */
+/* The capture is over whatever the status; without HG_OK there is no graph. HG_INVALID_ARGUMENT for a stream that
+ * captures nothing, or where `out` is NULL; HG_UNSUPPORTED where the GPU's driver is too old for graphs;
+ * HG_OUT_OF_MEMORY, HG_DEVICE. */
+HG_API hg_status hg_capture_end(hg_stream *stream, hg_graph **out);
+/* On any stream of the executor; HG_INVALID_ARGUMENT for one of another. HG_BUSY while a buffer of the graph is mapped,
+ * while the stream captures, or the owner of a foreign stream captures it. */
 HG_API hg_status hg_graph_launch(hg_graph *graph, hg_stream *stream);
 HG_API void hg_graph_release(hg_graph *graph); /* as soon as it has been launched */
 

@@ -67,7 +67,7 @@ hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event) {
   if (stream->capture != NULL) status = fail_capture();
   else if (event->recorded)
     status = functions_of(executor)->event_await(executor->device, stream->device, event->device);
-  if (status == HG_OK) stream->given++; /* it is not done before the event is */
+  if (status == HG_OK && event->recorded) stream->given++; /* it is not done before the event is */
   hg_unlock(executor);
   return status;
 }

@@ -136,6 +136,7 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
   hg_executor *executor = graph->executor;
   if (stream->capture != NULL)
     return hg_fail(HG_BUSY, "hg_graph_launch: the stream captures a graph, which takes no other graphs");
+  if (graph->device == NULL) return HG_OK; /* it is empty */
   HG_TRY(hg_stream_room_locked(stream));
   hg_storage **storages = graph->storages.data;
   for (size_t i = 0; i < graph->storages.count; i++)
@@ -153,7 +154,6 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
 hg_status hg_graph_launch(hg_graph *graph, hg_stream *stream) {
   if (graph == NULL || stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_graph_launch: an argument is NULL");
   HG_TRY(hg_check_stream("hg_graph_launch: the stream", graph->executor, stream));
-  if (graph->device == NULL) return HG_OK; /* it is empty */
   hg_lock(graph->executor);
   hg_status status = launch_locked(graph, stream);
   hg_unlock(graph->executor);

@@ -94,6 +94,12 @@ static void test_misuse(void) {
   CHECK_REFUSED(hg_graph_launch(graph, stream), HG_BUSY,
                 "hg_graph_launch: the stream captures a graph, which takes no other graphs");
   CHECK_EQ_U64(hg_capture_end(stream, &again), HG_OK);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK);
+  CHECK_REFUSED(hg_graph_launch(again, stream), HG_BUSY, /* though there is nothing in it */
+                "hg_graph_launch: the stream captures a graph, which takes no other graphs");
+  CHECK_REFUSED(hg_capture_end(stream, NULL), HG_INVALID_ARGUMENT,
+                "hg_capture_end: there is no place for the graph, which is given up");
+  CHECK_EQ_U64(hg_graph_launch(again, stream), HG_OK); /* and the capture is over */
   CHECK_EQ_U64(hg_buffer_map(x, &memory), HG_OK);
   CHECK_REFUSED(hg_graph_launch(graph, stream), HG_BUSY,
                 "hg_graph_launch: a buffer of the graph is mapped; unmap it before the launch");
