@@ -634,17 +634,21 @@ static void end_capture(const guest *g) {
 /* Used, not waited for more than asked, not destroyed. */
 static void test_foreign_stream(void) {
   guest g;
+  hg_event *event = NULL;
   open_guest(&g);
+  CHECK_EQ_U64(hg_event_create(g.executor, NULL, &event), HG_OK);
   CHECK_EQ_U64(fill_word(g.buffer, 7, g.stream), HG_OK);
   check_word(g.buffer, 7);
   CHECK_EQ_U64(driver.begin(g.foreign, 2), 0);
   CHECK_EQ_U64(fill_word(g.buffer, 8, g.stream), HG_BUSY);
+  CHECK_EQ_U64(hg_stream_wait_event(g.stream, event), HG_OK); /* it counts as reached: nothing to wait for */
   check_word(g.buffer, 7); /* the stream has nothing left to do for it */
   end_capture(&g);
   set("FAKECUDA_FAIL", "cuStreamIsCapturing:1=906"); /* the default stream, while one that waits for it is captured */
   CHECK_EQ_U64(fill_word(g.buffer, 8, g.stream), HG_BUSY);
   set("FAKECUDA_FAIL", NULL);
   CHECK_EQ_U64(fill_word(g.buffer, 8, g.stream), HG_OK);
+  hg_event_release(event);
   close_guest(&g);
 }
 
@@ -683,6 +687,7 @@ static void check_captured(const guest *g, hg_kernel *plus, hg_kernel *counting,
   CHECK_CAPTURED(fill_word(g->buffer, 9, g->stream));
   CHECK_CAPTURED(hg_graph_launch(graph, g->stream));
   CHECK_CAPTURED(hg_event_record(event, g->stream));
+  CHECK_CAPTURED(hg_stream_wait_event(g->stream, event));
   check_word(other, 0); /* all else goes on */
   hg_buffer_release(other);
   hg_buffer_release(elsewhere);
@@ -712,6 +717,7 @@ static void test_captured_stream(const char *pools) {
   hg_kernel *plus = kernel_of(g.executor, plus_text), *counting = kernel_of(g.executor, counting_text);
   hg_graph *graph = graph_of(g.executor, plus, g.buffer);
   CHECK_EQ_U64(hg_event_create(g.executor, NULL, &event), HG_OK);
+  CHECK_EQ_U64(hg_event_record(event, g.stream), HG_OK);
   CHECK_EQ_U64(hg_host_allocate(g.executor, 64, &memory), HG_OK);
   CHECK_EQ_U64(hg_buffer_create(g.executor, NULL, 64, &freed), HG_OK);
   CHECK_EQ_U64(fill_word(freed, 3, g.stream), HG_OK);

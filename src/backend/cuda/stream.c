@@ -220,7 +220,8 @@ static hg_status submit_within(cuda_device *d, cuda_stream *s, const hg_work *wo
   }
   hg_status status = hg_cuda_order_within(d, s);
   if (status == HG_OK) status = hg_cuda_submit_within(d, s->stream, &s->records, work, table);
-  if (status == HG_OK) status = hg_cuda_mark_within(d, s);
+  hg_status marked = hg_cuda_mark_within(d, s); /* part of what failed may have been given */
+  if (status == HG_OK) status = marked;
   void *const streams[] = {s};
   if (table != NULL) hg_cuda_free_behind_within(d, table, streams, 1);
   return status;
