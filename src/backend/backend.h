@@ -89,9 +89,11 @@ typedef struct hg_event_place {
 typedef struct hg_stream_functions {
   hg_status (*open)(void *device, void *foreign, void **stream);
   void (*close)(void *device, void *stream);             /* its work is done, or lost */
+  /* HG_BUSY while nothing may be given to it. NULL: that is never so. */
+  hg_status (*admit)(void *device, void *stream);
   /* Work of a stream comes after all that the device was given before by other functions. What the work points to is
    * not used after the call, except host memory and the kernel. */
-  hg_status (*submit)(void *device, void *stream, const hg_work *work);
+  hg_status (*submit)(void *device, void *stream, const hg_work *work); /* admitted */
   int (*wait)(void *device, void *stream);               /* not locked */
   /* Not locked; for what is released: waits for the work given, also where the others can only say HG_BUSY. */
   int (*wait_at_last)(void *device, void *stream);
@@ -117,7 +119,7 @@ typedef struct hg_stream_functions {
   /* `work` stays until the graph is closed. */
   hg_status (*graph_open)(void *device, const hg_work *work, size_t count, void **graph);
   void (*graph_close)(void *device, void *graph);        /* no run of it is left */
-  hg_status (*graph_submit)(void *device, void *stream, void *graph, uint64_t number);
+  hg_status (*graph_submit)(void *device, void *stream, void *graph, uint64_t number); /* admitted */
 
   /* Frees memory once these streams have done what they were given. */
   void (*free)(void *device, uint8_t *address, void *const *streams, size_t count);

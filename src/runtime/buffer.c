@@ -53,6 +53,7 @@ void hg_storage_release(hg_storage *storage) {
 static hg_status give_locked(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
   if (storage->map_count > 0 || other->map_count > 0)
     return hg_fail(HG_BUSY, "the buffer is mapped; unmap it before a stream is given work for it");
+  HG_TRY(hg_stream_admit_locked(stream));
   if (stream->capture != NULL) {
     HG_TRY(hg_graph_keep_locked(stream->capture, storage));
     if (other != storage) HG_TRY(hg_graph_keep_locked(stream->capture, other));

@@ -255,7 +255,9 @@ size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void **
 
 /* Gives a stream work: a launch of `kernel`, or NULL; its number is set here. A stream that captures keeps it. */
 hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes);
-/* There is room for one more launch, or the stream captures. May release the lock meanwhile. */
+/* HG_BUSY while the stream takes no work; to be asked before anything is changed for the sake of it. */
+hg_status hg_stream_admit_locked(hg_stream *stream);
+/* Likewise, and there is room for one more launch, or the stream captures. May release the lock meanwhile. */
 hg_status hg_stream_room_locked(hg_stream *stream);
 /* A fault of a launch that ran at once. */
 void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);

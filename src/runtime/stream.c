@@ -198,7 +198,14 @@ static int is_full(const hg_stream *stream) {
   return stream->capture == NULL && stream->launched - stream->collected == HG_STREAM_LAUNCHES;
 }
 
+hg_status hg_stream_admit_locked(hg_stream *stream) {
+  const hg_stream_functions *f = functions_of(stream->executor);
+  if (stream->capture != NULL || f->admit == NULL) return HG_OK;
+  return f->admit(stream->executor->device, stream->device);
+}
+
 hg_status hg_stream_room_locked(hg_stream *stream) {
+  HG_TRY(hg_stream_admit_locked(stream));
   while (is_full(stream)) {
     garbage g = {NULL, NULL};
     hg_status status = drain_locked(stream, functions_of(stream->executor)->wait, &g);

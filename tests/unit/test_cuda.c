@@ -684,11 +684,12 @@ static void check_captured(const guest *g, hg_kernel *plus, hg_kernel *counting,
   CHECK_CAPTURED(launch_on(plus, g->buffer, 16, NULL));
   CHECK_CAPTURED(launch_on(plus, g->buffer, 16, g->stream));
   CHECK_CAPTURED(launch_on(counting, other, 16, g->stream));
-  CHECK_CAPTURED(fill_word(g->buffer, 9, g->stream));
+  CHECK_CAPTURED(launch_on(plus, other, 16, g->stream));
+  CHECK_CAPTURED(fill_word(other, 9, g->stream));
   CHECK_CAPTURED(hg_graph_launch(graph, g->stream));
   CHECK_CAPTURED(hg_event_record(event, g->stream));
   CHECK_CAPTURED(hg_stream_wait_event(g->stream, event));
-  check_word(other, 0); /* all else goes on */
+  check_word(other, 0); /* all else goes on, and refused work leaves nothing behind */
   hg_buffer_release(other);
   hg_buffer_release(elsewhere);
   hg_executor_release(cpu);

@@ -209,9 +209,7 @@ hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records
                                 const uint8_t *table);
 /* The stream's further work comes after all that the own stream was given. */
 hg_status hg_cuda_order_within(cuda_device *d, cuda_stream *stream);
-/* HG_BUSY while another library captures a stream of its own into a graph. */
-hg_status hg_cuda_check_foreign_within(cuda_device *d, const cuda_stream *stream);
-/* The same as a result: CUDA_OK if the stream may be used. */
+/* A result: CUDA_OK unless another library captures a stream of its own into a graph. */
 int hg_cuda_ask_owner_within(const cuda_device *d, const cuda_stream *stream);
 /* After each piece of work: see `done`. */
 hg_status hg_cuda_mark_within(cuda_device *d, const cuda_stream *stream);

@@ -112,7 +112,6 @@ void hg_cuda_graph_close(void *device, void *graph) {
 }
 
 static hg_status submit_within(cuda_device *d, cuda_stream *stream, const cuda_graph *graph) {
-  HG_TRY(hg_cuda_check_foreign_within(d, stream));
   HG_TRY(hg_cuda_order_within(d, stream));
   CUDA_TRY(d, cuGraphLaunch(graph->executable, stream->stream), "the graph could not be launched");
   HG_TRY(hg_cuda_mark_within(d, stream));

@@ -201,7 +201,7 @@ static hg_status fail_captured(void) {
   return hg_fail(HG_BUSY, "the foreign stream is captured into a graph by another library");
 }
 
-hg_status hg_cuda_check_foreign_within(cuda_device *d, const cuda_stream *s) {
+static hg_status check_foreign(cuda_device *d, const cuda_stream *s) {
   int result = hg_cuda_ask_owner_within(d, s);
   return result == CAPTURED ? fail_captured() : hg_cuda_check(d, result, "the foreign stream cannot be used");
 }
@@ -211,9 +211,14 @@ hg_status hg_cuda_mark_within(cuda_device *d, const cuda_stream *s) {
   return hg_cuda_check(d, d->driver.cuStreamSynchronize(s->stream), "work of a stream failed");
 }
 
+static hg_status stream_admit(void *device, void *stream) {
+  const cuda_stream *s = stream;
+  if (!s->is_foreign) return HG_OK;
+  CUDA_RUN(device, check_foreign(device, s));
+}
+
 static hg_status submit_within(cuda_device *d, cuda_stream *s, const hg_work *work) {
   uint8_t *table = NULL;
-  HG_TRY(hg_cuda_check_foreign_within(d, s));
   if (work->kind == HG_WORK_LAUNCH) {
     HG_TRY(hg_cuda_fault_records_open_within(d, &s->records, HG_STREAM_LAUNCHES));
     HG_TRY(hg_cuda_write_table_within(d, work->kernel, work->launch, &table));
@@ -312,7 +317,7 @@ static void event_close(void *device, void *event) {
 }
 
 static hg_status record_within(cuda_device *d, void *event, cuda_stream *s) {
-  HG_TRY(hg_cuda_check_foreign_within(d, s));
+  HG_TRY(check_foreign(d, s));
   return hg_cuda_check(d, d->driver.cuEventRecord(event, s->stream), "could not record an event");
 }
 
@@ -321,7 +326,7 @@ static hg_status event_record(void *device, void *event, void *stream) {
 }
 
 static hg_status await_within(cuda_device *d, cuda_stream *s, void *event) {
-  HG_TRY(hg_cuda_check_foreign_within(d, s));
+  HG_TRY(check_foreign(d, s));
   CUDA_TRY(d, cuStreamWaitEvent(s->stream, event, 0), "could not have a stream wait");
   return hg_cuda_mark_within(d, s);
 }
@@ -387,6 +392,7 @@ static void host_free(void *device, void *memory) {
 const hg_stream_functions hg_cuda_streams = {
     .open = stream_open,
     .close = stream_close,
+    .admit = stream_admit,
     .submit = stream_submit,
     .wait = stream_wait,
     .wait_at_last = stream_wait_at_last,
