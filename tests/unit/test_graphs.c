@@ -127,12 +127,17 @@ static void test_graph_faults(void) {
     CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
   }
   hg_stream *other = stream_of();
+  hg_event *between = NULL; /* both runs write the same memory */
+  CHECK_EQ_U64(hg_event_create(executor, NULL, &between), HG_OK);
   CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+  CHECK_EQ_U64(hg_event_record(between, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait_event(other, between), HG_OK);
   CHECK_EQ_U64(hg_graph_launch(graph, other), HG_OK);
   CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_FAULT);
   CHECK_EQ_U64(hg_stream_wait(other, NULL), test_backend() == HG_BACKEND_CUDA ? HG_OK : HG_FAULT); /* told by both */
   CHECK_EQ_U64(hg_graph_launch(graph, other), HG_OK);
   CHECK_EQ_U64(hg_stream_wait(other, NULL), HG_FAULT);
+  hg_event_release(between);
   hg_stream_release(other);
   hg_graph_release(graph);
   hg_stream_release(stream);
