@@ -391,8 +391,8 @@ static uint32_t shortest_way(const ptx *p, uint32_t *way) {
   return least;
 }
 
-/* `room`: a number each block. */
-static void plan_vectors(ptx *p, uint32_t *room) {
+/* `way`: the shortest one. */
+static void plan_vectors(ptx *p, uint32_t way) {
   planner w = {.p = p};
   p->info->lanes_per_thread = 1;
   p->needs_lane = 1;
@@ -416,7 +416,7 @@ static void plan_vectors(ptx *p, uint32_t *room) {
       note_parameter(p, e);
   p->info->vector_only = (uint8_t)is_vector_only(p);
   p->needs_lane = !p->info->vector_only || asks_for_lane(p);
-  p->info->table_lanes = hg_ptx_table_lanes(p, shortest_way(p, room));
+  p->info->table_lanes = hg_ptx_table_lanes(p, way);
   p->info->is_table = p->info->table_lanes != 0 && p->options->flags & HG_PTX_TABULATED;
   if (p->info->vector_only && !p->info->is_table) p->max_threads = p->info->max_threads = VECTOR_KERNEL_THREADS;
 }
@@ -451,8 +451,8 @@ static hg_status list_vectors(ptx *p) {
  * 4.23, 4.23, 4.13; gelu_tanh (40) 4.07, 4.22, 4.13; of f16: exp (19) 4.21, 4.20, 4.07; tanh (25) 3.75, 4.10, 4.07; log
  * (30) 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more than it brings: gelu with one on its
  * rare way had 4.14, 3.59, 3.71. */
-static uint8_t packs_for(const ptx *p, uint32_t *room) {
-  uint64_t work = (uint64_t)shortest_way(p, room) * p->info->lanes_per_thread;
+static uint8_t packs_for(const ptx *p, uint32_t way) {
+  uint64_t work = (uint64_t)way * p->info->lanes_per_thread;
   return work < UINT64_C(72) * p->vector_count ? 1 : work <= UINT64_C(104) * p->vector_count ? 2 : 8;
 }
 
@@ -565,11 +565,12 @@ hg_status hg_ptx_plan(ptx *p) {
   lay_out_shared(p);
   find_bits_used(p);
   find_nans(p);
-  plan_vectors(p, seen);
+  uint32_t way = shortest_way(p, seen);
+  plan_vectors(p, way);
   find_late(p);
   HG_TRY(list_vectors(p));
   int is_usual = p->info->vector_only && !p->info->is_table;
-  p->info->packs = is_usual ? packs_for(p, seen) : 1;
+  p->info->packs = is_usual ? packs_for(p, way) : 1;
   p->in_loop_of_packs = p->info->packs > 2 || (p->info->packs == 2 && !is_short(p));
   if (is_usual) p->most_registers = most_registers(p, p->reg_copy); /* not in use yet */
   return HG_OK;
