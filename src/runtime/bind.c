@@ -64,10 +64,20 @@ static void list_parameters(const binder *b, int scalars, char *text, size_t tex
   if (used == 0) snprintf(text, text_bytes, "none");
 }
 
+/* Bindings mostly stand in the order of the parameters: the one behind what the last was for is asked first. Any number
+ * that no symbol has: there is none of that name. */
+static size_t find_name(const binder *b, const char *name) {
+  size_t count = b->symbol_count, index = b->range_count;
+  for (size_t i = 0; i < count; i++, index++) {
+    if (index >= count) index = 0;
+    if (strcmp(symbol_of(b, index)->name, name) == 0) return index;
+  }
+  return count;
+}
+
 static hg_status find_parameter(const binder *b, const char *name, uint32_t slot, int scalar, uint16_t *out) {
   size_t count = b->kernel->program->symbols.count, index = slot;
-  if (name != NULL)
-    for (index = 0; index < count && strcmp(symbol_of(b, index)->name, name) != 0;) index++;
+  if (name != NULL) index = find_name(b, name);
   if (index >= count) {
     char names[400];
     list_parameters(b, scalar, names, sizeof names);

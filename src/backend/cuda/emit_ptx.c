@@ -217,6 +217,7 @@ hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx
   info->size = sizeof *info;
   hg_status status = hg_ptx_plan(&p);
   if (!info->observes_block) info->threads = info->max_threads;
+  while (1u << info->tile_shift < info->threads * info->lanes_per_thread) info->tile_shift++;
   if (status == HG_OK) status = write_entry(&p, text);
   hg_analysis_release(unit, &p.analysis);
   ir_ssa_order_release(unit, &p.order);

@@ -99,7 +99,9 @@ typedef struct hg_ptx_parameter {
   uint16_t offset;         /* buffers: address, extent in elements; scalars: 8 bytes; pools: address, byte count, share;
                               tables: address of the entries */
   uint8_t vector; /* of a buffer: 1 if 16-byte accesses are used: then its address should be a multiple of 16 */
-  uint8_t reserved[3];
+  uint8_t kind;            /* atlas_symbol_kind */
+  uint8_t element_shift;   /* of a buffer: log2 of an element's bytes */
+  uint8_t reserved;
   int64_t reach;           /* of a buffer accessed as [x + lane + #k]: 1 + the largest k; 0: not so */
 } hg_ptx_parameter;
 
@@ -116,7 +118,8 @@ typedef struct hg_ptx_info {
   uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_ptx_pack sees to it) */
   uint8_t is_table;        /* the form with HG_PTX_TABULATED */
   uint8_t packs;           /* of vector_only entries: tiles that a block has at most */
-  uint8_t reserved[5];
+  uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
+  uint8_t reserved[4];
   uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_PTX_TABULATED; 0: no such form */
   uint64_t steps;
   uint32_t table_symbol;

@@ -20,15 +20,14 @@ static uint64_t limit_of(const hg_ptx_parameter *parameter, uint64_t address, ui
   return extent > reach ? extent - reach : 0;
 }
 
-static void pack_argument(const atlas_program *program, const hg_ptx_parameter *parameter,
-                          const atlas_argument *argument, const hg_ptx_places *places, uint8_t *block) {
+static void pack_argument(const hg_ptx_parameter *parameter, const atlas_argument *argument,
+                          const hg_ptx_places *places, uint8_t *block) {
   hg_ptx_header *header = (hg_ptx_header *)(void *)block;
-  const atlas_symbol *symbol = atlas_symbol_at(program, parameter->symbol);
   uint64_t *to = (uint64_t *)(void *)(block + parameter->offset);
   uint64_t address = (uint64_t)(uintptr_t)argument->span.memory, extent;
-  switch (symbol->kind) {
+  switch (parameter->kind) {
   case ATLAS_SYMBOL_BUFFER:
-    extent = argument->span.byte_count / atlas_bytes((atlas_type)symbol->type);
+    extent = argument->span.byte_count >> parameter->element_shift;
     to[0] = address;
     to[1] = extent;
     if (parameter->reach > 0 && limit_of(parameter, address, extent) < header->fast_lanes)
@@ -47,9 +46,10 @@ static void pack_argument(const atlas_program *program, const hg_ptx_parameter *
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
 static void pack_linear(const atlas_program *program, const atlas_launch *launch, hg_ptx_header *header) {
-  uint32_t size = program->block[0] != 0 ? program->block[0] : LINEAR_BLOCK_LANES;
+  uint32_t given = program->block[0], size = given != 0 ? given : LINEAR_BLOCK_LANES;
+  uint64_t last = launch->lanes + size - 1;
   header->lanes = launch->lanes;
-  header->block_count = (launch->lanes + size - 1) / size;
+  header->block_count = given != 0 ? last / given : last / LINEAR_BLOCK_LANES; /* the second is a shift */
   header->grid[0] = header->block_count;
   header->grid[1] = header->grid[2] = 1;
   header->block[0] = size;
@@ -71,19 +71,24 @@ static void pack_grid(const atlas_launch *launch, hg_ptx_header *header) {
   header->is_flat = header->lanes == header->total[0];
 }
 
+static uint64_t tiles_in(const hg_ptx_info *info, uint64_t lanes) {
+  return (lanes + (UINT64_C(1) << info->tile_shift) - 1) >> info->tile_shift;
+}
+
 /* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as there are ROUNDS blocks for
  * each place that a multiprocessor has for one. */
 static uint64_t tiles_of(const hg_ptx_info *info, uint64_t tiles) {
+  uint64_t threads = tiles * info->threads, enough = (uint64_t)ROUNDS * UNIT_THREADS * info->units;
   if (info->packs == 1 || info->units == 0) return info->packs;
-  uint64_t most = tiles * info->threads / ((uint64_t)ROUNDS * UNIT_THREADS * info->units);
-  return most < 1 ? 1 : most > info->packs ? info->packs : most;
+  if (threads < 2 * enough) return 1;
+  return threads >= enough * info->packs ? info->packs : threads / enough;
 }
 
 /* The lanes behind the last whole pack have a block of their own. */
 static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
-  uint64_t tile = (uint64_t)info->threads * info->lanes_per_thread;
+  uint64_t tile = UINT64_C(1) << info->tile_shift;
   uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
-  uint64_t tiles = (whole + tile - 1) / tile, each = tiles_of(info, tiles);
+  uint64_t tiles = tiles_in(info, whole), each = tiles_of(info, tiles);
   header->whole_lanes = whole;
   header->block_lanes = (uint32_t)(tile * each);
   return (each == 1 ? tiles : (tiles + each - 1) / each) + (alone != 0);
@@ -91,11 +96,10 @@ static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
 
 static uint32_t pack_shape(const hg_ptx_info *info, const atlas_launch *launch, hg_ptx_header *header,
                            hg_ptx_launch *out) {
-  uint64_t tile = (uint64_t)info->threads * info->lanes_per_thread;
   uint64_t blocks = info->is_table         ? hg_ptx_table_blocks(header->lanes, info->units)
                     : info->observes_block ? header->block_count
                     : info->vector_only    ? vector_blocks(info, header)
-                                           : (header->lanes + tile - 1) / tile;
+                                           : tiles_in(info, header->lanes);
   out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
   out->left = blocks - out->blocks;
   out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
@@ -120,7 +124,7 @@ uint32_t hg_ptx_pack(const atlas_program *program, const hg_ptx_info *info, cons
   header->phase_advance = places->phase_advance;
   header->phase = launch->phase;
   for (uint32_t i = 0; i < info->parameter_count; i++)
-    pack_argument(program, &info->parameter[i], &launch->arguments[info->parameter[i].symbol], places, block);
+    pack_argument(&info->parameter[i], &launch->arguments[info->parameter[i].symbol], places, block);
   return pack_shape(info, launch, header, out);
 }
 

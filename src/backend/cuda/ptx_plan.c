@@ -38,16 +38,24 @@ static uint32_t parameter_bytes(uint8_t kind) {
   }
 }
 
+static uint8_t element_shift(const atlas_symbol *symbol) {
+  return (uint8_t)ptx_log2(atlas_bytes((atlas_type)symbol->type));
+}
+
 static void lay_out_parameters(ptx *p) {
   hg_ptx_info *info = p->info;
   info->argument_bytes = sizeof(hg_ptx_header);
   info->table_symbol = HG_PTX_NO_SYMBOL;
   for (uint32_t s = 0; s < p->program->symbols.count; s++) {
-    uint8_t kind = atlas_symbol_at(p->program, s)->kind;
+    const atlas_symbol *symbol = atlas_symbol_at(p->program, s);
+    uint8_t kind = symbol->kind;
     if (parameter_bytes(kind) == 0) continue;
     if (kind == ATLAS_SYMBOL_TABLE) info->table_symbol = s;
     info->parameter[info->parameter_count++] =
-        (hg_ptx_parameter){.symbol = (uint16_t)s, .offset = (uint16_t)info->argument_bytes};
+        (hg_ptx_parameter){.symbol = (uint16_t)s,
+                           .offset = (uint16_t)info->argument_bytes,
+                           .kind = kind,
+                           .element_shift = kind == ATLAS_SYMBOL_BUFFER ? element_shift(symbol) : 0};
     p->parameter_of[s] = (uint16_t)info->parameter_count;
     info->argument_bytes += parameter_bytes(kind);
   }
