@@ -53,8 +53,9 @@ class Program:
     folds: str = ""         # "sum", "max": one value comes out
 
     def text(self, kind: str) -> str:
-        folder = next(f for f in (HERE / "programs", HERE.parent / "cpu/programs") if (f / f"{self.name}.atlas").exists())
-        return (folder / f"{self.name}.atlas").read_text(encoding="utf-8").replace("f32", kind)
+        names = ([f"{self.name}_16.atlas"] if SIZES[kind] == 2 else []) + [f"{self.name}.atlas"]
+        places = [folder / name for name in names for folder in (HERE / "programs", HERE.parent / "cpu/programs")]
+        return next(p for p in places if p.exists()).read_text(encoding="utf-8").replace("f32", kind)
 
     def label(self, kind: str) -> str:
         return self.name if kind == "f32" else f"{self.name}.{kind}"
