@@ -58,7 +58,8 @@ def value_of(text):
 STEPS = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "max": np.maximum, "min": np.minimum,
     "fma": lambda a, b, c: (a.astype(float) * b + c).astype(f32), "neg": lambda a: -a, "abs": np.abs, "copysign": np.copysign,
-    "mov": lambda a: a, "shl": lambda a, b: a << b, "set.lt": lambda a, b: a < b, "set.num": lambda a, b: a == b, "sel": np.where,
+    "mov": lambda a: a, "shl": lambda a, b: a << b, "and": lambda a, b: a & b, "cvt": lambda a: a.astype(f32),
+    "set.lt": lambda a, b: a < b, "set.eq": lambda a, b: a == b, "set.num": lambda a, b: a == b, "sel": np.where,
 }
 
 
@@ -74,10 +75,10 @@ def run(code, constants, x):
                 a.append(u32(int(o[1:], 0)))
             else:
                 a.append(f32(np.nan) if o == "#nan" else constants[k])
-                k += 1
+                k += o != "#nan"
         name, *types = op.split(".")
         if name == "bitcast":
-            r[d] = a[0].view(u32 if types[0] == "u32" else f32)
+            r[d] = a[0].view({"u32": u32, "i32": np.int32, "f32": f32}[types[0]])
         else:
             r[d] = STEPS[f"set.{types[0]}" if name == "set" else name](*a)
     return r["r0"]
@@ -112,7 +113,8 @@ def main(hologram, label, kind, op, tries="2000"):
     texts = [o[1:] for c in code for o in c[2:] if o.startswith("#") and ".u32" not in c[0] and o != "#nan"]
     free = [i for i, t in enumerate(texts) if t.startswith(("0x1.", "-0x1.")) and len(t) > 12]
     best, x, want = [value_of(t) for t in texts], arguments(kind), definition(hologram, op, kind)
-    number, rng = ~np.isnan(x), np.random.default_rng(1)
+    size = want & np.uint16(0x7FFF)
+    number, rng = ~np.isnan(x) & (size <= (0x7C00 if kind == "f16" else 0x7F80)), np.random.default_rng(1)
 
     def misses(constants):
         return int((rounded(run(code, constants, x), kind) != want)[number].sum())
