@@ -19,6 +19,11 @@ typedef struct program {
 #define UNARY(type, function)                                                                              \
   ".program p\n.buffer x " type " in\n.buffer y " type " out\nldg." type " r0, [x + lane]\n" function "." type \
   " r0, r0\nstg." type " [y + lane], r0\nexit\n"
+/* Between two bounds as f32, and nothing but that. */
+#define KEPT(type, low, high)                                                                                 \
+  ".program kept\n.buffer x " type " in\n.buffer y " type " out\nldg." type " r0, [x + lane]\ncvt.f32." type    \
+  " r0, r0\nmax.f32 r0, r0, " low "\nmin.f32 r0, r0, " high "\nmul.f32 r1, r0, #0.3\nfma.f32 r0, r1, r0, r1\n" \
+  "cvt." type ".f32 r0, r0\nstg." type " [y + lane], r0\nexit\n"
 #define FOUR(line) line line line line
 #define MIX(type) "mul." type " r0, r0, r1\nadd." type " r0, r0, #3\nxor." type " r0, r0, r1\n"
 
@@ -28,6 +33,12 @@ static const program programs[] = {
     {UNARY("f32", "gelu"), 4, 4, 0},
     {UNARY("f16", "gelu"), 2, 2, 0},
     {UNARY("bf16", "tanh"), 2, 2, 0},
+    {UNARY("f16", "sigmoid"), 2, 2, 0},
+    {UNARY("bf16", "sigmoid"), 2, 2, 0},
+    {UNARY("bf16", "log"), 2, 2, 0},
+    {KEPT("f16", "#-0.75", "#2"), 2, 2, 0},
+    {KEPT("bf16", "#-6", "#6"), 2, 2, 0},
+    {KEPT("bf16", "#-0.1", "#0x1p100"), 2, 2, 0}, /* 0.1 is no bf16 */
     {UNARY("f32", "gelu.tanh"), 4, 4, 0},
     {UNARY("f16", "exp"), 2, 2, 0},
     {UNARY("f64", "exp"), 8, 8, 0},

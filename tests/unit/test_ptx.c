@@ -102,6 +102,42 @@ static void test_late_rounding(void) {
   release(&now);
 }
 
+/* What is widened only to be kept between bounds is kept before, two by two, if the bounds are numbers of its type. */
+static void test_kept(void) {
+#define KEPT(low, high, more)                                                                                  \
+  ".program kept\n.buffer x f16 in\n.buffer y f32 out\nldg.f16 r0, [x + lane]\ncvt.f32.f16 r1, r0\n"          \
+  "max.f32 r2, r1, #" low "\nmin.f32 r2, r2, #" high "\n" more "mul.f32 r2, r2, #3\nstg.f32 [y + lane], r2\nexit\n"
+  static const struct {
+    uint32_t capability;
+    const char *text, *has, *lacks;
+  } cases[] = {
+      {90, KEPT("-0.5", "2", ""), "min.NaN.f16x2", "xorsign"},
+      {90, KEPT("-2", "2", ""), "min.NaN.xorsign.abs.f16x2", "min.NaN.f16x2"},
+      {90, KEPT("-0.1", "2", ""), "max.NaN.f32", "f16x2"},
+      {90, KEPT("-0.5", "2", "add.f32 r2, r2, r1\n"), "max.NaN.f32", "f16x2"},
+      {80, KEPT("-0.5", "2", ""), "max.NaN.f32", "f16x2"},
+  };
+#undef KEPT
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    entry e = emit_for(cases[i].capability, cases[i].text, 0);
+    if (!check_note(says(&e, cases[i].has) && !says(&e, cases[i].lacks))) printf("case %u\n", (unsigned)i);
+    release(&e);
+  }
+}
+
+/* A NaN's bits that nothing depends on need not be those of the canonical one. */
+static void test_nan_bits(void) {
+  entry blind = emit(".program p\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\nadd.f32 r0, r0, #1\n"
+                     "bitcast.u32.f32 r1, r0\nshl.u32 r1, r1, #9\nbitcast.f32.u32 r1, r1\nmul.f32 r0, r0, r1\n"
+                     "add.f32 r0, r0, #1\nset.lt.f32 p0, r0, #3\nsel.f32 r0, p0, r0, #4\n"
+                     "stg.f32 [y + lane], r0\nexit\n", 0);
+  entry seen = emit(".program p\n.buffer x f32 in\n.buffer y u32 out\nldg.f32 r0, [x + lane]\nadd.f32 r0, r0, #1\n"
+                    "bitcast.u32.f32 r1, r0\nshl.u32 r1, r1, #9\nstg.u32 [y + lane], r1\nexit\n", 0);
+  CHECK(!says(&blind, "min.s32") && says(&seen, "min.s32"));
+  release(&blind);
+  release(&seen);
+}
+
 /* min, max and relu of f16 and bf16 where the machine has them: nothing is converted, and the store makes NaNs
  * canonical two by two. */
 static void test_narrow_extremes(void) {
@@ -312,6 +348,8 @@ int main(void) {
   test_vector_only();
   test_mixed();
   test_late_rounding();
+  test_kept();
+  test_nan_bits();
   test_narrow_extremes();
   test_everything();
   test_pack();

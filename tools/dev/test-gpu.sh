@@ -45,8 +45,8 @@ TEXT
   "$release/hologram" info | sed -n '/^device/,$p'
   local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
   local -x HOLOGRAM_CLI=$release/hologram
-  for name in test_launch test_choices test_narrow test_faults test_runtime test_failures test_devices test_streams test_tabulated \
-    test_stream_failures test_graphs test_groups test_packs test_extremes; do
+  for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
+    test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all

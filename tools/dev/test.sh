@@ -93,7 +93,7 @@ run_unit_tests() {
       run_counted "$@" "$folder/tests/unit/$name"
     fi
   done
-  for name in test_choices test_failures test_faults test_graphs test_groups test_launch test_narrow test_runtime \
+  for name in test_choices test_failures test_faults test_graphs test_groups test_launch test_nan_bits test_narrow test_runtime \
     test_stream_failures test_streams test_tabulated; do
     say "== $name on the double of libcuda"
     run_on_double "$folder" "$@" "$folder/tests/unit/$name"
@@ -138,7 +138,7 @@ run_on_older_gpus() {
   local name
   local -x FAKECUDA_CAPABILITY
   for FAKECUDA_CAPABILITY in 75 80; do
-    for name in test_choices test_extremes test_narrow test_packs test_tabulated; do
+    for name in test_choices test_extremes test_nan_bits test_narrow test_packs test_tabulated; do
       say "== $name on the double of libcuda, capability $FAKECUDA_CAPABILITY"
       run_on_double build/release "$BUILD/release/tests/unit/$name"
     done

@@ -372,7 +372,7 @@ static void patch_jumps(vector_lowering *l) {
 
 static hg_status allocate(vector_lowering *l) {
   uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
-  uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 5 * values;
+  uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 6 * values;
   l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
   l->meeting = l->waiting + blocks;
@@ -390,7 +390,8 @@ static hg_status allocate(vector_lowering *l) {
   l->whole = l->level + blocks;
   l->bits_seen = l->whole + blocks;
   l->never_nan = l->bits_seen + values;
-  l->uses = l->never_nan + values;
+  l->nan_blind = l->never_nan + values;
+  l->uses = l->nan_blind + values;
   l->stride = l->uses + values;
   l->mark = l->stride + values;
   memset(l->reg, 0xff, 2 * values * sizeof(uint32_t)); /* and l->same */

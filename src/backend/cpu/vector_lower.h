@@ -30,6 +30,7 @@ typedef struct vector_lowering {
   uint32_t *same;        /* per value: another one whose register it has; SSA_NONE */
   uint32_t *last;        /* per value: the last place where it is read; scratch of vector_webs.c */
   uint8_t *never_nan;    /* per value: see compiler/never_nan.h */
+  uint8_t *nan_blind;    /* per value: see compiler/nan_blind.h */
   uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen */
   uint8_t *uses;         /* per value: VALUE_* */
   uint8_t *stride;       /* per value: vector_stride */

@@ -5,6 +5,7 @@
 #include "backend/cpu/vector_lower.h"
 #include "base/error.h"
 #include "compiler/memory.h"
+#include "compiler/nan_blind.h"
 #include "compiler/never_nan.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
@@ -33,15 +34,17 @@ static void see(vector_lowering *l, uint32_t value) {
     l->status = hg_fail_memory("vector code", sizeof value);
 }
 
-static int shows_operands(const ssa_insn *insn) {
-  return flags_of(insn) & ATLAS_STORE || insn->op == ATLAS_OP_bitcast || hg_is_block_op(insn->op);
+static int shows_operands(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (insn->op == ATLAS_OP_bitcast) return !l->nan_blind[value];
+  return flags_of(insn) & ATLAS_STORE || hg_is_block_op(insn->op);
 }
 
 /* 1 if `arg` is computed in a loop behind which `value` shows it: its NaNs are made canonical there, once, and not in
  * each round. */
 static int is_cleaned_late(const vector_lowering *l, uint32_t value, uint32_t arg) {
   const ssa_insn *insn = insn_at(l, value), *shown = insn_at(l, arg);
-  if (!shows_operands(insn) || !(l->uses[arg] & VALUE_IS_COMPUTED) || shown->block == SSA_NONE) return 0;
+  if (!shows_operands(l, value) || !(l->uses[arg] & VALUE_IS_COMPUTED) || shown->block == SSA_NONE) return 0;
   uint32_t loop = l->order.loop[shown->block];
   return loop != SSA_NONE && !vector_in_loop(&l->order, loop, insn->block);
 }
@@ -50,7 +53,7 @@ static int is_cleaned_late(const vector_lowering *l, uint32_t value, uint32_t ar
 static void see_operands(vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   const uint32_t *args = ssa_args_of(l->unit, value);
-  for (uint32_t i = 0; i < insn->arg_count && shows_operands(insn); i++)
+  for (uint32_t i = 0; i < insn->arg_count && shows_operands(l, value); i++)
     if (!is_cleaned_late(l, value, args[i])) see(l, args[i]);
   if (insn->op == ATLAS_OP_copysign) see(l, args[1]); /* a NaN's sign becomes a number's */
 }
@@ -305,6 +308,7 @@ hg_status hg_vector_study(vector_lowering *l) {
     l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
   l->has_loops = (uint8_t)has_loops(l);
   find_computed(l);
+  HG_TRY(hg_find_nan_blind(l->unit, &l->dominance, l->nan_blind));
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
   find_strides(l);
   hg_vector_find_webs(l);

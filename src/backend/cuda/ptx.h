@@ -51,6 +51,9 @@ typedef struct ptx_vector {
   ptx_name word[PTX_VECTOR_WORDS];
   ptx_name next[PTX_VECTOR_WORDS];    /* of a load: where the words of the next pack arrive */
   ptx_name element[PTX_VECTOR_LANES]; /* a register for each lane */
+  uint32_t widened;                   /* of a load of f16 or bf16: the f32 that alone is made of it; SSA_NONE */
+  uint32_t kept;                      /* what alone is made of that, by keeping it between bounds; SSA_NONE */
+  uint32_t low, high;                 /* those: pairs of them */
 } ptx_vector;
 
 typedef struct ptx {
@@ -72,6 +75,7 @@ typedef struct ptx {
   uint32_t *reg_copy;          /* per value: the copy it belongs to */
   uint8_t *bits_used;          /* per value: something asks for more than which number it is */
   uint8_t *never_nan;          /* per value: see compiler/never_nan.h */
+  uint8_t *nan_blind;          /* per value: see compiler/nan_blind.h */
   uint8_t *nan;                /* per value: ptx_nan */
   uint8_t *access;             /* per value: ptx_access, of accesses in the vector part */
   uint8_t *is_late;            /* per value: a rounding that only the stores do for which it waits (hg_ptx_rounds) */
@@ -162,7 +166,13 @@ void hg_ptx_pure(ptx *p, uint32_t value);
 /* x < c ? x : c, or x > c ? x : c, where c is a constant, and neither zero nor NaN: one instruction, which for NaN
  * gives the number as well. */
 int hg_ptx_is_bound(const ptx *p, uint32_t value, int *is_max);
-/* An f32 x between -size and size, by min and max, for which there is one instruction here. */
+/* An f32 x between two bounds, by min and max. */
+typedef struct ptx_bounds {
+  uint32_t x;
+  double low, high;
+} ptx_bounds;
+int hg_ptx_is_bounded(const ptx *p, uint32_t value, ptx_bounds *bounds);
+/* The same between -size and size, for which there is one instruction here. */
 int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size);
 /* d = a op b of a type, as collectives combine: f16 and bf16 through f32. */
 void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b);
@@ -232,6 +242,8 @@ void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint
 void hg_ptx_join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count);
 /* In the body of one of a thread's lanes: 1 if the access is a vector's, and so done. */
 int hg_ptx_use_element(ptx *p, uint32_t value);
+/* The same of an f32 that is all that becomes of a load of f16 or bf16, and so is what it was taken apart to. */
+int hg_ptx_use_widened(ptx *p, uint32_t value);
 /* 1 for a vector store of f16 or bf16 that is what rounds them from f32, two by one instruction. */
 int hg_ptx_rounds(const ptx *p, uint32_t value);
 /* What such a store takes: an f32. */

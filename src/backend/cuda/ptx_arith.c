@@ -254,9 +254,10 @@ static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
 static void bitcast(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class to = hg_ptx_class_of(insn->type), from = hg_ptx_class_of(insn->type2);
-  ptx_name a = hg_ptx_exact(p, ptx_arg(p, value, 0));
-  int is_constant = ptx_insn(p, ptx_arg(p, value, 0))->op == SSA_CONST;
-  if (from != to && is_constant) a = hg_ptx_in_register(p, ptx_arg(p, value, 0));
+  uint32_t arg = ptx_arg(p, value, 0);
+  ptx_name a = p->nan_blind[value] ? hg_ptx_value(p, arg) : hg_ptx_exact(p, arg);
+  int is_constant = ptx_insn(p, arg)->op == SSA_CONST;
+  if (from != to && is_constant) a = hg_ptx_in_register(p, arg);
   if (from == PTX_16 && to == PTX_32) PTX(p, insn->type == ATLAS_i16 ? "cvt.s32.s16" : "cvt.u32.u16", d, a);
   else if (from == PTX_32 && to == PTX_16) PTX(p, "cvt.u16.u32", d, a);
   else PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(to)).text, d, a);
@@ -366,15 +367,24 @@ static int has_bound(const ptx *p, uint32_t value, double *bound, uint32_t *of) 
   return 0;
 }
 
-int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size) {
+int hg_ptx_is_bounded(const ptx *p, uint32_t value, ptx_bounds *bounds) {
   uint16_t op = ptx_insn(p, value)->op, other = op == ATLAS_OP_min ? ATLAS_OP_max : ATLAS_OP_min;
   double outer, inner;
   uint32_t of;
   if ((op != ATLAS_OP_min && op != ATLAS_OP_max) || ptx_insn(p, value)->type != ATLAS_f32) return 0;
-  if (p->options->capability < 90 || !has_bound(p, value, &outer, &of)) return 0;
-  if (ptx_insn(p, of)->op != other || !has_bound(p, of, &inner, x)) return 0;
-  *size = op == ATLAS_OP_min ? outer : inner;
-  return outer == -inner && *size > 0;
+  if (!has_bound(p, value, &outer, &of) || ptx_insn(p, of)->op != other) return 0;
+  if (!has_bound(p, of, &inner, &bounds->x)) return 0;
+  bounds->low = op == ATLAS_OP_min ? inner : outer;
+  bounds->high = op == ATLAS_OP_min ? outer : inner;
+  return bounds->low < bounds->high;
+}
+
+int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size) {
+  ptx_bounds bounds;
+  if (p->options->capability < 90 || !hg_ptx_is_bounded(p, value, &bounds)) return 0;
+  *x = bounds.x;
+  *size = bounds.high;
+  return bounds.low == -bounds.high;
 }
 
 static void arithmetic(ptx *p, uint32_t value, ptx_name d) {

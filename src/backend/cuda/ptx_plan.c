@@ -5,6 +5,7 @@
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/memory.h"
+#include "compiler/nan_blind.h"
 #include "compiler/never_nan.h"
 #include "compiler/optimise.h"
 #include "compiler/schedule.h"
@@ -175,7 +176,7 @@ static void find_bits_used(ptx *p) {
     changed = 0;
     for (uint32_t v = (uint32_t)p->unit->insns.count; v-- > 0;) {
       int is_gone = ((const uint32_t *)p->unit->forward.data)[v] != v;
-      if (is_gone || sees_numbers(p, v) || (hands_on(p, v) && !p->bits_used[v])) continue;
+      if (is_gone || sees_numbers(p, v) || p->nan_blind[v] || (hands_on(p, v) && !p->bits_used[v])) continue;
       for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count; i++) {
         if (ptx_insn(p, v)->op == SSA_PHI && hg_comes_as_number(p->unit, v, i)) continue;
         uint8_t *used = &p->bits_used[ptx_arg(p, v, i)];
@@ -380,6 +381,11 @@ static int asks_for_lane(const ptx *p) {
   return 0;
 }
 
+/* In instructions: an entry of a table has an address, too; the bits of a number are there already. */
+static uint32_t cost_of(const ptx *p, uint32_t value) {
+  return flags_of(p, value) & ATLAS_SPACE_CONST ? 2 : ptx_insn(p, value)->op != ATLAS_OP_bitcast;
+}
+
 /* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
  * room for a number each block. */
 static uint32_t shortest_way(const ptx *p, uint32_t *way) {
@@ -393,7 +399,7 @@ static uint32_t shortest_way(const ptx *p, uint32_t *way) {
     }
     way[b] = before;
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
-      way[b] += flags_of(p, e) & ATLAS_SPACE_CONST ? 2 : 1; /* an entry of a table has an address, too */
+      way[b] += cost_of(p, e);
     if (block->end == SSA_EXIT && way[b] < least) least = way[b];
   }
   return least;
@@ -440,6 +446,53 @@ static void find_late(ptx *p) {
     }
 }
 
+/* How often a value is asked for, and by which one last. `user`: a number each value. */
+static void find_users(const ptx *p, uint32_t *uses, uint32_t *user) {
+  for (uint32_t v = 0; v < p->unit->insns.count; v++) {
+    if (((const uint32_t *)p->unit->forward.data)[v] != v) continue;
+    for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count; i++) {
+      uses[ptx_arg(p, v, i)]++;
+      user[ptx_arg(p, v, i)] = v;
+    }
+  }
+}
+
+/* 1 if the bound is a number of the type, too. */
+static int is_pair(uint8_t type, double bound, uint32_t *pair) {
+  uint64_t bits = atlas_round_f64((atlas_type)type, bound);
+  *pair = (uint32_t)(bits << 16 | bits);
+  return atlas_to_f64((atlas_type)type, bits) == bound;
+}
+
+/* What keeps v's widened elements between such bounds, if that is all that they are asked for; SSA_NONE. */
+static uint32_t keeper_of(const ptx *p, ptx_vector *v, const uint32_t *uses, const uint32_t *user) {
+  uint8_t type = ptx_insn(p, v->value)->type;
+  uint32_t x = v->widened, inner = user[x];
+  ptx_bounds bounds;
+  if (p->options->capability < 90 || uses[x] != 1 || uses[inner] != 1) return SSA_NONE;
+  if (!hg_ptx_is_bounded(p, user[inner], &bounds) || bounds.x != x) return SSA_NONE;
+  return is_pair(type, bounds.low, &v->low) && is_pair(type, bounds.high, &v->high) ? user[inner] : SSA_NONE;
+}
+
+/* Elements of 16 bits that are only widened are taken apart to f32. */
+static void find_widened(ptx *p) {
+  uint64_t values = p->unit->insns.count;
+  uint32_t *uses = p->reg, *user = p->reg_copy; /* not in use yet */
+  find_users(p, uses, user);
+  for (uint32_t i = 0; i < p->vector_count; i++) {
+    ptx_vector *v = &p->vector[i];
+    uint8_t type = ptx_insn(p, v->value)->type;
+    v->widened = v->kept = SSA_NONE;
+    if (!v->is_load || !is_narrow(type) || p->info->lanes_per_thread < 2 || uses[v->value] != 1) continue;
+    const ssa_insn *by = ptx_insn(p, user[v->value]);
+    if (by->op != ATLAS_OP_cvt || by->type != ATLAS_f32) continue;
+    v->widened = user[v->value];
+    v->kept = keeper_of(p, v, uses, user);
+  }
+  memset(uses, 0, values * sizeof *uses);
+  memset(user, 0, values * sizeof *user);
+}
+
 static hg_status list_vectors(ptx *p) {
   p->vector = hg_allocate(p->allocator, p->vector_count, sizeof *p->vector);
   if (p->vector == NULL) return hg_fail_memory("the PTX of a program", p->vector_count * sizeof *p->vector);
@@ -447,6 +500,7 @@ static hg_status list_vectors(ptx *p) {
     if (p->access[v] != PTX_VECTOR) continue;
     p->vector[p->vector_of[v]] = (ptx_vector){.value = v, .is_load = (flags_of(p, v) & ATLAS_LOAD) != 0};
   }
+  if (p->vector_count > 0) find_widened(p);
   return HG_OK;
 }
 
@@ -455,13 +509,13 @@ static hg_status list_vectors(ptx *p) {
 /* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Short programs wait for
  * nothing else, and do best with a pack a thread: with several the blocks at work are further apart in memory, which
  * likes that less. Near the balance two are loaded at once, if short without a loop; above it more of them, in a loop
- * that loads ahead, share the cost of a start. TB/s with 1, 2, 8 of f32: add (1 instruction) 4.37, 4.36, 4.27; exp (31)
- * 4.23, 4.23, 4.13; gelu_tanh (40) 4.07, 4.22, 4.13; of f16: exp (19) 4.21, 4.20, 4.07; tanh (25) 3.75, 4.10, 4.07; log
- * (30) 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more than it brings: gelu with one on its
- * rare way had 4.14, 3.59, 3.71. */
+ * that loads ahead, share the cost of a start. TB/s with 1, 2, 8 of f32: add (1 instruction) 4.37, 4.36, 4.27; exp (29)
+ * 4.23, 4.23, 4.13; gelu_tanh (37) 4.07, 4.22, 4.13; of f16: exp (17) 4.21, 4.20, 4.07; log (21) 3.93, 4.21, 4.09;
+ * sigmoid (24) 3.82, 4.19, 4.08; one of 27 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more
+ * than it brings: gelu with one on its rare way had 4.14, 3.59, 3.71. */
 static uint8_t packs_for(const ptx *p, uint32_t way) {
   uint64_t work = (uint64_t)way * p->info->lanes_per_thread;
-  return work < UINT64_C(72) * p->vector_count ? 1 : work <= UINT64_C(104) * p->vector_count ? 2 : 8;
+  return work < UINT64_C(64) * p->vector_count ? 1 : work <= UINT64_C(104) * p->vector_count ? 2 : 8;
 }
 
 /* A second copy of the body costs the driver's compiler its time: 6 ms more for gelu of f32, whose rare ways are long,
@@ -539,7 +593,7 @@ static uint32_t most_registers(const ptx *p, uint32_t *room) {
 
 static hg_status make_tables(ptx *p, uint32_t **seen) {
   uint64_t values = p->unit->insns.count, blocks = p->unit->blocks.count;
-  uint64_t words = 3 * values + blocks, bytes = 5 * values + blocks;
+  uint64_t words = 3 * values + blocks, bytes = 6 * values + blocks;
   p->reg = hg_allocate(p->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (p->reg == NULL) return hg_fail_memory("the PTX of a program", words * sizeof(uint32_t) + bytes);
   p->reg_copy = p->reg + values;
@@ -547,7 +601,8 @@ static hg_status make_tables(ptx *p, uint32_t **seen) {
   *seen = p->vector_of + values;
   p->nan = (uint8_t *)(*seen + blocks);
   p->never_nan = p->nan + values;
-  p->bits_used = p->never_nan + values;
+  p->nan_blind = p->never_nan + values;
+  p->bits_used = p->nan_blind + values;
   p->access = p->bits_used + values;
   p->is_late = p->access + values;
   p->in_loop = p->is_late + values;
@@ -565,6 +620,7 @@ hg_status hg_ptx_plan(ptx *p) {
   HG_TRY(make_tables(p, &seen));
   HG_TRY(find_loops(p, seen));
   HG_TRY(hg_find_never_nan(p->unit, &p->order, p->never_nan));
+  HG_TRY(hg_find_nan_blind(p->unit, &p->order, p->nan_blind));
   p->info->observes_block = (uint8_t)p->program->observes_block;
   p->max_threads = most_threads(p);
   p->info->max_threads = p->max_threads;

@@ -19,7 +19,7 @@ enum {
   PIECE_BITS = 15,
   PIECE_LANES = HG_PTX_TABLE_THREADS * PACKS * PACK_LANES,
   DRAWN = 2 * ENTRIES, /* behind the table two words, in turns: which piece is next */
-  LOOK_UP_COST = 30 /* in instructions of the program */
+  LOOK_UP_COST = 26 /* in instructions of the program */
 };
 
 _Static_assert(PIECE_LANES == 1 << PIECE_BITS, "the lanes of a piece");
@@ -39,8 +39,7 @@ static uint32_t only_access(const ptx *p, uint32_t flag) {
 }
 
 /* What it gains a lane has to make up for 10 us in which the table is computed. Measured on an H200: from 175 to 220
- * million lanes on for sigmoid (33 instructions of f16, 32 of bf16), 64 for gelu.tanh (37), 42 for gelu (41); not for
- * tanh (25) and log (30). */
+ * million lanes on for a sigmoid of 29 instructions, 64 for gelu.tanh (33), 42 for gelu (37); not for shorter ones. */
 uint64_t hg_ptx_table_lanes(const ptx *p, uint32_t instructions) {
   if (!p->info->vector_only || only_access(p, ATLAS_LOAD) == SSA_NONE || only_access(p, ATLAS_STORE) == SSA_NONE ||
       p->needs_lane)

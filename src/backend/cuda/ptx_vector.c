@@ -55,14 +55,50 @@ void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint
   }
 }
 
+/* Both halves of a word as f32; that of bf16 is the upper half of an f32. */
+static void widen_pair(ptx *p, uint8_t type, ptx_name word, ptx_name part[2]) {
+  if (type == ATLAS_f16) {
+    ptx_name half[2];
+    hg_ptx_take_apart(p, type, word, half, 2);
+    for (int i = 0; i < 2; i++) part[i] = hg_ptx_to_f32(p, type, half[i]);
+    return;
+  }
+  for (int i = 0; i < 2; i++) part[i] = hg_ptx_new(p, PTX_32);
+  PTX(p, "shl.b32", part[0], word, hg_ptx_number(16));
+  PTX(p, "and.b32", part[1], word, hg_ptx_number(0xffff0000));
+}
+
+/* word = op of it and a pair, which is taken from a register only. */
+static void with_pair(ptx *p, const char *op, uint8_t type, ptx_name word, uint32_t pair) {
+  ptx_name other = hg_ptx_new(p, PTX_32);
+  PTX(p, "mov.b32", other, hg_ptx_number(pair));
+  PTX(p, hg_ptx_join(op, type == ATLAS_f16 ? ".f16x2" : ".bf16x2").text, word, word, other);
+}
+
+static void keep_pair(ptx *p, uint8_t type, ptx_name word, uint32_t low, uint32_t high) {
+  if ((low ^ high) == 0x80008000) { /* of the magnitudes the lesser one, with the sign there was */
+    with_pair(p, "min.NaN.xorsign.abs", type, word, high);
+    return;
+  }
+  with_pair(p, "max.NaN", type, word, low);
+  with_pair(p, "min.NaN", type, word, high);
+}
+
+static void take_word_apart(ptx *p, ptx_vector *v, uint32_t w, uint32_t lanes) {
+  uint8_t type = ptx_insn(p, v->value)->type;
+  ptx_name *part = v->element + (size_t)w * lanes;
+  if (v->kept != SSA_NONE) keep_pair(p, type, v->word[w], v->low, v->high);
+  if (v->widened != SSA_NONE) widen_pair(p, type, v->word[w], part);
+  else hg_ptx_take_apart(p, type, v->word[w], part, lanes);
+}
+
 static uint32_t lanes_of_word(const ptx *p, uint32_t value) { return word_bytes(p, value) / size_of(p, value); }
 
 void hg_ptx_vectors_take_apart(ptx *p) {
   for (uint32_t i = 0; i < p->vector_count; i++) {
     ptx_vector *v = &p->vector[i];
     uint32_t lanes = lanes_of_word(p, v->value);
-    for (uint32_t w = 0; v->is_load && w < word_count(p, v->value); w++)
-      hg_ptx_take_apart(p, ptx_insn(p, v->value)->type, v->word[w], v->element + (size_t)w * lanes, lanes);
+    for (uint32_t w = 0; v->is_load && w < word_count(p, v->value); w++) take_word_apart(p, v, w, lanes);
   }
 }
 
@@ -92,11 +128,7 @@ static void round_pair(ptx *p, uint32_t store, ptx_name word, const ptx_name par
   uint32_t bound;
   (void)rounded_by(p, store, &bound);
   PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
-  if (bound != 0) {
-    ptx_name bounds = hg_ptx_new(p, PTX_32); /* pairs are taken from registers only */
-    PTX(p, "mov.b32", bounds, hg_ptx_number(bound));
-    PTX(p, type == ATLAS_f16 ? "min.NaN.xorsign.abs.f16x2" : "min.NaN.xorsign.abs.bf16x2", word, word, bounds);
-  }
+  if (bound != 0) keep_pair(p, type, word, bound ^ 0x80008000, bound);
   if (!p->never_nan[hg_ptx_unrounded(p, store)]) make_pair_exact(p, type, word);
 }
 
@@ -261,5 +293,23 @@ int hg_ptx_use_element(ptx *p, uint32_t value) {
   ptx_vector *v = &p->vector[p->vector_of[value]];
   if (v->is_load) hg_ptx_lies_in(p, value, v->element[p->copy_lane]);
   else v->element[p->copy_lane] = stored(p, value);
+  return 1;
+}
+
+/* The vector load that all of `value` is made of: it is what widens it, or keeps that between bounds. */
+static const ptx_vector *widened_from(const ptx *p, uint32_t value) {
+  ptx_bounds bounds = {.x = value};
+  if (ptx_insn(p, value)->op != ATLAS_OP_cvt && !hg_ptx_is_bounded(p, value, &bounds)) return NULL;
+  if (ptx_insn(p, bounds.x)->op != ATLAS_OP_cvt) return NULL;
+  uint32_t load = ptx_arg(p, bounds.x, 0);
+  if (p->access[load] != PTX_VECTOR) return NULL;
+  const ptx_vector *v = &p->vector[p->vector_of[load]];
+  return v->value == load && (v->widened == value || v->kept == value) ? v : NULL;
+}
+
+int hg_ptx_use_widened(ptx *p, uint32_t value) {
+  const ptx_vector *v = widened_from(p, value);
+  if (v == NULL) return 0;
+  hg_ptx_lies_in(p, value, v->element[p->copy_lane]);
   return 1;
 }

@@ -1,0 +1,137 @@
+/* nan_blind.c - what becomes of the bits of a NaN, followed through the block in which a bitcast asks for them.
+ *
+ * An exponential function takes an integer from the bits of a number and builds a power of two from it, which it
+ * multiplies with something made of that same number. Where that is a NaN so is the product, whatever the integer was.
+ * So each value is one of three: it is not touched; it is a NaN, by arithmetic on the one that the bits are of; or it
+ * may be anything, since it is made of the bits. Arithmetic on a NaN and anything is a NaN again. The bits cannot be
+ * seen if nothing that may be anything is stored, is an index, decides a branch, or leaves the block. Operations that
+ * look at the bits of a NaN made this way find the canonical one, or are asked for by themselves: they, too, hold only
+ * if nothing depends on those bits but NaNs. */
+#include "compiler/nan_blind.h"
+
+#include "atlas/tables.h"
+#include "base/error.h"
+
+#include <string.h>
+
+enum { UNTOUCHED, A_NAN, ANYTHING };
+enum { FAR = 96 }; /* values behind the bitcast, and before it, that are looked at */
+
+typedef struct walker {
+  const ssa_unit *unit;
+  uint32_t *uses;  /* per value */
+  uint32_t *line;  /* the values of the block in hand */
+  uint32_t *place; /* per value of it: where in line */
+  uint8_t *state;  /* per value */
+  uint32_t count;  /* of line */
+  uint32_t open;   /* uses not yet met of values that may be anything */
+} walker;
+
+static const ssa_insn *insn_at(const walker *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
+static int is_float(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
+
+/* A NaN in, a NaN out. */
+static int hands_nan_on(const ssa_insn *insn) {
+  if (!is_float(insn->type)) return 0;
+  switch (insn->op) {
+  case ATLAS_OP_add:
+  case ATLAS_OP_sub:
+  case ATLAS_OP_mul:
+  case ATLAS_OP_div:
+  case ATLAS_OP_mad:
+  case ATLAS_OP_fma:
+  case ATLAS_OP_min:
+  case ATLAS_OP_max:
+  case ATLAS_OP_sqrt: return 1;
+  case ATLAS_OP_cvt: return is_float(insn->type2);
+  default: return 0;
+  }
+}
+
+static int has(const walker *w, uint32_t value, unsigned from, uint8_t state) {
+  for (unsigned i = from; i < insn_at(w, value)->arg_count; i++)
+    if (w->state[ssa_args_of(w->unit, value)[i]] == state) return 1;
+  return 0;
+}
+
+static uint8_t state_of(const walker *w, uint32_t value) {
+  const ssa_insn *insn = insn_at(w, value);
+  int some_nan = has(w, value, 0, A_NAN);
+  if (some_nan && hands_nan_on(insn)) return A_NAN;
+  if (some_nan && atlas_is_comparison(insn->op) && is_float(insn->type2)) return UNTOUCHED; /* known how it ends */
+  int is_choice = insn->op == ATLAS_OP_sel && has(w, value, 1, A_NAN);
+  if (is_choice && !has(w, value, 1, UNTOUCHED) && !has(w, value, 1, ANYTHING)) return A_NAN;
+  return has(w, value, 0, ANYTHING) ? ANYTHING : UNTOUCHED;
+}
+
+static int may_be_anything(const ssa_insn *insn) {
+  return insn->op < SSA_DELETED && (atlas_op_lookup(insn->op)->flags & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE;
+}
+
+/* 1 if no more than FAR values on all that came of the bits has been used up, and none of it was seen. */
+static int stays_inside(walker *w, uint32_t from, uint32_t bitcast) {
+  uint32_t end = w->place[bitcast] + FAR < w->count ? w->place[bitcast] + FAR : w->count;
+  for (uint32_t at = from; at < end; at++) {
+    uint32_t value = w->line[at];
+    const ssa_insn *insn = insn_at(w, value);
+    uint8_t state = value == bitcast ? ANYTHING : state_of(w, value);
+    for (uint32_t i = 0; i < insn->arg_count; i++) w->open -= w->state[ssa_args_of(w->unit, value)[i]] == ANYTHING;
+    if (state == ANYTHING && !may_be_anything(insn)) return 0;
+    w->state[value] = state;
+    if (state == ANYTHING) w->open += w->uses[value];
+    if (at >= w->place[bitcast] && w->open == 0) return 1;
+  }
+  return 0;
+}
+
+static int is_blind(walker *w, uint32_t bitcast) {
+  uint32_t of = ssa_args_of(w->unit, bitcast)[0], here = w->place[bitcast];
+  uint32_t from = here > FAR ? here - FAR : 0;
+  w->open = 0;
+  w->state[of] = A_NAN;
+  for (uint32_t at = from; at < here; at++) /* nothing before it is made of it */
+    if (w->line[at] == of) from = at + 1;
+  int is = stays_inside(w, from, bitcast);
+  for (uint32_t at = from; at < w->count && at < here + FAR; at++) w->state[w->line[at]] = UNTOUCHED;
+  w->state[of] = UNTOUCHED;
+  return is;
+}
+
+static void count_uses(const walker *w, uint32_t value) {
+  for (uint32_t i = 0; i < insn_at(w, value)->arg_count; i++) w->uses[ssa_args_of(w->unit, value)[i]]++;
+}
+
+static void count_all_uses(const walker *w, const ssa_order *order) {
+  for (uint32_t k = 0; k < order->count; k++) {
+    const ssa_block *block = ssa_block_at(w->unit, order->block[k]);
+    for (uint32_t v = block->first_phi; v != SSA_NONE; v = insn_at(w, v)->next) count_uses(w, v);
+    for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(w, v)->next) count_uses(w, v);
+    if (block->condition != SSA_NONE) w->uses[block->condition]++;
+  }
+}
+
+static void look_at(walker *w, const ssa_block *block, uint8_t *blind) {
+  w->count = 0;
+  for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(w, v)->next) {
+    w->place[v] = w->count;
+    w->line[w->count++] = v;
+  }
+  for (uint32_t at = 0; at < w->count; at++) {
+    const ssa_insn *insn = insn_at(w, w->line[at]);
+    if (insn->op == ATLAS_OP_bitcast && is_float(insn->type2)) blind[w->line[at]] = (uint8_t)is_blind(w, w->line[at]);
+  }
+}
+
+hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind) {
+  uint64_t values = unit->insns.count;
+  walker w = {.unit = unit, .uses = hg_allocate(&unit->allocator, values, 3 * sizeof(uint32_t) + 1)};
+  if (w.uses == NULL) return hg_fail_memory("uses of values", values * (3 * sizeof(uint32_t) + 1));
+  w.line = w.uses + values;
+  w.place = w.line + values;
+  w.state = (uint8_t *)(w.place + values);
+  memset(blind, 0, values);
+  count_all_uses(&w, order);
+  for (uint32_t k = 0; k < order->count; k++) look_at(&w, ssa_block_at(unit, order->block[k]), blind);
+  hg_release(&unit->allocator, w.uses);
+  return HG_OK;
+}

@@ -1,0 +1,95 @@
+/* test_nan_bits.c - the bits of NaNs (compiler/nan_blind.h): where what is made of them can be seen they are those of
+ * the canonical NaN, and where it cannot the result is right all the same, in every engine as on the reference machine.
+ */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "launching.h"
+
+#include <stdlib.h>
+
+#ifdef _WIN32
+#  define setenv(name, value, overwrite) _putenv_s(name, value)
+#endif
+
+enum { LANES = 4096 };
+
+/* r0: a number or any NaN, as it comes; r1: arithmetic on it, so that a NaN's payload is the machine's; r2: r1's bits.
+ * Left in r3. */
+#define BITS_OF(lines) lines "bitcast.u32.f32 r3, r5"
+#define AS_FLOAT "shl.u32 r4, r2, #7\nbitcast.f32.u32 r4, r4\n"
+
+static const char *const bodies[] = {
+    /* seen */
+    "mov.u32 r3, r2",
+    "shl.u32 r3, r2, #7\nxor.u32 r3, r3, r2",
+    BITS_OF("shr.u32 r3, r2, #16\ncvt.f32.u32 r5, r3\n"),
+    "set.lt.u32 p0, r2, #0x7fc00001\nsel.u32 r3, p0, #1, #2",
+    BITS_OF("set.lt.u32 p0, r2, #0x7fc00001\nsel.f32 r5, p0, r1, #2\n"),
+    "set.ne.u32 p0, r2, #0x7fc00000\nmovi.u32 r3, #1\n@!p0 bra done\nmovi.u32 r3, #2\ndone:\nadd.u32 r3, r3, #1",
+    BITS_OF("shl.u32 r4, r2, #9\nbitcast.f32.u32 r5, r4\ncopysign.f32 r5, r0, r5\n"),
+    BITS_OF("bitcast.f32.u32 r4, r2\nneg.f32 r5, r4\n"),
+    "movi.u32 r3, #0\nmovi.u32 r5, #3\nagain:\nadd.u32 r3, r3, r2\nshl.u32 r2, r2, #1\nloop r5, again",
+    "shl.u32 r4, r2, #1\nbitcast.f32.u32 r4, r4\nset.lt.f32 p0, r4, #1\nsel.u32 r3, p0, #1, #2",
+    /* not seen: arithmetic on the NaN comes between */
+    BITS_OF(AS_FLOAT "mul.f32 r5, r4, r1\n"),
+    BITS_OF("sub.u32 r4, #0x7ef33400, r2\nbitcast.f32.u32 r4, r4\nfma.f32 r5, r4, #0.5, r1\nmul.f32 r5, r5, r4\n"),
+    BITS_OF(AS_FLOAT "min.f32 r4, r1, r4\nmax.f32 r5, r4, r1\n"),
+    AS_FLOAT "set.lt.f32 p0, r4, r1\nsel.u32 r3, p0, #1, #2",
+    BITS_OF("set.lt.u32 p0, r2, #99\nadd.f32 r5, r1, #1\nmul.f32 r6, r1, #3\nsel.f32 r5, p0, r5, r6\n"),
+    /* half of it */
+    BITS_OF("set.lt.u32 p0, r2, #99\nadd.f32 r5, r1, #1\nsel.f32 r5, p0, r5, #1.5\n"),
+    AS_FLOAT "mul.f32 r5, r4, r1\nbitcast.u32.f32 r5, r5\nbitcast.u32.f32 r4, r4\nxor.u32 r3, r5, r4",
+};
+
+static uint32_t argument[LANES], expected[LANES], got[LANES];
+
+static void make_arguments(void) {
+  uint32_t state = 12345;
+  for (unsigned i = 0; i < LANES; i++) {
+    state = state * 1664525 + 1013904223;
+    argument[i] = state;
+    if (i % 2 == 0) argument[i] |= 0x7f800000; /* NaNs with every payload, quiet and signalling, of both signs */
+  }
+}
+
+static void run(hg_backend_id backend, const char *engine, const char *body, uint32_t *out) {
+  char text[1024];
+  hg_executor_desc executor_desc = {.backend = backend};
+  setenv("HOLOGRAM_CPU_ENGINE", engine, 1);
+  CHECK_EQ_U64(hg_executor_create(&executor_desc, &executor), HG_OK);
+  snprintf(text, sizeof text,
+           ".program p\n.buffer a f32 in\n.buffer y u32 out\nldg.f32 r0, [a + lane]\nmul.f32 r1, r0, #1.25\n"
+           "bitcast.u32.f32 r2, r1\n%s\nstg.u32 [y + lane], r3\nexit\n",
+           body);
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *a = buffer_of(sizeof argument, argument), *y = buffer_of(sizeof got, NULL);
+  hg_binding bindings[] = {{.name = "a", .buffer = a}, {.name = "y", .buffer = y}};
+  hg_launch_desc desc = {.size = sizeof desc, .lanes = LANES, .bindings = bindings, .binding_count = 2};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, out, sizeof got), HG_OK);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  hg_executor_release(executor);
+}
+
+static void check_body(const char *engine, const char *body) {
+  unsigned differ = 0;
+  run(test_backend(), engine, body, got);
+  for (unsigned i = 0; i < LANES; i++) {
+    if (got[i] == expected[i] || differ++ > 0) continue;
+    printf("%s, %08x: %08x, expected %08x:\n%s\n", engine, (unsigned)argument[i], (unsigned)got[i],
+           (unsigned)expected[i], body);
+  }
+  CHECK_EQ_U64(differ, 0);
+}
+
+int main(void) {
+  static const char *const engines[] = {"tile", "native"};
+  make_arguments();
+  for (size_t b = 0; b < COUNT(bodies); b++) {
+    run(HG_BACKEND_CPU, "interp", bodies[b], expected);
+    for (size_t e = 0; e < (test_backend() == HG_BACKEND_CPU ? COUNT(engines) : 1); e++)
+      check_body(engines[e], bodies[b]);
+  }
+  return check_report();
+}
