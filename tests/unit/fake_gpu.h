@@ -35,6 +35,15 @@ static inline void set(const char *name, const char *value) {
   else unsetenv(name);
 }
 
+/* The first thing of a test's main. 0: there is no double, which is a failure. */
+static inline int begin_on_fake_gpu(void) {
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  set("HOLOGRAM_CACHE_DIR", "/dev/null/none"); /* compiled anew each time */
+  int is_there = find_fake_gpu();
+  if (!check_note(is_there)) printf("the double of libcuda was not found (LD_LIBRARY_PATH)\n");
+  return is_there;
+}
+
 /* After everything has been released: nothing is left, and nothing was done wrong. */
 #define CHECK_CLEAN()                   \
   do {                                  \

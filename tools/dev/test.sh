@@ -77,7 +77,8 @@ engines_here() {
 }
 
 # These run on the double of libcuda only.
-ON_THE_DOUBLE_ONLY=" test_cuda test_cuda_cache test_devices test_nvtx test_packs "
+ON_THE_DOUBLE_ONLY=" test_cuda test_cuda_cache test_cuda_calls test_cuda_foreign test_cuda_memory test_devices test_nvtx \
+  test_packs "
 
 # run_unit_tests BUILD [WRAPPER...]
 run_unit_tests() {
@@ -302,7 +303,7 @@ compare_assemblers() {
 
 # Not under qemu: it can start no thread in a process that was forked while there were several, nor spare address space
 # of its own; and what has nothing to do with the processor and takes long.
-NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams test_stress test_cuda "
+NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams test_stress test_cuda test_cuda_calls "
 
 # qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
 stage_aarch64() {
