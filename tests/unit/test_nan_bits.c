@@ -15,6 +15,7 @@ enum { LANES = 4096 };
 /* r0: a number or any NaN, as it comes; r1: arithmetic on it, so that a NaN's payload is the machine's; r2: r1's bits.
  * Left in r3. */
 #define BITS_OF(lines) lines "bitcast.u32.f32 r3, r5"
+#define CHOSEN "max.f32 r4, r0, #-2\nand.u32 r5, r2, #1\nset.eq.u32 p0, r5, #0\nsel.f32 r4, p0, r0, r4\n"
 #define AS_FLOAT "shl.u32 r4, r2, #7\nbitcast.f32.u32 r4, r4\n"
 
 static const char *const bodies[] = {
@@ -27,6 +28,12 @@ static const char *const bodies[] = {
     "set.ne.u32 p0, r2, #0x7fc00000\nmovi.u32 r3, #1\n@!p0 bra done\nmovi.u32 r3, #2\ndone:\nadd.u32 r3, r3, #1",
     BITS_OF("shl.u32 r4, r2, #9\nbitcast.f32.u32 r5, r4\ncopysign.f32 r5, r0, r5\n"),
     BITS_OF("bitcast.f32.u32 r4, r2\nneg.f32 r5, r4\n"),
+    "sub.u32 r4, r2, #0x7fc00000\nset.num.f32 p0, r1, r1\nsel.u32 r4, p0, #0, r4\nldc.f32 r5, [t + r4]\n"
+    "mul.f32 r5, r5, r1\nbitcast.u32.f32 r3, r5",
+    /* the sign of a NaN becomes a number's */
+    BITS_OF("neg.f32 r4, r1\nmovi.f32 r5, #1\ncopysign.f32 r5, r5, r4\nmul.f32 r5, r5, #3\n"),
+    BITS_OF("abs.f32 r4, r1\nneg.f32 r4, r4\nmovi.f32 r5, #2\ncopysign.f32 r5, r5, r4\nmul.f32 r5, r5, #3\n"),
+    BITS_OF(CHOSEN "movi.f32 r5, #1\ncopysign.f32 r5, r5, r4\nmul.f32 r5, r5, #3\n"),
     "movi.u32 r3, #0\nmovi.u32 r5, #3\nagain:\nadd.u32 r3, r3, r2\nshl.u32 r2, r2, #1\nloop r5, again",
     "shl.u32 r4, r2, #1\nbitcast.f32.u32 r4, r4\nset.lt.f32 p0, r4, #1\nsel.u32 r3, p0, #1, #2",
     /* not seen: arithmetic on the NaN comes between */
@@ -57,8 +64,8 @@ static void run(hg_backend_id backend, const char *engine, const char *body, uin
   setenv("HOLOGRAM_CPU_ENGINE", engine, 1);
   CHECK_EQ_U64(hg_executor_create(&executor_desc, &executor), HG_OK);
   snprintf(text, sizeof text,
-           ".program p\n.buffer a f32 in\n.buffer y u32 out\nldg.f32 r0, [a + lane]\nmul.f32 r1, r0, #1.25\n"
-           "bitcast.u32.f32 r2, r1\n%s\nstg.u32 [y + lane], r3\nexit\n",
+           ".program p\n.buffer a f32 in\n.buffer y u32 out\n.const t f32 { #1, #2 }\n"
+           "ldg.f32 r0, [a + lane]\nmul.f32 r1, r0, #1.25\nbitcast.u32.f32 r2, r1\n%s\nstg.u32 [y + lane], r3\nexit\n",
            body);
   hg_kernel *kernel = kernel_of(text);
   hg_buffer *a = buffer_of(sizeof argument, argument), *y = buffer_of(sizeof got, NULL);

@@ -169,9 +169,16 @@ static int hands_on(const ptx *p, uint32_t value) {
          insn->op == ATLAS_OP_neg;
 }
 
+/* The sign of a NaN becomes that of a number. */
+static void note_sign_givers(ptx *p) {
+  for (uint32_t v = 0; v < p->unit->insns.count; v++)
+    if (ptx_insn(p, v)->op == ATLAS_OP_copysign) p->bits_used[ptx_arg(p, v, 1)] = 1;
+}
+
 /* Users mostly come after what they use, so that one walk backwards and one to see that it is all will do. */
 static void find_bits_used(ptx *p) {
   memset(p->bits_used, 0, p->unit->insns.count);
+  note_sign_givers(p);
   for (int changed = 1; changed;) {
     changed = 0;
     for (uint32_t v = (uint32_t)p->unit->insns.count; v-- > 0;) {
