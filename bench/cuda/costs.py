@@ -56,13 +56,20 @@ class Calls:
 
 
 def samples_of(sample, wait) -> dict:
-    sample()
-    wait()
-    found = []
-    for _ in range(LAUNCH_SAMPLES):
-        found.append(sample() / LAUNCHES)
+    return samples_in_turn((sample, wait))[0]
+
+
+def samples_in_turn(*contenders) -> list[dict]:
+    """Of pairs (sample, wait): what disturbs the machine meanwhile disturbs all of them."""
+    found = [[] for _ in contenders]
+    for sample, wait in contenders:
+        sample()
         wait()
-    return {"median_ns": median(found), "min_ns": min(found)}
+    for _ in range(LAUNCH_SAMPLES):
+        for (sample, wait), own in zip(contenders, found):
+            own.append(sample() / LAUNCHES)
+            wait()
+    return [{"median_ns": median(own), "min_ns": min(own)} for own in found]
 
 
 def captured(gpu: Gpu, ours: Ours, stream, count: int) -> c.c_void_p:
@@ -106,11 +113,13 @@ def launches(driver: Driver, gpu: Gpu, calls: Calls, peers: dict) -> list[dict]:
         return took
 
     add("launch and wait", "driver", lambda: driver_sample(synchronise))
-    add("launch alone", "driver", lambda: driver_sample(None), lambda: driver.wait(plain.stream))
+    alone = {"driver": (lambda: driver_sample(None), lambda: driver.wait(plain.stream))}
     if gpu.stream:
         desc.stream = stream = gpu.open_stream()  # one of its own, as most programs have
         wait = lambda: gpu.library.check(gpu.library.c.hg_stream_wait(stream, None))  # noqa: E731
-        add("launch alone", "hologram", our_sample, wait)
+        alone["hologram"] = (our_sample, wait)
+    rows += [{"what": "launch alone", "who": who} | took for who, took in zip(alone, samples_in_turn(*alone.values()))]
+    if gpu.stream:
         if hasattr(gpu.library.c, "hg_graph_launch"):
             graph = captured(gpu, ours, stream, GRAPH_LAUNCHES)
             add(f"graph of {GRAPH_LAUNCHES}", "hologram", lambda: graph_sample(graph, stream), wait)
