@@ -15,7 +15,10 @@ enum { LANES = 4096 };
 /* r0: a number or any NaN, as it comes; r1: arithmetic on it, so that a NaN's payload is the machine's; r2: r1's bits.
  * Left in r3. */
 #define BITS_OF(lines) lines "bitcast.u32.f32 r3, r5"
-#define CHOSEN "max.f32 r4, r0, #-2\nand.u32 r5, r2, #1\nset.eq.u32 p0, r5, #0\nsel.f32 r4, p0, r0, r4\n"
+/* r4: r0, or a NaN of it behind bounds, whose sign cards leave open. */
+#define CHOSEN                                                                                             \
+  "max.f32 r4, r0, #-2\nmin.f32 r4, r4, #2\nbitcast.u32.f32 r5, r0\nand.u32 r5, r5, #1\nset.eq.u32 p0, r5, #0\n" \
+  "sel.f32 r4, p0, r0, r4\n"
 #define AS_FLOAT "shl.u32 r4, r2, #7\nbitcast.f32.u32 r4, r4\n"
 
 static const char *const bodies[] = {
@@ -31,9 +34,9 @@ static const char *const bodies[] = {
     "sub.u32 r4, r2, #0x7fc00000\nset.num.f32 p0, r1, r1\nsel.u32 r4, p0, #0, r4\nldc.f32 r5, [t + r4]\n"
     "mul.f32 r5, r5, r1\nbitcast.u32.f32 r3, r5",
     /* the sign of a NaN becomes a number's */
-    BITS_OF("neg.f32 r4, r1\nmovi.f32 r5, #1\ncopysign.f32 r5, r5, r4\nmul.f32 r5, r5, #3\n"),
-    BITS_OF("abs.f32 r4, r1\nneg.f32 r4, r4\nmovi.f32 r5, #2\ncopysign.f32 r5, r5, r4\nmul.f32 r5, r5, #3\n"),
     BITS_OF(CHOSEN "movi.f32 r5, #1\ncopysign.f32 r5, r5, r4\nmul.f32 r5, r5, #3\n"),
+    BITS_OF("cvt.f64.f32 r4, r0\nmul.f64 r4, r4, #1.25\nneg.f64 r4, r4\nmovi.f64 r5, #1\ncopysign.f64 r5, r5, r4\n"
+            "mul.f64 r5, r5, #3\ncvt.f32.f64 r5, r5\n"),
     "movi.u32 r3, #0\nmovi.u32 r5, #3\nagain:\nadd.u32 r3, r3, r2\nshl.u32 r2, r2, #1\nloop r5, again",
     "shl.u32 r4, r2, #1\nbitcast.f32.u32 r4, r4\nset.lt.f32 p0, r4, #1\nsel.u32 r3, p0, #1, #2",
     /* not seen: arithmetic on the NaN comes between */
