@@ -10,7 +10,7 @@
 #  define setenv(name, value, overwrite) _putenv_s(name, value)
 #endif
 
-enum { LANES = 70, MOST_LOADS = 16, BYTES = 4096, SHOWN = 3 };
+enum { LANES = 70, MOST_LOADS = 36, BYTES = 4096, SHOWN = 3 };
 
 typedef struct trial {
   const char *type, *index_type;
@@ -117,6 +117,11 @@ int main(void) {
         for (int i = 0; i < t.count; i++) t.displacement[i] = i - 4;
         t.first = 4;
         check(&t);
+        for (t.count = 32; t.count <= MOST_LOADS; t.count += 4) { /* as many as are done together, and more */
+          for (int i = 0; i < t.count; i++) t.displacement[i] = i * 7 % t.count;
+          check(&t);
+        }
+        t.count = 9;
         for (int i = 0; i < t.count; i++) t.displacement[i] = row[i];
         t.by_lane = 1;
         for (t.extent = LANES - 9; t.extent <= LANES + 11; t.extent += 5) check(&t);

@@ -36,7 +36,7 @@ typedef struct ptx_fault_site {
 } ptx_fault_site;
 
 /* Faults of accesses that were left out, noted together a little later. */
-enum { PTX_PENDING = 8, PTX_MAX_GROUP = 16 };
+enum { PTX_PENDING = 8, PTX_MAX_GROUP = 32 };
 typedef struct ptx_pending {
   ptx_name failed;
   ptx_fault_site site;

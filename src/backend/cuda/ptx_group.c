@@ -114,6 +114,8 @@ static uint32_t size_of(const ptx *p, const group *g) {
 /* Elements of 8 bits are in no group. */
 static uint32_t elements_of_word(const ptx *p, const group *g) { return size_of(p, g) == 2 ? 2 : 1; }
 
+static int begins_word(const group *g, uint32_t at) { return g->word[at].text[0] != '\0'; }
+
 /* `width` neighbours by one access. */
 static void load_together(ptx *p, group *g, uint32_t first, uint32_t width, ptx_name address) {
   const ssa_insn *insn = ptx_insn(p, g->value[first]);
@@ -132,25 +134,33 @@ static void load_together(ptx *p, group *g, uint32_t first, uint32_t width, ptx_
   else hg_ptx_put(p, "\tld.global%s.v%u%s {%s}, [%s];\n", nc, (unsigned)(width / elements), type, list, at.text);
 }
 
-/* A word's elements into registers of their own; `is_back`: those into the word. */
-static void move_elements(ptx *p, const group *g, uint32_t first, uint32_t count, int is_back) {
-  uint8_t type = ptx_insn(p, g->value[first])->type;
-  ptx_name part[2];
-  if (is_back) {
-    for (uint32_t k = 0; k < count; k++) part[k] = hg_ptx_register(p, g->value[first + k]);
-    hg_ptx_join_parts(p, type, g->word[first], part, count);
-  } else {
-    hg_ptx_take_apart(p, type, g->word[first], part, count);
-    for (uint32_t k = 0; k < count; k++) hg_ptx_lies_in(p, g->value[first + k], part[k]);
+static void take_words_apart(ptx *p, const group *g) {
+  uint32_t elements = elements_of_word(p, g);
+  for (uint32_t i = 0; elements > 1 && i < g->count; i++) {
+    ptx_name part[2];
+    if (!begins_word(g, i)) continue;
+    hg_ptx_take_apart(p, ptx_insn(p, g->value[i])->type, g->word[i], part, elements);
+    for (uint32_t k = 0; k < elements; k++) hg_ptx_lies_in(p, g->value[i + k], part[k]);
   }
 }
 
-static void move_all_elements(ptx *p, const group *g, int is_back) {
+static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements) {
+  ptx_name part[2];
+  for (uint32_t k = 0; k < elements; k++) part[k] = hg_ptx_register(p, g->value[first + k]);
+  hg_ptx_join_parts(p, ptx_insn(p, g->value[first])->type, g->word[first], part, elements);
+}
+
+/* In the program's order; a word as soon as all of it is there: fewer registers, so room for more blocks. */
+static void load_each(ptx *p, const group *g, const uint32_t *in_order) {
   uint32_t elements = elements_of_word(p, g);
-  for (uint32_t i = 0, n; elements > 1 && i < g->count; i += n) {
-    n = access_width(p, g, i);
-    for (uint32_t k = 0; n > 1 && k < n; k += elements) move_elements(p, g, i + k, elements, is_back);
+  uint8_t there[MAX_GROUP] = {0}; /* by the first of a word's elements */
+  for (uint32_t i = 0, at = 0; i < g->count; i++) {
+    hg_ptx_load_checked(p, in_order[i]);
+    for (at = 0; g->value[at] != in_order[i];) at++;
+    if (at > 0 && !begins_word(g, at)) at--;
+    if (elements > 1 && begins_word(g, at) && ++there[at] == elements) join_word(p, g, at, elements);
   }
+  hg_ptx_faults_now(p);
 }
 
 /* What both ways have in hand where they meet are words: the way of the one access then moves nothing. */
@@ -169,13 +179,11 @@ static void load_group(ptx *p, group *g, const uint32_t *in_order) {
     else hg_ptx_load_at(p, g->value[i], hg_ptx_plus(address, displacement_of(p, g->value[i]) * (int64_t)size));
   }
   hg_ptx_place(p, back);
-  move_all_elements(p, g, 0);
+  take_words_apart(p, g);
   hg_array *out = p->out;
   p->out = &p->slow;
   hg_ptx_place(p, slow);
-  for (uint32_t i = 0; i < g->count; i++) hg_ptx_load_checked(p, in_order[i]);
-  hg_ptx_faults_now(p);
-  move_all_elements(p, g, 1);
+  load_each(p, g, in_order);
   hg_ptx_put(p, "\tbra %s;\n", back.text);
   p->out = out;
 }
