@@ -85,6 +85,27 @@ static void test_mixed(void) {
   release(&e);
 }
 
+static unsigned count_of(const entry *e, const char *part) {
+  unsigned n = 0;
+  for (const char *at = e->text.data; (at = strstr(at, part)) != NULL; at++) n++;
+  return n;
+}
+
+/* Four rows of eight neighbours, in whatever order the canonical form has them. */
+static void test_many_neighbours(void) {
+  char source[2048];
+  size_t used = (size_t)snprintf(source, sizeof source,
+                                 ".program many\n.block 32\n.buffer x f16 in\n.buffer y f16 out\n"
+                                 "shl.u32 r0, blane, #3\nmovi.f16 r1, #0\n");
+  for (int i = 0; i < 32; i++)
+    used += (size_t)snprintf(source + used, sizeof source - used, "ldg.f16 r2, [x + r0 + #%d]\nmax.f16 r1, r1, r2\n",
+                             i % 8 + i / 8 * 256);
+  snprintf(source + used, sizeof source - used, "stg.f16 [y + blane], r1\nexit\n");
+  entry e = emit(source, 0);
+  CHECK_EQ_U64(count_of(&e, "ld.global.nc.v4.b32"), 4);
+  release(&e);
+}
+
 /* A store rounds what it alone asks for; what is also computed with is rounded where it stands. */
 static void test_late_rounding(void) {
   static const char source[] = ".program late\n.buffer x f16 in\n.buffer y f16 out\n.buffer z f16 out\n"
@@ -92,12 +113,9 @@ static void test_late_rounding(void) {
                                "stg.f16 [y + lane], r0\nstg.f16 [z + lane], r1\nexit\n";
   entry old = emit_for(75, source, 0), now = emit_for(80, source, 0);
   CHECK(!says(&old, "cvt.rn.f16x2.f32"));
-  const char *at = now.text.data;
-  unsigned pairs = 0, single = 0, lanes = now.info.lanes_per_thread;
-  for (; (at = strstr(at, "cvt.rn.f16x2.f32")) != NULL; at++) pairs++;
-  for (at = now.text.data; (at = strstr(at, "cvt.rn.f16.f32")) != NULL; at++) single++;
-  CHECK_EQ_U64(pairs, lanes);      /* of two stores */
-  CHECK_EQ_U64(single, lanes); /* r0 for r1 */
+  unsigned lanes = now.info.lanes_per_thread;
+  CHECK_EQ_U64(count_of(&now, "cvt.rn.f16x2.f32"), lanes); /* of two stores */
+  CHECK_EQ_U64(count_of(&now, "cvt.rn.f16.f32"), lanes);   /* r0 for r1 */
   release(&old);
   release(&now);
 }
@@ -347,6 +365,7 @@ static void test_out_of_memory(void) {
 int main(void) {
   test_vector_only();
   test_mixed();
+  test_many_neighbours();
   test_late_rounding();
   test_kept();
   test_nan_bits();
