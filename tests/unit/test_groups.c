@@ -121,9 +121,11 @@ int main(void) {
           for (int i = 0; i < t.count; i++) t.displacement[i] = i * 7 % t.count;
           check(&t);
         }
+        t.by_lane = 1;
+        t.count = MOST_LOADS;
+        for (t.extent = LANES - 9; t.extent <= LANES + MOST_LOADS; t.extent += 44) check(&t);
         t.count = 9;
         for (int i = 0; i < t.count; i++) t.displacement[i] = row[i];
-        t.by_lane = 1;
         for (t.extent = LANES - 9; t.extent <= LANES + 11; t.extent += 5) check(&t);
       }
   return check_report();
