@@ -31,6 +31,19 @@ static inline hg_buffer *buffer_of(uint64_t byte_count, const void *contents) {
   return buffer;
 }
 
+/* What a program makes of a buffer a in a buffer y of as many bytes. */
+static inline void run_on_array(const char *text, uint64_t lanes, uint64_t byte_count, const void *in, void *out) {
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *a = buffer_of(byte_count, in), *y = buffer_of(byte_count, NULL);
+  hg_binding bindings[] = {{.name = "a", .buffer = a}, {.name = "y", .buffer = y}};
+  hg_launch_desc desc = {.size = sizeof desc, .lanes = lanes, .bindings = bindings, .binding_count = 2};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, out, byte_count), HG_OK);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+}
+
 static inline uint32_t bits_of(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

@@ -70,15 +70,7 @@ static void run(hg_backend_id backend, const char *engine, const char *body, uin
            ".program p\n.buffer a f32 in\n.buffer y u32 out\n.const t f32 { #1, #2 }\n"
            "ldg.f32 r0, [a + lane]\nmul.f32 r1, r0, #1.25\nbitcast.u32.f32 r2, r1\n%s\nstg.u32 [y + lane], r3\nexit\n",
            body);
-  hg_kernel *kernel = kernel_of(text);
-  hg_buffer *a = buffer_of(sizeof argument, argument), *y = buffer_of(sizeof got, NULL);
-  hg_binding bindings[] = {{.name = "a", .buffer = a}, {.name = "y", .buffer = y}};
-  hg_launch_desc desc = {.size = sizeof desc, .lanes = LANES, .bindings = bindings, .binding_count = 2};
-  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
-  CHECK_EQ_U64(hg_buffer_read(y, 0, out, sizeof got), HG_OK);
-  hg_buffer_release(a);
-  hg_buffer_release(y);
-  hg_kernel_release(kernel);
+  run_on_array(text, LANES, sizeof argument, argument, out);
   hg_executor_release(executor);
 }
 

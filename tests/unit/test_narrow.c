@@ -23,15 +23,7 @@ static void run(const char *op, const char *type) {
            ".program p\n.buffer a %s in\n.buffer y %s out\n    ldg.%s r0, [a + lane]\n    %s.%s r0, r0\n"
            "    stg.%s [y + lane], r0\n    exit\n",
            type, type, type, op, type, type);
-  hg_kernel *kernel = kernel_of(text);
-  hg_buffer *a = buffer_of(sizeof argument, argument), *y = buffer_of(sizeof got, NULL);
-  hg_binding bindings[] = {{.name = "a", .buffer = a}, {.name = "y", .buffer = y}};
-  hg_launch_desc desc = {.size = sizeof desc, .lanes = VALUES, .bindings = bindings, .binding_count = 2};
-  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
-  CHECK_EQ_U64(hg_buffer_read(y, 0, got, sizeof got), HG_OK);
-  hg_buffer_release(a);
-  hg_buffer_release(y);
-  hg_kernel_release(kernel);
+  run_on_array(text, VALUES, sizeof argument, argument, got);
 }
 
 static void check_entry(const atlas_entry *entry, const char *engine) {

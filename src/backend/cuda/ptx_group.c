@@ -150,15 +150,22 @@ static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements)
   hg_ptx_join_parts(p, ptx_insn(p, g->value[first])->type, g->word[first], part, elements);
 }
 
+/* The first element of the word that one lies in; itself where it is loaded alone. */
+static uint32_t word_of(const group *g, uint32_t value) {
+  uint32_t at = 0;
+  while (g->value[at] != value) at++;
+  return at > 0 && !begins_word(g, at) && begins_word(g, at - 1) ? at - 1 : at;
+}
+
 /* In the program's order; a word as soon as all of it is there: fewer registers, so room for more blocks. */
 static void load_each(ptx *p, const group *g, const uint32_t *in_order) {
   uint32_t elements = elements_of_word(p, g);
   uint8_t there[MAX_GROUP] = {0}; /* by the first of a word's elements */
-  for (uint32_t i = 0, at = 0; i < g->count; i++) {
+  for (uint32_t i = 0; i < g->count; i++) {
     hg_ptx_load_checked(p, in_order[i]);
-    for (at = 0; g->value[at] != in_order[i];) at++;
-    if (at > 0 && !begins_word(g, at)) at--;
-    if (elements > 1 && begins_word(g, at) && ++there[at] == elements) join_word(p, g, at, elements);
+    if (elements == 1) continue; /* a word's register is the element's */
+    uint32_t first = word_of(g, in_order[i]);
+    if (begins_word(g, first) && ++there[first] == elements) join_word(p, g, first, elements);
   }
   hg_ptx_faults_now(p);
 }

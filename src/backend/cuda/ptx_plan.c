@@ -518,7 +518,7 @@ static hg_status list_vectors(ptx *p) {
  * likes that less. Near the balance two are loaded at once, if short without a loop; above it more of them, in a loop
  * that loads ahead, share the cost of a start. TB/s with 1, 2, 8 of f32: add (1 instruction) 4.37, 4.36, 4.27; exp (29)
  * 4.23, 4.23, 4.13; gelu_tanh (37) 4.07, 4.22, 4.13; of f16: exp (17) 4.21, 4.20, 4.07; log (21) 3.93, 4.21, 4.09;
- * sigmoid (24) 3.82, 4.19, 4.08; one of 27 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more
+ * others of 24 3.82, 4.19, 4.08, of 27 3.43, 3.76, 4.04. A call, as a division makes, costs a loop of packs more
  * than it brings: gelu with one on its rare way had 4.14, 3.59, 3.71. */
 static uint8_t packs_for(const ptx *p, uint32_t way) {
   uint64_t work = (uint64_t)way * p->info->lanes_per_thread;
