@@ -9,7 +9,7 @@
  * kind.
  *
  * Then what a new kernel of the CPU backend costs, for a few small programs; --kernels: only that. */
-#include "backend/cpu/native.h"
+#include "backend/cpu/native/native.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/sha256.h"

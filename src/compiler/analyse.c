@@ -9,8 +9,8 @@
 #include "atlas/arith.h"
 #include "atlas/functions.h"
 #include "base/error.h"
-#include "compiler/control.h"
-#include "compiler/memory.h"
+#include "compiler/aliasing.h"
+#include "compiler/block_levels.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

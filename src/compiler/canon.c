@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "compiler/aliasing.h"
 #include "compiler/build_ssa.h"
-#include "compiler/memory.h"
 #include "compiler/passes.h"
 #include "ir/ssa_walk.h"
 

@@ -8,7 +8,7 @@
 
 #include "atlas/tables.h"
 #include "base/error.h"
-#include "compiler/memory.h"
+#include "compiler/aliasing.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 

@@ -9,8 +9,8 @@
 
 #include "atlas/tables.h"
 #include "base/error.h"
+#include "compiler/aliasing.h"
 #include "compiler/alike.h"
-#include "compiler/memory.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 

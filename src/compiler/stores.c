@@ -2,14 +2,14 @@
  *
  * After the hash. Both rest on knowing the access to be in bounds: an out-of-bounds store is dropped and a load of the
  * same place reads 0, and both are faults that must be reported. Between two accesses there must be no barrier, fence
- * or atomic, and nothing that may be the same memory (compiler/memory.h); other lanes may race with either, which gives
- * no promise. */
+ * or atomic, and nothing that may be the same memory (compiler/aliasing.h); other lanes may race with either, which
+ * gives no promise. */
 #include "compiler/optimise.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"
+#include "compiler/aliasing.h"
 #include "compiler/analyse.h"
-#include "compiler/memory.h"
 #include "ir/ssa_walk.h"
 
 typedef struct stores {

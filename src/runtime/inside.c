@@ -2,9 +2,9 @@
  * on disk. No executor is needed for either. */
 #include "runtime/runtime.h"
 
-#include "backend/cpu/native.h"
+#include "backend/cpu/native/native.h"
 #include "backend/cuda/driver.h"
-#include "backend/cuda/emit_ptx.h"
+#include "backend/cuda/ptx/emit_ptx.h"
 #include "base/kernel_cache.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"

@@ -3,7 +3,7 @@
  * one before. LINES is 1: with the lines that profilers show; or 0. Libraries, and programs that do not verify, are
  * passed over. */
 #include "atlas/program.h"
-#include "backend/cuda/emit_ptx.h"
+#include "backend/cuda/ptx/emit_ptx.h"
 #include "base/error.h"
 #include "base/os.h"
 

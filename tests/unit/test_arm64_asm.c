@@ -4,7 +4,7 @@
  *   test_arm64_asm --words    the same instructions as the assembler writes them, one hexadecimal word a line
  *
  * so that another assembler can be asked (./dev test aarch64). */
-#include "backend/cpu/arm64_asm.h"
+#include "backend/cpu/arm64/arm64_asm.h"
 #include "check.h"
 
 #include <stdarg.h>
@@ -127,7 +127,7 @@ static void list_rows(void) {
 #define A64(id, mnemonic, word, form)                        \
   if (is_narrow_w(A64_##id)) list_w(A64_##id, mnemonic);     \
   else list_##form(A64_##id, mnemonic);
-#include "backend/cpu/arm64_asm.def"
+#include "backend/cpu/arm64/arm64_asm.def"
 #undef A64
 }
 
@@ -148,7 +148,7 @@ static void list_access(a64_memory_op op, const char *mnemonic, char letter, uns
 
 static void list_memory(void) {
 #define A64_MEMORY(id, mnemonic, word, log2) list_access(A64_##id, mnemonic, #id[sizeof #id - 2], log2);
-#include "backend/cpu/arm64_memory.def"
+#include "backend/cpu/arm64/arm64_memory.def"
 #undef A64_MEMORY
 }
 

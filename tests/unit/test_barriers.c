@@ -6,8 +6,8 @@
 #  define _GNU_SOURCE
 #endif
 
-#include "backend/cpu/detect.h"
-#include "backend/cpu/native.h"
+#include "backend/cpu/engine/detect.h"
+#include "backend/cpu/native/native.h"
 #include "environment.h"
 #include "launching.h"
 

@@ -1,6 +1,6 @@
 /* test_code_pages.c - machine code in pages that kernels share: each stays what it is while others come and go, and no
  * page can be written and run at once. */
-#include "backend/cpu/code_pages.h"
+#include "backend/cpu/native/code_pages.h"
 #include "check.h"
 #include "counted.h"
 

@@ -7,7 +7,7 @@
 
 #include "atlas/functions.h"
 #include "atlas/interp.h"
-#include "backend/cuda/emit_ptx.h"
+#include "backend/cuda/ptx/emit_ptx.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -4,13 +4,13 @@
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
-#include "backend/cpu/native.h"
-#include "backend/cpu/vector.h"
+#include "backend/cpu/native/native.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "environment.h"
 #include "launching.h"
+#include "vector/vector.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "counted.h"
 
 #include "atlas/program.h"
-#include "backend/cuda/emit_ptx.h"
+#include "backend/cuda/ptx/emit_ptx.h"
 
 #include <stdlib.h>
 

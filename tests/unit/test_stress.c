@@ -8,7 +8,7 @@
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
-#include "backend/cpu/detect.h"
+#include "backend/cpu/engine/detect.h"
 #include "base/os.h"
 #include "environment.h"
 #include "launching.h"

@@ -2,7 +2,7 @@
  * That it means the same is tested on random programs (tests/random). */
 #include "compile.h"
 
-#include "backend/cpu/vector.h"
+#include "vector/vector.h"
 
 static char *vector_text(const char *text) {
   atlas_program *program = parse(text);

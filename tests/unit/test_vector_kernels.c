@@ -1,9 +1,9 @@
 /* test_vector_kernels.c - instructions on rows, with every instruction set that this machine has, against the reference
  * machine's arithmetic: special values, random bits, and all values of the types that have few. */
 #include "atlas/arith.h"
-#include "backend/cpu/detect.h"
-#include "backend/cpu/engine.h"
-#include "backend/cpu/soft_fma.h"
+#include "backend/cpu/engine/detect.h"
+#include "backend/cpu/engine/engine.h"
+#include "backend/cpu/engine/soft_fma.h"
 #include "check.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* test_x86_asm.c - every row of x86_asm.def, with several registers and addresses, against a disassembler; and some
  * byte strings that need none. */
 #define _GNU_SOURCE /* mkstemp, popen */
-#include "backend/cpu/x86_asm.h"
+#include "backend/cpu/x86/x86_asm.h"
 #include "check.h"
 
 #include <ctype.h>

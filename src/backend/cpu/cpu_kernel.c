@@ -3,8 +3,8 @@
  * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
 #include "backend/cpu/cpu_kernel.h"
 
-#include "backend/cpu/native.h"
-#include "backend/cpu/tile.h"
+#include "backend/cpu/native/native.h"
+#include "backend/cpu/tile/tile.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "compiler/optimise.h"

@@ -3,8 +3,8 @@
 #define HG_CPU_KERNEL_H
 
 #include "backend/backend.h"
-#include "backend/cpu/code_pages.h"
-#include "backend/cpu/detect.h"
+#include "backend/cpu/engine/detect.h"
+#include "backend/cpu/native/code_pages.h"
 #include "compiler/expand.h"
 
 typedef enum hg_cpu_engine {

@@ -79,7 +79,7 @@ typedef struct cuda_device {
   int capability;        /* 10 * major + minor */
   uint32_t units;        /* multiprocessors */
   uint32_t shared_bytes; /* that a block may ask for */
-  uint64_t table_lanes;  /* smaller launches do not look results up (ptx_table.c); HOLOGRAM_TABLE_LANES: */
+  uint64_t table_lanes;  /* smaller launches do not look results up (table.c); HOLOGRAM_TABLE_LANES: */
   uint8_t table_lanes_given; /* all others do */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;

@@ -3,7 +3,7 @@
 #define HG_CUDA_KERNEL_H
 
 #include "backend/cuda/device.h"
-#include "backend/cuda/emit_ptx.h"
+#include "backend/cuda/ptx/emit_ptx.h"
 
 /* One form of a program that can be launched. */
 typedef struct cuda_entry {

@@ -1,0 +1,370 @@
+/* arith.c - arithmetic, logic, shifts and counts of bits.
+ *
+ * Most operations are the same code for each vector of a value: a function that writes it for one, in which d may be
+ * the register of a source. Scratch 4 and 5 are free in it. */
+#include "atlas/tables.h"
+#include "atlas/value.h"
+#include "backend/cpu/arm64/emit_neon.h"
+
+#include <stddef.h>
+
+typedef struct piece {
+  unsigned d, s[3]; /* vector registers */
+  unsigned size;    /* A64_32B, A64_64B */
+  uint32_t copy, part;
+  uint8_t type;
+} piece;
+
+typedef void (*piece_writer)(neon_emit *e, const piece *p);
+
+static int is_signed(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_SINT; }
+static unsigned bits_of(uint8_t type) { return atlas_type_bits((atlas_type)type); }
+static unsigned temporary(const neon_emit *e) { return hg_neon_scratch(e, 4); }
+static unsigned temporary2(const neon_emit *e) { return hg_neon_scratch(e, 5); }
+
+/* ---- one instruction each ---------------------------------------------------------------------------------------- */
+
+typedef struct simple {
+  uint16_t op;
+  a64_op integer, unsigned_integer, real; /* A64_OP_COUNT: none */
+  uint8_t no_64, keeps_narrow; /* integers: not for 64-bit elements; extended sources give an extended result */
+} simple;
+
+#define NO A64_OP_COUNT
+static const simple simples[] = {
+    {ATLAS_OP_add, A64_add, A64_add, A64_fadd, 0, 0},      {ATLAS_OP_sub, A64_sub, A64_sub, A64_fsub, 0, 0},
+    {ATLAS_OP_mul, A64_mul, A64_mul, A64_fmul, 1, 0},      {ATLAS_OP_div, NO, NO, A64_fdiv, 0, 0},
+    {ATLAS_OP_min, A64_smin, A64_umin, A64_fmin, 1, 1},    {ATLAS_OP_max, A64_smax, A64_umax, A64_fmax, 1, 1},
+    {ATLAS_OP_and, A64_and, A64_and, NO, 0, 1},            {ATLAS_OP_or, A64_orr, A64_orr, NO, 0, 1},
+    {ATLAS_OP_xor, A64_eor, A64_eor, NO, 0, 1},            {ATLAS_OP_not, A64_not, A64_not, NO, 0, 0},
+    {ATLAS_OP_neg, A64_neg, A64_neg, A64_fneg, 0, 0},      {ATLAS_OP_abs, A64_abs, NO, A64_fabs, 0, 0},
+    {ATLAS_OP_sqrt, NO, NO, A64_fsqrt, 0, 0},              {ATLAS_OP_floor, NO, NO, A64_frintm, 0, 0},
+    {ATLAS_OP_ceil, NO, NO, A64_frintp, 0, 0},             {ATLAS_OP_trunc, NO, NO, A64_frintz, 0, 0},
+    {ATLAS_OP_round, NO, NO, A64_frintn, 0, 0},
+};
+#undef NO
+
+static const simple *simple_of(uint16_t op) {
+  for (size_t i = 0; i < sizeof simples / sizeof *simples; i++)
+    if (simples[i].op == op) return &simples[i];
+  return NULL;
+}
+
+static a64_op simple_op(const vector_insn *insn) {
+  const simple *s = simple_of(insn->op);
+  if (s == NULL) return A64_OP_COUNT;
+  if (!atlas_is_integer((atlas_type)insn->type)) return s->real;
+  if (s->no_64 && bits_of(insn->type) == 64) return A64_OP_COUNT;
+  return is_signed(insn->type) ? s->integer : s->unsigned_integer;
+}
+
+static void write_simple(neon_emit *e, const piece *p) {
+  int is_float = !atlas_is_integer((atlas_type)p->type);
+  hg_a64(&e->a, simple_op(e->insn), p->size, p->d, p->s[0], p->s[1]);
+  if (!is_float && !simple_of(e->insn->op)->keeps_narrow) hg_neon_narrow(e, p->type, p->d);
+}
+
+/* ---- element by element: what vectors cannot do ------------------------------------------------------------------ */
+
+/* x0 = x0 op x1 (+ x2). */
+static void general_op(neon_emit *e, uint8_t type) {
+  a64_asm *a = &e->a;
+  a64_op divide = is_signed(type) ? A64_sdiv : A64_udiv; /* by zero: 0; the least by -1: itself */
+  switch (e->insn->op) {
+  case ATLAS_OP_mul: hg_a64(a, A64_mul_x, 0, 0, 0, 1); break;
+  case ATLAS_OP_mad: hg_a64_madd(a, 0, 0, 1, 2); break;
+  case ATLAS_OP_mulhi: hg_a64(a, is_signed(type) ? A64_smulh : A64_umulh, 0, 0, 0, 1); break;
+  case ATLAS_OP_div: hg_a64(a, divide, 0, 0, 0, 1); break;
+  case ATLAS_OP_rem:
+    hg_a64(a, divide, 0, 2, 0, 1);
+    hg_a64_msub(a, 0, 2, 1, 0);
+    break;
+  case ATLAS_OP_ctz: hg_a64(a, A64_rbit_x, 0, 0, 0, 0); /* fall through */
+  default: hg_a64(a, A64_clz_x, 0, 0, 0, 0); break;
+  }
+}
+
+static void write_elements(neon_emit *e, const piece *p) {
+  unsigned count = 2, last = p->size == A64_64B ? 2 : 4, result = temporary(e);
+  if (e->insn->op == ATLAS_OP_mad) count = 3;
+  if (e->insn->op == ATLAS_OP_clz || e->insn->op == ATLAS_OP_ctz) count = 1;
+  for (unsigned i = 0; i < last; i++) {
+    for (unsigned k = 0; k < count; k++)
+      if (is_signed(p->type)) hg_a64_extract_signed(&e->a, p->size, k, p->s[k], i);
+      else hg_a64_extract(&e->a, p->size, k, p->s[k], i);
+    general_op(e, p->type);
+    hg_a64_insert(&e->a, p->size, result, i, 0);
+  }
+  hg_a64_move_vector(&e->a, p->d, result);
+  hg_neon_narrow(e, p->type, p->d);
+}
+
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
+
+static void write_mad(neon_emit *e, const piece *p) {
+  hg_a64(&e->a, A64_mul, p->size, temporary(e), p->s[0], p->s[1]);
+  hg_a64(&e->a, A64_add, p->size, p->d, temporary(e), p->s[2]);
+  hg_neon_narrow(e, p->type, p->d);
+}
+
+static void write_mulhi(neon_emit *e, const piece *p) {
+  unsigned low = temporary(e), high = temporary2(e), bits = bits_of(p->type);
+  int sign = is_signed(p->type);
+  if (bits < 32) { /* the product fits */
+    hg_a64(&e->a, A64_mul, p->size, p->d, p->s[0], p->s[1]);
+    hg_a64_shift(&e->a, sign ? A64_sshr : A64_ushr, p->size, p->d, p->d, bits);
+    return;
+  }
+  hg_a64(&e->a, sign ? A64_smull : A64_umull, p->size, low, p->s[0], p->s[1]);
+  hg_a64(&e->a, sign ? A64_smull2 : A64_umull2, p->size, high, p->s[0], p->s[1]);
+  hg_a64(&e->a, A64_uzp2, p->size, p->d, low, high);
+}
+
+/* Of 64-bit elements, which have no instruction. */
+static void write_min_max(neon_emit *e, const piece *p) {
+  unsigned mask = temporary(e);
+  int is_min = e->insn->op == ATLAS_OP_min;
+  hg_a64(&e->a, is_signed(p->type) ? A64_cmgt : A64_cmhi, p->size, mask, p->s[is_min], p->s[!is_min]);
+  hg_a64(&e->a, A64_bsl, 0, mask, p->s[0], p->s[1]);
+  hg_a64_move_vector(&e->a, p->d, mask);
+}
+
+/* Comparisons give -1 for true. */
+static void write_sign(neon_emit *e, const piece *p) {
+  hg_a64(&e->a, A64_cmgt0, p->size, temporary(e), p->s[0], 0);
+  hg_a64(&e->a, A64_cmlt0, p->size, p->d, p->s[0], 0);
+  hg_a64(&e->a, A64_sub, p->size, p->d, p->d, temporary(e));
+}
+
+/* ---- shifts ------------------------------------------------------------------------------------------------------ */
+
+static void write_constant_shift(neon_emit *e, const piece *p, unsigned count) {
+  a64_op right = is_signed(p->type) ? A64_sshr : A64_ushr;
+  if (count == 0) hg_a64_move_vector(&e->a, p->d, p->s[0]);
+  else hg_a64_shift(&e->a, e->insn->op == ATLAS_OP_shl ? A64_shl : right, p->size, p->d, p->s[0], count);
+}
+
+/* Counts are 32-bit elements; a shift to the right is one to the left by a negative count. */
+static void write_shift(neon_emit *e, const piece *p) {
+  uint64_t bits;
+  unsigned count = temporary(e), width = bits_of(p->type);
+  int is_left = e->insn->op == ATLAS_OP_shl;
+  if (hg_neon_constant_bits(e, e->insn->s[1], &bits)) write_constant_shift(e, p, (unsigned)bits & (width - 1));
+  else {
+    hg_a64_constant(&e->a, A64_32B, count, width - 1);
+    hg_a64(&e->a, A64_and, 0, count, count, p->s[1]);
+    if (p->size == A64_64B) hg_a64_shift(&e->a, p->part == 0 ? A64_ushll : A64_ushll2, A64_32B, count, count, 0);
+    if (!is_left) hg_a64(&e->a, A64_neg, p->size, count, count, 0);
+    hg_a64(&e->a, is_signed(p->type) ? A64_sshl : A64_ushl, p->size, p->d, p->s[0], count);
+  }
+  if (is_left) hg_neon_narrow(e, p->type, p->d);
+}
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+/* The bits of a narrow type alone, whatever its sign. */
+static unsigned zero_extended(neon_emit *e, const piece *p, unsigned to) {
+  if (!is_signed(p->type) || bits_of(p->type) >= 32) return p->s[0];
+  hg_a64_constant(&e->a, A64_32B, to, (UINT64_C(1) << bits_of(p->type)) - 1);
+  hg_a64(&e->a, A64_and, 0, to, to, p->s[0]);
+  return to;
+}
+
+static void write_popc(neon_emit *e, const piece *p) {
+  unsigned from = zero_extended(e, p, temporary(e));
+  hg_a64(&e->a, A64_cnt, 0, p->d, from, 0);
+  for (unsigned size = A64_8B; size < p->size; size++) hg_a64(&e->a, A64_uaddlp, size, p->d, p->d, 0);
+}
+
+static void write_clz(neon_emit *e, const piece *p) {
+  unsigned from = zero_extended(e, p, temporary(e)), extra = 32 - bits_of(p->type);
+  hg_a64(&e->a, A64_clz, p->size, p->d, from, 0);
+  if (extra == 0) return;
+  hg_a64_constant(&e->a, A64_32B, temporary(e), extra);
+  hg_a64(&e->a, A64_sub, p->size, p->d, p->d, temporary(e));
+}
+
+static void reverse(neon_emit *e, unsigned d, unsigned from, unsigned size) {
+  hg_a64(&e->a, A64_rbit, 0, d, from, 0);
+  hg_a64(&e->a, size == A64_64B ? A64_rev64 : A64_rev32, A64_8B, d, d, 0);
+}
+
+/* A bit above those of a narrow type ends the count. */
+static void write_ctz(neon_emit *e, const piece *p) {
+  unsigned from = p->s[0];
+  if (bits_of(p->type) < 32) {
+    hg_a64_constant(&e->a, A64_32B, temporary(e), UINT64_C(1) << bits_of(p->type));
+    hg_a64(&e->a, A64_orr, 0, temporary(e), temporary(e), from);
+    from = temporary(e);
+  }
+  reverse(e, p->d, from, p->size);
+  hg_a64(&e->a, A64_clz, p->size, p->d, p->d, 0);
+}
+
+static void write_brev(neon_emit *e, const piece *p) {
+  reverse(e, p->d, p->s[0], p->size);
+  if (bits_of(p->type) < 32)
+    hg_a64_shift(&e->a, is_signed(p->type) ? A64_sshr : A64_ushr, p->size, p->d, p->d, 32 - bits_of(p->type));
+}
+
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t one_of(unsigned size) { return size == A64_64B ? UINT64_C(0x3ff0000000000000) : 0x3f800000; }
+
+static void write_fma(neon_emit *e, const piece *p) {
+  unsigned sum = p->d == p->s[0] || p->d == p->s[1] ? temporary(e) : p->d;
+  if (p->d == p->s[2]) sum = p->d;
+  hg_a64_move_vector(&e->a, sum, p->s[2]);
+  hg_a64(&e->a, A64_fmla, p->size, sum, p->s[0], p->s[1]);
+  hg_a64_move_vector(&e->a, p->d, sum);
+}
+
+static void write_recip(neon_emit *e, const piece *p) {
+  hg_a64_constant(&e->a, p->size, temporary(e), one_of(p->size));
+  hg_a64(&e->a, A64_fdiv, p->size, p->d, temporary(e), p->s[0]);
+}
+
+static void write_relu(neon_emit *e, const piece *p) {
+  hg_a64_constant(&e->a, p->size, temporary(e), 0);
+  hg_a64(&e->a, A64_fmax, p->size, p->d, p->s[0], temporary(e));
+}
+
+/* (a > 0 ? 1 : +0) - (a < 0 ? 1 : +0), and a NaN as it is: x - x is +0. */
+static void write_float_sign(neon_emit *e, const piece *p) {
+  unsigned above = temporary(e), below = temporary2(e), one = hg_neon_scratch(e, 2), is_number = hg_neon_scratch(e, 1);
+  hg_a64_constant(&e->a, p->size, one, one_of(p->size));
+  hg_a64(&e->a, A64_fcmgt0, p->size, above, p->s[0], 0);
+  hg_a64(&e->a, A64_fcmlt0, p->size, below, p->s[0], 0);
+  hg_a64(&e->a, A64_and, 0, above, above, one);
+  hg_a64(&e->a, A64_and, 0, below, below, one);
+  hg_a64(&e->a, A64_fsub, p->size, above, above, below);
+  hg_a64(&e->a, A64_fcmeq, p->size, is_number, p->s[0], p->s[0]);
+  hg_a64(&e->a, A64_bsl, 0, is_number, above, p->s[0]);
+  hg_a64_move_vector(&e->a, p->d, is_number);
+}
+
+/* The sign bit of a type of 16 to 64 bits, in each element. */
+static unsigned sign_bits(neon_emit *e, const piece *p) {
+  hg_a64_constant(&e->a, p->size, temporary(e), UINT64_C(1) << (bits_of(p->type) - 1));
+  return temporary(e);
+}
+
+static void write_copysign(neon_emit *e, const piece *p) {
+  unsigned mask = sign_bits(e, p);
+  hg_a64(&e->a, A64_bsl, 0, mask, p->s[1], p->s[0]);
+  hg_a64_move_vector(&e->a, p->d, mask);
+}
+
+static void write_half_neg(neon_emit *e, const piece *p) {
+  hg_a64(&e->a, A64_eor, 0, p->d, p->s[0], sign_bits(e, p));
+}
+
+static void write_half_abs(neon_emit *e, const piece *p) {
+  hg_a64(&e->a, A64_bic, 0, p->d, p->s[0], sign_bits(e, p));
+}
+
+/* Of f16 and bf16, by their bits: a NaN's magnitude is above that of infinity. */
+static void write_half_canon(neon_emit *e, const piece *p) {
+  unsigned nan = temporary(e), is_number = temporary2(e), magnitude = hg_neon_scratch(e, 1);
+  uint64_t infinity = p->type == ATLAS_f16 ? 0x7c00 : 0x7f80;
+  hg_a64_shift(&e->a, A64_shl, A64_32B, magnitude, p->s[0], 17);
+  hg_a64_constant(&e->a, A64_32B, is_number, infinity << 17);
+  hg_a64(&e->a, A64_cmhs, A64_32B, is_number, is_number, magnitude);
+  hg_a64_constant(&e->a, A64_32B, nan, atlas_canonical_nan((atlas_type)p->type));
+  hg_a64_move_vector(&e->a, p->d, p->s[0]);
+  hg_a64(&e->a, A64_bif, 0, p->d, nan, is_number);
+}
+
+/* Not fminnm, for which a signalling NaN is no missing number. */
+static void write_lesser_or_greater(neon_emit *e, const piece *p) {
+  unsigned takes_first = temporary2(e), first = e->insn->op == VECTOR_LESSER;
+  hg_a64(&e->a, A64_fcmgt, p->size, takes_first, p->s[first], p->s[!first]);
+  if (p->d == p->s[1]) hg_a64(&e->a, A64_bit, 0, p->d, p->s[0], takes_first);
+  else {
+    hg_a64_move_vector(&e->a, p->d, p->s[0]);
+    hg_a64(&e->a, A64_bif, 0, p->d, p->s[1], takes_first);
+  }
+}
+
+static void write_canon(neon_emit *e, const piece *p) {
+  uint32_t which = hg_neon_nan(e->b->vector, p->type);
+  unsigned is_number = temporary2(e), nan = e->kept_in[which] != 0 ? e->kept_in[which] - 1u : temporary(e);
+  if (nan == temporary(e)) hg_neon_invariant(e, which, nan);
+  hg_a64(&e->a, A64_fcmeq, p->size, is_number, p->s[0], p->s[0]);
+  hg_a64_move_vector(&e->a, p->d, p->s[0]);
+  hg_a64(&e->a, A64_bif, 0, p->d, nan, is_number);
+}
+
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
+
+static piece_writer integer_writer(uint16_t op, uint8_t type) {
+  int is_64 = bits_of(type) == 64;
+  switch (op) {
+  case ATLAS_OP_mul:
+  case ATLAS_OP_div:
+  case ATLAS_OP_rem: return write_elements;
+  case ATLAS_OP_mad: return is_64 ? write_elements : write_mad;
+  case ATLAS_OP_mulhi: return is_64 ? write_elements : write_mulhi;
+  case ATLAS_OP_min:
+  case ATLAS_OP_max: return write_min_max;
+  case ATLAS_OP_sign: return write_sign;
+  case ATLAS_OP_shl:
+  case ATLAS_OP_shr: return write_shift;
+  case ATLAS_OP_popc: return write_popc;
+  case ATLAS_OP_clz: return is_64 ? write_elements : write_clz;
+  case ATLAS_OP_ctz: return is_64 ? write_elements : write_ctz;
+  case ATLAS_OP_brev: return write_brev;
+  default: return NULL;
+  }
+}
+
+static piece_writer float_writer(uint16_t op) {
+  switch (op) {
+  case ATLAS_OP_mad:
+  case ATLAS_OP_fma: return write_fma;
+  case ATLAS_OP_recip: return write_recip;
+  case ATLAS_OP_relu: return write_relu;
+  case ATLAS_OP_sign: return write_float_sign;
+  case ATLAS_OP_copysign: return write_copysign;
+  case VECTOR_CANON: return write_canon;
+  case VECTOR_LESSER:
+  case VECTOR_GREATER: return write_lesser_or_greater;
+  default: return NULL;
+  }
+}
+
+static piece_writer half_writer(uint16_t op) {
+  switch (op) {
+  case ATLAS_OP_neg: return write_half_neg;
+  case ATLAS_OP_abs: return write_half_abs;
+  case ATLAS_OP_copysign: return write_copysign;
+  case VECTOR_CANON: return write_half_canon;
+  default: return NULL;
+  }
+}
+
+static piece_writer writer_of(const vector_insn *insn) {
+  if (insn->type == SSA_PREDICATE || insn->type == ATLAS_NONE) return NULL;
+  if (insn->op >= 0x100 && !(atlas_op_lookup(insn->op)->flags & ATLAS_PURE)) return NULL;
+  atlas_type_kind kind = atlas_kind((atlas_type)insn->type);
+  if (kind == ATLAS_KIND_STORAGE) return NULL;
+  if (kind == ATLAS_KIND_FLOAT && bits_of(insn->type) == 16) return half_writer(insn->op);
+  if (insn->op >= 0x100 && simple_op(insn) != A64_OP_COUNT) return write_simple;
+  return kind == ATLAS_KIND_FLOAT ? float_writer(insn->op) : integer_writer(insn->op, insn->type);
+}
+
+int hg_neon_arith(neon_emit *e) {
+  const vector_insn *insn = e->insn;
+  piece_writer write = writer_of(insn);
+  if (write == NULL) return 0;
+  for (uint32_t c = 0; c < hg_neon_copies(e, insn->d); c++)
+    for (uint32_t part = 0; part < hg_neon_parts(e, insn->d); part++) {
+      piece p = {.size = hg_neon_size(e, insn->d), .copy = c, .part = part, .type = insn->type};
+      for (unsigned k = 0; k < 3; k++)
+        if (insn->s[k] != VECTOR_NONE) p.s[k] = hg_neon_source(e, insn->s[k], c, part, hg_neon_scratch(e, k));
+      p.d = hg_neon_result(e, c, part);
+      write(e, &p);
+      hg_neon_done(e, c, part, p.d);
+    }
+  return 1;
+}

@@ -1,0 +1,300 @@
+/* convert.c - conversions, bit casts, coordinates.
+ *
+ * A conversion has at most two steps: to a 32-bit or 64-bit number, and from there to the result. Where rounding twice
+ * could differ from rounding once, the first step rounds to odd (Boldo and Melquiond, IEEE ToC 57(4), 2008): f64 to f32
+ * for f16 and bf16. FCVTZS and FCVTZU saturate and turn NaN into 0 as the ISA wants it. */
+#include "atlas/tables.h"
+#include "atlas/value.h"
+#include "backend/cpu/arm64/emit_neon.h"
+
+#include <stddef.h>
+
+static int is_signed(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_SINT; }
+static int is_float(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
+static unsigned bytes_of(uint8_t type) { return atlas_bytes((atlas_type)type); }
+
+/* ---- between the vectors of a value: s[0], s[1] its parts -------------------------------------------------------- */
+
+typedef struct vectors {
+  unsigned part[2]; /* machine registers; of 32-bit elements one */
+} vectors;
+
+static vectors fetch(neon_emit *e, uint32_t copy) {
+  uint32_t from = e->insn->s[0];
+  vectors v = {{hg_neon_source(e, from, copy, 0, hg_neon_scratch(e, 0)), 0}};
+  if (hg_neon_is_64(e, from)) v.part[1] = hg_neon_source(e, from, copy, 1, hg_neon_scratch(e, 1));
+  return v;
+}
+
+static void put(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg) { hg_neon_done(e, copy, part, reg); }
+
+/* An f16 or bf16 as f32. */
+static unsigned widen_half(neon_emit *e, uint8_t type, unsigned from, unsigned to) {
+  if (type == ATLAS_bf16) hg_a64_shift(&e->a, A64_shl, A64_32B, to, from, 16);
+  else {
+    hg_a64(&e->a, A64_xtn, A64_16B, to, from, 0);
+    hg_a64_fcvtl(&e->a, A64_32B, 0, to, to);
+  }
+  return to;
+}
+
+/* f32 to bf16: ties to even by adding just under a half, or a half where the last bit is odd. A NaN becomes the
+ * canonical one. */
+static void round_bf16(neon_emit *e, unsigned d, unsigned from) {
+  unsigned odd = hg_neon_scratch(e, 4), constant = hg_neon_scratch(e, 5);
+  hg_a64_shift(&e->a, A64_shl, A64_32B, odd, from, 15);
+  hg_a64_shift(&e->a, A64_ushr, A64_32B, odd, odd, 31);
+  hg_a64(&e->a, A64_add, A64_32B, odd, odd, from);
+  hg_a64_constant(&e->a, A64_32B, constant, 0x7fff);
+  hg_a64(&e->a, A64_add, A64_32B, odd, odd, constant);
+  hg_a64_shift(&e->a, A64_ushr, A64_32B, odd, odd, 16);
+  hg_a64_constant(&e->a, A64_32B, constant, 0x7fc0);
+  hg_a64(&e->a, A64_fcmeq, A64_32B, d, from, from);
+  hg_a64(&e->a, A64_bsl, 0, d, odd, constant);
+}
+
+static void narrow_half(neon_emit *e, uint8_t type, unsigned d, unsigned from) {
+  if (type == ATLAS_bf16) {
+    unsigned result = d == from ? hg_neon_scratch(e, 2) : d;
+    round_bf16(e, result, from);
+    hg_a64_move_vector(&e->a, d, result);
+    return;
+  }
+  hg_a64_fcvtn(&e->a, A64_16B, 0, d, from);
+  hg_a64_shift(&e->a, A64_ushll, A64_16B, d, d, 0);
+}
+
+/* Two vectors of f64 to one of f32, ties to even or to odd. */
+static void narrow_f64(neon_emit *e, int to_odd, unsigned d, vectors v) {
+  unsigned to = hg_neon_scratch(e, 3);
+  for (int upper = 0; upper < 2; upper++)
+    if (to_odd) hg_a64_fcvtxn(&e->a, upper, to, v.part[upper]);
+    else hg_a64_fcvtn(&e->a, A64_32B, upper, to, v.part[upper]);
+  hg_a64_move_vector(&e->a, d, to);
+}
+
+/* The elements of one part, twice as wide. */
+static void widen_f32(neon_emit *e, uint32_t part, unsigned d, unsigned from) {
+  hg_a64_fcvtl(&e->a, A64_64B, part == 1, d, from);
+}
+
+static void widen_integer(neon_emit *e, int sign, uint32_t part, unsigned d, unsigned from) {
+  a64_op op = sign ? (part == 0 ? A64_sshll : A64_sshll2) : (part == 0 ? A64_ushll : A64_ushll2);
+  hg_a64_shift(&e->a, op, A64_32B, d, from, 0);
+}
+
+/* ---- integers from integers -------------------------------------------------------------------------------------- */
+
+static void integer_to_integer(neon_emit *e, uint32_t c, vectors v) {
+  uint8_t to = e->insn->type, from = e->insn->type2;
+  unsigned d;
+  if (bytes_of(to) == 8) {
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+      d = hg_neon_result(e, c, p);
+      if (bytes_of(from) == 8) d = v.part[p];
+      else widen_integer(e, is_signed(from), p, d, v.part[0]);
+      put(e, c, p, d);
+    }
+    return;
+  }
+  d = hg_neon_result(e, c, 0);
+  if (bytes_of(from) == 8) hg_a64(&e->a, A64_uzp1, A64_32B, d, v.part[0], v.part[1]); /* the low halves */
+  else hg_a64_move_vector(&e->a, d, v.part[0]);
+  if (bytes_of(from) > bytes_of(to) || is_signed(from) != is_signed(to)) hg_neon_narrow(e, to, d);
+  put(e, c, 0, d);
+}
+
+/* ---- floats from integers ---------------------------------------------------------------------------------------- */
+
+/* 64-bit integers to f32: an instruction for one element rounds once. */
+static void wide_integer_to_f32(neon_emit *e, vectors v, unsigned d) {
+  unsigned sum = hg_neon_scratch(e, 3), one = hg_neon_scratch(e, 4);
+  for (unsigned i = 0; i < NEON_LANES; i++) {
+    hg_a64_extract(&e->a, A64_64B, 0, v.part[i / 2], i % 2);
+    hg_a64_to_float(&e->a, is_signed(e->insn->type2), one, 0);
+    hg_a64_insert_lane(&e->a, A64_32B, sum, i, one, 0);
+  }
+  hg_a64_move_vector(&e->a, d, sum);
+}
+
+/* 32-bit integers to f16 and bf16: exactly to f64, from there to odd. */
+static void integer_to_half(neon_emit *e, unsigned d, unsigned from) {
+  uint8_t to = e->insn->type, type = e->insn->type2;
+  a64_op op = is_signed(type) ? A64_scvtf : A64_ucvtf;
+  vectors wide = {{hg_neon_scratch(e, 1), hg_neon_scratch(e, 2)}};
+  unsigned f32 = hg_neon_scratch(e, 3);
+  if (bytes_of(type) < 4) hg_a64(&e->a, op, A64_32B, f32, from, 0); /* exact */
+  else {
+    for (uint32_t p = 0; p < 2; p++) {
+      widen_integer(e, is_signed(type), p, wide.part[p], from);
+      hg_a64(&e->a, op, A64_64B, wide.part[p], wide.part[p], 0);
+    }
+    narrow_f64(e, 1, f32, wide);
+  }
+  narrow_half(e, to, d, f32);
+}
+
+static int integer_to_float(neon_emit *e, uint32_t c, vectors v) {
+  uint8_t to = e->insn->type, from = e->insn->type2;
+  a64_op op = is_signed(from) ? A64_scvtf : A64_ucvtf;
+  if (to == ATLAS_f64) {
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+      unsigned d = hg_neon_result(e, c, p), wide = v.part[p];
+      if (bytes_of(from) < 8) widen_integer(e, is_signed(from), p, wide = d, v.part[0]);
+      hg_a64(&e->a, op, A64_64B, d, wide, 0);
+      put(e, c, p, d);
+    }
+    return 1;
+  }
+  unsigned d = hg_neon_result(e, c, 0);
+  if (to != ATLAS_f32) integer_to_half(e, d, v.part[0]);
+  else if (bytes_of(from) == 8) wide_integer_to_f32(e, v, d);
+  else hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
+  put(e, c, 0, d);
+  return 1;
+}
+
+/* ---- integers from floats ---------------------------------------------------------------------------------------- */
+
+/* 32-bit results of FCVTZS or FCVTZU, saturated to fewer bits. */
+static void clamp(neon_emit *e, uint8_t type, unsigned d) {
+  unsigned bits = atlas_type_bits((atlas_type)type), limit = hg_neon_scratch(e, 4);
+  if (bits == 32) return;
+  uint64_t highest = (UINT64_C(1) << (bits - (unsigned)is_signed(type))) - 1;
+  hg_a64_constant(&e->a, A64_32B, limit, highest);
+  hg_a64(&e->a, is_signed(type) ? A64_smin : A64_umin, A64_32B, d, d, limit);
+  if (!is_signed(type)) return;
+  hg_a64_constant(&e->a, A64_32B, limit, ~highest);
+  hg_a64(&e->a, A64_smax, A64_32B, d, d, limit);
+}
+
+static void float_to_wide(neon_emit *e, uint32_t c, vectors v) {
+  a64_op op = is_signed(e->insn->type) ? A64_fcvtzs : A64_fcvtzu;
+  uint8_t from = e->insn->type2;
+  if (bytes_of(from) == 2) v.part[0] = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
+  for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+    unsigned d = hg_neon_result(e, c, p), wide = v.part[p];
+    if (from != ATLAS_f64) widen_f32(e, p, wide = d, v.part[0]);
+    hg_a64(&e->a, op, A64_64B, d, wide, 0);
+    put(e, c, p, d);
+  }
+}
+
+static void float_to_integer(neon_emit *e, uint32_t c, vectors v) {
+  uint8_t to = e->insn->type, from = e->insn->type2;
+  int sign = is_signed(to);
+  unsigned d = hg_neon_result(e, c, 0), work = hg_neon_scratch(e, 3);
+  a64_op op = sign ? A64_fcvtzs : A64_fcvtzu;
+  if (from == ATLAS_f64) {
+    for (unsigned p = 0; p < 2; p++) {
+      hg_a64(&e->a, op, A64_64B, hg_neon_scratch(e, 4), v.part[p], 0);
+      a64_op narrow = sign ? (p == 0 ? A64_sqxtn : A64_sqxtn2) : (p == 0 ? A64_uqxtn : A64_uqxtn2);
+      hg_a64(&e->a, narrow, A64_32B, work, hg_neon_scratch(e, 4), 0);
+    }
+    hg_a64_move_vector(&e->a, d, work);
+  } else {
+    if (bytes_of(from) == 2) v.part[0] = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
+    hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
+  }
+  clamp(e, to, d);
+  put(e, c, 0, d);
+}
+
+/* ---- floats from floats ------------------------------------------------------------------------------------------ */
+
+static void float_to_float(neon_emit *e, uint32_t c, vectors v) {
+  uint8_t to = e->insn->type, from = e->insn->type2;
+  unsigned f32 = v.part[0];
+  if (bytes_of(from) == 2) f32 = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
+  if (to == ATLAS_f64) {
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+      unsigned d = from == ATLAS_f64 ? v.part[p] : hg_neon_result(e, c, p);
+      if (from != ATLAS_f64) widen_f32(e, p, d, f32);
+      put(e, c, p, d);
+    }
+    return;
+  }
+  unsigned d = hg_neon_result(e, c, 0);
+  if (from == ATLAS_f64) narrow_f64(e, to != ATLAS_f32, f32 = to == ATLAS_f32 ? d : hg_neon_scratch(e, 0), v);
+  if (to != ATLAS_f32) narrow_half(e, to, d, f32);
+  else hg_a64_move_vector(&e->a, d, f32);
+  put(e, c, 0, d);
+}
+
+/* ---- bit casts --------------------------------------------------------------------------------------------------- */
+
+static void bitcast(neon_emit *e, uint32_t c, vectors v) {
+  for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+    unsigned d = hg_neon_result(e, c, p);
+    hg_a64_move_vector(&e->a, d, v.part[p]);
+    if (is_signed(e->insn->type) != is_signed(e->insn->type2)) hg_neon_narrow(e, e->insn->type, d);
+    put(e, c, p, d);
+  }
+}
+
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
+
+static int is_number(uint8_t type) {
+  return type != SSA_PREDICATE && type != ATLAS_NONE && atlas_kind((atlas_type)type) != ATLAS_KIND_STORAGE;
+}
+
+static int can_convert(const vector_insn *insn) {
+  if (!is_number(insn->type) || !is_number(insn->type2)) return 0;
+  int is_half = is_float(insn->type) && bytes_of(insn->type) == 2;
+  return !(is_half && !is_float(insn->type2) && bytes_of(insn->type2) == 8);
+}
+
+static void convert(neon_emit *e, uint32_t c, vectors v) {
+  int to_float = is_float(e->insn->type), from_float = is_float(e->insn->type2);
+  if (to_float && from_float) float_to_float(e, c, v);
+  else if (to_float) integer_to_float(e, c, v);
+  else if (!from_float) integer_to_integer(e, c, v);
+  else if (bytes_of(e->insn->type) == 8) float_to_wide(e, c, v);
+  else float_to_integer(e, c, v);
+}
+
+/* The class of the block, the phase, coordinates: the same in a run of lanes but for x. */
+static int word_of_context(neon_emit *e, size_t offset) {
+  int is_64 = hg_neon_is_64(e, e->insn->d);
+  hg_neon_context(e, offset, is_64, hg_neon_scratch(e, 0));
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) put(e, c, p, hg_neon_scratch(e, 0));
+  return 1;
+}
+
+static size_t coordinate(unsigned which) { return offsetof(native_context, coordinate) + 8 * which; }
+
+/* lane.x and global.x count up with the lane. */
+static int x_coordinate(neon_emit *e) {
+  int is_64 = hg_neon_is_64(e, e->insn->d);
+  hg_a64_memory(&e->a, A64_ldr_x, 1, NEON_CONTEXT, (int64_t)coordinate((unsigned)e->insn->bits));
+  hg_a64(&e->a, A64_add_x, 0, 1, 1, NEON_LANE);
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+      unsigned d = hg_neon_result(e, c, p);
+      hg_neon_count_up(e, d, 1, is_64, c, p, hg_neon_scratch(e, 4));
+      put(e, c, p, d);
+    }
+  return 1;
+}
+
+int hg_neon_convert(neon_emit *e) {
+  const vector_insn *insn = e->insn;
+  switch (insn->op) {
+  case ATLAS_OP_cls_get: return word_of_context(e, offsetof(native_context, block_class));
+  case ATLAS_OP_phase_get: return word_of_context(e, offsetof(native_context, phase));
+  case ATLAS_OP_sreg:
+    if (insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X) return x_coordinate(e);
+    return word_of_context(e, coordinate((unsigned)insn->bits));
+  case ATLAS_OP_cvt:
+  case ATLAS_OP_bitcast: break;
+  default: return 0;
+  }
+  if (!can_convert(insn)) return 0;
+  for (uint32_t c = 0; c < hg_neon_copies(e, insn->d); c++) {
+    vectors v = fetch(e, c);
+    if (insn->op == ATLAS_OP_bitcast) bitcast(e, c, v);
+    else convert(e, c, v);
+  }
+  return 1;
+}

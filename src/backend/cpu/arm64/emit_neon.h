@@ -1,0 +1,121 @@
+/* emit_neon.h - what the files of the aarch64 emitter share.
+ *
+ * Registers of a region: sp frame, x19 context, x20 global lane of the group, x21 the same in the tile, x22
+ * context->rows, x23 the last lane at which a whole group may begin, x24 end of the lanes, x29 sp of the caller's part;
+ * x9 to x15 and x25 to x28 base addresses of buffers; x0 to x7 and x16 free within an instruction. Vector registers
+ * from native_target.vector_count on are free within an instruction (hg_neon_scratch 0 to 5), but v31, which holds the
+ * lanes that exist where the code runs one vector at the end.
+ *
+ * Of the scratch registers 0 to 2 are for sources, 3 for a result; hg_neon_done may change 4 and 5. */
+#ifndef HG_ARM64_EMIT_NEON_H
+#define HG_ARM64_EMIT_NEON_H
+
+#include "backend/cpu/arm64/arm64_asm.h"
+#include "backend/cpu/native/native.h"
+
+enum {
+  NEON_CONTEXT = 19, NEON_LANE = 20, NEON_TILE_LANE = 21, NEON_ROWS = 22, NEON_LAST_GROUP = 23, NEON_END = 24,
+  NEON_TAIL_MASK = 31, /* vector register */
+  NEON_LANES = 4,      /* of a vector: 32-bit elements */
+  NEON_VECTOR_BYTES = 16
+};
+
+typedef struct neon_slow { /* an instruction that could not go on: out of line, after its region */
+  uint32_t insn, copy, from, back; /* labels */
+} neon_slow;
+
+typedef struct neon_emit {
+  native_build *b;
+  a64_asm a;
+  const vector_insn *insn;  /* in hand */
+  uint32_t index;           /* its number */
+  uint8_t is_tail;          /* the code for one vector with a mask */
+  uint8_t is_once;          /* the code of a region that runs once */
+  uint8_t uses_tile_lane;
+  uint32_t copies;          /* of the code that is written: the kernel's or 1 */
+  uint32_t help;            /* label */
+  uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
+  uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */
+  uint8_t *kept_in;         /* per register and NaN: 1 + the machine register that holds a constant all the time */
+  hg_array slow;            /* neon_slow */
+  uint8_t base_of[ATLAS_MAX_SYMBOLS]; /* general register that holds its memory; 0: none */
+} neon_emit;
+
+static inline unsigned hg_neon_scratch(const neon_emit *e, unsigned n) { return e->b->target->vector_count + n; }
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+uint8_t hg_neon_type(const neon_emit *e, uint32_t reg);   /* of a vector register */
+int hg_neon_is_64(const neon_emit *e, uint32_t reg);      /* 64-bit elements: up to two parts */
+unsigned hg_neon_size(const neon_emit *e, uint32_t reg);  /* A64_32B or A64_64B */
+uint32_t hg_neon_copies(const neon_emit *e, uint32_t reg); /* 1 or e->copies: vectors that differ */
+uint32_t hg_neon_parts(const neon_emit *e, uint32_t reg);
+int hg_neon_constant_bits(const neon_emit *e, uint32_t reg, uint64_t *bits); /* 1: a constant */
+
+/* Numbers behind those of the vector program's registers: the canonical NaNs of f32 and f64. VECTOR_NONE: other types.
+ */
+enum { NEON_NANS = 2 };
+static inline uint32_t hg_neon_nan(const hg_vector *v, uint8_t type) {
+  if (type != ATLAS_f32 && type != ATLAS_f64) return VECTOR_NONE;
+  return (uint32_t)v->regs.count + (type == ATLAS_f64);
+}
+
+/* A constant, parameter or canonical NaN into a machine register. */
+void hg_neon_invariant(neon_emit *e, uint32_t reg, unsigned to);
+
+/* The machine register that holds a source: `scratch` where it has none. */
+unsigned hg_neon_source(neon_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
+
+/* Where to compute the result of the instruction in hand, and what to do with it then. The register may be that of a
+ * source of the same copy and part, never that of another. */
+unsigned hg_neon_result(neon_emit *e, uint32_t copy, uint32_t part);
+void hg_neon_done(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg);
+
+/* Elements in memory, which follow each other, widened: a whole vector of them. */
+void hg_neon_load_elements(neon_emit *e, uint8_t type, unsigned to, unsigned base, int64_t offset);
+void hg_neon_store_elements(neon_emit *e, uint8_t type, unsigned from, unsigned base, int64_t offset, unsigned scratch);
+unsigned hg_neon_log_bytes(uint8_t type);
+
+/* to = from, from + 1, ... : the lanes of a copy or, of 64 bits, of its part. */
+void hg_neon_count_up(neon_emit *e, unsigned to, unsigned from, int is_64, uint32_t copy, uint32_t part,
+                      unsigned scratch);
+/* A word of the context, in all lanes. */
+void hg_neon_context(neon_emit *e, size_t offset, int is_64, unsigned to);
+size_t hg_neon_place_offset(uint32_t symbol, size_t member);
+
+/* The low bits of 32-bit elements, extended as their type says. */
+void hg_neon_narrow(neon_emit *e, uint8_t type, unsigned reg);
+
+/* ---- predicates: vectors of 32-bit elements, all ones or zero ---------------------------------------------------- */
+
+unsigned hg_neon_predicate(neon_emit *e, uint32_t reg, uint32_t copy,
+                           unsigned scratch); /* VECTOR_ALL: existing lanes */
+/* The lanes in which the instruction in hand has effects; -1: all of the vector. */
+int hg_neon_mask(neon_emit *e, uint32_t copy, unsigned scratch);
+/* The part of a predicate that goes with a 64-bit vector. */
+unsigned hg_neon_mask_part(neon_emit *e, unsigned mask, uint32_t part, unsigned scratch);
+/* x0 is not zero if s0 & mask has a lane. */
+void hg_neon_test_any(neon_emit *e);
+/* x `general` is not zero if the vector is not; scratch: may be the vector. */
+void hg_neon_any(neon_emit *e, unsigned general, unsigned vector, unsigned scratch);
+void hg_neon_begin_alive(neon_emit *e);
+
+/* ---- what is not written here ------------------------------------------------------------------------------------ */
+
+#define NEON_ALL_COPIES UINT32_MAX
+void hg_neon_help(neon_emit *e, uint32_t copy);        /* calls hg_native_help for the instruction in hand */
+uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy); /* label that does so; hg_neon_slow_back behind the code */
+void hg_neon_slow_back(neon_emit *e);
+
+/* Each 1 if it has written the instruction in hand. */
+int hg_neon_masks(neon_emit *e);
+int hg_neon_arith(neon_emit *e);
+int hg_neon_convert(neon_emit *e);
+int hg_neon_compare(neon_emit *e);
+int hg_neon_memory(neon_emit *e);
+int hg_neon_has_base(const vector_insn *insn);
+
+/* The atomic in hand at [x1], with x3 and, of cas, x5 to compare with: x0 = what was there. Changes x4 and x16. */
+void hg_neon_update(neon_emit *e);
+
+#endif

@@ -1,0 +1,406 @@
+/* memory.c - loads, stores and atomics of buffers, shared memory and constant tables.
+ *
+ * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
+ * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). NEON has
+ * neither gathers nor masked accesses: those go lane by lane. */
+#include "atlas/functions.h"
+#include "atlas/tables.h"
+#include "backend/cpu/arm64/emit_neon.h"
+
+#include <stddef.h>
+
+typedef struct access {
+  unsigned base;        /* general register with its address */
+  uint8_t type, log;    /* log2 of its bytes */
+  uint8_t is_store, is_atomic;
+  uint8_t is_checked;
+  uint32_t index;       /* register; VECTOR_NONE */
+  uint32_t value;       /* of a store or atomic; else VECTOR_NONE */
+  uint32_t compared;    /* of cas */
+  int64_t displacement; /* elements */
+} access;
+
+enum {
+  GREATEST_DISPLACEMENT = 1 << 24, /* elements; with it all sums here fit */
+  BASE = 7,                        /* x register of an address that has none of its own */
+  RUN = 5                          /* x register of the address of lanes that follow each other */
+};
+
+static const atlas_op_info *memory_op(const vector_insn *insn) {
+  return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+}
+
+static int is_access(const vector_insn *insn) {
+  const atlas_op_info *info = memory_op(insn);
+  return info != NULL && info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC) &&
+         !(info->flags & ATLAS_SPACE_POOL) && insn->mode <= ATLAS_ADDRESS_INDEXED;
+}
+
+int hg_neon_has_base(const vector_insn *insn) { return is_access(insn) && !(insn->symbol & SSA_LIBRARY); }
+
+/* 1 if this access can be written here. */
+static int describe(const neon_emit *e, access *m) {
+  const vector_insn *insn = e->insn;
+  if (!is_access(insn)) return 0;
+  *m = (access){.type = insn->type, .log = (uint8_t)hg_neon_log_bytes(insn->type), .index = VECTOR_NONE,
+                .value = VECTOR_NONE, .compared = VECTOR_NONE, .displacement = (int64_t)insn->bits};
+  m->is_store = (memory_op(insn)->flags & ATLAS_STORE) != 0;
+  m->is_atomic = (memory_op(insn)->flags & ATLAS_ATOMIC) != 0;
+  m->is_checked = !(insn->flags & VECTOR_IN_BOUNDS) && !(insn->symbol & SSA_LIBRARY);
+  if (m->displacement > GREATEST_DISPLACEMENT || m->displacement < -GREATEST_DISPLACEMENT) return 0;
+  int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
+  if (is_indexed) m->index = insn->s[0];
+  int is_cas = insn->op == ATLAS_OP_atom_cas;
+  if (is_cas) m->compared = insn->s[is_indexed];
+  if (m->is_store || m->is_atomic) m->value = insn->s[is_indexed + is_cas];
+  return 1;
+}
+
+static void find_base(neon_emit *e, access *m) {
+  uint32_t symbol = e->insn->symbol;
+  m->base = BASE;
+  if (symbol & SSA_LIBRARY) {
+    const atlas_symbol *table = atlas_symbol_at(&atlas_functions, symbol & ~(uint32_t)SSA_LIBRARY);
+    const uint8_t *memory = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+    hg_a64_move_imm(&e->a, BASE, (uint64_t)(uintptr_t)memory);
+  } else if (e->base_of[symbol] != 0) m->base = e->base_of[symbol];
+  else
+    hg_a64_memory(&e->a, A64_ldr_x, BASE, NEON_CONTEXT,
+                  (int64_t)hg_neon_place_offset(symbol, offsetof(native_place, memory)));
+}
+
+static void load_extent(neon_emit *e, unsigned x, size_t member) {
+  hg_a64_memory(&e->a, A64_ldr_x, x, NEON_CONTEXT, (int64_t)hg_neon_place_offset(e->insn->symbol, member));
+}
+
+static void normalise_bool(neon_emit *e, const access *m, unsigned reg) {
+  if (m->type != ATLAS_bool) return;
+  hg_a64_constant(&e->a, A64_32B, hg_neon_scratch(e, 4), 1);
+  hg_a64(&e->a, A64_umin, A64_32B, reg, reg, hg_neon_scratch(e, 4));
+}
+
+/* ---- lanes that follow each other -------------------------------------------------------------------------------- */
+
+/* From [x5 + offset] on. */
+static void load_run(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
+  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
+    unsigned d = hg_neon_result(e, copy, p);
+    hg_neon_load_elements(e, m->type, d, RUN, offset + (int64_t)p * NEON_VECTOR_BYTES);
+    normalise_bool(e, m, d);
+    hg_neon_done(e, copy, p, d);
+  }
+}
+
+static void store_run(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
+  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
+    unsigned from = hg_neon_source(e, m->value, copy, p, hg_neon_scratch(e, 0));
+    hg_neon_store_elements(e, m->type, from, RUN, offset + (int64_t)p * NEON_VECTOR_BYTES, hg_neon_scratch(e, 1));
+  }
+}
+
+/* x `bits` gets 16 bits a lane: all ones where the mask has it. */
+static void mask_to_general(neon_emit *e, unsigned bits, unsigned mask) {
+  hg_a64(&e->a, A64_xtn, A64_16B, hg_neon_scratch(e, 5), mask, 0);
+  hg_a64_extract(&e->a, A64_64B, bits, hg_neon_scratch(e, 5), 0);
+}
+
+/* ---- one lane ---------------------------------------------------------------------------------------------------- */
+
+/* Lane `lane` of a copy: element at [base + x0 * size] (x0: index), into the vectors `to` or from those of the value.
+ */
+static void load_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *to) {
+  static const a64_memory_op zero[2] = {A64_ldrb_w, A64_ldrh_w}, sign[2] = {A64_ldrsb_x, A64_ldrsh_x};
+  int is_signed = atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT;
+  if (m->log < 2) {
+    hg_a64_indexed(&e->a, is_signed ? sign[m->log] : zero[m->log], 1, m->base, 0, m->log > 0);
+    hg_a64_insert(&e->a, A64_32B, to[0], lane, 1);
+    return;
+  }
+  hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
+  if (m->log == 2) hg_a64_load_lane(&e->a, A64_32B, to[0], lane, 1);
+  else hg_a64_load_lane(&e->a, A64_64B, to[lane / 2], lane % 2, 1);
+}
+
+static void store_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *from) {
+  hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
+  if (m->log == 3) hg_a64_store_lane(&e->a, A64_64B, from[lane / 2], lane % 2, 1);
+  else hg_a64_store_lane(&e->a, m->log, from[0], lane << (2 - m->log), 1); /* the low part of a 32-bit element */
+}
+
+/* ---- lane by lane ------------------------------------------------------------------------------------------------ */
+
+typedef struct lanes { /* of one copy */
+  unsigned index[2];   /* vectors of indices; of 32-bit ones one */
+  unsigned vector[2];  /* the value's parts, or where a load's are put together */
+  unsigned compared[2];
+  unsigned bits;       /* x register with 16 bits a lane: which take part; 0: all do */
+} lanes;
+
+static lanes begin_lanes(neon_emit *e, const access *m, uint32_t copy) {
+  lanes l = {.vector = {hg_neon_scratch(e, 2), hg_neon_scratch(e, 3)}};
+  int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 4));
+  if (mask >= 0) mask_to_general(e, l.bits = 6, (unsigned)mask);
+  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
+    if (m->value != VECTOR_NONE) l.vector[p] = hg_neon_source(e, m->value, copy, p, l.vector[p]);
+    if (m->compared != VECTOR_NONE)
+      l.compared[p] = hg_neon_source(e, m->compared, copy, p, hg_neon_scratch(e, 4 + p));
+  }
+  return l;
+}
+
+/* Where the lanes' old values are put together: in the frame, where a call would save registers. */
+static int64_t old_at(unsigned byte) { return (int64_t)offsetof(native_frame, vectors) + byte; }
+
+static void end_lanes(neon_emit *e, const access *m, const lanes *l, uint32_t copy) {
+  if (m->is_store || e->insn->d == VECTOR_NONE) return;
+  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
+    unsigned d = m->is_atomic ? hg_neon_result(e, copy, p) : l->vector[p];
+    if (m->is_atomic) hg_a64_memory(&e->a, A64_ldr_q, d, A64_SP, old_at(p * NEON_VECTOR_BYTES));
+    if (p == 0) normalise_bool(e, m, d);
+    hg_neon_done(e, copy, p, d);
+  }
+}
+
+static void extract_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *from, unsigned to) {
+  if (m->log == 3) hg_a64_extract(&e->a, A64_64B, to, from[lane / 2], lane % 2);
+  else hg_a64_extract(&e->a, A64_32B, to, from[0], lane);
+}
+
+static void update_lane(neon_emit *e, const access *m, unsigned lane, const lanes *l) {
+  hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
+  extract_lane(e, m, lane, l->vector, 3);
+  if (m->compared != VECTOR_NONE) extract_lane(e, m, lane, l->compared, 5);
+  hg_neon_update(e);
+  if (e->insn->d != VECTOR_NONE)
+    hg_a64_memory(&e->a, m->log == 3 ? A64_str_x : A64_str_w, 0, A64_SP, old_at(lane << m->log));
+}
+
+static void access_lane(neon_emit *e, const access *m, const lanes *l, unsigned lane) {
+  if (m->is_atomic) update_lane(e, m, lane, l);
+  else if (m->is_store) store_lane(e, m, lane, l->vector);
+  else load_lane(e, m, lane, l->vector);
+}
+
+/* The vectors of indices of a copy. */
+static void fetch_index(neon_emit *e, const access *m, uint32_t copy, unsigned index[2]) {
+  if (m->index == VECTOR_NONE) return;
+  index[0] = index[1] = hg_neon_source(e, m->index, copy, 0, hg_neon_scratch(e, 0));
+  if (hg_neon_is_64(e, m->index)) index[1] = hg_neon_source(e, m->index, copy, 1, hg_neon_scratch(e, 1));
+}
+
+/* x0 = the index of a lane, without the displacement. */
+static void lane_index(neon_emit *e, const access *m, const unsigned index[2], unsigned lane) {
+  if (m->index == VECTOR_NONE) {
+    hg_a64_move_imm(&e->a, 0, 0);
+    return;
+  }
+  int is_64 = hg_neon_is_64(e, m->index);
+  unsigned size = is_64 ? A64_64B : A64_32B, from = is_64 ? index[lane / 2] : index[0], at = is_64 ? lane % 2 : lane;
+  if (atlas_kind((atlas_type)hg_neon_type(e, m->index)) == ATLAS_KIND_SINT)
+    hg_a64_extract_signed(&e->a, size, 0, from, at);
+  else hg_a64_extract(&e->a, size, 0, from, at);
+}
+
+/* To `slow` if x0 + displacement is out of bounds; else it is x0. x2: the extent. */
+static void check_index(neon_emit *e, const access *m, uint32_t slow) {
+  a64_asm *a = &e->a;
+  int may_wrap = m->displacement > 0 && m->index != VECTOR_NONE && hg_neon_type(e, m->index) == ATLAS_u64;
+  if (may_wrap && m->is_checked) hg_a64_jump_bit(a, 1, 0, 63, slow); /* the sum is exact in the ISA */
+  if (m->displacement != 0) hg_a64_add_imm(a, 0, 0, m->displacement);
+  if (!m->is_checked) return;
+  hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 2);
+  hg_a64_jump_if(a, A64_HS, slow);
+}
+
+/* Indices of any kind: first all are checked, then the elements move. */
+static int scattered_access(neon_emit *e, access *m) {
+  find_base(e, m);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t slow = hg_neon_slow_path(e, c);
+    lanes l = begin_lanes(e, m, c);
+    fetch_index(e, m, c, l.index);
+    if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+    for (int moves = !m->is_checked; moves < 2; moves++)
+      for (unsigned i = 0; i < NEON_LANES; i++) {
+        uint32_t next = hg_a64_new_label(&e->a);
+        if (l.bits != 0) hg_a64_jump_bit(&e->a, 0, l.bits, 16 * i, next);
+        lane_index(e, m, l.index, i);
+        if (moves == 0) check_index(e, m, slow);
+        else {
+          if (m->displacement != 0) hg_a64_add_imm(&e->a, 0, 0, m->displacement);
+          access_lane(e, m, &l, i);
+        }
+        hg_a64_place(&e->a, next);
+      }
+    end_lanes(e, m, &l, c);
+    hg_neon_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
+
+/* The last lanes, stores under a mask, and atomics: one by one. x0: the lane's index. */
+static void lane_by_lane(neon_emit *e, access *m, uint32_t c) {
+  a64_asm *a = &e->a;
+  uint32_t slow = hg_neon_slow_path(e, c);
+  lanes l = begin_lanes(e, m, c);
+  int is_checked = m->is_checked && e->is_tail;
+  if (is_checked) load_extent(e, 2, offsetof(native_place, extent));
+  for (int moves = !is_checked; moves < 2; moves++)
+    for (unsigned i = 0; i < NEON_LANES; i++) {
+      uint32_t next = hg_a64_new_label(a);
+      if (l.bits != 0) hg_a64_jump_bit(a, 0, l.bits, 16 * i, next);
+      hg_a64_add_imm(a, 0, NEON_LANE, m->displacement + (int64_t)(c * NEON_LANES + i));
+      if (moves == 0) {
+        hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 2);
+        hg_a64_jump_if(a, A64_HS, slow);
+      } else access_lane(e, m, &l, i);
+      hg_a64_place(a, next);
+    }
+  end_lanes(e, m, &l, c);
+  hg_neon_slow_back(e);
+}
+
+/* Two vectors at a time where they are of 32 or 64 bits a lane, and near enough. `offset`: of the first copy. */
+static void move_all(neon_emit *e, access *m, int64_t offset) {
+  uint32_t parts = m->log == 3 ? 2 : 1, pieces = e->copies * parts;
+  for (uint32_t k = 0; k < pieces; k++, offset += NEON_VECTOR_BYTES) {
+    uint32_t c = k / parts, p = k % parts, next_c = (k + 1) / parts, next_p = (k + 1) % parts;
+    int is_pair = k + 1 < pieces && offset % NEON_VECTOR_BYTES == 0 && offset >= -1024 && offset < 1024;
+    if (m->is_store) {
+      unsigned from = hg_neon_source(e, m->value, c, p, hg_neon_scratch(e, 0));
+      if (is_pair)
+        hg_a64_store_pair(&e->a, 1, from, hg_neon_source(e, m->value, next_c, next_p, hg_neon_scratch(e, 1)), RUN,
+                          (int)offset);
+      else hg_a64_memory(&e->a, A64_str_q, from, RUN, offset);
+    } else {
+      unsigned d = hg_neon_result(e, c, p), next = is_pair ? hg_neon_result(e, next_c, next_p) : d;
+      is_pair = next != d;
+      if (is_pair) hg_a64_load_pair(&e->a, 1, d, next, RUN, (int)offset);
+      else hg_a64_memory(&e->a, A64_ldr_q, d, RUN, offset);
+      hg_neon_done(e, c, p, d);
+      if (is_pair) hg_neon_done(e, next_c, next_p, next);
+    }
+    if (is_pair) k++, offset += NEON_VECTOR_BYTES;
+  }
+}
+
+/* To `partly` unless the last lanes are a whole vector, which is in bounds. */
+static void check_whole(neon_emit *e, const access *m, uint32_t partly) {
+  a64_asm *a = &e->a;
+  hg_a64_memory(a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, count));
+  hg_a64_compare_imm(a, 0, NEON_LANES);
+  hg_a64_jump_if(a, A64_NE, partly);
+  if (!m->is_checked) return;
+  hg_a64_add_imm(a, 0, NEON_LANE, m->displacement);
+  if (m->displacement < 0) hg_a64_jump_bit(a, 1, 0, 63, partly);
+  load_extent(e, 2, offsetof(native_place, extent));
+  hg_a64_add_imm(a, 0, 0, NEON_LANES);
+  hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 2);
+  hg_a64_jump_if(a, A64_HI, partly);
+}
+
+static int lane_access(neon_emit *e, access *m) {
+  int is_masked = m->is_atomic || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  uint32_t partly = hg_a64_new_label(&e->a), done = hg_a64_new_label(&e->a);
+  find_base(e, m);
+  if (!is_masked && e->is_tail) check_whole(e, m, partly);
+  if (!is_masked) hg_a64_add_shifted(&e->a, RUN, m->base, NEON_LANE, m->log);
+  if (!is_masked && m->log >= 2) move_all(e, m, m->displacement * (INT64_C(1) << m->log));
+  for (uint32_t c = 0; c < e->copies; c++) {
+    int64_t offset = (m->displacement + (int64_t)(c * NEON_LANES)) * (INT64_C(1) << m->log);
+    if (is_masked) lane_by_lane(e, m, c);
+    else if (m->log >= 2) break;
+    else if (m->is_store) store_run(e, m, offset, c);
+    else load_run(e, m, offset, c);
+  }
+  if (!is_masked && e->is_tail) {
+    hg_a64_jump(&e->a, done);
+    hg_a64_place(&e->a, partly);
+    lane_by_lane(e, m, 0);
+  }
+  hg_a64_place(&e->a, done);
+  return 1;
+}
+
+/* ---- one element for all lanes ----------------------------------------------------------------------------------- */
+
+static void broadcast_element(neon_emit *e, const access *m, unsigned to) {
+  static const a64_memory_op zero[2] = {A64_ldrb_w, A64_ldrh_w}, sign[2] = {A64_ldrsb_x, A64_ldrsh_x};
+  int is_signed = atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT;
+  if (m->log >= 2) {
+    hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
+    hg_a64_load_all(&e->a, m->log, to, 1);
+    return;
+  }
+  hg_a64_indexed(&e->a, is_signed ? sign[m->log] : zero[m->log], 1, m->base, 0, m->log > 0);
+  hg_a64_dup(&e->a, A64_32B, to, 1);
+  normalise_bool(e, m, to);
+}
+
+/* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
+ */
+static int same_access(neon_emit *e, access *m) {
+  int is_uniform = m->index == VECTOR_NONE || vector_reg_at(e->b->vector, m->index)->kind != VECTOR_VARIES ||
+                   native_home_of(e->b, m->index)->is_uniform;
+  if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
+  if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1;
+  find_base(e, m);
+  uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
+  if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+  unsigned index[2];
+  fetch_index(e, m, 0, index);
+  lane_index(e, m, index, 0);
+  check_index(e, m, slow);
+  unsigned value = hg_neon_scratch(e, 0);
+  broadcast_element(e, m, value);
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) hg_neon_done(e, c, p, value);
+  hg_neon_slow_back(e);
+  return 1;
+}
+
+/* ---- indices that count up --------------------------------------------------------------------------------------- */
+
+/* Whole vectors where the copy's first and last index are in bounds and as far apart as its lanes; else C code. */
+static int contiguous_access(neon_emit *e, access *m) {
+  a64_asm *a = &e->a;
+  int is_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  if (is_masked) return 0;
+  if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1; /* lanes with garbage */
+  find_base(e, m);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t slow = hg_neon_slow_path(e, c);
+    unsigned index[2];
+    fetch_index(e, m, c, index);
+    if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+    lane_index(e, m, index, NEON_LANES - 1);
+    check_index(e, m, slow);
+    hg_a64_move(a, 3, 0);
+    lane_index(e, m, index, 0);
+    check_index(e, m, slow);
+    hg_a64(a, A64_sub_x, 0, 3, 3, 0);
+    hg_a64_compare_imm(a, 3, NEON_LANES - 1);
+    hg_a64_jump_if(a, A64_NE, slow);
+    hg_a64_add_shifted(a, RUN, m->base, 0, m->log);
+    if (m->is_store) store_run(e, m, 0, c);
+    else load_run(e, m, 0, c);
+    hg_neon_slow_back(e);
+  }
+  return 1;
+}
+
+int hg_neon_memory(neon_emit *e) {
+  access m;
+  if (!describe(e, &m)) return 0;
+  if (m.is_atomic && e->insn->d != VECTOR_NONE && native_home_of(e->b, e->insn->d)->is_uniform) return 0;
+  if (e->insn->flags & VECTOR_LANE) return lane_access(e, &m);
+  if (m.is_atomic) return scattered_access(e, &m);
+  if (m.index == VECTOR_NONE || e->insn->flags & VECTOR_SAME) {
+    if (same_access(e, &m)) return 1;
+    if (!m.is_store && (m.index == VECTOR_NONE || native_home_of(e->b, e->insn->d)->is_uniform)) return 0;
+  }
+  if (e->insn->flags & VECTOR_CONTIGUOUS && contiguous_access(e, &m)) return 1;
+  return scattered_access(e, &m);
+}

@@ -1,0 +1,352 @@
+/* insn.c - one instruction of the vector form on given rows: kernels where there are any, else lane by lane. */
+#include "backend/cpu/engine/rows.h"
+
+#include "atlas/arith.h"
+
+#include <stdio.h>
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+uint64_t hg_cpu_lane(const cpu_worker *w, uint64_t lane_in_tile) {
+  const cpu_launch *run = w->run;
+  if (hg_cpu_run_length(run) == UINT64_MAX) return w->first + lane_in_tile;
+  uint64_t x = lane_in_tile % run->block[0], rest = lane_in_tile / run->block[0];
+  uint64_t y = rest % run->block[1], z = rest / run->block[1];
+  uint64_t width = run->grid[0] * run->block[0];
+  return w->first + x + width * (y + z * run->grid[1] * run->block[1]);
+}
+
+void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault fault) {
+  uint64_t lane = hg_cpu_lane(w, lane_in_tile);
+  if (w->fault.kind != HG_FAULT_NONE && w->fault.lane <= lane) return;
+  fault.lane = lane;
+  fault.instruction = insn->insn == SSA_NONE ? 0 : insn->insn;
+  fault.line = atlas_insn_at(w->run->program, fault.instruction)->line;
+  w->fault = fault;
+}
+
+void hg_cpu_memory_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault_kind kind,
+                         int64_t index, uint64_t extent) {
+  hg_fault fault = {.kind = kind, .index = index, .extent = extent > INT64_MAX ? INT64_MAX : (int64_t)extent};
+  int has_name = insn->mode != ATLAS_ADDRESS_PHI && !(insn->symbol & SSA_LIBRARY);
+  snprintf(fault.buffer, sizeof fault.buffer, "%s",
+           has_name ? atlas_symbol_at(w->run->program, insn->symbol)->name : "phi");
+  hg_cpu_fault(w, lane_in_tile, insn, fault);
+}
+
+static void class_fault(cpu_worker *w, const cpu_operands *o, uint32_t i, const vector_insn *insn, uint64_t value,
+                        uint64_t extent) {
+  hg_fault fault = {
+      .kind = HG_FAULT_CLASS, .index = value > INT64_MAX ? INT64_MAX : (int64_t)value, .extent = (int64_t)extent};
+  hg_cpu_fault(w, o->first + i, insn, fault);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static size_t chunks_of(uint32_t count) { return ((size_t)count + CPU_CHUNK - 1) / CPU_CHUNK; }
+
+void hg_cpu_fill_row(void *row, uint32_t bytes, uint64_t value, uint32_t count) {
+  size_t elements = chunks_of(count) * CPU_CHUNK;
+  if (bytes == 1) {
+    memset(row, (int)(value & 0xff), elements);
+    return;
+  }
+  for (size_t i = 0; i < CPU_CHUNK; i++) hg_cpu_write((uint8_t *)row + i * bytes, bytes, value);
+  for (size_t i = CPU_CHUNK; i < elements; i += CPU_CHUNK)
+    memcpy((uint8_t *)row + i * bytes, row, (size_t)CPU_CHUNK * bytes);
+}
+
+/* The kernel on all chunks; to lanes of the mask only if others are to be kept. */
+static void run_kernel(const cpu_worker *w, uint32_t kernel, const cpu_operands *o, const uint32_t source_bytes[3],
+                       uint32_t bytes, int keeps) {
+  const cpu_kernels *k = w->run->kernels;
+  unsigned steps = o->step[0] | (unsigned)o->step[1] << 1 | (unsigned)o->step[2] << 2;
+  size_t chunks = chunks_of(o->count);
+  if (!keeps || o->mask == NULL) {
+    k->row[kernel](o->d, o->s[0], o->s[1], o->s[2], steps, chunks);
+    return;
+  }
+  static const uint16_t blend[4] = {KERNEL_sel_8, KERNEL_sel_16, KERNEL_sel_32, KERNEL_sel_64};
+  uint64_t result[CPU_CHUNK];
+  const uint8_t *s[3] = {o->s[0], o->s[1], o->s[2]};
+  uint8_t *d = o->d;
+  for (size_t c = 0; c < chunks; c++, d += (size_t)CPU_CHUNK * bytes) {
+    k->row[kernel](result, s[0], s[1], s[2], steps, 1);
+    k->row[blend[hg_cpu_size_class(bytes)]](d, o->mask + c * CPU_CHUNK, result, d, 7, 1);
+    for (int i = 0; i < 3; i++)
+      if (o->step[i]) s[i] += (size_t)CPU_CHUNK * source_bytes[i];
+  }
+}
+
+/* Types whose values f32 holds exactly. */
+static int fits_f32(uint8_t type) {
+  switch (type) {
+  case ATLAS_i32:
+  case ATLAS_i64:
+  case ATLAS_u32:
+  case ATLAS_u64:
+  case ATLAS_f64: return 0;
+  default: return 1;
+  }
+}
+
+/* Conversions without a kernel of their own. */
+static void convert(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  const cpu_kernels *k = w->run->kernels;
+  uint32_t to_bytes = hg_cpu_element_bytes(insn->type), from_bytes = hg_cpu_element_bytes(insn->type2);
+  uint32_t widen = hg_kernel_convert(ATLAS_f32, insn->type2), narrow = hg_kernel_convert(insn->type, ATLAS_f32);
+  int is_two_steps = widen != KERNEL_NONE && narrow != KERNEL_NONE && fits_f32(insn->type2);
+  const uint8_t *s = o->s[0];
+  uint8_t *d = o->d;
+  for (size_t c = 0; c < chunks_of(o->count); c++, d += (size_t)CPU_CHUNK * to_bytes) {
+    float middle[CPU_CHUNK];
+    if (is_two_steps) {
+      k->row[widen](middle, s, NULL, NULL, 1, 1);
+      k->row[narrow](d, middle, NULL, NULL, 1, 1);
+    } else {
+      for (size_t i = 0; i < CPU_CHUNK; i++)
+        hg_cpu_write(d + i * to_bytes, to_bytes,
+                     atlas_convert((atlas_type)insn->type, (atlas_type)insn->type2,
+                                   hg_cpu_read(s + i * from_bytes, from_bytes)));
+    }
+    if (o->step[0]) s += (size_t)CPU_CHUNK * from_bytes;
+  }
+}
+
+/* ---- coordinates ------------------------------------------------------------------------------------------------- */
+
+/* What is one value for the tile. 0 if the coordinate differs between its lanes. */
+static int tile_coordinate(const cpu_worker *w, uint64_t coord, uint64_t *value) {
+  const cpu_launch *run = w->run;
+  unsigned dimension = (unsigned)coord % 3;
+  switch (coord / 3) {
+  case ATLAS_COORD_BLOCK_X / 3: *value = w->block_at[dimension]; return run->is_block_tile;
+  case ATLAS_COORD_BLOCK_SIZE_X / 3: *value = run->block[dimension]; return 1;
+  case ATLAS_COORD_GRID_SIZE_X / 3: *value = run->grid[dimension]; return 1;
+  default: return 0;
+  }
+}
+
+/* Of a lane by its number in the tile: a block, or lanes of a launch of one dimension. */
+static uint64_t lane_coordinate(const cpu_worker *w, uint64_t coord, uint64_t lane) {
+  const cpu_launch *run = w->run;
+  unsigned dimension = (unsigned)coord % 3;
+  uint64_t block = w->block_at[dimension], at = lane;
+  if (!run->is_block_tile) {
+    uint64_t global = w->first + lane;
+    block = dimension == 0 ? global / run->block[0] : 0;
+    at = dimension == 0 ? global % run->block[0] : 0;
+  } else {
+    for (unsigned d = 0; d < dimension; d++) at /= run->block[d];
+    at %= run->block[dimension];
+  }
+  switch (coord / 3) {
+  case ATLAS_COORD_LANE_X / 3: return at;
+  case ATLAS_COORD_BLOCK_X / 3: return block;
+  default: return block * run->block[dimension] + at;
+  }
+}
+
+static void coordinates(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint64_t value;
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  if (tile_coordinate(w, insn->bits, &value)) {
+    hg_cpu_fill_row(o->d, bytes, value, o->count);
+    return;
+  }
+  for (uint32_t i = 0; i < o->count;) { /* along x coordinates count up */
+    uint64_t first = lane_coordinate(w, insn->bits, o->first + i);
+    uint64_t slope = insn->bits % 3 == 0 && insn->bits / 3 != ATLAS_COORD_BLOCK_X / 3;
+    uint64_t run =
+        w->run->block[0] - (w->run->is_block_tile ? o->first + i : w->first + o->first + i) % w->run->block[0];
+    uint32_t end = run < o->count - i ? i + (uint32_t)run : o->count;
+    if (bytes == 4)
+      for (uint32_t *d = o->d; i < end; i++, first += slope) d[i] = (uint32_t)first;
+    else
+      for (uint64_t *d = o->d; i < end; i++, first += slope) d[i] = first;
+  }
+}
+
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t neighbour(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i, uint32_t number) {
+  uint64_t which = hg_cpu_source(o, 1, 4, i);
+  int32_t found = atlas_class_neighbour(number, (uint32_t)which);
+  if (found < 0) class_fault(w, o, i, insn, which, atlas_class_neighbour_count(number));
+  return found < 0 ? 0 : (uint64_t)found;
+}
+
+static uint64_t class_of_lane(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
+  uint32_t number = (uint32_t)hg_cpu_source(o, 0, 4, i);
+  if (number >= ATLAS_CLASS_COUNT) {
+    class_fault(w, o, i, insn, number, ATLAS_CLASS_COUNT);
+    return 0;
+  }
+  switch (insn->op) {
+  case ATLAS_OP_mirror: return atlas_class_mirror(number);
+  case ATLAS_OP_unity_test: return (uint64_t)atlas_class_is_unity(number);
+  case ATLAS_OP_nbr_count: return atlas_class_neighbour_count(number);
+  case ATLAS_OP_nbr_get: return neighbour(w, insn, o, i, number);
+  default: /* res.accum */
+    w->resonance[number] = (int64_t)((uint64_t)w->resonance[number] + hg_cpu_source(o, 1, 8, i));
+    return 0;
+  }
+}
+
+static uint64_t bound_map_of_lane(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
+  static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
+  uint32_t part[3];
+  for (int p = 0; p < 3; p++) {
+    part[p] = (uint32_t)hg_cpu_source(o, p, 4, i);
+    if (part[p] >= extents[p]) {
+      class_fault(w, o, i, insn, part[p], extents[p]);
+      return 0;
+    }
+  }
+  return (uint64_t)atlas_boundary_offset(part[0], part[1], part[2]);
+}
+
+/* Writes lanes of the mask only. */
+static void class_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  for (uint32_t i = 0; i < o->count; i++) {
+    if (!hg_cpu_takes_part(o, i)) continue;
+    uint64_t value = insn->op == ATLAS_OP_bound_map ? bound_map_of_lane(w, insn, o, i) : class_of_lane(w, insn, o, i);
+    if (o->d != NULL) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
+  }
+}
+
+/* Lane 0 of the grid speaks for all. */
+static void advance_phase(cpu_worker *w, const cpu_operands *o) {
+  if (w->first != 0 || o->first != 0 || o->count == 0 || !hg_cpu_takes_part(o, 0)) return;
+  w->phase_advance = (uint32_t)((w->phase_advance + hg_cpu_source(o, 0, 4, 0)) % ATLAS_PHASE_COUNT);
+}
+
+/* ---- control ----------------------------------------------------------------------------------------------------- */
+
+static void end_lane(cpu_worker *w, uint64_t lane) {
+  w->alive[lane] = 0;
+  w->lost++;
+}
+
+static void trap(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  hg_fault fault = {.kind = HG_FAULT_TRAP, .code = (uint32_t)insn->bits};
+  for (uint32_t i = 0; i < o->count; i++) {
+    if (!hg_cpu_takes_part(o, i) || !w->alive[o->first + i]) continue;
+    hg_cpu_fault(w, o->first + i, insn, fault);
+    end_lane(w, o->first + i);
+  }
+}
+
+void hg_cpu_step_fault(cpu_worker *w, const vector_insn *insn, uint64_t lane) {
+  hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
+  uint64_t limit = w->run->launch->step_limit;
+  fault.index = fault.extent = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
+  hg_cpu_fault(w, lane, insn, fault);
+}
+
+static void step_chunk(cpu_worker *w, const vector_insn *insn, uint64_t first, const uint8_t *mask, uint8_t *d) {
+  uint8_t asked[CPU_CHUNK];
+  memcpy(asked, mask, CPU_CHUNK); /* d may be the mask's row */
+  if (!w->run->kernels->step(d, asked, w->steps + first, 1)) return;
+  for (uint32_t i = 0; i < CPU_CHUNK; i++) {
+    if (!asked[i] || d[i]) continue;
+    hg_cpu_step_fault(w, insn, first + i);
+    end_lane(w, first + i);
+  }
+}
+
+static void take_step(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint8_t *d = o->d;
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+    uint8_t all[CPU_CHUNK] = {0};
+    const uint8_t *mask = o->mask == NULL ? all : o->mask + at;
+    if (o->mask == NULL) memset(all, 1, o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK);
+    if (w->run->counts_steps) step_chunk(w, insn, o->first + at, mask, d + at);
+    else memmove(d + at, mask, CPU_CHUNK);
+  }
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static void source_sizes(const cpu_worker *w, const vector_insn *insn, uint32_t bytes[3]) {
+  for (int i = 0; i < 3; i++) {
+    uint32_t reg = insn->s[i];
+    if (reg == VECTOR_NONE) bytes[i] = 0;
+    else bytes[i] = reg == VECTOR_ALL ? 1 : hg_cpu_element_bytes(vector_reg_at(w->vector, reg)->type);
+  }
+}
+
+/* Instructions that write every lane of d, of the rows that they are given. */
+static void unmasked_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  switch (insn->op) {
+  case ATLAS_OP_cvt: convert(w, insn, o); break;
+  case ATLAS_OP_sreg: coordinates(w, insn, o); break;
+  case ATLAS_OP_cls_get: {
+    uint64_t block = w->run->is_block_tile ? w->block_index : 0;
+    hg_cpu_fill_row(o->d, bytes, block % ATLAS_CLASS_COUNT, o->count);
+    break;
+  }
+  case ATLAS_OP_phase_get: hg_cpu_fill_row(o->d, bytes, w->run->launch->phase, o->count); break;
+  default: hg_cpu_load(w, insn, o); break;
+  }
+}
+
+/* The same, keeping d outside the mask: chunk by chunk through a row of its own. */
+static void kept_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  static const uint16_t blend[4] = {KERNEL_sel_8, KERNEL_sel_16, KERNEL_sel_32, KERNEL_sel_64};
+  uint64_t result[CPU_CHUNK];
+  uint32_t bytes = hg_cpu_element_bytes(insn->type), source_bytes[3];
+  source_sizes(w, insn, source_bytes);
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+    cpu_operands part = *o;
+    part.d = result;
+    part.count = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
+    part.first = o->first + at;
+    part.mask = o->mask + at;
+    for (int k = 0; k < 3; k++)
+      if (o->s[k] != NULL && o->step[k]) part.s[k] = (const uint8_t *)o->s[k] + (size_t)at * source_bytes[k];
+    unmasked_insn(w, insn, &part);
+    uint8_t *d = (uint8_t *)o->d + (size_t)at * bytes;
+    w->run->kernels->row[blend[hg_cpu_size_class(bytes)]](d, part.mask, result, d, 7, 1);
+  }
+}
+
+static void move(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type), source_bytes[3] = {bytes, 0, 0};
+  static const uint16_t copy[4] = {KERNEL_mov_8, KERNEL_mov_16, KERNEL_mov_32, KERNEL_mov_64};
+  run_kernel(w, copy[hg_cpu_size_class(bytes)], o, source_bytes, bytes, 1);
+}
+
+void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t kernel = hg_kernel_of(insn), source_bytes[3];
+  if (kernel != KERNEL_NONE) {
+    uint32_t bytes = atlas_is_comparison(insn->op) ? 1 : hg_cpu_element_bytes(insn->type);
+    source_sizes(w, insn, source_bytes);
+    run_kernel(w, kernel, o, source_bytes, bytes == 0 ? 1 : bytes, insn->flags & VECTOR_KEEP);
+    return;
+  }
+  switch (insn->op) {
+  case VECTOR_MOVE: move(w, insn, o); return;
+  case VECTOR_CLEAR: memset(o->d, 0, chunks_of(o->count) * CPU_CHUNK); return;
+  case VECTOR_STEP: take_step(w, insn, o); return;
+  case VECTOR_TRAP: trap(w, insn, o); return;
+  case ATLAS_OP_mem_fence:
+  case ATLAS_OP_mem_fence_grid: return; /* a lane's accesses are in order, and workers meet nowhere else */
+  case ATLAS_OP_phase_adv: advance_phase(w, o); return;
+  case ATLAS_OP_mirror:
+  case ATLAS_OP_unity_test:
+  case ATLAS_OP_nbr_count:
+  case ATLAS_OP_nbr_get:
+  case ATLAS_OP_res_accum:
+  case ATLAS_OP_bound_map: class_insn(w, insn, o); return;
+  default: break;
+  }
+  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  if (flags & ATLAS_STORE) hg_cpu_store(w, insn, o);
+  else if (flags & ATLAS_ATOMIC) hg_cpu_atomic(w, insn, o);
+  else if (flags & ATLAS_BLOCK) hg_cpu_block(w, insn, o);
+  else if (insn->flags & VECTOR_KEEP && o->mask != NULL) kept_insn(w, insn, o);
+  else unmasked_insn(w, insn, o);
+}

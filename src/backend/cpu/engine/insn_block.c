@@ -1,0 +1,176 @@
+/* insn_block.c - what the lanes of a block do together. A lane that has ended takes no part, and combining with nothing
+ * leaves a value as it is. */
+#include "backend/cpu/engine/rows.h"
+
+#include "atlas/arith.h"
+
+#include <stdio.h>
+
+static uint32_t bytes_of(const vector_insn *insn) { return hg_cpu_element_bytes(insn->type); }
+
+static void put(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint64_t value) {
+  uint32_t bytes = bytes_of(insn);
+  if (o->d != NULL && hg_cpu_takes_part(o, i)) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
+}
+
+static void put_all(const vector_insn *insn, const cpu_operands *o, uint64_t value) {
+  if (o->mask == NULL && o->d != NULL) hg_cpu_fill_row(o->d, bytes_of(insn), value, o->count);
+  else
+    for (uint32_t i = 0; i < o->count; i++) put(insn, o, i, value);
+}
+
+/* ---- collectives where lanes are missing, or of types without kernels: value by value ---------------------------- */
+
+typedef struct values {
+  uint64_t value[CPU_TILE_LANES];
+  uint8_t present[CPU_TILE_LANES];
+} values;
+
+static void gather(const vector_insn *insn, const cpu_operands *o, values *v) {
+  v->value[0] = 0; /* there is at least one lane, which not everybody can know */
+  for (uint32_t i = 0; i < o->count; i++) {
+    v->present[i] = (uint8_t)hg_cpu_takes_part(o, i);
+    v->value[i] = v->present[i] ? hg_cpu_source(o, 0, bytes_of(insn), i) : 0;
+  }
+}
+
+static const uint16_t combining_ops[4] = {ATLAS_OP_add, ATLAS_OP_mul, ATLAS_OP_min, ATLAS_OP_max};
+
+/* 0 to 3, as in cpu_kernels.fold. */
+static unsigned fold_number(uint16_t op) {
+  switch (op) {
+  case ATLAS_OP_reduce_mul: return 1;
+  case ATLAS_OP_reduce_min: return 2;
+  case ATLAS_OP_reduce_max: return 3;
+  default: return 0;
+  }
+}
+
+/* value[into] = value[left] op value[right], where a missing side counts for nothing. */
+static void combine(values *v, uint32_t op, uint8_t type, uint32_t into, uint32_t left, uint32_t right) {
+  if (v->present[left] && v->present[right])
+    v->value[into] = atlas_arith(op, (atlas_type)type, v->value[left], v->value[right], 0);
+  else v->value[into] = v->present[left] ? v->value[left] : v->value[right];
+  v->present[into] = v->present[left] | v->present[right];
+}
+
+static void reduce_slowly(const vector_insn *insn, const cpu_operands *o) {
+  values v;
+  uint32_t half = 1;
+  gather(insn, o, &v);
+  while (half < o->count) half *= 2;
+  for (half /= 2; half >= 1; half /= 2)
+    for (uint32_t i = 0; i < half && i + half < o->count; i++)
+      combine(&v, combining_ops[fold_number(insn->op)], insn->type, i, i, i + half);
+  put_all(insn, o, v.value[0]);
+}
+
+static void scan_slowly(const vector_insn *insn, const cpu_operands *o) {
+  values v;
+  gather(insn, o, &v);
+  for (uint32_t stride = 1; stride < o->count; stride *= 2)
+    for (uint32_t i = o->count; i-- > stride;) /* downwards: the left neighbour is still old */
+      combine(&v, ATLAS_OP_add, insn->type, i, i - stride, i);
+  int is_exclusive = insn->op == ATLAS_OP_scan_excl;
+  for (uint32_t i = 0; i < o->count; i++)
+    put(insn, o, i, !is_exclusive ? v.value[i] : i > 0 && v.present[i - 1] ? v.value[i - 1] : 0);
+}
+
+/* ---- the same by rows -------------------------------------------------------------------------------------------- */
+
+/* The source as a row that may be used up. */
+static void copy_row(const vector_insn *insn, const cpu_operands *o, void *row) {
+  if (o->step[0]) memcpy(row, o->s[0], (size_t)o->count * bytes_of(insn));
+  else hg_cpu_fill_row(row, bytes_of(insn), hg_cpu_source(o, 0, bytes_of(insn), 0), o->count);
+}
+
+static void reduce(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  cpu_fold *fold = w->run->kernels->fold[fold_number(insn->op)][insn->type];
+  if (fold == NULL || o->mask != NULL) {
+    reduce_slowly(insn, o);
+    return;
+  }
+  uint64_t row[CPU_TILE_LANES];
+  copy_row(insn, o, row);
+  fold(row, o->count);
+  put_all(insn, o, hg_cpu_read(row, bytes_of(insn)));
+}
+
+static void scan(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  cpu_scan *kernel = w->run->kernels->scan[insn->type];
+  if (kernel == NULL || o->mask != NULL || o->d == NULL) {
+    scan_slowly(insn, o);
+    return;
+  }
+  uint64_t row[CPU_TILE_LANES], other[CPU_TILE_LANES];
+  uint32_t bytes = bytes_of(insn);
+  copy_row(insn, o, row);
+  const uint8_t *result = kernel(row, other, o->count);
+  if (insn->op == ATLAS_OP_scan_incl) {
+    memcpy(o->d, result, (size_t)o->count * bytes);
+  } else {
+    memset(o->d, 0, bytes);
+    memcpy((uint8_t *)o->d + bytes, result, (size_t)(o->count - 1) * bytes);
+  }
+}
+
+static void vote(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t yes = 0, voters = 0;
+  (void)w;
+  for (uint32_t i = 0; i < o->count; i++) {
+    if (!hg_cpu_takes_part(o, i)) continue;
+    voters++;
+    yes += (uint32_t)hg_cpu_source(o, 0, 1, i);
+  }
+  put_all(insn, o, insn->op == ATLAS_OP_vote_any ? yes > 0 : yes == voters);
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t lowest_lane(const cpu_operands *o) {
+  uint32_t i = 0;
+  while (i < o->count && !hg_cpu_takes_part(o, i)) i++;
+  return i;
+}
+
+static uint64_t pool_share(const cpu_worker *w, uint32_t pool) {
+  return w->place[pool].extent / w->run->blocks / 16 * 16;
+}
+
+static void pool_allocate(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t pool = insn->symbol, lane = lowest_lane(o);
+  if (lane == o->count) return;
+  uint64_t size = hg_cpu_source(o, 0, 8, lane);
+  uint64_t end = (w->block_index + 1) * pool_share(w, pool), room = end - w->pool_top[pool], offset = UINT64_MAX;
+  if (size <= room) { /* room is a multiple of 16, so the rounded size fits too */
+    offset = w->pool_top[pool];
+    w->pool_top[pool] += (size + 15) / 16 * 16;
+  }
+  put_all(insn, o, offset);
+}
+
+static void pool_free(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t pool = insn->symbol, lane = lowest_lane(o);
+  if (lane == o->count) return;
+  uint64_t offset = hg_cpu_source(o, 0, 8, lane), start = w->block_index * pool_share(w, pool);
+  if (offset >= start && offset < w->pool_top[pool] && offset % 16 == 0) {
+    w->pool_top[pool] = offset;
+    return;
+  }
+  hg_fault fault = {.kind = HG_FAULT_POOL, .index = (int64_t)offset, .extent = (int64_t)w->pool_top[pool]};
+  snprintf(fault.buffer, sizeof fault.buffer, "%s", atlas_symbol_at(w->run->program, pool)->name);
+  hg_cpu_fault(w, lane, insn, fault);
+}
+
+void hg_cpu_block(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  switch (insn->op) {
+  case ATLAS_OP_bar_sync: break; /* lanes are at one instruction already */
+  case ATLAS_OP_scan_incl:
+  case ATLAS_OP_scan_excl: scan(w, insn, o); break;
+  case ATLAS_OP_vote_any:
+  case ATLAS_OP_vote_all: vote(w, insn, o); break;
+  case ATLAS_OP_pool_alloc: pool_allocate(w, insn, o); break;
+  case ATLAS_OP_pool_free: pool_free(w, insn, o); break;
+  default: reduce(w, insn, o); break;
+  }
+}

@@ -1,0 +1,365 @@
+/* insn_memory.c - loads, stores and atomics of rows. What the compiler has said about the addresses is checked where it
+ * costs nothing and used where it pays; every access that is not known to be in bounds is checked lane by lane. */
+#include "backend/cpu/engine/rows.h"
+
+#include "atlas/arith.h"
+#include "atlas/functions.h"
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+/* An array that positions count through. */
+typedef struct array {
+  uint8_t *memory;
+  uint64_t extent; /* elements */
+  uint32_t bytes;  /* of an element */
+  unsigned size_class;
+} array;
+
+static uint8_t index_type(const cpu_worker *w, const vector_insn *insn, int k) {
+  return vector_reg_at(w->vector, insn->s[k])->type;
+}
+
+/* 1: the address is an element of one array, [x + index + bits] or [x + bits]. */
+static int array_of(const cpu_worker *w, const vector_insn *insn, array *a) {
+  a->bytes = hg_cpu_element_bytes(insn->type);
+  a->size_class = hg_cpu_size_class(a->bytes);
+  a->memory = NULL;
+  a->extent = 0;
+  if (insn->mode == ATLAS_ADDRESS_PHI || insn->mode == ATLAS_ADDRESS_TABLE) return 0;
+  if (insn->symbol & SSA_LIBRARY) {
+    const atlas_symbol *table = atlas_symbol_at(&atlas_functions, insn->symbol & ~(unsigned)SSA_LIBRARY);
+    a->memory = (uint8_t *)atlas_functions.constants.data + table->const_offset;
+    a->extent = table->count;
+    return 1;
+  }
+  const cpu_place *place = &w->place[insn->symbol];
+  a->memory = place->memory;
+  a->extent = place->extent;
+  return atlas_symbol_at(w->run->program, insn->symbol)->kind != ATLAS_SYMBOL_POOL; /* pools count bytes */
+}
+
+static uint8_t *checked_bytes(cpu_worker *w, uint64_t lane, const vector_insn *insn, atlas_span span, int64_t index) {
+  uint32_t size = hg_cpu_element_bytes(insn->type);
+  if (index < 0 || span.byte_count < size || (uint64_t)index > span.byte_count - size) {
+    hg_cpu_memory_fault(w, lane, insn, HG_FAULT_OUT_OF_BOUNDS, index, span.byte_count);
+    return NULL;
+  }
+  if ((uint64_t)index % size != 0) {
+    hg_cpu_memory_fault(w, lane, insn, HG_FAULT_MISALIGNED, index, size);
+    return NULL;
+  }
+  return span.memory + index;
+}
+
+/* Source k of lane i as an index of its own type, displaced. */
+static int64_t index_of(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, int k, uint32_t i,
+                        int64_t displacement) {
+  if (insn->flags & VECTOR_LANE)
+    return atlas_index_sum(ATLAS_u64, hg_cpu_lane(w, o->first + i), displacement);
+  uint8_t type = index_type(w, insn, k);
+  return atlas_index_sum((atlas_type)type, hg_cpu_source(o, k, hg_cpu_element_bytes(type), i), displacement);
+}
+
+static uint8_t *phi_address(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
+  static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
+  const int64_t constants[3] = {(int64_t)(insn->bits & 0xffff), (int64_t)(insn->bits >> 16 & 0xffff),
+                                (int64_t)(insn->bits >> 32)};
+  int64_t part[3];
+  int next = 0;
+  for (int p = 0; p < 3; p++) {
+    part[p] = insn->phi_registers >> p & 1 ? index_of(w, insn, o, next++, i, 0) : constants[p];
+    if (part[p] < 0 || part[p] >= extents[p]) {
+      hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, part[p], extents[p]);
+      return NULL;
+    }
+  }
+  atlas_span boundary = {w->run->launch->boundary, ATLAS_BOUNDARY_POOL_BYTES};
+  int64_t offset = atlas_boundary_offset((uint32_t)part[0], (uint32_t)part[1], (uint32_t)part[2]);
+  return checked_bytes(w, o->first + i, insn, boundary, offset);
+}
+
+static uint8_t *table_address(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
+  const cpu_place *place = &w->place[insn->symbol];
+  int64_t entry = index_of(w, insn, o, 0, i, 0);
+  if (entry < 0 || (uint64_t)entry >= place->extent) {
+    hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, entry, place->extent);
+    return NULL;
+  }
+  return checked_bytes(w, o->first + i, insn, place->table[entry], index_of(w, insn, o, 1, i, 0));
+}
+
+/* Where lane i's access goes; NULL after noting its fault. */
+static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
+  if (insn->mode == ATLAS_ADDRESS_PHI) return phi_address(w, insn, o, i);
+  if (insn->mode == ATLAS_ADDRESS_TABLE) return table_address(w, insn, o, i);
+  array a;
+  int is_array = array_of(w, insn, &a);
+  int64_t index = (int64_t)insn->bits;
+  if (insn->mode == ATLAS_ADDRESS_INDEXED) index = index_of(w, insn, o, 0, i, index);
+  if (!is_array) return checked_bytes(w, o->first + i, insn, (atlas_span){a.memory, a.extent}, index);
+  if (index < 0 || (uint64_t)index >= a.extent) {
+    hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, index, a.extent);
+    return NULL;
+  }
+  return a.memory + (uint64_t)index * a.bytes;
+}
+
+/* How many source registers an address has: the values come behind them. */
+static int address_registers(const vector_insn *insn) {
+  switch (insn->mode) {
+  case ATLAS_ADDRESS_UNIFORM: return 0;
+  case ATLAS_ADDRESS_INDEXED: return 1;
+  case ATLAS_ADDRESS_TABLE: return 2;
+  default: return (insn->phi_registers & 1) + (insn->phi_registers >> 1 & 1) + (insn->phi_registers >> 2 & 1);
+  }
+}
+
+/* ---- rows that lie in memory as they do in lanes ----------------------------------------------------------------- */
+
+/* Lanes [from, to) of the row that are next to each other in memory. */
+typedef struct stretch {
+  uint32_t from, to;
+  uint8_t *memory; /* of lane `from`; NULL: not one stretch in bounds */
+} stretch;
+
+static void narrow_to_mask(const cpu_operands *o, stretch *s) {
+  if (o->mask == NULL) return;
+  while (s->from < s->to && !o->mask[s->from]) s->from++;
+  while (s->from < s->to && !o->mask[s->to - 1]) s->to--;
+}
+
+/* The lanes of the mask from lane `from` on, up to where their numbers stop being consecutive. */
+static stretch next_stretch(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
+                            uint32_t from, uint32_t *next) {
+  uint64_t length = hg_cpu_run_length(w->run), left = length - (o->first + from) % length;
+  stretch s = {.from = from, .to = left < o->count - from ? from + (uint32_t)left : o->count};
+  *next = s.to;
+  narrow_to_mask(o, &s);
+  if (s.from >= s.to) return s;
+  int64_t first = index_of(w, insn, o, 0, s.from, (int64_t)insn->bits);
+  int64_t last = index_of(w, insn, o, 0, s.to - 1, (int64_t)insn->bits);
+  if (first >= 0 && last < (int64_t)a->extent && last - first == (int64_t)(s.to - 1 - s.from))
+    s.memory = a->memory + (uint64_t)first * a->bytes;
+  return s;
+}
+
+static int is_stretched(const vector_insn *insn) {
+  return insn->mode == ATLAS_ADDRESS_INDEXED && insn->flags & (VECTOR_LANE | VECTOR_CONTIGUOUS);
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t read_value(const vector_insn *insn, const uint8_t *address, uint32_t bytes) {
+  if (address == NULL) return 0;
+  uint64_t value = hg_cpu_read(address, bytes);
+  return insn->type == ATLAS_bool ? value != 0 : value;
+}
+
+static void load_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t from, uint32_t to) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  for (uint32_t i = from; i < to; i++)
+    if (hg_cpu_takes_part(o, i))
+      hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, read_value(insn, address_of(w, insn, o, i), bytes));
+}
+
+/* One location for all lanes: the first of them speaks. */
+static void load_same(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type), first = 0;
+  while (first < o->count && !hg_cpu_takes_part(o, first)) first++;
+  if (first == o->count) return;
+  hg_cpu_fill_row(o->d, bytes, read_value(insn, address_of(w, insn, o, first), bytes), o->count);
+}
+
+static void load_stretches(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  const cpu_kernels *k = w->run->kernels;
+  for (uint32_t at = 0, next; at < o->count; at = next) {
+    stretch s = next_stretch(w, insn, o, a, at, &next);
+    uint8_t *d = (uint8_t *)o->d + (size_t)s.from * a->bytes;
+    if (s.from >= s.to) continue;
+    if (s.memory == NULL) load_lanes(w, insn, o, s.from, s.to);
+    else memcpy(d, s.memory, (size_t)(s.to - s.from) * a->bytes);
+  }
+  if (insn->type == ATLAS_bool)
+    k->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](o->d, o->d, NULL, NULL, 1,
+                                                      (o->count + CPU_CHUNK - 1) / CPU_CHUNK);
+}
+
+/* The mask of the chunk at `at`, which may be the last one; NULL: all of its lanes. */
+static const uint8_t *chunk_mask(const cpu_operands *o, uint32_t at, uint8_t part[CPU_CHUNK]) {
+  if (o->count - at >= CPU_CHUNK) return o->mask == NULL ? NULL : o->mask + at;
+  uint32_t lanes = o->count - at;
+  memset(part, 0, CPU_CHUNK);
+  if (o->mask == NULL) memset(part, 1, lanes);
+  else memcpy(part, o->mask + at, lanes);
+  return part;
+}
+
+static const void *chunk_of(const cpu_operands *o, int k, uint32_t at, uint32_t bytes) {
+  return (const uint8_t *)o->s[k] + (o->step[k] ? (size_t)at * bytes : 0);
+}
+
+/* Positions of the chunk at `at` in the array; 0 if a lane of the mask is out of bounds. */
+static int positions(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
+                     const uint8_t *mask, uint64_t position[CPU_CHUNK]) {
+  uint8_t type = index_type(w, insn, 0);
+  if (a->extent == 0) return 0;
+  return w->run->kernels->positions[type](position, chunk_of(o, 0, at, hg_cpu_element_bytes(type)),
+                                          (int64_t)insn->bits, a->extent, mask);
+}
+
+static void load_gathered(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  const cpu_kernels *k = w->run->kernels;
+  uint64_t position[CPU_CHUNK];
+  uint8_t part[CPU_CHUNK];
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+    uint8_t *d = (uint8_t *)o->d + (size_t)at * a->bytes;
+    uint32_t end = o->count - at < CPU_CHUNK ? o->count : at + CPU_CHUNK;
+    if (!positions(w, insn, o, a, at, chunk_mask(o, at, part), position)) {
+      load_lanes(w, insn, o, at, end);
+      continue;
+    }
+    k->gather[a->size_class](d, a->memory, position);
+    if (insn->type == ATLAS_bool) k->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](d, d, NULL, NULL, 1, 1);
+  }
+}
+
+void hg_cpu_load(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  array a;
+  int is_array = array_of(w, insn, &a);
+  int is_same = insn->flags & VECTOR_SAME || address_registers(insn) == 0 ||
+                (insn->mode == ATLAS_ADDRESS_INDEXED && !(insn->flags & VECTOR_LANE) && !o->step[0]);
+  if (is_same) load_same(w, insn, o);
+  else if (!is_array) load_lanes(w, insn, o, 0, o->count);
+  else if (is_stretched(insn)) load_stretches(w, insn, o, &a);
+  else load_gathered(w, insn, o, &a);
+}
+
+/* ---- stores ------------------------------------------------------------------------------------------------------ */
+
+static void store_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t from, uint32_t to) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  int value = address_registers(insn);
+  for (uint32_t i = from; i < to; i++) {
+    if (!hg_cpu_takes_part(o, i)) continue;
+    uint8_t *address = address_of(w, insn, o, i);
+    if (address != NULL) hg_cpu_write(address, bytes, hg_cpu_source(o, value, bytes, i));
+  }
+}
+
+static void store_stretches(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  int value = address_registers(insn);
+  for (uint32_t at = 0, next; at < o->count; at = next) {
+    stretch s = next_stretch(w, insn, o, a, at, &next);
+    if (s.from >= s.to) continue;
+    if (s.memory == NULL) {
+      store_lanes(w, insn, o, s.from, s.to);
+      continue;
+    }
+    uint32_t piece = o->step[value] ? s.to - s.from : CPU_CHUNK; /* a short row: again and again */
+    for (uint32_t i = s.from; i < s.to; i += piece) {
+      uint32_t lanes = s.to - i < piece ? s.to - i : piece;
+      uint8_t *memory = s.memory + (size_t)(i - s.from) * a->bytes;
+      const void *values = chunk_of(o, value, i, a->bytes);
+      if (o->mask == NULL) memcpy(memory, values, (size_t)lanes * a->bytes);
+      else w->run->kernels->store[a->size_class](memory, values, o->mask + i, lanes);
+    }
+  }
+}
+
+static void store_scattered(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  uint64_t position[CPU_CHUNK];
+  uint8_t part[CPU_CHUNK];
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+    uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
+    const uint8_t *mask = chunk_mask(o, at, part);
+    if (!positions(w, insn, o, a, at, mask, position)) store_lanes(w, insn, o, at, at + lanes);
+    else w->run->kernels->scatter[a->size_class](a->memory, position, chunk_of(o, 1, at, a->bytes), mask, lanes);
+  }
+}
+
+void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  array a;
+  if (!array_of(w, insn, &a) || insn->mode != ATLAS_ADDRESS_INDEXED) store_lanes(w, insn, o, 0, o->count);
+  else if (is_stretched(insn)) store_stretches(w, insn, o, &a);
+  else store_scattered(w, insn, o, &a);
+}
+
+/* ---- atomics ----------------------------------------------------------------------------------------------------- */
+
+/* Against other workers. Atomics have 32 or 64 bits, and memory of a buffer is aligned to its elements. */
+#define EXCHANGE(T)                                                                                        \
+  do {                                                                                                     \
+    T *memory = (T *)(void *)address, old = __atomic_load_n(memory, __ATOMIC_RELAXED);                     \
+    if (insn->op == ATLAS_OP_atom_add) return __atomic_fetch_add(memory, (T)a, __ATOMIC_RELAXED);          \
+    while (!__atomic_compare_exchange_n(memory, &old, (T)atlas_update(insn->op, type, old, a, b), 1,       \
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {                             \
+    }                                                                                                      \
+    return old;                                                                                            \
+  } while (0)
+
+static uint64_t exchange(const vector_insn *insn, uint8_t *address, uint64_t a, uint64_t b) {
+  atlas_type type = (atlas_type)insn->type;
+  if (hg_cpu_element_bytes(insn->type) == 4) EXCHANGE(uint32_t);
+  EXCHANGE(uint64_t);
+}
+
+/* One lane, wherever its address leads. */
+static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i, int is_alone) {
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  int value = address_registers(insn);
+  uint8_t *address = address_of(w, insn, o, i);
+  uint64_t old = 0;
+  if (address != NULL) {
+    uint64_t a = hg_cpu_source(o, value, bytes, i);
+    uint64_t b = insn->op == ATLAS_OP_atom_cas ? hg_cpu_source(o, value + 1, bytes, i) : 0;
+    if (is_alone) {
+      old = hg_cpu_read(address, bytes);
+      hg_cpu_write(address, bytes, atlas_update(insn->op, (atlas_type)insn->type, old, a, b));
+    } else {
+      old = exchange(insn, address, a, b);
+    }
+  }
+  if (o->d != NULL) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, old);
+}
+
+/* Sums whose old values nobody wants, in bounds: what histograms and counters are made of. */
+#define ADD_CHUNK(T)                                                                                         \
+  static void add_chunk_##T(void *base, const uint64_t *at, const void *s, size_t step, const uint8_t *mask, \
+                            size_t lanes, int is_alone) {                                                    \
+    T *memory = base;                                                                                        \
+    const T *value = s;                                                                                      \
+    for (size_t i = 0; i < lanes; i++) {                                                                     \
+      if (mask != NULL && !mask[i]) continue;                                                                \
+      if (is_alone) memory[at[i]] += value[i * step];                                                        \
+      else __atomic_fetch_add(memory + at[i], value[i * step], __ATOMIC_RELAXED);                            \
+    }                                                                                                        \
+  }
+ADD_CHUNK(uint32_t)
+ADD_CHUNK(uint64_t)
+
+/* 0 if the chunk at `at` is not that simple. */
+static int add_chunk(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
+                     uint32_t lanes, int is_alone) {
+  uint64_t position[CPU_CHUNK];
+  uint8_t part[CPU_CHUNK];
+  const uint8_t *mask = chunk_mask(o, at, part);
+  if (insn->op != ATLAS_OP_atom_add || o->d != NULL || insn->mode != ATLAS_ADDRESS_INDEXED || insn->flags & VECTOR_LANE)
+    return 0;
+  if (!positions(w, insn, o, a, at, mask, position)) return 0;
+  const void *s = chunk_of(o, 1, at, a->bytes);
+  if (a->bytes == 4) add_chunk_uint32_t(a->memory, position, s, o->step[1], mask, lanes, is_alone);
+  else add_chunk_uint64_t(a->memory, position, s, o->step[1], mask, lanes, is_alone);
+  return 1;
+}
+
+void hg_cpu_atomic(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  array a;
+  int is_array = array_of(w, insn, &a);
+  int is_alone = w->is_own[insn->symbol];
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+    uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
+    if (is_array && add_chunk(w, insn, o, &a, at, lanes, is_alone)) continue;
+    for (uint32_t i = at; i < at + lanes; i++)
+      if (hg_cpu_takes_part(o, i)) update_lane(w, insn, o, i, is_alone);
+  }
+}

@@ -1,0 +1,257 @@
+/* run.c - the driver of the CPU engines: a launch becomes tiles, tiles are handed to workers, and what the workers
+ * have seen is merged. Results do not depend on how many there are. */
+#include "backend/cpu/engine/tally.h"
+
+#include "base/error.h"
+#include "base/threads.h"
+
+#include <string.h>
+
+enum {
+  LINEAR_BLOCK_LANES = 256,
+  STACK_BYTES = 32 << 10,    /* where the only worker of a small launch lives */
+  PIECE_LANES = 1 << 14,     /* of a unit, where an engine takes any number: at most, */
+  LEAST_PIECE_LANES = 1 << 10, /* at least, */
+  PIECE_NS = 1000,           /* and about as many as take that long */
+  PARTS_A_THREAD = 8,        /* so that threads end at about the same time */
+  ALIGNMENT = 64             /* of what workers write, too: no two write to one cache line */
+};
+
+/* ---- shape ------------------------------------------------------------------------------------------------------- */
+
+/* Of a shared array, in bytes. */
+static uint32_t shared_room(const atlas_symbol *symbol) {
+  return (symbol->count * atlas_bytes((atlas_type)symbol->type) + 15) / 16 * 16;
+}
+
+int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch) {
+  return v->sees_blocks || v->sees_shared || v->has_block_ops || (v->sees_coordinates && launch->lanes == 0);
+}
+
+static void shape_blocks(cpu_launch *run) {
+  const atlas_launch *launch = run->launch;
+  int is_linear = launch->lanes != 0;
+  for (int d = 0; d < 3; d++) {
+    run->block[d] = is_linear ? 1 : launch->block[d];
+    run->grid[d] = is_linear ? 1 : launch->grid[d];
+  }
+  if (is_linear) {
+    run->block[0] = run->program->block[0] != 0 ? run->program->block[0] : LINEAR_BLOCK_LANES;
+    run->grid[0] = (launch->lanes + run->block[0] - 1) / run->block[0];
+  }
+  run->blocks = run->grid[0] * run->grid[1] * run->grid[2];
+}
+
+/* Where nothing sees blocks, a linear launch has none: small launches feel the divisions. */
+static void shape(cpu_launch *run) {
+  const atlas_launch *launch = run->launch;
+  const hg_vector *v = run->vector;
+  run->is_block_tile = hg_cpu_is_block_tile(v, launch);
+  if (launch->lanes == 0 || run->is_block_tile || v->sees_coordinates) shape_blocks(run);
+  run->lanes = launch->lanes;
+  if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
+  run->counts_steps = v->most_steps > launch->step_limit;
+  for (size_t i = 0; v->sees_shared && i < run->program->symbols.count; i++) {
+    const atlas_symbol *symbol = atlas_symbol_at(run->program, i);
+    if (symbol->kind == ATLAS_SYMBOL_SHARED) run->shared_bytes += shared_room(symbol);
+  }
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
+
+/* Of 1, 2, 4 or 8. */
+static uint32_t log2_of(uint32_t bytes) { return (bytes >> 1) - (bytes >> 3); }
+
+static void set_places(cpu_worker *w) {
+  const cpu_launch *run = w->run;
+  const uint8_t *constants = run->program->constants.data;
+  uint8_t *shared = w->shared;
+  for (size_t i = 0; i < run->program->symbols.count; i++) {
+    const atlas_symbol *symbol = atlas_symbol_at(run->program, i);
+    const atlas_argument *argument = &run->launch->arguments[i];
+    uint32_t bytes = atlas_bytes((atlas_type)symbol->type);
+    switch (symbol->kind) {
+    case ATLAS_SYMBOL_BUFFER:
+      w->place[i] = (cpu_place){argument->span.memory, argument->span.byte_count >> log2_of(bytes), NULL};
+      break;
+    case ATLAS_SYMBOL_SHARED:
+      w->place[i] = (cpu_place){shared, symbol->count, NULL};
+      shared += shared_room(symbol);
+      break;
+    case ATLAS_SYMBOL_CONST:
+      w->place[i] = (cpu_place){(uint8_t *)(uintptr_t)constants + symbol->const_offset, symbol->count, NULL};
+      break;
+    case ATLAS_SYMBOL_TABLE: w->place[i] = (cpu_place){NULL, symbol->count, argument->table}; break;
+    case ATLAS_SYMBOL_POOL:
+      w->place[i] = (cpu_place){argument->span.memory, argument->span.byte_count, NULL};
+      break;
+    default: break;
+    }
+    w->is_own[i] = symbol->kind == ATLAS_SYMBOL_SHARED || !run->is_shared;
+  }
+}
+
+static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+/* Behind the worker lie the block's shared memory, the engine's scratch, and its tallies. */
+static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
+  w->run = run;
+  w->vector = run->vector;
+  w->shared = (uint8_t *)w + round_up(sizeof *w);
+  w->scratch = w->shared + round_up(run->shared_bytes);
+  w->fault.kind = HG_FAULT_NONE;
+  w->phase_advance = 0;
+  w->steps = NULL;
+  if (run->vector->counts_resonance) memset(w->resonance, 0, sizeof w->resonance);
+  set_places(w);
+  if (run->tallies != NULL) hg_cpu_begin_tallies(w, w->scratch + round_up(body->scratch_bytes));
+  if (body->begin != NULL) body->begin(w);
+}
+
+static void merge(atlas_launch *launch, const cpu_worker *w) {
+  if (w->fault.kind != HG_FAULT_NONE && (launch->fault.kind == HG_FAULT_NONE || w->fault.lane < launch->fault.lane))
+    launch->fault = w->fault;
+  for (int c = 0; c < ATLAS_CLASS_COUNT && w->run->vector->counts_resonance; c++)
+    launch->resonance[c] = (int64_t)((uint64_t)launch->resonance[c] + (uint64_t)w->resonance[c]);
+  launch->phase_advance = (launch->phase_advance + w->phase_advance) % ATLAS_PHASE_COUNT;
+  if (w->run->tallies != NULL) hg_cpu_end_tallies(w);
+}
+
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
+
+static void run_lanes(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
+  uint64_t most = body->tile_lanes != 0 ? body->tile_lanes : end - first;
+  for (; first < end; first += most) {
+    w->first = first;
+    body->tile(w, end - first < most ? end - first : most);
+  }
+}
+
+static void find_block(cpu_worker *w, uint64_t index) {
+  uint64_t rest = index;
+  w->block_index = index;
+  memset(w->block_at, 0, sizeof w->block_at);
+  for (int d = 0; d < 3 && rest > 0; d++) { /* no division where a launch begins */
+    w->block_at[d] = rest % w->run->grid[d];
+    rest /= w->run->grid[d];
+  }
+}
+
+static void next_block(cpu_worker *w) {
+  w->block_index++;
+  for (int d = 0; d < 3; d++) {
+    if (++w->block_at[d] < w->run->grid[d]) return;
+    w->block_at[d] = 0;
+  }
+}
+
+static void enter_block(const cpu_body *body, cpu_worker *w) {
+  const cpu_launch *run = w->run;
+  w->first = 0;
+  for (int d = 3; d-- > 0;) w->first = w->first * run->grid[d] * run->block[d] + w->block_at[d] * run->block[d];
+  if (run->shared_bytes > 0 && !body->clears_shared) memset(w->shared, 0, run->shared_bytes);
+  for (size_t s = 0; s < run->program->symbols.count; s++)
+    if (atlas_symbol_at(run->program, s)->kind == ATLAS_SYMBOL_POOL)
+      w->pool_top[s] = w->block_index * (w->place[s].extent / run->blocks / 16 * 16);
+}
+
+static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
+  const cpu_launch *run = w->run;
+  uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
+  find_block(w, first);
+  for (uint64_t b = first; b < end; b++, next_block(w)) {
+    enter_block(body, w);
+    uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
+    body->tile(w, left < size ? left : size);
+  }
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+/* What the parts of a launch share. A part is a range of units: blocks, or stretches of lanes. */
+typedef struct job {
+  const cpu_body *body;
+  const cpu_launch *run;
+  uint32_t threads;
+  uint64_t units, unit_lanes, units_a_part;
+  uint8_t *memory;        /* of all workers */
+  uint64_t memory_bytes;  /* of one: cpu_worker, shared memory, scratch */
+} job;
+
+static cpu_worker *worker_of(const job *j, uint32_t number) {
+  return (cpu_worker *)(void *)(j->memory + number * j->memory_bytes);
+}
+
+static void run_part(void *user, uint64_t part, uint32_t number) {
+  const job *j = user;
+  cpu_worker *w = worker_of(j, number);
+  uint64_t first = part * j->units_a_part, end = first + j->units_a_part;
+  if (w->run == NULL) set_up(w, j->run, j->body);
+  if (end > j->units) end = j->units;
+  if (j->run->is_block_tile) {
+    run_blocks(j->body, w, first, end);
+    return;
+  }
+  end *= j->unit_lanes;
+  run_lanes(j->body, w, first * j->unit_lanes, end < j->run->lanes ? end : j->run->lanes);
+}
+
+static uint64_t piece_lanes(const cpu_body *body) {
+  uint64_t lanes = PIECE_LANES;
+  while (lanes > LEAST_PIECE_LANES && lanes * body->lane_ps > PIECE_NS * 1000) lanes /= 2;
+  return lanes;
+}
+
+static void cut(job *j) {
+  const cpu_launch *run = j->run;
+  j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
+  j->units = j->units_a_part = 1;
+  j->threads = 1;
+  if (run->is_block_tile) j->units = j->units_a_part = run->blocks;
+  else if (run->lanes > j->unit_lanes)
+    j->units = j->units_a_part = (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
+  if (j->units == 1) return;
+  double work_ns = (double)run->lanes * j->body->lane_ps / 1000;
+  j->threads = hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX);
+  if (j->threads == 1) return;
+  uint64_t parts = (uint64_t)j->threads * PARTS_A_THREAD;
+  j->units_a_part = (j->units + parts - 1) / parts;
+}
+
+static void run_parts(job *j) {
+  for (uint32_t t = 0; t < j->threads; t++) worker_of(j, t)->run = NULL;
+  if (j->threads == 1) run_part(j, 0, 0);
+  else hg_parallel(j->threads, (j->units + j->units_a_part - 1) / j->units_a_part, run_part, j);
+  for (uint32_t t = 0; t < j->threads; t++)
+    if (worker_of(j, t)->run != NULL) merge(j->run->launch, worker_of(j, t));
+}
+
+hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kernels, const hg_allocator *allocator,
+                     const atlas_program *program, const hg_vector *vector, atlas_launch *launch) {
+  cpu_launch run = {.program = program, .vector = vector, .launch = launch, .kernel = kernel, .kernels = kernels};
+  job j = {.body = body, .run = &run};
+  uint8_t stack[STACK_BYTES];
+  void *allocated = NULL;
+  if (vector->counts_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
+  launch->phase_advance = 0;
+  launch->fault.kind = HG_FAULT_NONE;
+  shape(&run);
+  cut(&j);
+  run.is_shared = j.threads > 1;
+  cpu_tally tallies[ATLAS_MAX_SYMBOLS];
+  uint64_t tally_bytes = run.is_shared ? hg_cpu_find_tallies(&run, j.threads, tallies) : 0;
+  if (tally_bytes > 0) run.tallies = tallies;
+  j.memory_bytes = round_up(sizeof(cpu_worker)) + round_up(run.shared_bytes) + round_up(body->scratch_bytes);
+  j.memory_bytes += tally_bytes;
+  j.memory = stack;
+  uint64_t bytes = j.threads * j.memory_bytes + ALIGNMENT;
+  if (bytes > STACK_BYTES) {
+    allocated = bytes > SIZE_MAX ? NULL : allocator->allocate(allocator->user, (size_t)bytes);
+    if (allocated == NULL) return hg_fail_memory("the lanes of a launch", bytes);
+    j.memory = allocated;
+  }
+  j.memory += -(uintptr_t)j.memory & (ALIGNMENT - 1);
+  run_parts(&j);
+  if (allocated != NULL) hg_release(allocator, allocated);
+  return HG_OK;
+}

@@ -1,0 +1,134 @@
+/* code_pages.c - pages for machine code, which are written before they may run and never both at once. Kernels share
+ * mappings: a new one costs the time of a single call of the system. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#endif
+#include "backend/cpu/native/code_pages.h"
+
+#include "base/error.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#if defined(_WIN32)
+
+hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
+                        uint8_t **placed) {
+  (void)pages;
+  (void)code;
+  (void)byte_count;
+  (void)chunk;
+  (void)placed;
+  return hg_fail(HG_UNSUPPORTED, "machine code is not written on this system");
+}
+
+void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk) {
+  (void)pages;
+  (void)chunk;
+}
+
+void hg_code_close(hg_code_pages *pages) { (void)pages; }
+
+#else
+
+#  include <sys/mman.h>
+#  include <unistd.h>
+
+#  if defined(MAP_POPULATE)
+enum { ALL_AT_ONCE = MAP_POPULATE }; /* not page after page as the code is copied */
+#  else
+enum { ALL_AT_ONCE = 0 };
+#  endif
+
+/* Pages of a chunk; kernels of more than a quarter of one have a chunk of their own. */
+enum { FIRST_PAGES = 4, NEXT_PAGES = 16, MOST_PAGES = NEXT_PAGES / 4 };
+
+/* The pages up to `used` may run, those behind it may be written. */
+struct hg_code_chunk {
+  uint8_t *memory;
+  size_t bytes, used;
+  size_t kernels; /* that are in it */
+};
+
+static hg_status map_chunk(const hg_allocator *allocator, size_t bytes, hg_code_chunk **out) {
+  hg_code_chunk *chunk = hg_allocate(allocator, 1, sizeof *chunk);
+  if (chunk == NULL) return hg_fail_memory("machine code", sizeof *chunk);
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | ALL_AT_ONCE, -1, 0);
+  if (memory == MAP_FAILED) {
+    hg_release(allocator, chunk);
+    return hg_fail_memory("machine code", bytes);
+  }
+  chunk->memory = memory;
+  chunk->bytes = bytes;
+  *out = chunk;
+  return HG_OK;
+}
+
+static void unmap_chunk(const hg_allocator *allocator, hg_code_chunk *chunk) {
+  munmap(chunk->memory, chunk->bytes);
+  hg_release(allocator, chunk);
+}
+
+/* A chunk that has room for `bytes`, whole pages. */
+static hg_status find_chunk(hg_code_pages *pages, size_t bytes, size_t page, hg_code_chunk **out) {
+  hg_code_chunk *now = pages->now;
+  if (bytes > MOST_PAGES * page) return map_chunk(&pages->allocator, bytes, out);
+  if (now == NULL || now->bytes - now->used < bytes) {
+    HG_TRY(map_chunk(&pages->allocator, (now == NULL ? FIRST_PAGES : NEXT_PAGES) * page, &pages->now));
+    if (now != NULL && now->kernels == 0) unmap_chunk(&pages->allocator, now);
+  }
+  *out = pages->now;
+  return HG_OK;
+}
+
+hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
+                        uint8_t **placed) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (byte_count + page - 1) / page * page;
+  hg_code_chunk *in = NULL;
+  HG_TRY(find_chunk(pages, bytes, page, &in));
+  uint8_t *memory = in->memory + in->used;
+  memcpy(memory, code, byte_count);
+  if (mprotect(memory, bytes, PROT_READ | PROT_EXEC) != 0) {
+    if (in != pages->now) unmap_chunk(&pages->allocator, in);
+    return hg_fail(HG_UNSUPPORTED, "this system lets no memory become executable");
+  }
+#  if defined(__aarch64__)
+  __builtin___clear_cache((char *)memory, (char *)memory + byte_count);
+#  endif
+  in->used += bytes;
+  in->kernels++;
+  *chunk = in;
+  *placed = memory;
+  return HG_OK;
+}
+
+/* The chunk in hand is kept for the next kernel, and may then be written again from its start. */
+void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk) {
+  if (chunk == NULL || --chunk->kernels > 0) return;
+  if (chunk == pages->now) {
+    if (mprotect(chunk->memory, chunk->used, PROT_READ | PROT_WRITE) == 0) {
+      chunk->used = 0;
+      return;
+    }
+    pages->now = NULL;
+  }
+  unmap_chunk(&pages->allocator, chunk);
+}
+
+void hg_code_close(hg_code_pages *pages) {
+  if (pages->now != NULL) unmap_chunk(&pages->allocator, pages->now);
+  pages->now = NULL;
+}
+
+#endif
+
+void hg_code_announce(const uint8_t *code, size_t byte_count, const char *name) {
+  char value[8], path[64];
+  if (!hg_environment("HOLOGRAM_PERF_MAP", value, sizeof value) || strcmp(value, "1") != 0) return;
+  snprintf(path, sizeof path, "/tmp/perf-%llu.map", (unsigned long long)hg_process_id());
+  FILE *file = fopen(path, "a");
+  if (file == NULL) return;
+  fprintf(file, "%llx %llx hologram:%s\n", (unsigned long long)(uintptr_t)code, (unsigned long long)byte_count, name);
+  fclose(file);
+}

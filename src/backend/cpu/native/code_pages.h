@@ -1,0 +1,25 @@
+/* code_pages.h - memory for machine code, which is written before it may run and never both at once. */
+#ifndef HG_NATIVE_CODE_PAGES_H
+#define HG_NATIVE_CODE_PAGES_H
+
+#include "base/memory.h"
+
+/* Some pages in a row, with the code of one kernel or more. */
+typedef struct hg_code_chunk hg_code_chunk;
+
+/* Zero-initialised but for the allocator; not to be used by two threads at once. Closed when all code is removed. */
+typedef struct hg_code_pages {
+  hg_allocator allocator;
+  hg_code_chunk *now; /* where the next kernel goes; NULL: nowhere yet */
+} hg_code_pages;
+void hg_code_close(hg_code_pages *pages);
+
+/* A copy of `code` that may run and not be written. HG_UNSUPPORTED where the system allows none. */
+hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
+                        uint8_t **placed);
+void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk); /* NULL is accepted */
+
+/* For perf, where HOLOGRAM_PERF_MAP is 1: the name of a range of code. */
+void hg_code_announce(const uint8_t *code, size_t byte_count, const char *name);
+
+#endif

@@ -1,0 +1,283 @@
+/* help.c - instructions that machine code leaves to C: operands are gathered from registers that the frame
+ * holds, from its slots and from rows, hg_cpu_insn does the instruction, and the results go back where the code looks
+ * for them. */
+#include "backend/cpu/native/native.h"
+
+#include "backend/cpu/native/native_kernel.h"
+
+#include "atlas/value.h"
+#include "base/bytes.h"
+
+#include <string.h>
+
+enum { MOST_LANES = NATIVE_MOST_LANES };
+
+typedef struct group {
+  native_frame *frame;
+  const hg_native *native;
+  const vector_insn *insn;
+  uint32_t first, count; /* lanes of the group that are meant */
+  uint64_t in_tile;      /* lane of the tile that `first` is */
+} group;
+
+/* ---- one lane of a value ----------------------------------------------------------------------------------------- */
+
+static uint8_t *piece_at(const group *g, const native_home *home, uint32_t piece) {
+  uint32_t bytes = g->native->target->vector_bytes;
+  if (home->kind == NATIVE_REGISTERS) return g->frame->vectors + (size_t)home->reg[piece] * bytes;
+  if (home->kind == NATIVE_ROW) return g->frame->context->rows + home->offset;
+  return (uint8_t *)g->frame + home->offset + (size_t)piece * bytes;
+}
+
+static uint16_t *mask_at(const group *g, const native_home *home, uint32_t copy) {
+  if (home->kind == NATIVE_REGISTERS) return (uint16_t *)&g->frame->predicates[home->reg[copy]];
+  if (home->kind == NATIVE_ROW) return (uint16_t *)(void *)(g->frame->context->rows + home->offset);
+  return (uint16_t *)(void *)((uint8_t *)g->frame + home->offset + (size_t)copy * 8);
+}
+
+/* The copy that holds a lane of the group, one of at most four. */
+static uint32_t copy_of(const group *g, const native_home *home, uint32_t lane) {
+  uint32_t copy = 0;
+  if (home->copies == 1) return 0;
+  while (lane >= (copy + 1) * g->native->target->lanes) copy++;
+  return copy;
+}
+
+/* Its place in that copy's vector, whose lanes are a power of two. */
+static uint32_t in_vector_of(const group *g, uint32_t lane) { return lane & (g->native->target->lanes - 1); }
+
+/* Where the element of a lane is; *bytes: its size there. */
+static uint8_t *element_at(const group *g, const native_home *home, uint32_t lane, uint32_t size) {
+  uint32_t in_vector = in_vector_of(g, lane), half = g->native->target->lanes / 2, part = 0;
+  if (size == 8 && in_vector >= half) {
+    part = home->parts == 2;
+    in_vector -= half;
+  }
+  return piece_at(g, home, copy_of(g, home, lane) * home->parts + part) + (size_t)in_vector * (size == 8 ? 8 : 4);
+}
+
+static int is_row(const native_home *home) { return home->kind == NATIVE_ROW && !home->is_uniform; }
+
+static int get_predicate(const group *g, const native_home *home, uint32_t lane) {
+  if (is_row(home)) return g->frame->context->rows[home->offset + g->in_tile - g->first + lane] != 0;
+  if (home->is_mask) return *mask_at(g, home, copy_of(g, home, lane)) >> in_vector_of(g, lane) & 1;
+  uint32_t word;
+  memcpy(&word, element_at(g, home, lane, 4), 4);
+  return word != 0;
+}
+
+static void set_predicate(const group *g, const native_home *home, uint32_t lane, int value) {
+  uint32_t bit = in_vector_of(g, lane);
+  if (is_row(home)) g->frame->context->rows[home->offset + g->in_tile - g->first + lane] = (uint8_t)value;
+  else if (home->is_mask) {
+    uint16_t *mask = mask_at(g, home, copy_of(g, home, lane));
+    *mask = (uint16_t)((*mask & ~(1u << bit)) | (unsigned)value << bit);
+  } else {
+    uint32_t word = value ? UINT32_MAX : 0;
+    memcpy(element_at(g, home, lane, 4), &word, 4);
+  }
+}
+
+static uint64_t get_value(const group *g, const native_home *home, uint32_t size, uint32_t lane) {
+  if (is_row(home))
+    return hg_load_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size);
+  return hg_load_le(element_at(g, home, lane, size), size);
+}
+
+static void set_value(const group *g, const native_home *home, uint8_t type, uint32_t lane, uint64_t bits) {
+  uint32_t size = atlas_bytes((atlas_type)type);
+  if (is_row(home))
+    hg_store_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size, bits);
+  else hg_store_le(element_at(g, home, lane, size), size == 8 ? 8 : 4, hg_native_widen(type, bits));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t size_of(uint8_t type) { return type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)type); }
+
+uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg) {
+  switch (reg->kind) {
+  case VECTOR_CONSTANT: return reg->bits;
+  case VECTOR_SCALAR: return context->place[reg->bits].scalar;
+  default: return context->special[reg->bits - ATLAS_REG_BLOCK_LANE];
+  }
+}
+
+static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane) {
+  if (reg->bits == ATLAS_REG_LANE) return g->frame->lane + lane;
+  return g->in_tile - g->first + lane;
+}
+
+/* See hg_native_is_offset; what else lives nowhere nobody reads. */
+static uint64_t offset_of(const group *g, const vector_reg *reg, uint32_t lane) {
+  const vector_insn *insn = vector_insn_at(g->native->vector, reg->first);
+  if (insn->op != ATLAS_OP_add) return 0;
+  const vector_reg *added = vector_reg_at(g->native->vector, insn->s[1]);
+  return (uint32_t)(g->in_tile - g->first + lane + hg_native_parameter(g->frame->context, added));
+}
+
+static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
+  const vector_reg *reg = vector_reg_at(g->native->vector, r);
+  const native_home *home = &g->native->homes[r];
+  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
+    return special_of(g, reg, lane);
+  if (reg->kind != VECTOR_VARIES) return hg_native_parameter(g->frame->context, reg);
+  if (home->kind == NATIVE_NOWHERE) return offset_of(g, reg, lane);
+  if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, home, lane);
+  return get_value(g, home, size_of(reg->type), lane);
+}
+
+static void fill_row(const group *g, uint32_t r, uint8_t *row) {
+  uint32_t size = size_of(vector_reg_at(g->native->vector, r)->type);
+  for (uint32_t i = 0; i < g->count; i++) hg_store_le(row + (size_t)i * size, size, value_of(g, r, g->first + i));
+}
+
+/* The lanes that exist and have not ended. */
+static void fill_alive(const group *g, uint8_t *row) {
+  const hg_vector *v = g->native->vector;
+  const native_home *home = &g->native->homes[v->regs.count];
+  for (uint32_t i = 0; i < g->count; i++) row[i] = !v->loses_lanes || get_predicate(g, home, g->first + i);
+}
+
+static void keep_alive(const group *g, const uint8_t *row) {
+  const native_home *home = &g->native->homes[g->native->vector->regs.count];
+  for (uint32_t i = 0; i < g->count; i++) set_predicate(g, home, g->first + i, row[i]);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static void set_lane(const group *g, uint32_t r, uint32_t lane, uint64_t bits) {
+  const vector_reg *reg = vector_reg_at(g->native->vector, r);
+  if (reg->type == SSA_PREDICATE) set_predicate(g, &g->native->homes[r], lane, bits != 0);
+  else set_value(g, &g->native->homes[r], reg->type, lane, bits);
+}
+
+/* A uniform result has one vector, whose lanes are all what any lane of the mask has. */
+static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row, uint32_t size) {
+  uint32_t from = 0;
+  while (mask != NULL && from + 1 < g->count && !mask[from]) from++;
+  uint64_t bits = hg_load_le(row + (size_t)from * size, size);
+  for (uint32_t lane = 0; lane < g->native->target->lanes; lane++) set_lane(g, g->insn->d, lane, bits);
+}
+
+static void set_results(const group *g, const uint8_t *mask, const uint8_t *row) {
+  uint32_t d = g->insn->d, size = size_of(vector_reg_at(g->native->vector, d)->type);
+  const native_home *home = &g->native->homes[d];
+  if (home->kind == NATIVE_NOWHERE) return;
+  if (home->is_uniform) set_uniform(g, mask, row, size);
+  else
+    for (uint32_t i = 0; i < g->count; i++) set_lane(g, d, g->first + i, hg_load_le(row + (size_t)i * size, size));
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static group group_of(native_frame *frame, uint64_t request) {
+  const hg_native *native = frame->context->native;
+  uint32_t copy = (uint32_t)(request >> 32), lanes = native->target->lanes;
+  group g = {.frame = frame, .native = native, .insn = vector_insn_at(native->vector, (uint32_t)request)};
+  g.count = (uint32_t)frame->count;
+  if (copy > 0) {
+    g.first = (copy - 1) * lanes;
+    g.count = g.count - g.first < lanes ? g.count - g.first : lanes;
+  }
+  g.in_tile = frame->lane + frame->context->lane_in_tile + g.first;
+  return g;
+}
+
+/* Where lanes are counted through, the group is made a tile of its own: what the worker keeps of lanes that have ended
+ * and of steps is as long as a block at most. `alive`: NULL where nobody asks who has ended. */
+static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
+  native_context *context = g->frame->context;
+  if (w->run->is_block_tile) {
+    if (alive != NULL) memcpy(w->alive + g->in_tile, alive, g->count);
+    hg_cpu_insn(w, g->insn, o);
+    if (alive != NULL) memcpy(alive, w->alive + g->in_tile, g->count);
+    return;
+  }
+  uint64_t first = w->first;
+  w->first += g->in_tile;
+  w->alive = alive;
+  w->steps = context->steps + g->first;
+  o->first = 0;
+  hg_cpu_insn(w, g->insn, o);
+  w->first = first;
+}
+
+/* 1 if any lanes will do, and those of the frame may be none of the tile: see native_step.is_once. */
+static int is_single_value(const group *g) {
+  const vector_insn *insn = g->insn;
+  if (insn->d == VECTOR_NONE || vector_reg_at(g->native->vector, insn->d)->uniform != NATIVE_SINGLE) return 0;
+  return insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & ATLAS_LOAD);
+}
+
+static void run_insn(group *g) {
+  uint64_t sources[4][MOST_LANES], result[MOST_LANES];
+  uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* behind the last lane nothing takes part */
+  cpu_worker *w = g->frame->context->worker;
+  const vector_insn *insn = g->insn;
+  cpu_operands o = {.count = g->count, .first = g->in_tile, .mask = insn->mask == VECTOR_ALL ? NULL : mask};
+  int loses = g->native->vector->loses_lanes && !is_single_value(g);
+  for (int s = 0; s < 4; s++) {
+    if (insn->s[s] == VECTOR_NONE) continue;
+    if (insn->s[s] == VECTOR_ALL) fill_alive(g, (uint8_t *)sources[s]);
+    else fill_row(g, insn->s[s], (uint8_t *)sources[s]);
+    o.s[s] = sources[s];
+    o.step[s] = 1;
+  }
+  if (insn->mask != VECTOR_ALL) fill_row(g, insn->mask, mask);
+  if (loses) fill_alive(g, alive);
+  if (loses && insn->mask == VECTOR_ALL) o.mask = memcpy(mask, alive, g->count);
+  if (insn->d != VECTOR_NONE) {
+    fill_row(g, insn->d, (uint8_t *)result);
+    o.d = result;
+  }
+  run_at_place(g, w, &o, loses ? alive : NULL);
+  if (loses) keep_alive(g, alive);
+  if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t *steps_of(const group *g) {
+  native_context *context = g->frame->context;
+  return context->worker->run->is_block_tile ? context->worker->steps + g->in_tile : context->steps;
+}
+
+/* Takes what machine code has counted from what the lanes have left. */
+static void settle_steps(const group *g) {
+  const cpu_worker *w = g->frame->context->worker;
+  uint64_t *steps = steps_of(g);
+  int is_known = w->run->is_block_tile && g->native->steps.count > 1;
+  if (!is_known && !g->frame->context->knows_steps)
+    for (uint32_t i = 0; i < g->count; i++) steps[i] = w->run->launch->step_limit;
+  g->frame->context->knows_steps = 1;
+  for (int k = 0; k < 2; k++) {
+    uint32_t counted = g->insn->s[k], lanes = g->native->target->lanes;
+    const native_home *home = &g->native->homes[counted];
+    for (uint32_t i = 0; i < g->count; i++) steps[i] -= value_of(g, counted, i);
+    if (home->kind == NATIVE_NOWHERE) continue;
+    for (uint32_t i = 0; i < (home->is_uniform ? lanes : g->count); i++) set_value(g, home, ATLAS_u32, i, 0);
+  }
+}
+
+static void give_steps(const group *g) {
+  const uint64_t *steps = steps_of(g);
+  uint8_t alive[MOST_LANES];
+  uint64_t fewest = UINT64_MAX;
+  fill_alive(g, alive);
+  for (uint32_t i = 0; i < g->count; i++)
+    if (alive[i] && steps[i] < fewest) fewest = steps[i];
+  g->frame->steps_left = hg_native_steps_given(fewest);
+}
+
+void hg_native_help(native_frame *frame, uint64_t request) {
+  group g = group_of(frame, request);
+  if (g.insn->op == NATIVE_COUNT) { /* the block ends, of whose lanes the first is the lowest */
+    hg_cpu_step_fault(frame->context->worker, g.insn, 0);
+    return;
+  }
+  int counts = g.insn->op == VECTOR_STEP && hg_native_counts_steps(g.native->vector);
+  if (counts) settle_steps(&g);
+  run_insn(&g);
+  if (counts) give_steps(&g);
+}

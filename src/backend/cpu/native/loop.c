@@ -1,0 +1,236 @@
+/* loop.c - which loops over memory can have a quick version.
+ *
+ * In a loop over the rows of a matrix an index often is the same in all lanes of a group, or one more from lane to
+ * lane, and stays so: in each round the same is added in all lanes. Where it comes from (a quotient or a remainder of
+ * the lane's number) seldom proves that, so it is guessed here and asked when a group enters the loop. What the loop
+ * then does with such an index, it does with one number. */
+#include "backend/cpu/native/loop.h"
+
+#include <string.h>
+
+static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
+
+static int is_wide_integer(uint8_t type) {
+  return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
+}
+
+/* 1 if a register's vectors are worth one number. */
+static int may_be_scalar(const native_build *b, uint32_t r) {
+  if (r >= b->vector->regs.count) return 0;
+  const vector_reg *reg = vector_reg_at(b->vector, r);
+  return reg->kind == VECTOR_VARIES && is_wide_integer(reg->type) && b->homes[r].kind != NATIVE_NOWHERE &&
+         !b->homes[r].is_uniform;
+}
+
+/* ---- strides ----------------------------------------------------------------------------------------------------- */
+
+static uint8_t stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
+  if (r >= b->vector->regs.count) return NATIVE_STRIDE_OTHER;
+  const vector_reg *reg = vector_reg_at(b->vector, r);
+  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
+    return NATIVE_STRIDE_1;
+  if (reg->kind != VECTOR_VARIES || b->homes[r].is_uniform) return NATIVE_STRIDE_0;
+  return strides[r];
+}
+
+static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
+  if (r >= b->vector->regs.count || vector_reg_at(b->vector, r)->kind != VECTOR_CONSTANT) return 0;
+  *bits = vector_reg_at(b->vector, r)->bits;
+  return 1;
+}
+
+static uint8_t sum_of(uint8_t a, uint8_t b) {
+  return a + b > NATIVE_STRIDE_1 ? NATIVE_STRIDE_OTHER : (uint8_t)(a + b);
+}
+
+static int are_0(uint8_t a, uint8_t b) { return a == NATIVE_STRIDE_0 && b == NATIVE_STRIDE_0; }
+
+/* 1 if each lane's result has as many bits as its source, or fewer. */
+static int is_narrowing(const vector_insn *insn) {
+  return atlas_bytes((atlas_type)insn->type) <= atlas_bytes((atlas_type)insn->type2);
+}
+
+/* What an instruction makes of its sources' strides, if one number can do it; else OTHER. */
+static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+  uint8_t s[3];
+  uint64_t count;
+  for (int k = 0; k < 3; k++) s[k] = stride_of(b, strides, insn->s[k]);
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !is_wide_integer(insn->type)) return NATIVE_STRIDE_OTHER;
+  switch (insn->op) {
+  case VECTOR_MOVE:
+  case ATLAS_OP_mov: return s[0];
+  case ATLAS_OP_cvt:
+    if (!is_wide_integer(insn->type2)) return NATIVE_STRIDE_OTHER;
+    return is_narrowing(insn) || s[0] == NATIVE_STRIDE_0 ? s[0] : NATIVE_STRIDE_OTHER;
+  case ATLAS_OP_bitcast: return is_wide_integer(insn->type2) ? s[0] : NATIVE_STRIDE_OTHER;
+  case ATLAS_OP_add: return sum_of(s[0], s[1]);
+  case ATLAS_OP_sub: return s[0] == NATIVE_STRIDE_OTHER || s[1] > s[0] ? NATIVE_STRIDE_OTHER : (uint8_t)(s[0] - s[1]);
+  case ATLAS_OP_mul: return are_0(s[0], s[1]) ? NATIVE_STRIDE_0 : NATIVE_STRIDE_OTHER;
+  case ATLAS_OP_mad: return are_0(s[0], s[1]) ? s[2] : NATIVE_STRIDE_OTHER;
+  case ATLAS_OP_shl:
+    return s[0] == NATIVE_STRIDE_0 && is_constant(b, insn->s[1], &count) ? NATIVE_STRIDE_0 : NATIVE_STRIDE_OTHER;
+  default: return NATIVE_STRIDE_OTHER;
+  }
+}
+
+/* A guess for what comes before the loop. */
+static uint8_t guess(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+  uint8_t s[3];
+  uint64_t bits;
+  vector_insn plain = *insn;
+  for (int k = 0; k < 3; k++) s[k] = stride_of(b, strides, insn->s[k]);
+  plain.mask = VECTOR_ALL;
+  plain.flags = 0;
+  switch (insn->op) {
+  case ATLAS_OP_sreg:
+    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? NATIVE_STRIDE_1 : NATIVE_STRIDE_0;
+  case ATLAS_OP_div:
+  case ATLAS_OP_mulhi: /* a quotient by a constant */
+  case ATLAS_OP_shr: return s[0] == NATIVE_STRIDE_OTHER ? NATIVE_STRIDE_OTHER : NATIVE_STRIDE_0;
+  case ATLAS_OP_rem: return s[0];
+  case ATLAS_OP_and: /* a remainder, or all but that */
+    if (is_constant(b, insn->s[1], &bits) && !(bits & 1) && s[0] == NATIVE_STRIDE_1) return NATIVE_STRIDE_0;
+    return sum_of(s[0], s[1]);
+  case ATLAS_OP_or:
+  case ATLAS_OP_xor:
+  case ATLAS_OP_min:
+  case ATLAS_OP_max: return sum_of(s[0], s[1]);
+  case ATLAS_OP_sel: return s[1] == s[2] ? s[1] : NATIVE_STRIDE_OTHER;
+  case ATLAS_OP_cvt: return is_wide_integer(insn->type2) ? s[0] : NATIVE_STRIDE_OTHER;
+  default: return stride_of_result(b, strides, &plain);
+  }
+}
+
+/* Of registers, before the loop. */
+static void guess_strides(const native_build *b, uint32_t head, uint8_t *strides) {
+  memset(strides, NATIVE_STRIDE_OTHER, b->vector->regs.count);
+  for (uint32_t i = 0; i < head; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    if (insn->d < b->vector->regs.count && is_wide_integer(insn->type)) strides[insn->d] = guess(b, strides, insn);
+  }
+}
+
+void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) {
+  memset(strides, NATIVE_STRIDE_OTHER, b->vector->regs.count);
+  for (uint32_t i = 0; i < b->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    guesses[i] = NATIVE_STRIDE_OTHER;
+    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE))
+      guesses[i] = stride_of(b, strides, insn->s[0]);
+    else if (insn->d < b->vector->regs.count && is_wide_integer(insn->type))
+      strides[insn->d] = guess(b, strides, insn);
+  }
+}
+
+/* What enters keeps its stride if all that writes it does; what is written first takes its stride from there. */
+static void check_strides(const native_build *b, const native_loop *loop, uint8_t *strides) {
+  for (int round = 0, changed = 1; changed; round++) {
+    changed = 0;
+    for (uint32_t i = loop->head + 1; i < loop->end; i++) {
+      const vector_insn *insn = vector_insn_at(b->vector, i);
+      if (!may_be_scalar(b, insn->d)) continue;
+      const vector_reg *reg = vector_reg_at(b->vector, insn->d);
+      int can_change = b->homes[insn->d].kind != NATIVE_ROW && reg->last <= loop->end;
+      uint8_t now = can_change ? stride_of_result(b, strides, insn) : NATIVE_STRIDE_OTHER;
+      if (round == 0 && reg->first == i) strides[insn->d] = now;
+      else if (now != strides[insn->d] && strides[insn->d] != NATIVE_STRIDE_OTHER) {
+        strides[insn->d] = NATIVE_STRIDE_OTHER;
+        changed = 1;
+      }
+    }
+  }
+}
+
+/* ---- accesses ---------------------------------------------------------------------------------------------------- */
+
+int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t stride) {
+  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  const int64_t most = NATIVE_GREATEST_DISPLACEMENT;
+  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE)) || info->flags & ATLAS_SPACE_POOL) return 0;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->flags & VECTOR_LANE) return 0;
+  if ((int64_t)insn->bits > most || (int64_t)insn->bits < -most || stride == NATIVE_STRIDE_OTHER) return 0;
+  if (!(info->flags & ATLAS_STORE)) return stride == NATIVE_STRIDE_0 || !b->homes[insn->d].is_uniform;
+  int is_masked = insn->mask != VECTOR_ALL || b->vector->loses_lanes;
+  return stride == NATIVE_STRIDE_1 && (!is_masked || atlas_bytes((atlas_type)insn->type) >= 4);
+}
+
+static int takes_one(const vector_insn *insn) {
+  if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return 0;
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP) return 0;
+  return insn->op == ATLAS_OP_fma || insn->op == ATLAS_OP_add || insn->op == ATLAS_OP_sub || insn->op == ATLAS_OP_mul;
+}
+
+int hg_native_keeps_one(const native_build *b, const native_loop *loop, uint32_t i) {
+  uint32_t d = vector_insn_at(b->vector, i)->d;
+  const vector_reg *reg = vector_reg_at(b->vector, d);
+  if (b->homes[d].kind != NATIVE_REGISTERS || b->homes[d].is_uniform) return 0;
+  if (reg->first != i || reg->last > loop->end) return 0;
+  for (uint32_t k = i + 1; k <= reg->last; k++) {
+    const vector_insn *insn = vector_insn_at(b->vector, k);
+    int reads = insn->mask == d;
+    for (int s = 0; s < 4; s++) reads |= insn->s[s] == d;
+    if (insn->d == d || (reads && !takes_one(insn))) return 0;
+  }
+  return 1;
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* The only jump back to the label, if none between is one. */
+static int find_end(const hg_vector *v, uint32_t head, uint32_t *end) {
+  for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (hg_is_block_op(insn->op)) return 0;
+    if (!is_jump(insn->op) || insn->target > i) continue;
+    *end = i;
+    return insn->target == head;
+  }
+  return 0;
+}
+
+const native_scalar *hg_native_scalar_of(const native_loop *loop, uint32_t reg) {
+  for (uint32_t k = 0; k < loop->count; k++)
+    if (loop->scalar[k].reg == reg) return &loop->scalar[k];
+  return NULL;
+}
+
+static int is_written(const native_build *b, const native_loop *loop, uint32_t r) {
+  for (uint32_t i = loop->head + 1; i < loop->end; i++)
+    if (vector_insn_at(b->vector, i)->d == r) return 1;
+  return 0;
+}
+
+/* 0 if there are too many. */
+static int add_scalar(const native_build *b, const uint8_t *strides, native_loop *loop, uint32_t r) {
+  if (!may_be_scalar(b, r) || hg_native_scalar_of(loop, r) != NULL) return 1;
+  if (loop->count == NATIVE_MOST_SCALARS) return 0;
+  loop->scalar[loop->count++] = (native_scalar){.reg = r, .stride = strides[r],
+                                                .enters = vector_reg_at(b->vector, r)->first <= loop->head,
+                                                .changes = (uint8_t)is_written(b, loop, r)};
+  return 1;
+}
+
+/* What the scalar's value comes from. */
+static int add_sources(const native_build *b, const uint8_t *strides, native_loop *loop, uint32_t r) {
+  for (uint32_t i = loop->head + 1; i < loop->end; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    for (int s = 0; s < 3 && insn->d == r; s++)
+      if (!add_scalar(b, strides, loop, insn->s[s])) return 0;
+  }
+  return 1;
+}
+
+int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, native_loop *loop) {
+  *loop = (native_loop){.head = head};
+  if (!find_end(b->vector, head, &loop->end)) return 0;
+  guess_strides(b, head, strides);
+  check_strides(b, loop, strides);
+  for (uint32_t i = head + 1; i < loop->end; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    if (!may_be_scalar(b, insn->s[0]) || !hg_native_is_quick(b, insn, strides[insn->s[0]])) continue;
+    if (!add_scalar(b, strides, loop, insn->s[0])) return 0;
+  }
+  for (uint32_t k = 0; k < loop->count; k++)
+    if (loop->scalar[k].changes && !add_sources(b, strides, loop, loop->scalar[k].reg)) return 0;
+  return loop->count > 0;
+}

@@ -1,0 +1,257 @@
+/* native.c - kernels of machine code: made from a vector program, and released. */
+#include "backend/cpu/native/native_kernel.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+/* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
+
+static hg_status note_lane_access(hg_native *native, const vector_insn *insn, int may_stream) {
+  native_lane_access *known = native->lane_accesses.data;
+  native_lane_access now = {insn->symbol, (uint8_t)may_stream, (int64_t)insn->bits};
+  for (size_t i = 0; i < native->lane_accesses.count; i++) {
+    if (known[i].symbol != now.symbol || known[i].displacement != now.displacement) continue;
+    known[i].may_stream |= now.may_stream;
+    return HG_OK;
+  }
+  if (hg_array_append(&native->allocator, &native->lane_accesses, &now, 1) == NULL)
+    return hg_fail_memory("machine code", sizeof now);
+  return HG_OK;
+}
+
+/* A program of more instructions than that a byte stored is busy computing: how it stores is no matter, unless all
+ * launches are to store past the caches. */
+enum { STREAM_INSNS_A_BYTE = 12 };
+
+/* Also how much a lane stores that way: large launches write past the caches. */
+static hg_status note_accesses(hg_native *native) {
+  for (uint32_t i = 0; i < native->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(native->vector, i);
+    if (insn->op < 0x100 || !(insn->flags & VECTOR_LANE)) continue;
+    uint32_t bytes = atlas_bytes((atlas_type)insn->type);
+    int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
+    int may_stream = is_store && bytes >= 4 && insn->mask == VECTOR_ALL;
+    HG_TRY(note_lane_access(native, insn, may_stream));
+    native->moved_bytes += bytes;
+    if (may_stream) native->stored_bytes += bytes;
+  }
+  uint64_t most = (uint64_t)native->stored_bytes * (native->stream_bytes > 0 ? STREAM_INSNS_A_BYTE : UINT32_MAX);
+  int is_busy = native->vector->insns.count > most;
+  native->streams = !is_busy && !native->vector->loses_lanes && native->steps.count == 1;
+  return HG_OK;
+}
+
+/* Measured on the benchmark's programs: an instruction of a vector takes about that long, those that are seldom run
+ * counted too; how often a loop goes round is seldom known. */
+enum { VECTOR_INSN_PS = 100, LOOP_TURNS = 16 };
+
+static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target) {
+  uint64_t insns = v->insns.count;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    int is_jump = insn->op == VECTOR_JUMP || insn->op == VECTOR_JUMP_NONE || insn->op == VECTOR_JUMP_ANY;
+    if (is_jump && insn->target < i) insns += (uint64_t)LOOP_TURNS * (i - insn->target);
+  }
+  uint64_t ps = insns * VECTOR_INSN_PS / target->lanes;
+  return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
+}
+
+const native_target *hg_native_target(cpu_isa isa) {
+#if defined(__x86_64__) && !defined(_WIN32)
+  if (isa == CPU_ISA_AVX512) return &hg_native_avx512;
+  if (isa == CPU_ISA_AVX2) return &hg_native_avx2;
+#elif defined(__aarch64__) && !defined(_WIN32)
+  if (isa == CPU_ISA_BASELINE) return &hg_native_neon;
+#endif
+  (void)isa;
+  return NULL;
+}
+
+/* ---- making kernels ---------------------------------------------------------------------------------------------- */
+
+static void release_build(native_build *b) {
+  hg_release(&b->allocator, b->homes);
+  hg_release(&b->allocator, b->code);
+  hg_array_release(&b->allocator, &b->steps);
+  hg_array_release(&b->allocator, &b->known);
+}
+
+/* What machine code of several regions is written from. */
+static hg_status prepare(native_build *b, hg_vector *own) {
+  hg_vector unrolled = {.allocator = b->allocator};
+  hg_status status = hg_native_unroll(b->vector, &unrolled);
+  if (unrolled.insns.count > 0) b->vector = &unrolled;
+  if (status == HG_OK) status = hg_native_find_steps(b);
+  if (status == HG_OK) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
+  hg_vector_release(&unrolled);
+  b->vector = own;
+  return status;
+}
+
+/* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */
+static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
+  if (b->vector->has_block_ops) {
+    HG_TRY(prepare(b, own));
+    if (native != NULL) native->vector = own;
+  }
+  HG_TRY(hg_native_plan(b));
+  if (native != NULL) {
+    native->steps = b->steps; /* lent */
+    HG_TRY(note_accesses(native));
+    b->streams = native->streams;
+  }
+  return b->target->emit(b);
+}
+
+static native_build begin(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                          const hg_vector *vector) {
+  return (native_build){.allocator = *allocator, .target = target, .program = program, .vector = vector,
+                        .steps.element_size = sizeof(native_step), .known.element_size = sizeof(uint64_t)};
+}
+
+static int has_loops(const native_build *b) {
+  for (size_t k = 0; k < b->steps.count; k++) {
+    const native_step *step = (const native_step *)b->steps.data + k;
+    for (uint32_t i = step->first; i < step->end && step->kind == NATIVE_REGION; i++) {
+      uint16_t op = vector_insn_at(b->vector, i)->op;
+      int is_jump = op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY;
+      if (is_jump && vector_insn_at(b->vector, i)->target <= i) return 1;
+    }
+  }
+  return 0;
+}
+
+static int sees_lanes(const hg_vector *v) {
+  for (uint32_t r = 0; r < v->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(v, r);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_LANE && reg->first != VECTOR_NONE) return 1;
+  }
+  return 0;
+}
+
+static hg_status finish(hg_native *native, native_build *b) {
+  HG_TRY(hg_code_place(native->pages, b->code, b->code_bytes, &native->chunk, &native->code));
+  native->code_bytes = b->code_bytes;
+  native->homes = b->homes;
+  native->steps = b->steps;
+  native->copies = b->copies;
+  native->lane_ps = estimate_lane_ps(native->vector, native->target);
+  native->block_entry = b->block_entry;
+  native->full_entry = b->full_entry;
+  native->full_lanes = b->full_lanes;
+  native->coordinate_offset = b->coordinate_offset;
+  native->keeps_coordinates = b->keeps_coordinates;
+  native->runs_blocks = b->target->runs_blocks && b->steps.count > 1;
+  native->has_loops = (uint8_t)has_loops(b);
+  native->sees_lanes = (uint8_t)sees_lanes(b->vector);
+  native->row_bytes = b->row_bytes;
+  native->alive_offset = b->alive_offset;
+  b->homes = NULL;
+  b->steps = (hg_array){.element_size = sizeof(native_step)};
+  hg_code_announce(native->code, native->code_bytes, native->program->name);
+  return HG_OK;
+}
+
+/* Of `vector`, for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
+ * owns what is in `b` and `own`, whatever the result. */
+static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
+  const uint32_t *block = b->program->block, lanes = b->target->lanes;
+  if (!vector->has_block_ops || !b->target->runs_blocks) return HG_UNSUPPORTED;
+  b->vector = own;
+  b->slices = block[0] * block[1] * block[2] / lanes;
+  HG_TRY(hg_native_wide(b->program, vector, lanes, own, &b->known));
+  if (own->insns.count == 0) return HG_UNSUPPORTED;
+  HG_TRY(hg_native_plan(b));
+  return b->target->emit(b);
+}
+
+static hg_status make_wide(hg_native *native, const hg_vector *vector) {
+  const hg_allocator *allocator = &native->allocator;
+  hg_native *wide = hg_allocate(allocator, 1, sizeof *wide);
+  if (wide == NULL) return hg_fail_memory("a kernel", sizeof *wide);
+  *wide = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
+                      .pages = native->pages, .program = native->program, .vector = &wide->own,
+                      .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
+  native_build b = begin(allocator, native->target, native->program, vector);
+  hg_status status = build_wide(&b, vector, &wide->own);
+  if (status == HG_OK) status = finish(wide, &b);
+  wide->full_lanes = b.slices * native->target->lanes;
+  release_build(&b);
+  if (status == HG_OK) native->wide = wide;
+  else hg_native_release(wide);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
+}
+
+hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
+                            uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
+                            hg_native **out) {
+  const hg_allocator *allocator = &pages->allocator;
+  hg_native *native = hg_allocate(allocator, 1, sizeof *native);
+  if (native == NULL) return hg_fail_memory("a kernel", sizeof *native);
+  *native = (hg_native){.allocator = *allocator, .target = target, .kernels = kernels, .program = program,
+                        .vector = vector, .lane_accesses.element_size = sizeof(native_lane_access)};
+  native->pages = pages;
+  native->stream_bytes = stream_bytes;
+  native->own.allocator = *allocator;
+  native_build b = begin(allocator, target, program, vector);
+  hg_status status = build(&b, native, &native->own);
+  native->steps = (hg_array){.element_size = sizeof(native_step)};
+  if (status == HG_OK) status = finish(native, &b);
+  release_build(&b);
+  if (status == HG_OK) status = make_wide(native, vector);
+  if (status == HG_OK) *out = native;
+  else hg_native_release(native);
+  return status;
+}
+
+const char *hg_native_engine(const hg_native *native) { return native->target->engine; }
+
+void hg_native_release(hg_native *native) {
+  if (native == NULL) return;
+  hg_allocator allocator = native->allocator;
+  hg_native_release(native->wide);
+  hg_code_remove(native->pages, native->chunk);
+  hg_release(&allocator, native->homes);
+  hg_vector_release(&native->own);
+  hg_array_release(&allocator, &native->steps);
+  hg_array_release(&allocator, &native->lane_accesses);
+  hg_release(&allocator, native);
+}
+
+/* Behind the code, that for blocks which have all their lanes. */
+static hg_status append_wide(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                             const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+  hg_vector own = {.allocator = *allocator};
+  native_build b = begin(allocator, target, program, vector);
+  hg_status status = build_wide(&b, vector, &own);
+  uint8_t *both = status == HG_OK ? hg_allocate(allocator, *byte_count + b.code_bytes, 1) : NULL;
+  if (status == HG_OK && both == NULL) status = hg_fail_memory("machine code", *byte_count + b.code_bytes);
+  if (status == HG_OK) {
+    memcpy(both, *code, *byte_count);
+    memcpy(both + *byte_count, b.code, b.code_bytes);
+    *byte_count += b.code_bytes;
+  }
+  if (status != HG_UNSUPPORTED) {
+    hg_release(allocator, *code);
+    *code = both;
+  }
+  release_build(&b);
+  hg_vector_release(&own);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
+}
+
+hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                         const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+  native_build b = begin(allocator, target, program, vector);
+  hg_vector own = {.allocator = *allocator};
+  hg_status status = build(&b, NULL, &own);
+  if (status == HG_OK) {
+    *code = b.code;
+    *byte_count = b.code_bytes;
+    b.code = NULL;
+  }
+  release_build(&b);
+  hg_vector_release(&own);
+  return status == HG_OK ? append_wide(allocator, target, program, vector, code, byte_count) : status;
+}

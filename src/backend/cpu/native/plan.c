@@ -1,0 +1,568 @@
+/* plan.c - the steps of a kernel, how many vectors go side by side, and where each value lives.
+ *
+ * Registers are given out by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order in which
+ * they begin; where no register is left, a value goes to the frame for all of its life: the one that is needed longest,
+ * in programs with loops the one that is used least often. */
+#include "backend/cpu/native/loop.h"
+#include "backend/cpu/native/native.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+typedef struct plan {
+  native_build *b;
+  const hg_vector *v;
+  uint32_t insn_count, reg_count; /* reg_count: with the lanes that have not ended (hg_native_alive) */
+  uint32_t *starts, *ends; /* per instruction: values that begin there, or are last needed there; lists by next */
+  uint32_t *next_start, *next_end;/* per register */
+  uint32_t *step_of;              /* per instruction */
+  uint8_t *cut;                   /* per instruction: a step begins there */
+  uint8_t *rare;                  /* per instruction: see find_rare */
+  uint8_t *depth;                 /* per instruction: of loops */
+  uint32_t *heat;                 /* per register, in programs with loops: how often it is used, roughly */
+  uint8_t *loop_uses;             /* per register: instructions in loops that read it; MANY: or one writes it */
+  int32_t *pressure;              /* per instruction: pieces of one copy that begin there less those that have ended */
+  int32_t *shared;                /* the same for uniform values, */
+  int32_t *masks;                 /* for what needs mask registers, */
+  int32_t *aside;                 /* and for what loops only read, in one place */
+  uint32_t free_vectors, free_masks; /* sets of registers */
+  uint32_t *active;               /* registers in machine registers */
+  uint32_t *place;                /* per register: where in `active`; VECTOR_NONE: nowhere */
+  uint32_t active_count;
+  uint32_t last_slot;             /* bytes of the frame that are given out */
+} plan;
+
+static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/* Cuts around an instruction that is a step of its own. */
+static void cut_out(plan *p, uint32_t i) {
+  p->cut[i] = 1;
+  if (i + 1 < p->insn_count) p->cut[i + 1] = 1;
+}
+
+static void number_steps(plan *p) {
+  uint32_t step = 0;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    if (i > 0 && p->cut[i]) step++;
+    p->step_of[i] = step;
+  }
+}
+
+/* A jump from one step to another is the block's: a step of its own, and its label begins one. That may cut other loops
+ * in two, so again until nothing changes. A group of lanes that have all ended is done with its region; where it is the
+ * last, the block ends. */
+static int cut_jumps(plan *p) {
+  int changed = 0;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    if (!is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target] || insn->flags & VECTOR_LAST) continue;
+    if (p->cut[i] && p->cut[i + 1] && p->cut[insn->target]) continue;
+    cut_out(p, i);
+    p->cut[insn->target] = 1;
+    changed = 1;
+  }
+  return changed;
+}
+
+int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(v, i);
+  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;
+  if (v->loses_lanes) return 0;
+  if (insn->flags & VECTOR_LAST && insn->op == VECTOR_JUMP_NONE) return 1;
+  return insn->op == VECTOR_STEP && vector_reg_at(v, insn->d)->last == i + 1 && insn->mask == VECTOR_ALL &&
+         insn[1].op == VECTOR_JUMP_NONE && insn[1].flags & VECTOR_LAST;
+}
+
+/* 1 if an instruction does for any group what it does for all, and nothing else. */
+static int is_of_block(const hg_vector *v, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(v, i);
+  if (hg_native_is_nothing(v, i)) return 1;
+  uint32_t r = is_jump(insn->op) ? insn->s[0] : insn->d;
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_LAST) return 0;
+  if (insn->op == VECTOR_JUMP) return 1;
+  if (r >= v->regs.count || vector_reg_at(v, r)->uniform != NATIVE_SINGLE) return 0;
+  return insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & ATLAS_LOAD); /* a load may fault */
+}
+
+static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
+  uint16_t op = vector_insn_at(p->v, first)->op;
+  int is_cut_out = end == first + 1 && p->v->has_block_ops;
+  native_step step = {.kind = NATIVE_REGION, .first = first, .end = end, .limit = VECTOR_NONE};
+  step.is_empty = 1;
+  step.is_once = p->v->has_block_ops;
+  for (uint32_t i = first; i < end; i++) {
+    step.is_empty &= (uint8_t)hg_native_is_nothing(p->v, i);
+    step.is_once &= (uint8_t)is_of_block(p->v, i);
+    if (vector_insn_at(p->v, i)->op == NATIVE_LIMIT) step.limit = vector_insn_at(p->v, i)->s[0];
+  }
+  if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
+  else if (is_cut_out && is_jump(op)) {
+    step.kind = NATIVE_BLOCK_JUMP;
+    step.target = p->step_of[vector_insn_at(p->v, first)->target];
+  }
+  if (hg_array_append(&p->b->allocator, &p->b->steps, &step, 1) == NULL) return hg_fail_memory("machine code", 0);
+  return HG_OK;
+}
+
+static hg_status find_steps(plan *p) {
+  if (p->v->has_block_ops) {
+    p->cut[0] = 1;
+    for (uint32_t i = 0; i < p->insn_count; i++)
+      if (hg_is_block_op(vector_insn_at(p->v, i)->op)) cut_out(p, i);
+    do number_steps(p);
+    while (cut_jumps(p));
+  }
+  uint32_t first = 0;
+  for (uint32_t i = 1; i <= p->insn_count; i++) {
+    if (i < p->insn_count && !p->cut[i]) continue;
+    HG_TRY(add_step(p, first, i));
+    first = i;
+  }
+  return HG_OK;
+}
+
+/* ---- what each value needs --------------------------------------------------------------------------------------- */
+
+static uint32_t row_bytes(uint8_t type) {
+  uint32_t element = type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)type);
+  return (CPU_TILE_LANES + CPU_CHUNK) * element;
+}
+
+static int is_uniform(const vector_reg *reg, const native_home *home) {
+  return home->kind == NATIVE_ROW ? reg->uniform == NATIVE_SINGLE : reg->uniform != 0;
+}
+
+static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
+  p->next_start[r] = p->starts[first];
+  p->starts[first] = r;
+  p->next_end[r] = p->ends[last];
+  p->ends[last] = r;
+}
+
+/* 1 if the instruction that makes a value is the last to need another one of its kind, whose registers it then takes.
+ */
+static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
+  const vector_insn *insn = vector_insn_at(p->v, reg->first);
+  for (int s = 0; s < 4 && insn->d == r; s++) {
+    if (insn->s[s] >= p->v->regs.count || insn->s[s] == r) continue;
+    const vector_reg *source = vector_reg_at(p->v, insn->s[s]);
+    if (source->kind != VECTOR_VARIES || source->last != reg->first || !source->uniform != !reg->uniform) continue;
+    if (source->type == SSA_PREDICATE || source->across) continue;
+    if (atlas_bytes((atlas_type)source->type) / 8 == atlas_bytes((atlas_type)reg->type) / 8) return 1;
+  }
+  return 0;
+}
+
+/* As an index, and without other ways there than from where it is made. */
+static int is_index_of(const vector_insn *insn, uint32_t r) {
+  if (insn->op < 0x100 || insn->s[0] != r || insn->s[1] == r || insn->symbol & SSA_LIBRARY) return 0;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || !(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_SAME) return 0;
+  int64_t displacement = (int64_t)insn->bits;
+  if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
+  return insn->mask != r && atlas_bytes((atlas_type)insn->type) >= 4;
+}
+
+int hg_native_is_offset(const native_build *b, uint32_t r) {
+  const hg_vector *v = b->vector;
+  const vector_reg *reg = vector_reg_at(v, r);
+  const vector_insn *made = vector_insn_at(v, reg->first);
+  if (!b->target->runs_blocks || b->steps.count == 1 || made->d != r || made->op != ATLAS_OP_add) return 0;
+  if (made->type != ATLAS_u32 || reg->last - reg->first > NATIVE_MOST_OFFSET_LIFE) return 0;
+  const vector_reg *lane = vector_reg_at(v, made->s[0]), *added = vector_reg_at(v, made->s[1]);
+  if (added->kind == VECTOR_VARIES) return 0;
+  if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return 0;
+  if (added->kind == VECTOR_SPECIAL && (added->bits == ATLAS_REG_LANE || added->bits == ATLAS_REG_BLOCK_LANE)) return 0;
+  for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    int is_read = insn->mask == r;
+    for (int k = 0; k < 4; k++) is_read |= insn->s[k] == r;
+    if (insn->d == r || insn->op == VECTOR_LABEL || (is_read && !is_index_of(insn, r))) return 0;
+  }
+  return 1;
+}
+
+static int is_compared_as_32_bits(uint8_t type) {
+  if (type == SSA_PREDICATE) return 0;
+  return type == ATLAS_f32 || (atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) <= 4);
+}
+
+const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparison) {
+  const vector_insn *insn = vector_insn_at(b->vector, comparison), *use = insn + 1;
+  if (b->target->mask_count == 0 || insn->op < 0x100 || !atlas_is_comparison(insn->op)) return NULL;
+  const vector_reg *d = vector_reg_at(b->vector, insn->d);
+  if (!is_compared_as_32_bits(insn->type2) || insn->flags & VECTOR_KEEP) return NULL;
+  if (d->last != comparison + 1 || d->first != comparison || d->uniform) return NULL;
+  if ((use->op != VECTOR_AND && use->op != VECTOR_ANDNOT) || use->mask != VECTOR_ALL) return NULL;
+  return use->s[1] == insn->d && use->s[0] != insn->d ? use : NULL;
+}
+
+/* Counts a value's demand, and lists where it begins and ends. */
+static void demand(plan *p, uint32_t r, const native_home *home, uint32_t first, uint32_t last, int takes_over) {
+  add_interval(p, r, first, last);
+  if (home->is_mask) return;
+  int32_t *pieces = home->is_uniform ? p->shared : p->pressure;
+  pieces[first + (uint32_t)takes_over] += home->parts;
+  pieces[last + 1] -= home->parts;
+}
+
+/* Kinds are final here but for spills. */
+static void describe(plan *p, uint32_t r, const vector_reg *reg) {
+  native_home *home = &p->b->homes[r];
+  const native_step *steps = p->b->steps.data;
+  uint32_t step = p->step_of[reg->first];
+  int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
+  if (is_made && (hg_native_is_nothing(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
+  if (is_made && hg_native_is_offset(p->b, r)) return;
+  int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
+  home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
+  home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
+  home->is_mask = reg->type == SSA_PREDICATE && p->b->target->mask_count > 0;
+  int uniform = is_uniform(reg, home);
+  home->is_uniform = (uint8_t)uniform;
+  if (uniform) home->parts = 1;
+  home->copies = (uint8_t)!uniform; /* times the kernel's copies, once they are known */
+  if (is_across) {
+    home->offset = p->b->row_bytes;
+    p->b->row_bytes += uniform ? 2 * NATIVE_SINGLE_BYTES : row_bytes(reg->type);
+    return;
+  }
+  if (home->is_mask && !uniform) {
+    p->masks[reg->first]++;
+    p->masks[reg->last + 1]--;
+  }
+  demand(p, r, home, reg->first, reg->last, takes_over(p, r, reg));
+}
+
+/* Code that only lanes with a mask need, in a program that has no loop: few groups of lanes come there, as a rule. Its
+ * values do not decide how many copies there are, and where they find no register they do not take those of others. */
+static void find_rare(plan *p) {
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    if (is_jump(insn->op) && insn->target <= i) return;
+  }
+  p->b->has_rare = 1;
+  for (uint32_t i = 0, end = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    p->rare[i] = i < end;
+    if (insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target > end) end = insn->target;
+  }
+}
+
+enum { MANY = 255, MOST_DEPTH = 3, TURNS_LOG = 3 /* of a loop: 8 times hotter than what is around it */ };
+
+static void use(plan *p, uint32_t r, uint32_t i, int is_write) {
+  if (r >= p->v->regs.count) return;
+  uint32_t depth = p->depth[i];
+  p->heat[r] += UINT32_C(1) << (TURNS_LOG * depth);
+  if (depth == 0 || p->loop_uses[r] == MANY) return;
+  p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
+}
+
+/* 1 if there are loops. In the long code of a whole block what is used next counts, loops or not. */
+static int find_uses(plan *p) {
+  int has_loops = 0;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    p->depth[i] = 0;
+    if (!is_jump(insn->op) || insn->target > i) continue;
+    for (uint32_t k = insn->target; k <= i; k++)
+      if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
+    has_loops = 1;
+  }
+  memset(p->heat, 0, p->reg_count * sizeof *p->heat);
+  memset(p->loop_uses, 0, p->reg_count);
+  if (p->b->slices > 0) return 0;
+  for (uint32_t i = 0; i < p->insn_count && has_loops; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    for (int s = 0; s < 4; s++) use(p, insn->s[s], i, 0);
+    use(p, insn->mask, i, 0);
+    use(p, insn->d, i, 1);
+  }
+  if (has_loops) p->heat[p->reg_count - 1] = UINT32_MAX; /* the lanes that have not ended are asked for everywhere */
+  return has_loops;
+}
+
+/* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them,
+ * and 16 lanes for what a group costs beside its lanes; that is little where there is rare code, which would spill. */
+static uint32_t choose_copies(const plan *p) {
+  int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_rare = 0;
+  uint32_t copies = NATIVE_MOST_COPIES;
+  if (p->b->slices > 0) return 1;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    has_loop |= is_jump(insn->op) && insn->target <= i;
+    now += p->pressure[i];
+    shared += p->shared[i];
+    masks += p->masks[i];
+    if (masks > most_masks) most_masks = masks;
+    has_rare |= p->rare[i];
+    if (p->rare[i]) continue;
+    while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies--;
+  }
+  if (copies == 3 && p->v->has_block_ops) copies = 2; /* blocks are a power of two, as a rule */
+  int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
+  uint32_t enough = p->b->target->lanes >= 8 || has_rare ? 2 : 16u / p->b->target->lanes;
+  return (!has_loop || is_crowded) && copies > enough ? enough : copies;
+}
+
+/* The same for loops that lanes leave one by one and that compute only: what they read in one place may be an operand
+ * in memory, which costs such code nothing, and leave its registers to one more vector of lanes. */
+static uint32_t copies_of_loops(plan *p, uint32_t copies) {
+  int32_t now = 0, shared = 0, aside = 0, masks = 0, most_masks = 0;
+  uint32_t more = NATIVE_MOST_COPIES;
+  for (uint32_t r = 0; r < p->v->regs.count; r++) {
+    const native_home *home = &p->b->homes[r];
+    if (home->kind != NATIVE_REGISTERS || home->is_mask || home->is_uniform || p->loop_uses[r] != 1) continue;
+    p->aside[vector_reg_at(p->v, r)->first] += home->parts;
+    p->aside[vector_reg_at(p->v, r)->last + 1] -= home->parts;
+  }
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    now += p->pressure[i];
+    shared += p->shared[i];
+    masks += p->masks[i];
+    aside += p->aside[i];
+    if (p->depth[i] == 0) continue;
+    unsigned flags = insn->op < 0x100 ? 0 : atlas_op_lookup(insn->op)->flags;
+    if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return copies;
+    if (masks > most_masks) most_masks = masks;
+    while (more > copies && (int32_t)more * (now - aside) + shared > p->b->target->vector_count) more--;
+  }
+  return most_masks > 0 && (int32_t)more * most_masks <= p->b->target->mask_count ? more : copies;
+}
+
+/* ---- registers --------------------------------------------------------------------------------------------------- */
+
+static uint32_t pieces_of(const native_home *home) { return (uint32_t)home->copies * home->parts; }
+
+static uint32_t *free_set(plan *p, const native_home *home) {
+  return home->is_mask ? &p->free_masks : &p->free_vectors;
+}
+
+static uint32_t count_bits(uint32_t set) {
+  set -= set >> 1 & 0x55555555;
+  set = (set & 0x33333333) + (set >> 2 & 0x33333333);
+  return ((set + (set >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+}
+
+static uint8_t take_lowest(uint32_t *set) {
+  uint8_t reg = 0;
+  while (!(*set >> reg & 1)) reg++;
+  *set &= *set - 1;
+  return reg;
+}
+
+static void give_back(plan *p, const native_home *home) {
+  for (uint32_t k = 0; k < pieces_of(home); k++) *free_set(p, home) |= 1u << home->reg[k];
+}
+
+static void activate(plan *p, uint32_t r) {
+  p->place[r] = p->active_count;
+  p->active[p->active_count++] = r;
+}
+
+static void deactivate(plan *p, uint32_t r) {
+  uint32_t last = p->active[--p->active_count];
+  p->active[p->place[r]] = last;
+  p->place[last] = p->place[r];
+  p->place[r] = VECTOR_NONE;
+}
+
+static void to_slot(plan *p, uint32_t r) {
+  native_home *home = &p->b->homes[r];
+  home->kind = NATIVE_SLOT;
+  home->offset = p->last_slot;
+  p->last_slot += pieces_of(home) * (home->is_mask ? 8 : p->b->target->vector_bytes);
+  if (home->is_mask) p->last_slot = (p->last_slot + 63u) & ~63u;
+}
+
+static uint32_t last_of(const plan *p, uint32_t r) {
+  return r < p->v->regs.count ? vector_reg_at(p->v, r)->last : p->insn_count - 1;
+}
+
+static int is_rare(const plan *p, uint32_t r) {
+  return r < p->v->regs.count && p->rare[vector_reg_at(p->v, r)->first];
+}
+
+/* The active value of the same kind of registers, or r, that is used least often, and of those the one that is needed
+ * longest. */
+static uint32_t most_idle(const plan *p, uint32_t r) {
+  uint32_t found = r;
+  for (uint32_t k = 0; k < p->active_count; k++) {
+    uint32_t other = p->active[k];
+    if (p->b->homes[other].is_mask != p->b->homes[r].is_mask || is_rare(p, other) < is_rare(p, r)) continue;
+    if (p->heat[other] > p->heat[found]) continue;
+    if (p->heat[other] < p->heat[found] || last_of(p, other) > last_of(p, found)) found = other;
+  }
+  return found;
+}
+
+static void begin_value(plan *p, uint32_t r) {
+  native_home *home = &p->b->homes[r];
+  uint32_t *set = free_set(p, home), pieces = pieces_of(home);
+  while (count_bits(*set) < pieces) {
+    uint32_t other = most_idle(p, r);
+    if (other != r) {
+      give_back(p, &p->b->homes[other]);
+      deactivate(p, other);
+    }
+    to_slot(p, other);
+    if (other == r) return;
+  }
+  for (uint32_t k = 0; k < pieces; k++) home->reg[k] = take_lowest(set);
+  activate(p, r);
+}
+
+/* A source that ends here hands its registers to the result, so that copy for copy a result overlaps a source either
+ * fully or not at all. */
+static int hand_over(plan *p, uint32_t i, uint32_t r) {
+  const vector_insn *insn = vector_insn_at(p->v, i);
+  native_home *home = &p->b->homes[r];
+  if (insn->d != r) return 0;
+  for (int s = 0; s < 4; s++) {
+    uint32_t source = insn->s[s];
+    if (source >= p->v->regs.count || source == r || vector_reg_at(p->v, source)->last != i) continue;
+    native_home *from = &p->b->homes[source];
+    if (vector_reg_at(p->v, source)->kind != VECTOR_VARIES || from->kind != NATIVE_REGISTERS) continue;
+    if (from->is_mask != home->is_mask || from->copies != home->copies || from->parts != home->parts) continue;
+    if (p->place[source] == VECTOR_NONE) continue; /* already handed over: the source stands twice */
+    memcpy(home->reg, from->reg, sizeof home->reg);
+    deactivate(p, source);
+    activate(p, r);
+    return 1;
+  }
+  return 0;
+}
+
+static void end_value(plan *p, uint32_t r) {
+  if (p->place[r] == VECTOR_NONE) return;
+  deactivate(p, r);
+  give_back(p, &p->b->homes[r]);
+}
+
+static void give_registers(plan *p) {
+  const native_target *t = p->b->target;
+  p->free_vectors = t->vector_count >= 32 ? UINT32_MAX : (1u << t->vector_count) - 1;
+  p->free_masks = ((1u << t->mask_count) - 1) << t->mask_first;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    for (uint32_t r = p->starts[i]; r != VECTOR_NONE; r = p->next_start[r])
+      if (!hand_over(p, i, r)) begin_value(p, r);
+    for (uint32_t r = p->ends[i]; r != VECTOR_NONE; r = p->next_end[r]) end_value(p, r);
+  }
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+/* The lanes that have not ended, as one more predicate. */
+static void describe_alive(plan *p) {
+  uint32_t r = (uint32_t)p->v->regs.count;
+  native_home *home = &p->b->homes[r];
+  if (!p->v->loses_lanes) return;
+  p->b->alive_offset = p->b->row_bytes;
+  if (p->b->steps.count > 1) p->b->row_bytes += row_bytes(SSA_PREDICATE);
+  *home = (native_home){.kind = NATIVE_REGISTERS, .parts = 1, .copies = 1, .is_mask = p->b->target->mask_count > 0};
+  demand(p, r, home, 0, p->insn_count - 1, 0);
+}
+
+static void make_coordinate_rows(plan *p) {
+  for (uint32_t i = 0; i < p->insn_count && p->b->steps.count > 1 && p->b->target->runs_blocks; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    if (insn->op != ATLAS_OP_sreg || !hg_native_is_lane_coordinate(insn->bits)) continue;
+    p->b->keeps_coordinates = 1;
+    p->b->coordinate_offset = p->b->row_bytes;
+    p->b->row_bytes += 3 * row_bytes(ATLAS_u32);
+    return;
+  }
+}
+
+static void describe_all(plan *p) {
+  find_rare(p);
+  for (uint32_t r = 0; r < p->v->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(p->v, r);
+    if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) describe(p, r, reg);
+  }
+  describe_alive(p);
+  make_coordinate_rows(p);
+  p->b->copies = choose_copies(p);
+  if (find_uses(p) && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
+  for (uint32_t r = 0; r < p->reg_count; r++) {
+    native_home *home = &p->b->homes[r];
+    if (home->kind != NATIVE_NOWHERE) home->copies = home->copies ? (uint8_t)p->b->copies : 1;
+  }
+}
+
+static hg_status make_room(plan *p) {
+  native_build *b = p->b;
+  uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
+  uint32_t *words = hg_allocate(&b->allocator, 8 * n + 6 * r, sizeof *words);
+  b->homes = hg_allocate(&b->allocator, r, sizeof *b->homes);
+  p->starts = words;
+  if (words == NULL || b->homes == NULL) return hg_fail_memory("machine code", n * sizeof *words);
+  p->ends = p->starts + n;
+  p->step_of = p->ends + n;
+  p->pressure = (int32_t *)(p->step_of + n);
+  p->shared = p->pressure + n;
+  p->masks = p->shared + n;
+  p->aside = p->masks + n;
+  p->cut = (uint8_t *)(p->aside + n); /* bytes, where there is room for as many words */
+  p->rare = p->cut + n;
+  p->depth = p->rare + n;
+  p->next_start = p->step_of + 6 * n;
+  p->next_end = p->next_start + r;
+  p->active = p->next_end + r;
+  p->heat = p->active + r;
+  p->place = p->heat + r;
+  p->loop_uses = (uint8_t *)(p->place + r);
+  memset(p->place, 0xff, r * sizeof *p->place);
+  memset(p->starts, 0xff, 2 * n * sizeof *words);
+  return HG_OK;
+}
+
+static plan begin(native_build *b) {
+  return (plan){.b = b, .v = b->vector, .insn_count = (uint32_t)b->vector->insns.count,
+                .reg_count = (uint32_t)b->vector->regs.count + 1};
+}
+
+hg_status hg_native_find_steps(native_build *b) {
+  plan p = begin(b);
+  uint64_t n = p.insn_count;
+  p.step_of = hg_allocate(&b->allocator, 2 * n, sizeof *p.step_of);
+  if (p.step_of == NULL) return hg_fail_memory("machine code", 2 * n * sizeof *p.step_of);
+  p.cut = (uint8_t *)(p.step_of + n);
+  b->steps.count = 0;
+  hg_status status = find_steps(&p);
+  hg_release(&b->allocator, p.step_of);
+  return status;
+}
+
+hg_status hg_native_plan(native_build *b) {
+  plan p = begin(b);
+  b->steps.count = 0;
+  hg_status status = make_room(&p);
+  if (status == HG_OK) status = find_steps(&p);
+  if (status == HG_OK) {
+    describe_all(&p);
+    p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
+    give_registers(&p);
+    b->frame_bytes = p.last_slot;
+    if (b->frame_bytes > NATIVE_MOST_FRAME_BYTES)
+      status = hg_fail(HG_UNSUPPORTED, "machine code keeps at most %d bytes in a frame; this program needs %u",
+                       (int)NATIVE_MOST_FRAME_BYTES, b->frame_bytes);
+  }
+  hg_release(&b->allocator, p.starts);
+  return status;
+}
+
+int hg_native_uses_tile_lane(const native_build *b) {
+  if (b->row_bytes > 0) return 1;
+  for (uint32_t r = 0; r < b->vector->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(b->vector, r);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;
+  }
+  return 0;
+}

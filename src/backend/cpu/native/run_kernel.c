@@ -1,0 +1,422 @@
+/* run_kernel.c - launches of machine code: each tile runs the kernel's steps one after another, a region over the runs
+ * of lanes that the tile has. */
+#include "backend/cpu/native/native_kernel.h"
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* What a worker's scratch memory holds: the context, rows of the tile, its lanes that have not ended, steps left. */
+typedef struct layout {
+  size_t rows, alive, steps, end;
+} layout;
+
+static size_t align(size_t n) { return (n + 63) / 64 * 64; }
+
+static layout layout_of(const hg_native *native, int is_block_tile) {
+  layout l;
+  l.rows = align(offsetof(native_context, place) + native->program->symbols.count * sizeof(native_place));
+  l.alive = l.rows + align(native->row_bytes);
+  int keeps = is_block_tile && native->vector->loses_lanes;
+  l.steps = l.alive + (keeps ? align(CPU_TILE_LANES + CPU_CHUNK) : 0);
+  l.end = l.steps + (keeps ? (CPU_TILE_LANES + CPU_CHUNK) * sizeof(uint64_t) : 0);
+  return l;
+}
+
+/* ---- a worker begins --------------------------------------------------------------------------------------------- */
+
+static void set_places(native_context *c, const cpu_worker *w) {
+  const cpu_launch *run = w->run;
+  for (size_t i = 0; i < run->program->symbols.count; i++) {
+    const cpu_place *place = &w->place[i];
+    uint64_t extent = place->extent, bits = run->launch->arguments[i].bits;
+    if (bits != 0) bits = hg_native_widen(atlas_symbol_at(run->program, i)->type, bits);
+    c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
+                                 bits, w->is_own[i]};
+  }
+}
+
+/* A vector's length is a power of two. */
+static uint64_t whole_vectors(const hg_native *native, uint64_t lanes) {
+  uint64_t most = native->target->lanes - 1u;
+  return (lanes + most) & ~most;
+}
+
+/* Lanes for which every [x + lane + d] is in bounds: from the first of a vector on, so that stores stay aligned. */
+static void find_fast_lanes(native_context *c, const hg_native *native) {
+  const native_lane_access *accesses = native->lane_accesses.data;
+  uint64_t low = 0, high = INT64_MAX;
+  for (size_t i = 0; i < native->lane_accesses.count; i++) {
+    int64_t d = accesses[i].displacement;
+    uint64_t extent = c->place[accesses[i].symbol].extent;
+    uint64_t back = d < 0 ? 0 - (uint64_t)d : 0, on = d > 0 ? (uint64_t)d : 0;
+    if (back > low) low = back;
+    uint64_t end = extent + back < on ? 0 : extent + back - on;
+    if (end < high) high = end;
+  }
+  c->fast_first = whole_vectors(native, low);
+  c->fast_end = high;
+}
+
+/* 1 if stores that pass the caches are aligned where groups begin at multiples of a vector. */
+static int is_aligned(const native_context *c, const hg_native *native) {
+  const native_lane_access *accesses = native->lane_accesses.data;
+  for (size_t i = 0; i < native->lane_accesses.count; i++) {
+    const native_place *place = &c->place[accesses[i].symbol];
+    if (!accesses[i].may_stream) continue;
+    uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(native->program, accesses[i].symbol)->type);
+    uint64_t first = (uint64_t)(uintptr_t)place->memory + (uint64_t)accesses[i].displacement * bytes;
+    if (first % native->target->vector_bytes != 0) return 0;
+  }
+  return 1;
+}
+
+/* Of the lanes of a block: see native_build.coordinate_offset. */
+static void fill_coordinates(native_context *c, const uint32_t *block) {
+  uint32_t *rows = (uint32_t *)(void *)(c->rows + c->native->coordinate_offset), i = 0;
+  const size_t length = CPU_TILE_LANES + CPU_CHUNK;
+  for (uint32_t z = 0; z < block[2]; z++)
+    for (uint32_t y = 0; y < block[1]; y++)
+      for (uint32_t x = 0; x < block[0]; x++, i++) {
+        rows[i] = x;
+        rows[length + i] = y;
+        rows[2 * length + i] = z;
+      }
+}
+
+static int run_step(native_context *c, uint32_t number);
+
+/* What coordinates have in common in a launch. Clearing and filling in what nobody reads is a fair part of a small one:
+ * where tiles are blocks, what is left is set with each of them (place_block, begin_run). */
+static void place_launch(native_context *c, const cpu_launch *run) {
+  if (!run->is_block_tile) {
+    if (!run->vector->sees_coordinates) return;
+    memset(c->coordinate, 0, sizeof c->coordinate);
+  }
+  for (int d = 0; d < 3; d++) {
+    c->coordinate[ATLAS_COORD_BLOCK_SIZE_X + d] = run->block[d];
+    c->coordinate[ATLAS_COORD_GRID_SIZE_X + d] = run->grid[d];
+  }
+  c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
+}
+
+/* Lanes of the blocks that there is straight code for; 0: none. */
+static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
+  if (wide == NULL || memcmp(run->block, run->program->block, sizeof run->block) != 0) return 0;
+  return wide->sees_lanes && hg_cpu_run_length(run) < wide->full_lanes ? 0 : wide->full_lanes;
+}
+
+/* What is not set here is set with each tile, or run of lanes. */
+static void begin(cpu_worker *w) {
+  const hg_native *native = w->run->kernel;
+  layout l = layout_of(native, w->run->is_block_tile);
+  native_context *c = (native_context *)(void *)w->scratch;
+  place_launch(c, w->run);
+  c->wide_lanes = wide_lanes(native->wide, w->run);
+  c->knows_steps = 0;
+  c->help = hg_native_help;
+  c->step = run_step;
+  c->worker = w;
+  c->native = native;
+  c->rows = w->scratch + l.rows;
+  c->phase = w->run->launch->phase;
+  w->alive = w->scratch + l.alive;
+  w->steps = (uint64_t *)(void *)(w->scratch + l.steps);
+  if (native->steps.count > 1) w->alive = c->rows + native->alive_offset;
+  set_places(c, w);
+  find_fast_lanes(c, native);
+  if (native->keeps_coordinates) fill_coordinates(c, w->run->block);
+  c->streams = native->streams && w->run->lanes * native->moved_bytes >= native->stream_bytes && is_aligned(c, native);
+}
+
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
+
+typedef union entry_of_code { /* ISO C has no cast from an address of data to one of code */
+  const uint8_t *data;
+  native_entry code;
+} entry_of_code;
+
+static void run_once(native_context *c, const native_step *step) {
+  entry_of_code entry = {c->native->code + step->entry};
+  entry.code(c, 0, 0, 0);
+}
+
+/* What the groups have made of what is single becomes its value. */
+static void keep_single(const native_context *c, const native_step *step) {
+  for (uint32_t i = step->end; i-- > step->first;) {
+    const vector_insn *insn = vector_insn_at(c->native->vector, i);
+    if (!hg_native_moves_out(insn, c->native->homes)) return;
+    uint8_t *at = c->rows + c->native->homes[insn->d].offset;
+    if (c->native->homes[insn->d].is_uniform) memcpy(at, at + NATIVE_SINGLE_BYTES, NATIVE_SINGLE_BYTES);
+  }
+}
+
+static void run_region(native_context *c, const native_step *step, uint64_t first, uint64_t end) {
+  entry_of_code entry = {c->native->code + step->entry};
+  uint64_t low = c->fast_first < end ? c->fast_first : end, high = c->fast_end < end ? c->fast_end : end;
+  if (first < low) {
+    entry.code(c, first, low, first);
+    first = low;
+  }
+  if (c->streams && whole_vectors(c->native, first) == first) entry.data = c->native->code + step->stream_entry;
+  if (first < end) entry.code(c, first, end, high < first ? first : high);
+}
+
+/* Lanes that are counted through: one run or, where the program sees coordinates, one for each block. */
+static void run_counted(native_context *c, const native_step *step, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  uint64_t first = w->first, end = first + lanes, block = w->run->block[0];
+  c->lane_in_tile = 0 - first;
+  while (first < end) {
+    uint64_t next = end;
+    if (c->native->vector->sees_coordinates) {
+      c->coordinate[ATLAS_COORD_BLOCK_X] = first / block;
+      c->coordinate[ATLAS_COORD_LANE_X] = 0 - first / block * block;
+      if (end - first > block - first % block) next = first + block - first % block;
+    }
+    run_region(c, step, first, next);
+    first = next;
+  }
+}
+
+/* Run number `row` of the tile, from the global lane `first` on. */
+static void begin_run(native_context *c, uint64_t row, uint64_t first) {
+  const uint32_t *block = c->worker->run->block;
+  c->lane_in_tile = 0 - first;
+  c->coordinate[ATLAS_COORD_LANE_X] = 0 - first;
+  c->coordinate[ATLAS_COORD_LANE_Y] = row % block[1];
+  c->coordinate[ATLAS_COORD_LANE_Z] = row / block[1];
+  for (int d = 0; d < 3; d++)
+    c->coordinate[ATLAS_COORD_GLOBAL_X + d] =
+        c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
+}
+
+/* What is single, as in a register. */
+static uint64_t single_of(const native_context *c, const native_home *home) {
+  uint64_t bits;
+  memcpy(&bits, c->rows + home->offset, sizeof bits);
+  return home->is_mask ? bits & 1 : bits;
+}
+
+/* Lanes of the tile that a region has something to do in. */
+static uint64_t limited(const native_context *c, const native_step *step, uint64_t lanes) {
+  if (step->limit == VECTOR_NONE) return lanes;
+  const vector_reg *reg = vector_reg_at(c->native->vector, step->limit);
+  uint64_t limit =
+      reg->kind == VECTOR_VARIES ? single_of(c, &c->native->homes[step->limit]) : hg_native_parameter(c, reg);
+  return (uint32_t)limit < lanes ? (uint32_t)limit : lanes;
+}
+
+/* Runs of lanes along x. */
+static void run_runs(native_context *c, const native_step *step, uint64_t lanes) {
+  const cpu_launch *run = c->worker->run;
+  lanes = limited(c, step, lanes);
+  if (!run->is_block_tile) {
+    run_counted(c, step, lanes);
+    return;
+  }
+  uint64_t length = hg_cpu_run_length(run);
+  if (length > lanes) length = lanes;
+  for (uint64_t in_tile = 0; in_tile < lanes; in_tile += length) {
+    uint64_t first = hg_cpu_lane(c->worker, in_tile), row = in_tile / length;
+    begin_run(c, row, first);
+    c->lane_in_tile = in_tile - first;
+    run_region(c, step, first, first + (lanes - in_tile < length ? lanes - in_tile : length));
+  }
+}
+
+/* ---- what a block does together ---------------------------------------------------------------------------------- */
+
+static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_row, uint8_t *step) {
+  const vector_reg *reg = vector_reg_at(c->native->vector, r);
+  const native_home *home = &c->native->homes[r];
+  *step = reg->kind == VECTOR_VARIES && !home->is_uniform;
+  if (*step) return c->rows + home->offset;
+  uint64_t bits = reg->kind == VECTOR_VARIES ? single_of(c, home) : hg_native_parameter(c, reg);
+  uint32_t size = reg->type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)reg->type);
+  if (reg->type == SSA_PREDICATE) bits &= 1;
+  for (uint32_t i = 0; i < CPU_CHUNK; i++) memcpy((uint8_t *)short_row + (size_t)i * size, &bits, size);
+  return short_row;
+}
+
+/* The lane's number, in the tile or in the grid, as a row. */
+static const void *special_row(const native_context *c, const vector_reg *reg, uint64_t lanes, uint64_t *row) {
+  for (uint64_t i = 0; i < lanes; i++) {
+    if (reg->bits == ATLAS_REG_LANE) row[i] = hg_cpu_lane(c->worker, i);
+    else ((uint32_t *)row)[i] = (uint32_t)i;
+  }
+  return row;
+}
+
+static const void *source_row(const native_context *c, uint32_t r, uint64_t lanes, uint64_t *short_row,
+                              uint64_t *long_row, uint8_t *step) {
+  const vector_reg *reg = vector_reg_at(c->native->vector, r);
+  if (reg->kind != VECTOR_SPECIAL || (reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE))
+    return row_of(c, r, short_row, step);
+  *step = 1;
+  return special_row(c, reg, lanes, long_row);
+}
+
+static const uint8_t *alive_row(const native_context *c) {
+  const hg_vector *v = c->native->vector;
+  return v->loses_lanes ? c->rows + c->native->alive_offset : NULL;
+}
+
+/* A mask as a row. A group that has left a region early has not said what its lanes, which have ended, are in. */
+static const uint8_t *mask_row(const native_context *c, uint32_t mask, uint64_t *short_row, uint8_t *step) {
+  if (mask == VECTOR_ALL) {
+    *step = 1;
+    return c->worker->lost > 0 ? alive_row(c) : NULL;
+  }
+  const uint8_t *alive = alive_row(c);
+  uint8_t *row = (uint8_t *)(uintptr_t)row_of(c, mask, short_row, step);
+  for (uint64_t i = 0; i < c->lanes && *step && c->worker->lost > 0; i++) row[i] &= alive[i];
+  return row;
+}
+
+static void run_block_op(native_context *c, const native_step *step, uint64_t lanes) {
+  const hg_native *native = c->native;
+  const vector_insn *insn = vector_insn_at(native->vector, step->first);
+  uint64_t short_rows[4][CPU_CHUNK], long_row[CPU_TILE_LANES]; /* one source at most is a lane's number */
+  uint8_t is_row = 1;
+  cpu_operands o = {.count = (uint32_t)lanes};
+  for (int s = 0; s < 4; s++)
+    if (insn->s[s] == VECTOR_ALL) o.s[s] = alive_row(c), o.step[s] = 1;
+    else if (insn->s[s] != VECTOR_NONE) o.s[s] = source_row(c, insn->s[s], lanes, short_rows[s], long_row, &o.step[s]);
+  if (insn->d != VECTOR_NONE) o.d = c->rows + native->homes[insn->d].offset;
+  o.mask = mask_row(c, insn->mask, short_rows[3], &is_row);
+  hg_cpu_insn(c->worker, insn, &o);
+}
+
+static int any_lane(const native_context *c, const vector_insn *insn, uint64_t lanes) {
+  uint64_t short_rows[2][CPU_CHUNK];
+  uint8_t steps[2] = {1, 1};
+  const uint8_t *rows[2] = {alive_row(c), mask_row(c, insn->mask, short_rows[1], &steps[1])};
+  if (insn->s[0] != VECTOR_ALL) rows[0] = row_of(c, insn->s[0], short_rows[0], &steps[0]);
+  if (insn->mask == VECTOR_ALL && !steps[0]) return rows[0][0]; /* of lanes that are there */
+  if (rows[1] == NULL && rows[0] != NULL && steps[0]) return memchr(rows[0], 1, lanes) != NULL;
+  for (uint64_t i = 0; i < lanes; i++) {
+    int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
+    if (first && second) return 1;
+  }
+  return 0;
+}
+
+static int takes_jump(const native_context *c, const vector_insn *insn, uint64_t lanes) {
+  if (insn->op == VECTOR_JUMP) return 1;
+  return any_lane(c, insn, lanes) == (insn->op == VECTOR_JUMP_ANY);
+}
+
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
+
+static void place_block(native_context *c) {
+  const cpu_worker *w = c->worker;
+  for (int d = 0; d < 3; d++) {
+    c->coordinate[ATLAS_COORD_BLOCK_X + d] = w->block_at[d];
+    c->block_first[d] = w->block_at[d] * w->run->block[d];
+  }
+  c->special[ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE] = w->block_at[0];
+  c->block_class = w->block_index % ATLAS_CLASS_COUNT;
+}
+
+/* What is the same in all runs of a tile. */
+static void begin_tile(native_context *c, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  const cpu_launch *run = w->run;
+  if (run->is_block_tile) place_block(c);
+  c->steps_left = hg_native_steps_given(run->launch->step_limit);
+  c->lanes = lanes;
+  c->worker->lost = 0;
+  if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
+  memset(c->rows + c->native->alive_offset, 1, lanes);
+  for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
+}
+
+static int run_step(native_context *c, uint32_t number) {
+  const native_step *step = (const native_step *)c->native->steps.data + number;
+  if (step->kind == NATIVE_BLOCK_JUMP) return takes_jump(c, vector_insn_at(c->native->vector, step->first), c->lanes);
+  run_block_op(c, step, c->lanes);
+  return 0;
+}
+
+/* All steps in one go. 0 where not the same code will do for all lanes: some are below the first of which [x + lane]
+ * is in bounds; or the tile is several runs of lanes, and vectors are not each in one, or a lane's number says where it
+ * is. */
+static int run_whole(native_context *c, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  const hg_native *native = c->native;
+  entry_of_code entry = {native->code + native->block_entry};
+  int is_one_run = hg_cpu_run_length(w->run) >= lanes;
+  if (!native->runs_blocks || c->fast_first > w->first) return 0;
+  if (!is_one_run && (native->sees_lanes || w->run->block[0] % native->target->lanes != 0)) return 0;
+  begin_run(c, 0, w->first);
+  uint64_t end = w->first + lanes, fast_end = c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end;
+  int is_in_run = is_one_run || w->run->block[0] % ((uint32_t)native->target->lanes * native->copies) == 0;
+  if (!is_in_run && native->has_loops) fast_end = w->first; /* one vector at a time has quicker loops */
+  if (native->full_lanes == lanes && fast_end == end) entry.data = native->code + native->full_entry;
+  entry.code(c, w->first, end, fast_end);
+  return 1;
+}
+
+static void clear_shared(const cpu_worker *w) {
+  if (w->run->shared_bytes > 0) memset(w->shared, 0, w->run->shared_bytes);
+}
+
+/* A block that has all its lanes, with [x + lane] in bounds for all of them, as straight code. */
+static int run_wide(native_context *c, uint64_t lanes) {
+  cpu_worker *w = c->worker;
+  const hg_native *native = c->native, *wide = native->wide;
+  if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
+  entry_of_code entry = {wide->code + ((const native_step *)wide->steps.data)->entry};
+  if (wide->vector->sees_shared) clear_shared(w);
+  begin_run(c, 0, w->first);
+  c->native = wide;
+  w->vector = wide->vector;
+  entry.code(c, w->first, w->first + lanes, w->first + lanes);
+  c->native = native;
+  w->vector = native->vector;
+  return 1;
+}
+
+static void run_tile(cpu_worker *w, uint64_t lanes) {
+  native_context *c = (native_context *)(void *)w->scratch;
+  const native_step *steps = c->native->steps.data;
+  const hg_vector *v = c->native->vector;
+  begin_tile(c, lanes);
+  if (run_wide(c, lanes)) return;
+  clear_shared(w);
+  if (run_whole(c, lanes)) return;
+  for (size_t i = 0; i < c->native->steps.count;) {
+    const native_step *step = &steps[i++];
+    if (step->kind == NATIVE_REGION && step->is_empty) continue;
+    if (step->kind == NATIVE_REGION && step->is_once) run_once(c, step);
+    else if (step->kind == NATIVE_REGION) {
+      c->fewest_left = c->steps_left;
+      run_runs(c, step, lanes);
+      keep_single(c, step);
+      c->steps_left = c->fewest_left;
+      if (w->lost == lanes && c->native->steps.count > 1) return;
+    } else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
+    else if (takes_jump(c, vector_insn_at(v, step->first), lanes)) i = step->target;
+  }
+}
+
+int hg_native_needs_tiles(const hg_vector *vector) {
+  return vector->most_steps > 0 && !hg_native_counts_steps(vector);
+}
+
+hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
+  if (hg_native_needs_tiles(native->vector) && native->vector->most_steps > launch->step_limit)
+    return hg_fail(HG_UNSUPPORTED, "machine code without counted steps cannot keep a limit of %llu",
+                   (unsigned long long)launch->step_limit);
+  int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
+  cpu_body body = {.lane_ps = native->lane_ps,
+                   .clears_shared = 1,
+                   .scratch_bytes = layout_of(native, is_block_tile).end,
+                   .begin = begin,
+                   .tile = run_tile};
+  return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
+                    native->vector, launch);
+}

@@ -1,0 +1,412 @@
+/* wide.c - a program of blocks with barriers as straight code for a whole block, all of whose lanes exist.
+ *
+ * Between two barriers the block's slices (vectors of lanes) are gone through one after the other; a barrier then needs
+ * nothing, and what lives across it stays in registers. A register of the new program has the lanes of one slice, and
+ * each instruction says which. What follows from the lane's number and constants is done here, lane by lane: so loops
+ * are written out whose counters are known, it is known which slices a branch leaves out, and which elements of shared
+ * memory are meant. What lanes write there and others read behind the barrier becomes a register or a permutation of
+ * one (wide_memory.c). A loop that all lanes leave together, who knows when, stays a loop (wide_loop.c).
+ *
+ * The program stays as it is where lanes part by what is not known and not by masks alone, where they may run out of
+ * steps one by one, or where it would be too long. Lanes whose accesses race have no single answer, so the order of
+ * slices is free. */
+#include "backend/cpu/native/wide.h"
+
+#include "base/error.h"
+#include "vector/lower.h"
+
+#include <string.h>
+
+enum {
+  MOST_SKIPPED = 16,    /* instructions that run with no lane rather than being jumped over */
+  MOST_VISITS = 1 << 15 /* instructions of all slices, those that are done here counted each time */
+};
+
+#define NOT_TOGETHER UINT32_MAX
+
+/* ---- registers --------------------------------------------------------------------------------------------------- */
+
+uint32_t hg_wide_add_register(wide *w, const vector_reg *reg) {
+  if (hg_array_append(&w->to->allocator, &w->to->regs, reg, 1) == NULL) w->no_memory = 1;
+  return (uint32_t)w->to->regs.count - 1;
+}
+
+uint32_t hg_wide_new_register(wide *w, uint32_t like) {
+  const vector_reg reg = *vector_reg_at(w->from, like);
+  return hg_wide_add_register(w, &reg);
+}
+
+static uint32_t find_register(wide *w, uint8_t kind, uint8_t type, uint64_t bits) {
+  for (uint32_t r = 0; r < w->to->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(w->to, r);
+    if (reg->kind == kind && reg->type == type && reg->bits == bits) return r;
+  }
+  return hg_wide_add_register(w, &(vector_reg){.kind = kind, .type = type, .bits = bits});
+}
+
+uint32_t hg_wide_constant(wide *w, uint8_t type, uint64_t bits) {
+  return find_register(w, VECTOR_CONSTANT, type, bits);
+}
+
+void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg) {
+  *hg_wide_value(w, r, slice) = (wide_value){reg, VECTOR_NONE};
+}
+
+/* 1 if others than the block could see it, were it done by lanes that have run out of steps. */
+static int is_effect(const wide *w, const vector_insn *insn) {
+  if (insn->op < 0x100) return 0;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (flags & ATLAS_LOAD) return !(insn->flags & (VECTOR_IN_BOUNDS | VECTOR_LANE)) && !(insn->symbol & SSA_LIBRARY);
+  if (!(flags & ATLAS_STORE)) return !(flags & ATLAS_PURE);
+  if (insn->mode > ATLAS_ADDRESS_INDEXED || flags & ATLAS_SPACE_POOL || !(insn->flags & VECTOR_IN_BOUNDS)) return 1;
+  return atlas_symbol_at(w->program, insn->symbol)->kind != ATLAS_SYMBOL_SHARED;
+}
+
+uint32_t hg_wide_put(wide *w, const vector_insn *insn) {
+  if (w->has_stepped && is_effect(w, insn)) w->is_stuck = 1;
+  uint32_t at = (uint32_t)w->to->insns.count;
+  if (at == WIDE_MOST_INSNS) w->is_stuck = 1;
+  if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
+  else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
+  return at;
+}
+
+/* Known bits in a register: a constant, blane and a constant, or whatever. */
+static uint32_t make_known(wide *w, uint32_t r, uint32_t slice) {
+  const vector_reg reg = *vector_reg_at(w->from, r);
+  const uint64_t *bits = hg_wide_bits(w, r, slice);
+  uint64_t first = bits[0], place = (uint64_t)slice * w->lanes;
+  uint32_t same = 0, counted = 0;
+  for (uint32_t i = 0; i < w->lanes; i++) {
+    same += bits[i] == first;
+    counted += (uint32_t)bits[i] == (uint32_t)(first + i);
+  }
+  if (same == w->lanes && reg.type != SSA_PREDICATE) return hg_wide_constant(w, reg.type, first);
+  vector_insn insn = vector_insn_of(NATIVE_KNOWN, VECTOR_ALL);
+  insn.slice = slice;
+  insn.type = reg.type;
+  insn.bits = hg_wide_value(w, r, slice)->known;
+  if (reg.type == ATLAS_u32 && counted == w->lanes) {
+    insn.op = ATLAS_OP_add;
+    insn.s[0] = w->blane;
+    insn.s[1] = hg_wide_constant(w, ATLAS_u32, (uint32_t)(first - place));
+    if (first == place) return w->blane;
+  } else if (reg.type != SSA_PREDICATE && atlas_bytes((atlas_type)reg.type) != 4) w->is_stuck = 1;
+  insn.d = hg_wide_add_register(w, &(vector_reg){.kind = VECTOR_VARIES, .type = reg.type});
+  hg_wide_put(w, &insn);
+  return insn.d;
+}
+
+uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice) {
+  if (r >= w->from->regs.count || vector_reg_at(w->from, r)->kind != VECTOR_VARIES) return r;
+  wide_value *value = hg_wide_value(w, r, slice);
+  if (value->reg != VECTOR_NONE) return value->reg;
+  if (value->known != VECTOR_NONE) value->reg = make_known(w, r, slice);
+  else { /* nobody has written it: lanes that read it do not count, unless it comes from the round before */
+    if (w->depth > 0) w->is_stuck = 1;
+    value->reg = hg_wide_new_register(w, r);
+  }
+  return value->reg;
+}
+
+uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice) {
+  vector_insn now = *insn;
+  int is_all = hg_wide_mask(w, insn->mask, slice) == WIDE_ALL;
+  now.slice = slice;
+  for (int k = 0; k < 4; k++) now.s[k] = hg_wide_register(w, insn->s[k], slice);
+  now.mask = is_all ? VECTOR_ALL : hg_wide_register(w, insn->mask, slice);
+  if (insn->d == VECTOR_NONE) return hg_wide_put(w, &now);
+  now.d = hg_wide_new_register(w, insn->d);
+  if (!is_all && (insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)) {
+    vector_insn old = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+    old.type = vector_reg_at(w->from, insn->d)->type;
+    old.slice = slice;
+    old.s[0] = hg_wide_register(w, insn->d, slice);
+    old.d = now.d;
+    hg_wide_put(w, &old);
+  }
+  hg_wide_set(w, insn->d, slice, now.d);
+  return hg_wide_put(w, &now);
+}
+
+/* ---- the way of a slice ------------------------------------------------------------------------------------------ */
+
+/* The innermost loop around an unknown jump that is not one of the new program yet: there it will be one. */
+static void keep_loop(wide *w, uint32_t i) {
+  uint32_t found = VECTOR_NONE;
+  for (uint32_t h = 0; h <= i; h++)
+    if (w->loop_end[h] >= i && w->loop_end[h] > h && !w->is_kept[h]) found = h;
+  if (found != VECTOR_NONE) w->is_kept[found] = w->starts_again = 1;
+  w->is_stuck = 1;
+}
+
+/* Where a slice goes on behind a jump; NOT_TOGETHER: the whole block decides. */
+static uint32_t follow(wide *w, uint32_t i, uint32_t slice) {
+  const vector_insn *insn = vector_insn_at(w->from, i);
+  if (insn->op == VECTOR_JUMP) return insn->target;
+  if (insn->flags & VECTOR_LAST) return i + 1; /* lanes do not end one by one */
+  int enters = (insn->flags & VECTOR_ENTERS) != 0, any = 0;
+  int is_alike = insn->s[0] < VECTOR_ALL && vector_reg_at(w->from, insn->s[0])->uniform;
+  const uint64_t *condition = hg_wide_bits(w, insn->s[0], slice), *mask = hg_wide_bits(w, insn->mask, slice);
+  if (condition == NULL || mask == NULL) {
+    if (is_alike && insn->mask == VECTOR_ALL) {
+      if (hg_wide_may_leave(w, i)) return NOT_TOGETHER;
+      keep_loop(w, i);
+    } else if (!enters || insn->target <= i || insn->target > i + MOST_SKIPPED) w->is_stuck = 1;
+    return i + 1;
+  }
+  if (!enters && insn->s[0] != VECTOR_ALL && !is_alike) w->is_stuck = 1;
+  for (uint32_t l = 0; l < w->lanes; l++) any |= condition[l] != 0 && mask[l] != 0;
+  return any == (insn->op == VECTOR_JUMP_ANY) ? insn->target : i + 1;
+}
+
+/* What is the same in the whole block is done once, by slice 0 if it comes there. 1 if that has been in this round. */
+static int is_done_once(wide *w, uint32_t i, uint32_t slice) {
+  const vector_insn *insn = vector_insn_at(w->from, i);
+  const wide_once *once = w->once.data;
+  if (slice == 0 || insn->d == VECTOR_NONE || !vector_reg_at(w->from, insn->d)->uniform) return 0;
+  if (insn->mask != VECTOR_ALL) return 0;
+  for (uint32_t k = w->once_seen; k < w->once.count; k++) {
+    if (once[k].insn != i || once[k].round != w->round) continue;
+    *hg_wide_value(w, insn->d, slice) = once[k].value;
+    w->once_seen = k + 1;
+    return 1;
+  }
+  return 0;
+}
+
+static void note_once(wide *w, uint32_t i, uint32_t slice) {
+  const vector_insn *insn = vector_insn_at(w->from, i);
+  if (slice != 0 || insn->d == VECTOR_NONE || insn->mask != VECTOR_ALL) return;
+  if (!vector_reg_at(w->from, insn->d)->uniform) return;
+  const wide_once once = {i, w->round, *hg_wide_value(w, insn->d, slice)};
+  if (hg_array_append(&w->to->allocator, &w->once, &once, 1) == NULL) w->no_memory = 1;
+}
+
+/* Slices go the same ways back, or the program stays as it is: so rounds are known by their number. */
+static void count_round(wide *w, uint32_t i, uint32_t slice) {
+  if (slice == 0 && !hg_array_push(&w->to->allocator, &w->rounds, i)) w->no_memory = 1;
+  if (w->round >= w->rounds.count || ((const uint32_t *)w->rounds.data)[w->round] != i) w->is_stuck = 1;
+  w->round++;
+}
+
+/* 1 if the result is its source, in all lanes. */
+static int move_plainly(wide *w, const vector_insn *insn, uint32_t slice) {
+  if (insn->op != VECTOR_MOVE || hg_wide_mask(w, insn->mask, slice) != WIDE_ALL) return 0;
+  if (hg_wide_bits(w, insn->s[0], slice) != NULL) hg_wide_know(w, insn->d, insn->s[0], slice);
+  else hg_wide_set(w, insn->d, slice, hg_wide_register(w, insn->s[0], slice));
+  return 1;
+}
+
+/* Lanes take the same steps, or the program is left to others: then they run out of them together. They are counted
+ * where the slices meet, if all of the block may do until there what its lanes do behind the first. */
+static void take_step(wide *w, uint32_t i, uint32_t slice) {
+  const vector_insn *insn = vector_insn_at(w->from, i);
+  if (hg_wide_mask(w, insn->mask, slice) == WIDE_UNKNOWN) w->is_stuck = 1;
+  else hg_wide_know(w, insn->d, insn->mask, slice);
+  if (!w->counts_steps) return;
+  if (insn->mask != VECTOR_ALL) w->is_stuck = 1;
+  w->steps[slice > 0]++;
+  w->has_stepped = 1;
+  if (slice == 0 && !hg_array_push(&w->to->allocator, &w->counted, insn->insn)) w->no_memory = 1;
+}
+
+/* A lane's coordinate in a grid of several dimensions: the block's first, and the lane's in the block. */
+static int write_coordinate(wide *w, const vector_insn *insn, uint32_t slice) {
+  const uint32_t *block = w->program->block, d = (uint32_t)(insn->bits - ATLAS_COORD_GLOBAL_X);
+  if (insn->op != ATLAS_OP_sreg || insn->bits < ATLAS_COORD_GLOBAL_X || block[1] * block[2] == 1) return 0;
+  vector_insn lane = *insn, number = *insn, first = vector_insn_of(ATLAS_OP_mul, VECTOR_ALL), sum = first;
+  lane.bits = ATLAS_COORD_LANE_X + d;
+  number.bits = ATLAS_COORD_BLOCK_X + d;
+  number.mask = VECTOR_ALL;
+  if (!hg_wide_fold(w, &lane, slice)) w->is_stuck = 1;
+  sum.op = ATLAS_OP_add;
+  sum.s[0] = hg_wide_register(w, insn->d, slice);
+  hg_wide_copy(w, &number, slice);
+  first.type = sum.type = vector_reg_at(w->from, insn->d)->type;
+  first.slice = sum.slice = slice;
+  first.s[0] = hg_wide_register(w, insn->d, slice);
+  first.s[1] = hg_wide_constant(w, first.type, block[d]);
+  first.d = hg_wide_new_register(w, insn->d);
+  hg_wide_put(w, &first);
+  sum.s[1] = first.d;
+  sum.d = hg_wide_new_register(w, insn->d);
+  hg_wide_put(w, &sum);
+  hg_wide_set(w, insn->d, slice, sum.d);
+  return 1;
+}
+
+static void do_insn(wide *w, uint32_t i, uint32_t slice) {
+  const vector_insn *insn = vector_insn_at(w->from, i);
+  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END) return;
+  if (insn->op == VECTOR_STEP) {
+    take_step(w, i, slice);
+    return;
+  }
+  if (insn->op == VECTOR_TRAP) w->is_stuck = 1;
+  if (w->is_stuck || hg_wide_mask(w, insn->mask, slice) == WIDE_NO_LANE) return;
+  if (move_plainly(w, insn, slice) || is_done_once(w, i, slice)) return;
+  if (hg_wide_fold(w, insn, slice)) {
+    note_once(w, i, slice);
+    return;
+  }
+  if (hg_wide_access(w, insn, slice) || write_coordinate(w, insn, slice)) return;
+  hg_wide_copy(w, insn, slice);
+  note_once(w, i, slice);
+}
+
+/* Up to where the slices meet: a barrier, a reduction, or where a loop of the new program begins, ends or may be
+ * left. */
+static uint32_t walk_slice(wide *w, uint32_t i, uint32_t slice) {
+  uint32_t n = (uint32_t)w->from->insns.count, next;
+  w->round = w->once_seen = w->steps[slice > 0] = w->has_stepped = 0;
+  for (; i < n && !w->is_stuck && !w->no_memory; i = next) {
+    uint16_t op = vector_insn_at(w->from, i)->op;
+    if (hg_is_block_op(op) || (op == VECTOR_LABEL && w->is_kept[i])) return i;
+    if (++w->visits > MOST_VISITS) w->is_stuck = 1;
+    next = i + 1;
+    if (!hg_wide_is_jump(op)) do_insn(w, i, slice);
+    else next = follow(w, i, slice);
+    if (next == NOT_TOGETHER) return i;
+    if (next <= i) count_round(w, i, slice);
+  }
+  return i;
+}
+
+/* ---- the way of the block ---------------------------------------------------------------------------------------- */
+
+static void count_steps(wide *w) {
+  for (size_t k = 0; k < w->counted.count; k++) {
+    vector_insn count = vector_insn_of(NATIVE_COUNT, VECTOR_ALL);
+    count.insn = ((const uint32_t *)w->counted.data)[k];
+    hg_wide_put(w, &count);
+  }
+  w->counted.count = 0;
+}
+
+static uint32_t meet(wide *w, uint32_t i) {
+  uint32_t n = (uint32_t)w->from->insns.count;
+  w->has_stepped = 0;
+  count_steps(w);
+  if (i >= n) {
+    if (w->depth > 0) w->is_stuck = 1;
+    return n;
+  }
+  if (hg_is_block_op(vector_insn_at(w->from, i)->op)) {
+    if (vector_insn_at(w->from, i)->op != ATLAS_OP_bar_sync && !hg_wide_collect(w, i)) w->is_stuck = 1;
+    return i + 1;
+  }
+  return vector_insn_at(w->from, i)->op == VECTOR_LABEL ? hg_wide_round(w, i) : hg_wide_leave(w, i);
+}
+
+static void walk(wide *w) {
+  const vector_insn last = vector_insn_of(VECTOR_END, VECTOR_ALL);
+  uint32_t n = (uint32_t)w->from->insns.count;
+  for (uint32_t i = 0; i < n && !w->is_stuck && !w->no_memory;) {
+    w->once.count = w->rounds.count = 0;
+    uint32_t stop = walk_slice(w, i, 0);
+    for (uint32_t slice = 1; slice < w->slices && !w->is_stuck && !w->no_memory; slice++)
+      if (walk_slice(w, i, slice) != stop || w->round != w->rounds.count || w->steps[0] != w->steps[1])
+        w->is_stuck = 1;
+    if (!w->is_stuck && !w->no_memory) i = meet(w, stop);
+  }
+  hg_wide_put(w, &last);
+}
+
+static void begin_walk(wide *w) {
+  hg_vector *v = w->to;
+  uint64_t regs = w->from->regs.count;
+  w->starts_again = w->is_stuck = 0;
+  w->visits = 0;
+  w->counted.count = w->has_stepped = 0;
+  w->bits.count = w->cells.count = v->insns.count = v->regs.count = 0;
+  memset(w->value, 0xff, regs * w->slices * sizeof *w->value);
+  if (hg_array_append(&v->allocator, &v->regs, w->from->regs.data, regs) == NULL) w->no_memory = 1;
+  w->blane = find_register(w, VECTOR_SPECIAL, ATLAS_u32, ATLAS_REG_BLOCK_LANE);
+  hg_wide_begin_known(w);
+  hg_wide_begin_memory(w);
+}
+
+/* Memory for all slices, from what one took. */
+static void reserve(wide *w, uint64_t slices) {
+  uint64_t insns = slices * w->to->insns.count, most = WIDE_MOST_INSNS + 1;
+  if (!hg_array_reserve(&w->to->allocator, &w->to->insns, insns < most ? insns : most) ||
+      !hg_array_reserve(&w->to->allocator, &w->bits, slices * w->bits.count))
+    w->no_memory = 1;
+}
+
+/* Again as long as a loop that was to be written out turns out to be one, which the first slice finds out by itself:
+ * the others go the same way. */
+static void walk_all(wide *w) {
+  uint32_t slices = w->slices;
+  int is_done = 0;
+  for (w->slices = 1; !is_done;) {
+    begin_walk(w);
+    walk(w);
+    hg_wide_end_loops(w);
+    is_done = w->no_memory || (!w->starts_again && (w->is_stuck || w->slices == slices));
+    if (w->starts_again || is_done) continue;
+    reserve(w, slices);
+    w->slices = slices;
+  }
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int uses_shared(const wide *w) {
+  for (uint32_t i = 0; i < w->to->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(w->to, i);
+    if (insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+    if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) continue;
+    if (atlas_symbol_at(w->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED) return 1;
+  }
+  return 0;
+}
+
+static hg_status finish(wide *w) {
+  hg_vector *v = w->to;
+  if (!w->is_stuck && !w->no_memory) hg_wide_tidy(w);
+  if (w->no_memory) return hg_fail_memory("machine code", v->insns.count * sizeof(vector_insn));
+  if (w->is_stuck) v->insns.count = 0;
+  v->has_block_ops = v->loses_lanes = 0;
+  v->sees_shared = (uint8_t)uses_shared(w);
+  return v->insns.count > 0 ? hg_vector_lifetimes(v) : HG_OK;
+}
+
+static void find_loops(wide *w) {
+  for (uint32_t i = 0; i < w->from->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(w->from, i);
+    if (hg_wide_is_jump(insn->op) && insn->target <= i) w->loop_end[insn->target] = i;
+  }
+}
+
+hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
+                         hg_array *known) {
+  uint64_t n = vector->insns.count, regs = vector->regs.count;
+  const uint32_t *block = program->block, size = block[0] * block[1] * block[2];
+  wide w = {.program = program, .from = vector, .to = out, .lanes = lanes, .slices = size / lanes};
+  w.bits = *known;
+  w.cells.element_size = sizeof(wide_cell);
+  w.once.element_size = sizeof(wide_once);
+  w.rounds.element_size = w.counted.element_size = sizeof(uint32_t);
+  w.counts_steps = (uint8_t)hg_native_counts_steps(vector);
+  *out = *vector;
+  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
+  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
+  if (size == 0 || block[0] % lanes != 0 || !vector->has_block_ops || n > WIDE_MOST_INSNS) return HG_OK;
+  uint64_t values = regs * w.slices;
+  w.value = hg_allocate(&out->allocator, values + n, sizeof *w.value);
+  if (w.value == NULL) return hg_fail_memory("machine code", values * sizeof *w.value);
+  w.loop_end = (uint32_t *)(w.value + values);
+  w.is_kept = (uint8_t *)(w.loop_end + n);
+  find_loops(&w);
+  walk_all(&w);
+  hg_status status = finish(&w);
+  hg_release(&out->allocator, w.value);
+  *known = w.bits;
+  hg_array_release(&out->allocator, &w.once);
+  hg_array_release(&out->allocator, &w.rounds);
+  hg_array_release(&out->allocator, &w.counted);
+  hg_array_release(&out->allocator, &w.cells);
+  return status;
+}

@@ -1,0 +1,157 @@
+/* wide_loop.c - loops in a block's straight code (wide.c): those that the whole block leaves together.
+ *
+ * What changes from round to round has a register that stays the same, for each slice: it is set before the loop, and
+ * again where a round ends. Of shared memory nothing is known when a round begins. There is one place where the loop is
+ * left, and the code behind it follows the loop. */
+#include "backend/cpu/native/wide.h"
+#include "vector/lower.h"
+
+#include <string.h>
+
+static uint64_t value_count(const wide *w) { return w->from->regs.count * w->slices; }
+
+static wide_loop *innermost(wide *w) { return &w->loops[w->depth - 1]; }
+
+static int is_fixed(const wide *w, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(w->to, reg);
+  return r->kind == VECTOR_VARIES && r->bits == WIDE_FIXED;
+}
+
+static void put_move(wide *w, uint32_t d, uint32_t from, uint32_t slice) {
+  vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+  move.type = vector_reg_at(w->to, d)->type;
+  move.slice = slice;
+  move.d = d;
+  move.s[0] = from;
+  hg_wide_put(w, &move);
+}
+
+static int is_written(const wide *w, uint32_t r, uint32_t head) {
+  for (uint32_t i = head; i <= w->loop_end[head]; i++)
+    if (vector_insn_at(w->from, i)->d == r) return 1;
+  return 0;
+}
+
+/* Of what is the same in the whole block, one for all slices. */
+static void fix_register(wide *w, wide_loop *loop, uint32_t r) {
+  int is_alike = vector_reg_at(w->from, r)->uniform;
+  for (uint32_t slice = 0; slice < w->slices && !w->is_stuck && !w->no_memory; slice++) {
+    const wide_value *value = hg_wide_value(w, r, slice);
+    if (value->reg == VECTOR_NONE && value->known == VECTOR_NONE) continue;
+    uint32_t at = r * w->slices + slice;
+    if (is_alike && slice > 0) loop->fixed[at] = loop->fixed[r * w->slices];
+    else {
+      uint32_t from = hg_wide_register(w, r, slice);
+      loop->fixed[at] = hg_wide_new_register(w, r);
+      if (w->no_memory) return;
+      vector_reg_at(w->to, loop->fixed[at])->bits = WIDE_FIXED;
+      put_move(w, loop->fixed[at], from, slice);
+    }
+    if (loop->fixed[at] == VECTOR_NONE) w->is_stuck = 1; /* other slices have it, the first has not */
+    else hg_wide_set(w, r, slice, loop->fixed[at]);
+  }
+}
+
+static void begin_loop(wide *w, uint32_t head) {
+  uint64_t count = value_count(w);
+  if (w->depth == WIDE_MOST_DEPTH) {
+    w->is_stuck = 1;
+    return;
+  }
+  wide_loop *loop = &w->loops[w->depth++];
+  *loop = (wide_loop){.head = head, .exit = VECTOR_NONE};
+  loop->fixed = hg_allocate(&w->to->allocator, count, sizeof *loop->fixed);
+  if (loop->fixed == NULL) {
+    w->no_memory = 1;
+    return;
+  }
+  memset(loop->fixed, 0xff, count * sizeof *loop->fixed);
+  for (uint32_t r = 0; r < w->from->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(w->from, r);
+    if (reg->kind == VECTOR_VARIES && reg->last >= head && is_written(w, r, head)) fix_register(w, loop, r);
+  }
+  hg_wide_forget(w);
+  const vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+  loop->label = hg_wide_put(w, &label);
+}
+
+/* What comes around. First what other moves would write over. */
+static void move_around(wide *w, const wide_loop *loop) {
+  for (int last = 0; last < 2; last++)
+    for (uint32_t r = 0; r < w->from->regs.count; r++) {
+      int is_alike = vector_reg_at(w->from, r)->uniform;
+      for (uint32_t slice = 0; slice < (is_alike ? 1 : w->slices) && !w->is_stuck && !w->no_memory; slice++) {
+        uint32_t fixed = loop->fixed[r * w->slices + slice];
+        if (fixed == VECTOR_NONE) continue;
+        uint32_t now = hg_wide_register(w, r, slice);
+        if (now == fixed) continue;
+        if (last) put_move(w, fixed, now, slice);
+        else if (is_fixed(w, now)) {
+          uint32_t kept = hg_wide_new_register(w, r);
+          put_move(w, kept, now, slice);
+          hg_wide_set(w, r, slice, kept);
+        }
+      }
+    }
+}
+
+static void release(wide *w, wide_loop *loop) {
+  hg_release(&w->to->allocator, loop->fixed);
+  hg_release(&w->to->allocator, loop->values);
+  hg_array_release(&w->to->allocator, &loop->cells);
+}
+
+/* Back to the loop's head; behind it the block goes on as it was when it left. */
+static uint32_t end_loop(wide *w) {
+  wide_loop *loop = innermost(w);
+  vector_insn back = vector_insn_of(VECTOR_JUMP, VECTOR_ALL);
+  const vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+  if (loop->exit == VECTOR_NONE) w->is_stuck = 1;
+  move_around(w, loop);
+  hg_wide_forget(w);
+  back.target = loop->label;
+  hg_wide_put(w, &back);
+  uint32_t behind = hg_wide_put(w, &label), exit = loop->exit;
+  if (w->is_stuck || w->no_memory) return exit;
+  vector_insn_at(w->to, loop->jump)->target = behind;
+  memcpy(w->value, loop->values, value_count(w) * sizeof *w->value);
+  if (w->cells.count > 0) memcpy(w->cells.data, loop->cells.data, w->cells.count * sizeof(wide_cell));
+  release(w, loop);
+  w->depth--;
+  return exit;
+}
+
+uint32_t hg_wide_round(wide *w, uint32_t head) {
+  if (w->depth > 0 && innermost(w)->head == head) return end_loop(w);
+  begin_loop(w, head);
+  return head + 1;
+}
+
+int hg_wide_may_leave(const wide *w, uint32_t jump) {
+  if (w->depth == 0) return 0;
+  const wide_loop *loop = &w->loops[w->depth - 1];
+  return loop->exit == VECTOR_NONE && vector_insn_at(w->from, jump)->target > w->loop_end[loop->head];
+}
+
+uint32_t hg_wide_leave(wide *w, uint32_t jump) {
+  const vector_insn *insn = vector_insn_at(w->from, jump);
+  wide_loop *loop = innermost(w);
+  vector_insn leaving = *insn;
+  leaving.s[0] = hg_wide_register(w, insn->s[0], 0);
+  leaving.flags |= VECTOR_AGREE;
+  loop->jump = hg_wide_put(w, &leaving);
+  loop->exit = insn->target;
+  loop->values = hg_allocate(&w->to->allocator, value_count(w), sizeof *loop->values);
+  loop->cells.element_size = sizeof(wide_cell);
+  if (loop->values == NULL ||
+      hg_array_append(&w->to->allocator, &loop->cells, w->cells.data, w->cells.count) == NULL) {
+    w->no_memory = 1;
+    return jump + 1;
+  }
+  memcpy(loop->values, w->value, value_count(w) * sizeof *w->value);
+  return jump + 1;
+}
+
+void hg_wide_end_loops(wide *w) {
+  for (; w->depth > 0; w->depth--) release(w, innermost(w));
+}

@@ -1,0 +1,105 @@
+/* wide_tidy.c - leaves out of a block's straight code what nobody needs: stores to shared memory that nobody
+ * reads there, values that nobody reads, and the canonical form of NaNs whose bits nobody sees. What has been kept in
+ * shared memory was seen by everyone; as a value it may be seen by arithmetic only, which makes of any NaN a NaN. */
+#include "backend/cpu/native/wide.h"
+
+#include "base/error.h"
+
+enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: by instructions that stay; the bits of a NaN */
+
+static int is_wide_float(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
+
+/* What an instruction does with its sources: IS_SEEN unless it only computes with them, or hands them on. */
+static uint8_t use_of(const vector_insn *insn, uint8_t use_of_result) {
+  switch (insn->op) {
+  case VECTOR_CANON: return is_wide_float(insn->type) ? IS_READ : IS_READ | IS_SEEN;
+  case NATIVE_PICK:
+  case VECTOR_MOVE:
+  case VECTOR_LESSER:
+  case VECTOR_GREATER: return use_of_result;
+  default: break;
+  }
+  if (insn->op < 0x100) return IS_READ | IS_SEEN;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  int is_comparison = atlas_is_comparison(insn->op) && is_wide_float(insn->type2);
+  int computes = flags & ATLAS_PURE && !(flags & (ATLAS_BITS | ATLAS_LOAD)) && insn->op != ATLAS_OP_cvt;
+  return computes && (is_comparison || is_wide_float(insn->type)) ? IS_READ : IS_READ | IS_SEEN;
+}
+
+static int is_needed(const vector_insn *insn, const uint8_t *use) {
+  if (insn->flags & WIDE_UNREAD) return 0;
+  if (insn->d == VECTOR_NONE || use[insn->d] != 0) return 1;
+  if (insn->op < 0x100) return 0;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  return flags & ATLAS_LOAD ? !(insn->flags & VECTOR_IN_BOUNDS) : !(flags & ATLAS_PURE);
+}
+
+static void note_sources(const vector_insn *insn, uint8_t use, uint8_t *of) {
+  for (int k = 0; k < 4; k++)
+    if (insn->s[k] < VECTOR_ALL) of[insn->s[k]] |= use;
+  if (insn->mask < VECTOR_ALL) of[insn->mask] |= IS_READ;
+}
+
+/* 1 if an instruction only hands on its source, whose register stays what it is. */
+static int is_idle(const hg_vector *v, const vector_insn *insn, uint8_t use_of_result) {
+  if (insn->op != VECTOR_CANON || use_of_result & IS_SEEN || insn->flags & VECTOR_KEEP) return 0;
+  if (!is_wide_float(insn->type) || insn->s[0] >= VECTOR_ALL) return 0;
+  const vector_reg *source = vector_reg_at(v, insn->s[0]);
+  return source->kind == VECTOR_VARIES && source->bits != WIDE_FIXED;
+}
+
+static uint8_t use_of_result(const vector_insn *insn, const uint8_t *use) {
+  return insn->d == VECTOR_NONE ? IS_READ | IS_SEEN : use[insn->d];
+}
+
+static uint32_t renamed(const uint32_t *instead, uint32_t r) {
+  while (r < VECTOR_ALL && instead[r] != VECTOR_NONE) r = instead[r];
+  return r;
+}
+
+/* From the end, and again until nothing changes, for what comes around loops. */
+static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
+  for (uint64_t before = 0, now = 1; now != before;) {
+    before = now;
+    for (uint32_t i = (uint32_t)v->insns.count; i-- > 0;) {
+      const vector_insn *insn = vector_insn_at(v, i);
+      if (is_needed(insn, use)) note_sources(insn, use_of(insn, use_of_result(insn, use)), use);
+    }
+    now = 1;
+    for (uint64_t r = 0; r < regs; r++) now += use[r];
+  }
+}
+
+/* An instruction that goes has no result, one that only hands on its source names that instead. */
+static void drop(hg_vector *v, const uint8_t *use, uint32_t *instead, uint32_t *place) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    vector_insn insn = *vector_insn_at(v, i);
+    int is_source = is_idle(v, &insn, use_of_result(&insn, use));
+    place[i] = kept;
+    if (is_source) instead[insn.d] = insn.s[0];
+    if (is_source || !is_needed(&insn, use)) continue;
+    for (int k = 0; k < 4; k++) insn.s[k] = renamed(instead, insn.s[k]);
+    *vector_insn_at(v, kept++) = insn;
+  }
+  v->insns.count = kept;
+  for (uint32_t i = 0; i < kept; i++) {
+    vector_insn *insn = vector_insn_at(v, i);
+    if (insn->target != VECTOR_NONE) insn->target = place[insn->target];
+  }
+}
+
+void hg_wide_tidy(wide *w) {
+  hg_vector *v = w->to;
+  uint64_t regs = v->regs.count, n = v->insns.count;
+  uint32_t *instead = hg_allocate(&v->allocator, 2 * regs + n, sizeof *instead);
+  if (instead == NULL) {
+    w->no_memory = 1;
+    return;
+  }
+  uint8_t *use = (uint8_t *)(instead + regs + n);
+  for (uint32_t r = 0; r < regs; r++) instead[r] = VECTOR_NONE;
+  find_uses(v, regs, use);
+  drop(v, use, instead, instead + regs);
+  hg_release(&v->allocator, instead);
+}

@@ -1,0 +1,279 @@
+/* block.c - all steps of a block in one go, where there are several: machine code runs its regions one after
+ * another, decides its jumps, and calls C code for what the block does together. Each region can be entered alone, too,
+ * and then returns. Blocks that have all their lanes have code of their own, in which the number of groups is known. */
+#include "backend/cpu/x86/emit_x86.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { MOST_EXACT_INSNS = 32, MOST_FULL_INSNS = 512 };
+
+/* ---- regions of few lanes ---------------------------------------------------------------------------------------- */
+
+/* A value in registers or the frame, or elements of 32 bits of lanes that follow each other, for all lanes. */
+static int is_straight(x86_emit *e, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  if (hg_native_is_nothing(e->b->vector, i)) return 1;
+  if (insn->mask != VECTOR_ALL || (insn->op < 0x100 && insn->op != VECTOR_CANON && insn->op != VECTOR_MOVE)) return 0;
+  if (insn->d != VECTOR_NONE) {
+    const native_home *home = native_home_of(e->b, insn->d);
+    if (hg_x86_type(e, insn->d) == SSA_PREDICATE || home->kind == NATIVE_ROW || home->parts > 1) return 0;
+  }
+  if (insn->op < 0x100) return 1;
+  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (flags & (ATLAS_LOAD | ATLAS_STORE)) {
+    e->index = i;
+    e->insn = insn;
+    return hg_x86_has_base(insn) && atlas_bytes((atlas_type)insn->type) == 4 && hg_x86_is_by_tile_lane(e);
+  }
+  return (flags & ATLAS_PURE) != 0;
+}
+
+/* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks: what a masked
+ * store has written, a load that follows gets only when it is in the cache. */
+int hg_x86_gets_exact(x86_emit *e, const native_step *step) {
+  if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > MOST_EXACT_INSNS) return 0;
+  e->region_first = step->first;
+  for (uint32_t i = step->first; i < step->end; i++)
+    if (!is_straight(e, i)) return 0;
+  return 1;
+}
+
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t step_label(x86_emit *e, uint32_t step) {
+  if (e->label_of_step[step] == UINT32_MAX) e->label_of_step[step] = hg_x86_new_label(&e->a);
+  return e->label_of_step[step];
+}
+
+static x86_rm context(size_t offset) { return x86_at(X86_CONTEXT, (int32_t)offset); }
+
+static void copy_word(x86_emit *e, x86_rm to, x86_rm from) {
+  hg_x86_load(&e->a, 1, X86_RAX, from);
+  hg_x86_store(&e->a, 1, to, X86_RAX);
+}
+
+/* What the groups have made of what is single becomes its value. */
+static void keep_single(x86_emit *e, const native_step *step) {
+  unsigned scratch = hg_x86_scratch(e, 0);
+  for (uint32_t i = step->end; i-- > step->first;) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (!hg_native_moves_out(insn, e->b->homes)) return;
+    const native_home *home = native_home_of(e->b, insn->d);
+    if (!home->is_uniform) continue;
+    hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_ROWS, (int32_t)(home->offset + NATIVE_SINGLE_BYTES)));
+    hg_x86_v(e, X86_vstore, scratch, 0, x86_at(X86_ROWS, (int32_t)home->offset));
+  }
+}
+
+static void end_step(x86_emit *e, const native_step *step) {
+  x86_asm *a = &e->a;
+  if (!e->is_full) {
+    hg_x86_alu_imm(a, X86_CMP, 1, hg_x86_frame(X86_RUNS_BLOCK), 0);
+    hg_x86_jump_if(a, X86_EQUAL, e->block_end);
+  }
+  if (step->is_once) return;
+  keep_single(e, step);
+  if (!e->b->vector->loses_lanes) return;
+  copy_word(e, context(offsetof(native_context, steps_left)), context(offsetof(native_context, fewest_left)));
+  hg_x86_load(a, 1, X86_RAX, context(offsetof(native_context, worker)));
+  hg_x86_load(a, 0, X86_RAX, x86_at(X86_RAX, offsetof(cpu_worker, lost)));
+  hg_x86_alu_rm(a, X86_CMP, 0, X86_RAX, context(offsetof(native_context, lanes)));
+  hg_x86_jump_if(a, X86_EQUAL, e->block_end);
+}
+
+/* rax = rax or a bound, whichever is less. */
+static void take_lesser(x86_emit *e, x86_rm bound) {
+  uint32_t is_less = hg_x86_new_label(&e->a);
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, bound);
+  hg_x86_jump_if(&e->a, X86_LESS_EQUAL, is_less);
+  hg_x86_load(&e->a, 1, X86_RAX, bound);
+  hg_x86_place(&e->a, is_less);
+}
+
+/* Which lanes the region runs in. */
+static void set_bounds(x86_emit *e, const native_step *step) {
+  x86_asm *a = &e->a;
+  if (!e->has_limits) return;
+  if (step->limit == VECTOR_NONE) {
+    copy_word(e, hg_x86_frame(offsetof(native_frame, end)), hg_x86_frame(X86_TILE_END));
+    copy_word(e, hg_x86_frame(X86_LAST_GROUP), hg_x86_frame(X86_TILE_LAST_GROUP));
+    return;
+  }
+  hg_x86_load_single(e, X86_RAX, step->limit);
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, hg_x86_frame(X86_FIRST_LANE));
+  take_lesser(e, hg_x86_frame(X86_TILE_END));
+  hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, end)), X86_RAX);
+  hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)(e->b->copies * e->lanes));
+  take_lesser(e, hg_x86_frame(X86_TILE_LAST_GROUP));
+  hg_x86_store(a, 1, hg_x86_frame(X86_LAST_GROUP), X86_RAX);
+}
+
+/* Lanes of a full block that a region runs in, where that is known; 0: it is not. */
+static uint32_t full_lanes(const x86_emit *e, const native_step *step) {
+  uint32_t lanes = e->b->full_lanes;
+  if (step->limit == VECTOR_NONE) return lanes;
+  const vector_reg *limit = vector_reg_at(e->b->vector, step->limit);
+  if (limit->kind != VECTOR_CONSTANT) return 0;
+  return limit->bits < lanes ? (uint32_t)limit->bits : lanes;
+}
+
+static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
+  hg_x86_write_body(e, step);
+  if (e->rare.count > 0) {
+    uint32_t over = hg_x86_new_label(&e->a);
+    hg_x86_jump(&e->a, over);
+    hg_x86_write_rare(e);
+    hg_x86_place(&e->a, over);
+  }
+  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)lanes);
+}
+
+static void write_whole_groups(x86_emit *e, const native_step *step, uint32_t count) {
+  uint32_t group = e->b->copies * e->lanes, top = hg_x86_new_label(&e->a);
+  int is_loop = count > 2 || step->end - step->first > MOST_EXACT_INSNS;
+  e->is_tail = 0;
+  e->copies = e->b->copies;
+  if (is_loop) {
+    set_bounds(e, step);
+    hg_x86_place(&e->a, top);
+  }
+  for (uint32_t k = 0; k < (is_loop ? 1 : count); k++) write_group(e, step, group);
+  if (!is_loop) return;
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
+  hg_x86_jump_if(&e->a, X86_LESS_EQUAL, top);
+}
+
+/* A region of a block that has all its lanes: how many whole groups there are is known, and what is left. */
+static void write_full(x86_emit *e, const native_step *step) {
+  uint32_t lanes = full_lanes(e, step), group = e->b->copies * e->lanes, count = lanes / group;
+  e->region_lanes = lanes;
+  hg_x86_load(&e->a, 1, X86_LANE, hg_x86_frame(X86_FIRST_LANE));
+  if (lanes == 0) {
+    uint32_t tail = hg_x86_new_label(&e->a);
+    set_bounds(e, step);
+    hg_x86_write_groups(e, step, tail);
+    hg_x86_place(&e->a, tail);
+    hg_x86_write_tail(e, step);
+    return;
+  }
+  if (count > 0) write_whole_groups(e, step, count);
+  lanes -= count * group;
+  e->is_tail = 0;
+  e->copies = 1;
+  for (e->exact = e->lanes; e->exact > 0 && hg_x86_gets_exact(e, step); e->exact /= 2)
+    for (; lanes >= e->exact; lanes -= e->exact) write_group(e, step, e->exact);
+  e->exact = e->lanes;
+  if (lanes == 0) return;
+  set_bounds(e, step);
+  hg_x86_write_tail(e, step);
+}
+
+static void write_region_of_block(x86_emit *e, const native_step *step, uint32_t start) {
+  x86_asm *a = &e->a;
+  uint32_t tail = hg_x86_new_label(a);
+  if (step->is_once) {
+    hg_x86_place(a, start);
+    hg_x86_write_once(e, step);
+  } else {
+    if (e->b->vector->loses_lanes)
+      copy_word(e, context(offsetof(native_context, fewest_left)), context(offsetof(native_context, steps_left)));
+    if (e->is_full) write_full(e, step);
+    else {
+      set_bounds(e, step);
+      hg_x86_load(a, 1, X86_LANE, hg_x86_frame(X86_FIRST_LANE));
+      hg_x86_place(a, start);
+      hg_x86_write_groups(e, step, tail);
+      hg_x86_place(a, tail);
+      hg_x86_write_tail(e, step);
+    }
+  }
+  end_step(e, step);
+}
+
+/* Enters a region alone. */
+static void write_entry(x86_emit *e, native_step *step, uint32_t start) {
+  hg_x86_align(&e->a, 16, 0xcc);
+  step->entry = step->stream_entry = (uint32_t)e->a.count;
+  hg_x86_begin_region(e);
+  hg_x86_move_imm(&e->a, X86_RAX, 0);
+  hg_x86_store(&e->a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RAX);
+  hg_x86_jump(&e->a, start);
+}
+
+/* What C code does, or finds out: eax. Buffers' addresses are in registers that it does not keep. */
+static void call_step(x86_emit *e, uint32_t number) {
+  x86_asm *a = &e->a;
+  hg_x86_load(a, 1, X86_RDI, x86_reg(X86_CONTEXT));
+  hg_x86_move_imm(a, X86_RSI, number);
+  hg_x86_vzeroupper(a);
+  hg_x86_call_rm(a, context(offsetof(native_context, step)));
+  hg_x86_load_bases(e);
+}
+
+static void write_block_jump(x86_emit *e, const native_step *step, uint32_t number) {
+  x86_asm *a = &e->a;
+  const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
+  uint32_t target = step_label(e, step->target);
+  const native_home *home = insn->s[0] < VECTOR_ALL ? native_home_of(e->b, insn->s[0]) : NULL;
+  if (insn->op == VECTOR_JUMP) {
+    hg_x86_jump(a, target);
+    return;
+  }
+  int is_none = insn->op == VECTOR_JUMP_NONE;
+  if (insn->mask == VECTOR_ALL && home != NULL && home->kind == NATIVE_ROW && home->is_uniform) {
+    hg_x86_load_narrow(a, 1, 0, X86_RAX, x86_at(X86_ROWS, (int32_t)home->offset)); /* no more than has been stored */
+    hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
+  } else {
+    call_step(e, number);
+    hg_x86_test(a, 0, X86_RAX, X86_RAX);
+    is_none = 0;
+  }
+  hg_x86_jump_if(a, is_none ? X86_EQUAL : X86_NOT_EQUAL, target);
+}
+
+static void write_step(x86_emit *e, const native_step *step, uint32_t number, uint32_t start) {
+  hg_x86_place(&e->a, step_label(e, number));
+  if (step->kind == NATIVE_REGION && !step->is_empty) write_region_of_block(e, step, start);
+  else if (step->kind == NATIVE_BLOCK_JUMP) write_block_jump(e, step, number);
+  else if (step->kind == NATIVE_BLOCK_OP && vector_insn_at(e->b->vector, step->first)->op != ATLAS_OP_bar_sync)
+    call_step(e, number);
+}
+
+/* Returns where the code begins. Regions that can be entered alone start at a label each. */
+static uint32_t write_steps(x86_emit *e, uint32_t first_start) {
+  x86_asm *a = &e->a;
+  const native_step *steps = e->b->steps.data;
+  uint32_t entry = (uint32_t)a->count;
+  memset(e->label_of_step, 0xff, e->b->steps.count * sizeof *e->label_of_step);
+  e->block_end = hg_x86_new_label(a);
+  hg_x86_begin_region(e);
+  hg_x86_store(a, 1, hg_x86_frame(X86_FIRST_LANE), X86_LANE);
+  hg_x86_store(a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RSP); /* anything but 0 */
+  copy_word(e, hg_x86_frame(X86_TILE_END), hg_x86_frame(offsetof(native_frame, end)));
+  copy_word(e, hg_x86_frame(X86_TILE_LAST_GROUP), hg_x86_frame(X86_LAST_GROUP));
+  for (uint32_t k = 0; k < e->b->steps.count; k++) write_step(e, &steps[k], k, first_start + k);
+  hg_x86_place(a, e->block_end);
+  hg_x86_drop_frame(e);
+  hg_x86_write_slow_paths(e);
+  return entry;
+}
+
+void hg_x86_write_block(x86_emit *e) {
+  native_step *steps = e->b->steps.data;
+  uint32_t count = (uint32_t)e->b->steps.count, starts = hg_x86_new_label(&e->a);
+  const uint32_t *block = e->b->program->block;
+  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* no registers for constants */
+  for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
+  for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
+  e->b->block_entry = write_steps(e, starts);
+  for (uint32_t k = 0; k < count; k++)
+    if (steps[k].kind == NATIVE_REGION && !steps[k].is_empty) write_entry(e, &steps[k], starts + k);
+  if (block[0] == 0 || e->b->vector->insns.count > MOST_FULL_INSNS) return;
+  e->b->full_lanes = block[0] * block[1] * block[2];
+  e->is_full = 1;
+  hg_x86_align(&e->a, 16, 0xcc);
+  e->b->full_entry = write_steps(e, starts);
+  e->is_full = 0;
+}

@@ -1,0 +1,274 @@
+/* float.c - floating point, and the bit operations on it. */
+#include "backend/cpu/x86/x86_arith.h"
+
+static unsigned ps(x86_emit *e, unsigned op_ps) { return op_ps + (e->insn->type == ATLAS_f64); } /* rows go ps, pd */
+
+static uint64_t float_bits(const x86_emit *e, double value) {
+  return e->insn->type == ATLAS_f64 ? atlas_bits_of_f64(value) : atlas_bits_of_f32((float)value);
+}
+
+static x86_rm float_constant(x86_emit *e, double value) {
+  return hg_x86_constant(e, float_bits(e, value), e->insn->type == ATLAS_f64);
+}
+
+/* A constant, else a factor that is in memory, or any: what it is copied from is not waited for. */
+static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
+  static const uint8_t order[3] = {1, 0, 2};
+  uint64_t bits;
+  for (int k = 0; k < 3; k++)
+    if (!v[order[k]].is_memory && hg_x86_constant_bits(e, e->insn->s[order[k]], &bits)) return order[k];
+  return v[1].is_memory && !v[0].is_memory ? 1 : 0;
+}
+
+/* a * b + c: the form whose overwritten operand is already in place. */
+static void fma_one(x86_emit *e, uint32_t c, uint32_t p) {
+  const uint32_t *s = e->insn->s;
+  int is_64 = e->insn->type == ATLAS_f64;
+  unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+  x86_rm v[3];
+  for (unsigned i = 0; i < 3; i++) v[i] = hg_x86_source(e, s[i], c, p, hg_x86_scratch(e, 1 + i));
+  int place = -1; /* the source that is in the result's register */
+  for (int i = 0; i < 3; i++)
+    if (!v[i].is_memory && v[i].reg == to) place = i;
+  if (place < 0) { /* else one that is known before the others */
+    place = source_to_copy(e, v);
+    unsigned from = hg_x86_rm_reg(e, v[place], is_64, to);
+    if (from != to) hg_x86_v(e, is_64 ? X86_vmove64 : X86_vmove, to, 0, x86_reg(from));
+  }
+  int first = place == 0 ? 1 : 0, second = place == 2 ? 1 : 2; /* the other two, in order */
+  if (place == 2) { /* 231: to = first * second + to */
+    if (v[first].is_memory) {
+      first = 1;
+      second = 0;
+    }
+    unsigned left = hg_x86_rm_reg(e, v[first], is_64, hg_x86_scratch(e, 1u + (unsigned)first));
+    hg_x86_v(e, ps(e, X86_vfmadd231ps), to, left, v[second]);
+  } else if (v[first].is_memory && !v[second].is_memory) { /* 132: to = to * memory + addend */
+    hg_x86_v(e, ps(e, X86_vfmadd132ps), to, v[second].reg, v[first]);
+  } else { /* 213: to = factor * to + addend */
+    unsigned left = hg_x86_rm_reg(e, v[first], is_64, hg_x86_scratch(e, 1u + (unsigned)first));
+    hg_x86_v(e, ps(e, X86_vfmadd213ps), to, left, v[second]);
+  }
+  hg_x86_done(e, c, p, to);
+}
+
+static void fma_op(x86_emit *e) { X86_EACH(e, c, p) fma_one(e, c, p); }
+
+static void unary(x86_emit *e, unsigned op, int immediate) {
+  X86_EACH(e, c, p) {
+    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_vi(e, op, to, 0, a, (unsigned)immediate);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static void reciprocal(x86_emit *e) {
+  X86_EACH(e, c, p) {
+    unsigned one = hg_x86_rm_reg(e, float_constant(e, 1), e->insn->type == ATLAS_f64, hg_x86_scratch(e, 2));
+    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, ps(e, X86_vdivps), to, one, a);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* The instruction returns its second operand for zeros and for NaNs, so both orders together hold the NaN or the two
+ * zeros: or of both gives a NaN, and -0 if there is one. For the maximum the and gives +0, but may lose a NaN: the mask
+ * of unordered lanes is put in. */
+static void minimum_or_maximum(x86_emit *e) {
+  int is_max = e->insn->op == ATLAS_OP_max, is_64 = e->insn->type == ATLAS_f64;
+  unsigned op = ps(e, is_max ? X86_vmaxps : X86_vminps);
+  X86_EACH(e, c, p) {
+    unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
+    unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
+    hg_x86_v(e, op, s2, a, x86_reg(b));
+    if (is_max && e->width == 2) hg_x86_vi(e, ps(e, X86_vcmpps), 1, a, x86_reg(b), 3);
+    else if (is_max) hg_x86_vi(e, ps(e, X86_vcmpps), hg_x86_scratch(e, 3), a, x86_reg(b), 3);
+    unsigned to = hg_x86_result(e, c, p, s0);
+    hg_x86_v(e, op, to, b, x86_reg(a));
+    hg_x86_v(e, is_max ? X86_vpandd : X86_vpord, to, to, x86_reg(s2));
+    if (is_max && e->width == 2)
+      hg_x86_vk(e, is_64 ? X86_vpternlogq : X86_vpternlogd, to, to, x86_reg(to), 0xff, 1, 0); /* all ones: a NaN */
+    else if (is_max) hg_x86_v(e, X86_vpord, to, to, x86_reg(hg_x86_scratch(e, 3)));
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* With a constant that is a number and not zero one instruction will do: of equal values either, of NaN the other. */
+static int is_bound(const x86_emit *e, uint32_t reg) {
+  uint64_t bits;
+  if (!hg_x86_constant_bits(e, reg, &bits)) return 0;
+  double value = atlas_to_f64((atlas_type)e->insn->type, bits);
+  return value < 0 || value > 0;
+}
+
+static void bound(x86_emit *e, uint32_t number, uint32_t other) {
+  unsigned op = ps(e, e->insn->op == ATLAS_OP_max ? X86_vmaxps : X86_vminps);
+  X86_EACH(e, c, p) {
+    unsigned left = hg_x86_source_reg(e, number, c, p, hg_x86_scratch(e, 0));
+    x86_rm right = hg_x86_source(e, other, c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, op, to, left, right);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* Responses of vfixupimm by class of the operand: quiet NaN, signalling NaN, zero, one, -inf, +inf, negative, positive.
+ * 1 takes the operand, 8 is +0, 9 is -1, 10 is +1. */
+static uint32_t fix_table(const uint8_t response[8]) {
+  uint32_t table = 0;
+  for (unsigned i = 0; i < 8; i++) table |= (uint32_t)response[i] << (4 * i);
+  return table;
+}
+
+static void fix_up(x86_emit *e, const uint8_t response[8], uint32_t source) {
+  int is_64 = e->insn->type == ATLAS_f64;
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, source, c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_vi(e, ps(e, X86_vfixupimmps), to, a, hg_x86_constant(e, fix_table(response), is_64), 0);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* max(+0, a) takes the second operand for NaN and for zeros; adding +0 makes -0 positive. */
+static void relu(x86_emit *e, uint32_t source) {
+  static const uint8_t response[8] = {1, 1, 8, 1, 8, 1, 8, 1};
+  if (e->width == 2) {
+    fix_up(e, response, source);
+    return;
+  }
+  unsigned zero = hg_x86_scratch(e, 2);
+  X86_EACH(e, c, p) {
+    hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
+    x86_rm a = hg_x86_source(e, source, c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, ps(e, X86_vmaxps), to, zero, a);
+    hg_x86_v(e, ps(e, X86_vaddps), to, to, x86_reg(zero));
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static int is_plus_zero(const x86_emit *e, uint32_t reg) {
+  uint64_t bits;
+  return hg_x86_constant_bits(e, reg, &bits) && bits == 0;
+}
+
+static void least_or_greatest(x86_emit *e) {
+  const uint32_t *s = e->insn->s;
+  int is_max = e->insn->op == ATLAS_OP_max;
+  if (is_bound(e, s[0])) bound(e, s[0], s[1]);
+  else if (is_bound(e, s[1])) bound(e, s[1], s[0]);
+  else if (is_max && is_plus_zero(e, s[0])) relu(e, s[1]);
+  else if (is_max && is_plus_zero(e, s[1])) relu(e, s[0]);
+  else minimum_or_maximum(e);
+}
+
+static uint64_t sign_bit(uint8_t type) { return UINT64_C(1) << (atlas_type_bits((atlas_type)type) - 1); }
+
+static void copy_sign(x86_emit *e) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  uint64_t sign = sign_bit(e->insn->type);
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
+    hg_x86_v(e, is_64 ? X86_vpandq : X86_vpandd, s0, a,
+             hg_x86_constant(e, atlas_mask((atlas_type)e->insn->type) & ~sign, is_64));
+    unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
+    hg_x86_v(e, is_64 ? X86_vpandq : X86_vpandd, s1, b, hg_x86_constant(e, sign, is_64));
+    unsigned to = hg_x86_result(e, c, p, s0);
+    hg_x86_v(e, X86_vpord, to, s0, x86_reg(s1));
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* In the lanes of k1. */
+static void put_constant(x86_emit *e, x86_rm constant, int is_64, unsigned to) {
+  unsigned op = is_64 ? X86_vmove64 : X86_vmove;
+  if (constant.is_memory) op = is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
+  constant.broadcast = 0;
+  hg_x86_vk(e, op, to, 0, constant, 0, 1, 0);
+}
+
+/* With AVX-512: the canonical NaN where the operand is one, else the operand. A comparison and a masked move take twice
+ * as long. */
+static void canonical_by_class(x86_emit *e) {
+  static const uint8_t response[8] = {0, 0, 1, 1, 1, 1, 1, 1}; /* 0 leaves what is there */
+  int is_64 = e->insn->type == ATLAS_f64;
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    if (to == a) to = hg_x86_scratch(e, 0);
+    x86_rm nan = hg_x86_constant(e, atlas_canonical_nan((atlas_type)e->insn->type), is_64);
+    unsigned there = hg_x86_rm_reg(e, nan, is_64, to);
+    if (there != to) hg_x86_v(e, is_64 ? X86_vmove64 : X86_vmove, to, 0, x86_reg(there));
+    hg_x86_vi(e, ps(e, X86_vfixupimmps), to, a, hg_x86_constant(e, fix_table(response), is_64), 0);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* f32 and f64; also f16 and bf16 as bits. */
+static void canonical(x86_emit *e) {
+  if (e->width == 2 && !x86_is_narrow(e->insn->type)) {
+    canonical_by_class(e);
+    return;
+  }
+  int is_64 = e->insn->type == ATLAS_f64, is_16 = x86_is_narrow(e->insn->type);
+  uint64_t infinity = e->insn->type == ATLAS_f16 ? 0x7c00 : 0x7f80;
+  x86_rm nan = hg_x86_constant(e, atlas_canonical_nan((atlas_type)e->insn->type), is_64);
+  X86_EACH(e, c, p) {
+    unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
+    if (is_16) hg_x86_v(e, X86_vpandd, s1, a, hg_x86_constant(e, 0x7fff, 0));
+    unsigned to = hg_x86_result(e, c, p, s0);
+    if (e->width == 2) {
+      hg_x86_vi(e, X86_vpcmpud, 1, s1, hg_x86_constant(e, infinity, 0), 6);
+      if (to != a) hg_x86_v(e, X86_vmove, to, 0, x86_reg(a));
+      put_constant(e, nan, is_64, to);
+    } else {
+      if (is_16) hg_x86_v(e, X86_vpcmpgtd, s1, s1, hg_x86_constant(e, infinity, 0));
+      else hg_x86_vi(e, ps(e, X86_vcmpps), s1, a, x86_reg(a), 3);
+      s2 = hg_x86_rm_reg(e, nan, is_64, s2);
+      hg_x86_vi(e, X86_vblendvps, to, a, x86_reg(s2), s1 << 4);
+    }
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static int sign_op(x86_emit *e) {
+  static const uint8_t response[8] = {1, 1, 8, 10, 9, 10, 9, 10};
+  if (e->width != 2) return 0;
+  fix_up(e, response, e->insn->s[0]);
+  return 1;
+}
+
+int hg_x86_float(x86_emit *e) {
+  uint8_t type = e->insn->type;
+  int is_arithmetic = type == ATLAS_f32 || type == ATLAS_f64;
+  uint64_t sign = sign_bit(type);
+  switch (e->insn->op) {
+  case VECTOR_CANON: canonical(e); return 1;
+  case ATLAS_OP_neg: hg_x86_with_constant(e, X86_vpxord, X86_vpxorq, sign); return 1;
+  case ATLAS_OP_abs: hg_x86_with_constant(e, X86_vpandd, X86_vpandq, atlas_mask((atlas_type)type) & ~sign); return 1;
+  case ATLAS_OP_copysign: copy_sign(e); return 1;
+  default: break;
+  }
+  if (!is_arithmetic) return 0;
+  switch (e->insn->op) {
+  case ATLAS_OP_fma:
+  case ATLAS_OP_mad: fma_op(e); return 1;
+  case ATLAS_OP_sqrt: unary(e, ps(e, X86_vsqrtps), 0); return 1;
+  case ATLAS_OP_recip: reciprocal(e); return 1;
+  case ATLAS_OP_round: unary(e, ps(e, X86_vrndscaleps), 8); return 1;
+  case ATLAS_OP_floor: unary(e, ps(e, X86_vrndscaleps), 9); return 1;
+  case ATLAS_OP_ceil: unary(e, ps(e, X86_vrndscaleps), 10); return 1;
+  case ATLAS_OP_trunc: unary(e, ps(e, X86_vrndscaleps), 11); return 1;
+  case ATLAS_OP_min:
+  case ATLAS_OP_max: least_or_greatest(e); return 1;
+  case ATLAS_OP_relu: relu(e, e->insn->s[0]); return 1;
+  case ATLAS_OP_sign: return sign_op(e);
+  default: return 0;
+  }
+}

@@ -1,0 +1,260 @@
+/* gather.c - loads and stores whose index says nothing of the lanes: one access where a vector's lanes turn
+ * out to have one index, or to follow each other; else gathers and scatters, and lane after lane where there are none.
+ */
+#include "backend/cpu/x86/x86_memory.h"
+
+/* ---- likely ones ------------------------------------------------------------------------------------------------- */
+
+/* rax = the index of the copy's lane 0. To `otherwise` unless the others follow from it. */
+static void match_stride(x86_emit *e, const x86_access *m, uint32_t copy, uint8_t stride, uint32_t otherwise) {
+  int is_64 = hg_x86_is_64(e, m->index), is_evex = e->width == 2;
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  unsigned first = hg_x86_source_reg(e, m->index, copy, 0, s1);
+  hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, first, 0, x86_reg(X86_RAX));
+  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
+    unsigned index = hg_x86_source_reg(e, m->index, copy, p, s1);
+    if (stride) hg_x86_count_up(e, s2, X86_RAX, p * (e->lanes / 2u), is_64);
+    else if (p == 0)
+      hg_x86_v(e, !is_64 ? X86_vpbroadcastd : is_evex ? X86_vpbroadcastq : X86_vpbroadcastq_vex, s2, 0, x86_reg(index));
+    if (is_evex) hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 1 - p, index, x86_reg(s2), 0);
+    else if (p == 0) hg_x86_v(e, is_64 ? X86_vpcmpeqq : X86_vpcmpeqd, s3, s2, x86_reg(index));
+    else {
+      hg_x86_v(e, X86_vpcmpeqq, s2, s2, x86_reg(index));
+      hg_x86_v(e, X86_vpandd, s3, s3, x86_reg(s2));
+    }
+  }
+  if (is_evex) {
+    if (is_64) hg_x86_k(e, X86_kunpckbw, 1, 0, 1);
+    hg_x86_k(e, X86_kortestw, 1, 0, 1); /* carry: all ones */
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
+    return;
+  }
+  hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(s3));
+  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RCX), 0xff);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
+}
+
+static uint8_t likely_stride(x86_emit *e) {
+  if (!e->has_guessed) hg_native_guess(e->b, e->guess + e->b->vector->insns.count, e->guess);
+  e->has_guessed = 1;
+  return e->guess[e->index];
+}
+
+static int takes_part_of_lanes(const x86_emit *e) {
+  return e->is_tail || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
+}
+
+/* 1 if a copy's lanes are likely to have one index, or to follow each other. */
+static int is_likely(x86_emit *e, const x86_access *m) {
+  uint8_t stride = likely_stride(e);
+  if (stride == NATIVE_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
+  if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
+  if (m->is_store) return stride == NATIVE_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
+  return hg_x86_copies(e, e->insn->d) == e->copies;
+}
+
+/* Such a copy. Lanes that take no part do no harm: all are in bounds. */
+static void likely_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t otherwise) {
+  uint8_t stride = likely_stride(e);
+  int is_masked = takes_part_of_lanes(e);
+  match_stride(e, m, copy, stride, otherwise);
+  hg_x86_check_number(e, m, X86_RAX, stride ? e->lanes - 1u : 0, X86_RCX, otherwise);
+  x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
+  if (m->is_store)
+    hg_x86_store_run(e, m, at, copy, is_masked ? hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)) : -1);
+  else if (stride) hg_x86_load_run(e, m, at, copy, -1);
+  else {
+    unsigned value = hg_x86_scratch(e, 0);
+    hg_x86_broadcast_element(e, m, at, value);
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, copy, p, value);
+  }
+}
+
+/* ---- gathers and scatters ---------------------------------------------------------------------------------------- */
+
+/* 32-bit indices of a copy; of 64-bit ones the low halves, side by side. */
+static unsigned short_index(x86_emit *e, const x86_access *m, uint32_t copy) {
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  if (!hg_x86_is_64(e, m->index)) return hg_x86_source_reg(e, m->index, copy, 0, s1);
+  unsigned low = hg_x86_source_reg(e, m->index, copy, 0, s1), high = hg_x86_source_reg(e, m->index, copy, 1, s2);
+  if (e->width == 2) {
+    hg_x86_v(e, X86_vpmovqd, low, 0, x86_reg(s1));
+    hg_x86_v(e, X86_vpmovqd, high, 0, x86_reg(s2));
+    hg_x86_vi(e, X86_vinserti64x4, s1, s1, x86_reg(s2), 1);
+  } else {
+    hg_x86_vi(e, X86_vshufps, s1, low, x86_reg(high), 0x88);
+    hg_x86_vi(e, X86_vpermq_imm, s1, 0, x86_reg(s1), 0xd8);
+  }
+  return s1;
+}
+
+/* eax = the limit less a displacement that is not negative: indices below it are in bounds. */
+static void limit_of_index(x86_emit *e, const x86_access *m, uint32_t slow) {
+  hg_x86_load(&e->a, 0, X86_RAX, m->limit);
+  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), m->displacement > 0 ? (int32_t)m->displacement : 0);
+  hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
+}
+
+/* The operand that is compared with the limit: the index, a displacement below 0 added. */
+static unsigned compared_index(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
+  if (m->displacement >= 0) return index;
+  uint64_t d = (uint64_t)m->displacement;
+  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, hg_x86_scratch(e, 1), index,
+           hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
+  return hg_x86_scratch(e, 1);
+}
+
+/* k2 = the lanes of the mask, all of which are in bounds. */
+static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
+  int mask = hg_x86_mask(e, copy, 1), is_64 = hg_x86_is_64(e, m->index);
+  if (!x86_is_checked(e)) {
+    if (mask < 0) hg_x86_k(e, X86_kxnorw, 2, 2, 2);
+    else hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
+    return;
+  }
+  unsigned limit = hg_x86_scratch(e, 3);
+  limit_of_index(e, m, slow);
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
+  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, compared_index(e, m, copy, 0), x86_reg(limit), 1);
+  if (is_64) {
+    hg_x86_vi(e, X86_vpcmpuq, 0, compared_index(e, m, copy, 1), x86_reg(limit), 1);
+    hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
+  }
+  if (mask < 0) {
+    hg_x86_k(e, X86_kortestw, 2, 0, 2); /* carry: all ones */
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
+    return;
+  }
+  hg_x86_k(e, X86_kandnw, 0, 2, (unsigned)mask);
+  hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
+  hg_x86_k(e, X86_kortestw, 0, 0, 0);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
+}
+
+/* A number of short_index, which is below 0 where it was not compared with a limit and a displacement makes up for it.
+ */
+static void fetch_short(x86_emit *e, const x86_access *m, unsigned to, unsigned from) {
+  hg_x86_x(e, X86_vmovd_to_g, from, 0, x86_reg(to));
+  if (!x86_is_checked(e) && m->displacement > 0) hg_x86_load_sign32(&e->a, to, x86_reg(to));
+}
+
+/* A vector of which the first lanes end a row and the others begin the next: those that follow from lane 0's index, and
+ * those that follow from the last one's. k2: lanes, in bounds. To `otherwise` if a lane is neither, or takes no part.
+ */
+static void load_two(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base, uint8_t stride,
+                     uint32_t otherwise) {
+  unsigned index = short_index(e, m, copy);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  unsigned load = stride ? X86_vload : X86_vpbroadcastd;
+  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->iota_place * 4));
+  int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
+  hg_x86_k(e, X86_kortestw, 2, 0, 2);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
+  fetch_short(e, m, X86_RAX, index);
+  hg_x86_v(e, X86_vpermps, s3, hg_x86_rm_reg(e, last, 0, s0), x86_reg(index));
+  fetch_short(e, m, X86_RCX, s3);
+  hg_x86_v(e, X86_vpbroadcastd, s2, 0, x86_reg(index));
+  if (stride) {
+    hg_x86_v(e, X86_vpaddd, s2, s2, iota);
+    hg_x86_v(e, X86_vpaddd, s3, s3, iota);
+    hg_x86_v(e, X86_vpsubd, s3, s3, last);
+  }
+  hg_x86_vi(e, X86_vpcmpud, 1, index, x86_reg(s2), 0);
+  hg_x86_vi(e, X86_vpcmpud, 0, index, x86_reg(s3), 0);
+  hg_x86_k(e, X86_korw, 0, 0, 1);
+  hg_x86_k(e, X86_kortestw, 0, 0, 0);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
+  hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RAX, m->log_bytes, m->offset), 0, 1, 1);
+  hg_x86_k(e, X86_knotw, 1, 0, 1);
+  hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RCX, m->log_bytes, m->offset + back), 0, 1, 0);
+  hg_x86_done(e, copy, 0, s0);
+}
+
+static void gather_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
+  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
+  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
+  if (m->bytes == 4) {
+    hg_x86_vk(e, X86_vpgatherdd, s0, 0, at, 0, 2, 0);
+    hg_x86_done(e, copy, 0, s0);
+    return;
+  }
+  hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
+  hg_x86_mask_part(e, 2, 1, 0); /* a gather clears its mask, and storing the result may use k1 */
+  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
+  hg_x86_done(e, copy, 0, s0);
+  hg_x86_k(e, X86_kmovw, 2, 0, 0);
+  at.index = (uint8_t)s2;
+  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
+  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
+  hg_x86_done(e, copy, 1, s0);
+}
+
+/* Of lanes that store to one place the highest comes last, as on the reference machine. */
+static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
+  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
+  unsigned value = hg_x86_source_reg(e, m->value, copy, 0, s0);
+  if (m->bytes == 4) {
+    hg_x86_vk(e, X86_vpscatterdd, value, 0, at, 0, 2, 0);
+    return;
+  }
+  hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
+  hg_x86_mask_part(e, 2, 1, 1);
+  hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 2, 0);
+  at.index = (uint8_t)s2;
+  value = hg_x86_source_reg(e, m->value, copy, 1, s0);
+  hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
+}
+
+static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow, uint32_t done) {
+  uint8_t stride = likely_stride(e);
+  check_evex(e, m, copy, slow);
+  unsigned base = hg_x86_base(e);
+  if (m->is_store) {
+    scatter_evex(e, m, copy, base);
+    return;
+  }
+  if (is_likely(e, m) && m->bytes == 4) {
+    uint32_t plain = hg_x86_new_label(&e->a);
+    load_two(e, m, copy, base, stride, plain);
+    hg_x86_jump(&e->a, done);
+    hg_x86_place(&e->a, plain);
+  }
+  gather_evex(e, m, copy, base);
+}
+
+/* What no gather or scatter does: what is likely, or lane after lane. */
+static int likely_or_lanes(x86_emit *e, const x86_access *m) {
+  if (!is_likely(e, m)) return 0;
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
+    likely_copy(e, m, c, otherwise);
+    hg_x86_jump(&e->a, done);
+    hg_x86_place(&e->a, otherwise);
+    if (!hg_x86_lanes_of(e, c)) hg_x86_help(e, c);
+    hg_x86_place(&e->a, done);
+  }
+  return 1;
+}
+
+int hg_x86_gather(x86_emit *e, const x86_access *m) {
+  if (m->index == VECTOR_NONE) return 0;
+  if (e->width != 2 || m->bytes < 4) return likely_or_lanes(e, m);
+  uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
+  for (uint32_t c = 0; c < copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
+    uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
+    if (is_likely(e, m)) {
+      likely_copy(e, m, c, otherwise);
+      hg_x86_jump(&e->a, done);
+    }
+    hg_x86_place(&e->a, otherwise);
+    gather_copy(e, m, c, slow, done);
+    hg_x86_place(&e->a, done);
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}

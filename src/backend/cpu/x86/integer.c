@@ -1,0 +1,187 @@
+/* integer.c - integers: shifts, products, counts of bits; divisions are in divide.c. */
+#include "backend/cpu/x86/x86_arith.h"
+
+/* The count of a shift, u32 in all lanes, as the vector's elements. */
+static unsigned shift_count(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned bits, unsigned scratch) {
+  int is_64 = bits == 64;
+  unsigned count = hg_x86_source_reg(e, reg, copy, 0, scratch);
+  if (is_64 && hg_x86_is_64(e, reg)) count = hg_x86_source_reg(e, reg, copy, part, scratch);
+  else if (is_64) {
+    if (part == 1) {
+      hg_x86_vi(e, e->width == 2 ? X86_vextracti64x4 : X86_vextracti128, count, 0, x86_reg(scratch), 1);
+      count = scratch;
+    }
+    hg_x86_v(e, X86_vpmovzxdq, scratch, 0, x86_reg(count));
+    count = scratch;
+  }
+  hg_x86_v(e, is_64 ? X86_vpandq : X86_vpandd, scratch, count, hg_x86_constant(e, bits - 1, is_64));
+  return scratch;
+}
+
+static int shift(x86_emit *e) {
+  uint8_t type = e->insn->type;
+  unsigned bits = atlas_type_bits((atlas_type)type);
+  int is_64 = bits == 64, is_left = e->insn->op == ATLAS_OP_shl,
+      is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
+  unsigned by_constant = is_64 ? X86_vpsllq_imm : X86_vpslld_imm, by_vector = is_64 ? X86_vpsllvq : X86_vpsllvd;
+  if (!is_left) {
+    by_constant = is_64 ? X86_vpsrlq_imm : X86_vpsrld_imm;
+    by_vector = is_64 ? X86_vpsrlvq : X86_vpsrlvd;
+    if (is_signed) by_constant = is_64 ? X86_vpsraq_imm : X86_vpsrad_imm;
+    if (is_signed) by_vector = is_64 ? X86_vpsravq : X86_vpsravd;
+  }
+  uint64_t count;
+  int is_constant = hg_x86_constant_bits(e, e->insn->s[1], &count);
+  if (!x86_can_write(e, is_constant ? by_constant : by_vector)) return 0;
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
+    unsigned by = is_constant ? 0 : shift_count(e, e->insn->s[1], c, p, bits, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    if (is_constant) hg_x86_vi(e, by_constant, 0, to, x86_reg(a), (unsigned)(count & (bits - 1)));
+    else hg_x86_v(e, by_vector, to, a, x86_reg(by));
+    if (is_left) hg_x86_extend(e, type, to);
+    hg_x86_done(e, c, p, to);
+  }
+  return 1;
+}
+
+/* Products of 64 bits from those of 32, and of mad the sum. */
+static void multiply_long_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0), b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(a), 32);
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s3, x86_reg(b), 32);
+    hg_x86_v(e, X86_vpmuludq, s2, s2, x86_reg(b));
+    hg_x86_v(e, X86_vpmuludq, s3, s3, x86_reg(a));
+    hg_x86_v(e, X86_vpaddq, s2, s2, x86_reg(s3));
+    hg_x86_vi(e, X86_vpsllq_imm, 0, s2, x86_reg(s2), 32);
+    hg_x86_v(e, X86_vpmuludq, s0, a, x86_reg(b));
+    hg_x86_v(e, X86_vpaddq, s0, s0, x86_reg(s2));
+    if (e->insn->op == ATLAS_OP_mad)
+      hg_x86_v(e, X86_vpaddq, s0, s0, hg_x86_source(e, e->insn->s[2], c, p, s1));
+    hg_x86_done(e, c, p, s0);
+  }
+}
+
+static void multiply_add(x86_emit *e) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  unsigned s0 = hg_x86_scratch(e, 0);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
+    x86_rm b = hg_x86_source(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
+    hg_x86_v(e, is_64 ? X86_vpmullq : X86_vpmulld, s0, a, b);
+    x86_rm addend = hg_x86_source(e, e->insn->s[2], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, s0);
+    hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, to, s0, addend);
+    hg_x86_extend(e, e->insn->type, to);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+/* 32 bits: products of the even elements and of the odd ones, whose high halves are put together again. */
+static void multiply_high(x86_emit *e, int is_signed) {
+  unsigned op = is_signed ? X86_vpmuldq : X86_vpmuludq;
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
+    unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
+    hg_x86_v(e, op, s2, a, x86_reg(b));
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s3, x86_reg(a), 32);
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s0, x86_reg(b), 32);
+    hg_x86_v(e, op, s3, s3, x86_reg(s0));
+    hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(s2), 32);
+    unsigned to = hg_x86_result(e, c, p, s0);
+    x86_rm high = hg_x86_constant(e, UINT64_C(0xffffffff00000000), 1);
+    hg_x86_v(e, X86_vpandq, s3, s3, high);
+    hg_x86_v(e, X86_vporq, to, s2, x86_reg(s3));
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static void narrow_multiply_high(x86_emit *e, int is_signed) {
+  unsigned bits = atlas_type_bits((atlas_type)e->insn->type);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
+    x86_rm b = hg_x86_source(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, X86_vpmulld, to, a, b);
+    hg_x86_vi(e, is_signed ? X86_vpsrad_imm : X86_vpsrld_imm, 0, to, x86_reg(to), bits);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static void negate(x86_emit *e) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  unsigned zero = hg_x86_scratch(e, 2);
+  X86_EACH(e, c, p) {
+    hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
+    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, to, zero, a);
+    hg_x86_extend(e, e->insn->type, to);
+    hg_x86_done(e, c, p, to);
+  }
+}
+
+static int absolute(x86_emit *e) {
+  unsigned op = hg_x86_is_64(e, e->insn->d) ? X86_vpabsq : X86_vpabsd;
+  if (!x86_can_write(e, op)) return 0;
+  X86_EACH(e, c, p) {
+    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, op, to, 0, a);
+    hg_x86_extend(e, e->insn->type, to);
+    hg_x86_done(e, c, p, to);
+  }
+  return 1;
+}
+
+/* Leading zeros of a narrow value are those of 32 bits less what the extension added; population counts do not mind. */
+static int count_bits(x86_emit *e) {
+  uint8_t type = e->insn->type;
+  int is_64 = hg_x86_is_64(e, e->insn->d), is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
+  int is_population = e->insn->op == ATLAS_OP_popc;
+  if (e->width != 2 || (is_population && !e->has_popcount) || (x86_is_narrow(type) && is_signed)) return 0;
+  unsigned op = is_population ? (is_64 ? X86_vpopcntq : X86_vpopcntd) : is_64 ? X86_vplzcntq : X86_vplzcntd;
+  unsigned bits = atlas_type_bits((atlas_type)type);
+  X86_EACH(e, c, p) {
+    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, op, to, 0, a);
+    if (!is_population && bits < 32) hg_x86_v(e, X86_vpsubd, to, to, hg_x86_constant(e, 32 - bits, 0));
+    hg_x86_done(e, c, p, to);
+  }
+  return 1;
+}
+
+int hg_x86_integer(x86_emit *e) {
+  uint8_t type = e->insn->type;
+  int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
+  switch (e->insn->op) {
+  case ATLAS_OP_shl:
+  case ATLAS_OP_shr: return shift(e);
+  case ATLAS_OP_mul: /* what has no instruction */
+    multiply_long_avx2(e);
+    return 1;
+  case ATLAS_OP_mad:
+    if (e->width != 2 && hg_x86_is_64(e, e->insn->d)) multiply_long_avx2(e);
+    else multiply_add(e);
+    return 1;
+  case ATLAS_OP_div:
+  case ATLAS_OP_rem: return hg_x86_divide(e) || hg_x86_divide_avx2(e);
+  case ATLAS_OP_neg: negate(e); return 1;
+  case ATLAS_OP_abs: return absolute(e);
+  case ATLAS_OP_not:
+    hg_x86_with_constant(e, X86_vpxord, X86_vpxorq, is_signed ? UINT64_MAX : atlas_mask((atlas_type)type));
+    return 1;
+  case ATLAS_OP_popc:
+  case ATLAS_OP_clz: return count_bits(e);
+  case ATLAS_OP_mulhi:
+    if (hg_x86_is_64(e, e->insn->d)) return 0;
+    if (x86_is_narrow(type)) narrow_multiply_high(e, is_signed);
+    else multiply_high(e, is_signed);
+    return 1;
+  default: return 0;
+  }
+}

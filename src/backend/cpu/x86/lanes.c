@@ -1,0 +1,421 @@
+/* lanes.c - atomics, and the loads and stores that no vector instruction does: lane after lane, in a loop over
+ * the bits of the mask, which finds a lane's index and values where vectors of them have been written to the frame.
+ *
+ * A copy with a lane out of bounds is done by C code. A block is one worker's, so shared memory needs no lock. Lanes
+ * that update one location and do not want to know what was there are summed up first. */
+#include "backend/cpu/x86/emit_x86.h"
+
+#include <stddef.h>
+
+/* Vectors in the frame, two each, where a call would save registers. What a lane's location holds takes the place of
+ * the lane's value. */
+enum { INDICES = 0, VALUES = 2, COMPARANDS = 4 };
+
+/* General registers of the loop: rcx lane, rbx value, rax what the location held, r12 mask, r13 index. Where nobody
+ * wants to know what it held, rax is the mask and rcx the index, and of a load rbx, so that rbx alone has to be made
+ * again behind the loop. */
+typedef struct access {
+  uint16_t op;
+  uint8_t type, bytes, is_64, log_bytes; /* of the elements */
+  uint8_t is_load, is_store;
+  uint8_t is_shared;        /* 1: no other worker sees the memory */
+  uint8_t is_signed;
+  uint8_t is_short;      /* 1: nobody wants to know what was there, and one instruction does it */
+  uint8_t is_immediate;  /* 1: its second operand is a constant that fits */
+  uint8_t mask, place;   /* registers: bits of the lanes that are left; index */
+  uint32_t index, value, compared; /* registers of the program; index: VECTOR_NONE if there is none */
+  int32_t immediate;
+  int32_t displacement;  /* elements */
+  int32_t lane;          /* in hand; -1: the one whose number is in rcx */
+} access;
+
+/* ---- one location ------------------------------------------------------------------------------------------------ */
+
+static x86_alu alu_of(uint16_t op) {
+  return op == ATLAS_OP_atom_add ? X86_ADD : op == ATLAS_OP_atom_and ? X86_AND
+                                         : op == ATLAS_OP_atom_or    ? X86_OR
+                                                                     : X86_XOR;
+}
+
+static int is_alu(uint16_t op) {
+  return op == ATLAS_OP_atom_add || op == ATLAS_OP_atom_and || op == ATLAS_OP_atom_or || op == ATLAS_OP_atom_xor;
+}
+
+/* The prefix of the instruction that follows, which is jumped over where no other worker sees the memory. */
+static void lock(x86_emit *e, const access *m) {
+  static const uint8_t jne_behind_prefix[2] = {0x75, 1};
+  if (m->is_shared) return;
+  int32_t is_own = hg_x86_place_offset(e->insn->symbol, offsetof(native_place, is_own));
+  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, is_own), 0);
+  hg_x86_bytes(&e->a, jne_behind_prefix, sizeof jne_behind_prefix);
+  hg_x86_lock(&e->a);
+}
+
+/* The place of the lane in hand in a vector of the frame. */
+static x86_rm in_frame(const x86_emit *e, const access *m, int vector, int is_64) {
+  size_t offset = offsetof(native_frame, vectors) + (size_t)vector * e->vector_bytes;
+  if (m->lane < 0) return x86_indexed(X86_FRAME, X86_RCX, is_64 ? 3 : 2, (int32_t)offset);
+  return x86_at(X86_FRAME, (int32_t)offset + m->lane * (is_64 ? 8 : 4));
+}
+
+/* What is there, compared with a value, stays. */
+static x86_condition stays_if(const access *m) {
+  if (m->op == ATLAS_OP_atom_min) return m->is_signed ? X86_LESS_EQUAL : X86_BELOW_EQUAL;
+  return m->is_signed ? X86_GREATER_EQUAL : X86_ABOVE_EQUAL;
+}
+
+/* rax = what is there; until nobody has come between. */
+static void exchange_in_turns(x86_emit *e, const access *m, x86_rm at) {
+  x86_asm *a = &e->a;
+  uint32_t again = hg_x86_new_label(a), stays = hg_x86_new_label(a);
+  hg_x86_load(a, m->is_64, X86_RAX, at);
+  hg_x86_place(a, again);
+  if (is_alu(m->op)) {
+    hg_x86_load(a, m->is_64, X86_RBX, x86_reg(X86_RAX));
+    hg_x86_alu_rm(a, alu_of(m->op), m->is_64, X86_RBX, in_frame(e, m, VALUES, m->is_64));
+  } else {
+    hg_x86_alu_rm(a, X86_CMP, m->is_64, X86_RAX, x86_reg(X86_RBX));
+    hg_x86_jump_if(a, stays_if(m), stays);
+  }
+  lock(e, m);
+  hg_x86_compare_exchange(a, m->is_64, at, X86_RBX);
+  hg_x86_jump_if(a, X86_NOT_EQUAL, again);
+  hg_x86_place(a, stays);
+}
+
+/* rbx from memory, or to it. */
+static void move(x86_emit *e, const access *m, x86_rm at) {
+  x86_asm *a = &e->a;
+  int is_signed = m->type == ATLAS_i8 || m->type == ATLAS_i16;
+  if (m->is_store) hg_x86_store_narrow(a, m->bytes, at, X86_RBX);
+  else if (m->bytes < 4) hg_x86_load_narrow(a, m->bytes, is_signed, X86_RBX, at);
+  else hg_x86_load(a, m->is_64, X86_RBX, at);
+}
+
+/* One access, with the value in rbx; what was there is in rbx of a load, else, unless it is short, in rax. */
+static void update(x86_emit *e, const access *m, x86_rm at) {
+  x86_asm *a = &e->a;
+  if (m->is_load || m->is_store) {
+    move(e, m, at);
+    return;
+  }
+  switch (m->op) {
+  case ATLAS_OP_atom_exch:
+    if (m->is_short) hg_x86_store(a, m->is_64, at, X86_RBX);
+    else {
+      hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RBX));
+      hg_x86_exchange_memory(a, m->is_64, at, X86_RAX);
+    }
+    return;
+  case ATLAS_OP_atom_cas:
+    hg_x86_load(a, m->is_64, X86_RAX, in_frame(e, m, COMPARANDS, m->is_64));
+    lock(e, m);
+    hg_x86_compare_exchange(a, m->is_64, at, X86_RBX);
+    return;
+  case ATLAS_OP_atom_add:
+    if (m->is_short) break;
+    hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RBX));
+    lock(e, m);
+    hg_x86_add_fetch(a, m->is_64, at, X86_RAX);
+    return;
+  default:
+    if (m->is_short) break;
+    exchange_in_turns(e, m, at);
+    return;
+  }
+  lock(e, m);
+  if (m->is_immediate) hg_x86_alu_imm(a, alu_of(m->op), m->is_64, at, m->immediate);
+  else hg_x86_alu_store(a, alu_of(m->op), m->is_64, at, X86_RBX);
+}
+
+/* ---- the lanes of a copy ----------------------------------------------------------------------------------------- */
+
+static void write_vectors(x86_emit *e, int vector, uint32_t reg, uint32_t copy) {
+  size_t offset = offsetof(native_frame, vectors) + (size_t)vector * e->vector_bytes;
+  for (uint32_t p = 0; p < (hg_x86_is_64(e, reg) ? 2u : 1u); p++)
+    hg_x86_v(e, X86_vstore, hg_x86_source_reg(e, reg, copy, p, hg_x86_scratch(e, 0)), 0,
+             x86_at(X86_FRAME, (int32_t)(offset + p * e->vector_bytes)));
+}
+
+/* eax = the lanes that take part; to `none` if there is none. */
+static void fetch_mask(x86_emit *e, uint32_t copy, uint32_t none) {
+  int mask = hg_x86_mask(e, copy, e->width == 2 ? 1 : hg_x86_scratch(e, 1));
+  if (mask < 0) {
+    hg_x86_move_imm(&e->a, X86_RAX, (UINT32_C(1) << e->lanes) - 1);
+    return;
+  }
+  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, (unsigned)mask);
+  else hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg((unsigned)mask));
+  hg_x86_test(&e->a, 0, X86_RAX, X86_RAX);
+  hg_x86_jump_if(&e->a, X86_EQUAL, none);
+}
+
+/* The index that is compared with the limit: a displacement below 0 is added. */
+static unsigned compared_index(x86_emit *e, const access *m, uint32_t copy, uint32_t part) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
+  if (m->displacement >= 0) return index;
+  uint64_t d = (uint64_t)(int64_t)m->displacement;
+  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, hg_x86_scratch(e, 1), index,
+           hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
+  return hg_x86_scratch(e, 1);
+}
+
+/* ecx = the lanes whose index is not below rcx, which is not 0. */
+static void lanes_above_evex(x86_emit *e, const access *m, uint32_t copy) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned limit = hg_x86_scratch(e, 3);
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RCX));
+  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 0, compared_index(e, m, copy, 0), x86_reg(limit), 5);
+  if (is_64) {
+    hg_x86_vi(e, X86_vpcmpuq, 2, compared_index(e, m, copy, 1), x86_reg(limit), 5);
+    hg_x86_k(e, X86_kunpckbw, 0, 2, 0);
+  }
+  hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, 0);
+}
+
+/* The limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. */
+static void lanes_above_avx2(x86_emit *e, const access *m, uint32_t copy) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned limit = hg_x86_scratch(e, 3), signs = hg_x86_scratch(e, 2), more = hg_x86_scratch(e, 0);
+  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RCX), 1);
+  hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RCX));
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
+  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
+    unsigned index = compared_index(e, m, copy, p), to = p == 0 ? signs : more;
+    hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, to, limit, x86_reg(index));
+    hg_x86_v(e, X86_vpord, to, to, x86_reg(index));
+  }
+  if (is_64) { /* the upper halves, side by side */
+    hg_x86_vi(e, X86_vshufps, signs, signs, x86_reg(more), 0xdd);
+    hg_x86_vi(e, X86_vpermq_imm, signs, 0, x86_reg(signs), 0xd8);
+  }
+  hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(signs));
+}
+
+/* To `slow` if a lane of eax is out of bounds. */
+static void check(x86_emit *e, const access *m, uint32_t copy, uint32_t slow) {
+  x86_asm *a = &e->a;
+  size_t symbol = e->insn->symbol;
+  if (e->insn->flags & VECTOR_IN_BOUNDS || symbol & SSA_LIBRARY) return;
+  if (m->index == VECTOR_NONE) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, extent))),
+                   m->displacement);
+    hg_x86_jump_if(a, X86_BELOW_EQUAL, slow);
+    return;
+  }
+  hg_x86_load(a, 0, X86_RCX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit))));
+  hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RCX), m->displacement > 0 ? m->displacement : 0);
+  hg_x86_jump_if(a, X86_BELOW_EQUAL, slow);
+  if (e->width == 2) lanes_above_evex(e, m, copy);
+  else lanes_above_avx2(e, m, copy);
+  hg_x86_test(a, 0, X86_RCX, X86_RAX);
+  hg_x86_jump_if(a, X86_NOT_EQUAL, slow);
+}
+
+static int is_signed_index(const x86_emit *e, const access *m) {
+  return atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+}
+
+/* The location of the lane in hand. */
+static x86_rm locate(x86_emit *e, const access *m, unsigned base) {
+  int32_t offset = m->displacement * (1 << m->log_bytes);
+  if (m->index == VECTOR_NONE) return x86_at(base, offset);
+  int is_64 = hg_x86_is_64(e, m->index);
+  x86_rm from = in_frame(e, m, INDICES, is_64);
+  if (!is_64 && is_signed_index(e, m)) hg_x86_load_sign32(&e->a, m->place, from);
+  else hg_x86_load(&e->a, is_64, m->place, from);
+  return x86_indexed(base, m->place, m->log_bytes, offset);
+}
+
+/* The same of lanes in turn, indices of 32 bits fetched two at a time. */
+static x86_rm locate_next(x86_emit *e, const access *m, unsigned base) {
+  x86_asm *a = &e->a;
+  if (m->index == VECTOR_NONE || hg_x86_is_64(e, m->index)) return locate(e, m, base);
+  int is_signed = is_signed_index(e, m);
+  unsigned place = m->lane % 2 == 0 ? X86_RAX : X86_RCX;
+  if (m->lane % 2 != 0) hg_x86_shift_imm(a, 1, is_signed ? X86_SAR : X86_SHR, X86_RCX, 32);
+  else {
+    hg_x86_load(a, 1, X86_RCX, in_frame(e, m, INDICES, 0));
+    if (is_signed) hg_x86_load_sign32(a, X86_RAX, x86_reg(X86_RCX));
+    else hg_x86_load(a, 0, X86_RAX, x86_reg(X86_RCX));
+  }
+  return x86_indexed(base, place, m->log_bytes, m->displacement * (1 << m->log_bytes));
+}
+
+static void fetch_value(x86_emit *e, const access *m) {
+  if (!m->is_immediate && !m->is_load) hg_x86_load(&e->a, m->is_64, X86_RBX, in_frame(e, m, VALUES, m->is_64));
+}
+
+/* Without a loop, where all lanes of a vector take part. */
+static void keep_result(x86_emit *e, const access *m) {
+  if (e->insn->d == VECTOR_NONE) return;
+  hg_x86_store(&e->a, m->is_64, in_frame(e, m, VALUES, m->is_64), m->is_load ? X86_RBX : X86_RAX);
+}
+
+static void update_all(x86_emit *e, access *m, unsigned base, uint32_t otherwise) {
+  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
+  for (m->lane = 0; m->lane < e->lanes; m->lane++) {
+    fetch_value(e, m);
+    update(e, m, locate_next(e, m, base));
+    keep_result(e, m);
+  }
+  m->lane = -1;
+}
+
+static void update_lanes(x86_emit *e, access *m, unsigned base) {
+  x86_asm *a = &e->a;
+  uint32_t next = hg_x86_new_label(a), some = hg_x86_new_label(a), done = hg_x86_new_label(a);
+  if (m->mask == X86_RAX && !e->is_tail) {
+    update_all(e, m, base, some);
+    hg_x86_jump(a, done);
+    hg_x86_place(a, some);
+  }
+  if (m->mask != X86_RAX) hg_x86_load(a, 0, m->mask, x86_reg(X86_RAX));
+  hg_x86_place(a, next);
+  hg_x86_tzcnt(a, 0, X86_RCX, x86_reg(m->mask));
+  fetch_value(e, m);
+  update(e, m, locate(e, m, base));
+  keep_result(e, m);
+  hg_x86_blsr(a, 0, m->mask, x86_reg(m->mask));
+  hg_x86_jump_if(a, X86_NOT_EQUAL, next);
+  hg_x86_place(a, done);
+}
+
+/* ---- one location for all lanes ---------------------------------------------------------------------------------- */
+
+/* rbx = the values of the lanes of eax, of which rcx is the first, put together. */
+static void gather_values(x86_emit *e, const access *m) {
+  x86_asm *a = &e->a;
+  uint32_t next = hg_x86_new_label(a), done = hg_x86_new_label(a);
+  x86_rm value = in_frame(e, m, VALUES, m->is_64);
+  uint64_t bits;
+  if (m->op == ATLAS_OP_atom_add && hg_x86_constant_bits(e, m->value, &bits) && bits == 1) {
+    hg_x86_popcnt(a, 0, X86_RBX, x86_reg(X86_RAX));
+    return;
+  }
+  hg_x86_load(a, m->is_64, X86_RBX, value);
+  hg_x86_blsr(a, 0, X86_RAX, x86_reg(X86_RAX));
+  hg_x86_jump_if(a, X86_EQUAL, done);
+  hg_x86_place(a, next);
+  hg_x86_tzcnt(a, 0, X86_RCX, x86_reg(X86_RAX));
+  if (is_alu(m->op)) hg_x86_alu_rm(a, alu_of(m->op), m->is_64, X86_RBX, value);
+  else {
+    hg_x86_load(a, m->is_64, X86_R12, value);
+    hg_x86_alu_rm(a, X86_CMP, m->is_64, X86_R12, x86_reg(X86_RBX));
+    hg_x86_move_if(a, stays_if(m), m->is_64, X86_RBX, x86_reg(X86_R12));
+  }
+  hg_x86_blsr(a, 0, X86_RAX, x86_reg(X86_RAX));
+  hg_x86_jump_if(a, X86_NOT_EQUAL, next);
+  hg_x86_place(a, done);
+}
+
+/* Of stores the highest lane's stays. */
+static void update_once(x86_emit *e, const access *m, unsigned base) {
+  if (m->is_store) {
+    hg_x86_lzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
+    hg_x86_alu_imm(&e->a, X86_XOR, 0, x86_reg(X86_RCX), 31);
+  } else hg_x86_tzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
+  x86_rm at = locate(e, m, base);
+  if (m->is_store) fetch_value(e, m);
+  else gather_values(e, m);
+  update(e, m, at);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+/* 1 if this one can be written here. */
+static int describe(const x86_emit *e, access *m) {
+  static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
+  const vector_insn *insn = e->insn;
+  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
+  if (info->flags & ATLAS_SPACE_POOL || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  int64_t displacement = (int64_t)insn->bits;
+  if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
+  if (insn->d != VECTOR_NONE && native_home_of(e->b, insn->d)->is_uniform) return 0;
+  uint32_t is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED, is_cas = insn->op == ATLAS_OP_atom_cas;
+  *m = (access){.op = insn->op, .type = insn->type, .displacement = (int32_t)displacement, .lane = -1};
+  m->bytes = (uint8_t)atlas_bytes((atlas_type)insn->type);
+  m->is_64 = m->bytes == 8;
+  m->log_bytes = log_of[m->bytes];
+  m->is_load = (info->flags & ATLAS_LOAD) != 0;
+  m->is_store = (info->flags & ATLAS_STORE) != 0;
+  m->is_signed = atlas_kind((atlas_type)insn->type) == ATLAS_KIND_SINT;
+  m->is_shared = !(insn->symbol & SSA_LIBRARY) &&
+                 atlas_symbol_at(e->b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
+  m->index = is_indexed ? insn->s[0] : VECTOR_NONE;
+  m->compared = is_cas ? insn->s[is_indexed] : VECTOR_NONE;
+  m->value = m->is_load ? VECTOR_NONE : insn->s[is_indexed + is_cas];
+  m->is_short = insn->d == VECTOR_NONE && (is_alu(m->op) || m->op == ATLAS_OP_atom_exch || m->is_store);
+  return m->index != VECTOR_NONE || displacement >= 0;
+}
+
+static int is_done_once(const x86_emit *e, const access *m) {
+  if (m->is_load || e->insn->d != VECTOR_NONE || m->op == ATLAS_OP_atom_cas || m->op == ATLAS_OP_atom_exch) return 0;
+  return m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
+}
+
+static void choose_registers(const x86_emit *e, access *m, int is_once) {
+  uint64_t bits;
+  int is_short = m->is_short && !is_once;
+  m->mask = is_short || m->is_load ? X86_RAX : X86_R12;
+  m->place = m->is_load ? X86_RBX : is_short ? X86_RCX : X86_R13;
+  if (!is_short || !is_alu(m->op) || !hg_x86_constant_bits(e, m->value, &bits)) return;
+  m->immediate = (int32_t)(uint32_t)bits;
+  m->is_immediate = !m->is_64 || (uint64_t)(int64_t)m->immediate == bits;
+}
+
+/* Registers of the region that the loop has used. */
+static void restore_registers(x86_emit *e, const access *m) {
+  x86_asm *a = &e->a;
+  if (!m->is_immediate) hg_x86_load(a, 1, X86_LANE, x86_at(X86_FRAME, offsetof(native_frame, lane)));
+  if (m->mask == X86_RAX || !e->uses_tile_lane) return;
+  hg_x86_load(a, 1, X86_ROWS, x86_at(X86_CONTEXT, offsetof(native_context, rows)));
+  hg_x86_load(a, 1, X86_TILE_LANE, x86_at(X86_CONTEXT, offsetof(native_context, lane_in_tile)));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
+}
+
+static void load_results(x86_emit *e, const access *m, uint32_t copy) {
+  size_t offset = offsetof(native_frame, vectors) + (size_t)VALUES * e->vector_bytes;
+  for (uint32_t p = 0; p < (m->is_64 ? 2u : 1u); p++) {
+    unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, X86_vload, to, 0, x86_at(X86_FRAME, (int32_t)(offset + p * e->vector_bytes)));
+    if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, to, to, hg_x86_constant(e, 1, 0));
+    hg_x86_done(e, copy, p, to);
+  }
+}
+
+static void write_copy(x86_emit *e, access *m, uint32_t c) {
+  int is_once = is_done_once(e, m);
+  uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
+  choose_registers(e, m, is_once);
+  fetch_mask(e, c, none);
+  check(e, m, c, slow);
+  if (m->index != VECTOR_NONE) write_vectors(e, INDICES, m->index, c);
+  if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
+  if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);
+  if (!m->is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);
+  unsigned base = hg_x86_base(e);
+  if (is_once) update_once(e, m, base);
+  else update_lanes(e, m, base);
+  restore_registers(e, m);
+  if (e->insn->d != VECTOR_NONE) load_results(e, m, c);
+  hg_x86_place(&e->a, none);
+  hg_x86_slow_back(e);
+}
+
+int hg_x86_lanes_of(x86_emit *e, uint32_t copy) {
+  access m;
+  if (!describe(e, &m)) return 0;
+  write_copy(e, &m, copy);
+  return 1;
+}
+
+int hg_x86_lanes(x86_emit *e) {
+  access m;
+  if (!describe(e, &m)) return 0;
+  for (uint32_t c = 0; c < e->copies; c++) write_copy(e, &m, c);
+  return 1;
+}

@@ -1,0 +1,594 @@
+/* memory.c - loads and stores of buffers, shared memory and constant tables.
+ *
+ * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
+ * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). */
+#include "backend/cpu/x86/x86_memory.h"
+
+#include "atlas/functions.h"
+#include "base/bytes.h"
+
+#include <stddef.h>
+
+static const atlas_op_info *memory_op(const vector_insn *insn) {
+  return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+}
+
+int hg_x86_has_base(const vector_insn *insn) {
+  const atlas_op_info *info = memory_op(insn);
+  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
+  if (info->flags & ATLAS_SPACE_POOL) return 0;
+  return insn->mode <= ATLAS_ADDRESS_INDEXED && !(insn->symbol & SSA_LIBRARY);
+}
+
+int32_t hg_x86_place_offset(size_t symbol, size_t member) {
+  return (int32_t)(offsetof(native_context, place) + symbol * sizeof(native_place) + member);
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+static void find_bounds(x86_access *m, uint32_t symbol) {
+  m->extent = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, extent)));
+  m->limit = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit)));
+}
+
+/* 1 if this access can be written here. */
+static int describe(x86_emit *e, x86_access *m) {
+  static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
+  const vector_insn *insn = e->insn;
+  const atlas_op_info *info = memory_op(insn);
+  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE)) || info->flags & ATLAS_SPACE_POOL) return 0;
+  if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  *m = (x86_access){.type = insn->type, .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type), .index = VECTOR_NONE,
+                .is_store = (info->flags & ATLAS_STORE) != 0, .displacement = (int64_t)insn->bits};
+  m->log_bytes = log_of[m->bytes];
+  if (m->displacement > NATIVE_GREATEST_DISPLACEMENT || m->displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
+  m->offset = (int32_t)(m->displacement * m->bytes);
+  int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
+  if (is_indexed) m->index = insn->s[0];
+  m->value = m->is_store ? insn->s[is_indexed] : VECTOR_NONE;
+  if (!(insn->symbol & SSA_LIBRARY)) find_bounds(m, insn->symbol);
+  return 1;
+}
+
+unsigned hg_x86_base(x86_emit *e) {
+  uint32_t symbol = e->insn->symbol;
+  if (symbol & SSA_LIBRARY) {
+    const atlas_symbol *table = atlas_symbol_at(&atlas_functions, symbol & ~(uint32_t)SSA_LIBRARY);
+    const uint8_t *memory = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+    hg_x86_move_imm64(&e->a, X86_RDX, (uint64_t)(uintptr_t)memory);
+    return X86_RDX;
+  }
+  if (e->base_of[symbol] >= 0) return (unsigned)e->base_of[symbol];
+  hg_x86_load(&e->a, 1, X86_RDX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, memory))));
+  return X86_RDX;
+}
+
+/* ---- whole vectors in memory ------------------------------------------------------------------------------------- */
+
+static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
+  if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
+}
+
+/* Elements of 32 bits where fewer lanes than a vector's run without a mask: no bytes beside them are touched. */
+static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
+  static const uint16_t ops[2][4] = {{X86_vmovd_from_g, X86_vmovq_from_g, X86_vload, X86_vload},
+                                     {X86_vmovd_to_g, X86_vmovq_store, X86_vstore, X86_vstore}};
+  unsigned k = e->exact == 1 ? 0 : e->exact == 2 ? 1 : e->exact == 4 ? 2 : 3;
+  x86_vector_insn insn = {.op = ops[is_store][k], .width = k == 3, .reg = (uint8_t)reg, .rm = at};
+  hg_x86_vector(&e->a, &insn);
+}
+
+/* From `at` on, the lanes of the copy follow each other. `mask`: which of them; -1: all. */
+void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
+    x86_rm from = at;
+    from.displacement += (int32_t)(p * e->vector_bytes);
+    if (p == 1 && mask >= 0)
+      mask = hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)); /* the result may have needed it */
+    unsigned part = mask < 0 ? 0 : (unsigned)mask;
+    if (mask >= 0 && parts == 2)
+      part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
+    if (e->exact < e->lanes) move_exactly(e, 0, to, from);
+    else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
+    else hg_x86_load_elements(e, m->type, to, from, part);
+    normalise_bool(e, m, to);
+    hg_x86_done(e, copy, p, to);
+  }
+}
+
+void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned from = hg_x86_source_reg(e, m->value, copy, p, hg_x86_scratch(e, 0));
+    x86_rm to = at;
+    to.displacement += (int32_t)(p * e->vector_bytes);
+    unsigned part = mask < 0 ? 0 : (unsigned)mask;
+    if (mask >= 0 && parts == 2)
+      part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
+    if (e->exact < e->lanes) move_exactly(e, 1, from, to);
+    else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
+      hg_x86_v(e, X86_vstream, from, 0, to);
+    else if (mask >= 0 && e->width == 1)
+      hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
+    else hg_x86_store_elements(e, m->type, to, from, part, hg_x86_scratch(e, 1));
+  }
+}
+
+/* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
+
+static void check_lanes(x86_emit *e, const x86_access *m, uint32_t slow) {
+  x86_asm *a = &e->a;
+  if (!e->is_tail || !x86_is_checked(e)) return;
+  if (m->displacement < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_LANE), (int32_t)-m->displacement);
+    hg_x86_jump_if(a, X86_BELOW, slow);
+  }
+  hg_x86_lea(a, X86_RAX, x86_at(X86_LANE, (int32_t)m->displacement));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+  hg_x86_jump_if(a, X86_ABOVE, slow);
+}
+
+static int is_lane_load(const vector_insn *insn) {
+  const atlas_op_info *info = memory_op(insn);
+  return info != NULL && info->flags & ATLAS_LOAD && insn->flags & VECTOR_LANE;
+}
+
+/* 1 if instruction i is the region's first load of [its buffer + lane + d]: what others load lies beside that. */
+static int is_first_load(const x86_emit *e, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  for (uint32_t k = e->region_first; k < i; k++) {
+    const vector_insn *other = vector_insn_at(e->b->vector, k);
+    if (is_lane_load(other) && other->symbol == insn->symbol) return 0;
+  }
+  return is_lane_load(insn);
+}
+
+/* What later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level, and from
+ * the less far ahead the more there are; those of one to the first. Beside several buffers, loads that nobody needs, of
+ * the lines in hand, fill the processor's queue of loads: else it begins so many of later groups that the stores, which
+ * need the same places on their way out, wait. */
+static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
+  enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280, SPARE_LOADS_A_LINE = 2 };
+  uint32_t buffers = 0, ahead = AHEAD_OF_ONE;
+  if (e->is_rare || !is_first_load(e, e->index)) return;
+  for (uint32_t i = e->region_first; i < e->region_end; i++) buffers += (uint32_t)is_first_load(e, i);
+  if (buffers > 1) ahead = AHEAD_OF_SEVERAL / buffers < AHEAD_OF_EACH ? AHEAD_OF_SEVERAL / buffers : AHEAD_OF_EACH;
+  x86_rm later = at;
+  later.displacement += (int32_t)(ahead & ~(X86_LINE_BYTES - 1u));
+  for (uint32_t b = 0; b < bytes; b += X86_LINE_BYTES) {
+    hg_x86_prefetch(&e->a, buffers > 1 ? 2 : 1, later);
+    for (int i = 0; buffers > 1 && i < SPARE_LOADS_A_LINE; i++) hg_x86_load(&e->a, 0, X86_RAX, at);
+    at.displacement += X86_LINE_BYTES;
+    later.displacement += X86_LINE_BYTES;
+  }
+}
+
+static int lane_access(x86_emit *e, x86_access *m) {
+  int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  if (may_be_masked && !x86_can_mask(e, m)) return 0;
+  unsigned base = hg_x86_base(e);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, c);
+    check_lanes(e, m, slow);
+    x86_rm at = x86_indexed(base, X86_LANE, m->log_bytes, m->offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
+    int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
+    else {
+      if (e->is_stream && c == 0) prefetch(e, at, e->copies * e->lanes * m->bytes);
+      hg_x86_load_run(e, m, at, c, mask);
+    }
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- one element for all lanes ----------------------------------------------------------------------------------- */
+
+/* rax = the index of the first lane of a copy, as 64 bits. */
+static void first_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  uint8_t type = hg_x86_type(e, index);
+  int is_64 = hg_x86_is_64(e, index);
+  unsigned reg = hg_x86_source_reg(e, index, copy, 0, hg_x86_scratch(e, 1));
+  hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, reg, 0, x86_reg(X86_RAX));
+  if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
+}
+
+static void add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
+  if (m->displacement == 0) return;
+  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
+  if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(&e->a, X86_CARRY, slow);
+}
+
+void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to) {
+  if (m->bytes == 8) hg_x86_v(e, e->width == 2 ? X86_vpbroadcastq : X86_vpbroadcastq_vex, to, 0, at);
+  else if (m->bytes == 4) hg_x86_v(e, X86_vpbroadcastd, to, 0, at);
+  else {
+    hg_x86_load_narrow(&e->a, m->bytes, m->type == ATLAS_i8 || m->type == ATLAS_i16, X86_RAX, at);
+    hg_x86_x(e, X86_vmovd_from_g, to, 0, x86_reg(X86_RAX));
+    hg_x86_v(e, X86_vpbroadcastd, to, 0, x86_reg(to));
+    normalise_bool(e, m, to);
+  }
+}
+
+static void load_one(x86_emit *e, const x86_access *m, x86_rm at) {
+  unsigned value = hg_x86_scratch(e, 0);
+  if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1) value = hg_x86_result(e, 0, 0, value);
+  hg_x86_broadcast_element(e, m, at, value);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, c, p, value);
+}
+
+/* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
+ */
+static int same_access(x86_emit *e, x86_access *m) {
+  int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
+  if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
+  unsigned base = hg_x86_base(e);
+  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
+  x86_rm at = x86_at(base, m->offset);
+  if (m->index != VECTOR_NONE) {
+    first_index(e, m->index, 0);
+    add_displacement(e, m, slow);
+    at = x86_indexed(base, X86_RAX, m->log_bytes, 0);
+  } else if (x86_is_checked(e)) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
+  if (x86_is_checked(e)) {
+    hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, m->extent);
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
+  }
+  load_one(e, m, at);
+  hg_x86_slow_back(e);
+  return 1;
+}
+
+/* The highest lane of each copy comes last. ecx: its number in the copy's vector. */
+static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
+  x86_asm *a = &e->a;
+  int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
+  if (mask < 0) {
+    hg_x86_move_imm(a, X86_RCX, e->exact - 1u);
+    return;
+  }
+  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, (unsigned)mask);
+  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg((unsigned)mask));
+  hg_x86_test(a, 0, X86_RCX, X86_RCX);
+  hg_x86_jump_if(a, X86_EQUAL, none);
+  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
+  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31);
+}
+
+static int same_store(x86_emit *e, x86_access *m) {
+  x86_asm *a = &e->a;
+  int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
+  if (!m->is_store || m->bytes != 4 || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
+  int32_t spilled = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
+  uint32_t copies =
+      hg_x86_copies(e, m->value) > 1 || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes ? e->copies : 1;
+  for (uint32_t c = 0; c < copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, copies == 1 ? X86_ALL_COPIES : c), none = hg_x86_new_label(a);
+    find_last_lane(e, c, none);
+    unsigned value = hg_x86_source_reg(e, m->value, c, 0, hg_x86_scratch(e, 0));
+    hg_x86_v(e, X86_vstore, value, 0, x86_at(X86_FRAME, spilled));
+    hg_x86_load(a, 0, X86_RCX, x86_indexed(X86_FRAME, X86_RCX, 2, spilled));
+    x86_rm at = x86_at(hg_x86_base(e), m->offset);
+    if (m->index != VECTOR_NONE) {
+      first_index(e, m->index, 0);
+      add_displacement(e, m, slow);
+      at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, 0);
+    } else if (x86_is_checked(e)) hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
+    if (x86_is_checked(e)) {
+      hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+      hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
+    }
+    hg_x86_store(a, 0, at, X86_RCX);
+    hg_x86_place(a, none);
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* A vector of indices into the frame, to read elements by number. */
+static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  int32_t at = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
+  for (uint32_t p = 0; p < (hg_x86_is_64(e, index) ? 2u : 1u); p++)
+    hg_x86_v(e, X86_vstore, hg_x86_source_reg(e, index, copy, p, hg_x86_scratch(e, 0)), 0,
+             x86_at(X86_FRAME, at + (int32_t)(p * e->vector_bytes)));
+  return at;
+}
+
+/* For the lanes of a mask: rax = the index that lane 0 has, or would have, rcx = that of the highest lane and rdx that
+ * of the lowest. */
+static void run_of_mask(x86_emit *e, const x86_access *m, uint32_t copy, unsigned mask, uint32_t none) {
+  x86_asm *a = &e->a;
+  int is_64 = hg_x86_is_64(e, m->index);
+  int32_t at = spill_index(e, m->index, copy);
+  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, mask);
+  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(mask));
+  hg_x86_test(a, 0, X86_RCX, X86_RCX);
+  hg_x86_jump_if(a, X86_EQUAL, none);
+  hg_x86_tzcnt(a, 0, X86_RAX, x86_reg(X86_RCX));
+  x86_rm element = x86_indexed(X86_FRAME, X86_RAX, is_64 ? 3 : 2, at);
+  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+  if (!is_64 && is_signed) hg_x86_load_sign32(a, X86_RDX, element);
+  else hg_x86_load(a, is_64, X86_RDX, element);
+  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
+  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31); /* 31 - zeros: the highest lane */
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RCX, x86_reg(X86_RDX));
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RDX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest; rdx: lane 0 */
+  hg_x86_exchange(a, X86_RAX, X86_RDX);
+}
+
+/* For lanes from the first on. */
+static void run_of_first(x86_emit *e, const x86_access *m, uint32_t copy) {
+  x86_asm *a = &e->a;
+  first_index(e, m->index, copy);
+  hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
+  if (!e->is_tail) hg_x86_lea(a, X86_RCX, x86_at(X86_RAX, e->lanes - 1));
+  else {
+    hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+    hg_x86_lea(a, X86_RCX, x86_indexed(X86_RAX, X86_RCX, 0, -1));
+  }
+}
+
+/* rdx, rcx: lowest and highest index. An index of 32 bits may wrap where it is greater than any limit. */
+static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
+  x86_asm *a = &e->a;
+  if (!x86_is_checked(e)) return;
+  x86_rm bound = hg_x86_is_64(e, m->index) ? m->extent : m->limit;
+  const unsigned regs[2] = {X86_RDX, X86_RCX};
+  for (int k = 0; k < 2; k++) {
+    if (m->displacement != 0) hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(regs[k]), (int32_t)m->displacement);
+    if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(a, X86_CARRY, slow);
+    hg_x86_alu_rm(a, X86_CMP, 1, regs[k], bound);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
+  }
+}
+
+static int is_tile_lane(const x86_emit *e, uint32_t index) {
+  const vector_reg *reg = vector_reg_at(e->b->vector, index);
+  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+}
+
+/* The register u, the same in the whole block, of an index that is blane + u; VECTOR_NONE. */
+static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
+  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (insn->op == VECTOR_LABEL) return VECTOR_NONE;
+    if (insn->d != index) continue;
+    if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32 || !is_tile_lane(e, insn->s[0])) return VECTOR_NONE;
+    return hg_x86_is_in_memory(e, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
+  }
+  return VECTOR_NONE;
+}
+
+int hg_x86_is_by_tile_lane(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || hg_x86_is_uniform(e, insn->s[0]))
+    return insn->mode <= ATLAS_ADDRESS_INDEXED && (insn->mode != ATLAS_ADDRESS_INDEXED || insn->flags & VECTOR_SAME) &&
+           (int64_t)insn->bits >= 0 && (int64_t)insn->bits <= NATIVE_GREATEST_DISPLACEMENT;
+  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
+  if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT)
+    return 0;
+  return is_tile_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
+}
+
+/* 1 if shared memory is large enough for whatever lanes of a full block come here. */
+static int is_within_shared(const x86_emit *e, int64_t added) {
+  const atlas_symbol *symbol = atlas_symbol_at(e->b->program, e->insn->symbol);
+  return e->is_full && symbol->kind == ATLAS_SYMBOL_SHARED && e->region_lanes > 0 && added >= 0 &&
+         e->region_lanes + (uint64_t)added <= symbol->count;
+}
+
+/* The lanes from `lane` on, less those of a vector that do not exist, are in bounds, or else the slow path. */
+static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, int32_t d, uint32_t slow) {
+  x86_asm *a = &e->a;
+  x86_rm last = x86_at(lane, (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1 + d);
+  if (d < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(lane), -d);
+    hg_x86_jump_if(a, X86_BELOW, slow);
+  }
+  if (e->is_tail) {
+    hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
+    last = x86_indexed(lane, X86_RCX, 0, d - 1);
+  }
+  hg_x86_lea(a, X86_RCX, last);
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, m->limit);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
+}
+
+/* [x + blane], [x + blane + u]: one question for the lanes of all copies, those that do not take part included. A sum
+ * that exceeds 32 bits is above the limit. Where nobody asks, it is what it is modulo 2^32, and below 0 only for lanes
+ * that do not take part. */
+static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, int is_masked) {
+  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
+  unsigned lane = X86_TILE_LANE, base = hg_x86_base(e);
+  uint64_t bits = 0;
+  int64_t offset = m->offset, d = m->displacement;
+  if (added != VECTOR_NONE && hg_x86_constant_bits(e, added, &bits) && bits < NATIVE_GREATEST_DISPLACEMENT) {
+    offset += (int64_t)bits * m->bytes;
+    d += (int64_t)bits;
+  } else if (added != VECTOR_NONE) {
+    hg_x86_load_single(e, lane = X86_RAX, added);
+    hg_x86_alu_rm(&e->a, X86_ADD, x86_is_checked(e), X86_RAX, x86_reg(X86_TILE_LANE));
+    if (!x86_is_checked(e)) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
+  }
+  if (x86_is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
+    check_tile_lanes(e, m, lane, (int32_t)d, slow);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
+    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
+    else hg_x86_load_run(e, m, at, c, mask);
+  }
+  hg_x86_slow_back(e);
+}
+
+static int contiguous_access(x86_emit *e, x86_access *m) {
+  int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
+  if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  uint32_t added = added_to_tile_lane(e, m->index);
+  if (added != VECTOR_NONE || is_tile_lane(e, m->index)) {
+    tile_lane_access(e, m, added, is_masked);
+    return 1;
+  }
+  if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
+  for (uint32_t c = 0; c < e->copies; c++) {
+    uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
+    if (is_plain) run_of_first(e, m, c);
+    else run_of_mask(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
+    check_run(e, m, slow);
+    x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
+    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
+    else hg_x86_load_run(e, m, at, c, mask);
+    hg_x86_place(&e->a, none);
+    hg_x86_slow_back(e);
+  }
+  return 1;
+}
+
+/* ---- small tables of the function library ------------------------------------------------------------------------ */
+
+enum { MOST_TABLE_WORDS = 32, MOST_INDEX_LIFE = 256 }; /* the second: of instructions looked through for readers */
+
+/* The pool's copy of a table, filled up to whole vectors; vectors in it do not cross cache lines. */
+static uint32_t table_in_pool(x86_emit *e, const atlas_symbol *table) {
+  uint32_t symbol = e->insn->symbol, words[MOST_TABLE_WORDS] = {0}, none = 0;
+  for (uint32_t i = 0; i < e->table_count; i++)
+    if (e->tables[i].symbol == symbol) return e->tables[i].place;
+  const uint8_t *data = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+  for (uint32_t i = 0; i < table->count; i++) words[i] = (uint32_t)hg_load_le(data + (size_t)i * 4, 4);
+  while (e->constants.count % 16 != 0 && !e->a.no_memory)
+    if (hg_array_append(&e->a.allocator, &e->constants, &none, 1) == NULL) e->a.no_memory = 1;
+  uint32_t place = (uint32_t)e->constants.count;
+  if (hg_array_append(&e->a.allocator, &e->constants, words, table->count > 16 ? 32 : 16) == NULL) e->a.no_memory = 1;
+  if (e->table_count < sizeof e->tables / sizeof e->tables[0]) e->tables[e->table_count++] = (x86_table){symbol, place};
+  return place;
+}
+
+static void look_up(x86_emit *e, uint32_t count, uint32_t place, unsigned to, unsigned index) {
+  x86_rm low = x86_at(X86_POOL, (int32_t)place * 4), high = x86_at(X86_POOL, (int32_t)place * 4 + e->vector_bytes);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  if (count <= e->lanes) hg_x86_v(e, X86_vpermps, to, index, low);
+  else if (e->width == 2) {
+    hg_x86_v(e, X86_vload, s0, 0, low);
+    hg_x86_v(e, X86_vpermt2ps, s0, index, high);
+    if (to != s0) hg_x86_v(e, X86_vmove, to, 0, x86_reg(s0));
+  } else { /* bit 3 of the index says which half */
+    hg_x86_v(e, X86_vpermps, s2, index, high);
+    hg_x86_v(e, X86_vpermps, s0, index, low);
+    hg_x86_vi(e, X86_vpslld_imm, 0, hg_x86_scratch(e, 3), x86_reg(index), 28);
+    hg_x86_vi(e, X86_vblendvps, to, s0, x86_reg(s2), hg_x86_scratch(e, 3) << 4);
+  }
+}
+
+static int table_access(x86_emit *e, const x86_access *m) {
+  if (!(e->insn->symbol & SSA_LIBRARY) || m->bytes != 4 || m->index == VECTOR_NONE) return 0;
+  const atlas_symbol *table = atlas_symbol_at(&atlas_functions, e->insn->symbol & ~(uint32_t)SSA_LIBRARY);
+  if (table->count > 2u * e->lanes || m->displacement != 0 || hg_x86_is_64(e, m->index)) return 0;
+  uint32_t place = table_in_pool(e, table);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
+    unsigned index = hg_x86_source_reg(e, m->index, c, 0, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result(e, c, 0, hg_x86_scratch(e, 0));
+    look_up(e, table->count, place, to, index);
+    hg_x86_done(e, c, 0, to);
+  }
+  return 1;
+}
+
+/* A look-up in a table of 16, which sees no more of its index than the lowest four bits. */
+static int sees_four_bits(const x86_emit *e, const vector_insn *insn, uint32_t index) {
+  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  int is_load = info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE)) == ATLAS_LOAD;
+  if (!is_load || !(insn->symbol & SSA_LIBRARY) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->s[0] != index) return 0;
+  if (insn->bits != 0 || atlas_bytes((atlas_type)insn->type) != 4 || hg_x86_is_uniform(e, insn->d)) return 0;
+  return atlas_symbol_at(&atlas_functions, insn->symbol & ~(uint32_t)SSA_LIBRARY)->count == 16;
+}
+
+int hg_x86_is_table_index(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  uint64_t bits;
+  if (insn->op != ATLAS_OP_and || hg_x86_is_64(e, insn->d) || !hg_x86_constant_bits(e, insn->s[1], &bits) || bits != 15)
+    return 0;
+  const vector_reg *d = vector_reg_at(e->b->vector, insn->d);
+  if (d->first != e->index || d->last - d->first > MOST_INDEX_LIFE || hg_x86_is_uniform(e, insn->d)) return 0;
+  for (uint32_t i = e->index + 1; i <= d->last; i++) {
+    const vector_insn *other = vector_insn_at(e->b->vector, i);
+    int reads = other->mask == insn->d || other->d == insn->d;
+    for (int k = 0; k < 4; k++) reads |= other->s[k] == insn->d;
+    if (reads && !sees_four_bits(e, other, insn->d)) return 0;
+  }
+  return 1;
+}
+
+/* ---- quick ones in a loop ---------------------------------------------------------------------------------------- */
+
+/* To `out` unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one below 0, and one
+ * that may wrap, is above the limit. */
+void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
+                         uint32_t out) {
+  x86_asm *a = &e->a;
+  uint8_t type = hg_x86_type(e, m->index);
+  int is_64 = hg_x86_is_64(e, m->index), is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
+  int32_t last = (int32_t)m->displacement + (int32_t)more;
+  x86_rm bound = is_64 || (is_unsigned && more == 0) ? m->extent : m->limit;
+  if (is_64 || last == 0) {
+    hg_x86_alu_rm(a, X86_CMP, 1, index, bound);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+  }
+  if (m->displacement < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(index), (int32_t)-m->displacement);
+    hg_x86_jump_if(a, X86_BELOW, out);
+  }
+  if (last == 0 && m->displacement == 0) return;
+  hg_x86_lea(a, scratch, x86_at(index, last));
+  hg_x86_alu_rm(a, X86_CMP, 1, scratch, bound);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+}
+
+static int quick_access(x86_emit *e, x86_access *m) {
+  unsigned index;
+  uint8_t stride;
+  if (!hg_x86_quick_index(e, &index, &stride)) return 0;
+  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes && !e->is_tail;
+  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+  if (!x86_is_checked(e) && takes_all && is_signed && !hg_x86_is_64(e, m->index)) { /* it may be below 0 */
+    hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(index));
+    index = X86_RAX;
+  }
+  if (x86_is_checked(e) || !takes_all)
+    hg_x86_check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
+  unsigned base = hg_x86_base(e);
+  if (!stride) {
+    load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
+    return 1;
+  }
+  for (uint32_t c = 0; c < e->copies; c++) {
+    x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
+    if (!m->is_store) hg_x86_load_run(e, m, at, c, -1);
+    else hg_x86_store_run(e, m, at, c, takes_all ? -1 : hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)));
+  }
+  return 1;
+}
+
+int hg_x86_memory(x86_emit *e) {
+  x86_access m;
+  if (!describe(e, &m)) return 0;
+  uint32_t flags = e->insn->flags;
+  if (flags & VECTOR_LANE) return lane_access(e, &m);
+  if (quick_access(e, &m)) return 1;
+  int keeps_one = !m.is_store && native_home_of(e->b, e->insn->d)->is_uniform;
+  int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one for each lane, present or not */
+  if (!(keeps_one && has_row) && table_access(e, &m)) return 1;
+  if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;
+  if (keeps_one) return 0;
+  if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
+  return hg_x86_gather(e, &m);
+}

@@ -1,0 +1,337 @@
+/* value.c - where operands come from and results go: registers, frame, rows, constants, parameters, special
+ * registers. */
+#include "backend/cpu/x86/emit_x86.h"
+
+#include "atlas/value.h"
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* ---- instructions ------------------------------------------------------------------------------------------------ */
+
+void hg_x86_vk(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate, unsigned mask,
+               int zero) {
+  x86_vector_insn insn = {.op = (uint16_t)op, .width = e->width, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm,
+                          .immediate = (uint8_t)immediate, .mask = (uint8_t)mask, .zero = (uint8_t)zero};
+  hg_x86_vector(&e->a, &insn);
+}
+
+void hg_x86_v(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm) {
+  hg_x86_vk(e, op, reg, vvvv, rm, 0, 0, 0);
+}
+
+void hg_x86_vi(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate) {
+  hg_x86_vk(e, op, reg, vvvv, rm, immediate, 0, 0);
+}
+
+void hg_x86_x(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm) {
+  x86_vector_insn insn = {.op = (uint16_t)op, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm};
+  hg_x86_vector(&e->a, &insn);
+}
+
+void hg_x86_k(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, unsigned rm) {
+  x86_vector_insn insn = {.op = (uint16_t)op, .width = hg_x86_rows[op].form == X86_FORM_RVM, .reg = (uint8_t)reg,
+                          .vvvv = (uint8_t)vvvv, .rm = x86_reg(rm)};
+  hg_x86_vector(&e->a, &insn);
+}
+
+void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm) {
+  x86_vector_insn insn = {.op = (uint16_t)op, .reg = (uint8_t)reg, .rm = rm};
+  hg_x86_vector(&e->a, &insn);
+}
+
+/* ---- constants --------------------------------------------------------------------------------------------------- */
+
+/* A register that no value has in any part of the program. */
+void hg_x86_begin_hold(x86_emit *e) {
+  uint32_t used = 0;
+  for (uint32_t r = 0; r <= e->b->vector->regs.count; r++) {
+    const native_home *home = native_home_of(e->b, r);
+    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && !home->is_mask && k < (uint32_t)home->copies * home->parts;
+         k++)
+      used |= 1u << home->reg[k];
+  }
+  e->free_registers = ((1u << e->b->target->vector_count) - 1) & ~used;
+  e->hold[e->is_stream].count = 0;
+}
+
+/* One more constant, if there is a register and groups need it often: in a loop, where there are any. */
+static unsigned hold(x86_emit *e, uint32_t place, int is_64) {
+  x86_hold *hold = &e->hold[e->is_stream];
+  int is_worth = !e->has_loops || e->index <= e->loops_until;
+  if (e->free_registers == 0 || e->is_rare || !is_worth) return NATIVE_MOST_REGISTERS;
+  uint8_t reg = 0;
+  while (!(e->free_registers >> reg & 1)) reg++;
+  e->free_registers &= e->free_registers - 1;
+  hold->held[hold->count++] = (x86_held){.place = place, .reg = reg, .is_64 = (uint8_t)is_64};
+  return reg;
+}
+
+void hg_x86_load_held(x86_emit *e, const x86_hold *hold) {
+  for (uint32_t k = 0; k < hold->count; k++) {
+    x86_rm from = x86_at(X86_POOL, (int32_t)(hold->held[k].place * 4));
+    unsigned op = e->width == 1 ? X86_vload : hold->held[k].is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
+    hg_x86_v(e, op, hold->held[k].reg, 0, from);
+  }
+}
+
+static x86_rm pool_operand(x86_emit *e, uint32_t place, int is_64) {
+  const x86_hold *held = &e->hold[e->is_stream];
+  x86_rm rm = x86_at(X86_POOL, (int32_t)(place * 4));
+  rm.broadcast = e->width == 2;
+  if (e->is_tail) return rm;
+  for (uint32_t k = 0; k < held->count; k++)
+    if (held->held[k].place == place) return x86_reg(held->held[k].reg);
+  unsigned reg = hold(e, place, is_64);
+  return reg < NATIVE_MOST_REGISTERS ? x86_reg(reg) : rm;
+}
+
+static uint32_t add_constant(x86_emit *e, uint64_t bits, int is_64) {
+  uint32_t words[8], place = (uint32_t)e->constants.count;
+  uint32_t count = e->width == 2 ? 2 : 8;
+  if (!is_64 && e->width == 2) count = 1;
+  uint32_t padding = is_64 && e->width == 2 ? place & 1 : 0;
+  for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(is_64 && i % 2 ? bits >> 32 : bits);
+  if (hg_array_append(&e->a.allocator, &e->constants, NULL, padding) == NULL ||
+      hg_array_append(&e->a.allocator, &e->constants, words, count) == NULL)
+    e->a.no_memory = 1;
+  return place + padding;
+}
+
+x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
+  for (uint32_t i = 0; i < e->own_count; i++)
+    if (e->own[i].bits == bits && e->own[i].is_64 == is_64) return pool_operand(e, e->own[i].place, is_64);
+  uint32_t place = add_constant(e, bits, is_64);
+  if (e->own_count < sizeof e->own / sizeof e->own[0])
+    e->own[e->own_count++] = (x86_own_constant){bits, place, is_64};
+  return pool_operand(e, place, is_64);
+}
+
+uint64_t hg_native_widen(uint8_t type, uint64_t bits) {
+  if (type == ATLAS_i8 || type == ATLAS_i16) return (uint32_t)atlas_to_i64((atlas_type)type, bits);
+  return bits;
+}
+
+static x86_rm register_constant(x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  if (e->constant_of[reg] == 0)
+    e->constant_of[reg] = 1 + add_constant(e, hg_native_widen(r->type, r->bits), hg_x86_is_64(e, reg));
+  return pool_operand(e, e->constant_of[reg] - 1, hg_x86_is_64(e, reg));
+}
+
+int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits) {
+  if (reg >= e->b->vector->regs.count || vector_reg_at(e->b->vector, reg)->kind != VECTOR_CONSTANT) return 0;
+  *bits = vector_reg_at(e->b->vector, reg)->bits;
+  return 1;
+}
+
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
+
+x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch) {
+  x86_rm rm = x86_at(X86_CONTEXT, (int32_t)offset);
+  if (e->width == 2) {
+    rm.broadcast = 1;
+    return rm;
+  }
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, scratch, 0, rm);
+  return x86_reg(scratch);
+}
+
+void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, int is_64) {
+  uint32_t element = is_64 ? 8 : 4;
+  int32_t place = (int32_t)(e->iota_place * 4 + first * element);
+  if (is_64) place += (int32_t)(e->iota64_place - e->iota_place) * 4;
+  x86_rm iota = x86_at(X86_POOL, place);
+  if (e->width == 2) hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, reg, 0, x86_reg(from));
+  else {
+    hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, reg, 0, x86_reg(from));
+    hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, reg, 0, x86_reg(reg));
+  }
+  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, reg, reg, iota);
+}
+
+static x86_rm special_operand(x86_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned scratch) {
+  uint32_t first = hg_x86_first_lane(e, copy) + part * (e->lanes / 2u);
+  if (r->bits == ATLAS_REG_LANE) hg_x86_count_up(e, scratch, X86_LANE, first, 1);
+  else if (r->bits == ATLAS_REG_BLOCK_LANE) hg_x86_count_up(e, scratch, X86_TILE_LANE, first, 0);
+  else return hg_x86_context(e, offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE), 0, scratch);
+  return x86_reg(scratch);
+}
+
+static x86_rm row_address(const native_home *home, unsigned log_bytes, uint32_t first) {
+  return x86_indexed(X86_ROWS, X86_TILE_LANE, log_bytes, (int32_t)(home->offset + (first << log_bytes)));
+}
+
+/* Elements of memory into a register, widened. */
+void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, unsigned mask) {
+  static const uint16_t op[ATLAS_TYPE_COUNT] = {
+      [ATLAS_i8] = X86_vpmovsxbd,  [ATLAS_i16] = X86_vpmovsxwd, [ATLAS_u8] = X86_vpmovzxbd,
+      [ATLAS_u16] = X86_vpmovzxwd, [ATLAS_f16] = X86_vpmovzxwd, [ATLAS_bf16] = X86_vpmovzxwd,
+      [ATLAS_f8e4m3] = X86_vpmovzxbd, [ATLAS_f8e5m2] = X86_vpmovzxbd, [ATLAS_bool] = X86_vpmovzxbd};
+  uint32_t bytes = atlas_bytes((atlas_type)type);
+  unsigned load = bytes == 8 ? X86_vload64 : bytes == 4 || type >= ATLAS_TYPE_COUNT ? X86_vload : op[type];
+  hg_x86_vk(e, load, reg, 0, from, 0, mask, mask != 0);
+}
+
+static x86_rm row_operand(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
+  uint8_t type = hg_x86_type(e, reg);
+  static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
+  uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
+  if (native_home_of(e->b, reg)->is_uniform) return x86_at(X86_ROWS, (int32_t)native_home_of(e->b, reg)->offset);
+  x86_rm from = row_address(native_home_of(e->b, reg), log_of[atlas_bytes((atlas_type)type)], first);
+  if (atlas_bytes((atlas_type)type) >= 4) return from;
+  hg_x86_load_elements(e, type, scratch, from, 0);
+  return x86_reg(scratch);
+}
+
+x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  if (r->kind == VECTOR_CONSTANT) return register_constant(e, reg);
+  if (r->kind == VECTOR_SCALAR)
+    return hg_x86_context(e, offsetof(native_context, place) + r->bits * sizeof(native_place) +
+                                  offsetof(native_place, scalar), hg_x86_is_64(e, reg), scratch);
+  if (r->kind == VECTOR_SPECIAL) return special_operand(e, r, copy, part, scratch);
+  const native_home *home = native_home_of(e->b, reg);
+  if (home->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
+  uint32_t piece = (home->copies == 1 ? 0 : copy) * home->parts + (home->parts == 1 ? 0 : part);
+  if (home->kind == NATIVE_REGISTERS) return x86_reg(home->reg[piece]);
+  return x86_at(X86_FRAME, (int32_t)(home->offset + piece * e->vector_bytes));
+}
+
+unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch) {
+  if (!rm.is_memory) return rm.reg;
+  unsigned op = is_64 ? X86_vload64 : X86_vload;
+  if (rm.broadcast) op = is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
+  rm.broadcast = 0;
+  hg_x86_v(e, op, scratch, 0, rm);
+  return scratch;
+}
+
+unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
+  return hg_x86_rm_reg(e, hg_x86_source(e, reg, copy, part, scratch), hg_x86_is_64(e, reg), scratch);
+}
+
+int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg) {
+  const vector_reg *r = vector_reg_at(e->b->vector, reg);
+  const native_home *home = native_home_of(e->b, reg);
+  if (r->kind == VECTOR_VARIES) return home->kind == NATIVE_ROW && home->is_uniform;
+  return !hg_x86_is_varying_special(r);
+}
+
+void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from) {
+  const vector_reg *r = vector_reg_at(e->b->vector, from);
+  x86_rm at = x86_at(X86_ROWS, (int32_t)native_home_of(e->b, from)->offset);
+  if (r->kind == VECTOR_CONSTANT) {
+    hg_x86_move_imm(&e->a, reg, (uint32_t)r->bits);
+    return;
+  }
+  if (r->kind == VECTOR_SCALAR)
+    at = x86_at(X86_CONTEXT, hg_x86_place_offset(r->bits, offsetof(native_place, scalar)));
+  if (r->kind == VECTOR_SPECIAL)
+    at = x86_at(X86_CONTEXT, (int32_t)(offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE)));
+  hg_x86_load(&e->a, 0, reg, at);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* 1: lanes outside the mask have a value that must stay. */
+static int merges(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  if (insn->mask == VECTOR_ALL || native_home_of(e->b, insn->d)->is_uniform) return 0;
+  return (insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE;
+}
+
+static uint32_t piece_of(const native_home *home, uint32_t copy, uint32_t part) {
+  return (home->copies == 1 ? 0 : copy) * home->parts + part;
+}
+
+unsigned hg_x86_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch) {
+  const native_home *home = native_home_of(e->b, e->insn->d);
+  return home->kind == NATIVE_REGISTERS && !merges(e) ? home->reg[piece_of(home, copy, part)] : scratch;
+}
+
+void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch) {
+  uint32_t bytes = atlas_bytes((atlas_type)type);
+  if (e->width == 2 || bytes >= 4) {
+    unsigned op = bytes == 8 ? X86_vstore64 : bytes == 4 ? X86_vstore : bytes == 2 ? X86_vpmovdw : X86_vpmovdb;
+    hg_x86_vk(e, op, reg, 0, to, 0, mask, 0);
+    return;
+  }
+  /* AVX2 has no narrowing store: the low 16 or 8 bits, packed within halves, the halves put side by side. */
+  hg_x86_v(e, X86_vpandd, scratch, reg, hg_x86_constant(e, bytes == 2 ? 0xffff : 0xff, 0));
+  hg_x86_v(e, X86_vpackusdw, scratch, scratch, x86_reg(scratch));
+  hg_x86_vi(e, X86_vpermq_imm, scratch, 0, x86_reg(scratch), 0x08);
+  if (bytes == 1) hg_x86_v(e, X86_vpackuswb, scratch, scratch, x86_reg(scratch));
+  if (bytes == 2) hg_x86_x(e, X86_vstore, scratch, 0, to);
+  else hg_x86_x(e, X86_vmovq_store, scratch, 0, to);
+}
+
+/* AVX2, last lanes: what follows in the row may belong to another run. Elements that cannot be masked are put in front
+ * of what is there. */
+static void row_done_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, unsigned reg) {
+  uint32_t bytes = atlas_bytes((atlas_type)type);
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  hg_x86_v(e, X86_vload, s2, 0, hg_x86_tail_mask(e));
+  if (bytes >= 4) {
+    unsigned mask = bytes == 8 ? hg_x86_mask_part(e, s2, part, s2) : s2;
+    hg_x86_v(e, bytes == 8 ? X86_vpmaskstore64 : X86_vpmaskstore, reg, mask, to);
+    return;
+  }
+  hg_x86_load_elements(e, type, s1, to, 0);
+  hg_x86_vi(e, X86_vblendvps, s1, s1, x86_reg(reg), s2 << 4);
+  hg_x86_store_elements(e, type, to, s1, 0, s2);
+}
+
+/* Where what is single is written: other groups still read what it was. */
+int32_t hg_x86_new_single(const x86_emit *e, const native_home *home) {
+  return (int32_t)(home->offset + (e->is_once ? 0 : NATIVE_SINGLE_BYTES));
+}
+
+static void row_done(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part, unsigned reg, unsigned mask) {
+  uint8_t type = hg_x86_type(e, e->insn->d);
+  if (home->is_uniform) {
+    hg_x86_v(e, X86_vstore, reg, 0, x86_at(X86_ROWS, hg_x86_new_single(e, home)));
+    return;
+  }
+  static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
+  uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
+  x86_rm to = row_address(home, log_of[atlas_bytes((atlas_type)type)], first);
+  if (e->width == 1 && e->is_tail) row_done_tail(e, type, to, part, reg);
+  else hg_x86_store_elements(e, type, to, reg, mask, hg_x86_scratch(e, e->width == 1 ? 2 : 3));
+}
+
+/* The mask of the lanes that change, for EVEX: 0 for all. */
+static unsigned writing_mask(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part) {
+  int is_row = home->kind == NATIVE_ROW && !home->is_uniform;
+  if (!merges(e) && !(is_row && e->is_tail)) return 0;
+  int mask = hg_x86_mask(e, copy, 1);
+  if (mask < 0) return 0;
+  return hg_x86_is_64(e, e->insn->d) ? hg_x86_mask_part(e, (unsigned)mask, part, 1) : (unsigned)mask;
+}
+
+/* Without mask registers: what lanes outside the mask had, blended in. */
+static unsigned blend_old(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part, unsigned reg) {
+  unsigned mask = (unsigned)hg_x86_mask(e, copy, hg_x86_scratch(e, 2));
+  if (hg_x86_is_64(e, e->insn->d)) mask = hg_x86_mask_part(e, mask, part, hg_x86_scratch(e, 2));
+  unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[piece_of(home, copy, part)] : hg_x86_scratch(e, 3);
+  unsigned old = hg_x86_source_reg(e, e->insn->d, copy, part, hg_x86_scratch(e, 3));
+  hg_x86_vi(e, X86_vblendvps, to, old, x86_reg(reg), mask << 4);
+  return to;
+}
+
+void hg_x86_done(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
+  const native_home *home = native_home_of(e->b, e->insn->d);
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  unsigned mask = 0;
+  if (e->width == 2) mask = writing_mask(e, home, copy, part);
+  else if (merges(e)) reg = blend_old(e, home, copy, part, reg);
+  uint32_t piece = piece_of(home, copy, part);
+  if (home->kind == NATIVE_ROW) row_done(e, home, copy, part, reg, mask);
+  else if (home->kind == NATIVE_SLOT)
+    hg_x86_vk(e, is_64 ? X86_vstore64 : X86_vstore, reg, 0,
+              x86_at(X86_FRAME, (int32_t)(home->offset + piece * e->vector_bytes)), 0, mask, 0);
+  else if (home->kind == NATIVE_REGISTERS && mask != 0 && hg_x86_redirect(&e->a, reg, home->reg[piece], mask, is_64))
+    return;
+  else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg)
+    hg_x86_vk(e, is_64 ? X86_vmove64 : X86_vmove, home->reg[piece], 0, x86_reg(reg), 0, mask, 0);
+}

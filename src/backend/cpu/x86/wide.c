@@ -1,0 +1,81 @@
+/* wide.c - a block as straight code (native/wide.c): no loop over groups, no last lanes, and instructions of
+ * its own. */
+#include "backend/cpu/x86/emit_x86.h"
+
+#include <string.h>
+
+enum { VECTOR_WORDS = 16 }; /* of a vector in the pool, which so does not cross cache lines */
+
+static uint32_t vector_in_pool(x86_emit *e, const uint32_t *words) {
+  static const uint32_t none = 0;
+  const uint32_t *pool = e->constants.data;
+  for (uint32_t place = 0; place + VECTOR_WORDS <= e->constants.count; place += VECTOR_WORDS)
+    if (memcmp(pool + place, words, VECTOR_WORDS * sizeof *words) == 0) return place;
+  while (e->constants.count % VECTOR_WORDS != 0 && !e->a.no_memory)
+    if (hg_array_append(&e->a.allocator, &e->constants, &none, 1) == NULL) e->a.no_memory = 1;
+  uint32_t place = (uint32_t)e->constants.count;
+  if (hg_array_append(&e->a.allocator, &e->constants, words, VECTOR_WORDS) == NULL) e->a.no_memory = 1;
+  return place;
+}
+
+static int write_known(x86_emit *e) {
+  const uint64_t *known = (const uint64_t *)e->b->known.data + e->insn->bits;
+  int is_predicate = hg_x86_type(e, e->insn->d) == SSA_PREDICATE;
+  uint32_t words[VECTOR_WORDS] = {0}, set = 0;
+  for (uint32_t i = 0; i < e->lanes; i++) {
+    words[i] = is_predicate ? 0 - (uint32_t)known[i] : (uint32_t)known[i];
+    set |= (uint32_t)(known[i] & 1) << i;
+  }
+  x86_rm from = x86_at(X86_POOL, 0);
+  if (is_predicate && e->width == 2) {
+    unsigned to = hg_x86_predicate_result(e, 0, 1);
+    hg_x86_move_imm(&e->a, X86_RAX, set);
+    hg_x86_k(e, X86_kmovw_from_g, to, 0, X86_RAX);
+    hg_x86_predicate_done(e, 0, to);
+    return 1;
+  }
+  unsigned to = is_predicate ? hg_x86_predicate_result(e, 0, hg_x86_scratch(e, 0))
+                             : hg_x86_result(e, 0, 0, hg_x86_scratch(e, 0));
+  from.displacement = (int32_t)vector_in_pool(e, words) * 4;
+  hg_x86_v(e, X86_vload, to, 0, from);
+  if (is_predicate) hg_x86_predicate_done(e, 0, to);
+  else hg_x86_done(e, 0, 0, to);
+  return 1;
+}
+
+static int write_count(x86_emit *e) {
+  uint32_t over = hg_x86_new_label(&e->a);
+  hg_x86_alu_imm(&e->a, X86_SUB, 1, hg_x86_frame(offsetof(native_frame, steps_left)), 1);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, over);
+  hg_x86_help(e, X86_ALL_COPIES);
+  hg_x86_jump(&e->a, e->group_end);
+  hg_x86_place(&e->a, over);
+  return 1;
+}
+
+int hg_x86_wide(x86_emit *e) {
+  uint32_t words[VECTOR_WORDS] = {0};
+  if (e->insn->op == NATIVE_COUNT) return write_count(e);
+  if (e->insn->op == NATIVE_KNOWN) return write_known(e);
+  if (e->insn->op != NATIVE_PICK) return 0;
+  for (uint32_t i = 0; i < e->lanes; i++) words[i] = e->insn->bits >> 4 * i & 15;
+  x86_rm from = hg_x86_source(e, e->insn->s[0], 0, 0, hg_x86_scratch(e, 2));
+  unsigned to = hg_x86_result(e, 0, 0, hg_x86_scratch(e, 0)), index = hg_x86_scratch(e, 1);
+  hg_x86_v(e, X86_vload, index, 0, x86_at(X86_POOL, (int32_t)vector_in_pool(e, words) * 4));
+  hg_x86_v(e, X86_vpermps, to, index, from);
+  hg_x86_done(e, 0, 0, to);
+  return 1;
+}
+
+void hg_x86_write_wide(x86_emit *e, native_step *step) {
+  hg_x86_align(&e->a, 16, 0xcc);
+  step->entry = step->stream_entry = (uint32_t)e->a.count;
+  hg_x86_begin_region(e);
+  hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
+  hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, steps_left)), X86_RAX);
+  e->is_tail = 0;
+  e->copies = 1;
+  hg_x86_write_body(e, step);
+  hg_x86_drop_frame(e);
+  hg_x86_write_slow_paths(e);
+}

@@ -1,0 +1,40 @@
+/* x86_memory.h - an access to memory, and how vectors get there and back: for memory.c and
+ * gather.c. */
+#ifndef HG_X86_MEMORY_H
+#define HG_X86_MEMORY_H
+
+#include "backend/cpu/x86/emit_x86.h"
+
+/* Displacements are NATIVE_GREATEST_DISPLACEMENT at most, with which all sums fit. */
+typedef struct x86_access {
+  x86_rm extent, limit;    /* of the symbol, in the context; limit: as native_place */
+  uint8_t type, log_bytes, bytes;
+  uint8_t is_store;
+  uint32_t index;          /* register; VECTOR_NONE */
+  uint32_t value;          /* of a store */
+  int64_t displacement;    /* elements */
+  int32_t offset;          /* displacement in bytes */
+} x86_access;
+
+static inline int x86_is_checked(const x86_emit *e) {
+  return !(e->insn->flags & VECTOR_IN_BOUNDS) && !(e->insn->symbol & SSA_LIBRARY);
+}
+
+/* AVX2 has no masked access to elements below 32 bits. */
+static inline int x86_can_mask(const x86_emit *e, const x86_access *m) { return e->width == 2 || m->bytes >= 4; }
+
+static inline int x86_mask_scratch(const x86_emit *e) { return e->width == 2 ? 1 : (int)hg_x86_scratch(e, 1); }
+
+/* Consecutive elements of a copy's lanes; `mask`: a mask register, or -1. */
+void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
+void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
+/* One element for all lanes. */
+void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to);
+/* To `out` unless index to index + `more` are in bounds. */
+void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
+                         uint32_t out);
+
+/* 1 if it has written an access with an index of its own for each lane. */
+int hg_x86_gather(x86_emit *e, const x86_access *m);
+
+#endif

@@ -1,0 +1,454 @@
+/* arith.c - pure values: every instruction rounds to nearest even, flushes nothing and is not an approximation. */
+#include "backend/cuda/ptx/ptx.h"
+
+#include "atlas/value.h"
+
+/* One instruction of the type's register. */
+static void plain(ptx *p, const char *mnemonic, const char *suffix, ptx_name d, const ptx_name *a, uint32_t count) {
+  ptx_name operand[4] = {d};
+  for (uint32_t i = 0; i < count && i < 3; i++) operand[i + 1] = a[i];
+  hg_ptx_ins(p, hg_ptx_join(mnemonic, suffix).text, operand, count + 1);
+}
+
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
+
+static const char *integer_mnemonic(uint16_t op) {
+  switch (op) {
+  case ATLAS_OP_add: return "add";
+  case ATLAS_OP_sub: return "sub";
+  case ATLAS_OP_mul: return "mul.lo";
+  case ATLAS_OP_mad: return "mad.lo";
+  case ATLAS_OP_div: return "div";
+  case ATLAS_OP_rem: return "rem";
+  case ATLAS_OP_min: return "min";
+  case ATLAS_OP_max: return "max";
+  case ATLAS_OP_neg: return "neg";
+  case ATLAS_OP_and: return "and";
+  case ATLAS_OP_or: return "or";
+  case ATLAS_OP_xor: return "xor";
+  case ATLAS_OP_not: return "not";
+  default: return NULL;
+  }
+}
+
+static int is_bitwise(uint16_t op) {
+  return op == ATLAS_OP_and || op == ATLAS_OP_or || op == ATLAS_OP_xor || op == ATLAS_OP_not;
+}
+
+/* The count is taken modulo the width. */
+static void shift(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value), *count = ptx_insn(p, ptx_arg(p, value, 1));
+  uint32_t mask = atlas_type_bits((atlas_type)insn->type) - 1;
+  ptx_name by = hg_ptx_number(count->bits & mask);
+  if (count->op != SSA_CONST) {
+    by = hg_ptx_new(p, PTX_32);
+    PTX(p, "and.b32", by, hg_ptx_register(p, ptx_arg(p, value, 1)), hg_ptx_number(mask));
+  }
+  ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0));
+  if (insn->op == ATLAS_OP_shl) PTX(p, hg_ptx_class_of(insn->type) == PTX_64 ? "shl.b64" : "shl.b32", d, a, by);
+  else PTX(p, hg_ptx_join("shr", hg_ptx_number_suffix(insn->type)).text, d, a, by);
+}
+
+/* The bits of a narrow value without its sign extension. */
+static ptx_name low_bits(ptx *p, uint8_t type, ptx_name a) {
+  if (!hg_ptx_is_signed(type) || atlas_type_bits((atlas_type)type) >= 32) return a;
+  ptx_name d = hg_ptx_new(p, PTX_32);
+  PTX(p, "and.b32", d, a, hg_ptx_number(atlas_mask((atlas_type)type)));
+  return d;
+}
+
+/* popc, clz, ctz, brev. Those that count answer in 32 bits. */
+static void count_bits(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  int is_wide = hg_ptx_class_of(insn->type) == PTX_64;
+  uint32_t spare = is_wide ? 0 : 32 - atlas_type_bits((atlas_type)insn->type);
+  const char *suffix = is_wide ? ".b64" : ".b32";
+  ptx_name a = low_bits(p, insn->type, hg_ptx_in_register(p, ptx_arg(p, value, 0)));
+  ptx_name answer = is_wide && insn->op != ATLAS_OP_brev ? hg_ptx_new(p, PTX_32) : d;
+  if (insn->op == ATLAS_OP_ctz) {
+    ptx_name reversed = hg_ptx_new(p, is_wide ? PTX_64 : PTX_32);
+    if (spare > 0) { /* a bit behind the type's last one ends the count */
+      ptx_name ended = hg_ptx_new(p, PTX_32);
+      PTX(p, "or.b32", ended, a, hg_ptx_number(UINT64_C(1) << (32 - spare)));
+      a = ended;
+    }
+    PTX(p, hg_ptx_join("brev", suffix).text, reversed, a);
+    PTX(p, hg_ptx_join("clz", suffix).text, answer, reversed);
+  } else {
+    const char *mnemonic = insn->op == ATLAS_OP_popc ? "popc" : insn->op == ATLAS_OP_clz ? "clz" : "brev";
+    PTX(p, hg_ptx_join(mnemonic, suffix).text, answer, a);
+    if (spare > 0 && insn->op == ATLAS_OP_clz) PTX(p, "sub.s32", d, d, hg_ptx_number(spare));
+    if (spare > 0 && insn->op == ATLAS_OP_brev)
+      PTX(p, hg_ptx_is_signed(insn->type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(spare));
+  }
+  if (is_wide && insn->op != ATLAS_OP_brev) PTX(p, "cvt.u64.u32", d, answer);
+}
+
+/* The products of narrow factors fit 32 bits. */
+static void multiply_high(ptx *p, uint8_t type, ptx_name d, const ptx_name a[2]) {
+  uint32_t bits = atlas_type_bits((atlas_type)type);
+  if (bits >= 32) {
+    plain(p, "mul.hi", hg_ptx_number_suffix(type), d, a, 2);
+    return;
+  }
+  PTX(p, "mul.lo.s32", d, a[0], a[1]);
+  PTX(p, hg_ptx_is_signed(type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(bits));
+}
+
+/* (a > 0) - (a < 0) */
+static void integer_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
+  const char *suffix = hg_ptx_number_suffix(type);
+  int is_wide = hg_ptx_class_of(type) == PTX_64;
+  ptx_name is_above = hg_ptx_new(p, PTX_PREDICATE), is_below = hg_ptx_new(p, PTX_PREDICATE), one = hg_ptx_number(1),
+           zero = hg_ptx_number(0);
+  PTX(p, hg_ptx_join("setp.gt", suffix).text, is_above, a, zero);
+  PTX(p, hg_ptx_join("setp.lt", suffix).text, is_below, a, zero);
+  PTX(p, is_wide ? "selp.b64" : "selp.b32", d, one, zero, is_above);
+  PTX(p, is_wide ? "selp.b64" : "selp.b32", d, hg_ptx_name("-1"), d, is_below);
+}
+
+/* -a as ~a + 1. ptxas, for compute capability 9.0 and later, makes one instruction of max(b, max(c, 0 - a)), and of
+ * min, and forgets the minus (seen in 13.0 and a driver of 580): no negation may look like one. */
+static void integer_neg(ptx *p, const char *suffix, ptx_class class, ptx_name d, ptx_name a) {
+  PTX(p, hg_ptx_join("not", hg_ptx_bits_suffix(class)).text, d, a);
+  PTX(p, hg_ptx_join("add", suffix).text, d, d, hg_ptx_number(1));
+}
+
+/* (a ^ s) - s, where s is 0 or, for a < 0, -1; abs(MIN) = MIN. max(a, -a) would be the trap of integer_neg. */
+static void integer_abs(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
+  ptx_class class = hg_ptx_class_of(type);
+  ptx_name sign = hg_ptx_new(p, class);
+  PTX(p, class == PTX_64 ? "shr.s64" : "shr.s32", sign, a, hg_ptx_number(class == PTX_64 ? 63 : 31));
+  PTX(p, hg_ptx_join("xor", hg_ptx_bits_suffix(class)).text, d, a, sign);
+  PTX(p, hg_ptx_join("sub", hg_ptx_number_suffix(type)).text, d, d, sign);
+}
+
+static void integer_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_name *a, uint32_t count) {
+  const char *mnemonic = integer_mnemonic(op), *suffix = hg_ptx_number_suffix(type);
+  ptx_class class = hg_ptx_class_of(type);
+  if (op == ATLAS_OP_sign) integer_sign(p, type, d, a[0]);
+  else if (op == ATLAS_OP_mulhi) multiply_high(p, type, d, a);
+  else if (op == ATLAS_OP_abs) integer_abs(p, type, d, a[0]);
+  else if (op == ATLAS_OP_neg) integer_neg(p, suffix, class, d, a[0]);
+  else plain(p, mnemonic, is_bitwise(op) ? hg_ptx_bits_suffix(class) : suffix, d, a, count);
+  hg_ptx_normalise(p, type, d);
+}
+
+/* ---- floating point ---------------------------------------------------------------------------------------------- */
+
+static const char *float_mnemonic(uint16_t op) {
+  switch (op) {
+  case ATLAS_OP_add: return "add.rn";
+  case ATLAS_OP_sub: return "sub.rn";
+  case ATLAS_OP_mul: return "mul.rn";
+  case ATLAS_OP_div: return "div.rn";
+  case ATLAS_OP_mad:
+  case ATLAS_OP_fma: return "fma.rn";
+  case ATLAS_OP_sqrt: return "sqrt.rn";
+  case ATLAS_OP_recip: return "rcp.rn";
+  case ATLAS_OP_floor: return "cvt.rmi";
+  case ATLAS_OP_ceil: return "cvt.rpi";
+  case ATLAS_OP_trunc: return "cvt.rzi";
+  case ATLAS_OP_round: return "cvt.rni";
+  default: return NULL;
+  }
+}
+
+/* PTX orders -0 below +0 and prefers the number to the NaN; min.NaN is there from sm_80 on, but not for f64. */
+static void minimum(ptx *p, int is_max, uint8_t type, ptx_name d, ptx_name a, ptx_name b) {
+  const char *suffix = hg_ptx_number_suffix(type);
+  ptx_class class = hg_ptx_class_of(type);
+  if (type != ATLAS_f64 && p->options->capability >= 80) {
+    PTX(p, hg_ptx_join(is_max ? "max.NaN" : "min.NaN", suffix).text, d, a, b);
+    return;
+  }
+  ptx_name nan = hg_ptx_new(p, PTX_PREDICATE), number = hg_ptx_new(p, class);
+  PTX(p, hg_ptx_join("setp.nan", suffix).text, nan, a, b);
+  PTX(p, hg_ptx_join(is_max ? "max" : "min", suffix).text, number, a, b);
+  PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d,
+      hg_ptx_constant(type, atlas_canonical_nan((atlas_type)type)), number, nan);
+}
+
+static void float_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
+  const char *suffix = hg_ptx_number_suffix(type), *select = type == ATLAS_f64 ? "selp.b64" : "selp.b32";
+  int is_f64 = type == ATLAS_f64;
+  ptx_name zero = hg_ptx_constant(type, 0), test = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name one = hg_ptx_constant(type, is_f64 ? UINT64_C(0x3ff0000000000000) : 0x3f800000);
+  ptx_name minus = hg_ptx_constant(type, is_f64 ? UINT64_C(0xbff0000000000000) : 0xbf800000);
+  ptx_name below = hg_ptx_new(p, hg_ptx_class_of(type)), number = hg_ptx_new(p, hg_ptx_class_of(type));
+  PTX(p, hg_ptx_join("setp.lt", suffix).text, test, a, zero);
+  PTX(p, select, below, minus, zero, test);
+  PTX(p, hg_ptx_join("setp.gt", suffix).text, test, a, zero);
+  PTX(p, select, number, one, below, test);
+  PTX(p, hg_ptx_join("setp.nan", suffix).text, test, a, a);
+  PTX(p, select, d, hg_ptx_constant(type, atlas_canonical_nan((atlas_type)type)), number, test);
+}
+
+static void float_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_name *a, uint32_t count) {
+  const char *suffix = hg_ptx_number_suffix(type);
+  ptx_name doubled = hg_ptx_join(suffix, suffix);
+  ptx_name zero = hg_ptx_class_of(type) == PTX_16 ? hg_ptx_name("%%h0") : hg_ptx_constant(type, 0);
+  switch (op) {
+  case ATLAS_OP_min: minimum(p, 0, type, d, a[0], a[1]); break;
+  case ATLAS_OP_max: minimum(p, 1, type, d, a[0], a[1]); break;
+  case ATLAS_OP_relu: minimum(p, 1, type, d, a[0], zero); break;
+  case ATLAS_OP_sign: float_sign(p, type, d, a[0]); break;
+  case ATLAS_OP_floor:
+  case ATLAS_OP_ceil:
+  case ATLAS_OP_trunc:
+  case ATLAS_OP_round: plain(p, float_mnemonic(op), doubled.text, d, a, 1); break;
+  default: plain(p, float_mnemonic(op), suffix, d, a, count); break;
+  }
+}
+
+void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b) {
+  if (atlas_is_integer((atlas_type)type)) {
+    integer_op(p, op, type, d, (const ptx_name[]){a, b}, 2);
+  } else if (type == ATLAS_f32 || type == ATLAS_f64) {
+    float_op(p, op, type, d, (const ptx_name[]){a, b}, 2);
+  } else {
+    ptx_name wide = hg_ptx_new(p, PTX_32);
+    float_op(p, op, ATLAS_f32, wide, (const ptx_name[]){hg_ptx_to_f32(p, type, a), hg_ptx_to_f32(p, type, b)}, 2);
+    hg_ptx_from_f32(p, type, d, wide);
+  }
+}
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+static ptx_name sign_mask(uint8_t type, int inverted) {
+  uint64_t mask = atlas_mask((atlas_type)type), sign = UINT64_C(1) << (atlas_type_bits((atlas_type)type) - 1);
+  return hg_ptx_number(inverted ? mask ^ sign : sign);
+}
+
+/* abs, neg and copysign touch the sign bit only. Where nobody looks at the sign of a NaN, ptxas makes the first two
+ * part of the instructions that read them. */
+static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  ptx_class class = hg_ptx_class_of(insn->type);
+  const char *suffix = hg_ptx_bits_suffix(class);
+  if (insn->op != ATLAS_OP_copysign && !p->bits_used[value] && (insn->type == ATLAS_f32 || insn->type == ATLAS_f64)) {
+    PTX(p, hg_ptx_join(insn->op == ATLAS_OP_neg ? "neg" : "abs", hg_ptx_number_suffix(insn->type)).text, d,
+        hg_ptx_value(p, ptx_arg(p, value, 0)));
+    return;
+  }
+  ptx_name a = p->bits_used[value] ? hg_ptx_exact(p, ptx_arg(p, value, 0)) : hg_ptx_value(p, ptx_arg(p, value, 0));
+  if (insn->op == ATLAS_OP_neg) {
+    PTX(p, hg_ptx_join("xor", suffix).text, d, a, sign_mask(insn->type, 0));
+  } else if (insn->op == ATLAS_OP_abs) {
+    PTX(p, hg_ptx_join("and", suffix).text, d, a, sign_mask(insn->type, 1));
+  } else {
+    uint32_t other = ptx_arg(p, value, 1);
+    ptx_name giver = p->nan[other] == PTX_NAN_POSITIVE ? hg_ptx_value(p, other) : hg_ptx_exact(p, other);
+    if (class == PTX_32) { /* mask and a, or not mask and giver */
+      PTX(p, "lop3.b32", d, sign_mask(insn->type, 1), a, giver, hg_ptx_name("0xCA"));
+      return;
+    }
+    ptx_name magnitude = hg_ptx_new(p, class), sign = hg_ptx_new(p, class);
+    PTX(p, hg_ptx_join("and", suffix).text, magnitude, a, sign_mask(insn->type, 1));
+    PTX(p, hg_ptx_join("and", suffix).text, sign, giver, sign_mask(insn->type, 0));
+    PTX(p, hg_ptx_join("or", suffix).text, d, magnitude, sign);
+  }
+}
+
+/* 16-bit floats lie in 16-bit registers, 16-bit integers do not. */
+static void bitcast(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  ptx_class to = hg_ptx_class_of(insn->type), from = hg_ptx_class_of(insn->type2);
+  uint32_t arg = ptx_arg(p, value, 0);
+  ptx_name a = p->nan_blind[value] ? hg_ptx_value(p, arg) : hg_ptx_exact(p, arg);
+  int is_constant = ptx_insn(p, arg)->op == SSA_CONST;
+  if (from != to && is_constant) a = hg_ptx_in_register(p, arg);
+  if (from == PTX_16 && to == PTX_32) PTX(p, insn->type == ATLAS_i16 ? "cvt.s32.s16" : "cvt.u32.u16", d, a);
+  else if (from == PTX_32 && to == PTX_16) PTX(p, "cvt.u16.u32", d, a);
+  else PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(to)).text, d, a);
+  if (to == PTX_32 && from == PTX_32) hg_ptx_normalise(p, insn->type, d);
+}
+
+static uint32_t without_casts(const ptx *p, uint32_t value) {
+  for (;;) {
+    const ssa_insn *insn = ptx_insn(p, value);
+    int is_cast = insn->op == ATLAS_OP_mov || insn->op == ATLAS_OP_bitcast || insn->op == ATLAS_OP_pnot;
+    if (!is_cast) return value;
+    value = ptx_arg(p, value, 0);
+  }
+}
+
+/* A comparison in f32 that chooses one of what it compares. ptxas makes a minimum or maximum of it, which loses the
+ * payload of a NaN (seen with setp.lt x > -0 ? 0 : x, from sm_80 on). */
+static int may_become_minimum(const ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  uint32_t test = without_casts(p, ptx_arg(p, value, 0));
+  int seen = atlas_is_integer((atlas_type)insn->type) || p->nan[value] == PTX_NAN_KEPT ||
+             p->nan[value] == PTX_NAN_CANONICAL;
+  if (!seen || !p->bits_used[value] || hg_ptx_class_of(insn->type) != PTX_32) return 0;
+  if (!atlas_is_comparison(ptx_insn(p, test)->op) || ptx_insn(p, test)->type2 != ATLAS_f32) return 0;
+  for (unsigned i = 1; i < 3; i++)
+    for (unsigned k = 0; k < 2; k++) {
+      uint32_t chosen = without_casts(p, ptx_arg(p, value, i));
+      if (ptx_insn(p, chosen)->op != SSA_CONST && chosen == without_casts(p, ptx_arg(p, test, k))) return 1;
+    }
+  return 0;
+}
+
+int hg_ptx_is_bound(const ptx *p, uint32_t value, int *is_max) {
+  uint8_t type = ptx_insn(p, value)->type;
+  if (ptx_insn(p, value)->op != ATLAS_OP_sel) return 0;
+  uint32_t test = ptx_arg(p, value, 0), x = ptx_arg(p, value, 1), c = ptx_arg(p, value, 2);
+  uint16_t op = ptx_insn(p, test)->op;
+  if ((type != ATLAS_f32 && type != ATLAS_f64) || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
+  if (ptx_insn(p, c)->op != SSA_CONST || ptx_insn(p, test)->type2 != type) return 0;
+  double bound = atlas_to_f64((atlas_type)type, ptx_insn(p, c)->bits);
+  int is_min = ptx_arg(p, test, 0) == x && ptx_arg(p, test, 1) == c;
+  *is_max = ptx_arg(p, test, 0) == c && ptx_arg(p, test, 1) == x;
+  return (bound < 0 || bound > 0) && (is_min || *is_max);
+}
+
+static void select_value(ptx *p, uint32_t value, ptx_name d) {
+  ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
+  int is_max = 0;
+  if (hg_ptx_is_bound(p, value, &is_max)) {
+    PTX(p, hg_ptx_join(is_max ? "max" : "min", hg_ptx_number_suffix(ptx_insn(p, value)->type)).text, d,
+        hg_ptx_value(p, ptx_arg(p, value, 1)), hg_ptx_value(p, ptx_arg(p, value, 2)));
+    return;
+  }
+  ptx_name yes = hg_ptx_chosen(p, ptx_arg(p, value, 1), value), no = hg_ptx_chosen(p, ptx_arg(p, value, 2), value);
+  ptx_name test = hg_ptx_value(p, ptx_arg(p, value, 0));
+  if (may_become_minimum(p, value)) { /* bit by bit: mask and yes, or not mask and no */
+    ptx_name mask = hg_ptx_new(p, PTX_32);
+    PTX(p, "selp.b32", mask, hg_ptx_name("-1"), hg_ptx_number(0), test);
+    PTX(p, "lop3.b32", d, mask, yes, no, hg_ptx_name("0xCA"));
+    return;
+  }
+  PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, yes, no, test);
+}
+
+/* ---- predicates -------------------------------------------------------------------------------------------------- */
+
+static void compare(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  int is_float = !atlas_is_integer((atlas_type)insn->type2);
+  const char *mnemonic = "setp.nan";
+  switch (insn->op) {
+  case ATLAS_OP_set_eq: mnemonic = "setp.eq"; break;
+  case ATLAS_OP_set_ne: mnemonic = is_float ? "setp.neu" : "setp.ne"; break;
+  case ATLAS_OP_set_lt: mnemonic = "setp.lt"; break;
+  case ATLAS_OP_set_le: mnemonic = "setp.le"; break;
+  case ATLAS_OP_set_gt: mnemonic = "setp.gt"; break;
+  case ATLAS_OP_set_ge: mnemonic = "setp.ge"; break;
+  case ATLAS_OP_set_num: mnemonic = "setp.num"; break;
+  default: break;
+  }
+  PTX(p, hg_ptx_join(mnemonic, hg_ptx_number_suffix(insn->type2)).text, d, hg_ptx_value(p, ptx_arg(p, value, 0)),
+      hg_ptx_value(p, ptx_arg(p, value, 1)));
+}
+
+static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
+  uint16_t op = ptx_insn(p, value)->op;
+  ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0));
+  if (op == ATLAS_OP_pnot) {
+    PTX(p, "not.pred", d, a);
+    return;
+  }
+  const char *mnemonic = op == ATLAS_OP_pand ? "and.pred" : op == ATLAS_OP_por ? "or.pred" : "xor.pred";
+  PTX(p, mnemonic, d, a, hg_ptx_value(p, ptx_arg(p, value, 1)));
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* The constant among two arguments, then the other one. */
+static int has_bound(const ptx *p, uint32_t value, double *bound, uint32_t *of) {
+  for (uint32_t i = 0; i < 2; i++) {
+    const ssa_insn *c = ptx_insn(p, ptx_arg(p, value, i));
+    if (c->op != SSA_CONST) continue;
+    *bound = atlas_to_f64((atlas_type)c->type, c->bits);
+    *of = ptx_arg(p, value, 1 - i);
+    return 1;
+  }
+  return 0;
+}
+
+int hg_ptx_is_bounded(const ptx *p, uint32_t value, ptx_bounds *bounds) {
+  uint16_t op = ptx_insn(p, value)->op, other = op == ATLAS_OP_min ? ATLAS_OP_max : ATLAS_OP_min;
+  double outer, inner;
+  uint32_t of;
+  if ((op != ATLAS_OP_min && op != ATLAS_OP_max) || ptx_insn(p, value)->type != ATLAS_f32) return 0;
+  if (!has_bound(p, value, &outer, &of) || ptx_insn(p, of)->op != other) return 0;
+  if (!has_bound(p, of, &inner, &bounds->x)) return 0;
+  bounds->low = op == ATLAS_OP_min ? inner : outer;
+  bounds->high = op == ATLAS_OP_min ? outer : inner;
+  return bounds->low < bounds->high;
+}
+
+int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size) {
+  ptx_bounds bounds;
+  if (p->options->capability < 90 || !hg_ptx_is_bounded(p, value, &bounds)) return 0;
+  *x = bounds.x;
+  *size = bounds.high;
+  return bounds.low == -bounds.high;
+}
+
+static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  uint32_t x;
+  double size;
+  if (hg_ptx_is_clamp(p, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */
+    ptx_name bound = hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32((float)size));
+    PTX(p, "min.NaN.xorsign.abs.f32", d, hg_ptx_value(p, x), bound);
+    return;
+  }
+  int is_narrow = hg_ptx_class_of(insn->type) == PTX_16; /* no constant is an operand of theirs */
+  ptx_name a[3];
+  for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)
+    a[i] = is_narrow ? hg_ptx_in_register(p, ptx_arg(p, value, i)) : hg_ptx_value(p, ptx_arg(p, value, i));
+  if (atlas_is_integer((atlas_type)insn->type)) integer_op(p, insn->op, insn->type, d, a, insn->arg_count);
+  else float_op(p, insn->op, insn->type, d, a, insn->arg_count);
+}
+
+void hg_ptx_pure(ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  int is_float = insn->type != SSA_PREDICATE && !atlas_is_integer((atlas_type)insn->type);
+  ptx_name d = hg_ptx_register(p, value);
+  if (atlas_is_comparison(insn->op)) {
+    compare(p, value, d);
+    return;
+  }
+  switch (insn->op) {
+  case ATLAS_OP_mov:
+  case ATLAS_OP_movi:
+    PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d,
+        hg_ptx_chosen(p, ptx_arg(p, value, 0), value));
+    break;
+  case ATLAS_OP_bitcast: bitcast(p, value, d); break;
+  case ATLAS_OP_cvt: hg_ptx_convert(p, value); break;
+  case ATLAS_OP_sel: select_value(p, value, d); break;
+  case ATLAS_OP_pand:
+  case ATLAS_OP_por:
+  case ATLAS_OP_pxor:
+  case ATLAS_OP_pnot: combine_predicates(p, value, d); break;
+  case ATLAS_OP_shl:
+  case ATLAS_OP_shr:
+    shift(p, value, d);
+    hg_ptx_normalise(p, insn->type, d);
+    break;
+  case ATLAS_OP_popc:
+  case ATLAS_OP_clz:
+  case ATLAS_OP_ctz:
+  case ATLAS_OP_brev:
+    count_bits(p, value, d);
+    hg_ptx_normalise(p, insn->type, d);
+    break;
+  case ATLAS_OP_sreg:
+  case ATLAS_OP_cls_get:
+  case ATLAS_OP_phase_get: hg_ptx_coordinate(p, value); break;
+  case ATLAS_OP_abs:
+  case ATLAS_OP_neg:
+  case ATLAS_OP_copysign:
+    if (is_float) {
+      sign_bit(p, value, d);
+      break;
+    }
+    arithmetic(p, value, d);
+    break;
+  default: arithmetic(p, value, d); break;
+  }
+}

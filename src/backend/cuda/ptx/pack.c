@@ -1,0 +1,161 @@
+/* pack.c - the argument block of a launch and its grid; what a fault record says. */
+#include "backend/cuda/ptx/emit_ptx.h"
+
+#include "atlas/arith.h"
+#include "base/bytes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_BLOCKS INT32_MAX /* of a grid in x */
+enum { LINEAR_BLOCK_LANES = 256, VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
+enum { UNIT_THREADS = 2048, ROUNDS = 4 };
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
+/* Lanes below this number are in bounds in every access of the vector part. */
+static uint64_t limit_of(const hg_ptx_parameter *parameter, uint64_t address, uint64_t extent) {
+  if (parameter->vector && address % VECTOR_BYTES != 0) return 0;
+  uint64_t reach = (uint64_t)parameter->reach - 1;
+  return extent > reach ? extent - reach : 0;
+}
+
+static void pack_argument(const hg_ptx_parameter *parameter, const atlas_argument *argument,
+                          const hg_ptx_places *places, uint8_t *block) {
+  hg_ptx_header *header = (hg_ptx_header *)(void *)block;
+  uint64_t *to = (uint64_t *)(void *)(block + parameter->offset);
+  uint64_t address = (uint64_t)(uintptr_t)argument->span.memory, extent;
+  switch (parameter->kind) {
+  case ATLAS_SYMBOL_BUFFER:
+    extent = argument->span.byte_count >> parameter->element_shift;
+    to[0] = address;
+    to[1] = extent;
+    if (parameter->reach > 0 && limit_of(parameter, address, extent) < header->fast_lanes)
+      header->fast_lanes = limit_of(parameter, address, extent);
+    break;
+  case ATLAS_SYMBOL_POOL:
+    to[0] = address;
+    to[1] = argument->span.byte_count;
+    to[2] = argument->span.byte_count / header->block_count / POOL_ALIGNMENT * POOL_ALIGNMENT;
+    break;
+  case ATLAS_SYMBOL_TABLE: to[0] = places->table; break;
+  default: to[0] = argument->bits; break;
+  }
+}
+
+/* ---- shape ------------------------------------------------------------------------------------------------------- */
+
+static void pack_linear(const atlas_program *program, const atlas_launch *launch, hg_ptx_header *header) {
+  uint32_t given = program->block[0], size = given != 0 ? given : LINEAR_BLOCK_LANES;
+  uint64_t last = launch->lanes + size - 1;
+  header->lanes = launch->lanes;
+  header->block_count = given != 0 ? last / given : last / LINEAR_BLOCK_LANES; /* the second is a shift */
+  header->grid[0] = header->block_count;
+  header->grid[1] = header->grid[2] = 1;
+  header->block[0] = size;
+  header->block[1] = header->block[2] = 1;
+  header->total[0] = launch->lanes;
+  header->total[1] = 1;
+  header->is_flat = 1;
+}
+
+static void pack_grid(const atlas_launch *launch, hg_ptx_header *header) {
+  header->lanes = header->block_count = 1;
+  for (int d = 0; d < 3; d++) {
+    header->grid[d] = launch->grid[d];
+    header->block[d] = launch->block[d];
+    header->block_count *= launch->grid[d];
+    header->lanes *= (uint64_t)launch->grid[d] * launch->block[d];
+  }
+  for (int d = 0; d < 2; d++) header->total[d] = header->grid[d] * header->block[d];
+  header->is_flat = header->lanes == header->total[0];
+}
+
+static uint64_t tiles_in(const hg_ptx_info *info, uint64_t lanes) {
+  return (lanes + (UINT64_C(1) << info->tile_shift) - 1) >> info->tile_shift;
+}
+
+/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as there are ROUNDS blocks for
+ * each place that a multiprocessor has for one. */
+static uint64_t tiles_of(const hg_ptx_info *info, uint64_t tiles) {
+  uint64_t threads = tiles * info->threads, enough = (uint64_t)ROUNDS * UNIT_THREADS * info->units;
+  if (info->packs == 1 || info->units == 0) return info->packs;
+  if (threads < 2 * enough) return 1;
+  return threads >= enough * info->packs ? info->packs : threads / enough;
+}
+
+/* The lanes behind the last whole pack have a block of their own. */
+static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
+  uint64_t tile = UINT64_C(1) << info->tile_shift;
+  uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
+  uint64_t tiles = tiles_in(info, whole), each = tiles_of(info, tiles);
+  header->whole_lanes = whole;
+  header->block_lanes = (uint32_t)(tile * each);
+  return (each == 1 ? tiles : (tiles + each - 1) / each) + (alone != 0);
+}
+
+static uint32_t pack_shape(const hg_ptx_info *info, const atlas_launch *launch, hg_ptx_header *header,
+                           hg_ptx_launch *out) {
+  uint64_t blocks = info->is_table         ? hg_ptx_table_blocks(header->lanes, info->units)
+                    : info->observes_block ? header->block_count
+                    : info->vector_only    ? vector_blocks(info, header)
+                                           : tiles_in(info, header->lanes);
+  out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
+  out->left = blocks - out->blocks;
+  out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
+  uint32_t missing = out->threads > info->max_threads ? HG_PTX_LARGER_BLOCKS : 0;
+  if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_PTX_COUNT_STEPS;
+  if (info->vector_only && header->fast_lanes < header->lanes) missing |= HG_PTX_CHECKED;
+  return missing;
+}
+
+uint32_t hg_ptx_pack(const atlas_program *program, const hg_ptx_info *info, const atlas_launch *launch,
+                     const hg_ptx_places *places, void *block, hg_ptx_launch *out) {
+  hg_ptx_header *header = block;
+  memset(header, 0, sizeof *header);
+  if (launch->lanes != 0) pack_linear(program, launch, header);
+  else pack_grid(launch, header);
+  header->fast_lanes = header->lanes;
+  header->fault_record = places->fault_record;
+  header->fault_flag = places->fault_flag;
+  header->step_limit = launch->step_limit;
+  header->boundary = (uint64_t)(uintptr_t)launch->boundary;
+  header->resonance = places->resonance;
+  header->phase_advance = places->phase_advance;
+  header->phase = launch->phase;
+  for (uint32_t i = 0; i < info->parameter_count; i++)
+    pack_argument(&info->parameter[i], &launch->arguments[info->parameter[i].symbol], places, block);
+  return pack_shape(info, launch, header, out);
+}
+
+void hg_ptx_next(void *block, hg_ptx_launch *out) {
+  hg_ptx_header *header = block;
+  header->first += out->blocks;
+  header->first_lane = header->first * header->block_lanes;
+  out->blocks = out->left > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)out->left;
+  out->left -= out->blocks;
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+hg_ptx_fault hg_ptx_fault_none(void) { return (hg_ptx_fault){.lane = UINT64_MAX}; }
+
+static int64_t nearest(uint64_t number) { return number > INT64_MAX ? INT64_MAX : (int64_t)number; }
+
+void hg_ptx_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_ptx_fault *record,
+                       hg_fault *out) {
+  *out = (hg_fault){.kind = HG_FAULT_NONE};
+  if (record->lane == UINT64_MAX) return;
+  out->kind = (hg_fault_kind)record->kind;
+  out->lane = record->lane;
+  out->instruction = record->instruction;
+  if (record->instruction < program->insns.count) out->line = atlas_insn_at(program, record->instruction)->line;
+  out->code = record->code;
+  out->index = atlas_index_sum((atlas_type)record->index_type, record->index, record->displacement);
+  out->extent = nearest(record->extent);
+  if (out->kind == HG_FAULT_STEP_LIMIT) out->index = out->extent = nearest(launch->step_limit);
+  const char *name = record->symbol == HG_PTX_NO_SYMBOL - 1              ? "phi"
+                     : record->symbol < program->symbols.count ? atlas_symbol_at(program, record->symbol)->name
+                                                               : "";
+  snprintf(out->buffer, sizeof out->buffer, "%s", name);
+}

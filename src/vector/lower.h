@@ -1,0 +1,106 @@
+/* lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), whole.c
+ * (where masks are needed), skip.c (where they start empty), values.c (instructions and what is known of
+ * addresses), moves.c (phis), live.c (lifetimes), tidy.c (leaves out what nobody needs). */
+#ifndef HG_VECTOR_LOWER_H
+#define HG_VECTOR_LOWER_H
+
+#include "compiler/analyse.h"
+#include "compiler/block_levels.h"
+#include "vector/order.h"
+#include "vector/vector.h"
+
+typedef struct vector_lowering {
+  const atlas_program *program;
+  ssa_unit *unit;
+  hg_vector *out;
+  ssa_order dominance;
+  vector_order order;
+  hg_analysis analysis;
+  hg_control control;
+  uint8_t *level;        /* per block: ir_level of the control that leads there */
+  uint8_t *whole;        /* per block: all lanes of the tile reach it together */
+  uint32_t *meeting;     /* scratch of whole.c */
+  uint32_t *waiting;     /* per block that is not whole: the mask of lanes that wait for it */
+  uint32_t *skip;        /* per block: last place of the blocks that lanes come to only through it: see skip.c */
+  uint32_t *owner;       /* per block: the one that empties its mask; SSA_NONE: the loop around it does */
+  uint32_t *first_owned, *next_owned; /* per block: whose mask it empties, a list */
+  uint32_t *latch;       /* per header: the loop's only way back, of no loop within; SSA_NONE */
+  uint32_t *label; /* per block, per header (behind its loop), again (where it has been left), the end: its LABEL */
+  uint32_t *reg;         /* per value */
+  uint32_t *same;        /* per value: another one whose register it has; SSA_NONE */
+  uint32_t *last;        /* per value: the last place where it is read; scratch of webs.c */
+  uint8_t *never_nan;    /* per value: see compiler/never_nan.h */
+  uint8_t *nan_blind;    /* per value: see compiler/nan_blind.h */
+  uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen */
+  uint8_t *uses;         /* per value: VALUE_* */
+  uint8_t *stride;       /* per value: vector_stride */
+  uint8_t *mark;         /* per value: scratch */
+  uint32_t *copy;        /* per value: scratch of moves.c and webs.c */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
+  hg_array stack;        /* scratch, uint32_t */
+  uint32_t mask;         /* of the block in hand */
+  uint32_t counted[2];   /* s0 and s1 of STEP; VECTOR_NONE where the steps are bounded */
+  uint8_t has_loops;
+  hg_status status;      /* the first failure */
+} vector_lowering;
+
+enum { /* bits of vector_lowering.uses */
+  VALUE_IS_USED = 1,
+  VALUE_OUTLIVES_LOOP = 2, /* used outside a loop around it that lanes leave one by one */
+  VALUE_IS_UNIFORM = 4,
+  VALUE_IS_KEPT = 8,       /* OUTLIVES_LOOP, or the phi of a loop's header whose register is read behind the loop */
+  VALUE_IS_COMPUTED = 16   /* a float whose NaNs all come from arithmetic: by the ISA they are the canonical one */
+};
+
+/* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */
+typedef enum vector_stride { STRIDE_OTHER, STRIDE_0, STRIDE_1 } vector_stride;
+
+/* Appends an instruction, all of whose unset registers are VECTOR_NONE in `insn` already. */
+uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn);
+uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type);
+
+static inline vector_insn vector_insn_of(uint16_t op, uint32_t mask) {
+  return (vector_insn){.op = op, .d = VECTOR_NONE, .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE},
+                       .mask = mask, .target = VECTOR_NONE, .insn = SSA_NONE};
+}
+
+/* Decides which blocks are whole and gives the others their masks. */
+void hg_vector_find_whole(vector_lowering *l);
+/* Fills skip, owner and the lists of owned blocks. */
+void hg_vector_find_skips(vector_lowering *l);
+/* 1 if the lanes of a whole block may go different ways at its end. */
+int hg_vector_parts(const vector_lowering *l, uint32_t block);
+/* 1 if the block is one that all lanes of its loop come to in each round, in a loop with one latch. */
+static inline int vector_is_on_way(const vector_lowering *l, uint32_t block) {
+  uint32_t header = l->order.loop[block];
+  return header != SSA_NONE && l->latch[header] != SSA_NONE &&
+         ssa_dominates(&l->dominance, block, l->latch[header]);
+}
+/* The same of a loop that lanes leave one by one. */
+static inline int vector_is_on_masked_way(const vector_lowering *l, uint32_t block) {
+  return vector_is_on_way(l, block) && !l->whole[l->order.loop[block]];
+}
+/* 1 if the block's mask is its predecessor's, less the lanes that have left the loop there. */
+static inline int vector_shares_mask(const vector_lowering *l, uint32_t block) {
+  const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
+  return from->count == 1 && l->waiting[block] != SSA_NONE &&
+         l->waiting[block] == l->waiting[*(const uint32_t *)from->data];
+}
+/* Gives the values of a loop's counter one register. */
+void hg_vector_find_webs(vector_lowering *l);
+/* Finds what the values need before the first instruction is made. */
+hg_status hg_vector_study(vector_lowering *l);
+/* The register of a value; constants, scalars and special registers get one when first asked for. */
+uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value);
+/* The instructions of one value that stands in a block's list. */
+void hg_vector_value(vector_lowering *l, uint32_t value);
+/* The phis of the edge's target take their new values in the lanes of `mask`. */
+void hg_vector_moves(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask);
+/* 1 if that needs an instruction. */
+int hg_vector_has_moves(vector_lowering *l, uint32_t from, uint32_t side);
+/* Takes away what is not needed. Registers' first and last must be there; they are not right afterwards. */
+hg_status hg_vector_tidy(hg_vector *v);
+/* Fills first, last and across of every register. */
+hg_status hg_vector_lifetimes(hg_vector *v);
+
+#endif

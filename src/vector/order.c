@@ -1,0 +1,124 @@
+/* order.c - loops by walking back from their latches, then a topological order that finishes each loop before it
+ * goes on. */
+#include "vector/order.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+typedef struct sorter {
+  const ssa_unit *unit;
+  const ssa_order *order;
+  vector_order *out;
+  uint32_t *waits;  /* per block: forward edges into it from blocks that have no place yet */
+  uint32_t *next;   /* per block: the next in its list */
+  uint32_t *ready;  /* per header, and at [blocks] for the outermost level: first block that may be placed */
+  uint32_t *stack;
+} sorter;
+
+static int is_back_edge(const sorter *s, uint32_t from, uint32_t to) { return ssa_dominates(s->order, to, from); }
+
+/* The header of the outermost loop found so far around a block, or the block itself. */
+static uint32_t outermost(const sorter *s, uint32_t block) {
+  uint32_t at = s->out->loop[block] == SSA_NONE ? block : s->out->loop[block];
+  while (s->out->parent[at] != SSA_NONE) at = s->out->parent[at];
+  return at;
+}
+
+/* Inner loops come first: their headers lie later in reverse postorder. */
+static void find_loop(sorter *s, uint32_t header) {
+  uint32_t depth = 0;
+  const hg_array *into = &ssa_block_at(s->unit, header)->predecessors;
+  for (size_t i = 0; i < into->count; i++) {
+    uint32_t from = ((const uint32_t *)into->data)[i];
+    if (s->order->position[from] == SSA_NONE || !is_back_edge(s, from, header)) continue;
+    s->out->loop[header] = header;
+    if (depth == 0 || s->stack[depth - 1] != from) s->stack[depth++] = from;
+  }
+  while (depth > 0) {
+    uint32_t block = outermost(s, s->stack[--depth]);
+    if (block == header) continue;
+    if (s->out->loop[block] == block) s->out->parent[block] = header;
+    else s->out->loop[block] = header;
+    const hg_array *predecessors = &ssa_block_at(s->unit, block)->predecessors;
+    for (size_t i = 0; i < predecessors->count; i++) {
+      uint32_t from = ((const uint32_t *)predecessors->data)[i];
+      if (s->order->position[from] != SSA_NONE && !is_back_edge(s, from, block)) s->stack[depth++] = from;
+    }
+  }
+}
+
+static uint32_t level_of(const sorter *s, uint32_t block) {
+  uint32_t loop = s->out->loop[block] == block ? s->out->parent[block] : s->out->loop[block];
+  return loop == SSA_NONE ? (uint32_t)s->unit->blocks.count : loop;
+}
+
+static void make_ready(sorter *s, uint32_t block) {
+  uint32_t level = level_of(s, block);
+  s->next[block] = s->ready[level];
+  s->ready[level] = block;
+}
+
+static void count_edges(sorter *s) {
+  for (uint32_t k = 0; k < s->order->count; k++) {
+    const ssa_block *block = ssa_block_at(s->unit, s->order->block[k]);
+    for (int e = 0; e < 2; e++)
+      if (block->successor[e] != SSA_NONE && !is_back_edge(s, s->order->block[k], block->successor[e]))
+        s->waits[block->successor[e]]++;
+  }
+}
+
+/* What became ready last is placed first, so that the two sides of a branch stay near it. */
+static void place_all(sorter *s) {
+  vector_order *o = s->out;
+  uint32_t outside = (uint32_t)s->unit->blocks.count, level = outside;
+  make_ready(s, s->order->block[0]);
+  for (;;) {
+    uint32_t block = s->ready[level];
+    if (block == SSA_NONE) {
+      if (level == outside) return;
+      o->end[level] = o->count - 1;
+      level = o->parent[level] == SSA_NONE ? outside : o->parent[level];
+      continue;
+    }
+    s->ready[level] = s->next[block];
+    o->place[block] = o->count;
+    o->block[o->count++] = block;
+    if (o->loop[block] == block) level = block;
+    for (int e = 1; e >= 0; e--) {
+      uint32_t to = ssa_block_at(s->unit, block)->successor[e];
+      if (to != SSA_NONE && !is_back_edge(s, block, to) && --s->waits[to] == 0) make_ready(s, to);
+    }
+  }
+}
+
+static uint64_t edge_count(const ssa_unit *u) {
+  uint64_t edges = 0;
+  for (uint32_t b = 0; b < u->blocks.count; b++) edges += ssa_block_at(u, b)->predecessors.count;
+  return edges;
+}
+
+hg_status hg_vector_order_build(const ssa_unit *unit, const ssa_order *order, vector_order *out) {
+  uint64_t n = unit->blocks.count, words = 8 * n + 1 + edge_count(unit) + n;
+  *out = (vector_order){.block = hg_allocate(&unit->allocator, words, sizeof(uint32_t))};
+  if (out->block == NULL) return hg_fail_memory("the order of vector code", words * sizeof(uint32_t));
+  out->place = out->block + n;
+  out->loop = out->place + n;
+  out->parent = out->loop + n;
+  out->end = out->parent + n;
+  sorter s = {.unit = unit, .order = order, .out = out, .next = out->end + n};
+  s.ready = s.next + n;
+  s.waits = s.ready + n + 1;
+  s.stack = s.waits + n; /* a block is pushed once an edge into it */
+  memset(out->place, 0xff, 3 * n * sizeof(uint32_t));
+  memset(s.ready, 0xff, (n + 1) * sizeof(uint32_t));
+  for (uint32_t k = order->count; k-- > 0;) find_loop(&s, order->block[k]);
+  count_edges(&s);
+  place_all(&s);
+  return HG_OK;
+}
+
+void hg_vector_order_release(const ssa_unit *unit, vector_order *out) {
+  hg_release(&unit->allocator, out->block);
+  *out = (vector_order){0};
+}

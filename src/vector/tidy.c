@@ -1,0 +1,138 @@
+/* tidy.c - vector code without what turned out not to be needed.
+ *
+ * A move under a mask into a register that holds nothing yet may fill all lanes: it is a plain copy then. `a and not b`
+ * is one instruction, and so is the lesser or the greater of two numbers, written as a selection. What nobody reads
+ * goes. */
+#include "atlas/value.h"
+#include "vector/lower.h"
+
+#include "base/error.h"
+
+typedef struct tidy {
+  hg_vector *v;
+  uint32_t *reads;   /* per register: by instructions other than its own writers */
+  uint32_t *writers; /* per register */
+  uint32_t *place;   /* per register: its last writer; then, per instruction, where it is once others are gone */
+} tidy;
+
+static int is_register(uint32_t r) { return r < VECTOR_ALL; }
+
+static void count(const tidy *t, const vector_insn *insn, uint32_t by) {
+  for (int s = 0; s < 4; s++)
+    if (is_register(insn->s[s]) && insn->s[s] != insn->d) t->reads[insn->s[s]] += by;
+  if (is_register(insn->mask)) t->reads[insn->mask] += by;
+}
+
+static void widen_moves(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    if (insn->op == VECTOR_MOVE && vector_reg_at(t->v, insn->d)->first == i) insn->mask = VECTOR_ALL;
+  }
+}
+
+static void find_writers(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(t->v, i);
+    count(t, insn, 1);
+    if (!is_register(insn->d)) continue;
+    t->writers[insn->d]++;
+    t->place[insn->d] = i;
+  }
+}
+
+/* The register whose opposite `r` is, if neither ever changes. */
+static uint32_t opposite_of(const tidy *t, uint32_t r) {
+  if (!is_register(r) || t->writers[r] != 1) return VECTOR_NONE;
+  const vector_insn *insn = vector_insn_at(t->v, t->place[r]);
+  if (insn->op != ATLAS_OP_pnot || !is_register(insn->s[0]) || t->writers[insn->s[0]] > 1) return VECTOR_NONE;
+  return insn->s[0];
+}
+
+static void join_not(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    for (int s = 0; s < 2 && insn->op == ATLAS_OP_pand; s++) {
+      uint32_t not_of = opposite_of(t, insn->s[s]), other = insn->s[1 - s];
+      if (not_of == VECTOR_NONE) continue;
+      count(t, insn, UINT32_MAX); /* - 1 */
+      insn->op = VECTOR_ANDNOT;
+      insn->s[0] = other;
+      insn->s[1] = not_of;
+      count(t, insn, 1);
+    }
+  }
+}
+
+/* 1 if equal values have equal bits: one of them is a constant, and neither zero nor NaN. */
+static int decides(const tidy *t, uint32_t r, uint8_t type) {
+  const vector_reg *reg = vector_reg_at(t->v, r);
+  if (reg->kind != VECTOR_CONSTANT) return 0;
+  double value = atlas_to_f64((atlas_type)type, reg->bits);
+  return value < 0 || value > 0;
+}
+
+/* a < b ? a : b; and a < b ? b : a. */
+static void join_selection(const tidy *t, vector_insn *insn) {
+  if (!is_register(insn->s[0]) || t->writers[insn->s[0]] != 1) return;
+  const vector_insn *by = vector_insn_at(t->v, t->place[insn->s[0]]);
+  uint32_t a = by->s[0], b = by->s[1];
+  int is_lesser = insn->s[1] == a && insn->s[2] == b, is_greater = insn->s[1] == b && insn->s[2] == a;
+  if ((by->op != ATLAS_OP_set_lt && by->op != ATLAS_OP_set_le) || by->type2 != insn->type) return;
+  if (!(is_lesser || is_greater) || t->writers[a] > 1 || t->writers[b] > 1) return;
+  if (by->op == ATLAS_OP_set_le && !decides(t, a, insn->type) && !decides(t, b, insn->type)) return;
+  count(t, insn, UINT32_MAX); /* - 1 */
+  insn->op = is_lesser ? VECTOR_LESSER : VECTOR_GREATER;
+  insn->s[0] = insn->s[1];
+  insn->s[1] = insn->s[2];
+  insn->s[2] = VECTOR_NONE;
+  count(t, insn, 1);
+}
+
+static void join_selections(const tidy *t) {
+  for (uint32_t i = 0; i < t->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    if (insn->op == ATLAS_OP_sel && (insn->type == ATLAS_f32 || insn->type == ATLAS_f64)) join_selection(t, insn);
+  }
+}
+
+static int is_needed(const tidy *t, const vector_insn *insn) {
+  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  int is_pure = info != NULL ? (info->flags & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE /* a load may fault */
+                             : insn->op >= VECTOR_MOVE && insn->op <= VECTOR_GREATER;
+  return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;
+}
+
+/* Users stand behind what they use, loops apart, so one walk from the end finds nearly all. */
+static void drop_unread(const tidy *t) {
+  uint32_t n = (uint32_t)t->v->insns.count, kept = 0;
+  for (uint32_t i = n; i-- > 0;) {
+    const vector_insn *insn = vector_insn_at(t->v, i);
+    t->place[i] = (uint32_t)is_needed(t, insn);
+    if (!t->place[i]) count(t, insn, UINT32_MAX);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    int stays = t->place[i] != 0;
+    t->place[i] = kept; /* a jump to what goes leads to what follows */
+    if (stays) *vector_insn_at(t->v, kept++) = *vector_insn_at(t->v, i);
+  }
+  t->v->insns.count = kept;
+  for (uint32_t i = 0; i < kept; i++) {
+    vector_insn *insn = vector_insn_at(t->v, i);
+    if (insn->target != VECTOR_NONE) insn->target = t->place[insn->target];
+  }
+}
+
+hg_status hg_vector_tidy(hg_vector *v) {
+  uint64_t n = v->insns.count, regs = v->regs.count, words = 2 * regs + (n > regs ? n : regs);
+  tidy t = {.v = v, .reads = hg_allocate(&v->allocator, words, sizeof(uint32_t))};
+  if (t.reads == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t));
+  t.writers = t.reads + regs;
+  t.place = t.writers + regs;
+  widen_moves(&t);
+  find_writers(&t);
+  join_not(&t);
+  join_selections(&t);
+  drop_unread(&t);
+  hg_release(&v->allocator, t.reads);
+  return HG_OK;
+}

@@ -1,0 +1,449 @@
+/* values.c - values as vector instructions, and what must be known of them: where the bits of a NaN can be seen,
+ * which outlive their loop, and how indices change from lane to lane. */
+#include "atlas/arith.h"
+#include "atlas/value.h"
+#include "base/error.h"
+#include "compiler/aliasing.h"
+#include "compiler/nan_blind.h"
+#include "compiler/never_nan.h"
+#include "compiler/schedule.h"
+#include "compiler/simplify.h"
+#include "vector/lower.h"
+
+#include <math.h>
+
+static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
+
+static uint32_t flags_of(const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  return info == NULL ? 0 : info->flags;
+}
+
+static int is_access(const ssa_insn *insn) {
+  return (flags_of(insn) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+}
+
+static int is_float(uint8_t type) { return type != SSA_PREDICATE && atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
+
+/* ---- NaN bits ---------------------------------------------------------------------------------------------------- */
+
+static void see(vector_lowering *l, uint32_t value) {
+  if (l->bits_seen[value] || !is_float(insn_at(l, value)->type)) return;
+  l->bits_seen[value] = 1;
+  if (l->status == HG_OK && hg_array_append(&l->unit->allocator, &l->stack, &value, 1) == NULL)
+    l->status = hg_fail_memory("vector code", sizeof value);
+}
+
+static int shows_operands(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (insn->op == ATLAS_OP_bitcast) return !l->nan_blind[value];
+  return flags_of(insn) & ATLAS_STORE || hg_is_block_op(insn->op);
+}
+
+/* 1 if `arg` is computed in a loop behind which `value` shows it: its NaNs are made canonical there, once, and not in
+ * each round. */
+static int is_cleaned_late(const vector_lowering *l, uint32_t value, uint32_t arg) {
+  const ssa_insn *insn = insn_at(l, value), *shown = insn_at(l, arg);
+  if (!shows_operands(l, value) || !(l->uses[arg] & VALUE_IS_COMPUTED) || shown->block == SSA_NONE) return 0;
+  uint32_t loop = l->order.loop[shown->block];
+  return loop != SSA_NONE && !vector_in_loop(&l->order, loop, insn->block);
+}
+
+/* Operands whose bits this shows by itself. */
+static void see_operands(vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  const uint32_t *args = ssa_args_of(l->unit, value);
+  for (uint32_t i = 0; i < insn->arg_count && shows_operands(l, value); i++)
+    if (!is_cleaned_late(l, value, args[i])) see(l, args[i]);
+  if (insn->op == ATLAS_OP_copysign) see(l, args[1]); /* a NaN's sign becomes a number's */
+}
+
+/* Operands that pass through to a result that is seen. */
+static void see_through(vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  const uint32_t *args = ssa_args_of(l->unit, value);
+  switch (insn->op) {
+  case SSA_PHI:
+    for (uint32_t i = 0; i < insn->arg_count; i++)
+      if (!hg_comes_as_number(l->unit, value, i)) see(l, args[i]);
+    break;
+  case ATLAS_OP_sel: see(l, args[1]); see(l, args[2]); break;
+  case ATLAS_OP_mov:
+  case ATLAS_OP_neg:
+  case ATLAS_OP_abs:
+  case ATLAS_OP_copysign: see(l, args[0]); break;
+  default: break;
+  }
+}
+
+static int may_be_other_nan(const ssa_insn *insn) {
+  if (!is_float(insn->type) || !(flags_of(insn) & ATLAS_PURE) || flags_of(insn) & (ATLAS_BITS | ATLAS_LOAD)) return 0;
+  return insn->op != ATLAS_OP_cvt || is_float(insn->type2) || insn->type2 == ATLAS_f8e4m3 ||
+         insn->type2 == ATLAS_f8e5m2;
+}
+
+/* To begin with every candidate, then those that stand on a value that is none go. */
+static int is_computed(const vector_lowering *l, uint32_t value, int first) {
+  const ssa_insn *insn = insn_at(l, value);
+  const uint32_t *args = ssa_args_of(l->unit, value);
+  if (!is_float(insn->type)) return 0;
+  if (insn->op == SSA_CONST) return !isnan(atlas_to_f64((atlas_type)insn->type, insn->bits));
+  if (insn->op != SSA_PHI && insn->op != ATLAS_OP_sel) return may_be_other_nan(insn);
+  for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count && !first; i++)
+    if (!(l->uses[args[i]] & VALUE_IS_COMPUTED)) return 0;
+  return 1;
+}
+
+/* Without loops everything stands behind what it is made of: one walk finds all. */
+static int has_loops(const vector_lowering *l) {
+  uint32_t k = 0;
+  while (k < l->order.count && l->order.loop[l->order.block[k]] == SSA_NONE) k++;
+  return k < l->order.count;
+}
+
+static void find_computed(vector_lowering *l) {
+  if (!l->has_loops) return; /* only loops ask */
+  for (int first = 1, changed = 1; changed; first = 0) {
+    changed = first;
+    for (uint32_t v = 0; v < l->unit->insns.count; v++) {
+      int was = first || l->uses[v] & VALUE_IS_COMPUTED, is = was && is_computed(l, v, first);
+      changed |= is != was;
+      l->uses[v] = (uint8_t)((l->uses[v] & ~VALUE_IS_COMPUTED) | (is ? VALUE_IS_COMPUTED : 0));
+    }
+  }
+}
+
+/* ---- strides ----------------------------------------------------------------------------------------------------- */
+
+static int is_wide_integer(uint8_t type) {
+  return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
+}
+
+static vector_stride stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t i) {
+  uint32_t arg = ssa_args_of(l->unit, value)[i];
+  const ssa_insn *insn = insn_at(l, arg);
+  if (insn->op == SSA_SPECIAL)
+    return insn->bits == ATLAS_REG_LANE || insn->bits == ATLAS_REG_BLOCK_LANE ? STRIDE_1 : STRIDE_0;
+  if (hg_is_leaf(insn) || l->analysis.fact[arg].level < IR_LANE) return STRIDE_0;
+  return (vector_stride)l->stride[arg];
+}
+
+static vector_stride stride_of_sum(vector_stride a, vector_stride b) {
+  if (a == STRIDE_OTHER || b == STRIDE_OTHER || (a == STRIDE_1 && b == STRIDE_1)) return STRIDE_OTHER;
+  return a == STRIDE_1 || b == STRIDE_1 ? STRIDE_1 : STRIDE_0;
+}
+
+/* All lanes of a whole block come by the same edge, if its predecessors do not part. */
+static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
+  const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
+  if (!l->whole[block]) return 0;
+  for (size_t i = 0; i < from->count; i++) {
+    uint32_t p = ((const uint32_t *)from->data)[i];
+    if (!l->whole[p] || hg_vector_parts(l, p)) return 0;
+  }
+  return 1;
+}
+
+/* 1 if a phi's lanes come with what different rounds of a loop have made, which they have left one by one. */
+static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
+  const ssa_insn *insn = insn_at(l, phi);
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    uint32_t from = ((const uint32_t *)ssa_block_at(l->unit, insn->block)->predecessors.data)[i];
+    uint32_t made = insn_at(l, ssa_args_of(l->unit, phi)[i])->block;
+    for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, insn->block);
+         h = l->order.parent[h])
+      if (!l->whole[h] && made != SSA_NONE && vector_in_loop(&l->order, h, made)) return 1;
+  }
+  return 0;
+}
+
+/* The same of a header's lanes in each round of a loop that they leave one by one. */
+static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) {
+  uint32_t block = insn_at(l, phi)->block;
+  return !l->whole[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
+         insn_at(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
+}
+
+/* `first` round: what comes around a loop is taken to agree with what enters it. Behind a loop that lanes leave one by
+ * one they have what they left with. */
+static vector_stride stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
+  const ssa_insn *insn = insn_at(l, phi);
+  const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
+  int known = 0;
+  vector_stride stride = STRIDE_OTHER;
+  if (!is_wide_integer(insn->type) || l->uses[phi] & VALUE_IS_KEPT) return STRIDE_OTHER;
+  if (!comes_by_one_edge(l, insn->block) && !comes_by_one_edge_each_round(l, phi)) return STRIDE_OTHER;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    if (first && l->order.place[from[i]] >= l->order.place[insn->block]) continue;
+    vector_stride s = stride_of_arg(l, phi, i);
+    if (known && s != stride) return STRIDE_OTHER;
+    stride = s;
+    known = 1;
+  }
+  return stride;
+}
+
+static vector_stride stride_of_value(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (insn->op == ATLAS_OP_sreg)
+    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? STRIDE_1 : STRIDE_0;
+  if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return STRIDE_OTHER;
+  int all_0 = 1;
+  for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == STRIDE_0;
+  if (all_0) return STRIDE_0;
+  if (!is_wide_integer(insn->type)) return STRIDE_OTHER;
+  switch (insn->op) {
+  case ATLAS_OP_mov: return stride_of_arg(l, value, 0);
+  case ATLAS_OP_cvt:
+  case ATLAS_OP_bitcast: return is_wide_integer(insn->type2) ? stride_of_arg(l, value, 0) : STRIDE_OTHER;
+  case ATLAS_OP_add: return stride_of_sum(stride_of_arg(l, value, 0), stride_of_arg(l, value, 1));
+  case ATLAS_OP_sub:
+    return stride_of_arg(l, value, 1) == STRIDE_0 ? stride_of_arg(l, value, 0) : STRIDE_OTHER;
+  case ATLAS_OP_mad: {
+    int product_0 = stride_of_arg(l, value, 0) == STRIDE_0 && stride_of_arg(l, value, 1) == STRIDE_0;
+    return product_0 ? stride_of_arg(l, value, 2) : STRIDE_OTHER;
+  }
+  default: return STRIDE_OTHER;
+  }
+}
+
+/* Assumed of loops first, then checked; what fails becomes OTHER, until all agrees. */
+static void find_strides(vector_lowering *l) {
+  for (int round = 0, changed = 1; changed; round++) {
+    changed = 0;
+    for (uint32_t k = 0; k < l->order.count; k++) {
+      const ssa_block *block = ssa_block_at(l->unit, l->order.block[k]);
+      for (uint32_t v = block->first_phi; v != SSA_NONE; v = insn_at(l, v)->next) {
+        vector_stride stride = stride_of_phi(l, v, round == 0);
+        changed |= stride != l->stride[v];
+        if (round == 0 || stride != l->stride[v]) l->stride[v] = (uint8_t)(round == 0 ? stride : STRIDE_OTHER);
+      }
+      for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(l, v)->next) {
+        vector_stride stride = stride_of_value(l, v);
+        changed |= stride != l->stride[v];
+        l->stride[v] = (uint8_t)stride;
+      }
+    }
+    changed &= l->has_loops;
+  }
+}
+
+/* ---- one for all lanes ------------------------------------------------------------------------------------------- */
+
+static int is_uniform_operand(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (insn->op == SSA_SPECIAL) return insn->bits != ATLAS_REG_LANE && insn->bits != ATLAS_REG_BLOCK_LANE;
+  return hg_is_leaf(insn) || (l->uses[value] & VALUE_IS_UNIFORM);
+}
+
+static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
+  for (uint32_t i = 0; i < insn_at(l, value)->arg_count; i++)
+    if (!is_uniform_operand(l, ssa_args_of(l->unit, value)[i])) return 0;
+  return 1;
+}
+
+/* In a loop that lanes leave one by one those that are left are in one round: a phi of its header has what entered or
+ * what came around, alike in all of them if both are. Behind the loop lanes would have what they left with. */
+static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  if (l->uses[value] & VALUE_IS_KEPT) return 0;
+  if (insn->op != SSA_PHI) return hg_is_pure(insn) && (insn->arg_count > 0 || l->analysis.fact[value].level < IR_LANE);
+  return comes_by_one_edge_each_round(l, value);
+}
+
+/* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so it
+ * must come from such values alone, in blocks that all lanes reach together or in rounds of a loop. What a block
+ * computes together is there for the lanes that took part. To begin with every candidate, then those that stand on a
+ * value that is none go. */
+static void find_uniform(vector_lowering *l) {
+  for (int round = 0, changed = 1; changed; round++) {
+    changed = 0;
+    for (uint32_t k = 0; k < l->order.count; k++) {
+      uint32_t b = l->order.block[k];
+      uint32_t lists[2] = {ssa_block_at(l->unit, b)->first_phi, ssa_block_at(l->unit, b)->first_effect};
+      for (int list = 0; list < 2; list++)
+        for (uint32_t v = lists[list]; v != SSA_NONE; v = insn_at(l, v)->next) {
+          int candidate = l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(insn_at(l, v)->op);
+          candidate |= !l->whole[b] && is_alike_in_loop(l, v);
+          int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
+          if (is && (round > 0 || !l->has_loops)) is = has_uniform_operands(l, v);
+          if (is && round > 0 && l->same[v] != SSA_NONE) is = (l->uses[l->same[v]] & VALUE_IS_UNIFORM) != 0;
+          if (round > 0) changed |= is != ((l->uses[v] & VALUE_IS_UNIFORM) != 0);
+          else changed |= l->has_loops || l->same[v] != SSA_NONE;
+          l->uses[v] = (uint8_t)((l->uses[v] & ~VALUE_IS_UNIFORM) | (is ? VALUE_IS_UNIFORM : 0));
+        }
+    }
+  }
+}
+
+/* ---- outliving loops --------------------------------------------------------------------------------------------- */
+
+static void note_use(vector_lowering *l, uint32_t value, uint32_t in) {
+  const ssa_insn *insn = insn_at(l, value);
+  l->uses[value] |= VALUE_IS_USED;
+  if (insn->block == SSA_NONE) return;
+  for (uint32_t h = l->order.loop[insn->block]; h != SSA_NONE && !vector_in_loop(&l->order, h, in);
+       h = l->order.parent[h])
+    if (!l->whole[h]) l->uses[value] |= VALUE_IS_KEPT | (insn->op == SSA_PHI ? 0 : VALUE_OUTLIVES_LOOP);
+}
+
+static void note_uses(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = insn_at(l, phi)->next)
+    for (uint32_t i = 0; i < insn_at(l, phi)->arg_count; i++)
+      note_use(l, ssa_args_of(l->unit, phi)[i], ((const uint32_t *)block->predecessors.data)[i]);
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = insn_at(l, e)->next) {
+    see_operands(l, e);
+    for (uint32_t i = 0; i < insn_at(l, e)->arg_count; i++) note_use(l, ssa_args_of(l->unit, e)[i], b);
+  }
+  if (block->condition != SSA_NONE) note_use(l, block->condition, b);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+hg_status hg_vector_study(vector_lowering *l) {
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  hg_alias_groups(l->program, l->unit, group);
+  for (uint32_t at = 0; at < hg_location_count(l->program); at++)
+    l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
+  l->has_loops = (uint8_t)has_loops(l);
+  find_computed(l);
+  HG_TRY(hg_find_nan_blind(l->unit, &l->dominance, l->nan_blind));
+  for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
+  find_strides(l);
+  hg_vector_find_webs(l);
+  find_uniform(l);
+  HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));
+  while (l->stack.count > 0 && l->status == HG_OK) see_through(l, ((const uint32_t *)l->stack.data)[--l->stack.count]);
+  return l->status;
+}
+
+static vector_reg leaf(const ssa_insn *insn) {
+  switch (insn->op) {
+  case SSA_CONST: return (vector_reg){.kind = VECTOR_CONSTANT, .bits = insn->bits};
+  case SSA_SCALAR: return (vector_reg){.kind = VECTOR_SCALAR, .bits = insn->symbol};
+  case SSA_SPECIAL: return (vector_reg){.kind = VECTOR_SPECIAL, .bits = insn->bits};
+  default: return (vector_reg){.kind = VECTOR_VARIES};
+  }
+}
+
+uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value) {
+  if (l->same[value] != SSA_NONE) value = l->same[value];
+  if (l->reg[value] != SSA_NONE || l->status != HG_OK) return l->reg[value];
+  const ssa_insn *insn = insn_at(l, value);
+  l->reg[value] = hg_vector_new_reg(l, insn->type);
+  if (l->status != HG_OK) return l->reg[value];
+  vector_reg *reg = vector_reg_at(l->out, l->reg[value]);
+  *reg = leaf(insn);
+  reg->type = insn->type;
+  l->out->sees_blocks |= reg->kind == VECTOR_SPECIAL && reg->bits != ATLAS_REG_LANE;
+  reg->uniform = reg->kind == VECTOR_VARIES ? (l->uses[value] & VALUE_IS_UNIFORM) != 0 : reg->kind != VECTOR_SPECIAL;
+  return l->reg[value];
+}
+
+static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = insn_at(l, value);
+  uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;
+  if (l->analysis.in_bounds[value]) flags |= VECTOR_IN_BOUNDS;
+  if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
+  uint32_t index = ssa_args_of(l->unit, value)[0];
+  if (insn_at(l, index)->op == SSA_SPECIAL && insn_at(l, index)->bits == ATLAS_REG_LANE) return flags | VECTOR_LANE;
+  if (hg_is_leaf(insn_at(l, index)) ? insn_at(l, index)->op != SSA_SPECIAL
+                                    : l->analysis.fact[index].level < IR_LANE)
+    return flags | VECTOR_SAME;
+  return stride_of_arg(l, value, 0) == STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
+}
+
+static void note_environment(vector_lowering *l, const ssa_insn *insn) {
+  l->out->has_block_ops |= (uint8_t)hg_is_block_op(insn->op);
+  l->out->sees_coordinates |= insn->op == ATLAS_OP_sreg;
+  l->out->counts_resonance |= insn->op == ATLAS_OP_res_accum;
+  l->out->sees_blocks |=
+      insn->op == ATLAS_OP_cls_get || (insn->op == ATLAS_OP_sreg && insn->bits == ATLAS_COORD_BLOCK_X);
+  if (is_access(insn) && !(insn->symbol & SSA_LIBRARY) && insn->mode != ATLAS_ADDRESS_PHI) {
+    uint8_t kind = atlas_symbol_at(l->program, insn->symbol)->kind;
+    l->out->sees_shared |= kind == ATLAS_SYMBOL_SHARED || kind == ATLAS_SYMBOL_POOL;
+  }
+  l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
+}
+
+static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn) {
+  for (uint32_t i = 0; i < insn_at(l, value)->arg_count && i < 4; i++) {
+    uint32_t arg = ssa_args_of(l->unit, value)[i];
+    if (!is_cleaned_late(l, value, arg) || l->bits_seen[arg] || l->never_nan[arg]) continue;
+    vector_insn canon = vector_insn_of(VECTOR_CANON, VECTOR_ALL);
+    canon.type = insn_at(l, arg)->type;
+    canon.s[0] = insn->s[i];
+    canon.d = insn->s[i] = hg_vector_new_reg(l, canon.type);
+    hg_vector_emit(l, &canon);
+  }
+}
+
+/* The register of a quotient of the same numbers, if it was computed in the straight line before and is still there. */
+static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
+  enum { LOOK_BACK = 32 };
+  size_t count = l->out->insns.count;
+  for (size_t i = count; i-- > 0 && count - i <= LOOK_BACK;) {
+    const vector_insn *insn = vector_insn_at(l->out, (uint32_t)i);
+    if (insn->op == VECTOR_LABEL || insn->target != VECTOR_NONE) return VECTOR_NONE;
+    if (insn->op == ATLAS_OP_div && insn->type == rem->type && insn->s[0] == rem->s[0] && insn->s[1] == rem->s[1]) {
+      for (size_t k = i + 1; k < count; k++)
+        if (vector_insn_at(l->out, (uint32_t)k)->d == insn->d) return VECTOR_NONE;
+      return insn->d != rem->s[0] && insn->d != rem->s[1] ? insn->d : VECTOR_NONE;
+    }
+    if (insn->d == rem->s[0] || insn->d == rem->s[1]) return VECTOR_NONE;
+  }
+  return VECTOR_NONE;
+}
+
+/* A remainder beside the quotient q of the same integers: a - q b, which takes no second division. 1 if it could. */
+static int subtract_product(vector_lowering *l, const vector_insn *rem) {
+  if (rem->op != ATLAS_OP_rem || !is_wide_integer(rem->type) || rem->d == rem->s[0]) return 0;
+  uint32_t quotient = quotient_of(l, rem);
+  if (quotient == VECTOR_NONE) return 0;
+  vector_insn insn = *rem;
+  insn.op = ATLAS_OP_mul;
+  insn.s[0] = quotient;
+  hg_vector_emit(l, &insn);
+  insn.op = ATLAS_OP_sub;
+  insn.s[0] = rem->s[0];
+  insn.s[1] = rem->d;
+  hg_vector_emit(l, &insn);
+  return 1;
+}
+
+void hg_vector_value(vector_lowering *l, uint32_t value) {
+  const ssa_insn *from = insn_at(l, value);
+  vector_insn insn = vector_insn_of(from->op, hg_is_pure(from) ? VECTOR_ALL : l->mask);
+  insn.type = from->type;
+  insn.type2 = from->type2;
+  insn.mode = from->mode;
+  insn.phi_registers = from->phi_registers;
+  insn.symbol = from->symbol;
+  insn.insn = from->insn;
+  insn.bits = from->bits;
+  for (uint32_t i = 0; i < from->arg_count && i < 4; i++)
+    insn.s[i] = hg_vector_reg_of(l, ssa_args_of(l->unit, value)[i]);
+  clean_operands(l, value, &insn);
+  if (is_access(from)) insn.flags = access_flags(l, value);
+  int has_result = from->type != ATLAS_NONE && !(flags_of(from) & ATLAS_STORE) && from->op != ATLAS_OP_phase_adv &&
+                   from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
+  if (flags_of(from) & ATLAS_ATOMIC && !(l->uses[value] & VALUE_IS_USED)) has_result = 0;
+  if (has_result) insn.d = hg_vector_reg_of(l, value);
+  uint32_t web = l->same[value];
+  int is_kept = l->uses[value] & VALUE_OUTLIVES_LOOP || (web != SSA_NONE && l->uses[web] & VALUE_IS_KEPT);
+  if (has_result && is_kept && l->mask != VECTOR_ALL) {
+    insn.flags |= VECTOR_KEEP;
+    insn.mask = l->mask;
+  }
+  note_environment(l, from);
+  if (subtract_product(l, &insn)) return;
+  hg_vector_emit(l, &insn);
+  if (!may_be_other_nan(from) || !l->bits_seen[value] || l->never_nan[value]) return;
+  vector_insn canon = vector_insn_of(VECTOR_CANON, insn.mask);
+  canon.type = from->type;
+  canon.d = canon.s[0] = insn.d;
+  canon.flags = insn.flags & VECTOR_KEEP;
+  hg_vector_emit(l, &canon);
+}

@@ -1,0 +1,129 @@
+/* vector.h - a program for engines that run many lanes at once: straight code over vector registers, with masks.
+ *
+ * A tile is the set of lanes that an engine runs together: a block where the program sees blocks, else any run of
+ * lanes. Code is a list of instructions in one order in which every loop is contiguous; each block of the unit starts
+ * with a LABEL. Divergent control becomes masks (registers of type SSA_PREDICATE): a lane that branches to a block
+ * waits in that block's mask until the code gets there, so lanes come together again at the first place where they can.
+ * A block that no lane waits for is jumped over. Blocks that all lanes of the tile reach together are under VECTOR_ALL
+ * and branch by real jumps.
+ *
+ * Every instruction may compute anything in lanes outside its mask, except that
+ *   - memory, faults, atomics and counters see only lanes of the mask, and
+ *   - with VECTOR_KEEP the lanes outside it keep the old value of d.
+ * VECTOR_ALL stands for the lanes that the tile has and that have not ended by a TRAP or a STEP (which can happen only
+ * where `loses_lanes` is set); behind the end of a last, partial tile nothing may be seen either.
+ *
+ * Per lane the instructions of a block come in program order, so a lane's first fault is the first one met. */
+#ifndef HG_VECTOR_H
+#define HG_VECTOR_H
+
+#include "atlas/program.h"
+#include "ir/ssa.h"
+
+/* Operations beside the primitives of ops.def (op is an atlas_op there). All live below 0x100. */
+enum {
+  VECTOR_LABEL = 1, /* where jumps lead; bits: the unit's block, or SSA_NONE within one */
+  VECTOR_MOVE,      /* d = s0 in the lanes of the mask, always keeping the others; also between predicates */
+  VECTOR_CLEAR,     /* d (predicate) = no lane */
+  VECTOR_AND,       /* d = s0 & s1       predicates; of VECTOR_ALL as a source: the lanes that the tile has */
+  VECTOR_ANDNOT,    /* d = s0 & ~s1 */
+  VECTOR_OR,        /* d = s0 | s1 */
+  VECTOR_CANON,     /* d = s0, a NaN made canonical; type f16, bf16, f32, f64 */
+  VECTOR_LESSER,    /* d = s0 < s1 ? s0 : s1, bit for bit; type f32, f64 */
+  VECTOR_GREATER,   /* d = s0 > s1 ? s0 : s1 */
+  VECTOR_JUMP,      /* to target */
+  VECTOR_JUMP_NONE, /* to target if s0 & mask has no lane */
+  VECTOR_JUMP_ANY,  /* to target if s0 & mask has a lane */
+  VECTOR_STEP, /* d (predicate) = the lanes of the mask that may take another back-edge: counts one for each lane of
+                  the mask; lanes that have no more are faulted, end, and are left out of d. Where most_steps is
+                  UINT64_MAX, s0 and s1 are u32 registers, of all STEPs the same, in which an engine may count steps
+                  that it has yet to take from what the lanes have left: one for the lanes of the mask in s0 or, where
+                  the mask is VECTOR_ALL, one for all lanes in s1, which is uniform. They begin as 0, and nothing else
+                  reads them */
+  VECTOR_TRAP, /* fault with code `bits` in the lanes of the mask, which end */
+  VECTOR_END   /* the last instruction */
+};
+
+#define VECTOR_NONE UINT32_MAX
+#define VECTOR_ALL (UINT32_MAX - 1) /* as mask, or as source of a predicate */
+
+enum { /* flags of instructions */
+  VECTOR_KEEP = 1,    /* lanes outside the mask keep d */
+  VECTOR_AGREE = 2,   /* jumps: s0 is the same in all lanes of the mask; with no lane there, either way will do */
+  VECTOR_CONTIGUOUS = 4, /* memory: the index of lane i + 1 is that of lane i plus 1 modulo 2^w (w >= 32) along a run of
+                            lanes: contiguous if last - first is count - 1 */
+  VECTOR_SAME = 8,       /* memory: the index is the same in all lanes of the tile that take part */
+  VECTOR_LANE = 16,      /* memory: the address is [x + lane + bits] itself (bits may be 0) */
+  VECTOR_READ_ONLY = 32, /* memory: nothing writes the location during the launch */
+  VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch */
+  VECTOR_ENTERS = 128,    /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
+  VECTOR_LAST = 512,      /* JUMP_NONE: to the end, where no lane is left; lanes of a part of the tile may go alone */
+  VECTOR_SHORT = 256      /* with ENTERS: the block is short, and may as well run with no lane */
+};
+
+typedef struct vector_insn {
+  uint16_t op;
+  uint8_t type;          /* of the result; of what a store or atomic moves; of what CANON and MOVE handle */
+  uint8_t type2;         /* source type of cvt and bitcast; operand type of set.* */
+  uint8_t mode;          /* atlas_address_mode of memory operations */
+  uint8_t phi_registers; /* of a [phi ...] address: which parts are registers */
+  uint16_t symbol;       /* as in ssa_insn; SSA_LIBRARY marks constant tables of the function library */
+  uint32_t flags;
+  uint32_t d;            /* register; VECTOR_NONE */
+  uint32_t s[4];         /* registers: index registers first, then values, as in ssa_insn; VECTOR_NONE */
+  uint32_t mask;         /* a predicate register; VECTOR_ALL */
+  uint32_t target;       /* of jumps: number of a LABEL instruction */
+  uint32_t insn;         /* the program's instruction, for faults and profilers; SSA_NONE */
+  uint32_t slice;        /* of hg_native_wide's programs: which vector of the block; else 0 */
+  uint64_t bits;         /* as in ssa_insn */
+} vector_insn;
+
+typedef enum vector_kind {
+  VECTOR_VARIES,   /* written by instructions */
+  VECTOR_CONSTANT, /* bits */
+  VECTOR_SCALAR,   /* bits: the symbol of a scalar parameter */
+  VECTOR_SPECIAL   /* bits: ATLAS_REG_BLOCK_LANE .. ATLAS_REG_LANE; `lane` is u64, the others u32 */
+} vector_kind;
+
+typedef struct vector_reg {
+  uint8_t type;    /* atlas_type or SSA_PREDICATE */
+  uint8_t kind;    /* vector_kind; all but VARIES are never written */
+  uint8_t uniform; /* VARIES: the same in all lanes of the tile that have it: an engine may keep one */
+  uint8_t across;  /* 1: live across an instruction of the whole block (barrier, collective, pool.alloc, ...) */
+  uint64_t bits;
+  uint32_t first, last; /* it must be kept from instruction `first` (which writes it) to `last`, loops allowed for */
+} vector_reg;
+
+typedef struct hg_vector {
+  hg_allocator allocator;
+  hg_array insns; /* vector_insn */
+  hg_array regs;  /* vector_reg */
+  uint8_t sees_blocks;      /* 1: a tile is a block; 0: any run of lanes will do (see sees_coordinates) */
+  uint8_t sees_coordinates; /* 1: reads sreg: in a grid launch a tile is a block, in a linear one not for that reason */
+  uint8_t sees_shared;      /* 1: uses shared memory or pools */
+  uint8_t has_block_ops;    /* 1: barriers, collectives, pool.alloc or pool.free: see hg_is_block_op */
+  uint8_t counts_resonance; /* 1: res.accum */
+  uint8_t loses_lanes;      /* 1: there is a TRAP, or a STEP whose loop is not bounded */
+  uint64_t most_steps; /* back-edges a lane can take at most; UINT64_MAX: not known, or above the usual limit. At or
+                          below the launch's step limit STEP need not count: d = mask */
+} hg_vector;
+
+static inline vector_insn *vector_insn_at(const hg_vector *v, uint32_t i) { return (vector_insn *)v->insns.data + i; }
+static inline vector_reg *vector_reg_at(const hg_vector *v, uint32_t r) { return (vector_reg *)v->regs.data + r; }
+
+/* `unit` is scheduled, expanded and optimised; it is not changed. HG_OUT_OF_MEMORY. Release `out` whatever the result.
+ */
+hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out);
+void hg_vector_release(hg_vector *v);
+
+/* What all lanes of a block do together: bar.sync, reduce.*, scan.*, vote.*, pool.alloc, pool.free. (phase.adv is not:
+ * lane 0 of the grid speaks for all.) */
+static inline int hg_is_block_op(uint16_t op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && (info->flags & ATLAS_BLOCK) != 0;
+}
+
+/* A listing for people and tests: one instruction a line. */
+hg_status hg_vector_print(const atlas_program *program, const hg_vector *v, hg_array *text);
+
+#endif

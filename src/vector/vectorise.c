@@ -1,0 +1,453 @@
+/* vectorise.c - control flow of a unit as masks and jumps.
+ *
+ * A block is whole when its control is uniform in the tile: all lanes reach it together, and real jumps lead to it. To
+ * any other block the lanes come by a mask, in which they wait until the code, which goes through the blocks in order,
+ * gets there (whole.c sees to it that no whole block stands between a place where lanes part and the one where
+ * they meet). A loop whose lanes leave it one by one starts again while a lane waits for its header. */
+#include "vector/vector.h"
+
+#include "base/error.h"
+#include "compiler/simplify.h"
+#include "ir/ssa_walk.h"
+#include "vector/lower.h"
+#include "vector/trips.h"
+
+#include <string.h>
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  if (l->status != HG_OK) return at;
+  if (hg_array_has_room(&l->out->allocator, &l->out->insns))
+    *vector_insn_at(l->out, (uint32_t)l->out->insns.count++) = *insn;
+  else l->status = hg_fail_memory("vector code", sizeof *insn);
+  return at;
+}
+
+uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type) {
+  uint32_t at = (uint32_t)l->out->regs.count;
+  if (l->status != HG_OK) return at;
+  if (hg_array_has_room(&l->out->allocator, &l->out->regs))
+    *vector_reg_at(l->out, (uint32_t)l->out->regs.count++) = (vector_reg){.type = type, .kind = VECTOR_VARIES};
+  else l->status = hg_fail_memory("vector registers", sizeof(vector_reg));
+  return at;
+}
+
+static void combine(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, uint32_t b) {
+  vector_insn insn = vector_insn_of(op, VECTOR_ALL);
+  insn.type = SSA_PREDICATE;
+  insn.d = d;
+  insn.s[0] = a;
+  insn.s[1] = b;
+  hg_vector_emit(l, &insn);
+}
+
+/* Jumps name their label by its number in l->label until all of them have a place. */
+static void jump(vector_lowering *l, uint16_t op, uint32_t condition, uint32_t label) {
+  vector_insn insn = vector_insn_of(op, VECTOR_ALL);
+  insn.type = SSA_PREDICATE;
+  insn.s[0] = condition;
+  insn.target = label;
+  hg_vector_emit(l, &insn);
+}
+
+static void put_label(vector_lowering *l, uint32_t label, uint32_t block) {
+  vector_insn insn = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+  insn.bits = block;
+  l->label[label] = hg_vector_emit(l, &insn);
+}
+
+/* ---- where control goes on --------------------------------------------------------------------------------------- */
+
+static uint32_t block_count(const vector_lowering *l) { return (uint32_t)l->unit->blocks.count; }
+static uint32_t behind_loop(const vector_lowering *l, uint32_t header) { return block_count(l) + header; }
+static uint32_t left_loop(const vector_lowering *l, uint32_t header) { return 2 * block_count(l) + header; }
+static uint32_t end_label(const vector_lowering *l) { return 3 * block_count(l); }
+
+/* The label of what stands behind the block at `place`, `loop` being the innermost loop that may end there. */
+static uint32_t following(const vector_lowering *l, uint32_t place, uint32_t loop) {
+  if (loop != SSA_NONE && l->order.end[loop] == place) return behind_loop(l, loop);
+  return place + 1 < l->order.count ? l->order.block[place + 1] : end_label(l);
+}
+
+static uint32_t following_block(const vector_lowering *l, uint32_t block) {
+  return following(l, l->order.place[block], l->order.loop[block]);
+}
+
+static void end_if_none(vector_lowering *l, uint32_t lanes) {
+  jump(l, VECTOR_JUMP_NONE, lanes, end_label(l));
+  if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_LAST;
+}
+
+static void end_if_none_left(vector_lowering *l) { end_if_none(l, VECTOR_ALL); }
+
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
+
+static int is_back_edge(const vector_lowering *l, uint32_t from, uint32_t to) {
+  return l->order.place[to] <= l->order.place[from];
+}
+
+static int is_counted(const vector_lowering *l, uint32_t from, uint32_t to) {
+  return is_back_edge(l, from, to) && !ssa_block_at(l->unit, to)->library;
+}
+
+/* The lanes of `mask` that may take a back-edge: in `into`, or in a new register. */
+static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint32_t mask, uint32_t into) {
+  if (!is_counted(l, from, to)) return mask;
+  vector_insn insn = vector_insn_of(VECTOR_STEP, mask);
+  insn.type = SSA_PREDICATE;
+  insn.d = into != SSA_NONE ? into : hg_vector_new_reg(l, SSA_PREDICATE);
+  insn.s[0] = l->counted[0];
+  insn.s[1] = l->counted[1];
+  insn.insn = ssa_block_at(l->unit, from)->insn;
+  hg_vector_emit(l, &insn);
+  return insn.d;
+}
+
+/* 1 if lanes come to `to` only from here, and all at once: in each round of a loop, if it is the loop's header. */
+static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to) {
+  if (l->latch[to] == from) return 1;
+  if (ssa_block_at(l->unit, to)->predecessors.count != 1) return 0;
+  for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, to); h = l->order.parent[h])
+    if (!l->whole[h]) return 0;
+  return 1;
+}
+
+/* The mask that arriving at a block writes, whatever was there; SSA_NONE: others may have come before. */
+static uint32_t written_mask(const vector_lowering *l, uint32_t from, uint32_t to) {
+  return !l->whole[to] && is_only_arrival(l, from, to) ? l->waiting[to] : SSA_NONE;
+}
+
+/* The lanes of `mask` go to a block that has a mask of its own, or meet in a whole one. */
+static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask) {
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side], written = written_mask(l, from, to);
+  uint32_t counted = count_step(l, from, to, mask, written);
+  hg_vector_moves(l, from, side, counted);
+  if (l->whole[to]) {
+    if (counted != mask) end_if_none_left(l);
+  } else if (written == SSA_NONE) combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
+  else if (written != counted) combine(l, VECTOR_AND, written, counted, counted);
+}
+
+/* 0 if nothing is to be done for lanes that go there. */
+static int needs_mask(vector_lowering *l, uint32_t from, uint32_t side) {
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side];
+  return !l->whole[to] || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
+}
+
+/* All lanes go to one block. */
+static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
+  uint32_t to = ssa_block_at(l->unit, from)->successor[side];
+  if (l->whole[to]) {
+    uint32_t mask = count_step(l, from, to, VECTOR_ALL, SSA_NONE);
+    if (mask != VECTOR_ALL) end_if_none(l, mask);
+    hg_vector_moves(l, from, side, VECTOR_ALL);
+  } else {
+    arrive(l, from, side, VECTOR_ALL);
+  }
+  if (!at_end || following_block(l, from) != to) jump(l, VECTOR_JUMP, VECTOR_NONE, to);
+}
+
+/* A local label behind what lanes do whose condition holds, to which the jump `at` leads the others. If they only jump,
+ * that can be the condition's own jump. */
+static void put_other_side(vector_lowering *l, uint32_t at) {
+  if (l->status != HG_OK) return;
+  if (l->out->insns.count == at + 2) {
+    vector_insn *jump = vector_insn_at(l->out, at);
+    jump->op = jump->op == VECTOR_JUMP_NONE ? VECTOR_JUMP_ANY : VECTOR_JUMP_NONE;
+    jump->target = vector_insn_at(l->out, at + 1)->target;
+    l->out->insns.count--;
+  } else {
+    vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+    label.bits = SSA_NONE;
+    uint32_t local = hg_vector_emit(l, &label);
+    if (l->status == HG_OK) vector_insn_at(l->out, at)->bits = local;
+  }
+}
+
+/* All lanes go one way. */
+static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  jump(l, VECTOR_JUMP_NONE, condition, VECTOR_NONE); /* to the local label below */
+  go(l, b, 0, 0);
+  put_other_side(l, at);
+  go(l, b, 1, 1);
+}
+
+/* The side on which a branch leaves its loop for good, if all lanes of the loop come to it and agree; else 2. */
+static uint32_t leaving_side(const vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  uint32_t header = l->order.loop[b];
+  if (!vector_is_on_masked_way(l, b) || !(l->uses[block->condition] & VALUE_IS_UNIFORM)) return 2;
+  int leaves[2] = {!vector_in_loop(&l->order, header, block->successor[0]),
+                   !vector_in_loop(&l->order, header, block->successor[1])};
+  return leaves[0] == leaves[1] ? 2 : (uint32_t)leaves[1];
+}
+
+/* The lanes that are left in a loop leave it together, or go on together. */
+static void leave_together(vector_lowering *l, uint32_t b, uint32_t condition, uint32_t side) {
+  uint32_t at = (uint32_t)l->out->insns.count;
+  jump(l, side == 0 ? VECTOR_JUMP_NONE : VECTOR_JUMP_ANY, condition, VECTOR_NONE);
+  if (l->status != HG_OK) return;
+  vector_insn_at(l->out, at)->mask = l->mask;
+  vector_insn_at(l->out, at)->flags = VECTOR_AGREE;
+  arrive(l, b, side, l->mask);
+  jump(l, VECTOR_JUMP, VECTOR_NONE, left_loop(l, l->order.loop[b]));
+  put_other_side(l, at);
+  arrive(l, b, 1 - side, l->mask);
+}
+
+/* The lanes part; each side waits. Both masks are made before the first side's moves can change the condition, and last
+ * the one that takes the place of the block's own. Those who leave a loop move before the others, whose moves may be
+ * for all lanes. */
+static void split(vector_lowering *l, uint32_t b, uint32_t condition) {
+  uint32_t masks[2] = {SSA_NONE, SSA_NONE};
+  for (uint32_t side = 0; side < 2; side++) {
+    if (!needs_mask(l, b, side)) continue;
+    masks[side] = written_mask(l, b, ssa_block_at(l->unit, b)->successor[side]);
+    if (masks[side] == SSA_NONE) masks[side] = hg_vector_new_reg(l, SSA_PREDICATE);
+  }
+  uint32_t last = masks[0] == l->mask ? 0 : 1;
+  for (uint32_t n = 0; n < 2; n++) {
+    uint32_t side = n == 0 ? 1 - last : last;
+    if (masks[side] != SSA_NONE)
+      combine(l, side == 0 ? VECTOR_AND : VECTOR_ANDNOT, masks[side], l->mask, condition);
+  }
+  uint32_t first = l->latch[ssa_block_at(l->unit, b)->successor[0]] == b;
+  if (masks[first] != SSA_NONE) arrive(l, b, first, masks[first]);
+  if (masks[1 - first] != SSA_NONE) arrive(l, b, 1 - first, masks[1 - first]);
+}
+
+static void trap(vector_lowering *l, const ssa_block *block) {
+  vector_insn insn = vector_insn_of(VECTOR_TRAP, l->mask);
+  insn.insn = block->insn;
+  insn.bits = block->trap_code;
+  hg_vector_emit(l, &insn);
+  l->out->loses_lanes = 1;
+  end_if_none_left(l);
+}
+
+/* Masks that this block owns; not those that it writes whatever they hold. */
+static void clear_owned(vector_lowering *l, uint32_t b) {
+  for (uint32_t x = l->first_owned[b]; x != SSA_NONE; x = l->next_owned[x]) {
+    const hg_array *from = &ssa_block_at(l->unit, x)->predecessors;
+    if ((from->count == 1 && *(const uint32_t *)from->data == b) || vector_shares_mask(l, x)) continue;
+    combine(l, VECTOR_CLEAR, l->waiting[x], VECTOR_NONE, VECTOR_NONE);
+  }
+}
+
+static void end_block(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  clear_owned(l, b);
+  switch (block->end) {
+  case SSA_TRAP: trap(l, block); break;
+  case SSA_JUMP:
+    if (l->whole[b]) go(l, b, 0, 1);
+    else arrive(l, b, 0, l->mask);
+    break;
+  case SSA_BRANCH:
+    if (l->whole[b] && !hg_vector_parts(l, b)) go_together(l, b, hg_vector_reg_of(l, block->condition));
+    else if (!l->whole[b] && leaving_side(l, b) != 2)
+      leave_together(l, b, hg_vector_reg_of(l, block->condition), leaving_side(l, b));
+    else split(l, b, hg_vector_reg_of(l, block->condition));
+    break;
+  default: /* exit */
+    if (l->whole[b] && following_block(l, b) != end_label(l)) jump(l, VECTOR_JUMP, VECTOR_NONE, end_label(l));
+    break;
+  }
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+/* Lanes have left a waiting mask when the code is past its block, but its bits are still there: the masks of the blocks
+ * of a loop (those of a loop within it are that loop's business) are cleared when an iteration begins. Where the only
+ * way to a block is from the loop's header, that may write the mask anyway. */
+static void clear_masks(vector_lowering *l, uint32_t loop) {
+  uint32_t start = loop == SSA_NONE ? l->order.block[0] : loop;
+  uint32_t last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
+  int start_writes = !l->whole[start] || hg_vector_parts(l, start); /* else it may go one way and write nothing */
+  for (uint32_t k = l->order.place[start] + 1; k <= last; k++) {
+    uint32_t b = l->order.block[k];
+    const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
+    int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
+    if (!l->whole[b] && !is_written && l->owner[b] == SSA_NONE && !vector_shares_mask(l, b))
+      combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+    if (l->order.loop[b] == b) k = l->order.end[b];
+  }
+}
+
+enum { CHEAP_VALUES = 6, SHORT_VALUES = 16 };
+
+/* 1 if a block computes few values, and does nothing else. */
+static int is_short(const vector_lowering *l, uint32_t b, uint32_t most) {
+  uint32_t count = 0;
+  for (uint32_t e = ssa_block_at(l->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next)
+    if (!hg_is_pure(ssa_insn_at(l->unit, e)) || ++count > most) return 0;
+  return 1;
+}
+
+/* 1 if a block costs less than asking whether a lane waits for it: it computes a few values and jumps. */
+static int is_cheap(const vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  if (block->end != SSA_JUMP || l->skip[b] != l->order.place[b] || l->first_owned[b] != SSA_NONE) return 0;
+  return !is_back_edge(l, b, block->successor[0]) && is_short(l, b, CHEAP_VALUES);
+}
+
+/* Where all lanes of a loop come by, one that has none is over. A header's mask fills up again while the loop runs: if
+ * that is not done at one place, as the last thing of a round, its lanes are taken out. */
+static void enter_masked(vector_lowering *l, uint32_t b) {
+  int is_header = l->order.loop[b] == b, is_on_way = vector_is_on_masked_way(l, b);
+  l->mask = l->waiting[b];
+  if (!is_header && is_cheap(l, b)) return;
+  uint32_t next = following(l, l->skip[b], is_header ? l->order.parent[b] : l->order.loop[b]);
+  if (is_on_way && !is_header) next = left_loop(l, l->order.loop[b]);
+  jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
+  if (l->status != HG_OK) return;
+  vector_insn *entry = vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1);
+  entry->flags = VECTOR_ENTERS;
+  if (vector_shares_mask(l, b) && is_short(l, b, SHORT_VALUES)) entry->flags |= VECTOR_SHORT;
+  if (!is_header || l->latch[b] != SSA_NONE) return;
+  l->mask = hg_vector_new_reg(l, SSA_PREDICATE);
+  combine(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);
+  combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+}
+
+/* What STEP counts in, where it must. */
+static void begin_counting(vector_lowering *l) {
+  l->counted[0] = l->counted[1] = VECTOR_NONE;
+  if (l->out->most_steps != UINT64_MAX) return;
+  uint32_t zero = hg_vector_new_reg(l, ATLAS_u32);
+  if (l->status == HG_OK) vector_reg_at(l->out, zero)->kind = VECTOR_CONSTANT;
+  for (int i = 0; i < 2; i++) {
+    vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+    move.type = ATLAS_u32;
+    move.d = l->counted[i] = hg_vector_new_reg(l, ATLAS_u32);
+    move.s[0] = zero;
+    if (l->status == HG_OK) vector_reg_at(l->out, move.d)->uniform = i == 1;
+    hg_vector_emit(l, &move);
+  }
+}
+
+static void lower_block(vector_lowering *l, uint32_t b) {
+  const ssa_block *block = ssa_block_at(l->unit, b);
+  put_label(l, b, b);
+  l->mask = VECTOR_ALL;
+  if (!l->whole[b]) enter_masked(l, b);
+  if (l->order.place[b] == 0) {
+    clear_masks(l, SSA_NONE);
+    begin_counting(l);
+  }
+  if (l->order.loop[b] == b) clear_masks(l, b);
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next) hg_vector_value(l, e);
+  end_block(l, b);
+}
+
+/* Behind the last block of a loop that lanes leave one by one: again, while there are any. Behind one that they leave
+ * together: they have all come back to its header. */
+static void end_loops(vector_lowering *l, uint32_t b) {
+  uint32_t place = l->order.place[b];
+  int comes_here = !l->whole[b] || hg_vector_parts(l, b);
+  for (uint32_t h = l->order.loop[b]; h != SSA_NONE && l->order.end[h] == place; h = l->order.parent[h]) {
+    put_label(l, behind_loop(l, h), SSA_NONE);
+    if (l->whole[h] && comes_here) jump(l, VECTOR_JUMP, VECTOR_NONE, h);
+    if (l->whole[h]) continue;
+    jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
+    put_label(l, left_loop(l, h), SSA_NONE);
+    if (l->latch[h] != SSA_NONE) combine(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
+    if (!ssa_block_at(l->unit, h)->library) end_if_none_left(l);
+  }
+}
+
+static void patch_jumps(vector_lowering *l) {
+  for (uint32_t i = 0; i < l->out->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(l->out, i);
+    if (insn->op != VECTOR_JUMP && insn->op != VECTOR_JUMP_NONE && insn->op != VECTOR_JUMP_ANY) continue;
+    insn->target = insn->target == VECTOR_NONE ? (uint32_t)insn->bits : l->label[insn->target];
+    insn->bits = 0;
+  }
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static hg_status allocate(vector_lowering *l) {
+  uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
+  uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 6 * values;
+  l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
+  if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
+  l->meeting = l->waiting + blocks;
+  l->skip = l->meeting + blocks;
+  l->owner = l->skip + blocks;
+  l->first_owned = l->owner + blocks;
+  l->next_owned = l->first_owned + blocks;
+  l->latch = l->next_owned + blocks;
+  l->label = l->latch + blocks;
+  l->reg = l->label + 3 * blocks + 1;
+  l->same = l->reg + values;
+  l->last = l->same + values;
+  l->copy = l->last + values;
+  l->level = (uint8_t *)(l->copy + values);
+  l->whole = l->level + blocks;
+  l->bits_seen = l->whole + blocks;
+  l->never_nan = l->bits_seen + values;
+  l->nan_blind = l->never_nan + values;
+  l->uses = l->nan_blind + values;
+  l->stride = l->uses + values;
+  l->mark = l->stride + values;
+  memset(l->reg, 0xff, 2 * values * sizeof(uint32_t)); /* and l->same */
+  memset(l->waiting, 0xff, 7 * blocks * sizeof(uint32_t));
+  return HG_OK;
+}
+
+static hg_status study_control(vector_lowering *l) {
+  static const hg_shape unknown = {0};
+  ir_ssa_resolve_all(l->unit);
+  HG_TRY(ir_ssa_order_build(l->unit, &l->dominance));
+  HG_TRY(hg_control_build(l->unit, &l->dominance, &l->control));
+  HG_TRY(hg_analyse_with(l->program, l->unit, &unknown, &l->dominance, &l->control, &l->analysis));
+  memcpy(l->level, l->analysis.control, l->unit->blocks.count);
+  return hg_vector_order_build(l->unit, &l->dominance, &l->order);
+}
+
+static hg_status lower(vector_lowering *l) {
+  HG_TRY(allocate(l));
+  HG_TRY(study_control(l));
+  hg_vector_find_whole(l);
+  hg_vector_find_skips(l);
+  HG_TRY(hg_vector_study(l));
+  l->out->most_steps = hg_vector_most_steps(l);
+  if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
+  for (uint32_t k = 0; k < l->order.count; k++) {
+    lower_block(l, l->order.block[k]);
+    end_loops(l, l->order.block[k]);
+  }
+  put_label(l, end_label(l), SSA_NONE);
+  vector_insn end = vector_insn_of(VECTOR_END, VECTOR_ALL);
+  hg_vector_emit(l, &end);
+  HG_TRY(l->status);
+  patch_jumps(l);
+  HG_TRY(hg_vector_lifetimes(l->out));
+  HG_TRY(hg_vector_tidy(l->out));
+  return hg_vector_lifetimes(l->out);
+}
+
+hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out) {
+  vector_lowering l = {.program = program, .unit = unit, .out = out};
+  *out = (hg_vector){.allocator = unit->allocator,
+                     .insns = {.element_size = sizeof(vector_insn)},
+                     .regs = {.element_size = sizeof(vector_reg)}};
+  l.stack.element_size = sizeof(uint32_t);
+  hg_status status = lower(&l);
+  hg_array_release(&unit->allocator, &l.stack);
+  hg_release(&unit->allocator, l.waiting);
+  hg_control_release(unit, &l.control);
+  hg_vector_order_release(unit, &l.order);
+  ir_ssa_order_release(unit, &l.dominance);
+  hg_analysis_release(unit, &l.analysis);
+  return status;
+}
+
+void hg_vector_release(hg_vector *v) {
+  hg_array_release(&v->allocator, &v->insns);
+  hg_array_release(&v->allocator, &v->regs);
+}
