@@ -1,9 +1,8 @@
 /* check_program.c - one program against its SSA forms and its relatives. */
 #include "check_program.h"
 
-#include "backend/cpu/native.h"
-#include "backend/cpu/tile.h"
-#include "backend/cpu/vector.h"
+#include "backend/cpu/native/native.h"
+#include "backend/cpu/tile/tile.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "compiler/build_ssa.h"
@@ -14,6 +13,7 @@
 #include "compiler/ssa_interp.h"
 #include "ir/structure.h"
 #include "on_backend.h"
+#include "vector/vector.h"
 #include "vector_interp.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* emit_random.c - random programs as PTX, for ptxas to judge: emit_random SEED COUNT CAPABILITY FOLDER writes modules
  * of many entries each. */
-#include "backend/cuda/emit_ptx.h"
+#include "backend/cuda/ptx/emit_ptx.h"
 #include "base/error.h"
 #include "compiler/canon.h"
 #include "compiler/optimise.h"

@@ -2,7 +2,7 @@
 #include "transform.h"
 
 #include "atlas/insn.h"
-#include "compiler/memory.h"
+#include "compiler/aliasing.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #define HG_TESTS_VECTOR_INTERP_H
 
 #include "atlas/interp.h"
-#include "backend/cpu/vector.h"
+#include "vector/vector.h"
 
 /* HG_OUT_OF_MEMORY; HG_INVALID_ARGUMENT with what is wrong with the code. */
 hg_status vector_interpret(const hg_allocator *allocator, const atlas_program *program, const hg_vector *v,
