@@ -215,6 +215,15 @@ static int compare_numbers(uint32_t op, int is_less, int is_equal, int is_greate
   }
 }
 
+uint16_t atlas_combining_op(uint32_t op) {
+  switch (op) {
+  case ATLAS_OP_reduce_mul: return ATLAS_OP_mul;
+  case ATLAS_OP_reduce_min: return ATLAS_OP_min;
+  case ATLAS_OP_reduce_max: return ATLAS_OP_max;
+  default: return ATLAS_OP_add;
+  }
+}
+
 int atlas_compare(uint32_t op, atlas_type type, uint64_t a, uint64_t b) {
   if (atlas_is_integer(type)) return compare_numbers(op, less(type, a, b), a == b, less(type, b, a));
   double x = atlas_to_f64(type, a), y = atlas_to_f64(type, b);

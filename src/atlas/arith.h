@@ -11,6 +11,9 @@ uint64_t atlas_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint6
 /* What atom.* leaves where `old` was; b is the new value of atom.cas, which leaves it where `old` is a. */
 uint64_t atlas_update(uint32_t op, atlas_type type, uint64_t old, uint64_t a, uint64_t b);
 
+/* What reduce.* and scan.* combine with: an operation for atlas_arith. */
+uint16_t atlas_combining_op(uint32_t op);
+
 /* set.*: 0 or 1. */
 int atlas_compare(uint32_t op, atlas_type type, uint64_t a, uint64_t b);
 

@@ -20,15 +20,6 @@ static void set_register(lane *l, const atlas_insn *insn, uint64_t value) {
   l->type[insn->operand[0].reg] = insn->type;
 }
 
-static uint32_t combining_op(uint32_t op) {
-  switch (op) {
-  case ATLAS_OP_reduce_mul: return ATLAS_OP_mul;
-  case ATLAS_OP_reduce_min: return ATLAS_OP_min;
-  case ATLAS_OP_reduce_max: return ATLAS_OP_max;
-  default: return ATLAS_OP_add;
-  }
-}
-
 /* scratch[into] = left op right, where a missing side counts for nothing. */
 static void combine(machine *m, uint32_t op, atlas_type type, uint32_t into, uint64_t left, int has_left,
                     uint64_t right, int has_right) {
@@ -45,7 +36,7 @@ static uint32_t power_of_two_from(uint32_t count) {
 
 /* The canonical fold: by halves, from the power of two at or above the lane count. */
 static void reduce(machine *m, const atlas_insn *insn) {
-  uint32_t op = combining_op(insn->op);
+  uint32_t op = atlas_combining_op(insn->op);
   gather(m, &insn->operand[1]);
   for (uint32_t h = power_of_two_from(m->lane_count) / 2; h >= 1; h /= 2)
     for (uint32_t i = 0; i < h && i + h < m->lane_count; i++)

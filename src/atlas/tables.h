@@ -54,6 +54,12 @@ static inline const atlas_op_info *atlas_op_lookup(uint32_t op) {
   return row == 0 ? NULL : &atlas_ops[row - 1];
 }
 
+/* ATLAS_PURE and so on; 0 for a number that is no instruction. */
+static inline uint32_t atlas_op_flags(uint32_t op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info == NULL ? 0 : info->flags;
+}
+
 /* 1 for set.*: two sources of one type, a predicate out. */
 static inline int atlas_is_comparison(uint32_t op) {
   const atlas_op_info *info = atlas_op_lookup(op);

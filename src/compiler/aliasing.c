@@ -22,7 +22,7 @@ void hg_classify_buffers(ssa_unit *unit) {
     const ssa_block *block = ssa_block_at(unit, b);
     for (uint32_t e = block->first_effect; e != SSA_NONE && !block->dead; e = ssa_insn_at(unit, e)->next) {
       const ssa_insn *insn = ssa_insn_at(unit, e);
-      if (!(atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) ||
+      if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) ||
           insn->mode == ATLAS_ADDRESS_PHI || insn->symbol & SSA_LIBRARY)
         continue;
       if (insn->mode == ATLAS_ADDRESS_INDEXED && insn->bits == 0 &&

@@ -424,7 +424,7 @@ static int find_fact(analyst *a, uint32_t value) {
     break;
   default:
     f.level = effect_level(a, insn);
-    if (!(atlas_op_lookup(insn->op)->flags & ATLAS_BLOCK))
+    if (!(atlas_op_flags(insn->op) & ATLAS_BLOCK))
       for (uint32_t i = 0; i < insn->arg_count; i++)
         if (arg_fact(a, value, i)->level > f.level) f.level = arg_fact(a, value, i)->level;
     if (insn->block != SSA_NONE && a->control[insn->block] > f.level) f.level = a->control[insn->block];

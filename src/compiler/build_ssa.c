@@ -366,7 +366,7 @@ static hg_status rename_block(builder *b, uint32_t block) {
     HG_TRY(set_current(b, variables[phi], phi));
   uint32_t first = b->graph.first[block], size = b->graph.size[block];
   for (uint32_t k = 0; k < size; k++)
-    if (!(atlas_op_lookup(insn_of(b, first + k)->op)->flags & ATLAS_JUMP))
+    if (!(atlas_op_flags(insn_of(b, first + k)->op) & ATLAS_JUMP))
       HG_TRY(rename_insn(b, block, b->nodes[first + k].insn));
   HG_TRY(rename_end(b, block, first + size - 1));
   fill_phis(b, block, b->graph.next[block]);

@@ -53,7 +53,7 @@ static uint32_t data_level(const orderer *o, uint32_t value, uint32_t block) {
 
 /* Highest level of anything that memory order puts before `insn`. */
 static uint32_t order_level(orderer *o, const ssa_insn *insn) {
-  uint32_t flags = atlas_op_lookup(insn->op)->flags, level = 0;
+  uint32_t flags = atlas_op_flags(insn->op), level = 0;
   if (hg_orders_all(insn)) {
     for (uint32_t l = 0; l < o->locations; l++) level = max_of(level, max_of(o->read_level[l], o->write_level[l]));
     return level;
@@ -68,7 +68,7 @@ static uint32_t order_level(orderer *o, const ssa_insn *insn) {
 }
 
 static void note_level(orderer *o, const ssa_insn *insn, uint32_t level) {
-  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  uint32_t flags = atlas_op_flags(insn->op);
   if (hg_orders_all(insn)) {
     for (uint32_t l = 0; l < o->locations; l++) o->read_level[l] = o->write_level[l] = level;
     return;

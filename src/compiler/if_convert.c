@@ -16,7 +16,7 @@ static int is_cheap(const ssa_insn *insn) {
   case ATLAS_OP_div:
   case ATLAS_OP_rem:
   case ATLAS_OP_sqrt: return 0;
-  default: return hg_is_pure(insn) && !(atlas_op_lookup(insn->op)->flags & ATLAS_FUNC);
+  default: return hg_is_pure(insn) && !(atlas_op_flags(insn->op) & ATLAS_FUNC);
   }
 }
 

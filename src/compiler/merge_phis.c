@@ -57,7 +57,7 @@ static void find_states(const partition *p, uint32_t *now) {
     for (uint32_t l = 0; l < locations; l++) now[l] = 0;
     for (uint32_t e = ssa_block_at(p->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(p->unit, e)->next) {
       const ssa_insn *insn = ssa_insn_at(p->unit, e);
-      uint32_t flags = atlas_op_lookup(insn->op)->flags, memory = flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
+      uint32_t flags = atlas_op_flags(insn->op), memory = flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
       p->state[e] = hg_only_asks(insn) ? memory ? now[group[hg_location_of(p->program, insn)]] : 0 : next++;
       if (memory && !(flags & ATLAS_LOAD)) now[group[hg_location_of(p->program, insn)]] = next++;
       for (uint32_t l = 0; l < locations && hg_orders_all(insn); l++) now[l] = next++;

@@ -7,7 +7,7 @@
  * seen if nothing that may be anything is stored, is an index, decides a branch, or leaves the block. Operations that
  * look at the bits of a NaN made this way find the canonical one, or are asked for by themselves: they, too, hold only
  * if nothing depends on those bits but NaNs. */
-#include "compiler/nan_blind.h"
+#include "compiler/nan_bits.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"
@@ -65,7 +65,7 @@ static uint8_t state_of(const walker *w, uint32_t value) {
 }
 
 static int may_be_anything(const ssa_insn *insn) {
-  return insn->op < SSA_DELETED && (atlas_op_lookup(insn->op)->flags & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE;
+  return insn->op < SSA_DELETED && (atlas_op_flags(insn->op) & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE;
 }
 
 /* 1 if no more than FAR values on all that came of the bits has been used up, and none of it was seen. */

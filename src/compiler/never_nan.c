@@ -293,7 +293,7 @@ static interval interval_of(const finder *f, uint32_t value) {
     if (is_float(insn->type2)) return rounded(insn->type, f->of[arg(f, value, 0)]);
     return (interval){-0x1p64, 0x1p64, !atlas_is_integer((atlas_type)insn->type2)};
   }
-  if (!(atlas_op_lookup(insn->op)->flags & ATLAS_PURE) || insn->op == ATLAS_OP_cvt) return anything(insn->type);
+  if (!(atlas_op_flags(insn->op) & ATLAS_PURE) || insn->op == ATLAS_OP_cvt) return anything(insn->type);
   return is_float(insn->type) ? float_op(f, value) : integer_op(f, value);
 }
 

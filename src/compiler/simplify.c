@@ -136,7 +136,7 @@ static int fold(rewriter *r) {
   }
   if (atlas_is_comparison(insn->op))
     return become_constant(r, (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, a, b));
-  if (atlas_op_lookup(insn->op)->flags & ATLAS_FUNC)
+  if (atlas_op_flags(insn->op) & ATLAS_FUNC)
     return become_constant(r, atlas_function((atlas_op)insn->op, type, a, b));
   return become_constant(r, atlas_arith(insn->op, type, a, b, c));
 }

@@ -85,7 +85,7 @@ static uint64_t compute(evaluator *e, const lane *l, uint32_t value) {
   default: break;
   }
   if (atlas_is_comparison(insn->op)) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
-  if (atlas_op_lookup(insn->op)->flags & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, s[0], s[1]);
+  if (atlas_op_flags(insn->op) & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, s[0], s[1]);
   return atlas_arith(insn->op, type, s[0], s[1], s[2]);
 }
 
@@ -130,7 +130,7 @@ static void fill_window(evaluator *e, lane *l, uint32_t value) {
 }
 
 uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn) {
-  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  uint32_t flags = atlas_op_flags(insn->op);
   if (flags & ATLAS_LOAD) return atlas_machine_load(m, l, insn);
   if (flags & ATLAS_ATOMIC) return atlas_machine_atomic(m, l, insn);
   if (flags & ATLAS_STORE) {
@@ -218,7 +218,7 @@ static void run_lane(evaluator *e, uint32_t i) {
       continue;
     }
     fill_window(e, l, value);
-    if (atlas_op_lookup(ssa_insn_at(e->unit, value)->op)->flags & ATLAS_BLOCK) {
+    if (atlas_op_flags(ssa_insn_at(e->unit, value)->op) & ATLAS_BLOCK) {
       l->status = LANE_WAITS;
       continue;
     }

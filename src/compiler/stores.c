@@ -20,11 +20,6 @@ typedef struct stores {
   uint32_t last[ATLAS_MAX_SYMBOLS + 2]; /* per group: the latest store, SSA_NONE: none that may be used */
 } stores;
 
-static uint32_t flags_of(const stores *s, uint32_t value) {
-  const atlas_op_info *info = atlas_op_lookup(ssa_insn_at(s->unit, value)->op);
-  return info != NULL ? info->flags : 0;
-}
-
 static void forget(stores *s) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++) s->last[l] = SSA_NONE;
 }
@@ -59,7 +54,7 @@ static int same_place(const stores *s, uint32_t a, uint32_t b) { /* of resolved 
 static void forward_in(stores *s, uint32_t block, int *changed) {
   forget(s);
   for (uint32_t e = ssa_block_at(s->unit, block)->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
-    uint32_t flags = flags_of(s, e);
+    uint32_t flags = atlas_op_flags(ssa_insn_at(s->unit, e)->op);
     if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
     if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
     uint32_t *last = &s->last[hg_location_of(s->program, ssa_insn_at(s->unit, e))];
@@ -81,7 +76,7 @@ static int follows_store(stores *s, uint32_t kind) {
     if (ssa_block_at(s->unit, b)->dead) continue;
     forget(s);
     for (uint32_t e = ssa_block_at(s->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
-      uint32_t flags = flags_of(s, e);
+      uint32_t flags = atlas_op_flags(ssa_insn_at(s->unit, e)->op);
       if (!(flags & (ATLAS_LOAD | ATLAS_STORE))) continue;
       uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e));
       if (flags & kind && s->last[location] != SSA_NONE && same_place(s, s->last[location], e)) return 1;
@@ -116,7 +111,7 @@ static void overwrite_in(stores *s, uint32_t block, int *changed) {
   uint32_t before = SSA_NONE;
   forget(s);
   for (uint32_t e = b->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
-    uint32_t flags = flags_of(s, e);
+    uint32_t flags = atlas_op_flags(ssa_insn_at(s->unit, e)->op);
     if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
     if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
     uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e)), earlier = s->last[location];

@@ -18,13 +18,11 @@ typedef struct lifetimes {
   uint32_t *block_ops;  /* per instruction: how many instructions of the whole block come before it */
 } lifetimes;
 
-static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
-
 static void find_loops(lifetimes *t) {
   uint32_t innermost = VECTOR_NONE, ops = 0;
   for (uint32_t i = 0; i < t->v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(t->v, i);
-    if (is_jump(insn->op) && insn->target <= i) t->loops[insn->target].end = i;
+    if (vector_is_jump(insn->op) && insn->target <= i) t->loops[insn->target].end = i;
   }
   for (uint32_t i = 0; i < t->v->insns.count; i++) {
     if (t->loops[i].end != 0) {
@@ -56,7 +54,7 @@ static int find_extents(hg_vector *v) {
     for (int s = 0; s < 4; s++) note(v, insn->s[s], i);
     note(v, insn->mask, i);
     note(v, insn->d, i);
-    has_loops |= is_jump(insn->op) && insn->target <= i;
+    has_loops |= vector_is_jump(insn->op) && insn->target <= i;
   }
   return has_loops;
 }

@@ -30,14 +30,13 @@ typedef struct vector_lowering {
   uint32_t *same;        /* per value: another one whose register it has; SSA_NONE */
   uint32_t *last;        /* per value: the last place where it is read; scratch of webs.c */
   uint8_t *never_nan;    /* per value: see compiler/never_nan.h */
-  uint8_t *nan_blind;    /* per value: see compiler/nan_blind.h */
-  uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen */
+  uint8_t *nan_blind;    /* per value: see compiler/nan_bits.h */
+  uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *uses;         /* per value: VALUE_* */
   uint8_t *stride;       /* per value: vector_stride */
   uint8_t *mark;         /* per value: scratch */
   uint32_t *copy;        /* per value: scratch of moves.c and webs.c */
-  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
-  hg_array stack;        /* scratch, uint32_t */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/aliasing.h) */
   uint32_t mask;         /* of the block in hand */
   uint32_t counted[2];   /* s0 and s1 of STEP; VECTOR_NONE where the steps are bounded */
   uint8_t has_loops;
@@ -51,9 +50,6 @@ enum { /* bits of vector_lowering.uses */
   VALUE_IS_KEPT = 8,       /* OUTLIVES_LOOP, or the phi of a loop's header whose register is read behind the loop */
   VALUE_IS_COMPUTED = 16   /* a float whose NaNs all come from arithmetic: by the ISA they are the canonical one */
 };
-
-/* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */
-typedef enum vector_stride { STRIDE_OTHER, STRIDE_0, STRIDE_1 } vector_stride;
 
 /* Appends an instruction, all of whose unset registers are VECTOR_NONE in `insn` already. */
 uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn);

@@ -96,7 +96,7 @@ static void join_selections(const tidy *t) {
 }
 
 static int is_needed(const tidy *t, const vector_insn *insn) {
-  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
   int is_pure = info != NULL ? (info->flags & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE /* a load may fault */
                              : insn->op >= VECTOR_MOVE && insn->op <= VECTOR_GREATER;
   return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;

@@ -4,83 +4,42 @@
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/aliasing.h"
-#include "compiler/nan_blind.h"
+#include "compiler/nan_bits.h"
 #include "compiler/never_nan.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 #include "vector/lower.h"
 
 #include <math.h>
+#include <string.h>
 
 static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
 
-static uint32_t flags_of(const ssa_insn *insn) {
-  const atlas_op_info *info = atlas_op_lookup(insn->op);
-  return info == NULL ? 0 : info->flags;
-}
-
 static int is_access(const ssa_insn *insn) {
-  return (flags_of(insn) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+  return (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
 }
 
 static int is_float(uint8_t type) { return type != SSA_PREDICATE && atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
 
 /* ---- NaN bits ---------------------------------------------------------------------------------------------------- */
 
-static void see(vector_lowering *l, uint32_t value) {
-  if (l->bits_seen[value] || !is_float(insn_at(l, value)->type)) return;
-  l->bits_seen[value] = 1;
-  if (l->status == HG_OK && hg_array_append(&l->unit->allocator, &l->stack, &value, 1) == NULL)
-    l->status = hg_fail_memory("vector code", sizeof value);
-}
-
-static int shows_operands(const vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
-  if (insn->op == ATLAS_OP_bitcast) return !l->nan_blind[value];
-  return flags_of(insn) & ATLAS_STORE || hg_is_block_op(insn->op);
-}
-
 /* 1 if `arg` is computed in a loop behind which `value` shows it: its NaNs are made canonical there, once, and not in
  * each round. */
-static int is_cleaned_late(const vector_lowering *l, uint32_t value, uint32_t arg) {
-  const ssa_insn *insn = insn_at(l, value), *shown = insn_at(l, arg);
-  if (!shows_operands(l, value) || !(l->uses[arg] & VALUE_IS_COMPUTED) || shown->block == SSA_NONE) return 0;
-  uint32_t loop = l->order.loop[shown->block];
+static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i) {
+  const ssa_insn *insn = insn_at(l, value);
+  uint32_t arg = ssa_args_of(l->unit, value)[i], made = insn_at(l, arg)->block;
+  if (hg_nan_use_of(insn->op, i) != HG_NAN_SHOWN || insn->op == ATLAS_OP_copysign || l->nan_blind[value]) return 0;
+  if (!(l->uses[arg] & VALUE_IS_COMPUTED) || made == SSA_NONE) return 0;
+  uint32_t loop = l->order.loop[made];
   return loop != SSA_NONE && !vector_in_loop(&l->order, loop, insn->block);
 }
 
-/* Operands whose bits this shows by itself. */
-static void see_operands(vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
-  const uint32_t *args = ssa_args_of(l->unit, value);
-  for (uint32_t i = 0; i < insn->arg_count && shows_operands(l, value); i++)
-    if (!is_cleaned_late(l, value, args[i])) see(l, args[i]);
-  if (insn->op == ATLAS_OP_copysign) see(l, args[1]); /* a NaN's sign becomes a number's */
+static hg_nan_use nan_use(const void *lowering, uint32_t value, unsigned i) {
+  const vector_lowering *l = lowering;
+  return is_cleaned_late(l, value, i) ? HG_NAN_ALIKE : hg_nan_use_of(insn_at(l, value)->op, i);
 }
 
-/* Operands that pass through to a result that is seen. */
-static void see_through(vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
-  const uint32_t *args = ssa_args_of(l->unit, value);
-  switch (insn->op) {
-  case SSA_PHI:
-    for (uint32_t i = 0; i < insn->arg_count; i++)
-      if (!hg_comes_as_number(l->unit, value, i)) see(l, args[i]);
-    break;
-  case ATLAS_OP_sel: see(l, args[1]); see(l, args[2]); break;
-  case ATLAS_OP_mov:
-  case ATLAS_OP_neg:
-  case ATLAS_OP_abs:
-  case ATLAS_OP_copysign: see(l, args[0]); break;
-  default: break;
-  }
-}
-
-static int may_be_other_nan(const ssa_insn *insn) {
-  if (!is_float(insn->type) || !(flags_of(insn) & ATLAS_PURE) || flags_of(insn) & (ATLAS_BITS | ATLAS_LOAD)) return 0;
-  return insn->op != ATLAS_OP_cvt || is_float(insn->type2) || insn->type2 == ATLAS_f8e4m3 ||
-         insn->type2 == ATLAS_f8e5m2;
-}
+static int may_be_other_nan(const ssa_insn *insn) { return hg_makes_other_nan(insn->op, insn->type, insn->type2); }
 
 /* To begin with every candidate, then those that stand on a value that is none go. */
 static int is_computed(const vector_lowering *l, uint32_t value, int first) {
@@ -115,22 +74,13 @@ static void find_computed(vector_lowering *l) {
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
 
-static int is_wide_integer(uint8_t type) {
-  return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
-}
-
-static vector_stride stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t i) {
+static uint8_t stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t i) {
   uint32_t arg = ssa_args_of(l->unit, value)[i];
   const ssa_insn *insn = insn_at(l, arg);
   if (insn->op == SSA_SPECIAL)
-    return insn->bits == ATLAS_REG_LANE || insn->bits == ATLAS_REG_BLOCK_LANE ? STRIDE_1 : STRIDE_0;
-  if (hg_is_leaf(insn) || l->analysis.fact[arg].level < IR_LANE) return STRIDE_0;
-  return (vector_stride)l->stride[arg];
-}
-
-static vector_stride stride_of_sum(vector_stride a, vector_stride b) {
-  if (a == STRIDE_OTHER || b == STRIDE_OTHER || (a == STRIDE_1 && b == STRIDE_1)) return STRIDE_OTHER;
-  return a == STRIDE_1 || b == STRIDE_1 ? STRIDE_1 : STRIDE_0;
+    return insn->bits == ATLAS_REG_LANE || insn->bits == ATLAS_REG_BLOCK_LANE ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
+  if (hg_is_leaf(insn) || l->analysis.fact[arg].level < IR_LANE) return VECTOR_STRIDE_0;
+  return l->stride[arg];
 }
 
 /* All lanes of a whole block come by the same edge, if its predecessors do not part. */
@@ -166,62 +116,63 @@ static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) 
 
 /* `first` round: what comes around a loop is taken to agree with what enters it. Behind a loop that lanes leave one by
  * one they have what they left with. */
-static vector_stride stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
+static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
   const ssa_insn *insn = insn_at(l, phi);
   const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
   int known = 0;
-  vector_stride stride = STRIDE_OTHER;
-  if (!is_wide_integer(insn->type) || l->uses[phi] & VALUE_IS_KEPT) return STRIDE_OTHER;
-  if (!comes_by_one_edge(l, insn->block) && !comes_by_one_edge_each_round(l, phi)) return STRIDE_OTHER;
+  uint8_t stride = VECTOR_STRIDE_OTHER;
+  if (!vector_is_wide_integer(insn->type) || l->uses[phi] & VALUE_IS_KEPT) return VECTOR_STRIDE_OTHER;
+  if (!comes_by_one_edge(l, insn->block) && !comes_by_one_edge_each_round(l, phi)) return VECTOR_STRIDE_OTHER;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     if (first && l->order.place[from[i]] >= l->order.place[insn->block]) continue;
-    vector_stride s = stride_of_arg(l, phi, i);
-    if (known && s != stride) return STRIDE_OTHER;
+    uint8_t s = stride_of_arg(l, phi, i);
+    if (known && s != stride) return VECTOR_STRIDE_OTHER;
     stride = s;
     known = 1;
   }
   return stride;
 }
 
-static vector_stride stride_of_value(const vector_lowering *l, uint32_t value) {
+static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   if (insn->op == ATLAS_OP_sreg)
-    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? STRIDE_1 : STRIDE_0;
-  if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return STRIDE_OTHER;
+    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
+  if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return VECTOR_STRIDE_OTHER;
   int all_0 = 1;
-  for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == STRIDE_0;
-  if (all_0) return STRIDE_0;
-  if (!is_wide_integer(insn->type)) return STRIDE_OTHER;
+  for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == VECTOR_STRIDE_0;
+  if (all_0) return VECTOR_STRIDE_0;
+  if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
   switch (insn->op) {
   case ATLAS_OP_mov: return stride_of_arg(l, value, 0);
   case ATLAS_OP_cvt:
-  case ATLAS_OP_bitcast: return is_wide_integer(insn->type2) ? stride_of_arg(l, value, 0) : STRIDE_OTHER;
-  case ATLAS_OP_add: return stride_of_sum(stride_of_arg(l, value, 0), stride_of_arg(l, value, 1));
+  case ATLAS_OP_bitcast: return vector_is_wide_integer(insn->type2) ? stride_of_arg(l, value, 0) : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_add: return vector_stride_sum(stride_of_arg(l, value, 0), stride_of_arg(l, value, 1));
   case ATLAS_OP_sub:
-    return stride_of_arg(l, value, 1) == STRIDE_0 ? stride_of_arg(l, value, 0) : STRIDE_OTHER;
+    return stride_of_arg(l, value, 1) == VECTOR_STRIDE_0 ? stride_of_arg(l, value, 0) : VECTOR_STRIDE_OTHER;
   case ATLAS_OP_mad: {
-    int product_0 = stride_of_arg(l, value, 0) == STRIDE_0 && stride_of_arg(l, value, 1) == STRIDE_0;
-    return product_0 ? stride_of_arg(l, value, 2) : STRIDE_OTHER;
+    int product_0 = stride_of_arg(l, value, 0) == VECTOR_STRIDE_0 && stride_of_arg(l, value, 1) == VECTOR_STRIDE_0;
+    return product_0 ? stride_of_arg(l, value, 2) : VECTOR_STRIDE_OTHER;
   }
-  default: return STRIDE_OTHER;
+  default: return VECTOR_STRIDE_OTHER;
   }
 }
 
 /* Assumed of loops first, then checked; what fails becomes OTHER, until all agrees. */
 static void find_strides(vector_lowering *l) {
+  memset(l->stride, VECTOR_STRIDE_OTHER, l->unit->insns.count);
   for (int round = 0, changed = 1; changed; round++) {
     changed = 0;
     for (uint32_t k = 0; k < l->order.count; k++) {
       const ssa_block *block = ssa_block_at(l->unit, l->order.block[k]);
       for (uint32_t v = block->first_phi; v != SSA_NONE; v = insn_at(l, v)->next) {
-        vector_stride stride = stride_of_phi(l, v, round == 0);
+        uint8_t stride = stride_of_phi(l, v, round == 0);
         changed |= stride != l->stride[v];
-        if (round == 0 || stride != l->stride[v]) l->stride[v] = (uint8_t)(round == 0 ? stride : STRIDE_OTHER);
+        if (round == 0 || stride != l->stride[v]) l->stride[v] = round == 0 ? stride : VECTOR_STRIDE_OTHER;
       }
       for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(l, v)->next) {
-        vector_stride stride = stride_of_value(l, v);
+        uint8_t stride = stride_of_value(l, v);
         changed |= stride != l->stride[v];
-        l->stride[v] = (uint8_t)stride;
+        l->stride[v] = stride;
       }
     }
     changed &= l->has_loops;
@@ -292,10 +243,8 @@ static void note_uses(vector_lowering *l, uint32_t b) {
   for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = insn_at(l, phi)->next)
     for (uint32_t i = 0; i < insn_at(l, phi)->arg_count; i++)
       note_use(l, ssa_args_of(l->unit, phi)[i], ((const uint32_t *)block->predecessors.data)[i]);
-  for (uint32_t e = block->first_effect; e != SSA_NONE; e = insn_at(l, e)->next) {
-    see_operands(l, e);
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = insn_at(l, e)->next)
     for (uint32_t i = 0; i < insn_at(l, e)->arg_count; i++) note_use(l, ssa_args_of(l->unit, e)[i], b);
-  }
   if (block->condition != SSA_NONE) note_use(l, block->condition, b);
 }
 
@@ -309,12 +258,12 @@ hg_status hg_vector_study(vector_lowering *l) {
   l->has_loops = (uint8_t)has_loops(l);
   find_computed(l);
   HG_TRY(hg_find_nan_blind(l->unit, &l->dominance, l->nan_blind));
+  HG_TRY(hg_find_nan_seen(l->unit, &l->dominance, l->nan_blind, nan_use, l, l->bits_seen));
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
   find_strides(l);
   hg_vector_find_webs(l);
   find_uniform(l);
   HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));
-  while (l->stack.count > 0 && l->status == HG_OK) see_through(l, ((const uint32_t *)l->stack.data)[--l->stack.count]);
   return l->status;
 }
 
@@ -352,7 +301,7 @@ static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   if (hg_is_leaf(insn_at(l, index)) ? insn_at(l, index)->op != SSA_SPECIAL
                                     : l->analysis.fact[index].level < IR_LANE)
     return flags | VECTOR_SAME;
-  return stride_of_arg(l, value, 0) == STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
+  return stride_of_arg(l, value, 0) == VECTOR_STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
 }
 
 static void note_environment(vector_lowering *l, const ssa_insn *insn) {
@@ -371,7 +320,7 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
 static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn) {
   for (uint32_t i = 0; i < insn_at(l, value)->arg_count && i < 4; i++) {
     uint32_t arg = ssa_args_of(l->unit, value)[i];
-    if (!is_cleaned_late(l, value, arg) || l->bits_seen[arg] || l->never_nan[arg]) continue;
+    if (!is_cleaned_late(l, value, i) || l->bits_seen[arg] || l->never_nan[arg]) continue;
     vector_insn canon = vector_insn_of(VECTOR_CANON, VECTOR_ALL);
     canon.type = insn_at(l, arg)->type;
     canon.s[0] = insn->s[i];
@@ -399,7 +348,7 @@ static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
 
 /* A remainder beside the quotient q of the same integers: a - q b, which takes no second division. 1 if it could. */
 static int subtract_product(vector_lowering *l, const vector_insn *rem) {
-  if (rem->op != ATLAS_OP_rem || !is_wide_integer(rem->type) || rem->d == rem->s[0]) return 0;
+  if (rem->op != ATLAS_OP_rem || !vector_is_wide_integer(rem->type) || rem->d == rem->s[0]) return 0;
   uint32_t quotient = quotient_of(l, rem);
   if (quotient == VECTOR_NONE) return 0;
   vector_insn insn = *rem;
@@ -427,9 +376,9 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
     insn.s[i] = hg_vector_reg_of(l, ssa_args_of(l->unit, value)[i]);
   clean_operands(l, value, &insn);
   if (is_access(from)) insn.flags = access_flags(l, value);
-  int has_result = from->type != ATLAS_NONE && !(flags_of(from) & ATLAS_STORE) && from->op != ATLAS_OP_phase_adv &&
-                   from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
-  if (flags_of(from) & ATLAS_ATOMIC && !(l->uses[value] & VALUE_IS_USED)) has_result = 0;
+  int has_result = from->type != ATLAS_NONE && !(atlas_op_flags(from->op) & ATLAS_STORE) &&
+                   from->op != ATLAS_OP_phase_adv && from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
+  if (atlas_op_flags(from->op) & ATLAS_ATOMIC && !(l->uses[value] & VALUE_IS_USED)) has_result = 0;
   if (has_result) insn.d = hg_vector_reg_of(l, value);
   uint32_t web = l->same[value];
   int is_kept = l->uses[value] & VALUE_OUTLIVES_LOOP || (web != SSA_NONE && l->uses[web] & VALUE_IS_KEPT);

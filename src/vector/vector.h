@@ -20,7 +20,7 @@
 #include "atlas/program.h"
 #include "ir/ssa.h"
 
-/* Operations beside the primitives of ops.def (op is an atlas_op there). All live below 0x100. */
+/* Operations beside the primitives of ops.def, whose codes begin behind them: op is an atlas_op there. */
 enum {
   VECTOR_LABEL = 1, /* where jumps lead; bits: the unit's block, or SSA_NONE within one */
   VECTOR_MOVE,      /* d = s0 in the lanes of the mask, always keeping the others; also between predicates */
@@ -41,7 +41,8 @@ enum {
                   the mask is VECTOR_ALL, one for all lanes in s1, which is uniform. They begin as 0, and nothing else
                   reads them */
   VECTOR_TRAP, /* fault with code `bits` in the lanes of the mask, which end */
-  VECTOR_END   /* the last instruction */
+  VECTOR_END,  /* the last instruction */
+  VECTOR_FIRST_PRIMITIVE = 0x100
 };
 
 #define VECTOR_NONE UINT32_MAX
@@ -94,6 +95,18 @@ typedef struct vector_reg {
   uint32_t first, last; /* it must be kept from instruction `first` (which writes it) to `last`, loops allowed for */
 } vector_reg;
 
+/* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */
+typedef enum vector_stride { VECTOR_STRIDE_0, VECTOR_STRIDE_1, VECTOR_STRIDE_OTHER } vector_stride;
+
+static inline uint8_t vector_stride_sum(uint8_t a, uint8_t b) {
+  return (uint8_t)(a + b) > VECTOR_STRIDE_1 ? VECTOR_STRIDE_OTHER : (uint8_t)(a + b);
+}
+
+/* Indices are of these types, after conversion, and only of these is a stride known. */
+static inline int vector_is_wide_integer(uint8_t type) {
+  return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
+}
+
 typedef struct hg_vector {
   hg_allocator allocator;
   hg_array insns; /* vector_insn */
@@ -116,11 +129,16 @@ static inline vector_reg *vector_reg_at(const hg_vector *v, uint32_t r) { return
 hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out);
 void hg_vector_release(hg_vector *v);
 
+static inline int vector_is_primitive(uint16_t op) { return op >= VECTOR_FIRST_PRIMITIVE; }
+
+static inline int vector_is_jump(uint16_t op) {
+  return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY;
+}
+
 /* What all lanes of a block do together: bar.sync, reduce.*, scan.*, vote.*, pool.alloc, pool.free. (phase.adv is not:
  * lane 0 of the grid speaks for all.) */
 static inline int hg_is_block_op(uint16_t op) {
-  const atlas_op_info *info = atlas_op_lookup(op);
-  return info != NULL && (info->flags & ATLAS_BLOCK) != 0;
+  return (atlas_op_flags(op) & ATLAS_BLOCK) != 0;
 }
 
 /* A listing for people and tests: one instruction a line. */

@@ -436,9 +436,7 @@ hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *
   *out = (hg_vector){.allocator = unit->allocator,
                      .insns = {.element_size = sizeof(vector_insn)},
                      .regs = {.element_size = sizeof(vector_reg)}};
-  l.stack.element_size = sizeof(uint32_t);
   hg_status status = lower(&l);
-  hg_array_release(&unit->allocator, &l.stack);
   hg_release(&unit->allocator, l.waiting);
   hg_control_release(unit, &l.control);
   hg_vector_order_release(unit, &l.order);

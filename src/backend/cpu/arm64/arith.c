@@ -345,11 +345,11 @@ static piece_writer half_writer(uint16_t op) {
 
 static piece_writer writer_of(const vector_insn *insn) {
   if (insn->type == SSA_PREDICATE || insn->type == ATLAS_NONE) return NULL;
-  if (insn->op >= 0x100 && !(atlas_op_lookup(insn->op)->flags & ATLAS_PURE)) return NULL;
+  if (vector_is_primitive(insn->op) && !(atlas_op_flags(insn->op) & ATLAS_PURE)) return NULL;
   atlas_type_kind kind = atlas_kind((atlas_type)insn->type);
   if (kind == ATLAS_KIND_STORAGE) return NULL;
   if (kind == ATLAS_KIND_FLOAT && bits_of(insn->type) == 16) return half_writer(insn->op);
-  if (insn->op >= 0x100 && simple_op(insn) != A64_OP_COUNT) return write_simple;
+  if (vector_is_primitive(insn->op) && simple_op(insn) != A64_OP_COUNT) return write_simple;
   return kind == ATLAS_KIND_FLOAT ? float_writer(insn->op) : integer_writer(insn->op, insn->type);
 }
 

@@ -103,7 +103,7 @@ static void compare_part(neon_emit *e, unsigned d, unsigned a, unsigned b, unsig
 
 int hg_neon_compare(neon_emit *e) {
   const vector_insn *insn = e->insn;
-  if (insn->op < 0x100 || !atlas_is_comparison(insn->op)) return 0;
+  if (!atlas_is_comparison(insn->op)) return 0;
   if (insn->type2 == ATLAS_f16 || insn->type2 == ATLAS_bf16) return 0;
   unsigned size = atlas_bytes((atlas_type)insn->type2) == 8 ? A64_64B : A64_32B;
   unsigned part_of[2] = {hg_neon_scratch(e, 3), hg_neon_scratch(e, 4)};

@@ -27,7 +27,7 @@ enum {
 };
 
 static const atlas_op_info *memory_op(const vector_insn *insn) {
-  return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  return atlas_op_lookup(insn->op);
 }
 
 static int is_access(const vector_insn *insn) {

@@ -343,7 +343,7 @@ void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) 
   case ATLAS_OP_bound_map: class_insn(w, insn, o); return;
   default: break;
   }
-  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  uint32_t flags = atlas_op_flags(insn->op);
   if (flags & ATLAS_STORE) hg_cpu_store(w, insn, o);
   else if (flags & ATLAS_ATOMIC) hg_cpu_atomic(w, insn, o);
   else if (flags & ATLAS_BLOCK) hg_cpu_block(w, insn, o);

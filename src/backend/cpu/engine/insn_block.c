@@ -34,8 +34,6 @@ static void gather(const vector_insn *insn, const cpu_operands *o, values *v) {
   }
 }
 
-static const uint16_t combining_ops[4] = {ATLAS_OP_add, ATLAS_OP_mul, ATLAS_OP_min, ATLAS_OP_max};
-
 /* 0 to 3, as in cpu_kernels.fold. */
 static unsigned fold_number(uint16_t op) {
   switch (op) {
@@ -61,7 +59,7 @@ static void reduce_slowly(const vector_insn *insn, const cpu_operands *o) {
   while (half < o->count) half *= 2;
   for (half /= 2; half >= 1; half /= 2)
     for (uint32_t i = 0; i < half && i + half < o->count; i++)
-      combine(&v, combining_ops[fold_number(insn->op)], insn->type, i, i, i + half);
+      combine(&v, atlas_combining_op(insn->op), insn->type, i, i, i + half);
   put_all(insn, o, v.value[0]);
 }
 

@@ -41,8 +41,7 @@ static int adds_up(const vector_insn *insn) {
 }
 
 static void note(const cpu_launch *run, const vector_insn *insn, cpu_tally *tallies) {
-  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
-  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return;
+  if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return;
   if (insn->mode == ATLAS_ADDRESS_PHI || insn->symbol & SSA_LIBRARY) return;
   if (atlas_symbol_at(run->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return;
   cpu_tally *tally = &tallies[insn->symbol];

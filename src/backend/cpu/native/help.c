@@ -207,7 +207,7 @@ static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t
 static int is_single_value(const group *g) {
   const vector_insn *insn = g->insn;
   if (insn->d == VECTOR_NONE || vector_reg_at(g->native->vector, insn->d)->uniform != NATIVE_SINGLE) return 0;
-  return insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & ATLAS_LOAD);
+  return !(atlas_op_flags(insn->op) & ATLAS_LOAD);
 }
 
 static void run_insn(group *g) {

@@ -8,28 +8,22 @@
 
 #include <string.h>
 
-static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
-
-static int is_wide_integer(uint8_t type) {
-  return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
-}
-
 /* 1 if a register's vectors are worth one number. */
 static int may_be_scalar(const native_build *b, uint32_t r) {
   if (r >= b->vector->regs.count) return 0;
   const vector_reg *reg = vector_reg_at(b->vector, r);
-  return reg->kind == VECTOR_VARIES && is_wide_integer(reg->type) && b->homes[r].kind != NATIVE_NOWHERE &&
+  return reg->kind == VECTOR_VARIES && vector_is_wide_integer(reg->type) && b->homes[r].kind != NATIVE_NOWHERE &&
          !b->homes[r].is_uniform;
 }
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
 
 static uint8_t stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
-  if (r >= b->vector->regs.count) return NATIVE_STRIDE_OTHER;
+  if (r >= b->vector->regs.count) return VECTOR_STRIDE_OTHER;
   const vector_reg *reg = vector_reg_at(b->vector, r);
   if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
-    return NATIVE_STRIDE_1;
-  if (reg->kind != VECTOR_VARIES || b->homes[r].is_uniform) return NATIVE_STRIDE_0;
+    return VECTOR_STRIDE_1;
+  if (reg->kind != VECTOR_VARIES || b->homes[r].is_uniform) return VECTOR_STRIDE_0;
   return strides[r];
 }
 
@@ -39,11 +33,7 @@ static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
   return 1;
 }
 
-static uint8_t sum_of(uint8_t a, uint8_t b) {
-  return a + b > NATIVE_STRIDE_1 ? NATIVE_STRIDE_OTHER : (uint8_t)(a + b);
-}
-
-static int are_0(uint8_t a, uint8_t b) { return a == NATIVE_STRIDE_0 && b == NATIVE_STRIDE_0; }
+static int are_0(uint8_t a, uint8_t b) { return a == VECTOR_STRIDE_0 && b == VECTOR_STRIDE_0; }
 
 /* 1 if each lane's result has as many bits as its source, or fewer. */
 static int is_narrowing(const vector_insn *insn) {
@@ -55,21 +45,22 @@ static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, c
   uint8_t s[3];
   uint64_t count;
   for (int k = 0; k < 3; k++) s[k] = stride_of(b, strides, insn->s[k]);
-  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !is_wide_integer(insn->type)) return NATIVE_STRIDE_OTHER;
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !vector_is_wide_integer(insn->type))
+    return VECTOR_STRIDE_OTHER;
   switch (insn->op) {
   case VECTOR_MOVE:
   case ATLAS_OP_mov: return s[0];
   case ATLAS_OP_cvt:
-    if (!is_wide_integer(insn->type2)) return NATIVE_STRIDE_OTHER;
-    return is_narrowing(insn) || s[0] == NATIVE_STRIDE_0 ? s[0] : NATIVE_STRIDE_OTHER;
-  case ATLAS_OP_bitcast: return is_wide_integer(insn->type2) ? s[0] : NATIVE_STRIDE_OTHER;
-  case ATLAS_OP_add: return sum_of(s[0], s[1]);
-  case ATLAS_OP_sub: return s[0] == NATIVE_STRIDE_OTHER || s[1] > s[0] ? NATIVE_STRIDE_OTHER : (uint8_t)(s[0] - s[1]);
-  case ATLAS_OP_mul: return are_0(s[0], s[1]) ? NATIVE_STRIDE_0 : NATIVE_STRIDE_OTHER;
-  case ATLAS_OP_mad: return are_0(s[0], s[1]) ? s[2] : NATIVE_STRIDE_OTHER;
+    if (!vector_is_wide_integer(insn->type2)) return VECTOR_STRIDE_OTHER;
+    return is_narrowing(insn) || s[0] == VECTOR_STRIDE_0 ? s[0] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_bitcast: return vector_is_wide_integer(insn->type2) ? s[0] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_add: return vector_stride_sum(s[0], s[1]);
+  case ATLAS_OP_sub: return s[0] == VECTOR_STRIDE_OTHER || s[1] > s[0] ? VECTOR_STRIDE_OTHER : (uint8_t)(s[0] - s[1]);
+  case ATLAS_OP_mul: return are_0(s[0], s[1]) ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_mad: return are_0(s[0], s[1]) ? s[2] : VECTOR_STRIDE_OTHER;
   case ATLAS_OP_shl:
-    return s[0] == NATIVE_STRIDE_0 && is_constant(b, insn->s[1], &count) ? NATIVE_STRIDE_0 : NATIVE_STRIDE_OTHER;
-  default: return NATIVE_STRIDE_OTHER;
+    return s[0] == VECTOR_STRIDE_0 && is_constant(b, insn->s[1], &count) ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
+  default: return VECTOR_STRIDE_OTHER;
   }
 }
 
@@ -83,41 +74,42 @@ static uint8_t guess(const native_build *b, const uint8_t *strides, const vector
   plain.flags = 0;
   switch (insn->op) {
   case ATLAS_OP_sreg:
-    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? NATIVE_STRIDE_1 : NATIVE_STRIDE_0;
+    return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
   case ATLAS_OP_div:
   case ATLAS_OP_mulhi: /* a quotient by a constant */
-  case ATLAS_OP_shr: return s[0] == NATIVE_STRIDE_OTHER ? NATIVE_STRIDE_OTHER : NATIVE_STRIDE_0;
+  case ATLAS_OP_shr: return s[0] == VECTOR_STRIDE_OTHER ? VECTOR_STRIDE_OTHER : VECTOR_STRIDE_0;
   case ATLAS_OP_rem: return s[0];
   case ATLAS_OP_and: /* a remainder, or all but that */
-    if (is_constant(b, insn->s[1], &bits) && !(bits & 1) && s[0] == NATIVE_STRIDE_1) return NATIVE_STRIDE_0;
-    return sum_of(s[0], s[1]);
+    if (is_constant(b, insn->s[1], &bits) && !(bits & 1) && s[0] == VECTOR_STRIDE_1) return VECTOR_STRIDE_0;
+    return vector_stride_sum(s[0], s[1]);
   case ATLAS_OP_or:
   case ATLAS_OP_xor:
   case ATLAS_OP_min:
-  case ATLAS_OP_max: return sum_of(s[0], s[1]);
-  case ATLAS_OP_sel: return s[1] == s[2] ? s[1] : NATIVE_STRIDE_OTHER;
-  case ATLAS_OP_cvt: return is_wide_integer(insn->type2) ? s[0] : NATIVE_STRIDE_OTHER;
+  case ATLAS_OP_max: return vector_stride_sum(s[0], s[1]);
+  case ATLAS_OP_sel: return s[1] == s[2] ? s[1] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_cvt: return vector_is_wide_integer(insn->type2) ? s[0] : VECTOR_STRIDE_OTHER;
   default: return stride_of_result(b, strides, &plain);
   }
 }
 
 /* Of registers, before the loop. */
 static void guess_strides(const native_build *b, uint32_t head, uint8_t *strides) {
-  memset(strides, NATIVE_STRIDE_OTHER, b->vector->regs.count);
+  memset(strides, VECTOR_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < head; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
-    if (insn->d < b->vector->regs.count && is_wide_integer(insn->type)) strides[insn->d] = guess(b, strides, insn);
+    if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
+      strides[insn->d] = guess(b, strides, insn);
   }
 }
 
 void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) {
-  memset(strides, NATIVE_STRIDE_OTHER, b->vector->regs.count);
+  memset(strides, VECTOR_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < b->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
-    guesses[i] = NATIVE_STRIDE_OTHER;
-    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE))
+    guesses[i] = VECTOR_STRIDE_OTHER;
+    if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
       guesses[i] = stride_of(b, strides, insn->s[0]);
-    else if (insn->d < b->vector->regs.count && is_wide_integer(insn->type))
+    else if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
       strides[insn->d] = guess(b, strides, insn);
   }
 }
@@ -131,10 +123,10 @@ static void check_strides(const native_build *b, const native_loop *loop, uint8_
       if (!may_be_scalar(b, insn->d)) continue;
       const vector_reg *reg = vector_reg_at(b->vector, insn->d);
       int can_change = b->homes[insn->d].kind != NATIVE_ROW && reg->last <= loop->end;
-      uint8_t now = can_change ? stride_of_result(b, strides, insn) : NATIVE_STRIDE_OTHER;
+      uint8_t now = can_change ? stride_of_result(b, strides, insn) : VECTOR_STRIDE_OTHER;
       if (round == 0 && reg->first == i) strides[insn->d] = now;
-      else if (now != strides[insn->d] && strides[insn->d] != NATIVE_STRIDE_OTHER) {
-        strides[insn->d] = NATIVE_STRIDE_OTHER;
+      else if (now != strides[insn->d] && strides[insn->d] != VECTOR_STRIDE_OTHER) {
+        strides[insn->d] = VECTOR_STRIDE_OTHER;
         changed = 1;
       }
     }
@@ -144,14 +136,14 @@ static void check_strides(const native_build *b, const native_loop *loop, uint8_
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
 int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t stride) {
-  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  uint32_t flags = atlas_op_flags(insn->op);
   const int64_t most = NATIVE_GREATEST_DISPLACEMENT;
-  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE)) || info->flags & ATLAS_SPACE_POOL) return 0;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->flags & VECTOR_LANE) return 0;
-  if ((int64_t)insn->bits > most || (int64_t)insn->bits < -most || stride == NATIVE_STRIDE_OTHER) return 0;
-  if (!(info->flags & ATLAS_STORE)) return stride == NATIVE_STRIDE_0 || !b->homes[insn->d].is_uniform;
+  if ((int64_t)insn->bits > most || (int64_t)insn->bits < -most || stride == VECTOR_STRIDE_OTHER) return 0;
+  if (!(flags & ATLAS_STORE)) return stride == VECTOR_STRIDE_0 || !b->homes[insn->d].is_uniform;
   int is_masked = insn->mask != VECTOR_ALL || b->vector->loses_lanes;
-  return stride == NATIVE_STRIDE_1 && (!is_masked || atlas_bytes((atlas_type)insn->type) >= 4);
+  return stride == VECTOR_STRIDE_1 && (!is_masked || atlas_bytes((atlas_type)insn->type) >= 4);
 }
 
 static int takes_one(const vector_insn *insn) {
@@ -181,7 +173,7 @@ static int find_end(const hg_vector *v, uint32_t head, uint32_t *end) {
   for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (hg_is_block_op(insn->op)) return 0;
-    if (!is_jump(insn->op) || insn->target > i) continue;
+    if (!vector_is_jump(insn->op) || insn->target > i) continue;
     *end = i;
     return insn->target == head;
   }

@@ -10,17 +10,14 @@ enum {
   NATIVE_GREATEST_DISPLACEMENT = 1 << 24   /* elements */
 };
 
-/* What lanes of a group differ by from one to the next, modulo 2^w. */
-typedef enum native_stride { NATIVE_STRIDE_0, NATIVE_STRIDE_1, NATIVE_STRIDE_OTHER } native_stride;
-
-/* What strides the indices of accesses are likely to have: a native_stride for each instruction, OTHER for all but
+/* What strides the indices of accesses are likely to have: a vector_stride for each instruction, OTHER for all but
  * loads and stores. `strides`: scratch, a byte for each register. */
 void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses);
 
 /* A register of the vector program that one number stands for in a loop: lane 0's. */
 typedef struct native_scalar {
   uint32_t reg;
-  uint8_t stride;   /* native_stride, but OTHER */
+  uint8_t stride;   /* vector_stride, but OTHER */
   uint8_t enters;   /* 1: it comes from before the loop: that it has this stride is to be asked there */
   uint8_t changes;  /* 1: the loop writes it, and nobody needs it behind the loop */
 } native_scalar;

@@ -28,9 +28,9 @@ enum { STREAM_INSNS_A_BYTE = 12 };
 static hg_status note_accesses(hg_native *native) {
   for (uint32_t i = 0; i < native->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(native->vector, i);
-    if (insn->op < 0x100 || !(insn->flags & VECTOR_LANE)) continue;
+    if (!(insn->flags & VECTOR_LANE)) continue;
     uint32_t bytes = atlas_bytes((atlas_type)insn->type);
-    int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
+    int is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
     int may_stream = is_store && bytes >= 4 && insn->mask == VECTOR_ALL;
     HG_TRY(note_lane_access(native, insn, may_stream));
     native->moved_bytes += bytes;
@@ -50,8 +50,7 @@ static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target
   uint64_t insns = v->insns.count;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
-    int is_jump = insn->op == VECTOR_JUMP || insn->op == VECTOR_JUMP_NONE || insn->op == VECTOR_JUMP_ANY;
-    if (is_jump && insn->target < i) insns += (uint64_t)LOOP_TURNS * (i - insn->target);
+    if (vector_is_jump(insn->op) && insn->target < i) insns += (uint64_t)LOOP_TURNS * (i - insn->target);
   }
   uint64_t ps = insns * VECTOR_INSN_PS / target->lanes;
   return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
@@ -115,8 +114,7 @@ static int has_loops(const native_build *b) {
     const native_step *step = (const native_step *)b->steps.data + k;
     for (uint32_t i = step->first; i < step->end && step->kind == NATIVE_REGION; i++) {
       uint16_t op = vector_insn_at(b->vector, i)->op;
-      int is_jump = op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY;
-      if (is_jump && vector_insn_at(b->vector, i)->target <= i) return 1;
+      if (vector_is_jump(op) && vector_insn_at(b->vector, i)->target <= i) return 1;
     }
   }
   return 0;

@@ -33,8 +33,6 @@ typedef struct plan {
   uint32_t last_slot;             /* bytes of the frame that are given out */
 } plan;
 
-static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
-
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 /* Cuts around an instruction that is a step of its own. */
@@ -58,7 +56,7 @@ static int cut_jumps(plan *p) {
   int changed = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    if (!is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target] || insn->flags & VECTOR_LAST) continue;
+    if (!vector_is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target] || insn->flags & VECTOR_LAST) continue;
     if (p->cut[i] && p->cut[i + 1] && p->cut[insn->target]) continue;
     cut_out(p, i);
     p->cut[insn->target] = 1;
@@ -80,11 +78,11 @@ int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
 static int is_of_block(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
   if (hg_native_is_nothing(v, i)) return 1;
-  uint32_t r = is_jump(insn->op) ? insn->s[0] : insn->d;
+  uint32_t r = vector_is_jump(insn->op) ? insn->s[0] : insn->d;
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_LAST) return 0;
   if (insn->op == VECTOR_JUMP) return 1;
   if (r >= v->regs.count || vector_reg_at(v, r)->uniform != NATIVE_SINGLE) return 0;
-  return insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & ATLAS_LOAD); /* a load may fault */
+  return !(atlas_op_flags(insn->op) & ATLAS_LOAD); /* a load may fault */
 }
 
 static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
@@ -99,7 +97,7 @@ static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
     if (vector_insn_at(p->v, i)->op == NATIVE_LIMIT) step.limit = vector_insn_at(p->v, i)->s[0];
   }
   if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
-  else if (is_cut_out && is_jump(op)) {
+  else if (is_cut_out && vector_is_jump(op)) {
     step.kind = NATIVE_BLOCK_JUMP;
     step.target = p->step_of[vector_insn_at(p->v, first)->target];
   }
@@ -158,8 +156,8 @@ static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
 
 /* As an index, and without other ways there than from where it is made. */
 static int is_index_of(const vector_insn *insn, uint32_t r) {
-  if (insn->op < 0x100 || insn->s[0] != r || insn->s[1] == r || insn->symbol & SSA_LIBRARY) return 0;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!vector_is_primitive(insn->op) || insn->s[0] != r || insn->s[1] == r || insn->symbol & SSA_LIBRARY) return 0;
+  unsigned flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || !(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_SAME) return 0;
   int64_t displacement = (int64_t)insn->bits;
@@ -193,7 +191,7 @@ static int is_compared_as_32_bits(uint8_t type) {
 
 const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparison) {
   const vector_insn *insn = vector_insn_at(b->vector, comparison), *use = insn + 1;
-  if (b->target->mask_count == 0 || insn->op < 0x100 || !atlas_is_comparison(insn->op)) return NULL;
+  if (b->target->mask_count == 0 || !atlas_is_comparison(insn->op)) return NULL;
   const vector_reg *d = vector_reg_at(b->vector, insn->d);
   if (!is_compared_as_32_bits(insn->type2) || insn->flags & VECTOR_KEEP) return NULL;
   if (d->last != comparison + 1 || d->first != comparison || d->uniform) return NULL;
@@ -243,7 +241,7 @@ static void describe(plan *p, uint32_t r, const vector_reg *reg) {
 static void find_rare(plan *p) {
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    if (is_jump(insn->op) && insn->target <= i) return;
+    if (vector_is_jump(insn->op) && insn->target <= i) return;
   }
   p->b->has_rare = 1;
   for (uint32_t i = 0, end = 0; i < p->insn_count; i++) {
@@ -269,7 +267,7 @@ static int find_uses(plan *p) {
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     p->depth[i] = 0;
-    if (!is_jump(insn->op) || insn->target > i) continue;
+    if (!vector_is_jump(insn->op) || insn->target > i) continue;
     for (uint32_t k = insn->target; k <= i; k++)
       if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
     has_loops = 1;
@@ -295,7 +293,7 @@ static uint32_t choose_copies(const plan *p) {
   if (p->b->slices > 0) return 1;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    has_loop |= is_jump(insn->op) && insn->target <= i;
+    has_loop |= vector_is_jump(insn->op) && insn->target <= i;
     now += p->pressure[i];
     shared += p->shared[i];
     masks += p->masks[i];
@@ -328,7 +326,7 @@ static uint32_t copies_of_loops(plan *p, uint32_t copies) {
     masks += p->masks[i];
     aside += p->aside[i];
     if (p->depth[i] == 0) continue;
-    unsigned flags = insn->op < 0x100 ? 0 : atlas_op_lookup(insn->op)->flags;
+    unsigned flags = atlas_op_flags(insn->op);
     if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return copies;
     if (masks > most_masks) most_masks = masks;
     while (more > copies && (int32_t)more * (now - aside) + shared > p->b->target->vector_count) more--;

@@ -40,8 +40,6 @@ typedef struct split {
   int no_memory;
 } split;
 
-static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
-
 static int varies(const hg_vector *v, uint32_t r) {
   return r < v->regs.count && vector_reg_at(v, r)->kind == VECTOR_VARIES;
 }
@@ -68,7 +66,7 @@ static void find_parting(split *s) {
   memset(s->parts, 0, n);
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    if (!is_jump(insn->op) || insn->flags & VECTOR_LAST || is_single_jump(s, insn)) continue;
+    if (!vector_is_jump(insn->op) || insn->flags & VECTOR_LAST || is_single_jump(s, insn)) continue;
     if (insn->target <= i) mark(s, insn->target, i + 1);
     else mark(s, i, insn->target);
     for (uint32_t k = 0; k < s->loop_count && s->loop[k] < i; k++)
@@ -81,7 +79,7 @@ static void find_parting(split *s) {
 static int may_be_single(const vector_insn *insn) {
   if (insn->op == VECTOR_MOVE || insn->op == VECTOR_CANON || insn->op == VECTOR_LESSER || insn->op == VECTOR_GREATER)
     return 1;
-  if (insn->op < 0x100) return 0;
+  if (!vector_is_primitive(insn->op)) return 0;
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info->flags & ATLAS_LOAD) return insn->mode <= ATLAS_ADDRESS_INDEXED && !(info->flags & ATLAS_SPACE_POOL);
   return (info->flags & ATLAS_PURE) != 0;
@@ -143,7 +141,7 @@ static void find_uses(split *s) {
     uint8_t read = IS_READ, written = IS_WRITTEN | some;
     if (s->loop_end[i] > loop && s->loop_end[i] < s->step->end) loop = s->loop_end[i];
     if (i < loop) read |= IS_USED_OFTEN, written |= IS_USED_OFTEN;
-    if (is_jump(insn->op)) some = IS_PARTLY;
+    if (vector_is_jump(insn->op)) some = IS_PARTLY;
     if (insn->mask != VECTOR_ALL && (insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)) written |= IS_PARTLY;
     for (int k = 0; k < 4; k++) {
       touch(s, insn->s[k], read);
@@ -170,7 +168,7 @@ static int is_end(const split *s, uint32_t i) {
   for (; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     int leads_on =
-        is_jump(insn->op) && (insn->flags & VECTOR_LAST || (insn->target > i && insn->target < s->step->end));
+        vector_is_jump(insn->op) && (insn->flags & VECTOR_LAST || (insn->target > i && insn->target < s->step->end));
     if (insn->op != VECTOR_LABEL && insn->op != VECTOR_END && !leads_on) return 0;
   }
   return 1;
@@ -195,7 +193,7 @@ static uint32_t limit_of(split *s, const vector_insn *insn) {
 static int goes(const split *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->from, i);
   if (i < s->head_end) return insn->op != VECTOR_LABEL;
-  return is_jump(insn->op) && insn->target > i && is_end(s, i);
+  return vector_is_jump(insn->op) && insn->target > i && is_end(s, i);
 }
 
 /* 1 if what the region's head makes, but for the mask that is all lanes now, is read by nobody else. */
@@ -278,7 +276,7 @@ static void put_insns(split *s, uint32_t first, uint32_t end) {
     for (int k = 0; k < 4; k++) insn.s[k] = renamed(s, insn.s[k]);
     insn.mask = renamed(s, insn.mask);
     insn.d = renamed(s, insn.d);
-    int is_decided = is_jump(insn.op) && !(insn.flags & VECTOR_LAST) && insn.mask == VECTOR_ALL;
+    int is_decided = vector_is_jump(insn.op) && !(insn.flags & VECTOR_LAST) && insn.mask == VECTOR_ALL;
     if (is_decided && is_single_source(s, vector_insn_at(s->from, i)->s[0])) insn.flags |= VECTOR_AGREE;
     put(s, &insn);
   }
@@ -378,7 +376,7 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
   s.use = s.is_single + regs;
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(vector, i);
-    if (is_jump(insn->op) && insn->target <= i) s.loop_end[insn->target] = i;
+    if (vector_is_jump(insn->op) && insn->target <= i) s.loop_end[insn->target] = i;
   }
   for (uint32_t i = 0; i < n; i++)
     if (s.loop_end[i] != 0) s.loop[s.loop_count++] = i;

@@ -28,8 +28,6 @@ typedef struct unroll {
   int is_stuck, no_memory;
 } unroll;
 
-static int is_jump(uint16_t op) { return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY; }
-
 static int is_register(const unroll *u, uint32_t r) { return r < u->from->regs.count; }
 
 static uint32_t name_of(const unroll *u, uint32_t r) { return is_register(u, r) ? u->name[r] : r; }
@@ -64,7 +62,7 @@ static int is_foldable(const vector_insn *insn) {
   case ATLAS_OP_xor:
   case ATLAS_OP_shl:
   case ATLAS_OP_shr: return atlas_is_integer((atlas_type)insn->type);
-  default: return insn->op >= 0x100 && atlas_is_comparison(insn->op) && atlas_is_integer((atlas_type)insn->type2);
+  default: return atlas_is_comparison(insn->op) && atlas_is_integer((atlas_type)insn->type2);
   }
 }
 
@@ -160,7 +158,7 @@ static void begin_round(unroll *u, uint32_t first, uint32_t last) {
 static uint32_t pass(unroll *u, uint32_t i) {
   const vector_insn *insn = vector_insn_at(u->from, i);
   if (insn->op == VECTOR_LABEL) put_label(u, i);
-  else if (is_jump(insn->op)) {
+  else if (vector_is_jump(insn->op)) {
     int taken = decide(u, insn);
     if (taken < 0) put_jump(u, i);
     if (taken != 1) return i + 1;

@@ -54,8 +54,8 @@ void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg) {
 
 /* 1 if others than the block could see it, were it done by lanes that have run out of steps. */
 static int is_effect(const wide *w, const vector_insn *insn) {
-  if (insn->op < 0x100) return 0;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!vector_is_primitive(insn->op)) return 0;
+  unsigned flags = atlas_op_flags(insn->op);
   if (flags & ATLAS_LOAD) return !(insn->flags & (VECTOR_IN_BOUNDS | VECTOR_LANE)) && !(insn->symbol & SSA_LIBRARY);
   if (!(flags & ATLAS_STORE)) return !(flags & ATLAS_PURE);
   if (insn->mode > ATLAS_ADDRESS_INDEXED || flags & ATLAS_SPACE_POOL || !(insn->flags & VECTOR_IN_BOUNDS)) return 1;
@@ -265,7 +265,7 @@ static uint32_t walk_slice(wide *w, uint32_t i, uint32_t slice) {
     if (hg_is_block_op(op) || (op == VECTOR_LABEL && w->is_kept[i])) return i;
     if (++w->visits > MOST_VISITS) w->is_stuck = 1;
     next = i + 1;
-    if (!hg_wide_is_jump(op)) do_insn(w, i, slice);
+    if (!vector_is_jump(op)) do_insn(w, i, slice);
     else next = follow(w, i, slice);
     if (next == NOT_TOGETHER) return i;
     if (next <= i) count_round(w, i, slice);
@@ -356,7 +356,7 @@ static void walk_all(wide *w) {
 static int uses_shared(const wide *w) {
   for (uint32_t i = 0; i < w->to->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(w->to, i);
-    if (insn->op < 0x100 || !(atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+    if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
     if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) continue;
     if (atlas_symbol_at(w->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED) return 1;
   }
@@ -376,7 +376,7 @@ static hg_status finish(wide *w) {
 static void find_loops(wide *w) {
   for (uint32_t i = 0; i < w->from->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(w->from, i);
-    if (hg_wide_is_jump(insn->op) && insn->target <= i) w->loop_end[insn->target] = i;
+    if (vector_is_jump(insn->op) && insn->target <= i) w->loop_end[insn->target] = i;
   }
 }
 

@@ -64,10 +64,6 @@ typedef struct wide {
   uint8_t counts_steps, starts_again, is_stuck, no_memory;
 } wide;
 
-static inline int hg_wide_is_jump(uint16_t op) {
-  return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY;
-}
-
 static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slice) {
   return &w->value[r * w->slices + slice];
 }

@@ -74,7 +74,7 @@ static int is_foldable(const vector_insn *insn) {
   case ATLAS_OP_shl:
   case ATLAS_OP_shr: return atlas_is_integer((atlas_type)insn->type);
   case ATLAS_OP_sreg: return insn->bits <= ATLAS_COORD_LANE_Z;
-  default: return insn->op >= 0x100 && atlas_is_comparison(insn->op) && atlas_is_integer((atlas_type)insn->type2);
+  default: return atlas_is_comparison(insn->op) && atlas_is_integer((atlas_type)insn->type2);
   }
 }
 

@@ -169,8 +169,8 @@ static void store(wide *w, const access *a) {
 }
 
 int hg_wide_access(wide *w, const vector_insn *insn, uint32_t slice) {
-  if (insn->op < 0x100 || insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!vector_is_primitive(insn->op) || insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
+  unsigned flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || flags & ATLAS_SPACE_POOL) return 0;
   if (w->first_cell[insn->symbol] == VECTOR_NONE) return 0;
   const atlas_symbol *symbol = atlas_symbol_at(w->program, insn->symbol);

@@ -19,8 +19,8 @@ static uint8_t use_of(const vector_insn *insn, uint8_t use_of_result) {
   case VECTOR_GREATER: return use_of_result;
   default: break;
   }
-  if (insn->op < 0x100) return IS_READ | IS_SEEN;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!vector_is_primitive(insn->op)) return IS_READ | IS_SEEN;
+  unsigned flags = atlas_op_flags(insn->op);
   int is_comparison = atlas_is_comparison(insn->op) && is_wide_float(insn->type2);
   int computes = flags & ATLAS_PURE && !(flags & (ATLAS_BITS | ATLAS_LOAD)) && insn->op != ATLAS_OP_cvt;
   return computes && (is_comparison || is_wide_float(insn->type)) ? IS_READ : IS_READ | IS_SEEN;
@@ -29,8 +29,8 @@ static uint8_t use_of(const vector_insn *insn, uint8_t use_of_result) {
 static int is_needed(const vector_insn *insn, const uint8_t *use) {
   if (insn->flags & WIDE_UNREAD) return 0;
   if (insn->d == VECTOR_NONE || use[insn->d] != 0) return 1;
-  if (insn->op < 0x100) return 0;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!vector_is_primitive(insn->op)) return 0;
+  unsigned flags = atlas_op_flags(insn->op);
   return flags & ATLAS_LOAD ? !(insn->flags & VECTOR_IN_BOUNDS) : !(flags & ATLAS_PURE);
 }
 

@@ -32,11 +32,6 @@ static int is_short(const planner *p, uint32_t reg) {
   return reg < p->reg_count && place_at(p, reg)->home == TILE_SHORT_ROW;
 }
 
-static uint32_t flags_of(const vector_insn *insn) {
-  const atlas_op_info *info = atlas_op_lookup(insn->op);
-  return info == NULL ? 0 : info->flags;
-}
-
 /* ---- short rows -------------------------------------------------------------------------------------------------- */
 
 static int sources_are_short(const planner *p, const vector_insn *insn) {
@@ -47,7 +42,7 @@ static int sources_are_short(const planner *p, const vector_insn *insn) {
 
 /* One location whichever lane asks: [x + #n], or an index in a short row. */
 static int is_one_location(const planner *p, const vector_insn *insn) {
-  if (!(flags_of(insn) & ATLAS_LOAD) || insn->flags & VECTOR_LANE) return 0;
+  if (!(atlas_op_flags(insn->op) & ATLAS_LOAD) || insn->flags & VECTOR_LANE) return 0;
   return insn->mode <= ATLAS_ADDRESS_INDEXED && sources_are_short(p, insn);
 }
 
@@ -130,7 +125,7 @@ static void place_copies(const planner *p) {
 /* May the instruction touch (or, where only writes count, write) the buffer `symbol`? Different symbols are different
  * memory here; a launch for which they are not makes no buffer a row. */
 static int may_touch(const vector_insn *insn, uint16_t symbol, int writes_only) {
-  uint32_t flags = flags_of(insn);
+  uint32_t flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_STORE | ATLAS_ATOMIC)) && (writes_only || !(flags & ATLAS_LOAD))) return 0;
   return insn->mode == ATLAS_ADDRESS_TABLE || insn->symbol == symbol;
 }
@@ -144,14 +139,14 @@ static int is_own_element(const planner *p, const vector_insn *insn) {
 static int ends_straight_code(const vector_insn *insn) {
   return insn->op == VECTOR_LABEL || insn->op == VECTOR_JUMP || insn->op == VECTOR_JUMP_NONE ||
          insn->op == VECTOR_JUMP_ANY || insn->op == VECTOR_STEP || insn->op == VECTOR_TRAP ||
-         flags_of(insn) & ATLAS_BLOCK;
+         atlas_op_flags(insn->op) & ATLAS_BLOCK;
 }
 
 /* A row that is a buffer and in use behind instruction `at`. */
 static int is_read_as_row(const planner *p, uint16_t symbol, uint32_t at) {
   for (uint32_t i = 0; i < at; i++) {
     const vector_insn *insn = vector_insn_at(p->vector, i);
-    if (flags_of(insn) & ATLAS_LOAD && may_touch(insn, symbol, 0) && insn->d != VECTOR_NONE &&
+    if (atlas_op_flags(insn->op) & ATLAS_LOAD && may_touch(insn, symbol, 0) && insn->d != VECTOR_NONE &&
         p->last[insn->d] > at)
       return 1;
   }
@@ -161,7 +156,7 @@ static int is_read_as_row(const planner *p, uint16_t symbol, uint32_t at) {
 /* The result of `value` can be computed where the store at `store` puts it. */
 static int goes_to_output(const planner *p, uint32_t store) {
   const vector_insn *insn = vector_insn_at(p->vector, store);
-  if (!(flags_of(insn) & ATLAS_STORE) || !is_own_element(p, insn)) return 0;
+  if (!(atlas_op_flags(insn->op) & ATLAS_STORE) || !is_own_element(p, insn)) return 0;
   uint32_t reg = insn->s[1];
   if (reg >= p->reg_count || p->writers[reg] != 1 || place_at(p, reg)->home != TILE_ROW) return 0;
   const vector_insn *value = vector_insn_at(p->vector, p->definition[reg]);
@@ -188,7 +183,7 @@ static void choose_outputs(planner *p) {
 /* Nothing writes the buffer from the load at `load` to the last use of what it loads. */
 static int stays_as_loaded(const planner *p, uint32_t load) {
   const vector_insn *insn = vector_insn_at(p->vector, load);
-  if (!(flags_of(insn) & ATLAS_LOAD) || !is_own_element(p, insn) || insn->d == VECTOR_NONE) return 0;
+  if (!(atlas_op_flags(insn->op) & ATLAS_LOAD) || !is_own_element(p, insn) || insn->d == VECTOR_NONE) return 0;
   if (insn->flags & VECTOR_KEEP || p->writers[insn->d] != 1) return 0;
   uint32_t last = p->last[insn->d];
   for (uint32_t i = vector_reg_at(p->vector, insn->d)->first; i < last && i < p->insn_count; i++)
@@ -291,9 +286,10 @@ static tile_do kind_of(const planner *p, uint32_t i) {
   default: break;
   }
   if (insn->d != VECTOR_NONE && is_short(p, insn->d))
-    return flags_of(insn) & ATLAS_LOAD ? TILE_LOAD_SHORT : TILE_SHORT;
-  if (flags_of(insn) & ATLAS_LOAD && insn->d != VECTOR_NONE && place_at(p, insn->d)->is_aliased) return TILE_LOAD;
-  if (flags_of(insn) & ATLAS_STORE && is_own_element(p, insn) && !is_short(p, insn->s[1])) return TILE_STORE;
+    return atlas_op_flags(insn->op) & ATLAS_LOAD ? TILE_LOAD_SHORT : TILE_SHORT;
+  if (atlas_op_flags(insn->op) & ATLAS_LOAD && insn->d != VECTOR_NONE && place_at(p, insn->d)->is_aliased)
+    return TILE_LOAD;
+  if (atlas_op_flags(insn->op) & ATLAS_STORE && is_own_element(p, insn) && !is_short(p, insn->s[1])) return TILE_STORE;
   if (insn->d != VECTOR_NONE && insn->d < p->reg_count && p->same_as[insn->d] != VECTOR_NONE) return TILE_SAME;
   if (insn->op == VECTOR_MOVE) return TILE_KERNEL;
   if (insn->op == VECTOR_STEP) return TILE_STEP;

@@ -14,13 +14,14 @@ enum { MOST_EXACT_INSNS = 32, MOST_FULL_INSNS = 512 };
 static int is_straight(x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   if (hg_native_is_nothing(e->b->vector, i)) return 1;
-  if (insn->mask != VECTOR_ALL || (insn->op < 0x100 && insn->op != VECTOR_CANON && insn->op != VECTOR_MOVE)) return 0;
+  int moves = insn->op == VECTOR_CANON || insn->op == VECTOR_MOVE;
+  if (insn->mask != VECTOR_ALL || (!vector_is_primitive(insn->op) && !moves)) return 0;
   if (insn->d != VECTOR_NONE) {
     const native_home *home = native_home_of(e->b, insn->d);
     if (hg_x86_type(e, insn->d) == SSA_PREDICATE || home->kind == NATIVE_ROW || home->parts > 1) return 0;
   }
-  if (insn->op < 0x100) return 1;
-  unsigned flags = atlas_op_lookup(insn->op)->flags;
+  if (!vector_is_primitive(insn->op)) return 1;
+  unsigned flags = atlas_op_flags(insn->op);
   if (flags & (ATLAS_LOAD | ATLAS_STORE)) {
     e->index = i;
     e->insn = insn;

@@ -197,8 +197,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   }
   if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
   if (hg_x86_leaves_to_jump(e)) return;
-  const atlas_op_info *info = e->insn->op < 0x100 ? NULL : atlas_op_lookup(e->insn->op);
-  int is_access = info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE)) != 0;
+  int is_access = (atlas_op_flags(e->insn->op) & (ATLAS_LOAD | ATLAS_STORE)) != 0;
   if (write_special(e) || hg_x86_masks(e) || (is_access && hg_x86_memory(e))) return;
   if (hg_x86_arith(e) || hg_x86_convert(e) || hg_x86_lanes(e) || hg_x86_wide(e)) return;
   hg_x86_help(e, X86_ALL_COPIES);
@@ -340,8 +339,7 @@ static void find_loops(x86_emit *e, const native_step *step) {
   e->has_loops = 0;
   for (uint32_t i = step->first; i < step->end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    int is_jump = insn->op == VECTOR_JUMP || insn->op == VECTOR_JUMP_NONE || insn->op == VECTOR_JUMP_ANY;
-    if (!is_jump || insn->target > i) continue;
+    if (!vector_is_jump(insn->op) || insn->target > i) continue;
     e->loop_end[insn->target] = i;
     e->has_loops = 1;
   }

@@ -47,9 +47,9 @@ static int takes_part_of_lanes(const x86_emit *e) {
 /* 1 if a copy's lanes are likely to have one index, or to follow each other. */
 static int is_likely(x86_emit *e, const x86_access *m) {
   uint8_t stride = likely_stride(e);
-  if (stride == NATIVE_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
+  if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
-  if (m->is_store) return stride == NATIVE_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
+  if (m->is_store) return stride == VECTOR_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
   return hg_x86_copies(e, e->insn->d) == e->copies;
 }
 

@@ -329,9 +329,9 @@ static void update_once(x86_emit *e, const access *m, unsigned base) {
 static int describe(const x86_emit *e, access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
-  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
-  if (info == NULL || !(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
-  if (info->flags & ATLAS_SPACE_POOL || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  uint32_t flags = atlas_op_flags(insn->op);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
+  if (flags & ATLAS_SPACE_POOL || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
   int64_t displacement = (int64_t)insn->bits;
   if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (insn->d != VECTOR_NONE && native_home_of(e->b, insn->d)->is_uniform) return 0;
@@ -340,8 +340,8 @@ static int describe(const x86_emit *e, access *m) {
   m->bytes = (uint8_t)atlas_bytes((atlas_type)insn->type);
   m->is_64 = m->bytes == 8;
   m->log_bytes = log_of[m->bytes];
-  m->is_load = (info->flags & ATLAS_LOAD) != 0;
-  m->is_store = (info->flags & ATLAS_STORE) != 0;
+  m->is_load = (flags & ATLAS_LOAD) != 0;
+  m->is_store = (flags & ATLAS_STORE) != 0;
   m->is_signed = atlas_kind((atlas_type)insn->type) == ATLAS_KIND_SINT;
   m->is_shared = !(insn->symbol & SSA_LIBRARY) &&
                  atlas_symbol_at(e->b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;

@@ -17,7 +17,7 @@ static native_scalar *scalars(x86_emit *e) { return e->loop.found.scalar; }
 static int has_atomic(const x86_emit *e) {
   for (uint32_t i = e->loop.found.head; i < e->loop.found.end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    if (insn->op >= 0x100 && atlas_op_lookup(insn->op)->flags & ATLAS_ATOMIC) return 1;
+    if (atlas_op_flags(insn->op) & ATLAS_ATOMIC) return 1;
   }
   return 0;
 }
@@ -137,7 +137,7 @@ static void ask(x86_emit *e) {
 /* AVX2 has no masked stores of elements below 32 bits. */
 static int is_quick(const x86_emit *e, const vector_insn *insn, const native_scalar *index) {
   if (index == NULL || !hg_native_is_quick(e->b, insn, index->stride)) return 0;
-  int is_load = (atlas_op_lookup(insn->op)->flags & ATLAS_LOAD) != 0;
+  int is_load = (atlas_op_flags(insn->op) & ATLAS_LOAD) != 0;
   return is_load || !e->is_tail || e->width == 2 || atlas_bytes((atlas_type)insn->type) >= 4;
 }
 

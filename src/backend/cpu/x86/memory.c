@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 static const atlas_op_info *memory_op(const vector_insn *insn) {
-  return insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
+  return atlas_op_lookup(insn->op);
 }
 
 int hg_x86_has_base(const vector_insn *insn) {
@@ -505,8 +505,7 @@ static int table_access(x86_emit *e, const x86_access *m) {
 
 /* A look-up in a table of 16, which sees no more of its index than the lowest four bits. */
 static int sees_four_bits(const x86_emit *e, const vector_insn *insn, uint32_t index) {
-  const atlas_op_info *info = insn->op < 0x100 ? NULL : atlas_op_lookup(insn->op);
-  int is_load = info != NULL && (info->flags & (ATLAS_LOAD | ATLAS_STORE)) == ATLAS_LOAD;
+  int is_load = (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE)) == ATLAS_LOAD;
   if (!is_load || !(insn->symbol & SSA_LIBRARY) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->s[0] != index) return 0;
   if (insn->bits != 0 || atlas_bytes((atlas_type)insn->type) != 4 || hg_x86_is_uniform(e, insn->d)) return 0;
   return atlas_symbol_at(&atlas_functions, insn->symbol & ~(uint32_t)SSA_LIBRARY)->count == 16;

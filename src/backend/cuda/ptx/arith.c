@@ -278,9 +278,9 @@ static uint32_t without_casts(const ptx *p, uint32_t value) {
 static int may_become_minimum(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t test = without_casts(p, ptx_arg(p, value, 0));
-  int seen = atlas_is_integer((atlas_type)insn->type) || p->nan[value] == PTX_NAN_KEPT ||
-             p->nan[value] == PTX_NAN_CANONICAL;
-  if (!seen || !p->bits_used[value] || hg_ptx_class_of(insn->type) != PTX_32) return 0;
+  int keeps = p->nan[value] == PTX_NAN_KEPT || p->nan[value] == PTX_NAN_CANONICAL;
+  int seen = atlas_is_integer((atlas_type)insn->type) || (keeps && p->bits_used[value]);
+  if (!seen || hg_ptx_class_of(insn->type) != PTX_32) return 0;
   if (!atlas_is_comparison(ptx_insn(p, test)->op) || ptx_insn(p, test)->type2 != ATLAS_f32) return 0;
   for (unsigned i = 1; i < 3; i++)
     for (unsigned k = 0; k < 2; k++) {

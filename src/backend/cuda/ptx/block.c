@@ -6,22 +6,13 @@
  * alone.
  *
  * Each collective ends with a barrier behind its last read of the scratch memory, so the next may write it at once. */
+#include "atlas/arith.h"
 #include "backend/cuda/ptx/ptx.h"
-
 #include "hologram/hologram.h"
 
 #include <string.h>
 
 enum { WARP = 32, SLOT_BYTES = 8 };
-
-static uint16_t combining_op(uint16_t op) {
-  switch (op) {
-  case ATLAS_OP_reduce_mul: return ATLAS_OP_mul;
-  case ATLAS_OP_reduce_min: return ATLAS_OP_min;
-  case ATLAS_OP_reduce_max: return ATLAS_OP_max;
-  default: return ATLAS_OP_add;
-  }
-}
 
 static void barrier(ptx *p) { hg_ptx_put(p, "\tbar.sync 0;\n"); }
 
@@ -253,7 +244,7 @@ static void fold_in_lanes(ptx *p, uint16_t op, uint8_t type, ptx_name value) {
 
 static void reduce(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  uint16_t op = combining_op(insn->op);
+  uint16_t op = atlas_combining_op(insn->op);
   ptx_class class = hg_ptx_class_of(insn->type);
   ptx_name own = hg_ptx_new(p, class), test = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name rare = hg_ptx_label(p), done = hg_ptx_label(p), joined = hg_ptx_label(p);

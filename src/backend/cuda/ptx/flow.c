@@ -134,7 +134,7 @@ static void advance_phase(ptx *p, uint32_t value) {
 
 static void effect(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  uint32_t flags = atlas_op_flags(insn->op);
   if (p->in_vector_part && (p->is_late[value] || hg_ptx_use_widened(p, value))) return;
   if (insn->insn != SSA_NONE) {
     uint32_t line = p->options->lines != NULL ? p->options->lines[insn->insn] : 0;

@@ -24,7 +24,7 @@ static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)p
 
 static int is_candidate(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  uint32_t flags = atlas_op_lookup(insn->op)->flags;
+  uint32_t flags = atlas_op_flags(insn->op);
   if (!(flags & ATLAS_LOAD) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY ||
       atlas_symbol_at(p->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER)
     return 0;
@@ -46,7 +46,7 @@ static void collect(const ptx *p, uint32_t first, group *g) {
   const ssa_insn *a = ptx_insn(p, first);
   for (uint32_t e = first; e != SSA_NONE && g->count < MAX_GROUP; e = ptx_insn(p, e)->next) {
     const ssa_insn *b = ptx_insn(p, e);
-    uint32_t flags = atlas_op_lookup(b->op)->flags;
+    uint32_t flags = atlas_op_flags(b->op);
     if (flags & ATLAS_PURE && !(flags & (ATLAS_LOAD | ATLAS_BLOCK))) continue;
     if (!is_candidate(p, e) || b->symbol != a->symbol || b->type != a->type ||
         ptx_arg(p, e, 0) != ptx_arg(p, first, 0))

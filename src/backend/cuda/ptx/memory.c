@@ -40,7 +40,7 @@ static ptx_fault_site out_of_bounds(const ssa_insn *insn, uint32_t symbol, ptx_n
 /* The destination that a faulting access sets to 0; stores have none. */
 static void check(ptx *p, uint32_t value, ptx_name failed, const ptx_fault_site *site, place *at) {
   const ssa_insn *insn = ptx_insn(p, value);
-  int is_store = (atlas_op_lookup(insn->op)->flags & ATLAS_STORE) != 0;
+  int is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
   ptx_name d = is_store ? failed : hg_ptx_register(p, value);
   hg_ptx_faults_now(p);
   if (!at->may_fault) at->back = hg_ptx_label(p);
@@ -193,7 +193,7 @@ static void element_place(ptx *p, uint32_t value, place *at) {
   if (!is_proven) {
     ptx_name failed = hg_ptx_sum_is_outside(p, index, index_type, displacement, extent, &sum);
     ptx_fault_site site = out_of_bounds(insn, insn->symbol, index, index_type, displacement, extent);
-    if (atlas_op_lookup(insn->op)->flags & ATLAS_ATOMIC) check(p, value, failed, &site, at);
+    if (atlas_op_flags(insn->op) & ATLAS_ATOMIC) check(p, value, failed, &site, at);
     else leave_out(p, failed, &site, at);
   } else if (displacement != 0) {
     sum = hg_ptx_new(p, PTX_64);
@@ -338,7 +338,7 @@ static void atomic(ptx *p, uint32_t value) {
 }
 
 void hg_ptx_memory(ptx *p, uint32_t value) {
-  uint32_t flags = atlas_op_lookup(ptx_insn(p, value)->op)->flags;
+  uint32_t flags = atlas_op_flags(ptx_insn(p, value)->op);
   uint8_t access = p->access[value];
   if (!p->in_vector_part) p->access[value] = PTX_CHECKED;
   if (!hg_ptx_use_element(p, value)) {

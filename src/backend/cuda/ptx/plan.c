@@ -5,7 +5,7 @@
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/aliasing.h"
-#include "compiler/nan_blind.h"
+#include "compiler/nan_bits.h"
 #include "compiler/never_nan.h"
 #include "compiler/optimise.h"
 #include "compiler/schedule.h"
@@ -21,11 +21,6 @@ enum {
   MAX_UNROLLED = 1024,       /* instructions in all copies of a body: time to compile against wider accesses */
   MAX_COPIED = 288           /* the same where each copy is made once more for a second pack */
 };
-
-static int flags_of(const ptx *p, uint32_t value) {
-  const atlas_op_info *info = atlas_op_lookup(ptx_insn(p, value)->op);
-  return info != NULL ? (int)info->flags : 0;
-}
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
@@ -151,47 +146,13 @@ static uint8_t nan_of_constant(const ssa_insn *insn) {
   return is_nan && insn->bits != atlas_canonical_nan((atlas_type)insn->type) ? PTX_NAN_KEPT : PTX_NAN_CANONICAL;
 }
 
-/* An instruction to which all NaNs are alike. */
-static int sees_numbers(const ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
+/* What keeps a value between bounds makes a number of any NaN, by the instructions that are here. Phis are moves that
+ * come before their uses: they show. */
+static hg_nan_use nan_use(const void *emitter, uint32_t value, unsigned arg) {
+  const ptx *p = emitter;
   int is_max;
-  if (insn->op == SSA_PHI || hg_is_leaf(insn)) return 0;
-  if (insn->op == ATLAS_OP_cvt) return is_float(insn->type2);
-  if (atlas_is_comparison(insn->op) || hg_ptx_is_bound(p, value, &is_max)) return 1;
-  return is_float(insn->type) && flags_of(p, value) & ATLAS_PURE && !(flags_of(p, value) & ATLAS_BITS);
-}
-
-/* An instruction that asks for bits only if it is asked for them. */
-static int hands_on(const ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  if (!is_float(insn->type)) return 0;
-  return insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_copysign || insn->op == ATLAS_OP_abs ||
-         insn->op == ATLAS_OP_neg;
-}
-
-/* The sign of a NaN becomes that of a number. */
-static void note_sign_givers(ptx *p) {
-  for (uint32_t v = 0; v < p->unit->insns.count; v++)
-    if (ptx_insn(p, v)->op == ATLAS_OP_copysign) p->bits_used[ptx_arg(p, v, 1)] = 1;
-}
-
-/* Users mostly come after what they use, so that one walk backwards and one to see that it is all will do. */
-static void find_bits_used(ptx *p) {
-  memset(p->bits_used, 0, p->unit->insns.count);
-  note_sign_givers(p);
-  for (int changed = 1; changed;) {
-    changed = 0;
-    for (uint32_t v = (uint32_t)p->unit->insns.count; v-- > 0;) {
-      int is_gone = ((const uint32_t *)p->unit->forward.data)[v] != v;
-      if (is_gone || sees_numbers(p, v) || p->nan_blind[v] || (hands_on(p, v) && !p->bits_used[v])) continue;
-      for (uint32_t i = 0; i < ptx_insn(p, v)->arg_count; i++) {
-        if (ptx_insn(p, v)->op == SSA_PHI && hg_comes_as_number(p->unit, v, i)) continue;
-        uint8_t *used = &p->bits_used[ptx_arg(p, v, i)];
-        changed |= !*used;
-        *used = 1;
-      }
-    }
-  }
+  if (ptx_insn(p, value)->op == SSA_PHI) return HG_NAN_SHOWN;
+  return hg_ptx_is_bound(p, value, &is_max) ? HG_NAN_ALIKE : hg_nan_use_of(ptx_insn(p, value)->op, arg);
 }
 
 /* As far as its arguments' are known. A choice among values of which one keeps its payload keeps payloads. */
@@ -212,7 +173,8 @@ static uint8_t nan_of(const ptx *p, uint32_t value) {
     int is_number = atlas_is_integer((atlas_type)insn->type2) || insn->type2 == ATLAS_bool;
     return is_number || is_narrow(insn->type) ? PTX_NAN_CANONICAL : PTX_NAN_LOOSE;
   }
-  if (hg_is_leaf(insn) || flags_of(p, value) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK)) return PTX_NAN_KEPT;
+  if (hg_is_leaf(insn) || atlas_op_flags(ptx_insn(p, value)->op) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK))
+    return PTX_NAN_KEPT;
   uint32_t x;
   double size;
   return insn->type == ATLAS_f32 && !hg_ptx_is_clamp(p, value, &x, &size) ? PTX_NAN_POSITIVE : PTX_NAN_LOOSE;
@@ -239,7 +201,7 @@ static void find_nans(ptx *p) {
 
 static void note_effect(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  int flags = flags_of(p, value);
+  uint32_t flags = atlas_op_flags(ptx_insn(p, value)->op);
   if (flags & ATLAS_SPACE_CONST) {
     uint32_t symbol = insn->symbol & ~(uint32_t)SSA_LIBRARY;
     (insn->symbol & SSA_LIBRARY ? p->library_used : p->tables_used)[symbol / 64] |= UINT64_C(1) << symbol % 64;
@@ -296,13 +258,13 @@ static int is_passed_once(const ptx *p, uint32_t block) {
   return 1;
 }
 
-static int is_access(int flags) { return (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0; }
+static int is_access(uint32_t flags) { return (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0; }
 
 /* First walk: loads before the first store of their group are done ahead; stores wait to the end. */
 static void plan_access(planner *w, uint32_t value, uint32_t block) {
   ptx *p = w->p;
   const ssa_insn *insn = ptx_insn(p, value);
-  int flags = flags_of(p, value);
+  uint32_t flags = atlas_op_flags(ptx_insn(p, value)->op);
   w->instructions++;
   if (!is_access(flags)) return;
   uint32_t group = w->group[hg_location_of(p->program, insn)], size = atlas_bytes((atlas_type)insn->type);
@@ -324,7 +286,7 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
 static void settle_access(planner *w, uint32_t value) {
   ptx *p = w->p;
   const ssa_insn *insn = ptx_insn(p, value);
-  int flags = flags_of(p, value);
+  uint32_t flags = atlas_op_flags(ptx_insn(p, value)->op);
   if (!is_access(flags) || p->access[value] != PTX_VECTOR) return;
   uint32_t group = w->group[hg_location_of(p->program, insn)], size = atlas_bytes((atlas_type)insn->type);
   if (flags & ATLAS_STORE && (w->plain_store[group] || w->plain_load[group])) {
@@ -350,13 +312,13 @@ static void walk_effects(planner *w, int settle) {
 static int orders_memory(const ptx *p) {
   for (uint32_t k = 0; k < p->order.count; k++)
     for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next)
-      if (hg_orders_all(ptx_insn(p, e)) || flags_of(p, e) & ATLAS_ATOMIC) return 1;
+      if (hg_orders_all(ptx_insn(p, e)) || atlas_op_flags(ptx_insn(p, e)->op) & ATLAS_ATOMIC) return 1;
   return 0;
 }
 
 static void note_parameter(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  if (!is_access(flags_of(p, value)) || p->access[value] == PTX_CHECKED) return;
+  if (!is_access(atlas_op_flags(ptx_insn(p, value)->op)) || p->access[value] == PTX_CHECKED) return;
   hg_ptx_parameter *parameter = &p->info->parameter[p->parameter_of[insn->symbol] - 1];
   if ((int64_t)insn->bits + 1 > parameter->reach) parameter->reach = (int64_t)insn->bits + 1;
   if (p->access[value] != PTX_VECTOR) return;
@@ -390,7 +352,7 @@ static int asks_for_lane(const ptx *p) {
 
 /* In instructions: an entry of a table has an address, too; the bits of a number are there already. */
 static uint32_t cost_of(const ptx *p, uint32_t value) {
-  return flags_of(p, value) & ATLAS_SPACE_CONST ? 2 : ptx_insn(p, value)->op != ATLAS_OP_bitcast;
+  return atlas_op_flags(ptx_insn(p, value)->op) & ATLAS_SPACE_CONST ? 2 : ptx_insn(p, value)->op != ATLAS_OP_bitcast;
 }
 
 /* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
@@ -505,7 +467,8 @@ static hg_status list_vectors(ptx *p) {
   if (p->vector == NULL) return hg_fail_memory("the PTX of a program", p->vector_count * sizeof *p->vector);
   for (uint32_t v = 0; v < p->unit->insns.count && p->vector_count > 0; v++) {
     if (p->access[v] != PTX_VECTOR) continue;
-    p->vector[p->vector_of[v]] = (ptx_vector){.value = v, .is_load = (flags_of(p, v) & ATLAS_LOAD) != 0};
+    p->vector[p->vector_of[v]] =
+        (ptx_vector){.value = v, .is_load = (atlas_op_flags(ptx_insn(p, v)->op) & ATLAS_LOAD) != 0};
   }
   if (p->vector_count > 0) find_widened(p);
   return HG_OK;
@@ -634,7 +597,7 @@ hg_status hg_ptx_plan(ptx *p) {
   lay_out_parameters(p);
   note_effects(p);
   lay_out_shared(p);
-  find_bits_used(p);
+  HG_TRY(hg_find_nan_seen(p->unit, &p->order, p->nan_blind, nan_use, p, p->bits_used));
   find_nans(p);
   uint32_t way = shortest_way(p, seen);
   plan_vectors(p, way);

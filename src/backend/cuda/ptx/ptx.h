@@ -73,9 +73,9 @@ typedef struct ptx {
 
   uint32_t *reg;               /* per value: its register in this copy of the body */
   uint32_t *reg_copy;          /* per value: the copy it belongs to */
-  uint8_t *bits_used;          /* per value: something asks for more than which number it is */
+  uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *never_nan;          /* per value: see compiler/never_nan.h */
-  uint8_t *nan_blind;          /* per value: see compiler/nan_blind.h */
+  uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
   uint8_t *nan;                /* per value: ptx_nan */
   uint8_t *access;             /* per value: ptx_access, of accesses in the vector part */
   uint8_t *is_late;            /* per value: a rounding that only the stores do for which it waits (hg_ptx_rounds) */

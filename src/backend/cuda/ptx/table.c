@@ -31,7 +31,7 @@ static uint32_t only_access(const ptx *p, uint32_t flag) {
   uint32_t found = SSA_NONE;
   for (uint32_t k = 0; k < p->order.count; k++)
     for (uint32_t e = ssa_block_at(p->unit, p->order.block[k])->first_effect; e != SSA_NONE; e = ptx_insn(p, e)->next) {
-      if (p->access[e] != PTX_VECTOR || !(atlas_op_lookup(ptx_insn(p, e)->op)->flags & flag)) continue;
+      if (p->access[e] != PTX_VECTOR || !(atlas_op_flags(ptx_insn(p, e)->op) & flag)) continue;
       if (found != SSA_NONE || atlas_bytes((atlas_type)ptx_insn(p, e)->type) != 2) return SSA_NONE;
       found = e;
     }

@@ -266,7 +266,7 @@ void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole) {
 
 int hg_ptx_rounds(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  if (p->access[value] != PTX_VECTOR || !(atlas_op_lookup(insn->op)->flags & ATLAS_STORE)) return 0;
+  if (p->access[value] != PTX_VECTOR || !(atlas_op_flags(insn->op) & ATLAS_STORE)) return 0;
   const ssa_insn *stored = ptx_insn(p, stored_value(p, value));
   return hg_ptx_class_of(insn->type) == PTX_16 && stored->op == ATLAS_OP_cvt && stored->type == insn->type &&
          stored->type2 == ATLAS_f32 && has_pairs(p, insn->type);

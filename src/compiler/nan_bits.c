@@ -1,0 +1,77 @@
+/* nan_bits.c - what each operation does with the bits of a NaN, and in which values they can therefore be seen. */
+#include "compiler/nan_bits.h"
+
+#include "atlas/tables.h"
+#include "base/error.h"
+#include "compiler/never_nan.h"
+
+#include <string.h>
+
+hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
+  switch (op) {
+  case SSA_PHI:
+  case ATLAS_OP_mov:
+  case ATLAS_OP_neg:
+  case ATLAS_OP_abs: return HG_NAN_PASSED;
+  case ATLAS_OP_sel: return arg == 0 ? HG_NAN_ALIKE : HG_NAN_PASSED;
+  case ATLAS_OP_copysign: return arg == 0 ? HG_NAN_PASSED : HG_NAN_SHOWN; /* a NaN's sign becomes a number's */
+  case ATLAS_OP_bitcast: return HG_NAN_SHOWN;
+  default: break;
+  }
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && info->flags & (ATLAS_STORE | ATLAS_BLOCK) ? HG_NAN_SHOWN : HG_NAN_ALIKE;
+}
+
+static int is_float(uint8_t type) { return type != SSA_PREDICATE && atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
+
+int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  if (info == NULL || !is_float(type) || !(info->flags & ATLAS_PURE)) return 0;
+  if (info->flags & (ATLAS_BITS | ATLAS_LOAD)) return 0;
+  return op != ATLAS_OP_cvt || is_float(type2) || type2 == ATLAS_f8e4m3 || type2 == ATLAS_f8e5m2;
+}
+
+typedef struct finder {
+  const ssa_unit *unit;
+  const uint8_t *blind;
+  hg_nan_rule *rule;
+  const void *engine;
+  uint8_t *seen;
+  uint32_t *todo; /* values whose arguments are to be looked at again, now that their own bits are seen */
+  uint32_t count;
+} finder;
+
+static void see(finder *f, uint32_t value) {
+  if (f->seen[value] || !is_float(ssa_insn_at(f->unit, value)->type)) return;
+  f->seen[value] = 1;
+  f->todo[f->count++] = value;
+}
+
+/* Sees the arguments of which `value` does that. */
+static void see_arguments(finder *f, uint32_t value, hg_nan_use use) {
+  const ssa_insn *insn = ssa_insn_at(f->unit, value);
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    hg_nan_use does = f->rule != NULL ? f->rule(f->engine, value, i) : hg_nan_use_of(insn->op, i);
+    if (does != use || (insn->op == SSA_PHI && hg_comes_as_number(f->unit, value, i))) continue;
+    see(f, ssa_args_of(f->unit, value)[i]);
+  }
+}
+
+hg_status hg_find_nan_seen(const ssa_unit *unit, const ssa_order *order, const uint8_t *blind, hg_nan_rule *rule,
+                           const void *engine, uint8_t *seen) {
+  uint64_t values = unit->insns.count;
+  finder f = {.unit = unit, .blind = blind, .rule = rule, .engine = engine, .seen = seen};
+  f.todo = hg_allocate_unset(&unit->allocator, values, sizeof *f.todo);
+  if (f.todo == NULL) return hg_fail_memory("values whose bits are seen", values * sizeof *f.todo);
+  memset(seen, 0, values);
+  for (uint32_t k = 0; k < order->count; k++) {
+    const ssa_block *block = ssa_block_at(unit, order->block[k]);
+    for (int list = 0; list < 2; list++)
+      for (uint32_t v = list == 0 ? block->first_phi : block->first_effect; v != SSA_NONE;
+           v = ssa_insn_at(unit, v)->next)
+        if (!blind[v]) see_arguments(&f, v, HG_NAN_SHOWN);
+  }
+  while (f.count > 0) see_arguments(&f, f.todo[--f.count], HG_NAN_PASSED);
+  hg_release(&unit->allocator, f.todo);
+  return HG_OK;
+}

@@ -1,0 +1,35 @@
+/* nan_bits.h - which NaN a float is, and who can tell.
+ *
+ * By the ISA an arithmetic result that is NaN has the canonical bits. Machines make others, which need to be made
+ * canonical only where something sees the difference. This is the one place that says what does. */
+#ifndef HG_COMPILER_NAN_BITS_H
+#define HG_COMPILER_NAN_BITS_H
+
+#include "ir/ssa_order.h"
+
+/* What an operation does with the bits of a NaN that it is given. */
+typedef enum hg_nan_use {
+  HG_NAN_ALIKE,  /* nothing: all NaNs are alike to it */
+  HG_NAN_PASSED, /* its result has them */
+  HG_NAN_SHOWN   /* they can be seen: in memory, in an integer, in other lanes, or as a number's sign */
+} hg_nan_use;
+
+/* Of argument `arg` of an operation of the ISA, or a phi. */
+hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg);
+
+/* 1 if a NaN that an operation of the ISA makes may have other bits than the canonical ones, as machines do it. */
+int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);
+
+/* blind[value] becomes 1 for each bitcast from f32 or f64 whose bits are looked at, though nothing that can be seen
+ * depends on which NaN they are of; 0 for all other values. `unit` is scheduled. HG_OUT_OF_MEMORY. */
+hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind);
+
+/* What an engine knows better than hg_nan_use_of, about one use. */
+typedef hg_nan_use hg_nan_rule(const void *engine, uint32_t value, unsigned arg);
+
+/* seen[value] becomes 1 for each float in which the bits of a NaN can be seen, by itself or in what they are passed to;
+ * 0 for all other values. `blind` is what the function above has found. `rule` may be NULL. HG_OUT_OF_MEMORY. */
+hg_status hg_find_nan_seen(const ssa_unit *unit, const ssa_order *order, const uint8_t *blind, hg_nan_rule *rule,
+                           const void *engine, uint8_t *seen);
+
+#endif
