@@ -2,15 +2,15 @@
  * reads there, values that nobody reads, and the canonical form of NaNs whose bits nobody sees. What has been kept in
  * shared memory was seen by everyone; as a value it may be seen by arithmetic only, which makes of any NaN a NaN. */
 #include "backend/cpu/native/wide.h"
-
 #include "base/error.h"
+#include "compiler/nan_bits.h"
 
 enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: by instructions that stay; the bits of a NaN */
 
 static int is_wide_float(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
 
-/* What an instruction does with its sources: IS_SEEN unless it only computes with them, or hands them on. */
-static uint8_t use_of(const vector_insn *insn, uint8_t use_of_result) {
+/* What an instruction does with its source k: IS_SEEN unless all NaNs are alike to it, or it hands them on. */
+static uint8_t use_of(const vector_insn *insn, unsigned k, uint8_t use_of_result) {
   switch (insn->op) {
   case VECTOR_CANON: return is_wide_float(insn->type) ? IS_READ : IS_READ | IS_SEEN;
   case NATIVE_PICK:
@@ -20,10 +20,11 @@ static uint8_t use_of(const vector_insn *insn, uint8_t use_of_result) {
   default: break;
   }
   if (!vector_is_primitive(insn->op)) return IS_READ | IS_SEEN;
-  unsigned flags = atlas_op_flags(insn->op);
-  int is_comparison = atlas_is_comparison(insn->op) && is_wide_float(insn->type2);
-  int computes = flags & ATLAS_PURE && !(flags & (ATLAS_BITS | ATLAS_LOAD)) && insn->op != ATLAS_OP_cvt;
-  return computes && (is_comparison || is_wide_float(insn->type)) ? IS_READ : IS_READ | IS_SEEN;
+  switch (hg_nan_use_of(insn->op, k)) {
+  case HG_NAN_ALIKE: return IS_READ;
+  case HG_NAN_PASSED: return use_of_result;
+  default: return IS_READ | IS_SEEN;
+  }
 }
 
 static int is_needed(const vector_insn *insn, const uint8_t *use) {
@@ -34,9 +35,9 @@ static int is_needed(const vector_insn *insn, const uint8_t *use) {
   return flags & ATLAS_LOAD ? !(insn->flags & VECTOR_IN_BOUNDS) : !(flags & ATLAS_PURE);
 }
 
-static void note_sources(const vector_insn *insn, uint8_t use, uint8_t *of) {
-  for (int k = 0; k < 4; k++)
-    if (insn->s[k] < VECTOR_ALL) of[insn->s[k]] |= use;
+static void note_sources(const vector_insn *insn, uint8_t use_of_result, uint8_t *of) {
+  for (unsigned k = 0; k < 4; k++)
+    if (insn->s[k] < VECTOR_ALL) of[insn->s[k]] |= use_of(insn, k, use_of_result);
   if (insn->mask < VECTOR_ALL) of[insn->mask] |= IS_READ;
 }
 
@@ -63,7 +64,7 @@ static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
     before = now;
     for (uint32_t i = (uint32_t)v->insns.count; i-- > 0;) {
       const vector_insn *insn = vector_insn_at(v, i);
-      if (is_needed(insn, use)) note_sources(insn, use_of(insn, use_of_result(insn, use)), use);
+      if (is_needed(insn, use)) note_sources(insn, use_of_result(insn, use), use);
     }
     now = 1;
     for (uint64_t r = 0; r < regs; r++) now += use[r];
