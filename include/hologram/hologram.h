@@ -99,6 +99,10 @@ typedef struct hg_backend_info {
 } hg_backend_info;
 HG_API hg_status hg_backend_query(size_t index, hg_backend_info *info); /* HG_NOT_FOUND past the last one */
 
+/* "auto", "cpu", "cuda", "metal" as an id, also of a backend that is not in this build; starts nothing. HG_NOT_FOUND
+ * with a sentence that lists the names. */
+HG_API hg_status hg_backend_by_name(const char *name, hg_backend_id *id);
+
 /* State kept per executor for class programs. hg_executor_resonance copies the counters out. */
 HG_API hg_status hg_executor_resonance(hg_executor *executor, int64_t counters[ATLAS_CLASS_COUNT]);
 HG_API hg_status hg_executor_resonance_reset(hg_executor *executor);
@@ -400,6 +404,15 @@ HG_API const char *hg_fault_kind_name(hg_fault_kind kind);
 
 /* ---- looking inside ----------------------------------------------------------------------------------------------
  * What `hologram emit` and `hologram cache` show. */
+
+/* Something that the compiler can make of a program, one after the other from index 0: HG_NOT_FOUND past the last. */
+typedef struct hg_emit_target_info {
+  size_t size;
+  const char *name;    /* "ptx" */
+  const char *machine; /* of machine code: what objdump calls the processor ("aarch64"); NULL: text */
+  uint32_t least_capability, most_capability; /* of GPUs: see hg_emit; else 0 */
+} hg_emit_target_info;
+HG_API hg_status hg_emit_target_query(size_t index, hg_emit_target_info *info);
 
 /* What the compiler makes of a program, on whatever machine: "ptx" and "vector" (what the CPU engines run) are text;
  * "x86-avx512", "x86-avx2" and "arm64" are machine code. `capability` is for ptx: major * 10 + minor of the GPU, from

@@ -127,8 +127,20 @@ typedef struct hg_stream_functions {
   void (*host_free)(void *device, void *memory);
 } hg_stream_functions;
 
+/* Something that the compiler makes of a program on its way to the device, for people to look at: on any machine. */
+typedef struct hg_emit_target {
+  const char *name;    /* "ptx"; NULL ends the table of a backend */
+  const char *machine; /* of machine code: what objdump calls the processor; NULL: text */
+  uint32_t least_capability, most_capability; /* that it takes; 0, 0: there is only one */
+  const void *own;     /* the backend's */
+  /* capability lies in the range. Of text without a NUL. */
+  hg_status (*emit)(const struct hg_emit_target *target, const hg_allocator *allocator, const atlas_program *program,
+                    uint32_t capability, hg_array *bytes);
+} hg_emit_target;
+
 typedef struct hg_backend {
   const char *name; /* "cpu" */
+  const hg_emit_target *emit_targets;
 
   /* HG_UNSUPPORTED with a sentence when there is no device of that number, from 0. After any failure of `query` or
    * `open` HG_BACKEND_AUTO tries the next backend, unless it is HG_INVALID_ARGUMENT or *host_is_full, which is 0

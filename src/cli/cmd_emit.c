@@ -4,49 +4,52 @@
 #include "disassemble.h"
 #include "hologram/hologram.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 1200 };
-enum { OLDEST_CAPABILITY = 75, NEWEST_CAPABILITY = 999 }; /* as hg_emit takes them */
+enum { MESSAGE_BYTES = 1200, NAMES_BYTES = 256 };
 
 typedef struct emit_options {
-  const char *input, *target;
-  uint64_t capability;
+  const char *input, *target, *capability_text;
+  uint64_t capability; /* 0: the target's least */
 } emit_options;
 
-/* Those that are machine code, and what objdump calls their machine. */
-static const struct {
-  const char *name, *machine;
-} targets[] = {{"ssa", NULL},
-               {"ptx", NULL},
-               {"vector", NULL},
-               {"x86-avx512", "i386:x86-64"},
-               {"x86-avx2", "i386:x86-64"},
-               {"arm64", "aarch64"}};
-enum { TARGETS = sizeof targets / sizeof *targets };
+static const char SSA[] = "ssa"; /* the only target that is no backend's */
 
-static int find_target(const char *name) {
-  int t = 0;
-  while (t < TARGETS && strcmp(name, targets[t].name) != 0) t++;
-  return t;
+/* 0 if there is no such target. */
+static int find_target(const char *name, hg_emit_target_info *info) {
+  *info = (hg_emit_target_info){.size = sizeof *info, .name = SSA};
+  if (strcmp(name, SSA) == 0) return 1;
+  for (size_t i = 0; hg_emit_target_query(i, info) == HG_OK; i++)
+    if (strcmp(name, info->name) == 0) return 1;
+  return 0;
+}
+
+static const char *target_names(char *names, size_t size, const char *between) {
+  hg_emit_target_info info = {.size = sizeof info};
+  snprintf(names, size, "%s", SSA);
+  for (size_t i = 0; hg_emit_target_query(i, &info) == HG_OK; i++) {
+    size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", between, info.name);
+  }
+  return names;
 }
 
 static hg_status make(const emit_options *options, const atlas_program *program, void **bytes, size_t *byte_count) {
   char *text = NULL;
-  if (strcmp(options->target, "ssa") != 0)
+  if (strcmp(options->target, SSA) != 0)
     return hg_emit(NULL, program, options->target, (uint32_t)options->capability, bytes, byte_count);
   hg_status status = atlas_print_ssa(NULL, program, &text, byte_count);
   *bytes = text;
   return status;
 }
 
-static int emit(const emit_options *options) {
+static int emit(const emit_options *options, const char *machine) {
   atlas_program *program = NULL;
   void *bytes = NULL;
   char why[MESSAGE_BYTES];
   size_t byte_count = 0;
   hg_status status = HG_OK;
-  const char *machine = targets[find_target(options->target)].machine;
   if (cli_load_program(options->input, &program, &status, why, sizeof why) != 0)
     return cli_fail(CLI_BAD_INPUT, "%s", why);
   int code = CLI_OK;
@@ -61,13 +64,11 @@ static int emit(const emit_options *options) {
 
 /* 0, or the exit code of a wrong command line. */
 static int parse_options(int argc, char **argv, emit_options *o) {
+  char names[NAMES_BYTES];
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--target") == 0 && i + 1 < argc) o->target = argv[++i];
     else if (strcmp(argv[i], "--capability") == 0 && i + 1 < argc) {
-      if (!cli_parse_u64(argv[++i], &o->capability) || o->capability < OLDEST_CAPABILITY ||
-          o->capability > NEWEST_CAPABILITY)
-        return cli_usage_error("emit", "--capability is a number from %d to %d, such as 90 for 9.0, not '%s'",
-                               OLDEST_CAPABILITY, NEWEST_CAPABILITY, argv[i]);
+      o->capability_text = argv[++i];
     } else if (argv[i][0] == '-') {
       return cli_usage_error("emit", "there is no option '%s', or its value is missing", argv[i]);
     } else if (o->input != NULL) {
@@ -77,18 +78,31 @@ static int parse_options(int argc, char **argv, emit_options *o) {
     }
   }
   if (o->input == NULL || o->target == NULL)
-    return cli_usage_error("emit", "hologram emit --target ssa|ptx|vector|x86-avx512|x86-avx2|arm64 PROGRAM");
+    return cli_usage_error("emit", "hologram emit --target %s PROGRAM", target_names(names, sizeof names, "|"));
   return CLI_OK;
 }
 
+/* Targets that have but one take any number. */
+static int parse_capability(emit_options *o, const hg_emit_target_info *target) {
+  if (o->capability_text == NULL) return CLI_OK;
+  int is_number = cli_parse_u64(o->capability_text, &o->capability);
+  if (is_number && target->most_capability == 0) return CLI_OK;
+  if (is_number && o->capability >= target->least_capability && o->capability <= target->most_capability) return CLI_OK;
+  return cli_usage_error("emit", "--capability is a number from %u to %u, such as 90 for 9.0, not '%s'",
+                         (unsigned)target->least_capability, (unsigned)target->most_capability, o->capability_text);
+}
+
 int cmd_emit(int argc, char **argv) {
-  emit_options o = {.capability = OLDEST_CAPABILITY};
+  emit_options o = {.capability = 0};
+  hg_emit_target_info target;
+  char names[NAMES_BYTES];
   for (int i = 1; i < argc; i++)
     if (cli_is_help(argv[i])) return cli_print_help(stdout, "emit") ? CLI_OK : CLI_USAGE;
   int code = parse_options(argc, argv, &o);
   if (code != CLI_OK) return code;
-  if (find_target(o.target) == TARGETS)
-    return cli_usage_error("emit", "there is no target '%s'; this version has: ssa, ptx, vector, x86-avx512, x86-avx2, "
-                                   "arm64", o.target);
-  return emit(&o);
+  if (!find_target(o.target, &target))
+    return cli_usage_error("emit", "there is no target '%s'; this version has: %s", o.target,
+                           target_names(names, sizeof names, ", "));
+  code = parse_capability(&o, &target);
+  return code == CLI_OK ? emit(&o, target.machine) : code;
 }

@@ -15,7 +15,7 @@ static const option_row rows[] = {
     {"--scalar", RUN_SCALAR, "NAME=VALUE"},    {"--table", RUN_TABLE, "NAME:ENTRY=FILE.npy"},
     {"--pool", RUN_POOL, "NAME=BYTES"},        {"--size", RUN_SIZE, "NAME=COUNT"},
     {"--lanes", RUN_LANES, "N"},               {"--grid", RUN_GRID, "X[,Y[,Z]]"},
-    {"--block", RUN_BLOCK, "X[,Y[,Z]]"},       {"--backend", RUN_BACKEND, "auto, cpu, cuda or metal"},
+    {"--block", RUN_BLOCK, "X[,Y[,Z]]"},       {"--backend", RUN_BACKEND, "a backend, or auto"},
     {"--step-limit", RUN_STEP_LIMIT, "N"},     {"--time", RUN_TIME, NULL},
     {"--json", RUN_JSON, NULL},
 };
@@ -68,19 +68,9 @@ static int parse_sizes(const option_row *row, const char *text, uint32_t sizes[3
   return cli_usage_error("run", "%s takes up to three positive numbers X[,Y[,Z]], not '%s'", row->name, text);
 }
 
-/* Their names are known here, because hg_backend_query would start their drivers. */
 static int parse_backend(const char *text, hg_backend_id *backend) {
-  static const struct {
-    const char *name;
-    hg_backend_id id;
-  } backends[] = {
-      {"auto", HG_BACKEND_AUTO}, {"cpu", HG_BACKEND_CPU}, {"cuda", HG_BACKEND_CUDA}, {"metal", HG_BACKEND_METAL}};
-  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-    if (strcmp(backends[i].name, text) != 0) continue;
-    *backend = backends[i].id;
-    return CLI_OK;
-  }
-  return cli_usage_error("run", "--backend takes auto, cpu, cuda or metal, not '%s'", text);
+  if (hg_backend_by_name(text, backend) == HG_OK) return CLI_OK;
+  return cli_usage_error("run", "--backend: %s", hg_last_error());
 }
 
 static int parse_number(const option_row *row, const char *text, uint64_t *value) {

@@ -38,6 +38,22 @@ hg_status hg_backend_query(size_t index, hg_backend_info *info) {
   return HG_OK;
 }
 
+hg_status hg_backend_by_name(const char *name, hg_backend_id *id) {
+  char names[128] = "auto";
+  const hg_backend_row *row;
+  if (name == NULL || id == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_backend_by_name: an argument is NULL");
+  *id = HG_BACKEND_AUTO;
+  if (strcmp(name, names) == 0) return HG_OK;
+  for (size_t i = 0; (row = hg_backend_at(i)) != NULL; i++) {
+    size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, ", %s", row->name);
+    *id = row->id;
+    if (strcmp(name, row->name) == 0) return HG_OK;
+  }
+  *id = HG_BACKEND_AUTO;
+  return hg_fail(HG_NOT_FOUND, "there is no backend '%s': %s", name, names);
+}
+
 hg_status hg_check_size(const char *what, size_t given, size_t known) {
   if (given == 0 || given == known) return HG_OK;
   return hg_fail(HG_INVALID_ARGUMENT, "%s.size is %zu; expected 0 or %zu", what, given, known);

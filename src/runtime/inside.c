@@ -2,13 +2,8 @@
  * on disk. No executor is needed for either. */
 #include "runtime/runtime.h"
 
-#include "backend/cpu/native/native.h"
-#include "backend/cuda/driver.h"
-#include "backend/cuda/ptx/emit_ptx.h"
+#include "atlas/program.h"
 #include "base/kernel_cache.h"
-#include "compiler/canon.h"
-#include "compiler/expand.h"
-#include "compiler/optimise.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,86 +12,70 @@
 
 /* ---- emit -------------------------------------------------------------------------------------------------------- */
 
-enum {
-  LINEAR_BLOCK_LANES = 256, /* of a program that does not ask for blocks */
-  NEWEST_CAPABILITY = 999
-};
+/* Target number `index` of all backends together; NULL past the last. */
+static const hg_emit_target *target_at(size_t index) {
+  const hg_backend_row *row;
+  for (size_t b = 0; (row = hg_backend_at(b)) != NULL; b++) {
+    const hg_emit_target *target = row->backend != NULL ? row->backend->emit_targets : NULL;
+    for (; target != NULL && target->name != NULL; target++)
+      if (index-- == 0) return target;
+  }
+  return NULL;
+}
 
-typedef struct emission {
-  const atlas_program *program;
-  const native_target *machine;
-  uint32_t capability;
-  hg_allocator allocator;
-  hg_array bytes;
-} emission;
-
-static hg_status emit_ptx(emission *e) {
-  hg_ptx_info info;
-  char name[ATLAS_MAX_NAME + 4];
-  if (e->capability != 0 && (e->capability < CUDA_MIN_CAPABILITY || e->capability > NEWEST_CAPABILITY))
-    return hg_fail(HG_INVALID_ARGUMENT,
-                   "hg_emit: capability is 10 * major + minor of a GPU, from %d to %d, or 0: the oldest; not %" PRIu32,
-                   CUDA_MIN_CAPABILITY, NEWEST_CAPABILITY, e->capability);
-  snprintf(name, sizeof name, "hg_%s", e->program->name);
-  hg_ptx_options options = {.capability = e->capability, .threads = LINEAR_BLOCK_LANES, .name = name};
-  HG_TRY(hg_ptx_compile(&e->allocator, e->program, &options, &e->bytes, &info));
-  e->bytes.count--; /* a NUL */
+hg_status hg_emit_target_query(size_t index, hg_emit_target_info *info) {
+  if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_emit_target_query: info is NULL");
+  HG_TRY(hg_check_size("hg_emit_target_info", info->size, sizeof *info));
+  const hg_emit_target *target = target_at(index);
+  if (target == NULL) return hg_fail(HG_NOT_FOUND, "there is no target number %zu", index);
+  hg_emit_target_info result = {.size = info->size, .name = target->name, .machine = target->machine,
+                                .least_capability = target->least_capability,
+                                .most_capability = target->most_capability};
+  hg_copy_result(info, &result, sizeof result);
   return HG_OK;
 }
 
-static hg_status emit_from(emission *e, ssa_unit *unit, hg_vector *vector) {
-  HG_TRY(hg_canonicalise(e->program, NULL, unit));
-  HG_TRY(hg_expand_unplaced(unit, NULL));
-  HG_TRY(hg_optimise(e->program, unit, NULL));
-  HG_TRY(hg_vectorise(e->program, unit, vector));
-  if (e->machine == NULL) return hg_vector_print(e->program, vector, &e->bytes);
-  uint8_t *code = NULL;
-  HG_TRY(hg_native_emit(&e->allocator, e->machine, e->program, vector, &code, &e->bytes.count));
-  e->bytes.data = code;
-  return HG_OK;
+static hg_status no_target(const char *name) {
+  char names[256] = "";
+  const hg_emit_target *target;
+  for (size_t i = 0; (target = target_at(i)) != NULL; i++) {
+    size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", target->name);
+  }
+  return hg_fail(HG_NOT_FOUND, "there is no target '%s': %s", name, names);
 }
 
-static hg_status emit_vector(emission *e) {
-  ssa_unit unit;
-  hg_vector vector = {.allocator = e->allocator};
-  ir_ssa_init(&unit, &e->allocator);
-  hg_status status = emit_from(e, &unit, &vector);
-  hg_vector_release(&vector);
-  ir_ssa_release(&unit);
-  return status;
+static hg_status check_capability(const hg_emit_target *target, uint32_t *capability) {
+  uint32_t least = target->least_capability, most = target->most_capability;
+  if (*capability == 0 || most == 0) *capability = least;
+  if (*capability >= least && *capability <= most) return HG_OK;
+  return hg_fail(HG_INVALID_ARGUMENT,
+                 "hg_emit: capability is 10 * major + minor of a GPU, from %" PRIu32 " to %" PRIu32
+                 ", or 0: the oldest; not %" PRIu32, least, most, *capability);
 }
 
-static const struct {
-  const char *name;
-  const native_target *machine;
-  hg_status (*emit)(emission *e);
-} targets[] = {{"ptx", NULL, emit_ptx},
-               {"vector", NULL, emit_vector},
-               {"x86-avx512", &hg_native_avx512, emit_vector},
-               {"x86-avx2", &hg_native_avx2, emit_vector},
-               {"arm64", &hg_native_neon, emit_vector}};
-
-hg_status hg_emit(const hg_allocator *allocator, const atlas_program *program, const char *target,
+hg_status hg_emit(const hg_allocator *allocator, const atlas_program *program, const char *target_name,
                   uint32_t capability, void **bytes, size_t *byte_count) {
-  if (program == NULL || target == NULL || bytes == NULL || byte_count == NULL)
+  if (program == NULL || target_name == NULL || bytes == NULL || byte_count == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_emit: an argument is NULL");
   *bytes = NULL;
   *byte_count = 0;
   if (atlas_program_is_library(program))
     return hg_fail(HG_INVALID_ARGUMENT, "program '%s' is a library of functions (.entry)", program->name);
-  size_t t = 0;
-  while (t < sizeof targets / sizeof *targets && strcmp(targets[t].name, target) != 0) t++;
-  if (t == sizeof targets / sizeof *targets)
-    return hg_fail(HG_NOT_FOUND, "there is no target '%s': ptx, vector, x86-avx512, x86-avx2, arm64", target);
-  emission e = {.program = program, .machine = targets[t].machine, .capability = capability, .bytes.element_size = 1};
-  HG_TRY(hg_allocator_resolve(allocator, &e.allocator));
-  hg_status status = targets[t].emit(&e);
+  const hg_emit_target *target = target_at(0);
+  for (size_t i = 1; target != NULL && strcmp(target->name, target_name) != 0; i++) target = target_at(i);
+  if (target == NULL) return no_target(target_name);
+  HG_TRY(check_capability(target, &capability));
+  hg_allocator resolved;
+  hg_array made = {.element_size = 1};
+  HG_TRY(hg_allocator_resolve(allocator, &resolved));
+  hg_status status = target->emit(target, &resolved, program, capability, &made);
   if (status != HG_OK) {
-    hg_array_release(&e.allocator, &e.bytes);
+    hg_array_release(&resolved, &made);
     return status;
   }
-  *bytes = e.bytes.data;
-  *byte_count = e.bytes.count;
+  *bytes = made.data;
+  *byte_count = made.count;
   return HG_OK;
 }
 

@@ -260,7 +260,7 @@ def test_gpu_is_left_alone(work, double, monkeypatch):
     loaded = work / "loaded"
     monkeypatch.setenv("FAKECUDA_LOADED", str(loaded))
     assert run(*SAXPY_RUN, "--backend", "cpu", cwd=work).returncode == 0
-    refused(2, "--backend takes auto, cpu, cuda or metal, not 'tpu' (see hologram run --help)", "run", "a", "--backend", "tpu")
+    refused(2, "--backend: there is no backend 'tpu': auto, metal, cuda, cpu (see hologram run --help)", "run", "a", "--backend", "tpu")
     assert not loaded.exists()
     assert json.loads(run(*SAXPY_RUN, "--backend", "cuda", "--json", cwd=work).stdout)["backend"] == "cuda"
     assert loaded.exists()
@@ -419,7 +419,7 @@ def test_library_cannot_run(work):
     ("--block takes up to three positive numbers X[,Y[,Z]], not '2,' (see hologram run --help)", ("run", "a", "--block", "2,")),
     ("--lanes excludes --grid and --block (see hologram run --help)", ("run", "a", "--lanes", "1", "--grid", "1")),
     ("--block needs --grid (see hologram run --help)", ("run", "a", "--block", "1")),
-    ("--backend takes auto, cpu, cuda or metal, not 'tpu' (see hologram run --help)", ("run", "a", "--backend", "tpu")),
+    ("--backend: there is no backend 'tpu': auto, metal, cuda, cpu (see hologram run --help)", ("run", "a", "--backend", "tpu")),
     ("--step-limit must be at least 1 (see hologram run --help)", ("run", "a", "--step-limit", "0")),
     ("--json takes no value (see hologram run --help)", ("run", "a", "--json=1")),
     ("which program? hologram check PROGRAM... (see hologram check --help)", ("check",)),
@@ -513,6 +513,12 @@ def test_what_was_there_is_not_removed(work):
     for arguments in (("asm", "saxpy.atlas", "-o", "full"), (*SAXPY_RUN, "--out", "y=full")):
         refused(1, "full: cannot write: No space left on device", *arguments, cwd=work)
         assert (work / "full").is_symlink() and Path("/dev/full").exists()
+
+
+def test_help_names_every_target():
+    """The text of the help and the table that the backends make are the same."""
+    offered = re.search(r"hologram emit --target (\S+) PROGRAM", run("emit").stderr).group(1)
+    assert f"hologram emit --target {offered} [--capability N] PROGRAM\n" in run("emit", "--help").stdout
 
 
 @needs_full

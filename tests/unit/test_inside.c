@@ -37,6 +37,36 @@ static void test_targets(void) {
   atlas_program_release(program);
 }
 
+/* The table that the backends make is the one that this file knows. */
+static void test_target_table(void) {
+  hg_emit_target_info info = {.size = sizeof info};
+  for (int t = 0; t < TARGETS; t++) {
+    CHECK_EQ_U64(hg_emit_target_query((size_t)t, &info), HG_OK);
+    CHECK_STR(info.name, targets[t]);
+    CHECK((info.machine == NULL) == (t < 2));
+    CHECK_EQ_U64(info.least_capability, t == 0 ? 75 : 0);
+    CHECK_EQ_U64(info.most_capability, t == 0 ? 999 : 0);
+  }
+  CHECK_EQ_U64(hg_emit_target_query(TARGETS, &info), HG_NOT_FOUND);
+  CHECK_EQ_U64(hg_emit_target_query(0, NULL), HG_INVALID_ARGUMENT);
+}
+
+static void test_backend_names(void) {
+  static const struct {
+    const char *name;
+    hg_backend_id id;
+  } all[] = {{"auto", HG_BACKEND_AUTO}, {"cpu", HG_BACKEND_CPU}, {"cuda", HG_BACKEND_CUDA}, {"metal", HG_BACKEND_METAL}};
+  hg_backend_id id = HG_BACKEND_CPU;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    CHECK_EQ_U64(hg_backend_by_name(all[i].name, &id), HG_OK);
+    CHECK_EQ_U64(id, all[i].id);
+  }
+  CHECK_EQ_U64(hg_backend_by_name("tpu", &id), HG_NOT_FOUND);
+  CHECK_STR(hg_last_error(), "there is no backend 'tpu': auto, metal, cuda, cpu");
+  CHECK_EQ_U64(hg_backend_by_name(NULL, &id), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_backend_by_name("cpu", NULL), HG_INVALID_ARGUMENT);
+}
+
 static void test_refusals(void) {
   atlas_program *program = parse(NULL, text), *library = parse(NULL, ".entry exp f32 f\nf: ret\n");
   void *bytes = program;
@@ -153,6 +183,8 @@ static void test_cache(void) {
 
 int main(void) {
   test_targets();
+  test_target_table();
+  test_backend_names();
   test_refusals();
   test_capabilities();
   test_no_memory();

@@ -1,6 +1,7 @@
 /* cpu.c - the CPU as a backend: memory is cpu_memory.c's, kernels are cpu_kernel.c's, streams are queue.c's. */
 #include "backend/backend.h"
 
+#include "backend/cpu/cpu_emit.h"
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/queue.h"
@@ -312,6 +313,7 @@ static const hg_stream_functions streams = {
 extern const hg_backend hg_backend_cpu; /* declared again by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_cpu = {
     .name = "cpu",
+    .emit_targets = hg_cpu_emit_targets,
     .query = cpu_query,
     .open = cpu_open,
     .close = cpu_close,

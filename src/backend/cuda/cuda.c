@@ -1,9 +1,11 @@
 /* cuda.c - NVIDIA GPUs as a backend: the table of its functions. */
+#include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/kernel.h"
 
 extern const hg_backend hg_backend_cuda; /* declared again by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_cuda = {
     .name = "cuda",
+    .emit_targets = hg_cuda_emit_targets,
     .query = hg_cuda_query,
     .open = hg_cuda_open,
     .close = hg_cuda_close,

@@ -1,0 +1,41 @@
+/* cpu_emit.c - what the CPU engines run, as text; and machine code for any processor that there is an emitter for. */
+#include "backend/cpu/cpu_emit.h"
+
+#include "backend/cpu/native/native.h"
+#include "base/error.h"
+#include "compiler/canon.h"
+#include "compiler/expand.h"
+#include "compiler/optimise.h"
+
+static hg_status vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *vector) {
+  HG_TRY(hg_canonicalise(program, NULL, unit));
+  HG_TRY(hg_expand_unplaced(unit, NULL));
+  HG_TRY(hg_optimise(program, unit, NULL));
+  return hg_vectorise(program, unit, vector);
+}
+
+/* target->own: a native_target; NULL for the vector program itself. */
+static hg_status emit(const hg_emit_target *target, const hg_allocator *allocator, const atlas_program *program,
+                      uint32_t capability, hg_array *bytes) {
+  ssa_unit unit;
+  hg_vector vector = {.allocator = *allocator};
+  (void)capability;
+  ir_ssa_init(&unit, allocator);
+  hg_status status = vectorise(program, &unit, &vector);
+  if (status == HG_OK && target->own == NULL) status = hg_vector_print(program, &vector, bytes);
+  else if (status == HG_OK) {
+    uint8_t *code = NULL;
+    status = hg_native_emit(allocator, target->own, program, &vector, &code, &bytes->count);
+    bytes->data = code;
+  }
+  hg_vector_release(&vector);
+  ir_ssa_release(&unit);
+  return status;
+}
+
+const hg_emit_target hg_cpu_emit_targets[] = {
+    {.name = "vector", .emit = emit},
+    {.name = "x86-avx512", .machine = "i386:x86-64", .own = &hg_native_avx512, .emit = emit},
+    {.name = "x86-avx2", .machine = "i386:x86-64", .own = &hg_native_avx2, .emit = emit},
+    {.name = "arm64", .machine = "aarch64", .own = &hg_native_neon, .emit = emit},
+    {.name = NULL}};
