@@ -10,6 +10,7 @@
  *
  * Then what a new kernel of the CPU backend costs, for a few small programs; --kernels: only that. */
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/sha256.h"

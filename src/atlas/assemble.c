@@ -113,13 +113,6 @@ void atlas_name_copy(char destination[ATLAS_MAX_NAME + 1], const char *name, siz
   memcpy(destination, name, length <= ATLAS_MAX_NAME ? length : ATLAS_MAX_NAME);
 }
 
-int atlas_phi_exists(const atlas_operand *address) {
-  uint32_t constants[3] = {address->bits & 0xffff, address->bits >> 16 & 0xffff, (uint32_t)(address->bits >> 32)};
-  for (int i = 0; i < 3; i++)
-    if (address->phi_registers >> i & 1) constants[i] = 0;
-  return atlas_boundary_offset(constants[0], constants[1], constants[2]) >= 0;
-}
-
 /* ---- label names -------------------------------------------------------------------------------------------- */
 
 static const atlas_label *label_at(const hg_array *labels, uint32_t i) { return (const atlas_label *)labels->data + i; }

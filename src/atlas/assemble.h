@@ -17,9 +17,6 @@ const atlas_symbol *atlas_program_find_symbol(const atlas_program *program, cons
 /* Copies a name that atlas_name_is_valid accepted. */
 void atlas_name_copy(char destination[ATLAS_MAX_NAME + 1], const char *name, size_t length);
 
-/* 1 if the constants of a [phi class, page, byte] address are a class, a page and a byte that exist. */
-int atlas_phi_exists(const atlas_operand *address);
-
 /* Label names to indices of program->labels: a hash table, because a program may have very many. */
 typedef struct atlas_label_index {
   uint32_t *slots; /* 1 + label index; 0: free. A power of two of them. */

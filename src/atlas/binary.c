@@ -12,6 +12,7 @@
  * bytes that are left before it allocates, and leaves what instructions mean to the verifier. To add a section: one row
  * in `sections`. */
 #include "atlas/assemble.h"
+#include "atlas/insn.h"
 #include "base/bytes.h"
 #include "base/error.h"
 

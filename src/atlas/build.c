@@ -1,5 +1,6 @@
 /* build.c - programs made by calls instead of text. The first error is kept until atlas_builder_finish reports it. */
 #include "atlas/assemble.h"
+#include "atlas/insn.h"
 #include "base/bytes.h"
 #include "base/error.h"
 

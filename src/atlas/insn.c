@@ -69,3 +69,10 @@ uint32_t atlas_argument_count(const atlas_op_info *info) {
   for (const char *letter = info->operands; *letter != '\0'; letter++) count += *letter == 's';
   return count;
 }
+
+int atlas_phi_exists(const atlas_operand *address) {
+  uint32_t constants[3] = {address->bits & 0xffff, address->bits >> 16 & 0xffff, (uint32_t)(address->bits >> 32)};
+  for (int i = 0; i < 3; i++)
+    if (address->phi_registers >> i & 1) constants[i] = 0;
+  return atlas_boundary_offset(constants[0], constants[1], constants[2]) >= 0;
+}

@@ -30,6 +30,9 @@ const atlas_operand *atlas_address_of(const atlas_insn *insn);
 /* The symbol its address names, or NULL ([phi ...], or no address). */
 const atlas_symbol *atlas_memory_of(const atlas_program *program, const atlas_insn *insn);
 
+/* 1 if the constants of a [phi class, page, byte] address are a class, a page and a byte that exist. */
+int atlas_phi_exists(const atlas_operand *address);
+
 /* How many arguments a function instruction takes: 1 or 2. */
 uint32_t atlas_argument_count(const atlas_op_info *info);
 

@@ -8,17 +8,6 @@
 
 #include <stdio.h>
 
-void atlas_machine_fault(machine *m, lane *l, hg_fault fault) {
-  if (l->faulted) return;
-  l->faulted = 1;
-  hg_fault *lowest = &m->launch->fault;
-  if (lowest->kind != HG_FAULT_NONE && lowest->lane <= l->id) return;
-  fault.instruction = atlas_node_at(m->program, l->node)->insn;
-  fault.line = atlas_insn_at(m->program, fault.instruction)->line;
-  fault.lane = l->id;
-  *lowest = fault;
-}
-
 static void memory_fault(machine *m, lane *l, hg_fault_kind kind, const char *name, int64_t index, uint64_t extent) {
   hg_fault fault = {.kind = kind, .index = index, .extent = extent > INT64_MAX ? INT64_MAX : (int64_t)extent};
   snprintf(fault.buffer, sizeof fault.buffer, "%s", name);

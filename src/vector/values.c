@@ -267,29 +267,6 @@ hg_status hg_vector_study(vector_lowering *l) {
   return l->status;
 }
 
-static vector_reg leaf(const ssa_insn *insn) {
-  switch (insn->op) {
-  case SSA_CONST: return (vector_reg){.kind = VECTOR_CONSTANT, .bits = insn->bits};
-  case SSA_SCALAR: return (vector_reg){.kind = VECTOR_SCALAR, .bits = insn->symbol};
-  case SSA_SPECIAL: return (vector_reg){.kind = VECTOR_SPECIAL, .bits = insn->bits};
-  default: return (vector_reg){.kind = VECTOR_VARIES};
-  }
-}
-
-uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value) {
-  if (l->same[value] != SSA_NONE) value = l->same[value];
-  if (l->reg[value] != SSA_NONE || l->status != HG_OK) return l->reg[value];
-  const ssa_insn *insn = insn_at(l, value);
-  l->reg[value] = hg_vector_new_reg(l, insn->type);
-  if (l->status != HG_OK) return l->reg[value];
-  vector_reg *reg = vector_reg_at(l->out, l->reg[value]);
-  *reg = leaf(insn);
-  reg->type = insn->type;
-  l->out->sees_blocks |= reg->kind == VECTOR_SPECIAL && reg->bits != ATLAS_REG_LANE;
-  reg->uniform = reg->kind == VECTOR_VARIES ? (l->uses[value] & VALUE_IS_UNIFORM) != 0 : reg->kind != VECTOR_SPECIAL;
-  return l->reg[value];
-}
-
 static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;

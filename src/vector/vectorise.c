@@ -16,24 +16,6 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn) {
-  uint32_t at = (uint32_t)l->out->insns.count;
-  if (l->status != HG_OK) return at;
-  if (hg_array_has_room(&l->out->allocator, &l->out->insns))
-    *vector_insn_at(l->out, (uint32_t)l->out->insns.count++) = *insn;
-  else l->status = hg_fail_memory("vector code", sizeof *insn);
-  return at;
-}
-
-uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type) {
-  uint32_t at = (uint32_t)l->out->regs.count;
-  if (l->status != HG_OK) return at;
-  if (hg_array_has_room(&l->out->allocator, &l->out->regs))
-    *vector_reg_at(l->out, (uint32_t)l->out->regs.count++) = (vector_reg){.type = type, .kind = VECTOR_VARIES};
-  else l->status = hg_fail_memory("vector registers", sizeof(vector_reg));
-  return at;
-}
-
 static void combine(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, uint32_t b) {
   vector_insn insn = vector_insn_of(op, VECTOR_ALL);
   insn.type = SSA_PREDICATE;

@@ -2,6 +2,7 @@
 #include "check_program.h"
 
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
 #include "base/error.h"
 #include "base/os.h"

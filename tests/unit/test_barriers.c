@@ -8,6 +8,7 @@
 
 #include "backend/cpu/engine/detect.h"
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "environment.h"
 #include "launching.h"
 

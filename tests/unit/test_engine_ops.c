@@ -5,6 +5,7 @@
 #include "atlas/value.h"
 #include "backend/cpu/engine/detect.h"
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
 #include "check.h"
 #include "compiler/canon.h"

@@ -5,6 +5,7 @@
 #  define _GNU_SOURCE
 #endif
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"

@@ -2,6 +2,7 @@
 #include "backend/cpu/cpu_emit.h"
 
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "base/error.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"

@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu_kernel.h"
 
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
 #include "base/error.h"
 #include "base/os.h"

@@ -401,5 +401,6 @@ static hg_status emit(native_build *b) {
   return status;
 }
 
+extern const native_target hg_native_neon; /* declared again by targets.h, which is above */
 const native_target hg_native_neon = {.engine = "native neon", .lanes = NEON_LANES, .vector_bytes = NEON_VECTOR_BYTES,
                                       .vector_count = 25, .emit = emit};

@@ -7,33 +7,6 @@
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-uint64_t hg_cpu_lane(const cpu_worker *w, uint64_t lane_in_tile) {
-  const cpu_launch *run = w->run;
-  if (hg_cpu_run_length(run) == UINT64_MAX) return w->first + lane_in_tile;
-  uint64_t x = lane_in_tile % run->block[0], rest = lane_in_tile / run->block[0];
-  uint64_t y = rest % run->block[1], z = rest / run->block[1];
-  uint64_t width = run->grid[0] * run->block[0];
-  return w->first + x + width * (y + z * run->grid[1] * run->block[1]);
-}
-
-void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault fault) {
-  uint64_t lane = hg_cpu_lane(w, lane_in_tile);
-  if (w->fault.kind != HG_FAULT_NONE && w->fault.lane <= lane) return;
-  fault.lane = lane;
-  fault.instruction = insn->insn == SSA_NONE ? 0 : insn->insn;
-  fault.line = atlas_insn_at(w->run->program, fault.instruction)->line;
-  w->fault = fault;
-}
-
-void hg_cpu_memory_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault_kind kind,
-                         int64_t index, uint64_t extent) {
-  hg_fault fault = {.kind = kind, .index = index, .extent = extent > INT64_MAX ? INT64_MAX : (int64_t)extent};
-  int has_name = insn->mode != ATLAS_ADDRESS_PHI && !(insn->symbol & SSA_LIBRARY);
-  snprintf(fault.buffer, sizeof fault.buffer, "%s",
-           has_name ? atlas_symbol_at(w->run->program, insn->symbol)->name : "phi");
-  hg_cpu_fault(w, lane_in_tile, insn, fault);
-}
-
 static void class_fault(cpu_worker *w, const cpu_operands *o, uint32_t i, const vector_insn *insn, uint64_t value,
                         uint64_t extent) {
   hg_fault fault = {
@@ -43,25 +16,12 @@ static void class_fault(cpu_worker *w, const cpu_operands *o, uint32_t i, const 
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static size_t chunks_of(uint32_t count) { return ((size_t)count + CPU_CHUNK - 1) / CPU_CHUNK; }
-
-void hg_cpu_fill_row(void *row, uint32_t bytes, uint64_t value, uint32_t count) {
-  size_t elements = chunks_of(count) * CPU_CHUNK;
-  if (bytes == 1) {
-    memset(row, (int)(value & 0xff), elements);
-    return;
-  }
-  for (size_t i = 0; i < CPU_CHUNK; i++) hg_cpu_write((uint8_t *)row + i * bytes, bytes, value);
-  for (size_t i = CPU_CHUNK; i < elements; i += CPU_CHUNK)
-    memcpy((uint8_t *)row + i * bytes, row, (size_t)CPU_CHUNK * bytes);
-}
-
 /* The kernel on all chunks; to lanes of the mask only if others are to be kept. */
 static void run_kernel(const cpu_worker *w, uint32_t kernel, const cpu_operands *o, const uint32_t source_bytes[3],
                        uint32_t bytes, int keeps) {
   const cpu_kernels *k = w->run->kernels;
   unsigned steps = o->step[0] | (unsigned)o->step[1] << 1 | (unsigned)o->step[2] << 2;
-  size_t chunks = chunks_of(o->count);
+  size_t chunks = hg_cpu_chunks(o->count);
   if (!keeps || o->mask == NULL) {
     k->row[kernel](o->d, o->s[0], o->s[1], o->s[2], steps, chunks);
     return;
@@ -98,7 +58,7 @@ static void convert(const cpu_worker *w, const vector_insn *insn, const cpu_oper
   int is_two_steps = widen != KERNEL_NONE && narrow != KERNEL_NONE && fits_f32(insn->type2);
   const uint8_t *s = o->s[0];
   uint8_t *d = o->d;
-  for (size_t c = 0; c < chunks_of(o->count); c++, d += (size_t)CPU_CHUNK * to_bytes) {
+  for (size_t c = 0; c < hg_cpu_chunks(o->count); c++, d += (size_t)CPU_CHUNK * to_bytes) {
     float middle[CPU_CHUNK];
     if (is_two_steps) {
       k->row[widen](middle, s, NULL, NULL, 1, 1);
@@ -238,13 +198,6 @@ static void trap(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) 
   }
 }
 
-void hg_cpu_step_fault(cpu_worker *w, const vector_insn *insn, uint64_t lane) {
-  hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
-  uint64_t limit = w->run->launch->step_limit;
-  fault.index = fault.extent = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
-  hg_cpu_fault(w, lane, insn, fault);
-}
-
 static void step_chunk(cpu_worker *w, const vector_insn *insn, uint64_t first, const uint8_t *mask, uint8_t *d) {
   uint8_t asked[CPU_CHUNK];
   memcpy(asked, mask, CPU_CHUNK); /* d may be the mask's row */
@@ -329,7 +282,7 @@ void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) 
   }
   switch (insn->op) {
   case VECTOR_MOVE: move(w, insn, o); return;
-  case VECTOR_CLEAR: memset(o->d, 0, chunks_of(o->count) * CPU_CHUNK); return;
+  case VECTOR_CLEAR: memset(o->d, 0, hg_cpu_chunks(o->count) * CPU_CHUNK); return;
   case VECTOR_STEP: take_step(w, insn, o); return;
   case VECTOR_TRAP: trap(w, insn, o); return;
   case ATLAS_OP_mem_fence:

@@ -1,4 +1,4 @@
-/* rows.h - what the files behind hg_cpu_insn share. */
+/* rows.h - rows of values, element by element: what the files behind hg_cpu_insn share. */
 #ifndef HG_ENGINE_ROWS_H
 #define HG_ENGINE_ROWS_H
 
@@ -46,6 +46,8 @@ static inline void hg_cpu_write(void *address, uint32_t bytes, uint64_t value) {
 static inline uint64_t hg_cpu_source(const cpu_operands *o, int k, uint32_t bytes, uint32_t i) {
   return hg_cpu_read((const uint8_t *)o->s[k] + (o->step[k] ? (size_t)i * bytes : 0), bytes);
 }
+
+static inline size_t hg_cpu_chunks(uint32_t count) { return ((size_t)count + CPU_CHUNK - 1) / CPU_CHUNK; }
 
 static inline int hg_cpu_takes_part(const cpu_operands *o, uint32_t i) { return o->mask == NULL || o->mask[i]; }
 

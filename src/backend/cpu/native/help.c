@@ -281,3 +281,8 @@ void hg_native_help(native_frame *frame, uint64_t request) {
   run_insn(&g);
   if (counts) give_steps(&g);
 }
+
+uint64_t hg_native_widen(uint8_t type, uint64_t bits) {
+  if (type == ATLAS_i8 || type == ATLAS_i16) return (uint32_t)atlas_to_i64((atlas_type)type, bits);
+  return bits;
+}

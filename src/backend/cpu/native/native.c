@@ -56,17 +56,6 @@ static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target
   return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
 }
 
-const native_target *hg_native_target(cpu_isa isa) {
-#if defined(__x86_64__) && !defined(_WIN32)
-  if (isa == CPU_ISA_AVX512) return &hg_native_avx512;
-  if (isa == CPU_ISA_AVX2) return &hg_native_avx2;
-#elif defined(__aarch64__) && !defined(_WIN32)
-  if (isa == CPU_ISA_BASELINE) return &hg_native_neon;
-#endif
-  (void)isa;
-  return NULL;
-}
-
 /* ---- making kernels ---------------------------------------------------------------------------------------------- */
 
 static void release_build(native_build *b) {

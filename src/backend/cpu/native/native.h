@@ -139,8 +139,6 @@ typedef struct native_target {
   hg_status (*emit)(struct native_build *build);
 } native_target;
 
-extern const native_target hg_native_avx512, hg_native_avx2, hg_native_neon;
-
 typedef struct native_build {
   hg_allocator allocator;
   const native_target *target;
@@ -232,9 +230,6 @@ void hg_native_help(native_frame *frame, uint64_t request);
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 typedef struct hg_native hg_native;
-
-/* What machine code is written for where the tile engine would use `isa`; NULL: nothing. */
-const native_target *hg_native_target(cpu_isa isa);
 
 /* `program`, `vector` and `pages` must outlive the kernel; whoever makes or releases one has `pages` for himself.
  * stream_bytes: hg_stream_threshold(). HG_UNSUPPORTED where this program, or this machine, is left to the tile engine;

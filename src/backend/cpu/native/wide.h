@@ -1,4 +1,4 @@
-/* wide.h - the state of hg_native_wide, shared by its files: wide.c (control and values),
+/* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values),
  * wide_collect.c (reductions), wide_known.c (what is known of lanes), wide_loop.c (loops),
  * wide_memory.c (what shared memory holds), wide_tidy.c (leaves out what nobody needs).
  *
@@ -68,7 +68,7 @@ static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slic
   return &w->value[r * w->slices + slice];
 }
 
-/* ---- wide.c ----------------------------------------------------------------------------------------------- */
+/* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 
 /* The register of the new program that a register is in a slice; made where only its bits were known. */
 uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice);
@@ -77,6 +77,8 @@ uint32_t hg_wide_add_register(wide *w, const vector_reg *reg);
 /* A new register like one of the old program. */
 uint32_t hg_wide_new_register(wide *w, uint32_t like);
 uint32_t hg_wide_constant(wide *w, uint8_t type, uint64_t bits);
+/* The register that is never written and has this kind and these bits. */
+uint32_t hg_wide_find_register(wide *w, uint8_t kind, uint8_t type, uint64_t bits);
 /* An instruction as it is; one of the old program with the registers of a slice. Each returns its number. */
 uint32_t hg_wide_put(wide *w, const vector_insn *insn);
 uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice);

@@ -560,6 +560,7 @@ static int has_popcount(void) {
 static hg_status emit_avx512(native_build *b) { return emit(b, 2, has_popcount()); }
 static hg_status emit_avx2(native_build *b) { return emit(b, 1, 0); }
 
+extern const native_target hg_native_avx512, hg_native_avx2; /* declared again by targets.h, which is above */
 const native_target hg_native_avx512 = {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28,
                                         .mask_first = 3, .mask_count = 4, .runs_blocks = 1,
                                         .emit = emit_avx512};

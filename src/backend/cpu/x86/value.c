@@ -107,11 +107,6 @@ x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
   return pool_operand(e, place, is_64);
 }
 
-uint64_t hg_native_widen(uint8_t type, uint64_t bits) {
-  if (type == ATLAS_i8 || type == ATLAS_i16) return (uint32_t)atlas_to_i64((atlas_type)type, bits);
-  return bits;
-}
-
 static x86_rm register_constant(x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (e->constant_of[reg] == 0)

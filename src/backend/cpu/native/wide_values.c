@@ -1,0 +1,107 @@
+/* wide_values.c - values of a block's straight code: its registers, what is known of them, instructions put. */
+#include "backend/cpu/native/wide.h"
+
+#include "vector/lower.h"
+
+uint32_t hg_wide_add_register(wide *w, const vector_reg *reg) {
+  if (hg_array_append(&w->to->allocator, &w->to->regs, reg, 1) == NULL) w->no_memory = 1;
+  return (uint32_t)w->to->regs.count - 1;
+}
+
+uint32_t hg_wide_new_register(wide *w, uint32_t like) {
+  const vector_reg reg = *vector_reg_at(w->from, like);
+  return hg_wide_add_register(w, &reg);
+}
+
+uint32_t hg_wide_find_register(wide *w, uint8_t kind, uint8_t type, uint64_t bits) {
+  for (uint32_t r = 0; r < w->to->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(w->to, r);
+    if (reg->kind == kind && reg->type == type && reg->bits == bits) return r;
+  }
+  return hg_wide_add_register(w, &(vector_reg){.kind = kind, .type = type, .bits = bits});
+}
+
+uint32_t hg_wide_constant(wide *w, uint8_t type, uint64_t bits) {
+  return hg_wide_find_register(w, VECTOR_CONSTANT, type, bits);
+}
+
+void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg) {
+  *hg_wide_value(w, r, slice) = (wide_value){reg, VECTOR_NONE};
+}
+
+/* 1 if others than the block could see it, were it done by lanes that have run out of steps. */
+static int is_effect(const wide *w, const vector_insn *insn) {
+  if (!vector_is_primitive(insn->op)) return 0;
+  unsigned flags = atlas_op_flags(insn->op);
+  if (flags & ATLAS_LOAD) return !(insn->flags & (VECTOR_IN_BOUNDS | VECTOR_LANE)) && !(insn->symbol & SSA_LIBRARY);
+  if (!(flags & ATLAS_STORE)) return !(flags & ATLAS_PURE);
+  if (insn->mode > ATLAS_ADDRESS_INDEXED || flags & ATLAS_SPACE_POOL || !(insn->flags & VECTOR_IN_BOUNDS)) return 1;
+  return atlas_symbol_at(w->program, insn->symbol)->kind != ATLAS_SYMBOL_SHARED;
+}
+
+uint32_t hg_wide_put(wide *w, const vector_insn *insn) {
+  if (w->has_stepped && is_effect(w, insn)) w->is_stuck = 1;
+  uint32_t at = (uint32_t)w->to->insns.count;
+  if (at == WIDE_MOST_INSNS) w->is_stuck = 1;
+  if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
+  else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
+  return at;
+}
+
+/* Known bits in a register: a constant, blane and a constant, or whatever. */
+static uint32_t make_known(wide *w, uint32_t r, uint32_t slice) {
+  const vector_reg reg = *vector_reg_at(w->from, r);
+  const uint64_t *bits = hg_wide_bits(w, r, slice);
+  uint64_t first = bits[0], place = (uint64_t)slice * w->lanes;
+  uint32_t same = 0, counted = 0;
+  for (uint32_t i = 0; i < w->lanes; i++) {
+    same += bits[i] == first;
+    counted += (uint32_t)bits[i] == (uint32_t)(first + i);
+  }
+  if (same == w->lanes && reg.type != SSA_PREDICATE) return hg_wide_constant(w, reg.type, first);
+  vector_insn insn = vector_insn_of(NATIVE_KNOWN, VECTOR_ALL);
+  insn.slice = slice;
+  insn.type = reg.type;
+  insn.bits = hg_wide_value(w, r, slice)->known;
+  if (reg.type == ATLAS_u32 && counted == w->lanes) {
+    insn.op = ATLAS_OP_add;
+    insn.s[0] = w->blane;
+    insn.s[1] = hg_wide_constant(w, ATLAS_u32, (uint32_t)(first - place));
+    if (first == place) return w->blane;
+  } else if (reg.type != SSA_PREDICATE && atlas_bytes((atlas_type)reg.type) != 4) w->is_stuck = 1;
+  insn.d = hg_wide_add_register(w, &(vector_reg){.kind = VECTOR_VARIES, .type = reg.type});
+  hg_wide_put(w, &insn);
+  return insn.d;
+}
+
+uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice) {
+  if (r >= w->from->regs.count || vector_reg_at(w->from, r)->kind != VECTOR_VARIES) return r;
+  wide_value *value = hg_wide_value(w, r, slice);
+  if (value->reg != VECTOR_NONE) return value->reg;
+  if (value->known != VECTOR_NONE) value->reg = make_known(w, r, slice);
+  else { /* nobody has written it: lanes that read it do not count, unless it comes from the round before */
+    if (w->depth > 0) w->is_stuck = 1;
+    value->reg = hg_wide_new_register(w, r);
+  }
+  return value->reg;
+}
+
+uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice) {
+  vector_insn now = *insn;
+  int is_all = hg_wide_mask(w, insn->mask, slice) == WIDE_ALL;
+  now.slice = slice;
+  for (int k = 0; k < 4; k++) now.s[k] = hg_wide_register(w, insn->s[k], slice);
+  now.mask = is_all ? VECTOR_ALL : hg_wide_register(w, insn->mask, slice);
+  if (insn->d == VECTOR_NONE) return hg_wide_put(w, &now);
+  now.d = hg_wide_new_register(w, insn->d);
+  if (!is_all && (insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)) {
+    vector_insn old = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+    old.type = vector_reg_at(w->from, insn->d)->type;
+    old.slice = slice;
+    old.s[0] = hg_wide_register(w, insn->d, slice);
+    old.d = now.d;
+    hg_wide_put(w, &old);
+  }
+  hg_wide_set(w, insn->d, slice, now.d);
+  return hg_wide_put(w, &now);
+}

@@ -1,0 +1,13 @@
+/* targets.c - which machine code this machine runs. */
+#include "backend/cpu/targets.h"
+
+const native_target *hg_native_target(cpu_isa isa) {
+#if defined(__x86_64__) && !defined(_WIN32)
+  if (isa == CPU_ISA_AVX512) return &hg_native_avx512;
+  if (isa == CPU_ISA_AVX2) return &hg_native_avx2;
+#elif defined(__aarch64__) && !defined(_WIN32)
+  if (isa == CPU_ISA_BASELINE) return &hg_native_neon;
+#endif
+  (void)isa;
+  return NULL;
+}

@@ -1,0 +1,12 @@
+/* targets.h - the processors that there is machine code for. */
+#ifndef HG_CPU_TARGETS_H
+#define HG_CPU_TARGETS_H
+
+#include "backend/cpu/native/native.h"
+
+extern const native_target hg_native_avx512, hg_native_avx2, hg_native_neon;
+
+/* What machine code is written for where the tile engine would use `isa`; NULL: nothing. */
+const native_target *hg_native_target(cpu_isa isa);
+
+#endif
