@@ -1,5 +1,5 @@
-/* emit.c - aarch64 regions: entry, the loop over whole groups, the last lanes, jumps, calls of hg_native_help,
- * constants that stay in registers. What each instruction becomes is in emit_neon_*.c. */
+/* emit.c - aarch64 regions: entry, the loop over whole groups, the last lanes, jumps, constants that stay in
+ * registers. */
 #include "backend/cpu/arm64/emit_neon.h"
 #include "base/error.h"
 
@@ -10,77 +10,11 @@ enum {
   PAGE = 4096,
   SAVED_BYTES = 224, /* x19 to x30, q8 to q15: their lower halves are the caller's */
   SAVED_VECTORS = 96,
-  FIRST_SAVED_VECTOR = 8,
-  CALL_BYTES = 64 /* x9 to x15 and x30 during a call of C code */
+  FIRST_SAVED_VECTOR = 8
 };
 
 static const uint8_t base_registers[] = {25, 26, 27, 28, 9, 10, 11, 12, 13, 14, 15};
 static const uint8_t callee_saved[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, A64_FP, A64_LR};
-static const uint8_t call_saved[] = {9, 10, 11, 12, 13, 14, 15, A64_LR};
-
-static int64_t saved_at(unsigned vector) {
-  return (int64_t)offsetof(native_frame, vectors) + (int64_t)vector * NEON_VECTOR_BYTES;
-}
-
-/* ---- calls of C code --------------------------------------------------------------------------------------------- */
-
-void hg_neon_help(neon_emit *e, uint32_t copy) {
-  uint64_t which = copy == NEON_ALL_COPIES ? 0 : (uint64_t)copy + 1;
-  hg_a64_move_imm(&e->a, 1, which << 32 | e->index);
-  hg_a64_call(&e->a, e->help);
-}
-
-uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy) {
-  neon_slow slow = {.insn = e->index, .copy = copy, .from = hg_a64_new_label(&e->a), .back = hg_a64_new_label(&e->a)};
-  if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
-  return slow.from;
-}
-
-void hg_neon_slow_back(neon_emit *e) {
-  if (e->a.no_memory) return;
-  hg_a64_place(&e->a, ((neon_slow *)e->slow.data)[e->slow.count - 1].back);
-}
-
-static void write_slow_paths(neon_emit *e) {
-  for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
-    const neon_slow *slow = (neon_slow *)e->slow.data + i;
-    hg_a64_place(&e->a, slow->from);
-    e->index = slow->insn;
-    hg_neon_help(e, slow->copy);
-    hg_a64_jump(&e->a, slow->back);
-  }
-  e->slow.count = 0;
-}
-
-/* All registers that values live in, and the mask of the last lanes, to or from the frame, whose address is in `base`.
- */
-static void move_vectors(neon_emit *e, a64_memory_op op, unsigned base) {
-  for (unsigned r = 0; r < e->b->target->vector_count; r++) hg_a64_memory(&e->a, op, r, base, saved_at(r));
-  hg_a64_memory(&e->a, op, NEON_TAIL_MASK, base, saved_at(NEON_TAIL_MASK));
-}
-
-static void move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count, unsigned base) {
-  for (size_t i = 0; i < count; i += 2)
-    if (is_load) hg_a64_load_pair(&e->a, 0, registers[i], registers[i + 1], base, (int)(8 * i));
-    else hg_a64_store_pair(&e->a, 0, registers[i], registers[i + 1], base, (int)(8 * i));
-}
-
-/* Called with the request in x1. */
-static void write_help(neon_emit *e) {
-  a64_asm *a = &e->a;
-  hg_a64_place(a, e->help);
-  hg_a64_memory(a, A64_str_x, NEON_LANE, A64_SP, offsetof(native_frame, lane));
-  move_vectors(e, A64_str_q, A64_SP);
-  hg_a64_add_imm(a, 0, A64_SP, 0);
-  hg_a64_add_imm(a, A64_SP, A64_SP, -CALL_BYTES);
-  move_pairs(e, 0, call_saved, sizeof call_saved, A64_SP);
-  hg_a64_memory(a, A64_ldr_x, 2, NEON_CONTEXT, offsetof(native_context, help));
-  hg_a64_call_register(a, 2);
-  move_pairs(e, 1, call_saved, sizeof call_saved, A64_SP);
-  hg_a64_add_imm(a, A64_SP, A64_SP, CALL_BYTES);
-  move_vectors(e, A64_ldr_q, A64_SP);
-  hg_a64_return(a);
-}
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
@@ -172,7 +106,7 @@ static void write_body(neon_emit *e, const native_step *step) {
 static void make_frame(neon_emit *e) {
   a64_asm *a = &e->a;
   hg_a64_add_imm(a, A64_SP, A64_SP, -SAVED_BYTES);
-  move_pairs(e, 0, callee_saved, sizeof callee_saved, A64_SP);
+  hg_neon_move_pairs(e, 0, callee_saved, sizeof callee_saved, A64_SP);
   for (unsigned i = 0; i < 8; i += 2)
     hg_a64_store_pair(a, 1, FIRST_SAVED_VECTOR + i, FIRST_SAVED_VECTOR + i + 1, A64_SP, (int)(SAVED_VECTORS + 16 * i));
   hg_a64_add_imm(a, A64_FP, A64_SP, 0);
@@ -193,7 +127,7 @@ static void drop_frame(neon_emit *e) {
   hg_a64_add_imm(a, A64_SP, A64_FP, 0);
   for (unsigned i = 0; i < 8; i += 2)
     hg_a64_load_pair(a, 1, FIRST_SAVED_VECTOR + i, FIRST_SAVED_VECTOR + i + 1, A64_SP, (int)(SAVED_VECTORS + 16 * i));
-  move_pairs(e, 1, callee_saved, sizeof callee_saved, A64_SP);
+  hg_neon_move_pairs(e, 1, callee_saved, sizeof callee_saved, A64_SP);
   hg_a64_add_imm(a, A64_SP, A64_SP, SAVED_BYTES);
   hg_a64_return(a);
 }
@@ -278,7 +212,7 @@ static void write_once(neon_emit *e, const native_step *step) {
   write_body(e, step);
   e->is_once = 0;
   drop_frame(e);
-  write_slow_paths(e);
+  hg_neon_write_slow_paths(e);
 }
 
 static void write_region(neon_emit *e, native_step *step) {
@@ -292,7 +226,7 @@ static void write_region(neon_emit *e, native_step *step) {
   write_groups(e, step, tail);
   hg_a64_place(&e->a, tail);
   write_tail(e, step);
-  write_slow_paths(e);
+  hg_neon_write_slow_paths(e);
 }
 
 /* ---- what stays in registers ------------------------------------------------------------------------------------- */
@@ -367,7 +301,7 @@ static void write_all(neon_emit *e) {
   e->uses_tile_lane = (uint8_t)hg_native_uses_tile_lane(e->b);
   for (size_t i = 0; i < e->b->steps.count; i++)
     if (steps[i].kind == NATIVE_REGION) write_region(e, &steps[i]);
-  write_help(e);
+  hg_neon_write_help(e);
   hg_a64_finish(&e->a);
 }
 

@@ -106,6 +106,10 @@ void hg_neon_begin_alive(neon_emit *e);
 void hg_neon_help(neon_emit *e, uint32_t copy);        /* calls hg_native_help for the instruction in hand */
 uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy); /* label that does so; hg_neon_slow_back behind the code */
 void hg_neon_slow_back(neon_emit *e);
+void hg_neon_write_slow_paths(neon_emit *e);
+void hg_neon_write_help(neon_emit *e);
+/* Registers at an address, two by two. */
+void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count, unsigned base);
 
 /* Each 1 if it has written the instruction in hand. */
 int hg_neon_masks(neon_emit *e);

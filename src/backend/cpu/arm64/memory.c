@@ -26,14 +26,10 @@ enum {
   RUN = 5                          /* x register of the address of lanes that follow each other */
 };
 
-static const atlas_op_info *memory_op(const vector_insn *insn) {
-  return atlas_op_lookup(insn->op);
-}
-
 static int is_access(const vector_insn *insn) {
-  const atlas_op_info *info = memory_op(insn);
-  return info != NULL && info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC) &&
-         !(info->flags & ATLAS_SPACE_POOL) && insn->mode <= ATLAS_ADDRESS_INDEXED;
+  uint32_t flags = atlas_op_flags(insn->op);
+  return flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC) && !(flags & ATLAS_SPACE_POOL) &&
+         insn->mode <= ATLAS_ADDRESS_INDEXED;
 }
 
 int hg_neon_has_base(const vector_insn *insn) { return is_access(insn) && !(insn->symbol & SSA_LIBRARY); }
@@ -44,8 +40,8 @@ static int describe(const neon_emit *e, access *m) {
   if (!is_access(insn)) return 0;
   *m = (access){.type = insn->type, .log = (uint8_t)hg_neon_log_bytes(insn->type), .index = VECTOR_NONE,
                 .value = VECTOR_NONE, .compared = VECTOR_NONE, .displacement = (int64_t)insn->bits};
-  m->is_store = (memory_op(insn)->flags & ATLAS_STORE) != 0;
-  m->is_atomic = (memory_op(insn)->flags & ATLAS_ATOMIC) != 0;
+  m->is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
+  m->is_atomic = (atlas_op_flags(insn->op) & ATLAS_ATOMIC) != 0;
   m->is_checked = !(insn->flags & VECTOR_IN_BOUNDS) && !(insn->symbol & SSA_LIBRARY);
   if (m->displacement > GREATEST_DISPLACEMENT || m->displacement < -GREATEST_DISPLACEMENT) return 0;
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;

@@ -39,27 +39,6 @@ static unsigned column(const binary_row *row, uint8_t type) {
   }
 }
 
-void hg_x86_extend(x86_emit *e, uint8_t type, unsigned reg) {
-  if (!x86_is_narrow(type) || !atlas_is_integer((atlas_type)type)) return;
-  unsigned bits = atlas_type_bits((atlas_type)type);
-  if (atlas_kind((atlas_type)type) == ATLAS_KIND_UINT) {
-    hg_x86_v(e, X86_vpandd, reg, reg, hg_x86_constant(e, atlas_mask((atlas_type)type), 0));
-    return;
-  }
-  hg_x86_vi(e, X86_vpslld_imm, 0, reg, x86_reg(reg), 32 - bits);
-  hg_x86_vi(e, X86_vpsrad_imm, 0, reg, x86_reg(reg), 32 - bits);
-}
-
-void hg_x86_with_constant(x86_emit *e, unsigned op32, unsigned op64, uint64_t bits) {
-  int is_64 = hg_x86_is_64(e, e->insn->d);
-  X86_EACH(e, c, p) {
-    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
-    hg_x86_v(e, is_64 ? op64 : op32, to, a, hg_x86_constant(e, bits, is_64));
-    hg_x86_done(e, c, p, to);
-  }
-}
-
 static void binary(x86_emit *e, unsigned op, int commutes) {
   const vector_insn *insn = e->insn;
   int is_64 = hg_x86_is_64(e, insn->d);

@@ -6,40 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { MOST_EXACT_INSNS = 32, MOST_FULL_INSNS = 512 };
-
-/* ---- regions of few lanes ---------------------------------------------------------------------------------------- */
-
-/* A value in registers or the frame, or elements of 32 bits of lanes that follow each other, for all lanes. */
-static int is_straight(x86_emit *e, uint32_t i) {
-  const vector_insn *insn = vector_insn_at(e->b->vector, i);
-  if (hg_native_is_nothing(e->b->vector, i)) return 1;
-  int moves = insn->op == VECTOR_CANON || insn->op == VECTOR_MOVE;
-  if (insn->mask != VECTOR_ALL || (!vector_is_primitive(insn->op) && !moves)) return 0;
-  if (insn->d != VECTOR_NONE) {
-    const native_home *home = native_home_of(e->b, insn->d);
-    if (hg_x86_type(e, insn->d) == SSA_PREDICATE || home->kind == NATIVE_ROW || home->parts > 1) return 0;
-  }
-  if (!vector_is_primitive(insn->op)) return 1;
-  unsigned flags = atlas_op_flags(insn->op);
-  if (flags & (ATLAS_LOAD | ATLAS_STORE)) {
-    e->index = i;
-    e->insn = insn;
-    return hg_x86_has_base(insn) && atlas_bytes((atlas_type)insn->type) == 4 && hg_x86_is_by_tile_lane(e);
-  }
-  return (flags & ATLAS_PURE) != 0;
-}
-
-/* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks: what a masked
- * store has written, a load that follows gets only when it is in the cache. */
-int hg_x86_gets_exact(x86_emit *e, const native_step *step) {
-  if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > MOST_EXACT_INSNS) return 0;
-  e->region_first = step->first;
-  for (uint32_t i = step->first; i < step->end; i++)
-    if (!is_straight(e, i)) return 0;
-  return 1;
-}
-
+enum { MOST_FULL_INSNS = 512 };
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
@@ -133,7 +100,7 @@ static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
 
 static void write_whole_groups(x86_emit *e, const native_step *step, uint32_t count) {
   uint32_t group = e->b->copies * e->lanes, top = hg_x86_new_label(&e->a);
-  int is_loop = count > 2 || step->end - step->first > MOST_EXACT_INSNS;
+  int is_loop = count > 2 || step->end - step->first > X86_MOST_EXACT_INSNS;
   e->is_tail = 0;
   e->copies = e->b->copies;
   if (is_loop) {
@@ -277,4 +244,19 @@ void hg_x86_write_block(x86_emit *e) {
   hg_x86_align(&e->a, 16, 0xcc);
   e->b->full_entry = write_steps(e, starts);
   e->is_full = 0;
+}
+
+/* ---- straight code ----------------------------------------------------------------------------------------------- */
+
+void hg_x86_write_wide(x86_emit *e, native_step *step) {
+  hg_x86_align(&e->a, 16, 0xcc);
+  step->entry = step->stream_entry = (uint32_t)e->a.count;
+  hg_x86_begin_region(e);
+  hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
+  hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, steps_left)), X86_RAX);
+  e->is_tail = 0;
+  e->copies = 1;
+  hg_x86_write_body(e, step);
+  hg_x86_drop_frame(e);
+  hg_x86_write_slow_paths(e);
 }

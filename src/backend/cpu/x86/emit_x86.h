@@ -143,9 +143,12 @@ void hg_x86_write_tail(x86_emit *e, const native_step *step);
 void hg_x86_write_once(x86_emit *e, const native_step *step);
 void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
 void hg_x86_write_rare(x86_emit *e);
+void hg_x86_write_region(x86_emit *e, native_step *step);
 void hg_x86_write_slow_paths(x86_emit *e);
+void hg_x86_write_help(x86_emit *e);
 /* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks. */
 int hg_x86_gets_exact(x86_emit *e, const native_step *step);
+enum { X86_MOST_EXACT_INSNS = 32 }; /* instructions: longer regions do not, and are not written out either */
 void hg_x86_write_block(x86_emit *e);
 void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight code */
 
@@ -204,6 +207,7 @@ void hg_x86_load_held(x86_emit *e, const x86_hold *hold);
 
 /* A constant in all lanes: 32 or 64 bits. */
 x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64);
+x86_rm hg_x86_register_constant(x86_emit *e, uint32_t reg); /* of a register that is one */
 int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits); /* 1 if a register is a constant */
 x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch); /* a member of the context, alike */
 int32_t hg_x86_place_offset(size_t symbol, size_t member); /* of context->place[symbol] */
@@ -286,6 +290,7 @@ int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */
 int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane], [x + blane + u] or [x + u], u the same in
                                                   the whole block */
 int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */
+extern const uint8_t hg_x86_base_registers[X86_MOST_BASES];
 unsigned hg_x86_base(x86_emit *e); /* the general register with that address; rdx where none keeps it */
 
 #endif

@@ -2,100 +2,11 @@
  * vectors whose 32-bit elements are all ones or zero.
  *
  * k0 cannot be a mask: it only holds intermediate results. k2 is for results, k1 for the mask of the instruction. */
-#include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/x86/x86_predicate.h"
 
 #include <stddef.h>
 
 enum { K_TEMPORARY = 0, K_MASK = 1 };
-
-static int is_evex(const x86_emit *e) { return e->width == 2; }
-
-static uint32_t all_lanes_register(const x86_emit *e) { return (uint32_t)e->b->vector->regs.count; }
-
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
-
-static unsigned existing_lanes(x86_emit *e, unsigned scratch) {
-  if (is_evex(e)) {
-    if (e->is_tail) return X86_TAIL_MASK;
-    hg_x86_k(e, X86_kxnorw, scratch, scratch, scratch);
-  } else if (e->is_tail) hg_x86_v(e, X86_vload, scratch, 0, hg_x86_tail_mask(e));
-  else hg_x86_v(e, X86_vpcmpeqd, scratch, scratch, x86_reg(scratch));
-  return scratch;
-}
-
-static x86_rm row_of(const x86_emit *e, uint32_t offset, uint32_t copy) {
-  return x86_indexed(X86_ROWS, X86_TILE_LANE, 0, (int32_t)(offset + copy * e->lanes));
-}
-
-static void load_row(x86_emit *e, uint32_t offset, uint32_t copy, unsigned to) {
-  x86_rm from = row_of(e, offset, copy);
-  unsigned vector = hg_x86_scratch(e, 3);
-  if (is_evex(e)) {
-    hg_x86_x(e, X86_vload8, vector, 0, from);
-    hg_x86_x(e, X86_vptestmb, to, vector, x86_reg(vector));
-    return;
-  }
-  hg_x86_v(e, X86_vpmovzxbd, to, 0, from);
-  hg_x86_v(e, X86_vpxord, vector, vector, x86_reg(vector));
-  hg_x86_v(e, X86_vpsubd, to, vector, x86_reg(to)); /* 1 becomes all ones */
-}
-
-static unsigned constant_predicate(x86_emit *e, uint64_t bits, unsigned scratch) {
-  if (is_evex(e)) hg_x86_k(e, bits ? X86_kxnorw : X86_kxorw, scratch, scratch, scratch);
-  else hg_x86_v(e, bits ? X86_vpcmpeqd : X86_vpxord, scratch, scratch, x86_reg(scratch));
-  return scratch;
-}
-
-static unsigned fetch(x86_emit *e, const native_home *home, uint32_t copy, unsigned scratch) {
-  uint32_t piece = home->copies == 1 ? 0 : copy;
-  if (home->kind == NATIVE_REGISTERS) return home->reg[piece];
-  if (home->kind == NATIVE_ROW && !home->is_uniform) load_row(e, home->offset, copy, scratch);
-  else {
-    uint32_t bytes = is_evex(e) ? 8 : e->vector_bytes;
-    x86_rm from = x86_at(home->kind == NATIVE_ROW ? X86_ROWS : X86_FRAME, (int32_t)(home->offset + piece * bytes));
-    if (is_evex(e)) hg_x86_kmem(e, X86_kmovw, scratch, from);
-    else hg_x86_v(e, X86_vload, scratch, 0, from);
-  }
-  return scratch;
-}
-
-/* Those that exist, where the code is for the last lanes: what follows a row's end, or a run's, is not ours. */
-static unsigned that_exist(x86_emit *e, unsigned reg, unsigned scratch) {
-  if (!e->is_tail) return reg;
-  if (is_evex(e)) hg_x86_k(e, X86_kandw, scratch, reg, X86_TAIL_MASK);
-  else hg_x86_v(e, X86_vpandd, scratch, reg, hg_x86_tail_mask(e));
-  return scratch;
-}
-
-unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scratch) {
-  uint64_t bits;
-  if (reg == VECTOR_ALL && !e->b->vector->loses_lanes) return existing_lanes(e, scratch);
-  if (reg == VECTOR_ALL) return fetch(e, native_home_of(e->b, all_lanes_register(e)), copy, scratch);
-  if (hg_x86_constant_bits(e, reg, &bits)) return constant_predicate(e, bits, scratch);
-  return fetch(e, native_home_of(e->b, reg), copy, scratch);
-}
-
-int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch) {
-  uint32_t mask = e->insn->mask;
-  if (mask == VECTOR_ALL && !e->is_tail && !e->b->vector->loses_lanes) return -1;
-  unsigned reg = hg_x86_predicate(e, mask, copy, scratch);
-  return (int)(mask == VECTOR_ALL ? reg : that_exist(e, reg, scratch));
-}
-
-unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch) {
-  if (is_evex(e)) {
-    if (part == 0) return mask;
-    x86_vector_insn shift = {.op = X86_kshiftrw, .reg = (uint8_t)scratch, .rm = x86_reg(mask), .immediate = 8};
-    hg_x86_vector(&e->a, &shift);
-    return scratch;
-  }
-  if (part == 1) {
-    hg_x86_vi(e, X86_vextracti128, mask, 0, x86_reg(scratch), 1);
-    mask = scratch;
-  }
-  hg_x86_v(e, X86_vpmovsxdq, scratch, 0, x86_reg(mask));
-  return scratch;
-}
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -112,8 +23,8 @@ unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch) {
 
 static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsigned reg) {
   unsigned vector = hg_x86_scratch(e, 3);
-  x86_rm to = row_of(e, home->offset, copy);
-  if (is_evex(e)) {
+  x86_rm to = hg_x86_mask_row(e, home->offset, copy);
+  if (x86_is_evex(e)) {
     x86_vector_insn load = {.op = X86_vload8, .reg = (uint8_t)vector, .mask = (uint8_t)reg, .zero = 1,
                             .rm = x86_at(X86_POOL, (int32_t)e->ones_place * 4)};
     hg_x86_vector(&e->a, &load);
@@ -124,7 +35,7 @@ static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsig
   }
   if (e->is_tail) { /* what follows in the row may belong to another run */
     unsigned old = hg_x86_scratch(e, 1);
-    load_row(e, home->offset, copy, old);
+    hg_x86_load_mask_row(e, home->offset, copy, old);
     hg_x86_v(e, X86_vload, vector, 0, hg_x86_tail_mask(e));
     hg_x86_vi(e, X86_vblendvps, old, old, x86_reg(reg), vector << 4);
     reg = old;
@@ -135,15 +46,15 @@ static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsig
 
 static unsigned merge(x86_emit *e, uint32_t copy, unsigned reg) {
   const native_home *home = native_home_of(e->b, e->insn->d);
-  if (!is_evex(e)) {
+  if (!x86_is_evex(e)) {
     unsigned mask = (unsigned)hg_x86_mask(e, copy, hg_x86_scratch(e, 1));
-    unsigned old = fetch(e, home, copy, hg_x86_scratch(e, 2));
+    unsigned old = hg_x86_fetch_predicate(e, home, copy, hg_x86_scratch(e, 2));
     unsigned to = home->kind == NATIVE_REGISTERS ? old : hg_x86_scratch(e, 2);
     hg_x86_vi(e, X86_vblendvps, to, old, x86_reg(reg), mask << 4);
     return to;
   }
   unsigned mask = (unsigned)hg_x86_mask(e, copy, K_MASK);
-  unsigned old = fetch(e, home, copy, K_TEMPORARY);
+  unsigned old = hg_x86_fetch_predicate(e, home, copy, K_TEMPORARY);
   hg_x86_k(e, X86_kandnw, K_TEMPORARY, mask, old);
   hg_x86_k(e, X86_kandw, K_MASK, mask, reg);
   unsigned to = home->kind == NATIVE_REGISTERS ? old : K_MASK;
@@ -155,12 +66,12 @@ static void store_home(x86_emit *e, const native_home *home, uint32_t copy, unsi
   uint32_t piece = home->copies == 1 ? 0 : copy;
   if (home->kind == NATIVE_ROW && !home->is_uniform) store_row(e, home, copy, reg);
   else if (home->kind == NATIVE_ROW || home->kind == NATIVE_SLOT) {
-    x86_rm to = x86_at(X86_FRAME, (int32_t)(home->offset + piece * (is_evex(e) ? 8 : e->vector_bytes)));
+    x86_rm to = x86_at(X86_FRAME, (int32_t)(home->offset + piece * (x86_is_evex(e) ? 8 : e->vector_bytes)));
     if (home->kind == NATIVE_ROW) to = x86_at(X86_ROWS, hg_x86_new_single(e, home));
-    if (is_evex(e)) hg_x86_kmem(e, X86_kmovw_store, reg, to);
+    if (x86_is_evex(e)) hg_x86_kmem(e, X86_kmovw_store, reg, to);
     else hg_x86_v(e, X86_vstore, reg, 0, to);
   } else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg) {
-    if (is_evex(e)) hg_x86_k(e, X86_kmovw, home->reg[piece], 0, reg);
+    if (x86_is_evex(e)) hg_x86_k(e, X86_kmovw, home->reg[piece], 0, reg);
     else hg_x86_v(e, X86_vmove, home->reg[piece], 0, x86_reg(reg));
   }
 }
@@ -172,11 +83,11 @@ void hg_x86_predicate_done(x86_emit *e, uint32_t copy, unsigned reg) {
 
 /* ---- instructions on predicates ---------------------------------------------------------------------------------- */
 
-static unsigned first_scratch(const x86_emit *e) { return is_evex(e) ? 1 : hg_x86_scratch(e, 0); }
-static unsigned second_scratch(const x86_emit *e) { return is_evex(e) ? 2 : hg_x86_scratch(e, 1); }
+static unsigned first_scratch(const x86_emit *e) { return x86_is_evex(e) ? 1 : hg_x86_scratch(e, 0); }
+static unsigned second_scratch(const x86_emit *e) { return x86_is_evex(e) ? 2 : hg_x86_scratch(e, 1); }
 
 /* What hg_x86_predicate_done may find a value in: it has uses for the others. */
-static unsigned result_scratch(const x86_emit *e) { return is_evex(e) ? 2 : hg_x86_scratch(e, 0); }
+static unsigned result_scratch(const x86_emit *e) { return x86_is_evex(e) ? 2 : hg_x86_scratch(e, 0); }
 
 static void logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
   uint32_t copies = hg_x86_copies(e, e->insn->d);
@@ -185,7 +96,7 @@ static void logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
     unsigned b = hg_x86_predicate(e, e->insn->s[1], c, second_scratch(e));
     unsigned to = hg_x86_predicate_result(e, c, result_scratch(e));
     unsigned left = is_not_first ? b : a, right = is_not_first ? a : b;
-    if (is_evex(e)) hg_x86_k(e, k_op, to, left, right);
+    if (x86_is_evex(e)) hg_x86_k(e, k_op, to, left, right);
     else hg_x86_v(e, v_op, to, left, x86_reg(right));
     hg_x86_predicate_done(e, c, to);
   }
@@ -197,7 +108,7 @@ static void one_source(x86_emit *e, uint32_t source, int is_inverted) {
     unsigned a = hg_x86_predicate(e, source, c, result_scratch(e));
     if (is_inverted) {
       unsigned to = hg_x86_predicate_result(e, c, result_scratch(e)), ones = second_scratch(e);
-      if (is_evex(e)) hg_x86_k(e, X86_knotw, to, 0, a);
+      if (x86_is_evex(e)) hg_x86_k(e, X86_knotw, to, 0, a);
       else {
         hg_x86_v(e, X86_vpcmpeqd, ones, ones, x86_reg(ones));
         hg_x86_v(e, X86_vpxord, to, ones, x86_reg(a));
@@ -218,7 +129,7 @@ static uint32_t beside_all(const x86_emit *e, int is_not) {
 
 static void clear(x86_emit *e) {
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
-    hg_x86_predicate_done(e, c, constant_predicate(e, 0, hg_x86_predicate_result(e, c, result_scratch(e))));
+    hg_x86_predicate_done(e, c, hg_x86_constant_predicate(e, 0, hg_x86_predicate_result(e, c, result_scratch(e))));
 }
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
@@ -232,7 +143,7 @@ static int asks_one(const x86_emit *e) {
  * it and nobody else: that compares them in general registers. */
 static int compares_for_jump(const x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i), *jump = insn + 1;
-  if (!is_evex(e) || e->loop.version != X86_NO_LOOP || !e->has_loops || i + 1 >= e->region_end) return 0;
+  if (!x86_is_evex(e) || e->loop.version != X86_NO_LOOP || !e->has_loops || i + 1 >= e->region_end) return 0;
   if ((insn->op != ATLAS_OP_set_eq && insn->op != ATLAS_OP_set_ne) || insn->flags & VECTOR_KEEP) return 0;
   if (insn->type2 != ATLAS_u32 && insn->type2 != ATLAS_i32) return 0;
   if ((jump->op != VECTOR_JUMP_ANY && jump->op != VECTOR_JUMP_NONE) || jump->s[0] != insn->d) return 0;
@@ -272,10 +183,10 @@ static unsigned asked(x86_emit *e, uint32_t copy, unsigned scratch, unsigned oth
   int mask = hg_x86_mask(e, copy, scratch);
   uint32_t source = e->insn->s[0];
   if (source == VECTOR_NONE || source == VECTOR_ALL || source == e->insn->mask)
-    return mask >= 0 ? (unsigned)mask : existing_lanes(e, scratch);
+    return mask >= 0 ? (unsigned)mask : hg_x86_existing_lanes(e, scratch);
   unsigned value = hg_x86_predicate(e, source, copy, other);
   if (mask < 0) return value;
-  if (is_evex(e)) hg_x86_k(e, X86_kandw, scratch, (unsigned)mask, value);
+  if (x86_is_evex(e)) hg_x86_k(e, X86_kandw, scratch, (unsigned)mask, value);
   else hg_x86_v(e, X86_vpandd, scratch, (unsigned)mask, x86_reg(value));
   return scratch;
 }
@@ -287,32 +198,32 @@ void hg_x86_test_any(x86_emit *e) {
   if (insn->s[0] < VECTOR_ALL) varies |= hg_x86_copies(e, insn->s[0]) > 1;
   if (asks_one(e)) varies = 0;
   uint32_t copies = varies ? e->copies : 1;
-  unsigned sum = is_evex(e) ? K_TEMPORARY : hg_x86_scratch(e, 2), last = 0;
+  unsigned sum = x86_is_evex(e) ? K_TEMPORARY : hg_x86_scratch(e, 2), last = 0;
   for (uint32_t c = 0; c < copies; c++) {
     unsigned now = asked(e, c, first_scratch(e), second_scratch(e));
     if (c == 0) {
       last = now;
       if (copies > 1 && (now == first_scratch(e) || now == second_scratch(e))) {
-        if (is_evex(e)) hg_x86_k(e, X86_kmovw, sum, 0, now);
+        if (x86_is_evex(e)) hg_x86_k(e, X86_kmovw, sum, 0, now);
         else hg_x86_v(e, X86_vmove, sum, 0, x86_reg(now));
         last = sum;
       }
       continue;
     }
-    if (is_evex(e) && c + 1 == copies) {
+    if (x86_is_evex(e) && c + 1 == copies) {
       hg_x86_k(e, X86_kortestw, last, 0, now);
       return;
     }
-    if (is_evex(e)) hg_x86_k(e, X86_korw, sum, last, now);
+    if (x86_is_evex(e)) hg_x86_k(e, X86_korw, sum, last, now);
     else hg_x86_v(e, X86_vpord, sum, last, x86_reg(now));
     last = sum;
   }
   if (!varies && insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, insn->s[0])) {
     /* computed from a row, it is the answer only for lanes that exist, of which the first is one */
-    if (is_evex(e)) hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, last);
+    if (x86_is_evex(e)) hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, last);
     else hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(last));
     hg_x86_alu_imm(&e->a, X86_AND, 0, x86_reg(X86_RAX), 1);
-  } else if (is_evex(e)) hg_x86_k(e, X86_kortestw, last, 0, last);
+  } else if (x86_is_evex(e)) hg_x86_k(e, X86_kortestw, last, 0, last);
   else {
     hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(last));
     hg_x86_test(&e->a, 0, X86_RAX, X86_RAX);
@@ -359,7 +270,7 @@ static void trap(x86_emit *e) {
 /* The lanes that have not ended: at the start of a group all that exist, with all steps left, or what other regions
  * have left of them. */
 void hg_x86_begin_alive(x86_emit *e) {
-  const native_home *home = native_home_of(e->b, all_lanes_register(e));
+  const native_home *home = native_home_of(e->b, x86_all_lanes_register(e));
   if (hg_native_counts_steps(e->b->vector)) {
     hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
     hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, steps_left)), X86_RAX);
@@ -367,9 +278,9 @@ void hg_x86_begin_alive(x86_emit *e) {
   for (uint32_t c = 0; c < e->copies; c++) {
     unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[c] : second_scratch(e);
     if (e->b->steps.count > 1) {
-      load_row(e, e->b->alive_offset, c, to);
-      to = that_exist(e, to, to);
-    } else to = existing_lanes(e, second_scratch(e));
+      hg_x86_load_mask_row(e, e->b->alive_offset, c, to);
+      to = hg_x86_that_exist(e, to, to);
+    } else to = hg_x86_existing_lanes(e, second_scratch(e));
     store_home(e, home, c, to);
   }
   if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count > 1) return;

@@ -1,149 +1,12 @@
 /* value.c - where operands come from and results go: registers, frame, rows, constants, parameters, special
  * registers. */
-#include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/x86/x86_arith.h"
 
-#include "atlas/value.h"
 #include "base/error.h"
 
 #include <stddef.h>
 
-/* ---- instructions ------------------------------------------------------------------------------------------------ */
-
-void hg_x86_vk(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate, unsigned mask,
-               int zero) {
-  x86_vector_insn insn = {.op = (uint16_t)op, .width = e->width, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm,
-                          .immediate = (uint8_t)immediate, .mask = (uint8_t)mask, .zero = (uint8_t)zero};
-  hg_x86_vector(&e->a, &insn);
-}
-
-void hg_x86_v(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm) {
-  hg_x86_vk(e, op, reg, vvvv, rm, 0, 0, 0);
-}
-
-void hg_x86_vi(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate) {
-  hg_x86_vk(e, op, reg, vvvv, rm, immediate, 0, 0);
-}
-
-void hg_x86_x(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm) {
-  x86_vector_insn insn = {.op = (uint16_t)op, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm};
-  hg_x86_vector(&e->a, &insn);
-}
-
-void hg_x86_k(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, unsigned rm) {
-  x86_vector_insn insn = {.op = (uint16_t)op, .width = hg_x86_rows[op].form == X86_FORM_RVM, .reg = (uint8_t)reg,
-                          .vvvv = (uint8_t)vvvv, .rm = x86_reg(rm)};
-  hg_x86_vector(&e->a, &insn);
-}
-
-void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm) {
-  x86_vector_insn insn = {.op = (uint16_t)op, .reg = (uint8_t)reg, .rm = rm};
-  hg_x86_vector(&e->a, &insn);
-}
-
-/* ---- constants --------------------------------------------------------------------------------------------------- */
-
-/* A register that no value has in any part of the program. */
-void hg_x86_begin_hold(x86_emit *e) {
-  uint32_t used = 0;
-  for (uint32_t r = 0; r <= e->b->vector->regs.count; r++) {
-    const native_home *home = native_home_of(e->b, r);
-    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && !home->is_mask && k < (uint32_t)home->copies * home->parts;
-         k++)
-      used |= 1u << home->reg[k];
-  }
-  e->free_registers = ((1u << e->b->target->vector_count) - 1) & ~used;
-  e->hold[e->is_stream].count = 0;
-}
-
-/* One more constant, if there is a register and groups need it often: in a loop, where there are any. */
-static unsigned hold(x86_emit *e, uint32_t place, int is_64) {
-  x86_hold *hold = &e->hold[e->is_stream];
-  int is_worth = !e->has_loops || e->index <= e->loops_until;
-  if (e->free_registers == 0 || e->is_rare || !is_worth) return NATIVE_MOST_REGISTERS;
-  uint8_t reg = 0;
-  while (!(e->free_registers >> reg & 1)) reg++;
-  e->free_registers &= e->free_registers - 1;
-  hold->held[hold->count++] = (x86_held){.place = place, .reg = reg, .is_64 = (uint8_t)is_64};
-  return reg;
-}
-
-void hg_x86_load_held(x86_emit *e, const x86_hold *hold) {
-  for (uint32_t k = 0; k < hold->count; k++) {
-    x86_rm from = x86_at(X86_POOL, (int32_t)(hold->held[k].place * 4));
-    unsigned op = e->width == 1 ? X86_vload : hold->held[k].is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
-    hg_x86_v(e, op, hold->held[k].reg, 0, from);
-  }
-}
-
-static x86_rm pool_operand(x86_emit *e, uint32_t place, int is_64) {
-  const x86_hold *held = &e->hold[e->is_stream];
-  x86_rm rm = x86_at(X86_POOL, (int32_t)(place * 4));
-  rm.broadcast = e->width == 2;
-  if (e->is_tail) return rm;
-  for (uint32_t k = 0; k < held->count; k++)
-    if (held->held[k].place == place) return x86_reg(held->held[k].reg);
-  unsigned reg = hold(e, place, is_64);
-  return reg < NATIVE_MOST_REGISTERS ? x86_reg(reg) : rm;
-}
-
-static uint32_t add_constant(x86_emit *e, uint64_t bits, int is_64) {
-  uint32_t words[8], place = (uint32_t)e->constants.count;
-  uint32_t count = e->width == 2 ? 2 : 8;
-  if (!is_64 && e->width == 2) count = 1;
-  uint32_t padding = is_64 && e->width == 2 ? place & 1 : 0;
-  for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(is_64 && i % 2 ? bits >> 32 : bits);
-  if (hg_array_append(&e->a.allocator, &e->constants, NULL, padding) == NULL ||
-      hg_array_append(&e->a.allocator, &e->constants, words, count) == NULL)
-    e->a.no_memory = 1;
-  return place + padding;
-}
-
-x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
-  for (uint32_t i = 0; i < e->own_count; i++)
-    if (e->own[i].bits == bits && e->own[i].is_64 == is_64) return pool_operand(e, e->own[i].place, is_64);
-  uint32_t place = add_constant(e, bits, is_64);
-  if (e->own_count < sizeof e->own / sizeof e->own[0])
-    e->own[e->own_count++] = (x86_own_constant){bits, place, is_64};
-  return pool_operand(e, place, is_64);
-}
-
-static x86_rm register_constant(x86_emit *e, uint32_t reg) {
-  const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (e->constant_of[reg] == 0)
-    e->constant_of[reg] = 1 + add_constant(e, hg_native_widen(r->type, r->bits), hg_x86_is_64(e, reg));
-  return pool_operand(e, e->constant_of[reg] - 1, hg_x86_is_64(e, reg));
-}
-
-int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits) {
-  if (reg >= e->b->vector->regs.count || vector_reg_at(e->b->vector, reg)->kind != VECTOR_CONSTANT) return 0;
-  *bits = vector_reg_at(e->b->vector, reg)->bits;
-  return 1;
-}
-
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
-
-x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch) {
-  x86_rm rm = x86_at(X86_CONTEXT, (int32_t)offset);
-  if (e->width == 2) {
-    rm.broadcast = 1;
-    return rm;
-  }
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, scratch, 0, rm);
-  return x86_reg(scratch);
-}
-
-void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, int is_64) {
-  uint32_t element = is_64 ? 8 : 4;
-  int32_t place = (int32_t)(e->iota_place * 4 + first * element);
-  if (is_64) place += (int32_t)(e->iota64_place - e->iota_place) * 4;
-  x86_rm iota = x86_at(X86_POOL, place);
-  if (e->width == 2) hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, reg, 0, x86_reg(from));
-  else {
-    hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, reg, 0, x86_reg(from));
-    hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, reg, 0, x86_reg(reg));
-  }
-  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, reg, reg, iota);
-}
 
 static x86_rm special_operand(x86_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned scratch) {
   uint32_t first = hg_x86_first_lane(e, copy) + part * (e->lanes / 2u);
@@ -181,7 +44,7 @@ static x86_rm row_operand(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t par
 
 x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_CONSTANT) return register_constant(e, reg);
+  if (r->kind == VECTOR_CONSTANT) return hg_x86_register_constant(e, reg);
   if (r->kind == VECTOR_SCALAR)
     return hg_x86_context(e, offsetof(native_context, place) + r->bits * sizeof(native_place) +
                                   offsetof(native_place, scalar), hg_x86_is_64(e, reg), scratch);
@@ -329,4 +192,14 @@ void hg_x86_done(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
     return;
   else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg)
     hg_x86_vk(e, is_64 ? X86_vmove64 : X86_vmove, home->reg[piece], 0, x86_reg(reg), 0, mask, 0);
+}
+
+void hg_x86_with_constant(x86_emit *e, unsigned op32, unsigned op64, uint64_t bits) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_v(e, is_64 ? op64 : op32, to, a, hg_x86_constant(e, bits, is_64));
+    hg_x86_done(e, c, p, to);
+  }
 }

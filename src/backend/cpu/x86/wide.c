@@ -66,16 +66,3 @@ int hg_x86_wide(x86_emit *e) {
   hg_x86_done(e, 0, 0, to);
   return 1;
 }
-
-void hg_x86_write_wide(x86_emit *e, native_step *step) {
-  hg_x86_align(&e->a, 16, 0xcc);
-  step->entry = step->stream_entry = (uint32_t)e->a.count;
-  hg_x86_begin_region(e);
-  hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
-  hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, steps_left)), X86_RAX);
-  e->is_tail = 0;
-  e->copies = 1;
-  hg_x86_write_body(e, step);
-  hg_x86_drop_frame(e);
-  hg_x86_write_slow_paths(e);
-}

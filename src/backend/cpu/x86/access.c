@@ -1,0 +1,108 @@
+/* access.c - an access to memory: where it is, and how vectors get there and back. */
+#include "backend/cpu/x86/x86_memory.h"
+
+#include "atlas/functions.h"
+
+int hg_x86_has_base(const vector_insn *insn) {
+  uint32_t flags = atlas_op_flags(insn->op);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || flags & ATLAS_SPACE_POOL) return 0;
+  return insn->mode <= ATLAS_ADDRESS_INDEXED && !(insn->symbol & SSA_LIBRARY);
+}
+
+unsigned hg_x86_base(x86_emit *e) {
+  uint32_t symbol = e->insn->symbol;
+  if (symbol & SSA_LIBRARY) {
+    const atlas_symbol *table = atlas_symbol_at(&atlas_functions, symbol & ~(uint32_t)SSA_LIBRARY);
+    const uint8_t *memory = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
+    hg_x86_move_imm64(&e->a, X86_RDX, (uint64_t)(uintptr_t)memory);
+    return X86_RDX;
+  }
+  if (e->base_of[symbol] >= 0) return (unsigned)e->base_of[symbol];
+  hg_x86_load(&e->a, 1, X86_RDX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, memory))));
+  return X86_RDX;
+}
+
+static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
+  if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
+}
+
+/* Elements of 32 bits where fewer lanes than a vector's run without a mask: no bytes beside them are touched. */
+static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
+  static const uint16_t ops[2][4] = {{X86_vmovd_from_g, X86_vmovq_from_g, X86_vload, X86_vload},
+                                     {X86_vmovd_to_g, X86_vmovq_store, X86_vstore, X86_vstore}};
+  unsigned k = e->exact == 1 ? 0 : e->exact == 2 ? 1 : e->exact == 4 ? 2 : 3;
+  x86_vector_insn insn = {.op = ops[is_store][k], .width = k == 3, .reg = (uint8_t)reg, .rm = at};
+  hg_x86_vector(&e->a, &insn);
+}
+
+/* From `at` on, the lanes of the copy follow each other. `mask`: which of them; -1: all. */
+void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
+    x86_rm from = at;
+    from.displacement += (int32_t)(p * e->vector_bytes);
+    if (p == 1 && mask >= 0)
+      mask = hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)); /* the result may have needed it */
+    unsigned part = mask < 0 ? 0 : (unsigned)mask;
+    if (mask >= 0 && parts == 2)
+      part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
+    if (e->exact < e->lanes) move_exactly(e, 0, to, from);
+    else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
+    else hg_x86_load_elements(e, m->type, to, from, part);
+    normalise_bool(e, m, to);
+    hg_x86_done(e, copy, p, to);
+  }
+}
+
+void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned from = hg_x86_source_reg(e, m->value, copy, p, hg_x86_scratch(e, 0));
+    x86_rm to = at;
+    to.displacement += (int32_t)(p * e->vector_bytes);
+    unsigned part = mask < 0 ? 0 : (unsigned)mask;
+    if (mask >= 0 && parts == 2)
+      part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
+    if (e->exact < e->lanes) move_exactly(e, 1, from, to);
+    else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
+      hg_x86_v(e, X86_vstream, from, 0, to);
+    else if (mask >= 0 && e->width == 1)
+      hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
+    else hg_x86_store_elements(e, m->type, to, from, part, hg_x86_scratch(e, 1));
+  }
+}
+
+void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to) {
+  if (m->bytes == 8) hg_x86_v(e, e->width == 2 ? X86_vpbroadcastq : X86_vpbroadcastq_vex, to, 0, at);
+  else if (m->bytes == 4) hg_x86_v(e, X86_vpbroadcastd, to, 0, at);
+  else {
+    hg_x86_load_narrow(&e->a, m->bytes, m->type == ATLAS_i8 || m->type == ATLAS_i16, X86_RAX, at);
+    hg_x86_x(e, X86_vmovd_from_g, to, 0, x86_reg(X86_RAX));
+    hg_x86_v(e, X86_vpbroadcastd, to, 0, x86_reg(to));
+    normalise_bool(e, m, to);
+  }
+}
+
+/* To `out` unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one below 0, and one
+ * that may wrap, is above the limit. */
+void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
+                         uint32_t out) {
+  x86_asm *a = &e->a;
+  uint8_t type = hg_x86_type(e, m->index);
+  int is_64 = hg_x86_is_64(e, m->index), is_unsigned = atlas_kind((atlas_type)type) == ATLAS_KIND_UINT;
+  int32_t last = (int32_t)m->displacement + (int32_t)more;
+  x86_rm bound = is_64 || (is_unsigned && more == 0) ? m->extent : m->limit;
+  if (is_64 || last == 0) {
+    hg_x86_alu_rm(a, X86_CMP, 1, index, bound);
+    hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+  }
+  if (m->displacement < 0) {
+    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(index), (int32_t)-m->displacement);
+    hg_x86_jump_if(a, X86_BELOW, out);
+  }
+  if (last == 0 && m->displacement == 0) return;
+  hg_x86_lea(a, scratch, x86_at(index, last));
+  hg_x86_alu_rm(a, X86_CMP, 1, scratch, bound);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+}

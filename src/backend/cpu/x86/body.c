@@ -1,0 +1,185 @@
+/* body.c - a group's code: each instruction by whoever writes it, jumps, loops, code that few groups come to. */
+#include "backend/cpu/x86/emit_x86.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* In a quick loop, labels of its own; in a slow one another for its head, which others jump to by the question. */
+static uint32_t label_of(x86_emit *e, uint32_t insn) {
+  const x86_loop *loop = &e->loop;
+  int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
+  uint32_t *labels = is_inside ? loop->quick_label : e->label_of;
+  if (loop->version == X86_SLOW && insn == loop->found.head) return loop->slow_head;
+  if (labels[insn] == UINT32_MAX) labels[insn] = hg_x86_new_label(&e->a);
+  return labels[insn];
+}
+
+static void write_jump(x86_emit *e) {
+  if (e->insn->flags & VECTOR_SHORT) return;
+  int is_last = e->insn->flags & VECTOR_LAST && e->insn->target >= e->region_end;
+  uint32_t label = is_last ? e->group_end : label_of(e, hg_native_target_of(e->b->vector, e->insn));
+  if (e->insn->op == VECTOR_JUMP) {
+    hg_x86_jump(&e->a, label);
+    return;
+  }
+  x86_condition taken = e->insn->op == VECTOR_JUMP_NONE ? X86_EQUAL : X86_NOT_EQUAL;
+  if (!hg_x86_compare_for_jump(e, &taken)) hg_x86_test_any(e);
+  hg_x86_jump_if(&e->a, taken, label);
+}
+
+/* Coordinates, the block's class and the phase: from the context, those along x counted up. */
+static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  if (is_counted) {
+    hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, (int32_t)offset));
+    hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_LANE));
+  }
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
+      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      if (is_counted) hg_x86_count_up(e, to, X86_RAX, hg_x86_first_lane(e, c) + p * (e->lanes / 2u), is_64);
+      else to = hg_x86_rm_reg(e, hg_x86_context(e, offset, is_64, to), is_64, to);
+      hg_x86_done(e, c, p, to);
+    }
+}
+
+/* Of lanes, where code runs all of a block: from the rows, in the grid where the block begins added. */
+static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
+  int is_64 = hg_x86_is_64(e, e->insn->d), is_global = coordinate - ATLAS_COORD_GLOBAL_X < 3;
+  uint64_t d = coordinate - (is_global ? ATLAS_COORD_GLOBAL_X : ATLAS_COORD_LANE_X);
+  size_t row = e->b->coordinate_offset + d * (CPU_TILE_LANES + CPU_CHUNK) * sizeof(uint32_t);
+  unsigned scratch = hg_x86_scratch(e, 1);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
+      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      uint32_t first = c * e->lanes + p * (e->lanes / 2u);
+      hg_x86_v(e, is_64 ? X86_vpmovzxdq : X86_vload, to, 0,
+               x86_indexed(X86_ROWS, X86_TILE_LANE, 2, (int32_t)(row + first * sizeof(uint32_t))));
+      if (is_global) {
+        x86_rm base = hg_x86_context(e, offsetof(native_context, block_first) + 8 * d, is_64, scratch);
+        hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, to, to, base);
+      }
+      hg_x86_done(e, c, p, to);
+    }
+}
+
+static int write_special(x86_emit *e) {
+  uint64_t coordinate = e->insn->bits;
+  switch (e->insn->op) {
+  case ATLAS_OP_sreg:
+    if (e->b->keeps_coordinates && hg_native_is_lane_coordinate(coordinate)) {
+      write_lane_coordinate(e, coordinate);
+      return 1;
+    }
+    write_coordinate(e, offsetof(native_context, coordinate) + 8 * coordinate,
+                     coordinate == ATLAS_COORD_LANE_X || coordinate == ATLAS_COORD_GLOBAL_X);
+    return 1;
+  case ATLAS_OP_cls_get: write_coordinate(e, offsetof(native_context, block_class), 0); return 1;
+  case ATLAS_OP_phase_get: write_coordinate(e, offsetof(native_context, phase), 0); return 1;
+  default: return 0;
+  }
+}
+
+static void write_insn(x86_emit *e, uint32_t i) {
+  if (i == e->joined || (hg_native_is_nothing(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL))
+    return;
+  e->insn = vector_insn_at(e->b->vector, i);
+  e->index = i;
+  if (e->loop.version == X86_SLOW && e->loop.resume[i] != UINT32_MAX) hg_x86_place(&e->a, e->loop.resume[i]);
+  if (hg_x86_quick(e)) return;
+  switch (e->insn->op) {
+  case VECTOR_LABEL:
+    if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, label_of(e, i));
+    return;
+  case VECTOR_JUMP:
+  case VECTOR_JUMP_NONE:
+  case VECTOR_JUMP_ANY:
+    write_jump(e);
+    if (e->insn->flags & VECTOR_ENTERS) hg_x86_place(&e->a, label_of(e, i));
+    return;
+  case VECTOR_END: return;
+  default: break;
+  }
+  if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
+  if (hg_x86_leaves_to_jump(e)) return;
+  int is_access = (atlas_op_flags(e->insn->op) & (ATLAS_LOAD | ATLAS_STORE)) != 0;
+  if (write_special(e) || hg_x86_masks(e) || (is_access && hg_x86_memory(e))) return;
+  if (hg_x86_arith(e) || hg_x86_convert(e) || hg_x86_lanes(e) || hg_x86_wide(e)) return;
+  hg_x86_help(e, X86_ALL_COPIES);
+}
+
+/* A loop that starts here, if it has a quick version: *last is its last instruction. */
+static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
+  if (e->b->slices > 0 || !hg_x86_finds_loop(e, head)) return 0;
+  uint32_t end = e->loop.found.end, behind = hg_x86_new_label(&e->a);
+  hg_x86_place(&e->a, label_of(e, head));
+  hg_x86_begin_quick(e);
+  for (uint32_t i = head; i <= end; i++) write_insn(e, i);
+  hg_x86_jump(&e->a, behind);
+  hg_x86_end_quick(e);
+  for (uint32_t i = head; i <= end; i++) write_insn(e, i);
+  e->loop.version = X86_NO_LOOP;
+  hg_x86_place(&e->a, behind);
+  *last = end;
+  return 1;
+}
+
+/* Instructions `first` to `end` but for code that is put off: see hg_x86_write_rare. */
+static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
+    if (write_loop(e, i, &i)) continue;
+    if (!e->b->has_rare || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
+      write_insn(e, i);
+      continue;
+    }
+    x86_rare rare = {.label = hg_x86_new_label(&e->a), .first = i + 1, .end = insn->target};
+    if (hg_array_append(&e->a.allocator, &e->rare, &rare, 1) == NULL) e->a.no_memory = 1;
+    e->insn = insn;
+    e->index = i;
+    hg_x86_test_any(e);
+    hg_x86_jump_if(&e->a, X86_NOT_EQUAL, rare.label);
+    i = insn->target - 1;
+  }
+}
+
+/* What has been put off, behind code that does not fall through to it. */
+void hg_x86_write_rare(x86_emit *e) {
+  e->is_rare = 1;
+  for (size_t i = 0; i < e->rare.count && !e->a.no_memory; i++) {
+    x86_rare rare = ((const x86_rare *)e->rare.data)[i]; /* a copy: the list grows */
+    hg_x86_place(&e->a, rare.label);
+    for (uint32_t k = rare.first; k < rare.end; k++) write_insn(e, k);
+    hg_x86_jump(&e->a, label_of(e, rare.end));
+  }
+  e->is_rare = 0;
+  e->rare.count = 0;
+}
+
+/* A group whose lanes have ended in another region. */
+static void leave_if_none_left(x86_emit *e) {
+  static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
+                                    .target = VECTOR_NONE};
+  e->insn = &leave;
+  write_jump(e);
+}
+
+void hg_x86_write_body(x86_emit *e, const native_step *step) {
+  memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
+  e->joined = UINT32_MAX;
+  if (e->uses_tile_lane) {
+    hg_x86_load(&e->a, 1, X86_TILE_LANE, x86_at(X86_CONTEXT, offsetof(native_context, lane_in_tile)));
+    hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
+  }
+  e->region_first = step->first;
+  e->region_end = step->end;
+  e->loops_until = 0;
+  e->group_end = hg_x86_new_label(&e->a);
+  int loses_lanes = e->b->vector->loses_lanes && !step->is_once;
+  if (loses_lanes) hg_x86_begin_alive(e);
+  if (loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
+  write_range(e, step->first, step->end);
+  hg_x86_place(&e->a, e->group_end);
+  if (loses_lanes) hg_x86_end_alive(e);
+}

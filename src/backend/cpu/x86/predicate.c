@@ -1,0 +1,86 @@
+/* predicate.c - predicates as operands: mask registers with AVX-512, vectors else. */
+#include "backend/cpu/x86/x86_predicate.h"
+
+unsigned hg_x86_existing_lanes(x86_emit *e, unsigned scratch) {
+  if (x86_is_evex(e)) {
+    if (e->is_tail) return X86_TAIL_MASK;
+    hg_x86_k(e, X86_kxnorw, scratch, scratch, scratch);
+  } else if (e->is_tail) hg_x86_v(e, X86_vload, scratch, 0, hg_x86_tail_mask(e));
+  else hg_x86_v(e, X86_vpcmpeqd, scratch, scratch, x86_reg(scratch));
+  return scratch;
+}
+
+x86_rm hg_x86_mask_row(const x86_emit *e, uint32_t offset, uint32_t copy) {
+  return x86_indexed(X86_ROWS, X86_TILE_LANE, 0, (int32_t)(offset + copy * e->lanes));
+}
+
+void hg_x86_load_mask_row(x86_emit *e, uint32_t offset, uint32_t copy, unsigned to) {
+  x86_rm from = hg_x86_mask_row(e, offset, copy);
+  unsigned vector = hg_x86_scratch(e, 3);
+  if (x86_is_evex(e)) {
+    hg_x86_x(e, X86_vload8, vector, 0, from);
+    hg_x86_x(e, X86_vptestmb, to, vector, x86_reg(vector));
+    return;
+  }
+  hg_x86_v(e, X86_vpmovzxbd, to, 0, from);
+  hg_x86_v(e, X86_vpxord, vector, vector, x86_reg(vector));
+  hg_x86_v(e, X86_vpsubd, to, vector, x86_reg(to)); /* 1 becomes all ones */
+}
+
+unsigned hg_x86_constant_predicate(x86_emit *e, uint64_t bits, unsigned scratch) {
+  if (x86_is_evex(e)) hg_x86_k(e, bits ? X86_kxnorw : X86_kxorw, scratch, scratch, scratch);
+  else hg_x86_v(e, bits ? X86_vpcmpeqd : X86_vpxord, scratch, scratch, x86_reg(scratch));
+  return scratch;
+}
+
+unsigned hg_x86_fetch_predicate(x86_emit *e, const native_home *home, uint32_t copy, unsigned scratch) {
+  uint32_t piece = home->copies == 1 ? 0 : copy;
+  if (home->kind == NATIVE_REGISTERS) return home->reg[piece];
+  if (home->kind == NATIVE_ROW && !home->is_uniform) hg_x86_load_mask_row(e, home->offset, copy, scratch);
+  else {
+    uint32_t bytes = x86_is_evex(e) ? 8 : e->vector_bytes;
+    x86_rm from = x86_at(home->kind == NATIVE_ROW ? X86_ROWS : X86_FRAME, (int32_t)(home->offset + piece * bytes));
+    if (x86_is_evex(e)) hg_x86_kmem(e, X86_kmovw, scratch, from);
+    else hg_x86_v(e, X86_vload, scratch, 0, from);
+  }
+  return scratch;
+}
+
+/* Those that exist, where the code is for the last lanes: what follows a row's end, or a run's, is not ours. */
+unsigned hg_x86_that_exist(x86_emit *e, unsigned reg, unsigned scratch) {
+  if (!e->is_tail) return reg;
+  if (x86_is_evex(e)) hg_x86_k(e, X86_kandw, scratch, reg, X86_TAIL_MASK);
+  else hg_x86_v(e, X86_vpandd, scratch, reg, hg_x86_tail_mask(e));
+  return scratch;
+}
+
+unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scratch) {
+  uint64_t bits;
+  if (reg == VECTOR_ALL && !e->b->vector->loses_lanes) return hg_x86_existing_lanes(e, scratch);
+  if (reg == VECTOR_ALL)
+    return hg_x86_fetch_predicate(e, native_home_of(e->b, x86_all_lanes_register(e)), copy, scratch);
+  if (hg_x86_constant_bits(e, reg, &bits)) return hg_x86_constant_predicate(e, bits, scratch);
+  return hg_x86_fetch_predicate(e, native_home_of(e->b, reg), copy, scratch);
+}
+
+int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch) {
+  uint32_t mask = e->insn->mask;
+  if (mask == VECTOR_ALL && !e->is_tail && !e->b->vector->loses_lanes) return -1;
+  unsigned reg = hg_x86_predicate(e, mask, copy, scratch);
+  return (int)(mask == VECTOR_ALL ? reg : hg_x86_that_exist(e, reg, scratch));
+}
+
+unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch) {
+  if (x86_is_evex(e)) {
+    if (part == 0) return mask;
+    x86_vector_insn shift = {.op = X86_kshiftrw, .reg = (uint8_t)scratch, .rm = x86_reg(mask), .immediate = 8};
+    hg_x86_vector(&e->a, &shift);
+    return scratch;
+  }
+  if (part == 1) {
+    hg_x86_vi(e, X86_vextracti128, mask, 0, x86_reg(scratch), 1);
+    mask = scratch;
+  }
+  hg_x86_v(e, X86_vpmovsxdq, scratch, 0, x86_reg(mask));
+  return scratch;
+}
