@@ -3,7 +3,10 @@
  * Locking: an executor's mutex guards the executor and everything that belongs to it. Reference counts are atomic and
  * may change without it. A function whose name ends in _locked is called with the mutex held. The log callback is never
  * called with the mutex held, so that it may call the library. Waiting for a stream happens without the mutex. Who
- * needs two executors' mutexes takes that at the lower address first. */
+ * needs two executors' mutexes takes that at the lower address first.
+ *
+ * Circle: between buffer executor graph kernel stream: objects hold references to each other, and whoever gives up the
+ * last one releases what that object held. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 

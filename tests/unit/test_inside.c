@@ -55,7 +55,8 @@ static void test_backend_names(void) {
   static const struct {
     const char *name;
     hg_backend_id id;
-  } all[] = {{"auto", HG_BACKEND_AUTO}, {"cpu", HG_BACKEND_CPU}, {"cuda", HG_BACKEND_CUDA}, {"metal", HG_BACKEND_METAL}};
+  } all[] = {{"auto", HG_BACKEND_AUTO}, {"cpu", HG_BACKEND_CPU}, {"cuda", HG_BACKEND_CUDA},
+             {"metal", HG_BACKEND_METAL}};
   hg_backend_id id = HG_BACKEND_CPU;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     CHECK_EQ_U64(hg_backend_by_name(all[i].name, &id), HG_OK);

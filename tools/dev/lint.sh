@@ -4,6 +4,9 @@ LINT_TIDY_PACKAGE=clang-tidy
 
 lint_layout() { python3 tools/lint.py; }
 
+# Which folder uses which, and circles of files; of the release build.
+lint_rooms() { python3 tools/rooms.py --library "$BUILD/release/libhologram.a"; }
+
 # clang-tidy over every C file of the release build, two files at a time. Its notes fill pages: one line a finding.
 # The build's own commands may hold options that only gcc knows; clang takes them for an error.
 lint_tidy() {
@@ -24,12 +27,14 @@ main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev lint
 
-Layout (line length, trailing blanks, tabs, final newline, file comments) and clang-tidy with the checks of .clang-tidy.
+Layout (line length, trailing blanks, tabs, final newline, file comments), rooms (which folder may use which: tools/rooms.py) and
+clang-tidy with the checks of .clang-tidy.
 TEXT
   need_build_tools
   need clang-tidy=$LINT_TIDY_PACKAGE clang=clang
   need_release
   lint_layout
+  lint_rooms
   lint_tidy
   say "lint: no findings"
 }

@@ -226,6 +226,7 @@ stage_tsan() {
 
 stage_lint() {
   check "layout" lint_layout || true
+  check "rooms" lint_rooms || true
   check "clang-tidy" lint_tidy || true
 }
 

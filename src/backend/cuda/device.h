@@ -3,7 +3,10 @@
  * All work but that of the caller's streams goes to the device's own stream, in order. A caller's stream waits for it
  * before its own work where there was any since it last did (hg_cuda_order_within); the other way round the runtime
  * waits. The runtime calls a device from any thread, one call at a time but for those that wait.
- * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter. */
+ * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
+ *
+ * Circle: copy device foreign graph launch map memory module staging stream: memory is given back behind the work of
+ * streams, whose records and staging are memory; and closing a device closes all of them. */
 #ifndef HG_CUDA_DEVICE_H
 #define HG_CUDA_DEVICE_H
 

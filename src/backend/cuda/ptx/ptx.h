@@ -5,7 +5,11 @@
  * that 32-bit instructions work on them; what can leave the range is brought back at once.
  *
  * NaN: an arithmetic result that is NaN need not be the canonical one ("loose") until its bits are used; NVIDIA's is
- * 0x7fffffff, or 0x7fff in 16 bits. hg_ptx_exact gives the bits that the ISA asks for. */
+ * 0x7fffffff, or 0x7fff in 16 bits. hg_ptx_exact gives the bits that the ISA asks for.
+ *
+ * Circle: convert text: a value that is kept narrow is converted where it is named.
+ * Circle: group memory vector: an access is done alone, with its neighbours, or for all lanes of a thread; each way
+ * falls back on another. */
 #ifndef HG_PTX_H
 #define HG_PTX_H
 
