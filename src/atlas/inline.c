@@ -132,7 +132,7 @@ static hg_status visit(inliner *in, uint32_t key_index, int is_function) {
   return HG_OK;
 }
 
-static hg_status run(inliner *in, uint32_t start, int is_function) {
+static hg_status inline_from(inliner *in, uint32_t start, int is_function) {
   size_t first = in->program->nodes.count;
   context root = {IR_NONE, 0, start, 0};
   uint32_t key_index = 0;
@@ -161,7 +161,7 @@ hg_status atlas_inline_calls(atlas_program *program, uint32_t start, int is_func
   in.contexts.element_size = sizeof(context);
   in.keys.element_size = sizeof(key);
   in.pending.element_size = sizeof(uint32_t);
-  hg_status status = run(&in, start, is_function);
+  hg_status status = inline_from(&in, start, is_function);
   hg_release(&program->allocator, in.slots);
   hg_array_release(&program->allocator, &in.contexts);
   hg_array_release(&program->allocator, &in.keys);

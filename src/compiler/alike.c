@@ -53,7 +53,7 @@ static uint64_t key_of(ssa_unit *unit, uint32_t value, hg_alike what) {
 }
 
 /* 1 if the key is there already. */
-static int put(key_set *set, uint64_t key) {
+static int insert_key(key_set *set, uint64_t key) {
   key += key == 0;
   uint64_t slot = key & set->mask;
   for (; set->slots[slot] != 0; slot = (slot + 1) & set->mask)
@@ -71,10 +71,10 @@ static uint32_t look_through(ssa_unit *unit, hg_alike what, key_set *set) {
     if (block->dead) continue;
     if (phi != SSA_NONE && ssa_insn_at(unit, phi)->next == SSA_NONE) phi = SSA_NONE; /* one alone is like no other */
     for (; phi != SSA_NONE; phi = ssa_insn_at(unit, phi)->next, count++)
-      if (set != NULL && put(set, key_of(unit, phi, what))) return 1;
+      if (set != NULL && insert_key(set, key_of(unit, phi, what))) return 1;
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) {
       if (!hg_only_asks(ssa_insn_at(unit, e))) continue;
-      if (set != NULL && put(set, key_of(unit, e, what))) return 1;
+      if (set != NULL && insert_key(set, key_of(unit, e, what))) return 1;
       count++;
     }
   }

@@ -529,7 +529,7 @@ static int is_access(const ssa_insn *insn) {
 
 enum { LEVEL_ROUNDS = 16 };
 
-static hg_status run(analyst *a, hg_control *c) {
+static hg_status find_facts(analyst *a, hg_control *c) {
   const hg_allocator *allocator = &a->unit->allocator;
   uint64_t values = a->unit->insns.count, blocks = a->unit->blocks.count;
   HG_TRY(ir_ssa_walk(a->unit, a->order, &a->values));
@@ -562,7 +562,7 @@ hg_status hg_analyse_with(const atlas_program *program, ssa_unit *unit, const hg
   analyst a = {.program = program, .unit = unit, .shape = shape, .order = order,
                .values = {.element_size = sizeof(uint32_t)}, .out = out};
   *out = (hg_analysis){0};
-  hg_status status = run(&a, control);
+  hg_status status = find_facts(&a, control);
   hg_array_release(&unit->allocator, &a.values);
   return status;
 }

@@ -37,8 +37,8 @@ static uint32_t variable_of(const builder *b, int predicate, uint32_t number) {
   return predicate ? b->program->register_count + number : number;
 }
 
-static int has(const uint64_t *set, uint32_t variable) { return (int)(set[variable / 64] >> (variable % 64) & 1); }
-static void put(uint64_t *set, uint32_t variable) { set[variable / 64] |= UINT64_C(1) << (variable % 64); }
+static int has_bit(const uint64_t *set, uint32_t variable) { return (int)(set[variable / 64] >> (variable % 64) & 1); }
+static void set_bit(uint64_t *set, uint32_t variable) { set[variable / 64] |= UINT64_C(1) << (variable % 64); }
 
 static const atlas_insn *insn_of(const builder *b, uint32_t node) {
   return atlas_insn_at(b->program, b->nodes[node].insn);
@@ -54,11 +54,12 @@ static void local_sets(builder *b, uint32_t block, uint64_t *used) {
     for (unsigned i = 0; i < e.use_count; i++) {
       if (!e.use[i].predicate && e.use[i].reg >= ATLAS_GENERAL_REGISTERS) continue;
       uint32_t variable = variable_of(b, e.use[i].predicate, e.use[i].reg);
-      if (!has(defined, variable)) put(used, variable);
+      if (!has_bit(defined, variable)) set_bit(used, variable);
     }
-    if (e.defines != 0) put(defined, variable_of(b, e.defines == 2, e.def_reg));
+    if (e.defines != 0) set_bit(defined, variable_of(b, e.defines == 2, e.def_reg));
   }
-  if (b->entry != NULL && b->graph.next[block] == IR_NONE && !has(defined, 0)) put(used, 0); /* `ret` hands over r0 */
+  if (b->entry != NULL && b->graph.next[block] == IR_NONE && !has_bit(defined, 0))
+    set_bit(used, 0); /* `ret` hands over r0 */
 }
 
 static void solve_liveness(builder *b) {
@@ -158,7 +159,7 @@ static hg_status search_subtree(builder *b, const placement *p, uint32_t variabl
     for (int s = 0; s < 2; s++) {
       uint32_t join = successors[s];
       if (join == IR_NONE || b->depth[join] > b->depth[root] || p->has_phi[join] == variable + 1) continue;
-      if (!has(b->live_in + (size_t)join * b->words, variable)) continue;
+      if (!has_bit(b->live_in + (size_t)join * b->words, variable)) continue;
       p->has_phi[join] = variable + 1;
       HG_TRY(add_phi(b, join, variable));
       enqueue(b, p, variable, join);
@@ -177,7 +178,7 @@ static hg_status search_subtree(builder *b, const placement *p, uint32_t variabl
 static hg_status place_phis_of(builder *b, uint32_t variable, const placement *p) {
   uint32_t deepest = 0, defining = 0;
   for (uint32_t block = 0; block < b->graph.block_count; block++) {
-    if (!has(b->defined + (size_t)block * b->words, variable)) continue;
+    if (!has_bit(b->defined + (size_t)block * b->words, variable)) continue;
     enqueue(b, p, variable, block);
     deepest = b->depth[block] > deepest ? b->depth[block] : deepest;
     defining++;
@@ -491,7 +492,7 @@ static hg_status build(builder *b) {
   return free_entry(b->unit);
 }
 
-static hg_status run(builder *b) {
+static hg_status build_unit(builder *b) {
   b->undo.element_size = sizeof(uint32_t);
   b->phi_variable.element_size = sizeof(uint32_t);
   hg_status status = build(b);
@@ -508,7 +509,7 @@ static hg_status run(builder *b) {
 
 hg_status hg_build_ssa(const atlas_program *program, ssa_unit *unit) {
   builder b = {.program = program, .unit = unit, .node_count = (uint32_t)program->nodes.count};
-  return run(&b);
+  return build_unit(&b);
 }
 
 hg_status hg_build_function_ssa(const atlas_program *library, const atlas_entry *entry, uint32_t end_node,
@@ -518,5 +519,5 @@ hg_status hg_build_function_ssa(const atlas_program *library, const atlas_entry 
                .entry = entry,
                .first_node = entry->node,
                .node_count = end_node - entry->node};
-  return run(&b);
+  return build_unit(&b);
 }

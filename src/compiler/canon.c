@@ -40,7 +40,7 @@ hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage st
   return HG_OK;
 }
 
-static hg_status settle(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
+static hg_status run_to_rest(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
   for (int changed = 1; changed;) {
     changed = 0;
     HG_TRY(hg_run_stage(program, unit, HG_STAGE_CANON, hook, &changed));
@@ -64,11 +64,11 @@ static int classify(const atlas_program *program, ssa_unit *unit) {
 
 /* Of the passes that have come to rest, only those that settle look at which memory is which. */
 hg_status hg_canon_passes(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
-  HG_TRY(settle(program, unit, hook));
+  HG_TRY(run_to_rest(program, unit, hook));
   if (!unit->classified && classify(program, unit)) {
     int changed = 0;
     HG_TRY(hg_run_stage(program, unit, HG_STAGE_SETTLE, hook, &changed));
-    if (changed) HG_TRY(settle(program, unit, hook));
+    if (changed) HG_TRY(run_to_rest(program, unit, hook));
   }
   int ignored = 0;
   return hg_run_stage(program, unit, HG_STAGE_ORDER, hook, &ignored);
@@ -182,7 +182,7 @@ static hg_status room(const writer *w, size_t byte_count, uint8_t **at) {
   return *at != NULL ? HG_OK : out_of_memory();
 }
 
-static uint8_t *put(uint8_t *at, uint64_t value, unsigned size) {
+static uint8_t *put_number(uint8_t *at, uint64_t value, unsigned size) {
   hg_store_le(at, size, value);
   return at + size;
 }
@@ -190,12 +190,12 @@ static uint8_t *put(uint8_t *at, uint64_t value, unsigned size) {
 static hg_status put_head(const writer *w, const atlas_program *program) {
   uint8_t *at;
   HG_TRY(room(w, 7 + 7 * 4, &at));
-  for (const char *magic = "HGCANON"; *magic != '\0'; magic++) at = put(at, (uint8_t)*magic, 1);
-  at = put(at, ATLAS_ISA_VERSION, 4);
-  at = put(at, ATLAS_CANON_VERSION, 4);
-  at = put(at, ATLAS_NUMERICS_VERSION, 4);
-  for (int d = 0; d < 3; d++) at = put(at, program->block[d], 4);
-  put(at, program->symbols.count, 4);
+  for (const char *magic = "HGCANON"; *magic != '\0'; magic++) at = put_number(at, (uint8_t)*magic, 1);
+  at = put_number(at, ATLAS_ISA_VERSION, 4);
+  at = put_number(at, ATLAS_CANON_VERSION, 4);
+  at = put_number(at, ATLAS_NUMERICS_VERSION, 4);
+  for (int d = 0; d < 3; d++) at = put_number(at, program->block[d], 4);
+  put_number(at, program->symbols.count, 4);
   return HG_OK;
 }
 
@@ -203,11 +203,11 @@ static hg_status put_symbol(const writer *w, const atlas_program *program, const
   const atlas_symbol *s = atlas_symbol_at(program, i);
   uint8_t *at;
   HG_TRY(room(w, 8, &at));
-  at = put(at, s->kind, 1);
-  at = put(at, s->type, 1);
-  at = put(at, s->access, 1);
-  at = put(at, s->count, 4);
-  put(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
+  at = put_number(at, s->kind, 1);
+  at = put_number(at, s->type, 1);
+  at = put_number(at, s->access, 1);
+  at = put_number(at, s->count, 4);
+  put_number(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
   if (s->kind != ATLAS_SYMBOL_CONST) return HG_OK;
   const uint8_t *data = (const uint8_t *)program->constants.data + s->const_offset;
   size_t byte_count = (size_t)s->count * atlas_bytes((atlas_type)s->type);
@@ -219,13 +219,13 @@ static hg_status put_block(const writer *w, const ssa_unit *unit, uint32_t b) {
   const uint32_t *from = block->predecessors.data;
   uint8_t *at;
   HG_TRY(room(w, 1 + 5 * 4 + block->predecessors.count * 4, &at));
-  at = put(at, block->end, 1);
-  at = put(at, block->condition, 4);
-  at = put(at, block->successor[0], 4);
-  at = put(at, block->successor[1], 4);
-  at = put(at, block->trap_code, 4);
-  at = put(at, block->predecessors.count, 4); /* in their order: phis refer to it */
-  for (size_t i = 0; i < block->predecessors.count; i++) at = put(at, from[i], 4);
+  at = put_number(at, block->end, 1);
+  at = put_number(at, block->condition, 4);
+  at = put_number(at, block->successor[0], 4);
+  at = put_number(at, block->successor[1], 4);
+  at = put_number(at, block->trap_code, 4);
+  at = put_number(at, block->predecessors.count, 4); /* in their order: phis refer to it */
+  for (size_t i = 0; i < block->predecessors.count; i++) at = put_number(at, from[i], 4);
   return HG_OK;
 }
 
@@ -234,23 +234,23 @@ static hg_status put_value(const writer *w, const ssa_unit *unit, uint32_t value
   const uint32_t *args = ssa_args_of(unit, value);
   uint8_t *at;
   HG_TRY(room(w, 8 + 4 + 8 + 4 + (size_t)insn->arg_count * 4, &at));
-  at = put(at, insn->op, 2);
-  at = put(at, insn->type, 1);
-  at = put(at, insn->type2, 1);
-  at = put(at, insn->mode, 1);
-  at = put(at, insn->phi_registers, 1);
-  at = put(at, insn->symbol, 2);
-  at = put(at, insn->block, 4);
-  at = put(at, insn->bits, 8);
-  at = put(at, insn->arg_count, 4);
-  for (uint32_t i = 0; i < insn->arg_count; i++) at = put(at, args[i], 4);
+  at = put_number(at, insn->op, 2);
+  at = put_number(at, insn->type, 1);
+  at = put_number(at, insn->type2, 1);
+  at = put_number(at, insn->mode, 1);
+  at = put_number(at, insn->phi_registers, 1);
+  at = put_number(at, insn->symbol, 2);
+  at = put_number(at, insn->block, 4);
+  at = put_number(at, insn->bits, 8);
+  at = put_number(at, insn->arg_count, 4);
+  for (uint32_t i = 0; i < insn->arg_count; i++) at = put_number(at, args[i], 4);
   return HG_OK;
 }
 
 static hg_status put_count(const writer *w, size_t count) {
   uint8_t *at;
   HG_TRY(room(w, 4, &at));
-  put(at, count, 4);
+  put_number(at, count, 4);
   return HG_OK;
 }
 

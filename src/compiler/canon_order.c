@@ -297,7 +297,7 @@ static hg_status sort_all(orderer *o) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static hg_status run(orderer *o) {
+static hg_status order_unit(orderer *o) {
   const hg_allocator *allocator = &o->unit->allocator;
   uint64_t n = o->unit->insns.count;
   o->locations = hg_location_count(o->program);
@@ -323,7 +323,7 @@ hg_status hg_pass_canon_order(const atlas_program *program, ssa_unit *unit, int 
   (void)changed;
   orderer o = {.program = program, .unit = unit, .values = {.element_size = sizeof(uint32_t)}};
   ir_ssa_resolve_all(unit);
-  hg_status status = run(&o);
+  hg_status status = order_unit(&o);
   ir_ssa_order_release(unit, &o.order);
   hg_array_release(&unit->allocator, &o.values);
   hg_release(&unit->allocator, o.key);

@@ -290,7 +290,7 @@ static hg_status shape(joiner *j) {
   return HG_OK;
 }
 
-static hg_status run(ssa_unit *unit, const ssa_order *order, int *changed) {
+static hg_status simplify_joins(ssa_unit *unit, const ssa_order *order, int *changed) {
   size_t n = unit->blocks.count;
   joiner j = {.unit = unit, .order = order, .changed = changed};
   j.stack.element_size = j.brought.element_size = j.sources.element_size = j.rows.element_size = sizeof(uint32_t);
@@ -314,7 +314,7 @@ hg_status hg_pass_joins(const atlas_program *program, ssa_unit *unit, int *chang
   if (!may_apply(unit)) return HG_OK;
   ir_ssa_resolve_all(unit);
   hg_status status = ir_ssa_order_build(unit, &order);
-  if (status == HG_OK) status = run(unit, &order, changed);
+  if (status == HG_OK) status = simplify_joins(unit, &order, changed);
   ir_ssa_order_release(unit, &order);
   return status;
 }

@@ -212,7 +212,7 @@ static hg_status fill_block(scheduler *s, uint32_t b) {
   return HG_OK;
 }
 
-static hg_status run(scheduler *s) {
+static hg_status schedule_unit(scheduler *s) {
   const hg_allocator *allocator = &s->unit->allocator;
   uint64_t values = s->unit->insns.count, blocks = s->unit->blocks.count;
   HG_TRY(ir_ssa_order_build(s->unit, &s->order));
@@ -241,7 +241,7 @@ hg_status hg_schedule(ssa_unit *unit) {
   scheduler s = {
       .unit = unit, .values = {.element_size = sizeof(uint32_t)}, .stack = {.element_size = sizeof(uint32_t)}};
   ir_ssa_resolve_all(unit);
-  hg_status status = run(&s);
+  hg_status status = schedule_unit(&s);
   ir_ssa_order_release(unit, &s.order);
   hg_array_release(&unit->allocator, &s.values);
   hg_array_release(&unit->allocator, &s.stack);

@@ -118,7 +118,7 @@ static int all_constant(const rewriter *r) {
   return self(r)->arg_count > 0;
 }
 
-static int fold(rewriter *r) {
+static int fold_constants(rewriter *r) {
   const ssa_insn *insn = self(r);
   if (!hg_is_pure(insn) || !all_constant(r)) return 0;
   uint64_t a = bits_of(r, arg(r, 0));
@@ -445,7 +445,7 @@ static int step(rewriter *r) {
   if (info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return address_rules(r);
   if (insn->arg_count == 0 || !hg_is_pure(insn)) return 0;
   constant_last(r);
-  if (fold(r)) return 1;
+  if (fold_constants(r)) return 1;
   if (insn->op == ATLAS_OP_sel) return select_rules(r);
   if (atlas_is_comparison(insn->op)) return set_rules(r);
   if (insn->type == SSA_PREDICATE) return predicate_rules(r);

@@ -321,7 +321,7 @@ static void prepare_values(evaluator *e) {
 
 static hg_status out_of_memory(void) { return hg_fail_memory("running SSA", 0); }
 
-static hg_status prepare(evaluator *e, const hg_allocator *a, const atlas_program *program) {
+static hg_status allocate_slots(evaluator *e, const hg_allocator *a, const atlas_program *program) {
   const ssa_unit *u = e->unit;
   uint64_t n = u->insns.count;
   HG_TRY(ir_ssa_order_build(u, &e->order));
@@ -379,7 +379,7 @@ hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *p
   e.m.program = &e.shadow;
   e.m.launch = launch;
   atlas_machine_shape(&e.m);
-  hg_status status = prepare(&e, allocator, program);
+  hg_status status = allocate_slots(&e, allocator, program);
   if (status == HG_OK) status = make_room(&e, allocator);
   for (machine *m = &e.m; status == HG_OK && e.status == HG_OK && m->block_index < m->block_count; m->block_index++)
     run_block(&e);

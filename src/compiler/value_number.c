@@ -75,7 +75,7 @@ static int same(const numbering *n, uint32_t a, uint32_t b) {
          memcmp(ssa_args_of(n->unit, a), ssa_args_of(n->unit, b), x->arg_count * sizeof(uint32_t)) == 0;
 }
 
-static hg_status grow(numbering *n) {
+static hg_status grow_slots(numbering *n) {
   uint32_t count = n->slot_count == 0 ? 128 : n->slot_count * 2;
   slot *slots = hg_allocate(&n->unit->allocator, count, sizeof *slots);
   if (slots == NULL) return out_of_memory();
@@ -93,7 +93,7 @@ static hg_status grow(numbering *n) {
 
 /* The slot of an equal value, or the free one where it belongs, with its hash. */
 static hg_status find_slot(numbering *n, uint32_t value, uint32_t version, slot **out) {
-  if (n->used * 2 >= n->slot_count) HG_TRY(grow(n));
+  if (n->used * 2 >= n->slot_count) HG_TRY(grow_slots(n));
   uint32_t hash = hash_of(n, value, version);
   slot *s = &n->slots[hash & (n->slot_count - 1)], *end = n->slots + n->slot_count;
   while (s->entry != 0 && !(s->hash == hash && s->version == version && same(n, s->entry - 1, value)))
@@ -171,7 +171,7 @@ static int push_argument(numbering *n, uint32_t value, hg_status *status) {
 }
 
 /* A value whose arguments are all visited: simplify, and where that brought new values visit those first. */
-static hg_status finish(numbering *n, uint32_t value, int *finished) {
+static hg_status simplify_and_merge(numbering *n, uint32_t value, int *finished) {
   hg_status status = HG_OK;
   int changed = 0;
   HG_TRY(hg_simplify(n->unit, value, &changed));
@@ -192,7 +192,7 @@ static hg_status finish(numbering *n, uint32_t value, int *finished) {
 }
 
 /* Visits a pure value and everything below it; arguments are taken off the stack before their users. */
-static hg_status visit(numbering *n, uint32_t value) {
+static hg_status visit_value(numbering *n, uint32_t value) {
   value = ir_ssa_resolve(n->unit, value);
   if (!waits(n, value)) return HG_OK;
   if (!hg_array_push(&n->unit->allocator, &n->stack, value)) return out_of_memory();
@@ -205,7 +205,7 @@ static hg_status visit(numbering *n, uint32_t value) {
         HG_TRY(status);
         continue;
       }
-      HG_TRY(finish(n, top, &finished));
+      HG_TRY(simplify_and_merge(n, top, &finished));
     }
     if (finished) n->stack.count--;
   }
@@ -214,7 +214,7 @@ static hg_status visit(numbering *n, uint32_t value) {
 
 static hg_status visit_args(numbering *n, uint32_t value) {
   for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++)
-    HG_TRY(visit(n, ssa_args_of(n->unit, value)[i]));
+    HG_TRY(visit_value(n, ssa_args_of(n->unit, value)[i]));
   resolve_args(n, value);
   return HG_OK;
 }
@@ -336,7 +336,7 @@ static hg_status visit_effects(numbering *n, uint32_t block) {
 /* What only the branch and the successors' phis use, before it is asked for. */
 static hg_status visit_end(numbering *n, uint32_t block) {
   if (ssa_block_at(n->unit, block)->condition != SSA_NONE) {
-    HG_TRY(visit(n, ssa_block_at(n->unit, block)->condition));
+    HG_TRY(visit_value(n, ssa_block_at(n->unit, block)->condition));
     ssa_block *b = ssa_block_at(n->unit, block);
     b->condition = ir_ssa_resolve(n->unit, b->condition);
   }
@@ -346,7 +346,7 @@ static hg_status visit_end(numbering *n, uint32_t block) {
     uint32_t edge = n->order.edge[2 * (size_t)block + (unsigned)s];
     for (uint32_t phi = ssa_block_at(n->unit, successor)->first_phi; phi != SSA_NONE;
          phi = ssa_insn_at(n->unit, phi)->next) {
-      HG_TRY(visit(n, ssa_args_of(n->unit, phi)[edge]));
+      HG_TRY(visit_value(n, ssa_args_of(n->unit, phi)[edge]));
       uint32_t *arg = ssa_args_of(n->unit, phi) + edge;
       *arg = ir_ssa_resolve(n->unit, *arg);
     }
@@ -369,7 +369,7 @@ static hg_status visit_block(numbering *n, uint32_t block) {
   return HG_OK;
 }
 
-static hg_status prepare(numbering *n) {
+static hg_status allocate_tables(numbering *n) {
   const hg_allocator *allocator = &n->unit->allocator;
   n->locations = hg_location_count(n->program);
   HG_TRY(n->loads == MERGE_ALL ? ir_ssa_order_build(n->unit, &n->order) : ir_ssa_order_number(n->unit, &n->order));
@@ -385,7 +385,7 @@ static hg_status prepare(numbering *n) {
 }
 
 static hg_status walk(numbering *n) {
-  HG_TRY(prepare(n));
+  HG_TRY(allocate_tables(n));
   for (uint32_t k = 0; k < n->order.count; k++) HG_TRY(visit_block(n, n->order.block[k]));
   if (!n->effects_alone) look_back(n);
   return HG_OK;

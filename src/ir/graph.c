@@ -9,7 +9,7 @@ typedef struct layout {
   uint32_t *cursor;
 } layout;
 
-static uint32_t *take(layout *l, size_t count) {
+static uint32_t *carve(layout *l, size_t count) {
   uint32_t *array = l->cursor;
   l->cursor += count;
   return array;
@@ -252,19 +252,19 @@ hg_status ir_graph_build(const hg_allocator *allocator, ir_node *nodes, uint32_t
     return hg_fail_memory("the control-flow graph", words * sizeof(uint32_t));
   }
   layout l = {g->memory};
-  g->first = take(&l, n);
-  g->size = take(&l, n);
-  g->next = take(&l, n);
-  g->taken = take(&l, n);
-  g->predecessor_start = take(&l, (size_t)n + 1);
-  g->predecessors = take(&l, (size_t)2 * n);
-  g->order = take(&l, n);
-  g->position = take(&l, n);
-  g->dominator = take(&l, n);
-  g->post_dominator = take(&l, n);
-  g->post_depth = take(&l, (size_t)n + 1);
-  uint32_t *scratch[4] = {take(&l, n), take(&l, n), take(&l, (size_t)n + 1), take(&l, n)};
-  g->doomed = (uint8_t *)take(&l, n);
+  g->first = carve(&l, n);
+  g->size = carve(&l, n);
+  g->next = carve(&l, n);
+  g->taken = carve(&l, n);
+  g->predecessor_start = carve(&l, (size_t)n + 1);
+  g->predecessors = carve(&l, (size_t)2 * n);
+  g->order = carve(&l, n);
+  g->position = carve(&l, n);
+  g->dominator = carve(&l, n);
+  g->post_dominator = carve(&l, n);
+  g->post_depth = carve(&l, (size_t)n + 1);
+  uint32_t *scratch[4] = {carve(&l, n), carve(&l, n), carve(&l, (size_t)n + 1), carve(&l, n)};
+  g->doomed = (uint8_t *)carve(&l, n);
   uint8_t *tied = g->doomed + n;
 
   cut_blocks(g, nodes, count, block_of);

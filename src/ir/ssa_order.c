@@ -93,7 +93,7 @@ static void number_tree(ssa_order *o, uint32_t *next_child) {
 }
 
 /* `rows` of a word a block each. The first six are what every order has, two of them scratch. */
-static hg_status number(const ssa_unit *unit, ssa_order *order, uint32_t rows) {
+static hg_status build_order(const ssa_unit *unit, ssa_order *order, uint32_t rows) {
   uint64_t n = unit->blocks.count;
   *order = (ssa_order){.block = hg_allocate_unset(&unit->allocator, rows * n, sizeof(uint32_t))};
   if (order->block == NULL) return hg_fail_memory("the order of the program's blocks", rows * n * sizeof(uint32_t));
@@ -104,11 +104,11 @@ static hg_status number(const ssa_unit *unit, ssa_order *order, uint32_t rows) {
   return HG_OK;
 }
 
-hg_status ir_ssa_order_number(const ssa_unit *unit, ssa_order *order) { return number(unit, order, 6); }
+hg_status ir_ssa_order_number(const ssa_unit *unit, ssa_order *order) { return build_order(unit, order, 6); }
 
 hg_status ir_ssa_order_build(const ssa_unit *unit, ssa_order *order) {
   size_t n = unit->blocks.count;
-  HG_TRY(number(unit, order, 9));
+  HG_TRY(build_order(unit, order, 9));
   order->dominator = order->block + 6 * n;
   order->open = order->block + 7 * n;
   order->close = order->block + 8 * n;

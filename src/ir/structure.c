@@ -124,7 +124,7 @@ static hg_status emit(builder *b, const task *t) {
   return write(b, (ir_shape)t->shape, 0);
 }
 
-static hg_status run(builder *b) {
+static hg_status build_shapes(builder *b) {
   HG_TRY(push(b, TASK_TREE, IR_SHAPE_CODE, b->order->block[0], SSA_NONE));
   while (b->tasks.count > 0) {
     task t = ((const task *)b->tasks.data)[--b->tasks.count];
@@ -150,7 +150,7 @@ hg_status ir_structure_build(const ssa_unit *unit, const ssa_order *order, hg_ar
   b.is_loop = b.is_merge + n;
   find_merges(&b);
   grow_tree(&b);
-  hg_status status = run(&b);
+  hg_status status = build_shapes(&b);
   hg_array_release(&unit->allocator, &b.tasks);
   hg_release(&unit->allocator, b.child);
   return status;

@@ -62,7 +62,7 @@ static void flow_into(analysis *a, uint32_t successor) {
   if (changed) make_dirty(a, successor);
 }
 
-static void visit(analysis *a, uint32_t block) {
+static void spread_levels(analysis *a, uint32_t block) {
   const ir_graph *g = a->graph;
   uint32_t n = a->result->value_count;
   uint8_t control = a->result->control[block], branch_level = control;
@@ -109,7 +109,7 @@ hg_status ir_uniformity_build(const hg_allocator *allocator, const ir_node *node
     uint32_t block = graph->order[k];
     if (!a.dirty[block]) continue;
     a.dirty[block] = 0;
-    visit(&a, block);
+    spread_levels(&a, block);
   }
   return HG_OK;
 }

@@ -18,7 +18,7 @@ static hg_status copy_locked(hg_executor *into, uint8_t *destination, hg_executo
 }
 
 /* Work that streams have left for the memory comes before. */
-static hg_status settle(hg_storage *storage) {
+static hg_status settle_storage(hg_storage *storage) {
   hg_lock(storage->executor);
   hg_status status = hg_settle_locked(storage->executor, &storage->used);
   hg_unlock(storage->executor);
@@ -28,8 +28,8 @@ static hg_status settle(hg_storage *storage) {
 hg_status hg_copy_between(hg_storage *destination, uint64_t destination_offset, hg_storage *source,
                           uint64_t source_offset, uint64_t byte_count) {
   hg_executor *into = destination->executor, *out_of = source->executor;
-  HG_TRY(settle(destination));
-  HG_TRY(settle(source));
+  HG_TRY(settle_storage(destination));
+  HG_TRY(settle_storage(source));
   lock_both(into, out_of);
   hg_status status = copy_locked(into, destination->address + destination_offset, out_of,
                                  source->address + source_offset, byte_count);

@@ -2,7 +2,7 @@
  * has already changed a phi that another reads, the other reads a copy made before. */
 #include "vector/lower.h"
 
-static void move(vector_lowering *l, uint32_t d, uint32_t from, uint8_t type, uint32_t mask) {
+static void emit_move(vector_lowering *l, uint32_t d, uint32_t from, uint8_t type, uint32_t mask) {
   vector_insn insn = vector_insn_of(VECTOR_MOVE, mask);
   insn.type = type;
   insn.d = d;
@@ -21,7 +21,7 @@ static void copy_changed(vector_lowering *l, uint32_t to, uint32_t edge) {
     if (is_moved(l, phi, arg) && l->mark[arg] == 1) {
       l->mark[arg] = 2;
       l->copy[arg] = hg_vector_new_reg(l, ssa_insn_at(l->unit, arg)->type);
-      move(l, l->copy[arg], hg_vector_reg_of(l, arg), ssa_insn_at(l->unit, arg)->type, VECTOR_ALL);
+      emit_move(l, l->copy[arg], hg_vector_reg_of(l, arg), ssa_insn_at(l->unit, arg)->type, VECTOR_ALL);
     }
     l->mark[phi] = 1;
   }
@@ -52,7 +52,8 @@ void hg_vector_moves(vector_lowering *l, uint32_t from, uint32_t side, uint32_t 
     uint32_t arg = ssa_args_of(l->unit, phi)[edge];
     uint32_t source = l->mark[arg] == 2 ? l->copy[arg] : hg_vector_reg_of(l, arg);
     if (is_moved(l, phi, arg))
-      move(l, hg_vector_reg_of(l, phi), source, ssa_insn_at(l->unit, phi)->type, moving_mask(l, phi, from, to, mask));
+      emit_move(l, hg_vector_reg_of(l, phi), source, ssa_insn_at(l->unit, phi)->type,
+                moving_mask(l, phi, from, to, mask));
   }
   for (uint32_t phi = first; phi != SSA_NONE; phi = ssa_insn_at(l->unit, phi)->next) l->mark[phi] = 0;
 }

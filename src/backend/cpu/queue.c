@@ -144,7 +144,7 @@ static void run_node(cpu_queue *q, const node *n) {
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-static void finish(cpu_queue *q, uint64_t number) {
+static void note_done(cpu_queue *q, uint64_t number) {
   atomic_store(&q->done, number);
   atomic_fetch_add(&q->turn, 1);
   if (atomic_load(&q->sleepers) > 0) hg_wake(&q->turn);
@@ -159,7 +159,7 @@ static void serve(void *user) {
     if (next != NULL) {
       run_node(q, next);
       q->at = next;
-      finish(q, next->number);
+      note_done(q, next->number);
     } else if (atomic_load(&q->quits)) {
       return;
     } else {

@@ -305,7 +305,7 @@ static void write_all(neon_emit *e) {
   hg_a64_finish(&e->a);
 }
 
-static hg_status finish(neon_emit *e) {
+static hg_status take_code(neon_emit *e) {
   if (e->a.no_memory) return hg_fail_memory("machine code", e->a.count * 4);
   if (e->a.too_far)
     return hg_fail(HG_UNSUPPORTED, "machine code of %zu bytes is longer than its jumps reach", e->a.count * 4);
@@ -327,7 +327,7 @@ static hg_status emit(native_build *b) {
     e.label_of = reads + 2 * regs;
     keep_invariants(&e, e.label_of, reads);
     write_all(&e);
-    status = finish(&e);
+    status = take_code(&e);
   }
   hg_release(&b->allocator, reads);
   hg_array_release(&b->allocator, &e.slow);

@@ -266,7 +266,7 @@ static void kept_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands
   }
 }
 
-static void move(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void move_row(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t bytes = hg_cpu_element_bytes(insn->type), source_bytes[3] = {bytes, 0, 0};
   static const uint16_t copy[4] = {KERNEL_mov_8, KERNEL_mov_16, KERNEL_mov_32, KERNEL_mov_64};
   run_kernel(w, copy[hg_cpu_size_class(bytes)], o, source_bytes, bytes, 1);
@@ -281,7 +281,7 @@ void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) 
     return;
   }
   switch (insn->op) {
-  case VECTOR_MOVE: move(w, insn, o); return;
+  case VECTOR_MOVE: move_row(w, insn, o); return;
   case VECTOR_CLEAR: memset(o->d, 0, hg_cpu_chunks(o->count) * CPU_CHUNK); return;
   case VECTOR_STEP: take_step(w, insn, o); return;
   case VECTOR_TRAP: trap(w, insn, o); return;

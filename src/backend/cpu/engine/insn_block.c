@@ -8,7 +8,7 @@
 
 static uint32_t bytes_of(const vector_insn *insn) { return hg_cpu_element_bytes(insn->type); }
 
-static void put(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint64_t value) {
+static void put_lane(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint64_t value) {
   uint32_t bytes = bytes_of(insn);
   if (o->d != NULL && hg_cpu_takes_part(o, i)) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
 }
@@ -16,7 +16,7 @@ static void put(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint
 static void put_all(const vector_insn *insn, const cpu_operands *o, uint64_t value) {
   if (o->mask == NULL && o->d != NULL) hg_cpu_fill_row(o->d, bytes_of(insn), value, o->count);
   else
-    for (uint32_t i = 0; i < o->count; i++) put(insn, o, i, value);
+    for (uint32_t i = 0; i < o->count; i++) put_lane(insn, o, i, value);
 }
 
 /* ---- collectives where lanes are missing, or of types without kernels: value by value ---------------------------- */
@@ -71,7 +71,7 @@ static void scan_slowly(const vector_insn *insn, const cpu_operands *o) {
       combine(&v, ATLAS_OP_add, insn->type, i, i - stride, i);
   int is_exclusive = insn->op == ATLAS_OP_scan_excl;
   for (uint32_t i = 0; i < o->count; i++)
-    put(insn, o, i, !is_exclusive ? v.value[i] : i > 0 && v.present[i - 1] ? v.value[i - 1] : 0);
+    put_lane(insn, o, i, !is_exclusive ? v.value[i] : i > 0 && v.present[i - 1] ? v.value[i - 1] : 0);
 }
 
 /* ---- the same by rows -------------------------------------------------------------------------------------------- */

@@ -108,7 +108,7 @@ static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   if (body->begin != NULL) body->begin(w);
 }
 
-static void merge(atlas_launch *launch, const cpu_worker *w) {
+static void merge_results(atlas_launch *launch, const cpu_worker *w) {
   if (w->fault.kind != HG_FAULT_NONE && (launch->fault.kind == HG_FAULT_NONE || w->fault.lane < launch->fault.lane))
     launch->fault = w->fault;
   for (int c = 0; c < ATLAS_CLASS_COUNT && w->run->vector->counts_resonance; c++)
@@ -223,7 +223,7 @@ static void run_parts(job *j) {
   if (j->threads == 1) run_part(j, 0, 0);
   else hg_parallel(j->threads, (j->units + j->units_a_part - 1) / j->units_a_part, run_part, j);
   for (uint32_t t = 0; t < j->threads; t++)
-    if (worker_of(j, t)->run != NULL) merge(j->run->launch, worker_of(j, t));
+    if (worker_of(j, t)->run != NULL) merge_results(j->run->launch, worker_of(j, t));
 }
 
 hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kernels, const hg_allocator *allocator,

@@ -66,7 +66,7 @@ static void release_build(native_build *b) {
 }
 
 /* What machine code of several regions is written from. */
-static hg_status prepare(native_build *b, hg_vector *own) {
+static hg_status cut_into_regions(native_build *b, hg_vector *own) {
   hg_vector unrolled = {.allocator = b->allocator};
   hg_status status = hg_native_unroll(b->vector, &unrolled);
   if (unrolled.insns.count > 0) b->vector = &unrolled;
@@ -80,7 +80,7 @@ static hg_status prepare(native_build *b, hg_vector *own) {
 /* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */
 static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
   if (b->vector->has_block_ops) {
-    HG_TRY(prepare(b, own));
+    HG_TRY(cut_into_regions(b, own));
     if (native != NULL) native->vector = own;
   }
   HG_TRY(hg_native_plan(b));
@@ -92,7 +92,7 @@ static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
   return b->target->emit(b);
 }
 
-static native_build begin(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+static native_build new_build(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                           const hg_vector *vector) {
   return (native_build){.allocator = *allocator, .target = target, .program = program, .vector = vector,
                         .steps.element_size = sizeof(native_step), .known.element_size = sizeof(uint64_t)};
@@ -117,7 +117,7 @@ static int sees_lanes(const hg_vector *v) {
   return 0;
 }
 
-static hg_status finish(hg_native *native, native_build *b) {
+static hg_status place_code(hg_native *native, native_build *b) {
   HG_TRY(hg_code_place(native->pages, b->code, b->code_bytes, &native->chunk, &native->code));
   native->code_bytes = b->code_bytes;
   native->homes = b->homes;
@@ -160,9 +160,9 @@ static hg_status make_wide(hg_native *native, const hg_vector *vector) {
   *wide = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
                       .pages = native->pages, .program = native->program, .vector = &wide->own,
                       .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
-  native_build b = begin(allocator, native->target, native->program, vector);
+  native_build b = new_build(allocator, native->target, native->program, vector);
   hg_status status = build_wide(&b, vector, &wide->own);
-  if (status == HG_OK) status = finish(wide, &b);
+  if (status == HG_OK) status = place_code(wide, &b);
   wide->full_lanes = b.slices * native->target->lanes;
   release_build(&b);
   if (status == HG_OK) native->wide = wide;
@@ -181,10 +181,10 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   native->pages = pages;
   native->stream_bytes = stream_bytes;
   native->own.allocator = *allocator;
-  native_build b = begin(allocator, target, program, vector);
+  native_build b = new_build(allocator, target, program, vector);
   hg_status status = build(&b, native, &native->own);
   native->steps = (hg_array){.element_size = sizeof(native_step)};
-  if (status == HG_OK) status = finish(native, &b);
+  if (status == HG_OK) status = place_code(native, &b);
   release_build(&b);
   if (status == HG_OK) status = make_wide(native, vector);
   if (status == HG_OK) *out = native;
@@ -210,7 +210,7 @@ void hg_native_release(hg_native *native) {
 static hg_status append_wide(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                              const hg_vector *vector, uint8_t **code, size_t *byte_count) {
   hg_vector own = {.allocator = *allocator};
-  native_build b = begin(allocator, target, program, vector);
+  native_build b = new_build(allocator, target, program, vector);
   hg_status status = build_wide(&b, vector, &own);
   uint8_t *both = status == HG_OK ? hg_allocate(allocator, *byte_count + b.code_bytes, 1) : NULL;
   if (status == HG_OK && both == NULL) status = hg_fail_memory("machine code", *byte_count + b.code_bytes);
@@ -230,7 +230,7 @@ static hg_status append_wide(const hg_allocator *allocator, const native_target 
 
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count) {
-  native_build b = begin(allocator, target, program, vector);
+  native_build b = new_build(allocator, target, program, vector);
   hg_vector own = {.allocator = *allocator};
   hg_status status = build(&b, NULL, &own);
   if (status == HG_OK) {

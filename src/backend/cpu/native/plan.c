@@ -209,7 +209,7 @@ static void demand(plan *p, uint32_t r, const native_home *home, uint32_t first,
 }
 
 /* Kinds are final here but for spills. */
-static void describe(plan *p, uint32_t r, const vector_reg *reg) {
+static void find_home(plan *p, uint32_t r, const vector_reg *reg) {
   native_home *home = &p->b->homes[r];
   const native_step *steps = p->b->steps.data;
   uint32_t step = p->step_of[reg->first];
@@ -482,7 +482,7 @@ static void describe_all(plan *p) {
   find_rare(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(p->v, r);
-    if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) describe(p, r, reg);
+    if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) find_home(p, r, reg);
   }
   describe_alive(p);
   make_coordinate_rows(p);
@@ -521,13 +521,13 @@ static hg_status make_room(plan *p) {
   return HG_OK;
 }
 
-static plan begin(native_build *b) {
+static plan new_plan(native_build *b) {
   return (plan){.b = b, .v = b->vector, .insn_count = (uint32_t)b->vector->insns.count,
                 .reg_count = (uint32_t)b->vector->regs.count + 1};
 }
 
 hg_status hg_native_find_steps(native_build *b) {
-  plan p = begin(b);
+  plan p = new_plan(b);
   uint64_t n = p.insn_count;
   p.step_of = hg_allocate(&b->allocator, 2 * n, sizeof *p.step_of);
   if (p.step_of == NULL) return hg_fail_memory("machine code", 2 * n * sizeof *p.step_of);
@@ -539,7 +539,7 @@ hg_status hg_native_find_steps(native_build *b) {
 }
 
 hg_status hg_native_plan(native_build *b) {
-  plan p = begin(b);
+  plan p = new_plan(b);
   b->steps.count = 0;
   hg_status status = make_room(&p);
   if (status == HG_OK) status = find_steps(&p);

@@ -108,7 +108,7 @@ static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
 }
 
 /* What is not set here is set with each tile, or run of lanes. */
-static void begin(cpu_worker *w) {
+static void begin_worker(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
   layout l = layout_of(native, w->run->is_block_tile);
   native_context *c = (native_context *)(void *)w->scratch;
@@ -415,7 +415,7 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
   cpu_body body = {.lane_ps = native->lane_ps,
                    .clears_shared = 1,
                    .scratch_bytes = layout_of(native, is_block_tile).end,
-                   .begin = begin,
+                   .begin = begin_worker,
                    .tile = run_tile};
   return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
                     native->vector, launch);

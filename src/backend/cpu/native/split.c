@@ -245,14 +245,14 @@ static void find_limit(split *s) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void put(split *s, const vector_insn *insn) {
+static void append(split *s, const vector_insn *insn) {
   if (hg_array_append(&s->to->allocator, &s->to->insns, insn, 1) == NULL) s->no_memory = 1;
 }
 
 static void put_move(split *s, uint8_t type, uint32_t d, uint32_t from) {
   vector_insn move = {.op = VECTOR_MOVE, .type = type, .d = d, .s = {from, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE},
                       .mask = VECTOR_ALL, .target = VECTOR_NONE, .insn = SSA_NONE};
-  put(s, &move);
+  append(s, &move);
 }
 
 static void new_local(split *s, uint32_t r) {
@@ -278,7 +278,7 @@ static void put_insns(split *s, uint32_t first, uint32_t end) {
     insn.d = renamed(s, insn.d);
     int is_decided = vector_is_jump(insn.op) && !(insn.flags & VECTOR_LAST) && insn.mask == VECTOR_ALL;
     if (is_decided && is_single_source(s, vector_insn_at(s->from, i)->s[0])) insn.flags |= VECTOR_AGREE;
-    put(s, &insn);
+    append(s, &insn);
   }
 }
 
@@ -289,12 +289,12 @@ static void put_region(split *s) {
   s->touched_count = 0;
   find_limit(s);
   find_uses(s);
-  put(s, &label); /* where the block jumps to */
+  append(s, &label); /* where the block jumps to */
   if (s->limit != VECTOR_NONE) {
     vector_insn limit = label;
     limit.op = NATIVE_LIMIT;
     limit.s[0] = s->limit;
-    put(s, &limit);
+    append(s, &limit);
   }
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];

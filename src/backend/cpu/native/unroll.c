@@ -91,7 +91,7 @@ static uint32_t name_result(unroll *u, const vector_insn *insn) {
   return u->name[insn->d];
 }
 
-static void put(unroll *u, const vector_insn *insn) {
+static void append_renamed(unroll *u, const vector_insn *insn) {
   vector_insn now = *insn;
   for (int k = 0; k < 4; k++) now.s[k] = name_of(u, insn->s[k]);
   now.mask = name_of(u, insn->mask);
@@ -123,7 +123,7 @@ static void put_jump(unroll *u, uint32_t i) {
     u->is_stuck = 1;
     return;
   }
-  put(u, insn);
+  append_renamed(u, insn);
   if (u->no_memory) return;
   uint32_t at = (uint32_t)u->to->insns.count - 1;
   vector_insn_at(u->to, at)->target = u->waiting[insn->target];
@@ -134,7 +134,7 @@ static void put_jump(unroll *u, uint32_t i) {
 static void put_label(unroll *u, uint32_t i) {
   uint32_t jump = u->waiting[i];
   if (jump == VECTOR_NONE) return;
-  put(u, vector_insn_at(u->from, i));
+  append_renamed(u, vector_insn_at(u->from, i));
   while (jump != VECTOR_NONE) {
     vector_insn *insn = vector_insn_at(u->to, jump);
     jump = insn->target;
@@ -165,7 +165,7 @@ static uint32_t pass(unroll *u, uint32_t i) {
     if (insn->target <= i) begin_round(u, insn->target, i);
     if (is_awaited(u, i, insn->target)) u->is_stuck = 1;
     return insn->target;
-  } else if (!fold(u, insn)) put(u, insn);
+  } else if (!fold(u, insn)) append_renamed(u, insn);
   return i + 1;
 }
 

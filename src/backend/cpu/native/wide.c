@@ -260,7 +260,7 @@ static int uses_shared(const wide *w) {
   return 0;
 }
 
-static hg_status finish(wide *w) {
+static hg_status take_program(wide *w) {
   hg_vector *v = w->to;
   if (!w->is_stuck && !w->no_memory) hg_wide_tidy(w);
   if (w->no_memory) return hg_fail_memory("machine code", v->insns.count * sizeof(vector_insn));
@@ -298,7 +298,7 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   w.is_kept = (uint8_t *)(w.loop_end + n);
   find_loops(&w);
   walk_all(&w);
-  hg_status status = finish(&w);
+  hg_status status = take_program(&w);
   hg_release(&out->allocator, w.value);
   *known = w.bits;
   hg_array_release(&out->allocator, &w.once);

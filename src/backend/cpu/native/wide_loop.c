@@ -95,7 +95,7 @@ static void move_around(wide *w, const wide_loop *loop) {
     }
 }
 
-static void release(wide *w, wide_loop *loop) {
+static void release_loop(wide *w, wide_loop *loop) {
   hg_release(&w->to->allocator, loop->fixed);
   hg_release(&w->to->allocator, loop->values);
   hg_array_release(&w->to->allocator, &loop->cells);
@@ -116,7 +116,7 @@ static uint32_t end_loop(wide *w) {
   vector_insn_at(w->to, loop->jump)->target = behind;
   memcpy(w->value, loop->values, value_count(w) * sizeof *w->value);
   if (w->cells.count > 0) memcpy(w->cells.data, loop->cells.data, w->cells.count * sizeof(wide_cell));
-  release(w, loop);
+  release_loop(w, loop);
   w->depth--;
   return exit;
 }
@@ -153,5 +153,5 @@ uint32_t hg_wide_leave(wide *w, uint32_t jump) {
 }
 
 void hg_wide_end_loops(wide *w) {
-  for (; w->depth > 0; w->depth--) release(w, innermost(w));
+  for (; w->depth > 0; w->depth--) release_loop(w, innermost(w));
 }

@@ -187,7 +187,7 @@ static uint32_t row_lanes_of(const hg_tile *tile, const atlas_launch *launch) {
   return (uint32_t)((lanes + CPU_CHUNK - 1) / CPU_CHUNK * CPU_CHUNK);
 }
 
-static void begin(cpu_worker *w) {
+static void begin_worker(cpu_worker *w) {
   const hg_tile *tile = w->run->kernel;
   state *s = (state *)(void *)w->scratch;
   s->tile = tile;
@@ -380,7 +380,7 @@ hg_status hg_tile_launch(const hg_tile *tile, atlas_launch *launch) {
   cpu_body body = {.tile_lanes = tile->tile_lanes,
                    .lane_ps = STEP_PS * (uint32_t)tile->plan.steps.count,
                    .scratch_bytes = scratch_bytes(tile, row_lanes_of(tile, launch)),
-                   .begin = begin,
+                   .begin = begin_worker,
                    .tile = run_tile};
   return hg_cpu_run(&body, (void *)(uintptr_t)tile, tile->kernels, &tile->allocator, tile->program, tile->vector,
                     launch);
