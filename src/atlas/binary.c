@@ -167,11 +167,12 @@ static hg_status bad(const char *what, uint64_t index, const char *reason) {
   return hg_fail(HG_FORMAT, "%s %llu %s", what, (unsigned long long)index, reason);
 }
 
-static hg_status take_name(cursor *c, const char *what, uint64_t index, char name[ATLAS_MAX_NAME + 1]) {
+static hg_status take_name(cursor *c, const char *what, uint64_t index, int (*is_valid)(const char *, size_t),
+                           char name[ATLAS_MAX_NAME + 1]) {
   size_t length = take_u8(c);
   const uint8_t *bytes = take_bytes(c, length);
   if (bytes == NULL) return bad(what, index, "is cut off");
-  if (!atlas_name_is_valid((const char *)bytes, length)) return bad(what, index, "has a name that is not valid");
+  if (!is_valid((const char *)bytes, length)) return bad(what, index, "has a name that is not valid");
   atlas_name_copy(name, (const char *)bytes, length);
   return HG_OK;
 }
@@ -187,7 +188,7 @@ static hg_status take_count(cursor *c, const char *what, size_t least, uint64_t 
 }
 
 static hg_status decode_program(atlas_program *p, cursor *c) {
-  HG_TRY(take_name(c, "program", 1, p->name));
+  HG_TRY(take_name(c, "program", 1, atlas_name_is_valid, p->name));
   for (int i = 0; i < 3; i++) p->block[i] = (uint32_t)take(c, 4);
   return HG_OK;
 }
@@ -198,7 +199,7 @@ static hg_status decode_symbols(atlas_program *p, cursor *c) {
   HG_TRY(take_count(c, "symbols", 17, ATLAS_MAX_SYMBOLS, &count));
   for (size_t i = 0; i < count; i++) {
     atlas_symbol symbol = {.kind = 0};
-    HG_TRY(take_name(c, "symbol", i, symbol.name));
+    HG_TRY(take_name(c, "symbol", i, atlas_name_is_valid, symbol.name));
     symbol.kind = take_u8(c);
     symbol.type = take_u8(c);
     symbol.access = take_u8(c);
@@ -233,7 +234,7 @@ static hg_status decode_labels(atlas_program *p, cursor *c) {
     return hg_fail_memory("a program's labels", (uint64_t)count * sizeof(atlas_label));
   for (size_t i = 0; i < count; i++) {
     atlas_label *label = (atlas_label *)p->labels.data + i;
-    HG_TRY(take_name(c, "label", i, label->name));
+    HG_TRY(take_name(c, "label", i, atlas_label_is_valid, label->name));
     label->target = (uint32_t)take(c, 4);
     if (c->is_short) return bad("label", i, "is cut off");
     if (label->target < last) return bad("label", i, "stands before the label in front of it");

@@ -272,7 +272,7 @@ uint32_t atlas_builder_label(atlas_builder *b, const char *name) {
   if (!is_live(b)) return 0;
   atlas_label label = {0};
   const uint8_t placed = 0;
-  if (name != NULL && !atlas_name_is_valid(name, strlen(name))) {
+  if (name != NULL && !atlas_label_is_valid(name, strlen(name))) {
     keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%.80s' is not a name for a label", name));
     return 0;
   }

@@ -101,9 +101,13 @@ static int is_reserved(const char *name, size_t length) {
   return is_register_word(name, length);
 }
 
-int atlas_name_is_valid(const char *name, size_t length) {
+int atlas_label_is_valid(const char *name, size_t length) {
   if (length == 0 || length > ATLAS_MAX_NAME || !is_letter(name[0])) return 0;
   for (size_t i = 1; i < length; i++)
     if (!is_letter(name[i]) && !is_digit(name[i])) return 0;
-  return !is_reserved(name, length);
+  return 1;
+}
+
+int atlas_name_is_valid(const char *name, size_t length) {
+  return atlas_label_is_valid(name, length) && !is_reserved(name, length);
 }

@@ -67,7 +67,8 @@ static inline const atlas_node *atlas_node_at(const atlas_program *p, size_t i) 
 /* 1 if the name is [A-Za-z_][A-Za-z0-9_]*, not too long, and not a word of the language (lane, blane, phi, r12, p3,
  * ...). */
 int atlas_name_is_valid(const char *name, size_t length);
-
+/* The same for a label, which may be such a word too: nothing else can stand where a label does. */
+int atlas_label_is_valid(const char *name, size_t length);
 
 /* verify.c: checks everything, in any order of trust, and fills in the nodes. `source_name` (NULL: the program's name)
  * stands before the line in messages. HG_VERIFY or HG_OUT_OF_MEMORY. */

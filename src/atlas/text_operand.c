@@ -137,7 +137,7 @@ static hg_status symbol_operand(text_parser *p, unsigned kinds, const char *what
 }
 
 hg_status atlas_text_use_label(text_parser *p, size_t index, int slot) {
-  if (p->token.kind != TEXT_WORD || !atlas_name_is_valid(p->token.text, p->token.length))
+  if (p->token.kind != TEXT_WORD || !atlas_label_is_valid(p->token.text, p->token.length))
     return atlas_text_expected(p, "a label");
   text_label_use use = {.token = p->token, .index = (uint32_t)index, .slot = (int8_t)slot};
   if (hg_array_append(p->allocator, &p->label_uses, &use, 1) == NULL) return hg_fail_memory("label uses", sizeof use);

@@ -9,8 +9,8 @@
 
 /* ---- parts of directives ------------------------------------------------------------------------------------ */
 
-/* A name that may be given to something; goes past it. */
-static hg_status take_name(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
+/* A word with the letters and the length of a name; goes past it. */
+static hg_status take_word(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
   const text_token *token = &p->token;
   if (token->kind != TEXT_WORD) return atlas_text_expected(p, what);
   if (token->length > ATLAS_MAX_NAME)
@@ -18,10 +18,16 @@ static hg_status take_name(text_parser *p, const char *what, char name[ATLAS_MAX
                            (unsigned)token->length);
   if (memchr(token->text, '.', token->length) != NULL)
     return atlas_text_fail(p, token, "'%.*s' is not a name: letters, digits and _ only", TEXT_ARG(token));
-  if (!atlas_name_is_valid(token->text, token->length))
-    return atlas_text_fail(p, token, "'%.*s' is a word of the language and cannot be a name", TEXT_ARG(token));
   atlas_name_copy(name, token->text, token->length);
   return atlas_text_advance(p);
+}
+
+/* A name that may be given to something; goes past it. */
+static hg_status take_name(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
+  text_token token = p->token;
+  HG_TRY(take_word(p, what, name));
+  if (atlas_name_is_valid(token.text, token.length)) return HG_OK;
+  return atlas_text_fail(p, &token, "'%.*s' is a word of the language and cannot be a name", TEXT_ARG(&token));
 }
 
 static hg_status take_type(text_parser *p, uint8_t *type) {
@@ -427,7 +433,7 @@ static hg_status parse_label(text_parser *p) {
   atlas_label label = {.target = (uint32_t)p->program->insns.count};
   text_token token = p->token;
   uint32_t found = ATLAS_NO_LABEL;
-  HG_TRY(take_name(p, "a label", label.name));
+  HG_TRY(take_word(p, "a label", label.name));
   if (hg_array_append(p->allocator, &p->program->labels, &label, 1) == NULL)
     return hg_fail_memory("labels", sizeof label);
   HG_TRY(

@@ -142,7 +142,7 @@ hg_status atlas_verify_declarations(const atlas_program *p) {
                    p->insns.count);
   for (size_t i = 0; i < p->labels.count; i++) {
     const atlas_label *label = atlas_label_at(p, i);
-    if (!name_is_terminated(label->name) || !atlas_name_is_valid(label->name, strlen(label->name)))
+    if (!name_is_terminated(label->name) || !atlas_label_is_valid(label->name, strlen(label->name)))
       return hg_fail(HG_VERIFY, "label %zu: its name is not valid", i);
     if (label->target > p->insns.count)
       return hg_fail(HG_VERIFY, "label '%s' stands nowhere in the program", label->name);

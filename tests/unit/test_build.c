@@ -115,6 +115,13 @@ static void test_labels(void) {
   atlas_builder_place(b, last);
   atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
   check_text(b, ".program built\n\nL2:\n    bra L3\nL0:\nL3:\n    bra L1\nL1:\n    exit\n");
+  b = create(); /* words of the language */
+  uint32_t out = atlas_builder_label(b, "out"), predicate = atlas_builder_label(b, "p0");
+  atlas_builder_place(b, predicate);
+  atlas_emit_branch(b, -1, 0, out);
+  atlas_builder_place(b, out);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  check_text(b, ".program built\n\np0:\n    bra out\nout:\n    exit\n");
 }
 
 static void test_lines_and_fields(void) {

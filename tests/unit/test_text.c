@@ -259,10 +259,13 @@ static const bad_text bad_texts[] = {
     {".entry exp f32 f\nret", "1:16: there is no label 'f'"},
     /* labels */
     {"a: exit\na: exit", "2:1: label 'a' stands twice"},
-    {"lane: exit", "1:1: 'lane' is a word of the language and cannot be a name"},
+    {"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl: exit",
+     "1:1: a name has at most 63 characters; this one has 64"},
     {"set.eq: exit", "1:1: 'set.eq' is not a name: letters, digits and _ only"},
     {"bra dome\ndone: exit", "1:5: there is no label 'dome'; did you mean 'done'?"},
-    {"bra r3\nexit", "1:5: expected a label, found 'r3'"},
+    {"bra r3\nexit", "1:5: there is no label 'r3'"},
+    {"lane: bra out\n@p0 bra lane\nexit", "1:11: there is no label 'out'"},
+    {"bra lane.x\nexit", "1:5: expected a label, found 'lane.x'"},
     {"bra #3\nexit", "1:5: expected a label, found '#3'"},
     /* mnemonics and types */
     {"  fmaa.f32 r0, r1, r2, r3", "1:3: 'fmaa.f32' is not an instruction; did you mean 'fma'?"},
