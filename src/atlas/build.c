@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INVALID_OPERAND = 0xff, MESSAGE_BYTES = 512 };
+enum { INVALID_OPERAND = 0xff, MESSAGE_BYTES = 1024 };
 
 struct atlas_builder {
   hg_allocator allocator;
@@ -25,7 +25,7 @@ struct atlas_builder {
 static void keep(atlas_builder *b, hg_status status) {
   if (status == HG_OK || b->status != HG_OK) return;
   b->status = status;
-  snprintf(b->message, sizeof b->message, "%s", hg_last_error());
+  hg_clip(hg_last_error(), strlen(hg_last_error()), b->message, sizeof b->message);
 }
 
 static int is_live(const atlas_builder *b) { return b != NULL && b->status == HG_OK; }
@@ -39,7 +39,7 @@ hg_status atlas_builder_create(const hg_allocator *allocator, const char *progra
   HG_TRY(hg_allocator_resolve(allocator, &resolved));
   size_t length = program_name != NULL ? strlen(program_name) : 0;
   if (program_name != NULL && !atlas_name_is_valid(program_name, length))
-    return hg_fail(HG_INVALID_ARGUMENT, "'%.80s' is not a name for a program", program_name);
+    return hg_fail(HG_INVALID_ARGUMENT, "'%s' is not a name for a program", HG_WORD(program_name, length));
   atlas_builder *b = hg_allocate(&resolved, 1, sizeof *b);
   if (b == NULL) return hg_fail_memory("a program builder", sizeof *b);
   b->allocator = resolved;
@@ -154,8 +154,8 @@ static uint16_t declare(atlas_builder *b, const char *name, atlas_symbol *symbol
   size_t length = name != NULL ? strlen(name) : 0;
   if (!atlas_name_is_valid(name != NULL ? name : "", length)) {
     keep(b, hg_fail(HG_INVALID_ARGUMENT,
-                    "'%.80s' is not a name: letters, digits and _ (at most %u), and no word of the language",
-                    name != NULL ? name : "", (unsigned)ATLAS_MAX_NAME));
+                    "'%s' is not a name: letters, digits and _ (at most %u), and no word of the language",
+                    HG_WORD(name != NULL ? name : "", length), (unsigned)ATLAS_MAX_NAME));
     return 0;
   }
   atlas_name_copy(symbol->name, name, length);
@@ -198,7 +198,8 @@ static uint64_t load_native(const void *memory, uint32_t width) {
 uint16_t atlas_builder_const(atlas_builder *b, const char *name, atlas_type type, uint32_t count, const void *values) {
   if (!is_live(b)) return 0;
   if (values == NULL) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "constant table '%.80s' has no values", name != NULL ? name : ""));
+    keep(b, hg_fail(HG_INVALID_ARGUMENT, "constant table '%s' has no values",
+                    name != NULL ? HG_WORD(name, strlen(name)) : ""));
     return 0;
   }
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_CONST, .type = stored_type(type), .count = count};
@@ -273,7 +274,7 @@ uint32_t atlas_builder_label(atlas_builder *b, const char *name) {
   atlas_label label = {0};
   const uint8_t placed = 0;
   if (name != NULL && !atlas_label_is_valid(name, strlen(name))) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%.80s' is not a name for a label", name));
+    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is not a name for a label", HG_WORD(name, strlen(name))));
     return 0;
   }
   if (name != NULL) atlas_name_copy(label.name, name, strlen(name));

@@ -5,6 +5,7 @@
 
 #include "atlas/assemble.h"
 #include "atlas/program.h"
+#include "base/error.h"
 
 typedef enum text_kind {
   TEXT_END, /* of the text */
@@ -57,9 +58,8 @@ int atlas_text_is_word(const text_token *token, const char *word);
 /* Go past a punctuation character or fail with atlas_text_expected. */
 hg_status atlas_text_expect(text_parser *parser, char punctuation, const char *what);
 
-/* Tokens in messages: `%.*s`, clipped. */
-int atlas_text_clip(const text_token *token);
-#define TEXT_ARG(token) atlas_text_clip(token), (token)->text
+/* A token in a message: %s. */
+#define TEXT_ARG(token) HG_WORD((token)->text, (token)->length)
 
 /* The nearest of several candidates to a word that is none of them. */
 typedef struct text_nearest {

@@ -74,21 +74,20 @@ hg_status atlas_text_expect(text_parser *p, char punctuation, const char *what) 
 
 /* ---- messages ----------------------------------------------------------------------------------------------- */
 
-int atlas_text_clip(const text_token *token) { return token->length <= 80 ? (int)token->length : 80; }
-
 hg_status atlas_text_fail(const text_parser *p, const text_token *at, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   hg_fail_v(HG_PARSE, format, arguments);
   va_end(arguments);
-  return hg_fail(HG_PARSE, "%.200s:%u:%u: %s", p->source, (unsigned)at->line, (unsigned)at->column, hg_last_error());
+  return hg_fail(HG_PARSE, "%s:%u:%u: %s", HG_LINE(p->source), (unsigned)at->line, (unsigned)at->column,
+                 hg_last_error());
 }
 
 hg_status atlas_text_expected(const text_parser *p, const char *what) {
   const text_token *token = &p->token;
   if (token->kind == TEXT_END) return atlas_text_fail(p, token, "expected %s, found the end of the text", what);
   if (token->kind == TEXT_NEWLINE) return atlas_text_fail(p, token, "expected %s, found the end of the line", what);
-  return atlas_text_fail(p, token, "expected %s, found '%.*s'", what, TEXT_ARG(token));
+  return atlas_text_fail(p, token, "expected %s, found '%s'", what, TEXT_ARG(token));
 }
 
 /* ---- suggestions -------------------------------------------------------------------------------------------- */

@@ -10,10 +10,10 @@
 static hg_status constant_out_of_range(const text_parser *p, const text_token *at, atlas_type type) {
   char low[ATLAS_NUMBER_CHARS], high[ATLAS_NUMBER_CHARS];
   if (!atlas_is_integer(type))
-    return atlas_text_fail(p, at, "'%.*s' is too large for %s", TEXT_ARG(at), atlas_type_name(type));
+    return atlas_text_fail(p, at, "'%s' is too large for %s", TEXT_ARG(at), atlas_type_name(type));
   atlas_number_print(type, atlas_integer_min(type), low);
   atlas_number_print(type, atlas_integer_max(type), high);
-  return atlas_text_fail(p, at, "'%.*s' does not fit %s (%s to %s)", TEXT_ARG(at), atlas_type_name(type), low, high);
+  return atlas_text_fail(p, at, "'%s' does not fit %s (%s to %s)", TEXT_ARG(at), atlas_type_name(type), low, high);
 }
 
 hg_status atlas_text_constant(text_parser *p, atlas_type type, uint64_t *bits) {
@@ -26,7 +26,7 @@ hg_status atlas_text_constant(text_parser *p, atlas_type type, uint64_t *bits) {
     return atlas_text_fail(p, &token, "the constant has %u characters; at most %u are possible",
                            (unsigned)(token.length - skip), (unsigned)ATLAS_NUMBER_MAX_LENGTH);
   default:
-    return atlas_text_fail(p, &token, "'%.*s' is not a constant of type %s: %s", TEXT_ARG(&token),
+    return atlas_text_fail(p, &token, "'%s' is not a constant of type %s: %s", TEXT_ARG(&token),
                            atlas_type_name(type),
                            atlas_is_integer(type) ? "write #12, #-3 or #0xff"
                                                   : "write #1.5, #-2e-3, #0x1.8p3, #inf, #nan or the bits as #0x...");
@@ -64,7 +64,7 @@ static hg_status any_register(text_parser *p, uint8_t *reg) {
   if (atlas_text_is_word(&p->token, "blane")) number = ATLAS_REG_BLOCK_LANE;
   if (number < 0) return atlas_text_expected(p, "a register");
   if (number > ATLAS_REG_LANE)
-    return atlas_text_fail(p, &p->token, "'%.*s' is not a register: there are r0 to r255", TEXT_ARG(&p->token));
+    return atlas_text_fail(p, &p->token, "'%s' is not a register: there are r0 to r255", TEXT_ARG(&p->token));
   *reg = (uint8_t)number;
   return atlas_text_advance(p);
 }
@@ -74,7 +74,7 @@ static hg_status written_register(text_parser *p, atlas_operand *operand) {
   operand->kind = ATLAS_OPERAND_REG;
   HG_TRY(any_register(p, &operand->reg));
   if (operand->reg >= ATLAS_GENERAL_REGISTERS)
-    return atlas_text_fail(p, &token, "'%.*s' cannot be written: results go to r0 to r251", TEXT_ARG(&token));
+    return atlas_text_fail(p, &token, "'%s' cannot be written: results go to r0 to r251", TEXT_ARG(&token));
   return HG_OK;
 }
 
@@ -84,7 +84,7 @@ static hg_status read_register(text_parser *p, atlas_type type, atlas_operand *o
   HG_TRY(any_register(p, &operand->reg));
   atlas_type special = atlas_special_type(operand->reg);
   if (special != ATLAS_NONE && special != type)
-    return atlas_text_fail(p, &token, "'%.*s' is %s; %s is needed here", TEXT_ARG(&token), atlas_type_name(special),
+    return atlas_text_fail(p, &token, "'%s' is %s; %s is needed here", TEXT_ARG(&token), atlas_type_name(special),
                            atlas_type_name(type));
   return HG_OK;
 }
@@ -93,7 +93,7 @@ hg_status atlas_text_predicate(text_parser *p, uint8_t *number) {
   int n = register_number(&p->token, 'p');
   if (n < 0) return atlas_text_expected(p, "a predicate (p0 to p15)");
   if (n >= ATLAS_PREDICATES)
-    return atlas_text_fail(p, &p->token, "'%.*s' is not a predicate: there are p0 to p15", TEXT_ARG(&p->token));
+    return atlas_text_fail(p, &p->token, "'%s' is not a predicate: there are p0 to p15", TEXT_ARG(&p->token));
   *number = (uint8_t)n;
   return atlas_text_advance(p);
 }
@@ -127,7 +127,7 @@ static hg_status symbol_operand(text_parser *p, unsigned kinds, const char *what
       if (1u << atlas_symbol_at(p->program, i)->kind & kinds)
         atlas_text_nearest_offer(&nearest, atlas_symbol_at(p->program, i)->name);
     if (!atlas_name_is_valid(token->text, token->length)) return atlas_text_expected(p, what);
-    return atlas_text_fail(p, token, "expected %s; '%.*s' is not declared%s", what, TEXT_ARG(token),
+    return atlas_text_fail(p, token, "expected %s; '%s' is not declared%s", what, TEXT_ARG(token),
                            atlas_text_hint(&nearest, hint));
   }
   if ((1u << found->kind & kinds) == 0)
@@ -159,7 +159,7 @@ static hg_status source(text_parser *p, atlas_type type, atlas_operand *operand)
   HG_TRY(symbol_operand(p, KIND_SCALAR, "a register, a constant (#...) or a scalar parameter", &operand->symbol));
   atlas_type declared = (atlas_type)atlas_symbol_at(p->program, operand->symbol)->type;
   if (declared != type)
-    return atlas_text_fail(p, &token, "scalar '%.*s' is %s; %s is needed here", TEXT_ARG(&token),
+    return atlas_text_fail(p, &token, "scalar '%s' is %s; %s is needed here", TEXT_ARG(&token),
                            atlas_type_name(declared), atlas_type_name(type));
   return HG_OK;
 }
@@ -175,7 +175,7 @@ static hg_status coordinate(text_parser *p, atlas_operand *operand) {
     atlas_text_nearest_offer(&nearest, atlas_coord_name(i));
   }
   return atlas_text_fail(p, &p->token,
-                         "'%.*s' is not a coordinate: lane, block, block_size, grid_size or global with .x, .y or .z%s",
+                         "'%s' is not a coordinate: lane, block, block_size, grid_size or global with .x, .y or .z%s",
                          TEXT_ARG(&p->token), atlas_text_hint(&nearest, hint));
 }
 
@@ -205,7 +205,7 @@ static hg_status phi_address(text_parser *p, atlas_operand *operand) {
       return atlas_text_expected(p, "a register or a number");
     HG_TRY(atlas_text_constant(p, ATLAS_u32, &value));
     if (value > parts[i].most)
-      return atlas_text_fail(p, &token, "%s %.*s does not exist: 0 to %u", parts[i].what, TEXT_ARG(&token),
+      return atlas_text_fail(p, &token, "%s %s does not exist: 0 to %u", parts[i].what, TEXT_ARG(&token),
                              (unsigned)parts[i].most);
     operand->bits |= value << parts[i].shift;
   }

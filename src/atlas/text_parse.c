@@ -4,7 +4,6 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- parts of directives ------------------------------------------------------------------------------------ */
@@ -17,7 +16,7 @@ static hg_status take_word(text_parser *p, const char *what, char name[ATLAS_MAX
     return atlas_text_fail(p, token, "a name has at most %u characters; this one has %u", (unsigned)ATLAS_MAX_NAME,
                            (unsigned)token->length);
   if (memchr(token->text, '.', token->length) != NULL)
-    return atlas_text_fail(p, token, "'%.*s' is not a name: letters, digits and _ only", TEXT_ARG(token));
+    return atlas_text_fail(p, token, "'%s' is not a name: letters, digits and _ only", TEXT_ARG(token));
   atlas_name_copy(name, token->text, token->length);
   return atlas_text_advance(p);
 }
@@ -27,7 +26,7 @@ static hg_status take_name(text_parser *p, const char *what, char name[ATLAS_MAX
   text_token token = p->token;
   HG_TRY(take_word(p, what, name));
   if (atlas_name_is_valid(token.text, token.length)) return HG_OK;
-  return atlas_text_fail(p, &token, "'%.*s' is a word of the language and cannot be a name", TEXT_ARG(&token));
+  return atlas_text_fail(p, &token, "'%s' is a word of the language and cannot be a name", TEXT_ARG(&token));
 }
 
 static hg_status take_type(text_parser *p, uint8_t *type) {
@@ -36,7 +35,7 @@ static hg_status take_type(text_parser *p, uint8_t *type) {
   if (token->kind != TEXT_WORD) return atlas_text_expected(p, "a type");
   *type = (uint8_t)atlas_type_lookup_name(token->text, token->length);
   if (*type == ATLAS_NONE)
-    return atlas_text_fail(p, token, "'%.*s' is not a type%s", TEXT_ARG(token),
+    return atlas_text_fail(p, token, "'%s' is not a type%s", TEXT_ARG(token),
                            atlas_text_type_hint(token->text, token->length, hint));
   return atlas_text_advance(p);
 }
@@ -244,7 +243,7 @@ static hg_status parse_directive(text_parser *p) {
       return directives[i].parse(p, &token);
     atlas_text_nearest_offer(&nearest, directives[i].word);
   }
-  return atlas_text_fail(p, &token, "'%.*s' is not a directive%s", TEXT_ARG(&token), atlas_text_hint(&nearest, hint));
+  return atlas_text_fail(p, &token, "'%s' is not a directive%s", TEXT_ARG(&token), atlas_text_hint(&nearest, hint));
 }
 
 /* ---- mnemonics ---------------------------------------------------------------------------------------------- */
@@ -279,7 +278,7 @@ static hg_status unknown_instruction(const text_parser *p, const text_token *tok
     if (length <= 1 || nearest.best != NULL) break;
     nearest.length = length - 1;
   }
-  return atlas_text_fail(p, token, "'%.*s' is not an instruction%s", TEXT_ARG(token), atlas_text_hint(&nearest, hint));
+  return atlas_text_fail(p, token, "'%s' is not an instruction%s", TEXT_ARG(token), atlas_text_hint(&nearest, hint));
 }
 
 /* Names of the types of a set, in the table's order. */
@@ -311,7 +310,7 @@ static hg_status apply_suffixes(const text_parser *p, const text_token *token, c
     if (wanted == 0) return atlas_text_fail(p, &at, "'%s' takes no type", info->mnemonic);
     types[i] = (uint8_t)atlas_type_lookup_name(s->text[i], s->length[i]);
     if (types[i] == ATLAS_NONE)
-      return atlas_text_fail(p, &at, "'%.*s' is not a type%s", (int)(s->length[i] < 80 ? s->length[i] : 80), s->text[i],
+      return atlas_text_fail(p, &at, "'%s' is not a type%s", HG_WORD(s->text[i], s->length[i]),
                              atlas_text_type_hint(s->text[i], s->length[i], text));
     if (i >= wanted) return atlas_text_fail(p, &at, "'%s' takes one type", info->mnemonic);
     HG_TRY(check_type(p, &at, info, (atlas_type)types[i]));
@@ -452,7 +451,7 @@ static hg_status resolve_labels(text_parser *p) {
       text_nearest nearest = {.word = use->token.text, .length = use->token.length};
       for (size_t k = 0; k < labels->count; k++)
         atlas_text_nearest_offer(&nearest, atlas_label_at(p->program, k)->name);
-      return atlas_text_fail(p, &use->token, "there is no label '%.*s'%s", TEXT_ARG(&use->token),
+      return atlas_text_fail(p, &use->token, "there is no label '%s'%s", TEXT_ARG(&use->token),
                              atlas_text_hint(&nearest, hint));
     }
     if (use->slot < 0) ((atlas_entry *)p->program->entries.data)[use->index].label = label;
@@ -495,7 +494,7 @@ hg_status atlas_parse(const hg_allocator *allocator, const char *text, size_t le
   HG_TRY(hg_allocator_resolve(allocator, &resolved));
   const char *source = source_name != NULL ? source_name : "program";
   if (length > INT32_MAX) /* positions are 32-bit */
-    return hg_fail(HG_PARSE, "%.200s: the text has %llu bytes; at most 2 GiB are possible", source,
+    return hg_fail(HG_PARSE, "%s: the text has %llu bytes; at most 2 GiB are possible", HG_LINE(source),
                    (unsigned long long)length);
   text_parser parser = {
       .allocator = &resolved, .source = source, .line = 1, .label_uses = {.element_size = sizeof(text_label_use)}};

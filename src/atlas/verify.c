@@ -10,7 +10,6 @@
 #include "ir/graph.h"
 #include "ir/uniform.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct verifier {
@@ -25,7 +24,7 @@ typedef struct verifier {
 static hg_status explain(const verifier *v, hg_status status) {
   if (status != HG_VERIFY) return status;
   char reason[700];
-  snprintf(reason, sizeof reason, "%s", hg_last_error());
+  hg_clip(hg_last_error(), strlen(hg_last_error()), reason, sizeof reason);
   const atlas_insn *insn = atlas_insn_at(v->program, v->bad_insn);
   const char *mnemonic = atlas_op_name((atlas_op)insn->op);
   if (insn->line != 0) return hg_fail(HG_VERIFY, "%s:%u: '%s': %s", v->source_name, insn->line, mnemonic, reason);
@@ -356,11 +355,11 @@ static hg_status verify_all(verifier *v) {
 }
 
 hg_status atlas_verify(atlas_program *program, const char *source_name) {
-  verifier v = {.program = program, .source_name = source_name != NULL ? source_name : program->name};
+  verifier v = {.program = program, .source_name = HG_LINE(source_name != NULL ? source_name : program->name)};
   hg_status status = atlas_verify_declarations(program);
   if (status == HG_VERIFY) {
     char reason[700];
-    snprintf(reason, sizeof reason, "%s", hg_last_error());
+    hg_clip(hg_last_error(), strlen(hg_last_error()), reason, sizeof reason);
     return hg_fail(HG_VERIFY, "%s: %s", v.source_name, reason);
   }
   HG_TRY(status);

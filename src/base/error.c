@@ -34,11 +34,18 @@ hg_status hg_fail_v(hg_status status, const char *format, va_list arguments) {
   char message[MESSAGE_BYTES]; /* apart: an argument may be the last error itself */
   int length = vsnprintf(message, sizeof message, format, arguments);
   if (length < 0) message[0] = '\0';
-  for (size_t i = 0; i < sizeof message; i++) {
-    last_error[i] = message[i];
-    if (message[i] == '\0') break;
-  }
+  /* What did not fit is missing already: all but its last place, which says so. */
+  hg_clip(message, length >= (int)sizeof message ? sizeof message : strlen(message), last_error, sizeof last_error);
   return status;
+}
+
+const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_bytes) {
+  static const char dots[] = "...";
+  size_t kept = length < copy_bytes ? length : copy_bytes - sizeof dots;
+  memcpy(copy, text, kept);
+  memcpy(copy + kept, dots, length < copy_bytes ? 0 : sizeof dots - 1);
+  copy[length < copy_bytes ? kept : copy_bytes - 1] = '\0';
+  return copy;
 }
 
 hg_status hg_fail(hg_status status, const char *format, ...) {

@@ -5,6 +5,8 @@
 #include "hologram/base.h"
 
 #include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
 
 /* Sets this thread's last error and returns `status`, so that a failing function can end in `return hg_fail(...)`. */
 hg_status hg_fail(hg_status status, const char *format, ...) HG_PRINTF(2, 3);
@@ -12,6 +14,15 @@ hg_status hg_fail_v(hg_status status, const char *format, va_list arguments) HG_
 
 /* HG_OUT_OF_MEMORY with a sentence that says what the memory was for. */
 hg_status hg_fail_memory(const char *what, uint64_t byte_count);
+
+/* Copies as much of a text as there is room for; one that is longer ends in "...". */
+const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_bytes);
+
+/* A word that a caller gave, in a message: %s. Its first 80 characters, or all of it where that is not longer. */
+#define HG_WORD(text, length) hg_clip(text, length, (char[HG_WORD_BYTES]){0}, HG_WORD_BYTES)
+/* A path or another line of text: its first 200. */
+#define HG_LINE(text) hg_clip(text, strlen(text), (char[HG_LINE_BYTES]){0}, HG_LINE_BYTES)
+enum { HG_WORD_BYTES = 84, HG_LINE_BYTES = 204 };
 
 /* Return early with the first failure. */
 #define HG_TRY(expression)                              \

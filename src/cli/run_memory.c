@@ -89,8 +89,8 @@ static int read_scalar(run_state *run, const run_item *item, const atlas_symbol 
   const char *text = item->value + (item->value[0] == '#');
   if (read_constant(type, text, bits)) return CLI_OK;
   int is_float = type == ATLAS_f16 || type == ATLAS_bf16 || type == ATLAS_f32 || type == ATLAS_f64;
-  return run_fail(run, HG_PARSE, "--scalar %s: '%.80s' is not a constant of type %s; expected %s", symbol->name,
-                  item->value, atlas_type_name(type),
+  return run_fail(run, HG_PARSE, "--scalar %s: '%.80s%s' is not a constant of type %s; expected %s", symbol->name,
+                  item->value, strlen(item->value) > 80 ? "..." : "", atlas_type_name(type),
                   is_float ? "a number in its range such as 2, -1.5e-3, 0x1.8p3, inf or nan, or 0x and its bits"
                            : "an integer in its range, decimal or hexadecimal");
 }

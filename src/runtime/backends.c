@@ -32,7 +32,7 @@ hg_status hg_backend_query(size_t index, hg_backend_info *info) {
     result.available = 1;
     snprintf(result.reason, sizeof result.reason, "%s", device.name);
   } else {
-    snprintf(result.reason, sizeof result.reason, "%s", hg_last_error());
+    hg_clip(hg_last_error(), strlen(hg_last_error()), result.reason, sizeof result.reason);
   }
   hg_copy_result(info, &result, sizeof result);
   return HG_OK;

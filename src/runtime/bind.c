@@ -50,16 +50,19 @@ static const char *kind_name(uint8_t kind) {
   }
 }
 
-/* "x, y, z": the parameters one could have meant, cut where they do not fit. */
+/* "x, y, z": the parameters one could have meant; "x, y, ..." where they do not fit. */
 static void list_parameters(const binder *b, int scalars, char *text, size_t text_bytes) {
   size_t used = 0;
   text[0] = '\0';
   for (size_t i = 0; i < b->kernel->program->symbols.count; i++) {
     const atlas_symbol *symbol = symbol_of(b, i);
     if (scalars ? symbol->kind != ATLAS_SYMBOL_SCALAR : !b->parameters[i].is_memory) continue;
+    if (used + strlen(symbol->name) + sizeof ", , ..." > text_bytes) {
+      snprintf(text + used, text_bytes - used, ", ...");
+      return;
+    }
     int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", symbol->name);
-    if (written < 0 || (size_t)written >= text_bytes - used) return;
-    used += (size_t)written;
+    used += written > 0 ? (size_t)written : 0;
   }
   if (used == 0) snprintf(text, text_bytes, "none");
 }
@@ -85,8 +88,8 @@ static hg_status find_parameter(const binder *b, const char *name, uint32_t slot
     if (name == NULL)
       return hg_fail(HG_BINDING, "there is no slot %u: program '%s' has %zu symbols", (unsigned)slot,
                      b->kernel->program->name, count);
-    return hg_fail(HG_BINDING, "program '%s' has no parameter '%.63s'; its %s are: %s", b->kernel->program->name, name,
-                   what, names);
+    return hg_fail(HG_BINDING, "program '%s' has no parameter '%s'; its %s are: %s", b->kernel->program->name,
+                   HG_WORD(name, strlen(name)), what, names);
   }
   const atlas_symbol *symbol = symbol_of(b, index);
   if (scalar ? symbol->kind != ATLAS_SYMBOL_SCALAR : !b->parameters[index].is_memory)

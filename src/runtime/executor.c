@@ -13,9 +13,9 @@ const char *hg_version(void) { return VERSION(HG_VERSION_MAJOR, HG_VERSION_MINOR
 
 /* Adds "name: words; " to the story of the selection. A story that does not fit is cut, never an error. */
 static void tell(hg_executor *executor, const char *name, const char *words) {
-  size_t used = strlen(executor->selection);
-  snprintf(executor->selection + used, sizeof executor->selection - used, "%s%s: %s", used > 0 ? "; " : "", name,
-           words);
+  size_t used = strlen(executor->selection), room = sizeof executor->selection - used;
+  int length = snprintf(executor->selection + used, room, "%s%s: %s", used > 0 ? "; " : "", name, words);
+  if (length >= (int)room) memcpy(executor->selection + sizeof executor->selection - 4, "...", 4);
 }
 
 /* Opens the backend of a row, or says why not; *host_is_full as hg_backend.open has it. */

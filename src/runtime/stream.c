@@ -7,7 +7,6 @@
 
 #include "atlas/program.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const hg_stream_functions *functions_of(const hg_executor *executor) { return executor->backend->streams; }
@@ -68,7 +67,7 @@ void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, con
 static void note_failure_locked(hg_stream *stream, hg_status status) {
   if (status == HG_OK || stream->failure != HG_OK) return;
   stream->failure = status;
-  snprintf(stream->sentence, sizeof stream->sentence, "%s", hg_last_error());
+  hg_clip(hg_last_error(), strlen(hg_last_error()), stream->sentence, sizeof stream->sentence);
 }
 
 /* Takes the fault of a launch, if it had one. 1 if there may be another: a graph may have several. */

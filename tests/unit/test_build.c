@@ -190,6 +190,12 @@ static void test_random_programs(void) {
 
 static void test_errors(void) {
   atlas_builder *b = create();
+  atlas_builder_scalar(b, "a1234567890123456789b1234567890123456789c1234567890123456789d12345678901234567890123",
+                       ATLAS_f32);
+  check_fails(b, HG_INVALID_ARGUMENT,
+              "'a1234567890123456789b1234567890123456789c1234567890123456789d1234567890123456789...' is not a name: "
+              "letters, digits and _ (at most 63), and no word of the language");
+  b = create();
   atlas_builder_scalar(b, "r1", ATLAS_f32);
   atlas_builder_scalar(b, "", ATLAS_f32); /* only the first error counts */
   check_fails(b, HG_INVALID_ARGUMENT,

@@ -118,6 +118,29 @@ static void test_binding_refusals(void) {
   hg_kernel_release(kernel);
 }
 
+/* A message with more in it than fits says so. */
+static void test_long_words(void) {
+  hg_kernel *kernel = kernel_of(".buffer a1234567890123456789b1234567890123456789c1234567890123456789 f32 in\n"
+                                ".buffer d1234567890123456789b1234567890123456789c1234567890123456789 f32 in\n"
+                                ".buffer e1234567890123456789b1234567890123456789c1234567890123456789 f32 in\n"
+                                ".buffer f1234567890123456789b1234567890123456789c1234567890123456789 f32 in\n"
+                                ".buffer g1234567890123456789b1234567890123456789c1234567890123456789 f32 in\n"
+                                ".buffer h1234567890123456789b1234567890123456789c1234567890123456789 f32 in\n"
+                                ".buffer i1234567890123456789b1234567890123456789c1234567890123456789 f32 in\nexit\n");
+  hg_binding binding = {.name = "x1234567890123456789b1234567890123456789c1234567890123456789d12345678901234567891234"};
+  hg_launch_desc desc = {.lanes = 1, .bindings = &binding, .binding_count = 1};
+  CHECK_LAUNCH(kernel, &desc, HG_BINDING,
+               "program 'program' has no parameter 'x1234567890123456789b1234567890123456789c1234567890123456789d"
+               "1234567890123456789...'; its buffers are: "
+               "a1234567890123456789b1234567890123456789c1234567890123456789, "
+               "d1234567890123456789b1234567890123456789c1234567890123456789, "
+               "e1234567890123456789b1234567890123456789c1234567890123456789, "
+               "f1234567890123456789b1234567890123456789c1234567890123456789, "
+               "g1234567890123456789b1234567890123456789c1234567890123456789, "
+               "h1234567890123456789b1234567890123456789c1234567890123456789, ...");
+  hg_kernel_release(kernel);
+}
+
 static void test_scalar_refusals(void) {
   hg_kernel *kernel = kernel_of(saxpy_text);
   hg_buffer *x = buffer_of(64, NULL), *y = buffer_of(64, NULL);
@@ -615,6 +638,7 @@ int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_saxpy();
   test_binding_refusals();
+  test_long_words();
   test_scalar_refusals();
   test_mapped();
   test_overlap();

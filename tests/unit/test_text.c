@@ -202,6 +202,8 @@ typedef struct bad_text {
 #define DECLARATIONS \
   ".buffer x f32 inout\n.buffer bytes u8 in\n.scalar a f32\n.shared tile u32 8\n.const k f32 { #1 }\n.pool heap\n"
 
+#define EIGHTY "a1234567890123456789b1234567890123456789c1234567890123456789d1234567890123456789"
+
 static const bad_text bad_texts[] = {
     /* bytes and lines */
     {"exit\n  \x01", "2:3: byte 0x01 is not text; outside comments only printable ASCII is"},
@@ -271,6 +273,10 @@ static const bad_text bad_texts[] = {
     {"  fmaa.f32 r0, r1, r2, r3", "1:3: 'fmaa.f32' is not an instruction; did you mean 'fma'?"},
     {"gelu.tahn.f32 r0, r1", "1:6: 'tahn' is not a type"},
     {"frobnicate", "1:1: 'frobnicate' is not an instruction"},
+    {EIGHTY "abc: exit", "1:1: a name has at most 63 characters; this one has 83"},
+    {EIGHTY "abc", "1:1: '" EIGHTY "abc' is not an instruction"}, /* cut where that makes it shorter */
+    {EIGHTY "abcd", "1:1: '" EIGHTY "...' is not an instruction"},
+    {"add." EIGHTY "abcd r0, r1, r2", "1:5: '" EIGHTY "...' is not a type"},
     {"set.f32 p0, r0, r1", "1:1: 'set.f32' is not an instruction; did you mean 'sel'?"},
     {"add r0, r1, r2", "1:1: 'add' needs a type: one of i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"},
     {"add.f33 r0, r1, r2", "1:5: 'f33' is not a type; did you mean 'f32'?"},
@@ -364,6 +370,13 @@ static void check_rejected(const char *text, size_t length, const char *message)
 static void test_errors(void) {
   for (size_t i = 0; i < sizeof bad_texts / sizeof bad_texts[0]; i++)
     check_rejected(bad_texts[i].text, strlen(bad_texts[i].text), bad_texts[i].message);
+  char line[300] = ""; /* of a long path the beginning */
+  memset(line, 's', 250);
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(atlas_parse(NULL, "x", 1, line, &program), HG_PARSE);
+  memset(line + 200, '.', 3);
+  strcpy(line + 203, ":1:1: 'x' is not an instruction");
+  CHECK_STR(hg_last_error(), line);
   check_rejected("exit\0exit", 9, "1:5: byte 0x00 is not text; outside comments only printable ASCII is");
   static char text[3000] = "movi.f64 r0, #";
   size_t start = strlen(text);

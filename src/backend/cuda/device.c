@@ -194,8 +194,8 @@ hg_status hg_cuda_check(cuda_device *d, int result, const char *what) {
   hg_status status = hg_cuda_driver_check(result, what);
   if (hg_cuda_error_of(result).poisons && d->poison[0] == '\0')
     snprintf(d->poison, sizeof d->poison,
-             "the GPU failed earlier, and this executor's memory on it is lost (%.180s); release all executors of this "
+             "the GPU failed earlier, and this executor's memory on it is lost (%s); release all executors of this "
              "GPU, then make a new one, or a new process where another library has used the GPU",
-             hg_last_error());
+             HG_LINE(hg_last_error()));
   return status;
 }

@@ -40,8 +40,8 @@ static hg_status link_text(cuda_device *d, void *state, const atlas_program *pro
   if (result == CUDA_OK) result = d->driver.cuLinkComplete(state, &made, &byte_count);
   if (result != CUDA_OK) {
     char what[400];
-    snprintf(what, sizeof what, "the driver did not compile program '%s'%s%.250s%s", program->name,
-             log[0] != '\0' ? " (its log: " : "", log, log[0] != '\0' ? ")" : "");
+    snprintf(what, sizeof what, "the driver did not compile program '%s'%s%s%s", program->name,
+             log[0] != '\0' ? " (its log: " : "", HG_LINE(log), log[0] != '\0' ? ")" : "");
     return hg_cuda_check(d, result, what);
   }
   if (hg_array_append(&d->allocator, image, made, byte_count) == NULL)
