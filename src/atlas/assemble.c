@@ -27,6 +27,17 @@ static uint64_t shared_bytes(const atlas_symbol *s) {
   return ((uint64_t)s->count * atlas_bytes((atlas_type)s->type) + 15) / 16 * 16;
 }
 
+hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
+  unsigned long long bytes = (unsigned long long)s->count * atlas_bytes((atlas_type)s->type);
+  if (before == 0)
+    return hg_fail(status, "'%s' has %llu bytes; a block has at most %u bytes of shared memory", s->name, bytes,
+                   (unsigned)ATLAS_MAX_SHARED_BYTES);
+  return hg_fail(status,
+                 "'%s' has %llu bytes, and what is declared before it takes %llu; a block has at most %u bytes of "
+                 "shared memory",
+                 s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_SHARED_BYTES);
+}
+
 static hg_status check_elements(const atlas_program *program, const atlas_symbol *s) {
   uint64_t bytes = (uint64_t)s->count * atlas_bytes((atlas_type)s->type);
   if (s->kind == ATLAS_SYMBOL_TABLE) {
@@ -39,12 +50,10 @@ static hg_status check_elements(const atlas_program *program, const atlas_symbol
                      (unsigned long long)bytes, (unsigned)ATLAS_MAX_CONST_BYTES);
   } else if (s->kind == ATLAS_SYMBOL_SHARED) {
     if (s->count == 0) return hg_fail(HG_INVALID_ARGUMENT, "shared array '%s' has no elements", s->name);
-    bytes = shared_bytes(s);
+    uint64_t before = 0;
     for (size_t i = 0; i < program->symbols.count; i++)
-      if (atlas_symbol_at(program, i)->kind == ATLAS_SYMBOL_SHARED) bytes += shared_bytes(atlas_symbol_at(program, i));
-    if (bytes > ATLAS_MAX_SHARED_BYTES)
-      return hg_fail(HG_INVALID_ARGUMENT, "'%s' makes %llu bytes of shared memory; a block has at most %u", s->name,
-                     (unsigned long long)bytes, (unsigned)ATLAS_MAX_SHARED_BYTES);
+      if (atlas_symbol_at(program, i)->kind == ATLAS_SYMBOL_SHARED) before += shared_bytes(atlas_symbol_at(program, i));
+    if (before + bytes > ATLAS_MAX_SHARED_BYTES) return atlas_shared_too_large(HG_INVALID_ARGUMENT, s, before);
   }
   int has_count = s->kind == ATLAS_SYMBOL_TABLE || s->kind == ATLAS_SYMBOL_CONST || s->kind == ATLAS_SYMBOL_SHARED;
   if (!has_count && s->count != 0)

@@ -34,6 +34,7 @@ static hg_status check_const(const atlas_program *p, const atlas_symbol *s) {
 
 static hg_status check_symbol_kind(const atlas_program *p, const atlas_symbol *s, totals *t) {
   int is_type = atlas_type_bits((atlas_type)s->type) != 0;
+  uint64_t bytes = 0;
   switch (s->kind) {
   case ATLAS_SYMBOL_BUFFER:
     if (!is_type) return bad_symbol(s, "a buffer needs an element type");
@@ -49,10 +50,9 @@ static hg_status check_symbol_kind(const atlas_program *p, const atlas_symbol *s
   case ATLAS_SYMBOL_SHARED:
     if (!is_type) return bad_symbol(s, "shared memory needs an element type");
     if (s->count == 0) return bad_symbol(s, "shared memory needs at least one element");
-    t->shared_bytes += ((uint64_t)s->count * atlas_bytes((atlas_type)s->type) + 15) / 16 * 16;
-    if (t->shared_bytes > ATLAS_MAX_SHARED_BYTES)
-      return hg_fail(HG_VERIFY, "'%s': shared memory is limited to %d bytes a block; with it the program asks for %llu",
-                     s->name, ATLAS_MAX_SHARED_BYTES, (unsigned long long)t->shared_bytes);
+    bytes = ((uint64_t)s->count * atlas_bytes((atlas_type)s->type) + 15) / 16 * 16;
+    if (t->shared_bytes + bytes > ATLAS_MAX_SHARED_BYTES) return atlas_shared_too_large(HG_VERIFY, s, t->shared_bytes);
+    t->shared_bytes += bytes;
     break;
   case ATLAS_SYMBOL_CONST: return check_const(p, s);
   case ATLAS_SYMBOL_TABLE:
