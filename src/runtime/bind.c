@@ -121,10 +121,15 @@ static hg_status refuse(const binder *b, uint16_t index, const hg_buffer *buffer
     return hg_fail(HG_BINDING,
                    "the range for '%s' (%llu bytes at offset %llu) does not lie in its buffer of %llu bytes", name,
                    (unsigned long long)byte_count, (unsigned long long)offset, (unsigned long long)buffer->byte_count);
+  const char *what = symbol->kind == ATLAS_SYMBOL_BUFFER ? atlas_type_name((atlas_type)symbol->type)
+                                                         : kind_name(symbol->kind);
+  uint64_t start = buffer->offset + offset;
+  if (buffer->storage->foreign) /* where its owner's memory begins is not known */
+    return hg_fail(HG_BINDING, "the range for '%s' starts at address 0x%llx; it must be a multiple of %u (%s)", name,
+                   (unsigned long long)((uintptr_t)buffer->storage->address + start),
+                   (unsigned)b->parameters[index].alignment, what);
   return hg_fail(HG_BINDING, "the range for '%s' starts at byte %llu of its memory; it must be a multiple of %u (%s)",
-                 name, (unsigned long long)(buffer->offset + offset), (unsigned)b->parameters[index].alignment,
-                 symbol->kind == ATLAS_SYMBOL_BUFFER ? atlas_type_name((atlas_type)symbol->type)
-                                                     : kind_name(symbol->kind));
+                 name, (unsigned long long)start, (unsigned)b->parameters[index].alignment, what);
 }
 
 /* A launch that is refused for another reason leaves a mark too: then somebody asks a stream that has nothing left. */

@@ -78,6 +78,10 @@ static void test_import_host(void) {
   for (uint32_t i = 1; i <= LANES; i++) CHECK_EQ_U64(memory[i], 2 * (i + 1));
   CHECK_EQ_U64(hg_buffer_import(executor, (uint8_t *)memory + 2, 4 * LANES, &view), HG_OK);
   CHECK_EQ_U64(launch_double(executor, view, LANES), HG_BINDING); /* no place for a u32 */
+  char sentence[160];
+  snprintf(sentence, sizeof sentence, "the range for 'x' starts at address 0x%llx; it must be a multiple of 4 (u32)",
+           (unsigned long long)(uintptr_t)memory + 2);
+  CHECK_STR(hg_last_error(), sentence);
   hg_buffer_release(view);
   CHECK_EQ_U64(hg_buffer_map(x, &mapped), HG_OK);
   CHECK(mapped == memory + 1);
