@@ -4,6 +4,9 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
+#include <string.h>
+
 typedef struct context {
   uint32_t parent;      /* IR_NONE: not called */
   uint32_t return_insn;
@@ -67,13 +70,40 @@ static hg_status find_key(inliner *in, uint32_t context_index, uint32_t insn, ui
   return HG_OK;
 }
 
+/* The label that a call names, and where the call stands. */
+static void add_call(const inliner *in, uint32_t insn, const char *word, char *text, size_t text_bytes) {
+  const atlas_insn *call = atlas_insn_at(in->program, insn);
+  const char *name = atlas_label_at(in->program, (size_t)call->operand[0].bits)->name;
+  size_t used = strlen(text);
+  snprintf(text + used, text_bytes - used, "%s '%s' (%s %u)", word, name, call->line != 0 ? "line" : "instruction",
+           (unsigned)(call->line != 0 ? call->line : insn));
+}
+
+/* A call from the context `last` to what the context `first` has been called for: names the calls around the cycle, of
+ * a long one the first and the last few. */
+static hg_status recursive(const inliner *in, uint32_t first, uint32_t last, uint32_t insn) {
+  enum { SHOWN = 2 }; /* at either end */
+  const context *all = in->contexts.data;
+  uint32_t caller[ATLAS_MAX_CALL_DEPTH], count = 0; /* the contexts of the cycle, the innermost first */
+  for (uint32_t c = last; c != first; c = all[c].parent) caller[count++] = c;
+  const atlas_insn *entered = atlas_insn_at(in->program, all[first].return_insn - 1);
+  char cycle[600];
+  snprintf(cycle, sizeof cycle, "'%s'", atlas_label_at(in->program, (size_t)entered->operand[0].bits)->name);
+  for (uint32_t k = count; k-- > 0;) {
+    if (k >= SHOWN && count - 1 - k >= SHOWN) continue;
+    add_call(in, all[caller[k]].return_insn - 1, count > 2 * SHOWN && k == SHOWN - 1 ? " ... calls" : " calls", cycle,
+             sizeof cycle);
+  }
+  add_call(in, insn, " calls", cycle, sizeof cycle);
+  return hg_fail(HG_VERIFY, "the call is recursive: %s; calls are inlined and cannot recurse", cycle);
+}
+
 static hg_status enter_call(inliner *in, uint32_t context_index, uint32_t insn, uint32_t target, uint32_t *callee) {
   const context *all = in->contexts.data;
   if (all[context_index].depth == ATLAS_MAX_CALL_DEPTH)
     return hg_fail(HG_VERIFY, "calls nest deeper than %d", ATLAS_MAX_CALL_DEPTH);
   for (uint32_t c = context_index; c != IR_NONE; c = all[c].parent)
-    if (all[c].parent != IR_NONE && all[c].target == target)
-      return hg_fail(HG_VERIFY, "the call is recursive; calls are inlined and cannot recurse");
+    if (all[c].parent != IR_NONE && all[c].target == target) return recursive(in, c, context_index, insn);
   context fresh = {context_index, insn + 1, target, all[context_index].depth + 1};
   *callee = (uint32_t)in->contexts.count;
   if (hg_array_append(&in->program->allocator, &in->contexts, &fresh, 1) == NULL)
