@@ -62,8 +62,9 @@ static hg_status check_elements(const atlas_program *program, const atlas_symbol
 }
 
 static hg_status check_type(const atlas_symbol *s) {
-  if (s->type == ATLAS_NONE || s->type >= ATLAS_TYPE_COUNT)
-    return hg_fail(HG_INVALID_ARGUMENT, "'%s' has no type of its elements", s->name);
+  if (s->type == ATLAS_NONE) return hg_fail(HG_INVALID_ARGUMENT, "'%s' has no type of its elements", s->name);
+  if (s->type >= ATLAS_TYPE_COUNT)
+    return hg_fail(HG_INVALID_ARGUMENT, "'%s' is of type code %u, which is unknown", s->name, (unsigned)s->type);
   int needs_number = s->kind == ATLAS_SYMBOL_SCALAR || s->kind == ATLAS_SYMBOL_CONST;
   if (needs_number && atlas_kind((atlas_type)s->type) == ATLAS_KIND_STORAGE)
     return hg_fail(HG_INVALID_ARGUMENT, "'%s' cannot be of type %s: %s is for buffers and shared memory only", s->name,

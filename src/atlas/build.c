@@ -163,22 +163,28 @@ static uint16_t declare(atlas_builder *b, const char *name, atlas_symbol *symbol
   return b->status == HG_OK ? (uint16_t)(b->program->symbols.count - 1) : 0;
 }
 
-/* A type as it is stored; anything else becomes no type and is reported by atlas_program_declare. */
-static uint8_t stored_type(atlas_type type) { return (uint8_t)((unsigned)type < ATLAS_TYPE_COUNT ? type : ATLAS_NONE); }
+/* A type as it is stored. `name`: of what it is. */
+static uint8_t stored_type(atlas_builder *b, const char *name, atlas_type type) {
+  if ((unsigned)type < ATLAS_TYPE_COUNT || !is_live(b)) return (uint8_t)type;
+  keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is of type code %u, which is unknown",
+                  name != NULL ? HG_WORD(name, strlen(name)) : "", (unsigned)type));
+  return ATLAS_NONE;
+}
 static uint8_t stored_access(atlas_access access) { return (uint8_t)((unsigned)access <= ATLAS_INOUT ? access : 0); }
 
 uint16_t atlas_builder_buffer(atlas_builder *b, const char *name, atlas_type type, atlas_access access) {
-  return declare(
-      b, name,
-      &(atlas_symbol){.kind = ATLAS_SYMBOL_BUFFER, .type = stored_type(type), .access = stored_access(access)});
+  return declare(b, name,
+                 &(atlas_symbol){
+                     .kind = ATLAS_SYMBOL_BUFFER, .type = stored_type(b, name, type), .access = stored_access(access)});
 }
 
 uint16_t atlas_builder_scalar(atlas_builder *b, const char *name, atlas_type type) {
-  return declare(b, name, &(atlas_symbol){.kind = ATLAS_SYMBOL_SCALAR, .type = stored_type(type)});
+  return declare(b, name, &(atlas_symbol){.kind = ATLAS_SYMBOL_SCALAR, .type = stored_type(b, name, type)});
 }
 
 uint16_t atlas_builder_shared(atlas_builder *b, const char *name, atlas_type type, uint32_t count) {
-  return declare(b, name, &(atlas_symbol){.kind = ATLAS_SYMBOL_SHARED, .type = stored_type(type), .count = count});
+  return declare(b, name,
+                 &(atlas_symbol){.kind = ATLAS_SYMBOL_SHARED, .type = stored_type(b, name, type), .count = count});
 }
 
 /* A value of 1, 2, 4 or 8 bytes in the machine's byte order. */
@@ -202,7 +208,7 @@ uint16_t atlas_builder_const(atlas_builder *b, const char *name, atlas_type type
                     name != NULL ? HG_WORD(name, strlen(name)) : ""));
     return 0;
   }
-  atlas_symbol symbol = {.kind = ATLAS_SYMBOL_CONST, .type = stored_type(type), .count = count};
+  atlas_symbol symbol = {.kind = ATLAS_SYMBOL_CONST, .type = stored_type(b, name, type), .count = count};
   symbol.const_offset = (uint32_t)b->program->constants.count;
   uint16_t index = declare(b, name, &symbol);
   if (b->status != HG_OK) return 0;
@@ -237,19 +243,20 @@ uint16_t atlas_builder_handle(atlas_builder *b, uint64_t handle, atlas_type type
     return 0;
   }
   int other_type = 0;
+  char name[ATLAS_MAX_NAME + 1];
+  int length = snprintf(name, sizeof name, "h%llu", (unsigned long long)handle);
+  atlas_symbol symbol = {.kind = ATLAS_SYMBOL_BUFFER, .type = stored_type(b, name, type), .handle = handle};
+  if (!is_live(b)) return 0;
   for (size_t i = 0; i < b->program->symbols.count; i++) {
-    atlas_symbol *symbol = (atlas_symbol *)b->program->symbols.data + i;
-    if (symbol->handle != handle) continue;
+    atlas_symbol *known = (atlas_symbol *)b->program->symbols.data + i;
+    if (known->handle != handle) continue;
     other_type = 1;
-    if (symbol->type != (unsigned)type) continue;
-    symbol->access |= stored_access(access);
+    if (known->type != symbol.type) continue;
+    known->access |= stored_access(access);
     return (uint16_t)i;
   }
-  char name[ATLAS_MAX_NAME + 1];
-  snprintf(name, sizeof name, "h%llu%s%s", (unsigned long long)handle, other_type ? "_" : "",
-           other_type ? atlas_type_name(type) : "");
-  atlas_symbol symbol = {
-      .kind = ATLAS_SYMBOL_BUFFER, .type = stored_type(type), .access = stored_access(access), .handle = handle};
+  if (other_type) snprintf(name + length, sizeof name - (size_t)length, "_%s", atlas_type_name(type));
+  symbol.access = stored_access(access);
   return declare(b, name, &symbol);
 }
 
@@ -379,7 +386,7 @@ static uint16_t stored_op(atlas_op op) {
 
 void atlas_emit(atlas_builder *b, atlas_op op, atlas_type type, int operand_count, ...) {
   if (!is_live(b)) return;
-  atlas_insn insn = {.op = stored_op(op), .type = stored_type(type)};
+  atlas_insn insn = {.op = stored_op(op), .type = stored_type(b, atlas_op_name(op), type)};
   if (operand_count < 0 || operand_count > ATLAS_MAX_OPERANDS) {
     keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %d operands", atlas_op_name(op), operand_count));
     return;
@@ -394,7 +401,9 @@ void atlas_emit(atlas_builder *b, atlas_op op, atlas_type type, int operand_coun
 
 void atlas_emit2(atlas_builder *b, atlas_op op, atlas_type to, atlas_type from, atlas_operand destination,
                  atlas_operand source) {
-  atlas_insn insn = {.op = stored_op(op), .type = stored_type(to), .type2 = stored_type(from), .operand_count = 2};
+  atlas_insn insn = {.op = stored_op(op), .operand_count = 2};
+  insn.type = stored_type(b, atlas_op_name(op), to);
+  insn.type2 = stored_type(b, atlas_op_name(op), from);
   insn.operand[0] = destination;
   insn.operand[1] = source;
   atlas_builder_insn(b, &insn);

@@ -35,6 +35,8 @@ static hg_status check_const(const atlas_program *p, const atlas_symbol *s) {
 static hg_status check_symbol_kind(const atlas_program *p, const atlas_symbol *s, totals *t) {
   int is_type = atlas_type_bits((atlas_type)s->type) != 0;
   uint64_t bytes = 0;
+  if (s->type >= ATLAS_TYPE_COUNT)
+    return hg_fail(HG_VERIFY, "'%s': its type code %u is unknown", s->name, (unsigned)s->type);
   switch (s->kind) {
   case ATLAS_SYMBOL_BUFFER:
     if (!is_type) return bad_symbol(s, "a buffer needs an element type");
@@ -306,10 +308,15 @@ static hg_status check_operand(const atlas_program *p, const atlas_insn *insn, u
   }
 }
 
+static hg_status check_type_code(uint8_t type) {
+  return type < ATLAS_TYPE_COUNT ? HG_OK : hg_fail(HG_VERIFY, "its type code %u is unknown", (unsigned)type);
+}
+
 static hg_status check_second_type(const atlas_insn *insn, const atlas_op_info *info) {
   if (!(info->flags & ATLAS_SECOND))
     return insn->type2 == ATLAS_NONE ? HG_OK : hg_fail(HG_VERIFY, "it has no second type");
-  if (!atlas_op_has_type((atlas_op)insn->op, (atlas_type)insn->type2) || insn->type2 == ATLAS_NONE)
+  if (insn->type2 == ATLAS_NONE) return hg_fail(HG_VERIFY, "it needs a second type");
+  if (!atlas_op_has_type((atlas_op)insn->op, (atlas_type)insn->type2))
     return hg_fail(HG_VERIFY, "its second type cannot be %s", atlas_type_name((atlas_type)insn->type2));
   if (insn->op == ATLAS_OP_bitcast &&
       atlas_type_bits((atlas_type)insn->type) != atlas_type_bits((atlas_type)insn->type2))
@@ -333,8 +340,12 @@ static hg_status check_in_library(const atlas_insn *insn, const atlas_op_info *i
 hg_status atlas_verify_insn(const atlas_program *p, const atlas_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL) return hg_fail(HG_VERIFY, "no instruction has the code 0x%04x", insn->op);
+  HG_TRY(check_type_code(insn->type));
+  HG_TRY(check_type_code(insn->type2));
   if (!atlas_op_has_type((atlas_op)insn->op, (atlas_type)insn->type))
-    return hg_fail(HG_VERIFY, "it does not exist for the type %s", atlas_type_name((atlas_type)insn->type));
+    return insn->type == ATLAS_NONE
+               ? hg_fail(HG_VERIFY, "it needs a type")
+               : hg_fail(HG_VERIFY, "it does not exist for the type %s", atlas_type_name((atlas_type)insn->type));
   HG_TRY(check_second_type(insn, info));
   size_t operands = strlen(info->operands);
   if (insn->operand_count != operands)

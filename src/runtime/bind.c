@@ -311,13 +311,21 @@ static hg_status check_overlap(binder *b) {
 
 /* ---- scalars ----------------------------------------------------------------------------------------------------- */
 
+static hg_status refuse_type(const atlas_symbol *symbol, uint8_t given) {
+  const char *declared = atlas_type_name((atlas_type)symbol->type);
+  if (given >= ATLAS_TYPE_COUNT)
+    return hg_fail(HG_BINDING, "scalar '%s' is %s, but the value given is of type code %u, which is unknown",
+                   symbol->name, declared, (unsigned)given);
+  return hg_fail(HG_BINDING, "scalar '%s' is %s, but the value given %s %s", symbol->name, declared,
+                 given == ATLAS_NONE ? "has" : "is",
+                 given == ATLAS_NONE ? "no type" : atlas_type_name((atlas_type)given));
+}
+
 static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
   uint16_t index = 0;
   HG_TRY(find_parameter(b, scalar->name, scalar->slot, 1, &index));
   const atlas_symbol *symbol = symbol_of(b, index);
-  if (scalar->type != symbol->type)
-    return hg_fail(HG_BINDING, "scalar '%s' is %s, but the value given is %s", symbol->name,
-                   atlas_type_name((atlas_type)symbol->type), atlas_type_name((atlas_type)scalar->type));
+  if (scalar->type != symbol->type) return refuse_type(symbol, scalar->type);
   if (b->bound[index]) return hg_fail(HG_BINDING, "scalar '%s' is given twice", symbol->name);
   b->arguments[index].bits = scalar->bits & atlas_mask((atlas_type)symbol->type);
   b->bound[index] = 1;

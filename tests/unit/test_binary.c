@@ -182,6 +182,26 @@ static void test_sections(image good) {
   check_refused(header, HEADER, "the program has no name or no code");
 }
 
+static void test_unknown_types(image good) {
+  static const uint8_t x[] = {1, 'x', ATLAS_SYMBOL_BUFFER, ATLAS_f32},
+                       load[] = {ATLAS_OP_fma & 0xff, ATLAS_OP_fma >> 8};
+  uint8_t *bytes = malloc(good.length);
+  size_t at = HEADER;
+  memcpy(bytes, good.bytes, good.length);
+  while (memcmp(bytes + at, x, sizeof x) != 0) at++;
+  bytes[at + 3] = 77;
+  reseal(bytes, good.length);
+  check_refused(bytes, good.length, "symbol 1: 'x' is of type code 77, which is unknown");
+  memcpy(bytes, good.bytes, good.length);
+  while (memcmp(bytes + at, load, sizeof load) != 0 || bytes[at + 2] != ATLAS_f32) at++;
+  bytes[at + 2] = 77;
+  reseal(bytes, good.length);
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(decode(bytes, good.length, &program), HG_VERIFY);
+  CHECK_STR(hg_last_error(), "program:13: 'fma': its type code 77 is unknown");
+  free(bytes);
+}
+
 /* Lines are kept, but nothing needs them. */
 static void test_without_lines(void) {
   image good = encode("exit\n");
@@ -233,6 +253,7 @@ int main(void) {
   test_hostile(functions);
   test_header(good);
   test_sections(good);
+  test_unknown_types(good);
   test_without_lines();
   check_every_allocation(decode_and_encode, &good);
   atlas_memory_release(NULL, good.bytes);

@@ -152,8 +152,8 @@ static void test_scalar_refusals(void) {
     const char *sentence;
   } cases[] = {
       {{.name = "a", .type = ATLAS_f64}, "scalar 'a' is f32, but the value given is f64"},
-      {{.name = "a"}, "scalar 'a' is f32, but the value given is none"},
-      {{.name = "a", .type = 99}, "scalar 'a' is f32, but the value given is none"},
+      {{.name = "a"}, "scalar 'a' is f32, but the value given has no type"},
+      {{.name = "a", .type = 99}, "scalar 'a' is f32, but the value given is of type code 99, which is unknown"},
       {{.name = "b", .type = ATLAS_f32}, "program 'saxpy' has no parameter 'b'; its scalars are: a"},
       {{.name = "x", .type = ATLAS_f32}, "'x' is a buffer and cannot be given a value"},
       {{.slot = 3, .type = ATLAS_f32}, "there is no slot 3: program 'saxpy' has 3 symbols"},
