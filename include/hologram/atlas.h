@@ -191,6 +191,8 @@ HG_API const atlas_symbol *atlas_program_symbols(const atlas_program *program, s
 HG_API const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count);
 HG_API const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count); /* little-endian */
 HG_API void atlas_program_block(const atlas_program *program, uint32_t block[3]); /* required size; 0,0,0: any */
+/* The block size of launches that say none (.block x, y, z default); 0,0,0: there is none. */
+HG_API void atlas_program_default_block(const atlas_program *program, uint32_t block[3]);
 /* 1: uses shared memory, barriers, collectives or block coordinates */
 HG_API int atlas_program_observes_block(const atlas_program *program);
 /* 1: holds .entry functions and cannot be launched */
@@ -242,7 +244,9 @@ HG_API uint16_t atlas_builder_const(atlas_builder *builder, const char *name, at
                                     const void *values);
 HG_API uint16_t atlas_builder_table(atlas_builder *builder, const char *name, uint32_t count, atlas_access access);
 HG_API uint16_t atlas_builder_pool(atlas_builder *builder, const char *name);
+/* The block size that every launch must have; or that launches have which say none. A program has one of the two. */
 HG_API void atlas_builder_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
+HG_API void atlas_builder_default_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
 
 /* A buffer known by its handle (hg_buffer_handle) rather than by name: it becomes a parameter, named "h<handle>", that
  * is bound to that buffer unless the launch says otherwise. Asking again for the same handle and type gives the same

@@ -311,7 +311,8 @@ typedef struct hg_launch_desc {
   size_t size;
   uint64_t lanes;          /* a linear launch of exactly this many lanes; else 0 and grid, block are used */
   uint32_t grid[3];        /* in blocks; 0 counts as 1 where another dimension is set; all 0: a linear launch */
-  uint32_t block[3];       /* in lanes; product at most 1024; 0 counts as 1; all 0: what the program requires, else 1 */
+  uint32_t block[3];       /* in lanes; product at most 1024; 0 counts as 1; all 0: what the program requires, else its
+                              default, else 1 */
   const hg_binding *bindings;
   size_t binding_count;
   const hg_scalar *scalars;

@@ -125,6 +125,10 @@ static void encode_entries(encoder *e) {
   }
 }
 
+static void encode_default_block(encoder *e) {
+  for (int i = 0; i < 3; i++) put(e, 4, e->program->default_block[i]);
+}
+
 static void encode_lines(encoder *e) {
   for (size_t i = 0; i < e->program->insns.count; i++) put(e, 4, atlas_insn_at(e->program, i)->line);
 }
@@ -343,6 +347,12 @@ static hg_status decode_entries(atlas_program *p, cursor *c) {
   return HG_OK;
 }
 
+static hg_status decode_default_block(atlas_program *p, cursor *c) {
+  for (int i = 0; i < 3; i++) p->default_block[i] = (uint32_t)take(c, 4);
+  if (p->default_block[0] == 0) return hg_fail(HG_FORMAT, "the default block has no lanes");
+  return HG_OK;
+}
+
 static hg_status decode_lines(atlas_program *p, cursor *c) {
   if (left(c) != p->insns.count * 4) return hg_fail(HG_FORMAT, "there must be one line number for each instruction");
   for (size_t i = 0; i < p->insns.count; i++) ((atlas_insn *)p->insns.data)[i].line = (uint32_t)take(c, 4);
@@ -356,6 +366,7 @@ static int has_symbols(const atlas_program *p) { return p->symbols.count > 0; }
 static int has_constants(const atlas_program *p) { return p->constants.count > 0; }
 static int has_labels(const atlas_program *p) { return p->labels.count > 0; }
 static int has_entries(const atlas_program *p) { return p->entries.count > 0; }
+static int has_default_block(const atlas_program *p) { return p->default_block[0] != 0; }
 
 typedef struct section {
   uint16_t id, flags;
@@ -373,6 +384,8 @@ static const section sections[] = {
     {4, CRITICAL, "labels", has_labels, encode_labels, decode_labels},
     {5, CRITICAL, "code", always, encode_code, decode_code},
     {6, CRITICAL, "entries", has_entries, encode_entries, decode_entries},
+    /* Without it the program would run, but in other blocks than its author meant. */
+    {7, CRITICAL, "default block", has_default_block, encode_default_block, decode_default_block},
     {64, 0, "lines", has_lines, encode_lines, decode_lines},
 };
 enum { SECTION_COUNT = sizeof sections / sizeof sections[0] };

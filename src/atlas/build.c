@@ -236,6 +236,12 @@ void atlas_builder_block(atlas_builder *b, uint32_t x, uint32_t y, uint32_t z) {
   memcpy(b->program->block, block, sizeof block);
 }
 
+void atlas_builder_default_block(atlas_builder *b, uint32_t x, uint32_t y, uint32_t z) {
+  if (!is_live(b)) return;
+  const uint32_t block[3] = {x, y, z};
+  memcpy(b->program->default_block, block, sizeof block);
+}
+
 uint16_t atlas_builder_handle(atlas_builder *b, uint64_t handle, atlas_type type, atlas_access access) {
   if (!is_live(b)) return 0;
   if (handle == 0) {

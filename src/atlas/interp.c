@@ -269,8 +269,6 @@ static void run_block(machine *m) {
   while (run_waiting(m) > 0);
 }
 
-enum { LINEAR_BLOCK_LANES = 256 };
-
 void atlas_machine_shape(machine *m) {
   atlas_launch *launch = m->launch;
   memset(launch->resonance, 0, sizeof launch->resonance);
@@ -281,7 +279,7 @@ void atlas_machine_shape(machine *m) {
     m->grid_size[d] = launch->lanes != 0 ? 1 : launch->grid[d];
   }
   if (launch->lanes != 0) {
-    m->block_size[0] = m->program->block[0] != 0 ? m->program->block[0] : LINEAR_BLOCK_LANES;
+    m->block_size[0] = atlas_linear_block(m->program, launch);
     m->grid_size[0] = (launch->lanes + m->block_size[0] - 1) / m->block_size[0];
   }
   m->block_count = m->grid_size[0] * m->grid_size[1] * m->grid_size[2];

@@ -18,10 +18,13 @@ typedef struct atlas_argument {
   uint64_t bits;           /* scalars: low bits of the declared type, zero above */
 } atlas_argument;
 
+enum { ATLAS_LINEAR_BLOCK_LANES = 256 };
+
 typedef struct atlas_launch {
-  uint64_t lanes;          /* linear launch if not 0: blocks of .block's x or of 256 lanes, the last one partial */
+  uint64_t lanes;          /* linear launch if not 0: blocks of atlas_linear_block lanes, the last one partial */
   uint32_t grid[3];        /* else: blocks, all >= 1 */
-  uint32_t block[3];       /* lanes, all >= 1, product <= ATLAS_MAX_BLOCK_LANES */
+  uint32_t block[3];       /* lanes, all >= 1, product <= ATLAS_MAX_BLOCK_LANES; of a linear launch the first only, and
+                              0 where nobody says */
   const atlas_argument *arguments;
   uint8_t *boundary;       /* ATLAS_BOUNDARY_POOL_BYTES */
   uint32_t phase;
@@ -34,6 +37,12 @@ typedef struct atlas_launch {
   uint64_t nanoseconds;                 /* by the device's clock; left alone where it has none */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;
+
+/* The lanes of a linear launch's blocks: what the program requires, else what the launch says, else 256. */
+static inline uint32_t atlas_linear_block(const atlas_program *program, const atlas_launch *launch) {
+  if (program->block[0] != 0) return program->block[0];
+  return launch->block[0] != 0 ? launch->block[0] : ATLAS_LINEAR_BLOCK_LANES;
+}
 
 /* HG_OK also when lanes faulted (see launch->fault); HG_OUT_OF_MEMORY when the machine's own state does not fit, before
  * any lane has run. */

@@ -77,6 +77,10 @@ void atlas_program_block(const atlas_program *program, uint32_t block[3]) {
   if (block != NULL) memcpy(block, seen(program)->block, sizeof seen(program)->block);
 }
 
+void atlas_program_default_block(const atlas_program *program, uint32_t block[3]) {
+  if (block != NULL) memcpy(block, seen(program)->default_block, sizeof seen(program)->default_block);
+}
+
 int atlas_program_observes_block(const atlas_program *program) { return seen(program)->observes_block; }
 
 int atlas_program_is_library(const atlas_program *program) { return seen(program)->entries.count > 0; }

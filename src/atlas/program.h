@@ -28,7 +28,8 @@ struct atlas_program {
   hg_allocator allocator;
   atomic_uint references;
   char name[ATLAS_MAX_NAME + 1];
-  uint32_t block[3]; /* required block size; 0,0,0: any */
+  uint32_t block[3];         /* required block size; 0,0,0: any */
+  uint32_t default_block[3]; /* of launches that say none, where none is required; 0,0,0: none. Not in the hash */
   hg_array insns;    /* atlas_insn */
   hg_array symbols;  /* atlas_symbol */
   hg_array labels;   /* atlas_label */

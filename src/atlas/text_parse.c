@@ -77,8 +77,9 @@ static hg_status parse_block(text_parser *p, const text_token *at) {
   if (p->has_block) return atlas_text_fail(p, at, ".block stands twice");
   p->has_block = 1;
   uint64_t lanes = 1, value = 0;
+  uint32_t block[3];
   for (int i = 0; i < 3; i++) {
-    p->program->block[i] = 1;
+    block[i] = 1;
     if (i > 0 && !atlas_text_is(p, ',')) continue;
     if (i > 0) HG_TRY(atlas_text_advance(p));
     text_token token = p->token;
@@ -87,9 +88,11 @@ static hg_status parse_block(text_parser *p, const text_token *at) {
       return atlas_text_fail(p, &token, "a block of %llu lanes is not possible: 1 to %u",
                              (unsigned long long)(value * lanes), (unsigned)ATLAS_MAX_BLOCK_LANES);
     lanes *= value;
-    p->program->block[i] = (uint32_t)value;
+    block[i] = (uint32_t)value;
   }
-  return HG_OK;
+  int is_default = atlas_text_is_word(&p->token, "default");
+  memcpy(is_default ? p->program->default_block : p->program->block, block, sizeof block);
+  return is_default ? atlas_text_advance(p) : HG_OK;
 }
 
 static hg_status parse_buffer(text_parser *p, const text_token *at) {

@@ -101,20 +101,22 @@ static void put_symbol(writer *w, const atlas_symbol *symbol) {
   put_text(w, "\n");
 }
 
+static void put_block(writer *w, const uint32_t block[3], const char *end) {
+  int dimensions = block[2] != 1 ? 3 : block[1] != 1 ? 2 : 1;
+  for (int i = 0; i < dimensions; i++) {
+    put_text(w, i == 0 ? ".block " : ", ");
+    put_number(w, block[i]);
+  }
+  put_text(w, end);
+}
+
 static void put_declarations(writer *w) {
   const atlas_program *p = w->program;
   put_text(w, ".program ");
   put_text(w, p->name);
   put_text(w, "\n");
-  if (p->block[0] != 0) {
-    put_text(w, ".block ");
-    int dimensions = p->block[2] != 1 ? 3 : p->block[1] != 1 ? 2 : 1;
-    for (int i = 0; i < dimensions; i++) {
-      if (i > 0) put_text(w, ", ");
-      put_number(w, p->block[i]);
-    }
-    put_text(w, "\n");
-  }
+  if (p->block[0] != 0) put_block(w, p->block, "\n");
+  if (p->default_block[0] != 0) put_block(w, p->default_block, " default\n");
   for (size_t i = 0; i < p->symbols.count; i++) put_symbol(w, atlas_symbol_at(p, i));
   for (size_t i = 0; i < p->entries.count; i++) {
     const atlas_entry *entry = atlas_entry_at(p, i);

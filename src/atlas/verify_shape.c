@@ -123,20 +123,27 @@ static hg_status check_entries(const atlas_program *p) {
   return HG_OK;
 }
 
-hg_status atlas_verify_declarations(const atlas_program *p) {
-  if (!name_is_terminated(p->name) || !atlas_name_is_valid(p->name, strlen(p->name)))
-    return hg_fail(HG_VERIFY, "the program's name is not valid");
+static hg_status check_block(const uint32_t block[3]) {
   uint64_t lanes = 1;
   for (int d = 0; d < 3; d++) {
-    if ((p->block[d] == 0) != (p->block[0] == 0))
-      return hg_fail(HG_VERIFY, ".block: every dimension must be at least 1");
-    if (p->block[d] > ATLAS_MAX_BLOCK_LANES)
+    if ((block[d] == 0) != (block[0] == 0)) return hg_fail(HG_VERIFY, ".block: every dimension must be at least 1");
+    if (block[d] > ATLAS_MAX_BLOCK_LANES)
       return hg_fail(HG_VERIFY, ".block: a block has at most %d lanes", ATLAS_MAX_BLOCK_LANES);
-    lanes *= p->block[d];
+    lanes *= block[d];
   }
   if (lanes > ATLAS_MAX_BLOCK_LANES)
     return hg_fail(HG_VERIFY, ".block: a block has at most %d lanes, this one %llu", ATLAS_MAX_BLOCK_LANES,
                    (unsigned long long)lanes);
+  return HG_OK;
+}
+
+hg_status atlas_verify_declarations(const atlas_program *p) {
+  if (!name_is_terminated(p->name) || !atlas_name_is_valid(p->name, strlen(p->name)))
+    return hg_fail(HG_VERIFY, "the program's name is not valid");
+  HG_TRY(check_block(p->block));
+  HG_TRY(check_block(p->default_block));
+  if (p->block[0] != 0 && p->default_block[0] != 0)
+    return hg_fail(HG_VERIFY, ".block: a block size is required or a default, not both");
   HG_TRY(check_symbols(p));
   if (p->insns.count == 0) return hg_fail(HG_VERIFY, "the program has no instructions; it needs at least 'exit'");
   if (p->insns.count > ATLAS_MAX_INSTRUCTIONS)

@@ -206,9 +206,10 @@ static int apply_item(run_state *run, const run_item *item) {
 /* How many lanes the command line asks for; 0 where it does not say or where there are absurdly many. */
 static int asked_lanes(const run_state *run, uint64_t *count) {
   const run_options *options = &run->options;
-  uint32_t required[3];
-  atlas_program_block(run->program, required);
-  const uint32_t *block = options->block[0] != 0 ? options->block : required;
+  uint32_t own[3];
+  atlas_program_block(run->program, own);
+  if (own[0] == 0) atlas_program_default_block(run->program, own);
+  const uint32_t *block = options->block[0] != 0 ? options->block : own;
   if (options->grid[0] == 0) {
     *count = options->lanes;
     return options->has_lanes && *count <= LARGEST_COUNT;

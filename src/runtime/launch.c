@@ -31,7 +31,8 @@ static hg_status check_block(const atlas_program *program, const uint32_t block[
 
 static hg_status set_grid(const atlas_program *program, const hg_launch_desc *desc, atlas_launch *launch,
                           uint64_t *lanes) {
-  const uint32_t *wanted = any_set(desc->block) ? desc->block : program->block;
+  const uint32_t *own = any_set(program->block) ? program->block : program->default_block;
+  const uint32_t *wanted = any_set(desc->block) ? desc->block : own;
   for (int d = 0; d < 3; d++) {
     launch->grid[d] = desc->grid[d] == 0 ? 1 : desc->grid[d];
     launch->block[d] = wanted[d] == 0 ? 1 : wanted[d];
@@ -72,6 +73,7 @@ static hg_status set_shape(const atlas_program *program, const hg_launch_desc *d
                    program->name, (unsigned)program->block[0], (unsigned)program->block[1],
                    (unsigned)program->block[2]);
   launch->lanes = *lanes = desc->lanes;
+  if (program->default_block[1] == 1 && program->default_block[2] == 1) launch->block[0] = program->default_block[0];
   return HG_OK;
 }
 

@@ -123,6 +123,13 @@ def test_out_buffer_is_created_from_grid_and_required_block(work):
             "run", "tiles.atlas", "--lanes", "24", cwd=work)
 
 
+def test_default_block(work):
+    (work / "tiles.atlas").write_text(".block 4, 2 default\n" + LANES.replace(".program lanes\n", ""))
+    for arguments, lanes in ((["--grid", "3"], 24), (["--grid", "3", "--block", "5"], 15), (["--lanes", "24"], 24)):
+        assert run("run", "tiles.atlas", *arguments, "--out", "y=out.npy", cwd=work).returncode == 0
+        assert np.array_equal(np.load(work / "out.npy"), np.arange(lanes, dtype=np.uint64))
+
+
 def test_size(work):
     result = run("run", "lanes.atlas", "--size", "y=10", "--lanes", "4", "--out", "y=out.npy", cwd=work)
     assert result.returncode == 0

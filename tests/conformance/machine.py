@@ -81,6 +81,7 @@ class Source:
         self.labels: dict[str, int] = {}
         self.insns: list[Insn] = []
         self.block: tuple[int, ...] | None = None
+        self.default_block: tuple[int, ...] | None = None
         pending, pending_line = "", 0
         for number, line in enumerate(text.split("\n"), 1):
             line = pending + " " + line.split(";")[0].strip() if pending else line.split(";")[0].strip()
@@ -108,7 +109,12 @@ class Source:
         kind, rest = line[1:].split(None, 1)
         words = re.findall(r"[^\s,{}]+", rest)
         if kind == "block":
-            self.block = tuple(int(w) for w in words) + (1,) * (3 - len(words))
+            sizes = tuple(int(w) for w in words if w != "default")
+            size = sizes + (1,) * (3 - len(sizes))
+            if words[-1] == "default":
+                self.default_block = size
+            else:
+                self.block = size
         elif kind == "buffer":
             self.symbols[words[0]] = Symbol("buffer", words[1], access=words[2])
         elif kind == "scalar":
@@ -209,11 +215,13 @@ class Machine:
 
     def _blocks(self, lanes, grid, block):
         if lanes:
-            size = self.source.block or (ENTRY_LANES, 1, 1)
+            default = self.source.default_block
+            size = self.source.block or (default if default and default[1:] == (1, 1) else (ENTRY_LANES, 1, 1))
             width = size[0] * size[1] * size[2]
             grid, total = ((lanes + width - 1) // width, 1, 1), lanes
         else:
             grid = tuple(n or 1 for n in tuple(grid) + (1,) * (3 - len(grid)))
+            block = block or self.source.block or self.source.default_block or (1,)
             size = tuple(n or 1 for n in tuple(block) + (1,) * (3 - len(block)))
             width, total = size[0] * size[1] * size[2], None
         count = grid[0] * grid[1] * grid[2]

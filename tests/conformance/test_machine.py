@@ -144,6 +144,31 @@ def test_linear_launch_with_a_declared_block(lanes):
     both(text, lanes=lanes, buffers={"x": array_of("u32", [0] * lanes)})
 
 
+@pytest.mark.parametrize("shape", [dict(lanes=7), dict(lanes=600), dict(grid=(3,)), dict(grid=(2, 3)), dict(grid=(3,), block=(5, 2))],
+                         ids=str)
+@pytest.mark.parametrize("default", ["7", "40", "512", "4, 3", "2, 3, 4"])
+def test_default_block(default, shape):
+    """A launch that says no block has the program's; a linear one if it has one dimension, else 256."""
+    text = f""".block {default} default
+.buffer x u64 out
+.shared s u32 1
+    atom.add.u32 _, [s], #1
+    bar.sync
+    lds.u32 r0, [s]
+    mad.u32 r0, r254, #1000, r0
+    sreg.u32 r1, block_size.y
+    mad.u32 r0, r1, #1000000, r0
+    cvt.u64.u32 r2, r0
+    sreg.u64 r3, grid_size.x
+    mad.u64 r2, r3, #1000000000, r2
+    stg.u64 [x + lane], r2
+    exit
+"""
+    own = tuple(int(n) for n in default.split(","))
+    lanes = shape.get("lanes") or lanes_of(shape | {"block": shape.get("block", own)})
+    both(text, buffers={"x": array_of("u64", [0] * lanes)}, **shape)
+
+
 INDEX_TYPES = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 INDICES = {"i8": [0, 3, -1, 127, -128], "u8": [0, 5, 6, 255], "i16": [5, 6, -1, -32768], "u16": [2, 65535], "i32": [5, -1, 1 << 30],
            "u32": [4, 6, 0xFFFFFFFF, 0x80000000], "i64": [1, -1, 6, (1 << 62), -(1 << 62)],

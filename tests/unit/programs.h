@@ -22,6 +22,7 @@ static inline int same_insn(const atlas_insn *a, const atlas_insn *b, int lines)
 
 static inline int same_program(const atlas_program *a, const atlas_program *b, int lines) {
   if (strcmp(a->name, b->name) != 0 || memcmp(a->block, b->block, sizeof a->block) != 0) return 0;
+  if (memcmp(a->default_block, b->default_block, sizeof a->default_block) != 0) return 0;
   if (a->symbols.count != b->symbols.count || a->labels.count != b->labels.count || a->insns.count != b->insns.count ||
       a->entries.count != b->entries.count || a->constants.count != b->constants.count)
     return 0;

@@ -182,6 +182,22 @@ static void test_sections(image good) {
   check_refused(header, HEADER, "the program has no name or no code");
 }
 
+/* A section of its own, which nobody may skip; a program without it has not a byte of it. */
+static void test_default_block(void) {
+  image with = encode(".block 48 default\nexit\n"), without = encode("exit\n");
+  CHECK_EQ_U64(with.length, without.length + 8 + 12);
+  const uint8_t section[] = {7, 0, 1, 0, 12, 0, 0, 0, 48, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
+  size_t at = with.length - 12 - sizeof section; /* the lines stand behind it */
+  CHECK(memcmp(with.bytes + at, section, sizeof section) == 0);
+  test_damage(with);
+  test_hostile(with);
+  with.bytes[at + 8] = 0;
+  reseal(with.bytes, with.length);
+  check_refused(with.bytes, with.length, "the default block has no lanes");
+  atlas_memory_release(NULL, with.bytes);
+  atlas_memory_release(NULL, without.bytes);
+}
+
 static void test_unknown_types(image good) {
   static const uint8_t x[] = {1, 'x', ATLAS_SYMBOL_BUFFER, ATLAS_f32},
                        load[] = {ATLAS_OP_fma & 0xff, ATLAS_OP_fma >> 8};
@@ -254,6 +270,7 @@ int main(void) {
   test_header(good);
   test_sections(good);
   test_unknown_types(good);
+  test_default_block();
   test_without_lines();
   check_every_allocation(decode_and_encode, &good);
   atlas_memory_release(NULL, good.bytes);

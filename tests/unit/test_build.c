@@ -81,6 +81,37 @@ static void test_every_operand(void) {
       "    call L1\n    @p15 bra L0\n    bra done\ndone:\n    exit\nL1:\n    ret\n");
 }
 
+static void test_default_block(void) {
+  atlas_builder *b = create();
+  uint32_t block[3];
+  atlas_builder_default_block(b, 16, 4, 1);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  check_text(b, ".program built\n.block 16, 4 default\n\n    exit\n");
+  b = create();
+  atlas_builder_default_block(b, 16, 4, 2);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  atlas_program *program = finish(b);
+  atlas_program_default_block(program, block);
+  CHECK(block[0] == 16 && block[1] == 4 && block[2] == 2);
+  atlas_program_block(program, block);
+  CHECK(block[0] == 0 && block[1] == 0 && block[2] == 0);
+  CHECK(!atlas_program_observes_block(program));
+  atlas_program_release(program);
+  b = create();
+  atlas_builder_default_block(b, 33, 32, 1);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  check_fails(b, HG_VERIFY, "built: .block: a block has at most 1024 lanes, this one 1056");
+  b = create();
+  atlas_builder_default_block(b, 33, 0, 1);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  check_fails(b, HG_VERIFY, "built: .block: every dimension must be at least 1");
+  b = create();
+  atlas_builder_block(b, 32, 1, 1);
+  atlas_builder_default_block(b, 32, 1, 1);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  check_fails(b, HG_VERIFY, "built: .block: a block size is required or a default, not both");
+}
+
 /* Handles of the original SDK: one parameter a handle and type, with the accesses it is asked for. */
 static void test_handles(void) {
   atlas_builder *b = create();
@@ -342,6 +373,7 @@ static hg_status build(const hg_allocator *allocator, void *argument) {
 
 int main(void) {
   test_every_operand();
+  test_default_block();
   test_handles();
   test_labels();
   test_lines_and_fields();

@@ -553,6 +553,55 @@ static void test_required_block(void) {
   hg_kernel_release(kernel);
 }
 
+/* What a lane sees of its block, its width and how many lanes of it there are, after a launch. */
+static void check_widths(hg_kernel *kernel, hg_launch_desc desc, uint64_t lanes, uint32_t width, uint32_t first_block) {
+  uint32_t seen[2][1200];
+  hg_buffer *w = buffer_of(sizeof seen[0], NULL), *n = buffer_of(sizeof seen[1], NULL);
+  hg_binding bindings[] = {{.name = "w", .buffer = w}, {.name = "n", .buffer = n}};
+  hg_launch_report report = {.lanes = 0};
+  desc.bindings = bindings;
+  desc.binding_count = 2;
+  CHECK_EQ_U64(hg_launch(kernel, &desc, &report), HG_OK);
+  CHECK_EQ_U64(report.lanes, lanes);
+  CHECK_EQ_U64(desc.stream != NULL ? hg_stream_wait(desc.stream, NULL) : HG_OK, HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(w, 0, seen[0], sizeof seen[0]), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(n, 0, seen[1], sizeof seen[1]), HG_OK);
+  CHECK_EQ_U64(seen[0][0], width);
+  CHECK_EQ_U64(seen[0][lanes - 1], width);
+  CHECK_EQ_U64(seen[0][lanes], 0);
+  CHECK_EQ_U64(seen[1][0], first_block);
+  hg_buffer_release(w);
+  hg_buffer_release(n);
+}
+
+/* Programs that differ in their default only are one program to the cache of kernels. */
+static void test_default_block(void) {
+#define WIDTHS                                                                                                   \
+  ".buffer w u32 out\n.buffer n u32 out\n reduce.add.u32 r0, #1\n stg.u32 [n + lane], r0\n stg.u32 [w + lane], r254\n" \
+  " exit\n"
+  hg_kernel *small = kernel_of(".block 48 default\n" WIDTHS), *large = kernel_of(".block 512 default\n" WIDTHS);
+  hg_kernel *flat = kernel_of(".block 8, 4 default\n" WIDTHS), *none = kernel_of(WIDTHS);
+  hg_stream *stream = NULL;
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  check_widths(small, (hg_launch_desc){.grid = {3}}, 144, 48, 48);
+  check_widths(small, (hg_launch_desc){.grid = {3}, .block = {16, 2}}, 96, 16, 32); /* the launch says another */
+  check_widths(small, (hg_launch_desc){.lanes = 100}, 100, 48, 48);
+  check_widths(small, (hg_launch_desc){.lanes = 40}, 40, 48, 40);
+  check_widths(large, (hg_launch_desc){.lanes = 600}, 600, 512, 512);
+  check_widths(large, (hg_launch_desc){.lanes = 600, .stream = stream}, 600, 512, 512);
+  check_widths(large, (hg_launch_desc){.grid = {2}}, 1024, 512, 512);
+  check_widths(small, (hg_launch_desc){.grid = {3}, .stream = stream}, 144, 48, 48);
+  check_widths(flat, (hg_launch_desc){.grid = {3}}, 96, 8, 32);
+  check_widths(flat, (hg_launch_desc){.lanes = 600}, 600, 256, 256); /* a linear launch has one dimension */
+  check_widths(none, (hg_launch_desc){.lanes = 600}, 600, 256, 256);
+  check_widths(none, (hg_launch_desc){.grid = {600}}, 600, 1, 1);
+  hg_stream_release(stream);
+  hg_kernel_release(small);
+  hg_kernel_release(large);
+  hg_kernel_release(flat);
+  hg_kernel_release(none);
+}
+
 static void test_desc_refusals(void) {
   hg_kernel *kernel = kernel_of(count_text);
   hg_launch_desc desc = {.size = 1};
@@ -648,6 +697,7 @@ int main(void) {
   test_pool_binding();
   test_shapes();
   test_required_block();
+  test_default_block();
   test_desc_refusals();
   test_library();
   test_in_place();

@@ -145,6 +145,8 @@ static void test_canonical_forms(void) {
   check_canonical("\r\n; anything \xff goes here\r\n.program  p ; its name\n\t.block 4\n exit",
                   ".program p\n.block 4\n\n    exit\n");
   check_canonical(".block 8, 2\nexit\n", ".program program\n.block 8, 2\n\n    exit\n");
+  check_canonical(".block 8,1 default\nexit\n", ".program program\n.block 8 default\n\n    exit\n");
+  check_canonical(".block 1, 2, 4 default\nexit\n", ".program program\n.block 1, 2, 4 default\n\n    exit\n");
   check_canonical(".block 8,1,2\nexit\n", ".program program\n.block 8, 1, 2\n\n    exit\n");
   check_canonical(
       ".buffer x f32 in handle 18446744073709551615\nfirst: second: ldg.f32 r0,[x+lane]\n ldg.f32 r1,[ x ]\nldg.f32 "
@@ -227,6 +229,9 @@ static const bad_text bad_texts[] = {
     {".block 0", "1:8: a block of 0 lanes is not possible: 1 to 1024"},
     {".block 33, 32", "1:12: a block of 1056 lanes is not possible: 1 to 1024"},
     {".block 8\n.block 8", "2:1: .block stands twice"},
+    {".block 8\n.block 8 default", "2:1: .block stands twice"},
+    {".block 8 defalt", "1:10: expected the end of the line, found 'defalt'"},
+    {".block 33, 32 default", "1:12: a block of 1056 lanes is not possible: 1 to 1024"},
     {".block x", "1:8: expected a block size, found 'x'"},
     {".block 5000000000", "1:8: '5000000000' does not fit u32 (0 to 4294967295)"},
     {".buffer x", "1:10: expected a type, found the end of the text"},

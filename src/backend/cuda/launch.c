@@ -92,8 +92,8 @@ typedef struct run {
 } run;
 
 static uint32_t usual_form(const atlas_launch *launch) {
-  int is_large = launch->lanes == 0 && launch->block[0] * launch->block[1] * launch->block[2] > CUDA_USUAL_BLOCK;
-  return is_large ? HG_PTX_LARGER_BLOCKS : 0;
+  uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
+  return lanes > CUDA_USUAL_BLOCK ? HG_PTX_LARGER_BLOCKS : 0;
 }
 
 /* A table of results pays for large launches. What it lacks for others, no table has. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum {
-  LINEAR_BLOCK_LANES = 256,
   STACK_BYTES = 32 << 10,    /* where the only worker of a small launch lives */
   PIECE_LANES = 1 << 14,     /* of a unit, where an engine takes any number: at most, */
   LEAST_PIECE_LANES = 1 << 10, /* at least, */
@@ -36,7 +35,7 @@ static void shape_blocks(cpu_launch *run) {
     run->grid[d] = is_linear ? 1 : launch->grid[d];
   }
   if (is_linear) {
-    run->block[0] = run->program->block[0] != 0 ? run->program->block[0] : LINEAR_BLOCK_LANES;
+    run->block[0] = atlas_linear_block(run->program, launch);
     run->grid[0] = (launch->lanes + run->block[0] - 1) / run->block[0];
   }
   run->blocks = run->grid[0] * run->grid[1] * run->grid[2];

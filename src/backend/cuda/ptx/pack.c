@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_BLOCKS INT32_MAX /* of a grid in x */
-enum { LINEAR_BLOCK_LANES = 256, VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
+enum { VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
 enum { UNIT_THREADS = 2048, ROUNDS = 4 };
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
@@ -46,10 +46,11 @@ static void pack_argument(const hg_ptx_parameter *parameter, const atlas_argumen
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
 static void pack_linear(const atlas_program *program, const atlas_launch *launch, hg_ptx_header *header) {
-  uint32_t given = program->block[0], size = given != 0 ? given : LINEAR_BLOCK_LANES;
+  enum { USUAL = ATLAS_LINEAR_BLOCK_LANES };
+  uint32_t size = atlas_linear_block(program, launch);
   uint64_t last = launch->lanes + size - 1;
   header->lanes = launch->lanes;
-  header->block_count = given != 0 ? last / given : last / LINEAR_BLOCK_LANES; /* the second is a shift */
+  header->block_count = size != USUAL ? last / size : last / USUAL; /* the second is a shift */
   header->grid[0] = header->block_count;
   header->grid[1] = header->grid[2] = 1;
   header->block[0] = size;
