@@ -33,6 +33,13 @@ int cli_fail(int code, const char *format, ...) HG_PRINTF(2, 3);
 int cli_usage_error(const char *command, const char *format, ...) HG_PRINTF(2, 3);
 /* The manual page of a subcommand, or of the whole command for NULL. 0 where there is none. */
 int cli_print_help(FILE *file, const char *command);
+
+enum { CLI_PAGE_PIECES = 3 };
+typedef struct cli_page {
+  const char *command;               /* NULL: the whole command */
+  const char *text[CLI_PAGE_PIECES]; /* in pieces: a C compiler need not take more than 4095 characters in one */
+} cli_page;
+const cli_page *cli_help_page(size_t index); /* in the order in which --help lists them; NULL past the last */
 int cli_is_help(const char *argument); /* --help, -h */
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */

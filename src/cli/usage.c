@@ -1,12 +1,8 @@
-/* usage.c - the manual pages of the command, one a subcommand. */
+/* usage.c - the manual pages of the command, one a subcommand: what --help prints, and what tools/manpages.c makes
+ * pages for man of. */
 #include "cli/cli.h"
 
 #include <string.h>
-
-typedef struct page {
-  const char *command; /* NULL: the whole command */
-  const char *text[3]; /* in pieces: a C compiler need not take more than 4095 characters in one */
-} page;
 
 #define EXIT_CODES                                                                                                    \
   "EXIT STATUS\n"                                                                                                     \
@@ -16,7 +12,7 @@ typedef struct page {
   "    2  wrong usage of the command line\n"                                                                          \
   "    3  the program ran and faulted\n"
 
-static const page pages[] = {
+static const cli_page pages[] = {
     {NULL,
      {"NAME\n"
       "    hologram - run and inspect Atlas programs\n"
@@ -305,11 +301,15 @@ static const page pages[] = {
       "    HOLOGRAM_CACHE_DIR=/var/tmp/kernels hologram cache clear\n"}},
 };
 
+const cli_page *cli_help_page(size_t index) {
+  return index < sizeof pages / sizeof pages[0] ? &pages[index] : NULL;
+}
+
 int cli_print_help(FILE *file, const char *command) {
-  for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
-    const page *p = &pages[i];
+  const cli_page *p = NULL;
+  for (size_t i = 0; (p = cli_help_page(i)) != NULL; i++) {
     if (p->command == NULL || command == NULL ? p->command != command : strcmp(p->command, command) != 0) continue;
-    for (size_t k = 0; k < 3 && p->text[k] != NULL; k++) fputs(p->text[k], file);
+    for (size_t k = 0; k < CLI_PAGE_PIECES && p->text[k] != NULL; k++) fputs(p->text[k], file);
     return 1;
   }
   return 0;

@@ -265,6 +265,23 @@ command_moves() {
   mkdir -p "$2" && cp "$1/bin/hologram" "$1/lib/libhologram.so.0" "$2" && (cd / && "$2/hologram" info)
 }
 
+# Every command has a manual page, which groff takes without a word and which says what --help does.
+manual_pages_hold() {
+  local prefix=$1 command page name
+  local -a commands
+  mapfile -t commands < <("$prefix/bin/hologram" --help | sed -n '/^COMMANDS/,/^$/s/^    \([a-z]*\) .*/\1/p' | grep -vx help)
+  [ "$(find "$prefix/share/man/man1" -name 'hologram*.1' | wc -l)" -eq $((1 + ${#commands[@]})) ] || return 1
+  for command in "" "${commands[@]}"; do
+    name=hologram${command:+-$command}
+    page=$(groff -man -Tascii -P-cbou -ww "$prefix/share/man/man1/$name.1" 2>"$2/groff.log") && [ ! -s "$2/groff.log" ] ||
+      { cat "$2/groff.log"; return 1; }
+    grep -q "^ *$name - " <<<"$page" || { say "$name.1 has no NAME"; return 1; }
+    diff <("$prefix/bin/hologram" $command --help | sed -n '/^SYNOPSIS/,$p' | tr -s ' \n' '\n') \
+      <(sed -n '/^SYNOPSIS/,/^SEE ALSO/p' <<<"$page" | sed '$d' | tr -s ' \n' '\n') ||
+      { say "$name.1 and --help differ"; return 1; }
+  done
+}
+
 # A scratch install, then a program built against it the three ways people do that.
 stage_install() {
   local prefix=$ROOT/$BUILD/installed work=$ROOT/$BUILD/installed/work
@@ -274,6 +291,7 @@ stage_install() {
   check "files" ninja -C "$BUILD/install" install || return 0
   check "command" "$prefix/bin/hologram" info || true
   check "command beside the library" command_moves "$prefix" "$work/moved" || true
+  check "manual pages" manual_pages_hold "$prefix" "$work" || true
   check "size" small_enough "$prefix" "$work" || true
   local -x PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
   # shellcheck disable=SC2046
@@ -322,7 +340,8 @@ stage_aarch64() {
 
 need_test_tools() {
   need_build_tools
-  need g++=g++ pkg-config=pkg-config cmake=cmake make=make nm=binutils git=git clang=clang clang-tidy=$LINT_TIDY_PACKAGE \
+  need g++=g++ pkg-config=pkg-config cmake=cmake make=make nm=binutils git=git groff=groff-base clang=clang \
+    clang-tidy=$LINT_TIDY_PACKAGE \
     x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu \
     /usr/aarch64-linux-gnu/lib/libc.so.6=libc6-dev-arm64-cross qemu-aarch64=qemu-user
   need_fuzz_tools
