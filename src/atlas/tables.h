@@ -86,6 +86,9 @@ static inline int atlas_is_integer(atlas_type type) {
   return atlas_kind(type) == ATLAS_KIND_SINT || atlas_kind(type) == ATLAS_KIND_UINT;
 }
 
+static inline int atlas_is_float(atlas_type type) { return atlas_kind(type) == ATLAS_KIND_FLOAT; }
+static inline int atlas_is_wide_float(atlas_type type) { return type == ATLAS_f32 || type == ATLAS_f64; }
+
 /* The low bits of a type's width. */
 uint64_t atlas_mask(atlas_type type);
 

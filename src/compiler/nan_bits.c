@@ -22,13 +22,11 @@ hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
   return info != NULL && info->flags & (ATLAS_STORE | ATLAS_BLOCK) ? HG_NAN_SHOWN : HG_NAN_ALIKE;
 }
 
-static int is_float(uint8_t type) { return type != SSA_PREDICATE && atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
-
 int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2) {
   const atlas_op_info *info = atlas_op_lookup(op);
-  if (info == NULL || !is_float(type) || !(info->flags & ATLAS_PURE)) return 0;
+  if (info == NULL || !atlas_is_float((atlas_type)type) || !(info->flags & ATLAS_PURE)) return 0;
   if (info->flags & (ATLAS_BITS | ATLAS_LOAD)) return 0;
-  return op != ATLAS_OP_cvt || is_float(type2) || type2 == ATLAS_f8e4m3 || type2 == ATLAS_f8e5m2;
+  return op != ATLAS_OP_cvt || atlas_is_float((atlas_type)type2) || type2 == ATLAS_f8e4m3 || type2 == ATLAS_f8e5m2;
 }
 
 typedef struct finder {
@@ -42,7 +40,7 @@ typedef struct finder {
 } finder;
 
 static void see(finder *f, uint32_t value) {
-  if (f->seen[value] || !is_float(ssa_insn_at(f->unit, value)->type)) return;
+  if (f->seen[value] || !atlas_is_float((atlas_type)ssa_insn_at(f->unit, value)->type)) return;
   f->seen[value] = 1;
   f->todo[f->count++] = value;
 }

@@ -28,11 +28,9 @@ typedef struct walker {
 } walker;
 
 static const ssa_insn *insn_at(const walker *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
-static int is_float(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
-
 /* A NaN in, a NaN out. */
 static int hands_nan_on(const ssa_insn *insn) {
-  if (!is_float(insn->type)) return 0;
+  if (!atlas_is_wide_float((atlas_type)insn->type)) return 0;
   switch (insn->op) {
   case ATLAS_OP_add:
   case ATLAS_OP_sub:
@@ -43,7 +41,7 @@ static int hands_nan_on(const ssa_insn *insn) {
   case ATLAS_OP_min:
   case ATLAS_OP_max:
   case ATLAS_OP_sqrt: return 1;
-  case ATLAS_OP_cvt: return is_float(insn->type2);
+  case ATLAS_OP_cvt: return atlas_is_wide_float((atlas_type)insn->type2);
   default: return 0;
   }
 }
@@ -58,7 +56,8 @@ static uint8_t state_of(const walker *w, uint32_t value) {
   const ssa_insn *insn = insn_at(w, value);
   int some_nan = has(w, value, 0, A_NAN);
   if (some_nan && hands_nan_on(insn)) return A_NAN;
-  if (some_nan && atlas_is_comparison(insn->op) && is_float(insn->type2)) return UNTOUCHED; /* known how it ends */
+  if (some_nan && atlas_is_comparison(insn->op) && atlas_is_wide_float((atlas_type)insn->type2))
+    return UNTOUCHED; /* known how it ends */
   int is_choice = insn->op == ATLAS_OP_sel && has(w, value, 1, A_NAN);
   if (is_choice && !has(w, value, 1, UNTOUCHED) && !has(w, value, 1, ANYTHING)) return A_NAN;
   return has(w, value, 0, ANYTHING) ? ANYTHING : UNTOUCHED;
@@ -118,7 +117,8 @@ static void look_at(walker *w, const ssa_block *block, uint8_t *blind) {
   }
   for (uint32_t at = 0; at < w->count; at++) {
     const ssa_insn *insn = insn_at(w, w->line[at]);
-    if (insn->op == ATLAS_OP_bitcast && is_float(insn->type2)) blind[w->line[at]] = (uint8_t)is_blind(w, w->line[at]);
+    if (insn->op == ATLAS_OP_bitcast && atlas_is_wide_float((atlas_type)insn->type2))
+      blind[w->line[at]] = (uint8_t)is_blind(w, w->line[at]);
   }
 }
 

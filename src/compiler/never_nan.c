@@ -29,7 +29,6 @@ typedef struct finder {
 
 static const ssa_insn *insn_at(const finder *f, uint32_t value) { return ssa_insn_at(f->unit, value); }
 static uint32_t arg(const finder *f, uint32_t value, unsigned i) { return ssa_args_of(f->unit, value)[i]; }
-static int is_float(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
 static int is_integer(uint8_t type) { return type == ATLAS_u32 || type == ATLAS_i32; }
 
 static interval anything(uint8_t type) {
@@ -176,7 +175,8 @@ static interval narrowed(const finder *f, uint32_t value, uint32_t a, uint32_t b
 static interval selected(const finder *f, uint32_t value) {
   uint32_t by = arg(f, value, 0), yes = arg(f, value, 1), no = arg(f, value, 2);
   const ssa_insn *test = insn_at(f, by);
-  int compares = (test->op == ATLAS_OP_set_lt || test->op == ATLAS_OP_set_le) && is_float(test->type2);
+  int compares =
+      (test->op == ATLAS_OP_set_lt || test->op == ATLAS_OP_set_le) && atlas_is_wide_float((atlas_type)test->type2);
   if (!compares) return join(f->of[yes], f->of[no]);
   uint32_t a = arg(f, by, 0), b = arg(f, by, 1);
   return join(narrowed(f, yes, a, b, 1), narrowed(f, no, a, b, 0));
@@ -284,24 +284,25 @@ static interval entries_of(const ssa_insn *load) {
 
 static interval interval_of(const finder *f, uint32_t value) {
   const ssa_insn *insn = insn_at(f, value);
-  if (!is_float(insn->type) && !is_integer(insn->type)) return anything(ATLAS_f64);
-  if (insn->op == ATLAS_OP_ldc && insn->symbol & SSA_LIBRARY && is_float(insn->type)) return entries_of(insn);
+  if (!atlas_is_wide_float((atlas_type)insn->type) && !is_integer(insn->type)) return anything(ATLAS_f64);
+  if (insn->op == ATLAS_OP_ldc && insn->symbol & SSA_LIBRARY && atlas_is_wide_float((atlas_type)insn->type))
+    return entries_of(insn);
   if (insn->arg_count == 0) return anything(insn->type);
   if (insn->op == ATLAS_OP_bitcast) return bit_cast(f, value);
-  if (insn->op == ATLAS_OP_sel && is_float(insn->type)) return selected(f, value);
-  if (insn->op == ATLAS_OP_cvt && is_float(insn->type)) {
-    if (is_float(insn->type2)) return rounded(insn->type, f->of[arg(f, value, 0)]);
+  if (insn->op == ATLAS_OP_sel && atlas_is_wide_float((atlas_type)insn->type)) return selected(f, value);
+  if (insn->op == ATLAS_OP_cvt && atlas_is_wide_float((atlas_type)insn->type)) {
+    if (atlas_is_wide_float((atlas_type)insn->type2)) return rounded(insn->type, f->of[arg(f, value, 0)]);
     return (interval){-0x1p64, 0x1p64, !atlas_is_integer((atlas_type)insn->type2)};
   }
   if (!(atlas_op_flags(insn->op) & ATLAS_PURE) || insn->op == ATLAS_OP_cvt) return anything(insn->type);
-  return is_float(insn->type) ? float_op(f, value) : integer_op(f, value);
+  return atlas_is_wide_float((atlas_type)insn->type) ? float_op(f, value) : integer_op(f, value);
 }
 
 static interval phi_of(const finder *f, const ssa_order *order, uint32_t phi) {
   const ssa_insn *insn = insn_at(f, phi);
   const uint32_t *from = ssa_block_at(f->unit, insn->block)->predecessors.data;
   interval all = anything(insn->type);
-  if (!is_float(insn->type)) return all;
+  if (!atlas_is_wide_float((atlas_type)insn->type)) return all;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     if (order->position[from[i]] >= order->position[insn->block]) return anything(insn->type);
     all = i == 0 ? f->of[arg(f, phi, i)] : join(all, f->of[arg(f, phi, i)]);
@@ -312,7 +313,7 @@ static interval phi_of(const finder *f, const ssa_order *order, uint32_t phi) {
 static void find_all(const finder *f, const ssa_order *order) {
   for (uint32_t v = 0; v < f->unit->insns.count; v++) {
     const ssa_insn *insn = insn_at(f, v);
-    int is_number = is_float(insn->type) || is_integer(insn->type);
+    int is_number = atlas_is_wide_float((atlas_type)insn->type) || is_integer(insn->type);
     f->of[v] = insn->op == SSA_CONST && is_number ? constant(insn) : anything(insn->type);
   }
   for (uint32_t k = 0; k < order->count; k++) {
@@ -327,7 +328,8 @@ hg_status hg_find_never_nan(const ssa_unit *unit, const ssa_order *order, uint8_
   finder f = {.unit = unit, .of = hg_allocate(&unit->allocator, count, sizeof(interval))};
   if (f.of == NULL) return hg_fail_memory("bounds of values", count * sizeof(interval));
   find_all(&f, order);
-  for (uint32_t v = 0; v < count; v++) never_nan[v] = is_float(insn_at(&f, v)->type) && !f.of[v].is_nan;
+  for (uint32_t v = 0; v < count; v++)
+    never_nan[v] = atlas_is_wide_float((atlas_type)insn_at(&f, v)->type) && !f.of[v].is_nan;
   hg_release(&unit->allocator, f.of);
   return HG_OK;
 }
@@ -351,5 +353,5 @@ int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i) {
   uint32_t from = ((const uint32_t *)ssa_block_at(unit, insn->block)->predecessors.data)[i];
   const ssa_block *block = ssa_block_at(unit, from);
   if (block->end != SSA_BRANCH || block->successor[0] != insn->block || block->successor[1] == insn->block) return 0;
-  return is_float(insn->type) && is_compared(unit, block->condition, ssa_args_of(unit, phi)[i]);
+  return atlas_is_wide_float((atlas_type)insn->type) && is_compared(unit, block->condition, ssa_args_of(unit, phi)[i]);
 }

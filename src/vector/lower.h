@@ -51,6 +51,10 @@ enum { /* bits of vector_lowering.uses */
   VALUE_IS_COMPUTED = 16   /* a float whose NaNs all come from arithmetic: by the ISA they are the canonical one */
 };
 
+static inline const ssa_insn *vector_ssa_insn(const vector_lowering *l, uint32_t value) {
+  return ssa_insn_at(l->unit, value);
+}
+
 /* Appends an instruction, all of whose unset registers are VECTOR_NONE in `insn` already. */
 uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn);
 uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type);

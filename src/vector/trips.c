@@ -20,24 +20,22 @@ typedef struct limit {
   uint64_t bits, low, high; /* bits of the type */
 } limit;
 
-static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
-
-static int is_constant(const vector_lowering *l, uint32_t value) { return insn_at(l, value)->op == SSA_CONST; }
+static int is_constant(const vector_lowering *l, uint32_t value) { return vector_ssa_insn(l, value)->op == SSA_CONST; }
 
 /* value = from + constant or, with no sign, from >> constant. */
 static int read_step(const vector_lowering *l, uint32_t value, uint32_t from, counter *c) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   const uint32_t *args = ssa_args_of(l->unit, value);
   c->is_shifted = insn->op == ATLAS_OP_shr && atlas_kind(c->type) == ATLAS_KIND_UINT;
   if ((insn->op != ATLAS_OP_add && !c->is_shifted) || args[0] != from || !is_constant(l, args[1])) return 0;
-  c->step = insn_at(l, args[1])->bits;
+  c->step = vector_ssa_insn(l, args[1])->bits;
   if (c->is_shifted) c->step %= atlas_type_bits(c->type);
   return c->step != 0;
 }
 
 /* phi(start, phi + constant) in the header of a loop with one latch. */
 static int read_counter(const vector_lowering *l, uint32_t header, uint32_t phi, counter *c) {
-  const ssa_insn *insn = insn_at(l, phi);
+  const ssa_insn *insn = vector_ssa_insn(l, phi);
   if (insn->op != SSA_PHI || insn->block != header || insn->arg_count != 2) return 0;
   if (insn->type == SSA_PREDICATE || !atlas_is_integer((atlas_type)insn->type)) return 0;
   const uint32_t *args = ssa_args_of(l->unit, phi);
@@ -45,7 +43,7 @@ static int read_counter(const vector_lowering *l, uint32_t header, uint32_t phi,
   int next = read_step(l, args[1], phi, c);
   if (!next && !read_step(l, args[0], phi, c)) return 0;
   c->starts_somewhere = !is_constant(l, args[!next]);
-  c->start = insn_at(l, args[!next])->bits;
+  c->start = vector_ssa_insn(l, args[!next])->bits;
   return 1;
 }
 
@@ -104,7 +102,7 @@ static uint64_t looks(const counter *c, uint16_t op, limit end, int left, int le
 
 /* What a comparison in the loop has beside the counter: 0 if it may change from round to round. */
 static int read_limit(const vector_lowering *l, uint32_t header, uint32_t value, limit *end) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   const hg_fact *fact = &l->analysis.fact[value];
   *end = (limit){.is_unknown = insn->op != SSA_CONST, .bits = insn->bits, .has_range = fact->exact,
                  .low = (uint64_t)fact->low, .high = (uint64_t)fact->high};
@@ -122,14 +120,14 @@ static uint64_t trips_of_branch(const vector_lowering *l, uint32_t header, uint3
   counter c = {0};
   if (block->end != SSA_BRANCH) return 0;
   for (int s = 0; s < 2; s++) inside[s] = vector_in_loop(&l->order, header, block->successor[s]);
-  const ssa_insn *compare = insn_at(l, block->condition);
+  const ssa_insn *compare = vector_ssa_insn(l, block->condition);
   if (inside[0] == inside[1] || !atlas_is_comparison(compare->op)) return 0;
   for (uint32_t side = 0; side < 2; side++) {
     uint32_t seen = ssa_args_of(l->unit, block->condition)[side],
              other = ssa_args_of(l->unit, block->condition)[1 - side];
-    int is_phi = insn_at(l, seen)->op == SSA_PHI;
+    int is_phi = vector_ssa_insn(l, seen)->op == SSA_PHI;
     limit end;
-    if (!is_phi && insn_at(l, seen)->arg_count == 0) continue;
+    if (!is_phi && vector_ssa_insn(l, seen)->arg_count == 0) continue;
     uint32_t phi = is_phi ? seen : ssa_args_of(l->unit, seen)[0];
     if (!read_limit(l, header, other, &end) || !read_counter(l, header, phi, &c) || c.type != compare->type2) continue;
     if (!is_phi && !is_step_of(l, phi, seen)) continue;

@@ -13,21 +13,17 @@
 #include <math.h>
 #include <string.h>
 
-static const ssa_insn *insn_at(const vector_lowering *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
-
 static int is_access(const ssa_insn *insn) {
   return (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
 }
-
-static int is_float(uint8_t type) { return type != SSA_PREDICATE && atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
 
 /* ---- NaN bits ---------------------------------------------------------------------------------------------------- */
 
 /* 1 if `arg` is computed in a loop behind which `value` shows it: its NaNs are made canonical there, once, and not in
  * each round. */
 static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i) {
-  const ssa_insn *insn = insn_at(l, value);
-  uint32_t arg = ssa_args_of(l->unit, value)[i], made = insn_at(l, arg)->block;
+  const ssa_insn *insn = vector_ssa_insn(l, value);
+  uint32_t arg = ssa_args_of(l->unit, value)[i], made = vector_ssa_insn(l, arg)->block;
   if (hg_nan_use_of(insn->op, i) != HG_NAN_SHOWN || insn->op == ATLAS_OP_copysign || l->nan_blind[value]) return 0;
   if (!(l->uses[arg] & VALUE_IS_COMPUTED) || made == SSA_NONE) return 0;
   uint32_t loop = l->order.loop[made];
@@ -36,16 +32,16 @@ static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i)
 
 static hg_nan_use nan_use(const void *lowering, uint32_t value, unsigned i) {
   const vector_lowering *l = lowering;
-  return is_cleaned_late(l, value, i) ? HG_NAN_ALIKE : hg_nan_use_of(insn_at(l, value)->op, i);
+  return is_cleaned_late(l, value, i) ? HG_NAN_ALIKE : hg_nan_use_of(vector_ssa_insn(l, value)->op, i);
 }
 
 static int may_be_other_nan(const ssa_insn *insn) { return hg_makes_other_nan(insn->op, insn->type, insn->type2); }
 
 /* To begin with every candidate, then those that stand on a value that is none go. */
 static int is_computed(const vector_lowering *l, uint32_t value, int first) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   const uint32_t *args = ssa_args_of(l->unit, value);
-  if (!is_float(insn->type)) return 0;
+  if (!atlas_is_float((atlas_type)insn->type)) return 0;
   if (insn->op == SSA_CONST) return !isnan(atlas_to_f64((atlas_type)insn->type, insn->bits));
   if (insn->op != SSA_PHI && insn->op != ATLAS_OP_sel) return may_be_other_nan(insn);
   for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count && !first; i++)
@@ -76,7 +72,7 @@ static void find_computed(vector_lowering *l) {
 
 static uint8_t stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t i) {
   uint32_t arg = ssa_args_of(l->unit, value)[i];
-  const ssa_insn *insn = insn_at(l, arg);
+  const ssa_insn *insn = vector_ssa_insn(l, arg);
   if (insn->op == SSA_SPECIAL)
     return insn->bits == ATLAS_REG_LANE || insn->bits == ATLAS_REG_BLOCK_LANE ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
   if (hg_is_leaf(insn) || l->analysis.fact[arg].level < IR_LANE) return VECTOR_STRIDE_0;
@@ -96,10 +92,10 @@ static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
 
 /* 1 if a phi's lanes come with what different rounds of a loop have made, which they have left one by one. */
 static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
-  const ssa_insn *insn = insn_at(l, phi);
+  const ssa_insn *insn = vector_ssa_insn(l, phi);
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     uint32_t from = ((const uint32_t *)ssa_block_at(l->unit, insn->block)->predecessors.data)[i];
-    uint32_t made = insn_at(l, ssa_args_of(l->unit, phi)[i])->block;
+    uint32_t made = vector_ssa_insn(l, ssa_args_of(l->unit, phi)[i])->block;
     for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, insn->block);
          h = l->order.parent[h])
       if (!l->whole[h] && made != SSA_NONE && vector_in_loop(&l->order, h, made)) return 1;
@@ -109,15 +105,15 @@ static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
 
 /* The same of a header's lanes in each round of a loop that they leave one by one. */
 static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) {
-  uint32_t block = insn_at(l, phi)->block;
+  uint32_t block = vector_ssa_insn(l, phi)->block;
   return !l->whole[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
-         insn_at(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
+         vector_ssa_insn(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
 }
 
 /* `first` round: what comes around a loop is taken to agree with what enters it. Behind a loop that lanes leave one by
  * one they have what they left with. */
 static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
-  const ssa_insn *insn = insn_at(l, phi);
+  const ssa_insn *insn = vector_ssa_insn(l, phi);
   const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
   int known = 0;
   uint8_t stride = VECTOR_STRIDE_OTHER;
@@ -134,7 +130,7 @@ static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) 
 }
 
 static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   if (insn->op == ATLAS_OP_sreg)
     return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
   if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return VECTOR_STRIDE_OTHER;
@@ -164,12 +160,12 @@ static void find_strides(vector_lowering *l) {
     changed = 0;
     for (uint32_t k = 0; k < l->order.count; k++) {
       const ssa_block *block = ssa_block_at(l->unit, l->order.block[k]);
-      for (uint32_t v = block->first_phi; v != SSA_NONE; v = insn_at(l, v)->next) {
+      for (uint32_t v = block->first_phi; v != SSA_NONE; v = vector_ssa_insn(l, v)->next) {
         uint8_t stride = stride_of_phi(l, v, round == 0);
         changed |= stride != l->stride[v];
         if (round == 0 || stride != l->stride[v]) l->stride[v] = round == 0 ? stride : VECTOR_STRIDE_OTHER;
       }
-      for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(l, v)->next) {
+      for (uint32_t v = block->first_effect; v != SSA_NONE; v = vector_ssa_insn(l, v)->next) {
         uint8_t stride = stride_of_value(l, v);
         changed |= stride != l->stride[v];
         l->stride[v] = stride;
@@ -182,13 +178,13 @@ static void find_strides(vector_lowering *l) {
 /* ---- one for all lanes ------------------------------------------------------------------------------------------- */
 
 static int is_uniform_operand(const vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   if (insn->op == SSA_SPECIAL) return insn->bits != ATLAS_REG_LANE && insn->bits != ATLAS_REG_BLOCK_LANE;
   return hg_is_leaf(insn) || (l->uses[value] & VALUE_IS_UNIFORM);
 }
 
 static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
-  for (uint32_t i = 0; i < insn_at(l, value)->arg_count; i++)
+  for (uint32_t i = 0; i < vector_ssa_insn(l, value)->arg_count; i++)
     if (!is_uniform_operand(l, ssa_args_of(l->unit, value)[i])) return 0;
   return 1;
 }
@@ -196,7 +192,7 @@ static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
 /* In a loop that lanes leave one by one those that are left are in one round: a phi of its header has what entered or
  * what came around, alike in all of them if both are. Behind the loop lanes would have what they left with. */
 static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   if (l->uses[value] & VALUE_IS_KEPT) return 0;
   if (insn->op != SSA_PHI) return hg_is_pure(insn) && (insn->arg_count > 0 || l->analysis.fact[value].level < IR_LANE);
   return comes_by_one_edge_each_round(l, value);
@@ -213,8 +209,9 @@ static void find_uniform(vector_lowering *l) {
       uint32_t b = l->order.block[k];
       uint32_t lists[2] = {ssa_block_at(l->unit, b)->first_phi, ssa_block_at(l->unit, b)->first_effect};
       for (int list = 0; list < 2; list++)
-        for (uint32_t v = lists[list]; v != SSA_NONE; v = insn_at(l, v)->next) {
-          int candidate = l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(insn_at(l, v)->op);
+        for (uint32_t v = lists[list]; v != SSA_NONE; v = vector_ssa_insn(l, v)->next) {
+          int candidate =
+              l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(vector_ssa_insn(l, v)->op);
           candidate |= !l->whole[b] && is_alike_in_loop(l, v);
           int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
           if (is && (round > 0 || !l->has_loops)) is = has_uniform_operands(l, v);
@@ -230,7 +227,7 @@ static void find_uniform(vector_lowering *l) {
 /* ---- outliving loops --------------------------------------------------------------------------------------------- */
 
 static void note_use(vector_lowering *l, uint32_t value, uint32_t in) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   l->uses[value] |= VALUE_IS_USED;
   if (insn->block == SSA_NONE) return;
   for (uint32_t h = l->order.loop[insn->block]; h != SSA_NONE && !vector_in_loop(&l->order, h, in);
@@ -240,11 +237,11 @@ static void note_use(vector_lowering *l, uint32_t value, uint32_t in) {
 
 static void note_uses(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
-  for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = insn_at(l, phi)->next)
-    for (uint32_t i = 0; i < insn_at(l, phi)->arg_count; i++)
+  for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = vector_ssa_insn(l, phi)->next)
+    for (uint32_t i = 0; i < vector_ssa_insn(l, phi)->arg_count; i++)
       note_use(l, ssa_args_of(l->unit, phi)[i], ((const uint32_t *)block->predecessors.data)[i]);
-  for (uint32_t e = block->first_effect; e != SSA_NONE; e = insn_at(l, e)->next)
-    for (uint32_t i = 0; i < insn_at(l, e)->arg_count; i++) note_use(l, ssa_args_of(l->unit, e)[i], b);
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = vector_ssa_insn(l, e)->next)
+    for (uint32_t i = 0; i < vector_ssa_insn(l, e)->arg_count; i++) note_use(l, ssa_args_of(l->unit, e)[i], b);
   if (block->condition != SSA_NONE) note_use(l, block->condition, b);
 }
 
@@ -268,14 +265,15 @@ hg_status hg_vector_study(vector_lowering *l) {
 }
 
 static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
+  const ssa_insn *insn = vector_ssa_insn(l, value);
   uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;
   if (l->analysis.in_bounds[value]) flags |= VECTOR_IN_BOUNDS;
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
   if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
   uint32_t index = ssa_args_of(l->unit, value)[0];
-  if (insn_at(l, index)->op == SSA_SPECIAL && insn_at(l, index)->bits == ATLAS_REG_LANE) return flags | VECTOR_LANE;
-  if (hg_is_leaf(insn_at(l, index)) ? insn_at(l, index)->op != SSA_SPECIAL
+  if (vector_ssa_insn(l, index)->op == SSA_SPECIAL && vector_ssa_insn(l, index)->bits == ATLAS_REG_LANE)
+    return flags | VECTOR_LANE;
+  if (hg_is_leaf(vector_ssa_insn(l, index)) ? vector_ssa_insn(l, index)->op != SSA_SPECIAL
                                     : l->analysis.fact[index].level < IR_LANE)
     return flags | VECTOR_SAME;
   return stride_of_arg(l, value, 0) == VECTOR_STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
@@ -295,11 +293,11 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
 }
 
 static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn) {
-  for (uint32_t i = 0; i < insn_at(l, value)->arg_count && i < 4; i++) {
+  for (uint32_t i = 0; i < vector_ssa_insn(l, value)->arg_count && i < 4; i++) {
     uint32_t arg = ssa_args_of(l->unit, value)[i];
     if (!is_cleaned_late(l, value, i) || l->bits_seen[arg] || l->never_nan[arg]) continue;
     vector_insn canon = vector_insn_of(VECTOR_CANON, VECTOR_ALL);
-    canon.type = insn_at(l, arg)->type;
+    canon.type = vector_ssa_insn(l, arg)->type;
     canon.s[0] = insn->s[i];
     canon.d = insn->s[i] = hg_vector_new_reg(l, canon.type);
     hg_vector_emit(l, &canon);
@@ -340,7 +338,7 @@ static int subtract_product(vector_lowering *l, const vector_insn *rem) {
 }
 
 void hg_vector_value(vector_lowering *l, uint32_t value) {
-  const ssa_insn *from = insn_at(l, value);
+  const ssa_insn *from = vector_ssa_insn(l, value);
   vector_insn insn = vector_insn_of(from->op, hg_is_pure(from) ? VECTOR_ALL : l->mask);
   insn.type = from->type;
   insn.type2 = from->type2;

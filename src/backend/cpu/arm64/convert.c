@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 static int is_signed(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_SINT; }
-static int is_float(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
 static unsigned bytes_of(uint8_t type) { return atlas_bytes((atlas_type)type); }
 
 /* ---- between the vectors of a value: s[0], s[1] its parts -------------------------------------------------------- */
@@ -240,12 +239,12 @@ static int is_number(uint8_t type) {
 
 static int can_convert(const vector_insn *insn) {
   if (!is_number(insn->type) || !is_number(insn->type2)) return 0;
-  int is_half = is_float(insn->type) && bytes_of(insn->type) == 2;
-  return !(is_half && !is_float(insn->type2) && bytes_of(insn->type2) == 8);
+  int is_half = atlas_is_float((atlas_type)insn->type) && bytes_of(insn->type) == 2;
+  return !(is_half && !atlas_is_float((atlas_type)insn->type2) && bytes_of(insn->type2) == 8);
 }
 
 static void convert(neon_emit *e, uint32_t c, vectors v) {
-  int to_float = is_float(e->insn->type), from_float = is_float(e->insn->type2);
+  int to_float = atlas_is_float((atlas_type)e->insn->type), from_float = atlas_is_float((atlas_type)e->insn->type2);
   if (to_float && from_float) float_to_float(e, c, v);
   else if (to_float) integer_to_float(e, c, v);
   else if (!from_float) integer_to_integer(e, c, v);

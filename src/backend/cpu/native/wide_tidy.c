@@ -7,12 +7,10 @@
 
 enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: by instructions that stay; the bits of a NaN */
 
-static int is_wide_float(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
-
 /* What an instruction does with its source k: IS_SEEN unless all NaNs are alike to it, or it hands them on. */
 static uint8_t use_of(const vector_insn *insn, unsigned k, uint8_t use_of_result) {
   switch (insn->op) {
-  case VECTOR_CANON: return is_wide_float(insn->type) ? IS_READ : IS_READ | IS_SEEN;
+  case VECTOR_CANON: return atlas_is_wide_float((atlas_type)insn->type) ? IS_READ : IS_READ | IS_SEEN;
   case NATIVE_PICK:
   case VECTOR_MOVE:
   case VECTOR_LESSER:
@@ -44,7 +42,7 @@ static void note_sources(const vector_insn *insn, uint8_t use_of_result, uint8_t
 /* 1 if an instruction only hands on its source, whose register stays what it is. */
 static int is_idle(const hg_vector *v, const vector_insn *insn, uint8_t use_of_result) {
   if (insn->op != VECTOR_CANON || use_of_result & IS_SEEN || insn->flags & VECTOR_KEEP) return 0;
-  if (!is_wide_float(insn->type) || insn->s[0] >= VECTOR_ALL) return 0;
+  if (!atlas_is_wide_float((atlas_type)insn->type) || insn->s[0] >= VECTOR_ALL) return 0;
   const vector_reg *source = vector_reg_at(v, insn->s[0]);
   return source->kind == VECTOR_VARIES && source->bits != WIDE_FIXED;
 }
