@@ -27,17 +27,6 @@ static uint64_t shared_bytes(const atlas_symbol *s) {
   return ((uint64_t)s->count * atlas_bytes((atlas_type)s->type) + 15) / 16 * 16;
 }
 
-hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
-  unsigned long long bytes = (unsigned long long)s->count * atlas_bytes((atlas_type)s->type);
-  if (before == 0)
-    return hg_fail(status, "'%s' has %llu bytes; a block has at most %u bytes of shared memory", s->name, bytes,
-                   (unsigned)ATLAS_MAX_SHARED_BYTES);
-  return hg_fail(status,
-                 "'%s' has %llu bytes, and what is declared before it takes %llu; a block has at most %u bytes of "
-                 "shared memory",
-                 s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_SHARED_BYTES);
-}
-
 static hg_status check_elements(const atlas_program *program, const atlas_symbol *s) {
   uint64_t bytes = (uint64_t)s->count * atlas_bytes((atlas_type)s->type);
   if (s->kind == ATLAS_SYMBOL_TABLE) {

@@ -33,9 +33,6 @@ hg_status atlas_label_enter(const hg_allocator *allocator, atlas_label_index *in
                             uint32_t label, uint32_t *found);
 void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index *index);
 
-/* Says that a shared array does not fit behind those that take `before` bytes. */
-hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before);
-
 /* The common end: verifies the program and hands it to the caller, or releases it. */
 hg_status atlas_program_complete(atlas_program *program, const char *source_name, atlas_program **out);
 

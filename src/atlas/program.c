@@ -115,3 +115,14 @@ int atlas_label_is_valid(const char *name, size_t length) {
 int atlas_name_is_valid(const char *name, size_t length) {
   return atlas_label_is_valid(name, length) && !is_reserved(name, length);
 }
+
+hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
+  unsigned long long bytes = (unsigned long long)s->count * atlas_bytes((atlas_type)s->type);
+  if (before == 0)
+    return hg_fail(status, "'%s' has %llu bytes; a block has at most %u bytes of shared memory", s->name, bytes,
+                   (unsigned)ATLAS_MAX_SHARED_BYTES);
+  return hg_fail(status,
+                 "'%s' has %llu bytes, and what is declared before it takes %llu; a block has at most %u bytes of "
+                 "shared memory",
+                 s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_SHARED_BYTES);
+}

@@ -75,4 +75,7 @@ int atlas_label_is_valid(const char *name, size_t length);
  * stands before the line in messages. HG_VERIFY or HG_OUT_OF_MEMORY. */
 hg_status atlas_verify(atlas_program *program, const char *source_name);
 
+/* Says that a shared array does not fit behind those that take `before` bytes. */
+hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before);
+
 #endif
