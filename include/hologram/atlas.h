@@ -210,8 +210,16 @@ HG_API int atlas_program_is_library(const atlas_program *program);
  * HG_OUT_OF_MEMORY. */
 HG_API hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[ATLAS_HASH_BYTES]);
 
-/* The canonical form as text, parameters numbered: equal for programs with one hash. The same in SSA form with the
- * program's own parameter names, to read. Release the text with atlas_memory_release and the same allocator. */
+/* The canonical form as a program: what atlas_print prints of it is the program's canonical text. It has the hash of
+ * the program it is made from and gives itself when it is made canonical again, so programs with one hash and equal
+ * names have one canonical text. Names of the program and its parameters, default bindings and block size are kept;
+ * lines are 0, calls are inlined. HG_UNSUPPORTED where the canonical form keeps more values at once than there are
+ * registers (252) or predicates (16): atlas_print_ssa shows it then. HG_INVALID_ARGUMENT for a library;
+ * HG_OUT_OF_MEMORY. */
+HG_API hg_status atlas_canonicalise(const hg_allocator *allocator, const atlas_program *program, atlas_program **out);
+
+/* The canonical form in SSA, parameters numbered: equal for programs with one hash. The same with the program's own
+ * parameter names, to read. Release the text with atlas_memory_release and the same allocator. */
 HG_API hg_status atlas_print_canonical(const hg_allocator *allocator, const atlas_program *program, char **text,
                                        size_t *length);
 HG_API hg_status atlas_print_ssa(const hg_allocator *allocator, const atlas_program *program, char **text,

@@ -49,14 +49,15 @@ int cmd_hash(int argc, char **argv) {
 static int print_canonical(const char *path) {
   char *text = NULL;
   size_t length = 0;
-  atlas_program *program = load(path);
+  atlas_program *program = load(path), *canonical = NULL;
   if (program == NULL) return CLI_BAD_INPUT;
   int code = CLI_OK;
-  if (atlas_print_canonical(NULL, program, &text, &length) != HG_OK)
+  if (atlas_canonicalise(NULL, program, &canonical) != HG_OK || atlas_print(NULL, canonical, &text, &length) != HG_OK)
     code = cli_fail(CLI_BAD_INPUT, "%s: %s", path, hg_last_error());
   else if (fwrite(text, 1, length, stdout) != length)
     code = cli_fail(CLI_BAD_INPUT, "cannot write to the standard output");
   atlas_memory_release(NULL, text);
+  atlas_program_release(canonical);
   atlas_program_release(program);
   return code;
 }

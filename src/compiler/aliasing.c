@@ -8,6 +8,16 @@ uint32_t hg_location_of(const atlas_program *program, const ssa_insn *insn) {
   return insn->mode == ATLAS_ADDRESS_PHI ? (uint32_t)program->symbols.count : insn->symbol;
 }
 
+uint32_t hg_address_args(const ssa_insn *insn) {
+  switch (insn->mode) {
+  case ATLAS_ADDRESS_INDEXED: return 1;
+  case ATLAS_ADDRESS_TABLE: return 2;
+  case ATLAS_ADDRESS_PHI:
+    return (insn->phi_registers & 1u) + (insn->phi_registers >> 1 & 1u) + (insn->phi_registers >> 2 & 1u);
+  default: return 0;
+  }
+}
+
 int hg_orders_all(const ssa_insn *insn) {
   return insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_mem_fence || insn->op == ATLAS_OP_mem_fence_grid;
 }

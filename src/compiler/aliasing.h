@@ -12,6 +12,9 @@ static inline uint32_t hg_location_count(const atlas_program *program) { return 
 /* The location a load, store or atomic names. */
 uint32_t hg_location_of(const atlas_program *program, const ssa_insn *insn);
 
+/* How many of the arguments of a load, store or atomic make the address. */
+uint32_t hg_address_args(const ssa_insn *insn);
+
 /* 1 for instructions that order all memory: barriers and fences. */
 int hg_orders_all(const ssa_insn *insn);
 

@@ -1,7 +1,8 @@
-/* identity.c - the public face of the canonical form: a program's hash, its canonical text, its SSA form. */
+/* identity.c - the public face of the canonical form: a program's hash, the canonical program, the SSA form. */
 #include "base/error.h"
 #include "base/sha256.h"
 #include "compiler/canon.h"
+#include "compiler/out_of_ssa.h"
 #include "compiler/ssa_print.h"
 
 static hg_status refuse_library(const atlas_program *program) {
@@ -30,6 +31,20 @@ hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[ATLAS_
   HG_TRY(refuse_library(program));
   hg_status status = hg_canonicalise(program, NULL, &unit);
   if (status == HG_OK) status = hg_canon_hash(program, &unit, digest);
+  ir_ssa_release(&unit);
+  return status;
+}
+
+hg_status atlas_canonicalise(const hg_allocator *allocator, const atlas_program *program, atlas_program **out) {
+  ssa_unit unit;
+  hg_allocator resolved;
+  if (program == NULL || out == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "atlas_canonicalise needs a program and an `out`");
+  *out = NULL;
+  HG_TRY(hg_allocator_resolve(allocator, &resolved));
+  HG_TRY(refuse_library(program));
+  hg_status status = hg_canonicalise(program, NULL, &unit);
+  if (status == HG_OK) status = hg_out_of_ssa(&resolved, program, &unit, out);
   ir_ssa_release(&unit);
   return status;
 }

@@ -21,6 +21,7 @@ typedef struct scheduler {
   uint32_t *start;       /* per block: first of its values in `queue`; block_count + 1 entries */
   uint32_t *queue;       /* values by block, in walk order */
   hg_array stack;
+  int stay;              /* values that do not change in a loop stay in it */
 } scheduler;
 
 static void find_floating(scheduler *s) {
@@ -112,7 +113,7 @@ static void note_fixed_uses(scheduler *s) {
  * one of those before that. What dominates a block of a loop and not its header is in the loop itself. */
 static uint32_t out_of_loops(const scheduler *s, uint32_t early, uint32_t late) {
   uint32_t best = late;
-  for (uint32_t b = late; s->loop_depth[best] > 0;) {
+  for (uint32_t b = late; s->loop_depth[best] > 0 && !s->stay;) {
     b = s->order.dominator[s->loop[b]];
     if (!ssa_dominates(&s->order, early, b)) break;
     if (s->loop_depth[b] < s->loop_depth[best]) best = b;
@@ -237,9 +238,11 @@ static hg_status schedule_unit(scheduler *s) {
   return HG_OK;
 }
 
-hg_status hg_schedule(ssa_unit *unit) {
-  scheduler s = {
-      .unit = unit, .values = {.element_size = sizeof(uint32_t)}, .stack = {.element_size = sizeof(uint32_t)}};
+static hg_status schedule(ssa_unit *unit, int stay) {
+  scheduler s = {.unit = unit,
+                 .values = {.element_size = sizeof(uint32_t)},
+                 .stack = {.element_size = sizeof(uint32_t)},
+                 .stay = stay};
   ir_ssa_resolve_all(unit);
   hg_status status = schedule_unit(&s);
   ir_ssa_order_release(unit, &s.order);
@@ -248,6 +251,10 @@ hg_status hg_schedule(ssa_unit *unit) {
   hg_release(&unit->allocator, s.place);
   return status;
 }
+
+hg_status hg_schedule(ssa_unit *unit) { return schedule(unit, 0); }
+
+hg_status hg_schedule_late(ssa_unit *unit) { return schedule(unit, 1); }
 
 void hg_unschedule(ssa_unit *unit) {
   for (uint32_t b = 0; b < unit->blocks.count; b++) {

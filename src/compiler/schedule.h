@@ -11,6 +11,9 @@
  * HG_OUT_OF_MEMORY. */
 hg_status hg_schedule(ssa_unit *unit);
 
+/* The same without the exception for loops: more work, and fewer values that wait for it. */
+hg_status hg_schedule_late(ssa_unit *unit);
+
 /* Takes pure values out of the lists again, for passes that want them free. */
 void hg_unschedule(ssa_unit *unit);
 

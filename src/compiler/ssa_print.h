@@ -1,4 +1,4 @@
-/* ssa_print.h - the readable form of a unit: `hologram emit --target ssa`, `hologram canon`. */
+/* ssa_print.h - the readable form of a unit: `hologram emit --target ssa`, `hologram equal`. */
 #ifndef HG_COMPILER_SSA_PRINT_H
 #define HG_COMPILER_SSA_PRINT_H
 

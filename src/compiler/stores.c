@@ -30,23 +30,12 @@ static void forget_group(stores *s, uint32_t location) {
     if (s->group[l] == s->group[location]) s->last[l] = SSA_NONE;
 }
 
-/* How many of the arguments make the address. */
-static uint32_t address_args(const ssa_insn *insn) {
-  switch (insn->mode) {
-  case ATLAS_ADDRESS_INDEXED: return 1;
-  case ATLAS_ADDRESS_TABLE: return 2;
-  case ATLAS_ADDRESS_PHI:
-    return (insn->phi_registers & 1u) + (insn->phi_registers >> 1 & 1u) + (insn->phi_registers >> 2 & 1u);
-  default: return 0;
-  }
-}
-
 static int same_place(const stores *s, uint32_t a, uint32_t b) { /* of resolved arguments */
   const ssa_insn *x = ssa_insn_at(s->unit, a), *y = ssa_insn_at(s->unit, b);
   if (x->symbol != y->symbol || x->mode != y->mode || x->type != y->type || x->bits != y->bits ||
       x->phi_registers != y->phi_registers)
     return 0;
-  for (uint32_t i = 0; i < address_args(x); i++)
+  for (uint32_t i = 0; i < hg_address_args(x); i++)
     if (ssa_args_of(s->unit, a)[i] != ssa_args_of(s->unit, b)[i]) return 0;
   return 1;
 }
@@ -60,7 +49,7 @@ static void forward_in(stores *s, uint32_t block, int *changed) {
     uint32_t *last = &s->last[hg_location_of(s->program, ssa_insn_at(s->unit, e))];
     if (flags & ATLAS_LOAD) {
       if (*last == SSA_NONE || !same_place(s, *last, e)) continue;
-      ir_ssa_replace(s->unit, e, ssa_args_of(s->unit, *last)[address_args(ssa_insn_at(s->unit, *last))]);
+      ir_ssa_replace(s->unit, e, ssa_args_of(s->unit, *last)[hg_address_args(ssa_insn_at(s->unit, *last))]);
       *changed = 1;
       continue;
     }

@@ -1,6 +1,7 @@
 /* fuzz_canon.c - any program that verifies has a canonical form, however strange it is: every pass leaves sound SSA, a
- * second round changes nothing, the program's text has the same form, and functions expand and optimise. One lane, with
- * which nothing can race, leaves the same memory behind in all these forms as in the reference machine. */
+ * second round changes nothing, the program's text has the same form, and so has the canonical text, which gives
+ * itself; functions expand and optimise. One lane, with which nothing can race, leaves the same memory behind in all
+ * these forms as in the reference machine. */
 #include "../random/draft.h"
 #include "fuzz.h"
 
@@ -43,6 +44,27 @@ static void check_text(const atlas_program *program, const hg_array *bytes) {
   ir_ssa_release(&unit);
   atlas_program_release(again);
   atlas_memory_release(NULL, text);
+}
+
+/* The canonical text: the same form, and the same text again. */
+static void check_canonical_text(const atlas_program *program, const hg_array *bytes) {
+  char *text = NULL, *again = NULL;
+  size_t length = 0;
+  atlas_program *made = NULL, *read = NULL, *remade = NULL;
+  hg_status status = atlas_canonicalise(NULL, program, &made);
+  PROMISE(status == HG_OK || status == HG_UNSUPPORTED); /* too many registers */
+  if (status != HG_OK) return;
+  PROMISE(atlas_print(NULL, made, &text, &length) == HG_OK);
+  PROMISE(atlas_parse(NULL, text, length, "canonical", &read) == HG_OK);
+  check_text(read, bytes);
+  PROMISE(atlas_canonicalise(NULL, read, &remade) == HG_OK);
+  PROMISE(atlas_print(NULL, remade, &again, NULL) == HG_OK);
+  PROMISE(strcmp(text, again) == 0);
+  atlas_memory_release(NULL, again);
+  atlas_memory_release(NULL, text);
+  atlas_program_release(made);
+  atlas_program_release(read);
+  atlas_program_release(remade);
 }
 
 /* ---- one lane ---------------------------------------------------------------------------------------------------- */
@@ -118,6 +140,7 @@ static void check_forms(scene *s, const atlas_program *program) {
   hg_array bytes, again = {.element_size = 1};
   canonical(program, &unit, &bytes);
   check_text(program, &bytes);
+  check_canonical_text(program, &bytes);
   if (s != NULL) check_run(s, &unit);
   PROMISE(hg_canon_passes(program, &unit, &checking) == HG_OK);
   PROMISE(hg_canon_bytes(program, &unit, &again) == HG_OK);

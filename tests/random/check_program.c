@@ -49,6 +49,7 @@ const char *failure_name(const failure *f) {
                                       "not idempotent",
                                       "not equal to itself, rewritten",
                                       "equal to something else",
+                                      "the canonical text differs",
                                       "crash or hang"};
   return names[f->kind];
 }
@@ -416,6 +417,54 @@ static failure_kind check_same(checker *c, uint64_t seed) {
   return found;
 }
 
+/* The program as its canonical text, printed and read again. *out is NULL where it takes too many registers. */
+static hg_status through_text(const atlas_program *program, char **text, atlas_program **out) {
+  atlas_program *canonical = NULL;
+  size_t length = 0;
+  note(program);
+  *text = NULL;
+  *out = NULL;
+  hg_status status = atlas_canonicalise(NULL, program, &canonical);
+  if (status == HG_OK) status = atlas_print(NULL, canonical, text, &length);
+  if (status == HG_OK) status = atlas_parse(NULL, *text, length, "canonical", out);
+  atlas_program_release(canonical);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
+}
+
+static failure_kind compare_text(checker *c, const atlas_program *program, const char *text) {
+  atlas_program *again = NULL;
+  char *text_again = NULL;
+  ssa_unit unit;
+  hg_array bytes;
+  outcome result = {0};
+  failure_kind found = FAILURE_NONE;
+  if (canonical_bytes(program, &unit, &bytes) != HG_OK || through_text(program, &text_again, &again) != HG_OK ||
+      test_launch_run(c->l, c->d, run_reference, program, &result) != HG_OK)
+    found = fails(c, FAILURE_TEXT, hg_last_error());
+  else if (!same_bytes(&bytes, &c->bytes)) found = fails(c, FAILURE_TEXT, "another canonical form");
+  else if (text_again == NULL || strcmp(text, text_again) != 0) found = fails(c, FAILURE_TEXT, "another text");
+  else found = compare(c, &result, FAILURE_TEXT);
+  outcome_release(&result);
+  hg_array_release(&program->allocator, &bytes);
+  ir_ssa_release(&unit);
+  atlas_memory_release(NULL, text_again);
+  atlas_program_release(again);
+  return found;
+}
+
+static failure_kind check_text(checker *c) {
+  atlas_program *program = NULL;
+  char *text = NULL;
+  failure_kind found = FAILURE_NONE;
+  if (through_text(c->program, &text, &program) != HG_OK) found = fails(c, FAILURE_TEXT, hg_last_error());
+  else if (program == NULL) c->out->refused = 1;
+  else found = compare_text(c, program, text);
+  if (found != FAILURE_NONE && program != NULL) keep_text(c, program);
+  atlas_memory_release(NULL, text);
+  atlas_program_release(program);
+  return found;
+}
+
 /* Where both runs report the end of a lane, no other fault hides it. */
 static int ends_differ(const hg_fault *a, const hg_fault *b) {
   return is_end(a->kind) && is_end(b->kind) && (a->kind != b->kind || a->lane != b->lane || a->code != b->code);
@@ -488,6 +537,7 @@ static failure_kind check_canon(checker *c) {
 static failure_kind check_all(checker *c) {
   failure_kind found = check_raw(c);
   if (found == FAILURE_NONE) found = check_canon(c);
+  if (found == FAILURE_NONE) found = check_text(c);
   if (found == FAILURE_NONE) found = check_compiled(c);
   for (uint64_t n = 0; n < REWRITES && found == FAILURE_NONE; n++) found = check_same(c, c->seed + n * 1000003);
   if (found == FAILURE_NONE) found = check_mutants(c, MUTANTS);
@@ -513,6 +563,7 @@ static failure_kind check_kind(checker *c, const failure *like) {
       found = check_transform(c, like->transform, c->seed + n);
     return found;
   case FAILURE_OTHER: return check_mutants(c, HARDER * 10);
+  case FAILURE_TEXT: return check_text(c);
   case FAILURE_IDEMPOTENCE: return check_again(c, 0);
   case FAILURE_AGAIN: return check_again(c, 1);
   case FAILURE_CRASH: /* of this very program */

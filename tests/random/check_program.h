@@ -20,6 +20,7 @@ typedef enum failure_kind {
   FAILURE_IDEMPOTENCE,  /* another round of passes changed the canonical form */
   FAILURE_SAME,         /* a program that is the same has another canonical form */
   FAILURE_OTHER,        /* a program that does something else has the same canonical form */
+  FAILURE_TEXT,         /* its canonical text is another program, or gives another text */
   FAILURE_CRASH
 } failure_kind;
 
@@ -27,6 +28,7 @@ typedef struct failure {
   failure_kind kind;
   transform_kind transform; /* of FAILURE_SAME */
   int faulted;              /* the reference run did */
+  int refused;              /* its canonical form takes more registers than there are */
   char text[600];
   char *other;              /* text of the other program; free it */
 } failure;

@@ -39,7 +39,7 @@ typedef struct options {
 typedef struct worker {
   uint64_t next;   /* the program it is at */
   uint64_t end;
-  uint64_t passed, failed, rejected, instructions, faulted;
+  uint64_t passed, failed, rejected, instructions, faulted, refused;
 } worker;
 
 enum { SECONDS_A_PROGRAM = 20, MOST_FAILURES = 10 };
@@ -244,6 +244,7 @@ static void run_one(const options *o, uint64_t i, worker *w) {
     printf("seed %llu: %s\n", (unsigned long long)seed_of(o, i), hg_last_error());
   w->instructions += d.insn_count;
   w->faulted += (uint64_t)f.faulted;
+  w->refused += (uint64_t)f.refused;
   free(f.other);
   test_launch_release(&l);
   draft_release(&d);
@@ -392,11 +393,13 @@ int main(int count, char **words) {
     all.rejected += workers[k].rejected;
     all.instructions += workers[k].instructions;
     all.faulted += workers[k].faulted;
+    all.refused += workers[k].refused;
   }
   printf("%llu programs from seed %llu in %.1f s (%.0f a second), %.1f instructions each; %llu faulted, %llu did not "
-         "verify\n",
+         "verify, %llu take too many registers as canonical text\n",
          (unsigned long long)o.count, (unsigned long long)o.seed, seconds, (double)o.count / seconds,
-         (double)all.instructions / (double)o.count, (unsigned long long)all.faulted, (unsigned long long)all.rejected);
+         (double)all.instructions / (double)o.count, (unsigned long long)all.faulted, (unsigned long long)all.rejected,
+         (unsigned long long)all.refused);
   int too_many = all.rejected * 10 > o.count && o.count >= 100; /* a generator that makes nothing tests nothing */
   if (too_many) printf("too many programs did not verify\n");
   printf("%llu passed, %llu failed\n", (unsigned long long)all.passed, (unsigned long long)all.failed);
