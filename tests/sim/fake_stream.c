@@ -59,6 +59,16 @@ static void touch(const uint8_t *first, size_t byte_count) {
   }
 }
 
+/* A value over and over: what is there is copied behind itself, which is much faster than value by value. */
+static void fill_row(uint8_t *to, size_t byte_count, const work *w) {
+  size_t done = w->value_bytes < byte_count ? w->value_bytes : byte_count;
+  memcpy(to, &w->value, done);
+  for (size_t more; done < byte_count; done += more) {
+    more = done < byte_count - done ? done : byte_count - done;
+    memcpy(to + done, to, more);
+  }
+}
+
 static void do_work(work *w) {
   const uint8_t *from = w->held != NULL ? w->held : w->from;
   switch (w->kind) {
@@ -69,9 +79,7 @@ static void do_work(work *w) {
     break;
   case FILL:
     touch(w->to, w->byte_count);
-    for (size_t row = 0; row < w->rows; row++)
-      for (size_t i = 0; i < w->byte_count; i += w->value_bytes)
-        memcpy(w->to + row * w->pitch + i, &w->value, w->value_bytes);
+    for (size_t row = 0; row < w->rows; row++) fill_row(w->to + row * w->pitch, w->byte_count, w);
     break;
   case RUN: run_kernel(w); break;
   case ALLOCATE: w->function->unborn = 0; break;
