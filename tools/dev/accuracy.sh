@@ -2,7 +2,7 @@
 
 need_accuracy_tools() { need_build_tools && need /usr/include/mpfr.h=libmpfr-dev pkg-config=pkg-config; }
 
-build_accuracy() { build accuracy gcc --buildtype=release -Daccuracy=true -Dtests=false; }
+build_accuracy() { build_as_release accuracy -Daccuracy=true -Dtests=false; }
 
 main() {
   help_if_asked "${1:-}" <<'TEXT'

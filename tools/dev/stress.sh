@@ -1,6 +1,8 @@
 # ./dev stress
 
-build_tsan() { build tsan clang --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false; }
+build_tsan() {
+  build tsan clang --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false -Dc_args=-gline-tables-only
+}
 
 # What to run its programs with, a word a line: ThreadSanitizer's memory layout does not fit kernels that randomise more
 # address bits than it knows of.
