@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""clang-tidy over the C files of a build, several at a time, but those that it found clean before: build/tidy-cache knows
+them by clang-tidy's version, its settings, their compile commands, and the content of the file and of all it includes.
+
+    tidy.py BUILD CACHE [--changed] [--jobs N]
+
+BUILD is a folder that ninja has brought up to date: it knows what each file includes. --changed: only files that differ from the
+upstream branch's last common commit, or that git does not know yet. A line a finding; exit status 1 if there are any."""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = re.compile(r".*/os_windows\.c|src/cli/.*windows.*|tools/fit/.*")  # what this machine does not compile
+ONLY_GCC = re.compile(r" (-fvect-cost-model=[a-z-]*|-falign-[a-z]*=1)")  # clang takes them for an error
+
+
+def output_of(*command):
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def files_to_check():
+    names = (str(path.relative_to(ROOT)) for folder in ("src", "tools") for path in ROOT.glob(f"{folder}/**/*.c"))
+    return sorted(name for name in names if not LEFT_OUT.fullmatch(name))
+
+
+def changed_files():
+    """What differs from where this branch left the upstream one, committed or not; without one: from the last commit."""
+    base = "HEAD"
+    for upstream in ("@{upstream}", "origin/HEAD", "origin/main"):
+        found = subprocess.run(["git", "merge-base", "HEAD", upstream], cwd=ROOT, capture_output=True, text=True)
+        if found.returncode == 0:
+            base = found.stdout.strip()
+            break
+    names = output_of("git", "diff", "--name-only", "--diff-filter=d", base) + \
+        output_of("git", "ls-files", "--others", "--exclude-standard")
+    return set(names.split("\n"))
+
+
+def compile_commands(build):
+    """Each file's compile commands, as clang can read them: {file: {object: command}}. What the library and the program `embed`
+    compile both is the same to clang-tidy: once is enough."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        name = os.path.relpath(Path(entry["directory"]) / entry["file"], ROOT)
+        found.setdefault(name, {})[entry["output"]] = {**entry, "command": ONLY_GCC.sub("", entry["command"])}
+    for name, entries in found.items():
+        once = {target: entry for target, entry in entries.items() if not target.startswith("embed.p/")}
+        found[name] = once or entries
+    return found
+
+
+def includes(build):
+    """What ninja knows of each object's includes: {object: paths}. What is out of date is left out."""
+    found, target = {}, None
+    for line in output_of("ninja", "-C", str(build), "-t", "deps").split("\n"):
+        if line.startswith("    "):
+            if target is not None:
+                found[target].append(os.path.normpath(build / line.strip()))
+        else:
+            name, _, rest = line.partition(": #deps")
+            target = name if "(VALID)" in rest else None
+            if target is not None:
+                found[target] = []
+    return found
+
+
+class Digests:
+    """What a file's findings depend on, as one number; a file that ninja does not know has none and is always checked."""
+
+    def __init__(self, build, commands):
+        self.commands, self.includes, self.contents = commands, includes(build), {}
+        self.common = output_of("clang-tidy", "--version") + (ROOT / ".clang-tidy").read_text(encoding="utf-8")
+
+    def content(self, path):
+        if path not in self.contents:
+            self.contents[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return self.contents[path]
+
+    def of(self, name):
+        commands = self.commands.get(name)
+        if not commands or any(target not in self.includes for target in commands):
+            return None
+        digest = hashlib.sha256(self.common.encode())
+        for target, entry in sorted(commands.items()):
+            digest.update(entry["command"].encode())
+            for path in self.includes[target]:
+                digest.update(f"{path}\n{self.content(path)}\n".encode())
+        return digest.hexdigest()
+
+
+def check(name, folder):
+    """The findings of one file, without the notes, which fill pages."""
+    run = subprocess.run(["clang-tidy", "--quiet", "-p", str(folder), name], cwd=ROOT, capture_output=True, text=True)
+    lines = [line for line in run.stdout.split("\n") if re.search(r"(error|warning):", line)]
+    if run.returncode != 0 and not lines:
+        lines = [f"{name}: clang-tidy ended with {run.returncode}: {run.stderr[-600:]}"]
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=lambda name: Path(name).resolve())
+    parser.add_argument("cache", type=lambda name: Path(name).resolve())
+    parser.add_argument("--changed", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    commands = compile_commands(options.build)
+    digests = Digests(options.build, commands)
+    options.cache.mkdir(parents=True, exist_ok=True)
+    (options.cache / "compile_commands.json").write_text(
+        json.dumps([entry for entries in commands.values() for entry in entries.values()]), encoding="utf-8")
+    names = files_to_check()
+    if options.changed:
+        names = sorted(changed_files() & set(names))
+    known = {name: digests.of(name) for name in names}
+    todo = [name for name in names if known[name] is None or not (options.cache / known[name]).exists()]
+    todo.sort(key=lambda name: (len(commands.get(name, "")), (ROOT / name).stat().st_size), reverse=True)  # the longest first
+    findings = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for name, lines in zip(todo, pool.map(lambda name: check(name, options.cache), todo)):
+            findings += lines
+            if not lines and known[name] is not None:
+                (options.cache / known[name]).touch()
+    print(*dict.fromkeys(findings), sep="\n", end="\n" if findings else "")
+    print(f"clang-tidy: {len(names)} files, {len(todo)} of them not known to be clean, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+sys.exit(main())
