@@ -1,6 +1,7 @@
 # ./dev test - the stages of continuous integration. Each stage is a function stage_NAME; it says what passed and what failed
 # through `check` and `count`, and its whole output goes to build/logs/NAME.log.
 
+source tools/dev/jobs.sh
 source tools/dev/lint.sh
 source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
@@ -8,6 +9,7 @@ source tools/dev/stress.sh
 
 STAGES=(release python engines random accuracy demo asan fuzz tsan lint headers symbols docs install mingw aarch64)
 declare -A TITLE=(
+  [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
   [python]="text, binary form, verifier, command line"
   [engines]="conformance on every engine and instruction set of this machine"
@@ -26,43 +28,6 @@ declare -A TITLE=(
   [aarch64]="aarch64 under qemu: unit tests, ${HOLOGRAM_AARCH64_PROGRAMS:-10000} random programs"
 )
 
-passed=0
-failed=0
-
-# count PASSED FAILED: results of a tool that runs many tests.
-count() {
-  passed=$((passed + $1))
-  failed=$((failed + $2))
-}
-
-# check WHAT COMMAND...: one test, whose output stands in the log.
-check() {
-  local what=$1
-  shift
-  say "== $what"
-  if "$@"; then
-    count 1 0
-  else
-    say "FAILED: $what"
-    count 0 1
-    return 1
-  fi
-}
-
-# run_counted COMMAND...: a program that runs many tests and ends in "N passed, N failed".
-run_counted() {
-  local output=$BUILD/logs/.counted status=0 what=${*: -1}
-  timeout 1200 "$@" >"$output" 2>&1 || status=$?
-  cat "$output"
-  if [[ $(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$output" | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-    count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
-    [ "$status" -eq 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || { say "FAILED: $what: exit status $status" && count 0 1; }
-  else
-    say "FAILED: $what (exit status $status) did not end in 'N passed, N failed'"
-    count 0 1
-  fi
-}
-
 # The engines that the build has and the machine can run, as tests/engines.py names them: an engine that is asked for says
 # its name, or that there is none.
 engines_here() {
@@ -76,121 +41,111 @@ engines_here() {
   done
 }
 
-# These run on the double of libcuda only.
-ON_THE_DOUBLE_ONLY=" test_cuda test_cuda_cache test_cuda_calls test_cuda_foreign test_cuda_memory test_devices test_nvtx \
-  test_packs "
-
-# run_unit_tests BUILD [WRAPPER...]
-run_unit_tests() {
-  local folder=$BUILD/$1 source name
-  shift
-  for source in tests/unit/test_*.c; do
-    name=$(basename "$source" .c)
-    [[ "${SKIPPED_UNIT_TESTS:-}" != *" $name "* ]] || { say "skipped: $name" && continue; }
-    say "== $name"
-    if [[ $ON_THE_DOUBLE_ONLY == *" $name "* ]]; then
-      run_on_double "$folder" "$@" "$folder/tests/unit/$name"
-    else
-      run_counted "$@" "$folder/tests/unit/$name"
-    fi
-  done
-  for name in test_choices test_failures test_faults test_graphs test_groups test_launch test_nan_bits test_narrow test_runtime \
-    test_stream_failures test_streams test_tabulated; do
-    say "== $name on the double of libcuda"
-    run_on_double "$folder" "$@" "$folder/tests/unit/$name"
-  done
-}
-
-# run_on_double FOLDER COMMAND...: with the double of libcuda in the driver's place, and kernels compiled anew.
-run_on_double() {
-  local -x LD_LIBRARY_PATH=$ROOT/$1/tests/sim HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none
-  shift
-  run_counted "$@"
+# unit_jobs FOLDER [OPTION]... [-- WRAPPER...]: a job for each unit test of the build that the options choose (tools/unit_tests.py).
+# A new test needs nothing here: its name in tests/unit/meson.build. `unit_jobs_suffix` tells apart what runs several times.
+unit_jobs() {
+  local lines name command
+  if ! lines=$(python3 tools/unit_tests.py "$BUILD/$1" "${@:2}"); then
+    say "FAILED: $BUILD/$1 declares no such unit tests"
+    count 0 1
+    return
+  fi
+  while IFS=$'\t' read -r name command; do
+    eval "job \"\$name\${unit_jobs_suffix:-}\" run_counted $command"
+  done <<<"$lines"
 }
 
 # pytest's last line ("3 failed, 120 passed, 1 skipped in 4.1s"), added up. An error or an empty run is a failure.
 run_pytest() {
   local folder=$BUILD/$1 output status=0 good bad
   shift
-  output=$BUILD/logs/.pytest
+  output=$LOGS/.pytest.$BASHPID
   HOLOGRAM_CLI=$ROOT/$folder/hologram HOLOGRAM_LIB=$ROOT/$folder/libhologram.so \
-    PYTHONDONTWRITEBYTECODE=1 timeout 1200 "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" --maxfail=40 \
-    --tb=short "$@" >"$output" 2>&1 || status=$?
+    PYTHONDONTWRITEBYTECODE=1 timeout 1200 "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" --dist worksteal \
+    --maxfail=40 --tb=short "$@" >"$output" 2>&1 || status=$?
   cat "$output"
   good=$(tail -n 1 "$output" | grep -oE '[0-9]+ passed' | grep -oE '[0-9]+' || echo 0)
   bad=$(tail -n 1 "$output" | grep -oE '[0-9]+ (failed|error)' | awk '{ n += $1 } END { print n + 0 }')
   [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1 && say "FAILED: pytest, exit status $status"
   count "$good" "$bad"
+  rm -f "$output"
 }
 
 stage_release() {
   check "build" build_release || return 0
-  run_unit_tests release
-  local name
-  for name in test_extremes test_reductions; do # not under sanitizers: they take long there
-    say "== $name on the double of libcuda"
-    run_on_double build/release "$BUILD/release/tests/unit/$name"
-  done
-  run_on_older_gpus
+  unit_jobs release
+  run_jobs
 }
 
-# Older GPUs get other instructions than the double's own capability, 9.0.
-run_on_older_gpus() {
-  local name
-  local -x FAKECUDA_CAPABILITY
-  for FAKECUDA_CAPABILITY in 75 80; do
-    for name in test_choices test_extremes test_nan_bits test_narrow test_packs test_tabulated; do
-      say "== $name on the double of libcuda, capability $FAKECUDA_CAPABILITY"
-      run_on_double build/release "$BUILD/release/tests/unit/$name"
-    done
-  done
+# --quick: release build, unit tests but the slow ones, a thousand random programs, a little of the conformance tests, lint of what
+# changed, documentation, symbols.
+stage_quick() {
+  local conformance=(tests/conformance/test_{verifier,isa_examples,bounds,loops,atomics}.py)
+  check "build" build_release || return 0
+  job "random programs" run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count 1000
+  job "conformance" run_pytest release "${conformance[@]}"
+  job "layout" check "layout" lint_layout
+  job "rooms" check "rooms" lint_rooms
+  job "clang-tidy on what changed" check "clang-tidy" lint_tidy --changed
+  job "documentation" stage_docs
+  job "symbols" stage_symbols
+  unit_jobs release --without slow
+  run_jobs
 }
 
 stage_python() { run_pytest release tests -m "not engine"; }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.
 stage_engines() {
-  local engines engine name options=()
+  local engines engine unit_jobs_suffix options=()
   mapfile -t engines < <(engines_here)
   say "engines: ${engines[*]}"
+  for engine in "${engines[@]}"; do options+=(--engine "$engine"); done
+  job "conformance" run_pytest release tests -m engine "${options[@]}"
   for engine in "${engines[@]}"; do
-    options+=(--engine "$engine")
-    for name in test_launch test_narrow test_runtime test_faults test_streams test_graphs; do
-      say "== $name on $engine"
-      HOLOGRAM_CPU_ENGINE=${engine%:*} HOLOGRAM_CPU_ISA=$([[ $engine == *:* ]] && say "${engine#*:}") \
-        run_counted "$BUILD/release/tests/unit/$name"
-    done
+    unit_jobs_suffix=" on $engine"
+    unit_jobs release --suite engines -- \
+      env HOLOGRAM_CPU_ENGINE="${engine%:*}" HOLOGRAM_CPU_ISA="$([[ $engine == *:* ]] && say "${engine#*:}")"
   done
-  run_pytest release tests -m engine "${options[@]}"
+  run_jobs
+}
+
+# Programs that an engine once got wrong.
+WRONG_ONCE="40005436 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 \
+  30568591 30848054 50029307 50033967 50067794 61900297 61950393 62002496 66000556 67044189 67055345 68030401 68038211 \
+  69015991 71015526 74041947"
+
+random_wrong_once() {
+  local seed
+  for seed in $WRONG_ONCE; do
+    run_counted "$BUILD/release/tests/random/test_random" --seed "$seed" --count 1 --engines-only
+  done
 }
 
 stage_random() {
   local -x MALLOC_PERTURB_=85 # new memory is no zeros: what was never written shows
-  run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10100}"
-  # programs that an engine once got wrong
-  local seed
-  for seed in 40005436 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 \
-    30568591 30848054 50029307 50033967 50067794 61900297 61950393 62002496 66000556 67044189 67055345 68030401 68038211 \
-    69015991 71015526 74041947; do
-    run_counted "$BUILD/release/tests/random/test_random" --seed "$seed" --count 1 --engines-only
-  done
+  local random=$BUILD/release/tests/random/test_random capability
+  job "on the CPU" run_counted "$random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10100}"
   # the CUDA backend's PTX, run by the double of libcuda
-  run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 \
-    "$BUILD/release/tests/random/test_random" --processes 4 --count 2000 --backend cuda
-  local capability
+  local on_double=(run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0)
+  job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --count 2000 --backend cuda
   for capability in 75 80; do # other programs than above
-    run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 FAKECUDA_CAPABILITY="$capability" \
-      "$BUILD/release/tests/random/test_random" --processes 4 --seed "${capability}000001" --count 1000 --backend cuda
+    job "PTX for capability $capability" "${on_double[@]}" FAKECUDA_CAPABILITY="$capability" \
+      "$random" --processes "$JOBS" --seed "${capability}000001" --count 1000 --backend cuda
   done
+  job "wrong once" random_wrong_once
+  run_jobs
 }
 
 stage_accuracy() {
   check "build" build_accuracy || return 0
-  run_counted "$BUILD/accuracy/tests/accuracy/judge" --processes "$JOBS" --samples "${HOLOGRAM_ACCURACY_SAMPLES:-50000}"
+  job "judge" run_counted \
+    "$BUILD/accuracy/tests/accuracy/judge" --processes "$JOBS" --samples "${HOLOGRAM_ACCURACY_SAMPLES:-50000}"
   # every input of f16 and bf16 on every engine; of f32 a million, but on the reference machine, which is slow
-  local every=("$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS")
-  run_counted "${every[@]}" --types f16,bf16 --engines "$(engines_here | tr ':\n' '/,')"
-  run_counted "${every[@]}" --types f32 --step 4093 --engines "$(engines_here | grep -v interp | tr ':\n' '/,')"
+  local every=(run_counted "$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS")
+  job "every input of 16 bits" "${every[@]}" --types f16,bf16 --engines "$(engines_here | tr ':\n' '/,')"
+  job "inputs of 32 bits" "${every[@]}" --types f32 --step 4093 --engines "$(engines_here | grep -v interp | tr ':\n' '/,')"
+  run_jobs
 }
 
 stage_demo() {
@@ -200,28 +155,27 @@ stage_demo() {
 stage_asan() {
   local -x ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
   check "build" build asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
-    -Dc_args=-fno-sanitize-recover=all || return 0
-  run_unit_tests asan
-  run_pytest asan tests/cli
+    -Dc_args=-fno-sanitize-recover=all,-gline-tables-only || return 0
+  unit_jobs asan --without release-only
+  job "command line" run_pytest asan tests/cli
+  run_jobs
 }
 
 stage_fuzz() {
   local name
   check "build" build_fuzz || return 0
   for name in $(fuzz_names); do
-    check "fuzz_$name" fuzz_one "$name" "${HOLOGRAM_FUZZ_SECONDS:-10}" || true
+    job "fuzz_$name" check "fuzz_$name" fuzz_one "$name" "${HOLOGRAM_FUZZ_SECONDS:-10}"
   done
+  run_jobs
 }
 
-# One thread does all the work of these.
-NOT_UNDER_TSAN=" test_barriers test_reductions test_vector_kernels test_simplify test_number test_text test_binary "
-
 stage_tsan() {
-  local -x SKIPPED_UNIT_TESTS=$NOT_UNDER_TSAN
   local wrapper
   check "build" build_tsan || return 0
   mapfile -t wrapper < <(tsan_wrapper)
-  run_unit_tests tsan "${wrapper[@]}"
+  unit_jobs tsan --without release-only --without no-tsan -- "${wrapper[@]}"
+  run_jobs
 }
 
 stage_lint() {
@@ -287,7 +241,7 @@ stage_install() {
   local prefix=$ROOT/$BUILD/installed work=$ROOT/$BUILD/installed/work
   rm -rf "$BUILD/install" "$BUILD/installed"
   mkdir -p "$work"
-  check "meson install" build install gcc --buildtype=release -Dtests=false --prefix="$prefix" --libdir=lib || return 0
+  check "meson install" build_as_release install -Dtests=false --prefix="$prefix" --libdir=lib || return 0
   check "files" ninja -C "$BUILD/install" install || return 0
   check "command" "$prefix/bin/hologram" info || true
   check "command beside the library" command_moves "$prefix" "$work/moved" || true
@@ -320,38 +274,39 @@ compare_assemblers() {
     od -An -v -t x4 -w4 "$work.bin" | tr -d ' ' | diff "$work.words" -
 }
 
-# Not under qemu: it can start no thread in a process that was forked while there were several, nor spare address space
-# of its own; and what has nothing to do with the processor and takes long.
-NOT_UNDER_QEMU=" test_threads test_cpu_memory test_failures test_simplify test_streams test_stress test_cuda test_cuda_calls "
-
 # qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
 stage_aarch64() {
   local folder=$BUILD/aarch64 run=(qemu-aarch64 -L /usr/aarch64-linux-gnu) random
-  local -x SKIPPED_UNIT_TESTS=$NOT_UNDER_QEMU
   [ -f "$folder/build.ninja" ] ||
     check "configure" meson setup --cross-file tools/cross/aarch64-linux.ini "$folder" --buildtype=release || return 0
   check "build" ninja -C "$folder" || return 0
-  run_unit_tests aarch64 "${run[@]}"
-  check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}" || true
-  random=("${run[@]}" "$folder/tests/random/test_random" --processes "$JOBS")
-  run_counted "${random[@]}" --seed 1000001 --count 200
-  run_counted "${random[@]}" --seed 2000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-10000}"
+  random=(run_counted "${run[@]}" "$folder/tests/random/test_random" --processes "$JOBS")
+  job "random programs on the engines" "${random[@]}" \
+    --seed 2000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-10000}"
+  job "random programs" "${random[@]}" --seed 1000001 --count 200
+  unit_jobs aarch64 --without release-only --without no-qemu -- "${run[@]}"
+  job "our assembler and GNU as" check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}"
+  run_jobs
+}
+
+need_quick_tools() {
+  need_build_tools
+  need nm=binutils git=git clang=clang clang-tidy=$LINT_TIDY_PACKAGE
+  need_python
 }
 
 need_test_tools() {
-  need_build_tools
-  need g++=g++ pkg-config=pkg-config cmake=cmake make=make nm=binutils git=git groff=groff-base clang=clang \
-    clang-tidy=$LINT_TIDY_PACKAGE \
+  need_quick_tools
+  need g++=g++ pkg-config=pkg-config cmake=cmake make=make groff=groff-base \
     x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu \
     /usr/aarch64-linux-gnu/lib/libc.so.6=libc6-dev-arm64-cross qemu-aarch64=qemu-user
   need_fuzz_tools
   need_accuracy_tools
-  need_python
 }
 
 # run_stage NAME NUMBER OF: one line, and the end of the log where something failed.
 run_stage() {
-  local name=$1 log=$LOGS/$1.log start before_passed=$passed before_failed=$failed
+  local name=$1 log=$LOGS/$1.log STAGE=$1 start before_passed=$passed before_failed=$failed
   start=$(seconds)
   printf '[%2d/%d] %-70s ' "$2" "$3" "${TITLE[$name]}"
   "stage_$name" >"$log" 2>&1
@@ -365,9 +320,11 @@ run_stage() {
 
 main() {
   help_if_asked "${1:-}" <<TEXT
-Usage: ./dev test [STAGE]...
+Usage: ./dev test [--quick | STAGE]...
 
 Runs the stages named, or all of them: ${STAGES[*]}.
+--quick, the habit before every commit, is less than three minutes on two processors: the release build, the unit tests but the slow
+ones, a thousand random programs, a little of the conformance tests, lint of what changed, documentation, symbols.
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
 anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (10), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
 function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10100; of a thousand one or two
@@ -375,15 +332,16 @@ do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engi
 TEXT
   local stages=("$@") name start number=0
   [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")
+  stages=("${stages[@]/#--quick/quick}")
   for name in "${stages[@]}"; do
     [ -n "${TITLE[$name]:-}" ] || die "there is no stage '$name'; they are: ${STAGES[*]}"
   done
-  need_test_tools
+  if [ "${stages[*]}" = quick ]; then need_quick_tools; else need_test_tools; fi
   mkdir -p "$LOGS"
   start=$(seconds)
   set +e # a stage counts its failures and goes on
   case " ${stages[*]} " in
-    *" release "*) ;;
+    *" release "* | *" quick "*) ;;
     *) build_release >"$LOGS/build.log" 2>&1 || die "the release build failed: $LOGS/build.log" ;;
   esac
   for name in "${stages[@]}"; do
