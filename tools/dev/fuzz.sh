@@ -12,7 +12,7 @@ need_fuzz_tools() {
 
 build_fuzz() {
   build fuzz clang --buildtype=debugoptimized -Dfuzz=true -Dtests=false \
-    -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fno-sanitize-recover=all,-gline-tables-only
+    -Db_sanitize=address,undefined -Db_lundef=false -Dc_args="-fno-sanitize-recover=all -gline-tables-only"
 }
 
 # fuzz_one NAME SECONDS: a finding is kept in build/fuzz/findings.

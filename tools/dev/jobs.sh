@@ -78,8 +78,9 @@ run_job() {
 # Waits for one of the jobs in `running` (process: job's number) and adds up what it counted. A job that did not reach its
 # end, whatever the reason, has failed.
 finish_job() {
-  local process at good bad took
+  local process='' at good bad took
   wait -n -p process "${!running[@]}"
+  [ -n "$process" ] || die "the jobs of a stage were lost"
   at=${running[$process]}
   unset "running[$process]"
   say "== ${job_names[at]}"

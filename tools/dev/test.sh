@@ -155,7 +155,7 @@ stage_demo() {
 stage_asan() {
   local -x ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
   check "build" build asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
-    -Dc_args=-fno-sanitize-recover=all,-gline-tables-only || return 0
+    -Dc_args="-fno-sanitize-recover=all -gline-tables-only" || return 0
   unit_jobs asan --without release-only
   job "command line" run_pytest asan tests/cli
   run_jobs
