@@ -1,4 +1,4 @@
-/* lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), whole.c
+/* lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), uniform_flow.c
  * (where masks are needed), skip.c (where they start empty), values.c (instructions and what is known of
  * addresses), moves.c (phis), live.c (lifetimes), tidy.c (leaves out what nobody needs). */
 #ifndef HG_VECTOR_LOWER_H
@@ -18,9 +18,9 @@ typedef struct vector_lowering {
   hg_analysis analysis;
   hg_control control;
   uint8_t *level;        /* per block: ir_level of the control that leads there */
-  uint8_t *whole;        /* per block: all lanes of the tile reach it together */
-  uint32_t *meeting;     /* scratch of whole.c */
-  uint32_t *waiting;     /* per block that is not whole: the mask of lanes that wait for it */
+  uint8_t *uniform;      /* per block: 1: all lanes of the tile reach it together; 0: it is masked */
+  uint32_t *reconvergence; /* scratch of uniform_flow.c */
+  uint32_t *waiting;     /* per masked block: the mask of lanes that wait for it */
   uint32_t *skip;        /* per block: last place of the blocks that lanes come to only through it: see skip.c */
   uint32_t *owner;       /* per block: the one that empties its mask; SSA_NONE: the loop around it does */
   uint32_t *first_owned, *next_owned; /* per block: whose mask it empties, a list */
@@ -64,12 +64,12 @@ static inline vector_insn vector_insn_of(uint16_t op, uint32_t mask) {
                        .mask = mask, .target = VECTOR_NONE, .insn = SSA_NONE};
 }
 
-/* Decides which blocks are whole and gives the others their masks. */
-void hg_vector_find_whole(vector_lowering *l);
+/* Decides which blocks are uniform and gives the others their masks. */
+void hg_vector_find_uniform_flow(vector_lowering *l);
 /* Fills skip, owner and the lists of owned blocks. */
 void hg_vector_find_skips(vector_lowering *l);
-/* 1 if the lanes of a whole block may go different ways at its end. */
-int hg_vector_parts(const vector_lowering *l, uint32_t block);
+/* 1 if a uniform block ends in a divergent branch. */
+int hg_vector_diverges(const vector_lowering *l, uint32_t block);
 /* 1 if the block is one that all lanes of its loop come to in each round, in a loop with one latch. */
 static inline int vector_is_on_way(const vector_lowering *l, uint32_t block) {
   uint32_t header = l->order.loop[block];
@@ -78,7 +78,7 @@ static inline int vector_is_on_way(const vector_lowering *l, uint32_t block) {
 }
 /* The same of a loop that lanes leave one by one. */
 static inline int vector_is_on_masked_way(const vector_lowering *l, uint32_t block) {
-  return vector_is_on_way(l, block) && !l->whole[l->order.loop[block]];
+  return vector_is_on_way(l, block) && !l->uniform[l->order.loop[block]];
 }
 /* 1 if the block's mask is its predecessor's, less the lanes that have left the loop there. */
 static inline int vector_shares_mask(const vector_lowering *l, uint32_t block) {

@@ -1,7 +1,7 @@
 /* skip.c - which blocks code goes past together, and where the masks in which lanes wait for them start empty.
  *
  * Lanes come to a block only through its dominators. So where blocks that one block dominates follow it in the order,
- * and none is whole, the jump over that block is the jump over all of them; and a mask that is emptied at the end of
+ * and all are masked, the jump over that block is the jump over all of them; and a mask that is emptied at the end of
  * the block is empty whenever somebody asks, because nothing else leads into the stretch. A mask whose one writer is
  * that block needs not even that. All this holds within one iteration of the innermost loop, hence one loop. */
 #include "vector/lower.h"
@@ -20,7 +20,7 @@ static uint32_t last_skipped(const vector_lowering *l, uint32_t b) {
   uint32_t k = l->order.place[b];
   while (k < last) {
     uint32_t next = l->order.block[k + 1];
-    if (l->whole[next] || !ssa_dominates(&l->dominance, b, next)) break;
+    if (l->uniform[next] || !ssa_dominates(&l->dominance, b, next)) break;
     k = l->skip[next];
   }
   return k;
@@ -33,7 +33,7 @@ static uint32_t owner_of(const vector_lowering *l, uint32_t b) {
   while (d != loop && d != l->dominance.dominator[d]) {
     d = l->dominance.dominator[d];
     if (l->order.loop[d] != loop || is_header(l, d)) continue;
-    int owns = l->order.place[b] <= l->skip[d] && (!l->whole[d] || hg_vector_parts(l, d));
+    int owns = l->order.place[b] <= l->skip[d] && (!l->uniform[d] || hg_vector_diverges(l, d));
     return owns ? d : SSA_NONE;
   }
   return SSA_NONE;
@@ -42,7 +42,7 @@ static uint32_t owner_of(const vector_lowering *l, uint32_t b) {
 void hg_vector_find_skips(vector_lowering *l) {
   for (uint32_t k = l->order.count; k-- > 0;) l->skip[l->order.block[k]] = last_skipped(l, l->order.block[k]);
   for (uint32_t k = l->order.count; k-- > 1;) { /* lists in the blocks' order */
-    uint32_t b = l->order.block[k], owner = l->whole[b] ? SSA_NONE : owner_of(l, b);
+    uint32_t b = l->order.block[k], owner = l->uniform[b] ? SSA_NONE : owner_of(l, b);
     l->owner[b] = owner;
     if (owner == SSA_NONE) continue;
     l->next_owned[b] = l->first_owned[owner];

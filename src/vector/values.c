@@ -79,13 +79,13 @@ static uint8_t stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t 
   return l->stride[arg];
 }
 
-/* All lanes of a whole block come by the same edge, if its predecessors do not part. */
+/* All lanes of a uniform block come by the same edge if none of its predecessors diverges. */
 static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
   const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
-  if (!l->whole[block]) return 0;
+  if (!l->uniform[block]) return 0;
   for (size_t i = 0; i < from->count; i++) {
     uint32_t p = ((const uint32_t *)from->data)[i];
-    if (!l->whole[p] || hg_vector_parts(l, p)) return 0;
+    if (!l->uniform[p] || hg_vector_diverges(l, p)) return 0;
   }
   return 1;
 }
@@ -98,7 +98,7 @@ static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
     uint32_t made = vector_ssa_insn(l, ssa_args_of(l->unit, phi)[i])->block;
     for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, insn->block);
          h = l->order.parent[h])
-      if (!l->whole[h] && made != SSA_NONE && vector_in_loop(&l->order, h, made)) return 1;
+      if (!l->uniform[h] && made != SSA_NONE && vector_in_loop(&l->order, h, made)) return 1;
   }
   return 0;
 }
@@ -106,7 +106,7 @@ static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
 /* The same of a header's lanes in each round of a loop that they leave one by one. */
 static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) {
   uint32_t block = vector_ssa_insn(l, phi)->block;
-  return !l->whole[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
+  return !l->uniform[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
          vector_ssa_insn(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
 }
 
@@ -211,8 +211,8 @@ static void find_uniform(vector_lowering *l) {
       for (int list = 0; list < 2; list++)
         for (uint32_t v = lists[list]; v != SSA_NONE; v = vector_ssa_insn(l, v)->next) {
           int candidate =
-              l->whole[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(vector_ssa_insn(l, v)->op);
-          candidate |= !l->whole[b] && is_alike_in_loop(l, v);
+              l->uniform[b] && l->analysis.fact[v].level < IR_LANE && !hg_is_block_op(vector_ssa_insn(l, v)->op);
+          candidate |= !l->uniform[b] && is_alike_in_loop(l, v);
           int is = (round == 0 || l->uses[v] & VALUE_IS_UNIFORM) && candidate;
           if (is && (round > 0 || !l->has_loops)) is = has_uniform_operands(l, v);
           if (is && round > 0 && l->same[v] != SSA_NONE) is = (l->uses[l->same[v]] & VALUE_IS_UNIFORM) != 0;
@@ -232,7 +232,7 @@ static void note_use(vector_lowering *l, uint32_t value, uint32_t in) {
   if (insn->block == SSA_NONE) return;
   for (uint32_t h = l->order.loop[insn->block]; h != SSA_NONE && !vector_in_loop(&l->order, h, in);
        h = l->order.parent[h])
-    if (!l->whole[h]) l->uses[value] |= VALUE_IS_KEPT | (insn->op == SSA_PHI ? 0 : VALUE_OUTLIVES_LOOP);
+    if (!l->uniform[h]) l->uses[value] |= VALUE_IS_KEPT | (insn->op == SSA_PHI ? 0 : VALUE_OUTLIVES_LOOP);
 }
 
 static void note_uses(vector_lowering *l, uint32_t b) {

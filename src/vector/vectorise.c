@@ -1,9 +1,9 @@
 /* vectorise.c - control flow of a unit as masks and jumps.
  *
- * A block is whole when its control is uniform in the tile: all lanes reach it together, and real jumps lead to it. To
- * any other block the lanes come by a mask, in which they wait until the code, which goes through the blocks in order,
- * gets there (whole.c sees to it that no whole block stands between a place where lanes part and the one where
- * they meet). A loop whose lanes leave it one by one starts again while a lane waits for its header. */
+ * A block is uniform when all lanes of the tile reach it together: real jumps lead to it. Any other block is masked:
+ * its lanes wait in a mask until the code, which visits the blocks in one order, gets there (uniform_flow.c sees to it
+ * that no uniform block stands between a divergent branch and the block where its lanes reconverge). A loop whose lanes
+ * leave it one by one runs again while a lane waits for its header. */
 #include "vector/vector.h"
 
 #include "base/error.h"
@@ -92,21 +92,21 @@ static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to)
   if (l->latch[to] == from) return 1;
   if (ssa_block_at(l->unit, to)->predecessors.count != 1) return 0;
   for (uint32_t h = l->order.loop[from]; h != SSA_NONE && !vector_in_loop(&l->order, h, to); h = l->order.parent[h])
-    if (!l->whole[h]) return 0;
+    if (!l->uniform[h]) return 0;
   return 1;
 }
 
 /* The mask that arriving at a block writes, whatever was there; SSA_NONE: others may have come before. */
 static uint32_t written_mask(const vector_lowering *l, uint32_t from, uint32_t to) {
-  return !l->whole[to] && is_only_arrival(l, from, to) ? l->waiting[to] : SSA_NONE;
+  return !l->uniform[to] && is_only_arrival(l, from, to) ? l->waiting[to] : SSA_NONE;
 }
 
-/* The lanes of `mask` go to a block that has a mask of its own, or meet in a whole one. */
+/* The lanes of `mask` go to a masked block, where they wait, or reconverge in a uniform one. */
 static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side], written = written_mask(l, from, to);
   uint32_t counted = count_step(l, from, to, mask, written);
   hg_vector_moves(l, from, side, counted);
-  if (l->whole[to]) {
+  if (l->uniform[to]) {
     if (counted != mask) end_if_none_left(l);
   } else if (written == SSA_NONE) combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
   else if (written != counted) combine(l, VECTOR_AND, written, counted, counted);
@@ -115,13 +115,13 @@ static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t ma
 /* 0 if nothing is to be done for lanes that go there. */
 static int needs_mask(vector_lowering *l, uint32_t from, uint32_t side) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
-  return !l->whole[to] || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
+  return !l->uniform[to] || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
 }
 
 /* All lanes go to one block. */
 static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
-  if (l->whole[to]) {
+  if (l->uniform[to]) {
     uint32_t mask = count_step(l, from, to, VECTOR_ALL, SSA_NONE);
     if (mask != VECTOR_ALL) end_if_none(l, mask);
     hg_vector_moves(l, from, side, VECTOR_ALL);
@@ -225,17 +225,17 @@ static void end_block(vector_lowering *l, uint32_t b) {
   switch (block->end) {
   case SSA_TRAP: trap(l, block); break;
   case SSA_JUMP:
-    if (l->whole[b]) go(l, b, 0, 1);
+    if (l->uniform[b]) go(l, b, 0, 1);
     else arrive(l, b, 0, l->mask);
     break;
   case SSA_BRANCH:
-    if (l->whole[b] && !hg_vector_parts(l, b)) go_together(l, b, hg_vector_reg_of(l, block->condition));
-    else if (!l->whole[b] && leaving_side(l, b) != 2)
+    if (l->uniform[b] && !hg_vector_diverges(l, b)) go_together(l, b, hg_vector_reg_of(l, block->condition));
+    else if (!l->uniform[b] && leaving_side(l, b) != 2)
       leave_together(l, b, hg_vector_reg_of(l, block->condition), leaving_side(l, b));
     else split(l, b, hg_vector_reg_of(l, block->condition));
     break;
   default: /* exit */
-    if (l->whole[b] && following_block(l, b) != end_label(l)) jump(l, VECTOR_JUMP, VECTOR_NONE, end_label(l));
+    if (l->uniform[b] && following_block(l, b) != end_label(l)) jump(l, VECTOR_JUMP, VECTOR_NONE, end_label(l));
     break;
   }
 }
@@ -248,12 +248,12 @@ static void end_block(vector_lowering *l, uint32_t b) {
 static void clear_masks(vector_lowering *l, uint32_t loop) {
   uint32_t start = loop == SSA_NONE ? l->order.block[0] : loop;
   uint32_t last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
-  int start_writes = !l->whole[start] || hg_vector_parts(l, start); /* else it may go one way and write nothing */
+  int start_writes = !l->uniform[start] || hg_vector_diverges(l, start); /* else it may go one way and write nothing */
   for (uint32_t k = l->order.place[start] + 1; k <= last; k++) {
     uint32_t b = l->order.block[k];
     const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
     int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
-    if (!l->whole[b] && !is_written && l->owner[b] == SSA_NONE && !vector_shares_mask(l, b))
+    if (!l->uniform[b] && !is_written && l->owner[b] == SSA_NONE && !vector_shares_mask(l, b))
       combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
     if (l->order.loop[b] == b) k = l->order.end[b];
   }
@@ -315,7 +315,7 @@ static void lower_block(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   put_label(l, b, b);
   l->mask = VECTOR_ALL;
-  if (!l->whole[b]) enter_masked(l, b);
+  if (!l->uniform[b]) enter_masked(l, b);
   if (l->order.place[b] == 0) {
     clear_masks(l, SSA_NONE);
     begin_counting(l);
@@ -329,11 +329,11 @@ static void lower_block(vector_lowering *l, uint32_t b) {
  * together: they have all come back to its header. */
 static void end_loops(vector_lowering *l, uint32_t b) {
   uint32_t place = l->order.place[b];
-  int comes_here = !l->whole[b] || hg_vector_parts(l, b);
+  int comes_here = !l->uniform[b] || hg_vector_diverges(l, b);
   for (uint32_t h = l->order.loop[b]; h != SSA_NONE && l->order.end[h] == place; h = l->order.parent[h]) {
     put_label(l, behind_loop(l, h), SSA_NONE);
-    if (l->whole[h] && comes_here) jump(l, VECTOR_JUMP, VECTOR_NONE, h);
-    if (l->whole[h]) continue;
+    if (l->uniform[h] && comes_here) jump(l, VECTOR_JUMP, VECTOR_NONE, h);
+    if (l->uniform[h]) continue;
     jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
     put_label(l, left_loop(l, h), SSA_NONE);
     if (l->latch[h] != SSA_NONE) combine(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
@@ -357,8 +357,8 @@ static hg_status allocate(vector_lowering *l) {
   uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 6 * values;
   l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
-  l->meeting = l->waiting + blocks;
-  l->skip = l->meeting + blocks;
+  l->reconvergence = l->waiting + blocks;
+  l->skip = l->reconvergence + blocks;
   l->owner = l->skip + blocks;
   l->first_owned = l->owner + blocks;
   l->next_owned = l->first_owned + blocks;
@@ -369,8 +369,8 @@ static hg_status allocate(vector_lowering *l) {
   l->last = l->same + values;
   l->copy = l->last + values;
   l->level = (uint8_t *)(l->copy + values);
-  l->whole = l->level + blocks;
-  l->bits_seen = l->whole + blocks;
+  l->uniform = l->level + blocks;
+  l->bits_seen = l->uniform + blocks;
   l->never_nan = l->bits_seen + values;
   l->nan_blind = l->never_nan + values;
   l->uses = l->nan_blind + values;
@@ -394,7 +394,7 @@ static hg_status study_control(vector_lowering *l) {
 static hg_status lower(vector_lowering *l) {
   HG_TRY(allocate(l));
   HG_TRY(study_control(l));
-  hg_vector_find_whole(l);
+  hg_vector_find_uniform_flow(l);
   hg_vector_find_skips(l);
   HG_TRY(hg_vector_study(l));
   l->out->most_steps = hg_vector_most_steps(l);

@@ -1,13 +1,13 @@
-/* whole.c - which blocks all lanes of a tile reach together.
+/* uniform_flow.c - which blocks all lanes of a tile reach together.
  *
- * To begin with those whose control is uniform. Then, since the code goes on with the next block in order after lanes
- * have parted, everything between there and the block where they meet again is given masks, and so is every block of a
- * loop that lanes leave one by one. */
+ * The analysis of control gives the first answer. But after a divergent branch the code goes on with the next block in
+ * order: so everything between the branch and the block where its lanes reconverge is masked, and so is every block of
+ * a loop that lanes leave one by one. */
 #include "vector/lower.h"
 
 #include <string.h>
 
-int hg_vector_parts(const vector_lowering *l, uint32_t block) {
+int hg_vector_diverges(const vector_lowering *l, uint32_t block) {
   const ssa_block *b = ssa_block_at(l->unit, block);
   return b->end == SSA_BRANCH && l->analysis.fact[b->condition].level == IR_LANE;
 }
@@ -16,8 +16,8 @@ static int is_doomed(const vector_lowering *l, uint32_t block) {
   return l->control.graph.doomed[l->control.group_of[l->dominance.position[block]]];
 }
 
-/* One step up the post-dominator tree, where a run of blocks is one node; SSA_NONE at its top. Lanes in code that does
- * nothing but end in a trap are followed by those that parted from them. */
+/* The immediate post-dominator, where a run of blocks is one node; SSA_NONE: there is none. A block that can only end
+ * in a trap counts as the branch that led to it. */
 static uint32_t step_up(const vector_lowering *l, uint32_t block) {
   const ir_graph *g = &l->control.graph;
   while (is_doomed(l, block) && l->dominance.dominator[block] != block) block = l->dominance.dominator[block];
@@ -30,38 +30,37 @@ static uint32_t step_up(const vector_lowering *l, uint32_t block) {
 
 #define UNKNOWN (SSA_NONE - 1)
 
-/* The first whole block on the way up: where all lanes that were in `block` together meet. Found ways are remembered.
- */
-static uint32_t meeting_block(vector_lowering *l, uint32_t block) {
+/* The nearest uniform post-dominator: where the lanes that were in `block` together reconverge. Answers are kept. */
+static uint32_t reconvergence_of(vector_lowering *l, uint32_t block) {
   uint32_t at = step_up(l, block), met;
-  while (at != SSA_NONE && !l->whole[at] && l->meeting[at] == UNKNOWN) at = step_up(l, at);
-  met = at == SSA_NONE || l->whole[at] ? at : l->meeting[at];
-  for (uint32_t b = step_up(l, block); b != at; b = step_up(l, b)) l->meeting[b] = met;
+  while (at != SSA_NONE && !l->uniform[at] && l->reconvergence[at] == UNKNOWN) at = step_up(l, at);
+  met = at == SSA_NONE || l->uniform[at] ? at : l->reconvergence[at];
+  for (uint32_t b = step_up(l, block); b != at; b = step_up(l, b)) l->reconvergence[b] = met;
   return met;
 }
 
-/* Places below *done from the last call's start on have their masks already: ranges come in order and overlap. */
-static int give_masks(vector_lowering *l, uint32_t first, uint32_t end, uint32_t *done) {
+/* Places below *done, from the last call's start on, are masked already: ranges come in order and overlap. */
+static int mask_range(vector_lowering *l, uint32_t first, uint32_t end, uint32_t *done) {
   int changed = 0;
   if (first < *done) first = *done;
   for (uint32_t k = first; k < end; k++) {
-    changed |= l->whole[l->order.block[k]];
-    l->whole[l->order.block[k]] = 0;
+    changed |= l->uniform[l->order.block[k]];
+    l->uniform[l->order.block[k]] = 0;
   }
   if (end > *done) *done = end;
   return changed;
 }
 
-/* From the block at place k its lanes may part. */
-static int mask_until_meeting(vector_lowering *l, uint32_t k, uint32_t *done) {
-  uint32_t met = meeting_block(l, l->order.block[k]);
-  if (met == SSA_NONE) return give_masks(l, k + 1, l->order.count, done);
-  if (l->order.place[met] > k) return give_masks(l, k + 1, l->order.place[met], done);
-  return give_masks(l, k + 1, l->order.end[met] + 1, done); /* around the loop whose header it is */
+/* The block at place k ends in a divergent branch, or is masked. */
+static int mask_until_reconvergence(vector_lowering *l, uint32_t k, uint32_t *done) {
+  uint32_t met = reconvergence_of(l, l->order.block[k]);
+  if (met == SSA_NONE) return mask_range(l, k + 1, l->order.count, done);
+  if (l->order.place[met] > k) return mask_range(l, k + 1, l->order.place[met], done);
+  return mask_range(l, k + 1, l->order.end[met] + 1, done); /* around the loop whose header it is */
 }
 
-/* Control analysis takes lanes that are about to end in a trap as gone. Until the code gets to their trap they wait, so
- * nothing on the way there is whole. */
+/* The analysis of control counts lanes that are about to end in a trap as gone. Until the code gets to the trap they
+ * wait in its mask, so nothing before it is uniform. */
 static void allow_for_traps(vector_lowering *l, uint32_t k) {
   uint32_t b = l->order.block[k];
   const ssa_block *block = ssa_block_at(l->unit, b);
@@ -73,11 +72,11 @@ static void allow_for_traps(vector_lowering *l, uint32_t k) {
     for (uint32_t loop = l->order.loop[b]; loop != SSA_NONE; loop = l->order.parent[loop])
       if (!vector_in_loop(&l->order, loop, to)) from = l->order.place[loop];
     uint32_t done = 0;
-    give_masks(l, from, l->order.place[to] + 1, &done);
+    mask_range(l, from, l->order.place[to] + 1, &done);
   }
 }
 
-/* Lanes that wait at a block may all leave a loop from there, and nobody is back at its header then. */
+/* All lanes of a masked block may leave a loop from there: then no lane comes back to its header. */
 static int mask_left_loops(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   int changed = 0, ways = block->end == SSA_BRANCH ? 2 : 1;
@@ -86,7 +85,7 @@ static int mask_left_loops(vector_lowering *l, uint32_t b) {
       uint32_t done = 0;
       int is_exit = block->end != SSA_BRANCH && block->end != SSA_JUMP;
       if (!is_exit && vector_in_loop(&l->order, h, block->successor[s])) break;
-      if (l->whole[h]) changed |= give_masks(l, l->order.place[h], l->order.end[h] + 1, &done);
+      if (l->uniform[h]) changed |= mask_range(l, l->order.place[h], l->order.end[h] + 1, &done);
     }
   return changed;
 }
@@ -113,22 +112,22 @@ static uint32_t mask_of(vector_lowering *l, uint32_t block) {
   return shares ? l->waiting[before] : hg_vector_new_reg(l, SSA_PREDICATE);
 }
 
-void hg_vector_find_whole(vector_lowering *l) {
+void hg_vector_find_uniform_flow(vector_lowering *l) {
   uint32_t count = l->order.count;
-  for (uint32_t k = 0; k < count; k++) l->whole[l->order.block[k]] = l->level[l->order.block[k]] < IR_LANE;
+  for (uint32_t k = 0; k < count; k++) l->uniform[l->order.block[k]] = l->level[l->order.block[k]] < IR_LANE;
   for (uint32_t k = 0; k < count; k++) allow_for_traps(l, k);
   for (int changed = 1; changed;) {
     uint32_t done = 0;
     changed = 0;
-    for (uint32_t b = 0; b < l->unit->blocks.count; b++) l->meeting[b] = UNKNOWN;
+    for (uint32_t b = 0; b < l->unit->blocks.count; b++) l->reconvergence[b] = UNKNOWN;
     for (uint32_t k = 0; k < count; k++) {
       uint32_t b = l->order.block[k];
-      if (!l->whole[b] && l->order.loop[b] == b) changed |= give_masks(l, k, l->order.end[b] + 1, &done);
-      if (!l->whole[b] || hg_vector_parts(l, b)) changed |= mask_until_meeting(l, k, &done);
-      if (!l->whole[b]) changed |= mask_left_loops(l, b);
+      if (!l->uniform[b] && l->order.loop[b] == b) changed |= mask_range(l, k, l->order.end[b] + 1, &done);
+      if (!l->uniform[b] || hg_vector_diverges(l, b)) changed |= mask_until_reconvergence(l, k, &done);
+      if (!l->uniform[b]) changed |= mask_left_loops(l, b);
     }
   }
   for (uint32_t k = 0; k < count; k++) find_latch(l, l->order.block[k]);
   for (uint32_t k = 0; k < count; k++)
-    if (!l->whole[l->order.block[k]]) l->waiting[l->order.block[k]] = mask_of(l, l->order.block[k]);
+    if (!l->uniform[l->order.block[k]]) l->waiting[l->order.block[k]] = mask_of(l, l->order.block[k]);
 }
