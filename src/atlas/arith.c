@@ -2,6 +2,8 @@
  * runs in the default floating-point environment, so that C's float and double are binary32 and binary64 exactly. */
 #include "atlas/arith.h"
 
+#include "atlas/exact.h"
+
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -127,17 +129,17 @@ static float f32_arith(uint32_t op, float a, float b, float c) {
   case ATLAS_OP_mul: return a * b;
   case ATLAS_OP_div: return a / b;
   case ATLAS_OP_mad:
-  case ATLAS_OP_fma: return fmaf(a, b, c);
+  case ATLAS_OP_fma: return atlas_fma_f32(a, b, c);
   case ATLAS_OP_min: return minimum_f32(a, b);
   case ATLAS_OP_max: return -minimum_f32(-a, -b);
   case ATLAS_OP_relu: return -minimum_f32(-a, -0.0f);
   case ATLAS_OP_sign: return a != a ? a : (float)((a > 0) - (a < 0));
   case ATLAS_OP_sqrt: return sqrtf(a);
   case ATLAS_OP_recip: return 1.0f / a;
-  case ATLAS_OP_floor: return floorf(a);
-  case ATLAS_OP_ceil: return ceilf(a);
-  case ATLAS_OP_trunc: return truncf(a);
-  case ATLAS_OP_round: return rintf(a);
+  case ATLAS_OP_floor: return atlas_floor_f32(a);
+  case ATLAS_OP_ceil: return atlas_ceil_f32(a);
+  case ATLAS_OP_trunc: return atlas_trunc_f32(a);
+  case ATLAS_OP_round: return atlas_rint_f32(a);
   default: return 0;
   }
 }
@@ -149,17 +151,17 @@ static double f64_arith(uint32_t op, double a, double b, double c) {
   case ATLAS_OP_mul: return a * b;
   case ATLAS_OP_div: return a / b;
   case ATLAS_OP_mad:
-  case ATLAS_OP_fma: return fma(a, b, c);
+  case ATLAS_OP_fma: return atlas_fma_f64(a, b, c);
   case ATLAS_OP_min: return minimum_f64(a, b);
   case ATLAS_OP_max: return -minimum_f64(-a, -b);
   case ATLAS_OP_relu: return -minimum_f64(-a, -0.0);
   case ATLAS_OP_sign: return a != a ? a : (double)((a > 0) - (a < 0));
   case ATLAS_OP_sqrt: return sqrt(a);
   case ATLAS_OP_recip: return 1.0 / a;
-  case ATLAS_OP_floor: return floor(a);
-  case ATLAS_OP_ceil: return ceil(a);
-  case ATLAS_OP_trunc: return trunc(a);
-  case ATLAS_OP_round: return rint(a);
+  case ATLAS_OP_floor: return atlas_floor_f64(a);
+  case ATLAS_OP_ceil: return atlas_ceil_f64(a);
+  case ATLAS_OP_trunc: return atlas_trunc_f64(a);
+  case ATLAS_OP_round: return atlas_rint_f64(a);
   default: return 0;
   }
 }

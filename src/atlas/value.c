@@ -36,14 +36,16 @@ uint64_t atlas_bits_of_f64(double value) {
   return bits;
 }
 
-static int highest_bit(uint64_t value) {
-  int bit = 0;
-  for (int step = 32; step > 0; step /= 2)
-    if (value >> step != 0) {
-      value >>= step;
-      bit += step;
-    }
-  return bit;
+/* 2^exponent, of the exponents of normal numbers. */
+static double power_of_two(int exponent) { return atlas_as_f64((uint64_t)(exponent + 1023) << 52); }
+
+atlas_parts atlas_parts_of(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  int field = (int)(bits >> 52 & 0x7ff);
+  uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
+  if (field == 0) return (atlas_parts){(int)(bits >> 63), -1074, fraction};
+  return (atlas_parts){(int)(bits >> 63), field - 1075, fraction | UINT64_C(1) << 52};
 }
 
 /* value / 2^shift to an integer, ties to even. */
@@ -61,7 +63,7 @@ uint64_t atlas_pack(atlas_type type, int negative, uint64_t significand, int exp
   format f = format_of(type);
   uint64_t sign = negative ? UINT64_C(1) << (atlas_type_bits(type) - 1) : 0;
   if (significand == 0) return sign;
-  int top = exponent + highest_bit(significand), lowest = 1 - f.bias;
+  int top = exponent + atlas_highest_bit(significand), lowest = 1 - f.bias;
   int normal = top > lowest ? top : lowest; /* below the lowest exponent the spacing stays: gradual underflow */
   uint64_t too_large = f.overflow == f.nan ? f.nan : sign | f.overflow; /* the canonical NaN has no sign */
   if (normal > f.bias + 1) return too_large;
@@ -83,7 +85,7 @@ static double unpack(atlas_type type, uint64_t bits) {
   uint64_t fraction = magnitude & ((UINT64_C(1) << f.fraction_bits) - 1);
   if (exponent > 0) fraction |= UINT64_C(1) << f.fraction_bits;
   else exponent = 1;
-  return sign * ldexp((double)fraction, exponent - f.bias - f.fraction_bits);
+  return sign * (double)fraction * power_of_two(exponent - f.bias - f.fraction_bits);
 }
 
 int64_t atlas_to_i64(atlas_type type, uint64_t bits) {
@@ -113,11 +115,8 @@ uint64_t atlas_round_f64(atlas_type type, double value) {
   if (value != value) return atlas_canonical_nan(type);
   if (type == ATLAS_f64) return atlas_bits_of_f64(value);
   if (type == ATLAS_f32) return atlas_bits_of_f32((float)value);
-  int negative = signbit(value) != 0;
-  if (isinf(value)) return atlas_pack(type, negative, 1, 4096);
-  int exponent;
-  double fraction = frexp(fabs(value), &exponent);
-  return atlas_pack(type, negative, (uint64_t)ldexp(fraction, 53), exponent - 53);
+  atlas_parts parts = atlas_parts_of(value); /* of infinity: 2^1024, which is infinite in every smaller format */
+  return atlas_pack(type, parts.negative, parts.significand, parts.exponent);
 }
 
 /* Truncates toward zero, saturates, NaN gives 0. */
@@ -126,11 +125,11 @@ static uint64_t f64_to_integer(atlas_type to, double value) {
   if (value != value) return 0;
   if (atlas_kind(to) == ATLAS_KIND_UINT) {
     if (value <= 0) return 0;
-    if (value >= ldexp(1.0, bits)) return atlas_mask(to);
+    if (value >= power_of_two(bits)) return atlas_mask(to);
     return (uint64_t)value;
   }
-  if (value >= ldexp(1.0, bits - 1)) return atlas_mask(to) >> 1;
-  if (value <= -ldexp(1.0, bits - 1)) return UINT64_C(1) << (bits - 1);
+  if (value >= power_of_two(bits - 1)) return atlas_mask(to) >> 1;
+  if (value <= -power_of_two(bits - 1)) return UINT64_C(1) << (bits - 1);
   return (uint64_t)(int64_t)value & atlas_mask(to);
 }
 

@@ -34,6 +34,25 @@ double atlas_to_f64(atlas_type type, uint64_t bits);
 /* An integer value, sign-extended for signed types. */
 int64_t atlas_to_i64(atlas_type type, uint64_t bits);
 
+/* The number of the highest bit that is set, of a value that is not 0. */
+static inline int atlas_highest_bit(uint64_t value) {
+  int bit = 0;
+  for (int step = 32; step > 0; step /= 2)
+    if (value >> step != 0) {
+      value >>= step;
+      bit += step;
+    }
+  return bit;
+}
+
+/* The parts of a finite f64: (-1)^negative * significand * 2^exponent, the significand below 2^53. */
+typedef struct atlas_parts {
+  int negative, exponent;
+  uint64_t significand;
+} atlas_parts;
+
+atlas_parts atlas_parts_of(double value);
+
 /* A double rounded once to a floating-point type, ties to even; NaN gives the canonical NaN. */
 uint64_t atlas_round_f64(atlas_type type, double value);
 

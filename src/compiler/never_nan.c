@@ -7,6 +7,7 @@
  * integer part of its argument from the bits of a sum and builds a power of two from it. */
 #include "compiler/never_nan.h"
 
+#include "atlas/exact.h"
 #include "atlas/functions.h"
 #include "atlas/value.h"
 #include "base/bytes.h"
@@ -187,7 +188,7 @@ static interval selected(const finder *f, uint32_t value) {
 /* Counts from below 2^32 on, if there are not more values than that. */
 static interval wrapped(double low, double high) {
   if (high - low >= TWO_32) return anything(ATLAS_u32);
-  double turns = floor(low / TWO_32);
+  double turns = atlas_floor_f64(low / TWO_32);
   return (interval){low - turns * TWO_32, high - turns * TWO_32, 0};
 }
 

@@ -3,7 +3,6 @@
 #include "atlas/arith.h"
 #include "backend/cpu/engine/detect.h"
 #include "backend/cpu/engine/engine.h"
-#include "backend/cpu/engine/soft_fma.h"
 #include "check.h"
 
 #include <math.h>
@@ -293,33 +292,7 @@ static void test_narrowing(void) {
     }
 }
 
-/* ---- fma without the instruction --------------------------------------------------------------------------------- */
-
-static double near_cancellation(double a, double b) {
-  uint64_t bits = atlas_bits_of_f64(-(a * b));
-  return atlas_as_f64(bits + (random_bits() % 5) - 2);
-}
-
-static void test_soft_fma(void) {
-  int ok = 1, ok_f = 1;
-  for (int i = 0; i < 2000000 && ok && ok_f; i++) {
-    double a = atlas_as_f64(interesting(ATLAS_f64)), b = atlas_as_f64(interesting(ATLAS_f64));
-    double c = i % 4 ? atlas_as_f64(interesting(ATLAS_f64)) : near_cancellation(a, b);
-    ok = atlas_bits_of_f64(hg_soft_fma(a, b, c)) == atlas_bits_of_f64(fma(a, b, c));
-    if (!ok) printf("soft fma of %a, %a, %a: %a, expected %a\n", a, b, c, hg_soft_fma(a, b, c), fma(a, b, c));
-    float x = atlas_as_f32(interesting(ATLAS_f32)), y = atlas_as_f32(interesting(ATLAS_f32));
-    float z = i % 4 ? atlas_as_f32(interesting(ATLAS_f32)) : -(x * y);
-    ok_f = atlas_bits_of_f32(hg_soft_fmaf(x, y, z)) == atlas_bits_of_f32(fmaf(x, y, z));
-    if (!ok_f)
-      printf("soft fma of %a, %a, %a: %a, expected %a\n", (double)x, (double)y, (double)z,
-             (double)hg_soft_fmaf(x, y, z), (double)fmaf(x, y, z));
-  }
-  CHECK(ok);
-  CHECK(ok_f);
-}
-
 int main(void) {
-  test_soft_fma();
   for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best(); isa++) {
     kernels = hg_cpu_kernels(isa);
     test_arithmetic();

@@ -5,7 +5,7 @@
 #ifndef HG_ENGINE_KERNEL_VALUES_H
 #define HG_ENGINE_KERNEL_VALUES_H
 
-#include "backend/cpu/engine/soft_fma.h"
+#include "atlas/exact.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -179,48 +179,21 @@ static inline double sign_f64(double a) {
   return a != a ? a : sign;
 }
 
-#if defined __FMA__ || defined __aarch64__
-static inline float fma_f32(float a, float b, float c) { return fmaf(a, b, c); }
-static inline double fma_f64(double a, double b, double c) { return fma(a, b, c); }
-#else
-static inline float fma_f32(float a, float b, float c) { return hg_soft_fmaf(a, b, c); }
-static inline double fma_f64(double a, double b, double c) { return hg_soft_fma(a, b, c); }
-#endif
-
 #if defined __SSE4_1__ || defined __aarch64__
 #define ROUNDING(t, suffix)                                              \
   static inline T_##t floor_##t(T_##t a) { return floor##suffix(a); }    \
   static inline T_##t ceil_##t(T_##t a) { return ceil##suffix(a); }      \
   static inline T_##t trunc_##t(T_##t a) { return trunc##suffix(a); }    \
   static inline T_##t round_##t(T_##t a) { return rint##suffix(a); }
+#else
+#define ROUNDING(t, suffix)                                                 \
+  static inline T_##t floor_##t(T_##t a) { return atlas_floor_##t(a); }     \
+  static inline T_##t ceil_##t(T_##t a) { return atlas_ceil_##t(a); }       \
+  static inline T_##t trunc_##t(T_##t a) { return atlas_trunc_##t(a); }     \
+  static inline T_##t round_##t(T_##t a) { return atlas_rint_##t(a); }
+#endif
 ROUNDING(f32, f)
 ROUNDING(f64, )
-#else
-/* Adding 2^23 (2^52) rounds a smaller magnitude to an integer, ties to even; larger ones are integers already. */
-#define ROUNDING(t, U, sign_bit, limit)                                                               \
-  static inline T_##t round_##t(T_##t a) {                                                            \
-    U sign = bits_##t(a) & (sign_bit);                                                                \
-    T_##t magnitude = from_bits_##t(bits_##t(a) ^ sign);                                              \
-    T_##t rounded = (magnitude + (limit)) - (limit);                                                  \
-    return magnitude < (limit) ? from_bits_##t(bits_##t(rounded) | sign) : a;                         \
-  }                                                                                                   \
-  static inline T_##t floor_##t(T_##t a) {                                                            \
-    T_##t rounded = round_##t(a);                                                                     \
-    return rounded > a ? rounded - 1 : rounded;                                                       \
-  }                                                                                                   \
-  static inline T_##t ceil_##t(T_##t a) {                                                             \
-    T_##t rounded = round_##t(a);                                                                     \
-    T_##t up = from_bits_##t(bits_##t(rounded + 1) | (bits_##t(a) & (sign_bit))); /* (-1, 0) to -0 */ \
-    return rounded < a ? up : rounded;                                                                \
-  }                                                                                                   \
-  static inline T_##t trunc_##t(T_##t a) {                                                            \
-    U sign = bits_##t(a) & (sign_bit);                                                                \
-    T_##t magnitude = floor_##t(from_bits_##t(bits_##t(a) ^ sign));                                   \
-    return from_bits_##t(bits_##t(magnitude) | sign);                                                 \
-  }
-ROUNDING(f32, uint32_t, 0x80000000u, 0x1p23f)
-ROUNDING(f64, uint64_t, UINT64_C(0x8000000000000000), 0x1p52)
-#endif
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 

@@ -33,14 +33,14 @@
 #define DIVIDE_u64 div_u64(a, b)
 #define VALUE_rem(t) rem_##t(a, b)
 #define VALUE_mad(t) MAD_##t
-#define MAD_f32 fma_f32(a, b, c)
-#define MAD_f64 fma_f64(a, b, c)
+#define MAD_f32 atlas_fma_f32(a, b, c)
+#define MAD_f64 atlas_fma_f64(a, b, c)
 #define MAD_INTEGER(t) (T_##t)(WIDE(t, a) * WIDE(t, b) + WIDE(t, c))
 #define MAD_u8 MAD_INTEGER(u8)
 #define MAD_u16 MAD_INTEGER(u16)
 #define MAD_u32 MAD_INTEGER(u32)
 #define MAD_u64 MAD_INTEGER(u64)
-#define VALUE_fma(t) fma_##t(a, b, c)
+#define VALUE_fma(t) atlas_fma_##t(a, b, c)
 #define SMALLER a < b ? a : b
 #define LARGER a > b ? a : b
 #define VALUE_min(t) MIN_##t

@@ -1,25 +1,10 @@
-/* soft_fma.c - a * b + c of f64, rounded once, in integers of 128 bits. */
-#include "backend/cpu/engine/soft_fma.h"
+/* exact.c - a * b + c of f64, rounded once, in integers of 128 bits. */
+#include "atlas/exact.h"
 
 #include "atlas/value.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* sign * significand * 2^exponent, the significand below 2^53. */
-typedef struct parts {
-  int negative, exponent;
-  uint64_t significand;
-} parts;
-
-static parts parts_of(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  int field = (int)(bits >> 52 & 0x7ff);
-  uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
-  if (field == 0) return (parts){(int)(bits >> 63), -1074, fraction};
-  return (parts){(int)(bits >> 63), field - 1075, fraction | UINT64_C(1) << 52};
-}
 
 typedef struct wide {
   uint64_t high, low;
@@ -49,11 +34,7 @@ static wide shift_right_sticky(wide a, int count) {
   return (wide){a.high >> count, a.high << (64 - count) | a.low >> count | (a.low << (64 - count) != 0)};
 }
 
-static int top_bit(wide a) {
-  int bit = -1;
-  for (uint64_t rest = a.high != 0 ? a.high : a.low; rest != 0; rest >>= 1) bit++;
-  return a.high != 0 ? bit + 64 : bit;
-}
+static int top_bit(wide a) { return a.high != 0 ? 64 + atlas_highest_bit(a.high) : atlas_highest_bit(a.low); }
 
 static int is_below(wide a, wide b) { return a.high != b.high ? a.high < b.high : a.low < b.low; }
 
@@ -81,10 +62,10 @@ static double sum_of(wide a, int a_exponent, int a_negative, wide b, int b_expon
   return atlas_as_f64(atlas_pack(ATLAS_f64, negative, significand, exponent - shift + 64));
 }
 
-double hg_soft_fma(double a, double b, double c) {
+double atlas_soft_fma_f64(double a, double b, double c) {
   if (!isfinite(a) || !isfinite(b) || !isfinite(c)) return isfinite(a) && isfinite(b) ? c : a * b + c;
   if (a == 0 || b == 0) return a * b + c; /* the product is exact */
-  parts x = parts_of(a), y = parts_of(b), z = parts_of(c);
+  atlas_parts x = atlas_parts_of(a), y = atlas_parts_of(b), z = atlas_parts_of(c);
   wide product = multiply(x.significand, y.significand);
   int exponent = x.exponent + y.exponent, negative = x.negative ^ y.negative;
   if (c != 0) return sum_of(product, exponent, negative, (wide){0, z.significand}, z.exponent, z.negative);
