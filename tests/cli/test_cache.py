@@ -127,6 +127,7 @@ def test_folder_too_long(tmp_path):
     assert entry_path.exists()
 
 
+@pytest.mark.posix  # on Windows a folder inherits who may enter it
 def test_folder_open_to_everybody(folder):
     folder.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
     result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder))

@@ -210,6 +210,7 @@ def test_time(work, engine):
 # ---- run: --json -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.posix  # the name of a file
 def test_json(work, engine):
     report = json.loads(run(*SAXPY_RUN, "--out", 'y=a "b".npy', "--json", cwd=work).stdout)
     assert report.pop("nanoseconds") > 0 and engines.is_report_of(engine, report.pop("engine"))
@@ -386,10 +387,14 @@ def test_verify_error(work):
     assert result.returncode == 1 and result.stderr.startswith("hologram: bad.atlas:2")
 
 
-def test_folder_and_empty_file(work):
+@pytest.mark.posix  # Windows cannot open a folder
+def test_folder(work):
     (work / "folder").mkdir()
-    (work / "empty").write_bytes(b"")
     refused(1, "folder: cannot read: Is a directory", "check", "folder", cwd=work)
+
+
+def test_empty_file(work):
+    (work / "empty").write_bytes(b"")
     result = run("check", "empty", cwd=work)
     assert result.returncode == 1 and result.stderr.startswith("hologram: empty")
     refused(1, "empty: the file is not a .npy file", "run", "square.atlas", "--buffer", "x=empty", cwd=work)
@@ -514,6 +519,7 @@ def test_output_cannot_be_written(work):
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 
 
+@pytest.mark.posix  # it opens the link
 @needs_full
 def test_what_was_there_is_not_removed(work):
     (work / "full").symlink_to("/dev/full")
@@ -540,6 +546,7 @@ def test_full_standard_output(work, arguments):
     assert (result.returncode, result.stderr) == (1, "hologram: cannot write to the standard output\n")
 
 
+@pytest.mark.posix  # resource.setrlimit
 def test_no_half_a_file_is_left(work):
     """A file that the command made is removed where it cannot be written to its end; one that was there is not."""
     resource = pytest.importorskip("resource", reason="there is no limit on the size of a file here")
@@ -645,6 +652,7 @@ def test_npy_refused(work, sentence, content):
     refused(1, f"x.npy: the file {sentence}", "run", "square.atlas", "--buffer", "x=x.npy", cwd=work)
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="there is no /dev/stdin here")
 @pytest.mark.parametrize("most, sentence, start, arguments", [
     (257, "the file is larger than the 256 MiB that a program may take", b"", ("check", "/dev/stdin")),

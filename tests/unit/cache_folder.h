@@ -9,16 +9,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#  include <direct.h>
+#else
+#  include <unistd.h>
+#endif
 
 enum { FOLDER_BYTES = 512, SAMPLE_MOST = 6000 };
 
 #ifdef _WIN32
 static inline void set_variable(const char *name, const char *value) { _putenv_s(name, value != NULL ? value : ""); }
+static inline void remove_folder(const char *path) { _rmdir(path); } /* remove() is for files there */
 #else
 static inline void set_variable(const char *name, const char *value) {
   if (value != NULL) setenv(name, value, 1);
   else unsetenv(name);
 }
+static inline void remove_folder(const char *path) { rmdir(path); }
 #endif
 
 static inline int remove_visited(void *user, const hg_file_info *file) {
@@ -54,7 +61,7 @@ static inline void make_folder(char folder[FOLDER_BYTES], const char *what) {
 
 static inline void delete_folder(char folder[FOLDER_BYTES]) {
   empty_folder(folder);
-  remove(folder);
+  remove_folder(folder);
 }
 
 static inline void hash_of(const uint8_t *bytes, size_t count, uint8_t digest[HG_SHA256_BYTES]) {

@@ -2,9 +2,7 @@
  * work again and again with a little more of it each time, from none to enough, each time in a process that has no
  * threads and no kept memory yet. Whatever fails says so, nothing crashes, and with more space the work succeeds
  * afterwards, bit for bit. */
-#if !defined(_WIN32)
-#  define _GNU_SOURCE
-#endif
+#define _GNU_SOURCE
 #include "launching.h"
 
 #if defined(__linux__)

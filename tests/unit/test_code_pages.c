@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(_WIN32)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 enum { KERNELS = 60, ROUNDS = 600, MOST_BYTES = 70000 };
 

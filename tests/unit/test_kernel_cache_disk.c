@@ -276,12 +276,12 @@ static void test_folders(void) {
   CHECK(stat(file, &info) == 0 && (info.st_mode & 0777) == 0600);
 #endif
   empty_folder(below);
-  remove(below);
+  remove_folder(below);
   put_on_disk(&s); /* removed and made again */
   CHECK(on_disk(&s));
   empty_folder(below);
-  remove(below);
-  remove(path);
+  remove_folder(below);
+  remove_folder(path);
   write_bytes(path, "file", 4);
   for (int i = 0; i < 2; i++) {
     set_variable("HOLOGRAM_CACHE_DIR", i == 0 ? path : below);

@@ -1,22 +1,14 @@
 /* test_kernel_cache_hammer.c - eight processes get, put and evict in one cache folder while another one damages its
  * files: never a wrong kernel, never a crash. HOLOGRAM_HAMMER_SECONDS says for how long (2). */
-#if !defined(_WIN32)
-#  define _GNU_SOURCE
-#endif
+#define _GNU_SOURCE
 #include "cache_folder.h"
 #include "check.h"
 
-#if defined(_WIN32)
-int main(void) {
-  printf("skipped: processes here are POSIX processes\n");
-  return check_report();
-}
-#else
-#  include <fcntl.h>
-#  include <sys/mman.h>
-#  include <sys/stat.h>
-#  include <sys/wait.h>
-#  include <unistd.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { PROCESSES = 8, KERNELS = 40, ENOUGH_HITS = 100, ENOUGH_DAMAGED = 10 };
 
@@ -173,4 +165,3 @@ int main(void) {
   delete_folder(folder);
   return check_report();
 }
-#endif
