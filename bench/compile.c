@@ -243,10 +243,11 @@ static hg_status measure_kernel(const char *text, cpu_isa isa, double us[STAGES]
   atlas_program *program = NULL;
   hg_functions functions;
   hg_allocator allocator;
+  hg_code_pages pages;
   HG_TRY(hg_allocator_resolve(NULL, &allocator));
+  HG_TRY(hg_code_open(&pages, &allocator));
   HG_TRY(atlas_parse(NULL, text, strlen(text), "bench", &program));
   hg_functions_open(&functions, &allocator);
-  hg_code_pages pages = {.allocator = allocator};
   hg_status status = HG_OK;
   for (int i = 0; i < REPEAT && status == HG_OK; i++) {
     ssa_unit unit;

@@ -54,8 +54,8 @@ HG_API const char *hg_status_sentence(hg_status status);
 HG_API const char *hg_last_error(void);
 
 /* Memory for the library's own objects. `allocate` returns `size` bytes aligned for any object of C, or NULL;
- * `release` gets what `allocate` returned, never NULL. Both may be called from any thread that calls the library, and,
- * where there are streams, from threads of the library's own. */
+ * `release` gets what `allocate` returned, never NULL. Both may be called from any thread that calls the library, by
+ * several at a time, and, where there are streams or hg_kernel_create_async, from threads of the library's own. */
 typedef struct hg_allocator {
   size_t size;
   void *user;

@@ -15,12 +15,12 @@
  *
  * Threads: executors are independent of each other. One executor, and what belongs to it (buffers, pools, kernels,
  * streams), may be used from several threads; calls that touch the same executor run one after the other, but for those
- * that wait.
+ * that wait and those that compile: these stop nobody.
  * Ownership: buffers, pools, kernels, streams, events and graphs hold a reference to their executor and may be released
  * in any order.
  * Processes: one that is forked off may make executors and use them; those it inherits too, if no other thread was in a
- * call on them and no stream had work left. That is about the CPU: a GPU's that it inherits are refused, and so are new
- * ones once the parent has started the driver (docs/cuda.md).
+ * call on them, no stream had work left and no kernel was being compiled. That is about the CPU: a GPU's that it
+ * inherits are refused, and so are new ones once the parent has started the driver (docs/cuda.md).
  * Environment, for the CPU: HOLOGRAM_NUM_THREADS, from 1 to 256, is how many threads a process uses (otherwise as many
  * as it may run on); HOLOGRAM_STREAM_BYTES is from how many bytes written by a copy or fill, or read and written by an
  * element-wise launch, what is written goes past the caches (otherwise the size of the last-level cache). For GPUs:
@@ -224,6 +224,10 @@ HG_API hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64
 
 /* ---- events ------------------------------------------------------------------------------------------------------
  * A place in a stream: where it was recorded last. One that was never recorded counts as reached.
+ * Or the end of a compilation, where hg_kernel_create_async had it last: then hg_event_wait waits and hg_event_query
+ * asks for that, hg_stream_wait_event waits for it before it returns, hg_event_elapsed takes it for not recorded, and
+ * the event keeps the kernel until it is recorded anew or released. Whether the kernel is ready or has failed, the
+ * kernel says.
  * Errors: HG_INVALID_ARGUMENT where event and stream are of different executors; HG_BUSY from hg_event_record and
  * hg_stream_wait_event while the stream captures, or its owner captures it: nothing is changed. HG_OUT_OF_MEMORY from
  * hg_event_create; HG_DEVICE once the GPU has failed; HG_UNSUPPORTED in a process that was forked off, of a GPU, or of
@@ -275,8 +279,18 @@ HG_API hg_status hg_pool_buffer(hg_pool *pool, uint64_t offset, uint64_t byte_co
 
 typedef struct hg_kernel hg_kernel;
 
-/* A program made ready for an executor. The program may be released afterwards. Libraries are refused (HG_VERIFY). */
+/* A program made ready for an executor. The program may be released afterwards. Libraries are refused (HG_VERIFY).
+ * Other threads go on with the executor while it compiles. Kernels of one program, or of equal texts of it, share what
+ * was compiled, so that threads that make the same kernel at the same time have it compiled once; where that fails it
+ * fails for all of them, with the same sentence, and a later call tries anew. */
 HG_API hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out);
+/* Likewise, but it returns before the program is compiled, by a thread of the library's own (by the call itself where
+ * there is no thread to be had). What is wrong with the arguments, and a library, is an error of the call; how the
+ * compilation went, whoever uses the kernel is told: hg_launch and the questions below wait for it, and fail as it did.
+ * `event` may be NULL; otherwise it is reached when the kernel is ready or has failed (see events). hg_kernel_release:
+ * the last one waits for a compilation under way; one that has not begun is left undone. */
+HG_API hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, hg_kernel **out,
+                                        hg_event *event);
 HG_API hg_kernel *hg_kernel_retain(hg_kernel *kernel);
 HG_API void hg_kernel_release(hg_kernel *kernel);
 

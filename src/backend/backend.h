@@ -1,5 +1,7 @@
 /* backend.h - what a device must be able to do: one const struct of functions. The runtime checks every argument before
- * it calls one of them, and calls them for one device one at a time.
+ * it calls one of them, and calls them for one device one at a time, but for those that are marked "not locked": these
+ * may run at the same time as any other function of the device, and as themselves. What they share with the others the
+ * backend guards itself.
  *
  * To add a backend: one such struct in src/backend/<name>/, and its line in src/runtime/backends.def. */
 #ifndef HG_BACKEND_H
@@ -48,6 +50,10 @@ typedef struct hg_compiled {
   const char *engine; /* a constant: what will run it, for the launch report */
 } hg_compiled;
 
+/* What `launch`, `submit` and `graph_open` give where something must be compiled first, which they leave to `prepare`:
+ * nothing has been done. No status of the public API. */
+#define HG_UNPREPARED ((hg_status)1000)
+
 /* One thing that a stream is given. */
 typedef enum hg_work_kind {
   HG_WORK_LAUNCH,
@@ -84,8 +90,8 @@ typedef struct hg_event_place {
   uint64_t number;
 } hg_event_place;
 
-/* Streams, events and graphs. The functions marked "not locked" wait or look, may run at the same time as any other
- * function, and give a number that `outcome` makes a status of; 0: all is well. */
+/* Streams, events and graphs. The functions marked "not locked" wait or look, and give a number that `outcome` makes a
+ * status of; 0: all is well. */
 typedef struct hg_stream_functions {
   hg_status (*open)(void *device, void *foreign, void **stream);
   void (*close)(void *device, void *stream);             /* its work is done, or lost */
@@ -170,8 +176,10 @@ typedef struct hg_backend {
   hg_status (*map)(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory);
   hg_status (*unmap)(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count);
 
-  /* Makes a program ready to run. HG_UNSUPPORTED with a sentence for what the device cannot do. */
+  /* Makes a program ready to run. HG_UNSUPPORTED with a sentence for what the device cannot do. Not locked. */
   hg_status (*compile)(void *device, hg_compile_input *input, hg_compiled *out);
+  /* Compiles what launches of this kernel have found missing. NULL: nothing ever is. Not locked. */
+  hg_status (*prepare)(void *device, void *kernel);
   void (*release)(void *device, void *kernel);
 
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted

@@ -62,7 +62,8 @@ static hg_status widen_all(ssa_unit *unit) {
 
 /* ---- the functions as units -------------------------------------------------------------------------------------- */
 
-typedef struct function {
+typedef struct hg_function {
+  struct hg_function *older;
   uint16_t op;
   uint8_t type, type2;
   ssa_unit unit; /* scheduled, without calls of other functions */
@@ -102,11 +103,24 @@ static void release_function(const hg_functions *x, function *f) {
   hg_release(&x->allocator, f);
 }
 
+static const function *find_function(const hg_functions *x, const ssa_insn *insn) {
+  const function *f = atomic_load_explicit(&x->newest, memory_order_acquire);
+  while (f != NULL && (f->op != insn->op || f->type != insn->type || f->type2 != insn->type2)) f = f->older;
+  return f;
+}
+
+/* Of two threads that make the same function at a time, both put theirs on the list: either is right. */
+static void keep_function(hg_functions *x, function *made) {
+  made->older = atomic_load_explicit(&x->newest, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(&x->newest, &made->older, made, memory_order_release,
+                                                memory_order_relaxed))
+    continue;
+}
+
 static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_unit **out) {
-  for (size_t i = 0; i < x->made.count; i++) {
-    function *f = ((function **)x->made.data)[i];
-    if (f->op != insn->op || f->type != insn->type || f->type2 != insn->type2) continue;
-    *out = &f->unit;
+  const function *found = find_function(x, insn);
+  if (found != NULL) {
+    *out = &found->unit;
     return HG_OK;
   }
   function *made = hg_allocate(&x->allocator, 1, sizeof *made);
@@ -116,21 +130,26 @@ static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_un
   made->type2 = insn->type2;
   ir_ssa_init(&made->unit, &x->allocator);
   hg_status status = make_function(x, insn, made);
-  /* kept only when whole: the list outlives this program */
-  if (status == HG_OK && hg_array_append(&x->allocator, &x->made, &made, 1) == NULL) status = out_of_memory();
-  if (status == HG_OK) *out = &made->unit;
-  else release_function(x, made);
-  return status;
+  if (status != HG_OK) { /* kept only when whole: the list outlives this program */
+    release_function(x, made);
+    return status;
+  }
+  keep_function(x, made);
+  *out = &made->unit;
+  return HG_OK;
 }
 
 void hg_functions_open(hg_functions *functions, const hg_allocator *allocator) {
-  *functions = (hg_functions){.allocator = *allocator, .made = {.element_size = sizeof(function *)}};
+  functions->allocator = *allocator;
+  atomic_init(&functions->newest, NULL);
 }
 
 void hg_functions_close(hg_functions *functions) {
-  for (size_t i = 0; i < functions->made.count; i++)
-    release_function(functions, ((function **)functions->made.data)[i]);
-  hg_array_release(&functions->allocator, &functions->made);
+  for (function *f = atomic_load(&functions->newest), *older; f != NULL; f = older) {
+    older = f->older;
+    release_function(functions, f);
+  }
+  atomic_store(&functions->newest, NULL);
 }
 
 /* ---- inlining ---------------------------------------------------------------------------------------------------- */

@@ -5,10 +5,13 @@
 #include "compiler/passes.h"
 #include "ir/ssa.h"
 
-/* The functions that have been needed so far, ready to be inlined. Whoever compiles more than one program keeps one. */
+#include <stdatomic.h>
+
+/* The functions that have been needed so far, ready to be inlined. Whoever compiles more than one program keeps one,
+ * for all threads: a function, once it is there, does not change and stays. */
 typedef struct hg_functions {
   hg_allocator allocator;
-  hg_array made;
+  _Atomic(struct hg_function *) newest;
 } hg_functions;
 
 void hg_functions_open(hg_functions *functions, const hg_allocator *allocator);

@@ -34,9 +34,36 @@ void hg_event_release(hg_event *event) {
   hg_lock(executor);
   functions_of(executor)->event_close(executor->device, event->device);
   hg_unlock(executor);
+  hg_kernel_release(event->kernel);
   hg_release(&executor->allocator, event);
   hg_executor_release(executor);
 }
+
+/* ---- of a compilation -------------------------------------------------------------------------------------------- */
+
+hg_kernel *hg_event_note_kernel_locked(hg_event *event, hg_kernel *kernel) {
+  hg_kernel *before = event->kernel;
+  event->kernel = kernel;
+  event->recorded = 0;
+  return before;
+}
+
+/* With the lock released. What became of the kernel is not the event's to say. */
+static hg_status await_kernel_locked(const hg_event *event) {
+  hg_kernel *kernel = hg_kernel_retain(event->kernel);
+  hg_executor *executor = event->executor; /* another thread may release the event meanwhile */
+  hg_unlock(executor);
+  hg_status status = hg_kernel_settle(kernel);
+  hg_kernel_release(kernel);
+  hg_lock(executor);
+  return status;
+}
+
+static int is_being_compiled(const hg_event *event) {
+  return event->kernel != NULL && atomic_load(&event->kernel->state) == HG_MAKING;
+}
+
+/* ---- of a stream ------------------------------------------------------------------------------------------------- */
 
 static hg_status check_pair(const char *caller, const hg_event *event, const hg_stream *stream) {
   if (event == NULL || stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "%s: an argument is NULL", caller);
@@ -54,8 +81,13 @@ hg_status hg_event_record(hg_event *event, hg_stream *stream) {
   hg_status status = stream->capture != NULL
                          ? fail_capture()
                          : functions_of(executor)->event_record(executor->device, event->device, stream->device);
-  if (status == HG_OK) event->recorded = 1;
+  hg_kernel *before = NULL;
+  if (status == HG_OK) {
+    before = hg_event_note_kernel_locked(event, NULL);
+    event->recorded = 1;
+  }
   hg_unlock(executor);
+  hg_kernel_release(before);
   return status;
 }
 
@@ -64,10 +96,12 @@ hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event) {
   hg_executor *executor = event->executor;
   hg_status status = HG_OK;
   hg_lock(executor);
+  int waits = event->recorded;
   if (stream->capture != NULL) status = fail_capture();
+  else if (is_being_compiled(event)) status = await_kernel_locked(event);
   else if (event->recorded)
     status = functions_of(executor)->event_await(executor->device, stream->device, event->device);
-  if (status == HG_OK && event->recorded) stream->given++; /* it is not done before the event is */
+  if (status == HG_OK && waits) stream->given++; /* it is not done before the event is */
   hg_unlock(executor);
   return status;
 }
@@ -77,7 +111,9 @@ hg_status hg_event_wait(hg_event *event) {
   hg_executor *executor = event->executor;
   hg_status status = HG_OK;
   hg_lock(executor);
-  if (event->recorded) {
+  if (is_being_compiled(event)) {
+    status = await_kernel_locked(event);
+  } else if (event->recorded) {
     hg_event_place place = functions_of(executor)->event_place(executor->device, event->device);
     hg_unlock(executor);
     int result = functions_of(executor)->event_wait(executor->device, &place);
@@ -93,7 +129,10 @@ hg_status hg_event_query(hg_event *event) {
   hg_executor *executor = event->executor;
   hg_status status = HG_OK;
   hg_lock(executor);
-  if (event->recorded)
+  if (is_being_compiled(event))
+    status = event->kernel->process == hg_process_id() ? hg_fail(HG_BUSY, "the kernel is still being compiled")
+                                                       : hg_kernel_settle(event->kernel);
+  else if (event->recorded)
     status = functions_of(executor)->outcome(executor->device, NULL,
                                              functions_of(executor)->event_query(executor->device, event->device));
   hg_unlock(executor);

@@ -111,6 +111,28 @@ hg_status hg_capture_begin(hg_stream *stream) {
   return hg_fail(HG_BUSY, "hg_capture_begin: the stream captures a graph already; end that capture first");
 }
 
+static hg_status open_locked(hg_graph *graph) {
+  hg_executor *executor = graph->executor;
+  return executor->backend->streams->graph_open(executor->device, work_of(graph), graph->work.count, &graph->device);
+}
+
+static hg_status prepare_locked(hg_graph *graph) {
+  hg_status status = HG_OK;
+  for (size_t i = 0; i < graph->launches.count && status == HG_OK; i++)
+    status = hg_kernel_prepare_locked(launches_of(graph)[i].flight.kernel);
+  return status;
+}
+
+/* The graph is nobody else's yet. */
+static hg_status make_locked(hg_graph *graph) {
+  hg_status status = open_locked(graph);
+  while (status == HG_UNPREPARED) {
+    HG_TRY(prepare_locked(graph));
+    status = open_locked(graph);
+  }
+  return status;
+}
+
 hg_status hg_capture_end(hg_stream *stream, hg_graph **out) {
   if (out != NULL) *out = NULL;
   if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: the stream is NULL");
@@ -124,8 +146,7 @@ hg_status hg_capture_end(hg_stream *stream, hg_graph **out) {
   else if (out == NULL)
     status = hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: there is no place for the graph, which is given up");
   else if (graph->work.count > 0)
-    status = executor->backend->streams->graph_open(executor->device, work_of(graph), graph->work.count,
-                                                    &graph->device);
+    status = make_locked(graph);
   hg_unlock(executor);
   if (status == HG_OK) *out = graph;
   else hg_graph_release(graph);

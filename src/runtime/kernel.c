@@ -2,7 +2,11 @@
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
+#include "base/fp.h"
 #include "compiler/canon.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16 };
 
@@ -39,53 +43,131 @@ static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
     }
 }
 
-static hg_status compile(hg_kernel *kernel) {
-  hg_executor *executor = kernel->executor;
+static hg_status make_in_default_environment(hg_kernel *kernel, ssa_unit *unit) {
+  hg_compile_input input = {.program = kernel->program, .unit = unit};
+  HG_TRY(hg_canonicalise(kernel->program, NULL, unit));
+  note_needs(kernel, unit);
+  HG_TRY(hg_canon_hash(kernel->program, unit, input.hash));
+  memcpy(kernel->hash, input.hash, sizeof kernel->hash);
+  HG_TRY(hg_code_of(kernel->executor, kernel->program, &input, &kernel->code));
+  kernel->compiled = kernel->code->compiled;
+  return HG_OK;
+}
+
+/* Constants are folded in the environment that launches have, whatever the caller's thread has set: others may get the
+ * code, too. */
+hg_status hg_kernel_make(hg_kernel *kernel) {
   ssa_unit unit;
-  hg_compile_input input = {.program = kernel->program, .unit = &unit};
-  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) {
-    note_needs(kernel, &unit);
-    status = hg_canon_hash(kernel->program, &unit, input.hash);
-  }
-  if (status == HG_OK) {
-    hg_lock(executor);
-    status = executor->backend->compile(executor->device, &input, &kernel->compiled);
-    hg_unlock(executor);
-  }
+  hg_fp_state callers = hg_fp_enter();
+  hg_status status = make_in_default_environment(kernel, &unit);
+  hg_fp_leave(callers);
   ir_ssa_release(&unit);
   return status;
 }
 
-hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out) {
+/* ---- creating ---------------------------------------------------------------------------------------------------- */
+
+/* All but the work. */
+static hg_status begin(const char *caller, hg_executor *executor, atlas_program *program, hg_kernel **out) {
   if (executor == NULL || program == NULL || out == NULL)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_kernel_create: an argument is NULL");
+    return hg_fail(HG_INVALID_ARGUMENT, "%s: an argument is NULL", caller);
   *out = NULL;
   if (atlas_program_is_library(program))
     return hg_fail(HG_VERIFY, "program '%s' is a library of functions (.entry) and cannot be launched", program->name);
   hg_kernel *kernel = hg_allocate(&executor->allocator, 1, sizeof *kernel);
   if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
   atomic_init(&kernel->references, 1);
+  atomic_init(&kernel->state, HG_FAILED);
   kernel->executor = hg_executor_retain(executor);
   kernel->program = atlas_program_retain(program);
-  hg_status status = compile(kernel);
-  if (status == HG_OK) *out = kernel;
-  else hg_kernel_release(kernel);
+  *out = kernel;
+  return HG_OK;
+}
+
+hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out) {
+  HG_TRY(begin("hg_kernel_create", executor, program, out));
+  hg_status status = hg_kernel_make(*out);
+  if (status == HG_OK) {
+    atomic_init(&(*out)->state, HG_READY);
+    return HG_OK;
+  }
+  hg_kernel_release(*out);
+  *out = NULL;
   return status;
 }
+
+hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, hg_kernel **out, hg_event *event) {
+  hg_kernel *before = NULL;
+  if (executor != NULL && event != NULL && event->executor != executor) {
+    if (out != NULL) *out = NULL;
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_kernel_create_async: the event belongs to another executor");
+  }
+  HG_TRY(begin("hg_kernel_create_async", executor, program, out));
+  hg_kernel *kernel = *out;
+  kernel->process = hg_process_id();
+  atomic_init(&kernel->state, HG_MAKING);
+  hg_lock(executor);
+  if (event != NULL) before = hg_event_note_kernel_locked(event, hg_kernel_retain(kernel));
+  int is_given = hg_compilers_give_locked(executor, kernel);
+  hg_unlock(executor);
+  if (!is_given) hg_kernel_finish(kernel, hg_kernel_make(kernel));
+  hg_kernel_release(before);
+  return HG_OK;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+/* Under the lock the thread that wakes is done with the kernel before anybody can destroy it. */
+void hg_kernel_finish(hg_kernel *kernel, hg_status status) {
+  if (status != HG_OK) {
+    kernel->failure = status;
+    snprintf(kernel->sentence, sizeof kernel->sentence, "%s", hg_last_error());
+  }
+  hg_executor *executor = kernel->executor;
+  hg_lock(executor);
+  atomic_store_explicit(&kernel->state, status == HG_OK ? HG_READY : HG_FAILED, memory_order_release);
+  hg_wake(&kernel->state);
+  hg_unlock(executor);
+}
+
+hg_status hg_kernel_settle(hg_kernel *kernel) {
+  while (atomic_load_explicit(&kernel->state, memory_order_acquire) == HG_MAKING) {
+    if (kernel->process != hg_process_id())
+      return hg_fail(HG_UNSUPPORTED, "a kernel was being compiled when the process forked, and what did it is not "
+                                     "there in the child; wait for kernels before a fork, or make new ones after it");
+    hg_wait(&kernel->state, HG_MAKING);
+  }
+  return HG_OK;
+}
+
+hg_status hg_kernel_await(hg_kernel *kernel) {
+  HG_TRY(hg_kernel_settle(kernel));
+  if (atomic_load_explicit(&kernel->state, memory_order_acquire) == HG_READY) return HG_OK;
+  return hg_fail(kernel->failure, "%s", kernel->sentence);
+}
+
+hg_status hg_kernel_prepare_locked(hg_kernel *kernel) {
+  hg_executor *executor = kernel->executor;
+  hg_unlock(executor);
+  hg_status status = executor->backend->prepare(executor->device, kernel->compiled.kernel);
+  hg_lock(executor);
+  return status;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 hg_kernel *hg_kernel_retain(hg_kernel *kernel) {
   if (kernel != NULL) hg_reference(&kernel->references);
   return kernel;
 }
 
+/* One whose compilation has not begun is not compiled any more. What another process was compiling when it forked this
+ * one off is lost. */
 void hg_kernel_destroy(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
-  if (kernel->compiled.kernel != NULL) {
-    hg_lock(executor);
-    executor->backend->release(executor->device, kernel->compiled.kernel);
-    hg_unlock(executor);
-  }
+  if (atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_take_back(executor, kernel))
+    (void)hg_kernel_settle(kernel);
+  if (atomic_load(&kernel->state) == HG_READY) hg_code_release(executor, kernel->code);
   atlas_program_release(kernel->program);
   hg_release(&executor->allocator, kernel);
   hg_executor_release(executor);

@@ -143,7 +143,7 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
   return prepare_locked(kernel, desc, bound, launch);
 }
 
-static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
+static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
                             uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
   hg_bound bound;
@@ -160,9 +160,21 @@ static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   return status;
 }
 
+/* Others may have changed the executor while something was compiled, so all begins again. */
+static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
+                            uint64_t *nanoseconds) {
+  hg_status status = try_locked(kernel, desc, launch, lanes, nanoseconds);
+  while (status == HG_UNPREPARED) {
+    HG_TRY(hg_kernel_prepare_locked(kernel));
+    status = try_locked(kernel, desc, launch, lanes, nanoseconds);
+  }
+  return status;
+}
+
 /* ---- on a stream ------------------------------------------------------------------------------------------------- */
 
-static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
+static hg_status try_to_give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch,
+                                    uint64_t lanes) {
   hg_executor *executor = kernel->executor;
   hg_stream *stream = desc->stream;
   hg_bound bound;
@@ -183,6 +195,15 @@ static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atla
   if (status != HG_OK && bound.keeper != NULL) hg_graph_forget_locked(bound.keeper, kept);
   launch->arguments = NULL;
   hg_release(&executor->allocator, bound.tables);
+  return status;
+}
+
+static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
+  hg_status status = try_to_give_locked(kernel, desc, launch, lanes);
+  while (status == HG_UNPREPARED) {
+    HG_TRY(hg_kernel_prepare_locked(kernel));
+    status = try_to_give_locked(kernel, desc, launch, lanes);
+  }
   return status;
 }
 
@@ -251,6 +272,7 @@ hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_rep
   hg_executor *executor = kernel->executor;
   atlas_launch launch;
   uint64_t lanes = 0, nanoseconds = 0;
+  HG_TRY(hg_kernel_ready(kernel));
   clear_launch(kernel, &launch);
   HG_TRY(check_desc(desc));
   HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));

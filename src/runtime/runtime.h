@@ -2,8 +2,8 @@
  *
  * Locking: an executor's mutex guards the executor and everything that belongs to it. Reference counts are atomic and
  * may change without it. A function whose name ends in _locked is called with the mutex held. The log callback is never
- * called with the mutex held, so that it may call the library. Waiting for a stream happens without the mutex. Who
- * needs two executors' mutexes takes that at the lower address first.
+ * called with the mutex held, so that it may call the library. Waiting for a stream happens without the mutex, and so
+ * does compiling. Who needs two executors' mutexes takes that at the lower address first.
  *
  * Circle: between buffer executor graph kernel stream: objects hold references to each other, and whoever gives up the
  * last one releases what that object held. */
@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os.h"
+#include "base/sha256.h"
 #include "hologram/hologram.h"
 
 #include <stdatomic.h>
@@ -61,6 +62,31 @@ typedef struct hg_handle_slot {
   uint32_t next_free;  /* slot number + 1; 0 ends the list */
 } hg_handle_slot;
 
+/* How far something is that is compiled. */
+enum { HG_MAKING, HG_READY, HG_FAILED };
+
+/* Compiled code, which kernels share: see code.c. */
+typedef struct hg_code {
+  struct hg_code *next;         /* in its bucket */
+  uint32_t references;
+  uint8_t key[HG_SHA256_BYTES];
+  uint64_t process;             /* that compiles it */
+  atomic_uint state;            /* once it is ready or has failed, what follows does not change */
+  atlas_program *program;       /* that it was compiled from, to which the backend's kernel points */
+  hg_compiled compiled;
+  hg_status failure;
+  char sentence[512];
+} hg_code;
+
+/* A thread that compiles: see compilers.c. */
+typedef struct hg_compiler {
+  hg_executor *executor;
+  hg_thread thread;
+  enum { HG_COMPILER_NONE, HG_COMPILER_RUNS, HG_COMPILER_ENDED } state; /* ENDED: to be joined */
+} hg_compiler;
+
+enum { HG_CODE_BUCKETS = 64, HG_COMPILERS = 8 };
+
 struct hg_executor {
   atomic_uint references;
   hg_mutex mutex;
@@ -80,6 +106,11 @@ struct hg_executor {
   hg_array streams;      /* hg_stream *; NULL: a free place */
   hg_array busy_streams; /* void *, room for as many: see hg_busy_streams_locked */
   hg_array host_memory;  /* hg_host_block */
+
+  hg_code *codes[HG_CODE_BUCKETS]; /* those that are compiled now, or have been and did not fail */
+  hg_kernel *first_to_compile, *last_to_compile; /* a list by `next` */
+  hg_compiler compilers[HG_COMPILERS];
+  uint64_t compilers_process;      /* in which they run */
 
   uint8_t *boundary; /* device memory; made at its first use */
   hg_stream_set boundary_used;
@@ -111,15 +142,21 @@ typedef struct hg_parameter {
 
 struct hg_kernel {
   hg_executor *executor;
-  hg_kernel *next;                          /* in a list of those that nobody holds any more */
+  hg_kernel *next;                          /* in a list: of those to be compiled, or that nobody holds any more */
   atomic_uint references;
+  atomic_uint state;                        /* HG_READY: what follows is there, and does not change */
   atlas_program *program;
-  hg_compiled compiled;
+  uint8_t hash[ATLAS_HASH_BYTES];
+  hg_code *code;
+  hg_compiled compiled;                     /* the code's */
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;
   uint8_t has_tables;
   hg_parameter parameters[ATLAS_MAX_SYMBOLS];
+  uint64_t process;                         /* in which it is compiled, where nobody waits for it */
+  hg_status failure;                        /* of HG_FAILED */
+  char sentence[512];
 };
 
 /* A launch that a stream was given and whose fault has not been asked for: of a kernel, or of a graph. */
@@ -146,6 +183,7 @@ struct hg_stream {
 struct hg_event {
   hg_executor *executor;
   void *device;
+  hg_kernel *kernel; /* whose compilation it stands for, with a reference; NULL: it stands for a place in a stream */
   uint8_t timed, recorded;
 };
 
@@ -270,7 +308,34 @@ hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage);
 void hg_graph_forget_locked(hg_graph *graph, size_t storage_count);
 hg_status hg_graph_add_locked(hg_graph *graph, const hg_work *work, hg_kernel *kernel, uint64_t lanes);
 void hg_graph_destroy(hg_graph *graph);
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* The code of a canonical program, with a reference: compiled by this call, or by another one, for which it waits. */
+hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out);
+void hg_code_release(hg_executor *executor, hg_code *code);
+
+hg_status hg_kernel_make(hg_kernel *kernel); /* the work of creating one */
+void hg_kernel_finish(hg_kernel *kernel, hg_status status); /* after it, where others may wait for it */
 void hg_kernel_destroy(hg_kernel *kernel); /* nobody holds it */
+/* Waits until it is ready or has failed. hg_kernel_await gives the failure, and is to be called before anything else is
+ * read; where it is ready that is one load. */
+hg_status hg_kernel_settle(hg_kernel *kernel);
+hg_status hg_kernel_await(hg_kernel *kernel);
+static inline hg_status hg_kernel_ready(hg_kernel *kernel) {
+  return atomic_load_explicit(&kernel->state, memory_order_acquire) == HG_READY ? HG_OK : hg_kernel_await(kernel);
+}
+/* After HG_UNPREPARED; releases the lock meanwhile. */
+hg_status hg_kernel_prepare_locked(hg_kernel *kernel);
+
+/* Has a thread make the kernel. 0: there is none; the caller must. */
+int hg_compilers_give_locked(hg_executor *executor, hg_kernel *kernel);
+/* 1: no thread had begun with it, and none will. */
+int hg_compilers_take_back(hg_executor *executor, hg_kernel *kernel);
+void hg_compilers_close(hg_executor *executor);
+
+/* Has the event stand for the kernel's compilation; takes the reference, and gives that of an earlier one. */
+hg_kernel *hg_event_note_kernel_locked(hg_event *event, hg_kernel *kernel);
 
 /* The sentence of a fault. */
 void hg_fault_describe(const atlas_program *program, const hg_fault *fault, char *text, size_t text_bytes);

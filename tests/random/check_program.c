@@ -113,8 +113,9 @@ typedef struct native_run {
 /* What the machine-code engine leaves to the tiles is not its fault. Half of the programs store past the caches. */
 static hg_status run_native(const void *context, atlas_launch *launch) {
   const native_run *run = context;
-  hg_code_pages pages = {.allocator = run->program->allocator};
+  hg_code_pages pages;
   hg_native *native;
+  HG_TRY(hg_code_open(&pages, &run->program->allocator));
   uint64_t stream_bytes = run->program->insns.count % 2 ? 0 : UINT64_MAX;
   hg_status status = hg_native_compile(&pages, run->target, hg_cpu_kernels(hg_cpu_isa_best()), stream_bytes,
                                        run->program, run->vector, &native);

@@ -9,5 +9,8 @@ FAKECUDA_API int fakecuda_refusals(void);            /* errors given on demand s
 FAKECUDA_API unsigned fakecuda_blocks(void);         /* of the last launch */
 FAKECUDA_API const char *fakecuda_violation(void);   /* what was first done wrong; "" */
 FAKECUDA_API void fakecuda_forgive(void);            /* forgets it */
+FAKECUDA_API unsigned fakecuda_loads(void);          /* calls of cuModuleLoadData, without those that are held */
+FAKECUDA_API void fakecuda_hold_loads(int hold);     /* 1: from now on they wait until it is 0 again */
+FAKECUDA_API unsigned fakecuda_held_loads(void);     /* that wait now */
 
 #endif

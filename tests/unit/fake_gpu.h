@@ -15,6 +15,9 @@ typedef struct fake_gpu {
   int (*refusals)(void);
   const char *(*violation)(void);
   void (*forgive)(void);
+  unsigned (*loads)(void);
+  void (*hold_loads)(int hold);
+  unsigned (*held_loads)(void);
 } fake_gpu;
 
 static fake_gpu gpu;
@@ -27,6 +30,9 @@ static inline int find_fake_gpu(void) {
   hg_library_find(library, "fakecuda_refusals", &gpu.refusals);
   hg_library_find(library, "fakecuda_violation", &gpu.violation);
   hg_library_find(library, "fakecuda_forgive", &gpu.forgive);
+  hg_library_find(library, "fakecuda_loads", &gpu.loads);
+  hg_library_find(library, "fakecuda_hold_loads", &gpu.hold_loads);
+  hg_library_find(library, "fakecuda_held_loads", &gpu.held_loads);
   return gpu.live != NULL && gpu.violation != NULL && gpu.refusals != NULL && gpu.forgive != NULL;
 }
 

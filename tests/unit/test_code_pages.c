@@ -52,7 +52,9 @@ static int has_pages_of_both(void) {
 
 static void test_sharing(void) {
   counter c = {.fail_at = -1};
-  hg_code_pages pages = {.allocator = counting(&c)};
+  const hg_allocator allocator = counting(&c);
+  hg_code_pages pages;
+  CHECK_EQ_U64(hg_code_open(&pages, &allocator), HG_OK);
   static placed all[KERNELS];
   uint32_t state = 1;
   memset(all, 0, sizeof all);
@@ -76,13 +78,14 @@ static void test_sharing(void) {
     hg_code_remove(&pages, again.chunk);
   }
   hg_code_close(&pages);
-  hg_code_close(&pages);
   CHECK_EQ_U64(c.live, 0);
 }
 
 static void test_no_memory(void) {
   counter c = {.fail_at = 0};
-  hg_code_pages pages = {.allocator = counting(&c)};
+  const hg_allocator allocator = counting(&c);
+  hg_code_pages pages;
+  CHECK_EQ_U64(hg_code_open(&pages, &allocator), HG_OK);
   placed p = {0};
   CHECK_EQ_U64(place(&pages, &p, 7, 100), HG_OUT_OF_MEMORY);
   CHECK_EQ_U64(place(&pages, &p, 8, 100), HG_OK);

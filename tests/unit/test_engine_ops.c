@@ -190,7 +190,8 @@ static void run_tiles(const op_test *t, setting *s) {
 }
 
 static void run_natives(const op_test *t, setting *s) {
-  hg_code_pages pages = {.allocator = s->program->allocator};
+  hg_code_pages pages;
+  if (!check_note(hg_code_open(&pages, &s->program->allocator) == HG_OK)) return;
   for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best(); isa++) {
     const native_target *target = hg_native_target(isa);
     if (target == NULL) continue;

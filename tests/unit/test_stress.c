@@ -1,6 +1,7 @@
 /* test_stress.c - everything at once: eight threads launch different programs on executors that they share and on some
- * of their own, with and without streams, on every CPU engine; executors end while others work on them; the process
- * forks in the middle. Every result is compared bit by bit with what the reference machine gave before.
+ * of their own, with and without streams, on every CPU engine; kernels are made and let go, and executors end, while
+ * others work with them; the process forks in the middle. Every result is compared bit by bit with what the reference
+ * machine gave before.
  *
  *   test_stress [SECONDS]   (./dev stress: a minute)
  *
@@ -233,6 +234,25 @@ static void launch_on_shared_stream(caller *c, const place *p) {
   hg_buffer_release(t.y);
 }
 
+/* A kernel of one's own, compiled now or, where others have the same one, shared; it is let go before it is ready at
+ * times. */
+static void make_kernel(caller *c, const place *p) {
+  static _Thread_local uint32_t y[WORDS];
+  hg_launch_report report = {.size = sizeof report};
+  hg_kernel *kernel = NULL;
+  task t;
+  if (!prepare(c, p, p->x, &t)) return;
+  int is_async = draw(c, 2) != 0, is_used = draw(c, 4) != 0;
+  if (is_async) EXPECT(hg_kernel_create_async(p->executor, programs[t.which], &kernel, NULL) == HG_OK);
+  else EXPECT(hg_kernel_create(p->executor, programs[t.which], &kernel) == HG_OK);
+  if (is_used && kernel != NULL) {
+    check_fault(c, &t, hg_launch(kernel, &t.launch, &report), &report);
+    if (EXPECT(hg_buffer_read(t.y, 0, y, sizeof y) == HG_OK)) check_result(c, &t, y);
+  }
+  hg_kernel_release(kernel);
+  hg_buffer_release(t.y);
+}
+
 /* Two streams of one's own: one brings the input and launches, the other, behind an event, takes the result away. */
 static void launch_on_streams(caller *c, const place *p) {
   static _Thread_local uint32_t y[WORDS];
@@ -297,6 +317,7 @@ static void work_where_others_end(caller *c) {
   hg_mutex_unlock(&s->mutex);
   launch_at_once(c, &mine);
   launch_on_shared_stream(c, &mine);
+  make_kernel(c, &mine);
   close_place(&mine);
 }
 
@@ -336,12 +357,14 @@ static void work(void *user) {
   if (c->number == 0) EXPECT(open_place(&idle, s->engine) == HG_OK);
   for (uint32_t turn = 0; hg_time_ns() < s->end_ns && c->failures == 0; turn++) {
     const place *p = &s->places[draw(c, SHARED - 1)];
-    switch (draw(c, 8)) {
+    switch (draw(c, 10)) {
     case 0: own_executor(c); break;
     case 1:
     case 2: work_where_others_end(c); break;
     case 3: launch_on_streams(c, p); break;
     case 4: launch_on_shared_stream(c, p); break;
+    case 5:
+    case 6: make_kernel(c, p); break;
     default: launch_at_once(c, p); break;
     }
     if (c->number == 0 && turn % FORK_EVERY == 3) fork_with(c, &idle);

@@ -24,9 +24,8 @@ static hg_status check_number(uint32_t number) {
 
 static hg_status cpu_query(uint32_t number, hg_device_info *info) {
   hg_cpu_compiler compiler;
-  static const hg_allocator none = {0};
   HG_TRY(check_number(number));
-  HG_TRY(hg_cpu_compiler_open(&compiler, &none)); /* allocates nothing */
+  HG_TRY(hg_cpu_compiler_choose(&compiler));
   *info = (hg_device_info){.engine = hg_cpu_compiler_engine(&compiler),
                            .compute_units = hg_thread_limit(),
                            .max_shared_bytes = ATLAS_MAX_SHARED_BYTES,

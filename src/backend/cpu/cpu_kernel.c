@@ -41,13 +41,17 @@ static hg_status choose_engine(hg_cpu_engine *engine) {
   return hg_fail(HG_INVALID_ARGUMENT, "HOLOGRAM_CPU_ENGINE is '%s'; expected 'interp', 'tile' or 'native'", wanted);
 }
 
-hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator) {
-  *compiler = (hg_cpu_compiler){.allocator = *allocator};
+hg_status hg_cpu_compiler_choose(hg_cpu_compiler *compiler) {
+  memset(compiler, 0, sizeof *compiler);
   HG_TRY(choose_engine(&compiler->engine));
-  HG_TRY(hg_cpu_isa_choose(&compiler->isa));
-  hg_functions_open(&compiler->functions, &compiler->allocator);
-  compiler->pages = (hg_code_pages){.allocator = *allocator};
-  return HG_OK;
+  return hg_cpu_isa_choose(&compiler->isa);
+}
+
+hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator) {
+  HG_TRY(hg_cpu_compiler_choose(compiler));
+  compiler->allocator = *allocator;
+  hg_functions_open(&compiler->functions, allocator);
+  return hg_code_open(&compiler->pages, allocator);
 }
 
 void hg_cpu_compiler_close(hg_cpu_compiler *compiler) {

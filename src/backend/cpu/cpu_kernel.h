@@ -14,7 +14,7 @@ typedef enum hg_cpu_engine {
   HG_CPU_ENGINE_COUNT
 } hg_cpu_engine;
 
-/* What the kernels of a device are made with. */
+/* What the kernels of a device are made with, by any number of threads at once. */
 typedef struct hg_cpu_compiler {
   hg_allocator allocator;
   hg_cpu_engine engine;
@@ -25,7 +25,8 @@ typedef struct hg_cpu_compiler {
 } hg_cpu_compiler;
 
 /* Reads HOLOGRAM_CPU_ENGINE and HOLOGRAM_CPU_ISA; without them the fastest that the machine has. HG_INVALID_ARGUMENT
- * for a name that is none. */
+ * for a name that is none. hg_cpu_compiler_choose does no more than that: there is nothing to close. */
+hg_status hg_cpu_compiler_choose(hg_cpu_compiler *compiler);
 hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator);
 void hg_cpu_compiler_close(hg_cpu_compiler *compiler);
 const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler); /* a constant: "tile avx2" */

@@ -20,6 +20,7 @@ const hg_backend hg_backend_cuda = {
     .map = hg_cuda_map_memory,
     .unmap = hg_cuda_unmap_memory,
     .compile = hg_cuda_compile,
+    .prepare = hg_cuda_prepare,
     .release = hg_cuda_release,
     .launch = hg_cuda_launch,
     .streams = &hg_cuda_streams,

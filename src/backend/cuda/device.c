@@ -104,6 +104,7 @@ static void release(cuda_device *d) {
   if (d->warms) hg_cuda_warm_release();
   hg_kernel_cache_release(d->cache);
   hg_functions_close(&d->functions);
+  hg_mutex_destroy(&d->mutex);
   hg_release(&allocator, d);
 }
 
@@ -144,6 +145,11 @@ hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **de
   cuda_device *d = hg_allocate(allocator, 1, sizeof *d);
   *host_is_full = d == NULL; /* the driver's HG_OUT_OF_MEMORY is the GPU's */
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
+  *host_is_full = hg_mutex_init(&d->mutex) != 0;
+  if (*host_is_full) {
+    hg_release(allocator, d);
+    return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for the CUDA device");
+  }
   d->allocator = *allocator;
   d->process = hg_process_id();
   uint64_t lines = 0;
@@ -172,10 +178,15 @@ hg_status hg_cuda_fail_forked(void) {
                  "fork first, or start a new program (exec)");
 }
 
+hg_status hg_cuda_check_poison(cuda_device *d) {
+  if (atomic_load_explicit(&d->poisoned, memory_order_acquire) != CUDA_POISON_KNOWN) return HG_OK;
+  return hg_fail(HG_DEVICE, "%s", d->poison);
+}
+
 hg_status hg_cuda_enter(cuda_device *d, int *pushed) {
   *pushed = 0;
   if (d->process != hg_process_id()) return hg_cuda_fail_forked();
-  if (d->poison[0] != '\0') return hg_fail(HG_DEVICE, "%s", d->poison);
+  HG_TRY(hg_cuda_check_poison(d));
   void *current = NULL;
   CUDA_TRY(d, cuCtxGetCurrent(&current), "could not find the thread's CUDA context");
   if (current == d->context) return HG_OK;
@@ -189,13 +200,20 @@ void hg_cuda_leave(cuda_device *d, int pushed) {
   if (pushed) (void)d->driver.cuCtxPopCurrent_v2(&popped);
 }
 
+/* After a call that failed. */
+static void poison(cuda_device *d) {
+  unsigned state = CUDA_POISON_NONE;
+  if (!atomic_compare_exchange_strong(&d->poisoned, &state, CUDA_POISON_WRITTEN)) return;
+  snprintf(d->poison, sizeof d->poison,
+           "the GPU failed earlier, and this executor's memory on it is lost (%s); release all executors of this "
+           "GPU, then make a new one, or a new process where another library has used the GPU",
+           HG_LINE(hg_last_error()));
+  atomic_store_explicit(&d->poisoned, CUDA_POISON_KNOWN, memory_order_release);
+}
+
 hg_status hg_cuda_check(cuda_device *d, int result, const char *what) {
   if (result == CUDA_OK) return HG_OK;
   hg_status status = hg_cuda_driver_check(result, what);
-  if (hg_cuda_error_of(result).poisons && d->poison[0] == '\0')
-    snprintf(d->poison, sizeof d->poison,
-             "the GPU failed earlier, and this executor's memory on it is lost (%s); release all executors of this "
-             "GPU, then make a new one, or a new process where another library has used the GPU",
-             HG_LINE(hg_last_error()));
+  if (hg_cuda_error_of(result).poisons) poison(d);
   return status;
 }

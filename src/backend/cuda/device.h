@@ -2,7 +2,8 @@
  *
  * All work but that of the caller's streams goes to the device's own stream, in order. A caller's stream waits for it
  * before its own work where there was any since it last did (hg_cuda_order_within); the other way round the runtime
- * waits. The runtime calls a device from any thread, one call at a time but for those that wait.
+ * waits. The runtime calls a device from any thread, one call at a time but for those that wait and those that compile:
+ * what these share with the others is marked below.
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
  *
  * Circle: copy device foreign graph launch map memory module staging stream: memory is given back behind the work of
@@ -73,6 +74,9 @@ typedef struct cuda_graph {
   hg_array tables;      /* uint8_t *: device memory of its launches' tables, by launch; NULL where there is none */
 } cuda_graph;
 
+/* The first error that the context does not survive is kept, of whichever thread. */
+enum { CUDA_POISON_NONE, CUDA_POISON_WRITTEN, CUDA_POISON_KNOWN };
+
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
@@ -93,17 +97,19 @@ typedef struct cuda_device {
   void *pool;            /* NULL: the driver has none */
   hg_array allocations;  /* cuda_allocation, ascending by address */
   hg_array maps;         /* cuda_map */
+  hg_mutex mutex;        /* guards the spares, and the heap that is warmed: compilations touch both */
   hg_array spares;       /* cuda_spare */
   cuda_slot slots[CUDA_SLOT_COUNT];
   uint32_t next_slot;
-  hg_functions functions; /* of the library, as far as programs needed them */
+  hg_functions functions; /* of the library, as far as programs needed them; for all threads */
   int warms;              /* the heap, for its first compilation: it is the first device of the process */
-  hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing */
+  hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
   void *host_record;
   cuda_address host_record_address;
-  char poison[400];      /* why nothing works any more; "": all is well */
+  atomic_uint poisoned;  /* CUDA_POISON_KNOWN: nothing works any more, for the reason that stands in */
+  char poison[400];
 } cuda_device;
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
@@ -116,6 +122,8 @@ void hg_cuda_close(void *device);
  * in a child of fork and on a device that is poisoned. */
 hg_status hg_cuda_enter(cuda_device *d, int *pushed);
 hg_status hg_cuda_fail_forked(void);
+/* HG_DEVICE on a device that is poisoned. */
+hg_status hg_cuda_check_poison(cuda_device *d);
 void hg_cuda_leave(cuda_device *d, int pushed);
 
 /* As hg_cuda_driver_check; an error that the context does not survive poisons the device. */
@@ -158,7 +166,7 @@ void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream 
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);
-/* Gives back to the driver all that is kept for later. */
+/* Gives back to the driver all that is kept for later; also while another thread is in a call of the device. */
 void hg_cuda_trim_within(cuda_device *d);
 /* The allocation that the byte at an address is of, or NULL; and the one of that address. */
 cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address);

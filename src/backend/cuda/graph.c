@@ -41,7 +41,17 @@ static hg_status capture(cuda_device *d, cuda_graph *graph, const hg_work *work,
 
 /* ---- what it needs ----------------------------------------------------------------------------------------------- */
 
-/* For each launch its table, and the compiled kernel that can run it. */
+/* Of the kernels that are not, all say so. */
+static hg_status check_ready(const cuda_device *d, const hg_work *work, size_t count) {
+  hg_status status = HG_OK;
+  for (size_t i = 0; i < count; i++) {
+    hg_status one = work[i].kind == HG_WORK_LAUNCH ? hg_cuda_check_ready(d, work[i].kernel, work[i].launch) : HG_OK;
+    if (status == HG_OK) status = one;
+  }
+  return status;
+}
+
+/* For each launch its table. */
 static hg_status prepare(cuda_device *d, cuda_graph *graph, const hg_work *work, size_t count) {
   uint64_t launches = 0;
   for (size_t i = 0; i < count; i++) launches += work[i].kind == HG_WORK_LAUNCH;
@@ -52,7 +62,6 @@ static hg_status prepare(cuda_device *d, cuda_graph *graph, const hg_work *work,
   for (size_t i = 0; i < count; i++) {
     if (work[i].kind != HG_WORK_LAUNCH) continue;
     HG_TRY(hg_cuda_write_table_within(d, work[i].kernel, work[i].launch, table_of(graph, &work[i])));
-    HG_TRY(hg_cuda_make_ready_within(d, work[i].kernel, work[i].launch));
   }
   return HG_OK;
 }
@@ -92,6 +101,7 @@ static void release(cuda_device *d, cuda_graph *graph) {
 
 hg_status hg_cuda_graph_open(void *device, const hg_work *work, size_t count, void **graph) {
   cuda_device *d = device;
+  HG_TRY(check_ready(d, work, count));
   cuda_graph *made = hg_allocate(&d->allocator, 1, sizeof *made);
   if (made == NULL) return hg_fail_memory("a graph", sizeof *made);
   made->tables.element_size = sizeof(uint8_t *);

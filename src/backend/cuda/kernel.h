@@ -20,21 +20,34 @@ typedef struct cuda_kernel {
   uint8_t hash[ATLAS_HASH_BYTES];
   uint32_t *insn_of; /* the program's instruction of each number that the machine code uses */
   uint32_t insn_count;
-  cuda_entry *entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
+  _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
+  atomic_uint wanted; /* forms, by their bits, that hg_cuda_prepare is to make */
+  hg_mutex mutex;     /* of hg_cuda_prepare */
 } cuda_kernel;
 
-/* The entry of that form, made if it is not there yet. */
-hg_status hg_cuda_entry_within(cuda_device *d, cuda_kernel *kernel, uint32_t form, cuda_entry **out);
+/* The entry of that form; HG_UNPREPARED where it is not there yet. */
+static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t form, cuda_entry **out) {
+  *out = atomic_load_explicit(&kernel->entry[form], memory_order_acquire);
+  if (*out != NULL) return HG_OK;
+  atomic_fetch_or(&kernel->wanted, 1u << form);
+  return HG_UNPREPARED;
+}
 
 hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out);
+hg_status hg_cuda_prepare(void *device, void *kernel);
 void hg_cuda_release(void *device, void *kernel);
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
 
-/* The table of a launch in device memory, in the own stream's order; NULL where the program has none. Makes the usual
- * entry, if it is not there yet. */
+/* The table of a launch in device memory, in the own stream's order; NULL where the program has none. HG_UNPREPARED
+ * where the usual entry is not there yet. */
 hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint8_t **table);
-/* Makes the entry that can run a launch. */
-hg_status hg_cuda_make_ready_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
+/* HG_UNPREPARED where the entry that can run a launch is not there yet. */
+hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
+/* Likewise, but only where somebody would see the range of a launch that comes to nothing. */
+static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda_kernel *kernel,
+                                                      const atlas_launch *launch) {
+  return d->tool == NULL ? HG_OK : hg_cuda_check_ready(d, kernel, launch);
+}
 /* What a record says, in terms of the program. */
 void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_fault *record,
                             hg_fault *fault);

@@ -97,24 +97,24 @@ static uint32_t usual_form(const atlas_launch *launch) {
 }
 
 /* A table of results pays for large launches. What it lacks for others, no table has. */
-static hg_status first_form(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
+static hg_status first_form(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
   cuda_entry *usual = NULL;
   *form = usual_form(launch);
   if (launch->lanes < d->table_lanes || d->shared_bytes < HG_PTX_TABLE_BYTES) return HG_OK;
-  HG_TRY(hg_cuda_entry_within(d, kernel, *form, &usual));
+  HG_TRY(hg_cuda_entry_of(kernel, *form, &usual));
   uint64_t from = usual->info.table_lanes;
   if (from != 0 && (launch->lanes >= from || d->table_lanes_given)) *form |= HG_PTX_TABULATED;
   return HG_OK;
 }
 
 /* Fills in the arguments for the first form of the kernel that can run this launch. */
-static hg_status choose(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_places *places,
-                        run *r) {
+static hg_status choose(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
+                        const hg_ptx_places *places, run *r) {
   uint32_t form = 0, lacks = 0;
   HG_TRY(first_form(d, kernel, launch, &form));
   do {
     if (lacks != 0) form = (form & ~(uint32_t)HG_PTX_TABULATED) | lacks;
-    HG_TRY(hg_cuda_entry_within(d, kernel, form, &r->entry));
+    HG_TRY(hg_cuda_entry_of(kernel, form, &r->entry));
     lacks = hg_ptx_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
   } while ((lacks & ~form) != 0);
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
@@ -203,7 +203,7 @@ hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const 
                                      uint8_t **table) {
   cuda_entry *entry = NULL;
   *table = NULL;
-  HG_TRY(hg_cuda_entry_within(d, kernel, usual_form(launch), &entry));
+  HG_TRY(hg_cuda_entry_of(kernel, usual_form(launch), &entry));
   if (entry->info.table_symbol == HG_PTX_NO_SYMBOL) return HG_OK;
   hg_status status = write_entries(d, kernel->program, launch, entry->info.table_symbol, table);
   if (status == HG_OK || *table == NULL) return status;
@@ -221,7 +221,7 @@ static hg_status launch_within(cuda_device *d, cuda_kernel *kernel, atlas_launch
   return status;
 }
 
-hg_status hg_cuda_make_ready_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
+hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
   run r;
   const hg_ptx_places places = {.table = 0};
   return choose(d, kernel, launch, &places, &r);
@@ -241,5 +241,6 @@ hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_reco
 
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch) {
   const char *name = ((const cuda_kernel *)kernel)->program->name;
+  HG_TRY(hg_cuda_check_ready_for_range(device, kernel, launch));
   CUDA_RUN(device, CUDA_RANGE(device, "launch", name, launch->lanes, launch_within(device, kernel, launch)));
 }

@@ -64,14 +64,24 @@ static void take_out(cuda_device *d, cuda_allocation *allocation) {
 /* ---- where memory comes from ------------------------------------------------------------------------------------- */
 
 static int find_spare(cuda_device *d, uint64_t byte_count, cuda_address *base) {
+  int is_found = 0;
+  hg_mutex_lock(&d->mutex);
   cuda_spare *spares = d->spares.data;
-  for (size_t i = d->spares.count; i-- > 0;) {
+  for (size_t i = d->spares.count; i-- > 0 && !is_found;) {
     if (spares[i].taken != byte_count) continue;
     *base = spares[i].base;
     spares[i] = spares[--d->spares.count];
-    return 1;
+    is_found = 1;
   }
-  return 0;
+  hg_mutex_unlock(&d->mutex);
+  return is_found;
+}
+
+static int keep_spare(cuda_device *d, cuda_spare spare) {
+  hg_mutex_lock(&d->mutex);
+  int is_kept = hg_array_append(&d->allocator, &d->spares, &spare, 1) != NULL;
+  hg_mutex_unlock(&d->mutex);
+  return is_kept;
 }
 
 static int take_memory(cuda_device *d, uint64_t byte_count, cuda_address *base) {
@@ -82,19 +92,21 @@ static int take_memory(cuda_device *d, uint64_t byte_count, cuda_address *base) 
 
 /* `stream` has passed all that uses the memory; without a pool it is the own one. */
 static void give_memory(cuda_device *d, cuda_address base, uint64_t byte_count, void *stream) {
-  cuda_spare spare = {base, byte_count};
   d->own_work++;
   if (d->pool != NULL) (void)d->driver.cuMemFreeAsync(base, stream);
-  else if (hg_array_append(&d->allocator, &d->spares, &spare, 1) == NULL) (void)d->driver.cuMemFree_v2(base);
+  else if (!keep_spare(d, (cuda_spare){base, byte_count})) (void)d->driver.cuMemFree_v2(base);
 }
 
+/* What was freed is free once the stream has got there; what another thread frees meanwhile is left alone. */
 void hg_cuda_trim_within(cuda_device *d) {
-  if (d->stream != NULL)
-    (void)d->driver.cuStreamSynchronize(d->stream); /* what was freed is free once the stream has got there */
+  hg_mutex_lock(&d->mutex);
+  hg_array spares = d->spares;
+  d->spares = (hg_array){.element_size = sizeof(cuda_spare)};
+  hg_mutex_unlock(&d->mutex);
+  if (d->stream != NULL) (void)d->driver.cuStreamSynchronize(d->stream);
   if (d->pool != NULL) (void)d->driver.cuMemPoolTrimTo(d->pool, 0);
-  const cuda_spare *spares = d->spares.data;
-  for (size_t i = 0; i < d->spares.count; i++) (void)d->driver.cuMemFree_v2(spares[i].base);
-  d->spares.count = 0;
+  for (size_t i = 0; i < spares.count; i++) (void)d->driver.cuMemFree_v2(((const cuda_spare *)spares.data)[i].base);
+  hg_array_release(&d->allocator, &spares);
 }
 
 static hg_status fail_full(cuda_device *d, uint64_t byte_count) {

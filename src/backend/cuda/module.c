@@ -23,9 +23,10 @@ static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_un
     table[i] = *insn;
     if (*insn != SSA_NONE) *insn = (uint32_t)i;
   }
-  hg_release(&d->allocator, kernel->insn_of); /* of an earlier entry: the same */
-  kernel->insn_of = table;
-  kernel->insn_count = (uint32_t)count;
+  if (kernel->insn_of == NULL) {
+    kernel->insn_of = table;
+    kernel->insn_count = (uint32_t)count;
+  } else hg_release(&d->allocator, table); /* of a later entry: the same */
   return HG_OK;
 }
 
@@ -49,13 +50,19 @@ static hg_status link_text(cuda_device *d, void *state, const atlas_program *pro
   return HG_OK;
 }
 
+static void finish_warming(cuda_device *d) {
+  hg_mutex_lock(&d->mutex);
+  hg_cuda_warm_finish();
+  hg_mutex_unlock(&d->mutex);
+}
+
 /* Appends the machine code of a text. */
 static hg_status assemble(cuda_device *d, const atlas_program *program, const hg_array *text, hg_array *image) {
   char log[2048] = "";
   int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LINE_INFO};
   void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)1};
   void *state = NULL;
-  if (d->warms) hg_cuda_warm_finish();
+  if (d->warms) finish_warming(d);
   CUDA_TRY(d, cuLinkCreate_v2(d->writes_lines ? 3 : 2, options, values, &state), "the driver's compiler did not start");
   hg_status status = link_text(d, state, program, text, log, image);
   (void)d->driver.cuLinkDestroy(state);
@@ -183,38 +190,51 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
   make_key(d, kernel, form, &k);
   HG_TRY(number_instructions(d, kernel, unit));
   if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
-  if (d->poison[0] != '\0') return hg_fail(HG_DEVICE, "%s", d->poison);
+  HG_TRY(hg_cuda_check_poison(d));
   return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry));
 }
 
-/* Makes an entry from the canonical unit, which is used up. */
+/* Makes an entry from the canonical unit, which is used up. Launches may go on meanwhile. */
 static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form) {
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
   hg_status status = entry_of_unit(d, kernel, unit, form, entry);
-  if (status == HG_OK) kernel->entry[form] = entry;
+  if (status == HG_OK) atomic_store_explicit(&kernel->entry[form], entry, memory_order_release);
   else hg_release(&d->allocator, entry);
   return status;
 }
 
-hg_status hg_cuda_entry_within(cuda_device *d, cuda_kernel *kernel, uint32_t form, cuda_entry **out) {
-  if (kernel->entry[form] == NULL) {
-    ssa_unit unit;
-    hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-    if (status == HG_OK) status = make_entry(d, kernel, &unit, form);
-    ir_ssa_release(&unit);
-    if (status != HG_OK) return status;
-  }
-  *out = kernel->entry[form];
-  return HG_OK;
+static hg_status make_form(cuda_device *d, cuda_kernel *kernel, uint32_t form) {
+  ssa_unit unit;
+  if (atomic_load(&kernel->entry[form]) != NULL) return HG_OK;
+  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
+  if (status == HG_OK) status = make_entry(d, kernel, &unit, form);
+  ir_ssa_release(&unit);
+  return status;
 }
 
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
 
+static cuda_entry *entry_at(const cuda_kernel *kernel, int form) { return atomic_load(&kernel->entry[form]); }
+
 static void release_memory(cuda_device *d, cuda_kernel *kernel) {
-  for (int i = 0; i < CUDA_ENTRY_COUNT; i++) hg_release(&d->allocator, kernel->entry[i]);
+  for (int i = 0; i < CUDA_ENTRY_COUNT; i++) hg_release(&d->allocator, entry_at(kernel, i));
   hg_release(&d->allocator, kernel->insn_of);
+  hg_mutex_destroy(&kernel->mutex);
   hg_release(&d->allocator, kernel);
+}
+
+static hg_status make_kernel(cuda_device *d, const hg_compile_input *input, cuda_kernel **out) {
+  cuda_kernel *kernel = hg_allocate(&d->allocator, 1, sizeof *kernel);
+  if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
+  if (hg_mutex_init(&kernel->mutex) != 0) {
+    hg_release(&d->allocator, kernel);
+    return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for a kernel");
+  }
+  kernel->program = input->program;
+  memcpy(kernel->hash, input->hash, sizeof kernel->hash);
+  *out = kernel;
+  return HG_OK;
 }
 
 static hg_status make_usual_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit) {
@@ -223,13 +243,29 @@ static hg_status make_usual_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit 
 
 hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out) {
   cuda_device *d = device;
-  cuda_kernel *kernel = hg_allocate(&d->allocator, 1, sizeof *kernel);
-  if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
-  kernel->program = input->program;
-  memcpy(kernel->hash, input->hash, sizeof kernel->hash);
+  cuda_kernel *kernel = NULL;
+  HG_TRY(make_kernel(d, input, &kernel));
   hg_status status = make_usual_entry(d, kernel, input->unit);
   if (status == HG_OK) *out = (hg_compiled){kernel, "ptx"};
   else release_memory(d, kernel);
+  return status;
+}
+
+static hg_status make_wanted(cuda_device *d, cuda_kernel *kernel) {
+  unsigned wanted = atomic_exchange(&kernel->wanted, 0);
+  for (uint32_t form = 0; form < CUDA_ENTRY_COUNT; form++)
+    if (wanted >> form & 1) HG_TRY(make_form(d, kernel, form));
+  return HG_OK;
+}
+
+static hg_status make_wanted_entered(cuda_device *d, cuda_kernel *kernel) { CUDA_RUN(d, make_wanted(d, kernel)); }
+
+/* Of two threads that want the same form the second waits, and finds it made. */
+hg_status hg_cuda_prepare(void *device, void *kernel) {
+  cuda_kernel *k = kernel;
+  hg_mutex_lock(&k->mutex);
+  hg_status status = make_wanted_entered(device, k);
+  hg_mutex_unlock(&k->mutex);
   return status;
 }
 
@@ -239,7 +275,7 @@ void hg_cuda_release(void *device, void *kernel) {
   int pushed = 0;
   if (hg_cuda_enter(d, &pushed) == HG_OK) {
     for (int i = 0; i < CUDA_ENTRY_COUNT; i++)
-      if (k->entry[i] != NULL) (void)d->driver.cuModuleUnload(k->entry[i]->module);
+      if (entry_at(k, i) != NULL) (void)d->driver.cuModuleUnload(entry_at(k, i)->module);
     hg_cuda_leave(d, pushed);
   }
   release_memory(d, k);

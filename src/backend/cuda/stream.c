@@ -239,6 +239,7 @@ static hg_status stream_submit(void *device, void *stream, const hg_work *work) 
                                       [HG_WORK_COPY_WITHIN] = "copy",
                                       [HG_WORK_FILL] = "fill"};
   int is_launch = work->kind == HG_WORK_LAUNCH;
+  if (is_launch) HG_TRY(hg_cuda_check_ready_for_range(device, work->kernel, work->launch));
   CUDA_RUN(device, CUDA_RANGE(device, verbs[work->kind], is_launch ? work->program->name : NULL,
                               is_launch ? work->launch->lanes : work->byte_count,
                               submit_within(device, stream, work)));

@@ -11,6 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
+hg_status hg_code_open(hg_code_pages *pages, const hg_allocator *allocator) {
+  *pages = (hg_code_pages){.allocator = *allocator};
+  return hg_mutex_init(&pages->mutex) == 0 ? HG_OK
+                                           : hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for machine code");
+}
+
 #if defined(_WIN32)
 
 hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
@@ -28,7 +34,7 @@ void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk) {
   (void)chunk;
 }
 
-void hg_code_close(hg_code_pages *pages) { (void)pages; }
+void hg_code_close(hg_code_pages *pages) { hg_mutex_destroy(&pages->mutex); }
 
 #else
 
@@ -71,7 +77,7 @@ static void unmap_chunk(const hg_allocator *allocator, hg_code_chunk *chunk) {
 }
 
 /* A chunk that has room for `bytes`, whole pages. */
-static hg_status find_chunk(hg_code_pages *pages, size_t bytes, size_t page, hg_code_chunk **out) {
+static hg_status find_chunk_locked(hg_code_pages *pages, size_t bytes, size_t page, hg_code_chunk **out) {
   hg_code_chunk *now = pages->now;
   if (bytes > MOST_PAGES * page) return map_chunk(&pages->allocator, bytes, out);
   if (now == NULL || now->bytes - now->used < bytes) {
@@ -82,11 +88,11 @@ static hg_status find_chunk(hg_code_pages *pages, size_t bytes, size_t page, hg_
   return HG_OK;
 }
 
-hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
-                        uint8_t **placed) {
+static hg_status place_locked(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
+                              uint8_t **placed) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (byte_count + page - 1) / page * page;
   hg_code_chunk *in = NULL;
-  HG_TRY(find_chunk(pages, bytes, page, &in));
+  HG_TRY(find_chunk_locked(pages, bytes, page, &in));
   uint8_t *memory = in->memory + in->used;
   memcpy(memory, code, byte_count);
   if (mprotect(memory, bytes, PROT_READ | PROT_EXEC) != 0) {
@@ -103,9 +109,17 @@ hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_c
   return HG_OK;
 }
 
+hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_count, hg_code_chunk **chunk,
+                        uint8_t **placed) {
+  hg_mutex_lock(&pages->mutex);
+  hg_status status = place_locked(pages, code, byte_count, chunk, placed);
+  hg_mutex_unlock(&pages->mutex);
+  return status;
+}
+
 /* The chunk in hand is kept for the next kernel, and may then be written again from its start. */
-void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk) {
-  if (chunk == NULL || --chunk->kernels > 0) return;
+static void remove_locked(hg_code_pages *pages, hg_code_chunk *chunk) {
+  if (--chunk->kernels > 0) return;
   if (chunk == pages->now) {
     if (mprotect(chunk->memory, chunk->used, PROT_READ | PROT_WRITE) == 0) {
       chunk->used = 0;
@@ -116,9 +130,17 @@ void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk) {
   unmap_chunk(&pages->allocator, chunk);
 }
 
+void hg_code_remove(hg_code_pages *pages, hg_code_chunk *chunk) {
+  if (chunk == NULL) return;
+  hg_mutex_lock(&pages->mutex);
+  remove_locked(pages, chunk);
+  hg_mutex_unlock(&pages->mutex);
+}
+
 void hg_code_close(hg_code_pages *pages) {
   if (pages->now != NULL) unmap_chunk(&pages->allocator, pages->now);
   pages->now = NULL;
+  hg_mutex_destroy(&pages->mutex);
 }
 
 #endif

@@ -3,15 +3,18 @@
 #define HG_NATIVE_CODE_PAGES_H
 
 #include "base/memory.h"
+#include "base/os.h"
 
 /* Some pages in a row, with the code of one kernel or more. */
 typedef struct hg_code_chunk hg_code_chunk;
 
-/* Zero-initialised but for the allocator; not to be used by two threads at once. Closed when all code is removed. */
+/* Used by any number of threads at once. Closed when all code is removed. */
 typedef struct hg_code_pages {
   hg_allocator allocator;
+  hg_mutex mutex;     /* guards what follows, and the chunks */
   hg_code_chunk *now; /* where the next kernel goes; NULL: nowhere yet */
 } hg_code_pages;
+hg_status hg_code_open(hg_code_pages *pages, const hg_allocator *allocator);
 void hg_code_close(hg_code_pages *pages);
 
 /* A copy of `code` that may run and not be written. HG_UNSUPPORTED where the system allows none. */

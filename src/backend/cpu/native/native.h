@@ -231,9 +231,8 @@ void hg_native_help(native_frame *frame, uint64_t request);
 
 typedef struct hg_native hg_native;
 
-/* `program`, `vector` and `pages` must outlive the kernel; whoever makes or releases one has `pages` for himself.
- * stream_bytes: hg_stream_threshold(). HG_UNSUPPORTED where this program, or this machine, is left to the tile engine;
- * HG_OUT_OF_MEMORY. */
+/* `program`, `vector` and `pages` must outlive the kernel. stream_bytes: hg_stream_threshold(). HG_UNSUPPORTED, with a
+ * sentence, where this program, or this machine, is left to the tile engine; HG_OUT_OF_MEMORY. */
 hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out);

@@ -1,0 +1,134 @@
+/* code.c - compiled code, which kernels of one executor share: threads that make the same kernel at the same time have
+ * it compiled once, and so has whoever makes one that is there already.
+ *
+ * Code is the same where the canonical program is, and all that a fault or a profiler says of the text: the names of
+ * the program and its symbols, and which of its instructions, on which line, each canonical one is. Programs that
+ * differ in that are compiled each for itself, if with the same machine code in the end.
+ *
+ * A compilation that fails fails for all who wait for it, with the same sentence; whoever comes later tries anew. */
+#include "runtime/runtime.h"
+
+#include "atlas/program.h"
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what tells codes apart -------------------------------------------------------------------------------------- */
+
+static void add_place(hg_sha256 *hash, const atlas_program *program, uint32_t insn) {
+  const uint32_t place[2] = {insn, insn != SSA_NONE ? atlas_insn_at(program, insn)->line : 0};
+  hg_sha256_add(hash, place, sizeof place);
+}
+
+static void find_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYTES]) {
+  const atlas_program *program = input->program;
+  const ssa_unit *unit = input->unit;
+  hg_sha256 hash;
+  hg_sha256_begin(&hash);
+  hg_sha256_add(&hash, input->hash, sizeof input->hash);
+  hg_sha256_add(&hash, program->name, sizeof program->name);
+  for (size_t s = 0; s < program->symbols.count; s++)
+    hg_sha256_add(&hash, atlas_symbol_at(program, s)->name, sizeof atlas_symbol_at(program, s)->name);
+  for (uint32_t v = 0; v < unit->insns.count; v++) add_place(&hash, program, ssa_insn_at(unit, v)->insn);
+  for (uint32_t b = 0; b < unit->blocks.count; b++) add_place(&hash, program, ssa_block_at(unit, b)->insn);
+  hg_sha256_end(&hash, key);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static hg_code **bucket_of(hg_executor *executor, const uint8_t *key) {
+  return &executor->codes[key[0] % HG_CODE_BUCKETS];
+}
+
+/* Not what another process was compiling when it forked this one off: that never ends here. */
+static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
+  hg_code *code = *bucket_of(executor, key);
+  while (code != NULL && memcmp(code->key, key, sizeof code->key) != 0) code = code->next;
+  if (code == NULL || atomic_load(&code->state) != HG_MAKING || code->process == hg_process_id()) return code;
+  return NULL;
+}
+
+static void list_locked(hg_executor *executor, hg_code *code) {
+  hg_code **bucket = bucket_of(executor, code->key);
+  code->next = *bucket;
+  *bucket = code;
+}
+
+/* One that failed is not listed any more. */
+static void unlist_locked(hg_executor *executor, const hg_code *code) {
+  hg_code **link = bucket_of(executor, code->key);
+  while (*link != NULL && *link != code) link = &(*link)->next;
+  if (*link != NULL) *link = code->next;
+}
+
+/* ---- codes ------------------------------------------------------------------------------------------------------- */
+
+static hg_status new_code(hg_executor *executor, const hg_compile_input *input, hg_code **out) {
+  hg_code *code = hg_allocate(&executor->allocator, 1, sizeof *code);
+  if (code == NULL) return hg_fail_memory("compiled code", sizeof *code);
+  code->references = 1;
+  code->process = hg_process_id();
+  atomic_init(&code->state, HG_MAKING);
+  find_key(input, code->key);
+  *out = code;
+  return HG_OK;
+}
+
+static void destroy_code(hg_executor *executor, hg_code *code) {
+  atlas_program_release(code->program);
+  hg_release(&executor->allocator, code);
+}
+
+void hg_code_release(hg_executor *executor, hg_code *code) {
+  hg_lock(executor);
+  int is_last = --code->references == 0;
+  if (is_last) {
+    unlist_locked(executor, code);
+    if (code->compiled.kernel != NULL) executor->backend->release(executor->device, code->compiled.kernel);
+  }
+  hg_unlock(executor);
+  if (is_last) destroy_code(executor, code);
+}
+
+/* Without the lock. Whoever waits has a reference, and so has the caller. */
+static hg_status compile(hg_executor *executor, hg_code *code, hg_compile_input *input) {
+  hg_status status = executor->backend->compile(executor->device, input, &code->compiled);
+  if (status != HG_OK) {
+    code->failure = status;
+    snprintf(code->sentence, sizeof code->sentence, "%s", hg_last_error());
+    hg_lock(executor);
+    unlist_locked(executor, code);
+    hg_unlock(executor);
+  }
+  atomic_store_explicit(&code->state, status == HG_OK ? HG_READY : HG_FAILED, memory_order_release);
+  hg_wake(&code->state);
+  return status;
+}
+
+static hg_status await(hg_code *code) {
+  uint32_t state = HG_MAKING;
+  while ((state = atomic_load_explicit(&code->state, memory_order_acquire)) == HG_MAKING)
+    hg_wait(&code->state, HG_MAKING);
+  return state == HG_READY ? HG_OK : hg_fail(code->failure, "%s", code->sentence);
+}
+
+hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out) {
+  hg_code *made = NULL;
+  HG_TRY(new_code(executor, input, &made));
+  hg_lock(executor);
+  hg_code *code = find_locked(executor, made->key);
+  if (code != NULL) {
+    code->references++;
+  } else {
+    made->program = atlas_program_retain(program);
+    list_locked(executor, made);
+  }
+  hg_unlock(executor);
+  if (code != NULL) destroy_code(executor, made);
+  hg_status status = code != NULL ? await(code) : compile(executor, made, input);
+  if (code == NULL) code = made;
+  if (status == HG_OK) *out = code;
+  else hg_code_release(executor, code);
+  return status;
+}
