@@ -294,6 +294,41 @@ HG_API hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *pr
 HG_API hg_kernel *hg_kernel_retain(hg_kernel *kernel);
 HG_API void hg_kernel_release(hg_kernel *kernel);
 
+/* What became of a program on its executor. Strings live as long as the kernel. */
+typedef struct hg_kernel_info {
+  size_t size;
+  const char *name;                /* the program's */
+  uint8_t hash[ATLAS_HASH_BYTES];  /* as atlas_program_hash has it */
+  const char *backend;             /* "cpu" */
+  const char *engine;              /* "native avx2" */
+  const char *why;                 /* no faster engine of the backend runs it: a sentence; "": it is the fastest */
+  uint32_t parameter_count;
+  uint32_t block[3];               /* that launches must have; 0, 0, 0: any */
+  uint32_t default_block[3];       /* of launches that say none; 0, 0, 0: there is none */
+  uint32_t registers;              /* of 32 bits, a thread has on a GPU. This and what follows are 0 where there are */
+  uint32_t local_bytes;            /* none, or it is not known; on a GPU they are of the form that most launches use. */
+  uint32_t shared_bytes;           /* Bytes a thread spills to; bytes that a block's lanes share */
+} hg_kernel_info;
+/* Fill info->size first, or leave it 0. A kernel that is being compiled is waited for; of one that failed it is the
+ * failure. HG_DEVICE once the GPU has failed, HG_UNSUPPORTED in a process that was forked off. */
+HG_API hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info);
+
+/* A parameter: what a launch must or may give by hg_binding or hg_scalar. The name lives as long as the kernel. */
+typedef struct hg_parameter_info {
+  size_t size;
+  const char *name;
+  uint32_t slot;         /* for hg_binding.slot and hg_scalar.slot */
+  uint8_t kind;          /* atlas_symbol_kind: a buffer, scalar, table or pool */
+  uint8_t type;          /* atlas_type: of its elements, or of the scalar; u8 for tables and pools */
+  uint8_t access;        /* atlas_access; 0 of a scalar */
+  uint8_t is_required;   /* 0: a launch may leave it out */
+  uint32_t entry_count;  /* of a table; otherwise 0: a buffer's elements are the launch's to say */
+  uint32_t alignment;    /* of the first byte that is bound, in bytes; 0 of a scalar */
+} hg_parameter_info;
+/* By its index among the parameters, in the order of their declarations. HG_NOT_FOUND past the last. Otherwise as
+ * hg_kernel_query. */
+HG_API hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info *info);
+
 /* One buffer, table entry or pool. `name` names a parameter of the program; with name NULL, `slot` is its index among
  * the program's symbols. byte_count 0: to the end of the buffer. The range must start at a multiple of the element size
  * (8 bytes for a table entry, 16 for a pool). A writable range must not overlap another binding of the launch, except

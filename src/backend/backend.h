@@ -50,6 +50,12 @@ typedef struct hg_compiled {
   const char *engine; /* a constant: what will run it, for the launch report */
 } hg_compiled;
 
+/* For those who look at a kernel; what is not known is 0. */
+typedef struct hg_kernel_facts {
+  const char *why; /* a faster engine does not run it: see hg_kernel_info. Lives as long as the kernel */
+  uint32_t registers, local_bytes, shared_bytes;
+} hg_kernel_facts;
+
 /* What `launch`, `submit` and `graph_open` give where something must be compiled first, which they leave to `prepare`:
  * nothing has been done. No status of the public API. */
 #define HG_UNPREPARED ((hg_status)1000)
@@ -180,6 +186,7 @@ typedef struct hg_backend {
   hg_status (*compile)(void *device, hg_compile_input *input, hg_compiled *out);
   /* Compiles what launches of this kernel have found missing. NULL: nothing ever is. Not locked. */
   hg_status (*prepare)(void *device, void *kernel);
+  hg_status (*describe)(void *device, void *kernel, hg_kernel_facts *facts);
   void (*release)(void *device, void *kernel);
 
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted

@@ -1,9 +1,6 @@
-/* cmd_asm.c - `hologram check`, `asm`, `dis` and `info`. */
+/* cmd_asm.c - `hologram check`, `asm` and `dis`. */
 #include "cli/cli.h"
 
-#include "hologram/hologram.h"
-
-#include <inttypes.h>
 #include <string.h>
 
 enum { MESSAGE_BYTES = 1200 };
@@ -103,76 +100,4 @@ int cmd_dis(int argc, char **argv) {
     if (cli_is_help(argv[i])) return cli_print_help(stdout, "dis") ? CLI_OK : CLI_USAGE;
   int code = parse_convert("dis", argc, argv, &input, &output);
   return code != CLI_OK ? code : convert(input, output, 1);
-}
-
-/* ---- info -------------------------------------------------------------------------------------------------------- */
-
-enum { SETTINGS_BYTES = 1024 };
-
-/* What the log says of an executor's settings; its message about the executor itself has nothing that is not shown
- * anyway. */
-static void note_settings(void *user, hg_log_level level, const char *message) {
-  char *settings = user;
-  size_t used = strlen(settings);
-  (void)level;
-  if (strncmp(message, "executor on ", 12) == 0) return;
-  snprintf(settings + used, SETTINGS_BYTES - used, "%s%s", used > 0 ? "; " : "", message);
-}
-
-static void info_text(const hg_executor_info *info, const char *settings) {
-  hg_backend_info row = {0};
-  printf("hologram %s\n", hg_version());
-  printf("versions   ISA %d, numerics %d, binary form %d\n", ATLAS_ISA_VERSION, ATLAS_NUMERICS_VERSION,
-         ATLAS_BINARY_VERSION);
-  for (size_t i = 0; hg_backend_query(i, &row) == HG_OK; i++)
-    printf("%-10s %s: %s\n", i == 0 ? "backends" : "", row.name, row.reason);
-  printf("selection  %s\n", info->selection);
-  printf("device     %s\n", info->device_name);
-  printf("engine     %s\n", info->engine);
-  printf("units      %" PRIu32 "\n", info->compute_units);
-  printf("memory     %" PRIu64 " MiB\n", info->memory_bytes >> 20);
-  printf("limits     %" PRIu32 " lanes and %" PRIu32 " bytes of shared memory a block\n", info->max_block_lanes,
-         info->max_shared_bytes);
-  if (settings[0] != '\0') printf("settings   %s\n", settings);
-}
-
-static void info_json(const hg_executor_info *info, const char *settings) {
-  hg_backend_info row = {0};
-  printf("{\"version\":\"%s\",\"isa_version\":%d,\"numerics_version\":%d,\"binary_version\":%d,\"backends\":[",
-         hg_version(), ATLAS_ISA_VERSION, ATLAS_NUMERICS_VERSION, ATLAS_BINARY_VERSION);
-  for (size_t i = 0; hg_backend_query(i, &row) == HG_OK; i++) {
-    printf("%s{\"name\":\"%s\",\"available\":%s,\"reason\":", i > 0 ? "," : "", row.name,
-           row.available ? "true" : "false");
-    cli_json_string(stdout, row.reason);
-    printf("}");
-  }
-  printf("],\"backend\":\"%s\",\"selection\":", info->backend_name);
-  cli_json_string(stdout, info->selection);
-  printf(",\"device\":");
-  cli_json_string(stdout, info->device_name);
-  printf(",\"engine\":\"%s\",\"compute_units\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 ",\"max_block_lanes\":%" PRIu32
-         ",\"max_shared_bytes\":%" PRIu32 ",\"settings\":",
-         info->engine, info->compute_units, info->memory_bytes, info->max_block_lanes, info->max_shared_bytes);
-  cli_json_string(stdout, settings[0] != '\0' ? settings : NULL);
-  printf("}\n");
-}
-
-int cmd_info(int argc, char **argv) {
-  int json = 0;
-  for (int i = 1; i < argc; i++)
-    if (cli_is_help(argv[i])) return cli_print_help(stdout, "info") ? CLI_OK : CLI_USAGE;
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--json") != 0) return cli_usage_error("info", "there is no option '%s'", argv[i]);
-    json = 1;
-  }
-  hg_executor *executor = NULL;
-  hg_executor_info info = {0};
-  char settings[SETTINGS_BYTES] = "";
-  hg_executor_desc desc = {.log = note_settings, .log_user = settings};
-  if (hg_executor_create(&desc, &executor) != HG_OK || hg_executor_query(executor, &info) != HG_OK)
-    return cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
-  if (json) info_json(&info, settings);
-  else info_text(&info, settings);
-  hg_executor_release(executor);
-  return CLI_OK;
 }

@@ -253,10 +253,10 @@ static const cli_page pages[] = {
       NULL, NULL}},
     {"info",
      {"NAME\n"
-      "    hologram info - version, backends and device\n"
+      "    hologram info - version, backends and device, or a program's kernel\n"
       "\n"
       "SYNOPSIS\n"
-      "    hologram info [--json]\n"
+      "    hologram info [--json] [PROGRAM]\n"
       "\n"
       "DESCRIPTION\n"
       "    Prints the version, which backends this build has and why the others do not work here, and what the device "
@@ -265,14 +265,23 @@ static const cli_page pages[] = {
       "chooses.\n"
       "    Says which of the environment's settings for the device are ignored.\n"
       "\n"
+      "    With a PROGRAM: what that device makes of it. Its hash, the engine that runs it and why no faster one does, "
+      "the\n"
+      "    blocks it requires, the registers and bytes that it takes where they are known, and its parameters.\n"
+      "\n"
       "OPTIONS\n"
       "    --json  print one JSON object: version, isa_version, numerics_version, binary_version, backends (name, "
       "available,\n"
       "            reason), backend, selection, device, engine, compute_units, memory_bytes, max_block_lanes,\n"
-      "            max_shared_bytes, settings (null, or which of the environment's are ignored)\n"
+      "            max_shared_bytes, settings (null, or which of the environment's are ignored). With a PROGRAM:\n"
+      "            program, hash, backend, engine, why (null, or why no faster one), block and default_block (0, 0, "
+      "0:\n"
+      "            any), registers, local_bytes, shared_bytes (0: none, or not known), parameters (name, slot, kind,\n"
+      "            type, access, required, entries, alignment)\n"
       "\n" EXIT_CODES "\n"
       "EXAMPLES\n"
-      "    hologram info\n",
+      "    hologram info\n"
+      "    hologram info saxpy.atlas\n",
       NULL, NULL}},
     {"cache",
      {"NAME\n"

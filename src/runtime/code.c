@@ -11,7 +11,6 @@
 #include "atlas/program.h"
 #include "base/sha256.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- what tells codes apart -------------------------------------------------------------------------------------- */
@@ -96,7 +95,7 @@ static hg_status compile(hg_executor *executor, hg_code *code, hg_compile_input 
   hg_status status = executor->backend->compile(executor->device, input, &code->compiled);
   if (status != HG_OK) {
     code->failure = status;
-    snprintf(code->sentence, sizeof code->sentence, "%s", hg_last_error());
+    hg_clip(hg_last_error(), strlen(hg_last_error()), code->sentence, sizeof code->sentence);
     hg_lock(executor);
     unlist_locked(executor, code);
     hg_unlock(executor);

@@ -113,8 +113,16 @@ int hg_compilers_give_locked(hg_executor *executor, hg_kernel *kernel) {
   return running > 0 || !take_out_locked(executor, kernel);
 }
 
+static int was_started(hg_executor *executor, const hg_compiler *compiler) {
+  hg_lock(executor);
+  int is_there = compiler->state != HG_COMPILER_NONE;
+  hg_unlock(executor);
+  return is_there;
+}
+
+/* A thread that finds nothing to do may still be about to say so. */
 void hg_compilers_close(hg_executor *executor) {
   if (executor->compilers_process != hg_process_id()) return;
   for (int i = 0; i < HG_COMPILERS; i++)
-    if (executor->compilers[i].state != HG_COMPILER_NONE) hg_thread_join(&executor->compilers[i].thread);
+    if (was_started(executor, &executor->compilers[i])) hg_thread_join(&executor->compilers[i].thread);
 }

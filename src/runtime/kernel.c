@@ -5,7 +5,6 @@
 #include "base/fp.h"
 #include "compiler/canon.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16 };
@@ -121,7 +120,7 @@ hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, 
 void hg_kernel_finish(hg_kernel *kernel, hg_status status) {
   if (status != HG_OK) {
     kernel->failure = status;
-    snprintf(kernel->sentence, sizeof kernel->sentence, "%s", hg_last_error());
+    hg_clip(hg_last_error(), strlen(hg_last_error()), kernel->sentence, sizeof kernel->sentence);
   }
   hg_executor *executor = kernel->executor;
   hg_lock(executor);

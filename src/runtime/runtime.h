@@ -5,8 +5,8 @@
  * called with the mutex held, so that it may call the library. Waiting for a stream happens without the mutex, and so
  * does compiling. Who needs two executors' mutexes takes that at the lower address first.
  *
- * Circle: between buffer executor graph kernel stream: objects hold references to each other, and whoever gives up the
- * last one releases what that object held. */
+ * Circle: between buffer compilers event executor graph kernel stream: objects hold references to each other, and
+ * whoever gives up the last one releases what that object held. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 

@@ -589,6 +589,34 @@ def test_info_names_bad_settings(monkeypatch):
     assert json.loads(run("info", "--json").stdout)["settings"] == settings
 
 
+def test_info_of_a_program(work, engine):
+    text = run("info", "saxpy.atlas", cwd=work).stdout
+    report = json.loads(run("info", "--json", "saxpy.atlas", cwd=work).stdout)
+    assert report["program"] == "saxpy" and run("hash", "saxpy.atlas", cwd=work).stdout.startswith(report["hash"] + "  ")
+    assert report["block"] == [0, 0, 0] and "block      any\n" in text
+    names = ("name", "kind", "type", "access", "required")
+    assert [[p[name] for name in names] for p in report["parameters"]] == [
+        ["x", "buffer", "f32", "in", True], ["y", "buffer", "f32", "inout", True], ["a", "scalar", "f32", None, True]]
+    assert "parameters x: buffer f32 in\n           y: buffer f32 inout\n           a: scalar f32\n" in text
+    if report["backend"] != "cpu":
+        pytest.skip("this machine has CUDA, which is chosen before the CPU")
+    assert engines.is_report_of(engine, report["engine"]) and f"engine     {report['engine']}\n" in text
+    asked = engine.split(":")[0]
+    if asked in ("interp", "tile"):
+        assert report["why"] == f"HOLOGRAM_CPU_ENGINE is '{asked}'" and f"why        {report['why']}\n" in text
+    elif report["engine"].startswith("native"):
+        assert report["why"] is None and "why" not in text
+
+
+def test_info_of_bad_programs(work):
+    assert run("info", "none.atlas", cwd=work).stderr == "hologram: none.atlas: cannot open: No such file or directory\n"
+    assert run("info", "a", "b").stderr == ("hologram: one program at a time: 'b' comes after 'a' "
+                                            "(see hologram info --help)\n")
+    (work / "library.atlas").write_text(".entry exp f32 f\nf: ret\n")
+    result = run("info", "library.atlas", cwd=work)
+    assert result.returncode == 1 and "is a library of functions (.entry) and cannot be launched" in result.stderr
+
+
 # ---- .npy files ----------------------------------------------------------------------------------------------------------------
 
 

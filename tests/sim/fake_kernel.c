@@ -169,6 +169,17 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   LEAVE(CUDA_OK);
 }
 
+int cuFuncGetAttribute(int *value, int attribute, void *function) {
+  ENTER(1);
+  EXPECT_LIVE(function, FUNCTION);
+  EXPECT(attribute == CUDA_FUNCTION_SHARED_BYTES || attribute == CUDA_FUNCTION_LOCAL_BYTES ||
+         attribute == CUDA_FUNCTION_REGISTERS);
+  *value = attribute == CUDA_FUNCTION_SHARED_BYTES  ? 512
+           : attribute == CUDA_FUNCTION_LOCAL_BYTES ? 16
+                                                    : 32; /* whatever the kernel */
+  LEAVE(CUDA_OK);
+}
+
 static unsigned blocks;
 
 unsigned fakecuda_blocks(void) { return blocks; }

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "runtime/runtime.h"
 
+#include "counted_by_threads.h"
 #include "streams.h"
 
 #include <stdatomic.h>
@@ -100,6 +101,14 @@ static uint32_t references_of_codes(void) {
 
 static const char other_text[] =
     ".program other\n.buffer x u32 inout\nldg.u32 r0, [x + lane]\nadd.u32 r0, r0, #7\nstg.u32 [x + lane], r0\nexit\n";
+
+/* Likewise, but adds another number: another kernel. */
+static const char *text_that_adds(int number) {
+  static char text[sizeof other_text + 16];
+  size_t before = (size_t)(strchr(other_text, '7') - other_text);
+  snprintf(text, sizeof text, "%.*s%d%s", (int)before, other_text, number, other_text + before + 1);
+  return text;
+}
 
 /* Launches, copies, streams, buffers, and another kernel that is there already. */
 static void use_executor(hg_kernel *step) {
@@ -351,10 +360,7 @@ static void test_short_memory(const char *pools) {
   hg_kernel *step = kernel_of(step_text);
   set("FAKECUDA_FAIL", "cuModuleLoadData:1=2 cuModuleLoadData:2=2"); /* tried again */
   for (int i = 0; i < THREADS; i++) {
-    char text[sizeof other_text + 8];
-    snprintf(text, sizeof text, "%s", other_text);
-    *strchr(text, '7') = (char)('1' + i);
-    start(&makers[i], program_of(text));
+    start(&makers[i], program_of(text_that_adds(i)));
   }
   for (int i = 0; i < 20; i++) use_executor(step);
   for (int i = 0; i < THREADS; i++) {
@@ -405,13 +411,13 @@ static void test_background(void) {
   hg_buffer *x = buffer_of(many() * 4, NULL);
   double nanoseconds = 0;
   for (int i = 0; i < 4; i++) {
-    uint32_t sum = (uint32_t)i * 7;
+    uint32_t sum = (uint32_t)i;
     hold(1);
-    hg_kernel *kernel = kernel_in_background(other_text, event);
+    hg_kernel *kernel = kernel_in_background(text_that_adds(i + 1), event); /* it holds the one before until now */
     CHECK_EQ_U64(hg_event_query(event), HG_BUSY);
     CHECK_STR(hg_last_error(), "the kernel is still being compiled");
     CHECK_EQ_U64(hg_event_elapsed(event, other, &nanoseconds), HG_INVALID_ARGUMENT);
-    CHECK_EQ_U64(hg_buffer_write(x, 0, &sum, 4), HG_OK); /* nobody is stopped */
+    CHECK_EQ_U64(hg_buffer_fill(x, 0, many() * 4, &sum, 4), HG_OK); /* nobody is stopped */
     CHECK_EQ_U64(hg_thread_start(&opener, open_gate, NULL), 0);
     if (i == 0) CHECK_EQ_U64(hg_event_wait(event), HG_OK);
     if (i == 1) CHECK_EQ_U64(hg_stream_wait_event(stream, event), HG_OK);
@@ -421,7 +427,7 @@ static void test_background(void) {
       CHECK_EQ_U64(hg_event_wait(event), HG_OK);
     }
     CHECK_EQ_U64(give(kernel, x, NULL, 0, many(), i % 2 ? stream : NULL), HG_OK);
-    check_all_words(x, sum + 7);
+    check_all_words(x, 2 * sum + 1);
     CHECK_EQ_U64(hg_event_query(event), HG_OK);
     hg_thread_join(&opener);
     hg_kernel_release(kernel);
@@ -484,10 +490,7 @@ static void test_given_up(void) {
   hg_event *event = event_of(0);
   hold(1);
   for (int i = 0; i < KERNELS; i++) {
-    char text[sizeof other_text + 8];
-    size_t before = (size_t)(strchr(other_text, '7') - other_text);
-    snprintf(text, sizeof text, "%.*s%d%s", (int)before, other_text, i + 10, other_text + before + 1);
-    kernels[i] = kernel_in_background(text, i == KERNELS - 1 ? event : NULL);
+    kernels[i] = kernel_in_background(text_that_adds(i), i == KERNELS - 1 ? event : NULL);
   }
   uint32_t limit = hg_thread_limit() < HG_COMPILERS ? hg_thread_limit() : HG_COMPILERS;
   UNTIL(atomic_load(&compiler.waiting) == limit);
@@ -522,23 +525,6 @@ static void test_again_and_again(void) {
 
 /* ---- memory that runs out ---------------------------------------------------------------------------------------- */
 
-typedef struct counter {
-  atomic_long allocations, live;
-  long fail_at; /* number of the one that fails; -1: none */
-} counter;
-
-static void *counted_allocate(void *user, size_t size) {
-  counter *c = user;
-  if (atomic_fetch_add(&c->allocations, 1) == c->fail_at) return NULL;
-  atomic_fetch_add(&c->live, 1);
-  return malloc(size);
-}
-
-static void counted_release(void *user, void *memory) {
-  atomic_fetch_sub(&((counter *)user)->live, 1);
-  free(memory);
-}
-
 /* A kernel in the background and one like it, at once. */
 static hg_status make_both(atlas_program *program, hg_buffer *x, hg_event *event) {
   hg_kernel *kernel = NULL, *second = NULL;
@@ -569,9 +555,9 @@ static void test_allocation_failures(void) {
     c.fail_at = n < 0 ? -1 : first + n;
     hg_status status = make_both(program, x, event);
     CHECK(status == HG_OK || (n >= 0 && status == HG_OUT_OF_MEMORY));
+    CHECK_EQ_U64(hg_event_wait(event), HG_OK); /* it may be under way still, where another call failed */
     if (n >= 0) left = atomic_load(&c.allocations) - c.fail_at;
     c.fail_at = -1;
-    CHECK_EQ_U64(hg_event_wait(event), HG_OK);
     CHECK_EQ_U64(make_both(program, x, event), HG_OK);
     hg_event_release(event);
     hg_buffer_release(x);

@@ -2,9 +2,8 @@
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
+#include "counted_by_threads.h"
 #include "streams.h"
-
-#include <stdatomic.h>
 
 /* ---- misuse ------------------------------------------------------------------------------------------------------ */
 
@@ -131,23 +130,6 @@ static void test_misuse(void) {
 }
 
 /* ---- memory that runs out ---------------------------------------------------------------------------------------- */
-
-typedef struct counter {
-  atomic_long allocations, live;
-  long fail_at; /* number of the one that fails; -1: none */
-} counter;
-
-static void *counted_allocate(void *user, size_t size) {
-  counter *c = user;
-  if (atomic_fetch_add(&c->allocations, 1) == c->fail_at) return NULL;
-  atomic_fetch_add(&c->live, 1);
-  return malloc(size);
-}
-
-static void counted_release(void *user, void *memory) {
-  atomic_fetch_sub(&((counter *)user)->live, 1);
-  free(memory);
-}
 
 typedef struct scene {
   hg_stream *stream, *other;

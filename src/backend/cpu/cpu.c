@@ -145,6 +145,12 @@ static hg_status cpu_compile(void *device, hg_compile_input *input, hg_compiled 
   return HG_OK;
 }
 
+static hg_status cpu_describe(void *device, void *kernel, hg_kernel_facts *facts) {
+  (void)device;
+  hg_cpu_kernel_describe(kernel, facts);
+  return HG_OK;
+}
+
 static void cpu_release(void *device, void *kernel) {
   (void)device;
   hg_cpu_kernel_release(kernel);
@@ -327,6 +333,7 @@ const hg_backend hg_backend_cpu = {
     .map = cpu_map,
     .unmap = cpu_unmap,
     .compile = cpu_compile,
+    .describe = cpu_describe,
     .release = cpu_release,
     .launch = cpu_launch,
     .streams = &streams,

@@ -3,6 +3,7 @@
  * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
 #include "backend/cpu/cpu_kernel.h"
 
+#include "backend/cpu/engine/engine.h"
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
@@ -11,6 +12,7 @@
 #include "compiler/optimise.h"
 #include "compiler/ssa_interp.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const settings[HG_CPU_ENGINE_COUNT] = {
@@ -24,6 +26,7 @@ struct hg_cpu_kernel {
   hg_vector vector; /* of the others */
   hg_tile *tile;    /* NULL: the next runs every launch */
   hg_native *native;/* NULL: the one before does */
+  char why[200];    /* no faster engine runs it; "": there is none */
 };
 
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
@@ -81,7 +84,8 @@ static hg_status vectorise(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa
 
 static hg_status compile_native(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel) {
   const native_target *target = hg_native_target(compiler->isa);
-  if (target == NULL) return HG_UNSUPPORTED;
+  if (target == NULL)
+    return hg_fail(HG_UNSUPPORTED, "machine code is not written for %s here", hg_cpu_isa_name(compiler->isa));
   return hg_native_compile(&compiler->pages, target, hg_cpu_kernels(compiler->isa), compiler->stream_bytes,
                            kernel->program, &kernel->vector, &kernel->native);
 }
@@ -95,7 +99,8 @@ static hg_status compile(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, hg_co
   HG_TRY(vectorise(compiler, kernel, input->unit));
   if (kernel->engine == HG_CPU_NATIVE) {
     hg_status status = compile_native(compiler, kernel);
-    if (status != HG_OK && status != HG_UNSUPPORTED) return status;
+    if (status == HG_UNSUPPORTED) hg_clip(hg_last_error(), strlen(hg_last_error()), kernel->why, sizeof kernel->why);
+    else if (status != HG_OK) return status;
     if (status == HG_OK && !hg_native_needs_tiles(&kernel->vector)) return HG_OK;
   }
   return hg_tile_compile(&kernel->allocator, kernel->program, &kernel->vector, compiler->isa, &kernel->tile);
@@ -107,6 +112,8 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   kernel->allocator = kernel->unit.allocator = kernel->vector.allocator = compiler->allocator;
   kernel->program = input->program;
   kernel->engine = compiler->engine;
+  if (kernel->engine != HG_CPU_NATIVE)
+    snprintf(kernel->why, sizeof kernel->why, "HOLOGRAM_CPU_ENGINE is '%s'", settings[kernel->engine]);
   hg_status status = compile(compiler, kernel, input);
   if (status == HG_OK) *out = kernel;
   else hg_cpu_kernel_release(kernel);
@@ -121,6 +128,10 @@ hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
     if (status != HG_UNSUPPORTED) return status;
   }
   return hg_tile_launch(kernel->tile, launch);
+}
+
+void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts) {
+  *facts = (hg_kernel_facts){.why = kernel->why, .shared_bytes = hg_cpu_shared_bytes(kernel->program)};
 }
 
 /* Handing over takes some microseconds, in which an engine runs some thousands of lanes once through a program. */

@@ -21,6 +21,7 @@ const hg_backend hg_backend_cuda = {
     .unmap = hg_cuda_unmap_memory,
     .compile = hg_cuda_compile,
     .prepare = hg_cuda_prepare,
+    .describe = hg_cuda_describe,
     .release = hg_cuda_release,
     .launch = hg_cuda_launch,
     .streams = &hg_cuda_streams,

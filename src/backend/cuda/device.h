@@ -6,8 +6,8 @@
  * what these share with the others is marked below.
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
  *
- * Circle: copy device foreign graph launch map memory module staging stream: memory is given back behind the work of
- * streams, whose records and staging are memory; and closing a device closes all of them. */
+ * Circle: copy device foreign graph launch map memory staging stream: memory is given back behind the work of streams,
+ * whose records and staging are memory; and closing a device closes all of them. */
 #ifndef HG_CUDA_DEVICE_H
 #define HG_CUDA_DEVICE_H
 

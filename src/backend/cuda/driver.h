@@ -60,7 +60,13 @@ enum {
   CUDA_DEVICE_SHARED_BYTES = 97, /* of a block that asks for them */
   CUDA_DEVICE_MEMORY_POOLS = 115
 };
-enum { CUDA_FUNCTION_DYNAMIC_BYTES = 8 }; /* CUfunction_attribute */
+/* CUfunction_attribute. */
+enum {
+  CUDA_FUNCTION_SHARED_BYTES = 1,
+  CUDA_FUNCTION_LOCAL_BYTES = 3,
+  CUDA_FUNCTION_REGISTERS = 4,
+  CUDA_FUNCTION_DYNAMIC_BYTES = 8
+};
 enum { CUDA_COMPUTE_PROHIBITED = 2 }; /* CU_COMPUTEMODE_PROHIBITED */
 
 enum {

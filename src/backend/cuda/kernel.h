@@ -35,6 +35,7 @@ static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t form, cud
 
 hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out);
 hg_status hg_cuda_prepare(void *device, void *kernel);
+hg_status hg_cuda_describe(void *device, void *kernel, hg_kernel_facts *facts);
 void hg_cuda_release(void *device, void *kernel);
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
 

@@ -269,6 +269,24 @@ hg_status hg_cuda_prepare(void *device, void *kernel) {
   return status;
 }
 
+static uint32_t attribute_of(const cuda_device *d, const cuda_entry *entry, int attribute) {
+  int value = 0;
+  return d->driver.cuFuncGetAttribute(&value, attribute, entry->function) == CUDA_OK && value > 0 ? (uint32_t)value : 0;
+}
+
+static hg_status describe_within(const cuda_device *d, const cuda_kernel *kernel, hg_kernel_facts *facts) {
+  const cuda_entry *usual = entry_at(kernel, 0);
+  *facts = (hg_kernel_facts){.why = "", /* there is one engine */
+                             .registers = attribute_of(d, usual, CUDA_FUNCTION_REGISTERS),
+                             .local_bytes = attribute_of(d, usual, CUDA_FUNCTION_LOCAL_BYTES),
+                             .shared_bytes = attribute_of(d, usual, CUDA_FUNCTION_SHARED_BYTES)};
+  return HG_OK;
+}
+
+hg_status hg_cuda_describe(void *device, void *kernel, hg_kernel_facts *facts) {
+  CUDA_RUN(device, describe_within(device, kernel, facts));
+}
+
 void hg_cuda_release(void *device, void *kernel) {
   cuda_device *d = device;
   cuda_kernel *k = kernel;

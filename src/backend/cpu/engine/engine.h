@@ -82,6 +82,9 @@ typedef struct cpu_body {
 hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kernels, const hg_allocator *allocator,
                      const atlas_program *program, const hg_vector *vector, atlas_launch *launch);
 
+/* What a block's shared memory takes. */
+uint32_t hg_cpu_shared_bytes(const atlas_program *program);
+
 /* 1: tiles are blocks; 0: lanes counted through, whatever the launch's blocks are. */
 int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch);
 

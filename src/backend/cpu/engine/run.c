@@ -41,6 +41,15 @@ static void shape_blocks(cpu_launch *run) {
   run->blocks = run->grid[0] * run->grid[1] * run->grid[2];
 }
 
+uint32_t hg_cpu_shared_bytes(const atlas_program *program) {
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < program->symbols.count; i++) {
+    const atlas_symbol *symbol = atlas_symbol_at(program, i);
+    if (symbol->kind == ATLAS_SYMBOL_SHARED) bytes += shared_room(symbol);
+  }
+  return bytes;
+}
+
 /* Where nothing sees blocks, a linear launch has none: small launches feel the divisions. */
 static void shape(cpu_launch *run) {
   const atlas_launch *launch = run->launch;
@@ -50,10 +59,7 @@ static void shape(cpu_launch *run) {
   run->lanes = launch->lanes;
   if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
   run->counts_steps = v->most_steps > launch->step_limit;
-  for (size_t i = 0; v->sees_shared && i < run->program->symbols.count; i++) {
-    const atlas_symbol *symbol = atlas_symbol_at(run->program, i);
-    if (symbol->kind == ATLAS_SYMBOL_SHARED) run->shared_bytes += shared_room(symbol);
-  }
+  if (v->sees_shared) run->shared_bytes = hg_cpu_shared_bytes(run->program);
 }
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
