@@ -297,23 +297,6 @@ HG_API atlas_operand atlas_mem_phi(uint32_t class_index, uint32_t page, uint32_t
 HG_API atlas_operand atlas_mem_phi_reg(uint32_t class_reg, uint32_t page_reg, uint32_t byte_reg); /* [phi rC, rP, rB] */
 HG_API atlas_operand atlas_mem_table(uint16_t symbol, uint32_t entry_reg, uint32_t offset_reg);   /* [rH : rOff]      */
 
-/* ---- the 96 classes -------------------------------------------------------------------------------------------------
- * class(byte) = 24*h2 + 8*d + l over a byte's bits b7..b0: h2 = 2*b7 + b6; d = 0, 1, 2 for (b4,b5) equal, (1,0), (0,1);
- * l = 4*b3 + 2*b2 + b1. */
-#define ATLAS_CLASS_COUNT 96
-#define ATLAS_CLASS_PAGES 48
-#define ATLAS_CLASS_PAGE_BYTES 256
-#define ATLAS_BOUNDARY_POOL_BYTES 1179648
-#define ATLAS_PHASE_COUNT 768
-
-HG_API uint32_t atlas_class_of_byte(uint8_t byte);
-HG_API uint8_t atlas_class_byte(uint32_t class_index);                          /* its canonical byte; class below 96 */
-HG_API uint32_t atlas_class_mirror(uint32_t class_index);
-HG_API int atlas_class_is_unity(uint32_t class_index);
-HG_API uint32_t atlas_class_neighbour_count(uint32_t class_index);
-HG_API int32_t atlas_class_neighbour(uint32_t class_index, uint32_t number);    /* -1 past the count or for no class */
-HG_API int64_t atlas_boundary_offset(uint32_t class_index, uint32_t page, uint32_t byte); /* -1 out of range */
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
-/* hologram.h - the runtime API: executors, buffers, pools, launches. Start reading here; programs are in atlas.h.
+/* hologram.h - the runtime API: executors, buffers, pools, launches. Start reading here; programs are in atlas.h, and
+ * what programs over the 96 classes need besides in classes.h.
  *
  *   hg_executor *executor = NULL;
  *   hg_executor_create(NULL, &executor);                              // picks the best backend
@@ -102,14 +103,6 @@ HG_API hg_status hg_backend_query(size_t index, hg_backend_info *info); /* HG_NO
 /* "auto", "cpu", "cuda", "metal" as an id, also of a backend that is not in this build; starts nothing. HG_NOT_FOUND
  * with a sentence that lists the names. */
 HG_API hg_status hg_backend_by_name(const char *name, hg_backend_id *id);
-
-/* State kept per executor for class programs. hg_executor_resonance copies the counters out. */
-HG_API hg_status hg_executor_resonance(hg_executor *executor, int64_t counters[ATLAS_CLASS_COUNT]);
-HG_API hg_status hg_executor_resonance_reset(hg_executor *executor);
-HG_API hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);        /* 0..767 */
-HG_API hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);     /* below 768 */
-HG_API hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
-HG_API hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
 
 /* ---- buffers -----------------------------------------------------------------------------------------------------
  * A range of device memory, in bytes. A view is a buffer that shares the bytes of another and keeps it alive. */

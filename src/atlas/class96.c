@@ -1,6 +1,6 @@
 /* class96.c - arithmetic of the 96 classes. A class is 24*h2 + 8*d + l with h2 = 2*b7 + b6 of its bytes, d = 0, 1, 2
  * for (b4,b5) equal, (1,0), (0,1), and l = 4*b3 + 2*b2 + b1. */
-#include "hologram/atlas.h"
+#include "hologram/classes.h"
 
 enum { PER_H2 = 24, PER_D = 8 };
 

@@ -4,7 +4,7 @@
 #define HG_ATLAS_INTERP_H
 
 #include "atlas/program.h"
-#include "hologram/hologram.h"
+#include "hologram/classes.h"
 
 typedef struct atlas_span {
   uint8_t *memory;

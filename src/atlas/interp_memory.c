@@ -4,7 +4,7 @@
 #include "atlas/insn.h"
 #include "atlas/machine.h"
 #include "base/bytes.h"
-#include "hologram/hologram.h"
+#include "hologram/classes.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 
 #include "atlas/tables.h"
 #include "base/memory.h"
-#include "hologram/atlas.h"
+#include "hologram/classes.h"
 #include "ir/graph.h"
 
 #include <stdatomic.h>

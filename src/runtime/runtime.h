@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/os.h"
 #include "base/sha256.h"
-#include "hologram/hologram.h"
+#include "hologram/classes.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "test_backend.h"
 
-#include "hologram/hologram.h"
+#include "hologram/classes.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* test_class96.c - the class functions against an independent statement: bits of bytes, and the graph built from edges.
  */
 #include "check.h"
-#include "hologram/atlas.h"
+#include "hologram/classes.h"
 
 static unsigned bit(unsigned byte, unsigned n) { return byte >> n & 1u; }
 

@@ -7,7 +7,7 @@
 #include "counted.h"
 #include "test_backend.h"
 
-#include "hologram/hologram.h"
+#include "hologram/classes.h"
 
 #include <stdlib.h>
 #if !defined(_WIN32)
