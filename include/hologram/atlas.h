@@ -270,9 +270,12 @@ HG_API uint32_t atlas_builder_label(atlas_builder *builder,
                                     const char *name); /* new, not yet placed; NULL name: made up */
 HG_API void atlas_builder_place(atlas_builder *builder, uint32_t label);       /* here */
 HG_API void atlas_builder_line(atlas_builder *builder, uint32_t line);         /* of the instructions that follow */
-HG_API void atlas_builder_insn(atlas_builder *builder, const atlas_insn *insn);/* the general form of atlas_emit */
-
-/* Append an instruction with `operand_count` atlas_operand values. cvt and bitcast: use atlas_emit2. */
+/* Append an instruction. This is the whole of it, guard and line included; what follows are shorter ways to say it. */
+HG_API void atlas_builder_insn(atlas_builder *builder, const atlas_insn *insn);
+/* `type2` is the source type of cvt and bitcast, else ATLAS_NONE. */
+HG_API void atlas_emit_operands(atlas_builder *builder, atlas_op op, atlas_type type, atlas_type type2,
+                                const atlas_operand *operands, size_t operand_count);
+/* With `operand_count` atlas_operand values, for C. cvt and bitcast: use atlas_emit2. */
 HG_API void atlas_emit(atlas_builder *builder, atlas_op op, atlas_type type, int operand_count, ...);
 HG_API void atlas_emit2(atlas_builder *builder, atlas_op op, atlas_type to, atlas_type from, atlas_operand destination,
                         atlas_operand source);

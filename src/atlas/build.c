@@ -390,29 +390,35 @@ static uint16_t stored_op(atlas_op op) {
   return (uint16_t)(atlas_op_lookup((uint32_t)op) != NULL ? op : ATLAS_OP_none);
 }
 
-void atlas_emit(atlas_builder *b, atlas_op op, atlas_type type, int operand_count, ...) {
+void atlas_emit_operands(atlas_builder *b, atlas_op op, atlas_type type, atlas_type type2,
+                         const atlas_operand *operands, size_t operand_count) {
   if (!is_live(b)) return;
-  atlas_insn insn = {.op = stored_op(op), .type = stored_type(b, atlas_op_name(op), type)};
-  if (operand_count < 0 || operand_count > ATLAS_MAX_OPERANDS) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %d operands", atlas_op_name(op), operand_count));
+  if (operand_count > ATLAS_MAX_OPERANDS || (operands == NULL && operand_count > 0)) {
+    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %lld operands%s", atlas_op_name(op),
+                    (long long)operand_count, operands == NULL ? ", and NULL in their place" : ""));
     return;
   }
-  insn.operand_count = (uint8_t)operand_count;
-  va_list operands;
-  va_start(operands, operand_count);
-  for (int i = 0; i < operand_count; i++) insn.operand[i] = va_arg(operands, atlas_operand);
-  va_end(operands);
+  atlas_insn insn = {.op = stored_op(op), .operand_count = (uint8_t)operand_count};
+  insn.type = stored_type(b, atlas_op_name(op), type);
+  insn.type2 = stored_type(b, atlas_op_name(op), type2);
+  for (size_t i = 0; i < operand_count; i++) insn.operand[i] = operands[i];
   atlas_builder_insn(b, &insn);
+}
+
+void atlas_emit(atlas_builder *b, atlas_op op, atlas_type type, int operand_count, ...) {
+  atlas_operand operands[ATLAS_MAX_OPERANDS];
+  int is_possible = operand_count >= 0 && operand_count <= ATLAS_MAX_OPERANDS;
+  va_list arguments;
+  va_start(arguments, operand_count);
+  for (int i = 0; is_possible && i < operand_count; i++) operands[i] = va_arg(arguments, atlas_operand);
+  va_end(arguments);
+  atlas_emit_operands(b, op, type, ATLAS_NONE, operands, (size_t)operand_count);
 }
 
 void atlas_emit2(atlas_builder *b, atlas_op op, atlas_type to, atlas_type from, atlas_operand destination,
                  atlas_operand source) {
-  atlas_insn insn = {.op = stored_op(op), .operand_count = 2};
-  insn.type = stored_type(b, atlas_op_name(op), to);
-  insn.type2 = stored_type(b, atlas_op_name(op), from);
-  insn.operand[0] = destination;
-  insn.operand[1] = source;
-  atlas_builder_insn(b, &insn);
+  const atlas_operand operands[] = {destination, source};
+  atlas_emit_operands(b, op, to, from, operands, 2);
 }
 
 void atlas_emit_branch(atlas_builder *b, int predicate, int negated, uint32_t label) {

@@ -332,6 +332,12 @@ static void test_instruction_errors(void) {
   atlas_emit(b, ATLAS_OP_add, ATLAS_f32, 5, atlas_reg(0));
   check_fails(b, HG_INVALID_ARGUMENT, "'add' is given 5 operands");
   b = create();
+  atlas_emit(b, ATLAS_OP_add, ATLAS_f32, -1);
+  check_fails(b, HG_INVALID_ARGUMENT, "'add' is given -1 operands");
+  b = create();
+  atlas_emit_operands(b, ATLAS_OP_add, ATLAS_f32, ATLAS_NONE, NULL, 3);
+  check_fails(b, HG_INVALID_ARGUMENT, "'add' is given 3 operands, and NULL in their place");
+  b = create();
   atlas_emit_branch(b, 16, 0, 0);
   check_fails(b, HG_INVALID_ARGUMENT, "a branch is given p16; there are p0 to p15");
   atlas_program *program = NULL;
