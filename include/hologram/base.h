@@ -2,10 +2,24 @@
  *
  * Conventions of the whole API
  *   - A function that can fail returns hg_status; hg_last_error() then gives a sentence of this thread's last failure.
- *   - Descriptors are structs that are valid zero-initialised; their first field is `size` (sizeof the struct, or 0 for
- *     version 1 of it), so that they can grow.
+ *   - Descriptors are structs that are valid zero-initialised.
  *   - Handles are opaque; NULL is accepted by every release function.
- *   - The library never prints, exits or aborts. */
+ *   - The library never prints, exits or aborts.
+ *
+ * Programs and libraries of different versions: what was compiled against version 1 of these headers runs on every
+ * later library, and what was compiled against later headers on an older library, if it asks for nothing new.
+ *   - Structs that may grow begin with `size`: sizeof the struct as the caller's header has it. 0 is the size of
+ *     version 1, whatever the library's. New fields come at the end, and zero there asks for nothing.
+ *   - A struct that the library reads may be larger than the library's if all that the library does not know is zero;
+ *     else HG_INVALID_ARGUMENT.
+ *   - Of a struct that the library fills in, no byte beyond `size` is touched, and what the library does not know is
+ *     set to zero. To see the fields of a later version, set `size`.
+ *   - Structs in arrays and in other structs have no `size`: hg_binding and hg_scalar, whose descriptor says how far
+ *     one is from the next, and hg_fault. New fields come out of their `reserved` room, which is zero, so that an array
+ *     of them is right without any size in programs that are compiled anew.
+ *   - Enums get new values; a value once given stays what it is.
+ *   - atlas_operand, atlas_insn, atlas_symbol and atlas_label never change: what is new about an instruction or a
+ *     symbol will be asked of a function. */
 #ifndef HOLOGRAM_BASE_H
 #define HOLOGRAM_BASE_H
 
@@ -35,6 +49,15 @@ extern "C" {
 #else
 #  define HG_PRINTF(format_index, first_argument)
 #endif
+
+#define HG_VERSION_MAJOR 0
+#define HG_VERSION_MINOR 1
+#define HG_VERSION_PATCH 0
+/* Of these headers, as hg_version_number has it of the library. */
+#define HG_VERSION_NUMBER (HG_VERSION_MAJOR * 1000000 + HG_VERSION_MINOR * 1000 + HG_VERSION_PATCH)
+
+HG_API const char *hg_version(void);     /* of the library that runs: "0.1.0" */
+HG_API uint32_t hg_version_number(void); /* major * 1000000 + minor * 1000 + patch: 1000 */
 
 typedef enum hg_status {
 #define STATUS(code, id, sentence) HG_##id = code,

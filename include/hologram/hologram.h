@@ -36,12 +36,6 @@
 extern "C" {
 #endif
 
-#define HG_VERSION_MAJOR 0
-#define HG_VERSION_MINOR 1
-#define HG_VERSION_PATCH 0
-
-HG_API const char *hg_version(void); /* "0.1.0" */
-
 /* ---- executors --------------------------------------------------------------------------------------------------- */
 
 typedef struct hg_executor hg_executor;
@@ -62,6 +56,7 @@ typedef struct hg_executor_desc {
   void *log_user;
   uint32_t device;               /* which of the backend's devices, from 0: of the GPUs that CUDA_VISIBLE_DEVICES shows;
                                     the CPU is one device */
+  uint32_t reserved;             /* 0 */
 } hg_executor_desc;
 
 /* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device;
@@ -97,6 +92,7 @@ typedef struct hg_backend_info {
   const char *name;
   int available;       /* 1 if it has a device that can be used, as far as can be told without opening it */
   char reason[192];    /* why not, or the device's name */
+  uint32_t reserved;
 } hg_backend_info;
 HG_API hg_status hg_backend_query(size_t index, hg_backend_info *info); /* HG_NOT_FOUND past the last one */
 
@@ -233,6 +229,7 @@ enum { HG_EVENT_TIMED = 1 }; /* keeps the time at which the stream got there, fo
 typedef struct hg_event_desc {
   size_t size;
   uint32_t flags;
+  uint32_t reserved; /* 0 */
 } hg_event_desc;
 
 HG_API hg_status hg_event_create(hg_executor *executor, const hg_event_desc *desc,
@@ -333,14 +330,17 @@ typedef struct hg_binding {
   hg_buffer *buffer;
   uint64_t offset;
   uint64_t byte_count;
+  uint64_t reserved[3]; /* 0 */
 } hg_binding;
 
 /* One scalar: `bits` holds the value in the low bytes (a float by its bit pattern). */
 typedef struct hg_scalar {
   const char *name;
   uint32_t slot;
-  uint8_t type; /* atlas_type; must be the declared one */
+  uint8_t type;         /* atlas_type; must be the declared one */
+  uint8_t reserved[3];  /* 0 */
   uint64_t bits;
+  uint64_t reserved2;   /* 0 */
 } hg_scalar;
 
 enum {
@@ -357,8 +357,10 @@ typedef struct hg_launch_desc {
                               default, else 1 */
   const hg_binding *bindings;
   size_t binding_count;
+  size_t binding_size;     /* bytes from one binding to the next: sizeof(hg_binding); 0: of version 1 */
   const hg_scalar *scalars;
   size_t scalar_count;
+  size_t scalar_size;      /* likewise */
   uint64_t step_limit;     /* back-edges a lane may take; 0: HG_DEFAULT_STEP_LIMIT */
   uint32_t flags;
   hg_stream *stream;       /* NULL: the launch is over when hg_launch returns */
@@ -376,7 +378,8 @@ typedef enum hg_fault_kind {
 } hg_fault_kind;
 
 /* The fault of the lowest lane that had one, and that lane's first, in the canonical program: see docs/isa.md, Faults.
- * An index beyond int64_t is given as the nearest one. */
+ * An index beyond int64_t is given as the nearest one. It stands in a report as it is: its room is what it can grow by;
+ * what needs more will be a field of the report. */
 typedef struct hg_fault {
   hg_fault_kind kind;
   uint32_t instruction;  /* index in the program */
@@ -386,9 +389,10 @@ typedef struct hg_fault {
   char buffer[ATLAS_MAX_NAME + 1]; /* the parameter's name, "phi" for the boundary pool, "" where there is none */
   int64_t index;
   int64_t extent;
+  uint64_t reserved[3];
 } hg_fault;
 
-/* What ran. */
+/* What ran. Strings live as long as the library. */
 typedef struct hg_launch_report {
   size_t size;
   hg_fault fault;        /* kind HG_FAULT_NONE when all went well */
@@ -396,6 +400,9 @@ typedef struct hg_launch_report {
   uint64_t nanoseconds;  /* of the program itself, on the device's clock; 0 on a stream: see hg_event_elapsed */
   const char *backend;   /* "cpu" */
   const char *engine;    /* "reference" */
+  const char *notes;     /* what was done otherwise than one would expect, mostly slower: "left to the tile engine:
+                            ..."; on some devices "f64 emulated". Several are parted by "; ". "": nothing. On a
+                            stream: of the program, not of that launch */
 } hg_launch_report;
 
 /* Run a kernel; a linear launch of 0 lanes runs nothing and succeeds. A program that requires blocks of more than one
@@ -472,7 +479,7 @@ typedef enum hg_cache_state {
   HG_CACHE_NO_ENTRY    /* still being written, or left behind by a process that ended meanwhile */
 } hg_cache_state;
 
-/* A file of the kernel cache on disk. */
+/* A file of the kernel cache on disk. `size` is the library's: what lies beyond it is not there. */
 typedef struct hg_cache_file {
   size_t size;
   const char *name;

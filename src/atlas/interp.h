@@ -35,6 +35,7 @@ typedef struct atlas_launch {
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */
   uint32_t phase_advance;               /* modulo 768 */
   uint64_t nanoseconds;                 /* by the device's clock; left alone where it has none */
+  const char *notes;                    /* a constant, in place of the kernel's; NULL: nothing beyond those */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;
 

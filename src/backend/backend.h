@@ -48,6 +48,7 @@ typedef struct hg_compile_input {
 typedef struct hg_compiled {
   void *kernel;
   const char *engine; /* a constant: what will run it, for the launch report */
+  const char *notes;  /* and another, likewise: hg_launch_report.notes; NULL: nothing to say */
 } hg_compiled;
 
 /* For those who look at a kernel; what is not known is 0. */

@@ -1,6 +1,7 @@
 /* memory.c - allocator plumbing and the growing array. */
 #include "base/memory.h"
 
+#include "base/abi.h"
 #include "base/error.h"
 
 #include <stdio.h>
@@ -22,9 +23,9 @@ hg_status hg_allocator_resolve(const hg_allocator *allocator, hg_allocator *out)
     *out = (hg_allocator){.size = sizeof *out, .allocate = default_allocate, .release = default_release};
     return HG_OK;
   }
-  if (allocator->allocate == NULL || allocator->release == NULL)
+  HG_TRY(HG_READ(hg_allocator, out, allocator));
+  if (out->allocate == NULL || out->release == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "the allocator needs both an allocate and a release function");
-  *out = *allocator;
   return HG_OK;
 }
 

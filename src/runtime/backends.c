@@ -22,9 +22,10 @@ const hg_backend_row *hg_backend_at(size_t index) { return index < sizeof rows /
 
 hg_status hg_backend_query(size_t index, hg_backend_info *info) {
   if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_backend_query: info is NULL");
+  HG_TRY(HG_CHECK_RESULT(hg_backend_info, info));
   const hg_backend_row *row = hg_backend_at(index);
   if (row == NULL) return hg_fail(HG_NOT_FOUND, "there is no backend number %zu", index);
-  hg_backend_info result = {.size = info->size, .id = row->id, .name = row->name};
+  hg_backend_info result = {.id = row->id, .name = row->name};
   hg_device_info device;
   if (row->backend == NULL) {
     snprintf(result.reason, sizeof result.reason, "%s", row->absent);
@@ -34,8 +35,7 @@ hg_status hg_backend_query(size_t index, hg_backend_info *info) {
   } else {
     hg_clip(hg_last_error(), strlen(hg_last_error()), result.reason, sizeof result.reason);
   }
-  hg_copy_result(info, &result, sizeof result);
-  return HG_OK;
+  return HG_WRITE(hg_backend_info, info, &result);
 }
 
 hg_status hg_backend_by_name(const char *name, hg_backend_id *id) {
@@ -52,17 +52,6 @@ hg_status hg_backend_by_name(const char *name, hg_backend_id *id) {
   }
   *id = HG_BACKEND_AUTO;
   return hg_fail(HG_NOT_FOUND, "there is no backend '%s': %s", name, names);
-}
-
-hg_status hg_check_size(const char *what, size_t given, size_t known) {
-  if (given == 0 || given == known) return HG_OK;
-  return hg_fail(HG_INVALID_ARGUMENT, "%s.size is %zu; expected 0 or %zu", what, given, known);
-}
-
-void hg_copy_result(void *destination, const void *source, size_t size) {
-  size_t given; /* every such struct begins with its size */
-  memcpy(&given, destination, sizeof given);
-  memcpy(destination, source, given == 0 || given > size ? size : given);
 }
 
 hg_status hg_check_range(const char *what, uint64_t size, uint64_t offset, uint64_t byte_count) {

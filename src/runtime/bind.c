@@ -190,6 +190,22 @@ static hg_status bind_given(binder *b, const hg_binding *binding) {
   return bind_range(b, index, binding->entry, binding->buffer, binding->offset, binding->byte_count);
 }
 
+static hg_status fail_reserved(const char *what, size_t index) {
+  return hg_fail(HG_INVALID_ARGUMENT, "%s %zu of a launch has reserved room that is not zero", what, index);
+}
+
+/* Callers of another version have bindings of another size. */
+static hg_status read_binding(binder *b, size_t index) {
+  const hg_launch_desc *desc = b->desc;
+  hg_binding own;
+  const hg_binding *binding = &own;
+  size_t stride = HG_STRIDE(hg_binding, desc->binding_size);
+  if (stride == sizeof own) binding = &desc->bindings[index];
+  else HG_TRY(HG_READ_ELEMENT(hg_binding, &own, desc->bindings, stride, index));
+  if ((binding->reserved[0] | binding->reserved[1] | binding->reserved[2]) != 0) return fail_reserved("binding", index);
+  return bind_given(b, binding);
+}
+
 /* A parameter that the launch does not mention: its default handle, if it has one. */
 static hg_status bind_missing(binder *b, uint16_t index) {
   const atlas_symbol *symbol = symbol_of(b, index);
@@ -332,6 +348,18 @@ static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
   return HG_OK;
 }
 
+static hg_status read_scalar(binder *b, size_t index) {
+  const hg_launch_desc *desc = b->desc;
+  hg_scalar own;
+  const hg_scalar *scalar = &own;
+  size_t stride = HG_STRIDE(hg_scalar, desc->scalar_size);
+  if (stride == sizeof own) scalar = &desc->scalars[index];
+  else HG_TRY(HG_READ_ELEMENT(hg_scalar, &own, desc->scalars, stride, index));
+  if ((scalar->reserved[0] | scalar->reserved[1] | scalar->reserved[2] | scalar->reserved2) != 0)
+    return fail_reserved("scalar", index);
+  return bind_scalar(b, scalar);
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Room for the entries of all tables, and for one range a binding or default handle. */
@@ -359,8 +387,8 @@ static hg_status prepare(binder *b) {
 static hg_status bind_all(binder *b) {
   const hg_launch_desc *desc = b->desc;
   HG_TRY(prepare(b));
-  for (size_t i = 0; i < desc->binding_count; i++) HG_TRY(bind_given(b, &desc->bindings[i]));
-  for (size_t i = 0; i < desc->scalar_count; i++) HG_TRY(bind_scalar(b, &desc->scalars[i]));
+  for (size_t i = 0; i < desc->binding_count; i++) HG_TRY(read_binding(b, i));
+  for (size_t i = 0; i < desc->scalar_count; i++) HG_TRY(read_scalar(b, i));
   for (size_t i = 0; i < b->symbol_count; i++)
     if (!b->bound[i] && b->parameters[i].is_required) HG_TRY(bind_missing(b, (uint16_t)i));
   return is_clear(b) ? HG_OK : check_overlap(b);

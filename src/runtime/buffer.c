@@ -172,20 +172,18 @@ hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_cou
 }
 
 hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count, hg_buffer **out) {
-  static const hg_buffer_desc defaults;
+  hg_buffer_desc own;
   if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_create: an argument is NULL");
   *out = NULL;
-  if (desc == NULL) desc = &defaults;
-  HG_TRY(hg_check_size("hg_buffer_desc", desc->size, sizeof *desc));
-  if (desc->flags & ~(uint32_t)HG_BUFFER_UNINIT)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_desc.flags 0x%x has a bit that means nothing",
-                   (unsigned)desc->flags);
-  uint32_t alignment = desc->alignment;
+  HG_TRY(HG_READ(hg_buffer_desc, &own, desc));
+  if (own.flags & ~(uint32_t)HG_BUFFER_UNINIT)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_desc.flags 0x%x has a bit that means nothing", (unsigned)own.flags);
+  uint32_t alignment = own.alignment;
   if (alignment > HG_BACKEND_MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0)
     return hg_fail(HG_INVALID_ARGUMENT, "a buffer's alignment must be a power of two up to %d, not %u",
                    HG_BACKEND_MAX_ALIGNMENT, (unsigned)alignment);
   hg_storage *storage = NULL;
-  HG_TRY(hg_storage_create(executor, byte_count, alignment, desc->flags, &storage));
+  HG_TRY(hg_storage_create(executor, byte_count, alignment, own.flags, &storage));
   hg_status status = hg_buffer_over(storage, 0, byte_count, out);
   hg_storage_release(storage); /* the buffer holds its own reference */
   return status;

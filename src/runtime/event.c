@@ -6,16 +6,16 @@ static const hg_stream_functions *functions_of(const hg_executor *executor) { re
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
 hg_status hg_event_create(hg_executor *executor, const hg_event_desc *desc, hg_event **out) {
-  static const hg_event_desc defaults;
+  hg_event_desc own;
   if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_event_create: an argument is NULL");
   *out = NULL;
-  if (desc == NULL) desc = &defaults;
-  HG_TRY(hg_check_size("hg_event_desc", desc->size, sizeof *desc));
-  if (desc->flags & ~(uint32_t)HG_EVENT_TIMED)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_event_desc.flags 0x%x has a bit that means nothing", (unsigned)desc->flags);
+  HG_TRY(HG_READ(hg_event_desc, &own, desc));
+  if (own.flags & ~(uint32_t)HG_EVENT_TIMED)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_event_desc.flags 0x%x has a bit that means nothing", (unsigned)own.flags);
+  if (own.reserved != 0) return hg_fail(HG_INVALID_ARGUMENT, "hg_event_desc.reserved is %u, not 0", own.reserved);
   hg_event *event = hg_allocate(&executor->allocator, 1, sizeof *event);
   if (event == NULL) return hg_fail_memory("an event", sizeof *event);
-  event->timed = (desc->flags & HG_EVENT_TIMED) != 0;
+  event->timed = (own.flags & HG_EVENT_TIMED) != 0;
   hg_lock(executor);
   hg_status status = functions_of(executor)->event_open(executor->device, event->timed, &event->device);
   hg_unlock(executor);

@@ -5,10 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT(x) #x
-#define VERSION(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
-const char *hg_version(void) { return VERSION(HG_VERSION_MAJOR, HG_VERSION_MINOR, HG_VERSION_PATCH); }
-
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 /* Adds "name: words; " to the story of the selection. A story that does not fit is cut, never an error. */
@@ -49,18 +45,18 @@ static hg_status choose(hg_executor *executor, hg_backend_id wanted, uint32_t nu
 }
 
 hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
-  static const hg_executor_desc defaults;
+  hg_executor_desc own;
   if (out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_create: out is NULL");
   *out = NULL;
-  if (desc == NULL) desc = &defaults;
-  HG_TRY(hg_check_size("hg_executor_desc", desc->size, sizeof *desc));
+  HG_TRY(HG_READ(hg_executor_desc, &own, desc));
+  if (own.reserved != 0) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_desc.reserved is %u, not 0", own.reserved);
   hg_allocator allocator;
-  HG_TRY(hg_allocator_resolve(desc->allocator, &allocator));
+  HG_TRY(hg_allocator_resolve(own.allocator, &allocator));
   hg_executor *executor = hg_allocate(&allocator, 1, sizeof *executor);
   if (executor == NULL) return hg_fail_memory("an executor", sizeof *executor);
   executor->allocator = allocator;
-  executor->log = desc->log;
-  executor->log_user = desc->log_user;
+  executor->log = own.log;
+  executor->log_user = own.log_user;
   executor->handles.element_size = sizeof(hg_handle_slot);
   executor->streams.element_size = sizeof(hg_stream *);
   executor->busy_streams.element_size = sizeof(void *);
@@ -70,7 +66,7 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
     hg_release(&allocator, executor);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for an executor");
   }
-  hg_status status = choose(executor, desc->backend, desc->device);
+  hg_status status = choose(executor, own.backend, own.device);
   if (status != HG_OK) {
     hg_mutex_destroy(&executor->mutex);
     hg_release(&allocator, executor);
@@ -106,8 +102,7 @@ void hg_executor_release(hg_executor *executor) {
 
 hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info) {
   if (executor == NULL || info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_query: an argument is NULL");
-  hg_executor_info result = {.size = info->size,
-                             .backend = executor->row->id,
+  hg_executor_info result = {.backend = executor->row->id,
                              .backend_name = executor->row->name,
                              .device_name = executor->info.name,
                              .selection = executor->selection,
@@ -118,8 +113,7 @@ hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info) {
                              .memory_bytes = executor->info.memory_bytes,
                              .isa_version = ATLAS_ISA_VERSION,
                              .numerics_version = ATLAS_NUMERICS_VERSION};
-  hg_copy_result(info, &result, sizeof result);
-  return HG_OK;
+  return HG_WRITE(hg_executor_info, info, &result);
 }
 
 void hg_log(hg_executor *executor, hg_log_level level, const char *format, ...) {

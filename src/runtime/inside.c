@@ -25,14 +25,13 @@ static const hg_emit_target *target_at(size_t index) {
 
 hg_status hg_emit_target_query(size_t index, hg_emit_target_info *info) {
   if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_emit_target_query: info is NULL");
-  HG_TRY(hg_check_size("hg_emit_target_info", info->size, sizeof *info));
+  HG_TRY(HG_CHECK_RESULT(hg_emit_target_info, info));
   const hg_emit_target *target = target_at(index);
   if (target == NULL) return hg_fail(HG_NOT_FOUND, "there is no target number %zu", index);
-  hg_emit_target_info result = {.size = info->size, .name = target->name, .machine = target->machine,
+  hg_emit_target_info result = {.name = target->name, .machine = target->machine,
                                 .least_capability = target->least_capability,
                                 .most_capability = target->most_capability};
-  hg_copy_result(info, &result, sizeof result);
-  return HG_OK;
+  return HG_WRITE(hg_emit_target_info, info, &result);
 }
 
 static hg_status no_target(const char *name) {
@@ -91,16 +90,14 @@ static hg_status open_cache(hg_disk_cache *disk) {
 hg_status hg_cache_query(hg_cache_info *info) {
   hg_disk_cache disk;
   if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_cache_query: info is NULL");
-  HG_TRY(hg_check_size("hg_cache_info", info->size, sizeof *info));
+  HG_TRY(HG_CHECK_RESULT(hg_cache_info, info));
   HG_TRY(open_cache(&disk));
-  hg_cache_info result = {.size = info->size,
-                          .problem = hg_disk_cache_problem(&disk),
+  hg_cache_info result = {.problem = hg_disk_cache_problem(&disk),
                           .byte_cap = disk.byte_cap,
                           .remark = disk.remark};
   _Static_assert(sizeof result.folder == sizeof disk.folder, "a path is as long everywhere");
   memcpy(result.folder, disk.folder, sizeof disk.folder);
-  hg_copy_result(info, &result, sizeof result);
-  return HG_OK;
+  return HG_WRITE(hg_cache_info, info, &result);
 }
 
 /* Newest first. */

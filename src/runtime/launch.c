@@ -78,7 +78,8 @@ static hg_status set_shape(const atlas_program *program, const hg_launch_desc *d
 }
 
 static hg_status check_desc(const hg_launch_desc *desc) {
-  HG_TRY(hg_check_size("hg_launch_desc", desc->size, sizeof *desc));
+  HG_TRY(HG_CHECK_STRIDE(hg_binding, "hg_launch_desc.binding_size", desc->binding_size));
+  HG_TRY(HG_CHECK_STRIDE(hg_scalar, "hg_launch_desc.scalar_size", desc->scalar_size));
   if (desc->flags & ~(uint32_t)HG_LAUNCH_UNITY_NEUTRAL)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_launch_desc.flags 0x%x has a bit that means nothing",
                    (unsigned)desc->flags);
@@ -246,18 +247,20 @@ static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   if (kernel->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->nanoseconds = 0;
+  launch->notes = NULL;
   launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
 }
 
 static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {
-  hg_launch_report result = {.size = report->size,
-                             .fault = launch->fault,
+  const char *notes = launch->notes != NULL ? launch->notes : kernel->compiled.notes;
+  hg_launch_report result = {.fault = launch->fault,
                              .lanes = lanes,
                              .nanoseconds = nanoseconds,
                              .backend = kernel->executor->row->name,
-                             .engine = kernel->compiled.engine};
-  hg_copy_result(report, &result, sizeof result);
+                             .engine = kernel->compiled.engine,
+                             .notes = notes != NULL ? notes : ""};
+  (void)HG_WRITE(hg_launch_report, report, &result); /* its size has been checked */
 }
 
 static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {
@@ -274,7 +277,13 @@ hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_rep
   uint64_t lanes = 0, nanoseconds = 0;
   HG_TRY(hg_kernel_ready(kernel));
   clear_launch(kernel, &launch);
+  hg_launch_desc own;
+  if (!HG_IS_OWN(hg_launch_desc, desc)) {
+    HG_TRY(HG_READ(hg_launch_desc, &own, desc));
+    desc = &own;
+  }
   HG_TRY(check_desc(desc));
+  HG_TRY(HG_CHECK_RESULT(hg_launch_report, report));
   HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));
   hg_status status;
   if (desc->stream != NULL) {

@@ -11,6 +11,7 @@
 #define HG_RUNTIME_H
 
 #include "backend/backend.h"
+#include "base/abi.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os.h"
@@ -225,12 +226,6 @@ static inline void hg_reference(atomic_uint *references) {
 
 /* A message for the log callback, if there is one. */
 void hg_log(hg_executor *executor, hg_log_level level, const char *format, ...) HG_PRINTF(3, 4);
-
-/* HG_INVALID_ARGUMENT where a descriptor's size is neither 0 nor what this version of the library knows. */
-hg_status hg_check_size(const char *what, size_t given, size_t known);
-
-/* Copies a result struct to the caller, no more of it than the caller's version has room for. */
-void hg_copy_result(void *destination, const void *source, size_t size);
 
 /* HG_OUT_OF_RANGE unless [offset, offset + byte_count) lies in an object of `size` bytes. */
 hg_status hg_check_range(const char *what, uint64_t size, uint64_t offset, uint64_t byte_count);

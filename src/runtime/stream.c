@@ -60,7 +60,8 @@ void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, con
   stream->report = (hg_launch_report){.fault = *fault,
                                       .lanes = lanes,
                                       .backend = stream->executor->row->name,
-                                      .engine = kernel->compiled.engine};
+                                      .engine = kernel->compiled.engine,
+                                      .notes = kernel->compiled.notes != NULL ? kernel->compiled.notes : ""};
   hg_fault_describe(kernel->program, fault, stream->sentence, sizeof stream->sentence);
 }
 
@@ -252,20 +253,18 @@ static hg_status open_locked(hg_executor *executor, hg_stream *stream, void *for
 }
 
 hg_status hg_stream_create(hg_executor *executor, const hg_stream_desc *desc, hg_stream **out) {
-  static const hg_stream_desc defaults;
+  hg_stream_desc own;
   if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_create: an argument is NULL");
   *out = NULL;
-  if (desc == NULL) desc = &defaults;
-  HG_TRY(hg_check_size("hg_stream_desc", desc->size, sizeof *desc));
-  if (desc->flags != 0)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_desc.flags 0x%x has a bit that means nothing",
-                   (unsigned)desc->flags);
+  HG_TRY(HG_READ(hg_stream_desc, &own, desc));
+  if (own.flags != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_desc.flags 0x%x has a bit that means nothing", (unsigned)own.flags);
   hg_stream *stream = hg_allocate(&executor->allocator, 1, sizeof *stream);
   if (stream == NULL) return hg_fail_memory("a stream", sizeof *stream);
   atomic_init(&stream->references, 1);
   stream->executor = executor;
   hg_lock(executor);
-  hg_status status = open_locked(executor, stream, desc->foreign);
+  hg_status status = open_locked(executor, stream, own.foreign);
   hg_unlock(executor);
   if (status == HG_OK) *out = stream;
   else hg_release(&executor->allocator, stream);
@@ -318,12 +317,12 @@ static void take_trouble_locked(hg_stream *stream, trouble *t) {
 static hg_status tell(hg_stream *stream, const trouble *t, hg_launch_report *report) {
   if (report != NULL) {
     hg_launch_report result = t->report;
-    result.size = report->size;
     if (result.fault.kind == HG_FAULT_NONE) { /* of no launch in particular */
       result.backend = stream->executor->row->name;
       result.engine = stream->executor->info.engine;
+      result.notes = "";
     }
-    hg_copy_result(report, &result, sizeof result);
+    HG_TRY(HG_WRITE(hg_launch_report, report, &result));
   }
   if (t->failure != HG_OK) return hg_fail(t->failure, "%s", t->sentence);
   if (t->report.fault.kind == HG_FAULT_NONE) return HG_OK;
@@ -333,6 +332,7 @@ static hg_status tell(hg_stream *stream, const trouble *t, hg_launch_report *rep
 
 hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
   if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_wait: the stream is NULL");
+  HG_TRY(HG_CHECK_RESULT(hg_launch_report, report));
   trouble t = {.failure = HG_OK};
   garbage g = {NULL, NULL};
   hg_lock(stream->executor);

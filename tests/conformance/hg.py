@@ -45,22 +45,25 @@ class ExecutorDesc(c.Structure):
 
 class Binding(c.Structure):
     _fields_ = [("name", c.c_char_p), ("slot", c.c_uint32), ("entry", c.c_uint32), ("buffer", c.c_void_p),
-                ("offset", c.c_uint64), ("byte_count", c.c_uint64)]
+                ("offset", c.c_uint64), ("byte_count", c.c_uint64), ("reserved", c.c_uint64 * 3)]
 
 
 class Scalar(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("slot", c.c_uint32), ("type", c.c_uint8), ("bits", c.c_uint64)]
+    _fields_ = [("name", c.c_char_p), ("slot", c.c_uint32), ("type", c.c_uint8), ("reserved", c.c_uint8 * 3), ("bits", c.c_uint64),
+                ("reserved2", c.c_uint64)]
 
 
 class LaunchDesc(c.Structure):
     _fields_ = [("size", c.c_size_t), ("lanes", c.c_uint64), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3),
-                ("bindings", c.POINTER(Binding)), ("binding_count", c.c_size_t), ("scalars", c.POINTER(Scalar)),
-                ("scalar_count", c.c_size_t), ("step_limit", c.c_uint64), ("flags", c.c_uint32), ("stream", c.c_void_p)]
+                ("bindings", c.POINTER(Binding)), ("binding_count", c.c_size_t), ("binding_size", c.c_size_t),
+                ("scalars", c.POINTER(Scalar)), ("scalar_count", c.c_size_t), ("scalar_size", c.c_size_t),
+                ("step_limit", c.c_uint64), ("flags", c.c_uint32), ("stream", c.c_void_p)]
 
 
 class Fault(c.Structure):
     _fields_ = [("kind", c.c_int), ("instruction", c.c_uint32), ("line", c.c_uint32), ("code", c.c_uint32),
-                ("lane", c.c_uint64), ("buffer", c.c_char * 64), ("index", c.c_int64), ("extent", c.c_int64)]
+                ("lane", c.c_uint64), ("buffer", c.c_char * 64), ("index", c.c_int64), ("extent", c.c_int64),
+                ("reserved", c.c_uint64 * 3)]
 
     def as_dict(self) -> dict | None:
         """None when nothing faulted."""
@@ -72,7 +75,7 @@ class Fault(c.Structure):
 
 class LaunchReport(c.Structure):
     _fields_ = [("size", c.c_size_t), ("fault", Fault), ("lanes", c.c_uint64), ("nanoseconds", c.c_uint64),
-                ("backend", c.c_char_p), ("engine", c.c_char_p)]
+                ("backend", c.c_char_p), ("engine", c.c_char_p), ("notes", c.c_char_p)]
 
 
 class Operand(c.Structure):

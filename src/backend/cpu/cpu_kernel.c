@@ -73,6 +73,11 @@ const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel) {
   return kernel->native != NULL ? hg_native_engine(kernel->native) : hg_tile_name(kernel->tile);
 }
 
+const char *hg_cpu_kernel_notes(const hg_cpu_kernel *kernel) {
+  if (kernel->engine != HG_CPU_NATIVE || kernel->native != NULL) return NULL;
+  return "left to the tile engine: no machine code for this program on this machine";
+}
+
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 /* From the canonical unit to vector code. */
@@ -126,6 +131,7 @@ hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
   if (kernel->native != NULL) {
     hg_status status = hg_native_launch(kernel->native, launch);
     if (status != HG_UNSUPPORTED) return status;
+    launch->notes = "left to the tile engine: machine code does not count steps up to so low a limit";
   }
   return hg_tile_launch(kernel->tile, launch);
 }

@@ -246,7 +246,7 @@ hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *ou
   cuda_kernel *kernel = NULL;
   HG_TRY(make_kernel(d, input, &kernel));
   hg_status status = make_usual_entry(d, kernel, input->unit);
-  if (status == HG_OK) *out = (hg_compiled){kernel, "ptx"};
+  if (status == HG_OK) *out = (hg_compiled){.kernel = kernel, .engine = "ptx"};
   else release_memory(d, kernel);
   return status;
 }

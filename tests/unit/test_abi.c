@@ -1,0 +1,131 @@
+/* test_abi.c - structs of other sizes than the library's, and the notes of a report. What programs of
+ * other versions see is in tests/abi. */
+#define _GNU_SOURCE
+#include "environment.h"
+#include "launching.h"
+
+#include "base/abi.h"
+
+#include <stddef.h>
+
+/* A struct that has grown since version 1. */
+typedef struct example {
+  size_t size;
+  uint64_t first; /* version 1 ends here */
+  uint64_t second;
+} example;
+
+enum { V1_BYTES = offsetof(example, second), LONGER = 8 };
+
+typedef struct longer {
+  example known;
+  uint8_t unknown[LONGER];
+} longer;
+
+static hg_status read(const void *callers, example *own) {
+  memset(own, 0x55, sizeof *own);
+  return hg_read_struct("example", own, sizeof *own, V1_BYTES, callers);
+}
+
+static void test_reading(void) {
+  example own, callers = {.first = 1, .second = 2};
+  CHECK_EQ_U64(read(NULL, &own), HG_OK);
+  CHECK(own.size == sizeof own && own.first == 0 && own.second == 0);
+  CHECK_EQ_U64(read(&callers, &own), HG_OK); /* 0: version 1, whatever the library's */
+  CHECK(own.size == sizeof own && own.first == 1 && own.second == 0);
+  callers.size = V1_BYTES;
+  CHECK_EQ_U64(read(&callers, &own), HG_OK);
+  CHECK(own.size == sizeof own && own.first == 1 && own.second == 0);
+  callers.size = sizeof callers;
+  CHECK_EQ_U64(read(&callers, &own), HG_OK);
+  CHECK(own.size == sizeof own && own.first == 1 && own.second == 2);
+
+  longer newer = {.known = {.size = sizeof newer, .first = 1, .second = 2}};
+  CHECK_EQ_U64(read(&newer, &own), HG_OK);
+  CHECK(own.size == sizeof own && own.first == 1 && own.second == 2);
+  newer.unknown[3] = 1;
+  CHECK_EQ_U64(read(&newer, &own), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "example has 32 bytes, of which byte 27 asks for something that only a newer library "
+                             "knows; this is 0.1.0, which knows 24 bytes");
+  static const size_t impossible[] = {1, V1_BYTES - 1, 65537, SIZE_MAX};
+  for (size_t i = 0; i < COUNT(impossible); i++) {
+    callers.size = impossible[i];
+    CHECK_EQ_U64(read(&callers, &own), HG_INVALID_ARGUMENT);
+    CHECK(strstr(hg_last_error(), "; it is 0 or what sizeof says, at least 16") != NULL);
+    CHECK_EQ_U64(hg_check_result("example", V1_BYTES, &callers), HG_INVALID_ARGUMENT);
+  }
+  CHECK_EQ_U64(hg_check_result("example", V1_BYTES, NULL), HG_OK);
+}
+
+static void test_writing(void) {
+  static const example result = {.size = 99, .first = 1, .second = 2};
+  example callers = {.first = 7, .second = 7};
+  CHECK_EQ_U64(hg_write_struct("example", &callers, V1_BYTES, &result, sizeof result), HG_OK);
+  CHECK(callers.size == 0 && callers.first == 1 && callers.second == 7);
+  callers.size = sizeof callers;
+  CHECK_EQ_U64(hg_write_struct("example", &callers, V1_BYTES, &result, sizeof result), HG_OK);
+  CHECK(callers.size == sizeof callers && callers.first == 1 && callers.second == 2);
+  longer newer;
+  memset(&newer, 0x55, sizeof newer);
+  newer.known.size = sizeof newer;
+  CHECK_EQ_U64(hg_write_struct("example", &newer, V1_BYTES, &result, sizeof result), HG_OK);
+  CHECK(newer.known.second == 2);
+  for (int i = 0; i < LONGER; i++) CHECK_EQ_U64(newer.unknown[i], 0);
+  callers = (example){.size = 3, .first = 7};
+  CHECK_EQ_U64(hg_write_struct("example", &callers, V1_BYTES, &result, sizeof result), HG_INVALID_ARGUMENT);
+  CHECK(callers.first == 7);
+}
+
+static void test_arrays(void) {
+  longer array[3] = {{.known.first = 10}, {.known.first = 11}, {.known.first = 12}};
+  example own;
+  CHECK_EQ_U64(hg_check_stride("desc.size", 0, V1_BYTES), HG_OK);
+  CHECK_EQ_U64(hg_check_stride("desc.size", sizeof(longer), V1_BYTES), HG_OK);
+  CHECK_EQ_U64(hg_check_stride("desc.size", V1_BYTES - 1, V1_BYTES), HG_INVALID_ARGUMENT);
+  CHECK_STR(hg_last_error(), "desc.size is 15; it is 0 or what sizeof says, at least 16");
+  CHECK_EQ_U64(hg_read_element("example", &own, sizeof own, array, sizeof(longer), 2), HG_OK);
+  CHECK_EQ_U64(own.first, 12);
+  array[1].unknown[LONGER - 1] = 1;
+  CHECK_EQ_U64(hg_read_element("example", &own, sizeof own, array, sizeof(longer), 1), HG_INVALID_ARGUMENT);
+}
+
+/* ---- notes ------------------------------------------------------------------------------------------------------- */
+
+static void launch_loop(uint64_t step_limit, hg_status expected, hg_launch_report *report) {
+  hg_kernel *kernel = kernel_of(".program p\n.buffer y u32 out\n"
+                                "  mov.u32 r0, #9\n  mov.u32 r1, #0\n"
+                                "again:\n  mul.u32 r1, r1, #3\n  add.u32 r1, r1, #1\n  loop r0, again\n"
+                                "  stg.u32 [y + lane], r1\n  exit\n");
+  hg_buffer *y = buffer_of(64, NULL);
+  hg_binding binding = {.name = "y", .buffer = y};
+  hg_launch_desc desc = {.lanes = 16, .bindings = &binding, .binding_count = 1, .step_limit = step_limit};
+  *report = (hg_launch_report){.size = sizeof *report};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, report), expected);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+}
+
+static void test_notes(const char *engine) {
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  hg_launch_report report;
+  set("HOLOGRAM_CPU_ENGINE", engine);
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  launch_loop(0, HG_OK, &report);
+  int is_native = strncmp(report.engine, "native", 6) == 0;
+  const char *lacks_native = "left to the tile engine: no machine code for this program on this machine";
+  CHECK_STR(report.notes, strcmp(engine, "native") == 0 && !is_native ? lacks_native : "");
+  launch_loop(3, HG_FAULT, &report);
+  if (is_native)
+    CHECK_STR(report.notes, "left to the tile engine: machine code does not count steps up to so low a limit");
+  hg_executor_release(executor);
+}
+
+int main(void) {
+  test_reading();
+  test_writing();
+  test_arrays();
+  test_notes("native");
+  test_notes("tile");
+  test_notes("interp");
+  return check_report();
+}
