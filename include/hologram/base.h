@@ -76,6 +76,20 @@ HG_API const char *hg_status_sentence(hg_status status);
  * succeeds may change it, too, where one of the ways it tried failed. Empty at first. Never NULL. */
 HG_API const char *hg_last_error(void);
 
+/* The same as data. Strings live as long as hg_last_error's. */
+typedef struct hg_error_info {
+  size_t size;
+  hg_status status;     /* HG_OK: nothing has failed yet */
+  uint32_t line;        /* of the program's text, from 1; 0: it is about no line in particular */
+  uint32_t column;      /* in bytes, from 1; 0: about the whole line */
+  const char *source;   /* what stands for the text in the sentence: "blur.atlas"; "": nothing */
+  const char *message;  /* the sentence without "blur.atlas:12:19: " */
+  int64_t instruction;  /* of HG_VERIFY: its index in the program; -1: about none in particular */
+  int64_t offset;       /* of HG_FORMAT: how many bytes of the binary form were read until then; -1: not known */
+} hg_error_info;
+/* Fill info->size first, or leave it 0. To be called when hg_last_error would be. */
+HG_API hg_status hg_last_error_info(hg_error_info *info);
+
 /* Memory for the library's own objects. `allocate` returns `size` bytes aligned for any object of C, or NULL;
  * `release` gets what `allocate` returned, never NULL. Both may be called from any thread that calls the library, by
  * several at a time, and, where there are streams or hg_kernel_create_async, from threads of the library's own. */

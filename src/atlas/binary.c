@@ -144,6 +144,7 @@ static int has_lines(const atlas_program *p) {
 /* Bytes that may be read. Past the end everything reads as zero and `is_short` is set, so that it can be checked once.
  */
 typedef struct cursor {
+  const uint8_t *first; /* of the whole form */
   const uint8_t *next, *end;
   int is_short;
 } cursor;
@@ -460,13 +461,19 @@ static hg_status check_header(const uint8_t *bytes, size_t length) {
   return HG_OK;
 }
 
-static hg_status decode_section(atlas_program *p, const section *s, cursor body, uint64_t flags) {
+static hg_status read_section(atlas_program *p, const section *s, cursor *body, uint64_t flags) {
   if (flags != s->flags) return hg_fail(HG_FORMAT, "section '%s' has flags %llu", s->name, (unsigned long long)flags);
-  HG_TRY(s->decode(p, &body));
-  if (body.is_short) return hg_fail(HG_FORMAT, "section '%s' is cut off", s->name);
-  if (left(&body) != 0)
-    return hg_fail(HG_FORMAT, "section '%s' has %llu bytes too many", s->name, (unsigned long long)left(&body));
+  HG_TRY(s->decode(p, body));
+  if (body->is_short) return hg_fail(HG_FORMAT, "section '%s' is cut off", s->name);
+  if (left(body) != 0)
+    return hg_fail(HG_FORMAT, "section '%s' has %llu bytes too many", s->name, (unsigned long long)left(body));
   return HG_OK;
+}
+
+static hg_status decode_section(atlas_program *p, const section *s, cursor body, uint64_t flags) {
+  hg_status status = read_section(p, s, &body, flags);
+  if (status == HG_FORMAT) hg_error_has_offset((uint64_t)(body.next - body.first));
+  return status;
 }
 
 static hg_status decode_sections(atlas_program *p, cursor *c, uint64_t count) {
@@ -479,7 +486,7 @@ static hg_status decode_sections(atlas_program *p, cursor *c, uint64_t count) {
     if (id <= last) return bad("section", id, "is not in its place");
     last = id;
     const section *s = find_section(id);
-    if (s != NULL) HG_TRY(decode_section(p, s, (cursor){bytes, bytes + size, 0}, flags));
+    if (s != NULL) HG_TRY(decode_section(p, s, (cursor){c->first, bytes, bytes + size, 0}, flags));
     else if (flags & CRITICAL)
       return bad("section", id, "is needed to run the program, and this version does not know it");
     if (id < 32) seen |= 1u << id;
@@ -524,7 +531,7 @@ hg_status atlas_decode(const hg_allocator *allocator, const void *bytes, size_t 
   HG_TRY(check_header(bytes, length));
   atlas_program *program = atlas_program_new(&resolved);
   if (program == NULL) return HG_OUT_OF_MEMORY;
-  cursor c = {(const uint8_t *)bytes + HEADER_BYTES, (const uint8_t *)bytes + length, 0};
+  cursor c = {bytes, (const uint8_t *)bytes + HEADER_BYTES, (const uint8_t *)bytes + length, 0};
   hg_status status = decode_sections(program, &c, hg_load_le((const uint8_t *)bytes + 14, 2));
   if (status == HG_OK) status = check_whole(program);
   if (status == HG_OK) return atlas_program_complete(program, NULL, out);

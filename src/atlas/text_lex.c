@@ -77,10 +77,10 @@ hg_status atlas_text_expect(text_parser *p, char punctuation, const char *what) 
 hg_status atlas_text_fail(const text_parser *p, const text_token *at, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  hg_fail_v(HG_PARSE, format, arguments);
+  const hg_place place = {.source = p->source, .line = at->line, .column = at->column, .instruction = -1};
+  hg_fail_at_v(HG_PARSE, &place, format, arguments);
   va_end(arguments);
-  return hg_fail(HG_PARSE, "%s:%u:%u: %s", HG_LINE(p->source), (unsigned)at->line, (unsigned)at->column,
-                 hg_last_error());
+  return HG_PARSE;
 }
 
 hg_status atlas_text_expected(const text_parser *p, const char *what) {

@@ -497,8 +497,8 @@ hg_status atlas_parse(const hg_allocator *allocator, const char *text, size_t le
   HG_TRY(hg_allocator_resolve(allocator, &resolved));
   const char *source = source_name != NULL ? source_name : "program";
   if (length > INT32_MAX) /* positions are 32-bit */
-    return hg_fail(HG_PARSE, "%s: the text has %llu bytes; at most 2 GiB are possible", HG_LINE(source),
-                   (unsigned long long)length);
+    return hg_fail_at(HG_PARSE, &(hg_place){.source = source, .instruction = -1},
+                      "the text has %llu bytes; at most 2 GiB are possible", (unsigned long long)length);
   text_parser parser = {
       .allocator = &resolved, .source = source, .line = 1, .label_uses = {.element_size = sizeof(text_label_use)}};
   parser.next = parser.line_start = text != NULL ? text : "";

@@ -27,8 +27,9 @@ static hg_status explain(const verifier *v, hg_status status) {
   hg_clip(hg_last_error(), strlen(hg_last_error()), reason, sizeof reason);
   const atlas_insn *insn = atlas_insn_at(v->program, v->bad_insn);
   const char *mnemonic = atlas_op_name((atlas_op)insn->op);
-  if (insn->line != 0) return hg_fail(HG_VERIFY, "%s:%u: '%s': %s", v->source_name, insn->line, mnemonic, reason);
-  return hg_fail(HG_VERIFY, "%s: instruction %u '%s': %s", v->source_name, v->bad_insn, mnemonic, reason);
+  const hg_place place = {.source = v->source_name, .line = insn->line, .instruction = v->bad_insn};
+  if (insn->line != 0) return hg_fail_at(HG_VERIFY, &place, "'%s': %s", mnemonic, reason);
+  return hg_fail_at(HG_VERIFY, &place, "instruction %u '%s': %s", v->bad_insn, mnemonic, reason);
 }
 
 /* ---- types and definedness ------------------------------------------------------------------------------------------
@@ -360,7 +361,7 @@ hg_status atlas_verify(atlas_program *program, const char *source_name) {
   if (status == HG_VERIFY) {
     char reason[700];
     hg_clip(hg_last_error(), strlen(hg_last_error()), reason, sizeof reason);
-    return hg_fail(HG_VERIFY, "%s: %s", v.source_name, reason);
+    return hg_fail_at(HG_VERIFY, &(hg_place){.source = v.source_name, .instruction = -1}, "%s", reason);
   }
   HG_TRY(status);
   HG_TRY(verify_all(&v));

@@ -1,12 +1,21 @@
 /* error.c - statuses and the thread-local last error. */
 #include "base/error.h"
 
+#include "base/abi.h"
+
 #include <stdio.h>
 
 enum { MESSAGE_BYTES = 1024 };
 
 /* One of the few mutable globals the design allows: it is per thread and holds no resource. */
-static _Thread_local char last_error[MESSAGE_BYTES];
+static _Thread_local struct {
+  hg_status status;
+  uint32_t line, column;
+  size_t message;              /* where in the sentence it begins, behind the place */
+  int64_t instruction, offset; /* plus 1: zeroed memory is no error */
+  char source[HG_LINE_BYTES];
+  char sentence[MESSAGE_BYTES];
+} last;
 
 const char *hg_status_name(hg_status status) {
   switch (status) {
@@ -28,16 +37,21 @@ const char *hg_status_sentence(hg_status status) {
   return "unknown status";
 }
 
-const char *hg_last_error(void) { return last_error; }
+const char *hg_last_error(void) { return last.sentence; }
 
-hg_status hg_fail_v(hg_status status, const char *format, va_list arguments) {
-  char message[MESSAGE_BYTES]; /* apart: an argument may be the last error itself */
-  int length = vsnprintf(message, sizeof message, format, arguments);
-  if (length < 0) message[0] = '\0';
-  /* What did not fit is missing already: all but its last place, which says so. */
-  hg_clip(message, length >= (int)sizeof message ? sizeof message : strlen(message), last_error, sizeof last_error);
-  return status;
+hg_status hg_last_error_info(hg_error_info *info) {
+  if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_last_error_info: info is NULL");
+  hg_error_info result = {.status = last.status,
+                          .line = last.line,
+                          .column = last.column,
+                          .source = last.source,
+                          .message = last.sentence + last.message,
+                          .instruction = last.instruction - 1,
+                          .offset = last.offset - 1};
+  return HG_WRITE(hg_error_info, info, &result);
 }
+
+/* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_bytes) {
   static const char dots[] = "...";
@@ -48,13 +62,53 @@ const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_byt
   return copy;
 }
 
-hg_status hg_fail(hg_status status, const char *format, ...) {
+/* "blur.atlas:12:19: "; returns its length. */
+static size_t put_place(const hg_place *place, char *text, size_t text_bytes) {
+  size_t used = 0;
+  if (place->source == NULL) return 0;
+  used += (size_t)snprintf(text, text_bytes, "%s:", HG_LINE(place->source));
+  if (place->line != 0) used += (size_t)snprintf(text + used, text_bytes - used, "%u:", (unsigned)place->line);
+  if (place->column != 0) used += (size_t)snprintf(text + used, text_bytes - used, "%u:", (unsigned)place->column);
+  text[used++] = ' ';
+  return used;
+}
+
+hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *format, va_list arguments) {
+  const char *source = place->source != NULL ? place->source : "";
+  char sentence[MESSAGE_BYTES]; /* apart: an argument may be the last error itself */
+  size_t start = put_place(place, sentence, sizeof sentence), room = sizeof sentence - start;
+  int length = vsnprintf(sentence + start, room, format, arguments);
+  if (length < 0) sentence[start] = '\0';
+  /* What did not fit is missing already: all but its last place, which says so. */
+  hg_clip(sentence, length >= (int)room ? sizeof sentence : strlen(sentence), last.sentence, sizeof last.sentence);
+  hg_clip(source, strlen(source), last.source, sizeof last.source);
+  last.status = status;
+  last.line = place->line;
+  last.column = place->column;
+  last.message = start;
+  last.instruction = place->instruction + 1;
+  last.offset = 0;
+  return status;
+}
+
+hg_status hg_fail_at(hg_status status, const hg_place *place, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  hg_fail_v(status, format, arguments);
+  hg_fail_at_v(status, place, format, arguments);
   va_end(arguments);
   return status;
 }
+
+hg_status hg_fail(hg_status status, const char *format, ...) {
+  static const hg_place nowhere = {.instruction = -1};
+  va_list arguments;
+  va_start(arguments, format);
+  hg_fail_at_v(status, &nowhere, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+void hg_error_has_offset(uint64_t offset) { last.offset = (int64_t)offset + 1; }
 
 hg_status hg_fail_memory(const char *what, uint64_t byte_count) {
   return hg_fail(HG_OUT_OF_MEMORY, "could not allocate %llu bytes for %s", (unsigned long long)byte_count, what);

@@ -10,7 +10,19 @@
 
 /* Sets this thread's last error and returns `status`, so that a failing function can end in `return hg_fail(...)`. */
 hg_status hg_fail(hg_status status, const char *format, ...) HG_PRINTF(2, 3);
-hg_status hg_fail_v(hg_status status, const char *format, va_list arguments) HG_PRINTF(2, 0);
+
+/* Where in a program something is wrong; what is not known is NULL, 0 or -1. */
+typedef struct hg_place {
+  const char *source;
+  uint32_t line, column;
+  int64_t instruction;
+} hg_place;
+
+/* Likewise, with "source:line:column: " in front of the sentence as far as it is known, and the place as data. */
+hg_status hg_fail_at(hg_status status, const hg_place *place, const char *format, ...) HG_PRINTF(3, 4);
+hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *format, va_list arguments) HG_PRINTF(3, 0);
+/* The last error is about a binary form that was read so far. */
+void hg_error_has_offset(uint64_t offset);
 
 /* HG_OUT_OF_MEMORY with a sentence that says what the memory was for. */
 hg_status hg_fail_memory(const char *what, uint64_t byte_count);

@@ -1,10 +1,11 @@
-/* test_abi.c - structs of other sizes than the library's, and the notes of a report. What programs of
+/* test_abi.c - structs of other sizes than the library's, errors as data, and the notes of a report. What programs of
  * other versions see is in tests/abi. */
 #define _GNU_SOURCE
 #include "environment.h"
 #include "launching.h"
 
 #include "base/abi.h"
+#include "base/bytes.h"
 
 #include <stddef.h>
 
@@ -89,6 +90,73 @@ static void test_arrays(void) {
   CHECK_EQ_U64(hg_read_element("example", &own, sizeof own, array, sizeof(longer), 1), HG_INVALID_ARGUMENT);
 }
 
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static hg_error_info last_error(void) {
+  hg_error_info info = {.size = sizeof info};
+  CHECK_EQ_U64(hg_last_error_info(&info), HG_OK);
+  return info;
+}
+
+static void test_errors(void) {
+  atlas_program *program = NULL;
+  hg_error_info info = last_error();
+  static const char misspelt[] = ".program p\n\n  ldx.f32 r0, r1\n  exit\n";
+  CHECK_EQ_U64(atlas_parse(NULL, misspelt, strlen(misspelt), "dir/p.atlas", &program), HG_PARSE);
+  info = last_error();
+  CHECK_EQ_U64(info.status, HG_PARSE);
+  CHECK(info.line == 3 && info.column == 3 && info.instruction == -1 && info.offset == -1);
+  CHECK_STR(info.source, "dir/p.atlas");
+  char sentence[512];
+  snprintf(sentence, sizeof sentence, "dir/p.atlas:3:3: %s", info.message);
+  CHECK_STR(hg_last_error(), sentence);
+
+  static const char undefined[] = ".program p\n  mov.f32 r0, #1\n  add.f32 r0, r0, r1\n  exit\n";
+  CHECK_EQ_U64(atlas_parse(NULL, undefined, strlen(undefined), NULL, &program), HG_VERIFY);
+  info = last_error();
+  CHECK_EQ_U64(info.status, HG_VERIFY);
+  CHECK(info.line == 3 && info.column == 0 && info.instruction == 1 && info.offset == -1);
+  CHECK_STR(info.source, "program");
+  CHECK_STR(info.message, "'add': r1 may be read before it is written");
+  CHECK_STR(hg_last_error(), "program:3: 'add': r1 may be read before it is written");
+
+  CHECK_EQ_U64(atlas_parse(NULL, NULL, 1, NULL, &program), HG_INVALID_ARGUMENT); /* nothing of the last is left */
+  info = last_error();
+  CHECK(info.line == 0 && info.column == 0 && info.instruction == -1 && info.offset == -1);
+  CHECK_STR(info.source, "");
+  CHECK_STR(info.message, hg_last_error());
+  CHECK_EQ_U64(hg_last_error_info(NULL), HG_INVALID_ARGUMENT);
+}
+
+/* Of a form whose checksum is right, so that its sections are read. */
+static void test_binary_errors(void) {
+  static const char text[] = ".program p\n.buffer x f32 in\n  exit\n";
+  enum { CRC = 20 };
+  atlas_program *program = NULL;
+  void *bytes = NULL;
+  size_t length = 0;
+  CHECK_EQ_U64(atlas_parse(NULL, text, strlen(text), NULL, &program), HG_OK);
+  CHECK_EQ_U64(atlas_encode(NULL, program, &bytes, &length), HG_OK);
+  atlas_program_release(program);
+  uint8_t *form = bytes, *name = NULL;
+  for (size_t i = 0; i + 1 < length && name == NULL; i++)
+    if (form[i] == 1 && form[i + 1] == 'x') name = form + i + 1;
+  CHECK(name != NULL);
+  if (name == NULL) return;
+  *name = '!';
+  memset(form + CRC, 0, 4);
+  hg_store_le(form + CRC, 4, hg_crc32(0, form, length));
+  CHECK_EQ_U64(atlas_decode(NULL, form, length, &program), HG_FORMAT);
+  hg_error_info info = last_error();
+  CHECK_STR(info.message, "symbol 0 has a name that is not valid");
+  CHECK(info.status == HG_FORMAT && info.line == 0 && info.instruction == -1);
+  CHECK_EQ_U64(info.offset, name + 1 - form);
+  form[0] = '?';
+  CHECK_EQ_U64(atlas_decode(NULL, form, length, &program), HG_FORMAT);
+  CHECK(last_error().offset == -1);
+  atlas_memory_release(NULL, bytes);
+}
+
 /* ---- notes ------------------------------------------------------------------------------------------------------- */
 
 static void launch_loop(uint64_t step_limit, hg_status expected, hg_launch_report *report) {
@@ -124,6 +192,8 @@ int main(void) {
   test_reading();
   test_writing();
   test_arrays();
+  test_errors();
+  test_binary_errors();
   test_notes("native");
   test_notes("tile");
   test_notes("interp");
