@@ -195,6 +195,9 @@ stage_headers() {
         $compiler -Wall -Wextra -Werror -Wpedantic -Iinclude -fsyntax-only "$BUILD/logs/.header" || true
     done
   done
+  printf '#include <%s>\n' stddef.h stdint.h hologram/flat/all.h >"$BUILD/logs/.header"
+  check "flat/all.h" gcc -x c -std=c11 -Wall -Wextra -Werror -Wpedantic -Iinclude -fsyntax-only "$BUILD/logs/.header" || true
+  check "flat/all.h and the others" python3 tools/gen_flat.py --check || true
 }
 
 # The shared library exports what the headers declare and nothing else; no global symbol of the static library can
