@@ -7,7 +7,7 @@ source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 source tools/dev/stress.sh
 
-STAGES=(release python engines random accuracy demo asan fuzz tsan lint headers symbols docs install mingw aarch64)
+STAGES=(release python engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install mingw aarch64)
 declare -A TITLE=(
   [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
@@ -21,6 +21,7 @@ declare -A TITLE=(
   [tsan]="ThreadSanitizer build (clang), unit tests"
   [lint]="layout and clang-tidy"
   [headers]="public headers alone, C11 and C++17"
+  [abi]="programs of version 1 on a library whose structs have grown"
   [symbols]="exported symbols"
   [docs]="documentation is up to date"
   [install]="install, pkg-config and CMake"
@@ -199,6 +200,8 @@ stage_headers() {
   check "flat/all.h" gcc -x c -std=c11 -Wall -Wextra -Werror -Wpedantic -Iinclude -fsyntax-only "$BUILD/logs/.header" || true
   check "flat/all.h and the others" python3 tools/gen_flat.py --check || true
 }
+
+stage_abi() { run_counted python3 tests/abi/run.py; }
 
 # The shared library exports what the headers declare and nothing else; no global symbol of the static library can
 # collide with a caller's: all of them start with hg_, atlas_ or ir_.

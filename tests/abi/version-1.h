@@ -1,0 +1,671 @@
+/* version-1.h - include/hologram/flat/all.h of version 1. `run.py --keep` wrote it. */
+
+enum {
+  ATLAS_ISA_VERSION = 1,
+  ATLAS_BINARY_VERSION = 1,
+  ATLAS_NUMERICS_VERSION = 1,
+  ATLAS_MAX_BUFFERS = 24,
+  ATLAS_MAX_SCALARS = 64,
+  ATLAS_MAX_TABLE_ENTRIES = 65536,
+  ATLAS_MAX_POOLS = 4,
+  ATLAS_MAX_SYMBOLS = 256,
+  ATLAS_MAX_SHARED_BYTES = 32768,
+  ATLAS_MAX_CONST_BYTES = 65536,
+  ATLAS_MAX_BLOCK_LANES = 1024,
+  ATLAS_MAX_CALL_DEPTH = 256,
+  ATLAS_MAX_INSTRUCTIONS = 1048576,
+  ATLAS_MAX_NAME = 63,
+  ATLAS_GENERAL_REGISTERS = 252,
+  ATLAS_PREDICATES = 16,
+  ATLAS_MAX_OPERANDS = 4,
+  ATLAS_CANON_VERSION = 1,
+  ATLAS_HASH_BYTES = 32,
+  HG_VERSION_MAJOR = 0,
+  HG_VERSION_MINOR = 1,
+  HG_VERSION_PATCH = 0,
+  HG_VERSION_NUMBER = 1000,
+  ATLAS_CLASS_COUNT = 96,
+  ATLAS_CLASS_PAGES = 48,
+  ATLAS_CLASS_PAGE_BYTES = 256,
+  ATLAS_BOUNDARY_POOL_BYTES = 1179648,
+  ATLAS_PHASE_COUNT = 768
+};
+
+/* Too large for an enum:
+  HG_DEFAULT_STEP_LIMIT = 4294967296 */
+
+const char *hg_version(void);
+uint32_t hg_version_number(void);
+
+typedef enum hg_status {
+  HG_OK = 0,
+  HG_INVALID_ARGUMENT = 1,
+  HG_OUT_OF_MEMORY = 2,
+  HG_PARSE = 3,
+  HG_FORMAT = 4,
+  HG_VERIFY = 5,
+  HG_NOT_FOUND = 6,
+  HG_UNSUPPORTED = 7,
+  HG_OUT_OF_RANGE = 8,
+  HG_BINDING = 9,
+  HG_FAULT = 10,
+  HG_IO = 11,
+  HG_BUSY = 12,
+  HG_DEVICE = 13
+} hg_status;
+
+const char *hg_status_name(hg_status status);
+const char *hg_status_sentence(hg_status status);
+const char *hg_last_error(void);
+
+typedef struct hg_error_info {
+  size_t size;
+  hg_status status;
+  uint32_t line;
+  uint32_t column;
+  const char *source;
+  const char *message;
+  int64_t instruction;
+  int64_t offset;
+} hg_error_info;
+
+hg_status hg_last_error_info(hg_error_info *info);
+
+typedef struct hg_allocator {
+  size_t size;
+  void *user;
+  void *(*allocate)(void *user, size_t size);
+  void (*release)(void *user, void *memory);
+} hg_allocator;
+
+typedef enum hg_log_level {
+  HG_LOG_ERROR = 1,
+  HG_LOG_WARNING = 2,
+  HG_LOG_INFO = 3,
+  HG_LOG_DEBUG = 4
+} hg_log_level;
+
+typedef void (*hg_log_callback)(void *user, hg_log_level level, const char *message);
+
+enum {
+  ATLAS_REG_BLOCK_LANE = 252,
+  ATLAS_REG_BLOCK_INDEX = 253,
+  ATLAS_REG_BLOCK_SIZE = 254,
+  ATLAS_REG_LANE = 255
+};
+
+typedef enum atlas_type {
+  ATLAS_NONE = 0,
+  ATLAS_i8 = 1,
+  ATLAS_i16 = 2,
+  ATLAS_i32 = 3,
+  ATLAS_i64 = 4,
+  ATLAS_u8 = 5,
+  ATLAS_u16 = 6,
+  ATLAS_u32 = 7,
+  ATLAS_u64 = 8,
+  ATLAS_f16 = 9,
+  ATLAS_bf16 = 10,
+  ATLAS_f32 = 11,
+  ATLAS_f64 = 12,
+  ATLAS_f8e4m3 = 13,
+  ATLAS_f8e5m2 = 14,
+  ATLAS_bool = 15,
+  ATLAS_TYPE_COUNT
+} atlas_type;
+
+typedef enum atlas_op {
+  ATLAS_OP_none = 0,
+  ATLAS_OP_ldg = 0x0101,
+  ATLAS_OP_stg = 0x0102,
+  ATLAS_OP_lds = 0x0103,
+  ATLAS_OP_sts = 0x0104,
+  ATLAS_OP_ldc = 0x0105,
+  ATLAS_OP_mov = 0x0106,
+  ATLAS_OP_movi = 0x0107,
+  ATLAS_OP_cvt = 0x0108,
+  ATLAS_OP_bitcast = 0x0109,
+  ATLAS_OP_sreg = 0x010a,
+  ATLAS_OP_add = 0x0201,
+  ATLAS_OP_sub = 0x0202,
+  ATLAS_OP_mul = 0x0203,
+  ATLAS_OP_mulhi = 0x0204,
+  ATLAS_OP_div = 0x0205,
+  ATLAS_OP_rem = 0x0206,
+  ATLAS_OP_mad = 0x0207,
+  ATLAS_OP_fma = 0x0208,
+  ATLAS_OP_min = 0x0209,
+  ATLAS_OP_max = 0x020a,
+  ATLAS_OP_abs = 0x020b,
+  ATLAS_OP_neg = 0x020c,
+  ATLAS_OP_sign = 0x020d,
+  ATLAS_OP_copysign = 0x020e,
+  ATLAS_OP_and = 0x0301,
+  ATLAS_OP_or = 0x0302,
+  ATLAS_OP_xor = 0x0303,
+  ATLAS_OP_not = 0x0304,
+  ATLAS_OP_shl = 0x0305,
+  ATLAS_OP_shr = 0x0306,
+  ATLAS_OP_popc = 0x0307,
+  ATLAS_OP_clz = 0x0308,
+  ATLAS_OP_ctz = 0x0309,
+  ATLAS_OP_brev = 0x030a,
+  ATLAS_OP_pand = 0x030b,
+  ATLAS_OP_por = 0x030c,
+  ATLAS_OP_pxor = 0x030d,
+  ATLAS_OP_pnot = 0x030e,
+  ATLAS_OP_set_eq = 0x0310,
+  ATLAS_OP_set_ne = 0x0311,
+  ATLAS_OP_set_lt = 0x0312,
+  ATLAS_OP_set_le = 0x0313,
+  ATLAS_OP_set_gt = 0x0314,
+  ATLAS_OP_set_ge = 0x0315,
+  ATLAS_OP_set_num = 0x0316,
+  ATLAS_OP_set_nan = 0x0317,
+  ATLAS_OP_sel = 0x0318,
+  ATLAS_OP_bra = 0x0401,
+  ATLAS_OP_loop = 0x0402,
+  ATLAS_OP_call = 0x0403,
+  ATLAS_OP_ret = 0x0404,
+  ATLAS_OP_exit = 0x0405,
+  ATLAS_OP_trap = 0x0406,
+  ATLAS_OP_bar_sync = 0x0501,
+  ATLAS_OP_mem_fence = 0x0502,
+  ATLAS_OP_mem_fence_grid = 0x0503,
+  ATLAS_OP_atom_add = 0x0510,
+  ATLAS_OP_atom_min = 0x0511,
+  ATLAS_OP_atom_max = 0x0512,
+  ATLAS_OP_atom_and = 0x0513,
+  ATLAS_OP_atom_or = 0x0514,
+  ATLAS_OP_atom_xor = 0x0515,
+  ATLAS_OP_atom_exch = 0x0516,
+  ATLAS_OP_atom_cas = 0x0517,
+  ATLAS_OP_reduce_add = 0x0601,
+  ATLAS_OP_reduce_mul = 0x0602,
+  ATLAS_OP_reduce_min = 0x0603,
+  ATLAS_OP_reduce_max = 0x0604,
+  ATLAS_OP_scan_incl = 0x0605,
+  ATLAS_OP_scan_excl = 0x0606,
+  ATLAS_OP_vote_any = 0x0607,
+  ATLAS_OP_vote_all = 0x0608,
+  ATLAS_OP_sqrt = 0x0701,
+  ATLAS_OP_rsqrt = 0x0702,
+  ATLAS_OP_recip = 0x0703,
+  ATLAS_OP_floor = 0x0704,
+  ATLAS_OP_ceil = 0x0705,
+  ATLAS_OP_trunc = 0x0706,
+  ATLAS_OP_round = 0x0707,
+  ATLAS_OP_relu = 0x0708,
+  ATLAS_OP_fmod = 0x0709,
+  ATLAS_OP_exp = 0x0710,
+  ATLAS_OP_exp2 = 0x0711,
+  ATLAS_OP_expm1 = 0x0712,
+  ATLAS_OP_log = 0x0713,
+  ATLAS_OP_log2 = 0x0714,
+  ATLAS_OP_log10 = 0x0715,
+  ATLAS_OP_log1p = 0x0716,
+  ATLAS_OP_pow = 0x0717,
+  ATLAS_OP_sin = 0x0720,
+  ATLAS_OP_cos = 0x0721,
+  ATLAS_OP_tan = 0x0722,
+  ATLAS_OP_asin = 0x0723,
+  ATLAS_OP_acos = 0x0724,
+  ATLAS_OP_atan = 0x0725,
+  ATLAS_OP_atan2 = 0x0726,
+  ATLAS_OP_sinh = 0x0727,
+  ATLAS_OP_cosh = 0x0728,
+  ATLAS_OP_tanh = 0x0729,
+  ATLAS_OP_sigmoid = 0x0730,
+  ATLAS_OP_erf = 0x0731,
+  ATLAS_OP_erfc = 0x0732,
+  ATLAS_OP_gelu = 0x0733,
+  ATLAS_OP_gelu_tanh = 0x0734,
+  ATLAS_OP_pool_alloc = 0x0801,
+  ATLAS_OP_pool_free = 0x0802,
+  ATLAS_OP_pool_load = 0x0803,
+  ATLAS_OP_pool_store = 0x0804,
+  ATLAS_OP_cls_get = 0x0901,
+  ATLAS_OP_mirror = 0x0902,
+  ATLAS_OP_unity_test = 0x0903,
+  ATLAS_OP_nbr_count = 0x0904,
+  ATLAS_OP_nbr_get = 0x0905,
+  ATLAS_OP_res_accum = 0x0906,
+  ATLAS_OP_phase_get = 0x0907,
+  ATLAS_OP_phase_adv = 0x0908,
+  ATLAS_OP_bound_map = 0x0909
+} atlas_op;
+
+typedef enum atlas_access {
+  ATLAS_IN = 1,
+  ATLAS_OUT = 2,
+  ATLAS_INOUT = 3
+} atlas_access;
+
+typedef enum atlas_symbol_kind {
+  ATLAS_SYMBOL_BUFFER = 1,
+  ATLAS_SYMBOL_SCALAR = 2,
+  ATLAS_SYMBOL_SHARED = 3,
+  ATLAS_SYMBOL_CONST = 4,
+  ATLAS_SYMBOL_TABLE = 5,
+  ATLAS_SYMBOL_POOL = 6
+} atlas_symbol_kind;
+
+typedef struct atlas_symbol {
+  char name[64];
+  uint8_t kind;
+  uint8_t type;
+  uint8_t access;
+  uint8_t reserved;
+  uint32_t count;
+  uint32_t const_offset;
+  uint64_t handle;
+} atlas_symbol;
+
+typedef enum atlas_operand_kind {
+  ATLAS_OPERAND_NONE = 0,
+  ATLAS_OPERAND_REG = 1,
+  ATLAS_OPERAND_PRED = 2,
+  ATLAS_OPERAND_IMM = 3,
+  ATLAS_OPERAND_SCALAR = 4,
+  ATLAS_OPERAND_LABEL = 5,
+  ATLAS_OPERAND_COORD = 6,
+  ATLAS_OPERAND_POOL = 7,
+  ATLAS_OPERAND_MEM = 8
+} atlas_operand_kind;
+
+typedef enum atlas_address_mode {
+  ATLAS_ADDRESS_UNIFORM = 0,
+  ATLAS_ADDRESS_INDEXED = 1,
+  ATLAS_ADDRESS_PHI = 2,
+  ATLAS_ADDRESS_TABLE = 3
+} atlas_address_mode;
+
+typedef enum atlas_coord {
+  ATLAS_COORD_LANE_X,
+  ATLAS_COORD_LANE_Y,
+  ATLAS_COORD_LANE_Z,
+  ATLAS_COORD_BLOCK_X,
+  ATLAS_COORD_BLOCK_Y,
+  ATLAS_COORD_BLOCK_Z,
+  ATLAS_COORD_BLOCK_SIZE_X,
+  ATLAS_COORD_BLOCK_SIZE_Y,
+  ATLAS_COORD_BLOCK_SIZE_Z,
+  ATLAS_COORD_GRID_SIZE_X,
+  ATLAS_COORD_GRID_SIZE_Y,
+  ATLAS_COORD_GRID_SIZE_Z,
+  ATLAS_COORD_GLOBAL_X,
+  ATLAS_COORD_GLOBAL_Y,
+  ATLAS_COORD_GLOBAL_Z,
+  ATLAS_COORD_COUNT
+} atlas_coord;
+
+typedef struct atlas_operand {
+  uint8_t kind;
+  uint8_t mode;
+  uint8_t reg;
+  uint8_t reg2;
+  uint8_t reg3;
+  uint8_t phi_registers;
+  uint16_t symbol;
+  uint64_t bits;
+} atlas_operand;
+
+typedef struct atlas_insn {
+  uint16_t op;
+  uint8_t type;
+  uint8_t type2;
+  uint8_t guard;
+  uint8_t operand_count;
+  uint16_t reserved;
+  uint32_t line;
+  uint32_t reserved2;
+  atlas_operand operand[4];
+} atlas_insn;
+
+typedef struct atlas_label {
+  char name[64];
+  uint32_t target;
+} atlas_label;
+
+const char *atlas_type_name(atlas_type type);
+uint32_t atlas_type_bits(atlas_type type);
+atlas_type atlas_type_from_name(const char *name);
+const char *atlas_op_name(atlas_op op);
+atlas_op atlas_op_from_name(const char *mnemonic);
+int atlas_op_has_type(atlas_op op, atlas_type type);
+size_t atlas_op_count(void);
+atlas_op atlas_op_at(size_t index);
+typedef struct atlas_program atlas_program;
+hg_status atlas_parse(const hg_allocator *allocator, const char *text, size_t length, const char *source_name,
+    atlas_program **out);
+hg_status atlas_decode(const hg_allocator *allocator, const void *bytes, size_t length, atlas_program **out);
+hg_status atlas_print(const hg_allocator *allocator, const atlas_program *program, char **text, size_t *length);
+hg_status atlas_encode(const hg_allocator *allocator, const atlas_program *program, void **bytes, size_t *length);
+void atlas_memory_release(const hg_allocator *allocator, void *memory);
+atlas_program *atlas_program_retain(atlas_program *program);
+void atlas_program_release(atlas_program *program);
+const char *atlas_program_name(const atlas_program *program);
+const atlas_insn *atlas_program_insns(const atlas_program *program, size_t *count);
+const atlas_symbol *atlas_program_symbols(const atlas_program *program, size_t *count);
+const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count);
+const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count);
+void atlas_program_block(const atlas_program *program, uint32_t block[3]);
+void atlas_program_default_block(const atlas_program *program, uint32_t block[3]);
+int atlas_program_observes_block(const atlas_program *program);
+int atlas_program_is_library(const atlas_program *program);
+hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[32]);
+hg_status atlas_canonicalise(const hg_allocator *allocator, const atlas_program *program, atlas_program **out);
+hg_status atlas_print_canonical(const hg_allocator *allocator, const atlas_program *program, char **text,
+    size_t *length);
+hg_status atlas_print_ssa(const hg_allocator *allocator, const atlas_program *program, char **text, size_t *length);
+typedef struct atlas_builder atlas_builder;
+hg_status atlas_builder_create(const hg_allocator *allocator, const char *program_name, atlas_builder **out);
+void atlas_builder_release(atlas_builder *builder);
+hg_status atlas_builder_finish(atlas_builder *builder, atlas_program **out);
+uint16_t atlas_builder_buffer(atlas_builder *builder, const char *name, atlas_type type, atlas_access access);
+uint16_t atlas_builder_scalar(atlas_builder *builder, const char *name, atlas_type type);
+uint16_t atlas_builder_shared(atlas_builder *builder, const char *name, atlas_type type, uint32_t count);
+uint16_t atlas_builder_const(atlas_builder *builder, const char *name, atlas_type type, uint32_t count,
+    const void *values);
+uint16_t atlas_builder_table(atlas_builder *builder, const char *name, uint32_t count, atlas_access access);
+uint16_t atlas_builder_pool(atlas_builder *builder, const char *name);
+void atlas_builder_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
+void atlas_builder_default_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
+uint16_t atlas_builder_handle(atlas_builder *builder, uint64_t handle, atlas_type type, atlas_access access);
+atlas_operand atlas_builder_buffer_offset(atlas_builder *builder, uint64_t handle, atlas_type type, atlas_access access,
+    uint64_t byte_offset);
+uint32_t atlas_builder_label(atlas_builder *builder, const char *name);
+void atlas_builder_place(atlas_builder *builder, uint32_t label);
+void atlas_builder_line(atlas_builder *builder, uint32_t line);
+void atlas_builder_insn(atlas_builder *builder, const atlas_insn *insn);
+void atlas_emit_operands(atlas_builder *builder, atlas_op op, atlas_type type, atlas_type type2,
+    const atlas_operand *operands, size_t operand_count);
+void atlas_emit(atlas_builder *builder, atlas_op op, atlas_type type, int operand_count, ...);
+void atlas_emit2(atlas_builder *builder, atlas_op op, atlas_type to, atlas_type from, atlas_operand destination,
+    atlas_operand source);
+void atlas_emit_branch(atlas_builder *builder, int predicate, int negated, uint32_t label);
+atlas_operand atlas_reg(uint32_t number);
+atlas_operand atlas_pred(uint32_t number);
+atlas_operand atlas_discard(void);
+atlas_operand atlas_bits(uint64_t bits);
+atlas_operand atlas_f32_const(float value);
+atlas_operand atlas_f64_const(double value);
+atlas_operand atlas_int_const(atlas_type type, int64_t value);
+atlas_operand atlas_scalar(uint16_t symbol);
+atlas_operand atlas_pool(uint16_t symbol);
+atlas_operand atlas_label_ref(uint32_t label);
+atlas_operand atlas_coordinate(atlas_coord coord);
+atlas_operand atlas_mem(uint16_t symbol, int64_t displacement);
+atlas_operand atlas_mem_lane(uint16_t symbol, int64_t displacement);
+atlas_operand atlas_mem_reg(uint16_t symbol, uint32_t reg, int64_t displacement);
+atlas_operand atlas_mem_phi(uint32_t class_index, uint32_t page, uint32_t byte);
+atlas_operand atlas_mem_phi_reg(uint32_t class_reg, uint32_t page_reg, uint32_t byte_reg);
+atlas_operand atlas_mem_table(uint16_t symbol, uint32_t entry_reg, uint32_t offset_reg);
+typedef struct hg_executor hg_executor;
+
+typedef enum hg_backend_id {
+  HG_BACKEND_AUTO = 0,
+  HG_BACKEND_CPU = 1,
+  HG_BACKEND_METAL = 2,
+  HG_BACKEND_CUDA = 3
+} hg_backend_id;
+
+typedef struct hg_executor_desc {
+  size_t size;
+  hg_backend_id backend;
+  const hg_allocator *allocator;
+  hg_log_callback log;
+  void *log_user;
+  uint32_t device;
+  uint32_t reserved;
+} hg_executor_desc;
+
+hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
+hg_executor *hg_executor_retain(hg_executor *executor);
+void hg_executor_release(hg_executor *executor);
+
+typedef struct hg_executor_info {
+  size_t size;
+  hg_backend_id backend;
+  const char *backend_name;
+  const char *device_name;
+  const char *selection;
+  const char *engine;
+  uint32_t compute_units;
+  uint32_t max_block_lanes;
+  uint32_t max_shared_bytes;
+  uint64_t memory_bytes;
+  uint32_t isa_version, numerics_version;
+} hg_executor_info;
+
+hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
+
+typedef struct hg_backend_info {
+  size_t size;
+  hg_backend_id id;
+  const char *name;
+  int available;
+  char reason[192];
+  uint32_t reserved;
+} hg_backend_info;
+
+hg_status hg_backend_query(size_t index, hg_backend_info *info);
+hg_status hg_backend_by_name(const char *name, hg_backend_id *id);
+typedef struct hg_buffer hg_buffer;
+
+enum {
+  HG_BUFFER_UNINIT = 1
+};
+
+typedef struct hg_buffer_desc {
+  size_t size;
+  uint32_t flags;
+  uint32_t alignment;
+} hg_buffer_desc;
+
+hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count, hg_buffer **out);
+hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_count, hg_buffer **out);
+hg_status hg_buffer_view(hg_buffer *parent, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+hg_buffer *hg_buffer_retain(hg_buffer *buffer);
+void hg_buffer_release(hg_buffer *buffer);
+uint64_t hg_buffer_size(const hg_buffer *buffer);
+uint64_t hg_buffer_handle(const hg_buffer *buffer);
+hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count);
+hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count);
+hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source, uint64_t source_offset,
+    uint64_t byte_count);
+hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
+    size_t pattern_size);
+hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
+hg_status hg_buffer_unmap(hg_buffer *buffer);
+typedef struct hg_stream hg_stream;
+
+typedef struct hg_stream_desc {
+  size_t size;
+  uint32_t flags;
+  void *foreign;
+} hg_stream_desc;
+
+hg_status hg_stream_create(hg_executor *executor, const hg_stream_desc *desc, hg_stream **out);
+hg_stream *hg_stream_retain(hg_stream *stream);
+void hg_stream_release(hg_stream *stream);
+hg_status hg_stream_query(hg_stream *stream);
+hg_status hg_host_allocate(hg_executor *executor, uint64_t byte_count, void **memory);
+void hg_host_release(hg_executor *executor, void *memory);
+hg_status hg_buffer_write_async(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count,
+    hg_stream *stream);
+hg_status hg_buffer_read_async(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count,
+    hg_stream *stream);
+hg_status hg_buffer_copy_async(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source,
+    uint64_t source_offset, uint64_t byte_count, hg_stream *stream);
+hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64_t byte_count, const void *pattern,
+    size_t pattern_size, hg_stream *stream);
+typedef struct hg_event hg_event;
+
+enum {
+  HG_EVENT_TIMED = 1
+};
+
+typedef struct hg_event_desc {
+  size_t size;
+  uint32_t flags;
+  uint32_t reserved;
+} hg_event_desc;
+
+hg_status hg_event_create(hg_executor *executor, const hg_event_desc *desc, hg_event **out);
+void hg_event_release(hg_event *event);
+hg_status hg_event_record(hg_event *event, hg_stream *stream);
+hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event);
+hg_status hg_event_wait(hg_event *event);
+hg_status hg_event_query(hg_event *event);
+hg_status hg_event_elapsed(hg_event *from, hg_event *to, double *nanoseconds);
+typedef struct hg_pool hg_pool;
+hg_status hg_pool_create(hg_executor *executor, uint64_t byte_count, hg_pool **out);
+void hg_pool_release(hg_pool *pool);
+hg_status hg_pool_allocate(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uint64_t *offset);
+hg_status hg_pool_free(hg_pool *pool, uint64_t offset);
+uint64_t hg_pool_size(const hg_pool *pool);
+uint64_t hg_pool_used(const hg_pool *pool);
+hg_status hg_pool_write(hg_pool *pool, uint64_t offset, const void *source, uint64_t byte_count);
+hg_status hg_pool_read(hg_pool *pool, uint64_t offset, void *destination, uint64_t byte_count);
+hg_status hg_pool_buffer(hg_pool *pool, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+typedef struct hg_kernel hg_kernel;
+hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out);
+hg_kernel *hg_kernel_retain(hg_kernel *kernel);
+void hg_kernel_release(hg_kernel *kernel);
+
+typedef struct hg_binding {
+  const char *name;
+  uint32_t slot;
+  uint32_t entry;
+  hg_buffer *buffer;
+  uint64_t offset;
+  uint64_t byte_count;
+  uint64_t reserved[3];
+} hg_binding;
+
+typedef struct hg_scalar {
+  const char *name;
+  uint32_t slot;
+  uint8_t type;
+  uint8_t reserved[3];
+  uint64_t bits;
+  uint64_t reserved2;
+} hg_scalar;
+
+enum {
+  HG_LAUNCH_UNITY_NEUTRAL = 1
+};
+
+typedef struct hg_launch_desc {
+  size_t size;
+  uint64_t lanes;
+  uint32_t grid[3];
+  uint32_t block[3];
+  const hg_binding *bindings;
+  size_t binding_count;
+  size_t binding_size;
+  const hg_scalar *scalars;
+  size_t scalar_count;
+  size_t scalar_size;
+  uint64_t step_limit;
+  uint32_t flags;
+  hg_stream *stream;
+} hg_launch_desc;
+
+typedef enum hg_fault_kind {
+  HG_FAULT_NONE = 0,
+  HG_FAULT_OUT_OF_BOUNDS = 1,
+  HG_FAULT_MISALIGNED = 2,
+  HG_FAULT_TRAP = 3,
+  HG_FAULT_STEP_LIMIT = 4,
+  HG_FAULT_CLASS = 5,
+  HG_FAULT_POOL = 6,
+  HG_FAULT_UNITY = 7
+} hg_fault_kind;
+
+typedef struct hg_fault {
+  hg_fault_kind kind;
+  uint32_t instruction;
+  uint32_t line;
+  uint32_t code;
+  uint64_t lane;
+  char buffer[64];
+  int64_t index;
+  int64_t extent;
+  uint64_t reserved[3];
+} hg_fault;
+
+typedef struct hg_launch_report {
+  size_t size;
+  hg_fault fault;
+  uint64_t lanes;
+  uint64_t nanoseconds;
+  const char *backend;
+  const char *engine;
+  const char *notes;
+} hg_launch_report;
+
+hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report);
+hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
+typedef struct hg_graph hg_graph;
+hg_status hg_capture_begin(hg_stream *stream);
+hg_status hg_capture_end(hg_stream *stream, hg_graph **out);
+hg_status hg_graph_launch(hg_graph *graph, hg_stream *stream);
+void hg_graph_release(hg_graph *graph);
+const char *hg_fault_kind_name(hg_fault_kind kind);
+
+typedef struct hg_emit_target_info {
+  size_t size;
+  const char *name;
+  const char *machine;
+  uint32_t least_capability, most_capability;
+} hg_emit_target_info;
+
+hg_status hg_emit_target_query(size_t index, hg_emit_target_info *info);
+hg_status hg_emit(const hg_allocator *allocator, const atlas_program *program, const char *target, uint32_t capability,
+    void **bytes, size_t *byte_count);
+
+typedef enum hg_cache_state {
+  HG_CACHE_OK,
+  HG_CACHE_DAMAGED,
+  HG_CACHE_UNREADABLE,
+  HG_CACHE_NO_ENTRY
+} hg_cache_state;
+
+typedef struct hg_cache_file {
+  size_t size;
+  const char *name;
+  hg_cache_state state;
+  uint64_t byte_count;
+  int64_t used_ns;
+  uint8_t program[32];
+  const char *target, *driver;
+  uint32_t compiler_version;
+  uint64_t specialisation_bytes, payload_bytes;
+} hg_cache_file;
+
+typedef struct hg_cache_info {
+  size_t size;
+  const char *problem;
+  uint64_t byte_cap;
+  char folder[4096];
+  const char *remark;
+} hg_cache_info;
+
+hg_status hg_cache_query(hg_cache_info *info);
+hg_status hg_cache_visit(int read, void (*visit)(void *user, const hg_cache_file *file), void *user);
+hg_status hg_cache_remove(const char *name);
+uint32_t atlas_class_of_byte(uint8_t byte);
+uint8_t atlas_class_byte(uint32_t class_index);
+uint32_t atlas_class_mirror(uint32_t class_index);
+int atlas_class_is_unity(uint32_t class_index);
+uint32_t atlas_class_neighbour_count(uint32_t class_index);
+int32_t atlas_class_neighbour(uint32_t class_index, uint32_t number);
+int64_t atlas_boundary_offset(uint32_t class_index, uint32_t page, uint32_t byte);
+hg_status hg_executor_resonance(hg_executor *executor, int64_t counters[96]);
+hg_status hg_executor_resonance_reset(hg_executor *executor);
+hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);
+hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);
+hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
+hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
