@@ -1,8 +1,6 @@
 /* error.c - statuses and the thread-local last error. */
 #include "base/error.h"
 
-#include "base/abi.h"
-
 #include <stdio.h>
 
 enum { MESSAGE_BYTES = 1024 };
@@ -39,16 +37,14 @@ const char *hg_status_sentence(hg_status status) {
 
 const char *hg_last_error(void) { return last.sentence; }
 
-hg_status hg_last_error_info(hg_error_info *info) {
-  if (info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_last_error_info: info is NULL");
-  hg_error_info result = {.status = last.status,
+void hg_error_read(hg_error_info *info) {
+  *info = (hg_error_info){.status = last.status,
                           .line = last.line,
                           .column = last.column,
                           .source = last.source,
                           .message = last.sentence + last.message,
                           .instruction = last.instruction - 1,
                           .offset = last.offset - 1};
-  return HG_WRITE(hg_error_info, info, &result);
 }
 
 /* ---- failing ----------------------------------------------------------------------------------------------------- */

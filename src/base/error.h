@@ -24,6 +24,9 @@ hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *form
 /* The last error is about a binary form that was read so far. */
 void hg_error_has_offset(uint64_t offset);
 
+/* The last error as data. */
+void hg_error_read(hg_error_info *info);
+
 /* HG_OUT_OF_MEMORY with a sentence that says what the memory was for. */
 hg_status hg_fail_memory(const char *what, uint64_t byte_count);
 

@@ -2,6 +2,7 @@
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
+#include "base/abi.h"
 
 #include <string.h>
 
@@ -32,8 +33,7 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
   hg_status status = executor->backend->describe(executor->device, kernel->compiled.kernel, &facts);
   hg_unlock(executor);
   if (status != HG_OK) return status;
-  hg_kernel_info result = {.size = info->size,
-                           .name = kernel->program->name,
+  hg_kernel_info result = {.name = kernel->program->name,
                            .backend = executor->row->name,
                            .engine = kernel->compiled.engine,
                            .why = facts.why,
@@ -44,8 +44,7 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
   memcpy(result.hash, kernel->hash, sizeof result.hash);
   memcpy(result.block, kernel->program->block, sizeof result.block);
   memcpy(result.default_block, kernel->program->default_block, sizeof result.default_block);
-  hg_copy_result(info, &result, sizeof result);
-  return HG_OK;
+  return HG_WRITE(hg_kernel_info, info, &result);
 }
 
 hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info *info) {
@@ -57,8 +56,7 @@ hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info
     return hg_fail(HG_NOT_FOUND, "program '%s' has %u parameters; there is no number %zu", program->name,
                    (unsigned)count_parameters(program), index);
   const atlas_symbol *symbol = atlas_symbol_at(program, slot);
-  hg_parameter_info result = {.size = info->size,
-                              .name = symbol->name,
+  hg_parameter_info result = {   .name = symbol->name,
                               .slot = (uint32_t)slot,
                               .kind = symbol->kind,
                               .type = symbol->type,
@@ -66,6 +64,5 @@ hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info
                               .is_required = kernel->parameters[slot].is_required && symbol->handle == 0,
                               .entry_count = symbol->kind == ATLAS_SYMBOL_TABLE ? symbol->count : 0,
                               .alignment = kernel->parameters[slot].alignment};
-  hg_copy_result(info, &result, sizeof result);
-  return HG_OK;
+  return HG_WRITE(hg_parameter_info, info, &result);
 }

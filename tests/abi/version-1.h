@@ -531,8 +531,40 @@ hg_status hg_pool_read(hg_pool *pool, uint64_t offset, void *destination, uint64
 hg_status hg_pool_buffer(hg_pool *pool, uint64_t offset, uint64_t byte_count, hg_buffer **out);
 typedef struct hg_kernel hg_kernel;
 hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out);
+hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, hg_kernel **out, hg_event *event);
 hg_kernel *hg_kernel_retain(hg_kernel *kernel);
 void hg_kernel_release(hg_kernel *kernel);
+
+typedef struct hg_kernel_info {
+  size_t size;
+  const char *name;
+  uint8_t hash[32];
+  const char *backend;
+  const char *engine;
+  const char *why;
+  uint32_t parameter_count;
+  uint32_t block[3];
+  uint32_t default_block[3];
+  uint32_t registers;
+  uint32_t local_bytes;
+  uint32_t shared_bytes;
+} hg_kernel_info;
+
+hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info);
+
+typedef struct hg_parameter_info {
+  size_t size;
+  const char *name;
+  uint32_t slot;
+  uint8_t kind;
+  uint8_t type;
+  uint8_t access;
+  uint8_t is_required;
+  uint32_t entry_count;
+  uint32_t alignment;
+} hg_parameter_info;
+
+hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info *info);
 
 typedef struct hg_binding {
   const char *name;
