@@ -33,8 +33,9 @@ ROOMS = {
     "backend/cpu/arm64": "base atlas backend/cpu/native",
     "backend/cpu": "base ir compiler vector backend backend/cpu/engine backend/cpu/tile backend/cpu/native backend/cpu/x86 "
                    "backend/cpu/arm64",
-    "backend/cuda/ptx": "base ir atlas compiler",
-    "backend/cuda": "base ir compiler backend backend/cuda/ptx",
+    "backend/gpu": "base ir atlas compiler",
+    "backend/cuda/ptx": "base ir atlas compiler backend/gpu",
+    "backend/cuda": "base ir compiler backend backend/gpu backend/cuda/ptx",
     "runtime": "base ir atlas compiler backend backend/cpu backend/cuda",
     "cli": "",
 }

@@ -17,10 +17,10 @@ static const struct {
   const char *name;
   uint32_t flags, threads;
 } forms[] = {{"usual", 0, USUAL_THREADS},
-             {"checked", HG_PTX_CHECKED, USUAL_THREADS},
-             {"counted", HG_PTX_COUNT_STEPS, USUAL_THREADS},
+             {"checked", HG_GPU_CHECKED, USUAL_THREADS},
+             {"counted", HG_GPU_COUNT_STEPS, USUAL_THREADS},
              {"larger", 0, ATLAS_MAX_BLOCK_LANES},
-             {"tabulated", HG_PTX_TABULATED, USUAL_THREADS}}; /* the last: not of every program */
+             {"tabulated", HG_GPU_TABULATED, USUAL_THREADS}}; /* the last: not of every program */
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
 typedef struct request {
@@ -49,12 +49,12 @@ static uint32_t *lines_of(const atlas_program *program) {
 }
 
 static hg_status emit(const request *r, const atlas_program *program, const uint32_t *lines, int form, hg_array *text,
-                      hg_ptx_info *info) {
+                      hg_gpu_info *info) {
   char name[ATLAS_MAX_NAME + 16];
   snprintf(name, sizeof name, "hg_%s_00000000", program->name); /* the backend has the hash there */
   const hg_ptx_options options = {.capability = r->capability,
-                                  .flags = forms[form].flags,
-                                  .threads = forms[form].threads,
+                                  .form.flags = forms[form].flags,
+                                  .form.threads = forms[form].threads,
                                   .name = name,
                                   .lines = lines};
   HG_TRY(hg_ptx_compile(&r->allocator, program, &options, text, info));
@@ -83,8 +83,8 @@ static hg_status emit_forms(const request *r, const atlas_program *program, cons
                             hg_array *texts) {
   uint64_t table_lanes = 0;
   for (int form = 0; form < FORM_COUNT; form++) {
-    hg_ptx_info info = {0};
-    if (forms[form].flags & HG_PTX_TABULATED && table_lanes == 0) return HG_OK;
+    hg_gpu_info info = {0};
+    if (forms[form].flags & HG_GPU_TABULATED && table_lanes == 0) return HG_OK;
     HG_TRY(emit(r, program, lines, form, &texts[form], &info));
     if (form == 0) table_lanes = info.table_lanes;
     if (is_new(texts, form)) HG_TRY(write_text(r, number, form, &texts[form]));

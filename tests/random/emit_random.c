@@ -23,14 +23,14 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
   test_launch l = {0};
   char name[32];
   ssa_unit unit;
-  hg_ptx_info info;
+  hg_gpu_info info;
   hg_status status = HG_OK;
   generate(seed, 10 + (uint32_t)(seed % 90), &d, &l);
   atlas_program *program = draft_build(&d);
   snprintf(name, sizeof name, "random_%llu", (unsigned long long)seed);
-  const hg_ptx_options options = {.capability = capability, .name = name, .threads = seed % 3 == 0 ? 256 : 0,
-                                  .flags = seed % 5 == 0   ? HG_PTX_CHECKED
-                                           : seed % 7 == 0 ? HG_PTX_COUNT_STEPS
+  const hg_ptx_options options = {.capability = capability, .name = name, .form.threads = seed % 3 == 0 ? 256 : 0,
+                                  .form.flags = seed % 5 == 0   ? HG_GPU_CHECKED
+                                           : seed % 7 == 0 ? HG_GPU_COUNT_STEPS
                                                            : 0};
   if (program != NULL) {
     status = compile(program, capability, &unit);

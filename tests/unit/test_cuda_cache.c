@@ -167,7 +167,7 @@ static void write_u64(uint8_t *to, uint64_t value) {
 
 /* The form of a file: base/kernel_cache.h; of what it keeps: module.c. Returns its new size. */
 static size_t damage_bytes(damage d, uint8_t *file, size_t count) {
-  size_t payload = 24 + (size_t)(file[12] | file[13] << 8), image = payload + sizeof(hg_ptx_info);
+  size_t payload = 24 + (size_t)(file[12] | file[13] << 8), image = payload + sizeof(hg_gpu_info);
   CHECK(image + HG_SHA256_BYTES < count && memcmp(file + image, "FAKECUBIN", 9) == 0);
   switch (d) {
   case A_BIT: file[image + 40] ^= 1; return count;
@@ -176,7 +176,7 @@ static size_t damage_bytes(damage d, uint8_t *file, size_t count) {
   case OTHER_VERSION: file[payload] ^= 4; break;
   default:
     count = image + HG_SHA256_BYTES;
-    write_u64(file + 16, sizeof(hg_ptx_info));
+    write_u64(file + 16, sizeof(hg_gpu_info));
     break;
   }
   hash_of(file, count - HG_SHA256_BYTES, file + count - HG_SHA256_BYTES);

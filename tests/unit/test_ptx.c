@@ -34,13 +34,13 @@ static const char everything[] =
 typedef struct entry {
   atlas_program *program;
   hg_array text;
-  hg_ptx_info info;
+  hg_gpu_info info;
 } entry;
 
 static entry emit_for(uint32_t capability, const char *source, uint32_t flags) {
   entry e = {.text = {.element_size = 1}};
   hg_allocator allocator;
-  const hg_ptx_options options = {.capability = capability, .flags = flags, .name = "test", .threads = 256};
+  const hg_ptx_options options = {.capability = capability, .form.flags = flags, .name = "test", .form.threads = 256};
   hg_allocator_resolve(NULL, &allocator);
   if (!check_note(atlas_parse(NULL, source, strlen(source), "test", &e.program) == HG_OK &&
                   hg_ptx_compile(&allocator, e.program, &options, &e.text, &e.info) == HG_OK)) {
@@ -64,7 +64,7 @@ static int says(const entry *e, const char *part) { return strstr(e->text.data, 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
 static void test_vector_only(void) {
-  entry e = emit(saxpy, 0), checked = emit(saxpy, HG_PTX_CHECKED);
+  entry e = emit(saxpy, 0), checked = emit(saxpy, HG_GPU_CHECKED);
   CHECK_EQ_U64(e.info.vector_only, 1);
   CHECK_EQ_U64(e.info.lanes_per_thread, 4);
   CHECK(says(&e, "ld.global.v4.b32") && says(&e, "st.global.v4.b32") && !says(&e, "call"));
@@ -179,7 +179,7 @@ static void test_everything(void) {
   CHECK_EQ_U64(e.info.uses_resonance, 1);
   CHECK_EQ_U64(e.info.uses_phase_advance, 1);
   CHECK(e.info.shared_bytes >= 64 * 4);
-  CHECK(e.info.argument_bytes <= HG_PTX_ARGUMENT_BYTES);
+  CHECK(e.info.argument_bytes <= HG_GPU_ARGUMENT_BYTES);
   CHECK_STR((const char *)again.text.data, (const char *)e.text.data);
   CHECK(memcmp(&e.info, &again.info, sizeof e.info) == 0);
   release(&e);
@@ -189,19 +189,19 @@ static void test_everything(void) {
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct packed {
-  uint64_t words[HG_PTX_ARGUMENT_BYTES / 8];
-  hg_ptx_launch shape;
+  uint64_t words[HG_GPU_ARGUMENT_BYTES / 8];
+  hg_gpu_launch shape;
   uint32_t missing;
 } packed;
 
 static atlas_span span_at(uintptr_t address, uint64_t bytes) { return (atlas_span){(uint8_t *)address, bytes}; }
 
 static packed pack(const entry *e, atlas_launch launch, const atlas_argument *arguments) {
-  const hg_ptx_places places = {.fault_record = 0x111, .fault_flag = 0x222};
+  const hg_gpu_places places = {.fault_record = 0x111, .fault_flag = 0x222};
   packed p = {.missing = 0};
   if (launch.step_limit == 0) launch.step_limit = HG_DEFAULT_STEP_LIMIT;
   launch.arguments = arguments;
-  p.missing = hg_ptx_pack(e->program, &e->info, &launch, &places, p.words, &p.shape);
+  p.missing = hg_gpu_pack(e->program, &e->info, &launch, &places, p.words, &p.shape);
   return p;
 }
 
@@ -212,7 +212,7 @@ static void test_pack(void) {
   atlas_argument arguments[3] = {
       {.span = span_at(0x1000, 4000)}, {.span = span_at(0x2000, 4004)}, {.bits = 0x40490fdb}};
   packed p = pack(&e, (atlas_launch){.lanes = 1000}, arguments);
-  const hg_ptx_header *header = (const hg_ptx_header *)(const void *)p.words;
+  const hg_gpu_header *header = (const hg_gpu_header *)(const void *)p.words;
   CHECK_EQ_U64(p.missing, 0);
   CHECK_EQ_U64(p.shape.blocks, 2);
   CHECK_EQ_U64(p.shape.threads, 128);
@@ -222,11 +222,11 @@ static void test_pack(void) {
   CHECK_EQ_U64(word_at(&p, e.info.parameter[0].offset), 0x1000);
   CHECK_EQ_U64(word_at(&p, e.info.parameter[1].offset + 8), 1001);
   CHECK_EQ_U64(word_at(&p, e.info.parameter[2].offset), 0x40490fdb);
-  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1001}, arguments).missing, HG_PTX_CHECKED); /* x is too short */
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1001}, arguments).missing, HG_GPU_CHECKED); /* x is too short */
   CHECK_EQ_U64(pack(&e, (atlas_launch){.grid = {5, 2, 1}, .block = {100, 1, 1}}, arguments).missing, 0);
   CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1025}, arguments).shape.blocks, 3); /* the last lane has its own */
   arguments[0].span = span_at(0x1004, 4000);
-  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1000}, arguments).missing, HG_PTX_CHECKED); /* not at 16 bytes */
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 1000}, arguments).missing, HG_GPU_CHECKED); /* not at 16 bytes */
   release(&e);
 }
 
@@ -260,7 +260,7 @@ static void test_packs(void) {
     e.info.units = cases[i].units;
     packed p = pack(&e, (atlas_launch){.lanes = cases[i].lanes}, arguments);
     CHECK_EQ_U64(p.missing, 0);
-    CHECK_EQ_U64(((const hg_ptx_header *)(const void *)p.words)->block_lanes, cases[i].block_lanes);
+    CHECK_EQ_U64(((const hg_gpu_header *)(const void *)p.words)->block_lanes, cases[i].block_lanes);
     CHECK_EQ_U64(p.shape.blocks, cases[i].blocks);
   }
   release(&e);
@@ -270,11 +270,11 @@ static void test_packs(void) {
 }
 
 static void test_steps(void) {
-  entry e = emit(counted, 0), counts = emit(counted, HG_PTX_COUNT_STEPS);
+  entry e = emit(counted, 0), counts = emit(counted, HG_GPU_COUNT_STEPS);
   atlas_argument argument = {.span = span_at(0x1000, 4000)};
   CHECK_EQ_U64(e.info.steps, 99);
   CHECK_EQ_U64(counts.info.steps, UINT64_MAX);
-  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 10, .step_limit = 98}, &argument).missing, HG_PTX_COUNT_STEPS);
+  CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 10, .step_limit = 98}, &argument).missing, HG_GPU_COUNT_STEPS);
   CHECK_EQ_U64(pack(&e, (atlas_launch){.lanes = 10, .step_limit = 99}, &argument).missing, 0);
   CHECK_EQ_U64(pack(&counts, (atlas_launch){.lanes = 10, .step_limit = 1}, &argument).missing, 0);
   release(&e);
@@ -286,21 +286,21 @@ static void test_large_grids(void) {
   entry e = emit(source, 0);
   atlas_argument argument = {.span = span_at(0x1000, 4000)};
   packed p = pack(&e, (atlas_launch){.grid = {INT32_MAX, 3, 1}, .block = {2, 1, 1}}, &argument);
-  const hg_ptx_header *header = (const hg_ptx_header *)(const void *)p.words;
+  const hg_gpu_header *header = (const hg_gpu_header *)(const void *)p.words;
   uint64_t blocks = p.shape.blocks;
   while (p.shape.left > 0) {
-    hg_ptx_next(p.words, &p.shape);
+    hg_gpu_next(p.words, &p.shape);
     CHECK_EQ_U64(header->first, blocks);
     blocks += p.shape.blocks;
   }
   CHECK_EQ_U64(blocks, UINT64_C(3) * INT32_MAX);
   CHECK_EQ_U64(header->is_flat, 0);
   p.shape.left = 7;
-  ((hg_ptx_header *)(void *)p.words)->block_lanes = 4096;
-  hg_ptx_next(p.words, &p.shape);
+  ((hg_gpu_header *)(void *)p.words)->block_lanes = 4096;
+  hg_gpu_next(p.words, &p.shape);
   CHECK_EQ_U64(header->first_lane, blocks * 4096);
   p = pack(&e, (atlas_launch){.grid = {1, 1, 1}, .block = {16, 32, 1}}, &argument);
-  CHECK_EQ_U64(p.missing, HG_PTX_LARGER_BLOCKS);
+  CHECK_EQ_U64(p.missing, HG_GPU_LARGER_BLOCKS);
   CHECK_EQ_U64(p.shape.threads, 512);
   release(&e);
 }
@@ -310,25 +310,25 @@ static void test_large_grids(void) {
 static void test_faults(void) {
   entry e = emit(saxpy, 0);
   const atlas_launch launch = {.step_limit = 77};
-  hg_ptx_fault record = hg_ptx_fault_none();
+  hg_gpu_fault record = hg_gpu_fault_none();
   hg_fault fault;
-  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  hg_gpu_fault_read(e.program, &launch, &record, &fault);
   CHECK_EQ_U64(fault.kind, HG_FAULT_NONE);
-  record = (hg_ptx_fault){.lane = 5, .kind = HG_FAULT_OUT_OF_BOUNDS, .instruction = 1, .symbol = 1,
+  record = (hg_gpu_fault){.lane = 5, .kind = HG_FAULT_OUT_OF_BOUNDS, .instruction = 1, .symbol = 1,
                           .index_type = ATLAS_u64, .index = UINT64_MAX, .displacement = 2, .extent = 9};
-  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  hg_gpu_fault_read(e.program, &launch, &record, &fault);
   CHECK_EQ_U64(fault.lane, 5);
   CHECK_EQ_U64(fault.line, 6);
   CHECK_STR(fault.buffer, "y");
   CHECK_EQ_U64(fault.index, INT64_MAX); /* the sum is beyond */
   CHECK_EQ_U64(fault.extent, 9);
-  record = (hg_ptx_fault){.kind = HG_FAULT_OUT_OF_BOUNDS, .symbol = HG_PTX_NO_SYMBOL - 1, .index_type = ATLAS_i16,
+  record = (hg_gpu_fault){.kind = HG_FAULT_OUT_OF_BOUNDS, .symbol = HG_GPU_NO_SYMBOL - 1, .index_type = ATLAS_i16,
                           .index = 0xffff, .displacement = -2};
-  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  hg_gpu_fault_read(e.program, &launch, &record, &fault);
   CHECK_STR(fault.buffer, "phi");
   CHECK(fault.index == -3);
-  record = (hg_ptx_fault){.kind = HG_FAULT_STEP_LIMIT, .symbol = HG_PTX_NO_SYMBOL, .index_type = ATLAS_i64};
-  hg_ptx_fault_read(e.program, &launch, &record, &fault);
+  record = (hg_gpu_fault){.kind = HG_FAULT_STEP_LIMIT, .symbol = HG_GPU_NO_SYMBOL, .index_type = ATLAS_i64};
+  hg_gpu_fault_read(e.program, &launch, &record, &fault);
   CHECK_STR(fault.buffer, "");
   CHECK_EQ_U64(fault.index, 77);
   release(&e);
@@ -341,7 +341,7 @@ static hg_status emit_with(counter *c) {
   const hg_allocator allocator = counting(c);
   const hg_ptx_options options = {.name = "test"};
   hg_array text = {.element_size = 1};
-  hg_ptx_info info;
+  hg_gpu_info info;
   atlas_program *program = NULL;
   hg_status status = atlas_parse(&allocator, everything, sizeof everything - 1, "test", &program);
   if (status == HG_OK) status = hg_ptx_compile(&allocator, program, &options, &text, &info);

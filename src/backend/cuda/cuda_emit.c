@@ -10,11 +10,11 @@ enum { NEWEST_CAPABILITY = 999 };
 
 static hg_status emit(const hg_emit_target *target, const hg_allocator *allocator, const atlas_program *program,
                       uint32_t capability, hg_array *bytes) {
-  hg_ptx_info info;
+  hg_gpu_info info;
   char name[ATLAS_MAX_NAME + 4];
   (void)target;
   snprintf(name, sizeof name, "hg_%s", program->name);
-  hg_ptx_options options = {.capability = capability, .threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
+  hg_ptx_options options = {.capability = capability, .form.threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
   HG_TRY(hg_ptx_compile(allocator, program, &options, bytes, &info));
   bytes->count--; /* a NUL */
   return HG_OK;

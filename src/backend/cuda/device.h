@@ -52,7 +52,7 @@ typedef struct cuda_slot {
 /* Where kernels put their faults: for each launch a record on the device, and a flag that the host sees. */
 typedef struct cuda_records {
   uint64_t count;
-  uint8_t *faults;                 /* hg_ptx_fault, in device memory */
+  uint8_t *faults;                 /* hg_gpu_fault, in device memory */
   volatile uint32_t *flags;        /* pinned; NULL: not yet made */
   cuda_address flags_address;
 } cuda_records;

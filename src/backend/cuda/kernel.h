@@ -8,11 +8,11 @@
 /* One form of a program that can be launched. */
 typedef struct cuda_entry {
   void *module, *function;
-  hg_ptx_info info;
+  hg_gpu_info info;
 } cuda_entry;
 
-/* Which form: flags of hg_ptx_options and, where blocks of more than CUDA_USUAL_BLOCK lanes are launched,
- * HG_PTX_LARGER_BLOCKS. */
+/* Which form: flags of hg_gpu_form and, where blocks of more than CUDA_USUAL_BLOCK lanes are launched,
+ * HG_GPU_LARGER_BLOCKS. */
 enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 16 };
 
 typedef struct cuda_kernel {
@@ -50,7 +50,7 @@ static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda
   return d->tool == NULL ? HG_OK : hg_cuda_check_ready(d, kernel, launch);
 }
 /* What a record says, in terms of the program. */
-void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_fault *record,
+void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
                             hg_fault *fault);
 /* Runs a launch on a stream of the driver's; its fault goes to the record of its number. */
 hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,

@@ -6,7 +6,7 @@
 
 /* What a kernel writes beside its buffers, in device memory. */
 typedef struct device_record {
-  hg_ptx_fault fault;
+  hg_gpu_fault fault;
   int64_t resonance[ATLAS_CLASS_COUNT];
   uint32_t phase_advance;
 } device_record;
@@ -20,7 +20,7 @@ typedef struct host_record {
 static cuda_address in_record(const cuda_device *d, size_t offset) { return cuda_address_of(d->record) + offset; }
 
 static hg_status write_fault_none(cuda_device *d) {
-  const hg_ptx_fault none = hg_ptx_fault_none();
+  const hg_gpu_fault none = hg_gpu_fault_none();
   return hg_cuda_copy_in_within(d, d->record + offsetof(device_record, fault), &none, sizeof none);
 }
 
@@ -51,10 +51,10 @@ static hg_status write_entries(cuda_device *d, const atlas_program *program, con
                                uint32_t symbol, uint8_t **table) {
   uint64_t count = atlas_symbol_at(program, symbol)->count;
   const atlas_span *spans = launch->arguments[symbol].table;
-  hg_ptx_span *entries = hg_allocate(&d->allocator, count, sizeof *entries);
+  hg_gpu_span *entries = hg_allocate(&d->allocator, count, sizeof *entries);
   if (entries == NULL) return hg_fail_memory("the table of a launch", count * sizeof *entries);
   for (uint64_t i = 0; i < count; i++)
-    entries[i] = (hg_ptx_span){cuda_address_of(spans[i].memory), spans[i].byte_count};
+    entries[i] = (hg_gpu_span){cuda_address_of(spans[i].memory), spans[i].byte_count};
   hg_status status = hg_cuda_allocate_within(d, count * sizeof *entries, HG_BACKEND_MIN_ALIGNMENT, table);
   if (status == HG_OK) status = hg_cuda_copy_in_within(d, *table, entries, count * sizeof *entries);
   hg_release(&d->allocator, entries);
@@ -66,7 +66,7 @@ static hg_status zero(cuda_device *d, size_t offset, size_t byte_count) {
                     "could not prepare a launch");
 }
 
-static hg_status prepare(cuda_device *d, const hg_ptx_info *info) {
+static hg_status prepare(cuda_device *d, const hg_gpu_info *info) {
   if (info->uses_resonance)
     HG_TRY(zero(d, offsetof(device_record, resonance), sizeof((device_record *)NULL)->resonance));
   if (info->uses_phase_advance)
@@ -74,8 +74,8 @@ static hg_status prepare(cuda_device *d, const hg_ptx_info *info) {
   return HG_OK;
 }
 
-static hg_ptx_places places_of(const cuda_device *d, const uint8_t *table) {
-  return (hg_ptx_places){.fault_record = in_record(d, offsetof(device_record, fault)),
+static hg_gpu_places places_of(const cuda_device *d, const uint8_t *table) {
+  return (hg_gpu_places){.fault_record = in_record(d, offsetof(device_record, fault)),
                          .fault_flag = d->host_record_address + offsetof(host_record, fault_flag),
                          .resonance = in_record(d, offsetof(device_record, resonance)),
                          .phase_advance = in_record(d, offsetof(device_record, phase_advance)),
@@ -86,44 +86,44 @@ static hg_ptx_places places_of(const cuda_device *d, const uint8_t *table) {
 
 /* What one launch needs beside the kernel. */
 typedef struct run {
-  uint64_t block[HG_PTX_ARGUMENT_BYTES / sizeof(uint64_t)];
-  hg_ptx_launch shape;
+  uint64_t block[HG_GPU_ARGUMENT_BYTES / sizeof(uint64_t)];
+  hg_gpu_launch shape;
   cuda_entry *entry;
 } run;
 
 static uint32_t usual_form(const atlas_launch *launch) {
   uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
-  return lanes > CUDA_USUAL_BLOCK ? HG_PTX_LARGER_BLOCKS : 0;
+  return lanes > CUDA_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
 }
 
 /* A table of results pays for large launches. What it lacks for others, no table has. */
 static hg_status first_form(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
   cuda_entry *usual = NULL;
   *form = usual_form(launch);
-  if (launch->lanes < d->table_lanes || d->shared_bytes < HG_PTX_TABLE_BYTES) return HG_OK;
+  if (launch->lanes < d->table_lanes || d->shared_bytes < HG_GPU_TABLE_BYTES) return HG_OK;
   HG_TRY(hg_cuda_entry_of(kernel, *form, &usual));
   uint64_t from = usual->info.table_lanes;
-  if (from != 0 && (launch->lanes >= from || d->table_lanes_given)) *form |= HG_PTX_TABULATED;
+  if (from != 0 && (launch->lanes >= from || d->table_lanes_given)) *form |= HG_GPU_TABULATED;
   return HG_OK;
 }
 
 /* Fills in the arguments for the first form of the kernel that can run this launch. */
 static hg_status choose(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
-                        const hg_ptx_places *places, run *r) {
+                        const hg_gpu_places *places, run *r) {
   uint32_t form = 0, lacks = 0;
   HG_TRY(first_form(d, kernel, launch, &form));
   do {
-    if (lacks != 0) form = (form & ~(uint32_t)HG_PTX_TABULATED) | lacks;
+    if (lacks != 0) form = (form & ~(uint32_t)HG_GPU_TABULATED) | lacks;
     HG_TRY(hg_cuda_entry_of(kernel, form, &r->entry));
-    lacks = hg_ptx_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
+    lacks = hg_gpu_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
   } while ((lacks & ~form) != 0);
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 
 static hg_status submit(cuda_device *d, run *r, void *stream) {
   void *parameters[] = {r->block};
-  unsigned dynamic_bytes = r->entry->info.is_table ? HG_PTX_TABLE_BYTES : 0;
-  for (;; hg_ptx_next(r->block, &r->shape)) {
+  unsigned dynamic_bytes = r->entry->info.is_table ? HG_GPU_TABLE_BYTES : 0;
+  for (;; hg_gpu_next(r->block, &r->shape)) {
     int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1,
                                           dynamic_bytes, stream, parameters, NULL);
     HG_TRY(hg_cuda_check(d, result, "the kernel could not be launched"));
@@ -132,7 +132,7 @@ static hg_status submit(cuda_device *d, run *r, void *stream) {
 }
 
 /* Asks for what the kernel leaves beside its buffers and waits for its end. */
-static hg_status finish(cuda_device *d, const hg_ptx_info *info) {
+static hg_status finish(cuda_device *d, const hg_gpu_info *info) {
   host_record *host = d->host_record;
   if (info->uses_resonance || info->uses_phase_advance)
     CUDA_TRY(d, cuMemcpyDtoHAsync_v2(&host->copy, in_record(d, 0), sizeof host->copy, d->stream),
@@ -164,16 +164,16 @@ static hg_status timer_read(cuda_device *d, atlas_launch *launch) {
 
 /* ---- afterwards -------------------------------------------------------------------------------------------------- */
 
-void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_ptx_fault *record,
+void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
                             hg_fault *fault) {
-  hg_ptx_fault own = *record;
+  hg_gpu_fault own = *record;
   if (own.instruction < kernel->insn_count) own.instruction = kernel->insn_of[own.instruction];
-  hg_ptx_fault_read(kernel->program, launch, &own, fault);
+  hg_gpu_fault_read(kernel->program, launch, &own, fault);
 }
 
 static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_launch *launch) {
   host_record *host = d->host_record;
-  hg_ptx_fault record;
+  hg_gpu_fault record;
   if (host->fault_flag == 0) return HG_OK;
   host->fault_flag = 0;
   HG_TRY(hg_cuda_copy_out_within(d, &record, d->record + offsetof(device_record, fault), sizeof record));
@@ -184,9 +184,9 @@ static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_lau
 
 static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *launch, const uint8_t *table) {
   run r;
-  const hg_ptx_places places = places_of(d, table);
+  const hg_gpu_places places = places_of(d, table);
   HG_TRY(choose(d, kernel, launch, &places, &r));
-  const hg_ptx_info *info = &r.entry->info;
+  const hg_gpu_info *info = &r.entry->info;
   HG_TRY(prepare(d, info));
   HG_TRY(timer_start(d, launch));
   HG_TRY(submit(d, &r, d->stream));
@@ -204,7 +204,7 @@ hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const 
   cuda_entry *entry = NULL;
   *table = NULL;
   HG_TRY(hg_cuda_entry_of(kernel, usual_form(launch), &entry));
-  if (entry->info.table_symbol == HG_PTX_NO_SYMBOL) return HG_OK;
+  if (entry->info.table_symbol == HG_GPU_NO_SYMBOL) return HG_OK;
   hg_status status = write_entries(d, kernel->program, launch, entry->info.table_symbol, table);
   if (status == HG_OK || *table == NULL) return status;
   hg_cuda_free_within(d, *table);
@@ -223,7 +223,7 @@ static hg_status launch_within(cuda_device *d, cuda_kernel *kernel, atlas_launch
 
 hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
   run r;
-  const hg_ptx_places places = {.table = 0};
+  const hg_gpu_places places = {.table = 0};
   return choose(d, kernel, launch, &places, &r);
 }
 
@@ -232,7 +232,7 @@ hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_reco
                                    const uint8_t *table) {
   run r;
   uint64_t slot = work->number % records->count;
-  const hg_ptx_places places = {.fault_record = cuda_address_of(records->faults) + slot * sizeof(hg_ptx_fault),
+  const hg_gpu_places places = {.fault_record = cuda_address_of(records->faults) + slot * sizeof(hg_gpu_fault),
                                 .fault_flag = records->flags_address + slot * sizeof(uint32_t),
                                 .table = cuda_address_of(table)};
   HG_TRY(choose(d, work->kernel, work->launch, &places, &r));

@@ -81,11 +81,12 @@ static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uin
 }
 
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
-                      const uint32_t *lines, uint32_t form, hg_array *text, hg_ptx_info *info) {
+                      const uint32_t *lines, uint32_t form, hg_array *text, hg_gpu_info *info) {
+  uint32_t threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK;
   const hg_ptx_options options = {.capability = (uint32_t)d->capability,
                                   .lines = lines,
-                                  .flags = form & ~(uint32_t)HG_PTX_LARGER_BLOCKS,
-                                  .threads = form & HG_PTX_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK,
+                                  .form.flags = form & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
+                                  .form.threads = threads,
                                   .name = name};
   HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
@@ -100,7 +101,7 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
 static hg_status compile_image(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
                                uint32_t form, hg_array *image) {
   hg_array text = {.element_size = 1};
-  hg_ptx_info info = {0};
+  hg_gpu_info info = {0};
   uint32_t *lines = NULL;
   hg_status status = find_lines(d, kernel, &lines);
   if (status == HG_OK) status = emit(d, kernel, unit, name, lines, form, &text, &info);
@@ -128,7 +129,7 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
                                 "the driver did not find a kernel's entry");
   if (status == HG_OK && entry->info.is_table)
     status = hg_cuda_check(d, d->driver.cuFuncSetAttribute(entry->function, CUDA_FUNCTION_DYNAMIC_BYTES,
-                                                           HG_PTX_TABLE_BYTES),
+                                                           HG_GPU_TABLE_BYTES),
                            "the driver did not give a kernel its shared memory");
   if (status == HG_OK) return HG_OK;
   (void)d->driver.cuModuleUnload(entry->module);

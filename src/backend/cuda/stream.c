@@ -29,9 +29,9 @@ static hg_status open_flags(cuda_device *d, cuda_records *records) {
 hg_status hg_cuda_fault_records_open_within(cuda_device *d, cuda_records *records, uint64_t count) {
   if (records->flags != NULL) return HG_OK;
   records->count = count;
-  hg_ptx_fault *none = hg_allocate(&d->allocator, count, sizeof *none);
+  hg_gpu_fault *none = hg_allocate(&d->allocator, count, sizeof *none);
   if (none == NULL) return hg_fail_memory("the faults of launches", count * sizeof *none);
-  for (uint64_t i = 0; i < count; i++) none[i] = hg_ptx_fault_none();
+  for (uint64_t i = 0; i < count; i++) none[i] = hg_gpu_fault_none();
   hg_status status = HG_OK;
   if (records->faults == NULL)
     status = hg_cuda_allocate_within(d, count * sizeof *none, HG_BACKEND_MIN_ALIGNMENT, &records->faults);
@@ -57,8 +57,8 @@ static int faulted(void *stream, void *graph, uint64_t number, uint64_t *index) 
   return 0;
 }
 
-static hg_status read_record(cuda_device *d, cuda_records *records, uint64_t slot, hg_ptx_fault *record) {
-  const hg_ptx_fault none = hg_ptx_fault_none();
+static hg_status read_record(cuda_device *d, cuda_records *records, uint64_t slot, hg_gpu_fault *record) {
+  const hg_gpu_fault none = hg_gpu_fault_none();
   uint8_t *place = records->faults + slot * sizeof none;
   records->flags[slot] = 0;
   HG_TRY(hg_cuda_copy_out_within(d, record, place, sizeof *record));
@@ -67,7 +67,7 @@ static hg_status read_record(cuda_device *d, cuda_records *records, uint64_t slo
 
 /* All runs of a graph write to its records: none may be under way while one is read and made new. */
 static hg_status read_record_of(cuda_device *d, void *stream, cuda_graph *graph, uint64_t number,
-                                hg_ptx_fault *record) {
+                                hg_gpu_fault *record) {
   cuda_records *records = graph != NULL ? &graph->records : &((cuda_stream *)stream)->records;
   if (graph != NULL) CUDA_TRY(d, cuEventSynchronize(graph->done), "the graph could not be waited for");
   return read_record(d, records, number % records->count, record);
@@ -76,7 +76,7 @@ static hg_status read_record_of(cuda_device *d, void *stream, cuda_graph *graph,
 static hg_status take_fault(void *device, void *stream, void *graph, uint64_t number, const hg_work *work,
                             hg_fault *fault) {
   cuda_device *d = device;
-  hg_ptx_fault record = hg_ptx_fault_none();
+  hg_gpu_fault record = hg_gpu_fault_none();
   int pushed = 0;
   HG_TRY(hg_cuda_enter(d, &pushed));
   hg_status status = read_record_of(d, stream, graph, number, &record);

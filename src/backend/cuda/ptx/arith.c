@@ -51,7 +51,7 @@ static void shift(ptx *p, uint32_t value, ptx_name d) {
 
 /* The bits of a narrow value without its sign extension. */
 static ptx_name low_bits(ptx *p, uint8_t type, ptx_name a) {
-  if (!hg_ptx_is_signed(type) || atlas_type_bits((atlas_type)type) >= 32) return a;
+  if (!gpu_is_signed(type) || atlas_type_bits((atlas_type)type) >= 32) return a;
   ptx_name d = hg_ptx_new(p, PTX_32);
   PTX(p, "and.b32", d, a, hg_ptx_number(atlas_mask((atlas_type)type)));
   return d;
@@ -79,7 +79,7 @@ static void count_bits(ptx *p, uint32_t value, ptx_name d) {
     PTX(p, hg_ptx_join(mnemonic, suffix).text, answer, a);
     if (spare > 0 && insn->op == ATLAS_OP_clz) PTX(p, "sub.s32", d, d, hg_ptx_number(spare));
     if (spare > 0 && insn->op == ATLAS_OP_brev)
-      PTX(p, hg_ptx_is_signed(insn->type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(spare));
+      PTX(p, gpu_is_signed(insn->type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(spare));
   }
   if (is_wide && insn->op != ATLAS_OP_brev) PTX(p, "cvt.u64.u32", d, answer);
 }
@@ -92,7 +92,7 @@ static void multiply_high(ptx *p, uint8_t type, ptx_name d, const ptx_name a[2])
     return;
   }
   PTX(p, "mul.lo.s32", d, a[0], a[1]);
-  PTX(p, hg_ptx_is_signed(type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(bits));
+  PTX(p, gpu_is_signed(type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(bits));
 }
 
 /* (a > 0) - (a < 0) */
@@ -226,19 +226,19 @@ static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class class = hg_ptx_class_of(insn->type);
   const char *suffix = hg_ptx_bits_suffix(class);
-  if (insn->op != ATLAS_OP_copysign && !p->bits_used[value] && (insn->type == ATLAS_f32 || insn->type == ATLAS_f64)) {
+  int is_wide = insn->type == ATLAS_f32 || insn->type == ATLAS_f64;
+  if (insn->op != ATLAS_OP_copysign && !p->plan->bits_used[value] && is_wide) {
     PTX(p, hg_ptx_join(insn->op == ATLAS_OP_neg ? "neg" : "abs", hg_ptx_number_suffix(insn->type)).text, d,
         hg_ptx_value(p, ptx_arg(p, value, 0)));
     return;
   }
-  ptx_name a = p->bits_used[value] ? hg_ptx_exact(p, ptx_arg(p, value, 0)) : hg_ptx_value(p, ptx_arg(p, value, 0));
+  ptx_name a = hg_ptx_argument(p, value, 0);
   if (insn->op == ATLAS_OP_neg) {
     PTX(p, hg_ptx_join("xor", suffix).text, d, a, sign_mask(insn->type, 0));
   } else if (insn->op == ATLAS_OP_abs) {
     PTX(p, hg_ptx_join("and", suffix).text, d, a, sign_mask(insn->type, 1));
   } else {
-    uint32_t other = ptx_arg(p, value, 1);
-    ptx_name giver = p->nan[other] == PTX_NAN_POSITIVE ? hg_ptx_value(p, other) : hg_ptx_exact(p, other);
+    ptx_name giver = hg_ptx_argument(p, value, 1);
     if (class == PTX_32) { /* mask and a, or not mask and giver */
       PTX(p, "lop3.b32", d, sign_mask(insn->type, 1), a, giver, hg_ptx_name("0xCA"));
       return;
@@ -255,7 +255,7 @@ static void bitcast(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class to = hg_ptx_class_of(insn->type), from = hg_ptx_class_of(insn->type2);
   uint32_t arg = ptx_arg(p, value, 0);
-  ptx_name a = p->nan_blind[value] ? hg_ptx_value(p, arg) : hg_ptx_exact(p, arg);
+  ptx_name a = hg_ptx_argument(p, value, 0);
   int is_constant = ptx_insn(p, arg)->op == SSA_CONST;
   if (from != to && is_constant) a = hg_ptx_in_register(p, arg);
   if (from == PTX_16 && to == PTX_32) PTX(p, insn->type == ATLAS_i16 ? "cvt.s32.s16" : "cvt.u32.u16", d, a);
@@ -278,8 +278,8 @@ static uint32_t without_casts(const ptx *p, uint32_t value) {
 static int may_become_minimum(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t test = without_casts(p, ptx_arg(p, value, 0));
-  int keeps = p->nan[value] == PTX_NAN_KEPT || p->nan[value] == PTX_NAN_CANONICAL;
-  int seen = atlas_is_integer((atlas_type)insn->type) || (keeps && p->bits_used[value]);
+  int keeps = p->plan->nan[value] == GPU_NAN_KEPT || p->plan->nan[value] == GPU_NAN_CANONICAL;
+  int seen = atlas_is_integer((atlas_type)insn->type) || (keeps && p->plan->bits_used[value]);
   if (!seen || hg_ptx_class_of(insn->type) != PTX_32) return 0;
   if (!atlas_is_comparison(ptx_insn(p, test)->op) || ptx_insn(p, test)->type2 != ATLAS_f32) return 0;
   for (unsigned i = 1; i < 3; i++)
@@ -290,28 +290,15 @@ static int may_become_minimum(const ptx *p, uint32_t value) {
   return 0;
 }
 
-int hg_ptx_is_bound(const ptx *p, uint32_t value, int *is_max) {
-  uint8_t type = ptx_insn(p, value)->type;
-  if (ptx_insn(p, value)->op != ATLAS_OP_sel) return 0;
-  uint32_t test = ptx_arg(p, value, 0), x = ptx_arg(p, value, 1), c = ptx_arg(p, value, 2);
-  uint16_t op = ptx_insn(p, test)->op;
-  if ((type != ATLAS_f32 && type != ATLAS_f64) || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
-  if (ptx_insn(p, c)->op != SSA_CONST || ptx_insn(p, test)->type2 != type) return 0;
-  double bound = atlas_to_f64((atlas_type)type, ptx_insn(p, c)->bits);
-  int is_min = ptx_arg(p, test, 0) == x && ptx_arg(p, test, 1) == c;
-  *is_max = ptx_arg(p, test, 0) == c && ptx_arg(p, test, 1) == x;
-  return (bound < 0 || bound > 0) && (is_min || *is_max);
-}
-
 static void select_value(ptx *p, uint32_t value, ptx_name d) {
   ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
   int is_max = 0;
-  if (hg_ptx_is_bound(p, value, &is_max)) {
+  if (hg_gpu_is_bound(p->plan, value, &is_max)) {
     PTX(p, hg_ptx_join(is_max ? "max" : "min", hg_ptx_number_suffix(ptx_insn(p, value)->type)).text, d,
         hg_ptx_value(p, ptx_arg(p, value, 1)), hg_ptx_value(p, ptx_arg(p, value, 2)));
     return;
   }
-  ptx_name yes = hg_ptx_chosen(p, ptx_arg(p, value, 1), value), no = hg_ptx_chosen(p, ptx_arg(p, value, 2), value);
+  ptx_name yes = hg_ptx_argument(p, value, 1), no = hg_ptx_argument(p, value, 2);
   ptx_name test = hg_ptx_value(p, ptx_arg(p, value, 0));
   if (may_become_minimum(p, value)) { /* bit by bit: mask and yes, or not mask and no */
     ptx_name mask = hg_ptx_new(p, PTX_32);
@@ -355,43 +342,11 @@ static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* The constant among two arguments, then the other one. */
-static int has_bound(const ptx *p, uint32_t value, double *bound, uint32_t *of) {
-  for (uint32_t i = 0; i < 2; i++) {
-    const ssa_insn *c = ptx_insn(p, ptx_arg(p, value, i));
-    if (c->op != SSA_CONST) continue;
-    *bound = atlas_to_f64((atlas_type)c->type, c->bits);
-    *of = ptx_arg(p, value, 1 - i);
-    return 1;
-  }
-  return 0;
-}
-
-int hg_ptx_is_bounded(const ptx *p, uint32_t value, ptx_bounds *bounds) {
-  uint16_t op = ptx_insn(p, value)->op, other = op == ATLAS_OP_min ? ATLAS_OP_max : ATLAS_OP_min;
-  double outer, inner;
-  uint32_t of;
-  if ((op != ATLAS_OP_min && op != ATLAS_OP_max) || ptx_insn(p, value)->type != ATLAS_f32) return 0;
-  if (!has_bound(p, value, &outer, &of) || ptx_insn(p, of)->op != other) return 0;
-  if (!has_bound(p, of, &inner, &bounds->x)) return 0;
-  bounds->low = op == ATLAS_OP_min ? inner : outer;
-  bounds->high = op == ATLAS_OP_min ? outer : inner;
-  return bounds->low < bounds->high;
-}
-
-int hg_ptx_is_clamp(const ptx *p, uint32_t value, uint32_t *x, double *size) {
-  ptx_bounds bounds;
-  if (p->options->capability < 90 || !hg_ptx_is_bounded(p, value, &bounds)) return 0;
-  *x = bounds.x;
-  *size = bounds.high;
-  return bounds.low == -bounds.high;
-}
-
 static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t x;
   double size;
-  if (hg_ptx_is_clamp(p, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */
+  if (hg_gpu_is_clamp(p->plan, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */
     ptx_name bound = hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32((float)size));
     PTX(p, "min.NaN.xorsign.abs.f32", d, hg_ptx_value(p, x), bound);
     return;
@@ -416,7 +371,7 @@ void hg_ptx_pure(ptx *p, uint32_t value) {
   case ATLAS_OP_mov:
   case ATLAS_OP_movi:
     PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d,
-        hg_ptx_chosen(p, ptx_arg(p, value, 0), value));
+        hg_ptx_argument(p, value, 0));
     break;
   case ATLAS_OP_bitcast: bitcast(p, value, d); break;
   case ATLAS_OP_cvt: hg_ptx_convert(p, value); break;

@@ -8,9 +8,9 @@
 /* ---- coordinates ------------------------------------------------------------------------------------------------- */
 
 static ptx_name size_of(ptx *p, uint32_t group, uint32_t d) {
-  if (group == 3) return hg_ptx_field(p, PTX_64, offsetof(hg_ptx_header, grid) + 8 * (size_t)d);
+  if (group == 3) return hg_ptx_field(p, PTX_64, offsetof(hg_gpu_header, grid) + 8 * (size_t)d);
   ptx_name wide = hg_ptx_new(p, PTX_64),
-           narrow = hg_ptx_field(p, PTX_32, offsetof(hg_ptx_header, block) + 4 * (size_t)d);
+           narrow = hg_ptx_field(p, PTX_32, offsetof(hg_gpu_header, block) + 4 * (size_t)d);
   PTX(p, "cvt.u64.u32", wide, narrow);
   return wide;
 }
@@ -43,8 +43,7 @@ static void check_below(ptx *p, uint32_t value, ptx_name number, ptx_name extent
   PTX(p, "setp.ge.u32", failed, number, extent);
   PTX(p, "cvt.u64.u32", index, number);
   PTX(p, "cvt.u64.u32", limit, extent);
-  ptx_fault_site site = {.insn = insn->insn, .symbol = HG_PTX_NO_SYMBOL, .kind = HG_FAULT_CLASS,
-                         .index_type = ATLAS_u64, .index = index, .extent = limit};
+  ptx_fault_site site = {.site = hg_gpu_class_site(p->plan, value), .index = index, .extent = limit};
   ptx_name d = {{0}};
   if (insn->op != ATLAS_OP_res_accum) d = hg_ptx_register(p, value);
   hg_ptx_fault_if(p, failed, &site, d.text[0] != 0 ? &d : NULL, insn->type, back);
@@ -105,7 +104,6 @@ static void accumulate(ptx *p, uint32_t value, ptx_name class) {
   ptx_name address = hg_ptx_new(p, PTX_64);
   PTX(p, "mad.wide.u32", address, class, hg_ptx_number(8), PTX_FIELD(p, PTX_64, resonance));
   hg_ptx_put(p, "\tred.global.add.u64 [%s], %s;\n", address.text, hg_ptx_value(p, ptx_arg(p, value, 1)).text);
-  p->info->uses_resonance = 1;
 }
 
 static void map_boundary(ptx *p, uint32_t value, ptx_name back) {

@@ -125,7 +125,7 @@ static ptx_name round_to_odd(ptx *p, ptx_name a, const char *source, ptx_class c
 
 static void integer_to_integer(ptx *p, const ssa_insn *insn, ptx_name d, ptx_name a) {
   ptx_class to = hg_ptx_class_of(insn->type), from = hg_ptx_class_of(insn->type2);
-  if (to == PTX_64 && from == PTX_32) PTX(p, hg_ptx_is_signed(insn->type2) ? "cvt.s64.s32" : "cvt.u64.u32", d, a);
+  if (to == PTX_64 && from == PTX_32) PTX(p, gpu_is_signed(insn->type2) ? "cvt.s64.s32" : "cvt.u64.u32", d, a);
   else if (to == PTX_32 && from == PTX_64) PTX(p, "cvt.u32.u64", d, a);
   else PTX(p, to == PTX_64 ? "mov.b64" : "mov.b32", d, a);
   hg_ptx_normalise(p, insn->type, d);
@@ -161,7 +161,7 @@ static void float_to_integer(ptx *p, uint8_t to, uint8_t from, ptx_name d, ptx_n
     PTX(p, is_wide ? "selp.b64" : "selp.b32", d, hg_ptx_number(0), d, nan);
   }
   if (atlas_type_bits((atlas_type)to) >= 32) return;
-  int is_signed = hg_ptx_is_signed(to);
+  int is_signed = gpu_is_signed(to);
   uint64_t highest = atlas_mask((atlas_type)to) >> is_signed;
   PTX(p, is_signed ? "min.s32" : "min.u32", d, d, hg_ptx_number(highest));
   if (is_signed) PTX(p, "max.s32", d, d, hg_ptx_name("-%llu", (unsigned long long)highest + 1));

@@ -9,14 +9,14 @@
 
 #include <stddef.h>
 
-#define OFFSET(member) (unsigned)offsetof(hg_ptx_fault, member)
+#define OFFSET(member) (unsigned)offsetof(hg_gpu_fault, member)
 
 enum { SITE_WORDS = 4 }; /* kind; instruction | symbol << 32; code | index type << 32; displacement */
 
 static uint64_t both(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
 
 /* The number of a site in the table, from 1. */
-static uint32_t number_of(ptx *p, const ptx_fault_site *site) {
+static uint32_t number_of(ptx *p, const gpu_site *site) {
   const uint64_t words[SITE_WORDS] = {site->kind, both(site->insn == SSA_NONE ? 0 : site->insn, site->symbol),
                                       both(site->code, site->index_type), (uint64_t)site->displacement};
   if (hg_array_append(p->allocator, &p->sites, words, SITE_WORDS) == NULL) p->failed = 1;
@@ -26,11 +26,11 @@ static uint32_t number_of(ptx *p, const ptx_fault_site *site) {
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site) {
   ptx_name first = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.eq.u32", first, p->fault_site, hg_ptx_number(0));
-  if (!p->info->observes_block)
+  if (!p->plan->info.observes_block)
     hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_lane.text, p->lane.text);
   hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_index.text, site->index.text);
   hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_extent.text, site->extent.text);
-  hg_ptx_put(p, "\t@%s mov.b32 %s, %u;\n", first.text, p->fault_site.text, (unsigned)number_of(p, site));
+  hg_ptx_put(p, "\t@%s mov.b32 %s, %u;\n", first.text, p->fault_site.text, (unsigned)number_of(p, &site->site));
 }
 
 /* ---- the end of a thread ----------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void leave_if_late(ptx *p, ptx_name record, ptx_name to) {
 
 static void put_on_record(ptx *p) {
   ptx_name record = PTX_FIELD(p, PTX_64, fault_record), flag = PTX_FIELD(p, PTX_64, fault_flag);
-  if (p->info->observes_block) p->fault_lane = p->lane; /* its only one */
+  if (p->plan->info.observes_block) p->fault_lane = p->lane; /* its only one */
   ptx_name lock = hg_ptx_new(p, PTX_32), taken = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name again = hg_ptx_label(p), unlock = hg_ptx_label(p), done = hg_ptx_label(p);
   hg_ptx_place(p, again);
@@ -147,7 +147,6 @@ void hg_ptx_faults_now(ptx *p) {
 }
 
 void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site) {
-  if (p->pending_count == PTX_PENDING) hg_ptx_faults_now(p);
   p->pending[p->pending_count++] = (ptx_pending){predicate, *site};
 }
 

@@ -3,7 +3,6 @@
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/tables.h"
-#include "compiler/never_nan.h"
 
 #include <stddef.h>
 
@@ -14,7 +13,7 @@ typedef struct flow {
 } flow;
 
 static ptx_name label_of(const flow *f, uint32_t block) {
-  return hg_ptx_name("$L%u", (unsigned)(f->first_label + f->p->order.position[block]));
+  return hg_ptx_name("$L%u", (unsigned)(f->first_label + f->p->plan->order.position[block]));
 }
 
 /* ---- the end of a lane ------------------------------------------------------------------------------------------- */
@@ -22,20 +21,18 @@ static ptx_name label_of(const flow *f, uint32_t block) {
 /* Collectives go on without it. */
 static void end_early(const flow *f) {
   ptx *p = f->p;
-  if (p->uses_scratch) {
+  if (p->plan->uses_scratch) {
     ptx_name at = hg_ptx_new(p, PTX_32);
-    hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->ended);
+    hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->plan->ended);
     PTX(p, "add.s32", at, at, p->block_lane);
     hg_ptx_put(p, "\tst.shared.u8 [%s], 1;\n\tst.shared.u32 [hg_shared+%u], 1;\n\tmembar.cta;\n", at.text,
-               (unsigned)p->ended_any);
+               (unsigned)p->plan->ended_any);
   }
   hg_ptx_put(p, "\tbra %s;\n", f->end.text);
 }
 
 static void trap(const flow *f, const ssa_block *block) {
-  ptx_fault_site site = {.insn = block->insn, .symbol = HG_PTX_NO_SYMBOL, .kind = HG_FAULT_TRAP,
-                         .code = block->trap_code, .index_type = ATLAS_i64, .index = hg_ptx_number(0),
-                         .extent = hg_ptx_number(0)};
+  ptx_fault_site site = {.site = hg_gpu_trap_site(block), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
   hg_ptx_note_fault(f->p, &site);
   end_early(f);
 }
@@ -50,8 +47,7 @@ static void count_step(const flow *f, const ssa_block *block) {
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, rare);
-  ptx_fault_site site = {.insn = block->insn, .symbol = HG_PTX_NO_SYMBOL, .kind = HG_FAULT_STEP_LIMIT,
-                         .index_type = ATLAS_i64, .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
+  ptx_fault_site site = {.site = hg_gpu_step_limit_site(block), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
   hg_ptx_note_fault(p, &site);
   end_early(f);
   p->out = out;
@@ -59,26 +55,8 @@ static void count_step(const flow *f, const ssa_block *block) {
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t edge_of(const flow *f, uint32_t from, int side) { return f->p->order.edge[2 * from + (uint32_t)side]; }
-
-/* Loops of the function library count no steps. */
-static int closes_loop(const flow *f, uint32_t from, int side) {
-  uint32_t header = ssa_block_at(f->p->unit, from)->successor[side];
-  return ssa_dominates(&f->p->order, header, from) && !ssa_block_at(f->p->unit, header)->library;
-}
-
-static int has_code(const flow *f, uint32_t from, int side) {
-  uint32_t target = ssa_block_at(f->p->unit, from)->successor[side];
-  return ssa_block_at(f->p->unit, target)->first_phi != SSA_NONE || (f->p->counts_steps && closes_loop(f, from, side));
-}
-
 static void move(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, a);
-}
-
-static int is_phi_of(const ptx *p, uint32_t value, uint32_t block) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  return insn->op == SSA_PHI && insn->block == block;
 }
 
 /* `waiting`: the register in which its next value waits. Each phi has two numbers, one after the other. */
@@ -89,27 +67,21 @@ static ptx_name phi_register(ptx *p, uint32_t phi, int waiting) {
 }
 
 /* All phis take their values at once: through other registers where one phi's value is another's. */
-static void move_phis(const flow *f, uint32_t target, uint32_t edge) {
-  ptx *p = f->p;
-  uint32_t first = ssa_block_at(p->unit, target)->first_phi;
-  int crosses = 0;
-  for (uint32_t phi = first; phi != SSA_NONE; phi = ptx_insn(p, phi)->next)
-    crosses |= ptx_arg(p, phi, edge) != phi && is_phi_of(p, ptx_arg(p, phi, edge), target);
+static void move_phis(ptx *p, const gpu_edge *edge) {
+  uint32_t first = ssa_block_at(p->plan->unit, edge->target)->first_phi;
   for (uint32_t phi = first; phi != SSA_NONE; phi = ptx_insn(p, phi)->next) {
-    uint32_t value = ptx_arg(p, phi, edge);
-    if (value == phi) continue;
-    ptx_name name = hg_comes_as_number(p->unit, phi, edge) ? hg_ptx_value(p, value) : hg_ptx_chosen(p, value, phi);
-    move(p, ptx_insn(p, phi)->type, phi_register(p, phi, crosses), name);
+    if (ptx_arg(p, phi, edge->side) == phi) continue;
+    ptx_name name = hg_ptx_argument(p, phi, edge->side);
+    move(p, ptx_insn(p, phi)->type, phi_register(p, phi, edge->crosses), name);
   }
-  for (uint32_t phi = first; phi != SSA_NONE && crosses; phi = ptx_insn(p, phi)->next)
-    if (ptx_arg(p, phi, edge) != phi)
+  for (uint32_t phi = first; phi != SSA_NONE && edge->crosses; phi = ptx_insn(p, phi)->next)
+    if (ptx_arg(p, phi, edge->side) != phi)
       move(p, ptx_insn(p, phi)->type, hg_ptx_register(p, phi), phi_register(p, phi, 1));
 }
 
-static void edge(const flow *f, uint32_t from, int side) {
-  const ssa_block *block = ssa_block_at(f->p->unit, from);
-  if (f->p->counts_steps && closes_loop(f, from, side)) count_step(f, block);
-  move_phis(f, block->successor[side], edge_of(f, from, side));
+static void put_edge(const flow *f, uint32_t from, const gpu_edge *edge) {
+  if (edge->takes_step) count_step(f, ssa_block_at(f->p->plan->unit, from));
+  move_phis(f->p, edge);
 }
 
 static void jump_unless_next(const flow *f, uint32_t target, uint32_t next) {
@@ -129,65 +101,90 @@ static void advance_phase(ptx *p, uint32_t value) {
   PTX(p, "rem.u32", old, old, count);
   hg_ptx_put(p, "\tst.global.u32 [%s], %s;\n", address.text, old.text);
   hg_ptx_place(p, skip);
-  p->info->uses_phase_advance = 1;
 }
 
-static void effect(ptx *p, uint32_t value) {
+/* For readers, and for profilers. */
+static void begin_insn(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  uint32_t flags = atlas_op_flags(insn->op);
-  if (p->in_vector_part && (p->is_late[value] || hg_ptx_use_widened(p, value))) return;
-  if (insn->insn != SSA_NONE) {
-    uint32_t line = p->options->lines != NULL ? p->options->lines[insn->insn] : 0;
-    if (line != 0) hg_ptx_put(p, "\t.loc 1 %u 0\n", (unsigned)line);
-    hg_ptx_put(p, "\t// %u %s\n", (unsigned)insn->insn, atlas_op_name((atlas_op)insn->op));
+  uint32_t line = p->options->lines != NULL ? p->options->lines[insn->insn] : 0;
+  if (line != 0) hg_ptx_put(p, "\t.loc 1 %u 0\n", (unsigned)line);
+  hg_ptx_put(p, "\t// %u %s\n", (unsigned)insn->insn, atlas_op_name((atlas_op)insn->op));
+}
+
+static void vote(ptx *p, uint32_t value) {
+  const char *op = ptx_insn(p, value)->op == ATLAS_OP_vote_any ? "or" : "and";
+  hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", op, hg_ptx_register(p, value).text,
+             hg_ptx_value(p, ptx_arg(p, value, 0)).text);
+}
+
+static void put_step(ptx *p, const gpu_step *step) {
+  switch (step->op) {
+  case GPU_INSN: begin_insn(p, step->value); break;
+  case GPU_COMPUTE: hg_ptx_pure(p, step->value); break;
+  case GPU_TAKE: hg_ptx_take_element(p, step); break;
+  case GPU_GIVE: hg_ptx_give_element(p, step); break;
+  case GPU_LOAD_GROUP: hg_ptx_load_group(p, step); break;
+  case GPU_NOTE_FAULTS: hg_ptx_faults_now(p); break;
+  case GPU_SYNC: hg_ptx_put(p, "\tbar.sync 0;\n"); break;
+  case GPU_VOTE: vote(p, step->value); break;
+  case GPU_POOL_ALLOCATE: hg_ptx_pool_allocate(p, step->value); break;
+  case GPU_POOL_FREE: hg_ptx_pool_free(p, step->value); break;
+  case GPU_FENCE: hg_ptx_put(p, "\tmembar.cta;\n"); break;
+  case GPU_FENCE_GRID: hg_ptx_put(p, "\tmembar.gl;\n"); break;
+  case GPU_ADVANCE_PHASE: advance_phase(p, step->value); break;
+  case GPU_CLASS: hg_ptx_class_effect(p, step->value); break;
+  default: hg_ptx_access(p, step); break;
   }
-  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_PURE))) hg_ptx_faults_now(p);
-  if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) hg_ptx_memory(p, value);
-  else if (flags & ATLAS_BLOCK) hg_ptx_block_effect(p, value);
-  else if (insn->op == ATLAS_OP_phase_adv) advance_phase(p, value);
-  else if (insn->op == ATLAS_OP_mem_fence) hg_ptx_put(p, "\tmembar.cta;\n");
-  else if (insn->op == ATLAS_OP_mem_fence_grid) hg_ptx_put(p, "\tmembar.gl;\n");
-  else if (flags & ATLAS_PURE || insn->op == ATLAS_OP_phase_get) hg_ptx_pure(p, value);
-  else hg_ptx_class_effect(p, value);
+}
+
+void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
+  const gpu_step *steps = (const gpu_step *)p->plan->part[p->part].steps.data + first;
+  for (uint32_t i = 0; i < count && !p->failed; i++) {
+    if (steps[i].op == GPU_OWN) i += hg_ptx_collective(p, &steps[i], count - i) - 1;
+    else put_step(p, &steps[i]);
+  }
 }
 
 static void branch(const flow *f, uint32_t b, uint32_t next) {
   ptx *p = f->p;
-  const ssa_block *block = ssa_block_at(p->unit, b);
-  ptx_name condition = hg_ptx_value(p, block->condition);
-  int with_code = has_code(f, b, 0) ? 0 : has_code(f, b, 1) ? 1 : -1;
+  const gpu_edge edge[2] = {hg_gpu_edge(p->plan, b, 0), hg_gpu_edge(p->plan, b, 1)};
+  ptx_name condition = hg_ptx_value(p, ssa_block_at(p->plan->unit, b)->condition);
+  int with_code = gpu_has_code(&edge[0]) ? 0 : gpu_has_code(&edge[1]) ? 1 : -1;
   if (with_code < 0) {
-    hg_ptx_put(p, "\t@%s bra %s;\n", condition.text, label_of(f, block->successor[0]).text);
-    jump_unless_next(f, block->successor[1], next);
+    hg_ptx_put(p, "\t@%s bra %s;\n", condition.text, label_of(f, edge[0].target).text);
+    jump_unless_next(f, edge[1].target, next);
     return;
   }
   int other = 1 - with_code; /* the side that the branch jumps to; this one falls through to its moves */
-  int is_plain = !has_code(f, b, other);
-  ptx_name label = is_plain ? label_of(f, block->successor[other]) : hg_ptx_label(p);
+  int is_plain = !gpu_has_code(&edge[other]);
+  ptx_name label = is_plain ? label_of(f, edge[other].target) : hg_ptx_label(p);
   hg_ptx_put(p, "\t@%s%s bra %s;\n", with_code == 0 ? "!" : "", condition.text, label.text);
-  edge(f, b, with_code);
+  put_edge(f, b, &edge[with_code]);
   if (is_plain) {
-    jump_unless_next(f, block->successor[with_code], next);
+    jump_unless_next(f, edge[with_code].target, next);
     return;
   }
-  hg_ptx_put(p, "\tbra %s;\n", label_of(f, block->successor[with_code]).text);
+  hg_ptx_put(p, "\tbra %s;\n", label_of(f, edge[with_code].target).text);
   hg_ptx_place(p, label);
-  edge(f, b, other);
-  jump_unless_next(f, block->successor[other], next);
+  put_edge(f, b, &edge[other]);
+  jump_unless_next(f, edge[other].target, next);
+}
+
+static void jump(const flow *f, uint32_t from, uint32_t next) {
+  gpu_edge edge = hg_gpu_edge(f->p->plan, from, 0);
+  put_edge(f, from, &edge);
+  jump_unless_next(f, edge.target, next);
 }
 
 static void put_block(const flow *f, uint32_t k) {
   ptx *p = f->p;
-  uint32_t b = p->order.block[k], next = k + 1 < p->order.count ? p->order.block[k + 1] : SSA_NONE;
-  const ssa_block *block = ssa_block_at(p->unit, b);
+  uint32_t b = p->plan->order.block[k], next = k + 1 < p->plan->order.count ? p->plan->order.block[k + 1] : SSA_NONE;
+  const ssa_block *block = ssa_block_at(p->plan->unit, b);
   if (k > 0) hg_ptx_place(p, label_of(f, b));
-  for (uint32_t e = block->first_effect; e != SSA_NONE && !p->failed; e = ptx_insn(p, e)->next) effect(p, e);
-  hg_ptx_faults_now(p);
+  const uint32_t *first = p->plan->part[p->part].first;
+  hg_ptx_steps(p, first[k], first[k + 1] - first[k]);
   switch (block->end) {
-  case SSA_JUMP:
-    edge(f, b, 0);
-    jump_unless_next(f, block->successor[0], next);
-    break;
+  case SSA_JUMP: jump(f, b, next); break;
   case SSA_BRANCH: branch(f, b, next); break;
   case SSA_TRAP: trap(f, block); break;
   default:
@@ -197,20 +194,22 @@ static void put_block(const flow *f, uint32_t k) {
 }
 
 static int jumps_to_end(const ptx *p) {
-  int jumps = p->can_end;
-  for (uint32_t k = 0; k + 1 < p->order.count; k++) jumps |= ssa_block_at(p->unit, p->order.block[k])->end == SSA_EXIT;
+  const gpu_plan *g = p->plan;
+  int jumps = g->can_end;
+  for (uint32_t k = 0; k + 1 < g->order.count; k++) jumps |= ssa_block_at(g->unit, g->order.block[k])->end == SSA_EXIT;
   return jumps;
 }
 
-void hg_ptx_body(ptx *p) {
+void hg_ptx_body(ptx *p, gpu_part_kind part) {
   flow f = {.p = p, .end = hg_ptx_label(p)};
   f.first_label = p->labels;
-  p->labels += p->order.count;
+  p->labels += p->plan->order.count;
   p->copy++;
-  if (p->counts_steps) {
+  p->part = part;
+  if (p->plan->counts_steps) {
     p->steps = hg_ptx_new(p, PTX_64);
     PTX(p, "mov.b64", p->steps, PTX_FIELD(p, PTX_64, step_limit));
   }
-  for (uint32_t k = 0; k < p->order.count && !p->failed; k++) put_block(&f, k);
+  for (uint32_t k = 0; k < p->plan->order.count && !p->failed; k++) put_block(&f, k);
   if (jumps_to_end(p)) hg_ptx_place(p, f.end);
 }

@@ -71,15 +71,13 @@ const char *hg_ptx_bits_suffix(ptx_class class) {
   return suffix[class];
 }
 
-int hg_ptx_is_signed(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_SINT; }
-
 const char *hg_ptx_number_suffix(uint8_t type) {
   if (type == ATLAS_f16) return ".f16";
   if (type == ATLAS_bf16) return ".bf16";
   if (type == ATLAS_f32) return ".f32";
   if (type == ATLAS_f64) return ".f64";
-  if (hg_ptx_class_of(type) == PTX_64) return hg_ptx_is_signed(type) ? ".s64" : ".u64";
-  return hg_ptx_is_signed(type) ? ".s32" : ".u32";
+  if (hg_ptx_class_of(type) == PTX_64) return gpu_is_signed(type) ? ".s64" : ".u64";
+  return gpu_is_signed(type) ? ".s32" : ".u32";
 }
 
 static ptx_name register_name(ptx_class class, uint32_t number) {
@@ -155,16 +153,16 @@ ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value) {
 /* Among the bits of f32 as signed integers a positive NaN is above every number, so one minimum does. */
 ptx_name hg_ptx_exact(ptx *p, uint32_t value) {
   ptx_name name = hg_ptx_value(p, value);
-  if (p->nan[value] == PTX_NAN_LOOSE) return hg_ptx_make_exact(p, ptx_insn(p, value)->type, name);
-  if (p->nan[value] != PTX_NAN_POSITIVE) return name;
+  if (p->plan->nan[value] == GPU_NAN_LOOSE) return hg_ptx_make_exact(p, ptx_insn(p, value)->type, name);
+  if (p->plan->nan[value] != GPU_NAN_POSITIVE) return name;
   ptx_name d = hg_ptx_new(p, PTX_32);
   PTX(p, "min.s32", d, name, hg_ptx_number(0x7fc00000));
   return d;
 }
 
-ptx_name hg_ptx_chosen(ptx *p, uint32_t value, uint32_t choice) {
-  int is_asked = p->nan[choice] == PTX_NAN_KEPT && p->bits_used[choice];
-  return is_asked ? hg_ptx_exact(p, value) : hg_ptx_value(p, value);
+ptx_name hg_ptx_argument(ptx *p, uint32_t user, uint32_t i) {
+  uint32_t value = ptx_arg(p, user, i);
+  return hg_gpu_asks_exact(p->plan, user, i) ? hg_ptx_exact(p, value) : hg_ptx_value(p, value);
 }
 
 ptx_name hg_ptx_wide(ptx *p, uint32_t value) {
@@ -173,7 +171,7 @@ ptx_name hg_ptx_wide(ptx *p, uint32_t value) {
   ptx_name reg = hg_ptx_register(p, value);
   if (hg_ptx_class_of(insn->type) == PTX_64) return reg;
   ptx_name d = hg_ptx_new(p, PTX_64);
-  PTX(p, hg_ptx_is_signed(insn->type) ? "cvt.s64.s32" : "cvt.u64.u32", d, reg);
+  PTX(p, gpu_is_signed(insn->type) ? "cvt.s64.s32" : "cvt.u64.u32", d, reg);
   return d;
 }
 

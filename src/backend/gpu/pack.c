@@ -1,5 +1,5 @@
 /* pack.c - the argument block of a launch and its grid; what a fault record says. */
-#include "backend/cuda/ptx/emit_ptx.h"
+#include "backend/gpu/gpu.h"
 
 #include "atlas/arith.h"
 #include "base/bytes.h"
@@ -14,15 +14,15 @@ enum { UNIT_THREADS = 2048, ROUNDS = 4 };
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 /* Lanes below this number are in bounds in every access of the vector part. */
-static uint64_t limit_of(const hg_ptx_parameter *parameter, uint64_t address, uint64_t extent) {
+static uint64_t limit_of(const hg_gpu_parameter *parameter, uint64_t address, uint64_t extent) {
   if (parameter->vector && address % VECTOR_BYTES != 0) return 0;
   uint64_t reach = (uint64_t)parameter->reach - 1;
   return extent > reach ? extent - reach : 0;
 }
 
-static void pack_argument(const hg_ptx_parameter *parameter, const atlas_argument *argument,
-                          const hg_ptx_places *places, uint8_t *block) {
-  hg_ptx_header *header = (hg_ptx_header *)(void *)block;
+static void pack_argument(const hg_gpu_parameter *parameter, const atlas_argument *argument,
+                          const hg_gpu_places *places, uint8_t *block) {
+  hg_gpu_header *header = (hg_gpu_header *)(void *)block;
   uint64_t *to = (uint64_t *)(void *)(block + parameter->offset);
   uint64_t address = (uint64_t)(uintptr_t)argument->span.memory, extent;
   switch (parameter->kind) {
@@ -45,7 +45,7 @@ static void pack_argument(const hg_ptx_parameter *parameter, const atlas_argumen
 
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
-static void pack_linear(const atlas_program *program, const atlas_launch *launch, hg_ptx_header *header) {
+static void pack_linear(const atlas_program *program, const atlas_launch *launch, hg_gpu_header *header) {
   enum { USUAL = ATLAS_LINEAR_BLOCK_LANES };
   uint32_t size = atlas_linear_block(program, launch);
   uint64_t last = launch->lanes + size - 1;
@@ -60,7 +60,7 @@ static void pack_linear(const atlas_program *program, const atlas_launch *launch
   header->is_flat = 1;
 }
 
-static void pack_grid(const atlas_launch *launch, hg_ptx_header *header) {
+static void pack_grid(const atlas_launch *launch, hg_gpu_header *header) {
   header->lanes = header->block_count = 1;
   for (int d = 0; d < 3; d++) {
     header->grid[d] = launch->grid[d];
@@ -72,13 +72,13 @@ static void pack_grid(const atlas_launch *launch, hg_ptx_header *header) {
   header->is_flat = header->lanes == header->total[0];
 }
 
-static uint64_t tiles_in(const hg_ptx_info *info, uint64_t lanes) {
+static uint64_t tiles_in(const hg_gpu_info *info, uint64_t lanes) {
   return (lanes + (UINT64_C(1) << info->tile_shift) - 1) >> info->tile_shift;
 }
 
 /* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as there are ROUNDS blocks for
  * each place that a multiprocessor has for one. */
-static uint64_t tiles_of(const hg_ptx_info *info, uint64_t tiles) {
+static uint64_t tiles_of(const hg_gpu_info *info, uint64_t tiles) {
   uint64_t threads = tiles * info->threads, enough = (uint64_t)ROUNDS * UNIT_THREADS * info->units;
   if (info->packs == 1 || info->units == 0) return info->packs;
   if (threads < 2 * enough) return 1;
@@ -86,7 +86,7 @@ static uint64_t tiles_of(const hg_ptx_info *info, uint64_t tiles) {
 }
 
 /* The lanes behind the last whole pack have a block of their own. */
-static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
+static uint64_t vector_blocks(const hg_gpu_info *info, hg_gpu_header *header) {
   uint64_t tile = UINT64_C(1) << info->tile_shift;
   uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
   uint64_t tiles = tiles_in(info, whole), each = tiles_of(info, tiles);
@@ -95,24 +95,24 @@ static uint64_t vector_blocks(const hg_ptx_info *info, hg_ptx_header *header) {
   return (each == 1 ? tiles : (tiles + each - 1) / each) + (alone != 0);
 }
 
-static uint32_t pack_shape(const hg_ptx_info *info, const atlas_launch *launch, hg_ptx_header *header,
-                           hg_ptx_launch *out) {
-  uint64_t blocks = info->is_table         ? hg_ptx_table_blocks(header->lanes, info->units)
+static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, hg_gpu_header *header,
+                           hg_gpu_launch *out) {
+  uint64_t blocks = info->is_table         ? hg_gpu_table_blocks(header->lanes, info->units)
                     : info->observes_block ? header->block_count
                     : info->vector_only    ? vector_blocks(info, header)
                                            : tiles_in(info, header->lanes);
   out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
   out->left = blocks - out->blocks;
   out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
-  uint32_t missing = out->threads > info->max_threads ? HG_PTX_LARGER_BLOCKS : 0;
-  if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_PTX_COUNT_STEPS;
-  if (info->vector_only && header->fast_lanes < header->lanes) missing |= HG_PTX_CHECKED;
+  uint32_t missing = out->threads > info->max_threads ? HG_GPU_LARGER_BLOCKS : 0;
+  if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_GPU_COUNT_STEPS;
+  if (info->vector_only && header->fast_lanes < header->lanes) missing |= HG_GPU_CHECKED;
   return missing;
 }
 
-uint32_t hg_ptx_pack(const atlas_program *program, const hg_ptx_info *info, const atlas_launch *launch,
-                     const hg_ptx_places *places, void *block, hg_ptx_launch *out) {
-  hg_ptx_header *header = block;
+uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, const atlas_launch *launch,
+                     const hg_gpu_places *places, void *block, hg_gpu_launch *out) {
+  hg_gpu_header *header = block;
   memset(header, 0, sizeof *header);
   if (launch->lanes != 0) pack_linear(program, launch, header);
   else pack_grid(launch, header);
@@ -129,8 +129,8 @@ uint32_t hg_ptx_pack(const atlas_program *program, const hg_ptx_info *info, cons
   return pack_shape(info, launch, header, out);
 }
 
-void hg_ptx_next(void *block, hg_ptx_launch *out) {
-  hg_ptx_header *header = block;
+void hg_gpu_next(void *block, hg_gpu_launch *out) {
+  hg_gpu_header *header = block;
   header->first += out->blocks;
   header->first_lane = header->first * header->block_lanes;
   out->blocks = out->left > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)out->left;
@@ -139,11 +139,11 @@ void hg_ptx_next(void *block, hg_ptx_launch *out) {
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-hg_ptx_fault hg_ptx_fault_none(void) { return (hg_ptx_fault){.lane = UINT64_MAX}; }
+hg_gpu_fault hg_gpu_fault_none(void) { return (hg_gpu_fault){.lane = UINT64_MAX}; }
 
 static int64_t nearest(uint64_t number) { return number > INT64_MAX ? INT64_MAX : (int64_t)number; }
 
-void hg_ptx_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_ptx_fault *record,
+void hg_gpu_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_gpu_fault *record,
                        hg_fault *out) {
   *out = (hg_fault){.kind = HG_FAULT_NONE};
   if (record->lane == UINT64_MAX) return;
@@ -155,7 +155,7 @@ void hg_ptx_fault_read(const atlas_program *program, const atlas_launch *launch,
   out->index = atlas_index_sum((atlas_type)record->index_type, record->index, record->displacement);
   out->extent = nearest(record->extent);
   if (out->kind == HG_FAULT_STEP_LIMIT) out->index = out->extent = nearest(launch->step_limit);
-  const char *name = record->symbol == HG_PTX_NO_SYMBOL - 1              ? "phi"
+  const char *name = record->symbol == HG_GPU_NO_SYMBOL - 1              ? "phi"
                      : record->symbol < program->symbols.count ? atlas_symbol_at(program, record->symbol)->name
                                                                : "";
   snprintf(out->buffer, sizeof out->buffer, "%s", name);

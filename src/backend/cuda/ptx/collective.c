@@ -1,18 +1,9 @@
-/* block.c - barriers, reductions, scans, votes, pools.
+/* collective.c - reductions and scans of a block, and what the lane that is left does alone.
  *
- * A lane that has ended has left its thread: barriers of the hardware count only threads that are still there. Shared
- * memory holds a byte a lane that says it has ended, and a word that says any has. As long as that word is 0, which is
- * the rule, collectives run in parallel; otherwise the lowest lane that is left does the reference machine's loops
- * alone.
- *
- * Each collective ends with a barrier behind its last read of the scratch memory, so the next may write it at once. */
-#include "atlas/arith.h"
+ * A lane that has ended has left its thread: barriers of the hardware count only threads that are still there. */
 #include "backend/cuda/ptx/ptx.h"
-#include "hologram/hologram.h"
 
-#include <string.h>
-
-enum { WARP = 32, SLOT_BYTES = 8 };
+#include "atlas/arith.h"
 
 static void barrier(ptx *p) { hg_ptx_put(p, "\tbar.sync 0;\n"); }
 
@@ -27,7 +18,7 @@ static ptx_name shared_at(ptx *p, uint32_t offset) {
 /* Address of a lane's slot. */
 static ptx_name slot_of(ptx *p, ptx_name lane) {
   ptx_name d = hg_ptx_new(p, PTX_32);
-  PTX(p, "mad.lo.u32", d, lane, hg_ptx_number(SLOT_BYTES), shared_at(p, p->scratch));
+  PTX(p, "mad.lo.u32", d, lane, hg_ptx_number(GPU_SLOT_BYTES), shared_at(p, p->plan->scratch));
   return d;
 }
 
@@ -46,7 +37,7 @@ static ptx_name slot_register(ptx *p, uint8_t type) { return hg_ptx_new(p, hg_pt
 /* Where the predicate holds, the value is a sum of several: its NaN is the canonical one. A lane that met no other
  * keeps its bits. */
 static ptx_name settled(ptx *p, uint8_t type, ptx_name value, ptx_name holds) {
-  if (type != ATLAS_f32 && type != ATLAS_f64) return value; /* the others are rounded to canonical ones */
+  if (!gpu_settles(type)) return value; /* the others are rounded to canonical ones */
   ptx_class class = hg_ptx_class_of(type);
   ptx_name exact = hg_ptx_make_exact(p, type, value), d = hg_ptx_new(p, class);
   PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, exact, value, holds);
@@ -87,7 +78,7 @@ static void close_loop(ptx *p, const loop *l, const char *mnemonic, ptx_name ste
 /* The byte of a lane: 1 ended; the lane alone keeps 2 in it where there is no value. */
 static ptx_name ended_byte(ptx *p, ptx_name lane) {
   ptx_name d = hg_ptx_new(p, PTX_32);
-  PTX(p, "add.s32", d, lane, shared_at(p, p->ended));
+  PTX(p, "add.s32", d, lane, shared_at(p, p->plan->ended));
   return d;
 }
 
@@ -136,7 +127,7 @@ static void combine_slots(ptx *p, uint16_t op, uint8_t type, ptx_name into, ptx_
   get_slot(p, "", type, b, slot_of(p, right), 0);
   ptx_name no_a = is_absent(p, ended_byte(p, left)), no_b = is_absent(p, ended_byte(p, right));
   hg_ptx_combine(p, op, type, d, a, b);
-  if (type == ATLAS_f32 || type == ATLAS_f64) d = hg_ptx_make_exact(p, type, d);
+  if (gpu_settles(type)) d = hg_ptx_make_exact(p, type, d);
   PTX(p, selection.text, d, b, d, no_a);
   PTX(p, selection.text, d, a, d, no_b);
   put_slot(p, type, address, 0, d);
@@ -176,36 +167,83 @@ static void scan_alone(ptx *p, uint8_t type) {
   close_loop(p, &outer, "shl.b32", hg_ptx_number(1));
 }
 
-/* Goes to `rare` when a lane has ended. All lanes of the block have passed a barrier. */
-static void if_missing(ptx *p, ptx_name rare) {
+/* ---- a collective's steps ---------------------------------------------------------------------------------------- */
+
+/* What one of them has in registers. */
+typedef struct collective {
+  ptx *p;
+  uint32_t value;
+  uint16_t op;                      /* with which it combines */
+  uint8_t type;
+  int is_scan, has_met;
+  ptx_name own, test, d;            /* d: of a scan, its value */
+  ptx_name own_slot;                /* of a scan */
+  ptx_name base, row[GPU_FOLD_LANES], has[GPU_FOLD_LANES]; /* of a fold; row 0 is `own` */
+  ptx_name left, has_left, address; /* of a scan's stride */
+  loop stride;
+  ptx_name rare, done, joined, others; /* labels */
+  ptx_name first;                   /* of a reduction alone: its result */
+} collective;
+
+static void move(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
+  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, a);
+}
+
+static void begin(collective *c) {
+  ptx *p = c->p;
+  if (c->is_scan) c->d = hg_ptx_register(p, c->value);
+  c->own = slot_register(p, c->type);
+  if (c->is_scan) c->own_slot = slot_of(p, p->block_lane);
+  else c->test = hg_ptx_new(p, PTX_PREDICATE);
+  c->rare = hg_ptx_label(p);
+  if (!c->is_scan) c->done = hg_ptx_label(p);
+  c->joined = hg_ptx_label(p);
+  move(p, c->type, c->own, hg_ptx_argument(p, c->value, 0));
+}
+
+static void put_own(collective *c) {
+  put_slot(c->p, c->type, c->is_scan ? c->own_slot : slot_of(c->p, c->p->block_lane), 0, c->own);
+}
+
+/* Goes to the rare way when a lane has ended. All lanes of the block have passed a barrier. */
+static void unless_ended(collective *c) {
+  ptx *p = c->p;
   ptx_name any = hg_ptx_new(p, PTX_32), test = hg_ptx_new(p, PTX_PREDICATE);
-  hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", any.text, shared_at(p, p->ended_any).text);
+  hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", any.text, shared_at(p, p->plan->ended_any).text);
   PTX(p, "setp.ne.u32", test, any, hg_ptx_number(0));
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, rare.text);
+  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, c->rare.text);
+}
+
+/* Where both ways meet. */
+static void meet(collective *c) {
+  if (!c->has_met) hg_ptx_place(c->p, c->joined);
+  c->has_met = 1;
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-/* The first warp has the whole fold: lane t loads the values of lanes t, t + 32, t + 64, ..., folds them by halves, and
- * shuffles do the last five steps. A fold from a larger power of two than needed finds nothing to do there. */
-static void fold_in_warp(ptx *p, uint16_t op, uint8_t type, ptx_name own) {
-  uint32_t rows = (p->max_threads + WARP - 1) / WARP, power = 1;
-  ptx_name row[WARP], has[WARP], base = slot_of(p, p->block_lane);
-  while (power < rows) power *= 2;
-  for (uint32_t j = 0; j < rows; j++) {
-    row[j] = own;
-    if (j == 0) continue;
-    ptx_name lane = hg_ptx_new(p, PTX_32);
-    row[j] = slot_register(p, type);
-    has[j] = hg_ptx_new(p, PTX_PREDICATE);
-    PTX(p, "add.s32", lane, p->block_lane, hg_ptx_number(j * WARP));
-    PTX(p, "setp.lt.u32", has[j], lane, p->lane_count);
-    PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, row[j], hg_ptx_number(0));
-    get_slot(p, hg_ptx_name("@%s ", has[j].text).text, type, row[j], base, (int)(j * WARP * SLOT_BYTES));
-  }
-  for (uint32_t half = power / 2; half >= 1; half /= 2)
-    for (uint32_t j = 0; j < half && j + half < rows; j++)
-      combine_if(p, has[j + half], op, type, row[j], row[j + half], 0);
+static void first_lanes(collective *c) {
+  ptx *p = c->p;
+  PTX(p, "setp.ge.u32", c->test, p->block_lane, hg_ptx_number(GPU_FOLD_LANES));
+  hg_ptx_put(p, "\t@%s bra %s;\n", c->test.text, c->done.text);
+  c->base = slot_of(p, p->block_lane);
+  c->row[0] = c->own;
+}
+
+static void fold_row(collective *c, uint32_t j) {
+  ptx *p = c->p;
+  ptx_name lane = hg_ptx_new(p, PTX_32);
+  c->row[j] = slot_register(p, c->type);
+  c->has[j] = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "add.s32", lane, p->block_lane, hg_ptx_number(j * GPU_FOLD_LANES));
+  PTX(p, "setp.lt.u32", c->has[j], lane, p->lane_count);
+  move(p, c->type, c->row[j], hg_ptx_number(0));
+  get_slot(p, hg_ptx_name("@%s ", c->has[j].text).text, c->type, c->row[j], c->base,
+           (int)(j * GPU_FOLD_LANES * GPU_SLOT_BYTES));
+}
+
+static void fold_rows(collective *c, uint32_t j, uint32_t half) {
+  combine_if(c->p, c->has[j + half], c->op, c->type, c->row[j], c->row[j + half], 0);
 }
 
 static ptx_name shuffled(ptx *p, uint8_t type, ptx_name value, uint32_t by) {
@@ -233,67 +271,57 @@ static ptx_name shuffled(ptx *p, uint8_t type, ptx_name value, uint32_t by) {
   return d;
 }
 
-static void fold_in_lanes(ptx *p, uint16_t op, uint8_t type, ptx_name value) {
-  for (uint32_t h = WARP / 2; h >= 1; h /= 2) {
-    ptx_name other = shuffled(p, type, value, h), lane = hg_ptx_new(p, PTX_32), has = hg_ptx_new(p, PTX_PREDICATE);
-    PTX(p, "add.s32", lane, p->block_lane, hg_ptx_number(h));
-    PTX(p, "setp.lt.u32", has, lane, p->lane_count);
-    combine_if(p, has, op, type, value, other, 0);
-  }
+static void fold_lanes_by(collective *c, uint32_t h) {
+  ptx *p = c->p;
+  ptx_name other = shuffled(p, c->type, c->own, h), lane = hg_ptx_new(p, PTX_32), has = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "add.s32", lane, p->block_lane, hg_ptx_number(h));
+  PTX(p, "setp.lt.u32", has, lane, p->lane_count);
+  combine_if(p, has, c->op, c->type, c->own, other, 0);
 }
 
-static void reduce(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  uint16_t op = atlas_combining_op(insn->op);
-  ptx_class class = hg_ptx_class_of(insn->type);
-  ptx_name own = hg_ptx_new(p, class), test = hg_ptx_new(p, PTX_PREDICATE);
-  ptx_name rare = hg_ptx_label(p), done = hg_ptx_label(p), joined = hg_ptx_label(p);
-  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, own, hg_ptx_exact(p, ptx_arg(p, value, 0)));
-  put_slot(p, insn->type, slot_of(p, p->block_lane), 0, own);
-  barrier(p);
-  if (p->can_end) if_missing(p, rare);
-  PTX(p, "setp.ge.u32", test, p->block_lane, hg_ptx_number(WARP));
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, done.text);
-  fold_in_warp(p, op, insn->type, own);
-  fold_in_lanes(p, op, insn->type, own);
-  PTX(p, "setp.ne.u32", test, p->block_lane, hg_ptx_number(0));
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, done.text);
-  PTX(p, "setp.gt.u32", test, p->lane_count, hg_ptx_number(1));
-  put_slot(p, insn->type, shared_at(p, p->result), 0, settled(p, insn->type, own, test));
-  hg_ptx_place(p, done);
-  barrier(p);
-  hg_ptx_place(p, joined);
-  get_slot(p, "", insn->type, hg_ptx_register(p, value), shared_at(p, p->result), 0);
-  if (!p->can_end) return;
-  hg_array *out = p->out;
-  p->out = &p->cold;
-  ptx_name others = hg_ptx_label(p), first = slot_register(p, insn->type);
-  hg_ptx_place(p, rare);
-  elect(p, others);
-  reduce_alone(p, op, insn->type);
-  get_slot(p, "", insn->type, first, slot_of(p, hg_ptx_number(0)), 0);
-  put_slot(p, insn->type, shared_at(p, p->result), 0, first);
-  hg_ptx_place(p, others);
-  barrier(p);
-  hg_ptx_put(p, "\tbra %s;\n", joined.text);
-  p->out = out;
+static void keep_result(collective *c) {
+  ptx *p = c->p;
+  PTX(p, "setp.ne.u32", c->test, p->block_lane, hg_ptx_number(0));
+  hg_ptx_put(p, "\t@%s bra %s;\n", c->test.text, c->done.text);
+  PTX(p, "setp.gt.u32", c->test, p->lane_count, hg_ptx_number(1));
+  ptx_name result = settled(p, c->type, c->own, c->test);
+  put_slot(p, c->type, shared_at(p, p->plan->result), 0, result);
 }
 
-/* ---- scans: Hillis and Steele, strides 1, 2, 4, ... -------------------------------------------------------------- */
+static void get_result(collective *c) {
+  meet(c);
+  ptx_name result = shared_at(c->p, c->p->plan->result);
+  get_slot(c->p, "", c->type, hg_ptx_register(c->p, c->value), result, 0);
+}
 
-/* The inclusive sums in `sum`. */
-static void scan_together(ptx *p, uint8_t type, ptx_name sum, ptx_name own_slot) {
-  ptx_name left = slot_register(p, type), has = hg_ptx_new(p, PTX_PREDICATE), address = hg_ptx_new(p, PTX_32);
-  loop stride = open_loop(p, hg_ptx_number(1), "setp.ge.u32", p->lane_count);
-  put_slot(p, type, own_slot, 0, sum);
-  barrier(p);
-  PTX(p, "setp.ge.u32", has, p->block_lane, stride.i);
-  PTX(p, "mad.lo.s32", address, stride.i, hg_ptx_name("-%d", (int)SLOT_BYTES), own_slot);
-  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, left, hg_ptx_number(0));
-  get_slot(p, hg_ptx_name("@%s ", has.text).text, type, left, address, 0);
-  barrier(p);
-  combine_if(p, has, ATLAS_OP_add, type, sum, left, 1);
-  close_loop(p, &stride, "shl.b32", hg_ptx_number(1));
+static void keep_slot(collective *c) {
+  get_slot(c->p, "", c->type, c->first, slot_of(c->p, hg_ptx_number(0)), 0);
+  put_slot(c->p, c->type, shared_at(c->p, c->p->plan->result), 0, c->first);
+}
+
+/* ---- scans ------------------------------------------------------------------------------------------------------- */
+
+static void strides(collective *c) {
+  ptx *p = c->p;
+  c->left = slot_register(p, c->type);
+  c->has_left = hg_ptx_new(p, PTX_PREDICATE);
+  c->address = hg_ptx_new(p, PTX_32);
+  c->stride = open_loop(p, hg_ptx_number(1), "setp.ge.u32", p->lane_count);
+}
+
+static void get_stride(collective *c) {
+  ptx *p = c->p;
+  PTX(p, "setp.ge.u32", c->has_left, p->block_lane, c->stride.i);
+  PTX(p, "mad.lo.s32", c->address, c->stride.i, hg_ptx_name("-%d", (int)GPU_SLOT_BYTES), c->own_slot);
+  move(p, c->type, c->left, hg_ptx_number(0));
+  get_slot(p, hg_ptx_name("@%s ", c->has_left.text).text, c->type, c->left, c->address, 0);
+}
+
+static void settle(collective *c) {
+  ptx *p = c->p;
+  ptx_name is_sum = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.ne.u32", is_sum, p->block_lane, hg_ptx_number(0));
+  c->own = settled(p, c->type, c->own, is_sum);
 }
 
 /* d = the slot before the lane's own, or 0. */
@@ -301,7 +329,7 @@ static void take_left(ptx *p, uint8_t type, ptx_name d, ptx_name own_slot) {
   ptx_name has = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.ne.u32", has, p->block_lane, hg_ptx_number(0));
   PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, hg_ptx_number(0));
-  get_slot(p, hg_ptx_name("@%s ", has.text).text, type, d, own_slot, -SLOT_BYTES);
+  get_slot(p, hg_ptx_name("@%s ", has.text).text, type, d, own_slot, -GPU_SLOT_BYTES);
 }
 
 /* The lane before may have no value; the first lane asks itself, which has one. */
@@ -315,101 +343,65 @@ static void take_left_present(ptx *p, uint8_t type, ptx_name d, ptx_name own_slo
   PTX(p, class_select.text, d, hg_ptx_number(0), d, absent);
 }
 
-static void scan(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  int is_exclusive = insn->op == ATLAS_OP_scan_excl;
-  uint8_t type = insn->type;
-  ptx_class class = hg_ptx_class_of(type);
-  ptx_name d = hg_ptx_register(p, value), sum = hg_ptx_new(p, class), own_slot = slot_of(p, p->block_lane);
-  ptx_name rare = hg_ptx_label(p), joined = hg_ptx_label(p);
-  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, sum, hg_ptx_exact(p, ptx_arg(p, value, 0)));
-  if (p->can_end) {
-    put_slot(p, type, own_slot, 0, sum);
-    barrier(p);
-    if_missing(p, rare);
+/* ---- all steps --------------------------------------------------------------------------------------------------- */
+
+static void put_step(collective *c, const gpu_step *step) {
+  ptx *p = c->p;
+  switch (step->op) {
+  case GPU_OWN: begin(c); break;
+  case GPU_PUT_OWN: put_own(c); break;
+  case GPU_UNLESS_ENDED: unless_ended(c); break;
+  case GPU_FIRST_LANES: first_lanes(c); break;
+  case GPU_FOLD_ROW: fold_row(c, step->number); break;
+  case GPU_FOLD_ROWS: fold_rows(c, step->number & 0xffff, step->number >> 16); break;
+  case GPU_FOLD_LANES_BY: fold_lanes_by(c, step->number); break;
+  case GPU_KEEP_RESULT: keep_result(c); break;
+  case GPU_END_FIRST_LANES: hg_ptx_place(p, c->done); break;
+  case GPU_GET_RESULT: get_result(c); break;
+  case GPU_STRIDES: strides(c); break;
+  case GPU_GET_STRIDE: get_stride(c); break;
+  case GPU_ADD_STRIDE: combine_if(p, c->has_left, c->op, c->type, c->own, c->left, 1); break;
+  case GPU_END_STRIDES: close_loop(p, &c->stride, "shl.b32", hg_ptx_number(1)); break;
+  case GPU_SETTLE: settle(c); break;
+  case GPU_GET_BEFORE: take_left(p, c->type, c->d, c->own_slot); break;
+  case GPU_GET_OWN: move(p, c->type, c->d, c->own); break;
+  case GPU_ELECT: elect(p, c->others); break;
+  case GPU_FOLD_SLOTS: reduce_alone(p, c->op, c->type); break;
+  case GPU_KEEP_SLOT: keep_slot(c); break;
+  case GPU_SCAN_SLOTS: scan_alone(p, c->type); break;
+  case GPU_END_ELECT: hg_ptx_place(p, c->others); break;
+  case GPU_GET_PRESENT: take_left_present(p, c->type, c->d, c->own_slot); break;
+  case GPU_GET_SLOT: get_slot(p, "", c->type, c->d, c->own_slot, 0); break;
+  default: barrier(p); break;
   }
-  scan_together(p, type, sum, own_slot);
-  ptx_name is_sum = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, "setp.ne.u32", is_sum, p->block_lane, hg_ptx_number(0));
-  sum = settled(p, type, sum, is_sum);
-  if (is_exclusive) {
-    put_slot(p, type, own_slot, 0, sum);
-    barrier(p);
-    take_left(p, type, d, own_slot);
-    barrier(p);
-  } else {
-    PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, d, sum);
-  }
-  hg_ptx_place(p, joined);
-  if (!p->can_end) return;
+}
+
+/* The rare way, out of line. */
+static void where_ended(collective *c, const gpu_step *steps, uint32_t first, uint32_t end) {
+  ptx *p = c->p;
   hg_array *out = p->out;
   p->out = &p->cold;
-  ptx_name others = hg_ptx_label(p);
-  hg_ptx_place(p, rare);
-  elect(p, others);
-  scan_alone(p, type);
-  hg_ptx_place(p, others);
-  barrier(p);
-  if (is_exclusive) take_left_present(p, type, d, own_slot);
-  else get_slot(p, "", type, d, own_slot, 0);
-  barrier(p);
-  hg_ptx_put(p, "\tbra %s;\n", joined.text);
+  c->others = hg_ptx_label(p);
+  if (!c->is_scan) c->first = slot_register(p, c->type);
+  hg_ptx_place(p, c->rare);
+  for (uint32_t i = first; i < end; i++) put_step(c, &steps[i]);
+  hg_ptx_put(p, "\tbra %s;\n", c->joined.text);
   p->out = out;
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------------------- */
-
-/* Tops are the same in every lane of the block, so each keeps its own. */
-static uint32_t pool_number(const ptx *p, uint32_t symbol) {
-  uint32_t number = 0;
-  for (uint32_t s = 0; s < symbol; s++) number += atlas_symbol_at(p->program, s)->kind == ATLAS_SYMBOL_POOL;
-  return number;
-}
-
-static void pool_allocate(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  uint32_t number = pool_number(p, insn->symbol);
-  ptx_name d = hg_ptx_register(p, value), size = hg_ptx_value(p, ptx_arg(p, value, 0)), top = p->pool_top[number];
-  ptx_name room = hg_ptx_new(p, PTX_64), rounded = hg_ptx_new(p, PTX_64), fits = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, "sub.s64", room, p->pool_end[number], top);
-  PTX(p, "setp.le.u64", fits, size, room);
-  PTX(p, "selp.b64", d, top, hg_ptx_number(UINT64_MAX), fits);
-  PTX(p, "add.s64", rounded, size, hg_ptx_number(15));
-  PTX(p, "and.b64", rounded, rounded, hg_ptx_number(~UINT64_C(15)));
-  hg_ptx_put(p, "\t@%s add.s64 %s, %s, %s;\n", fits.text, top.text, top.text, rounded.text);
-}
-
-static void pool_free(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  uint32_t number = pool_number(p, insn->symbol);
-  ptx_name offset = hg_ptx_value(p, ptx_arg(p, value, 0)), top = p->pool_top[number], back = hg_ptx_label(p);
-  ptx_name failed = hg_ptx_new(p, PTX_PREDICATE), low = hg_ptx_new(p, PTX_64);
-  PTX(p, "setp.lt.u64", failed, offset, p->pool_start[number]);
-  PTX(p, "setp.ge.or.u64", failed, offset, top, failed);
-  PTX(p, "and.b64", low, offset, hg_ptx_number(15));
-  PTX(p, "setp.ne.or.u64", failed, low, hg_ptx_number(0), failed);
-  ptx_fault_site site = {.insn = insn->insn, .symbol = insn->symbol, .kind = HG_FAULT_POOL, .index_type = ATLAS_i64,
-                         .index = offset, .extent = top};
-  hg_ptx_fault_if(p, failed, &site, NULL, ATLAS_u64, back);
-  PTX(p, "mov.b64", top, offset);
-  hg_ptx_place(p, back);
-}
-
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
-
-void hg_ptx_block_effect(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  switch (insn->op) {
-  case ATLAS_OP_bar_sync: barrier(p); break;
-  case ATLAS_OP_scan_incl:
-  case ATLAS_OP_scan_excl: scan(p, value); break;
-  case ATLAS_OP_vote_any:
-  case ATLAS_OP_vote_all:
-    hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", insn->op == ATLAS_OP_vote_any ? "or" : "and",
-               hg_ptx_register(p, value).text, hg_ptx_value(p, ptx_arg(p, value, 0)).text);
-    break;
-  case ATLAS_OP_pool_alloc: pool_allocate(p, value); break;
-  case ATLAS_OP_pool_free: pool_free(p, value); break;
-  default: reduce(p, value); break;
+uint32_t hg_ptx_collective(ptx *p, const gpu_step *steps, uint32_t most) {
+  const ssa_insn *insn = ptx_insn(p, steps[0].value);
+  collective c = {.p = p, .value = steps[0].value, .op = atlas_combining_op(insn->op), .type = insn->type,
+                  .is_scan = insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl};
+  uint32_t count = 0, rare = 0, rare_end = 0;
+  int is_usual = 1;
+  for (; count < most && steps[count].value == c.value; count++) {
+    if (steps[count].op == GPU_WHERE_ENDED) rare = count + 1;
+    if (steps[count].op == GPU_END_ENDED) rare_end = count;
+    if (steps[count].op == GPU_WHERE_ENDED || steps[count].op == GPU_END_ENDED) is_usual = !is_usual;
+    else if (is_usual) put_step(&c, &steps[count]);
   }
+  meet(&c);
+  if (rare > 0) where_ended(&c, steps, rare, rare_end);
+  return count;
 }

@@ -1,0 +1,95 @@
+/* blocks.c - kernels that see blocks: where a lane is, and what its block begins with. */
+#include "backend/cuda/ptx/ptx.h"
+
+#include <stddef.h>
+
+/* One dimension: at = (thread, 0, 0), (block, 0, 0), (lane, 0, 0). */
+static void place_flat(ptx *p, ptx_name thread, ptx_name size) {
+  PTX(p, "mad.lo.u64", p->lane, p->block, size, thread);
+  for (int d = 0; d < 9; d++)
+    PTX(p, "mov.b64", p->at[d], d == 0 ? thread : d == 3 ? p->block : d == 6 ? p->lane : hg_ptx_number(0));
+}
+
+/* number = x + size_x * (y + size_y * z) taken apart. */
+static void take_apart(ptx *p, ptx_name number, const ptx_name size[3], const ptx_name at[3]) {
+  ptx_name rest = hg_ptx_new(p, PTX_64);
+  PTX(p, "rem.u64", at[0], number, size[0]);
+  PTX(p, "div.u64", rest, number, size[0]);
+  PTX(p, "rem.u64", at[1], rest, size[1]);
+  PTX(p, "div.u64", at[2], rest, size[1]);
+}
+
+static void place_in_space(ptx *p, ptx_name thread) {
+  ptx_name grid[3], block[3];
+  for (size_t d = 0; d < 3; d++) {
+    grid[d] = hg_ptx_field(p, PTX_64, offsetof(hg_gpu_header, grid) + 8 * d);
+    block[d] = hg_ptx_widened(p, hg_ptx_field(p, PTX_32, offsetof(hg_gpu_header, block) + 4 * d));
+  }
+  take_apart(p, thread, block, &p->at[0]);
+  take_apart(p, p->block, grid, &p->at[3]);
+  PTX(p, "mov.b64", p->lane, hg_ptx_number(0));
+  for (int d = 3; d-- > 0;) { /* lane = (lane * grid + block) * block size + lane in the block */
+    ptx_name total = hg_ptx_new(p, PTX_64);
+    PTX(p, "mad.lo.u64", p->at[6 + d], p->at[3 + d], block[d], p->at[d]);
+    PTX(p, "mul.lo.u64", total, grid[d], block[d]);
+    PTX(p, "mad.lo.u64", p->lane, p->lane, total, p->at[6 + d]);
+  }
+}
+
+static void find_place(ptx *p) {
+  ptx_name thread = hg_ptx_widened(p, p->block_lane), size = hg_ptx_widened(p, hg_ptx_special(p, "ntid.x"));
+  ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
+  p->lane = hg_ptx_new(p, PTX_64);
+  for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
+  PTX(p, "setp.eq.u32", in_space, PTX_FIELD(p, PTX_32, is_flat), hg_ptx_number(0));
+  hg_ptx_put(p, "\t@%s bra %s;\n", in_space.text, rare.text);
+  place_flat(p, thread, size);
+  hg_ptx_place(p, joined);
+  hg_array *out = p->out;
+  p->out = &p->cold;
+  hg_ptx_place(p, rare);
+  place_in_space(p, thread);
+  hg_ptx_put(p, "\tbra %s;\n", joined.text);
+  p->out = out;
+}
+
+/* Lanes that the last block of a linear launch does not have leave at once. */
+static void leave_missing(ptx *p, ptx_name end) {
+  ptx_name lanes = PTX_FIELD(p, PTX_64, lanes), left = hg_ptx_new(p, PTX_64), size = hg_ptx_special(p, "ntid.x");
+  ptx_name wide = hg_ptx_widened(p, size), missing = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "mul.lo.u64", left, p->block, wide);
+  PTX(p, "sub.s64", left, lanes, left);
+  PTX(p, "min.u64", left, left, wide);
+  p->lane_count = hg_ptx_new(p, PTX_32);
+  PTX(p, "cvt.u32.u64", p->lane_count, left);
+  PTX(p, "setp.ge.u32", missing, p->block_lane, p->lane_count);
+  hg_ptx_put(p, "\t@%s bra %s;\n", missing.text, end.text);
+}
+
+/* All lanes of the block together; what they find is zero. */
+void hg_ptx_clear_shared(ptx *p, uint32_t bytes) {
+  ptx_name at = hg_ptx_new(p, PTX_32), end = hg_ptx_new(p, PTX_32), step = hg_ptx_new(p, PTX_32),
+           done = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p), out = hg_ptx_label(p);
+  hg_ptx_put(p, "\tmov.u32 %s, hg_shared;\n", at.text);
+  PTX(p, "add.s32", end, at, hg_ptx_number(bytes));
+  PTX(p, "mad.lo.u32", at, p->block_lane, hg_ptx_number(16), at);
+  PTX(p, "shl.b32", step, p->lane_count, hg_ptx_number(4));
+  hg_ptx_place(p, again);
+  PTX(p, "setp.ge.u32", done, at, end);
+  hg_ptx_put(p, "\t@%s bra %s;\n\tst.shared.v4.b32 [%s], {0, 0, 0, 0};\n", done.text, out.text, at.text);
+  PTX(p, "add.s32", at, at, step);
+  hg_ptx_put(p, "\tbra %s;\n", again.text);
+  hg_ptx_place(p, out);
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+}
+
+void hg_ptx_find_block(ptx *p, ptx_name end) {
+  p->block_lane = hg_ptx_special(p, "tid.x");
+  p->block = hg_ptx_new(p, PTX_64);
+  PTX(p, "add.s64", p->block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
+  find_place(p);
+  p->block_index = hg_ptx_new(p, PTX_32);
+  PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);
+  p->block_size = PTX_FIELD(p, PTX_32, block[0]);
+  leave_missing(p, end);
+}

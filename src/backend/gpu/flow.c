@@ -1,0 +1,99 @@
+/* flow.c - control flow: loops and their steps, the shortest way through a program, edges. */
+#include "backend/gpu/plan.h"
+
+#include "compiler/optimise.h"
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* Marks the blocks that reach the back edge from `latch` without passing the header. */
+static hg_status mark_loop(gpu_plan *g, uint32_t header, uint32_t latch, hg_array *stack, uint32_t *seen) {
+  stack->count = 0;
+  if (hg_array_append(g->allocator, stack, &latch, 1) == NULL) return hg_fail_memory("the plan of a kernel", 0);
+  while (stack->count > 0) {
+    uint32_t b = ((uint32_t *)stack->data)[--stack->count];
+    if (seen[b] == header + 1) continue;
+    seen[b] = header + 1;
+    g->in_loop[b] = 1;
+    const hg_array *from = &ssa_block_at(g->unit, b)->predecessors;
+    if (b != header && from->count > 0 && hg_array_append(g->allocator, stack, from->data, from->count) == NULL)
+      return hg_fail_memory("the plan of a kernel", 0);
+  }
+  return HG_OK;
+}
+
+/* Also counts the steps of loops whose trip counts are known. */
+hg_status hg_gpu_find_loops(gpu_plan *g, uint32_t *seen) {
+  hg_array stack = {.element_size = sizeof(uint32_t)};
+  uint64_t steps = 0;
+  hg_status status = HG_OK;
+  for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) {
+    uint32_t header = g->order.block[k];
+    const hg_array *from = &ssa_block_at(g->unit, header)->predecessors;
+    int is_header = 0;
+    for (size_t i = 0; i < from->count && status == HG_OK; i++) {
+      uint32_t latch = ((const uint32_t *)from->data)[i];
+      if (!ssa_dominates(&g->order, header, latch)) continue;
+      is_header = 1;
+      status = mark_loop(g, header, latch, &stack, seen);
+    }
+    if (!is_header || ssa_block_at(g->unit, header)->library) continue;
+    uint64_t trips = hg_trip_count(g->unit, header); /* known only of loops that hold no other loop */
+    steps = trips == 0 || steps == UINT64_MAX ? UINT64_MAX : steps + trips - 1;
+  }
+  hg_array_release(g->allocator, &stack);
+  g->counts_steps = steps == UINT64_MAX || (steps > 0 && g->form.flags & HG_GPU_COUNT_STEPS);
+  g->info.steps = g->counts_steps ? UINT64_MAX : steps;
+  return status;
+}
+
+/* ---- length ------------------------------------------------------------------------------------------------------ */
+
+/* In instructions: an entry of a table has an address, too; the bits of a number are there already. */
+static uint32_t cost_of(const gpu_plan *g, uint32_t value) {
+  return gpu_flags(g, value) & ATLAS_SPACE_CONST ? 2 : gpu_insn(g, value)->op != ATLAS_OP_bitcast;
+}
+
+/* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
+ * room for a number each block. */
+uint32_t hg_gpu_shortest_way(const gpu_plan *g, uint32_t *way) {
+  uint32_t least = UINT32_MAX;
+  for (uint32_t k = 0; k < g->order.count; k++) {
+    uint32_t b = g->order.block[k], before = k == 0 ? 0 : UINT32_MAX;
+    const ssa_block *block = ssa_block_at(g->unit, b);
+    for (size_t i = 0; i < block->predecessors.count; i++) {
+      uint32_t from = ((const uint32_t *)block->predecessors.data)[i];
+      if (g->order.position[from] < k && way[from] < before) before = way[from];
+    }
+    way[b] = before;
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
+      way[b] += cost_of(g, e);
+    if (block->end == SSA_EXIT && way[b] < least) least = way[b];
+  }
+  return least;
+}
+
+
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
+
+/* Loops of the function library count no steps. */
+static int closes_loop(const gpu_plan *g, uint32_t header, uint32_t from) {
+  return ssa_dominates(&g->order, header, from) && !ssa_block_at(g->unit, header)->library;
+}
+
+static int is_phi_of(const gpu_plan *g, uint32_t value, uint32_t block) {
+  const ssa_insn *insn = gpu_insn(g, value);
+  return insn->op == SSA_PHI && insn->block == block;
+}
+
+gpu_edge hg_gpu_edge(const gpu_plan *g, uint32_t from, int side) {
+  gpu_edge edge = {.target = ssa_block_at(g->unit, from)->successor[side],
+                   .side = g->order.edge[2 * from + (uint32_t)side]};
+  uint32_t first = ssa_block_at(g->unit, edge.target)->first_phi;
+  edge.has_phis = first != SSA_NONE;
+  edge.takes_step = g->counts_steps && closes_loop(g, edge.target, from);
+  for (uint32_t phi = first; phi != SSA_NONE; phi = gpu_insn(g, phi)->next) {
+    uint32_t value = gpu_arg(g, phi, edge.side);
+    edge.crosses |= value != phi && is_phi_of(g, value, edge.target);
+  }
+  return edge;
+}

@@ -1,0 +1,170 @@
+/* gpu.h - what the backends for GPUs share: which form of a kernel is asked for, what is known of it once it is made,
+ * and how it is launched. No text, no driver: plan.h is what a backend makes its text of.
+ *
+ * KERNELS. An entry has ONE parameter: a block of bytes (info.argument_bytes, align 8, at most 2048) that begins with
+ * hg_gpu_header. So a launch is
+ *
+ *   uint64_t block[HG_GPU_ARGUMENT_BYTES / 8];
+ *   hg_gpu_launch shape;
+ *   uint32_t missing = hg_gpu_pack(program, &info, &launch, &places, block, &shape);   // 0, or see VARIANTS
+ *   // shape.blocks blocks of shape.threads threads, with the argument block
+ *
+ * The grid is always one-dimensional; three-dimensional launches are taken apart in the kernel. Shared memory is static
+ * (info.shared_bytes is for information) but for TABLES OF RESULTS: dynamic shared bytes are 0.
+ *
+ * Two kinds of kernels:
+ *  - lanes (!info.observes_block): the program does not see blocks. Tiles of threads x lanes_per_thread lanes, one a
+ *    block of the device. Of vector_only entries a block may have several tiles, up to info.packs, one after the other.
+ *  - blocks (info.observes_block): one block of the device a logical block.
+ * shape.blocks is at most 2^31 - 1; while shape.left is not 0, call hg_gpu_next and launch again.
+ *
+ * VARIANTS. An entry is compiled for the common case. hg_gpu_pack returns 0 when this entry can run this launch, else
+ * the flags with which another one must be made (keep each once it is made; `or` them with the flags of this one):
+ *   HG_GPU_CHECKED        a buffer is shorter than the launch or does not lie at a multiple of 16 (vector_only entries)
+ *   HG_GPU_COUNT_STEPS    the step limit is below info.steps
+ *   HG_GPU_LARGER_BLOCKS  not a flag of hg_gpu_form: make it with form.threads >= out->threads
+ *
+ * TABLES OF RESULTS. Where info.table_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by
+ * more work than a look-up costs: an entry made with HG_GPU_TABULATED first computes what becomes of all 65,536, in
+ * HG_GPU_TABLE_BYTES of dynamic shared memory (not every device has them), then looks up. For launches of table_lanes
+ * and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry for table_lanes,
+ * and take it again where hg_gpu_pack finds something missing.
+ *
+ * FAULTS. One record a launch (HG_GPU_FAULT_BYTES of device memory, 8-aligned), not one a block: the kernel keeps in
+ * it, under a lock, the lowest lane with a fault and that lane's first fault. Before the FIRST launch and after each
+ * launch that faulted it must hold hg_gpu_fault_none() (lane = UINT64_MAX, rest 0); a launch without a fault does not
+ * touch it. When a lane faults the kernel also stores 1 to the u32 at places.fault_flag: let that be host memory that
+ * the device can write, so that a wait costs no copy when nothing faulted: flag 0 -> no fault; flag 1 -> read the
+ * record, hg_gpu_fault_read() makes the hg_fault of it, reset flag and record.
+ *
+ * RESONANCE, PHASE. If info.uses_resonance: places.resonance is 96 int64 of device memory, zeroed by the host before
+ * the launch; the kernel adds to it atomically. If info.uses_phase_advance: places.phase_advance is a u32 of device
+ * memory, zeroed before the launch; holds the advance modulo 768 afterwards. Both may be 0 where not used.
+ *
+ * TABLES. info.table_symbol (or HG_GPU_NO_SYMBOL): places.table is device memory that holds `count` hg_gpu_span entries
+ * {address, byte_count}; {0, 0} where nothing is bound. Copy them in before the launch.
+ *
+ * POOLS need no memory of their own: each block keeps its top; shares are computed from the pool's bytes.
+ *
+ * BLOCK SIZE. The entry is compiled for blocks of at most info.max_threads lanes: the program's required block, else
+ * form.threads, else 1024. Say 256 for linear launches.
+ *
+ * STEP LIMIT. info.steps is the number of back-edges a lane takes at most when every loop's trip count is proven (then
+ * the kernel does not count them), else UINT64_MAX (then it counts).
+ *
+ * info is plain data without pointers: store it in front of the machine code in the kernel cache (check info.size ==
+ * sizeof). */
+#ifndef HG_GPU_H
+#define HG_GPU_H
+
+#include "atlas/interp.h"
+#include "compiler/analyse.h"
+
+#define HG_GPU_NO_SYMBOL UINT32_MAX
+
+enum {
+  HG_GPU_ARGUMENT_BYTES = 2048,  /* enough for every program */
+  HG_GPU_MAX_PARAMETERS = 96,    /* buffers, scalars, pools and the table of a program */
+  HG_GPU_COUNT_STEPS = 1,        /* form.flags: count every back-edge */
+  HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
+  HG_GPU_TABULATED = 8,          /* see TABLES OF RESULTS */
+  HG_GPU_TABLE_THREADS = 1024,
+  HG_GPU_TABLE_BYTES = 2 * 65536 + 16,
+  HG_GPU_LARGER_BLOCKS = 4       /* said by hg_gpu_pack only: make it with form.threads = out->threads */
+};
+
+/* Which form of a program is asked for. All zero: the usual one. */
+typedef struct hg_gpu_form {
+  uint32_t flags;
+  uint32_t threads;        /* most lanes of a block that it will be launched with (256 for linear launches); 0: 1024 */
+  uint32_t most_lanes;     /* of a thread; 0: as many as make 16-byte accesses */
+  const hg_shape *shape;   /* NULL: any launch */
+} hg_gpu_form;
+
+/* Where a parameter of the program lies in the argument block. */
+typedef struct hg_gpu_parameter {
+  uint16_t symbol;
+  uint16_t offset;         /* buffers: address, extent in elements; scalars: 8 bytes; pools: address, byte count, share;
+                              tables: address of the entries */
+  uint8_t vector; /* of a buffer: 1 if 16-byte accesses are used: then its address should be a multiple of 16 */
+  uint8_t kind;            /* atlas_symbol_kind */
+  uint8_t element_shift;   /* of a buffer: log2 of an element's bytes */
+  uint8_t reserved;
+  int64_t reach;           /* of a buffer accessed as [x + lane + #k]: 1 + the largest k; 0: not so */
+} hg_gpu_parameter;
+
+typedef struct hg_gpu_info {
+  uint32_t size;           /* sizeof(hg_gpu_info) */
+  uint32_t argument_bytes;
+  uint32_t threads;        /* of lanes kernels: threads a block; of blocks kernels 0: the launch's block decides */
+  uint32_t lanes_per_thread;
+  uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
+  uint32_t shared_bytes;
+  uint32_t units;          /* multiprocessors of the card, to be set by who loads the entry: blocks of a table form;
+                              with little to do for each, blocks have fewer tiles. 0: never fewer */
+  uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
+  uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_gpu_pack sees to it) */
+  uint8_t is_table;        /* the form with HG_GPU_TABULATED */
+  uint8_t packs;           /* of vector_only entries: tiles that a block has at most */
+  uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
+  uint8_t reserved[4];
+  uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_GPU_TABULATED; 0: no such form */
+  uint64_t steps;
+  uint32_t table_symbol;
+  uint32_t parameter_count;
+  hg_gpu_parameter parameter[HG_GPU_MAX_PARAMETERS];
+} hg_gpu_info;
+
+/* Device addresses that are not arguments of the program. (Arguments: launch->arguments[s].span.memory are device
+ * addresses too, as for every backend; launch->boundary is the device address of the boundary pool.) */
+typedef struct hg_gpu_places {
+  uint64_t fault_record, fault_flag, resonance, phase_advance, table;
+} hg_gpu_places;
+
+typedef struct hg_gpu_launch {
+  uint32_t blocks, threads;
+  uint64_t left;           /* blocks for further launches (hg_gpu_next): more than a grid can have */
+} hg_gpu_launch;
+
+/* The argument block begins with this. */
+typedef struct hg_gpu_header {
+  uint64_t lanes, fast_lanes, fault_record, fault_flag, step_limit, boundary, resonance, phase_advance;
+  uint64_t first, block_count;   /* blocks of the launches before; the program's blocks in all */
+  uint64_t first_lane, whole_lanes; /* vector_only entries: of the launch's first block; in whole packs */
+  uint64_t total[2];             /* lanes along x and y (lanes kernels) */
+  uint64_t grid[3];              /* in blocks */
+  uint32_t block[3], phase;
+  uint32_t is_flat;              /* one dimension: the lane's number is block * block size + lane in the block */
+  uint32_t block_lanes;          /* of a block (vector_only entries) */
+} hg_gpu_header;
+
+typedef struct hg_gpu_span { uint64_t address, byte_count; } hg_gpu_span;
+
+/* As the kernel writes it. */
+typedef struct hg_gpu_fault {
+  uint64_t lane;           /* UINT64_MAX: none */
+  uint32_t lock;
+  uint32_t kind;           /* hg_fault_kind */
+  uint32_t instruction;
+  uint32_t symbol;         /* HG_GPU_NO_SYMBOL: none; HG_GPU_NO_SYMBOL - 1: "phi" */
+  uint32_t code;
+  uint32_t index_type;     /* atlas_type of `index`: with displacement it is summed exactly on the host */
+  uint64_t index;
+  int64_t displacement;
+  uint64_t extent;
+} hg_gpu_fault;
+enum { HG_GPU_FAULT_BYTES = sizeof(hg_gpu_fault) };
+
+/* The argument block and the grid of a launch; 0, or what this entry lacks. Costs some tens of nanoseconds. */
+uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, const atlas_launch *launch,
+                 const hg_gpu_places *places, void *block, hg_gpu_launch *out);
+/* Blocks of a table form. */
+uint32_t hg_gpu_table_blocks(uint64_t lanes, uint32_t units);
+/* The same for the next launch, while out->left is not 0. */
+void hg_gpu_next(void *block, hg_gpu_launch *out);
+
+hg_gpu_fault hg_gpu_fault_none(void);
+void hg_gpu_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_gpu_fault *record,
+                       hg_fault *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* kernel.c - what surrounds the program's instructions: which lanes a thread has, and in what order it does them.
+ *
+ * Of a vector-only kernel the blocks' lanes follow each other, and a thread's packs lie a tile apart. The last block
+ * may be of lanes that stand alone, a thread each: those behind the last whole pack. */
+#include "backend/gpu/plan.h"
+
+static hg_status add(gpu_plan *g, gpu_op op, uint32_t number) {
+  return hg_gpu_add_step(g, &g->kernel, (gpu_step){.op = (uint8_t)op, .value = SSA_NONE, .number = number});
+}
+
+#define ADD(g, ...) GPU_ADD(g, &(g)->kernel, SSA_NONE, __VA_ARGS__)
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
+
+/* The program asks for its place in a launch of three dimensions. */
+static int asks_for_global(const gpu_plan *g) {
+  for (uint32_t v = 0; v < g->unit->insns.count; v++)
+    if (gpu_insn(g, v)->op == ATLAS_OP_sreg && gpu_insn(g, v)->bits >= ATLAS_COORD_GLOBAL_X) return 1;
+  return 0;
+}
+
+static hg_status one_lane(gpu_plan *g, gpu_part_kind part) {
+  if (g->part[part].first == NULL) HG_TRY(hg_gpu_make_part(g, part));
+  if (!g->info.observes_block && asks_for_global(g)) HG_TRY(add(g, GPU_COORDINATES, 0));
+  return add(g, GPU_BODY, part);
+}
+
+/* The neighbouring lanes of a thread's pack one after the other, from the words of the loads to those of the stores. */
+static hg_status pack(gpu_plan *g) {
+  HG_TRY(add(g, GPU_TAKE_APART, 0));
+  for (uint32_t lane = 0; lane < g->info.lanes_per_thread; lane++) {
+    HG_TRY(add(g, GPU_PACK_LANE, lane));
+    HG_TRY(one_lane(g, GPU_VECTOR_PART));
+  }
+  return add(g, GPU_JOIN, 0);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* Every access is a vector's and in bounds: nothing to check. Of two packs both are loaded at once; in a loop what the
+ * next one loads is under way while this one's is computed with. */
+static hg_status vector_kernel(gpu_plan *g) {
+  int is_two = g->info.packs == 2 && !g->in_loop_of_packs;
+  HG_TRY(ADD(g, GPU_SHARE, GPU_LOAD_PACK));
+  if (is_two) HG_TRY(add(g, GPU_LOAD_SECOND, 0));
+  if (g->in_loop_of_packs) HG_TRY(ADD(g, GPU_PACKS, GPU_LOAD_NEXT));
+  HG_TRY(pack(g));
+  HG_TRY(add(g, GPU_STORE_PACK, 0));
+  if (g->in_loop_of_packs) return ADD(g, GPU_NEXT_PACK, GPU_END_PACKS);
+  if (!is_two) return HG_OK;
+  HG_TRY(add(g, GPU_IF_SECOND, 0));
+  HG_TRY(pack(g));
+  return ADD(g, GPU_STORE_SECOND, GPU_END_SECOND);
+}
+
+/* Lane after lane, each access checked: the last tile, and the others where a buffer is too short or does not lie at a
+ * multiple of 16. */
+static hg_status checked_lanes(gpu_plan *g) {
+  HG_TRY(add(g, GPU_LANES, 0));
+  HG_TRY(one_lane(g, GPU_OUTSIDE));
+  return add(g, GPU_END_LANES, 0);
+}
+
+/* A tile of threads x lanes_per_thread lanes a block. */
+static hg_status checked_kernel(gpu_plan *g) {
+  HG_TRY(add(g, GPU_TILE, 0));
+  if (g->info.lanes_per_thread == 1) return checked_lanes(g);
+  HG_TRY(ADD(g, GPU_IF_WHOLE, GPU_LOAD_PACK));
+  HG_TRY(pack(g));
+  HG_TRY(ADD(g, GPU_STORE_PACK, GPU_ELSE));
+  HG_TRY(checked_lanes(g));
+  return add(g, GPU_END_WHOLE, 0);
+}
+
+static hg_status blocks_kernel(gpu_plan *g) {
+  HG_TRY(ADD(g, GPU_BLOCK, GPU_START_POOLS));
+  if (g->zeroed_bytes > 0) HG_TRY(add(g, GPU_CLEAR_SHARED, g->zeroed_bytes));
+  return one_lane(g, GPU_OUTSIDE);
+}
+
+static hg_status table_kernel(gpu_plan *g) {
+  HG_TRY(add(g, GPU_ENTRIES, 0));
+  HG_TRY(pack(g));
+  return ADD(g, GPU_END_ENTRIES, GPU_SYNC, GPU_LAST_ELEMENTS, GPU_PIECES);
+}
+
+hg_status hg_gpu_make_kernel(gpu_plan *g) {
+  if (g->info.observes_block) return blocks_kernel(g);
+  if (g->info.is_table) return table_kernel(g);
+  return g->info.vector_only ? vector_kernel(g) : checked_kernel(g);
+}

@@ -1,0 +1,118 @@
+/* plan.c - all that is decided of a kernel, in its order. */
+#include "backend/gpu/plan.h"
+
+#include "compiler/aliasing.h"
+
+enum { LANES_KERNEL_THREADS = 256 };
+
+static uint32_t most_threads(const gpu_plan *g) {
+  if (g->form.flags & HG_GPU_TABULATED) return HG_GPU_TABLE_THREADS;
+  if (!g->program->observes_block) return LANES_KERNEL_THREADS;
+  uint64_t product = (uint64_t)g->program->block[0] * g->program->block[1] * g->program->block[2];
+  if (product == 0) product = g->form.threads;
+  return product == 0 || product > ATLAS_MAX_BLOCK_LANES ? ATLAS_MAX_BLOCK_LANES : (uint32_t)product;
+}
+
+static void note_effect(gpu_plan *g, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(g, value);
+  uint32_t flags = gpu_flags(g, value);
+  if (flags & ATLAS_SPACE_CONST) {
+    uint32_t symbol = insn->symbol & ~(uint32_t)SSA_LIBRARY;
+    (insn->symbol & SSA_LIBRARY ? g->library_used : g->tables_used)[symbol / 64] |= UINT64_C(1) << symbol % 64;
+  }
+  if (insn->mode == ATLAS_ADDRESS_PHI && flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) g->info.uses_boundary = 1;
+  if (insn->op == ATLAS_OP_res_accum) g->info.uses_resonance = 1;
+  if (insn->op == ATLAS_OP_phase_adv) g->info.uses_phase_advance = 1;
+  if (flags & ATLAS_BLOCK) {
+    int is_alone = insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_vote_any || insn->op == ATLAS_OP_vote_all ||
+                   insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
+    g->uses_scratch |= !is_alone;
+  }
+}
+
+static void note_effects(gpu_plan *g) {
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  hg_alias_groups(g->program, g->unit, group);
+  for (uint32_t l = 0; l < hg_location_count(g->program); l++)
+    g->read_only[l] = (uint8_t)hg_is_read_only(g->program, group, l);
+  g->can_end = g->counts_steps;
+  for (uint32_t k = 0; k < g->order.count; k++) {
+    const ssa_block *block = ssa_block_at(g->unit, g->order.block[k]);
+    g->can_end |= block->end == SSA_TRAP;
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) note_effect(g, e);
+  }
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+/* Room for three numbers each value and one each block. */
+static hg_status make_tables(gpu_plan *g, uint32_t **room) {
+  uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
+  uint64_t words = 3 * values + blocks, bytes = 6 * values + blocks;
+  g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
+  if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
+  *room = g->numbers + values;
+  g->vector_of = g->numbers;
+  g->nan = (uint8_t *)(g->numbers + words);
+  g->never_nan = g->nan + values;
+  g->nan_blind = g->never_nan + values;
+  g->bits_used = g->nan_blind + values;
+  g->access = g->bits_used + values;
+  g->is_late = g->access + values;
+  g->in_loop = g->is_late + values;
+  return HG_OK;
+}
+
+static hg_status analyse(gpu_plan *g) {
+  static const hg_shape any_launch = {0};
+  hg_shape shape = g->form.shape != NULL ? *g->form.shape : any_launch;
+  for (int d = 0; d < 3; d++)
+    if (g->program->block[d] != 0) shape.block[d] = g->program->block[d];
+  HG_TRY(hg_analyse(g->program, g->unit, &shape, &g->analysis));
+  return ir_ssa_order_build(g->unit, &g->order);
+}
+
+static hg_status decide(gpu_plan *g) {
+  uint64_t values = g->unit->insns.count;
+  uint32_t *room = NULL;
+  HG_TRY(analyse(g));
+  HG_TRY(make_tables(g, &room));
+  uint32_t *per_block = room + 2 * values;
+  HG_TRY(hg_gpu_find_loops(g, per_block));
+  g->info.observes_block = (uint8_t)g->program->observes_block;
+  g->info.max_threads = most_threads(g);
+  hg_gpu_lay_out_parameters(g);
+  note_effects(g);
+  hg_gpu_lay_out_shared(g);
+  HG_TRY(hg_gpu_find_nans(g));
+  uint32_t way = hg_gpu_shortest_way(g, per_block);
+  hg_gpu_plan_vectors(g, way);
+  HG_TRY(hg_gpu_list_vectors(g, room, room + values));
+  hg_gpu_plan_packs(g, way, room);
+  if (!g->info.observes_block) g->info.threads = g->info.max_threads;
+  while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
+  return hg_gpu_make_kernel(g);
+}
+
+hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
+                      const hg_gpu_form *form, gpu_plan *plan) {
+  *plan = (gpu_plan){.allocator = &unit->allocator, .program = program, .unit = unit, .target = *target, .form = *form};
+  plan->info.size = sizeof plan->info;
+  plan->group.element_size = sizeof(gpu_group);
+  plan->kernel.element_size = sizeof(gpu_step);
+  for (int i = 0; i < GPU_PART_COUNT; i++) plan->part[i].steps.element_size = sizeof(gpu_step);
+  return decide(plan);
+}
+
+void hg_gpu_plan_release(gpu_plan *plan) {
+  hg_analysis_release(plan->unit, &plan->analysis);
+  ir_ssa_order_release(plan->unit, &plan->order);
+  hg_release(plan->allocator, plan->numbers);
+  hg_release(plan->allocator, plan->vector);
+  hg_array_release(plan->allocator, &plan->group);
+  hg_array_release(plan->allocator, &plan->kernel);
+  for (int i = 0; i < GPU_PART_COUNT; i++) {
+    hg_array_release(plan->allocator, &plan->part[i].steps);
+    hg_release(plan->allocator, plan->part[i].first);
+  }
+}

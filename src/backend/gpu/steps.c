@@ -1,0 +1,130 @@
+/* steps.c - the program for one lane as steps, block by block. */
+#include "backend/gpu/plan.h"
+
+typedef struct maker {
+  gpu_plan *g;
+  gpu_part_kind part;
+  hg_array *steps;
+  uint8_t pending;     /* accesses left out whose faults are not noted yet */
+  uint32_t group_left; /* loads of the last group that are still to be met */
+} maker;
+
+static hg_status add(const maker *m, gpu_op op, uint32_t value, uint32_t number) {
+  return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = value, .number = number});
+}
+
+/* The faults that wait, before something else may fault or the lane may end. */
+static hg_status note_faults(maker *m) {
+  uint32_t count = m->pending;
+  m->pending = 0;
+  return count > 0 ? add(m, GPU_NOTE_FAULTS, SSA_NONE, count) : HG_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static hg_status add_access(maker *m, uint32_t value) {
+  uint32_t flags = gpu_flags(m->g, value);
+  gpu_place place = hg_gpu_place(m->g, m->part, value);
+  gpu_step step = {.op = flags & ATLAS_LOAD ? GPU_LOAD : flags & ATLAS_STORE ? GPU_STORE : GPU_ATOMIC, .value = value,
+                   .number = value};
+  if (place.check == GPU_BRANCH || (place.check == GPU_LEAVE_OUT && m->pending == GPU_PENDING)) {
+    step.notes = m->pending;
+    m->pending = 0;
+  }
+  if (place.check == GPU_LEAVE_OUT) m->pending++;
+  return hg_gpu_add_step(m->g, m->steps, step);
+}
+
+/* The loads one by one stand in the part, too, behind all of its blocks. */
+static hg_status add_group(maker *m, gpu_group *group) {
+  uint32_t number = (uint32_t)m->g->group.count;
+  if (hg_array_append(m->g->allocator, &m->g->group, group, 1) == NULL)
+    return hg_fail_memory("the plan of a kernel", m->g->group.count);
+  gpu_step step = {.op = GPU_LOAD_GROUP, .notes = m->pending, .value = group->in_order[0], .number = number};
+  m->pending = 0;
+  m->group_left = group->count - 1;
+  return hg_gpu_add_step(m->g, m->steps, step);
+}
+
+static hg_status add_memory(maker *m, uint32_t value) {
+  gpu_group group;
+  if (m->part == GPU_VECTOR_PART && m->g->access[value] == GPU_VECTOR) {
+    int is_load = (gpu_flags(m->g, value) & ATLAS_LOAD) != 0;
+    return add(m, is_load ? GPU_TAKE : GPU_GIVE, value, m->g->vector_of[value]);
+  }
+  if (m->group_left > 0) { /* nothing but arithmetic and the group's loads stands between them */
+    m->group_left--;
+    return HG_OK;
+  }
+  if (hg_gpu_find_group(m->g, m->part, value, &group)) return add_group(m, &group);
+  return add_access(m, value);
+}
+
+static hg_status add_loads(maker *m, gpu_group *group) {
+  group->first_step = (uint32_t)m->steps->count;
+  for (uint32_t i = 0; i < group->count; i++) HG_TRY(add_access(m, group->in_order[i]));
+  HG_TRY(note_faults(m));
+  group->step_count = (uint32_t)m->steps->count - group->first_step;
+  return HG_OK;
+}
+
+/* ---- instructions ------------------------------------------------------------------------------------------------ */
+
+static hg_status add_block_effect(const maker *m, uint32_t value) {
+  switch (gpu_insn(m->g, value)->op) {
+  case ATLAS_OP_bar_sync: return add(m, GPU_SYNC, SSA_NONE, 0);
+  case ATLAS_OP_vote_any:
+  case ATLAS_OP_vote_all: return add(m, GPU_VOTE, value, value);
+  case ATLAS_OP_pool_alloc: return add(m, GPU_POOL_ALLOCATE, value, value);
+  case ATLAS_OP_pool_free: return add(m, GPU_POOL_FREE, value, value);
+  default: return hg_gpu_collective(m->g, value, m->steps);
+  }
+}
+
+static hg_status add_effect(maker *m, uint32_t value) {
+  uint16_t op = gpu_insn(m->g, value)->op;
+  uint32_t flags = gpu_flags(m->g, value);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_PURE))) HG_TRY(note_faults(m));
+  if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return add_memory(m, value);
+  if (flags & ATLAS_BLOCK) return add_block_effect(m, value);
+  if (op == ATLAS_OP_phase_adv) return add(m, GPU_ADVANCE_PHASE, value, value);
+  if (op == ATLAS_OP_mem_fence) return add(m, GPU_FENCE, SSA_NONE, 0);
+  if (op == ATLAS_OP_mem_fence_grid) return add(m, GPU_FENCE_GRID, SSA_NONE, 0);
+  if (flags & ATLAS_PURE || op == ATLAS_OP_phase_get) return add(m, GPU_COMPUTE, value, value);
+  return add(m, GPU_CLASS, value, value);
+}
+
+/* What a vector is rounded or widened to all lanes at once, or its elements are, needs no step or only that. */
+static hg_status add_insn(maker *m, uint32_t value) {
+  gpu_plan *g = m->g;
+  if (m->part == GPU_VECTOR_PART) {
+    if (g->is_late[value]) return HG_OK;
+    const gpu_vector *v = hg_gpu_element_of(g, value);
+    if (v != NULL && v->value != value) return add(m, GPU_TAKE, value, (uint32_t)(v - g->vector));
+  }
+  if (gpu_insn(g, value)->insn != SSA_NONE) HG_TRY(add(m, GPU_INSN, value, value));
+  return add_effect(m, value);
+}
+
+/* ---- a part ------------------------------------------------------------------------------------------------------ */
+
+static hg_status add_block(maker *m, uint32_t block) {
+  for (uint32_t e = ssa_block_at(m->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(m->g, e)->next)
+    HG_TRY(add_insn(m, e));
+  return note_faults(m);
+}
+
+hg_status hg_gpu_make_part(gpu_plan *g, gpu_part_kind kind) {
+  gpu_part *part = &g->part[kind];
+  maker m = {.g = g, .part = kind, .steps = &part->steps};
+  uint32_t first_group = (uint32_t)g->group.count;
+  part->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *part->first);
+  if (part->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);
+  for (uint32_t k = 0; k < g->order.count; k++) {
+    HG_TRY(add_block(&m, g->order.block[k]));
+    part->first[k + 1] = (uint32_t)part->steps.count;
+  }
+  for (uint32_t i = first_group; i < g->group.count; i++)
+    HG_TRY(add_loads(&m, (gpu_group *)g->group.data + i));
+  return HG_OK;
+}

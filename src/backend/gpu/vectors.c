@@ -1,0 +1,165 @@
+/* vectors.c - which accesses a thread makes for all of its lanes at once, and how many lanes it has. */
+#include "backend/gpu/plan.h"
+
+#include "compiler/aliasing.h"
+#include "compiler/simplify.h"
+
+#include <string.h>
+
+enum {
+  VECTOR_KERNEL_THREADS = 128, /* no slower than more of them, where each has 16 bytes, and faster at the balance */
+  TABLE_LANES = 2,             /* a thread computes two entries of a table at a time */
+  MAX_UNROLLED = 1024          /* instructions in all copies of a body: time to compile against wider accesses */
+};
+
+typedef struct planner {
+  gpu_plan *g;
+  uint32_t group[ATLAS_MAX_SYMBOLS + 2];
+  uint8_t has_store[ATLAS_MAX_SYMBOLS + 2]; /* per group: a store has been met on the walk, so loads stay in place */
+  uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per group: a load that is not among the vectors */
+  uint8_t plain_store[ATLAS_MAX_SYMBOLS + 2];
+  uint32_t largest, smallest;               /* bytes of vector elements */
+  uint32_t instructions;
+} planner;
+
+int hg_gpu_is_element(const gpu_plan *g, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(g, value);
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || (int64_t)insn->bits < 0 ||
+      insn->bits > INT32_MAX)
+    return 0;
+  const ssa_insn *index = gpu_insn(g, gpu_arg(g, value, 0));
+  return index->op == SSA_SPECIAL && index->bits == ATLAS_REG_LANE &&
+         atlas_symbol_at(g->program, insn->symbol)->kind == ATLAS_SYMBOL_BUFFER;
+}
+
+/* Every lane comes here exactly once. */
+static int is_passed_once(const gpu_plan *g, uint32_t block) {
+  if (g->in_loop[block] || g->can_end) return 0;
+  for (uint32_t k = 0; k < g->order.count; k++)
+    if (ssa_block_at(g->unit, g->order.block[k])->end == SSA_EXIT &&
+        !ssa_dominates(&g->order, block, g->order.block[k]))
+      return 0;
+  return 1;
+}
+
+static int is_access(uint32_t flags) { return (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0; }
+
+/* First walk: loads before the first store of their group are done ahead; stores wait to the end. */
+static void plan_access(planner *w, uint32_t value, uint32_t block) {
+  gpu_plan *g = w->g;
+  const ssa_insn *insn = gpu_insn(g, value);
+  uint32_t flags = gpu_flags(g, value);
+  w->instructions++;
+  if (!is_access(flags)) return;
+  uint32_t group = w->group[hg_location_of(g->program, insn)], size = atlas_bytes((atlas_type)insn->type);
+  int is_candidate = !(flags & ATLAS_ATOMIC) && hg_gpu_is_element(g, value) && is_passed_once(g, block) &&
+                     insn->bits * size % GPU_VECTOR_BYTES == 0;
+  if (hg_gpu_is_element(g, value) && !(flags & ATLAS_ATOMIC)) g->access[value] = GPU_PLAIN;
+  if (flags & ATLAS_LOAD) {
+    if (is_candidate && !w->has_store[group]) g->access[value] = GPU_VECTOR;
+    else w->plain_load[group] = 1;
+    return;
+  }
+  w->has_store[group] = 1;
+  if (is_candidate) g->access[value] = GPU_VECTOR;
+  else w->plain_store[group] = 1;
+}
+
+/* Second walk: a group whose stores are not all at the end has none there; one of whose loads stands between has none
+ * either. Sizes of what is left. */
+static void settle_access(planner *w, uint32_t value) {
+  gpu_plan *g = w->g;
+  const ssa_insn *insn = gpu_insn(g, value);
+  uint32_t flags = gpu_flags(g, value);
+  if (!is_access(flags) || g->access[value] != GPU_VECTOR) return;
+  uint32_t group = w->group[hg_location_of(g->program, insn)], size = atlas_bytes((atlas_type)insn->type);
+  if (flags & ATLAS_STORE && (w->plain_store[group] || w->plain_load[group])) {
+    g->access[value] = GPU_PLAIN;
+    return;
+  }
+  if (size > w->largest) w->largest = size;
+  if (w->smallest == 0 || size < w->smallest) w->smallest = size;
+}
+
+static void walk_effects(planner *w, int settle) {
+  gpu_plan *g = w->g;
+  for (uint32_t k = 0; k < g->order.count; k++) {
+    uint32_t b = g->order.block[k];
+    for (uint32_t e = ssa_block_at(g->unit, b)->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) {
+      if (settle) settle_access(w, e);
+      else plan_access(w, e, b);
+    }
+  }
+}
+
+/* Fences and atomics order memory against other lanes; then nothing is moved. */
+static int orders_memory(const gpu_plan *g) {
+  for (uint32_t k = 0; k < g->order.count; k++)
+    for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
+      if (hg_orders_all(gpu_insn(g, e)) || gpu_flags(g, e) & ATLAS_ATOMIC) return 1;
+  return 0;
+}
+
+static void note_parameter(gpu_plan *g, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(g, value);
+  if (!is_access(gpu_flags(g, value)) || g->access[value] == GPU_CHECKED) return;
+  hg_gpu_parameter *parameter = &g->info.parameter[g->parameter_of[insn->symbol] - 1];
+  if ((int64_t)insn->bits + 1 > parameter->reach) parameter->reach = (int64_t)insn->bits + 1;
+  if (g->access[value] != GPU_VECTOR) return;
+  parameter->vector = 1;
+  g->vector_of[value] = g->vector_count++;
+}
+
+/* Nothing can fault when every access is a vector's. */
+static int is_vector_only(const gpu_plan *g) {
+  if (g->can_end) return 0;
+  for (uint32_t k = 0; k < g->order.count; k++)
+    for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) {
+      const ssa_insn *insn = gpu_insn(g, e);
+      if (!hg_is_pure(insn) && !(insn->symbol & SSA_LIBRARY) && g->access[e] != GPU_VECTOR) return 0;
+    }
+  return 1;
+}
+
+/* Something but the accesses of vectors asks for the number of a lane. */
+static int asks_for_lane(const gpu_plan *g) {
+  for (uint32_t v = 0; v < g->unit->insns.count; v++) {
+    if (gpu_is_gone(g, v)) continue;
+    if (gpu_insn(g, v)->op == ATLAS_OP_sreg) return 1;
+    for (uint32_t i = g->access[v] == GPU_VECTOR; i < gpu_insn(g, v)->arg_count; i++) {
+      const ssa_insn *arg = gpu_insn(g, gpu_arg(g, v, i));
+      if (arg->op == SSA_SPECIAL && arg->bits == ATLAS_REG_LANE) return 1;
+    }
+  }
+  return 0;
+}
+
+/* `way`: the shortest one. */
+void hg_gpu_plan_vectors(gpu_plan *g, uint32_t way) {
+  planner w = {.g = g};
+  g->info.lanes_per_thread = 1;
+  g->needs_lane = 1;
+  if (g->program->observes_block || g->form.flags & HG_GPU_CHECKED || orders_memory(g)) return;
+  hg_alias_groups(g->program, g->unit, w.group);
+  walk_effects(&w, 0);
+  walk_effects(&w, 1);
+  uint32_t lanes = w.largest > 0 ? GPU_VECTOR_BYTES / w.largest : 1;
+  uint32_t most = g->form.flags & HG_GPU_TABULATED ? TABLE_LANES
+                  : g->form.most_lanes != 0            ? g->form.most_lanes
+                                                       : GPU_VECTOR_LANES;
+  while (lanes > most) lanes /= 2;
+  while (lanes > 1 && (uint64_t)lanes * w.instructions > MAX_UNROLLED) lanes /= 2;
+  g->info.lanes_per_thread = lanes;
+  if (lanes == 1) {
+    memset(g->access, GPU_CHECKED, g->unit->insns.count);
+    return;
+  }
+  for (uint32_t k = 0; k < g->order.count; k++)
+    for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
+      note_parameter(g, e);
+  g->info.vector_only = (uint8_t)is_vector_only(g);
+  g->needs_lane = !g->info.vector_only || asks_for_lane(g);
+  g->info.table_lanes = hg_gpu_table_lanes(g, way);
+  g->info.is_table = g->info.table_lanes != 0 && g->form.flags & HG_GPU_TABULATED;
+  if (g->info.vector_only && !g->info.is_table) g->info.max_threads = VECTOR_KERNEL_THREADS;
+}
