@@ -92,7 +92,8 @@ static void neighbour(ptx *p, ptx_name d, ptx_name class, ptx_name number) {
   PTX(p, "xor.b32", flipped, flipped, class);
   PTX(p, "div.u32", h2, class, hg_ptx_number(24));
   PTX(p, "and.b32", h2, h2, hg_ptx_number(1));
-  ptx_name other_h2 = by_size(p, h2, 1, moved(p, "add.s32", class, 24), moved(p, "sub.s32", class, 24));
+  ptx_name down = moved(p, "sub.s32", class, 24), up = moved(p, "add.s32", class, 24);
+  ptx_name other_h2 = by_size(p, h2, 1, up, down);
   PTX(p, "mad.lo.u32", away, moved(p, "sub.s32", number, 3), hg_ptx_number(8), class);
   PTX(p, "mad.lo.s32", home, digit, hg_ptx_name("-8"), class);
   ptx_name move = by_size(p, digit, 1, away, home);
@@ -119,7 +120,8 @@ static void map_boundary(ptx *p, uint32_t value, ptx_name back) {
 }
 
 static void mirror(ptx *p, ptx_name d, ptx_name class) {
-  PTX(p, "mov.b32", d, by_size(p, class, 48, moved(p, "add.s32", class, 48), moved(p, "sub.s32", class, 48)));
+  ptx_name down = moved(p, "sub.s32", class, 48), up = moved(p, "add.s32", class, 48);
+  PTX(p, "mov.b32", d, by_size(p, class, 48, up, down));
 }
 
 static void unity(ptx *p, ptx_name d, ptx_name class) {

@@ -113,8 +113,8 @@ static void begin_insn(ptx *p, uint32_t value) {
 
 static void vote(ptx *p, uint32_t value) {
   const char *op = ptx_insn(p, value)->op == ATLAS_OP_vote_any ? "or" : "and";
-  hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", op, hg_ptx_register(p, value).text,
-             hg_ptx_value(p, ptx_arg(p, value, 0)).text);
+  ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0)), d = hg_ptx_register(p, value);
+  hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", op, d.text, a.text);
 }
 
 static void put_step(ptx *p, const gpu_step *step) {
