@@ -41,6 +41,17 @@ def check_c(name, text):
         yield 1, f"should open with '/* {Path(name).name} - its purpose'"
 
 
+def check_plan(name, text):
+    """The plan of a GPU kernel is no target's: no text but what an error says (and pack.c, which names a fault's buffer), no word of PTX
+    or of a driver."""
+    for number, line in enumerate(text.split("\n"), 1):
+        says = re.search(r'"[^"]*"', line) if Path(name).suffix == ".c" and Path(name).name != "pack.c" else None
+        if says and not re.search(r"#include|hg_fail|_Static_assert", line):
+            yield number, f"{says.group(0)}: a string that is no error's message"
+        if re.search(r"\bptx|\bcuda|hg_ptx|\bsetp|\bselp|%[phrd]\d|\.[bsu](8|16|32|64)\b", line, re.IGNORECASE):
+            yield number, "names a target of the plan"
+
+
 def check_build_lists():
     """The build names its sources one by one: a file that no list has is built by nobody."""
     lists = {"src": "meson.build", "tests/unit": "tests/unit/meson.build", "tests/fuzz": "tests/fuzz/meson.build"}
@@ -79,6 +90,8 @@ def main():
         findings = list(check_lines(name, text))
         if path.suffix in (".c", ".h"):
             findings += check_c(name, text)
+        if name.startswith("src/backend/gpu/"):
+            findings += check_plan(name, text)
         for line, what in findings:
             print(f"{name}:{line}: {what}")
         count += len(findings)

@@ -81,7 +81,7 @@ static int keeps_payload(const gpu_plan *g, uint32_t choice) {
   return g->nan[choice] == GPU_NAN_KEPT && g->bits_used[choice];
 }
 
-int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i) {
+static int sees_bits(const gpu_plan *g, uint32_t user, uint32_t i) {
   const ssa_insn *insn = gpu_insn(g, user);
   if (insn->op == SSA_PHI) return !hg_comes_as_number(g->unit, user, i) && keeps_payload(g, user);
   switch (insn->op) {
@@ -101,4 +101,9 @@ int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i) {
   case ATLAS_OP_scan_excl: return 1;
   default: return (gpu_flags(g, user) & ATLAS_STORE) != 0 && i == insn->arg_count - 1u;
   }
+}
+
+int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i) {
+  uint8_t nan = g->nan[gpu_arg(g, user, i)];
+  return (nan == GPU_NAN_POSITIVE || nan == GPU_NAN_LOOSE) && sees_bits(g, user, i);
 }

@@ -85,7 +85,7 @@ static inline uint32_t gpu_word_elements(const gpu_group *group) { return group-
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 typedef enum gpu_op {
-#define STEP(id, of) GPU_##id,
+#define STEP(id, of, nest) GPU_##id,
 #include "backend/gpu/steps.def"
 #undef STEP
   GPU_OP_COUNT
@@ -195,7 +195,7 @@ static inline const gpu_group *gpu_group_at(const gpu_plan *g, uint32_t number) 
 
 /* ---- values (nans.c, bounds.c) ----------------------------------------------------------------------------------- */
 
-/* 1 if the argument must have the ISA's own bits; of a choice (sel, phi, mov), where it keeps payloads. */
+/* 1 if the argument may be a NaN with other bits than the ISA's, and those are asked for. */
 int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i);
 
 /* x < c ? x : c, or x > c ? x : c, where c is a constant, and neither zero nor NaN: a minimum or maximum that for NaN

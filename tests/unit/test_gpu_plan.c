@@ -1,0 +1,215 @@
+/* test_gpu_plan.c - what holds of every plan of a GPU kernel: its steps are a tree, each access is done once, every
+ * fault of an access left out is noted, in time; and what a target can do shows where it should, nowhere else. What
+ * plans look like: tests/gpu_plan. */
+#include "backend/gpu/plan.h"
+#include "compile.h"
+
+enum { STAYS, OPENS, TURNS, CLOSES };
+static const int nests[] = {
+#define STEP(id, of, nest) nest,
+#include "backend/gpu/steps.def"
+#undef STEP
+};
+
+static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40};
+
+#define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
+
+static const char saxpy[] = BUFFERS ".scalar a f32\nldg.f32 r0, [x + lane]\nldg.f32 r1, [y + lane]\n"
+                            "fma.f32 r0, r0, a, r1\nstg.f32 [y + lane], r0\nexit\n";
+static const char clamp[] = ".buffer x f16 in\n.buffer y f16 out\nldg.f16 r0, [x + lane]\ncvt.f32.f16 r1, r0\n"
+                            "max.f32 r1, r1, #-1\nmin.f32 r1, r1, #1\ncvt.f16.f32 r0, r1\nstg.f16 [y + lane], r0\n"
+                            "exit\n";
+static const char gather[] = BUFFERS ".buffer i u32 in\nldg.u32 r0, [i + lane]\nldg.f32 r1, [x + r0]\n"
+                             "stg.f32 [y + lane], r1\nexit\n";
+/* More accesses that are left out than may wait. */
+static const char scattered[] =
+    BUFFERS ".buffer i u32 in\nldg.u32 r0, [i + lane]\nldg.u32 r1, [i + lane + #70000]\nldg.f32 r2, [x + r0]\n"
+            "ldg.f32 r3, [x + r1]\nadd.f32 r2, r2, r3\nldg.f32 r3, [x + r0 + #200000]\nadd.f32 r2, r2, r3\n"
+            "ldg.f32 r3, [x + r1 + #200000]\nadd.f32 r2, r2, r3\nldg.f32 r3, [x + r0 + #400000]\nadd.f32 r2, r2, r3\n"
+            "ldg.f32 r3, [x + r1 + #400000]\nadd.f32 r2, r2, r3\nldg.f32 r3, [x + r0 + #600000]\nadd.f32 r2, r2, r3\n"
+            "ldg.f32 r3, [x + r1 + #600000]\nadd.f32 r2, r2, r3\nstg.f32 [y + lane], r2\nexit\n";
+/* Of both kinds: four elements an access, and one behind. */
+static const char neighbours[] =
+    BUFFERS ".buffer i u32 in\nldg.u32 r0, [i + lane]\nldg.f32 r1, [x + r0]\nldg.f32 r2, [x + r0 + #1]\n"
+            "add.f32 r1, r1, r2\nldg.f32 r2, [x + r0 + #2]\nadd.f32 r1, r1, r2\nldg.f32 r2, [x + r0 + #3]\n"
+            "add.f32 r1, r1, r2\nldg.f32 r2, [x + r0 + #9]\nadd.f32 r1, r1, r2\nstg.f32 [y + lane], r1\nexit\n";
+static const char reduction[] = ".block 96\n" BUFFERS "ldg.f32 r0, [x + lane]\nset.gt.f32 p0, r0, #0\n@p0 bra wrong\n"
+                                "reduce.max.f32 r1, r0\nscan.excl.f32 r2, r1\nstg.f32 [y + lane], r2\nexit\n"
+                                "wrong:\ntrap #1\n";
+static const char atomic[] = ".buffer x u32 in\n.buffer y u32 inout\nldg.u32 r0, [x + lane]\n"
+                             "atom.add.u32 r1, [y + r0], #1\nexit\n";
+static const char pool[] = ".block 32\n.pool heap\n.buffer x u64 inout\npool.alloc.u64 r0, heap, #256\n"
+                           "ldg.u64 r1, [x + lane]\npool.store.u64 [heap + r0], r1\nbar.sync\n"
+                           "pool.load.u64 r2, [heap + r0]\nstg.u64 [x + lane], r2\npool.free.u64 heap, r0\nexit\n";
+
+/* ---- what holds of every plan ------------------------------------------------------------------------------------ */
+
+static void check_tree(const gpu_step *steps, size_t count) {
+  int depth = 0, well = 1;
+  for (size_t i = 0; i < count; i++) {
+    if (nests[steps[i].op] == CLOSES) depth--;
+    well &= depth >= 0 && (nests[steps[i].op] != TURNS || depth > 0);
+    if (nests[steps[i].op] == OPENS) depth++;
+  }
+  CHECK(well);
+  CHECK_EQ_U64(depth, 0);
+}
+
+static int is_access(uint8_t op) { return op == GPU_LOAD || op == GPU_STORE || op == GPU_ATOMIC; }
+
+/* Follows how many faults wait; done[value] counts how often an access is done. */
+static void follow(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, uint32_t *pending, uint8_t *done) {
+  if (step->op == GPU_NOTE_FAULTS) {
+    CHECK_EQ_U64(step->number, *pending);
+    *pending = 0;
+  } else if (is_access(step->op) || step->op == GPU_LOAD_GROUP) {
+    int is_group = step->op == GPU_LOAD_GROUP;
+    gpu_check check = is_group ? GPU_BRANCH : (gpu_check)hg_gpu_place(g, part, step->value).check;
+    if (step->notes > 0) CHECK_EQ_U64(step->notes, *pending);
+    if (step->notes > 0) *pending = 0;
+    if (check == GPU_BRANCH) CHECK_EQ_U64(*pending, 0);
+    *pending += check == GPU_LEAVE_OUT;
+    if (!is_group) done[step->value]++;
+  } else if (step->op == GPU_TAKE || step->op == GPU_GIVE) {
+    done[step->value]++;
+  } else if (step->op == GPU_SYNC || step->op == GPU_OWN || step->op == GPU_VOTE || step->op == GPU_POOL_FREE) {
+    CHECK_EQ_U64(*pending, 0);
+  }
+  CHECK(*pending <= GPU_PENDING);
+}
+
+static void check_part(const gpu_plan *g, gpu_part_kind kind) {
+  const gpu_part *part = &g->part[kind];
+  const gpu_step *steps = part->steps.data;
+  uint8_t *done = calloc(g->unit->insns.count, 1);
+  uint32_t pending = 0;
+  for (uint32_t k = 0; k < g->order.count; k++) {
+    check_tree(steps + part->first[k], part->first[k + 1] - part->first[k]);
+    for (uint32_t i = part->first[k]; i < part->first[k + 1]; i++) follow(g, kind, &steps[i], &pending, done);
+    CHECK_EQ_U64(pending, 0); /* the block ends */
+  }
+  for (size_t i = part->first[g->order.count]; i < part->steps.count; i++) follow(g, kind, &steps[i], &pending, done);
+  CHECK_EQ_U64(pending, 0); /* the last group ends */
+  for (uint32_t k = 0; k < g->order.count; k++)
+    for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
+      if (gpu_flags(g, e) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) CHECK_EQ_U64(done[e], 1);
+  free(done);
+}
+
+static void check_plan(const gpu_plan *g) {
+  check_tree(g->kernel.data, g->kernel.count);
+  for (int kind = 0; kind < GPU_PART_COUNT; kind++)
+    if (g->part[kind].first != NULL) check_part(g, (gpu_part_kind)kind);
+  CHECK(g->part[GPU_OUTSIDE].first != NULL || g->info.vector_only);
+  CHECK_EQ_U64(g->part[GPU_VECTOR_PART].first != NULL, g->info.lanes_per_thread > 1);
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+typedef struct made {
+  atlas_program *program;
+  ssa_unit unit;
+  gpu_plan plan;
+} made;
+
+static void make(const char *text, const hg_gpu_target *target, uint32_t flags, made *m) {
+  const hg_gpu_form form = {.flags = flags, .threads = 256};
+  m->program = parse(text);
+  compile(m->program, OPTIMISED, &m->unit);
+  CHECK_EQ_U64(hg_gpu_plan(m->program, &m->unit, target, &form, &m->plan), HG_OK);
+  check_plan(&m->plan);
+}
+
+static void release(made *m) {
+  hg_gpu_plan_release(&m->plan);
+  ir_ssa_release(&m->unit);
+  atlas_program_release(m->program);
+}
+
+static void test_all(void) {
+  static const char *const texts[] = {saxpy, clamp, gather, scattered, neighbours, reduction, atomic, pool};
+  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED};
+  for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+      for (int is_rich = 0; is_rich < 2; is_rich++) {
+        made m;
+        make(texts[t], is_rich ? &rich : &plain, flags[f], &m);
+        release(&m);
+      }
+}
+
+static uint32_t count_of(const gpu_plan *g, gpu_op op) {
+  uint32_t count = 0;
+  for (int kind = 0; kind < GPU_PART_COUNT; kind++)
+    for (size_t i = 0; i < g->part[kind].steps.count; i++)
+      count += ((const gpu_step *)g->part[kind].steps.data)[i].op == op;
+  return count;
+}
+
+/* What two elements at once can be made by, only a target that has it is asked for. */
+static void test_targets(void) {
+  made m;
+  make(clamp, &plain, 0, &m);
+  CHECK_EQ_U64(m.plan.vector_count, 2);
+  CHECK(m.plan.vector[0].kept == SSA_NONE && !m.plan.vector[1].rounds && !m.plan.vector[1].mends);
+  CHECK_EQ_U64(m.plan.most_registers, 0);
+  release(&m);
+  make(clamp, &rich, 0, &m);
+  CHECK(m.plan.vector[0].kept != SSA_NONE && m.plan.vector[1].rounds);
+  CHECK_EQ_U64(m.plan.most_registers, 32);
+  release(&m);
+  for (int is_rich = 0; is_rich < 2; is_rich++) {
+    make(saxpy, is_rich ? &rich : &plain, 0, &m);
+    uint32_t sum = m.plan.vector[2].given;
+    CHECK_EQ_U64(m.plan.nan[sum], is_rich ? GPU_NAN_POSITIVE : GPU_NAN_LOOSE);
+    CHECK(m.plan.vector[2].gives_exact);
+    release(&m);
+  }
+}
+
+static void test_groups(void) {
+  made m;
+  make(neighbours, &plain, HG_GPU_CHECKED, &m);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_LOAD_GROUP), 1);
+  const gpu_group *group = gpu_group_at(&m.plan, 0);
+  CHECK_EQ_U64(group->count, 5);
+  CHECK_EQ_U64(group->width, 4);
+  CHECK_EQ_U64(group->joined[0], 4);
+  CHECK_EQ_U64(group->joined[4], 1);
+  CHECK(!group->checks_least);
+  release(&m);
+}
+
+/* The parallel fold of 96 lanes: three rows, then five exchanges; and both ways where lanes may have ended. */
+static void test_reduction(void) {
+  made m;
+  make(reduction, &plain, 0, &m);
+  CHECK(m.plan.can_end && m.plan.uses_scratch);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROW), 2);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROWS), 2);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_LANES_BY), 5);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_ELECT), 2); /* of the scan, too */
+  CHECK_EQ_U64(m.plan.info.shared_bytes, 16 + 96 + 16 + 8 * 96);
+  release(&m);
+}
+
+/* Nine accesses that may fail, of which eight may wait. */
+static void test_pending(void) {
+  made m;
+  make(scattered, &plain, HG_GPU_CHECKED, &m);
+  uint32_t early = 0;
+  for (size_t i = 0; i < m.plan.part[GPU_OUTSIDE].steps.count; i++)
+    early += ((const gpu_step *)m.plan.part[GPU_OUTSIDE].steps.data)[i].notes == GPU_PENDING;
+  CHECK_EQ_U64(early, 1);
+  release(&m);
+}
+
+int main(void) {
+  test_all();
+  test_targets();
+  test_groups();
+  test_reduction();
+  test_pending();
+  return check_report();
+}
