@@ -102,9 +102,9 @@ def rows(path):
 
 
 def type_sets(types):
-    """The named sets of ops.def, as tables.c defines them."""
+    """The named sets of ops.def, as type_sets.h defines them."""
     sets = {"SET_" + name: {name} for name in types}
-    source = (ROOT / "src" / "atlas" / "tables.c").read_text(encoding="utf-8")
+    source = (ROOT / "src" / "atlas" / "type_sets.h").read_text(encoding="utf-8")
     for name, value in re.findall(r"^\s*(SET_\w+) = ([^,\n]+),?$", source, re.M):
         sets[name] = set()
         for part in value.split("|"):
@@ -144,7 +144,7 @@ FLAG_WORDS = {
     "BLOCK": "block-wide: control must be uniform in the block",
     "GRID": "grid-wide: control and operand must be uniform in the grid",
     "JUMP": "may leave straight-line order", "END": "control never reaches the next instruction",
-    "PRIM": "primitive", "FUNC": "function (`src/functions`)", "SECOND": None,
+    "PRIM": "primitive", "FUNC": "function (`src/functions`)", "RULE": "rule", "SECOND": None,
 }
 SET_WORDS = {
     "ANY": "every type", "NUM": "every integer and floating-point type", "INT": "every integer type",

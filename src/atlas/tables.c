@@ -1,27 +1,9 @@
 /* tables.c - the X-macro tables of the ISA turned into data, and the public questions about them. */
 #include "atlas/tables.h"
 
-#include <string.h>
+#include "atlas/type_sets.h"
 
-/* Sets of types, as ops.def names them. */
-enum {
-#define TYPE(code, id, bits, kind, note) SET_##id = 1u << code,
-#include "hologram/types.def"
-#undef TYPE
-  SET_SINT = SET_i8 | SET_i16 | SET_i32 | SET_i64,
-  SET_UINT = SET_u8 | SET_u16 | SET_u32 | SET_u64,
-  SET_INT = SET_SINT | SET_UINT,
-  SET_FLOAT = SET_f16 | SET_bf16 | SET_f32 | SET_f64,
-  SET_SIGNED = SET_SINT | SET_FLOAT,
-  SET_NUM = SET_INT | SET_FLOAT,
-  SET_ANY = SET_NUM | SET_f8e4m3 | SET_f8e5m2 | SET_bool,
-  SET_ATOM = SET_i32 | SET_u32 | SET_i64 | SET_u64,
-  SET_U32 = SET_u32,
-  SET_U64 = SET_u64,
-  SET_I64 = SET_i64,
-  SET_U32_U64 = SET_u32 | SET_u64,
-  SET_NONE = 0
-};
+#include <string.h>
 
 /* Operand letters and syntax of a form. */
 #define FORM(id, operands, syntax) static const char form_operands_##id[] = operands, form_syntax_##id[] = syntax;
@@ -30,10 +12,10 @@ enum {
 
 /* ops.def writes flags without their prefix. */
 enum {
-  PURE = ATLAS_PURE, COMMUTES = ATLAS_COMMUTES, PRIM = ATLAS_PRIM, FUNC = ATLAS_FUNC, LOAD = ATLAS_LOAD,
-  STORE = ATLAS_STORE, ATOMIC = ATLAS_ATOMIC, SPACE_GLOBAL = ATLAS_SPACE_GLOBAL, SPACE_SHARED = ATLAS_SPACE_SHARED,
-  SPACE_CONST = ATLAS_SPACE_CONST, SPACE_POOL = ATLAS_SPACE_POOL, BLOCK = ATLAS_BLOCK, GRID = ATLAS_GRID,
-  JUMP = ATLAS_JUMP, END = ATLAS_END, SECOND = ATLAS_SECOND, BITS = ATLAS_BITS
+  PURE = ATLAS_PURE, COMMUTES = ATLAS_COMMUTES, PRIM = ATLAS_PRIM, FUNC = ATLAS_FUNC, RULE = ATLAS_RULE,
+  LOAD = ATLAS_LOAD, STORE = ATLAS_STORE, ATOMIC = ATLAS_ATOMIC, SPACE_GLOBAL = ATLAS_SPACE_GLOBAL,
+  SPACE_SHARED = ATLAS_SPACE_SHARED, SPACE_CONST = ATLAS_SPACE_CONST, SPACE_POOL = ATLAS_SPACE_POOL,
+  BLOCK = ATLAS_BLOCK, GRID = ATLAS_GRID, JUMP = ATLAS_JUMP, END = ATLAS_END, SECOND = ATLAS_SECOND, BITS = ATLAS_BITS
 };
 
 const atlas_op_info atlas_ops[] = {

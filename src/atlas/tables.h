@@ -30,7 +30,8 @@ enum {
   ATLAS_JUMP = 1u << 13,
   ATLAS_END = 1u << 14,
   ATLAS_SECOND = 1u << 15,
-  ATLAS_BITS = 1u << 16
+  ATLAS_BITS = 1u << 16,
+  ATLAS_RULE = 1u << 17
 };
 
 typedef struct atlas_op_info {

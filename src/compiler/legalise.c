@@ -38,7 +38,7 @@ static uint32_t constant(legaliser *l, uint8_t type, uint64_t bits) {
 
 static int is_narrow(uint8_t type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
 
-static int is_extreme(uint16_t op) { return op == ATLAS_OP_min || op == ATLAS_OP_max || op == ATLAS_OP_relu; }
+static int is_extreme(uint16_t op) { return op == ATLAS_OP_min || op == ATLAS_OP_max; }
 
 /* Arithmetic whose result is a rounded f32 result; functions have been widened before they were expanded. */
 static int is_narrow_arithmetic(const ssa_unit *unit, const ssa_insn *insn) {

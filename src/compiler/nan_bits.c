@@ -10,7 +10,6 @@
 hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
   switch (op) {
   case SSA_PHI:
-  case ATLAS_OP_mov:
   case ATLAS_OP_neg:
   case ATLAS_OP_abs: return HG_NAN_PASSED;
   case ATLAS_OP_sel: return arg == 0 ? HG_NAN_ALIKE : HG_NAN_PASSED;

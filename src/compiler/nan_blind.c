@@ -36,7 +36,6 @@ static int hands_nan_on(const ssa_insn *insn) {
   case ATLAS_OP_sub:
   case ATLAS_OP_mul:
   case ATLAS_OP_div:
-  case ATLAS_OP_mad:
   case ATLAS_OP_fma:
   case ATLAS_OP_min:
   case ATLAS_OP_max:

@@ -240,21 +240,17 @@ static interval float_op(const finder *f, uint32_t value) {
   const ssa_insn *insn = insn_at(f, value);
   interval a = f->of[arg(f, value, 0)], b = insn->arg_count > 1 ? f->of[arg(f, value, 1)] : a;
   switch (insn->op) {
-  case ATLAS_OP_mov: return a;
   case ATLAS_OP_neg: return negative(a);
   case ATLAS_OP_abs: return magnitude(a);
   case ATLAS_OP_copysign: return (interval){-size_of(a), size_of(a), a.is_nan};
   case ATLAS_OP_add: return sum(insn->type, a, b);
   case ATLAS_OP_sub: return sum(insn->type, a, negative(b));
   case ATLAS_OP_mul: return rounded(insn->type, product_in(f, value));
-  case ATLAS_OP_mad:
   case ATLAS_OP_fma: return fused(f, value);
   case ATLAS_OP_div: return quotient(a, b);
-  case ATLAS_OP_recip: return (interval){-INFINITY, INFINITY, a.is_nan};
   case ATLAS_OP_sqrt: return (interval){-0.0, INFINITY, a.is_nan | (a.low < 0)};
   case ATLAS_OP_min: return (interval){least(a.low, b.low), least(a.high, b.high), a.is_nan | b.is_nan};
   case ATLAS_OP_max: return (interval){most(a.low, b.low), most(a.high, b.high), a.is_nan | b.is_nan};
-  case ATLAS_OP_relu: return (interval){most(a.low, 0), most(a.high, 0), a.is_nan};
   case ATLAS_OP_round:
   case ATLAS_OP_floor:
   case ATLAS_OP_ceil:

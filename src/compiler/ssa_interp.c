@@ -11,6 +11,7 @@
 #include "atlas/insn.h"
 #include "atlas/machine.h"
 #include "base/error.h"
+#include "compiler/machine_ops.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_order.h"
 
@@ -59,34 +60,67 @@ static uint64_t special(const evaluator *e, const lane *l, const ssa_insn *insn)
   return atlas_machine_register(&e->m, l, (uint32_t)insn->bits, &type);
 }
 
+static uint64_t place(const evaluator *e, const lane *l, const ssa_insn *insn) {
+  switch ((machine_place)hg_machine_op(insn->op)) {
+  case PLACE_sreg: return atlas_machine_coordinate(&e->m, l, insn->bits) & atlas_mask((atlas_type)insn->type);
+  case PLACE_cls_get: return e->m.block_index % ATLAS_CLASS_COUNT;
+  case PLACE_phase_get: return e->m.launch->phase;
+  }
+  return 0;
+}
+
+static uint64_t logic(const ssa_insn *insn, const uint64_t s[3]) {
+  switch ((machine_logic)hg_machine_op(insn->op)) {
+  case LOGIC_pand: return s[0] & s[1];
+  case LOGIC_por: return s[0] | s[1];
+  case LOGIC_pxor: return s[0] ^ s[1];
+  case LOGIC_pnot: return !s[0];
+  }
+  return 0;
+}
+
+static void refuse(evaluator *e, const ssa_insn *insn) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  if (e->status == HG_OK)
+    e->status = hg_fail(HG_UNSUPPORTED, "the reference machine has no '%s'", info == NULL ? "?" : info->mnemonic);
+}
+
+/* What a unit has before it is canonical, and before functions are expanded. */
+static uint64_t not_of_machines(evaluator *e, const ssa_insn *insn, const uint64_t s[3]) {
+  const atlas_op_info *info = atlas_op_lookup(insn->op);
+  atlas_type type = (atlas_type)insn->type;
+  if (atlas_is_comparison(insn->op)) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
+  if (info != NULL && info->flags & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, s[0], s[1]);
+  if (info != NULL && info->flags & ATLAS_RULE) return atlas_arith(insn->op, type, s[0], s[1], s[2]);
+  refuse(e, insn);
+  return 0;
+}
+
 static uint64_t compute(evaluator *e, const lane *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(e->unit, value);
   atlas_type type = (atlas_type)insn->type;
-  switch (insn->op) {
-  case SSA_SCALAR: return e->m.launch->arguments[insn->symbol].bits;
-  case SSA_SPECIAL: return special(e, l, insn);
-  case ATLAS_OP_sreg: return atlas_machine_coordinate(&e->m, l, insn->bits) & atlas_mask(type);
-  case ATLAS_OP_cls_get: return e->m.block_index % ATLAS_CLASS_COUNT;
-  case ATLAS_OP_phase_get: return e->m.launch->phase;
-  default: break;
-  }
+  if (insn->op == SSA_SCALAR) return e->m.launch->arguments[insn->symbol].bits;
+  if (insn->op == SSA_SPECIAL) return special(e, l, insn);
   uint64_t s[3] = {0, 0, 0};
   for (uint32_t i = 0; i < insn->arg_count && i < 3; i++) s[i] = value_of(e, l, args_of(e, value)[i]);
-  switch (insn->op) {
-  case ATLAS_OP_mov:
-  case ATLAS_OP_movi:
-  case ATLAS_OP_bitcast: return s[0];
-  case ATLAS_OP_cvt: return atlas_convert(type, (atlas_type)insn->type2, s[0]);
-  case ATLAS_OP_sel: return s[0] ? s[1] : s[2];
-  case ATLAS_OP_pand: return s[0] & s[1];
-  case ATLAS_OP_por: return s[0] | s[1];
-  case ATLAS_OP_pxor: return s[0] ^ s[1];
-  case ATLAS_OP_pnot: return !s[0];
-  default: break;
+  switch (hg_machine_kind(insn->op)) {
+  case MACHINE_ARITH: return atlas_arith(insn->op, type, s[0], s[1], s[2]);
+  case MACHINE_COMPARE: return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
+  case MACHINE_LOGIC: return logic(insn, s);
+  case MACHINE_SELECT: return s[0] ? s[1] : s[2];
+  case MACHINE_CONVERT: return atlas_convert(type, (atlas_type)insn->type2, s[0]);
+  case MACHINE_CAST: return s[0];
+  case MACHINE_PLACE: return place(e, l, insn);
+  case MACHINE_LOAD:
+  case MACHINE_STORE:
+  case MACHINE_ATOMIC:
+  case MACHINE_BLOCK:
+  case MACHINE_CLASS:
+  case MACHINE_ORDER:
+  case MACHINE_PHASE: /* effects: none is pure */
+  case MACHINE_NO_KIND: break;
   }
-  if (atlas_is_comparison(insn->op)) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
-  if (atlas_op_flags(insn->op) & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, s[0], s[1]);
-  return atlas_arith(insn->op, type, s[0], s[1], s[2]);
+  return not_of_machines(e, insn, s);
 }
 
 /* A coefficient of a function that has been expanded. */
@@ -130,21 +164,26 @@ static void fill_window(evaluator *e, lane *l, uint32_t value) {
 }
 
 uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn) {
-  uint32_t flags = atlas_op_flags(insn->op);
-  if (flags & ATLAS_LOAD) return atlas_machine_load(m, l, insn);
-  if (flags & ATLAS_ATOMIC) return atlas_machine_atomic(m, l, insn);
-  if (flags & ATLAS_STORE) {
-    atlas_machine_store(m, l, insn);
-    return 0;
-  }
-  switch (insn->op) {
-  case ATLAS_OP_phase_adv:
+  switch (hg_machine_kind(insn->op)) {
+  case MACHINE_LOAD: return atlas_machine_load(m, l, insn);
+  case MACHINE_STORE: atlas_machine_store(m, l, insn); return 0;
+  case MACHINE_ATOMIC: return atlas_machine_atomic(m, l, insn);
+  case MACHINE_CLASS: return atlas_machine_class(m, l, insn->op, l->r);
+  case MACHINE_PHASE:
     if (l->id == 0) m->launch->phase_advance = (uint32_t)((m->launch->phase_advance + l->r[0]) % ATLAS_PHASE_COUNT);
     return 0;
-  case ATLAS_OP_mem_fence:
-  case ATLAS_OP_mem_fence_grid: return 0; /* one lane at a time: memory is in order already */
-  default: return atlas_machine_class(m, l, insn->op, l->r);
+  case MACHINE_ORDER: /* one lane at a time: memory is in order already */
+  case MACHINE_BLOCK: /* all lanes together: run_waiting */
+  case MACHINE_ARITH: /* values: compute */
+  case MACHINE_COMPARE:
+  case MACHINE_LOGIC:
+  case MACHINE_SELECT:
+  case MACHINE_CONVERT:
+  case MACHINE_CAST:
+  case MACHINE_PLACE:
+  case MACHINE_NO_KIND: break;
   }
+  return 0;
 }
 
 static void run_effect(evaluator *e, lane *l, uint32_t value) {
@@ -309,6 +348,10 @@ static void prepare_values(evaluator *e) {
     const ssa_block *block = ssa_block_at(u, e->order.block[k]);
     for (uint32_t v = block->first_phi; v != SSA_NONE; v = ssa_insn_at(u, v)->next) e->slot[v] = e->slot_count++;
     for (uint32_t v = block->first_effect; v != SSA_NONE; v = ssa_insn_at(u, v)->next) {
+      if (hg_machine_kind(ssa_insn_at(u, v)->op) == MACHINE_NO_KIND && !is_computed(ssa_insn_at(u, v))) {
+        refuse(e, ssa_insn_at(u, v));
+        return;
+      }
       e->as_insn[e->slot_count] = hg_ssa_as_insn(ssa_insn_at(u, v));
       e->slot[v] = e->slot_count++;
     }
@@ -336,6 +379,7 @@ static hg_status allocate_slots(evaluator *e, const hg_allocator *a, const atlas
       e->incoming == NULL || e->back == NULL)
     return out_of_memory();
   prepare_values(e);
+  HG_TRY(e->status);
   e->shadow.nodes = (hg_array){.element_size = sizeof(atlas_node)};
   if (hg_array_append(a, &e->shadow.nodes, NULL, program->insns.count) == NULL) return out_of_memory();
   for (uint32_t i = 0; i < program->insns.count; i++) ((atlas_node *)e->shadow.nodes.data)[i].insn = i;

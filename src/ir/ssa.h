@@ -64,7 +64,7 @@ typedef struct ssa_unit {
   hg_array blocks;  /* ssa_block; block 0 is the entry and has no predecessors */
   hg_array forward; /* uint32_t a value: what replaced it, or itself */
   uint8_t faults_stay;       /* the hash has been taken: dead loads stay, because they may fault */
-  uint8_t narrow_extremes;   /* the machine has min, max and relu of f16 and bf16: hg_legalise leaves them */
+  uint8_t narrow_extremes;   /* the machine has min and max of f16 and bf16: hg_legalise leaves them */
   uint8_t replaced;          /* some values stand for others since ir_ssa_resolve_all */
   uint8_t classified;        /* the next is known */
   uint64_t other_forms[4];   /* set of symbols: buffers that are reached otherwise than as [x + lane] */

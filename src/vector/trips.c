@@ -85,8 +85,7 @@ static uint64_t looks(const counter *c, uint16_t op, limit end, int left, int le
     if (end.is_unknown || atlas_compare(op, c->type, a, b) != leaves_when) return 0;
     return atlas_type_bits(c->type) / c->step + 2;
   }
-  if (op == ATLAS_OP_set_ne || op == ATLAS_OP_set_eq)
-    return looks_for_value(c, end, leaves_when == (op == ATLAS_OP_set_eq));
+  if (op == ATLAS_OP_set_eq) return looks_for_value(c, end, leaves_when);
   /* It goes on while counter < bound (or <=, or the other way around): as a last value going up, or down. */
   int goes_up = left != leaves_when, strict = (op == ATLAS_OP_set_lt) != leaves_when;
   if (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le) return 0;

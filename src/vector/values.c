@@ -139,7 +139,6 @@ static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
   if (all_0) return VECTOR_STRIDE_0;
   if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
   switch (insn->op) {
-  case ATLAS_OP_mov: return stride_of_arg(l, value, 0);
   case ATLAS_OP_cvt:
   case ATLAS_OP_bitcast: return vector_is_wide_integer(insn->type2) ? stride_of_arg(l, value, 0) : VECTOR_STRIDE_OTHER;
   case ATLAS_OP_add: return vector_stride_sum(stride_of_arg(l, value, 0), stride_of_arg(l, value, 1));

@@ -7,6 +7,7 @@
 #include "vector/vector.h"
 
 #include "base/error.h"
+#include "compiler/machine_ops.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 #include "vector/lower.h"
@@ -392,6 +393,7 @@ static hg_status study_control(vector_lowering *l) {
 }
 
 static hg_status lower(vector_lowering *l) {
+  HG_TRY(hg_check_machine_ops(l->unit));
   HG_TRY(allocate(l));
   HG_TRY(study_control(l));
   hg_vector_find_uniform_flow(l);

@@ -461,7 +461,7 @@ def statement(function, step, functions):
         if (i.op, i.types[0]) not in functions:
             raise Error("%s: no function for '%s.%s' among the files" % (i.where, i.op, i.types[0]))
         value = "%s(%s)" % (functions[i.op, i.types[0]].c_name, ", ".join(args))
-    elif "PRIM" in OPS[i.op].flags and "PURE" in OPS[i.op].flags and i.op != "sreg":
+    elif "FUNC" not in OPS[i.op].flags and "PURE" in OPS[i.op].flags and i.op != "sreg":
         value = "%s(%s)" % ("_".join(i.op.split(".") + i.types[:1]), ", ".join(args))
     else:
         raise Error("%s: '%s' cannot stand in a function" % (i.where, i.op))

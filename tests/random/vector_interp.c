@@ -67,7 +67,6 @@ static uint64_t pure(evaluator *e, const vector_insn *insn, uint32_t i) {
   case ATLAS_OP_sreg: return atlas_machine_coordinate(m, &m->lanes[i], insn->bits) & atlas_mask(type);
   case ATLAS_OP_cls_get: return m->block_index % ATLAS_CLASS_COUNT;
   case ATLAS_OP_phase_get: return m->launch->phase;
-  case ATLAS_OP_mov:
   case ATLAS_OP_bitcast: return s[0];
   case ATLAS_OP_cvt:
     return odd_nan(e, insn->type, atlas_convert(type, (atlas_type)insn->type2, s[0]));

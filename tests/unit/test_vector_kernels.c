@@ -4,6 +4,7 @@
 #include "backend/cpu/engine/detect.h"
 #include "backend/cpu/engine/engine.h"
 #include "check.h"
+#include "compiler/machine_ops.h"
 
 #include <math.h>
 
@@ -115,7 +116,6 @@ static uint64_t expected_of(const operation *o, const uint64_t s[3]) {
   case ATLAS_OP_pxor: return s[0] ^ s[1];
   case ATLAS_OP_pnot: return !s[0];
   case ATLAS_OP_sel: return s[0] ? s[1] : s[2];
-  case ATLAS_OP_mov:
   case ATLAS_OP_bitcast: return s[0];
   case ATLAS_OP_cvt: return atlas_convert((atlas_type)o->type, (atlas_type)o->type2, s[0]);
   case VECTOR_CANON: return is_nan(o->type, s[0]) ? atlas_canonical_nan((atlas_type)o->type) : s[0];
@@ -217,20 +217,14 @@ static void check_of_type(uint16_t op, uint8_t type, const atlas_op_info *info) 
   check_operation(&o);
 }
 
-static int is_narrow_float(uint8_t type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
-
+/* Whatever a program can have, conversions apart. */
 static void test_arithmetic(void) {
   for (size_t i = 0; i < atlas_op_count(); i++) {
     const atlas_op_info *info = atlas_op_lookup(atlas_op_at(i));
-    uint32_t has = ATLAS_PURE | ATLAS_PRIM;
-    if ((info->flags & has) != has || info->flags & (ATLAS_LOAD | ATLAS_SECOND)) continue;
-    if (strchr(info->operands, 's') == NULL) continue;
-    for (uint8_t type = 1; type < TYPES; type++) {
-      int is_bits = info->op == ATLAS_OP_mov || info->op == ATLAS_OP_sel || info->op == ATLAS_OP_abs ||
-                    info->op == ATLAS_OP_neg || info->op == ATLAS_OP_copysign;
-      if (!(info->types >> type & 1) || (is_narrow_float(type) && !is_bits)) continue; /* widened by the compiler */
-      check_of_type(info->op, type, info);
-    }
+    machine_kind kind = hg_machine_kind(info->op);
+    if (kind != MACHINE_ARITH && kind != MACHINE_COMPARE && kind != MACHINE_SELECT) continue;
+    for (uint8_t type = 1; type < TYPES; type++)
+      if (hg_machine_rows[hg_machine_op(info->op)].types >> type & 1) check_of_type(info->op, type, info);
   }
 }
 

@@ -29,7 +29,7 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   if (!is_float(insn->type)) return GPU_NAN_KEPT;
   if (insn->op == SSA_CONST) return nan_of_constant(insn);
   if (g->never_nan[value]) return GPU_NAN_CANONICAL;
-  if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel || insn->op == ATLAS_OP_mov) {
+  if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel) {
     uint8_t most = GPU_NAN_CANONICAL;
     for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++) {
       if (insn->op == SSA_PHI && hg_comes_as_number(g->unit, value, i)) continue;
@@ -85,8 +85,6 @@ static int sees_bits(const gpu_plan *g, uint32_t user, uint32_t i) {
   const ssa_insn *insn = gpu_insn(g, user);
   if (insn->op == SSA_PHI) return !hg_comes_as_number(g->unit, user, i) && keeps_payload(g, user);
   switch (insn->op) {
-  case ATLAS_OP_mov:
-  case ATLAS_OP_movi:
   case ATLAS_OP_sel: return keeps_payload(g, user);
   case ATLAS_OP_bitcast: return !g->nan_blind[user];
   case ATLAS_OP_abs:

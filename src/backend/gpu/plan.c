@@ -2,6 +2,7 @@
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
+#include "compiler/machine_ops.h"
 
 enum { LANES_KERNEL_THREADS = 256 };
 
@@ -101,6 +102,7 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   plan->group.element_size = sizeof(gpu_group);
   plan->kernel.element_size = sizeof(gpu_step);
   for (int i = 0; i < GPU_PART_COUNT; i++) plan->part[i].steps.element_size = sizeof(gpu_step);
+  HG_TRY(hg_check_machine_ops(unit));
   return decide(plan);
 }
 

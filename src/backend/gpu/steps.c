@@ -1,6 +1,8 @@
 /* steps.c - the program for one lane as steps, block by block. */
 #include "backend/gpu/plan.h"
 
+#include "compiler/machine_ops.h"
+
 typedef struct maker {
   gpu_plan *g;
   gpu_part_kind part;
@@ -71,27 +73,51 @@ static hg_status add_loads(maker *m, gpu_group *group) {
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
 static hg_status add_block_effect(const maker *m, uint32_t value) {
-  switch (gpu_insn(m->g, value)->op) {
-  case ATLAS_OP_bar_sync: return add(m, GPU_SYNC, SSA_NONE, 0);
-  case ATLAS_OP_vote_any:
-  case ATLAS_OP_vote_all: return add(m, GPU_VOTE, value, value);
-  case ATLAS_OP_pool_alloc: return add(m, GPU_POOL_ALLOCATE, value, value);
-  case ATLAS_OP_pool_free: return add(m, GPU_POOL_FREE, value, value);
-  default: return hg_gpu_collective(m->g, value, m->steps);
+  switch ((machine_block)hg_machine_op(gpu_insn(m->g, value)->op)) {
+  case BLOCK_bar_sync: return add(m, GPU_SYNC, SSA_NONE, 0);
+  case BLOCK_vote_any:
+  case BLOCK_vote_all: return add(m, GPU_VOTE, value, value);
+  case BLOCK_pool_alloc: return add(m, GPU_POOL_ALLOCATE, value, value);
+  case BLOCK_pool_free: return add(m, GPU_POOL_FREE, value, value);
+  case BLOCK_reduce_add:
+  case BLOCK_reduce_mul:
+  case BLOCK_reduce_min:
+  case BLOCK_reduce_max:
+  case BLOCK_scan_incl:
+  case BLOCK_scan_excl: break;
   }
+  return hg_gpu_collective(m->g, value, m->steps);
+}
+
+static hg_status add_fence(const maker *m, uint32_t value) {
+  switch ((machine_order)hg_machine_op(gpu_insn(m->g, value)->op)) {
+  case ORDER_mem_fence: return add(m, GPU_FENCE, SSA_NONE, 0);
+  case ORDER_mem_fence_grid: break;
+  }
+  return add(m, GPU_FENCE_GRID, SSA_NONE, 0);
 }
 
 static hg_status add_effect(maker *m, uint32_t value) {
-  uint16_t op = gpu_insn(m->g, value)->op;
   uint32_t flags = gpu_flags(m->g, value);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_PURE))) HG_TRY(note_faults(m));
-  if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return add_memory(m, value);
-  if (flags & ATLAS_BLOCK) return add_block_effect(m, value);
-  if (op == ATLAS_OP_phase_adv) return add(m, GPU_ADVANCE_PHASE, value, value);
-  if (op == ATLAS_OP_mem_fence) return add(m, GPU_FENCE, SSA_NONE, 0);
-  if (op == ATLAS_OP_mem_fence_grid) return add(m, GPU_FENCE_GRID, SSA_NONE, 0);
-  if (flags & ATLAS_PURE || op == ATLAS_OP_phase_get) return add(m, GPU_COMPUTE, value, value);
-  return add(m, GPU_CLASS, value, value);
+  switch (hg_machine_kind(gpu_insn(m->g, value)->op)) {
+  case MACHINE_LOAD:
+  case MACHINE_STORE:
+  case MACHINE_ATOMIC: return add_memory(m, value);
+  case MACHINE_BLOCK: return add_block_effect(m, value);
+  case MACHINE_CLASS: return add(m, GPU_CLASS, value, value);
+  case MACHINE_ORDER: return add_fence(m, value);
+  case MACHINE_PHASE: return add(m, GPU_ADVANCE_PHASE, value, value);
+  case MACHINE_ARITH:
+  case MACHINE_COMPARE:
+  case MACHINE_LOGIC:
+  case MACHINE_SELECT:
+  case MACHINE_CONVERT:
+  case MACHINE_CAST:
+  case MACHINE_PLACE: return add(m, GPU_COMPUTE, value, value);
+  case MACHINE_NO_KIND: break; /* hg_gpu_plan has asked */
+  }
+  return HG_OK;
 }
 
 /* What a vector is rounded or widened to all lanes at once, or its elements are, needs no step or only that. */

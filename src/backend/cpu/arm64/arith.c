@@ -1,10 +1,11 @@
-/* arith.c - arithmetic, logic, shifts and counts of bits.
+/* arith.c - which code each operation becomes; arithmetic, logic, shifts and counts of bits.
  *
  * Most operations are the same code for each vector of a value: a function that writes it for one, in which d may be
  * the register of a source. Scratch 4 and 5 are free in it. */
 #include "atlas/tables.h"
 #include "atlas/value.h"
 #include "backend/cpu/arm64/emit_neon.h"
+#include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
@@ -24,44 +25,22 @@ static unsigned temporary2(const neon_emit *e) { return hg_neon_scratch(e, 5); }
 
 /* ---- one instruction each ---------------------------------------------------------------------------------------- */
 
-typedef struct simple {
-  uint16_t op;
-  a64_op integer, unsigned_integer, real; /* A64_OP_COUNT: none */
-  uint8_t no_64, keeps_narrow; /* integers: not for 64-bit elements; extended sources give an extended result */
-} simple;
+typedef struct cell {
+  int (*write)(neon_emit *e);                         /* 0: left to hg_native_help */
+  uint32_t types, help;                               /* types that `write` knows; those that are always left */
+  piece_writer up_to_32, of_64, real, half;           /* of `arithmetic`: integers of those widths, floats */
+  a64_op signed_integer, unsigned_integer, of_floats; /* of write_simple */
+  uint8_t keeps_narrow;                               /* extended sources give an extended result */
+} cell;
 
-#define NO A64_OP_COUNT
-static const simple simples[] = {
-    {ATLAS_OP_add, A64_add, A64_add, A64_fadd, 0, 0},      {ATLAS_OP_sub, A64_sub, A64_sub, A64_fsub, 0, 0},
-    {ATLAS_OP_mul, A64_mul, A64_mul, A64_fmul, 1, 0},      {ATLAS_OP_div, NO, NO, A64_fdiv, 0, 0},
-    {ATLAS_OP_min, A64_smin, A64_umin, A64_fmin, 1, 1},    {ATLAS_OP_max, A64_smax, A64_umax, A64_fmax, 1, 1},
-    {ATLAS_OP_and, A64_and, A64_and, NO, 0, 1},            {ATLAS_OP_or, A64_orr, A64_orr, NO, 0, 1},
-    {ATLAS_OP_xor, A64_eor, A64_eor, NO, 0, 1},            {ATLAS_OP_not, A64_not, A64_not, NO, 0, 0},
-    {ATLAS_OP_neg, A64_neg, A64_neg, A64_fneg, 0, 0},      {ATLAS_OP_abs, A64_abs, NO, A64_fabs, 0, 0},
-    {ATLAS_OP_sqrt, NO, NO, A64_fsqrt, 0, 0},              {ATLAS_OP_floor, NO, NO, A64_frintm, 0, 0},
-    {ATLAS_OP_ceil, NO, NO, A64_frintp, 0, 0},             {ATLAS_OP_trunc, NO, NO, A64_frintz, 0, 0},
-    {ATLAS_OP_round, NO, NO, A64_frintn, 0, 0},
-};
-#undef NO
-
-static const simple *simple_of(uint16_t op) {
-  for (size_t i = 0; i < sizeof simples / sizeof *simples; i++)
-    if (simples[i].op == op) return &simples[i];
-  return NULL;
-}
-
-static a64_op simple_op(const vector_insn *insn) {
-  const simple *s = simple_of(insn->op);
-  if (s == NULL) return A64_OP_COUNT;
-  if (!atlas_is_integer((atlas_type)insn->type)) return s->real;
-  if (s->no_64 && bits_of(insn->type) == 64) return A64_OP_COUNT;
-  return is_signed(insn->type) ? s->integer : s->unsigned_integer;
-}
+static const cell cells[MACHINE_OP_COUNT];
 
 static void write_simple(neon_emit *e, const piece *p) {
+  const cell *c = &cells[hg_machine_op(e->insn->op)];
   int is_float = !atlas_is_integer((atlas_type)p->type);
-  hg_a64(&e->a, simple_op(e->insn), p->size, p->d, p->s[0], p->s[1]);
-  if (!is_float && !simple_of(e->insn->op)->keeps_narrow) hg_neon_narrow(e, p->type, p->d);
+  a64_op op = is_float ? c->of_floats : is_signed(p->type) ? c->signed_integer : c->unsigned_integer;
+  hg_a64(&e->a, op, p->size, p->d, p->s[0], p->s[1]);
+  if (!is_float && !c->keeps_narrow) hg_neon_narrow(e, p->type, p->d);
 }
 
 /* ---- element by element: what vectors cannot do ------------------------------------------------------------------ */
@@ -80,7 +59,8 @@ static void general_op(neon_emit *e, uint8_t type) {
     hg_a64_msub(a, 0, 2, 1, 0);
     break;
   case ATLAS_OP_ctz: hg_a64(a, A64_rbit_x, 0, 0, 0, 0); /* fall through */
-  default: hg_a64(a, A64_clz_x, 0, 0, 0, 0); break;
+  case ATLAS_OP_clz: hg_a64(a, A64_clz_x, 0, 0, 0, 0); break;
+  default: break; /* no cell with another names write_elements */
   }
 }
 
@@ -219,16 +199,6 @@ static void write_fma(neon_emit *e, const piece *p) {
   hg_a64_move_vector(&e->a, p->d, sum);
 }
 
-static void write_recip(neon_emit *e, const piece *p) {
-  hg_a64_constant(&e->a, p->size, temporary(e), one_of(p->size));
-  hg_a64(&e->a, A64_fdiv, p->size, p->d, temporary(e), p->s[0]);
-}
-
-static void write_relu(neon_emit *e, const piece *p) {
-  hg_a64_constant(&e->a, p->size, temporary(e), 0);
-  hg_a64(&e->a, A64_fmax, p->size, p->d, p->s[0], temporary(e));
-}
-
 /* (a > 0 ? 1 : +0) - (a < 0 ? 1 : +0), and a NaN as it is: x - x is +0. */
 static void write_float_sign(neon_emit *e, const piece *p) {
   unsigned above = temporary(e), below = temporary2(e), one = hg_neon_scratch(e, 2), is_number = hg_neon_scratch(e, 1);
@@ -295,68 +265,10 @@ static void write_canon(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_bif, 0, p->d, nan, is_number);
 }
 
-/* ---- choosing ---------------------------------------------------------------------------------------------------- */
+/* ---- what each operation becomes --------------------------------------------------------------------------------- */
 
-static piece_writer integer_writer(uint16_t op, uint8_t type) {
-  int is_64 = bits_of(type) == 64;
-  switch (op) {
-  case ATLAS_OP_mul:
-  case ATLAS_OP_div:
-  case ATLAS_OP_rem: return write_elements;
-  case ATLAS_OP_mad: return is_64 ? write_elements : write_mad;
-  case ATLAS_OP_mulhi: return is_64 ? write_elements : write_mulhi;
-  case ATLAS_OP_min:
-  case ATLAS_OP_max: return write_min_max;
-  case ATLAS_OP_sign: return write_sign;
-  case ATLAS_OP_shl:
-  case ATLAS_OP_shr: return write_shift;
-  case ATLAS_OP_popc: return write_popc;
-  case ATLAS_OP_clz: return is_64 ? write_elements : write_clz;
-  case ATLAS_OP_ctz: return is_64 ? write_elements : write_ctz;
-  case ATLAS_OP_brev: return write_brev;
-  default: return NULL;
-  }
-}
-
-static piece_writer float_writer(uint16_t op) {
-  switch (op) {
-  case ATLAS_OP_mad:
-  case ATLAS_OP_fma: return write_fma;
-  case ATLAS_OP_recip: return write_recip;
-  case ATLAS_OP_relu: return write_relu;
-  case ATLAS_OP_sign: return write_float_sign;
-  case ATLAS_OP_copysign: return write_copysign;
-  case VECTOR_CANON: return write_canon;
-  case VECTOR_LESSER:
-  case VECTOR_GREATER: return write_lesser_or_greater;
-  default: return NULL;
-  }
-}
-
-static piece_writer half_writer(uint16_t op) {
-  switch (op) {
-  case ATLAS_OP_neg: return write_half_neg;
-  case ATLAS_OP_abs: return write_half_abs;
-  case ATLAS_OP_copysign: return write_copysign;
-  case VECTOR_CANON: return write_half_canon;
-  default: return NULL;
-  }
-}
-
-static piece_writer writer_of(const vector_insn *insn) {
-  if (insn->type == SSA_PREDICATE || insn->type == ATLAS_NONE) return NULL;
-  if (vector_is_primitive(insn->op) && !(atlas_op_flags(insn->op) & ATLAS_PURE)) return NULL;
-  atlas_type_kind kind = atlas_kind((atlas_type)insn->type);
-  if (kind == ATLAS_KIND_STORAGE) return NULL;
-  if (kind == ATLAS_KIND_FLOAT && bits_of(insn->type) == 16) return half_writer(insn->op);
-  if (vector_is_primitive(insn->op) && simple_op(insn) != A64_OP_COUNT) return write_simple;
-  return kind == ATLAS_KIND_FLOAT ? float_writer(insn->op) : integer_writer(insn->op, insn->type);
-}
-
-int hg_neon_arith(neon_emit *e) {
+static void write_pieces(neon_emit *e, piece_writer write) {
   const vector_insn *insn = e->insn;
-  piece_writer write = writer_of(insn);
-  if (write == NULL) return 0;
   for (uint32_t c = 0; c < hg_neon_copies(e, insn->d); c++)
     for (uint32_t part = 0; part < hg_neon_parts(e, insn->d); part++) {
       piece p = {.size = hg_neon_size(e, insn->d), .copy = c, .part = part, .type = insn->type};
@@ -366,5 +278,94 @@ int hg_neon_arith(neon_emit *e) {
       write(e, &p);
       hg_neon_done(e, c, part, p.d);
     }
+}
+
+static int arithmetic(neon_emit *e) {
+  const cell *c = &cells[hg_machine_op(e->insn->op)];
+  int is_float = !atlas_is_integer((atlas_type)e->insn->type);
+  unsigned bits = bits_of(e->insn->type);
+  if (is_float) write_pieces(e, bits == 16 ? c->half : c->real);
+  else write_pieces(e, bits == 64 ? c->of_64 : c->up_to_32);
   return 1;
+}
+
+static int left_to_help(neon_emit *e) {
+  (void)e;
+  return 0;
+}
+
+#define HELP(types) left_to_help, SET_NONE, types
+#define BOTH(up_to_32, of_64, real) arithmetic, SET_INT_REAL, 0, up_to_32, of_64, real, NULL
+#define INTEGER(up_to_32, of_64) arithmetic, SET_INT, 0, up_to_32, of_64, NULL, NULL
+#define REAL(real) arithmetic, SET_REAL, 0, NULL, NULL, real, NULL
+#define ALL_SIMPLE BOTH(write_simple, write_simple, write_simple)
+#define INTEGER_SIMPLE INTEGER(write_simple, write_simple)
+#define REAL_SIMPLE(op) REAL(write_simple), A64_OP_COUNT, A64_OP_COUNT, op
+#define CELL_add ALL_SIMPLE, A64_add, A64_add, A64_fadd
+#define CELL_sub ALL_SIMPLE, A64_sub, A64_sub, A64_fsub
+#define CELL_mul BOTH(write_simple, write_elements, write_simple), A64_mul, A64_mul, A64_fmul
+#define CELL_mulhi INTEGER(write_mulhi, write_elements)
+#define CELL_div BOTH(write_elements, write_elements, write_simple), A64_OP_COUNT, A64_OP_COUNT, A64_fdiv
+#define CELL_rem INTEGER(write_elements, write_elements)
+#define CELL_mad INTEGER(write_mad, write_elements)
+#define CELL_fma REAL(write_fma)
+#define CELL_min BOTH(write_simple, write_min_max, write_simple), A64_smin, A64_umin, A64_fmin, 1
+#define CELL_max BOTH(write_simple, write_min_max, write_simple), A64_smax, A64_umax, A64_fmax, 1
+#define CELL_abs \
+  arithmetic, SET_SIGNED, 0, write_simple, write_simple, write_simple, write_half_abs, A64_abs, A64_OP_COUNT, A64_fabs
+#define CELL_neg \
+  arithmetic, SET_NUM, 0, write_simple, write_simple, write_simple, write_half_neg, A64_neg, A64_neg, A64_fneg
+#define CELL_sign arithmetic, SET_SINT_REAL, 0, write_sign, write_sign, write_float_sign, NULL
+#define CELL_copysign arithmetic, SET_FLOAT, 0, NULL, NULL, write_copysign, write_copysign
+#define CELL_and INTEGER_SIMPLE, A64_and, A64_and, A64_OP_COUNT, 1
+#define CELL_or INTEGER_SIMPLE, A64_orr, A64_orr, A64_OP_COUNT, 1
+#define CELL_xor INTEGER_SIMPLE, A64_eor, A64_eor, A64_OP_COUNT, 1
+#define CELL_not INTEGER_SIMPLE, A64_not, A64_not, A64_OP_COUNT
+#define CELL_shl INTEGER(write_shift, write_shift)
+#define CELL_shr INTEGER(write_shift, write_shift)
+#define CELL_popc INTEGER(write_popc, write_popc)
+#define CELL_clz INTEGER(write_clz, write_elements)
+#define CELL_ctz INTEGER(write_ctz, write_elements)
+#define CELL_brev INTEGER(write_brev, write_brev)
+#define CELL_sqrt REAL_SIMPLE(A64_fsqrt)
+#define CELL_floor REAL_SIMPLE(A64_frintm)
+#define CELL_ceil REAL_SIMPLE(A64_frintp)
+#define CELL_trunc REAL_SIMPLE(A64_frintz)
+#define CELL_round REAL_SIMPLE(A64_frintn)
+
+#define KIND_ARITH(id, types) CELL_##id
+#define KIND_COMPARE(id, types) hg_neon_compare, SET_##types, 0
+#define KIND_LOGIC(id, types) hg_neon_logic, SET_##types, 0
+#define KIND_SELECT(id, types) hg_neon_select, SET_##types, 0
+#define KIND_CONVERT(id, types) hg_neon_convert, SET_NUM, SET_##types & ~SET_NUM
+#define KIND_CAST(id, types) hg_neon_bitcast, SET_##types, 0
+#define KIND_PLACE(id, types) hg_neon_coordinate, SET_##types, 0
+#define KIND_LOAD(id, types) hg_neon_memory, SET_##types, 0
+#define KIND_STORE(id, types) hg_neon_memory, SET_##types, 0
+#define KIND_ATOMIC(id, types) hg_neon_memory, SET_##types, 0
+#define KIND_BLOCK(id, types) HELP(SET_##types)
+#define KIND_CLASS(id, types) HELP(SET_##types)
+#define KIND_ORDER(id, types) HELP(SET_##types)
+#define KIND_PHASE(id, types) HELP(SET_##types)
+
+#define MACHINE(id, kind, types, narrow) [MACHINE_##id] = {.write = KIND_##kind(id, types)},
+static const cell cells[MACHINE_OP_COUNT] = {
+#include "compiler/machine_ops.def"
+};
+#define MACHINE(id, kind, types, narrow) MACHINE_HAS_CELL_OR_HELP(id, SET_##types, KIND_##kind(id, types))
+#include "compiler/machine_ops.def"
+
+int hg_neon_operation(neon_emit *e) {
+  const cell *c = &cells[hg_machine_op(e->insn->op)];
+  int is_help = e->insn->type < ATLAS_TYPE_COUNT && c->help >> e->insn->type & 1;
+  return is_help ? 0 : c->write(e);
+}
+
+int hg_neon_vector_operation(neon_emit *e) {
+  switch (e->insn->op) {
+  case VECTOR_CANON: write_pieces(e, bits_of(e->insn->type) == 16 ? write_half_canon : write_canon); return 1;
+  case VECTOR_LESSER:
+  case VECTOR_GREATER: write_pieces(e, write_lesser_or_greater); return 1;
+  default: return 0;
+  }
 }

@@ -2,6 +2,8 @@
  * may see the memory; shared memory is one worker's. */
 #include "backend/cpu/arm64/emit_neon.h"
 
+#include "compiler/machine_ops.h"
+
 enum { OLD = 0, PLACE = 1, VALUE = 3, NEW = 4, COMPARED = 5 }; /* x registers */
 
 /* NEW = OLD or VALUE, whichever `condition` says of OLD compared with VALUE. */
@@ -15,19 +17,20 @@ static unsigned choose(neon_emit *e, a64_condition condition, int is_64) {
 static unsigned combine(neon_emit *e, int is_64, uint32_t done) {
   a64_asm *a = &e->a;
   int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
-  switch (e->insn->op) {
-  case ATLAS_OP_atom_add: hg_a64(a, A64_add_x, 0, NEW, OLD, VALUE); return NEW;
-  case ATLAS_OP_atom_and: hg_a64(a, A64_and_x, 0, NEW, OLD, VALUE); return NEW;
-  case ATLAS_OP_atom_or: hg_a64(a, A64_orr_x, 0, NEW, OLD, VALUE); return NEW;
-  case ATLAS_OP_atom_xor: hg_a64(a, A64_eor_x, 0, NEW, OLD, VALUE); return NEW;
-  case ATLAS_OP_atom_min: return choose(e, is_signed ? A64_LE : A64_LS, is_64);
-  case ATLAS_OP_atom_max: return choose(e, is_signed ? A64_GE : A64_HS, is_64);
-  case ATLAS_OP_atom_cas:
+  switch ((machine_atomic)hg_machine_op(e->insn->op)) {
+  case ATOMIC_atom_add: hg_a64(a, A64_add_x, 0, NEW, OLD, VALUE); return NEW;
+  case ATOMIC_atom_and: hg_a64(a, A64_and_x, 0, NEW, OLD, VALUE); return NEW;
+  case ATOMIC_atom_or: hg_a64(a, A64_orr_x, 0, NEW, OLD, VALUE); return NEW;
+  case ATOMIC_atom_xor: hg_a64(a, A64_eor_x, 0, NEW, OLD, VALUE); return NEW;
+  case ATOMIC_atom_min: return choose(e, is_signed ? A64_LE : A64_LS, is_64);
+  case ATOMIC_atom_max: return choose(e, is_signed ? A64_GE : A64_HS, is_64);
+  case ATOMIC_atom_cas:
     hg_a64(a, is_64 ? A64_subs_x : A64_subs_w, 0, A64_ZR, OLD, COMPARED);
     hg_a64_jump_if(a, A64_NE, done);
     return VALUE;
-  default: return VALUE; /* exch */
+  case ATOMIC_atom_exch: break;
   }
+  return VALUE;
 }
 
 void hg_neon_update(neon_emit *e) {

@@ -6,6 +6,7 @@
 #include "atlas/tables.h"
 #include "atlas/value.h"
 #include "backend/cpu/arm64/emit_neon.h"
+#include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
@@ -253,18 +254,17 @@ static void convert(neon_emit *e, uint32_t c, vectors v) {
 }
 
 /* The class of the block, the phase, coordinates: the same in a run of lanes but for x. */
-static int word_of_context(neon_emit *e, size_t offset) {
+static void word_of_context(neon_emit *e, size_t offset) {
   int is_64 = hg_neon_is_64(e, e->insn->d);
   hg_neon_context(e, offset, is_64, hg_neon_scratch(e, 0));
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) put(e, c, p, hg_neon_scratch(e, 0));
-  return 1;
 }
 
 static size_t coordinate(unsigned which) { return offsetof(native_context, coordinate) + 8 * which; }
 
 /* lane.x and global.x count up with the lane. */
-static int x_coordinate(neon_emit *e) {
+static void x_coordinate(neon_emit *e) {
   int is_64 = hg_neon_is_64(e, e->insn->d);
   hg_a64_memory(&e->a, A64_ldr_x, 1, NEON_CONTEXT, (int64_t)coordinate((unsigned)e->insn->bits));
   hg_a64(&e->a, A64_add_x, 0, 1, 1, NEON_LANE);
@@ -274,26 +274,28 @@ static int x_coordinate(neon_emit *e) {
       hg_neon_count_up(e, d, 1, is_64, c, p, hg_neon_scratch(e, 4));
       put(e, c, p, d);
     }
+}
+
+int hg_neon_coordinate(neon_emit *e) {
+  uint64_t which = e->insn->bits;
+  switch ((machine_place)hg_machine_op(e->insn->op)) {
+  case PLACE_cls_get: word_of_context(e, offsetof(native_context, block_class)); break;
+  case PLACE_phase_get: word_of_context(e, offsetof(native_context, phase)); break;
+  case PLACE_sreg:
+    if (which == ATLAS_COORD_LANE_X || which == ATLAS_COORD_GLOBAL_X) x_coordinate(e);
+    else word_of_context(e, coordinate((unsigned)which));
+    break;
+  }
+  return 1;
+}
+
+int hg_neon_bitcast(neon_emit *e) {
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) bitcast(e, c, fetch(e, c));
   return 1;
 }
 
 int hg_neon_convert(neon_emit *e) {
-  const vector_insn *insn = e->insn;
-  switch (insn->op) {
-  case ATLAS_OP_cls_get: return word_of_context(e, offsetof(native_context, block_class));
-  case ATLAS_OP_phase_get: return word_of_context(e, offsetof(native_context, phase));
-  case ATLAS_OP_sreg:
-    if (insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X) return x_coordinate(e);
-    return word_of_context(e, coordinate((unsigned)insn->bits));
-  case ATLAS_OP_cvt:
-  case ATLAS_OP_bitcast: break;
-  default: return 0;
-  }
-  if (!can_convert(insn)) return 0;
-  for (uint32_t c = 0; c < hg_neon_copies(e, insn->d); c++) {
-    vectors v = fetch(e, c);
-    if (insn->op == ATLAS_OP_bitcast) bitcast(e, c, v);
-    else convert(e, c, v);
-  }
+  if (!can_convert(e->insn)) return 0;
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) convert(e, c, fetch(e, c));
   return 1;
 }

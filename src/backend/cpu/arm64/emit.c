@@ -2,6 +2,7 @@
  * registers. */
 #include "backend/cpu/arm64/emit_neon.h"
 #include "base/error.h"
+#include "compiler/machine_ops.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -51,8 +52,9 @@ static void write_insn(neon_emit *e, uint32_t i) {
   case VECTOR_END: return;
   default: break;
   }
-  if (hg_neon_masks(e) || hg_neon_memory(e) || hg_neon_compare(e) || hg_neon_convert(e) || hg_neon_arith(e)) return;
-  hg_neon_help(e, NEON_ALL_COPIES);
+  int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP ? hg_neon_operation(e)
+                                                               : hg_neon_masks(e) || hg_neon_vector_operation(e);
+  if (!is_written) hg_neon_help(e, NEON_ALL_COPIES);
 }
 
 static int keeps_alive_in_rows(const neon_emit *e) { return e->b->steps.count > 1; }

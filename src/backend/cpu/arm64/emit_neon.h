@@ -112,9 +112,14 @@ void hg_neon_write_help(neon_emit *e);
 void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count, unsigned base);
 
 /* Each 1 if it has written the instruction in hand. */
-int hg_neon_masks(neon_emit *e);
-int hg_neon_arith(neon_emit *e);
+int hg_neon_operation(neon_emit *e);        /* of machine_ops.def */
+int hg_neon_vector_operation(neon_emit *e); /* of vector.h, on values */
+int hg_neon_masks(neon_emit *e);            /* of vector.h, on masks and moves */
+int hg_neon_logic(neon_emit *e);
+int hg_neon_select(neon_emit *e);
+int hg_neon_coordinate(neon_emit *e);
 int hg_neon_convert(neon_emit *e);
+int hg_neon_bitcast(neon_emit *e);
 int hg_neon_compare(neon_emit *e);
 int hg_neon_memory(neon_emit *e);
 int hg_neon_has_base(const vector_insn *insn);

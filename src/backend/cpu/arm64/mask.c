@@ -1,6 +1,7 @@
 /* mask.c - instructions on predicates, moves, comparisons, and the jumps that ask masks. */
 #include "atlas/tables.h"
 #include "backend/cpu/arm64/emit_neon.h"
+#include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
@@ -53,7 +54,7 @@ static void select_part(neon_emit *e, unsigned d, unsigned mask, unsigned a, uns
   }
 }
 
-static void select(neon_emit *e) {
+int hg_neon_select(neon_emit *e) {
   const vector_insn *insn = e->insn;
   int is_64 = hg_neon_is_64(e, insn->d);
   for (uint32_t c = 0; c < hg_neon_copies(e, insn->d); c++)
@@ -65,6 +66,7 @@ static void select(neon_emit *e) {
       select_part(e, d, mask, a, b);
       hg_neon_done(e, c, p, d);
     }
+  return 1;
 }
 
 /* ---- comparisons ------------------------------------------------------------------------------------------------- */
@@ -86,18 +88,15 @@ static a64_op relation_op(atlas_type type, relation r) {
 static void compare_part(neon_emit *e, unsigned d, unsigned a, unsigned b, unsigned size) {
   atlas_type type = (atlas_type)e->insn->type2;
   unsigned scratch = hg_neon_scratch(e, 5);
-  switch (e->insn->op) {
-  case ATLAS_OP_set_lt: hg_a64(&e->a, relation_op(type, GREATER), size, d, b, a); break;
-  case ATLAS_OP_set_gt: hg_a64(&e->a, relation_op(type, GREATER), size, d, a, b); break;
-  case ATLAS_OP_set_le: hg_a64(&e->a, relation_op(type, GREATER_EQUAL), size, d, b, a); break;
-  case ATLAS_OP_set_ge: hg_a64(&e->a, relation_op(type, GREATER_EQUAL), size, d, a, b); break;
-  case ATLAS_OP_set_num:
-  case ATLAS_OP_set_nan:
+  switch ((machine_compare)hg_machine_op(e->insn->op)) {
+  case COMPARE_set_lt: hg_a64(&e->a, relation_op(type, GREATER), size, d, b, a); break;
+  case COMPARE_set_le: hg_a64(&e->a, relation_op(type, GREATER_EQUAL), size, d, b, a); break;
+  case COMPARE_set_eq: hg_a64(&e->a, relation_op(type, EQUAL), size, d, a, b); break;
+  case COMPARE_set_num:
     hg_a64(&e->a, A64_fcmeq, size, scratch, a, a);
     hg_a64(&e->a, A64_fcmeq, size, d, b, b);
     hg_a64(&e->a, A64_and, 0, d, d, scratch);
     break;
-  default: hg_a64(&e->a, relation_op(type, EQUAL), size, d, a, b); break;
   }
 }
 
@@ -115,7 +114,6 @@ int hg_neon_compare(neon_emit *e) {
       compare_part(e, size == A64_64B ? part_of[p] : d, a, b, size);
     }
     if (size == A64_64B) hg_a64(&e->a, A64_uzp1, A64_32B, d, part_of[0], part_of[1]);
-    if (insn->op == ATLAS_OP_set_ne || insn->op == ATLAS_OP_set_nan) hg_a64(&e->a, A64_not, 0, d, d, 0);
     hg_neon_done(e, c, 0, d);
   }
   return 1;
@@ -191,17 +189,21 @@ static void trap(neon_emit *e) {
   hg_neon_slow_back(e);
 }
 
+int hg_neon_logic(neon_emit *e) {
+  switch ((machine_logic)hg_machine_op(e->insn->op)) {
+  case LOGIC_pand: logic(e, A64_and); break;
+  case LOGIC_por: logic(e, A64_orr); break;
+  case LOGIC_pxor: logic(e, A64_eor); break;
+  case LOGIC_pnot: invert(e); break;
+  }
+  return 1;
+}
+
 int hg_neon_masks(neon_emit *e) {
   switch (e->insn->op) {
-  case VECTOR_AND:
-  case ATLAS_OP_pand: logic(e, A64_and); return 1;
+  case VECTOR_AND: logic(e, A64_and); return 1;
   case VECTOR_ANDNOT: logic(e, A64_bic); return 1;
-  case VECTOR_OR:
-  case ATLAS_OP_por: logic(e, A64_orr); return 1;
-  case ATLAS_OP_pxor: logic(e, A64_eor); return 1;
-  case ATLAS_OP_pnot: invert(e); return 1;
-  case ATLAS_OP_sel: select(e); return 1;
-  case ATLAS_OP_mov:
+  case VECTOR_OR: logic(e, A64_orr); return 1;
   case VECTOR_MOVE:
     if (e->insn->type == SSA_PREDICATE) move_predicate(e, e->insn->s[0]);
     else move(e);

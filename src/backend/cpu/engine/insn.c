@@ -2,6 +2,7 @@
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
+#include "compiler/machine_ops.h"
 
 #include <stdio.h>
 
@@ -51,7 +52,7 @@ static int fits_f32(uint8_t type) {
 }
 
 /* Conversions without a kernel of their own. */
-static void convert(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void convert(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   const cpu_kernels *k = w->run->kernels;
   uint32_t to_bytes = hg_cpu_element_bytes(insn->type), from_bytes = hg_cpu_element_bytes(insn->type2);
   uint32_t widen = hg_kernel_convert(ATLAS_f32, insn->type2), narrow = hg_kernel_convert(insn->type, ATLAS_f32);
@@ -107,7 +108,7 @@ static uint64_t lane_coordinate(const cpu_worker *w, uint64_t coord, uint64_t la
   }
 }
 
-static void coordinates(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void place_sreg(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint64_t value;
   uint32_t bytes = hg_cpu_element_bytes(insn->type);
   if (tile_coordinate(w, insn->bits, &value)) {
@@ -142,15 +143,17 @@ static uint64_t class_of_lane(cpu_worker *w, const vector_insn *insn, const cpu_
     class_fault(w, o, i, insn, number, ATLAS_CLASS_COUNT);
     return 0;
   }
-  switch (insn->op) {
-  case ATLAS_OP_mirror: return atlas_class_mirror(number);
-  case ATLAS_OP_unity_test: return (uint64_t)atlas_class_is_unity(number);
-  case ATLAS_OP_nbr_count: return atlas_class_neighbour_count(number);
-  case ATLAS_OP_nbr_get: return neighbour(w, insn, o, i, number);
-  default: /* res.accum */
+  switch ((machine_class)hg_machine_op(insn->op)) {
+  case CLASS_mirror: return atlas_class_mirror(number);
+  case CLASS_unity_test: return (uint64_t)atlas_class_is_unity(number);
+  case CLASS_nbr_count: return atlas_class_neighbour_count(number);
+  case CLASS_nbr_get: return neighbour(w, insn, o, i, number);
+  case CLASS_res_accum:
     w->resonance[number] = (int64_t)((uint64_t)w->resonance[number] + hg_cpu_source(o, 1, 8, i));
     return 0;
+  case CLASS_bound_map: break; /* it has more than one number */
   }
+  return 0;
 }
 
 static uint64_t bound_map_of_lane(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
@@ -177,7 +180,8 @@ static void class_insn(cpu_worker *w, const vector_insn *insn, const cpu_operand
 }
 
 /* Lane 0 of the grid speaks for all. */
-static void advance_phase(cpu_worker *w, const cpu_operands *o) {
+static void advance_phase(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  (void)insn;
   if (w->first != 0 || o->first != 0 || o->count == 0 || !hg_cpu_takes_part(o, 0)) return;
   w->phase_advance = (uint32_t)((w->phase_advance + hg_cpu_source(o, 0, 4, 0)) % ATLAS_PHASE_COUNT);
 }
@@ -220,7 +224,7 @@ static void take_step(cpu_worker *w, const vector_insn *insn, const cpu_operands
   }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- instructions by rows ---------------------------------------------------------------------------------------- */
 
 static void source_sizes(const cpu_worker *w, const vector_insn *insn, uint32_t bytes[3]) {
   for (int i = 0; i < 3; i++) {
@@ -230,24 +234,76 @@ static void source_sizes(const cpu_worker *w, const vector_insn *insn, uint32_t 
   }
 }
 
-/* Instructions that write every lane of d, of the rows that they are given. */
-static void unmasked_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  uint32_t bytes = hg_cpu_element_bytes(insn->type);
-  switch (insn->op) {
-  case ATLAS_OP_cvt: convert(w, insn, o); break;
-  case ATLAS_OP_sreg: coordinates(w, insn, o); break;
-  case ATLAS_OP_cls_get: {
-    uint64_t block = w->run->is_block_tile ? w->block_index : 0;
-    hg_cpu_fill_row(o->d, bytes, block % ATLAS_CLASS_COUNT, o->count);
-    break;
-  }
-  case ATLAS_OP_phase_get: hg_cpu_fill_row(o->d, bytes, w->run->launch->phase, o->count); break;
-  default: hg_cpu_load(w, insn, o); break;
-  }
+static void place_cls_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint64_t block = w->run->is_block_tile ? w->block_index : 0;
+  hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), block % ATLAS_CLASS_COUNT, o->count);
 }
 
-/* The same, keeping d outside the mask: chunk by chunk through a row of its own. */
-static void kept_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void place_phase_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), w->run->launch->phase, o->count);
+}
+
+/* ---- cells: what does each operation ----------------------------------------------------------------------------- */
+
+typedef void insn_run(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
+
+typedef struct cell {
+  insn_run *run;
+  uint32_t types;
+  uint8_t writes_all; /* every lane of d, of the rows that it is given, whatever the mask */
+} cell;
+
+static void by_kernel(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t bytes = atlas_is_comparison(insn->op) ? 1 : hg_cpu_element_bytes(insn->type), source_bytes[3];
+  source_sizes(w, insn, source_bytes);
+  run_kernel(w, hg_kernel_of(insn), o, source_bytes, bytes == 0 ? 1 : bytes, insn->flags & VECTOR_KEEP);
+}
+
+static void order(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  (void)w, (void)insn, (void)o; /* a lane's accesses are in order, and workers meet nowhere else */
+}
+
+/* A kernel for each type: one that kernels.def lacks is an enumerator that there is not. */
+#define HAS(op, t) | (KERNEL_##op##_##t != KERNEL_NONE ? SET_##t : SET_NONE)
+#define KERNELS_SINT(op) HAS(op, i8) HAS(op, i16) HAS(op, i32) HAS(op, i64)
+#define KERNELS_INT(op) KERNELS_SINT(op) HAS(op, u8) HAS(op, u16) HAS(op, u32) HAS(op, u64)
+#define KERNELS_HALF(op) HAS(op, f16) HAS(op, bf16)
+#define KERNELS_REAL(op) HAS(op, f32) HAS(op, f64)
+#define KERNELS_FLOAT(op) KERNELS_HALF(op) KERNELS_REAL(op)
+#define KERNELS_SIGNED(op) KERNELS_SINT(op) KERNELS_FLOAT(op)
+#define KERNELS_SINT_REAL(op) KERNELS_SINT(op) KERNELS_REAL(op)
+#define KERNELS_INT_REAL(op) KERNELS_INT(op) KERNELS_REAL(op)
+#define KERNELS_NUM(op) KERNELS_INT(op) KERNELS_FLOAT(op)
+#define KERNELS_NONE(op) | (KERNEL_##op != KERNEL_NONE ? SET_NONE : SET_ANY)
+#define BY_WIDTH(op, types) by_kernel, \
+  KERNEL_##op##_8 * KERNEL_##op##_16 * KERNEL_##op##_32 * KERNEL_##op##_64 != 0 ? SET_##types : SET_NONE
+
+#define KIND_ARITH(op, types) by_kernel, SET_NONE KERNELS_##types(op)
+#define KIND_COMPARE(op, types) KIND_ARITH(op, types)
+#define KIND_LOGIC(op, types) KIND_ARITH(op, types)
+#define KIND_SELECT(op, types) BY_WIDTH(op, types)
+#define KIND_CAST(op, types) BY_WIDTH(mov, types)
+#define KIND_CONVERT(op, types) convert, SET_##types, 1
+#define KIND_PLACE(op, types) place_##op, SET_##types, 1
+#define KIND_LOAD(op, types) hg_cpu_load, SET_##types, 1
+#define KIND_STORE(op, types) hg_cpu_store, SET_##types
+#define KIND_ATOMIC(op, types) hg_cpu_atomic, SET_##types
+#define KIND_BLOCK(op, types) hg_cpu_block, SET_##types
+#define KIND_CLASS(op, types) class_insn, SET_##types
+#define KIND_ORDER(op, types) order, SET_##types
+#define KIND_PHASE(op, types) advance_phase, SET_##types
+
+#define MACHINE(id, kind, types, narrow) [MACHINE_##id] = {.run = KIND_##kind(id, types)},
+static const cell cells[MACHINE_OP_COUNT] = {
+#include "compiler/machine_ops.def"
+};
+#define MACHINE(id, kind, types, narrow) MACHINE_HAS_CELL(id, SET_##types, KIND_##kind(id, types))
+#include "compiler/machine_ops.def"
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* Keeps d outside the mask: chunk by chunk through a row of its own. */
+static void kept_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, insn_run *writes_all) {
   static const uint16_t blend[4] = {KERNEL_sel_8, KERNEL_sel_16, KERNEL_sel_32, KERNEL_sel_64};
   uint64_t result[CPU_CHUNK];
   uint32_t bytes = hg_cpu_element_bytes(insn->type), source_bytes[3];
@@ -260,7 +316,7 @@ static void kept_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands
     part.mask = o->mask + at;
     for (int k = 0; k < 3; k++)
       if (o->s[k] != NULL && o->step[k]) part.s[k] = (const uint8_t *)o->s[k] + (size_t)at * source_bytes[k];
-    unmasked_insn(w, insn, &part);
+    writes_all(w, insn, &part);
     uint8_t *d = (uint8_t *)o->d + (size_t)at * bytes;
     w->run->kernels->row[blend[hg_cpu_size_class(bytes)]](d, part.mask, result, d, 7, 1);
   }
@@ -273,33 +329,15 @@ static void move_row(const cpu_worker *w, const vector_insn *insn, const cpu_ope
 }
 
 void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  uint32_t kernel = hg_kernel_of(insn), source_bytes[3];
-  if (kernel != KERNEL_NONE) {
-    uint32_t bytes = atlas_is_comparison(insn->op) ? 1 : hg_cpu_element_bytes(insn->type);
-    source_sizes(w, insn, source_bytes);
-    run_kernel(w, kernel, o, source_bytes, bytes == 0 ? 1 : bytes, insn->flags & VECTOR_KEEP);
-    return;
-  }
   switch (insn->op) {
   case VECTOR_MOVE: move_row(w, insn, o); return;
   case VECTOR_CLEAR: memset(o->d, 0, hg_cpu_chunks(o->count) * CPU_CHUNK); return;
   case VECTOR_STEP: take_step(w, insn, o); return;
   case VECTOR_TRAP: trap(w, insn, o); return;
-  case ATLAS_OP_mem_fence:
-  case ATLAS_OP_mem_fence_grid: return; /* a lane's accesses are in order, and workers meet nowhere else */
-  case ATLAS_OP_phase_adv: advance_phase(w, o); return;
-  case ATLAS_OP_mirror:
-  case ATLAS_OP_unity_test:
-  case ATLAS_OP_nbr_count:
-  case ATLAS_OP_nbr_get:
-  case ATLAS_OP_res_accum:
-  case ATLAS_OP_bound_map: class_insn(w, insn, o); return;
   default: break;
   }
-  uint32_t flags = atlas_op_flags(insn->op);
-  if (flags & ATLAS_STORE) hg_cpu_store(w, insn, o);
-  else if (flags & ATLAS_ATOMIC) hg_cpu_atomic(w, insn, o);
-  else if (flags & ATLAS_BLOCK) hg_cpu_block(w, insn, o);
-  else if (insn->flags & VECTOR_KEEP && o->mask != NULL) kept_insn(w, insn, o);
-  else unmasked_insn(w, insn, o);
+  const cell *c = &cells[hg_machine_op(insn->op)];
+  if (hg_kernel_of(insn) != KERNEL_NONE) by_kernel(w, insn, o);
+  else if (c->writes_all && insn->flags & VECTOR_KEEP && o->mask != NULL) kept_insn(w, insn, o, c->run);
+  else c->run(w, insn, o);
 }

@@ -3,6 +3,7 @@
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
+#include "compiler/machine_ops.h"
 
 #include <stdio.h>
 
@@ -161,14 +162,17 @@ static void pool_free(cpu_worker *w, const vector_insn *insn, const cpu_operands
 }
 
 void hg_cpu_block(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  switch (insn->op) {
-  case ATLAS_OP_bar_sync: break; /* lanes are at one instruction already */
-  case ATLAS_OP_scan_incl:
-  case ATLAS_OP_scan_excl: scan(w, insn, o); break;
-  case ATLAS_OP_vote_any:
-  case ATLAS_OP_vote_all: vote(w, insn, o); break;
-  case ATLAS_OP_pool_alloc: pool_allocate(w, insn, o); break;
-  case ATLAS_OP_pool_free: pool_free(w, insn, o); break;
-  default: reduce(w, insn, o); break;
+  switch ((machine_block)hg_machine_op(insn->op)) {
+  case BLOCK_bar_sync: break; /* lanes are at one instruction already */
+  case BLOCK_scan_incl:
+  case BLOCK_scan_excl: scan(w, insn, o); break;
+  case BLOCK_vote_any:
+  case BLOCK_vote_all: vote(w, insn, o); break;
+  case BLOCK_pool_alloc: pool_allocate(w, insn, o); break;
+  case BLOCK_pool_free: pool_free(w, insn, o); break;
+  case BLOCK_reduce_add:
+  case BLOCK_reduce_mul:
+  case BLOCK_reduce_min:
+  case BLOCK_reduce_max: reduce(w, insn, o); break;
   }
 }

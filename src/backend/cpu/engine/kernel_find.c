@@ -61,8 +61,6 @@ uint32_t hg_kernel_of(const vector_insn *insn) {
   uint8_t type = atlas_is_comparison(insn->op) ? insn->type2 : insn->type;
   switch (insn->op) {
   case ATLAS_OP_cvt: return hg_kernel_convert(insn->type, insn->type2);
-  case ATLAS_OP_mov:
-  case ATLAS_OP_movi:
   case ATLAS_OP_bitcast: return by_width(type, KERNEL_mov_8, KERNEL_mov_16, KERNEL_mov_32, KERNEL_mov_64);
   case ATLAS_OP_sel: return by_width(type, KERNEL_sel_8, KERNEL_sel_16, KERNEL_sel_32, KERNEL_sel_64);
   default: break;

@@ -32,14 +32,7 @@
 #define DIVIDE_u32 div_u32(a, b)
 #define DIVIDE_u64 div_u64(a, b)
 #define VALUE_rem(t) rem_##t(a, b)
-#define VALUE_mad(t) MAD_##t
-#define MAD_f32 atlas_fma_f32(a, b, c)
-#define MAD_f64 atlas_fma_f64(a, b, c)
-#define MAD_INTEGER(t) (T_##t)(WIDE(t, a) * WIDE(t, b) + WIDE(t, c))
-#define MAD_u8 MAD_INTEGER(u8)
-#define MAD_u16 MAD_INTEGER(u16)
-#define MAD_u32 MAD_INTEGER(u32)
-#define MAD_u64 MAD_INTEGER(u64)
+#define VALUE_mad(t) (T_##t)(WIDE(t, a) * WIDE(t, b) + WIDE(t, c))
 #define VALUE_fma(t) atlas_fma_##t(a, b, c)
 #define SMALLER a < b ? a : b
 #define LARGER a > b ? a : b
@@ -115,25 +108,19 @@
 #define VALUE_VECTOR_ANDNOT(t) a & (b ^ 1)
 #define VALUE_VECTOR_OR(t) a | b
 #define VALUE_set_eq(t) a == b
-#define VALUE_set_ne(t) a != b
 #define VALUE_set_lt(t) a < b
 #define VALUE_set_le(t) a <= b
-#define VALUE_set_gt(t) a > b
-#define VALUE_set_ge(t) a >= b
 #define VALUE_set_num(t) a == a && b == b
-#define VALUE_set_nan(t) a != a || b != b
 #define VALUE_sel(t) a ? b : c
 #define VALUE_mov(t) a
 
 #define VALUE_sqrt(t) SQRT_##t
 #define SQRT_f32 sqrtf(a)
 #define SQRT_f64 sqrt(a)
-#define VALUE_recip(t) (T_##t)1 / a
 #define VALUE_floor(t) floor_##t(a)
 #define VALUE_ceil(t) ceil_##t(a)
 #define VALUE_trunc(t) trunc_##t(a)
 #define VALUE_round(t) round_##t(a)
-#define VALUE_relu(t) a <= 0 ? 0 : a
 #define VALUE_VECTOR_CANON(t) CANON_##t
 #define VALUE_VECTOR_LESSER(t) a < b ? a : b
 #define VALUE_VECTOR_GREATER(t) a > b ? a : b

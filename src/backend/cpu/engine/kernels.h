@@ -31,7 +31,7 @@ typedef void *cpu_scan(void *row, void *other, size_t count);
 
 enum {
 #define KERNEL(shape, op, type) KERNEL_##op##_##type,
-#define KERNEL_W(shape, op, bits) KERNEL_##op##_u##bits,
+#define KERNEL_W(shape, op, bits) KERNEL_##op##_u##bits, KERNEL_##op##_i##bits = KERNEL_##op##_u##bits,
 #define KERNEL_B(shape, op, bits) KERNEL_##op##_##bits,
 #define KERNEL_P(shape, op) KERNEL_##op,
 #define CONVERT(to, from) KERNEL_cvt_##to##_##from,

@@ -48,8 +48,7 @@ static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, c
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !vector_is_wide_integer(insn->type))
     return VECTOR_STRIDE_OTHER;
   switch (insn->op) {
-  case VECTOR_MOVE:
-  case ATLAS_OP_mov: return s[0];
+  case VECTOR_MOVE: return s[0];
   case ATLAS_OP_cvt:
     if (!vector_is_wide_integer(insn->type2)) return VECTOR_STRIDE_OTHER;
     return is_narrowing(insn) || s[0] == VECTOR_STRIDE_0 ? s[0] : VECTOR_STRIDE_OTHER;

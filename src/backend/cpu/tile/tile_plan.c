@@ -105,7 +105,7 @@ static void share_copies(planner *p) {
   }
   for (uint32_t i = p->insn_count; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(p->vector, i);
-    if ((insn->op != ATLAS_OP_bitcast && insn->op != ATLAS_OP_mov) || insn->flags & VECTOR_KEEP) continue;
+    if (insn->op != ATLAS_OP_bitcast || insn->flags & VECTOR_KEEP) continue;
     if (!is_plain_row(p, insn->d) || !is_plain_row(p, insn->s[0]) || is_changed_behind(p, i)) continue;
     p->same_as[insn->d] = insn->s[0];
     if (p->last[insn->s[0]] < p->last[insn->d]) p->last[insn->s[0]] = p->last[insn->d];

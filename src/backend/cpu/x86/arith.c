@@ -1,45 +1,34 @@
-/* arith.c - arithmetic: what is one instruction, selection and moves; the rest is in float.c,
- * integer.c and compare.c. What is missing there (some operations of narrow or 64-bit integers, of
- * AVX2) is left to hg_native_help.
+/* arith.c - which code each operation becomes, and of arithmetic what is one instruction, selection and moves; the rest
+ * is in float.c, integer.c, divide.c and compare.c.
  *
  * A NaN may have any payload here: VECTOR_CANON stands wherever that can be seen. */
 #include "backend/cpu/x86/x86_arith.h"
 
-/* ---- rows: one instruction --------------------------------------------------------------------------------------- */
+/* ---- one instruction --------------------------------------------------------------------------------------------- */
 
 enum { NOT_THERE = X86_NOT_THERE, COMMUTES = 1 };
 
-typedef struct binary_row {
-  uint16_t op;
-  uint16_t f32, f64, i32, i64, u32, u64;
+typedef struct cell {
+  int (*write)(x86_emit *e); /* 0: this processor lacks what it takes; hg_native_help does it */
+  uint32_t types, help;      /* types that `write` knows; those that are always left to hg_native_help */
+  struct {
+    uint16_t f32, f64, i32, i64, u32, u64;
+  } instruction;
   uint8_t flags;
-} binary_row;
+} cell;
 
-static const binary_row binary_rows[] = {
-    {ATLAS_OP_add, X86_vaddps, X86_vaddpd, X86_vpaddd, X86_vpaddq, X86_vpaddd, X86_vpaddq, COMMUTES},
-    {ATLAS_OP_sub, X86_vsubps, X86_vsubpd, X86_vpsubd, X86_vpsubq, X86_vpsubd, X86_vpsubq, 0},
-    {ATLAS_OP_mul, X86_vmulps, X86_vmulpd, X86_vpmulld, X86_vpmullq, X86_vpmulld, X86_vpmullq, COMMUTES},
-    {ATLAS_OP_div, X86_vdivps, X86_vdivpd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE, 0},
-    {ATLAS_OP_min, NOT_THERE, NOT_THERE, X86_vpminsd, X86_vpminsq, X86_vpminud, X86_vpminuq, COMMUTES},
-    {ATLAS_OP_max, NOT_THERE, NOT_THERE, X86_vpmaxsd, X86_vpmaxsq, X86_vpmaxud, X86_vpmaxuq, COMMUTES},
-    {VECTOR_LESSER, X86_vminps, X86_vminpd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE, 0}, /* for NaN and for equal */
-    {VECTOR_GREATER, X86_vmaxps, X86_vmaxpd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE, 0},/* values: the second */
-    {ATLAS_OP_and, NOT_THERE, NOT_THERE, X86_vpandd, X86_vpandq, X86_vpandd, X86_vpandq, COMMUTES},
-    {ATLAS_OP_or, NOT_THERE, NOT_THERE, X86_vpord, X86_vporq, X86_vpord, X86_vporq, COMMUTES},
-    {ATLAS_OP_xor, NOT_THERE, NOT_THERE, X86_vpxord, X86_vpxorq, X86_vpxord, X86_vpxorq, COMMUTES},
-};
+static const cell cells[MACHINE_OP_COUNT];
 
-static unsigned column(const binary_row *row, uint8_t type) {
+static unsigned instruction_of(const cell *row, uint8_t type) {
   int is_64 = atlas_bytes((atlas_type)type) == 8;
   switch (atlas_kind((atlas_type)type)) {
-  case ATLAS_KIND_FLOAT: return type == ATLAS_f32 ? row->f32 : type == ATLAS_f64 ? row->f64 : NOT_THERE;
-  case ATLAS_KIND_SINT: return is_64 ? row->i64 : row->i32;
-  case ATLAS_KIND_UINT: return is_64 ? row->u64 : row->u32;
-  default: return NOT_THERE;
+  case ATLAS_KIND_FLOAT: return is_64 ? row->instruction.f64 : row->instruction.f32;
+  case ATLAS_KIND_SINT: return is_64 ? row->instruction.i64 : row->instruction.i32;
+  default: return is_64 ? row->instruction.u64 : row->instruction.u32;
   }
 }
 
-static void binary(x86_emit *e, unsigned op, int commutes) {
+static void two_sources(x86_emit *e, unsigned op, int commutes) {
   const vector_insn *insn = e->insn;
   int is_64 = hg_x86_is_64(e, insn->d);
   X86_EACH(e, c, p) {
@@ -58,21 +47,17 @@ static void binary(x86_emit *e, unsigned op, int commutes) {
   }
 }
 
-static int binary_op(x86_emit *e) {
-  for (size_t i = 0; i < sizeof binary_rows / sizeof binary_rows[0]; i++) {
-    const binary_row *row = &binary_rows[i];
-    if (row->op != e->insn->op) continue;
-    unsigned op = column(row, e->insn->type);
-    if (!x86_can_write(e, op)) return 0;
-    binary(e, op, row->flags & COMMUTES);
-    return 1;
-  }
-  return 0;
+static int binary(x86_emit *e) {
+  const cell *row = &cells[hg_machine_op(e->insn->op)];
+  unsigned op = instruction_of(row, e->insn->type);
+  if (!x86_can_write(e, op)) return 0;
+  two_sources(e, op, row->flags & COMMUTES);
+  return 1;
 }
 
 /* ---- selection, moves -------------------------------------------------------------------------------------------- */
 
-static void select_op(x86_emit *e) {
+static int select_op(x86_emit *e) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   X86_EACH(e, c, p) {
     unsigned mask_scratch = e->width == 2 ? 1 : hg_x86_scratch(e, 2);
@@ -85,33 +70,15 @@ static void select_op(x86_emit *e) {
     else hg_x86_vi(e, X86_vblendvps, to, no, yes, mask << 4);
     hg_x86_done(e, c, p, to);
   }
+  return 1;
 }
 
-static void select_predicate(x86_emit *e) {
-  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
-    if (e->width == 2) {
-      unsigned p = hg_x86_predicate(e, e->insn->s[0], c, 1);
-      hg_x86_k(e, X86_kandnw, 2, p, hg_x86_predicate(e, e->insn->s[2], c, 2));
-      hg_x86_k(e, X86_kandw, 1, p, hg_x86_predicate(e, e->insn->s[1], c, 0));
-      unsigned to = hg_x86_predicate_result(e, c, 2);
-      hg_x86_k(e, X86_korw, to, 1, 2);
-      hg_x86_predicate_done(e, c, to);
-      continue;
-    }
-    unsigned p = hg_x86_predicate(e, e->insn->s[0], c, hg_x86_scratch(e, 2));
-    unsigned no = hg_x86_predicate(e, e->insn->s[2], c, hg_x86_scratch(e, 0));
-    unsigned yes = hg_x86_predicate(e, e->insn->s[1], c, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_predicate_result(e, c, hg_x86_scratch(e, 0));
-    hg_x86_vi(e, X86_vblendvps, to, no, x86_reg(yes), p << 4);
-    hg_x86_predicate_done(e, c, to);
-  }
-}
-
-static void move(x86_emit *e) {
+static int move(x86_emit *e) {
   X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_result(e, c, p, hg_x86_scratch(e, 0)));
     hg_x86_done(e, c, p, from);
   }
+  return 1;
 }
 
 /* The same bits under another type: only narrow integers are kept otherwise. */
@@ -131,26 +98,97 @@ static int bit_cast(x86_emit *e) {
   return 1;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- what each operation becomes --------------------------------------------------------------------------------- */
 
-int hg_x86_arith(x86_emit *e) {
+static int is_integer(const x86_emit *e) { return atlas_is_integer((atlas_type)e->insn->type); }
+
+static int multiply(x86_emit *e) { return binary(e) || hg_x86_multiply_long(e); }
+static int divide(x86_emit *e) {
+  if (!is_integer(e)) return binary(e);
+  return hg_x86_divide(e) || hg_x86_divide_avx2(e);
+}
+static int extreme(x86_emit *e) { return is_integer(e) ? binary(e) : hg_x86_extreme(e); }
+static int absolute(x86_emit *e) { return is_integer(e) ? hg_x86_absolute(e) : hg_x86_clear_sign(e); }
+static int negate(x86_emit *e) { return is_integer(e) ? hg_x86_negate(e) : hg_x86_flip_sign(e); }
+static int access_memory(x86_emit *e) { return hg_x86_memory(e) || hg_x86_lanes(e); }
+static int left_to_help(x86_emit *e) {
+  (void)e;
+  return 0;
+}
+static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? move(e) : binary(e); }
+
+#define HELP(types) left_to_help, SET_NONE, types
+#define NARROW_AND_32 (SET_INT & ~(SET_i64 | SET_u64))
+#define FLOATS(row) {row##ps, row##pd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE}
+#define BITS(row) {NOT_THERE, NOT_THERE, row##d, row##q, row##d, row##q}
+#define EACH_SIGN(row) {NOT_THERE, NOT_THERE, row##sd, row##sq, row##ud, row##uq}
+#define CELL_add \
+  binary, SET_INT_REAL, 0, {X86_vaddps, X86_vaddpd, X86_vpaddd, X86_vpaddq, X86_vpaddd, X86_vpaddq}, COMMUTES
+#define CELL_sub binary, SET_INT_REAL, 0, {X86_vsubps, X86_vsubpd, X86_vpsubd, X86_vpsubq, X86_vpsubd, X86_vpsubq}, 0
+#define CELL_mul \
+  multiply, SET_INT_REAL, 0, {X86_vmulps, X86_vmulpd, X86_vpmulld, X86_vpmullq, X86_vpmulld, X86_vpmullq}, COMMUTES
+#define CELL_mulhi hg_x86_multiply_high, NARROW_AND_32, SET_i64 | SET_u64
+#define CELL_div divide, SET_INT_REAL, 0, FLOATS(X86_vdiv)
+#define CELL_rem divide, SET_INT, 0
+#define CELL_mad hg_x86_multiply_add, SET_INT, 0
+#define CELL_fma hg_x86_fma, SET_REAL, 0
+#define CELL_min extreme, SET_INT_REAL, 0, EACH_SIGN(X86_vpmin), COMMUTES
+#define CELL_max extreme, SET_INT_REAL, 0, EACH_SIGN(X86_vpmax), COMMUTES
+#define CELL_abs absolute, SET_SIGNED, 0
+#define CELL_neg negate, SET_NUM, 0
+#define CELL_sign hg_x86_sign, SET_REAL, SET_SINT
+#define CELL_copysign hg_x86_copy_sign, SET_FLOAT, 0
+#define CELL_and and_op, SET_INT, 0, BITS(X86_vpand), COMMUTES
+#define CELL_or binary, SET_INT, 0, BITS(X86_vpor), COMMUTES
+#define CELL_xor binary, SET_INT, 0, BITS(X86_vpxor), COMMUTES
+#define CELL_not hg_x86_not, SET_INT, 0
+#define CELL_shl hg_x86_shift, SET_INT, 0
+#define CELL_shr hg_x86_shift, SET_INT, 0
+#define CELL_popc hg_x86_count_bits, SET_INT & ~(SET_i8 | SET_i16), SET_i8 | SET_i16
+#define CELL_clz hg_x86_count_bits, SET_INT & ~(SET_i8 | SET_i16), SET_i8 | SET_i16
+#define CELL_ctz HELP(SET_INT)
+#define CELL_brev HELP(SET_INT)
+#define CELL_sqrt hg_x86_square_root, SET_REAL, 0
+#define CELL_floor hg_x86_round, SET_REAL, 0
+#define CELL_ceil hg_x86_round, SET_REAL, 0
+#define CELL_trunc hg_x86_round, SET_REAL, 0
+#define CELL_round hg_x86_round, SET_REAL, 0
+
+#define KIND_ARITH(id, types) CELL_##id
+#define KIND_COMPARE(id, types) hg_x86_compare, SET_##types, 0
+#define KIND_LOGIC(id, types) hg_x86_logic, SET_##types, 0
+#define KIND_SELECT(id, types) select_op, SET_##types, 0
+#define KIND_CONVERT(id, types) hg_x86_convert, SET_##types, 0
+#define KIND_CAST(id, types) bit_cast, SET_##types, 0
+#define KIND_PLACE(id, types) hg_x86_coordinate, SET_##types, 0
+#define KIND_LOAD(id, types) access_memory, SET_##types, 0
+#define KIND_STORE(id, types) access_memory, SET_##types, 0
+#define KIND_ATOMIC(id, types) hg_x86_lanes, SET_##types, 0
+#define KIND_BLOCK(id, types) HELP(SET_##types)
+#define KIND_CLASS(id, types) HELP(SET_##types)
+#define KIND_ORDER(id, types) HELP(SET_##types)
+#define KIND_PHASE(id, types) HELP(SET_##types)
+
+#define MACHINE(id, kind, types, narrow) [MACHINE_##id] = {.write = KIND_##kind(id, types)},
+static const cell cells[MACHINE_OP_COUNT] = {
+#include "compiler/machine_ops.def"
+};
+#define MACHINE(id, kind, types, narrow) MACHINE_HAS_CELL_OR_HELP(id, SET_##types, KIND_##kind(id, types))
+#include "compiler/machine_ops.def"
+
+int hg_x86_operation(x86_emit *e) {
+  const cell *c = &cells[hg_machine_op(e->insn->op)];
+  int is_help = e->insn->type < ATLAS_TYPE_COUNT && c->help >> e->insn->type & 1;
+  return is_help ? 0 : c->write(e);
+}
+
+int hg_x86_vector_operation(x86_emit *e) {
+  int is_64 = e->insn->type == ATLAS_f64;
   switch (e->insn->op) {
-  case ATLAS_OP_sel:
-    if (e->insn->type == SSA_PREDICATE || hg_x86_type(e, e->insn->d) == SSA_PREDICATE) select_predicate(e);
-    else select_op(e);
-    return 1;
-  case VECTOR_MOVE:
-  case ATLAS_OP_mov:
-  case ATLAS_OP_movi: move(e); return 1;
-  case ATLAS_OP_bitcast: return bit_cast(e);
-  default: break;
+  case VECTOR_MOVE: return move(e);
+  case VECTOR_CANON: return hg_x86_canonical(e);
+  case VECTOR_LESSER: two_sources(e, is_64 ? X86_vminpd : X86_vminps, 0); return 1; /* for NaN and for equal values: */
+  case VECTOR_GREATER: two_sources(e, is_64 ? X86_vmaxpd : X86_vmaxps, 0); return 1; /* the second */
+  default: return 0;
   }
-  if (hg_x86_compare(e)) return 1;
-  if (e->insn->d == VECTOR_NONE || hg_x86_type(e, e->insn->d) == SSA_PREDICATE) return 0;
-  if (hg_x86_is_table_index(e)) {
-    move(e);
-    return 1;
-  }
-  if (binary_op(e)) return 1;
-  return atlas_is_integer((atlas_type)e->insn->type) ? hg_x86_integer(e) : hg_x86_float(e);
 }

@@ -1,6 +1,8 @@
 /* body.c - a group's code: each instruction by whoever writes it, jumps, loops, code that few groups come to. */
 #include "backend/cpu/x86/emit_x86.h"
 
+#include "compiler/machine_ops.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -63,21 +65,19 @@ static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
     }
 }
 
-static int write_special(x86_emit *e) {
+int hg_x86_coordinate(x86_emit *e) {
   uint64_t coordinate = e->insn->bits;
-  switch (e->insn->op) {
-  case ATLAS_OP_sreg:
-    if (e->b->keeps_coordinates && hg_native_is_lane_coordinate(coordinate)) {
-      write_lane_coordinate(e, coordinate);
-      return 1;
-    }
-    write_coordinate(e, offsetof(native_context, coordinate) + 8 * coordinate,
-                     coordinate == ATLAS_COORD_LANE_X || coordinate == ATLAS_COORD_GLOBAL_X);
-    return 1;
-  case ATLAS_OP_cls_get: write_coordinate(e, offsetof(native_context, block_class), 0); return 1;
-  case ATLAS_OP_phase_get: write_coordinate(e, offsetof(native_context, phase), 0); return 1;
-  default: return 0;
+  switch ((machine_place)hg_machine_op(e->insn->op)) {
+  case PLACE_sreg:
+    if (e->b->keeps_coordinates && hg_native_is_lane_coordinate(coordinate)) write_lane_coordinate(e, coordinate);
+    else
+      write_coordinate(e, offsetof(native_context, coordinate) + 8 * coordinate,
+                       coordinate == ATLAS_COORD_LANE_X || coordinate == ATLAS_COORD_GLOBAL_X);
+    break;
+  case PLACE_cls_get: write_coordinate(e, offsetof(native_context, block_class), 0); break;
+  case PLACE_phase_get: write_coordinate(e, offsetof(native_context, phase), 0); break;
   }
+  return 1;
 }
 
 static void write_insn(x86_emit *e, uint32_t i) {
@@ -102,10 +102,10 @@ static void write_insn(x86_emit *e, uint32_t i) {
   }
   if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
   if (hg_x86_leaves_to_jump(e)) return;
-  int is_access = (atlas_op_flags(e->insn->op) & (ATLAS_LOAD | ATLAS_STORE)) != 0;
-  if (write_special(e) || hg_x86_masks(e) || (is_access && hg_x86_memory(e))) return;
-  if (hg_x86_arith(e) || hg_x86_convert(e) || hg_x86_lanes(e) || hg_x86_wide(e)) return;
-  hg_x86_help(e, X86_ALL_COPIES);
+  int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP
+                       ? hg_x86_operation(e)
+                       : hg_x86_masks(e) || hg_x86_vector_operation(e) || hg_x86_wide(e);
+  if (!is_written) hg_x86_help(e, X86_ALL_COPIES);
 }
 
 /* A loop that starts here, if it has a quick version: *last is its last instruction. */

@@ -1,23 +1,22 @@
 /* compare.c - comparisons. */
 #include "backend/cpu/x86/x86_arith.h"
 
-/* Immediates of vcmpps and vpcmpd, in the order eq ne lt le gt ge num nan. */
-static int relation_of(uint16_t op) {
-  switch (op) {
-  case ATLAS_OP_set_eq: return 0;
-  case ATLAS_OP_set_ne: return 1;
-  case ATLAS_OP_set_lt: return 2;
-  case ATLAS_OP_set_le: return 3;
-  case ATLAS_OP_set_gt: return 4;
-  case ATLAS_OP_set_ge: return 5;
-  case ATLAS_OP_set_num: return 6;
-  case ATLAS_OP_set_nan: return 7;
-  default: return -1;
-  }
-}
+/* Immediates of vcmpps and vpcmpd, in the order eq ne lt le gt ge num. The fifth and the sixth are
+ * `lt` and `le` with operands exchanged; `ne` is what hg_native_wide makes of votes. */
+enum { EQ, NE, LT, LE, GT, GE, NUM };
+static const uint8_t float_immediate[7] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07};
+static const uint8_t integer_immediate[7] = {0, 4, 1, 2, 6, 5};
 
-static const uint8_t float_immediate[8] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07, 0x03};
-static const uint8_t integer_immediate[8] = {0, 4, 1, 2, 6, 5};
+static int relation_of(uint16_t op) {
+  if (op == ATLAS_OP_set_ne) return NE;
+  switch ((machine_compare)hg_machine_op(op)) {
+  case COMPARE_set_eq: return EQ;
+  case COMPARE_set_lt: return LT;
+  case COMPARE_set_le: return LE;
+  case COMPARE_set_num: return NUM;
+  }
+  return NUM;
+}
 
 /* Under the mask of the next instruction, which is done with it. */
 static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
@@ -53,12 +52,11 @@ static void compare_evex(x86_emit *e, unsigned op, uint32_t left, uint32_t right
   }
 }
 
-/* AVX2 has equal and signed greater only: the others by exchange, by inversion, and with the sign bits flipped. */
+/* AVX2 has equal and signed greater only: less by exchange, not equal by inversion, unsigned with flipped sign bits. */
 static void compare_integers(x86_emit *e, int relation, int is_64, int is_unsigned, unsigned to, unsigned a,
                              unsigned b) {
   unsigned s3 = hg_x86_scratch(e, 3);
-  int is_equality = relation < 2, swap = relation == 2 || relation == 5,
-      invert = relation == 1 || relation == 3 || relation == 5;
+  int is_equality = relation != LT;
   if (is_unsigned && !is_equality) {
     x86_rm sign = hg_x86_constant(e, is_64 ? UINT64_C(1) << 63 : UINT64_C(1) << 31, is_64);
     hg_x86_v(e, X86_vpxord, hg_x86_scratch(e, 0), a, sign);
@@ -67,8 +65,8 @@ static void compare_integers(x86_emit *e, int relation, int is_64, int is_unsign
     b = hg_x86_scratch(e, 1);
   }
   unsigned op = is_equality ? (is_64 ? X86_vpcmpeqq : X86_vpcmpeqd) : is_64 ? X86_vpcmpgtq : X86_vpcmpgtd;
-  hg_x86_v(e, op, to, swap ? b : a, x86_reg(swap ? a : b));
-  if (!invert) return;
+  hg_x86_v(e, op, to, is_equality ? a : b, x86_reg(is_equality ? b : a));
+  if (relation != NE) return;
   hg_x86_v(e, X86_vpcmpeqd, s3, s3, x86_reg(s3));
   hg_x86_v(e, X86_vpxord, to, to, x86_reg(s3));
 }
@@ -97,16 +95,13 @@ static void compare_vex(x86_emit *e, int relation, int is_float) {
 
 int hg_x86_compare(x86_emit *e) {
   int relation = relation_of(e->insn->op);
-  if (relation < 0) return 0;
   uint8_t type = hg_x86_type(e, e->insn->s[0]);
   int is_float = type == ATLAS_f32 || type == ATLAS_f64, is_64 = hg_x86_is_64(e, e->insn->s[0]);
-  if (!is_float && !atlas_is_integer((atlas_type)type)) return 0;
-  if (!is_float && relation > 5) return 0;
   if (e->width != 2) {
     compare_vex(e, relation, is_float);
     return 1;
   }
-  static const uint8_t mirrored[8] = {0, 1, 4, 5, 2, 3, 6, 7};
+  static const uint8_t mirrored[7] = {EQ, NE, GT, GE, LT, LE, NUM};
   uint32_t left = e->insn->s[0], right = e->insn->s[1];
   if (vector_reg_at(e->b->vector, left)->kind == VECTOR_CONSTANT) { /* which can be the last operand, from memory */
     left = e->insn->s[1];

@@ -276,8 +276,12 @@ uint32_t hg_x86_way_out(x86_emit *e); /* label that does the instruction in hand
 void hg_x86_release_loop(x86_emit *e);
 
 /* Each 1 if it has written the instruction in hand. */
-int hg_x86_masks(x86_emit *e);
-int hg_x86_arith(x86_emit *e);
+int hg_x86_operation(x86_emit *e);        /* of machine_ops.def */
+int hg_x86_vector_operation(x86_emit *e); /* of vector.h, on values */
+int hg_x86_masks(x86_emit *e);            /* of vector.h, on masks */
+int hg_x86_logic(x86_emit *e);
+int hg_x86_compare(x86_emit *e);
+int hg_x86_coordinate(x86_emit *e);
 int hg_x86_divide(x86_emit *e);
 int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);

@@ -3,14 +3,6 @@
 
 static unsigned ps(x86_emit *e, unsigned op_ps) { return op_ps + (e->insn->type == ATLAS_f64); } /* rows go ps, pd */
 
-static uint64_t float_bits(const x86_emit *e, double value) {
-  return e->insn->type == ATLAS_f64 ? atlas_bits_of_f64(value) : atlas_bits_of_f32((float)value);
-}
-
-static x86_rm float_constant(x86_emit *e, double value) {
-  return hg_x86_constant(e, float_bits(e, value), e->insn->type == ATLAS_f64);
-}
-
 /* A constant, else a factor that is in memory, or any: what it is copied from is not waited for. */
 static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
   static const uint8_t order[3] = {1, 0, 2};
@@ -52,25 +44,28 @@ static void fma_one(x86_emit *e, uint32_t c, uint32_t p) {
   hg_x86_done(e, c, p, to);
 }
 
-static void fma_op(x86_emit *e) { X86_EACH(e, c, p) fma_one(e, c, p); }
-
-static void unary(x86_emit *e, unsigned op, int immediate) {
-  X86_EACH(e, c, p) {
-    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
-    hg_x86_vi(e, op, to, 0, a, (unsigned)immediate);
-    hg_x86_done(e, c, p, to);
-  }
+int hg_x86_fma(x86_emit *e) {
+  X86_EACH(e, c, p) fma_one(e, c, p);
+  return 1;
 }
 
-static void reciprocal(x86_emit *e) {
+static int unary(x86_emit *e, unsigned op, unsigned immediate) {
   X86_EACH(e, c, p) {
-    unsigned one = hg_x86_rm_reg(e, float_constant(e, 1), e->insn->type == ATLAS_f64, hg_x86_scratch(e, 2));
     x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
-    hg_x86_v(e, ps(e, X86_vdivps), to, one, a);
+    hg_x86_vi(e, op, to, 0, a, immediate);
     hg_x86_done(e, c, p, to);
   }
+  return 1;
+}
+
+int hg_x86_square_root(x86_emit *e) { return unary(e, ps(e, X86_vsqrtps), 0); }
+
+int hg_x86_round(x86_emit *e) {
+  enum { QUIET = 8 }; /* and in the lower bits: to nearest, down, up, toward zero */
+  uint16_t op = e->insn->op;
+  unsigned way = op == ATLAS_OP_floor ? 1 : op == ATLAS_OP_ceil ? 2 : op == ATLAS_OP_trunc ? 3 : 0;
+  return unary(e, ps(e, X86_vrndscaleps), QUIET | way);
 }
 
 /* The instruction returns its second operand for zeros and for NaNs, so both orders together hold the NaN or the two
@@ -156,7 +151,7 @@ static int is_plus_zero(const x86_emit *e, uint32_t reg) {
   return hg_x86_constant_bits(e, reg, &bits) && bits == 0;
 }
 
-static void least_or_greatest(x86_emit *e) {
+int hg_x86_extreme(x86_emit *e) {
   const uint32_t *s = e->insn->s;
   int is_max = e->insn->op == ATLAS_OP_max;
   if (is_bound(e, s[0])) bound(e, s[0], s[1]);
@@ -164,11 +159,23 @@ static void least_or_greatest(x86_emit *e) {
   else if (is_max && is_plus_zero(e, s[0])) relu(e, s[1]);
   else if (is_max && is_plus_zero(e, s[1])) relu(e, s[0]);
   else minimum_or_maximum(e);
+  return 1;
 }
 
 static uint64_t sign_bit(uint8_t type) { return UINT64_C(1) << (atlas_type_bits((atlas_type)type) - 1); }
 
-static void copy_sign(x86_emit *e) {
+int hg_x86_flip_sign(x86_emit *e) {
+  hg_x86_with_constant(e, X86_vpxord, X86_vpxorq, sign_bit(e->insn->type));
+  return 1;
+}
+
+int hg_x86_clear_sign(x86_emit *e) {
+  uint8_t type = e->insn->type;
+  hg_x86_with_constant(e, X86_vpandd, X86_vpandq, atlas_mask((atlas_type)type) & ~sign_bit(type));
+  return 1;
+}
+
+int hg_x86_copy_sign(x86_emit *e) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   uint64_t sign = sign_bit(e->insn->type);
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
@@ -182,6 +189,7 @@ static void copy_sign(x86_emit *e) {
     hg_x86_v(e, X86_vpord, to, s0, x86_reg(s1));
     hg_x86_done(e, c, p, to);
   }
+  return 1;
 }
 
 /* In the lanes of k1. */
@@ -210,10 +218,10 @@ static void canonical_by_class(x86_emit *e) {
 }
 
 /* f32 and f64; also f16 and bf16 as bits. */
-static void canonical(x86_emit *e) {
+int hg_x86_canonical(x86_emit *e) {
   if (e->width == 2 && !x86_is_narrow(e->insn->type)) {
     canonical_by_class(e);
-    return;
+    return 1;
   }
   int is_64 = e->insn->type == ATLAS_f64, is_16 = x86_is_narrow(e->insn->type);
   uint64_t infinity = e->insn->type == ATLAS_f16 ? 0x7c00 : 0x7f80;
@@ -235,40 +243,12 @@ static void canonical(x86_emit *e) {
     }
     hg_x86_done(e, c, p, to);
   }
+  return 1;
 }
 
-static int sign_op(x86_emit *e) {
+int hg_x86_sign(x86_emit *e) {
   static const uint8_t response[8] = {1, 1, 8, 10, 9, 10, 9, 10};
   if (e->width != 2) return 0;
   fix_up(e, response, e->insn->s[0]);
   return 1;
-}
-
-int hg_x86_float(x86_emit *e) {
-  uint8_t type = e->insn->type;
-  int is_arithmetic = type == ATLAS_f32 || type == ATLAS_f64;
-  uint64_t sign = sign_bit(type);
-  switch (e->insn->op) {
-  case VECTOR_CANON: canonical(e); return 1;
-  case ATLAS_OP_neg: hg_x86_with_constant(e, X86_vpxord, X86_vpxorq, sign); return 1;
-  case ATLAS_OP_abs: hg_x86_with_constant(e, X86_vpandd, X86_vpandq, atlas_mask((atlas_type)type) & ~sign); return 1;
-  case ATLAS_OP_copysign: copy_sign(e); return 1;
-  default: break;
-  }
-  if (!is_arithmetic) return 0;
-  switch (e->insn->op) {
-  case ATLAS_OP_fma:
-  case ATLAS_OP_mad: fma_op(e); return 1;
-  case ATLAS_OP_sqrt: unary(e, ps(e, X86_vsqrtps), 0); return 1;
-  case ATLAS_OP_recip: reciprocal(e); return 1;
-  case ATLAS_OP_round: unary(e, ps(e, X86_vrndscaleps), 8); return 1;
-  case ATLAS_OP_floor: unary(e, ps(e, X86_vrndscaleps), 9); return 1;
-  case ATLAS_OP_ceil: unary(e, ps(e, X86_vrndscaleps), 10); return 1;
-  case ATLAS_OP_trunc: unary(e, ps(e, X86_vrndscaleps), 11); return 1;
-  case ATLAS_OP_min:
-  case ATLAS_OP_max: least_or_greatest(e); return 1;
-  case ATLAS_OP_relu: relu(e, e->insn->s[0]); return 1;
-  case ATLAS_OP_sign: return sign_op(e);
-  default: return 0;
-  }
 }

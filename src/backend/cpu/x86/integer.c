@@ -18,7 +18,7 @@ static unsigned shift_count(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t p
   return scratch;
 }
 
-static int shift(x86_emit *e) {
+int hg_x86_shift(x86_emit *e) {
   uint8_t type = e->insn->type;
   unsigned bits = atlas_type_bits((atlas_type)type);
   int is_64 = bits == 64, is_left = e->insn->op == ATLAS_OP_shl,
@@ -46,7 +46,7 @@ static int shift(x86_emit *e) {
 }
 
 /* Products of 64 bits from those of 32, and of mad the sum. */
-static void multiply_long_avx2(x86_emit *e) {
+int hg_x86_multiply_long(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0), b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
@@ -62,10 +62,12 @@ static void multiply_long_avx2(x86_emit *e) {
       hg_x86_v(e, X86_vpaddq, s0, s0, hg_x86_source(e, e->insn->s[2], c, p, s1));
     hg_x86_done(e, c, p, s0);
   }
+  return 1;
 }
 
-static void multiply_add(x86_emit *e) {
+int hg_x86_multiply_add(x86_emit *e) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
+  if (e->width != 2 && is_64) return hg_x86_multiply_long(e);
   unsigned s0 = hg_x86_scratch(e, 0);
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
@@ -77,6 +79,7 @@ static void multiply_add(x86_emit *e) {
     hg_x86_extend(e, e->insn->type, to);
     hg_x86_done(e, c, p, to);
   }
+  return 1;
 }
 
 /* 32 bits: products of the even elements and of the odd ones, whose high halves are put together again. */
@@ -111,7 +114,7 @@ static void narrow_multiply_high(x86_emit *e, int is_signed) {
   }
 }
 
-static void negate(x86_emit *e) {
+int hg_x86_negate(x86_emit *e) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   unsigned zero = hg_x86_scratch(e, 2);
   X86_EACH(e, c, p) {
@@ -122,9 +125,10 @@ static void negate(x86_emit *e) {
     hg_x86_extend(e, e->insn->type, to);
     hg_x86_done(e, c, p, to);
   }
+  return 1;
 }
 
-static int absolute(x86_emit *e) {
+int hg_x86_absolute(x86_emit *e) {
   unsigned op = hg_x86_is_64(e, e->insn->d) ? X86_vpabsq : X86_vpabsd;
   if (!x86_can_write(e, op)) return 0;
   X86_EACH(e, c, p) {
@@ -138,11 +142,10 @@ static int absolute(x86_emit *e) {
 }
 
 /* Leading zeros of a narrow value are those of 32 bits less what the extension added; population counts do not mind. */
-static int count_bits(x86_emit *e) {
+int hg_x86_count_bits(x86_emit *e) {
   uint8_t type = e->insn->type;
-  int is_64 = hg_x86_is_64(e, e->insn->d), is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
-  int is_population = e->insn->op == ATLAS_OP_popc;
-  if (e->width != 2 || (is_population && !e->has_popcount) || (x86_is_narrow(type) && is_signed)) return 0;
+  int is_64 = hg_x86_is_64(e, e->insn->d), is_population = e->insn->op == ATLAS_OP_popc;
+  if (e->width != 2 || (is_population && !e->has_popcount)) return 0;
   unsigned op = is_population ? (is_64 ? X86_vpopcntq : X86_vpopcntd) : is_64 ? X86_vplzcntq : X86_vplzcntd;
   unsigned bits = atlas_type_bits((atlas_type)type);
   X86_EACH(e, c, p) {
@@ -155,33 +158,16 @@ static int count_bits(x86_emit *e) {
   return 1;
 }
 
-int hg_x86_integer(x86_emit *e) {
+int hg_x86_multiply_high(x86_emit *e) {
+  int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
+  if (x86_is_narrow(e->insn->type)) narrow_multiply_high(e, is_signed);
+  else multiply_high(e, is_signed);
+  return 1;
+}
+
+int hg_x86_not(x86_emit *e) {
   uint8_t type = e->insn->type;
   int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
-  switch (e->insn->op) {
-  case ATLAS_OP_shl:
-  case ATLAS_OP_shr: return shift(e);
-  case ATLAS_OP_mul: /* what has no instruction */
-    multiply_long_avx2(e);
-    return 1;
-  case ATLAS_OP_mad:
-    if (e->width != 2 && hg_x86_is_64(e, e->insn->d)) multiply_long_avx2(e);
-    else multiply_add(e);
-    return 1;
-  case ATLAS_OP_div:
-  case ATLAS_OP_rem: return hg_x86_divide(e) || hg_x86_divide_avx2(e);
-  case ATLAS_OP_neg: negate(e); return 1;
-  case ATLAS_OP_abs: return absolute(e);
-  case ATLAS_OP_not:
-    hg_x86_with_constant(e, X86_vpxord, X86_vpxorq, is_signed ? UINT64_MAX : atlas_mask((atlas_type)type));
-    return 1;
-  case ATLAS_OP_popc:
-  case ATLAS_OP_clz: return count_bits(e);
-  case ATLAS_OP_mulhi:
-    if (hg_x86_is_64(e, e->insn->d)) return 0;
-    if (x86_is_narrow(type)) narrow_multiply_high(e, is_signed);
-    else multiply_high(e, is_signed);
-    return 1;
-  default: return 0;
-  }
+  hg_x86_with_constant(e, X86_vpxord, X86_vpxorq, is_signed ? UINT64_MAX : atlas_mask((atlas_type)type));
+  return 1;
 }

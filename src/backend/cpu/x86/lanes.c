@@ -5,6 +5,8 @@
  * that update one location and do not want to know what was there are summed up first. */
 #include "backend/cpu/x86/emit_x86.h"
 
+#include "compiler/machine_ops.h"
+
 #include <stddef.h>
 
 /* Vectors in the frame, two each, where a call would save registers. What a lane's location holds takes the place of
@@ -99,26 +101,30 @@ static void update(x86_emit *e, const access *m, x86_rm at) {
     move(e, m, at);
     return;
   }
-  switch (m->op) {
-  case ATLAS_OP_atom_exch:
+  switch ((machine_atomic)hg_machine_op(m->op)) {
+  case ATOMIC_atom_exch:
     if (m->is_short) hg_x86_store(a, m->is_64, at, X86_RBX);
     else {
       hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RBX));
       hg_x86_exchange_memory(a, m->is_64, at, X86_RAX);
     }
     return;
-  case ATLAS_OP_atom_cas:
+  case ATOMIC_atom_cas:
     hg_x86_load(a, m->is_64, X86_RAX, in_frame(e, m, COMPARANDS, m->is_64));
     lock(e, m);
     hg_x86_compare_exchange(a, m->is_64, at, X86_RBX);
     return;
-  case ATLAS_OP_atom_add:
+  case ATOMIC_atom_add:
     if (m->is_short) break;
     hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RBX));
     lock(e, m);
     hg_x86_add_fetch(a, m->is_64, at, X86_RAX);
     return;
-  default:
+  case ATOMIC_atom_and:
+  case ATOMIC_atom_or:
+  case ATOMIC_atom_xor:
+  case ATOMIC_atom_min:
+  case ATOMIC_atom_max:
     if (m->is_short) break;
     exchange_in_turns(e, m, at);
     return;

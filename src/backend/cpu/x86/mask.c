@@ -4,6 +4,8 @@
  * k0 cannot be a mask: it only holds intermediate results. k2 is for results, k1 for the mask of the instruction. */
 #include "backend/cpu/x86/x86_predicate.h"
 
+#include "compiler/machine_ops.h"
+
 #include <stddef.h>
 
 enum { K_TEMPORARY = 0, K_MASK = 1 };
@@ -300,6 +302,16 @@ void hg_x86_end_alive(x86_emit *e) {
   hg_x86_place(&e->a, enough);
 }
 
+int hg_x86_logic(x86_emit *e) {
+  switch ((machine_logic)hg_machine_op(e->insn->op)) {
+  case LOGIC_pand: logic(e, X86_kandw, X86_vpandd, 0); break;
+  case LOGIC_por: logic(e, X86_korw, X86_vpord, 0); break;
+  case LOGIC_pxor: logic(e, X86_kxorw, X86_vpxord, 0); break;
+  case LOGIC_pnot: one_source(e, e->insn->s[0], 1); break;
+  }
+  return 1;
+}
+
 int hg_x86_masks(x86_emit *e) {
   int is_copy = e->insn->s[0] == e->insn->s[1] && e->insn->s[0] < VECTOR_ALL, is_not = e->insn->op == VECTOR_ANDNOT;
   if (e->insn->op == VECTOR_AND || e->insn->op == VECTOR_OR || is_not) {
@@ -311,13 +323,9 @@ int hg_x86_masks(x86_emit *e) {
     }
   }
   switch (e->insn->op) {
-  case VECTOR_AND:
-  case ATLAS_OP_pand: logic(e, X86_kandw, X86_vpandd, 0); return 1;
+  case VECTOR_AND: logic(e, X86_kandw, X86_vpandd, 0); return 1;
   case VECTOR_ANDNOT: logic(e, X86_kandnw, X86_vpandnd, 1); return 1;
-  case VECTOR_OR:
-  case ATLAS_OP_por: logic(e, X86_korw, X86_vpord, 0); return 1;
-  case ATLAS_OP_pxor: logic(e, X86_kxorw, X86_vpxord, 0); return 1;
-  case ATLAS_OP_pnot: one_source(e, e->insn->s[0], 1); return 1;
+  case VECTOR_OR: logic(e, X86_korw, X86_vpord, 0); return 1;
   case VECTOR_CLEAR: clear(e); return 1;
   case VECTOR_STEP: step(e); return 1;
   case VECTOR_TRAP: trap(e); return 1;

@@ -57,6 +57,7 @@ int hg_x86_wide(x86_emit *e) {
   uint32_t words[VECTOR_WORDS] = {0};
   if (e->insn->op == NATIVE_COUNT) return write_count(e);
   if (e->insn->op == NATIVE_KNOWN) return write_known(e);
+  if (e->insn->op == ATLAS_OP_set_ne) return hg_x86_compare(e); /* votes: see wide_collect.c */
   if (e->insn->op != NATIVE_PICK) return 0;
   for (uint32_t i = 0; i < e->lanes; i++) words[i] = e->insn->bits >> 4 * i & 15;
   x86_rm from = hg_x86_source(e, e->insn->s[0], 0, 0, hg_x86_scratch(e, 2));

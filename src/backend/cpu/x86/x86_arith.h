@@ -6,6 +6,7 @@
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "atlas/value.h"
+#include "compiler/machine_ops.h"
 
 enum { X86_NOT_THERE = 0xffff }; /* in place of an instruction */
 
@@ -25,9 +26,23 @@ void hg_x86_extend(x86_emit *e, uint8_t type, unsigned reg);
 /* A bit operation with one constant. */
 void hg_x86_with_constant(x86_emit *e, unsigned op32, unsigned op64, uint64_t bits);
 
-/* 1 if it has written the instruction. */
-int hg_x86_float(x86_emit *e);
-int hg_x86_integer(x86_emit *e);
-int hg_x86_compare(x86_emit *e);
+/* 1 if it has written the instruction; 0: this processor lacks what it takes. */
+int hg_x86_fma(x86_emit *e);
+int hg_x86_square_root(x86_emit *e);
+int hg_x86_round(x86_emit *e);
+int hg_x86_extreme(x86_emit *e); /* floats: min, max */
+int hg_x86_sign(x86_emit *e);
+int hg_x86_flip_sign(x86_emit *e);
+int hg_x86_clear_sign(x86_emit *e);
+int hg_x86_copy_sign(x86_emit *e);
+int hg_x86_canonical(x86_emit *e);
+int hg_x86_multiply_long(x86_emit *e); /* AVX2: mul and mad of 64-bit integers */
+int hg_x86_multiply_add(x86_emit *e);
+int hg_x86_multiply_high(x86_emit *e);
+int hg_x86_negate(x86_emit *e);
+int hg_x86_absolute(x86_emit *e);
+int hg_x86_not(x86_emit *e);
+int hg_x86_shift(x86_emit *e);
+int hg_x86_count_bits(x86_emit *e);
 
 #endif

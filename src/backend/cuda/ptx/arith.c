@@ -2,6 +2,7 @@
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/value.h"
+#include "compiler/machine_ops.h"
 
 /* One instruction of the type's register. */
 static void plain(ptx *p, const char *mnemonic, const char *suffix, ptx_name d, const ptx_name *a, uint32_t count) {
@@ -10,26 +11,15 @@ static void plain(ptx *p, const char *mnemonic, const char *suffix, ptx_name d, 
   hg_ptx_ins(p, hg_ptx_join(mnemonic, suffix).text, operand, count + 1);
 }
 
-/* ---- integers ---------------------------------------------------------------------------------------------------- */
+typedef struct cell {
+  void (*write)(ptx *p, uint32_t value, ptx_name d);
+  uint32_t types;
+  const char *integer, *real; /* of `arithmetic`: what is one instruction */
+} cell;
 
-static const char *integer_mnemonic(uint16_t op) {
-  switch (op) {
-  case ATLAS_OP_add: return "add";
-  case ATLAS_OP_sub: return "sub";
-  case ATLAS_OP_mul: return "mul.lo";
-  case ATLAS_OP_mad: return "mad.lo";
-  case ATLAS_OP_div: return "div";
-  case ATLAS_OP_rem: return "rem";
-  case ATLAS_OP_min: return "min";
-  case ATLAS_OP_max: return "max";
-  case ATLAS_OP_neg: return "neg";
-  case ATLAS_OP_and: return "and";
-  case ATLAS_OP_or: return "or";
-  case ATLAS_OP_xor: return "xor";
-  case ATLAS_OP_not: return "not";
-  default: return NULL;
-  }
-}
+static const cell cells[MACHINE_OP_COUNT];
+
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
 
 static int is_bitwise(uint16_t op) {
   return op == ATLAS_OP_and || op == ATLAS_OP_or || op == ATLAS_OP_xor || op == ATLAS_OP_not;
@@ -47,6 +37,7 @@ static void shift(ptx *p, uint32_t value, ptx_name d) {
   ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0));
   if (insn->op == ATLAS_OP_shl) PTX(p, hg_ptx_class_of(insn->type) == PTX_64 ? "shl.b64" : "shl.b32", d, a, by);
   else PTX(p, hg_ptx_join("shr", hg_ptx_number_suffix(insn->type)).text, d, a, by);
+  hg_ptx_normalise(p, insn->type, d);
 }
 
 /* The bits of a narrow value without its sign extension. */
@@ -82,6 +73,7 @@ static void count_bits(ptx *p, uint32_t value, ptx_name d) {
       PTX(p, gpu_is_signed(insn->type) ? "shr.s32" : "shr.u32", d, d, hg_ptx_number(spare));
   }
   if (is_wide && insn->op != ATLAS_OP_brev) PTX(p, "cvt.u64.u32", d, answer);
+  hg_ptx_normalise(p, insn->type, d);
 }
 
 /* The products of narrow factors fit 32 bits. */
@@ -124,7 +116,7 @@ static void integer_abs(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
 }
 
 static void integer_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_name *a, uint32_t count) {
-  const char *mnemonic = integer_mnemonic(op), *suffix = hg_ptx_number_suffix(type);
+  const char *mnemonic = cells[hg_machine_op(op)].integer, *suffix = hg_ptx_number_suffix(type);
   ptx_class class = hg_ptx_class_of(type);
   if (op == ATLAS_OP_sign) integer_sign(p, type, d, a[0]);
   else if (op == ATLAS_OP_mulhi) multiply_high(p, type, d, a);
@@ -135,24 +127,6 @@ static void integer_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_
 }
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
-
-static const char *float_mnemonic(uint16_t op) {
-  switch (op) {
-  case ATLAS_OP_add: return "add.rn";
-  case ATLAS_OP_sub: return "sub.rn";
-  case ATLAS_OP_mul: return "mul.rn";
-  case ATLAS_OP_div: return "div.rn";
-  case ATLAS_OP_mad:
-  case ATLAS_OP_fma: return "fma.rn";
-  case ATLAS_OP_sqrt: return "sqrt.rn";
-  case ATLAS_OP_recip: return "rcp.rn";
-  case ATLAS_OP_floor: return "cvt.rmi";
-  case ATLAS_OP_ceil: return "cvt.rpi";
-  case ATLAS_OP_trunc: return "cvt.rzi";
-  case ATLAS_OP_round: return "cvt.rni";
-  default: return NULL;
-  }
-}
 
 /* PTX orders -0 below +0 and prefers the number to the NaN; min.NaN is there from sm_80 on, but not for f64. */
 static void minimum(ptx *p, int is_max, uint8_t type, ptx_name d, ptx_name a, ptx_name b) {
@@ -186,18 +160,16 @@ static void float_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
 
 static void float_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_name *a, uint32_t count) {
   const char *suffix = hg_ptx_number_suffix(type);
-  ptx_name doubled = hg_ptx_join(suffix, suffix);
-  ptx_name zero = hg_ptx_class_of(type) == PTX_16 ? hg_ptx_name("%%h0") : hg_ptx_constant(type, 0);
+  const char *mnemonic = cells[hg_machine_op(op)].real;
   switch (op) {
   case ATLAS_OP_min: minimum(p, 0, type, d, a[0], a[1]); break;
   case ATLAS_OP_max: minimum(p, 1, type, d, a[0], a[1]); break;
-  case ATLAS_OP_relu: minimum(p, 1, type, d, a[0], zero); break;
   case ATLAS_OP_sign: float_sign(p, type, d, a[0]); break;
   case ATLAS_OP_floor:
   case ATLAS_OP_ceil:
   case ATLAS_OP_trunc:
-  case ATLAS_OP_round: plain(p, float_mnemonic(op), doubled.text, d, a, 1); break;
-  default: plain(p, float_mnemonic(op), suffix, d, a, count); break;
+  case ATLAS_OP_round: plain(p, mnemonic, hg_ptx_join(suffix, suffix).text, d, a, 1); break;
+  default: plain(p, mnemonic, suffix, d, a, count); break;
   }
 }
 
@@ -267,7 +239,7 @@ static void bitcast(ptx *p, uint32_t value, ptx_name d) {
 static uint32_t without_casts(const ptx *p, uint32_t value) {
   for (;;) {
     const ssa_insn *insn = ptx_insn(p, value);
-    int is_cast = insn->op == ATLAS_OP_mov || insn->op == ATLAS_OP_bitcast || insn->op == ATLAS_OP_pnot;
+    int is_cast = insn->op == ATLAS_OP_bitcast || insn->op == ATLAS_OP_pnot;
     if (!is_cast) return value;
     value = ptx_arg(p, value, 0);
   }
@@ -313,30 +285,26 @@ static void select_value(ptx *p, uint32_t value, ptx_name d) {
 
 static void compare(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
-  int is_float = !atlas_is_integer((atlas_type)insn->type2);
-  const char *mnemonic = "setp.nan";
-  switch (insn->op) {
-  case ATLAS_OP_set_eq: mnemonic = "setp.eq"; break;
-  case ATLAS_OP_set_ne: mnemonic = is_float ? "setp.neu" : "setp.ne"; break;
-  case ATLAS_OP_set_lt: mnemonic = "setp.lt"; break;
-  case ATLAS_OP_set_le: mnemonic = "setp.le"; break;
-  case ATLAS_OP_set_gt: mnemonic = "setp.gt"; break;
-  case ATLAS_OP_set_ge: mnemonic = "setp.ge"; break;
-  case ATLAS_OP_set_num: mnemonic = "setp.num"; break;
-  default: break;
+  const char *mnemonic = NULL;
+  switch ((machine_compare)hg_machine_op(insn->op)) {
+  case COMPARE_set_eq: mnemonic = "setp.eq"; break;
+  case COMPARE_set_lt: mnemonic = "setp.lt"; break;
+  case COMPARE_set_le: mnemonic = "setp.le"; break;
+  case COMPARE_set_num: mnemonic = "setp.num"; break;
   }
   PTX(p, hg_ptx_join(mnemonic, hg_ptx_number_suffix(insn->type2)).text, d, hg_ptx_value(p, ptx_arg(p, value, 0)),
       hg_ptx_value(p, ptx_arg(p, value, 1)));
 }
 
 static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
-  uint16_t op = ptx_insn(p, value)->op;
   ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0));
-  if (op == ATLAS_OP_pnot) {
-    PTX(p, "not.pred", d, a);
-    return;
+  const char *mnemonic = NULL;
+  switch ((machine_logic)hg_machine_op(ptx_insn(p, value)->op)) {
+  case LOGIC_pand: mnemonic = "and.pred"; break;
+  case LOGIC_por: mnemonic = "or.pred"; break;
+  case LOGIC_pxor: mnemonic = "xor.pred"; break;
+  case LOGIC_pnot: PTX(p, "not.pred", d, a); return;
   }
-  const char *mnemonic = op == ATLAS_OP_pand ? "and.pred" : op == ATLAS_OP_por ? "or.pred" : "xor.pred";
   PTX(p, mnemonic, d, a, hg_ptx_value(p, ptx_arg(p, value, 1)));
 }
 
@@ -359,51 +327,63 @@ static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   else float_op(p, insn->op, insn->type, d, a, insn->arg_count);
 }
 
+static void sign_of_number(ptx *p, uint32_t value, ptx_name d) {
+  if (atlas_is_integer((atlas_type)ptx_insn(p, value)->type)) arithmetic(p, value, d);
+  else sign_bit(p, value, d);
+}
+
+#define BOTH(integer, real) arithmetic, SET_INT_REAL, integer, real
+#define INTEGER(integer) arithmetic, SET_INT, integer, NULL
+#define REAL(real) arithmetic, SET_REAL, NULL, real
+#define SEVERAL NULL, NULL /* instructions: see integer_op, float_op */
+#define CELL_add BOTH("add", "add.rn")
+#define CELL_sub BOTH("sub", "sub.rn")
+#define CELL_mul BOTH("mul.lo", "mul.rn")
+#define CELL_mulhi arithmetic, SET_INT, SEVERAL
+#define CELL_div BOTH("div", "div.rn")
+#define CELL_rem INTEGER("rem")
+#define CELL_mad INTEGER("mad.lo")
+#define CELL_fma REAL("fma.rn")
+#define CELL_min arithmetic, SET_INT_REAL | SET_HALF, "min", NULL
+#define CELL_max arithmetic, SET_INT_REAL | SET_HALF, "max", NULL
+#define CELL_abs sign_of_number, SET_SIGNED, SEVERAL
+#define CELL_neg sign_of_number, SET_NUM, SEVERAL
+#define CELL_sign arithmetic, SET_SINT_REAL, SEVERAL
+#define CELL_copysign sign_of_number, SET_FLOAT, SEVERAL
+#define CELL_and INTEGER("and")
+#define CELL_or INTEGER("or")
+#define CELL_xor INTEGER("xor")
+#define CELL_not INTEGER("not")
+#define CELL_shl shift, SET_INT, SEVERAL
+#define CELL_shr shift, SET_INT, SEVERAL
+#define CELL_popc count_bits, SET_INT, SEVERAL
+#define CELL_clz count_bits, SET_INT, SEVERAL
+#define CELL_ctz count_bits, SET_INT, SEVERAL
+#define CELL_brev count_bits, SET_INT, SEVERAL
+#define CELL_sqrt REAL("sqrt.rn")
+#define CELL_floor REAL("cvt.rmi")
+#define CELL_ceil REAL("cvt.rpi")
+#define CELL_trunc REAL("cvt.rzi")
+#define CELL_round REAL("cvt.rni")
+
+#define ARITH(id, types, narrow) [MACHINE_##id] = {.write = CELL_##id},
+static const cell cells[MACHINE_OP_COUNT] = {
+#include "compiler/machine_ops.def"
+};
+#define ARITH(id, types, narrow) MACHINE_HAS_CELL(id, SET_##types | SET_##narrow, CELL_##id)
+#include "compiler/machine_ops.def"
+
 void hg_ptx_pure(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  int is_float = insn->type != SSA_PREDICATE && !atlas_is_integer((atlas_type)insn->type);
   ptx_name d = hg_ptx_register(p, value);
-  if (atlas_is_comparison(insn->op)) {
-    compare(p, value, d);
-    return;
-  }
-  switch (insn->op) {
-  case ATLAS_OP_mov:
-  case ATLAS_OP_movi:
-    PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d,
-        hg_ptx_argument(p, value, 0));
-    break;
-  case ATLAS_OP_bitcast: bitcast(p, value, d); break;
-  case ATLAS_OP_cvt: hg_ptx_convert(p, value); break;
-  case ATLAS_OP_sel: select_value(p, value, d); break;
-  case ATLAS_OP_pand:
-  case ATLAS_OP_por:
-  case ATLAS_OP_pxor:
-  case ATLAS_OP_pnot: combine_predicates(p, value, d); break;
-  case ATLAS_OP_shl:
-  case ATLAS_OP_shr:
-    shift(p, value, d);
-    hg_ptx_normalise(p, insn->type, d);
-    break;
-  case ATLAS_OP_popc:
-  case ATLAS_OP_clz:
-  case ATLAS_OP_ctz:
-  case ATLAS_OP_brev:
-    count_bits(p, value, d);
-    hg_ptx_normalise(p, insn->type, d);
-    break;
-  case ATLAS_OP_sreg:
-  case ATLAS_OP_cls_get:
-  case ATLAS_OP_phase_get: hg_ptx_coordinate(p, value); break;
-  case ATLAS_OP_abs:
-  case ATLAS_OP_neg:
-  case ATLAS_OP_copysign:
-    if (is_float) {
-      sign_bit(p, value, d);
-      break;
-    }
-    arithmetic(p, value, d);
-    break;
-  default: arithmetic(p, value, d); break;
+  switch (hg_machine_kind(insn->op)) {
+  case MACHINE_ARITH: cells[hg_machine_op(insn->op)].write(p, value, d); break;
+  case MACHINE_COMPARE: compare(p, value, d); break;
+  case MACHINE_LOGIC: combine_predicates(p, value, d); break;
+  case MACHINE_SELECT: select_value(p, value, d); break;
+  case MACHINE_CONVERT: hg_ptx_convert(p, value); break;
+  case MACHINE_CAST: bitcast(p, value, d); break;
+  case MACHINE_PLACE: hg_ptx_coordinate(p, value); break;
+  default: break; /* an effect: see flow.c */
   }
 }

@@ -2,6 +2,7 @@
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/tables.h"
+#include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
@@ -17,18 +18,18 @@ static ptx_name size_of(ptx *p, uint32_t group, uint32_t d) {
 
 void hg_ptx_coordinate(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name d = hg_ptx_register(p, value), wide;
-  if (insn->op == ATLAS_OP_phase_get) {
-    PTX(p, "mov.b32", d, PTX_FIELD(p, PTX_32, phase));
-    return;
-  }
-  if (insn->op == ATLAS_OP_cls_get) {
+  ptx_name d = hg_ptx_register(p, value), wide = {{0}};
+  switch ((machine_place)hg_machine_op(insn->op)) {
+  case PLACE_phase_get: PTX(p, "mov.b32", d, PTX_FIELD(p, PTX_32, phase)); return;
+  case PLACE_cls_get:
     wide = hg_ptx_new(p, PTX_64);
     PTX(p, "rem.u64", wide, p->block, hg_ptx_number(ATLAS_CLASS_COUNT));
-  } else {
+    break;
+  case PLACE_sreg: {
     uint32_t group = (uint32_t)insn->bits / 3, axis = (uint32_t)insn->bits % 3;
-    if (group == 2 || group == 3) wide = size_of(p, group, axis);
-    else wide = p->at[(group == 4 ? 6 : 3 * group) + axis];
+    wide = group == 2 || group == 3 ? size_of(p, group, axis) : p->at[(group == 4 ? 6 : 3 * group) + axis];
+    break;
+  }
   }
   if (hg_ptx_class_of(insn->type) == PTX_64) PTX(p, "mov.b64", d, wide);
   else PTX(p, "cvt.u32.u64", d, wide);
@@ -130,23 +131,31 @@ static void unity(ptx *p, ptx_name d, ptx_name class) {
   PTX(p, "setp.eq.or.u32", d, class, hg_ptx_number(48), is_first);
 }
 
-void hg_ptx_class_effect(ptx *p, uint32_t value) {
-  const ssa_insn *insn = ptx_insn(p, value);
-  ptx_name back = hg_ptx_label(p);
-  if (insn->op == ATLAS_OP_bound_map) {
+static void class_effect(ptx *p, uint32_t value, ptx_name back) {
+  const machine_class op = (machine_class)hg_machine_op(ptx_insn(p, value)->op);
+  if (op == CLASS_bound_map) {
     map_boundary(p, value, back);
-  } else {
-    ptx_name class = hg_ptx_in_register(p, ptx_arg(p, value, 0));
-    check_below(p, value, class, number_register(p, ATLAS_CLASS_COUNT), back);
-    if (insn->op == ATLAS_OP_res_accum) accumulate(p, value, class);
-    else if (insn->op == ATLAS_OP_mirror) mirror(p, hg_ptx_register(p, value), class);
-    else if (insn->op == ATLAS_OP_unity_test) unity(p, hg_ptx_register(p, value), class);
-    else if (insn->op == ATLAS_OP_nbr_count) PTX(p, "mov.b32", hg_ptx_register(p, value), neighbour_count(p, class));
-    else {
-      ptx_name number = hg_ptx_in_register(p, ptx_arg(p, value, 1));
-      check_below(p, value, number, neighbour_count(p, class), back);
-      neighbour(p, hg_ptx_register(p, value), class, number);
-    }
+    return;
   }
+  ptx_name class = hg_ptx_in_register(p, ptx_arg(p, value, 0));
+  check_below(p, value, class, number_register(p, ATLAS_CLASS_COUNT), back);
+  switch (op) {
+  case CLASS_res_accum: accumulate(p, value, class); break;
+  case CLASS_mirror: mirror(p, hg_ptx_register(p, value), class); break;
+  case CLASS_unity_test: unity(p, hg_ptx_register(p, value), class); break;
+  case CLASS_nbr_count: PTX(p, "mov.b32", hg_ptx_register(p, value), neighbour_count(p, class)); break;
+  case CLASS_nbr_get: {
+    ptx_name number = hg_ptx_in_register(p, ptx_arg(p, value, 1));
+    check_below(p, value, number, neighbour_count(p, class), back);
+    neighbour(p, hg_ptx_register(p, value), class, number);
+    break;
+  }
+  case CLASS_bound_map: break; /* above */
+  }
+}
+
+void hg_ptx_class_effect(ptx *p, uint32_t value) {
+  ptx_name back = hg_ptx_label(p);
+  class_effect(p, value, back);
   hg_ptx_place(p, back);
 }
