@@ -45,12 +45,13 @@ static void line(text *t, const char *format, ...) {
   va_end(arguments);
 }
 
-/* r0.. are u32, r100.. are u64, which take two registers; all of them go around a loop, and all predicates across it.
+/* A program of its own for each number, so that each is compiled. r0.. are u32, r100.. are u64, which take two
+ * registers; all of them go around a loop, and all predicates across it.
  */
-static const char *many_values(void) {
+static const char *many_values(unsigned number) {
   static text t;
   t.count = 0;
-  line(&t, ".program many\n.buffer x u32 in\n.buffer y u64 out\n");
+  line(&t, ".program many_%u\n.buffer x u32 in\n.buffer y u64 out\n", number);
   for (int k = 0; k < VALUES; k++) line(&t, "ldg.u32 r%d, [x + lane + #%d]\n", k, k);
   for (int k = 0; k < WIDE; k++) line(&t, "cvt.u64.u32 r%d, r%d\n", 100 + k, 3 * k);
   for (int k = 0; k < PREDICATES; k++) line(&t, "set.lt.u32 p%d, r%d, #0x80000000\n", k, 2 * k + 1);
@@ -73,7 +74,7 @@ static hg_status run_many(const char *engine, uint64_t *y, hg_launch_report *rep
   hg_kernel *kernel = NULL;
   hg_buffer *in = NULL, *out = NULL;
   atlas_program *program = NULL;
-  const char *source = many_values();
+  const char *source = many_values(0);
   for (uint32_t i = 0; i < COUNT(x); i++) x[i] = i * 2654435761u;
   set("HOLOGRAM_CPU_ENGINE", engine);
   hg_status status = hg_executor_create(&desc, &executor);
@@ -161,7 +162,7 @@ static void check_target(const native_target *target, const atlas_program *progr
 
 static void test_homes(void) {
   static const native_target *const targets[] = {&hg_native_avx512, &hg_native_avx2, &hg_native_neon};
-  const char *source = many_values();
+  const char *source = many_values(0);
   atlas_program *program = NULL;
   ssa_unit unit;
   hg_vector vector = {0};
@@ -260,7 +261,7 @@ static void check_pages(void) {
   set("HOLOGRAM_CPU_ENGINE", "native");
   uint64_t before = runnable_bytes(0, &holds);
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
-  for (int k = 0; k < KERNELS; k++) kernels[k] = kernel_of(many_values());
+  for (unsigned k = 0; k < KERNELS; k++) kernels[k] = kernel_of(many_values(k));
   CHECK(runnable_bytes(0, &holds) >= before + KERNELS * 4096u);
   for (int k = 0; k < KERNELS; k++) hg_kernel_release(kernels[k]);
   hg_executor_release(executor);
@@ -277,7 +278,7 @@ static void check_perf_map(void) {
   set("HOLOGRAM_CPU_ENGINE", "native");
   set("HOLOGRAM_PERF_MAP", "1");
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
-  hg_kernel *kernel = kernel_of(many_values());
+  hg_kernel *kernel = kernel_of(many_values(0));
   FILE *file = fopen(path, "r");
   CHECK(file != NULL);
   while (file != NULL && fgets(row, sizeof row, file) != NULL)
