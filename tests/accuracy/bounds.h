@@ -1,6 +1,7 @@
 /* bounds.h - the accuracy the documentation promises, in ulp: {f32, f64}. Included by judge.c only. */
 static const judged functions[] = {
     {"rsqrt", ATLAS_OP_rsqrt, ref_rsqrt, 1, {1.0, 1.0}},
+    {"cbrt", ATLAS_OP_cbrt, ref_cbrt, 1, {1.0, 1.0}},
     {"exp", ATLAS_OP_exp, ref_exp, 1, {1.0, 1.0}},
     {"exp2", ATLAS_OP_exp2, ref_exp2, 1, {1.0, 1.0}},
     {"expm1", ATLAS_OP_expm1, ref_expm1, 1, {1.0, 1.0}},

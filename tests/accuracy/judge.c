@@ -31,6 +31,7 @@ typedef void (*reference)(scratch *s); /* result = f(a, b), at PRECISION bits */
 
 #define UNARY(name, call) \
   static void ref_##name(scratch *s) { call(s->result, s->a, MPFR_RNDN); }
+UNARY(cbrt, mpfr_cbrt)
 UNARY(exp, mpfr_exp)
 UNARY(exp2, mpfr_exp2)
 UNARY(expm1, mpfr_expm1)

@@ -74,7 +74,7 @@ static void mp_gelu_tanh(mpfr_t r, const mpfr_t x)
 #define MP1(f) static void mp_##f(mpfr_t r, const mpfr_t x) { mpfr_##f(r, x, MPFR_RNDN); }
 #define MP2(f) static void mp_##f(mpfr_t r, const mpfr_t x, const mpfr_t y) { mpfr_##f(r, x, y, MPFR_RNDN); }
 MP1(exp) MP1(exp2) MP1(expm1) MP1(log) MP1(log2) MP1(log10) MP1(log1p) MP1(sin) MP1(cos) MP1(tan) MP1(asin) MP1(acos)
-MP1(atan) MP1(sinh) MP1(cosh) MP1(tanh) MP1(erf) MP1(erfc) MP2(pow) MP2(atan2) MP2(fmod)
+MP1(cbrt) MP1(atan) MP1(sinh) MP1(cosh) MP1(tanh) MP1(erf) MP1(erfc) MP2(pow) MP2(atan2) MP2(fmod)
 
 static const struct reference {
     const char *op;
@@ -86,7 +86,7 @@ static const struct reference {
     { "gelu", ref_gelu, mp_gelu, 0 }, { "gelu.tanh", ref_gelu_tanh, mp_gelu_tanh, 0 },
 #define ROW(f) { #f, f, mp_##f, 0 }
     ROW(exp), ROW(exp2), ROW(expm1), ROW(log), ROW(log2), ROW(log10), ROW(log1p), ROW(sin), ROW(cos), ROW(tan),
-    ROW(asin), ROW(acos), ROW(atan), ROW(sinh), ROW(cosh), ROW(tanh), ROW(erf), ROW(erfc),
+    ROW(cbrt), ROW(asin), ROW(acos), ROW(atan), ROW(sinh), ROW(cosh), ROW(tanh), ROW(erf), ROW(erfc),
     { "pow", 0, 0, mp_pow }, { "atan2", 0, 0, mp_atan2 }, { "fmod", 0, 0, mp_fmod },
 };
 

@@ -16,7 +16,7 @@ from formats import FORMATS, from_exact, is_nan, to_float
 
 mp.prec = 120
 
-UNARY = ("rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sigmoid erf erfc gelu "
+UNARY = ("rsqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sigmoid erf erfc gelu "
          "gelu.tanh").split()
 BINARY = ("fmod", "pow", "atan2")
 
@@ -24,6 +24,7 @@ INF, NAN = math.inf, math.nan
 # op -> results for -inf, -0, +0, +inf; None: not fixed by the definition
 AT_EXTREMES = {
     "rsqrt": (NAN, -INF, INF, 0.0),
+    "cbrt": (-INF, -0.0, 0.0, INF),
     "exp": (0.0, 1.0, 1.0, INF),
     "exp2": (0.0, 1.0, 1.0, INF),
     "expm1": (-1.0, -0.0, 0.0, INF),
@@ -181,6 +182,7 @@ def _atan2_value(y: float, x: float) -> mpf:
 
 REFERENCE = {
     "rsqrt": lambda x: 1 / mp.sqrt(x),
+    "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "exp": _exp,
     "exp2": lambda x: mpf(2) ** _clamp(x),
     "expm1": lambda x: mpmath.expm1(_clamp(x)),
