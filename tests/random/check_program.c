@@ -383,7 +383,7 @@ static failure_kind compare_same(checker *c, const draft *d, const char *what) {
 }
 
 static failure_kind check_transform(checker *c, transform_kind kind, uint64_t seed) {
-  rng r = {seed ^ (uint64_t)kind << 32};
+  rng r = {.state = seed ^ (uint64_t)kind << 32};
   draft copy;
   draft_copy(&copy, c->d);
   failure_kind found = FAILURE_NONE;
@@ -395,7 +395,7 @@ static failure_kind check_transform(checker *c, transform_kind kind, uint64_t se
 
 /* Several at once; if that fails, each alone, for a plainer report. */
 static failure_kind compare_rewritten(checker *c, uint64_t seed) {
-  rng r = {seed ^ 0x5a};
+  rng r = {.state = seed ^ 0x5a};
   draft copy;
   draft_copy(&copy, c->d);
   c->out->transform = TRANSFORM_COUNT;
@@ -497,7 +497,7 @@ static failure_kind compare_other(checker *c, const draft *d, const atlas_progra
 }
 
 static failure_kind check_mutants(checker *c, int count) {
-  rng r = {c->seed ^ 0xa5};
+  rng r = {.state = c->seed ^ 0xa5};
   for (int n = 0; n < count; n++) {
     draft copy;
     draft_copy(&copy, c->d);

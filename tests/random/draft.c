@@ -38,6 +38,17 @@ static uint64_t special_integer(rng *r, atlas_type type) {
   }
 }
 
+static const uint16_t younger[] = {ATLAS_OP_cbrt}; /* in the order of ops.def */
+enum { YOUNGER = sizeof younger / sizeof *younger };
+
+atlas_op rng_op(rng *r) {
+  uint32_t count = (uint32_t)atlas_op_count();
+  if (r->draws_younger) return atlas_op_at(rng_below(r, count));
+  uint32_t row = rng_below(r, count - YOUNGER);
+  for (unsigned k = 0; k < YOUNGER; k++) row += row >= (size_t)(atlas_op_lookup(younger[k]) - atlas_ops);
+  return atlas_op_at(row);
+}
+
 uint64_t rng_value(rng *r, atlas_type type) {
   uint64_t mask = atlas_mask(type);
   uint32_t kind = rng_below(r, 10);
@@ -201,7 +212,7 @@ static uint64_t take(test_launch *l, uint64_t bytes) {
 static int is_memory(const atlas_symbol *s) { return s->kind == ATLAS_SYMBOL_BUFFER || s->kind == ATLAS_SYMBOL_POOL; }
 
 void test_launch_prepare(test_launch *l, const draft *d) {
-  rng r = {l->seed};
+  rng r = {.state = l->seed};
   l->arena_bytes = GAP;
   for (uint32_t i = 0; i < d->symbol_count; i++) {
     if (is_memory(&d->symbols[i])) l->offset[i] = l->same_as[i] ? l->offset[l->same_as[i] - 1] : take(l, l->bytes[i]);

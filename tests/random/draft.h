@@ -13,6 +13,7 @@ enum { DRAFT_SYMBOLS = 64, DRAFT_CONST_BYTES = 4096, DRAFT_TABLE_ENTRIES = 4 };
 
 typedef struct rng {
   uint64_t state;
+  int draws_younger; /* 1: rng_op draws from all operations */
 } rng;
 
 static inline uint64_t rng_next(rng *r) {
@@ -27,6 +28,11 @@ static inline int rng_chance(rng *r, uint32_t percent) { return rng_below(r, 100
 
 /* A value of a type: often one that is special. */
 uint64_t rng_value(rng *r, atlas_type type);
+
+/* Any operation. Those that came when programs had been remembered by their seeds are drawn only where draws_younger is
+ * set, which `generate` does from this seed on: the others stay what they were. */
+#define SEEDS_OF_ALL_OPERATIONS UINT64_C(100000000)
+atlas_op rng_op(rng *r);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 

@@ -590,7 +590,7 @@ void generate(uint64_t seed, uint32_t size, draft *d, test_launch *l) {
   if (g == NULL) abort();
   *d = (draft){0};
   *l = (test_launch){0};
-  g->r.state = seed;
+  g->r = (rng){.state = seed, .draws_younger = seed >= SEEDS_OF_ALL_OPERATIONS};
   g->d = d;
   g->l = l;
   g->now.reachable = 1;

@@ -285,7 +285,7 @@ static int is_atomic_type(uint8_t type) {
 
 static int shuffled_op(generator *g, uint32_t wanted, uint32_t unwanted, atlas_op *out) {
   for (int attempt = 0; attempt < 200; attempt++) {
-    atlas_op op = atlas_op_at(below(g, (uint32_t)atlas_op_count()));
+    atlas_op op = rng_op(&g->r);
     uint32_t flags = atlas_op_lookup(op)->flags;
     if ((flags & wanted) != wanted || flags & unwanted) continue;
     *out = op;

@@ -315,7 +315,7 @@ static int same_form(const atlas_insn *insn, const atlas_op_info *a, const atlas
 
 static int other_operation(rng *r, atlas_insn *insn) {
   for (int attempt = 0; attempt < 40; attempt++) {
-    atlas_op op = atlas_op_at(rng_below(r, (uint32_t)atlas_op_count()));
+    atlas_op op = rng_op(r);
     if ((uint32_t)op == insn->op || !same_form(insn, atlas_op_lookup(insn->op), atlas_op_lookup(op))) continue;
     insn->op = (uint16_t)op;
     return 1;

@@ -127,6 +127,7 @@ stage_random() {
   local -x MALLOC_PERTURB_=85 # new memory is no zeros: what was never written shows
   local random=$BUILD/release/tests/random/test_random capability
   job "on the CPU" run_counted "$random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10100}"
+  job "operations that came later" run_counted "$random" --processes "$JOBS" --seed 100000001 --count 500
   # the CUDA backend's PTX, run by the double of libcuda
   local on_double=(run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0)
   job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --count 2000 --backend cuda
