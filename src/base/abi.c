@@ -68,7 +68,7 @@ hg_status hg_read_struct(const char *name, void *own, size_t own_size, size_t ve
 }
 
 hg_status hg_check_stride(const char *field, size_t given, size_t version_1) {
-  return given == 0 ? HG_OK : check_size(field, given, version_1);
+  return check_size(field, given, version_1);
 }
 
 hg_status hg_read_element(const char *name, void *own, size_t own_size, const void *array, size_t stride,
@@ -80,7 +80,7 @@ hg_status hg_read_element(const char *name, void *own, size_t own_size, const vo
 
 hg_status hg_check_result(const char *name, size_t version_1, const void *callers) {
   size_t size;
-  return callers != NULL ? size_of(name, callers, version_1, &size) : HG_OK;
+  return size_of(name, callers, version_1, &size);
 }
 
 hg_status hg_write_struct(const char *name, void *callers, size_t version_1, const void *result, size_t result_size) {

@@ -31,14 +31,17 @@ hg_status hg_read_struct(const char *name, void *own, size_t own_size, size_t ve
 #define HG_WRITE(type, callers, result) hg_write_struct(#type, callers, HG_V1_##type, result, sizeof(type))
 hg_status hg_write_struct(const char *name, void *callers, size_t version_1, const void *result, size_t result_size);
 
-/* HG_INVALID_ARGUMENT where HG_WRITE would say so: to be asked before anything is done. NULL: HG_OK. */
-#define HG_CHECK_RESULT(type, callers) hg_check_result(#type, HG_V1_##type, callers)
+/* HG_INVALID_ARGUMENT where HG_WRITE would say so: to be asked before anything is done. NULL: HG_OK. A launch asks it,
+ * and HG_CHECK_STRIDE: they are calls only where the caller is of another version. */
+#define HG_CHECK_RESULT(type, callers) \
+  ((callers) == NULL || HG_IS_OWN(type, callers) ? HG_OK : hg_check_result(#type, HG_V1_##type, callers))
 hg_status hg_check_result(const char *name, size_t version_1, const void *callers);
 
 /* Of an array: the bytes from one struct to the next, where the caller's descriptor has a field that gives them. */
 #define HG_STRIDE(type, given) ((given) != 0 ? (given) : (size_t)HG_V1_##type)
 /* HG_INVALID_ARGUMENT where they cannot be. */
-#define HG_CHECK_STRIDE(type, field, given) hg_check_stride(field, given, HG_V1_##type)
+#define HG_CHECK_STRIDE(type, field, given) \
+  ((given) == 0 || (given) == sizeof(type) ? HG_OK : hg_check_stride(field, given, HG_V1_##type))
 hg_status hg_check_stride(const char *field, size_t given, size_t version_1);
 
 /* The struct of that index, as HG_READ copies one. */

@@ -8,8 +8,15 @@
 #include <stddef.h>
 #include <string.h>
 
+/* A function on no path that has to be fast: compilers move the code around its calls out of the way. */
+#if defined(__GNUC__)
+#  define HG_RARE __attribute__((cold))
+#else
+#  define HG_RARE
+#endif
+
 /* Sets this thread's last error and returns `status`, so that a failing function can end in `return hg_fail(...)`. */
-hg_status hg_fail(hg_status status, const char *format, ...) HG_PRINTF(2, 3);
+HG_RARE hg_status hg_fail(hg_status status, const char *format, ...) HG_PRINTF(2, 3);
 
 /* Where in a program something is wrong; what is not known is NULL, 0 or -1. */
 typedef struct hg_place {
@@ -19,8 +26,9 @@ typedef struct hg_place {
 } hg_place;
 
 /* Likewise, with "source:line:column: " in front of the sentence as far as it is known, and the place as data. */
-hg_status hg_fail_at(hg_status status, const hg_place *place, const char *format, ...) HG_PRINTF(3, 4);
-hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *format, va_list arguments) HG_PRINTF(3, 0);
+HG_RARE hg_status hg_fail_at(hg_status status, const hg_place *place, const char *format, ...) HG_PRINTF(3, 4);
+HG_RARE hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *format, va_list arguments)
+    HG_PRINTF(3, 0);
 /* The last error is about a binary form that was read so far. */
 void hg_error_has_offset(uint64_t offset);
 
@@ -28,7 +36,7 @@ void hg_error_has_offset(uint64_t offset);
 void hg_error_read(hg_error_info *info);
 
 /* HG_OUT_OF_MEMORY with a sentence that says what the memory was for. */
-hg_status hg_fail_memory(const char *what, uint64_t byte_count);
+HG_RARE hg_status hg_fail_memory(const char *what, uint64_t byte_count);
 
 /* Copies as much of a text as there is room for; one that is longer ends in "...". */
 const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_bytes);

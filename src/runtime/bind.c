@@ -27,7 +27,7 @@ typedef struct binder {
   hg_stream_set mark;
   atlas_argument *arguments;
   atlas_span *tables;
-  uint8_t bound[ATLAS_MAX_SYMBOLS];
+  uint64_t bound[ATLAS_MAX_SYMBOLS / 64]; /* a bit a symbol */
   range *ranges;
   size_t range_count;
   range inline_ranges[INLINE_RANGES];
@@ -36,6 +36,9 @@ typedef struct binder {
 static const atlas_symbol *symbol_of(const binder *b, size_t index) {
   return atlas_symbol_at(b->kernel->program, index);
 }
+
+static int is_bound(const binder *b, size_t index) { return b->bound[index / 64] >> index % 64 & 1; }
+static void note_bound(binder *b, size_t index) { b->bound[index / 64] |= UINT64_C(1) << index % 64; }
 
 /* ---- finding parameters ------------------------------------------------------------------------------------------ */
 
@@ -142,31 +145,33 @@ static hg_status note_use(binder *b, hg_storage *storage) {
 static hg_status find_span(binder *b, uint16_t index, uint32_t entry, atlas_span **span) {
   *span = &b->arguments[index].span;
   if (!b->parameters[index].is_table)
-    return b->bound[index] ? hg_fail(HG_BINDING, "'%s' is bound twice", symbol_of(b, index)->name) : HG_OK;
+    return is_bound(b, index) ? hg_fail(HG_BINDING, "'%s' is bound twice", symbol_of(b, index)->name) : HG_OK;
   /* The argument's table points into b->tables, which this file allocated and may write. */
   *span = b->tables + (b->arguments[index].table - b->tables) + entry;
   if ((*span)->memory == NULL) return HG_OK;
   return hg_fail(HG_BINDING, "entry %u of '%s' is bound twice", (unsigned)entry, symbol_of(b, index)->name);
 }
 
-static hg_status bind_range(binder *b, uint16_t index, uint32_t entry, const hg_buffer *buffer, uint64_t offset,
-                            uint64_t byte_count) {
+/* Its parameter has been found. */
+static hg_status bind_range(binder *b, uint16_t index, const hg_binding *binding) {
   const hg_parameter *parameter = &b->parameters[index];
+  const hg_buffer *buffer = binding->buffer;
+  uint64_t offset = binding->offset, byte_count = binding->byte_count;
   if (byte_count == 0 && offset <= buffer->byte_count) byte_count = buffer->byte_count - offset;
   if (!is_good(b, parameter, buffer, offset, byte_count)) return refuse(b, index, buffer, offset, byte_count);
   uint8_t *first = buffer->storage->address + buffer->offset + offset;
   HG_TRY(note_use(b, buffer->storage));
   atlas_span *span = NULL;
-  HG_TRY(find_span(b, index, entry, &span));
+  HG_TRY(find_span(b, index, binding->entry, &span));
   *span = (atlas_span){first, byte_count};
-  b->bound[index] = 1;
+  note_bound(b, index);
   range *r = &b->ranges[b->range_count++];
   r->first = first;
   r->end = first + byte_count;
   r->symbol = index;
   r->writable = parameter->is_written;
   r->element_bytes = parameter->element_bytes;
-  r->entry = entry;
+  r->entry = binding->entry;
   return HG_OK;
 }
 
@@ -187,7 +192,7 @@ static hg_status bind_given(binder *b, const hg_binding *binding) {
   if (binding->buffer == NULL)
     return hg_fail(HG_BINDING, "the binding of '%s' has no buffer", symbol_of(b, index)->name);
   if (binding->entry != 0) HG_TRY(check_entry(b, index, binding->entry));
-  return bind_range(b, index, binding->entry, binding->buffer, binding->offset, binding->byte_count);
+  return bind_range(b, index, binding);
 }
 
 static hg_status fail_reserved(const char *what, size_t index) {
@@ -195,15 +200,20 @@ static hg_status fail_reserved(const char *what, size_t index) {
 }
 
 /* Callers of another version have bindings of another size. */
-static hg_status read_binding(binder *b, size_t index) {
-  const hg_launch_desc *desc = b->desc;
-  hg_binding own;
-  const hg_binding *binding = &own;
-  size_t stride = HG_STRIDE(hg_binding, desc->binding_size);
-  if (stride == sizeof own) binding = &desc->bindings[index];
-  else HG_TRY(HG_READ_ELEMENT(hg_binding, &own, desc->bindings, stride, index));
-  if ((binding->reserved[0] | binding->reserved[1] | binding->reserved[2]) != 0) return fail_reserved("binding", index);
-  return bind_given(b, binding);
+static hg_status bind_memory(binder *b) {
+  const hg_binding *bindings = b->desc->bindings;
+  size_t count = b->desc->binding_count, stride = HG_STRIDE(hg_binding, b->desc->binding_size);
+  for (size_t i = 0; i < count; i++) {
+    const hg_binding *binding = &bindings[i];
+    hg_binding own;
+    if (stride != sizeof own) {
+      HG_TRY(HG_READ_ELEMENT(hg_binding, &own, bindings, stride, i));
+      binding = &own;
+    }
+    if ((binding->reserved[0] | binding->reserved[1] | binding->reserved[2]) != 0) return fail_reserved("binding", i);
+    HG_TRY(bind_given(b, binding));
+  }
+  return HG_OK;
 }
 
 /* A parameter that the launch does not mention: its default handle, if it has one. */
@@ -218,11 +228,11 @@ static hg_status bind_missing(binder *b, uint16_t index) {
     return hg_fail(HG_BINDING, "'%s' is not bound: the program needs a buffer of %s (%s) for it", symbol->name,
                    atlas_type_name((atlas_type)symbol->type), atlas_access_name(symbol->access));
   }
-  const hg_buffer *buffer = hg_handle_find_locked(b->kernel->executor, symbol->handle);
-  if (buffer == NULL)
+  hg_binding whole = {.buffer = hg_handle_find_locked(b->kernel->executor, symbol->handle)};
+  if (whole.buffer == NULL)
     return hg_fail(HG_BINDING, "'%s' is not bound, and its default, buffer handle %llu, is no buffer of this executor",
                    symbol->name, (unsigned long long)symbol->handle);
-  return bind_range(b, index, 0, buffer, 0, 0);
+  return bind_range(b, index, &whole);
 }
 
 /* ---- overlap ----------------------------------------------------------------------------------------------------- */
@@ -342,22 +352,27 @@ static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
   HG_TRY(find_parameter(b, scalar->name, scalar->slot, 1, &index));
   const atlas_symbol *symbol = symbol_of(b, index);
   if (scalar->type != symbol->type) return refuse_type(symbol, scalar->type);
-  if (b->bound[index]) return hg_fail(HG_BINDING, "scalar '%s' is given twice", symbol->name);
+  if (is_bound(b, index)) return hg_fail(HG_BINDING, "scalar '%s' is given twice", symbol->name);
   b->arguments[index].bits = scalar->bits & atlas_mask((atlas_type)symbol->type);
-  b->bound[index] = 1;
+  note_bound(b, index);
   return HG_OK;
 }
 
-static hg_status read_scalar(binder *b, size_t index) {
-  const hg_launch_desc *desc = b->desc;
-  hg_scalar own;
-  const hg_scalar *scalar = &own;
-  size_t stride = HG_STRIDE(hg_scalar, desc->scalar_size);
-  if (stride == sizeof own) scalar = &desc->scalars[index];
-  else HG_TRY(HG_READ_ELEMENT(hg_scalar, &own, desc->scalars, stride, index));
-  if ((scalar->reserved[0] | scalar->reserved[1] | scalar->reserved[2] | scalar->reserved2) != 0)
-    return fail_reserved("scalar", index);
-  return bind_scalar(b, scalar);
+static hg_status bind_scalars(binder *b) {
+  const hg_scalar *scalars = b->desc->scalars;
+  size_t count = b->desc->scalar_count, stride = HG_STRIDE(hg_scalar, b->desc->scalar_size);
+  for (size_t i = 0; i < count; i++) {
+    const hg_scalar *scalar = &scalars[i];
+    hg_scalar own;
+    if (stride != sizeof own) {
+      HG_TRY(HG_READ_ELEMENT(hg_scalar, &own, scalars, stride, i));
+      scalar = &own;
+    }
+    if ((scalar->reserved[0] | scalar->reserved[1] | scalar->reserved[2] | scalar->reserved2) != 0)
+      return fail_reserved("scalar", i);
+    HG_TRY(bind_scalar(b, scalar));
+  }
+  return HG_OK;
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -385,12 +400,11 @@ static hg_status prepare(binder *b) {
 }
 
 static hg_status bind_all(binder *b) {
-  const hg_launch_desc *desc = b->desc;
   HG_TRY(prepare(b));
-  for (size_t i = 0; i < desc->binding_count; i++) HG_TRY(read_binding(b, i));
-  for (size_t i = 0; i < desc->scalar_count; i++) HG_TRY(read_scalar(b, i));
+  HG_TRY(bind_memory(b));
+  HG_TRY(bind_scalars(b));
   for (size_t i = 0; i < b->symbol_count; i++)
-    if (!b->bound[i] && b->parameters[i].is_required) HG_TRY(bind_missing(b, (uint16_t)i));
+    if (!is_bound(b, i) && b->parameters[i].is_required) HG_TRY(bind_missing(b, (uint16_t)i));
   return is_clear(b) ? HG_OK : check_overlap(b);
 }
 
@@ -408,7 +422,7 @@ hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound
   b.tables = NULL;
   b.ranges = b.inline_ranges;
   b.range_count = 0;
-  memset(b.bound, 0, symbols);
+  memset(b.bound, 0, sizeof b.bound);
   memset(b.arguments, 0, symbols * sizeof *b.arguments);
   hg_status status = bind_all(&b);
   if (b.ranges != b.inline_ranges) hg_release(&kernel->executor->allocator, b.ranges);

@@ -224,7 +224,7 @@ static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   if (status == HG_OK && launch->fault.kind != HG_FAULT_NONE)
     hg_stream_note_fault_locked(desc->stream, kernel, &launch->fault, lanes);
   hg_unlock(executor);
-  launch->fault = (hg_fault){.kind = HG_FAULT_NONE}; /* the stream's wait tells of it */
+  launch->fault.kind = HG_FAULT_NONE; /* the stream's wait tells of it */
   return status;
 }
 
@@ -241,26 +241,30 @@ static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc,
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-/* All zero but for the counters of a program without any, which nobody reads: they are most of it. */
+/* All zero but for what nobody reads, which is most of it: the counters of a program without any, and what a fault that
+ * has not happened is about. */
 static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   memset(launch, 0, offsetof(atlas_launch, resonance));
   if (kernel->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->nanoseconds = 0;
   launch->notes = NULL;
-  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
+  launch->fault.kind = HG_FAULT_NONE;
 }
 
+/* Into the caller's struct itself where that is as the library has it. */
 static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {
+  static const hg_fault none; /* copied: compilers clear a struct of this size by an instruction that starts slowly */
   const char *notes = launch->notes != NULL ? launch->notes : kernel->compiled.notes;
-  hg_launch_report result = {.fault = launch->fault,
-                             .lanes = lanes,
-                             .nanoseconds = nanoseconds,
-                             .backend = kernel->executor->row->name,
-                             .engine = kernel->compiled.engine,
-                             .notes = notes != NULL ? notes : ""};
-  (void)HG_WRITE(hg_launch_report, report, &result); /* its size has been checked */
+  hg_launch_report own, *to = HG_IS_OWN(hg_launch_report, report) ? report : &own;
+  to->fault = launch->fault.kind != HG_FAULT_NONE ? launch->fault : none;
+  to->lanes = lanes;
+  to->nanoseconds = nanoseconds;
+  to->backend = kernel->executor->row->name;
+  to->engine = kernel->compiled.engine;
+  to->notes = notes != NULL ? notes : "";
+  if (to == &own) (void)HG_WRITE(hg_launch_report, report, &own); /* its size has been checked */
 }
 
 static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {

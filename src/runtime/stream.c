@@ -77,8 +77,8 @@ static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_
   const hg_stream_functions *f = functions_of(executor);
   void *graph = flight->graph != NULL ? flight->graph->device : NULL;
   uint64_t index = 0;
-  hg_fault fault = {.kind = HG_FAULT_NONE};
   if (!f->faulted(stream->device, graph, number, &index)) return 0;
+  hg_fault fault = {.kind = HG_FAULT_NONE};
   if (flight->graph != NULL) {
     number = index;
     flight = &((const hg_captured_launch *)flight->graph->launches.data)[index].flight;
