@@ -1,25 +1,10 @@
 /* nan_bits.c - what each operation does with the bits of a NaN, and in which values they can therefore be seen. */
 #include "compiler/nan_bits.h"
 
-#include "atlas/tables.h"
 #include "base/error.h"
 #include "compiler/never_nan.h"
 
 #include <string.h>
-
-hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
-  switch (op) {
-  case SSA_PHI:
-  case ATLAS_OP_neg:
-  case ATLAS_OP_abs: return HG_NAN_PASSED;
-  case ATLAS_OP_sel: return arg == 0 ? HG_NAN_ALIKE : HG_NAN_PASSED;
-  case ATLAS_OP_copysign: return arg == 0 ? HG_NAN_PASSED : HG_NAN_SHOWN; /* a NaN's sign becomes a number's */
-  case ATLAS_OP_bitcast: return HG_NAN_SHOWN;
-  default: break;
-  }
-  const atlas_op_info *info = atlas_op_lookup(op);
-  return info != NULL && info->flags & (ATLAS_STORE | ATLAS_BLOCK) ? HG_NAN_SHOWN : HG_NAN_ALIKE;
-}
 
 int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2) {
   const atlas_op_info *info = atlas_op_lookup(op);
@@ -38,19 +23,16 @@ typedef struct finder {
   uint32_t count;
 } finder;
 
-static void see(finder *f, uint32_t value) {
-  if (f->seen[value] || !atlas_is_float((atlas_type)ssa_insn_at(f->unit, value)->type)) return;
-  f->seen[value] = 1;
-  f->todo[f->count++] = value;
-}
-
 /* Sees the arguments of which `value` does that. */
 static void see_arguments(finder *f, uint32_t value, hg_nan_use use) {
   const ssa_insn *insn = ssa_insn_at(f->unit, value);
+  const uint32_t *args = ssa_args_of(f->unit, value);
   for (uint32_t i = 0; i < insn->arg_count; i++) {
+    if (f->seen[args[i]] || !atlas_is_float((atlas_type)ssa_insn_at(f->unit, args[i])->type)) continue;
     hg_nan_use does = f->rule != NULL ? f->rule(f->engine, value, i) : hg_nan_use_of(insn->op, i);
     if (does != use || (insn->op == SSA_PHI && hg_comes_as_number(f->unit, value, i))) continue;
-    see(f, ssa_args_of(f->unit, value)[i]);
+    f->seen[args[i]] = 1;
+    f->todo[f->count++] = args[i];
   }
 }
 

@@ -5,6 +5,7 @@
 #ifndef HG_COMPILER_NAN_BITS_H
 #define HG_COMPILER_NAN_BITS_H
 
+#include "atlas/tables.h"
 #include "ir/ssa_order.h"
 
 /* What an operation does with the bits of a NaN that it is given. */
@@ -14,8 +15,19 @@ typedef enum hg_nan_use {
   HG_NAN_SHOWN   /* they can be seen: in memory, in an integer, in other lanes, or as a number's sign */
 } hg_nan_use;
 
-/* Of argument `arg` of an operation of the ISA, or a phi. */
-hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg);
+/* Of argument `arg` of an operation of the ISA, or a phi. Inline: it is asked of every argument. */
+static inline hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
+  switch (op) {
+  case SSA_PHI:
+  case ATLAS_OP_neg:
+  case ATLAS_OP_abs: return HG_NAN_PASSED;
+  case ATLAS_OP_sel: return arg == 0 ? HG_NAN_ALIKE : HG_NAN_PASSED;
+  case ATLAS_OP_copysign: return arg == 0 ? HG_NAN_PASSED : HG_NAN_SHOWN; /* a NaN's sign becomes a number's */
+  case ATLAS_OP_bitcast: return HG_NAN_SHOWN;
+  default: break;
+  }
+  return atlas_op_flags(op) & (ATLAS_STORE | ATLAS_BLOCK) ? HG_NAN_SHOWN : HG_NAN_ALIKE;
+}
 
 /* 1 if a NaN that an operation of the ISA makes may have other bits than the canonical ones, as machines do it. */
 int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);

@@ -24,8 +24,8 @@ static int is_access(const ssa_insn *insn) {
 static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   uint32_t arg = ssa_args_of(l->unit, value)[i], made = vector_ssa_insn(l, arg)->block;
-  if (hg_nan_use_of(insn->op, i) != HG_NAN_SHOWN || insn->op == ATLAS_OP_copysign || l->nan_blind[value]) return 0;
   if (!(l->uses[arg] & VALUE_IS_COMPUTED) || made == SSA_NONE) return 0;
+  if (hg_nan_use_of(insn->op, i) != HG_NAN_SHOWN || insn->op == ATLAS_OP_copysign || l->nan_blind[value]) return 0;
   uint32_t loop = l->order.loop[made];
   return loop != SSA_NONE && !vector_in_loop(&l->order, loop, insn->block);
 }
