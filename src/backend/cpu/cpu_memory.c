@@ -135,7 +135,9 @@ static uint64_t round_up(uint64_t byte_count, uint64_t multiple) {
 }
 
 /* How much further into its page a buffer begins that is so large that a launch on a few of its size writes past the
- * caches: that is slower at the place in a page that the operands are read at. */
+ * caches: that is slower at the place in a page that the operands are read at. Measured on Zen 4, 16M elements, one
+ * thread, without it and with: a + b 4.8 and 4.5 ms, eight operations on two inputs likewise; three inputs have nothing
+ * of it. */
 static uint32_t stagger(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
   if (byte_count < memory->stream_bytes / STAGGERS || alignment > STAGGER_BYTES) return 0;
   return memory->staggered++ % STAGGERS * STAGGER_BYTES;
