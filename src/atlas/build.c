@@ -429,7 +429,7 @@ void atlas_emit_branch(atlas_builder *b, int predicate, int negated, uint32_t la
     return;
   }
   atlas_insn insn = {.op = ATLAS_OP_bra, .operand_count = 1};
-  if (predicate >= 0) insn.guard = (uint8_t)((negated ? 0x80 : 0) | (1 + predicate));
+  if (predicate >= 0) insn.guard = (uint8_t)((negated ? ATLAS_GUARD_NEGATED : 0) | (1 + predicate));
   insn.operand[0] = atlas_label_ref(label);
   atlas_builder_insn(b, &insn);
 }

@@ -30,7 +30,7 @@ static void define(atlas_effects *e, uint8_t kind, uint8_t reg, uint8_t type) {
 void atlas_effects_of(const atlas_insn *insn, atlas_effects *e) {
   *e = (atlas_effects){0};
   const char *letters = atlas_op_lookup(insn->op)->operands;
-  if (insn->guard != 0) use(e, 1, (uint8_t)((insn->guard & 0x7f) - 1), ATLAS_NONE);
+  if (insn->guard != 0) use(e, 1, (uint8_t)((insn->guard & ATLAS_GUARD_PREDICATE) - 1), ATLAS_NONE);
   for (unsigned i = 0; letters[i] != '\0'; i++) {
     const atlas_operand *operand = &insn->operand[i];
     int is_register = operand->kind == ATLAS_OPERAND_REG;

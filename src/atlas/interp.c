@@ -161,8 +161,8 @@ static int is_taken(lane *l, const atlas_insn *insn) {
     return counter != 0;
   }
   if (insn->guard == 0) return 1;
-  int holds = (int)(l->predicates >> ((insn->guard & 0x7f) - 1) & 1);
-  return insn->guard & 0x80 ? !holds : holds;
+  int holds = (int)(l->predicates >> ((insn->guard & ATLAS_GUARD_PREDICATE) - 1) & 1);
+  return insn->guard & ATLAS_GUARD_NEGATED ? !holds : holds;
 }
 
 static void end_lane(machine *m, lane *l, const atlas_insn *insn) {

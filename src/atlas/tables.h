@@ -43,6 +43,9 @@ typedef struct atlas_op_info {
   const char *syntax;       /* "pD, a, b" */
 } atlas_op_info;
 
+/* Of atlas_insn.guard: @!p; the bits below are 1 + the number of p. */
+enum { ATLAS_GUARD_NEGATED = 0x80, ATLAS_GUARD_PREDICATE = 0x7f };
+
 /* One more than the place of each instruction's row, by the two bytes of its code; 0: no instruction. */
 enum { ATLAS_OP_PAGES = 10, ATLAS_OP_PAGE_CODES = 64 };
 extern const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES];

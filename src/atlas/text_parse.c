@@ -401,7 +401,7 @@ static hg_status parse_guard(text_parser *p, atlas_insn *insn) {
   uint8_t number = 0;
   if (negated) HG_TRY(atlas_text_advance(p));
   HG_TRY(atlas_text_predicate(p, &number));
-  insn->guard = (uint8_t)((negated ? 0x80 : 0) | (1 + number));
+  insn->guard = (uint8_t)((negated ? ATLAS_GUARD_NEGATED : 0) | (1 + number));
   return HG_OK;
 }
 

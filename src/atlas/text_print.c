@@ -194,8 +194,8 @@ static void put_insn(writer *w, const atlas_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   put_text(w, "    ");
   if (insn->guard != 0) {
-    put_text(w, insn->guard & 0x80 ? "@!p" : "@p");
-    put_number(w, (insn->guard & 0x7fu) - 1);
+    put_text(w, insn->guard & ATLAS_GUARD_NEGATED ? "@!p" : "@p");
+    put_number(w, (insn->guard & (uint32_t)ATLAS_GUARD_PREDICATE) - 1);
     put_text(w, " ");
   }
   put_text(w, info->mnemonic);

@@ -360,7 +360,7 @@ hg_status atlas_verify_insn(const atlas_program *p, const atlas_insn *insn) {
   if (insn->guard != 0) {
     if (insn->op != ATLAS_OP_bra)
       return hg_fail(HG_VERIFY, "only 'bra' takes a predicate; use 'sel' or branch around it");
-    unsigned predicate = insn->guard & 0x7fu;
+    unsigned predicate = insn->guard & ATLAS_GUARD_PREDICATE;
     if (predicate == 0 || predicate > ATLAS_PREDICATES)
       return hg_fail(HG_VERIFY, "its guard must be a predicate p0 to p15");
   }
