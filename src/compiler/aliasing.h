@@ -9,23 +9,23 @@
  * library. */
 static inline uint32_t hg_location_count(const atlas_program *program) { return (uint32_t)program->symbols.count + 2; }
 
-/* The location a load, store or atomic names. */
+/* The location that a load, store or atomic accesses. */
 uint32_t hg_location_of(const atlas_program *program, const ssa_insn *insn);
 
-/* How many of the arguments of a load, store or atomic make the address. */
+/* How many arguments of a load, store or atomic belong to its address: they are the first ones. */
 uint32_t hg_address_args(const ssa_insn *insn);
 
 /* 1 for instructions that order all memory: barriers and fences. */
 int hg_orders_all(const ssa_insn *insn);
 
-/* Per location: the group it belongs to. Locations in one group may be the same memory. Two bindings never overlap
- * where one is written, with one exception: identical ranges that the program reaches only as [x + lane]. So all
- * buffers reached only that way and of one element size form a group. Which those are is asked of the unit once, when
- * everything else has been done under the assumption that all are: so moves, dead and unreachable accesses do not
- * count, and the answer is part of the canonical form. `group` has hg_location_count entries. */
+/* Fills group[location]: locations of one group may alias. Two bindings never overlap where one of them is written,
+ * with one exception: identical ranges that the program accesses only as [x + lane]. So all buffers that are accessed
+ * only that way and have one element size form a group. Buffers are classified once, after the passes have come to rest
+ * under the assumption that all of them are of that kind: so moves, dead and unreachable accesses make no difference.
+ * The classification is part of the canonical form. `group` has hg_location_count entries. */
 void hg_alias_groups(const atlas_program *program, const ssa_unit *unit, uint32_t *group);
 
-/* Fills unit->other_forms. */
+/* Fills unit->other_forms: which buffers are accessed otherwise than as [x + lane]. */
 void hg_classify_buffers(ssa_unit *unit);
 
 /* 1 if nothing in the program writes the group of this location. */

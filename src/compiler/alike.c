@@ -1,5 +1,5 @@
-/* alike.c - keys of what might be merged, in a set. Equal things have equal keys; that two different ones have one key
- * costs a pass that finds nothing, and never a wrong result. */
+/* alike.c - a set of hash keys of phis and effects that might be merged. Equal ones have equal keys; where two that
+ * differ have one key, a pass runs and finds nothing, but no result is wrong. */
 #include "compiler/alike.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ typedef struct key_set {
   uint64_t mask;
 } key_set;
 
-int hg_only_asks(const ssa_insn *insn) { return hg_is_removable(insn) && !hg_is_pure(insn); }
+int hg_only_reads(const ssa_insn *insn) { return hg_is_removable(insn) && !hg_is_pure(insn); }
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -27,7 +27,7 @@ static uint64_t look_of(const ssa_insn *insn) {
   return mix(mix(hash, insn->bits), insn->arg_count);
 }
 
-/* The same for all that computes the same with the same, whatever the order of two factors. */
+/* A hash of the expression down to `depth`, the same in either order of the operands of a commutative operation. */
 static uint64_t key_below(ssa_unit *unit, uint32_t value, int depth) {
   const ssa_insn *insn = ssa_insn_at(unit, value);
   uint64_t key = mix(look_of(insn), insn->block);
@@ -62,18 +62,18 @@ static int insert_key(key_set *set, uint64_t key) {
   return 0;
 }
 
-/* With a set: 1 when a key is met again. Without: how many keys there would be. */
+/* With a set: 1 as soon as two keys are equal. Without: the number of keys. */
 static uint32_t look_through(ssa_unit *unit, hg_alike what, key_set *set) {
   uint32_t count = 0;
   for (uint32_t b = 0; b < unit->blocks.count; b++) {
     const ssa_block *block = ssa_block_at(unit, b);
     uint32_t phi = what == HG_ALIKE_IN_BLOCKS ? block->first_phi : SSA_NONE;
     if (block->dead) continue;
-    if (phi != SSA_NONE && ssa_insn_at(unit, phi)->next == SSA_NONE) phi = SSA_NONE; /* one alone is like no other */
+    if (phi != SSA_NONE && ssa_insn_at(unit, phi)->next == SSA_NONE) phi = SSA_NONE; /* the only phi of its block */
     for (; phi != SSA_NONE; phi = ssa_insn_at(unit, phi)->next, count++)
       if (set != NULL && insert_key(set, key_of(unit, phi, what))) return 1;
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) {
-      if (!hg_only_asks(ssa_insn_at(unit, e))) continue;
+      if (!hg_only_reads(ssa_insn_at(unit, e))) continue;
       if (set != NULL && insert_key(set, key_of(unit, e, what))) return 1;
       count++;
     }

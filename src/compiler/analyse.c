@@ -2,8 +2,9 @@
  * bounds.
  *
  * Bounds are intervals of exact integers. Where an operation could wrap, the result has the bounds of its type and no
- * stride. A phi has the bounds of its arguments that are known (those that come around a loop are not, so it has its
- * type's), and gains from the branches it stands behind: in code that runs only where `i < n` held, i is below n. */
+ * stride. A phi has the union of its arguments' bounds; with an argument from a back edge, which is not known yet, it
+ * has the bounds of its type. Dominating branches narrow bounds: in code that runs only where `i < n` held, i is
+ * below n. */
 #include "compiler/analyse.h"
 
 #include "atlas/arith.h"
@@ -23,8 +24,8 @@ typedef struct analyst {
   hg_array values;
   hg_analysis *out;
   uint8_t *control; /* per block: ir_level; those of `out` */
-  uint8_t *known;   /* per value: its fact has been found in this round, and (FACT_NEW) may be another than before */
-  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/memory.h) */
+  uint8_t *known;   /* per value: 0 until its fact has been found in this round, then FACT_AS_BEFORE or FACT_NEW */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/aliasing.h) */
 } analyst;
 
 static const ssa_insn *insn_at(const analyst *a, uint32_t value) { return ssa_insn_at(a->unit, value); }
@@ -85,21 +86,21 @@ static int bounded_sum(const hg_fact *a, const hg_fact *b, uint8_t type, hg_fact
   return 1;
 }
 
-/* Known along an axis and 0 there: the value does not change. */
-static void hold_still(hg_fact *f, unsigned axes) {
+/* The value does not change along these axes: its stride there is 0. */
+static void set_invariant(hg_fact *f, unsigned axes) {
   f->stride_known |= (uint8_t)axes;
   for (unsigned d = 0; d < 4; d++)
     if (axes >> d & 1) f->stride[d] = 0;
 }
 
-static void move_along(hg_fact *f, hg_axis axis, uint64_t stride) {
+static void set_stride(hg_fact *f, hg_axis axis, uint64_t stride) {
   if (stride > INT32_MAX) return;
   f->stride_known |= (uint8_t)(1u << axis);
   f->stride[axis] = (int64_t)stride;
 }
 
-/* What a value of this level cannot depend on. */
-static unsigned still_axes(uint8_t level) {
+/* The axes along which a value of this level cannot change. */
+static unsigned invariant_axes(uint8_t level) {
   return level == IR_GRID ? HG_ALL_AXES : level == IR_BLOCK ? 1u << HG_AXIS_LANE : 0;
 }
 
@@ -155,7 +156,7 @@ static uint64_t block_lanes(const analyst *a) {
   return count < ATLAS_MAX_BLOCK_LANES ? count : ATLAS_MAX_BLOCK_LANES;
 }
 
-static void count_below(hg_fact *f, uint8_t type, uint64_t count) {
+static void set_bounds_below(hg_fact *f, uint8_t type, uint64_t count) {
   if (count > 0 && count <= INT64_MAX) set_bounds(f, type, 0, (int64_t)count - 1);
 }
 
@@ -170,15 +171,15 @@ static void coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) 
   switch (insn->bits / 3) {
   case ATLAS_COORD_LANE_X / 3:
     f->level = IR_LANE;
-    hold_still(f, HG_ALL_AXES ^ 1u << HG_AXIS_LANE);
-    if (is_one_dimensional(a)) move_along(f, HG_AXIS_LANE, d == 0);
-    count_below(f, insn->type, s->block[d] != 0 ? s->block[d] : ATLAS_MAX_BLOCK_LANES);
+    set_invariant(f, HG_ALL_AXES ^ 1u << HG_AXIS_LANE);
+    if (is_one_dimensional(a)) set_stride(f, HG_AXIS_LANE, d == 0);
+    set_bounds_below(f, insn->type, s->block[d] != 0 ? s->block[d] : ATLAS_MAX_BLOCK_LANES);
     break;
   case ATLAS_COORD_BLOCK_X / 3:
     f->level = IR_BLOCK;
-    hold_still(f, HG_ALL_AXES);
-    move_along(f, (hg_axis)(HG_AXIS_BLOCK_X + d), 1);
-    count_below(f, insn->type, s->grid[d]);
+    set_invariant(f, HG_ALL_AXES);
+    set_stride(f, (hg_axis)(HG_AXIS_BLOCK_X + d), 1);
+    set_bounds_below(f, insn->type, s->grid[d]);
     break;
   case ATLAS_COORD_BLOCK_SIZE_X / 3:
     if (s->block[d] != 0) set_bounds(f, insn->type, (int64_t)s->block[d], (int64_t)s->block[d]);
@@ -189,11 +190,11 @@ static void coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) 
     break;
   default:
     f->level = IR_LANE;
-    hold_still(f, HG_ALL_AXES ^ (1u << HG_AXIS_LANE | 1u << (HG_AXIS_BLOCK_X + d)));
-    if (is_one_dimensional(a)) move_along(f, HG_AXIS_LANE, d == 0);
-    if (s->block[d] != 0) move_along(f, (hg_axis)(HG_AXIS_BLOCK_X + d), s->block[d]);
-    if (d == 0 && s->lanes != 0) count_below(f, insn->type, s->lanes);
-    else if (s->grid[d] != 0 && s->block[d] != 0) count_below(f, insn->type, s->grid[d] * s->block[d]);
+    set_invariant(f, HG_ALL_AXES ^ (1u << HG_AXIS_LANE | 1u << (HG_AXIS_BLOCK_X + d)));
+    if (is_one_dimensional(a)) set_stride(f, HG_AXIS_LANE, d == 0);
+    if (s->block[d] != 0) set_stride(f, (hg_axis)(HG_AXIS_BLOCK_X + d), s->block[d]);
+    if (d == 0 && s->lanes != 0) set_bounds_below(f, insn->type, s->lanes);
+    else if (s->grid[d] != 0 && s->block[d] != 0) set_bounds_below(f, insn->type, s->grid[d] * s->block[d]);
     break;
   }
 }
@@ -203,16 +204,16 @@ static void coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) 
 static void special_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
   f->level = IR_LANE;
   if (insn->bits != ATLAS_REG_LANE) {
-    hold_still(f, HG_ALL_AXES);
-    move_along(f, HG_AXIS_LANE, 1);
-    count_below(f, insn->type, block_lanes(a));
+    set_invariant(f, HG_ALL_AXES);
+    set_stride(f, HG_AXIS_LANE, 1);
+    set_bounds_below(f, insn->type, block_lanes(a));
     return;
   }
-  count_below(f, insn->type, all_lanes(a));
+  set_bounds_below(f, insn->type, all_lanes(a));
   if (!is_one_dimensional(a)) return;
-  hold_still(f, 1u << HG_AXIS_BLOCK_Y | 1u << HG_AXIS_BLOCK_Z);
-  move_along(f, HG_AXIS_LANE, 1);
-  if (a->shape->block[0] != 0) move_along(f, HG_AXIS_BLOCK_X, a->shape->block[0]);
+  set_invariant(f, 1u << HG_AXIS_BLOCK_Y | 1u << HG_AXIS_BLOCK_Z);
+  set_stride(f, HG_AXIS_LANE, 1);
+  if (a->shape->block[0] != 0) set_stride(f, HG_AXIS_BLOCK_X, a->shape->block[0]);
 }
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
@@ -376,7 +377,7 @@ static void phi_fact(const analyst *a, uint32_t value, hg_fact *f) {
     if (x->level > f->level) f->level = x->level;
   }
   if (all && insn->arg_count > 0) set_bounds(f, insn->type, low, high);
-  for (size_t i = 0; i < predecessors->count; i++) { /* what decides from where a lane comes */
+  for (size_t i = 0; i < predecessors->count; i++) { /* the branches that decide which argument a lane gets */
     uint32_t from = ((const uint32_t *)predecessors->data)[i], condition = ssa_block_at(a->unit, from)->condition;
     if (a->control[from] > f->level) f->level = a->control[from];
     if (condition != SSA_NONE && a->out->fact[condition].level > f->level) f->level = a->out->fact[condition].level;
@@ -385,8 +386,8 @@ static void phi_fact(const analyst *a, uint32_t value, hg_fact *f) {
 
 enum { FACT_AS_BEFORE = 1, FACT_NEW = 2 };
 
-/* 1 if a later round may find another fact: of a phi, which sees what comes around loops; where the block's control or
- * an argument has changed, arguments come first. */
+/* 1 if this round may find another fact than the last: for a phi, whose back edges were not known; and where the level
+ * of the block's control or the fact of an argument has changed. */
 static int may_change(const analyst *a, uint32_t value) {
   const ssa_insn *insn = insn_at(a, value);
   if (insn->op == SSA_PHI) return 1;
@@ -434,34 +435,34 @@ static int find_fact(analyst *a, uint32_t value) {
     }
     break;
   }
-  hold_still(&f, still_axes(f.level));
+  set_invariant(&f, invariant_axes(f.level));
   a->out->fact[value] = f;
-  /* the level is all that a phi learns from one round to the next */
+  /* only the level of a phi can change from one round to the next */
   a->known[value] = insn->op == SSA_PHI && f.level == level_before ? FACT_AS_BEFORE : FACT_NEW;
   return f.level > level_before;
 }
 
-/* ---- what branches tell ------------------------------------------------------------------------------------------ */
+/* ---- bounds from branches ---------------------------------------------------------------------------------------- */
 
 typedef struct bounds {
   uint32_t value;
   int64_t low, high;
 } bounds;
 
-enum { CONDITIONS_SEEN = 32 }; /* of one branch: `and` and `or` may share what they are made of without end */
+enum { CONDITIONS_SEEN = 32 }; /* of one branch: a graph of `and` and `or` may have exponentially many paths */
 
 /* Narrows the bounds by a comparison that is known to hold (or not to). */
-static void learn(const analyst *a, uint32_t condition, int holds, bounds *b, int *seen) {
+static void narrow_bounds(const analyst *a, uint32_t condition, int holds, bounds *b, int *seen) {
   const ssa_insn *insn = insn_at(a, condition);
   const uint32_t *args = ssa_args_of(a->unit, condition);
   if (++*seen > CONDITIONS_SEEN) return;
   if (insn->op == (holds ? ATLAS_OP_pand : ATLAS_OP_por)) { /* both hold; neither holds */
-    learn(a, args[0], holds, b, seen);
-    learn(a, args[1], holds, b, seen);
+    narrow_bounds(a, args[0], holds, b, seen);
+    narrow_bounds(a, args[1], holds, b, seen);
     return;
   }
   if (insn->op == ATLAS_OP_pnot) {
-    learn(a, args[0], !holds, b, seen);
+    narrow_bounds(a, args[0], !holds, b, seen);
     return;
   }
   if (insn->op != ATLAS_OP_set_lt || !atlas_is_integer((atlas_type)insn->type2)) return;
@@ -488,7 +489,7 @@ static int bounds_in(const analyst *a, uint32_t value, uint32_t block, int64_t *
     if (branch->end == SSA_BRANCH)
       for (int s = 0; s < 2; s++) /* only where the side is entered from the branch alone */
         if (branch->successor[s] == block && ssa_block_at(a->unit, block)->predecessors.count == 1)
-          learn(a, branch->condition, s == 0, &known, &seen);
+          narrow_bounds(a, branch->condition, s == 0, &known, &seen);
     block = parent;
   }
   *low = known.low;
@@ -527,7 +528,7 @@ static int is_access(const ssa_insn *insn) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-enum { LEVEL_ROUNDS = 16 };
+enum { LEVEL_ROUNDS = 16 }; /* after so many, all control counts as divergent */
 
 static hg_status find_facts(analyst *a, hg_control *c) {
   const hg_allocator *allocator = &a->unit->allocator;
@@ -547,7 +548,7 @@ static hg_status find_facts(analyst *a, hg_control *c) {
       if (round == 0 || may_change(a, value)) raised |= find_fact(a, value);
       else a->known[value] = FACT_AS_BEFORE;
     }
-    if (round == LEVEL_ROUNDS) hg_control_give_up(c);
+    if (round == LEVEL_ROUNDS) hg_control_set_divergent(c);
     raised |= hg_control_spread(c, a->unit, a->order, a->out->fact, a->control);
   }
   for (size_t k = 0; k < a->values.count; k++) {

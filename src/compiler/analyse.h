@@ -10,7 +10,7 @@
 #include "ir/ssa.h"
 #include "ir/uniform.h"
 
-/* What is known of a launch. 0 sizes are unknown. */
+/* What is known of a launch. A size of 0 is not known. */
 typedef struct hg_shape {
   uint64_t lanes;               /* of a linear launch, else 0 */
   uint64_t grid[3], block[3];   /* of both kinds, when known */
@@ -18,7 +18,7 @@ typedef struct hg_shape {
   const uint64_t *scalar;       /* per symbol: bits of a scalar; NULL: unknown */
 } hg_shape;
 
-/* Along which the lanes of a launch are counted. */
+/* The directions in which a value may change from lane to lane. */
 typedef enum hg_axis {
   HG_AXIS_LANE,    /* from one lane of a block to the next, x fastest */
   HG_AXIS_BLOCK_X, /* from one block to the next */
@@ -39,11 +39,11 @@ typedef struct hg_fact {
 
 typedef struct hg_analysis {
   hg_fact *fact;         /* per value */
-  uint8_t *in_bounds;    /* per value: of memory accesses, 1 if every lane that gets there is in bounds */
+  uint8_t *in_bounds;    /* per value: 1 for a memory access that is in bounds in every lane that executes it */
   uint8_t *control;      /* per block: ir_level of the control that leads there */
 } hg_analysis;
 
-/* Counts of what one pass over the program's text does, loops counted once. */
+/* Static counts: each instruction counts once, however often a loop executes it. */
 typedef struct hg_summary {
   uint64_t bytes_read, bytes_written;   /* per lane, global memory */
   uint32_t integer_ops, float_ops, divisions, functions, loads, stores, atomics, barriers, collectives, branches, loops;

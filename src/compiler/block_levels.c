@@ -1,4 +1,4 @@
-/* block_levels.c - control dependence in levels (ir/control.h) on a unit. */
+/* block_levels.c - the levels of control dependence (ir/control.h) for the blocks of a unit. */
 #include "compiler/block_levels.h"
 
 #include "base/error.h"
@@ -46,7 +46,7 @@ int hg_control_spread(hg_control *c, const ssa_unit *unit, const ssa_order *orde
   return raised;
 }
 
-void hg_control_give_up(hg_control *c) { memset(c->control.level, IR_LANE, c->graph.block_count); }
+void hg_control_set_divergent(hg_control *c) { memset(c->control.level, IR_LANE, c->graph.block_count); }
 
 void hg_control_release(const ssa_unit *unit, hg_control *c) {
   ir_graph_release(&unit->allocator, &c->graph);

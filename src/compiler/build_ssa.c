@@ -2,8 +2,8 @@
  * the dominator tree (Cytron, Ferrante, Rosen, Wegman, Zadeck, "Efficiently Computing Static Single Assignment Form and
  * the Control Dependence Graph", 1991).
  *
- * `loop` becomes what it means (subtract, compare, branch), `call` and `ret` are gone with inlining, and moves leave
- * nothing. */
+ * `loop` is lowered to a subtraction, a comparison and a branch, `call` and `ret` are gone with inlining, and moves
+ * leave no instruction. */
 #include "compiler/build_ssa.h"
 
 #include "atlas/insn.h"
@@ -25,7 +25,7 @@ typedef struct builder {
   uint64_t *live_in;       /* per block */
   uint64_t *defined;       /* per block */
   uint32_t *child, *sibling, *depth; /* the dominator tree, per block */
-  uint32_t *up;            /* per block: how far up the tree an edge from below it leads at most: the least depth */
+  uint32_t *highest_edge;  /* per block: the least depth of a block that an edge from its subtree leads to */
   uint32_t *current;       /* per variable: its value now */
   hg_array undo;           /* pairs (variable, value before) */
   hg_array phi_variable;   /* per value: the variable a phi stands for */
@@ -59,7 +59,7 @@ static void local_sets(builder *b, uint32_t block, uint64_t *used) {
     if (e.defines != 0) set_bit(defined, variable_of(b, e.defines == 2, e.def_reg));
   }
   if (b->entry != NULL && b->graph.next[block] == IR_NONE && !has_bit(defined, 0))
-    set_bit(used, 0); /* `ret` hands over r0 */
+    set_bit(used, 0); /* `ret` returns r0 */
 }
 
 static void solve_liveness(builder *b) {
@@ -87,27 +87,27 @@ static void solve_liveness(builder *b) {
 /* ---- the dominator tree ------------------------------------------------------------------------------------------ */
 
 /* An edge leads to a child of its block in the tree, or to a block no deeper than itself. */
-static void find_up(builder *b) {
-  memset(b->up, 0xff, b->graph.block_count * sizeof(uint32_t));
+static void find_highest_edges(builder *b) {
+  memset(b->highest_edge, 0xff, b->graph.block_count * sizeof(uint32_t));
   for (uint32_t k = b->graph.block_count; k-- > 0;) {
     uint32_t block = b->graph.order[k], parent = b->graph.dominator[block];
     const uint32_t successors[2] = {b->graph.next[block], b->graph.taken[block]};
     for (int s = 0; s < 2; s++) {
       uint32_t depth = successors[s] == IR_NONE ? SSA_NONE : b->depth[successors[s]];
-      if (depth <= b->depth[block] && depth < b->up[block]) b->up[block] = depth;
+      if (depth <= b->depth[block] && depth < b->highest_edge[block]) b->highest_edge[block] = depth;
     }
-    if (b->up[block] < b->up[parent]) b->up[parent] = b->up[block];
+    if (b->highest_edge[block] < b->highest_edge[parent]) b->highest_edge[parent] = b->highest_edge[block];
   }
 }
 
 /* Children in reverse postorder, linked through `sibling`, and how deep each block is. */
-static hg_status grow_tree(builder *b) {
+static hg_status build_tree(builder *b) {
   uint64_t n = b->graph.block_count;
   b->child = hg_allocate(&b->unit->allocator, 4 * n, sizeof(uint32_t));
   if (b->child == NULL) return out_of_memory();
   b->sibling = b->child + n;
   b->depth = b->sibling + n;
-  b->up = b->depth + n;
+  b->highest_edge = b->depth + n;
   memset(b->child, 0xff, n * sizeof(uint32_t));
   for (uint32_t k = b->graph.block_count; k-- > 1;) {
     uint32_t block = b->graph.order[k], parent = b->graph.dominator[block];
@@ -116,7 +116,7 @@ static hg_status grow_tree(builder *b) {
   }
   b->sibling[0] = SSA_NONE;
   for (uint32_t k = 1; k < n; k++) b->depth[b->graph.order[k]] = b->depth[b->graph.dominator[b->graph.order[k]]] + 1;
-  find_up(b);
+  find_highest_edges(b);
   return HG_OK;
 }
 
@@ -136,7 +136,7 @@ static hg_status add_phi(builder *b, uint32_t block, uint32_t variable) {
 
 /* Scratch of the placement, all per block. Marks hold variable + 1. */
 typedef struct placement {
-  uint32_t *bucket, *next; /* blocks that define the variable and wait, by depth */
+  uint32_t *bucket, *next; /* worklists by depth: blocks that define the variable */
   uint32_t *stack, *queued, *visited, *has_phi;
 } placement;
 
@@ -147,8 +147,8 @@ static void enqueue(const builder *b, const placement *p, uint32_t variable, uin
   p->bucket[b->depth[block]] = block;
 }
 
-/* Edges that leave the subtree below `root` for something no deeper than root lead into its frontier. Subtrees of
- * deeper roots have been looked through already. */
+/* Edges from the subtree of `root` to a block no deeper than root lead into its dominance frontier. Subtrees of deeper
+ * roots have been searched already. */
 static hg_status search_subtree(builder *b, const placement *p, uint32_t variable, uint32_t root) {
   uint32_t pending = 0;
   p->stack[pending++] = root;
@@ -165,7 +165,7 @@ static hg_status search_subtree(builder *b, const placement *p, uint32_t variabl
       enqueue(b, p, variable, join);
     }
     for (uint32_t c = b->child[block]; c != SSA_NONE; c = b->sibling[c]) {
-      if (b->up[c] > b->depth[root] || p->visited[c] == variable + 1) continue;
+      if (b->highest_edge[c] > b->depth[root] || p->visited[c] == variable + 1) continue;
       p->visited[c] = variable + 1;
       p->stack[pending++] = c;
     }
@@ -299,7 +299,7 @@ static hg_status rename_insn(builder *b, uint32_t block, uint32_t insn_index) {
   return e.defines != 0 ? set_current(b, variable_of(b, e.defines == 2, e.def_reg), value) : HG_OK;
 }
 
-/* loop rC, label: rC - 1, and whether to go on. */
+/* loop rC, label: rC - 1, and whether the branch is taken. */
 static hg_status rename_loop(builder *b, const atlas_insn *from, uint32_t insn_index, uint32_t *condition) {
   uint32_t one = 0, zero = 0, counter = 0, variable = from->operand[0].reg;
   HG_TRY(add_constant(b, ATLAS_u32, 1, &one));
@@ -311,12 +311,12 @@ static hg_status rename_loop(builder *b, const atlas_insn *from, uint32_t insn_i
   return add_value(b, &compare, (uint32_t[]){counter, zero}, 2, condition);
 }
 
-static hg_status rename_end(builder *b, uint32_t block, uint32_t node) {
+static hg_status rename_terminator(builder *b, uint32_t block, uint32_t node) {
   const atlas_insn *from = insn_of(b, node);
   uint32_t condition = SSA_NONE;
   if (from->op == ATLAS_OP_loop) HG_TRY(rename_loop(b, from, b->nodes[node].insn, &condition));
   else if (from->op == ATLAS_OP_bra && from->guard != 0)
-    condition = b->current[variable_of(b, 1, (from->guard & 0x7fu) - 1)];
+    condition = b->current[variable_of(b, 1, (from->guard & (uint32_t)ATLAS_GUARD_PREDICATE) - 1)];
   ssa_block *end = ssa_block_at(b->unit, block);
   end->insn = b->nodes[node].insn;
   uint32_t next = b->graph.next[block], taken = b->graph.taken[block];
@@ -326,7 +326,7 @@ static hg_status rename_end(builder *b, uint32_t block, uint32_t node) {
     if (b->entry != NULL) end->condition = b->current[0];
     return HG_OK;
   }
-  int negated = from->op == ATLAS_OP_bra && from->guard & 0x80;
+  int negated = from->op == ATLAS_OP_bra && from->guard & ATLAS_GUARD_NEGATED;
   end->end = taken == IR_NONE ? SSA_JUMP : SSA_BRANCH;
   end->condition = taken == IR_NONE ? SSA_NONE : condition;
   end->successor[0] = taken == IR_NONE ? next : negated ? next : taken;
@@ -334,8 +334,8 @@ static hg_status rename_end(builder *b, uint32_t block, uint32_t node) {
   return HG_OK;
 }
 
-/* The verifier has made sure that all arguments agree. Some predecessor of a join comes before it in this walk, so that
- * a phi has its type when something asks for it. */
+/* The verifier has made sure that all arguments have one type. Some predecessor of a join comes before it in this walk,
+ * so that the type of a phi is set before it is read. */
 static void fill_phi(builder *b, uint32_t phi, uint32_t place, uint32_t value) {
   ssa_args_of(b->unit, phi)[place] = value;
   if (ssa_insn_at(b->unit, phi)->type == 0) ssa_insn_at(b->unit, phi)->type = ssa_insn_at(b->unit, value)->type;
@@ -369,7 +369,7 @@ static hg_status rename_block(builder *b, uint32_t block) {
   for (uint32_t k = 0; k < size; k++)
     if (!(atlas_op_flags(insn_of(b, first + k)->op) & ATLAS_JUMP))
       HG_TRY(rename_insn(b, block, b->nodes[first + k].insn));
-  HG_TRY(rename_end(b, block, first + size - 1));
+  HG_TRY(rename_terminator(b, block, first + size - 1));
   fill_phis(b, block, b->graph.next[block]);
   fill_phis(b, block, b->graph.taken[block]);
   return HG_OK;
@@ -409,7 +409,7 @@ static hg_status rename_all(builder *b) {
 
 /* ---- blocks, all of it ------------------------------------------------------------------------------------------ */
 
-/* A function's arguments are what its first registers hold at the start. */
+/* The arguments of a function are live-in in its first registers. */
 static hg_status add_arguments(builder *b) {
   uint32_t count = b->entry == NULL ? 0 : atlas_argument_count(atlas_op_lookup(b->entry->op));
   for (uint32_t i = 0; i < count; i++) {
@@ -443,9 +443,9 @@ static hg_status add_blocks(builder *b) {
   return HG_OK;
 }
 
-/* The entry has no predecessors: where the program begins with a loop, the first block moves and an empty one takes its
- * place. No phi is there: nothing is defined before the program begins. */
-static hg_status free_entry(ssa_unit *unit) {
+/* The entry must have no predecessors: where the program begins with a loop header, an empty block is put before it.
+ * The header has no phis: nothing is live-in at the start of a program. */
+static hg_status separate_entry(ssa_unit *unit) {
   if (ssa_block_at(unit, 0)->predecessors.count == 0) return HG_OK;
   uint32_t moved = ir_ssa_add_block(unit), entry = 0;
   if (moved == SSA_NONE) return out_of_memory();
@@ -484,12 +484,12 @@ static hg_status build(builder *b) {
   b->defined = b->live_in + (size_t)b->graph.block_count * b->words;
   memset(b->current, 0xff, b->variable_count * sizeof *b->current);
   solve_liveness(b);
-  HG_TRY(grow_tree(b));
+  HG_TRY(build_tree(b));
   HG_TRY(add_blocks(b));
   HG_TRY(place_phis(b));
   HG_TRY(add_arguments(b));
   HG_TRY(rename_all(b));
-  return free_entry(b->unit);
+  return separate_entry(b->unit);
 }
 
 static hg_status build_unit(builder *b) {

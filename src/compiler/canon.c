@@ -40,7 +40,7 @@ hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage st
   return HG_OK;
 }
 
-static hg_status run_to_rest(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
+static hg_status run_until_stable(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
   for (int changed = 1; changed;) {
     changed = 0;
     HG_TRY(hg_run_stage(program, unit, HG_STAGE_CANON, hook, &changed));
@@ -49,7 +49,7 @@ static hg_status run_to_rest(const atlas_program *program, ssa_unit *unit, const
   return HG_OK;
 }
 
-/* 1 if the classification parts memory that counted as one. A library of functions has no buffers. */
+/* 1 if buffers that might alias until now cannot any longer. A library of functions has no buffers. */
 static int classify(const atlas_program *program, ssa_unit *unit) {
   uint32_t before[ATLAS_MAX_SYMBOLS + 2], now[ATLAS_MAX_SYMBOLS + 2];
   if (atlas_program_is_library(program)) {
@@ -62,13 +62,13 @@ static int classify(const atlas_program *program, ssa_unit *unit) {
   return memcmp(before, now, hg_location_count(program) * sizeof *now) != 0;
 }
 
-/* Of the passes that have come to rest, only those that settle look at which memory is which. */
+/* Only passes of the stage SETTLE depend on aliasing: where the classification changes it, they run once more. */
 hg_status hg_canon_passes(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
-  HG_TRY(run_to_rest(program, unit, hook));
+  HG_TRY(run_until_stable(program, unit, hook));
   if (!unit->classified && classify(program, unit)) {
     int changed = 0;
     HG_TRY(hg_run_stage(program, unit, HG_STAGE_SETTLE, hook, &changed));
-    if (changed) HG_TRY(run_to_rest(program, unit, hook));
+    if (changed) HG_TRY(run_until_stable(program, unit, hook));
   }
   int ignored = 0;
   return hg_run_stage(program, unit, HG_STAGE_ORDER, hook, &ignored);
@@ -148,7 +148,7 @@ static hg_status copy_all(renumbering *r) {
   return HG_OK;
 }
 
-/* Copies what is alive, numbered along the walk. */
+/* Copies all live values, numbered in walk order. */
 static hg_status renumber(const ssa_unit *from, ssa_unit *to) {
   renumbering r = {.from = from, .to = to, .values = {.element_size = sizeof(uint32_t)}};
   hg_status status = copy_all(&r);
@@ -176,91 +176,91 @@ typedef struct writer {
   hg_array *bytes;
 } writer;
 
-/* Room for the next bytes; each of the functions below fills what it asked for. */
-static hg_status room(const writer *w, size_t byte_count, uint8_t **at) {
+/* Appends room for the next bytes, which the caller fills. */
+static hg_status append_room(const writer *w, size_t byte_count, uint8_t **at) {
   *at = hg_array_append(w->allocator, w->bytes, NULL, byte_count);
   return *at != NULL ? HG_OK : out_of_memory();
 }
 
-static uint8_t *put_number(uint8_t *at, uint64_t value, unsigned size) {
+static uint8_t *store_number(uint8_t *at, uint64_t value, unsigned size) {
   hg_store_le(at, size, value);
   return at + size;
 }
 
-static hg_status put_head(const writer *w, const atlas_program *program) {
+static hg_status append_head(const writer *w, const atlas_program *program) {
   uint8_t *at;
-  HG_TRY(room(w, 7 + 7 * 4, &at));
-  for (const char *magic = "HGCANON"; *magic != '\0'; magic++) at = put_number(at, (uint8_t)*magic, 1);
-  at = put_number(at, ATLAS_ISA_VERSION, 4);
-  at = put_number(at, ATLAS_CANON_VERSION, 4);
-  at = put_number(at, ATLAS_NUMERICS_VERSION, 4);
-  for (int d = 0; d < 3; d++) at = put_number(at, program->block[d], 4);
-  put_number(at, program->symbols.count, 4);
+  HG_TRY(append_room(w, 7 + 7 * 4, &at));
+  for (const char *magic = "HGCANON"; *magic != '\0'; magic++) at = store_number(at, (uint8_t)*magic, 1);
+  at = store_number(at, ATLAS_ISA_VERSION, 4);
+  at = store_number(at, ATLAS_CANON_VERSION, 4);
+  at = store_number(at, ATLAS_NUMERICS_VERSION, 4);
+  for (int d = 0; d < 3; d++) at = store_number(at, program->block[d], 4);
+  store_number(at, program->symbols.count, 4);
   return HG_OK;
 }
 
-static hg_status put_symbol(const writer *w, const atlas_program *program, const ssa_unit *unit, size_t i) {
+static hg_status append_symbol(const writer *w, const atlas_program *program, const ssa_unit *unit, size_t i) {
   const atlas_symbol *s = atlas_symbol_at(program, i);
   uint8_t *at;
-  HG_TRY(room(w, 8, &at));
-  at = put_number(at, s->kind, 1);
-  at = put_number(at, s->type, 1);
-  at = put_number(at, s->access, 1);
-  at = put_number(at, s->count, 4);
-  put_number(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
+  HG_TRY(append_room(w, 8, &at));
+  at = store_number(at, s->kind, 1);
+  at = store_number(at, s->type, 1);
+  at = store_number(at, s->access, 1);
+  at = store_number(at, s->count, 4);
+  store_number(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
   if (s->kind != ATLAS_SYMBOL_CONST) return HG_OK;
   const uint8_t *data = (const uint8_t *)program->constants.data + s->const_offset;
   size_t byte_count = (size_t)s->count * atlas_bytes((atlas_type)s->type);
   return hg_array_append(w->allocator, w->bytes, data, byte_count) != NULL ? HG_OK : out_of_memory();
 }
 
-static hg_status put_block(const writer *w, const ssa_unit *unit, uint32_t b) {
+static hg_status append_block(const writer *w, const ssa_unit *unit, uint32_t b) {
   const ssa_block *block = ssa_block_at(unit, b);
   const uint32_t *from = block->predecessors.data;
   uint8_t *at;
-  HG_TRY(room(w, 1 + 5 * 4 + block->predecessors.count * 4, &at));
-  at = put_number(at, block->end, 1);
-  at = put_number(at, block->condition, 4);
-  at = put_number(at, block->successor[0], 4);
-  at = put_number(at, block->successor[1], 4);
-  at = put_number(at, block->trap_code, 4);
-  at = put_number(at, block->predecessors.count, 4); /* in their order: phis refer to it */
-  for (size_t i = 0; i < block->predecessors.count; i++) at = put_number(at, from[i], 4);
+  HG_TRY(append_room(w, 1 + 5 * 4 + block->predecessors.count * 4, &at));
+  at = store_number(at, block->end, 1);
+  at = store_number(at, block->condition, 4);
+  at = store_number(at, block->successor[0], 4);
+  at = store_number(at, block->successor[1], 4);
+  at = store_number(at, block->trap_code, 4);
+  at = store_number(at, block->predecessors.count, 4); /* in their order: phis refer to it */
+  for (size_t i = 0; i < block->predecessors.count; i++) at = store_number(at, from[i], 4);
   return HG_OK;
 }
 
-static hg_status put_value(const writer *w, const ssa_unit *unit, uint32_t value) {
+static hg_status append_value(const writer *w, const ssa_unit *unit, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(unit, value);
   const uint32_t *args = ssa_args_of(unit, value);
   uint8_t *at;
-  HG_TRY(room(w, 8 + 4 + 8 + 4 + (size_t)insn->arg_count * 4, &at));
-  at = put_number(at, insn->op, 2);
-  at = put_number(at, insn->type, 1);
-  at = put_number(at, insn->type2, 1);
-  at = put_number(at, insn->mode, 1);
-  at = put_number(at, insn->phi_registers, 1);
-  at = put_number(at, insn->symbol, 2);
-  at = put_number(at, insn->block, 4);
-  at = put_number(at, insn->bits, 8);
-  at = put_number(at, insn->arg_count, 4);
-  for (uint32_t i = 0; i < insn->arg_count; i++) at = put_number(at, args[i], 4);
+  HG_TRY(append_room(w, 8 + 4 + 8 + 4 + (size_t)insn->arg_count * 4, &at));
+  at = store_number(at, insn->op, 2);
+  at = store_number(at, insn->type, 1);
+  at = store_number(at, insn->type2, 1);
+  at = store_number(at, insn->mode, 1);
+  at = store_number(at, insn->phi_registers, 1);
+  at = store_number(at, insn->symbol, 2);
+  at = store_number(at, insn->block, 4);
+  at = store_number(at, insn->bits, 8);
+  at = store_number(at, insn->arg_count, 4);
+  for (uint32_t i = 0; i < insn->arg_count; i++) at = store_number(at, args[i], 4);
   return HG_OK;
 }
 
-static hg_status put_count(const writer *w, size_t count) {
+static hg_status append_count(const writer *w, size_t count) {
   uint8_t *at;
-  HG_TRY(room(w, 4, &at));
-  put_number(at, count, 4);
+  HG_TRY(append_room(w, 4, &at));
+  store_number(at, count, 4);
   return HG_OK;
 }
 
 hg_status hg_canon_bytes(const atlas_program *program, const ssa_unit *unit, hg_array *bytes) {
   const writer w = {.allocator = &unit->allocator, .bytes = bytes};
-  HG_TRY(put_head(&w, program));
-  for (size_t i = 0; i < program->symbols.count; i++) HG_TRY(put_symbol(&w, program, unit, i));
-  HG_TRY(put_count(&w, unit->blocks.count));
-  for (uint32_t b = 0; b < unit->blocks.count; b++) HG_TRY(put_block(&w, unit, b));
-  HG_TRY(put_count(&w, unit->insns.count));
-  for (uint32_t v = 0; v < unit->insns.count; v++) HG_TRY(put_value(&w, unit, v));
+  HG_TRY(append_head(&w, program));
+  for (size_t i = 0; i < program->symbols.count; i++) HG_TRY(append_symbol(&w, program, unit, i));
+  HG_TRY(append_count(&w, unit->blocks.count));
+  for (uint32_t b = 0; b < unit->blocks.count; b++) HG_TRY(append_block(&w, unit, b));
+  HG_TRY(append_count(&w, unit->insns.count));
+  for (uint32_t v = 0; v < unit->insns.count; v++) HG_TRY(append_value(&w, unit, v));
   return HG_OK;
 }

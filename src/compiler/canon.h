@@ -14,8 +14,7 @@
  * may be NULL. */
 hg_status hg_canonicalise(const atlas_program *program, const hg_pass_hook *hook, ssa_unit *unit);
 
-/* The passes alone, on a unit of that program: hg_canonicalise of the SSA form is this; of a canonical unit it changes
- * nothing. */
+/* The passes of hg_canonicalise alone, on a unit of that program in SSA form; a canonical unit is not changed. */
 hg_status hg_canon_passes(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook);
 
 /* Appends the canonical bytes: versions, block requirement, parameters, constant data, blocks and values. */

@@ -1,9 +1,10 @@
-/* canon_order.c - one order for everything in which a program's text is free: independent instructions, phis, operands
- * of commutative operations, blocks, predecessors.
+/* canon_order.c - one order for everything whose order in the text has no meaning: independent instructions, phis,
+ * operands of commutative operations, blocks, predecessors.
  *
- * Each value gets a key that depends on what it computes and on nothing else; ties are values that cannot be told
- * apart, or (for a 64-bit accident) two orders of one program, which costs an equality and never a wrong one. Effects
- * are sorted by level, the length of the longest chain of effects in their block that must come before, then by key. */
+ * Each value gets a key that depends on what it computes and on nothing else. Values with equal keys cannot be told
+ * apart; or, by a collision of 64-bit hashes, two orders of one program are kept apart: then equal programs are not
+ * found equal, but different ones never are. Effects are sorted by level, the length of the longest chain of effects in
+ * their block that must come before, then by key. */
 #include "compiler/passes.h"
 
 #include "atlas/tables.h"
@@ -22,9 +23,8 @@ typedef struct orderer {
   hg_array values;     /* walk order */
   uint64_t *key;       /* per value */
   uint64_t *next_key;  /* per value: of phis, while a round is under way */
-  uint32_t
-      *level; /* per value: of effects; of pure values, the highest level of an effect of the block at hand below */
-  uint32_t *level_block; /* per value: the block its level is about */
+  uint32_t *level; /* per value: of an effect; of a pure value, the highest of an effect in level_block it is made of */
+  uint32_t *level_block; /* per value: the block of the effects that its level counts */
   uint32_t *group;     /* per location */
   uint32_t *read_level, *write_level; /* per location: highest level so far in the block */
   uint8_t *read_only;
@@ -51,7 +51,7 @@ static uint32_t data_level(const orderer *o, uint32_t value, uint32_t block) {
   return level;
 }
 
-/* Highest level of anything that memory order puts before `insn`. */
+/* The highest level of an effect that must come before `insn` in memory order. */
 static uint32_t order_level(orderer *o, const ssa_insn *insn) {
   uint32_t flags = atlas_op_flags(insn->op), level = 0;
   if (hg_orders_all(insn)) {
@@ -82,7 +82,7 @@ static void note_level(orderer *o, const ssa_insn *insn, uint32_t level) {
   *slot = max_of(*slot, level);
 }
 
-/* A pure value depends on the effects of the last block among its arguments' that has any. */
+/* The level of a pure value counts effects of one block: of its arguments' blocks, the last in order. */
 static void pure_level(orderer *o, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(o->unit, value);
   uint32_t block = SSA_NONE, level = 0;
@@ -210,8 +210,8 @@ static void keys_round(orderer *o) {
 
 enum { KEY_ROUNDS = 300 }; /* more than a program has registers: a rotation of them all is told apart */
 
-/* Phis begin with their block and type, and are told apart by what flows into them, further back around loops each
- * round, until no round tells more. */
+/* The first key of a phi is its block and type. Each round adds the keys of its arguments, one step further back around
+ * loops, until no round tells more phis apart. */
 static void find_keys(orderer *o) {
   const uint32_t *values = o->values.data;
   size_t all = 1, different = 0, before = SIZE_MAX;

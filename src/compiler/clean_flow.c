@@ -1,15 +1,16 @@
-/* clean_flow.c - control flow in its plainest form:
- *   - no branch on a constant or under a `not`, or whose two sides bring the same to one place; no block that nothing
- * reaches;
- *   - no empty block that jumps on, with one exception: a branch whose two sides meet at once and bring different
- * values keeps an empty block on each side, so that it does not matter which of them the program wrote;
- *   - nothing jumps to a block that only ends: it ends there itself; a branch has such blocks for itself;
- *   - no jump to a block that nothing else reaches: the two are one.
+/* clean_flow.c - control flow in its simplest form:
+ *   - no branch on a constant or on a `not`, none whose two sides reach one block with the same phi arguments, and no
+ * unreachable block;
+ *   - no empty block that ends in a jump, with one exception: a branch whose two sides reach one block with different
+ * phi arguments keeps an empty block on each side, so that it does not matter which of them the program wrote;
+ *   - no jump to an empty block that ends the lane: the jumping block ends it itself; such a block that a branch leads
+ * to has no other predecessor;
+ *   - no jump to a block without other predecessors: the two are merged.
  *
  * An edge is (block, side). While a round rewrites edges, predecessors and phis stay as they were, and each edge
- * remembers the column of the phis of its target that is its own; at the end of the round they are built anew, in
- * order. So a round takes time linear in blocks and phi arguments, and each round but the first exists for what came
- * around a loop. */
+ * keeps its column, the number of its argument in the phis of its target; at the end of the round both are rebuilt in
+ * order. So a round takes time linear in blocks and phi arguments, and rounds after the first are needed only where
+ * something changed around a loop. */
 #include "compiler/passes.h"
 
 #include "atlas/tables.h"
@@ -20,7 +21,7 @@
 typedef struct cleaner {
   ssa_unit *unit;
   int again;         /* a rule has applied in this round */
-  uint32_t *column;  /* two a block: which argument of its target's phis an edge brings */
+  uint32_t *column;  /* two a block: the number of an edge's argument in the phis of its target */
   uint32_t *order;   /* reachable blocks in reverse postorder */
   uint32_t count;
   uint32_t *incoming;/* per block: how many edges lead to it */
@@ -62,7 +63,7 @@ static void find_order(cleaner *c) {
   memmove(c->order, c->order + place, c->count * sizeof *c->order);
 }
 
-static void bury_unreachable(cleaner *c) {
+static void remove_unreachable(cleaner *c) {
   for (uint32_t b = 0; b < c->unit->blocks.count; b++) {
     if (c->seen[b] != SSA_NONE || block_at(c, b)->dead) continue;
     block_at(c, b)->dead = 1;
@@ -71,7 +72,7 @@ static void bury_unreachable(cleaner *c) {
   }
 }
 
-/* A block that is both successors of another stands there twice: the first is the edge of the true side. */
+/* A block is listed twice among the predecessors of a block that is both its successors: first for the true side. */
 static void find_columns(cleaner *c) {
   memset(c->column, 0xff, 2 * c->unit->blocks.count * sizeof *c->column);
   for (uint32_t b = 0; b < c->unit->blocks.count; b++) {
@@ -140,15 +141,15 @@ static int is_empty_end(const cleaner *c, uint32_t b) {
   return block->end != SSA_JUMP && block->end != SSA_BRANCH && block->condition == SSA_NONE && is_empty(block);
 }
 
-/* Leads an edge past empty blocks. An endless ring of them is left where the edge's own block is in it. */
-static void pass_empty(cleaner *c, uint32_t b, int side) {
+/* Redirects an edge past empty blocks. In an endless loop of empty blocks the walk ends at the edge's own block. */
+static void skip_empty_blocks(cleaner *c, uint32_t b, int side) {
   for (uint32_t e; (e = block_at(c, b)->successor[side]) != b && is_empty_jump(c, e);) {
     block_at(c, block_at(c, e)->successor[0])->library &= block_at(c, e)->library; /* a loop may begin there now */
     set_edge(c, b, side, block_at(c, e)->successor[0], *column_of(c, e, 0));
   }
 }
 
-static int bring_the_same(const cleaner *c, uint32_t b) {
+static int has_same_arguments(const cleaner *c, uint32_t b) {
   for (uint32_t phi = block_at(c, block_at(c, b)->successor[0])->first_phi; phi != SSA_NONE;
        phi = ssa_insn_at(c->unit, phi)->next) {
     const uint32_t *args = ssa_args_of(c->unit, phi);
@@ -158,8 +159,8 @@ static int bring_the_same(const cleaner *c, uint32_t b) {
   return 1;
 }
 
-/* A new block on an edge: it jumps on, or it ends as the target does. */
-static hg_status insert(cleaner *c, uint32_t b, int side, int end) {
+/* Splits an edge: the new block jumps to the target, or with `end` ends the lane as the target does. */
+static hg_status insert_block(cleaner *c, uint32_t b, int side, int end) {
   uint32_t target = block_at(c, b)->successor[side], fresh = ir_ssa_add_block(c->unit);
   if (fresh == SSA_NONE) return out_of_memory();
   block_at(c, fresh)->end = end ? block_at(c, target)->end : SSA_JUMP;
@@ -172,8 +173,8 @@ static hg_status insert(cleaner *c, uint32_t b, int side, int end) {
   return HG_OK;
 }
 
-/* Both sides meet and bring different values: an empty block each, the one that was there if there was one. */
-static hg_status keep_apart(cleaner *c, uint32_t b, const uint32_t was[2]) {
+/* Both sides reach one block with different phi arguments: each keeps its empty block or gets one. */
+static hg_status keep_empty_sides(cleaner *c, uint32_t b, const uint32_t was[2]) {
   for (int s = 0; s < 2; s++) {
     uint32_t target = block_at(c, b)->successor[s], column = *column_of(c, b, s);
     if (was[s] != target && c->incoming[was[s]] == 1 && block_at(c, was[s])->successor[0] == target &&
@@ -181,7 +182,7 @@ static hg_status keep_apart(cleaner *c, uint32_t b, const uint32_t was[2]) {
       set_edge(c, b, s, was[s], SSA_NONE);
       continue;
     }
-    HG_TRY(insert(c, b, s, 0));
+    HG_TRY(insert_block(c, b, s, 0));
     c->again = 1;
   }
   return HG_OK;
@@ -190,17 +191,17 @@ static hg_status keep_apart(cleaner *c, uint32_t b, const uint32_t was[2]) {
 static hg_status clean_ends(cleaner *c, uint32_t b) {
   ssa_block *block = block_at(c, b);
   uint32_t first = block->successor[0], second = block->successor[1];
-  int ends[2] = {is_empty_end(c, first), second != SSA_NONE && is_empty_end(c, second)};
-  int same_end = block->end == SSA_BRANCH && ends[0] && ends[1] &&
+  int is_end[2] = {is_empty_end(c, first), second != SSA_NONE && is_empty_end(c, second)};
+  int same_end = block->end == SSA_BRANCH && is_end[0] && is_end[1] &&
                  block_at(c, first)->end == block_at(c, second)->end &&
                  block_at(c, first)->trap_code == block_at(c, second)->trap_code;
-  if (ends[0] && (block->end == SSA_JUMP || same_end)) {
+  if (is_end[0] && (block->end == SSA_JUMP || same_end)) {
     become_end(c, b, first);
     return HG_OK;
   }
   for (int s = 0; s < 2; s++) {
-    if (!ends[s] || c->incoming[block_at(c, b)->successor[s]] == 1) continue;
-    HG_TRY(insert(c, b, s, 1));
+    if (!is_end[s] || c->incoming[block_at(c, b)->successor[s]] == 1) continue;
+    HG_TRY(insert_block(c, b, s, 1));
     c->again = 1;
   }
   return HG_OK;
@@ -211,9 +212,9 @@ static hg_status clean_block(cleaner *c, uint32_t b) {
   if (block_at(c, b)->successor[0] == SSA_NONE) return HG_OK;
   int branch = block_at(c, b)->end == SSA_BRANCH;
   uint32_t was[2] = {block_at(c, b)->successor[0], block_at(c, b)->successor[1]};
-  for (int s = 0; s <= branch; s++) pass_empty(c, b, s);
+  for (int s = 0; s <= branch; s++) skip_empty_blocks(c, b, s);
   if (branch && block_at(c, b)->successor[0] == block_at(c, b)->successor[1]) {
-    if (!bring_the_same(c, b)) return keep_apart(c, b, was);
+    if (!has_same_arguments(c, b)) return keep_empty_sides(c, b, was);
     become_jump(c, b, 0);
   }
   for (int s = 0; s < 2; s++)
@@ -250,13 +251,13 @@ static int join_successor(cleaner *c, uint32_t b) {
   return 1;
 }
 
-/* The first of a chain takes in all the others, so that each effect moves once. */
+/* The first block of a chain is merged with all that follow, so that each effect moves once. */
 static void join_all(cleaner *c) {
   for (uint32_t k = 0; k < c->count; k++)
     while (!block_at(c, c->order[k])->dead && join_successor(c, c->order[k])) c->again = 1;
 }
 
-/* ---- predecessors and phis anew ---------------------------------------------------------------------------------- */
+/* ---- rebuilding predecessors and phis ---------------------------------------------------------------------------- */
 
 static hg_status rebuild_phi(cleaner *c, uint32_t phi, const uint32_t *columns, uint32_t count, uint32_t *scratch) {
   ssa_insn *insn = ssa_insn_at(c->unit, phi);
@@ -307,14 +308,14 @@ static hg_status rebuild(cleaner *c) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Children before parents, so that what is emptied is seen at once by those that lead to it. */
+/* In postorder, so that a block which becomes empty is so before its predecessors are cleaned. */
 static hg_status clean_blocks(cleaner *c) {
   find_order(c);
-  bury_unreachable(c);
+  remove_unreachable(c);
   find_columns(c);
   for (uint32_t k = c->count; k-- > 0;) HG_TRY(clean_block(c, c->order[k]));
   if (c->again) find_order(c);
-  bury_unreachable(c);
+  remove_unreachable(c);
   join_all(c);
   return rebuild(c);
 }

@@ -10,7 +10,7 @@ int hg_is_collective(const ssa_insn *insn) {
   return insn->op != ATLAS_OP_bar_sync && insn->op != ATLAS_OP_pool_alloc && insn->op != ATLAS_OP_pool_free;
 }
 
-int hg_is_class_question(const ssa_insn *insn) {
+int hg_is_class_query(const ssa_insn *insn) {
   switch (insn->op) {
   case ATLAS_OP_mirror:
   case ATLAS_OP_unity_test:
@@ -24,15 +24,15 @@ int hg_is_class_question(const ssa_insn *insn) {
 int hg_is_removable(const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL || info->flags & ATLAS_PURE || info->flags & ATLAS_LOAD) return 1;
-  /* class questions fault like loads do, and go like loads */
-  return hg_is_collective(insn) || hg_is_class_question(insn) || insn->op == ATLAS_OP_phase_get;
+  /* class queries fault like loads do, and go like loads */
+  return hg_is_collective(insn) || hg_is_class_query(insn) || insn->op == ATLAS_OP_phase_get;
 }
 
-/* Loads and class questions: after the hash their faults belong to what the program does. */
+/* Loads and class queries: after the hash their faults are part of the program's behaviour. */
 static int may_fault(const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL || insn->symbol & SSA_LIBRARY) return 0;
-  return (info->flags & ATLAS_LOAD) != 0 || hg_is_class_question(insn);
+  return (info->flags & ATLAS_LOAD) != 0 || hg_is_class_query(insn);
 }
 
 static int is_root(const ssa_unit *unit, const ssa_insn *insn) {

@@ -1,35 +1,36 @@
-/* edges.c - where the moves of phis stand (out_of_ssa.h).
+/* edges.c - which edges the moves of phis stand on (out_of_ssa.h).
  *
- * A block that chooses what a phi gets and leads elsewhere too gets a block on that edge. Nothing more is needed where
- * control may differ between lanes. Where a barrier asks for uniform control, though, a move counts as divergent when
- * it stands on either side of a divergent branch, even if both sides move the same; the canonical form has forgotten
- * the place where they met before they met the others. It is found again in the dominator tree: the edges that leave
- * the blocks below one block for the same join meet in a block of their own. Edges that close a loop meet before they
- * do, and so do those that enter it. The canonical form passes such blocks by (clean_flow.c, joins.c). */
+ * A critical edge into a phi is split: the moves of its phis get a block of their own. That is all where control may
+ * diverge. Where a barrier needs uniform control, though, a move counts as divergent when it stands on either side of a
+ * divergent branch, even if both sides move the same value: the canonical form has merged the inner join, where the two
+ * sides reconverged, into the outer one. The dominator tree shows where inner joins belong: the edges that leave the
+ * subtree of a block for one join are merged in a new block before that join. The back edges of a loop are merged in a
+ * block of their own too, and so are the edges that enter it. The canonical form removes such blocks again
+ * (clean_flow.c, joins.c). */
 #include "compiler/out_of_ssa.h"
 
 #include "base/error.h"
 
 typedef struct edge {
-  uint32_t from; /* a block; made by `meet` or of the canonical unit */
+  uint32_t from; /* a block: of the canonical unit, or made by merge_edges */
   uint32_t side; /* which of its successors */
-  uint32_t row;  /* what it brings: a row of `rows` */
+  uint32_t row;  /* its phi arguments: a row of `rows` */
 } edge;
 
 typedef struct frame {
   uint32_t node;  /* a block of the dominator tree */
-  uint32_t first; /* the edges from here on come from below it */
+  uint32_t first; /* the edges from here on leave the subtree of `node` */
 } frame;
 
-typedef struct gatherer {
+typedef struct merger {
   ssa_unit *unit;
   ssa_order order;
-  hg_array incoming; /* edge: of the join at hand */
-  hg_array edges;    /* edge: those that are met so far */
+  hg_array incoming; /* edge: all that lead to `join` in the canonical unit */
+  hg_array edges;    /* edge: those that lead there now */
   hg_array frames;   /* frame: a path down the dominator tree */
-  hg_array rows;     /* uint32_t: an argument for each phi of the join */
-  uint32_t join, width;
-} gatherer;
+  hg_array rows;     /* uint32_t: one argument for each phi of `join`, edge by edge */
+  uint32_t join, phi_count;
+} merger;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("the edges of a program", 0); }
 
@@ -39,45 +40,49 @@ static uint32_t predecessor(const ssa_unit *unit, uint32_t b, uint32_t i) {
   return ((const uint32_t *)ssa_block_at(unit, b)->predecessors.data)[i];
 }
 
-static edge *edges_of(const gatherer *g) { return g->edges.data; }
+static edge *edges_of(const merger *g) { return g->edges.data; }
 
-static hg_status push(const gatherer *g, hg_array *array, const void *element) {
+static hg_status push(const merger *g, hg_array *array, const void *element) {
   return hg_array_append(&g->unit->allocator, array, element, 1) != NULL ? HG_OK : out_of_memory();
 }
 
 /* ---- meeting ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t word(const gatherer *g, uint32_t row, uint32_t column) {
-  return ((const uint32_t *)g->rows.data)[(size_t)row * g->width + column];
+static uint32_t edge_argument(const merger *g, uint32_t row, uint32_t column) {
+  return ((const uint32_t *)g->rows.data)[(size_t)row * g->phi_count + column];
 }
 
-/* The edges from `first` on bring the same for one phi. */
-static int agree(const gatherer *g, uint32_t column, uint32_t first) {
+/* 1 if all edges from `first` on have the same argument for one phi. */
+static int same_argument(const merger *g, uint32_t column, uint32_t first) {
   uint32_t i = first + 1;
-  while (i < g->edges.count && word(g, edges_of(g)[i].row, column) == word(g, edges_of(g)[first].row, column)) i++;
+  while (i < g->edges.count &&
+         edge_argument(g, edges_of(g)[i].row, column) == edge_argument(g, edges_of(g)[first].row, column))
+    i++;
   return i == g->edges.count;
 }
 
-/* What the met edges bring for one phi: what they all bring, or a phi that chooses. */
-static hg_status chosen(gatherer *g, uint32_t phi, uint32_t column, uint32_t first, uint32_t block, uint32_t *out) {
+/* The argument of the merged edge for one phi: what all edges have in common, or a new phi in `block`. */
+static hg_status merged_argument(merger *g, uint32_t phi, uint32_t column, uint32_t first, uint32_t block,
+                                 uint32_t *out) {
   uint32_t count = (uint32_t)g->edges.count - first;
-  *out = word(g, edges_of(g)[first].row, column);
-  if (agree(g, column, first)) return HG_OK;
-  ssa_insn made = {.op = SSA_PHI, .type = ssa_insn_at(g->unit, phi)->type, .insn = SSA_NONE};
-  *out = ir_ssa_add(g->unit, &made, count);
+  *out = edge_argument(g, edges_of(g)[first].row, column);
+  if (same_argument(g, column, first)) return HG_OK;
+  ssa_insn new_phi = {.op = SSA_PHI, .type = ssa_insn_at(g->unit, phi)->type, .insn = SSA_NONE};
+  *out = ir_ssa_add(g->unit, &new_phi, count);
   if (*out == SSA_NONE) return out_of_memory();
-  for (uint32_t i = 0; i < count; i++) ssa_args_of(g->unit, *out)[i] = word(g, edges_of(g)[first + i].row, column);
+  for (uint32_t i = 0; i < count; i++)
+    ssa_args_of(g->unit, *out)[i] = edge_argument(g, edges_of(g)[first + i].row, column);
   ir_ssa_append_phi(g->unit, block, *out);
   return HG_OK;
 }
 
-/* The edges from `first` on meet in a block that leads to the join, and become its one edge, if there is something that
- * all of them bring. */
-static hg_status meet(gatherer *g, uint32_t first) {
-  uint32_t column = 0, row = (uint32_t)(g->rows.count / g->width);
+/* Merges the edges from `first` on, if all of them have the same argument for some phi: they lead to a new block, whose
+ * edge to the join stands for them. */
+static hg_status merge_edges(merger *g, uint32_t first) {
+  uint32_t column = 0, row = (uint32_t)(g->rows.count / g->phi_count);
   if (g->edges.count - first < 2) return HG_OK;
-  while (column < g->width && !agree(g, column, first)) column++;
-  if (column == g->width) return HG_OK;
+  while (column < g->phi_count && !same_argument(g, column, first)) column++;
+  if (column == g->phi_count) return HG_OK;
   column = 0;
   uint32_t block = ir_ssa_add_block(g->unit);
   if (block == SSA_NONE) return out_of_memory();
@@ -90,7 +95,7 @@ static hg_status meet(gatherer *g, uint32_t first) {
   }
   for (uint32_t phi = block_at(g->unit, g->join)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(g->unit, phi)->next) {
     uint32_t value;
-    HG_TRY(chosen(g, phi, column++, first, block, &value));
+    HG_TRY(merged_argument(g, phi, column++, first, block, &value));
     if (!hg_array_push(&g->unit->allocator, &g->rows, value)) return out_of_memory();
   }
   edges_of(g)[first] = (edge){block, 0, row};
@@ -100,52 +105,53 @@ static hg_status meet(gatherer *g, uint32_t first) {
 
 /* ---- along the dominator tree ------------------------------------------------------------------------------------ */
 
-static frame *top(const gatherer *g) { return (frame *)g->frames.data + g->frames.count - 1; }
+static frame *top(const merger *g) { return (frame *)g->frames.data + g->frames.count - 1; }
 
-/* Ends the frames below `node`, which dominates the block of the last one. */
-static hg_status close_below(gatherer *g, uint32_t node) {
+/* Closes the frames outside the subtree of `node`, which dominates the block of the last one. */
+static hg_status merge_below(merger *g, uint32_t node) {
   uint32_t first = (uint32_t)g->edges.count;
   while (g->frames.count > 0 && !ssa_dominates(&g->order, top(g)->node, node)) {
     first = top(g)->first;
-    HG_TRY(meet(g, first));
+    HG_TRY(merge_edges(g, first));
     g->frames.count--;
   }
   if (first == g->edges.count || (g->frames.count > 0 && top(g)->node == node)) return HG_OK;
   return push(g, &g->frames, &(frame){node, first});
 }
 
-static uint32_t common_dominator(const gatherer *g, uint32_t a, uint32_t b) {
+static uint32_t common_dominator(const merger *g, uint32_t a, uint32_t b) {
   while (!ssa_dominates(&g->order, a, b)) a = g->order.dominator[a];
   return a;
 }
 
-/* The edges in[0..count), sorted by their blocks' places in the tree. `all`: in the end they all meet. */
-static hg_status gather(gatherer *g, const edge *in, uint32_t count, int all) {
+/* The edges in[0..count), in preorder of the dominator tree by their blocks. `merge_rest`: in the end all are merged.
+ */
+static hg_status merge_along_tree(merger *g, const edge *in, uint32_t count, int merge_rest) {
   uint32_t first = (uint32_t)g->edges.count;
   g->frames.count = 0;
   for (uint32_t i = 0; i < count; i++) {
-    if (g->frames.count > 0) HG_TRY(close_below(g, common_dominator(g, top(g)->node, in[i].from)));
+    if (g->frames.count > 0) HG_TRY(merge_below(g, common_dominator(g, top(g)->node, in[i].from)));
     uint32_t at = (uint32_t)g->edges.count;
     HG_TRY(push(g, &g->edges, &in[i]));
     if (g->frames.count == 0 || top(g)->node != in[i].from) HG_TRY(push(g, &g->frames, &(frame){in[i].from, at}));
   }
-  while (g->frames.count > 1) { /* the outermost is the place where all of them part */
-    HG_TRY(meet(g, top(g)->first));
+  while (g->frames.count > 1) { /* the outermost subtree is that of the branch all of them come from */
+    HG_TRY(merge_edges(g, top(g)->first));
     g->frames.count--;
   }
-  return all ? meet(g, first) : HG_OK;
+  return merge_rest ? merge_edges(g, first) : HG_OK;
 }
 
 /* ---- joins ------------------------------------------------------------------------------------------------------- */
 
-static int closes_loop(const gatherer *g, const edge *e) { return ssa_dominates(&g->order, g->join, e->from); }
+static int closes_loop(const merger *g, const edge *e) { return ssa_dominates(&g->order, g->join, e->from); }
 
-static hg_status list_incoming(gatherer *g) {
+static hg_status list_incoming(merger *g) {
   uint32_t count = (uint32_t)block_at(g->unit, g->join)->predecessors.count;
   g->incoming.count = g->edges.count = g->rows.count = 0;
-  g->width = 0;
+  g->phi_count = 0;
   for (uint32_t phi = block_at(g->unit, g->join)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(g->unit, phi)->next)
-    g->width++;
+    g->phi_count++;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t from = predecessor(g->unit, g->join, i);
     int first = block_at(g->unit, from)->successor[0] == g->join && g->order.edge[2 * (size_t)from] == i;
@@ -156,9 +162,9 @@ static hg_status list_incoming(gatherer *g) {
   return HG_OK;
 }
 
-/* Those that enter first, then those that close a loop, both in the order of the tree. Insertion sort: predecessors
- * are in block order, which is nearly that of the tree. */
-static uint32_t sort_incoming(const gatherer *g) {
+/* Entering edges first, then back edges, each in preorder of the dominator tree. Insertion sort: predecessors are in
+ * block order, which is nearly that preorder. */
+static uint32_t sort_incoming(const merger *g) {
   edge *in = g->incoming.data;
   uint32_t entering = 0;
   for (uint32_t i = 0; i < g->incoming.count; i++) {
@@ -176,47 +182,47 @@ static uint32_t sort_incoming(const gatherer *g) {
   return entering;
 }
 
-static hg_status take_over(gatherer *g) {
+static hg_status update_join(merger *g) {
   ssa_block *join = block_at(g->unit, g->join);
   uint32_t column = 0, count = (uint32_t)g->edges.count;
   for (uint32_t i = 0; i < count; i++) ((uint32_t *)join->predecessors.data)[i] = edges_of(g)[i].from;
   join->predecessors.count = count;
   for (uint32_t phi = join->first_phi; phi != SSA_NONE; phi = ssa_insn_at(g->unit, phi)->next, column++) {
     ssa_insn_at(g->unit, phi)->arg_count = count;
-    for (uint32_t i = 0; i < count; i++) ssa_args_of(g->unit, phi)[i] = word(g, edges_of(g)[i].row, column);
+    for (uint32_t i = 0; i < count; i++) ssa_args_of(g->unit, phi)[i] = edge_argument(g, edges_of(g)[i].row, column);
   }
   return HG_OK;
 }
 
-static hg_status gather_join(gatherer *g, uint32_t join) {
+static hg_status merge_into_join(merger *g, uint32_t join) {
   if (block_at(g->unit, join)->first_phi == SSA_NONE || block_at(g->unit, join)->predecessors.count < 3) return HG_OK;
   g->join = join;
   HG_TRY(list_incoming(g));
   uint32_t entering = sort_incoming(g), closing = (uint32_t)g->incoming.count - entering;
-  HG_TRY(gather(g, g->incoming.data, entering, closing > 0));
-  HG_TRY(gather(g, (const edge *)g->incoming.data + entering, closing, 1));
-  return take_over(g);
+  HG_TRY(merge_along_tree(g, g->incoming.data, entering, closing > 0));
+  HG_TRY(merge_along_tree(g, (const edge *)g->incoming.data + entering, closing, 1));
+  return update_join(g);
 }
 
-static hg_status gather_all(gatherer *g) {
+static hg_status merge_into_joins(merger *g) {
   HG_TRY(ir_ssa_order_build(g->unit, &g->order));
-  for (uint32_t k = 0; k < g->order.count; k++) HG_TRY(gather_join(g, g->order.block[k]));
+  for (uint32_t k = 0; k < g->order.count; k++) HG_TRY(merge_into_join(g, g->order.block[k]));
   return HG_OK;
 }
 
-static int asks_for_uniformity(const ssa_unit *unit) {
+static int needs_uniform_control(const ssa_unit *unit) {
   for (uint32_t b = 0; b < unit->blocks.count; b++)
     for (uint32_t e = ssa_block_at(unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next)
       if (atlas_op_lookup(ssa_insn_at(unit, e)->op)->flags & (ATLAS_BLOCK | ATLAS_GRID)) return 1;
   return 0;
 }
 
-static hg_status restore_meetings(ssa_unit *unit) {
-  gatherer g = {.unit = unit};
+static hg_status restore_inner_joins(ssa_unit *unit) {
+  merger g = {.unit = unit};
   g.incoming.element_size = g.edges.element_size = sizeof(edge);
   g.frames.element_size = sizeof(frame);
   g.rows.element_size = sizeof(uint32_t);
-  hg_status status = gather_all(&g);
+  hg_status status = merge_into_joins(&g);
   hg_array *arrays[] = {&g.incoming, &g.edges, &g.frames, &g.rows};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) hg_array_release(&unit->allocator, arrays[i]);
   ir_ssa_order_release(unit, &g.order);
@@ -225,8 +231,8 @@ static hg_status restore_meetings(ssa_unit *unit) {
 
 /* ---- edges of their own ------------------------------------------------------------------------------------------ */
 
-/* Of two edges from one block the first among the predecessors is that of the true side. */
-static hg_status split_into(ssa_unit *unit, uint32_t join) {
+/* Where both edges of a branch lead to `join`, the true side is the first of the two among the predecessors. */
+static hg_status split_edges_into(ssa_unit *unit, uint32_t join) {
   for (uint32_t i = 0; i < block_at(unit, join)->predecessors.count; i++) {
     uint32_t from = predecessor(unit, join, i);
     if (block_at(unit, from)->end != SSA_BRANCH) continue;
@@ -241,10 +247,10 @@ static hg_status split_into(ssa_unit *unit, uint32_t join) {
   return HG_OK;
 }
 
-hg_status hg_prepare_edges(ssa_unit *unit) {
-  if (asks_for_uniformity(unit)) HG_TRY(restore_meetings(unit));
+hg_status hg_split_edges(ssa_unit *unit) {
+  if (needs_uniform_control(unit)) HG_TRY(restore_inner_joins(unit));
   uint32_t count = (uint32_t)unit->blocks.count;
   for (uint32_t b = 0; b < count; b++)
-    if (block_at(unit, b)->first_phi != SSA_NONE) HG_TRY(split_into(unit, b));
+    if (block_at(unit, b)->first_phi != SSA_NONE) HG_TRY(split_edges_into(unit, b));
   return HG_OK;
 }

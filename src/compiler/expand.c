@@ -69,9 +69,9 @@ typedef struct hg_function {
   ssa_unit unit; /* scheduled, without calls of other functions */
 } function;
 
-static hg_status expand_unit(hg_functions *x, ssa_unit *unit);
+static hg_status expand_unit(hg_functions *cache, ssa_unit *unit);
 
-/* The one for arguments of that narrow type, if there is one. */
+/* The library's function for these arguments: the one for their narrow type, if there is one. */
 static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
   const atlas_entry *found = NULL;
   *end_node = (uint32_t)atlas_functions.nodes.count;
@@ -87,7 +87,7 @@ static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
   return found;
 }
 
-static hg_status make_function(hg_functions *x, const ssa_insn *insn, function *f) {
+static hg_status build_function(hg_functions *cache, const ssa_insn *insn, function *f) {
   uint32_t end_node;
   const atlas_entry *entry = find_entry(insn, &end_node);
   if (entry == NULL)
@@ -95,46 +95,46 @@ static hg_status make_function(hg_functions *x, const ssa_insn *insn, function *
   HG_TRY(hg_build_function_ssa(&atlas_functions, entry, end_node, &f->unit));
   HG_TRY(hg_canon_passes(&atlas_functions, &f->unit, NULL));
   HG_TRY(hg_schedule(&f->unit));
-  return expand_unit(x, &f->unit);
+  return expand_unit(cache, &f->unit);
 }
 
-static void release_function(const hg_functions *x, function *f) {
+static void release_function(const hg_functions *cache, function *f) {
   ir_ssa_release(&f->unit);
-  hg_release(&x->allocator, f);
+  hg_release(&cache->allocator, f);
 }
 
-static const function *find_function(const hg_functions *x, const ssa_insn *insn) {
-  const function *f = atomic_load_explicit(&x->newest, memory_order_acquire);
+static const function *find_function(const hg_functions *cache, const ssa_insn *insn) {
+  const function *f = atomic_load_explicit(&cache->newest, memory_order_acquire);
   while (f != NULL && (f->op != insn->op || f->type != insn->type || f->type2 != insn->type2)) f = f->older;
   return f;
 }
 
-/* Of two threads that make the same function at a time, both put theirs on the list: either is right. */
-static void keep_function(hg_functions *x, function *made) {
-  made->older = atomic_load_explicit(&x->newest, memory_order_relaxed);
-  while (!atomic_compare_exchange_weak_explicit(&x->newest, &made->older, made, memory_order_release,
+/* Two threads that build the same function at the same time both publish theirs: either is right. */
+static void publish_function(hg_functions *cache, function *made) {
+  made->older = atomic_load_explicit(&cache->newest, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(&cache->newest, &made->older, made, memory_order_release,
                                                 memory_order_relaxed))
     continue;
 }
 
-static hg_status function_of(hg_functions *x, const ssa_insn *insn, const ssa_unit **out) {
-  const function *found = find_function(x, insn);
+static hg_status function_of(hg_functions *cache, const ssa_insn *insn, const ssa_unit **out) {
+  const function *found = find_function(cache, insn);
   if (found != NULL) {
     *out = &found->unit;
     return HG_OK;
   }
-  function *made = hg_allocate(&x->allocator, 1, sizeof *made);
+  function *made = hg_allocate(&cache->allocator, 1, sizeof *made);
   if (made == NULL) return out_of_memory();
   made->op = insn->op;
   made->type = insn->type;
   made->type2 = insn->type2;
-  ir_ssa_init(&made->unit, &x->allocator);
-  hg_status status = make_function(x, insn, made);
+  ir_ssa_init(&made->unit, &cache->allocator);
+  hg_status status = build_function(cache, insn, made);
   if (status != HG_OK) { /* kept only when whole: the list outlives this program */
-    release_function(x, made);
+    release_function(cache, made);
     return status;
   }
-  keep_function(x, made);
+  publish_function(cache, made);
   *out = &made->unit;
   return HG_OK;
 }
@@ -158,15 +158,15 @@ typedef struct inlining {
   ssa_unit *unit;
   const ssa_unit *callee;
   uint32_t call;       /* the value that is replaced */
-  uint32_t before;     /* the block it stands in, up to it */
-  uint32_t after;      /* the block that goes on behind it */
+  uint32_t before;     /* the block of the call, which ends before it */
+  uint32_t after;      /* the block of what follows the call */
   uint32_t *value_map; /* callee value -> value */
   uint32_t *block_map; /* callee block -> block */
   uint32_t result;     /* the phi of the results */
 } inlining;
 
-/* Cuts the block behind the call: what follows moves to a new block. The call itself leaves the list. */
-static hg_status split(inlining *in, uint32_t previous) {
+/* Splits the block at the call: what follows moves to a new block, and the call itself is unlinked. */
+static hg_status split_block(inlining *in, uint32_t previous) {
   ssa_unit *u = in->unit;
   in->after = ir_ssa_add_block(u);
   if (in->after == SSA_NONE) return out_of_memory();
@@ -200,7 +200,7 @@ static hg_status add_predecessor(ssa_unit *u, uint32_t block, uint32_t from) {
                                                                                                  : out_of_memory();
 }
 
-/* Copies of all callee values; arguments follow when all are there. */
+/* Copies all values of the callee, then their arguments. */
 static hg_status copy_values(inlining *in) {
   uint32_t call_insn = ssa_insn_at(in->unit, in->call)->insn;
   for (uint32_t v = 0; v < in->callee->insns.count; v++) {
@@ -268,7 +268,7 @@ static hg_status join_results(inlining *in) {
   return HG_OK;
 }
 
-/* Once for all of a call, and more than once in a while: a program may have many. */
+/* Grows by half at least, because a program may have many calls. */
 static int make_room(const hg_allocator *allocator, hg_array *array, size_t count) {
   uint64_t needed = (uint64_t)array->count + count;
   return needed <= array->capacity || hg_array_reserve(allocator, array, needed + needed / 2);
@@ -287,7 +287,7 @@ static hg_status make_room_for(inlining *in) {
 static hg_status inline_blocks(inlining *in, uint32_t previous) {
   HG_TRY(make_room_for(in));
   HG_TRY(copy_values(in));
-  HG_TRY(split(in, previous));
+  HG_TRY(split_block(in, previous));
   for (uint32_t b = 0; b < in->callee->blocks.count; b++) {
     in->block_map[b] = SSA_NONE;
     if (ssa_block_at(in->callee, b)->dead) continue;
@@ -319,8 +319,8 @@ static hg_status inline_call(ssa_unit *unit, const ssa_unit *callee, uint32_t ca
   return status;
 }
 
-/* Every call of a block. Each cuts the block; the walk goes on behind the cut. */
-static hg_status expand_block(hg_functions *x, ssa_unit *unit, uint32_t block) {
+/* Inlines every call of a block. Each call splits the block; the walk goes on behind the split. */
+static hg_status expand_block(hg_functions *cache, ssa_unit *unit, uint32_t block) {
   uint32_t previous = SSA_NONE;
   for (uint32_t e = ssa_block_at(unit, block)->first_effect; e != SSA_NONE;) {
     if (!is_function(ssa_insn_at(unit, e))) {
@@ -332,7 +332,7 @@ static hg_status expand_block(hg_functions *x, ssa_unit *unit, uint32_t block) {
     uint32_t after = SSA_NONE;
     for (uint32_t i = 0; i < ssa_insn_at(unit, e)->arg_count; i++)
       ssa_args_of(unit, e)[i] = ir_ssa_resolve(unit, ssa_args_of(unit, e)[i]);
-    HG_TRY(function_of(x, ssa_insn_at(unit, e), &callee));
+    HG_TRY(function_of(cache, ssa_insn_at(unit, e), &callee));
     HG_TRY(inline_call(unit, callee, e, previous, &after));
     previous = SSA_NONE;
     e = ssa_block_at(unit, after)->first_effect;
@@ -347,10 +347,10 @@ static int calls_function(const ssa_unit *unit) {
 }
 
 /* A scheduled unit. */
-static hg_status expand_unit(hg_functions *x, ssa_unit *unit) {
+static hg_status expand_unit(hg_functions *cache, ssa_unit *unit) {
   uint32_t blocks = (uint32_t)unit->blocks.count;
   for (uint32_t b = 0; b < blocks; b++)
-    if (!ssa_block_at(unit, b)->dead) HG_TRY(expand_block(x, unit, b));
+    if (!ssa_block_at(unit, b)->dead) HG_TRY(expand_block(cache, unit, b));
   ir_ssa_resolve_all(unit);
   return HG_OK;
 }

@@ -1,4 +1,4 @@
-/* expand.h - functions into primitives. */
+/* expand.h - function instructions (exp, sin, ...) are replaced by primitives. */
 #ifndef HG_COMPILER_EXPAND_H
 #define HG_COMPILER_EXPAND_H
 
@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-/* The functions that have been needed so far, ready to be inlined. Whoever compiles more than one program keeps one,
- * for all threads: a function, once it is there, does not change and stays. */
+/* A cache of functions that are ready to be inlined, filled as programs need them. All compilations of a device share
+ * one, on any thread: an entry never changes and stays until the cache is closed. */
 typedef struct hg_functions {
   hg_allocator allocator;
   _Atomic(struct hg_function *) newest;
@@ -21,7 +21,7 @@ void hg_functions_close(hg_functions *functions);
  * primitives are left; f16 and bf16 go through f32, and integer divisions are guarded (legalise.h). The result is
  * scheduled; hg_optimise cleans it up. `functions` may be NULL. HG_OUT_OF_MEMORY. */
 hg_status hg_expand(ssa_unit *unit, hg_functions *functions);
-/* The same but for the schedule: where hg_optimise comes next, which makes its own. */
+/* The same without a schedule, for callers that go on with hg_optimise, which schedules the unit itself. */
 hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions);
 
 #endif

@@ -1,4 +1,4 @@
-/* identity.c - the public face of the canonical form: a program's hash, the canonical program, the SSA form. */
+/* identity.c - the public functions about the canonical form: a program's hash, the canonical program, the SSA form. */
 #include "base/error.h"
 #include "base/sha256.h"
 #include "compiler/canon.h"

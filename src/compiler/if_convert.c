@@ -1,4 +1,4 @@
-/* if_convert.c - small pure sides of a branch are computed by all lanes and selected from.
+/* if_convert.c - if-conversion: small pure sides of a branch are computed by all lanes, and `sel` chooses a result.
  *
  * After the hash, on a scheduled unit. Pure values cannot fault, so computing both sides changes no bit; it saves a
  * divergent branch. Sides with a division, a root or more than a few instructions keep their branch. */
@@ -71,8 +71,7 @@ static void move_effects(ssa_unit *unit, uint32_t from, uint32_t to) {
   }
 }
 
-/* `from[s]` is the predecessor of join that side s brings: the side, or the branching block itself where there is none.
- */
+/* `from[s]` is the predecessor of `join` on side s: the block of that side, or b itself where the side is empty. */
 static hg_status convert(ssa_unit *unit, uint32_t b, uint32_t join, const uint32_t from[2]) {
   uint32_t condition = ssa_block_at(unit, b)->condition;
   for (int s = 0; s < 2; s++)

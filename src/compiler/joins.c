@@ -1,11 +1,11 @@
-/* joins.c - where edges meet in blocks that compute nothing, one shape for what can be written in several:
- *   - a block that holds phis alone, for the phis of the next block alone, is passed by: its edges bring their values
- * there themselves;
- *   - but what is chosen before a loop is chosen in a block before the loop: such a block stays where it is the only
- * way in, and a loop that is entered from several places with different values gets one.
+/* joins.c - one shape for joins that can be written in several ways:
+ *   - a block that contains nothing but phis, which only phis of its successor use, is bypassed: its incoming edges
+ * lead to the successor, whose phis get the arguments;
+ *   - except before loops: such a block stays where it is the preheader, and a loop that is entered over several edges
+ * with different phi arguments gets a preheader.
  *
- * No bit changes: a phi is what its edge brings, whether one block says so or two. It ends: the first rule takes blocks
- * away and the second makes none that the first would take. A round is linear in edges and phi arguments. */
+ * No bit changes: an argument reaches the same phi through one block or two. The pass ends: the first rule removes
+ * blocks and the second adds none that the first would remove. A round is linear in edges and phi arguments. */
 #include "compiler/passes.h"
 
 #include "base/error.h"
@@ -15,14 +15,15 @@
 typedef struct joiner {
   ssa_unit *unit;
   const ssa_order *order;
-  uint8_t *passed;  /* per block: edges lead past it */
-  uint8_t *computes;/* per block: its phis are used otherwise than by the next block's */
-  uint32_t *met;    /* per block: 1 + the last block that an edge from here was led to */
-  uint32_t *side;   /* per block: which edge that was */
-  hg_array stack;   /* uint32_t pairs: a block to pass by, and how many of its edges are done */
-  hg_array brought; /* uint32_t: what the target's phis get, a row for each element of the stack and one more */
-  hg_array sources; /* uint32_t: the new predecessors of the target */
-  hg_array rows;    /* uint32_t: what each brings */
+  uint8_t *bypassed;     /* per block */
+  uint8_t *computes;     /* per block: its phis have other users than the phis of its successor */
+  uint32_t *target_of;   /* per block: 1 + the last target that one of its edges was redirected to */
+  uint32_t *side;        /* per block: which edge that was */
+  hg_array stack;        /* uint32_t pairs: a bypassed block, and how many of its incoming edges are done */
+  hg_array
+      pending_args; /* uint32_t: arguments of the target's phis, a row for each element of the stack and one more */
+  hg_array sources;      /* uint32_t: the new predecessors of the target */
+  hg_array rows;         /* uint32_t: the phi arguments of each */
   int *changed;
 } joiner;
 
@@ -54,10 +55,10 @@ static int holds_phis_alone(const ssa_unit *unit, uint32_t b) {
          block->successor[0] != b;
 }
 
-/* Leads an edge of `from` from one block to another. A block that has two edges to the target by now gets a block of
- * its own between for the second: which of them comes from where must stay plain. */
-static hg_status lead(joiner *j, uint32_t from, uint32_t old, uint32_t target) {
-  int again = j->met[from] == target + 1;
+/* Redirects an edge of `from` from block `old` to `target`. Where it is the second edge of `from` to the target, it is
+ * split, so that the two can be told apart. */
+static hg_status redirect_edge(joiner *j, uint32_t from, uint32_t old, uint32_t target) {
+  int again = j->target_of[from] == target + 1;
   uint32_t side = again ? 1 - j->side[from] : block_at(j, from)->successor[0] == old ? 0 : 1;
   uint32_t source = from;
   if (again) {
@@ -68,39 +69,40 @@ static hg_status lead(joiner *j, uint32_t from, uint32_t old, uint32_t target) {
     block_at(j, source)->successor[0] = target;
     HG_TRY(append(j, &block_at(j, source)->predecessors, &from, 1));
   } else {
-    j->met[from] = target + 1;
+    j->target_of[from] = target + 1;
     j->side[from] = side;
   }
   block_at(j, from)->successor[side] = again ? source : target;
   return append(j, &j->sources, &source, 1);
 }
 
-/* The edge `from` -> `to` brings the last row of j->brought: to the target, or through `from` where that is passed. */
-static hg_status bring(joiner *j, uint32_t from, uint32_t to, uint32_t target, uint32_t width) {
-  if (j->passed[from]) return append(j, &j->stack, (uint32_t[]){from, 0}, 2);
-  HG_TRY(lead(j, from, to, target));
-  HG_TRY(append(j, &j->rows, NULL, width));
-  for (uint32_t i = 0; i < width; i++) {
-    words(&j->rows)[j->rows.count - width + i] = words(&j->brought)[j->brought.count - width + i];
+/* The edge `from` -> `to` carries the last row of j->pending_args: it is redirected to the target, or `from` is
+ * followed back where it is bypassed. */
+static hg_status follow_edge(joiner *j, uint32_t from, uint32_t to, uint32_t target, uint32_t phi_count) {
+  if (j->bypassed[from]) return append(j, &j->stack, (uint32_t[]){from, 0}, 2);
+  HG_TRY(redirect_edge(j, from, to, target));
+  HG_TRY(append(j, &j->rows, NULL, phi_count));
+  for (uint32_t i = 0; i < phi_count; i++) {
+    words(&j->rows)[j->rows.count - phi_count + i] = words(&j->pending_args)[j->pending_args.count - phi_count + i];
   }
-  j->brought.count -= width;
+  j->pending_args.count -= phi_count;
   return HG_OK;
 }
 
-/* One more row: the last one as it comes along edge `i` of block b. */
-static hg_status step_back(joiner *j, uint32_t b, uint32_t i, uint32_t width) {
-  size_t last = j->brought.count - width;
-  HG_TRY(append(j, &j->brought, NULL, width));
-  for (uint32_t k = 0; k < width; k++) {
-    uint32_t value = words(&j->brought)[last + k];
+/* Pushes a row: the last one, with the phis of block b replaced by their arguments for its incoming edge `i`. */
+static hg_status push_edge_arguments(joiner *j, uint32_t b, uint32_t i, uint32_t phi_count) {
+  size_t last = j->pending_args.count - phi_count;
+  HG_TRY(append(j, &j->pending_args, NULL, phi_count));
+  for (uint32_t k = 0; k < phi_count; k++) {
+    uint32_t value = words(&j->pending_args)[last + k];
     const ssa_insn *insn = ssa_insn_at(j->unit, value);
     if (insn->op == SSA_PHI && insn->block == b) value = ssa_args_of(j->unit, value)[i];
-    words(&j->brought)[last + width + k] = value;
+    words(&j->pending_args)[last + phi_count + k] = value;
   }
   return HG_OK;
 }
 
-static void bury(joiner *j, uint32_t b) {
+static void remove_block(joiner *j, uint32_t b) {
   ssa_block *block = block_at(j, b);
   block_at(j, block->successor[0])->library &= block->library; /* a loop may begin there now */
   block->dead = 1;
@@ -110,27 +112,27 @@ static void bury(joiner *j, uint32_t b) {
   *j->changed = 1;
 }
 
-/* Edge i of the target, and through blocks that are passed all that lead there. */
-static hg_status follow_back(joiner *j, uint32_t target, uint32_t i, uint32_t width) {
+/* Follows edge i of the target back through bypassed blocks, and redirects every edge into them. */
+static hg_status follow_edges_back(joiner *j, uint32_t target, uint32_t i, uint32_t phi_count) {
   for (uint32_t phi = block_at(j, target)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(j->unit, phi)->next)
-    HG_TRY(append(j, &j->brought, ssa_args_of(j->unit, phi) + i, 1));
-  HG_TRY(bring(j, predecessor(j, target, i), target, target, width));
+    HG_TRY(append(j, &j->pending_args, ssa_args_of(j->unit, phi) + i, 1));
+  HG_TRY(follow_edge(j, predecessor(j, target, i), target, target, phi_count));
   while (j->stack.count > 0) {
     uint32_t *top = words(&j->stack) + j->stack.count - 2, b = top[0], edge = top[1]++;
     if (edge < block_at(j, b)->predecessors.count) {
-      HG_TRY(step_back(j, b, edge, width));
-      HG_TRY(bring(j, predecessor(j, b, edge), b, target, width));
+      HG_TRY(push_edge_arguments(j, b, edge, phi_count));
+      HG_TRY(follow_edge(j, predecessor(j, b, edge), b, target, phi_count));
       continue;
     }
     j->stack.count -= 2;
-    j->brought.count -= width;
-    bury(j, b);
+    j->pending_args.count -= phi_count;
+    remove_block(j, b);
   }
   return HG_OK;
 }
 
 /* Predecessors and phi arguments from j->sources and j->rows. */
-static hg_status take_over(joiner *j, uint32_t target, uint32_t width) {
+static hg_status update_target(joiner *j, uint32_t target, uint32_t phi_count) {
   uint32_t count = (uint32_t)j->sources.count, column = 0;
   block_at(j, target)->predecessors.count = 0;
   HG_TRY(append(j, &block_at(j, target)->predecessors, j->sources.data, count));
@@ -140,23 +142,23 @@ static hg_status take_over(joiner *j, uint32_t target, uint32_t width) {
     ssa_insn_at(j->unit, phi)->args = first;
     ssa_insn_at(j->unit, phi)->arg_count = count;
     for (uint32_t i = 0; i < count; i++)
-      ssa_args_of(j->unit, phi)[i] = words(&j->rows)[(size_t)i * width + column];
+      ssa_args_of(j->unit, phi)[i] = words(&j->rows)[(size_t)i * phi_count + column];
     column++;
   }
   return HG_OK;
 }
 
-static hg_status pass_joins(joiner *j, uint32_t target) {
-  uint32_t count = (uint32_t)block_at(j, target)->predecessors.count, width = count_phis(j, target);
+static hg_status bypass_joins(joiner *j, uint32_t target) {
+  uint32_t count = (uint32_t)block_at(j, target)->predecessors.count, phi_count = count_phis(j, target);
   int any = 0;
-  for (uint32_t i = 0; i < count; i++) any |= j->passed[predecessor(j, target, i)];
-  if (!any || j->passed[target]) return HG_OK;
+  for (uint32_t i = 0; i < count; i++) any |= j->bypassed[predecessor(j, target, i)];
+  if (!any || j->bypassed[target]) return HG_OK;
   j->sources.count = j->rows.count = 0;
-  for (uint32_t i = 0; i < count; i++) HG_TRY(follow_back(j, target, i, width));
-  return take_over(j, target, width);
+  for (uint32_t i = 0; i < count; i++) HG_TRY(follow_edges_back(j, target, i, phi_count));
+  return update_target(j, target, phi_count);
 }
 
-/* Marks blocks with phis that anything but a phi of the next block needs. */
+/* Marks blocks whose phis have other users than the phis of the successor. */
 static void note_uses(const joiner *j, uint32_t user) {
   const ssa_insn *insn = ssa_insn_at(j->unit, user);
   for (uint32_t i = 0; i < insn->arg_count; i++) {
@@ -176,20 +178,20 @@ static hg_status find_uses(const joiner *j) {
   return status;
 }
 
-/* Among those passed there is no ring: of the edges of a ring one leads back. */
-static hg_status find_passed(joiner *j) {
+/* Bypassed blocks never form a cycle, because every cycle contains a back edge. */
+static hg_status find_bypassed(joiner *j) {
   int any = 0;
   for (uint32_t k = 1; k < j->order->count; k++) {
     uint32_t b = j->order->block[k];
-    any |= j->passed[b] = (uint8_t)(holds_phis_alone(j->unit, b) &&
+    any |= j->bypassed[b] = (uint8_t)(holds_phis_alone(j->unit, b) &&
                                     !ssa_dominates(j->order, b, block_at(j, b)->successor[0]));
   }
   if (!any) return HG_OK;
   HG_TRY(find_uses(j));
   for (uint32_t k = 1; k < j->order->count; k++) {
     uint32_t b = j->order->block[k], next = block_at(j, b)->successor[0];
-    j->passed[b] &=
-        (uint8_t)(!j->computes[b] && (j->passed[b] == 0 || j->order->position[next] > k || !j->passed[next]));
+    j->bypassed[b] &=
+        (uint8_t)(!j->computes[b] && (j->bypassed[b] == 0 || j->order->position[next] > k || !j->bypassed[next]));
   }
   return HG_OK;
 }
@@ -200,8 +202,8 @@ static int enters(const joiner *j, uint32_t header, uint32_t i) {
   return !ssa_dominates(j->order, header, predecessor(j, header, i));
 }
 
-/* What all entries bring to a phi of the header; SSA_NONE: not the same. */
-static uint32_t common_entry(const joiner *j, uint32_t header, uint32_t phi) {
+/* The argument of a header's phi on all entering edges; SSA_NONE if they differ. */
+static uint32_t common_entry_argument(const joiner *j, uint32_t header, uint32_t phi) {
   uint32_t common = SSA_NONE;
   for (uint32_t i = 0; i < ssa_insn_at(j->unit, phi)->arg_count; i++) {
     uint32_t arg = ssa_args_of(j->unit, phi)[i];
@@ -212,17 +214,18 @@ static uint32_t common_entry(const joiner *j, uint32_t header, uint32_t phi) {
   return common;
 }
 
-static int needs_entry(const joiner *j, uint32_t header) {
+static int needs_preheader(const joiner *j, uint32_t header) {
   uint32_t count = (uint32_t)block_at(j, header)->predecessors.count, entries = 0;
   for (uint32_t i = 0; i < count; i++) entries += enters(j, header, i) ? 1u : 0u;
   if (entries < 2 || entries == count) return 0;
   for (uint32_t phi = block_at(j, header)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(j->unit, phi)->next)
-    if (common_entry(j, header, phi) == SSA_NONE) return 1;
+    if (common_entry_argument(j, header, phi) == SSA_NONE) return 1;
   return 0;
 }
 
-/* `first`, then what belongs to the edges that close the loop, each one place up at least: there are two entries. */
-static uint32_t keep_closing(const joiner *j, uint32_t header, uint32_t *list, uint32_t first) {
+/* Keeps `first`, then the elements of the back edges. No element is overwritten before it is read: at least two edges
+ * enter the loop. */
+static uint32_t keep_back_edges(const joiner *j, uint32_t header, uint32_t *list, uint32_t first) {
   uint32_t count = (uint32_t)block_at(j, header)->predecessors.count, kept = 0;
   for (uint32_t i = 0; i < count; i++) {
     if (enters(j, header, i)) continue;
@@ -234,44 +237,44 @@ static uint32_t keep_closing(const joiner *j, uint32_t header, uint32_t *list, u
   return kept;
 }
 
-/* What the entries bring becomes a phi of `entry`, which comes first among the header's predecessors. */
-static hg_status split_phi(joiner *j, uint32_t header, uint32_t phi, uint32_t entry) {
-  uint32_t chosen = common_entry(j, header, phi), moved = 0;
+/* The arguments on entering edges become a phi of `preheader`, the first of the header's predecessors. */
+static hg_status split_phi(joiner *j, uint32_t header, uint32_t phi, uint32_t preheader) {
+  uint32_t chosen = common_entry_argument(j, header, phi), moved = 0;
   if (chosen == SSA_NONE) {
     ssa_insn made = *ssa_insn_at(j->unit, phi);
-    chosen = ir_ssa_add(j->unit, &made, (uint32_t)block_at(j, entry)->predecessors.count);
+    chosen = ir_ssa_add(j->unit, &made, (uint32_t)block_at(j, preheader)->predecessors.count);
     if (chosen == SSA_NONE) return hg_fail_memory("joins", sizeof made);
     for (uint32_t i = 0; i < ssa_insn_at(j->unit, phi)->arg_count; i++)
       if (enters(j, header, i)) ssa_args_of(j->unit, chosen)[moved++] = ssa_args_of(j->unit, phi)[i];
-    ir_ssa_append_phi(j->unit, entry, chosen);
+    ir_ssa_append_phi(j->unit, preheader, chosen);
   }
-  ssa_insn_at(j->unit, phi)->arg_count = keep_closing(j, header, ssa_args_of(j->unit, phi), chosen);
+  ssa_insn_at(j->unit, phi)->arg_count = keep_back_edges(j, header, ssa_args_of(j->unit, phi), chosen);
   return HG_OK;
 }
 
-static hg_status make_entry(joiner *j, uint32_t header) {
-  uint32_t entry = ir_ssa_add_block(j->unit);
-  if (entry == SSA_NONE) return hg_fail_memory("joins", sizeof(ssa_block));
-  block_at(j, entry)->end = SSA_JUMP;
-  block_at(j, entry)->successor[0] = header;
+static hg_status add_preheader(joiner *j, uint32_t header) {
+  uint32_t preheader = ir_ssa_add_block(j->unit);
+  if (preheader == SSA_NONE) return hg_fail_memory("joins", sizeof(ssa_block));
+  block_at(j, preheader)->end = SSA_JUMP;
+  block_at(j, preheader)->successor[0] = header;
   for (uint32_t i = 0; i < block_at(j, header)->predecessors.count; i++) {
     uint32_t from = predecessor(j, header, i);
     if (!enters(j, header, i)) continue;
-    HG_TRY(append(j, &block_at(j, entry)->predecessors, &from, 1));
+    HG_TRY(append(j, &block_at(j, preheader)->predecessors, &from, 1));
     for (int s = 0; s < 2; s++)
-      if (block_at(j, from)->successor[s] == header) block_at(j, from)->successor[s] = entry;
+      if (block_at(j, from)->successor[s] == header) block_at(j, from)->successor[s] = preheader;
   }
   for (uint32_t phi = block_at(j, header)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(j->unit, phi)->next)
-    HG_TRY(split_phi(j, header, phi, entry));
+    HG_TRY(split_phi(j, header, phi, preheader));
   hg_array *list = &block_at(j, header)->predecessors;
-  list->count = keep_closing(j, header, list->data, entry);
+  list->count = keep_back_edges(j, header, list->data, preheader);
   *j->changed = 1;
   return HG_OK;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Either rule needs such a block: one of phis alone, or one with two entries and a way back. */
+/* Each rule needs a block with phis: one that contains nothing else, or a header that two edges enter. */
 static int may_apply(const ssa_unit *unit) {
   for (uint32_t b = 0; b < unit->blocks.count; b++) {
     const ssa_block *block = ssa_block_at(unit, b);
@@ -281,28 +284,28 @@ static int may_apply(const ssa_unit *unit) {
   return 0;
 }
 
-static hg_status shape(joiner *j) {
-  HG_TRY(find_passed(j));
-  for (uint32_t k = 0; k < j->order->count; k++) HG_TRY(pass_joins(j, j->order->block[k]));
-  int passed = *j->changed;
-  for (uint32_t k = 0; k < j->order->count && !passed; k++) /* the order is still the unit's */
-    if (needs_entry(j, j->order->block[k])) HG_TRY(make_entry(j, j->order->block[k]));
+static hg_status apply_rules(joiner *j) {
+  HG_TRY(find_bypassed(j));
+  for (uint32_t k = 0; k < j->order->count; k++) HG_TRY(bypass_joins(j, j->order->block[k]));
+  int bypassed = *j->changed;
+  for (uint32_t k = 0; k < j->order->count && !bypassed; k++) /* the order is still the unit's */
+    if (needs_preheader(j, j->order->block[k])) HG_TRY(add_preheader(j, j->order->block[k]));
   return HG_OK;
 }
 
 static hg_status simplify_joins(ssa_unit *unit, const ssa_order *order, int *changed) {
   size_t n = unit->blocks.count;
   joiner j = {.unit = unit, .order = order, .changed = changed};
-  j.stack.element_size = j.brought.element_size = j.sources.element_size = j.rows.element_size = sizeof(uint32_t);
-  j.met = hg_allocate(&unit->allocator, n, 2 * sizeof(uint32_t) + 2);
-  if (j.met == NULL) return hg_fail_memory("joins", n * (2 * sizeof(uint32_t) + 2));
-  j.side = j.met + n;
-  j.passed = (uint8_t *)(j.side + n);
-  j.computes = j.passed + n;
-  hg_status status = shape(&j);
-  hg_release(&unit->allocator, j.met);
+  j.stack.element_size = j.pending_args.element_size = j.sources.element_size = j.rows.element_size = sizeof(uint32_t);
+  j.target_of = hg_allocate(&unit->allocator, n, 2 * sizeof(uint32_t) + 2);
+  if (j.target_of == NULL) return hg_fail_memory("joins", n * (2 * sizeof(uint32_t) + 2));
+  j.side = j.target_of + n;
+  j.bypassed = (uint8_t *)(j.side + n);
+  j.computes = j.bypassed + n;
+  hg_status status = apply_rules(&j);
+  hg_release(&unit->allocator, j.target_of);
   hg_array_release(&unit->allocator, &j.stack);
-  hg_array_release(&unit->allocator, &j.brought);
+  hg_array_release(&unit->allocator, &j.pending_args);
   hg_array_release(&unit->allocator, &j.sources);
   hg_array_release(&unit->allocator, &j.rows);
   return status;

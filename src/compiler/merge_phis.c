@@ -2,9 +2,10 @@
  * split classes until nothing contradicts (Alpern, Wegman, Zadeck, "Detecting Equality of Variables in Programs", 1988;
  * Hopcroft's smaller half).
  *
- * What looks alike: the same operation, and for phis the same block. An effect that only asks (a load, a question about
- * a class, a collective) looks like another of its block with no write between. The classes that are left are exactly
- * the values whose keys canon_order.c could not tell apart: only merging them makes that order complete. */
+ * Two values look alike if they have the same operation, and two phis if they are of the same block as well. An effect
+ * without side effects (a load, a class query, a collective) looks like another of its block with no write between. The
+ * classes that are left are exactly the values whose keys canon_order.c could not tell apart: only merging them makes
+ * that order complete. */
 #include "compiler/passes.h"
 
 #include "atlas/tables.h"
@@ -27,7 +28,7 @@ typedef struct partition {
   uint32_t count;         /* of elements */
   uint32_t class_count;
   uint32_t *element_of;   /* per value */
-  uint32_t *state;        /* per value: of effects, what they see */
+  uint32_t *state;        /* per value: the state of memory that an effect sees */
   uint32_t *member;       /* elements, class by class */
   uint32_t *where;        /* per element: its place in `member` */
   uint32_t *class_of;     /* per element */
@@ -58,7 +59,7 @@ static void find_states(const partition *p, uint32_t *now) {
     for (uint32_t e = ssa_block_at(p->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(p->unit, e)->next) {
       const ssa_insn *insn = ssa_insn_at(p->unit, e);
       uint32_t flags = atlas_op_flags(insn->op), memory = flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
-      p->state[e] = hg_only_asks(insn) ? memory ? now[group[hg_location_of(p->program, insn)]] : 0 : next++;
+      p->state[e] = hg_only_reads(insn) ? memory ? now[group[hg_location_of(p->program, insn)]] : 0 : next++;
       if (memory && !(flags & ATLAS_LOAD)) now[group[hg_location_of(p->program, insn)]] = next++;
       for (uint32_t l = 0; l < locations && hg_orders_all(insn); l++) now[l] = next++;
     }
@@ -71,40 +72,40 @@ static int compare_words(const uint64_t *a, const uint64_t *b, unsigned count) {
   return 0;
 }
 
-enum { LOOK_WORDS = 5 };
+enum { SIGNATURE_WORDS = 5 };
 
-static void look_of(const partition *p, uint32_t element, uint64_t look[LOOK_WORDS]) {
+static void signature_of(const partition *p, uint32_t element, uint64_t signature[SIGNATURE_WORDS]) {
   const ssa_insn *insn = insn_of(p, element);
-  look[0] = (uint64_t)insn->op << 48 | (uint64_t)insn->type << 40 | (uint64_t)insn->type2 << 32 |
+  signature[0] = (uint64_t)insn->op << 48 | (uint64_t)insn->type << 40 | (uint64_t)insn->type2 << 32 |
             (uint64_t)insn->mode << 24 | (uint64_t)insn->phi_registers << 16 | insn->symbol;
-  look[1] = insn->bits;
-  look[2] = insn->block;
-  look[3] = p->state[p->values[element]];
-  look[4] = insn->arg_count;
+  signature[1] = insn->bits;
+  signature[2] = insn->block;
+  signature[3] = p->state[p->values[element]];
+  signature[4] = insn->arg_count;
 }
 
-static uint32_t hash_look(const uint64_t look[LOOK_WORDS]) {
+static uint32_t hash_signature(const uint64_t signature[SIGNATURE_WORDS]) {
   uint64_t hash = 1;
-  for (unsigned i = 0; i < LOOK_WORDS; i++) {
-    hash = (hash ^ look[i]) * UINT64_C(0x9e3779b97f4a7c15);
+  for (unsigned i = 0; i < SIGNATURE_WORDS; i++) {
+    hash = (hash ^ signature[i]) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= hash >> 29;
   }
   return (uint32_t)hash;
 }
 
-/* First classes, through a hash table of elements + 1. */
+/* The initial classes: elements of one signature, found through a hash table of elements + 1. */
 static hg_status first_classes(partition *p) {
   uint32_t slot_count = 64;
   while (slot_count < 2 * p->count) slot_count *= 2;
   uint32_t *slots = hg_allocate(&p->unit->allocator, slot_count, sizeof *slots);
   if (slots == NULL) return out_of_memory();
   for (uint32_t e = 0; e < p->count; e++) {
-    uint64_t look[LOOK_WORDS], other[LOOK_WORDS];
-    look_of(p, e, look);
-    uint32_t slot = hash_look(look) & (slot_count - 1);
+    uint64_t signature[SIGNATURE_WORDS], other[SIGNATURE_WORDS];
+    signature_of(p, e, signature);
+    uint32_t slot = hash_signature(signature) & (slot_count - 1);
     for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
-      look_of(p, slots[slot] - 1, other);
-      if (compare_words(look, other, LOOK_WORDS) == 0) break;
+      signature_of(p, slots[slot] - 1, other);
+      if (compare_words(signature, other, SIGNATURE_WORDS) == 0) break;
     }
     if (slots[slot] == 0) {
       slots[slot] = e + 1;
@@ -204,7 +205,7 @@ static void sort_uses(use *uses, size_t count) {
   }
 }
 
-/* Those who use the splitter in one place: at all, and in both factors. */
+/* Splits by the uses of the splitter in one operand: users from others, then users in both factors from the rest. */
 static void split_by_place(partition *p, const use *batch, uint32_t count) {
   uint32_t touched = 0;
   for (uint32_t i = 0; i < count; i++) touched = mark(p, batch[i].user, touched);
@@ -239,8 +240,8 @@ static void split_all(partition *p) {
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
-/* Phis and effects become the first of their class: it is in the same block. Pure values follow when they are numbered.
- */
+/* Replaces phis and effects by the first of their class, which is in the same block. Value numbering merges the pure
+ * values afterwards. */
 static void merge(partition *p, int *changed) {
   for (uint32_t k = 0; k < p->class_count; k++) p->marked[k] = SSA_NONE;
   for (uint32_t e = 0; e < p->count; e++) {

@@ -19,12 +19,12 @@ typedef struct finder {
   hg_nan_rule *rule;
   const void *engine;
   uint8_t *seen;
-  uint32_t *todo; /* values whose arguments are to be looked at again, now that their own bits are seen */
+  uint32_t *todo; /* worklist: values whose bits are seen, and those of the arguments they pass on */
   uint32_t count;
 } finder;
 
-/* Sees the arguments of which `value` does that. */
-static void see_arguments(finder *f, uint32_t value, hg_nan_use use) {
+/* Marks the arguments of `value` whose bits it uses in this way. */
+static void mark_arguments(finder *f, uint32_t value, hg_nan_use use) {
   const ssa_insn *insn = ssa_insn_at(f->unit, value);
   const uint32_t *args = ssa_args_of(f->unit, value);
   for (uint32_t i = 0; i < insn->arg_count; i++) {
@@ -48,9 +48,9 @@ hg_status hg_find_nan_seen(const ssa_unit *unit, const ssa_order *order, const u
     for (int list = 0; list < 2; list++)
       for (uint32_t v = list == 0 ? block->first_phi : block->first_effect; v != SSA_NONE;
            v = ssa_insn_at(unit, v)->next)
-        if (!blind[v]) see_arguments(&f, v, HG_NAN_SHOWN);
+        if (!blind[v]) mark_arguments(&f, v, HG_NAN_SHOWN);
   }
-  while (f.count > 0) see_arguments(&f, f.todo[--f.count], HG_NAN_PASSED);
+  while (f.count > 0) mark_arguments(&f, f.todo[--f.count], HG_NAN_PASSED);
   hg_release(&unit->allocator, f.todo);
   return HG_OK;
 }

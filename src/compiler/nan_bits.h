@@ -1,7 +1,7 @@
-/* nan_bits.h - which NaN a float is, and who can tell.
+/* nan_bits.h - where the bits of a NaN (its sign and payload) can be seen.
  *
- * By the ISA an arithmetic result that is NaN has the canonical bits. Machines make others, which need to be made
- * canonical only where something sees the difference. This is the one place that says what does. */
+ * By the ISA an arithmetic result that is NaN has the canonical bits. Machines make other NaNs, which need to be
+ * canonicalised only where the difference can be seen. This is the one place that says where. */
 #ifndef HG_COMPILER_NAN_BITS_H
 #define HG_COMPILER_NAN_BITS_H
 
@@ -10,8 +10,8 @@
 
 /* What an operation does with the bits of a NaN that it is given. */
 typedef enum hg_nan_use {
-  HG_NAN_ALIKE,  /* nothing: all NaNs are alike to it */
-  HG_NAN_PASSED, /* its result has them */
+  HG_NAN_ALIKE,  /* nothing: its result is the same for all NaNs */
+  HG_NAN_PASSED, /* its result has the same bits, sign apart */
   HG_NAN_SHOWN   /* they can be seen: in memory, in an integer, in other lanes, or as a number's sign */
 } hg_nan_use;
 
@@ -29,18 +29,18 @@ static inline hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
   return atlas_op_flags(op) & (ATLAS_STORE | ATLAS_BLOCK) ? HG_NAN_SHOWN : HG_NAN_ALIKE;
 }
 
-/* 1 if a NaN that an operation of the ISA makes may have other bits than the canonical ones, as machines do it. */
+/* 1 if a machine's instruction for this operation may make a NaN with other bits than the canonical ones. */
 int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);
 
-/* blind[value] becomes 1 for each bitcast from f32 or f64 whose bits are looked at, though nothing that can be seen
- * depends on which NaN they are of; 0 for all other values. `unit` is scheduled. HG_OUT_OF_MEMORY. */
+/* blind[value] becomes 1 for each bitcast from f32 or f64 where nothing that can be seen depends on which NaN was cast,
+ * although its bits are used; 0 for all other values. `unit` is scheduled. HG_OUT_OF_MEMORY. */
 hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind);
 
-/* What an engine knows better than hg_nan_use_of, about one use. */
+/* An engine's answer in place of hg_nan_use_of, for one use. */
 typedef hg_nan_use hg_nan_rule(const void *engine, uint32_t value, unsigned arg);
 
-/* seen[value] becomes 1 for each float in which the bits of a NaN can be seen, by itself or in what they are passed to;
- * 0 for all other values. `blind` is what the function above has found. `rule` may be NULL. HG_OUT_OF_MEMORY. */
+/* seen[value] becomes 1 for each float whose NaN bits can be seen, in a use of its own or of a value they are passed
+ * to; 0 for all other values. `blind` is the result of hg_find_nan_blind. `rule` may be NULL. HG_OUT_OF_MEMORY. */
 hg_status hg_find_nan_seen(const ssa_unit *unit, const ssa_order *order, const uint8_t *blind, hg_nan_rule *rule,
                            const void *engine, uint8_t *seen);
 

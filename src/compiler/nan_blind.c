@@ -1,12 +1,12 @@
-/* nan_blind.c - what becomes of the bits of a NaN, followed through the block in which a bitcast asks for them.
+/* nan_blind.c - whether the bits of a NaN that a bitcast reads can be seen, followed through its block.
  *
  * An exponential function takes an integer from the bits of a number and builds a power of two from it, which it
  * multiplies with something made of that same number. Where that is a NaN so is the product, whatever the integer was.
- * So each value is one of three: it is not touched; it is a NaN, by arithmetic on the one that the bits are of; or it
- * may be anything, since it is made of the bits. Arithmetic on a NaN and anything is a NaN again. The bits cannot be
- * seen if nothing that may be anything is stored, is an index, decides a branch, or leaves the block. Operations that
- * look at the bits of a NaN made this way find the canonical one, or are asked for by themselves: they, too, hold only
- * if nothing depends on those bits but NaNs. */
+ * So, assuming that the operand of the bitcast is a NaN, each value has one of three states: it does not depend on the
+ * operand; it is a NaN, by arithmetic on the operand; or it may be anything, since it depends on the bits. Arithmetic
+ * on a NaN and anything is a NaN again. The bits cannot be seen if no value that may be anything is stored, is an
+ * index, decides a branch, or leaves the block. A further bitcast of a NaN made this way reads canonical bits, or is
+ * judged by itself: it, too, is blind only if nothing but NaNs depends on its bits. */
 #include "compiler/nan_bits.h"
 
 #include "atlas/tables.h"
@@ -15,21 +15,21 @@
 #include <string.h>
 
 enum { UNTOUCHED, A_NAN, ANYTHING };
-enum { FAR = 96 }; /* values behind the bitcast, and before it, that are looked at */
+enum { WINDOW = 96 }; /* how many values before the bitcast, and behind it, are followed */
 
 typedef struct walker {
   const ssa_unit *unit;
   uint32_t *uses;  /* per value */
-  uint32_t *line;  /* the values of the block in hand */
+  uint32_t *line;  /* the values of the current block */
   uint32_t *place; /* per value of it: where in line */
   uint8_t *state;  /* per value */
   uint32_t count;  /* of line */
-  uint32_t open;   /* uses not yet met of values that may be anything */
+  uint32_t open;   /* how many uses of values that may be anything are still to come */
 } walker;
 
 static const ssa_insn *insn_at(const walker *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
 /* A NaN in, a NaN out. */
-static int hands_nan_on(const ssa_insn *insn) {
+static int propagates_nan(const ssa_insn *insn) {
   if (!atlas_is_wide_float((atlas_type)insn->type)) return 0;
   switch (insn->op) {
   case ATLAS_OP_add:
@@ -54,9 +54,9 @@ static int has(const walker *w, uint32_t value, unsigned from, uint8_t state) {
 static uint8_t state_of(const walker *w, uint32_t value) {
   const ssa_insn *insn = insn_at(w, value);
   int some_nan = has(w, value, 0, A_NAN);
-  if (some_nan && hands_nan_on(insn)) return A_NAN;
+  if (some_nan && propagates_nan(insn)) return A_NAN;
   if (some_nan && atlas_is_comparison(insn->op) && atlas_is_wide_float((atlas_type)insn->type2))
-    return UNTOUCHED; /* known how it ends */
+    return UNTOUCHED; /* its result is the same for every NaN */
   int is_choice = insn->op == ATLAS_OP_sel && has(w, value, 1, A_NAN);
   if (is_choice && !has(w, value, 1, UNTOUCHED) && !has(w, value, 1, ANYTHING)) return A_NAN;
   return has(w, value, 0, ANYTHING) ? ANYTHING : UNTOUCHED;
@@ -66,9 +66,9 @@ static int may_be_anything(const ssa_insn *insn) {
   return insn->op < SSA_DELETED && (atlas_op_flags(insn->op) & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE;
 }
 
-/* 1 if no more than FAR values on all that came of the bits has been used up, and none of it was seen. */
-static int stays_inside(walker *w, uint32_t from, uint32_t bitcast) {
-  uint32_t end = w->place[bitcast] + FAR < w->count ? w->place[bitcast] + FAR : w->count;
+/* 1 if within WINDOW values the last use of everything that depends on the bits has come, and none of them shows it. */
+static int is_contained(walker *w, uint32_t from, uint32_t bitcast) {
+  uint32_t end = w->place[bitcast] + WINDOW < w->count ? w->place[bitcast] + WINDOW : w->count;
   for (uint32_t at = from; at < end; at++) {
     uint32_t value = w->line[at];
     const ssa_insn *insn = insn_at(w, value);
@@ -84,13 +84,13 @@ static int stays_inside(walker *w, uint32_t from, uint32_t bitcast) {
 
 static int is_blind(walker *w, uint32_t bitcast) {
   uint32_t of = ssa_args_of(w->unit, bitcast)[0], here = w->place[bitcast];
-  uint32_t from = here > FAR ? here - FAR : 0;
+  uint32_t from = here > WINDOW ? here - WINDOW : 0;
   w->open = 0;
   w->state[of] = A_NAN;
-  for (uint32_t at = from; at < here; at++) /* nothing before it is made of it */
+  for (uint32_t at = from; at < here; at++) /* no value before the operand depends on it */
     if (w->line[at] == of) from = at + 1;
-  int is = stays_inside(w, from, bitcast);
-  for (uint32_t at = from; at < w->count && at < here + FAR; at++) w->state[w->line[at]] = UNTOUCHED;
+  int is = is_contained(w, from, bitcast);
+  for (uint32_t at = from; at < w->count && at < here + WINDOW; at++) w->state[w->line[at]] = UNTOUCHED;
   w->state[of] = UNTOUCHED;
   return is;
 }
@@ -108,7 +108,7 @@ static void count_all_uses(const walker *w, const ssa_order *order) {
   }
 }
 
-static void look_at(walker *w, const ssa_block *block, uint8_t *blind) {
+static void scan_block(walker *w, const ssa_block *block, uint8_t *blind) {
   w->count = 0;
   for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(w, v)->next) {
     w->place[v] = w->count;
@@ -130,7 +130,7 @@ hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_
   w.state = (uint8_t *)(w.place + values);
   memset(blind, 0, values);
   count_all_uses(&w, order);
-  for (uint32_t k = 0; k < order->count; k++) look_at(&w, ssa_block_at(unit, order->block[k]), blind);
+  for (uint32_t k = 0; k < order->count; k++) scan_block(&w, ssa_block_at(unit, order->block[k]), blind);
   hg_release(&unit->allocator, w.uses);
   return HG_OK;
 }

@@ -1,10 +1,10 @@
-/* never_nan.c - intervals of f32, f64 and 32-bit integer values, in one walk; a phi that something comes around a loop
- * to may hold anything.
+/* never_nan.c - interval analysis of f32, f64 and 32-bit integer values, in one walk; a phi with a back edge may be
+ * anything.
  *
- * An interval holds all values that are numbers, infinities included; is_nan says whether there may be a NaN beside
- * them. Rounding is monotonic, so operations on the bounds bound the results. Integers are counted modulo 2^32: an
- * interval starts below 2^32 and may end above. So the core of an exponential function can be followed, which takes the
- * integer part of its argument from the bits of a sum and builds a power of two from it. */
+ * An interval contains all values that are not NaN, infinities included; is_nan says whether the value may be NaN as
+ * well. Rounding is monotonic, so operations on the bounds bound the results. Integers are modulo 2^32: an interval
+ * starts below 2^32 and may end above. So the core of an exponential function can be followed, which takes the integer
+ * part of its argument from the bits of a sum and builds a power of two from it. */
 #include "compiler/never_nan.h"
 
 #include "atlas/exact.h"
@@ -50,9 +50,9 @@ static interval join(interval a, interval b) {
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* A bound of exact results, computed from parts of that size, towards -1 or 1: moved by more than the error made here,
- * and then rounded as the results are, which stay on the same side. */
-static double moved(uint8_t type, double bound, double scale, int towards) {
+/* Rounds a bound that was computed from operands of size `scale` outwards (towards is -1 or 1): first moved by more
+ * than the error of this computation, so that it bounds the exact results, then rounded to the type as these are. */
+static double rounded_outwards(uint8_t type, double bound, double scale, int towards) {
   if (scale == INFINITY) return bound;
   bound += towards * (scale * 0x1p-51 + 0x1p-1060);
   if (towards * bound > (type == ATLAS_f32 ? FLT_MAX : DBL_MAX)) return towards > 0 ? INFINITY : -INFINITY;
@@ -60,15 +60,16 @@ static double moved(uint8_t type, double bound, double scale, int towards) {
 }
 
 static interval rounded(uint8_t type, interval a) {
-  return (interval){moved(type, a.low, absolute(a.low), -1), moved(type, a.high, absolute(a.high), 1), a.is_nan};
+  return (interval){rounded_outwards(type, a.low, absolute(a.low), -1),
+                    rounded_outwards(type, a.high, absolute(a.high), 1), a.is_nan};
 }
 
 static interval sum(uint8_t type, interval a, interval b) {
   interval s = {-INFINITY, INFINITY, a.is_nan | b.is_nan};
   if (a.low > -INFINITY && b.low > -INFINITY)
-    s.low = moved(type, a.low + b.low, most(absolute(a.low), absolute(b.low)), -1);
+    s.low = rounded_outwards(type, a.low + b.low, most(absolute(a.low), absolute(b.low)), -1);
   if (a.high < INFINITY && b.high < INFINITY)
-    s.high = moved(type, a.high + b.high, most(absolute(a.high), absolute(b.high)), 1);
+    s.high = rounded_outwards(type, a.high + b.high, most(absolute(a.high), absolute(b.high)), 1);
   s.is_nan |= (a.low == -INFINITY && b.high == INFINITY) || (a.high == INFINITY && b.low == -INFINITY);
   return s;
 }
@@ -107,21 +108,22 @@ static interval product_in(const finder *f, uint32_t value) {
   return a == b ? square(f->of[a]) : product(f->of[a], f->of[b]);
 }
 
-/* What is left of x when the nearest integer to x c has been found by adding and taking away 1.5 2^23 (f64: 2^52), n,
- * and n c' taken from it, c' being near 1 / c. 1 if value is that, with its greatest size. */
-static int is_remainder(const finder *f, uint32_t value, double *greatest) {
+/* 1 if the value is the reduced argument x - n c', with its greatest magnitude: n is the integer nearest to x c, found
+ * by adding and subtracting 1.5 2^23 (f64: 1.5 2^52), and c' is near 1 / c. */
+static int is_argument_reduction(const finder *f, uint32_t value, double *greatest) {
   const ssa_insn *insn = insn_at(f, value);
   double magic = insn->type == ATLAS_f32 ? 0x1.8p23 : 0x1.8p52;
   uint32_t x = arg(f, value, 2);
   for (unsigned i = 0; i < 2; i++) {
     uint32_t n = arg(f, value, i), part = arg(f, value, 1 - i);
     if (insn_at(f, part)->op != SSA_CONST || insn_at(f, n)->op != ATLAS_OP_sub) continue;
-    uint32_t moved = arg(f, n, 0), m = arg(f, n, 1);
-    const ssa_insn *mover = insn_at(f, moved);
-    if (mover->op != ATLAS_OP_fma || arg(f, moved, 2) != m || f->of[m].low != magic || f->of[m].high != magic) continue;
+    uint32_t shifted = arg(f, n, 0), m = arg(f, n, 1);
+    const ssa_insn *shift = insn_at(f, shifted);
+    if (shift->op != ATLAS_OP_fma || arg(f, shifted, 2) != m || f->of[m].low != magic || f->of[m].high != magic)
+      continue;
     for (unsigned k = 0; k < 2; k++) {
-      uint32_t c = arg(f, moved, k);
-      if (arg(f, moved, 1 - k) != x || insn_at(f, c)->op != SSA_CONST) continue;
+      uint32_t c = arg(f, shifted, k);
+      if (arg(f, shifted, 1 - k) != x || insn_at(f, c)->op != SSA_CONST) continue;
       double size = size_of(f->of[x]), factor = f->of[c].low, back = f->of[part].low, off = 1 + factor * back;
       if (!(size * absolute(factor) < magic / 4)) continue;
       *greatest = absolute(back) * 0.51 + size * (absolute(off) + 0x1p-22);
@@ -131,8 +133,8 @@ static int is_remainder(const finder *f, uint32_t value, double *greatest) {
   return 0;
 }
 
-/* w s + s, or w s + (s - k) with a constant k, is s (w + 1) - k: closer than w s and s by themselves. The difference s
- * - k has been rounded; that moves the result by less than if w + 1 and k were moved by 2^-23. */
+/* w s + s, or w s + (s - k) with a constant k, is s (w + 1) - k, which has tighter bounds than the sum of w s and s.
+ * The difference s - k has been rounded; that moves the result by less than if w + 1 and k were moved by 2^-23. */
 static int is_scaled(const finder *f, uint32_t value, interval *result) {
   uint32_t c = arg(f, value, 2), s = c;
   double k = 0;
@@ -156,13 +158,13 @@ static interval fused(const finder *f, uint32_t value) {
   if (!r.is_nan && is_scaled(f, value, &scaled) && !scaled.is_nan)
     r = (interval){most(r.low, scaled.low), least(r.high, scaled.high), 0};
   double greatest;
-  if (r.is_nan || !is_remainder(f, value, &greatest) || !(greatest < size_of(r))) return r;
+  if (r.is_nan || !is_argument_reduction(f, value, &greatest) || !(greatest < size_of(r))) return r;
   return (interval){-greatest, greatest, 0};
 }
 
 /* ---- selection --------------------------------------------------------------------------------------------------- */
 
-/* What `value` may be where set.lt or set.le of a and b says `holds`. */
+/* The interval of `value` where the result of set.lt or set.le of a and b is `holds`. */
 static interval narrowed(const finder *f, uint32_t value, uint32_t a, uint32_t b, int holds) {
   interval r = f->of[value];
   const interval *x = &f->of[a], *y = &f->of[b];
@@ -170,7 +172,7 @@ static interval narrowed(const finder *f, uint32_t value, uint32_t a, uint32_t b
   if (value == (holds ? a : b)) r.high = least(r.high, holds ? y->high : x->high);
   if (value == (holds ? b : a)) r.low = most(r.low, holds ? x->low : y->low);
   if (holds && (value == a || value == b)) r.is_nan = 0;
-  return r.low <= r.high ? r : f->of[value]; /* never so: any answer is right */
+  return r.low <= r.high ? r : f->of[value]; /* empty: the comparison never has this result, and any answer is right */
 }
 
 static interval selected(const finder *f, uint32_t value) {
@@ -185,7 +187,7 @@ static interval selected(const finder *f, uint32_t value) {
 
 /* ---- 32-bit integers --------------------------------------------------------------------------------------------- */
 
-/* Counts from below 2^32 on, if there are not more values than that. */
+/* The interval modulo 2^32, with a low bound below 2^32; anything where it covers all integers. */
 static interval wrapped(double low, double high) {
   if (high - low >= TWO_32) return anything(ATLAS_u32);
   double turns = atlas_floor_f64(low / TWO_32);
@@ -265,7 +267,7 @@ static interval constant(const ssa_insn *insn) {
   return isnan(value) ? anything(insn->type) : (interval){value, value, 0};
 }
 
-/* What stands in a table of the function library. */
+/* The interval of all entries of a table of the function library. */
 static interval entries_of(const ssa_insn *load) {
   const atlas_symbol *table = atlas_symbol_at(&atlas_functions, load->symbol & ~(uint32_t)SSA_LIBRARY);
   const uint8_t *entry = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
@@ -333,7 +335,7 @@ hg_status hg_find_never_nan(const ssa_unit *unit, const ssa_order *order, uint8_
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
-/* 1 if `value`, or its magnitude, is what a comparison takes that is false for NaN. */
+/* 1 if the condition compares `value`, or its magnitude, and is false for NaN. */
 static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value) {
   const ssa_insn *test = ssa_insn_at(unit, condition);
   int is_false_for_nan = test->op == ATLAS_OP_set_lt || test->op == ATLAS_OP_set_le || test->op == ATLAS_OP_set_eq;

@@ -6,8 +6,8 @@
 #include "compiler/schedule.h"
 #include "ir/ssa_order.h"
 
-/* The passes of the canonical form clean up behind the others. Rounds are few, for the sake of compile time: what is
- * left after them would be found by the next, but seldom is anything. */
+/* CANON passes clean up behind OPTIMISE and PLACED passes. Rounds are few, for the sake of compile time: a further
+ * round seldom finds anything. */
 enum { ROUNDS = 2 };
 
 static hg_status optimise_values(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook) {
@@ -36,7 +36,8 @@ hg_status hg_optimise(const atlas_program *program, ssa_unit *unit, const hg_pas
 
 static int is_constant(const ssa_unit *unit, uint32_t value) { return ssa_insn_at(unit, value)->op == SSA_CONST; }
 
-/* A phi of the header that starts at a constant and changes by adding one: its step, else 0. */
+/* The step of an induction variable (a phi that starts at a constant, to which each iteration adds a constant), else 0.
+ */
 static uint64_t step_of(const ssa_unit *unit, uint32_t phi, uint64_t *start) {
   const ssa_insn *insn = ssa_insn_at(unit, phi);
   uint64_t step = 0;
@@ -53,14 +54,15 @@ static uint64_t step_of(const ssa_unit *unit, uint32_t phi, uint64_t *start) {
   return is_constant(unit, ssa_args_of(unit, phi)[0]) != is_constant(unit, ssa_args_of(unit, phi)[1]) ? step : 0;
 }
 
-enum { TRIPS_FOLLOWED = 65536 };
+enum { MAX_TRIPS = 65536 };
 
-/* Follows the counter until the comparison leaves the loop. `at_next`: it looks at the counter after the step. */
-static uint64_t follow(const ssa_insn *compare, const uint64_t sides[2], int counter_side, int at_next, int leaves_when,
-                       uint64_t start, uint64_t step) {
+/* Counts iterations until the comparison leaves the loop. `at_next`: it compares the induction variable after the step.
+ */
+static uint64_t count_trips(const ssa_insn *compare, const uint64_t sides[2], int counter_side, int at_next,
+                            int leaves_when, uint64_t start, uint64_t step) {
   atlas_type type = (atlas_type)compare->type2;
   uint64_t counter = start;
-  for (uint64_t trips = 1; trips <= TRIPS_FOLLOWED; trips++) {
+  for (uint64_t trips = 1; trips <= MAX_TRIPS; trips++) {
     uint64_t next = atlas_arith(ATLAS_OP_add, type, counter, step, 0), seen = at_next ? next : counter;
     uint64_t a = counter_side == 0 ? seen : sides[0], b = counter_side == 1 ? seen : sides[1];
     if (atlas_compare(compare->op, type, a, b) == leaves_when) return trips;
@@ -72,11 +74,11 @@ static uint64_t follow(const ssa_insn *compare, const uint64_t sides[2], int cou
 uint64_t hg_trip_count(const ssa_unit *unit, uint32_t header) {
   const ssa_block *block = ssa_block_at(unit, header);
   if (block->predecessors.count != 2) return 0;
-  for (int p = 0; p < 2; p++) { /* the predecessor that closes the loop, when it is the only way out too */
+  for (int p = 0; p < 2; p++) { /* the latch, if it is the only exiting block too */
     uint32_t latch = ((const uint32_t *)block->predecessors.data)[p];
     const ssa_block *end = ssa_block_at(unit, latch);
     if (end->end != SSA_BRANCH || (end->successor[0] == header) == (end->successor[1] == header)) continue;
-    if (latch != header) continue; /* a loop of several blocks may have other ways out */
+    if (latch != header) continue; /* a loop of several blocks may have other exits */
     const ssa_insn *compare = ssa_insn_at(unit, end->condition);
     if (!atlas_is_comparison(compare->op) || !atlas_is_integer((atlas_type)compare->type2)) continue;
     for (int side = 0; side < 2; side++) {
@@ -91,7 +93,7 @@ uint64_t hg_trip_count(const ssa_unit *unit, uint32_t header) {
       int is_own_step = ssa_args_of(unit, phi)[0] == tested || ssa_args_of(unit, phi)[1] == tested;
       if (step == 0 || (at_next && !is_own_step)) continue;
       sides[1 - side] = ssa_insn_at(unit, other)->bits;
-      return follow(compare, sides, side, at_next, end->successor[1] == header, start, step);
+      return count_trips(compare, sides, side, at_next, end->successor[1] == header, start, step);
     }
   }
   return 0;

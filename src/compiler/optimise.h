@@ -4,12 +4,12 @@
 
 #include "compiler/passes.h"
 
-/* Runs the OPTIMISE passes of passes.def on a canonical or expanded unit until they come to rest, and schedules it.
- * `hook` may be NULL. HG_OUT_OF_MEMORY. */
+/* Runs the OPTIMISE and PLACED passes of passes.def on a canonical or expanded unit until none of them changes
+ * anything, and schedules it. `hook` may be NULL. HG_OUT_OF_MEMORY. */
 hg_status hg_optimise(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook);
 
-/* How often a loop runs its body, where that can be seen: the header's counter starts at a constant, changes by a
- * constant and leaves by a comparison with a constant. 0: not known. For unrolling, and to leave out the step count. */
+/* The trip count of a loop whose induction variable starts at a constant, changes by a constant and is compared with a
+ * constant; 0: not known. For unrolling, and to leave out the step count. */
 uint64_t hg_trip_count(const ssa_unit *unit, uint32_t header);
 
 #endif

@@ -9,9 +9,9 @@
 #include <string.h>
 
 typedef struct move {
-  uint32_t to;    /* a register of the class at hand */
-  uint32_t from;  /* the same; SSA_NONE: a constant, scalar or special register */
-  uint32_t value; /* what is moved */
+  uint32_t to;    /* a register of the class that is written now */
+  uint32_t from;  /* another; SSA_NONE: a constant, scalar or special register */
+  uint32_t value; /* that is moved */
 } move;
 
 typedef struct writer {
@@ -19,10 +19,10 @@ typedef struct writer {
   const ssa_order *order;
   const hg_registers *registers;
   atlas_program *program;
-  uint32_t *label; /* per block: its label; SSA_NONE: nothing jumps there */
-  uint32_t *reads; /* per register: how many moves that wait read it */
-  hg_array moves;  /* move */
-  uint8_t alive[ATLAS_GENERAL_REGISTERS + 1]; /* per register: holds what is needed behind the moves */
+  uint32_t *label; /* per block: its label; SSA_NONE: nothing branches there */
+  uint32_t *reads; /* per register: how many pending moves read it */
+  hg_array moves;  /* move: the parallel copy of one edge, in one register class */
+  uint8_t live[ATLAS_GENERAL_REGISTERS + 1]; /* per register: read by the moves, or live behind them */
 } writer;
 
 static const ssa_insn *insn_at(const writer *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
@@ -30,14 +30,14 @@ static const ssa_block *block_at(const writer *w, uint32_t b) { return ssa_block
 
 static const uint32_t limits[HG_REGISTER_CLASSES] = {ATLAS_GENERAL_REGISTERS, ATLAS_PREDICATES};
 
-static hg_status too_many(int class, uint32_t needed) {
+static hg_status fail_too_many(int class, uint32_t needed) {
   return hg_fail(HG_UNSUPPORTED,
                  "the canonical form needs %u %s at once and the ISA has %u: it cannot be written as a program; "
                  "`hologram emit --target ssa` shows it",
                  (unsigned)needed, class == HG_PREDICATE ? "predicates" : "registers", (unsigned)limits[class]);
 }
 
-static hg_status put(const writer *w, const atlas_insn *insn) {
+static hg_status append_insn(const writer *w, const atlas_insn *insn) {
   if (hg_array_append(&w->program->allocator, &w->program->insns, insn, 1) != NULL) return HG_OK;
   return hg_fail_memory("a program's instructions", sizeof *insn);
 }
@@ -74,7 +74,7 @@ static atlas_operand address(const writer *w, uint32_t value, uint32_t *used) {
   return o;
 }
 
-static hg_status put_insn(const writer *w, uint32_t value) {
+static hg_status write_insn(const writer *w, uint32_t value) {
   const ssa_insn *insn = insn_at(w, value);
   const char *letters = atlas_op_lookup(insn->op)->operands;
   int tests = insn->type == SSA_PREDICATE; /* its type is that of its operands */
@@ -93,35 +93,36 @@ static hg_status put_insn(const writer *w, uint32_t value) {
     }
   }
   if (insn->op == ATLAS_OP_mov && out.operand[1].kind == ATLAS_OPERAND_IMM) out.op = ATLAS_OP_movi;
-  return put(w, &out);
+  return append_insn(w, &out);
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
 
-/* Predicates have no move; p and p is one. */
-static hg_status put_move(const writer *w, const move *m) {
+/* There is no move of predicates: pand of p and p stands for it. */
+static hg_status write_move(const writer *w, const move *m) {
   const ssa_insn *insn = insn_at(w, m->value);
   atlas_operand from = source(w, m->value);
   if (m->from != SSA_NONE) from.reg = (uint8_t)m->from;
   if (insn->type == SSA_PREDICATE)
-    return put(w, &(atlas_insn){
+    return append_insn(w, &(atlas_insn){
                       .op = ATLAS_OP_pand, .operand_count = 3, .operand = {atlas_pred(m->to), from, from}});
   uint16_t op = from.kind == ATLAS_OPERAND_IMM ? ATLAS_OP_movi : ATLAS_OP_mov;
-  return put(w, &(atlas_insn){.op = op, .type = insn->type, .operand_count = 2, .operand = {atlas_reg(m->to), from}});
+  return append_insn(
+      w, &(atlas_insn){.op = op, .type = insn->type, .operand_count = 2, .operand = {atlas_reg(m->to), from}});
 }
 
 static move *moves_of(const writer *w) { return w->moves.data; }
 
-/* A register that nothing needs at the end of the edge, or the first that does not exist. */
-static uint32_t spare(const writer *w, int class) {
+/* A register that is not live on the edge; the limit of the class where all are. */
+static uint32_t free_register(const writer *w, int class) {
   uint32_t reg = 0;
-  while (reg < limits[class] && w->alive[reg]) reg++;
+  while (reg < limits[class] && w->live[reg]) reg++;
   return reg;
 }
 
-/* All at once: a move comes when no other that waits reads its target; where all wait in rings, one of them is read
- * from a spare register. */
-static hg_status put_moves(writer *w, int class) {
+/* Writes a parallel copy: a move is written once no pending move reads its target; where all pending moves form cycles,
+ * one register of a cycle is copied to a free one first. */
+static hg_status write_moves(writer *w, int class) {
   move *moves = moves_of(w);
   size_t count = w->moves.count;
   while (count > 0) {
@@ -131,17 +132,17 @@ static hg_status put_moves(writer *w, int class) {
         moves[kept++] = moves[i];
         continue;
       }
-      HG_TRY(put_move(w, &moves[i]));
+      HG_TRY(write_move(w, &moves[i]));
       if (moves[i].from != SSA_NONE) w->reads[moves[i].from]--;
     }
     if (kept == count) {
-      uint32_t ring = moves[0].to, reg = spare(w, class), reader = 0;
-      if (reg == limits[class]) return too_many(class, reg + 1);
-      while (moves[reader].from != ring) reader++;
-      HG_TRY(put_move(w, &(move){reg, ring, moves[reader].value}));
-      w->reads[ring]--;
+      uint32_t cycle = moves[0].to, reg = free_register(w, class), reader = 0;
+      if (reg == limits[class]) return fail_too_many(class, reg + 1);
+      while (moves[reader].from != cycle) reader++;
+      HG_TRY(write_move(w, &(move){reg, cycle, moves[reader].value}));
+      w->reads[cycle]--;
       w->reads[reg]++;
-      w->alive[reg] = 1;
+      w->live[reg] = 1;
       moves[reader].from = reg;
     }
     count = kept;
@@ -149,7 +150,7 @@ static hg_status put_moves(writer *w, int class) {
   return HG_OK;
 }
 
-/* What the edge from b, which leads nowhere else, moves into the phis of `next`. */
+/* The moves from b into the phis of `next`, its only successor. */
 static hg_status list_moves(writer *w, uint32_t b, uint32_t next, int class) {
   uint32_t edge = w->order->edge[2 * (size_t)b];
   w->moves.count = 0;
@@ -163,39 +164,39 @@ static hg_status list_moves(writer *w, uint32_t b, uint32_t next, int class) {
   return HG_OK;
 }
 
-static void note_alive(writer *w, uint32_t value, int class) {
-  if (hg_class_of(insn_at(w, value)) == class) w->alive[w->registers->of[value]] = 1;
+static void mark_live(writer *w, uint32_t value, int class) {
+  if (hg_class_of(insn_at(w, value)) == class) w->live[w->registers->of[value]] = 1;
 }
 
-/* Scratch of put_moves: what lives on, and what is read. */
-static void note_registers(writer *w, uint32_t next, int class) {
-  const hg_array *live = &w->registers->live[next];
-  memset(w->alive, 0, limits[class]);
-  for (size_t i = 0; i < live->count; i++) note_alive(w, ((const uint32_t *)live->data)[i], class);
+/* Fills `live` and `reads` for the moves into `next`. */
+static void count_reads(writer *w, uint32_t next, int class) {
+  const hg_array *live = &w->registers->live_in[next];
+  memset(w->live, 0, limits[class]);
+  for (size_t i = 0; i < live->count; i++) mark_live(w, ((const uint32_t *)live->data)[i], class);
   for (uint32_t phi = block_at(w, next)->first_phi; phi != SSA_NONE; phi = insn_at(w, phi)->next)
-    note_alive(w, phi, class);
+    mark_live(w, phi, class);
   for (size_t i = 0; i < w->moves.count; i++) {
     if (moves_of(w)[i].from == SSA_NONE) continue;
-    w->alive[moves_of(w)[i].from] = 1;
+    w->live[moves_of(w)[i].from] = 1;
     w->reads[moves_of(w)[i].from]++;
   }
 }
 
-static hg_status put_edge(writer *w, uint32_t b) {
+static hg_status write_edge(writer *w, uint32_t b) {
   const ssa_block *block = block_at(w, b);
   for (int class = 0; class < HG_REGISTER_CLASSES && block->end == SSA_JUMP; class++) {
     HG_TRY(list_moves(w, b, block->successor[0], class));
     if (w->moves.count == 0) continue;
-    note_registers(w, block->successor[0], class);
-    HG_TRY(put_moves(w, class));
+    count_reads(w, block->successor[0], class);
+    HG_TRY(write_moves(w, class));
   }
   return HG_OK;
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* A block that leaves nothing in the text: whoever leads there leads to the next. */
-static int leaves_nothing(writer *w, uint32_t b, hg_status *status) {
+/* 1 if the block needs no instruction in the text: branches to it go to its successor. */
+static int is_empty(writer *w, uint32_t b, hg_status *status) {
   const ssa_block *block = block_at(w, b);
   if (block->end != SSA_JUMP || block->first_effect != SSA_NONE || block->successor[0] == b || b == 0) return 0;
   for (int class = 0; class < HG_REGISTER_CLASSES && *status == HG_OK; class++) {
@@ -205,46 +206,47 @@ static int leaves_nothing(writer *w, uint32_t b, hg_status *status) {
   return 1;
 }
 
-/* Where one gets to from an edge into `b`. An endless ring of nothing is passed by up to its last block. */
-static uint32_t place_of(const writer *w, const uint32_t *next, uint32_t b) {
+/* Where control gets from an edge into `b` past empty blocks; in an endless loop of empty blocks, to one of them. */
+static uint32_t skip_empty(const writer *w, const uint32_t *next, uint32_t b) {
   for (size_t steps = w->unit->blocks.count; steps > 0 && next[b] != b; steps--) b = next[b];
   return b;
 }
 
-static void put_label(const writer *w, uint32_t b) {
+static void place_label(const writer *w, uint32_t b) {
   if (w->label[b] == SSA_NONE) return;
   ((atlas_label *)w->program->labels.data)[w->label[b]].target = (uint32_t)w->program->insns.count;
 }
 
-static hg_status put_branch(const writer *w, uint32_t to, uint32_t condition, int negated) {
+static hg_status write_branch(const writer *w, uint32_t to, uint32_t condition, int negated) {
   atlas_insn out = {.op = ATLAS_OP_bra, .operand_count = 1, .operand = {atlas_label_ref(w->label[to])}};
-  if (condition != SSA_NONE) out.guard = (uint8_t)((negated ? 0x80 : 0) | (1 + w->registers->of[condition]));
-  return put(w, &out);
+  if (condition != SSA_NONE)
+    out.guard = (uint8_t)((negated ? ATLAS_GUARD_NEGATED : 0) | (1 + w->registers->of[condition]));
+  return append_insn(w, &out);
 }
 
-/* `below`: the block that the text goes on with. */
-static hg_status put_end(const writer *w, uint32_t b, const uint32_t *next, uint32_t below) {
+/* Writes what ends block b. `following`: the block that comes next in the text. */
+static hg_status write_terminator(const writer *w, uint32_t b, const uint32_t *next, uint32_t following) {
   const ssa_block *block = block_at(w, b);
   if (block->end == SSA_TRAP)
-    return put(w, &(atlas_insn){
+    return append_insn(w, &(atlas_insn){
                       .op = ATLAS_OP_trap, .operand_count = 1, .operand = {atlas_bits(block->trap_code)}});
-  if (block->end == SSA_EXIT) return put(w, &(atlas_insn){.op = ATLAS_OP_exit});
-  uint32_t to = place_of(w, next, block->successor[0]);
+  if (block->end == SSA_EXIT) return append_insn(w, &(atlas_insn){.op = ATLAS_OP_exit});
+  uint32_t to = skip_empty(w, next, block->successor[0]);
   if (block->end == SSA_BRANCH) {
-    uint32_t otherwise = place_of(w, next, block->successor[1]);
-    if (to == below) return put_branch(w, otherwise, block->condition, 1);
-    HG_TRY(put_branch(w, to, block->condition, 0));
+    uint32_t otherwise = skip_empty(w, next, block->successor[1]);
+    if (to == following) return write_branch(w, otherwise, block->condition, 1);
+    HG_TRY(write_branch(w, to, block->condition, 0));
     to = otherwise;
   }
-  return to == below ? HG_OK : put_branch(w, to, SSA_NONE, 0);
+  return to == following ? HG_OK : write_branch(w, to, SSA_NONE, 0);
 }
 
-/* As put_end: which blocks need a label. */
-static void note_labels(const writer *w, uint32_t b, const uint32_t *next, uint32_t below) {
+/* Marks the blocks that write_terminator branches to. */
+static void mark_labels(const writer *w, uint32_t b, const uint32_t *next, uint32_t following) {
   const ssa_block *block = block_at(w, b);
   for (int s = 0; s < 2; s++) {
-    uint32_t to = block->successor[s] == SSA_NONE ? below : place_of(w, next, block->successor[s]);
-    if (to != below) w->label[to] = 0;
+    uint32_t to = block->successor[s] == SSA_NONE ? following : skip_empty(w, next, block->successor[s]);
+    if (to != following) w->label[to] = 0;
   }
 }
 
@@ -260,21 +262,21 @@ static hg_status number_labels(const writer *w, const uint32_t *text, uint32_t c
   return HG_OK;
 }
 
-/* `text`: the blocks that leave something, in their order, and one that is none. */
-static hg_status put_blocks(writer *w, const uint32_t *text, uint32_t count, const uint32_t *next) {
-  for (uint32_t k = 0; k < count; k++) note_labels(w, text[k], next, text[k + 1]);
+/* `text`: the blocks that are not empty, in text order, then SSA_NONE. */
+static hg_status write_blocks(writer *w, const uint32_t *text, uint32_t count, const uint32_t *next) {
+  for (uint32_t k = 0; k < count; k++) mark_labels(w, text[k], next, text[k + 1]);
   HG_TRY(number_labels(w, text, count));
   for (uint32_t k = 0; k < count; k++) {
-    put_label(w, text[k]);
+    place_label(w, text[k]);
     for (uint32_t v = block_at(w, text[k])->first_effect; v != SSA_NONE; v = insn_at(w, v)->next)
-      HG_TRY(put_insn(w, v));
-    HG_TRY(put_edge(w, text[k]));
-    HG_TRY(put_end(w, text[k], next, text[k + 1]));
+      HG_TRY(write_insn(w, v));
+    HG_TRY(write_edge(w, text[k]));
+    HG_TRY(write_terminator(w, text[k], next, text[k + 1]));
   }
   return HG_OK;
 }
 
-static hg_status put_code(writer *w) {
+static hg_status write_code(writer *w) {
   uint64_t blocks = w->unit->blocks.count;
   uint32_t *text = hg_allocate(&w->unit->allocator, 3 * blocks + 1 + ATLAS_GENERAL_REGISTERS, sizeof *text), count = 0;
   if (text == NULL) return hg_fail_memory("the blocks of a program", 3 * blocks * sizeof *text);
@@ -285,12 +287,12 @@ static hg_status put_code(writer *w) {
   memset(w->label, 0xff, blocks * sizeof *w->label);
   for (uint32_t k = 0; k < w->order->count; k++) {
     uint32_t b = w->order->block[k];
-    int nothing = leaves_nothing(w, b, &status);
-    next[b] = nothing ? block_at(w, b)->successor[0] : b;
-    if (!nothing) text[count++] = b;
+    int empty = is_empty(w, b, &status);
+    next[b] = empty ? block_at(w, b)->successor[0] : b;
+    if (!empty) text[count++] = b;
   }
   text[count] = SSA_NONE;
-  if (status == HG_OK) status = put_blocks(w, text, count, next);
+  if (status == HG_OK) status = write_blocks(w, text, count, next);
   hg_release(&w->unit->allocator, text);
   return status;
 }
@@ -316,42 +318,42 @@ static hg_status write_program(const hg_allocator *allocator, const atlas_progra
   w.program = atlas_program_new(allocator);
   if (w.program == NULL) return HG_OUT_OF_MEMORY;
   hg_status status = copy_declarations(from, w.program);
-  if (status == HG_OK) status = put_code(&w);
+  if (status == HG_OK) status = write_code(&w);
   hg_array_release(&unit->allocator, &w.moves);
   if (status == HG_OK) return atlas_program_complete(w.program, NULL, out);
   atlas_program_release(w.program);
   return status;
 }
 
-/* What is done to a unit whose values have a place, so that they get registers. */
+/* Registers for a scheduled unit. `recompute`: comparisons are rematerialised before each use. */
 static hg_status allocate(const atlas_program *program, ssa_unit *unit, const ssa_order *order, int recompute,
                           hg_registers *registers) {
   hg_registers_release(unit, registers);
-  HG_TRY(hg_fill_operands(program, unit, order, recompute));
+  HG_TRY(hg_materialise_operands(program, unit, order, recompute));
   HG_TRY(hg_lower_pressure(program, unit, order));
   return hg_assign_registers(unit, order, registers);
 }
 
-static int is_short(const hg_registers *registers, int class) { return registers->needed[class] > limits[class]; }
+static int exceeds_limit(const hg_registers *registers, int class) { return registers->needed[class] > limits[class]; }
 
-/* Values that do not change in a loop are computed before it, and comparisons once, if there are registers enough.
- * `repeat`: loads are not. */
-static hg_status place(const atlas_program *program, ssa_unit *unit, const ssa_order *order, int repeat,
-                       hg_registers *registers) {
+/* Hoists loop-invariant values and computes comparisons once, as long as there are registers enough. `rematerialise`:
+ * loads of read-only memory are rematerialised in each block that uses them. */
+static hg_status schedule_and_allocate(const atlas_program *program, ssa_unit *unit, const ssa_order *order,
+                                       int rematerialise, hg_registers *registers) {
   for (int late = 0; late < 2; late++) {
     hg_unschedule(unit);
     HG_TRY(late ? hg_schedule_late(unit) : hg_schedule(unit));
-    if (repeat && !late) HG_TRY(hg_repeat_loads(program, unit, order));
+    if (rematerialise && !late) HG_TRY(hg_rematerialise_loads(program, unit, order));
     HG_TRY(allocate(program, unit, order, 0, registers));
-    if (!is_short(registers, HG_GENERAL)) break;
+    if (!exceeds_limit(registers, HG_GENERAL)) break;
   }
-  if (is_short(registers, HG_PREDICATE)) HG_TRY(allocate(program, unit, order, 1, registers));
+  if (exceeds_limit(registers, HG_PREDICATE)) HG_TRY(allocate(program, unit, order, 1, registers));
   for (int class = 0; class < HG_REGISTER_CLASSES; class++)
-    if (is_short(registers, class)) return too_many(class, registers->needed[class]);
+    if (exceeds_limit(registers, class)) return fail_too_many(class, registers->needed[class]);
   return HG_OK;
 }
 
-static hg_status give_up(void) {
+static hg_status fail_not_uniform(void) {
   char reason[600];
   snprintf(reason, sizeof reason, "%s", hg_last_error());
   return hg_fail(HG_UNSUPPORTED,
@@ -360,15 +362,16 @@ static hg_status give_up(void) {
                  reason);
 }
 
-/* What the canonical form has merged may be less uniform for the verifier than what it was made of. */
-static hg_status place_and_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+/* Loads that the canonical form has merged may be less uniform for the verifier than they were: then once more with
+ * rematerialised loads. */
+static hg_status allocate_and_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                                  const ssa_order *order, hg_registers *registers, atlas_program **out) {
   hg_status status = HG_VERIFY;
-  for (int repeat = 0; repeat < 2 && status == HG_VERIFY; repeat++) {
-    HG_TRY(place(program, unit, order, repeat, registers));
+  for (int rematerialise = 0; rematerialise < 2 && status == HG_VERIFY; rematerialise++) {
+    HG_TRY(schedule_and_allocate(program, unit, order, rematerialise, registers));
     status = write_program(allocator, program, unit, order, registers, out);
   }
-  return status == HG_VERIFY ? give_up() : status;
+  return status == HG_VERIFY ? fail_not_uniform() : status;
 }
 
 hg_status hg_out_of_ssa(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
@@ -376,9 +379,9 @@ hg_status hg_out_of_ssa(const hg_allocator *allocator, const atlas_program *prog
   ssa_order order = {0};
   hg_registers registers = {0};
   HG_TRY(hg_recall_accesses(program, unit));
-  HG_TRY(hg_prepare_edges(unit));
+  HG_TRY(hg_split_edges(unit));
   hg_status status = ir_ssa_order_build(unit, &order);
-  if (status == HG_OK) status = place_and_write(allocator, program, unit, &order, &registers, out);
+  if (status == HG_OK) status = allocate_and_write(allocator, program, unit, &order, &registers, out);
   hg_registers_release(unit, &registers);
   ir_ssa_order_release(unit, &order);
   return status;

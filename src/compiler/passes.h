@@ -26,10 +26,10 @@ hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage st
 /* Reductions, scans and votes: what the block computes together from its lanes' values. */
 int hg_is_collective(const ssa_insn *insn);
 
-/* Class instructions that only ask: they depend on their operands alone, and may fault. */
-int hg_is_class_question(const ssa_insn *insn);
+/* Class instructions without side effects: their results depend on their operands alone. They may fault. */
+int hg_is_class_query(const ssa_insn *insn);
 
-/* Instructions that no other lane or memory sees: they may go when their result is not used. */
+/* Instructions that have no effect beyond their result: they can be removed if it is not used. */
 int hg_is_removable(const ssa_insn *insn);
 
 #endif

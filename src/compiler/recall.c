@@ -1,11 +1,11 @@
-/* recall.c - what the canonical form remembers of accesses that are gone (out_of_ssa.h).
+/* recall.c - accesses that the canonical form remembers but no longer contains (out_of_ssa.h).
  *
- * Which buffers are reached otherwise than as [x + lane] is asked once, part of the form, and parts memory that counted
- * as one until then (aliasing.h). Loads that merge only now may take with them the last access that made the
- * difference. A program of this form must have such an access too when it is asked, and lose it afterwards. So the text
- * loads an element of a buffer before and after a store to another one, which may be the same memory as long as both
- * count as one. If the two differ, it comes to the accesses that are wanted, and to a trap. Once memory is parted the
- * loads are one, and nothing is left of it all. */
+ * Which buffers are accessed otherwise than as [x + lane] is found once, is part of the canonical form, and decides
+ * which buffers may alias from then on (aliasing.h). Loads that can be merged only after that may include the last
+ * access that made the difference. A program with this canonical form must have such an access when they are found, and
+ * lose it afterwards. So the text loads an element of a buffer before and after a store to another buffer that may
+ * alias until then. If the two loads differ, it branches to the missing accesses and a trap. Once the buffers do
+ * not alias, the loads are merged, the branch is constant and all of this is dead. */
 #include "compiler/out_of_ssa.h"
 
 #include "base/error.h"
@@ -20,9 +20,9 @@ typedef struct recaller {
 
 static hg_status out_of_memory(void) { return hg_fail_memory("the text of a program", sizeof(ssa_insn)); }
 
-static int has(const uint64_t *set, uint32_t symbol) { return (int)(set[symbol / 64] >> symbol % 64 & 1); }
+static int contains(const uint64_t *set, uint32_t symbol) { return (int)(set[symbol / 64] >> symbol % 64 & 1); }
 
-/* The flags of buffers without an access that explains them. 1 if there are any. */
+/* The buffers marked in other_forms without an access that explains it; 1 if there are any. */
 static int find_missing(ssa_unit *unit, uint64_t missing[4]) {
   uint64_t flags[4], any = 0;
   memcpy(flags, unit->other_forms, sizeof flags);
@@ -33,7 +33,7 @@ static int find_missing(ssa_unit *unit, uint64_t missing[4]) {
   return any != 0;
 }
 
-/* A write to another buffer with elements of this one's size. */
+/* A write to another buffer with elements of the same size. */
 static uint32_t find_write(const recaller *r, uint32_t buffer) {
   const atlas_symbol *s = atlas_symbol_at(r->program, buffer);
   for (uint32_t b = 0; b < r->unit->blocks.count; b++)
@@ -50,15 +50,16 @@ static uint32_t find_write(const recaller *r, uint32_t buffer) {
   return SSA_NONE;
 }
 
-/* A buffer of the set that can be read, and a write that counts as one to it until memory is parted. */
+/* A buffer of the set that can be read, and a write that may alias it until all accesses are classified. */
 static uint32_t find_pair(const recaller *r, const uint64_t set[4], uint32_t *write) {
   for (uint32_t s = 0; s < r->program->symbols.count; s++)
-    if (has(set, s) && atlas_symbol_at(r->program, s)->access & ATLAS_IN && (*write = find_write(r, s)) != SSA_NONE)
+    if (contains(set, s) && atlas_symbol_at(r->program, s)->access & ATLAS_IN &&
+        (*write = find_write(r, s)) != SSA_NONE)
       return s;
   return SSA_NONE;
 }
 
-static hg_status add(const recaller *r, const ssa_insn *insn, uint32_t a, uint32_t b, uint32_t *out) {
+static hg_status add_value(const recaller *r, const ssa_insn *insn, uint32_t a, uint32_t b, uint32_t *out) {
   const uint32_t args[2] = {a, b};
   uint32_t count = a == SSA_NONE ? 0 : b == SSA_NONE ? 1 : 2;
   *out = ir_ssa_add(r->unit, insn, count);
@@ -67,8 +68,8 @@ static hg_status add(const recaller *r, const ssa_insn *insn, uint32_t a, uint32
   return HG_OK;
 }
 
-/* Nothing else loads this element, so that the two loads merge with each other only: no load has a displacement of
- * exactly that many elements. */
+/* An element that no other load of the buffer has as its displacement, so that the two loads merge with each other
+ * only. */
 static uint64_t unused_element(const recaller *r, uint32_t buffer) {
   uint64_t element = 0;
   for (uint32_t v = 0; v < r->unit->insns.count; v++) {
@@ -80,7 +81,7 @@ static uint64_t unused_element(const recaller *r, uint32_t buffer) {
   return element;
 }
 
-/* Its element as an integer; *load is the load. */
+/* A load of one element; *bits is its value as an integer. */
 static hg_status add_load(const recaller *r, uint32_t buffer, uint64_t element, uint32_t *load, uint32_t *bits) {
   static const uint8_t integers[9] = {[1] = ATLAS_u8, [2] = ATLAS_u16, [4] = ATLAS_u32, [8] = ATLAS_u64};
   uint8_t type = atlas_symbol_at(r->program, buffer)->type;
@@ -90,17 +91,17 @@ static hg_status add_load(const recaller *r, uint32_t buffer, uint64_t element, 
                    .symbol = (uint16_t)buffer,
                    .bits = element,
                    .insn = SSA_NONE};
-  HG_TRY(add(r, &insn, SSA_NONE, SSA_NONE, load));
+  HG_TRY(add_value(r, &insn, SSA_NONE, SSA_NONE, load));
   *bits = *load;
   if (atlas_kind((atlas_type)type) == ATLAS_KIND_STORAGE) {
     insn = (ssa_insn){.op = ATLAS_OP_cvt, .type = ATLAS_f32, .type2 = type, .insn = SSA_NONE};
-    HG_TRY(add(r, &insn, *bits, SSA_NONE, bits));
+    HG_TRY(add_value(r, &insn, *bits, SSA_NONE, bits));
     type = ATLAS_f32;
   }
   if (atlas_is_integer((atlas_type)type)) return HG_OK;
   insn = (ssa_insn){
       .op = ATLAS_OP_bitcast, .type = integers[atlas_bytes((atlas_type)type)], .type2 = type, .insn = SSA_NONE};
-  return add(r, &insn, *bits, SSA_NONE, bits);
+  return add_value(r, &insn, *bits, SSA_NONE, bits);
 }
 
 static void rename_predecessor(const recaller *r, uint32_t block, uint32_t from, uint32_t to) {
@@ -110,8 +111,8 @@ static void rename_predecessor(const recaller *r, uint32_t block, uint32_t from,
     if (((uint32_t *)list->data)[i] == from) ((uint32_t *)list->data)[i] = to;
 }
 
-/* What comes behind `effect` moves to a block of its own; the block of `effect` goes on there if the condition holds,
- * and ends with a trap if not. */
+/* Splits the block of `effect` behind it: the rest becomes a block of its own, reached if the condition holds; else the
+ * lane ends in a trap. */
 static hg_status branch_behind(const recaller *r, uint32_t effect, uint32_t condition) {
   uint32_t block = ssa_insn_at(r->unit, effect)->block, rest = ir_ssa_add_block(r->unit),
            trap = ir_ssa_add_block(r->unit);
@@ -141,8 +142,8 @@ static hg_status branch_behind(const recaller *r, uint32_t effect, uint32_t cond
   return HG_OK;
 }
 
-/* Links `load` before or behind an effect of the list. */
-static void insert(const recaller *r, uint32_t load, uint32_t effect, int behind) {
+/* Links `load` into a list before or behind an effect. */
+static void link_load(const recaller *r, uint32_t load, uint32_t effect, int behind) {
   uint32_t b = ssa_insn_at(r->unit, effect)->block, e = ssa_block_at(r->unit, b)->first_effect;
   ssa_block_at(r->unit, b)->first_effect = ssa_block_at(r->unit, b)->last_effect = SSA_NONE;
   for (uint32_t next; e != SSA_NONE; e = next) {
@@ -153,7 +154,7 @@ static void insert(const recaller *r, uint32_t load, uint32_t effect, int behind
   }
 }
 
-/* The block of a trap becomes a branch to it and to another trap. */
+/* The trap block becomes a branch to two traps; *trap is the first of them. */
 static hg_status branch_to_traps(const recaller *r, uint32_t *trap, uint32_t condition) {
   uint32_t from = *trap;
   for (uint32_t side = 0; side < 2; side++) {
@@ -170,8 +171,8 @@ static hg_status branch_to_traps(const recaller *r, uint32_t *trap, uint32_t con
   return HG_OK;
 }
 
-/* An access that is not [x + lane] in the block of a trap: a write, or a read of which something depends. */
-static hg_status access(const recaller *r, uint32_t buffer, uint32_t *trap) {
+/* Adds an access other than [x + lane] to the trap block: a store, or a load that a branch depends on. */
+static hg_status add_access(const recaller *r, uint32_t buffer, uint32_t *trap) {
   const atlas_symbol *s = atlas_symbol_at(r->program, buffer);
   uint32_t zero, load, bits, test;
   ssa_insn constant = {.op = SSA_CONST, .type = s->type, .insn = SSA_NONE};
@@ -181,32 +182,32 @@ static hg_status access(const recaller *r, uint32_t buffer, uint32_t *trap) {
                             .mode = ATLAS_ADDRESS_UNIFORM,
                             .symbol = (uint16_t)buffer,
                             .insn = SSA_NONE};
-    HG_TRY(add(r, &constant, SSA_NONE, SSA_NONE, &zero));
-    HG_TRY(add(r, &store, zero, SSA_NONE, &load));
+    HG_TRY(add_value(r, &constant, SSA_NONE, SSA_NONE, &zero));
+    HG_TRY(add_value(r, &store, zero, SSA_NONE, &load));
     ir_ssa_append_effect(r->unit, *trap, load);
     return HG_OK;
   }
   HG_TRY(add_load(r, buffer, 0, &load, &bits));
   ir_ssa_append_effect(r->unit, *trap, load);
   constant.type = ssa_insn_at(r->unit, bits)->type;
-  HG_TRY(add(r, &constant, SSA_NONE, SSA_NONE, &zero));
+  HG_TRY(add_value(r, &constant, SSA_NONE, SSA_NONE, &zero));
   const ssa_insn compare = {
       .op = ATLAS_OP_set_eq, .type = SSA_PREDICATE, .type2 = constant.type, .insn = SSA_NONE};
-  HG_TRY(add(r, &compare, bits, zero, &test));
+  HG_TRY(add_value(r, &compare, bits, zero, &test));
   return branch_to_traps(r, trap, test);
 }
 
-/* A block with a trap that is reached until memory is parted: where two loads of a buffer differ. */
-static hg_status make_trap(const recaller *r, uint32_t buffer, uint32_t write, uint32_t *trap) {
+/* Adds a trap block that is reachable as long as `buffer` may alias what `write` writes: if two loads of it differ. */
+static hg_status add_trap_path(const recaller *r, uint32_t buffer, uint32_t write, uint32_t *trap) {
   uint32_t before, after, first, second, same;
   uint64_t element = unused_element(r, buffer);
   HG_TRY(add_load(r, buffer, element, &before, &first));
   HG_TRY(add_load(r, buffer, element, &after, &second));
   const ssa_insn test = {
       .op = ATLAS_OP_set_eq, .type = SSA_PREDICATE, .type2 = ssa_insn_at(r->unit, first)->type, .insn = SSA_NONE};
-  HG_TRY(add(r, &test, first, second, &same));
-  insert(r, before, write, 0);
-  insert(r, after, write, 1);
+  HG_TRY(add_value(r, &test, first, second, &same));
+  link_load(r, before, write, 0);
+  link_load(r, after, write, 1);
   HG_TRY(branch_behind(r, after, same));
   *trap = ssa_block_at(r->unit, ssa_insn_at(r->unit, after)->block)->successor[1];
   return HG_OK;
@@ -217,15 +218,16 @@ hg_status hg_recall_accesses(const atlas_program *program, ssa_unit *unit) {
   uint64_t missing[4];
   uint32_t write = SSA_NONE, trap;
   if (!find_missing(unit, missing)) return HG_OK;
-  uint32_t loaded = find_pair(&r, missing, &write);
-  if (loaded == SSA_NONE) loaded = find_pair(&r, unit->other_forms, &write);
-  if (loaded == SSA_NONE)
+  uint32_t observed = find_pair(&r, missing, &write);
+  if (observed == SSA_NONE) observed = find_pair(&r, unit->other_forms, &write);
+  if (observed == SSA_NONE)
     return hg_fail(HG_UNSUPPORTED,
                    "the canonical form remembers accesses that no text can have and lose again: it cannot be written "
                    "as a program; `hologram emit --target ssa` shows it");
-  HG_TRY(make_trap(&r, loaded, write, &trap));
+  HG_TRY(add_trap_path(&r, observed, write, &trap));
   for (uint32_t symbol = 0; symbol < program->symbols.count; symbol++)
-    if (has(missing, symbol) && symbol != loaded) HG_TRY(access(&r, symbol, &trap));
-  memset(unit->other_forms, 0, sizeof unit->other_forms); /* so that the loads stay where they are in the text */
+    if (contains(missing, symbol) && symbol != observed) HG_TRY(add_access(&r, symbol, &trap));
+  memset(unit->other_forms, 0,
+         sizeof unit->other_forms); /* so that all buffers may alias and the loads stay in place */
   return HG_OK;
 }

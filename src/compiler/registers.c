@@ -1,9 +1,9 @@
-/* registers.c - registers for the values of a scheduled unit (out_of_ssa.h).
+/* registers.c - register allocation for a scheduled unit (out_of_ssa.h).
  *
- * The values of a program in SSA form interfere like intervals of its dominator tree: giving each the first register
- * that is free, from the entry downwards, takes no more registers than are alive at once (Hack, Grund, Goos, "Register
- * Allocation for Programs in SSA Form", 2006). A phi and what flows into it are given one register where one is free
- * for both, so that there is nothing to move. */
+ * The live ranges of a program in SSA form are subtrees of its dominator tree, so their interference graph is chordal:
+ * giving each value the first free register, from the entry downwards, takes no more registers than are live at once
+ * (Hack, Grund, Goos, "Register Allocation for Programs in SSA Form", 2006). A phi and its arguments are coalesced
+ * where a register is free for both, so that there is nothing to move. */
 #include "compiler/out_of_ssa.h"
 
 #include "base/error.h"
@@ -11,28 +11,28 @@
 
 #include <string.h>
 
-typedef struct allocator {
+typedef struct register_allocator {
   const ssa_unit *unit;
   const ssa_order *order;
   hg_registers *out;
   uint32_t *uses;      /* blocks that use a value, value by value */
   uint32_t *use_start; /* per value, and one more */
-  uint32_t *seen;      /* per block: 1 + the value that was last found alive there */
-  uint32_t *last;      /* per value: the last instruction of the block at hand that uses it; LATER: it lives on */
-  uint32_t *phi;       /* per value: a phi that it flows into; SSA_NONE */
-  uint32_t *wish;      /* per phi: a register of something that flows into it; SSA_NONE */
+  uint32_t *seen;      /* per block: 1 + the value that was last marked live-in there */
+  uint32_t *last;      /* per value: its last user in the block that is allocated; LIVE_OUT */
+  uint32_t *phi;       /* per value: a phi it is an argument of; SSA_NONE */
+  uint32_t *hint;      /* per phi: the register of one of its arguments; SSA_NONE */
   uint64_t *busy[HG_REGISTER_CLASSES]; /* sets of registers */
   hg_array stack;
-} allocator;
+} register_allocator;
 
-static const uint32_t LATER = SSA_NONE - 1; /* no instruction */
+static const uint32_t LIVE_OUT = SSA_NONE - 1; /* no instruction */
 
 static hg_status out_of_memory(void) { return hg_fail_memory("registers", sizeof(uint32_t)); }
 
-static const ssa_insn *insn_at(const allocator *a, uint32_t value) { return ssa_insn_at(a->unit, value); }
-static const ssa_block *block_at(const allocator *a, uint32_t b) { return ssa_block_at(a->unit, b); }
+static const ssa_insn *insn_at(const register_allocator *a, uint32_t value) { return ssa_insn_at(a->unit, value); }
+static const ssa_block *block_at(const register_allocator *a, uint32_t b) { return ssa_block_at(a->unit, b); }
 
-int hg_gives_value(const ssa_insn *insn) {
+int hg_defines_value(const ssa_insn *insn) {
   if (insn->op == SSA_PHI) return 1;
   const char *letters = atlas_op_lookup(insn->op)->operands;
   return letters[0] == 'd' || letters[0] == 'o' || letters[0] == 'p';
@@ -40,15 +40,15 @@ int hg_gives_value(const ssa_insn *insn) {
 
 /* ---- where values are used --------------------------------------------------------------------------------------- */
 
-/* In the first round uses are counted, in the second they are listed, from the end of each value's part. */
-static void note_use(allocator *a, uint32_t value, uint32_t block, int list) {
+/* Counts a use, or with `list` enters its block, from the end of the value's part of `uses` downwards. */
+static void note_use(register_allocator *a, uint32_t value, uint32_t block, int list) {
   if (hg_is_leaf(insn_at(a, value))) return;
   if (list) a->uses[--a->use_start[value]] = block;
   else a->use_start[value]++;
 }
 
-/* What flows along an edge is used at the end of the block it comes from. */
-static void note_edges(allocator *a, uint32_t phi, int list) {
+/* A phi argument is used at the end of the predecessor it comes from. */
+static void note_phi_uses(register_allocator *a, uint32_t phi, int list) {
   const ssa_insn *insn = insn_at(a, phi);
   const uint32_t *from = block_at(a, insn->block)->predecessors.data;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
@@ -58,17 +58,17 @@ static void note_edges(allocator *a, uint32_t phi, int list) {
   }
 }
 
-static void note_uses(allocator *a, int list) {
+static void note_uses(register_allocator *a, int list) {
   for (uint32_t k = 0; k < a->order->count; k++) {
     uint32_t b = a->order->block[k];
-    for (uint32_t v = block_at(a, b)->first_phi; v != SSA_NONE; v = insn_at(a, v)->next) note_edges(a, v, list);
+    for (uint32_t v = block_at(a, b)->first_phi; v != SSA_NONE; v = insn_at(a, v)->next) note_phi_uses(a, v, list);
     for (uint32_t v = block_at(a, b)->first_effect; v != SSA_NONE; v = insn_at(a, v)->next)
       for (uint32_t i = 0; i < insn_at(a, v)->arg_count; i++) note_use(a, ssa_args_of(a->unit, v)[i], b, list);
     if (block_at(a, b)->condition != SSA_NONE) note_use(a, block_at(a, b)->condition, b, list);
   }
 }
 
-static hg_status list_uses(allocator *a) {
+static hg_status list_uses(register_allocator *a) {
   uint32_t n = (uint32_t)a->unit->insns.count, sum = 0;
   note_uses(a, 0);
   for (uint32_t v = 0; v <= n; v++) sum = a->use_start[v] += sum;
@@ -80,8 +80,8 @@ static hg_status list_uses(allocator *a) {
 
 /* ---- where values are alive -------------------------------------------------------------------------------------- */
 
-/* Back from a use to the definition. */
-static hg_status live_from(allocator *a, uint32_t value, uint32_t block) {
+/* From a use backwards to the definition. */
+static hg_status mark_live_in(register_allocator *a, uint32_t value, uint32_t block) {
   const hg_allocator *memory = &a->unit->allocator;
   a->stack.count = 0;
   if (!hg_array_push(memory, &a->stack, block)) return out_of_memory();
@@ -89,7 +89,7 @@ static hg_status live_from(allocator *a, uint32_t value, uint32_t block) {
     uint32_t b = ((uint32_t *)a->stack.data)[--a->stack.count];
     if (b == insn_at(a, value)->block || a->seen[b] == value + 1) continue;
     a->seen[b] = value + 1;
-    if (!hg_array_push(memory, &a->out->live[b], value)) return out_of_memory();
+    if (!hg_array_push(memory, &a->out->live_in[b], value)) return out_of_memory();
     const hg_array *from = &block_at(a, b)->predecessors;
     for (size_t i = 0; i < from->count; i++)
       if (!hg_array_push(memory, &a->stack, ((const uint32_t *)from->data)[i])) return out_of_memory();
@@ -97,124 +97,126 @@ static hg_status live_from(allocator *a, uint32_t value, uint32_t block) {
   return HG_OK;
 }
 
-static hg_status find_live(allocator *a) {
+static hg_status find_live_ins(register_allocator *a) {
   for (uint32_t v = 0; v < a->unit->insns.count; v++)
-    for (uint32_t u = a->use_start[v]; u < a->use_start[v + 1]; u++) HG_TRY(live_from(a, v, a->uses[u]));
+    for (uint32_t u = a->use_start[v]; u < a->use_start[v + 1]; u++) HG_TRY(mark_live_in(a, v, a->uses[u]));
   return HG_OK;
 }
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
 
-static int is_busy(const allocator *a, int class, uint32_t reg) {
+static int is_busy(const register_allocator *a, int class, uint32_t reg) {
   return (int)(a->busy[class][reg / 64] >> reg % 64 & 1);
 }
 
-static void set_busy(const allocator *a, uint32_t value, int busy) {
+static void set_busy(const register_allocator *a, uint32_t value, int busy) {
   uint32_t reg = a->out->of[value];
   uint64_t *word = &a->busy[hg_class_of(insn_at(a, value))][reg / 64], bit = UINT64_C(1) << reg % 64;
   *word = busy ? *word | bit : *word & ~bit;
 }
 
-static uint32_t first_free(const allocator *a, int class) {
+static uint32_t first_free(const register_allocator *a, int class) {
   uint32_t reg = 0;
   while (a->busy[class][reg / 64] == UINT64_MAX) reg += 64;
   while (is_busy(a, class, reg)) reg++;
   return reg;
 }
 
-/* The register that would save a move, if it is free. */
-static uint32_t wished(const allocator *a, uint32_t value) {
+/* A free register that saves a move; SSA_NONE if there is none. */
+static uint32_t hinted_register(const register_allocator *a, uint32_t value) {
   int class = hg_class_of(insn_at(a, value));
-  uint32_t phi = a->phi[value], wishes[3] = {SSA_NONE, SSA_NONE, SSA_NONE};
-  if (insn_at(a, value)->op == SSA_PHI) wishes[0] = a->wish[value];
-  if (phi != SSA_NONE) wishes[1] = a->out->of[phi];
-  if (phi != SSA_NONE) wishes[2] = a->wish[phi];
+  uint32_t phi = a->phi[value], hints[3] = {SSA_NONE, SSA_NONE, SSA_NONE};
+  if (insn_at(a, value)->op == SSA_PHI) hints[0] = a->hint[value];
+  if (phi != SSA_NONE) hints[1] = a->out->of[phi];
+  if (phi != SSA_NONE) hints[2] = a->hint[phi];
   for (int i = 0; i < 3; i++)
-    if (wishes[i] != SSA_NONE && !is_busy(a, class, wishes[i])) return wishes[i];
+    if (hints[i] != SSA_NONE && !is_busy(a, class, hints[i])) return hints[i];
   return SSA_NONE;
 }
 
-static void give_register(const allocator *a, uint32_t value) {
+static void assign_register(const register_allocator *a, uint32_t value) {
   int class = hg_class_of(insn_at(a, value));
-  uint32_t reg = wished(a, value);
+  uint32_t reg = hinted_register(a, value);
   if (reg == SSA_NONE) reg = first_free(a, class);
   a->out->of[value] = reg;
   if (reg >= a->out->needed[class]) a->out->needed[class] = reg + 1;
-  if (a->phi[value] != SSA_NONE && a->wish[a->phi[value]] == SSA_NONE) a->wish[a->phi[value]] = reg;
+  if (a->phi[value] != SSA_NONE && a->hint[a->phi[value]] == SSA_NONE) a->hint[a->phi[value]] = reg;
   set_busy(a, value, 1);
 }
 
-/* For each value that the block uses, the last of its users there; what lives on has none. */
-static void find_last_uses(const allocator *a, uint32_t b) {
+/* For each value that the block uses, its last user there, or LIVE_OUT. */
+static void find_last_uses(const register_allocator *a, uint32_t b) {
   const ssa_block *block = block_at(a, b);
   for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(a, v)->next)
     for (uint32_t i = 0; i < insn_at(a, v)->arg_count; i++) a->last[ssa_args_of(a->unit, v)[i]] = v;
-  if (block->condition != SSA_NONE) a->last[block->condition] = LATER;
+  if (block->condition != SSA_NONE) a->last[block->condition] = LIVE_OUT;
   for (int s = 0; s < 2; s++) {
     uint32_t next = block->successor[s];
     if (next == SSA_NONE) continue;
-    const hg_array *live = &a->out->live[next];
-    for (size_t i = 0; i < live->count; i++) a->last[((const uint32_t *)live->data)[i]] = LATER;
+    const hg_array *live = &a->out->live_in[next];
+    for (size_t i = 0; i < live->count; i++) a->last[((const uint32_t *)live->data)[i]] = LIVE_OUT;
     uint32_t edge = a->order->edge[2 * (size_t)b + (unsigned)s];
     for (uint32_t phi = block_at(a, next)->first_phi; phi != SSA_NONE; phi = insn_at(a, phi)->next)
-      a->last[ssa_args_of(a->unit, phi)[edge]] = LATER;
+      a->last[ssa_args_of(a->unit, phi)[edge]] = LIVE_OUT;
   }
 }
 
-static void free_last(const allocator *a, uint32_t value) {
+static void free_last_uses(const register_allocator *a, uint32_t value) {
   for (uint32_t i = 0; i < insn_at(a, value)->arg_count; i++) {
     uint32_t arg = ssa_args_of(a->unit, value)[i];
     if (a->out->of[arg] != SSA_NONE && a->last[arg] == value) set_busy(a, arg, 0);
   }
 }
 
-static int is_used(const allocator *a, uint32_t value) { return a->use_start[value] < a->use_start[value + 1]; }
+static int is_used(const register_allocator *a, uint32_t value) {
+  return a->use_start[value] < a->use_start[value + 1];
+}
 
-static void allocate_block(const allocator *a, uint32_t b) {
-  const hg_array *live = &a->out->live[b];
+static void allocate_block(const register_allocator *a, uint32_t b) {
+  const hg_array *live = &a->out->live_in[b];
   for (int c = 0; c < HG_REGISTER_CLASSES; c++) memset(a->busy[c], 0, (a->out->needed[c] / 64 + 1) * sizeof(uint64_t));
   for (size_t i = 0; i < live->count; i++) set_busy(a, ((const uint32_t *)live->data)[i], 1);
-  for (uint32_t phi = block_at(a, b)->first_phi; phi != SSA_NONE; phi = insn_at(a, phi)->next) give_register(a, phi);
+  for (uint32_t phi = block_at(a, b)->first_phi; phi != SSA_NONE; phi = insn_at(a, phi)->next) assign_register(a, phi);
   find_last_uses(a, b);
   for (uint32_t v = block_at(a, b)->first_effect; v != SSA_NONE; v = insn_at(a, v)->next) {
-    free_last(a, v);
-    int optional = hg_gives_value(insn_at(a, v)) && atlas_op_lookup(insn_at(a, v)->op)->operands[0] == 'o';
-    if (!hg_gives_value(insn_at(a, v)) || (optional && !is_used(a, v))) continue;
-    give_register(a, v);
+    free_last_uses(a, v);
+    int optional = hg_defines_value(insn_at(a, v)) && atlas_op_lookup(insn_at(a, v)->op)->operands[0] == 'o';
+    if (!hg_defines_value(insn_at(a, v)) || (optional && !is_used(a, v))) continue;
+    assign_register(a, v);
     if (!is_used(a, v)) set_busy(a, v, 0);
   }
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static hg_status lay_out(allocator *a, uint32_t **memory) {
+static hg_status lay_out(register_allocator *a, uint32_t **memory) {
   uint64_t n = a->unit->insns.count, blocks = a->unit->blocks.count, words = 4 * n + 1 + blocks;
   *memory = hg_allocate(&a->unit->allocator, words, sizeof(uint32_t));
   uint64_t set_words = n / 64 + 1;
   a->busy[0] = hg_allocate(&a->unit->allocator, HG_REGISTER_CLASSES * set_words, sizeof(uint64_t));
   a->out->of = hg_allocate_unset(&a->unit->allocator, n, sizeof(uint32_t));
-  a->out->live = hg_allocate(&a->unit->allocator, blocks, sizeof(hg_array));
-  if (*memory == NULL || a->busy[0] == NULL || a->out->of == NULL || a->out->live == NULL) return out_of_memory();
+  a->out->live_in = hg_allocate(&a->unit->allocator, blocks, sizeof(hg_array));
+  if (*memory == NULL || a->busy[0] == NULL || a->out->of == NULL || a->out->live_in == NULL) return out_of_memory();
   a->busy[1] = a->busy[0] + set_words;
   a->use_start = *memory;
   a->last = a->use_start + n + 1;
   a->phi = a->last + n;
-  a->wish = a->phi + n;
-  a->seen = a->wish + n;
+  a->hint = a->phi + n;
+  a->seen = a->hint + n;
   a->out->blocks = (uint32_t)blocks;
   memset(a->phi, 0xff, 2 * n * sizeof(uint32_t));
   memset(a->out->of, 0xff, n * sizeof(uint32_t));
-  for (uint64_t b = 0; b < blocks; b++) a->out->live[b].element_size = sizeof(uint32_t);
+  for (uint64_t b = 0; b < blocks; b++) a->out->live_in[b].element_size = sizeof(uint32_t);
   return HG_OK;
 }
 
 hg_status hg_assign_registers(const ssa_unit *unit, const ssa_order *order, hg_registers *registers) {
-  allocator a = {.unit = unit, .order = order, .out = registers, .stack = {.element_size = sizeof(uint32_t)}};
+  register_allocator a = {.unit = unit, .order = order, .out = registers, .stack = {.element_size = sizeof(uint32_t)}};
   uint32_t *memory = NULL;
   *registers = (hg_registers){0};
   hg_status status = lay_out(&a, &memory);
   if (status == HG_OK) status = list_uses(&a);
-  if (status == HG_OK) status = find_live(&a);
+  if (status == HG_OK) status = find_live_ins(&a);
   for (uint32_t k = 0; k < order->count && status == HG_OK; k++) allocate_block(&a, order->block[k]);
   hg_release(&unit->allocator, memory);
   hg_release(&unit->allocator, a.busy[0]);
@@ -224,8 +226,8 @@ hg_status hg_assign_registers(const ssa_unit *unit, const ssa_order *order, hg_r
 }
 
 void hg_registers_release(const ssa_unit *unit, hg_registers *registers) {
-  for (uint32_t b = 0; b < registers->blocks; b++) hg_array_release(&unit->allocator, &registers->live[b]);
-  hg_release(&unit->allocator, registers->live);
+  for (uint32_t b = 0; b < registers->blocks; b++) hg_array_release(&unit->allocator, &registers->live_in[b]);
+  hg_release(&unit->allocator, registers->live_in);
   hg_release(&unit->allocator, registers->of);
   *registers = (hg_registers){0};
 }

@@ -1,4 +1,4 @@
-/* schedule.c - global code motion (Click, "Global Code Motion, Global Value Numbering", 1995): loop-invariant motion
+/* schedule.c - global code motion (Click, "Global Code Motion, Global Value Numbering", 1995): hoisting out of loops
  * and sinking in one. Pure values cannot fault and have no order, so every place between arguments and uses gives the
  * same bits. */
 #include "compiler/schedule.h"
@@ -16,25 +16,25 @@ typedef struct scheduler {
   uint32_t *loop;        /* per block: the header of the innermost loop it is in; SSA_NONE */
   uint32_t *loop_depth;  /* per block */
   uint32_t *place;       /* per value: its block; SSA_NONE: no use seen yet */
-  uint8_t *floats;       /* per value of the walk: its place is ours to choose */
+  uint8_t *is_floating;  /* per value of the walk: pure, and to be placed */
   uint8_t *emitted;      /* per value */
   uint32_t *start;       /* per block: first of its values in `queue`; block_count + 1 entries */
   uint32_t *queue;       /* values by block, in walk order */
   hg_array stack;
-  int stay;              /* values that do not change in a loop stay in it */
+  int no_hoisting;       /* loop-invariant values stay in their loops */
 } scheduler;
 
 static void find_floating(scheduler *s) {
   const uint32_t *values = s->values.data;
   for (size_t k = 0; k < s->values.count; k++) {
     const ssa_insn *insn = ssa_insn_at(s->unit, values[k]);
-    s->floats[values[k]] = insn->block == SSA_NONE && !hg_is_leaf(insn);
+    s->is_floating[values[k]] = insn->block == SSA_NONE && !hg_is_leaf(insn);
   }
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* What stands for a block: the header of the outermost loop that it has been put into so far, or itself. */
+/* Union-find: the header of the outermost loop that the block has been found in so far, or the block itself. */
 static uint32_t outermost(uint32_t *joined, uint32_t block) {
   while (joined[block] != block) {
     joined[block] = joined[joined[block]]; /* halve the way for the next time */
@@ -48,8 +48,8 @@ static hg_status push_into(scheduler *s, uint32_t header, const uint32_t *joined
   return hg_array_push(&s->unit->allocator, &s->stack, block) ? HG_OK : hg_fail_memory("scheduling", sizeof block);
 }
 
-/* The loop of a header takes in all from which an edge back to it is reached; loops inside it count as their headers.
- * A header's depth is 1 if there is such an edge. */
+/* The natural loop of a header: all blocks that reach one of its back edges, inner loops represented by their headers.
+ * The depth of a header is 1 if it has a back edge. */
 static hg_status collect_loop(scheduler *s, uint32_t header, uint32_t *joined) {
   const hg_array *into = &ssa_block_at(s->unit, header)->predecessors;
   for (size_t i = 0; i < into->count; i++) {
@@ -90,8 +90,8 @@ static uint32_t common_dominator(const scheduler *s, uint32_t a, uint32_t b) {
   return a;
 }
 
-static void use_in(scheduler *s, uint32_t value, uint32_t block) {
-  if (s->floats[value]) s->place[value] = common_dominator(s, s->place[value], block);
+static void note_use(scheduler *s, uint32_t value, uint32_t block) {
+  if (s->is_floating[value]) s->place[value] = common_dominator(s, s->place[value], block);
 }
 
 /* Uses by phis, effects and branches; uses by floating values follow when those have their place. */
@@ -102,18 +102,18 @@ static void note_fixed_uses(scheduler *s) {
     const uint32_t *predecessors = block->predecessors.data;
     for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = ssa_insn_at(s->unit, phi)->next)
       for (uint32_t i = 0; i < ssa_insn_at(s->unit, phi)->arg_count; i++)
-        use_in(s, ssa_args_of(s->unit, phi)[i], predecessors[i]);
+        note_use(s, ssa_args_of(s->unit, phi)[i], predecessors[i]);
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next)
-      for (uint32_t i = 0; i < ssa_insn_at(s->unit, e)->arg_count; i++) use_in(s, ssa_args_of(s->unit, e)[i], b);
-    if (block->condition != SSA_NONE) use_in(s, block->condition, b);
+      for (uint32_t i = 0; i < ssa_insn_at(s->unit, e)->arg_count; i++) note_use(s, ssa_args_of(s->unit, e)[i], b);
+    if (block->condition != SSA_NONE) note_use(s, block->condition, b);
   }
 }
 
-/* The lowest block from `late` up to `early` that is in the fewest loops: before a loop that `late` is in, or before
- * one of those before that. What dominates a block of a loop and not its header is in the loop itself. */
-static uint32_t out_of_loops(const scheduler *s, uint32_t early, uint32_t late) {
+/* Of the dominators from `late` up to `early`, the lowest with the least loop depth. Only the immediate dominators of
+ * headers of loops around it need be tried: other dominators of a block are in the same loop as it. */
+static uint32_t hoist(const scheduler *s, uint32_t early, uint32_t late) {
   uint32_t best = late;
-  for (uint32_t b = late; s->loop_depth[best] > 0 && !s->stay;) {
+  for (uint32_t b = late; s->loop_depth[best] > 0 && !s->no_hoisting;) {
     b = s->order.dominator[s->loop[b]];
     if (!ssa_dominates(&s->order, early, b)) break;
     if (s->loop_depth[b] < s->loop_depth[best]) best = b;
@@ -121,16 +121,16 @@ static uint32_t out_of_loops(const scheduler *s, uint32_t early, uint32_t late) 
   return best;
 }
 
-/* `early` holds each value's earliest block, found along the walk; then, users before arguments, the best block
- * between. */
+/* First finds each value's earliest block (`early`), arguments before users; then, users before arguments, the best
+ * block between that and the uses. */
 static void choose_places(scheduler *s, uint32_t *early) {
   const uint32_t *values = s->values.data;
   for (size_t k = 0; k < s->values.count; k++) {
-    if (!s->floats[values[k]]) continue;
+    if (!s->is_floating[values[k]]) continue;
     uint32_t block = 0;
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, values[k])->arg_count; i++) {
       uint32_t arg = ssa_args_of(s->unit, values[k])[i];
-      uint32_t at = s->floats[arg]                                   ? early[arg]
+      uint32_t at = s->is_floating[arg]                                   ? early[arg]
                     : ssa_insn_at(s->unit, arg)->block == SSA_NONE ? 0
                                                                    : ssa_insn_at(s->unit, arg)->block;
       if (s->order.position[at] > s->order.position[block]) block = at;
@@ -139,10 +139,10 @@ static void choose_places(scheduler *s, uint32_t *early) {
   }
   for (size_t k = s->values.count; k-- > 0;) {
     uint32_t value = values[k];
-    if (!s->floats[value]) continue;
-    uint32_t best = s->place[value] = out_of_loops(s, early[value], s->place[value]);
+    if (!s->is_floating[value]) continue;
+    uint32_t best = s->place[value] = hoist(s, early[value], s->place[value]);
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, value)->arg_count; i++)
-      use_in(s, ssa_args_of(s->unit, value)[i], best);
+      note_use(s, ssa_args_of(s->unit, value)[i], best);
   }
 }
 
@@ -152,13 +152,13 @@ static void sort_by_block(scheduler *s) {
   const uint32_t *values = s->values.data;
   uint32_t n = (uint32_t)s->unit->blocks.count, sum = 0;
   for (size_t k = 0; k < s->values.count; k++)
-    if (s->floats[values[k]]) s->start[s->place[values[k]]]++;
+    if (s->is_floating[values[k]]) s->start[s->place[values[k]]]++;
   for (uint32_t b = 0; b <= n; b++) {
     sum += s->start[b];
     s->start[b] = sum;
   }
   for (size_t k = s->values.count; k-- > 0;)
-    if (s->floats[values[k]]) s->queue[--s->start[s->place[values[k]]]] = values[k];
+    if (s->is_floating[values[k]]) s->queue[--s->start[s->place[values[k]]]] = values[k];
 }
 
 static int is_predicate(const scheduler *s, uint32_t value) {
@@ -182,7 +182,7 @@ static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
     uint32_t top = ((uint32_t *)s->stack.data)[s->stack.count - 1], waiting = SSA_NONE;
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, top)->arg_count && !s->emitted[top]; i++) {
       uint32_t arg = ssa_args_of(s->unit, top)[i];
-      if (!s->floats[arg] || s->emitted[arg] || s->place[arg] != block) continue;
+      if (!s->is_floating[arg] || s->emitted[arg] || s->place[arg] != block) continue;
       if (waiting == SSA_NONE || urgency(s, arg) > urgency(s, waiting)) waiting = arg;
     }
     if (waiting != SSA_NONE) {
@@ -193,7 +193,7 @@ static hg_status emit(scheduler *s, uint32_t value, uint32_t block) {
     s->stack.count--;
     if (s->emitted[top]) continue;
     s->emitted[top] = 1;
-    if (s->floats[top]) ir_ssa_append_effect(s->unit, block, top);
+    if (s->is_floating[top]) ir_ssa_append_effect(s->unit, block, top);
   }
   return HG_OK;
 }
@@ -227,7 +227,7 @@ static hg_status schedule_unit(scheduler *s) {
   s->loop_depth = s->loop + blocks;
   s->start = s->loop_depth + blocks;
   s->emitted = (uint8_t *)(s->place + words);
-  s->floats = s->emitted + values;
+  s->is_floating = s->emitted + values;
   find_floating(s);
   memset(s->place, 0xff, values * sizeof(uint32_t));
   HG_TRY(find_loops(s, s->start + blocks + 1));
@@ -238,11 +238,11 @@ static hg_status schedule_unit(scheduler *s) {
   return HG_OK;
 }
 
-static hg_status schedule(ssa_unit *unit, int stay) {
+static hg_status schedule(ssa_unit *unit, int no_hoisting) {
   scheduler s = {.unit = unit,
                  .values = {.element_size = sizeof(uint32_t)},
                  .stack = {.element_size = sizeof(uint32_t)},
-                 .stay = stay};
+                 .no_hoisting = no_hoisting};
   ir_ssa_resolve_all(unit);
   hg_status status = schedule_unit(&s);
   ir_ssa_order_release(unit, &s.order);

@@ -6,15 +6,14 @@
 #include "ir/ssa.h"
 
 /* Puts each pure value of a canonical unit into the effect list of a block, after its arguments and before its users:
- * as late as its uses allow, so that code which not every lane runs is not run by every lane, but out of every loop in
- * which it does not change. Constants, scalars and special registers keep no place: they are operands.
- * HG_OUT_OF_MEMORY. */
+ * sunk as far as its uses allow, so that only lanes that need it compute it, but hoisted out of every loop in which it
+ * is invariant. Constants, scalars and special registers get no place: they are operands. HG_OUT_OF_MEMORY. */
 hg_status hg_schedule(ssa_unit *unit);
 
-/* The same without the exception for loops: more work, and fewer values that wait for it. */
+/* The same without hoisting: more work, and lower register pressure. */
 hg_status hg_schedule_late(ssa_unit *unit);
 
-/* Takes pure values out of the lists again, for passes that want them free. */
+/* Takes pure values out of the lists again, for passes that work on unscheduled units. */
 void hg_unschedule(ssa_unit *unit);
 
 /* 1 for values that are operands rather than work. Inline, because every pass asks it of every value. */

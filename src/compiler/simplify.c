@@ -59,7 +59,7 @@ static uint32_t new_constant(rewriter *r, uint8_t type, uint64_t bits) {
   return value;
 }
 
-/* A predicate operation on up to two arguments. */
+/* A new operation on one or two arguments (b is SSA_NONE for one). */
 static uint32_t new_value(rewriter *r, uint16_t op, uint8_t type, uint8_t type2, uint32_t a, uint32_t b) {
   ssa_insn insn = {.op = op, .type = type, .type2 = type2, .insn = self(r)->insn};
   uint32_t count = b == SSA_NONE ? 1 : 2;
@@ -256,7 +256,7 @@ static int float_rules(rewriter *r) {
   }
 }
 
-/* relu(x) = max(x, +0); recip(x) = 1 / x: one name for one thing. */
+/* relu(x) = max(x, +0); recip(x) = 1 / x: one operation for each function. */
 static int float_names(rewriter *r) {
   uint16_t op = self(r)->op;
   if (op != ATLAS_OP_relu && op != ATLAS_OP_recip) return 0;
@@ -300,7 +300,7 @@ static int conversion_rules(rewriter *r) {
   return 1;
 }
 
-/* r253 and r254 are coordinates under another name. */
+/* r253 and r254 are aliases of coordinates. */
 static int special_rules(rewriter *r) {
   ssa_insn *insn = self(r);
   if (insn->bits != ATLAS_REG_BLOCK_INDEX && insn->bits != ATLAS_REG_BLOCK_SIZE) return 0;

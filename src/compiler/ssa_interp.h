@@ -11,8 +11,8 @@
 hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
                         atlas_launch *launch);
 
-/* An effect as the machine wants it: an instruction whose operands are registers of a small window, argument i in
- * register i, that leaves its result in register HG_SSA_RESULT. */
+/* An effect as an instruction that the machine can execute: its operands are registers of a small window, argument i in
+ * register i, and its result goes into register HG_SSA_RESULT. */
 enum { HG_SSA_WINDOW = 8, HG_SSA_RESULT = 7 };
 atlas_insn hg_ssa_as_insn(const ssa_insn *insn);
 

@@ -186,7 +186,7 @@ static void print_block(printer *p, uint32_t b, const hg_array *values, uint32_t
   end(p, block);
 }
 
-/* Each value in the block in which the walk comes to it. */
+/* A pure value is printed in the block in which the walk first reaches it. */
 static hg_status print_all(printer *p, const ssa_order *order) {
   const hg_allocator *allocator = &p->unit->allocator;
   hg_array values = {.element_size = sizeof(uint32_t)};

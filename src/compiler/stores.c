@@ -1,9 +1,9 @@
 /* stores.c - store-to-load forwarding and removal of stores that are overwritten, within a block.
  *
- * After the hash. Both rest on knowing the access to be in bounds: an out-of-bounds store is dropped and a load of the
- * same place reads 0, and both are faults that must be reported. Between two accesses there must be no barrier, fence
- * or atomic, and nothing that may be the same memory (compiler/aliasing.h); other lanes may race with either, which
- * gives no promise. */
+ * After the hash. Both need proof that the access is in bounds: an out-of-bounds store is dropped and a load of the
+ * same place reads 0, and both are faults that must be reported. Between two accesses there must be no barrier or
+ * fence, and no atomic or store that may alias them (compiler/aliasing.h). Accesses of other lanes between them would
+ * be a race, about which nothing is promised. */
 #include "compiler/optimise.h"
 
 #include "atlas/tables.h"
@@ -24,7 +24,7 @@ static void forget(stores *s) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++) s->last[l] = SSA_NONE;
 }
 
-/* Everything that may be the same memory as this location. */
+/* Forgets all stores to memory that may alias this location. */
 static void forget_group(stores *s, uint32_t location) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++)
     if (s->group[l] == s->group[location]) s->last[l] = SSA_NONE;
@@ -40,7 +40,7 @@ static int same_place(const stores *s, uint32_t a, uint32_t b) { /* of resolved 
   return 1;
 }
 
-static void forward_in(stores *s, uint32_t block, int *changed) {
+static void forward_stores(stores *s, uint32_t block, int *changed) {
   forget(s);
   for (uint32_t e = ssa_block_at(s->unit, block)->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
     uint32_t flags = atlas_op_flags(ssa_insn_at(s->unit, e)->op);
@@ -58,8 +58,8 @@ static void forward_in(stores *s, uint32_t block, int *changed) {
   }
 }
 
-/* 1 if somewhere an access of this kind follows a store to the same place, and to no other of that location, in its
- * block: else there is nothing to do, and the analysis is not worth its time. */
+/* 1 if in some block an access of this kind follows a store to the same place, with no other store to that location
+ * between: else there is nothing to do, and the analysis is not worth its time. */
 static int follows_store(stores *s, uint32_t kind) {
   for (uint32_t b = 0; b < s->unit->blocks.count; b++) {
     if (ssa_block_at(s->unit, b)->dead) continue;
@@ -75,7 +75,7 @@ static int follows_store(stores *s, uint32_t kind) {
   return 0;
 }
 
-static hg_status open_stores(stores *s, const atlas_program *program, ssa_unit *unit) {
+static hg_status analyse_stores(stores *s, const atlas_program *program, ssa_unit *unit) {
   static const hg_shape unknown = {0};
   hg_alias_groups(program, unit, s->group);
   return hg_analyse(program, unit, &unknown, &s->analysis);
@@ -85,17 +85,17 @@ hg_status hg_pass_forward_stores(const atlas_program *program, ssa_unit *unit, i
   stores s = {.program = program, .unit = unit};
   ir_ssa_resolve_all(unit);
   if (!follows_store(&s, ATLAS_LOAD)) return HG_OK;
-  hg_status status = open_stores(&s, program, unit);
+  hg_status status = analyse_stores(&s, program, unit);
   for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
-    if (!ssa_block_at(unit, b)->dead) forward_in(&s, b, changed);
+    if (!ssa_block_at(unit, b)->dead) forward_stores(&s, b, changed);
   hg_analysis_release(unit, &s.analysis);
   ir_ssa_resolve_all(unit);
   return status;
 }
 
-/* Marks stores that a later one overwrites before anything can have read them. Works through the list with the latest
- * store of each location at hand: a load, barrier or atomic of the group makes it needed. */
-static void overwrite_in(stores *s, uint32_t block, int *changed) {
+/* Removes stores that a later one overwrites before anything can have read them. The walk keeps the latest store of
+ * each location, until a load, barrier or atomic that may alias it makes it needed. */
+static void remove_overwritten(stores *s, uint32_t block, int *changed) {
   ssa_block *b = ssa_block_at(s->unit, block);
   uint32_t before = SSA_NONE;
   forget(s);
@@ -130,9 +130,9 @@ hg_status hg_pass_remove_stores(const atlas_program *program, ssa_unit *unit, in
   stores s = {.program = program, .unit = unit};
   ir_ssa_resolve_all(unit);
   if (!follows_store(&s, ATLAS_STORE)) return HG_OK;
-  hg_status status = open_stores(&s, program, unit);
+  hg_status status = analyse_stores(&s, program, unit);
   for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
-    if (!ssa_block_at(unit, b)->dead) overwrite_in(&s, b, changed);
+    if (!ssa_block_at(unit, b)->dead) remove_overwritten(&s, b, changed);
   hg_analysis_release(unit, &s.analysis);
   return status;
 }

@@ -1,5 +1,5 @@
-/* strength.c - cheaper operations for the same bits: divisions and products by powers of two, and 0 - a and a * -1,
- * which are all one with -a from here on.
+/* strength.c - strength reduction, for the same bits: divisions and products by powers of two become cheaper
+ * operations; 0 - a and a * -1 become -a.
  *
  * After the hash. A float divided by 2^k equals its product with 2^-k, because both are the same real number rounded
  * once, as long as 2^-k is a normal number of the type. */
@@ -15,7 +15,7 @@ static int power_of_two(uint64_t value, uint32_t *exponent) {
   return 1;
 }
 
-/* The second argument becomes a constant, the operation another. */
+/* Changes the operation, and its second argument into a constant. */
 static hg_status become(ssa_unit *unit, uint32_t value, uint16_t op, uint8_t type, uint64_t bits, int *changed) {
   ssa_insn constant = {.op = SSA_CONST, .type = type, .bits = bits, .insn = SSA_NONE};
   uint32_t added = ir_ssa_add(unit, &constant, 0);

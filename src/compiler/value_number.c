@@ -1,12 +1,12 @@
 /* value_number.c - simplification and global value numbering in one walk.
  *
  * Pure values are merged wherever they stand: with equal arguments they can be computed in the same place. Loads, and
- * other effects that only ask, are merged when the earlier one comes first on every path and nothing between may have
- * written the memory: each group of locations has a version, which writes and barriers renew.
+ * other effects without side effects, are merged with an earlier one that dominates them if nothing between may have
+ * written the memory: each group of locations has a version, which writes and barriers change.
  *
- * A load that nothing will use must not take in another, which would then stand where a program without the dead load
- * has none. So loads are merged only when flow and dead code have come to rest, and within blocks first: what dies
- * once twins are known does not take in a later one either. */
+ * A later load must not be merged into a dead one: it would stand where the program without the dead load has none. So
+ * loads are merged only after control flow and dead code removal have come to rest, and within blocks first, because
+ * that may make further loads dead. */
 #include "compiler/passes.h"
 
 #include "atlas/tables.h"
@@ -18,17 +18,17 @@
 
 #include <string.h>
 
-typedef enum reach { MERGE_NO_LOADS, MERGE_IN_BLOCKS, MERGE_ALL } reach;
+typedef enum load_merging { MERGE_NO_LOADS, MERGE_IN_BLOCKS, MERGE_ALL } load_merging;
 
 typedef struct slot {
   uint32_t entry;   /* value + 1; 0: free */
   uint32_t version; /* of the memory that a load sees */
-  uint32_t hash;    /* so that most that differ are told apart without a look at the value */
+  uint32_t hash;    /* tells most different values apart before they are compared */
 } slot;
 
 typedef struct numbering {
-  reach loads;
-  int effects_alone;  /* pure values have come to rest */
+  load_merging loads;
+  int effects_alone;  /* pure values need not be visited: no rule applies to them any longer */
   const atlas_program *program;
   ssa_unit *unit;
   ssa_order order;
@@ -43,7 +43,7 @@ typedef struct numbering {
   uint32_t *version;  /* per location (by group): now */
   uint32_t *end_version; /* per block and location */
   uint32_t next_version;
-  uint32_t block_version; /* of what holds in one block only */
+  uint32_t block_version; /* for effects that are merged within one block only */
 } numbering;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("value numbering", 0); }
@@ -64,7 +64,7 @@ static uint32_t hash_of(const numbering *n, uint32_t value, uint32_t version) {
   return (uint32_t)(insn->op == SSA_PHI ? mix(hash, insn->block) : hash);
 }
 
-static int same(const numbering *n, uint32_t a, uint32_t b) {
+static int is_same(const numbering *n, uint32_t a, uint32_t b) {
   const ssa_insn *x = ssa_insn_at(n->unit, a), *y = ssa_insn_at(n->unit, b);
   if (x->op != y->op || x->type != y->type || x->type2 != y->type2 || x->mode != y->mode ||
       x->phi_registers != y->phi_registers || x->symbol != y->symbol || x->bits != y->bits ||
@@ -96,7 +96,7 @@ static hg_status find_slot(numbering *n, uint32_t value, uint32_t version, slot 
   if (n->used * 2 >= n->slot_count) HG_TRY(grow_slots(n));
   uint32_t hash = hash_of(n, value, version);
   slot *s = &n->slots[hash & (n->slot_count - 1)], *end = n->slots + n->slot_count;
-  while (s->entry != 0 && !(s->hash == hash && s->version == version && same(n, s->entry - 1, value)))
+  while (s->entry != 0 && !(s->hash == hash && s->version == version && is_same(n, s->entry - 1, value)))
     s = s + 1 == end ? n->slots : s + 1;
   s->hash = hash;
   *out = s;
@@ -140,7 +140,7 @@ static int is_done(const numbering *n, uint32_t value) {
   return value < n->done.count && ((const uint8_t *)n->done.data)[value];
 }
 
-/* The values that simplification makes come behind those that were there. */
+/* Grows `done` first where simplification has added values. */
 static hg_status set_done(numbering *n, uint32_t value) {
   size_t missing = value < n->done.count ? 0 : n->unit->insns.count - n->done.count;
   if (missing > 0 && hg_array_append(&n->unit->allocator, &n->done, NULL, missing) == NULL) return out_of_memory();
@@ -153,7 +153,7 @@ static void resolve_args(numbering *n, uint32_t value) {
   for (uint32_t i = 0; i < ssa_insn_at(n->unit, value)->arg_count; i++) args[i] = ir_ssa_resolve(n->unit, args[i]);
 }
 
-static int waits(const numbering *n, uint32_t value) {
+static int is_unvisited(const numbering *n, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(n->unit, value);
   return !is_done(n, value) && insn->block == SSA_NONE && insn->op != SSA_PHI;
 }
@@ -163,7 +163,7 @@ static int push_argument(numbering *n, uint32_t value, hg_status *status) {
   uint32_t *args = ssa_args_of(n->unit, value), count = ssa_insn_at(n->unit, value)->arg_count;
   for (uint32_t i = 0; i < count; i++) {
     args[i] = ir_ssa_resolve(n->unit, args[i]);
-    if (!waits(n, args[i])) continue;
+    if (!is_unvisited(n, args[i])) continue;
     if (!hg_array_push(&n->unit->allocator, &n->stack, args[i])) *status = out_of_memory();
     return 1;
   }
@@ -179,7 +179,7 @@ static hg_status simplify_and_merge(numbering *n, uint32_t value, int *finished)
     *n->changed = 1;
     uint32_t now = ir_ssa_resolve(n->unit, value);
     if (now != value) {
-      *finished = !waits(n, now);
+      *finished = !is_unvisited(n, now);
       if (*finished) return set_done(n, value);
       return hg_array_push(&n->unit->allocator, &n->stack, now) ? HG_OK : out_of_memory();
     }
@@ -194,7 +194,7 @@ static hg_status simplify_and_merge(numbering *n, uint32_t value, int *finished)
 /* Visits a pure value and everything below it; arguments are taken off the stack before their users. */
 static hg_status visit_value(numbering *n, uint32_t value) {
   value = ir_ssa_resolve(n->unit, value);
-  if (!waits(n, value)) return HG_OK;
+  if (!is_unvisited(n, value)) return HG_OK;
   if (!hg_array_push(&n->unit->allocator, &n->stack, value)) return out_of_memory();
   while (n->stack.count > 0) {
     uint32_t top = ((uint32_t *)n->stack.data)[n->stack.count - 1];
@@ -221,7 +221,7 @@ static hg_status visit_args(numbering *n, uint32_t value) {
 
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 
-/* A phi of one value (itself apart) is that value: 1. */
+/* Replaces a phi whose arguments are all one value, or the phi itself; 1 if it is such a phi. */
 static int is_one_value(numbering *n, uint32_t phi) {
   resolve_args(n, phi);
   const ssa_insn *insn = ssa_insn_at(n->unit, phi);
@@ -238,12 +238,12 @@ static int is_one_value(numbering *n, uint32_t phi) {
   return 1;
 }
 
-/* Arguments that come around a loop are not visited yet: a later walk sees them. */
+/* Arguments of back edges have not been visited yet: revisit_phis and a later walk do that. */
 static hg_status visit_phi(numbering *n, uint32_t phi) { return is_one_value(n, phi) ? HG_OK : merge_pure(n, phi); }
 
-/* What comes around loops is known when a walk is over. Inner loops first: where nested loops hand a value through, one
- * walk finds it, and not one walk a loop. */
-static void look_back(numbering *n) {
+/* The arguments of back edges are known at the end of a walk. Inner loops first: where an invariant value is a phi of
+ * each of several nested loops, one walk finds it, and not one walk a loop. */
+static void revisit_phis(numbering *n) {
   for (uint32_t k = n->order.count; k-- > 0;)
     for (uint32_t phi = ssa_block_at(n->unit, n->order.block[k])->first_phi; phi != SSA_NONE;
          phi = ssa_insn_at(n->unit, phi)->next)
@@ -252,24 +252,24 @@ static void look_back(numbering *n) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static void renew(numbering *n, uint32_t group) { n->version[group] = n->next_version++; }
+static void new_version(numbering *n, uint32_t group) { n->version[group] = n->next_version++; }
 
-static void renew_all(numbering *n) {
-  for (uint32_t l = 0; l < n->locations; l++) renew(n, l);
+static void new_versions(numbering *n) {
+  for (uint32_t l = 0; l < n->locations; l++) new_version(n, l);
 }
 
-/* A block goes on with the versions on which all its predecessors agree. Where one of them comes later (around a loop),
- * all start anew. */
+/* A block starts with the versions that all its predecessors end with, and with a new version where they differ. A loop
+ * header starts with new versions of everything. */
 static void enter_block(numbering *n, uint32_t block) {
   const hg_array *predecessors = &ssa_block_at(n->unit, block)->predecessors;
   const uint32_t *from = predecessors->data;
   n->block_version = n->next_version++;
   for (size_t i = 0; i < predecessors->count; i++)
     if (n->order.position[from[i]] >= n->order.position[block]) {
-      renew_all(n);
+      new_versions(n);
       return;
     }
-  if (predecessors->count == 0) renew_all(n);
+  if (predecessors->count == 0) new_versions(n);
   for (size_t i = 0; i < predecessors->count; i++) {
     const uint32_t *end = n->end_version + (size_t)from[i] * n->locations;
     if (i == 0) memcpy(n->version, end, n->locations * sizeof(uint32_t));
@@ -277,18 +277,18 @@ static void enter_block(numbering *n, uint32_t block) {
       if (n->version[l] != end[l]) n->version[l] = 0; /* no version of any memory */
   }
   for (uint32_t l = 0; l < n->locations; l++)
-    if (n->version[l] == 0) renew(n, l);
+    if (n->version[l] == 0) new_version(n, l);
 }
 
-/* The state that the result of an effect depends on: 1 for those that ask what never changes, 0 where two are never
- * one. */
+/* The version of the state that the result of an effect depends on: 1 for what never changes, 0 for effects that are
+ * never merged. */
 static uint32_t version_of(const numbering *n, const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info->flags & ATLAS_LOAD) {
     uint32_t location = hg_location_of(n->program, insn);
     return n->read_only[location] ? 1 : n->version[n->group[location]];
   }
-  if (hg_is_class_question(insn)) return 1;
+  if (hg_is_class_query(insn)) return 1;
   /* The same lanes take part only where none can have left in between: in one block. */
   return hg_is_collective(insn) ? n->block_version : 0;
 }
@@ -320,8 +320,8 @@ static hg_status visit_effect(numbering *n, uint32_t value) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   uint32_t version = version_of(n, insn);
   if (version != 0) return n->loads != MERGE_NO_LOADS ? merge_load(n, value, version) : HG_OK;
-  if (info->flags & (ATLAS_STORE | ATLAS_ATOMIC)) renew(n, n->group[hg_location_of(n->program, insn)]);
-  else if (hg_orders_all(insn)) renew_all(n);
+  if (info->flags & (ATLAS_STORE | ATLAS_ATOMIC)) new_version(n, n->group[hg_location_of(n->program, insn)]);
+  else if (hg_orders_all(insn)) new_versions(n);
   return HG_OK;
 }
 
@@ -333,7 +333,7 @@ static hg_status visit_effects(numbering *n, uint32_t block) {
   return HG_OK;
 }
 
-/* What only the branch and the successors' phis use, before it is asked for. */
+/* Visits what only the branch and the phis of successors use. */
 static hg_status visit_end(numbering *n, uint32_t block) {
   if (ssa_block_at(n->unit, block)->condition != SSA_NONE) {
     HG_TRY(visit_value(n, ssa_block_at(n->unit, block)->condition));
@@ -387,11 +387,11 @@ static hg_status allocate_tables(numbering *n) {
 static hg_status walk(numbering *n) {
   HG_TRY(allocate_tables(n));
   for (uint32_t k = 0; k < n->order.count; k++) HG_TRY(visit_block(n, n->order.block[k]));
-  if (!n->effects_alone) look_back(n);
+  if (!n->effects_alone) revisit_phis(n);
   return HG_OK;
 }
 
-static hg_status number_values(const atlas_program *program, ssa_unit *unit, reach loads, int effects_alone,
+static hg_status number_values(const atlas_program *program, ssa_unit *unit, load_merging loads, int effects_alone,
                                int *changed) {
   numbering n = {
       .loads = loads, .effects_alone = effects_alone, .program = program, .unit = unit, .changed = changed};
@@ -410,8 +410,9 @@ hg_status hg_pass_value_number(const atlas_program *program, ssa_unit *unit, int
   return number_values(program, unit, MERGE_NO_LOADS, 0, changed);
 }
 
-/* Two equal loads show without numbering anything; where there are some, what they load may be used to load more. */
-static hg_status merge_equal_loads(const atlas_program *program, ssa_unit *unit, reach loads, int *changed) {
+/* Most units have no equal loads, which hg_find_alike finds out quickly. Where loads were merged, loads that are
+ * indexed by their results may have become equal. */
+static hg_status merge_equal_loads(const atlas_program *program, ssa_unit *unit, load_merging loads, int *changed) {
   int any = 0;
   HG_TRY(hg_find_alike(unit, HG_ALIKE_EVERYWHERE, &any));
   if (!any) return HG_OK;
