@@ -1,5 +1,5 @@
-/* control.c - spreading levels along control dependence. A level only rises, so each climb skips what has it already.
- */
+/* control.c - levels propagated along control dependence. Levels only rise, so each climb up the post-dominator tree
+ * skips blocks that have the level already. */
 #include "ir/control.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@ void ir_control_raise(ir_control *c, uint32_t block, uint8_t level, ir_control_r
   raised(user, block);
 }
 
-/* The nearest block from `block` upwards, itself included, below the level; paths are halved on the way, so that
- * repeated climbs stay cheap. */
+/* The nearest block from `block` upwards, itself included, whose level is lower; paths are compressed on the way, so
+ * that repeated climbs stay cheap. */
 static uint32_t next_below(ir_control *c, uint32_t block, uint8_t level) {
   uint32_t *climb = c->climb[level], none = c->graph->block_count;
   while (block != none && c->level[block] >= level) {
@@ -33,11 +33,11 @@ static uint32_t next_below(ir_control *c, uint32_t block, uint8_t level) {
   return block;
 }
 
-/* All blocks that depend on whether the branch goes to `successor`. */
+/* Raises all blocks that are control dependent on the edge from `block` to `successor`. */
 static void spread(ir_control *c, uint32_t block, uint32_t successor, uint8_t level, ir_control_raised raised,
                    void *user) {
   const ir_graph *g = c->graph;
-  if (g->doomed[successor]) { /* on the way to an abort: post-dominance says nothing there */
+  if (g->doomed[successor]) { /* doomed blocks are not in the post-dominator tree */
     ir_control_raise(c, successor, level, raised, user);
     return;
   }
@@ -51,11 +51,11 @@ void ir_control_branch(ir_control *c, uint32_t block, uint8_t level, ir_control_
   const ir_graph *g = c->graph;
   uint32_t next = g->next[block], taken = g->taken[block];
   if (level == 0 || next == IR_NONE) return;
-  if (taken == IR_NONE) { /* no decision here, but doomed code inherits its way in */
+  if (taken == IR_NONE) { /* no branch here, but doomed code has the level of the control that leads there */
     if (g->doomed[next]) ir_control_raise(c, next, level, raised, user);
     return;
   }
-  /* A side that leads to nothing but an abort decides nothing for the rest. */
+  /* No block that is not doomed depends on a branch with one doomed side. */
   int decides = g->doomed[block] || (!g->doomed[next] && !g->doomed[taken]);
   if (decides || g->doomed[next]) spread(c, block, next, level, raised, user);
   if (decides || g->doomed[taken]) spread(c, block, taken, level, raised, user);

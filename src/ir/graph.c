@@ -1,4 +1,4 @@
-/* graph.c - basic blocks, their order, and what dominates what. */
+/* graph.c - basic blocks, their order, dominators and post-dominators. */
 #include "ir/graph.h"
 
 #include "base/error.h"
@@ -94,8 +94,8 @@ static void number_blocks(ir_graph *g, uint32_t *stack, uint32_t *state) {
 }
 
 /* Intervals of a walk over the dominator tree: a dominates b when open[a] <= open[b] and close[b] <= close[a].
- * Parents come before children in reverse postorder, so subtree sizes are summed backwards and numbers dealt forwards.
- */
+ * Parents come before children in reverse postorder, so subtree sizes are summed backwards and numbers assigned
+ * forwards. */
 static void number_dominator_tree(const ir_graph *g, uint32_t *open, uint32_t *close, uint32_t *next_child) {
   uint32_t n = g->block_count;
   for (uint32_t b = 0; b < n; b++) close[b] = 1;
@@ -150,8 +150,8 @@ static void find_doomed(ir_graph *g, const ir_node *nodes, uint32_t *stack, uint
   }
 }
 
-/* Ties the ends of the program to the virtual exit, and where code never ends a block of it: the one latest in reverse
- * postorder that nothing tied can be reached from. Doomed blocks are left out. */
+/* Marks the blocks that get an edge to the virtual exit: all ends of the program, and for each endless loop one block,
+ * the latest in reverse postorder from which no marked block is reachable. Doomed blocks are left out. */
 static void tie_ends(const ir_graph *g, uint8_t *tied, uint32_t *stack, uint32_t *seen) {
   uint32_t n = g->block_count;
   for (uint32_t b = 0; b < n; b++) seen[b] = tied[b] = 0;
@@ -185,8 +185,8 @@ static void list_successors(const ir_graph *g, uint32_t *out) {
   out[n] = count;
 }
 
-/* The graph turned around, with the virtual exit as its root and without doomed blocks. `back` leads from the exit on,
- * `forth` is the same edges as they were. */
+/* The reversed graph, with the virtual exit as its root and without doomed blocks: `back` has its edges, `forth` the
+ * same edges in their original direction. */
 static void list_reversed(const ir_graph *g, const uint8_t *tied, uint32_t *back, uint32_t *forth) {
   uint32_t n = g->block_count, backward = 0, forward = 0, *back_list = back + n + 2, *forth_list = forth + n + 2;
   for (uint32_t b = 0; b < n; b++) {

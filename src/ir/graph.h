@@ -13,12 +13,12 @@
 enum {
   IR_NODE_BACK_NEXT = 1,  /* the edge to `next` closes a loop: its target dominates the node */
   IR_NODE_BACK_TAKEN = 2, /* so does the edge to `taken` */
-  IR_NODE_ABORT = 4       /* the lane ends here with a fault: no promise about what comes after is broken by it */
+  IR_NODE_ABORT = 4 /* the lane ends here with a fault, and is absent from barriers and collectives from then on */
 };
 
 typedef struct ir_node {
-  uint32_t insn;  /* the caller's business */
-  uint32_t next;  /* where control goes on; IR_NONE at an end and after an unconditional branch */
+  uint32_t insn;  /* for the caller; not read here */
+  uint32_t next;  /* the fall-through successor; IR_NONE at an end and after an unconditional branch */
   uint32_t taken; /* target of a branch, else IR_NONE */
   uint32_t flags; /* IR_NODE_*; the BACK bits are set by ir_graph_build */
 } ir_node;
@@ -34,7 +34,7 @@ typedef struct ir_graph {
   uint32_t *dominator;         /* immediate; of the entry: itself */
   uint32_t *post_dominator;    /* immediate; block_count (the virtual exit) where there is none */
   uint32_t *post_depth;        /* depth in the post-dominator tree; of the virtual exit: 0. block_count + 1 entries */
-  uint8_t *doomed;             /* every path from the block ends in an abort: left out of post-dominance */
+  uint8_t *doomed;             /* every path from the block ends in an abort: left out of the post-dominator tree */
   uint32_t irreducible_node;   /* IR_NONE, or the last node of a block that jumps into the middle of a loop */
   void *memory;
 } ir_graph;

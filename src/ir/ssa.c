@@ -32,7 +32,7 @@ uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count) {
   uint32_t value = (uint32_t)unit->insns.count;
   size_t first_arg = unit->args.count;
   if (unit->args.data == NULL && hg_array_append(&unit->allocator, &unit->args, NULL, 0) == NULL)
-    return SSA_NONE; /* for none too: ssa_args_of */
+    return SSA_NONE; /* ssa_args_of must not add to a null pointer, even for a value without arguments */
   if (!hg_array_has_room(&unit->allocator, &unit->insns)) return SSA_NONE;
   for (uint32_t i = 0; i < arg_count; i++)
     if (!hg_array_push(&unit->allocator, &unit->args, SSA_NONE)) return SSA_NONE;

@@ -32,7 +32,7 @@ typedef struct ssa_insn {
   uint8_t type;      /* of the result; of what a store or atomic moves; ATLAS_NONE where there is none */
   uint8_t type2;     /* source type of cvt and bitcast; operand type of set.* and unity.test */
   uint8_t mode;      /* atlas_address_mode of memory operations */
-  uint8_t phi_registers; /* of a [phi ...] address: which parts are arguments */
+  uint8_t phi_registers; /* of a [phi ...] address: bit i: part i is an argument, not a constant in `bits` */
   uint16_t symbol;   /* of memory operations, scalars, pools */
   uint32_t arg_count;
   uint32_t args;     /* first in unit->args: index registers first, then values in text order */
@@ -47,7 +47,7 @@ typedef enum ssa_end { SSA_JUMP, SSA_BRANCH, SSA_EXIT, SSA_TRAP } ssa_end;
 typedef struct ssa_block {
   uint8_t end;             /* ssa_end */
   uint8_t dead;            /* no longer part of the unit */
-  uint8_t library;         /* of a function of the library: a loop that begins here ends, and its rounds are no steps */
+  uint8_t library; /* of a library function: a loop that begins here ends; its iterations do not count as steps */
   uint32_t condition;      /* of a branch: a predicate; of a function's exit: its result; else SSA_NONE */
   uint32_t successor[2];   /* jump: [0]; branch: [0] if true, [1] if false; else SSA_NONE */
   uint32_t insn;           /* program instruction of the terminator; SSA_NONE */
@@ -63,11 +63,11 @@ typedef struct ssa_unit {
   hg_array args;    /* uint32_t */
   hg_array blocks;  /* ssa_block; block 0 is the entry and has no predecessors */
   hg_array forward; /* uint32_t a value: what replaced it, or itself */
-  uint8_t faults_stay;       /* the hash has been taken: dead loads stay, because they may fault */
+  uint8_t faults_stay;       /* the hash has been taken: dead loads are kept, because they may fault */
   uint8_t narrow_extremes;   /* the machine has min and max of f16 and bf16: hg_legalise leaves them */
-  uint8_t replaced;          /* some values stand for others since ir_ssa_resolve_all */
-  uint8_t classified;        /* the next is known */
-  uint64_t other_forms[4];   /* set of symbols: buffers that are reached otherwise than as [x + lane] */
+  uint8_t replaced;          /* values were replaced since ir_ssa_resolve_all */
+  uint8_t classified;        /* other_forms has been filled */
+  uint64_t other_forms[4];   /* set of symbols: buffers that are accessed otherwise than as [x + lane] */
 } ssa_unit;
 
 static inline ssa_insn *ssa_insn_at(const ssa_unit *u, uint32_t value) { return (ssa_insn *)u->insns.data + value; }
@@ -77,7 +77,7 @@ static inline uint32_t *ssa_args_of(const ssa_unit *u, uint32_t value) {
 }
 
 void ir_ssa_init(ssa_unit *unit, const hg_allocator *allocator);
-/* Memory for so many in all, where that is known beforehand. HG_OUT_OF_MEMORY. */
+/* Reserves memory for so many in all, where that is known beforehand. HG_OUT_OF_MEMORY. */
 hg_status ir_ssa_reserve(ssa_unit *unit, uint64_t values, uint64_t args, uint64_t blocks);
 void ir_ssa_release(ssa_unit *unit);
 
@@ -89,7 +89,7 @@ uint32_t ir_ssa_add_block(ssa_unit *unit); /* SSA_NONE: out of memory */
 void ir_ssa_append_phi(ssa_unit *unit, uint32_t block, uint32_t value);
 void ir_ssa_append_effect(ssa_unit *unit, uint32_t block, uint32_t value);
 
-/* What stands for a value now. */
+/* The value that replaces this one now: itself, if none does. */
 uint32_t ir_ssa_resolve_far(ssa_unit *unit, uint32_t value);
 static inline uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value) {
   return ((const uint32_t *)unit->forward.data)[value] == value ? value : ir_ssa_resolve_far(unit, value);
@@ -97,7 +97,7 @@ static inline uint32_t ir_ssa_resolve(ssa_unit *unit, uint32_t value) {
 /* All uses of `value` mean `by` from now on. */
 void ir_ssa_replace(ssa_unit *unit, uint32_t value, uint32_t by);
 
-/* Takes the edge from `from` to `to` away: one predecessor entry and its phi arguments. */
+/* Removes the edge from `from` from the predecessors of `to`, with its phi arguments. */
 void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to);
 
 /* Checks everything this header says, definitions dominating uses included. HG_INVALID_ARGUMENT with what is wrong (a

@@ -1,4 +1,4 @@
-/* ssa_check.c - whether a unit is what ssa.h says. Passes are checked by it in tests and debug builds. */
+/* ssa_check.c - checks a unit against the invariants of ssa.h, after each pass in tests and debug builds. */
 #include "base/error.h"
 #include "ir/ssa_walk.h"
 
@@ -6,10 +6,10 @@ typedef struct checker {
   const ssa_unit *unit;
   ssa_order order;
   hg_array values;
-  uint32_t *block_of;  /* per value: where it can be computed at the earliest; SSA_NONE: not seen yet */
+  uint32_t *block_of;  /* per value: the earliest block where it can be computed; SSA_NONE: not seen yet */
 } checker;
 
-static hg_status wrong(const char *what, uint32_t at) {
+static hg_status fail_broken(const char *what, uint32_t at) {
   return hg_fail(HG_INVALID_ARGUMENT, "internal: the SSA form is broken: %s (%u)", what, (unsigned)at);
 }
 
@@ -18,7 +18,7 @@ static size_t edges_from(const checker *c, uint32_t from, uint32_t to) {
   return (size_t)(block->successor[0] == to) + (size_t)(block->successor[1] == to);
 }
 
-/* Predecessor lists and successors say the same. */
+/* Predecessor lists and successors agree. */
 static hg_status check_edges(const checker *c, uint32_t b) {
   const ssa_block *block = ssa_block_at(c->unit, b);
   const uint32_t *list = block->predecessors.data;
@@ -27,43 +27,44 @@ static hg_status check_edges(const checker *c, uint32_t b) {
     if (block->successor[s] == SSA_NONE) continue;
     has++;
     if (block->successor[s] >= c->unit->blocks.count || ssa_block_at(c->unit, block->successor[s])->dead)
-      return wrong("a successor does not exist", b);
+      return fail_broken("a successor does not exist", b);
   }
   if (has != wanted || (wanted > 0 && block->successor[0] == SSA_NONE))
-    return wrong("the successors do not fit the terminator", b);
+    return fail_broken("the successors do not fit the terminator", b);
   for (size_t i = 0; i < block->predecessors.count; i++) {
     size_t listed = 0;
     for (size_t k = 0; k < block->predecessors.count; k++) listed += list[k] == list[i];
     if (list[i] >= c->unit->blocks.count || edges_from(c, list[i], b) != listed)
-      return wrong("a predecessor does not lead here", b);
+      return fail_broken("a predecessor does not lead here", b);
   }
   for (int s = 0; s < 2; s++) {
     if (block->successor[s] == SSA_NONE) continue;
     const hg_array *back = &ssa_block_at(c->unit, block->successor[s])->predecessors;
     size_t k = 0;
     while (k < back->count && ((const uint32_t *)back->data)[k] != b) k++;
-    if (k == back->count) return wrong("an edge is missing from its target's predecessors", b);
+    if (k == back->count) return fail_broken("an edge is missing from its target's predecessors", b);
   }
   return HG_OK;
 }
 
 static hg_status check_use(const checker *c, uint32_t value, uint32_t block, uint32_t user) {
-  if (value >= c->unit->insns.count) return wrong("an argument is no value", user);
-  if (ssa_insn_at(c->unit, value)->op == SSA_DELETED) return wrong("an argument was deleted", user);
+  if (value >= c->unit->insns.count) return fail_broken("an argument is no value", user);
+  if (ssa_insn_at(c->unit, value)->op == SSA_DELETED) return fail_broken("an argument was deleted", user);
   if (c->block_of[value] == SSA_NONE || !ssa_dominates(&c->order, c->block_of[value], block))
-    return wrong("a use is not dominated by its definition", user);
+    return fail_broken("a use is not dominated by its definition", user);
   return HG_OK;
 }
 
 /* Pure values can be computed where the deepest of their arguments is; arguments dominate each other along one path. */
-static hg_status place_pure(checker *c, uint32_t value) {
+static hg_status check_pure(checker *c, uint32_t value) {
   uint32_t deepest = 0;
   for (uint32_t i = 0; i < ssa_insn_at(c->unit, value)->arg_count; i++) {
     uint32_t arg = ssa_args_of(c->unit, value)[i];
     if (arg >= c->unit->insns.count || c->block_of[arg] == SSA_NONE)
-      return wrong("a value comes before its argument", value);
+      return fail_broken("a value comes before its argument", value);
     if (ssa_dominates(&c->order, deepest, c->block_of[arg])) deepest = c->block_of[arg];
-    else if (!ssa_dominates(&c->order, c->block_of[arg], deepest)) return wrong("the arguments never meet", value);
+    else if (!ssa_dominates(&c->order, c->block_of[arg], deepest))
+      return fail_broken("the arguments never meet", value);
   }
   c->block_of[value] = deepest;
   return HG_OK;
@@ -73,12 +74,12 @@ static hg_status check_values(checker *c) {
   for (size_t k = 0; k < c->values.count; k++) {
     uint32_t value = ((const uint32_t *)c->values.data)[k];
     const ssa_insn *insn = ssa_insn_at(c->unit, value);
-    if (insn->op == SSA_DELETED) return wrong("a deleted value is used", value);
+    if (insn->op == SSA_DELETED) return fail_broken("a deleted value is used", value);
     if (insn->op == SSA_PHI && insn->arg_count != ssa_block_at(c->unit, insn->block)->predecessors.count)
-      return wrong("a phi has not one argument a predecessor", value);
-    if (insn->op == SSA_PHI && insn->type == 0) return wrong("a phi has no type", value);
+      return fail_broken("a phi has not one argument a predecessor", value);
+    if (insn->op == SSA_PHI && insn->type == 0) return fail_broken("a phi has no type", value);
     if (insn->block == SSA_NONE) {
-      HG_TRY(place_pure(c, value));
+      HG_TRY(check_pure(c, value));
       continue;
     }
     for (uint32_t i = 0; i < insn->arg_count && insn->op != SSA_PHI; i++)
@@ -96,7 +97,7 @@ static hg_status check_phis(const checker *c, uint32_t b) {
       uint32_t arg = ssa_args_of(c->unit, phi)[i];
       HG_TRY(check_use(c, arg, ((const uint32_t *)block->predecessors.data)[i], phi));
       if (ssa_insn_at(c->unit, arg)->type != ssa_insn_at(c->unit, phi)->type)
-        return wrong("a phi's argument has another type", phi);
+        return fail_broken("a phi's argument has another type", phi);
     }
   return HG_OK;
 }
@@ -105,9 +106,10 @@ static hg_status check_branch(const checker *c, uint32_t b) {
   const ssa_block *block = ssa_block_at(c->unit, b);
   if (block->condition != SSA_NONE) HG_TRY(check_use(c, block->condition, b, b));
   if (block->end != SSA_BRANCH) return HG_OK;
-  if (block->condition == SSA_NONE) return wrong("a branch has no condition", b);
-  return ssa_insn_at(c->unit, block->condition)->type == SSA_PREDICATE ? HG_OK
-                                                                       : wrong("a branch is not on a predicate", b);
+  if (block->condition == SSA_NONE) return fail_broken("a branch has no condition", b);
+  return ssa_insn_at(c->unit, block->condition)->type == SSA_PREDICATE
+             ? HG_OK
+             : fail_broken("a branch is not on a predicate", b);
 }
 
 static hg_status check_all(checker *c) {

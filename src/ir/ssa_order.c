@@ -65,7 +65,7 @@ static hg_status find_dominators(const ssa_unit *u, ssa_order *o) {
   return HG_OK;
 }
 
-/* A block that is both successors of another has two entries for it: the first is the edge of the true side. */
+/* A block is listed twice among the predecessors of a block that is both its successors: first for the true side. */
 static void find_edges(const ssa_unit *u, ssa_order *o) {
   memset(o->edge, 0xff, 2 * u->blocks.count * sizeof(uint32_t));
   for (uint32_t k = 0; k < o->count; k++) {
@@ -79,7 +79,7 @@ static void find_edges(const ssa_unit *u, ssa_order *o) {
   }
 }
 
-/* Subtree sizes are summed backwards and numbers dealt forwards: parents come first in reverse postorder. */
+/* Subtree sizes are summed backwards and numbers assigned forwards: parents come first in reverse postorder. */
 static void number_tree(ssa_order *o, uint32_t *next_child) {
   for (uint32_t k = 0; k < o->count; k++) o->close[o->block[k]] = 1;
   for (uint32_t k = o->count; k-- > 1;) o->close[o->dominator[o->block[k]]] += o->close[o->block[k]];
@@ -112,7 +112,7 @@ hg_status ir_ssa_order_build(const ssa_unit *unit, ssa_order *order) {
   order->dominator = order->block + 6 * n;
   order->open = order->block + 7 * n;
   order->close = order->block + 8 * n;
-  memset(order->open, 0, 2 * n * sizeof(uint32_t)); /* of blocks that nothing reaches too */
+  memset(order->open, 0, 2 * n * sizeof(uint32_t)); /* unreachable blocks too */
   HG_TRY(find_dominators(unit, order));
   number_tree(order, order->block + 4 * n);
   return HG_OK;

@@ -15,7 +15,7 @@ typedef struct ssa_order {
 
 /* HG_OUT_OF_MEMORY; release it whatever the result. */
 hg_status ir_ssa_order_build(const ssa_unit *unit, ssa_order *order);
-/* Without dominators, for walks that do not ask for them: half the time. */
+/* Without dominators, for walks that do not need them: half the time. */
 hg_status ir_ssa_order_number(const ssa_unit *unit, ssa_order *order);
 void ir_ssa_order_release(const ssa_unit *unit, ssa_order *order);
 

@@ -25,8 +25,8 @@ static hg_status push(walker *w, uint32_t value) {
   return hg_array_push(allocator, &w->stack, value) && hg_array_push(allocator, &w->stack, 0) ? HG_OK : out_of_memory();
 }
 
-/* Pure values below `value`, arguments first. Phis and effects have their own place. */
-static hg_status need(walker *w, uint32_t value) {
+/* Emits a pure value and the pure values it depends on, arguments first. Phis and effects are emitted by walk_block. */
+static hg_status visit_value(walker *w, uint32_t value) {
   if (ssa_insn_at(w->unit, value)->block != SSA_NONE) return HG_OK;
   HG_TRY(push(w, value));
   while (w->stack.count > 0) {
@@ -44,16 +44,17 @@ static hg_status need(walker *w, uint32_t value) {
   return HG_OK;
 }
 
-static hg_status need_args(walker *w, uint32_t value) {
-  for (uint32_t i = 0; i < ssa_insn_at(w->unit, value)->arg_count; i++) HG_TRY(need(w, ssa_args_of(w->unit, value)[i]));
+static hg_status visit_args(walker *w, uint32_t value) {
+  for (uint32_t i = 0; i < ssa_insn_at(w->unit, value)->arg_count; i++)
+    HG_TRY(visit_value(w, ssa_args_of(w->unit, value)[i]));
   return HG_OK;
 }
 
-/* What the phis of a successor take along the edge from `block`. */
-static hg_status need_edge(walker *w, uint32_t edge, uint32_t successor) {
+/* The arguments of a successor's phis for this edge. */
+static hg_status visit_edge(walker *w, uint32_t edge, uint32_t successor) {
   for (uint32_t phi = ssa_block_at(w->unit, successor)->first_phi; phi != SSA_NONE;
        phi = ssa_insn_at(w->unit, phi)->next)
-    HG_TRY(need(w, ssa_args_of(w->unit, phi)[edge]));
+    HG_TRY(visit_value(w, ssa_args_of(w->unit, phi)[edge]));
   return HG_OK;
 }
 
@@ -61,13 +62,13 @@ static hg_status walk_block(walker *w, const ssa_order *order, uint32_t b) {
   const ssa_block *block = ssa_block_at(w->unit, b);
   for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = ssa_insn_at(w->unit, phi)->next) HG_TRY(emit(w, phi));
   for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(w->unit, e)->next) {
-    HG_TRY(need_args(w, e));
+    HG_TRY(visit_args(w, e));
     HG_TRY(emit(w, e));
   }
-  if (block->condition != SSA_NONE) HG_TRY(need(w, block->condition));
+  if (block->condition != SSA_NONE) HG_TRY(visit_value(w, block->condition));
   for (int s = 0; s < 2; s++)
     if (block->successor[s] != SSA_NONE)
-      HG_TRY(need_edge(w, order->edge[2 * (size_t)b + (unsigned)s], block->successor[s]));
+      HG_TRY(visit_edge(w, order->edge[2 * (size_t)b + (unsigned)s], block->successor[s]));
   return HG_OK;
 }
 
@@ -96,7 +97,7 @@ void ir_ssa_resolve_all(ssa_unit *unit) {
   if (!unit->replaced) return;
   unit->replaced = 0;
   const uint32_t *forward = unit->forward.data;
-  uint32_t *args = unit->args.data; /* of all values, also those that are gone */
+  uint32_t *args = unit->args.data; /* of all values, deleted ones too */
   for (size_t i = 0; i < unit->args.count; i++)
     if (args[i] != SSA_NONE && forward[args[i]] != args[i]) args[i] = ir_ssa_resolve_far(unit, args[i]);
   for (uint32_t b = 0; b < unit->blocks.count; b++) {

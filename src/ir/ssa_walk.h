@@ -4,9 +4,9 @@
 
 #include "ir/ssa_order.h"
 
-/* Fills `values` (uint32_t) with every value that effects, phis and branches of reachable blocks need: block by block
- * in order, first its phis, then for each effect what it needs and itself, then what the branch and the successors'
- * phis need. Phi arguments that come around loops may stand later than the phi. All arguments must be resolved. */
+/* Fills `values` (uint32_t) with every value that effects, phis and branches of reachable blocks depend on: block by
+ * block in order, first its phis, then for each effect its operands and itself, then the operands of the branch and of
+ * the successors' phis. Phi arguments of back edges may come after the phi. All arguments must be resolved. */
 hg_status ir_ssa_walk(const ssa_unit *unit, const ssa_order *order, hg_array *values);
 
 /* The same, and ends[k] is how many values there are when block order->block[k] is done. */

@@ -1,9 +1,9 @@
 /* structure.c - structured control flow by the dominator tree: Ramsey, "Beyond Relooper: Recursive Translation of
  * Unstructured Control Flow to Structured Control Flow" (2022), without the recursion.
  *
- * A block's code is followed by what its terminator says. A target that several forward edges lead to stands behind a
- * construct that those edges break out of; the construct is opened where the target's dominator begins. Everything else
- * is nested where it is reached. */
+ * The code of a block is followed by the translation of its terminator. A block with several incoming forward edges (a
+ * merge) stands behind a construct that those edges break out of; the construct opens at the merge's immediate
+ * dominator. Every other block is nested where its only forward edge is. */
 #include "ir/structure.h"
 
 #include "base/error.h"
@@ -72,8 +72,8 @@ static void grow_tree(builder *b) {
   }
 }
 
-/* The block with everything it dominates. Tasks are done last first, so they are pushed from the end. A target that
- * comes later in the order stands further out, since what comes before it may break to it. */
+/* The block with its dominator subtree. Tasks are a stack, so they are pushed from the end. A merge that comes later in
+ * the order stands further out, since what comes before it may break to it. */
 static hg_status expand_tree(builder *b, uint32_t block) {
   size_t first;
   if (b->is_loop[block]) HG_TRY(push(b, TASK_EMIT, IR_SHAPE_END, SSA_NONE, SSA_NONE));
@@ -189,8 +189,8 @@ static int match_constructs(checker *c) {
   return innermost == SSA_NONE;
 }
 
-/* The block that control reaches next from item `at`; `taken`: the way of the first IF. SSA_NONE: the lane ends; count
- * of blocks and more: it runs off the list. */
+/* The block that control reaches next from item `at`; `taken`: whether the first IF is. SSA_NONE: the lane ends; the
+ * number of blocks or more: control runs off the list. */
 static uint32_t next_block(const checker *c, uint32_t at, int taken) {
   for (uint32_t steps = 0; at < c->count && steps <= 4 * c->count; steps++) {
     const ir_structure_item *item = &c->items[at];

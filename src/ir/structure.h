@@ -1,9 +1,8 @@
-/* structure.h - structured control flow from any unit: blocks to leave, loops, if and else, for targets that have no
- * goto.
+/* structure.h - structured control flow from any reducible unit: blocks, loops, if and else, for targets without goto.
  *
- * The result is a list, read from start to end like WebAssembly's: constructs open and close, and a BREAK or CONTINUE
- * counts how many of the constructs around it lie between it and its own. Nothing is copied, so the list is linear in
- * the unit. */
+ * The result is a list, read from start to end like WebAssembly's: constructs open and close, and the number of a BREAK
+ * or CONTINUE is that of the constructs between it and the one it refers to. No code is duplicated, so the length of
+ * the list is linear in the unit. */
 #ifndef HG_IR_STRUCTURE_H
 #define HG_IR_STRUCTURE_H
 

@@ -1,6 +1,6 @@
-/* uniform.c - the uniformity analysis: one work list over blocks, everything monotone.
+/* uniform.c - the uniformity analysis: one worklist of blocks; all levels only rise.
  *
- * A block's level spreads on through the branches it holds. */
+ * A branch is at least as divergent as the control of its block. */
 #include "ir/uniform.h"
 
 #include "base/error.h"
@@ -14,7 +14,7 @@ typedef struct analysis {
   ir_effect_of effect_of;
   const void *context;
   ir_uniformity *result;
-  uint8_t *dirty;      /* per block: to be looked at again */
+  uint8_t *dirty;      /* per block: on the worklist */
   uint8_t *levels;     /* per value: the state inside the block at hand */
   ir_control control;  /* its levels are result->control */
   uint32_t cause;      /* the branch whose level is being spread */
@@ -38,7 +38,7 @@ void ir_uniform_step(const ir_effect *effect, uint8_t control, uint8_t *levels) 
   levels[effect->def] = control > level ? control : level;
 }
 
-static void make_dirty(analysis *a, uint32_t block) {
+static void mark_dirty(analysis *a, uint32_t block) {
   a->dirty[block] = 1;
   if (a->graph->position[block] < a->first_dirty) a->first_dirty = a->graph->position[block];
 }
@@ -46,7 +46,7 @@ static void make_dirty(analysis *a, uint32_t block) {
 static void control_raised(void *user, uint32_t block) {
   analysis *a = user;
   a->result->cause[block] = a->cause;
-  make_dirty(a, block);
+  mark_dirty(a, block);
 }
 
 static void flow_into(analysis *a, uint32_t successor) {
@@ -59,14 +59,14 @@ static void flow_into(analysis *a, uint32_t successor) {
       entry[v] = a->levels[v];
       changed = 1;
     }
-  if (changed) make_dirty(a, successor);
+  if (changed) mark_dirty(a, successor);
 }
 
 static void spread_levels(analysis *a, uint32_t block) {
   const ir_graph *g = a->graph;
   uint32_t n = a->result->value_count;
   uint8_t control = a->result->control[block], branch_level = control;
-  a->cause = a->result->cause[block]; /* where control differs already, the first reason is the one to name */
+  a->cause = a->result->cause[block]; /* control that is divergent already: the first cause is the one to name */
   memcpy(a->levels, a->result->entry + (size_t)block * n, n);
   for (uint32_t k = 0; k < g->size[block]; k++) {
     ir_effect effect;

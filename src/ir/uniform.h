@@ -1,4 +1,4 @@
-/* uniform.h - which values and which control are the same in all lanes of the grid, or of the block.
+/* uniform.h - uniformity analysis: which values and which control are uniform in the grid, or in the block.
  *
  * The rules are part of the API (docs/uniformity.md): what verifies today verifies tomorrow. They are a forward
  * data-flow over levels: a result is at least as divergent as its operands and as the control that decides whether it
@@ -24,7 +24,7 @@ typedef struct ir_effect {
   uint8_t use_count;
   uint8_t least;    /* ir_level that the result has whatever its operands are */
   uint8_t fixed;    /* 1: the result has level `least` exactly */
-  uint8_t branches; /* 1: chooses between its successors by the levels of its uses (after its def) */
+  uint8_t branches; /* 1: a branch, as divergent as its uses (after its def) */
 } ir_effect;
 
 typedef void (*ir_effect_of)(const void *context, uint32_t insn, ir_effect *effect);
