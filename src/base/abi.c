@@ -1,4 +1,4 @@
-/* abi.c - structs that callers of another version gave, and the version of this library. */
+/* abi.c - structs of callers compiled against another version, and the version of this library. */
 #include "base/abi.h"
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LARGEST_STRUCT = 65536 }; /* no header will have a larger one: a size above was never set */
+enum { LARGEST_STRUCT = 65536 }; /* larger than any struct of any version: a size above it was not initialised */
 
 #define STRUCT(type, last) _Static_assert(offsetof(type, size) == 0, #type " begins with its size");
 #define ELEMENT(type, last)
@@ -41,7 +41,7 @@ static hg_status size_of(const char *name, const void *callers, size_t version_1
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Copies what both know. What only the caller knows must be zero. */
+/* Copies the fields that both versions have. Those that only the caller's has must be zero. */
 static hg_status read_known(const char *name, void *own, size_t own_size, const uint8_t *callers, size_t size) {
   size_t known = size < own_size ? size : own_size;
   memcpy(own, callers, known);

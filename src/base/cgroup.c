@@ -1,6 +1,6 @@
 /* cgroup.c - the limits of control groups, read from their files: cgroups(7), and the kernel's documents on cgroup-v2
  * and on the cpu and memory controllers of version 1. Inside a container the path that /proc names may not exist below
- * the mount, where the container's own group is the root: walking up from the path meets that too. */
+ * the mount, where the container's own group is the root: walking up from the path gets there. */
 #include "base/cgroup.h"
 
 #include "base/os.h"

@@ -10,7 +10,7 @@ static _Thread_local struct {
   hg_status status;
   uint32_t line, column;
   size_t message;              /* where in the sentence it begins, behind the place */
-  int64_t instruction, offset; /* plus 1: zeroed memory is no error */
+  int64_t instruction, offset; /* plus 1, so that zeroed memory means "not known" */
   char source[HG_LINE_BYTES];
   char sentence[MESSAGE_BYTES];
 } last;
@@ -59,7 +59,7 @@ const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_byt
 }
 
 /* "blur.atlas:12:19: "; returns its length. */
-static size_t put_place(const hg_place *place, char *text, size_t text_bytes) {
+static size_t print_place(const hg_place *place, char *text, size_t text_bytes) {
   size_t used = 0;
   if (place->source == NULL) return 0;
   used += (size_t)snprintf(text, text_bytes, "%s:", HG_LINE(place->source));
@@ -71,8 +71,8 @@ static size_t put_place(const hg_place *place, char *text, size_t text_bytes) {
 
 hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *format, va_list arguments) {
   const char *source = place->source != NULL ? place->source : "";
-  char sentence[MESSAGE_BYTES]; /* apart: an argument may be the last error itself */
-  size_t start = put_place(place, sentence, sizeof sentence), room = sizeof sentence - start;
+  char sentence[MESSAGE_BYTES]; /* not written in place: an argument may be the last error itself */
+  size_t start = print_place(place, sentence, sizeof sentence), room = sizeof sentence - start;
   int length = vsnprintf(sentence + start, room, format, arguments);
   if (length < 0) sentence[start] = '\0';
   /* What did not fit is missing already: all but its last place, which says so. */

@@ -18,18 +18,19 @@
 /* Sets this thread's last error and returns `status`, so that a failing function can end in `return hg_fail(...)`. */
 HG_RARE hg_status hg_fail(hg_status status, const char *format, ...) HG_PRINTF(2, 3);
 
-/* Where in a program something is wrong; what is not known is NULL, 0 or -1. */
+/* The place of an error in a program; a field that is not known is NULL, 0 or -1. */
 typedef struct hg_place {
   const char *source;
   uint32_t line, column;
   int64_t instruction;
 } hg_place;
 
-/* Likewise, with "source:line:column: " in front of the sentence as far as it is known, and the place as data. */
+/* hg_fail with "source:line:column: " before the sentence, as far as it is known; hg_error_read gives the place as
+ * data. */
 HG_RARE hg_status hg_fail_at(hg_status status, const hg_place *place, const char *format, ...) HG_PRINTF(3, 4);
 HG_RARE hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *format, va_list arguments)
     HG_PRINTF(3, 0);
-/* The last error is about a binary form that was read so far. */
+/* Adds the byte offset in a binary form at which the last error was found. */
 void hg_error_has_offset(uint64_t offset);
 
 /* The last error as data. */
@@ -38,12 +39,12 @@ void hg_error_read(hg_error_info *info);
 /* HG_OUT_OF_MEMORY with a sentence that says what the memory was for. */
 HG_RARE hg_status hg_fail_memory(const char *what, uint64_t byte_count);
 
-/* Copies as much of a text as there is room for; one that is longer ends in "...". */
+/* Copies as much of a text as fits; a text that is cut ends in "...". */
 const char *hg_clip(const char *text, size_t length, char *copy, size_t copy_bytes);
 
-/* A word that a caller gave, in a message: %s. Its first 80 characters, or all of it where that is not longer. */
+/* A word from a caller, for %s in a message: cut to HG_WORD_BYTES. */
 #define HG_WORD(text, length) hg_clip(text, length, (char[HG_WORD_BYTES]){0}, HG_WORD_BYTES)
-/* A path or another line of text: its first 200. */
+/* A path or another line of text: cut to HG_LINE_BYTES. */
 #define HG_LINE(text) hg_clip(text, strlen(text), (char[HG_LINE_BYTES]){0}, HG_LINE_BYTES)
 enum { HG_WORD_BYTES = 84, HG_LINE_BYTES = 204 };
 

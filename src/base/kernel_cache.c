@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct entry {
-  uint8_t digest[HG_SHA256_BYTES]; /* of the key: SHA-256 makes it as good as the key */
+  uint8_t digest[HG_SHA256_BYTES]; /* stands for the key: no two keys with one SHA-256 are known */
   hg_payload *payload;
   struct entry *next; /* in its bucket */
   struct entry *newer, *older;
@@ -19,7 +19,7 @@ struct hg_kernel_cache {
   hg_allocator allocator;
   hg_log_callback log;
   void *log_user;
-  atomic_flag told; /* that nothing can be stored on disk: once is enough */
+  atomic_flag has_warned; /* that nothing can be stored on disk: logged once */
   hg_mutex mutex;   /* guards all of the following but `disk` */
   entry **buckets;
   size_t bucket_count; /* a power of two */
@@ -37,7 +37,7 @@ static entry **bucket_of(const hg_kernel_cache *cache, const uint8_t *digest) {
   return &cache->buckets[hg_load_le(digest, 8) & (cache->bucket_count - 1)];
 }
 
-/* Where the pointer to the entry with this digest is, or would be: *result is NULL if there is none. */
+/* The link to the entry with this digest: *result is NULL if there is none. */
 static entry **find_locked(const hg_kernel_cache *cache, const uint8_t *digest) {
   entry **link = bucket_of(cache, digest);
   while (*link != NULL && memcmp((*link)->digest, digest, HG_SHA256_BYTES) != 0) link = &(*link)->next;
@@ -107,7 +107,7 @@ static void insert_locked(hg_kernel_cache *cache, const uint8_t *digest, hg_payl
 }
 
 /* The payload with a reference for the caller, now the most recently used; NULL if it is not in memory. */
-static hg_payload *take_locked(hg_kernel_cache *cache, const uint8_t *digest) {
+static hg_payload *find_and_retain_locked(hg_kernel_cache *cache, const uint8_t *digest) {
   entry *e = *find_locked(cache, digest);
   if (e == NULL) return NULL;
   unlink_use_locked(cache, e);
@@ -118,7 +118,7 @@ static hg_payload *take_locked(hg_kernel_cache *cache, const uint8_t *digest) {
 
 /* ---- both levels ------------------------------------------------------------------------------------------------- */
 
-static void HG_PRINTF(3, 4) tell(hg_kernel_cache *cache, hg_log_level level, const char *format, ...) {
+static void HG_PRINTF(3, 4) log_message(hg_kernel_cache *cache, hg_log_level level, const char *format, ...) {
   if (cache->log == NULL) return;
   char message[1024];
   va_list arguments;
@@ -136,7 +136,7 @@ hg_kernel_cache *hg_kernel_cache_create(const hg_allocator *allocator, uint64_t 
   cache->log = log;
   cache->log_user = log_user;
   cache->cap = memory_cap > 0 ? memory_cap : HG_KERNEL_CACHE_MEMORY_CAP;
-  atomic_flag_clear(&cache->told);
+  atomic_flag_clear(&cache->has_warned);
   cache->bucket_count = FIRST_BUCKETS;
   cache->buckets = hg_allocate(allocator, FIRST_BUCKETS, sizeof(entry *));
   if (cache->buckets == NULL || hg_mutex_init(&cache->mutex) != 0) {
@@ -145,8 +145,8 @@ hg_kernel_cache *hg_kernel_cache_create(const hg_allocator *allocator, uint64_t 
     return NULL;
   }
   hg_disk_cache_open(allocator, &cache->disk);
-  if (cache->disk.absence != NULL) tell(cache, HG_LOG_INFO, "kernel cache on disk: %s", cache->disk.absence);
-  if (cache->disk.remark != NULL) tell(cache, HG_LOG_INFO, "kernel cache on disk: %s", cache->disk.remark);
+  if (cache->disk.absence != NULL) log_message(cache, HG_LOG_INFO, "kernel cache on disk: %s", cache->disk.absence);
+  if (cache->disk.remark != NULL) log_message(cache, HG_LOG_INFO, "kernel cache on disk: %s", cache->disk.remark);
   return cache;
 }
 
@@ -164,7 +164,7 @@ hg_payload *hg_kernel_cache_get(hg_kernel_cache *cache, const hg_cache_key *key)
   uint8_t digest[HG_SHA256_BYTES];
   if (cache == NULL || !hg_cache_key_digest(key, digest)) return NULL;
   hg_mutex_lock(&cache->mutex);
-  hg_payload *payload = take_locked(cache, digest);
+  hg_payload *payload = find_and_retain_locked(cache, digest);
   hg_mutex_unlock(&cache->mutex);
   if (payload != NULL) return payload;
   hg_disk_result result = hg_disk_cache_load(&cache->disk, key, digest, &payload);
@@ -176,7 +176,8 @@ hg_payload *hg_kernel_cache_get(hg_kernel_cache *cache, const hg_cache_key *key)
     cache->counts.misses++;
   }
   hg_mutex_unlock(&cache->mutex);
-  if (result == HG_DISK_DAMAGED) tell(cache, HG_LOG_WARNING, "ignored a damaged kernel in %s", cache->disk.folder);
+  if (result == HG_DISK_DAMAGED)
+    log_message(cache, HG_LOG_WARNING, "ignored a damaged kernel in %s", cache->disk.folder);
   return payload;
 }
 
@@ -191,9 +192,9 @@ void hg_kernel_cache_put(hg_kernel_cache *cache, const hg_cache_key *key, const 
     hg_payload_release(payload);
   }
   if (cache->disk.folder[0] == '\0' || hg_disk_cache_store(&cache->disk, key, digest, bytes, byte_count)) return;
-  if (atomic_flag_test_and_set(&cache->told)) return;
+  if (atomic_flag_test_and_set(&cache->has_warned)) return;
   const char *problem = hg_disk_cache_problem(&cache->disk);
-  tell(cache, HG_LOG_INFO, "a kernel is kept in memory only: %s (%s)",
+  log_message(cache, HG_LOG_INFO, "a kernel is kept in memory only: %s (%s)",
        problem != NULL ? problem : "it could not be stored", cache->disk.folder);
 }
 

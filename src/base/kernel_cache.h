@@ -1,9 +1,8 @@
-/* kernel_cache.h - compiled kernels kept for the next time: in memory for one executor, on disk for every process of
- * this user.
+/* kernel_cache.h - a cache of compiled kernels: in memory for one executor, on disk for all processes of this user.
  *
- * To the cache a kernel is a payload, bytes of which it knows nothing. Whatever goes wrong (no home, a read-only or
- * full disk, a damaged file, no memory) means "not cached" and nothing else: no function here sets the last error, and
- * all of them accept NULL as a cache that keeps nothing. Every function may be called from several threads at once. */
+ * To the cache a kernel is a payload of opaque bytes. Whatever goes wrong (no home, a read-only or full disk, a damaged
+ * file, no memory) means "not cached" and nothing else: no function here sets the last error, and all of them accept
+ * NULL as a cache that keeps nothing. Every function may be called from several threads at once. */
 #ifndef HG_BASE_KERNEL_CACHE_H
 #define HG_BASE_KERNEL_CACHE_H
 
@@ -15,7 +14,7 @@
 
 /* ---- keys and payloads ------------------------------------------------------------------------------------------- */
 
-/* Everything that a compiled kernel depends on. Two keys are the same if all of it is. */
+/* Everything that a compiled kernel depends on. Two keys are equal if all fields are. */
 typedef struct hg_cache_key {
   uint8_t program[HG_SHA256_BYTES]; /* of the canonical bytes */
   const char *target;               /* what it is compiled for: "sm_90"; NULL is "" */
@@ -25,7 +24,7 @@ typedef struct hg_cache_key {
   size_t specialisation_bytes;
 } hg_cache_key;
 
-/* Never changes, so readers need no lock. It may outlive the cache. */
+/* Immutable, so readers need no lock. It may outlive the cache. */
 typedef struct hg_payload {
   atomic_uint references;
   hg_allocator allocator;
@@ -44,9 +43,9 @@ typedef struct hg_kernel_cache hg_kernel_cache;
 
 enum { HG_KERNEL_CACHE_MEMORY_CAP = 64 << 20 };
 
-/* A cache in memory over the disk cache of the environment. Where more than `memory_cap` bytes (0: the default above)
- * would be held, the least recently used payloads are let go. `log` may be NULL; it is called without a lock held. NULL
- * when out of memory. */
+/* A cache in memory in front of the disk cache that the environment names. Where more than `memory_cap` bytes (0: the
+ * default above) would be held, the least recently used payloads are evicted. `log` may be NULL; it is called without a
+ * lock held. NULL when out of memory. */
 hg_kernel_cache *hg_kernel_cache_create(const hg_allocator *allocator, uint64_t memory_cap, hg_log_callback log,
                                         void *log_user);
 void hg_kernel_cache_release(hg_kernel_cache *cache);
@@ -54,7 +53,7 @@ void hg_kernel_cache_release(hg_kernel_cache *cache);
 /* The payload of a key, for the caller to release; NULL: not cached. */
 hg_payload *hg_kernel_cache_get(hg_kernel_cache *cache, const hg_cache_key *key);
 
-/* Keeps a copy of a payload, in place of an earlier one of that key. */
+/* Stores a copy of a payload; it replaces an earlier one with the same key. */
 void hg_kernel_cache_put(hg_kernel_cache *cache, const hg_cache_key *key, const void *bytes, size_t byte_count);
 
 typedef struct hg_kernel_cache_counts {
@@ -85,7 +84,7 @@ typedef struct hg_disk_cache {
   const char *absence;        /* why there is none; NULL: there is one */
   const char *remark;         /* which setting is ignored; NULL: none */
   uint64_t byte_cap;          /* HOLOGRAM_CACHE_SIZE */
-  _Atomic int64_t budget;     /* bytes this process may write before it looks at the folder's size again */
+  _Atomic int64_t budget;     /* bytes this process may write before it measures the folder again */
 } hg_disk_cache;
 
 /* Reads the environment. Touches no file: the folder is made by the first store. */
@@ -122,7 +121,7 @@ typedef struct hg_disk_file {
  * of memory. */
 int hg_disk_cache_list(const hg_disk_cache *disk, hg_array *files);
 
-/* What an entry says of itself; characters of the texts that are no ASCII text are '?'. */
+/* The key in an entry's file; bytes of its texts that are not printable ASCII are '?'. */
 typedef struct hg_disk_entry {
   uint8_t program[HG_SHA256_BYTES];
   char target[64], driver[64]; /* as much as fits */

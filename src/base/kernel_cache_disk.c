@@ -13,13 +13,13 @@ static const char entry_suffix[] = ".kernel", temporary_suffix[] = ".tmp";
 enum {
   HEAD_BYTES = 24,
   KEY_HEAD_BYTES = HG_SHA256_BYTES + 16,
-  KEY_PART_MOST = 1 << 24, /* bytes of a text or specialisation: far above any in use */
+  MAX_KEY_PART_BYTES = 1 << 24, /* bytes of a text or specialisation: far above any in use */
   NAME_HEX = HG_SHA256_HEX - 1,
 };
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* The bytes of a key, in the order of the file, without putting them together. */
+/* The bytes of a key in the order of the file, as parts that need not be copied together. */
 typedef struct key_bytes {
   uint8_t head[KEY_HEAD_BYTES];
   struct {
@@ -41,7 +41,7 @@ static int key_open(const hg_cache_key *key, key_bytes *out) {
   hg_store_le(out->head + HG_SHA256_BYTES, 4, key->compiler_version);
   out->count = KEY_HEAD_BYTES;
   for (unsigned i = 0; i < 3; i++) {
-    if (out->parts[i].count > KEY_PART_MOST) return 0;
+    if (out->parts[i].count > MAX_KEY_PART_BYTES) return 0;
     hg_store_le(out->head + HG_SHA256_BYTES + 4 + 4 * i, 4, out->parts[i].count);
     out->count += out->parts[i].count;
   }
@@ -136,7 +136,7 @@ static int file_check(const uint8_t *file, size_t count, file_view *view) {
   return 1;
 }
 
-/* 1: the name of an entry; 0: of a file being written; -1: of somebody else's file. */
+/* 1: the name of an entry; 0: of a file being written; -1: not a file of the cache. */
 static int name_kind(const char *name) {
   size_t length = strlen(name), suffix = sizeof temporary_suffix - 1;
   if (length >= HG_CACHE_NAME_BYTES || strspn(name, "0123456789abcdef") != NAME_HEX) return -1;
@@ -158,8 +158,8 @@ static int entry_path(const hg_disk_cache *disk, const uint8_t *digest, char pat
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-/* The folder as the environment names it, with room for a name below it; returns why there is none. One that is too
- * long is no reason to take another: `cache clear` would empty what nobody named. */
+/* The folder that the environment names, with room for a name below it; returns why there is none. One that is too long
+ * is not replaced by the default: `cache clear` would empty a folder that the user did not name. */
 static const char *find_folder(char folder[HG_PATH_BYTES]) {
   enum { FOLDER_BYTES = HG_PATH_BYTES - HG_CACHE_NAME_BYTES };
   char text[32];
@@ -247,7 +247,7 @@ static void sift_down(hg_disk_file *heap, size_t root, size_t count) {
   }
 }
 
-/* An eviction goes below the cap by this much, so that the next stores need none. */
+/* Evictions go down to this, below the cap, so that the next stores need none. */
 static uint64_t evicted_cap(const hg_disk_cache *disk) { return disk->byte_cap - disk->byte_cap / 8; }
 
 /* Removes the least recently used files while there are more than `target` bytes; returns how many bytes are left. A
@@ -278,8 +278,8 @@ static void remove_leftovers(const hg_disk_cache *disk, hg_disk_file *files, siz
   *count = kept;
 }
 
-/* Looks at all of the folder only now and then: when what this process has written since the last look may have filled
- * it, or is a sixteenth of the cap, so that several processes together pass the cap by little. */
+/* Lists the folder only now and then: when what this process has written since the last time may have filled it, or is
+ * a sixteenth of the cap, so that several processes together exceed the cap by little. */
 static void keep_below_cap(hg_disk_cache *disk, uint64_t written) {
   if (atomic_fetch_sub(&disk->budget, (int64_t)written) >= (int64_t)written) return;
   hg_array files = {.element_size = sizeof(hg_disk_file)};
@@ -319,8 +319,8 @@ hg_disk_result hg_disk_cache_load(hg_disk_cache *disk, const hg_cache_key *key, 
   return result;
 }
 
-/* The entry's name, and what no other writer has: process, time, and the address of a variable of this thread. Should
- * another one have it all the same, creating the file fails. */
+/* The entry's name with a suffix that is unique among writers: process, time, and the address of a variable of this
+ * thread. Should two be equal after all, creating the second file fails. */
 static int temporary_path(const hg_disk_cache *disk, const uint8_t *digest, char path[HG_PATH_BYTES]) {
   char name[HG_CACHE_NAME_BYTES], hex[HG_SHA256_HEX];
   hg_sha256_hex(digest, hex);

@@ -26,7 +26,7 @@ typedef struct hg_array {
 /* Appends `count` elements (copied from `elements`, or zeroed where it is NULL) and returns the first; NULL when out of
  * memory, with the array unchanged. */
 void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count);
-/* Memory for so many elements in all, where that is known before they come; 0 when out of memory. */
+/* Reserves memory for this many elements in all, where that is known beforehand; 0 when out of memory. */
 int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t capacity);
 void hg_array_release(const hg_allocator *allocator, hg_array *array);
 

@@ -1,4 +1,4 @@
-/* os.h - everything the core needs from the operating system beyond ISO C11. Implemented once a system: os_posix.c,
+/* os.h - everything the core needs from the operating system beyond ISO C11. One implementation a system: os_posix.c,
  * os_windows.c. */
 #ifndef HG_BASE_OS_H
 #define HG_BASE_OS_H
@@ -29,18 +29,18 @@ void hg_cpu_name(char *name, size_t name_bytes);   /* "AMD EPYC"; "CPU" if not k
 
 /* ---- shared libraries -------------------------------------------------------------------------------------------- */
 
-/* Loads a library that the system knows by `name` (Linux, macOS) or `windows_name`; NULL if there is none that can be
- * loaded. On Windows only the system's own folder is searched. It stays until the process ends, since a driver may have
- * started threads that run in it. */
+/* Loads a library that the system knows by `name` (Linux, macOS) or `windows_name`; NULL if it cannot be loaded. On
+ * Windows only the system's own folder is searched. The library stays loaded until the process ends, since a driver may
+ * have started threads that run its code. */
 void *hg_library_open(const char *name, const char *windows_name);
-/* Likewise the library at a path, which is UTF-8 on Windows. */
+/* Loads the library at a path, which is UTF-8 on Windows, likewise. */
 void *hg_library_open_file(const char *path);
 /* Writes the address of a function to *function, a function pointer of any type; NULL where there is none. */
 void hg_library_find(void *library, const char *function_name, void *function);
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-/* A thread, which must stay where it is in memory until it is joined. */
+/* A thread; the struct must not move in memory until the thread is joined. */
 typedef struct hg_thread {
   void (*run)(void *user);
   void *user;
@@ -54,23 +54,23 @@ typedef struct hg_thread {
 int hg_thread_start(hg_thread *thread, void (*run)(void *user), void *user);
 void hg_thread_join(hg_thread *thread);
 
-/* Sleeps while *word is `value`; may also return for no reason. hg_wake ends the sleep of those who wait at `word`,
+/* A futex: sleeps while *word is `value`; may also return spuriously. hg_wake wakes all threads that sleep on `word`,
  * after it was changed. */
 void hg_wait(atomic_uint *word, uint32_t value);
 void hg_wake(atomic_uint *word);
 
-/* The CPU that runs this thread now; HG_NO_CPU where the system does not say. hg_leave_cpu moves the thread to another
- * one, if it may run elsewhere. */
+/* The CPU that runs this thread now; HG_NO_CPU where the system does not say. hg_leave_cpu moves this thread to another
+ * CPU, if it may run on one. */
 #define HG_NO_CPU UINT32_MAX
 uint32_t hg_current_cpu(void);
 void hg_leave_cpu(uint32_t cpu);
-/* Of a thread that sleeps: it may not run on a CPU until it calls hg_allow_cpu. 1: so it is; 0: it can run there only,
- * or never could, or the system knows nothing of it. */
+/* Removes a CPU from the affinity mask of a sleeping thread, until that thread calls hg_allow_cpu. 1: done; 0: the
+ * thread may run on this CPU only, or never could, or the system has no affinity masks. */
 int hg_thread_keep_off(hg_thread *thread, uint32_t cpu);
 void hg_allow_cpu(uint32_t cpu);
 
-/* Has `in_child` called in every process that is forked off from now on, and `at_exit` when this one exits or unloads
- * the library. 0 on success; with another result one of the two may be missing. */
+/* Registers `in_child`, called in every process that is forked off from now on, and `at_exit`, called when this process
+ * exits or unloads the library. 0 on success; with another result one of the two may not be registered. */
 int hg_on_fork_and_exit(void (*in_child)(void), void (*at_exit)(void));
 
 /* For loops that wait for another thread. */
@@ -86,7 +86,7 @@ static inline void hg_spin_pause(void) {
 
 enum { HG_HUGE_PAGE_BYTES = 2 << 20 };
 
-/* Memory straight from the system. */
+/* Memory mapped from the system. */
 typedef struct hg_pages {
   uint8_t *first;      /* a multiple of HG_HUGE_PAGE_BYTES */
   uint64_t byte_count; /* from there on */
@@ -100,8 +100,8 @@ void hg_pages_unmap(const hg_pages *pages);
 
 /* ---- environment and files --------------------------------------------------------------------------------------- */
 
-/* What the kernel cache needs. Paths are UTF-8 on Windows; "/" separates folders everywhere. None of these functions
- * sets the last error, because to the cache no failure is one. */
+/* For the kernel cache. Paths are UTF-8 on Windows; "/" separates folders everywhere. None of these functions sets the
+ * last error: to the cache a failure means "not cached". */
 enum { HG_PATH_BYTES = 4096 }; /* room for any path, with its NUL */
 
 uint64_t hg_process_id(void);
@@ -109,19 +109,19 @@ uint64_t hg_process_id(void);
 /* Copies an environment variable. 1 if it is set and not empty; otherwise, or where it does not fit, `value` is "" and
  * the result 0. */
 int hg_environment(const char *name, char *value, size_t value_bytes);
-/* 1 if a variable is set and not empty, however long: tells what does not fit from what is not there. */
+/* 1 if a variable is set and not empty, however long: where hg_environment returned 0, it did not fit. */
 int hg_environment_is_set(const char *name);
-/* Likewise of a variable that has code run: not set where the process has more rights than who started it
- * (set-user-ID). */
+/* hg_environment for a variable that makes the process run code: it counts as not set where the process has more rights
+ * than the user who started it (set-user-ID). */
 int hg_environment_trusted(const char *name, char *value, size_t value_bytes);
 
-/* Where this user's caches go, followed by the application's name; 0 where there is no such place. */
+/* The folder for this user's caches, followed by the application's name; 0 where there is none. */
 int hg_user_cache_folder(const char *application, char *path, size_t path_bytes);
 
 /* Makes a folder, and those above it, that only the user may enter. 1 if it is there afterwards. */
 int hg_directory_create(const char *path);
 
-/* What may be read from a folder without fear of other users. */
+/* Whether files of a folder can be trusted not to come from other users. */
 typedef enum hg_directory_state {
   HG_DIRECTORY_PRIVATE, /* a folder of this user or of the system's, which not everybody may write to */
   HG_DIRECTORY_ABSENT,
@@ -130,8 +130,8 @@ typedef enum hg_directory_state {
 } hg_directory_state;
 hg_directory_state hg_directory_check(const char *path);
 
-/* Of a folder that is not there: 0 where hg_directory_create is sure to fail, because what is nearest above it is no
- * folder or not for this user to write to. Makes nothing. */
+/* For a folder that does not exist: 0 where hg_directory_create is sure to fail, because its nearest existing ancestor
+ * is no folder or not writable for this user. Creates nothing. */
 int hg_directory_can_be_made(const char *path);
 
 typedef struct hg_file_info {

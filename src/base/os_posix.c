@@ -76,7 +76,7 @@ uint64_t hg_physical_memory(void) {
 }
 
 #ifdef __linux__
-/* The kernel's word, which knows what a group of cores shares; C libraries may add up the whole socket. Caches are
+/* From the kernel, which knows which cores share a cache; C libraries may add up the caches of a socket. Caches are
  * numbered in ascending levels. */
 uint64_t hg_last_level_cache(void) {
   for (int index = 4; index >= 0; index--) {
@@ -220,7 +220,8 @@ void hg_leave_cpu(uint32_t cpu) { (void)cpu; }
 int hg_thread_keep_off(hg_thread *thread, uint32_t cpu) { return (void)thread, (void)cpu, 0; }
 void hg_allow_cpu(uint32_t cpu) { (void)cpu; }
 
-/* One place to sleep for all words. A child of fork inherits no sleeper, and a mutex that nobody would unlock. */
+/* One condition variable for all words. A child of fork has no sleeping threads, and a mutex that nobody would unlock.
+ */
 static pthread_mutex_t sleepers_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t sleepers = PTHREAD_COND_INITIALIZER;
 
@@ -258,8 +259,8 @@ static uint8_t *map_pages(uint64_t byte_count) {
   return memory != MAP_FAILED ? memory : NULL;
 }
 
-/* Newer kernels align large mappings by themselves; elsewhere a second, larger one has an aligned place in it. What is
- * never touched takes no memory. */
+/* Newer kernels align large mappings by themselves; elsewhere a second, larger mapping contains an aligned range. Pages
+ * that are never touched take no memory. */
 int hg_pages_map(uint64_t byte_count, hg_pages *pages) {
   uint64_t mapped_bytes = byte_count;
   uint8_t *mapping = map_pages(mapped_bytes);
@@ -281,8 +282,8 @@ void hg_pages_unmap(const hg_pages *pages) { munmap(pages->mapping, (size_t)page
 
 /* ---- environment and folders ------------------------------------------------------------------------------------- */
 
-/* A call of the system's is a fair part of a launch, and the number only changes in a fork: 0 where it is to be asked
- * for. As with the worker threads, one of the few mutable globals the design allows. */
+/* A cache of the process id, because a system call would be a fair part of the time of a launch; 0: not known, as after
+ * a fork. As with the worker threads, one of the few mutable globals the design allows. */
 static _Atomic uint64_t own_process;
 static atomic_int forks_are_noticed;
 
@@ -293,7 +294,7 @@ uint64_t hg_process_id(void) {
   if (known != 0) return known;
   uint64_t id = (uint64_t)getpid();
   if (!atomic_load(&forks_are_noticed) && pthread_atfork(NULL, NULL, forget_process) == 0)
-    atomic_store(&forks_are_noticed, 1); /* two threads that come here at once both have it forgotten */
+    atomic_store(&forks_are_noticed, 1); /* two threads that register at once both reset it in a child */
   if (atomic_load(&forks_are_noticed)) atomic_store(&own_process, id);
   return id;
 }
@@ -328,7 +329,7 @@ int hg_user_cache_folder(const char *application, char *path, size_t path_bytes)
   char base[HG_PATH_BYTES];
   const char *below = "";
   int given = hg_environment("XDG_CACHE_HOME", base, sizeof base);
-  if (!given && hg_environment_is_set("XDG_CACHE_HOME")) return 0; /* too long: no reason to take another */
+  if (!given && hg_environment_is_set("XDG_CACHE_HOME")) return 0; /* too long: not replaced by the default */
   if (!given || base[0] != '/') {
     if (!hg_environment("HOME", base, sizeof base)) return 0;
     below = "/.cache";
@@ -378,7 +379,7 @@ int hg_directory_can_be_made(const char *path) {
   for (size_t i = length; i > 0; i--) {
     if (path[i] != '/' && path[i] != '\0') continue;
     part[i] = '\0';
-    if (lstat(part, &info) == 0) return is_writable_directory(part); /* a link to nothing is there all the same */
+    if (lstat(part, &info) == 0) return is_writable_directory(part); /* a dangling link counts as existing */
     if (errno == ENAMETOOLONG) return 0;
   }
   return is_writable_directory(path[0] == '/' ? "/" : ".");
@@ -454,8 +455,8 @@ hg_read_result hg_file_read(const hg_allocator *allocator, const char *path, uin
   return result;
 }
 
-/* The time is given rather than left to the file system, whose own clock may stand still for milliseconds: uses in
- * quick succession would look like one. */
+/* The time is set explicitly, because the file system's own clock may stand still for milliseconds: uses in quick
+ * succession would have the same time. */
 static void time_now(struct timespec times[2]) {
   clock_gettime(CLOCK_REALTIME, &times[0]);
   times[1] = times[0];

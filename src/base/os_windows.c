@@ -103,7 +103,7 @@ void hg_leave_cpu(uint32_t cpu) { (void)cpu; }
 int hg_thread_keep_off(hg_thread *thread, uint32_t cpu) { return (void)thread, (void)cpu, 0; }
 void hg_allow_cpu(uint32_t cpu) { (void)cpu; }
 
-/* One place to sleep for all words: WaitOnAddress would need a library of its own. */
+/* One condition variable for all words: WaitOnAddress would need a further library. */
 static SRWLOCK sleepers_lock = SRWLOCK_INIT;
 static CONDITION_VARIABLE sleepers = CONDITION_VARIABLE_INIT;
 
@@ -181,7 +181,7 @@ static int is_directory(const WCHAR *path) {
   return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
 }
 
-/* A new folder inherits who may enter it; what is below %LOCALAPPDATA% is the user's own. */
+/* A new folder inherits its access rights; folders below %LOCALAPPDATA% are private to the user. */
 int hg_directory_create(const char *path) {
   WCHAR wide[HG_PATH_BYTES];
   if (path[0] == '\0' || !widen(path, wide, HG_PATH_BYTES)) return 0;

@@ -1,15 +1,15 @@
 /* threads.c - the pool of worker threads.
  *
- * Each worker has a mailbox, the word `state`. Only the thread that holds the pool posts jobs, and it may take a job
- * back that the worker has not begun, so that nobody ever waits for a worker to wake up or to get a CPU:
+ * Each worker has a mailbox, the word `state`. Only the thread that holds the pool posts jobs, and it may take back a
+ * job that the worker has not begun, so that it never waits for a worker to wake up or to get a CPU:
  *
  *   IDLE -> POSTED -> RUNNING -> IDLE      the worker took the job
  *   IDLE -> POSTED -> IDLE                 the caller was quicker and took it back
  *   IDLE -> ASLEEP -> POSTED               nothing to do for a while; posting wakes
  *   RUNNING -> AWAITED -> IDLE             the caller sleeps until the worker is done
  *
- * The parts of a job are dealt out in equal shares, so that a job repeated over the same memory finds it in the same
- * cores' caches; a thread that is done with its own share helps with the others'. Handing over and joining take about
+ * The parts of a job are divided into equal shares, so that a job repeated over the same memory finds it in the same
+ * cores' caches; a thread that is done with its own share steals parts of the others'. Posting and joining take about
  * six transfers of a cache line between two cores. */
 #include "base/threads.h"
 
@@ -29,11 +29,12 @@ enum {
 
 enum { IDLE, ASLEEP, POSTED, RUNNING, AWAITED, QUIT };
 
-/* A thread's share of the job and, but for the caller's own, its mailbox. What a job needs of it is one cache line. */
+/* A thread's share of the job and its mailbox, which the caller's own does not use. A job touches one cache line of it.
+ */
 typedef struct worker {
   alignas(CACHE_LINE_BYTES) atomic_uint state;
   uint32_t thread_count; /* of the job */
-  uint32_t help_count;   /* how many shares the thread looks at: its own, and those it helps with */
+  uint32_t help_count;   /* of how many shares the thread runs parts: its own, and those it steals from */
   _Atomic uint64_t next; /* part of the share; at its end or a little above when all are begun */
   uint64_t end;
   hg_part *part;
@@ -62,7 +63,7 @@ static int try_hold_pool(void) {
 
 static void let_pool_go(void) { atomic_store_explicit(&pool.busy, 0, memory_order_release); }
 
-static int change(atomic_uint *state, uint32_t from, uint32_t to) {
+static int transition(atomic_uint *state, uint32_t from, uint32_t to) {
   return atomic_compare_exchange_strong_explicit(state, &from, to, memory_order_acq_rel, memory_order_acquire);
 }
 
@@ -86,7 +87,7 @@ static void sleep_while(atomic_uint *state, uint32_t value) {
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
 
-/* The share of thread `self` first, then what is left of the others'. */
+/* Runs the share of thread `self`, then steals from the others. */
 static void run_shares(uint32_t self) {
   uint32_t thread_count = pool.workers[self].thread_count;
   hg_part *part = pool.workers[self].part;
@@ -101,8 +102,9 @@ static void run_shares(uint32_t self) {
   }
 }
 
-/* Systems like to run a thread where the one runs that woke it, which then waits for it: for a scheduler's tick, a
- * thousand times the job. So a worker is kept off that CPU until it has woken up, or leaves it when it gets to run. */
+/* Schedulers like to run a woken thread on the CPU of its waker, where it waits for a tick, a thousand times the job,
+ * because the waker goes on running. So a worker is kept off that CPU until it has woken up, or leaves it once it runs.
+ */
 static void leave_callers_cpu(void) {
   uint32_t callers = atomic_load_explicit(&pool.caller_cpu, memory_order_relaxed);
   if (callers != HG_NO_CPU && hg_current_cpu() == callers) hg_leave_cpu(callers);
@@ -112,14 +114,14 @@ static void note_callers_cpu(void) {
   atomic_store_explicit(&pool.caller_cpu, hg_current_cpu(), memory_order_relaxed);
 }
 
-/* 1: there is a job, and nobody can take it back any more. 0: the worker shall end. */
+/* 1: there is a job, which can no longer be taken back. 0: the worker must end. */
 static int await_job(worker *self) {
   for (;;) {
     uint32_t state = spin_while(&self->state, IDLE);
     if (state == QUIT) return 0;
-    if (state == POSTED && change(&self->state, POSTED, RUNNING)) return 1;
+    if (state == POSTED && transition(&self->state, POSTED, RUNNING)) return 1;
     self->kept_off = HG_NO_CPU;
-    if (state != IDLE || !change(&self->state, IDLE, ASLEEP)) continue;
+    if (state != IDLE || !transition(&self->state, IDLE, ASLEEP)) continue;
     atomic_fetch_sub_explicit(&pool.awake, 1, memory_order_relaxed);
     sleep_while(&self->state, ASLEEP);
     if (self->kept_off != HG_NO_CPU) hg_allow_cpu(self->kept_off);
@@ -148,15 +150,17 @@ static void post(worker *w, uint32_t state) {
   hg_wake(&w->state);
 }
 
-/* Returns when the worker has nothing to do with the job any more. */
-static void collect(worker *w) {
-  if (change(&w->state, POSTED, IDLE)) return; /* measured: looking first, to leave the line to the worker, is slower */
-  if (spin_while(&w->state, RUNNING) == RUNNING && change(&w->state, RUNNING, AWAITED)) sleep_while(&w->state, AWAITED);
+/* Takes the job back, or waits until the worker has finished it. */
+static void join_worker(worker *w) {
+  if (transition(&w->state, POSTED, IDLE))
+    return; /* measured: looking first, to leave the line to the worker, is slower */
+  if (spin_while(&w->state, RUNNING) == RUNNING && transition(&w->state, RUNNING, AWAITED))
+    sleep_while(&w->state, AWAITED);
 }
 
 /* ---- the pool ---------------------------------------------------------------------------------------------------- */
 
-/* In a process just forked off, in its only thread: no worker came along, and whoever held the pool did not either. */
+/* In the only thread of a process just forked off: it has no workers, nor the thread that may have held the pool. */
 static void start_afresh(void) {
   pool.worker_count = 0;
   pool.refused = 0;
@@ -164,8 +168,8 @@ static void start_afresh(void) {
   let_pool_go();
 }
 
-/* The workers end before the code that they run may go away. Whoever runs a job now keeps them: then the process ends
- * around it. The pool stays held, so that no new workers come. */
+/* Ends the workers before their code may be unloaded. Where a job runs now, they stay: the process ends during the job.
+ * The pool stays held, so that no new workers are started. */
 static void end_workers(void) {
   if (!try_hold_pool()) return;
   for (uint32_t i = 1; i <= pool.worker_count; i++) post(&pool.workers[i], QUIT);
@@ -173,8 +177,8 @@ static void end_workers(void) {
   pool.worker_count = 0;
 }
 
-/* With the pool held: tries to have thread_count - 1 workers, and returns how many threads there are. */
-static uint32_t provide(uint32_t thread_count) {
+/* With the pool held: starts workers up to thread_count - 1, and returns how many threads there are. */
+static uint32_t ensure_workers(uint32_t thread_count) {
   if (!pool.handlers_set && !pool.refused) {
     pool.refused = hg_on_fork_and_exit(start_afresh, end_workers) != 0;
     pool.handlers_set = !pool.refused;
@@ -205,14 +209,14 @@ static void run_job(uint32_t thread_count, uint64_t part_count, hg_part *part, v
   }
   for (uint32_t i = 1; i < thread_count; i++) post(&pool.workers[i], POSTED);
   run_shares(0);
-  for (uint32_t i = 1; i < thread_count; i++) collect(&pool.workers[i]);
+  for (uint32_t i = 1; i < thread_count; i++) join_worker(&pool.workers[i]);
 }
 
 void hg_parallel(uint32_t max_threads, uint64_t part_count, hg_part *part, void *user) {
   uint32_t thread_count = max_threads < part_count ? max_threads : (uint32_t)part_count;
   if (thread_count > hg_thread_limit()) thread_count = hg_thread_limit();
   if (thread_count > 1 && try_hold_pool()) {
-    thread_count = provide(thread_count);
+    thread_count = ensure_workers(thread_count);
     if (thread_count > 1) run_job(thread_count, part_count, part, user);
     let_pool_go();
     if (thread_count > 1) return;
@@ -243,8 +247,8 @@ const char *hg_thread_remark(void) {
              : NULL;
 }
 
-/* Waking a worker costs about as much as tens of microseconds of work. A single job that is too small for it would not
- * gain, but a series would: its work is added up, and once it would have paid, workers are woken. */
+/* Waking a worker costs about as much as tens of microseconds of work: too much for one small job, but not for a series
+ * of them. So the work of small jobs is added up, and workers are woken once that would have paid off. */
 static uint32_t wake_for(uint64_t work_ns, uint32_t awake_threads) {
   uint64_t asleep_worth = work_ns / ASLEEP_NS;
   if (asleep_worth > awake_threads) return asleep_worth < HG_MAX_THREADS ? (uint32_t)asleep_worth : HG_MAX_THREADS;

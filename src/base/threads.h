@@ -14,21 +14,21 @@
 
 enum { HG_MAX_THREADS = 256 };
 
-/* `worker` is below the job's number of threads, and no two parts that run at the same time have the same. */
+/* `worker` is less than the job's number of threads, and differs between parts that run at the same time. */
 typedef void hg_part(void *user, uint64_t part, uint32_t worker);
 
-/* Runs every part below part_count once and returns when all have run, having taken part itself; what they wrote is
- * seen by the caller. At most max_threads threads, and fewer where fewer can be had: in the end one, as in a call from
- * within a part or while another thread's job has the workers. Parts start in any order, ascending within a thread's
- * own share, and run with the default floating-point environment on the workers, in the caller's on its own thread.
- * A part reports failure through `user`, because the last error is its thread's own; it must not fork the process. */
+/* Runs each part 0 .. part_count - 1 once, on the workers and the calling thread, and returns when all have run; what
+ * they wrote is visible to the caller. It uses at most max_threads threads, and fewer where fewer are available: only
+ * the caller's own within a part, and while another thread's job has the workers. Parts start in any order, ascending
+ * within a thread's own share, and run with the default floating-point environment on workers, with the caller's on its
+ * thread. A part reports failure through `user`, because the last error is per thread; it must not fork the process. */
 void hg_parallel(uint32_t max_threads, uint64_t part_count, hg_part *part, void *user);
 
-/* How many threads a job is worth that takes one thread `work_ns`: few nanoseconds to ask, because most answers are 1.
- * Depends on whether workers are awake. */
+/* How many threads pay off for a job that takes one thread `work_ns`; depends on whether workers are awake. The call
+ * takes a few nanoseconds, because most answers are 1. */
 uint32_t hg_parallel_threads(uint64_t work_ns);
 
-/* The most threads a job may use: HOLOGRAM_NUM_THREADS, else what the process may run on. Asked for once. */
+/* The most threads a job may use: HOLOGRAM_NUM_THREADS, else the CPUs that the process may use. Found once. */
 uint32_t hg_thread_limit(void);
 
 /* For a log: which setting is ignored and why; NULL: none. */
