@@ -4,8 +4,8 @@
 
 #include "atlas/program.h"
 
-/* Appends a symbol after checking its name and the limits of its kind. Constant tables must have their values appended
- * by atlas_program_add_constants. HG_INVALID_ARGUMENT with a sentence that has no position yet; HG_OUT_OF_MEMORY. */
+/* Appends a symbol after checking its name and the limits of its kind. The values of a constant table are appended by
+ * atlas_program_add_constants. HG_INVALID_ARGUMENT with a sentence that has no position yet; HG_OUT_OF_MEMORY. */
 hg_status atlas_program_declare(atlas_program *program, const atlas_symbol *symbol);
 
 /* Appends `byte_count` bytes of constants and pads them to a multiple of 8. `*offset` is where they start. */
@@ -33,7 +33,7 @@ hg_status atlas_label_enter(const hg_allocator *allocator, atlas_label_index *in
                             uint32_t label, uint32_t *found);
 void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index *index);
 
-/* The common end: verifies the program and hands it to the caller, or releases it. */
+/* The last step of all three: verifies the program and passes it to the caller, or releases it. */
 hg_status atlas_program_complete(atlas_program *program, const char *source_name, atlas_program **out);
 
 #endif

@@ -8,9 +8,9 @@
  * know and skips any other, so that things a program can do without may be added later. A name is a u8 length and that
  * many bytes.
  *
- * The decoder believes nothing: it reads through a cursor that cannot leave the bytes, holds every count against the
- * bytes that are left before it allocates, and leaves what instructions mean to the verifier. To add a section: one row
- * in `sections`. */
+ * The decoder trusts nothing: it reads through a cursor that cannot leave the bytes, checks every count against the
+ * bytes that are left before it allocates, and leaves the meaning of instructions to the verifier. To add a section:
+ * one row in `sections`. */
 #include "atlas/assemble.h"
 #include "atlas/insn.h"
 #include "base/bytes.h"
@@ -32,105 +32,105 @@ typedef struct encoder {
   int failed; /* out of memory: nothing more is written, and the end reports it */
 } encoder;
 
-static void put_bytes(encoder *e, const void *bytes, size_t count) {
+static void encode_bytes(encoder *e, const void *bytes, size_t count) {
   if (!e->failed && hg_array_append(e->allocator, &e->bytes, bytes, count) == NULL) e->failed = 1;
 }
 
-static void put(encoder *e, unsigned width, uint64_t value) {
+static void encode_number(encoder *e, unsigned width, uint64_t value) {
   uint8_t bytes[8];
   hg_store_le(bytes, width, value);
-  put_bytes(e, bytes, width);
+  encode_bytes(e, bytes, width);
 }
 
-static void put_name(encoder *e, const char *name) {
+static void encode_name(encoder *e, const char *name) {
   size_t length = strlen(name);
-  put(e, 1, length);
-  put_bytes(e, name, length);
+  encode_number(e, 1, length);
+  encode_bytes(e, name, length);
 }
 
 static void encode_program(encoder *e) {
-  put_name(e, e->program->name);
-  for (int i = 0; i < 3; i++) put(e, 4, e->program->block[i]);
+  encode_name(e, e->program->name);
+  for (int i = 0; i < 3; i++) encode_number(e, 4, e->program->block[i]);
 }
 
 static void encode_symbols(encoder *e) {
-  put(e, 4, e->program->symbols.count);
+  encode_number(e, 4, e->program->symbols.count);
   for (size_t i = 0; i < e->program->symbols.count; i++) {
     const atlas_symbol *symbol = atlas_symbol_at(e->program, i);
-    put_name(e, symbol->name);
-    put(e, 1, symbol->kind);
-    put(e, 1, symbol->type);
-    put(e, 1, symbol->access);
-    put(e, 1, 0);
-    put(e, 4, symbol->count);
-    put(e, 8, symbol->handle);
+    encode_name(e, symbol->name);
+    encode_number(e, 1, symbol->kind);
+    encode_number(e, 1, symbol->type);
+    encode_number(e, 1, symbol->access);
+    encode_number(e, 1, 0);
+    encode_number(e, 4, symbol->count);
+    encode_number(e, 8, symbol->handle);
   }
 }
 
-/* The tables follow each other as in the program; where one starts follows from the symbols. */
-static void encode_constants(encoder *e) { put_bytes(e, e->program->constants.data, e->program->constants.count); }
+/* The tables follow one another as in the program; the symbols give their lengths. */
+static void encode_constants(encoder *e) { encode_bytes(e, e->program->constants.data, e->program->constants.count); }
 
 static void encode_labels(encoder *e) {
-  put(e, 4, e->program->labels.count);
+  encode_number(e, 4, e->program->labels.count);
   for (size_t i = 0; i < e->program->labels.count; i++) {
-    put_name(e, atlas_label_at(e->program, i)->name);
-    put(e, 4, atlas_label_at(e->program, i)->target);
+    encode_name(e, atlas_label_at(e->program, i)->name);
+    encode_number(e, 4, atlas_label_at(e->program, i)->target);
   }
 }
 
 static void encode_operand(encoder *e, const atlas_operand *o) {
-  put(e, 1, o->kind);
+  encode_number(e, 1, o->kind);
   switch (o->kind) {
   case ATLAS_OPERAND_REG:
-  case ATLAS_OPERAND_PRED: put(e, 1, o->reg); break;
-  case ATLAS_OPERAND_IMM: put(e, 8, o->bits); break;
+  case ATLAS_OPERAND_PRED: encode_number(e, 1, o->reg); break;
+  case ATLAS_OPERAND_IMM: encode_number(e, 8, o->bits); break;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: put(e, 2, o->symbol); break;
-  case ATLAS_OPERAND_LABEL: put(e, 4, o->bits); break;
-  case ATLAS_OPERAND_COORD: put(e, 1, o->bits); break;
+  case ATLAS_OPERAND_POOL: encode_number(e, 2, o->symbol); break;
+  case ATLAS_OPERAND_LABEL: encode_number(e, 4, o->bits); break;
+  case ATLAS_OPERAND_COORD: encode_number(e, 1, o->bits); break;
   case ATLAS_OPERAND_MEM:
-    put(e, 1, o->mode);
-    put(e, 2, o->symbol);
-    put(e, 1, o->reg);
-    put(e, 1, o->reg2);
-    put(e, 1, o->reg3);
-    put(e, 1, o->phi_registers);
-    put(e, 8, o->bits);
+    encode_number(e, 1, o->mode);
+    encode_number(e, 2, o->symbol);
+    encode_number(e, 1, o->reg);
+    encode_number(e, 1, o->reg2);
+    encode_number(e, 1, o->reg3);
+    encode_number(e, 1, o->phi_registers);
+    encode_number(e, 8, o->bits);
     break;
   default: break;
   }
 }
 
 static void encode_code(encoder *e) {
-  put(e, 4, e->program->insns.count);
+  encode_number(e, 4, e->program->insns.count);
   for (size_t i = 0; i < e->program->insns.count; i++) {
     const atlas_insn *insn = atlas_insn_at(e->program, i);
-    put(e, 2, insn->op);
-    put(e, 1, insn->type);
-    put(e, 1, insn->type2);
-    put(e, 1, insn->guard);
-    put(e, 1, insn->operand_count);
+    encode_number(e, 2, insn->op);
+    encode_number(e, 1, insn->type);
+    encode_number(e, 1, insn->type2);
+    encode_number(e, 1, insn->guard);
+    encode_number(e, 1, insn->operand_count);
     for (unsigned k = 0; k < insn->operand_count; k++) encode_operand(e, &insn->operand[k]);
   }
 }
 
 static void encode_entries(encoder *e) {
-  put(e, 4, e->program->entries.count);
+  encode_number(e, 4, e->program->entries.count);
   for (size_t i = 0; i < e->program->entries.count; i++) {
     const atlas_entry *entry = atlas_entry_at(e->program, i);
-    put(e, 2, entry->op);
-    put(e, 1, entry->type);
-    put(e, 1, 0);
-    put(e, 4, entry->label);
+    encode_number(e, 2, entry->op);
+    encode_number(e, 1, entry->type);
+    encode_number(e, 1, 0);
+    encode_number(e, 4, entry->label);
   }
 }
 
 static void encode_default_block(encoder *e) {
-  for (int i = 0; i < 3; i++) put(e, 4, e->program->default_block[i]);
+  for (int i = 0; i < 3; i++) encode_number(e, 4, e->program->default_block[i]);
 }
 
 static void encode_lines(encoder *e) {
-  for (size_t i = 0; i < e->program->insns.count; i++) put(e, 4, atlas_insn_at(e->program, i)->line);
+  for (size_t i = 0; i < e->program->insns.count; i++) encode_number(e, 4, atlas_insn_at(e->program, i)->line);
 }
 
 static int has_lines(const atlas_program *p) {
@@ -141,7 +141,7 @@ static int has_lines(const atlas_program *p) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
-/* Bytes that may be read. Past the end everything reads as zero and `is_short` is set, so that it can be checked once.
+/* Bytes to be decoded. Reads past the end give zeros and set `is_short`, so that one check at the end is enough.
  */
 typedef struct cursor {
   const uint8_t *first; /* of the whole form */
@@ -151,7 +151,7 @@ typedef struct cursor {
 
 static size_t left(const cursor *c) { return (size_t)(c->end - c->next); }
 
-static const uint8_t *take_bytes(cursor *c, size_t count) {
+static const uint8_t *read_bytes(cursor *c, size_t count) {
   if (c->is_short || left(c) < count) {
     c->is_short = 1;
     return NULL;
@@ -161,30 +161,30 @@ static const uint8_t *take_bytes(cursor *c, size_t count) {
   return bytes;
 }
 
-static uint64_t take(cursor *c, unsigned width) {
-  const uint8_t *bytes = take_bytes(c, width);
+static uint64_t decode_number(cursor *c, unsigned width) {
+  const uint8_t *bytes = read_bytes(c, width);
   return bytes != NULL ? hg_load_le(bytes, width) : 0;
 }
 
-static uint8_t take_u8(cursor *c) { return (uint8_t)take(c, 1); }
+static uint8_t decode_u8(cursor *c) { return (uint8_t)decode_number(c, 1); }
 
 static hg_status bad(const char *what, uint64_t index, const char *reason) {
   return hg_fail(HG_FORMAT, "%s %llu %s", what, (unsigned long long)index, reason);
 }
 
-static hg_status take_name(cursor *c, const char *what, uint64_t index, int (*is_valid)(const char *, size_t),
+static hg_status decode_name(cursor *c, const char *what, uint64_t index, int (*is_valid)(const char *, size_t),
                            char name[ATLAS_MAX_NAME + 1]) {
-  size_t length = take_u8(c);
-  const uint8_t *bytes = take_bytes(c, length);
+  size_t length = decode_u8(c);
+  const uint8_t *bytes = read_bytes(c, length);
   if (bytes == NULL) return bad(what, index, "is cut off");
   if (!is_valid((const char *)bytes, length)) return bad(what, index, "has a name that is not valid");
   atlas_name_copy(name, (const char *)bytes, length);
   return HG_OK;
 }
 
-/* A count of things that take at least `least` bytes each, of which there are at most `most`. */
-static hg_status take_count(cursor *c, const char *what, size_t least, uint64_t most, size_t *count) {
-  uint64_t value = take(c, 4);
+/* A count of elements of at least `least` bytes each, which must be at most `most`. */
+static hg_status decode_count(cursor *c, const char *what, size_t least, uint64_t most, size_t *count) {
+  uint64_t value = decode_number(c, 4);
   if (c->is_short || value > left(c) / least || value > most)
     return hg_fail(HG_FORMAT, "there cannot be %llu %s in %llu bytes (at most %llu)", (unsigned long long)value, what,
                    (unsigned long long)left(c), (unsigned long long)most);
@@ -193,30 +193,30 @@ static hg_status take_count(cursor *c, const char *what, size_t least, uint64_t 
 }
 
 static hg_status decode_program(atlas_program *p, cursor *c) {
-  HG_TRY(take_name(c, "program", 1, atlas_name_is_valid, p->name));
-  for (int i = 0; i < 3; i++) p->block[i] = (uint32_t)take(c, 4);
+  HG_TRY(decode_name(c, "program", 1, atlas_name_is_valid, p->name));
+  for (int i = 0; i < 3; i++) p->block[i] = (uint32_t)decode_number(c, 4);
   return HG_OK;
 }
 
 static hg_status decode_symbols(atlas_program *p, cursor *c) {
   size_t count = 0;
   uint64_t constant_bytes = 0;
-  HG_TRY(take_count(c, "symbols", 17, ATLAS_MAX_SYMBOLS, &count));
+  HG_TRY(decode_count(c, "symbols", 17, ATLAS_MAX_SYMBOLS, &count));
   for (size_t i = 0; i < count; i++) {
     atlas_symbol symbol = {.kind = 0};
-    HG_TRY(take_name(c, "symbol", i, atlas_name_is_valid, symbol.name));
-    symbol.kind = take_u8(c);
-    symbol.type = take_u8(c);
-    symbol.access = take_u8(c);
-    if (take_u8(c) != 0) return bad("symbol", i, "has a reserved byte that is not zero");
-    symbol.count = (uint32_t)take(c, 4);
-    symbol.handle = take(c, 8);
+    HG_TRY(decode_name(c, "symbol", i, atlas_name_is_valid, symbol.name));
+    symbol.kind = decode_u8(c);
+    symbol.type = decode_u8(c);
+    symbol.access = decode_u8(c);
+    if (decode_u8(c) != 0) return bad("symbol", i, "has a reserved byte that is not zero");
+    symbol.count = (uint32_t)decode_number(c, 4);
+    symbol.handle = decode_number(c, 8);
     if (c->is_short) return bad("symbol", i, "is cut off");
     if (symbol.kind == ATLAS_SYMBOL_CONST) symbol.const_offset = (uint32_t)constant_bytes;
     hg_status status = atlas_program_declare(p, &symbol);
     if (status == HG_INVALID_ARGUMENT) return hg_fail(HG_FORMAT, "symbol %u: %s", (unsigned)i, hg_last_error());
     HG_TRY(status);
-    /* atlas_program_declare has held the size against ATLAS_MAX_CONST_BYTES. */
+    /* atlas_program_declare has checked the size against ATLAS_MAX_CONST_BYTES. */
     if (symbol.kind == ATLAS_SYMBOL_CONST)
       constant_bytes += ((uint64_t)symbol.count * atlas_bytes((atlas_type)symbol.type) + 7) / 8 * 8;
   }
@@ -226,7 +226,7 @@ static hg_status decode_symbols(atlas_program *p, cursor *c) {
 static hg_status decode_constants(atlas_program *p, cursor *c) {
   size_t count = left(c);
   if (count == 0) return HG_OK;
-  if (hg_array_append(&p->allocator, &p->constants, take_bytes(c, count), count) == NULL)
+  if (hg_array_append(&p->allocator, &p->constants, read_bytes(c, count), count) == NULL)
     return hg_fail_memory("a program's constants", count);
   return HG_OK;
 }
@@ -234,13 +234,13 @@ static hg_status decode_constants(atlas_program *p, cursor *c) {
 static hg_status decode_labels(atlas_program *p, cursor *c) {
   size_t count = 0;
   uint32_t last = 0;
-  HG_TRY(take_count(c, "labels", 6, UINT32_MAX - 1, &count));
+  HG_TRY(decode_count(c, "labels", 6, UINT32_MAX - 1, &count));
   if (count > 0 && hg_array_append(&p->allocator, &p->labels, NULL, count) == NULL)
     return hg_fail_memory("a program's labels", (uint64_t)count * sizeof(atlas_label));
   for (size_t i = 0; i < count; i++) {
     atlas_label *label = (atlas_label *)p->labels.data + i;
-    HG_TRY(take_name(c, "label", i, atlas_label_is_valid, label->name));
-    label->target = (uint32_t)take(c, 4);
+    HG_TRY(decode_name(c, "label", i, atlas_label_is_valid, label->name));
+    label->target = (uint32_t)decode_number(c, 4);
     if (c->is_short) return bad("label", i, "is cut off");
     if (label->target < last) return bad("label", i, "stands before the label in front of it");
     last = label->target;
@@ -249,13 +249,13 @@ static hg_status decode_labels(atlas_program *p, cursor *c) {
 }
 
 static hg_status decode_address(cursor *c, atlas_operand *o, uint64_t insn) {
-  o->mode = take_u8(c);
-  o->symbol = (uint16_t)take(c, 2);
-  o->reg = take_u8(c);
-  o->reg2 = take_u8(c);
-  o->reg3 = take_u8(c);
-  o->phi_registers = take_u8(c);
-  o->bits = take(c, 8);
+  o->mode = decode_u8(c);
+  o->symbol = (uint16_t)decode_number(c, 2);
+  o->reg = decode_u8(c);
+  o->reg2 = decode_u8(c);
+  o->reg3 = decode_u8(c);
+  o->phi_registers = decode_u8(c);
+  o->bits = decode_number(c, 8);
   atlas_operand unused = *o; /* what the mode does not use must be zero: one program, one encoding */
   switch (o->mode) {
   case ATLAS_ADDRESS_INDEXED: unused.reg = 0; /* fallthrough */
@@ -285,27 +285,27 @@ static hg_status decode_address(cursor *c, atlas_operand *o, uint64_t insn) {
 }
 
 static hg_status decode_operand(cursor *c, atlas_operand *o, uint64_t insn) {
-  o->kind = take_u8(c);
+  o->kind = decode_u8(c);
   switch (o->kind) {
   case ATLAS_OPERAND_NONE: return HG_OK;
   case ATLAS_OPERAND_REG:
-  case ATLAS_OPERAND_PRED: o->reg = take_u8(c); return HG_OK;
-  case ATLAS_OPERAND_IMM: o->bits = take(c, 8); return HG_OK;
+  case ATLAS_OPERAND_PRED: o->reg = decode_u8(c); return HG_OK;
+  case ATLAS_OPERAND_IMM: o->bits = decode_number(c, 8); return HG_OK;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: o->symbol = (uint16_t)take(c, 2); return HG_OK;
-  case ATLAS_OPERAND_LABEL: o->bits = take(c, 4); return HG_OK;
-  case ATLAS_OPERAND_COORD: o->bits = take(c, 1); return HG_OK;
+  case ATLAS_OPERAND_POOL: o->symbol = (uint16_t)decode_number(c, 2); return HG_OK;
+  case ATLAS_OPERAND_LABEL: o->bits = decode_number(c, 4); return HG_OK;
+  case ATLAS_OPERAND_COORD: o->bits = decode_number(c, 1); return HG_OK;
   case ATLAS_OPERAND_MEM: return decode_address(c, o, insn);
   default: return bad("instruction", insn, "has an operand of a kind that does not exist");
   }
 }
 
 static hg_status decode_insn(atlas_program *p, cursor *c, atlas_insn *insn, uint64_t index) {
-  insn->op = (uint16_t)take(c, 2);
-  insn->type = take_u8(c);
-  insn->type2 = take_u8(c);
-  insn->guard = take_u8(c);
-  insn->operand_count = take_u8(c);
+  insn->op = (uint16_t)decode_number(c, 2);
+  insn->type = decode_u8(c);
+  insn->type2 = decode_u8(c);
+  insn->guard = decode_u8(c);
+  insn->operand_count = decode_u8(c);
   if (insn->operand_count > ATLAS_MAX_OPERANDS)
     return bad("instruction", index, "has more operands than there is room for");
   if (!c->is_short && atlas_op_lookup(insn->op) == NULL)
@@ -325,7 +325,7 @@ static hg_status decode_insn(atlas_program *p, cursor *c, atlas_insn *insn, uint
 
 static hg_status decode_code(atlas_program *p, cursor *c) {
   size_t count = 0;
-  HG_TRY(take_count(c, "instructions", 6, ATLAS_MAX_INSTRUCTIONS, &count));
+  HG_TRY(decode_count(c, "instructions", 6, ATLAS_MAX_INSTRUCTIONS, &count));
   if (count > 0 && hg_array_append(&p->allocator, &p->insns, NULL, count) == NULL)
     return hg_fail_memory("a program's instructions", (uint64_t)count * sizeof(atlas_insn));
   for (size_t i = 0; i < count; i++) HG_TRY(decode_insn(p, c, (atlas_insn *)p->insns.data + i, i));
@@ -334,12 +334,12 @@ static hg_status decode_code(atlas_program *p, cursor *c) {
 
 static hg_status decode_entries(atlas_program *p, cursor *c) {
   size_t count = 0;
-  HG_TRY(take_count(c, "entries", 8, atlas_op_count() * ATLAS_TYPE_COUNT, &count));
+  HG_TRY(decode_count(c, "entries", 8, atlas_op_count() * ATLAS_TYPE_COUNT, &count));
   for (size_t i = 0; i < count; i++) {
-    atlas_entry entry = {.op = (uint16_t)take(c, 2)};
-    entry.type = take_u8(c);
-    uint8_t reserved = take_u8(c);
-    entry.label = (uint32_t)take(c, 4);
+    atlas_entry entry = {.op = (uint16_t)decode_number(c, 2)};
+    entry.type = decode_u8(c);
+    uint8_t reserved = decode_u8(c);
+    entry.label = (uint32_t)decode_number(c, 4);
     if (reserved != 0) return bad("entry", i, "has a reserved byte that is not zero");
     if (!atlas_op_has_type((atlas_op)entry.op, (atlas_type)entry.type)) return bad("entry", i, "is of no instruction");
     if (entry.label >= p->labels.count) return bad("entry", i, "names a label that does not exist");
@@ -349,14 +349,14 @@ static hg_status decode_entries(atlas_program *p, cursor *c) {
 }
 
 static hg_status decode_default_block(atlas_program *p, cursor *c) {
-  for (int i = 0; i < 3; i++) p->default_block[i] = (uint32_t)take(c, 4);
+  for (int i = 0; i < 3; i++) p->default_block[i] = (uint32_t)decode_number(c, 4);
   if (p->default_block[0] == 0) return hg_fail(HG_FORMAT, "the default block has no lanes");
   return HG_OK;
 }
 
 static hg_status decode_lines(atlas_program *p, cursor *c) {
   if (left(c) != p->insns.count * 4) return hg_fail(HG_FORMAT, "there must be one line number for each instruction");
-  for (size_t i = 0; i < p->insns.count; i++) ((atlas_insn *)p->insns.data)[i].line = (uint32_t)take(c, 4);
+  for (size_t i = 0; i < p->insns.count; i++) ((atlas_insn *)p->insns.data)[i].line = (uint32_t)decode_number(c, 4);
   return HG_OK;
 }
 
@@ -385,7 +385,7 @@ static const section sections[] = {
     {4, CRITICAL, "labels", has_labels, encode_labels, decode_labels},
     {5, CRITICAL, "code", always, encode_code, decode_code},
     {6, CRITICAL, "entries", has_entries, encode_entries, decode_entries},
-    /* Without it the program would run, but in other blocks than its author meant. */
+    /* Critical, because without it the program would run in other blocks than its author meant. */
     {7, CRITICAL, "default block", has_default_block, encode_default_block, decode_default_block},
     {64, 0, "lines", has_lines, encode_lines, decode_lines},
 };
@@ -406,17 +406,17 @@ hg_status atlas_encode(const hg_allocator *allocator, const atlas_program *progr
   encoder e = {.allocator = &resolved, .program = program, .bytes = {.element_size = 1}};
   size_t section_count = 0;
   for (size_t i = 0; i < SECTION_COUNT; i++) section_count += sections[i].is_needed(program) != 0;
-  put_bytes(&e, magic, MAGIC_BYTES);
-  put(&e, 2, ATLAS_BINARY_VERSION);
-  put(&e, 2, ATLAS_ISA_VERSION);
-  put(&e, 2, ATLAS_NUMERICS_VERSION);
-  put(&e, 2, section_count);
-  put(&e, 8, 0); /* length and checksum, below */
+  encode_bytes(&e, magic, MAGIC_BYTES);
+  encode_number(&e, 2, ATLAS_BINARY_VERSION);
+  encode_number(&e, 2, ATLAS_ISA_VERSION);
+  encode_number(&e, 2, ATLAS_NUMERICS_VERSION);
+  encode_number(&e, 2, section_count);
+  encode_number(&e, 8, 0); /* length and checksum, below */
   for (size_t i = 0; i < SECTION_COUNT; i++) {
     if (!sections[i].is_needed(program)) continue;
-    put(&e, 2, sections[i].id);
-    put(&e, 2, sections[i].flags);
-    put(&e, 4, 0);
+    encode_number(&e, 2, sections[i].id);
+    encode_number(&e, 2, sections[i].flags);
+    encode_number(&e, 4, 0);
     size_t start = e.bytes.count;
     sections[i].encode(&e);
     if (!e.failed) hg_store_le((uint8_t *)e.bytes.data + start - 4, 4, e.bytes.count - start);
@@ -480,8 +480,8 @@ static hg_status decode_sections(atlas_program *p, cursor *c, uint64_t count) {
   uint64_t last = 0;
   unsigned seen = 0; /* bit: id */
   for (uint64_t i = 0; i < count; i++) {
-    uint64_t id = take(c, 2), flags = take(c, 2), size = take(c, 4);
-    const uint8_t *bytes = take_bytes(c, (size_t)size);
+    uint64_t id = decode_number(c, 2), flags = decode_number(c, 2), size = decode_number(c, 4);
+    const uint8_t *bytes = read_bytes(c, (size_t)size);
     if (bytes == NULL) return bad("section", i, "is cut off");
     if (id <= last) return bad("section", id, "is not in its place");
     last = id;
@@ -496,7 +496,7 @@ static hg_status decode_sections(atlas_program *p, cursor *c, uint64_t count) {
   return HG_OK;
 }
 
-/* What no section can check alone. */
+/* Checks that concern more than one section. */
 static hg_status check_whole(const atlas_program *p) {
   uint64_t constant_bytes = 0;
   for (size_t i = 0; i < p->symbols.count; i++) {

@@ -21,8 +21,8 @@ struct atlas_builder {
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
 
-/* Keeps a failure whose sentence is the last error; later calls do nothing. */
-static void keep(atlas_builder *b, hg_status status) {
+/* Records a failure whose sentence is the last error; later calls do nothing. */
+static void keep_failure(atlas_builder *b, hg_status status) {
   if (status == HG_OK || b->status != HG_OK) return;
   b->status = status;
   hg_clip(hg_last_error(), strlen(hg_last_error()), b->message, sizeof b->message);
@@ -66,7 +66,7 @@ void atlas_builder_release(atlas_builder *b) {
 
 static atlas_label *labels_of(const atlas_builder *b) { return b->program->labels.data; }
 
-/* Names for the labels made without one: L0, L1, ... as far as they are free. */
+/* Names the labels made without a name: L0, L1, ... as far as these are free. */
 static hg_status name_labels(atlas_builder *b) {
   atlas_label_index index = {0};
   uint32_t number = 0, found = ATLAS_NO_LABEL;
@@ -153,20 +153,20 @@ static uint16_t declare(atlas_builder *b, const char *name, atlas_symbol *symbol
   if (!is_live(b)) return 0;
   size_t length = name != NULL ? strlen(name) : 0;
   if (!atlas_name_is_valid(name != NULL ? name : "", length)) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT,
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT,
                     "'%s' is not a name: letters, digits and _ (at most %u), and no word of the language",
                     HG_WORD(name != NULL ? name : "", length), (unsigned)ATLAS_MAX_NAME));
     return 0;
   }
   atlas_name_copy(symbol->name, name, length);
-  keep(b, atlas_program_declare(b->program, symbol));
+  keep_failure(b, atlas_program_declare(b->program, symbol));
   return b->status == HG_OK ? (uint16_t)(b->program->symbols.count - 1) : 0;
 }
 
-/* A type as it is stored. `name`: of what it is. */
+/* A type as it is stored. `name`: of the instruction or symbol it belongs to, for messages. */
 static uint8_t stored_type(atlas_builder *b, const char *name, atlas_type type) {
   if ((unsigned)type < ATLAS_TYPE_COUNT || !is_live(b)) return (uint8_t)type;
-  keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is of type code %u, which is unknown",
+  keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is of type code %u, which is unknown",
                   name != NULL ? HG_WORD(name, strlen(name)) : "", (unsigned)type));
   return ATLAS_NONE;
 }
@@ -204,7 +204,7 @@ static uint64_t load_native(const void *memory, uint32_t width) {
 uint16_t atlas_builder_const(atlas_builder *b, const char *name, atlas_type type, uint32_t count, const void *values) {
   if (!is_live(b)) return 0;
   if (values == NULL) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "constant table '%s' has no values",
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "constant table '%s' has no values",
                     name != NULL ? HG_WORD(name, strlen(name)) : ""));
     return 0;
   }
@@ -213,7 +213,7 @@ uint16_t atlas_builder_const(atlas_builder *b, const char *name, atlas_type type
   uint16_t index = declare(b, name, &symbol);
   if (b->status != HG_OK) return 0;
   uint32_t width = atlas_bytes(type), offset = 0;
-  keep(b, atlas_program_add_constants(b->program, values, (size_t)count * width, &offset));
+  keep_failure(b, atlas_program_add_constants(b->program, values, (size_t)count * width, &offset));
   if (b->status != HG_OK) return 0;
   uint8_t *bytes = (uint8_t *)b->program->constants.data + offset;
   for (uint32_t i = 0; i < count; i++, bytes += width) hg_store_le(bytes, width, load_native(bytes, width));
@@ -245,7 +245,7 @@ void atlas_builder_default_block(atlas_builder *b, uint32_t x, uint32_t y, uint3
 uint16_t atlas_builder_handle(atlas_builder *b, uint64_t handle, atlas_type type, atlas_access access) {
   if (!is_live(b)) return 0;
   if (handle == 0) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "0 is not a buffer handle"));
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "0 is not a buffer handle"));
     return 0;
   }
   int other_type = 0;
@@ -272,7 +272,7 @@ atlas_operand atlas_builder_buffer_offset(atlas_builder *b, uint64_t handle, atl
   if (!is_live(b)) return atlas_discard();
   uint32_t width = atlas_bytes(type);
   if (byte_offset % width != 0 || byte_offset / width > INT64_MAX) {
-    keep(b,
+    keep_failure(b,
          hg_fail(HG_INVALID_ARGUMENT, "offset %llu in buffer %llu is not a multiple of %u, the size of %s",
                  (unsigned long long)byte_offset, (unsigned long long)handle, (unsigned)width, atlas_type_name(type)));
     return atlas_discard();
@@ -287,21 +287,22 @@ uint32_t atlas_builder_label(atlas_builder *b, const char *name) {
   atlas_label label = {0};
   const uint8_t placed = 0;
   if (name != NULL && !atlas_label_is_valid(name, strlen(name))) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is not a name for a label", HG_WORD(name, strlen(name))));
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is not a name for a label", HG_WORD(name, strlen(name))));
     return 0;
   }
   if (name != NULL) atlas_name_copy(label.name, name, strlen(name));
   if (hg_array_append(&b->allocator, &b->program->labels, &label, 1) == NULL ||
       hg_array_append(&b->allocator, &b->placed, &placed, 1) == NULL)
-    keep(b, hg_fail_memory("a program's labels", sizeof label));
+    keep_failure(b, hg_fail_memory("a program's labels", sizeof label));
   return (uint32_t)(b->program->labels.count - (b->program->labels.count > 0));
 }
 
 void atlas_builder_place(atlas_builder *b, uint32_t label) {
   if (!is_live(b)) return;
   if (label >= b->placed.count || ((const uint8_t *)b->placed.data)[label]) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, label < b->placed.count ? "label %u is placed twice" : "there is no label %u",
-                    (unsigned)label));
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT,
+                            label < b->placed.count ? "label %u is placed twice" : "there is no label %u",
+                            (unsigned)label));
     return;
   }
   ((uint8_t *)b->placed.data)[label] = 1;
@@ -314,7 +315,7 @@ void atlas_builder_line(atlas_builder *b, uint32_t line) {
 
 /* ---- instructions ------------------------------------------------------------------------------------------- */
 
-/* The operand with nothing in the fields its kind does not use, so that equal programs are equal byte for byte. */
+/* The operand with zeros in the fields that its kind does not use, so that equal programs are equal byte for byte. */
 static atlas_operand clean(const atlas_operand *o) {
   atlas_operand c = {.kind = o->kind};
   switch (o->kind) {
@@ -350,17 +351,18 @@ static atlas_operand clean(const atlas_operand *o) {
 void atlas_builder_insn(atlas_builder *b, const atlas_insn *insn) {
   if (!is_live(b)) return;
   if (insn == NULL) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "atlas_builder_insn is given no instruction"));
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "atlas_builder_insn is given no instruction"));
     return;
   }
   const char *mnemonic = atlas_op_name((atlas_op)insn->op);
   if (insn->operand_count > ATLAS_MAX_OPERANDS) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %u operands; no instruction has more than %u", mnemonic,
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %u operands; no instruction has more than %u", mnemonic,
                     (unsigned)insn->operand_count, (unsigned)ATLAS_MAX_OPERANDS));
     return;
   }
   if (b->program->insns.count >= ATLAS_MAX_INSTRUCTIONS) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "a program has at most %u instructions", (unsigned)ATLAS_MAX_INSTRUCTIONS));
+    keep_failure(
+        b, hg_fail(HG_INVALID_ARGUMENT, "a program has at most %u instructions", (unsigned)ATLAS_MAX_INSTRUCTIONS));
     return;
   }
   atlas_insn copy = {.op = insn->op, .type = insn->type, .type2 = insn->type2, .guard = insn->guard};
@@ -370,22 +372,23 @@ void atlas_builder_insn(atlas_builder *b, const atlas_insn *insn) {
     copy.operand[i] = clean(&insn->operand[i]);
     int is_phi = copy.operand[i].kind == ATLAS_OPERAND_MEM && copy.operand[i].mode == ATLAS_ADDRESS_PHI;
     if (is_phi && !atlas_phi_exists(&copy.operand[i])) {
-      keep(b, hg_fail(HG_INVALID_ARGUMENT, "operand %u of '%s' (instruction %llu) lies outside the boundary pool",
-                      i + 1, mnemonic, (unsigned long long)b->program->insns.count));
+      keep_failure(b,
+                   hg_fail(HG_INVALID_ARGUMENT, "operand %u of '%s' (instruction %llu) lies outside the boundary pool",
+                           i + 1, mnemonic, (unsigned long long)b->program->insns.count));
       return;
     }
     if (insn->operand[i].kind == INVALID_OPERAND) {
-      keep(b,
+      keep_failure(b,
            hg_fail(HG_INVALID_ARGUMENT, "operand %u of '%s' (instruction %llu): number %llu is out of range", i + 1,
                    mnemonic, (unsigned long long)b->program->insns.count, (unsigned long long)insn->operand[i].bits));
       return;
     }
   }
   if (hg_array_append(&b->allocator, &b->program->insns, &copy, 1) == NULL)
-    keep(b, hg_fail_memory("a program's instructions", sizeof copy));
+    keep_failure(b, hg_fail_memory("a program's instructions", sizeof copy));
 }
 
-/* An op as it is stored; anything that is none becomes none, which the verifier rejects. */
+/* An op as it is stored; a number that is no op becomes ATLAS_OP_none, which the verifier rejects. */
 static uint16_t stored_op(atlas_op op) {
   return (uint16_t)(atlas_op_lookup((uint32_t)op) != NULL ? op : ATLAS_OP_none);
 }
@@ -394,7 +397,7 @@ void atlas_emit_operands(atlas_builder *b, atlas_op op, atlas_type type, atlas_t
                          const atlas_operand *operands, size_t operand_count) {
   if (!is_live(b)) return;
   if (operand_count > ATLAS_MAX_OPERANDS || (operands == NULL && operand_count > 0)) {
-    keep(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %lld operands%s", atlas_op_name(op),
+    keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %lld operands%s", atlas_op_name(op),
                     (long long)operand_count, operands == NULL ? ", and NULL in their place" : ""));
     return;
   }
@@ -424,7 +427,7 @@ void atlas_emit2(atlas_builder *b, atlas_op op, atlas_type to, atlas_type from, 
 void atlas_emit_branch(atlas_builder *b, int predicate, int negated, uint32_t label) {
   if (!is_live(b)) return;
   if (predicate >= ATLAS_PREDICATES) {
-    keep(b,
+    keep_failure(b,
          hg_fail(HG_INVALID_ARGUMENT, "a branch is given p%d; there are p0 to p%d", predicate, ATLAS_PREDICATES - 1));
     return;
   }

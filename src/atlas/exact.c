@@ -23,7 +23,7 @@ static wide shift_left(wide a, int count) {
   return (wide){a.high << count | a.low >> (64 - count), a.low << count};
 }
 
-/* Bits that fall off are remembered in bit 0. */
+/* Bits that are shifted out are collected in bit 0. */
 static wide shift_right_sticky(wide a, int count) {
   if (count == 0) return a;
   if (count >= 128) return (wide){0, (a.high | a.low) != 0};
@@ -42,8 +42,8 @@ static wide subtract(wide a, wide b) { return (wide){a.high - b.high - (a.low < 
 
 static wide add(wide a, wide b) { return (wide){a.high + b.high + (a.low + b.low < b.low), a.low + b.low}; }
 
-/* Two numbers that are not zero. Both are moved up until bit 126 is the top one of the larger; what the smaller loses
- * then is far below the last bit of the result. */
+/* Two numbers that are not zero. Both are shifted left until bit 126 is the top bit of the larger; bits that the
+ * smaller loses then are far below the last bit of the result. */
 static double sum_of(wide a, int a_exponent, int a_negative, wide b, int b_exponent, int b_negative) {
   int a_shift = 126 - top_bit(a), b_shift = 126 - top_bit(b);
   a = shift_left(a, a_shift);

@@ -1,5 +1,5 @@
-/* exact.h - fma and rounding to integers, in the bits of the ISA whatever the C library: some have an fma that rounds
- * twice. Of its floating-point functions only sqrt and sqrtf may be called (see docs/numerics.md). */
+/* exact.h - fma and rounding to integers, bit for bit as the ISA defines them: some C libraries have an fma that rounds
+ * twice. Of their floating-point functions only sqrt and sqrtf may be called (see docs/numerics.md). */
 #ifndef HG_ATLAS_EXACT_H
 #define HG_ATLAS_EXACT_H
 
@@ -8,9 +8,9 @@
 
 /* ---- a * b + c, rounded once ------------------------------------------------------------------------------------- */
 
-/* Without an instruction for it. The product of two f32 is exact in f64. The sum with c is rounded to odd there (the
- * last bit set where it is not exact), so that rounding it once more, to f32, is right: 53 >= 2 * 24 + 2 (Boldo and
- * Melquiond 2008). */
+/* For machines without the instruction. The product of two f32 is exact in f64. The sum with c is rounded to odd there
+ * (the last bit set where it is not exact), so that rounding it once more, to f32, is right: 53 >= 2 * 24 + 2 (Boldo
+ * and Melquiond 2008). */
 static inline float atlas_soft_fma_f32(float a, float b, float c) {
   double product = (double)a * (double)b, sum = product + (double)c;
   double part = sum - product;

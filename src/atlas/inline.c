@@ -79,8 +79,8 @@ static void add_call(const inliner *in, uint32_t insn, const char *word, char *t
            (unsigned)(call->line != 0 ? call->line : insn));
 }
 
-/* A call from the context `last` to what the context `first` has been called for: names the calls around the cycle, of
- * a long one the first and the last few. */
+/* Fails because a call in context `last` calls the function of context `first` again: the message names the calls of
+ * the cycle, of a long cycle the first and the last few. */
 static hg_status recursive(const inliner *in, uint32_t first, uint32_t last, uint32_t insn) {
   enum { SHOWN = 2 }; /* at either end */
   const context *all = in->contexts.data;
@@ -116,7 +116,7 @@ static uint32_t target_of(const inliner *in, const atlas_insn *insn, unsigned op
 }
 
 /* Successor `insn` in a context, as a key; running past the last instruction is an error. */
-static hg_status go_to(inliner *in, uint32_t context_index, uint32_t insn, uint32_t *out) {
+static hg_status find_successor(inliner *in, uint32_t context_index, uint32_t insn, uint32_t *out) {
   if (insn >= in->program->insns.count)
     return hg_fail(HG_VERIFY, "control runs past the end of the program; end every path with 'exit'");
   return find_key(in, context_index, insn, out);
@@ -135,26 +135,26 @@ static hg_status visit(inliner *in, uint32_t key_index, int is_function) {
   case ATLAS_OP_exit: break;
   case ATLAS_OP_trap: node.flags = IR_NODE_ABORT; break;
   case ATLAS_OP_bra:
-    if (insn->guard != 0) HG_TRY(go_to(in, context_index, here + 1, &node.next));
-    HG_TRY(go_to(in, context_index, target_of(in, insn, 0), &node.taken));
+    if (insn->guard != 0) HG_TRY(find_successor(in, context_index, here + 1, &node.next));
+    HG_TRY(find_successor(in, context_index, target_of(in, insn, 0), &node.taken));
     break;
   case ATLAS_OP_loop:
-    HG_TRY(go_to(in, context_index, here + 1, &node.next));
-    HG_TRY(go_to(in, context_index, target_of(in, insn, 1), &node.taken));
+    HG_TRY(find_successor(in, context_index, here + 1, &node.next));
+    HG_TRY(find_successor(in, context_index, target_of(in, insn, 1), &node.taken));
     break;
   case ATLAS_OP_call: {
     uint32_t callee = 0;
     HG_TRY(enter_call(in, context_index, here, target_of(in, insn, 0), &callee));
-    HG_TRY(go_to(in, callee, target_of(in, insn, 0), &node.next));
+    HG_TRY(find_successor(in, callee, target_of(in, insn, 0), &node.next));
     break;
   }
   case ATLAS_OP_ret: {
     context caller = ((const context *)in->contexts.data)[context_index];
-    if (caller.parent != IR_NONE) HG_TRY(go_to(in, caller.parent, caller.return_insn, &node.next));
+    if (caller.parent != IR_NONE) HG_TRY(find_successor(in, caller.parent, caller.return_insn, &node.next));
     else if (!is_function) return hg_fail(HG_VERIFY, "'ret' outside of a call; 'exit' ends a program");
     break;
   }
-  default: HG_TRY(go_to(in, context_index, here + 1, &node.next)); break;
+  default: HG_TRY(find_successor(in, context_index, here + 1, &node.next)); break;
   }
   key_at(in, key_index)->node = (uint32_t)in->program->nodes.count;
   if (hg_array_append(&in->program->allocator, &in->program->nodes, &node, 1) == NULL)
@@ -169,7 +169,7 @@ static hg_status inline_from(inliner *in, uint32_t start, int is_function) {
   *in->bad_insn = start;
   if (hg_array_append(&in->program->allocator, &in->contexts, &root, 1) == NULL)
     return hg_fail_memory("inlining calls", sizeof root);
-  HG_TRY(go_to(in, 0, start, &key_index));
+  HG_TRY(find_successor(in, 0, start, &key_index));
   while (in->pending.count > 0) {
     key_index = ((uint32_t *)in->pending.data)[--in->pending.count];
     /* Follow the fall-through, so that straight-line code gets consecutive nodes. */

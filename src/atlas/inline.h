@@ -5,8 +5,8 @@
 #include "atlas/program.h"
 
 /* Appends to program->nodes everything that control can reach from instruction `start`. Node numbers are absolute; the
- * first appended node is the start. What can go wrong is a HG_VERIFY whose `insn` (returned through *bad_insn) and
- * reason (hg_last_error) the caller puts into words; HG_OUT_OF_MEMORY. */
+ * first appended node is the start. HG_VERIFY with the instruction in *bad_insn and the reason alone as the last error,
+ * for the caller to make a sentence of; HG_OUT_OF_MEMORY. */
 hg_status atlas_inline_calls(atlas_program *program, uint32_t start, int is_function, uint32_t *bad_insn);
 
 #endif

@@ -142,7 +142,7 @@ static void lane_insn(machine *m, lane *l, const atlas_insn *insn) {
   case ATLAS_OP_nbr_get:
   case ATLAS_OP_bound_map: set_register(l, insn, atlas_machine_class(m, l, insn->op, s)); break;
   case ATLAS_OP_phase_get: set_register(l, insn, m->launch->phase); break;
-  case ATLAS_OP_phase_adv: /* every lane comes here with the same operand: lane 0 speaks for the grid */
+  case ATLAS_OP_phase_adv: /* uniform in the grid: lane 0 executes it for all */
     if (l->id == 0) m->launch->phase_advance = (uint32_t)((m->launch->phase_advance + s[0]) % ATLAS_PHASE_COUNT);
     break;
   case ATLAS_OP_mem_fence:
@@ -173,8 +173,8 @@ static void end_lane(machine *m, lane *l, const atlas_insn *insn) {
   l->status = LANE_ENDED;
 }
 
-/* Follows an edge; edges that close a loop use up steps. */
-static void go_on(machine *m, lane *l, const atlas_node *node, int taken) {
+/* Follows an edge; each back edge takes a step off the limit. */
+static void follow_edge(machine *m, lane *l, const atlas_node *node, int taken) {
   if (node->flags & (taken ? IR_NODE_BACK_TAKEN : IR_NODE_BACK_NEXT) && l->steps-- == 0) {
     hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT, .index = 0, .extent = 0};
     fault.index = fault.extent = m->launch->step_limit > INT64_MAX ? INT64_MAX : (int64_t)m->launch->step_limit;
@@ -190,21 +190,22 @@ static void run_lane(machine *m, lane *l) {
     const atlas_node *node = atlas_node_at(m->program, l->node);
     const atlas_insn *insn = atlas_insn_at(m->program, node->insn);
     if (node->taken != IR_NONE) {
-      go_on(m, l, node, is_taken(l, insn));
+      follow_edge(m, l, node, is_taken(l, insn));
     } else if (node->next == IR_NONE) {
       end_lane(m, l, insn);
     } else if (atlas_op_lookup(insn->op)->flags & ATLAS_BLOCK) {
       l->status = LANE_WAITS;
     } else {
-      if (!(atlas_op_lookup(insn->op)->flags & ATLAS_JUMP)) lane_insn(m, l, insn); /* call and ret only lead on */
-      go_on(m, l, node, 0);
+      if (!(atlas_op_lookup(insn->op)->flags & ATLAS_JUMP))
+        lane_insn(m, l, insn); /* call and ret only transfer control */
+      follow_edge(m, l, node, 0);
     }
   }
 }
 
 /* ---- blocks and launches ----------------------------------------------------------------------------------------- */
 
-static uint32_t run_waiting(machine *m) {
+static uint32_t run_block_insn(machine *m) {
   uint32_t waiting = 0, first = 0;
   for (uint32_t i = m->lane_count; i-- > 0;)
     if (m->lanes[i].status == LANE_WAITS) {
@@ -218,7 +219,7 @@ static uint32_t run_waiting(machine *m) {
     lane *l = &m->lanes[i];
     if (l->status != LANE_WAITS) continue;
     l->status = LANE_RUNS;
-    go_on(m, l, node, 0);
+    follow_edge(m, l, node, 0);
   }
   return waiting;
 }
@@ -266,7 +267,7 @@ static void run_block(machine *m) {
   atlas_machine_begin_block(m);
   do
     for (uint32_t i = 0; i < m->lane_count; i++) run_lane(m, &m->lanes[i]);
-  while (run_waiting(m) > 0);
+  while (run_block_insn(m) > 0);
 }
 
 void atlas_machine_shape(machine *m) {
@@ -292,7 +293,7 @@ void atlas_machine_shape(machine *m) {
 }
 
 /* One allocation: lanes, their registers and types, collective scratch, shared memory. */
-static hg_status make_room(machine *m) {
+static hg_status allocate_state(machine *m) {
   uint64_t lanes = (uint64_t)m->block_size[0] * m->block_size[1] * m->block_size[2];
   uint64_t registers = m->program->register_count;
   uint64_t bytes = lanes * (sizeof(lane) + 9 * registers + 9) + m->shared_bytes + 64;
@@ -314,7 +315,7 @@ static hg_status make_room(machine *m) {
 hg_status atlas_interpret(const hg_allocator *allocator, const atlas_program *program, atlas_launch *launch) {
   machine m = {.allocator = allocator, .program = program, .launch = launch};
   atlas_machine_shape(&m);
-  HG_TRY(make_room(&m));
+  HG_TRY(allocate_state(&m));
   for (m.block_index = 0; m.block_index < m.block_count; m.block_index++) run_block(&m);
   hg_release(allocator, m.memory);
   return HG_OK;

@@ -1,5 +1,5 @@
 /* interp.h - the reference machine: one launch of a verified program, lane by lane. It is the definition of the ISA;
- * faster engines answer to it. It knows nothing of executors: whoever calls it has checked bindings and shapes. */
+ * faster engines are tested against it. It knows nothing of executors: callers have checked bindings and shapes. */
 #ifndef HG_ATLAS_INTERP_H
 #define HG_ATLAS_INTERP_H
 
@@ -24,22 +24,22 @@ typedef struct atlas_launch {
   uint64_t lanes;          /* linear launch if not 0: blocks of atlas_linear_block lanes, the last one partial */
   uint32_t grid[3];        /* else: blocks, all >= 1 */
   uint32_t block[3];       /* lanes, all >= 1, product <= ATLAS_MAX_BLOCK_LANES; of a linear launch the first only, and
-                              0 where nobody says */
+                              0 where the launch gives none */
   const atlas_argument *arguments;
   uint8_t *boundary;       /* ATLAS_BOUNDARY_POOL_BYTES */
   uint32_t phase;
   uint64_t step_limit;     /* >= 1 */
-  uint32_t wants_time;     /* 1: nanoseconds are wanted of devices that have a clock of their own */
+  uint32_t wants_time;     /* 1: devices that have a clock of their own fill in `nanoseconds` */
 
   /* Results. */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */
   uint32_t phase_advance;               /* modulo 768 */
-  uint64_t nanoseconds;                 /* by the device's clock; left alone where it has none */
-  const char *notes;                    /* a constant, in place of the kernel's; NULL: nothing beyond those */
+  uint64_t nanoseconds;                 /* by the device's clock; unchanged where it has none */
+  const char *notes;                    /* a constant that replaces the kernel's notes; NULL: those hold */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;
 
-/* The lanes of a linear launch's blocks: what the program requires, else what the launch says, else 256. */
+/* The lanes of a linear launch's blocks: as the program requires, else as the launch gives, else 256. */
 static inline uint32_t atlas_linear_block(const atlas_program *program, const atlas_launch *launch) {
   if (program->block[0] != 0) return program->block[0];
   return launch->block[0] != 0 ? launch->block[0] : ATLAS_LINEAR_BLOCK_LANES;

@@ -1,6 +1,7 @@
 /* interp_block.c - what the lanes of a block do together: barriers, collectives, pool allocation, the phase. A lane
- * that ended by a trap or the step limit is absent: it takes no part, and combining with nothing leaves a value as it
- * is. */
+ * that ended by a trap or the step limit is absent: it takes no part, and a value whose partner is absent stays as it
+ * is.
+ */
 #include "atlas/arith.h"
 #include "atlas/machine.h"
 
@@ -20,7 +21,7 @@ static void set_register(lane *l, const atlas_insn *insn, uint64_t value) {
   l->type[insn->operand[0].reg] = insn->type;
 }
 
-/* scratch[into] = left op right, where a missing side counts for nothing. */
+/* scratch[into] = left op right; where one side is absent, the other. */
 static void combine(machine *m, uint32_t op, atlas_type type, uint32_t into, uint64_t left, int has_left,
                     uint64_t right, int has_right) {
   if (has_left && has_right) m->scratch[into] = atlas_arith(op, type, left, right, 0);

@@ -11,7 +11,7 @@ typedef struct lane {
   uint64_t *r;         /* values of r0, r1, ... */
   uint8_t *type;       /* what each holds: an index is read by its own type */
   uint32_t predicates; /* bit n: p<n> */
-  uint32_t node;       /* the next one */
+  uint32_t node;       /* the next node to run */
   lane_status status;
   int faulted;         /* its first fault has been noted */
   uint64_t steps;      /* back-edges still allowed */
@@ -40,23 +40,23 @@ typedef struct machine {
   void *memory;
 } machine;
 
-/* Clears the results of the launch and finds its blocks and where shared memory lies. */
+/* Clears the results of the launch and computes its blocks and the layout of shared memory. */
 void atlas_machine_shape(machine *m);
-/* Block number m->block_index: where it is, its lanes, zeroed shared memory, its share of the pools. */
+/* Sets up block m->block_index: its coordinates, its lanes, zeroed shared memory, its share of the pools. */
 void atlas_machine_begin_block(machine *m);
 
 /* sreg */
 uint64_t atlas_machine_coordinate(const machine *m, const lane *l, uint64_t coord);
-/* mirror unity.test nbr.* bound.map res.accum, of the operands s */
+/* mirror unity.test nbr.* bound.map res.accum; s: the operands */
 uint64_t atlas_machine_class(machine *m, lane *l, uint32_t op, const uint64_t s[3]);
 
-/* A source operand as bits; `type` is what its form asks for. */
+/* A source operand as bits; `type` is the type that its form requires. */
 uint64_t atlas_machine_source(const machine *m, const lane *l, const atlas_operand *operand);
 
 /* Reads a register, the special ones included. */
 uint64_t atlas_machine_register(const machine *m, const lane *l, uint32_t reg, atlas_type *type);
 
-/* Remembers a fault if it is the lane's first and the lane is the lowest so far. */
+/* Records a fault if it is the lane's first and no lower lane has one. */
 void atlas_machine_fault(machine *m, lane *l, hg_fault fault);
 
 /* ldg lds pool.load; stg sts pool.store; atom.* */
@@ -67,7 +67,7 @@ uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn);
 /* An element of a constant table; 0 and *ok = 0 when the index is out of range. */
 uint64_t atlas_constant_at(const atlas_program *program, const atlas_symbol *table, int64_t index, int *ok);
 
-/* Every lane that still exists waits at this instruction: does it for all of them. */
+/* Executes an instruction of the whole block, at which every lane that has not ended waits. */
 void atlas_machine_block(machine *m, const atlas_insn *insn);
 
 #endif

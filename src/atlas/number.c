@@ -1,5 +1,5 @@
 /* number.c - exact conversion of constants. Decimal and hexadecimal floats become a 64-bit significand, an exponent and
- * a "something lies below" bit, which is then rounded once to the type; nothing here uses floating-point arithmetic. */
+ * a sticky bit, and are then rounded once to the type; nothing here uses floating-point arithmetic. */
 #include "atlas/number.h"
 
 #include "atlas/tables.h"
@@ -143,7 +143,7 @@ typedef struct span {
   const char *next, *end;
 } span;
 
-static int take(span *s, char c) {
+static int accept(span *s, char c) {
   if (s->next == s->end || *s->next != c) return 0;
   s->next++;
   return 1;
@@ -162,7 +162,7 @@ static int digit_value(char c) { /* 16 for anything that is no hexadecimal digit
 }
 
 /* All of the span, in base 10 or 16. */
-static atlas_number_result take_integer(span s, unsigned base, uint64_t *value) {
+static atlas_number_result parse_magnitude(span s, unsigned base, uint64_t *value) {
   if (s.next == s.end) return ATLAS_NUMBER_SYNTAX;
   int overflow = 0;
   *value = 0;
@@ -176,9 +176,9 @@ static atlas_number_result take_integer(span s, unsigned base, uint64_t *value) 
 }
 
 /* Sign and digits of an exponent, to the end of the span. Huge ones stay huge, without overflow. */
-static int take_exponent(span *s, int *exponent) {
-  int negative = take(s, '-');
-  if (!negative) take(s, '+');
+static int parse_exponent(span *s, int *exponent) {
+  int negative = accept(s, '-');
+  if (!negative) accept(s, '+');
   if (s->next == s->end) return 0;
   int value = 0;
   for (; s->next < s->end; s->next++) {
@@ -212,7 +212,7 @@ static atlas_number_result parse_hex_float(span s, const format *f, uint64_t *bi
   }
   if (!digits || s.next == s.end) return ATLAS_NUMBER_SYNTAX;
   s.next++;
-  if (!take_exponent(&s, &exponent)) return ATLAS_NUMBER_SYNTAX;
+  if (!parse_exponent(&s, &exponent)) return ATLAS_NUMBER_SYNTAX;
   if (value.significand == 0) {
     *bits = 0;
     return ATLAS_NUMBER_OK;
@@ -259,7 +259,7 @@ static atlas_number_result parse_decimal_float(span s, const format *f, uint64_t
   if (!any) return ATLAS_NUMBER_SYNTAX;
   if (s.next < s.end) {
     s.next++;
-    if (!take_exponent(&s, &exponent)) return ATLAS_NUMBER_SYNTAX;
+    if (!parse_exponent(&s, &exponent)) return ATLAS_NUMBER_SYNTAX;
   }
   *bits = digit_count == 0 ? 0 : decimal_value(digits, digit_count, power + exponent, f);
   return *bits == infinity_bits(f) ? ATLAS_NUMBER_RANGE : ATLAS_NUMBER_OK;
@@ -271,7 +271,7 @@ static atlas_number_result parse_float(atlas_type type, span s, uint64_t *bits) 
     *bits = quiet_nan_bits(f);
     return ATLAS_NUMBER_OK;
   }
-  int negative = take(&s, '-');
+  int negative = accept(&s, '-');
   atlas_number_result result = ATLAS_NUMBER_OK;
   if (span_is(s, "inf")) {
     *bits = infinity_bits(f);
@@ -282,7 +282,7 @@ static atlas_number_result parse_float(atlas_type type, span s, uint64_t *bits) 
       result = parse_hex_float(s, f, bits);
     } else {
       if (negative) return ATLAS_NUMBER_SYNTAX; /* a bit pattern has its own sign bit */
-      result = take_integer(s, 16, bits);
+      result = parse_magnitude(s, 16, bits);
       if (result == ATLAS_NUMBER_OK && *bits > atlas_mask(type)) result = ATLAS_NUMBER_RANGE;
     }
   } else {
@@ -300,14 +300,14 @@ uint64_t atlas_integer_max(atlas_type type) { return atlas_mask(type) & ~atlas_i
 
 static atlas_number_result parse_integer(atlas_type type, span s, uint64_t *bits) {
   uint64_t value = 0, limit = atlas_integer_max(type);
-  int negative = take(&s, '-'), hex = s.end - s.next > 2 && s.next[0] == '0' && s.next[1] == 'x';
+  int negative = accept(&s, '-'), hex = s.end - s.next > 2 && s.next[0] == '0' && s.next[1] == 'x';
   if (negative && hex) return ATLAS_NUMBER_SYNTAX;
   if (hex) {
     s.next += 2;
     limit = atlas_mask(type); /* any bit pattern of the width */
   }
   if (negative) limit = atlas_integer_min(type); /* its magnitude; 0 for unsigned types */
-  atlas_number_result result = take_integer(s, hex ? 16 : 10, &value);
+  atlas_number_result result = parse_magnitude(s, hex ? 16 : 10, &value);
   if (result != ATLAS_NUMBER_OK) return result;
   if (value > limit) return ATLAS_NUMBER_RANGE;
   *bits = (negative ? 0 - value : value) & atlas_mask(type);
@@ -330,9 +330,9 @@ typedef struct printer {
   size_t length;
 } printer;
 
-static void put(printer *p, char c) { p->text[p->length++] = c; }
+static void print_char(printer *p, char c) { p->text[p->length++] = c; }
 
-static void put_decimal(printer *p, uint64_t value, int fraction_digits) {
+static void print_decimal(printer *p, uint64_t value, int fraction_digits) {
   char digits[32];
   int count = 0;
   do {
@@ -340,16 +340,16 @@ static void put_decimal(printer *p, uint64_t value, int fraction_digits) {
     value /= 10;
   } while (value != 0 || count <= fraction_digits);
   while (count > 0) {
-    if (count == fraction_digits) put(p, '.');
-    put(p, digits[--count]);
+    if (count == fraction_digits) print_char(p, '.');
+    print_char(p, digits[--count]);
   }
 }
 
-static void put_bits(printer *p, atlas_type type, uint64_t bits) {
-  put(p, '0');
-  put(p, 'x');
+static void print_bits(printer *p, atlas_type type, uint64_t bits) {
+  print_char(p, '0');
+  print_char(p, 'x');
   for (int shift = (int)atlas_type_bits(type) - 4; shift >= 0; shift -= 4)
-    put(p, "0123456789abcdef"[bits >> shift & 15]);
+    print_char(p, "0123456789abcdef"[bits >> shift & 15]);
 }
 
 /* A magnitude that is digits / 10^fraction_digits exactly, short enough to be read at a glance. */
@@ -382,15 +382,15 @@ static void print_float(printer *p, atlas_type type, uint64_t bits) {
   int fraction_digits = 0, negative = (bits & sign_bit(type)) != 0;
   int infinite = magnitude == infinity_bits(f);
   if (magnitude > infinity_bits(f) || (!infinite && !short_decimal(f, magnitude, &digits, &fraction_digits))) {
-    put_bits(p, type, bits);
+    print_bits(p, type, bits);
     return;
   }
-  if (negative) put(p, '-');
+  if (negative) print_char(p, '-');
   if (infinite) {
     memcpy(p->text + p->length, "inf", 3);
     p->length += 3;
   } else {
-    put_decimal(p, digits, fraction_digits);
+    print_decimal(p, digits, fraction_digits);
   }
 }
 
@@ -401,10 +401,10 @@ size_t atlas_number_print(atlas_type type, uint64_t bits, char text[ATLAS_NUMBER
     print_float(&p, type, bits);
   } else if (atlas_is_integer(type)) {
     int negative = (bits & atlas_integer_min(type)) != 0;
-    if (negative) put(&p, '-');
-    put_decimal(&p, negative ? (0 - bits) & atlas_mask(type) : bits, 0);
+    if (negative) print_char(&p, '-');
+    print_decimal(&p, negative ? (0 - bits) & atlas_mask(type) : bits, 0);
   } else {
-    put_bits(&p, type, bits);
+    print_bits(&p, type, bits);
   }
   text[p.length] = '\0';
   return p.length;

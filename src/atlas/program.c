@@ -1,4 +1,4 @@
-/* program.c - the life of a program and the public questions about it. */
+/* program.c - reference counting of programs and the public functions that read them. */
 #include "atlas/program.h"
 
 #include "base/error.h"
@@ -44,7 +44,7 @@ void atlas_memory_release(const hg_allocator *allocator, void *memory) {
   if (hg_allocator_resolve(allocator, &resolved) == HG_OK) hg_release(&resolved, memory);
 }
 
-/* What there is to ask of a program; of NULL, what a program with nothing in it says. */
+/* The program, or an empty one in place of NULL. */
 static const atlas_program *seen(const atlas_program *program) {
   static const atlas_program nothing;
   return program != NULL ? program : &nothing;

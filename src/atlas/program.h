@@ -1,5 +1,5 @@
-/* program.h - the inside of an atlas_program: what the parser, the decoder and the builder fill in, what the verifier
- * adds, and what the machine reads. */
+/* program.h - the representation of an atlas_program: filled in by the parser, the decoder or the builder, completed by
+ * the verifier, and read by the machine and the compiler. */
 #ifndef HG_ATLAS_PROGRAM_H
 #define HG_ATLAS_PROGRAM_H
 
@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-/* A function of a library program: `.entry op type label`. One of f16 or bf16 is a shorter text for the widened
- * arguments of that type, whose f32 result, rounded, is that of the f32 function, rounded. */
+/* A function of a library program: `.entry op type label`. An entry for f16 or bf16 is a shorter variant of the f32
+ * function, for arguments widened from that type: its f32 result, rounded to the type, has the same bits. */
 typedef struct atlas_entry {
   uint16_t op;
   uint8_t type;
@@ -29,7 +29,7 @@ struct atlas_program {
   atomic_uint references;
   char name[ATLAS_MAX_NAME + 1];
   uint32_t block[3];         /* required block size; 0,0,0: any */
-  uint32_t default_block[3]; /* of launches that say none, where none is required; 0,0,0: none. Not in the hash */
+  uint32_t default_block[3]; /* of launches that give none, where none is required; 0,0,0: none. Not in the hash */
   hg_array insns;    /* atlas_insn */
   hg_array symbols;  /* atlas_symbol */
   hg_array labels;   /* atlas_label */
@@ -57,7 +57,7 @@ static inline const atlas_label *atlas_label_at(const atlas_program *p, size_t i
 static inline const atlas_entry *atlas_entry_at(const atlas_program *p, size_t i) {
   return (const atlas_entry *)p->entries.data + i;
 }
-/* What its arguments and its result are. */
+/* The type of its arguments and its result. */
 static inline uint8_t atlas_entry_works_in(const atlas_entry *e) {
   return e->type == ATLAS_f16 || e->type == ATLAS_bf16 ? ATLAS_f32 : e->type;
 }
@@ -68,14 +68,14 @@ static inline const atlas_node *atlas_node_at(const atlas_program *p, size_t i) 
 /* 1 if the name is [A-Za-z_][A-Za-z0-9_]*, not too long, and not a word of the language (lane, blane, phi, r12, p3,
  * ...). */
 int atlas_name_is_valid(const char *name, size_t length);
-/* The same for a label, which may be such a word too: nothing else can stand where a label does. */
+/* The same for a label, which may be a word of the language too: where a label stands, nothing else can. */
 int atlas_label_is_valid(const char *name, size_t length);
 
-/* verify.c: checks everything, in any order of trust, and fills in the nodes. `source_name` (NULL: the program's name)
+/* verify.c: checks everything, trusting no field, and fills in the nodes. `source_name` (NULL: the program's name)
  * stands before the line in messages. HG_VERIFY or HG_OUT_OF_MEMORY. */
 hg_status atlas_verify(atlas_program *program, const char *source_name);
 
-/* Says that a shared array does not fit behind those that take `before` bytes. */
+/* Fails because a shared array does not fit behind those that take `before` bytes. */
 hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before);
 
 #endif

@@ -1,4 +1,4 @@
-/* tables.c - the X-macro tables of the ISA turned into data, and the public questions about them. */
+/* tables.c - the X-macro tables of the ISA as data, and the public functions that look them up. */
 #include "atlas/tables.h"
 
 #include "atlas/type_sets.h"

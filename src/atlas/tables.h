@@ -46,7 +46,7 @@ typedef struct atlas_op_info {
 /* Of atlas_insn.guard: @!p; the bits below are 1 + the number of p. */
 enum { ATLAS_GUARD_NEGATED = 0x80, ATLAS_GUARD_PREDICATE = 0x7f };
 
-/* One more than the place of each instruction's row, by the two bytes of its code; 0: no instruction. */
+/* 1 + the index of each instruction's row in atlas_ops, by the two bytes of its code; 0: no instruction. */
 enum { ATLAS_OP_PAGES = 10, ATLAS_OP_PAGE_CODES = 64 };
 extern const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES];
 extern const atlas_op_info atlas_ops[];
@@ -74,9 +74,9 @@ static inline int atlas_is_comparison(uint32_t op) {
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length);
 atlas_type atlas_type_lookup_name(const char *name, size_t length);
 
-/* Inline as the above. Of what is no type: 0 bytes, no kind. */
+/* Inline for the same reason. A number that is no type has 0 bytes and no kind. */
 extern const uint8_t atlas_bytes_of[ATLAS_TYPE_COUNT], atlas_kind_of[ATLAS_TYPE_COUNT];
-#ifdef __clang_analyzer__ /* it would take what is no type into every division */
+#ifdef __clang_analyzer__ /* the analyzer would report a division by 0 bytes for numbers that are no type */
 uint32_t atlas_bytes(atlas_type type);
 #else
 static inline uint32_t atlas_bytes(atlas_type type) {

@@ -1,4 +1,4 @@
-/* text.h - the inside of the parser of the text form: tokens (text_lex.c), operands (text_operand.c), statements
+/* text.h - what the parts of the text form's parser share: tokens (text_lex.c), operands (text_operand.c), statements
  * (text_parse.c). */
 #ifndef HG_ATLAS_TEXT_H
 #define HG_ATLAS_TEXT_H
@@ -24,7 +24,7 @@ typedef struct text_token {
   uint32_t line, column; /* 1-based; columns count bytes */
 } text_token;
 
-/* A label named by an instruction or an entry; looked up when all labels are known. */
+/* A use of a label by an instruction or an entry; resolved when all labels are known. */
 typedef struct text_label_use {
   text_token token;
   uint32_t index; /* of the instruction or entry */
@@ -36,7 +36,7 @@ typedef struct text_parser {
   const char *source; /* for messages */
   const char *next, *end, *line_start;
   uint32_t line;
-  text_token token;     /* the one to be looked at */
+  text_token token;     /* the current one */
   uint32_t past_column; /* just past the token before it */
   atlas_program *program;
   atlas_label_index labels;

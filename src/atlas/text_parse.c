@@ -9,7 +9,7 @@
 /* ---- parts of directives ------------------------------------------------------------------------------------ */
 
 /* A word with the letters and the length of a name; goes past it. */
-static hg_status take_word(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
+static hg_status parse_word(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
   const text_token *token = &p->token;
   if (token->kind != TEXT_WORD) return atlas_text_expected(p, what);
   if (token->length > ATLAS_MAX_NAME)
@@ -21,15 +21,15 @@ static hg_status take_word(text_parser *p, const char *what, char name[ATLAS_MAX
   return atlas_text_advance(p);
 }
 
-/* A name that may be given to something; goes past it. */
-static hg_status take_name(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
+/* A name that is valid for a declaration; goes past it. */
+static hg_status parse_name(text_parser *p, const char *what, char name[ATLAS_MAX_NAME + 1]) {
   text_token token = p->token;
-  HG_TRY(take_word(p, what, name));
+  HG_TRY(parse_word(p, what, name));
   if (atlas_name_is_valid(token.text, token.length)) return HG_OK;
   return atlas_text_fail(p, &token, "'%s' is a word of the language and cannot be a name", TEXT_ARG(&token));
 }
 
-static hg_status take_type(text_parser *p, uint8_t *type) {
+static hg_status parse_type(text_parser *p, uint8_t *type) {
   char hint[128];
   const text_token *token = &p->token;
   if (token->kind != TEXT_WORD) return atlas_text_expected(p, "a type");
@@ -40,7 +40,7 @@ static hg_status take_type(text_parser *p, uint8_t *type) {
   return atlas_text_advance(p);
 }
 
-static hg_status take_access(text_parser *p, uint8_t *access) {
+static hg_status parse_access(text_parser *p, uint8_t *access) {
   for (unsigned a = ATLAS_IN; a <= ATLAS_INOUT; a++) {
     *access = (uint8_t)a;
     if (atlas_text_is_word(&p->token, atlas_access_name(a))) return atlas_text_advance(p);
@@ -48,19 +48,19 @@ static hg_status take_access(text_parser *p, uint8_t *access) {
   return atlas_text_expected(p, "in, out or inout");
 }
 
-static hg_status take_number(text_parser *p, atlas_type type, const char *what, uint64_t *value) {
+static hg_status parse_number(text_parser *p, atlas_type type, const char *what, uint64_t *value) {
   if (p->token.kind != TEXT_NUMBER) return atlas_text_expected(p, what);
   return atlas_text_constant(p, type, value);
 }
 
-static hg_status take_count(text_parser *p, uint32_t *count) {
+static hg_status parse_count(text_parser *p, uint32_t *count) {
   uint64_t value = 0;
-  HG_TRY(take_number(p, ATLAS_u32, "a count", &value));
+  HG_TRY(parse_number(p, ATLAS_u32, "a count", &value));
   *count = (uint32_t)value;
   return HG_OK;
 }
 
-/* Declares a symbol; what is wrong with it is reported where its name stands. */
+/* Declares a symbol; errors are reported at the position of its name. */
 static hg_status declare(text_parser *p, const text_token *name, const atlas_symbol *symbol) {
   hg_status status = atlas_program_declare(p->program, symbol);
   return status == HG_INVALID_ARGUMENT ? atlas_text_fail(p, name, "%s", hg_last_error()) : status;
@@ -70,7 +70,7 @@ static hg_status declare(text_parser *p, const text_token *name, const atlas_sym
 
 static hg_status parse_program(text_parser *p, const text_token *at) {
   if (p->has_statement) return atlas_text_fail(p, at, ".program must come first, and once");
-  return take_name(p, "the program's name", p->program->name);
+  return parse_name(p, "the program's name", p->program->name);
 }
 
 static hg_status parse_block(text_parser *p, const text_token *at) {
@@ -83,7 +83,7 @@ static hg_status parse_block(text_parser *p, const text_token *at) {
     if (i > 0 && !atlas_text_is(p, ',')) continue;
     if (i > 0) HG_TRY(atlas_text_advance(p));
     text_token token = p->token;
-    HG_TRY(take_number(p, ATLAS_u32, "a block size", &value));
+    HG_TRY(parse_number(p, ATLAS_u32, "a block size", &value));
     if (value == 0 || value * lanes > ATLAS_MAX_BLOCK_LANES)
       return atlas_text_fail(p, &token, "a block of %llu lanes is not possible: 1 to %u",
                              (unsigned long long)(value * lanes), (unsigned)ATLAS_MAX_BLOCK_LANES);
@@ -99,13 +99,13 @@ static hg_status parse_buffer(text_parser *p, const text_token *at) {
   (void)at;
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_BUFFER};
   text_token name = p->token;
-  HG_TRY(take_name(p, "the buffer's name", symbol.name));
-  HG_TRY(take_type(p, &symbol.type));
-  HG_TRY(take_access(p, &symbol.access));
+  HG_TRY(parse_name(p, "the buffer's name", symbol.name));
+  HG_TRY(parse_type(p, &symbol.type));
+  HG_TRY(parse_access(p, &symbol.access));
   if (atlas_text_is_word(&p->token, "handle")) {
     HG_TRY(atlas_text_advance(p));
     text_token handle = p->token;
-    HG_TRY(take_number(p, ATLAS_u64, "a buffer handle", &symbol.handle));
+    HG_TRY(parse_number(p, ATLAS_u64, "a buffer handle", &symbol.handle));
     if (symbol.handle == 0) return atlas_text_fail(p, &handle, "0 is not a buffer handle");
   }
   return declare(p, &name, &symbol);
@@ -115,8 +115,8 @@ static hg_status parse_scalar(text_parser *p, const text_token *at) {
   (void)at;
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_SCALAR};
   text_token name = p->token;
-  HG_TRY(take_name(p, "the scalar's name", symbol.name));
-  HG_TRY(take_type(p, &symbol.type));
+  HG_TRY(parse_name(p, "the scalar's name", symbol.name));
+  HG_TRY(parse_type(p, &symbol.type));
   return declare(p, &name, &symbol);
 }
 
@@ -124,9 +124,9 @@ static hg_status parse_shared(text_parser *p, const text_token *at) {
   (void)at;
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_SHARED};
   text_token name = p->token;
-  HG_TRY(take_name(p, "the shared array's name", symbol.name));
-  HG_TRY(take_type(p, &symbol.type));
-  HG_TRY(take_count(p, &symbol.count));
+  HG_TRY(parse_name(p, "the shared array's name", symbol.name));
+  HG_TRY(parse_type(p, &symbol.type));
+  HG_TRY(parse_count(p, &symbol.count));
   return declare(p, &name, &symbol);
 }
 
@@ -162,9 +162,9 @@ static hg_status parse_const(text_parser *p, const text_token *at) {
   (void)at;
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_CONST};
   text_token name = p->token;
-  HG_TRY(take_name(p, "the constant table's name", symbol.name));
+  HG_TRY(parse_name(p, "the constant table's name", symbol.name));
   text_token type = p->token;
-  HG_TRY(take_type(p, &symbol.type));
+  HG_TRY(parse_type(p, &symbol.type));
   if (atlas_kind((atlas_type)symbol.type) == ATLAS_KIND_STORAGE)
     return atlas_text_fail(p, &type, "a constant table cannot hold %s: it is a type for storage only",
                            atlas_type_name((atlas_type)symbol.type));
@@ -186,9 +186,9 @@ static hg_status parse_table(text_parser *p, const text_token *at) {
   (void)at;
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_TABLE, .type = ATLAS_u8};
   text_token name = p->token;
-  HG_TRY(take_name(p, "the buffer table's name", symbol.name));
-  HG_TRY(take_count(p, &symbol.count));
-  HG_TRY(take_access(p, &symbol.access));
+  HG_TRY(parse_name(p, "the buffer table's name", symbol.name));
+  HG_TRY(parse_count(p, &symbol.count));
+  HG_TRY(parse_access(p, &symbol.access));
   return declare(p, &name, &symbol);
 }
 
@@ -196,7 +196,7 @@ static hg_status parse_pool(text_parser *p, const text_token *at) {
   (void)at;
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_POOL, .type = ATLAS_u8, .access = ATLAS_INOUT};
   text_token name = p->token;
-  HG_TRY(take_name(p, "the pool's name", symbol.name));
+  HG_TRY(parse_name(p, "the pool's name", symbol.name));
   return declare(p, &name, &symbol);
 }
 
@@ -215,7 +215,7 @@ static hg_status parse_entry(text_parser *p, const text_token *at) {
   HG_TRY(atlas_text_advance(p));
   entry.op = info->op;
   text_token type = p->token;
-  HG_TRY(take_type(p, &entry.type));
+  HG_TRY(parse_type(p, &entry.type));
   if (!atlas_op_has_type((atlas_op)info->op, (atlas_type)entry.type))
     return atlas_text_fail(p, &type, "'%s' does not exist for %s", info->mnemonic,
                            atlas_type_name((atlas_type)entry.type));
@@ -435,7 +435,7 @@ static hg_status parse_label(text_parser *p) {
   atlas_label label = {.target = (uint32_t)p->program->insns.count};
   text_token token = p->token;
   uint32_t found = ATLAS_NO_LABEL;
-  HG_TRY(take_word(p, "a label", label.name));
+  HG_TRY(parse_word(p, "a label", label.name));
   if (hg_array_append(p->allocator, &p->program->labels, &label, 1) == NULL)
     return hg_fail_memory("labels", sizeof label);
   HG_TRY(

@@ -9,7 +9,7 @@
 
 enum { LINE_WIDTH = 100 };
 
-/* Text that grows. After a failed allocation everything is dropped, and the failure is reported once, at the end. */
+/* A growing text. After a failed allocation nothing more is appended, and the failure is reported once, at the end. */
 typedef struct writer {
   const hg_allocator *allocator;
   const atlas_program *program;
@@ -17,32 +17,32 @@ typedef struct writer {
   int failed;
 } writer;
 
-static void put(writer *w, const char *text, size_t length) {
+static void append(writer *w, const char *text, size_t length) {
   if (!w->failed && hg_array_append(w->allocator, &w->text, text, length) == NULL) w->failed = 1;
 }
 
-static void put_text(writer *w, const char *text) { put(w, text, strlen(text)); }
+static void print_text(writer *w, const char *text) { append(w, text, strlen(text)); }
 
-static void put_number(writer *w, uint64_t value) {
+static void print_number(writer *w, uint64_t value) {
   char text[ATLAS_NUMBER_CHARS];
-  put(w, text, atlas_number_print(ATLAS_u64, value, text));
+  append(w, text, atlas_number_print(ATLAS_u64, value, text));
 }
 
-static void put_constant(writer *w, atlas_type type, uint64_t bits) {
+static void print_constant(writer *w, atlas_type type, uint64_t bits) {
   char text[ATLAS_NUMBER_CHARS];
-  put_text(w, "#");
-  put(w, text, atlas_number_print(type, bits, text));
+  print_text(w, "#");
+  append(w, text, atlas_number_print(type, bits, text));
 }
 
-static void put_type(writer *w, uint32_t type) { put_text(w, atlas_type_name((atlas_type)type)); }
+static void print_type(writer *w, uint32_t type) { print_text(w, atlas_type_name((atlas_type)type)); }
 
-static void put_register(writer *w, uint32_t reg) {
+static void print_register(writer *w, uint32_t reg) {
   if (reg == ATLAS_REG_LANE || reg == ATLAS_REG_BLOCK_LANE) {
-    put_text(w, reg == ATLAS_REG_LANE ? "lane" : "blane");
+    print_text(w, reg == ATLAS_REG_LANE ? "lane" : "blane");
     return;
   }
-  put_text(w, "r");
-  put_number(w, reg);
+  print_text(w, "r");
+  print_number(w, reg);
 }
 
 static const char *symbol_name(const writer *w, uint32_t symbol) { return atlas_symbol_at(w->program, symbol)->name; }
@@ -50,7 +50,7 @@ static const char *symbol_name(const writer *w, uint32_t symbol) { return atlas_
 /* ---- declarations ------------------------------------------------------------------------------------------- */
 
 /* On one line where it fits, else as many values a line as fit. */
-static void put_values(writer *w, const atlas_symbol *symbol) {
+static void print_values(writer *w, const atlas_symbol *symbol) {
   atlas_type type = (atlas_type)symbol->type;
   const uint8_t *bytes = (const uint8_t *)w->program->constants.data + symbol->const_offset;
   uint32_t width = atlas_bytes(type);
@@ -59,111 +59,111 @@ static void put_values(writer *w, const atlas_symbol *symbol) {
   for (uint32_t i = 0; i < symbol->count; i++)
     total += atlas_number_print(type, hg_load_le(bytes + i * width, width), text) + 3;
   int wrap = total + 24 > LINE_WIDTH;
-  put_text(w, "{");
+  print_text(w, "{");
   for (uint32_t i = 0; i < symbol->count; i++) {
     size_t length = atlas_number_print(type, hg_load_le(bytes + i * width, width), text);
     if (wrap && (i == 0 || column + length + 3 > LINE_WIDTH)) {
-      put_text(w, "\n   ");
+      print_text(w, "\n   ");
       column = 3;
     }
-    put_text(w, " #");
-    put(w, text, length);
-    if (i + 1 < symbol->count) put_text(w, ",");
+    print_text(w, " #");
+    append(w, text, length);
+    if (i + 1 < symbol->count) print_text(w, ",");
     column += length + 3;
   }
-  put_text(w, wrap ? "\n}" : " }");
+  print_text(w, wrap ? "\n}" : " }");
 }
 
-static void put_symbol(writer *w, const atlas_symbol *symbol) {
+static void print_symbol(writer *w, const atlas_symbol *symbol) {
   static const char *const directives[] = {"", ".buffer ", ".scalar ", ".shared ", ".const ", ".table ", ".pool "};
-  put_text(w, directives[symbol->kind]);
-  put_text(w, symbol->name);
+  print_text(w, directives[symbol->kind]);
+  print_text(w, symbol->name);
   if (symbol->kind != ATLAS_SYMBOL_TABLE && symbol->kind != ATLAS_SYMBOL_POOL) {
-    put_text(w, " ");
-    put_type(w, symbol->type);
+    print_text(w, " ");
+    print_type(w, symbol->type);
   }
   if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_TABLE) {
-    put_text(w, " ");
-    put_number(w, symbol->count);
+    print_text(w, " ");
+    print_number(w, symbol->count);
   }
   if (symbol->kind == ATLAS_SYMBOL_BUFFER || symbol->kind == ATLAS_SYMBOL_TABLE) {
-    put_text(w, " ");
-    put_text(w, atlas_access_name(symbol->access));
+    print_text(w, " ");
+    print_text(w, atlas_access_name(symbol->access));
   }
   if (symbol->kind == ATLAS_SYMBOL_CONST) {
-    put_text(w, " ");
-    put_values(w, symbol);
+    print_text(w, " ");
+    print_values(w, symbol);
   }
   if (symbol->handle != 0) {
-    put_text(w, " handle ");
-    put_number(w, symbol->handle);
+    print_text(w, " handle ");
+    print_number(w, symbol->handle);
   }
-  put_text(w, "\n");
+  print_text(w, "\n");
 }
 
-static void put_block(writer *w, const uint32_t block[3], const char *end) {
+static void print_block(writer *w, const uint32_t block[3], const char *end) {
   int dimensions = block[2] != 1 ? 3 : block[1] != 1 ? 2 : 1;
   for (int i = 0; i < dimensions; i++) {
-    put_text(w, i == 0 ? ".block " : ", ");
-    put_number(w, block[i]);
+    print_text(w, i == 0 ? ".block " : ", ");
+    print_number(w, block[i]);
   }
-  put_text(w, end);
+  print_text(w, end);
 }
 
-static void put_declarations(writer *w) {
+static void print_declarations(writer *w) {
   const atlas_program *p = w->program;
-  put_text(w, ".program ");
-  put_text(w, p->name);
-  put_text(w, "\n");
-  if (p->block[0] != 0) put_block(w, p->block, "\n");
-  if (p->default_block[0] != 0) put_block(w, p->default_block, " default\n");
-  for (size_t i = 0; i < p->symbols.count; i++) put_symbol(w, atlas_symbol_at(p, i));
+  print_text(w, ".program ");
+  print_text(w, p->name);
+  print_text(w, "\n");
+  if (p->block[0] != 0) print_block(w, p->block, "\n");
+  if (p->default_block[0] != 0) print_block(w, p->default_block, " default\n");
+  for (size_t i = 0; i < p->symbols.count; i++) print_symbol(w, atlas_symbol_at(p, i));
   for (size_t i = 0; i < p->entries.count; i++) {
     const atlas_entry *entry = atlas_entry_at(p, i);
-    put_text(w, ".entry ");
-    put_text(w, atlas_op_name((atlas_op)entry->op));
-    put_text(w, " ");
-    put_type(w, entry->type);
-    put_text(w, " ");
-    put_text(w, atlas_label_at(p, entry->label)->name);
-    put_text(w, "\n");
+    print_text(w, ".entry ");
+    print_text(w, atlas_op_name((atlas_op)entry->op));
+    print_text(w, " ");
+    print_type(w, entry->type);
+    print_text(w, " ");
+    print_text(w, atlas_label_at(p, entry->label)->name);
+    print_text(w, "\n");
   }
 }
 
 /* ---- instructions ------------------------------------------------------------------------------------------- */
 
-static void put_phi(writer *w, const atlas_operand *o) {
+static void print_phi(writer *w, const atlas_operand *o) {
   const uint8_t registers[3] = {o->reg, o->reg2, o->reg3};
   const uint64_t values[3] = {o->bits & 0xffff, o->bits >> 16 & 0xffff, o->bits >> 32};
-  put_text(w, "phi ");
+  print_text(w, "phi ");
   for (int i = 0; i < 3; i++) {
-    if (i > 0) put_text(w, ", ");
-    if (o->phi_registers >> i & 1) put_register(w, registers[i]);
-    else put_number(w, values[i]);
+    if (i > 0) print_text(w, ", ");
+    if (o->phi_registers >> i & 1) print_register(w, registers[i]);
+    else print_number(w, values[i]);
   }
 }
 
-static void put_address(writer *w, const atlas_operand *o) {
-  put_text(w, "[");
+static void print_address(writer *w, const atlas_operand *o) {
+  print_text(w, "[");
   switch (o->mode) {
-  case ATLAS_ADDRESS_PHI: put_phi(w, o); break;
+  case ATLAS_ADDRESS_PHI: print_phi(w, o); break;
   case ATLAS_ADDRESS_TABLE:
-    put_register(w, o->reg);
-    put_text(w, " : ");
-    put_register(w, o->reg2);
+    print_register(w, o->reg);
+    print_text(w, " : ");
+    print_register(w, o->reg2);
     break;
   default:
-    put_text(w, symbol_name(w, o->symbol));
+    print_text(w, symbol_name(w, o->symbol));
     if (o->mode == ATLAS_ADDRESS_INDEXED) {
-      put_text(w, " + ");
-      put_register(w, o->reg);
+      print_text(w, " + ");
+      print_register(w, o->reg);
     }
     if (o->mode == ATLAS_ADDRESS_UNIFORM || o->bits != 0) {
-      put_text(w, " + ");
-      put_constant(w, ATLAS_i64, o->bits);
+      print_text(w, " + ");
+      print_constant(w, ATLAS_i64, o->bits);
     }
   }
-  put_text(w, "]");
+  print_text(w, "]");
 }
 
 /* Type of a constant in a slot, after its letter in forms.def. */
@@ -172,55 +172,55 @@ static atlas_type constant_type(const atlas_insn *insn, char letter) {
   return (atlas_type)(letter == 't' ? insn->type2 : insn->type);
 }
 
-static void put_operand(writer *w, const atlas_insn *insn, unsigned slot, char letter) {
+static void print_operand(writer *w, const atlas_insn *insn, unsigned slot, char letter) {
   const atlas_operand *o = &insn->operand[slot];
   switch (o->kind) {
-  case ATLAS_OPERAND_REG: put_register(w, o->reg); break;
+  case ATLAS_OPERAND_REG: print_register(w, o->reg); break;
   case ATLAS_OPERAND_PRED:
-    put_text(w, "p");
-    put_number(w, o->reg);
+    print_text(w, "p");
+    print_number(w, o->reg);
     break;
-  case ATLAS_OPERAND_IMM: put_constant(w, constant_type(insn, letter), o->bits); break;
+  case ATLAS_OPERAND_IMM: print_constant(w, constant_type(insn, letter), o->bits); break;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: put_text(w, symbol_name(w, o->symbol)); break;
-  case ATLAS_OPERAND_LABEL: put_text(w, atlas_label_at(w->program, (size_t)o->bits)->name); break;
-  case ATLAS_OPERAND_COORD: put_text(w, atlas_coord_name((uint32_t)o->bits)); break;
-  case ATLAS_OPERAND_MEM: put_address(w, o); break;
-  default: put_text(w, "_"); break;
+  case ATLAS_OPERAND_POOL: print_text(w, symbol_name(w, o->symbol)); break;
+  case ATLAS_OPERAND_LABEL: print_text(w, atlas_label_at(w->program, (size_t)o->bits)->name); break;
+  case ATLAS_OPERAND_COORD: print_text(w, atlas_coord_name((uint32_t)o->bits)); break;
+  case ATLAS_OPERAND_MEM: print_address(w, o); break;
+  default: print_text(w, "_"); break;
   }
 }
 
-static void put_insn(writer *w, const atlas_insn *insn) {
+static void print_insn(writer *w, const atlas_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
-  put_text(w, "    ");
+  print_text(w, "    ");
   if (insn->guard != 0) {
-    put_text(w, insn->guard & ATLAS_GUARD_NEGATED ? "@!p" : "@p");
-    put_number(w, (insn->guard & (uint32_t)ATLAS_GUARD_PREDICATE) - 1);
-    put_text(w, " ");
+    print_text(w, insn->guard & ATLAS_GUARD_NEGATED ? "@!p" : "@p");
+    print_number(w, (insn->guard & (uint32_t)ATLAS_GUARD_PREDICATE) - 1);
+    print_text(w, " ");
   }
-  put_text(w, info->mnemonic);
+  print_text(w, info->mnemonic);
   const uint8_t types[2] = {insn->type, insn->type2};
   for (int i = 0; i < 2 && types[i] != ATLAS_NONE; i++) {
-    put_text(w, ".");
-    put_type(w, types[i]);
+    print_text(w, ".");
+    print_type(w, types[i]);
   }
   for (unsigned i = 0; i < insn->operand_count; i++) {
-    put_text(w, i == 0 ? " " : ", ");
-    put_operand(w, insn, i, info->operands[i]);
+    print_text(w, i == 0 ? " " : ", ");
+    print_operand(w, insn, i, info->operands[i]);
   }
-  put_text(w, "\n");
+  print_text(w, "\n");
 }
 
 /* Labels are in the order of their targets (see assemble.h), so that one walk meets them all. */
-static void put_code(writer *w) {
+static void print_code(writer *w) {
   const atlas_program *p = w->program;
   size_t label = 0;
   for (size_t i = 0; i <= p->insns.count; i++) {
     for (; label < p->labels.count && atlas_label_at(p, label)->target == i; label++) {
-      put_text(w, atlas_label_at(p, label)->name);
-      put_text(w, ":\n");
+      print_text(w, atlas_label_at(p, label)->name);
+      print_text(w, ":\n");
     }
-    if (i < p->insns.count) put_insn(w, atlas_insn_at(p, i));
+    if (i < p->insns.count) print_insn(w, atlas_insn_at(p, i));
   }
 }
 
@@ -231,10 +231,10 @@ hg_status atlas_print(const hg_allocator *allocator, const atlas_program *progra
   *text = NULL;
   HG_TRY(hg_allocator_resolve(allocator, &resolved));
   writer w = {.allocator = &resolved, .program = program, .text = {.element_size = 1}};
-  put_declarations(&w);
-  put_text(&w, "\n");
-  put_code(&w);
-  put(&w, "", 1); /* the NUL */
+  print_declarations(&w);
+  print_text(&w, "\n");
+  print_code(&w);
+  append(&w, "", 1); /* the NUL */
   if (w.failed) {
     hg_status status = hg_fail_memory("a program's text", w.text.count);
     hg_array_release(&resolved, &w.text);

@@ -1,4 +1,4 @@
-/* value.c - the conversions of the ISA. Everything about a floating-point format is in one row of `format_of`. */
+/* value.c - the conversions of the ISA. All parameters of a floating-point format are in one row of `format_of`. */
 #include "atlas/value.h"
 
 #include <math.h>

@@ -34,7 +34,7 @@ double atlas_to_f64(atlas_type type, uint64_t bits);
 /* An integer value, sign-extended for signed types. */
 int64_t atlas_to_i64(atlas_type type, uint64_t bits);
 
-/* The number of the highest bit that is set, of a value that is not 0. */
+/* The number of the highest bit that is set in a value other than 0. */
 static inline int atlas_highest_bit(uint64_t value) {
   int bit = 0;
   for (int step = 32; step > 0; step /= 2)

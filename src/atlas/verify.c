@@ -1,5 +1,5 @@
-/* verify.c - the verifier: declarations, instructions, control flow, types on every path, uniformity where it is asked
- * for.
+/* verify.c - the verifier: declarations, instructions, control flow, types on every path, uniformity where instructions
+ * require it.
  *
  * A program that passes cannot make any engine read an undefined register, jump anywhere but to an instruction, or hang
  * at a barrier. What depends on values (indices, trip counts) is checked when it runs. */
@@ -93,7 +93,7 @@ static hg_status check_result(const verifier *v, const flow *f) {
   return hg_fail(HG_VERIFY, "the function must return %s in r0", atlas_type_name((atlas_type)asked));
 }
 
-/* Runs a block from its entry state; with `check`, every use must hold what is asked. */
+/* Walks a block from its entry state; with `check`, every use must have the type that its instruction requires. */
 static hg_status walk_block(verifier *v, const flow *f, uint32_t block, int check) {
   memcpy(f->now, f->entry + (size_t)block * f->value_count, f->value_count);
   for (uint32_t k = 0; k < f->graph->size[block]; k++) {
@@ -120,7 +120,7 @@ static hg_status solve_types(verifier *v, flow *f) {
     for (uint32_t k = 0; k < g->block_count; k++) {
       uint32_t block = g->order[k];
       HG_TRY(walk_block(v, f, block, 0));
-      /* Only an edge back to a block that has been walked already asks for another round. */
+      /* Only an edge to a block that has been walked already needs another round. */
       if (g->next[block] != IR_NONE && meet_into(f, g->next[block])) changed |= g->position[g->next[block]] <= k;
       if (g->taken[block] != IR_NONE && meet_into(f, g->taken[block])) changed |= g->position[g->taken[block]] <= k;
     }
@@ -156,7 +156,7 @@ static uint8_t coordinate_level(uint64_t coord) {
   return coord <= ATLAS_COORD_BLOCK_Z ? IR_BLOCK : IR_GRID;
 }
 
-/* A load that other lanes cannot influence is as uniform as its address; any other may differ from lane to lane. */
+/* A load of memory that nothing writes is as uniform as its address; any other load is divergent. */
 static uint8_t load_level(const atlas_program *p, const atlas_insn *insn, const atlas_op_info *info) {
   const atlas_symbol *memory = atlas_memory_of(p, insn);
   int read_only = info->flags & ATLAS_SPACE_CONST || (memory != NULL && memory->access == ATLAS_IN);

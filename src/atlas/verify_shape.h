@@ -4,7 +4,8 @@
 
 #include "atlas/program.h"
 
-/* Name, block, symbols, constant data, labels, entries. HG_VERIFY with a complete sentence less the program's name. */
+/* Name, block, symbols, constant data, labels, entries. HG_VERIFY with a sentence that lacks only the program's name.
+ */
 hg_status atlas_verify_declarations(const atlas_program *program);
 
 /* One instruction: code, type, operands in range and of the kind its form asks for, parameters used as declared.
