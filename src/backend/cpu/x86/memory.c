@@ -67,8 +67,8 @@ static int is_first_load(const x86_emit *e, uint32_t i) {
 /* What later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level, and from
  * the less far ahead the more there are; those of one to the first. Beside several buffers, loads that nobody needs, of
  * the lines in hand, fill the processor's queue of loads: else it begins so many of later groups that the stores, which
- * need the same places on their way out, wait. Of 16M elements, one thread, without them and with: a + b 4.7 and 4.5 ms,
- * relu(a b + c) 6.9 and 6.7. */
+ * need the same places on their way out, wait. Of 16M elements, one thread, without them and with: a + b 4.7 and 4.5
+ * ms, relu(a b + c) 6.9 and 6.7. */
 static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
   enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280, SPARE_LOADS_A_LINE = 2 };
   uint32_t buffers = 0, ahead = AHEAD_OF_ONE;
