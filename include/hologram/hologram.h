@@ -392,7 +392,7 @@ typedef struct hg_fault {
   uint64_t reserved[3];
 } hg_fault;
 
-/* What ran. Strings live as long as the library. */
+/* What ran. Strings live as long as the library, the notes as long as the kernel. */
 typedef struct hg_launch_report {
   size_t size;
   hg_fault fault;        /* kind HG_FAULT_NONE when all went well */
@@ -400,9 +400,10 @@ typedef struct hg_launch_report {
   uint64_t nanoseconds;  /* of the program itself, on the device's clock; 0 on a stream: see hg_event_elapsed */
   const char *backend;   /* "cpu" */
   const char *engine;    /* "reference" */
-  const char *notes;     /* what was done otherwise than one would expect, mostly slower: "left to the tile engine:
-                            ..."; on some devices "f64 emulated". Several are parted by "; ". "": nothing. On a
-                            stream: of the program, not of that launch */
+  const char *notes;     /* what makes the launch slower than one would expect: "left to the tile engine: ...", or of
+                            all launches of the kernel its `why` (hg_kernel_info); on some devices "f64 emulated".
+                            Several are separated by "; ". "": nothing. On a stream only the kernel's, and "" from
+                            hg_stream_wait, which may come after the kernel's end */
 } hg_launch_report;
 
 /* Run a kernel; a linear launch of 0 lanes runs nothing and succeeds. A program that requires blocks of more than one

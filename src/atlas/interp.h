@@ -35,7 +35,7 @@ typedef struct atlas_launch {
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */
   uint32_t phase_advance;               /* modulo 768 */
   uint64_t nanoseconds;                 /* by the device's clock; unchanged where it has none */
-  const char *notes;                    /* a constant that replaces the kernel's notes; NULL: those hold */
+  const char *notes;                    /* a constant, in place of the kernel's `why`; NULL: none */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;
 

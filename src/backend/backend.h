@@ -47,13 +47,13 @@ typedef struct hg_compile_input {
 
 typedef struct hg_compiled {
   void *kernel;
-  const char *engine; /* a constant: what will run it, for the launch report */
-  const char *notes;  /* and another, likewise: hg_launch_report.notes; NULL: nothing to say */
+  const char *engine; /* a constant: what runs it */
+  const char *why;    /* no faster engine runs it: a sentence, which lives as long as the kernel; "" or NULL: it is the
+                         fastest. hg_kernel_info and launch reports show it */
 } hg_compiled;
 
-/* For those who look at a kernel; what is not known is 0. */
+/* What hg_kernel_query reports beside hg_compiled; 0: not known. */
 typedef struct hg_kernel_facts {
-  const char *why; /* a faster engine does not run it: see hg_kernel_info. Lives as long as the kernel */
   uint32_t registers, local_bytes, shared_bytes;
 } hg_kernel_facts;
 

@@ -28,7 +28,7 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
   if (kernel == NULL || info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_kernel_query: an argument is NULL");
   HG_TRY(hg_kernel_ready(kernel));
   hg_executor *executor = kernel->executor;
-  hg_kernel_facts facts = {.why = ""};
+  hg_kernel_facts facts = {0};
   hg_lock(executor);
   hg_status status = executor->backend->describe(executor->device, kernel->compiled.kernel, &facts);
   hg_unlock(executor);
@@ -36,7 +36,7 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
   hg_kernel_info result = {.name = kernel->program->name,
                            .backend = executor->row->name,
                            .engine = kernel->compiled.engine,
-                           .why = facts.why,
+                           .why = kernel->compiled.why != NULL ? kernel->compiled.why : "",
                            .parameter_count = count_parameters(kernel->program),
                            .registers = facts.registers,
                            .local_bytes = facts.local_bytes,
@@ -56,7 +56,7 @@ hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info
     return hg_fail(HG_NOT_FOUND, "program '%s' has %u parameters; there is no number %zu", program->name,
                    (unsigned)count_parameters(program), index);
   const atlas_symbol *symbol = atlas_symbol_at(program, slot);
-  hg_parameter_info result = {   .name = symbol->name,
+  hg_parameter_info result = {.name = symbol->name,
                               .slot = (uint32_t)slot,
                               .kind = symbol->kind,
                               .type = symbol->type,

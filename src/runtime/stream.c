@@ -61,7 +61,7 @@ void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, con
                                       .lanes = lanes,
                                       .backend = stream->executor->row->name,
                                       .engine = kernel->compiled.engine,
-                                      .notes = kernel->compiled.notes != NULL ? kernel->compiled.notes : ""};
+                                      .notes = ""}; /* the kernel's may be gone before a wait reports it */
   hg_fault_describe(kernel->program, fault, stream->sentence, sizeof stream->sentence);
 }
 

@@ -159,32 +159,46 @@ static void test_binary_errors(void) {
 
 /* ---- notes ------------------------------------------------------------------------------------------------------- */
 
-static void launch_loop(uint64_t step_limit, hg_status expected, hg_launch_report *report) {
-  hg_kernel *kernel = kernel_of(".program p\n.buffer y u32 out\n"
-                                "  mov.u32 r0, #9\n  mov.u32 r1, #0\n"
-                                "again:\n  mul.u32 r1, r1, #3\n  add.u32 r1, r1, #1\n  loop r0, again\n"
-                                "  stg.u32 [y + lane], r1\n  exit\n");
-  hg_buffer *y = buffer_of(64, NULL);
-  hg_binding binding = {.name = "y", .buffer = y};
-  hg_launch_desc desc = {.lanes = 16, .bindings = &binding, .binding_count = 1, .step_limit = step_limit};
-  *report = (hg_launch_report){.size = sizeof *report};
-  CHECK_EQ_U64(hg_launch(kernel, &desc, report), expected);
-  hg_buffer_release(y);
-  hg_kernel_release(kernel);
+/* A loop of nine steps. */
+static hg_kernel *loop_kernel(void) {
+  return kernel_of(".program p\n.buffer y u32 out\n"
+                   "  mov.u32 r0, #9\n  mov.u32 r1, #0\n"
+                   "again:\n  mul.u32 r1, r1, #3\n  add.u32 r1, r1, #1\n  loop r0, again\n"
+                   "  stg.u32 [y + lane], r1\n  exit\n");
 }
 
+static hg_launch_report launch(hg_kernel *kernel, uint64_t step_limit, hg_stream *stream, hg_status expected) {
+  hg_launch_report report = {.size = sizeof report};
+  hg_buffer *y = buffer_of(64, NULL);
+  hg_binding binding = {.name = "y", .buffer = y};
+  hg_launch_desc desc = {
+      .lanes = 16, .bindings = &binding, .binding_count = 1, .step_limit = step_limit, .stream = stream};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, &report), expected);
+  hg_buffer_release(y);
+  return report;
+}
+
+/* The kernel's `why`, which test_kernel_info checks, or what was special about the launch. */
 static void test_notes(const char *engine) {
   hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  hg_launch_report report;
+  hg_kernel_info info = {.size = sizeof info};
+  hg_stream *stream = NULL;
   set("HOLOGRAM_CPU_ENGINE", engine);
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
-  launch_loop(0, HG_OK, &report);
-  int is_native = strncmp(report.engine, "native", 6) == 0;
-  const char *lacks_native = "left to the tile engine: no machine code for this program on this machine";
-  CHECK_STR(report.notes, strcmp(engine, "native") == 0 && !is_native ? lacks_native : "");
-  launch_loop(3, HG_FAULT, &report);
-  if (is_native)
-    CHECK_STR(report.notes, "left to the tile engine: machine code does not count steps up to so low a limit");
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_kernel *kernel = loop_kernel();
+  CHECK_EQ_U64(hg_kernel_query(kernel, &info), HG_OK);
+  CHECK_STR(launch(kernel, 0, NULL, HG_OK).notes, info.why);
+  CHECK_STR(launch(kernel, 3, stream, HG_OK).notes, info.why);
+  CHECK_STR(launch(kernel, 3, NULL, HG_FAULT).notes,
+            strncmp(info.engine, "native", 6) != 0
+                ? info.why
+                : "left to the tile engine: machine code does not count steps up to so low a limit");
+  hg_kernel_release(kernel);
+  hg_launch_report report = {.size = sizeof report};
+  CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_FAULT);
+  CHECK_STR(report.notes, "");
+  hg_stream_release(stream);
   hg_executor_release(executor);
 }
 

@@ -142,7 +142,7 @@ static hg_status cpu_compile(void *device, hg_compile_input *input, hg_compiled 
   hg_cpu_kernel *kernel = NULL;
   HG_TRY(hg_cpu_kernel_create(&cpu->compiler, input, &kernel));
   *out = (hg_compiled){
-        .kernel = kernel, .engine = hg_cpu_kernel_engine(kernel), .notes = hg_cpu_kernel_notes(kernel)};
+        .kernel = kernel, .engine = hg_cpu_kernel_engine(kernel), .why = hg_cpu_kernel_why(kernel)};
   return HG_OK;
 }
 

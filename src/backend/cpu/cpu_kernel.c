@@ -73,10 +73,7 @@ const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel) {
   return kernel->native != NULL ? hg_native_engine(kernel->native) : hg_tile_name(kernel->tile);
 }
 
-const char *hg_cpu_kernel_notes(const hg_cpu_kernel *kernel) {
-  if (kernel->engine != HG_CPU_NATIVE || kernel->native != NULL) return NULL;
-  return "left to the tile engine: no machine code for this program on this machine";
-}
+const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel) { return kernel->why; }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
@@ -137,7 +134,7 @@ hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
 }
 
 void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts) {
-  *facts = (hg_kernel_facts){.why = kernel->why, .shared_bytes = hg_cpu_shared_bytes(kernel->program)};
+  *facts = (hg_kernel_facts){.shared_bytes = hg_cpu_shared_bytes(kernel->program)};
 }
 
 /* Handing over takes some microseconds, in which an engine runs some thousands of lanes once through a program. */

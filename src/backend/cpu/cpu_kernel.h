@@ -37,7 +37,7 @@ typedef struct hg_cpu_kernel hg_cpu_kernel;
 hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *input, hg_cpu_kernel **out);
 const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel);
 void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts);
-const char *hg_cpu_kernel_notes(const hg_cpu_kernel *kernel); /* a constant, or NULL */
+const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel); /* hg_compiled.why */
 /* By several threads at once, if need be. */
 hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch);
 /* 1 if the launch takes less than handing it to another thread. */

@@ -277,8 +277,7 @@ static uint32_t attribute_of(const cuda_device *d, const cuda_entry *entry, int 
 
 static hg_status describe_within(const cuda_device *d, const cuda_kernel *kernel, hg_kernel_facts *facts) {
   const cuda_entry *usual = entry_at(kernel, 0);
-  *facts = (hg_kernel_facts){.why = "", /* there is one engine */
-                             .registers = attribute_of(d, usual, CUDA_FUNCTION_REGISTERS),
+  *facts = (hg_kernel_facts){.registers = attribute_of(d, usual, CUDA_FUNCTION_REGISTERS),
                              .local_bytes = attribute_of(d, usual, CUDA_FUNCTION_LOCAL_BYTES),
                              .shared_bytes = attribute_of(d, usual, CUDA_FUNCTION_SHARED_BYTES)};
   return HG_OK;
