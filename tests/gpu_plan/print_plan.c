@@ -108,7 +108,7 @@ static void print_plan(const gpu_plan *g) {
     const gpu_vector *v = &g->vector[i];
     printf("  vector %u: v%u, %u words of %u bytes%s%s%s%s%s\n", (unsigned)i, (unsigned)v->value,
            (unsigned)v->word_count, (unsigned)v->word_bytes, v->is_load ? "" : ", stored",
-           v->widened != SSA_NONE ? ", widened" : "", v->kept != SSA_NONE ? ", kept between bounds" : "",
+           v->widened != SSA_NONE ? ", widened" : "", v->clamped != SSA_NONE ? ", kept between bounds" : "",
            v->rounds ? ", rounds" : "", v->mends ? ", makes NaNs canonical" : "");
   }
   for (size_t i = 0; i < g->kernel.count; i++) print_step(g, GPU_OUTSIDE, (gpu_step *)g->kernel.data + i, &depth);

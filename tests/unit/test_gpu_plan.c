@@ -152,11 +152,11 @@ static void test_targets(void) {
   made m;
   make(clamp, &plain, 0, &m);
   CHECK_EQ_U64(m.plan.vector_count, 2);
-  CHECK(m.plan.vector[0].kept == SSA_NONE && !m.plan.vector[1].rounds && !m.plan.vector[1].mends);
+  CHECK(m.plan.vector[0].clamped == SSA_NONE && !m.plan.vector[1].rounds && !m.plan.vector[1].mends);
   CHECK_EQ_U64(m.plan.most_registers, 0);
   release(&m);
   make(clamp, &rich, 0, &m);
-  CHECK(m.plan.vector[0].kept != SSA_NONE && m.plan.vector[1].rounds);
+  CHECK(m.plan.vector[0].clamped != SSA_NONE && m.plan.vector[1].rounds);
   CHECK_EQ_U64(m.plan.most_registers, 32);
   release(&m);
   for (int is_rich = 0; is_rich < 2; is_rich++) {

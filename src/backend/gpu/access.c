@@ -1,10 +1,11 @@
-/* access.c - where loads, stores and atomics go, how they are checked, and what is known beforehand of their faults. */
+/* access.c - the addresses of loads, stores and atomics, how they are checked, and what the plan knows of their faults.
+ */
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
 #include "compiler/aliasing.h"
 
-enum { NEAR = 1 << 20 };
+enum { MAX_OFFSET = 1 << 20 }; /* in elements of up to 8 bytes: fits the offset of an instruction */
 
 /* ---- constant tables, pools -------------------------------------------------------------------------------------- */
 
@@ -68,10 +69,10 @@ static void add_test(gpu_place *place, gpu_site site, uint32_t argument, uint64_
   place->test[place->test_count++] = (gpu_test){.site = site, .argument = argument, .extent = extent};
 }
 
-/* What a class, a page and a byte count. */
+/* The bytes from one class, page and byte of the boundary pool to the next. */
 static const uint32_t phi_step[3] = {ATLAS_CLASS_PAGES * ATLAS_CLASS_PAGE_BYTES, ATLAS_CLASS_PAGE_BYTES, 1};
 
-/* Bytes [sum, sum + size) of what is there, size aligned. */
+/* Bytes [sum, sum + size) lie in the extent, and sum is a multiple of size. */
 static void test_bytes(const gpu_plan *g, uint32_t value, gpu_site site, uint64_t extent, gpu_place *place) {
   uint32_t size = gpu_bytes(g, value);
   add_test(place, site, SSA_NONE, extent);
@@ -92,7 +93,7 @@ static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value,
                  : place->space == GPU_LIBRARY               ? GPU_CLAMP
                  : gpu_flags(g, value) & ATLAS_ATOMIC        ? GPU_BRANCH
                                                              : GPU_LEAVE_OUT;
-  place->is_near = place->displacement > -NEAR && place->displacement < NEAR;
+  place->is_near = place->displacement > -MAX_OFFSET && place->displacement < MAX_OFFSET;
   place->site = out_of_bounds(insn, insn->symbol, place->index_type, place->displacement);
 }
 
@@ -110,10 +111,10 @@ static void phi_place(const gpu_plan *g, uint32_t value, gpu_place *place) {
   for (int i = 0; i < 3; i++) {
     if (!(insn->phi_registers >> i & 1)) continue;
     uint8_t type = gpu_insn(g, gpu_arg(g, value, next))->type;
-    add_test(place, out_of_bounds(insn, GPU_PHI, type, 0), next++, extent[i]);
+    add_test(place, out_of_bounds(insn, HG_GPU_PHI_SYMBOL, type, 0), next++, extent[i]);
     place->test[place->test_count - 1].step = phi_step[i];
   }
-  test_bytes(g, value, out_of_bounds(insn, GPU_PHI, ATLAS_i64, 0), ATLAS_BOUNDARY_POOL_BYTES, place);
+  test_bytes(g, value, out_of_bounds(insn, HG_GPU_PHI_SYMBOL, ATLAS_i64, 0), ATLAS_BOUNDARY_POOL_BYTES, place);
 }
 
 uint32_t hg_gpu_phi_offset(const gpu_plan *g, uint32_t value) {

@@ -1,4 +1,4 @@
-/* bounds.c - values kept between constants: patterns that a target may have an instruction for. */
+/* bounds.c - minimum, maximum and clamp with constants: patterns that a target may have an instruction for. */
 #include "backend/gpu/plan.h"
 
 #include "atlas/tables.h"
@@ -17,7 +17,7 @@ int hg_gpu_is_bound(const gpu_plan *g, uint32_t value, int *is_max) {
   return (bound < 0 || bound > 0) && (is_min || *is_max);
 }
 
-/* The constant among two arguments, then the other one. */
+/* 1 if an argument of min or max is a constant: that in *bound, the other argument in *of. */
 static int has_bound(const gpu_plan *g, uint32_t value, double *bound, uint32_t *of) {
   for (uint32_t i = 0; i < 2; i++) {
     const ssa_insn *c = gpu_insn(g, gpu_arg(g, value, i));

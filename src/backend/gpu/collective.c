@@ -1,19 +1,20 @@
 /* collective.c - reductions and scans of a block, as steps.
  *
- * A lane that has ended takes part in no barrier any more. Shared memory holds a byte a lane that says it has ended,
- * and a word that says any has. As long as that word is 0, which is the rule, collectives run in parallel; otherwise
- * the lowest lane that is left does the reference machine's loops alone.
+ * A lane that has ended takes part in no barrier any more. Shared memory holds a byte for each lane, 1 if it has ended,
+ * and a word, 1 if any has. As long as that word is 0, which is the common case, collectives run in parallel; otherwise
+ * the lowest lane that is left runs the reference machine's loops alone.
  *
- * Each collective ends with a barrier behind its last read of the slots, so the next may write them at once. */
+ * Each collective ends with a barrier behind its last read of the slots, so that the next one may write them without
+ * one. */
 #include "backend/gpu/plan.h"
 
-typedef struct maker {
+typedef struct step_builder {
   const gpu_plan *g;
   uint32_t value;
   hg_array *steps;
-} maker;
+} step_builder;
 
-static hg_status add(const maker *m, gpu_op op, uint32_t number) {
+static hg_status add(const step_builder *m, gpu_op op, uint32_t number) {
   return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = m->value, .number = number});
 }
 
@@ -21,9 +22,10 @@ static hg_status add(const maker *m, gpu_op op, uint32_t number) {
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-/* The first lanes have the whole fold by halves: lane t loads the values of lanes t, t + 32, t + 64, ..., and folds
- * them; the last steps need no memory. A fold from a larger power of two than needed finds nothing to do there. */
-static hg_status fold(const maker *m) {
+/* The first GPU_FOLD_LANES lanes do the fold by halves: lane t loads the values of lanes t, t + 32, t + 64, ... and
+ * folds them; the last steps exchange values without memory. Blocks smaller than max_threads skip the rows that they
+ * lack. */
+static hg_status fold(const step_builder *m) {
   uint32_t rows = (m->g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES, power = 1;
   while (power < rows) power *= 2;
   for (uint32_t j = 1; j < rows; j++) HG_TRY(add(m, GPU_FOLD_ROW, j));
@@ -33,7 +35,7 @@ static hg_status fold(const maker *m) {
   return HG_OK;
 }
 
-static hg_status reduce(const maker *m) {
+static hg_status reduce(const step_builder *m) {
   HG_TRY(ADD(m, GPU_OWN, GPU_PUT_OWN, GPU_SYNC));
   if (m->g->can_end) HG_TRY(add(m, GPU_UNLESS_ENDED, m->value));
   HG_TRY(add(m, GPU_FIRST_LANES, m->value));
@@ -46,7 +48,7 @@ static hg_status reduce(const maker *m) {
 
 /* ---- scans: Hillis and Steele, strides 1, 2, 4, ... -------------------------------------------------------------- */
 
-static hg_status scan(const maker *m) {
+static hg_status scan(const step_builder *m) {
   int is_exclusive = gpu_insn(m->g, m->value)->op == ATLAS_OP_scan_excl;
   HG_TRY(add(m, GPU_OWN, m->value));
   if (m->g->can_end) HG_TRY(ADD(m, GPU_PUT_OWN, GPU_SYNC, GPU_UNLESS_ENDED));
@@ -60,7 +62,7 @@ static hg_status scan(const maker *m) {
 }
 
 hg_status hg_gpu_collective(const gpu_plan *g, uint32_t value, hg_array *steps) {
-  const maker m = {g, value, steps};
+  const step_builder m = {g, value, steps};
   uint16_t op = gpu_insn(g, value)->op;
   return op == ATLAS_OP_scan_incl || op == ATLAS_OP_scan_excl ? scan(&m) : reduce(&m);
 }

@@ -1,4 +1,4 @@
-/* flow.c - control flow: loops and their steps, the shortest way through a program, edges. */
+/* flow.c - control flow: loops and their steps, the shortest path through a program, edges. */
 #include "backend/gpu/plan.h"
 
 #include "compiler/optimise.h"
@@ -46,32 +46,30 @@ hg_status hg_gpu_find_loops(gpu_plan *g, uint32_t *seen) {
   return status;
 }
 
-/* ---- length ------------------------------------------------------------------------------------------------------ */
+/* ---- the shortest path ------------------------------------------------------------------------------------------- */
 
-/* In instructions: an entry of a table has an address, too; the bits of a number are there already. */
+/* In instructions: a look-up in a constant table takes one more for its address; a bitcast takes none. */
 static uint32_t cost_of(const gpu_plan *g, uint32_t value) {
   return gpu_flags(g, value) & ATLAS_SPACE_CONST ? 2 : gpu_insn(g, value)->op != ATLAS_OP_bitcast;
 }
 
-/* The fewest instructions that a lane can come through with: rare cases of the function library are longer ways. `way`:
- * room for a number each block. */
-uint32_t hg_gpu_shortest_way(const gpu_plan *g, uint32_t *way) {
+/* What the common case costs: the function library's rare cases are on longer paths. */
+uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length) {
   uint32_t least = UINT32_MAX;
   for (uint32_t k = 0; k < g->order.count; k++) {
     uint32_t b = g->order.block[k], before = k == 0 ? 0 : UINT32_MAX;
     const ssa_block *block = ssa_block_at(g->unit, b);
     for (size_t i = 0; i < block->predecessors.count; i++) {
       uint32_t from = ((const uint32_t *)block->predecessors.data)[i];
-      if (g->order.position[from] < k && way[from] < before) before = way[from];
+      if (g->order.position[from] < k && length[from] < before) before = length[from];
     }
-    way[b] = before;
+    length[b] = before;
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
-      way[b] += cost_of(g, e);
-    if (block->end == SSA_EXIT && way[b] < least) least = way[b];
+      length[b] += cost_of(g, e);
+    if (block->end == SSA_EXIT && length[b] < least) least = length[b];
   }
   return least;
 }
-
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* gpu.h - what the backends for GPUs share: which form of a kernel is asked for, what is known of it once it is made,
- * and how it is launched. No text, no driver: plan.h is what a backend makes its text of.
+/* gpu.h - what the backends for GPUs share: the form of a kernel, what is known of it once it is compiled, and how it
+ * is launched. No text, no driver: a backend prints its text from plan.h.
  *
  * KERNELS. An entry has ONE parameter: a block of bytes (info.argument_bytes, align 8, at most 2048) that begins with
  * hg_gpu_header. So a launch is
@@ -9,17 +9,17 @@
  *   uint32_t missing = hg_gpu_pack(program, &info, &launch, &places, block, &shape);   // 0, or see VARIANTS
  *   // shape.blocks blocks of shape.threads threads, with the argument block
  *
- * The grid is always one-dimensional; three-dimensional launches are taken apart in the kernel. Shared memory is static
- * (info.shared_bytes is for information) but for TABLES OF RESULTS: dynamic shared bytes are 0.
+ * The grid is always one-dimensional: the kernel computes the coordinates of three-dimensional launches. Shared memory
+ * is static (info.shared_bytes is for information), and dynamic shared bytes are 0, but for TABLES OF RESULTS.
  *
  * Two kinds of kernels:
- *  - lanes (!info.observes_block): the program does not see blocks. Tiles of threads x lanes_per_thread lanes, one a
- *    block of the device. Of vector_only entries a block may have several tiles, up to info.packs, one after the other.
- *  - blocks (info.observes_block): one block of the device a logical block.
+ *  - lanes (!info.observes_block): the program does not see blocks. Each block of the device has one tile of threads x
+ *    lanes_per_thread lanes; of vector_only entries up to info.packs tiles in turn.
+ *  - blocks (info.observes_block): each block of the device is one block of the program.
  * shape.blocks is at most 2^31 - 1; while shape.left is not 0, call hg_gpu_next and launch again.
  *
  * VARIANTS. An entry is compiled for the common case. hg_gpu_pack returns 0 when this entry can run this launch, else
- * the flags with which another one must be made (keep each once it is made; `or` them with the flags of this one):
+ * the flags that the entry lacks: make one with these and the flags of this one (and keep it for later launches):
  *   HG_GPU_CHECKED        a buffer is shorter than the launch or does not lie at a multiple of 16 (vector_only entries)
  *   HG_GPU_COUNT_STEPS    the step limit is below info.steps
  *   HG_GPU_LARGER_BLOCKS  not a flag of hg_gpu_form: make it with form.threads >= out->threads
@@ -47,7 +47,7 @@
  * POOLS need no memory of their own: each block keeps its top; shares are computed from the pool's bytes.
  *
  * BLOCK SIZE. The entry is compiled for blocks of at most info.max_threads lanes: the program's required block, else
- * form.threads, else 1024. Say 256 for linear launches.
+ * form.threads, else 1024. Linear launches need 256.
  *
  * STEP LIMIT. info.steps is the number of back-edges a lane takes at most when every loop's trip count is proven (then
  * the kernel does not count them), else UINT64_MAX (then it counts).
@@ -61,6 +61,7 @@
 #include "compiler/analyse.h"
 
 #define HG_GPU_NO_SYMBOL UINT32_MAX
+#define HG_GPU_PHI_SYMBOL (UINT32_MAX - 1) /* the boundary pool */
 
 enum {
   HG_GPU_ARGUMENT_BYTES = 2048,  /* enough for every program */
@@ -69,15 +70,15 @@ enum {
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
   HG_GPU_TABULATED = 8,          /* see TABLES OF RESULTS */
   HG_GPU_TABLE_THREADS = 1024,
-  HG_GPU_TABLE_BYTES = 2 * 65536 + 16,
-  HG_GPU_LARGER_BLOCKS = 4       /* said by hg_gpu_pack only: make it with form.threads = out->threads */
+  HG_GPU_TABLE_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
+  HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
 };
 
-/* Which form of a program is asked for. All zero: the usual one. */
+/* The form of an entry. All zero: the usual one. */
 typedef struct hg_gpu_form {
   uint32_t flags;
-  uint32_t threads;        /* most lanes of a block that it will be launched with (256 for linear launches); 0: 1024 */
-  uint32_t most_lanes;     /* of a thread; 0: as many as make 16-byte accesses */
+  uint32_t threads;        /* lanes of the largest block that it is launched with (256 for linear launches); 0: 1024 */
+  uint32_t most_lanes;     /* limit of a thread's lanes; 0: as many as make 16-byte accesses */
   const hg_shape *shape;   /* NULL: any launch */
 } hg_gpu_form;
 
@@ -100,12 +101,12 @@ typedef struct hg_gpu_info {
   uint32_t lanes_per_thread;
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
   uint32_t shared_bytes;
-  uint32_t units;          /* multiprocessors of the card, to be set by who loads the entry: blocks of a table form;
-                              with little to do for each, blocks have fewer tiles. 0: never fewer */
+  uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table form has as many blocks,
+                     and blocks of small launches have fewer tiles. 0: not known, always info.packs tiles */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
-  uint8_t vector_only;     /* nothing is checked: every access must be in bounds and aligned (hg_gpu_pack sees to it) */
+  uint8_t vector_only;     /* nothing is checked: hg_gpu_pack refuses launches that are not in bounds and aligned */
   uint8_t is_table;        /* the form with HG_GPU_TABULATED */
-  uint8_t packs;           /* of vector_only entries: tiles that a block has at most */
+  uint8_t packs;           /* of vector_only entries: most tiles of a block, hence packs of a thread */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
   uint8_t reserved[4];
   uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_GPU_TABULATED; 0: no such form */
@@ -129,8 +130,8 @@ typedef struct hg_gpu_launch {
 /* The argument block begins with this. */
 typedef struct hg_gpu_header {
   uint64_t lanes, fast_lanes, fault_record, fault_flag, step_limit, boundary, resonance, phase_advance;
-  uint64_t first, block_count;   /* blocks of the launches before; the program's blocks in all */
-  uint64_t first_lane, whole_lanes; /* vector_only entries: of the launch's first block; in whole packs */
+  uint64_t first, block_count;   /* blocks of earlier grids of this launch; the program's blocks in all */
+  uint64_t first_lane, whole_lanes; /* vector_only entries: first lane of the grid; lanes in whole packs */
   uint64_t total[2];             /* lanes along x and y (lanes kernels) */
   uint64_t grid[3];              /* in blocks */
   uint32_t block[3], phase;
@@ -146,21 +147,22 @@ typedef struct hg_gpu_fault {
   uint32_t lock;
   uint32_t kind;           /* hg_fault_kind */
   uint32_t instruction;
-  uint32_t symbol;         /* HG_GPU_NO_SYMBOL: none; HG_GPU_NO_SYMBOL - 1: "phi" */
+  uint32_t symbol;         /* HG_GPU_NO_SYMBOL: none; HG_GPU_PHI_SYMBOL: "phi" */
   uint32_t code;
-  uint32_t index_type;     /* atlas_type of `index`: with displacement it is summed exactly on the host */
+  uint32_t index_type;     /* atlas_type of `index`; the host adds the displacement exactly */
   uint64_t index;
   int64_t displacement;
   uint64_t extent;
 } hg_gpu_fault;
 enum { HG_GPU_FAULT_BYTES = sizeof(hg_gpu_fault) };
 
-/* The argument block and the grid of a launch; 0, or what this entry lacks. Costs some tens of nanoseconds. */
+/* Fills in the argument block and the grid of a launch; returns 0, or the flags that the entry lacks (VARIANTS). Takes
+ * some tens of nanoseconds. */
 uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, const atlas_launch *launch,
                  const hg_gpu_places *places, void *block, hg_gpu_launch *out);
-/* Blocks of a table form. */
+/* The grid of a table form. */
 uint32_t hg_gpu_table_blocks(uint64_t lanes, uint32_t units);
-/* The same for the next launch, while out->left is not 0. */
+/* The same for the next grid of the launch, while out->left is not 0. */
 void hg_gpu_next(void *block, hg_gpu_launch *out);
 
 hg_gpu_fault hg_gpu_fault_none(void);

@@ -5,13 +5,17 @@
 
 #include <string.h>
 
-enum { NEAR = 1 << 16, FEWEST = 3 };
+enum {
+  MAX_DISPLACEMENT = 1 << 16, /* in elements: fits the offset of an instruction */
+  MIN_LOADS = 3               /* that share a check but no access: the check may be two, of the least and the largest
+                                 displacement */
+};
 
 static int64_t displacement_of(const gpu_plan *g, uint32_t value) { return (int64_t)gpu_insn(g, value)->bits; }
 
 /* ---- which loads ------------------------------------------------------------------------------------------------- */
 
-/* Not elements of 8 bits. */
+/* Elements of 8 bits are left alone. */
 static int is_candidate(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (!(gpu_flags(g, value) & ATLAS_LOAD) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY ||
@@ -19,8 +23,9 @@ static int is_candidate(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
     return 0;
   int64_t displacement = displacement_of(g, value);
   int is_checked = part != GPU_VECTOR_PART || g->access[value] == GPU_CHECKED;
-  return is_checked && !g->analysis.in_bounds[value] && displacement > -NEAR && displacement < NEAR &&
-         gpu_bytes(g, value) > 1 && gpu_insn(g, gpu_arg(g, value, 0))->op != SSA_CONST;
+  return is_checked && !g->analysis.in_bounds[value] && displacement > -MAX_DISPLACEMENT &&
+         displacement < MAX_DISPLACEMENT && gpu_bytes(g, value) > 1 &&
+         gpu_insn(g, gpu_arg(g, value, 0))->op != SSA_CONST;
 }
 
 static void insert(const gpu_plan *g, gpu_group *group, uint32_t value) {
@@ -31,7 +36,7 @@ static void insert(const gpu_plan *g, gpu_group *group, uint32_t value) {
   group->value[at] = value;
 }
 
-/* From the first on, as far as nothing but arithmetic stands between. */
+/* The loads from `first` on with nothing but arithmetic between them. */
 static void collect(const gpu_plan *g, gpu_part_kind part, uint32_t first, gpu_group *group) {
   const ssa_insn *a = gpu_insn(g, first);
   for (uint32_t e = first; e != SSA_NONE && group->count < GPU_MAX_GROUP; e = gpu_insn(g, e)->next) {
@@ -55,7 +60,7 @@ static uint32_t neighbours(const gpu_plan *g, const gpu_group *group, uint32_t f
   return n;
 }
 
-/* The access that begins with this load: as many elements as there are, if it lies where wide ones lie. */
+/* Elements of the access that begins with this load: the width where it is aligned and has all its elements, else 1. */
 static uint32_t access_width(const gpu_plan *g, const gpu_group *group, uint32_t first) {
   int64_t from_first = displacement_of(g, group->value[first]) - displacement_of(g, group->value[0]);
   return group->width > 1 && from_first % group->width == 0 && neighbours(g, group, first) >= group->width
@@ -74,7 +79,7 @@ static uint32_t join(const gpu_plan *g, gpu_group *group) {
   return joined;
 }
 
-/* The widest accesses that the group has, counted from its first element; 1 if half of its loads stay alone. */
+/* The greatest width, aligned to the first element, that joins more than half of the loads; else 1. */
 static void find_width(const gpu_plan *g, gpu_group *group) {
   group->width = GPU_VECTOR_BYTES / group->element_bytes;
   while (2 * join(g, group) <= group->count && group->width > 1) group->width /= 2;
@@ -92,5 +97,5 @@ int hg_gpu_find_group(const gpu_plan *g, gpu_part_kind part, uint32_t value, gpu
   group->checks_least = displacement_of(g, group->value[0]) < 0 ||
                         gpu_is_signed(gpu_insn(g, gpu_arg(g, value, 0))->type);
   find_width(g, group);
-  return group->count >= FEWEST || group->width > 1;
+  return group->count >= MIN_LOADS || group->width > 1;
 }

@@ -1,7 +1,7 @@
-/* kernel.c - what surrounds the program's instructions: which lanes a thread has, and in what order it does them.
+/* kernel.c - the steps around the program's instructions: which lanes a thread has, and in what order it runs them.
  *
- * Of a vector-only kernel the blocks' lanes follow each other, and a thread's packs lie a tile apart. The last block
- * may be of lanes that stand alone, a thread each: those behind the last whole pack. */
+ * In a vector-only kernel each block has a contiguous range of lanes, and a thread's packs lie a tile apart. The lanes
+ * behind the last whole pack, if any, are the last block's, one lane a thread. */
 #include "backend/gpu/plan.h"
 
 static hg_status add(gpu_plan *g, gpu_op op, uint32_t number) {
@@ -12,52 +12,52 @@ static hg_status add(gpu_plan *g, gpu_op op, uint32_t number) {
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
-/* The program asks for its place in a launch of three dimensions. */
+/* The program reads its coordinates in a launch of three dimensions. */
 static int asks_for_global(const gpu_plan *g) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++)
     if (gpu_insn(g, v)->op == ATLAS_OP_sreg && gpu_insn(g, v)->bits >= ATLAS_COORD_GLOBAL_X) return 1;
   return 0;
 }
 
-static hg_status one_lane(gpu_plan *g, gpu_part_kind part) {
-  if (g->part[part].first == NULL) HG_TRY(hg_gpu_make_part(g, part));
+static hg_status add_lane(gpu_plan *g, gpu_part_kind part) {
+  if (g->part[part].first == NULL) HG_TRY(hg_gpu_list_part_steps(g, part));
   if (!g->info.observes_block && asks_for_global(g)) HG_TRY(add(g, GPU_COORDINATES, 0));
   return add(g, GPU_BODY, part);
 }
 
-/* The neighbouring lanes of a thread's pack one after the other, from the words of the loads to those of the stores. */
-static hg_status pack(gpu_plan *g) {
+/* The lanes of a thread's pack in turn, from the words of the vector loads to those of the vector stores. */
+static hg_status add_pack(gpu_plan *g) {
   HG_TRY(add(g, GPU_TAKE_APART, 0));
   for (uint32_t lane = 0; lane < g->info.lanes_per_thread; lane++) {
     HG_TRY(add(g, GPU_PACK_LANE, lane));
-    HG_TRY(one_lane(g, GPU_VECTOR_PART));
+    HG_TRY(add_lane(g, GPU_VECTOR_PART));
   }
   return add(g, GPU_JOIN, 0);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* Every access is a vector's and in bounds: nothing to check. Of two packs both are loaded at once; in a loop what the
- * next one loads is under way while this one's is computed with. */
+/* Every access is a vector and in bounds: nothing is checked. Two packs without a loop are both loaded first; a loop
+ * over packs loads the next pack before it computes with this one. */
 static hg_status vector_kernel(gpu_plan *g) {
   int is_two = g->info.packs == 2 && !g->in_loop_of_packs;
   HG_TRY(ADD(g, GPU_SHARE, GPU_LOAD_PACK));
   if (is_two) HG_TRY(add(g, GPU_LOAD_SECOND, 0));
   if (g->in_loop_of_packs) HG_TRY(ADD(g, GPU_PACKS, GPU_LOAD_NEXT));
-  HG_TRY(pack(g));
+  HG_TRY(add_pack(g));
   HG_TRY(add(g, GPU_STORE_PACK, 0));
   if (g->in_loop_of_packs) return ADD(g, GPU_NEXT_PACK, GPU_END_PACKS);
   if (!is_two) return HG_OK;
   HG_TRY(add(g, GPU_IF_SECOND, 0));
-  HG_TRY(pack(g));
+  HG_TRY(add_pack(g));
   return ADD(g, GPU_STORE_SECOND, GPU_END_SECOND);
 }
 
-/* Lane after lane, each access checked: the last tile, and the others where a buffer is too short or does not lie at a
- * multiple of 16. */
+/* Lane after lane, each access checked: the last tile, and any tile where a buffer is too short or not aligned to 16
+ * bytes. */
 static hg_status checked_lanes(gpu_plan *g) {
   HG_TRY(add(g, GPU_LANES, 0));
-  HG_TRY(one_lane(g, GPU_OUTSIDE));
+  HG_TRY(add_lane(g, GPU_OUTSIDE));
   return add(g, GPU_END_LANES, 0);
 }
 
@@ -66,7 +66,7 @@ static hg_status checked_kernel(gpu_plan *g) {
   HG_TRY(add(g, GPU_TILE, 0));
   if (g->info.lanes_per_thread == 1) return checked_lanes(g);
   HG_TRY(ADD(g, GPU_IF_WHOLE, GPU_LOAD_PACK));
-  HG_TRY(pack(g));
+  HG_TRY(add_pack(g));
   HG_TRY(ADD(g, GPU_STORE_PACK, GPU_ELSE));
   HG_TRY(checked_lanes(g));
   return add(g, GPU_END_WHOLE, 0);
@@ -75,16 +75,16 @@ static hg_status checked_kernel(gpu_plan *g) {
 static hg_status blocks_kernel(gpu_plan *g) {
   HG_TRY(ADD(g, GPU_BLOCK, GPU_START_POOLS));
   if (g->zeroed_bytes > 0) HG_TRY(add(g, GPU_CLEAR_SHARED, g->zeroed_bytes));
-  return one_lane(g, GPU_OUTSIDE);
+  return add_lane(g, GPU_OUTSIDE);
 }
 
 static hg_status table_kernel(gpu_plan *g) {
   HG_TRY(add(g, GPU_ENTRIES, 0));
-  HG_TRY(pack(g));
+  HG_TRY(add_pack(g));
   return ADD(g, GPU_END_ENTRIES, GPU_SYNC, GPU_LAST_ELEMENTS, GPU_PIECES);
 }
 
-hg_status hg_gpu_make_kernel(gpu_plan *g) {
+hg_status hg_gpu_list_kernel_steps(gpu_plan *g) {
   if (g->info.observes_block) return blocks_kernel(g);
   if (g->info.is_table) return table_kernel(g);
   return g->info.vector_only ? vector_kernel(g) : checked_kernel(g);

@@ -1,4 +1,4 @@
-/* layout.c - where things lie: arguments in their block, arrays and scratch in shared memory. */
+/* layout.c - the argument block, and shared memory: the program's arrays and the scratch memory of collectives. */
 #include "backend/gpu/plan.h"
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
@@ -38,7 +38,9 @@ void hg_gpu_lay_out_parameters(gpu_plan *g) {
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
-static uint32_t padded(uint64_t bytes) { return (uint32_t)((bytes + 15) / 16 * 16); }
+enum { ALIGNMENT = 16 }; /* of everything in shared memory */
+
+static uint32_t padded(uint64_t bytes) { return (uint32_t)((bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT); }
 
 /* The program's arrays, the marks of ended lanes (both begin as zero), the scratch memory of collectives. */
 void hg_gpu_lay_out_shared(gpu_plan *g) {
@@ -51,14 +53,14 @@ void hg_gpu_lay_out_shared(gpu_plan *g) {
   }
   if (g->uses_scratch && g->can_end) {
     g->ended_any = at;
-    g->ended = at + 16;
-    at += 16 + padded(g->info.max_threads);
+    g->ended = at + ALIGNMENT;
+    at += ALIGNMENT + padded(g->info.max_threads);
   }
   g->zeroed_bytes = at;
   if (g->uses_scratch) {
     g->result = at;
-    g->scratch = at + 16;
-    at += 16 + padded((uint64_t)GPU_SLOT_BYTES * g->info.max_threads);
+    g->scratch = at + ALIGNMENT;
+    at += ALIGNMENT + padded((uint64_t)GPU_SLOT_BYTES * g->info.max_threads);
   }
   g->info.shared_bytes = at;
 }

@@ -1,4 +1,4 @@
-/* nans.c - which bits of a value are asked for, and which a NaN may have; where it must be made the canonical one. */
+/* nans.c - where the bits of a NaN are observable, which it may have, and where it must be made canonical. */
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
@@ -15,7 +15,7 @@ static uint8_t nan_of_constant(const ssa_insn *insn) {
   return is_nan && insn->bits != atlas_canonical_nan((atlas_type)insn->type) ? GPU_NAN_KEPT : GPU_NAN_CANONICAL;
 }
 
-/* What keeps a value between bounds makes a number of any NaN. Phis, being moves before their uses, show its bits. */
+/* A minimum or maximum with a constant makes a number of any NaN. A phi is a move, which keeps the bits. */
 static hg_nan_use nan_use(const void *plan, uint32_t value, unsigned arg) {
   const gpu_plan *g = plan;
   int is_max;
@@ -23,7 +23,7 @@ static hg_nan_use nan_use(const void *plan, uint32_t value, unsigned arg) {
   return hg_gpu_is_bound(g, value, &is_max) ? HG_NAN_ALIKE : hg_nan_use_of(gpu_insn(g, value)->op, arg);
 }
 
-/* As far as its arguments' are known. A choice among values of which one keeps its payload keeps payloads. */
+/* From what is known of the arguments: of a phi, select or move the greatest of theirs. */
 static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (!is_float(insn->type)) return GPU_NAN_KEPT;
@@ -48,7 +48,7 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   return is_positive ? GPU_NAN_POSITIVE : GPU_NAN_LOOSE;
 }
 
-/* From the best case upwards until nothing changes. */
+/* Optimistic: from the least element of the lattice up to the fixed point. */
 static void find_nans(gpu_plan *g) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++)
     if (hg_is_leaf(gpu_insn(g, v))) g->nan[v] = nan_of(g, v);

@@ -1,4 +1,4 @@
-/* pack.c - the argument block of a launch and its grid; what a fault record says. */
+/* pack.c - the argument block and the grid of a launch; reading a fault record. */
 #include "backend/gpu/gpu.h"
 
 #include "atlas/arith.h"
@@ -9,11 +9,14 @@
 
 #define MAX_BLOCKS INT32_MAX /* of a grid in x */
 enum { VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
-enum { UNIT_THREADS = 2048, ROUNDS = 4 };
+enum {
+  UNIT_THREADS = 2048, /* of a multiprocessor at full occupancy */
+  WAVES = 4            /* of blocks at full occupancy: with fewer, blocks have fewer tiles */
+};
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-/* Lanes below this number are in bounds in every access of the vector part. */
+/* Lanes below this number are in bounds in all accesses of the vector part to this buffer. */
 static uint64_t limit_of(const hg_gpu_parameter *parameter, uint64_t address, uint64_t extent) {
   if (parameter->vector && address % VECTOR_BYTES != 0) return 0;
   uint64_t reach = (uint64_t)parameter->reach - 1;
@@ -76,16 +79,15 @@ static uint64_t tiles_in(const hg_gpu_info *info, uint64_t lanes) {
   return (lanes + (UINT64_C(1) << info->tile_shift) - 1) >> info->tile_shift;
 }
 
-/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as there are ROUNDS blocks for
- * each place that a multiprocessor has for one. */
+/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as that leaves WAVES waves. */
 static uint64_t tiles_of(const hg_gpu_info *info, uint64_t tiles) {
-  uint64_t threads = tiles * info->threads, enough = (uint64_t)ROUNDS * UNIT_THREADS * info->units;
+  uint64_t threads = tiles * info->threads, enough = (uint64_t)WAVES * UNIT_THREADS * info->units;
   if (info->packs == 1 || info->units == 0) return info->packs;
   if (threads < 2 * enough) return 1;
   return threads >= enough * info->packs ? info->packs : threads / enough;
 }
 
-/* The lanes behind the last whole pack have a block of their own. */
+/* With one for the lanes behind the last whole pack. */
 static uint64_t vector_blocks(const hg_gpu_info *info, hg_gpu_header *header) {
   uint64_t tile = UINT64_C(1) << info->tile_shift;
   uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
@@ -155,7 +157,7 @@ void hg_gpu_fault_read(const atlas_program *program, const atlas_launch *launch,
   out->index = atlas_index_sum((atlas_type)record->index_type, record->index, record->displacement);
   out->extent = nearest(record->extent);
   if (out->kind == HG_FAULT_STEP_LIMIT) out->index = out->extent = nearest(launch->step_limit);
-  const char *name = record->symbol == HG_GPU_NO_SYMBOL - 1              ? "phi"
+  const char *name = record->symbol == HG_GPU_PHI_SYMBOL                 ? "phi"
                      : record->symbol < program->symbols.count ? atlas_symbol_at(program, record->symbol)->name
                                                                : "";
   snprintf(out->buffer, sizeof out->buffer, "%s", name);

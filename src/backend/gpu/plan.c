@@ -1,10 +1,10 @@
-/* plan.c - all that is decided of a kernel, in its order. */
+/* plan.c - the plan of a kernel: what is decided, in order. */
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
 #include "compiler/machine_ops.h"
 
-enum { LANES_KERNEL_THREADS = 256 };
+enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
 
 static uint32_t most_threads(const gpu_plan *g) {
   if (g->form.flags & HG_GPU_TABULATED) return HG_GPU_TABLE_THREADS;
@@ -25,9 +25,10 @@ static void note_effect(gpu_plan *g, uint32_t value) {
   if (insn->op == ATLAS_OP_res_accum) g->info.uses_resonance = 1;
   if (insn->op == ATLAS_OP_phase_adv) g->info.uses_phase_advance = 1;
   if (flags & ATLAS_BLOCK) {
-    int is_alone = insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_vote_any || insn->op == ATLAS_OP_vote_all ||
-                   insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
-    g->uses_scratch |= !is_alone;
+    int needs_no_scratch = insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_vote_any ||
+                           insn->op == ATLAS_OP_vote_all || insn->op == ATLAS_OP_pool_alloc ||
+                           insn->op == ATLAS_OP_pool_free;
+    g->uses_scratch |= !needs_no_scratch;
   }
 }
 
@@ -44,10 +45,10 @@ static void note_effects(gpu_plan *g) {
   }
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
-/* Room for three numbers each value and one each block. */
-static hg_status make_tables(gpu_plan *g, uint32_t **room) {
+/* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
+static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
   uint64_t words = 3 * values + blocks, bytes = 6 * values + blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
@@ -59,8 +60,8 @@ static hg_status make_tables(gpu_plan *g, uint32_t **room) {
   g->nan_blind = g->never_nan + values;
   g->bits_used = g->nan_blind + values;
   g->access = g->bits_used + values;
-  g->is_late = g->access + values;
-  g->in_loop = g->is_late + values;
+  g->is_sunk = g->access + values;
+  g->in_loop = g->is_sunk + values;
   return HG_OK;
 }
 
@@ -73,11 +74,11 @@ static hg_status analyse(gpu_plan *g) {
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
-static hg_status decide(gpu_plan *g) {
+static hg_status build_plan(gpu_plan *g) {
   uint64_t values = g->unit->insns.count;
   uint32_t *room = NULL;
   HG_TRY(analyse(g));
-  HG_TRY(make_tables(g, &room));
+  HG_TRY(allocate_arrays(g, &room));
   uint32_t *per_block = room + 2 * values;
   HG_TRY(hg_gpu_find_loops(g, per_block));
   g->info.observes_block = (uint8_t)g->program->observes_block;
@@ -86,13 +87,13 @@ static hg_status decide(gpu_plan *g) {
   note_effects(g);
   hg_gpu_lay_out_shared(g);
   HG_TRY(hg_gpu_find_nans(g));
-  uint32_t way = hg_gpu_shortest_way(g, per_block);
-  hg_gpu_plan_vectors(g, way);
+  uint32_t instructions = hg_gpu_shortest_path(g, per_block);
+  hg_gpu_plan_vectors(g, instructions);
   HG_TRY(hg_gpu_list_vectors(g, room, room + values));
-  hg_gpu_plan_packs(g, way, room);
+  hg_gpu_plan_packs(g, instructions, room);
   if (!g->info.observes_block) g->info.threads = g->info.max_threads;
   while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
-  return hg_gpu_make_kernel(g);
+  return hg_gpu_list_kernel_steps(g);
 }
 
 hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
@@ -103,7 +104,7 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   plan->kernel.element_size = sizeof(gpu_step);
   for (int i = 0; i < GPU_PART_COUNT; i++) plan->part[i].steps.element_size = sizeof(gpu_step);
   HG_TRY(hg_check_machine_ops(unit));
-  return decide(plan);
+  return build_plan(plan);
 }
 
 void hg_gpu_plan_release(gpu_plan *plan) {

@@ -1,4 +1,4 @@
-/* step_list.c - lists of steps grow. */
+/* step_list.c - appends to a list of steps. */
 #include "backend/gpu/plan.h"
 
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step) {

@@ -3,20 +3,20 @@
 
 #include "compiler/machine_ops.h"
 
-typedef struct maker {
+typedef struct step_builder {
   gpu_plan *g;
   gpu_part_kind part;
   hg_array *steps;
-  uint8_t pending;     /* accesses left out whose faults are not noted yet */
-  uint32_t group_left; /* loads of the last group that are still to be met */
-} maker;
+  uint8_t pending;     /* skipped accesses whose faults are not noted yet */
+  uint32_t group_left; /* loads of the last group that are still to come */
+} step_builder;
 
-static hg_status add(const maker *m, gpu_op op, uint32_t value, uint32_t number) {
+static hg_status add(const step_builder *m, gpu_op op, uint32_t value, uint32_t number) {
   return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = value, .number = number});
 }
 
-/* The faults that wait, before something else may fault or the lane may end. */
-static hg_status note_faults(maker *m) {
+/* Notes the pending faults, before another instruction may fault or the lane may end. */
+static hg_status note_faults(step_builder *m) {
   uint32_t count = m->pending;
   m->pending = 0;
   return count > 0 ? add(m, GPU_NOTE_FAULTS, SSA_NONE, count) : HG_OK;
@@ -24,7 +24,7 @@ static hg_status note_faults(maker *m) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static hg_status add_access(maker *m, uint32_t value) {
+static hg_status add_access(step_builder *m, uint32_t value) {
   uint32_t flags = gpu_flags(m->g, value);
   gpu_place place = hg_gpu_place(m->g, m->part, value);
   gpu_step step = {.op = flags & ATLAS_LOAD ? GPU_LOAD : flags & ATLAS_STORE ? GPU_STORE : GPU_ATOMIC, .value = value,
@@ -37,8 +37,8 @@ static hg_status add_access(maker *m, uint32_t value) {
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
-/* The loads one by one stand in the part, too, behind all of its blocks. */
-static hg_status add_group(maker *m, gpu_group *group) {
+/* The loads one by one are steps of the part, too, behind all blocks: see add_loads. */
+static hg_status add_group(step_builder *m, gpu_group *group) {
   uint32_t number = (uint32_t)m->g->group.count;
   if (hg_array_append(m->g->allocator, &m->g->group, group, 1) == NULL)
     return hg_fail_memory("the plan of a kernel", m->g->group.count);
@@ -48,7 +48,7 @@ static hg_status add_group(maker *m, gpu_group *group) {
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
-static hg_status add_memory(maker *m, uint32_t value) {
+static hg_status add_memory(step_builder *m, uint32_t value) {
   gpu_group group;
   if (m->part == GPU_VECTOR_PART && m->g->access[value] == GPU_VECTOR) {
     int is_load = (gpu_flags(m->g, value) & ATLAS_LOAD) != 0;
@@ -62,7 +62,7 @@ static hg_status add_memory(maker *m, uint32_t value) {
   return add_access(m, value);
 }
 
-static hg_status add_loads(maker *m, gpu_group *group) {
+static hg_status add_loads(step_builder *m, gpu_group *group) {
   group->first_step = (uint32_t)m->steps->count;
   for (uint32_t i = 0; i < group->count; i++) HG_TRY(add_access(m, group->in_order[i]));
   HG_TRY(note_faults(m));
@@ -72,7 +72,7 @@ static hg_status add_loads(maker *m, gpu_group *group) {
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
-static hg_status add_block_effect(const maker *m, uint32_t value) {
+static hg_status add_block_effect(const step_builder *m, uint32_t value) {
   switch ((machine_block)hg_machine_op(gpu_insn(m->g, value)->op)) {
   case BLOCK_bar_sync: return add(m, GPU_SYNC, SSA_NONE, 0);
   case BLOCK_vote_any:
@@ -89,7 +89,7 @@ static hg_status add_block_effect(const maker *m, uint32_t value) {
   return hg_gpu_collective(m->g, value, m->steps);
 }
 
-static hg_status add_fence(const maker *m, uint32_t value) {
+static hg_status add_fence(const step_builder *m, uint32_t value) {
   switch ((machine_order)hg_machine_op(gpu_insn(m->g, value)->op)) {
   case ORDER_mem_fence: return add(m, GPU_FENCE, SSA_NONE, 0);
   case ORDER_mem_fence_grid: break;
@@ -97,7 +97,7 @@ static hg_status add_fence(const maker *m, uint32_t value) {
   return add(m, GPU_FENCE_GRID, SSA_NONE, 0);
 }
 
-static hg_status add_effect(maker *m, uint32_t value) {
+static hg_status add_effect(step_builder *m, uint32_t value) {
   uint32_t flags = gpu_flags(m->g, value);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_PURE))) HG_TRY(note_faults(m));
   switch (hg_machine_kind(gpu_insn(m->g, value)->op)) {
@@ -120,11 +120,11 @@ static hg_status add_effect(maker *m, uint32_t value) {
   return HG_OK;
 }
 
-/* What a vector is rounded or widened to all lanes at once, or its elements are, needs no step or only that. */
-static hg_status add_insn(maker *m, uint32_t value) {
+/* A rounding that stores do needs no step; a widened or clamped element of a vector load only GPU_TAKE. */
+static hg_status add_insn(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
   if (m->part == GPU_VECTOR_PART) {
-    if (g->is_late[value]) return HG_OK;
+    if (g->is_sunk[value]) return HG_OK;
     const gpu_vector *v = hg_gpu_element_of(g, value);
     if (v != NULL && v->value != value) return add(m, GPU_TAKE, value, (uint32_t)(v - g->vector));
   }
@@ -134,15 +134,15 @@ static hg_status add_insn(maker *m, uint32_t value) {
 
 /* ---- a part ------------------------------------------------------------------------------------------------------ */
 
-static hg_status add_block(maker *m, uint32_t block) {
+static hg_status add_block(step_builder *m, uint32_t block) {
   for (uint32_t e = ssa_block_at(m->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(m->g, e)->next)
     HG_TRY(add_insn(m, e));
   return note_faults(m);
 }
 
-hg_status hg_gpu_make_part(gpu_plan *g, gpu_part_kind kind) {
+hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {
   gpu_part *part = &g->part[kind];
-  maker m = {.g = g, .part = kind, .steps = &part->steps};
+  step_builder m = {.g = g, .part = kind, .steps = &part->steps};
   uint32_t first_group = (uint32_t)g->group.count;
   part->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *part->first);
   if (part->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);

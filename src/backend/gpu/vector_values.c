@@ -1,4 +1,4 @@
-/* vector_values.c - what is done to elements of vectors two by two: widened, rounded, kept between bounds. */
+/* vector_values.c - what vector accesses do to elements of 16 bits, two at a time: widen, round, clamp. */
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
@@ -6,7 +6,7 @@
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
 
-/* How often a value is asked for, and by which one last. `user`: a number each value. */
+/* How many uses each value has, and a user of it. */
 static void find_users(const gpu_plan *g, uint32_t *uses, uint32_t *user) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     if (gpu_is_gone(g, v)) continue;
@@ -17,15 +17,16 @@ static void find_users(const gpu_plan *g, uint32_t *uses, uint32_t *user) {
   }
 }
 
-/* 1 if the bound is a number of the type, too. */
+/* 1 if the type has the bound exactly. */
 static int is_pair(uint8_t type, double bound, uint32_t *pair) {
   uint64_t bits = atlas_round_f64((atlas_type)type, bound);
   *pair = (uint32_t)(bits << 16 | bits);
   return atlas_to_f64((atlas_type)type, bits) == bound;
 }
 
-/* What keeps v's widened elements between such bounds, if that is all that they are asked for; SSA_NONE. */
-static uint32_t keeper_of(const gpu_plan *g, gpu_vector *v, const uint32_t *uses, const uint32_t *user) {
+/* The clamp of v's widened elements, if that is their only use and its bounds are exact in the elements' type;
+ * SSA_NONE: there is none. */
+static uint32_t clamp_of(const gpu_plan *g, gpu_vector *v, const uint32_t *uses, const uint32_t *user) {
   uint8_t type = gpu_insn(g, v->value)->type;
   uint32_t x = v->widened, inner = user[x];
   gpu_bounds bounds;
@@ -34,14 +35,14 @@ static uint32_t keeper_of(const gpu_plan *g, gpu_vector *v, const uint32_t *uses
   return is_pair(type, bounds.low, &v->low) && is_pair(type, bounds.high, &v->high) ? user[inner] : SSA_NONE;
 }
 
-/* Elements of 16 bits that are only widened are taken apart to f32. */
+/* Elements of 16 bits whose only use is a conversion to f32 are widened when their words are taken apart. */
 static void find_widened(const gpu_plan *g, gpu_vector *v, const uint32_t *uses, const uint32_t *user) {
-  v->widened = v->kept = SSA_NONE;
+  v->widened = v->clamped = SSA_NONE;
   if (!v->is_load || !gpu_is_narrow(gpu_insn(g, v->value)->type) || uses[v->value] != 1) return;
   const ssa_insn *by = gpu_insn(g, user[v->value]);
   if (by->op != ATLAS_OP_cvt || by->type != ATLAS_f32) return;
   v->widened = user[v->value];
-  v->kept = keeper_of(g, v, uses, user);
+  v->clamped = clamp_of(g, v, uses, user);
 }
 
 const gpu_vector *hg_gpu_element_of(const gpu_plan *g, uint32_t value) {
@@ -52,7 +53,7 @@ const gpu_vector *hg_gpu_element_of(const gpu_plan *g, uint32_t value) {
   uint32_t load = gpu_arg(g, bounds.x, 0);
   if (g->access[load] != GPU_VECTOR) return NULL;
   const gpu_vector *v = &g->vector[g->vector_of[load]];
-  return v->widened == value || v->kept == value ? v : NULL;
+  return v->widened == value || v->clamped == value ? v : NULL;
 }
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
@@ -65,7 +66,7 @@ static uint32_t stored_value(const gpu_plan *g, uint32_t store) {
   return gpu_arg(g, store, gpu_insn(g, store)->arg_count - 1u);
 }
 
-/* A store that may do the rounding of what it stores. */
+/* 1 if it is a vector store that does the rounding of what it stores. */
 static int rounds(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (g->access[value] != GPU_VECTOR || !(gpu_flags(g, value) & ATLAS_STORE)) return 0;
@@ -74,8 +75,8 @@ static int rounds(const gpu_plan *g, uint32_t value) {
          stored->type2 == ATLAS_f32;
 }
 
-/* Of a value kept between bounds a store takes the value before, since rounding is monotonic: two rounded ones are kept
- * between the rounded bounds by one instruction. */
+/* Where a clamped value is rounded the store takes the value before the clamp, since rounding is monotonic: one
+ * instruction clamps two rounded elements to the rounded bounds. */
 static void find_bound(const gpu_plan *g, gpu_vector *v, uint32_t unrounded) {
   uint32_t x;
   double size;
@@ -100,20 +101,20 @@ static void plan_store(const gpu_plan *g, gpu_vector *v) {
   }
 }
 
-/* Roundings that stores do, and that nothing else asks for. */
-static void find_late(gpu_plan *g) {
-  for (int look = 1; look >= 0; look--) /* first what such stores take, then what others take as well */
+/* Roundings whose only uses are stores that do them. */
+static void find_sunk(gpu_plan *g) {
+  for (int look = 1; look >= 0; look--) /* first the operands of such stores, then those of other users */
     for (uint32_t v = 0; v < g->unit->insns.count; v++) {
       uint32_t count = gpu_insn(g, v)->arg_count;
       int is_rounded = rounds(g, v);
       for (uint32_t i = 0; i < count; i++)
-        if ((is_rounded && i == count - 1) == look) g->is_late[gpu_arg(g, v, i)] = (uint8_t)look;
+        if ((is_rounded && i == count - 1) == look) g->is_sunk[gpu_arg(g, v, i)] = (uint8_t)look;
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-/* All lanes' elements have at most 16 bytes: words of 64 bits each for 64-bit elements, else of at most 32. */
+/* The elements of all lanes have at most 16 bytes: words of 64 bits for 64-bit elements, else of at most 32 bits. */
 static gpu_vector vector_at(const gpu_plan *g, uint32_t value) {
   uint32_t size = gpu_bytes(g, value), bytes = size * g->info.lanes_per_thread;
   uint32_t word = size == 8 ? 8 : bytes < 4 ? bytes : 4;
@@ -126,11 +127,11 @@ static gpu_vector vector_at(const gpu_plan *g, uint32_t value) {
                       .word_lanes = (uint8_t)(word / size),
                       .given = SSA_NONE,
                       .widened = SSA_NONE,
-                      .kept = SSA_NONE};
+                      .clamped = SSA_NONE};
 }
 
 hg_status hg_gpu_list_vectors(gpu_plan *g, uint32_t *uses, uint32_t *user) {
-  find_late(g);
+  find_sunk(g);
   g->vector = hg_allocate(g->allocator, g->vector_count, sizeof *g->vector);
   if (g->vector == NULL) return hg_fail_memory("the plan of a kernel", g->vector_count * sizeof *g->vector);
   if (g->vector_count > 0) find_users(g, uses, user);

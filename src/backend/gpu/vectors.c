@@ -1,4 +1,4 @@
-/* vectors.c - which accesses a thread makes for all of its lanes at once, and how many lanes it has. */
+/* vectors.c - which accesses are vectors, and how many lanes a thread has. */
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
@@ -7,16 +7,16 @@
 #include <string.h>
 
 enum {
-  VECTOR_KERNEL_THREADS = 128, /* no slower than more of them, where each has 16 bytes, and faster at the balance */
-  TABLE_LANES = 2,             /* a thread computes two entries of a table at a time */
-  MAX_UNROLLED = 1024          /* instructions in all copies of a body: time to compile against wider accesses */
+  VECTOR_KERNEL_THREADS = 128, /* as fast as larger blocks, and faster where arithmetic and memory take about as long */
+  TABLE_LANES = 2,             /* a thread computes two entries of a table at a time: a word */
+  MAX_UNROLLED = 1024          /* instructions in all copies of a body: compile time against wider accesses */
 };
 
 typedef struct planner {
   gpu_plan *g;
   uint32_t group[ATLAS_MAX_SYMBOLS + 2];
-  uint8_t has_store[ATLAS_MAX_SYMBOLS + 2]; /* per group: a store has been met on the walk, so loads stay in place */
-  uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per group: a load that is not among the vectors */
+  uint8_t has_store[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: the walk has passed a store, so loads are not hoisted */
+  uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per alias group: it has a load that is no vector */
   uint8_t plain_store[ATLAS_MAX_SYMBOLS + 2];
   uint32_t largest, smallest;               /* bytes of vector elements */
   uint32_t instructions;
@@ -32,8 +32,8 @@ int hg_gpu_is_element(const gpu_plan *g, uint32_t value) {
          atlas_symbol_at(g->program, insn->symbol)->kind == ATLAS_SYMBOL_BUFFER;
 }
 
-/* Every lane comes here exactly once. */
-static int is_passed_once(const gpu_plan *g, uint32_t block) {
+/* 1 if every lane runs the block exactly once. */
+static int is_run_once(const gpu_plan *g, uint32_t block) {
   if (g->in_loop[block] || g->can_end) return 0;
   for (uint32_t k = 0; k < g->order.count; k++)
     if (ssa_block_at(g->unit, g->order.block[k])->end == SSA_EXIT &&
@@ -44,7 +44,8 @@ static int is_passed_once(const gpu_plan *g, uint32_t block) {
 
 static int is_access(uint32_t flags) { return (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0; }
 
-/* First walk: loads before the first store of their group are done ahead; stores wait to the end. */
+/* First walk: a vector load is hoisted to the start, so no store of its alias group may precede it; a vector store is
+ * sunk to the end. */
 static void plan_access(planner *w, uint32_t value, uint32_t block) {
   gpu_plan *g = w->g;
   const ssa_insn *insn = gpu_insn(g, value);
@@ -52,7 +53,7 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   w->instructions++;
   if (!is_access(flags)) return;
   uint32_t group = w->group[hg_location_of(g->program, insn)], size = atlas_bytes((atlas_type)insn->type);
-  int is_candidate = !(flags & ATLAS_ATOMIC) && hg_gpu_is_element(g, value) && is_passed_once(g, block) &&
+  int is_candidate = !(flags & ATLAS_ATOMIC) && hg_gpu_is_element(g, value) && is_run_once(g, block) &&
                      insn->bits * size % GPU_VECTOR_BYTES == 0;
   if (hg_gpu_is_element(g, value) && !(flags & ATLAS_ATOMIC)) g->access[value] = GPU_PLAIN;
   if (flags & ATLAS_LOAD) {
@@ -65,9 +66,9 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   else w->plain_store[group] = 1;
 }
 
-/* Second walk: a group whose stores are not all at the end has none there; one of whose loads stands between has none
- * either. Sizes of what is left. */
-static void settle_access(planner *w, uint32_t value) {
+/* Second walk: a store is not sunk past other accesses of its alias group, so the group has vector stores only where
+ * all its loads and stores are vectors. Then the sizes of the vectors. */
+static void confirm_access(planner *w, uint32_t value) {
   gpu_plan *g = w->g;
   const ssa_insn *insn = gpu_insn(g, value);
   uint32_t flags = gpu_flags(g, value);
@@ -81,18 +82,18 @@ static void settle_access(planner *w, uint32_t value) {
   if (w->smallest == 0 || size < w->smallest) w->smallest = size;
 }
 
-static void walk_effects(planner *w, int settle) {
+static void walk_effects(planner *w, int confirms) {
   gpu_plan *g = w->g;
   for (uint32_t k = 0; k < g->order.count; k++) {
     uint32_t b = g->order.block[k];
     for (uint32_t e = ssa_block_at(g->unit, b)->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) {
-      if (settle) settle_access(w, e);
+      if (confirms) confirm_access(w, e);
       else plan_access(w, e, b);
     }
   }
 }
 
-/* Fences and atomics order memory against other lanes; then nothing is moved. */
+/* Fences and atomics order memory against other lanes: then no access is moved. */
 static int orders_memory(const gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
@@ -110,7 +111,7 @@ static void note_parameter(gpu_plan *g, uint32_t value) {
   g->vector_of[value] = g->vector_count++;
 }
 
-/* Nothing can fault when every access is a vector's. */
+/* 1 if every access is a vector: then nothing can fault. */
 static int is_vector_only(const gpu_plan *g) {
   if (g->can_end) return 0;
   for (uint32_t k = 0; k < g->order.count; k++)
@@ -121,8 +122,8 @@ static int is_vector_only(const gpu_plan *g) {
   return 1;
 }
 
-/* Something but the accesses of vectors asks for the number of a lane. */
-static int asks_for_lane(const gpu_plan *g) {
+/* The number of the lane has uses other than vector accesses. */
+static int uses_lane(const gpu_plan *g) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     if (gpu_is_gone(g, v)) continue;
     if (gpu_insn(g, v)->op == ATLAS_OP_sreg) return 1;
@@ -134,8 +135,7 @@ static int asks_for_lane(const gpu_plan *g) {
   return 0;
 }
 
-/* `way`: the shortest one. */
-void hg_gpu_plan_vectors(gpu_plan *g, uint32_t way) {
+void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   planner w = {.g = g};
   g->info.lanes_per_thread = 1;
   g->needs_lane = 1;
@@ -158,8 +158,8 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t way) {
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
       note_parameter(g, e);
   g->info.vector_only = (uint8_t)is_vector_only(g);
-  g->needs_lane = !g->info.vector_only || asks_for_lane(g);
-  g->info.table_lanes = hg_gpu_table_lanes(g, way);
+  g->needs_lane = !g->info.vector_only || uses_lane(g);
+  g->info.table_lanes = hg_gpu_table_lanes(g, instructions);
   g->info.is_table = g->info.table_lanes != 0 && g->form.flags & HG_GPU_TABULATED;
   if (g->info.vector_only && !g->info.is_table) g->info.max_threads = VECTOR_KERNEL_THREADS;
 }

@@ -37,7 +37,7 @@ static ptx_name slot_register(ptx *p, uint8_t type) { return hg_ptx_new(p, hg_pt
 /* Where the predicate holds, the value is a sum of several: its NaN is the canonical one. A lane that met no other
  * keeps its bits. */
 static ptx_name settled(ptx *p, uint8_t type, ptx_name value, ptx_name holds) {
-  if (!gpu_settles(type)) return value; /* the others are rounded to canonical ones */
+  if (!gpu_combines_loosely(type)) return value; /* the others are rounded to canonical ones */
   ptx_class class = hg_ptx_class_of(type);
   ptx_name exact = hg_ptx_make_exact(p, type, value), d = hg_ptx_new(p, class);
   PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, exact, value, holds);
@@ -127,7 +127,7 @@ static void combine_slots(ptx *p, uint16_t op, uint8_t type, ptx_name into, ptx_
   get_slot(p, "", type, b, slot_of(p, right), 0);
   ptx_name no_a = is_absent(p, ended_byte(p, left)), no_b = is_absent(p, ended_byte(p, right));
   hg_ptx_combine(p, op, type, d, a, b);
-  if (gpu_settles(type)) d = hg_ptx_make_exact(p, type, d);
+  if (gpu_combines_loosely(type)) d = hg_ptx_make_exact(p, type, d);
   PTX(p, selection.text, d, b, d, no_a);
   PTX(p, selection.text, d, a, d, no_b);
   put_slot(p, type, address, 0, d);

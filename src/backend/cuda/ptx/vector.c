@@ -75,7 +75,7 @@ static void keep_pair(ptx *p, uint8_t type, ptx_name word, uint32_t low, uint32_
 
 static void take_word_apart(ptx *p, const gpu_vector *v, ptx_name word, ptx_name *part) {
   uint8_t type = type_of(p, v);
-  if (v->kept != SSA_NONE) keep_pair(p, type, word, v->low, v->high);
+  if (v->clamped != SSA_NONE) keep_pair(p, type, word, v->low, v->high);
   if (v->widened != SSA_NONE) widen_pair(p, type, word, part);
   else hg_ptx_take_apart(p, type, word, part, v->word_lanes);
 }
