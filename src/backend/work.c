@@ -1,4 +1,4 @@
-/* work.c - copies of what a stream is given, for those who keep it: queues and graphs. */
+/* work.c - deep copies of the work of streams, for queues and graphs. */
 #include "backend/backend.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* bind.c - what stands behind each parameter of a launch: bindings, default handles and scalars, all checked before a
- * lane runs. Every refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
+/* bind.c - the arguments of a launch, from bindings, default handles and scalars, all checked before a lane runs. Every
+ * refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -53,7 +53,7 @@ static const char *kind_name(uint8_t kind) {
   }
 }
 
-/* "x, y, z": the parameters one could have meant; "x, y, ..." where they do not fit. */
+/* "x, y, z": the program's scalars or its other parameters; "x, y, ..." where they do not fit. */
 static void list_parameters(const binder *b, int scalars, char *text, size_t text_bytes) {
   size_t used = 0;
   text[0] = '\0';
@@ -70,8 +70,8 @@ static void list_parameters(const binder *b, int scalars, char *text, size_t tex
   if (used == 0) snprintf(text, text_bytes, "none");
 }
 
-/* Bindings mostly stand in the order of the parameters: the one behind what the last was for is asked first. Any number
- * that no symbol has: there is none of that name. */
+/* The symbol of that name; symbol_count: there is none. Bindings mostly come in the order of the parameters, so the
+ * search begins behind the parameter of the last binding. */
 static size_t find_name(const binder *b, const char *name) {
   size_t count = b->symbol_count, index = b->range_count;
   for (size_t i = 0; i < count; i++, index++) {
@@ -104,15 +104,15 @@ static hg_status find_parameter(const binder *b, const char *name, uint32_t slot
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static int is_good(const binder *b, const hg_parameter *parameter, const hg_buffer *buffer, uint64_t offset,
+static int is_valid_range(const binder *b, const hg_parameter *parameter, const hg_buffer *buffer, uint64_t offset,
                    uint64_t byte_count) {
   const hg_storage *storage = buffer->storage;
   return storage->executor == b->kernel->executor && storage->map_count == 0 && offset <= buffer->byte_count &&
          byte_count <= buffer->byte_count - offset && ((buffer->offset + offset) & (parameter->alignment - 1u)) == 0;
 }
 
-/* Why a range of a buffer is not good for its parameter. */
-static hg_status refuse(const binder *b, uint16_t index, const hg_buffer *buffer, uint64_t offset,
+/* Why a range of a buffer is not valid for its parameter. */
+static hg_status fail_range(const binder *b, uint16_t index, const hg_buffer *buffer, uint64_t offset,
                         uint64_t byte_count) {
   const atlas_symbol *symbol = symbol_of(b, index);
   const char *name = symbol->name;
@@ -135,7 +135,7 @@ static hg_status refuse(const binder *b, uint16_t index, const hg_buffer *buffer
                  name, (unsigned long long)start, (unsigned)b->parameters[index].alignment, what);
 }
 
-/* A launch that is refused for another reason leaves a mark too: then somebody asks a stream that has nothing left. */
+/* If the launch fails later the mark stays, and costs a later call a query of an idle stream. */
 static hg_status note_use(binder *b, hg_storage *storage) {
   b->bound_memory->used |= storage->used;
   storage->used |= b->mark;
@@ -158,7 +158,8 @@ static hg_status bind_range(binder *b, uint16_t index, const hg_binding *binding
   const hg_buffer *buffer = binding->buffer;
   uint64_t offset = binding->offset, byte_count = binding->byte_count;
   if (byte_count == 0 && offset <= buffer->byte_count) byte_count = buffer->byte_count - offset;
-  if (!is_good(b, parameter, buffer, offset, byte_count)) return refuse(b, index, buffer, offset, byte_count);
+  if (!is_valid_range(b, parameter, buffer, offset, byte_count))
+    return fail_range(b, index, buffer, offset, byte_count);
   uint8_t *first = buffer->storage->address + buffer->offset + offset;
   HG_TRY(note_use(b, buffer->storage));
   atlas_span *span = NULL;
@@ -284,7 +285,7 @@ static hg_status fail_overlap(const binder *b, const range *a, const range *othe
                  first, second, third);
 }
 
-/* The exception, for two identical ranges: every lane touches only its own element of both. */
+/* Two identical ranges may overlap if every lane touches only its own element of both. */
 static int may_share(const range *a, const range *b) {
   return a->element_bytes != 0 && a->element_bytes == b->element_bytes;
 }
@@ -299,8 +300,8 @@ static hg_status check_run(const binder *b, const range *run, size_t count, cons
   return HG_OK;
 }
 
-/* Of a few ranges, what most launches have: 1 if none that is written touches another. */
-static int is_clear(const binder *b) {
+/* 1 if no written range overlaps another; tried for a few ranges, as most launches have. */
+static int has_no_overlap(const binder *b) {
   if (b->range_count > FEW_RANGES) return 0;
   for (size_t i = 1; i < b->range_count; i++) {
     const range *r = &b->ranges[i];
@@ -312,9 +313,8 @@ static int is_clear(const binder *b) {
   return 1;
 }
 
-/* Walks the ranges by address, a run of identical ones at a time, and keeps of those already met the one that ends
- * last, and the same among the written ones: a range overlaps an earlier one exactly if it overlaps the one that ends
- * last. */
+/* A sweep by address, a run of identical ranges at a time. It remembers the range that ends last, and the written range
+ * that ends last: a range overlaps an earlier one exactly if it overlaps the one that ends last. */
 static hg_status check_overlap(binder *b) {
   sort(b->ranges, b->range_count);
   const range *last = NULL, *last_written = NULL;
@@ -337,7 +337,7 @@ static hg_status check_overlap(binder *b) {
 
 /* ---- scalars ----------------------------------------------------------------------------------------------------- */
 
-static hg_status refuse_type(const atlas_symbol *symbol, uint8_t given) {
+static hg_status fail_type(const atlas_symbol *symbol, uint8_t given) {
   const char *declared = atlas_type_name((atlas_type)symbol->type);
   if (given >= ATLAS_TYPE_COUNT)
     return hg_fail(HG_BINDING, "scalar '%s' is %s, but the value given is of type code %u, which is unknown",
@@ -351,7 +351,7 @@ static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
   uint16_t index = 0;
   HG_TRY(find_parameter(b, scalar->name, scalar->slot, 1, &index));
   const atlas_symbol *symbol = symbol_of(b, index);
-  if (scalar->type != symbol->type) return refuse_type(symbol, scalar->type);
+  if (scalar->type != symbol->type) return fail_type(symbol, scalar->type);
   if (is_bound(b, index)) return hg_fail(HG_BINDING, "scalar '%s' is given twice", symbol->name);
   b->arguments[index].bits = scalar->bits & atlas_mask((atlas_type)symbol->type);
   note_bound(b, index);
@@ -375,10 +375,10 @@ static hg_status bind_scalars(binder *b) {
   return HG_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* Room for the entries of all tables, and for one range a binding or default handle. */
-static hg_status prepare(binder *b) {
+/* Memory for the entries of all tables, and for one range for each binding and default handle. */
+static hg_status allocate_ranges(binder *b) {
   const hg_allocator *allocator = &b->kernel->executor->allocator;
   size_t symbols = b->symbol_count;
   uint64_t entries = 0, ranges = (uint64_t)b->desc->binding_count + symbols;
@@ -400,15 +400,15 @@ static hg_status prepare(binder *b) {
 }
 
 static hg_status bind_all(binder *b) {
-  HG_TRY(prepare(b));
+  HG_TRY(allocate_ranges(b));
   HG_TRY(bind_memory(b));
   HG_TRY(bind_scalars(b));
   for (size_t i = 0; i < b->symbol_count; i++)
     if (!is_bound(b, i) && b->parameters[i].is_required) HG_TRY(bind_missing(b, (uint16_t)i));
-  return is_clear(b) ? HG_OK : check_overlap(b);
+  return has_no_overlap(b) ? HG_OK : check_overlap(b);
 }
 
-/* Most programs have a handful of symbols, and the binder room for many: only what they need is cleared. */
+/* Most programs have a handful of symbols, the binder has room for many: only the part in use is cleared. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound) {
   size_t symbols = kernel->program->symbols.count;
   binder b;

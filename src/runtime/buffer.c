@@ -29,7 +29,7 @@ hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t
   return HG_OK;
 }
 
-/* Streams need not have come to its end: what they were given may still use it. */
+/* Pending work of streams may still use the memory: then it is freed behind that work. */
 static void free_locked(hg_executor *executor, hg_storage *storage) {
   void **streams = NULL;
   size_t count = 0;
@@ -50,7 +50,7 @@ void hg_storage_release(hg_storage *storage) {
 
 /* ---- work for a stream ------------------------------------------------------------------------------------------- */
 
-static hg_status give_locked(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
+static hg_status submit_locked(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
   if (storage->map_count > 0 || other->map_count > 0)
     return hg_fail(HG_BUSY, "the buffer is mapped; unmap it before a stream is given work for it");
   HG_TRY(hg_stream_admit_locked(stream));
@@ -60,16 +60,16 @@ static hg_status give_locked(hg_stream *stream, hg_work *work, hg_storage *stora
   }
   storage->used |= hg_stream_bit(stream);
   other->used |= hg_stream_bit(stream);
-  return hg_stream_give_locked(stream, work, NULL, 0);
+  return hg_stream_submit_locked(stream, work, NULL, 0);
 }
 
 /* A copy or fill of a storage and, where it is a copy between two, another. */
-static hg_status give(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
+static hg_status submit(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
   HG_TRY(hg_check_stream("the stream", storage->executor, stream));
   hg_lock(storage->executor);
   hg_graph *keeper = stream->capture;
   size_t kept = keeper != NULL ? keeper->storages.count : 0;
-  hg_status status = give_locked(stream, work, storage, other);
+  hg_status status = submit_locked(stream, work, storage, other);
   if (status != HG_OK && keeper != NULL) hg_graph_forget_locked(keeper, kept);
   hg_unlock(storage->executor);
   return status;
@@ -84,7 +84,7 @@ hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *sou
   uint8_t *to = storage->address + offset;
   if (stream != NULL) {
     hg_work work = {.kind = HG_WORK_COPY_IN, .to = to, .from = source, .byte_count = byte_count};
-    return give(stream, &work, storage, storage);
+    return submit(stream, &work, storage, storage);
   }
   hg_lock(executor);
   hg_status status = hg_settle_locked(executor, &storage->used);
@@ -103,7 +103,7 @@ hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destinatio
   const uint8_t *from = storage->address + offset;
   if (stream != NULL) {
     hg_work work = {.kind = HG_WORK_COPY_OUT, .to = destination, .from = from, .byte_count = byte_count};
-    return give(stream, &work, storage, storage);
+    return submit(stream, &work, storage, storage);
   }
   hg_lock(executor);
   hg_status status = hg_settle_locked(executor, &storage->used);
@@ -245,14 +245,14 @@ hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, 
   return hg_buffer_read_async(buffer, offset, destination, byte_count, NULL);
 }
 
-/* On a stream there is no memory to bring overlapping ranges through. */
-static hg_status give_copy(hg_stream *stream, hg_work *work, hg_storage *to, hg_storage *from) {
+/* On a stream there is no scratch memory for a copy of overlapping ranges. */
+static hg_status submit_copy(hg_stream *stream, hg_work *work, hg_storage *to, hg_storage *from) {
   uintptr_t first = (uintptr_t)work->to, second = (uintptr_t)work->from;
   if ((first > second ? first - second : second - first) < work->byte_count)
     return hg_fail(HG_INVALID_ARGUMENT,
                    "the ranges of a copy of %llu bytes on a stream overlap; copy them without a stream, or in parts",
                    (unsigned long long)work->byte_count);
-  return give(stream, work, to, from);
+  return submit(stream, work, to, from);
 }
 
 hg_status hg_buffer_copy_async(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source,
@@ -271,7 +271,7 @@ hg_status hg_buffer_copy_async(hg_buffer *destination, uint64_t destination_offs
   const uint8_t *from = source->storage->address + source->offset + source_offset;
   if (stream != NULL) {
     hg_work work = {.kind = HG_WORK_COPY_WITHIN, .to = to, .from = from, .byte_count = byte_count};
-    return give_copy(stream, &work, destination->storage, source->storage);
+    return submit_copy(stream, &work, destination->storage, source->storage);
   }
   hg_lock(executor);
   hg_status status = hg_settle_locked(executor, &source->storage->used);
@@ -306,7 +306,7 @@ hg_status hg_buffer_fill_async(hg_buffer *buffer, uint64_t offset, uint64_t byte
   if (stream != NULL) {
     hg_work work = {.kind = HG_WORK_FILL, .to = first, .byte_count = byte_count, .pattern_size = pattern_size};
     memcpy(work.pattern, pattern, pattern_size);
-    return give(stream, &work, buffer->storage, buffer->storage);
+    return submit(stream, &work, buffer->storage, buffer->storage);
   }
   hg_lock(executor);
   hg_status status = hg_settle_locked(executor, &buffer->storage->used);

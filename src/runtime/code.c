@@ -1,11 +1,11 @@
-/* code.c - compiled code, which kernels of one executor share: threads that make the same kernel at the same time have
- * it compiled once, and so has whoever makes one that is there already.
+/* code.c - compiled code, which kernels of one executor share: a program is compiled once, also when several threads
+ * create a kernel of it at the same time.
  *
- * Code is the same where the canonical program is, and all that a fault or a profiler says of the text: the names of
- * the program and its symbols, and which of its instructions, on which line, each canonical one is. Programs that
- * differ in that are compiled each for itself, if with the same machine code in the end.
+ * The key is the canonical program and all that a fault or a profiler says of the text: the names of the program and of
+ * its symbols, and for each canonical instruction its number and line in the text. So programs that differ only in
+ * these are compiled separately, to the same machine code.
  *
- * A compilation that fails fails for all who wait for it, with the same sentence; whoever comes later tries anew. */
+ * If a compilation fails, all threads that wait for it get its sentence; later calls try again. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -13,14 +13,14 @@
 
 #include <string.h>
 
-/* ---- what tells codes apart -------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 static void add_place(hg_sha256 *hash, const atlas_program *program, uint32_t insn) {
   const uint32_t place[2] = {insn, insn != SSA_NONE ? atlas_insn_at(program, insn)->line : 0};
   hg_sha256_add(hash, place, sizeof place);
 }
 
-static void find_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYTES]) {
+static void compute_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYTES]) {
   const atlas_program *program = input->program;
   const ssa_unit *unit = input->unit;
   hg_sha256 hash;
@@ -40,7 +40,7 @@ static hg_code **bucket_of(hg_executor *executor, const uint8_t *key) {
   return &executor->codes[key[0] % HG_CODE_BUCKETS];
 }
 
-/* Not what another process was compiling when it forked this one off: that never ends here. */
+/* A compilation that was under way in the parent at a fork is left out: it never ends in this process. */
 static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
   hg_code *code = *bucket_of(executor, key);
   while (code != NULL && memcmp(code->key, key, sizeof code->key) != 0) code = code->next;
@@ -48,14 +48,14 @@ static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
   return NULL;
 }
 
-static void list_locked(hg_executor *executor, hg_code *code) {
+static void insert_locked(hg_executor *executor, hg_code *code) {
   hg_code **bucket = bucket_of(executor, code->key);
   code->next = *bucket;
   *bucket = code;
 }
 
-/* One that failed is not listed any more. */
-static void unlist_locked(hg_executor *executor, const hg_code *code) {
+/* Failed code has been removed before. */
+static void remove_locked(hg_executor *executor, const hg_code *code) {
   hg_code **link = bucket_of(executor, code->key);
   while (*link != NULL && *link != code) link = &(*link)->next;
   if (*link != NULL) *link = code->next;
@@ -69,7 +69,7 @@ static hg_status new_code(hg_executor *executor, const hg_compile_input *input, 
   code->references = 1;
   code->process = hg_process_id();
   atomic_init(&code->state, HG_MAKING);
-  find_key(input, code->key);
+  compute_key(input, code->key);
   *out = code;
   return HG_OK;
 }
@@ -83,21 +83,21 @@ void hg_code_release(hg_executor *executor, hg_code *code) {
   hg_lock(executor);
   int is_last = --code->references == 0;
   if (is_last) {
-    unlist_locked(executor, code);
+    remove_locked(executor, code);
     if (code->compiled.kernel != NULL) executor->backend->release(executor->device, code->compiled.kernel);
   }
   hg_unlock(executor);
   if (is_last) destroy_code(executor, code);
 }
 
-/* Without the lock. Whoever waits has a reference, and so has the caller. */
+/* Without the lock: the caller and all threads that wait have references. */
 static hg_status compile(hg_executor *executor, hg_code *code, hg_compile_input *input) {
   hg_status status = executor->backend->compile(executor->device, input, &code->compiled);
   if (status != HG_OK) {
     code->failure = status;
     hg_clip(hg_last_error(), strlen(hg_last_error()), code->sentence, sizeof code->sentence);
     hg_lock(executor);
-    unlist_locked(executor, code);
+    remove_locked(executor, code);
     hg_unlock(executor);
   }
   atomic_store_explicit(&code->state, status == HG_OK ? HG_READY : HG_FAILED, memory_order_release);
@@ -121,7 +121,7 @@ hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_i
     code->references++;
   } else {
     made->program = atlas_program_retain(program);
-    list_locked(executor, made);
+    insert_locked(executor, made);
   }
   hg_unlock(executor);
   if (code != NULL) destroy_code(executor, made);

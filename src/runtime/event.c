@@ -48,7 +48,7 @@ hg_kernel *hg_event_note_kernel_locked(hg_event *event, hg_kernel *kernel) {
   return before;
 }
 
-/* With the lock released. What became of the kernel is not the event's to say. */
+/* With the lock released. A failed compilation is no failure of the event. */
 static hg_status await_kernel_locked(const hg_event *event) {
   hg_kernel *kernel = hg_kernel_retain(event->kernel);
   hg_executor *executor = event->executor; /* another thread may release the event meanwhile */
@@ -101,7 +101,7 @@ hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event) {
   else if (is_being_compiled(event)) status = await_kernel_locked(event);
   else if (event->recorded)
     status = functions_of(executor)->event_await(executor->device, stream->device, event->device);
-  if (status == HG_OK && waits) stream->given++; /* it is not done before the event is */
+  if (status == HG_OK && waits) stream->given++; /* the stream is busy until the event is done */
   hg_unlock(executor);
   return status;
 }
@@ -179,7 +179,7 @@ hg_status hg_host_allocate(hg_executor *executor, uint64_t byte_count, void **me
   return HG_OK;
 }
 
-/* 1 if it was there. */
+/* 1 if the memory was in the table. */
 static int forget_locked(hg_executor *executor, const void *memory) {
   hg_host_block *blocks = executor->host_memory.data;
   for (size_t i = 0; i < executor->host_memory.count; i++) {

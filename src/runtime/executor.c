@@ -7,15 +7,15 @@
 
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
-/* Adds "name: words; " to the story of the selection. A story that does not fit is cut, never an error. */
-static void tell(hg_executor *executor, const char *name, const char *words) {
+/* Adds "name: words" to the selection, after "; ". A selection that does not fit is cut, never an error. */
+static void note_selection(hg_executor *executor, const char *name, const char *words) {
   size_t used = strlen(executor->selection), room = sizeof executor->selection - used;
   int length = snprintf(executor->selection + used, room, "%s%s: %s", used > 0 ? "; " : "", name, words);
   if (length >= (int)room) memcpy(executor->selection + sizeof executor->selection - 4, "...", 4);
 }
 
-/* Opens the backend of a row, or says why not; *host_is_full as hg_backend.open has it. */
-static hg_status try_row(hg_executor *executor, const hg_backend_row *row, uint32_t number, int *host_is_full) {
+/* Opens the backend of a row; *host_is_full as hg_backend.open has it. */
+static hg_status open_row(hg_executor *executor, const hg_backend_row *row, uint32_t number, int *host_is_full) {
   if (row->backend == NULL) return hg_fail(HG_UNSUPPORTED, "%s", row->absent);
   HG_TRY(row->backend->query(number, &executor->info));
   HG_TRY(row->backend->open(&executor->allocator, number, &executor->device, host_is_full));
@@ -24,21 +24,21 @@ static hg_status try_row(hg_executor *executor, const hg_backend_row *row, uint3
   return HG_OK;
 }
 
-static hg_status choose(hg_executor *executor, hg_backend_id wanted, uint32_t number) {
+static hg_status choose_backend(hg_executor *executor, hg_backend_id wanted, uint32_t number) {
   for (size_t i = 0;; i++) {
     const hg_backend_row *row = hg_backend_at(i);
     if (row == NULL) break;
     if (wanted != HG_BACKEND_AUTO && row->id != wanted) continue;
     int host_is_full = 0;
-    hg_status status = try_row(executor, row, number, &host_is_full);
+    hg_status status = open_row(executor, row, number, &host_is_full);
     if (status == HG_OK) {
-      tell(executor, row->name, wanted == HG_BACKEND_AUTO ? "chosen" : "asked for");
+      note_selection(executor, row->name, wanted == HG_BACKEND_AUTO ? "chosen" : "asked for");
       return HG_OK;
     }
     if (wanted != HG_BACKEND_AUTO && status == HG_UNSUPPORTED)
       return hg_fail(HG_UNSUPPORTED, "the %s backend is not available: %s", row->name, hg_last_error());
     if (wanted != HG_BACKEND_AUTO || status == HG_INVALID_ARGUMENT || host_is_full) return status;
-    tell(executor, row->name, hg_last_error());
+    note_selection(executor, row->name, hg_last_error());
   }
   if (wanted == HG_BACKEND_AUTO) return hg_fail(HG_UNSUPPORTED, "no backend is available: %s", executor->selection);
   return hg_fail(HG_INVALID_ARGUMENT, "there is no backend with the number %d", (int)wanted);
@@ -66,7 +66,7 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
     hg_release(&allocator, executor);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for an executor");
   }
-  hg_status status = choose(executor, own.backend, own.device);
+  hg_status status = choose_backend(executor, own.backend, own.device);
   if (status != HG_OK) {
     hg_mutex_destroy(&executor->mutex);
     hg_release(&allocator, executor);

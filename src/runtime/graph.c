@@ -1,5 +1,5 @@
-/* graph.c - graphs: the work that a stream is given while it captures, kept with copies of all arguments, and given to
- * the device as a whole when the capture ends. */
+/* graph.c - graphs: work that is recorded while a stream captures, with copies of all arguments, and given to the
+ * device as a whole when the capture ends. */
 #include "runtime/runtime.h"
 
 static hg_work *work_of(const hg_graph *graph) { return graph->work.data; }
@@ -15,7 +15,7 @@ hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage) {
   return HG_OK;
 }
 
-/* Who made the call that failed holds the memory, too: this is never the last reference. */
+/* The caller of the failed call has references to the memory, so this is never the last one. */
 void hg_graph_forget_locked(hg_graph *graph, size_t storage_count) {
   while (graph->storages.count > storage_count)
     (void)hg_unreference(&((hg_storage **)graph->storages.data)[--graph->storages.count]->references);
@@ -24,7 +24,8 @@ void hg_graph_forget_locked(hg_graph *graph, size_t storage_count) {
 static int is_host_memory(const hg_executor *executor, const uint8_t *first, uint64_t byte_count) {
   const hg_host_block *blocks = executor->host_memory.data;
   for (size_t i = 0; i < executor->host_memory.count; i++) {
-    uintptr_t offset = (uintptr_t)first - (uintptr_t)blocks[i].memory; /* of what lies before it: beyond its end */
+    uintptr_t offset = (uintptr_t)first -
+                       (uintptr_t)blocks[i].memory; /* of memory before the block it wraps, beyond the block's end */
     if (offset <= blocks[i].byte_count && byte_count <= blocks[i].byte_count - offset) return 1;
   }
   return 0;
@@ -123,8 +124,8 @@ static hg_status prepare_locked(hg_graph *graph) {
   return status;
 }
 
-/* The graph is nobody else's yet. */
-static hg_status make_locked(hg_graph *graph) {
+/* No other thread has the graph yet. */
+static hg_status instantiate_locked(hg_graph *graph) {
   hg_status status = open_locked(graph);
   while (status == HG_UNPREPARED) {
     HG_TRY(prepare_locked(graph));
@@ -146,7 +147,7 @@ hg_status hg_capture_end(hg_stream *stream, hg_graph **out) {
   else if (out == NULL)
     status = hg_fail(HG_INVALID_ARGUMENT, "hg_capture_end: there is no place for the graph, which is given up");
   else if (graph->work.count > 0)
-    status = make_locked(graph);
+    status = instantiate_locked(graph);
   hg_unlock(executor);
   if (status == HG_OK) *out = graph;
   else hg_graph_release(graph);

@@ -1,8 +1,8 @@
-/* import.c - buffers over memory that somebody else owns. */
+/* import.c - buffers over memory that another library owns. */
 #include "runtime/runtime.h"
 
-/* A storage begins where an allocation could, so that alignment in it decides about alignment in memory here too; the
- * buffer begins where the memory does, and nobody gets at the bytes before it. */
+/* The storage begins at an aligned address at or before the memory, so that an offset in it decides about alignment as
+ * in any storage; the buffer begins where the memory does, and the bytes before it are not accessible. */
 static hg_status make_storage(hg_executor *executor, uint8_t *memory, uint64_t byte_count, uint64_t *offset,
                               hg_storage **out) {
   hg_storage *storage = hg_allocate(&executor->allocator, 1, sizeof *storage);

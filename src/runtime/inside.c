@@ -1,5 +1,5 @@
-/* inside.c - what `hologram emit` and `hologram cache` show: what the compiler makes of a program, and the kernel cache
- * on disk. No executor is needed for either. */
+/* inside.c - for `hologram emit` and `hologram cache`: a program on its way to a device, and the kernel cache on disk.
+ * No executor is needed for either. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -107,7 +107,7 @@ static int compare_files(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-static void look_at(const hg_disk_cache *disk, const hg_disk_file *file, int read,
+static void visit_file(const hg_disk_cache *disk, const hg_disk_file *file, int read,
                     void (*visit)(void *user, const hg_cache_file *file), void *user) {
   hg_disk_entry entry = {.target = ""};
   hg_cache_file out = {.size = sizeof out, .name = file->name, .byte_count = file->byte_count,
@@ -132,7 +132,7 @@ hg_status hg_cache_visit(int read, void (*visit)(void *user, const hg_cache_file
   int is_complete = hg_disk_cache_list(&disk, &files);
   if (is_complete && files.count > 0) qsort(files.data, files.count, sizeof(hg_disk_file), compare_files);
   for (size_t i = 0; is_complete && i < files.count; i++)
-    look_at(&disk, (const hg_disk_file *)files.data + i, read, visit, user);
+    visit_file(&disk, (const hg_disk_file *)files.data + i, read, visit, user);
   uint64_t bytes = files.count * sizeof(hg_disk_file);
   hg_array_release(&disk.allocator, &files);
   return is_complete ? HG_OK : hg_fail_memory("the list of the kernel cache", bytes);

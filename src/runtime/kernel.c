@@ -1,4 +1,4 @@
-/* kernel.c - a program made ready for an executor: what a launch needs to know about it is found out once. */
+/* kernel.c - kernels: a program compiled for an executor, with what launches must know of it. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -24,7 +24,7 @@ static hg_parameter parameter_of(const atlas_symbol *symbol, int is_only_element
   }
 }
 
-/* Of the canonical program: what is dead in the text does not count. */
+/* From the canonical program, so that dead code in the text does not count. */
 static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
   const atlas_program *program = kernel->program;
   for (size_t s = 0; s < program->symbols.count; s++) {
@@ -42,7 +42,7 @@ static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
     }
 }
 
-static hg_status make_in_default_environment(hg_kernel *kernel, ssa_unit *unit) {
+static hg_status compile_in_default_environment(hg_kernel *kernel, ssa_unit *unit) {
   hg_compile_input input = {.program = kernel->program, .unit = unit};
   HG_TRY(hg_canonicalise(kernel->program, NULL, unit));
   note_needs(kernel, unit);
@@ -53,12 +53,12 @@ static hg_status make_in_default_environment(hg_kernel *kernel, ssa_unit *unit) 
   return HG_OK;
 }
 
-/* Constants are folded in the environment that launches have, whatever the caller's thread has set: others may get the
- * code, too. */
-hg_status hg_kernel_make(hg_kernel *kernel) {
+/* Constants are folded in the floating-point environment of launches, whatever the caller's thread has set: kernels of
+ * other threads share the code. */
+hg_status hg_kernel_compile(hg_kernel *kernel) {
   ssa_unit unit;
   hg_fp_state callers = hg_fp_enter();
-  hg_status status = make_in_default_environment(kernel, &unit);
+  hg_status status = compile_in_default_environment(kernel, &unit);
   hg_fp_leave(callers);
   ir_ssa_release(&unit);
   return status;
@@ -66,8 +66,8 @@ hg_status hg_kernel_make(hg_kernel *kernel) {
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
 
-/* All but the work. */
-static hg_status begin(const char *caller, hg_executor *executor, atlas_program *program, hg_kernel **out) {
+/* A kernel that is not compiled yet. */
+static hg_status new_kernel(const char *caller, hg_executor *executor, atlas_program *program, hg_kernel **out) {
   if (executor == NULL || program == NULL || out == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: an argument is NULL", caller);
   *out = NULL;
@@ -84,8 +84,8 @@ static hg_status begin(const char *caller, hg_executor *executor, atlas_program 
 }
 
 hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out) {
-  HG_TRY(begin("hg_kernel_create", executor, program, out));
-  hg_status status = hg_kernel_make(*out);
+  HG_TRY(new_kernel("hg_kernel_create", executor, program, out));
+  hg_status status = hg_kernel_compile(*out);
   if (status == HG_OK) {
     atomic_init(&(*out)->state, HG_READY);
     return HG_OK;
@@ -101,23 +101,23 @@ hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, 
     if (out != NULL) *out = NULL;
     return hg_fail(HG_INVALID_ARGUMENT, "hg_kernel_create_async: the event belongs to another executor");
   }
-  HG_TRY(begin("hg_kernel_create_async", executor, program, out));
+  HG_TRY(new_kernel("hg_kernel_create_async", executor, program, out));
   hg_kernel *kernel = *out;
   kernel->process = hg_process_id();
   atomic_init(&kernel->state, HG_MAKING);
   hg_lock(executor);
   if (event != NULL) before = hg_event_note_kernel_locked(event, hg_kernel_retain(kernel));
-  int is_given = hg_compilers_give_locked(executor, kernel);
+  int is_queued = hg_compilers_enqueue_locked(executor, kernel);
   hg_unlock(executor);
-  if (!is_given) hg_kernel_finish(kernel, hg_kernel_make(kernel));
+  if (!is_queued) hg_kernel_complete(kernel, hg_kernel_compile(kernel));
   hg_kernel_release(before);
   return HG_OK;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Under the lock the thread that wakes is done with the kernel before anybody can destroy it. */
-void hg_kernel_finish(hg_kernel *kernel, hg_status status) {
+/* Under the lock, so that this thread no longer touches the kernel when one that it wakes destroys it. */
+void hg_kernel_complete(hg_kernel *kernel, hg_status status) {
   if (status != HG_OK) {
     kernel->failure = status;
     hg_clip(hg_last_error(), strlen(hg_last_error()), kernel->sentence, sizeof kernel->sentence);
@@ -160,11 +160,10 @@ hg_kernel *hg_kernel_retain(hg_kernel *kernel) {
   return kernel;
 }
 
-/* One whose compilation has not begun is not compiled any more. What another process was compiling when it forked this
- * one off is lost. */
+/* A kernel that is still queued is never compiled. In a child of fork a compilation of the parent's is lost. */
 void hg_kernel_destroy(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
-  if (atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_take_back(executor, kernel))
+  if (atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_dequeue(executor, kernel))
     (void)hg_kernel_settle(kernel);
   if (atomic_load(&kernel->state) == HG_READY) hg_code_release(executor, kernel->code);
   atlas_program_release(kernel->program);

@@ -1,4 +1,4 @@
-/* kernel_info.c - what there is to ask of a kernel. */
+/* kernel_info.c - queries of a kernel and of its parameters. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -10,7 +10,7 @@ static int is_parameter(const atlas_symbol *symbol) {
   return symbol->kind != ATLAS_SYMBOL_SHARED && symbol->kind != ATLAS_SYMBOL_CONST;
 }
 
-/* The symbol of the parameter with that index; how many symbols there are where there is none. */
+/* The symbol of the parameter with that index; the count of symbols if there is none. */
 static size_t symbol_of(const atlas_program *program, size_t index) {
   size_t s = 0;
   for (; s < program->symbols.count; s++)

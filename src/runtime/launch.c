@@ -1,4 +1,4 @@
-/* launch.c - launches: their shape, their run, and what they leave behind. */
+/* launch.c - launches: shape, execution, report. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -93,7 +93,7 @@ static hg_status check_desc(const hg_launch_desc *desc) {
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
 /* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. The
- * time is only taken where somebody wants to know it. */
+ * time is measured only where the caller wants it. */
 static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *launch, uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
   uint64_t start = nanoseconds != NULL ? hg_time_ns() : 0;
@@ -105,8 +105,8 @@ static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *lau
   return status;
 }
 
-/* The counters, once, at the end. Sums wrap. */
-static void settle_resonance(hg_executor *executor, const hg_launch_desc *desc, atlas_launch *launch) {
+/* Adds the launch's deltas to the executor's counters. Sums wrap. */
+static void add_resonance(hg_executor *executor, const hg_launch_desc *desc, atlas_launch *launch) {
   if (desc->flags & HG_LAUNCH_UNITY_NEUTRAL) {
     uint64_t sum = 0;
     for (int c = 0; c < ATLAS_CLASS_COUNT; c++) sum += (uint64_t)launch->resonance[c];
@@ -118,7 +118,7 @@ static void settle_resonance(hg_executor *executor, const hg_launch_desc *desc, 
     executor->resonance[c] = (int64_t)((uint64_t)executor->resonance[c] + (uint64_t)launch->resonance[c]);
 }
 
-/* Fills in what the executor has to say; the arguments are the caller's `bound`, and end with it. */
+/* Fills in arguments, boundary, phase and step limit; the arguments are in `bound` and live as long. */
 static hg_status prepare_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound, atlas_launch *launch) {
   hg_executor *executor = kernel->executor;
   HG_TRY(hg_bind_locked(kernel, desc, bound));
@@ -129,7 +129,7 @@ static hg_status prepare_locked(hg_kernel *kernel, const hg_launch_desc *desc, h
   return HG_OK;
 }
 
-/* Work that streams have left for the memory of this launch comes before it. */
+/* Pending work of streams on the memory of this launch comes first. */
 static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound,
                                               atlas_launch *launch) {
   hg_executor *executor = kernel->executor;
@@ -140,7 +140,7 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
   if (status != HG_OK || bound->used == 0) return status;
   hg_release(&executor->allocator, bound->tables);
   bound->tables = NULL;
-  HG_TRY(hg_settle_slowly_locked(executor, &bound->used)); /* the lock was released: buffers may be mapped now */
+  HG_TRY(hg_settle_busy_locked(executor, &bound->used)); /* the lock was released: buffers may be mapped now */
   return prepare_locked(kernel, desc, bound, launch);
 }
 
@@ -152,7 +152,7 @@ static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   hg_status status = prepare_after_streams_locked(kernel, desc, &bound, launch);
   if (status == HG_OK && lanes > 0) {
     status = run_in_default_environment(kernel, launch, nanoseconds);
-    if (status == HG_OK && kernel->uses_resonance) settle_resonance(executor, desc, launch);
+    if (status == HG_OK && kernel->uses_resonance) add_resonance(executor, desc, launch);
     if (status == HG_OK)
       executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
   }
@@ -161,7 +161,7 @@ static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   return status;
 }
 
-/* Others may have changed the executor while something was compiled, so all begins again. */
+/* The lock was released while code was compiled, so all checks are repeated. */
 static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
                             uint64_t *nanoseconds) {
   hg_status status = try_locked(kernel, desc, launch, lanes, nanoseconds);
@@ -174,7 +174,7 @@ static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
 
 /* ---- on a stream ------------------------------------------------------------------------------------------------- */
 
-static hg_status try_to_give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch,
+static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch,
                                     uint64_t lanes) {
   hg_executor *executor = kernel->executor;
   hg_stream *stream = desc->stream;
@@ -191,7 +191,7 @@ static hg_status try_to_give_locked(hg_kernel *kernel, const hg_launch_desc *des
                     .program = kernel->program,
                     .launch = launch};
     if (kernel->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
-    status = hg_stream_give_locked(stream, &work, kernel, lanes);
+    status = hg_stream_submit_locked(stream, &work, kernel, lanes);
   }
   if (status != HG_OK && bound.keeper != NULL) hg_graph_forget_locked(bound.keeper, kept);
   launch->arguments = NULL;
@@ -199,16 +199,16 @@ static hg_status try_to_give_locked(hg_kernel *kernel, const hg_launch_desc *des
   return status;
 }
 
-static hg_status give_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
-  hg_status status = try_to_give_locked(kernel, desc, launch, lanes);
+static hg_status submit_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
+  hg_status status = try_to_submit_locked(kernel, desc, launch, lanes);
   while (status == HG_UNPREPARED) {
     HG_TRY(hg_kernel_prepare_locked(kernel));
-    status = try_to_give_locked(kernel, desc, launch, lanes);
+    status = try_to_submit_locked(kernel, desc, launch, lanes);
   }
   return status;
 }
 
-/* Counters and phase are the host's: such a program runs at once, behind what the stream was given. */
+/* The host has the counters and the phase, so such a launch runs in this call, after the stream's pending work. */
 static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
   hg_executor *executor = kernel->executor;
   hg_lock(executor);
@@ -224,7 +224,7 @@ static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   if (status == HG_OK && launch->fault.kind != HG_FAULT_NONE)
     hg_stream_note_fault_locked(desc->stream, kernel, &launch->fault, lanes);
   hg_unlock(executor);
-  launch->fault.kind = HG_FAULT_NONE; /* the stream's wait tells of it */
+  launch->fault.kind = HG_FAULT_NONE; /* hg_stream_wait reports it */
   return status;
 }
 
@@ -234,15 +234,15 @@ static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc,
   HG_TRY(hg_check_stream("hg_launch_desc.stream", executor, desc->stream));
   if (kernel->uses_resonance || kernel->advances_phase) return run_behind(kernel, desc, launch, lanes);
   hg_lock(executor);
-  hg_status status = give_locked(kernel, desc, launch, lanes);
+  hg_status status = submit_locked(kernel, desc, launch, lanes);
   hg_unlock(executor);
   return status;
 }
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-/* All zero but for what nobody reads, which is most of it: the counters of a program without any, and what a fault that
- * has not happened is about. */
+/* All zero but for most of the struct, which is not read: the counters where the program has none, and the fields of
+ * the fault while its kind is HG_FAULT_NONE. */
 static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   memset(launch, 0, offsetof(atlas_launch, resonance));
   if (kernel->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);

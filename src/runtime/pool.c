@@ -1,7 +1,7 @@
-/* pool.c - pools: regions of one storage, given out first fit.
+/* pool.c - pools: regions of one storage, allocated first fit.
  *
- * The metadata is the list of allocated regions in ascending order. What lies between two of them is free, so
- * neighbouring free ranges are one range without any merging step. */
+ * The metadata is the list of allocated regions in ascending order. The gaps are free, so that neighbouring free ranges
+ * need no merging. */
 #include "runtime/runtime.h"
 
 #include <string.h>

@@ -2,11 +2,11 @@
  *
  * Locking: an executor's mutex guards the executor and everything that belongs to it. Reference counts are atomic and
  * may change without it. A function whose name ends in _locked is called with the mutex held. The log callback is never
- * called with the mutex held, so that it may call the library. Waiting for a stream happens without the mutex, and so
- * does compiling. Who needs two executors' mutexes takes that at the lower address first.
+ * called with the mutex held, so that it may call the library. Threads wait for streams and compile without the mutex.
+ * Of two executors' mutexes that at the lower address is locked first.
  *
  * Circle: between buffer compilers event executor graph kernel stream: objects hold references to each other, and
- * whoever gives up the last one releases what that object held. */
+ * the release of the last reference releases those that the object held. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 
@@ -26,14 +26,14 @@ typedef struct hg_backend_row {
   hg_backend_id id;
   const char *name;
   const hg_backend *backend; /* NULL: not part of this build */
-  const char *absent;        /* and why */
+  const char *absent;        /* why not */
 } hg_backend_row;
 
 const hg_backend_row *hg_backend_at(size_t index); /* NULL past the last */
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-/* Streams by their bits (hg_stream_bit): those of an executor from the 64th on share the last one. */
+/* A set of streams by hg_stream_bit: the 64th stream of an executor and all later ones share a bit. */
 typedef uint64_t hg_stream_set;
 
 /* One allocation of device memory, shared by a buffer and its views. */
@@ -41,10 +41,10 @@ typedef struct hg_storage {
   hg_executor *executor; /* holds a reference */
   atomic_uint references;
   uint32_t map_count;    /* of all buffers on it */
-  uint8_t foreign;       /* 1: imported, and not ours to free */
+  uint8_t foreign;       /* 1: imported: its owner frees it */
   uint8_t *address;      /* of the device */
   uint64_t byte_count;
-  hg_stream_set used;    /* streams that may have work left for it */
+  hg_stream_set used;    /* streams that may have pending work on it */
 } hg_storage;
 
 struct hg_buffer {
@@ -63,7 +63,7 @@ typedef struct hg_handle_slot {
   uint32_t next_free;  /* slot number + 1; 0 ends the list */
 } hg_handle_slot;
 
-/* How far something is that is compiled. */
+/* The state of a compilation. */
 enum { HG_MAKING, HG_READY, HG_FAILED };
 
 /* Compiled code, which kernels share: see code.c. */
@@ -71,9 +71,9 @@ typedef struct hg_code {
   struct hg_code *next;         /* in its bucket */
   uint32_t references;
   uint8_t key[HG_SHA256_BYTES];
-  uint64_t process;             /* that compiles it */
-  atomic_uint state;            /* once it is ready or has failed, what follows does not change */
-  atlas_program *program;       /* that it was compiled from, to which the backend's kernel points */
+  uint64_t process;             /* the process that compiles it */
+  atomic_uint state;            /* the fields that follow are final once it is HG_READY or HG_FAILED */
+  atlas_program *program;       /* its source, to which the backend's kernel points */
   hg_compiled compiled;
   hg_status failure;
   char sentence[512];
@@ -105,11 +105,11 @@ struct hg_executor {
   uint32_t first_free_handle;
 
   hg_array streams;      /* hg_stream *; NULL: a free place */
-  hg_array busy_streams; /* void *, room for as many: see hg_busy_streams_locked */
+  hg_array busy_streams; /* void *, with capacity for all streams: see hg_busy_streams_locked */
   hg_array host_memory;  /* hg_host_block */
 
-  hg_code *codes[HG_CODE_BUCKETS]; /* those that are compiled now, or have been and did not fail */
-  hg_kernel *first_to_compile, *last_to_compile; /* a list by `next` */
+  hg_code *codes[HG_CODE_BUCKETS]; /* all that are not HG_FAILED */
+  hg_kernel *first_to_compile, *last_to_compile; /* the queue of the compiler threads, linked by `next` */
   hg_compiler compilers[HG_COMPILERS];
   uint64_t compilers_process;      /* in which they run */
 
@@ -126,15 +126,14 @@ typedef struct hg_region {
 
 struct hg_pool {
   hg_storage *storage;
-  hg_array regions; /* hg_region, ascending and disjoint: what lies between them is free, so free ranges merge by
-                       themselves */
+  hg_array regions; /* hg_region, ascending and disjoint; the gaps between them are the free ranges */
   uint64_t used;
 };
 
-/* What a launch asks of a symbol, found out once. */
+/* What a launch must know of a symbol, computed once a kernel. */
 typedef struct hg_parameter {
   uint8_t is_memory;     /* a buffer, table or pool */
-  uint8_t is_required;   /* the launch must say what it is */
+  uint8_t is_required;   /* the launch must give it, unless it has a default */
   uint8_t is_table;
   uint8_t is_written;
   uint8_t alignment;     /* of the first byte: a power of two */
@@ -143,9 +142,9 @@ typedef struct hg_parameter {
 
 struct hg_kernel {
   hg_executor *executor;
-  hg_kernel *next;                          /* in a list: of those to be compiled, or that nobody holds any more */
+  hg_kernel *next;                          /* in the queue of compilations, or in a list of kernels to destroy */
   atomic_uint references;
-  atomic_uint state;                        /* HG_READY: what follows is there, and does not change */
+  atomic_uint state;                        /* HG_READY: the fields that follow are final */
   atlas_program *program;
   uint8_t hash[ATLAS_HASH_BYTES];
   hg_code *code;
@@ -155,12 +154,12 @@ struct hg_kernel {
   uint8_t advances_phase;
   uint8_t has_tables;
   hg_parameter parameters[ATLAS_MAX_SYMBOLS];
-  uint64_t process;                         /* in which it is compiled, where nobody waits for it */
+  uint64_t process;                         /* the one that compiles it in the background */
   hg_status failure;                        /* of HG_FAILED */
   char sentence[512];
 };
 
-/* A launch that a stream was given and whose fault has not been asked for: of a kernel, or of a graph. */
+/* A launch of a stream, of a kernel or a graph, whose fault has not been collected. */
 typedef struct hg_flight {
   hg_kernel *kernel;
   hg_graph *graph;
@@ -172,19 +171,19 @@ struct hg_stream {
   atomic_uint references;
   uint32_t place;            /* in the executor's table */
   void *device;              /* the backend's */
-  uint64_t given, finished;  /* pieces of work, and how many of them are known to be done */
-  uint64_t launched, collected;          /* launches, and of how many the faults are known */
+  uint64_t given, finished;  /* pieces of work submitted, and known to be done */
+  uint64_t launched, collected;          /* launches submitted, and with their faults collected */
   hg_flight flights[HG_STREAM_LAUNCHES]; /* of launch n: n % HG_STREAM_LAUNCHES */
-  hg_graph *capture;         /* NULL: does not capture */
-  hg_status failure;         /* since the last wait: of work that could not be done */
-  hg_launch_report report;   /* and of the first launch that faulted */
-  char sentence[512];        /* of either */
+  hg_graph *capture;         /* the graph it captures; NULL: none */
+  hg_status failure;         /* since the last wait: the first one of its work */
+  hg_launch_report report;   /* since the last wait: of the first launch that faulted */
+  char sentence[512];        /* of `failure` or of the fault */
 };
 
 struct hg_event {
   hg_executor *executor;
   void *device;
-  hg_kernel *kernel; /* whose compilation it stands for, with a reference; NULL: it stands for a place in a stream */
+  hg_kernel *kernel; /* it stands for this kernel's compilation, and holds a reference; NULL: for a place in a stream */
   uint8_t timed, recorded;
 };
 
@@ -198,8 +197,8 @@ typedef struct hg_captured_launch {
 struct hg_graph {
   hg_executor *executor;
   atomic_uint references;
-  hg_graph *next;     /* in a list of those that nobody holds any more */
-  void *device;       /* the backend's; NULL while captured */
+  hg_graph *next;     /* in a list of graphs to destroy */
+  void *device;       /* the backend's; NULL while captured, and of an empty graph */
   hg_array work;      /* hg_work */
   hg_array launches;  /* hg_captured_launch */
   hg_array storages;  /* hg_storage *, each with a reference */
@@ -238,7 +237,7 @@ void hg_storage_release(hg_storage *storage); /* NULL is accepted */
 /* A buffer over a range of a storage; takes a reference to it. */
 hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out);
 
-/* hg_buffer_copy of two executors; what is an error of one executor's has been checked. */
+/* hg_buffer_copy between two executors; the ranges have been checked. */
 hg_status hg_copy_between(hg_storage *destination, uint64_t destination_offset, hg_storage *source,
                           uint64_t source_offset, uint64_t byte_count);
 
@@ -254,12 +253,12 @@ hg_status hg_storage_write(hg_storage *storage, uint64_t offset, const void *sou
 hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destination, uint64_t byte_count,
                           hg_stream *stream);
 
-/* What stands behind the parameters of a launch. */
+/* The arguments of a launch: what its parameters are bound to. */
 typedef struct hg_bound {
-  hg_stream_set used;  /* in: the stream of the launch; out: those that may have work left for its memory */
-  hg_graph *keeper;    /* takes references to the memory; NULL: nobody */
-  atlas_span *tables;  /* memory for the table entries, to be released by the caller whatever the result */
-  atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* those that the program has are set */
+  hg_stream_set used;  /* in: the stream of the launch; out: streams that may have pending work on its memory */
+  hg_graph *keeper;    /* the graph that takes references to the memory; NULL: none */
+  atlas_span *tables;  /* memory for the table entries, which the caller releases whatever the result */
+  atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* set for the program's symbols */
 } hg_bound;
 
 /* Turns a launch's bindings and scalars into one argument a symbol. */
@@ -274,47 +273,48 @@ static inline hg_stream_set hg_stream_bit(const hg_stream *stream) {
 /* HG_INVALID_ARGUMENT unless the stream is of that executor. */
 hg_status hg_check_stream(const char *what, const hg_executor *executor, const hg_stream *stream);
 
-/* Waits until streams of the set have done what they were given, with the lock released meanwhile; takes those out of
- * the set that have nothing left. An error of one that cannot be waited for now, or whose work could not be done, until
- * its hg_stream_wait has told of that, too: what it was to write is not there. */
-hg_status hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used);
+/* Waits until the streams of the set are idle, with the lock released meanwhile, and removes idle streams from the set.
+ * Fails where a stream cannot be waited for now, and where its work failed and no hg_stream_wait has reported that: the
+ * memory does not have what the stream was to write. */
+hg_status hg_settle_busy_locked(hg_executor *executor, hg_stream_set *used);
 static inline hg_status hg_settle_locked(hg_executor *executor, hg_stream_set *used) {
-  return *used != 0 ? hg_settle_slowly_locked(executor, used) : HG_OK;
+  return *used != 0 ? hg_settle_busy_locked(executor, used) : HG_OK;
 }
-/* Waits likewise for all that any stream was given, whatever comes of it. */
+/* Waits likewise for all streams, and ignores failures. */
 void hg_settle_at_last_locked(hg_executor *executor);
 /* Without the lock: as hg_settle_locked, for one stream. */
 hg_status hg_stream_settle(hg_stream *stream);
-/* How many streams of a set have work left, and which, as the backend knows them: a list that holds until the lock is
- * released. */
+/* How many streams of the set have pending work, and the backend's streams of them: a list that is valid until the lock
+ * is released. */
 size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices);
 
-/* Gives a stream work: a launch of `kernel`, or NULL; its number is set here. A stream that captures keeps it. */
-hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes);
-/* HG_BUSY while the stream takes no work; to be asked before anything is changed for the sake of it. */
+/* Submits work to a stream, or adds it to the graph that the stream captures. Of a launch `kernel` is not NULL, and the
+ * number is set here. */
+hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes);
+/* HG_BUSY while the stream takes no work: call it before anything is changed for that work. */
 hg_status hg_stream_admit_locked(hg_stream *stream);
-/* Likewise, and there is room for one more launch, or the stream captures. May release the lock meanwhile. */
+/* Likewise, and waits until the stream has room for one more launch. May release the lock meanwhile. */
 hg_status hg_stream_room_locked(hg_stream *stream);
-/* A fault of a launch that ran at once. */
+/* Notes the fault of a launch that ran without being submitted. */
 void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
 
 hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage);
-/* Of a call that failed: what it kept beyond the first `storage_count`. */
+/* After a call that failed: gives up the storages behind the first `storage_count`. */
 void hg_graph_forget_locked(hg_graph *graph, size_t storage_count);
 hg_status hg_graph_add_locked(hg_graph *graph, const hg_work *work, hg_kernel *kernel, uint64_t lanes);
 void hg_graph_destroy(hg_graph *graph);
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* The code of a canonical program, with a reference: compiled by this call, or by another one, for which it waits. */
+/* The code of a canonical program, with a reference: compiled by this call, or by another, which is waited for. */
 hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out);
 void hg_code_release(hg_executor *executor, hg_code *code);
 
-hg_status hg_kernel_make(hg_kernel *kernel); /* the work of creating one */
-void hg_kernel_finish(hg_kernel *kernel, hg_status status); /* after it, where others may wait for it */
-void hg_kernel_destroy(hg_kernel *kernel); /* nobody holds it */
-/* Waits until it is ready or has failed. hg_kernel_await gives the failure, and is to be called before anything else is
- * read; where it is ready that is one load. */
+hg_status hg_kernel_compile(hg_kernel *kernel); /* in the calling thread */
+void hg_kernel_complete(hg_kernel *kernel, hg_status status); /* sets the final state and wakes the threads that wait */
+void hg_kernel_destroy(hg_kernel *kernel); /* after the last reference is gone */
+/* Both wait for the compilation; hg_kernel_await also returns its failure. Call hg_kernel_ready before any field is
+ * read: one load where the kernel is ready. */
 hg_status hg_kernel_settle(hg_kernel *kernel);
 hg_status hg_kernel_await(hg_kernel *kernel);
 static inline hg_status hg_kernel_ready(hg_kernel *kernel) {
@@ -323,13 +323,14 @@ static inline hg_status hg_kernel_ready(hg_kernel *kernel) {
 /* After HG_UNPREPARED; releases the lock meanwhile. */
 hg_status hg_kernel_prepare_locked(hg_kernel *kernel);
 
-/* Has a thread make the kernel. 0: there is none; the caller must. */
-int hg_compilers_give_locked(hg_executor *executor, hg_kernel *kernel);
-/* 1: no thread had begun with it, and none will. */
-int hg_compilers_take_back(hg_executor *executor, hg_kernel *kernel);
+/* Queues the kernel for a compiler thread. 0: there is no thread, and the caller must compile it. */
+int hg_compilers_enqueue_locked(hg_executor *executor, hg_kernel *kernel);
+/* 1: removed from the queue; 0: a thread compiles it, or has. */
+int hg_compilers_dequeue(hg_executor *executor, hg_kernel *kernel);
 void hg_compilers_close(hg_executor *executor);
 
-/* Has the event stand for the kernel's compilation; takes the reference, and gives that of an earlier one. */
+/* Makes the event stand for the kernel's compilation (NULL: no longer). Takes the caller's reference; returns the
+ * event's earlier kernel, whose reference is the caller's then. */
 hg_kernel *hg_event_note_kernel_locked(hg_event *event, hg_kernel *kernel);
 
 /* The sentence of a fault. */

@@ -1,8 +1,9 @@
-/* stream.c - streams: what they are given, when it is known to be done, and the faults of their launches.
+/* stream.c - streams: submitting work, waiting for it, and collecting the faults of launches.
  *
- * A launch of a stream holds a reference to its kernel or graph until its fault has been asked for ("collected"), since
- * the fault's sentence needs the program. Memory is not held: each storage knows which streams may have work left for
- * it, and whoever needs it otherwise waits for those (hg_settle_locked), or has it freed behind them. */
+ * A launch of a stream holds a reference to its kernel or graph until its fault has been collected, since the fault's
+ * sentence needs the program. It holds no reference to memory: each storage has the set of streams that may have
+ * pending work on it; other uses of the memory wait for these streams first (hg_settle_locked), and a release frees it
+ * behind their work. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -22,7 +23,7 @@ hg_status hg_check_stream(const char *what, const hg_executor *executor, const h
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-/* Kernels and graphs that nobody holds any more, to be destroyed when the lock is released. */
+/* Kernels and graphs whose last reference is gone, to be destroyed when the lock is released. */
 typedef struct garbage {
   hg_kernel *kernels;
   hg_graph *graphs;
@@ -41,7 +42,7 @@ static void sweep(garbage *g) {
   }
 }
 
-static void let_go_locked(hg_flight *flight, garbage *g) {
+static void release_flight_locked(hg_flight *flight, garbage *g) {
   hg_kernel *kernel = flight->kernel;
   hg_graph *graph = flight->graph;
   if (kernel != NULL && hg_unreference(&kernel->references)) {
@@ -71,7 +72,7 @@ static void note_failure_locked(hg_stream *stream, hg_status status) {
   hg_clip(hg_last_error(), strlen(hg_last_error()), stream->sentence, sizeof stream->sentence);
 }
 
-/* Takes the fault of a launch, if it had one. 1 if there may be another: a graph may have several. */
+/* Notes the fault of a launch, if it had one. 1 if there may be another: a graph may have several. */
 static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_t number) {
   hg_executor *executor = stream->executor;
   const hg_stream_functions *f = functions_of(executor);
@@ -94,22 +95,22 @@ static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_
   return graph != NULL;
 }
 
-/* Launches below `end` are done or, where the device is not to be asked about faults any more, lost. */
+/* Launches below `end` are done or, with are_lost, given up: the device is not asked for their faults. */
 static void collect_locked(hg_stream *stream, uint64_t end, int are_lost, garbage *g) {
   for (; stream->collected < end; stream->collected++) {
     hg_flight *flight = &stream->flights[stream->collected % HG_STREAM_LAUNCHES];
     while (!are_lost && take_fault_locked(stream, flight, stream->collected)) continue;
-    let_go_locked(flight, g);
+    release_flight_locked(flight, g);
   }
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* What a wait or query said of the work that the stream had been given until then: only 0 is its end. */
-static hg_status hear_locked(hg_stream *stream, int result, uint64_t given, uint64_t launched, garbage *g) {
+/* Takes the result of a wait or query for the work that the stream had at its begin; after 0 that work is done. */
+static hg_status note_result_locked(hg_stream *stream, int result, uint64_t given, uint64_t launched, garbage *g) {
   hg_executor *executor = stream->executor;
   hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
-  if (status != HG_BUSY) note_failure_locked(stream, status); /* the backend tells of it once */
+  if (status != HG_BUSY) note_failure_locked(stream, status); /* the backend reports it once */
   if (result != 0) return status;
   if (stream->finished < given) stream->finished = given;
   collect_locked(stream, launched, 0, g);
@@ -125,7 +126,7 @@ static hg_status drain_locked(hg_stream *stream, wait_function *wait, garbage *g
   hg_unlock(executor);
   int result = wait(executor->device, stream->device);
   hg_lock(executor);
-  return hear_locked(stream, result, given, launched, g);
+  return note_result_locked(stream, result, given, launched, g);
 }
 
 static hg_status settle(hg_stream *stream, wait_function *wait) {
@@ -151,20 +152,20 @@ static hg_status settle_locked(hg_stream *stream, wait_function *wait) {
   return status;
 }
 
-/* The stream of that place, if it is in the set and has work left. */
+/* The stream of that place, if it is in the set and has pending work. */
 static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t place) {
   hg_stream *stream = stream_at(executor, place);
   return stream != NULL && (set & hg_stream_bit(stream)) != 0 && stream->finished != stream->given ? stream : NULL;
 }
 
-/* Likewise, or if work of it could not be done, which its wait has not told. */
+/* Likewise, or if its work failed and no wait has reported that. */
 static hg_stream *unsettled_at(const hg_executor *executor, hg_stream_set set, size_t place) {
   hg_stream *stream = stream_at(executor, place);
   if (stream == NULL || (set & hg_stream_bit(stream)) == 0) return NULL;
   return stream->finished != stream->given || stream->failure != HG_OK ? stream : NULL;
 }
 
-hg_status hg_settle_slowly_locked(hg_executor *executor, hg_stream_set *used) {
+hg_status hg_settle_busy_locked(hg_executor *executor, hg_stream_set *used) {
   hg_stream_set wanted = *used, left = 0;
   hg_status status = HG_OK;
   for (size_t i = 0; i < executor->streams.count && status == HG_OK; i++) {
@@ -192,7 +193,7 @@ size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void **
   return count;
 }
 
-/* ---- giving ------------------------------------------------------------------------------------------------------ */
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
 
 static int is_full(const hg_stream *stream) {
   return stream->capture == NULL && stream->launched - stream->collected == HG_STREAM_LAUNCHES;
@@ -218,7 +219,7 @@ hg_status hg_stream_room_locked(hg_stream *stream) {
   return HG_OK;
 }
 
-hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes) {
+hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes) {
   hg_executor *executor = stream->executor;
   if (stream->capture != NULL) return hg_graph_add_locked(stream->capture, work, kernel, lanes);
   work->number = stream->launched;
@@ -233,7 +234,7 @@ hg_status hg_stream_give_locked(hg_stream *stream, hg_work *work, hg_kernel *ker
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-/* A place in the table, and room to list all streams. */
+/* A free place in the table, and capacity to list all streams. */
 static hg_status find_place_locked(hg_executor *executor, uint32_t *place) {
   size_t count = executor->streams.count, i = 0;
   while (i < count && stream_at(executor, i) != NULL) i++;
@@ -277,15 +278,15 @@ hg_stream *hg_stream_retain(hg_stream *stream) {
   return stream;
 }
 
-/* Until its work is done it is found by those who wait for memory that the work uses. What cannot be waited for even at
- * last is lost. */
+/* The stream stays in the table until its work is done, for calls that wait for memory that the work uses. Work that
+ * even wait_at_last cannot wait for is lost. */
 void hg_stream_release(hg_stream *stream) {
   if (stream == NULL) return;
   hg_executor *executor = stream->executor;
   garbage g = {NULL, NULL};
   hg_lock(executor);
   if (atomic_load(&stream->references) == 1) (void)drain_locked(stream, functions_of(executor)->wait_at_last, &g);
-  int is_last = hg_unreference(&stream->references); /* one who waited for it meanwhile may be the last */
+  int is_last = hg_unreference(&stream->references); /* a thread that waited for it meanwhile may hold one more */
   if (is_last) {
     collect_locked(stream, stream->launched, 1, &g);
     ((hg_stream **)executor->streams.data)[stream->place] = NULL;
@@ -314,10 +315,10 @@ static void take_trouble_locked(hg_stream *stream, trouble *t) {
   stream->report = (hg_launch_report){.size = 0};
 }
 
-static hg_status tell(hg_stream *stream, const trouble *t, hg_launch_report *report) {
+static hg_status report_trouble(hg_stream *stream, const trouble *t, hg_launch_report *report) {
   if (report != NULL) {
     hg_launch_report result = t->report;
-    if (result.fault.kind == HG_FAULT_NONE) { /* of no launch in particular */
+    if (result.fault.kind == HG_FAULT_NONE) { /* of no one launch */
       result.backend = stream->executor->row->name;
       result.engine = stream->executor->info.engine;
       result.notes = "";
@@ -343,7 +344,7 @@ hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
   if (status != HG_BUSY) take_trouble_locked(stream, &t);
   hg_unlock(stream->executor);
   sweep(&g);
-  return status != HG_BUSY ? tell(stream, &t, report) : status;
+  return status != HG_BUSY ? report_trouble(stream, &t, report) : status;
 }
 
 hg_status hg_stream_query(hg_stream *stream) {
@@ -352,7 +353,7 @@ hg_status hg_stream_query(hg_stream *stream) {
   garbage g = {NULL, NULL};
   hg_lock(executor);
   int result = functions_of(executor)->query(executor->device, stream->device);
-  hg_status status = hear_locked(stream, result, stream->given, stream->launched, &g);
+  hg_status status = note_result_locked(stream, result, stream->given, stream->launched, &g);
   hg_unlock(executor);
   sweep(&g);
   return status;
