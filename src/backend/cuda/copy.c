@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-  DIRECT_BYTES = 1 << 20,   /* from here on it pays to ask whether host memory is pinned already */
+  DIRECT_BYTES = 1 << 20,   /* from this size on it pays to ask whether host memory is pinned */
   SCRATCH_BYTES = 16 << 20, /* an overlapping copy goes through device memory of this size */
   SEED_BYTES = 1 << 16      /* of a fill by doubling; a multiple of every pattern */
 };
@@ -16,14 +16,15 @@ enum {
 
 static int is_pinned(const cuda_device *d, const void *memory) {
   unsigned type = 0;
-  return hg_cuda_ask(d, CUDA_POINTER_MEMORY_TYPE, cuda_address_of(memory), &type) && type == CUDA_MEMORY_HOST;
+  return hg_cuda_pointer_attribute(d, CUDA_POINTER_MEMORY_TYPE, cuda_address_of(memory), &type) &&
+         type == CUDA_MEMORY_HOST;
 }
 
 static hg_status synchronise(cuda_device *d) {
   return hg_cuda_check(d, d->driver.cuStreamSynchronize(d->stream), "a transfer, or a kernel before it, failed");
 }
 
-/* The driver's own way: at the link's speed from pinned memory, slowly but surely from any other. */
+/* The driver's own copy: at the link's speed with pinned memory, slower with any other. */
 static hg_status direct_in(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count) {
   CUDA_TRY(d, cuMemcpyHtoDAsync_v2(cuda_address_of(destination), source, (size_t)byte_count, d->stream),
            "could not copy to the GPU");
@@ -70,7 +71,7 @@ static hg_status device_copy(cuda_device *d, void *stream, uint8_t *destination,
                     "could not copy on the GPU");
 }
 
-/* A piece at a time, from the end that is not overwritten, each through memory of its own. */
+/* A piece at a time through scratch memory, from the end that does not overwrite what is still to be read. */
 static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
   uint64_t piece = byte_count < SCRATCH_BYTES ? byte_count : SCRATCH_BYTES;
   int ascending = (uintptr_t)destination < (uintptr_t)source;
@@ -101,8 +102,8 @@ hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_
 
 /* ---- fills ------------------------------------------------------------------------------------------------------- */
 
-/* The shortest pattern that says the same: 0000 is 0. */
-static size_t shortest(const uint8_t *pattern, size_t size) {
+/* The period of a pattern: of 0000 it is 1. */
+static size_t period_of(const uint8_t *pattern, size_t size) {
   while (size > 1 && memcmp(pattern, pattern + size / 2, size / 2) == 0) size /= 2;
   return size;
 }
@@ -151,7 +152,7 @@ hg_status hg_cuda_fill_within(cuda_device *d, void *stream, uint8_t *destination
   cuda_address to = cuda_address_of(destination);
   uint16_t half;
   uint32_t word;
-  size = shortest(pattern, size);
+  size = period_of(pattern, size);
   if (size > 4 || (to & (size - 1)) != 0) return fill_by_doubling(d, stream, destination, byte_count, pattern, size);
   switch (size) {
   case 1:

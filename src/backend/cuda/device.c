@@ -1,5 +1,5 @@
-/* device.c - the CUDA device: what it is, its context and stream, and the two ends it can come to: a fork, and an error
- * that the driver never takes back. */
+/* device.c - the CUDA device: what it is, its context and stream, and the two cases in which it is lost: a fork, and a
+ * sticky error of the context. */
 #include "backend/cuda/device.h"
 
 #include "base/os.h"
@@ -200,7 +200,7 @@ void hg_cuda_leave(cuda_device *d, int pushed) {
   if (pushed) (void)d->driver.cuCtxPopCurrent_v2(&popped);
 }
 
-/* After a call that failed. */
+/* With the sentence of the call that failed. */
 static void poison(cuda_device *d) {
   unsigned state = CUDA_POISON_NONE;
   if (!atomic_compare_exchange_strong(&d->poisoned, &state, CUDA_POISON_WRITTEN)) return;

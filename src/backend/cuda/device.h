@@ -1,13 +1,15 @@
 /* device.h - the inside of the CUDA device, shared by the files of this folder.
  *
- * All work but that of the caller's streams goes to the device's own stream, in order. A caller's stream waits for it
- * before its own work where there was any since it last did (hg_cuda_order_within); the other way round the runtime
- * waits. The runtime calls a device from any thread, one call at a time but for those that wait and those that compile:
- * what these share with the others is marked below.
+ * All work but that of the caller's streams goes to the device's own stream, in order. Before new work a caller's
+ * stream waits for the own stream's, if there was any since it last waited (hg_cuda_order_within). In the other
+ * direction the runtime waits on the host; only frees and the closing of a stream make the own stream wait. The runtime
+ * calls a device from any thread, one call at a time but for calls that wait and that compile: what these share with
+ * the others is marked below.
+ *
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
  *
- * Circle: copy device foreign graph launch map memory staging stream: memory is given back behind the work of streams,
- * whose records and staging are memory; and closing a device closes all of them. */
+ * Circle: copy device foreign graph launch map memory staging stream: memory is freed behind the work of streams, whose
+ * records and staging are memory; and closing a device closes all of them. */
 #ifndef HG_CUDA_DEVICE_H
 #define HG_CUDA_DEVICE_H
 
@@ -23,8 +25,8 @@ typedef struct cuda_allocation {
   uint8_t *address;     /* aligned as asked for */
   cuda_address base;    /* as the driver gave it */
   uint64_t byte_count;  /* from the address on */
-  uint64_t taken;       /* from the base on */
-  uint8_t *mirror;      /* while any of it is mapped: host memory of byte_count bytes, aligned like this */
+  uint64_t taken;       /* bytes from the base on */
+  uint8_t *mirror;      /* while any range is mapped: host memory of byte_count bytes, with the same alignment */
   void *mirror_block;   /* and where it was allocated */
   uint32_t map_count;
 } cuda_allocation;
@@ -35,7 +37,7 @@ typedef struct cuda_map {
   uint64_t byte_count;
 } cuda_map;
 
-/* Memory that a driver without pools would give back: kept for the next allocation of the same size. */
+/* Freed memory, kept for the next allocation of the same size where the driver has no pools. */
 typedef struct cuda_spare {
   cuda_address base;
   uint64_t taken;
@@ -49,7 +51,7 @@ typedef struct cuda_slot {
   uint8_t busy;    /* the event has been recorded and not yet waited for */
 } cuda_slot;
 
-/* Where kernels put their faults: for each launch a record on the device, and a flag that the host sees. */
+/* The faults of launches: for each launch a record in device memory, and a flag in memory that the host reads. */
 typedef struct cuda_records {
   uint64_t count;
   uint8_t *faults;                 /* hg_gpu_fault, in device memory */
@@ -57,58 +59,59 @@ typedef struct cuda_records {
   cuda_address flags_address;
 } cuda_records;
 
-/* A stream that the caller made, or gave. */
+/* A stream of the caller's: created by the runtime, or foreign. */
 typedef struct cuda_stream {
   cuda_records records; /* first, as in cuda_graph; of launch n: n % count */
   void *stream;
   uint8_t is_foreign;
-  void *done;           /* of a foreign one: event behind what it was given, to be asked while its owner captures it */
-  uint64_t seen;        /* of the device's own work: it has waited for that */
+  void *done;           /* of a foreign stream: event behind its last work, valid also while its owner captures it */
+  uint64_t seen;        /* own_work of the device when the stream last waited for it */
 } cuda_stream;
 
-/* What a stream was given while it captured. */
+/* The work that a stream captured. */
 typedef struct cuda_graph {
   cuda_records records; /* of each launch */
   void *executable;
-  void *done;           /* event: behind its latest run; the driver has runs of one graph one after the other */
+  void *done;           /* event behind its latest launch; the driver runs launches of one graph in order */
   hg_array tables;      /* uint8_t *: device memory of its launches' tables, by launch; NULL where there is none */
 } cuda_graph;
 
-/* The first error that the context does not survive is kept, of whichever thread. */
+/* The first sticky error of the context, of any thread. */
 enum { CUDA_POISON_NONE, CUDA_POISON_WRITTEN, CUDA_POISON_KNOWN };
 
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
-  const hg_nvtx *tool;   /* that is told of ranges; NULL: none */
+  const hg_nvtx *tool;   /* the profiler that gets ranges; NULL: none */
   int ordinal;
-  uint64_t peers;        /* GPUs to whose memory a way has been opened, or looked for in vain */
+  uint64_t peers;        /* by ordinal: GPUs for which peer access has been tried */
   int capability;        /* 10 * major + minor */
   uint32_t units;        /* multiprocessors */
   uint32_t shared_bytes; /* that a block may ask for */
-  uint64_t table_lanes;  /* smaller launches do not look results up (table.c); HOLOGRAM_TABLE_LANES: */
-  uint8_t table_lanes_given; /* all others do */
+  uint64_t table_lanes;  /* HOLOGRAM_TABLE_LANES: smaller launches do not use the table form (gpu/table.c) */
+  uint8_t table_lanes_given; /* 1: launches of so many lanes and more use it, whatever hg_gpu_info.table_lanes */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;
-  uint64_t own_work;     /* counts what the own stream was given and not waited for */
-  uint64_t own_recorded; /* up to where own_event is recorded */
-  void *own_event, *stream_event; /* for streams to wait for the own one, and for one another; NULL: not needed yet */
-  void *timer[2];        /* likewise: of launches whose time is wanted */
+  uint64_t own_work;     /* counts work of the own stream that the host has not waited for */
+  uint64_t own_recorded; /* own_work when own_event was last recorded */
+  void *own_event,
+      *stream_event;     /* with which streams wait for the own one, and for each other; NULL: not needed yet */
+  void *timer[2];        /* events around launches whose time is wanted; NULL: not needed yet */
   void *pool;            /* NULL: the driver has none */
   hg_array allocations;  /* cuda_allocation, ascending by address */
   hg_array maps;         /* cuda_map */
-  hg_mutex mutex;        /* guards the spares, and the heap that is warmed: compilations touch both */
+  hg_mutex mutex;        /* guards the spares, and the heap's warming: compilations use both */
   hg_array spares;       /* cuda_spare */
   cuda_slot slots[CUDA_SLOT_COUNT];
   uint32_t next_slot;
   hg_functions functions; /* of the library, as far as programs needed them; for all threads */
-  int warms;              /* the heap, for its first compilation: it is the first device of the process */
+  int warms;              /* 1: the process's first device, which warms the heap: see warm.h */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
   void *host_record;
   cuda_address host_record_address;
-  atomic_uint poisoned;  /* CUDA_POISON_KNOWN: nothing works any more, for the reason that stands in */
+  atomic_uint poisoned;  /* CUDA_POISON_KNOWN: every call fails with `poison` */
   char poison[400];
 } cuda_device;
 
@@ -118,15 +121,15 @@ hg_status hg_cuda_query(uint32_t number, hg_device_info *info);
 hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full);
 void hg_cuda_close(void *device);
 
-/* Makes the device's context current until hg_cuda_leave, unless it is so already; *pushed is for hg_cuda_leave. Fails
- * in a child of fork and on a device that is poisoned. */
+/* Makes the device's context current until hg_cuda_leave, which takes *pushed. Fails in a child of fork and on a
+ * poisoned device. */
 hg_status hg_cuda_enter(cuda_device *d, int *pushed);
 hg_status hg_cuda_fail_forked(void);
-/* HG_DEVICE on a device that is poisoned. */
+/* HG_DEVICE on a poisoned device. */
 hg_status hg_cuda_check_poison(cuda_device *d);
 void hg_cuda_leave(cuda_device *d, int pushed);
 
-/* As hg_cuda_driver_check; an error that the context does not survive poisons the device. */
+/* As hg_cuda_driver_check; a sticky error of the context poisons the device. */
 hg_status hg_cuda_check(cuda_device *d, int result, const char *what);
 
 /* The value of an expression of hg_status, with the context current. */
@@ -160,15 +163,15 @@ static inline cuda_address cuda_address_of(const uint8_t *address) { return (cud
 
 hg_status hg_cuda_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
 void hg_cuda_free(void *device, uint8_t *address);
-/* What `stream` is given from now on comes after what the other one was given. */
+/* Makes later work of `stream` wait for the work that `other` has now. */
 void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream *other);
-/* Freed when these streams have done what they were given. */
+/* Frees memory behind the work that these streams have now. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);
-/* Gives back to the driver all that is kept for later; also while another thread is in a call of the device. */
+/* Returns all spare memory to the driver. May run while another thread is in a call of the device. */
 void hg_cuda_trim_within(cuda_device *d);
-/* The allocation that the byte at an address is of, or NULL; and the one of that address. */
+/* The allocation that contains the byte at an address, and the one that begins there; NULL: there is none. */
 cuda_allocation *hg_cuda_allocation_of(cuda_device *d, const uint8_t *address);
 cuda_allocation *hg_cuda_allocation_at(cuda_device *d, const uint8_t *address);
 hg_status hg_cuda_memory_open_within(cuda_device *d);
@@ -182,7 +185,7 @@ hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t 
 hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                        size_t pattern_size);
 hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
-/* On any stream of the driver's. */
+/* `stream`: any of the driver's. */
 hg_status hg_cuda_fill_within(cuda_device *d, void *stream, uint8_t *destination, uint64_t byte_count,
                               const void *pattern, size_t pattern_size);
 hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count);
@@ -192,15 +195,16 @@ hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8
 
 hg_status hg_cuda_map_memory(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory);
 hg_status hg_cuda_unmap_memory(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count);
-/* Host memory stands for mapped device memory: brings the device up to date before it reads or writes memory at
- * `address`, and the host after it has written. */
+/* Mapped device memory has a mirror in host memory: push copies it to the device before the device reads or writes
+ * memory at `address`, pull copies it back after the device has written. */
 hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address);
 hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address);
 
 /* ---- foreign.c --------------------------------------------------------------------------------------------------- */
 
-/* What the driver knows of an address. 0: nothing. Of memory that is not CUDA's a memory type is 0. */
-int hg_cuda_ask(const cuda_device *d, int attribute, cuda_address address, void *value);
+/* An attribute of a pointer, as the driver knows it; returns 0 where it does not. The memory type of memory that is not
+ * CUDA's is 0. */
+int hg_cuda_pointer_attribute(const cuda_device *d, int attribute, cuda_address address, void *value);
 hg_status hg_cuda_adopt(void *device, const uint8_t *memory, uint64_t byte_count);
 hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_device, const uint8_t *source,
                             uint64_t byte_count);
@@ -215,16 +219,17 @@ extern const hg_stream_functions hg_cuda_streams;
 
 hg_status hg_cuda_fault_records_open_within(cuda_device *d, cuda_records *records, uint64_t count);
 void hg_cuda_fault_records_close_within(cuda_device *d, cuda_records *records);
-/* Gives work to a stream of the driver's, which may be capturing; `table` is of a launch. */
+/* Gives work to a stream of the driver's, which may be capturing; `table`: of a launch, hg_cuda_write_table_within's.
+ */
 hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                 const uint8_t *table);
-/* The stream's further work comes after all that the own stream was given. */
+/* Makes later work of the stream wait for the work that the own stream has now. */
 hg_status hg_cuda_order_within(cuda_device *d, cuda_stream *stream);
-/* A result: CUDA_OK unless another library captures a stream of its own into a graph. */
-int hg_cuda_ask_owner_within(const cuda_device *d, const cuda_stream *stream);
-/* After each piece of work: see `done`. */
+/* A result: not CUDA_OK while another library captures its foreign stream into a graph. */
+int hg_cuda_check_capture_within(const cuda_device *d, const cuda_stream *stream);
+/* To be called after each piece of work: records cuda_stream.done. */
 hg_status hg_cuda_mark_within(cuda_device *d, const cuda_stream *stream);
-/* Waits for what the stream was given; a result. */
+/* Waits for all work of the stream, also while it is captured; a result. */
 int hg_cuda_wait_at_last_within(const cuda_device *d, const cuda_stream *stream);
 void hg_cuda_events_close_within(cuda_device *d);
 
@@ -236,7 +241,7 @@ hg_status hg_cuda_graph_submit(void *device, void *stream, void *graph, uint64_t
 
 /* The next slot, no longer in use by the device. HG_OUT_OF_MEMORY where no pinned memory is left. */
 hg_status hg_cuda_slot_take(cuda_device *d, cuda_slot **slot);
-/* The device uses the slot until all that the stream has been given so far is done. */
+/* The slot is in use until the work that the own stream has now is done. */
 hg_status hg_cuda_slot_lend(cuda_device *d, cuda_slot *slot);
 hg_status hg_cuda_slot_wait(cuda_device *d, cuda_slot *slot);
 void hg_cuda_slots_close_within(cuda_device *d);

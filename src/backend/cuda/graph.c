@@ -1,5 +1,5 @@
-/* graph.c - graphs: work that is captured on a stream of its own, all at once, into a graph of the driver's. Its
- * records of faults and its tables are made before, so that nothing but the work itself is captured. */
+/* graph.c - graphs: the work is captured on a stream of its own, all at once, into a graph of the driver's. The graph's
+ * fault records and tables are made before, so that only the work itself is captured. */
 #include "backend/cuda/kernel.h"
 
 static uint8_t **table_of(const cuda_graph *graph, const hg_work *work) {
@@ -17,7 +17,7 @@ static hg_status capture_work(cuda_device *d, void *stream, const cuda_graph *gr
   return HG_OK;
 }
 
-/* A capture that has begun is ended whatever comes. */
+/* A capture that has begun is ended also after a failure. */
 static hg_status capture_on(cuda_device *d, void *stream, cuda_graph *graph, const hg_work *work, size_t count) {
   void *captured = NULL;
   CUDA_TRY(d, cuStreamBeginCapture_v2(stream, CUDA_CAPTURE_RELAXED), "the driver did not capture a graph");
@@ -39,9 +39,9 @@ static hg_status capture(cuda_device *d, cuda_graph *graph, const hg_work *work,
   return status;
 }
 
-/* ---- what it needs ----------------------------------------------------------------------------------------------- */
+/* ---- records and tables ------------------------------------------------------------------------------------------ */
 
-/* Of the kernels that are not, all say so. */
+/* All kernels are asked, so that all forms that lack become wanted. */
 static hg_status check_ready(const cuda_device *d, const hg_work *work, size_t count) {
   hg_status status = HG_OK;
   for (size_t i = 0; i < count; i++) {
@@ -51,8 +51,8 @@ static hg_status check_ready(const cuda_device *d, const hg_work *work, size_t c
   return status;
 }
 
-/* For each launch its table. */
-static hg_status prepare(cuda_device *d, cuda_graph *graph, const hg_work *work, size_t count) {
+/* The records, and each launch's table. */
+static hg_status make_records(cuda_device *d, cuda_graph *graph, const hg_work *work, size_t count) {
   uint64_t launches = 0;
   for (size_t i = 0; i < count; i++) launches += work[i].kind == HG_WORK_LAUNCH;
   if (launches == 0) return HG_OK;
@@ -82,7 +82,7 @@ static hg_status open_within(cuda_device *d, cuda_graph *graph, const hg_work *w
                    d->driver.version / 1000, d->driver.version % 1000 / 10);
   int result = d->driver.cuEventCreate(&graph->done, CUDA_EVENT_DISABLE_TIMING);
   hg_status status = hg_cuda_check(d, result, "could not make an event");
-  if (status == HG_OK) status = prepare(d, graph, work, count);
+  if (status == HG_OK) status = make_records(d, graph, work, count);
   if (status == HG_OK) status = capture(d, graph, work, count);
   if (status != HG_OK) release_within(d, graph);
   return status;

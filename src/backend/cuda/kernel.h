@@ -1,31 +1,31 @@
-/* kernel.h - a program made ready for the CUDA device. */
+/* kernel.h - a program compiled for the CUDA device: its forms, and their launches. */
 #ifndef HG_CUDA_KERNEL_H
 #define HG_CUDA_KERNEL_H
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 
-/* One form of a program that can be launched. */
+/* One form of a program, loaded. */
 typedef struct cuda_entry {
   void *module, *function;
   hg_gpu_info info;
 } cuda_entry;
 
-/* Which form: flags of hg_gpu_form and, where blocks of more than CUDA_USUAL_BLOCK lanes are launched,
- * HG_GPU_LARGER_BLOCKS. */
+/* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than CUDA_USUAL_BLOCK lanes, which
+ * is the block of linear launches. */
 enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 16 };
 
 typedef struct cuda_kernel {
   const atlas_program *program; /* outlives the kernel */
   uint8_t hash[ATLAS_HASH_BYTES];
-  uint32_t *insn_of; /* the program's instruction of each number that the machine code uses */
+  uint32_t *insn_of; /* by the machine code's instruction numbers: the program's */
   uint32_t insn_count;
   _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
-  atomic_uint wanted; /* forms, by their bits, that hg_cuda_prepare is to make */
+  atomic_uint wanted; /* a set of forms, which hg_cuda_prepare is to make */
   hg_mutex mutex;     /* of hg_cuda_prepare */
 } cuda_kernel;
 
-/* The entry of that form; HG_UNPREPARED where it is not there yet. */
+/* The entry of that form; HG_UNPREPARED if it is not compiled yet, and then wanted. */
 static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t form, cuda_entry **out) {
   *out = atomic_load_explicit(&kernel->entry[form], memory_order_acquire);
   if (*out != NULL) return HG_OK;
@@ -39,20 +39,20 @@ hg_status hg_cuda_describe(void *device, void *kernel, hg_kernel_facts *facts);
 void hg_cuda_release(void *device, void *kernel);
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
 
-/* The table of a launch in device memory, in the own stream's order; NULL where the program has none. HG_UNPREPARED
- * where the usual entry is not there yet. */
+/* Copies the buffer table of a launch to device memory, on the own stream; NULL if the program has none. HG_UNPREPARED
+ * if the usual entry is not compiled yet. */
 hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint8_t **table);
-/* HG_UNPREPARED where the entry that can run a launch is not there yet. */
+/* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
 hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
-/* Likewise, but only where somebody would see the range of a launch that comes to nothing. */
+/* Likewise, but only under a profiler, which would otherwise show a range for the launch that is repeated. */
 static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda_kernel *kernel,
                                                       const atlas_launch *launch) {
   return d->tool == NULL ? HG_OK : hg_cuda_check_ready(d, kernel, launch);
 }
-/* What a record says, in terms of the program. */
+/* Translates a fault record into the program's terms. */
 void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
                             hg_fault *fault);
-/* Runs a launch on a stream of the driver's; its fault goes to the record of its number. */
+/* Launches on a stream of the driver's; a fault goes to the record of the work's number. */
 hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                    const uint8_t *table);
 

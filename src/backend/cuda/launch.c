@@ -1,20 +1,20 @@
-/* launch.c - launches: the arguments, the run, and what the kernel left behind: faults, resonance, phase. */
+/* launch.c - launches: the argument block, the form of the kernel, and its results: faults, resonance, phase. */
 #include "backend/cuda/kernel.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* What a kernel writes beside its buffers, in device memory. */
+/* Results of a kernel beside its buffers, in device memory. */
 typedef struct device_record {
   hg_gpu_fault fault;
   int64_t resonance[ATLAS_CLASS_COUNT];
   uint32_t phase_advance;
 } device_record;
 
-/* And what the host sees of it without a copy, in pinned memory. */
+/* In pinned memory. */
 typedef struct host_record {
-  uint32_t fault_flag;
-  device_record copy; /* of what the last launch left, where it was asked for */
+  uint32_t fault_flag;  /* written by the kernel */
+  device_record copy;   /* after launches that change counters or the phase */
 } host_record;
 
 static cuda_address in_record(const cuda_device *d, size_t offset) { return cuda_address_of(d->record) + offset; }
@@ -44,7 +44,7 @@ void hg_cuda_records_close_within(cuda_device *d) {
   if (d->host_record != NULL) (void)d->driver.cuMemFreeHost(d->host_record);
 }
 
-/* ---- before ------------------------------------------------------------------------------------------------------ */
+/* ---- before the launch ------------------------------------------------------------------------------------------- */
 
 /* The program's buffer table in device memory: entries {address, byte count}, as spans are. */
 static hg_status write_entries(cuda_device *d, const atlas_program *program, const atlas_launch *launch,
@@ -61,16 +61,16 @@ static hg_status write_entries(cuda_device *d, const atlas_program *program, con
   return status;
 }
 
-static hg_status zero(cuda_device *d, size_t offset, size_t byte_count) {
+static hg_status clear_field(cuda_device *d, size_t offset, size_t byte_count) {
   return hg_cuda_check(d, d->driver.cuMemsetD8Async(in_record(d, offset), 0, byte_count, d->stream),
                     "could not prepare a launch");
 }
 
-static hg_status prepare(cuda_device *d, const hg_gpu_info *info) {
+static hg_status clear_results(cuda_device *d, const hg_gpu_info *info) {
   if (info->uses_resonance)
-    HG_TRY(zero(d, offsetof(device_record, resonance), sizeof((device_record *)NULL)->resonance));
+    HG_TRY(clear_field(d, offsetof(device_record, resonance), sizeof((device_record *)NULL)->resonance));
   if (info->uses_phase_advance)
-    HG_TRY(zero(d, offsetof(device_record, phase_advance), sizeof((device_record *)NULL)->phase_advance));
+    HG_TRY(clear_field(d, offsetof(device_record, phase_advance), sizeof((device_record *)NULL)->phase_advance));
   return HG_OK;
 }
 
@@ -82,22 +82,22 @@ static hg_gpu_places places_of(const cuda_device *d, const uint8_t *table) {
                          .table = cuda_address_of(table)};
 }
 
-/* ---- the run ----------------------------------------------------------------------------------------------------- */
+/* ---- the launch -------------------------------------------------------------------------------------------------- */
 
-/* What one launch needs beside the kernel. */
-typedef struct run {
+/* A launch as the driver takes it. */
+typedef struct packed_launch {
   uint64_t block[HG_GPU_ARGUMENT_BYTES / sizeof(uint64_t)];
   hg_gpu_launch shape;
   cuda_entry *entry;
-} run;
+} packed_launch;
 
 static uint32_t usual_form(const atlas_launch *launch) {
   uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
   return lanes > CUDA_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
 }
 
-/* A table of results pays for large launches. What it lacks for others, no table has. */
-static hg_status first_form(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
+/* The table form pays for large launches; other forms are its fallback. */
+static hg_status preferred_form(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
   cuda_entry *usual = NULL;
   *form = usual_form(launch);
   if (launch->lanes < d->table_lanes || d->shared_bytes < HG_GPU_TABLE_BYTES) return HG_OK;
@@ -107,11 +107,11 @@ static hg_status first_form(const cuda_device *d, cuda_kernel *kernel, const atl
   return HG_OK;
 }
 
-/* Fills in the arguments for the first form of the kernel that can run this launch. */
-static hg_status choose(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
-                        const hg_gpu_places *places, run *r) {
+/* Packs the launch for the first form of the kernel that can run it. */
+static hg_status pack(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
+                        const hg_gpu_places *places, packed_launch *r) {
   uint32_t form = 0, lacks = 0;
-  HG_TRY(first_form(d, kernel, launch, &form));
+  HG_TRY(preferred_form(d, kernel, launch, &form));
   do {
     if (lacks != 0) form = (form & ~(uint32_t)HG_GPU_TABULATED) | lacks;
     HG_TRY(hg_cuda_entry_of(kernel, form, &r->entry));
@@ -120,7 +120,7 @@ static hg_status choose(const cuda_device *d, cuda_kernel *kernel, const atlas_l
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 
-static hg_status submit(cuda_device *d, run *r, void *stream) {
+static hg_status submit(cuda_device *d, packed_launch *r, void *stream) {
   void *parameters[] = {r->block};
   unsigned dynamic_bytes = r->entry->info.is_table ? HG_GPU_TABLE_BYTES : 0;
   for (;; hg_gpu_next(r->block, &r->shape)) {
@@ -131,8 +131,8 @@ static hg_status submit(cuda_device *d, run *r, void *stream) {
   }
 }
 
-/* Asks for what the kernel leaves beside its buffers and waits for its end. */
-static hg_status finish(cuda_device *d, const hg_gpu_info *info) {
+/* Waits for the kernel, after a copy of its counters and phase. */
+static hg_status wait_for_results(cuda_device *d, const hg_gpu_info *info) {
   host_record *host = d->host_record;
   if (info->uses_resonance || info->uses_phase_advance)
     CUDA_TRY(d, cuMemcpyDtoHAsync_v2(&host->copy, in_record(d, 0), sizeof host->copy, d->stream),
@@ -162,7 +162,7 @@ static hg_status timer_read(cuda_device *d, atlas_launch *launch) {
   return HG_OK;
 }
 
-/* ---- afterwards -------------------------------------------------------------------------------------------------- */
+/* ---- after the launch -------------------------------------------------------------------------------------------- */
 
 void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
                             hg_fault *fault) {
@@ -183,15 +183,15 @@ static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_lau
 }
 
 static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *launch, const uint8_t *table) {
-  run r;
+  packed_launch r;
   const hg_gpu_places places = places_of(d, table);
-  HG_TRY(choose(d, kernel, launch, &places, &r));
+  HG_TRY(pack(d, kernel, launch, &places, &r));
   const hg_gpu_info *info = &r.entry->info;
-  HG_TRY(prepare(d, info));
+  HG_TRY(clear_results(d, info));
   HG_TRY(timer_start(d, launch));
   HG_TRY(submit(d, &r, d->stream));
   HG_TRY(timer_stop(d, launch));
-  HG_TRY(finish(d, info));
+  HG_TRY(wait_for_results(d, info));
   HG_TRY(timer_read(d, launch));
   const device_record *left = &((const host_record *)d->host_record)->copy;
   if (info->uses_resonance) memcpy(launch->resonance, left->resonance, sizeof left->resonance);
@@ -222,20 +222,20 @@ static hg_status launch_within(cuda_device *d, cuda_kernel *kernel, atlas_launch
 }
 
 hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
-  run r;
+  packed_launch r;
   const hg_gpu_places places = {.table = 0};
-  return choose(d, kernel, launch, &places, &r);
+  return pack(d, kernel, launch, &places, &r);
 }
 
-/* A program that changes counters or the phase does not come here. */
+/* Of a program that changes neither counters nor the phase. */
 hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                    const uint8_t *table) {
-  run r;
+  packed_launch r;
   uint64_t slot = work->number % records->count;
   const hg_gpu_places places = {.fault_record = cuda_address_of(records->faults) + slot * sizeof(hg_gpu_fault),
                                 .fault_flag = records->flags_address + slot * sizeof(uint32_t),
                                 .table = cuda_address_of(table)};
-  HG_TRY(choose(d, work->kernel, work->launch, &places, &r));
+  HG_TRY(pack(d, work->kernel, work->launch, &places, &r));
   return submit(d, &r, stream);
 }
 

@@ -1,6 +1,6 @@
-/* map.c - host access to device memory. An allocation that is mapped has a mirror in host memory, of which the mapped
- * ranges are kept: the truth while they are mapped. Copies and fills of such memory bring the device up to date first
- * and the mirror afterwards, so that a mapped buffer behaves as it does on the CPU. */
+/* map.c - host access to device memory. An allocation with mapped ranges has a mirror in host memory, which is the
+ * valid copy of these ranges while they are mapped. Copies and fills of such memory update the device first and the
+ * mirror afterwards, so that a mapped buffer behaves as it does on the CPU. */
 #include "backend/cuda/device.h"
 
 static cuda_map *map_at(const cuda_device *d, size_t index) { return (cuda_map *)d->maps.data + index; }
@@ -13,8 +13,8 @@ static uint8_t *mirror_of(const cuda_allocation *allocation, const uint8_t *addr
   return allocation->mirror + (address - allocation->address);
 }
 
-/* Every mapped range of an allocation, to the device or from it. */
-static hg_status move_ranges(cuda_device *d, const cuda_allocation *allocation, int to_device) {
+/* Copies every mapped range of an allocation to the device or from it. */
+static hg_status copy_ranges(cuda_device *d, const cuda_allocation *allocation, int to_device) {
   for (size_t i = 0; i < d->maps.count; i++) {
     const cuda_map *map = map_at(d, i);
     if (!lies_in(allocation, map) || map->byte_count == 0) continue;
@@ -25,15 +25,15 @@ static hg_status move_ranges(cuda_device *d, const cuda_allocation *allocation, 
   return HG_OK;
 }
 
-static hg_status move_mapped(cuda_device *d, const uint8_t *address, int to_device) {
+static hg_status copy_mapped(cuda_device *d, const uint8_t *address, int to_device) {
   if (d->maps.count == 0) return HG_OK;
   const cuda_allocation *allocation = hg_cuda_allocation_of(d, address);
   if (allocation == NULL || allocation->map_count == 0) return HG_OK;
-  return move_ranges(d, allocation, to_device);
+  return copy_ranges(d, allocation, to_device);
 }
 
-hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address) { return move_mapped(d, address, 1); }
-hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address) { return move_mapped(d, address, 0); }
+hg_status hg_cuda_maps_push(cuda_device *d, const uint8_t *address) { return copy_mapped(d, address, 1); }
+hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address) { return copy_mapped(d, address, 0); }
 
 static void release_mirror(cuda_device *d, cuda_allocation *allocation) {
   if (allocation->map_count > 0) return;
@@ -52,10 +52,10 @@ static hg_status make_mirror(cuda_device *d, cuda_allocation *allocation) {
   return HG_OK;
 }
 
-/* Ranges may overlap others that are mapped: those go to the device first, so that what it has is new. */
-static hg_status fetch(cuda_device *d, cuda_allocation *allocation, uint8_t *address, uint64_t byte_count) {
+/* The new range may overlap mapped ones, which are copied to the device first, so that its copy is valid. */
+static hg_status copy_new_range(cuda_device *d, cuda_allocation *allocation, uint8_t *address, uint64_t byte_count) {
   HG_TRY(make_mirror(d, allocation));
-  HG_TRY(move_ranges(d, allocation, 1));
+  HG_TRY(copy_ranges(d, allocation, 1));
   const cuda_map map = {address, byte_count};
   if (byte_count > 0) HG_TRY(hg_cuda_copy_out_within(d, mirror_of(allocation, address), address, byte_count));
   if (hg_array_append(&d->allocator, &d->maps, &map, 1) == NULL)
@@ -66,7 +66,7 @@ static hg_status fetch(cuda_device *d, cuda_allocation *allocation, uint8_t *add
 static hg_status map_within(cuda_device *d, uint8_t *start, uint64_t offset, uint64_t byte_count, void **memory) {
   cuda_allocation *allocation = hg_cuda_allocation_at(d, start);
   if (allocation == NULL) return hg_fail(HG_INVALID_ARGUMENT, "the memory to map is no allocation of the GPU's");
-  hg_status status = fetch(d, allocation, start + offset, byte_count);
+  hg_status status = copy_new_range(d, allocation, start + offset, byte_count);
   if (status == HG_OK) {
     allocation->map_count++;
     *memory = mirror_of(allocation, start + offset);
@@ -75,7 +75,7 @@ static hg_status map_within(cuda_device *d, uint8_t *start, uint64_t offset, uin
   return status;
 }
 
-/* The map is over whatever the driver says, as it is to the caller. */
+/* The range is unmapped also if the copy fails, since the caller no longer uses it. */
 static hg_status unmap_within(cuda_device *d, uint8_t *start, uint64_t offset, uint64_t byte_count) {
   cuda_allocation *allocation = hg_cuda_allocation_at(d, start);
   uint8_t *address = start + offset;

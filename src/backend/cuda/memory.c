@@ -1,7 +1,7 @@
-/* memory.c - device memory: from a pool of the driver's where there is one (memory freed is reused in the stream's
- * order, without waiting), else from the driver, with what was freed kept for later.
+/* memory.c - device memory: from a pool of the driver's where it has pools (freed memory is reused in stream order,
+ * without a wait), else from the driver directly, with freed memory kept as spares.
  *
- * Allocations are found by their address, so they are kept in its order. */
+ * Allocations are found by their address, so the table is sorted by it. */
 #include "backend/cuda/device.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ cuda_allocation *hg_cuda_allocation_at(cuda_device *d, const uint8_t *address) {
   return found != NULL && found->address == address ? found : NULL;
 }
 
-/* Room for one more is there: see hg_cuda_allocate_within. */
+/* The table has the capacity: see hg_cuda_allocate_within. */
 static void insert(cuda_device *d, const cuda_allocation *allocation) {
   size_t at = count_up_to(d, allocation->address);
   memmove(allocation_at(d, at + 1), allocation_at(d, at), (d->allocations.count - at) * sizeof *allocation);
@@ -54,16 +54,16 @@ static void insert(cuda_device *d, const cuda_allocation *allocation) {
   d->allocations.count++;
 }
 
-static void take_out(cuda_device *d, cuda_allocation *allocation) {
+static void remove_allocation(cuda_device *d, cuda_allocation *allocation) {
   size_t at = (size_t)(allocation - allocation_at(d, 0));
-  hg_release(&d->allocator, allocation->mirror_block); /* maps that a lost context has not let go */
+  hg_release(&d->allocator, allocation->mirror_block); /* it may still be mapped if the context was lost */
   d->allocations.count--;
   memmove(allocation, allocation + 1, (d->allocations.count - at) * sizeof *allocation);
 }
 
-/* ---- where memory comes from ------------------------------------------------------------------------------------- */
+/* ---- the driver's memory ----------------------------------------------------------------------------------------- */
 
-static int find_spare(cuda_device *d, uint64_t byte_count, cuda_address *base) {
+static int take_spare(cuda_device *d, uint64_t byte_count, cuda_address *base) {
   int is_found = 0;
   hg_mutex_lock(&d->mutex);
   cuda_spare *spares = d->spares.data;
@@ -84,20 +84,21 @@ static int keep_spare(cuda_device *d, cuda_spare spare) {
   return is_kept;
 }
 
-static int take_memory(cuda_device *d, uint64_t byte_count, cuda_address *base) {
+static int allocate_driver_memory(cuda_device *d, uint64_t byte_count, cuda_address *base) {
   if (d->pool != NULL) return d->driver.cuMemAllocFromPoolAsync(base, (size_t)byte_count, d->pool, d->stream);
-  if (find_spare(d, byte_count, base)) return CUDA_OK;
+  if (take_spare(d, byte_count, base)) return CUDA_OK;
   return d->driver.cuMemAlloc_v2(base, (size_t)byte_count);
 }
 
-/* `stream` has passed all that uses the memory; without a pool it is the own one. */
-static void give_memory(cuda_device *d, cuda_address base, uint64_t byte_count, void *stream) {
+/* Work that uses the memory precedes this in `stream`, which is the own stream where there is no pool. */
+static void free_driver_memory(cuda_device *d, cuda_address base, uint64_t byte_count, void *stream) {
   d->own_work++;
   if (d->pool != NULL) (void)d->driver.cuMemFreeAsync(base, stream);
   else if (!keep_spare(d, (cuda_spare){base, byte_count})) (void)d->driver.cuMemFree_v2(base);
 }
 
-/* What was freed is free once the stream has got there; what another thread frees meanwhile is left alone. */
+/* Freed memory is reusable only when the own stream has reached the free, hence the wait. Spares that another thread
+ * adds meanwhile stay. */
 void hg_cuda_trim_within(cuda_device *d) {
   hg_mutex_lock(&d->mutex);
   hg_array spares = d->spares;
@@ -126,13 +127,13 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
   if (d->pool == NULL) taken = round_up(taken, taken < LARGE_BYTES ? SMALL_STEP : LARGE_STEP);
   if (hg_array_append(&d->allocator, &d->allocations, NULL, 1) == NULL)
     return hg_fail_memory("the table of allocations", (d->allocations.count + 1) * sizeof(cuda_allocation));
-  d->allocations.count--; /* only room was wanted */
+  d->allocations.count--; /* only the capacity was wanted */
   cuda_address base = 0;
   d->own_work++;
-  int result = take_memory(d, taken, &base);
+  int result = allocate_driver_memory(d, taken, &base);
   if (result == CUDA_OUT_OF_MEMORY) {
     hg_cuda_trim_within(d);
-    result = take_memory(d, taken, &base);
+    result = allocate_driver_memory(d, taken, &base);
   }
   if (result == CUDA_OUT_OF_MEMORY) return fail_full(d, byte_count);
   HG_TRY(hg_cuda_check(d, result, "could not allocate memory on the GPU"));
@@ -144,8 +145,8 @@ hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t 
 static void free_on(cuda_device *d, uint8_t *address, void *stream) {
   cuda_allocation *allocation = hg_cuda_allocation_at(d, address);
   if (allocation == NULL) return;
-  give_memory(d, allocation->base, allocation->taken, stream);
-  take_out(d, allocation);
+  free_driver_memory(d, allocation->base, allocation->taken, stream);
+  remove_allocation(d, allocation);
 }
 
 void hg_cuda_free_within(cuda_device *d, uint8_t *address) { free_on(d, address, d->stream); }
@@ -158,15 +159,15 @@ void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream 
   if (result != CUDA_OK) (void)hg_cuda_wait_at_last_within(d, other);
 }
 
-/* NULL where their owners capture them all. */
+/* The first stream that is not being captured by its owner; NULL: all are. */
 static cuda_stream *first_usable(const cuda_device *d, void *const *streams, size_t count) {
   size_t i = 0;
-  while (i < count && hg_cuda_ask_owner_within(d, streams[i]) != CUDA_OK) i++;
+  while (i < count && hg_cuda_check_capture_within(d, streams[i]) != CUDA_OK) i++;
   return i < count ? streams[i] : NULL;
 }
 
-/* On one of the streams itself where there is a pool, so that the own stream, which may have used the memory too, need
- * not wait for it. */
+/* With a pool the memory is freed on one of the streams, which waits for the others and for the own stream, so that the
+ * own stream need not wait. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count) {
   cuda_stream *first = d->pool != NULL ? first_usable(d, streams, count) : NULL;
   void *stream = first != NULL ? first->stream : d->stream;
@@ -201,8 +202,8 @@ void hg_cuda_free(void *device, uint8_t *address) {
 
 /* ---- the pool ---------------------------------------------------------------------------------------------------- */
 
-/* A pool of this device's own, so that what it keeps for later is its own affair. It may keep an eighth of the GPU's
- * memory at times when nothing runs; more is given back by itself. */
+/* A pool of the device's own, so that its settings affect no other library. Idle it keeps up to an eighth of the GPU's
+ * memory; the driver returns the rest. */
 hg_status hg_cuda_memory_open_within(cuda_device *d) {
   const cuda_driver *driver = &d->driver;
   int pools = 0;

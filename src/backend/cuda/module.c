@@ -1,6 +1,7 @@
 /* module.c - from a program to a function of the driver: PTX, which the driver's linker turns into machine code for
- * this GPU. The machine code is kept in the kernel cache under the program's hash, so instructions in it are numbered
- * by the canonical form, which all programs of that hash share; each kernel knows which of its own they are. */
+ * this GPU. The machine code is kept in the kernel cache under the program's hash, so its instruction
+ * numbers are those of the canonical form, which all programs of that hash share; each kernel has a table of its own
+ * instructions by these numbers. */
 #include "backend/cuda/kernel.h"
 
 #include "code_version.h" /* made by the build from the sources: tools/digest.py */
@@ -12,7 +13,7 @@
 
 /* ---- instruction numbers ----------------------------------------------------------------------------------------- */
 
-/* Numbers the canonical unit's values, then its blocks' ends, and keeps which instruction of the program each is. */
+/* Numbers the canonical unit's values, then its blocks' ends, and fills the table of the program's instructions. */
 static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit) {
   size_t values = unit->insns.count, count = values + unit->blocks.count;
   uint32_t *table = hg_allocate(&d->allocator, count, sizeof *table);
@@ -26,7 +27,7 @@ static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_un
   if (kernel->insn_of == NULL) {
     kernel->insn_of = table;
     kernel->insn_count = (uint32_t)count;
-  } else hg_release(&d->allocator, table); /* of a later entry: the same */
+  } else hg_release(&d->allocator, table); /* a later entry's table is the same */
   return HG_OK;
 }
 
@@ -50,7 +51,7 @@ static hg_status link_text(cuda_device *d, void *state, const atlas_program *pro
   return HG_OK;
 }
 
-static void finish_warming(cuda_device *d) {
+static void take_warm_heap(cuda_device *d) {
   hg_mutex_lock(&d->mutex);
   hg_cuda_warm_finish();
   hg_mutex_unlock(&d->mutex);
@@ -62,14 +63,14 @@ static hg_status assemble(cuda_device *d, const atlas_program *program, const hg
   int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LINE_INFO};
   void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)1};
   void *state = NULL;
-  if (d->warms) finish_warming(d);
+  if (d->warms) take_warm_heap(d);
   CUDA_TRY(d, cuLinkCreate_v2(d->writes_lines ? 3 : 2, options, values, &state), "the driver's compiler did not start");
   hg_status status = link_text(d, state, program, text, log, image);
   (void)d->driver.cuLinkDestroy(state);
   return status;
 }
 
-/* The line in its text of each numbered instruction; NULL where they are not wanted. */
+/* By instruction number, the line in the program's text; NULL where lines are not wanted. */
 static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uint32_t **lines) {
   if (!d->writes_lines) return HG_OK;
   uint32_t *table = hg_allocate(&d->allocator, kernel->insn_count, sizeof *table);
@@ -165,7 +166,7 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t f
   memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
 }
 
-/* A cached kernel that does not load counts as not cached. One with lines is the text's, not the program's. */
+/* A cached kernel that does not load counts as not cached. With lines a kernel belongs to a text and is not cached. */
 static int load_cached(cuda_device *d, const atlas_program *program, const cuda_key *k, cuda_entry *entry) {
   if (d->writes_lines) return 0;
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
@@ -195,7 +196,7 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
   return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry));
 }
 
-/* Makes an entry from the canonical unit, which is used up. Launches may go on meanwhile. */
+/* Makes an entry from the canonical unit, which is consumed. Other threads may launch meanwhile. */
 static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form) {
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
@@ -261,7 +262,7 @@ static hg_status make_wanted(cuda_device *d, cuda_kernel *kernel) {
 
 static hg_status make_wanted_entered(cuda_device *d, cuda_kernel *kernel) { CUDA_RUN(d, make_wanted(d, kernel)); }
 
-/* Of two threads that want the same form the second waits, and finds it made. */
+/* Of two threads that want the same form the second one waits, and then finds the entry. */
 hg_status hg_cuda_prepare(void *device, void *kernel) {
   cuda_kernel *k = kernel;
   hg_mutex_lock(&k->mutex);

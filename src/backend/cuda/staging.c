@@ -1,5 +1,6 @@
-/* staging.c - the way between ordinary host memory and the device: a ring of pinned slots. The device reads and writes
- * pinned memory at its link's full speed; while it works on one batch of slots, the host copies the next. */
+/* staging.c - transfers between pageable host memory and the device, through a ring of pinned slots. The device reads
+ * and writes pinned memory at its link's full speed; while it transfers one batch of slots, the host copies the next.
+ */
 #include "backend/cuda/device.h"
 
 #include "base/threads.h"
@@ -82,7 +83,7 @@ static void copy_from_slot(void *user, uint64_t part, uint32_t worker) {
   memcpy(b->host + part * CUDA_SLOT_BYTES, b->slot[part]->memory, (size_t)part_bytes(b, part));
 }
 
-/* Several threads copy faster than one; the link keeps up with this many. */
+/* Several threads copy faster than one, up to the speed of the link. */
 static void for_each_part(batch *b, hg_part *copy) {
   enum { MOST_THREADS = 8, NANOSECONDS_PER_SLOT = 100000 };
   uint32_t threads = hg_parallel_threads((uint64_t)b->count * NANOSECONDS_PER_SLOT);

@@ -1,16 +1,16 @@
-/* stream.c - the caller's streams and events, which are the driver's, and how faults are found afterwards.
+/* stream.c - the caller's streams and events, which are the driver's, and the faults of launches on them.
  *
- * A launch on a stream costs the host the driver's launch and little more: no memory, and no other call of the driver's
- * but the two that a foreign stream needs, since its owner may capture it into a graph at any time.
- * Its fault, if it has one, goes to a record of its own among those of the stream, and a flag in pinned memory says so;
- * records are read, and made new, when the runtime asks, which is after the launch is done. */
+ * A launch on a stream costs the host little more than the driver's launch: it allocates nothing, and makes no other
+ * call of the driver but two for a foreign stream, whose owner may capture it into a graph at any time. Each launch has
+ * a fault record among those of the stream, and a flag in pinned memory that the kernel sets with it; the record is
+ * read and reset when the runtime asks, after the launch is done. */
 #include "backend/cuda/kernel.h"
 
 #include "base/os.h"
 
 #include <string.h>
 
-enum { FORKED = -1, CAPTURED = -2 }; /* as results: the process is a child; another library captures the stream */
+enum { FORKED = -1, CAPTURED = -2 }; /* results: the process is a child of fork; another library captures the stream */
 
 /* ---- records of faults ------------------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ void hg_cuda_fault_records_close_within(cuda_device *d, cuda_records *records) {
   *records = (cuda_records){.count = 0};
 }
 
-/* A graph's records come from its own; its first fault counts. */
+/* A graph has records of its own; its first fault counts. */
 static int faulted(void *stream, void *graph, uint64_t number, uint64_t *index) {
   const cuda_records *records = graph != NULL ? graph : stream;
   if (graph == NULL) return records->flags != NULL && records->flags[number % records->count] != 0;
@@ -65,7 +65,7 @@ static hg_status read_record(cuda_device *d, cuda_records *records, uint64_t slo
   return hg_cuda_copy_in_within(d, place, &none, sizeof none);
 }
 
-/* All runs of a graph write to its records: none may be under way while one is read and made new. */
+/* All launches of a graph share its records: none may be in flight while one is read and reset. */
 static hg_status read_record_of(cuda_device *d, void *stream, cuda_graph *graph, uint64_t number,
                                 hg_gpu_fault *record) {
   cuda_records *records = graph != NULL ? &graph->records : &((cuda_stream *)stream)->records;
@@ -147,7 +147,7 @@ static hg_status stream_open(void *device, void *foreign, void **stream) {
   return status;
 }
 
-/* Nobody will ask the stream again: if it could not be waited for, what it has left comes before all later work. */
+/* If the stream could not be waited for, all later work of the device waits for the stream's pending work. */
 static void close_within(cuda_device *d, cuda_stream *s) {
   hg_cuda_wait_behind_within(d, d->stream, s);
   d->own_work++;
@@ -188,9 +188,9 @@ hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records
   return hg_cuda_fill_within(d, stream, work->to, work->byte_count, work->pattern, work->pattern_size);
 }
 
-/* What another library captures into a graph of its own would run again with records that are in use for others; and
- * waiting for the stream would end its capture. */
-int hg_cuda_ask_owner_within(const cuda_device *d, const cuda_stream *s) {
+/* Work in another library's capture would be replayed with fault records that later launches use; and a wait for the
+ * stream would invalidate the capture. */
+int hg_cuda_check_capture_within(const cuda_device *d, const cuda_stream *s) {
   int status = 0;
   if (!s->is_foreign) return CUDA_OK;
   int result = d->driver.cuStreamIsCapturing(s->stream, &status);
@@ -202,7 +202,7 @@ static hg_status fail_captured(void) {
 }
 
 static hg_status check_foreign(cuda_device *d, const cuda_stream *s) {
-  int result = hg_cuda_ask_owner_within(d, s);
+  int result = hg_cuda_check_capture_within(d, s);
   return result == CAPTURED ? fail_captured() : hg_cuda_check(d, result, "the foreign stream cannot be used");
 }
 
@@ -225,7 +225,7 @@ static hg_status submit_within(cuda_device *d, cuda_stream *s, const hg_work *wo
   }
   hg_status status = hg_cuda_order_within(d, s);
   if (status == HG_OK) status = hg_cuda_submit_within(d, s->stream, &s->records, work, table);
-  hg_status marked = hg_cuda_mark_within(d, s); /* part of what failed may have been given */
+  hg_status marked = hg_cuda_mark_within(d, s); /* also after a failure: part of the work may have been submitted */
   if (status == HG_OK) status = marked;
   void *const streams[] = {s};
   if (table != NULL) hg_cuda_free_behind_within(d, table, streams, 1);
@@ -245,7 +245,7 @@ static hg_status stream_submit(void *device, void *stream, const hg_work *work) 
                               submit_within(device, stream, work)));
 }
 
-/* ---- waiting: without the runtime's lock, so nothing of the device is changed ----------------------------------- */
+/* ---- waiting: without the runtime's lock, so the device is not changed ------------------------------------------- */
 
 static int enter_to_wait(cuda_device *d, int *result) {
   *result = FORKED;
@@ -258,7 +258,7 @@ static int stream_wait(void *device, void *stream) {
   cuda_device *d = device;
   int result = CUDA_OK;
   if (!enter_to_wait(d, &result)) return result;
-  result = hg_cuda_ask_owner_within(d, stream);
+  result = hg_cuda_check_capture_within(d, stream);
   if (result == CUDA_OK) result = d->driver.cuStreamSynchronize(((const cuda_stream *)stream)->stream);
   hg_cuda_leave(d, 1);
   return result;
@@ -281,7 +281,7 @@ static int stream_query(void *device, void *stream) {
   cuda_device *d = device;
   int result = CUDA_OK;
   if (!enter_to_wait(d, &result)) return result;
-  result = hg_cuda_ask_owner_within(d, stream);
+  result = hg_cuda_check_capture_within(d, stream);
   if (result == CUDA_OK) result = d->driver.cuStreamQuery(((const cuda_stream *)stream)->stream);
   hg_cuda_leave(d, 1);
   return result;

@@ -1,26 +1,26 @@
-/* warm.c - when the driver's compiler first compiles it touches some 10 MB of fresh heap, which is a quarter of a small
- * program's first compilation. A thread can see to that while the driver makes the context, which takes a hundred
- * milliseconds.
+/* warm.c - the driver's compiler touches some 10 MB of fresh heap in its first compilation: the page faults are a
+ * quarter of a small program's first compilation. A thread takes them while the driver makes the context, which takes a
+ * hundred milliseconds.
  *
- * The thread calls nothing that takes a lock, the loader's above all: whoever waits for it may hold that one. So it
- * does not load the compiler's library, which takes another 2 ms. */
+ * The thread calls nothing that takes a lock, above all not the loader's, which a thread that waits for it may hold. So
+ * it does not load the compiler's library, which would save another 2 ms. */
 #include "backend/cuda/warm.h"
 
 #include "base/os.h"
 
 #include <stdlib.h>
 
-/* Below what allocators map by itself and unmap when it is freed: these come from the heap, and go back to it. */
+/* Chunks are smaller than what allocators map and unmap separately, so they come from the heap and return to it. */
 enum { CHUNK_BYTES = 96 << 10, CHUNK_COUNT = 128, PAGE_BYTES = 4096 };
 
 /* The process's own, like the heap that it is about. */
 static struct {
   atomic_flag was_begun;
   hg_thread thread;
-  atomic_uint is_running;    /* nobody has waited for the thread yet */
+  atomic_uint is_running;    /* the thread has not been joined */
   size_t chunk_count;
   char *chunks[CHUNK_COUNT]; /* from malloc, which the driver uses */
-  char *top;                 /* allocated behind them: while it is there the heap does not shrink when they go */
+  char *top;                 /* allocated behind the chunks: the heap does not shrink when these are freed */
 } warmth = {.was_begun = ATOMIC_FLAG_INIT};
 
 static void touch(void *unused) {

@@ -1,4 +1,4 @@
-/* collective.c - reductions and scans of a block, and what the lane that is left does alone.
+/* collective.c - reductions and scans of a block, in parallel, and by one lane where others have ended.
  *
  * A lane that has ended has left its thread: barriers of the hardware count only threads that are still there. */
 #include "backend/cuda/ptx/ptx.h"
@@ -22,22 +22,21 @@ static ptx_name slot_of(ptx *p, ptx_name lane) {
   return d;
 }
 
-static void put_slot(ptx *p, uint8_t type, ptx_name address, uint32_t offset, ptx_name value) {
+static void store_slot(ptx *p, uint8_t type, ptx_name address, uint32_t offset, ptx_name value) {
   hg_ptx_put(p, "\tst.shared%s [%s+%u], %s;\n", hg_ptx_bits_suffix(hg_ptx_class_of(type)), address.text,
              (unsigned)offset, value.text);
 }
 
-static void get_slot(ptx *p, const char *guard, uint8_t type, ptx_name d, ptx_name address, int offset) {
+static void load_slot(ptx *p, const char *guard, uint8_t type, ptx_name d, ptx_name address, int offset) {
   hg_ptx_put(p, "\t%sld.shared%s %s, [%s+%d];\n", guard, hg_ptx_bits_suffix(hg_ptx_class_of(type)), d.text,
              address.text, offset);
 }
 
 static ptx_name slot_register(ptx *p, uint8_t type) { return hg_ptx_new(p, hg_ptx_class_of(type)); }
 
-/* Where the predicate holds, the value is a sum of several: its NaN is the canonical one. A lane that met no other
- * keeps its bits. */
-static ptx_name settled(ptx *p, uint8_t type, ptx_name value, ptx_name holds) {
-  if (!gpu_combines_loosely(type)) return value; /* the others are rounded to canonical ones */
+/* Where the predicate holds the value combines several lanes', and a NaN is made canonical; else it keeps its bits. */
+static ptx_name canonicalised(ptx *p, uint8_t type, ptx_name value, ptx_name holds) {
+  if (!gpu_combines_loosely(type)) return value; /* other types are rounded, which makes NaNs canonical */
   ptx_class class = hg_ptx_class_of(type);
   ptx_name exact = hg_ptx_make_exact(p, type, value), d = hg_ptx_new(p, class);
   PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, exact, value, holds);
@@ -52,7 +51,7 @@ static void combine_if(ptx *p, ptx_name holds, uint16_t op, uint8_t type, ptx_na
   PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(class)).text, d, both, d, holds);
 }
 
-/* ---- alone, when lanes are missing ------------------------------------------------------------------------------- */
+/* ---- by one lane, when lanes have ended -------------------------------------------------------------------------- */
 
 /* A loop `for (i = start; test; i += step)`: places its label; close_loop ends it. Registers are 32-bit. */
 typedef struct loop {
@@ -123,14 +122,14 @@ static void combine_slots(ptx *p, uint16_t op, uint8_t type, ptx_name into, ptx_
   ptx_name selection = hg_ptx_join("selp", hg_ptx_bits_suffix(class));
   ptx_name address = slot_of(p, into), byte_address = ended_byte(p, into), byte = hg_ptx_new(p, PTX_32),
            present = hg_ptx_new(p, PTX_32), both = hg_ptx_new(p, PTX_PREDICATE);
-  get_slot(p, "", type, a, slot_of(p, left), 0);
-  get_slot(p, "", type, b, slot_of(p, right), 0);
+  load_slot(p, "", type, a, slot_of(p, left), 0);
+  load_slot(p, "", type, b, slot_of(p, right), 0);
   ptx_name no_a = is_absent(p, ended_byte(p, left)), no_b = is_absent(p, ended_byte(p, right));
   hg_ptx_combine(p, op, type, d, a, b);
   if (gpu_combines_loosely(type)) d = hg_ptx_make_exact(p, type, d);
   PTX(p, selection.text, d, b, d, no_a);
   PTX(p, selection.text, d, a, d, no_b);
-  put_slot(p, type, address, 0, d);
+  store_slot(p, type, address, 0, d);
   PTX(p, "and.pred", both, no_a, no_b);
   hg_ptx_put(p, "\tld.shared.u8 %s, [%s];\n", byte.text, byte_address.text);
   PTX(p, "and.b32", present, byte, hg_ptx_number(ENDED));
@@ -189,7 +188,7 @@ static void move(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, a);
 }
 
-static void begin(collective *c) {
+static void begin_collective(collective *c) {
   ptx *p = c->p;
   if (c->is_scan) c->d = hg_ptx_register(p, c->value);
   c->own = slot_register(p, c->type);
@@ -202,7 +201,7 @@ static void begin(collective *c) {
 }
 
 static void put_own(collective *c) {
-  put_slot(c->p, c->type, c->is_scan ? c->own_slot : slot_of(c->p, c->p->block_lane), 0, c->own);
+  store_slot(c->p, c->type, c->is_scan ? c->own_slot : slot_of(c->p, c->p->block_lane), 0, c->own);
 }
 
 /* Goes to the rare way when a lane has ended. All lanes of the block have passed a barrier. */
@@ -238,7 +237,7 @@ static void fold_row(collective *c, uint32_t j) {
   PTX(p, "add.s32", lane, p->block_lane, hg_ptx_number(j * GPU_FOLD_LANES));
   PTX(p, "setp.lt.u32", c->has[j], lane, p->lane_count);
   move(p, c->type, c->row[j], hg_ptx_number(0));
-  get_slot(p, hg_ptx_name("@%s ", c->has[j].text).text, c->type, c->row[j], c->base,
+  load_slot(p, hg_ptx_name("@%s ", c->has[j].text).text, c->type, c->row[j], c->base,
            (int)(j * GPU_FOLD_LANES * GPU_SLOT_BYTES));
 }
 
@@ -284,19 +283,19 @@ static void keep_result(collective *c) {
   PTX(p, "setp.ne.u32", c->test, p->block_lane, hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra %s;\n", c->test.text, c->done.text);
   PTX(p, "setp.gt.u32", c->test, p->lane_count, hg_ptx_number(1));
-  ptx_name result = settled(p, c->type, c->own, c->test);
-  put_slot(p, c->type, shared_at(p, p->plan->result), 0, result);
+  ptx_name result = canonicalised(p, c->type, c->own, c->test);
+  store_slot(p, c->type, shared_at(p, p->plan->result), 0, result);
 }
 
 static void get_result(collective *c) {
   meet(c);
   ptx_name result = shared_at(c->p, c->p->plan->result);
-  get_slot(c->p, "", c->type, hg_ptx_register(c->p, c->value), result, 0);
+  load_slot(c->p, "", c->type, hg_ptx_register(c->p, c->value), result, 0);
 }
 
 static void keep_slot(collective *c) {
-  get_slot(c->p, "", c->type, c->first, slot_of(c->p, hg_ptx_number(0)), 0);
-  put_slot(c->p, c->type, shared_at(c->p, c->p->plan->result), 0, c->first);
+  load_slot(c->p, "", c->type, c->first, slot_of(c->p, hg_ptx_number(0)), 0);
+  store_slot(c->p, c->type, shared_at(c->p, c->p->plan->result), 0, c->first);
 }
 
 /* ---- scans ------------------------------------------------------------------------------------------------------- */
@@ -314,14 +313,14 @@ static void get_stride(collective *c) {
   PTX(p, "setp.ge.u32", c->has_left, p->block_lane, c->stride.i);
   PTX(p, "mad.lo.s32", c->address, c->stride.i, hg_ptx_name("-%d", (int)GPU_SLOT_BYTES), c->own_slot);
   move(p, c->type, c->left, hg_ptx_number(0));
-  get_slot(p, hg_ptx_name("@%s ", c->has_left.text).text, c->type, c->left, c->address, 0);
+  load_slot(p, hg_ptx_name("@%s ", c->has_left.text).text, c->type, c->left, c->address, 0);
 }
 
-static void settle(collective *c) {
+static void canonicalise_own(collective *c) {
   ptx *p = c->p;
   ptx_name is_sum = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.ne.u32", is_sum, p->block_lane, hg_ptx_number(0));
-  c->own = settled(p, c->type, c->own, is_sum);
+  c->own = canonicalised(p, c->type, c->own, is_sum);
 }
 
 /* d = the slot before the lane's own, or 0. */
@@ -329,7 +328,7 @@ static void take_left(ptx *p, uint8_t type, ptx_name d, ptx_name own_slot) {
   ptx_name has = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.ne.u32", has, p->block_lane, hg_ptx_number(0));
   PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, hg_ptx_number(0));
-  get_slot(p, hg_ptx_name("@%s ", has.text).text, type, d, own_slot, -GPU_SLOT_BYTES);
+  load_slot(p, hg_ptx_name("@%s ", has.text).text, type, d, own_slot, -GPU_SLOT_BYTES);
 }
 
 /* The lane before may have no value; the first lane asks itself, which has one. */
@@ -345,10 +344,10 @@ static void take_left_present(ptx *p, uint8_t type, ptx_name d, ptx_name own_slo
 
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
 
-static void put_step(collective *c, const gpu_step *step) {
+static void emit_step(collective *c, const gpu_step *step) {
   ptx *p = c->p;
   switch (step->op) {
-  case GPU_OWN: begin(c); break;
+  case GPU_OWN: begin_collective(c); break;
   case GPU_PUT_OWN: put_own(c); break;
   case GPU_UNLESS_ENDED: unless_ended(c); break;
   case GPU_FIRST_LANES: first_lanes(c); break;
@@ -362,7 +361,7 @@ static void put_step(collective *c, const gpu_step *step) {
   case GPU_GET_STRIDE: get_stride(c); break;
   case GPU_ADD_STRIDE: combine_if(p, c->has_left, c->op, c->type, c->own, c->left, 1); break;
   case GPU_END_STRIDES: close_loop(p, &c->stride, "shl.b32", hg_ptx_number(1)); break;
-  case GPU_SETTLE: settle(c); break;
+  case GPU_SETTLE: canonicalise_own(c); break;
   case GPU_GET_BEFORE: take_left(p, c->type, c->d, c->own_slot); break;
   case GPU_GET_OWN: move(p, c->type, c->d, c->own); break;
   case GPU_ELECT: elect(p, c->others); break;
@@ -371,7 +370,7 @@ static void put_step(collective *c, const gpu_step *step) {
   case GPU_SCAN_SLOTS: scan_alone(p, c->type); break;
   case GPU_END_ELECT: hg_ptx_place(p, c->others); break;
   case GPU_GET_PRESENT: take_left_present(p, c->type, c->d, c->own_slot); break;
-  case GPU_GET_SLOT: get_slot(p, "", c->type, c->d, c->own_slot, 0); break;
+  case GPU_GET_SLOT: load_slot(p, "", c->type, c->d, c->own_slot, 0); break;
   default: barrier(p); break;
   }
 }
@@ -384,7 +383,7 @@ static void where_ended(collective *c, const gpu_step *steps, uint32_t first, ui
   c->others = hg_ptx_label(p);
   if (!c->is_scan) c->first = slot_register(p, c->type);
   hg_ptx_place(p, c->rare);
-  for (uint32_t i = first; i < end; i++) put_step(c, &steps[i]);
+  for (uint32_t i = first; i < end; i++) emit_step(c, &steps[i]);
   hg_ptx_put(p, "\tbra %s;\n", c->joined.text);
   p->out = out;
 }
@@ -399,7 +398,7 @@ uint32_t hg_ptx_collective(ptx *p, const gpu_step *steps, uint32_t most) {
     if (steps[count].op == GPU_WHERE_ENDED) rare = count + 1;
     if (steps[count].op == GPU_END_ENDED) rare_end = count;
     if (steps[count].op == GPU_WHERE_ENDED || steps[count].op == GPU_END_ENDED) is_usual = !is_usual;
-    else if (is_usual) put_step(&c, &steps[count]);
+    else if (is_usual) emit_step(&c, &steps[count]);
   }
   meet(&c);
   if (rare > 0) where_ended(&c, steps, rare, rare_end);

@@ -1,4 +1,4 @@
-/* emit.c - modules and entries: what surrounds the program's own instructions. */
+/* emit.c - modules and entries: the text around a kernel. */
 #include "backend/cuda/ptx/emit_ptx.h"
 
 #include "backend/cuda/ptx/ptx.h"

@@ -34,7 +34,7 @@ typedef struct hg_ptx_options {
 
 /* Once a module, before its entries: version and target. */
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
-/* A canonical unit becomes what hg_ptx_emit takes, but for hg_optimise; see compiler/expand.h. */
+/* Expands a canonical unit for hg_optimise, whose result hg_ptx_emit takes; see compiler/expand.h. */
 hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability);
 hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx_options *options, hg_array *text,
                       hg_gpu_info *info);

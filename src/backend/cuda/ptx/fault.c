@@ -1,9 +1,9 @@
-/* fault.c - faults: a thread keeps its first one in registers and puts it on record at its end.
+/* fault.c - faults: a thread keeps its first one in registers and writes it to the record at its end.
  *
  * The launch has one record: the lowest lane that faulted, and that lane's first fault. A thread has its lanes in
- * ascending order, so its first fault is that of its lowest lane. What is known of an access beforehand is in a table
- * in the module; registers hold its number there, 0 as long as nothing has happened. (A function that is called from
- * where faults are found would cost every kernel sixteen registers.) The record's lock is safe among the lanes of a
+ * ascending order, so its first fault is that of its lowest lane. What the plan knows of a fault is in a table in the
+ * module; a register holds the number of its row, 0 as long as there is no fault. (A call of a function at each site
+ * would cost every kernel sixteen registers.) The record's lock is safe among the lanes of a
  * warp because sm_70 and later let each of them make progress. */
 #include "backend/cuda/ptx/ptx.h"
 
@@ -55,7 +55,7 @@ static void write_record(ptx *p, ptx_name record) {
   hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, OFFSET(extent), p->fault_extent.text);
 }
 
-/* A lane that finds itself or a lower one in the record has nothing to say. */
+/* Branches to `to` if the record has a fault of this lane or of a lower one. */
 static void leave_if_late(ptx *p, ptx_name record, ptx_name to) {
   ptx_name lowest = hg_ptx_new(p, PTX_64), late = hg_ptx_new(p, PTX_PREDICATE);
   hg_ptx_put(p, "\tld.volatile.global.u64 %s, [%s+%u];\n", lowest.text, record.text, OFFSET(lane));
@@ -63,9 +63,9 @@ static void leave_if_late(ptx *p, ptx_name record, ptx_name to) {
   hg_ptx_put(p, "\t@%s bra %s;\n", late.text, to.text);
 }
 
-static void put_on_record(ptx *p) {
+static void write_record_locked(ptx *p) {
   ptx_name record = PTX_FIELD(p, PTX_64, fault_record), flag = PTX_FIELD(p, PTX_64, fault_flag);
-  if (p->plan->info.observes_block) p->fault_lane = p->lane; /* its only one */
+  if (p->plan->info.observes_block) p->fault_lane = p->lane; /* the thread has no other */
   ptx_name lock = hg_ptx_new(p, PTX_32), taken = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name again = hg_ptx_label(p), unlock = hg_ptx_label(p), done = hg_ptx_label(p);
   hg_ptx_place(p, again);
@@ -90,7 +90,7 @@ void hg_ptx_end_thread(ptx *p) {
     hg_ptx_put(p, "\t@!%s bra %s;\n", none.text, end.text);
     p->out = &p->cold;
     hg_ptx_place(p, end);
-    put_on_record(p);
+    write_record_locked(p);
     p->out = &p->body;
   }
   hg_ptx_put(p, "\tret;\n");
@@ -117,7 +117,7 @@ void hg_ptx_sites(ptx *p) {
 
 /* ---- where faults are found -------------------------------------------------------------------------------------- */
 
-/* The faults that wait, in the order of the program. */
+/* In program order. */
 static void note_pending(ptx *p) {
   for (uint32_t i = 0; i < p->pending_count; i++) {
     ptx_name next = hg_ptx_label(p);

@@ -37,7 +37,7 @@ static void trap(const flow *f, const ssa_block *block) {
   end_early(f);
 }
 
-/* Takes a step from the lane's, or ends it. */
+/* Decrements the lane's steps, or ends the lane if none is left. */
 static void count_step(const flow *f, const ssa_block *block) {
   ptx *p = f->p;
   ptx_name none = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p);
@@ -79,7 +79,7 @@ static void move_phis(ptx *p, const gpu_edge *edge) {
       move(p, ptx_insn(p, phi)->type, hg_ptx_register(p, phi), phi_register(p, phi, 1));
 }
 
-static void put_edge(const flow *f, uint32_t from, const gpu_edge *edge) {
+static void emit_edge(const flow *f, uint32_t from, const gpu_edge *edge) {
   if (edge->takes_step) count_step(f, ssa_block_at(f->p->plan->unit, from));
   move_phis(f->p, edge);
 }
@@ -94,7 +94,7 @@ static void advance_phase(ptx *p, uint32_t value) {
   ptx_name by = hg_ptx_value(p, ptx_arg(p, value, 0)), address = PTX_FIELD(p, PTX_64, phase_advance);
   ptx_name old = hg_ptx_new(p, PTX_32), step = hg_ptx_new(p, PTX_32), skip = hg_ptx_label(p),
            other = hg_ptx_new(p, PTX_PREDICATE), count = hg_ptx_number(ATLAS_PHASE_COUNT);
-  PTX(p, "setp.ne.u64", other, p->lane, hg_ptx_number(0)); /* lane 0 speaks for the grid */
+  PTX(p, "setp.ne.u64", other, p->lane, hg_ptx_number(0)); /* lane 0 does it for the grid */
   hg_ptx_put(p, "\t@%s bra %s;\n\tld.global.u32 %s, [%s];\n", other.text, skip.text, old.text, address.text);
   PTX(p, "rem.u32", step, by, count);
   PTX(p, "add.s32", old, old, step);
@@ -117,7 +117,7 @@ static void vote(ptx *p, uint32_t value) {
   hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", op, d.text, a.text);
 }
 
-static void put_step(ptx *p, const gpu_step *step) {
+static void emit_step(ptx *p, const gpu_step *step) {
   switch (step->op) {
   case GPU_INSN: begin_insn(p, step->value); break;
   case GPU_COMPUTE: hg_ptx_pure(p, step->value); break;
@@ -141,7 +141,7 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
   const gpu_step *steps = (const gpu_step *)p->plan->part[p->part].steps.data + first;
   for (uint32_t i = 0; i < count && !p->failed; i++) {
     if (steps[i].op == GPU_OWN) i += hg_ptx_collective(p, &steps[i], count - i) - 1;
-    else put_step(p, &steps[i]);
+    else emit_step(p, &steps[i]);
   }
 }
 
@@ -159,24 +159,24 @@ static void branch(const flow *f, uint32_t b, uint32_t next) {
   int is_plain = !gpu_has_code(&edge[other]);
   ptx_name label = is_plain ? label_of(f, edge[other].target) : hg_ptx_label(p);
   hg_ptx_put(p, "\t@%s%s bra %s;\n", with_code == 0 ? "!" : "", condition.text, label.text);
-  put_edge(f, b, &edge[with_code]);
+  emit_edge(f, b, &edge[with_code]);
   if (is_plain) {
     jump_unless_next(f, edge[with_code].target, next);
     return;
   }
   hg_ptx_put(p, "\tbra %s;\n", label_of(f, edge[with_code].target).text);
   hg_ptx_place(p, label);
-  put_edge(f, b, &edge[other]);
+  emit_edge(f, b, &edge[other]);
   jump_unless_next(f, edge[other].target, next);
 }
 
 static void jump(const flow *f, uint32_t from, uint32_t next) {
   gpu_edge edge = hg_gpu_edge(f->p->plan, from, 0);
-  put_edge(f, from, &edge);
+  emit_edge(f, from, &edge);
   jump_unless_next(f, edge.target, next);
 }
 
-static void put_block(const flow *f, uint32_t k) {
+static void emit_block(const flow *f, uint32_t k) {
   ptx *p = f->p;
   uint32_t b = p->plan->order.block[k], next = k + 1 < p->plan->order.count ? p->plan->order.block[k + 1] : SSA_NONE;
   const ssa_block *block = ssa_block_at(p->plan->unit, b);
@@ -210,6 +210,6 @@ void hg_ptx_body(ptx *p, gpu_part_kind part) {
     p->steps = hg_ptx_new(p, PTX_64);
     PTX(p, "mov.b64", p->steps, PTX_FIELD(p, PTX_64, step_limit));
   }
-  for (uint32_t k = 0; k < p->plan->order.count && !p->failed; k++) put_block(&f, k);
+  for (uint32_t k = 0; k < p->plan->order.count && !p->failed; k++) emit_block(&f, k);
   if (jumps_to_end(p)) hg_ptx_place(p, f.end);
 }

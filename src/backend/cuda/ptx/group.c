@@ -14,8 +14,8 @@ static ptx_name address_of(const ptx *p, const group *g, uint32_t at, ptx_name a
   return hg_ptx_plus(address, displacement_of(p, g->plan->value[at]) * (int64_t)g->plan->element_bytes);
 }
 
-/* Some lane of the group's may not do what is done together. */
-static ptx_name cannot(ptx *p, const gpu_group *g, ptx_name address) {
+/* A predicate: a load of the group is out of bounds, or the wide accesses are not aligned. */
+static ptx_name group_fails(ptx *p, const gpu_group *g, ptx_name address) {
   const ssa_insn *insn = ptx_insn(p, g->value[0]);
   uint32_t index_arg = ptx_arg(p, g->value[0], 0), size = g->element_bytes;
   uint8_t type = ptx_insn(p, index_arg)->type;
@@ -71,26 +71,27 @@ static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements)
   hg_ptx_join_parts(p, ptx_insn(p, g->plan->value[first])->type, g->word[first], part, elements);
 }
 
-/* The first element of the word that one lies in; itself where it is loaded alone. */
+/* The first element of the word that contains this one; itself if it is loaded alone. */
 static uint32_t word_of(const group *g, uint32_t value) {
   uint32_t at = 0;
   while (g->plan->value[at] != value) at++;
   return at > 0 && !begins_word(g, at) && begins_word(g, at - 1) ? at - 1 : at;
 }
 
-/* In the program's order; a word as soon as all of it is there: fewer registers, so room for more blocks. */
+/* In program order; a word is joined as soon as its elements are loaded, which takes fewer registers. */
 static void load_each(ptx *p, const group *g) {
   uint32_t elements = gpu_word_elements(g->plan), loads = 0;
   uint8_t there[GPU_MAX_GROUP] = {0}; /* by the first of a word's elements */
   for (uint32_t i = 0; i < g->plan->step_count; i++) {
     hg_ptx_steps(p, g->plan->first_step + i, 1);
-    if (elements == 1 || loads == g->plan->count) continue; /* a word's register is the element's; what is noted last */
+    if (elements == 1 || loads == g->plan->count)
+      continue; /* the word's register is the element's; the last steps note faults */
     uint32_t first = word_of(g, g->plan->in_order[loads++]);
     if (begins_word(g, first) && ++there[first] == elements) join_word(p, g, first, elements);
   }
 }
 
-/* What both ways have in hand where they meet are words: the way of the one access then moves nothing. */
+/* Where the fast and the slow path meet the values are in words, so that the fast path needs no moves. */
 void hg_ptx_load_group(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, step->number)};
   ptx_name slow = hg_ptx_label(p), back = hg_ptx_label(p), address = hg_ptx_new(p, PTX_64), extent;
@@ -98,7 +99,7 @@ void hg_ptx_load_group(ptx *p, const gpu_step *step) {
   ptx_name base = hg_ptx_base_of(p, ptx_insn(p, step->value), &extent), bytes = hg_ptx_new(p, PTX_64);
   PTX(p, "mul.lo.s64", bytes, hg_ptx_wide(p, ptx_arg(p, step->value, 0)), hg_ptx_number(g.plan->element_bytes));
   PTX(p, "add.s64", address, base, bytes);
-  hg_ptx_put(p, "\t@%s bra %s;\n", cannot(p, g.plan, address).text, slow.text);
+  hg_ptx_put(p, "\t@%s bra %s;\n", group_fails(p, g.plan, address).text, slow.text);
   for (uint32_t i = 0; i < g.plan->count; i += g.plan->joined[i]) {
     if (g.plan->joined[i] > 1) load_together(p, &g, i, g.plan->joined[i], address);
     else hg_ptx_load_at(p, g.plan->value[i], address_of(p, &g, i, address));

@@ -1,4 +1,4 @@
-/* kernel.c - a kernel's steps: what surrounds the program's instructions. */
+/* kernel.c - the steps of a kernel around the program's instructions. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stddef.h>
@@ -34,8 +34,8 @@ static void pack_lane(ptx *p, const ptx_kernel *k, uint32_t lane) {
 
 /* ---- packs of lanes ---------------------------------------------------------------------------------------------- */
 
-/* Rare: a lane alone, or none. */
-static void find_alone(ptx *p, const ptx_kernel *k, ptx_name back) {
+/* The rare case: the thread has one lane behind the last whole pack, or none. */
+static void find_single_lane(ptx *p, const ptx_kernel *k, ptx_name back) {
   ptx_name none = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.lt.u64", none, k->base, k->bound);
   hg_ptx_put(p, "\t@%s ret;\n", none.text);
@@ -44,7 +44,7 @@ static void find_alone(ptx *p, const ptx_kernel *k, ptx_name back) {
   hg_ptx_put(p, "\t@%s ret;\n\tbra %s;\n", none.text, back.text);
 }
 
-/* Threads that have nothing leave. */
+/* Threads without a lane exit. */
 static void find_share(ptx *p, ptx_kernel *k) {
   k->thread = hg_ptx_special(p, "tid.x");
   ptx_name block = hg_ptx_special(p, "ctaid.x"), rare = hg_ptx_label(p), back = hg_ptx_label(p);
@@ -61,11 +61,11 @@ static void find_share(ptx *p, ptx_kernel *k) {
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, rare);
-  find_alone(p, k, back);
+  find_single_lane(p, k, back);
   p->out = out;
 }
 
-/* Of a vector-only kernel a lane may be alone. */
+/* In a vector-only kernel a thread may have a single lane instead of a pack. */
 static const ptx_name *whole_of(const ptx *p, const ptx_kernel *k) {
   return p->plan->info.vector_only ? &k->whole : NULL;
 }
@@ -76,7 +76,7 @@ static void load_pack(ptx *p, const ptx_kernel *k) {
   hg_ptx_vectors_load(p, whole_of(p, k));
 }
 
-/* The block may be without the second. */
+/* If the block has a second pack for the thread. */
 static void load_second(ptx *p, ptx_kernel *k) {
   k->next = hg_ptx_new(p, PTX_64);
   k->more = hg_ptx_new(p, PTX_PREDICATE);
@@ -170,9 +170,9 @@ static void close_lanes(ptx *p, const ptx_kernel *k) {
   hg_ptx_place(p, k->end);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all steps --------------------------------------------------------------------------------------------------- */
 
-static void put_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
+static void emit_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
   switch (step->op) {
   case GPU_BLOCK: hg_ptx_find_block(p, k->end = hg_ptx_label(p)); break;
   case GPU_START_POOLS: hg_ptx_start_pools(p); break;
@@ -210,7 +210,7 @@ static void put_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
 void hg_ptx_kernel(ptx *p) {
   const gpu_step *steps = p->plan->kernel.data;
   ptx_kernel k = {.end = {{0}}};
-  for (size_t i = 0; i < p->plan->kernel.count; i++) put_step(p, &k, &steps[i]);
+  for (size_t i = 0; i < p->plan->kernel.count; i++) emit_step(p, &k, &steps[i]);
   if (p->plan->info.observes_block) hg_ptx_place(p, k.end);
   hg_ptx_end_thread(p);
 }

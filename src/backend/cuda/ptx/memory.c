@@ -14,8 +14,8 @@ typedef struct place {
   ptx_name address;      /* without the brackets, an offset included */
   ptx_name back;         /* where a faulting access goes on */
   int may_fault;
-  int notes;             /* faults wait that come before its own */
-  ptx_name absent;       /* a predicate: the access is left out; "" where it is not */
+  int notes;             /* pending faults must be noted before its own */
+  ptx_name absent;       /* a predicate: the access is skipped; "": it never is */
 } place;
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -25,8 +25,8 @@ static void note_earlier(ptx *p, place *at) {
   at->notes = 0;
 }
 
-/* The destination that a faulting access sets to 0; stores have none. */
-static void check(ptx *p, uint32_t value, ptx_name failed, const ptx_fault_site *site, place *at) {
+/* A faulting load or atomic sets its destination to 0. */
+static void branch_if_failed(ptx *p, uint32_t value, ptx_name failed, const ptx_fault_site *site, place *at) {
   const ssa_insn *insn = ptx_insn(p, value);
   int is_store = (gpu_flags(p->plan, value) & ATLAS_STORE) != 0;
   ptx_name d = is_store ? failed : hg_ptx_register(p, value);
@@ -36,7 +36,7 @@ static void check(ptx *p, uint32_t value, ptx_name failed, const ptx_fault_site 
   hg_ptx_fault_if(p, failed, site, is_store ? NULL : &d, insn->type, at->back);
 }
 
-/* Without a branch, so that the accesses of a block follow each other closely. */
+/* Predicated rather than branched around, so that no reconvergence point stands between the accesses of a block. */
 static void leave_out(ptx *p, ptx_name failed, const ptx_fault_site *site, place *at) {
   at->absent = failed;
   note_earlier(p, at);
@@ -73,14 +73,14 @@ static void check_bytes(ptx *p, uint32_t value, ptx_name index, ptx_name byte_co
     PTX(p, "sub.s64", last, byte_count, hg_ptx_number(size));
     PTX(p, "setp.gt.or.s64", failed, *sum, last, failed);
   }
-  check(p, value, failed, &site, at);
+  branch_if_failed(p, value, failed, &site, at);
   if (size == 1) return;
   ptx_name low = hg_ptx_new(p, PTX_64), is_crooked = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "and.b64", low, *sum, hg_ptx_number(crooked->extent - 1));
   PTX(p, "setp.ne.s64", is_crooked, low, hg_ptx_number(0));
   site.site = crooked->site;
   site.extent = hg_ptx_number(crooked->extent);
-  check(p, value, is_crooked, &site, at);
+  branch_if_failed(p, value, is_crooked, &site, at);
 }
 
 /* One of the access's arguments, in 64 bits, against a constant. */
@@ -88,7 +88,7 @@ static ptx_name check_argument(ptx *p, uint32_t value, const gpu_test *test, ptx
   ptx_name failed = hg_ptx_new(p, PTX_PREDICATE), extent = hg_ptx_number(test->extent);
   ptx_fault_site site = {.site = test->site, .index = argument, .extent = extent};
   PTX(p, "setp.ge.u64", failed, argument, extent);
-  check(p, value, failed, &site, at);
+  branch_if_failed(p, value, failed, &site, at);
   return argument;
 }
 
@@ -173,7 +173,7 @@ static void element_place(ptx *p, uint32_t value, place *at) {
   if (plan->check != GPU_PROVEN) {
     ptx_name failed = hg_ptx_sum_is_outside(p, index, plan->index_type, plan->displacement, extent, &sum);
     ptx_fault_site site = {.site = plan->site, .index = index, .extent = extent};
-    if (plan->check == GPU_BRANCH) check(p, value, failed, &site, at);
+    if (plan->check == GPU_BRANCH) branch_if_failed(p, value, failed, &site, at);
     else leave_out(p, failed, &site, at);
   } else if (plan->displacement != 0) {
     sum = hg_ptx_new(p, PTX_64);

@@ -1,4 +1,4 @@
-/* pool.c - pools: each block's part of them. Tops are the same in every lane of the block, so each keeps its own. */
+/* pool.c - pools: each block's share of them. The top is uniform in the block, so each lane has it in a register. */
 #include "backend/cuda/ptx/ptx.h"
 
 void hg_ptx_start_pools(ptx *p) {

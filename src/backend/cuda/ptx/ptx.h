@@ -2,13 +2,13 @@
  *
  * Where values lie: predicates in .pred registers (%p), f16 and bf16 in .b16 (%h), other types of at most 32 bits in
  * .b32 (%r), the rest in .b64 (%d). i8 and i16 are kept sign-extended, u8, u16 and the storage types zero-extended, so
- * that 32-bit instructions work on them; what can leave the range is brought back at once.
+ * that 32-bit instructions work on them; a result that may leave the range is normalised at once.
  *
  * NaN: an arithmetic result that is NaN need not be the canonical one ("loose") until its bits are used; NVIDIA's is
  * 0x7fffffff, or 0x7fff in 16 bits. hg_ptx_exact gives the bits that the ISA asks for.
  *
- * Circle: convert text: a value that is kept narrow is converted where it is named.
- * Circle: flow group: the loads of a group are one by one, where its check fails, steps of the program's. */
+ * Circle: convert text: a value in a narrow register is converted where it is named.
+ * Circle: flow group: the loads of a group whose check fails are emitted one by one, as steps of the program. */
 #ifndef HG_PTX_H
 #define HG_PTX_H
 
@@ -22,13 +22,13 @@ typedef struct ptx_name {
 
 typedef enum ptx_class { PTX_PREDICATE, PTX_16, PTX_32, PTX_64, PTX_CLASS_COUNT } ptx_class;
 
-/* A fault to be noted: what the plan knows of it, and the registers with the rest. */
+/* A fault to be noted: what the plan knows of it, and registers for what is known at run time. */
 typedef struct ptx_fault_site {
   gpu_site site;
   ptx_name index, extent; /* 64-bit operands */
 } ptx_fault_site;
 
-/* Faults of accesses that were left out, noted together a little later. */
+/* The fault of a skipped access, noted later together with others. */
 typedef struct ptx_pending {
   ptx_name failed;
   ptx_fault_site site;
@@ -46,9 +46,9 @@ typedef struct ptx {
   const hg_allocator *allocator;
   const gpu_plan *plan;
   const hg_ptx_options *options;
-  hg_array body, slow, cold, module; /* char: the entry's instructions, its second choices, its rare paths, what stands
-                                        before it */
-  hg_array *out;               /* where lines go now: not module */
+  hg_array body, slow, cold, module; /* char: the entry's common path, the slow paths of groups, rare paths; the
+                                        module's declarations */
+  hg_array *out;               /* where lines are appended now: body, slow or cold */
   int failed;                  /* out of memory */
   uint32_t next[PTX_CLASS_COUNT]; /* registers in use */
   uint32_t labels;
@@ -61,7 +61,7 @@ typedef struct ptx {
   gpu_part_kind part;          /* which version of the body it is */
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
-  hg_array sites;              /* uint64_t: what is known of where faults are found, see fault.c */
+  hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
   ptx_name at[9];              /* lane x y z, block x y z, global x y z */
@@ -129,14 +129,13 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
 /* ---- memory and faults (memory.c, fault.c) --------------------------------------------------------------- */
 
-/* Notes the fault; goes on behind it. */
+/* Notes the fault and falls through. */
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site);
-/* If the predicate holds: the fault, soon. Until then the lane goes on, and whatever else may fault asks for
- * hg_ptx_faults_now first. */
+/* Makes the fault pending if the predicate holds. Call hg_ptx_faults_now, which notes pending faults, before any other
+ * instruction that may fault. */
 void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site);
 void hg_ptx_faults_now(ptx *p);
-/* If the predicate holds: the fault, then the lines of `recover` (with the destination set to 0 where it has one), then
- * on to `back`. */
+/* If the predicate holds: notes the fault, sets *zeroed to 0 (NULL: nothing) and branches to `back`. */
 void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,
                      ptx_name back);
 void hg_ptx_open_faults(ptx *p); /* before the first line */
@@ -146,7 +145,7 @@ void hg_ptx_sites(ptx *p);
 void hg_ptx_access(ptx *p, const gpu_step *step); /* a load, store or atomic by itself */
 void hg_ptx_load_group(ptx *p, const gpu_step *step);
 void hg_ptx_load_at(ptx *p, uint32_t value, ptx_name address); /* in bounds */
-/* index + displacement, exactly, is not below `extent`; *sum gets its low 64 bits. */
+/* A predicate: the exact index + displacement is not in [0, extent). *sum: its low 64 bits. */
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum);
 ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent);
@@ -156,16 +155,16 @@ void hg_ptx_tables(ptx *p);
 
 /* ---- vectors (vector.c) -------------------------------------------------------------------------------------- */
 
-/* A thread's pack: lanes_per_thread lanes from the one that the vectors point to. Where a predicate `whole` is given
- * and does not hold, that lane is alone: only its element is loaded and stored, as the first of the pack. */
+/* A thread's pack: lanes_per_thread lanes from the one that the vectors' addresses are of. If a predicate `whole` is
+ * given and does not hold, only the pack's first lane exists: only its element is loaded and stored. */
 void hg_ptx_vectors_name(ptx *p);
 void hg_ptx_vectors_point(ptx *p, ptx_name lane);
 void hg_ptx_vectors_load(ptx *p, const ptx_name *whole);
 void hg_ptx_vectors_take_apart(ptx *p); /* the words of loads, into the lanes' elements */
 void hg_ptx_vectors_join(ptx *p);       /* those of stores, from the elements */
 void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole); /* so many lanes further */
-/* Where a thread has several packs: the loads of the one that lies so many lanes further, if the predicate holds. Then
- * in a loop the step to it; else its words are from here on those of the loads. */
+/* For a thread with several packs: load_next loads the pack so many lanes further on, if the predicate holds. In a loop
+ * go_on then makes it the current pack; without one take_next names its words as those of the loads. */
 void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when);
 void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes);
 void hg_ptx_vectors_take_next(ptx *p);
@@ -173,7 +172,7 @@ void hg_ptx_vectors_take_next(ptx *p);
 void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count);
 /* A word of such parts, of types of less than 32 bits. */
 void hg_ptx_join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count);
-/* In the body of one of a thread's lanes: the element that a value is, and the one that a store waits with. */
+/* In the body of one lane: the element of a vector load that a value is; the element that a vector store takes. */
 void hg_ptx_take_element(ptx *p, const gpu_step *step);
 void hg_ptx_give_element(ptx *p, const gpu_step *step);
 
@@ -187,29 +186,29 @@ void hg_ptx_coordinate(ptx *p, uint32_t value);
 
 /* ---- control (flow.c) -------------------------------------------------------------------------------------------- */
 
-/* One copy of the program for one lane; lanes that end go on behind it. */
+/* One copy of the program for one lane; an exit continues behind it. */
 void hg_ptx_body(ptx *p, gpu_part_kind part);
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the part */
 
 /* ---- collectives (collective.c) ---------------------------------------------------------------------------------- */
 
-/* The steps of a reduction or a scan, among so many from its first on: how many they are. */
+/* Emits the steps of a reduction or scan, which begins at `steps` and has at most so many; returns how many it has. */
 uint32_t hg_ptx_collective(ptx *p, const gpu_step *steps, uint32_t most);
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and table.c --------------------------------------------- */
 
-/* What their steps have in registers. */
+/* The registers and labels that the steps of a kernel share. */
 typedef struct ptx_kernel {
   ptx_name thread, lanes, base;      /* in its block; of the launch; the first lane of a block or tile */
   ptx_name first;                    /* lane of the pack */
   ptx_name block_lanes, bound;       /* lanes of a block (32 bits); where the last whole pack ends */
-  ptx_name whole;                    /* a predicate: `first` is that of a pack, and not alone */
+  ptx_name whole;                    /* a predicate: `first` begins a whole pack */
   ptx_name next, left, more, at;     /* lane of the next pack; packs left; a predicate: there are more */
   ptx_name table, pair;              /* the table in shared memory; two of its entries */
   ptx_name again, plain, end;        /* labels */
 } ptx_kernel;
 
-void hg_ptx_find_block(ptx *p, ptx_name end); /* lanes that the block does not have go to the end */
+void hg_ptx_find_block(ptx *p, ptx_name end); /* threads without a lane branch to the end */
 void hg_ptx_clear_shared(ptx *p, uint32_t bytes);
 void hg_ptx_open_entries(ptx *p, ptx_kernel *k);
 void hg_ptx_close_entries(ptx *p, ptx_kernel *k);

@@ -1,4 +1,4 @@
-/* table.c - the table form's steps: the table is built, then elements are looked up in it. */
+/* table.c - steps of the table form: building the table, looking elements up. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ void hg_ptx_close_entries(ptx *p, ptx_kernel *k) {
   hg_ptx_put(p, "\t@%s bra %s;\n", k->more.text, k->again.text);
 }
 
-/* word = what the table has for its two halves. */
+/* Replaces the two halves of a word by the table's entries. */
 static void look_up(ptx *p, ptx_name table, ptx_name word) {
   ptx_name half[2], entry[2];
   for (int i = 0; i < 2; i++) half[i] = hg_ptx_new(p, PTX_32), entry[i] = hg_ptx_new(p, PTX_16);
@@ -76,8 +76,8 @@ void hg_ptx_last_elements(ptx *p, const ptx_kernel *k) {
   hg_ptx_place(p, done);
 }
 
-/* A piece: each thread's packs lie a block's width apart. p->lane is the first lane of its first one. */
-static void do_piece(ptx *p, ptx_name table, ptx_name lanes) {
+/* Looks up a piece. A thread's packs lie a block's width apart; p->lane is the first lane of its first pack. */
+static void look_up_piece(ptx *p, ptx_name table, ptx_name lanes) {
   ptx_name there[GPU_TABLE_PACKS], word[GPU_TABLE_PACKS][4], last = hg_ptx_new(p, PTX_64);
   hg_ptx_vectors_point(p, p->lane);
   ptx_name from = only_vector(p, ATLAS_LOAD)->address, to = only_vector(p, ATLAS_STORE)->address;
@@ -101,17 +101,16 @@ static void do_piece(ptx *p, ptx_name table, ptx_name lanes) {
   }
 }
 
-/* The first thread draws the number of the next piece, which takes long: others' loads are to be on their way by then.
- */
-static ptx_name draw(ptx *p, ptx_name is_first) {
+/* The first thread draws the number of the next piece. The atomic's latency overlaps the loads of this piece. */
+static ptx_name draw_piece(ptx *p, ptx_name is_first) {
   ptx_name number = hg_ptx_new(p, PTX_32), record = PTX_FIELD(p, PTX_64, fault_record);
   hg_ptx_put(p, "\t@%s atom.global.add.u32 %s, [%s+%d], 1;\n", is_first.text, number.text, record.text,
              (int)offsetof(hg_gpu_fault, extent));
   return number;
 }
 
-/* And says it, `slot` being where in shared memory. */
-static void tell(ptx *p, ptx_name is_first, ptx_name number, ptx_name slot, ptx_name pieces) {
+/* Writes it to `slot` in shared memory; the last draw of the launch resets the counter. */
+static void publish_piece(ptx *p, ptx_name is_first, ptx_name number, ptx_name slot, ptx_name pieces) {
   ptx_name blocks = hg_ptx_new(p, PTX_32), last = hg_ptx_new(p, PTX_32), is_last = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name record = PTX_FIELD(p, PTX_64, fault_record), next = hg_ptx_new(p, PTX_32);
   PTX(p, "add.s32", last, number, hg_ptx_number(1));
@@ -122,7 +121,7 @@ static void tell(ptx *p, ptx_name is_first, ptx_name number, ptx_name slot, ptx_
   hg_ptx_put(p, "\t@%s st.shared.u32 [%s+%d], %s;\n", is_first.text, slot.text, GPU_TABLE_DRAWN, next.text);
 }
 
-/* As many draws as pieces: each block draws once for each piece that it does. */
+/* A block draws once for each piece that it looks up, so there are as many draws as pieces. */
 void hg_ptx_pieces(ptx *p, const ptx_kernel *k) {
   ptx_name thread = k->thread, table = k->table, lanes = k->lanes;
   ptx_name piece = hg_ptx_new(p, PTX_32), pieces = hg_ptx_new(p, PTX_32), wide = hg_ptx_new(p, PTX_64);
@@ -142,11 +141,11 @@ void hg_ptx_pieces(ptx *p, const ptx_kernel *k) {
   hg_ptx_place(p, again);
   PTX(p, "setp.ge.u32", done, piece, pieces);
   hg_ptx_put(p, "\t@%s bra %s;\n", done.text, end.text);
-  ptx_name number = draw(p, is_first);
+  ptx_name number = draw_piece(p, is_first);
   PTX(p, "mul.wide.u32", p->lane, piece, hg_ptx_number(GPU_PIECE_LANES));
   PTX(p, "add.s64", p->lane, p->lane, own);
-  do_piece(p, table, lanes);
-  tell(p, is_first, number, slot, pieces);
+  look_up_piece(p, table, lanes);
+  publish_piece(p, is_first, number, slot, pieces);
   hg_ptx_put(p, "\tbar.sync 0;\n\tld.shared.u32 %s, [%s+%d];\n", piece.text, slot.text, GPU_TABLE_DRAWN);
   PTX(p, "sub.s32", slot, flip, slot);
   hg_ptx_put(p, "\tbra %s;\n", again.text);

@@ -57,15 +57,15 @@ static void widen_pair(ptx *p, uint8_t type, ptx_name word, ptx_name part[2]) {
   PTX(p, "and.b32", part[1], word, hg_ptx_number(0xffff0000));
 }
 
-/* word = op of it and a pair, which is taken from a register only. */
+/* word = op(word, pair); the instruction takes the pair from a register only. */
 static void with_pair(ptx *p, const char *op, uint8_t type, ptx_name word, uint32_t pair) {
   ptx_name other = hg_ptx_new(p, PTX_32);
   PTX(p, "mov.b32", other, hg_ptx_number(pair));
   PTX(p, hg_ptx_join(op, type == ATLAS_f16 ? ".f16x2" : ".bf16x2").text, word, word, other);
 }
 
-static void keep_pair(ptx *p, uint8_t type, ptx_name word, uint32_t low, uint32_t high) {
-  if ((low ^ high) == 0x80008000) { /* of the magnitudes the lesser one, with the sign there was */
+static void clamp_pair(ptx *p, uint8_t type, ptx_name word, uint32_t low, uint32_t high) {
+  if ((low ^ high) == 0x80008000) { /* the lesser magnitude, with the sign of the element */
     with_pair(p, "min.NaN.xorsign.abs", type, word, high);
     return;
   }
@@ -75,7 +75,7 @@ static void keep_pair(ptx *p, uint8_t type, ptx_name word, uint32_t low, uint32_
 
 static void take_word_apart(ptx *p, const gpu_vector *v, ptx_name word, ptx_name *part) {
   uint8_t type = type_of(p, v);
-  if (v->clamped != SSA_NONE) keep_pair(p, type, word, v->low, v->high);
+  if (v->clamped != SSA_NONE) clamp_pair(p, type, word, v->low, v->high);
   if (v->widened != SSA_NONE) widen_pair(p, type, word, part);
   else hg_ptx_take_apart(p, type, word, part, v->word_lanes);
 }
@@ -89,7 +89,7 @@ void hg_ptx_vectors_take_apart(ptx *p) {
   }
 }
 
-/* A NaN among the two halves of a word is made the canonical one. */
+/* Makes NaNs in the two halves of a word canonical. */
 static void make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   int is_f16 = type == ATLAS_f16;
   ptx_name nan = hg_ptx_new(p, PTX_32);
@@ -101,7 +101,7 @@ static void make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
 static void round_pair(ptx *p, const gpu_vector *v, ptx_name word, const ptx_name part[2]) {
   uint8_t type = type_of(p, v);
   PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
-  if (v->bound != 0) keep_pair(p, type, word, v->bound ^ 0x80008000, v->bound);
+  if (v->bound != 0) clamp_pair(p, type, word, v->bound ^ 0x80008000, v->bound);
 }
 
 void hg_ptx_join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count) {
@@ -157,7 +157,7 @@ static ptx_name guard(const ptx_name *predicate, int is_not) {
 static const char *load_of(const gpu_vector *v) { return v->is_read_only ? "ld.global.nc" : "ld.global"; }
 
 /* All lanes' elements, `offset` bytes behind the address. */
-static void put_access(ptx *p, uint32_t number, const ptx_name *word, uint32_t offset, const ptx_name *when) {
+static void emit_access(ptx *p, uint32_t number, const ptx_name *word, uint32_t offset, const ptx_name *when) {
   const gpu_vector *v = &p->plan->vector[number];
   ptx_name address = p->vector[number].address;
   uint32_t count = v->word_count, bytes = v->word_bytes;
@@ -173,8 +173,8 @@ static void put_access(ptx *p, uint32_t number, const ptx_name *word, uint32_t o
   else hg_ptx_put(p, "[%s], %s%s%s;\n", at.text, open, list, close);
 }
 
-/* The first lane's element alone: the low part of the first word. */
-static void put_element(ptx *p, uint32_t number, const ptx_name *unless) {
+/* Only the first lane's element: the low part of the first word. */
+static void emit_element(ptx *p, uint32_t number, const ptx_name *unless) {
   const gpu_vector *v = &p->plan->vector[number];
   const ptx_vector *names = &p->vector[number];
   static const char *const types[] = {".u8", ".u16", ".b32", ".b64"};
@@ -194,15 +194,15 @@ void hg_ptx_vectors_load(ptx *p, const ptx_name *whole) {
     if (!v->is_load) continue;
     for (uint32_t w = 1; whole != NULL && w < v->word_count; w++)
       move_word(p, v, p->vector[i].word[w], hg_ptx_number(0));
-    put_access(p, i, p->vector[i].word, 0, whole);
-    if (whole != NULL) put_element(p, i, whole);
+    emit_access(p, i, p->vector[i].word, 0, whole);
+    if (whole != NULL) emit_element(p, i, whole);
   }
 }
 
 void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when) {
   for (uint32_t i = 0; i < p->plan->vector_count; i++) {
     const gpu_vector *v = &p->plan->vector[i];
-    if (v->is_load) put_access(p, i, p->vector[i].next, lanes * v->element_bytes, &when);
+    if (v->is_load) emit_access(p, i, p->vector[i].next, lanes * v->element_bytes, &when);
   }
 }
 
@@ -224,14 +224,14 @@ void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole) {
   for (uint32_t i = 0; i < p->plan->vector_count; i++) {
     const gpu_vector *v = &p->plan->vector[i];
     if (v->is_load) continue;
-    put_access(p, i, p->vector[i].word, lanes * v->element_bytes, whole);
-    if (whole != NULL) put_element(p, i, whole);
+    emit_access(p, i, p->vector[i].word, lanes * v->element_bytes, whole);
+    if (whole != NULL) emit_element(p, i, whole);
   }
 }
 
 /* ---- the body's side --------------------------------------------------------------------------------------------- */
 
-/* What a store waits with, in a register. */
+/* The element that a vector store takes, in a register. */
 static ptx_name given(ptx *p, const gpu_vector *v) {
   ptx_name name = v->gives_exact ? hg_ptx_exact(p, v->given) : hg_ptx_value(p, v->given);
   if (name.text[0] == '%') return name;
