@@ -199,6 +199,7 @@ typedef enum atlas_op {
   ATLAS_OP_round = 0x0707,
   ATLAS_OP_relu = 0x0708,
   ATLAS_OP_fmod = 0x0709,
+  ATLAS_OP_cbrt = 0x070a,
   ATLAS_OP_exp = 0x0710,
   ATLAS_OP_exp2 = 0x0711,
   ATLAS_OP_expm1 = 0x0712,
