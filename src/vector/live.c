@@ -1,8 +1,8 @@
-/* live.c - from where to where each register is needed, in the order of the code.
+/* live.c - live ranges of registers, in the order of the code.
  *
- * A loop is the code from a label to the last jump back to it or to a loop within. What is read in a loop and written
- * before it is needed until the loop's end. What is written in a loop and read behind it is needed from the loop's
- * start: lanes that have left keep it while others go on. */
+ * A loop is the code from a label to the last jump back to it or to an inner loop. What is read in a loop and written
+ * before it is live until the loop's end. What is written in a loop and read after it is live from the loop's start:
+ * lanes that have left keep it while others go on. */
 #include "vector/lower.h"
 
 #include "base/error.h"
@@ -38,22 +38,22 @@ static void find_loops(lifetimes *t) {
   }
 }
 
-static void note(hg_vector *v, uint32_t r, uint32_t at) {
+static void extend_range(hg_vector *v, uint32_t r, uint32_t at) {
   if (r == VECTOR_NONE || r == VECTOR_ALL) return;
   vector_reg *reg = vector_reg_at(v, r);
   if (reg->first == VECTOR_NONE) reg->first = at;
   reg->last = at;
 }
 
-/* 1 if there is a way back: without loops a register is needed from its first instruction to its last. */
+/* 1 if there is a back edge: without loops a register is live from its first instruction to its last. */
 static int find_extents(hg_vector *v) {
   int has_loops = 0;
   for (uint32_t r = 0; r < v->regs.count; r++) vector_reg_at(v, r)->first = VECTOR_NONE;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
-    for (int s = 0; s < 4; s++) note(v, insn->s[s], i);
-    note(v, insn->mask, i);
-    note(v, insn->d, i);
+    for (int s = 0; s < 4; s++) extend_range(v, insn->s[s], i);
+    extend_range(v, insn->mask, i);
+    extend_range(v, insn->d, i);
     has_loops |= vector_is_jump(insn->op) && insn->target <= i;
   }
   return has_loops;

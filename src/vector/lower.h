@@ -1,6 +1,7 @@
-/* lower.h - the state of hg_vectorise, shared by its files: vector.c (blocks and masks), uniform_flow.c
- * (where masks are needed), skip.c (where they start empty), values.c (instructions and what is known of
- * addresses), moves.c (phis), live.c (lifetimes), tidy.c (leaves out what nobody needs). */
+/* lower.h - the state of hg_vectorise, shared by its files: vectorise.c (blocks and masks), uniform_flow.c (which
+ * blocks are masked), skip.c (where masks start empty), values.c (instructions, strides, uniform values), webs.c
+ * (coalesces loop counters), moves.c (phis), live.c (live ranges), trips.c (trip counts), tidy.c (peepholes and dead
+ * code). */
 #ifndef HG_VECTOR_LOWER_H
 #define HG_VECTOR_LOWER_H
 
@@ -13,41 +14,50 @@ typedef struct vector_lowering {
   const atlas_program *program;
   ssa_unit *unit;
   hg_vector *out;
+  hg_status status;      /* the first failure */
+
+  /* Analyses. */
   ssa_order dominance;
   vector_order order;
   hg_analysis analysis;
   hg_control control;
-  uint8_t *level;        /* per block: ir_level of the control that leads there */
-  uint8_t *uniform;      /* per block: 1: all lanes of the tile reach it together; 0: it is masked */
-  uint32_t *reconvergence; /* scratch of uniform_flow.c */
-  uint32_t *waiting;     /* per masked block: the mask of lanes that wait for it */
-  uint32_t *skip;        /* per block: last place of the blocks that lanes come to only through it: see skip.c */
-  uint32_t *owner;       /* per block: the one that empties its mask; SSA_NONE: the loop around it does */
-  uint32_t *first_owned, *next_owned; /* per block: whose mask it empties, a list */
-  uint32_t *latch;       /* per header: the loop's only way back, of no loop within; SSA_NONE */
-  uint32_t *label; /* per block, per header (behind its loop), again (where it has been left), the end: its LABEL */
-  uint32_t *reg;         /* per value */
-  uint32_t *same;        /* per value: another one whose register it has; SSA_NONE */
-  uint32_t *last;        /* per value: the last place where it is read; scratch of webs.c */
-  uint8_t *never_nan;    /* per value: see compiler/never_nan.h */
-  uint8_t *nan_blind;    /* per value: see compiler/nan_bits.h */
-  uint8_t *bits_seen;    /* per value: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
-  uint8_t *uses;         /* per value: VALUE_* */
-  uint8_t *stride;       /* per value: vector_stride */
-  uint8_t *mark;         /* per value: scratch */
-  uint32_t *copy;        /* per value: scratch of moves.c and webs.c */
-  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/aliasing.h) */
-  uint32_t mask;         /* of the block in hand */
-  uint32_t counted[2];   /* s0 and s1 of STEP; VECTOR_NONE where the steps are bounded */
   uint8_t has_loops;
-  hg_status status;      /* the first failure */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/aliasing.h) */
+
+  /* Per block. */
+  uint8_t *level;        /* ir_level of the control that leads there */
+  uint8_t *uniform;      /* 1: all lanes of the tile reach it together; 0: it is masked */
+  uint32_t *reconvergence; /* scratch of uniform_flow.c */
+  uint32_t *waiting;     /* of a masked block: the mask of lanes that wait for it */
+  uint32_t *skip;        /* last place of the blocks that lanes come to only through it: see skip.c */
+  uint32_t *owner;       /* the block that empties its mask; SSA_NONE: the loop around it does */
+  uint32_t *first_owned, *next_owned; /* the blocks whose masks it empties: a list */
+  uint32_t *latch;       /* of a header: the loop's only latch, if no inner loop has it; SSA_NONE */
+  uint32_t *label;       /* instruction of a LABEL, in four parts: per block, per header (after its loop), per header
+                            (where it has been left), the end */
+
+  /* Per value. */
+  uint32_t *reg;
+  uint32_t *same;        /* the value that it is coalesced with, whose register it has; SSA_NONE */
+  uint32_t *last;        /* the last place where it is read; scratch of webs.c */
+  uint8_t *never_nan;    /* see compiler/never_nan.h */
+  uint8_t *nan_blind;    /* see compiler/nan_bits.h */
+  uint8_t *bits_seen;    /* the bits of a NaN in it can be seen (compiler/nan_bits.h) */
+  uint8_t *uses;         /* VALUE_* */
+  uint8_t *stride;       /* vector_stride */
+  uint8_t *mark;         /* scratch */
+  uint32_t *copy;        /* scratch of moves.c and webs.c */
+
+  /* The code that is emitted. */
+  uint32_t mask;         /* of the current block */
+  uint32_t counted[2];   /* s0 and s1 of STEP; VECTOR_NONE where the steps are bounded */
 } vector_lowering;
 
 enum { /* bits of vector_lowering.uses */
   VALUE_IS_USED = 1,
-  VALUE_OUTLIVES_LOOP = 2, /* used outside a loop around it that lanes leave one by one */
+  VALUE_OUTLIVES_LOOP = 2, /* used outside a divergent loop around it */
   VALUE_IS_UNIFORM = 4,
-  VALUE_IS_KEPT = 8,       /* OUTLIVES_LOOP, or the phi of a loop's header whose register is read behind the loop */
+  VALUE_IS_KEPT = 8,       /* OUTLIVES_LOOP, or the phi of a loop's header whose register is read after the loop */
   VALUE_IS_COMPUTED = 16   /* a float whose NaNs all come from arithmetic: by the ISA they are the canonical one */
 };
 
@@ -55,7 +65,7 @@ static inline const ssa_insn *vector_ssa_insn(const vector_lowering *l, uint32_t
   return ssa_insn_at(l->unit, value);
 }
 
-/* Appends an instruction, all of whose unset registers are VECTOR_NONE in `insn` already. */
+/* Appends an instruction; the caller has set unused registers to VECTOR_NONE. */
 uint32_t hg_vector_emit(vector_lowering *l, const vector_insn *insn);
 uint32_t hg_vector_new_reg(vector_lowering *l, uint8_t type);
 
@@ -70,13 +80,13 @@ void hg_vector_find_uniform_flow(vector_lowering *l);
 void hg_vector_find_skips(vector_lowering *l);
 /* 1 if a uniform block ends in a divergent branch. */
 int hg_vector_diverges(const vector_lowering *l, uint32_t block);
-/* 1 if the block is one that all lanes of its loop come to in each round, in a loop with one latch. */
+/* 1 if all lanes of the loop reach the block in each round: it dominates the loop's only latch. */
 static inline int vector_is_on_way(const vector_lowering *l, uint32_t block) {
   uint32_t header = l->order.loop[block];
   return header != SSA_NONE && l->latch[header] != SSA_NONE &&
          ssa_dominates(&l->dominance, block, l->latch[header]);
 }
-/* The same of a loop that lanes leave one by one. */
+/* The same in a divergent loop. */
 static inline int vector_is_on_masked_way(const vector_lowering *l, uint32_t block) {
   return vector_is_on_way(l, block) && !l->uniform[l->order.loop[block]];
 }
@@ -86,21 +96,21 @@ static inline int vector_shares_mask(const vector_lowering *l, uint32_t block) {
   return from->count == 1 && l->waiting[block] != SSA_NONE &&
          l->waiting[block] == l->waiting[*(const uint32_t *)from->data];
 }
-/* Gives the values of a loop's counter one register. */
+/* Coalesces the values of a loop's counter into one register. */
 void hg_vector_find_webs(vector_lowering *l);
-/* Finds what the values need before the first instruction is made. */
+/* Analyses the values before the first instruction is made. */
 hg_status hg_vector_study(vector_lowering *l);
 /* The register of a value; constants, scalars and special registers get one when first asked for. */
 uint32_t hg_vector_reg_of(vector_lowering *l, uint32_t value);
 /* The instructions of one value that stands in a block's list. */
 void hg_vector_value(vector_lowering *l, uint32_t value);
-/* The phis of the edge's target take their new values in the lanes of `mask`. */
+/* Phi elimination: the phis of the edge's target take their new values in the lanes of `mask`. */
 void hg_vector_moves(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask);
-/* 1 if that needs an instruction. */
+/* 1 if hg_vector_moves would emit an instruction. */
 int hg_vector_has_moves(vector_lowering *l, uint32_t from, uint32_t side);
-/* Takes away what is not needed. Registers' first and last must be there; they are not right afterwards. */
+/* Peepholes and dead-code elimination. Needs first and last of the registers, and invalidates them. */
 hg_status hg_vector_tidy(hg_vector *v);
-/* Fills first, last and across of every register. */
+/* Live ranges: fills first, last and across of every register. */
 hg_status hg_vector_lifetimes(hg_vector *v);
 
 #endif

@@ -1,5 +1,5 @@
-/* moves.c - phis as moves on the edges into their block. All of them take their new values at once: where a move
- * has already changed a phi that another reads, the other reads a copy made before. */
+/* moves.c - phi elimination: moves on the edges into a phi's block. All phis of a block take their new values at once:
+ * where a move has already changed a phi that another one reads, that one reads a copy made before. */
 #include "vector/lower.h"
 
 static void emit_move(vector_lowering *l, uint32_t d, uint32_t from, uint8_t type, uint32_t mask) {
@@ -38,8 +38,8 @@ int hg_vector_has_moves(vector_lowering *l, uint32_t from, uint32_t side) {
   return 0;
 }
 
-/* On the only way back to a loop's header all lanes of the loop take part, and no others need its phis, but for those
- * that are read behind the loop. */
+/* On the back edge from the only latch all lanes of the loop take part, and no others need its phis, but for those that
+ * are read after the loop. */
 static uint32_t moving_mask(const vector_lowering *l, uint32_t phi, uint32_t from, uint32_t to, uint32_t mask) {
   return l->latch[to] == from && !(l->uses[phi] & VALUE_IS_KEPT) ? VECTOR_ALL : mask;
 }

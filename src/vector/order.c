@@ -68,7 +68,7 @@ static void count_edges(sorter *s) {
   }
 }
 
-/* What became ready last is placed first, so that the two sides of a branch stay near it. */
+/* The block that became ready last is placed first, so that the two sides of a branch stay near it. */
 static void place_all(sorter *s) {
   vector_order *o = s->out;
   uint32_t outside = (uint32_t)s->unit->blocks.count, level = outside;

@@ -1,19 +1,21 @@
-/* skip.c - which blocks code goes past together, and where the masks in which lanes wait for them start empty.
+/* skip.c - which blocks are jumped over together, and where the masks in which lanes wait for them start empty.
  *
  * Lanes come to a block only through its dominators. So where blocks that one block dominates follow it in the order,
  * and all are masked, the jump over that block is the jump over all of them; and a mask that is emptied at the end of
- * the block is empty whenever somebody asks, because nothing else leads into the stretch. A mask whose one writer is
- * that block needs not even that. All this holds within one iteration of the innermost loop, hence one loop. */
+ * the block is empty whenever it is tested, because nothing else leads into the range. A mask whose one writer is that
+ * block needs not even that. All this holds within one iteration of the innermost loop, hence the same loop for all of
+ * them. */
 #include "vector/lower.h"
 
 static int is_header(const vector_lowering *l, uint32_t b) { return l->order.loop[b] == b; }
 
-/* Of a block in its loop, or of a loop in the one around it. */
+/* The loop that a block is in; of a loop's header, the loop around that. */
 static uint32_t loop_around(const vector_lowering *l, uint32_t b) {
   return is_header(l, b) ? l->order.parent[b] : l->order.loop[b];
 }
 
-/* The last place of the blocks that are skipped with `b`; those behind it have theirs. A loop is one block here. */
+/* The last place of the blocks that are skipped with `b`; for the later ones it is known already. A loop counts as one
+ * block here. */
 static uint32_t last_skipped(const vector_lowering *l, uint32_t b) {
   uint32_t loop = l->order.loop[b], last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
   if (loop == b) return last;

@@ -1,8 +1,8 @@
-/* tidy.c - vector code without what turned out not to be needed.
+/* tidy.c - peepholes and dead-code elimination on vector code.
  *
  * A move under a mask into a register that holds nothing yet may fill all lanes: it is a plain copy then. `a and not b`
- * is one instruction, and so is the lesser or the greater of two numbers, written as a selection. What nobody reads
- * goes. */
+ * is one instruction, and so is the lesser or the greater of two numbers, written as a selection. What is not read is
+ * removed. */
 #include "atlas/value.h"
 #include "vector/lower.h"
 
@@ -40,7 +40,7 @@ static void find_writers(const tidy *t) {
   }
 }
 
-/* The register whose opposite `r` is, if neither ever changes. */
+/* The register that `r` is the complement of, if neither changes after its definition. */
 static uint32_t opposite_of(const tidy *t, uint32_t r) {
   if (!is_register(r) || t->writers[r] != 1) return VECTOR_NONE;
   const vector_insn *insn = vector_insn_at(t->v, t->place[r]);
@@ -64,7 +64,7 @@ static void join_not(const tidy *t) {
 }
 
 /* 1 if equal values have equal bits: one of them is a constant, and neither zero nor NaN. */
-static int decides(const tidy *t, uint32_t r, uint8_t type) {
+static int determines_bits(const tidy *t, uint32_t r, uint8_t type) {
   const vector_reg *reg = vector_reg_at(t->v, r);
   if (reg->kind != VECTOR_CONSTANT) return 0;
   double value = atlas_to_f64((atlas_type)type, reg->bits);
@@ -79,7 +79,7 @@ static void join_selection(const tidy *t, vector_insn *insn) {
   int is_lesser = insn->s[1] == a && insn->s[2] == b, is_greater = insn->s[1] == b && insn->s[2] == a;
   if ((by->op != ATLAS_OP_set_lt && by->op != ATLAS_OP_set_le) || by->type2 != insn->type) return;
   if (!(is_lesser || is_greater) || t->writers[a] > 1 || t->writers[b] > 1) return;
-  if (by->op == ATLAS_OP_set_le && !decides(t, a, insn->type) && !decides(t, b, insn->type)) return;
+  if (by->op == ATLAS_OP_set_le && !determines_bits(t, a, insn->type) && !determines_bits(t, b, insn->type)) return;
   count(t, insn, UINT32_MAX); /* - 1 */
   insn->op = is_lesser ? VECTOR_LESSER : VECTOR_GREATER;
   insn->s[0] = insn->s[1];
@@ -102,8 +102,8 @@ static int is_needed(const tidy *t, const vector_insn *insn) {
   return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;
 }
 
-/* Users stand behind what they use, loops apart, so one walk from the end finds nearly all. */
-static void drop_unread(const tidy *t) {
+/* Uses follow definitions, loops apart, so one backward walk finds nearly all dead code. */
+static void remove_dead(const tidy *t) {
   uint32_t n = (uint32_t)t->v->insns.count, kept = 0;
   for (uint32_t i = n; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(t->v, i);
@@ -132,7 +132,7 @@ hg_status hg_vector_tidy(hg_vector *v) {
   find_writers(&t);
   join_not(&t);
   join_selections(&t);
-  drop_unread(&t);
+  remove_dead(&t);
   hg_release(&v->allocator, t.reads);
   return HG_OK;
 }

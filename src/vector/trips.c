@@ -1,6 +1,6 @@
-/* trips.c - a bound for a loop: somewhere on every way around it a counter that changes by a constant is
- * compared with what the loop does not change, and one side of that branch leaves it. Where the counter starts, and
- * what the limit is, may be unknown: a 32-bit counter that goes up or down by one has 2^32 values. */
+/* trips.c - a bound for a loop's trip count: somewhere on every way around it an induction variable is compared with a
+ * loop invariant, and one side of that branch leaves the loop. Where the variable starts, and what the limit is, may be
+ * unknown: a 32-bit counter that goes up or down by one has 2^32 values. */
 #include "vector/trips.h"
 
 #include "atlas/arith.h"
@@ -67,7 +67,7 @@ static int as_numbers(const counter *c, limit end, int goes_up, int64_t *start, 
   return a < far && b < far && s < far && (is_signed(c) || (*start >= 0 && *bound >= 0)) && *step != 0;
 }
 
-/* Leaves at one value, or at any other (which is no matter: the first look will do). */
+/* The loop is left at one value, or at any other (which is no matter: the first comparison will do). */
 static uint64_t looks_for_value(const counter *c, limit end, int leaves_at_it) {
   uint64_t mask = atlas_mask(c->type), there = end.bits - c->start;
   if (!leaves_at_it || (c->step != 1 && c->step != mask) || mask > UINT64_MAX / 4) return 0;
@@ -136,7 +136,7 @@ static uint64_t trips_of_branch(const vector_lowering *l, uint32_t header, uint3
   return 0;
 }
 
-/* Most times that the loop's header runs each time the loop is entered; 0: not known. */
+/* The greatest trip count of a loop, each time it is entered; 0: not known. */
 static uint64_t trips(const vector_lowering *l, uint32_t header) {
   uint32_t latch = SSA_NONE;
   uint64_t fewest = 0;
@@ -154,7 +154,7 @@ static uint64_t trips(const vector_lowering *l, uint32_t header) {
   }
 }
 
-/* A bound that the usual limit is below says nothing: lanes are counted. */
+/* A bound above the default step limit is of no use: lanes are counted. */
 static uint64_t if_useful(uint64_t steps) { return steps > HG_DEFAULT_STEP_LIMIT ? UINT64_MAX : steps; }
 
 uint64_t hg_vector_most_steps(const vector_lowering *l) {

@@ -2,7 +2,7 @@
  *
  * The analysis of control gives the first answer. But after a divergent branch the code goes on with the next block in
  * order: so everything between the branch and the block where its lanes reconverge is masked, and so is every block of
- * a loop that lanes leave one by one. */
+ * a divergent loop. */
 #include "vector/lower.h"
 
 #include <string.h>

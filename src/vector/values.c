@@ -1,5 +1,5 @@
-/* values.c - values as vector instructions, and what must be known of them: where the bits of a NaN can be seen,
- * which outlive their loop, and how indices change from lane to lane. */
+/* values.c - values as vector instructions, and what is analysed before: where the bits of a NaN can be seen, which
+ * values outlive their loop, and how indices change from lane to lane. */
 #include "atlas/arith.h"
 #include "atlas/value.h"
 #include "base/error.h"
@@ -19,7 +19,7 @@ static int is_access(const ssa_insn *insn) {
 
 /* ---- NaN bits ---------------------------------------------------------------------------------------------------- */
 
-/* 1 if `arg` is computed in a loop behind which `value` shows it: its NaNs are made canonical there, once, and not in
+/* 1 if `arg` is computed in a loop after which `value` shows it: its NaNs are made canonical there, once, and not in
  * each round. */
 static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
@@ -37,7 +37,7 @@ static hg_nan_use nan_use(const void *lowering, uint32_t value, unsigned i) {
 
 static int may_be_other_nan(const ssa_insn *insn) { return hg_makes_other_nan(insn->op, insn->type, insn->type2); }
 
-/* To begin with every candidate, then those that stand on a value that is none go. */
+/* Optimistic: every candidate at first; then those that depend on a value that is none are removed. */
 static int is_computed(const vector_lowering *l, uint32_t value, int first) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   const uint32_t *args = ssa_args_of(l->unit, value);
@@ -49,7 +49,7 @@ static int is_computed(const vector_lowering *l, uint32_t value, int first) {
   return 1;
 }
 
-/* Without loops everything stands behind what it is made of: one walk finds all. */
+/* Without loops every value follows its operands: one walk finds all. */
 static int has_loops(const vector_lowering *l) {
   uint32_t k = 0;
   while (k < l->order.count && l->order.loop[l->order.block[k]] == SSA_NONE) k++;
@@ -110,8 +110,8 @@ static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) 
          vector_ssa_insn(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
 }
 
-/* `first` round: what comes around a loop is taken to agree with what enters it. Behind a loop that lanes leave one by
- * one they have what they left with. */
+/* `first` round: what comes around a loop is taken to agree with what enters it. After a divergent loop lanes have what
+ * they left with. */
 static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
   const ssa_insn *insn = vector_ssa_insn(l, phi);
   const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
@@ -152,7 +152,7 @@ static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
   }
 }
 
-/* Assumed of loops first, then checked; what fails becomes OTHER, until all agrees. */
+/* Optimistic: assumed of loops first, then checked; what fails becomes OTHER, to a fixed point. */
 static void find_strides(vector_lowering *l) {
   memset(l->stride, VECTOR_STRIDE_OTHER, l->unit->insns.count);
   for (int round = 0, changed = 1; changed; round++) {
@@ -188,8 +188,8 @@ static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
   return 1;
 }
 
-/* In a loop that lanes leave one by one those that are left are in one round: a phi of its header has what entered or
- * what came around, alike in all of them if both are. Behind the loop lanes would have what they left with. */
+/* In a divergent loop those that are left are in one round: a phi of its header has what entered or
+ * what came around, alike in all of them if both are. After the loop lanes would have what they left with. */
 static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   if (l->uses[value] & VALUE_IS_KEPT) return 0;
@@ -197,10 +197,10 @@ static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
   return comes_by_one_edge_each_round(l, value);
 }
 
-/* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so it
- * must come from such values alone, in blocks that all lanes reach together or in rounds of a loop. What a block
- * computes together is there for the lanes that took part. To begin with every candidate, then those that stand on a
- * value that is none go. */
+/* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so
+ * all operands must be uniform, in blocks that all lanes reach together or in rounds of a loop. What a block computes
+ * together is there for the lanes that took part. Optimistic: every candidate at first, then those that depend on a
+ * value that is none are removed. */
 static void find_uniform(vector_lowering *l) {
   for (int round = 0, changed = 1; changed; round++) {
     changed = 0;
@@ -320,7 +320,8 @@ static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
   return VECTOR_NONE;
 }
 
-/* A remainder beside the quotient q of the same integers: a - q b, which takes no second division. 1 if it could. */
+/* A remainder with the quotient q of the same integers at hand: a - q b, which takes no second division. 1 if it
+ * could. */
 static int subtract_product(vector_lowering *l, const vector_insn *rem) {
   if (rem->op != ATLAS_OP_rem || !vector_is_wide_integer(rem->type) || rem->d == rem->s[0]) return 0;
   uint32_t quotient = quotient_of(l, rem);

@@ -1,17 +1,16 @@
-/* vector.h - a program for engines that run many lanes at once: straight code over vector registers, with masks.
+/* vector.h - a program for engines that run many lanes at once: straight-line code over vector registers, with masks.
  *
  * A tile is the set of lanes that an engine runs together: a block where the program sees blocks, else any run of
  * lanes. Code is a list of instructions in one order in which every loop is contiguous; each block of the unit starts
  * with a LABEL. Divergent control becomes masks (registers of type SSA_PREDICATE): a lane that branches to a block
- * waits in that block's mask until the code gets there, so lanes come together again at the first place where they can.
- * A block that no lane waits for is jumped over. Blocks that all lanes of the tile reach together are under VECTOR_ALL
- * and branch by real jumps.
+ * waits in that block's mask until the code gets there, so lanes reconverge at the first place where they can. A block
+ * that no lane waits for is jumped over. Blocks that all lanes of the tile reach together are under VECTOR_ALL and
+ * branch by real jumps.
  *
- * Every instruction may compute anything in lanes outside its mask, except that
- *   - memory, faults, atomics and counters see only lanes of the mask, and
- *   - with VECTOR_KEEP the lanes outside it keep the old value of d.
- * VECTOR_ALL stands for the lanes that the tile has and that have not ended by a TRAP or a STEP (which can happen only
- * where `loses_lanes` is set); behind the end of a last, partial tile nothing may be seen either.
+ * Every instruction may compute anything in lanes outside its mask, except that memory, faults, atomics and counters
+ * see only lanes of the mask, and with VECTOR_KEEP the lanes outside it keep the old value of d. VECTOR_ALL stands for
+ * the lanes that the tile has and that have not ended by a TRAP or a STEP (which can happen only where `loses_lanes` is
+ * set); past the end of a last, partial tile nothing may be seen either.
  *
  * Per lane the instructions of a block come in program order, so a lane's first fault is the first one met. */
 #ifndef HG_VECTOR_H
@@ -20,7 +19,7 @@
 #include "atlas/program.h"
 #include "ir/ssa.h"
 
-/* Operations beside the primitives of ops.def, whose codes begin behind them: op is an atlas_op there. */
+/* Operations beside the primitives of ops.def, whose codes begin after them: op is an atlas_op there. */
 enum {
   VECTOR_LABEL = 1, /* where jumps lead; bits: the unit's block, or SSA_NONE within one */
   VECTOR_MOVE,      /* d = s0 in the lanes of the mask, always keeping the others; also between predicates */
@@ -89,10 +88,10 @@ typedef enum vector_kind {
 typedef struct vector_reg {
   uint8_t type;    /* atlas_type or SSA_PREDICATE */
   uint8_t kind;    /* vector_kind; all but VARIES are never written */
-  uint8_t uniform; /* VARIES: the same in all lanes of the tile that have it: an engine may keep one */
+  uint8_t uniform; /* VARIES: the same in all lanes of the tile that define it: an engine may keep one */
   uint8_t across;  /* 1: live across an instruction of the whole block (barrier, collective, pool.alloc, ...) */
   uint64_t bits;
-  uint32_t first, last; /* it must be kept from instruction `first` (which writes it) to `last`, loops allowed for */
+  uint32_t first, last; /* live range: from instruction `first`, which writes it, to `last`, extended over loops */
 } vector_reg;
 
 /* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */
@@ -135,8 +134,8 @@ static inline int vector_is_jump(uint16_t op) {
   return op == VECTOR_JUMP || op == VECTOR_JUMP_NONE || op == VECTOR_JUMP_ANY;
 }
 
-/* What all lanes of a block do together: bar.sync, reduce.*, scan.*, vote.*, pool.alloc, pool.free. (phase.adv is not:
- * lane 0 of the grid speaks for all.) */
+/* Block-wide operations: bar.sync, reduce.*, scan.*, vote.*, pool.alloc, pool.free. (phase.adv is none: lane 0 of the
+ * grid does it for all.) */
 static inline int hg_is_block_op(uint16_t op) {
   return (atlas_op_flags(op) & ATLAS_BLOCK) != 0;
 }

@@ -17,7 +17,7 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-static void combine(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, uint32_t b) {
+static void emit_logic(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, uint32_t b) {
   vector_insn insn = vector_insn_of(op, VECTOR_ALL);
   insn.type = SSA_PREDICATE;
   insn.d = d;
@@ -27,7 +27,7 @@ static void combine(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, uin
 }
 
 /* Jumps name their label by its number in l->label until all of them have a place. */
-static void jump(vector_lowering *l, uint16_t op, uint32_t condition, uint32_t label) {
+static void emit_jump(vector_lowering *l, uint16_t op, uint32_t condition, uint32_t label) {
   vector_insn insn = vector_insn_of(op, VECTOR_ALL);
   insn.type = SSA_PREDICATE;
   insn.s[0] = condition;
@@ -35,7 +35,7 @@ static void jump(vector_lowering *l, uint16_t op, uint32_t condition, uint32_t l
   hg_vector_emit(l, &insn);
 }
 
-static void put_label(vector_lowering *l, uint32_t label, uint32_t block) {
+static void emit_label(vector_lowering *l, uint32_t label, uint32_t block) {
   vector_insn insn = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
   insn.bits = block;
   l->label[label] = hg_vector_emit(l, &insn);
@@ -48,7 +48,7 @@ static uint32_t behind_loop(const vector_lowering *l, uint32_t header) { return 
 static uint32_t left_loop(const vector_lowering *l, uint32_t header) { return 2 * block_count(l) + header; }
 static uint32_t end_label(const vector_lowering *l) { return 3 * block_count(l); }
 
-/* The label of what stands behind the block at `place`, `loop` being the innermost loop that may end there. */
+/* The label of what stands after the block at `place`, `loop` being the innermost loop that may end there. */
 static uint32_t following(const vector_lowering *l, uint32_t place, uint32_t loop) {
   if (loop != SSA_NONE && l->order.end[loop] == place) return behind_loop(l, loop);
   return place + 1 < l->order.count ? l->order.block[place + 1] : end_label(l);
@@ -59,7 +59,7 @@ static uint32_t following_block(const vector_lowering *l, uint32_t block) {
 }
 
 static void end_if_none(vector_lowering *l, uint32_t lanes) {
-  jump(l, VECTOR_JUMP_NONE, lanes, end_label(l));
+  emit_jump(l, VECTOR_JUMP_NONE, lanes, end_label(l));
   if (l->status == HG_OK) vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1)->flags = VECTOR_LAST;
 }
 
@@ -102,25 +102,25 @@ static uint32_t written_mask(const vector_lowering *l, uint32_t from, uint32_t t
   return !l->uniform[to] && is_only_arrival(l, from, to) ? l->waiting[to] : SSA_NONE;
 }
 
-/* The lanes of `mask` go to a masked block, where they wait, or reconverge in a uniform one. */
+/* The lanes of `mask` take an edge to a masked block, where they wait, or reconverge in a uniform one. */
 static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side], written = written_mask(l, from, to);
   uint32_t counted = count_step(l, from, to, mask, written);
   hg_vector_moves(l, from, side, counted);
   if (l->uniform[to]) {
     if (counted != mask) end_if_none_left(l);
-  } else if (written == SSA_NONE) combine(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
-  else if (written != counted) combine(l, VECTOR_AND, written, counted, counted);
+  } else if (written == SSA_NONE) emit_logic(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
+  else if (written != counted) emit_logic(l, VECTOR_AND, written, counted, counted);
 }
 
-/* 0 if nothing is to be done for lanes that go there. */
+/* 0 if lanes that take that edge need nothing done. */
 static int needs_mask(vector_lowering *l, uint32_t from, uint32_t side) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
   return !l->uniform[to] || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
 }
 
-/* All lanes go to one block. */
-static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
+/* All lanes take one edge. */
+static void go_to(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
   if (l->uniform[to]) {
     uint32_t mask = count_step(l, from, to, VECTOR_ALL, SSA_NONE);
@@ -129,12 +129,12 @@ static void go(vector_lowering *l, uint32_t from, uint32_t side, int at_end) {
   } else {
     arrive(l, from, side, VECTOR_ALL);
   }
-  if (!at_end || following_block(l, from) != to) jump(l, VECTOR_JUMP, VECTOR_NONE, to);
+  if (!at_end || following_block(l, from) != to) emit_jump(l, VECTOR_JUMP, VECTOR_NONE, to);
 }
 
-/* A local label behind what lanes do whose condition holds, to which the jump `at` leads the others. If they only jump,
+/* A local label after what lanes do whose condition holds, to which the jump `at` leads the others. If they only jump,
  * that can be the condition's own jump. */
-static void put_other_side(vector_lowering *l, uint32_t at) {
+static void emit_other_side(vector_lowering *l, uint32_t at) {
   if (l->status != HG_OK) return;
   if (l->out->insns.count == at + 2) {
     vector_insn *jump = vector_insn_at(l->out, at);
@@ -149,13 +149,13 @@ static void put_other_side(vector_lowering *l, uint32_t at) {
   }
 }
 
-/* All lanes go one way. */
-static void go_together(vector_lowering *l, uint32_t b, uint32_t condition) {
+/* A uniform branch: all lanes take the same side. */
+static void branch_uniformly(vector_lowering *l, uint32_t b, uint32_t condition) {
   uint32_t at = (uint32_t)l->out->insns.count;
-  jump(l, VECTOR_JUMP_NONE, condition, VECTOR_NONE); /* to the local label below */
-  go(l, b, 0, 0);
-  put_other_side(l, at);
-  go(l, b, 1, 1);
+  emit_jump(l, VECTOR_JUMP_NONE, condition, VECTOR_NONE); /* to the local label below */
+  go_to(l, b, 0, 0);
+  emit_other_side(l, at);
+  go_to(l, b, 1, 1);
 }
 
 /* The side on which a branch leaves its loop for good, if all lanes of the loop come to it and agree; else 2. */
@@ -169,22 +169,22 @@ static uint32_t leaving_side(const vector_lowering *l, uint32_t b) {
 }
 
 /* The lanes that are left in a loop leave it together, or go on together. */
-static void leave_together(vector_lowering *l, uint32_t b, uint32_t condition, uint32_t side) {
+static void branch_out_of_loop(vector_lowering *l, uint32_t b, uint32_t condition, uint32_t side) {
   uint32_t at = (uint32_t)l->out->insns.count;
-  jump(l, side == 0 ? VECTOR_JUMP_NONE : VECTOR_JUMP_ANY, condition, VECTOR_NONE);
+  emit_jump(l, side == 0 ? VECTOR_JUMP_NONE : VECTOR_JUMP_ANY, condition, VECTOR_NONE);
   if (l->status != HG_OK) return;
   vector_insn_at(l->out, at)->mask = l->mask;
   vector_insn_at(l->out, at)->flags = VECTOR_AGREE;
   arrive(l, b, side, l->mask);
-  jump(l, VECTOR_JUMP, VECTOR_NONE, left_loop(l, l->order.loop[b]));
-  put_other_side(l, at);
+  emit_jump(l, VECTOR_JUMP, VECTOR_NONE, left_loop(l, l->order.loop[b]));
+  emit_other_side(l, at);
   arrive(l, b, 1 - side, l->mask);
 }
 
-/* The lanes part; each side waits. Both masks are made before the first side's moves can change the condition, and last
- * the one that takes the place of the block's own. Those who leave a loop move before the others, whose moves may be
- * for all lanes. */
-static void split(vector_lowering *l, uint32_t b, uint32_t condition) {
+/* A divergent branch: each side waits in its mask. Both masks are made before the first side's moves can change the
+ * condition, and last the one that takes the place of the block's own. Lanes that leave a loop move before the others,
+ * whose moves may be for all lanes. */
+static void branch_divergently(vector_lowering *l, uint32_t b, uint32_t condition) {
   uint32_t masks[2] = {SSA_NONE, SSA_NONE};
   for (uint32_t side = 0; side < 2; side++) {
     if (!needs_mask(l, b, side)) continue;
@@ -195,14 +195,14 @@ static void split(vector_lowering *l, uint32_t b, uint32_t condition) {
   for (uint32_t n = 0; n < 2; n++) {
     uint32_t side = n == 0 ? 1 - last : last;
     if (masks[side] != SSA_NONE)
-      combine(l, side == 0 ? VECTOR_AND : VECTOR_ANDNOT, masks[side], l->mask, condition);
+      emit_logic(l, side == 0 ? VECTOR_AND : VECTOR_ANDNOT, masks[side], l->mask, condition);
   }
   uint32_t first = l->latch[ssa_block_at(l->unit, b)->successor[0]] == b;
   if (masks[first] != SSA_NONE) arrive(l, b, first, masks[first]);
   if (masks[1 - first] != SSA_NONE) arrive(l, b, 1 - first, masks[1 - first]);
 }
 
-static void trap(vector_lowering *l, const ssa_block *block) {
+static void emit_trap(vector_lowering *l, const ssa_block *block) {
   vector_insn insn = vector_insn_of(VECTOR_TRAP, l->mask);
   insn.insn = block->insn;
   insn.bits = block->trap_code;
@@ -216,7 +216,7 @@ static void clear_owned(vector_lowering *l, uint32_t b) {
   for (uint32_t x = l->first_owned[b]; x != SSA_NONE; x = l->next_owned[x]) {
     const hg_array *from = &ssa_block_at(l->unit, x)->predecessors;
     if ((from->count == 1 && *(const uint32_t *)from->data == b) || vector_shares_mask(l, x)) continue;
-    combine(l, VECTOR_CLEAR, l->waiting[x], VECTOR_NONE, VECTOR_NONE);
+    emit_logic(l, VECTOR_CLEAR, l->waiting[x], VECTOR_NONE, VECTOR_NONE);
   }
 }
 
@@ -224,28 +224,28 @@ static void end_block(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   clear_owned(l, b);
   switch (block->end) {
-  case SSA_TRAP: trap(l, block); break;
+  case SSA_TRAP: emit_trap(l, block); break;
   case SSA_JUMP:
-    if (l->uniform[b]) go(l, b, 0, 1);
+    if (l->uniform[b]) go_to(l, b, 0, 1);
     else arrive(l, b, 0, l->mask);
     break;
   case SSA_BRANCH:
-    if (l->uniform[b] && !hg_vector_diverges(l, b)) go_together(l, b, hg_vector_reg_of(l, block->condition));
+    if (l->uniform[b] && !hg_vector_diverges(l, b)) branch_uniformly(l, b, hg_vector_reg_of(l, block->condition));
     else if (!l->uniform[b] && leaving_side(l, b) != 2)
-      leave_together(l, b, hg_vector_reg_of(l, block->condition), leaving_side(l, b));
-    else split(l, b, hg_vector_reg_of(l, block->condition));
+      branch_out_of_loop(l, b, hg_vector_reg_of(l, block->condition), leaving_side(l, b));
+    else branch_divergently(l, b, hg_vector_reg_of(l, block->condition));
     break;
   default: /* exit */
-    if (l->uniform[b] && following_block(l, b) != end_label(l)) jump(l, VECTOR_JUMP, VECTOR_NONE, end_label(l));
+    if (l->uniform[b] && following_block(l, b) != end_label(l)) emit_jump(l, VECTOR_JUMP, VECTOR_NONE, end_label(l));
     break;
   }
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* Lanes have left a waiting mask when the code is past its block, but its bits are still there: the masks of the blocks
- * of a loop (those of a loop within it are that loop's business) are cleared when an iteration begins. Where the only
- * way to a block is from the loop's header, that may write the mask anyway. */
+/* When the code is past a block, the bits of its lanes are still set in its waiting mask: the masks of the blocks of a
+ * loop (but not of its inner loops, which clear their own) are cleared when an iteration begins. Where the only way to
+ * a block is from the loop's header, that may write the mask anyway. */
 static void clear_masks(vector_lowering *l, uint32_t loop) {
   uint32_t start = loop == SSA_NONE ? l->order.block[0] : loop;
   uint32_t last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
@@ -255,7 +255,7 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
     const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
     int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
     if (!l->uniform[b] && !is_written && l->owner[b] == SSA_NONE && !vector_shares_mask(l, b))
-      combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+      emit_logic(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
     if (l->order.loop[b] == b) k = l->order.end[b];
   }
 }
@@ -277,23 +277,23 @@ static int is_cheap(const vector_lowering *l, uint32_t b) {
   return !is_back_edge(l, b, block->successor[0]) && is_short(l, b, CHEAP_VALUES);
 }
 
-/* Where all lanes of a loop come by, one that has none is over. A header's mask fills up again while the loop runs: if
- * that is not done at one place, as the last thing of a round, its lanes are taken out. */
+/* In a block that all lanes of a loop reach, the loop is over if there are none. A header's mask fills up again while
+ * the loop runs: if that is not done at one place, as the last thing of a round, its lanes are taken out. */
 static void enter_masked(vector_lowering *l, uint32_t b) {
   int is_header = l->order.loop[b] == b, is_on_way = vector_is_on_masked_way(l, b);
   l->mask = l->waiting[b];
   if (!is_header && is_cheap(l, b)) return;
   uint32_t next = following(l, l->skip[b], is_header ? l->order.parent[b] : l->order.loop[b]);
   if (is_on_way && !is_header) next = left_loop(l, l->order.loop[b]);
-  jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
+  emit_jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
   if (l->status != HG_OK) return;
   vector_insn *entry = vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1);
   entry->flags = VECTOR_ENTERS;
   if (vector_shares_mask(l, b) && is_short(l, b, SHORT_VALUES)) entry->flags |= VECTOR_SHORT;
   if (!is_header || l->latch[b] != SSA_NONE) return;
   l->mask = hg_vector_new_reg(l, SSA_PREDICATE);
-  combine(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);
-  combine(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
+  emit_logic(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);
+  emit_logic(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
 }
 
 /* What STEP counts in, where it must. */
@@ -314,7 +314,7 @@ static void begin_counting(vector_lowering *l) {
 
 static void lower_block(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
-  put_label(l, b, b);
+  emit_label(l, b, b);
   l->mask = VECTOR_ALL;
   if (!l->uniform[b]) enter_masked(l, b);
   if (l->order.place[b] == 0) {
@@ -326,18 +326,18 @@ static void lower_block(vector_lowering *l, uint32_t b) {
   end_block(l, b);
 }
 
-/* Behind the last block of a loop that lanes leave one by one: again, while there are any. Behind one that they leave
+/* After the last block of a divergent loop: another round, while it has lanes. After a loop that all lanes leave
  * together: they have all come back to its header. */
 static void end_loops(vector_lowering *l, uint32_t b) {
   uint32_t place = l->order.place[b];
   int comes_here = !l->uniform[b] || hg_vector_diverges(l, b);
   for (uint32_t h = l->order.loop[b]; h != SSA_NONE && l->order.end[h] == place; h = l->order.parent[h]) {
-    put_label(l, behind_loop(l, h), SSA_NONE);
-    if (l->uniform[h] && comes_here) jump(l, VECTOR_JUMP, VECTOR_NONE, h);
+    emit_label(l, behind_loop(l, h), SSA_NONE);
+    if (l->uniform[h] && comes_here) emit_jump(l, VECTOR_JUMP, VECTOR_NONE, h);
     if (l->uniform[h]) continue;
-    jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
-    put_label(l, left_loop(l, h), SSA_NONE);
-    if (l->latch[h] != SSA_NONE) combine(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
+    emit_jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
+    emit_label(l, left_loop(l, h), SSA_NONE);
+    if (l->latch[h] != SSA_NONE) emit_logic(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
     if (!ssa_block_at(l->unit, h)->library) end_if_none_left(l);
   }
 }
@@ -405,7 +405,7 @@ static hg_status lower(vector_lowering *l) {
     lower_block(l, l->order.block[k]);
     end_loops(l, l->order.block[k]);
   }
-  put_label(l, end_label(l), SSA_NONE);
+  emit_label(l, end_label(l), SSA_NONE);
   vector_insn end = vector_insn_of(VECTOR_END, VECTOR_ALL);
   hg_vector_emit(l, &end);
   HG_TRY(l->status);

@@ -1,6 +1,6 @@
-/* webs.c - what a loop counts in needs one register, not one for each of its names: the phi of its header, what
- * the next round has instead of it (if nothing reads the phi from there on), and phis behind the loop that take one of
- * the two, whichever it was when a lane left. A lane's register then changes only while the lane is in the loop. */
+/* webs.c - coalescing of induction variables: one register for the phi of a loop's header, its value in the next round
+ * (if the phi is dead from there on), and the phis after the loop that take one of the two, whichever it was when a
+ * lane left. A lane's register then changes only while the lane is in the loop. */
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 #include "vector/lower.h"
@@ -33,7 +33,7 @@ static void find_places(vector_lowering *l) {
   }
 }
 
-/* `next` may be made where the phi is: in each round, when nothing needs the phi any more. */
+/* `next` may be computed in the phi's register: in each round the phi is dead by then. */
 static int can_replace(const vector_lowering *l, uint32_t header, uint32_t phi, uint32_t next) {
   const ssa_insn *insn = vector_ssa_insn(l, next);
   if (hg_is_leaf(insn) || insn->op == SSA_PHI || !hg_is_pure(insn) || l->same[next] != SSA_NONE) return 0;
@@ -55,7 +55,7 @@ static void join_next(vector_lowering *l, uint32_t header) {
   }
 }
 
-/* The header's phi whose register all arguments have, outside of its loop; SSA_NONE. */
+/* The header's phi with which all arguments are coalesced, outside of its loop; SSA_NONE. */
 static uint32_t common_phi(const vector_lowering *l, uint32_t phi) {
   uint32_t found = SSA_NONE;
   for (uint32_t i = 0; i < vector_ssa_insn(l, phi)->arg_count; i++) {
