@@ -135,7 +135,7 @@ static void test_bad_names(void) {
 /* Homes lie in the registers that the target gives away, and in the frame without reaching past it. */
 static void check_homes(const native_build *b, uint32_t kinds[4]) {
   for (uint32_t r = 0; r <= b->vector->regs.count; r++) {
-    const native_home *home = native_home_of(b, r);
+    const native_location *home = native_location_of(b, r);
     uint32_t pieces = (uint32_t)home->copies * home->parts, piece_bytes = home->is_mask ? 8 : b->target->vector_bytes;
     kinds[home->kind]++;
     for (uint32_t i = 0; i < pieces && home->kind == NATIVE_REGISTERS; i++) {
@@ -153,10 +153,10 @@ static void check_target(const native_target *target, const atlas_program *progr
                     .steps.element_size = sizeof(native_step)};
   uint32_t kinds[4] = {0};
   CHECK_EQ_U64(hg_native_plan(&b), HG_OK);
-  if (b.homes != NULL) check_homes(&b, kinds);
+  if (b.locations != NULL) check_homes(&b, kinds);
   CHECK(kinds[NATIVE_REGISTERS] > 0);
   CHECK(kinds[NATIVE_SLOT] + kinds[NATIVE_ROW] >= (VALUES + WIDE) - 32u); /* no target has more registers */
-  hg_release(&b.allocator, b.homes);
+  hg_release(&b.allocator, b.locations);
   hg_array_release(&b.allocator, &b.steps);
 }
 

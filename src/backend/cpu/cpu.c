@@ -85,7 +85,7 @@ static void cpu_free(void *device, uint8_t *address) {
   hg_mutex_unlock(&cpu->queues.mutex);
 }
 
-/* Nobody can say whose memory it is. */
+/* There is no way to check whose memory it is. */
 static hg_status cpu_adopt(void *device, const uint8_t *memory, uint64_t byte_count) {
   (void)device;
   (void)memory;

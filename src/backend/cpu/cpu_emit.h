@@ -1,4 +1,4 @@
-/* cpu_emit.h - what the CPU backend makes of programs, to look at. */
+/* cpu_emit.h - the code that the CPU backend makes of programs, for `hologram emit`. */
 #ifndef HG_CPU_EMIT_H
 #define HG_CPU_EMIT_H
 

@@ -22,11 +22,11 @@ struct hg_cpu_kernel {
   hg_allocator allocator;
   const atlas_program *program;
   hg_cpu_engine engine;
-  ssa_unit unit;    /* of the reference machine */
-  hg_vector vector; /* of the others */
-  hg_tile *tile;    /* NULL: the next runs every launch */
-  hg_native *native;/* NULL: the one before does */
-  char why[200];    /* no faster engine runs it; "": there is none */
+  ssa_unit unit;    /* HG_CPU_REFERENCE: the canonical program */
+  hg_vector vector; /* HG_CPU_TILE, HG_CPU_NATIVE: vector code */
+  hg_tile *tile;    /* for launches that `native` does not run; NULL: it runs all of them */
+  hg_native *native;/* NULL: `tile` runs every launch */
+  char why[200];    /* the reason for which no faster engine runs the program; "": there is no faster one */
 };
 
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
@@ -137,7 +137,8 @@ void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts)
   *facts = (hg_kernel_facts){.shared_bytes = hg_cpu_shared_bytes(kernel->program)};
 }
 
-/* Handing over takes some microseconds, in which an engine runs some thousands of lanes once through a program. */
+/* Passing a launch to another thread takes some microseconds, in which an engine runs some thousands of lanes once
+ * through a program. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
   enum { SMALL = 4096, SMALL_REFERENCE = 16 };
   uint64_t most = kernel->engine == HG_CPU_REFERENCE ? SMALL_REFERENCE : SMALL, lanes = launch->lanes;

@@ -10,11 +10,11 @@
 typedef enum hg_cpu_engine {
   HG_CPU_REFERENCE, /* the canonical program, lane by lane */
   HG_CPU_TILE,      /* instruction by instruction over rows of lanes */
-  HG_CPU_NATIVE,    /* as machine code; tiles where there is none */
+  HG_CPU_NATIVE,    /* machine code; the tile engine where there is none */
   HG_CPU_ENGINE_COUNT
 } hg_cpu_engine;
 
-/* What the kernels of a device are made with, by any number of threads at once. */
+/* What compiles the kernels of a device; any number of threads may use it at once. */
 typedef struct hg_cpu_compiler {
   hg_allocator allocator;
   hg_cpu_engine engine;

@@ -1,8 +1,8 @@
-/* queue.c - a queue of work with one thread at its end.
+/* queue.c - a queue of work with one producer and one consumer, its thread.
  *
- * One thread gives work and one takes it, so a linked list is enough: the giver owns the nodes and frees those that the
- * taker has left behind; the taker stays at the last node it has done, since that one's `next` is where work appears.
- * Work is numbered from 1 on; `done` is the number up to which all is done. */
+ * So a linked list is enough: the producer owns the nodes and frees those that the consumer has passed; the consumer
+ * stays at the last node it has done, because new work appears in that node's `next`. Work is numbered from 1 on;
+ * `done` is the number up to which all is done. */
 #include "backend/cpu/queue.h"
 
 #include "backend/cpu/cpu_kernel.h"
@@ -35,7 +35,7 @@ typedef struct node {
 } node;
 
 struct cpu_queue {
-  /* The giver's. */
+  /* The producer's. */
   cpu_queue *next;          /* of the device */
   cpu_queues *queues;
   uint8_t open, started;    /* started: there is a thread */
@@ -45,13 +45,13 @@ struct cpu_queue {
   _Atomic uint64_t given;   /* read without the lock by those who wait */
   hg_thread thread;
 
-  /* The taker's. Giver and taker do not write to one cache line. */
+  /* The consumer's. Producer and consumer do not write to one cache line. */
   uint8_t apart[CACHE_LINE_BYTES];
   node *at;
-  atomic_uint bell;         /* changes when there is work, or an end */
+  atomic_uint wakeups;      /* changes when there is work, or the thread has to end */
   atomic_uint sleeps, quits;
   _Atomic uint64_t done;
-  atomic_uint turn;         /* changes with `done`: to sleep by */
+  atomic_uint progress;     /* changes with `done`; waiters sleep on it */
   atomic_uint sleepers;
 
   atomic_uint has_fault, has_failure;
@@ -122,7 +122,7 @@ static hg_status run_graph(cpu_queue *q, const cpu_graph *graph, uint64_t number
   return status;
 }
 
-static void let_go(cpu_queues *queues, uint8_t *address) {
+static void release_shared(cpu_queues *queues, uint8_t *address) {
   hg_mutex_lock(&queues->mutex);
   hg_cpu_let_go(queues->memory, address);
   hg_mutex_unlock(&queues->mutex);
@@ -138,7 +138,7 @@ static void run_node(cpu_queue *q, const node *n) {
   case RECORD:
     if (atomic_load(&n->event->generation) == n->generation) atomic_store(&n->event->time_ns, hg_time_ns());
     return;
-  case FREE: let_go(q->queues, n->address); return;
+  case FREE: release_shared(q->queues, n->address); return;
   }
 }
 
@@ -146,15 +146,15 @@ static void run_node(cpu_queue *q, const node *n) {
 
 static void note_done(cpu_queue *q, uint64_t number) {
   atomic_store(&q->done, number);
-  atomic_fetch_add(&q->turn, 1);
-  if (atomic_load(&q->sleepers) > 0) hg_wake(&q->turn);
+  atomic_fetch_add(&q->progress, 1);
+  if (atomic_load(&q->sleepers) > 0) hg_wake(&q->progress);
 }
 
-static void serve(void *user) {
+static void thread_main(void *user) {
   cpu_queue *q = user;
   hg_fp_enter(); /* a new thread inherits its creator's environment */
   for (;;) {
-    uint32_t bell = atomic_load(&q->bell);
+    uint32_t wakeups = atomic_load(&q->wakeups);
     node *next = atomic_load_explicit(&q->at->next, memory_order_acquire);
     if (next != NULL) {
       run_node(q, next);
@@ -164,15 +164,15 @@ static void serve(void *user) {
       return;
     } else {
       atomic_store(&q->sleeps, 1);
-      if (atomic_load(&q->bell) == bell) hg_wait(&q->bell, bell);
+      if (atomic_load(&q->wakeups) == wakeups) hg_wait(&q->wakeups, wakeups);
       atomic_store(&q->sleeps, 0);
     }
   }
 }
 
-static void ring(cpu_queue *q) {
-  atomic_fetch_add(&q->bell, 1);
-  if (atomic_load(&q->sleeps)) hg_wake(&q->bell);
+static void wake(cpu_queue *q) {
+  atomic_fetch_add(&q->wakeups, 1);
+  if (atomic_load(&q->sleeps)) hg_wake(&q->wakeups);
 }
 
 static int is_done(const cpu_queue *q, uint64_t number) {
@@ -193,23 +193,24 @@ static int await_number(cpu_queue *q, uint64_t number) {
     if (is_done(q, number)) return CPU_QUEUE_DONE;
   atomic_fetch_add(&q->sleepers, 1);
   for (;;) {
-    uint32_t turn = atomic_load(&q->turn);
+    uint32_t progress = atomic_load(&q->progress);
     if (is_done(q, number)) break;
-    hg_wait(&q->turn, turn);
+    hg_wait(&q->progress, progress);
   }
   atomic_fetch_sub(&q->sleepers, 1);
   return CPU_QUEUE_DONE;
 }
 
-/* An empty queue's thread that did not come along in a fork is replaced. 0 where the system gives none. */
-static int has_thread(cpu_queue *q) {
+/* Makes sure that the queue has a thread: the first one, or one for an empty queue whose thread is not in this process
+ * since a fork. 0 where the system gives none. */
+static int ensure_thread(cpu_queue *q) {
   if (q->started && q->process != hg_process_id()) q->started = 0;
   if (q->started) return 1;
   q->process = hg_process_id();
   atomic_store(&q->sleeps, 0);
   atomic_store(&q->quits, 0);
   atomic_store(&q->sleepers, 0);
-  q->started = hg_thread_start(&q->thread, serve, q) == 0;
+  q->started = hg_thread_start(&q->thread, thread_main, q) == 0;
   return q->started;
 }
 
@@ -228,7 +229,7 @@ static void free_nodes_up_to(cpu_queue *q, uint64_t number) {
   }
 }
 
-/* The taker is at node `done` or behind it. */
+/* The consumer is at node `done` or after it. */
 static void free_nodes(cpu_queue *q) {
   free_nodes_up_to(q, atomic_load_explicit(&q->done, memory_order_acquire));
 }
@@ -238,7 +239,7 @@ static node *new_node(cpu_queue *q, uint64_t room) {
   free_nodes(q);
   if (is_lost(q, q->given)) return NULL;
   node *n = NULL;
-  if (has_thread(q) && room < SIZE_MAX - sizeof *n)
+  if (ensure_thread(q) && room < SIZE_MAX - sizeof *n)
     n = hg_allocate(&q->queues->allocator, 1, (size_t)(sizeof *n + room));
   if (n == NULL) (void)await_number(q, q->given);
   return n;
@@ -248,7 +249,7 @@ static void push(cpu_queue *q, node *n) {
   n->number = ++q->given;
   atomic_store_explicit(&q->last->next, n, memory_order_release);
   q->last = n;
-  ring(q);
+  wake(q);
 }
 
 static hg_status fail_lost(void) {
@@ -289,12 +290,13 @@ hg_status hg_cpu_queue_open(cpu_queues *queues, cpu_queue **out) {
   return HG_OK;
 }
 
-/* Numbers go on in the next queue that this one becomes. A lost one keeps its nodes, and is not used again. */
+/* The next queue that this one is opened as continues its numbers. A lost one keeps its nodes, and is not used
+ * again. */
 void hg_cpu_queue_close(cpu_queue *q) {
   if (await_number(q, q->given) == CPU_QUEUE_LOST) return;
   if (q->started && q->process == hg_process_id()) {
     atomic_store(&q->quits, 1);
-    ring(q);
+    wake(q);
     hg_thread_join(&q->thread);
   }
   q->started = 0;
@@ -358,7 +360,7 @@ void hg_cpu_queue_free(cpu_queues *all, uint8_t *address, void *const *queues, s
     cpu_queue *q = queues[i];
     node *n = is_idle(q) ? NULL : new_node(q, 0);
     if (n == NULL) {
-      let_go(all, address);
+      release_shared(all, address);
       continue;
     }
     n->what = FREE;
@@ -408,7 +410,7 @@ hg_status hg_cpu_event_open(const hg_allocator *allocator, int timed, cpu_event 
 
 void hg_cpu_event_close(cpu_event *event) { release_event(event); }
 
-/* The time is taken by the thread when it gets there. */
+/* The thread takes the time when it gets there. */
 hg_status hg_cpu_event_record(cpu_event *event, cpu_queue *q) {
   uint32_t generation = atomic_fetch_add(&event->generation, 1) + 1;
   node *n = event->timed && !is_idle(q) ? new_node(q, 0) : NULL;

@@ -1,10 +1,10 @@
-/* queue.h - the streams of a CPU device: queues of work, each with a thread of its own.
+/* queue.h - the streams of a CPU device: work queues, each with a thread of its own.
  *
- * The thread is started by the first work that is worth one; where the queue is empty, small work is done by the
- * caller. Who gives work does so one call at a time; waiting and asking need no lock.
+ * The thread is started by the first work that is worth one; where the queue is empty, the caller does small work
+ * itself. Work is submitted by one call at a time; waiting and querying need no lock.
  *
- * Of a queue in which work was left when the process forked, nothing more can be had in the child: its thread is not
- * there. An empty one works on. */
+ * A queue that had work when the process forked is lost in the child, which does not have its thread. An empty queue
+ * goes on working there. */
 #ifndef HG_CPU_QUEUE_H
 #define HG_CPU_QUEUE_H
 
@@ -15,31 +15,31 @@ typedef struct cpu_queue cpu_queue;
 typedef struct cpu_event cpu_event;
 typedef struct cpu_graph cpu_graph;
 
-/* What the functions that are not locked give. */
+/* Results of the functions that need no lock. */
 enum { CPU_QUEUE_DONE, CPU_QUEUE_BUSY, CPU_QUEUE_LOST };
 
-/* The queues of a device. Those that are closed are kept for the next one, since events remember them. */
+/* The queues of a device. A closed queue is kept and opened again as the next one, since events refer to queues. */
 typedef struct cpu_queues {
   hg_allocator allocator;
   hg_cpu_memory *memory;
   hg_mutex mutex;   /* guards allocating and freeing of `memory` */
-  cpu_queue *first; /* of all */
+  cpu_queue *first; /* of the list of all queues */
 } cpu_queues;
 
 hg_status hg_cpu_queues_open(cpu_queues *queues, const hg_allocator *allocator, hg_cpu_memory *memory);
-void hg_cpu_queues_close(cpu_queues *queues); /* all are closed */
+void hg_cpu_queues_close(cpu_queues *queues); /* all queues must be closed */
 
 hg_status hg_cpu_queue_open(cpu_queues *queues, cpu_queue **out);
 void hg_cpu_queue_close(cpu_queue *queue); /* waits for its work */
 hg_status hg_cpu_queue_submit(cpu_queue *queue, const hg_work *work);
 hg_status hg_cpu_queue_run_graph(cpu_queue *queue, cpu_graph *graph, uint64_t number);
-/* Frees memory when these queues have got to where they are now. */
+/* Frees memory when each of these queues has done the work that it has now. */
 void hg_cpu_queue_free(cpu_queues *all, uint8_t *address, void *const *queues, size_t count);
 int hg_cpu_queue_wait(cpu_queue *queue);
 int hg_cpu_queue_query(cpu_queue *queue);
 /* The status of a result, and what could not be done since the last time. */
 hg_status hg_cpu_queue_outcome(cpu_queue *queue, int result);
-/* The first fault that has not been taken. */
+/* 1 if a fault has not been taken yet: of which work. */
 int hg_cpu_queue_faulted(cpu_queue *queue, uint64_t number, uint64_t *index);
 void hg_cpu_queue_take_fault(cpu_queue *queue, hg_fault *fault);
 

@@ -1,6 +1,6 @@
-/* stream.h - copies and fills that go past the caches: for ranges so large that what is written would push everything
- * else out of them, only to be pushed out itself before anyone reads it. Where the machine has no such stores, plain
- * ones. Streaming stores are only fast beside prefetched loads. */
+/* stream.h - copies and fills with non-temporal (streaming) stores: for ranges so large that what is written would
+ * evict everything else from the caches, only to be evicted itself before anything reads it. Where the machine has no
+ * such stores, plain ones. Streaming stores are only fast beside prefetched loads. */
 #ifndef HG_CPU_STREAM_H
 #define HG_CPU_STREAM_H
 

@@ -1,4 +1,4 @@
-/* targets.h - the processors that there is machine code for. */
+/* targets.h - the processors that machine code can be written for. */
 #ifndef HG_CPU_TARGETS_H
 #define HG_CPU_TARGETS_H
 
@@ -6,7 +6,7 @@
 
 extern const native_target hg_native_avx512, hg_native_avx2, hg_native_neon;
 
-/* What machine code is written for where the tile engine would use `isa`; NULL: nothing. */
+/* The target where the tile engine would use `isa`; NULL: none. */
 const native_target *hg_native_target(cpu_isa isa);
 
 #endif

@@ -1,4 +1,4 @@
-/* arith.c - which code each operation becomes; arithmetic, logic, shifts and counts of bits.
+/* arith.c - the table of operations and the code of each: arithmetic, logic, shifts and counts of bits.
  *
  * Most operations are the same code for each vector of a value: a function that writes it for one, in which d may be
  * the register of a source. Scratch 4 and 5 are free in it. */
@@ -27,7 +27,8 @@ static unsigned temporary2(const neon_emit *e) { return hg_neon_scratch(e, 5); }
 
 typedef struct cell {
   int (*write)(neon_emit *e);                         /* 0: left to hg_native_help */
-  uint32_t types, help;                               /* types that `write` knows; those that are always left */
+  uint32_t types, help;                               /* types that `write` handles; types that are always left to
+                                                         hg_native_help */
   piece_writer up_to_32, of_64, real, half;           /* of `arithmetic`: integers of those widths, floats */
   a64_op signed_integer, unsigned_integer, of_floats; /* of write_simple */
   uint8_t keeps_narrow;                               /* extended sources give an extended result */
@@ -274,9 +275,9 @@ static void write_pieces(neon_emit *e, piece_writer write) {
       piece p = {.size = hg_neon_size(e, insn->d), .copy = c, .part = part, .type = insn->type};
       for (unsigned k = 0; k < 3; k++)
         if (insn->s[k] != VECTOR_NONE) p.s[k] = hg_neon_source(e, insn->s[k], c, part, hg_neon_scratch(e, k));
-      p.d = hg_neon_result(e, c, part);
+      p.d = hg_neon_result_register(e, c, part);
       write(e, &p);
-      hg_neon_done(e, c, part, p.d);
+      hg_neon_set_result(e, c, part, p.d);
     }
 }
 

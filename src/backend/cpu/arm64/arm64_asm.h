@@ -42,7 +42,7 @@ typedef struct a64_asm {
 } a64_asm;
 
 void hg_a64_begin(a64_asm *a, const hg_allocator *allocator);
-void hg_a64_finish(a64_asm *a); /* places the literals behind the code and resolves labels */
+void hg_a64_finish(a64_asm *a); /* places the literals after the code and resolves labels */
 void hg_a64_release(a64_asm *a);
 
 /* ---- rows of the tables ------------------------------------------------------------------------------------------ */

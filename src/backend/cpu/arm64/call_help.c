@@ -1,4 +1,4 @@
-/* call_help.c - calls of hg_native_help, and code that is seldom run, put behind the rest. */
+/* call_help.c - calls of hg_native_help, and slow paths, out of line. */
 #include "backend/cpu/arm64/emit_neon.h"
 
 #include <stddef.h>
@@ -39,8 +39,7 @@ void hg_neon_write_slow_paths(neon_emit *e) {
   e->slow.count = 0;
 }
 
-/* All registers that values live in, and the mask of the last lanes, to or from the frame, whose address is in `base`.
- */
+/* All registers that values may live in, and the mask of the tail, to or from the frame, whose address is in `base`. */
 static void move_vectors(neon_emit *e, a64_memory_op op, unsigned base) {
   for (unsigned r = 0; r < e->b->target->vector_count; r++) hg_a64_memory(&e->a, op, r, base, saved_at(r));
   hg_a64_memory(&e->a, op, NEON_TAIL_MASK, base, saved_at(NEON_TAIL_MASK));

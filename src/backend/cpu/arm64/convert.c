@@ -19,14 +19,12 @@ typedef struct vectors {
   unsigned part[2]; /* machine registers; of 32-bit elements one */
 } vectors;
 
-static vectors fetch(neon_emit *e, uint32_t copy) {
+static vectors source_vectors(neon_emit *e, uint32_t copy) {
   uint32_t from = e->insn->s[0];
   vectors v = {{hg_neon_source(e, from, copy, 0, hg_neon_scratch(e, 0)), 0}};
   if (hg_neon_is_64(e, from)) v.part[1] = hg_neon_source(e, from, copy, 1, hg_neon_scratch(e, 1));
   return v;
 }
-
-static void put(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg) { hg_neon_done(e, copy, part, reg); }
 
 /* An f16 or bf16 as f32. */
 static unsigned widen_half(neon_emit *e, uint8_t type, unsigned from, unsigned to) {
@@ -90,18 +88,18 @@ static void integer_to_integer(neon_emit *e, uint32_t c, vectors v) {
   unsigned d;
   if (bytes_of(to) == 8) {
     for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-      d = hg_neon_result(e, c, p);
+      d = hg_neon_result_register(e, c, p);
       if (bytes_of(from) == 8) d = v.part[p];
       else widen_integer(e, is_signed(from), p, d, v.part[0]);
-      put(e, c, p, d);
+      hg_neon_set_result(e, c, p, d);
     }
     return;
   }
-  d = hg_neon_result(e, c, 0);
+  d = hg_neon_result_register(e, c, 0);
   if (bytes_of(from) == 8) hg_a64(&e->a, A64_uzp1, A64_32B, d, v.part[0], v.part[1]); /* the low halves */
   else hg_a64_move_vector(&e->a, d, v.part[0]);
   if (bytes_of(from) > bytes_of(to) || is_signed(from) != is_signed(to)) hg_neon_narrow(e, to, d);
-  put(e, c, 0, d);
+  hg_neon_set_result(e, c, 0, d);
 }
 
 /* ---- floats from integers ---------------------------------------------------------------------------------------- */
@@ -139,18 +137,18 @@ static int integer_to_float(neon_emit *e, uint32_t c, vectors v) {
   a64_op op = is_signed(from) ? A64_scvtf : A64_ucvtf;
   if (to == ATLAS_f64) {
     for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-      unsigned d = hg_neon_result(e, c, p), wide = v.part[p];
+      unsigned d = hg_neon_result_register(e, c, p), wide = v.part[p];
       if (bytes_of(from) < 8) widen_integer(e, is_signed(from), p, wide = d, v.part[0]);
       hg_a64(&e->a, op, A64_64B, d, wide, 0);
-      put(e, c, p, d);
+      hg_neon_set_result(e, c, p, d);
     }
     return 1;
   }
-  unsigned d = hg_neon_result(e, c, 0);
+  unsigned d = hg_neon_result_register(e, c, 0);
   if (to != ATLAS_f32) integer_to_half(e, d, v.part[0]);
   else if (bytes_of(from) == 8) wide_integer_to_f32(e, v, d);
   else hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
-  put(e, c, 0, d);
+  hg_neon_set_result(e, c, 0, d);
   return 1;
 }
 
@@ -173,17 +171,17 @@ static void float_to_wide(neon_emit *e, uint32_t c, vectors v) {
   uint8_t from = e->insn->type2;
   if (bytes_of(from) == 2) v.part[0] = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
   for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-    unsigned d = hg_neon_result(e, c, p), wide = v.part[p];
+    unsigned d = hg_neon_result_register(e, c, p), wide = v.part[p];
     if (from != ATLAS_f64) widen_f32(e, p, wide = d, v.part[0]);
     hg_a64(&e->a, op, A64_64B, d, wide, 0);
-    put(e, c, p, d);
+    hg_neon_set_result(e, c, p, d);
   }
 }
 
 static void float_to_integer(neon_emit *e, uint32_t c, vectors v) {
   uint8_t to = e->insn->type, from = e->insn->type2;
   int sign = is_signed(to);
-  unsigned d = hg_neon_result(e, c, 0), work = hg_neon_scratch(e, 3);
+  unsigned d = hg_neon_result_register(e, c, 0), work = hg_neon_scratch(e, 3);
   a64_op op = sign ? A64_fcvtzs : A64_fcvtzu;
   if (from == ATLAS_f64) {
     for (unsigned p = 0; p < 2; p++) {
@@ -197,7 +195,7 @@ static void float_to_integer(neon_emit *e, uint32_t c, vectors v) {
     hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
   }
   clamp(e, to, d);
-  put(e, c, 0, d);
+  hg_neon_set_result(e, c, 0, d);
 }
 
 /* ---- floats from floats ------------------------------------------------------------------------------------------ */
@@ -208,27 +206,27 @@ static void float_to_float(neon_emit *e, uint32_t c, vectors v) {
   if (bytes_of(from) == 2) f32 = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
   if (to == ATLAS_f64) {
     for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-      unsigned d = from == ATLAS_f64 ? v.part[p] : hg_neon_result(e, c, p);
+      unsigned d = from == ATLAS_f64 ? v.part[p] : hg_neon_result_register(e, c, p);
       if (from != ATLAS_f64) widen_f32(e, p, d, f32);
-      put(e, c, p, d);
+      hg_neon_set_result(e, c, p, d);
     }
     return;
   }
-  unsigned d = hg_neon_result(e, c, 0);
+  unsigned d = hg_neon_result_register(e, c, 0);
   if (from == ATLAS_f64) narrow_f64(e, to != ATLAS_f32, f32 = to == ATLAS_f32 ? d : hg_neon_scratch(e, 0), v);
   if (to != ATLAS_f32) narrow_half(e, to, d, f32);
   else hg_a64_move_vector(&e->a, d, f32);
-  put(e, c, 0, d);
+  hg_neon_set_result(e, c, 0, d);
 }
 
 /* ---- bit casts --------------------------------------------------------------------------------------------------- */
 
 static void bitcast(neon_emit *e, uint32_t c, vectors v) {
   for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-    unsigned d = hg_neon_result(e, c, p);
+    unsigned d = hg_neon_result_register(e, c, p);
     hg_a64_move_vector(&e->a, d, v.part[p]);
     if (is_signed(e->insn->type) != is_signed(e->insn->type2)) hg_neon_narrow(e, e->insn->type, d);
-    put(e, c, p, d);
+    hg_neon_set_result(e, c, p, d);
   }
 }
 
@@ -253,12 +251,13 @@ static void convert(neon_emit *e, uint32_t c, vectors v) {
   else float_to_integer(e, c, v);
 }
 
-/* The class of the block, the phase, coordinates: the same in a run of lanes but for x. */
+/* Writes a word of the context, the same in a run of lanes: the class of the block, the phase, coordinates but for
+ * x. */
 static void word_of_context(neon_emit *e, size_t offset) {
   int is_64 = hg_neon_is_64(e, e->insn->d);
   hg_neon_context(e, offset, is_64, hg_neon_scratch(e, 0));
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
-    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) put(e, c, p, hg_neon_scratch(e, 0));
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) hg_neon_set_result(e, c, p, hg_neon_scratch(e, 0));
 }
 
 static size_t coordinate(unsigned which) { return offsetof(native_context, coordinate) + 8 * which; }
@@ -270,9 +269,9 @@ static void x_coordinate(neon_emit *e) {
   hg_a64(&e->a, A64_add_x, 0, 1, 1, NEON_LANE);
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-      unsigned d = hg_neon_result(e, c, p);
+      unsigned d = hg_neon_result_register(e, c, p);
       hg_neon_count_up(e, d, 1, is_64, c, p, hg_neon_scratch(e, 4));
-      put(e, c, p, d);
+      hg_neon_set_result(e, c, p, d);
     }
 }
 
@@ -290,12 +289,12 @@ int hg_neon_coordinate(neon_emit *e) {
 }
 
 int hg_neon_bitcast(neon_emit *e) {
-  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) bitcast(e, c, fetch(e, c));
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) bitcast(e, c, source_vectors(e, c));
   return 1;
 }
 
 int hg_neon_convert(neon_emit *e) {
   if (!can_convert(e->insn)) return 0;
-  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) convert(e, c, fetch(e, c));
+  for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) convert(e, c, source_vectors(e, c));
   return 1;
 }

@@ -1,5 +1,5 @@
-/* emit.c - aarch64 regions: entry, the loop over whole groups, the last lanes, jumps, constants that stay in
- * registers. */
+/* emit.c - the aarch64 code of a kernel: prologue and epilogue of regions, the loop over full groups, the tail, jumps,
+ * constants that stay in registers. */
 #include "backend/cpu/arm64/emit_neon.h"
 #include "base/error.h"
 #include "compiler/machine_ops.h"
@@ -38,7 +38,7 @@ static void write_jump(neon_emit *e) {
 }
 
 static void write_insn(neon_emit *e, uint32_t i) {
-  if (hg_native_is_nothing(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL) return;
+  if (hg_native_needs_no_code(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL) return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   switch (e->insn->op) {
@@ -59,7 +59,7 @@ static void write_insn(neon_emit *e, uint32_t i) {
 
 static int keeps_alive_in_rows(const neon_emit *e) { return e->b->steps.count > 1; }
 
-/* A group's lanes begin: all their steps are left. */
+/* At the start of a group: all steps of its lanes are left. */
 static void begin_steps(neon_emit *e) {
   hg_neon_begin_alive(e);
   if (!hg_native_counts_steps(e->b->vector)) return;
@@ -69,7 +69,7 @@ static void begin_steps(neon_emit *e) {
     hg_a64_memory(&e->a, A64_str_x, A64_ZR, NEON_CONTEXT, offsetof(native_context, knows_steps));
 }
 
-/* Other groups of the tile, and other regions, may begin with what is left by the one that has taken most steps. */
+/* Other groups of the tile, and other regions, begin with the steps left of the group that has taken most. */
 static void end_steps(neon_emit *e) {
   if (!hg_native_counts_steps(e->b->vector) || !keeps_alive_in_rows(e)) return;
   hg_a64_memory(&e->a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, steps_left));
@@ -79,7 +79,7 @@ static void end_steps(neon_emit *e) {
   hg_a64_memory(&e->a, A64_str_x, 0, NEON_CONTEXT, offsetof(native_context, fewest_left));
 }
 
-/* A group whose lanes have ended in another region. */
+/* Skips the region for a group whose lanes have all ended in another region. */
 static void leave_if_none_left(neon_emit *e) {
   static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
                                     .target = VECTOR_NONE};
@@ -124,7 +124,7 @@ static void make_frame(neon_emit *e) {
   hg_a64_add_imm(a, A64_SP, 4, 0);
 }
 
-static void drop_frame(neon_emit *e) {
+static void write_epilogue(neon_emit *e) {
   a64_asm *a = &e->a;
   hg_a64_add_imm(a, A64_SP, A64_FP, 0);
   for (unsigned i = 0; i < 8; i += 2)
@@ -135,7 +135,7 @@ static void drop_frame(neon_emit *e) {
 }
 
 /* x0 context, x1 first, x2 end, x3 fast end: see native_entry. */
-static void begin_region(neon_emit *e) {
+static void write_prologue(neon_emit *e) {
   a64_asm *a = &e->a;
   make_frame(e);
   hg_a64_move(a, NEON_CONTEXT, 0);
@@ -192,7 +192,7 @@ static void write_tail(neon_emit *e, const native_step *step) {
   hg_a64_place(a, top);
   hg_a64(a, A64_subs_x, 0, 0, NEON_END, NEON_LANE);
   hg_a64_jump_if(a, A64_HI, some);
-  drop_frame(e);
+  write_epilogue(e);
   hg_a64_place(a, some);
   hg_a64_move_imm(a, 1, NEON_LANES);
   hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 1);
@@ -204,7 +204,7 @@ static void write_tail(neon_emit *e, const native_step *step) {
   hg_a64_jump(a, top);
 }
 
-/* Of what is the same for all groups: the code of a whole group, which stands for them. */
+/* A region that runs once: the code of a full group, on behalf of all. */
 static void write_once(neon_emit *e, const native_step *step) {
   e->is_tail = 0;
   e->is_once = 1;
@@ -213,14 +213,14 @@ static void write_once(neon_emit *e, const native_step *step) {
   store_imm(e, offsetof(native_frame, count), e->copies * NEON_LANES);
   write_body(e, step);
   e->is_once = 0;
-  drop_frame(e);
+  write_epilogue(e);
   hg_neon_write_slow_paths(e);
 }
 
 static void write_region(neon_emit *e, native_step *step) {
   uint32_t tail = hg_a64_new_label(&e->a);
   step->entry = step->stream_entry = (uint32_t)e->a.count * 4;
-  begin_region(e);
+  write_prologue(e);
   if (step->is_once) {
     write_once(e, step);
     return;
@@ -233,7 +233,7 @@ static void write_region(neon_emit *e, native_step *step) {
 
 /* ---- what stays in registers ------------------------------------------------------------------------------------- */
 
-/* The first buffers that instructions name keep their address in a register. */
+/* The first buffers that instructions name get a register for their address. */
 static void choose_bases(neon_emit *e) {
   size_t used = 0;
   for (uint32_t i = 0; i < e->b->vector->insns.count && used < sizeof base_registers; i++) {
@@ -244,12 +244,12 @@ static void choose_bases(neon_emit *e) {
 }
 
 /* Machine registers that no value ever has. */
-static uint32_t idle_registers(const native_build *b) {
+static uint32_t unused_registers(const native_build *b) {
   uint32_t idle = (UINT32_C(1) << b->target->vector_count) - 1;
   for (uint32_t r = 0; r <= b->vector->regs.count; r++) {
-    const native_home *home = native_home_of(b, r);
-    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && k < (uint32_t)home->copies * home->parts; k++)
-      idle &= ~(UINT32_C(1) << home->reg[k]);
+    const native_location *location = native_location_of(b, r);
+    for (uint32_t k = 0; location->kind == NATIVE_REGISTERS && k < (uint32_t)location->copies * location->parts; k++)
+      idle &= ~(UINT32_C(1) << location->reg[k]);
   }
   return idle;
 }
@@ -260,7 +260,7 @@ static int is_invariant(const hg_vector *v, uint32_t r) {
   return reg->type != SSA_PREDICATE && (reg->kind == VECTOR_CONSTANT || reg->kind == VECTOR_SCALAR);
 }
 
-/* How often each constant and parameter is read, if loops run eight times. */
+/* How often each constant and parameter is read, a loop counted eight times. */
 static void count_reads(const hg_vector *v, uint32_t *weight, uint32_t *reads) {
   uint32_t n = (uint32_t)v->insns.count;
   for (uint32_t i = 0; i < n; i++) weight[i] = 1;
@@ -281,7 +281,7 @@ static void count_reads(const hg_vector *v, uint32_t *weight, uint32_t *reads) {
 
 static void keep_invariants(neon_emit *e, uint32_t *weight, uint32_t *reads) {
   const hg_vector *v = e->b->vector;
-  uint32_t idle = idle_registers(e->b);
+  uint32_t idle = unused_registers(e->b);
   count_reads(v, weight, reads);
   for (unsigned reg = 0; reg < e->b->target->vector_count; reg++) {
     if (!(idle >> reg & 1)) continue;
@@ -296,7 +296,7 @@ static void keep_invariants(neon_emit *e, uint32_t *weight, uint32_t *reads) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static void write_all(neon_emit *e) {
+static void write_kernel(neon_emit *e) {
   native_step *steps = e->b->steps.data;
   e->help = hg_a64_new_label(&e->a);
   choose_bases(e);
@@ -307,7 +307,7 @@ static void write_all(neon_emit *e) {
   hg_a64_finish(&e->a);
 }
 
-static hg_status take_code(neon_emit *e) {
+static hg_status move_code_out(neon_emit *e) {
   if (e->a.no_memory) return hg_fail_memory("machine code", e->a.count * 4);
   if (e->a.too_far)
     return hg_fail(HG_UNSUPPORTED, "machine code of %zu bytes is longer than its jumps reach", e->a.count * 4);
@@ -317,7 +317,7 @@ static hg_status take_code(neon_emit *e) {
   return HG_OK;
 }
 
-static hg_status emit(native_build *b) {
+static hg_status emit_kernel(native_build *b) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count + NEON_NANS;
   neon_emit e = {.b = b, .slow.element_size = sizeof(neon_slow)};
   hg_a64_begin(&e.a, &b->allocator);
@@ -328,8 +328,8 @@ static hg_status emit(native_build *b) {
     e.kept_in = (uint8_t *)(reads + regs);
     e.label_of = reads + 2 * regs;
     keep_invariants(&e, e.label_of, reads);
-    write_all(&e);
-    status = take_code(&e);
+    write_kernel(&e);
+    status = move_code_out(&e);
   }
   hg_release(&b->allocator, reads);
   hg_array_release(&b->allocator, &e.slow);
@@ -339,4 +339,4 @@ static hg_status emit(native_build *b) {
 
 extern const native_target hg_native_neon; /* declared again by targets.h, which is above */
 const native_target hg_native_neon = {.engine = "native neon", .lanes = NEON_LANES, .vector_bytes = NEON_VECTOR_BYTES,
-                                      .vector_count = 25, .emit = emit};
+                                      .vector_count = 25, .emit = emit_kernel};

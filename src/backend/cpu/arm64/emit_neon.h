@@ -1,12 +1,12 @@
-/* emit_neon.h - what the files of the aarch64 emitter share.
+/* emit_neon.h - the state and functions that the files of the aarch64 emitter share.
  *
- * Registers of a region: sp frame, x19 context, x20 global lane of the group, x21 the same in the tile, x22
- * context->rows, x23 the last lane at which a whole group may begin, x24 end of the lanes, x29 sp of the caller's part;
- * x9 to x15 and x25 to x28 base addresses of buffers; x0 to x7 and x16 free within an instruction. Vector registers
- * from native_target.vector_count on are free within an instruction (hg_neon_scratch 0 to 5), but v31, which holds the
- * lanes that exist where the code runs one vector at the end.
+ * Registers of a region: sp frame, x19 context, x20 global lane of the group, x21 its lane in the tile, x22
+ * context->rows, x23 the last lane at which a full group may begin, x24 end of the lanes, x29 sp of the caller's part;
+ * x9 to x15 and x25 to x28 base addresses of buffers; x0 to x7 and x16 scratch within an instruction. Vector registers
+ * from native_target.vector_count on are scratch within an instruction (hg_neon_scratch 0 to 5), but v31, which in the
+ * tail holds the lanes that exist.
  *
- * Of the scratch registers 0 to 2 are for sources, 3 for a result; hg_neon_done may change 4 and 5. */
+ * Of the scratch registers 0 to 2 are for sources, 3 for a result; hg_neon_set_result may change 4 and 5. */
 #ifndef HG_ARM64_EMIT_NEON_H
 #define HG_ARM64_EMIT_NEON_H
 
@@ -20,25 +20,33 @@ enum {
   NEON_VECTOR_BYTES = 16
 };
 
-typedef struct neon_slow { /* an instruction that could not go on: out of line, after its region */
-  uint32_t insn, copy, from, back; /* labels */
+typedef struct neon_slow { /* the slow path of an instruction: out of line, after its region */
+  uint32_t insn, copy;
+  uint32_t from, back;      /* labels: of the slow path; where it returns */
 } neon_slow;
 
 typedef struct neon_emit {
   native_build *b;
   a64_asm a;
-  const vector_insn *insn;  /* in hand */
+
+  /* The current instruction. */
+  const vector_insn *insn;
   uint32_t index;           /* its number */
-  uint8_t is_tail;          /* the code for one vector with a mask */
-  uint8_t is_once;          /* the code of a region that runs once */
+
+  /* The code that is written. */
+  uint8_t is_tail;          /* for one vector with a mask */
+  uint8_t is_once;          /* of a region that runs once */
   uint8_t uses_tile_lane;
-  uint32_t copies;          /* of the code that is written: the kernel's or 1 */
-  uint32_t help;            /* label */
-  uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
-  uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */
-  uint8_t *kept_in;         /* per register and NaN: 1 + the machine register that holds a constant all the time */
+  uint32_t copies;          /* the kernel's or 1 */
+  uint32_t help;            /* label: calls hg_native_help */
+  uint32_t region_end;      /* label: where the region ends */
+  uint32_t group_end;       /* label after a group's code */
+  uint32_t *label_of;       /* per instruction: its label; UINT32_MAX: none yet */
   hg_array slow;            /* neon_slow */
-  uint8_t base_of[ATLAS_MAX_SYMBOLS]; /* general register that holds its memory; 0: none */
+
+  /* Machine registers that hold one thing throughout. */
+  uint8_t *kept_in;         /* per register and NaN: 1 + the one that holds this constant; 0: none */
+  uint8_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: the one that holds the address of its memory; 0: none */
 } neon_emit;
 
 static inline unsigned hg_neon_scratch(const neon_emit *e, unsigned n) { return e->b->target->vector_count + n; }
@@ -52,7 +60,7 @@ uint32_t hg_neon_copies(const neon_emit *e, uint32_t reg); /* 1 or e->copies: ve
 uint32_t hg_neon_parts(const neon_emit *e, uint32_t reg);
 int hg_neon_constant_bits(const neon_emit *e, uint32_t reg, uint64_t *bits); /* 1: a constant */
 
-/* Numbers behind those of the vector program's registers: the canonical NaNs of f32 and f64. VECTOR_NONE: other types.
+/* Numbers after those of the vector program's registers: the canonical NaNs of f32 and f64. VECTOR_NONE: other types.
  */
 enum { NEON_NANS = 2 };
 static inline uint32_t hg_neon_nan(const hg_vector *v, uint8_t type) {
@@ -66,12 +74,12 @@ void hg_neon_invariant(neon_emit *e, uint32_t reg, unsigned to);
 /* The machine register that holds a source: `scratch` where it has none. */
 unsigned hg_neon_source(neon_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 
-/* Where to compute the result of the instruction in hand, and what to do with it then. The register may be that of a
- * source of the same copy and part, never that of another. */
-unsigned hg_neon_result(neon_emit *e, uint32_t copy, uint32_t part);
-void hg_neon_done(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg);
+/* The register to compute a result of the current instruction in; stores it from `reg` to its location. That register
+ * may be the register of a source of the same copy and part, never of another copy or part. */
+unsigned hg_neon_result_register(neon_emit *e, uint32_t copy, uint32_t part);
+void hg_neon_set_result(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg);
 
-/* Elements in memory, which follow each other, widened: a whole vector of them. */
+/* Elements in memory, which follow each other, widened: a full vector of them. */
 void hg_neon_load_elements(neon_emit *e, uint8_t type, unsigned to, unsigned base, int64_t offset);
 void hg_neon_store_elements(neon_emit *e, uint8_t type, unsigned from, unsigned base, int64_t offset, unsigned scratch);
 unsigned hg_neon_log_bytes(uint8_t type);
@@ -90,7 +98,7 @@ void hg_neon_narrow(neon_emit *e, uint8_t type, unsigned reg);
 
 unsigned hg_neon_predicate(neon_emit *e, uint32_t reg, uint32_t copy,
                            unsigned scratch); /* VECTOR_ALL: existing lanes */
-/* The lanes in which the instruction in hand has effects; -1: all of the vector. */
+/* The lanes in which the current instruction has effects; -1: all of the vector. */
 int hg_neon_mask(neon_emit *e, uint32_t copy, unsigned scratch);
 /* The part of a predicate that goes with a 64-bit vector. */
 unsigned hg_neon_mask_part(neon_emit *e, unsigned mask, uint32_t part, unsigned scratch);
@@ -103,15 +111,16 @@ void hg_neon_begin_alive(neon_emit *e);
 /* ---- what is not written here ------------------------------------------------------------------------------------ */
 
 #define NEON_ALL_COPIES UINT32_MAX
-void hg_neon_help(neon_emit *e, uint32_t copy);        /* calls hg_native_help for the instruction in hand */
-uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy); /* label that does so; hg_neon_slow_back behind the code */
+void hg_neon_help(neon_emit *e, uint32_t copy);        /* calls hg_native_help for the current instruction */
+uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy); /* label of a slow path that calls it; hg_neon_slow_back
+                                                            after the code */
 void hg_neon_slow_back(neon_emit *e);
 void hg_neon_write_slow_paths(neon_emit *e);
 void hg_neon_write_help(neon_emit *e);
 /* Registers at an address, two by two. */
 void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count, unsigned base);
 
-/* Each 1 if it has written the instruction in hand. */
+/* Each 1 if it has written the current instruction. */
 int hg_neon_operation(neon_emit *e);        /* of machine_ops.def */
 int hg_neon_vector_operation(neon_emit *e); /* of vector.h, on values */
 int hg_neon_masks(neon_emit *e);            /* of vector.h, on masks and moves */
@@ -124,7 +133,7 @@ int hg_neon_compare(neon_emit *e);
 int hg_neon_memory(neon_emit *e);
 int hg_neon_has_base(const vector_insn *insn);
 
-/* The atomic in hand at [x1], with x3 and, of cas, x5 to compare with: x0 = what was there. Changes x4 and x16. */
+/* The current atomic at [x1], with x3 and, of cas, x5 to compare with: x0 = what was there. Changes x4 and x16. */
 void hg_neon_update(neon_emit *e);
 
 #endif

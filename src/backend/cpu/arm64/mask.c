@@ -1,4 +1,4 @@
-/* mask.c - instructions on predicates, moves, comparisons, and the jumps that ask masks. */
+/* mask.c - instructions on predicates, moves, comparisons, and the jumps that test masks. */
 #include "atlas/tables.h"
 #include "backend/cpu/arm64/emit_neon.h"
 #include "compiler/machine_ops.h"
@@ -7,44 +7,44 @@
 
 /* ---- predicates as operands -------------------------------------------------------------------------------------- */
 
-static void logic(neon_emit *e, a64_op op) {
+static void write_logic(neon_emit *e, a64_op op) {
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) {
     unsigned a = hg_neon_predicate(e, e->insn->s[0], c, hg_neon_scratch(e, 0));
     unsigned b = hg_neon_predicate(e, e->insn->s[1], c, hg_neon_scratch(e, 1));
-    unsigned d = hg_neon_result(e, c, 0);
+    unsigned d = hg_neon_result_register(e, c, 0);
     hg_a64(&e->a, op, 0, d, a, b);
-    hg_neon_done(e, c, 0, d);
+    hg_neon_set_result(e, c, 0, d);
   }
 }
 
-static void invert(neon_emit *e) {
+static void write_not(neon_emit *e) {
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) {
-    unsigned a = hg_neon_predicate(e, e->insn->s[0], c, hg_neon_scratch(e, 0)), d = hg_neon_result(e, c, 0);
+    unsigned a = hg_neon_predicate(e, e->insn->s[0], c, hg_neon_scratch(e, 0)), d = hg_neon_result_register(e, c, 0);
     hg_a64(&e->a, A64_not, 0, d, a, 0);
-    hg_neon_done(e, c, 0, d);
+    hg_neon_set_result(e, c, 0, d);
   }
 }
 
 static void move_predicate(neon_emit *e, uint32_t from) {
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
-    hg_neon_done(e, c, 0, hg_neon_predicate(e, from, c, hg_neon_scratch(e, 0)));
+    hg_neon_set_result(e, c, 0, hg_neon_predicate(e, from, c, hg_neon_scratch(e, 0)));
 }
 
-static void move(neon_emit *e) {
+static void write_move(neon_emit *e) {
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++)
-      hg_neon_done(e, c, p, hg_neon_source(e, e->insn->s[0], c, p, hg_neon_scratch(e, 0)));
+      hg_neon_set_result(e, c, p, hg_neon_source(e, e->insn->s[0], c, p, hg_neon_scratch(e, 0)));
 }
 
-static void clear(neon_emit *e) {
+static void write_clear(neon_emit *e) {
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) {
-    unsigned d = hg_neon_result(e, c, 0);
+    unsigned d = hg_neon_result_register(e, c, 0);
     hg_a64_constant(&e->a, A64_64B, d, 0);
-    hg_neon_done(e, c, 0, d);
+    hg_neon_set_result(e, c, 0, d);
   }
 }
 
-/* Result in place of the true value, of the false one, or of the predicate: each has an instruction. */
+/* Selects into the register of the true value, of the false one, or of the predicate: each has an instruction. */
 static void select_part(neon_emit *e, unsigned d, unsigned mask, unsigned a, unsigned b) {
   if (d == b) hg_a64(&e->a, A64_bit, 0, d, a, mask);
   else if (d == a) hg_a64(&e->a, A64_bif, 0, d, b, mask);
@@ -62,9 +62,9 @@ int hg_neon_select(neon_emit *e) {
       unsigned mask = hg_neon_predicate(e, insn->s[0], c, hg_neon_scratch(e, 0));
       if (is_64) mask = hg_neon_mask_part(e, mask, p, hg_neon_scratch(e, 0));
       unsigned a = hg_neon_source(e, insn->s[1], c, p, hg_neon_scratch(e, 1));
-      unsigned b = hg_neon_source(e, insn->s[2], c, p, hg_neon_scratch(e, 2)), d = hg_neon_result(e, c, p);
+      unsigned b = hg_neon_source(e, insn->s[2], c, p, hg_neon_scratch(e, 2)), d = hg_neon_result_register(e, c, p);
       select_part(e, d, mask, a, b);
-      hg_neon_done(e, c, p, d);
+      hg_neon_set_result(e, c, p, d);
     }
   return 1;
 }
@@ -107,14 +107,14 @@ int hg_neon_compare(neon_emit *e) {
   unsigned size = atlas_bytes((atlas_type)insn->type2) == 8 ? A64_64B : A64_32B;
   unsigned part_of[2] = {hg_neon_scratch(e, 3), hg_neon_scratch(e, 4)};
   for (uint32_t c = 0; c < hg_neon_copies(e, insn->d); c++) {
-    unsigned d = hg_neon_result(e, c, 0);
+    unsigned d = hg_neon_result_register(e, c, 0);
     for (uint32_t p = 0; p < (size == A64_64B ? 2u : 1u); p++) {
       unsigned a = hg_neon_source(e, insn->s[0], c, p, hg_neon_scratch(e, 0));
       unsigned b = hg_neon_source(e, insn->s[1], c, p, hg_neon_scratch(e, 1));
       compare_part(e, size == A64_64B ? part_of[p] : d, a, b, size);
     }
     if (size == A64_64B) hg_a64(&e->a, A64_uzp1, A64_32B, d, part_of[0], part_of[1]);
-    hg_neon_done(e, c, 0, d);
+    hg_neon_set_result(e, c, 0, d);
   }
   return 1;
 }
@@ -127,7 +127,7 @@ void hg_neon_any(neon_emit *e, unsigned general, unsigned vector, unsigned scrat
 }
 
 /* s0 & mask of one copy. */
-static unsigned asked(neon_emit *e, uint32_t copy) {
+static unsigned tested_lanes(neon_emit *e, uint32_t copy) {
   int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 0));
   uint32_t source = e->insn->s[0];
   if (source == VECTOR_NONE || source == VECTOR_ALL || source == e->insn->mask)
@@ -141,7 +141,7 @@ static unsigned asked(neon_emit *e, uint32_t copy) {
 void hg_neon_test_any(neon_emit *e) {
   unsigned sum = hg_neon_scratch(e, 2), last = 0;
   for (uint32_t c = 0; c < e->copies; c++) {
-    unsigned now = asked(e, c);
+    unsigned now = tested_lanes(e, c);
     if (c == 0 && e->copies > 1) hg_a64_move_vector(&e->a, sum, now);
     else if (c > 0) hg_a64(&e->a, A64_orr, 0, sum, sum, now);
     last = e->copies > 1 ? sum : now;
@@ -151,7 +151,7 @@ void hg_neon_test_any(neon_emit *e) {
 
 /* ---- steps and traps --------------------------------------------------------------------------------------------- */
 
-/* One more in the register that counts the steps of the lanes of the mask, or of all. */
+/* Adds one to the register that counts the steps of the lanes of the mask, or of all. */
 static void count_up(neon_emit *e, uint32_t counter, uint32_t mask) {
   vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = mask};
   const vector_insn *step = e->insn;
@@ -159,15 +159,15 @@ static void count_up(neon_emit *e, uint32_t counter, uint32_t mask) {
   e->insn = &add;
   hg_a64_constant(&e->a, A64_32B, one, 1);
   for (uint32_t c = 0; c < hg_neon_copies(e, counter); c++) {
-    unsigned old = hg_neon_source(e, counter, c, 0, hg_neon_scratch(e, 0)), to = hg_neon_result(e, c, 0);
+    unsigned old = hg_neon_source(e, counter, c, 0, hg_neon_scratch(e, 0)), to = hg_neon_result_register(e, c, 0);
     hg_a64(&e->a, A64_add, A64_32B, to, old, one);
-    hg_neon_done(e, c, 0, to);
+    hg_neon_set_result(e, c, 0, to);
   }
   e->insn = step;
 }
 
 /* C code counts where lanes may run out of steps. */
-static void step(neon_emit *e) {
+static void write_step(neon_emit *e) {
   const vector_insn *insn = e->insn;
   int counts = hg_native_counts_steps(e->b->vector);
   if (counts) {
@@ -182,7 +182,7 @@ static void step(neon_emit *e) {
   if (counts) hg_neon_slow_back(e);
 }
 
-static void trap(neon_emit *e) {
+static void write_trap(neon_emit *e) {
   uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
   hg_neon_test_any(e);
   hg_a64_jump_not_zero(&e->a, 0, slow);
@@ -191,26 +191,26 @@ static void trap(neon_emit *e) {
 
 int hg_neon_logic(neon_emit *e) {
   switch ((machine_logic)hg_machine_op(e->insn->op)) {
-  case LOGIC_pand: logic(e, A64_and); break;
-  case LOGIC_por: logic(e, A64_orr); break;
-  case LOGIC_pxor: logic(e, A64_eor); break;
-  case LOGIC_pnot: invert(e); break;
+  case LOGIC_pand: write_logic(e, A64_and); break;
+  case LOGIC_por: write_logic(e, A64_orr); break;
+  case LOGIC_pxor: write_logic(e, A64_eor); break;
+  case LOGIC_pnot: write_not(e); break;
   }
   return 1;
 }
 
 int hg_neon_masks(neon_emit *e) {
   switch (e->insn->op) {
-  case VECTOR_AND: logic(e, A64_and); return 1;
-  case VECTOR_ANDNOT: logic(e, A64_bic); return 1;
-  case VECTOR_OR: logic(e, A64_orr); return 1;
+  case VECTOR_AND: write_logic(e, A64_and); return 1;
+  case VECTOR_ANDNOT: write_logic(e, A64_bic); return 1;
+  case VECTOR_OR: write_logic(e, A64_orr); return 1;
   case VECTOR_MOVE:
     if (e->insn->type == SSA_PREDICATE) move_predicate(e, e->insn->s[0]);
-    else move(e);
+    else write_move(e);
     return 1;
-  case VECTOR_CLEAR: clear(e); return 1;
-  case VECTOR_STEP: step(e); return 1;
-  case VECTOR_TRAP: trap(e); return 1;
+  case VECTOR_CLEAR: write_clear(e); return 1;
+  case VECTOR_STEP: write_step(e); return 1;
+  case VECTOR_TRAP: write_trap(e); return 1;
   default: return 0;
   }
 }

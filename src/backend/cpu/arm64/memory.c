@@ -1,8 +1,8 @@
 /* memory.c - loads, stores and atomics of buffers, shared memory and constant tables.
  *
- * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
- * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). NEON has
- * neither gathers nor masked accesses: those go lane by lane. */
+ * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
+ * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). NEON has neither
+ * gathers nor masked accesses: those go lane by lane. */
 #include "atlas/functions.h"
 #include "atlas/tables.h"
 #include "backend/cpu/arm64/emit_neon.h"
@@ -80,10 +80,10 @@ static void normalise_bool(neon_emit *e, const access *m, unsigned reg) {
 /* From [x5 + offset] on. */
 static void load_run(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
-    unsigned d = hg_neon_result(e, copy, p);
+    unsigned d = hg_neon_result_register(e, copy, p);
     hg_neon_load_elements(e, m->type, d, RUN, offset + (int64_t)p * NEON_VECTOR_BYTES);
     normalise_bool(e, m, d);
-    hg_neon_done(e, copy, p, d);
+    hg_neon_set_result(e, copy, p, d);
   }
 }
 
@@ -127,7 +127,7 @@ static void store_lane(neon_emit *e, const access *m, unsigned lane, const unsig
 
 typedef struct lanes { /* of one copy */
   unsigned index[2];   /* vectors of indices; of 32-bit ones one */
-  unsigned vector[2];  /* the value's parts, or where a load's are put together */
+  unsigned vector[2];  /* the value's parts, or where the parts of a load are assembled */
   unsigned compared[2];
   unsigned bits;       /* x register with 16 bits a lane: which take part; 0: all do */
 } lanes;
@@ -144,16 +144,16 @@ static lanes begin_lanes(neon_emit *e, const access *m, uint32_t copy) {
   return l;
 }
 
-/* Where the lanes' old values are put together: in the frame, where a call would save registers. */
+/* Where the lanes' old values are collected: in the frame, where a call would save registers. */
 static int64_t old_at(unsigned byte) { return (int64_t)offsetof(native_frame, vectors) + byte; }
 
 static void end_lanes(neon_emit *e, const access *m, const lanes *l, uint32_t copy) {
   if (m->is_store || e->insn->d == VECTOR_NONE) return;
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
-    unsigned d = m->is_atomic ? hg_neon_result(e, copy, p) : l->vector[p];
+    unsigned d = m->is_atomic ? hg_neon_result_register(e, copy, p) : l->vector[p];
     if (m->is_atomic) hg_a64_memory(&e->a, A64_ldr_q, d, A64_SP, old_at(p * NEON_VECTOR_BYTES));
     if (p == 0) normalise_bool(e, m, d);
-    hg_neon_done(e, copy, p, d);
+    hg_neon_set_result(e, copy, p, d);
   }
 }
 
@@ -197,7 +197,7 @@ static void lane_index(neon_emit *e, const access *m, const unsigned index[2], u
   else hg_a64_extract(&e->a, size, 0, from, at);
 }
 
-/* To `slow` if x0 + displacement is out of bounds; else it is x0. x2: the extent. */
+/* Jumps to `slow` if x0 + displacement is out of bounds; else adds it. x2: the extent. */
 static void check_index(neon_emit *e, const access *m, uint32_t slow) {
   a64_asm *a = &e->a;
   int may_wrap = m->displacement > 0 && m->index != VECTOR_NONE && hg_neon_type(e, m->index) == ATLAS_u64;
@@ -271,18 +271,18 @@ static void move_all(neon_emit *e, access *m, int64_t offset) {
                           (int)offset);
       else hg_a64_memory(&e->a, A64_str_q, from, RUN, offset);
     } else {
-      unsigned d = hg_neon_result(e, c, p), next = is_pair ? hg_neon_result(e, next_c, next_p) : d;
+      unsigned d = hg_neon_result_register(e, c, p), next = is_pair ? hg_neon_result_register(e, next_c, next_p) : d;
       is_pair = next != d;
       if (is_pair) hg_a64_load_pair(&e->a, 1, d, next, RUN, (int)offset);
       else hg_a64_memory(&e->a, A64_ldr_q, d, RUN, offset);
-      hg_neon_done(e, c, p, d);
-      if (is_pair) hg_neon_done(e, next_c, next_p, next);
+      hg_neon_set_result(e, c, p, d);
+      if (is_pair) hg_neon_set_result(e, next_c, next_p, next);
     }
     if (is_pair) k++, offset += NEON_VECTOR_BYTES;
   }
 }
 
-/* To `partly` unless the last lanes are a whole vector, which is in bounds. */
+/* Jumps to `partly` unless the tail is a full vector, which is in bounds. */
 static void check_whole(neon_emit *e, const access *m, uint32_t partly) {
   a64_asm *a = &e->a;
   hg_a64_memory(a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, count));
@@ -335,11 +335,11 @@ static void broadcast_element(neon_emit *e, const access *m, unsigned to) {
   normalise_bool(e, m, to);
 }
 
-/* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
- */
+/* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a
+ * load that no lane needs does no harm. */
 static int same_access(neon_emit *e, access *m) {
   int is_uniform = m->index == VECTOR_NONE || vector_reg_at(e->b->vector, m->index)->kind != VECTOR_VARIES ||
-                   native_home_of(e->b, m->index)->is_uniform;
+                   native_location_of(e->b, m->index)->is_uniform;
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
   if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1;
   find_base(e, m);
@@ -352,14 +352,14 @@ static int same_access(neon_emit *e, access *m) {
   unsigned value = hg_neon_scratch(e, 0);
   broadcast_element(e, m, value);
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++)
-    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) hg_neon_done(e, c, p, value);
+    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) hg_neon_set_result(e, c, p, value);
   hg_neon_slow_back(e);
   return 1;
 }
 
 /* ---- indices that count up --------------------------------------------------------------------------------------- */
 
-/* Whole vectors where the copy's first and last index are in bounds and as far apart as its lanes; else C code. */
+/* Full vectors where the copy's first and last index are in bounds and as far apart as its lanes; else C code. */
 static int contiguous_access(neon_emit *e, access *m) {
   a64_asm *a = &e->a;
   int is_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
@@ -390,12 +390,12 @@ static int contiguous_access(neon_emit *e, access *m) {
 int hg_neon_memory(neon_emit *e) {
   access m;
   if (!describe(e, &m)) return 0;
-  if (m.is_atomic && e->insn->d != VECTOR_NONE && native_home_of(e->b, e->insn->d)->is_uniform) return 0;
+  if (m.is_atomic && e->insn->d != VECTOR_NONE && native_location_of(e->b, e->insn->d)->is_uniform) return 0;
   if (e->insn->flags & VECTOR_LANE) return lane_access(e, &m);
   if (m.is_atomic) return scattered_access(e, &m);
   if (m.index == VECTOR_NONE || e->insn->flags & VECTOR_SAME) {
     if (same_access(e, &m)) return 1;
-    if (!m.is_store && (m.index == VECTOR_NONE || native_home_of(e->b, e->insn->d)->is_uniform)) return 0;
+    if (!m.is_store && (m.index == VECTOR_NONE || native_location_of(e->b, e->insn->d)->is_uniform)) return 0;
   }
   if (e->insn->flags & VECTOR_CONTIGUOUS && contiguous_access(e, &m)) return 1;
   return scattered_access(e, &m);

@@ -1,5 +1,4 @@
-/* value.c - where operands come from and results go: registers, frame, rows, constants, parameters, special
- * registers. */
+/* value.c - reading operands and storing results: registers, frame, rows, constants, parameters, special registers. */
 #include "atlas/value.h"
 #include "backend/cpu/arm64/emit_neon.h"
 
@@ -22,13 +21,13 @@ static int is_varying_special(const vector_reg *r) {
 
 uint32_t hg_neon_copies(const neon_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].copies == 1 ? 1 : e->copies;
+  if (r->kind == VECTOR_VARIES) return e->b->locations[reg].copies == 1 ? 1 : e->copies;
   return is_varying_special(r) ? e->copies : 1;
 }
 
 uint32_t hg_neon_parts(const neon_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].parts;
+  if (r->kind == VECTOR_VARIES) return e->b->locations[reg].parts;
   return is_varying_special(r) && hg_neon_is_64(e, reg) ? 2 : 1;
 }
 
@@ -127,29 +126,29 @@ void hg_neon_store_elements(neon_emit *e, uint8_t type, unsigned from, unsigned 
 }
 
 /* x0 + the result is the address of a row's element of the group's first lane. */
-static int64_t row_address(neon_emit *e, const native_home *home, unsigned log, uint32_t copy, uint32_t part) {
+static int64_t row_address(neon_emit *e, const native_location *location, unsigned log, uint32_t copy, uint32_t part) {
   hg_a64_add_shifted(&e->a, 0, NEON_ROWS, NEON_TILE_LANE, log);
-  return (int64_t)home->offset + ((int64_t)(copy * NEON_LANES + (home->parts == 2 ? part * 2 : 0)) << log);
+  return (int64_t)location->offset + ((int64_t)(copy * NEON_LANES + (location->parts == 2 ? part * 2 : 0)) << log);
 }
 
-static uint32_t piece_of(const native_home *home, uint32_t copy, uint32_t part) {
-  return (home->copies == 1 ? 0 : copy) * home->parts + (home->parts == 1 ? 0 : part);
+static uint32_t piece_of(const native_location *location, uint32_t copy, uint32_t part) {
+  return (location->copies == 1 ? 0 : copy) * location->parts + (location->parts == 1 ? 0 : part);
 }
 
 /* Predicates are bytes 0 or 1 in rows, 0 or all ones in registers. */
-static unsigned load_home(neon_emit *e, const native_home *home, uint8_t type, uint32_t copy, uint32_t part,
+static unsigned load_location(neon_emit *e, const native_location *location, uint8_t type, uint32_t copy, uint32_t part,
                           unsigned scratch) {
-  uint32_t piece = piece_of(home, copy, part);
-  if (home->kind == NATIVE_REGISTERS) return home->reg[piece];
-  if (home->kind == NATIVE_SLOT) {
-    hg_a64_memory(&e->a, A64_ldr_q, scratch, A64_SP, home->offset + piece * NEON_VECTOR_BYTES);
+  uint32_t piece = piece_of(location, copy, part);
+  if (location->kind == NATIVE_REGISTERS) return location->reg[piece];
+  if (location->kind == NATIVE_SLOT) {
+    hg_a64_memory(&e->a, A64_ldr_q, scratch, A64_SP, location->offset + piece * NEON_VECTOR_BYTES);
     return scratch;
   }
-  if (home->is_uniform) {
-    hg_a64_memory(&e->a, A64_ldr_q, scratch, NEON_ROWS, home->offset);
+  if (location->is_uniform) {
+    hg_a64_memory(&e->a, A64_ldr_q, scratch, NEON_ROWS, location->offset);
     return scratch;
   }
-  int64_t offset = row_address(e, home, hg_neon_log_bytes(type), copy, part);
+  int64_t offset = row_address(e, location, hg_neon_log_bytes(type), copy, part);
   hg_neon_load_elements(e, type == SSA_PREDICATE ? ATLAS_u8 : type, scratch, 0, offset);
   if (type == SSA_PREDICATE) hg_a64(&e->a, A64_neg, A64_32B, scratch, scratch, 0);
   return scratch;
@@ -157,7 +156,7 @@ static unsigned load_home(neon_emit *e, const native_home *home, uint8_t type, u
 
 unsigned hg_neon_source(neon_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return load_home(e, native_home_of(e->b, reg), r->type, copy, part, scratch);
+  if (r->kind == VECTOR_VARIES) return load_location(e, native_location_of(e->b, reg), r->type, copy, part, scratch);
   if (e->kept_in[reg] != 0) return e->kept_in[reg] - 1u;
   if (r->kind == VECTOR_SPECIAL) special(e, r, copy, part, scratch);
   else hg_neon_invariant(e, reg, scratch);
@@ -166,26 +165,28 @@ unsigned hg_neon_source(neon_emit *e, uint32_t reg, uint32_t copy, uint32_t part
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* 1: lanes outside the mask have a value that must stay. (Lanes that have ended have none.) */
+/* 1: lanes outside the mask have a value that must be kept. (Lanes that have ended have none.) */
 static int merges(const neon_emit *e) {
   const vector_insn *insn = e->insn;
   return insn->mask != VECTOR_ALL && ((insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE);
 }
 
-unsigned hg_neon_result(neon_emit *e, uint32_t copy, uint32_t part) {
-  const native_home *home = native_home_of(e->b, e->insn->d);
-  return home->kind == NATIVE_REGISTERS && !merges(e) ? home->reg[piece_of(home, copy, part)] : hg_neon_scratch(e, 3);
+unsigned hg_neon_result_register(neon_emit *e, uint32_t copy, uint32_t part) {
+  const native_location *location = native_location_of(e->b, e->insn->d);
+  return location->kind == NATIVE_REGISTERS && !merges(e) ? location->reg[piece_of(location, copy, part)]
+                                                          : hg_neon_scratch(e, 3);
 }
 
-/* Old values where the mask is not set. */
-static unsigned merge(neon_emit *e, const native_home *home, uint32_t copy, uint32_t part, unsigned reg, int mask) {
-  unsigned old = load_home(e, home, hg_neon_type(e, e->insn->d), copy, part, hg_neon_scratch(e, 4));
+/* Blends in the old value of lanes outside the mask. */
+static unsigned merge(neon_emit *e, const native_location *location, uint32_t copy, uint32_t part, unsigned reg,
+                      int mask) {
+  unsigned old = load_location(e, location, hg_neon_type(e, e->insn->d), copy, part, hg_neon_scratch(e, 4));
   if (hg_neon_is_64(e, e->insn->d)) mask = (int)hg_neon_mask_part(e, (unsigned)mask, part, hg_neon_scratch(e, 5));
   hg_a64(&e->a, A64_bit, 0, old, reg, (unsigned)mask);
   return old;
 }
 
-/* All ones if the mask has a lane in any copy: what is the same in all lanes that have it changes in one register. */
+/* All ones if the mask has a lane in any copy: the one register of a uniform value changes if any lane takes part. */
 static unsigned mask_of_group(neon_emit *e) {
   unsigned sum = hg_neon_scratch(e, 4), all = hg_neon_scratch(e, 5);
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -198,25 +199,25 @@ static unsigned mask_of_group(neon_emit *e) {
   return all;
 }
 
-/* Behind the last lane of a run of lanes a row may hold what another run needs. */
-static int merging_mask(neon_emit *e, const native_home *home, uint32_t copy) {
-  if (merges(e)) return home->is_uniform ? (int)mask_of_group(e) : hg_neon_mask(e, copy, hg_neon_scratch(e, 5));
-  return home->kind == NATIVE_ROW && !home->is_uniform && e->is_tail ? NEON_TAIL_MASK : -1;
+/* The lanes that change: a row goes on with another run's lanes. */
+static int merging_mask(neon_emit *e, const native_location *location, uint32_t copy) {
+  if (merges(e)) return location->is_uniform ? (int)mask_of_group(e) : hg_neon_mask(e, copy, hg_neon_scratch(e, 5));
+  return location->kind == NATIVE_ROW && !location->is_uniform && e->is_tail ? NEON_TAIL_MASK : -1;
 }
 
-void hg_neon_done(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
-  const native_home *home = native_home_of(e->b, e->insn->d);
+void hg_neon_set_result(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
+  const native_location *location = native_location_of(e->b, e->insn->d);
   uint8_t type = hg_neon_type(e, e->insn->d);
-  uint32_t piece = piece_of(home, copy, part);
-  int mask = merging_mask(e, home, copy);
-  if (mask >= 0) reg = merge(e, home, copy, part, reg, mask);
-  if (home->kind == NATIVE_REGISTERS) hg_a64_move_vector(&e->a, home->reg[piece], reg);
-  else if (home->kind == NATIVE_SLOT)
-    hg_a64_memory(&e->a, A64_str_q, reg, A64_SP, home->offset + piece * NEON_VECTOR_BYTES);
-  else if (home->kind == NATIVE_ROW && home->is_uniform) /* other groups still read what it was */
-    hg_a64_memory(&e->a, A64_str_q, reg, NEON_ROWS, home->offset + (e->is_once ? 0 : NATIVE_SINGLE_BYTES));
-  else if (home->kind == NATIVE_ROW) {
-    int64_t offset = row_address(e, home, hg_neon_log_bytes(type), copy, part);
+  uint32_t piece = piece_of(location, copy, part);
+  int mask = merging_mask(e, location, copy);
+  if (mask >= 0) reg = merge(e, location, copy, part, reg, mask);
+  if (location->kind == NATIVE_REGISTERS) hg_a64_move_vector(&e->a, location->reg[piece], reg);
+  else if (location->kind == NATIVE_SLOT)
+    hg_a64_memory(&e->a, A64_str_q, reg, A64_SP, location->offset + piece * NEON_VECTOR_BYTES);
+  else if (location->kind == NATIVE_ROW && location->is_uniform) /* other groups still read what it was */
+    hg_a64_memory(&e->a, A64_str_q, reg, NEON_ROWS, location->offset + (e->is_once ? 0 : NATIVE_BLOCK_UNIFORM_BYTES));
+  else if (location->kind == NATIVE_ROW) {
+    int64_t offset = row_address(e, location, hg_neon_log_bytes(type), copy, part);
     unsigned scratch = hg_neon_scratch(e, 5);
     if (type == SSA_PREDICATE) {
       hg_a64_shift(&e->a, A64_ushr, A64_32B, scratch, reg, 31);
@@ -233,11 +234,11 @@ unsigned hg_neon_predicate(neon_emit *e, uint32_t reg, uint32_t copy, unsigned s
   uint64_t bits;
   const hg_vector *v = e->b->vector;
   if (reg == VECTOR_ALL && v->loses_lanes)
-    return load_home(e, native_home_of(e->b, (uint32_t)v->regs.count), SSA_PREDICATE, copy, 0, scratch);
+    return load_location(e, native_location_of(e->b, (uint32_t)v->regs.count), SSA_PREDICATE, copy, 0, scratch);
   if (reg == VECTOR_ALL && e->is_tail) return NEON_TAIL_MASK;
   if (reg == VECTOR_ALL) bits = 1;
   else if (!hg_neon_constant_bits(e, reg, &bits))
-    return load_home(e, native_home_of(e->b, reg), SSA_PREDICATE, copy, 0, scratch);
+    return load_location(e, native_location_of(e->b, reg), SSA_PREDICATE, copy, 0, scratch);
   hg_a64_constant(&e->a, A64_64B, scratch, bits ? UINT64_MAX : 0);
   return scratch;
 }
@@ -256,18 +257,19 @@ unsigned hg_neon_mask_part(neon_emit *e, unsigned mask, uint32_t part, unsigned 
   return scratch;
 }
 
-/* The lanes that have not ended: at the start of a group, all that exist, or those that other regions have left. */
+/* At the start of a group: the lanes that have not ended, which are all that exist, or those that other regions have
+ * left. */
 void hg_neon_begin_alive(neon_emit *e) {
   uint32_t alive = (uint32_t)e->b->vector->regs.count;
-  const native_home *home = native_home_of(e->b, alive);
-  const native_home row = {.kind = NATIVE_ROW, .parts = 1, .copies = 2, .offset = e->b->alive_offset};
+  const native_location *location = native_location_of(e->b, alive);
+  const native_location row = {.kind = NATIVE_ROW, .parts = 1, .copies = 2, .offset = e->b->alive_offset};
   if (!e->b->vector->loses_lanes) return;
   for (uint32_t c = 0; c < e->copies; c++) {
-    unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[c] : hg_neon_scratch(e, 0);
-    if (e->b->steps.count > 1) load_home(e, &row, SSA_PREDICATE, c, 0, to);
+    unsigned to = location->kind == NATIVE_REGISTERS ? location->reg[c] : hg_neon_scratch(e, 0);
+    if (e->b->steps.count > 1) load_location(e, &row, SSA_PREDICATE, c, 0, to);
     else if (e->is_tail) hg_a64_move_vector(&e->a, to, NEON_TAIL_MASK);
     else hg_a64_constant(&e->a, A64_64B, to, UINT64_MAX);
-    if (home->kind == NATIVE_SLOT)
-      hg_a64_memory(&e->a, A64_str_q, to, A64_SP, home->offset + c * NEON_VECTOR_BYTES);
+    if (location->kind == NATIVE_SLOT)
+      hg_a64_memory(&e->a, A64_str_q, to, A64_SP, location->offset + c * NEON_VECTOR_BYTES);
   }
 }

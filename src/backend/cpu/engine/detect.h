@@ -9,7 +9,7 @@ typedef enum cpu_isa {
   CPU_ISA_BASELINE,
   CPU_ISA_AVX2,
   CPU_ISA_AVX512
-} cpu_isa; /* each has what those before it have */
+} cpu_isa; /* each includes those before it */
 
 /* The best that the processor has and the operating system saves on a switch. */
 cpu_isa hg_cpu_isa_best(void);

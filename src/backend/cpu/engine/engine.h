@@ -1,9 +1,9 @@
-/* engine.h - what the CPU engines share: the launch they run, the part of it that a worker has in hand, and one
+/* engine.h - what the CPU engines share: the launch they run, the part of it that a worker runs now, and one
  * instruction on given rows (hg_cpu_insn).
  *
  * A row holds one value a lane, in elements of the type's size (1, 2, 4 or 8 bytes; predicates: bytes 0 or 1). Rows
  * that are written, and rows that are read with step 1, have room up to the next multiple of CPU_CHUNK lanes: kernels
- * work on whole chunks. What they leave behind the last lane means nothing. */
+ * work on whole chunks. What they leave after the last lane means nothing. */
 #ifndef HG_ENGINE_H
 #define HG_ENGINE_H
 
@@ -13,7 +13,8 @@
 
 enum {
   CPU_CHUNK = KERNEL_CHUNK, /* lanes; also the length of a short row, which repeats one value */
-  CPU_TILE_LANES = 1024     /* most lanes of a block; of a row in the tile engine */
+  CPU_TILE_LANES = 1024,    /* most lanes of a block; of a row in the tile engine */
+  CPU_SHARED_ALIGNMENT = 16 /* bytes: of shared arrays, and of what pools give */
 };
 
 /* A symbol as a launch sees it. */
@@ -25,7 +26,7 @@ typedef struct cpu_place {
 
 typedef struct cpu_tally cpu_tally; /* tally.h */
 
-/* One launch; the same for all workers, who do not write it. */
+/* One launch: shared by all workers, none of which writes it. */
 typedef struct cpu_launch {
   const atlas_program *program;
   const hg_vector *vector;
@@ -43,38 +44,40 @@ typedef struct cpu_launch {
   uint32_t shared_bytes;    /* of a block */
 } cpu_launch;
 
-/* What a worker has in hand. */
+/* A worker and the tile that it runs. */
 typedef struct cpu_worker {
   const cpu_launch *run;
-  const hg_vector *vector;  /* what the instructions given to hg_cpu_insn are of: run->vector, or a form of it */
+  const hg_vector *vector;  /* the program that instructions given to hg_cpu_insn belong to: run->vector, or a form
+                               of it */
   uint8_t *scratch;         /* the engine's own: cpu_body.scratch_bytes of it, at a multiple of 64; it is not cleared */
   uint8_t *shared;          /* the block's shared memory */
 
   /* The tile that runs: a block, or a range of lanes. */
   uint64_t first;           /* global number of its lane 0 */
   uint64_t block_at[3], block_index; /* of a block */
-  uint8_t *alive; /* where vector->loses_lanes: of lane i at [i], 1 until it ends by TRAP or STEP, 0 behind the
-                     tile's end; the engine's own. hg_cpu_insn clears bytes and counts `lost` */
+  uint8_t *alive;           /* where vector->loses_lanes: of lane i at [i], 1 until it ends by TRAP or STEP, 0 after the
+                               tile's end; the engine's own. hg_cpu_insn clears bytes and counts `lost` */
   uint32_t lost;            /* lanes of the tile that have ended: set to 0 with each tile */
   uint64_t *steps;          /* where the launch counts: steps left, of the tile's lane i at [i]; the engine's own */
 
   hg_fault fault;           /* of the lowest lane so far */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* set up where the program counts it */
   uint32_t phase_advance;
-  uint64_t pool_top[ATLAS_MAX_SYMBOLS]; /* of each .pool symbol; as the next, only as many as there are symbols */
+  uint64_t pool_top[ATLAS_MAX_SYMBOLS]; /* of each .pool symbol. This array and those below have as many elements as
+                                           there are symbols */
   cpu_place place[ATLAS_MAX_SYMBOLS];
-  uint8_t is_own[ATLAS_MAX_SYMBOLS]; /* 1: no other worker sees the place: atomics need not be atomic */
+  uint8_t is_own[ATLAS_MAX_SYMBOLS]; /* 1: no other worker sees the memory: atomics need not be atomic */
 } cpu_worker;
 
 /* ---- the driver (run.c) -------------------------------------------------------------------------------------- */
 
 typedef struct cpu_body {
-  uint32_t tile_lanes;      /* where lanes are counted through: most lanes of a tile; 0: a whole part is one tile */
+  uint32_t tile_lanes;      /* where tiles are not blocks: most lanes of a tile; 0: a whole part is one tile */
   uint32_t lane_ps;         /* about how long a lane takes one thread, in picoseconds: decides about threads */
   uint8_t clears_shared;    /* 1: `tile` clears a block's shared memory, where that is needed */
   size_t scratch_bytes;     /* of each worker; small launches of one worker run on the stack, so keep it small */
   void (*begin)(cpu_worker *w);                /* once a worker, before its first tile; may be NULL */
-  void (*tile)(cpu_worker *w, uint64_t lanes); /* runs the tile in hand; w->run->kernel is the kernel */
+  void (*tile)(cpu_worker *w, uint64_t lanes); /* runs the current tile; w->run->kernel is the kernel */
 } cpu_body;
 
 /* Cuts the launch into tiles, hands them out, and merges faults, resonance and phase into `launch`.
@@ -88,10 +91,19 @@ uint32_t hg_cpu_shared_bytes(const atlas_program *program);
 /* 1: tiles are blocks; 0: lanes counted through, whatever the launch's blocks are. */
 int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch);
 
-/* Global number of a lane of the tile in hand. */
+static inline uint64_t hg_cpu_round_up(uint64_t bytes) {
+  return (bytes + CPU_SHARED_ALIGNMENT - 1) / CPU_SHARED_ALIGNMENT * CPU_SHARED_ALIGNMENT;
+}
+
+/* Bytes of a .pool symbol that each block has. */
+static inline uint64_t hg_cpu_pool_share(const cpu_worker *w, uint32_t pool) {
+  return w->place[pool].extent / w->run->blocks / CPU_SHARED_ALIGNMENT * CPU_SHARED_ALIGNMENT;
+}
+
+/* Global number of a lane of the current tile. */
 uint64_t hg_cpu_lane(const cpu_worker *w, uint64_t lane_in_tile);
 
-/* Lanes have consecutive global numbers from each multiple of this number in a tile to the next. */
+/* A tile consists of runs of lanes with consecutive global numbers: how many lanes each run has. */
 static inline uint64_t hg_cpu_run_length(const cpu_launch *run) {
   return run->is_block_tile && (run->block[1] > 1 || run->block[2] > 1) ? run->block[0] : UINT64_MAX;
 }
@@ -106,7 +118,7 @@ typedef struct cpu_operands {
   const uint8_t *mask;   /* a byte a lane, 0 or 1; NULL: all of `count`. Of VECTOR_ALL: NULL while none is lost, then
                             w->alive */
   uint32_t count;        /* lanes of the rows */
-  uint64_t first;        /* element i of the rows is lane first + i of the tile in hand */
+  uint64_t first;        /* element i of the rows is lane first + i of the current tile */
 } cpu_operands;
 
 /* Does `insn` (anything but LABEL, JUMP*, END; CLEAR, AND, ANDNOT, OR and MOVE included) as vector.h says: with

@@ -76,7 +76,7 @@ static void convert(cpu_worker *w, const vector_insn *insn, const cpu_operands *
 
 /* ---- coordinates ------------------------------------------------------------------------------------------------- */
 
-/* What is one value for the tile. 0 if the coordinate differs between its lanes. */
+/* A coordinate that is uniform in the tile. 0 if it differs between lanes. */
 static int tile_coordinate(const cpu_worker *w, uint64_t coord, uint64_t *value) {
   const cpu_launch *run = w->run;
   unsigned dimension = (unsigned)coord % 3;
@@ -108,7 +108,7 @@ static uint64_t lane_coordinate(const cpu_worker *w, uint64_t coord, uint64_t la
   }
 }
 
-static void place_sreg(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void write_sreg(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint64_t value;
   uint32_t bytes = hg_cpu_element_bytes(insn->type);
   if (tile_coordinate(w, insn->bits, &value)) {
@@ -179,7 +179,7 @@ static void class_insn(cpu_worker *w, const vector_insn *insn, const cpu_operand
   }
 }
 
-/* Lane 0 of the grid speaks for all. */
+/* Lane 0 of the grid does it for all. */
 static void advance_phase(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   (void)insn;
   if (w->first != 0 || o->first != 0 || o->count == 0 || !hg_cpu_takes_part(o, 0)) return;
@@ -213,7 +213,7 @@ static void step_chunk(cpu_worker *w, const vector_insn *insn, uint64_t first, c
   }
 }
 
-static void take_step(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void count_steps(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint8_t *d = o->d;
   for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
     uint8_t all[CPU_CHUNK] = {0};
@@ -234,12 +234,12 @@ static void source_sizes(const cpu_worker *w, const vector_insn *insn, uint32_t 
   }
 }
 
-static void place_cls_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void write_cls_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint64_t block = w->run->is_block_tile ? w->block_index : 0;
   hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), block % ATLAS_CLASS_COUNT, o->count);
 }
 
-static void place_phase_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void write_phase_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), w->run->launch->phase, o->count);
 }
 
@@ -250,20 +250,20 @@ typedef void insn_run(cpu_worker *w, const vector_insn *insn, const cpu_operands
 typedef struct cell {
   insn_run *run;
   uint32_t types;
-  uint8_t writes_all; /* every lane of d, of the rows that it is given, whatever the mask */
+  uint8_t writes_all; /* writes every lane of d, whatever the mask */
 } cell;
 
-static void by_kernel(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void run_by_kernel(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t bytes = atlas_is_comparison(insn->op) ? 1 : hg_cpu_element_bytes(insn->type), source_bytes[3];
   source_sizes(w, insn, source_bytes);
   run_kernel(w, hg_kernel_of(insn), o, source_bytes, bytes == 0 ? 1 : bytes, insn->flags & VECTOR_KEEP);
 }
 
-static void order(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+static void no_operation(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   (void)w, (void)insn, (void)o; /* a lane's accesses are in order, and workers meet nowhere else */
 }
 
-/* A kernel for each type: one that kernels.def lacks is an enumerator that there is not. */
+/* Checks that kernels.def has a kernel for each type: a missing one is an enumerator that does not exist. */
 #define HAS(op, t) | (KERNEL_##op##_##t != KERNEL_NONE ? SET_##t : SET_NONE)
 #define KERNELS_SINT(op) HAS(op, i8) HAS(op, i16) HAS(op, i32) HAS(op, i64)
 #define KERNELS_INT(op) KERNELS_SINT(op) HAS(op, u8) HAS(op, u16) HAS(op, u32) HAS(op, u64)
@@ -275,22 +275,22 @@ static void order(cpu_worker *w, const vector_insn *insn, const cpu_operands *o)
 #define KERNELS_INT_REAL(op) KERNELS_INT(op) KERNELS_REAL(op)
 #define KERNELS_NUM(op) KERNELS_INT(op) KERNELS_FLOAT(op)
 #define KERNELS_NONE(op) | (KERNEL_##op != KERNEL_NONE ? SET_NONE : SET_ANY)
-#define BY_WIDTH(op, types) by_kernel, \
+#define BY_WIDTH(op, types) run_by_kernel, \
   KERNEL_##op##_8 * KERNEL_##op##_16 * KERNEL_##op##_32 * KERNEL_##op##_64 != 0 ? SET_##types : SET_NONE
 
-#define KIND_ARITH(op, types) by_kernel, SET_NONE KERNELS_##types(op)
+#define KIND_ARITH(op, types) run_by_kernel, SET_NONE KERNELS_##types(op)
 #define KIND_COMPARE(op, types) KIND_ARITH(op, types)
 #define KIND_LOGIC(op, types) KIND_ARITH(op, types)
 #define KIND_SELECT(op, types) BY_WIDTH(op, types)
 #define KIND_CAST(op, types) BY_WIDTH(mov, types)
 #define KIND_CONVERT(op, types) convert, SET_##types, 1
-#define KIND_PLACE(op, types) place_##op, SET_##types, 1
+#define KIND_PLACE(op, types) write_##op, SET_##types, 1
 #define KIND_LOAD(op, types) hg_cpu_load, SET_##types, 1
 #define KIND_STORE(op, types) hg_cpu_store, SET_##types
 #define KIND_ATOMIC(op, types) hg_cpu_atomic, SET_##types
-#define KIND_BLOCK(op, types) hg_cpu_block, SET_##types
+#define KIND_BLOCK(op, types) hg_cpu_block_insn, SET_##types
 #define KIND_CLASS(op, types) class_insn, SET_##types
-#define KIND_ORDER(op, types) order, SET_##types
+#define KIND_ORDER(op, types) no_operation, SET_##types
 #define KIND_PHASE(op, types) advance_phase, SET_##types
 
 #define MACHINE(id, kind, types, narrow) [MACHINE_##id] = {.run = KIND_##kind(id, types)},
@@ -302,8 +302,9 @@ static const cell cells[MACHINE_OP_COUNT] = {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* Keeps d outside the mask: chunk by chunk through a row of its own. */
-static void kept_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, insn_run *writes_all) {
+/* Runs an instruction that writes all lanes so that d is kept outside the mask: chunk by chunk, through a temporary
+ * row. */
+static void run_keeping(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, insn_run *writes_all) {
   static const uint16_t blend[4] = {KERNEL_sel_8, KERNEL_sel_16, KERNEL_sel_32, KERNEL_sel_64};
   uint64_t result[CPU_CHUNK];
   uint32_t bytes = hg_cpu_element_bytes(insn->type), source_bytes[3];
@@ -332,12 +333,12 @@ void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) 
   switch (insn->op) {
   case VECTOR_MOVE: move_row(w, insn, o); return;
   case VECTOR_CLEAR: memset(o->d, 0, hg_cpu_chunks(o->count) * CPU_CHUNK); return;
-  case VECTOR_STEP: take_step(w, insn, o); return;
+  case VECTOR_STEP: count_steps(w, insn, o); return;
   case VECTOR_TRAP: trap(w, insn, o); return;
   default: break;
   }
   const cell *c = &cells[hg_machine_op(insn->op)];
-  if (hg_kernel_of(insn) != KERNEL_NONE) by_kernel(w, insn, o);
-  else if (c->writes_all && insn->flags & VECTOR_KEEP && o->mask != NULL) kept_insn(w, insn, o, c->run);
+  if (hg_kernel_of(insn) != KERNEL_NONE) run_by_kernel(w, insn, o);
+  else if (c->writes_all && insn->flags & VECTOR_KEEP && o->mask != NULL) run_keeping(w, insn, o, c->run);
   else c->run(w, insn, o);
 }

@@ -1,5 +1,5 @@
-/* insn_block.c - what the lanes of a block do together. A lane that has ended takes no part, and combining with nothing
- * leaves a value as it is. */
+/* insn_block.c - block-wide instructions: barriers, collectives, pools. A lane that has ended takes no part, and
+ * combining with a missing value leaves the other as it is. */
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
@@ -9,15 +9,15 @@
 
 static uint32_t bytes_of(const vector_insn *insn) { return hg_cpu_element_bytes(insn->type); }
 
-static void put_lane(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint64_t value) {
+static void set_lane(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint64_t value) {
   uint32_t bytes = bytes_of(insn);
   if (o->d != NULL && hg_cpu_takes_part(o, i)) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
 }
 
-static void put_all(const vector_insn *insn, const cpu_operands *o, uint64_t value) {
+static void set_all(const vector_insn *insn, const cpu_operands *o, uint64_t value) {
   if (o->mask == NULL && o->d != NULL) hg_cpu_fill_row(o->d, bytes_of(insn), value, o->count);
   else
-    for (uint32_t i = 0; i < o->count; i++) put_lane(insn, o, i, value);
+    for (uint32_t i = 0; i < o->count; i++) set_lane(insn, o, i, value);
 }
 
 /* ---- collectives where lanes are missing, or of types without kernels: value by value ---------------------------- */
@@ -28,7 +28,7 @@ typedef struct values {
 } values;
 
 static void gather(const vector_insn *insn, const cpu_operands *o, values *v) {
-  v->value[0] = 0; /* there is at least one lane, which not everybody can know */
+  v->value[0] = 0; /* at least one lane takes part, which compilers do not know */
   for (uint32_t i = 0; i < o->count; i++) {
     v->present[i] = (uint8_t)hg_cpu_takes_part(o, i);
     v->value[i] = v->present[i] ? hg_cpu_source(o, 0, bytes_of(insn), i) : 0;
@@ -61,7 +61,7 @@ static void reduce_slowly(const vector_insn *insn, const cpu_operands *o) {
   for (half /= 2; half >= 1; half /= 2)
     for (uint32_t i = 0; i < half && i + half < o->count; i++)
       combine(&v, atlas_combining_op(insn->op), insn->type, i, i, i + half);
-  put_all(insn, o, v.value[0]);
+  set_all(insn, o, v.value[0]);
 }
 
 static void scan_slowly(const vector_insn *insn, const cpu_operands *o) {
@@ -72,7 +72,7 @@ static void scan_slowly(const vector_insn *insn, const cpu_operands *o) {
       combine(&v, ATLAS_OP_add, insn->type, i, i - stride, i);
   int is_exclusive = insn->op == ATLAS_OP_scan_excl;
   for (uint32_t i = 0; i < o->count; i++)
-    put_lane(insn, o, i, !is_exclusive ? v.value[i] : i > 0 && v.present[i - 1] ? v.value[i - 1] : 0);
+    set_lane(insn, o, i, !is_exclusive ? v.value[i] : i > 0 && v.present[i - 1] ? v.value[i - 1] : 0);
 }
 
 /* ---- the same by rows -------------------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static void reduce(const cpu_worker *w, const vector_insn *insn, const cpu_opera
   uint64_t row[CPU_TILE_LANES];
   copy_row(insn, o, row);
   fold(row, o->count);
-  put_all(insn, o, hg_cpu_read(row, bytes_of(insn)));
+  set_all(insn, o, hg_cpu_read(row, bytes_of(insn)));
 }
 
 static void scan(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
@@ -121,7 +121,7 @@ static void vote(const cpu_worker *w, const vector_insn *insn, const cpu_operand
     voters++;
     yes += (uint32_t)hg_cpu_source(o, 0, 1, i);
   }
-  put_all(insn, o, insn->op == ATLAS_OP_vote_any ? yes > 0 : yes == voters);
+  set_all(insn, o, insn->op == ATLAS_OP_vote_any ? yes > 0 : yes == voters);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
@@ -132,27 +132,23 @@ static uint32_t lowest_lane(const cpu_operands *o) {
   return i;
 }
 
-static uint64_t pool_share(const cpu_worker *w, uint32_t pool) {
-  return w->place[pool].extent / w->run->blocks / 16 * 16;
-}
-
 static void pool_allocate(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t pool = insn->symbol, lane = lowest_lane(o);
   if (lane == o->count) return;
   uint64_t size = hg_cpu_source(o, 0, 8, lane);
-  uint64_t end = (w->block_index + 1) * pool_share(w, pool), room = end - w->pool_top[pool], offset = UINT64_MAX;
-  if (size <= room) { /* room is a multiple of 16, so the rounded size fits too */
+  uint64_t end = (w->block_index + 1) * hg_cpu_pool_share(w, pool), room = end - w->pool_top[pool], offset = UINT64_MAX;
+  if (size <= room) { /* room is a multiple of the alignment, so the rounded size fits too */
     offset = w->pool_top[pool];
-    w->pool_top[pool] += (size + 15) / 16 * 16;
+    w->pool_top[pool] += hg_cpu_round_up(size);
   }
-  put_all(insn, o, offset);
+  set_all(insn, o, offset);
 }
 
 static void pool_free(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t pool = insn->symbol, lane = lowest_lane(o);
   if (lane == o->count) return;
-  uint64_t offset = hg_cpu_source(o, 0, 8, lane), start = w->block_index * pool_share(w, pool);
-  if (offset >= start && offset < w->pool_top[pool] && offset % 16 == 0) {
+  uint64_t offset = hg_cpu_source(o, 0, 8, lane), start = w->block_index * hg_cpu_pool_share(w, pool);
+  if (offset >= start && offset < w->pool_top[pool] && offset % CPU_SHARED_ALIGNMENT == 0) {
     w->pool_top[pool] = offset;
     return;
   }
@@ -161,7 +157,7 @@ static void pool_free(cpu_worker *w, const vector_insn *insn, const cpu_operands
   hg_cpu_fault(w, lane, insn, fault);
 }
 
-void hg_cpu_block(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+void hg_cpu_block_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   switch ((machine_block)hg_machine_op(insn->op)) {
   case BLOCK_bar_sync: break; /* lanes are at one instruction already */
   case BLOCK_scan_incl:

@@ -1,5 +1,5 @@
-/* insn_memory.c - loads, stores and atomics of rows. What the compiler has said about the addresses is checked where it
- * costs nothing and used where it pays; every access that is not known to be in bounds is checked lane by lane. */
+/* insn_memory.c - loads, stores and atomics of rows. What the compiler has proven of the addresses is used where it
+ * pays; every access that is not known to be in bounds is checked lane by lane. */
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
@@ -7,7 +7,7 @@
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* An array that positions count through. */
+/* The array whose elements positions count. */
 typedef struct array {
   uint8_t *memory;
   uint64_t extent; /* elements */
@@ -104,7 +104,7 @@ static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_ope
   return a.memory + (uint64_t)index * a.bytes;
 }
 
-/* How many source registers an address has: the values come behind them. */
+/* How many source registers an address has: the values come after them. */
 static int address_registers(const vector_insn *insn) {
   switch (insn->mode) {
   case ATLAS_ADDRESS_UNIFORM: return 0;
@@ -116,7 +116,7 @@ static int address_registers(const vector_insn *insn) {
 
 /* ---- rows that lie in memory as they do in lanes ----------------------------------------------------------------- */
 
-/* Lanes [from, to) of the row that are next to each other in memory. */
+/* Lanes [from, to) of the row whose elements are adjacent in memory. */
 typedef struct stretch {
   uint32_t from, to;
   uint8_t *memory; /* of lane `from`; NULL: not one stretch in bounds */
@@ -162,7 +162,7 @@ static void load_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operand
       hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, read_value(insn, address_of(w, insn, o, i), bytes));
 }
 
-/* One location for all lanes: the first of them speaks. */
+/* One location for all lanes: the first lane loads it, and reports its fault. */
 static void load_same(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t bytes = hg_cpu_element_bytes(insn->type), first = 0;
   while (first < o->count && !hg_cpu_takes_part(o, first)) first++;
@@ -322,7 +322,7 @@ static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operan
   if (o->d != NULL) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, old);
 }
 
-/* Sums whose old values nobody wants, in bounds: what histograms and counters are made of. */
+/* Sums whose old values are not used, in bounds: histograms and counters. */
 #define ADD_CHUNK(T)                                                                                         \
   static void add_chunk_##T(void *base, const uint64_t *at, const void *s, size_t step, const uint8_t *mask, \
                             size_t lanes, int is_alone) {                                                    \

@@ -1,4 +1,4 @@
-/* kernel_find.c - which kernel an instruction is. */
+/* kernel_find.c - the kernel of each instruction. */
 #include "atlas/tables.h"
 #include "backend/cpu/engine/kernels.h"
 

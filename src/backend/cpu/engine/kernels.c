@@ -214,7 +214,7 @@ static uint32_t first_lane(const uint8_t *mask) {
   return KERNEL_CHUNK;
 }
 
-/* Lanes outside the mask read where one inside it does, so that nothing is touched that no lane touches. */
+/* Lanes outside the mask get the position of a lane inside it, so that no memory is touched that no lane accesses. */
 static int spread_first(uint64_t *at, const uint8_t *mask) {
   uint32_t first = first_lane(mask);
   uint64_t position = first < KERNEL_CHUNK ? at[first] : 0;

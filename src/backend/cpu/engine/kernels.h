@@ -24,9 +24,10 @@ typedef void cpu_gather(void *d, const void *base, const uint64_t at[KERNEL_CHUN
 typedef void cpu_scatter(void *base, const uint64_t at[KERNEL_CHUNK], const void *s, const uint8_t *mask, size_t count);
 /* base[i] = s[i] for i < count, in the lanes of the mask */
 typedef void cpu_store(void *base, const void *s, const uint8_t *mask, size_t count);
-/* Combines the `count` elements of `row` as the ISA folds a block; the result is row[0]. The row is used up. */
+/* Combines the `count` elements of `row` as the ISA folds a block; the result is row[0]. The row is overwritten. */
 typedef void cpu_fold(void *row, size_t count);
-/* d[i] = the scan of row up to i, in the ISA's order. Both rows are used up. Returns the one that holds the result. */
+/* d[i] = the scan of row up to i, in the ISA's order. Both rows are overwritten. Returns the one that holds the
+ * result. */
 typedef void *cpu_scan(void *row, void *other, size_t count);
 
 enum {

@@ -1,4 +1,4 @@
-/* rows.c - what every kind of instruction on rows needs: which lane it is, its faults, rows of one value. */
+/* rows.c - what all instructions on rows use: a lane's global number, faults, rows of one value. */
 #include "backend/cpu/engine/rows.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* rows.h - rows of values, element by element: what the files behind hg_cpu_insn share. */
+/* rows.h - rows of values, element by element: shared by the files that implement hg_cpu_insn. */
 #ifndef HG_ENGINE_ROWS_H
 #define HG_ENGINE_ROWS_H
 
@@ -60,6 +60,6 @@ void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o)
 void hg_cpu_atomic(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
 /* Instructions of the whole block (insn_block.c). They write d in the lanes of the mask alone. */
-void hg_cpu_block(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
+void hg_cpu_block_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
 #endif

@@ -1,5 +1,5 @@
-/* run.c - the driver of the CPU engines: a launch becomes tiles, tiles are handed to workers, and what the workers
- * have seen is merged. Results do not depend on how many there are. */
+/* run.c - the driver of the CPU engines: cuts a launch into tiles, gives tiles to workers, and merges what the workers
+ * report. Results do not depend on the number of workers. */
 #include "backend/cpu/engine/tally.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 enum {
   STACK_BYTES = 32 << 10,    /* where the only worker of a small launch lives */
-  PIECE_LANES = 1 << 14,     /* of a unit, where an engine takes any number: at most, */
+  PIECE_LANES = 1 << 14,     /* of a unit, where the engine takes any number: at most, */
   LEAST_PIECE_LANES = 1 << 10, /* at least, */
   PIECE_NS = 1000,           /* and about as many as take that long */
   PARTS_A_THREAD = 8,        /* so that threads end at about the same time */
@@ -20,7 +20,7 @@ enum {
 
 /* Of a shared array, in bytes. */
 static uint32_t shared_room(const atlas_symbol *symbol) {
-  return (symbol->count * atlas_bytes((atlas_type)symbol->type) + 15) / 16 * 16;
+  return (uint32_t)hg_cpu_round_up(symbol->count * atlas_bytes((atlas_type)symbol->type));
 }
 
 int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch) {
@@ -50,8 +50,8 @@ uint32_t hg_cpu_shared_bytes(const atlas_program *program) {
   return bytes;
 }
 
-/* Where nothing sees blocks, a linear launch has none: small launches feel the divisions. */
-static void shape(cpu_launch *run) {
+/* Where the program sees no blocks, a linear launch has none: small launches feel the divisions. */
+static void find_shape(cpu_launch *run) {
   const atlas_launch *launch = run->launch;
   const hg_vector *v = run->vector;
   run->is_block_tile = hg_cpu_is_block_tile(v, launch);
@@ -98,8 +98,8 @@ static void set_places(cpu_worker *w) {
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-/* Behind the worker lie the block's shared memory, the engine's scratch, and its tallies. */
-static void set_up(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
+/* In memory, the block's shared memory, the engine's scratch and the tallies follow the worker. */
+static void init_worker(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->run = run;
   w->vector = run->vector;
   w->shared = (uint8_t *)w + round_up(sizeof *w);
@@ -119,7 +119,7 @@ static void merge_results(atlas_launch *launch, const cpu_worker *w) {
   for (int c = 0; c < ATLAS_CLASS_COUNT && w->run->vector->counts_resonance; c++)
     launch->resonance[c] = (int64_t)((uint64_t)launch->resonance[c] + (uint64_t)w->resonance[c]);
   launch->phase_advance = (launch->phase_advance + w->phase_advance) % ATLAS_PHASE_COUNT;
-  if (w->run->tallies != NULL) hg_cpu_end_tallies(w);
+  if (w->run->tallies != NULL) hg_cpu_merge_tallies(w);
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static void run_lanes(const cpu_body *body, cpu_worker *w, uint64_t first, uint6
   }
 }
 
-static void find_block(cpu_worker *w, uint64_t index) {
+static void seek_block(cpu_worker *w, uint64_t index) {
   uint64_t rest = index;
   w->block_index = index;
   memset(w->block_at, 0, sizeof w->block_at);
@@ -157,13 +157,13 @@ static void enter_block(const cpu_body *body, cpu_worker *w) {
   if (run->shared_bytes > 0 && !body->clears_shared) memset(w->shared, 0, run->shared_bytes);
   for (size_t s = 0; s < run->program->symbols.count; s++)
     if (atlas_symbol_at(run->program, s)->kind == ATLAS_SYMBOL_POOL)
-      w->pool_top[s] = w->block_index * (w->place[s].extent / run->blocks / 16 * 16);
+      w->pool_top[s] = w->block_index * hg_cpu_pool_share(w, (uint32_t)s);
 }
 
 static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
   const cpu_launch *run = w->run;
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
-  find_block(w, first);
+  seek_block(w, first);
   for (uint64_t b = first; b < end; b++, next_block(w)) {
     enter_block(body, w);
     uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
@@ -173,7 +173,7 @@ static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* What the parts of a launch share. A part is a range of units: blocks, or stretches of lanes. */
+/* What the parts of a launch share. A part is a range of units: blocks, or runs of lanes. */
 typedef struct job {
   const cpu_body *body;
   const cpu_launch *run;
@@ -191,7 +191,7 @@ static void run_part(void *user, uint64_t part, uint32_t number) {
   const job *j = user;
   cpu_worker *w = worker_of(j, number);
   uint64_t first = part * j->units_a_part, end = first + j->units_a_part;
-  if (w->run == NULL) set_up(w, j->run, j->body);
+  if (w->run == NULL) init_worker(w, j->run, j->body);
   if (end > j->units) end = j->units;
   if (j->run->is_block_tile) {
     run_blocks(j->body, w, first, end);
@@ -207,7 +207,7 @@ static uint64_t piece_lanes(const cpu_body *body) {
   return lanes;
 }
 
-static void cut(job *j) {
+static void cut_into_parts(job *j) {
   const cpu_launch *run = j->run;
   j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
   j->units = j->units_a_part = 1;
@@ -240,8 +240,8 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   if (vector->counts_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->fault.kind = HG_FAULT_NONE;
-  shape(&run);
-  cut(&j);
+  find_shape(&run);
+  cut_into_parts(&j);
   run.is_shared = j.threads > 1;
   cpu_tally tallies[ATLAS_MAX_SYMBOLS];
   uint64_t tally_bytes = run.is_shared ? hg_cpu_find_tallies(&run, j.threads, tallies) : 0;

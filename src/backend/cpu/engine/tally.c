@@ -10,10 +10,11 @@ enum {
   NO_TALLY = UINT16_MAX,
   LEAST_BYTES = 4,         /* of an element */
   MOST_BYTES = 64 << 10, /* of a worker's copies */
-  LANES_AN_ELEMENT = 4 /* that a launch has for each element of each copy: bringing them together is small beside it */
+  LANES_AN_ELEMENT = 4 /* that a launch must have for each element of each copy: then merging costs little in
+                          comparison */
 };
 
-/* What changes nothing. */
+/* The identity element. */
 static uint64_t identity(uint16_t op, uint8_t type) {
   int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
   uint64_t ones = UINT64_MAX >> (64 - 8 * atlas_bytes((atlas_type)type)), greatest = is_signed ? ones >> 1 : ones;
@@ -40,7 +41,7 @@ static int adds_up(const vector_insn *insn) {
   }
 }
 
-static void note(const cpu_launch *run, const vector_insn *insn, cpu_tally *tallies) {
+static void note_access(const cpu_launch *run, const vector_insn *insn, cpu_tally *tallies) {
   if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return;
   if (insn->mode == ATLAS_ADDRESS_PHI || insn->symbol & SSA_LIBRARY) return;
   if (atlas_symbol_at(run->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return;
@@ -53,7 +54,7 @@ static void note(const cpu_launch *run, const vector_insn *insn, cpu_tally *tall
 uint64_t hg_cpu_find_tallies(const cpu_launch *run, uint32_t workers, cpu_tally tallies[ATLAS_MAX_SYMBOLS]) {
   uint64_t bytes = 0;
   memset(tallies, 0, run->program->symbols.count * sizeof *tallies);
-  for (uint32_t i = 0; i < run->vector->insns.count; i++) note(run, vector_insn_at(run->vector, i), tallies);
+  for (uint32_t i = 0; i < run->vector->insns.count; i++) note_access(run, vector_insn_at(run->vector, i), tallies);
   for (size_t s = 0; s < run->program->symbols.count; s++) {
     uint64_t size = run->launch->arguments[s].span.byte_count;
     int is_small = bytes + size <= MOST_BYTES && size / LEAST_BYTES * workers * LANES_AN_ELEMENT <= run->lanes;
@@ -96,7 +97,7 @@ void hg_cpu_begin_tallies(cpu_worker *w, uint8_t *memory) {
 ADD_TO(uint32_t)
 ADD_TO(uint64_t)
 
-void hg_cpu_end_tallies(const cpu_worker *w) {
+void hg_cpu_merge_tallies(const cpu_worker *w) {
   for (size_t s = 0; s < w->run->program->symbols.count; s++) {
     const cpu_tally *tally = &w->run->tallies[s];
     void *memory = w->run->launch->arguments[s].span.memory;

@@ -42,7 +42,7 @@ void hg_code_close(hg_code_pages *pages) { hg_mutex_destroy(&pages->mutex); }
 #  include <unistd.h>
 
 #  if defined(MAP_POPULATE)
-enum { ALL_AT_ONCE = MAP_POPULATE }; /* not page after page as the code is copied */
+enum { ALL_AT_ONCE = MAP_POPULATE }; /* map all pages at once, rather than on the first touch of each */
 #  else
 enum { ALL_AT_ONCE = 0 };
 #  endif
@@ -50,11 +50,11 @@ enum { ALL_AT_ONCE = 0 };
 /* Pages of a chunk; kernels of more than a quarter of one have a chunk of their own. */
 enum { FIRST_PAGES = 4, NEXT_PAGES = 16, MOST_PAGES = NEXT_PAGES / 4 };
 
-/* The pages up to `used` may run, those behind it may be written. */
+/* The pages up to `used` may run, those after it may be written. */
 struct hg_code_chunk {
   uint8_t *memory;
   size_t bytes, used;
-  size_t kernels; /* that are in it */
+  size_t kernels; /* whose code is in it */
 };
 
 static hg_status map_chunk(const hg_allocator *allocator, size_t bytes, hg_code_chunk **out) {
@@ -117,7 +117,7 @@ hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_c
   return status;
 }
 
-/* The chunk in hand is kept for the next kernel, and may then be written again from its start. */
+/* An empty current chunk is kept for the next kernel, and may then be written again from its start. */
 static void remove_locked(hg_code_pages *pages, hg_code_chunk *chunk) {
   if (--chunk->kernels > 0) return;
   if (chunk == pages->now) {

@@ -5,14 +5,14 @@
 #include "base/memory.h"
 #include "base/os.h"
 
-/* Some pages in a row, with the code of one kernel or more. */
+/* A run of pages with the code of one or more kernels. */
 typedef struct hg_code_chunk hg_code_chunk;
 
-/* Used by any number of threads at once. Closed when all code is removed. */
+/* May be used by any number of threads at once. Close it when all code is removed. */
 typedef struct hg_code_pages {
   hg_allocator allocator;
   hg_mutex mutex;     /* guards what follows, and the chunks */
-  hg_code_chunk *now; /* where the next kernel goes; NULL: nowhere yet */
+  hg_code_chunk *now; /* the chunk that the next kernel goes to; NULL: none yet */
 } hg_code_pages;
 hg_status hg_code_open(hg_code_pages *pages, const hg_allocator *allocator);
 void hg_code_close(hg_code_pages *pages);

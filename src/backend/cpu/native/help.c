@@ -1,6 +1,5 @@
-/* help.c - instructions that machine code leaves to C: operands are gathered from registers that the frame
- * holds, from its slots and from rows, hg_cpu_insn does the instruction, and the results go back where the code looks
- * for them. */
+/* help.c - instructions that machine code leaves to C: gathers the operands from registers that the frame holds, from
+ * its slots and from rows, has hg_cpu_insn do the instruction, and writes the results where the code expects them. */
 #include "backend/cpu/native/native.h"
 
 #include "backend/cpu/native/native_kernel.h"
@@ -16,79 +15,80 @@ typedef struct group {
   native_frame *frame;
   const hg_native *native;
   const vector_insn *insn;
-  uint32_t first, count; /* lanes of the group that are meant */
-  uint64_t in_tile;      /* lane of the tile that `first` is */
+  uint32_t first, count; /* lanes of the group that take part */
+  uint64_t in_tile;      /* number in the tile of lane `first` */
 } group;
 
 /* ---- one lane of a value ----------------------------------------------------------------------------------------- */
 
-static uint8_t *piece_at(const group *g, const native_home *home, uint32_t piece) {
+static uint8_t *piece_address(const group *g, const native_location *location, uint32_t piece) {
   uint32_t bytes = g->native->target->vector_bytes;
-  if (home->kind == NATIVE_REGISTERS) return g->frame->vectors + (size_t)home->reg[piece] * bytes;
-  if (home->kind == NATIVE_ROW) return g->frame->context->rows + home->offset;
-  return (uint8_t *)g->frame + home->offset + (size_t)piece * bytes;
+  if (location->kind == NATIVE_REGISTERS) return g->frame->vectors + (size_t)location->reg[piece] * bytes;
+  if (location->kind == NATIVE_ROW) return g->frame->context->rows + location->offset;
+  return (uint8_t *)g->frame + location->offset + (size_t)piece * bytes;
 }
 
-static uint16_t *mask_at(const group *g, const native_home *home, uint32_t copy) {
-  if (home->kind == NATIVE_REGISTERS) return (uint16_t *)&g->frame->predicates[home->reg[copy]];
-  if (home->kind == NATIVE_ROW) return (uint16_t *)(void *)(g->frame->context->rows + home->offset);
-  return (uint16_t *)(void *)((uint8_t *)g->frame + home->offset + (size_t)copy * 8);
+static uint16_t *mask_address(const group *g, const native_location *location, uint32_t copy) {
+  if (location->kind == NATIVE_REGISTERS) return (uint16_t *)&g->frame->predicates[location->reg[copy]];
+  if (location->kind == NATIVE_ROW) return (uint16_t *)(void *)(g->frame->context->rows + location->offset);
+  return (uint16_t *)(void *)((uint8_t *)g->frame + location->offset + (size_t)copy * 8);
 }
 
-/* The copy that holds a lane of the group, one of at most four. */
-static uint32_t copy_of(const group *g, const native_home *home, uint32_t lane) {
+/* The copy that holds a lane of the group. There are at most four. */
+static uint32_t copy_of(const group *g, const native_location *location, uint32_t lane) {
   uint32_t copy = 0;
-  if (home->copies == 1) return 0;
+  if (location->copies == 1) return 0;
   while (lane >= (copy + 1) * g->native->target->lanes) copy++;
   return copy;
 }
 
-/* Its place in that copy's vector, whose lanes are a power of two. */
+/* The lane's number in that copy's vector; vectors have a power of two of lanes. */
 static uint32_t in_vector_of(const group *g, uint32_t lane) { return lane & (g->native->target->lanes - 1); }
 
-/* Where the element of a lane is; *bytes: its size there. */
-static uint8_t *element_at(const group *g, const native_home *home, uint32_t lane, uint32_t size) {
+/* The address of a lane's element; *bytes: its size there. */
+static uint8_t *element_address(const group *g, const native_location *location, uint32_t lane, uint32_t size) {
   uint32_t in_vector = in_vector_of(g, lane), half = g->native->target->lanes / 2, part = 0;
   if (size == 8 && in_vector >= half) {
-    part = home->parts == 2;
+    part = location->parts == 2;
     in_vector -= half;
   }
-  return piece_at(g, home, copy_of(g, home, lane) * home->parts + part) + (size_t)in_vector * (size == 8 ? 8 : 4);
+  return piece_address(g, location, copy_of(g, location, lane) * location->parts + part) +
+         (size_t)in_vector * (size == 8 ? 8 : 4);
 }
 
-static int is_row(const native_home *home) { return home->kind == NATIVE_ROW && !home->is_uniform; }
+static int is_row(const native_location *location) { return location->kind == NATIVE_ROW && !location->is_uniform; }
 
-static int get_predicate(const group *g, const native_home *home, uint32_t lane) {
-  if (is_row(home)) return g->frame->context->rows[home->offset + g->in_tile - g->first + lane] != 0;
-  if (home->is_mask) return *mask_at(g, home, copy_of(g, home, lane)) >> in_vector_of(g, lane) & 1;
+static int get_predicate(const group *g, const native_location *location, uint32_t lane) {
+  if (is_row(location)) return g->frame->context->rows[location->offset + g->in_tile - g->first + lane] != 0;
+  if (location->is_mask) return *mask_address(g, location, copy_of(g, location, lane)) >> in_vector_of(g, lane) & 1;
   uint32_t word;
-  memcpy(&word, element_at(g, home, lane, 4), 4);
+  memcpy(&word, element_address(g, location, lane, 4), 4);
   return word != 0;
 }
 
-static void set_predicate(const group *g, const native_home *home, uint32_t lane, int value) {
+static void set_predicate(const group *g, const native_location *location, uint32_t lane, int value) {
   uint32_t bit = in_vector_of(g, lane);
-  if (is_row(home)) g->frame->context->rows[home->offset + g->in_tile - g->first + lane] = (uint8_t)value;
-  else if (home->is_mask) {
-    uint16_t *mask = mask_at(g, home, copy_of(g, home, lane));
+  if (is_row(location)) g->frame->context->rows[location->offset + g->in_tile - g->first + lane] = (uint8_t)value;
+  else if (location->is_mask) {
+    uint16_t *mask = mask_address(g, location, copy_of(g, location, lane));
     *mask = (uint16_t)((*mask & ~(1u << bit)) | (unsigned)value << bit);
   } else {
     uint32_t word = value ? UINT32_MAX : 0;
-    memcpy(element_at(g, home, lane, 4), &word, 4);
+    memcpy(element_address(g, location, lane, 4), &word, 4);
   }
 }
 
-static uint64_t get_value(const group *g, const native_home *home, uint32_t size, uint32_t lane) {
-  if (is_row(home))
-    return hg_load_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size);
-  return hg_load_le(element_at(g, home, lane, size), size);
+static uint64_t get_value(const group *g, const native_location *location, uint32_t size, uint32_t lane) {
+  if (is_row(location))
+    return hg_load_le(g->frame->context->rows + location->offset + (g->in_tile - g->first + lane) * size, size);
+  return hg_load_le(element_address(g, location, lane, size), size);
 }
 
-static void set_value(const group *g, const native_home *home, uint8_t type, uint32_t lane, uint64_t bits) {
+static void set_value(const group *g, const native_location *location, uint8_t type, uint32_t lane, uint64_t bits) {
   uint32_t size = atlas_bytes((atlas_type)type);
-  if (is_row(home))
-    hg_store_le(g->frame->context->rows + home->offset + (g->in_tile - g->first + lane) * size, size, bits);
-  else hg_store_le(element_at(g, home, lane, size), size == 8 ? 8 : 4, hg_native_widen(type, bits));
+  if (is_row(location))
+    hg_store_le(g->frame->context->rows + location->offset + (g->in_tile - g->first + lane) * size, size, bits);
+  else hg_store_le(element_address(g, location, lane, size), size == 8 ? 8 : 4, hg_native_widen(type, bits));
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane)
   return g->in_tile - g->first + lane;
 }
 
-/* See hg_native_is_offset; what else lives nowhere nobody reads. */
+/* See hg_native_is_offset. Nothing reads other values without a location. */
 static uint64_t offset_of(const group *g, const vector_reg *reg, uint32_t lane) {
   const vector_insn *insn = vector_insn_at(g->native->vector, reg->first);
   if (insn->op != ATLAS_OP_add) return 0;
@@ -118,13 +118,13 @@ static uint64_t offset_of(const group *g, const vector_reg *reg, uint32_t lane) 
 
 static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
   const vector_reg *reg = vector_reg_at(g->native->vector, r);
-  const native_home *home = &g->native->homes[r];
+  const native_location *location = &g->native->locations[r];
   if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
     return special_of(g, reg, lane);
   if (reg->kind != VECTOR_VARIES) return hg_native_parameter(g->frame->context, reg);
-  if (home->kind == NATIVE_NOWHERE) return offset_of(g, reg, lane);
-  if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, home, lane);
-  return get_value(g, home, size_of(reg->type), lane);
+  if (location->kind == NATIVE_NOWHERE) return offset_of(g, reg, lane);
+  if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, location, lane);
+  return get_value(g, location, size_of(reg->type), lane);
 }
 
 static void fill_row(const group *g, uint32_t r, uint8_t *row) {
@@ -135,24 +135,24 @@ static void fill_row(const group *g, uint32_t r, uint8_t *row) {
 /* The lanes that exist and have not ended. */
 static void fill_alive(const group *g, uint8_t *row) {
   const hg_vector *v = g->native->vector;
-  const native_home *home = &g->native->homes[v->regs.count];
-  for (uint32_t i = 0; i < g->count; i++) row[i] = !v->loses_lanes || get_predicate(g, home, g->first + i);
+  const native_location *location = &g->native->locations[v->regs.count];
+  for (uint32_t i = 0; i < g->count; i++) row[i] = !v->loses_lanes || get_predicate(g, location, g->first + i);
 }
 
-static void keep_alive(const group *g, const uint8_t *row) {
-  const native_home *home = &g->native->homes[g->native->vector->regs.count];
-  for (uint32_t i = 0; i < g->count; i++) set_predicate(g, home, g->first + i, row[i]);
+static void store_alive(const group *g, const uint8_t *row) {
+  const native_location *location = &g->native->locations[g->native->vector->regs.count];
+  for (uint32_t i = 0; i < g->count; i++) set_predicate(g, location, g->first + i, row[i]);
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static void set_lane(const group *g, uint32_t r, uint32_t lane, uint64_t bits) {
   const vector_reg *reg = vector_reg_at(g->native->vector, r);
-  if (reg->type == SSA_PREDICATE) set_predicate(g, &g->native->homes[r], lane, bits != 0);
-  else set_value(g, &g->native->homes[r], reg->type, lane, bits);
+  if (reg->type == SSA_PREDICATE) set_predicate(g, &g->native->locations[r], lane, bits != 0);
+  else set_value(g, &g->native->locations[r], reg->type, lane, bits);
 }
 
-/* A uniform result has one vector, whose lanes are all what any lane of the mask has. */
+/* A uniform result is one vector, all of whose lanes get the value of any lane of the mask. */
 static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row, uint32_t size) {
   uint32_t from = 0;
   while (mask != NULL && from + 1 < g->count && !mask[from]) from++;
@@ -162,9 +162,9 @@ static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row,
 
 static void set_results(const group *g, const uint8_t *mask, const uint8_t *row) {
   uint32_t d = g->insn->d, size = size_of(vector_reg_at(g->native->vector, d)->type);
-  const native_home *home = &g->native->homes[d];
-  if (home->kind == NATIVE_NOWHERE) return;
-  if (home->is_uniform) set_uniform(g, mask, row, size);
+  const native_location *location = &g->native->locations[d];
+  if (location->kind == NATIVE_NOWHERE) return;
+  if (location->is_uniform) set_uniform(g, mask, row, size);
   else
     for (uint32_t i = 0; i < g->count; i++) set_lane(g, d, g->first + i, hg_load_le(row + (size_t)i * size, size));
 }
@@ -184,9 +184,9 @@ static group group_of(native_frame *frame, uint64_t request) {
   return g;
 }
 
-/* Where lanes are counted through, the group is made a tile of its own: what the worker keeps of lanes that have ended
- * and of steps is as long as a block at most. `alive`: NULL where nobody asks who has ended. */
-static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
+/* Where tiles are not blocks, the group is made a tile of its own: the worker's rows of ended lanes and of steps are as
+ * long as a block at most. `alive`: NULL where the instruction ends no lane. */
+static void run_group_as_tile(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
   native_context *context = g->frame->context;
   if (w->run->is_block_tile) {
     if (alive != NULL) memcpy(w->alive + g->in_tile, alive, g->count);
@@ -203,20 +203,20 @@ static void run_at_place(const group *g, cpu_worker *w, cpu_operands *o, uint8_t
   w->first = first;
 }
 
-/* 1 if any lanes will do, and those of the frame may be none of the tile: see native_step.is_once. */
-static int is_single_value(const group *g) {
+/* 1 if any lane computes the result, and the lanes of the frame may not be of the tile: see native_step.is_once. */
+static int is_block_uniform_result(const group *g) {
   const vector_insn *insn = g->insn;
-  if (insn->d == VECTOR_NONE || vector_reg_at(g->native->vector, insn->d)->uniform != NATIVE_SINGLE) return 0;
+  if (insn->d == VECTOR_NONE || vector_reg_at(g->native->vector, insn->d)->uniform != NATIVE_BLOCK_UNIFORM) return 0;
   return !(atlas_op_flags(insn->op) & ATLAS_LOAD);
 }
 
 static void run_insn(group *g) {
   uint64_t sources[4][MOST_LANES], result[MOST_LANES];
-  uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* behind the last lane nothing takes part */
+  uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* after the last lane nothing takes part */
   cpu_worker *w = g->frame->context->worker;
   const vector_insn *insn = g->insn;
   cpu_operands o = {.count = g->count, .first = g->in_tile, .mask = insn->mask == VECTOR_ALL ? NULL : mask};
-  int loses = g->native->vector->loses_lanes && !is_single_value(g);
+  int loses = g->native->vector->loses_lanes && !is_block_uniform_result(g);
   for (int s = 0; s < 4; s++) {
     if (insn->s[s] == VECTOR_NONE) continue;
     if (insn->s[s] == VECTOR_ALL) fill_alive(g, (uint8_t *)sources[s]);
@@ -231,8 +231,8 @@ static void run_insn(group *g) {
     fill_row(g, insn->d, (uint8_t *)result);
     o.d = result;
   }
-  run_at_place(g, w, &o, loses ? alive : NULL);
-  if (loses) keep_alive(g, alive);
+  run_group_as_tile(g, w, &o, loses ? alive : NULL);
+  if (loses) store_alive(g, alive);
   if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
 }
 
@@ -243,7 +243,7 @@ static uint64_t *steps_of(const group *g) {
   return context->worker->run->is_block_tile ? context->worker->steps + g->in_tile : context->steps;
 }
 
-/* Takes what machine code has counted from what the lanes have left. */
+/* Subtracts what machine code has counted from what the lanes have left. */
 static void settle_steps(const group *g) {
   const cpu_worker *w = g->frame->context->worker;
   uint64_t *steps = steps_of(g);
@@ -253,14 +253,14 @@ static void settle_steps(const group *g) {
   g->frame->context->knows_steps = 1;
   for (int k = 0; k < 2; k++) {
     uint32_t counted = g->insn->s[k], lanes = g->native->target->lanes;
-    const native_home *home = &g->native->homes[counted];
+    const native_location *location = &g->native->locations[counted];
     for (uint32_t i = 0; i < g->count; i++) steps[i] -= value_of(g, counted, i);
-    if (home->kind == NATIVE_NOWHERE) continue;
-    for (uint32_t i = 0; i < (home->is_uniform ? lanes : g->count); i++) set_value(g, home, ATLAS_u32, i, 0);
+    if (location->kind == NATIVE_NOWHERE) continue;
+    for (uint32_t i = 0; i < (location->is_uniform ? lanes : g->count); i++) set_value(g, location, ATLAS_u32, i, 0);
   }
 }
 
-static void give_steps(const group *g) {
+static void grant_steps(const group *g) {
   const uint64_t *steps = steps_of(g);
   uint8_t alive[MOST_LANES];
   uint64_t fewest = UINT64_MAX;
@@ -272,14 +272,14 @@ static void give_steps(const group *g) {
 
 void hg_native_help(native_frame *frame, uint64_t request) {
   group g = group_of(frame, request);
-  if (g.insn->op == NATIVE_COUNT) { /* the block ends, of whose lanes the first is the lowest */
+  if (g.insn->op == NATIVE_COUNT) { /* the block ends; its first lane is the lowest */
     hg_cpu_step_fault(frame->context->worker, g.insn, 0);
     return;
   }
   int counts = g.insn->op == VECTOR_STEP && hg_native_counts_steps(g.native->vector);
   if (counts) settle_steps(&g);
   run_insn(&g);
-  if (counts) give_steps(&g);
+  if (counts) grant_steps(&g);
 }
 
 uint64_t hg_native_widen(uint8_t type, uint64_t bits) {

@@ -1,19 +1,19 @@
-/* loop.c - which loops over memory can have a quick version.
+/* loop.c - finds the loops over memory that get a quick version.
  *
- * In a loop over the rows of a matrix an index often is the same in all lanes of a group, or one more from lane to
- * lane, and stays so: in each round the same is added in all lanes. Where it comes from (a quotient or a remainder of
- * the lane's number) seldom proves that, so it is guessed here and asked when a group enters the loop. What the loop
- * then does with such an index, it does with one number. */
+ * In a loop over the rows of a matrix an index often is uniform in a group of lanes, or has stride 1 across them, in
+ * all rounds: each round adds the same in all lanes. How it is made (by a quotient or a remainder of the lane's number)
+ * seldom proves that, so the stride is guessed here and checked when a group enters the loop. The loop then computes
+ * such an index as one number. */
 #include "backend/cpu/native/loop.h"
 
 #include <string.h>
 
-/* 1 if a register's vectors are worth one number. */
+/* 1 if a register may become a scalar. */
 static int may_be_scalar(const native_build *b, uint32_t r) {
   if (r >= b->vector->regs.count) return 0;
   const vector_reg *reg = vector_reg_at(b->vector, r);
-  return reg->kind == VECTOR_VARIES && vector_is_wide_integer(reg->type) && b->homes[r].kind != NATIVE_NOWHERE &&
-         !b->homes[r].is_uniform;
+  return reg->kind == VECTOR_VARIES && vector_is_wide_integer(reg->type) && b->locations[r].kind != NATIVE_NOWHERE &&
+         !b->locations[r].is_uniform;
 }
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ static uint8_t stride_of(const native_build *b, const uint8_t *strides, uint32_t
   const vector_reg *reg = vector_reg_at(b->vector, r);
   if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
     return VECTOR_STRIDE_1;
-  if (reg->kind != VECTOR_VARIES || b->homes[r].is_uniform) return VECTOR_STRIDE_0;
+  if (reg->kind != VECTOR_VARIES || b->locations[r].is_uniform) return VECTOR_STRIDE_0;
   return strides[r];
 }
 
@@ -35,12 +35,12 @@ static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
 
 static int are_0(uint8_t a, uint8_t b) { return a == VECTOR_STRIDE_0 && b == VECTOR_STRIDE_0; }
 
-/* 1 if each lane's result has as many bits as its source, or fewer. */
+/* 1 if the result has as many bits as its source, or fewer. */
 static int is_narrowing(const vector_insn *insn) {
   return atlas_bytes((atlas_type)insn->type) <= atlas_bytes((atlas_type)insn->type2);
 }
 
-/* What an instruction makes of its sources' strides, if one number can do it; else OTHER. */
+/* The stride of a result from its sources' strides, if one number can stand for it; else OTHER. */
 static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
   uint8_t s[3];
   uint64_t count;
@@ -63,8 +63,8 @@ static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, c
   }
 }
 
-/* A guess for what comes before the loop. */
-static uint8_t guess(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+/* The likely stride of a value that is computed before the loop. */
+static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
   uint8_t s[3];
   uint64_t bits;
   vector_insn plain = *insn;
@@ -78,7 +78,7 @@ static uint8_t guess(const native_build *b, const uint8_t *strides, const vector
   case ATLAS_OP_mulhi: /* a quotient by a constant */
   case ATLAS_OP_shr: return s[0] == VECTOR_STRIDE_OTHER ? VECTOR_STRIDE_OTHER : VECTOR_STRIDE_0;
   case ATLAS_OP_rem: return s[0];
-  case ATLAS_OP_and: /* a remainder, or all but that */
+  case ATLAS_OP_and: /* a remainder, or the rest of one */
     if (is_constant(b, insn->s[1], &bits) && !(bits & 1) && s[0] == VECTOR_STRIDE_1) return VECTOR_STRIDE_0;
     return vector_stride_sum(s[0], s[1]);
   case ATLAS_OP_or:
@@ -91,13 +91,13 @@ static uint8_t guess(const native_build *b, const uint8_t *strides, const vector
   }
 }
 
-/* Of registers, before the loop. */
+/* Of all registers that are written before the loop. */
 static void guess_strides(const native_build *b, uint32_t head, uint8_t *strides) {
   memset(strides, VECTOR_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < head; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
     if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
-      strides[insn->d] = guess(b, strides, insn);
+      strides[insn->d] = guess_stride(b, strides, insn);
   }
 }
 
@@ -109,11 +109,12 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
     if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
       guesses[i] = stride_of(b, strides, insn->s[0]);
     else if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
-      strides[insn->d] = guess(b, strides, insn);
+      strides[insn->d] = guess_stride(b, strides, insn);
   }
 }
 
-/* What enters keeps its stride if all that writes it does; what is written first takes its stride from there. */
+/* A live-in register keeps its stride if all its writers in the loop do; a register that the loop defines has the
+ * stride of its definition. */
 static void check_strides(const native_build *b, const native_loop *loop, uint8_t *strides) {
   for (int round = 0, changed = 1; changed; round++) {
     changed = 0;
@@ -121,7 +122,7 @@ static void check_strides(const native_build *b, const native_loop *loop, uint8_
       const vector_insn *insn = vector_insn_at(b->vector, i);
       if (!may_be_scalar(b, insn->d)) continue;
       const vector_reg *reg = vector_reg_at(b->vector, insn->d);
-      int can_change = b->homes[insn->d].kind != NATIVE_ROW && reg->last <= loop->end;
+      int can_change = b->locations[insn->d].kind != NATIVE_ROW && reg->last <= loop->end;
       uint8_t now = can_change ? stride_of_result(b, strides, insn) : VECTOR_STRIDE_OTHER;
       if (round == 0 && reg->first == i) strides[insn->d] = now;
       else if (now != strides[insn->d] && strides[insn->d] != VECTOR_STRIDE_OTHER) {
@@ -140,12 +141,12 @@ int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t s
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->flags & VECTOR_LANE) return 0;
   if ((int64_t)insn->bits > most || (int64_t)insn->bits < -most || stride == VECTOR_STRIDE_OTHER) return 0;
-  if (!(flags & ATLAS_STORE)) return stride == VECTOR_STRIDE_0 || !b->homes[insn->d].is_uniform;
+  if (!(flags & ATLAS_STORE)) return stride == VECTOR_STRIDE_0 || !b->locations[insn->d].is_uniform;
   int is_masked = insn->mask != VECTOR_ALL || b->vector->loses_lanes;
   return stride == VECTOR_STRIDE_1 && (!is_masked || atlas_bytes((atlas_type)insn->type) >= 4);
 }
 
-static int takes_one(const vector_insn *insn) {
+static int reads_one(const vector_insn *insn) {
   if (insn->type != ATLAS_f32 && insn->type != ATLAS_f64) return 0;
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP) return 0;
   return insn->op == ATLAS_OP_fma || insn->op == ATLAS_OP_add || insn->op == ATLAS_OP_sub || insn->op == ATLAS_OP_mul;
@@ -154,20 +155,20 @@ static int takes_one(const vector_insn *insn) {
 int hg_native_keeps_one(const native_build *b, const native_loop *loop, uint32_t i) {
   uint32_t d = vector_insn_at(b->vector, i)->d;
   const vector_reg *reg = vector_reg_at(b->vector, d);
-  if (b->homes[d].kind != NATIVE_REGISTERS || b->homes[d].is_uniform) return 0;
+  if (b->locations[d].kind != NATIVE_REGISTERS || b->locations[d].is_uniform) return 0;
   if (reg->first != i || reg->last > loop->end) return 0;
   for (uint32_t k = i + 1; k <= reg->last; k++) {
     const vector_insn *insn = vector_insn_at(b->vector, k);
     int reads = insn->mask == d;
     for (int s = 0; s < 4; s++) reads |= insn->s[s] == d;
-    if (insn->d == d || (reads && !takes_one(insn))) return 0;
+    if (insn->d == d || (reads && !reads_one(insn))) return 0;
   }
   return 1;
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* The only jump back to the label, if none between is one. */
+/* The only back edge to the label, if no inner loop is in between. */
 static int find_end(const hg_vector *v, uint32_t head, uint32_t *end) {
   for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
@@ -201,7 +202,7 @@ static int add_scalar(const native_build *b, const uint8_t *strides, native_loop
   return 1;
 }
 
-/* What the scalar's value comes from. */
+/* Adds the sources that the scalar is computed from. */
 static int add_sources(const native_build *b, const uint8_t *strides, native_loop *loop, uint32_t r) {
   for (uint32_t i = loop->head + 1; i < loop->end; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);

@@ -20,11 +20,11 @@ static hg_status note_lane_access(hg_native *native, const vector_insn *insn, in
   return HG_OK;
 }
 
-/* A program of more instructions than that a byte stored is busy computing: how it stores is no matter, unless all
+/* A program of more instructions than that a byte stored is compute-bound: how it stores does not matter, unless all
  * launches are to store past the caches. */
 enum { STREAM_INSNS_A_BYTE = 12 };
 
-/* Also how much a lane stores that way: large launches write past the caches. */
+/* Notes the accesses [x + lane + d], and how many bytes a lane stores by them: large launches write past the caches. */
 static hg_status note_accesses(hg_native *native) {
   for (uint32_t i = 0; i < native->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(native->vector, i);
@@ -42,15 +42,15 @@ static hg_status note_accesses(hg_native *native) {
   return HG_OK;
 }
 
-/* Measured on the benchmark's programs: an instruction of a vector takes about that long, those that are seldom run
- * counted too; how often a loop goes round is seldom known. */
-enum { VECTOR_INSN_PS = 100, LOOP_TURNS = 16 };
+/* Measured on the benchmark's programs: a vector instruction takes about that long, masked ones that seldom run
+ * included; trip counts are seldom known. */
+enum { VECTOR_INSN_PS = 100, LOOP_TRIPS = 16 };
 
 static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target) {
   uint64_t insns = v->insns.count;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
-    if (vector_is_jump(insn->op) && insn->target < i) insns += (uint64_t)LOOP_TURNS * (i - insn->target);
+    if (vector_is_jump(insn->op) && insn->target < i) insns += (uint64_t)LOOP_TRIPS * (i - insn->target);
   }
   uint64_t ps = insns * VECTOR_INSN_PS / target->lanes;
   return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
@@ -59,13 +59,13 @@ static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target
 /* ---- making kernels ---------------------------------------------------------------------------------------------- */
 
 static void release_build(native_build *b) {
-  hg_release(&b->allocator, b->homes);
+  hg_release(&b->allocator, b->locations);
   hg_release(&b->allocator, b->code);
   hg_array_release(&b->allocator, &b->steps);
   hg_array_release(&b->allocator, &b->known);
 }
 
-/* What machine code of several regions is written from. */
+/* Cuts the program into regions and gives each registers of its own. */
 static hg_status cut_into_regions(native_build *b, hg_vector *own) {
   hg_vector unrolled = {.allocator = b->allocator};
   hg_status status = hg_native_unroll(b->vector, &unrolled);
@@ -78,7 +78,7 @@ static hg_status cut_into_regions(native_build *b, hg_vector *own) {
 }
 
 /* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */
-static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
+static hg_status build_code(native_build *b, hg_native *native, hg_vector *own) {
   if (b->vector->has_block_ops) {
     HG_TRY(cut_into_regions(b, own));
     if (native != NULL) native->vector = own;
@@ -92,7 +92,7 @@ static hg_status build(native_build *b, hg_native *native, hg_vector *own) {
   return b->target->emit(b);
 }
 
-static native_build new_build(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+static native_build init_build(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                           const hg_vector *vector) {
   return (native_build){.allocator = *allocator, .target = target, .program = program, .vector = vector,
                         .steps.element_size = sizeof(native_step), .known.element_size = sizeof(uint64_t)};
@@ -120,7 +120,7 @@ static int sees_lanes(const hg_vector *v) {
 static hg_status place_code(hg_native *native, native_build *b) {
   HG_TRY(hg_code_place(native->pages, b->code, b->code_bytes, &native->chunk, &native->code));
   native->code_bytes = b->code_bytes;
-  native->homes = b->homes;
+  native->locations = b->locations;
   native->steps = b->steps;
   native->copies = b->copies;
   native->lane_ps = estimate_lane_ps(native->vector, native->target);
@@ -134,13 +134,13 @@ static hg_status place_code(hg_native *native, native_build *b) {
   native->sees_lanes = (uint8_t)sees_lanes(b->vector);
   native->row_bytes = b->row_bytes;
   native->alive_offset = b->alive_offset;
-  b->homes = NULL;
+  b->locations = NULL;
   b->steps = (hg_array){.element_size = sizeof(native_step)};
   hg_code_announce(native->code, native->code_bytes, native->program->name);
   return HG_OK;
 }
 
-/* Of `vector`, for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
+/* Code of `vector` for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
  * owns what is in `b` and `own`, whatever the result. */
 static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
   const uint32_t *block = b->program->block, lanes = b->target->lanes;
@@ -160,7 +160,7 @@ static hg_status make_wide(hg_native *native, const hg_vector *vector) {
   *wide = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
                       .pages = native->pages, .program = native->program, .vector = &wide->own,
                       .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
-  native_build b = new_build(allocator, native->target, native->program, vector);
+  native_build b = init_build(allocator, native->target, native->program, vector);
   hg_status status = build_wide(&b, vector, &wide->own);
   if (status == HG_OK) status = place_code(wide, &b);
   wide->full_lanes = b.slices * native->target->lanes;
@@ -181,8 +181,8 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   native->pages = pages;
   native->stream_bytes = stream_bytes;
   native->own.allocator = *allocator;
-  native_build b = new_build(allocator, target, program, vector);
-  hg_status status = build(&b, native, &native->own);
+  native_build b = init_build(allocator, target, program, vector);
+  hg_status status = build_code(&b, native, &native->own);
   native->steps = (hg_array){.element_size = sizeof(native_step)};
   if (status == HG_OK) status = place_code(native, &b);
   release_build(&b);
@@ -199,18 +199,18 @@ void hg_native_release(hg_native *native) {
   hg_allocator allocator = native->allocator;
   hg_native_release(native->wide);
   hg_code_remove(native->pages, native->chunk);
-  hg_release(&allocator, native->homes);
+  hg_release(&allocator, native->locations);
   hg_vector_release(&native->own);
   hg_array_release(&allocator, &native->steps);
   hg_array_release(&allocator, &native->lane_accesses);
   hg_release(&allocator, native);
 }
 
-/* Behind the code, that for blocks which have all their lanes. */
+/* Appends the code for blocks that have all their lanes. */
 static hg_status append_wide(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                              const hg_vector *vector, uint8_t **code, size_t *byte_count) {
   hg_vector own = {.allocator = *allocator};
-  native_build b = new_build(allocator, target, program, vector);
+  native_build b = init_build(allocator, target, program, vector);
   hg_status status = build_wide(&b, vector, &own);
   uint8_t *both = status == HG_OK ? hg_allocate(allocator, *byte_count + b.code_bytes, 1) : NULL;
   if (status == HG_OK && both == NULL) status = hg_fail_memory("machine code", *byte_count + b.code_bytes);
@@ -230,9 +230,9 @@ static hg_status append_wide(const hg_allocator *allocator, const native_target 
 
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count) {
-  native_build b = new_build(allocator, target, program, vector);
+  native_build b = init_build(allocator, target, program, vector);
   hg_vector own = {.allocator = *allocator};
-  hg_status status = build(&b, NULL, &own);
+  hg_status status = build_code(&b, NULL, &own);
   if (status == HG_OK) {
     *code = b.code;
     *byte_count = b.code_bytes;

@@ -3,14 +3,14 @@
  * A kernel is a list of steps: regions of machine code, which run over all lanes of a tile, instructions of the whole
  * block, and jumps that the block takes together. A program without instructions of the whole block is one region.
  *
- * A region works on groups of lanes: `copies` vectors of `lanes` lanes each, side by side. Its code is there twice: for
- * whole groups, where all lanes exist, and for one vector with a mask of the lanes that exist. A value of one vector
- * has `parts` registers: one for 8 to 32 bits (one 32-bit element a lane, narrow integers extended by their sign or by
- * zero, f16 and bf16 as their bits), two for 64 bits. Uniform values have one register. Predicates live in mask
- * registers where the target has them, else in vectors whose elements are all ones or zero.
+ * A region works on groups of lanes: `copies` vectors of `lanes` lanes each, interleaved. Its code exists twice: for
+ * full groups, all of whose lanes exist, and for the tail, one vector at a time with a mask of the lanes that exist. A
+ * value of one vector has `parts` registers: one for 8 to 32 bits (one 32-bit element a lane, narrow integers extended
+ * by their sign or by zero, f16 and bf16 as their bits), two for 64 bits. Uniform values have one register. Predicates
+ * live in mask registers where the target has them, else in vectors whose elements are all ones or zero.
  *
- * What a target does not write itself, and every case that is rare (faults), is a call of hg_native_help: it finds the
- * operands where the frame keeps them, has hg_cpu_insn do the instruction, and puts the results back. */
+ * What a target has no code for, and rare cases (faults), are calls of hg_native_help: it reads the operands where the
+ * frame keeps them, has hg_cpu_insn do the instruction, and writes the results back. */
 #ifndef HG_NATIVE_H
 #define HG_NATIVE_H
 
@@ -34,7 +34,7 @@ typedef struct native_place {
   uint8_t *memory;
   uint64_t extent; /* as in cpu_place */
   uint64_t limit;  /* the lower of extent and NATIVE_INDEX_LIMIT */
-  uint64_t scalar; /* bits of a scalar parameter */
+  uint64_t scalar; /* the bits, of a scalar parameter */
   uint64_t is_own; /* as in cpu_worker */
 } native_place;
 
@@ -43,7 +43,8 @@ struct native_frame;
 /* One run of a region: consecutive lanes. */
 typedef struct native_context {
   void (*help)(struct native_frame *frame, uint64_t request); /* hg_native_help */
-  int (*step)(struct native_context *context, uint32_t step); /* does an instruction of the block; 1: takes a jump */
+  int (*step)(struct native_context *context, uint32_t step); /* does an instruction of the whole block; 1: its jump
+                                                                 is taken */
   cpu_worker *worker;
   const struct hg_native *native;
   uint64_t lanes;           /* of the tile */
@@ -53,13 +54,13 @@ typedef struct native_context {
   uint64_t block_first[3];  /* coordinates of the tile's lane 0 in the grid */
   uint64_t special[4];      /* r252 (not used), r253, r254, r255 (not used) */
   uint64_t block_class, phase;
-  uint64_t steps_left;      /* STEPs that no lane can run out of: what a group begins with */
-  uint64_t fewest_left;     /* of the groups of a region: what they have left of that */
+  uint64_t steps_left;      /* STEPs that no lane can run out of, when a group begins */
+  uint64_t fewest_left;     /* the least that a group of the region has left of it */
   uint64_t knows_steps;     /* 1: `steps` is what the group's lanes had left when machine code began to count; 0: it
                                began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t wide_lanes;      /* see run_wide */
-  uint64_t streams;         /* 1: stores pass the caches in runs that begin with a whole vector */
+  uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
 } native_context;
@@ -82,42 +83,43 @@ typedef struct native_frame {
 
 /* ---- where values live ------------------------------------------------------------------------------------------- */
 
-typedef enum native_kind {
+typedef enum native_location_kind {
   NATIVE_NOWHERE,   /* never written by code: constants, scalars, uniform specials; or not used */
   NATIVE_REGISTERS,
-  NATIVE_SLOT,      /* in the frame */
-  NATIVE_ROW        /* in context->rows, one element of the type's size a lane of the tile; predicates a byte. What is
-                       uniform has no row: a vector is there, as in a slot, and behind it what the region in hand has
-                       made of it, which becomes the value when the region's last group is done */
-} native_kind;
+  NATIVE_SLOT,      /* a spill slot of the frame */
+  NATIVE_ROW        /* in context->rows, one element of the type's size a lane of the tile; predicates a byte. A uniform
+                       value has no row but two vectors, as in slots: its value, and the one that the current region
+                       computes, which replaces it when the region's last group is done */
+} native_location_kind;
 
-/* Operations beside those of vector.h. LIMIT: the region that it stands in does nothing in lanes of the tile from s0
- * on, which is u32 and the same in the whole block. */
+/* Operations beside those of vector.h. */
 enum {
-  NATIVE_LIMIT = VECTOR_END + 1,
-  NATIVE_COUNT, /* a STEP of all lanes of the block, which has only these: they may run out of steps together */
-  NATIVE_KNOWN, /* d = known[bits + i] in lane i: a predicate, or 32 bits */
-  NATIVE_PICK   /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
+  NATIVE_LIMIT = VECTOR_END + 1, /* its region does nothing in lanes of the tile from s0 on: u32, block-uniform */
+  NATIVE_COUNT,  /* a STEP of all lanes of the block, which has only such STEPs: all may run out of steps together */
+  NATIVE_KNOWN,  /* d = known[bits + i] in lane i: a predicate, or 32 bits */
+  NATIVE_PERMUTE /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
 };
 
-/* vector_reg.uniform in a program that hg_native_split has made: the same in the whole block. */
-enum { NATIVE_SINGLE = 2, NATIVE_SINGLE_BYTES = 64 };
+/* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
+ * lanes computes it. */
+enum { NATIVE_BLOCK_UNIFORM = 2, NATIVE_BLOCK_UNIFORM_BYTES = 64 };
 
-typedef struct native_home {
+typedef struct native_location {
   uint8_t kind;
-  uint8_t copies, parts;           /* 1 or the kernel's; 1 or 2 */
-  uint8_t is_uniform;              /* 1: one vector, alike in all lanes, for all copies */
+  uint8_t copies;                  /* 1, or the kernel's */
+  uint8_t parts;                   /* 1 or 2 */
+  uint8_t is_uniform;              /* 1: one vector, the same in all lanes, for all copies */
   uint8_t is_mask;                 /* in mask registers; in slots 8 bytes a copy */
   uint8_t reg[NATIVE_MOST_PIECES]; /* of piece copy * parts + part */
   uint32_t offset;                 /* of piece 0 in the frame (pieces follow each other), or of lane 0's element */
-} native_home;
+} native_location;
 
 typedef enum native_step_kind { NATIVE_REGION, NATIVE_BLOCK_OP, NATIVE_BLOCK_JUMP } native_step_kind;
 
 typedef struct native_step {
   uint8_t kind;
   uint8_t is_empty;    /* of a region: its instructions need no code */
-  uint8_t is_once;     /* of a region: all of it is the same in the whole block, and may run once */
+  uint8_t is_once;     /* of a region: all of its values are block-uniform: it may run once */
   uint32_t first, end; /* instructions */
   uint32_t target;     /* step that a jump leads to */
   uint32_t limit;      /* of a region: register; VECTOR_NONE: see NATIVE_LIMIT */
@@ -134,7 +136,7 @@ typedef struct native_target {
   uint8_t vector_bytes;
   uint8_t vector_count;    /* registers 0.. that values may live in; the others are the target's own */
   uint8_t mask_first, mask_count; /* mask registers that values may live in; 0: predicates are vectors */
-  uint8_t runs_blocks;     /* 1: writes block_entry where there are several steps */
+  uint8_t runs_blocks;     /* 1: writes block_entry for programs of several steps */
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
 } native_target;
@@ -144,78 +146,89 @@ typedef struct native_build {
   const native_target *target;
   const atlas_program *program;
   const hg_vector *vector;
-  native_home *homes;      /* one a register of the vector program, and one for the lanes of a group that have not
-                              ended: a predicate that exists where vector->loses_lanes, and is then what VECTOR_ALL
-                              stands for */
-  hg_array steps;          /* native_step */
-  uint32_t full_entry, full_lanes; /* the same for tiles of so many lanes, for all of which [x + lane] is in bounds;
-                                      where full_lanes > 0 */
-  uint32_t block_entry;    /* of code that runs all steps of a tile, as native_entry */
-  uint32_t slices;         /* of a program of hg_native_wide: the block's vectors; else 0 */
-  hg_array known;          /* of such a program: uint64_t, see NATIVE_KNOWN */
-  uint8_t *code;           /* of the allocator */
-  size_t code_bytes;
+
+  /* The plan (plan.c). */
+  native_location *locations; /* per register of the vector program; and one more, for the predicate of the group's
+                                 lanes that have not ended: it exists where vector->loses_lanes, and VECTOR_ALL stands
+                                 for it then */
+  hg_array steps;             /* native_step */
   uint32_t copies;
-  uint32_t frame_bytes;    /* native_frame with its vectors and slots; a multiple of 64 */
-  uint32_t row_bytes;      /* of all NATIVE_ROW registers */
-  uint32_t alive_offset;   /* in the rows: where there are several regions, the lanes that have not ended */
-  uint32_t coordinate_offset; /* in the rows: where code runs all steps of a tile and asks for them, coordinates in the
-                              block: three rows of u32 */
-  uint8_t keeps_coordinates;
-  uint8_t has_rare;        /* 1: no loops: code that only lanes with a mask need is rare */
-  uint8_t streams;         /* 1: whether stores of whole vectors pass the caches is a second version of each region */
+  uint32_t frame_bytes;       /* native_frame with its vectors and slots; a multiple of 64 */
+  uint8_t has_cold;           /* 1: no loops: code that only masked lanes need is cold */
+
+  /* Rows of a tile: native_context.rows. */
+  uint32_t row_bytes;         /* of all NATIVE_ROW registers */
+  uint32_t alive_offset;      /* where there are several regions: the row of lanes that have not ended */
+  uint32_t coordinate_offset; /* where block_entry's code reads them: a lane's coordinates in the block, three rows of
+                                 u32 */
+  uint8_t keeps_coordinates;  /* 1: it does */
+
+  /* Of a program that hg_native_wide has made. */
+  uint32_t slices;            /* the block's vectors; 0: another program */
+  hg_array known;             /* uint64_t: see NATIVE_KNOWN */
+
+  /* The code. */
+  uint8_t *code;              /* of the allocator */
+  size_t code_bytes;
+  uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
+  uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
+  uint32_t full_entry, full_lanes; /* the same for tiles of full_lanes lanes that all have [x + lane] in bounds;
+                                      full_lanes 0: there is none */
 } native_build;
 
-static inline const native_home *native_home_of(const native_build *b, uint32_t reg) { return &b->homes[reg]; }
+static inline const native_location *native_location_of(const native_build *b, uint32_t reg) {
+  return &b->locations[reg];
+}
 
-/* plan.c: steps and homes. */
+/* plan.c: steps and locations. */
 hg_status hg_native_plan(native_build *build);
 /* Only the steps. */
 hg_status hg_native_find_steps(native_build *build);
-/* unroll.c: `vector` with loops written out, where that can be; no instructions where it stays as it is. Release
- * `out` whatever the result. */
+/* unroll.c: `vector` with loops of a known trip count fully unrolled; no instructions: nothing was. Release `out`
+ * whatever the result. */
 hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
-/* wide.c: `vector` as straight code for a block that has all its lanes, slices of `lanes` lanes one beside the
- * other, without barriers; no instructions where that cannot be. Release `out` and `known` (uint64_t, for
- * native_build.known) whatever the result. */
+/* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of `lanes`
+ * lanes; no instructions: that cannot be done. Release `out` and `known` (uint64_t, for native_build.known) whatever
+ * the result. */
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known);
-/* split.c: `vector`, which is cut into `steps`, written with registers for each region. Release `out` whatever
- * the result. */
+/* split.c: live-range splitting: `vector`, which is cut into `steps`, with registers of their own for each region.
+ * Release `out` whatever the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
                           hg_vector *out);
-/* 1 if code needs to know a lane's place in the tile. */
+/* 1 if code needs a lane's number in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
 
-/* Steps are counted by machine code in the registers of VECTOR_STEP, and in steps_left of the frame: what that allows
- * no lane runs out of. When it is used up, hg_native_help takes the registers from what each lane has left, does the
- * STEP by the letter, and gives as many again as the lane has that has fewest. */
+/* Machine code counts steps up in the registers of VECTOR_STEP, and down in steps_left of the frame: STEPs that no lane
+ * can run out of. At 0, hg_native_help subtracts the registers from what each lane has left, does that STEP exactly,
+ * and sets steps_left to what the lane has left that has fewest. */
 static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_steps == UINT64_MAX; }
 
-/* 1 if an instruction needs no code: a label, a jump of lanes that have all ended where no lane ends, a STEP before it
- * that counts nothing. */
-int hg_native_is_nothing(const hg_vector *v, uint32_t insn);
+/* 1 if an instruction needs no code: a label; where no lane ends, a jump that is taken when all lanes have ended; a
+ * STEP that counts nothing. */
+int hg_native_needs_no_code(const hg_vector *v, uint32_t insn);
 
-/* Behind a comparison, the instruction that is `mask and comparison` or `mask and not comparison`, if nothing else
- * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison lives nowhere
- * then. */
+/* After a comparison, the instruction that is `mask and comparison` or `mask and not comparison`, if nothing else
+ * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison has no
+ * location then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
 
-/* 1 if a register is blane + a constant or parameter, and nothing but an index of elements of 32 or 64 bits: the target
- * finds it at the access, and it lives nowhere. */
+/* 1 if a register is blane + a constant or parameter, and only the index of elements of 32 or 64 bits: the access folds
+ * it into its address, and it has no location. */
 int hg_native_is_offset(const native_build *build, uint32_t reg);
 
-/* 1: a coordinate of the lane, in its block or in the grid; of dimension d: the first such + d. */
+/* 1: a coordinate of the lane, in its block or in the grid (x, y and z have consecutive numbers). */
 static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {
   return coordinate - ATLAS_COORD_LANE_X < 3 || coordinate - ATLAS_COORD_GLOBAL_X < 3;
 }
 
-/* 1 if an instruction at the end of a region moves to a row, or to what is single: see hg_native_split. */
-static inline int hg_native_moves_out(const vector_insn *insn, const native_home *homes) {
-  return insn->op == VECTOR_MOVE && homes[insn->d].kind == NATIVE_ROW;
+/* 1 if an instruction at the end of a region stores a live-out value: to a row, or as block-uniform (hg_native_split).
+ */
+static inline int hg_native_is_live_out_move(const vector_insn *insn, const native_location *locations) {
+  return insn->op == VECTOR_MOVE && locations[insn->d].kind == NATIVE_ROW;
 }
 
-/* Where a jump really leads: not to the question whether the loop has a lane, if it has just asked that itself. */
+/* Jump threading: a back edge that has just tested whether the loop has a lane leads past the header's own test. */
 static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn *jump) {
   const vector_insn *there = vector_insn_at(v, jump->target + 1);
   int is_asked = jump->op == VECTOR_JUMP_ANY && there->op == VECTOR_JUMP_NONE && there->flags & VECTOR_ENTERS &&
@@ -223,7 +236,7 @@ static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn
   return is_asked ? jump->target + 1 : jump->target;
 }
 
-/* Called by machine code, with its frame: does an instruction for the group in hand. `request`: its number; in the
+/* Called by machine code, with its frame: does an instruction for the current group. `request`: its number; in the
  * upper half 0 for all copies, or 1 + the number of one. */
 void hg_native_help(native_frame *frame, uint64_t request);
 
@@ -244,8 +257,7 @@ int hg_native_needs_tiles(const hg_vector *vector);
 void hg_native_release(hg_native *native); /* NULL is accepted */
 const char *hg_native_engine(const hg_native *native); /* a constant: "native avx512" */
 
-/* The code, to look at, without running it on this machine; behind it that of hg_native_wide. hg_native_emit's is
- * released with hg_release. */
+/* The code as bytes, also for other machines, followed by that of hg_native_wide. Release it with hg_release. */
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count);
 

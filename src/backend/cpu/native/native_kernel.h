@@ -1,4 +1,4 @@
-/* native_kernel.h - the inside of a kernel of machine code, for the files that make and run it. */
+/* native_kernel.h - a kernel of machine code, for the files that make and run it. */
 #ifndef HG_NATIVE_KERNEL_H
 #define HG_NATIVE_KERNEL_H
 
@@ -6,10 +6,11 @@
 
 enum { NATIVE_MOST_STEPS = INT32_MAX }; /* so that 32 bits can count them */
 
-/* [x + lane + displacement], not proven to be in bounds: such accesses decide which lanes need no checks. */
+/* An access [x + lane + displacement] that is not proven to be in bounds: such accesses decide which lanes need no
+ * checks. */
 typedef struct native_lane_access {
   uint16_t symbol;
-  uint8_t may_stream; /* 1: a store that may pass the caches, which takes whole vectors at addresses of their size */
+  uint8_t may_stream; /* 1: a store that may pass the caches, which takes full vectors at addresses of their size */
   int64_t displacement;
 } native_lane_access;
 
@@ -21,20 +22,20 @@ struct hg_native {
   const hg_vector *vector;
   hg_vector own;          /* `vector`, where there are several regions */
   struct hg_native *wide; /* for blocks that have all their lanes: see hg_native_wide; NULL: none */
-  native_home *homes;
+  native_location *locations;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes, alive_offset;
   uint32_t lane_ps;       /* as in cpu_body */
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */
   uint8_t keeps_coordinates;
-  uint8_t runs_blocks;    /* 1: there is a block_entry */
-  uint8_t has_loops;      /* 1: a region has a loop within */
+  uint8_t runs_blocks;    /* 1: it has a block_entry */
+  uint8_t has_loops;      /* 1: a region contains a loop */
   uint8_t sees_lanes;     /* 1: global numbers of lanes matter, not only their place in the tile */
   uint8_t streams;
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
   uint32_t moved_bytes;   /* a lane: by loads and stores of its elements */
-  uint64_t stream_bytes;  /* from how many moved bytes a launch on they do */
+  uint64_t stream_bytes;  /* launches that move so many bytes or more pass the caches */
   hg_code_pages *pages;
   hg_code_chunk *chunk;   /* of `pages`, NULL: none yet */
   uint8_t *code;          /* executable */
@@ -44,7 +45,7 @@ struct hg_native {
 /* A constant, a scalar parameter or a special register that is the same in all lanes. */
 uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg);
 
-/* How many STEPs machine code may take before it asks again, when each lane has at least `left`. */
+/* STEPs that machine code may take before it calls hg_native_help again, when each lane has at least `left`. */
 static inline uint64_t hg_native_steps_given(uint64_t left) {
   return left < NATIVE_MOST_STEPS ? left : NATIVE_MOST_STEPS;
 }

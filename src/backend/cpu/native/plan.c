@@ -1,8 +1,8 @@
-/* plan.c - the steps of a kernel, how many vectors go side by side, and where each value lives.
+/* plan.c - the steps of a kernel, how many vectors are interleaved, and register allocation.
  *
- * Registers are given out by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order in which
- * they begin; where no register is left, a value goes to the frame for all of its life: the one that is needed longest,
- * in programs with loops the one that is used least often. */
+ * Registers are allocated by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order of their
+ * definitions; where no register is free, one value is spilled to the frame for its whole live range: the one whose
+ * range ends last, in programs with loops the one that is used least often. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/native.h"
 
@@ -13,24 +13,24 @@
 typedef struct plan {
   native_build *b;
   const hg_vector *v;
-  uint32_t insn_count, reg_count; /* reg_count: with the lanes that have not ended (hg_native_alive) */
-  uint32_t *starts, *ends; /* per instruction: values that begin there, or are last needed there; lists by next */
+  uint32_t insn_count, reg_count; /* reg_count: with the predicate of the lanes that have not ended, the last one */
+  uint32_t *starts, *ends; /* per instruction: values whose live range starts there, or ends there; lists by next */
   uint32_t *next_start, *next_end;/* per register */
   uint32_t *step_of;              /* per instruction */
   uint8_t *cut;                   /* per instruction: a step begins there */
-  uint8_t *rare;                  /* per instruction: see find_rare */
+  uint8_t *cold;                  /* per instruction: see find_cold */
   uint8_t *depth;                 /* per instruction: of loops */
-  uint32_t *heat;                 /* per register, in programs with loops: how often it is used, roughly */
+  uint32_t *spill_cost;           /* per register, in programs with loops: roughly how often it is used */
   uint8_t *loop_uses;             /* per register: instructions in loops that read it; MANY: or one writes it */
-  int32_t *pressure;              /* per instruction: pieces of one copy that begin there less those that have ended */
-  int32_t *shared;                /* the same for uniform values, */
-  int32_t *masks;                 /* for what needs mask registers, */
-  int32_t *aside;                 /* and for what loops only read, in one place */
+  int32_t *pressure;              /* per instruction: how much the register pressure of one copy changes; in pieces, */
+  int32_t *shared;                /* of uniform values, */
+  int32_t *masks;                 /* of values in mask registers, */
+  int32_t *in_memory;             /* and of values that loops only read, once */
   uint32_t free_vectors, free_masks; /* sets of registers */
-  uint32_t *active;               /* registers in machine registers */
-  uint32_t *place;                /* per register: where in `active`; VECTOR_NONE: nowhere */
+  uint32_t *active;               /* values that are in machine registers */
+  uint32_t *place;                /* per register: its place in `active`; VECTOR_NONE: not there */
   uint32_t active_count;
-  uint32_t last_slot;             /* bytes of the frame that are given out */
+  uint32_t last_slot;             /* bytes of the frame allocated so far */
 } plan;
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -49,9 +49,9 @@ static void number_steps(plan *p) {
   }
 }
 
-/* A jump from one step to another is the block's: a step of its own, and its label begins one. That may cut other loops
- * in two, so again until nothing changes. A group of lanes that have all ended is done with its region; where it is the
- * last, the block ends. */
+/* A jump from one step to another is the block's: a step of its own, and its label begins a step. That may cut other
+ * loops in two, hence the fixed point. A group whose lanes have all ended leaves its region; the block ends with the
+ * last region. */
 static int cut_jumps(plan *p) {
   int changed = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -65,7 +65,7 @@ static int cut_jumps(plan *p) {
   return changed;
 }
 
-int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
+int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
   if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;
   if (v->loses_lanes) return 0;
@@ -74,14 +74,14 @@ int hg_native_is_nothing(const hg_vector *v, uint32_t i) {
          insn[1].op == VECTOR_JUMP_NONE && insn[1].flags & VECTOR_LAST;
 }
 
-/* 1 if an instruction does for any group what it does for all, and nothing else. */
+/* 1 if an instruction's only effect is block-uniform values: any group can do it for all. */
 static int is_of_block(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
-  if (hg_native_is_nothing(v, i)) return 1;
+  if (hg_native_needs_no_code(v, i)) return 1;
   uint32_t r = vector_is_jump(insn->op) ? insn->s[0] : insn->d;
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_LAST) return 0;
   if (insn->op == VECTOR_JUMP) return 1;
-  if (r >= v->regs.count || vector_reg_at(v, r)->uniform != NATIVE_SINGLE) return 0;
+  if (r >= v->regs.count || vector_reg_at(v, r)->uniform != NATIVE_BLOCK_UNIFORM) return 0;
   return !(atlas_op_flags(insn->op) & ATLAS_LOAD); /* a load may fault */
 }
 
@@ -92,7 +92,7 @@ static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
   step.is_empty = 1;
   step.is_once = p->v->has_block_ops;
   for (uint32_t i = first; i < end; i++) {
-    step.is_empty &= (uint8_t)hg_native_is_nothing(p->v, i);
+    step.is_empty &= (uint8_t)hg_native_needs_no_code(p->v, i);
     step.is_once &= (uint8_t)is_of_block(p->v, i);
     if (vector_insn_at(p->v, i)->op == NATIVE_LIMIT) step.limit = vector_insn_at(p->v, i)->s[0];
   }
@@ -129,8 +129,8 @@ static uint32_t row_bytes(uint8_t type) {
   return (CPU_TILE_LANES + CPU_CHUNK) * element;
 }
 
-static int is_uniform(const vector_reg *reg, const native_home *home) {
-  return home->kind == NATIVE_ROW ? reg->uniform == NATIVE_SINGLE : reg->uniform != 0;
+static int is_uniform(const vector_reg *reg, const native_location *location) {
+  return location->kind == NATIVE_ROW ? reg->uniform == NATIVE_BLOCK_UNIFORM : reg->uniform != 0;
 }
 
 static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
@@ -140,9 +140,8 @@ static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
   p->ends[last] = r;
 }
 
-/* 1 if the instruction that makes a value is the last to need another one of its kind, whose registers it then takes.
- */
-static int takes_over(const plan *p, uint32_t r, const vector_reg *reg) {
+/* 1 if the instruction that defines a value is the last use of a source of its kind, whose registers it then takes. */
+static int reuses_source(const plan *p, uint32_t r, const vector_reg *reg) {
   const vector_insn *insn = vector_insn_at(p->v, reg->first);
   for (int s = 0; s < 4 && insn->d == r; s++) {
     if (insn->s[s] >= p->v->regs.count || insn->s[s] == r) continue;
@@ -199,69 +198,70 @@ const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparis
   return use->s[1] == insn->d && use->s[0] != insn->d ? use : NULL;
 }
 
-/* Counts a value's demand, and lists where it begins and ends. */
-static void demand(plan *p, uint32_t r, const native_home *home, uint32_t first, uint32_t last, int takes_over) {
+/* Adds a value to the register pressure, and lists where its live range starts and ends. */
+static void add_demand(plan *p, uint32_t r, const native_location *location, uint32_t first, uint32_t last,
+                       int takes_over) {
   add_interval(p, r, first, last);
-  if (home->is_mask) return;
-  int32_t *pieces = home->is_uniform ? p->shared : p->pressure;
-  pieces[first + (uint32_t)takes_over] += home->parts;
-  pieces[last + 1] -= home->parts;
+  if (location->is_mask) return;
+  int32_t *pieces = location->is_uniform ? p->shared : p->pressure;
+  pieces[first + (uint32_t)takes_over] += location->parts;
+  pieces[last + 1] -= location->parts;
 }
 
-/* Kinds are final here but for spills. */
-static void find_home(plan *p, uint32_t r, const vector_reg *reg) {
-  native_home *home = &p->b->homes[r];
+/* Location kinds are final here but for spills. */
+static void find_location(plan *p, uint32_t r, const vector_reg *reg) {
+  native_location *location = &p->b->locations[r];
   const native_step *steps = p->b->steps.data;
   uint32_t step = p->step_of[reg->first];
   int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
-  if (is_made && (hg_native_is_nothing(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
+  if (is_made && (hg_native_needs_no_code(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
   if (is_made && hg_native_is_offset(p->b, r)) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
-  home->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
-  home->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
-  home->is_mask = reg->type == SSA_PREDICATE && p->b->target->mask_count > 0;
-  int uniform = is_uniform(reg, home);
-  home->is_uniform = (uint8_t)uniform;
-  if (uniform) home->parts = 1;
-  home->copies = (uint8_t)!uniform; /* times the kernel's copies, once they are known */
+  location->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
+  location->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
+  location->is_mask = reg->type == SSA_PREDICATE && p->b->target->mask_count > 0;
+  int uniform = is_uniform(reg, location);
+  location->is_uniform = (uint8_t)uniform;
+  if (uniform) location->parts = 1;
+  location->copies = (uint8_t)!uniform; /* times the kernel's copies, once they are known */
   if (is_across) {
-    home->offset = p->b->row_bytes;
-    p->b->row_bytes += uniform ? 2 * NATIVE_SINGLE_BYTES : row_bytes(reg->type);
+    location->offset = p->b->row_bytes;
+    p->b->row_bytes += uniform ? 2 * NATIVE_BLOCK_UNIFORM_BYTES : row_bytes(reg->type);
     return;
   }
-  if (home->is_mask && !uniform) {
+  if (location->is_mask && !uniform) {
     p->masks[reg->first]++;
     p->masks[reg->last + 1]--;
   }
-  demand(p, r, home, reg->first, reg->last, takes_over(p, r, reg));
+  add_demand(p, r, location, reg->first, reg->last, reuses_source(p, r, reg));
 }
 
-/* Code that only lanes with a mask need, in a program that has no loop: few groups of lanes come there, as a rule. Its
- * values do not decide how many copies there are, and where they find no register they do not take those of others. */
-static void find_rare(plan *p) {
+/* Cold code: masked code in a program that has no loop: few groups come there, as a rule. Its values do not decide how
+ * many copies there are, and where no register is free they do not evict others. */
+static void find_cold(plan *p) {
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     if (vector_is_jump(insn->op) && insn->target <= i) return;
   }
-  p->b->has_rare = 1;
+  p->b->has_cold = 1;
   for (uint32_t i = 0, end = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    p->rare[i] = i < end;
+    p->cold[i] = i < end;
     if (insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target > end) end = insn->target;
   }
 }
 
-enum { MANY = 255, MOST_DEPTH = 3, TURNS_LOG = 3 /* of a loop: 8 times hotter than what is around it */ };
+enum { MANY = 255, MOST_DEPTH = 3, LOG_TRIPS = 3 /* a loop is taken to run 2^3 times */ };
 
-static void use(plan *p, uint32_t r, uint32_t i, int is_write) {
+static void note_use(plan *p, uint32_t r, uint32_t i, int is_write) {
   if (r >= p->v->regs.count) return;
   uint32_t depth = p->depth[i];
-  p->heat[r] += UINT32_C(1) << (TURNS_LOG * depth);
+  p->spill_cost[r] += UINT32_C(1) << (LOG_TRIPS * depth);
   if (depth == 0 || p->loop_uses[r] == MANY) return;
   p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
 }
 
-/* 1 if there are loops. In the long code of a whole block what is used next counts, loops or not. */
+/* Spill costs. 1 if there are loops. In the long code of a whole block the next use counts, loops or not. */
 static int find_uses(plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -272,23 +272,23 @@ static int find_uses(plan *p) {
       if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
     has_loops = 1;
   }
-  memset(p->heat, 0, p->reg_count * sizeof *p->heat);
+  memset(p->spill_cost, 0, p->reg_count * sizeof *p->spill_cost);
   memset(p->loop_uses, 0, p->reg_count);
   if (p->b->slices > 0) return 0;
   for (uint32_t i = 0; i < p->insn_count && has_loops; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    for (int s = 0; s < 4; s++) use(p, insn->s[s], i, 0);
-    use(p, insn->mask, i, 0);
-    use(p, insn->d, i, 1);
+    for (int s = 0; s < 4; s++) note_use(p, insn->s[s], i, 0);
+    note_use(p, insn->mask, i, 0);
+    note_use(p, insn->d, i, 1);
   }
-  if (has_loops) p->heat[p->reg_count - 1] = UINT32_MAX; /* the lanes that have not ended are asked for everywhere */
+  if (has_loops) p->spill_cost[p->reg_count - 1] = UINT32_MAX; /* the lanes that have not ended are read everywhere */
   return has_loops;
 }
 
-/* As many copies as fit: out-of-order execution needs no more than two where iterations depend on nothing before them,
- * and 16 lanes for what a group costs beside its lanes; that is little where there is rare code, which would spill. */
+/* As many copies as registers allow: out-of-order execution needs no more than two where iterations are independent,
+ * and 16 lanes to amortise the cost of a group; that cost is little where there is cold code, which would spill. */
 static uint32_t choose_copies(const plan *p) {
-  int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_rare = 0;
+  int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_cold = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
   if (p->b->slices > 0) return 1;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -298,48 +298,49 @@ static uint32_t choose_copies(const plan *p) {
     shared += p->shared[i];
     masks += p->masks[i];
     if (masks > most_masks) most_masks = masks;
-    has_rare |= p->rare[i];
-    if (p->rare[i]) continue;
+    has_cold |= p->cold[i];
+    if (p->cold[i]) continue;
     while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies--;
   }
   if (copies == 3 && p->v->has_block_ops) copies = 2; /* blocks are a power of two, as a rule */
   int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
-  uint32_t enough = p->b->target->lanes >= 8 || has_rare ? 2 : 16u / p->b->target->lanes;
+  uint32_t enough = p->b->target->lanes >= 8 || has_cold ? 2 : 16u / p->b->target->lanes;
   return (!has_loop || is_crowded) && copies > enough ? enough : copies;
 }
 
-/* The same for loops that lanes leave one by one and that compute only: what they read in one place may be an operand
- * in memory, which costs such code nothing, and leave its registers to one more vector of lanes. */
+/* The same for divergent loops that only compute: what they read in one place may be an operand in memory, which costs
+ * such code nothing, and leaves its registers to one more copy. */
 static uint32_t copies_of_loops(plan *p, uint32_t copies) {
-  int32_t now = 0, shared = 0, aside = 0, masks = 0, most_masks = 0;
+  int32_t now = 0, shared = 0, in_memory = 0, masks = 0, most_masks = 0;
   uint32_t more = NATIVE_MOST_COPIES;
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
-    const native_home *home = &p->b->homes[r];
-    if (home->kind != NATIVE_REGISTERS || home->is_mask || home->is_uniform || p->loop_uses[r] != 1) continue;
-    p->aside[vector_reg_at(p->v, r)->first] += home->parts;
-    p->aside[vector_reg_at(p->v, r)->last + 1] -= home->parts;
+    const native_location *location = &p->b->locations[r];
+    if (location->kind != NATIVE_REGISTERS || location->is_mask || location->is_uniform || p->loop_uses[r] != 1)
+      continue;
+    p->in_memory[vector_reg_at(p->v, r)->first] += location->parts;
+    p->in_memory[vector_reg_at(p->v, r)->last + 1] -= location->parts;
   }
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     now += p->pressure[i];
     shared += p->shared[i];
     masks += p->masks[i];
-    aside += p->aside[i];
+    in_memory += p->in_memory[i];
     if (p->depth[i] == 0) continue;
     unsigned flags = atlas_op_flags(insn->op);
     if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) return copies;
     if (masks > most_masks) most_masks = masks;
-    while (more > copies && (int32_t)more * (now - aside) + shared > p->b->target->vector_count) more--;
+    while (more > copies && (int32_t)more * (now - in_memory) + shared > p->b->target->vector_count) more--;
   }
   return most_masks > 0 && (int32_t)more * most_masks <= p->b->target->mask_count ? more : copies;
 }
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
 
-static uint32_t pieces_of(const native_home *home) { return (uint32_t)home->copies * home->parts; }
+static uint32_t piece_count(const native_location *location) { return (uint32_t)location->copies * location->parts; }
 
-static uint32_t *free_set(plan *p, const native_home *home) {
-  return home->is_mask ? &p->free_masks : &p->free_vectors;
+static uint32_t *free_set(plan *p, const native_location *location) {
+  return location->is_mask ? &p->free_masks : &p->free_vectors;
 }
 
 static uint32_t count_bits(uint32_t set) {
@@ -348,15 +349,15 @@ static uint32_t count_bits(uint32_t set) {
   return ((set + (set >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
-static uint8_t take_lowest(uint32_t *set) {
+static uint8_t pop_lowest(uint32_t *set) {
   uint8_t reg = 0;
   while (!(*set >> reg & 1)) reg++;
   *set &= *set - 1;
   return reg;
 }
 
-static void give_back(plan *p, const native_home *home) {
-  for (uint32_t k = 0; k < pieces_of(home); k++) *free_set(p, home) |= 1u << home->reg[k];
+static void free_registers(plan *p, const native_location *location) {
+  for (uint32_t k = 0; k < piece_count(location); k++) *free_set(p, location) |= 1u << location->reg[k];
 }
 
 static void activate(plan *p, uint32_t r) {
@@ -371,65 +372,66 @@ static void deactivate(plan *p, uint32_t r) {
   p->place[r] = VECTOR_NONE;
 }
 
-static void to_slot(plan *p, uint32_t r) {
-  native_home *home = &p->b->homes[r];
-  home->kind = NATIVE_SLOT;
-  home->offset = p->last_slot;
-  p->last_slot += pieces_of(home) * (home->is_mask ? 8 : p->b->target->vector_bytes);
-  if (home->is_mask) p->last_slot = (p->last_slot + 63u) & ~63u;
+static void spill(plan *p, uint32_t r) {
+  native_location *location = &p->b->locations[r];
+  location->kind = NATIVE_SLOT;
+  location->offset = p->last_slot;
+  p->last_slot += piece_count(location) * (location->is_mask ? 8 : p->b->target->vector_bytes);
+  if (location->is_mask) p->last_slot = (p->last_slot + 63u) & ~63u;
 }
 
-static uint32_t last_of(const plan *p, uint32_t r) {
+static uint32_t last_use(const plan *p, uint32_t r) {
   return r < p->v->regs.count ? vector_reg_at(p->v, r)->last : p->insn_count - 1;
 }
 
-static int is_rare(const plan *p, uint32_t r) {
-  return r < p->v->regs.count && p->rare[vector_reg_at(p->v, r)->first];
+static int is_cold(const plan *p, uint32_t r) {
+  return r < p->v->regs.count && p->cold[vector_reg_at(p->v, r)->first];
 }
 
-/* The active value of the same kind of registers, or r, that is used least often, and of those the one that is needed
- * longest. */
-static uint32_t most_idle(const plan *p, uint32_t r) {
+/* The value to spill: the active one of the same kind of registers, or r, that is used least often, and of those the
+ * one whose live range ends last. */
+static uint32_t spill_candidate(const plan *p, uint32_t r) {
   uint32_t found = r;
   for (uint32_t k = 0; k < p->active_count; k++) {
     uint32_t other = p->active[k];
-    if (p->b->homes[other].is_mask != p->b->homes[r].is_mask || is_rare(p, other) < is_rare(p, r)) continue;
-    if (p->heat[other] > p->heat[found]) continue;
-    if (p->heat[other] < p->heat[found] || last_of(p, other) > last_of(p, found)) found = other;
+    if (p->b->locations[other].is_mask != p->b->locations[r].is_mask || is_cold(p, other) < is_cold(p, r)) continue;
+    if (p->spill_cost[other] > p->spill_cost[found]) continue;
+    if (p->spill_cost[other] < p->spill_cost[found] || last_use(p, other) > last_use(p, found)) found = other;
   }
   return found;
 }
 
 static void begin_value(plan *p, uint32_t r) {
-  native_home *home = &p->b->homes[r];
-  uint32_t *set = free_set(p, home), pieces = pieces_of(home);
+  native_location *location = &p->b->locations[r];
+  uint32_t *set = free_set(p, location), pieces = piece_count(location);
   while (count_bits(*set) < pieces) {
-    uint32_t other = most_idle(p, r);
+    uint32_t other = spill_candidate(p, r);
     if (other != r) {
-      give_back(p, &p->b->homes[other]);
+      free_registers(p, &p->b->locations[other]);
       deactivate(p, other);
     }
-    to_slot(p, other);
+    spill(p, other);
     if (other == r) return;
   }
-  for (uint32_t k = 0; k < pieces; k++) home->reg[k] = take_lowest(set);
+  for (uint32_t k = 0; k < pieces; k++) location->reg[k] = pop_lowest(set);
   activate(p, r);
 }
 
-/* A source that ends here hands its registers to the result, so that copy for copy a result overlaps a source either
- * fully or not at all. */
-static int hand_over(plan *p, uint32_t i, uint32_t r) {
+/* A source whose live range ends here passes its registers to the result, so that copy for copy a result overlaps a
+ * source either fully or not at all. */
+static int reuse_source_registers(plan *p, uint32_t i, uint32_t r) {
   const vector_insn *insn = vector_insn_at(p->v, i);
-  native_home *home = &p->b->homes[r];
+  native_location *location = &p->b->locations[r];
   if (insn->d != r) return 0;
   for (int s = 0; s < 4; s++) {
     uint32_t source = insn->s[s];
     if (source >= p->v->regs.count || source == r || vector_reg_at(p->v, source)->last != i) continue;
-    native_home *from = &p->b->homes[source];
+    native_location *from = &p->b->locations[source];
     if (vector_reg_at(p->v, source)->kind != VECTOR_VARIES || from->kind != NATIVE_REGISTERS) continue;
-    if (from->is_mask != home->is_mask || from->copies != home->copies || from->parts != home->parts) continue;
-    if (p->place[source] == VECTOR_NONE) continue; /* already handed over: the source stands twice */
-    memcpy(home->reg, from->reg, sizeof home->reg);
+    if (from->is_mask != location->is_mask || from->copies != location->copies || from->parts != location->parts)
+      continue;
+    if (p->place[source] == VECTOR_NONE) continue; /* already reused: the source stands twice */
+    memcpy(location->reg, from->reg, sizeof location->reg);
     deactivate(p, source);
     activate(p, r);
     return 1;
@@ -440,31 +442,32 @@ static int hand_over(plan *p, uint32_t i, uint32_t r) {
 static void end_value(plan *p, uint32_t r) {
   if (p->place[r] == VECTOR_NONE) return;
   deactivate(p, r);
-  give_back(p, &p->b->homes[r]);
+  free_registers(p, &p->b->locations[r]);
 }
 
-static void give_registers(plan *p) {
+static void allocate_registers(plan *p) {
   const native_target *t = p->b->target;
   p->free_vectors = t->vector_count >= 32 ? UINT32_MAX : (1u << t->vector_count) - 1;
   p->free_masks = ((1u << t->mask_count) - 1) << t->mask_first;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     for (uint32_t r = p->starts[i]; r != VECTOR_NONE; r = p->next_start[r])
-      if (!hand_over(p, i, r)) begin_value(p, r);
+      if (!reuse_source_registers(p, i, r)) begin_value(p, r);
     for (uint32_t r = p->ends[i]; r != VECTOR_NONE; r = p->next_end[r]) end_value(p, r);
   }
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* The lanes that have not ended, as one more predicate. */
+/* The predicate of the lanes that have not ended. */
 static void describe_alive(plan *p) {
   uint32_t r = (uint32_t)p->v->regs.count;
-  native_home *home = &p->b->homes[r];
+  native_location *location = &p->b->locations[r];
   if (!p->v->loses_lanes) return;
   p->b->alive_offset = p->b->row_bytes;
   if (p->b->steps.count > 1) p->b->row_bytes += row_bytes(SSA_PREDICATE);
-  *home = (native_home){.kind = NATIVE_REGISTERS, .parts = 1, .copies = 1, .is_mask = p->b->target->mask_count > 0};
-  demand(p, r, home, 0, p->insn_count - 1, 0);
+  *location =
+      (native_location){.kind = NATIVE_REGISTERS, .parts = 1, .copies = 1, .is_mask = p->b->target->mask_count > 0};
+  add_demand(p, r, location, 0, p->insn_count - 1, 0);
 }
 
 static void make_coordinate_rows(plan *p) {
@@ -479,18 +482,18 @@ static void make_coordinate_rows(plan *p) {
 }
 
 static void describe_all(plan *p) {
-  find_rare(p);
+  find_cold(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(p->v, r);
-    if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) find_home(p, r, reg);
+    if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) find_location(p, r, reg);
   }
   describe_alive(p);
   make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
   if (find_uses(p) && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
   for (uint32_t r = 0; r < p->reg_count; r++) {
-    native_home *home = &p->b->homes[r];
-    if (home->kind != NATIVE_NOWHERE) home->copies = home->copies ? (uint8_t)p->b->copies : 1;
+    native_location *location = &p->b->locations[r];
+    if (location->kind != NATIVE_NOWHERE) location->copies = location->copies ? (uint8_t)p->b->copies : 1;
   }
 }
 
@@ -498,23 +501,23 @@ static hg_status make_room(plan *p) {
   native_build *b = p->b;
   uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
   uint32_t *words = hg_allocate(&b->allocator, 8 * n + 6 * r, sizeof *words);
-  b->homes = hg_allocate(&b->allocator, r, sizeof *b->homes);
+  b->locations = hg_allocate(&b->allocator, r, sizeof *b->locations);
   p->starts = words;
-  if (words == NULL || b->homes == NULL) return hg_fail_memory("machine code", n * sizeof *words);
+  if (words == NULL || b->locations == NULL) return hg_fail_memory("machine code", n * sizeof *words);
   p->ends = p->starts + n;
   p->step_of = p->ends + n;
   p->pressure = (int32_t *)(p->step_of + n);
   p->shared = p->pressure + n;
   p->masks = p->shared + n;
-  p->aside = p->masks + n;
-  p->cut = (uint8_t *)(p->aside + n); /* bytes, where there is room for as many words */
-  p->rare = p->cut + n;
-  p->depth = p->rare + n;
+  p->in_memory = p->masks + n;
+  p->cut = (uint8_t *)(p->in_memory + n); /* bytes, where there is room for as many words */
+  p->cold = p->cut + n;
+  p->depth = p->cold + n;
   p->next_start = p->step_of + 6 * n;
   p->next_end = p->next_start + r;
   p->active = p->next_end + r;
-  p->heat = p->active + r;
-  p->place = p->heat + r;
+  p->spill_cost = p->active + r;
+  p->place = p->spill_cost + r;
   p->loop_uses = (uint8_t *)(p->place + r);
   memset(p->place, 0xff, r * sizeof *p->place);
   memset(p->starts, 0xff, 2 * n * sizeof *words);
@@ -546,7 +549,7 @@ hg_status hg_native_plan(native_build *b) {
   if (status == HG_OK) {
     describe_all(&p);
     p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
-    give_registers(&p);
+    allocate_registers(&p);
     b->frame_bytes = p.last_slot;
     if (b->frame_bytes > NATIVE_MOST_FRAME_BYTES)
       status = hg_fail(HG_UNSUPPORTED, "machine code keeps at most %d bytes in a frame; this program needs %u",

@@ -1,5 +1,5 @@
-/* run_kernel.c - launches of machine code: each tile runs the kernel's steps one after another, a region over the runs
- * of lanes that the tile has. */
+/* run_kernel.c - launches of machine code: each tile runs the kernel's steps in order, a region once for each run of
+ * lanes that the tile has. */
 #include "backend/cpu/native/native_kernel.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What a worker's scratch memory holds: the context, rows of the tile, its lanes that have not ended, steps left. */
+/* Offsets in a worker's scratch memory: context, rows of the tile, lanes that have not ended, steps left. */
 typedef struct layout {
   size_t rows, alive, steps, end;
 } layout;
@@ -37,8 +37,8 @@ static void set_places(native_context *c, const cpu_worker *w) {
   }
 }
 
-/* A vector's length is a power of two. */
-static uint64_t whole_vectors(const hg_native *native, uint64_t lanes) {
+/* Vectors have a power of two of lanes. */
+static uint64_t full_vectors(const hg_native *native, uint64_t lanes) {
   uint64_t most = native->target->lanes - 1u;
   return (lanes + most) & ~most;
 }
@@ -55,7 +55,7 @@ static void find_fast_lanes(native_context *c, const hg_native *native) {
     uint64_t end = extent + back < on ? 0 : extent + back - on;
     if (end < high) high = end;
   }
-  c->fast_first = whole_vectors(native, low);
+  c->fast_first = full_vectors(native, low);
   c->fast_end = high;
 }
 
@@ -87,9 +87,9 @@ static void fill_coordinates(native_context *c, const uint32_t *block) {
 
 static int run_step(native_context *c, uint32_t number);
 
-/* What coordinates have in common in a launch. Clearing and filling in what nobody reads is a fair part of a small one:
- * where tiles are blocks, what is left is set with each of them (place_block, begin_run). */
-static void place_launch(native_context *c, const cpu_launch *run) {
+/* Coordinates that are the same in the whole launch. Clearing and filling in fields that are not read is a fair part of
+ * a small launch: where tiles are blocks, the rest is set with each block (set_block_coordinates, begin_run). */
+static void set_launch_coordinates(native_context *c, const cpu_launch *run) {
   if (!run->is_block_tile) {
     if (!run->vector->sees_coordinates) return;
     memset(c->coordinate, 0, sizeof c->coordinate);
@@ -101,18 +101,18 @@ static void place_launch(native_context *c, const cpu_launch *run) {
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
 }
 
-/* Lanes of the blocks that there is straight code for; 0: none. */
+/* Lanes of the blocks that there is straight-line code for; 0: none. */
 static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
   if (wide == NULL || memcmp(run->block, run->program->block, sizeof run->block) != 0) return 0;
   return wide->sees_lanes && hg_cpu_run_length(run) < wide->full_lanes ? 0 : wide->full_lanes;
 }
 
-/* What is not set here is set with each tile, or run of lanes. */
+/* Fields that are not set here are set with each tile, or run of lanes. */
 static void begin_worker(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
   layout l = layout_of(native, w->run->is_block_tile);
   native_context *c = (native_context *)(void *)w->scratch;
-  place_launch(c, w->run);
+  set_launch_coordinates(c, w->run);
   c->wide_lanes = wide_lanes(native->wide, w->run);
   c->knows_steps = 0;
   c->help = hg_native_help;
@@ -142,13 +142,14 @@ static void run_once(native_context *c, const native_step *step) {
   entry.code(c, 0, 0, 0);
 }
 
-/* What the groups have made of what is single becomes its value. */
-static void keep_single(const native_context *c, const native_step *step) {
+/* At the end of a region its new block-uniform values replace the old ones. */
+static void commit_block_uniform(const native_context *c, const native_step *step) {
   for (uint32_t i = step->end; i-- > step->first;) {
     const vector_insn *insn = vector_insn_at(c->native->vector, i);
-    if (!hg_native_moves_out(insn, c->native->homes)) return;
-    uint8_t *at = c->rows + c->native->homes[insn->d].offset;
-    if (c->native->homes[insn->d].is_uniform) memcpy(at, at + NATIVE_SINGLE_BYTES, NATIVE_SINGLE_BYTES);
+    if (!hg_native_is_live_out_move(insn, c->native->locations)) return;
+    uint8_t *at = c->rows + c->native->locations[insn->d].offset;
+    if (c->native->locations[insn->d].is_uniform)
+      memcpy(at, at + NATIVE_BLOCK_UNIFORM_BYTES, NATIVE_BLOCK_UNIFORM_BYTES);
   }
 }
 
@@ -159,12 +160,12 @@ static void run_region(native_context *c, const native_step *step, uint64_t firs
     entry.code(c, first, low, first);
     first = low;
   }
-  if (c->streams && whole_vectors(c->native, first) == first) entry.data = c->native->code + step->stream_entry;
+  if (c->streams && full_vectors(c->native, first) == first) entry.data = c->native->code + step->stream_entry;
   if (first < end) entry.code(c, first, end, high < first ? first : high);
 }
 
-/* Lanes that are counted through: one run or, where the program sees coordinates, one for each block. */
-static void run_counted(native_context *c, const native_step *step, uint64_t lanes) {
+/* A tile that is no block: one run of lanes or, where the program sees coordinates, one for each block. */
+static void run_linear(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   uint64_t first = w->first, end = first + lanes, block = w->run->block[0];
   c->lane_in_tile = 0 - first;
@@ -192,28 +193,28 @@ static void begin_run(native_context *c, uint64_t row, uint64_t first) {
         c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
 }
 
-/* What is single, as in a register. */
-static uint64_t single_of(const native_context *c, const native_home *home) {
+/* A block-uniform value, as in a register. */
+static uint64_t block_uniform_value(const native_context *c, const native_location *location) {
   uint64_t bits;
-  memcpy(&bits, c->rows + home->offset, sizeof bits);
-  return home->is_mask ? bits & 1 : bits;
+  memcpy(&bits, c->rows + location->offset, sizeof bits);
+  return location->is_mask ? bits & 1 : bits;
 }
 
-/* Lanes of the tile that a region has something to do in. */
-static uint64_t limited(const native_context *c, const native_step *step, uint64_t lanes) {
+/* Lanes of the tile in which a region does anything. */
+static uint64_t lanes_below_limit(const native_context *c, const native_step *step, uint64_t lanes) {
   if (step->limit == VECTOR_NONE) return lanes;
   const vector_reg *reg = vector_reg_at(c->native->vector, step->limit);
-  uint64_t limit =
-      reg->kind == VECTOR_VARIES ? single_of(c, &c->native->homes[step->limit]) : hg_native_parameter(c, reg);
+  uint64_t limit = reg->kind == VECTOR_VARIES ? block_uniform_value(c, &c->native->locations[step->limit])
+                                              : hg_native_parameter(c, reg);
   return (uint32_t)limit < lanes ? (uint32_t)limit : lanes;
 }
 
-/* Runs of lanes along x. */
+/* A region on the runs of a block's lanes along x. */
 static void run_runs(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_launch *run = c->worker->run;
-  lanes = limited(c, step, lanes);
+  lanes = lanes_below_limit(c, step, lanes);
   if (!run->is_block_tile) {
-    run_counted(c, step, lanes);
+    run_linear(c, step, lanes);
     return;
   }
   uint64_t length = hg_cpu_run_length(run);
@@ -230,10 +231,10 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
 
 static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_row, uint8_t *step) {
   const vector_reg *reg = vector_reg_at(c->native->vector, r);
-  const native_home *home = &c->native->homes[r];
-  *step = reg->kind == VECTOR_VARIES && !home->is_uniform;
-  if (*step) return c->rows + home->offset;
-  uint64_t bits = reg->kind == VECTOR_VARIES ? single_of(c, home) : hg_native_parameter(c, reg);
+  const native_location *location = &c->native->locations[r];
+  *step = reg->kind == VECTOR_VARIES && !location->is_uniform;
+  if (*step) return c->rows + location->offset;
+  uint64_t bits = reg->kind == VECTOR_VARIES ? block_uniform_value(c, location) : hg_native_parameter(c, reg);
   uint32_t size = reg->type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)reg->type);
   if (reg->type == SSA_PREDICATE) bits &= 1;
   for (uint32_t i = 0; i < CPU_CHUNK; i++) memcpy((uint8_t *)short_row + (size_t)i * size, &bits, size);
@@ -263,7 +264,7 @@ static const uint8_t *alive_row(const native_context *c) {
   return v->loses_lanes ? c->rows + c->native->alive_offset : NULL;
 }
 
-/* A mask as a row. A group that has left a region early has not said what its lanes, which have ended, are in. */
+/* A mask as a row. A group that left a region early has not written the row: its lanes have ended. */
 static const uint8_t *mask_row(const native_context *c, uint32_t mask, uint64_t *short_row, uint8_t *step) {
   if (mask == VECTOR_ALL) {
     *step = 1;
@@ -284,7 +285,7 @@ static void run_block_op(native_context *c, const native_step *step, uint64_t la
   for (int s = 0; s < 4; s++)
     if (insn->s[s] == VECTOR_ALL) o.s[s] = alive_row(c), o.step[s] = 1;
     else if (insn->s[s] != VECTOR_NONE) o.s[s] = source_row(c, insn->s[s], lanes, short_rows[s], long_row, &o.step[s]);
-  if (insn->d != VECTOR_NONE) o.d = c->rows + native->homes[insn->d].offset;
+  if (insn->d != VECTOR_NONE) o.d = c->rows + native->locations[insn->d].offset;
   o.mask = mask_row(c, insn->mask, short_rows[3], &is_row);
   hg_cpu_insn(c->worker, insn, &o);
 }
@@ -294,7 +295,7 @@ static int any_lane(const native_context *c, const vector_insn *insn, uint64_t l
   uint8_t steps[2] = {1, 1};
   const uint8_t *rows[2] = {alive_row(c), mask_row(c, insn->mask, short_rows[1], &steps[1])};
   if (insn->s[0] != VECTOR_ALL) rows[0] = row_of(c, insn->s[0], short_rows[0], &steps[0]);
-  if (insn->mask == VECTOR_ALL && !steps[0]) return rows[0][0]; /* of lanes that are there */
+  if (insn->mask == VECTOR_ALL && !steps[0]) return rows[0][0]; /* all lanes that exist have one value */
   if (rows[1] == NULL && rows[0] != NULL && steps[0]) return memchr(rows[0], 1, lanes) != NULL;
   for (uint64_t i = 0; i < lanes; i++) {
     int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
@@ -310,7 +311,7 @@ static int takes_jump(const native_context *c, const vector_insn *insn, uint64_t
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
-static void place_block(native_context *c) {
+static void set_block_coordinates(native_context *c) {
   const cpu_worker *w = c->worker;
   for (int d = 0; d < 3; d++) {
     c->coordinate[ATLAS_COORD_BLOCK_X + d] = w->block_at[d];
@@ -320,11 +321,11 @@ static void place_block(native_context *c) {
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
 }
 
-/* What is the same in all runs of a tile. */
+/* Fields that are the same in all runs of a tile. */
 static void begin_tile(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   const cpu_launch *run = w->run;
-  if (run->is_block_tile) place_block(c);
+  if (run->is_block_tile) set_block_coordinates(c);
   c->steps_left = hg_native_steps_given(run->launch->step_limit);
   c->lanes = lanes;
   c->worker->lost = 0;
@@ -340,10 +341,10 @@ static int run_step(native_context *c, uint32_t number) {
   return 0;
 }
 
-/* All steps in one go. 0 where not the same code will do for all lanes: some are below the first of which [x + lane]
- * is in bounds; or the tile is several runs of lanes, and vectors are not each in one, or a lane's number says where it
- * is. */
-static int run_whole(native_context *c, uint64_t lanes) {
+/* Runs all steps of a block in one call. 0 where the lanes need different code: some are below the first for which [x +
+ * lane] is in bounds; or the tile is several runs of lanes, and vectors cross their ends, or a lane's number gives its
+ * location. */
+static int run_block_code(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   const hg_native *native = c->native;
   entry_of_code entry = {native->code + native->block_entry};
@@ -363,7 +364,7 @@ static void clear_shared(const cpu_worker *w) {
   if (w->run->shared_bytes > 0) memset(w->shared, 0, w->run->shared_bytes);
 }
 
-/* A block that has all its lanes, with [x + lane] in bounds for all of them, as straight code. */
+/* A block that has all its lanes, with [x + lane] in bounds for all of them, as straight-line code. */
 static int run_wide(native_context *c, uint64_t lanes) {
   cpu_worker *w = c->worker;
   const hg_native *native = c->native, *wide = native->wide;
@@ -387,7 +388,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   begin_tile(c, lanes);
   if (run_wide(c, lanes)) return;
   clear_shared(w);
-  if (run_whole(c, lanes)) return;
+  if (run_block_code(c, lanes)) return;
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
     if (step->kind == NATIVE_REGION && step->is_empty) continue;
@@ -395,7 +396,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
     else if (step->kind == NATIVE_REGION) {
       c->fewest_left = c->steps_left;
       run_runs(c, step, lanes);
-      keep_single(c, step);
+      commit_block_uniform(c, step);
       c->steps_left = c->fewest_left;
       if (w->lost == lanes && c->native->steps.count > 1) return;
     } else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);

@@ -1,13 +1,12 @@
-/* split.c - a vector program for machine code that is cut into regions.
+/* split.c - live-range splitting: a vector program for machine code that is cut into regions.
  *
- * What lives from one region to another is in rows, one element a lane. In a region that has more than one use for it,
- * it is given a register of that region: moved in where the region begins, moved out where it ends.
+ * Values that are live across regions are in rows, one element a lane. In a region that uses such a value more than
+ * once it gets a register of that region: live-ins are loaded where the region begins, live-outs stored where it ends.
  *
- * What is the same in the whole block, whichever group of lanes asks, is kept once, not in a row. Every group computes
- * it, from what it was when the region began, so it changes when the last group is done: it is always moved out, and
- * only machine code's end of the region makes that the value (see native_home). Such a register is written where all
- * groups come by, equally often, and made of nothing but others of its kind; of a group whose lanes have all ended
- * nothing is needed, and nothing is moved out. */
+ * A block-uniform value is kept once, not in a row. Every group computes it from its value at the start of the region,
+ * so the new value must not be visible before the last group is done: it is always a live-out, and becomes the value
+ * only at the end of the region (see native_location). Such a register is written where all groups come, equally often,
+ * and computed of its kind only; a group whose lanes have all ended needs nothing, and stores nothing. */
 #include "backend/cpu/native/native.h"
 #include "vector/lower.h"
 
@@ -15,28 +14,29 @@
 
 #include <string.h>
 
-enum { MOST_INSNS = 1 << 14 }; /* of programs in which what is single is looked for: that may take many passes */
+enum { MOST_INSNS = 1 << 14 }; /* longer programs are not searched for block-uniform values: that may take many
+                                  passes */
 
-enum { IS_READ = 1, IS_WRITTEN = 2, IS_PARTLY = 4, IS_USED_OFTEN = 8, COMES_IN = 16 }; /* of split.use */
+enum { IS_READ = 1, IS_WRITTEN = 2, IS_PARTLY = 4, IS_USED_OFTEN = 8, IS_LIVE_IN = 16 }; /* of split.use */
 
 typedef struct split {
   const hg_vector *from;
   hg_vector *to;
-  const native_step *step; /* in hand */
-  uint8_t *parts;          /* per instruction: 1: not all groups come by, or not equally often */
+  const native_step *step; /* the current step */
+  uint8_t *diverges;       /* per instruction: 1: not all groups come by, or not equally often */
   uint32_t *loop_end;      /* per instruction: where a loop that begins there ends; 0: none */
   uint32_t *loop;          /* the instructions that loops begin at, in order */
   uint32_t loop_count;
-  uint32_t *place;         /* per instruction: where it is in `to` */
-  uint32_t *entry;         /* the same, of jumps of the block */
-  uint8_t *is_single;      /* per register: the same in the whole block */
-  uint8_t *use;            /* per register: in the region in hand */
-  uint32_t *local;         /* per register: its register in the region in hand; VECTOR_NONE */
+  uint32_t *place;         /* per instruction: its number in `to` */
+  uint32_t *entry;         /* the same, as the target of jumps of the block */
+  uint8_t *is_block_uniform; /* per register: block-uniform */
+  uint8_t *use;            /* per register: what the current region does with it (IS_READ, ...) */
+  uint32_t *local;         /* per register: its register in the current region; VECTOR_NONE: none */
   uint32_t *touched;       /* registers with a use */
   uint32_t touched_count;
-  uint32_t limit;          /* of the region in hand: see find_limit; VECTOR_NONE */
+  uint32_t limit;          /* of the current region: see find_limit; VECTOR_NONE */
   uint32_t within;         /* the mask of the lanes below it */
-  uint32_t head_end;       /* behind what only finds that out */
+  uint32_t head_end;       /* the end of the instructions that only compute that mask */
   int no_memory;
 } split;
 
@@ -44,39 +44,39 @@ static int varies(const hg_vector *v, uint32_t r) {
   return r < v->regs.count && vector_reg_at(v, r)->kind == VECTOR_VARIES;
 }
 
-/* ---- what is the same in the whole block ------------------------------------------------------------------------- */
+/* ---- block-uniform values ---------------------------------------------------------------------------------------- */
 
-static int is_single_source(const split *s, uint32_t r) {
+static int is_block_uniform_source(const split *s, uint32_t r) {
   if (r == VECTOR_NONE) return 1;
   if (r == VECTOR_ALL) return 0;
   const vector_reg *reg = vector_reg_at(s->from, r);
   if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || s->is_single[r];
+  return reg->kind != VECTOR_VARIES || s->is_block_uniform[r];
 }
 
-static int is_single_jump(const split *s, const vector_insn *insn) {
-  return insn->op == VECTOR_JUMP || (insn->mask == VECTOR_ALL && is_single_source(s, insn->s[0]));
+static int is_block_uniform_jump(const split *s, const vector_insn *insn) {
+  return insn->op == VECTOR_JUMP || (insn->mask == VECTOR_ALL && is_block_uniform_source(s, insn->s[0]));
 }
 
-static void mark(split *s, uint32_t first, uint32_t end) { memset(s->parts + first, 1, end - first); }
+static void mark_divergent(split *s, uint32_t first, uint32_t end) { memset(s->diverges + first, 1, end - first); }
 
-/* What a jump leads over that some groups take and others do not, and loops that they leave by one. */
-static void find_parting(split *s) {
+/* Marks what a divergent jump leads over, and the loops that are left by one. */
+static void find_divergence(split *s) {
   uint32_t n = (uint32_t)s->from->insns.count;
-  memset(s->parts, 0, n);
+  memset(s->diverges, 0, n);
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    if (!vector_is_jump(insn->op) || insn->flags & VECTOR_LAST || is_single_jump(s, insn)) continue;
-    if (insn->target <= i) mark(s, insn->target, i + 1);
-    else mark(s, i, insn->target);
+    if (!vector_is_jump(insn->op) || insn->flags & VECTOR_LAST || is_block_uniform_jump(s, insn)) continue;
+    if (insn->target <= i) mark_divergent(s, insn->target, i + 1);
+    else mark_divergent(s, i, insn->target);
     for (uint32_t k = 0; k < s->loop_count && s->loop[k] < i; k++)
       if (s->loop_end[s->loop[k]] >= i && s->loop_end[s->loop[k]] < insn->target)
-        mark(s, s->loop[k], s->loop_end[s->loop[k]] + 1);
+        mark_divergent(s, s->loop[k], s->loop_end[s->loop[k]] + 1);
   }
 }
 
 /* A load of one element, or an operation on values. */
-static int may_be_single(const vector_insn *insn) {
+static int may_be_block_uniform(const vector_insn *insn) {
   if (insn->op == VECTOR_MOVE || insn->op == VECTOR_CANON || insn->op == VECTOR_LESSER || insn->op == VECTOR_GREATER)
     return 1;
   if (!vector_is_primitive(insn->op)) return 0;
@@ -85,32 +85,32 @@ static int may_be_single(const vector_insn *insn) {
   return (info->flags & ATLAS_PURE) != 0;
 }
 
-static int keeps_single(const split *s, uint32_t i) {
+static int keeps_block_uniform(const split *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->from, i);
-  if (insn->mask != VECTOR_ALL || s->parts[i] || !may_be_single(insn)) return 0;
+  if (insn->mask != VECTOR_ALL || s->diverges[i] || !may_be_block_uniform(insn)) return 0;
   for (int k = 0; k < 4; k++)
-    if (!is_single_source(s, insn->s[k])) return 0;
+    if (!is_block_uniform_source(s, insn->s[k])) return 0;
   return 1;
 }
 
-/* To begin with all that are uniform, then less and less. */
-static void find_single(split *s) {
+/* Optimistic: all uniform registers at first; those that fail are removed, to a fixed point. */
+static void find_block_uniform(split *s) {
   const hg_vector *v = s->from;
   if (v->insns.count > MOST_INSNS) return;
-  for (uint32_t r = 0; r < v->regs.count; r++) s->is_single[r] = varies(v, r) && vector_reg_at(v, r)->uniform;
+  for (uint32_t r = 0; r < v->regs.count; r++) s->is_block_uniform[r] = varies(v, r) && vector_reg_at(v, r)->uniform;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (insn->op != VECTOR_STEP) continue;
     for (int k = 0; k < 2; k++)
-      if (insn->s[k] < v->regs.count) s->is_single[insn->s[k]] = 0; /* C code counts for each group */
+      if (insn->s[k] < v->regs.count) s->is_block_uniform[insn->s[k]] = 0; /* C code counts for each group */
   }
   for (int changed = 1; changed;) {
     changed = 0;
-    find_parting(s);
+    find_divergence(s);
     for (uint32_t i = 0; i < v->insns.count; i++) {
       uint32_t d = vector_insn_at(v, i)->d;
-      if (!varies(v, d) || !s->is_single[d] || keeps_single(s, i)) continue;
-      s->is_single[d] = 0;
+      if (!varies(v, d) || !s->is_block_uniform[d] || keeps_block_uniform(s, i)) continue;
+      s->is_block_uniform[d] = 0;
       changed = 1;
     }
   }
@@ -118,9 +118,9 @@ static void find_single(split *s) {
 
 /* ---- what a region does with what lives beyond it ---------------------------------------------------------------- */
 
-/* `use`: what happens to a register that lives beyond the region. Before the first use it is moved in, unless that
- * writes it for all lanes of all groups. */
-static void touch(split *s, uint32_t r, uint8_t use) {
+/* Notes a use of a register that is live across regions. It is a live-in unless its first use in the region writes it
+ * for all lanes of all groups. */
+static void note_use(split *s, uint32_t r, uint8_t use) {
   if (!varies(s->from, r)) return;
   const vector_reg *reg = vector_reg_at(s->from, r);
   int lives_before = reg->first < s->step->first;
@@ -128,7 +128,7 @@ static void touch(split *s, uint32_t r, uint8_t use) {
   if (s->use[r] != 0) use |= IS_USED_OFTEN;
   else {
     s->touched[s->touched_count++] = r;
-    if (lives_before && (use & (IS_READ | IS_PARTLY))) use |= COMES_IN;
+    if (lives_before && (use & (IS_READ | IS_PARTLY))) use |= IS_LIVE_IN;
   }
   s->use[r] |= use;
 }
@@ -144,16 +144,16 @@ static void find_uses(split *s) {
     if (vector_is_jump(insn->op)) some = IS_PARTLY;
     if (insn->mask != VECTOR_ALL && (insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)) written |= IS_PARTLY;
     for (int k = 0; k < 4; k++) {
-      touch(s, insn->s[k], read);
-      if (insn->op == VECTOR_STEP) touch(s, insn->s[k], IS_WRITTEN); /* its counters */
+      note_use(s, insn->s[k], read);
+      if (insn->op == VECTOR_STEP) note_use(s, insn->s[k], IS_WRITTEN); /* its counters */
     }
-    touch(s, insn->mask, read);
-    touch(s, insn->d, written);
+    note_use(s, insn->mask, read);
+    note_use(s, insn->d, written);
   }
 }
 
-static int gets_local(const split *s, uint32_t r) {
-  return s->is_single[r] ? (s->use[r] & IS_WRITTEN) != 0 : (s->use[r] & IS_USED_OFTEN) != 0;
+static int wants_local(const split *s, uint32_t r) {
+  return s->is_block_uniform[r] ? (s->use[r] & IS_WRITTEN) != 0 : (s->use[r] & IS_USED_OFTEN) != 0;
 }
 
 /* ---- regions that only the first lanes have something to do in --------------------------------------------------- */
@@ -163,8 +163,8 @@ static int is_local(const split *s, uint32_t r) {
   return reg->first >= s->step->first && reg->last < s->step->end;
 }
 
-/* 1 if nothing happens from a place on until the region ends, whoever comes by. */
-static int is_end(const split *s, uint32_t i) {
+/* 1 if nothing has an effect from here to the end of the region, in any lane. */
+static int does_nothing_until_end(const split *s, uint32_t i) {
   for (; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     int leads_on =
@@ -174,14 +174,14 @@ static int is_end(const split *s, uint32_t i) {
   return 1;
 }
 
-/* The lanes below which a comparison is true, as a register of the new program; VECTOR_NONE. */
+/* The limit of a comparison `blane < limit`, as a register of the new program; VECTOR_NONE: it is none. */
 static uint32_t limit_of(split *s, const vector_insn *insn) {
   if (insn->type2 != ATLAS_u32 || (insn->op != ATLAS_OP_set_lt && insn->op != ATLAS_OP_set_eq)) return VECTOR_NONE;
   const vector_reg *lane = vector_reg_at(s->from, insn->s[0]), *than = vector_reg_at(s->from, insn->s[1]);
   if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return VECTOR_NONE;
   if (insn->op == ATLAS_OP_set_lt) {
     int is_there = than->kind != VECTOR_VARIES || than->first < s->step->first;
-    return is_there && is_single_source(s, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
+    return is_there && is_block_uniform_source(s, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
   }
   if (than->kind != VECTOR_CONSTANT || than->bits != 0) return VECTOR_NONE;
   vector_reg one = {.type = ATLAS_u32, .kind = VECTOR_CONSTANT, .bits = 1};
@@ -189,18 +189,19 @@ static uint32_t limit_of(split *s, const vector_insn *insn) {
   return (uint32_t)s->to->regs.count - 1;
 }
 
-/* In a region with a limit: what finds the mask, and jumps to its end, which other lanes are at. */
-static int goes(const split *s, uint32_t i) {
+/* In a region with a limit these are not needed: the computation of the mask, and jumps over the rest, which only other
+ * lanes take. */
+static int is_dropped(const split *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->from, i);
   if (i < s->head_end) return insn->op != VECTOR_LABEL;
-  return vector_is_jump(insn->op) && insn->target > i && is_end(s, i);
+  return vector_is_jump(insn->op) && insn->target > i && does_nothing_until_end(s, i);
 }
 
-/* 1 if what the region's head makes, but for the mask that is all lanes now, is read by nobody else. */
+/* 1 if nothing outside the head of the region reads what it computes, but for the mask, which is all lanes now. */
 static int is_head_forgotten(const split *s) {
   for (uint32_t i = s->step->first; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    if (goes(s, i)) continue;
+    if (is_dropped(s, i)) continue;
     if (insn->d == s->within) return 0;
     for (uint32_t h = s->step->first; h < s->head_end; h++) {
       uint32_t d = vector_insn_at(s->from, h)->d;
@@ -213,15 +214,15 @@ static int is_head_forgotten(const split *s) {
   return 1;
 }
 
-/* A region that begins with `m = all and blane < limit; jump.none m -> its end`: `m` is all the lanes that it is run
- * in, and what it is made of goes. */
+/* A region that begins with `m = all and blane < limit; jump.none m -> its end` runs in the lanes of `m` only: `m`
+ * becomes VECTOR_ALL, and its computation is removed. */
 static void find_limit(split *s) {
   uint32_t test = VECTOR_NONE, comparison = VECTOR_NONE;
   s->limit = s->within = VECTOR_NONE;
   s->head_end = s->step->first;
   for (uint32_t i = s->step->first; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    if (hg_native_is_nothing(s->from, i)) continue;
+    if (hg_native_needs_no_code(s->from, i)) continue;
     if (insn->op == ATLAS_OP_set_lt || insn->op == ATLAS_OP_set_eq) {
       if (comparison != VECTOR_NONE || !is_local(s, insn->d)) return;
       comparison = i;
@@ -237,7 +238,7 @@ static void find_limit(split *s) {
   if (test == VECTOR_NONE || s->within == VECTOR_NONE) return;
   const vector_insn *jump = vector_insn_at(s->from, test);
   if (jump->op != VECTOR_JUMP_NONE || jump->s[0] != s->within || jump->mask != VECTOR_ALL) return;
-  if (jump->target >= s->step->end || !is_end(s, jump->target)) return;
+  if (jump->target >= s->step->end || !does_nothing_until_end(s, jump->target)) return;
   s->limit = limit_of(s, vector_insn_at(s->from, comparison));
   s->head_end = test + 1;
   if (!is_head_forgotten(s)) s->limit = VECTOR_NONE;
@@ -249,7 +250,7 @@ static void append(split *s, const vector_insn *insn) {
   if (hg_array_append(&s->to->allocator, &s->to->insns, insn, 1) == NULL) s->no_memory = 1;
 }
 
-static void put_move(split *s, uint8_t type, uint32_t d, uint32_t from) {
+static void append_move(split *s, uint8_t type, uint32_t d, uint32_t from) {
   vector_insn move = {.op = VECTOR_MOVE, .type = type, .d = d, .s = {from, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE},
                       .mask = VECTOR_ALL, .target = VECTOR_NONE, .insn = SSA_NONE};
   append(s, &move);
@@ -257,7 +258,7 @@ static void put_move(split *s, uint8_t type, uint32_t d, uint32_t from) {
 
 static void new_local(split *s, uint32_t r) {
   vector_reg reg = *vector_reg_at(s->from, r);
-  reg.uniform = s->is_single[r] ? NATIVE_SINGLE : 0;
+  reg.uniform = s->is_block_uniform[r] ? NATIVE_BLOCK_UNIFORM : 0;
   s->local[r] = (uint32_t)s->to->regs.count;
   if (hg_array_append(&s->to->allocator, &s->to->regs, &reg, 1) == NULL) s->no_memory = 1;
 }
@@ -267,29 +268,29 @@ static uint32_t renamed(const split *s, uint32_t r) {
   return varies(s->from, r) && s->local[r] != VECTOR_NONE ? s->local[r] : r;
 }
 
-static void put_insns(split *s, uint32_t first, uint32_t end) {
+static void append_insns(split *s, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     vector_insn insn = *vector_insn_at(s->from, i);
-    int stays = s->limit == VECTOR_NONE || !goes(s, i);
+    int stays = s->limit == VECTOR_NONE || !is_dropped(s, i);
     s->place[i] = stays ? (uint32_t)s->to->insns.count : VECTOR_NONE;
     if (!stays) continue;
     for (int k = 0; k < 4; k++) insn.s[k] = renamed(s, insn.s[k]);
     insn.mask = renamed(s, insn.mask);
     insn.d = renamed(s, insn.d);
     int is_decided = vector_is_jump(insn.op) && !(insn.flags & VECTOR_LAST) && insn.mask == VECTOR_ALL;
-    if (is_decided && is_single_source(s, vector_insn_at(s->from, i)->s[0])) insn.flags |= VECTOR_AGREE;
+    if (is_decided && is_block_uniform_source(s, vector_insn_at(s->from, i)->s[0])) insn.flags |= VECTOR_AGREE;
     append(s, &insn);
   }
 }
 
-static void put_region(split *s) {
+static void append_region(split *s) {
   static const vector_insn label = {.op = VECTOR_LABEL, .d = VECTOR_NONE, .mask = VECTOR_ALL, .target = VECTOR_NONE,
                                     .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE}, .insn = SSA_NONE,
                                     .bits = SSA_NONE};
   s->touched_count = 0;
   find_limit(s);
   find_uses(s);
-  append(s, &label); /* where the block jumps to */
+  append(s, &label); /* the target of jumps of the block */
   if (s->limit != VECTOR_NONE) {
     vector_insn limit = label;
     limit.op = NATIVE_LIMIT;
@@ -298,23 +299,23 @@ static void put_region(split *s) {
   }
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];
-    if (!gets_local(s, r)) continue;
+    if (!wants_local(s, r)) continue;
     new_local(s, r);
-    if (s->use[r] & COMES_IN) put_move(s, vector_reg_at(s->from, r)->type, s->local[r], r);
+    if (s->use[r] & IS_LIVE_IN) append_move(s, vector_reg_at(s->from, r)->type, s->local[r], r);
   }
-  put_insns(s, s->step->first, s->step->end);
+  append_insns(s, s->step->first, s->step->end);
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];
     const vector_reg *reg = vector_reg_at(s->from, r);
     int goes_on = reg->first < s->step->first || reg->last >= s->step->end;
-    if (s->local[r] != VECTOR_NONE && s->use[r] & IS_WRITTEN && goes_on) put_move(s, reg->type, r, s->local[r]);
+    if (s->local[r] != VECTOR_NONE && s->use[r] & IS_WRITTEN && goes_on) append_move(s, reg->type, r, s->local[r]);
     s->local[r] = VECTOR_NONE;
     s->use[r] = 0;
   }
 }
 
 /* Jumps of the block lead to where its regions begin, others to the instruction itself. */
-static void set_targets(split *s, const hg_array *steps) {
+static void resolve_jumps(split *s, const hg_array *steps) {
   for (size_t k = 0; k < steps->count; k++) {
     const native_step *step = (const native_step *)steps->data + k;
     for (uint32_t i = step->first; i < step->end; i++) {
@@ -326,26 +327,26 @@ static void set_targets(split *s, const hg_array *steps) {
   }
 }
 
-static void write_all(split *s, const hg_array *steps) {
+static void write_program(split *s, const hg_array *steps) {
   const hg_vector *v = s->from;
   for (uint32_t r = 0; r < v->regs.count; r++) {
     vector_reg *reg = vector_reg_at(s->to, r);
     int is_within = reg->kind == VECTOR_VARIES && !reg->across && reg->uniform && !v->loses_lanes;
-    if (reg->kind == VECTOR_VARIES) reg->uniform = s->is_single[r] ? NATIVE_SINGLE : (uint8_t)is_within;
+    if (reg->kind == VECTOR_VARIES) reg->uniform = s->is_block_uniform[r] ? NATIVE_BLOCK_UNIFORM : (uint8_t)is_within;
     s->local[r] = VECTOR_NONE;
   }
   for (size_t k = 0; k < steps->count && !s->no_memory; k++) {
     s->step = (const native_step *)steps->data + k;
     uint32_t entry = (uint32_t)s->to->insns.count;
-    if (s->step->kind == NATIVE_REGION) put_region(s);
+    if (s->step->kind == NATIVE_REGION) append_region(s);
     else {
       s->limit = VECTOR_NONE;
-      put_insns(s, s->step->first, s->step->end);
+      append_insns(s, s->step->first, s->step->end);
     }
     memcpy(s->entry + s->step->first, s->place + s->step->first, (s->step->end - s->step->first) * sizeof *s->entry);
     s->entry[s->step->first] = entry;
   }
-  if (!s->no_memory) set_targets(s, steps);
+  if (!s->no_memory) resolve_jumps(s, steps);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -368,12 +369,12 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
   s.loop_end = words;
   s.place = s.loop_end + n;
   s.entry = s.place + n;
-  s.parts = (uint8_t *)(s.entry + n);
+  s.diverges = (uint8_t *)(s.entry + n);
   s.local = s.entry + 2 * n;
   s.touched = s.local + regs;
   s.loop = s.touched + regs;
-  s.is_single = (uint8_t *)(s.loop + n);
-  s.use = s.is_single + regs;
+  s.is_block_uniform = (uint8_t *)(s.loop + n);
+  s.use = s.is_block_uniform + regs;
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(vector, i);
     if (vector_is_jump(insn->op) && insn->target <= i) s.loop_end[insn->target] = i;
@@ -382,8 +383,8 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
     if (s.loop_end[i] != 0) s.loop[s.loop_count++] = i;
   hg_status status = copy_registers(&s);
   if (status == HG_OK) {
-    find_single(&s);
-    write_all(&s, steps);
+    find_block_uniform(&s);
+    write_program(&s, steps);
     status = s.no_memory ? hg_fail_memory("machine code", 0) : hg_vector_lifetimes(out);
   }
   hg_release(allocator, words);

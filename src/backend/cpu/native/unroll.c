@@ -1,9 +1,9 @@
-/* unroll.c - loops of a vector program whose counter is known while they run, written out.
+/* unroll.c - full unrolling of loops with a known trip count, by partial evaluation.
  *
- * A walk over the program as a block runs it, as long as what decides its jumps is constants; instructions whose
- * sources are constants are done here. Jumps that are not decided lead forwards, to a place that the walk comes to;
- * where it does not, or where a value would depend on which way lanes have come, the program stays as it is. A STEP
- * stays where the way back was, so lanes run out of steps where they did. */
+ * Walks the program in execution order, as long as constants decide its jumps; instructions whose sources are constants
+ * are folded. Jumps that are not decided must lead forwards, to a place that the walk reaches; where one does not, or
+ * where a value would depend on the way that lanes have taken, the program stays as it is. A STEP stays where the back
+ * edge was, so lanes run out of steps where they did. */
 #include "backend/cpu/native/native.h"
 #include "vector/lower.h"
 
@@ -20,21 +20,21 @@ enum { MOST_INSNS = 512, MOST_ROUNDS = 64 };
 typedef struct unroll {
   const hg_vector *from;
   hg_vector *to;
-  uint32_t *name;    /* per register: what it is called now */
-  uint32_t *writers; /* per register: instructions */
-  uint32_t *waiting; /* per instruction: the last jump that leads there, in `to`; a list by their targets */
-  uint32_t open;     /* jumps that wait, those that leave for good apart */
+  uint32_t *current_name; /* per register: the register that holds it now */
+  uint32_t *writers; /* per register: how many instructions write it */
+  uint32_t *waiting; /* per instruction: the last jump to it, in `to`; a list by their targets */
+  uint32_t open_jumps; /* jumps whose target is not reached yet, but for those to the end */
   uint32_t rounds;
-  int is_stuck, no_memory;
+  int has_failed, no_memory;
 } unroll;
 
 static int is_register(const unroll *u, uint32_t r) { return r < u->from->regs.count; }
 
-static uint32_t name_of(const unroll *u, uint32_t r) { return is_register(u, r) ? u->name[r] : r; }
+static uint32_t name_of(const unroll *u, uint32_t r) { return is_register(u, r) ? u->current_name[r] : r; }
 
 static int is_known(const unroll *u, uint32_t r, uint64_t *bits) {
   if (!is_register(u, r)) return 0;
-  const vector_reg *reg = vector_reg_at(u->to, u->name[r]);
+  const vector_reg *reg = vector_reg_at(u->to, u->current_name[r]);
   *bits = reg->bits;
   return reg->kind == VECTOR_CONSTANT;
 }
@@ -66,8 +66,8 @@ static int is_foldable(const vector_insn *insn) {
   }
 }
 
-/* 1 if the instruction has been done here. */
-static int fold(unroll *u, const vector_insn *insn) {
+/* 1 if the instruction is a constant now. */
+static int fold_constants(unroll *u, const vector_insn *insn) {
   uint64_t a = 0, b = 0;
   if (!is_foldable(insn) || !is_known(u, insn->s[0], &a) || u->writers[insn->d] == IS_COUNTER) return 0;
   if (insn->op != VECTOR_MOVE && !is_known(u, insn->s[1], &b)) return 0;
@@ -75,8 +75,8 @@ static int fold(unroll *u, const vector_insn *insn) {
   if (reg.type == SSA_PREDICATE && insn->op != VECTOR_MOVE)
     reg.bits = (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, a, b);
   else if (insn->op != VECTOR_MOVE) reg.bits = atlas_arith(insn->op, (atlas_type)insn->type, a, b, 0);
-  if (u->writers[insn->d] > 1 && u->open > 0) u->is_stuck = 1;
-  u->name[insn->d] = new_register(u, &reg);
+  if (u->writers[insn->d] > 1 && u->open_jumps > 0) u->has_failed = 1;
+  u->current_name[insn->d] = new_register(u, &reg);
   return 1;
 }
 
@@ -85,10 +85,10 @@ static uint32_t name_result(unroll *u, const vector_insn *insn) {
   if (!is_register(u, insn->d)) return insn->d;
   int keeps = insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE, is_partly = keeps && insn->mask != VECTOR_ALL;
   if (is_known(u, insn->d, &bits)) {
-    if (is_partly || (u->writers[insn->d] > 1 && u->open > 0)) u->is_stuck = 1;
-    u->name[insn->d] = new_register(u, vector_reg_at(u->from, insn->d));
+    if (is_partly || (u->writers[insn->d] > 1 && u->open_jumps > 0)) u->has_failed = 1;
+    u->current_name[insn->d] = new_register(u, vector_reg_at(u->from, insn->d));
   }
-  return u->name[insn->d];
+  return u->current_name[insn->d];
 }
 
 static void append_renamed(unroll *u, const vector_insn *insn) {
@@ -97,13 +97,13 @@ static void append_renamed(unroll *u, const vector_insn *insn) {
   now.mask = name_of(u, insn->mask);
   now.d = name_result(u, insn);
   if (hg_array_append(&u->to->allocator, &u->to->insns, &now, 1) == NULL) u->no_memory = 1;
-  if (u->to->insns.count > MOST_INSNS) u->is_stuck = 1;
+  if (u->to->insns.count > MOST_INSNS) u->has_failed = 1;
 }
 
 /* ---- the way ----------------------------------------------------------------------------------------------------- */
 
-/* Whether a jump is taken: 1, 0, or -1 if that is not known. */
-static int decide(const unroll *u, const vector_insn *insn) {
+/* Whether a jump is taken: 1, 0; -1: not known. */
+static int decide_jump(const unroll *u, const vector_insn *insn) {
   uint64_t bits;
   if (insn->op == VECTOR_JUMP) return 1;
   if (insn->mask != VECTOR_ALL || !is_known(u, insn->s[0], &bits)) return -1;
@@ -117,10 +117,10 @@ static int is_awaited(const unroll *u, uint32_t i, uint32_t end) {
   return 0;
 }
 
-static void put_jump(unroll *u, uint32_t i) {
+static void append_jump(unroll *u, uint32_t i) {
   const vector_insn *insn = vector_insn_at(u->from, i);
   if (insn->target <= i) {
-    u->is_stuck = 1;
+    u->has_failed = 1;
     return;
   }
   append_renamed(u, insn);
@@ -128,10 +128,10 @@ static void put_jump(unroll *u, uint32_t i) {
   uint32_t at = (uint32_t)u->to->insns.count - 1;
   vector_insn_at(u->to, at)->target = u->waiting[insn->target];
   u->waiting[insn->target] = at;
-  u->open += !(insn->flags & VECTOR_LAST);
+  u->open_jumps += !(insn->flags & VECTOR_LAST);
 }
 
-static void put_label(unroll *u, uint32_t i) {
+static void append_label(unroll *u, uint32_t i) {
   uint32_t jump = u->waiting[i];
   if (jump == VECTOR_NONE) return;
   append_renamed(u, vector_insn_at(u->from, i));
@@ -139,37 +139,37 @@ static void put_label(unroll *u, uint32_t i) {
     vector_insn *insn = vector_insn_at(u->to, jump);
     jump = insn->target;
     insn->target = (uint32_t)u->to->insns.count - 1;
-    u->open -= !(insn->flags & VECTOR_LAST);
+    u->open_jumps -= !(insn->flags & VECTOR_LAST);
   }
   u->waiting[i] = VECTOR_NONE;
 }
 
-/* Back from `last` to `first`: what lives in one round only gets a register for each. */
+/* A back edge from `last` to `first`: registers that live in one round only are renamed in each round. */
 static void begin_round(unroll *u, uint32_t first, uint32_t last) {
-  if (u->open > 0 || ++u->rounds > MOST_ROUNDS) u->is_stuck = 1;
-  for (uint32_t r = 0; r < u->from->regs.count && !u->no_memory && !u->is_stuck; r++) {
+  if (u->open_jumps > 0 || ++u->rounds > MOST_ROUNDS) u->has_failed = 1;
+  for (uint32_t r = 0; r < u->from->regs.count && !u->no_memory && !u->has_failed; r++) {
     const vector_reg *reg = vector_reg_at(u->from, r);
     if (u->writers[r] == 0 || reg->first < first || reg->last > last) continue;
-    u->name[r] = new_register(u, reg);
+    u->current_name[r] = new_register(u, reg);
   }
 }
 
-/* What comes after instruction i. */
-static uint32_t pass(unroll *u, uint32_t i) {
+/* Processes instruction i; returns the next one. */
+static uint32_t next_insn(unroll *u, uint32_t i) {
   const vector_insn *insn = vector_insn_at(u->from, i);
-  if (insn->op == VECTOR_LABEL) put_label(u, i);
+  if (insn->op == VECTOR_LABEL) append_label(u, i);
   else if (vector_is_jump(insn->op)) {
-    int taken = decide(u, insn);
-    if (taken < 0) put_jump(u, i);
+    int taken = decide_jump(u, insn);
+    if (taken < 0) append_jump(u, i);
     if (taken != 1) return i + 1;
     if (insn->target <= i) begin_round(u, insn->target, i);
-    if (is_awaited(u, i, insn->target)) u->is_stuck = 1;
+    if (is_awaited(u, i, insn->target)) u->has_failed = 1;
     return insn->target;
-  } else if (!fold(u, insn)) append_renamed(u, insn);
+  } else if (!fold_constants(u, insn)) append_renamed(u, insn);
   return i + 1;
 }
 
-static void walk(unroll *u) {
+static void walk_program(unroll *u) {
   uint32_t n = (uint32_t)u->from->insns.count;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t d = vector_insn_at(u->from, i)->d;
@@ -181,8 +181,8 @@ static void walk(unroll *u) {
     for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++)
       if (is_register(u, insn->s[k])) u->writers[insn->s[k]] = IS_COUNTER;
   }
-  for (uint32_t r = 0; r < u->from->regs.count; r++) u->name[r] = r;
-  for (uint32_t i = 0; i < n && !u->is_stuck && !u->no_memory;) i = pass(u, i);
+  for (uint32_t r = 0; r < u->from->regs.count; r++) u->current_name[r] = r;
+  for (uint32_t i = 0; i < n && !u->has_failed && !u->no_memory;) i = next_insn(u, i);
 }
 
 hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out) {
@@ -192,15 +192,15 @@ hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out) {
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   if (n > MOST_INSNS) return HG_OK;
-  u.name = hg_allocate(&out->allocator, n + 2 * regs, sizeof *u.name);
-  u.no_memory = u.name == NULL || hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) == NULL;
+  u.current_name = hg_allocate(&out->allocator, n + 2 * regs, sizeof *u.current_name);
+  u.no_memory = u.current_name == NULL || hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) == NULL;
   if (!u.no_memory) {
-    u.writers = u.name + regs;
+    u.writers = u.current_name + regs;
     u.waiting = u.writers + regs;
-    walk(&u);
+    walk_program(&u);
   }
-  hg_release(&out->allocator, u.name);
-  if (u.no_memory) return hg_fail_memory("machine code", n * sizeof *u.name);
-  if (u.is_stuck || u.rounds == 0) out->insns.count = 0;
+  hg_release(&out->allocator, u.current_name);
+  if (u.no_memory) return hg_fail_memory("machine code", n * sizeof *u.current_name);
+  if (u.has_failed || u.rounds == 0) out->insns.count = 0;
   return out->insns.count > 0 ? hg_vector_lifetimes(out) : HG_OK;
 }

@@ -1,15 +1,16 @@
-/* wide.c - a program of blocks with barriers as straight code for a whole block, all of whose lanes exist.
+/* wide.c - a program of blocks with barriers as straight-line code for a whole block, all of whose lanes exist.
  *
- * Between two barriers the block's slices (vectors of lanes) are gone through one after the other; a barrier then needs
- * nothing, and what lives across it stays in registers. A register of the new program has the lanes of one slice, and
- * each instruction says which. What follows from the lane's number and constants is done here, lane by lane: so loops
- * are written out whose counters are known, it is known which slices a branch leaves out, and which elements of shared
- * memory are meant. What lanes write there and others read behind the barrier becomes a register or a permutation of
- * one (wide_memory.c). A loop that all lanes leave together, who knows when, stays a loop (wide_loop.c).
+ * Between two barriers the slices of the block (vectors of lanes) are walked one after the other; a barrier then needs
+ * no code, and what lives across it stays in registers. A register of the new program has the lanes of one slice, and
+ * each instruction names its slice. What follows from the lane's number and constants is folded lane by lane: so loops
+ * whose trip count is known are unrolled, and it is known which slices a branch leaves out, and which elements of
+ * shared memory are accessed. What lanes store there and others load after the barrier becomes a register or a
+ * permutation of one (wide_memory.c). A loop that all lanes leave together at an unknown time stays a loop
+ * (wide_loop.c).
  *
- * The program stays as it is where lanes part by what is not known and not by masks alone, where they may run out of
- * steps one by one, or where it would be too long. Lanes whose accesses race have no single answer, so the order of
- * slices is free. */
+ * The program stays as it is where lanes diverge on an unknown condition and masks alone cannot do it, where they may
+ * run out of steps one by one, or where the code would be too long. Lanes whose accesses race have no single answer, so
+ * the order of slices is free. */
 #include "backend/cpu/native/wide.h"
 
 #include "base/error.h"
@@ -18,27 +19,25 @@
 #include <string.h>
 
 enum {
-  MOST_SKIPPED = 16,    /* instructions that run with no lane rather than being jumped over */
-  MOST_VISITS = 1 << 15 /* instructions of all slices, those that are done here counted each time */
+  MOST_SKIPPED = 16,    /* longer masked code is jumped over where it has no lane */
+  MOST_VISITS = 1 << 15 /* instructions of all slices, folded ones counted each time */
 };
 
 #define NOT_TOGETHER UINT32_MAX
 
-/* ---- registers --------------------------------------------------------------------------------------------------- */
-
 /* ---- the way of a slice ------------------------------------------------------------------------------------------ */
 
-/* The innermost loop around an unknown jump that is not one of the new program yet: there it will be one. */
+/* Marks the innermost loop around an unknown jump that is not marked yet: it is not to be unrolled. */
 static void keep_loop(wide *w, uint32_t i) {
   uint32_t found = VECTOR_NONE;
   for (uint32_t h = 0; h <= i; h++)
     if (w->loop_end[h] >= i && w->loop_end[h] > h && !w->is_kept[h]) found = h;
-  if (found != VECTOR_NONE) w->is_kept[found] = w->starts_again = 1;
-  w->is_stuck = 1;
+  if (found != VECTOR_NONE) w->is_kept[found] = w->must_restart = 1;
+  w->has_failed = 1;
 }
 
-/* Where a slice goes on behind a jump; NOT_TOGETHER: the whole block decides. */
-static uint32_t follow(wide *w, uint32_t i, uint32_t slice) {
+/* Where a slice goes on after a jump; NOT_TOGETHER: the block decides, for all slices. */
+static uint32_t follow_jump(wide *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
   if (insn->op == VECTOR_JUMP) return insn->target;
   if (insn->flags & VECTOR_LAST) return i + 1; /* lanes do not end one by one */
@@ -47,17 +46,17 @@ static uint32_t follow(wide *w, uint32_t i, uint32_t slice) {
   const uint64_t *condition = hg_wide_bits(w, insn->s[0], slice), *mask = hg_wide_bits(w, insn->mask, slice);
   if (condition == NULL || mask == NULL) {
     if (is_alike && insn->mask == VECTOR_ALL) {
-      if (hg_wide_may_leave(w, i)) return NOT_TOGETHER;
+      if (hg_wide_may_leave_loop(w, i)) return NOT_TOGETHER;
       keep_loop(w, i);
-    } else if (!enters || insn->target <= i || insn->target > i + MOST_SKIPPED) w->is_stuck = 1;
+    } else if (!enters || insn->target <= i || insn->target > i + MOST_SKIPPED) w->has_failed = 1;
     return i + 1;
   }
-  if (!enters && insn->s[0] != VECTOR_ALL && !is_alike) w->is_stuck = 1;
+  if (!enters && insn->s[0] != VECTOR_ALL && !is_alike) w->has_failed = 1;
   for (uint32_t l = 0; l < w->lanes; l++) any |= condition[l] != 0 && mask[l] != 0;
   return any == (insn->op == VECTOR_JUMP_ANY) ? insn->target : i + 1;
 }
 
-/* What is the same in the whole block is done once, by slice 0 if it comes there. 1 if that has been in this round. */
+/* Block-uniform instructions are done once, by slice 0 if it reaches them. 1 if that has happened in this round. */
 static int is_done_once(wide *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
   const wide_once *once = w->once.data;
@@ -80,29 +79,30 @@ static void note_once(wide *w, uint32_t i, uint32_t slice) {
   if (hg_array_append(&w->to->allocator, &w->once, &once, 1) == NULL) w->no_memory = 1;
 }
 
-/* Slices go the same ways back, or the program stays as it is: so rounds are known by their number. */
+/* All slices must take the same back edges, or the program stays as it is: so a round is identified by its number. */
 static void count_round(wide *w, uint32_t i, uint32_t slice) {
   if (slice == 0 && !hg_array_push(&w->to->allocator, &w->rounds, i)) w->no_memory = 1;
-  if (w->round >= w->rounds.count || ((const uint32_t *)w->rounds.data)[w->round] != i) w->is_stuck = 1;
+  if (w->round >= w->rounds.count || ((const uint32_t *)w->rounds.data)[w->round] != i) w->has_failed = 1;
   w->round++;
 }
 
-/* 1 if the result is its source, in all lanes. */
-static int move_plainly(wide *w, const vector_insn *insn, uint32_t slice) {
+/* Copy propagation: 1 if the result is the source in all lanes. */
+static int propagate_copy(wide *w, const vector_insn *insn, uint32_t slice) {
   if (insn->op != VECTOR_MOVE || hg_wide_mask(w, insn->mask, slice) != WIDE_ALL) return 0;
-  if (hg_wide_bits(w, insn->s[0], slice) != NULL) hg_wide_know(w, insn->d, insn->s[0], slice);
+  if (hg_wide_bits(w, insn->s[0], slice) != NULL) hg_wide_set_known(w, insn->d, insn->s[0], slice);
   else hg_wide_set(w, insn->d, slice, hg_wide_register(w, insn->s[0], slice));
   return 1;
 }
 
-/* Lanes take the same steps, or the program is left to others: then they run out of them together. They are counted
- * where the slices meet, if all of the block may do until there what its lanes do behind the first. */
-static void take_step(wide *w, uint32_t i, uint32_t slice) {
+/* All lanes must take the same steps, or the program stays as it is: then they run out of them together. Steps are
+ * counted where the slices meet, if it does not matter that the block does until there what its lanes would not have
+ * done after the first. */
+static void note_step(wide *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
-  if (hg_wide_mask(w, insn->mask, slice) == WIDE_UNKNOWN) w->is_stuck = 1;
-  else hg_wide_know(w, insn->d, insn->mask, slice);
+  if (hg_wide_mask(w, insn->mask, slice) == WIDE_UNKNOWN) w->has_failed = 1;
+  else hg_wide_set_known(w, insn->d, insn->mask, slice);
   if (!w->counts_steps) return;
-  if (insn->mask != VECTOR_ALL) w->is_stuck = 1;
+  if (insn->mask != VECTOR_ALL) w->has_failed = 1;
   w->steps[slice > 0]++;
   w->has_stepped = 1;
   if (slice == 0 && !hg_array_push(&w->to->allocator, &w->counted, insn->insn)) w->no_memory = 1;
@@ -116,54 +116,54 @@ static int write_coordinate(wide *w, const vector_insn *insn, uint32_t slice) {
   lane.bits = ATLAS_COORD_LANE_X + d;
   number.bits = ATLAS_COORD_BLOCK_X + d;
   number.mask = VECTOR_ALL;
-  if (!hg_wide_fold(w, &lane, slice)) w->is_stuck = 1;
+  if (!hg_wide_fold(w, &lane, slice)) w->has_failed = 1;
   sum.op = ATLAS_OP_add;
   sum.s[0] = hg_wide_register(w, insn->d, slice);
-  hg_wide_copy(w, &number, slice);
+  hg_wide_append_renamed(w, &number, slice);
   first.type = sum.type = vector_reg_at(w->from, insn->d)->type;
   first.slice = sum.slice = slice;
   first.s[0] = hg_wide_register(w, insn->d, slice);
   first.s[1] = hg_wide_constant(w, first.type, block[d]);
   first.d = hg_wide_new_register(w, insn->d);
-  hg_wide_put(w, &first);
+  hg_wide_append(w, &first);
   sum.s[1] = first.d;
   sum.d = hg_wide_new_register(w, insn->d);
-  hg_wide_put(w, &sum);
+  hg_wide_append(w, &sum);
   hg_wide_set(w, insn->d, slice, sum.d);
   return 1;
 }
 
-static void do_insn(wide *w, uint32_t i, uint32_t slice) {
+static void write_insn(wide *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
   if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END) return;
   if (insn->op == VECTOR_STEP) {
-    take_step(w, i, slice);
+    note_step(w, i, slice);
     return;
   }
-  if (insn->op == VECTOR_TRAP) w->is_stuck = 1;
-  if (w->is_stuck || hg_wide_mask(w, insn->mask, slice) == WIDE_NO_LANE) return;
-  if (move_plainly(w, insn, slice) || is_done_once(w, i, slice)) return;
+  if (insn->op == VECTOR_TRAP) w->has_failed = 1;
+  if (w->has_failed || hg_wide_mask(w, insn->mask, slice) == WIDE_NO_LANE) return;
+  if (propagate_copy(w, insn, slice) || is_done_once(w, i, slice)) return;
   if (hg_wide_fold(w, insn, slice)) {
     note_once(w, i, slice);
     return;
   }
   if (hg_wide_access(w, insn, slice) || write_coordinate(w, insn, slice)) return;
-  hg_wide_copy(w, insn, slice);
+  hg_wide_append_renamed(w, insn, slice);
   note_once(w, i, slice);
 }
 
-/* Up to where the slices meet: a barrier, a reduction, or where a loop of the new program begins, ends or may be
+/* Walks to where the slices meet: a barrier, a reduction, or where a loop of the new program begins, ends or may be
  * left. */
 static uint32_t walk_slice(wide *w, uint32_t i, uint32_t slice) {
   uint32_t n = (uint32_t)w->from->insns.count, next;
   w->round = w->once_seen = w->steps[slice > 0] = w->has_stepped = 0;
-  for (; i < n && !w->is_stuck && !w->no_memory; i = next) {
+  for (; i < n && !w->has_failed && !w->no_memory; i = next) {
     uint16_t op = vector_insn_at(w->from, i)->op;
     if (hg_is_block_op(op) || (op == VECTOR_LABEL && w->is_kept[i])) return i;
-    if (++w->visits > MOST_VISITS) w->is_stuck = 1;
+    if (++w->visits > MOST_VISITS) w->has_failed = 1;
     next = i + 1;
-    if (!vector_is_jump(op)) do_insn(w, i, slice);
-    else next = follow(w, i, slice);
+    if (!vector_is_jump(op)) write_insn(w, i, slice);
+    else next = follow_jump(w, i, slice);
     if (next == NOT_TOGETHER) return i;
     if (next <= i) count_round(w, i, slice);
   }
@@ -176,44 +176,44 @@ static void count_steps(wide *w) {
   for (size_t k = 0; k < w->counted.count; k++) {
     vector_insn count = vector_insn_of(NATIVE_COUNT, VECTOR_ALL);
     count.insn = ((const uint32_t *)w->counted.data)[k];
-    hg_wide_put(w, &count);
+    hg_wide_append(w, &count);
   }
   w->counted.count = 0;
 }
 
-static uint32_t meet(wide *w, uint32_t i) {
+static uint32_t join_slices(wide *w, uint32_t i) {
   uint32_t n = (uint32_t)w->from->insns.count;
   w->has_stepped = 0;
   count_steps(w);
   if (i >= n) {
-    if (w->depth > 0) w->is_stuck = 1;
+    if (w->depth > 0) w->has_failed = 1;
     return n;
   }
   if (hg_is_block_op(vector_insn_at(w->from, i)->op)) {
-    if (vector_insn_at(w->from, i)->op != ATLAS_OP_bar_sync && !hg_wide_collect(w, i)) w->is_stuck = 1;
+    if (vector_insn_at(w->from, i)->op != ATLAS_OP_bar_sync && !hg_wide_expand_collective(w, i)) w->has_failed = 1;
     return i + 1;
   }
-  return vector_insn_at(w->from, i)->op == VECTOR_LABEL ? hg_wide_round(w, i) : hg_wide_leave(w, i);
+  return vector_insn_at(w->from, i)->op == VECTOR_LABEL ? hg_wide_at_head(w, i) : hg_wide_leave_loop(w, i);
 }
 
-static void walk(wide *w) {
+static void walk_block(wide *w) {
   const vector_insn last = vector_insn_of(VECTOR_END, VECTOR_ALL);
   uint32_t n = (uint32_t)w->from->insns.count;
-  for (uint32_t i = 0; i < n && !w->is_stuck && !w->no_memory;) {
+  for (uint32_t i = 0; i < n && !w->has_failed && !w->no_memory;) {
     w->once.count = w->rounds.count = 0;
     uint32_t stop = walk_slice(w, i, 0);
-    for (uint32_t slice = 1; slice < w->slices && !w->is_stuck && !w->no_memory; slice++)
+    for (uint32_t slice = 1; slice < w->slices && !w->has_failed && !w->no_memory; slice++)
       if (walk_slice(w, i, slice) != stop || w->round != w->rounds.count || w->steps[0] != w->steps[1])
-        w->is_stuck = 1;
-    if (!w->is_stuck && !w->no_memory) i = meet(w, stop);
+        w->has_failed = 1;
+    if (!w->has_failed && !w->no_memory) i = join_slices(w, stop);
   }
-  hg_wide_put(w, &last);
+  hg_wide_append(w, &last);
 }
 
-static void begin_walk(wide *w) {
+static void start_walk(wide *w) {
   hg_vector *v = w->to;
   uint64_t regs = w->from->regs.count;
-  w->starts_again = w->is_stuck = 0;
+  w->must_restart = w->has_failed = 0;
   w->visits = 0;
   w->counted.count = w->has_stepped = 0;
   w->bits.count = w->cells.count = v->insns.count = v->regs.count = 0;
@@ -224,26 +224,26 @@ static void begin_walk(wide *w) {
   hg_wide_begin_memory(w);
 }
 
-/* Memory for all slices, from what one took. */
-static void reserve(wide *w, uint64_t slices) {
+/* Reserves memory for all slices by what one has taken. */
+static void reserve_memory(wide *w, uint64_t slices) {
   uint64_t insns = slices * w->to->insns.count, most = WIDE_MOST_INSNS + 1;
   if (!hg_array_reserve(&w->to->allocator, &w->to->insns, insns < most ? insns : most) ||
       !hg_array_reserve(&w->to->allocator, &w->bits, slices * w->bits.count))
     w->no_memory = 1;
 }
 
-/* Again as long as a loop that was to be written out turns out to be one, which the first slice finds out by itself:
- * the others go the same way. */
-static void walk_all(wide *w) {
+/* Restarts whenever a loop that was to be unrolled turns out to stay a loop. The first slice alone finds that out: the
+ * others take the same way. */
+static void walk_until_stable(wide *w) {
   uint32_t slices = w->slices;
   int is_done = 0;
   for (w->slices = 1; !is_done;) {
-    begin_walk(w);
-    walk(w);
+    start_walk(w);
+    walk_block(w);
     hg_wide_end_loops(w);
-    is_done = w->no_memory || (!w->starts_again && (w->is_stuck || w->slices == slices));
-    if (w->starts_again || is_done) continue;
-    reserve(w, slices);
+    is_done = w->no_memory || (!w->must_restart && (w->has_failed || w->slices == slices));
+    if (w->must_restart || is_done) continue;
+    reserve_memory(w, slices);
     w->slices = slices;
   }
 }
@@ -260,11 +260,11 @@ static int uses_shared(const wide *w) {
   return 0;
 }
 
-static hg_status take_program(wide *w) {
+static hg_status move_program_out(wide *w) {
   hg_vector *v = w->to;
-  if (!w->is_stuck && !w->no_memory) hg_wide_tidy(w);
+  if (!w->has_failed && !w->no_memory) hg_wide_tidy(w);
   if (w->no_memory) return hg_fail_memory("machine code", v->insns.count * sizeof(vector_insn));
-  if (w->is_stuck) v->insns.count = 0;
+  if (w->has_failed) v->insns.count = 0;
   v->has_block_ops = v->loses_lanes = 0;
   v->sees_shared = (uint8_t)uses_shared(w);
   return v->insns.count > 0 ? hg_vector_lifetimes(v) : HG_OK;
@@ -297,8 +297,8 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   w.loop_end = (uint32_t *)(w.value + values);
   w.is_kept = (uint8_t *)(w.loop_end + n);
   find_loops(&w);
-  walk_all(&w);
-  hg_status status = take_program(&w);
+  walk_until_stable(&w);
+  hg_status status = move_program_out(&w);
   hg_release(&out->allocator, w.value);
   *known = w.bits;
   hg_array_release(&out->allocator, &w.once);

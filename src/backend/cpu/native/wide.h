@@ -1,8 +1,8 @@
-/* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values),
- * wide_collect.c (reductions), wide_known.c (what is known of lanes), wide_loop.c (loops),
- * wide_memory.c (what shared memory holds), wide_tidy.c (leaves out what nobody needs).
+/* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values), wide_collect.c
+ * (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay), wide_memory.c (shared
+ * memory in registers), wide_tidy.c (dead code).
  *
- * A block is `slices` vectors of `lanes` lanes. What a register of the program is in a slice is a register of the new
+ * A block is `slices` vectors of `lanes` lanes. In a slice a register of the old program is a register of the new
  * program, or bits that are known of each lane. */
 #ifndef HG_NATIVE_WIDE_H
 #define HG_NATIVE_WIDE_H
@@ -11,10 +11,10 @@
 
 enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3, WIDE_MOST_LANES = 16 /* of a vector */ };
 
-/* vector_reg.bits of a register that has a value of each round of a loop. */
-enum { WIDE_FIXED = 1 };
+/* vector_reg.bits of a loop-carried register. */
+enum { WIDE_LOOP_CARRIED = 1 };
 
-/* A flag of a store to shared memory: so far nobody reads what it writes. */
+/* A flag of a store to shared memory: nothing reads it so far. */
 enum { WIDE_UNREAD = 1 << 15 };
 
 typedef struct wide_value {
@@ -23,45 +23,62 @@ typedef struct wide_value {
 } wide_value;
 
 typedef struct wide_cell { /* an element of shared memory */
-  uint32_t reg, lane;      /* what it holds: a lane of that register; VECTOR_NONE: not known */
+  uint32_t reg, lane;      /* what it holds: this lane of this register; VECTOR_NONE: not known */
   uint32_t store;          /* the instruction of the new program that wrote it last; VECTOR_NONE */
 } wide_cell;
 
-typedef struct wide_once { /* done in slice 0 for all */
+typedef struct wide_once { /* a block-uniform instruction, which slice 0 has done for all */
   uint32_t insn, round;    /* of the old program; see wide.round */
   wide_value value;
 } wide_once;
 
-typedef struct wide_loop { /* of the new program, that is being written */
-  uint32_t head, exit;     /* labels of the old program; exit: where it is left for, VECTOR_NONE: not yet */
-  uint32_t label, jump;    /* instructions of the new one: its head, the jump that leaves it */
-  uint32_t *fixed;         /* per value: the register that has it in each round; VECTOR_NONE */
-  wide_value *values;      /* as they are where it is left, */
-  hg_array cells;          /* and wide.cells */
+typedef struct wide_loop { /* a loop of the new program that is not complete yet */
+  uint32_t head, exit;     /* labels of the old program; exit: where the loop is left for, VECTOR_NONE: not known yet */
+  uint32_t label, jump;    /* instructions of the new program: the loop's head, the jump that leaves it */
+  uint32_t *carried;       /* per value: the register that is loop-carried; VECTOR_NONE */
+  wide_value *values;      /* wide.value where the loop is left */
+  hg_array cells;          /* wide.cells there */
 } wide_loop;
 
 typedef enum wide_mask { WIDE_NO_LANE, WIDE_SOME, WIDE_ALL, WIDE_UNKNOWN } wide_mask;
 
 typedef struct wide {
+  /* The old program, the new one, the block. */
   const atlas_program *program;
   const hg_vector *from;
   hg_vector *to;
   uint32_t lanes, slices;
-  uint32_t blane;      /* register: the lane's number in the block */
-  wide_value *value;   /* of register r in slice k: [r * slices + k] */
-  uint32_t *loop_end;  /* per instruction: the last jump back to it; 0: none */
-  uint8_t *is_kept;    /* per instruction: 1: a loop that begins there is one of the new program, too */
+  uint32_t blane;          /* register: the lane's number in the block */
+  uint8_t must_restart;    /* 1: again from the start: is_kept has changed */
+  uint8_t has_failed;      /* 1: the program stays as it is */
+  uint8_t no_memory;
+
+  /* Values. */
+  wide_value *value;       /* of register r in slice k: [r * slices + k] */
+  hg_array bits;           /* uint64_t: of known values, see wide_value */
+
+  /* Loops. */
+  uint32_t *loop_end;      /* per instruction: the last jump back to it; 0: none */
+  uint8_t *is_kept;        /* per instruction: 1: the loop that begins there is not unrolled */
   wide_loop loops[WIDE_MOST_DEPTH];
-  uint32_t depth, visits;
-  hg_array once, rounds; /* since the slices met: wide_once; the ways back that slice 0 has taken, uint32_t */
-  uint32_t round, once_seen; /* how many the slice in hand has; of `once`, those that it has come by */
-  uint32_t steps[2];   /* taken since then: by slice 0, by the one in hand */
-  hg_array counted;    /* the program's instructions of those, uint32_t */
-  uint32_t has_stepped;/* the slice in hand */
-  hg_array bits;       /* uint64_t */
-  hg_array cells;      /* wide_cell */
-  uint32_t first_cell[ATLAS_MAX_SYMBOLS]; /* of shared arrays whose elements have 32 bits; VECTOR_NONE: of others */
-  uint8_t counts_steps, starts_again, is_stuck, no_memory;
+  uint32_t depth;
+  uint32_t visits;         /* instructions of all slices so far */
+
+  /* The way of a slice since the last place where all slices met. */
+  hg_array once;           /* wide_once */
+  hg_array rounds;         /* uint32_t: the back edges that slice 0 has taken */
+  uint32_t round;          /* how many of them the current slice has taken */
+  uint32_t once_seen;      /* how many of `once` the current slice has come to */
+
+  /* Steps. */
+  uint8_t counts_steps;
+  uint32_t steps[2];       /* since then: of slice 0, of the current slice */
+  hg_array counted;        /* uint32_t: the program's instructions that they are */
+  uint32_t has_stepped;    /* 1: the current slice has taken one */
+
+  /* Shared memory. */
+  hg_array cells;          /* wide_cell */
+  uint32_t first_cell[ATLAS_MAX_SYMBOLS]; /* of a shared array with elements of 32 bits; VECTOR_NONE: another symbol */
 } wide;
 
 static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slice) {
@@ -70,7 +87,7 @@ static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slic
 
 /* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 
-/* The register of the new program that a register is in a slice; made where only its bits were known. */
+/* The register of the new program that a register is in a slice; if only its bits are known, one is made. */
 uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice);
 void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg);
 uint32_t hg_wide_add_register(wide *w, const vector_reg *reg);
@@ -79,9 +96,9 @@ uint32_t hg_wide_new_register(wide *w, uint32_t like);
 uint32_t hg_wide_constant(wide *w, uint8_t type, uint64_t bits);
 /* The register that is never written and has this kind and these bits. */
 uint32_t hg_wide_find_register(wide *w, uint8_t kind, uint8_t type, uint64_t bits);
-/* An instruction as it is; one of the old program with the registers of a slice. Each returns its number. */
-uint32_t hg_wide_put(wide *w, const vector_insn *insn);
-uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice);
+/* Appends an instruction as it is; one of the old program with the registers of a slice. Each returns its number. */
+uint32_t hg_wide_append(wide *w, const vector_insn *insn);
+uint32_t hg_wide_append_renamed(wide *w, const vector_insn *insn, uint32_t slice);
 
 /* ---- wide_known.c ----------------------------------------------------------------------------------------- */
 
@@ -90,27 +107,28 @@ void hg_wide_begin_known(wide *w);
 /* The bits of a register in the lanes of a slice, up to the next fold; NULL: not known. */
 const uint64_t *hg_wide_bits(const wide *w, uint32_t r, uint32_t slice);
 wide_mask hg_wide_mask(const wide *w, uint32_t mask, uint32_t slice);
-/* A register is from here on what another is, whose bits are known. */
-void hg_wide_know(wide *w, uint32_t r, uint32_t as, uint32_t slice);
-/* 1 if an instruction's result is known now. */
+/* Register r takes the known bits of register `as`. */
+void hg_wide_set_known(wide *w, uint32_t r, uint32_t as, uint32_t slice);
+/* Constant folding: 1 if the instruction's result is known now. */
 int hg_wide_fold(wide *w, const vector_insn *insn, uint32_t slice);
 
 /* ---- wide_loop.c ------------------------------------------------------------------------------------------ */
 
-/* All slices have come to a loop's head: it begins, or its round ends. Returns where the block goes on. */
-uint32_t hg_wide_round(wide *w, uint32_t head);
-/* 1 if a jump can be what leaves the innermost loop; then, when all slices have come to it: where the loop goes on. */
-int hg_wide_may_leave(const wide *w, uint32_t jump);
-uint32_t hg_wide_leave(wide *w, uint32_t jump);
-void hg_wide_end_loops(wide *w); /* releases what is left */
+/* All slices have reached the head of a loop that stays: it begins, or its round ends. Returns where the block
+ * goes on. */
+uint32_t hg_wide_at_head(wide *w, uint32_t head);
+/* 1 if a jump can be the exit of the innermost loop; then, when all slices have reached it: where the loop goes on. */
+int hg_wide_may_leave_loop(const wide *w, uint32_t jump);
+uint32_t hg_wide_leave_loop(wide *w, uint32_t jump);
+void hg_wide_end_loops(wide *w); /* releases loops that are not complete */
 
 /* ---- the others -------------------------------------------------------------------------------------------------- */
 
 void hg_wide_begin_memory(wide *w);
-void hg_wide_forget(wide *w); /* nothing is known of shared memory from here on */
-/* 1 if it has done an access. */
+void hg_wide_forget(wide *w); /* from here on nothing is known of shared memory */
+/* 1 if the access has been written. */
 int hg_wide_access(wide *w, const vector_insn *insn, uint32_t slice);
-int hg_wide_collect(wide *w, uint32_t insn); /* 1 if a collective has been written out */
+int hg_wide_expand_collective(wide *w, uint32_t insn); /* 1 if a collective has been written out */
 void hg_wide_tidy(wide *w);
 
 #endif

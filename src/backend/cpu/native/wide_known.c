@@ -1,5 +1,5 @@
-/* wide_known.c - what is known of each lane while a block is written out (wide.c): what follows from its
- * number and constants is computed here. */
+/* wide_known.c - constant folding lane by lane while a block is written out (wide.c): what follows from the lane's
+ * number and constants. */
 #include "backend/cpu/native/wide.h"
 
 #include "atlas/arith.h"
@@ -48,7 +48,7 @@ wide_mask hg_wide_mask(const wide *w, uint32_t mask, uint32_t slice) {
   return count == 0 ? WIDE_NO_LANE : count == w->lanes ? WIDE_ALL : WIDE_SOME;
 }
 
-void hg_wide_know(wide *w, uint32_t r, uint32_t as, uint32_t slice) {
+void hg_wide_set_known(wide *w, uint32_t r, uint32_t as, uint32_t slice) {
   *hg_wide_value(w, r, slice) = as == VECTOR_ALL ? (wide_value){VECTOR_NONE, 0} : *hg_wide_value(w, as, slice);
 }
 
@@ -97,7 +97,7 @@ static uint64_t fold_lane(const vector_insn *insn, uint64_t a, uint64_t b, uint6
   return atlas_arith(insn->op, (atlas_type)insn->type, a, b, c);
 }
 
-/* What loops do most, quickly. 0: something else. */
+/* The most frequent operations, quickly. 0: another one. */
 static int fold_often(const vector_insn *insn, uint32_t lanes, const uint64_t *a, const uint64_t *b, uint64_t *bits) {
   int adds = insn->op == ATLAS_OP_add && insn->type == ATLAS_u32;
   int is_less = insn->op == ATLAS_OP_set_lt && insn->type2 == ATLAS_u32;
@@ -111,7 +111,7 @@ static int fold_often(const vector_insn *insn, uint32_t lanes, const uint64_t *a
   return 1;
 }
 
-/* 1 if lanes do not differ in what an instruction reads. */
+/* 1 if all lanes read the same values. */
 static int is_alike(const wide *w, const vector_insn *insn) {
   for (int k = 0; k < 3; k++)
     if (insn->s[k] < VECTOR_ALL && !vector_reg_at(w->from, insn->s[k])->uniform) return 0;

@@ -1,8 +1,8 @@
-/* wide_loop.c - loops in a block's straight code (wide.c): those that the whole block leaves together.
+/* wide_loop.c - loops in a block's straight-line code (wide.c): those that the whole block leaves together.
  *
- * What changes from round to round has a register that stays the same, for each slice: it is set before the loop, and
- * again where a round ends. Of shared memory nothing is known when a round begins. There is one place where the loop is
- * left, and the code behind it follows the loop. */
+ * Loop-carried values have one register each for the whole loop, for each slice: it is set before the loop, and again
+ * at the latch. Nothing is known of shared memory when a round begins. The loop has one exit, and the code after it
+ * follows the loop. */
 #include "backend/cpu/native/wide.h"
 #include "vector/lower.h"
 
@@ -12,18 +12,18 @@ static uint64_t value_count(const wide *w) { return w->from->regs.count * w->sli
 
 static wide_loop *innermost(wide *w) { return &w->loops[w->depth - 1]; }
 
-static int is_fixed(const wide *w, uint32_t reg) {
+static int is_loop_carried(const wide *w, uint32_t reg) {
   const vector_reg *r = vector_reg_at(w->to, reg);
-  return r->kind == VECTOR_VARIES && r->bits == WIDE_FIXED;
+  return r->kind == VECTOR_VARIES && r->bits == WIDE_LOOP_CARRIED;
 }
 
-static void put_move(wide *w, uint32_t d, uint32_t from, uint32_t slice) {
+static void append_move(wide *w, uint32_t d, uint32_t from, uint32_t slice) {
   vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
   move.type = vector_reg_at(w->to, d)->type;
   move.slice = slice;
   move.d = d;
   move.s[0] = from;
-  hg_wide_put(w, &move);
+  hg_wide_append(w, &move);
 }
 
 static int is_written(const wide *w, uint32_t r, uint32_t head) {
@@ -32,63 +32,63 @@ static int is_written(const wide *w, uint32_t r, uint32_t head) {
   return 0;
 }
 
-/* Of what is the same in the whole block, one for all slices. */
-static void fix_register(wide *w, wide_loop *loop, uint32_t r) {
+/* A block-uniform value has one register for all slices. */
+static void carry_register(wide *w, wide_loop *loop, uint32_t r) {
   int is_alike = vector_reg_at(w->from, r)->uniform;
-  for (uint32_t slice = 0; slice < w->slices && !w->is_stuck && !w->no_memory; slice++) {
+  for (uint32_t slice = 0; slice < w->slices && !w->has_failed && !w->no_memory; slice++) {
     const wide_value *value = hg_wide_value(w, r, slice);
     if (value->reg == VECTOR_NONE && value->known == VECTOR_NONE) continue;
     uint32_t at = r * w->slices + slice;
-    if (is_alike && slice > 0) loop->fixed[at] = loop->fixed[r * w->slices];
+    if (is_alike && slice > 0) loop->carried[at] = loop->carried[r * w->slices];
     else {
       uint32_t from = hg_wide_register(w, r, slice);
-      loop->fixed[at] = hg_wide_new_register(w, r);
+      loop->carried[at] = hg_wide_new_register(w, r);
       if (w->no_memory) return;
-      vector_reg_at(w->to, loop->fixed[at])->bits = WIDE_FIXED;
-      put_move(w, loop->fixed[at], from, slice);
+      vector_reg_at(w->to, loop->carried[at])->bits = WIDE_LOOP_CARRIED;
+      append_move(w, loop->carried[at], from, slice);
     }
-    if (loop->fixed[at] == VECTOR_NONE) w->is_stuck = 1; /* other slices have it, the first has not */
-    else hg_wide_set(w, r, slice, loop->fixed[at]);
+    if (loop->carried[at] == VECTOR_NONE) w->has_failed = 1; /* other slices have it, the first has not */
+    else hg_wide_set(w, r, slice, loop->carried[at]);
   }
 }
 
 static void begin_loop(wide *w, uint32_t head) {
   uint64_t count = value_count(w);
   if (w->depth == WIDE_MOST_DEPTH) {
-    w->is_stuck = 1;
+    w->has_failed = 1;
     return;
   }
   wide_loop *loop = &w->loops[w->depth++];
   *loop = (wide_loop){.head = head, .exit = VECTOR_NONE};
-  loop->fixed = hg_allocate(&w->to->allocator, count, sizeof *loop->fixed);
-  if (loop->fixed == NULL) {
+  loop->carried = hg_allocate(&w->to->allocator, count, sizeof *loop->carried);
+  if (loop->carried == NULL) {
     w->no_memory = 1;
     return;
   }
-  memset(loop->fixed, 0xff, count * sizeof *loop->fixed);
+  memset(loop->carried, 0xff, count * sizeof *loop->carried);
   for (uint32_t r = 0; r < w->from->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(w->from, r);
-    if (reg->kind == VECTOR_VARIES && reg->last >= head && is_written(w, r, head)) fix_register(w, loop, r);
+    if (reg->kind == VECTOR_VARIES && reg->last >= head && is_written(w, r, head)) carry_register(w, loop, r);
   }
   hg_wide_forget(w);
   const vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
-  loop->label = hg_wide_put(w, &label);
+  loop->label = hg_wide_append(w, &label);
 }
 
-/* What comes around. First what other moves would write over. */
-static void move_around(wide *w, const wide_loop *loop) {
+/* Moves at the latch. First copies of what other moves would overwrite. */
+static void append_latch_moves(wide *w, const wide_loop *loop) {
   for (int last = 0; last < 2; last++)
     for (uint32_t r = 0; r < w->from->regs.count; r++) {
       int is_alike = vector_reg_at(w->from, r)->uniform;
-      for (uint32_t slice = 0; slice < (is_alike ? 1 : w->slices) && !w->is_stuck && !w->no_memory; slice++) {
-        uint32_t fixed = loop->fixed[r * w->slices + slice];
-        if (fixed == VECTOR_NONE) continue;
+      for (uint32_t slice = 0; slice < (is_alike ? 1 : w->slices) && !w->has_failed && !w->no_memory; slice++) {
+        uint32_t carried = loop->carried[r * w->slices + slice];
+        if (carried == VECTOR_NONE) continue;
         uint32_t now = hg_wide_register(w, r, slice);
-        if (now == fixed) continue;
-        if (last) put_move(w, fixed, now, slice);
-        else if (is_fixed(w, now)) {
+        if (now == carried) continue;
+        if (last) append_move(w, carried, now, slice);
+        else if (is_loop_carried(w, now)) {
           uint32_t kept = hg_wide_new_register(w, r);
-          put_move(w, kept, now, slice);
+          append_move(w, kept, now, slice);
           hg_wide_set(w, r, slice, kept);
         }
       }
@@ -96,23 +96,23 @@ static void move_around(wide *w, const wide_loop *loop) {
 }
 
 static void release_loop(wide *w, wide_loop *loop) {
-  hg_release(&w->to->allocator, loop->fixed);
+  hg_release(&w->to->allocator, loop->carried);
   hg_release(&w->to->allocator, loop->values);
   hg_array_release(&w->to->allocator, &loop->cells);
 }
 
-/* Back to the loop's head; behind it the block goes on as it was when it left. */
+/* Writes the back edge; the block goes on after the loop with the state in which it left. */
 static uint32_t end_loop(wide *w) {
   wide_loop *loop = innermost(w);
   vector_insn back = vector_insn_of(VECTOR_JUMP, VECTOR_ALL);
   const vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
-  if (loop->exit == VECTOR_NONE) w->is_stuck = 1;
-  move_around(w, loop);
+  if (loop->exit == VECTOR_NONE) w->has_failed = 1;
+  append_latch_moves(w, loop);
   hg_wide_forget(w);
   back.target = loop->label;
-  hg_wide_put(w, &back);
-  uint32_t behind = hg_wide_put(w, &label), exit = loop->exit;
-  if (w->is_stuck || w->no_memory) return exit;
+  hg_wide_append(w, &back);
+  uint32_t behind = hg_wide_append(w, &label), exit = loop->exit;
+  if (w->has_failed || w->no_memory) return exit;
   vector_insn_at(w->to, loop->jump)->target = behind;
   memcpy(w->value, loop->values, value_count(w) * sizeof *w->value);
   if (w->cells.count > 0) memcpy(w->cells.data, loop->cells.data, w->cells.count * sizeof(wide_cell));
@@ -121,25 +121,25 @@ static uint32_t end_loop(wide *w) {
   return exit;
 }
 
-uint32_t hg_wide_round(wide *w, uint32_t head) {
+uint32_t hg_wide_at_head(wide *w, uint32_t head) {
   if (w->depth > 0 && innermost(w)->head == head) return end_loop(w);
   begin_loop(w, head);
   return head + 1;
 }
 
-int hg_wide_may_leave(const wide *w, uint32_t jump) {
+int hg_wide_may_leave_loop(const wide *w, uint32_t jump) {
   if (w->depth == 0) return 0;
   const wide_loop *loop = &w->loops[w->depth - 1];
   return loop->exit == VECTOR_NONE && vector_insn_at(w->from, jump)->target > w->loop_end[loop->head];
 }
 
-uint32_t hg_wide_leave(wide *w, uint32_t jump) {
+uint32_t hg_wide_leave_loop(wide *w, uint32_t jump) {
   const vector_insn *insn = vector_insn_at(w->from, jump);
   wide_loop *loop = innermost(w);
   vector_insn leaving = *insn;
   leaving.s[0] = hg_wide_register(w, insn->s[0], 0);
   leaving.flags |= VECTOR_AGREE;
-  loop->jump = hg_wide_put(w, &leaving);
+  loop->jump = hg_wide_append(w, &leaving);
   loop->exit = insn->target;
   loop->values = hg_allocate(&w->to->allocator, value_count(w), sizeof *loop->values);
   loop->cells.element_size = sizeof(wide_cell);

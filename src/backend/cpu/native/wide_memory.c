@@ -1,8 +1,8 @@
-/* wide_memory.c - what shared memory holds while a block runs as straight code (wide.c): of each element
- * the register and the lane of it that has been stored there, as long as that is known.
+/* wide_memory.c - store-to-load forwarding of shared memory while a block runs as straight-line code (wide.c): of each
+ * element, the register and its lane that was stored last, as long as that is known.
  *
- * A load of what lanes of one register hold is that register, or a permutation of it. Other loads read memory. A store
- * that nobody reads in memory goes in the end (WIDE_UNREAD): shared memory is gone with its block. */
+ * A load of lanes of one register is that register, or a permutation of it. Other loads read memory. A store that no
+ * load reads from memory is removed in the end (WIDE_UNREAD): shared memory does not outlive its block. */
 #include "backend/cpu/native/wide.h"
 #include "vector/lower.h"
 
@@ -13,9 +13,10 @@ typedef struct access {
   uint32_t slice, symbol, extent; /* elements of the symbol */
   int is_store;
   uint32_t count;                       /* lanes that take part */
-  uint32_t lane[WIDE_MOST_LANES];     /* which; */
-  uint32_t element[WIDE_MOST_LANES];  /* of each of them */
-  uint32_t is_same, is_contiguous;      /* 1: all have one element; that of the first lane there is, and so on */
+  uint32_t lane[WIDE_MOST_LANES];       /* their numbers */
+  uint32_t element[WIDE_MOST_LANES];    /* the element of each of them */
+  uint32_t is_same, is_contiguous;      /* 1: all lanes access the element of the first one; consecutive elements
+                                           from there on */
 } access;
 
 static wide_cell *cells_of(const wide *w, uint32_t symbol) {
@@ -69,8 +70,8 @@ static int are_different(const access *a) {
   return 1;
 }
 
-/* The access to memory, with an address as plain as can be. */
-static uint32_t put_access(wide *w, const access *a) {
+/* Appends the access to memory, with the simplest address. */
+static uint32_t append_access(wide *w, const access *a) {
   vector_insn insn = *a->insn;
   uint32_t value = insn.s[insn.mode == ATLAS_ADDRESS_INDEXED];
   insn.flags |= VECTOR_IN_BOUNDS;
@@ -86,12 +87,12 @@ static uint32_t put_access(wide *w, const access *a) {
     insn.s[1] = a->is_store ? value : VECTOR_NONE;
     insn.bits = (uint64_t)((int64_t)a->element[0] - (int64_t)(a->slice * w->lanes + a->lane[0]));
   }
-  return hg_wide_copy(w, &insn, a->slice);
+  return hg_wide_append_renamed(w, &insn, a->slice);
 }
 
 /* ---- who reads what ---------------------------------------------------------------------------------------------- */
 
-static void read_cell(wide *w, wide_cell *cell) {
+static void note_read(wide *w, wide_cell *cell) {
   if (cell->store != VECTOR_NONE && !w->no_memory)
     vector_insn_at(w->to, cell->store)->flags &= ~(uint32_t)WIDE_UNREAD;
 }
@@ -100,7 +101,7 @@ static void read_cell(wide *w, wide_cell *cell) {
 static void forget(wide *w, uint32_t symbol) {
   wide_cell *cells = cells_of(w, symbol);
   for (uint64_t i = 0; i < atlas_symbol_at(w->program, symbol)->count && !w->no_memory; i++) {
-    read_cell(w, &cells[i]);
+    note_read(w, &cells[i]);
     cells[i] = (wide_cell){VECTOR_NONE, 0, VECTOR_NONE};
   }
 }
@@ -110,13 +111,13 @@ void hg_wide_forget(wide *w) {
     if (w->first_cell[i] != VECTOR_NONE) forget(w, i);
 }
 
-static void load_memory(wide *w, const access *a) {
-  for (uint32_t k = 0; k < a->count; k++) read_cell(w, &cells_of(w, a->symbol)[a->element[k]]);
-  put_access(w, a);
+static void append_load(wide *w, const access *a) {
+  for (uint32_t k = 0; k < a->count; k++) note_read(w, &cells_of(w, a->symbol)[a->element[k]]);
+  append_access(w, a);
 }
 
-/* The one register that all elements are in, VECTOR_NONE; which of its lanes. */
-static uint32_t register_of(const wide *w, const access *a, uint32_t *lane) {
+/* The one register that holds all elements, VECTOR_NONE: there is none; which of its lanes. */
+static uint32_t common_register(const wide *w, const access *a, uint32_t *lane) {
   const wide_cell *cells = cells_of(w, a->symbol);
   uint32_t reg = cells[a->element[0]].reg;
   for (uint32_t k = 0; k < a->count; k++) {
@@ -127,24 +128,24 @@ static uint32_t register_of(const wide *w, const access *a, uint32_t *lane) {
 }
 
 /* Lanes that do not take part keep their place. */
-static void pick(wide *w, const access *a, uint32_t reg, const uint32_t *lane) {
-  vector_insn insn = vector_insn_of(NATIVE_PICK, VECTOR_ALL);
+static void append_permutation(wide *w, const access *a, uint32_t reg, const uint32_t *lane) {
+  vector_insn insn = vector_insn_of(NATIVE_PERMUTE, VECTOR_ALL);
   insn.type = a->insn->type;
   insn.slice = a->slice;
   insn.d = hg_wide_new_register(w, a->insn->d);
   insn.s[0] = reg;
   for (uint32_t i = 0; i < w->lanes; i++) insn.bits |= (uint64_t)i << 4 * i;
   for (uint32_t k = 0; k < a->count; k++) insn.bits ^= (uint64_t)(a->lane[k] ^ lane[k]) << 4 * a->lane[k];
-  hg_wide_put(w, &insn);
+  hg_wide_append(w, &insn);
   hg_wide_set(w, a->insn->d, a->slice, insn.d);
 }
 
-static void load(wide *w, const access *a) {
+static void write_load(wide *w, const access *a) {
   const vector_insn *insn = a->insn;
-  uint32_t lane[WIDE_MOST_LANES], stays = 1, alike = a->count > 1, reg = register_of(w, a, lane);
+  uint32_t lane[WIDE_MOST_LANES], stays = 1, alike = a->count > 1, reg = common_register(w, a, lane);
   int keeps = insn->flags & VECTOR_KEEP && hg_wide_mask(w, insn->mask, a->slice) != WIDE_ALL;
   if (reg == VECTOR_NONE || keeps) {
-    load_memory(w, a);
+    append_load(w, a);
     return;
   }
   for (uint32_t k = 0; k < a->count; k++) {
@@ -155,13 +156,13 @@ static void load(wide *w, const access *a) {
   int is_alike = (held->kind != VECTOR_VARIES && reg != w->blane) || held->uniform;
   int takes_one = vector_reg_at(w->from, insn->d)->uniform || reg == w->blane; /* not a register of these lanes */
   if (is_alike || (stays && !takes_one)) hg_wide_set(w, insn->d, a->slice, reg);
-  else if (takes_one || alike) load_memory(w, a); /* one element for all lanes is as quick from there */
-  else pick(w, a, reg, lane);
+  else if (takes_one || alike) append_load(w, a); /* one element for all lanes is as quick from there */
+  else append_permutation(w, a, reg, lane);
 }
 
-static void store(wide *w, const access *a) {
+static void write_store(wide *w, const access *a) {
   uint32_t value = a->insn->s[a->insn->mode == ATLAS_ADDRESS_INDEXED];
-  uint32_t at = put_access(w, a), reg = hg_wide_register(w, value, a->slice);
+  uint32_t at = append_access(w, a), reg = hg_wide_register(w, value, a->slice);
   if (w->no_memory) return;
   vector_insn_at(w->to, at)->flags |= WIDE_UNREAD;
   for (uint32_t k = 0; k < a->count; k++)
@@ -181,7 +182,7 @@ int hg_wide_access(wide *w, const vector_insn *insn, uint32_t slice) {
     forget(w, insn->symbol);
     return 0;
   }
-  if (a.is_store) store(w, &a);
-  else load(w, &a);
+  if (a.is_store) write_store(w, &a);
+  else write_load(w, &a);
   return 1;
 }

@@ -1,17 +1,19 @@
-/* wide_tidy.c - leaves out of a block's straight code what nobody needs: stores to shared memory that nobody
- * reads there, values that nobody reads, and the canonical form of NaNs whose bits nobody sees. What has been kept in
- * shared memory was seen by everyone; as a value it may be seen by arithmetic only, which makes of any NaN a NaN. */
+/* wide_tidy.c - dead-code elimination in a block's straight-line code: stores to shared memory that nothing loads,
+ * values that nothing reads, and the canonical form of NaNs whose bits have no effect. In shared memory every bit of a
+ * NaN counted; as a value it may be read by arithmetic only, which makes of any NaN a NaN. */
 #include "backend/cpu/native/wide.h"
 #include "base/error.h"
 #include "compiler/nan_bits.h"
 
-enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: by instructions that stay; the bits of a NaN */
+enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: some instruction that stays reads it; the bits of a NaN in it
+                                      count */
 
-/* What an instruction does with its source k: IS_SEEN unless all NaNs are alike to it, or it hands them on. */
+/* What an instruction does with its source k: IS_SEEN unless it treats all NaNs alike, or only passes them to a result
+ * whose bits do not count. */
 static uint8_t use_of(const vector_insn *insn, unsigned k, uint8_t use_of_result) {
   switch (insn->op) {
   case VECTOR_CANON: return atlas_is_wide_float((atlas_type)insn->type) ? IS_READ : IS_READ | IS_SEEN;
-  case NATIVE_PICK:
+  case NATIVE_PERMUTE:
   case VECTOR_MOVE:
   case VECTOR_LESSER:
   case VECTOR_GREATER: return use_of_result;
@@ -39,12 +41,12 @@ static void note_sources(const vector_insn *insn, uint8_t use_of_result, uint8_t
   if (insn->mask < VECTOR_ALL) of[insn->mask] |= IS_READ;
 }
 
-/* 1 if an instruction only hands on its source, whose register stays what it is. */
-static int is_idle(const hg_vector *v, const vector_insn *insn, uint8_t use_of_result) {
+/* 1 if an instruction only copies its source, whose register does not change. */
+static int is_copy(const hg_vector *v, const vector_insn *insn, uint8_t use_of_result) {
   if (insn->op != VECTOR_CANON || use_of_result & IS_SEEN || insn->flags & VECTOR_KEEP) return 0;
   if (!atlas_is_wide_float((atlas_type)insn->type) || insn->s[0] >= VECTOR_ALL) return 0;
   const vector_reg *source = vector_reg_at(v, insn->s[0]);
-  return source->kind == VECTOR_VARIES && source->bits != WIDE_FIXED;
+  return source->kind == VECTOR_VARIES && source->bits != WIDE_LOOP_CARRIED;
 }
 
 static uint8_t use_of_result(const vector_insn *insn, const uint8_t *use) {
@@ -56,7 +58,7 @@ static uint32_t renamed(const uint32_t *instead, uint32_t r) {
   return r;
 }
 
-/* From the end, and again until nothing changes, for what comes around loops. */
+/* Backwards, to a fixed point because of back edges. */
 static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
   for (uint64_t before = 0, now = 1; now != before;) {
     before = now;
@@ -69,12 +71,12 @@ static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
   }
 }
 
-/* An instruction that goes has no result, one that only hands on its source names that instead. */
-static void drop(hg_vector *v, const uint8_t *use, uint32_t *instead, uint32_t *place) {
+/* Removes instructions without a use; uses of a copy name its source instead. */
+static void remove_unneeded(hg_vector *v, const uint8_t *use, uint32_t *instead, uint32_t *place) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     vector_insn insn = *vector_insn_at(v, i);
-    int is_source = is_idle(v, &insn, use_of_result(&insn, use));
+    int is_source = is_copy(v, &insn, use_of_result(&insn, use));
     place[i] = kept;
     if (is_source) instead[insn.d] = insn.s[0];
     if (is_source || !is_needed(&insn, use)) continue;
@@ -99,6 +101,6 @@ void hg_wide_tidy(wide *w) {
   uint8_t *use = (uint8_t *)(instead + regs + n);
   for (uint32_t r = 0; r < regs; r++) instead[r] = VECTOR_NONE;
   find_uses(v, regs, use);
-  drop(v, use, instead, instead + regs);
+  remove_unneeded(v, use, instead, instead + regs);
   hg_release(&v->allocator, instead);
 }

@@ -1,4 +1,4 @@
-/* wide_values.c - values of a block's straight code: its registers, what is known of them, instructions put. */
+/* wide_values.c - values of a block's straight-line code: its registers, known bits, appending instructions. */
 #include "backend/cpu/native/wide.h"
 
 #include "vector/lower.h"
@@ -29,7 +29,7 @@ void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg) {
   *hg_wide_value(w, r, slice) = (wide_value){reg, VECTOR_NONE};
 }
 
-/* 1 if others than the block could see it, were it done by lanes that have run out of steps. */
+/* 1 if an instruction has an effect outside the block, which lanes that have run out of steps must not have. */
 static int is_effect(const wide *w, const vector_insn *insn) {
   if (!vector_is_primitive(insn->op)) return 0;
   unsigned flags = atlas_op_flags(insn->op);
@@ -39,16 +39,16 @@ static int is_effect(const wide *w, const vector_insn *insn) {
   return atlas_symbol_at(w->program, insn->symbol)->kind != ATLAS_SYMBOL_SHARED;
 }
 
-uint32_t hg_wide_put(wide *w, const vector_insn *insn) {
-  if (w->has_stepped && is_effect(w, insn)) w->is_stuck = 1;
+uint32_t hg_wide_append(wide *w, const vector_insn *insn) {
+  if (w->has_stepped && is_effect(w, insn)) w->has_failed = 1;
   uint32_t at = (uint32_t)w->to->insns.count;
-  if (at == WIDE_MOST_INSNS) w->is_stuck = 1;
+  if (at == WIDE_MOST_INSNS) w->has_failed = 1;
   if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
   else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
   return at;
 }
 
-/* Known bits in a register: a constant, blane and a constant, or whatever. */
+/* A register with known bits: a constant, blane plus a constant, or any bits. */
 static uint32_t make_known(wide *w, uint32_t r, uint32_t slice) {
   const vector_reg reg = *vector_reg_at(w->from, r);
   const uint64_t *bits = hg_wide_bits(w, r, slice);
@@ -68,9 +68,9 @@ static uint32_t make_known(wide *w, uint32_t r, uint32_t slice) {
     insn.s[0] = w->blane;
     insn.s[1] = hg_wide_constant(w, ATLAS_u32, (uint32_t)(first - place));
     if (first == place) return w->blane;
-  } else if (reg.type != SSA_PREDICATE && atlas_bytes((atlas_type)reg.type) != 4) w->is_stuck = 1;
+  } else if (reg.type != SSA_PREDICATE && atlas_bytes((atlas_type)reg.type) != 4) w->has_failed = 1;
   insn.d = hg_wide_add_register(w, &(vector_reg){.kind = VECTOR_VARIES, .type = reg.type});
-  hg_wide_put(w, &insn);
+  hg_wide_append(w, &insn);
   return insn.d;
 }
 
@@ -79,20 +79,20 @@ uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice) {
   wide_value *value = hg_wide_value(w, r, slice);
   if (value->reg != VECTOR_NONE) return value->reg;
   if (value->known != VECTOR_NONE) value->reg = make_known(w, r, slice);
-  else { /* nobody has written it: lanes that read it do not count, unless it comes from the round before */
-    if (w->depth > 0) w->is_stuck = 1;
+  else { /* never written: lanes that read it do not count, unless it comes from the round before */
+    if (w->depth > 0) w->has_failed = 1;
     value->reg = hg_wide_new_register(w, r);
   }
   return value->reg;
 }
 
-uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice) {
+uint32_t hg_wide_append_renamed(wide *w, const vector_insn *insn, uint32_t slice) {
   vector_insn now = *insn;
   int is_all = hg_wide_mask(w, insn->mask, slice) == WIDE_ALL;
   now.slice = slice;
   for (int k = 0; k < 4; k++) now.s[k] = hg_wide_register(w, insn->s[k], slice);
   now.mask = is_all ? VECTOR_ALL : hg_wide_register(w, insn->mask, slice);
-  if (insn->d == VECTOR_NONE) return hg_wide_put(w, &now);
+  if (insn->d == VECTOR_NONE) return hg_wide_append(w, &now);
   now.d = hg_wide_new_register(w, insn->d);
   if (!is_all && (insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)) {
     vector_insn old = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
@@ -100,8 +100,8 @@ uint32_t hg_wide_copy(wide *w, const vector_insn *insn, uint32_t slice) {
     old.slice = slice;
     old.s[0] = hg_wide_register(w, insn->d, slice);
     old.d = now.d;
-    hg_wide_put(w, &old);
+    hg_wide_append(w, &old);
   }
   hg_wide_set(w, insn->d, slice, now.d);
-  return hg_wide_put(w, &now);
+  return hg_wide_append(w, &now);
 }

@@ -17,15 +17,15 @@ struct hg_tile {
   uint32_t tile_lanes;   /* most lanes of a tile where lanes are counted through: what keeps its rows in the L1 cache */
 };
 
-/* What a worker's scratch begins with; the row table, short rows and rows follow. */
+/* The head of a worker's scratch; the row table, short rows and rows follow. */
 typedef struct state {
   const hg_tile *tile;
-  uint32_t lanes;        /* of the tile in hand */
+  uint32_t lanes;        /* of the current tile */
   uint32_t row_lanes;    /* from one row to the next */
   int may_alias;         /* buffers do not overlap */
   size_t first_chunk, end_chunk; /* of the mask of the block that runs */
-  uint64_t step_count;   /* STEPs that the tile has come to: no lane has taken more steps */
-  uint32_t recent_count; /* of these, not yet taken from w->steps, but counted a lane in `recent` */
+  uint64_t step_count;   /* STEPs that the tile has run: no lane has taken more steps */
+  uint32_t recent_count; /* those of them that are not yet subtracted from w->steps, but counted a lane in `recent` */
   uint8_t *recent;
   uint8_t *short_rows, *rows;
   uint8_t *row[];        /* per register */
@@ -92,13 +92,13 @@ const char *hg_tile_name(const hg_tile *tile) { return tile->name; }
 
 static const vector_reg *reg_at(const state *s, uint32_t reg) { return vector_reg_at(s->tile->vector, reg); }
 
-static const tile_place *place_of(const state *s, uint32_t reg) {
-  return (const tile_place *)s->tile->plan.places.data + reg;
+static const tile_location *place_of(const state *s, uint32_t reg) {
+  return (const tile_location *)s->tile->plan.places.data + reg;
 }
 
-static uint8_t *home_row(const state *s, uint32_t reg) {
-  const tile_place *place = place_of(s, reg);
-  if (place->home == TILE_SHORT_ROW) return s->short_rows + place->offset;
+static uint8_t *own_row(const state *s, uint32_t reg) {
+  const tile_location *place = place_of(s, reg);
+  if (place->kind == TILE_SHORT_ROW) return s->short_rows + place->offset;
   return s->rows + (size_t)place->offset * s->row_lanes;
 }
 
@@ -112,8 +112,8 @@ static void fill_constants(const cpu_worker *w, state *s) {
   }
 }
 
-/* r252..r255 of the tile in hand. */
-static void fill_special(const cpu_worker *w, const state *s, uint32_t reg) {
+/* r252..r255 of the current tile. */
+static void fill_special_row(const cpu_worker *w, const state *s, uint32_t reg) {
   const cpu_launch *run = w->run;
   const vector_reg *r = reg_at(s, reg);
   size_t chunks = ((size_t)s->lanes + CPU_CHUNK - 1) / CPU_CHUNK;
@@ -139,7 +139,7 @@ static void begin_tile(cpu_worker *w, state *s, uint32_t lanes) {
   memset(w->alive + lanes, 0, -lanes & (CPU_CHUNK - 1));
   s->step_count = s->recent_count = 0;
   if (w->run->counts_steps) memset(s->recent, 0, s->row_lanes);
-  for (uint32_t n = 0; n < tile->plan.special_count; n++) fill_special(w, s, tile->plan.special[n]);
+  for (uint32_t n = 0; n < tile->plan.special_count; n++) fill_special_row(w, s, tile->plan.special[n]);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
@@ -150,13 +150,13 @@ static size_t table_bytes(const hg_tile *tile) {
   return round_up(offsetof(state, row) + (tile->vector->regs.count + 1) * sizeof(uint8_t *));
 }
 
-/* Steps are counted in two rows behind all others. */
+/* Steps are counted in two rows after all others. */
 static size_t scratch_bytes(const hg_tile *tile, uint32_t row_lanes) {
   size_t rows = (tile->plan.row_bytes + sizeof(uint64_t) + 1) * (size_t)row_lanes;
   return table_bytes(tile) + round_up(tile->plan.short_bytes) + rows;
 }
 
-/* A buffer is a row only if nothing that is written is also reached by another name. */
+/* A buffer is a row only if nothing that is written overlaps it under another name. */
 static int overlap(const atlas_span *a, const atlas_span *b) {
   return a->memory < b->memory + b->byte_count && b->memory < a->memory + a->byte_count;
 }
@@ -195,7 +195,7 @@ static void begin_worker(cpu_worker *w) {
   s->may_alias = buffers_are_apart(w->run);
   s->short_rows = w->scratch + table_bytes(tile);
   s->rows = s->short_rows + round_up(tile->plan.short_bytes);
-  for (uint32_t reg = 0; reg <= tile->plan.all; reg++) s->row[reg] = home_row(s, reg);
+  for (uint32_t reg = 0; reg <= tile->plan.all; reg++) s->row[reg] = own_row(s, reg);
   w->alive = s->row[tile->plan.all];
   w->steps = (uint64_t *)(void *)(s->rows + (size_t)tile->plan.row_bytes * s->row_lanes);
   s->recent = (uint8_t *)(w->steps + s->row_lanes);
@@ -240,13 +240,13 @@ static int enter_block(state *s, const uint8_t *mask) {
   return 1;
 }
 
-static const uint8_t *middle(const state *s, uint32_t reg, uint8_t size) {
+static const uint8_t *row_at_chunk(const state *s, uint32_t reg, uint8_t size) {
   return s->row[reg] + (size == TILE_SHORT_SIZE ? 0 : s->first_chunk * CPU_CHUNK << size);
 }
 
 static void run_partial(const state *s, const tile_step *step, cpu_kernel *kernel) {
-  kernel((uint8_t *)(uintptr_t)middle(s, step->d, step->size[0]), middle(s, step->s[0], step->size[1]),
-         middle(s, step->s[1], step->size[2]), middle(s, step->s[2], step->size[3]), step->steps,
+  kernel((uint8_t *)(uintptr_t)row_at_chunk(s, step->d, step->size[0]), row_at_chunk(s, step->s[0], step->size[1]),
+         row_at_chunk(s, step->s[1], step->size[2]), row_at_chunk(s, step->s[2], step->size[3]), step->steps,
          s->end_chunk - s->first_chunk);
 }
 
@@ -260,7 +260,7 @@ static void run_insn(cpu_worker *w, const state *s, const tile_step *step, const
   hg_cpu_insn(w, insn, &o);
 }
 
-/* Steps left become exact. */
+/* Subtracts what has been counted from the steps left. */
 static void settle_steps(const cpu_worker *w, state *s) {
   for (uint32_t i = 0; s->step_count == s->recent_count && i < s->lanes; i++)
     w->steps[i] = w->run->launch->step_limit; /* it is the first time in this tile */
@@ -269,7 +269,7 @@ static void settle_steps(const cpu_worker *w, state *s) {
   s->recent_count = 0;
 }
 
-/* Lanes are looked at one by one only when the tile has come to more steps than a lane may take. */
+/* Each lane is checked only when the tile has run more STEPs than a lane may take. */
 static void run_step(cpu_worker *w, state *s, const tile_step *step, const vector_insn *insn) {
   enum { MOST_RECENT = UINT8_MAX };
   size_t chunks = (s->lanes + CPU_CHUNK - 1) / CPU_CHUNK;
@@ -295,7 +295,7 @@ static void run_short(const cpu_worker *w, const state *s, const tile_step *step
   w->run->kernels->row[step->kernel](s->row[step->d], s->row[step->s[0]], s->row[step->s[1]], s->row[step->s[2]], 0, 1);
 }
 
-/* The lowest lane of the mask speaks for all, also in a fault. */
+/* The lowest lane of the mask loads for all, and reports the fault. */
 static void load_short(cpu_worker *w, const state *s, const tile_step *step, const vector_insn *insn) {
   const uint8_t *mask = mask_of(w, s, step->mask);
   cpu_operands o = {.d = s->row[step->d], .s = {s->row[step->s[0]]}, .count = CPU_CHUNK};
@@ -320,14 +320,14 @@ static uint32_t whole_chunks(const state *s) { return (s->lanes + CPU_CHUNK - 1)
 
 static void run_load(cpu_worker *w, state *s, const tile_step *step, const vector_insn *insn) {
   uint8_t *memory = own_elements(w, s, insn, whole_chunks(s));
-  s->row[step->d] = memory != NULL ? memory : home_row(s, step->d);
+  s->row[step->d] = memory != NULL ? memory : own_row(s, step->d);
   if (memory == NULL) run_insn(w, s, step, insn);
 }
 
 /* Before the instruction that computes the value of a store. */
 static void choose_output(const cpu_worker *w, state *s, const tile_step *step, const vector_insn *store) {
   uint8_t *memory = w->lost == 0 && s->lanes == whole_chunks(s) ? own_elements(w, s, store, s->lanes) : NULL;
-  s->row[step->s[0]] = memory != NULL ? memory : home_row(s, step->s[0]);
+  s->row[step->s[0]] = memory != NULL ? memory : own_row(s, step->s[0]);
 }
 
 static void run_store(cpu_worker *w, const state *s, const tile_step *step, const vector_insn *insn) {
@@ -346,7 +346,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   begin_tile(w, s, (uint32_t)lanes);
   size_t chunks = whole_chunks(s) / CPU_CHUNK;
   for (;; step++) {
-    switch (step->what) {
+    switch (step->kind) {
     case TILE_KERNEL:
       if (step->is_partial) {
         run_partial(s, step, kernels[step->kernel]);

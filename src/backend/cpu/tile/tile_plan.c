@@ -1,9 +1,9 @@
-/* tile_plan.c - places for registers and a step for each instruction.
+/* tile_plan.c - storage for registers and a step for each instruction.
  *
- * A register that is the same in all lanes is kept in a short row where every instruction that writes it can do so.
- * The others get rows, shared between registers that are not alive together (linear scan: Poletto and Sarkar 1999).
- * A load of [x + lane] makes the buffer itself the row, if nothing may write to the buffer while the row is in use;
- * what is stored to [x + lane] is computed there in the first place, if nothing touches the buffer in between. */
+ * A uniform register is kept in a short row where every instruction that writes it can do so. The others get rows,
+ * shared between registers whose live ranges do not overlap (linear scan: Poletto and Sarkar 1999). A load of [x +
+ * lane] makes the buffer itself the row, if nothing may write to the buffer while the row is live; a value that is
+ * stored to [x + lane] is computed in the buffer in the first place, if nothing touches the buffer in between. */
 #include "backend/cpu/tile/tile_plan.h"
 
 #include "backend/cpu/engine/rows.h"
@@ -26,10 +26,10 @@ typedef struct planner {
   uint32_t *by_start;    /* registers that need rows, by their first instruction */
 } planner;
 
-static tile_place *place_at(const planner *p, uint32_t reg) { return (tile_place *)p->plan->places.data + reg; }
+static tile_location *place_at(const planner *p, uint32_t reg) { return (tile_location *)p->plan->places.data + reg; }
 
 static int is_short(const planner *p, uint32_t reg) {
-  return reg < p->reg_count && place_at(p, reg)->home == TILE_SHORT_ROW;
+  return reg < p->reg_count && place_at(p, reg)->kind == TILE_SHORT_ROW;
 }
 
 /* ---- short rows -------------------------------------------------------------------------------------------------- */
@@ -58,16 +58,17 @@ static int is_candidate(const planner *p, uint32_t reg) {
   return r->kind != VECTOR_VARIES || (r->uniform && !p->is_mask[reg]);
 }
 
-/* All that may be short at first; then those written by an instruction that reads a long row are long, and so on. */
+/* Optimistic: all candidates are short at first; then those written by an instruction that reads a long row become
+ * long, to a fixed point. */
 static void choose_short(planner *p) {
   for (uint32_t reg = 0; reg < p->reg_count; reg++)
-    place_at(p, reg)->home = is_candidate(p, reg) ? TILE_SHORT_ROW : TILE_ROW;
+    place_at(p, reg)->kind = is_candidate(p, reg) ? TILE_SHORT_ROW : TILE_ROW;
   for (int has_changed = 1; has_changed;) {
     has_changed = 0;
     for (uint32_t i = 0; i < p->insn_count; i++) {
       const vector_insn *insn = vector_insn_at(p->vector, i);
       if (insn->d == VECTOR_NONE || !is_short(p, insn->d) || writes_short(p, insn)) continue;
-      place_at(p, insn->d)->home = TILE_ROW;
+      place_at(p, insn->d)->kind = TILE_ROW;
       has_changed = 1;
     }
   }
@@ -83,21 +84,21 @@ static void place_short_rows(planner *p) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* A row that is written once and not needed before. */
+/* A row with a single definition, not live before it. */
 static int is_plain_row(const planner *p, uint32_t reg) {
-  return reg < p->reg_count && place_at(p, reg)->home == TILE_ROW && p->writers[reg] == 1 &&
+  return reg < p->reg_count && place_at(p, reg)->kind == TILE_ROW && p->writers[reg] == 1 &&
          vector_reg_at(p->vector, reg)->kind == VECTOR_VARIES &&
          vector_reg_at(p->vector, reg)->first == p->definition[reg];
 }
 
-/* The copy at `i` is made canonical in place, which its source must not be. */
+/* The copy at `i` is made canonical in place, which would change its source. */
 static int is_changed_behind(const planner *p, uint32_t i) {
   const vector_insn *next = vector_insn_at(p->vector, i + 1);
   return next->op == VECTOR_CANON && next->d == vector_insn_at(p->vector, i)->d;
 }
 
-/* A bitcast between such rows needs no copy: both registers have one row, for as long as one of them is needed. From
- * the end, so that copies of copies are known. */
+/* A bitcast between such rows needs no copy: both registers share one row for both live ranges. From the end, so that
+ * copies of copies are known. */
 static void share_copies(planner *p) {
   for (uint32_t reg = 0; reg < p->reg_count; reg++) {
     p->last[reg] = vector_reg_at(p->vector, reg)->last;
@@ -142,7 +143,7 @@ static int ends_straight_code(const vector_insn *insn) {
          atlas_op_flags(insn->op) & ATLAS_BLOCK;
 }
 
-/* A row that is a buffer and in use behind instruction `at`. */
+/* A row that is a buffer and in use after instruction `at`. */
 static int is_read_as_row(const planner *p, uint16_t symbol, uint32_t at) {
   for (uint32_t i = 0; i < at; i++) {
     const vector_insn *insn = vector_insn_at(p->vector, i);
@@ -153,12 +154,12 @@ static int is_read_as_row(const planner *p, uint16_t symbol, uint32_t at) {
   return 0;
 }
 
-/* The result of `value` can be computed where the store at `store` puts it. */
+/* The value that the store at `store` stores can be computed in the buffer. */
 static int goes_to_output(const planner *p, uint32_t store) {
   const vector_insn *insn = vector_insn_at(p->vector, store);
   if (!(atlas_op_flags(insn->op) & ATLAS_STORE) || !is_own_element(p, insn)) return 0;
   uint32_t reg = insn->s[1];
-  if (reg >= p->reg_count || p->writers[reg] != 1 || place_at(p, reg)->home != TILE_ROW) return 0;
+  if (reg >= p->reg_count || p->writers[reg] != 1 || place_at(p, reg)->kind != TILE_ROW) return 0;
   const vector_insn *value = vector_insn_at(p->vector, p->definition[reg]);
   if (p->definition[reg] > store || hg_kernel_of(value) == KERNEL_NONE || value->flags & VECTOR_KEEP) return 0;
   if (p->same_as[reg] != VECTOR_NONE || p->output_of[p->definition[reg]] != VECTOR_NONE || p->last[reg] > store)
@@ -198,10 +199,10 @@ static void choose_loads(planner *p) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* It is written and used. */
+/* It has a definition and a use. */
 static int needs_row(const planner *p, uint32_t reg) {
   const vector_reg *r = vector_reg_at(p->vector, reg);
-  return place_at(p, reg)->home == TILE_ROW && r->kind == VECTOR_VARIES && r->first != VECTOR_NONE &&
+  return place_at(p, reg)->kind == TILE_ROW && r->kind == VECTOR_VARIES && r->first != VECTOR_NONE &&
          p->same_as[reg] == VECTOR_NONE;
 }
 
@@ -221,7 +222,7 @@ static hg_status sort_by_start(planner *p, uint32_t *count) {
   return HG_OK;
 }
 
-/* A row that is free again. */
+/* A row whose register is dead. */
 typedef struct row {
   uint32_t offset, free_from; /* an instruction: one that starts there may write it while the old one is read */
 } row;
@@ -262,21 +263,21 @@ static hg_status place_rows(planner *p) {
   return status;
 }
 
-/* r252 and r255, and the lanes that the tile has: rows of their own for as long as the launch runs. */
+/* r252 and r255, and the lanes that the tile has: rows that live as long as the launch. */
 static void place_lane_rows(planner *p) {
   for (uint32_t reg = 0; reg < p->reg_count; reg++) {
     const vector_reg *r = vector_reg_at(p->vector, reg);
     if (r->kind != VECTOR_SPECIAL || !p->is_read[reg] || p->plan->special_count == 4) continue;
     p->plan->special[p->plan->special_count++] = reg;
-    if (place_at(p, reg)->home == TILE_ROW)
+    if (place_at(p, reg)->kind == TILE_ROW)
       place_at(p, reg)->offset = new_row(p->plan, hg_cpu_element_bytes(r->type));
   }
-  *place_at(p, p->plan->all) = (tile_place){.home = TILE_ROW, .offset = new_row(p->plan, 1)};
+  *place_at(p, p->plan->all) = (tile_location){.kind = TILE_ROW, .offset = new_row(p->plan, 1)};
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static tile_do kind_of(const planner *p, uint32_t i) {
+static tile_step_kind kind_of(const planner *p, uint32_t i) {
   const vector_insn *insn = vector_insn_at(p->vector, i);
   switch (insn->op) {
   case VECTOR_JUMP: return TILE_JUMP;
@@ -313,12 +314,12 @@ static void make_selection(tile_step *step, const vector_insn *insn, uint32_t ma
   step->s[2] = step->d;
 }
 
-static uint32_t table_place(const planner *p, uint32_t reg) {
+static uint32_t row_index(const planner *p, uint32_t reg) {
   if (reg == VECTOR_NONE) return p->plan->all; /* any row will do */
   return reg == VECTOR_ALL ? p->plan->all : reg;
 }
 
-/* Sizes by which a kernel's rows are entered in their middle. A short row has no middle. */
+/* Element sizes, by which a kernel's rows are entered at a chunk other than the first. A short row has one chunk. */
 static void note_sizes(const planner *p, tile_step *step) {
   uint32_t rows[4] = {step->d, step->s[0], step->s[1], step->s[2]};
   for (int k = 0; k < 4; k++) {
@@ -327,8 +328,7 @@ static void note_sizes(const planner *p, tile_step *step) {
   }
 }
 
-/* In a block that lanes come to by a mask, values are wanted in lanes of that mask only. Masks themselves are kept for
- * all lanes. */
+/* A masked block needs values only in the lanes of its mask. Masks themselves are kept for all lanes. */
 static int is_partial(const planner *p, const vector_insn *insn) {
   return p->in_masked_block &&
          (insn->op > 0xff || insn->op == VECTOR_MOVE || (insn->op >= VECTOR_CANON && insn->op <= VECTOR_GREATER));
@@ -339,23 +339,23 @@ static int enters_masked_block(const planner *p, uint32_t i) {
   return insn->flags & VECTOR_ENTERS && insn->s[0] < p->reg_count && !is_short(p, insn->s[0]);
 }
 
-static hg_status append_step(planner *p, uint32_t i, tile_do what) {
+static hg_status append_step(planner *p, uint32_t i, tile_step_kind kind) {
   const vector_insn *insn = vector_insn_at(p->vector, i);
-  tile_step step = {.what = (uint8_t)what, .kernel = kernel_of(insn), .mask = insn->mask, .target = insn->target,
-                    .insn = i, .d = table_place(p, insn->d)};
+  tile_step step = {.kind = (uint8_t)kind, .kernel = kernel_of(insn), .mask = insn->mask, .target = insn->target,
+                    .insn = i, .d = row_index(p, insn->d)};
   for (int k = 0; k < 4; k++) {
-    step.s[k] = table_place(p, insn->s[k]);
+    step.s[k] = row_index(p, insn->s[k]);
     if (!is_short(p, insn->s[k])) step.steps |= (uint8_t)(1u << k);
   }
   int is_whole = insn->mask == VECTOR_ALL && !p->vector->loses_lanes;
-  if (what == TILE_KERNEL && insn->op == VECTOR_MOVE && !is_whole)
-    make_selection(&step, insn, table_place(p, insn->mask));
-  if (what == TILE_KERNEL) {
+  if (kind == TILE_KERNEL && insn->op == VECTOR_MOVE && !is_whole)
+    make_selection(&step, insn, row_index(p, insn->mask));
+  if (kind == TILE_KERNEL) {
     note_sizes(p, &step);
     step.is_partial = (uint8_t)is_partial(p, insn);
   }
-  if (what == TILE_JUMP_NONE) p->in_masked_block = step.is_partial = (uint8_t)enters_masked_block(p, i);
-  if (what == TILE_OUTPUT) { /* the store's address, the value's register */
+  if (kind == TILE_JUMP_NONE) p->in_masked_block = step.is_partial = (uint8_t)enters_masked_block(p, i);
+  if (kind == TILE_OUTPUT) { /* the store's address, the value's register */
     step.s[0] = insn->s[1];
     step.insn = i;
   }
@@ -376,7 +376,7 @@ static hg_status make_steps(planner *p) {
   }
   for (size_t n = 0; n < p->plan->steps.count; n++) {
     tile_step *step = (tile_step *)p->plan->steps.data + n;
-    if (step->what >= TILE_JUMP && step->what <= TILE_JUMP_ANY) step->target = p->step_of[step->target];
+    if (step->kind >= TILE_JUMP && step->kind <= TILE_JUMP_ANY) step->target = p->step_of[step->target];
   }
   return HG_OK;
 }
@@ -427,7 +427,7 @@ hg_status hg_tile_plan(const hg_allocator *allocator, const atlas_program *progr
                        tile_plan *plan) {
   *plan = (tile_plan){.allocator = *allocator,
                       .steps = {.element_size = sizeof(tile_step)},
-                      .places = {.element_size = sizeof(tile_place)},
+                      .places = {.element_size = sizeof(tile_location)},
                       .all = (uint32_t)vector->regs.count};
   planner p = {.program = program,
                .vector = vector,

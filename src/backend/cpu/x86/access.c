@@ -1,4 +1,4 @@
-/* access.c - an access to memory: where it is, and how vectors get there and back. */
+/* access.c - an access to memory: its address, and loads and stores of vectors. */
 #include "backend/cpu/x86/x86_memory.h"
 
 #include "atlas/functions.h"
@@ -26,7 +26,7 @@ static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
   if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
 }
 
-/* Elements of 32 bits where fewer lanes than a vector's run without a mask: no bytes beside them are touched. */
+/* Elements of 32 bits for fewer lanes than a vector has, without a mask: no bytes beside them are touched. */
 static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
   static const uint16_t ops[2][4] = {{X86_vmovd_from_g, X86_vmovq_from_g, X86_vload, X86_vload},
                                      {X86_vmovd_to_g, X86_vmovq_store, X86_vstore, X86_vstore}};
@@ -35,15 +35,16 @@ static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
   hg_x86_vector(&e->a, &insn);
 }
 
-/* From `at` on, the lanes of the copy follow each other. `mask`: which of them; -1: all. */
+/* The lanes of the copy are consecutive elements from `at` on. `mask`: of the lanes that take part; -1: all. */
 void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
   for (uint32_t p = 0; p < parts; p++) {
-    unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, copy, p, hg_x86_scratch(e, 0));
     x86_rm from = at;
     from.displacement += (int32_t)(p * e->vector_bytes);
     if (p == 1 && mask >= 0)
-      mask = hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)); /* the result may have needed it */
+      mask = hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)); /* again: the result may have been computed in its
+                                                                     register */
     unsigned part = mask < 0 ? 0 : (unsigned)mask;
     if (mask >= 0 && parts == 2)
       part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
@@ -51,7 +52,7 @@ void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy,
     else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
     else hg_x86_load_elements(e, m->type, to, from, part);
     normalise_bool(e, m, to);
-    hg_x86_done(e, copy, p, to);
+    hg_x86_set_result(e, copy, p, to);
   }
 }
 
@@ -84,8 +85,8 @@ void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsig
   }
 }
 
-/* To `out` unless index to index + `more` are in bounds. An index of 32 bits is extended by zeros: one below 0, and one
- * that may wrap, is above the limit. */
+/* Jumps to `out` unless index to index + `more` are in bounds. An index of 32 bits is zero-extended: a negative one,
+ * and one that may wrap, is above the limit. */
 void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
                          uint32_t out) {
   x86_asm *a = &e->a;

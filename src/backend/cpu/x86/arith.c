@@ -1,5 +1,5 @@
-/* arith.c - which code each operation becomes, and of arithmetic what is one instruction, selection and moves; the rest
- * is in float.c, integer.c, divide.c and compare.c.
+/* arith.c - the table of operations and the code of each; arithmetic that is one instruction, selection, moves. The
+ * rest is in float.c, integer.c, divide.c and compare.c.
  *
  * A NaN may have any payload here: VECTOR_CANON stands wherever that can be seen. */
 #include "backend/cpu/x86/x86_arith.h"
@@ -40,10 +40,10 @@ static void two_sources(x86_emit *e, unsigned op, int commutes) {
       b = other;
     }
     unsigned left = hg_x86_rm_reg(e, a, is_64, hg_x86_scratch(e, 0));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, op, to, left, b);
     hg_x86_extend(e, insn->type, to);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
@@ -65,18 +65,18 @@ static int select_op(x86_emit *e) {
     if (is_64) mask = hg_x86_mask_part(e, mask, p, mask_scratch);
     unsigned no = hg_x86_source_reg(e, e->insn->s[2], c, p, hg_x86_scratch(e, 0));
     x86_rm yes = hg_x86_source(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     if (e->width == 2) hg_x86_vk(e, is_64 ? X86_vpblendmq : X86_vpblendmd, to, no, yes, 0, mask, 0);
     else hg_x86_vi(e, X86_vblendvps, to, no, yes, mask << 4);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
 
-static int move(x86_emit *e) {
+static int write_move(x86_emit *e) {
   X86_EACH(e, c, p) {
-    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_result(e, c, p, hg_x86_scratch(e, 0)));
-    hg_x86_done(e, c, p, from);
+    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0)));
+    hg_x86_set_result(e, c, p, from);
   }
   return 1;
 }
@@ -87,13 +87,13 @@ static int bit_cast(x86_emit *e) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
     unsigned to = from;
     if (x86_is_narrow(e->insn->type)) {
-      to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
       unsigned bits = atlas_type_bits((atlas_type)e->insn->type);
       int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
       hg_x86_vi(e, X86_vpslld_imm, 0, to, x86_reg(from), 32 - bits);
       hg_x86_vi(e, is_signed ? X86_vpsrad_imm : X86_vpsrld_imm, 0, to, x86_reg(to), 32 - bits);
     }
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
@@ -115,7 +115,7 @@ static int left_to_help(x86_emit *e) {
   (void)e;
   return 0;
 }
-static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? move(e) : binary(e); }
+static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e) : binary(e); }
 
 #define HELP(types) left_to_help, SET_NONE, types
 #define NARROW_AND_32 (SET_INT & ~(SET_i64 | SET_u64))
@@ -185,10 +185,11 @@ int hg_x86_operation(x86_emit *e) {
 int hg_x86_vector_operation(x86_emit *e) {
   int is_64 = e->insn->type == ATLAS_f64;
   switch (e->insn->op) {
-  case VECTOR_MOVE: return move(e);
+  case VECTOR_MOVE: return write_move(e);
   case VECTOR_CANON: return hg_x86_canonical(e);
-  case VECTOR_LESSER: two_sources(e, is_64 ? X86_vminpd : X86_vminps, 0); return 1; /* for NaN and for equal values: */
-  case VECTOR_GREATER: two_sources(e, is_64 ? X86_vmaxpd : X86_vmaxps, 0); return 1; /* the second */
+  case VECTOR_LESSER: two_sources(e, is_64 ? X86_vminpd : X86_vminps, 0); return 1; /* NaN or equal values give the
+                                                                                       second */
+  case VECTOR_GREATER: two_sources(e, is_64 ? X86_vmaxpd : X86_vmaxps, 0); return 1;
   default: return 0;
   }
 }

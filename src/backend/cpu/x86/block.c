@@ -1,6 +1,6 @@
-/* block.c - all steps of a block in one go, where there are several: machine code runs its regions one after
- * another, decides its jumps, and calls C code for what the block does together. Each region can be entered alone, too,
- * and then returns. Blocks that have all their lanes have code of their own, in which the number of groups is known. */
+/* block.c - code that runs all steps of a block, where there are several: its regions in order, its jumps, and calls of
+ * C code for block-wide instructions. Each region can be entered alone, too, and then returns. Blocks that have all
+ * their lanes have a version of their own, in which the number of groups is known. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include <stddef.h>
@@ -15,23 +15,23 @@ static uint32_t step_label(x86_emit *e, uint32_t step) {
   return e->label_of_step[step];
 }
 
-static x86_rm context(size_t offset) { return x86_at(X86_CONTEXT, (int32_t)offset); }
+static x86_rm context_member(size_t offset) { return x86_at(X86_CONTEXT, (int32_t)offset); }
 
 static void copy_word(x86_emit *e, x86_rm to, x86_rm from) {
   hg_x86_load(&e->a, 1, X86_RAX, from);
   hg_x86_store(&e->a, 1, to, X86_RAX);
 }
 
-/* What the groups have made of what is single becomes its value. */
-static void keep_single(x86_emit *e, const native_step *step) {
+/* At the end of a region its new block-uniform values replace the old ones. */
+static void commit_block_uniform(x86_emit *e, const native_step *step) {
   unsigned scratch = hg_x86_scratch(e, 0);
   for (uint32_t i = step->end; i-- > step->first;) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    if (!hg_native_moves_out(insn, e->b->homes)) return;
-    const native_home *home = native_home_of(e->b, insn->d);
-    if (!home->is_uniform) continue;
-    hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_ROWS, (int32_t)(home->offset + NATIVE_SINGLE_BYTES)));
-    hg_x86_v(e, X86_vstore, scratch, 0, x86_at(X86_ROWS, (int32_t)home->offset));
+    if (!hg_native_is_live_out_move(insn, e->b->locations)) return;
+    const native_location *location = native_location_of(e->b, insn->d);
+    if (!location->is_uniform) continue;
+    hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_ROWS, (int32_t)(location->offset + NATIVE_BLOCK_UNIFORM_BYTES)));
+    hg_x86_v(e, X86_vstore, scratch, 0, x86_at(X86_ROWS, (int32_t)location->offset));
   }
 }
 
@@ -42,17 +42,18 @@ static void end_step(x86_emit *e, const native_step *step) {
     hg_x86_jump_if(a, X86_EQUAL, e->block_end);
   }
   if (step->is_once) return;
-  keep_single(e, step);
+  commit_block_uniform(e, step);
   if (!e->b->vector->loses_lanes) return;
-  copy_word(e, context(offsetof(native_context, steps_left)), context(offsetof(native_context, fewest_left)));
-  hg_x86_load(a, 1, X86_RAX, context(offsetof(native_context, worker)));
+  copy_word(e, context_member(offsetof(native_context, steps_left)),
+            context_member(offsetof(native_context, fewest_left)));
+  hg_x86_load(a, 1, X86_RAX, context_member(offsetof(native_context, worker)));
   hg_x86_load(a, 0, X86_RAX, x86_at(X86_RAX, offsetof(cpu_worker, lost)));
-  hg_x86_alu_rm(a, X86_CMP, 0, X86_RAX, context(offsetof(native_context, lanes)));
+  hg_x86_alu_rm(a, X86_CMP, 0, X86_RAX, context_member(offsetof(native_context, lanes)));
   hg_x86_jump_if(a, X86_EQUAL, e->block_end);
 }
 
-/* rax = rax or a bound, whichever is less. */
-static void take_lesser(x86_emit *e, x86_rm bound) {
+/* rax = the lesser of rax and a bound. */
+static void write_minimum(x86_emit *e, x86_rm bound) {
   uint32_t is_less = hg_x86_new_label(&e->a);
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, bound);
   hg_x86_jump_if(&e->a, X86_LESS_EQUAL, is_less);
@@ -60,7 +61,7 @@ static void take_lesser(x86_emit *e, x86_rm bound) {
   hg_x86_place(&e->a, is_less);
 }
 
-/* Which lanes the region runs in. */
+/* Sets the lanes that the region runs in. */
 static void set_bounds(x86_emit *e, const native_step *step) {
   x86_asm *a = &e->a;
   if (!e->has_limits) return;
@@ -69,16 +70,16 @@ static void set_bounds(x86_emit *e, const native_step *step) {
     copy_word(e, hg_x86_frame(X86_LAST_GROUP), hg_x86_frame(X86_TILE_LAST_GROUP));
     return;
   }
-  hg_x86_load_single(e, X86_RAX, step->limit);
+  hg_x86_load_block_uniform(e, X86_RAX, step->limit);
   hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, hg_x86_frame(X86_FIRST_LANE));
-  take_lesser(e, hg_x86_frame(X86_TILE_END));
+  write_minimum(e, hg_x86_frame(X86_TILE_END));
   hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, end)), X86_RAX);
   hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)(e->b->copies * e->lanes));
-  take_lesser(e, hg_x86_frame(X86_TILE_LAST_GROUP));
+  write_minimum(e, hg_x86_frame(X86_TILE_LAST_GROUP));
   hg_x86_store(a, 1, hg_x86_frame(X86_LAST_GROUP), X86_RAX);
 }
 
-/* Lanes of a full block that a region runs in, where that is known; 0: it is not. */
+/* Lanes of a full block that a region runs in; 0: not known. */
 static uint32_t full_lanes(const x86_emit *e, const native_step *step) {
   uint32_t lanes = e->b->full_lanes;
   if (step->limit == VECTOR_NONE) return lanes;
@@ -89,16 +90,16 @@ static uint32_t full_lanes(const x86_emit *e, const native_step *step) {
 
 static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
   hg_x86_write_body(e, step);
-  if (e->rare.count > 0) {
+  if (e->cold.count > 0) {
     uint32_t over = hg_x86_new_label(&e->a);
     hg_x86_jump(&e->a, over);
-    hg_x86_write_rare(e);
+    hg_x86_write_cold(e);
     hg_x86_place(&e->a, over);
   }
   hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)lanes);
 }
 
-static void write_whole_groups(x86_emit *e, const native_step *step, uint32_t count) {
+static void write_full_groups(x86_emit *e, const native_step *step, uint32_t count) {
   uint32_t group = e->b->copies * e->lanes, top = hg_x86_new_label(&e->a);
   int is_loop = count > 2 || step->end - step->first > X86_MOST_EXACT_INSNS;
   e->is_tail = 0;
@@ -113,7 +114,7 @@ static void write_whole_groups(x86_emit *e, const native_step *step, uint32_t co
   hg_x86_jump_if(&e->a, X86_LESS_EQUAL, top);
 }
 
-/* A region of a block that has all its lanes: how many whole groups there are is known, and what is left. */
+/* A region of a block that has all its lanes: the number of full groups is known, and so is the tail. */
 static void write_full(x86_emit *e, const native_step *step) {
   uint32_t lanes = full_lanes(e, step), group = e->b->copies * e->lanes, count = lanes / group;
   e->region_lanes = lanes;
@@ -126,7 +127,7 @@ static void write_full(x86_emit *e, const native_step *step) {
     hg_x86_write_tail(e, step);
     return;
   }
-  if (count > 0) write_whole_groups(e, step, count);
+  if (count > 0) write_full_groups(e, step, count);
   lanes -= count * group;
   e->is_tail = 0;
   e->copies = 1;
@@ -146,7 +147,8 @@ static void write_region_of_block(x86_emit *e, const native_step *step, uint32_t
     hg_x86_write_once(e, step);
   } else {
     if (e->b->vector->loses_lanes)
-      copy_word(e, context(offsetof(native_context, fewest_left)), context(offsetof(native_context, steps_left)));
+      copy_word(e, context_member(offsetof(native_context, fewest_left)),
+                context_member(offsetof(native_context, steps_left)));
     if (e->is_full) write_full(e, step);
     else {
       set_bounds(e, step);
@@ -160,23 +162,23 @@ static void write_region_of_block(x86_emit *e, const native_step *step, uint32_t
   end_step(e, step);
 }
 
-/* Enters a region alone. */
+/* The entry of a region that runs alone. */
 static void write_entry(x86_emit *e, native_step *step, uint32_t start) {
-  hg_x86_align(&e->a, 16, 0xcc);
+  hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   step->entry = step->stream_entry = (uint32_t)e->a.count;
-  hg_x86_begin_region(e);
+  hg_x86_write_prologue(e);
   hg_x86_move_imm(&e->a, X86_RAX, 0);
   hg_x86_store(&e->a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RAX);
   hg_x86_jump(&e->a, start);
 }
 
-/* What C code does, or finds out: eax. Buffers' addresses are in registers that it does not keep. */
+/* Calls C code for a step; eax: its answer. Buffers' addresses are in registers that it does not keep. */
 static void call_step(x86_emit *e, uint32_t number) {
   x86_asm *a = &e->a;
   hg_x86_load(a, 1, X86_RDI, x86_reg(X86_CONTEXT));
   hg_x86_move_imm(a, X86_RSI, number);
   hg_x86_vzeroupper(a);
-  hg_x86_call_rm(a, context(offsetof(native_context, step)));
+  hg_x86_call_rm(a, context_member(offsetof(native_context, step)));
   hg_x86_load_bases(e);
 }
 
@@ -184,14 +186,15 @@ static void write_block_jump(x86_emit *e, const native_step *step, uint32_t numb
   x86_asm *a = &e->a;
   const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
   uint32_t target = step_label(e, step->target);
-  const native_home *home = insn->s[0] < VECTOR_ALL ? native_home_of(e->b, insn->s[0]) : NULL;
+  const native_location *location = insn->s[0] < VECTOR_ALL ? native_location_of(e->b, insn->s[0]) : NULL;
   if (insn->op == VECTOR_JUMP) {
     hg_x86_jump(a, target);
     return;
   }
   int is_none = insn->op == VECTOR_JUMP_NONE;
-  if (insn->mask == VECTOR_ALL && home != NULL && home->kind == NATIVE_ROW && home->is_uniform) {
-    hg_x86_load_narrow(a, 1, 0, X86_RAX, x86_at(X86_ROWS, (int32_t)home->offset)); /* no more than has been stored */
+  if (insn->mask == VECTOR_ALL && location != NULL && location->kind == NATIVE_ROW && location->is_uniform) {
+    hg_x86_load_narrow(a, 1, 0, X86_RAX,
+                       x86_at(X86_ROWS, (int32_t)location->offset)); /* no more bytes than are stored */
     hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
   } else {
     call_step(e, number);
@@ -216,14 +219,14 @@ static uint32_t write_steps(x86_emit *e, uint32_t first_start) {
   uint32_t entry = (uint32_t)a->count;
   memset(e->label_of_step, 0xff, e->b->steps.count * sizeof *e->label_of_step);
   e->block_end = hg_x86_new_label(a);
-  hg_x86_begin_region(e);
+  hg_x86_write_prologue(e);
   hg_x86_store(a, 1, hg_x86_frame(X86_FIRST_LANE), X86_LANE);
-  hg_x86_store(a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RSP); /* anything but 0 */
+  hg_x86_store(a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RSP); /* not 0: a block runs */
   copy_word(e, hg_x86_frame(X86_TILE_END), hg_x86_frame(offsetof(native_frame, end)));
   copy_word(e, hg_x86_frame(X86_TILE_LAST_GROUP), hg_x86_frame(X86_LAST_GROUP));
   for (uint32_t k = 0; k < e->b->steps.count; k++) write_step(e, &steps[k], k, first_start + k);
   hg_x86_place(a, e->block_end);
-  hg_x86_drop_frame(e);
+  hg_x86_write_epilogue(e);
   hg_x86_write_slow_paths(e);
   return entry;
 }
@@ -232,7 +235,8 @@ void hg_x86_write_block(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   uint32_t count = (uint32_t)e->b->steps.count, starts = hg_x86_new_label(&e->a);
   const uint32_t *block = e->b->program->block;
-  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* no registers for constants */
+  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* nothing is in a loop: no registers for
+                                                                              constants */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
   for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
   e->b->block_entry = write_steps(e, starts);
@@ -241,22 +245,22 @@ void hg_x86_write_block(x86_emit *e) {
   if (block[0] == 0 || e->b->vector->insns.count > MOST_FULL_INSNS) return;
   e->b->full_lanes = block[0] * block[1] * block[2];
   e->is_full = 1;
-  hg_x86_align(&e->a, 16, 0xcc);
+  hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   e->b->full_entry = write_steps(e, starts);
   e->is_full = 0;
 }
 
-/* ---- straight code ----------------------------------------------------------------------------------------------- */
+/* ---- straight-line code ------------------------------------------------------------------------------------------ */
 
 void hg_x86_write_wide(x86_emit *e, native_step *step) {
-  hg_x86_align(&e->a, 16, 0xcc);
+  hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   step->entry = step->stream_entry = (uint32_t)e->a.count;
-  hg_x86_begin_region(e);
+  hg_x86_write_prologue(e);
   hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, steps_left)), X86_RAX);
   e->is_tail = 0;
   e->copies = 1;
   hg_x86_write_body(e, step);
-  hg_x86_drop_frame(e);
+  hg_x86_write_epilogue(e);
   hg_x86_write_slow_paths(e);
 }

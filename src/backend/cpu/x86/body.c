@@ -1,4 +1,4 @@
-/* body.c - a group's code: each instruction by whoever writes it, jumps, loops, code that few groups come to. */
+/* body.c - the code of a group: instructions, jumps, loops with a quick version, cold code. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "compiler/machine_ops.h"
@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* In a quick loop, labels of its own; in a slow one another for its head, which others jump to by the question. */
+/* The label of an instruction: a quick loop has labels of its own; the head of a slow loop has another one, since jumps
+ * to the loop from outside lead to the guards. */
 static uint32_t label_of(x86_emit *e, uint32_t insn) {
   const x86_loop *loop = &e->loop;
   int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
@@ -30,12 +31,13 @@ static void write_jump(x86_emit *e) {
 }
 
 static void write_insn(x86_emit *e, uint32_t i) {
-  if (i == e->joined || (hg_native_is_nothing(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL))
+  if (i == e->joined ||
+      (hg_native_needs_no_code(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL))
     return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   if (e->loop.version == X86_SLOW && e->loop.resume[i] != UINT32_MAX) hg_x86_place(&e->a, e->loop.resume[i]);
-  if (hg_x86_quick(e)) return;
+  if (hg_x86_quick_insn(e)) return;
   switch (e->insn->op) {
   case VECTOR_LABEL:
     if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, label_of(e, i));
@@ -49,7 +51,8 @@ static void write_insn(x86_emit *e, uint32_t i) {
   case VECTOR_END: return;
   default: break;
   }
-  if (e->insn->op == ATLAS_OP_add && native_home_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE) return; /* an offset */
+  if (e->insn->op == ATLAS_OP_add && native_location_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE)
+    return; /* folded into the address */
   if (hg_x86_leaves_to_jump(e)) return;
   int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP
                        ? hg_x86_operation(e)
@@ -57,9 +60,9 @@ static void write_insn(x86_emit *e, uint32_t i) {
   if (!is_written) hg_x86_help(e, X86_ALL_COPIES);
 }
 
-/* A loop that starts here, if it has a quick version: *last is its last instruction. */
+/* Writes the loop that starts here, if it has a quick version: *last is its last instruction. */
 static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
-  if (e->b->slices > 0 || !hg_x86_finds_loop(e, head)) return 0;
+  if (e->b->slices > 0 || !hg_x86_find_loop(e, head)) return 0;
   uint32_t end = e->loop.found.end, behind = hg_x86_new_label(&e->a);
   hg_x86_place(&e->a, label_of(e, head));
   hg_x86_begin_quick(e);
@@ -73,40 +76,40 @@ static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   return 1;
 }
 
-/* Instructions `first` to `end` but for code that is put off: see hg_x86_write_rare. */
+/* Instructions `first` to `end`; cold code is deferred: see hg_x86_write_cold. */
 static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
     if (write_loop(e, i, &i)) continue;
-    if (!e->b->has_rare || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
+    if (!e->b->has_cold || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
       write_insn(e, i);
       continue;
     }
-    x86_rare rare = {.label = hg_x86_new_label(&e->a), .first = i + 1, .end = insn->target};
-    if (hg_array_append(&e->a.allocator, &e->rare, &rare, 1) == NULL) e->a.no_memory = 1;
+    x86_cold cold = {.label = hg_x86_new_label(&e->a), .first = i + 1, .end = insn->target};
+    if (hg_array_append(&e->a.allocator, &e->cold, &cold, 1) == NULL) e->a.no_memory = 1;
     e->insn = insn;
     e->index = i;
     hg_x86_test_any(e);
-    hg_x86_jump_if(&e->a, X86_NOT_EQUAL, rare.label);
+    hg_x86_jump_if(&e->a, X86_NOT_EQUAL, cold.label);
     i = insn->target - 1;
   }
 }
 
-/* What has been put off, behind code that does not fall through to it. */
-void hg_x86_write_rare(x86_emit *e) {
-  e->is_rare = 1;
-  for (size_t i = 0; i < e->rare.count && !e->a.no_memory; i++) {
-    x86_rare rare = ((const x86_rare *)e->rare.data)[i]; /* a copy: the list grows */
-    hg_x86_place(&e->a, rare.label);
-    for (uint32_t k = rare.first; k < rare.end; k++) write_insn(e, k);
-    hg_x86_jump(&e->a, label_of(e, rare.end));
+/* Deferred cold code, after code that does not fall through to it. */
+void hg_x86_write_cold(x86_emit *e) {
+  e->is_cold = 1;
+  for (size_t i = 0; i < e->cold.count && !e->a.no_memory; i++) {
+    x86_cold cold = ((const x86_cold *)e->cold.data)[i]; /* a copy: the list grows */
+    hg_x86_place(&e->a, cold.label);
+    for (uint32_t k = cold.first; k < cold.end; k++) write_insn(e, k);
+    hg_x86_jump(&e->a, label_of(e, cold.end));
   }
-  e->is_rare = 0;
-  e->rare.count = 0;
+  e->is_cold = 0;
+  e->cold.count = 0;
 }
 
-/* A group whose lanes have ended in another region. */
+/* Skips the region for a group whose lanes have all ended in another region. */
 static void leave_if_none_left(x86_emit *e) {
   static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
                                     .target = VECTOR_NONE};

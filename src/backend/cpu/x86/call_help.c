@@ -1,17 +1,17 @@
-/* call_help.c - calls of hg_native_help, and code that is seldom run, put behind the rest. */
+/* call_help.c - calls of hg_native_help, and slow paths, out of line. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include <stddef.h>
 
 const uint8_t hg_x86_base_registers[X86_MOST_BASES] = {X86_RBP, X86_RSI, X86_RDI, X86_R8, X86_R9, X86_R10, X86_R11};
 
-/* AVX2 keeps the mask of the last lanes where a call would save the register that no value may have. */
+/* AVX2 keeps the mask of the tail in the frame, where a call would save a register that no value may have. */
 x86_rm hg_x86_tail_mask(const x86_emit *e) {
   return hg_x86_frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
 }
 
-/* The group, as C code wants to know it. The last lanes have said how many they are. */
-static void tell_group(x86_emit *e) {
+/* Stores the group's lanes in the frame for C code. In the tail their count is there already. */
+static void store_group_in_frame(x86_emit *e) {
   hg_x86_move_imm(&e->a, X86_RAX, e->copies);
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, copies)), X86_RAX);
   if (e->is_tail) return;
@@ -21,7 +21,7 @@ static void tell_group(x86_emit *e) {
 }
 
 void hg_x86_help(x86_emit *e, uint32_t copy) {
-  tell_group(e);
+  store_group_in_frame(e);
   hg_x86_move_imm(&e->a, X86_RAX, e->index);
   uint32_t slice = vector_insn_at(e->b->vector, e->index)->slice, is_wide = e->b->slices > 0;
   hg_x86_move_imm(&e->a, X86_RCX, copy == X86_ALL_COPIES ? is_wide * (slice + 1) : slice + copy + 1);
@@ -43,7 +43,7 @@ void hg_x86_slow_back(x86_emit *e) {
 void hg_x86_write_slow_paths(x86_emit *e) {
   for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
     const x86_slow *slow = (x86_slow *)e->slow.data + i;
-    if (!hg_x86_is_asked(&e->a, slow->from)) continue;
+    if (!hg_x86_is_jumped_to(&e->a, slow->from)) continue;
     hg_x86_place(&e->a, slow->from);
     e->index = slow->insn;
     e->copies = slow->copies;
@@ -56,8 +56,8 @@ void hg_x86_write_slow_paths(x86_emit *e) {
   e->exact = e->lanes;
 }
 
-/* All registers that values live in, to or from the frame, whose address is in rdx. */
-static void move_registers(x86_emit *e, int is_load) {
+/* All registers that values may live in, to or from the frame, whose address is in rdx. */
+static void transfer_registers(x86_emit *e, int is_load) {
   for (unsigned r = 0; r < e->b->target->vector_count; r++)
     hg_x86_v(e, is_load ? X86_vload : X86_vstore, r, 0,
              x86_at(X86_RDX, (int32_t)(offsetof(native_frame, vectors) + r * e->vector_bytes)));
@@ -70,9 +70,9 @@ static void move_registers(x86_emit *e, int is_load) {
 void hg_x86_write_help(x86_emit *e) {
   x86_asm *a = &e->a;
   hg_x86_place(a, e->help);
-  hg_x86_lea(a, X86_RDX, hg_x86_frame(8)); /* behind the return address */
+  hg_x86_lea(a, X86_RDX, hg_x86_frame(8)); /* after the return address */
   hg_x86_store(a, 1, x86_at(X86_RDX, offsetof(native_frame, lane)), X86_LANE);
-  move_registers(e, 0);
+  transfer_registers(e, 0);
   for (unsigned i = 1; i < X86_MOST_BASES; i++)
     hg_x86_push(a, hg_x86_base_registers[i]); /* rbp is the callee's to save */
   hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RSP), 8);
@@ -85,6 +85,6 @@ void hg_x86_write_help(x86_emit *e) {
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_RSP), 8);
   for (unsigned i = X86_MOST_BASES; i-- > 1;) hg_x86_pop(a, hg_x86_base_registers[i]);
   hg_x86_lea(a, X86_RDX, hg_x86_frame(8));
-  move_registers(e, 1);
+  transfer_registers(e, 1);
   hg_x86_return(a);
 }

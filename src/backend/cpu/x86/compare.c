@@ -18,9 +18,9 @@ static int relation_of(uint16_t op) {
   return NUM;
 }
 
-/* Under the mask of the next instruction, which is done with it. */
+/* Compares under the mask of the next instruction, an `and`, which needs no code then. */
 static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
-  enum { OPPOSITE = 4 }; /* the bit of a relation that stands for not */
+  enum { OPPOSITE = 4 }; /* the bit of a relation that negates it */
   const vector_insn *use = hg_native_masked_use(e->b, e->index);
   if (use == NULL) return 0;
   if (use->op == VECTOR_ANDNOT) immediate ^= OPPOSITE;
@@ -31,7 +31,7 @@ static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t righ
     unsigned a = hg_x86_source_reg(e, left, c, 0, hg_x86_scratch(e, 0));
     x86_rm b = hg_x86_source(e, right, c, 0, hg_x86_scratch(e, 1));
     hg_x86_vk(e, op, to, a, b, immediate, mask, 0);
-    hg_x86_predicate_done(e, c, to);
+    hg_x86_set_predicate_result(e, c, to);
   }
   e->joined = e->index + 1;
   return 1;
@@ -48,7 +48,7 @@ static void compare_evex(x86_emit *e, unsigned op, uint32_t left, uint32_t right
       hg_x86_vi(e, op, is_64 ? p : to, a, b, immediate);
     }
     if (is_64) hg_x86_k(e, X86_kunpckbw, to, 1, 0);
-    hg_x86_predicate_done(e, c, to);
+    hg_x86_set_predicate_result(e, c, to);
   }
 }
 
@@ -89,7 +89,7 @@ static void compare_vex(x86_emit *e, int relation, int is_float) {
       hg_x86_vi(e, X86_vshufps, s3, s2, x86_reg(hg_x86_scratch(e, 0)), 0x88);
       hg_x86_vi(e, X86_vpermq_imm, to, 0, x86_reg(s3), 0xd8);
     } else if (to != s2) hg_x86_v(e, X86_vmove, to, 0, x86_reg(s2));
-    hg_x86_predicate_done(e, c, to);
+    hg_x86_set_predicate_result(e, c, to);
   }
 }
 
@@ -103,7 +103,8 @@ int hg_x86_compare(x86_emit *e) {
   }
   static const uint8_t mirrored[7] = {EQ, NE, GT, GE, LT, LE, NUM};
   uint32_t left = e->insn->s[0], right = e->insn->s[1];
-  if (vector_reg_at(e->b->vector, left)->kind == VECTOR_CONSTANT) { /* which can be the last operand, from memory */
+  if (vector_reg_at(e->b->vector, left)->kind == VECTOR_CONSTANT) { /* a constant can be the last operand, from
+                                                                       memory */
     left = e->insn->s[1];
     right = e->insn->s[0];
     relation = mirrored[relation];

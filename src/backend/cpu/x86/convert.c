@@ -1,6 +1,5 @@
-/* convert.c - cvt. Conversions to integers truncate, saturate, and make 0 of NaN; the instructions do not, so
- * operands are brought into range before and what stays wrong is put right after. Pairs that are not here are left to
- * hg_native_help. */
+/* convert.c - cvt. Conversions to integers truncate, saturate, and make 0 of NaN; the instructions do not, so operands
+ * are clamped before and results corrected after. Pairs that are not here are left to hg_native_help. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "atlas/value.h"
@@ -10,6 +9,9 @@
     for (uint32_t p = 0; p < hg_x86_parts(e, (e)->insn->d); p++)
 
 enum { LESS_THAN = 0x11, AT_LEAST = 0x1d, ORDERED = 7, TO_ZERO = 0x0b };
+
+enum { TWO_16 = 0x47800000, TWO_23 = 0x4b000000, TWO_31 = 0x4f000000, TWO_32 = 0x4f800000 }; /* powers as f32 */
+enum { BF16_NAN = 0x7fc0 };
 
 typedef struct pair {
   uint8_t to, from;
@@ -26,7 +28,7 @@ static unsigned half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch
   return scratch;
 }
 
-/* Two half vectors side by side. */
+/* Concatenates two half vectors. */
 static void join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
   hg_x86_vi(e, e->width == 2 ? X86_vinserti64x4 : X86_vinserti128, to, low, x86_reg(high), 1);
 }
@@ -49,13 +51,14 @@ static void narrow_to(x86_emit *e, uint8_t type, unsigned to, unsigned from) {
 static void integer_32(x86_emit *e, const pair *t) {
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     narrow_to(e, t->to, to, from);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
-/* Both halves of 16 bits behind a leading bit that is taken off again, exactly; their sum is rounded once. */
+/* Both halves of 16 bits as mantissa bits under a fixed exponent, whose value is then subtracted exactly; their sum is
+ * rounded once. */
 static void u32_to_f32_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   EACH(e, c, p) {
@@ -63,10 +66,10 @@ static void u32_to_f32_avx2(x86_emit *e) {
     hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(from), 16);
     hg_x86_v(e, X86_vpandd, s0, from, hg_x86_constant(e, 0xffff, 0));
     hg_x86_v(e, X86_vpord, s2, s2, hg_x86_constant(e, 0x53000000, 0)); /* 2^39, a unit of the last place is 2^16 */
-    hg_x86_v(e, X86_vpord, s0, s0, hg_x86_constant(e, 0x4b000000, 0)); /* 2^23 */
+    hg_x86_v(e, X86_vpord, s0, s0, hg_x86_constant(e, TWO_23, 0));
     hg_x86_v(e, X86_vsubps, s2, s2, hg_x86_constant(e, 0x53000080, 0)); /* 2^39 + 2^23 */
     hg_x86_v(e, X86_vaddps, s0, s2, x86_reg(s0));
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
 }
 
@@ -78,9 +81,9 @@ static int integer_to_f32(x86_emit *e, const pair *t) {
   }
   EACH(e, c, p) {
     x86_rm from = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, is_u32 ? X86_vcvtudq2ps : X86_vcvtdq2ps, to, 0, from);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
@@ -98,7 +101,7 @@ static void f32_to_signed(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-    x86_rm bound = hg_x86_constant(e, 0x4f000000, 0), greatest = hg_x86_constant(e, 0x7fffffff, 0);
+    x86_rm bound = hg_x86_constant(e, TWO_31, 0), greatest = hg_x86_constant(e, 0x7fffffff, 0);
     if (e->width == 2) {
       hg_x86_vi(e, X86_vcmpps, 1, from, x86_reg(from), ORDERED);
       hg_x86_vi(e, X86_vcmpps, 2, from, bound, AT_LEAST);
@@ -113,21 +116,22 @@ static void f32_to_signed(x86_emit *e, const pair *t) {
       hg_x86_v(e, X86_vpandd, s0, s0, x86_reg(s2));
     }
     clamp_narrow(e, t->to, s0);
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
 }
 
-/* Numbers that are not negative, in scratch 0: less 2^31 where they are no less, and that put back as a bit. */
+/* f32 to u32 of numbers that are not negative, in scratch 0: 2^31 is subtracted where they are no less, and set again
+ * as a bit. */
 static void cut_u32_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
-  x86_rm two_31 = hg_x86_constant(e, 0x4f000000, 0);
+  x86_rm two_31 = hg_x86_constant(e, TWO_31, 0);
   hg_x86_vi(e, X86_vcmpps, s2, s0, two_31, AT_LEAST);
   hg_x86_v(e, X86_vpandd, s3, s2, two_31);
   hg_x86_v(e, X86_vsubps, s3, s0, x86_reg(s3));
   hg_x86_v(e, X86_vcvttps2dq, s3, 0, x86_reg(s3));
   hg_x86_vi(e, X86_vpslld_imm, 0, s2, x86_reg(s2), 31);
   hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s2));
-  hg_x86_vi(e, X86_vcmpps, s2, s0, hg_x86_constant(e, 0x4f800000, 0), AT_LEAST); /* 2^32: all ones */
+  hg_x86_vi(e, X86_vcmpps, s2, s0, hg_x86_constant(e, TWO_32, 0), AT_LEAST); /* all ones */
   hg_x86_v(e, X86_vpord, s0, s3, x86_reg(s2));
 }
 
@@ -141,11 +145,11 @@ static void f32_to_unsigned(x86_emit *e, const pair *t) {
     if (e->width == 2) hg_x86_v(e, X86_vcvttps2udq, s0, 0, x86_reg(s0));
     else if (bytes_of(t->to) == 4) cut_u32_avx2(e);
     else {
-      hg_x86_v(e, X86_vminps, s0, s0, hg_x86_constant(e, 0x47800000, 0)); /* 2^16 */
+      hg_x86_v(e, X86_vminps, s0, s0, hg_x86_constant(e, TWO_16, 0));
       hg_x86_v(e, X86_vcvttps2dq, s0, 0, x86_reg(s0));
     }
     clamp_narrow(e, t->to, s0);
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
 }
 
@@ -164,38 +168,39 @@ static void pack_16(x86_emit *e, unsigned to, unsigned from) {
 static void f16_to_f32(x86_emit *e) {
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     pack_16(e, hg_x86_scratch(e, 1), from);
     hg_x86_v(e, X86_vcvtph2ps, to, 0, x86_reg(hg_x86_scratch(e, 1)));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
 static void f32_to_f16(x86_emit *e) {
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_vi(e, X86_vcvtps2ph, from, 0, x86_reg(hg_x86_scratch(e, 1)), 0); /* to nearest, ties to even */
     hg_x86_v(e, X86_vpmovzxwd, to, 0, x86_reg(hg_x86_scratch(e, 1)));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
 static void bf16_to_f32(x86_emit *e) {
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_vi(e, X86_vpslld_imm, 0, to, x86_reg(from), 16);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
-/* Adds half of the last place that stays, less one where that place is even; a NaN could lose its payload. */
+/* Adds half a unit in the last place that stays, less one where that place is even; a NaN is replaced, since it could
+ * lose its payload. */
 static void f32_to_bf16(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-    x86_rm nan = hg_x86_constant(e, 0x7fc0, 0);
+    x86_rm nan = hg_x86_constant(e, BF16_NAN, 0);
     hg_x86_vi(e, X86_vpsrld_imm, 0, s0, x86_reg(from), 16);
     hg_x86_v(e, X86_vpandd, s0, s0, hg_x86_constant(e, 1, 0));
     hg_x86_v(e, X86_vpaddd, s0, s0, x86_reg(from));
@@ -209,7 +214,7 @@ static void f32_to_bf16(x86_emit *e) {
       hg_x86_vi(e, X86_vcmpps, s2, from, x86_reg(from), 3);
       hg_x86_vi(e, X86_vblendvps, s0, s0, nan, s2 << 4);
     }
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
 }
 
@@ -222,7 +227,7 @@ static void widen(x86_emit *e, unsigned op) {
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
       unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
       hg_x86_v(e, op, s0, 0, x86_reg(half(e, from, p, s1)));
-      hg_x86_done(e, c, p, s0);
+      hg_x86_set_result(e, c, p, s0);
     }
   }
 }
@@ -242,7 +247,7 @@ static int is_lane_number(const x86_emit *e, uint32_t reg) {
   return r->kind == VECTOR_SPECIAL && r->bits == ATLAS_REG_LANE;
 }
 
-/* The lane's number is counted in 32 bits at once. */
+/* The lane's number is computed in 32 bits at once. */
 static void shorten(x86_emit *e, unsigned op) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
@@ -253,20 +258,20 @@ static void shorten(x86_emit *e, unsigned op) {
       join(e, s0, s0, s2);
     }
     if (is_int(e->insn->type)) narrow_to(e, e->insn->type, s0, s0);
-    hg_x86_done(e, c, 0, s0);
+    hg_x86_set_result(e, c, 0, s0);
   }
 }
 
-/* Below the leading bit of 2^52. */
+/* As mantissa bits under the exponent of 2^52, which is then subtracted. */
 static void u32_to_f64_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
-  x86_rm two_52 = hg_x86_constant(e, UINT64_C(0x4330000000000000), 1);
+  x86_rm two_52 = hg_x86_constant(e, X86_TWO_52, 1);
   EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
     hg_x86_v(e, X86_vpmovzxdq, s0, 0, x86_reg(half(e, from, p, s1)));
     hg_x86_v(e, X86_vpord, s0, s0, two_52);
     hg_x86_v(e, X86_vsubpd, s0, s0, two_52);
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
 }
 
@@ -275,9 +280,9 @@ static int integer_to_f64(x86_emit *e, const pair *t) {
     if (e->width != 2) return 0;
     EACH(e, c, p) {
       x86_rm from = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
       hg_x86_v(e, t->from_signed ? X86_vcvtqq2pd : X86_vcvtuqq2pd, to, 0, from);
-      hg_x86_done(e, c, p, to);
+      hg_x86_set_result(e, c, p, to);
     }
     return 1;
   }
@@ -312,12 +317,12 @@ static int float_to_64(x86_emit *e, const pair *t) {
       hg_x86_vk(e, X86_vcvttpd2qq, s0, 0, x86_reg(from), 0, 1, 1);
       hg_x86_vk(e, X86_vpbroadcastq, s0, 0, greatest, 0, 2, 0);
     }
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
   return 1;
 }
 
-/* 32-bit and narrower integers from f64: brought into range as f64, where the bounds are exact. */
+/* 32-bit and narrower integers from f64: clamped as f64, where the bounds are exact. */
 static void f64_to_32(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   unsigned bits = atlas_type_bits((atlas_type)t->to);
@@ -335,12 +340,12 @@ static void f64_to_32(x86_emit *e, const pair *t) {
       hg_x86_v(e, X86_vmaxpd, to, to, hg_x86_constant(e, atlas_bits_of_f64(least), 1));
       if (op == X86_vcvttpd2udq && e->width != 2) {
         hg_x86_vi(e, X86_vrndscalepd, to, 0, x86_reg(to), TO_ZERO);
-        hg_x86_v(e, X86_vaddpd, to, to, hg_x86_constant(e, UINT64_C(0x4330000000000000), 1));
-        shorten_part(e, 0, to, to); /* below the leading bit of 2^52 */
+        hg_x86_v(e, X86_vaddpd, to, to, hg_x86_constant(e, X86_TWO_52, 1));
+        shorten_part(e, 0, to, to); /* integer bits under the exponent of 2^52 */
       } else hg_x86_v(e, op, to, 0, x86_reg(to));
     }
     join(e, s0, s0, s2);
-    hg_x86_done(e, c, 0, s0);
+    hg_x86_set_result(e, c, 0, s0);
   }
 }
 
@@ -359,7 +364,7 @@ static int to_bool(x86_emit *e, const pair *t) {
     x86_rm one = hg_x86_constant(e, 1, 0);
     one.broadcast = 0;
     hg_x86_vk(e, X86_vpbroadcastd, s0, 0, one, 0, 1, 1);
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
   return 1;
 }
@@ -393,7 +398,7 @@ static int from_f32(x86_emit *e, const pair *t) {
 }
 
 static void copy_bits(x86_emit *e) {
-  EACH(e, c, p) hg_x86_done(e, c, p, hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0)));
+  EACH(e, c, p) hg_x86_set_result(e, c, p, hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0)));
 }
 
 int hg_x86_convert(x86_emit *e) {

@@ -1,11 +1,11 @@
-/* coordinate.c - where a lane is: coordinates, the class of its block, the phase. */
+/* coordinate.c - coordinates of a lane, the class of its block, the phase. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
-/* Coordinates, the block's class and the phase: from the context, those along x counted up. */
+/* A word of the context: a coordinate, the block's class, the phase. Along x coordinates count up with the lane. */
 static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   if (is_counted) {
@@ -14,14 +14,14 @@ static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
   }
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
-      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
       if (is_counted) hg_x86_count_up(e, to, X86_RAX, hg_x86_first_lane(e, c) + p * (e->lanes / 2u), is_64);
       else to = hg_x86_rm_reg(e, hg_x86_context(e, offset, is_64, to), is_64, to);
-      hg_x86_done(e, c, p, to);
+      hg_x86_set_result(e, c, p, to);
     }
 }
 
-/* Of lanes, where code runs all of a block: from the rows, in the grid where the block begins added. */
+/* A lane's coordinate where code runs all of a block: from the rows; in the grid plus the block's first. */
 static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
   int is_64 = hg_x86_is_64(e, e->insn->d), is_global = coordinate - ATLAS_COORD_GLOBAL_X < 3;
   uint64_t d = coordinate - (is_global ? ATLAS_COORD_GLOBAL_X : ATLAS_COORD_LANE_X);
@@ -29,7 +29,7 @@ static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
   unsigned scratch = hg_x86_scratch(e, 1);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
-      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
       uint32_t first = c * e->lanes + p * (e->lanes / 2u);
       hg_x86_v(e, is_64 ? X86_vpmovzxdq : X86_vload, to, 0,
                x86_indexed(X86_ROWS, X86_TILE_LANE, 2, (int32_t)(row + first * sizeof(uint32_t))));
@@ -37,7 +37,7 @@ static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
         x86_rm base = hg_x86_context(e, offsetof(native_context, block_first) + 8 * d, is_64, scratch);
         hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, to, to, base);
       }
-      hg_x86_done(e, c, p, to);
+      hg_x86_set_result(e, c, p, to);
     }
 }
 

@@ -1,7 +1,8 @@
 /* divide.c - quotients and remainders of 32-bit integers, and of 64-bit ones below 2^53, with AVX-512.
  *
- * In f64 both are exact, and a quotient q = a / b cut to an integer is that of the integers: the rounded one is off by
- * at most q / 2^53, and a / b is at least 1 / b away from the next integer that it is not, where q b < 2^53. */
+ * In f64 both operands are exact, and a quotient q = a / b truncated to an integer is the integer quotient: the rounded
+ * one is off by at most q / 2^53, and a / b is at least 1 / b away from the next integer unless it is one, where q b <
+ * 2^53. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "atlas/value.h"
@@ -24,7 +25,7 @@ static void quotient(x86_emit *e, uint32_t copy, int is_signed) {
   hg_x86_vi(e, X86_vinserti64x4, s2, s2, x86_reg(s3), 1);
 }
 
-/* To `slow` if an operand of a part, or its negation, is 2^53 or more. */
+/* Jumps to `slow` if an operand of a part, or its negation, is 2^53 or more. */
 static void check_long(x86_emit *e, uint32_t copy, uint32_t part, int is_signed, uint32_t slow) {
   unsigned a = hg_x86_source_reg(e, e->insn->s[0], copy, part, hg_x86_scratch(e, 0));
   unsigned b = hg_x86_source_reg(e, e->insn->s[1], copy, part, hg_x86_scratch(e, 1));
@@ -49,7 +50,7 @@ static void long_quotient(x86_emit *e, uint32_t copy, uint32_t part, int is_sign
   hg_x86_v(e, cut, s2, 0, x86_reg(s2));
 }
 
-/* All parts are asked before one is written: C code does the whole copy again. */
+/* All parts are checked before one is written: C code does the whole copy again. */
 static void divide_long(x86_emit *e, int is_signed) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), q = hg_x86_scratch(e, 2);
   uint32_t copies = hg_x86_copies(e, e->insn->d), parts = hg_x86_parts(e, e->insn->d);
@@ -62,18 +63,18 @@ static void divide_long(x86_emit *e, int is_signed) {
         hg_x86_v(e, X86_vpmullq, q, q, hg_x86_source(e, e->insn->s[1], c, p, s1));
         hg_x86_v(e, X86_vpsubq, q, hg_x86_source_reg(e, e->insn->s[0], c, p, s0), x86_reg(q));
       }
-      hg_x86_done(e, c, p, q);
+      hg_x86_set_result(e, c, p, q);
     }
     hg_x86_slow_back(e);
   }
 }
 
-/* By one divisor for all, a product: by r = (1 / b) (1 + 2^-50), which is a little more than 1 / b with all of its
- * roundings. So a r is at least a / b, and too large by less than a / b / 2^49, which does not reach the next integer:
- * that is 1 / b away or more. */
+/* Division by a uniform divisor is a product with r = (1 / b) (1 + 2^-50), which is a little more than 1 / b with all
+ * of its roundings. So a r is at least a / b, and too large by less than a / b / 2^49, which does not reach the next
+ * integer: that is 1 / b away or more. */
 #define A_LITTLE_MORE (1 + 0x1p-50)
 
-/* r: of a constant in memory, else made in scratch 1. */
+/* r: in memory for a constant, else computed in scratch 1. */
 static x86_rm reciprocal_of(x86_emit *e, int is_signed) {
   unsigned s1 = hg_x86_scratch(e, 1), s3 = hg_x86_scratch(e, 3);
   uint64_t bits;
@@ -120,7 +121,7 @@ int hg_x86_divide(x86_emit *e) {
       hg_x86_v(e, X86_vpmulld, q, q, hg_x86_source(e, e->insn->s[1], c, 0, hg_x86_scratch(e, 3)));
       hg_x86_v(e, X86_vpsubd, q, hg_x86_source_reg(e, e->insn->s[0], c, 0, hg_x86_scratch(e, 0)), x86_reg(q));
     }
-    hg_x86_done(e, c, 0, q);
+    hg_x86_set_result(e, c, 0, q);
   }
   return 1;
 }

@@ -4,9 +4,9 @@
 
 enum { TO_ZERO = 0x0b, LOW_HALVES = 0x88, FIRST_TWO = 0x08 };
 
-/* `to` = half `part` of a vector of integers, as f64. Unsigned ones are put below the leading bit of 2^52. */
+/* `to` = half `part` of a vector of integers, as f64. Unsigned ones are mantissa bits under the exponent of 2^52. */
 static void half_to_f64(x86_emit *e, unsigned to, unsigned from, uint32_t part, int is_signed) {
-  x86_rm two_52 = hg_x86_constant(e, UINT64_C(0x4330000000000000), 1);
+  x86_rm two_52 = hg_x86_constant(e, X86_TWO_52, 1);
   if (part == 1) {
     hg_x86_vi(e, X86_vextracti128, from, 0, x86_reg(to), 1);
     from = to;
@@ -20,14 +20,14 @@ static void half_to_f64(x86_emit *e, unsigned to, unsigned from, uint32_t part, 
   hg_x86_v(e, X86_vsubpd, to, to, two_52);
 }
 
-/* f64 cut to integers in half a vector. */
+/* f64 truncated to integers in half a vector. */
 static void cut(x86_emit *e, unsigned to, unsigned from, int is_signed) {
   if (is_signed) {
     hg_x86_v(e, X86_vcvttpd2dq, to, 0, x86_reg(from));
     return;
   }
   hg_x86_vi(e, X86_vrndscalepd, to, 0, x86_reg(from), TO_ZERO);
-  hg_x86_v(e, X86_vaddpd, to, to, hg_x86_constant(e, UINT64_C(0x4330000000000000), 1));
+  hg_x86_v(e, X86_vaddpd, to, to, hg_x86_constant(e, X86_TWO_52, 1));
   hg_x86_vi(e, X86_vpshufd, to, 0, x86_reg(to), LOW_HALVES);
   hg_x86_vi(e, X86_vpermq_imm, to, 0, x86_reg(to), FIRST_TWO);
 }
@@ -54,7 +54,7 @@ int hg_x86_divide_avx2(x86_emit *e) {
       hg_x86_v(e, X86_vpmulld, q, q, hg_x86_source(e, e->insn->s[1], c, 0, s1));
       hg_x86_v(e, X86_vpsubd, q, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1), x86_reg(q));
     }
-    hg_x86_done(e, c, 0, q);
+    hg_x86_set_result(e, c, 0, q);
   }
   return 1;
 }

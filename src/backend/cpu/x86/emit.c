@@ -1,4 +1,4 @@
-/* emit.c - all of a kernel as x86-64 code: its regions and the pool of constants. */
+/* emit.c - the x86-64 code of a kernel: its regions and the pool of constants. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "base/error.h"
@@ -6,9 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
-
-/* The first buffers that instructions name keep their address in a register. */
+/* The first buffers that instructions name get a register for their address. */
 static void choose_bases(x86_emit *e) {
   uint32_t used = 0;
   memset(e->base_of, 0xff, sizeof e->base_of);
@@ -37,7 +35,7 @@ static void begin_pool(x86_emit *e) {
   for (uint32_t i = 0; i < 8 && e->width == 1; i++) to[e->window_place + i] = UINT32_MAX;
 }
 
-static void write_all(x86_emit *e) {
+static void write_kernel(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   e->help = hg_x86_new_label(&e->a);
   e->pool = hg_x86_new_label(&e->a);
@@ -48,18 +46,18 @@ static void write_all(x86_emit *e) {
   else if (e->b->steps.count > 1) hg_x86_write_block(e);
   else hg_x86_write_region(e, steps);
   hg_x86_write_help(e);
-  hg_x86_align(&e->a, 64, 0xcc);
+  hg_x86_align(&e->a, X86_LINE_BYTES, X86_INT3);
   hg_x86_place(&e->a, e->pool);
   if (!e->a.no_memory) hg_x86_bytes(&e->a, e->constants.data, e->constants.count * 4);
 }
 
-static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
+static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count;
   x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .exact = b->target->lanes,
                 .vector_bytes = b->target->vector_bytes,
                 .has_popcount = (uint8_t)has_popcount,
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
-                .rare.element_size = sizeof(x86_rare)};
+                .cold.element_size = sizeof(x86_cold)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
   e.label_of = hg_allocate(&b->allocator, 9 * insns + 5 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
@@ -67,7 +65,7 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
     e.constant_of = e.loop_end + insns;
     e.label_of_step = e.constant_of + regs;
     e.guess = (uint8_t *)(e.label_of_step + b->steps.count);
-    write_all(&e);
+    write_kernel(&e);
   }
   hg_status status = HG_OK;
   if (e.label_of == NULL || e.a.no_memory) status = hg_fail_memory("machine code", e.a.count);
@@ -79,7 +77,7 @@ static hg_status emit(native_build *b, uint8_t width, int has_popcount) {
   hg_release(&b->allocator, e.label_of);
   hg_array_release(&b->allocator, &e.constants);
   hg_array_release(&b->allocator, &e.slow);
-  hg_array_release(&b->allocator, &e.rare);
+  hg_array_release(&b->allocator, &e.cold);
   hg_x86_release_loop(&e);
   hg_x86_release(&e.a);
   return status;
@@ -94,8 +92,8 @@ static int has_popcount(void) {
 #endif
 }
 
-static hg_status emit_avx512(native_build *b) { return emit(b, 2, has_popcount()); }
-static hg_status emit_avx2(native_build *b) { return emit(b, 1, 0); }
+static hg_status emit_avx512(native_build *b) { return emit_kernel(b, 2, has_popcount()); }
+static hg_status emit_avx2(native_build *b) { return emit_kernel(b, 1, 0); }
 
 extern const native_target hg_native_avx512, hg_native_avx2; /* declared again by targets.h, which is above */
 const native_target hg_native_avx512 = {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28,

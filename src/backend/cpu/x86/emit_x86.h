@@ -1,9 +1,9 @@
-/* emit_x86.h - what the files of the x86-64 emitter share.
+/* emit_x86.h - the state and functions that the files of the x86-64 emitter share.
  *
- * Registers of a region: rsp frame, rbx global lane of the group, r12 the same in the tile (where it is asked for), r13
+ * Registers of a region: rsp frame, rbx global lane of the group, r12 its lane in the tile (where that is used), r13
  * context->rows, r14 context, r15 pool of constants; rbp, rsi, rdi, r8 to r11 base addresses of buffers; rax, rcx, rdx
- * free within an instruction. Vector registers from native_target.vector_count on are free within an instruction
- * (scratch 0 to 3); so are k0 to k2. k7 holds the lanes that exist where the code runs one vector at the end. */
+ * scratch within an instruction. Vector registers from native_target.vector_count on are scratch within an instruction
+ * (0 to 3); so are k0 to k2. In the tail k7 holds the lanes that exist. */
 #ifndef HG_EMIT_X86_H
 #define HG_EMIT_X86_H
 
@@ -18,30 +18,34 @@ enum {
   X86_POOL = X86_R15,
   X86_TAIL_MASK = 7,      /* k register */
   X86_MOST_BASES = 7,
-  X86_LINE_BYTES = 64     /* of the caches */
+  X86_LINE_BYTES = 64,    /* of the caches */
+  X86_ENTRY_ALIGNMENT = 16, X86_LOOP_ALIGNMENT = 32, /* bytes */
+  X86_INT3 = 0xcc, X86_NOP = 0x90 /* instructions of one byte, to fill gaps */
 };
 
-enum { /* in native_frame.spare: where the stack was; the last lane that a whole group can begin with; while all steps
-          of a block run: anything but 0, the tile's first lane, its end, and the last group of that */
-       X86_SAVED_RSP = offsetof(native_frame, spare),
-       X86_LAST_GROUP = X86_SAVED_RSP + 8,
-       X86_RUNS_BLOCK = X86_LAST_GROUP + 8,
-       X86_FIRST_LANE = X86_RUNS_BLOCK + 8,
-       X86_TILE_END = X86_FIRST_LANE + 8,
-       X86_TILE_LAST_GROUP = X86_TILE_END + 8
+#define X86_TWO_52 UINT64_C(0x4330000000000000) /* 2^52 as f64: there the mantissa counts integers */
+
+enum { /* offsets in native_frame.spare */
+  X86_SAVED_RSP = offsetof(native_frame, spare), /* the caller's rsp */
+  X86_LAST_GROUP = X86_SAVED_RSP + 8,            /* the last lane that a full group can begin with */
+  X86_RUNS_BLOCK = X86_LAST_GROUP + 8,           /* not 0: all steps of a block run, and what follows is set: */
+  X86_FIRST_LANE = X86_RUNS_BLOCK + 8,           /* the tile's first lane */
+  X86_TILE_END = X86_FIRST_LANE + 8,             /* the end of its lanes */
+  X86_TILE_LAST_GROUP = X86_TILE_END + 8         /* the last lane in it that a full group can begin with */
 };
 
-typedef struct x86_slow { /* an instruction that could not go on: out of line, after its region */
-  uint32_t insn, copy, from, back; /* labels */
-  uint32_t copies;                 /* as in x86_emit */
+typedef struct x86_slow { /* the slow path of an instruction: out of line, after its region */
+  uint32_t insn, copy;
+  uint32_t from, back;      /* labels: of the slow path; where it returns */
+  uint32_t copies;          /* this and what follows: as in x86_emit */
   uint8_t is_tail, exact;
 } x86_slow;
 
-typedef struct x86_rare { /* instructions that few groups of lanes need: behind the loop over groups */
+typedef struct x86_cold { /* instructions that few groups run: out of line, after the loop over groups */
   uint32_t label, first, end;
-} x86_rare;
+} x86_cold;
 
-typedef struct x86_own_constant { /* one that no register of the program has */
+typedef struct x86_own_constant { /* a constant that the emitter uses itself */
   uint64_t bits;
   uint32_t place;
   int is_64;
@@ -51,106 +55,125 @@ typedef struct x86_table { /* of the function library, in the pool */
   uint32_t symbol, place;
 } x86_table;
 
-typedef struct x86_held { /* a constant in a register that no value of the program needs */
+typedef struct x86_resident { /* a constant in a register that no value of the program has */
   uint32_t place;
   uint8_t reg, is_64;
-} x86_held;
+} x86_resident;
 
-typedef struct x86_hold {    /* what the groups of a version of a region hold: loaded once, before the first of them */
-  uint32_t load, top;        /* labels: of the code that does so, and of where it goes on */
+typedef struct x86_residents { /* the resident constants of a version of a region: loaded once, before the first group
+                                */
+  uint32_t load, top;          /* labels: of the code that loads them; where it goes on */
   uint32_t count;
-  x86_held held[NATIVE_MOST_REGISTERS];
-} x86_hold;
+  x86_resident held[NATIVE_MOST_REGISTERS];
+} x86_residents;
 
-enum { X86_MOST_GENERAL = X86_MOST_BASES + 2, X86_MOST_KEPT = 8 };
+enum { X86_MOST_GENERAL = X86_MOST_BASES + 2, X86_MOST_KEPT = 8, X86_MOST_OWN = 24, X86_MOST_TABLES = 16 };
 
 typedef enum x86_version { X86_NO_LOOP, X86_QUICK, X86_SLOW } x86_version;
 
-typedef struct x86_way_out { /* from the quick version of a loop, where an address is out of bounds */
+typedef struct x86_side_exit { /* from the quick version of a loop to the slow one, where an address is out of bounds */
   uint32_t insn, label;
-} x86_way_out;
+} x86_side_exit;
 
 typedef struct x86_loop {    /* see loop.c */
   native_loop found;
   uint8_t version;           /* x86_version that is written */
-  uint8_t general[NATIVE_MOST_SCALARS]; /* of each scalar; X86_NO_GENERAL: its vector's first element is to be read */
+  uint8_t general[NATIVE_MOST_SCALARS]; /* per scalar: its register; X86_NO_GENERAL: it is read from its vector */
   uint32_t slow_head;        /* label */
-  uint32_t *quick_label, *resume; /* per instruction: its label in the quick version; where the slow one goes on */
+  uint32_t *quick_label;     /* per instruction: its label in the quick version */
+  uint32_t *resume;          /* per instruction: the label in the slow version that a side exit leads to */
   uint8_t *strides;
-  void *memory;
-  hg_array ways_out;         /* x86_way_out */
+  void *memory;              /* of the three arrays above */
+  hg_array side_exits;       /* x86_side_exit */
   uint32_t kept_count;
   struct {
     uint32_t reg;
-    native_home home;
-  } kept[X86_MOST_KEPT];     /* values of which the quick version keeps one for all lanes: their homes elsewhere */
+    native_location location;
+  } kept[X86_MOST_KEPT];     /* values of which the quick version keeps one for all lanes: their other locations */
 } x86_loop;
 
 typedef struct x86_emit {
   native_build *b;
   x86_asm a;
-  const vector_insn *insn;  /* in hand */
-  uint32_t index;           /* its number */
-  uint32_t joined;          /* the number of one that an instruction before it has done; UINT32_MAX: none */
+
+  /* The target. */
   uint8_t width;            /* 2: AVX-512, 1: AVX2 */
   uint8_t lanes, vector_bytes;
-  uint8_t is_tail;          /* the code for one vector with a mask */
-  uint8_t exact; /* lanes of a vector that the code is for: fewer than there are only where it is straight and
-                    nothing but values and memory of 32 bits: see write_exact */
-  uint8_t is_once;          /* the code of a region that runs once */
-  uint8_t is_stream;        /* the code whose stores pass the caches */
   uint8_t has_popcount;     /* VPOPCNTDQ */
-  uint32_t copies;          /* of the code that is written: the kernel's or 1 */
-  uint32_t help, pool;      /* labels */
-  uint32_t region_first, region_lanes; /* lanes: that are known to be all that the region runs in; 0: not known */
-  uint32_t region_end, group_end; /* where the region ends; label behind a group's code */
-  int is_full;              /* the code for blocks that have all lanes: see write_full */
-  int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
-  uint32_t block_end;       /* label: where a block that machine code runs as a whole ends */
-  uint32_t *label_of_step;  /* per step: the same as label_of */
-  uint8_t *guess;           /* per instruction: see hg_native_guess; */
-  uint8_t has_guessed;      /* filled when first asked for */
-  uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
-  uint32_t loops_until;     /* the last instruction of the loops around the one in hand; 0: it is in none */
-  uint8_t has_loops;        /* the region */
-  uint8_t is_rare;          /* code that few groups come to */
+
+  /* The current instruction. */
+  const vector_insn *insn;
+  uint32_t index;           /* its number */
+  uint32_t joined;          /* the number of an instruction that an earlier one has done; UINT32_MAX: none */
+  uint32_t loops_until;     /* the last instruction of the loops around it; 0: it is in none */
+  x86_loop loop;            /* the innermost, if it has a quick version */
+
+  /* The version of the code that is written. */
+  uint8_t is_tail;          /* for one vector with a mask */
+  uint8_t exact; /* not 0: for so many lanes of a vector, without a mask: only straight-line code of values and
+                    memory of 32 bits (write_exact) */
+  uint8_t is_once;          /* of a region that runs once */
+  uint8_t is_stream;        /* its stores pass the caches */
+  uint8_t is_cold;          /* few groups run it */
+  int uses_tile_lane;
+  uint32_t copies;          /* the kernel's or 1 */
+  uint32_t *label_of;       /* per instruction: its label; UINT32_MAX: none yet */
+
+  /* The region. */
+  uint32_t region_first;    /* its first instruction */
+  uint32_t region_lanes;    /* the lanes that it runs in; 0: not known */
+  uint32_t region_end;      /* label: where it ends */
+  uint32_t group_end;       /* label after a group's code */
+  uint8_t has_loops;
+  hg_array slow;            /* x86_slow */
+  hg_array cold;            /* x86_cold */
   uint32_t free_registers;  /* for constants: a set */
-  x86_hold hold[2];         /* of the region; the second where stores pass the caches */
-  uint32_t *label_of;       /* per instruction: label in the code that is written; UINT32_MAX: none yet */
-  hg_array constants;       /* uint32_t, as the pool lays them out */
-  uint32_t *constant_of;    /* per register: place in the pool + 1 */
-  x86_own_constant own[24];
-  x86_table tables[16];
+  x86_residents residents[2]; /* the second where stores pass the caches */
+
+  /* The program. */
+  uint8_t *guess;           /* per instruction: see hg_native_guess */
+  uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */
+  uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
+  int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
+  uint32_t help;            /* label: calls hg_native_help */
+
+  /* Code that runs all steps of a block. */
+  int is_full;              /* for blocks that have all lanes: see write_full */
+  int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
+  uint32_t block_end;       /* label: where the block ends */
+  uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
+
+  /* The pool of constants. Places count 32-bit words. */
+  uint32_t pool;            /* label */
+  hg_array constants;       /* uint32_t: the pool's words */
+  uint32_t *constant_of;    /* per register: place + 1; 0: none yet */
+  x86_own_constant own[X86_MOST_OWN];
+  x86_table tables[X86_MOST_TABLES];
   uint32_t own_count, table_count;
   uint32_t iota_place, iota64_place, ones_place, window_place; /* see begin_pool */
-  hg_array slow;            /* x86_slow */
-  hg_array rare;            /* x86_rare */
-  int16_t base_of[ATLAS_MAX_SYMBOLS]; /* general register that holds its memory; -1: none */
-  int uses_tile_lane;
-  x86_loop loop;
 } x86_emit;
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
 static inline x86_rm hg_x86_frame(size_t offset) { return x86_at(X86_FRAME, (int32_t)offset); }
 
-void hg_x86_begin_region(x86_emit *e); /* on entry */
-void hg_x86_drop_frame(x86_emit *e);   /* returns */
+void hg_x86_write_prologue(x86_emit *e);
+void hg_x86_write_epilogue(x86_emit *e);
 void hg_x86_load_bases(x86_emit *e);
-/* Whole groups, while there are any, then to `tail`; the lanes that are left; what is the same for all. */
+/* Full groups, while there are any, then a jump to `tail`; the lanes that are left; a region that runs once. */
 void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail);
 void hg_x86_write_tail(x86_emit *e, const native_step *step);
 void hg_x86_write_once(x86_emit *e, const native_step *step);
 void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
-void hg_x86_write_rare(x86_emit *e);
+void hg_x86_write_cold(x86_emit *e);
 void hg_x86_write_region(x86_emit *e, native_step *step);
 void hg_x86_write_slow_paths(x86_emit *e);
 void hg_x86_write_help(x86_emit *e);
-/* 1 if the region, of the first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks. */
+/* 1 if the region, if it runs in its first so many lanes, gets code for 16, 8, 4, 2 and 1 lanes without masks. */
 int hg_x86_gets_exact(x86_emit *e, const native_step *step);
 enum { X86_MOST_EXACT_INSNS = 32 }; /* instructions: longer regions do not, and are not written out either */
 void hg_x86_write_block(x86_emit *e);
-void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight code */
+void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
@@ -162,7 +185,7 @@ void hg_x86_x(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm);
 void hg_x86_k(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, unsigned rm); /* mask registers: three or two */
 void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm);
 
-/* Of a copy: its first lane in the group or, where code is for a block, in that. */
+/* A copy's first lane in the group or, where code is for a block, in the block. */
 static inline uint32_t hg_x86_first_lane(const x86_emit *e, uint32_t copy) {
   return (copy + e->insn->slice) * e->lanes;
 }
@@ -186,30 +209,31 @@ static inline int hg_x86_is_varying_special(const vector_reg *r) {
 /* 1 or e->copies: vectors that differ. */
 static inline uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].copies == 1 ? 1 : e->copies;
+  if (r->kind == VECTOR_VARIES) return e->b->locations[reg].copies == 1 ? 1 : e->copies;
   return hg_x86_is_varying_special(r) ? e->copies : 1;
 }
 
 static inline int hg_x86_is_uniform(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  return r->kind == VECTOR_VARIES ? e->b->homes[reg].is_uniform : !hg_x86_is_varying_special(r);
+  return r->kind == VECTOR_VARIES ? e->b->locations[reg].is_uniform : !hg_x86_is_varying_special(r);
 }
 
 static inline uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (r->kind == VECTOR_VARIES) return e->b->homes[reg].parts;
+  if (r->kind == VECTOR_VARIES) return e->b->locations[reg].parts;
   return hg_x86_is_varying_special(r) && hg_x86_is_64(e, reg) ? 2 : 1;
 }
 
-/* Registers that no value has, for constants of a region's groups. Then code that loads what they hold. */
-void hg_x86_begin_hold(x86_emit *e);
-void hg_x86_load_held(x86_emit *e, const x86_hold *hold);
+/* Finds the registers that no value has, for constants; loads the constants that they turned out to hold. */
+void hg_x86_find_free_registers(x86_emit *e);
+void hg_x86_load_residents(x86_emit *e, const x86_residents *residents);
 
 /* A constant in all lanes: 32 or 64 bits. */
 x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64);
 x86_rm hg_x86_register_constant(x86_emit *e, uint32_t reg); /* of a register that is one */
 int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits); /* 1 if a register is a constant */
-x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch); /* a member of the context, alike */
+x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch); /* a member of the context, in all
+                                                                                   lanes */
 int32_t hg_x86_place_offset(size_t symbol, size_t member); /* of context->place[symbol] */
 /* reg = the general register + first, + first + 1, ... */
 void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, int is_64);
@@ -220,33 +244,33 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
 unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch);
 
-/* 1: a u32 that is the same in the whole block and, while a region runs, in memory or a constant. Such a one in reg. */
+/* 1: a block-uniform u32 that is in memory or a constant while a region runs; loads it into `reg`. */
 int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg);
-void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from);
-/* Where in the rows the new value of what is single goes. */
-int32_t hg_x86_new_single(const x86_emit *e, const native_home *home);
+void hg_x86_load_block_uniform(x86_emit *e, unsigned reg, uint32_t from);
+/* The offset in the rows of the value that a block-uniform one takes when the region ends. */
+int32_t hg_x86_pending_block_uniform(const x86_emit *e, const native_location *location);
 
 /* Elements of memory into a register, widened, and back. `mask`: k register, 0: all (AVX2: always). */
 void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, unsigned mask);
 void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch);
 
-/* Where to compute the result of the instruction in hand, and what to do with it then. */
-unsigned hg_x86_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch);
-void hg_x86_done(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg);
+/* The register to compute a result of the current instruction in; stores it from `reg` to its location. */
+unsigned hg_x86_result_register(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch);
+void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg);
 
 /* ---- predicates: k registers with AVX-512, vectors of 32-bit elements else --------------------------------------- */
 
 unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scratch); /* VECTOR_ALL: existing lanes */
 unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch);
-void hg_x86_predicate_done(x86_emit *e, uint32_t copy, unsigned reg);
-/* The lanes in which the instruction in hand has effects; -1: all of the vector. */
+void hg_x86_set_predicate_result(x86_emit *e, uint32_t copy, unsigned reg);
+/* The lanes in which the current instruction has effects; -1: all of the vector. */
 int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch);
 /* The part of a predicate that goes with a 64-bit vector. */
 unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch);
 
 void hg_x86_test_any(x86_emit *e); /* sets the zero flag if no lane is in s0 & mask */
-/* A comparison that the jump behind it is to do; 1 if the jump in hand has such a one before it, whose flags are set
- * then: on which condition it is taken. */
+/* 1 if the comparison is left to the jump after it (compare and branch fused). 1 if the current jump has such a
+ * comparison before it: sets the flags, *taken: the condition on which it is taken. */
 int hg_x86_leaves_to_jump(x86_emit *e);
 int hg_x86_compare_for_jump(x86_emit *e, x86_condition *taken);
 void hg_x86_begin_alive(x86_emit *e);
@@ -256,26 +280,28 @@ x86_rm hg_x86_tail_mask(const x86_emit *e); /* AVX2 */
 /* ---- what is not written here ------------------------------------------------------------------------------------ */
 
 #define X86_ALL_COPIES UINT32_MAX
-void hg_x86_help(x86_emit *e, uint32_t copy);        /* calls hg_native_help for the instruction in hand */
-uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy); /* label that does so; place hg_x86_slow_back behind the code */
+void hg_x86_help(x86_emit *e, uint32_t copy);        /* calls hg_native_help for the current instruction */
+uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy); /* label of a slow path that calls it; place hg_x86_slow_back
+                                                          after the code */
 void hg_x86_slow_back(x86_emit *e);
 
 /* ---- loops over memory ------------------------------------------------------------------------------------------- */
 
 #define X86_NO_GENERAL 0xff
 
-/* 1 if a loop with a quick version starts with label `head`; then, in this order: the question whether it can be gone
- * to, the quick version (hg_x86_quick for each instruction), its ways out, the slow version. */
-int hg_x86_finds_loop(x86_emit *e, uint32_t head);
+/* 1 if a loop with a quick version starts with label `head`; then, in this order: the guards that choose the version,
+ * the quick version (hg_x86_quick_insn for each instruction), its side exits, the slow version. */
+int hg_x86_find_loop(x86_emit *e, uint32_t head);
 void hg_x86_begin_quick(x86_emit *e);
 void hg_x86_end_quick(x86_emit *e);
-int hg_x86_quick(x86_emit *e); /* 1 if it has written the instruction in hand */
-/* Of an access that is quick: its index in a general register (rcx, if it has none); *stride: of its lanes. */
+int hg_x86_quick_insn(x86_emit *e); /* 1 if it has written the current instruction */
+/* Of a quick access: its index in a general register (rcx, if it has none of its own); *stride: of its lanes. */
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
-uint32_t hg_x86_way_out(x86_emit *e); /* label that does the instruction in hand, and the rest of the loop, slowly */
+uint32_t hg_x86_side_exit(x86_emit *e); /* label of a side exit: the slow version goes on with the current
+                                           instruction */
 void hg_x86_release_loop(x86_emit *e);
 
-/* Each 1 if it has written the instruction in hand. */
+/* Each 1 if it has written the current instruction. */
 int hg_x86_operation(x86_emit *e);        /* of machine_ops.def */
 int hg_x86_vector_operation(x86_emit *e); /* of vector.h, on values */
 int hg_x86_masks(x86_emit *e);            /* of vector.h, on masks */
@@ -286,15 +312,15 @@ int hg_x86_divide(x86_emit *e);
 int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
-int hg_x86_is_table_index(const x86_emit *e); /* an `and #15` for nothing but look-ups that do without */
+int hg_x86_is_table_index(const x86_emit *e); /* 1: an `and #15` that only look-ups use, which ignore the higher bits */
 int hg_x86_wide(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
 int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */
 
-int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane], [x + blane + u] or [x + u], u the same in
-                                                  the whole block */
+int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane], [x + blane + u] or [x + u], u block-uniform */
 int hg_x86_has_base(const vector_insn *insn); /* 1: it uses the address of its symbol */
 extern const uint8_t hg_x86_base_registers[X86_MOST_BASES];
-unsigned hg_x86_base(x86_emit *e); /* the general register with that address; rdx where none keeps it */
+unsigned hg_x86_base(x86_emit *e); /* the general register with that address; rdx where no register is reserved for
+                                      it */
 
 #endif

@@ -3,7 +3,8 @@
 
 static unsigned ps(x86_emit *e, unsigned op_ps) { return op_ps + (e->insn->type == ATLAS_f64); } /* rows go ps, pd */
 
-/* A constant, else a factor that is in memory, or any: what it is copied from is not waited for. */
+/* The source of an fma to copy to the result's register: a constant, else a factor in memory, else any: the copy of
+ * what is known early is not waited for. */
 static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
   static const uint8_t order[3] = {1, 0, 2};
   uint64_t bits;
@@ -13,16 +14,16 @@ static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
 }
 
 /* a * b + c: the form whose overwritten operand is already in place. */
-static void fma_one(x86_emit *e, uint32_t c, uint32_t p) {
+static void write_fma(x86_emit *e, uint32_t c, uint32_t p) {
   const uint32_t *s = e->insn->s;
   int is_64 = e->insn->type == ATLAS_f64;
-  unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+  unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
   x86_rm v[3];
   for (unsigned i = 0; i < 3; i++) v[i] = hg_x86_source(e, s[i], c, p, hg_x86_scratch(e, 1 + i));
   int place = -1; /* the source that is in the result's register */
   for (int i = 0; i < 3; i++)
     if (!v[i].is_memory && v[i].reg == to) place = i;
-  if (place < 0) { /* else one that is known before the others */
+  if (place < 0) { /* else one that is known early */
     place = source_to_copy(e, v);
     unsigned from = hg_x86_rm_reg(e, v[place], is_64, to);
     if (from != to) hg_x86_v(e, is_64 ? X86_vmove64 : X86_vmove, to, 0, x86_reg(from));
@@ -41,20 +42,20 @@ static void fma_one(x86_emit *e, uint32_t c, uint32_t p) {
     unsigned left = hg_x86_rm_reg(e, v[first], is_64, hg_x86_scratch(e, 1u + (unsigned)first));
     hg_x86_v(e, ps(e, X86_vfmadd213ps), to, left, v[second]);
   }
-  hg_x86_done(e, c, p, to);
+  hg_x86_set_result(e, c, p, to);
 }
 
 int hg_x86_fma(x86_emit *e) {
-  X86_EACH(e, c, p) fma_one(e, c, p);
+  X86_EACH(e, c, p) write_fma(e, c, p);
   return 1;
 }
 
 static int unary(x86_emit *e, unsigned op, unsigned immediate) {
   X86_EACH(e, c, p) {
     x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_vi(e, op, to, 0, a, immediate);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
@@ -81,17 +82,18 @@ static void minimum_or_maximum(x86_emit *e) {
     hg_x86_v(e, op, s2, a, x86_reg(b));
     if (is_max && e->width == 2) hg_x86_vi(e, ps(e, X86_vcmpps), 1, a, x86_reg(b), 3);
     else if (is_max) hg_x86_vi(e, ps(e, X86_vcmpps), hg_x86_scratch(e, 3), a, x86_reg(b), 3);
-    unsigned to = hg_x86_result(e, c, p, s0);
+    unsigned to = hg_x86_result_register(e, c, p, s0);
     hg_x86_v(e, op, to, b, x86_reg(a));
     hg_x86_v(e, is_max ? X86_vpandd : X86_vpord, to, to, x86_reg(s2));
     if (is_max && e->width == 2)
       hg_x86_vk(e, is_64 ? X86_vpternlogq : X86_vpternlogd, to, to, x86_reg(to), 0xff, 1, 0); /* all ones: a NaN */
     else if (is_max) hg_x86_v(e, X86_vpord, to, to, x86_reg(hg_x86_scratch(e, 3)));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
-/* With a constant that is a number and not zero one instruction will do: of equal values either, of NaN the other. */
+/* 1 if a constant is a number and not zero: then one instruction computes min or max: of equal values either, of NaN
+ * the other operand. */
 static int is_bound(const x86_emit *e, uint32_t reg) {
   uint64_t bits;
   if (!hg_x86_constant_bits(e, reg, &bits)) return 0;
@@ -99,14 +101,14 @@ static int is_bound(const x86_emit *e, uint32_t reg) {
   return value < 0 || value > 0;
 }
 
-static void bound(x86_emit *e, uint32_t number, uint32_t other) {
+static void write_bound(x86_emit *e, uint32_t number, uint32_t other) {
   unsigned op = ps(e, e->insn->op == ATLAS_OP_max ? X86_vmaxps : X86_vminps);
   X86_EACH(e, c, p) {
     unsigned left = hg_x86_source_reg(e, number, c, p, hg_x86_scratch(e, 0));
     x86_rm right = hg_x86_source(e, other, c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, op, to, left, right);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
@@ -118,31 +120,31 @@ static uint32_t fix_table(const uint8_t response[8]) {
   return table;
 }
 
-static void fix_up(x86_emit *e, const uint8_t response[8], uint32_t source) {
+static void write_fixup(x86_emit *e, const uint8_t response[8], uint32_t source) {
   int is_64 = e->insn->type == ATLAS_f64;
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, source, c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_vi(e, ps(e, X86_vfixupimmps), to, a, hg_x86_constant(e, fix_table(response), is_64), 0);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
 /* max(+0, a) takes the second operand for NaN and for zeros; adding +0 makes -0 positive. */
-static void relu(x86_emit *e, uint32_t source) {
+static void write_relu(x86_emit *e, uint32_t source) {
   static const uint8_t response[8] = {1, 1, 8, 1, 8, 1, 8, 1};
   if (e->width == 2) {
-    fix_up(e, response, source);
+    write_fixup(e, response, source);
     return;
   }
   unsigned zero = hg_x86_scratch(e, 2);
   X86_EACH(e, c, p) {
     hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
     x86_rm a = hg_x86_source(e, source, c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, ps(e, X86_vmaxps), to, zero, a);
     hg_x86_v(e, ps(e, X86_vaddps), to, to, x86_reg(zero));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
@@ -154,10 +156,10 @@ static int is_plus_zero(const x86_emit *e, uint32_t reg) {
 int hg_x86_extreme(x86_emit *e) {
   const uint32_t *s = e->insn->s;
   int is_max = e->insn->op == ATLAS_OP_max;
-  if (is_bound(e, s[0])) bound(e, s[0], s[1]);
-  else if (is_bound(e, s[1])) bound(e, s[1], s[0]);
-  else if (is_max && is_plus_zero(e, s[0])) relu(e, s[1]);
-  else if (is_max && is_plus_zero(e, s[1])) relu(e, s[0]);
+  if (is_bound(e, s[0])) write_bound(e, s[0], s[1]);
+  else if (is_bound(e, s[1])) write_bound(e, s[1], s[0]);
+  else if (is_max && is_plus_zero(e, s[0])) write_relu(e, s[1]);
+  else if (is_max && is_plus_zero(e, s[1])) write_relu(e, s[0]);
   else minimum_or_maximum(e);
   return 1;
 }
@@ -185,15 +187,15 @@ int hg_x86_copy_sign(x86_emit *e) {
              hg_x86_constant(e, atlas_mask((atlas_type)e->insn->type) & ~sign, is_64));
     unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
     hg_x86_v(e, is_64 ? X86_vpandq : X86_vpandd, s1, b, hg_x86_constant(e, sign, is_64));
-    unsigned to = hg_x86_result(e, c, p, s0);
+    unsigned to = hg_x86_result_register(e, c, p, s0);
     hg_x86_v(e, X86_vpord, to, s0, x86_reg(s1));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
 
-/* In the lanes of k1. */
-static void put_constant(x86_emit *e, x86_rm constant, int is_64, unsigned to) {
+/* Blends a constant in, in the lanes of k1. */
+static void blend_constant(x86_emit *e, x86_rm constant, int is_64, unsigned to) {
   unsigned op = is_64 ? X86_vmove64 : X86_vmove;
   if (constant.is_memory) op = is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
   constant.broadcast = 0;
@@ -207,13 +209,13 @@ static void canonical_by_class(x86_emit *e) {
   int is_64 = e->insn->type == ATLAS_f64;
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     if (to == a) to = hg_x86_scratch(e, 0);
     x86_rm nan = hg_x86_constant(e, atlas_canonical_nan((atlas_type)e->insn->type), is_64);
     unsigned there = hg_x86_rm_reg(e, nan, is_64, to);
     if (there != to) hg_x86_v(e, is_64 ? X86_vmove64 : X86_vmove, to, 0, x86_reg(there));
     hg_x86_vi(e, ps(e, X86_vfixupimmps), to, a, hg_x86_constant(e, fix_table(response), is_64), 0);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
@@ -230,18 +232,18 @@ int hg_x86_canonical(x86_emit *e) {
     unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
     if (is_16) hg_x86_v(e, X86_vpandd, s1, a, hg_x86_constant(e, 0x7fff, 0));
-    unsigned to = hg_x86_result(e, c, p, s0);
+    unsigned to = hg_x86_result_register(e, c, p, s0);
     if (e->width == 2) {
       hg_x86_vi(e, X86_vpcmpud, 1, s1, hg_x86_constant(e, infinity, 0), 6);
       if (to != a) hg_x86_v(e, X86_vmove, to, 0, x86_reg(a));
-      put_constant(e, nan, is_64, to);
+      blend_constant(e, nan, is_64, to);
     } else {
       if (is_16) hg_x86_v(e, X86_vpcmpgtd, s1, s1, hg_x86_constant(e, infinity, 0));
       else hg_x86_vi(e, ps(e, X86_vcmpps), s1, a, x86_reg(a), 3);
       s2 = hg_x86_rm_reg(e, nan, is_64, s2);
       hg_x86_vi(e, X86_vblendvps, to, a, x86_reg(s2), s1 << 4);
     }
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
@@ -249,6 +251,6 @@ int hg_x86_canonical(x86_emit *e) {
 int hg_x86_sign(x86_emit *e) {
   static const uint8_t response[8] = {1, 1, 8, 10, 9, 10, 9, 10};
   if (e->width != 2) return 0;
-  fix_up(e, response, e->insn->s[0]);
+  write_fixup(e, response, e->insn->s[0]);
   return 1;
 }

@@ -1,11 +1,11 @@
-/* gather.c - loads and stores whose index says nothing of the lanes: one access where a vector's lanes turn
- * out to have one index, or to follow each other; else gathers and scatters, and lane after lane where there are none.
- */
+/* gather.c - loads and stores with an index of unknown stride: one access where a vector's lanes turn out to have one
+ * index, or consecutive ones; else gathers and scatters, and lane by lane where there are none. */
 #include "backend/cpu/x86/x86_memory.h"
 
 /* ---- likely ones ------------------------------------------------------------------------------------------------- */
 
-/* rax = the index of the copy's lane 0. To `otherwise` unless the others follow from it. */
+/* rax = the index of the copy's lane 0. Jumps to `otherwise` unless the other lanes' indices follow from it by the
+ * stride. */
 static void match_stride(x86_emit *e, const x86_access *m, uint32_t copy, uint8_t stride, uint32_t otherwise) {
   int is_64 = hg_x86_is_64(e, m->index), is_evex = e->width == 2;
   unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -44,7 +44,7 @@ static int takes_part_of_lanes(const x86_emit *e) {
   return e->is_tail || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
 }
 
-/* 1 if a copy's lanes are likely to have one index, or to follow each other. */
+/* 1 if a copy's lanes are likely to have one index, or consecutive ones. */
 static int is_likely(x86_emit *e, const x86_access *m) {
   uint8_t stride = likely_stride(e);
   if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
@@ -53,8 +53,8 @@ static int is_likely(x86_emit *e, const x86_access *m) {
   return hg_x86_copies(e, e->insn->d) == e->copies;
 }
 
-/* Such a copy. Lanes that take no part do no harm: all are in bounds. */
-static void likely_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t otherwise) {
+/* The access of such a copy. Lanes that take no part do no harm: all are in bounds. */
+static void write_likely(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t otherwise) {
   uint8_t stride = likely_stride(e);
   int is_masked = takes_part_of_lanes(e);
   match_stride(e, m, copy, stride, otherwise);
@@ -66,7 +66,7 @@ static void likely_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
   else {
     unsigned value = hg_x86_scratch(e, 0);
     hg_x86_broadcast_element(e, m, at, value);
-    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, copy, p, value);
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_set_result(e, copy, p, value);
   }
 }
 
@@ -88,15 +88,15 @@ static unsigned short_index(x86_emit *e, const x86_access *m, uint32_t copy) {
   return s1;
 }
 
-/* eax = the limit less a displacement that is not negative: indices below it are in bounds. */
+/* eax = the limit less a non-negative displacement: indices below it are in bounds. */
 static void limit_of_index(x86_emit *e, const x86_access *m, uint32_t slow) {
   hg_x86_load(&e->a, 0, X86_RAX, m->limit);
   hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), m->displacement > 0 ? (int32_t)m->displacement : 0);
   hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
 }
 
-/* The operand that is compared with the limit: the index, a displacement below 0 added. */
-static unsigned compared_index(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part) {
+/* The operand that is compared with the limit: the index, plus a negative displacement. */
+static unsigned bounded_index(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part) {
   int is_64 = hg_x86_is_64(e, m->index);
   unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
   if (m->displacement >= 0) return index;
@@ -117,9 +117,9 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   unsigned limit = hg_x86_scratch(e, 3);
   limit_of_index(e, m, slow);
   hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
-  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, compared_index(e, m, copy, 0), x86_reg(limit), 1);
+  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, bounded_index(e, m, copy, 0), x86_reg(limit), 1);
   if (is_64) {
-    hg_x86_vi(e, X86_vpcmpuq, 0, compared_index(e, m, copy, 1), x86_reg(limit), 1);
+    hg_x86_vi(e, X86_vpcmpuq, 0, bounded_index(e, m, copy, 1), x86_reg(limit), 1);
     hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
   }
   if (mask < 0) {
@@ -133,17 +133,17 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
-/* A number of short_index, which is below 0 where it was not compared with a limit and a displacement makes up for it.
- */
-static void fetch_short(x86_emit *e, const x86_access *m, unsigned to, unsigned from) {
+/* Extracts an index of short_index. It may be negative where it was not compared with a limit and a displacement makes
+ * up for it. */
+static void extract_index(x86_emit *e, const x86_access *m, unsigned to, unsigned from) {
   hg_x86_x(e, X86_vmovd_to_g, from, 0, x86_reg(to));
   if (!x86_is_checked(e) && m->displacement > 0) hg_x86_load_sign32(&e->a, to, x86_reg(to));
 }
 
-/* A vector of which the first lanes end a row and the others begin the next: those that follow from lane 0's index, and
- * those that follow from the last one's. k2: lanes, in bounds. To `otherwise` if a lane is neither, or takes no part.
- */
-static void load_two(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base, uint8_t stride,
+/* Loads a vector whose first lanes end a row and whose others begin the next: two runs, one from lane 0's index on
+ * and one up to the last lane's. k2: lanes, in bounds. Jumps to `otherwise` if a lane is in neither run, or takes
+ * no part. */
+static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base, uint8_t stride,
                      uint32_t otherwise) {
   unsigned index = short_index(e, m, copy);
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -152,9 +152,9 @@ static void load_two(x86_emit *e, const x86_access *m, uint32_t copy, unsigned b
   int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
   hg_x86_k(e, X86_kortestw, 2, 0, 2);
   hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
-  fetch_short(e, m, X86_RAX, index);
+  extract_index(e, m, X86_RAX, index);
   hg_x86_v(e, X86_vpermps, s3, hg_x86_rm_reg(e, last, 0, s0), x86_reg(index));
-  fetch_short(e, m, X86_RCX, s3);
+  extract_index(e, m, X86_RCX, s3);
   hg_x86_v(e, X86_vpbroadcastd, s2, 0, x86_reg(index));
   if (stride) {
     hg_x86_v(e, X86_vpaddd, s2, s2, iota);
@@ -169,7 +169,7 @@ static void load_two(x86_emit *e, const x86_access *m, uint32_t copy, unsigned b
   hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RAX, m->log_bytes, m->offset), 0, 1, 1);
   hg_x86_k(e, X86_knotw, 1, 0, 1);
   hg_x86_vk(e, load, s0, 0, x86_indexed(base, X86_RCX, m->log_bytes, m->offset + back), 0, 1, 0);
-  hg_x86_done(e, copy, 0, s0);
+  hg_x86_set_result(e, copy, 0, s0);
 }
 
 static void gather_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
@@ -178,21 +178,21 @@ static void gather_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigne
   hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
   if (m->bytes == 4) {
     hg_x86_vk(e, X86_vpgatherdd, s0, 0, at, 0, 2, 0);
-    hg_x86_done(e, copy, 0, s0);
+    hg_x86_set_result(e, copy, 0, s0);
     return;
   }
   hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
   hg_x86_mask_part(e, 2, 1, 0); /* a gather clears its mask, and storing the result may use k1 */
   hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
-  hg_x86_done(e, copy, 0, s0);
+  hg_x86_set_result(e, copy, 0, s0);
   hg_x86_k(e, X86_kmovw, 2, 0, 0);
   at.index = (uint8_t)s2;
   hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
   hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
-  hg_x86_done(e, copy, 1, s0);
+  hg_x86_set_result(e, copy, 1, s0);
 }
 
-/* Of lanes that store to one place the highest comes last, as on the reference machine. */
+/* Of lanes that store to one location the highest comes last, as on the reference machine. */
 static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
   unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
@@ -219,19 +219,19 @@ static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
   }
   if (is_likely(e, m) && m->bytes == 4) {
     uint32_t plain = hg_x86_new_label(&e->a);
-    load_two(e, m, copy, base, stride, plain);
+    load_two_runs(e, m, copy, base, stride, plain);
     hg_x86_jump(&e->a, done);
     hg_x86_place(&e->a, plain);
   }
   gather_evex(e, m, copy, base);
 }
 
-/* What no gather or scatter does: what is likely, or lane after lane. */
-static int likely_or_lanes(x86_emit *e, const x86_access *m) {
+/* Accesses without gather or scatter: as a likely run, or lane by lane. */
+static int write_likely_or_lanes(x86_emit *e, const x86_access *m) {
   if (!is_likely(e, m)) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
-    likely_copy(e, m, c, otherwise);
+    write_likely(e, m, c, otherwise);
     hg_x86_jump(&e->a, done);
     hg_x86_place(&e->a, otherwise);
     if (!hg_x86_lanes_of(e, c)) hg_x86_help(e, c);
@@ -242,13 +242,13 @@ static int likely_or_lanes(x86_emit *e, const x86_access *m) {
 
 int hg_x86_gather(x86_emit *e, const x86_access *m) {
   if (m->index == VECTOR_NONE) return 0;
-  if (e->width != 2 || m->bytes < 4) return likely_or_lanes(e, m);
+  if (e->width != 2 || m->bytes < 4) return write_likely_or_lanes(e, m);
   uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
     uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
     if (is_likely(e, m)) {
-      likely_copy(e, m, c, otherwise);
+      write_likely(e, m, c, otherwise);
       hg_x86_jump(&e->a, done);
     }
     hg_x86_place(&e->a, otherwise);

@@ -36,16 +36,16 @@ int hg_x86_shift(x86_emit *e) {
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
     unsigned by = is_constant ? 0 : shift_count(e, e->insn->s[1], c, p, bits, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     if (is_constant) hg_x86_vi(e, by_constant, 0, to, x86_reg(a), (unsigned)(count & (bits - 1)));
     else hg_x86_v(e, by_vector, to, a, x86_reg(by));
     if (is_left) hg_x86_extend(e, type, to);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
 
-/* Products of 64 bits from those of 32, and of mad the sum. */
+/* 64-bit products from 32-bit ones; of mad also the sum. */
 int hg_x86_multiply_long(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   X86_EACH(e, c, p) {
@@ -60,7 +60,7 @@ int hg_x86_multiply_long(x86_emit *e) {
     hg_x86_v(e, X86_vpaddq, s0, s0, x86_reg(s2));
     if (e->insn->op == ATLAS_OP_mad)
       hg_x86_v(e, X86_vpaddq, s0, s0, hg_x86_source(e, e->insn->s[2], c, p, s1));
-    hg_x86_done(e, c, p, s0);
+    hg_x86_set_result(e, c, p, s0);
   }
   return 1;
 }
@@ -74,15 +74,15 @@ int hg_x86_multiply_add(x86_emit *e) {
     x86_rm b = hg_x86_source(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
     hg_x86_v(e, is_64 ? X86_vpmullq : X86_vpmulld, s0, a, b);
     x86_rm addend = hg_x86_source(e, e->insn->s[2], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, s0);
+    unsigned to = hg_x86_result_register(e, c, p, s0);
     hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, to, s0, addend);
     hg_x86_extend(e, e->insn->type, to);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
 
-/* 32 bits: products of the even elements and of the odd ones, whose high halves are put together again. */
+/* 32 bits: products of the even elements and of the odd ones, whose high halves are merged. */
 static void multiply_high(x86_emit *e, int is_signed) {
   unsigned op = is_signed ? X86_vpmuldq : X86_vpmuludq;
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -94,11 +94,11 @@ static void multiply_high(x86_emit *e, int is_signed) {
     hg_x86_vi(e, X86_vpsrlq_imm, 0, s0, x86_reg(b), 32);
     hg_x86_v(e, op, s3, s3, x86_reg(s0));
     hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(s2), 32);
-    unsigned to = hg_x86_result(e, c, p, s0);
+    unsigned to = hg_x86_result_register(e, c, p, s0);
     x86_rm high = hg_x86_constant(e, UINT64_C(0xffffffff00000000), 1);
     hg_x86_v(e, X86_vpandq, s3, s3, high);
     hg_x86_v(e, X86_vporq, to, s2, x86_reg(s3));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
@@ -107,10 +107,10 @@ static void narrow_multiply_high(x86_emit *e, int is_signed) {
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
     x86_rm b = hg_x86_source(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, X86_vpmulld, to, a, b);
     hg_x86_vi(e, is_signed ? X86_vpsrad_imm : X86_vpsrld_imm, 0, to, x86_reg(to), bits);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
@@ -120,10 +120,10 @@ int hg_x86_negate(x86_emit *e) {
   X86_EACH(e, c, p) {
     hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
     x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, to, zero, a);
     hg_x86_extend(e, e->insn->type, to);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
@@ -133,10 +133,10 @@ int hg_x86_absolute(x86_emit *e) {
   if (!x86_can_write(e, op)) return 0;
   X86_EACH(e, c, p) {
     x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, op, to, 0, a);
     hg_x86_extend(e, e->insn->type, to);
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
@@ -150,10 +150,10 @@ int hg_x86_count_bits(x86_emit *e) {
   unsigned bits = atlas_type_bits((atlas_type)type);
   X86_EACH(e, c, p) {
     x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, op, to, 0, a);
     if (!is_population && bits < 32) hg_x86_v(e, X86_vpsubd, to, to, hg_x86_constant(e, 32 - bits, 0));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }

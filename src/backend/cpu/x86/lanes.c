@@ -1,34 +1,33 @@
-/* lanes.c - atomics, and the loads and stores that no vector instruction does: lane after lane, in a loop over
- * the bits of the mask, which finds a lane's index and values where vectors of them have been written to the frame.
+/* lanes.c - atomics, and the loads and stores that no vector instruction does, scalarised: a loop over the set bits of
+ * the mask, which reads a lane's index and values from vectors that have been spilled to the frame.
  *
  * A copy with a lane out of bounds is done by C code. A block is one worker's, so shared memory needs no lock. Lanes
- * that update one location and do not want to know what was there are summed up first. */
+ * that update one location, and do not use its old value, are combined first. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
-/* Vectors in the frame, two each, where a call would save registers. What a lane's location holds takes the place of
- * the lane's value. */
+/* Vectors in the frame, two each, where a call would save registers. A lane's old value replaces its operand. */
 enum { INDICES = 0, VALUES = 2, COMPARANDS = 4 };
 
-/* General registers of the loop: rcx lane, rbx value, rax what the location held, r12 mask, r13 index. Where nobody
- * wants to know what it held, rax is the mask and rcx the index, and of a load rbx, so that rbx alone has to be made
- * again behind the loop. */
+/* General registers of the loop: rcx lane, rbx value, rax old value of the location, r12 mask, r13 index. Where the old
+ * value is not used, rax is the mask and rcx the index, and of a load rbx, so that only rbx has to be restored after
+ * the loop. */
 typedef struct access {
   uint16_t op;
   uint8_t type, bytes, is_64, log_bytes; /* of the elements */
   uint8_t is_load, is_store;
   uint8_t is_shared;        /* 1: no other worker sees the memory */
   uint8_t is_signed;
-  uint8_t is_short;      /* 1: nobody wants to know what was there, and one instruction does it */
+  uint8_t is_short;      /* 1: the old value is not used, and one instruction does the update */
   uint8_t is_immediate;  /* 1: its second operand is a constant that fits */
-  uint8_t mask, place;   /* registers: bits of the lanes that are left; index */
+  uint8_t mask, place;   /* registers: of the bits of the lanes that are left; of the index */
   uint32_t index, value, compared; /* registers of the program; index: VECTOR_NONE if there is none */
   int32_t immediate;
   int32_t displacement;  /* elements */
-  int32_t lane;          /* in hand; -1: the one whose number is in rcx */
+  int32_t lane;          /* the current lane; -1: the one whose number is in rcx */
 } access;
 
 /* ---- one location ------------------------------------------------------------------------------------------------ */
@@ -43,8 +42,8 @@ static int is_alu(uint16_t op) {
   return op == ATLAS_OP_atom_add || op == ATLAS_OP_atom_and || op == ATLAS_OP_atom_or || op == ATLAS_OP_atom_xor;
 }
 
-/* The prefix of the instruction that follows, which is jumped over where no other worker sees the memory. */
-static void lock(x86_emit *e, const access *m) {
+/* The lock prefix of the next instruction, which is jumped over at run time where no other worker sees the memory. */
+static void write_lock(x86_emit *e, const access *m) {
   static const uint8_t jne_behind_prefix[2] = {0x75, 1};
   if (m->is_shared) return;
   int32_t is_own = hg_x86_place_offset(e->insn->symbol, offsetof(native_place, is_own));
@@ -53,21 +52,21 @@ static void lock(x86_emit *e, const access *m) {
   hg_x86_lock(&e->a);
 }
 
-/* The place of the lane in hand in a vector of the frame. */
+/* The place of the current lane in a vector of the frame. */
 static x86_rm in_frame(const x86_emit *e, const access *m, int vector, int is_64) {
   size_t offset = offsetof(native_frame, vectors) + (size_t)vector * e->vector_bytes;
   if (m->lane < 0) return x86_indexed(X86_FRAME, X86_RCX, is_64 ? 3 : 2, (int32_t)offset);
   return x86_at(X86_FRAME, (int32_t)offset + m->lane * (is_64 ? 8 : 4));
 }
 
-/* What is there, compared with a value, stays. */
+/* The condition, of the old value compared with the operand, on which the old value stays. */
 static x86_condition stays_if(const access *m) {
   if (m->op == ATLAS_OP_atom_min) return m->is_signed ? X86_LESS_EQUAL : X86_BELOW_EQUAL;
   return m->is_signed ? X86_GREATER_EQUAL : X86_ABOVE_EQUAL;
 }
 
-/* rax = what is there; until nobody has come between. */
-static void exchange_in_turns(x86_emit *e, const access *m, x86_rm at) {
+/* rax = the old value; a compare-and-exchange loop. */
+static void write_compare_exchange_loop(x86_emit *e, const access *m, x86_rm at) {
   x86_asm *a = &e->a;
   uint32_t again = hg_x86_new_label(a), stays = hg_x86_new_label(a);
   hg_x86_load(a, m->is_64, X86_RAX, at);
@@ -79,14 +78,14 @@ static void exchange_in_turns(x86_emit *e, const access *m, x86_rm at) {
     hg_x86_alu_rm(a, X86_CMP, m->is_64, X86_RAX, x86_reg(X86_RBX));
     hg_x86_jump_if(a, stays_if(m), stays);
   }
-  lock(e, m);
+  write_lock(e, m);
   hg_x86_compare_exchange(a, m->is_64, at, X86_RBX);
   hg_x86_jump_if(a, X86_NOT_EQUAL, again);
   hg_x86_place(a, stays);
 }
 
 /* rbx from memory, or to it. */
-static void move(x86_emit *e, const access *m, x86_rm at) {
+static void write_move(x86_emit *e, const access *m, x86_rm at) {
   x86_asm *a = &e->a;
   int is_signed = m->type == ATLAS_i8 || m->type == ATLAS_i16;
   if (m->is_store) hg_x86_store_narrow(a, m->bytes, at, X86_RBX);
@@ -94,11 +93,11 @@ static void move(x86_emit *e, const access *m, x86_rm at) {
   else hg_x86_load(a, m->is_64, X86_RBX, at);
 }
 
-/* One access, with the value in rbx; what was there is in rbx of a load, else, unless it is short, in rax. */
-static void update(x86_emit *e, const access *m, x86_rm at) {
+/* One access, with the operand in rbx; the old value is in rbx for a load, else, unless it is short, in rax. */
+static void write_update(x86_emit *e, const access *m, x86_rm at) {
   x86_asm *a = &e->a;
   if (m->is_load || m->is_store) {
-    move(e, m, at);
+    write_move(e, m, at);
     return;
   }
   switch ((machine_atomic)hg_machine_op(m->op)) {
@@ -111,13 +110,13 @@ static void update(x86_emit *e, const access *m, x86_rm at) {
     return;
   case ATOMIC_atom_cas:
     hg_x86_load(a, m->is_64, X86_RAX, in_frame(e, m, COMPARANDS, m->is_64));
-    lock(e, m);
+    write_lock(e, m);
     hg_x86_compare_exchange(a, m->is_64, at, X86_RBX);
     return;
   case ATOMIC_atom_add:
     if (m->is_short) break;
     hg_x86_load(a, 1, X86_RAX, x86_reg(X86_RBX));
-    lock(e, m);
+    write_lock(e, m);
     hg_x86_add_fetch(a, m->is_64, at, X86_RAX);
     return;
   case ATOMIC_atom_and:
@@ -126,10 +125,10 @@ static void update(x86_emit *e, const access *m, x86_rm at) {
   case ATOMIC_atom_min:
   case ATOMIC_atom_max:
     if (m->is_short) break;
-    exchange_in_turns(e, m, at);
+    write_compare_exchange_loop(e, m, at);
     return;
   }
-  lock(e, m);
+  write_lock(e, m);
   if (m->is_immediate) hg_x86_alu_imm(a, alu_of(m->op), m->is_64, at, m->immediate);
   else hg_x86_alu_store(a, alu_of(m->op), m->is_64, at, X86_RBX);
 }
@@ -143,8 +142,8 @@ static void write_vectors(x86_emit *e, int vector, uint32_t reg, uint32_t copy) 
              x86_at(X86_FRAME, (int32_t)(offset + p * e->vector_bytes)));
 }
 
-/* eax = the lanes that take part; to `none` if there is none. */
-static void fetch_mask(x86_emit *e, uint32_t copy, uint32_t none) {
+/* eax = the lanes that take part; jumps to `none` if there are none. */
+static void load_mask(x86_emit *e, uint32_t copy, uint32_t none) {
   int mask = hg_x86_mask(e, copy, e->width == 2 ? 1 : hg_x86_scratch(e, 1));
   if (mask < 0) {
     hg_x86_move_imm(&e->a, X86_RAX, (UINT32_C(1) << e->lanes) - 1);
@@ -156,7 +155,7 @@ static void fetch_mask(x86_emit *e, uint32_t copy, uint32_t none) {
   hg_x86_jump_if(&e->a, X86_EQUAL, none);
 }
 
-/* The index that is compared with the limit: a displacement below 0 is added. */
+/* The index that is compared with the limit: a negative displacement is added. */
 static unsigned compared_index(x86_emit *e, const access *m, uint32_t copy, uint32_t part) {
   int is_64 = hg_x86_is_64(e, m->index);
   unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
@@ -199,8 +198,8 @@ static void lanes_above_avx2(x86_emit *e, const access *m, uint32_t copy) {
   hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(signs));
 }
 
-/* To `slow` if a lane of eax is out of bounds. */
-static void check(x86_emit *e, const access *m, uint32_t copy, uint32_t slow) {
+/* Jumps to `slow` if a lane of eax is out of bounds. */
+static void check_bounds(x86_emit *e, const access *m, uint32_t copy, uint32_t slow) {
   x86_asm *a = &e->a;
   size_t symbol = e->insn->symbol;
   if (e->insn->flags & VECTOR_IN_BOUNDS || symbol & SSA_LIBRARY) return;
@@ -223,8 +222,8 @@ static int is_signed_index(const x86_emit *e, const access *m) {
   return atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
 }
 
-/* The location of the lane in hand. */
-static x86_rm locate(x86_emit *e, const access *m, unsigned base) {
+/* The location of the current lane. */
+static x86_rm location_of_lane(x86_emit *e, const access *m, unsigned base) {
   int32_t offset = m->displacement * (1 << m->log_bytes);
   if (m->index == VECTOR_NONE) return x86_at(base, offset);
   int is_64 = hg_x86_is_64(e, m->index);
@@ -234,10 +233,10 @@ static x86_rm locate(x86_emit *e, const access *m, unsigned base) {
   return x86_indexed(base, m->place, m->log_bytes, offset);
 }
 
-/* The same of lanes in turn, indices of 32 bits fetched two at a time. */
-static x86_rm locate_next(x86_emit *e, const access *m, unsigned base) {
+/* The same for lanes in order, two indices of 32 bits fetched at a time. */
+static x86_rm location_of_next_lane(x86_emit *e, const access *m, unsigned base) {
   x86_asm *a = &e->a;
-  if (m->index == VECTOR_NONE || hg_x86_is_64(e, m->index)) return locate(e, m, base);
+  if (m->index == VECTOR_NONE || hg_x86_is_64(e, m->index)) return location_of_lane(e, m, base);
   int is_signed = is_signed_index(e, m);
   unsigned place = m->lane % 2 == 0 ? X86_RAX : X86_RCX;
   if (m->lane % 2 != 0) hg_x86_shift_imm(a, 1, is_signed ? X86_SAR : X86_SHR, X86_RCX, 32);
@@ -249,7 +248,7 @@ static x86_rm locate_next(x86_emit *e, const access *m, unsigned base) {
   return x86_indexed(base, place, m->log_bytes, m->displacement * (1 << m->log_bytes));
 }
 
-static void fetch_value(x86_emit *e, const access *m) {
+static void load_value(x86_emit *e, const access *m) {
   if (!m->is_immediate && !m->is_load) hg_x86_load(&e->a, m->is_64, X86_RBX, in_frame(e, m, VALUES, m->is_64));
 }
 
@@ -263,8 +262,8 @@ static void update_all(x86_emit *e, access *m, unsigned base, uint32_t otherwise
   hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
   for (m->lane = 0; m->lane < e->lanes; m->lane++) {
-    fetch_value(e, m);
-    update(e, m, locate_next(e, m, base));
+    load_value(e, m);
+    write_update(e, m, location_of_next_lane(e, m, base));
     keep_result(e, m);
   }
   m->lane = -1;
@@ -281,8 +280,8 @@ static void update_lanes(x86_emit *e, access *m, unsigned base) {
   if (m->mask != X86_RAX) hg_x86_load(a, 0, m->mask, x86_reg(X86_RAX));
   hg_x86_place(a, next);
   hg_x86_tzcnt(a, 0, X86_RCX, x86_reg(m->mask));
-  fetch_value(e, m);
-  update(e, m, locate(e, m, base));
+  load_value(e, m);
+  write_update(e, m, location_of_lane(e, m, base));
   keep_result(e, m);
   hg_x86_blsr(a, 0, m->mask, x86_reg(m->mask));
   hg_x86_jump_if(a, X86_NOT_EQUAL, next);
@@ -291,7 +290,7 @@ static void update_lanes(x86_emit *e, access *m, unsigned base) {
 
 /* ---- one location for all lanes ---------------------------------------------------------------------------------- */
 
-/* rbx = the values of the lanes of eax, of which rcx is the first, put together. */
+/* rbx = the values of the lanes of eax, of which rcx is the first, combined. */
 static void gather_values(x86_emit *e, const access *m) {
   x86_asm *a = &e->a;
   uint32_t next = hg_x86_new_label(a), done = hg_x86_new_label(a);
@@ -317,21 +316,21 @@ static void gather_values(x86_emit *e, const access *m) {
   hg_x86_place(a, done);
 }
 
-/* Of stores the highest lane's stays. */
+/* Of stores the highest lane's value stays. */
 static void update_once(x86_emit *e, const access *m, unsigned base) {
   if (m->is_store) {
     hg_x86_lzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
     hg_x86_alu_imm(&e->a, X86_XOR, 0, x86_reg(X86_RCX), 31);
   } else hg_x86_tzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
-  x86_rm at = locate(e, m, base);
-  if (m->is_store) fetch_value(e, m);
+  x86_rm at = location_of_lane(e, m, base);
+  if (m->is_store) load_value(e, m);
   else gather_values(e, m);
-  update(e, m, at);
+  write_update(e, m, at);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* 1 if this one can be written here. */
+/* 1 if this access can be written here. */
 static int describe(const x86_emit *e, access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
@@ -340,7 +339,7 @@ static int describe(const x86_emit *e, access *m) {
   if (flags & ATLAS_SPACE_POOL || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
   int64_t displacement = (int64_t)insn->bits;
   if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
-  if (insn->d != VECTOR_NONE && native_home_of(e->b, insn->d)->is_uniform) return 0;
+  if (insn->d != VECTOR_NONE && native_location_of(e->b, insn->d)->is_uniform) return 0;
   uint32_t is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED, is_cas = insn->op == ATLAS_OP_atom_cas;
   *m = (access){.op = insn->op, .type = insn->type, .displacement = (int32_t)displacement, .lane = -1};
   m->bytes = (uint8_t)atlas_bytes((atlas_type)insn->type);
@@ -373,7 +372,7 @@ static void choose_registers(const x86_emit *e, access *m, int is_once) {
   m->is_immediate = !m->is_64 || (uint64_t)(int64_t)m->immediate == bits;
 }
 
-/* Registers of the region that the loop has used. */
+/* Restores the registers of the region that the loop has used. */
 static void restore_registers(x86_emit *e, const access *m) {
   x86_asm *a = &e->a;
   if (!m->is_immediate) hg_x86_load(a, 1, X86_LANE, x86_at(X86_FRAME, offsetof(native_frame, lane)));
@@ -386,10 +385,10 @@ static void restore_registers(x86_emit *e, const access *m) {
 static void load_results(x86_emit *e, const access *m, uint32_t copy) {
   size_t offset = offsetof(native_frame, vectors) + (size_t)VALUES * e->vector_bytes;
   for (uint32_t p = 0; p < (m->is_64 ? 2u : 1u); p++) {
-    unsigned to = hg_x86_result(e, copy, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, copy, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, X86_vload, to, 0, x86_at(X86_FRAME, (int32_t)(offset + p * e->vector_bytes)));
     if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, to, to, hg_x86_constant(e, 1, 0));
-    hg_x86_done(e, copy, p, to);
+    hg_x86_set_result(e, copy, p, to);
   }
 }
 
@@ -397,8 +396,8 @@ static void write_copy(x86_emit *e, access *m, uint32_t c) {
   int is_once = is_done_once(e, m);
   uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
   choose_registers(e, m, is_once);
-  fetch_mask(e, c, none);
-  check(e, m, c, slow);
+  load_mask(e, c, none);
+  check_bounds(e, m, c, slow);
   if (m->index != VECTOR_NONE) write_vectors(e, INDICES, m->index, c);
   if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
   if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);

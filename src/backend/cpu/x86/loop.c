@@ -1,10 +1,11 @@
 /* loop.c - the quick version of a loop over memory (loop.h).
  *
- * Such a loop is there twice. A group that enters asks whether its indices have the strides that they were guessed to
- * have. If so, it goes through the quick version: each of these indices is one number in a general register, an access
- * is one load or store of consecutive elements, or of one for all lanes, and its bounds are checked once. All other
- * values are where the slow version has them; so where an address is out of bounds, the indices become vectors again
- * and the slow version goes on from that very instruction. It finds out which lane is at fault, and keeps its loop. */
+ * Such a loop has two versions. A group that enters checks whether its indices have the strides that they were guessed
+ * to have. If so, it runs the quick version: each of these indices is one number in a general register, an access is
+ * one load or store of consecutive elements, or of one for all lanes, and its bounds are checked once. All other values
+ * are where the slow version has them; so where an address is out of bounds, a side exit makes the indices vectors
+ * again and the slow version goes on from that very instruction. It finds out which lane is at fault, and stays in its
+ * loop. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include <stddef.h>
@@ -22,8 +23,9 @@ static int has_atomic(const x86_emit *e) {
   return 0;
 }
 
-/* Those that no buffer's address needs, and those of the tile's rows where there are none; atomics take these, too. */
-static uint32_t find_free(const x86_emit *e, uint8_t *free) {
+/* Those that hold no buffer's address, and the register of the tile's rows where there are none; atomics use these,
+ * too. */
+static uint32_t find_free_general(const x86_emit *e, uint8_t *free) {
   static const uint8_t registers[X86_MOST_GENERAL] = {X86_R11, X86_R10, X86_R9,  X86_R8,  X86_RDI,
                                                       X86_RSI, X86_RBP, X86_R12, X86_R13};
   uint32_t count = 0, used = 1u << X86_R12 | 1u << X86_R13;
@@ -35,27 +37,27 @@ static uint32_t find_free(const x86_emit *e, uint8_t *free) {
   return count;
 }
 
-static int overlap(const x86_emit *e, uint32_t one, uint32_t other) {
+static int overlap_in_life(const x86_emit *e, uint32_t one, uint32_t other) {
   const vector_reg *a = vector_reg_at(e->b->vector, one), *b = vector_reg_at(e->b->vector, other);
   return a->first <= b->last && b->first <= a->last;
 }
 
-/* One that no scalar has which is needed at the same time. */
+/* A register for scalar k that no scalar has which is live at the same time. */
 static uint8_t register_for(const x86_emit *e, const uint8_t *free, uint32_t count, uint32_t k) {
   const native_scalar *scalars = e->loop.found.scalar;
   for (uint32_t f = 0; f < count; f++) {
     int is_taken = 0;
     for (uint32_t other = 0; other < e->loop.found.count && !is_taken; other++)
-      is_taken = e->loop.general[other] == free[f] && overlap(e, scalars[k].reg, scalars[other].reg);
+      is_taken = e->loop.general[other] == free[f] && overlap_in_life(e, scalars[k].reg, scalars[other].reg);
     if (!is_taken) return free[f];
   }
   return X86_NO_GENERAL;
 }
 
-/* First to what changes. 0 if that is too much. */
-static int give_registers(x86_emit *e) {
+/* Registers for scalars, first for those that change. 0 if there are too few. */
+static int allocate_registers(x86_emit *e) {
   uint8_t free[X86_MOST_GENERAL];
-  uint32_t count = find_free(e, free);
+  uint32_t count = find_free_general(e, free);
   memset(e->loop.general, X86_NO_GENERAL, sizeof e->loop.general);
   for (int changes = 1; changes >= 0; changes--)
     for (uint32_t k = 0; k < e->loop.found.count; k++) {
@@ -77,8 +79,8 @@ static unsigned general_of(const x86_emit *e, const native_scalar *scalar) {
   return e->loop.general[scalar - e->loop.found.scalar];
 }
 
-/* Lane 0's value of a source of 32 or 64 bits: `scratch`, where it has no place of its own. */
-static x86_rm number(x86_emit *e, uint32_t reg, unsigned scratch) {
+/* Lane 0's value of a source of 32 or 64 bits: in `scratch`, where it has no location of its own. */
+static x86_rm scalar_operand(x86_emit *e, uint32_t reg, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, reg);
   if (scalar != NULL && general_of(e, scalar) != X86_NO_GENERAL) return x86_reg(general_of(e, scalar));
@@ -97,8 +99,8 @@ static x86_rm number(x86_emit *e, uint32_t reg, unsigned scratch) {
 
 /* ---- entering ---------------------------------------------------------------------------------------------------- */
 
-/* Adds to scratch 3 in what a register's vectors differ from what follows from lane 0. */
-static void ask_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
+/* Sets bits of scratch 3 where a register's vectors differ from what lane 0 and the stride predict. */
+static void guard_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
   int is_64 = hg_x86_is_64(e, reg);
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned parts = is_64 ? 2 : 1;
@@ -115,12 +117,12 @@ static void ask_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
     }
 }
 
-/* To the slow version if a guess was wrong. */
-static void ask(x86_emit *e) {
+/* The guard: jumps to the slow version if a guess was wrong. */
+static void write_guard(x86_emit *e) {
   unsigned s3 = hg_x86_scratch(e, 3), s2 = hg_x86_scratch(e, 2);
   hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
   for (uint32_t k = 0; k < e->loop.found.count; k++)
-    if (scalars(e)[k].enters) ask_stride(e, scalars(e)[k].reg, scalars(e)[k].stride);
+    if (scalars(e)[k].enters) guard_stride(e, scalars(e)[k].reg, scalars(e)[k].stride);
   if (e->width == 2) {
     hg_x86_v(e, X86_vptestmd, 0, s3, x86_reg(s3));
     hg_x86_k(e, X86_kortestw, 0, 0, 0);
@@ -141,9 +143,9 @@ static int is_quick(const x86_emit *e, const vector_insn *insn, const native_sca
   return is_load || !e->is_tail || e->width == 2 || atlas_bytes((atlas_type)insn->type) >= 4;
 }
 
-/* Quick loads of one element that need not be there once for each copy. They take the last of their registers: what
- * takes over all of these writes it last. */
-static void keep_ones(x86_emit *e) {
+/* Finds quick loads of one element that need only one register for all copies. They take the last of their registers: a
+ * value that reuses all of these writes it last. */
+static void find_kept(x86_emit *e) {
   x86_loop *loop = &e->loop;
   loop->kept_count = 0;
   for (uint32_t i = loop->found.head; i < loop->found.end && loop->kept_count < X86_MOST_KEPT; i++) {
@@ -151,15 +153,15 @@ static void keep_ones(x86_emit *e) {
     const native_scalar *index = hg_native_scalar_of(&loop->found, insn->s[0]);
     if (!is_quick(e, insn, index) || index->stride) continue;
     if (!hg_native_keeps_one(e->b, &loop->found, i)) continue;
-    native_home *home = &e->b->homes[insn->d];
+    native_location *location = &e->b->locations[insn->d];
     loop->kept[loop->kept_count].reg = insn->d;
-    loop->kept[loop->kept_count++].home = *home;
-    home->reg[0] = home->reg[(uint32_t)home->copies * home->parts - 1];
-    home->copies = home->parts = home->is_uniform = 1;
+    loop->kept[loop->kept_count++].location = *location;
+    location->reg[0] = location->reg[(uint32_t)location->copies * location->parts - 1];
+    location->copies = location->parts = location->is_uniform = 1;
   }
 }
 
-static int make_room(x86_emit *e) {
+static int allocate_tables(x86_emit *e) {
   uint64_t insns = e->b->vector->insns.count, regs = e->b->vector->regs.count;
   if (e->loop.memory == NULL) e->loop.memory = hg_allocate(&e->b->allocator, 8 * insns + regs, 1);
   if (e->loop.memory == NULL) {
@@ -169,58 +171,58 @@ static int make_room(x86_emit *e) {
   e->loop.quick_label = e->loop.memory;
   e->loop.resume = e->loop.quick_label + insns;
   e->loop.strides = (uint8_t *)(e->loop.resume + insns);
-  e->loop.ways_out.element_size = sizeof(x86_way_out);
+  e->loop.side_exits.element_size = sizeof(x86_side_exit);
   return 1;
 }
 
 void hg_x86_release_loop(x86_emit *e) {
   hg_release(&e->b->allocator, e->loop.memory);
-  hg_array_release(&e->b->allocator, &e->loop.ways_out);
+  hg_array_release(&e->b->allocator, &e->loop.side_exits);
 }
 
-/* 1 if a jump behind the label leads back to it. */
+/* 1 if a jump after the label leads back to it. */
 static int is_head(const hg_vector *v, uint32_t head) {
   for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++)
     if (vector_insn_at(v, i)->target == head) return 1;
   return 0;
 }
 
-int hg_x86_finds_loop(x86_emit *e, uint32_t head) {
+int hg_x86_find_loop(x86_emit *e, uint32_t head) {
   if (vector_insn_at(e->b->vector, head)->op != VECTOR_LABEL) return 0;
-  if (!is_head(e->b->vector, head) || !make_room(e)) return 0;
+  if (!is_head(e->b->vector, head) || !allocate_tables(e)) return 0;
   if (!hg_native_find_loop(e->b, head, e->loop.strides, &e->loop.found)) return 0;
-  if (e->loop.found.end >= e->region_end || !give_registers(e)) return 0;
+  if (e->loop.found.end >= e->region_end || !allocate_registers(e)) return 0;
   memset(e->loop.quick_label, 0xff, 2 * e->b->vector->insns.count * sizeof *e->loop.quick_label);
   return 1;
 }
 
 void hg_x86_begin_quick(x86_emit *e) {
   e->loop.slow_head = hg_x86_new_label(&e->a);
-  ask(e);
+  write_guard(e);
   for (uint32_t k = 0; k < e->loop.found.count; k++)
     if (scalars(e)[k].enters && e->loop.general[k] != X86_NO_GENERAL)
       read_first(e, scalars(e)[k].reg, e->loop.general[k]);
-  keep_ones(e);
+  find_kept(e);
   e->loop.version = X86_QUICK;
 }
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
-/* A scalar's vectors, for who needs them. */
+/* Writes a scalar's vectors, for instructions that need them. */
 static void write_vectors(x86_emit *e, const native_scalar *scalar) {
   const vector_insn *insn = e->insn, write = {.op = VECTOR_MOVE, .d = scalar->reg, .mask = VECTOR_ALL};
   int is_64 = hg_x86_is_64(e, scalar->reg);
   e->insn = &write;
   for (uint32_t c = 0; c < e->copies; c++)
     for (uint32_t p = 0; p < hg_x86_parts(e, scalar->reg); p++) {
-      unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0)), general = general_of(e, scalar);
+      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0)), general = general_of(e, scalar);
       if (scalar->stride) hg_x86_count_up(e, to, general, c * e->lanes + p * (e->lanes / 2u), is_64);
       else if (e->width == 2) hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, to, 0, x86_reg(general));
       else {
         hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, to, 0, x86_reg(general));
         hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, to, 0, x86_reg(to));
       }
-      hg_x86_done(e, c, p, to);
+      hg_x86_set_result(e, c, p, to);
     }
   e->insn = insn;
 }
@@ -237,7 +239,7 @@ int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
   return 1;
 }
 
-/* What reads a scalar as vectors. */
+/* Writes the vectors of the scalars that the current instruction reads as such. */
 static void write_sources(x86_emit *e) {
   const native_scalar *index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
   for (int s = is_quick(e, e->insn, index); s < 4; s++) {
@@ -246,22 +248,22 @@ static void write_sources(x86_emit *e) {
   }
 }
 
-/* rax = the instruction's result. */
-static void compute(x86_emit *e, int w) {
+/* rax = the result of the current instruction. */
+static void write_scalar_result(x86_emit *e, int w) {
   const uint32_t *s = e->insn->s;
   x86_asm *a = &e->a;
   int is_sign_extended = e->insn->op == ATLAS_OP_cvt && w && e->insn->type2 == ATLAS_i32;
   int is_extended = e->insn->op == ATLAS_OP_cvt && !hg_x86_is_64(e, s[0]);
-  x86_rm first = number(e, s[0], X86_RAX);
+  x86_rm first = scalar_operand(e, s[0], X86_RAX);
   if (is_sign_extended) hg_x86_load_sign32(a, X86_RAX, first);
   else if (first.is_memory || first.reg != X86_RAX || is_extended) hg_x86_load(a, w && !is_extended, X86_RAX, first);
   switch (e->insn->op) {
-  case ATLAS_OP_add: hg_x86_alu_rm(a, X86_ADD, w, X86_RAX, number(e, s[1], X86_RCX)); break;
-  case ATLAS_OP_sub: hg_x86_alu_rm(a, X86_SUB, w, X86_RAX, number(e, s[1], X86_RCX)); break;
-  case ATLAS_OP_mul: hg_x86_multiply(a, w, X86_RAX, number(e, s[1], X86_RCX)); break;
+  case ATLAS_OP_add: hg_x86_alu_rm(a, X86_ADD, w, X86_RAX, scalar_operand(e, s[1], X86_RCX)); break;
+  case ATLAS_OP_sub: hg_x86_alu_rm(a, X86_SUB, w, X86_RAX, scalar_operand(e, s[1], X86_RCX)); break;
+  case ATLAS_OP_mul: hg_x86_multiply(a, w, X86_RAX, scalar_operand(e, s[1], X86_RCX)); break;
   case ATLAS_OP_mad:
-    hg_x86_multiply(a, w, X86_RAX, number(e, s[1], X86_RCX));
-    hg_x86_alu_rm(a, X86_ADD, w, X86_RAX, number(e, s[2], X86_RCX));
+    hg_x86_multiply(a, w, X86_RAX, scalar_operand(e, s[1], X86_RCX));
+    hg_x86_alu_rm(a, X86_ADD, w, X86_RAX, scalar_operand(e, s[2], X86_RCX));
     break;
   case ATLAS_OP_shl:
     hg_x86_shift_imm(a, w, X86_SHL, X86_RAX, (unsigned)vector_reg_at(e->b->vector, s[1])->bits & (w ? 63 : 31));
@@ -278,11 +280,11 @@ static int adds_in_place(x86_emit *e, unsigned general, int w) {
   int is_constant = hg_x86_constant_bits(e, other, &bits);
   if (is_constant && (!w || bits + 0x80000000u < UINT64_C(1) << 32))
     hg_x86_alu_imm(&e->a, X86_ADD, w, x86_reg(general), (int32_t)(uint32_t)bits);
-  else hg_x86_alu_rm(&e->a, X86_ADD, w, general, number(e, other, X86_RAX));
+  else hg_x86_alu_rm(&e->a, X86_ADD, w, general, scalar_operand(e, other, X86_RAX));
   return 1;
 }
 
-int hg_x86_quick(x86_emit *e) {
+int hg_x86_quick_insn(x86_emit *e) {
   if (e->loop.version != X86_QUICK) return 0;
   const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, e->insn->d);
   if (scalar == NULL) {
@@ -291,17 +293,17 @@ int hg_x86_quick(x86_emit *e) {
   }
   int w = hg_x86_is_64(e, scalar->reg);
   if (adds_in_place(e, general_of(e, scalar), w)) return 1;
-  compute(e, w);
+  write_scalar_result(e, w);
   hg_x86_load(&e->a, w, general_of(e, scalar), x86_reg(X86_RAX));
   return 1;
 }
 
 /* ---- ways out ---------------------------------------------------------------------------------------------------- */
 
-uint32_t hg_x86_way_out(x86_emit *e) {
-  x86_way_out way = {.insn = e->index, .label = hg_x86_new_label(&e->a)};
-  if (hg_array_append(&e->b->allocator, &e->loop.ways_out, &way, 1) == NULL) e->a.no_memory = 1;
-  return way.label;
+uint32_t hg_x86_side_exit(x86_emit *e) {
+  x86_side_exit leave = {.insn = e->index, .label = hg_x86_new_label(&e->a)};
+  if (hg_array_append(&e->b->allocator, &e->loop.side_exits, &leave, 1) == NULL) e->a.no_memory = 1;
+  return leave.label;
 }
 
 static int is_alive(const x86_emit *e, uint32_t reg, uint32_t insn) {
@@ -309,28 +311,28 @@ static int is_alive(const x86_emit *e, uint32_t reg, uint32_t insn) {
   return r->first < insn && r->last >= insn;
 }
 
-/* One for all lanes becomes one for each copy. */
-static void spread(x86_emit *e, const native_home *home) {
-  unsigned from = home->reg[(uint32_t)home->copies * home->parts - 1];
-  for (uint32_t k = 0; k + 1 < (uint32_t)home->copies * home->parts; k++)
-    hg_x86_v(e, X86_vmove, home->reg[k], 0, x86_reg(from));
+/* Copies a value that the quick version keeps once to all copies. */
+static void broadcast_copies(x86_emit *e, const native_location *location) {
+  unsigned from = location->reg[(uint32_t)location->copies * location->parts - 1];
+  for (uint32_t k = 0; k + 1 < (uint32_t)location->copies * location->parts; k++)
+    hg_x86_v(e, X86_vmove, location->reg[k], 0, x86_reg(from));
 }
 
-/* Behind the quick version: where it goes on slowly. */
+/* Writes the side exits after the quick version: where the slow version goes on. */
 void hg_x86_end_quick(x86_emit *e) {
   x86_loop *loop = &e->loop;
-  for (uint32_t k = loop->kept_count; k-- > 0;) e->b->homes[loop->kept[k].reg] = loop->kept[k].home;
-  for (size_t i = 0; i < loop->ways_out.count && !e->a.no_memory; i++) {
-    const x86_way_out *way = (const x86_way_out *)loop->ways_out.data + i;
-    hg_x86_place(&e->a, way->label);
+  for (uint32_t k = loop->kept_count; k-- > 0;) e->b->locations[loop->kept[k].reg] = loop->kept[k].location;
+  for (size_t i = 0; i < loop->side_exits.count && !e->a.no_memory; i++) {
+    const x86_side_exit *leave = (const x86_side_exit *)loop->side_exits.data + i;
+    hg_x86_place(&e->a, leave->label);
     for (uint32_t k = 0; k < loop->kept_count; k++)
-      if (is_alive(e, loop->kept[k].reg, way->insn)) spread(e, &loop->kept[k].home);
+      if (is_alive(e, loop->kept[k].reg, leave->insn)) broadcast_copies(e, &loop->kept[k].location);
     for (uint32_t k = 0; k < loop->found.count; k++)
-      if (scalars(e)[k].changes && is_alive(e, scalars(e)[k].reg, way->insn)) write_vectors(e, &scalars(e)[k]);
-    if (loop->resume[way->insn] == UINT32_MAX) loop->resume[way->insn] = hg_x86_new_label(&e->a);
-    hg_x86_jump(&e->a, loop->resume[way->insn]);
+      if (scalars(e)[k].changes && is_alive(e, scalars(e)[k].reg, leave->insn)) write_vectors(e, &scalars(e)[k]);
+    if (loop->resume[leave->insn] == UINT32_MAX) loop->resume[leave->insn] = hg_x86_new_label(&e->a);
+    hg_x86_jump(&e->a, loop->resume[leave->insn]);
   }
-  loop->ways_out.count = 0;
+  loop->side_exits.count = 0;
   loop->version = X86_SLOW;
   hg_x86_place(&e->a, loop->slow_head);
 }

@@ -1,5 +1,5 @@
-/* mask.c - predicates, masks, and the jumps that ask them. With AVX-512 they are k registers of 16 bits, else
- * vectors whose 32-bit elements are all ones or zero.
+/* mask.c - results that are predicates, and the jumps that test masks. With AVX-512 predicates are k registers of 16
+ * bits, else vectors whose 32-bit elements are all ones or zero.
  *
  * k0 cannot be a mask: it only holds intermediate results. k2 is for results, k1 for the mask of the instruction. */
 #include "backend/cpu/x86/x86_predicate.h"
@@ -14,18 +14,18 @@ enum { K_TEMPORARY = 0, K_MASK = 1 };
 
 static int merges(const x86_emit *e) {
   const vector_insn *insn = e->insn;
-  if (insn->mask == VECTOR_ALL || native_home_of(e->b, insn->d)->is_uniform) return 0;
+  if (insn->mask == VECTOR_ALL || native_location_of(e->b, insn->d)->is_uniform) return 0;
   return (insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE;
 }
 
 unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch) {
-  const native_home *home = native_home_of(e->b, e->insn->d);
-  return home->kind == NATIVE_REGISTERS && !merges(e) ? home->reg[home->copies == 1 ? 0 : copy] : scratch;
+  const native_location *location = native_location_of(e->b, e->insn->d);
+  return location->kind == NATIVE_REGISTERS && !merges(e) ? location->reg[location->copies == 1 ? 0 : copy] : scratch;
 }
 
-static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsigned reg) {
+static void store_row(x86_emit *e, const native_location *location, uint32_t copy, unsigned reg) {
   unsigned vector = hg_x86_scratch(e, 3);
-  x86_rm to = hg_x86_mask_row(e, home->offset, copy);
+  x86_rm to = hg_x86_mask_row(e, location->offset, copy);
   if (x86_is_evex(e)) {
     x86_vector_insn load = {.op = X86_vload8, .reg = (uint8_t)vector, .mask = (uint8_t)reg, .zero = 1,
                             .rm = x86_at(X86_POOL, (int32_t)e->ones_place * 4)};
@@ -35,9 +35,9 @@ static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsig
     hg_x86_vector(&e->a, &store);
     return;
   }
-  if (e->is_tail) { /* what follows in the row may belong to another run */
+  if (e->is_tail) { /* the row goes on with another run's lanes */
     unsigned old = hg_x86_scratch(e, 1);
-    hg_x86_load_mask_row(e, home->offset, copy, old);
+    hg_x86_load_mask_row(e, location->offset, copy, old);
     hg_x86_v(e, X86_vload, vector, 0, hg_x86_tail_mask(e));
     hg_x86_vi(e, X86_vblendvps, old, old, x86_reg(reg), vector << 4);
     reg = old;
@@ -47,40 +47,40 @@ static void store_row(x86_emit *e, const native_home *home, uint32_t copy, unsig
 }
 
 static unsigned merge(x86_emit *e, uint32_t copy, unsigned reg) {
-  const native_home *home = native_home_of(e->b, e->insn->d);
+  const native_location *location = native_location_of(e->b, e->insn->d);
   if (!x86_is_evex(e)) {
     unsigned mask = (unsigned)hg_x86_mask(e, copy, hg_x86_scratch(e, 1));
-    unsigned old = hg_x86_fetch_predicate(e, home, copy, hg_x86_scratch(e, 2));
-    unsigned to = home->kind == NATIVE_REGISTERS ? old : hg_x86_scratch(e, 2);
+    unsigned old = hg_x86_fetch_predicate(e, location, copy, hg_x86_scratch(e, 2));
+    unsigned to = location->kind == NATIVE_REGISTERS ? old : hg_x86_scratch(e, 2);
     hg_x86_vi(e, X86_vblendvps, to, old, x86_reg(reg), mask << 4);
     return to;
   }
   unsigned mask = (unsigned)hg_x86_mask(e, copy, K_MASK);
-  unsigned old = hg_x86_fetch_predicate(e, home, copy, K_TEMPORARY);
+  unsigned old = hg_x86_fetch_predicate(e, location, copy, K_TEMPORARY);
   hg_x86_k(e, X86_kandnw, K_TEMPORARY, mask, old);
   hg_x86_k(e, X86_kandw, K_MASK, mask, reg);
-  unsigned to = home->kind == NATIVE_REGISTERS ? old : K_MASK;
+  unsigned to = location->kind == NATIVE_REGISTERS ? old : K_MASK;
   hg_x86_k(e, X86_korw, to, K_TEMPORARY, K_MASK);
   return to;
 }
 
-static void store_home(x86_emit *e, const native_home *home, uint32_t copy, unsigned reg) {
-  uint32_t piece = home->copies == 1 ? 0 : copy;
-  if (home->kind == NATIVE_ROW && !home->is_uniform) store_row(e, home, copy, reg);
-  else if (home->kind == NATIVE_ROW || home->kind == NATIVE_SLOT) {
-    x86_rm to = x86_at(X86_FRAME, (int32_t)(home->offset + piece * (x86_is_evex(e) ? 8 : e->vector_bytes)));
-    if (home->kind == NATIVE_ROW) to = x86_at(X86_ROWS, hg_x86_new_single(e, home));
+static void store_location(x86_emit *e, const native_location *location, uint32_t copy, unsigned reg) {
+  uint32_t piece = location->copies == 1 ? 0 : copy;
+  if (location->kind == NATIVE_ROW && !location->is_uniform) store_row(e, location, copy, reg);
+  else if (location->kind == NATIVE_ROW || location->kind == NATIVE_SLOT) {
+    x86_rm to = x86_at(X86_FRAME, (int32_t)(location->offset + piece * (x86_is_evex(e) ? 8 : e->vector_bytes)));
+    if (location->kind == NATIVE_ROW) to = x86_at(X86_ROWS, hg_x86_pending_block_uniform(e, location));
     if (x86_is_evex(e)) hg_x86_kmem(e, X86_kmovw_store, reg, to);
     else hg_x86_v(e, X86_vstore, reg, 0, to);
-  } else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg) {
-    if (x86_is_evex(e)) hg_x86_k(e, X86_kmovw, home->reg[piece], 0, reg);
-    else hg_x86_v(e, X86_vmove, home->reg[piece], 0, x86_reg(reg));
+  } else if (location->kind == NATIVE_REGISTERS && location->reg[piece] != reg) {
+    if (x86_is_evex(e)) hg_x86_k(e, X86_kmovw, location->reg[piece], 0, reg);
+    else hg_x86_v(e, X86_vmove, location->reg[piece], 0, x86_reg(reg));
   }
 }
 
-void hg_x86_predicate_done(x86_emit *e, uint32_t copy, unsigned reg) {
+void hg_x86_set_predicate_result(x86_emit *e, uint32_t copy, unsigned reg) {
   if (merges(e)) reg = merge(e, copy, reg);
-  store_home(e, native_home_of(e->b, e->insn->d), copy, reg);
+  store_location(e, native_location_of(e->b, e->insn->d), copy, reg);
 }
 
 /* ---- instructions on predicates ---------------------------------------------------------------------------------- */
@@ -88,10 +88,10 @@ void hg_x86_predicate_done(x86_emit *e, uint32_t copy, unsigned reg) {
 static unsigned first_scratch(const x86_emit *e) { return x86_is_evex(e) ? 1 : hg_x86_scratch(e, 0); }
 static unsigned second_scratch(const x86_emit *e) { return x86_is_evex(e) ? 2 : hg_x86_scratch(e, 1); }
 
-/* What hg_x86_predicate_done may find a value in: it has uses for the others. */
+/* The scratch register that may hold a result: hg_x86_set_predicate_result uses the others. */
 static unsigned result_scratch(const x86_emit *e) { return x86_is_evex(e) ? 2 : hg_x86_scratch(e, 0); }
 
-static void logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
+static void write_logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
   uint32_t copies = hg_x86_copies(e, e->insn->d);
   for (uint32_t c = 0; c < copies; c++) {
     unsigned a = hg_x86_predicate(e, e->insn->s[0], c, first_scratch(e));
@@ -100,11 +100,11 @@ static void logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
     unsigned left = is_not_first ? b : a, right = is_not_first ? a : b;
     if (x86_is_evex(e)) hg_x86_k(e, k_op, to, left, right);
     else hg_x86_v(e, v_op, to, left, x86_reg(right));
-    hg_x86_predicate_done(e, c, to);
+    hg_x86_set_predicate_result(e, c, to);
   }
 }
 
-static void one_source(x86_emit *e, uint32_t source, int is_inverted) {
+static void write_unary(x86_emit *e, uint32_t source, int is_inverted) {
   uint32_t copies = hg_x86_copies(e, e->insn->d);
   for (uint32_t c = 0; c < copies; c++) {
     unsigned a = hg_x86_predicate(e, source, c, result_scratch(e));
@@ -117,32 +117,33 @@ static void one_source(x86_emit *e, uint32_t source, int is_inverted) {
       }
       a = to;
     }
-    hg_x86_predicate_done(e, c, a);
+    hg_x86_set_predicate_result(e, c, a);
   }
 }
 
-/* The source beside all lanes that the code has, if that is what the other one is. */
-static uint32_t beside_all(const x86_emit *e, int is_not) {
+/* The other source, if one of the two is all lanes that the code has. */
+static uint32_t other_than_all(const x86_emit *e, int is_not) {
   const uint32_t *s = e->insn->s;
   if (e->is_tail || e->b->vector->loses_lanes) return VECTOR_NONE;
   if (s[0] == VECTOR_ALL && s[1] != VECTOR_ALL) return s[1];
   return s[1] == VECTOR_ALL && !is_not && s[0] != VECTOR_ALL ? s[0] : VECTOR_NONE;
 }
 
-static void clear(x86_emit *e) {
+static void write_clear(x86_emit *e) {
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
-    hg_x86_predicate_done(e, c, hg_x86_constant_predicate(e, 0, hg_x86_predicate_result(e, c, result_scratch(e))));
+    hg_x86_set_predicate_result(e, c,
+                                hg_x86_constant_predicate(e, 0, hg_x86_predicate_result(e, c, result_scratch(e))));
 }
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
 
-/* 1 if the mask is no matter: one value is the answer for all lanes. */
-static int asks_one(const x86_emit *e) {
+/* 1 if a uniform value is the answer for all lanes: the mask does not matter. */
+static int is_uniform_test(const x86_emit *e) {
   return e->insn->flags & VECTOR_AGREE && e->insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, e->insn->s[0]);
 }
 
-/* 1 if instruction i, with AVX-512, finds out whether two numbers that all lanes share are equal, for the jump behind
- * it and nobody else: that compares them in general registers. */
+/* 1 if instruction i (AVX-512) compares two uniform numbers for equality and only the jump after it reads the result:
+ * compare and branch are fused, in general registers. */
 static int compares_for_jump(const x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i), *jump = insn + 1;
   if (!x86_is_evex(e) || e->loop.version != X86_NO_LOOP || !e->has_loops || i + 1 >= e->region_end) return 0;
@@ -180,8 +181,8 @@ int hg_x86_compare_for_jump(x86_emit *e, x86_condition *taken) {
 }
 
 /* s0 & mask of one copy. */
-static unsigned asked(x86_emit *e, uint32_t copy, unsigned scratch, unsigned other) {
-  if (asks_one(e)) return hg_x86_predicate(e, e->insn->s[0], copy, scratch);
+static unsigned tested_lanes(x86_emit *e, uint32_t copy, unsigned scratch, unsigned other) {
+  if (is_uniform_test(e)) return hg_x86_predicate(e, e->insn->s[0], copy, scratch);
   int mask = hg_x86_mask(e, copy, scratch);
   uint32_t source = e->insn->s[0];
   if (source == VECTOR_NONE || source == VECTOR_ALL || source == e->insn->mask)
@@ -198,11 +199,11 @@ void hg_x86_test_any(x86_emit *e) {
   const vector_insn *insn = e->insn;
   int varies = insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
   if (insn->s[0] < VECTOR_ALL) varies |= hg_x86_copies(e, insn->s[0]) > 1;
-  if (asks_one(e)) varies = 0;
+  if (is_uniform_test(e)) varies = 0;
   uint32_t copies = varies ? e->copies : 1;
   unsigned sum = x86_is_evex(e) ? K_TEMPORARY : hg_x86_scratch(e, 2), last = 0;
   for (uint32_t c = 0; c < copies; c++) {
-    unsigned now = asked(e, c, first_scratch(e), second_scratch(e));
+    unsigned now = tested_lanes(e, c, first_scratch(e), second_scratch(e));
     if (c == 0) {
       last = now;
       if (copies > 1 && (now == first_scratch(e) || now == second_scratch(e))) {
@@ -232,22 +233,22 @@ void hg_x86_test_any(x86_emit *e) {
   }
 }
 
-/* One more in the register that counts the steps of the lanes of the mask, or of all. */
+/* Adds one to the register that counts the steps of the lanes of the mask, or of all. */
 static void count_up(x86_emit *e, uint32_t counter, uint32_t mask) {
   vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = mask};
   const vector_insn *step = e->insn;
   e->insn = &add;
   for (uint32_t c = 0; c < hg_x86_copies(e, counter); c++) {
     unsigned old = hg_x86_source_reg(e, counter, c, 0, hg_x86_scratch(e, 0));
-    unsigned to = hg_x86_result(e, c, 0, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, 0, hg_x86_scratch(e, 0));
     hg_x86_v(e, X86_vpaddd, to, old, hg_x86_constant(e, 1, 0));
-    hg_x86_done(e, c, 0, to);
+    hg_x86_set_result(e, c, 0, to);
   }
   e->insn = step;
 }
 
 /* C code counts where lanes may run out of steps. */
-static void step(x86_emit *e) {
+static void write_step(x86_emit *e) {
   const vector_insn *insn = e->insn;
   int counts = hg_native_counts_steps(e->b->vector);
   if (counts) {
@@ -258,39 +259,39 @@ static void step(x86_emit *e) {
   }
   if (insn->d != VECTOR_NONE)
     for (uint32_t c = 0; c < hg_x86_copies(e, insn->d); c++)
-      hg_x86_predicate_done(e, c, hg_x86_predicate(e, insn->mask, c, result_scratch(e)));
+      hg_x86_set_predicate_result(e, c, hg_x86_predicate(e, insn->mask, c, result_scratch(e)));
   if (counts) hg_x86_slow_back(e);
 }
 
-static void trap(x86_emit *e) {
+static void write_trap(x86_emit *e) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   hg_x86_test_any(e);
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
   hg_x86_slow_back(e);
 }
 
-/* The lanes that have not ended: at the start of a group all that exist, with all steps left, or what other regions
- * have left of them. */
+/* At the start of a group: the lanes that have not ended, which are all that exist, with all steps left, or what other
+ * regions have left of them. */
 void hg_x86_begin_alive(x86_emit *e) {
-  const native_home *home = native_home_of(e->b, x86_all_lanes_register(e));
+  const native_location *location = native_location_of(e->b, x86_all_lanes_register(e));
   if (hg_native_counts_steps(e->b->vector)) {
     hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
     hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, steps_left)), X86_RAX);
   }
   for (uint32_t c = 0; c < e->copies; c++) {
-    unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[c] : second_scratch(e);
+    unsigned to = location->kind == NATIVE_REGISTERS ? location->reg[c] : second_scratch(e);
     if (e->b->steps.count > 1) {
       hg_x86_load_mask_row(e, e->b->alive_offset, c, to);
-      to = hg_x86_that_exist(e, to, to);
+      to = hg_x86_and_existing_lanes(e, to, to);
     } else to = hg_x86_existing_lanes(e, second_scratch(e));
-    store_home(e, home, c, to);
+    store_location(e, location, c, to);
   }
   if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count > 1) return;
   hg_x86_move_imm(&e->a, X86_RAX, 0);
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, knows_steps)), X86_RAX);
 }
 
-/* Other groups of the tile, and other regions, may begin with what is left by the one that has taken most steps. */
+/* Other groups of the tile, and other regions, begin with the steps left of the group that has taken most. */
 void hg_x86_end_alive(x86_emit *e) {
   uint32_t enough = hg_x86_new_label(&e->a);
   if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count == 1) return;
@@ -304,10 +305,10 @@ void hg_x86_end_alive(x86_emit *e) {
 
 int hg_x86_logic(x86_emit *e) {
   switch ((machine_logic)hg_machine_op(e->insn->op)) {
-  case LOGIC_pand: logic(e, X86_kandw, X86_vpandd, 0); break;
-  case LOGIC_por: logic(e, X86_korw, X86_vpord, 0); break;
-  case LOGIC_pxor: logic(e, X86_kxorw, X86_vpxord, 0); break;
-  case LOGIC_pnot: one_source(e, e->insn->s[0], 1); break;
+  case LOGIC_pand: write_logic(e, X86_kandw, X86_vpandd, 0); break;
+  case LOGIC_por: write_logic(e, X86_korw, X86_vpord, 0); break;
+  case LOGIC_pxor: write_logic(e, X86_kxorw, X86_vpxord, 0); break;
+  case LOGIC_pnot: write_unary(e, e->insn->s[0], 1); break;
   }
   return 1;
 }
@@ -316,22 +317,22 @@ int hg_x86_masks(x86_emit *e) {
   int is_copy = e->insn->s[0] == e->insn->s[1] && e->insn->s[0] < VECTOR_ALL, is_not = e->insn->op == VECTOR_ANDNOT;
   if (e->insn->op == VECTOR_AND || e->insn->op == VECTOR_OR || is_not) {
     uint32_t source = is_copy && !is_not ? e->insn->s[0] : VECTOR_NONE;
-    if (source == VECTOR_NONE && e->insn->op != VECTOR_OR) source = beside_all(e, is_not);
+    if (source == VECTOR_NONE && e->insn->op != VECTOR_OR) source = other_than_all(e, is_not);
     if (source != VECTOR_NONE) {
-      one_source(e, source, is_not);
+      write_unary(e, source, is_not);
       return 1;
     }
   }
   switch (e->insn->op) {
-  case VECTOR_AND: logic(e, X86_kandw, X86_vpandd, 0); return 1;
-  case VECTOR_ANDNOT: logic(e, X86_kandnw, X86_vpandnd, 1); return 1;
-  case VECTOR_OR: logic(e, X86_korw, X86_vpord, 0); return 1;
-  case VECTOR_CLEAR: clear(e); return 1;
-  case VECTOR_STEP: step(e); return 1;
-  case VECTOR_TRAP: trap(e); return 1;
+  case VECTOR_AND: write_logic(e, X86_kandw, X86_vpandd, 0); return 1;
+  case VECTOR_ANDNOT: write_logic(e, X86_kandnw, X86_vpandnd, 1); return 1;
+  case VECTOR_OR: write_logic(e, X86_korw, X86_vpord, 0); return 1;
+  case VECTOR_CLEAR: write_clear(e); return 1;
+  case VECTOR_STEP: write_step(e); return 1;
+  case VECTOR_TRAP: write_trap(e); return 1;
   case VECTOR_MOVE:
     if (e->insn->type != SSA_PREDICATE) return 0;
-    one_source(e, e->insn->s[0], 0);
+    write_unary(e, e->insn->s[0], 0);
     return 1;
   default: return 0;
   }

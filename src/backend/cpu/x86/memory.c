@@ -1,7 +1,7 @@
 /* memory.c - loads and stores of buffers, shared memory and constant tables.
  *
- * Every copy (one vector of lanes) checks its addresses before anything is done; one that finds a lane out of bounds is
- * done by C code. [x + lane] needs no check where whole groups run: the caller saw to that (native_entry). */
+ * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
+ * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). */
 #include "backend/cpu/x86/x86_memory.h"
 
 #include "atlas/functions.h"
@@ -54,7 +54,7 @@ static int is_lane_load(const vector_insn *insn) {
   return atlas_op_flags(insn->op) & ATLAS_LOAD && insn->flags & VECTOR_LANE;
 }
 
-/* 1 if instruction i is the region's first load of [its buffer + lane + d]: what others load lies beside that. */
+/* 1 if instruction i is the region's first load of [its buffer + lane + d]: others load from adjacent addresses. */
 static int is_first_load(const x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   for (uint32_t k = e->region_first; k < i; k++) {
@@ -64,15 +64,15 @@ static int is_first_load(const x86_emit *e, uint32_t i) {
   return is_lane_load(insn);
 }
 
-/* What later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level, and from
- * the less far ahead the more there are; those of one to the first. Beside several buffers, loads that nobody needs, of
- * the lines in hand, fill the processor's queue of loads: else it begins so many of later groups that the stores, which
- * need the same places on their way out, wait. Of 16M elements, one thread, without them and with: a + b 4.7 and 4.5
- * ms, relu(a b + c) 6.9 and 6.7. */
+/* Prefetches what later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level,
+ * and from the less far ahead the more there are; those of one to the first. Beside several buffers, loads that nothing
+ * needs, of the current lines, fill the processor's queue of loads: else it begins so many of later groups that the
+ * stores, which need the same places on their way out, wait. Of 16M elements, one thread, without them and with:
+ * a + b 4.7 and 4.5 ms, relu(a b + c) 6.9 and 6.7. */
 static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
   enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280, SPARE_LOADS_A_LINE = 2 };
   uint32_t buffers = 0, ahead = AHEAD_OF_ONE;
-  if (e->is_rare || !is_first_load(e, e->index)) return;
+  if (e->is_cold || !is_first_load(e, e->index)) return;
   for (uint32_t i = e->region_first; i < e->region_end; i++) buffers += (uint32_t)is_first_load(e, i);
   if (buffers > 1) ahead = AHEAD_OF_SEVERAL / buffers < AHEAD_OF_EACH ? AHEAD_OF_SEVERAL / buffers : AHEAD_OF_EACH;
   x86_rm later = at;
@@ -123,14 +123,15 @@ static void add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
 
 static void load_one(x86_emit *e, const x86_access *m, x86_rm at) {
   unsigned value = hg_x86_scratch(e, 0);
-  if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1) value = hg_x86_result(e, 0, 0, value);
+  if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1)
+    value = hg_x86_result_register(e, 0, 0, value);
   hg_x86_broadcast_element(e, m, at, value);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++)
-    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_done(e, c, p, value);
+    for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_set_result(e, c, p, value);
 }
 
-/* Out of bounds, and garbage where no lane takes part, are left to C code; in bounds, reading for no lane does no harm.
- */
+/* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a
+ * load that no lane needs does no harm. */
 static int same_access(x86_emit *e, x86_access *m) {
   int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
@@ -151,7 +152,7 @@ static int same_access(x86_emit *e, x86_access *m) {
   return 1;
 }
 
-/* The highest lane of each copy comes last. ecx: its number in the copy's vector. */
+/* A uniform address: the store of the highest lane of each copy stays. ecx: its number in the copy's vector. */
 static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
   x86_asm *a = &e->a;
   int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
@@ -208,9 +209,9 @@ static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
   return at;
 }
 
-/* For the lanes of a mask: rax = the index that lane 0 has, or would have, rcx = that of the highest lane and rdx that
- * of the lowest. */
-static void run_of_mask(x86_emit *e, const x86_access *m, uint32_t copy, unsigned mask, uint32_t none) {
+/* For the lanes of a mask: rax = the index that lane 0 has, or would have; rcx, rdx = those of the highest lane and of
+ * the lowest. */
+static void find_masked_run(x86_emit *e, const x86_access *m, uint32_t copy, unsigned mask, uint32_t none) {
   x86_asm *a = &e->a;
   int is_64 = hg_x86_is_64(e, m->index);
   int32_t at = spill_index(e, m->index, copy);
@@ -232,8 +233,8 @@ static void run_of_mask(x86_emit *e, const x86_access *m, uint32_t copy, unsigne
   hg_x86_exchange(a, X86_RAX, X86_RDX);
 }
 
-/* For lanes from the first on. */
-static void run_of_first(x86_emit *e, const x86_access *m, uint32_t copy) {
+/* The same for all lanes, or the first ones. */
+static void find_run(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_asm *a = &e->a;
   first_index(e, m->index, copy);
   hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
@@ -258,18 +259,18 @@ static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
   }
 }
 
-static int is_tile_lane(const x86_emit *e, uint32_t index) {
+static int is_block_lane(const x86_emit *e, uint32_t index) {
   const vector_reg *reg = vector_reg_at(e->b->vector, index);
   return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
 }
 
-/* The register u, the same in the whole block, of an index that is blane + u; VECTOR_NONE. */
+/* The block-uniform register u of an index that is blane + u; VECTOR_NONE. */
 static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
   for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (insn->op == VECTOR_LABEL) return VECTOR_NONE;
     if (insn->d != index) continue;
-    if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32 || !is_tile_lane(e, insn->s[0])) return VECTOR_NONE;
+    if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32 || !is_block_lane(e, insn->s[0])) return VECTOR_NONE;
     return hg_x86_is_in_memory(e, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
   }
   return VECTOR_NONE;
@@ -283,7 +284,7 @@ int hg_x86_is_by_tile_lane(const x86_emit *e) {
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
   if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT)
     return 0;
-  return is_tile_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
+  return is_block_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
 }
 
 /* 1 if shared memory is large enough for whatever lanes of a full block come here. */
@@ -293,7 +294,7 @@ static int is_within_shared(const x86_emit *e, int64_t added) {
          e->region_lanes + (uint64_t)added <= symbol->count;
 }
 
-/* The lanes from `lane` on, less those of a vector that do not exist, are in bounds, or else the slow path. */
+/* Jumps to `slow` unless the lanes of a vector from `lane` on that exist are in bounds. */
 static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, int32_t d, uint32_t slow) {
   x86_asm *a = &e->a;
   x86_rm last = x86_at(lane, (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1 + d);
@@ -310,9 +311,9 @@ static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, in
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
 }
 
-/* [x + blane], [x + blane + u]: one question for the lanes of all copies, those that do not take part included. A sum
- * that exceeds 32 bits is above the limit. Where nobody asks, it is what it is modulo 2^32, and below 0 only for lanes
- * that do not take part. */
+/* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
+ * exceeds 32 bits is above the limit. Without a check the sum is modulo 2^32, and negative only for lanes that do not
+ * take part. */
 static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, int is_masked) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   unsigned lane = X86_TILE_LANE, base = hg_x86_base(e);
@@ -322,7 +323,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
     offset += (int64_t)bits * m->bytes;
     d += (int64_t)bits;
   } else if (added != VECTOR_NONE) {
-    hg_x86_load_single(e, lane = X86_RAX, added);
+    hg_x86_load_block_uniform(e, lane = X86_RAX, added);
     hg_x86_alu_rm(&e->a, X86_ADD, x86_is_checked(e), X86_RAX, x86_reg(X86_TILE_LANE));
     if (!x86_is_checked(e)) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
   }
@@ -341,7 +342,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
   if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
   uint32_t added = added_to_tile_lane(e, m->index);
-  if (added != VECTOR_NONE || is_tile_lane(e, m->index)) {
+  if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
     tile_lane_access(e, m, added, is_masked);
     return 1;
   }
@@ -349,8 +350,8 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
-    if (is_plain) run_of_first(e, m, c);
-    else run_of_mask(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
+    if (is_plain) find_run(e, m, c);
+    else find_masked_run(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
     check_run(e, m, slow);
     x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
@@ -364,9 +365,9 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
 
 /* ---- small tables of the function library ------------------------------------------------------------------------ */
 
-enum { MOST_TABLE_WORDS = 32, MOST_INDEX_LIFE = 256 }; /* the second: of instructions looked through for readers */
+enum { MOST_TABLE_WORDS = 32, MOST_INDEX_LIFE = 256 }; /* the second: instructions that are searched for readers */
 
-/* The pool's copy of a table, filled up to whole vectors; vectors in it do not cross cache lines. */
+/* The copy of a table in the pool, padded to full vectors; its vectors do not cross cache lines. */
 static uint32_t table_in_pool(x86_emit *e, const atlas_symbol *table) {
   uint32_t symbol = e->insn->symbol, words[MOST_TABLE_WORDS] = {0}, none = 0;
   for (uint32_t i = 0; i < e->table_count; i++)
@@ -404,14 +405,14 @@ static int table_access(x86_emit *e, const x86_access *m) {
   uint32_t place = table_in_pool(e, table);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     unsigned index = hg_x86_source_reg(e, m->index, c, 0, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result(e, c, 0, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, 0, hg_x86_scratch(e, 0));
     look_up(e, table->count, place, to, index);
-    hg_x86_done(e, c, 0, to);
+    hg_x86_set_result(e, c, 0, to);
   }
   return 1;
 }
 
-/* A look-up in a table of 16, which sees no more of its index than the lowest four bits. */
+/* 1 if the instruction is a look-up in a table of 16, which uses the lowest four bits of its index only. */
 static int sees_four_bits(const x86_emit *e, const vector_insn *insn, uint32_t index) {
   int is_load = (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE)) == ATLAS_LOAD;
   if (!is_load || !(insn->symbol & SSA_LIBRARY) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->s[0] != index) return 0;
@@ -443,12 +444,12 @@ static int quick_access(x86_emit *e, x86_access *m) {
   if (!hg_x86_quick_index(e, &index, &stride)) return 0;
   int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes && !e->is_tail;
   int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
-  if (!x86_is_checked(e) && takes_all && is_signed && !hg_x86_is_64(e, m->index)) { /* it may be below 0 */
+  if (!x86_is_checked(e) && takes_all && is_signed && !hg_x86_is_64(e, m->index)) { /* it may be negative */
     hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(index));
     index = X86_RAX;
   }
   if (x86_is_checked(e) || !takes_all)
-    hg_x86_check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_way_out(e));
+    hg_x86_check_number(e, m, index, stride ? e->copies * e->lanes - 1 : 0, X86_RAX, hg_x86_side_exit(e));
   unsigned base = hg_x86_base(e);
   if (!stride) {
     load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
@@ -468,7 +469,7 @@ int hg_x86_memory(x86_emit *e) {
   uint32_t flags = e->insn->flags;
   if (flags & VECTOR_LANE) return lane_access(e, &m);
   if (quick_access(e, &m)) return 1;
-  int keeps_one = !m.is_store && native_home_of(e->b, e->insn->d)->is_uniform;
+  int keeps_one = !m.is_store && native_location_of(e->b, e->insn->d)->is_uniform;
   int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one for each lane, present or not */
   if (!(keeps_one && has_row) && table_access(e, &m)) return 1;
   if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;

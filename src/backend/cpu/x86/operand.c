@@ -1,4 +1,4 @@
-/* operand.c - instructions in the width in hand, and operands that are no values: constants, the context. */
+/* operand.c - instructions in the current width, and operands that are not values: constants, the context. */
 #include "backend/cpu/x86/x86_arith.h"
 
 #include <stddef.h>
@@ -34,47 +34,48 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm) {
   hg_x86_vector(&e->a, &insn);
 }
 
-/* A register that no value has in any part of the program. */
-void hg_x86_begin_hold(x86_emit *e) {
+/* The vector registers that no value has in any part of the program. */
+void hg_x86_find_free_registers(x86_emit *e) {
   uint32_t used = 0;
   for (uint32_t r = 0; r <= e->b->vector->regs.count; r++) {
-    const native_home *home = native_home_of(e->b, r);
-    for (uint32_t k = 0; home->kind == NATIVE_REGISTERS && !home->is_mask && k < (uint32_t)home->copies * home->parts;
+    const native_location *location = native_location_of(e->b, r);
+    for (uint32_t k = 0;
+         location->kind == NATIVE_REGISTERS && !location->is_mask && k < (uint32_t)location->copies * location->parts;
          k++)
-      used |= 1u << home->reg[k];
+      used |= 1u << location->reg[k];
   }
   e->free_registers = ((1u << e->b->target->vector_count) - 1) & ~used;
-  e->hold[e->is_stream].count = 0;
+  e->residents[e->is_stream].count = 0;
 }
 
-/* One more constant, if there is a register and groups need it often: in a loop, where there are any. */
-static unsigned hold(x86_emit *e, uint32_t place, int is_64) {
-  x86_hold *hold = &e->hold[e->is_stream];
+/* Makes a constant resident, if there is a free register and groups read it often: in a loop, where there are any. */
+static unsigned make_resident(x86_emit *e, uint32_t place, int is_64) {
+  x86_residents *residents = &e->residents[e->is_stream];
   int is_worth = !e->has_loops || e->index <= e->loops_until;
-  if (e->free_registers == 0 || e->is_rare || !is_worth) return NATIVE_MOST_REGISTERS;
+  if (e->free_registers == 0 || e->is_cold || !is_worth) return NATIVE_MOST_REGISTERS;
   uint8_t reg = 0;
   while (!(e->free_registers >> reg & 1)) reg++;
   e->free_registers &= e->free_registers - 1;
-  hold->held[hold->count++] = (x86_held){.place = place, .reg = reg, .is_64 = (uint8_t)is_64};
+  residents->held[residents->count++] = (x86_resident){.place = place, .reg = reg, .is_64 = (uint8_t)is_64};
   return reg;
 }
 
-void hg_x86_load_held(x86_emit *e, const x86_hold *hold) {
-  for (uint32_t k = 0; k < hold->count; k++) {
-    x86_rm from = x86_at(X86_POOL, (int32_t)(hold->held[k].place * 4));
-    unsigned op = e->width == 1 ? X86_vload : hold->held[k].is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
-    hg_x86_v(e, op, hold->held[k].reg, 0, from);
+void hg_x86_load_residents(x86_emit *e, const x86_residents *residents) {
+  for (uint32_t k = 0; k < residents->count; k++) {
+    x86_rm from = x86_at(X86_POOL, (int32_t)(residents->held[k].place * 4));
+    unsigned op = e->width == 1 ? X86_vload : residents->held[k].is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
+    hg_x86_v(e, op, residents->held[k].reg, 0, from);
   }
 }
 
 static x86_rm pool_operand(x86_emit *e, uint32_t place, int is_64) {
-  const x86_hold *held = &e->hold[e->is_stream];
+  const x86_residents *held = &e->residents[e->is_stream];
   x86_rm rm = x86_at(X86_POOL, (int32_t)(place * 4));
   rm.broadcast = e->width == 2;
   if (e->is_tail) return rm;
   for (uint32_t k = 0; k < held->count; k++)
     if (held->held[k].place == place) return x86_reg(held->held[k].reg);
-  unsigned reg = hold(e, place, is_64);
+  unsigned reg = make_resident(e, place, is_64);
   return reg < NATIVE_MOST_REGISTERS ? x86_reg(reg) : rm;
 }
 

@@ -33,21 +33,22 @@ unsigned hg_x86_constant_predicate(x86_emit *e, uint64_t bits, unsigned scratch)
   return scratch;
 }
 
-unsigned hg_x86_fetch_predicate(x86_emit *e, const native_home *home, uint32_t copy, unsigned scratch) {
-  uint32_t piece = home->copies == 1 ? 0 : copy;
-  if (home->kind == NATIVE_REGISTERS) return home->reg[piece];
-  if (home->kind == NATIVE_ROW && !home->is_uniform) hg_x86_load_mask_row(e, home->offset, copy, scratch);
+unsigned hg_x86_fetch_predicate(x86_emit *e, const native_location *location, uint32_t copy, unsigned scratch) {
+  uint32_t piece = location->copies == 1 ? 0 : copy;
+  if (location->kind == NATIVE_REGISTERS) return location->reg[piece];
+  if (location->kind == NATIVE_ROW && !location->is_uniform) hg_x86_load_mask_row(e, location->offset, copy, scratch);
   else {
     uint32_t bytes = x86_is_evex(e) ? 8 : e->vector_bytes;
-    x86_rm from = x86_at(home->kind == NATIVE_ROW ? X86_ROWS : X86_FRAME, (int32_t)(home->offset + piece * bytes));
+    x86_rm from =
+        x86_at(location->kind == NATIVE_ROW ? X86_ROWS : X86_FRAME, (int32_t)(location->offset + piece * bytes));
     if (x86_is_evex(e)) hg_x86_kmem(e, X86_kmovw, scratch, from);
     else hg_x86_v(e, X86_vload, scratch, 0, from);
   }
   return scratch;
 }
 
-/* Those that exist, where the code is for the last lanes: what follows a row's end, or a run's, is not ours. */
-unsigned hg_x86_that_exist(x86_emit *e, unsigned reg, unsigned scratch) {
+/* In the tail, reg and the lanes that exist: a row, or a run in it, goes on with other lanes. */
+unsigned hg_x86_and_existing_lanes(x86_emit *e, unsigned reg, unsigned scratch) {
   if (!e->is_tail) return reg;
   if (x86_is_evex(e)) hg_x86_k(e, X86_kandw, scratch, reg, X86_TAIL_MASK);
   else hg_x86_v(e, X86_vpandd, scratch, reg, hg_x86_tail_mask(e));
@@ -58,16 +59,16 @@ unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scr
   uint64_t bits;
   if (reg == VECTOR_ALL && !e->b->vector->loses_lanes) return hg_x86_existing_lanes(e, scratch);
   if (reg == VECTOR_ALL)
-    return hg_x86_fetch_predicate(e, native_home_of(e->b, x86_all_lanes_register(e)), copy, scratch);
+    return hg_x86_fetch_predicate(e, native_location_of(e->b, x86_all_lanes_register(e)), copy, scratch);
   if (hg_x86_constant_bits(e, reg, &bits)) return hg_x86_constant_predicate(e, bits, scratch);
-  return hg_x86_fetch_predicate(e, native_home_of(e->b, reg), copy, scratch);
+  return hg_x86_fetch_predicate(e, native_location_of(e->b, reg), copy, scratch);
 }
 
 int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch) {
   uint32_t mask = e->insn->mask;
   if (mask == VECTOR_ALL && !e->is_tail && !e->b->vector->loses_lanes) return -1;
   unsigned reg = hg_x86_predicate(e, mask, copy, scratch);
-  return (int)(mask == VECTOR_ALL ? reg : hg_x86_that_exist(e, reg, scratch));
+  return (int)(mask == VECTOR_ALL ? reg : hg_x86_and_existing_lanes(e, reg, scratch));
 }
 
 unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch) {

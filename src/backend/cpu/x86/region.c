@@ -1,4 +1,4 @@
-/* region.c - regions: entry, the loop over whole groups, the last lanes. */
+/* region.c - regions: prologue and epilogue, the loop over full groups, the tail. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void make_frame(x86_emit *e) {
   hg_x86_store(a, 1, hg_x86_frame(X86_SAVED_RSP), X86_RAX);
 }
 
-void hg_x86_drop_frame(x86_emit *e) {
+void hg_x86_write_epilogue(x86_emit *e) {
   x86_asm *a = &e->a;
   hg_x86_load(a, 1, X86_RSP, hg_x86_frame(X86_SAVED_RSP));
   for (size_t i = sizeof callee_saved; i-- > 0;) hg_x86_pop(a, callee_saved[i]);
@@ -37,15 +37,15 @@ void hg_x86_load_bases(x86_emit *e) {
                   x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, memory))));
 }
 
-/* Vectors in a group. Where stores pass the caches one line of each buffer is in hand at a time: several lines of one,
- * and then several of the next, cost a quarter of the memory's rate. A loop has use for its copies all the same. */
+/* Copies in a group. Where stores pass the caches one line of each buffer is written at a time: several lines of one,
+ * and then several of the next, cost a quarter of the memory's rate. A loop profits from its copies all the same. */
 static uint32_t copies_of(const x86_emit *e) {
   uint32_t line = X86_LINE_BYTES / e->vector_bytes;
   return e->is_stream && !e->has_loops && line < e->b->copies ? line : e->b->copies;
 }
 
 /* rdi context, rsi first, rdx end, rcx fast end: see native_entry. */
-void hg_x86_begin_region(x86_emit *e) {
+void hg_x86_write_prologue(x86_emit *e) {
   x86_asm *a = &e->a;
   make_frame(e);
   hg_x86_load(a, 1, X86_CONTEXT, x86_reg(X86_RDI));
@@ -59,7 +59,7 @@ void hg_x86_begin_region(x86_emit *e) {
   hg_x86_load_bases(e);
 }
 
-/* Loops of the region. */
+/* Finds the loops of the region. */
 static void find_loops(x86_emit *e, const native_step *step) {
   memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end);
   e->has_loops = 0;
@@ -73,29 +73,29 @@ static void find_loops(x86_emit *e, const native_step *step) {
 
 void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   x86_asm *a = &e->a;
-  x86_hold *hold = &e->hold[e->is_stream];
+  x86_residents *residents = &e->residents[e->is_stream];
   uint32_t top = hg_x86_new_label(a);
   e->is_tail = 0;
   e->copies = copies_of(e);
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_GREATER, tail);
   if (e->b->steps.count == 1) {
-    hg_x86_begin_hold(e);
-    hold->load = hg_x86_new_label(a);
-    hold->top = top;
-    if (e->free_registers != 0) hg_x86_jump(a, hold->load);
+    hg_x86_find_free_registers(e);
+    residents->load = hg_x86_new_label(a);
+    residents->top = top;
+    if (e->free_registers != 0) hg_x86_jump(a, residents->load);
   }
-  hg_x86_align(a, 32, 0x90);
+  hg_x86_align(a, X86_LOOP_ALIGNMENT, X86_NOP);
   hg_x86_place(a, top);
   hg_x86_write_body(e, step);
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)(e->copies * e->lanes));
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_LESS_EQUAL, top);
   if (e->is_stream) hg_x86_sfence(a);
-  if (e->rare.count == 0) return;
+  if (e->cold.count == 0) return;
   uint32_t done = hg_x86_new_label(a);
   hg_x86_jump(a, done);
-  hg_x86_write_rare(e);
+  hg_x86_write_cold(e);
   hg_x86_place(a, done);
 }
 
@@ -153,11 +153,11 @@ void hg_x86_write_tail(x86_emit *e, const native_step *step) {
   hg_x86_write_body(e, step);
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), e->lanes);
   hg_x86_jump(a, top);
-  hg_x86_write_rare(e);
+  hg_x86_write_cold(e);
   hg_x86_place(a, done);
 }
 
-/* Of what is the same for all groups: the code of a whole group, which stands for them. */
+/* A region that runs once: the code of a full group, on behalf of all. */
 void hg_x86_write_once(x86_emit *e, const native_step *step) {
   e->is_tail = 0;
   e->is_once = 1;
@@ -166,31 +166,31 @@ void hg_x86_write_once(x86_emit *e, const native_step *step) {
   e->is_once = 0;
 }
 
-/* Before the first group: the constants that its code turned out to hold. */
-static void write_loads(x86_emit *e) {
+/* Before the first group: loads of the constants that its code turned out to keep resident. */
+static void write_resident_loads(x86_emit *e) {
   for (int stream = 0; stream <= e->b->streams; stream++) {
-    hg_x86_place(&e->a, e->hold[stream].load);
-    hg_x86_load_held(e, &e->hold[stream]);
-    hg_x86_jump(&e->a, e->hold[stream].top);
+    hg_x86_place(&e->a, e->residents[stream].load);
+    hg_x86_load_residents(e, &e->residents[stream]);
+    hg_x86_jump(&e->a, e->residents[stream].top);
   }
 }
 
-/* The only region. */
+/* A region of a kernel without code for whole blocks. */
 void hg_x86_write_region(x86_emit *e, native_step *step) {
   find_loops(e, step);
   uint32_t tail = hg_x86_new_label(&e->a);
   for (int stream = 0; stream <= e->b->streams; stream++) {
     e->is_stream = (uint8_t)stream;
-    hg_x86_align(&e->a, 16, 0xcc);
+    hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
     *(stream ? &step->stream_entry : &step->entry) = (uint32_t)e->a.count;
-    hg_x86_begin_region(e);
+    hg_x86_write_prologue(e);
     hg_x86_write_groups(e, step, tail);
     if (stream < e->b->streams) hg_x86_jump(&e->a, tail);
   }
   e->is_stream = 0;
   hg_x86_place(&e->a, tail);
   hg_x86_write_tail(e, step);
-  hg_x86_drop_frame(e);
+  hg_x86_write_epilogue(e);
   hg_x86_write_slow_paths(e);
-  write_loads(e);
+  write_resident_loads(e);
 }

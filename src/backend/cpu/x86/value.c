@@ -1,5 +1,4 @@
-/* value.c - where operands come from and results go: registers, frame, rows, constants, parameters, special
- * registers. */
+/* value.c - reading operands and storing results: registers, frame, rows, constants, parameters, special registers. */
 #include "backend/cpu/x86/x86_arith.h"
 
 #include "base/error.h"
@@ -16,8 +15,8 @@ static x86_rm special_operand(x86_emit *e, const vector_reg *r, uint32_t copy, u
   return x86_reg(scratch);
 }
 
-static x86_rm row_address(const native_home *home, unsigned log_bytes, uint32_t first) {
-  return x86_indexed(X86_ROWS, X86_TILE_LANE, log_bytes, (int32_t)(home->offset + (first << log_bytes)));
+static x86_rm row_address(const native_location *location, unsigned log_bytes, uint32_t first) {
+  return x86_indexed(X86_ROWS, X86_TILE_LANE, log_bytes, (int32_t)(location->offset + (first << log_bytes)));
 }
 
 /* Elements of memory into a register, widened. */
@@ -35,8 +34,9 @@ static x86_rm row_operand(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t par
   uint8_t type = hg_x86_type(e, reg);
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
-  if (native_home_of(e->b, reg)->is_uniform) return x86_at(X86_ROWS, (int32_t)native_home_of(e->b, reg)->offset);
-  x86_rm from = row_address(native_home_of(e->b, reg), log_of[atlas_bytes((atlas_type)type)], first);
+  if (native_location_of(e->b, reg)->is_uniform)
+    return x86_at(X86_ROWS, (int32_t)native_location_of(e->b, reg)->offset);
+  x86_rm from = row_address(native_location_of(e->b, reg), log_of[atlas_bytes((atlas_type)type)], first);
   if (atlas_bytes((atlas_type)type) >= 4) return from;
   hg_x86_load_elements(e, type, scratch, from, 0);
   return x86_reg(scratch);
@@ -49,11 +49,11 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
     return hg_x86_context(e, offsetof(native_context, place) + r->bits * sizeof(native_place) +
                                   offsetof(native_place, scalar), hg_x86_is_64(e, reg), scratch);
   if (r->kind == VECTOR_SPECIAL) return special_operand(e, r, copy, part, scratch);
-  const native_home *home = native_home_of(e->b, reg);
-  if (home->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
-  uint32_t piece = (home->copies == 1 ? 0 : copy) * home->parts + (home->parts == 1 ? 0 : part);
-  if (home->kind == NATIVE_REGISTERS) return x86_reg(home->reg[piece]);
-  return x86_at(X86_FRAME, (int32_t)(home->offset + piece * e->vector_bytes));
+  const native_location *location = native_location_of(e->b, reg);
+  if (location->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
+  uint32_t piece = (location->copies == 1 ? 0 : copy) * location->parts + (location->parts == 1 ? 0 : part);
+  if (location->kind == NATIVE_REGISTERS) return x86_reg(location->reg[piece]);
+  return x86_at(X86_FRAME, (int32_t)(location->offset + piece * e->vector_bytes));
 }
 
 unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch) {
@@ -71,14 +71,14 @@ unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t pa
 
 int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  const native_home *home = native_home_of(e->b, reg);
-  if (r->kind == VECTOR_VARIES) return home->kind == NATIVE_ROW && home->is_uniform;
+  const native_location *location = native_location_of(e->b, reg);
+  if (r->kind == VECTOR_VARIES) return location->kind == NATIVE_ROW && location->is_uniform;
   return !hg_x86_is_varying_special(r);
 }
 
-void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from) {
+void hg_x86_load_block_uniform(x86_emit *e, unsigned reg, uint32_t from) {
   const vector_reg *r = vector_reg_at(e->b->vector, from);
-  x86_rm at = x86_at(X86_ROWS, (int32_t)native_home_of(e->b, from)->offset);
+  x86_rm at = x86_at(X86_ROWS, (int32_t)native_location_of(e->b, from)->offset);
   if (r->kind == VECTOR_CONSTANT) {
     hg_x86_move_imm(&e->a, reg, (uint32_t)r->bits);
     return;
@@ -92,20 +92,20 @@ void hg_x86_load_single(x86_emit *e, unsigned reg, uint32_t from) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* 1: lanes outside the mask have a value that must stay. */
+/* 1: lanes outside the mask have a value that must be kept. */
 static int merges(const x86_emit *e) {
   const vector_insn *insn = e->insn;
-  if (insn->mask == VECTOR_ALL || native_home_of(e->b, insn->d)->is_uniform) return 0;
+  if (insn->mask == VECTOR_ALL || native_location_of(e->b, insn->d)->is_uniform) return 0;
   return (insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE;
 }
 
-static uint32_t piece_of(const native_home *home, uint32_t copy, uint32_t part) {
-  return (home->copies == 1 ? 0 : copy) * home->parts + part;
+static uint32_t piece_of(const native_location *location, uint32_t copy, uint32_t part) {
+  return (location->copies == 1 ? 0 : copy) * location->parts + part;
 }
 
-unsigned hg_x86_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch) {
-  const native_home *home = native_home_of(e->b, e->insn->d);
-  return home->kind == NATIVE_REGISTERS && !merges(e) ? home->reg[piece_of(home, copy, part)] : scratch;
+unsigned hg_x86_result_register(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch) {
+  const native_location *location = native_location_of(e->b, e->insn->d);
+  return location->kind == NATIVE_REGISTERS && !merges(e) ? location->reg[piece_of(location, copy, part)] : scratch;
 }
 
 void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch) {
@@ -124,9 +124,9 @@ void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, u
   else hg_x86_x(e, X86_vmovq_store, scratch, 0, to);
 }
 
-/* AVX2, last lanes: what follows in the row may belong to another run. Elements that cannot be masked are put in front
- * of what is there. */
-static void row_done_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, unsigned reg) {
+/* AVX2, tail: the row goes on with another run's lanes. Elements that cannot be masked are blended with what is
+ * there. */
+static void store_row_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, unsigned reg) {
   uint32_t bytes = atlas_bytes((atlas_type)type);
   unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   hg_x86_v(e, X86_vload, s2, 0, hg_x86_tail_mask(e));
@@ -140,66 +140,69 @@ static void row_done_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, u
   hg_x86_store_elements(e, type, to, s1, 0, s2);
 }
 
-/* Where what is single is written: other groups still read what it was. */
-int32_t hg_x86_new_single(const x86_emit *e, const native_home *home) {
-  return (int32_t)(home->offset + (e->is_once ? 0 : NATIVE_SINGLE_BYTES));
+/* Where a new block-uniform value is stored: other groups still read the old one. */
+int32_t hg_x86_pending_block_uniform(const x86_emit *e, const native_location *location) {
+  return (int32_t)(location->offset + (e->is_once ? 0 : NATIVE_BLOCK_UNIFORM_BYTES));
 }
 
-static void row_done(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part, unsigned reg, unsigned mask) {
+static void store_row(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part, unsigned reg,
+                     unsigned mask) {
   uint8_t type = hg_x86_type(e, e->insn->d);
-  if (home->is_uniform) {
-    hg_x86_v(e, X86_vstore, reg, 0, x86_at(X86_ROWS, hg_x86_new_single(e, home)));
+  if (location->is_uniform) {
+    hg_x86_v(e, X86_vstore, reg, 0, x86_at(X86_ROWS, hg_x86_pending_block_uniform(e, location)));
     return;
   }
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   uint32_t first = copy * e->lanes + part * (e->lanes / 2u);
-  x86_rm to = row_address(home, log_of[atlas_bytes((atlas_type)type)], first);
-  if (e->width == 1 && e->is_tail) row_done_tail(e, type, to, part, reg);
+  x86_rm to = row_address(location, log_of[atlas_bytes((atlas_type)type)], first);
+  if (e->width == 1 && e->is_tail) store_row_tail(e, type, to, part, reg);
   else hg_x86_store_elements(e, type, to, reg, mask, hg_x86_scratch(e, e->width == 1 ? 2 : 3));
 }
 
-/* The mask of the lanes that change, for EVEX: 0 for all. */
-static unsigned writing_mask(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part) {
-  int is_row = home->kind == NATIVE_ROW && !home->is_uniform;
+/* EVEX: the mask of the lanes that change; 0: all. */
+static unsigned writing_mask(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part) {
+  int is_row = location->kind == NATIVE_ROW && !location->is_uniform;
   if (!merges(e) && !(is_row && e->is_tail)) return 0;
   int mask = hg_x86_mask(e, copy, 1);
   if (mask < 0) return 0;
   return hg_x86_is_64(e, e->insn->d) ? hg_x86_mask_part(e, (unsigned)mask, part, 1) : (unsigned)mask;
 }
 
-/* Without mask registers: what lanes outside the mask had, blended in. */
-static unsigned blend_old(x86_emit *e, const native_home *home, uint32_t copy, uint32_t part, unsigned reg) {
+/* Without mask registers: blends in the old value of lanes outside the mask. */
+static unsigned blend_old(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part, unsigned reg) {
   unsigned mask = (unsigned)hg_x86_mask(e, copy, hg_x86_scratch(e, 2));
   if (hg_x86_is_64(e, e->insn->d)) mask = hg_x86_mask_part(e, mask, part, hg_x86_scratch(e, 2));
-  unsigned to = home->kind == NATIVE_REGISTERS ? home->reg[piece_of(home, copy, part)] : hg_x86_scratch(e, 3);
+  unsigned to =
+      location->kind == NATIVE_REGISTERS ? location->reg[piece_of(location, copy, part)] : hg_x86_scratch(e, 3);
   unsigned old = hg_x86_source_reg(e, e->insn->d, copy, part, hg_x86_scratch(e, 3));
   hg_x86_vi(e, X86_vblendvps, to, old, x86_reg(reg), mask << 4);
   return to;
 }
 
-void hg_x86_done(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
-  const native_home *home = native_home_of(e->b, e->insn->d);
+void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
+  const native_location *location = native_location_of(e->b, e->insn->d);
   int is_64 = hg_x86_is_64(e, e->insn->d);
   unsigned mask = 0;
-  if (e->width == 2) mask = writing_mask(e, home, copy, part);
-  else if (merges(e)) reg = blend_old(e, home, copy, part, reg);
-  uint32_t piece = piece_of(home, copy, part);
-  if (home->kind == NATIVE_ROW) row_done(e, home, copy, part, reg, mask);
-  else if (home->kind == NATIVE_SLOT)
+  if (e->width == 2) mask = writing_mask(e, location, copy, part);
+  else if (merges(e)) reg = blend_old(e, location, copy, part, reg);
+  uint32_t piece = piece_of(location, copy, part);
+  if (location->kind == NATIVE_ROW) store_row(e, location, copy, part, reg, mask);
+  else if (location->kind == NATIVE_SLOT)
     hg_x86_vk(e, is_64 ? X86_vstore64 : X86_vstore, reg, 0,
-              x86_at(X86_FRAME, (int32_t)(home->offset + piece * e->vector_bytes)), 0, mask, 0);
-  else if (home->kind == NATIVE_REGISTERS && mask != 0 && hg_x86_redirect(&e->a, reg, home->reg[piece], mask, is_64))
+              x86_at(X86_FRAME, (int32_t)(location->offset + piece * e->vector_bytes)), 0, mask, 0);
+  else if (location->kind == NATIVE_REGISTERS && mask != 0 &&
+           hg_x86_redirect(&e->a, reg, location->reg[piece], mask, is_64))
     return;
-  else if (home->kind == NATIVE_REGISTERS && home->reg[piece] != reg)
-    hg_x86_vk(e, is_64 ? X86_vmove64 : X86_vmove, home->reg[piece], 0, x86_reg(reg), 0, mask, 0);
+  else if (location->kind == NATIVE_REGISTERS && location->reg[piece] != reg)
+    hg_x86_vk(e, is_64 ? X86_vmove64 : X86_vmove, location->reg[piece], 0, x86_reg(reg), 0, mask, 0);
 }
 
 void hg_x86_with_constant(x86_emit *e, unsigned op32, unsigned op64, uint64_t bits) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
-    unsigned to = hg_x86_result(e, c, p, hg_x86_scratch(e, 0));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, is_64 ? op64 : op32, to, a, hg_x86_constant(e, bits, is_64));
-    hg_x86_done(e, c, p, to);
+    hg_x86_set_result(e, c, p, to);
   }
 }

@@ -1,10 +1,10 @@
-/* wide.c - a block as straight code (native/wide.c): no loop over groups, no last lanes, and instructions of
- * its own. */
+/* wide.c - a block as straight-line code (native/wide.c): no loop over groups, no tail, and some instructions that only
+ * such code has. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include <string.h>
 
-enum { VECTOR_WORDS = 16 }; /* of a vector in the pool, which so does not cross cache lines */
+enum { VECTOR_WORDS = 16 }; /* of a vector in the pool, so that none crosses a cache line */
 
 static uint32_t vector_in_pool(x86_emit *e, const uint32_t *words) {
   static const uint32_t none = 0;
@@ -31,15 +31,15 @@ static int write_known(x86_emit *e) {
     unsigned to = hg_x86_predicate_result(e, 0, 1);
     hg_x86_move_imm(&e->a, X86_RAX, set);
     hg_x86_k(e, X86_kmovw_from_g, to, 0, X86_RAX);
-    hg_x86_predicate_done(e, 0, to);
+    hg_x86_set_predicate_result(e, 0, to);
     return 1;
   }
   unsigned to = is_predicate ? hg_x86_predicate_result(e, 0, hg_x86_scratch(e, 0))
-                             : hg_x86_result(e, 0, 0, hg_x86_scratch(e, 0));
+                             : hg_x86_result_register(e, 0, 0, hg_x86_scratch(e, 0));
   from.displacement = (int32_t)vector_in_pool(e, words) * 4;
   hg_x86_v(e, X86_vload, to, 0, from);
-  if (is_predicate) hg_x86_predicate_done(e, 0, to);
-  else hg_x86_done(e, 0, 0, to);
+  if (is_predicate) hg_x86_set_predicate_result(e, 0, to);
+  else hg_x86_set_result(e, 0, 0, to);
   return 1;
 }
 
@@ -58,12 +58,12 @@ int hg_x86_wide(x86_emit *e) {
   if (e->insn->op == NATIVE_COUNT) return write_count(e);
   if (e->insn->op == NATIVE_KNOWN) return write_known(e);
   if (e->insn->op == ATLAS_OP_set_ne) return hg_x86_compare(e); /* votes: see wide_collect.c */
-  if (e->insn->op != NATIVE_PICK) return 0;
+  if (e->insn->op != NATIVE_PERMUTE) return 0;
   for (uint32_t i = 0; i < e->lanes; i++) words[i] = e->insn->bits >> 4 * i & 15;
   x86_rm from = hg_x86_source(e, e->insn->s[0], 0, 0, hg_x86_scratch(e, 2));
-  unsigned to = hg_x86_result(e, 0, 0, hg_x86_scratch(e, 0)), index = hg_x86_scratch(e, 1);
+  unsigned to = hg_x86_result_register(e, 0, 0, hg_x86_scratch(e, 0)), index = hg_x86_scratch(e, 1);
   hg_x86_v(e, X86_vload, index, 0, x86_at(X86_POOL, (int32_t)vector_in_pool(e, words) * 4));
   hg_x86_v(e, X86_vpermps, to, index, from);
-  hg_x86_done(e, 0, 0, to);
+  hg_x86_set_result(e, 0, 0, to);
   return 1;
 }

@@ -1,5 +1,5 @@
-/* x86_arith.h - what the files of arithmetic share: arith.c (rows, selection, moves), float.c,
- * integer.c, compare.c. */
+/* x86_arith.h - shared by the files that write arithmetic: arith.c (table, selection, moves), float.c, integer.c,
+ * compare.c. */
 #ifndef HG_X86_ARITH_H
 #define HG_X86_ARITH_H
 
@@ -8,7 +8,7 @@
 #include "atlas/value.h"
 #include "compiler/machine_ops.h"
 
-enum { X86_NOT_THERE = 0xffff }; /* in place of an instruction */
+enum { X86_NOT_THERE = 0xffff }; /* in place of an instruction that the target does not have */
 
 /* For every vector of the result. */
 #define X86_EACH(e, c, p)                                         \

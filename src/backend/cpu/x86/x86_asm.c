@@ -23,7 +23,8 @@ void hg_x86_release(x86_asm *a) {
   hg_array_release(&a->allocator, &a->labels);
 }
 
-/* Room for one more instruction; where memory is gone the code starts over, so that writing goes on without checks. */
+/* Room for one more instruction; without memory the code is overwritten from its start, so that writing goes on without
+ * checks. */
 static void make_room(x86_asm *a, size_t byte_count) {
   if (a->capacity - a->count >= byte_count) return;
   size_t capacity = a->capacity * 2 + byte_count + 4096;
@@ -145,7 +146,8 @@ void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   a->last_end = a->count;
 }
 
-/* Elements in, elements of the same size out, into a register that is not read. The first are those from vaddps on. */
+/* 1 if an instruction maps elements to elements of the same size, in a register that it does not read. The first are
+ * those from vaddps on. */
 static int is_plain(uint16_t op) {
   return op <= X86_vsqrtpd || (op >= X86_vpandd && op <= X86_vpxorq) ||
          (op >= X86_vpaddd && op <= X86_vpsravq);
@@ -301,7 +303,7 @@ uint32_t hg_x86_new_label(x86_asm *a) {
   return (uint32_t)(a->labels.count - 1);
 }
 
-int hg_x86_is_asked(const x86_asm *a, uint32_t label) {
+int hg_x86_is_jumped_to(const x86_asm *a, uint32_t label) {
   return ((const x86_label *)a->labels.data)[label].waiting != UINT32_MAX;
 }
 

@@ -32,7 +32,7 @@ typedef struct x86_row {
 
 extern const x86_row hg_x86_rows[X86_OP_COUNT];
 
-/* A register, or [base + index * 2^scale + displacement]. In one register of ours, as it goes from hand to hand. */
+/* A register, or [base + index * 2^scale + displacement]. Fits one general register when passed by value. */
 typedef struct x86_rm {
   unsigned is_memory : 1;
   unsigned reg : 8;       /* the register, or the base */
@@ -87,7 +87,7 @@ int hg_x86_redirect(x86_asm *a, unsigned was, unsigned reg, unsigned mask, int i
 /* Labels are numbers; jumps are rel32 and may come before their label's place is known. */
 uint32_t hg_x86_new_label(x86_asm *a);
 void hg_x86_place(x86_asm *a, uint32_t label);
-int hg_x86_is_asked(const x86_asm *a, uint32_t label); /* 1 if a jump waits for it */
+int hg_x86_is_jumped_to(const x86_asm *a, uint32_t label); /* 1 if a jump to it has been written */
 
 typedef enum x86_condition {
   X86_BELOW = 2,

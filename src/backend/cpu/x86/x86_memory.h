@@ -1,5 +1,4 @@
-/* x86_memory.h - an access to memory, and how vectors get there and back: for memory.c and
- * gather.c. */
+/* x86_memory.h - an access to memory and its vectors: shared by access.c, memory.c and gather.c. */
 #ifndef HG_X86_MEMORY_H
 #define HG_X86_MEMORY_H
 
@@ -30,7 +29,7 @@ void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy,
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
 /* One element for all lanes. */
 void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to);
-/* To `out` unless index to index + `more` are in bounds. */
+/* Jumps to `out` unless index to index + `more` are in bounds. */
 void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
                          uint32_t out);
 
