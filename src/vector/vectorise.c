@@ -44,13 +44,13 @@ static void emit_label(vector_lowering *l, uint32_t label, uint32_t block) {
 /* ---- where control goes on --------------------------------------------------------------------------------------- */
 
 static uint32_t block_count(const vector_lowering *l) { return (uint32_t)l->unit->blocks.count; }
-static uint32_t behind_loop(const vector_lowering *l, uint32_t header) { return block_count(l) + header; }
-static uint32_t left_loop(const vector_lowering *l, uint32_t header) { return 2 * block_count(l) + header; }
+static uint32_t after_loop(const vector_lowering *l, uint32_t header) { return block_count(l) + header; }
+static uint32_t exit_of_loop(const vector_lowering *l, uint32_t header) { return 2 * block_count(l) + header; }
 static uint32_t end_label(const vector_lowering *l) { return 3 * block_count(l); }
 
 /* The label of what stands after the block at `place`, `loop` being the innermost loop that may end there. */
 static uint32_t following(const vector_lowering *l, uint32_t place, uint32_t loop) {
-  if (loop != SSA_NONE && l->order.end[loop] == place) return behind_loop(l, loop);
+  if (loop != SSA_NONE && l->order.end[loop] == place) return after_loop(l, loop);
   return place + 1 < l->order.count ? l->order.block[place + 1] : end_label(l);
 }
 
@@ -176,7 +176,7 @@ static void branch_out_of_loop(vector_lowering *l, uint32_t b, uint32_t conditio
   vector_insn_at(l->out, at)->mask = l->mask;
   vector_insn_at(l->out, at)->flags = VECTOR_AGREE;
   arrive(l, b, side, l->mask);
-  emit_jump(l, VECTOR_JUMP, VECTOR_NONE, left_loop(l, l->order.loop[b]));
+  emit_jump(l, VECTOR_JUMP, VECTOR_NONE, exit_of_loop(l, l->order.loop[b]));
   emit_other_side(l, at);
   arrive(l, b, 1 - side, l->mask);
 }
@@ -284,7 +284,7 @@ static void enter_masked(vector_lowering *l, uint32_t b) {
   l->mask = l->waiting[b];
   if (!is_header && is_cheap(l, b)) return;
   uint32_t next = following(l, l->skip[b], is_header ? l->order.parent[b] : l->order.loop[b]);
-  if (is_on_way && !is_header) next = left_loop(l, l->order.loop[b]);
+  if (is_on_way && !is_header) next = exit_of_loop(l, l->order.loop[b]);
   emit_jump(l, VECTOR_JUMP_NONE, l->waiting[b], next);
   if (l->status != HG_OK) return;
   vector_insn *entry = vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1);
@@ -332,11 +332,11 @@ static void end_loops(vector_lowering *l, uint32_t b) {
   uint32_t place = l->order.place[b];
   int comes_here = !l->uniform[b] || hg_vector_diverges(l, b);
   for (uint32_t h = l->order.loop[b]; h != SSA_NONE && l->order.end[h] == place; h = l->order.parent[h]) {
-    emit_label(l, behind_loop(l, h), SSA_NONE);
+    emit_label(l, after_loop(l, h), SSA_NONE);
     if (l->uniform[h] && comes_here) emit_jump(l, VECTOR_JUMP, VECTOR_NONE, h);
     if (l->uniform[h]) continue;
     emit_jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
-    emit_label(l, left_loop(l, h), SSA_NONE);
+    emit_label(l, exit_of_loop(l, h), SSA_NONE);
     if (l->latch[h] != SSA_NONE) emit_logic(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
     if (!ssa_block_at(l->unit, h)->library) end_if_none_left(l);
   }

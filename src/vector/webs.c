@@ -40,7 +40,7 @@ static int can_replace(const vector_lowering *l, uint32_t header, uint32_t phi, 
   return l->order.loop[insn->block] == header && vector_is_on_way(l, insn->block) && l->last[phi] <= l->copy[next];
 }
 
-static void join_next(vector_lowering *l, uint32_t header) {
+static void coalesce_next(vector_lowering *l, uint32_t header) {
   uint32_t latch = l->latch[header];
   for (uint32_t side = 0; side < 2; side++) {
     if (ssa_block_at(l->unit, latch)->successor[side] != header) continue;
@@ -69,7 +69,7 @@ static uint32_t common_phi(const vector_lowering *l, uint32_t phi) {
   return vector_in_loop(&l->order, header, vector_ssa_insn(l, phi)->block) ? SSA_NONE : found;
 }
 
-static void join_behind(vector_lowering *l, uint32_t block) {
+static void coalesce_exit_phis(vector_lowering *l, uint32_t block) {
   if (l->order.loop[block] == block) return;
   for (uint32_t phi = ssa_block_at(l->unit, block)->first_phi; phi != SSA_NONE; phi = vector_ssa_insn(l, phi)->next) {
     uint32_t found = common_phi(l, phi);
@@ -83,6 +83,6 @@ void hg_vector_find_webs(vector_lowering *l) {
   find_places(l);
   for (uint32_t k = 0; k < l->order.count; k++)
     if (l->order.loop[l->order.block[k]] == l->order.block[k] && l->latch[l->order.block[k]] != SSA_NONE)
-      join_next(l, l->order.block[k]);
-  for (uint32_t k = 0; k < l->order.count; k++) join_behind(l, l->order.block[k]);
+      coalesce_next(l, l->order.block[k]);
+  for (uint32_t k = 0; k < l->order.count; k++) coalesce_exit_phis(l, l->order.block[k]);
 }
