@@ -53,7 +53,7 @@ static void grow(a64_asm *a) {
   uint32_t *words = hg_allocate(&a->allocator, capacity, sizeof *words);
   if (words == NULL) {
     a->no_memory = 1;
-    a->count = 0; /* what follows is written over it; nobody will run it */
+    a->count = 0; /* what follows is written over it; it will not run */
     return;
   }
   if (a->count > 0) memcpy(words, a->words, a->count * sizeof *words);

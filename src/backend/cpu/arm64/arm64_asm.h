@@ -55,7 +55,7 @@ void hg_a64_memory(a64_asm *a, a64_memory_op op, unsigned t, unsigned base, int6
 /* [base + index * 2^log2 of the access, or + index] */
 void hg_a64_indexed(a64_asm *a, a64_memory_op op, unsigned t, unsigned base, unsigned index, int is_scaled);
 
-/* A word, or 64 bits, at [base] that is to be replaced; the store happens, and w `failed` is 0, if nobody wrote there
+/* A word, or 64 bits, at [base] that is to be replaced; the store happens, and w `failed` is 0, if nothing wrote there
  * since. */
 void hg_a64_load_exclusive(a64_asm *a, int is_64, unsigned t, unsigned base);
 void hg_a64_store_exclusive(a64_asm *a, int is_64, unsigned failed, unsigned t, unsigned base);

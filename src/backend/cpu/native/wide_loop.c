@@ -111,9 +111,9 @@ static uint32_t end_loop(wide *w) {
   hg_wide_forget(w);
   back.target = loop->label;
   hg_wide_append(w, &back);
-  uint32_t behind = hg_wide_append(w, &label), exit = loop->exit;
+  uint32_t after = hg_wide_append(w, &label), exit = loop->exit;
   if (w->has_failed || w->no_memory) return exit;
-  vector_insn_at(w->to, loop->jump)->target = behind;
+  vector_insn_at(w->to, loop->jump)->target = after;
   memcpy(w->value, loop->values, value_count(w) * sizeof *w->value);
   if (w->cells.count > 0) memcpy(w->cells.data, loop->cells.data, w->cells.count * sizeof(wide_cell));
   release_loop(w, loop);

@@ -92,7 +92,7 @@ static int is_plain_row(const planner *p, uint32_t reg) {
 }
 
 /* The copy at `i` is made canonical in place, which would change its source. */
-static int is_changed_behind(const planner *p, uint32_t i) {
+static int is_changed_in_place(const planner *p, uint32_t i) {
   const vector_insn *next = vector_insn_at(p->vector, i + 1);
   return next->op == VECTOR_CANON && next->d == vector_insn_at(p->vector, i)->d;
 }
@@ -107,7 +107,7 @@ static void share_copies(planner *p) {
   for (uint32_t i = p->insn_count; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(p->vector, i);
     if (insn->op != ATLAS_OP_bitcast || insn->flags & VECTOR_KEEP) continue;
-    if (!is_plain_row(p, insn->d) || !is_plain_row(p, insn->s[0]) || is_changed_behind(p, i)) continue;
+    if (!is_plain_row(p, insn->d) || !is_plain_row(p, insn->s[0]) || is_changed_in_place(p, i)) continue;
     p->same_as[insn->d] = insn->s[0];
     if (p->last[insn->s[0]] < p->last[insn->d]) p->last[insn->s[0]] = p->last[insn->d];
   }

@@ -63,15 +63,15 @@ static void write_insn(x86_emit *e, uint32_t i) {
 /* Writes the loop that starts here, if it has a quick version: *last is its last instruction. */
 static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   if (e->b->slices > 0 || !hg_x86_find_loop(e, head)) return 0;
-  uint32_t end = e->loop.found.end, behind = hg_x86_new_label(&e->a);
+  uint32_t end = e->loop.found.end, after = hg_x86_new_label(&e->a);
   hg_x86_place(&e->a, label_of(e, head));
   hg_x86_begin_quick(e);
   for (uint32_t i = head; i <= end; i++) write_insn(e, i);
-  hg_x86_jump(&e->a, behind);
+  hg_x86_jump(&e->a, after);
   hg_x86_end_quick(e);
   for (uint32_t i = head; i <= end; i++) write_insn(e, i);
   e->loop.version = X86_NO_LOOP;
-  hg_x86_place(&e->a, behind);
+  hg_x86_place(&e->a, after);
   *last = end;
   return 1;
 }
