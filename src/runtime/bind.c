@@ -348,8 +348,9 @@ static hg_status fail_type(const atlas_symbol *symbol, uint8_t given) {
 }
 
 static hg_status bind_scalar(binder *b, const hg_scalar *scalar) {
-  uint16_t index = 0;
-  HG_TRY(find_parameter(b, scalar->name, scalar->slot, 1, &index));
+  uint16_t index = (uint16_t)scalar->slot;
+  if (scalar->name != NULL || scalar->slot >= b->symbol_count || symbol_of(b, index)->kind != ATLAS_SYMBOL_SCALAR)
+    HG_TRY(find_parameter(b, scalar->name, scalar->slot, 1, &index));
   const atlas_symbol *symbol = symbol_of(b, index);
   if (scalar->type != symbol->type) return fail_type(symbol, scalar->type);
   if (is_bound(b, index)) return hg_fail(HG_BINDING, "scalar '%s' is given twice", symbol->name);

@@ -153,7 +153,7 @@ static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   if (status == HG_OK && lanes > 0) {
     status = run_in_default_environment(kernel, launch, nanoseconds);
     if (status == HG_OK && kernel->uses_resonance) add_resonance(executor, desc, launch);
-    if (status == HG_OK)
+    if (status == HG_OK && kernel->advances_phase)
       executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
   }
   launch->arguments = NULL;
