@@ -15,22 +15,25 @@
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-static void add_place(hg_sha256 *hash, const atlas_program *program, uint32_t insn) {
-  const uint32_t place[2] = {insn, insn != SSA_NONE ? atlas_insn_at(program, insn)->line : 0};
-  hg_sha256_add(hash, place, sizeof place);
-}
+static void add_name(hg_sha256 *hash, const char *name) { hg_sha256_add(hash, name, strlen(name) + 1); }
 
+/* Only what distinguishes codes: hashing is a few percent of the time to make a small kernel. */
 static void compute_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYTES]) {
   const atlas_program *program = input->program;
   const ssa_unit *unit = input->unit;
+  const uint64_t counts[3] = {unit->insns.count, unit->blocks.count, program->insns.count};
   hg_sha256 hash;
   hg_sha256_begin(&hash);
   hg_sha256_add(&hash, input->hash, sizeof input->hash);
-  hg_sha256_add(&hash, program->name, sizeof program->name);
-  for (size_t s = 0; s < program->symbols.count; s++)
-    hg_sha256_add(&hash, atlas_symbol_at(program, s)->name, sizeof atlas_symbol_at(program, s)->name);
-  for (uint32_t v = 0; v < unit->insns.count; v++) add_place(&hash, program, ssa_insn_at(unit, v)->insn);
-  for (uint32_t b = 0; b < unit->blocks.count; b++) add_place(&hash, program, ssa_block_at(unit, b)->insn);
+  hg_sha256_add(&hash, counts, sizeof counts);
+  add_name(&hash, program->name);
+  for (size_t s = 0; s < program->symbols.count; s++) add_name(&hash, atlas_symbol_at(program, s)->name);
+  for (uint32_t v = 0; v < unit->insns.count; v++)
+    hg_sha256_add(&hash, &ssa_insn_at(unit, v)->insn, sizeof(uint32_t));
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
+    hg_sha256_add(&hash, &ssa_block_at(unit, b)->insn, sizeof(uint32_t));
+  for (uint32_t i = 0; i < program->insns.count; i++)
+    hg_sha256_add(&hash, &atlas_insn_at(program, i)->line, sizeof(uint32_t));
   hg_sha256_end(&hash, key);
 }
 
