@@ -138,6 +138,7 @@ static void emit_step(ptx *p, const gpu_step *step) {
 }
 
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
+  if (count == 0) return; /* of a part without steps, too */
   const gpu_step *steps = (const gpu_step *)p->plan->part[p->part].steps.data + first;
   for (uint32_t i = 0; i < count && !p->failed; i++) {
     if (steps[i].op == GPU_OWN) i += hg_ptx_collective(p, &steps[i], count - i) - 1;
