@@ -46,7 +46,8 @@ TEXT
   local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
   local -x HOLOGRAM_CLI=$release/hologram
   for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
-    test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes; do
+    test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes test_machine_ops \
+    test_compiling test_kernel_info; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
