@@ -281,7 +281,7 @@ stage_mingw() {
   local -x WINEPREFIX=$ROOT/$BUILD/wine WINEDEBUG=-all WINEDLLOVERRIDES="winemenubuilder.exe=d;mscoree,mshtml=" DISPLAY=""
   check "wine" start_wine || return 0
   # what a program there prints ends its lines in two characters
-  unit_jobs mingw -- bash -c '"$0" "$@" | tr -d "\r"; exit "${PIPESTATUS[0]}"' "${WINE}64"
+  unit_jobs mingw -- bash -c 'bash tools/dev/on_wine.sh "$0" 600 "$@" | tr -d "\r"; exit "${PIPESTATUS[0]}"' "${WINE}64"
   run_jobs
   run_command_on_wine mingw
   "${WINE}server64" -k
@@ -299,7 +299,7 @@ start_wine() {
 # The command's tests with a script in its place. The hundreds of broken files of one of them are enough on one system.
 run_command_on_wine() {
   local command=$ROOT/$BUILD/$1/hologram
-  printf '#!/bin/sh\nexec %s64 "%s.exe" "$@"\n' "$WINE" "$command" >"$command"
+  printf '#!/bin/sh\nexec bash "%s/tools/dev/on_wine.sh" %s64 15 "%s.exe" "$@"\n' "$ROOT" "$WINE" "$command" >"$command"
   chmod +x "$command"
   run_pytest "$1" tests/cli -m "not posix" --deselect tests/cli/test_cli.py::test_npy_fuzz
 }
