@@ -12,10 +12,10 @@
  *   static const cell cells[MACHINE_OP_COUNT] = {
  *   #include "compiler/machine_ops.def"
  *   };
- *    *   #define MACHINE(id, kind, types, narrow) MACHINE_HAS_CELL(id, SET_##types, KIND_##kind(id, types))
+ *   #define MACHINE(id, kind, types, narrow) MACHINE_HAS_CELL(id, SET_##types, KIND_##kind(id, types))
  *   #include "compiler/machine_ops.def"
- *    *
- * so that neither a row nor a type can be forgotten. */
+ *
+ * A row without a cell is a name that the compiler does not know; a type without one fails the second inclusion. */
 #ifndef HG_COMPILER_MACHINE_OPS_H
 #define HG_COMPILER_MACHINE_OPS_H
 
