@@ -205,9 +205,11 @@ static hg_status bind_memory(binder *b) {
   const hg_binding *bindings = b->desc->bindings;
   size_t count = b->desc->binding_count, stride = HG_STRIDE(hg_binding, b->desc->binding_size);
   for (size_t i = 0; i < count; i++) {
-    const hg_binding *binding = &bindings[i];
+    const hg_binding *binding;
     hg_binding own;
-    if (stride != sizeof own) {
+    if (stride == sizeof own) {
+      binding = &bindings[i];
+    } else {
       HG_TRY(HG_READ_ELEMENT(hg_binding, &own, bindings, stride, i));
       binding = &own;
     }
@@ -363,9 +365,11 @@ static hg_status bind_scalars(binder *b) {
   const hg_scalar *scalars = b->desc->scalars;
   size_t count = b->desc->scalar_count, stride = HG_STRIDE(hg_scalar, b->desc->scalar_size);
   for (size_t i = 0; i < count; i++) {
-    const hg_scalar *scalar = &scalars[i];
+    const hg_scalar *scalar;
     hg_scalar own;
-    if (stride != sizeof own) {
+    if (stride == sizeof own) {
+      scalar = &scalars[i];
+    } else {
       HG_TRY(HG_READ_ELEMENT(hg_scalar, &own, scalars, stride, i));
       scalar = &own;
     }
