@@ -289,9 +289,10 @@ stage_mingw() {
 
 WINE=/usr/lib/wine/wine # Debian's script in the PATH asks for 32-bit Windows, too
 
-# One server for all programs: starting it takes longer than most of them. It ends by itself when a minute goes by unused.
+# One server for all programs: starting it takes longer than most of them. It ends by itself when a minute goes by unused; one
+# that a program starts ends with the last program, and takes a program that comes just then with it. It wants its folder to be there.
 start_wine() {
-  "${WINE}server64" -p60
+  mkdir -p "$WINEPREFIX" && "${WINE}server64" -p60 || return
   [ -f "$WINEPREFIX/system.reg" ] || "${WINE}64" wineboot -i
   "${WINE}64" cmd /c ver
 }
@@ -371,19 +372,23 @@ anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (10), HOLO
 function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10100; of a thousand one or two
 do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (10000).
 TEXT
-  local stages=("$@") name start number=0
+  local stages=("$@") name start building number=0
   [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")
   stages=("${stages[@]/#--quick/quick}")
   for name in "${stages[@]}"; do
     [ -n "${TITLE[$name]:-}" ] || die "there is no stage '$name'; they are: ${STAGES[*]}"
   done
-  if [ "${stages[*]}" = quick ]; then need_quick_tools; else need_test_tools; fi
   mkdir -p "$LOGS"
   start=$(seconds)
+  need_build_tools
+  build_release >"$LOGS/build.log" 2>&1 & # meanwhile the rest is installed, which mostly waits
+  building=$!
+  if [ "${stages[*]}" = quick ]; then need_quick_tools; else need_test_tools; fi
   set +e # a stage counts its failures and goes on
-  case " ${stages[*]} " in
-    *" release "* | *" quick "*) ;;
-    *) build_release >"$LOGS/build.log" 2>&1 || die "the release build failed: $LOGS/build.log" ;;
+  wait "$building"
+  case "$? ${stages[*]} " in
+    "0 "* | *" release "* | *" quick "*) ;; # which build again, and count it
+    *) die "the release build failed: $LOGS/build.log" ;;
   esac
   for name in "${stages[@]}"; do
     number=$((number + 1))
