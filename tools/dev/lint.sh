@@ -7,17 +7,17 @@ lint_layout() { python3 tools/lint.py; }
 # Which folder uses which, and circles of files; of the release build.
 lint_rooms() { python3 tools/rooms.py --library "$BUILD/release/libhologram.a"; }
 
-# clang-tidy over every C file of the release build (tools/tidy.py) that the cache does not know to be clean. --changed: only over
-# what differs from the upstream branch.
+# clang-tidy over every C file of the release build (tools/tidy.py) that the cache does not know to be clean. --changed, --deep: as
+# below.
 lint_tidy() { python3 tools/tidy.py "$BUILD/release" "$BUILD/tidy-cache" --jobs "$JOBS" "$@"; }
 
 main() {
   help_if_asked "${1:-}" <<'TEXT'
-Usage: ./dev lint [--changed]
+Usage: ./dev lint [--changed] [--deep]
 
 Layout (line length, trailing blanks, tabs, final newline, file comments), rooms (which folder may use which: tools/rooms.py) and
 clang-tidy with the checks of .clang-tidy, over the files that it did not find clean before as they are now (build/tidy-cache).
---changed: only over those that differ from the upstream branch.
+--changed: only over those that differ from the upstream branch. --deep: on three times as many paths through a function.
 TEXT
   need_build_tools
   need clang-tidy=$LINT_TIDY_PACKAGE clang=clang
