@@ -10,13 +10,16 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 f32, u32 = np.float32, np.uint32
 TILE = 1 << 20          # inputs repeat after so many elements
-SIZES = {"f32": 4, "f16": 2, "bf16": 2}
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "u8": 1, "u32": 4}
+WHOLE = {"u8": np.uint8, "u32": np.uint32}
 TOLERANCE = {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}
 
 
 # ---- element types: NumPy has no bf16, so its arrays are their bits ---------------------------------------------------------------
 
 def to_type(values: np.ndarray, kind: str) -> np.ndarray:
+    if kind in WHOLE:
+        return values.astype(WHOLE[kind])
     if kind == "f32":
         return values.astype(f32)
     if kind == "f16":
@@ -26,16 +29,20 @@ def to_type(values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def from_type(array: np.ndarray, kind: str) -> np.ndarray:
+    if kind in WHOLE:
+        return array
     return (array.astype(u32) << u32(16)).view(f32) if kind == "bf16" else array.astype(f32)
 
 
 def bits_dtype(kind: str):
-    return {"f32": f32, "f16": np.float16, "bf16": np.uint16}[kind]
+    return ({"f32": f32, "f16": np.float16, "bf16": np.uint16} | WHOLE)[kind]
 
 
 def tile(name: str, kind: str, count: int) -> np.ndarray:
-    """The first elements of an input: in (-4, 4) and not 0; `p` is positive."""
+    """The first elements of an input: in (-4, 4) and not 0; `p` is positive, `s` whole numbers of 8 bits."""
     number = np.arange(min(count, TILE), dtype=u32)
+    if name == "s":
+        return to_type(number * u32(2654435761) >> u32(24), kind)
     if name == "b":
         number = number[::-1] + u32(17)
     values = (number * u32(2654435761) >> u32(8) & u32(0xffff)).astype(f32) / f32(8192) + f32(0.5 / 8192 - 4)
@@ -108,7 +115,12 @@ class Case:
             self._expected = value * (self.count // len(inputs[0])) if self.program.folds == "sum" else value
         return self._expected
 
-    def difference(self, answer: np.ndarray) -> str:
+    def windows(self) -> list[tuple]:
+        """The parts of the output that are looked at, (first, count): a period at either end."""
+        count = 1 if self.program.folds else min(TILE, self.count)
+        return sorted({(0, count), (0 if self.program.folds else self.count - count, count)})
+
+    def difference(self, answer: np.ndarray, _first: int = 0) -> str:
         """What is wrong with one period of somebody's output; "" if nothing is."""
         expected, tolerance = self.expected(), TOLERANCE[self.kind]
         wrong = ~(np.abs(answer - expected) <= tolerance * (1 + np.abs(expected)))

@@ -30,9 +30,9 @@ class StreamDesc(c.Structure):
 class Gpu:
     """An executor, its input and output buffers, and a stream of the driver that it has adopted; without a driver none."""
 
-    def __init__(self, path: Path, driver=None):
+    def __init__(self, path: Path, driver=None, backend: int = BACKEND_CUDA):
         self.library, self.driver = Library(path), driver
-        self.executor = Executor(self.library, None, BACKEND_CUDA)
+        self.executor = Executor(self.library, None, backend)
         self.buffers, self.driver_stream, self.stream = {}, None, None
         p, u64 = c.c_void_p, c.c_uint64
         self.library.c.hg_buffer_copy.argtypes = [p, u64, p, u64, u64]
@@ -80,18 +80,21 @@ class Gpu:
         for key in [k for k in self.buffers if k[1] != kind]:
             self.library.c.hg_buffer_release(self.buffers.pop(key))
 
-    def launch_desc(self, bindings: dict, lanes: int = 0, blocks: int = 0, count: int = 0):
-        """A launch; what it points to stays alive with it. With a count it has that scalar."""
-        desc = LaunchDesc()
+    def launch_desc(self, bindings: dict, lanes: int = 0, grid: tuple = (), scalars: dict | None = None):
+        """A launch; what it points to stays alive with it. Scalars: name -> (type, value)."""
+        desc, scalars = LaunchDesc(), scalars or {}
         desc.keep = (Binding * len(bindings))(*(Binding(name=n.encode(), buffer=h) for n, h in bindings.items()))
-        desc.size, desc.lanes, desc.grid = c.sizeof(desc), lanes, (c.c_uint32 * 3)(blocks)
+        desc.size, desc.lanes, desc.grid = c.sizeof(desc), lanes, (c.c_uint32 * 3)(*grid)
         desc.bindings, desc.binding_count = desc.keep, len(bindings)
-        if count:
-            desc.scalar = Scalar(name=b"count", type=self.library.c.atlas_type_from_name(b"u64"), bits=count)
-            desc.scalars, desc.scalar_count = c.pointer(desc.scalar), 1
+        desc.keep_scalars = (Scalar * len(scalars))(*(self.scalar(n, *s) for n, s in scalars.items()))
+        desc.scalars, desc.scalar_count = desc.keep_scalars, len(scalars)
         if self.stream:
             desc.stream = self.stream
         return desc
+
+    def scalar(self, name: str, kind: str, value) -> Scalar:
+        bits = int(np.float32(value).view(np.uint32)) if kind == "f32" else value
+        return Scalar(name=name.encode(), type=self.library.c.atlas_type_from_name(kind.encode()), bits=bits)
 
 
 class Ours:
@@ -104,8 +107,8 @@ class Ours:
         if program.folds:
             blocks = FOLD_BLOCKS[SIZES[case.kind]]
             self.parts = gpu.allocate(blocks * SIZES[case.kind])
-            self.launches = [gpu.launch_desc(bindings | {"y": self.parts}, blocks=blocks, count=case.count),
-                             gpu.launch_desc({"a": self.parts, "y": y}, blocks=1, count=blocks)]
+            self.launches = [gpu.launch_desc(bindings | {"y": self.parts}, grid=(blocks,), scalars={"count": ("u64", case.count)}),
+                             gpu.launch_desc({"a": self.parts, "y": y}, grid=(1,), scalars={"count": ("u64", blocks)})]
         else:
             self.launches = [gpu.launch_desc(bindings | {"y": y}, lanes=case.count)]
         self.output = y

@@ -16,9 +16,12 @@ import time
 from pathlib import Path
 from statistics import median
 
+import block_contenders
 import costs
 import overlap
 import table
+from block_cases import BLOCKS
+from block_contenders import Both, OurBlocks
 from cases import PROGRAMS, TILE, Case
 from contenders import NAMES, Gpu, Ours, open_peers
 from driver import Driver, DriverError
@@ -26,9 +29,10 @@ from library import Error
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PARTS = ("programs", "launches", "cold", "copies", "overlap")
+PARTS = ("programs", "blocks", "launches", "cold", "copies", "overlap")
 SAMPLE_NS = 10_000_000  # a sample takes at least: so many calls are timed together
 FEWEST = 5              # samples
+BLOCK_SECONDS = 0.5     # for the samples of a program of blocks at most: there are many
 
 
 # ---- options ------------------------------------------------------------------------------------------------------------------------
@@ -54,9 +58,10 @@ def names_of(known):
 
 def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="./dev bench cuda", description="Times programs on the GPU beside their peers.")
-    p.add_argument("--programs", type=names_of(list(PROGRAMS)), default=list(PROGRAMS), metavar="A,B", help=", ".join(PROGRAMS))
+    every = [*PROGRAMS, *BLOCKS]
+    p.add_argument("--programs", type=names_of(every), default=every, metavar="A,B", help=", ".join(every))
     p.add_argument("--types", type=names_of(("f32", "f16", "bf16")), default=["f32", "f16", "bf16"], metavar="A,B",
-                   help="element types, of all but chain and sum (default f32,f16,bf16)")
+                   help="element types, of those programs that have them (default f32,f16,bf16)")
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=[1 << 28], metavar="16M,256M",
                    help="elements (default 256M)")
     p.add_argument("--peers", type=names_of(NAMES), default=list(NAMES), metavar="A,B", help=", ".join(NAMES) + " (default all)")
@@ -77,8 +82,9 @@ class Run:
         self.options, self.driver = options, Driver()
         self.gpu = Gpu(options.library, self.driver)
         self.peers, missing = open_peers(options.peers)
+        self.block_peers = [name for name, peer in block_contenders.NAMES.items() if peer in self.peers]
         self.data = {"machine": self.machine(), "peers": list(self.peers), "missing": missing, "limits": {}, "limit": 0.0, "rows": [],
-                     "launches": [], "cold": [], "copies": [], "overlap": [], "wrong": [], "failed": []}
+                     "blocks": [], "launches": [], "cold": [], "copies": [], "overlap": [], "wrong": [], "failed": []}
 
     def machine(self) -> dict:
         versions = {}
@@ -92,17 +98,16 @@ class Run:
 
     # One program -----------------------------------------------------------------------------------------------------------------
 
-    def contenders(self, case: Case) -> dict:
-        """Whoever has the right answer, ready."""
+    def contenders(self, case, makers: dict) -> dict:
+        """Whoever has the right answer, ready. Makers: name -> what makes a contender."""
         found = {}
-        for name in ["hologram", *self.peers]:
+        for name, make in makers.items():
             try:
-                contender = Ours(self.gpu, case) if name == "hologram" else self.peers[name].contender(case, name)
-                count = 1 if case.program.folds else min(TILE, case.count)
-                wrong = next(filter(None, (case.difference(contender.answer(first, count))
-                                           for first in {0, 0 if case.program.folds else case.count - count})), "")
+                contender = make()
+                wrong = next(filter(None, (case.difference(contender.answer(first, count), first) for first, count in case.windows())), "")
             except LookupError as error:
-                print(f"  {name}: left out: {error}", flush=True)
+                if name in self.peers:
+                    print(f"  {name}: left out: {error}", flush=True)
                 continue
             except Exception as error:  # noqa: BLE001: whatever keeps somebody's library from working here; the others go on
                 self.note("failed", case, name, f"{type(error).__name__}: {error}".split("\n", 1)[0])
@@ -113,7 +118,7 @@ class Run:
                 found[name] = contender
         return found
 
-    def note(self, kind: str, case: Case, who: str, why: str) -> None:
+    def note(self, kind: str, case, who: str, why: str) -> None:
         self.data[kind].append({"program": case.label, "count": case.count, "who": who, "why": why})
         print(f"  {kind}: {who}, {case.label}: {why}", flush=True)
 
@@ -126,27 +131,43 @@ class Run:
             contender.call()
         return (time.perf_counter_ns() - start) / repeat
 
-    def rounds(self, contenders: dict) -> dict:
-        """Samples of everybody, in turns, so that what disturbs one disturbs all."""
+    def rounds(self, contenders: dict, seconds: float) -> dict:
+        """What samples of everybody come to, taken in turns, so that what disturbs one disturbs all."""
         samples, order, batch = {n: [] for n in contenders}, random.Random(1), {}
         for name, contender in contenders.items():
             batch[name] = max(1, int(SAMPLE_NS / max(min(self.sample(contender, 1) for _ in range(3)), 1)))
         start = time.monotonic()
         for turn in range(self.options.repeat):
-            if turn >= FEWEST and time.monotonic() - start > self.options.seconds:
+            if turn >= FEWEST and time.monotonic() - start > seconds:
                 break
             for name in order.sample(list(contenders), len(contenders)):
                 samples[name].append(self.sample(contenders[name], batch[name]))
-        return samples
+        return {n: {"median_ns": median(s), "min_ns": min(s), "samples": len(s)} for n, s in samples.items()}
 
     def measure(self, case: Case) -> None:
-        contenders = self.contenders(case)
+        makers = {name: lambda n=name: self.peers[n].contender(case, n) for name in self.peers}
+        contenders = self.contenders(case, {"hologram": lambda: Ours(self.gpu, case)} | makers)
         if "hologram" not in contenders:
             return
-        timed = {n: {"median_ns": median(s), "min_ns": min(s), "samples": len(s)} for n, s in self.rounds(contenders).items()}
+        timed = self.rounds(contenders, self.options.seconds)
         row = {"program": case.label, "count": case.count, "bytes": case.bytes} | timed.pop("hologram") | {"peers": timed}
         self.data["rows"].append(table.complete(row, self.data["limit"], self.data["limits"]["paper"]))
         print(table.line(row, list(self.peers)), flush=True)
+
+    def measure_blocks(self, variant, both: Both) -> None:
+        """A program of blocks, after a small case of it on the GPU and on the CPU."""
+        case = variant.make(variant.fixed or max(self.options.sizes))
+        wrong = both.difference(variant.make(variant.small))
+        if wrong:
+            self.note("wrong", case, "hologram", wrong)
+        makers = {n: lambda n=n: block_contenders.contender(self.peers, case, n) for n in self.block_peers}
+        contenders = self.contenders(case, {"hologram": lambda: OurBlocks(self.gpu, case)} | makers)
+        if "hologram" not in contenders:
+            return
+        timed = self.rounds(contenders, min(self.options.seconds, BLOCK_SECONDS))
+        row = {"program": case.label, "count": case.count, "work": case.work, "unit": case.unit} | timed.pop("hologram") | {"peers": timed}
+        self.data["blocks"].append(table.complete_block(row, self.data["limits"]["copy kernel"]))
+        print(table.block_line(row, self.block_peers), flush=True)
 
     def counts(self, kind: str) -> list[int]:
         """f32 has as many bytes as the types of 16 bits too, which are compared with it."""
@@ -156,15 +177,34 @@ class Run:
 
     # The parts -------------------------------------------------------------------------------------------------------------------
 
+    def forget(self, kind: str) -> None:
+        """Arrays of other element types."""
+        for holder in {id(h): h for h in (self.gpu, *self.peers.values())}.values():
+            holder.forget(kind)
+
     def programs(self) -> None:
+        wanted = [PROGRAMS[n] for n in self.options.programs if n in PROGRAMS]
+        if not wanted:
+            return
         print(f"\n{table.heading(list(self.peers))}", flush=True)
         for kind in self.options.types:
-            for holder in {id(h): h for h in (self.gpu, *self.peers.values())}.values():
-                holder.forget(kind)
-            for name in self.options.programs:
+            self.forget(kind)
+            for program in wanted:
                 for count in self.counts(kind):
-                    if kind in PROGRAMS[name].kinds:
-                        self.measure(Case(PROGRAMS[name], kind, count))
+                    if kind in program.kinds:
+                        self.measure(Case(program, kind, count))
+
+    def blocks(self) -> None:
+        wanted = [v for n in self.options.programs if n in BLOCKS for v in BLOCKS[n]]
+        if not wanted:
+            return
+        print(f"\n{table.block_heading(self.block_peers)}", flush=True)
+        both = Both(self.gpu, self.options.library)
+        for kind in (*self.options.types, "u8"):
+            self.forget(kind)
+            for variant in wanted:
+                if variant.kind == kind:
+                    self.measure_blocks(variant, both)
 
     def launches(self) -> None:
         print("\na launch of one element", flush=True)

@@ -11,6 +11,14 @@ RATES = {"add": 4.30, "relu": 4.25, "chain": 4.25, "exp": 4.2, "log": 4.2, "tanh
          "sum": 4.2, "max": 4.2}
 NARROW_SHARE = 0.95   # of f32's rate, of f16 and bf16
 NOISE = 1.01          # ours / best peer that still counts as no slower
+# Programs of blocks: of a plain copy kernel's rate; the first rates of those with loops over memory, which are to double; whose time is
+# to be no longer than the best peer's; bounds on our time / a peer's.
+BLOCK_SHARES = {"softmax": 0.94, "layer_norm": 0.94, "row_sum": 0.95, "column_sum": 0.95, "row_argmax": 0.95, "transpose": 0.9}
+LOOP_RATES = {"softmax loops 1024": 1.19, "softmax loops 4096": 1.36, "softmax loops 16384": 0.90,
+              "layer_norm loops 1024": 1.42, "layer_norm loops 4096": 1.63, "layer_norm loops 16384": 1.05}
+NARROW_RATE = 2.4
+NO_SLOWER = [f"{p}{kind} {columns}" for p in ("softmax", "layer_norm") for kind in ("", ".bf16") for columns in (4096, 16384)]
+PEER_RATIOS = {"row_scan": {"torch": 1 / 0.9}, "histogram": {"nvrtc": 1 / 0.9}, "matmul": {"nvrtc": 1 / 0.95}, "blur": {"nvrtc": 1.03}}
 LAUNCH_RATIO = 1.1    # of cuLaunchKernel
 COLD_MS, CACHED_MS = 15, 2
 COPY_RATIO = 1.3      # of PyTorch's pageable copy
@@ -39,6 +47,29 @@ def line(row: dict, peers: list[str]) -> str:
     return (f"{row['program']:<13}{size_name(row['count']):>6} {digits(row['median_ns'] / 1e3):>8} {digits(row['min_ns'] / 1e3):>8}"
             f" {digits(row['gbs'] / 1e3):>6} {row['share'] * 100:>8.1f}% {row['paper'] * 100:>8.1f}%"
             + "".join(f"{beside(p):>17}" for p in peers))
+
+
+def block_heading(peers: list[str]) -> str:
+    return f"{'block program':<22}{'us':>8} {'min':>8} {'rate':>7} {'':<8}{'of copy':>8}" + "".join(f"{'/' + p:>17}" for p in peers)
+
+
+def complete_block(row: dict, copy: float) -> dict:
+    """A measured row with everything derived from it; rates in thousands of bytes or operations a nanosecond. `copy`: of a plain copy
+    kernel, in bytes a nanosecond."""
+    row["rate"] = row["work"] / row["median_ns"] / 1e3
+    row["share"] = row["rate"] / (copy / 1e3) if row["unit"] == "TB/s" else None
+    for peer in row["peers"].values():
+        peer["rate"], peer["ratio"] = row["work"] / peer["median_ns"] / 1e3, row["median_ns"] / peer["median_ns"]
+    return row
+
+
+def block_line(row: dict, peers: list[str]) -> str:
+    def beside(name):
+        peer = row["peers"].get(name)
+        return "-" if peer is None else f"{digits(peer['ratio'])} ({digits(peer['rate'])})"
+    share = "" if row["share"] is None else f"{row['share'] * 100:.1f}%"
+    return (f"{row['program']:<22}{digits(row['median_ns'] / 1e3):>8} {digits(row['min_ns'] / 1e3):>8} {digits(row['rate']):>7}"
+            f" {row['unit']:<8}{share:>8}" + "".join(f"{beside(p):>17}" for p in peers))
 
 
 def launch_line(row: dict) -> str:
@@ -83,6 +114,25 @@ def program_targets(rows: list[dict]) -> list[dict]:
     return found
 
 
+def block_targets(rows: list[dict]) -> list[dict]:
+    found = []
+    for row in rows:
+        name, share, least = row["program"], row["share"], BLOCK_SHARES.get(row["program"].split(" ")[0])
+        best = min(row["peers"].values(), key=lambda p: p["median_ns"], default=None)
+        if name in LOOP_RATES:
+            found.append(target(f"{name}: twice its first rate", 2 * LOOP_RATES[name], " TB/s", row["rate"], True))
+        elif least:
+            found.append(target(f"{name}: share of the copy", least, "", share, True))
+        elif ".bf16" in name:
+            found.append(target(f"{name}: rate", NARROW_RATE, " TB/s", row["rate"], True))
+        if name in NO_SLOWER and best:
+            found.append(target(f"{name}: our time / the best peer's", NOISE, "x", best["ratio"], False))
+        for who, bound in PEER_RATIOS.get(name.split(" ")[0], {}).items():
+            if who in row["peers"]:
+                found.append(target(f"{name}: our time / {who}'s", bound, "x", row["peers"][who]["ratio"], False))
+    return found
+
+
 def find(rows: list[dict], **wanted):
     return next((r for r in rows if all(r[k] == v for k, v in wanted.items())), None)
 
@@ -104,7 +154,7 @@ def targets(data: dict) -> list[dict]:
 
     def milliseconds(name):
         return cold[name]["cold_ns"] / 1e6 if "cold_ns" in cold.get(name, {}) else None
-    return program_targets(data["rows"]) + [
+    return program_targets(data["rows"]) + block_targets(data["blocks"]) + [
         target("a launch alone / cuLaunchKernel", LAUNCH_RATIO, "x", ratio(data["launches"], "launch alone", "hologram", "driver"), False),
         target("a graph of 8 launches / one launch of torch", 1, "x", replayed, False),
         target("add from text to the end of its first launch", COLD_MS, " ms", milliseconds("fresh"), False),

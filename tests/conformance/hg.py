@@ -274,12 +274,15 @@ class Engine:
         check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
 
     def run(self, program: Program, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
-            scalars: dict = {}, tables: dict = {}, step_limit: int = 0, flags: int = 0, many_answers: bool = False) -> Result:
-        """many_answers: what it leaves may be something else another time."""
+            scalars: dict = {}, tables: dict = {}, step_limit: int = 0, flags: int = 0, many_answers: bool = False,
+            any_engine: bool = False) -> Result:
+        """many_answers: what it leaves may be something else another time. any_engine: it may run on a slower one."""
         kernel = c.c_void_p()
         check(lib.hg_kernel_create(self.handle, program.handle, c.byref(kernel)))
         try:
             result = self._launch(kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags)
+            ran = result.report.engine.decode()
+            assert any_engine or engines.is_report_of(self.name, ran), f"{ran} ran, not {self.name}"
         finally:
             lib.hg_kernel_release(kernel)
         if RECORDER:
@@ -313,8 +316,6 @@ class Engine:
         assert (STATUS[status] == "FAULT") == (report.fault.kind != 0), "status and fault record disagree"
         out = {name: b.read(name) for name, b in held.items()}
         out |= {name: [None if b is None else b.read(name) for b in bs] for name, bs in entries.items()}
-        ran = report.engine.decode()
-        assert engines.is_report_of(self.name, ran), f"{ran} ran, not {self.name}"
         return Result(out, report)
 
 

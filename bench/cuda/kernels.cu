@@ -1,0 +1,90 @@
+/* kernels.cu - CUDA C beside which programs of blocks are timed: what a careful programmer writes, no access checked.
+ * NVRTC compiles it. */
+
+typedef unsigned int u32;
+
+/* A pixel a thread, found by its number; 256 threads a block. */
+extern "C" __global__ void blur(const float *__restrict__ x, float *__restrict__ y, u32 width, u32 height) {
+  u32 at = blockIdx.x * 256 + threadIdx.x, row = at / width, column = at - row * width;
+  u32 above = (max(row, 1u) - 1) * width, below = min(row + 1, height - 1) * width, own = row * width;
+  u32 left = max(column, 1u) - 1, right = min(column + 1, width - 1);
+  float corners = (x[above + left] + x[above + right]) + (x[below + left] + x[below + right]);
+  float sides = (x[above + column] + x[below + column]) + (x[own + left] + x[own + right]);
+  y[at] = fmaf(x[own + column], 4.0f, fmaf(sides, 2.0f, corners)) * 0.0625f;
+}
+
+/* Tiles of 64 x 64 by 64 x 4 threads. */
+extern "C" __global__ void transpose(const float *__restrict__ x, float *__restrict__ y, u32 rows, u32 columns) {
+  __shared__ float tile[64 * 65];
+  u32 left = blockIdx.x * 64, top = blockIdx.y * 64;
+#pragma unroll
+  for (u32 i = 0; i < 64; i += 4)
+    tile[(i + threadIdx.y) * 65 + threadIdx.x] = x[(top + i + threadIdx.y) * columns + left + threadIdx.x];
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < 64; i += 4)
+    y[(left + i + threadIdx.y) * rows + top + threadIdx.x] = tile[threadIdx.x * 65 + i + threadIdx.y];
+}
+
+/* Counts of bytes, sixteen a load, in the shared memory of a block of 256 threads, then added to y. */
+extern "C" __global__ void histogram(const uint4 *__restrict__ x, u32 *__restrict__ y, u32 count) {
+  __shared__ u32 bins[256];
+  bins[threadIdx.x] = 0;
+  __syncthreads();
+  for (u32 at = blockIdx.x * 256 + threadIdx.x; at < count / 16; at += gridDim.x * 256) {
+    uint4 given = x[at];
+    u32 words[4] = {given.x, given.y, given.z, given.w};
+#pragma unroll
+    for (int i = 0; i < 16; i++) atomicAdd(&bins[words[i / 4] >> i % 4 * 8 & 255], 1u);
+  }
+  __syncthreads();
+  atomicAdd(&y[threadIdx.x], bins[threadIdx.x]);
+}
+
+/* The product of matrices by tiles of 128 x 128, steps of 8 along k, two tiles each in shared memory; 256 threads of
+ * 8 x 8 results. */
+enum { STEP = 8, PITCH = 132, WIDTH = 128 };
+
+extern "C" __global__ __launch_bounds__(256, 2) void matmul(const float *__restrict__ a, const float *__restrict__ b,
+                                                            float *__restrict__ y, u32 n, u32 k) {
+  __shared__ __align__(16) float tile_a[2][STEP][PITCH], tile_b[2][STEP][WIDTH];
+  u32 thread = threadIdx.x, top = blockIdx.y * 128, left = blockIdx.x * 128;
+  u32 row_a = thread >> 1, column_a = (thread & 1) * 4, row_b = thread >> 5, column_b = (thread & 31) * 4;
+  u32 row = (thread >> 7) * 64 + (thread >> 2 & 7) * 4, column = (thread >> 5 & 3) * 32 + (thread & 3) * 4;
+  const float *from_a = a + (top + row_a) * k + column_a, *from_b = b + row_b * n + left + column_b;
+  float total[8][8] = {};
+  float4 next_a = *(const float4 *)from_a, next_b = *(const float4 *)from_b;
+  u32 buffer = 0;
+  for (u32 done = 0; done < k; done += STEP) {
+    tile_a[buffer][column_a][row_a] = next_a.x;
+    tile_a[buffer][column_a + 1][row_a] = next_a.y;
+    tile_a[buffer][column_a + 2][row_a] = next_a.z;
+    tile_a[buffer][column_a + 3][row_a] = next_a.w;
+    *(float4 *)&tile_b[buffer][row_b][column_b] = next_b;
+    __syncthreads();
+    if (done + STEP < k) {
+      from_a += STEP;
+      from_b += STEP * n;
+      next_a = *(const float4 *)from_a;
+      next_b = *(const float4 *)from_b;
+    }
+#pragma unroll
+    for (int i = 0; i < STEP; i++) {
+      float4 a0 = *(const float4 *)&tile_a[buffer][i][row], a1 = *(const float4 *)&tile_a[buffer][i][row + 32];
+      float4 b0 = *(const float4 *)&tile_b[buffer][i][column], b1 = *(const float4 *)&tile_b[buffer][i][column + 16];
+      float down[8] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
+      float across[8] = {b0.x, b0.y, b0.z, b0.w, b1.x, b1.y, b1.z, b1.w};
+#pragma unroll
+      for (int r = 0; r < 8; r++)
+#pragma unroll
+        for (int q = 0; q < 8; q++) total[r][q] = fmaf(down[r], across[q], total[r][q]);
+    }
+    buffer ^= 1;
+  }
+#pragma unroll
+  for (int r = 0; r < 8; r++) {
+    float *out = y + (top + row + r / 4 * 32 + r % 4) * n + left + column;
+    *(float4 *)out = make_float4(total[r][0], total[r][1], total[r][2], total[r][3]);
+    *(float4 *)(out + 16) = make_float4(total[r][4], total[r][5], total[r][6], total[r][7]);
+  }
+}

@@ -1,0 +1,132 @@
+"""Writes programs of tiles: the product of two f32 matrices, and the sums of a matrix's columns."""
+
+# ---- the product ------------------------------------------------------------------------------------------------------------------
+
+TILE, STEP = 128, 8                # a block's tile of the result is 128 x 128, its step along K is 8
+PITCH = TILE + 4                   # of a row of a tile of A, which is stored by columns: four words further, so banks differ
+TILE_A, TILE_B = STEP * PITCH, STEP * TILE
+
+
+def matmul() -> str:
+    """y (m x n) = a (m x k) b (k x n); m and n multiples of 128, k of 16.
+
+    256 lanes, each 8 x 8 of the result: rows 0-3 and 32-35 of its own in a warp's 64 x 32, columns 0-3 and 16-19. Two tiles of A and B are
+    in shared memory: while one is multiplied, the next is on its way from memory in eight registers. Each element is one chain of FMA
+    from +0 in increasing k."""
+    e = []
+    total = lambda i, j: f"r{8 * i + j}"                                                                       # noqa: E731
+    a, b = [f"r{64 + i}" for i in range(8)], [f"r{72 + j}" for j in range(8)]
+    next_a, next_b = [f"r{80 + i}" for i in range(4)], [f"r{84 + i}" for i in range(4)]
+
+    def fetch():
+        e.extend(f"ldg.f32 {next_a[i]}, [a + r90 + #{i}]" for i in range(4))
+        e.extend(f"ldg.f32 {next_b[i]}, [b + r91 + #{i}]" for i in range(4))
+        e.extend((f"add.u32 r90, r90, #{STEP}", "add.u32 r91, r91, r92"))
+
+    def keep(buffer):
+        e.extend(f"sts.f32 [tile_a + r93 + #{buffer * TILE_A + i * PITCH}], {next_a[i]}" for i in range(4))
+        e.extend(f"sts.f32 [tile_b + r94 + #{buffer * TILE_B + i}], {next_b[i]}" for i in range(4))
+
+    def multiply(buffer):
+        for k in range(STEP):
+            at_a, at_b = buffer * TILE_A + k * PITCH, buffer * TILE_B + k * TILE
+            e.extend(f"lds.f32 {a[i]}, [tile_a + r95 + #{at_a + i % 4 + i // 4 * 32}]" for i in range(8))
+            e.extend(f"lds.f32 {b[j]}, [tile_b + r96 + #{at_b + j % 4 + j // 4 * 16}]" for j in range(8))
+            e.extend(f"fma.f32 {total(i, j)}, {a[i]}, {b[j]}, {total(i, j)}" for i in range(8) for j in range(8))
+
+    e += ["sreg.u32 r97, block.y", "shl.u32 r97, r97, #7", "sreg.u32 r98, block.x", "shl.u32 r98, r98, #7",
+          # What this lane brings: four of a row of A's tile, four of a row of B's.
+          "shr.u32 r99, blane, #1", "and.u32 r100, blane, #1", "shl.u32 r100, r100, #2",
+          "add.u32 r90, r97, r99", "mad.u32 r90, r90, k, r100",
+          f"mad.u32 r93, r100, #{PITCH}, r99",
+          "shr.u32 r99, blane, #5", "and.u32 r100, blane, #31", "shl.u32 r100, r100, #2",
+          "add.u32 r101, r98, r100", "mad.u32 r91, r99, n, r101", "shl.u32 r92, n, #3",
+          f"mad.u32 r94, r99, #{TILE}, r100",
+          # What it computes: the rows from r95 and the columns from r96 on of the tile. Eight warps are 2 x 4.
+          "shr.u32 r99, blane, #7", "shl.u32 r99, r99, #6", "shr.u32 r100, blane, #2", "and.u32 r100, r100, #7", "shl.u32 r100, r100, #2",
+          "add.u32 r95, r99, r100",
+          "shr.u32 r99, blane, #5", "and.u32 r99, r99, #3", "shl.u32 r99, r99, #5", "and.u32 r100, blane, #3", "shl.u32 r100, r100, #2",
+          "add.u32 r96, r99, r100"]
+    e += [f"movi.f32 {total(i, j)}, #0" for i in range(8) for j in range(8)]
+    fetch()
+    keep(0)
+    e.append("bar.sync")
+    e += ["shr.u32 r102, k, #4", "top:"]
+    fetch()
+    multiply(0)
+    keep(1)
+    e += ["bar.sync", "set.eq.u32 p0, r102, #1", "@p0 bra last"]
+    fetch()
+    multiply(1)
+    keep(0)
+    e += ["bar.sync", "loop r102, top", "last:"]
+    multiply(1)
+    for i in range(8):
+        e += ["add.u32 r99, r97, r95", f"add.u32 r99, r99, #{i % 4 + i // 4 * 32}", "add.u32 r100, r98, r96", "mad.u32 r99, r99, n, r100"]
+        e += [f"stg.f32 [y + r99 + #{j % 4 + j // 4 * 16}], {total(i, j)}" for j in range(8)]
+    return program("matmul", 256, [".buffer a f32 in", ".buffer b f32 in", ".buffer y f32 out", ".scalar n u32", ".scalar k u32",
+                                   f".shared tile_a f32 {2 * TILE_A}", f".shared tile_b f32 {2 * TILE_B}"], e, "n / 128,m / 128")
+
+
+def program(name: str, lanes: int, declarations: list, lines: list, grid: str) -> str:
+    return "\n".join([f"; {name}. Launch: --grid {grid}", f".program {name}", f".block {lanes}", *declarations,
+                      *(line if line.endswith(":") else "    " + line for line in lines), "    exit", ""])
+
+
+# ---- sums of columns ----------------------------------------------------------------------------------------------------------------
+
+ROWS, ACROSS, GROUPS, BATCH = 4096, 128, 8, 16     # a block's rows and columns; lanes share the rows eight ways; rows on their way
+
+
+def column_sum() -> str:
+    """y[c, j] = the sum of rows 4096 c to 4096 c + 4095 of column j, folded by halves.
+
+    Rows i, i + 8, ... are a group's: the fold's upper nine index bits. Of these the upper four are between the loads of a batch; the lower
+    five number the batches, which come in bit-reversed order, so that a binary counter of five sums folds them as they come. The
+    groups' bits fold last, in shared memory."""
+    e = []
+    value = [[f"r{4 * i + c}" for c in range(4)] for i in range(BATCH)]
+    counter = [[f"r{64 + 4 * level + c}" for c in range(4)] for level in range(5)]
+    far = ROWS // BATCH                                                 # rows between the loads of a batch
+    e += ["and.u32 r100, blane, #31", "shl.u32 r100, r100, #2", "shr.u32 r101, blane, #5",                     # column, group
+          "sreg.u32 r102, block.x", f"mad.u32 r102, r102, #{ACROSS}, r100",
+          "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{ROWS}, r101", "mad.u32 r102, r103, columns, r102",  # first element
+          f"mul.u32 r103, columns, #{far}", "movi.u32 r104, #0",
+          *(f"movi.f32 {register}, #0" for level in counter for register in level), "next:",
+          # the batch's number, its five bits reversed, times eight rows
+          "brev.u32 r105, r104", "shr.u32 r105, r105, #27", f"mul.u32 r105, r105, #{GROUPS}", "mad.u32 r105, r105, columns, r102"]
+    for i in range(BATCH):
+        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in range(4)] + ["add.u32 r105, r105, r103"] * (i < BATCH - 1)
+    half = BATCH // 2
+    while half:
+        e += [f"add.f32 {value[i][c]}, {value[i][c]}, {value[i + half][c]}" for i in range(half) for c in range(4)]
+        half //= 2
+    for level in range(5):
+        e += [f"and.u32 r106, r104, #{1 << level}", "set.ne.u32 p0, r106, #0", f"@p0 bra carry{level}",
+              *(f"mov.f32 {counter[level][c]}, {value[0][c]}" for c in range(4)), "bra counted", f"carry{level}:",
+              *(f"add.f32 {value[0][c]}, {counter[level][c]}, {value[0][c]}" for c in range(4))]
+    e += ["bra folded", "counted:", "add.u32 r104, r104, #1", "bra next", "folded:",
+          f"mad.u32 r106, r101, #{ACROSS}, r100", *(f"sts.f32 [part + r106 + #{c}], {value[0][c]}" for c in range(4)), "bar.sync",
+          f"set.ge.u32 p0, blane, #{ACROSS}", "@p0 bra done",
+          *(f"lds.f32 r{g}, [part + blane + #{g * ACROSS}]" for g in range(GROUPS))]
+    half = GROUPS // 2
+    while half:
+        e += [f"add.f32 r{g}, r{g}, r{g + half}" for g in range(half)]
+        half //= 2
+    e += ["sreg.u32 r100, block.y", "sreg.u32 r101, block.x", "mul.u32 r100, r100, columns", f"mad.u32 r100, r101, #{ACROSS}, r100",
+          "add.u32 r100, r100, blane", "stg.f32 [y + r100], r0", "done:"]
+    return program("column_sum", 32 * GROUPS, [".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32",
+                                               f".shared part f32 {ACROSS * GROUPS}"], e, "columns / 128,rows / 4096")
+
+
+def fold_rows(count: int) -> str:
+    """y[j] = the sum of column j of `count` rows, a power of two, folded by halves. A lane a column."""
+    e = ["mov.u64 r99, lane"]
+    for i in range(count):
+        e += [f"ldg.f32 r{i}, [x + r99]", "add.u64 r99, r99, columns"]
+    half = count // 2
+    while half:
+        e += [f"add.f32 r{i}, r{i}, r{i + half}" for i in range(half)]
+        half //= 2
+    lines = ["; fold_rows. Launch: --lanes columns", ".program fold_rows", ".buffer x f32 in", ".buffer y f32 out", ".scalar columns u64"]
+    return "\n".join(lines + ["    " + line for line in [*e, "stg.f32 [y + lane], r0", "exit"]] + [""])
