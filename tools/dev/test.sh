@@ -289,8 +289,8 @@ stage_mingw() {
 
 WINE=/usr/lib/wine/wine # Debian's script in the PATH asks for 32-bit Windows, too
 
-# One server for all programs: starting it takes longer than most of them. It ends by itself when a minute goes by unused; one
-# that a program starts ends with the last program, and takes a program that comes just then with it. It wants its folder to be there.
+# One server for all programs: starting it takes longer than most of them. It ends by itself when a minute goes by unused; one that
+# a program starts ends with the last program, and takes with it one that comes just then. It wants its folder to be there.
 start_wine() {
   mkdir -p "$WINEPREFIX" && "${WINE}server64" -p60 || return
   [ -f "$WINEPREFIX/system.reg" ] || "${WINE}64" wineboot -i
