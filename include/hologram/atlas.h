@@ -93,7 +93,8 @@ typedef enum atlas_operand_kind {
   ATLAS_OPERAND_LABEL = 5, /* bits: label index */
   ATLAS_OPERAND_COORD = 6, /* bits: atlas_coord */
   ATLAS_OPERAND_POOL = 7,  /* symbol: a pool */
-  ATLAS_OPERAND_MEM = 8    /* an address: mode, symbol, reg, reg2, bits */
+  ATLAS_OPERAND_MEM = 8,   /* an address: mode, symbol, reg, reg2, bits */
+  ATLAS_OPERAND_BUFFER = 9 /* symbol: a buffer, of which `len` asks */
 } atlas_operand_kind;
 
 typedef enum atlas_address_mode {
@@ -291,6 +292,7 @@ HG_API atlas_operand atlas_f64_const(double value);
 HG_API atlas_operand atlas_int_const(atlas_type type, int64_t value); /* wrapped to the type */
 HG_API atlas_operand atlas_scalar(uint16_t symbol);
 HG_API atlas_operand atlas_pool(uint16_t symbol);
+HG_API atlas_operand atlas_buffer(uint16_t symbol); /* of `len` */
 HG_API atlas_operand atlas_label_ref(uint32_t label);
 HG_API atlas_operand atlas_coordinate(atlas_coord coord);
 HG_API atlas_operand atlas_mem(uint16_t symbol, int64_t displacement);                      /* [symbol + #d]        */

@@ -85,7 +85,8 @@ static void encode_operand(encoder *e, const atlas_operand *o) {
   case ATLAS_OPERAND_PRED: encode_number(e, 1, o->reg); break;
   case ATLAS_OPERAND_IMM: encode_number(e, 8, o->bits); break;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: encode_number(e, 2, o->symbol); break;
+  case ATLAS_OPERAND_POOL:
+  case ATLAS_OPERAND_BUFFER: encode_number(e, 2, o->symbol); break;
   case ATLAS_OPERAND_LABEL: encode_number(e, 4, o->bits); break;
   case ATLAS_OPERAND_COORD: encode_number(e, 1, o->bits); break;
   case ATLAS_OPERAND_MEM:
@@ -292,7 +293,8 @@ static hg_status decode_operand(cursor *c, atlas_operand *o, uint64_t insn) {
   case ATLAS_OPERAND_PRED: o->reg = decode_u8(c); return HG_OK;
   case ATLAS_OPERAND_IMM: o->bits = decode_number(c, 8); return HG_OK;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: o->symbol = (uint16_t)decode_number(c, 2); return HG_OK;
+  case ATLAS_OPERAND_POOL:
+  case ATLAS_OPERAND_BUFFER: o->symbol = (uint16_t)decode_number(c, 2); return HG_OK;
   case ATLAS_OPERAND_LABEL: o->bits = decode_number(c, 4); return HG_OK;
   case ATLAS_OPERAND_COORD: o->bits = decode_number(c, 1); return HG_OK;
   case ATLAS_OPERAND_MEM: return decode_address(c, o, insn);
@@ -314,6 +316,7 @@ static hg_status decode_insn(atlas_program *p, cursor *c, atlas_insn *insn, uint
     atlas_operand *o = &insn->operand[k];
     HG_TRY(decode_operand(c, o, index));
     int names_symbol = o->kind == ATLAS_OPERAND_SCALAR || o->kind == ATLAS_OPERAND_POOL ||
+                       o->kind == ATLAS_OPERAND_BUFFER ||
                        (o->kind == ATLAS_OPERAND_MEM && o->mode != ATLAS_ADDRESS_PHI);
     if (names_symbol && o->symbol >= p->symbols.count)
       return bad("instruction", index, "names a symbol that does not exist");

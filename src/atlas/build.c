@@ -322,7 +322,8 @@ static atlas_operand clean(const atlas_operand *o) {
   case ATLAS_OPERAND_REG:
   case ATLAS_OPERAND_PRED: c.reg = o->reg; break;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: c.symbol = o->symbol; break;
+  case ATLAS_OPERAND_POOL:
+  case ATLAS_OPERAND_BUFFER: c.symbol = o->symbol; break;
   case ATLAS_OPERAND_IMM:
   case ATLAS_OPERAND_LABEL:
   case ATLAS_OPERAND_COORD: c.bits = o->bits; break;
@@ -465,6 +466,7 @@ atlas_operand atlas_int_const(atlas_type type, int64_t value) { return atlas_bit
 
 atlas_operand atlas_scalar(uint16_t symbol) { return (atlas_operand){.kind = ATLAS_OPERAND_SCALAR, .symbol = symbol}; }
 atlas_operand atlas_pool(uint16_t symbol) { return (atlas_operand){.kind = ATLAS_OPERAND_POOL, .symbol = symbol}; }
+atlas_operand atlas_buffer(uint16_t symbol) { return (atlas_operand){.kind = ATLAS_OPERAND_BUFFER, .symbol = symbol}; }
 atlas_operand atlas_label_ref(uint32_t label) { return (atlas_operand){.kind = ATLAS_OPERAND_LABEL, .bits = label}; }
 
 atlas_operand atlas_coordinate(atlas_coord coord) {

@@ -134,6 +134,7 @@ static void lane_insn(machine *m, lane *l, const atlas_insn *insn) {
     set_register(l, insn,
                  atlas_machine_coordinate(m, l, insn->operand[1].bits) & atlas_mask((atlas_type)insn->type));
     break;
+  case ATLAS_OP_len: set_register(l, insn, atlas_machine_extent(m, insn->operand[1].symbol)); break;
   case ATLAS_OP_cls_get: set_register(l, insn, m->block_index % ATLAS_CLASS_COUNT); break;
   case ATLAS_OP_unity_test: set_predicate(l, insn, (int)atlas_machine_class(m, l, insn->op, s)); break;
   case ATLAS_OP_res_accum: atlas_machine_class(m, l, insn->op, s); break;

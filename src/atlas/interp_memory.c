@@ -62,6 +62,11 @@ static uint8_t *table_address(machine *m, lane *l, const atlas_operand *o, uint3
                       size);
 }
 
+uint64_t atlas_machine_extent(const machine *m, uint32_t symbol) {
+  uint32_t size = atlas_bytes((atlas_type)atlas_symbol_at(m->program, symbol)->type);
+  return m->launch->arguments[symbol].span.byte_count / size;
+}
+
 /* Where the access goes, or NULL after noting its fault. */
 static uint8_t *resolve(machine *m, lane *l, const atlas_insn *insn) {
   const atlas_operand *o = atlas_address_of(insn);

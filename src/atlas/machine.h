@@ -64,6 +64,9 @@ uint64_t atlas_machine_load(machine *m, lane *l, const atlas_insn *insn);
 void atlas_machine_store(machine *m, lane *l, const atlas_insn *insn);
 uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn);
 
+/* The whole elements of the range that a .buffer symbol is bound to. */
+uint64_t atlas_machine_extent(const machine *m, uint32_t symbol);
+
 /* An element of a constant table; 0 and *ok = 0 when the index is out of range. */
 uint64_t atlas_constant_at(const atlas_program *program, const atlas_symbol *table, int64_t index, int *ok);
 

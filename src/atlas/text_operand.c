@@ -311,6 +311,7 @@ hg_status atlas_text_operand(text_parser *p, const atlas_op_info *info, atlas_in
   case 'l': operand->kind = ATLAS_OPERAND_LABEL; return atlas_text_use_label(p, p->program->insns.count, (int)slot);
   case 'x': return coordinate(p, operand);
   case 'h': operand->kind = ATLAS_OPERAND_POOL; return symbol_operand(p, KIND_POOL, "a pool", &operand->symbol);
+  case 'b': operand->kind = ATLAS_OPERAND_BUFFER; return symbol_operand(p, KIND_BUFFER, "a buffer", &operand->symbol);
   default: return atlas_text_fail(p, &p->token, "'%s' has an operand that this version cannot read", info->mnemonic);
   }
 }

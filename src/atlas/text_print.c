@@ -182,7 +182,8 @@ static void print_operand(writer *w, const atlas_insn *insn, unsigned slot, char
     break;
   case ATLAS_OPERAND_IMM: print_constant(w, constant_type(insn, letter), o->bits); break;
   case ATLAS_OPERAND_SCALAR:
-  case ATLAS_OPERAND_POOL: print_text(w, symbol_name(w, o->symbol)); break;
+  case ATLAS_OPERAND_POOL:
+  case ATLAS_OPERAND_BUFFER: print_text(w, symbol_name(w, o->symbol)); break;
   case ATLAS_OPERAND_LABEL: print_text(w, atlas_label_at(w->program, (size_t)o->bits)->name); break;
   case ATLAS_OPERAND_COORD: print_text(w, atlas_coord_name((uint32_t)o->bits)); break;
   case ATLAS_OPERAND_MEM: print_address(w, o); break;

@@ -280,6 +280,14 @@ static hg_status check_address(const atlas_program *p, const atlas_insn *insn, c
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
+static hg_status check_buffer(const atlas_program *p, const atlas_operand *o, unsigned slot) {
+  if (o->kind != ATLAS_OPERAND_BUFFER || o->symbol >= p->symbols.count) return bad_operand(slot, "a buffer (.buffer)");
+  const atlas_symbol *s = atlas_symbol_at(p, o->symbol);
+  if (s->kind == ATLAS_SYMBOL_BUFFER) return HG_OK;
+  return hg_fail(HG_VERIFY, "'%s' is not a buffer (.buffer): a pool and the entries of a table have no length that a "
+                 "program can ask for", s->name);
+}
+
 static hg_status check_operand(const atlas_program *p, const atlas_insn *insn, unsigned slot, char letter,
                                uint32_t flags) {
   const atlas_operand *o = &insn->operand[slot];
@@ -311,6 +319,7 @@ static hg_status check_operand(const atlas_program *p, const atlas_insn *insn, u
         atlas_symbol_at(p, o->symbol)->kind != ATLAS_SYMBOL_POOL)
       return bad_operand(slot, "a pool");
     return HG_OK;
+  case 'b': return check_buffer(p, o, slot);
   default: return bad_operand(slot, "of a form this version knows");
   }
 }

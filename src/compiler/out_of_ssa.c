@@ -89,6 +89,7 @@ static hg_status write_insn(const writer *w, uint32_t value) {
     case 'm': *o = address(w, value, &used); break;
     case 'x': *o = (atlas_operand){.kind = ATLAS_OPERAND_COORD, .bits = insn->bits}; break;
     case 'h': *o = atlas_pool(insn->symbol); break;
+    case 'b': *o = atlas_buffer(insn->symbol); break;
     default: *o = source(w, ssa_args_of(w->unit, value)[used++]); break;
     }
   }

@@ -63,6 +63,7 @@ static uint64_t special(const evaluator *e, const lane *l, const ssa_insn *insn)
 static uint64_t place(const evaluator *e, const lane *l, const ssa_insn *insn) {
   switch ((machine_place)hg_machine_op(insn->op)) {
   case PLACE_sreg: return atlas_machine_coordinate(&e->m, l, insn->bits) & atlas_mask((atlas_type)insn->type);
+  case PLACE_len: return atlas_machine_extent(&e->m, insn->symbol);
   case PLACE_cls_get: return e->m.block_index % ATLAS_CLASS_COUNT;
   case PLACE_phase_get: return e->m.launch->phase;
   }

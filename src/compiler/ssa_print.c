@@ -130,7 +130,7 @@ static void instruction(printer *p, uint32_t number) {
     separator = ", ";
     if (*letter == 'm') used += address(p, insn, args);
     else if (*letter == 'x') out(p, "%s", atlas_coord_name((uint32_t)insn->bits));
-    else if (*letter == 'h') symbol(p, insn->symbol);
+    else if (*letter == 'h' || *letter == 'b') symbol(p, insn->symbol);
     else value(p, args[used++]);
   }
   out(p, "\n");

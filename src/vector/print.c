@@ -80,6 +80,7 @@ static void print_insn(printer *p, uint32_t i) {
   if (info != NULL && insn->d == VECTOR_NONE && insn->type != ATLAS_NONE) out(p, ".%s", type_name(insn->type));
   if (insn->type2 != ATLAS_NONE) out(p, ".%s", type_name(insn->type2));
   if (info != NULL && info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) address(p, insn);
+  if (insn->op == ATLAS_OP_len) out(p, " %s", atlas_symbol_at(p->program, insn->symbol)->name);
   for (int s = 0; s < 4; s++)
     if (insn->s[s] != VECTOR_NONE) {
       out(p, " ");

@@ -384,6 +384,8 @@ class Machine:
             self._store(lane, insn, o[1], model.atomic(op, t, old, *values))
         elif op == "sreg":
             self._set(lane, o[0], t, lane.coordinates[o[1]] & mask_of(t))
+        elif op == "len":
+            self._set(lane, o[0], t, len(self.memory[o[1]]) // (bits_of(self.source.symbols[o[1]].type) // 8))
         elif op == "cls.get":
             self._set(lane, o[0], t, lane.block.index % 96)
         elif op == "phase.get":

@@ -62,6 +62,8 @@ class Wrapper:
             self.predicate(text)
         elif letter == "h":
             self.declarations.append(f".pool {text}")
+        elif letter == "b":
+            self.declarations.append(f".buffer {text} f32 in")
         elif letter == "m":
             self.address(text)
 

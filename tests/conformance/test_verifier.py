@@ -48,7 +48,7 @@ def test_there_are_enough():
 
 # ---- what text cannot say: instructions through the builder, and bytes ------------------------------------------------
 
-REG, PRED, IMM, SCALAR, LABEL, COORD, POOL, MEM = range(1, 9)
+REG, PRED, IMM, SCALAR, LABEL, COORD, POOL, MEM, BUFFER = range(1, 10)
 TYPES = {name: hg.lib.atlas_type_from_name(name.encode()) for name in ("i32", "u32", "u64", "f32", "bool")}
 
 
@@ -121,6 +121,11 @@ RAW_BAD = {
     "phi with unknown register bits": [insn("ldg", "f32", op(REG, reg=0), op(MEM, mode=2, phi_registers=0xF8)), EXIT],
     "table address without a table": [ONE, insn("ldg", "f32", op(REG, reg=0), op(MEM, mode=3, reg=0, reg2=0)), EXIT],
     "pool that is a buffer": [insn("pool.alloc", "u64", op(REG, reg=0), op(POOL, symbol=0), op(IMM, bits=16)), EXIT],
+    "length of a scalar": [insn("len", "u64", op(REG, reg=0), op(BUFFER, symbol=1)), EXIT],
+    "length of shared memory": [insn("len", "u64", op(REG, reg=0), op(BUFFER, symbol=2)), EXIT],
+    "length of a pool": [insn("len", "u64", op(REG, reg=0), op(BUFFER, symbol=3)), EXIT],
+    "length of a symbol out of range": [insn("len", "u64", op(REG, reg=0), op(BUFFER, symbol=4)), EXIT],
+    "length of an address": [insn("len", "u64", op(REG, reg=0), op(MEM, symbol=0)), EXIT],
     "coordinate 99": [insn("sreg", "u32", op(REG, reg=0), op(COORD, bits=99)), EXIT],
     "label out of range": [insn("bra", None, op(LABEL, bits=1)), EXIT],
     "label 2^40": [insn("bra", None, op(LABEL, bits=1 << 40)), EXIT],

@@ -137,6 +137,15 @@ uint16_t symbol_with_role(generator *g, enum role role, atlas_type type) {
   return found;
 }
 
+/* There is one at least. */
+static uint16_t symbol_of_kind(generator *g, uint8_t kind) {
+  uint16_t found = 0;
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < g->d->symbol_count; i++)
+    if (g->d->symbols[i].kind == kind && below(g, ++seen) == 0) found = (uint16_t)i;
+  return found;
+}
+
 static uint16_t scalar_of(generator *g, atlas_type type) {
   for (uint32_t i = 0; i < g->d->symbol_count; i++)
     if (g->d->symbols[i].kind == ATLAS_SYMBOL_SCALAR && g->d->symbols[i].type == type) return (uint16_t)i;
@@ -316,6 +325,7 @@ static void pure_insn(generator *g) {
     case 'n': *o = immediate(g, (atlas_type)insn.type); break;
     case 'q': *o = atlas_pred(any_predicate(g)); break;
     case 'x': *o = atlas_coordinate((atlas_coord)below(g, ATLAS_COORD_COUNT)); break;
+    case 'b': *o = atlas_buffer(symbol_of_kind(g, ATLAS_SYMBOL_BUFFER)); break;
     default: break;
     }
   }

@@ -152,6 +152,7 @@ static int delete_symbols(draft *d, test_launch *l, uint64_t seed, const failure
       for (unsigned k = 0; k < d->insns[i].operand_count; k++) {
         atlas_operand *o = &candidate.insns[i].operand[k];
         int names = o->kind == ATLAS_OPERAND_SCALAR || o->kind == ATLAS_OPERAND_POOL ||
+                    o->kind == ATLAS_OPERAND_BUFFER ||
                     (o->kind == ATLAS_OPERAND_MEM && o->mode != ATLAS_ADDRESS_PHI);
         used |= names && o->symbol == s;
         if (names && o->symbol > s) o->symbol--;

@@ -65,6 +65,7 @@ static uint64_t pure(evaluator *e, const vector_insn *insn, uint32_t i) {
     if (insn->s[k] != VECTOR_NONE) s[k] = source(e, insn->s[k], i);
   switch (insn->op) {
   case ATLAS_OP_sreg: return atlas_machine_coordinate(m, &m->lanes[i], insn->bits) & atlas_mask(type);
+  case ATLAS_OP_len: return atlas_machine_extent(m, insn->symbol);
   case ATLAS_OP_cls_get: return m->block_index % ATLAS_CLASS_COUNT;
   case ATLAS_OP_phase_get: return m->launch->phase;
   case ATLAS_OP_bitcast: return s[0];

@@ -10,7 +10,8 @@ static const char sample[] =
     "    ldg.f32 r0, [x + lane]\n    ldc.u8 r1, [c + #2]\n    fma.f32 r0, r0, r0, a\n    sts.f32 [s + blane], r0\n"
     "    bar.sync\n    set.lt.f32 p0, r0, #1.5\n@!p0 bra skip\n    stg.f32 [y + lane + #-1], r0\n"
     "skip: ldg.u8 r2, [phi 1, 2, 3]\n    movi.u32 r3, #3\nback: loop r3, back\n    pool.alloc.u64 r4, heap, #16\n"
-    "    ldg.u8 r5, [r3 : r4]\n    ldg.u8 r5, [phi r3, 1, r3]\n    sreg.u32 r6, block.y\n    atom.add.u32 _, [n], #1\n"
+    "    ldg.u8 r5, [r3 : r4]\n    ldg.u8 r5, [phi r3, 1, r3]\n    sreg.u32 r6, block.y\n    len.u64 r7, y\n"
+    "    atom.add.u32 _, [n], #1\n"
     "    exit\n";
 static const char library[] =
     ".const k f32 { #1 }\n.entry exp f32 f\n.entry log f32 g\nf: add.f32 r0, r0, #1\n ret\ng: ret\n";

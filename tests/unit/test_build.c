@@ -53,6 +53,7 @@ static void test_every_operand(void) {
   atlas_emit(b, ATLAS_OP_atom_add, ATLAS_u32, 3, atlas_discard(), atlas_mem_reg(tile, ATLAS_REG_BLOCK_LANE, 0),
              atlas_bits(7));
   atlas_emit(b, ATLAS_OP_sreg, ATLAS_u64, 2, atlas_reg(6), atlas_coordinate(ATLAS_COORD_GLOBAL_Z));
+  atlas_emit(b, ATLAS_OP_len, ATLAS_u64, 2, atlas_reg(6), atlas_buffer(x));
   atlas_emit(b, ATLAS_OP_ldg, ATLAS_u8, 2, atlas_reg(7), atlas_mem_table(table, 5, 6));
   atlas_emit(b, ATLAS_OP_ldg, ATLAS_u8, 2, atlas_reg(7), atlas_mem_phi(95, 47, 255));
   atlas_emit(b, ATLAS_OP_ldg, ATLAS_u8, 2, atlas_reg(7), atlas_mem_phi_reg(5, 5, 6));
@@ -74,7 +75,8 @@ static void test_every_operand(void) {
       ".table table 5 in\n.pool heap\n\n    ldg.f32 r0, [x + lane]\n    ldg.f32 r1, [x + #-3]\n    ldc.f32 r1, [k + "
       "r254 + #1]\n"
       "    fma.f32 r2, r0, a, #-0.5\n    movi.f64 r3, #0x7e37e43c8800759c\n    movi.i8 r4, #-3\n    cvt.u32.i8 r5, r4\n"
-      "    atom.add.u32 _, [tile + blane], #7\n    sreg.u64 r6, global.z\n    ldg.u8 r7, [r5 : r6]\n    ldg.u8 r7, "
+      "    atom.add.u32 _, [tile + blane], #7\n    sreg.u64 r6, global.z\n    len.u64 r6, x\n"
+      "    ldg.u8 r7, [r5 : r6]\n    ldg.u8 r7, "
       "[phi 95, 47, 255]\n"
       "    ldg.u8 r7, [phi r5, r5, r6]\n    pool.alloc.u64 r8, heap, #64\n    set.lt.f32 p15, r0, r2\nL0:\n    @!p15 "
       "bra done\n"
@@ -347,6 +349,12 @@ static void test_instruction_errors(void) {
   b = create();
   atlas_emit_branch(b, -1, 0, 77);
   CHECK_EQ_U64(atlas_builder_finish(b, &program), HG_VERIFY);
+  b = create();
+  uint16_t heap = atlas_builder_pool(b, "heap");
+  atlas_emit(b, ATLAS_OP_len, ATLAS_u64, 2, atlas_reg(0), atlas_buffer(heap));
+  check_fails(b, HG_VERIFY,
+              "built: instruction 0 'len': 'heap' is not a buffer (.buffer): a pool and the entries of a table have no "
+              "length that a program can ask for");
   b = create();
   atlas_emit(b, ATLAS_OP_add, ATLAS_f32, 2, atlas_reg(0), atlas_reg(0));
   CHECK_EQ_U64(atlas_builder_finish(b, &program), HG_VERIFY);

@@ -64,6 +64,7 @@ static void add_operand(sample *s, char letter, unsigned *sources, unsigned *pre
   case 'n': add(s, "#1"); break;
   case 'm': add(s, "%s", address_of(s->info)); break;
   case 'x': add(s, "global.x"); break;
+  case 'b': add(s, "a"); break;
   default: add(s, "heap"); break; /* h */
   }
 }

@@ -70,6 +70,7 @@ static void add_operand(const atlas_op_info *info, char letter, atlas_type type,
   case 'r': add("r3"); break;
   case 'x': add("%s", atlas_coord_name((uint32_t)variant * 4)); break;
   case 'h': add("heap"); break;
+  case 'b': add(variant % 2 ? "b2" : "b"); break;
   default: CHECK(letter == 0); break; /* a letter that this test does not know */
   }
 }
@@ -335,6 +336,10 @@ static const bad_text bad_texts[] = {
      "7:13: expected a register, a constant (#...) or a scalar parameter; 'x' is a buffer"},
     {DECLARATIONS "mul.f64 r0, a, a", "7:13: scalar 'a' is f32; f64 is needed here"},
     {DECLARATIONS "pool.free.u64 x, #0", "7:15: expected a pool; 'x' is a buffer"},
+    {DECLARATIONS "len.u64 r0, tile", "7:13: expected a buffer; 'tile' is a shared array"},
+    {DECLARATIONS "len.u64 r0, heap", "7:13: expected a buffer; 'heap' is a pool"},
+    {DECLARATIONS "len.u64 r0, [x]", "7:13: expected a buffer, found '['"},
+    {DECLARATIONS "len.u32 r0, x", "7:5: 'len' does not exist for u32, only for u64"},
     /* addresses */
     {DECLARATIONS "ldg.f32 r0, x", "7:13: expected an address ([...]), found 'x'"},
     {DECLARATIONS "ldg.f32 r0, [y]", "7:14: expected a buffer; 'y' is not declared"},

@@ -128,6 +128,7 @@ typedef enum atlas_op {
   ATLAS_OP_cvt = 0x0108,
   ATLAS_OP_bitcast = 0x0109,
   ATLAS_OP_sreg = 0x010a,
+  ATLAS_OP_len = 0x010f,
   ATLAS_OP_add = 0x0201,
   ATLAS_OP_sub = 0x0202,
   ATLAS_OP_mul = 0x0203,
@@ -273,7 +274,8 @@ typedef enum atlas_operand_kind {
   ATLAS_OPERAND_LABEL = 5,
   ATLAS_OPERAND_COORD = 6,
   ATLAS_OPERAND_POOL = 7,
-  ATLAS_OPERAND_MEM = 8
+  ATLAS_OPERAND_MEM = 8,
+  ATLAS_OPERAND_BUFFER = 9
 } atlas_operand_kind;
 
 typedef enum atlas_address_mode {
@@ -396,6 +398,7 @@ atlas_operand atlas_f64_const(double value);
 atlas_operand atlas_int_const(atlas_type type, int64_t value);
 atlas_operand atlas_scalar(uint16_t symbol);
 atlas_operand atlas_pool(uint16_t symbol);
+atlas_operand atlas_buffer(uint16_t symbol);
 atlas_operand atlas_label_ref(uint32_t label);
 atlas_operand atlas_coordinate(atlas_coord coord);
 atlas_operand atlas_mem(uint16_t symbol, int64_t displacement);

@@ -251,8 +251,8 @@ static void convert(neon_emit *e, uint32_t c, vectors v) {
   else float_to_integer(e, c, v);
 }
 
-/* Writes a word of the context, the same in a run of lanes: the class of the block, the phase, coordinates but for
- * x. */
+/* Writes a word of the context, the same in a run of lanes: a buffer's length, the class of the block, the phase,
+ * coordinates but for x. */
 static void word_of_context(neon_emit *e, size_t offset) {
   int is_64 = hg_neon_is_64(e, e->insn->d);
   hg_neon_context(e, offset, is_64, hg_neon_scratch(e, 0));
@@ -278,6 +278,7 @@ static void x_coordinate(neon_emit *e) {
 int hg_neon_coordinate(neon_emit *e) {
   uint64_t which = e->insn->bits;
   switch ((machine_place)hg_machine_op(e->insn->op)) {
+  case PLACE_len: word_of_context(e, hg_neon_place_offset(e->insn->symbol, offsetof(native_place, extent))); break;
   case PLACE_cls_get: word_of_context(e, offsetof(native_context, block_class)); break;
   case PLACE_phase_get: word_of_context(e, offsetof(native_context, phase)); break;
   case PLACE_sreg:

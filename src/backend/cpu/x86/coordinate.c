@@ -1,11 +1,12 @@
-/* coordinate.c - coordinates of a lane, the class of its block, the phase. */
+/* coordinate.c - coordinates of a lane, lengths of buffers, the class of its block, the phase. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
-/* A word of the context: a coordinate, the block's class, the phase. Along x coordinates count up with the lane. */
+/* A word of the context: a coordinate, a buffer's length, the block's class, the phase. Along x coordinates count up
+ * with the lane. */
 static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   if (is_counted) {
@@ -49,6 +50,9 @@ int hg_x86_coordinate(x86_emit *e) {
     else
       write_coordinate(e, offsetof(native_context, coordinate) + 8 * coordinate,
                        coordinate == ATLAS_COORD_LANE_X || coordinate == ATLAS_COORD_GLOBAL_X);
+    break;
+  case PLACE_len:
+    write_coordinate(e, (size_t)hg_x86_place_offset(e->insn->symbol, offsetof(native_place, extent)), 0);
     break;
   case PLACE_cls_get: write_coordinate(e, offsetof(native_context, block_class), 0); break;
   case PLACE_phase_get: write_coordinate(e, offsetof(native_context, phase), 0); break;

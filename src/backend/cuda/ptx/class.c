@@ -21,6 +21,7 @@ void hg_ptx_coordinate(ptx *p, uint32_t value) {
   ptx_name d = hg_ptx_register(p, value), wide = {{0}};
   switch ((machine_place)hg_machine_op(insn->op)) {
   case PLACE_phase_get: PTX(p, "mov.b32", d, PTX_FIELD(p, PTX_32, phase)); return;
+  case PLACE_len: wide = hg_ptx_field(p, PTX_64, gpu_parameter_offset(p->plan, insn->symbol) + 8); break;
   case PLACE_cls_get:
     wide = hg_ptx_new(p, PTX_64);
     PTX(p, "rem.u64", wide, p->block, hg_ptx_number(ATLAS_CLASS_COUNT));
