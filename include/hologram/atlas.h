@@ -29,7 +29,7 @@ extern "C" {
 #define ATLAS_MAX_TABLE_ENTRIES 65536
 #define ATLAS_MAX_POOLS 4
 #define ATLAS_MAX_SYMBOLS 256
-#define ATLAS_MAX_SHARED_BYTES 32768
+#define ATLAS_MAX_SHARED_BYTES 232448  /* a block's; a device that has less refuses a kernel that needs more */
 #define ATLAS_MAX_CONST_BYTES 65536    /* one constant table */
 #define ATLAS_MAX_BLOCK_LANES 1024
 #define ATLAS_MAX_CALL_DEPTH 256

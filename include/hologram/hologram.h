@@ -77,7 +77,7 @@ typedef struct hg_executor_info {
   const char *engine;           /* "reference" */
   uint32_t compute_units;       /* threads that launches use on a CPU, multiprocessors on a GPU */
   uint32_t max_block_lanes;     /* 1024 */
-  uint32_t max_shared_bytes;    /* per block */
+  uint32_t max_shared_bytes;    /* that the device gives a block */
   uint64_t memory_bytes;        /* of the device; 0 if not known */
   uint32_t isa_version, numerics_version;
 } hg_executor_info;
@@ -272,7 +272,8 @@ typedef struct hg_kernel hg_kernel;
 /* A program made ready for an executor. The program may be released afterwards. Libraries are refused (HG_VERIFY).
  * Other threads go on with the executor while it compiles. Kernels of one program, or of equal texts of it, share what
  * was compiled, so that threads that make the same kernel at the same time have it compiled once; where that fails it
- * fails for all of them, with the same sentence, and a later call tries anew. */
+ * fails for all of them, with the same sentence, and a later call tries anew. HG_UNSUPPORTED where a block needs more
+ * shared memory than the device gives one: what the program declares and, on a GPU, what its collectives exchange. */
 HG_API hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out);
 /* Likewise, but it returns before the program is compiled, by a thread of the library's own (by the call itself where
  * there is no thread to be had). What is wrong with the arguments, and a library, is an error of the call; how the

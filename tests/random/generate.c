@@ -97,8 +97,12 @@ static void declare_constants(generator *g) {
 static void declare_shared(generator *g) {
   const uint32_t *block = g->l->block;
   uint32_t lanes = g->l->lanes != 0 ? (g->d->block[0] != 0 ? g->d->block[0] : 256) : block[0] * block[1] * block[2];
-  if (chance(g, 60))
-    declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of(chance(g, 20) ? "*" : "n")), ATLAS_INOUT, lanes, ROLE_SLOTS);
+  if (chance(g, 60)) {
+    uint32_t unused = g->r.draws_younger && chance(g, 15) ? 4096 + below(g, 12000) : 0;
+    atlas_type type = random_type(g, mask_of(chance(g, 20) ? "*" : "n"));
+    uint16_t s = declare(g, ATLAS_SYMBOL_SHARED, type, ATLAS_INOUT, unused + lanes, ROLE_SLOTS);
+    if (s != UINT16_MAX) g->planes[s] = unused;
+  }
   if (chance(g, 30)) declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, lanes, ROLE_SLOTS);
   if (chance(g, 40))
     declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, 1 + lanes % 16, ROLE_HIST);

@@ -258,6 +258,11 @@ static atlas_operand own_element(generator *g, uint16_t symbol) {
   return g->last_used[symbol] = atlas_mem_reg(symbol, reg, displacement);
 }
 
+/* The lane's element of shared memory, behind what no lane uses. */
+static atlas_operand own_slot(const generator *g, uint16_t symbol) {
+  return atlas_mem_reg(symbol, ATLAS_REG_BLOCK_LANE, g->planes[symbol]);
+}
+
 /* An integer register, brought near the range of a table of `count` elements. */
 static uint32_t index_register(generator *g, uint32_t count) {
   static const atlas_type types[] = {ATLAS_i32, ATLAS_u32, ATLAS_u64, ATLAS_i64,
@@ -342,7 +347,7 @@ static void load_insn(generator *g) {
   atlas_type type = (atlas_type)g->d->symbols[s].type;
   atlas_operand address, d;
   uint32_t count = role == ROLE_CONST ? g->d->symbols[s].count : (uint32_t)(g->l->bytes[s] / atlas_bytes(type));
-  if (role == ROLE_SLOTS) address = atlas_mem_reg(s, ATLAS_REG_BLOCK_LANE, 0);
+  if (role == ROLE_SLOTS) address = own_slot(g, s);
   else if (role != ROLE_IN && role != ROLE_CONST) address = own_element(g, s);
   else if (chance(g, 30)) address = atlas_mem(s, below(g, count));
   else if (role == ROLE_IN && chance(g, 40)) address = atlas_mem_lane(s, chance(g, 20) ? (int64_t)below(g, 3) - 1 : 0);
@@ -361,7 +366,7 @@ static void store_insn(generator *g) {
   if (s == UINT16_MAX) return;
   atlas_type type = (atlas_type)g->d->symbols[s].type;
   atlas_operand value = source(g, type);
-  if (g->role[s] == ROLE_SLOTS) EMIT(g, sts, type, atlas_mem_reg(s, ATLAS_REG_BLOCK_LANE, 0), value);
+  if (g->role[s] == ROLE_SLOTS) EMIT(g, sts, type, own_slot(g, s), value);
   else EMIT(g, stg, type, own_element(g, s), value);
 }
 
@@ -384,7 +389,7 @@ static void atomic_insn(generator *g) {
     emit_ops(g, (atlas_op)g->hist_op[s], type, 3, (atlas_operand[]){atlas_discard(), address, value});
     return;
   }
-  atlas_operand address = g->role[s] == ROLE_SLOTS ? atlas_mem_reg(s, ATLAS_REG_BLOCK_LANE, 0) : own_element(g, s);
+  atlas_operand address = g->role[s] == ROLE_SLOTS ? own_slot(g, s) : own_element(g, s);
   atlas_operand a = source(g, type), b = source(g, type), d = atlas_discard();
   if (chance(g, 70) && !destination(g, type, &d)) return;
   if (chance(g, 15)) EMIT(g, atom_cas, type, d, address, a, b);
@@ -403,7 +408,7 @@ static void memory_episode(generator *g) {
   if (s == UINT16_MAX) return;
   atlas_type type = (atlas_type)g->d->symbols[s].type;
   int shared = g->role[s] == ROLE_SLOTS;
-  atlas_operand address = shared ? atlas_mem_reg(s, ATLAS_REG_BLOCK_LANE, 0) : own_element(g, s), d;
+  atlas_operand address = shared ? own_slot(g, s) : own_element(g, s), d;
   for (uint32_t n = 2 + below(g, 4); n > 0; n--) {
     uint32_t kind = below(g, 10);
     if (kind < 5 && destination(g, type, &d))
@@ -528,15 +533,15 @@ static void exchange(generator *g) {
   if (s == UINT16_MAX || !destination(g, ATLAS_u32, &index)) return;
   atlas_type type = (atlas_type)g->d->symbols[s].type;
   atlas_operand value = source(g, type);
-  EMIT(g, sts, type, atlas_mem_reg(s, ATLAS_REG_BLOCK_LANE, 0), value);
+  EMIT(g, sts, type, own_slot(g, s), value);
   barrier(g);
   atlas_operand distance = atlas_bits(1 + below(g, 5));
   emit_ops(g, chance(g, 50) ? ATLAS_OP_add : ATLAS_OP_xor, ATLAS_u32, 3,
            (atlas_operand[]){index, atlas_reg(ATLAS_REG_BLOCK_LANE), distance});
-  if (chance(g, 85))
-    emit_ops(g, ATLAS_OP_rem, ATLAS_u32, 3, (atlas_operand[]){index, index, atlas_bits(g->d->symbols[s].count)});
+  uint32_t slots = g->d->symbols[s].count - g->planes[s];
+  if (chance(g, 85)) emit_ops(g, ATLAS_OP_rem, ATLAS_u32, 3, (atlas_operand[]){index, index, atlas_bits(slots)});
   if (!destination(g, type, &d)) d = (atlas_operand){0};
-  if (d.kind == ATLAS_OPERAND_REG) EMIT(g, lds, type, d, atlas_mem_reg(s, index.reg, 0));
+  if (d.kind == ATLAS_OPERAND_REG) EMIT(g, lds, type, d, atlas_mem_reg(s, index.reg, g->planes[s]));
   barrier(g);
 }
 

@@ -54,7 +54,7 @@ typedef struct generator {
   uint16_t table;            /* 1 + symbol, or 0 */
   uint16_t hist_op[DRAFT_SYMBOLS]; /* the one atomic operation of shared counters */
   uint8_t role[DRAFT_SYMBOLS];
-  uint32_t planes[DRAFT_SYMBOLS];  /* elements a lane has in the symbol */
+  uint32_t planes[DRAFT_SYMBOLS];  /* elements a lane has in the symbol; of slots: those before the first lane's */
   int has_callee[MAX_CALLEES];
   uint32_t callee_label[MAX_CALLEES];
   env callee_end[MAX_CALLEES];

@@ -7,6 +7,8 @@
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
+enum { DECLARED_SHARED = 48 << 10 }; /* of shared memory that a module may declare, or a launch have unasked */
+
 /* The fake image of a kernel is its PTX behind a magic word. */
 static const char magic[] = "FAKECUBIN";
 
@@ -61,7 +63,12 @@ int cuLinkAddData_v2(void *state, int type, void *data, size_t bytes, const char
     say(o, why);
     LEAVE(218);
   }
+  size_t shared_bytes = ptx_shared_bytes(module);
   ptx_release(module);
+  if (shared_bytes > DECLARED_SHARED) {
+    say(o, "ptxas error   : Entry function uses too much shared data");
+    LEAVE(218);
+  }
   LEAVE(CUDA_OK);
 }
 
@@ -164,8 +171,10 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   ENTER(1);
   EXPECT_LIVE(function, FUNCTION);
   EXPECT(attribute == CUDA_FUNCTION_DYNAMIC_BYTES && value >= 0);
-  if (value > (int)fake_setting("FAKECUDA_SHARED", 227 << 10)) LEAVE(1);
-  ((object *)function)->dynamic_bytes = (unsigned)value;
+  object *o = function;
+  size_t declared = ptx_shared_bytes(o->module->program);
+  if (declared + (size_t)value > fake_setting("FAKECUDA_SHARED", 227 << 10)) LEAVE(1);
+  o->dynamic_bytes = (unsigned)value;
   LEAVE(CUDA_OK);
 }
 
@@ -193,7 +202,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   EXPECT(grid_x > 0 && grid_y > 0 && grid_z > 0 && grid_x <= INT32_MAX && grid_y <= 65535 && grid_z <= 65535);
   EXPECT(block_x > 0 && block_y > 0 && block_z > 0 && block_z <= 64 && block_x * block_y * block_z <= 1024);
   object *o = function;
-  EXPECT(shared_bytes <= (o->dynamic_bytes > 48 << 10 ? o->dynamic_bytes : 48 << 10) && extra == NULL);
+  EXPECT(shared_bytes <= (o->dynamic_bytes > DECLARED_SHARED ? o->dynamic_bytes : DECLARED_SHARED) && extra == NULL);
   blocks = grid_x * grid_y * grid_z;
   work *w = fake_give(stream);
   w->kind = RUN;

@@ -17,6 +17,7 @@ void ptx_release(ptx_module *module);
 
 /* Of an entry: 0 if there is none of that name. */
 size_t ptx_parameter_bytes(const ptx_module *module, const char *entry);
+size_t ptx_shared_bytes(const ptx_module *module); /* of shared memory that it declares */
 /* From the pointers that cuLaunchKernel gets to the bytes that the entry reads. */
 void ptx_gather_parameters(const ptx_module *module, const char *entry, void **values, uint8_t *bytes,
                            size_t byte_count);

@@ -679,6 +679,8 @@ size_t ptx_parameter_bytes(const ptx_module *module, const char *entry) {
   return f != NULL && f->is_entry ? f->parameter_bytes : 0;
 }
 
+size_t ptx_shared_bytes(const ptx_module *module) { return module->shared_bytes; }
+
 void ptx_gather_parameters(const ptx_module *module, const char *entry, void **values, uint8_t *bytes,
                            size_t byte_count) {
   const ptx_function *f = ptx_find(module, entry);

@@ -11,7 +11,7 @@ static const int nests[] = {
 #undef STEP
 };
 
-static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40};
+static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 48 << 10};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
@@ -191,6 +191,10 @@ static void test_reduction(void) {
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_LANES_BY), 5);
   CHECK_EQ_U64(count_of(&m.plan, GPU_ELECT), 2); /* of the scan, too */
   CHECK_EQ_U64(m.plan.info.shared_bytes, 16 + 96 + 16 + 8 * 96);
+  CHECK_EQ_U64(m.plan.info.dynamic_bytes, m.plan.info.shared_bytes);
+  release(&m);
+  make(reduction, &rich, 0, &m);
+  CHECK_EQ_U64(m.plan.info.dynamic_bytes, 0);
   release(&m);
 }
 

@@ -35,7 +35,7 @@ static void test_executor(void) {
   snprintf(selection, sizeof selection, "%s: asked for", test_backend_name());
   CHECK_STR(info.selection, selection);
   CHECK_EQ_U64(info.max_block_lanes, 1024);
-  CHECK_EQ_U64(info.max_shared_bytes, 32768);
+  CHECK_EQ_U64(info.max_shared_bytes, ATLAS_MAX_SHARED_BYTES);
   CHECK_EQ_U64(info.isa_version, ATLAS_ISA_VERSION);
   CHECK(info.compute_units >= 1);
 

@@ -247,9 +247,9 @@ static const bad_text bad_texts[] = {
     {".buffer abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl f32 in",
      "1:9: a name has at most 63 characters; this one has 64"},
     {".scalar a bool", "1:9: 'a' cannot be of type bool: bool is for buffers and shared memory only"},
-    {".shared s u8 32769", "1:9: 's' has 32769 bytes; a block has at most 32768 bytes of shared memory"},
-    {".shared a u8 1\n.shared b f64 4095",
-     "2:9: 'b' has 32760 bytes, and what is declared before it takes 16; a block has at most 32768 bytes of shared "
+    {".shared s u8 232449", "1:9: 's' has 232449 bytes; a block has at most 232448 bytes of shared memory"},
+    {".shared a u8 1\n.shared b f64 29055",
+     "2:9: 'b' has 232440 bytes, and what is declared before it takes 16; a block has at most 232448 bytes of shared "
      "memory"},
     {".shared s u8 0", "1:9: shared array 's' has no elements"},
     {".shared s u8 #4", "1:14: expected a count, found '#4'"},

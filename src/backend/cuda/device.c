@@ -56,12 +56,13 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
   if (number >= (uint32_t)count)
     return hg_fail(HG_UNSUPPORTED, "there is no GPU %u: the driver shows %d, numbered from 0", (unsigned)number, count);
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, (int)number), "could not find the GPU"));
-  *info = (hg_device_info){.engine = "ptx", .max_shared_bytes = ATLAS_MAX_SHARED_BYTES};
+  *info = (hg_device_info){.engine = "ptx"};
   add_remarks(info);
   if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
   if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
   info->compute_units = (uint32_t)attribute(driver, *device, CUDA_DEVICE_MULTIPROCESSORS);
+  info->max_shared_bytes = (uint32_t)attribute(driver, *device, CUDA_DEVICE_SHARED_BYTES);
   int capability = capability_of(driver, *device);
   if (capability < CUDA_MIN_CAPABILITY)
     return hg_fail(HG_UNSUPPORTED, "the GPU (%s) is too old: it has compute capability %d.%d, and %d.%d is needed",
@@ -126,7 +127,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
   HG_TRY(find_device(&d->driver, number, &d->ordinal, &info));
   d->capability = capability_of(&d->driver, d->ordinal);
   d->units = info.compute_units;
-  d->shared_bytes = (uint32_t)attribute(&d->driver, d->ordinal, CUDA_DEVICE_SHARED_BYTES);
+  d->shared_bytes = info.max_shared_bytes;
   d->warms = hg_cuda_warm_begin();
   int result = d->driver.cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
   if (result == CUDA_OK) return HG_OK;

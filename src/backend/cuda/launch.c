@@ -122,10 +122,9 @@ static hg_status pack(const cuda_device *d, cuda_kernel *kernel, const atlas_lau
 
 static hg_status submit(cuda_device *d, packed_launch *r, void *stream) {
   void *parameters[] = {r->block};
-  unsigned dynamic_bytes = r->entry->info.is_table ? HG_GPU_TABLE_BYTES : 0;
   for (;; hg_gpu_next(r->block, &r->shape)) {
     int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1,
-                                          dynamic_bytes, stream, parameters, NULL);
+                                          r->entry->info.dynamic_bytes, stream, parameters, NULL);
     HG_TRY(hg_cuda_check(d, result, "the kernel could not be launched"));
     if (r->shape.left == 0) return HG_OK;
   }

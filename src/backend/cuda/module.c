@@ -81,6 +81,14 @@ static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uin
   return HG_OK;
 }
 
+/* What collectives exchange is part of it, and more in a form for larger blocks. */
+static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, const hg_gpu_info *info) {
+  if (info->shared_bytes <= d->shared_bytes) return HG_OK;
+  return hg_fail(HG_UNSUPPORTED, "program '%s' needs %u bytes of shared memory for a block of %u lanes, with what its "
+                 "collectives exchange; this GPU gives a block %u", kernel->program->name, (unsigned)info->shared_bytes,
+                 (unsigned)info->max_threads, (unsigned)d->shared_bytes);
+}
+
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
                       const uint32_t *lines, uint32_t form, hg_array *text, hg_gpu_info *info) {
   uint32_t threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK;
@@ -93,6 +101,7 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
   HG_TRY(hg_ptx_module(&d->allocator, options.capability, text));
   HG_TRY(hg_ptx_emit(kernel->program, unit, &options, text, info));
+  HG_TRY(check_shared(d, kernel, info));
   if (hg_array_append(&d->allocator, text, NULL, 1) == NULL) /* the driver wants a NUL */
     return hg_fail_memory("the text of a kernel", text->count + 1);
   return HG_OK;
@@ -128,9 +137,9 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
   HG_TRY(hg_cuda_check(d, result, "the driver did not load a kernel"));
   hg_status status = hg_cuda_check(d, d->driver.cuModuleGetFunction(&entry->function, entry->module, name),
                                 "the driver did not find a kernel's entry");
-  if (status == HG_OK && entry->info.is_table)
+  if (status == HG_OK && entry->info.dynamic_bytes > 0)
     status = hg_cuda_check(d, d->driver.cuFuncSetAttribute(entry->function, CUDA_FUNCTION_DYNAMIC_BYTES,
-                                                           HG_GPU_TABLE_BYTES),
+                                                           (int)entry->info.dynamic_bytes),
                            "the driver did not give a kernel its shared memory");
   if (status == HG_OK) return HG_OK;
   (void)d->driver.cuModuleUnload(entry->module);
@@ -280,7 +289,8 @@ static hg_status describe_within(const cuda_device *d, const cuda_kernel *kernel
   const cuda_entry *usual = entry_at(kernel, 0);
   *facts = (hg_kernel_facts){.registers = attribute_of(d, usual, CUDA_FUNCTION_REGISTERS),
                              .local_bytes = attribute_of(d, usual, CUDA_FUNCTION_LOCAL_BYTES),
-                             .shared_bytes = attribute_of(d, usual, CUDA_FUNCTION_SHARED_BYTES)};
+                             .shared_bytes = attribute_of(d, usual, CUDA_FUNCTION_SHARED_BYTES) +
+                                             usual->info.dynamic_bytes};
   return HG_OK;
 }
 

@@ -9,8 +9,8 @@
  *   uint32_t missing = hg_gpu_pack(program, &info, &launch, &places, block, &shape);   // 0, or see VARIANTS
  *   // shape.blocks blocks of shape.threads threads, with the argument block
  *
- * The grid is always one-dimensional: the kernel computes the coordinates of three-dimensional launches. Shared memory
- * is static (info.shared_bytes is for information), and dynamic shared bytes are 0, but for TABLES OF RESULTS.
+ * The grid is always one-dimensional: the kernel computes the coordinates of three-dimensional launches. A block needs
+ * info.shared_bytes of shared memory. They are declared in the text, or given at the launch: info.dynamic_bytes.
  *
  * Two kinds of kernels:
  *  - lanes (!info.observes_block): the program does not see blocks. Each block of the device has one tile of threads x
@@ -26,7 +26,7 @@
  *
  * TABLES OF RESULTS. Where info.table_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by
  * more work than a look-up costs: an entry made with HG_GPU_TABULATED first computes what becomes of all 65,536, in
- * HG_GPU_TABLE_BYTES of dynamic shared memory (not every device has them), then looks up. For launches of table_lanes
+ * HG_GPU_TABLE_BYTES of shared memory (not every device has them), then looks up. For launches of table_lanes
  * and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry for table_lanes,
  * and take it again where hg_gpu_pack finds something missing.
  *
@@ -108,7 +108,8 @@ typedef struct hg_gpu_info {
   uint8_t is_table;        /* the form with HG_GPU_TABULATED */
   uint8_t packs;           /* of vector_only entries: most tiles of a block, hence packs of a thread */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
-  uint8_t reserved[4];
+  uint32_t dynamic_bytes;  /* of shared memory, to launch with: shared_bytes where these are more than a text may
+                              declare, HG_GPU_TABLE_BYTES of the table form, else 0 */
   uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_GPU_TABULATED; 0: no such form */
   uint64_t steps;
   uint32_t table_symbol;

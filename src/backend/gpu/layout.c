@@ -63,4 +63,5 @@ void hg_gpu_lay_out_shared(gpu_plan *g) {
     at += ALIGNMENT + padded((uint64_t)GPU_SLOT_BYTES * g->info.max_threads);
   }
   g->info.shared_bytes = at;
+  g->info.dynamic_bytes = at > g->target.declared_shared ? at : 0;
 }

@@ -161,5 +161,6 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   g->needs_lane = !g->info.vector_only || uses_lane(g);
   g->info.table_lanes = hg_gpu_table_lanes(g, instructions);
   g->info.is_table = g->info.table_lanes != 0 && g->form.flags & HG_GPU_TABULATED;
+  if (g->info.is_table) g->info.dynamic_bytes = HG_GPU_TABLE_BYTES;
   if (g->info.vector_only && !g->info.is_table) g->info.max_threads = VECTOR_KERNEL_THREADS;
 }

@@ -52,6 +52,9 @@ static void load_scalars(ptx *p) {
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
 static void head_of_entry(ptx *p, hg_array *to) {
+  uint32_t shared_bytes = p->plan->info.shared_bytes;
+  int is_declared = p->plan->info.dynamic_bytes == 0;
+  if (shared_bytes > 0 && !is_declared) hg_ptx_append(p, to, ".extern .shared .align 16 .b8 hg_shared[];\n\n");
   if (p->options->lines != NULL) hg_ptx_append(p, to, ".file 1 \"%s.atlas\"\n", p->plan->program->name);
   hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n",
                 p->options->name, (unsigned)p->plan->info.argument_bytes, (unsigned)p->plan->info.max_threads);
@@ -59,8 +62,8 @@ static void head_of_entry(ptx *p, hg_array *to) {
   hg_ptx_append(p, to, "{\n");
   for (int c = 0; c < PTX_CLASS_COUNT; c++)
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
-  if (p->plan->info.shared_bytes > 0)
-    hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)p->plan->info.shared_bytes);
+  if (shared_bytes > 0 && is_declared)
+    hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)shared_bytes);
   if (p->sites.count > 0) hg_ptx_append(p, to, "\tmov.b32 %s, 0;\n", p->fault_site.text);
 }
 
@@ -96,6 +99,7 @@ static hg_gpu_target gpu_target_of(uint32_t capability) {
                          .pairs_bf16 = capability >= 90,
                          .bounds = capability >= 90,
                          .positive_nan = 1,
+                         .declared_shared = 48 << 10,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0};
 }
