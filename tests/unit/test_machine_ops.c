@@ -4,6 +4,7 @@
  * on the double of libcuda, that every form of PTX that is printed is one it knows. What no machine has is refused by
  * its name. */
 #include "launching.h"
+#include "samples.h"
 
 #include "atlas/interp.h"
 #include "backend/cuda/ptx/emit_ptx.h"
@@ -15,89 +16,11 @@
 #include "compiler/ssa_interp.h"
 #include "vector/vector.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
-enum { LANES = 96, POOL_BYTES = 4096, TEXT_BYTES = 2048, BUFFERS = 7 };
-
-/* Of the instruction in hand. */
-typedef struct sample {
-  const atlas_op_info *info;
-  atlas_type type, type2;
-  char text[TEXT_BYTES];
-} sample;
+enum { LANES = SAMPLE_SHARED, POOL_BYTES = 4096, BUFFERS = SAMPLE_BUFFERS };
 
 static uint32_t left[MACHINE_OP_COUNT]; /* types that programs were left with */
-
-/* ---- a program with one instruction ------------------------------------------------------------------------------ */
-
-static void add(sample *s, const char *format, ...) {
-  size_t at = strlen(s->text);
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(s->text + at, sizeof s->text - at, format, arguments);
-  va_end(arguments);
-}
-
-static const char *address_of(const atlas_op_info *info) {
-  if (info->flags & ATLAS_SPACE_SHARED) return "[s + r4]";
-  if (info->flags & ATLAS_SPACE_CONST) return "[k + #1]";
-  if (info->flags & ATLAS_SPACE_POOL) return "[heap + r5]";
-  return info->flags & ATLAS_LOAD ? "[a + r4]" : "[g + r4]";
-}
-
-/* pool.alloc, pool.free and phase.adv want the same of all lanes. */
-static int is_uniform(const atlas_op_info *info) {
-  return info->flags & ATLAS_GRID || info->operands[info->operands[0] == 'd'] == 'h';
-}
-
-static void add_operand(sample *s, char letter, unsigned *sources, unsigned *predicates) {
-  static const char *const values[] = {"r0", "r1", "r2"};
-  switch (letter) {
-  case 'd':
-  case 'o': add(s, "r9"); break;
-  case 'p': add(s, "p2"); break;
-  case 'q': add(s, "p%u", (*predicates)++); break;
-  case 's': add(s, "%s", is_uniform(s->info) ? "#0" : values[(*sources)++ % 3]); break;
-  case 't': add(s, "r3"); break;
-  case 'c': add(s, "r4"); break;
-  case 'n': add(s, "#1"); break;
-  case 'm': add(s, "%s", address_of(s->info)); break;
-  case 'x': add(s, "global.x"); break;
-  case 'b': add(s, "a"); break;
-  default: add(s, "heap"); break; /* h */
-  }
-}
-
-/* Buffers a, b, c of the type, i of u32, d of the second type, o for the result, g for whatever is stored. */
-static void declare(sample *s, const char *name, const char *name2) {
-  int has_constants = atlas_op_has_type(ATLAS_OP_ldc, s->type);
-  s->text[0] = '\0';
-  add(s, ".program sample\n.buffer a %s in\n.buffer b %s in\n.buffer c %s in\n.buffer i u32 in\n", name, name, name);
-  add(s, ".buffer d %s in\n.buffer o %s out\n.buffer g %s inout\n.pool heap\n.shared s %s %u\n", name2,
-      s->info->operands[0] == 'p' ? "u32" : name, name, name, (unsigned)LANES);
-  if (has_constants) add(s, ".const k %s { #1, #2, #3 }\n", name);
-  add(s, "ldg.%s r0, [a + lane]\nldg.%s r1, [b + lane]\nldg.%s r2, [c + lane]\n", name, name, name);
-  add(s, "ldg.u32 r4, [i + lane]\nmul.u32 r6, r4, #16\ncvt.u64.u32 r5, r6\nldg.%s r3, [d + lane]\n", name2);
-  add(s, "set.lt.u32 p0, r4, #5\nset.lt.u32 p1, r4, #40\n");
-}
-
-static void write_sample(sample *s) {
-  const atlas_op_info *info = s->info;
-  const char *name = atlas_type_name(s->type == ATLAS_NONE ? ATLAS_u32 : s->type);
-  unsigned sources = 0, predicates = 0;
-  declare(s, name, atlas_type_name(s->type2 == ATLAS_NONE ? ATLAS_u32 : s->type2));
-  add(s, "%s", info->mnemonic);
-  if (s->type != ATLAS_NONE) add(s, ".%s", name);
-  if (info->flags & ATLAS_SECOND) add(s, ".%s", atlas_type_name(s->type2));
-  for (size_t k = 0; info->operands[k] != '\0'; k++) {
-    add(s, k == 0 ? " " : ", ");
-    add_operand(s, info->operands[k], &sources, &predicates);
-  }
-  if (info->operands[0] == 'd' || info->operands[0] == 'o') add(s, "\nstg.%s [o + lane], r9", name);
-  if (info->operands[0] == 'p') add(s, "\nsel.u32 r9, p2, #1, #0\nstg.u32 [o + lane], r9");
-  add(s, "\nexit\n");
-}
 
 /* ---- what is left of it ------------------------------------------------------------------------------------------ */
 
@@ -179,10 +102,11 @@ static void run_on_backend(const sample *s, memory *m) {
   hg_kernel_release(kernel);
 }
 
-static void try(sample *s) {
+static void try(sample *s, void *user) {
   static memory expected, actual;
   atlas_program *program = NULL;
-  write_sample(s);
+  (void)user;
+  sample_write(s);
   if (!check_note(atlas_parse(NULL, s->text, strlen(s->text), "test", &program) == HG_OK)) {
     printf("%s\n%s", hg_last_error(), s->text);
     return;
@@ -195,20 +119,6 @@ static void try(sample *s) {
   run_on_backend(s, &actual);
   if (!check_note(memcmp(expected.of, actual.of, sizeof expected.of) == 0)) printf("other bits:\n%s", s->text);
   atlas_program_release(program);
-}
-
-static void test_instruction(const atlas_op_info *info) {
-  sample s = {.info = info};
-  if (info->types == 0) try(&s);
-  for (s.type = ATLAS_i8; s.type < ATLAS_TYPE_COUNT; s.type++) {
-    if (!(info->types >> s.type & 1)) continue;
-    if (!(info->flags & ATLAS_SECOND)) try(&s);
-    for (s.type2 = ATLAS_i8; info->flags & ATLAS_SECOND && s.type2 < ATLAS_TYPE_COUNT; s.type2++) {
-      int fits = info->op != ATLAS_OP_bitcast || atlas_bytes(s.type) == atlas_bytes(s.type2);
-      if (info->types >> s.type2 & 1 && fits) try(&s);
-    }
-    s.type2 = ATLAS_NONE;
-  }
 }
 
 /* ---- the tables themselves --------------------------------------------------------------------------------------- */
@@ -286,7 +196,7 @@ int main(void) {
   for (size_t k = 0; k < atlas_op_count(); k++) {
     const atlas_op_info *info = atlas_op_lookup((uint32_t)atlas_op_at(k));
     test_kinds(info);
-    if (!(info->flags & ATLAS_JUMP)) test_instruction(info);
+    sample_each_type(info, try, NULL);
   }
   for (size_t k = 0; k < atlas_op_count(); k++) test_every_row_is_left(atlas_op_lookup((uint32_t)atlas_op_at(k)));
   check_refused(ATLAS_OP_recip, ATLAS_f32, "no machine has 'recip.f32'");

@@ -21,6 +21,7 @@ main() {
 Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json] [--kernels]
        ./dev bench launch [--json]
+       ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
 
@@ -29,14 +30,16 @@ Times the example programs and prints lanes and instructions a second.
 compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions;
   and what a kernel of one function costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
+ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
 cpu: the CPU engines on fourteen programs, beside compiled C loops, NumPy, numexpr and PyTorch; its own --help, and bench/README.md.
 cuda: the GPU on element-wise programs and programs of blocks, beside what PyTorch, Triton and CuPy HOLOGRAM_BENCH_PYTHON (python3)
   has; the same.
 TEXT
   case "${1:-}" in
-    compile | launch)
+    compile | launch | ops)
       local name=$1
       shift
+      [ "$name" != ops ] || local -x HOLOGRAM_NUM_THREADS=1
       { need_build_tools && need_release; } >&2
       "$BUILD/release/bench/bench_$name" "$@"
       ;;
