@@ -1,5 +1,6 @@
 /* help.c - instructions that machine code leaves to C: gathers the operands from registers that the frame holds, from
- * its slots and from rows, has hg_cpu_insn do the instruction, and writes the results where the code expects them. */
+ * its slots and from rows, has hg_cpu_insn do the instruction, and writes the results where the code expects them.
+ * Values go between vectors and rows a vector at a time; predicates, parameters and what is uniform lane by lane. */
 #include "backend/cpu/native/native.h"
 
 #include "backend/cpu/native/native_kernel.h"
@@ -127,9 +128,55 @@ static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
   return get_value(g, location, size_of(reg->type), lane);
 }
 
+/* 1 if a value has a vector of its own for each copy, in a register or a slot. */
+static int is_vectors(const group *g, uint32_t r) {
+  const native_location *location = &g->native->locations[r];
+  if (vector_reg_at(g->native->vector, r)->kind != VECTOR_VARIES || location->is_uniform) return 0;
+  return location->kind == NATIVE_REGISTERS || location->kind == NATIVE_SLOT;
+}
+
+/* The lanes of the group that one vector has, from lane `at` of the group on: vectors begin with the group. */
+static uint32_t lanes_of_vector(const group *g, uint32_t at) {
+  uint32_t lanes = g->native->target->lanes;
+  return g->count - at < lanes ? g->count - at : lanes;
+}
+
+/* `count` elements of a vector: of 64 bits in two parts, which follow each other as the lanes do; narrow ones in 32 bits
+ * each. The machines that this code runs on are little-endian. */
+static void copy_from_vector(const group *g, const native_location *location, uint32_t copy, uint8_t *row, uint32_t size,
+                             uint32_t count) {
+  uint32_t half = g->native->target->lanes / 2, low = count < half ? count : half, words[MOST_LANES];
+  uint16_t u16[MOST_LANES];
+  if (size == 8) {
+    memcpy(row, piece_address(g, location, 2 * copy), (size_t)low * 8);
+    memcpy(row + (size_t)low * 8, piece_address(g, location, 2 * copy + 1), (size_t)(count - low) * 8);
+    return;
+  }
+  if (size == 4) {
+    memcpy(row, piece_address(g, location, copy), (size_t)count * 4);
+    return;
+  }
+  memcpy(words, piece_address(g, location, copy), (size_t)count * 4);
+  if (size == 1)
+    for (uint32_t i = 0; i < count; i++) row[i] = (uint8_t)words[i];
+  else {
+    for (uint32_t i = 0; i < count; i++) u16[i] = (uint16_t)words[i];
+    memcpy(row, u16, (size_t)count * 2);
+  }
+}
+
 static void fill_row(const group *g, uint32_t r, uint8_t *row) {
-  uint32_t size = size_of(vector_reg_at(g->native->vector, r)->type);
-  for (uint32_t i = 0; i < g->count; i++) hg_store_le(row + (size_t)i * size, size, value_of(g, r, g->first + i));
+  const vector_reg *reg = vector_reg_at(g->native->vector, r);
+  const native_location *location = &g->native->locations[r];
+  uint32_t size = size_of(reg->type), lanes = g->native->target->lanes;
+  if (reg->kind == VECTOR_VARIES && is_row(location)) {
+    memcpy(row, g->frame->context->rows + location->offset + g->in_tile * size, (size_t)g->count * size);
+  } else if (is_vectors(g, r) && reg->type != SSA_PREDICATE) {
+    for (uint32_t i = 0; i < g->count; i += lanes)
+      copy_from_vector(g, location, copy_of(g, location, g->first + i), row + (size_t)i * size, size, lanes_of_vector(g, i));
+  } else {
+    for (uint32_t i = 0; i < g->count; i++) hg_store_le(row + (size_t)i * size, size, value_of(g, r, g->first + i));
+  }
 }
 
 /* The lanes that exist and have not ended. */
@@ -160,11 +207,46 @@ static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row,
   for (uint32_t lane = 0; lane < g->native->target->lanes; lane++) set_lane(g, g->insn->d, lane, bits);
 }
 
+/* See copy_from_vector. */
+static void copy_to_vector(const group *g, uint8_t type, const native_location *location, uint32_t copy,
+                           const uint8_t *row, uint32_t count) {
+  uint32_t half = g->native->target->lanes / 2, low = count < half ? count : half, words[MOST_LANES];
+  uint32_t size = size_of(type);
+  int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
+  uint16_t u16[MOST_LANES];
+  if (size == 8) {
+    memcpy(piece_address(g, location, 2 * copy), row, (size_t)low * 8);
+    memcpy(piece_address(g, location, 2 * copy + 1), row + (size_t)low * 8, (size_t)(count - low) * 8);
+    return;
+  }
+  if (size == 4) {
+    memcpy(piece_address(g, location, copy), row, (size_t)count * 4);
+    return;
+  }
+  if (size == 2) memcpy(u16, row, (size_t)count * 2);
+  if (size == 1 && is_signed)
+    for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(int8_t)row[i];
+  else if (size == 1)
+    for (uint32_t i = 0; i < count; i++) words[i] = row[i];
+  else if (is_signed)
+    for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(int16_t)u16[i];
+  else
+    for (uint32_t i = 0; i < count; i++) words[i] = u16[i];
+  memcpy(piece_address(g, location, copy), words, (size_t)count * 4);
+}
+
 static void set_results(const group *g, const uint8_t *mask, const uint8_t *row) {
-  uint32_t d = g->insn->d, size = size_of(vector_reg_at(g->native->vector, d)->type);
+  uint32_t d = g->insn->d, lanes = g->native->target->lanes;
+  uint8_t type = vector_reg_at(g->native->vector, d)->type;
+  uint32_t size = size_of(type);
   const native_location *location = &g->native->locations[d];
   if (location->kind == NATIVE_NOWHERE) return;
   if (location->is_uniform) set_uniform(g, mask, row, size);
+  else if (is_row(location))
+    memcpy(g->frame->context->rows + location->offset + g->in_tile * size, row, (size_t)g->count * size);
+  else if (type != SSA_PREDICATE)
+    for (uint32_t i = 0; i < g->count; i += lanes)
+      copy_to_vector(g, type, location, copy_of(g, location, g->first + i), row + (size_t)i * size, lanes_of_vector(g, i));
   else
     for (uint32_t i = 0; i < g->count; i++) set_lane(g, d, g->first + i, hg_load_le(row + (size_t)i * size, size));
 }
@@ -228,7 +310,7 @@ static void run_insn(group *g) {
   if (loses) fill_alive(g, alive);
   if (loses && insn->mask == VECTOR_ALL) o.mask = memcpy(mask, alive, g->count);
   if (insn->d != VECTOR_NONE) {
-    fill_row(g, insn->d, (uint8_t *)result);
+    if (insn->mask != VECTOR_ALL) fill_row(g, insn->d, (uint8_t *)result); /* lanes outside the mask keep it */
     o.d = result;
   }
   run_group_as_tile(g, w, &o, loses ? alive : NULL);
