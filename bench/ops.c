@@ -3,8 +3,8 @@
  *
  * A program has the loads of what the instruction reads, the instruction, and a store (tests/unit/samples.h); 8192
  * lanes of it stay in the caches, and engines are called without the runtime in between. Each figure is the fastest of
- * several samples. Floats are of all magnitudes from 2^-30 to 2^30 (2^-12 to 2^12 where f16 is one of the types), so that
- * a function's rare ways are taken; integers are random bits. */
+ * several samples. Floats are of all magnitudes from 2^-30 to 2^30 (2^-12 to 2^12 where f16 is one of the types), so
+ * that a function's rare ways are taken; integers are random bits. */
 #include "atlas/value.h"
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"

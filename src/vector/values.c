@@ -337,6 +337,34 @@ static int subtract_product(vector_lowering *l, const vector_insn *rem) {
   return 1;
 }
 
+/* Types of at most 16 bits: f32 holds each of their values. */
+static int is_small(uint8_t type) { return atlas_type_bits((atlas_type)type) <= 16; }
+
+static int is_small_float(uint8_t type) {
+  return is_small(type) && type != ATLAS_bool && !atlas_is_integer((atlas_type)type);
+}
+
+/* 1 if a conversion goes through f32, which holds the source exactly, so that engines know fewer pairs: from small
+ * floats to all but f32, and from small integers to small floats. */
+static int goes_through_f32(const vector_insn *insn) {
+  if (insn->op != ATLAS_OP_cvt || insn->type == ATLAS_f32 || !is_small(insn->type2)) return 0;
+  return is_small_float(insn->type2) || is_small_float(insn->type);
+}
+
+/* The first of two conversions; `insn` becomes the second. */
+static void widen_source(vector_lowering *l, vector_insn *insn) {
+  vector_insn widened = *insn;
+  widened.type = ATLAS_f32;
+  widened.flags = 0;
+  widened.mask = VECTOR_ALL;
+  widened.d = hg_vector_new_reg(l, ATLAS_f32);
+  if (l->status != HG_OK) return;
+  vector_reg_at(l->out, widened.d)->uniform = vector_reg_at(l->out, insn->d)->uniform;
+  hg_vector_emit(l, &widened);
+  insn->type2 = ATLAS_f32;
+  insn->s[0] = widened.d;
+}
+
 void hg_vector_value(vector_lowering *l, uint32_t value) {
   const ssa_insn *from = vector_ssa_insn(l, value);
   vector_insn insn = vector_insn_of(from->op, hg_is_pure(from) ? VECTOR_ALL : l->mask);
@@ -363,6 +391,7 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
   }
   note_environment(l, from);
   if (subtract_product(l, &insn)) return;
+  if (goes_through_f32(&insn)) widen_source(l, &insn);
   hg_vector_emit(l, &insn);
   if (!may_be_other_nan(from) || !l->bits_seen[value] || l->never_nan[value]) return;
   vector_insn canon = vector_insn_of(VECTOR_CANON, insn.mask);

@@ -39,39 +39,13 @@ static void run_kernel(const cpu_worker *w, uint32_t kernel, const cpu_operands 
   }
 }
 
-/* Types whose values f32 holds exactly. */
-static int fits_f32(uint8_t type) {
-  switch (type) {
-  case ATLAS_i32:
-  case ATLAS_i64:
-  case ATLAS_u32:
-  case ATLAS_u64:
-  case ATLAS_f64: return 0;
-  default: return 1;
-  }
-}
-
-/* Conversions without a kernel of their own. */
+/* Conversions without a kernel of their own, value by value: hg_vector_value leaves none. */
 static void convert(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  const cpu_kernels *k = w->run->kernels;
   uint32_t to_bytes = hg_cpu_element_bytes(insn->type), from_bytes = hg_cpu_element_bytes(insn->type2);
-  uint32_t widen = hg_kernel_convert(ATLAS_f32, insn->type2), narrow = hg_kernel_convert(insn->type, ATLAS_f32);
-  int is_two_steps = widen != KERNEL_NONE && narrow != KERNEL_NONE && fits_f32(insn->type2);
-  const uint8_t *s = o->s[0];
-  uint8_t *d = o->d;
-  for (size_t c = 0; c < hg_cpu_chunks(o->count); c++, d += (size_t)CPU_CHUNK * to_bytes) {
-    float middle[CPU_CHUNK];
-    if (is_two_steps) {
-      k->row[widen](middle, s, NULL, NULL, 1, 1);
-      k->row[narrow](d, middle, NULL, NULL, 1, 1);
-    } else {
-      for (size_t i = 0; i < CPU_CHUNK; i++)
-        hg_cpu_write(d + i * to_bytes, to_bytes,
-                     atlas_convert((atlas_type)insn->type, (atlas_type)insn->type2,
-                                   hg_cpu_read(s + i * from_bytes, from_bytes)));
-    }
-    if (o->step[0]) s += (size_t)CPU_CHUNK * from_bytes;
-  }
+  (void)w;
+  for (uint32_t i = 0; i < hg_cpu_chunks(o->count) * CPU_CHUNK; i++)
+    hg_cpu_write((uint8_t *)o->d + (size_t)i * to_bytes, to_bytes,
+                 atlas_convert((atlas_type)insn->type, (atlas_type)insn->type2, hg_cpu_source(o, 0, from_bytes, i)));
 }
 
 /* ---- coordinates ------------------------------------------------------------------------------------------------- */

@@ -255,6 +255,36 @@ static inline uint16_t cvt_bf16_f32(float a) {
   return (uint16_t)(a != a ? 0x7fc0 : rounded);
 }
 
+/* f64 to such a format, rounded in f64 to as many bits as it has, or to its smallest value: what is added has the last
+ * place there. Then the rest of the way is exact, or overflows. */
+static inline float round_to(double a, int f, int smallest, int largest) {
+  uint64_t sign = bits_f64(a) & UINT64_C(1) << 63, exponent = bits_f64(a) & UINT64_C(0x7ff0000000000000);
+  uint64_t least = (uint64_t)(1023 + smallest) << 52, most = (uint64_t)(1023 + largest) << 52;
+  exponent = exponent < least ? least : exponent > most ? most : exponent;
+  double adder = from_bits_f64(exponent) * (1.5 * (double)(UINT64_C(1) << (52 - f)));
+  return (float)from_bits_f64(bits_f64((a + adder) - adder) | sign);
+}
+/* 64-bit integers as f64, rounded to odd where they are not exact: no later rounding to fewer bits sees the difference.
+ */
+static inline double odd_u64(uint64_t a) {
+  uint64_t odd = (((a & 2047) + 2047) | a) & ~UINT64_C(2047);
+  return (double)(a >> 53 != 0 ? odd : a);
+}
+static inline double odd_i64(int64_t a) {
+  uint64_t bits = (uint64_t)a, odd = (((bits & 2047) + 2047) | bits) & ~UINT64_C(2047);
+  return (double)(int64_t)((bits + (UINT64_C(1) << 53)) >> 54 != 0 ? odd : bits);
+}
+#define TO_SMALL_FROM(t, wide)                                                                                       \
+  static inline uint16_t cvt_f16_##t(T_##t a) { return cvt_f16_f32(round_to(wide, 10, -14, 20)); }                   \
+  static inline uint16_t cvt_bf16_##t(T_##t a) { return cvt_bf16_f32(round_to(wide, 7, -126, 200)); }                \
+  static inline uint8_t cvt_f8e4m3_##t(T_##t a) { return cvt_f8e4m3_f32(round_to(wide, 3, -6, 20)); }                \
+  static inline uint8_t cvt_f8e5m2_##t(T_##t a) { return cvt_f8e5m2_f32(round_to(wide, 2, -14, 20)); }
+TO_SMALL_FROM(f64, a)
+TO_SMALL_FROM(i32, (double)a)
+TO_SMALL_FROM(u32, (double)a)
+TO_SMALL_FROM(i64, odd_i64(a))
+TO_SMALL_FROM(u64, odd_u64(a))
+
 /* A value of any of these types as what C converts by itself. */
 #define PLAIN(t) \
   static inline T_##t plain_##t(T_##t a) { return a; }

@@ -141,10 +141,10 @@ static uint32_t lanes_of_vector(const group *g, uint32_t at) {
   return g->count - at < lanes ? g->count - at : lanes;
 }
 
-/* `count` elements of a vector: of 64 bits in two parts, which follow each other as the lanes do; narrow ones in 32 bits
- * each. The machines that this code runs on are little-endian. */
-static void copy_from_vector(const group *g, const native_location *location, uint32_t copy, uint8_t *row, uint32_t size,
-                             uint32_t count) {
+/* `count` elements of a vector: of 64 bits in two parts, which follow each other as the lanes do; narrow ones in 32
+ * bits each. The machines that this code runs on are little-endian. */
+static void copy_from_vector(const group *g, const native_location *location, uint32_t copy, uint8_t *row,
+                             uint32_t size, uint32_t count) {
   uint32_t half = g->native->target->lanes / 2, low = count < half ? count : half, words[MOST_LANES];
   uint16_t u16[MOST_LANES];
   if (size == 8) {
@@ -173,7 +173,8 @@ static void fill_row(const group *g, uint32_t r, uint8_t *row) {
     memcpy(row, g->frame->context->rows + location->offset + g->in_tile * size, (size_t)g->count * size);
   } else if (is_vectors(g, r) && reg->type != SSA_PREDICATE) {
     for (uint32_t i = 0; i < g->count; i += lanes)
-      copy_from_vector(g, location, copy_of(g, location, g->first + i), row + (size_t)i * size, size, lanes_of_vector(g, i));
+      copy_from_vector(g, location, copy_of(g, location, g->first + i), row + (size_t)i * size, size,
+                       lanes_of_vector(g, i));
   } else {
     for (uint32_t i = 0; i < g->count; i++) hg_store_le(row + (size_t)i * size, size, value_of(g, r, g->first + i));
   }
@@ -246,7 +247,8 @@ static void set_results(const group *g, const uint8_t *mask, const uint8_t *row)
     memcpy(g->frame->context->rows + location->offset + g->in_tile * size, row, (size_t)g->count * size);
   else if (type != SSA_PREDICATE)
     for (uint32_t i = 0; i < g->count; i += lanes)
-      copy_to_vector(g, type, location, copy_of(g, location, g->first + i), row + (size_t)i * size, lanes_of_vector(g, i));
+      copy_to_vector(g, type, location, copy_of(g, location, g->first + i), row + (size_t)i * size,
+                     lanes_of_vector(g, i));
   else
     for (uint32_t i = 0; i < g->count; i++) set_lane(g, d, g->first + i, hg_load_le(row + (size_t)i * size, size));
 }

@@ -1,17 +1,8 @@
 /* convert.c - cvt. Conversions to integers truncate, saturate, and make 0 of NaN; the instructions do not, so operands
- * are clamped before and results corrected after. Pairs that are not here are left to hg_native_help. */
-#include "backend/cpu/x86/emit_x86.h"
-
-#include "atlas/value.h"
-
-#define EACH(e, c, p)                                             \
-  for (uint32_t c = 0; c < hg_x86_copies(e, (e)->insn->d); c++)   \
-    for (uint32_t p = 0; p < hg_x86_parts(e, (e)->insn->d); p++)
-
-enum { LESS_THAN = 0x11, AT_LEAST = 0x1d, ORDERED = 7, TO_ZERO = 0x0b };
+ * are clamped before and results corrected after. Small floats come from f32 and go to it alone (hg_vector_value). */
+#include "backend/cpu/x86/x86_convert.h"
 
 enum { TWO_16 = 0x47800000, TWO_23 = 0x4b000000, TWO_31 = 0x4f000000, TWO_32 = 0x4f800000 }; /* powers as f32 */
-enum { BF16_NAN = 0x7fc0 };
 
 typedef struct pair {
   uint8_t to, from;
@@ -21,15 +12,13 @@ typedef struct pair {
 static int is_int(uint8_t type) { return atlas_is_integer((atlas_type)type); }
 static int bytes_of(uint8_t type) { return (int)atlas_bytes((atlas_type)type); }
 
-/* The half of a vector of 32-bit elements that belongs to a 64-bit part. */
-static unsigned half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
+unsigned hg_x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
   if (part == 0) return from;
   hg_x86_vi(e, e->width == 2 ? X86_vextracti64x4 : X86_vextracti128, from, 0, x86_reg(scratch), 1);
   return scratch;
 }
 
-/* Concatenates two half vectors. */
-static void join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
+void hg_x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
   hg_x86_vi(e, e->width == 2 ? X86_vinserti64x4 : X86_vinserti128, to, low, x86_reg(high), 1);
 }
 
@@ -49,7 +38,7 @@ static void narrow_to(x86_emit *e, uint8_t type, unsigned to, unsigned from) {
 }
 
 static void integer_32(x86_emit *e, const pair *t) {
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     narrow_to(e, t->to, to, from);
@@ -61,7 +50,7 @@ static void integer_32(x86_emit *e, const pair *t) {
  * rounded once. */
 static void u32_to_f32_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
     hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(from), 16);
     hg_x86_v(e, X86_vpandd, s0, from, hg_x86_constant(e, 0xffff, 0));
@@ -73,19 +62,18 @@ static void u32_to_f32_avx2(x86_emit *e) {
   }
 }
 
-static int integer_to_f32(x86_emit *e, const pair *t) {
+static void integer_to_f32(x86_emit *e, const pair *t) {
   int is_u32 = t->from == ATLAS_u32;
   if (is_u32 && e->width != 2) {
     u32_to_f32_avx2(e);
-    return 1;
+    return;
   }
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     x86_rm from = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, is_u32 ? X86_vcvtudq2ps : X86_vcvtdq2ps, to, 0, from);
     hg_x86_set_result(e, c, p, to);
   }
-  return 1;
 }
 
 static void clamp_narrow(x86_emit *e, uint8_t type, unsigned reg) {
@@ -99,20 +87,20 @@ static void clamp_narrow(x86_emit *e, uint8_t type, unsigned reg) {
 /* Out of range gives 0x80000000, which is right below; above and for NaN it is replaced. */
 static void f32_to_signed(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
     x86_rm bound = hg_x86_constant(e, TWO_31, 0), greatest = hg_x86_constant(e, 0x7fffffff, 0);
     if (e->width == 2) {
-      hg_x86_vi(e, X86_vcmpps, 1, from, x86_reg(from), ORDERED);
-      hg_x86_vi(e, X86_vcmpps, 2, from, bound, AT_LEAST);
+      hg_x86_vi(e, X86_vcmpps, 1, from, x86_reg(from), X86_ORDERED);
+      hg_x86_vi(e, X86_vcmpps, 2, from, bound, X86_AT_LEAST);
       hg_x86_vk(e, X86_vcvttps2dq, s0, 0, x86_reg(from), 0, 1, 1);
       greatest.broadcast = 0;
       hg_x86_vk(e, X86_vpbroadcastd, s0, 0, greatest, 0, 2, 0);
     } else {
-      hg_x86_vi(e, X86_vcmpps, s2, from, bound, AT_LEAST);
+      hg_x86_vi(e, X86_vcmpps, s2, from, bound, X86_AT_LEAST);
       hg_x86_v(e, X86_vcvttps2dq, s0, 0, x86_reg(from));
       hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s2)); /* 0x80000000 becomes 0x7fffffff */
-      hg_x86_vi(e, X86_vcmpps, s2, from, x86_reg(from), ORDERED);
+      hg_x86_vi(e, X86_vcmpps, s2, from, x86_reg(from), X86_ORDERED);
       hg_x86_v(e, X86_vpandd, s0, s0, x86_reg(s2));
     }
     clamp_narrow(e, t->to, s0);
@@ -125,20 +113,20 @@ static void f32_to_signed(x86_emit *e, const pair *t) {
 static void cut_u32_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   x86_rm two_31 = hg_x86_constant(e, TWO_31, 0);
-  hg_x86_vi(e, X86_vcmpps, s2, s0, two_31, AT_LEAST);
+  hg_x86_vi(e, X86_vcmpps, s2, s0, two_31, X86_AT_LEAST);
   hg_x86_v(e, X86_vpandd, s3, s2, two_31);
   hg_x86_v(e, X86_vsubps, s3, s0, x86_reg(s3));
   hg_x86_v(e, X86_vcvttps2dq, s3, 0, x86_reg(s3));
   hg_x86_vi(e, X86_vpslld_imm, 0, s2, x86_reg(s2), 31);
   hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s2));
-  hg_x86_vi(e, X86_vcmpps, s2, s0, hg_x86_constant(e, TWO_32, 0), AT_LEAST); /* all ones */
+  hg_x86_vi(e, X86_vcmpps, s2, s0, hg_x86_constant(e, TWO_32, 0), X86_AT_LEAST); /* all ones */
   hg_x86_v(e, X86_vpord, s0, s3, x86_reg(s2));
 }
 
 /* max(a, 0) makes 0 of NaN and of negative numbers; too large gives all ones. */
 static void f32_to_unsigned(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     hg_x86_v(e, X86_vpxord, s2, s2, x86_reg(s2));
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
     hg_x86_v(e, X86_vmaxps, s0, from, x86_reg(s2));
@@ -153,71 +141,6 @@ static void f32_to_unsigned(x86_emit *e, const pair *t) {
   }
 }
 
-/* ---- f16, bf16 --------------------------------------------------------------------------------------------------- */
-
-/* 32-bit elements to 16-bit ones in half a vector, as vcvtph2ps wants them. */
-static void pack_16(x86_emit *e, unsigned to, unsigned from) {
-  if (e->width == 2) {
-    hg_x86_v(e, X86_vpmovdw, from, 0, x86_reg(to));
-    return;
-  }
-  hg_x86_v(e, X86_vpackusdw, to, from, x86_reg(from));
-  hg_x86_vi(e, X86_vpermq_imm, to, 0, x86_reg(to), 0x08);
-}
-
-static void f16_to_f32(x86_emit *e) {
-  EACH(e, c, p) {
-    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
-    pack_16(e, hg_x86_scratch(e, 1), from);
-    hg_x86_v(e, X86_vcvtph2ps, to, 0, x86_reg(hg_x86_scratch(e, 1)));
-    hg_x86_set_result(e, c, p, to);
-  }
-}
-
-static void f32_to_f16(x86_emit *e) {
-  EACH(e, c, p) {
-    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
-    hg_x86_vi(e, X86_vcvtps2ph, from, 0, x86_reg(hg_x86_scratch(e, 1)), 0); /* to nearest, ties to even */
-    hg_x86_v(e, X86_vpmovzxwd, to, 0, x86_reg(hg_x86_scratch(e, 1)));
-    hg_x86_set_result(e, c, p, to);
-  }
-}
-
-static void bf16_to_f32(x86_emit *e) {
-  EACH(e, c, p) {
-    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
-    hg_x86_vi(e, X86_vpslld_imm, 0, to, x86_reg(from), 16);
-    hg_x86_set_result(e, c, p, to);
-  }
-}
-
-/* Adds half a unit in the last place that stays, less one where that place is even; a NaN is replaced, since it could
- * lose its payload. */
-static void f32_to_bf16(x86_emit *e) {
-  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  EACH(e, c, p) {
-    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-    x86_rm nan = hg_x86_constant(e, BF16_NAN, 0);
-    hg_x86_vi(e, X86_vpsrld_imm, 0, s0, x86_reg(from), 16);
-    hg_x86_v(e, X86_vpandd, s0, s0, hg_x86_constant(e, 1, 0));
-    hg_x86_v(e, X86_vpaddd, s0, s0, x86_reg(from));
-    hg_x86_v(e, X86_vpaddd, s0, s0, hg_x86_constant(e, 0x7fff, 0));
-    hg_x86_vi(e, X86_vpsrld_imm, 0, s0, x86_reg(s0), 16);
-    if (e->width == 2) {
-      hg_x86_vi(e, X86_vcmpps, 1, from, x86_reg(from), 3);
-      nan.broadcast = 0;
-      hg_x86_vk(e, X86_vpbroadcastd, s0, 0, nan, 0, 1, 0);
-    } else {
-      hg_x86_vi(e, X86_vcmpps, s2, from, x86_reg(from), 3);
-      hg_x86_vi(e, X86_vblendvps, s0, s0, nan, s2 << 4);
-    }
-    hg_x86_set_result(e, c, p, s0);
-  }
-}
-
 /* ---- 32 bits to 64 and back -------------------------------------------------------------------------------------- */
 
 /* Each 64-bit part from its half of the source. A uniform source is one vector, and so is a uniform result. */
@@ -226,7 +149,7 @@ static void widen(x86_emit *e, unsigned op) {
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
       unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
-      hg_x86_v(e, op, s0, 0, x86_reg(half(e, from, p, s1)));
+      hg_x86_v(e, op, s0, 0, x86_reg(hg_x86_half(e, from, p, s1)));
       hg_x86_set_result(e, c, p, s0);
     }
   }
@@ -255,7 +178,7 @@ static void shorten(x86_emit *e, unsigned op) {
     else {
       shorten_part(e, op, s0, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1));
       shorten_part(e, op, s2, hg_x86_source_reg(e, e->insn->s[0], c, 1, s1));
-      join(e, s0, s0, s2);
+      hg_x86_join(e, s0, s0, s2);
     }
     if (is_int(e->insn->type)) narrow_to(e, e->insn->type, s0, s0);
     hg_x86_set_result(e, c, 0, s0);
@@ -266,60 +189,58 @@ static void shorten(x86_emit *e, unsigned op) {
 static void u32_to_f64_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
   x86_rm two_52 = hg_x86_constant(e, X86_TWO_52, 1);
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
-    hg_x86_v(e, X86_vpmovzxdq, s0, 0, x86_reg(half(e, from, p, s1)));
+    hg_x86_v(e, X86_vpmovzxdq, s0, 0, x86_reg(hg_x86_half(e, from, p, s1)));
     hg_x86_v(e, X86_vpord, s0, s0, two_52);
     hg_x86_v(e, X86_vsubpd, s0, s0, two_52);
     hg_x86_set_result(e, c, p, s0);
   }
 }
 
-static int integer_to_f64(x86_emit *e, const pair *t) {
+static void integer_to_f64(x86_emit *e, const pair *t) {
   if (t->from_64) {
-    if (e->width != 2) return 0;
-    EACH(e, c, p) {
-      x86_rm from = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
-      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
-      hg_x86_v(e, t->from_signed ? X86_vcvtqq2pd : X86_vcvtuqq2pd, to, 0, from);
-      hg_x86_set_result(e, c, p, to);
+    X86_EACH(e, c, p) {
+      unsigned s0 = hg_x86_scratch(e, 0);
+      if (e->width == 2) {
+        x86_rm from = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+        s0 = hg_x86_result_register(e, c, p, s0);
+        hg_x86_v(e, t->from_signed ? X86_vcvtqq2pd : X86_vcvtuqq2pd, s0, 0, from);
+      } else {
+        unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+        hg_x86_long_to_f64(e, t->from_signed, s0, from, hg_x86_scratch(e, 2));
+      }
+      hg_x86_set_result(e, c, p, s0);
     }
-    return 1;
-  }
-  if (t->from == ATLAS_u32 && e->width != 2) {
-    u32_to_f64_avx2(e);
-    return 1;
-  }
-  widen(e, t->from == ATLAS_u32 ? X86_vcvtudq2pd : X86_vcvtdq2pd);
-  return 1;
+  } else if (t->from == ATLAS_u32 && e->width != 2) u32_to_f64_avx2(e);
+  else widen(e, t->from == ATLAS_u32 ? X86_vcvtudq2pd : X86_vcvtdq2pd);
 }
 
 /* 64-bit integers from f64, or from f32 through f64, which is exact. */
-static int float_to_64(x86_emit *e, const pair *t) {
+static void float_to_64(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  if (e->width != 2) return 0;
-  EACH(e, c, p) {
+  X86_EACH(e, c, p) {
     unsigned from;
     if (t->from == ATLAS_f32) {
-      from = half(e, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1), p, s1);
+      from = hg_x86_half(e, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1), p, s1);
       hg_x86_v(e, X86_vcvtps2pd, s1, 0, x86_reg(from));
       from = s1;
     } else from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-    if (!t->to_signed) {
+    if (e->width != 2) hg_x86_f64_to_long(e, t->to_signed, from);
+    else if (!t->to_signed) {
       hg_x86_v(e, X86_vpxord, s2, s2, x86_reg(s2));
       hg_x86_v(e, X86_vmaxpd, s0, from, x86_reg(s2));
       hg_x86_v(e, X86_vcvttpd2uqq, s0, 0, x86_reg(s0));
     } else {
       x86_rm greatest = hg_x86_constant(e, INT64_MAX, 1);
       greatest.broadcast = 0;
-      hg_x86_vi(e, X86_vcmppd, 1, from, x86_reg(from), ORDERED);
-      hg_x86_vi(e, X86_vcmppd, 2, from, hg_x86_constant(e, UINT64_C(0x43e0000000000000), 1), AT_LEAST);
+      hg_x86_vi(e, X86_vcmppd, 1, from, x86_reg(from), X86_ORDERED);
+      hg_x86_vi(e, X86_vcmppd, 2, from, hg_x86_constant(e, UINT64_C(0x43e0000000000000), 1), X86_AT_LEAST);
       hg_x86_vk(e, X86_vcvttpd2qq, s0, 0, x86_reg(from), 0, 1, 1);
       hg_x86_vk(e, X86_vpbroadcastq, s0, 0, greatest, 0, 2, 0);
     }
     hg_x86_set_result(e, c, p, s0);
   }
-  return 1;
 }
 
 /* 32-bit and narrower integers from f64: clamped as f64, where the bounds are exact. */
@@ -333,93 +254,108 @@ static void f64_to_32(x86_emit *e, const pair *t) {
     for (uint32_t p = 0; p < 2; p++) {
       unsigned to = p == 0 ? s0 : s2, s3 = hg_x86_scratch(e, 3);
       unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-      hg_x86_vi(e, X86_vcmppd, e->width == 2 ? 1 : s3, from, x86_reg(from), ORDERED);
+      hg_x86_vi(e, X86_vcmppd, e->width == 2 ? 1 : s3, from, x86_reg(from), X86_ORDERED);
       if (e->width == 2) hg_x86_vk(e, X86_vmove64, to, 0, x86_reg(from), 0, 1, 1);
       else hg_x86_v(e, X86_vpandq, to, from, x86_reg(s3)); /* NaN becomes 0 */
       hg_x86_v(e, X86_vminpd, to, to, hg_x86_constant(e, atlas_bits_of_f64(greatest), 1));
       hg_x86_v(e, X86_vmaxpd, to, to, hg_x86_constant(e, atlas_bits_of_f64(least), 1));
       if (op == X86_vcvttpd2udq && e->width != 2) {
-        hg_x86_vi(e, X86_vrndscalepd, to, 0, x86_reg(to), TO_ZERO);
+        hg_x86_vi(e, X86_vrndscalepd, to, 0, x86_reg(to), X86_TO_ZERO);
         hg_x86_v(e, X86_vaddpd, to, to, hg_x86_constant(e, X86_TWO_52, 1));
         shorten_part(e, 0, to, to); /* integer bits under the exponent of 2^52 */
       } else hg_x86_v(e, op, to, 0, x86_reg(to));
     }
-    join(e, s0, s0, s2);
+    hg_x86_join(e, s0, s0, s2);
     hg_x86_set_result(e, c, 0, s0);
   }
 }
 
-/* ---- from and to bool -------------------------------------------------------------------------------------------- */
+/* ---- to bool ----------------------------------------------------------------------------------------------------- */
 
-static int to_bool(x86_emit *e, const pair *t) {
-  if (e->width != 2 || t->from_64) return 0;
-  if (t->from != ATLAS_f32 && !is_int(t->from)) return 0;
-  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
-  EACH(e, c, p) {
-    unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-    if (t->from == ATLAS_f32) {
-      hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
-      hg_x86_vi(e, X86_vcmpps, 1, from, x86_reg(s0), 4); /* not equal, or unordered */
-    } else hg_x86_v(e, X86_vptestmd, 1, from, x86_reg(from));
+/* Of part p of the source, what is equal to zero in `mask`, a k register or a vector; with AVX-512 what is not. A NaN
+ * is not. */
+static void compare_with_zero(x86_emit *e, const pair *t, uint32_t copy, uint32_t part, unsigned mask) {
+  unsigned s1 = hg_x86_scratch(e, 1), from = hg_x86_source_reg(e, e->insn->s[0], copy, part, s1);
+  x86_rm zero = hg_x86_constant(e, 0, t->from_64);
+  if (!is_int(t->from))
+    hg_x86_vi(e, t->from_64 ? X86_vcmppd : X86_vcmpps, mask, from, zero,
+              e->width == 2 ? X86_NOT_EQUAL_TO : X86_EQUAL_TO);
+  else if (e->width == 2) hg_x86_v(e, t->from_64 ? X86_vptestmq : X86_vptestmd, mask, from, x86_reg(from));
+  else hg_x86_v(e, t->from_64 ? X86_vpcmpeqq : X86_vpcmpeqd, mask, from, zero);
+}
+
+static void to_bool(x86_emit *e, const pair *t) {
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     x86_rm one = hg_x86_constant(e, 1, 0);
-    one.broadcast = 0;
-    hg_x86_vk(e, X86_vpbroadcastd, s0, 0, one, 0, 1, 1);
-    hg_x86_set_result(e, c, p, s0);
+    if (e->width == 2) {
+      compare_with_zero(e, t, c, 0, 1);
+      if (t->from_64) compare_with_zero(e, t, c, 1, 2);
+      if (t->from_64) hg_x86_k(e, X86_kunpckbw, 1, 2, 1);
+      one.broadcast = 0;
+      hg_x86_vk(e, X86_vpbroadcastd, s0, 0, one, 0, 1, 1);
+    } else {
+      compare_with_zero(e, t, c, 0, s2);
+      if (t->from_64) { /* of each pair the low half */
+        compare_with_zero(e, t, c, 1, s3);
+        hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s3), 0x88);
+        hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), 0xd8);
+      }
+      hg_x86_v(e, X86_vpandnd, s0, s2, one);
+    }
+    hg_x86_set_result(e, c, 0, s0);
   }
-  return 1;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static int from_integer(x86_emit *e, const pair *t) {
-  if (is_int(t->to)) {
-    if (t->to_64 && t->from_64) return 2;
-    if (t->to_64) widen(e, t->from_signed ? X86_vpmovsxdq : X86_vpmovzxdq);
-    else if (t->from_64) shorten(e, 0);
-    else integer_32(e, t);
-    return 1;
-  }
-  if (t->to == ATLAS_f64) return integer_to_f64(e, t);
-  return t->to == ATLAS_f32 && !t->from_64 ? integer_to_f32(e, t) : 0;
-}
-
-static int from_f32(x86_emit *e, const pair *t) {
-  switch (t->to) {
-  case ATLAS_f64: widen(e, X86_vcvtps2pd); return 1;
-  case ATLAS_f16: f32_to_f16(e); return 1;
-  case ATLAS_bf16: f32_to_bf16(e); return 1;
-  default: break;
-  }
-  if (!is_int(t->to)) return 0;
-  if (t->to_64) return float_to_64(e, t);
-  if (!t->to_signed) f32_to_unsigned(e, t);
-  else f32_to_signed(e, t);
-  return 1;
-}
-
 static void copy_bits(x86_emit *e) {
-  EACH(e, c, p) hg_x86_set_result(e, c, p, hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0)));
+  X86_EACH(e, c, p) hg_x86_set_result(e, c, p, hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0)));
+}
+
+static void integer_to_integer(x86_emit *e, const pair *t) {
+  if (t->to_64 && t->from_64) copy_bits(e);
+  else if (t->to_64) widen(e, t->from_signed ? X86_vpmovsxdq : X86_vpmovzxdq);
+  else if (t->from_64) shorten(e, 0);
+  else integer_32(e, t);
+}
+
+static void float_to_integer(x86_emit *e, const pair *t) {
+  if (t->to_64) float_to_64(e, t);
+  else if (t->from_64) f64_to_32(e, t);
+  else if (t->to_signed) f32_to_signed(e, t);
+  else f32_to_unsigned(e, t);
+}
+
+static void to_f32(x86_emit *e, const pair *t) {
+  if (t->from == ATLAS_f32) copy_bits(e);
+  else if (t->from == ATLAS_f64) shorten(e, X86_vcvtpd2ps);
+  else if (!is_int(t->from)) hg_x86_small_to_f32(e, t->from);
+  else if (!t->from_64) integer_to_f32(e, t);
+  else if (e->width == 2) shorten(e, t->from_signed ? X86_vcvtqq2ps : X86_vcvtuqq2ps);
+  else hg_x86_wide_to_small(e, ATLAS_f32, t->from);
+}
+
+static void to_f64(x86_emit *e, const pair *t) {
+  if (is_int(t->from)) integer_to_f64(e, t);
+  else if (t->from_64) copy_bits(e);
+  else widen(e, X86_vcvtps2pd);
 }
 
 int hg_x86_convert(x86_emit *e) {
   const vector_insn *insn = e->insn;
-  if (insn->op != ATLAS_OP_cvt) return 0;
   pair t = {.to = insn->type, .from = insn->type2};
+  if (t.from == ATLAS_bool) t.from = ATLAS_u8; /* a byte of 0 or 1 */
   t.to_64 = bytes_of(t.to) == 8;
   t.from_64 = bytes_of(t.from) == 8;
   t.to_signed = atlas_kind((atlas_type)t.to) == ATLAS_KIND_SINT;
   t.from_signed = atlas_kind((atlas_type)t.from) == ATLAS_KIND_SINT;
-  int written = 0;
-  if (t.from == ATLAS_bool && t.to != ATLAS_bool) { /* a byte of 0 or 1 */
-    t.from = ATLAS_u8;
-  }
-  if (t.to == ATLAS_bool) return to_bool(e, &t);
-  if (is_int(t.from)) written = from_integer(e, &t);
-  else if (t.from == ATLAS_f32) written = from_f32(e, &t);
-  else if (t.from == ATLAS_f64 && t.to == ATLAS_f32) written = (shorten(e, X86_vcvtpd2ps), 1);
-  else if (t.from == ATLAS_f64 && is_int(t.to)) written = t.to_64 ? float_to_64(e, &t) : (f64_to_32(e, &t), 1);
-  else if (t.from == ATLAS_f16 && t.to == ATLAS_f32) written = (f16_to_f32(e), 1);
-  else if (t.from == ATLAS_bf16 && t.to == ATLAS_f32) written = (bf16_to_f32(e), 1);
-  if (written == 2) copy_bits(e);
-  return written != 0;
+  if (t.to == ATLAS_bool) to_bool(e, &t);
+  else if (is_int(t.to) && is_int(t.from)) integer_to_integer(e, &t);
+  else if (is_int(t.to)) float_to_integer(e, &t);
+  else if (t.to == ATLAS_f32) to_f32(e, &t);
+  else if (t.to == ATLAS_f64) to_f64(e, &t);
+  else if (t.from == ATLAS_f32) hg_x86_f32_to_small(e, t.to);
+  else hg_x86_wide_to_small(e, t.to, t.from);
+  return 1;
 }

@@ -1,0 +1,33 @@
+/* x86_convert.h - shared by the files that write conversions: convert.c (which pair is which code; 32 bits and less, 64
+ * bits where AVX-512 has an instruction), convert_long.c (64 bits without one), convert_small.c (floats of 16 and 8
+ * bits). */
+#ifndef HG_X86_CONVERT_H
+#define HG_X86_CONVERT_H
+
+#include "backend/cpu/x86/x86_arith.h"
+
+enum { /* immediates of vcmpps and vcmppd */
+  X86_EQUAL_TO = 0, X86_UNORDERED = 3, X86_NOT_EQUAL_TO = 4, X86_NOT_LESS_EQUAL = 0x16, X86_AT_LEAST = 0x1d,
+  X86_ORDERED = 7
+};
+enum { X86_TO_ZERO = 0x0b, X86_DOWN = 0x09 }; /* of vrndscaleps and vrndscalepd, without exceptions */
+
+/* The half of a vector of 32-bit elements that belongs to a 64-bit part: in `scratch` but for part 0. */
+unsigned hg_x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch);
+/* Concatenates two half vectors. */
+void hg_x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high);
+
+/* convert_long.c. `to` = the 64-bit integers of `from` as f64, rounded once; changes `other`, which is neither. */
+void hg_x86_long_to_f64(x86_emit *e, int is_signed, unsigned to, unsigned from, unsigned other);
+/* `to` = integers of `from` that f64 holds exactly and that round alike to 51 bits or less; changes `other` and k1. */
+void hg_x86_long_to_odd(x86_emit *e, int is_signed, unsigned to, unsigned from, unsigned other);
+/* scratch 0 = f64 numbers as 64-bit integers, with AVX2; `from` is no scratch register but 1. */
+void hg_x86_f64_to_long(x86_emit *e, int is_signed, unsigned from);
+
+/* convert_small.c: the current instruction, between f32 and small floats, and to them from f64 and from integers of 32
+ * and 64 bits. hg_x86_wide_to_small also makes f32 of 64-bit integers. */
+void hg_x86_f32_to_small(x86_emit *e, uint8_t type);
+void hg_x86_small_to_f32(x86_emit *e, uint8_t type);
+void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from);
+
+#endif
