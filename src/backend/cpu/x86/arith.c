@@ -1,5 +1,5 @@
 /* arith.c - the table of operations and the code of each; arithmetic that is one instruction, selection, moves. The
- * rest is in float.c, integer.c, divide.c and compare.c.
+ * rest is in float.c, integer.c, bits.c, divide.c and compare.c.
  *
  * A NaN may have any payload here: VECTOR_CANON stands wherever that can be seen. */
 #include "backend/cpu/x86/x86_arith.h"
@@ -107,7 +107,8 @@ static int divide(x86_emit *e) {
   if (!is_integer(e)) return binary(e);
   return hg_x86_divide(e) || hg_x86_divide_avx2(e);
 }
-static int extreme(x86_emit *e) { return is_integer(e) ? binary(e) : hg_x86_extreme(e); }
+static int extreme(x86_emit *e) { return is_integer(e) ? binary(e) || hg_x86_long_extreme(e) : hg_x86_extreme(e); }
+static int sign(x86_emit *e) { return is_integer(e) ? hg_x86_integer_sign(e) : hg_x86_sign(e); }
 static int absolute(x86_emit *e) { return is_integer(e) ? hg_x86_absolute(e) : hg_x86_clear_sign(e); }
 static int negate(x86_emit *e) { return is_integer(e) ? hg_x86_negate(e) : hg_x86_flip_sign(e); }
 static int access_memory(x86_emit *e) { return hg_x86_memory(e) || hg_x86_lanes(e); }
@@ -118,7 +119,6 @@ static int left_to_help(x86_emit *e) {
 static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e) : binary(e); }
 
 #define HELP(types) left_to_help, SET_NONE, types
-#define NARROW_AND_32 (SET_INT & ~(SET_i64 | SET_u64))
 #define FLOATS(row) {row##ps, row##pd, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE}
 #define BITS(row) {NOT_THERE, NOT_THERE, row##d, row##q, row##d, row##q}
 #define EACH_SIGN(row) {NOT_THERE, NOT_THERE, row##sd, row##sq, row##ud, row##uq}
@@ -127,7 +127,7 @@ static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e)
 #define CELL_sub binary, SET_INT_REAL, 0, {X86_vsubps, X86_vsubpd, X86_vpsubd, X86_vpsubq, X86_vpsubd, X86_vpsubq}, 0
 #define CELL_mul \
   multiply, SET_INT_REAL, 0, {X86_vmulps, X86_vmulpd, X86_vpmulld, X86_vpmullq, X86_vpmulld, X86_vpmullq}, COMMUTES
-#define CELL_mulhi hg_x86_multiply_high, NARROW_AND_32, SET_i64 | SET_u64
+#define CELL_mulhi hg_x86_multiply_high, SET_INT, 0
 #define CELL_div divide, SET_INT_REAL, 0, FLOATS(X86_vdiv)
 #define CELL_rem divide, SET_INT, 0
 #define CELL_mad hg_x86_multiply_add, SET_INT, 0
@@ -136,7 +136,7 @@ static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e)
 #define CELL_max extreme, SET_INT_REAL, 0, EACH_SIGN(X86_vpmax), COMMUTES
 #define CELL_abs absolute, SET_SIGNED, 0
 #define CELL_neg negate, SET_NUM, 0
-#define CELL_sign hg_x86_sign, SET_REAL, SET_SINT
+#define CELL_sign sign, SET_SINT_REAL, 0
 #define CELL_copysign hg_x86_copy_sign, SET_FLOAT, 0
 #define CELL_and and_op, SET_INT, 0, BITS(X86_vpand), COMMUTES
 #define CELL_or binary, SET_INT, 0, BITS(X86_vpor), COMMUTES
@@ -144,10 +144,10 @@ static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e)
 #define CELL_not hg_x86_not, SET_INT, 0
 #define CELL_shl hg_x86_shift, SET_INT, 0
 #define CELL_shr hg_x86_shift, SET_INT, 0
-#define CELL_popc hg_x86_count_bits, SET_INT & ~(SET_i8 | SET_i16), SET_i8 | SET_i16
-#define CELL_clz hg_x86_count_bits, SET_INT & ~(SET_i8 | SET_i16), SET_i8 | SET_i16
-#define CELL_ctz HELP(SET_INT)
-#define CELL_brev HELP(SET_INT)
+#define CELL_popc hg_x86_bits, SET_INT, 0
+#define CELL_clz hg_x86_bits, SET_INT, 0
+#define CELL_ctz hg_x86_bits, SET_INT, 0
+#define CELL_brev hg_x86_bits, SET_INT, 0
 #define CELL_sqrt hg_x86_square_root, SET_REAL, 0
 #define CELL_floor hg_x86_round, SET_REAL, 0
 #define CELL_ceil hg_x86_round, SET_REAL, 0

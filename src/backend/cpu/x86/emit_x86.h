@@ -230,6 +230,8 @@ void hg_x86_load_residents(x86_emit *e, const x86_residents *residents);
 
 /* A constant in all lanes: 32 or 64 bits. */
 x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64);
+/* A whole vector of 16 bytes again and again, in memory. */
+x86_rm hg_x86_bytes_constant(x86_emit *e, uint64_t low, uint64_t high);
 x86_rm hg_x86_register_constant(x86_emit *e, uint32_t reg); /* of a register that is one */
 int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits); /* 1 if a register is a constant */
 x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch); /* a member of the context, in all

@@ -248,9 +248,29 @@ int hg_x86_canonical(x86_emit *e) {
   return 1;
 }
 
+/* AVX2: 1 or -1 where the operand is above or below 0, and all ones, a NaN, where it is one. */
+static void sign_avx2(x86_emit *e) {
+  int is_64 = e->insn->type == ATLAS_f64;
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  uint64_t one = atlas_round_f64((atlas_type)e->insn->type, 1);
+  X86_EACH(e, c, p) {
+    enum { UNORDERED = 3, LESS_THAN = 0x11, GREATER_THAN = 0x1e };
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    x86_rm zero = hg_x86_constant(e, 0, is_64);
+    hg_x86_vi(e, ps(e, X86_vcmpps), s0, a, zero, GREATER_THAN);
+    hg_x86_v(e, X86_vpandd, s0, s0, hg_x86_constant(e, one, is_64));
+    hg_x86_vi(e, ps(e, X86_vcmpps), s2, a, zero, LESS_THAN);
+    hg_x86_v(e, X86_vpandd, s2, s2, hg_x86_constant(e, one | sign_bit(e->insn->type), is_64));
+    hg_x86_v(e, X86_vpord, s0, s0, x86_reg(s2));
+    hg_x86_vi(e, ps(e, X86_vcmpps), s2, a, x86_reg(a), UNORDERED);
+    hg_x86_v(e, X86_vpord, s0, s0, x86_reg(s2));
+    hg_x86_set_result(e, c, p, s0);
+  }
+}
+
 int hg_x86_sign(x86_emit *e) {
   static const uint8_t response[8] = {1, 1, 8, 10, 9, 10, 9, 10};
-  if (e->width != 2) return 0;
-  write_fixup(e, response, e->insn->s[0]);
+  if (e->width == 2) write_fixup(e, response, e->insn->s[0]);
+  else sign_avx2(e);
   return 1;
 }

@@ -1,4 +1,4 @@
-/* integer.c - integers: shifts, products, counts of bits; divisions are in divide.c. */
+/* integer.c - integers: shifts, products, extremes, signs; divisions are in divide.c, counts of bits in bits.c. */
 #include "backend/cpu/x86/x86_arith.h"
 
 /* The count of a shift, u32 in all lanes, as the vector's elements. */
@@ -18,6 +18,21 @@ static unsigned shift_count(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t p
   return scratch;
 }
 
+/* AVX2: 64-bit elements to the right with their sign: with zeros, as the sign bit m goes along; then (a ^ m) - m. */
+static void shift_sign_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s1 = hg_x86_scratch(e, 1);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
+    unsigned by = shift_count(e, e->insn->s[1], c, p, 64, s1);
+    unsigned sign = hg_x86_rm_reg(e, hg_x86_constant(e, UINT64_C(1) << 63, 1), 1, s2);
+    hg_x86_v(e, X86_vpsrlvq, s2, sign, x86_reg(by));
+    hg_x86_v(e, X86_vpsrlvq, s0, a, x86_reg(by));
+    hg_x86_v(e, X86_vpxorq, s0, s0, x86_reg(s2));
+    hg_x86_v(e, X86_vpsubq, s0, s0, x86_reg(s2));
+    hg_x86_set_result(e, c, p, s0);
+  }
+}
+
 int hg_x86_shift(x86_emit *e) {
   uint8_t type = e->insn->type;
   unsigned bits = atlas_type_bits((atlas_type)type);
@@ -32,7 +47,10 @@ int hg_x86_shift(x86_emit *e) {
   }
   uint64_t count;
   int is_constant = hg_x86_constant_bits(e, e->insn->s[1], &count);
-  if (!x86_can_write(e, is_constant ? by_constant : by_vector)) return 0;
+  if (!x86_can_write(e, is_constant ? by_constant : by_vector)) {
+    shift_sign_avx2(e);
+    return 1;
+  }
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
     unsigned by = is_constant ? 0 : shift_count(e, e->insn->s[1], c, p, bits, hg_x86_scratch(e, 1));
@@ -128,9 +146,25 @@ int hg_x86_negate(x86_emit *e) {
   return 1;
 }
 
+/* AVX2, 64 bits: (a ^ m) - m with m all ones where a is negative. */
+static void absolute_avx2(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    hg_x86_v(e, X86_vpxord, s2, s2, x86_reg(s2));
+    hg_x86_v(e, X86_vpcmpgtq, s2, s2, x86_reg(a));
+    hg_x86_v(e, X86_vpxorq, s0, a, x86_reg(s2));
+    hg_x86_v(e, X86_vpsubq, s0, s0, x86_reg(s2));
+    hg_x86_set_result(e, c, p, s0);
+  }
+}
+
 int hg_x86_absolute(x86_emit *e) {
   unsigned op = hg_x86_is_64(e, e->insn->d) ? X86_vpabsq : X86_vpabsd;
-  if (!x86_can_write(e, op)) return 0;
+  if (!x86_can_write(e, op)) {
+    absolute_avx2(e);
+    return 1;
+  }
   X86_EACH(e, c, p) {
     x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
     unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
@@ -141,27 +175,99 @@ int hg_x86_absolute(x86_emit *e) {
   return 1;
 }
 
-/* Leading zeros of a narrow value are those of 32 bits less what the extension added; population counts do not mind. */
-int hg_x86_count_bits(x86_emit *e) {
-  uint8_t type = e->insn->type;
-  int is_64 = hg_x86_is_64(e, e->insn->d), is_population = e->insn->op == ATLAS_OP_popc;
-  if (e->width != 2 || (is_population && !e->has_popcount)) return 0;
-  unsigned op = is_population ? (is_64 ? X86_vpopcntq : X86_vpopcntd) : is_64 ? X86_vplzcntq : X86_vplzcntd;
-  unsigned bits = atlas_type_bits((atlas_type)type);
+/* scratch 0 = the upper half of a product of unsigned 64-bit elements, from four products of halves. */
+static void multiply_high_long(x86_emit *e, unsigned a, unsigned b) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  hg_x86_v(e, X86_vpmuludq, s2, a, x86_reg(b));
+  hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(s2), 32);
+  hg_x86_vi(e, X86_vpsrlq_imm, 0, s3, x86_reg(a), 32);
+  hg_x86_v(e, X86_vpmuludq, s3, s3, x86_reg(b));
+  hg_x86_v(e, X86_vpaddq, s2, s2, x86_reg(s3)); /* high a * low b, and the carry */
+  hg_x86_vi(e, X86_vpsrlq_imm, 0, s1, x86_reg(b), 32);
+  hg_x86_v(e, X86_vpmuludq, s3, s1, x86_reg(a));
+  hg_x86_vi(e, X86_vpsrlq_imm, 0, s0, x86_reg(a), 32);
+  hg_x86_v(e, X86_vpmuludq, s0, s0, x86_reg(s1));
+  hg_x86_v(e, X86_vpandq, s1, s2, hg_x86_constant(e, UINT32_MAX, 1));
+  hg_x86_v(e, X86_vpaddq, s3, s3, x86_reg(s1)); /* low a * high b, and the lower half of that */
+  hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(s2), 32);
+  hg_x86_vi(e, X86_vpsrlq_imm, 0, s3, x86_reg(s3), 32);
+  hg_x86_v(e, X86_vpaddq, s0, s0, x86_reg(s2));
+  hg_x86_v(e, X86_vpaddq, s0, s0, x86_reg(s3));
+}
+
+/* scratch 0 less `factor` where `sign` is negative: as unsigned, that factor counts 2^64 too much. */
+static void subtract_if_negative(x86_emit *e, unsigned sign, unsigned factor) {
+  unsigned s0 = hg_x86_scratch(e, 0), s3 = hg_x86_scratch(e, 3);
+  if (e->width == 2) hg_x86_vi(e, X86_vpsraq_imm, 0, s3, x86_reg(sign), 63);
+  else {
+    hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
+    hg_x86_v(e, X86_vpcmpgtq, s3, s3, x86_reg(sign));
+  }
+  hg_x86_v(e, X86_vpandq, s3, s3, x86_reg(factor));
+  hg_x86_v(e, X86_vpsubq, s0, s0, x86_reg(s3));
+}
+
+static void long_multiply_high(x86_emit *e, int is_signed) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   X86_EACH(e, c, p) {
-    x86_rm a = hg_x86_source(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0), b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
+    multiply_high_long(e, a, b);
+    if (is_signed) {
+      a = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
+      b = hg_x86_source_reg(e, e->insn->s[1], c, p, s2);
+      subtract_if_negative(e, a, b);
+      subtract_if_negative(e, b, a);
+    }
+    hg_x86_set_result(e, c, p, s0);
+  }
+}
+
+int hg_x86_multiply_high(x86_emit *e) {
+  int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
+  if (hg_x86_is_64(e, e->insn->d)) long_multiply_high(e, is_signed);
+  else if (x86_is_narrow(e->insn->type)) narrow_multiply_high(e, is_signed);
+  else multiply_high(e, is_signed);
+  return 1;
+}
+
+/* AVX2: of 64-bit elements it has a comparison of signed ones. */
+int hg_x86_long_extreme(x86_emit *e) {
+  int is_unsigned = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_UINT, is_max = e->insn->op == ATLAS_OP_max;
+  unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
+    unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1)), left = a, right = b;
+    if (is_unsigned) {
+      x86_rm sign = hg_x86_constant(e, UINT64_C(1) << 63, 1);
+      hg_x86_v(e, X86_vpxorq, left = s2, a, sign);
+      hg_x86_v(e, X86_vpxorq, right = s3, b, sign);
+    }
+    hg_x86_v(e, X86_vpcmpgtq, s2, left, x86_reg(right));
     unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
-    hg_x86_v(e, op, to, 0, a);
-    if (!is_population && bits < 32) hg_x86_v(e, X86_vpsubd, to, to, hg_x86_constant(e, 32 - bits, 0));
+    hg_x86_vi(e, X86_vblendvps, to, is_max ? b : a, x86_reg(is_max ? a : b), s2 << 4);
     hg_x86_set_result(e, c, p, to);
   }
   return 1;
 }
 
-int hg_x86_multiply_high(x86_emit *e) {
-  int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
-  if (x86_is_narrow(e->insn->type)) narrow_multiply_high(e, is_signed);
-  else multiply_high(e, is_signed);
+/* Integers: between -1 and 1 or, with AVX2 and 64 bits, what is below 0 less what is above it, both -1. */
+int hg_x86_integer_sign(x86_emit *e) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
+    if (is_64 && e->width != 2) {
+      hg_x86_v(e, X86_vpxord, s2, s2, x86_reg(s2));
+      hg_x86_v(e, X86_vpcmpgtq, s3, a, x86_reg(s2));
+      hg_x86_v(e, X86_vpcmpgtq, s2, s2, x86_reg(a));
+      hg_x86_v(e, X86_vpsubq, to, s2, x86_reg(s3));
+    } else {
+      hg_x86_v(e, is_64 ? X86_vpmaxsq : X86_vpmaxsd, to, a, hg_x86_constant(e, is_64 ? UINT64_MAX : UINT32_MAX, is_64));
+      hg_x86_v(e, is_64 ? X86_vpminsq : X86_vpminsd, to, to, hg_x86_constant(e, 1, is_64));
+    }
+    hg_x86_set_result(e, c, p, to);
+  }
   return 1;
 }
 

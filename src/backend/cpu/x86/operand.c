@@ -100,6 +100,19 @@ x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
   return pool_operand(e, place, is_64);
 }
 
+x86_rm hg_x86_bytes_constant(x86_emit *e, uint64_t low, uint64_t high) {
+  enum { IS_BYTES = 2 }; /* in place of is_64; tables that differ have different lower halves */
+  const uint32_t words[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)};
+  for (uint32_t i = 0; i < e->own_count; i++)
+    if (e->own[i].bits == low && e->own[i].is_64 == IS_BYTES) return x86_at(X86_POOL, (int32_t)(e->own[i].place * 4));
+  uint32_t place = (uint32_t)e->constants.count;
+  for (uint32_t i = 0; i < e->vector_bytes; i += sizeof words)
+    if (hg_array_append(&e->a.allocator, &e->constants, words, 4) == NULL) e->a.no_memory = 1;
+  if (e->own_count < sizeof e->own / sizeof e->own[0])
+    e->own[e->own_count++] = (x86_own_constant){low, place, IS_BYTES};
+  return x86_at(X86_POOL, (int32_t)(place * 4));
+}
+
 x86_rm hg_x86_register_constant(x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (e->constant_of[reg] == 0)

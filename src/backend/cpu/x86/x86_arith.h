@@ -1,5 +1,5 @@
 /* x86_arith.h - shared by the files that write arithmetic: arith.c (table, selection, moves), float.c, integer.c,
- * compare.c. */
+ * bits.c, compare.c. */
 #ifndef HG_X86_ARITH_H
 #define HG_X86_ARITH_H
 
@@ -43,6 +43,8 @@ int hg_x86_negate(x86_emit *e);
 int hg_x86_absolute(x86_emit *e);
 int hg_x86_not(x86_emit *e);
 int hg_x86_shift(x86_emit *e);
-int hg_x86_count_bits(x86_emit *e);
+int hg_x86_integer_sign(x86_emit *e);
+int hg_x86_long_extreme(x86_emit *e); /* AVX2: min and max of 64-bit integers */
+int hg_x86_bits(x86_emit *e);         /* popc, clz, ctz, brev */
 
 #endif
