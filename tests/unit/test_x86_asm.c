@@ -290,6 +290,7 @@ static void test_general(const hg_allocator *allocator) {
   EXPECT("\xf3\x0f\xbc\xc1", hg_x86_tzcnt(&a, 0, X86_RAX, x86_reg(X86_RCX)));
   EXPECT("\xc4\xe2\x70\xf5\xc2", hg_x86_bzhi(&a, 0, X86_RAX, x86_reg(X86_RDX), X86_RCX));
   EXPECT("\xc4\xc2\x18\xf3\xcc", hg_x86_blsr(&a, 0, X86_R12, x86_reg(X86_R12)));
+  EXPECT("\x48\xf7\x74\x24\x20", hg_x86_divide_by(&a, 1, x86_at(X86_RSP, 32)));
   EXPECT("\xf3\x0f\xb8\xd8", hg_x86_popcnt(&a, 0, X86_RBX, x86_reg(X86_RAX)));
   EXPECT("\x49\x0f\x4e\xdc", hg_x86_move_if(&a, X86_LESS_EQUAL, 1, X86_RBX, x86_reg(X86_R12)));
   EXPECT("\x42\x87\x04\xae", hg_x86_exchange_memory(&a, 0, x86_indexed(X86_RSI, X86_R13, 2, 0), X86_RAX));

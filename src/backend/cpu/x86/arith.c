@@ -105,7 +105,11 @@ static int is_integer(const x86_emit *e) { return atlas_is_integer((atlas_type)e
 static int multiply(x86_emit *e) { return binary(e) || hg_x86_multiply_long(e); }
 static int divide(x86_emit *e) {
   if (!is_integer(e)) return binary(e);
-  return hg_x86_divide(e) || hg_x86_divide_avx2(e);
+  if (hg_x86_is_64(e, e->insn->d)) hg_x86_divide_long(e);
+  else if (x86_is_narrow(e->insn->type)) hg_x86_divide_narrow(e);
+  else if (e->width == 2) hg_x86_divide(e);
+  else hg_x86_divide_avx2(e);
+  return 1;
 }
 static int extreme(x86_emit *e) { return is_integer(e) ? binary(e) || hg_x86_long_extreme(e) : hg_x86_extreme(e); }
 static int sign(x86_emit *e) { return is_integer(e) ? hg_x86_integer_sign(e) : hg_x86_sign(e); }

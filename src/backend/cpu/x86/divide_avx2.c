@@ -1,6 +1,6 @@
 /* divide_avx2.c - quotients and remainders of 32-bit integers, with AVX2: in f64, as divide.c says, a
  * half vector at a time. */
-#include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/x86/x86_arith.h"
 
 enum { TO_ZERO = 0x0b, LOW_HALVES = 0x88, FIRST_TWO = 0x08 };
 
@@ -44,9 +44,8 @@ static void quotient(x86_emit *e, uint32_t copy, int is_signed) {
   hg_x86_vi(e, X86_vinserti128, s0, s2, x86_reg(s0), 1);
 }
 
-int hg_x86_divide_avx2(x86_emit *e) {
+void hg_x86_divide_avx2(x86_emit *e) {
   int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
-  if (e->width != 1 || hg_x86_is_64(e, e->insn->d)) return 0;
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     unsigned q = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
     quotient(e, c, is_signed);
@@ -56,5 +55,4 @@ int hg_x86_divide_avx2(x86_emit *e) {
     }
     hg_x86_set_result(e, c, 0, q);
   }
-  return 1;
 }

@@ -310,8 +310,6 @@ int hg_x86_masks(x86_emit *e);            /* of vector.h, on masks */
 int hg_x86_logic(x86_emit *e);
 int hg_x86_compare(x86_emit *e);
 int hg_x86_coordinate(x86_emit *e);
-int hg_x86_divide(x86_emit *e);
-int hg_x86_divide_avx2(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 int hg_x86_is_table_index(const x86_emit *e); /* 1: an `and #15` that only look-ups use, which ignore the higher bits */

@@ -1,5 +1,5 @@
 /* x86_arith.h - shared by the files that write arithmetic: arith.c (table, selection, moves), float.c, integer.c,
- * bits.c, compare.c. */
+ * bits.c, divide*.c, compare.c. */
 #ifndef HG_X86_ARITH_H
 #define HG_X86_ARITH_H
 
@@ -44,7 +44,11 @@ int hg_x86_absolute(x86_emit *e);
 int hg_x86_not(x86_emit *e);
 int hg_x86_shift(x86_emit *e);
 int hg_x86_integer_sign(x86_emit *e);
-int hg_x86_long_extreme(x86_emit *e); /* AVX2: min and max of 64-bit integers */
-int hg_x86_bits(x86_emit *e);         /* popc, clz, ctz, brev */
+int hg_x86_long_extreme(x86_emit *e);   /* AVX2: min and max of 64-bit integers */
+void hg_x86_divide_narrow(x86_emit *e); /* integers of 8 and 16 bits */
+void hg_x86_divide(x86_emit *e);        /* of 32 bits, AVX-512 */
+void hg_x86_divide_avx2(x86_emit *e);   /* the same, AVX2 */
+void hg_x86_divide_long(x86_emit *e);   /* of 64 bits */
+int hg_x86_bits(x86_emit *e);           /* popc, clz, ctz, brev */
 
 #endif

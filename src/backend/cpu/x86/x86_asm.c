@@ -189,6 +189,7 @@ void hg_x86_alu_imm(x86_asm *a, x86_alu op, int w, x86_rm rm, int32_t immediate)
   else dword(a, (uint32_t)immediate);
 }
 
+void hg_x86_divide_by(x86_asm *a, int w, x86_rm rm) { general(a, 0, w, 0xf7, 6, &rm); }
 void hg_x86_multiply(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0, w, 0x0faf, reg, &rm); }
 void hg_x86_load(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0, w, 0x8b, reg, &rm); }
 void hg_x86_store(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x89, reg, &rm); }

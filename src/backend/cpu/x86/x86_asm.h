@@ -112,6 +112,7 @@ typedef enum x86_alu { X86_ADD = 0, X86_OR = 1, X86_AND = 4, X86_SUB = 5, X86_XO
 void hg_x86_alu_rm(x86_asm *a, x86_alu op, int w, unsigned reg, x86_rm rm);       /* reg = reg op rm */
 void hg_x86_alu_imm(x86_asm *a, x86_alu op, int w, x86_rm rm, int32_t immediate); /* rm = rm op immediate */
 
+void hg_x86_divide_by(x86_asm *a, int w, x86_rm rm); /* unsigned: rdx:rax / rm = rax, the rest in rdx */
 void hg_x86_multiply(x86_asm *a, int w, unsigned reg, x86_rm rm);                 /* reg = reg * rm, the low half */
 void hg_x86_load(x86_asm *a, int w, unsigned reg, x86_rm rm);  /* w: 1 for 64 bits; 32 bits clear the upper half */
 void hg_x86_store(x86_asm *a, int w, x86_rm rm, unsigned reg);
