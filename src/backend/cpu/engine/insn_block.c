@@ -20,7 +20,7 @@ static void set_all(const vector_insn *insn, const cpu_operands *o, uint64_t val
     for (uint32_t i = 0; i < o->count; i++) set_lane(insn, o, i, value);
 }
 
-/* ---- collectives where lanes are missing, or of types without kernels: value by value ---------------------------- */
+/* ---- collectives where lanes are missing: value by value --------------------------------------------------------- */
 
 typedef struct values {
   uint64_t value[CPU_TILE_LANES];
@@ -85,7 +85,7 @@ static void copy_row(const vector_insn *insn, const cpu_operands *o, void *row) 
 
 static void reduce(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   cpu_fold *fold = w->run->kernels->fold[fold_number(insn->op)][insn->type];
-  if (fold == NULL || o->mask != NULL) {
+  if (o->mask != NULL) {
     reduce_slowly(insn, o);
     return;
   }
@@ -97,7 +97,7 @@ static void reduce(const cpu_worker *w, const vector_insn *insn, const cpu_opera
 
 static void scan(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   cpu_scan *kernel = w->run->kernels->scan[insn->type];
-  if (kernel == NULL || o->mask != NULL || o->d == NULL) {
+  if (o->mask != NULL || o->d == NULL) {
     scan_slowly(insn, o);
     return;
   }

@@ -10,8 +10,9 @@
 /* The array whose elements positions count. */
 typedef struct array {
   uint8_t *memory;
-  uint64_t extent; /* elements */
-  uint32_t bytes;  /* of an element */
+  uint64_t extent;  /* elements; of a pool bytes, which its indices count, too */
+  uint32_t bytes;   /* of an element */
+  uint8_t is_pool;
   unsigned size_class;
 } array;
 
@@ -25,6 +26,7 @@ static int array_of(const cpu_worker *w, const vector_insn *insn, array *a) {
   a->size_class = hg_cpu_size_class(a->bytes);
   a->memory = NULL;
   a->extent = 0;
+  a->is_pool = 0;
   if (insn->mode == ATLAS_ADDRESS_PHI || insn->mode == ATLAS_ADDRESS_TABLE) return 0;
   if (insn->symbol & SSA_LIBRARY) {
     const atlas_symbol *table = atlas_symbol_at(&atlas_functions, insn->symbol & ~(unsigned)SSA_LIBRARY);
@@ -35,7 +37,8 @@ static int array_of(const cpu_worker *w, const vector_insn *insn, array *a) {
   const cpu_place *place = &w->place[insn->symbol];
   a->memory = place->memory;
   a->extent = place->extent;
-  return atlas_symbol_at(w->run->program, insn->symbol)->kind != ATLAS_SYMBOL_POOL; /* pools count bytes */
+  a->is_pool = atlas_symbol_at(w->run->program, insn->symbol)->kind == ATLAS_SYMBOL_POOL;
+  return 1;
 }
 
 static uint8_t *checked_bytes(cpu_worker *w, uint64_t lane, const vector_insn *insn, atlas_span span, int64_t index) {
@@ -93,10 +96,10 @@ static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_ope
   if (insn->mode == ATLAS_ADDRESS_PHI) return phi_address(w, insn, o, i);
   if (insn->mode == ATLAS_ADDRESS_TABLE) return table_address(w, insn, o, i);
   array a;
-  int is_array = array_of(w, insn, &a);
+  array_of(w, insn, &a);
   int64_t index = (int64_t)insn->bits;
   if (insn->mode == ATLAS_ADDRESS_INDEXED) index = index_of(w, insn, o, 0, i, index);
-  if (!is_array) return checked_bytes(w, o->first + i, insn, (atlas_span){a.memory, a.extent}, index);
+  if (a.is_pool) return checked_bytes(w, o->first + i, insn, (atlas_span){a.memory, a.extent}, index);
   if (index < 0 || (uint64_t)index >= a.extent) {
     hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, index, a.extent);
     return NULL;
@@ -143,8 +146,8 @@ static stretch next_stretch(const cpu_worker *w, const vector_insn *insn, const 
   return s;
 }
 
-static int is_stretched(const vector_insn *insn) {
-  return insn->mode == ATLAS_ADDRESS_INDEXED && insn->flags & (VECTOR_LANE | VECTOR_CONTIGUOUS);
+static int is_stretched(const vector_insn *insn, const array *a) {
+  return insn->mode == ATLAS_ADDRESS_INDEXED && insn->flags & (VECTOR_LANE | VECTOR_CONTIGUOUS) && !a->is_pool;
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
@@ -198,13 +201,25 @@ static const void *chunk_of(const cpu_operands *o, int k, uint32_t at, uint32_t 
   return (const uint8_t *)o->s[k] + (o->step[k] ? (size_t)at * bytes : 0);
 }
 
-/* Positions of the chunk at `at` in the array; 0 if a lane of the mask is out of bounds. */
+/* Positions in bytes as positions in elements; 0 if one is no multiple of them. */
+static int in_elements(uint64_t position[CPU_CHUNK], const array *a) {
+  uint64_t rest = 0;
+  for (int i = 0; i < CPU_CHUNK; i++) {
+    rest |= position[i] & (a->bytes - 1);
+    position[i] >>= a->size_class;
+  }
+  return rest == 0;
+}
+
+/* Positions of the chunk at `at` in the array; 0 if a lane of the mask is out of bounds or misaligned. */
 static int positions(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                      const uint8_t *mask, uint64_t position[CPU_CHUNK]) {
   uint8_t type = index_type(w, insn, 0);
-  if (a->extent == 0) return 0;
+  uint64_t whole = a->is_pool ? a->bytes - 1 : 0, extent = a->extent > whole ? a->extent - whole : 0;
+  if (extent == 0) return 0;
   return w->run->kernels->positions[type](position, chunk_of(o, 0, at, hg_cpu_element_bytes(type)),
-                                          (int64_t)insn->bits, a->extent, mask);
+                                          (int64_t)insn->bits, extent, mask) &&
+         (!a->is_pool || in_elements(position, a));
 }
 
 static void load_gathered(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
@@ -230,7 +245,7 @@ void hg_cpu_load(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) 
                 (insn->mode == ATLAS_ADDRESS_INDEXED && !(insn->flags & VECTOR_LANE) && !o->step[0]);
   if (is_same) load_same(w, insn, o);
   else if (!is_array) load_lanes(w, insn, o, 0, o->count);
-  else if (is_stretched(insn)) load_stretches(w, insn, o, &a);
+  else if (is_stretched(insn, &a)) load_stretches(w, insn, o, &a);
   else load_gathered(w, insn, o, &a);
 }
 
@@ -280,7 +295,7 @@ static void store_scattered(cpu_worker *w, const vector_insn *insn, const cpu_op
 void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   array a;
   if (!array_of(w, insn, &a) || insn->mode != ATLAS_ADDRESS_INDEXED) store_lanes(w, insn, o, 0, o->count);
-  else if (is_stretched(insn)) store_stretches(w, insn, o, &a);
+  else if (is_stretched(insn, &a)) store_stretches(w, insn, o, &a);
   else store_scattered(w, insn, o, &a);
 }
 

@@ -219,17 +219,17 @@ TO_INTEGERS(f32)
 TO_INTEGERS(f64)
 
 /* A format of at most 16 bits, f bits of fraction and a bias, to f32: its exponent is put right by one exact
- * multiplication, subnormals included. Magnitudes from `infinity` on are infinite or NaN; e4m3 has NaN alone. */
-static inline float widen(uint32_t bits, int width, int f, int bias, uint32_t infinity, int has_infinity) {
+ * multiplication, subnormals included. Magnitudes from `infinity` on get the greatest exponent: infinity has no bits
+ * beside it, and NaN, which is all that e4m3 has there, some. */
+static inline float widen(uint32_t bits, int width, int f, int bias, uint32_t infinity) {
   uint32_t sign = bits >> (width - 1) << 31, magnitude = bits & ((1u << (width - 1)) - 1);
   float scaled = from_bits_f32(magnitude << (23 - f)) * from_bits_f32((uint32_t)(254 - bias) << 23);
-  uint32_t special = has_infinity && magnitude == infinity ? 0x7f800000u : 0x7fc00000u;
-  return from_bits_f32((magnitude >= infinity ? special : bits_f32(scaled)) | sign);
+  return from_bits_f32(bits_f32(scaled) | (magnitude >= infinity ? 0x7f800000u : 0) | sign);
 }
-static inline float cvt_f32_f8e4m3(uint8_t a) { return widen(a, 8, 3, 7, 0x7f, 0); }
-static inline float cvt_f32_f8e5m2(uint8_t a) { return widen(a, 8, 2, 15, 0x7c, 1); }
+static inline float cvt_f32_f8e4m3(uint8_t a) { return widen(a, 8, 3, 7, 0x7f); }
+static inline float cvt_f32_f8e5m2(uint8_t a) { return widen(a, 8, 2, 15, 0x7c); }
 static inline float cvt_f32_bf16(uint16_t a) { return from_bits_f32((uint32_t)a << 16); }
-static inline float cvt_f32_f16(uint16_t a) { return widen(a, 16, 10, 15, 0x7c00, 1); }
+static inline float cvt_f32_f16(uint16_t a) { return widen(a, 16, 10, 15, 0x7c00); }
 
 /* f32 to such a format, rounded once, ties to even. Normal results: round the bits where they are and move the
  * exponent. Subnormal ones: adding the power of two whose last place is the format's smallest value rounds to it. */

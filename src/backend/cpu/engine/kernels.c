@@ -278,7 +278,8 @@ TRANSFER(u64)
 
 /* By halves from the power of two at or above the count; a lane without a partner keeps its value, so that only what
  * has been combined is made canonical. */
-#define FOLD(op, t, CANONICAL)                                  \
+#define FOLD(op, t, CANONICAL) FOLD_BY(VALUE_##op(t), op, t, CANONICAL)
+#define FOLD_BY(value, op, t, CANONICAL)                        \
   static void fold_##op##_##t(void *row, size_t count) {        \
     T_##t *l = row;                                             \
     size_t half = 1;                                            \
@@ -287,18 +288,19 @@ TRANSFER(u64)
     for (; half > 0; count = half, half /= 2)                   \
       for (size_t i = 0; i < count - half; i++) {               \
         T_##t a = l[i], b = l[i + half];                        \
-        l[i] = VALUE_##op(t);                                   \
+        l[i] = value;                                           \
       }                                                         \
     l[0] = CANONICAL(l[0]);                                     \
   }
-#define SCAN(t, CANONICAL)                                                   \
+#define SCAN(t, CANONICAL) SCAN_BY(VALUE_add(t), t, CANONICAL)
+#define SCAN_BY(value, t, CANONICAL)                                         \
   static void *scan_##t(void *row, void *other, size_t count) {              \
     T_##t *from = row, *to = other;                                          \
     for (size_t stride = 1; stride < count; stride *= 2) {                   \
       memcpy(to, from, stride * sizeof *to);                                 \
       LANES_ARE_INDEPENDENT for (size_t i = stride; i < count; i++) {        \
         T_##t a = from[i - stride], b = from[i];                             \
-        to[i] = VALUE_add(t);                                                \
+        to[i] = value;                                                       \
       }                                                                      \
       T_##t *swap = from;                                                    \
       from = to;                                                             \
@@ -326,6 +328,16 @@ FOLD_ORDER(u32)
 FOLD_ORDER(u64)
 FOLD_FLOAT(f32)
 FOLD_FLOAT(f64)
+/* In f32, each step rounded to the type, which makes every NaN the canonical one. */
+#define IN_F32(t, value) cvt_##t##_f32(value(cvt_f32_##t(a), cvt_f32_##t(b)))
+#define FOLD_HALF(t)                                                                                            \
+  FOLD_BY(IN_F32(t, sum_f32), add, t, CANONICAL_INTEGER) FOLD_BY(IN_F32(t, product_f32), mul, t, CANONICAL_INTEGER) \
+  FOLD_BY(IN_F32(t, minimum_f32), min, t, CANONICAL_INTEGER)                                                    \
+  FOLD_BY(IN_F32(t, maximum_f32), max, t, CANONICAL_INTEGER) SCAN_BY(IN_F32(t, sum_f32), t, CANONICAL_INTEGER)
+static inline float sum_f32(float a, float b) { return a + b; }
+static inline float product_f32(float a, float b) { return a * b; }
+FOLD_HALF(f16)
+FOLD_HALF(bf16)
 
 /* ---- masks, counters --------------------------------------------------------------------------------------------- */
 
@@ -380,7 +392,8 @@ static int step(uint8_t *d, const uint8_t *mask, uint64_t *steps, size_t chunks)
 #define EACH_SIGN(prefix)                                                                                         \
   [ATLAS_i8] = prefix##_i8, [ATLAS_i16] = prefix##_i16, [ATLAS_i32] = prefix##_i32, [ATLAS_i64] = prefix##_i64,   \
   [ATLAS_u8] = prefix##_u8, [ATLAS_u16] = prefix##_u16, [ATLAS_u32] = prefix##_u32, [ATLAS_u64] = prefix##_u64
-#define FLOATS(prefix) [ATLAS_f32] = prefix##_f32, [ATLAS_f64] = prefix##_f64
+#define FLOATS(prefix) \
+  [ATLAS_f16] = prefix##_f16, [ATLAS_bf16] = prefix##_bf16, [ATLAS_f32] = prefix##_f32, [ATLAS_f64] = prefix##_f64
 
 const cpu_kernels TABLE(KERNELS) = {
   .name = NAME(KERNELS),

@@ -55,7 +55,7 @@ typedef struct cpu_kernels {
   cpu_gather *gather[4];                 /* by binary logarithm of the element's size */
   cpu_scatter *scatter[4];
   cpu_store *store[4];
-  cpu_fold *fold[4][ATLAS_TYPE_COUNT];   /* add, mul, min, max; NULL for f16 and bf16 */
+  cpu_fold *fold[4][ATLAS_TYPE_COUNT];   /* add, mul, min, max */
   cpu_scan *scan[ATLAS_TYPE_COUNT];
   void (*iota32)(uint32_t *d, uint32_t first, size_t chunks); /* first, first + 1, ... */
   void (*iota64)(uint64_t *d, uint64_t first, size_t chunks);

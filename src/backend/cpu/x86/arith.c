@@ -120,6 +120,20 @@ static int left_to_help(x86_emit *e) {
   (void)e;
   return 0;
 }
+/* A lane's accesses are in order, and workers meet nowhere else. */
+static int no_operation(x86_emit *e) {
+  (void)e;
+  return 1;
+}
+
+/* C code does it in the group that begins with the grid's lane 0. */
+static int advance_phase(x86_emit *e) {
+  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_reg(X86_LANE), 0);
+  hg_x86_jump_if(&e->a, X86_EQUAL, hg_x86_slow_path(e, X86_ALL_COPIES));
+  hg_x86_slow_back(e);
+  return 1;
+}
+
 static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e) : binary(e); }
 
 #define HELP(types) left_to_help, SET_NONE, types
@@ -170,8 +184,8 @@ static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e)
 #define KIND_ATOMIC(id, types) hg_x86_lanes, SET_##types, 0
 #define KIND_BLOCK(id, types) HELP(SET_##types)
 #define KIND_CLASS(id, types) HELP(SET_##types)
-#define KIND_ORDER(id, types) HELP(SET_##types)
-#define KIND_PHASE(id, types) HELP(SET_##types)
+#define KIND_ORDER(id, types) no_operation, SET_##types, 0
+#define KIND_PHASE(id, types) advance_phase, SET_##types, 0
 
 #define MACHINE(id, kind, types, narrow) [MACHINE_##id] = {.write = KIND_##kind(id, types)},
 static const cell cells[MACHINE_OP_COUNT] = {
