@@ -19,6 +19,7 @@ typedef struct access {
   uint16_t op;
   uint8_t type, bytes, is_64, log_bytes; /* of the elements */
   uint8_t is_load, is_store;
+  uint8_t is_pool;          /* 1: indices and displacement count bytes */
   uint8_t is_shared;        /* 1: no other worker sees the memory */
   uint8_t is_signed;
   uint8_t is_short;      /* 1: the old value is not used, and one instruction does the update */
@@ -26,7 +27,7 @@ typedef struct access {
   uint8_t mask, place;   /* registers: of the bits of the lanes that are left; of the index */
   uint32_t index, value, compared; /* registers of the program; index: VECTOR_NONE if there is none */
   int32_t immediate;
-  int32_t displacement;  /* elements */
+  int32_t displacement;  /* elements; of a pool bytes, a multiple of an element's */
   int32_t lane;          /* the current lane; -1: the one whose number is in rcx */
 } access;
 
@@ -179,6 +180,20 @@ static void lanes_above_evex(x86_emit *e, const access *m, uint32_t copy) {
   hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, 0);
 }
 
+/* Adds to ecx the lanes of a pool whose index is no multiple of the element's bytes. */
+static void lanes_misaligned_evex(x86_emit *e, const access *m, uint32_t copy) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  x86_rm low_bits = hg_x86_constant(e, m->bytes - 1u, is_64);
+  unsigned test = is_64 ? X86_vptestmq : X86_vptestmd;
+  hg_x86_v(e, test, 0, hg_x86_source_reg(e, m->index, copy, 0, hg_x86_scratch(e, 1)), low_bits);
+  if (is_64) {
+    hg_x86_v(e, test, 2, hg_x86_source_reg(e, m->index, copy, 1, hg_x86_scratch(e, 1)), low_bits);
+    hg_x86_k(e, X86_kunpckbw, 0, 2, 0);
+  }
+  hg_x86_k(e, X86_kmovw_to_g, X86_RDX, 0, 0);
+  hg_x86_alu_rm(&e->a, X86_OR, 0, X86_RCX, x86_reg(X86_RDX));
+}
+
 /* The limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. */
 static void lanes_above_avx2(x86_emit *e, const access *m, uint32_t copy) {
   int is_64 = hg_x86_is_64(e, m->index);
@@ -190,6 +205,11 @@ static void lanes_above_avx2(x86_emit *e, const access *m, uint32_t copy) {
     unsigned index = compared_index(e, m, copy, p), to = p == 0 ? signs : more;
     hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, to, limit, x86_reg(index));
     hg_x86_v(e, X86_vpord, to, to, x86_reg(index));
+    if (!m->is_pool) continue; /* else also those that are no multiple of the element's bytes */
+    unsigned rest = hg_x86_scratch(e, 1);
+    hg_x86_v(e, X86_vpandd, rest, index, hg_x86_constant(e, m->bytes - 1u, is_64));
+    hg_x86_v(e, is_64 ? X86_vpcmpgtq : X86_vpcmpgtd, rest, rest, hg_x86_constant(e, 0, is_64));
+    hg_x86_v(e, X86_vpord, to, to, x86_reg(rest));
   }
   if (is_64) { /* the upper halves, side by side */
     hg_x86_vi(e, X86_vshufps, signs, signs, x86_reg(more), 0xdd);
@@ -210,10 +230,12 @@ static void check_bounds(x86_emit *e, const access *m, uint32_t copy, uint32_t s
     return;
   }
   hg_x86_load(a, 0, X86_RCX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit))));
-  hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RCX), m->displacement > 0 ? m->displacement : 0);
+  int32_t after = (m->displacement > 0 ? m->displacement : 0) + (m->is_pool ? m->bytes - 1 : 0);
+  hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RCX), after);
   hg_x86_jump_if(a, X86_BELOW_EQUAL, slow);
   if (e->width == 2) lanes_above_evex(e, m, copy);
   else lanes_above_avx2(e, m, copy);
+  if (e->width == 2 && m->is_pool) lanes_misaligned_evex(e, m, copy);
   hg_x86_test(a, 0, X86_RCX, X86_RAX);
   hg_x86_jump_if(a, X86_NOT_EQUAL, slow);
 }
@@ -336,7 +358,7 @@ static int describe(const x86_emit *e, access *m) {
   const vector_insn *insn = e->insn;
   uint32_t flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
-  if (flags & ATLAS_SPACE_POOL || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+  if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
   int64_t displacement = (int64_t)insn->bits;
   if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (insn->d != VECTOR_NONE && native_location_of(e->b, insn->d)->is_uniform) return 0;
@@ -344,7 +366,8 @@ static int describe(const x86_emit *e, access *m) {
   *m = (access){.op = insn->op, .type = insn->type, .displacement = (int32_t)displacement, .lane = -1};
   m->bytes = (uint8_t)atlas_bytes((atlas_type)insn->type);
   m->is_64 = m->bytes == 8;
-  m->log_bytes = log_of[m->bytes];
+  m->is_pool = (flags & ATLAS_SPACE_POOL) != 0;
+  m->log_bytes = m->is_pool ? 0 : log_of[m->bytes];
   m->is_load = (flags & ATLAS_LOAD) != 0;
   m->is_store = (flags & ATLAS_STORE) != 0;
   m->is_signed = atlas_kind((atlas_type)insn->type) == ATLAS_KIND_SINT;
@@ -354,7 +377,8 @@ static int describe(const x86_emit *e, access *m) {
   m->compared = is_cas ? insn->s[is_indexed] : VECTOR_NONE;
   m->value = m->is_load ? VECTOR_NONE : insn->s[is_indexed + is_cas];
   m->is_short = insn->d == VECTOR_NONE && (is_alu(m->op) || m->op == ATLAS_OP_atom_exch || m->is_store);
-  return m->index != VECTOR_NONE || displacement >= 0;
+  if (m->is_pool) return is_indexed && displacement % m->bytes == 0;
+  return is_indexed || displacement >= 0;
 }
 
 static int is_done_once(const x86_emit *e, const access *m) {
