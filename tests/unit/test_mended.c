@@ -53,6 +53,10 @@ static const example examples[] = {
      ".program classes\n.buffer y u32 inout\n.shared s u32 4\nmovi.u32 r10, #7\nmovi.u64 r61, #0\nL3:\n"
      "set.ge.u64 p1, r61, #3\n@p1 bra L2\natom.min.u32 r2, [s + blane], r10\ncls.get.u32 r10\n"
      "add.u64 r61, r61, #1\nbra L3\nL2:\nexit\n"},
+    {"took the mask of a row's last lanes for their remainders",
+     ".program remainders\n.buffer x i8 in\n.buffer y i8 inout\n.buffer z i64 inout\nldg.i8 r9, [x + lane]\n"
+     "rem.i8 r0, r9, #82\ncvt.i64.i8 r1, r9\ndiv.i64 r2, r1, #-3\nreduce.min.i8 r14, r0\nreduce.max.i64 r15, r2\n"
+     "stg.i8 [y + lane], r14\nstg.i64 [z + lane], r15\nexit\n"},
     {"took for one what lanes bring from different rounds of a loop",
      ".program rounds\n.buffer y u32 inout\ncvt.u32.u64 r0, lane\nand.u32 r3, r0, #7\nmovi.u32 r2, #0\nL1:\n"
      "set.ge.u32 p4, r2, r3\n@p4 bra L0\nadd.u32 r2, r2, #1\nbra L1\nL0:\nand.u32 r5, r2, #1\nadd.u32 r4, r5, #1\n"

@@ -60,9 +60,9 @@ static void product(x86_emit *e, uint32_t copy, int is_signed, x86_rm r) {
 
 /* Of 16 bits and less f32 tells as much as f64 of 32. */
 void hg_x86_divide_narrow(x86_emit *e) {
-  unsigned q = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  unsigned q = hg_x86_scratch(e, 0), s3 = hg_x86_scratch(e, 3);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
-    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, 0, hg_x86_scratch(e, 0));
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, 0, hg_x86_scratch(e, 2));
     unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, 0, hg_x86_scratch(e, 1));
     hg_x86_v(e, X86_vcvtdq2ps, q, 0, x86_reg(a));
     hg_x86_v(e, X86_vcvtdq2ps, s3, 0, x86_reg(b));

@@ -121,11 +121,11 @@ static void negate_if(x86_emit *e, unsigned to, unsigned a, unsigned sign, unsig
   hg_x86_v(e, X86_vpsubq, to, to, x86_reg(other));
 }
 
-/* scratch 2 = the result. A divisor of 0, in a lane that does not count, is made 1. */
+/* scratch 0 = the result. A divisor of 0, in a lane that does not count, is made 1. */
 static void divide_lanes(x86_emit *e, uint32_t copy, uint32_t part, int is_signed) {
   x86_asm *a = &e->a;
   int is_rem = e->insn->op == ATLAS_OP_rem;
-  unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned dividend = source(e, 0, copy, part), divisor = source(e, 1, copy, part);
   if (is_signed) negate_if(e, s2, dividend, dividend, s3);
   hg_x86_v(e, X86_vstore, is_signed ? s2 : dividend, 0, in_frame(e, DIVIDEND));
@@ -142,15 +142,15 @@ static void divide_lanes(x86_emit *e, uint32_t copy, uint32_t part, int is_signe
     hg_x86_divide_by(a, 1, below);
     hg_x86_store(a, 1, above, is_rem ? X86_RDX : X86_RAX);
   }
-  hg_x86_v(e, X86_vload, s2, 0, in_frame(e, DIVIDEND));
+  hg_x86_v(e, X86_vload, is_signed ? s2 : s0, 0, in_frame(e, DIVIDEND));
   if (!is_signed) return;
   dividend = source(e, 0, copy, part);
   if (!is_rem) {
     divisor = source(e, 1, copy, part);
-    hg_x86_v(e, X86_vpxorq, hg_x86_scratch(e, 0), dividend, x86_reg(divisor));
-    dividend = hg_x86_scratch(e, 0);
+    hg_x86_v(e, X86_vpxorq, s0, dividend, x86_reg(divisor));
+    dividend = s0;
   }
-  negate_if(e, s2, s2, dividend, s3);
+  negate_if(e, s0, s2, dividend, s3);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -160,6 +160,6 @@ void hg_x86_divide_long(x86_emit *e) {
   X86_EACH(e, c, p) {
     if (e->width == 2) divide_avx512(e, c, p, is_signed);
     else divide_lanes(e, c, p, is_signed);
-    hg_x86_set_result(e, c, p, hg_x86_scratch(e, 2));
+    hg_x86_set_result(e, c, p, hg_x86_scratch(e, e->width == 2 ? 2 : 0));
   }
 }
