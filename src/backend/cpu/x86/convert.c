@@ -12,16 +12,6 @@ typedef struct pair {
 static int is_int(uint8_t type) { return atlas_is_integer((atlas_type)type); }
 static int bytes_of(uint8_t type) { return (int)atlas_bytes((atlas_type)type); }
 
-unsigned hg_x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
-  if (part == 0) return from;
-  hg_x86_vi(e, e->width == 2 ? X86_vextracti64x4 : X86_vextracti128, from, 0, x86_reg(scratch), 1);
-  return scratch;
-}
-
-void hg_x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
-  hg_x86_vi(e, e->width == 2 ? X86_vinserti64x4 : X86_vinserti128, to, low, x86_reg(high), 1);
-}
-
 /* ---- elements of one size ---------------------------------------------------------------------------------------- */
 
 /* Narrow integers are their 32-bit values already. */

@@ -256,8 +256,8 @@ int32_t hg_x86_pending_block_uniform(const x86_emit *e, const native_location *l
 void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, unsigned mask);
 void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch);
 
-/* The register to compute a result of the current instruction in; stores it from `reg` to its location. With AVX2 `reg` is
- * not scratch 1 or 2, which the tail of a row and a blend with the old value need. */
+/* The register to compute a result of the current instruction in; stores it from `reg` to its location. With AVX2
+ * `reg` is not scratch 1 or 2, which the tail of a row and a blend with the old value need. */
 unsigned hg_x86_result_register(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch);
 void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg);
 

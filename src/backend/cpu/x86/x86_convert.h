@@ -13,9 +13,16 @@ enum { /* immediates of vcmpps and vcmppd */
 enum { X86_TO_ZERO = 0x0b, X86_DOWN = 0x09 }; /* of vrndscaleps and vrndscalepd, without exceptions */
 
 /* The half of a vector of 32-bit elements that belongs to a 64-bit part: in `scratch` but for part 0. */
-unsigned hg_x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch);
+static inline unsigned hg_x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
+  if (part == 0) return from;
+  hg_x86_vi(e, e->width == 2 ? X86_vextracti64x4 : X86_vextracti128, from, 0, x86_reg(scratch), 1);
+  return scratch;
+}
+
 /* Concatenates two half vectors. */
-void hg_x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high);
+static inline void hg_x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
+  hg_x86_vi(e, e->width == 2 ? X86_vinserti64x4 : X86_vinserti128, to, low, x86_reg(high), 1);
+}
 
 /* convert_long.c. `to` = the 64-bit integers of `from` as f64, rounded once; changes `other`, which is neither. */
 void hg_x86_long_to_f64(x86_emit *e, int is_signed, unsigned to, unsigned from, unsigned other);
