@@ -291,7 +291,8 @@ static interval interval_of(const finder *f, uint32_t value) {
   if (insn->op == ATLAS_OP_sel && atlas_is_wide_float((atlas_type)insn->type)) return selected(f, value);
   if (insn->op == ATLAS_OP_cvt && atlas_is_wide_float((atlas_type)insn->type)) {
     if (atlas_is_wide_float((atlas_type)insn->type2)) return rounded(insn->type, f->of[arg(f, value, 0)]);
-    return (interval){-0x1p64, 0x1p64, !atlas_is_integer((atlas_type)insn->type2)};
+    if (!atlas_is_integer((atlas_type)insn->type2)) return anything(insn->type); /* infinities stay what they are */
+    return (interval){-0x1p64, 0x1p64, 0};
   }
   if (!(atlas_op_flags(insn->op) & ATLAS_PURE) || insn->op == ATLAS_OP_cvt) return anything(insn->type);
   return atlas_is_wide_float((atlas_type)insn->type) ? float_op(f, value) : integer_op(f, value);

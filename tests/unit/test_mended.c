@@ -82,6 +82,10 @@ static const example examples[] = {
     {"took an index of 2^64 - 1 and a displacement of 1 for element 0, in the straight code of a block",
      ".program wrapped\n.block 16\n.buffer y u32 inout\n.shared s u32 16\nsts.u32 [s + blane], #7\nbar.sync\n"
      "movi.u64 r2, #0xffffffffffffffff\nlds.u32 r3, [s + r2 + #1]\nstg.u32 [y + lane], r3\nexit\n"},
+    {"took an infinity that had been widened from 16 bits for a number, and the NaN of its difference for none",
+     ".program widened\n.buffer x u16 in\n.buffer y f32 inout\nldg.u16 r0, [x + lane]\nand.u16 r0, r0, #0x8000\n"
+     "or.u16 r0, r0, #0x7f80\nbitcast.bf16.u16 r1, r0\ncvt.f32.bf16 r2, r1\nset.lt.f32 p0, r2, #0\n"
+     "sel.f32 r3, p0, r2, #1\nmul.f32 r4, r3, #2\nsub.f32 r5, r4, r3\nstg.f32 [y + lane], r5\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
