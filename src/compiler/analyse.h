@@ -7,15 +7,16 @@
 #define HG_COMPILER_ANALYSE_H
 
 #include "atlas/program.h"
+#include "compiler/ranges.h"
 #include "ir/ssa.h"
 #include "ir/uniform.h"
 
 /* What is known of a launch. A size of 0 is not known. */
 typedef struct hg_shape {
-  uint64_t lanes;               /* of a linear launch, else 0 */
-  uint64_t grid[3], block[3];   /* of both kinds, when known */
-  const uint64_t *extent;       /* per symbol: elements of a buffer, bytes of a pool; NULL or 0: unknown */
-  const uint64_t *scalar;       /* per symbol: bits of a scalar; NULL: unknown */
+  uint64_t lanes;             /* of a linear launch, else 0 */
+  uint64_t grid[3], block[3]; /* of both kinds, when known */
+  const uint64_t *extent;     /* per symbol: elements of a buffer, bytes of a pool; NULL or 0: unknown */
+  const uint64_t *scalar;     /* per symbol: bits of a scalar; NULL: unknown */
 } hg_shape;
 
 /* The directions in which a value may change from lane to lane. */
@@ -28,24 +29,27 @@ typedef enum hg_axis {
 enum { HG_ALL_AXES = 15, HG_MAX_ALIGNMENT = 4096 };
 
 typedef struct hg_fact {
-  uint8_t level;         /* ir_level */
+  uint8_t level; /* ir_level */
   uint8_t
       stride_known; /* bit d: the value is affine along axis d (hg_axis), changing by stride[d] from one to the next */
-  uint32_t alignment;    /* a power of two that divides the value in every lane; at most HG_MAX_ALIGNMENT */
+  uint32_t alignment; /* a power of two that divides the value in every lane; at most HG_MAX_ALIGNMENT */
   int64_t stride[4];
-  int64_t low, high;     /* integers: the value lies between them (u64 values above INT64_MAX: not known, see exact) */
-  uint8_t exact;         /* 1: low and high hold for the value as a number; 0: nothing is known of it */
 } hg_fact;
 
 typedef struct hg_analysis {
-  hg_fact *fact;         /* per value */
-  uint8_t *in_bounds;    /* per value: 1 for a memory access that is in bounds in every lane that executes it */
-  uint8_t *control;      /* per block: ir_level of the control that leads there */
+  hg_fact *fact;      /* per value */
+  hg_range *range;    /* per value: between which bounds it lies (compiler/ranges.h) */
+  uint8_t *in_bounds; /* per value: 1 for a memory access that is in bounds in every lane that executes it */
+  uint8_t *control;   /* per block: ir_level of the control that leads there */
 } hg_analysis;
+
+/* 1 if a value of type f32 or f64 is a number in every lane. All others must be made canonical where their bits are
+ * seen, because machines disagree about the bits of a NaN. */
+static inline int hg_is_never_nan(const hg_analysis *a, uint32_t value) { return !a->range[value].is_nan; }
 
 /* Static counts: each instruction counts once, however often a loop executes it. */
 typedef struct hg_summary {
-  uint64_t bytes_read, bytes_written;   /* per lane, global memory */
+  uint64_t bytes_read, bytes_written; /* per lane, global memory */
   uint32_t integer_ops, float_ops, divisions, functions, loads, stores, atomics, barriers, collectives, branches, loops;
 } hg_summary;
 

@@ -2,7 +2,6 @@
 #include "compiler/nan_bits.h"
 
 #include "base/error.h"
-#include "compiler/never_nan.h"
 
 #include <string.h>
 
@@ -12,6 +11,28 @@ int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2) {
   if (info->flags & (ATLAS_BITS | ATLAS_LOAD)) return 0;
   return op != ATLAS_OP_cvt || atlas_is_float((atlas_type)type2) || type2 == ATLAS_f8e4m3 || type2 == ATLAS_f8e5m2;
 }
+
+/* 1 if the condition compares `value`, or its magnitude, and is false for NaN. */
+static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value) {
+  const ssa_insn *test = ssa_insn_at(unit, condition);
+  int is_false_for_nan = test->op == ATLAS_OP_set_lt || test->op == ATLAS_OP_set_le || test->op == ATLAS_OP_set_eq;
+  for (uint32_t i = 0; i < test->arg_count && is_false_for_nan; i++) {
+    uint32_t by = ssa_args_of(unit, condition)[i];
+    if (ssa_insn_at(unit, by)->op == ATLAS_OP_abs) by = ssa_args_of(unit, by)[0];
+    if (by == value) return 1;
+  }
+  return 0;
+}
+
+int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i) {
+  const ssa_insn *insn = ssa_insn_at(unit, phi);
+  uint32_t from = ((const uint32_t *)ssa_block_at(unit, insn->block)->predecessors.data)[i];
+  const ssa_block *block = ssa_block_at(unit, from);
+  if (block->end != SSA_BRANCH || block->successor[0] != insn->block || block->successor[1] == insn->block) return 0;
+  return atlas_is_wide_float((atlas_type)insn->type) && is_compared(unit, block->condition, ssa_args_of(unit, phi)[i]);
+}
+
+/* ---- where they are seen ----------------------------------------------------------------------------------------- */
 
 typedef struct finder {
   const ssa_unit *unit;

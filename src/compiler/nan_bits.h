@@ -36,6 +36,9 @@ int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);
  * although its bits are used; 0 for all other values. `unit` is scheduled. HG_OUT_OF_MEMORY. */
 hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind);
 
+/* 1 if argument i of a phi comes along an edge that is taken only where the argument is a number. */
+int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i);
+
 /* An engine's answer in place of hg_nan_use_of, for one use. */
 typedef hg_nan_use hg_nan_rule(const void *engine, uint32_t value, unsigned arg);
 

@@ -25,8 +25,8 @@ typedef struct evaluator {
   atlas_program shadow; /* the program, but node i is instruction i: faults name instructions by nodes */
   const ssa_unit *unit;
   ssa_order order;
-  uint32_t *args;       /* unit->args, resolved */
-  uint32_t *slot;       /* per value: its place in a lane's row; phis and effects only */
+  uint32_t *args; /* unit->args, resolved */
+  uint32_t *slot; /* per value: its place in a lane's row; phis and effects only */
   uint32_t slot_count;
   uint64_t *rows;       /* of each lane */
   uint64_t *row;        /* of the lane that runs */
@@ -35,11 +35,16 @@ typedef struct evaluator {
   uint64_t *memo;       /* per value: pure values */
   uint32_t *memo_epoch; /* per value: when `memo` was computed */
   uint32_t epoch;
-  uint8_t *back;        /* per block: bit s: the edge to successor s closes a loop of the program */
-  atlas_insn *as_insn;  /* per slot: the effect as an instruction on window registers */
-  uint64_t *incoming;   /* scratch: the new values of phis */
+  uint8_t *back;             /* per block: bit s: the edge to successor s closes a loop of the program */
+  atlas_insn *as_insn;       /* per slot: the effect as an instruction on window registers */
+  uint64_t *incoming;        /* scratch: the new values of phis */
+  const hg_ssa_watch *watch; /* NULL: nobody watches */
   hg_status status;
 } evaluator;
+
+static void show(const evaluator *e, uint32_t value, uint64_t bits, const uint64_t *args) {
+  if (e->watch != NULL) e->watch->saw(e->watch->user, value, bits, args);
+}
 
 static uint32_t resolved(const ssa_unit *u, uint32_t value) {
   const uint32_t *forward = u->forward.data;
@@ -145,6 +150,7 @@ static uint64_t value_of(evaluator *e, const lane *l, uint32_t value) {
   if (insn->block != SSA_NONE) return e->row[e->slot[value]];
   if (e->memo_epoch[value] == e->epoch) return e->memo[value];
   uint64_t bits = compute(e, l, value);
+  show(e, value, bits, NULL);
   e->memo[value] = bits;
   e->memo_epoch[value] = e->epoch;
   return bits;
@@ -189,6 +195,7 @@ uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn) {
 
 static void run_effect(evaluator *e, lane *l, uint32_t value) {
   e->row[e->slot[value]] = hg_ssa_effect(&e->m, l, &e->as_insn[e->slot[value]]);
+  show(e, value, e->row[e->slot[value]], l->r);
 }
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -210,8 +217,10 @@ static void enter(evaluator *e, lane *l, uint32_t from, int side, uint32_t to) {
   for (uint32_t phi = target->first_phi; phi != SSA_NONE; phi = ssa_insn_at(e->unit, phi)->next)
     e->incoming[count++] = value_of(e, l, args_of(e, phi)[edge]);
   count = 0;
-  for (uint32_t phi = target->first_phi; phi != SSA_NONE; phi = ssa_insn_at(e->unit, phi)->next)
+  for (uint32_t phi = target->first_phi; phi != SSA_NONE; phi = ssa_insn_at(e->unit, phi)->next) {
+    show(e, phi, e->incoming[count], NULL);
     e->row[e->slot[phi]] = e->incoming[count++];
+  }
   e->block[place_in_lanes(e, l)] = to;
   e->effect[place_in_lanes(e, l)] = target->first_effect;
   e->epoch++;
@@ -229,8 +238,7 @@ static void end_block(evaluator *e, lane *l, uint32_t b) {
   int side = block->end == SSA_BRANCH && !value_of(e, l, resolved(e->unit, block->condition));
   if (e->back[b] >> side & 1 && l->steps-- == 0) {
     hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
-    fault.index = fault.extent =
-        e->m.launch->step_limit > INT64_MAX ? INT64_MAX : (int64_t)e->m.launch->step_limit;
+    fault.index = fault.extent = e->m.launch->step_limit > INT64_MAX ? INT64_MAX : (int64_t)e->m.launch->step_limit;
     atlas_machine_fault(&e->m, l, fault);
     l->status = LANE_ENDED;
     return;
@@ -254,6 +262,7 @@ static void run_lane(evaluator *e, uint32_t i) {
     if (is_computed(ssa_insn_at(e->unit, value))) {
       const ssa_insn *insn = ssa_insn_at(e->unit, value);
       e->row[e->slot[value]] = insn->symbol & SSA_LIBRARY ? library_constant(e, l, value) : compute(e, l, value);
+      show(e, value, e->row[e->slot[value]], NULL);
       e->effect[i] = insn->next;
       continue;
     }
@@ -288,7 +297,9 @@ static int run_waiting(evaluator *e) {
   for (uint32_t i = 0; i < e->m.lane_count; i++) {
     lane *l = &e->m.lanes[i];
     if (l->status != LANE_WAITS) continue;
-    e->rows[(size_t)i * e->slot_count + e->slot[value]] = is_predicate ? l->predicates >> 1 & 1 : l->r[RESULT];
+    uint64_t *result = &e->rows[(size_t)i * e->slot_count + e->slot[value]];
+    *result = is_predicate ? l->predicates >> 1 & 1 : l->r[RESULT];
+    show(e, value, *result, NULL);
     e->effect[i] = ssa_insn_at(e->unit, value)->next;
     l->status = LANE_RUNS;
   }
@@ -417,8 +428,13 @@ static void copy_program(atlas_program *copy, const atlas_program *program) {
 }
 
 hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
-                        atlas_launch *launch) {
-  evaluator e = {.unit = unit, .epoch = 1, .status = HG_OK};
+                           atlas_launch *launch) {
+  return hg_ssa_interpret_watched(allocator, program, unit, NULL, launch);
+}
+
+hg_status hg_ssa_interpret_watched(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
+                                   const hg_ssa_watch *watch, atlas_launch *launch) {
+  evaluator e = {.unit = unit, .epoch = 1, .watch = watch, .status = HG_OK};
   copy_program(&e.shadow, program);
   e.m.allocator = allocator;
   e.m.program = &e.shadow;

@@ -9,7 +9,16 @@
 /* The unit is of that program, raw or canonical, between passes or after them. HG_OUT_OF_MEMORY; HG_INVALID_ARGUMENT
  * with what is wrong where the unit cannot be run (lanes that wait at different places: a bug of a pass). */
 hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
-                        atlas_launch *launch);
+                           atlas_launch *launch);
+
+/* Is told each value as a lane computes it; of a load, store or atomic also its arguments, index first. For tests of
+ * what analyses say. */
+typedef struct hg_ssa_watch {
+  void (*saw)(void *user, uint32_t value, uint64_t bits, const uint64_t *args);
+  void *user;
+} hg_ssa_watch;
+hg_status hg_ssa_interpret_watched(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
+                                   const hg_ssa_watch *watch, atlas_launch *launch);
 
 /* An effect as an instruction that the machine can execute: its operands are registers of a small window, argument i in
  * register i, and its result goes into register HG_SSA_RESULT. */

@@ -40,7 +40,6 @@ typedef struct vector_lowering {
   uint32_t *reg;
   uint32_t *same;        /* the value that it is coalesced with, whose register it has; SSA_NONE */
   uint32_t *last;        /* the last place where it is read; scratch of webs.c */
-  uint8_t *never_nan;    /* see compiler/never_nan.h */
   uint8_t *nan_blind;    /* see compiler/nan_bits.h */
   uint8_t *bits_seen;    /* the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *uses;         /* VALUE_* */

@@ -102,9 +102,9 @@ static uint64_t looks(const counter *c, uint16_t op, limit end, int left, int le
 /* What a comparison in the loop has beside the counter: 0 if it may change from round to round. */
 static int read_limit(const vector_lowering *l, uint32_t header, uint32_t value, limit *end) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
-  const hg_fact *fact = &l->analysis.fact[value];
-  *end = (limit){.is_unknown = insn->op != SSA_CONST, .bits = insn->bits, .has_range = fact->exact,
-                 .low = (uint64_t)fact->low, .high = (uint64_t)fact->high};
+  hg_range range = l->analysis.range[value];
+  *end = (limit){.is_unknown = insn->op != SSA_CONST, .bits = insn->bits, .has_range = range.exact,
+                 .low = (uint64_t)range.low, .high = (uint64_t)range.high};
   return hg_is_leaf(insn) || !vector_in_loop(&l->order, header, insn->block);
 }
 

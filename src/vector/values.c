@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "compiler/aliasing.h"
 #include "compiler/nan_bits.h"
-#include "compiler/never_nan.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 #include "vector/lower.h"
@@ -259,7 +258,6 @@ hg_status hg_vector_study(vector_lowering *l) {
   find_strides(l);
   hg_vector_find_webs(l);
   find_uniform(l);
-  HG_TRY(hg_find_never_nan(l->unit, &l->dominance, l->never_nan));
   return l->status;
 }
 
@@ -294,7 +292,7 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
 static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn) {
   for (uint32_t i = 0; i < vector_ssa_insn(l, value)->arg_count && i < 4; i++) {
     uint32_t arg = ssa_args_of(l->unit, value)[i];
-    if (!is_cleaned_late(l, value, i) || l->bits_seen[arg] || l->never_nan[arg]) continue;
+    if (!is_cleaned_late(l, value, i) || l->bits_seen[arg] || hg_is_never_nan(&l->analysis, arg)) continue;
     vector_insn canon = vector_insn_of(VECTOR_CANON, VECTOR_ALL);
     canon.type = vector_ssa_insn(l, arg)->type;
     canon.s[0] = insn->s[i];
@@ -393,7 +391,7 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
   if (subtract_product(l, &insn)) return;
   if (goes_through_f32(&insn)) widen_source(l, &insn);
   hg_vector_emit(l, &insn);
-  if (!may_be_other_nan(from) || !l->bits_seen[value] || l->never_nan[value]) return;
+  if (!may_be_other_nan(from) || !l->bits_seen[value] || hg_is_never_nan(&l->analysis, value)) return;
   vector_insn canon = vector_insn_of(VECTOR_CANON, insn.mask);
   canon.type = from->type;
   canon.d = canon.s[0] = insn.d;

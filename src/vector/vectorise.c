@@ -355,7 +355,7 @@ static void patch_jumps(vector_lowering *l) {
 
 static hg_status allocate(vector_lowering *l) {
   uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
-  uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 6 * values;
+  uint64_t words = 7 * blocks + (3 * blocks + 1) + 4 * values, bytes = 2 * blocks + 5 * values;
   l->waiting = hg_allocate(&l->unit->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (l->waiting == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t) + bytes);
   l->reconvergence = l->waiting + blocks;
@@ -372,8 +372,7 @@ static hg_status allocate(vector_lowering *l) {
   l->level = (uint8_t *)(l->copy + values);
   l->uniform = l->level + blocks;
   l->bits_seen = l->uniform + blocks;
-  l->never_nan = l->bits_seen + values;
-  l->nan_blind = l->never_nan + values;
+  l->nan_blind = l->bits_seen + values;
   l->uses = l->nan_blind + values;
   l->stride = l->uses + values;
   l->mark = l->stride + values;

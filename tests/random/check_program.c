@@ -6,6 +6,7 @@
 #include "backend/cpu/tile/tile.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "check_ranges.h"
 #include "compiler/build_ssa.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"
@@ -176,6 +177,18 @@ static failure_kind compare(checker *c, const outcome *run, failure_kind kind) {
   const hg_fault *a = &c->reference.launch.fault, *b = &run->launch.fault;
   if (faults_agree(c->program, a, b, kind == FAILURE_RAW)) return FAILURE_NONE;
   return fails_by_fault(c, kind, "as written", a, b);
+}
+
+/* The analysis of the unit, told all of the launch and nothing. */
+static failure_kind check_analysis(checker *c, ssa_unit *unit, failure_kind kind) {
+  failure_kind found = FAILURE_NONE;
+  for (int knows = 0; knows < 2 && found == FAILURE_NONE; knows++) {
+    ranges_run run = {c->program, unit, knows};
+    outcome result = {0};
+    if (test_launch_run(c->l, c->d, check_ranges, &run, &result) != HG_OK) found = fails(c, kind, hg_last_error());
+    outcome_release(&result);
+  }
+  return found;
 }
 
 static failure_kind check_unit(checker *c, const ssa_unit *unit, failure_kind kind) {
@@ -351,6 +364,7 @@ static failure_kind check_compiled(checker *c) {
   if (found == FAILURE_NONE && ir_ssa_check(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE && check_structure(&unit) != HG_OK) found = fails(c, FAILURE_BROKEN, hg_last_error());
   if (found == FAILURE_NONE) found = check_unit(c, &unit, FAILURE_OPTIMISED);
+  if (found == FAILURE_NONE) found = check_analysis(c, &unit, FAILURE_OPTIMISED);
   if (found == FAILURE_NONE && !compiler_only) found = check_vector(c, &unit);
   ir_ssa_release(&unit);
   return found;
@@ -531,6 +545,7 @@ static failure_kind check_contents(checker *c, uint64_t number) {
 
 static failure_kind check_canon(checker *c) {
   failure_kind found = check_unit(c, &c->canon, FAILURE_CANON);
+  if (found == FAILURE_NONE) found = check_analysis(c, &c->canon, FAILURE_CANON);
   for (uint64_t n = 1; n < CONTENTS && found == FAILURE_NONE; n++) found = check_contents(c, n);
   return found;
 }

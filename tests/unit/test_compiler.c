@@ -1,5 +1,5 @@
 /* test_compiler.c - the canonical form pass by pass: what each does to small programs (printed SSA against what is
- * expected), the checker after every pass, what the analysis proves, and SHA-256 on the vectors of FIPS 180-4. That
+ * expected), the checker after every pass, and SHA-256 on the vectors of FIPS 180-4. That
  * passes keep every bit is tested on random programs (tests/random). */
 #include "compile.h"
 #include "counted.h"
@@ -330,158 +330,7 @@ static void test_expanded(void) {
   }
 }
 
-/* ---- analysis ---------------------------------------------------------------------------------------------------- */
-
-/* How many accesses of the program are in bounds, and how many there are. */
-static void count_proven(const char *text, const hg_shape *shape, unsigned *proven, unsigned *all) {
-  atlas_program *program = parse(text);
-  ssa_unit unit;
-  hg_analysis analysis;
-  *proven = *all = 0;
-  compile(program, CANONICAL, &unit);
-  CHECK_EQ_U64(hg_analyse(program, &unit, shape, &analysis), HG_OK);
-  for (uint32_t b = 0; b < unit.blocks.count; b++)
-    for (uint32_t e = ssa_block_at(&unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(&unit, e)->next) {
-      const atlas_op_info *info = atlas_op_lookup(ssa_insn_at(&unit, e)->op);
-      if (!(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
-      *all += 1;
-      *proven += analysis.in_bounds[e];
-    }
-  hg_analysis_release(&unit, &analysis);
-  ir_ssa_release(&unit);
-  atlas_program_release(program);
-}
-
-static void check_proven(const char *text, const hg_shape *shape, unsigned expected_proven, unsigned expected_all) {
-  unsigned proven, all;
-  count_proven(text, shape, &proven, &all);
-  if (!check_note(proven == expected_proven && all == expected_all))
-    printf("%u of %u accesses proven, expected %u of %u:\n%s", proven, all, expected_proven, expected_all, text);
-}
-
-static void test_bounds(void) {
-  const uint64_t extents[8] = {1000, 1000, 1000, 1000, 0, 0, 0, 0};
-  const hg_shape unknown = {0}, linear = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
-  const hg_shape too_many = {.lanes = 1001, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
-  const char *copy = IO "ldg.f32 r0, [x + lane]\nstg.f32 [y + lane], r0\nexit\n";
-  check_proven(copy, &linear, 2, 2);
-  check_proven(copy, &too_many, 0, 2);
-  check_proven(copy, &unknown, 0, 2);
-  /* displaced: the last lane is out */
-  check_proven(IO "ldg.f32 r0, [x + lane + #1]\nstg.f32 [y + lane], r0\nexit\n", &linear, 1, 2);
-  /* guarded by a comparison, of any sign */
-  const char *guarded =
-      IO "set.lt.u64 p0, lane, #999\n@!p0 bra past\nldg.f32 r0, [x + lane + #1]\nstg.f32 [y + lane], r0\npast:\nexit\n";
-  check_proven(guarded, &too_many, 2, 2);
-  /* reversed and wrapped around */
-  check_proven(IO "cvt.i32.u64 r0, lane\nneg.i32 r1, r0\nadd.i32 r1, r1, #999\nldg.f32 r2, [x + r1]\nstg.f32 [y + "
-                  "lane], r2\nexit\n",
-               &linear, 1, 2);
-  check_proven(IO "cvt.i32.u64 r0, lane\nsub.i32 r1, #999, r0\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
-               &linear, 2, 2);
-  check_proven(IO "cvt.u32.u64 r0, lane\nrem.u32 r1, r0, #7\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
-               &too_many, 1, 2);
-  /* u32 arithmetic that could wrap proves nothing */
-  check_proven(
-      IO "cvt.u32.u64 r0, lane\nadd.u32 r1, r0, #0xffffffff\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
-      &linear, 1, 2);
-  /* a value that was loaded is anything */
-  check_proven(IO "ldg.u32 r0, [i + lane]\nldg.f32 r2, [x + r0]\nstg.f32 [y + lane], r2\nexit\n", &linear, 2, 3);
-  /* shared memory, with the block's size known */
-  check_proven(".block 64\n.shared t f32 64\n" IO
-               "sts.f32 [t + blane], #1\nbar.sync\nxor.u32 r0, blane, #1\nlds.f32 r1, [t + r0]\nexit\n",
-               &(hg_shape){.block = {64, 1, 1}}, 1, 1);
-  /* a loop counter behind its own test */
-  check_proven(IO "movi.u32 r0, #0\nagain:\nset.lt.u32 p0, r0, #1000\n@!p0 bra done\nstg.u32 [o + r0], r0\nadd.u32 r0, "
-                  "r0, #1\nbra again\ndone:\nexit\n",
-               &linear, 1, 1);
-}
-
-/* A condition made of conditions that share theirs, as Fibonacci's numbers do: looking at them all would take for ever.
- */
-static void test_shared_conditions(void) {
-  enum { LEVELS = 80 };
-  const uint64_t extents[4] = {1000, 1000, 1000, 1000};
-  const hg_shape linear = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
-  char text[128 * LEVELS];
-  unsigned proven = 0, all = 0;
-  int used =
-      snprintf(text, sizeof text,
-               IO "ldg.u32 r0, [i + lane]\nldg.u32 r1, [i + #1]\nset.lt.u32 p0, r1, #5\nset.lt.u32 p1, r1, #6\n");
-  for (int k = 0; k < LEVELS; k++)
-    used += snprintf(text + used, sizeof text - (size_t)used,
-                     "set.lt.u32 p3, r1, #%d\npand p2, p0, p1\npand p1, p0, p3\npand p0, p2, p2\n", 10 + k);
-  snprintf(text + used, sizeof text - (size_t)used,
-           "@!p0 bra end\nldg.u32 r2, [i + r0]\nstg.u32 [o + lane], r2\nend:\nexit\n");
-  count_proven(text, &linear, &proven, &all);
-  CHECK_EQ_U64(all, 4);
-  CHECK_EQ_U64(proven, 3);
-}
-
-static hg_fact fact_of_store(const char *text, const hg_shape *shape) {
-  atlas_program *program = parse(text);
-  ssa_unit unit;
-  hg_analysis analysis;
-  hg_fact fact = {0};
-  compile(program, CANONICAL, &unit);
-  CHECK_EQ_U64(hg_analyse(program, &unit, shape, &analysis), HG_OK);
-  for (uint32_t v = 0; v < unit.insns.count; v++)
-    if (ssa_insn_at(&unit, v)->op == ATLAS_OP_stg) fact = analysis.fact[ssa_args_of(&unit, v)[1]];
-  hg_analysis_release(&unit, &analysis);
-  ir_ssa_release(&unit);
-  atlas_program_release(program);
-  return fact;
-}
-
-static void check_fact(const char *body, uint8_t level, int stride_known, int64_t stride) {
-  const hg_shape shape = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}};
-  char text[1024];
-  snprintf(text, sizeof text, "%s%s\nstg.u32 [o + lane], r9\nexit\n", IO, body);
-  hg_fact fact = fact_of_store(text, &shape);
-  if (!check_note(fact.level == level && (fact.stride_known & 1) == stride_known &&
-                  (!stride_known || fact.stride[0] == stride)))
-    printf("level %u stride %d %lld: %s\n", fact.level, fact.stride_known, (long long)fact.stride[0], body);
-}
-
-static void test_levels_and_strides(void) {
-  check_fact("sreg.u32 r9, block_size.x", IR_GRID, 1, 0);
-  check_fact("sreg.u32 r9, block.x", IR_BLOCK, 1, 0);
-  check_fact("mov.u32 r9, blane", IR_LANE, 1, 1);
-  check_fact("mad.u32 r9, blane, #12, r253", IR_LANE, 1, 12);
-  check_fact("cvt.u32.u64 r0, lane\nshl.u32 r9, r0, #3", IR_LANE, 1, 8);
-  check_fact("xor.u32 r9, blane, #1", IR_LANE, 0, 0);
-  check_fact("ldg.u32 r9, [i + #4]", IR_GRID, 1, 0);
-  check_fact("ldg.u32 r9, [i + r253]", IR_BLOCK, 1, 0);
-  check_fact("ldg.u32 r9, [i + lane]", IR_LANE, 0, 0);
-  check_fact("ldg.u32 r0, [i + lane]\nreduce.max.u32 r9, r0", IR_BLOCK, 1, 0);
-  /* written under divergent control, and under uniform control */
-  check_fact("movi.u32 r9, #1\nset.lt.u32 p0, blane, #7\n@p0 bra on\nmovi.u32 r9, #2\non:", IR_LANE, 0, 0);
-  check_fact("movi.u32 r9, #1\nset.lt.u32 p0, r253, #7\n@p0 bra on\nmovi.u32 r9, #2\non:", IR_BLOCK, 1, 0);
-}
-
-/* Affine along blocks too, and what divides the value. */
-static void check_affine(const char *body, unsigned known, int64_t along_x, int64_t along_y, uint32_t alignment) {
-  const hg_shape shape = {.grid = {4, 5, 1}, .block = {16, 8, 1}};
-  char text[1024];
-  snprintf(text, sizeof text, "%s%s\nstg.u32 [o + lane], r9\nexit\n", IO, body);
-  hg_fact fact = fact_of_store(text, &shape);
-  if (!check_note(fact.stride_known == known && (!(known & 2) || fact.stride[HG_AXIS_BLOCK_X] == along_x) &&
-                  (!(known & 4) || fact.stride[HG_AXIS_BLOCK_Y] == along_y) && fact.alignment == alignment))
-    printf("known %x, %lld %lld, alignment %u: %s\n", fact.stride_known, (long long)fact.stride[1],
-           (long long)fact.stride[2], fact.alignment, body);
-}
-
-static void test_affine(void) {
-  check_affine("movi.u32 r9, #48", 15, 0, 0, 16);
-  check_affine("sreg.u32 r0, block.x\nsreg.u32 r1, block.y\nshl.u32 r0, r0, #4\nmad.u32 r9, r1, #320, r0", 15, 16, 320,
-               16);
-  check_affine("sreg.u32 r9, global.x", 14, 16, 0, 1);
-  check_affine("sreg.u32 r0, global.y\nmul.u32 r9, r0, #64", 14, 0, 512, 64);
-  check_affine("mad.u32 r9, blane, #8, #4", 15, 0, 0, 4);
-  check_affine("xor.u32 r9, r253, #1", 1, 0, 0, 1); /* the same in a block, but not affine along them */
-  check_affine("ldg.u32 r0, [i + lane]\nand.u32 r9, r0, #0xfffffff0", 0, 0, 0, 16);
-  check_affine("mov.u32 r0, blane\nmul.u32 r9, r0, #0x40000001", 0, 0, 0, 1); /* may wrap */
-}
+/* ---- loops and summaries ----------------------------------------------------------------------------------------- */
 
 static void test_trip_counts(void) {
   const struct {
@@ -623,10 +472,6 @@ int main(void) {
   test_library_loops();
   test_merge_phis();
   test_nested_loops();
-  test_bounds();
-  test_shared_conditions();
-  test_levels_and_strides();
-  test_affine();
   test_trip_counts();
   test_summary();
   test_arguments();

@@ -3,7 +3,6 @@
 
 #include "atlas/value.h"
 #include "compiler/nan_bits.h"
-#include "compiler/never_nan.h"
 #include "compiler/schedule.h"
 
 #include <math.h>
@@ -28,7 +27,7 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (!is_float(insn->type)) return GPU_NAN_KEPT;
   if (insn->op == SSA_CONST) return nan_of_constant(insn);
-  if (g->never_nan[value]) return GPU_NAN_CANONICAL;
+  if (hg_is_never_nan(&g->analysis, value)) return GPU_NAN_CANONICAL;
   if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel) {
     uint8_t most = GPU_NAN_CANONICAL;
     for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++) {
@@ -68,7 +67,6 @@ static void find_nans(gpu_plan *g) {
 }
 
 hg_status hg_gpu_find_nans(gpu_plan *g) {
-  HG_TRY(hg_find_never_nan(g->unit, &g->order, g->never_nan));
   HG_TRY(hg_find_nan_blind(g->unit, &g->order, g->nan_blind));
   HG_TRY(hg_find_nan_seen(g->unit, &g->order, g->nan_blind, nan_use, g, g->bits_used));
   find_nans(g);

@@ -50,14 +50,13 @@ static void note_effects(gpu_plan *g) {
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 3 * values + blocks, bytes = 6 * values + blocks;
+  uint64_t words = 3 * values + blocks, bytes = 5 * values + blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
   *room = g->numbers + values;
   g->vector_of = g->numbers;
   g->nan = (uint8_t *)(g->numbers + words);
-  g->never_nan = g->nan + values;
-  g->nan_blind = g->never_nan + values;
+  g->nan_blind = g->nan + values;
   g->bits_used = g->nan_blind + values;
   g->access = g->bits_used + values;
   g->is_sunk = g->access + values;
@@ -67,10 +66,8 @@ static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
 
 static hg_status analyse(gpu_plan *g) {
   static const hg_shape any_launch = {0};
-  hg_shape shape = g->form.shape != NULL ? *g->form.shape : any_launch;
-  for (int d = 0; d < 3; d++)
-    if (g->program->block[d] != 0) shape.block[d] = g->program->block[d];
-  HG_TRY(hg_analyse(g->program, g->unit, &shape, &g->analysis));
+  const hg_shape *shape = g->form.shape != NULL ? g->form.shape : &any_launch;
+  HG_TRY(hg_analyse(g->program, g->unit, shape, &g->analysis));
   return ir_ssa_order_build(g->unit, &g->order);
 }
 

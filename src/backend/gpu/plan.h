@@ -138,7 +138,6 @@ typedef struct gpu_plan {
   uint32_t *numbers;           /* the allocation that holds the arrays that follow */
   uint32_t *vector_of;         /* per value: its number in `vector` */
   uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
-  uint8_t *never_nan;          /* per value: see compiler/never_nan.h */
   uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */

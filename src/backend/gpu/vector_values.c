@@ -93,7 +93,7 @@ static void plan_store(const gpu_plan *g, gpu_vector *v) {
   v->given = stored;
   if (v->rounds) {
     uint32_t unrounded = gpu_arg(g, stored, 0);
-    v->mends = !g->never_nan[unrounded];
+    v->mends = !hg_is_never_nan(&g->analysis, unrounded);
     find_bound(g, v, unrounded);
   } else {
     v->mends = has_pairs(g, gpu_insn(g, v->value)->type) && g->nan[stored] == GPU_NAN_LOOSE;

@@ -1,0 +1,295 @@
+/* guards.c - ranges by place.
+ *
+ * A value's own range holds wherever it is. At one place it is narrowed by the comparisons on the way there, and
+ * computed once more from its arguments as they are there: in `if (k < n) t[row * n + k]` the index is in bounds,
+ * although k is not.
+ *
+ * A loop's phi is guessed and checked (widening): whatever bound its iterations move is first that of the type; the
+ * range in which it then comes back must be kept by another iteration, wrapping included. What has no guard of its own,
+ * such as an address to which each iteration adds a step, is bounded by the number of iterations, which the loop's
+ * counter tells. All of it takes a constant number of looks a phi. */
+#include "compiler/guards.h"
+
+#include "atlas/tables.h"
+
+enum {
+  MOST_DEPTH = 6, /* of an expression; of those of phis, which are many, less */
+  DEPTH_OF_ENTRY = 2,
+  DEPTH_OF_ROUND = 4,
+  MOST_WORK = 256 /* values and conditions looked at for one range: graphs of `and` may have exponentially many paths */
+};
+
+static const ssa_insn *insn_at(const hg_guards *g, uint32_t value) { return ssa_insn_at(g->unit, value); }
+
+static int is_integer(const ssa_insn *insn) {
+  return insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type);
+}
+
+/* ---- guards ------------------------------------------------------------------------------------------------------ */
+
+/* 1 if the block is entered from its dominator alone: all other edges into it come back from its loop, so that what the
+ * dominator's branch has found still holds. */
+static int is_entered_by_dominator(const hg_guards *g, uint32_t block, uint32_t dominator) {
+  const hg_array *from = &ssa_block_at(g->unit, block)->predecessors;
+  uint32_t edges = 0;
+  for (size_t i = 0; i < from->count; i++) {
+    uint32_t p = ((const uint32_t *)from->data)[i];
+    if (p == dominator) edges++;
+    else if (g->order->position[p] == SSA_NONE || !ssa_dominates(g->order, block, p)) return 0;
+  }
+  return edges == 1;
+}
+
+void hg_guards_build(hg_guards *g) {
+  for (uint32_t k = 0; k < g->order->count; k++) {
+    uint32_t b = g->order->block[k], parent = g->order->dominator[b];
+    const ssa_block *branch = ssa_block_at(g->unit, parent);
+    hg_guarded *at = &g->at[b];
+    *at = (hg_guarded){.counter = {.phi = SSA_NONE}, .condition = SSA_NONE, .above = SSA_NONE};
+    if (k == 0) continue;
+    at->above = g->at[parent].condition != SSA_NONE ? parent : g->at[parent].above;
+    if (branch->end != SSA_BRANCH || !is_entered_by_dominator(g, b, parent)) continue;
+    at->condition = branch->condition;
+    at->holds = branch->successor[0] == b;
+  }
+}
+
+/* ---- ranges at a place ------------------------------------------------------------------------------------------- */
+
+static hg_range range_at(hg_guards *g, uint32_t value, unsigned depth);
+
+static hg_range narrowed_by(hg_guards *g, uint32_t value, hg_range range, uint32_t condition, int holds) {
+  const ssa_insn *insn = insn_at(g, condition);
+  const uint32_t *args = ssa_args_of(g->unit, condition);
+  if (g->work == 0) return range;
+  g->work--;
+  if (insn->op == ATLAS_OP_pnot) return narrowed_by(g, value, range, args[0], !holds);
+  if (insn->op != (holds ? ATLAS_OP_pand : ATLAS_OP_por)) /* both hold; neither holds */
+    return hg_range_where(g->unit, g->of, value, range, condition, holds);
+  return narrowed_by(g, value, narrowed_by(g, value, range, args[0], holds), args[1], holds);
+}
+
+/* By what the branches on the way have found. */
+static hg_range narrowed(hg_guards *g, uint32_t value, hg_range range) {
+  const ssa_block *block = ssa_block_at(g->unit, g->block);
+  if (g->side < 2 && block->end == SSA_BRANCH && block->successor[0] != block->successor[1])
+    range = narrowed_by(g, value, range, block->condition, g->side == 0);
+  for (uint32_t b = g->block; b != SSA_NONE && g->work > 0; b = g->at[b].above)
+    if (g->at[b].condition != SSA_NONE) range = narrowed_by(g, value, range, g->at[b].condition, g->at[b].holds);
+  return range;
+}
+
+/* A step is a number between the least and the greatest of signed numbers of its width: adding 2^bits - 1 is
+ * subtracting 1. */
+static hg_range as_step(const ssa_insn *insn, hg_range r) {
+  unsigned bits = atlas_type_bits((atlas_type)insn->type);
+  if (bits == 64 || r.low < INT64_C(1) << (bits - 1)) return r;
+  return (hg_range){.low = r.low - (INT64_C(1) << bits), .high = r.high - (INT64_C(1) << bits)};
+}
+
+/* An operation on numbers that do not wrap. */
+static hg_range on_numbers(uint16_t op, hg_range a, hg_range b) {
+  const ssa_insn insn = {.op = op, .type = ATLAS_i64};
+  a.exact = b.exact = 1;
+  return hg_range_of_integer_op(&insn, (hg_range[]){a, b});
+}
+
+/* 1 if the value is the phi plus numbers of which the sum's range is known, by any path through the loop. */
+static int read_step(const hg_guards *g, uint32_t value, uint32_t phi, unsigned depth, hg_range *step) {
+  const ssa_insn *insn = insn_at(g, value);
+  const uint32_t *args = ssa_args_of(g->unit, value);
+  *step = (hg_range){.exact = 1};
+  if (value == phi) return 1;
+  if (depth == 0 || insn->arg_count < 2) return 0;
+  for (uint32_t i = 0; i < 2 && (insn->op == ATLAS_OP_add || (insn->op == ATLAS_OP_sub && i == 0)); i++) {
+    if (!read_step(g, args[i], phi, depth - 1, step)) continue;
+    *step = on_numbers(insn->op, *step, as_step(insn_at(g, args[1 - i]), g->of[args[1 - i]]));
+    return 1;
+  }
+  hg_range other;
+  if (insn->op != ATLAS_OP_sel || !read_step(g, args[1], phi, depth - 1, step) ||
+      !read_step(g, args[2], phi, depth - 1, &other))
+    return 0;
+  *step = hg_range_join(ATLAS_i64, *step, other);
+  return 1;
+}
+
+typedef enum edge_kind { EDGE_ENTERS, EDGE_COMES_BACK, EDGE_UNREACHABLE } edge_kind;
+
+/* Of the edge with argument i of the phi. */
+static edge_kind edge_of(const hg_guards *g, uint32_t phi, uint32_t i, uint32_t *from, uint32_t *side) {
+  uint32_t to = insn_at(g, phi)->block;
+  *from = ((const uint32_t *)ssa_block_at(g->unit, to)->predecessors.data)[i];
+  if (g->order->position[*from] == SSA_NONE) return EDGE_UNREACHABLE;
+  *side = ssa_block_at(g->unit, *from)->successor[0] != to || g->order->edge[2 * (size_t)*from] != i;
+  return g->order->position[*from] >= g->order->position[to] ? EDGE_COMES_BACK : EDGE_ENTERS;
+}
+
+/* What the phi is when the loop is entered, and what its back edges add to it. 0: that is not known. */
+static int read_induction(const hg_guards *g, uint32_t phi, hg_range *start, hg_range *step) {
+  const ssa_insn *insn = insn_at(g, phi);
+  const uint32_t *args = ssa_args_of(g->unit, phi);
+  uint32_t entries = 0, latches = 0, from, side;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    hg_range found = g->of[args[i]];
+    edge_kind edge = edge_of(g, phi, i, &from, &side);
+    int is_back = edge == EDGE_COMES_BACK;
+    if (edge == EDGE_UNREACHABLE) continue;
+    if (is_back && !read_step(g, args[i], phi, MOST_DEPTH, &found)) return 0;
+    if (is_back) *step = latches++ == 0 ? found : hg_range_join(ATLAS_i64, *step, found);
+    else *start = entries++ == 0 ? found : hg_range_join(insn->type, *start, found);
+  }
+  return entries > 0 && latches > 0;
+}
+
+/* After at most `most` iterations. */
+static hg_range after(uint8_t type, hg_range start, hg_range step, uint64_t most) {
+  const hg_range count = {.low = 0, .high = most > INT32_MAX ? INT64_MAX : (int64_t)most, .exact = 1};
+  hg_range moved = on_numbers(ATLAS_OP_mul, count, step), all = hg_range_of_type(ATLAS_i64);
+  if (moved.low == all.low) return hg_range_of_type(type);
+  return hg_range_of_integer_op(&(ssa_insn){.op = ATLAS_OP_add, .type = type}, (hg_range[]){start, moved});
+}
+
+/* How often the loop has gone round where its counter is in this range. */
+static uint64_t rounds_at(const hg_counter *c, hg_range now) {
+  uint64_t way = c->goes_down ? (uint64_t)c->first - (uint64_t)now.low : (uint64_t)now.high - (uint64_t)c->first;
+  if (c->goes_down ? now.low > c->first : now.high < c->first) return 0;
+  return way / (uint64_t)c->step < c->most ? way / (uint64_t)c->step : c->most;
+}
+
+/* A phi to which a loop has added its step as often as the loop's counter tells here. */
+static hg_range phi_at(hg_guards *g, uint32_t phi) {
+  const hg_counter *c = &g->at[insn_at(g, phi)->block].counter;
+  hg_range start, step;
+  if (c->phi == SSA_NONE || c->phi == phi || !read_induction(g, phi, &start, &step)) return g->of[phi];
+  return after(insn_at(g, phi)->type, start, step, rounds_at(c, narrowed(g, c->phi, g->of[c->phi])));
+}
+
+static hg_range computed_at(hg_guards *g, uint32_t value, unsigned depth) {
+  const ssa_insn *insn = insn_at(g, value);
+  hg_range args[3];
+  if (!(atlas_op_flags(insn->op) & ATLAS_PURE) || atlas_op_flags(insn->op) & ATLAS_LOAD || insn->arg_count == 0)
+    return g->of[value];
+  for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)
+    args[i] = range_at(g, ssa_args_of(g->unit, value)[i], depth - 1);
+  return hg_range_of_integer_op(insn, args);
+}
+
+static hg_range range_at(hg_guards *g, uint32_t value, unsigned depth) {
+  const ssa_insn *insn = insn_at(g, value);
+  hg_range range = g->of[value];
+  if (insn->op == SSA_CONST || g->work == 0) return range;
+  g->work--;
+  if (is_integer(insn) && depth > 0 && (!range.exact || range.low != range.high))
+    range = hg_range_meet(range, insn->op == SSA_PHI ? phi_at(g, value) : computed_at(g, value, depth));
+  return narrowed(g, value, range);
+}
+
+static hg_range range_to_depth(hg_guards *g, uint32_t value, unsigned depth) {
+  g->work = MOST_WORK;
+  return range_at(g, value, depth);
+}
+
+hg_range hg_guards_range(hg_guards *g, uint32_t value) { return range_to_depth(g, value, MOST_DEPTH); }
+
+/* ---- phis -------------------------------------------------------------------------------------------------------- */
+
+/* What comes along the phi's edges of one kind. */
+static hg_range coming(hg_guards *g, uint32_t phi, edge_kind edge) {
+  const ssa_insn *insn = insn_at(g, phi);
+  hg_range all = {.low = INT64_MAX, .high = INT64_MIN, .exact = 1};
+  int count = 0;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    uint32_t from, side, arg = ssa_args_of(g->unit, phi)[i];
+    if (edge_of(g, phi, i, &from, &side) != edge) continue;
+    hg_guards_go_to(g, from, side);
+    hg_range found = range_to_depth(g, arg, edge == EDGE_ENTERS ? DEPTH_OF_ENTRY : DEPTH_OF_ROUND);
+    all = count++ == 0 ? found : hg_range_join(insn->type, all, found);
+  }
+  return all;
+}
+
+static int has_back_edge(const hg_guards *g, uint32_t phi) {
+  uint32_t from, side;
+  for (uint32_t i = 0; i < insn_at(g, phi)->arg_count; i++)
+    if (edge_of(g, phi, i, &from, &side) == EDGE_COMES_BACK) return 1;
+  return 0;
+}
+
+/* 1 if the phi, where an iteration finds it in `guess`, comes back in it; *next: in what. */
+static int is_kept(hg_guards *g, uint32_t phi, hg_range guess, hg_range *next) {
+  hg_range before = g->of[phi];
+  g->of[phi] = guess;
+  *next = coming(g, phi, EDGE_COMES_BACK);
+  g->of[phi] = before;
+  return next->exact && (next->low > next->high || (next->low >= guess.low && next->high <= guess.high));
+}
+
+/* The range of an integer that a loop's iterations keep, if it enters in `start`; else of the type. */
+static hg_range kept_range(hg_guards *g, uint32_t phi, hg_range start) {
+  uint8_t type = insn_at(g, phi)->type;
+  hg_range all = hg_range_of_type(type), wide = start, narrow = start, next;
+  if (!start.exact || start.low > start.high || is_kept(g, phi, start, &next)) return start;
+  if (type == ATLAS_u64) all = hg_range_between(type, 0, INT64_MAX); /* as far as it goes */
+  if (!next.exact) next = all;
+  int goes_down = next.low<start.low, goes_up = next.high> start.high;
+  if (goes_down && goes_up) return hg_range_of_type(type);
+  if (goes_down) wide.low = all.low;
+  if (goes_up) wide.high = all.high;
+  int keeps_wide = is_kept(g, phi, wide, &next);
+  if (next.exact && goes_down && next.low < start.low) narrow.low = next.low;
+  if (next.exact && goes_up && next.high > start.high) narrow.high = next.high;
+  return is_kept(g, phi, narrow, &next) ? narrow : keeps_wide ? wide : hg_range_of_type(type);
+}
+
+/* The phi of the header that allows the fewest iterations; of several the one of the last round, because it is not what
+ * bounds itself. */
+static void find_counter(hg_guards *g, uint32_t header) {
+  uint32_t before = g->at[header].counter.phi;
+  hg_counter best = {.phi = SSA_NONE, .most = UINT64_MAX};
+  for (uint32_t phi = ssa_block_at(g->unit, header)->first_phi; phi != SSA_NONE; phi = insn_at(g, phi)->next) {
+    hg_range range = g->of[phi], start, step, all = hg_range_of_type(insn_at(g, phi)->type);
+    if (!is_integer(insn_at(g, phi)) || !range.exact || !read_induction(g, phi, &start, &step) || !start.exact)
+      continue;
+    hg_counter c = {.phi = phi,
+                    .goes_down = step.high < 0,
+                    .first = step.high < 0 ? start.high : start.low,
+                    .step = step.high < 0 ? -(step.high + 1) : step.low,
+                    .most = UINT64_MAX};
+    c.step += c.goes_down;
+    if (c.step < 1 || c.step > INT32_MAX || step.low < -INT32_MAX || step.high > INT32_MAX) continue;
+    int wraps = c.goes_down ? range.low < all.low + -step.low : range.high > all.high - step.high;
+    if (insn_at(g, phi)->type == ATLAS_u64 && c.goes_down) wraps = range.low < -step.low;
+    if (wraps) continue;
+    c.most = rounds_at(&c, range);
+    if (c.most < best.most || (c.most == best.most && phi == before)) best = c;
+  }
+  g->at[header].counter = best;
+}
+
+static int is_same(hg_range a, hg_range b) { return a.low == b.low && a.high == b.high && a.exact == b.exact; }
+
+static void bound_by_counter(hg_guards *g, uint32_t header, int *changed) {
+  const hg_counter *c = &g->at[header].counter;
+  for (uint32_t phi = ssa_block_at(g->unit, header)->first_phi; phi != SSA_NONE; phi = insn_at(g, phi)->next) {
+    hg_range start, step;
+    if (phi == c->phi || !is_integer(insn_at(g, phi)) || !read_induction(g, phi, &start, &step)) continue;
+    hg_range range = hg_range_meet(g->of[phi], after(insn_at(g, phi)->type, start, step, c->most));
+    if (!is_same(range, g->of[phi])) *changed = 1;
+    g->of[phi] = range;
+  }
+}
+
+void hg_guards_find_phi(hg_guards *g, uint32_t phi, int *changed) {
+  const ssa_insn *insn = insn_at(g, phi);
+  int in_loop = has_back_edge(g, phi);
+  hg_range range = coming(g, phi, EDGE_ENTERS);
+  if (in_loop) {
+    hg_range kept = is_integer(insn) ? kept_range(g, phi, range) : hg_range_of_type(insn->type);
+    range = hg_range_meet(hg_range_join(insn->type, range, coming(g, phi, EDGE_COMES_BACK)), kept);
+  }
+  g->of[phi] = range;
+  if (!in_loop || insn->next != SSA_NONE) return;
+  find_counter(g, insn->block);
+  if (g->at[insn->block].counter.phi != SSA_NONE) bound_by_counter(g, insn->block, changed);
+}

@@ -1,0 +1,275 @@
+/* test_analyse.c - what the analysis proves of accesses and finds out about values, and that it is true: each program
+ * runs, and every value that a lane computes is held against its range (tests/random/check_ranges.h, which does the
+ * same on random programs). */
+#include "../random/check_ranges.h"
+#include "compile.h"
+
+#include "compiler/analyse.h"
+
+/* ---- analysis ---------------------------------------------------------------------------------------------------- */
+
+enum { ELEMENTS = 1000 };
+
+/* Runs the unit in blocks of 64 lanes, or as it says, on buffers of 1000 elements, and holds the analysis against it.
+ */
+static void check_by_running(const atlas_program *program, ssa_unit *unit, const char *text) {
+  static uint32_t memory[ATLAS_MAX_SYMBOLS][ELEMENTS];
+  static uint8_t boundary[ATLAS_BOUNDARY_POOL_BYTES];
+  for (int knows = 0; knows < 4; knows++) {
+    atlas_argument arguments[ATLAS_MAX_SYMBOLS] = {{.bits = knows < 2 ? 37 : 1000}};
+    atlas_launch launch = {
+        .grid = {2, 1, 1}, .block = {64, 1, 1}, .arguments = arguments, .boundary = boundary, .step_limit = 5000};
+    for (uint32_t s = 0; s < program->symbols.count && s < 8; s++) {
+      uint32_t size = atlas_bytes((atlas_type)atlas_symbol_at(program, s)->type);
+      arguments[s].bits = arguments[0].bits;
+      arguments[s].span = (atlas_span){(uint8_t *)memory[s], ELEMENTS * (uint64_t)size};
+      for (uint32_t i = 0; i < ELEMENTS; i++) memory[s][i] = i * 7 % 40;
+    }
+    for (int d = 0; d < 3 && program->block[0] != 0; d++) launch.block[d] = program->block[d];
+    const ranges_run run = {program, unit, knows % 2};
+    if (!check_note(check_ranges(&run, &launch) == HG_OK)) printf("%s\n%s", hg_last_error(), text);
+  }
+}
+
+/* How many accesses of the program are in bounds, and how many there are. */
+static void count_proven(const char *text, const hg_shape *shape, unsigned *proven, unsigned *all) {
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  hg_analysis analysis;
+  *proven = *all = 0;
+  compile(program, CANONICAL, &unit);
+  CHECK_EQ_U64(hg_analyse(program, &unit, shape, &analysis), HG_OK);
+  for (uint32_t b = 0; b < unit.blocks.count; b++)
+    for (uint32_t e = ssa_block_at(&unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(&unit, e)->next) {
+      const atlas_op_info *info = atlas_op_lookup(ssa_insn_at(&unit, e)->op);
+      if (!(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+      *all += 1;
+      *proven += analysis.in_bounds[e];
+    }
+  hg_analysis_release(&unit, &analysis);
+  if (shape->lanes == 0) check_by_running(program, &unit, text);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+}
+
+static void check_proven(const char *text, const hg_shape *shape, unsigned expected_proven, unsigned expected_all) {
+  unsigned proven, all;
+  count_proven(text, shape, &proven, &all);
+  if (!check_note(proven == expected_proven && all == expected_all))
+    printf("%u of %u accesses proven, expected %u of %u:\n%s", proven, all, expected_proven, expected_all, text);
+}
+
+static void test_bounds(void) {
+  const uint64_t extents[8] = {1000, 1000, 1000, 1000, 0, 0, 0, 0};
+  const hg_shape unknown = {0}, linear = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
+  const hg_shape too_many = {.lanes = 1001, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
+  const char *copy = IO "ldg.f32 r0, [x + lane]\nstg.f32 [y + lane], r0\nexit\n";
+  check_proven(copy, &linear, 2, 2);
+  check_proven(copy, &too_many, 0, 2);
+  check_proven(copy, &unknown, 0, 2);
+  /* displaced: the last lane is out */
+  check_proven(IO "ldg.f32 r0, [x + lane + #1]\nstg.f32 [y + lane], r0\nexit\n", &linear, 1, 2);
+  /* guarded by a comparison, of any sign */
+  const char *guarded =
+      IO "set.lt.u64 p0, lane, #999\n@!p0 bra past\nldg.f32 r0, [x + lane + #1]\nstg.f32 [y + lane], r0\npast:\nexit\n";
+  check_proven(guarded, &too_many, 2, 2);
+  /* reversed: the sum is in bounds, although the conversion of a lane's number to i32 and its negative may wrap */
+  check_proven(IO "cvt.i32.u64 r0, lane\nneg.i32 r1, r0\nadd.i32 r1, r1, #999\nldg.f32 r2, [x + r1]\nstg.f32 [y + "
+                  "lane], r2\nexit\n",
+               &linear, 2, 2);
+  check_proven(IO "cvt.i32.u64 r0, lane\nsub.i32 r1, #999, r0\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
+               &linear, 2, 2);
+  check_proven(IO "cvt.u32.u64 r0, lane\nrem.u32 r1, r0, #7\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
+               &too_many, 1, 2);
+  /* u32 arithmetic that could wrap proves nothing */
+  check_proven(
+      IO "cvt.u32.u64 r0, lane\nadd.u32 r1, r0, #0xffffffff\nldg.f32 r2, [x + r1]\nstg.f32 [y + lane], r2\nexit\n",
+      &linear, 1, 2);
+  /* a value that was loaded is anything */
+  check_proven(IO "ldg.u32 r0, [i + lane]\nldg.f32 r2, [x + r0]\nstg.f32 [y + lane], r2\nexit\n", &linear, 2, 3);
+  /* shared memory, with the block's size known */
+  check_proven(".block 64\n.shared t f32 64\n" IO
+               "sts.f32 [t + blane], #1\nbar.sync\nxor.u32 r0, blane, #1\nlds.f32 r1, [t + r0]\nexit\n",
+               &(hg_shape){.block = {64, 1, 1}}, 1, 1);
+  /* a loop counter behind its own test */
+  check_proven(IO "movi.u32 r0, #0\nagain:\nset.lt.u32 p0, r0, #1000\n@!p0 bra done\nstg.u32 [o + r0], r0\nadd.u32 r0, "
+                  "r0, #1\nbra again\ndone:\nexit\n",
+               &linear, 1, 1);
+}
+
+/* A condition made of conditions that share theirs, as Fibonacci's numbers do: looking at them all would take for ever.
+ */
+static void test_shared_conditions(void) {
+  enum { LEVELS = 80 };
+  const uint64_t extents[4] = {1000, 1000, 1000, 1000};
+  const hg_shape linear = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents};
+  char text[128 * LEVELS];
+  unsigned proven = 0, all = 0;
+  int used =
+      snprintf(text, sizeof text,
+               IO "ldg.u32 r0, [i + lane]\nldg.u32 r1, [i + #1]\nset.lt.u32 p0, r1, #5\nset.lt.u32 p1, r1, #6\n");
+  for (int k = 0; k < LEVELS; k++)
+    used += snprintf(text + used, sizeof text - (size_t)used,
+                     "set.lt.u32 p3, r1, #%d\npand p2, p0, p1\npand p1, p0, p3\npand p0, p2, p2\n", 10 + k);
+  snprintf(text + used, sizeof text - (size_t)used,
+           "@!p0 bra end\nldg.u32 r2, [i + r0]\nstg.u32 [o + lane], r2\nend:\nexit\n");
+  count_proven(text, &linear, &proven, &all);
+  CHECK_EQ_U64(all, 4);
+  CHECK_EQ_U64(proven, 3);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* Nothing is known of the launch: a program with as many elements of shared memory as it needs is proven, one with an
+ * element less is not. */
+static void check_loop(unsigned elements, const char *body) {
+  char text[1024];
+  for (unsigned less = 0; less < 2; less++) {
+    snprintf(text, sizeof text, ".block 64\n.scalar n u32\n.shared t u32 %u\n" IO "%s\nexit\n", elements - less, body);
+    check_proven(text, &(hg_shape){0}, 1 - less, 1);
+  }
+}
+
+/* Not proven, however much there is. */
+static void check_unknown_loop(const char *body) {
+  char text[1024];
+  snprintf(text, sizeof text, ".block 64\n.scalar n u32\n.shared t u32 8192\n" IO "%s\nexit\n", body);
+  check_proven(text, &(hg_shape){0}, 0, 1);
+}
+
+#define STORE "sts.u32 [t + r0], r0\n"
+
+static void test_counted_loops(void) {
+  /* while (r0 < 16), and the same with the test at the end, up and down */
+  check_loop(16, "movi.u32 r0, #0\nagain:\nset.ge.u32 p0, r0, #16\n@p0 bra done\n" STORE "add.u32 r0, r0, #1\nbra "
+                 "again\ndone:");
+  check_loop(16, "movi.u32 r0, #0\nagain:\n" STORE "add.u32 r0, r0, #1\nset.lt.u32 p0, r0, #16\n@p0 bra again");
+  check_loop(16, "movi.i32 r0, #15\nagain:\nset.lt.i32 p0, r0, #0\n@p0 bra done\nsts.u32 [t + r0], #1\nsub.i32 r0, r0, "
+                 "#1\nbra again\ndone:");
+  check_loop(17, "movi.u32 r0, #16\nagain:\n" STORE "loop r0, again");
+  check_loop(16, "movi.u32 r0, #16\nagain:\nsts.u32 [t + r0 + #-1], r0\nloop r0, again");
+  check_loop(16, "movi.u64 r0, #0\nagain:\nset.ge.u64 p0, r0, #16\n@p0 bra done\nsts.u32 [t + r0], #1\nadd.u64 r0, r0, "
+                 "#1\nbra again\ndone:");
+  check_loop(16,
+             "movi.u64 r0, #15\nmovi.u32 r1, #16\nagain:\nsts.u32 [t + r0], #1\nsub.u64 r0, r0, #1\nloop r1, again");
+  /* where it ends */
+  check_loop(
+      17,
+      "movi.u32 r0, #0\nagain:\nset.ge.u32 p0, r0, #16\n@p0 bra done\nadd.u32 r0, r0, #1\nbra again\ndone:\n" STORE);
+  /* from the lane on, by a step that is known, or between 1 and 1024, or anything */
+  check_loop(256, "mov.u32 r0, blane\nagain:\nset.ge.u32 p0, r0, #256\n@p0 bra done\n" STORE
+                  "add.u32 r0, r0, #64\nbra again\ndone:");
+  check_loop(256, "mov.u32 r0, blane\nsreg.u32 r1, grid_size.x\nagain:\nset.ge.u32 p0, r0, #256\n@p0 bra done\n" STORE
+                  "add.u32 r0, r0, r1\nbra again\ndone:");
+  /* a way around for each of two steps */
+  check_loop(32, "movi.u32 r0, #0\nagain:\nset.ge.u32 p0, r0, #32\n@p0 bra done\n" STORE
+                 "and.u32 r1, r0, #1\nset.eq.u32 p1, r1, #0\n@p1 bra odd\nadd.u32 r0, r0, #2\nbra again\nodd:\nadd.u32 "
+                 "r0, r0, #1\nbra again\ndone:");
+  check_unknown_loop("add.u32 r1, n, #1\nmovi.u32 r0, #0\nagain:\n" STORE "add.u32 r0, r0, #1\nloop r1, again");
+  check_unknown_loop("movi.u32 r0, #5\nmovi.u32 r1, #9\nagain:\n" STORE "sub.u32 r0, r0, #1\nloop r1, again");
+}
+
+static void test_loops_of_several_values(void) {
+  /* as often as another value says; also where the test comes before the access */
+  check_loop(64 + 15 * 64, "mov.u32 r0, blane\nmovi.u32 r1, #16\nagain:\n" STORE "add.u32 r0, r0, #64\nloop r1, again");
+  check_loop(64 + 15 * 64, "mov.u32 r0, blane\nmovi.u32 r1, #0\nagain:\nset.ge.u32 p0, r1, #16\n@p0 bra done\n" STORE
+                           "add.u32 r0, r0, #64\nadd.u32 r1, r1, #1\nbra again\ndone:");
+  check_loop(16, "min.u32 r1, n, #15\nadd.u32 r1, r1, #1\nmovi.u32 r0, #0\nagain:\n" STORE
+                 "add.u32 r0, r0, #1\nloop r1, again");
+  /* a row, a column and an element, of which the loops say nothing when they have ended */
+  check_loop(4096, "movi.u32 r1, #0\nrow:\nset.ge.u32 p0, r1, #4\n@p0 bra done\nmovi.u32 r2, #16\nmovi.u32 r3, "
+                   "#0\ncolumn:\nshl.u32 r4, r1, #4\nmad.u32 r4, blane, #64, r4\nadd.u32 r0, r4, r3\n" STORE
+                   "add.u32 r3, r3, #1\nloop r2, column\nadd.u32 r1, r1, #1\nbra row\ndone:");
+  /* what one of two loops around it moves */
+  check_loop(64, "movi.u32 r1, #4\nmovi.u32 r0, #0\nouter:\nmovi.u32 r2, #9\ninner:\n" STORE
+                 "loop r2, inner\nadd.u32 r0, r0, #21\nloop r1, outer");
+  check_loop(64, "xor.u32 r0, blane, #32\n" STORE);
+}
+
+/* Of buffers, where the launch is known. */
+static void test_loops_of_launches(void) {
+  const uint64_t extents[8] = {1000, 1000, 1000, 1000, 1000}, scalars[8] = {1000, 1000, 1000, 1000, 1000};
+  const hg_shape all = {.lanes = 1024, .grid = {4, 1, 1}, .block = {256, 1, 1}, .extent = extents, .scalar = scalars};
+  const char *strided = IO ".scalar n u32\nmov.u32 r0, blane\nagain:\nset.ge.u32 p0, r0, n\n@p0 bra done\n"
+                           "ldg.f32 r1, [x + r0]\nstg.f32 [y + r0], r1\nadd.u32 r0, r0, #256\nbra again\ndone:\nexit\n";
+  check_proven(strided, &all, 2, 2);
+  check_proven(strided, &(hg_shape){0}, 0, 2);
+}
+
+/* ---- levels, strides, alignment ---------------------------------------------------------------------------------- */
+
+static hg_fact fact_of_store(const char *text, const hg_shape *shape) {
+  atlas_program *program = parse(text);
+  ssa_unit unit;
+  hg_analysis analysis;
+  hg_fact fact = {0};
+  compile(program, CANONICAL, &unit);
+  CHECK_EQ_U64(hg_analyse(program, &unit, shape, &analysis), HG_OK);
+  for (uint32_t v = 0; v < unit.insns.count; v++)
+    if (ssa_insn_at(&unit, v)->op == ATLAS_OP_stg) fact = analysis.fact[ssa_args_of(&unit, v)[1]];
+  hg_analysis_release(&unit, &analysis);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+  return fact;
+}
+
+static void check_fact(const char *body, uint8_t level, int stride_known, int64_t stride) {
+  const hg_shape shape = {.lanes = 1000, .grid = {4, 1, 1}, .block = {256, 1, 1}};
+  char text[1024];
+  snprintf(text, sizeof text, "%s%s\nstg.u32 [o + lane], r9\nexit\n", IO, body);
+  hg_fact fact = fact_of_store(text, &shape);
+  if (!check_note(fact.level == level && (fact.stride_known & 1) == stride_known &&
+                  (!stride_known || fact.stride[0] == stride)))
+    printf("level %u stride %d %lld: %s\n", fact.level, fact.stride_known, (long long)fact.stride[0], body);
+}
+
+static void test_levels_and_strides(void) {
+  check_fact("sreg.u32 r9, block_size.x", IR_GRID, 1, 0);
+  check_fact("sreg.u32 r9, block.x", IR_BLOCK, 1, 0);
+  check_fact("mov.u32 r9, blane", IR_LANE, 1, 1);
+  check_fact("mad.u32 r9, blane, #12, r253", IR_LANE, 1, 12);
+  check_fact("cvt.u32.u64 r0, lane\nshl.u32 r9, r0, #3", IR_LANE, 1, 8);
+  check_fact("xor.u32 r9, blane, #1", IR_LANE, 0, 0);
+  check_fact("ldg.u32 r9, [i + #4]", IR_GRID, 1, 0);
+  check_fact("ldg.u32 r9, [i + r253]", IR_BLOCK, 1, 0);
+  check_fact("ldg.u32 r9, [i + lane]", IR_LANE, 0, 0);
+  check_fact("ldg.u32 r0, [i + lane]\nreduce.max.u32 r9, r0", IR_BLOCK, 1, 0);
+  /* written under divergent control, and under uniform control */
+  check_fact("movi.u32 r9, #1\nset.lt.u32 p0, blane, #7\n@p0 bra on\nmovi.u32 r9, #2\non:", IR_LANE, 0, 0);
+  check_fact("movi.u32 r9, #1\nset.lt.u32 p0, r253, #7\n@p0 bra on\nmovi.u32 r9, #2\non:", IR_BLOCK, 1, 0);
+}
+
+/* Affine along blocks too, and what divides the value. */
+static void check_affine(const char *body, unsigned known, int64_t along_x, int64_t along_y, uint32_t alignment) {
+  const hg_shape shape = {.grid = {4, 5, 1}, .block = {16, 8, 1}};
+  char text[1024];
+  snprintf(text, sizeof text, "%s%s\nstg.u32 [o + lane], r9\nexit\n", IO, body);
+  hg_fact fact = fact_of_store(text, &shape);
+  if (!check_note(fact.stride_known == known && (!(known & 2) || fact.stride[HG_AXIS_BLOCK_X] == along_x) &&
+                  (!(known & 4) || fact.stride[HG_AXIS_BLOCK_Y] == along_y) && fact.alignment == alignment))
+    printf("known %x, %lld %lld, alignment %u: %s\n", fact.stride_known, (long long)fact.stride[1],
+           (long long)fact.stride[2], fact.alignment, body);
+}
+
+static void test_affine(void) {
+  check_affine("movi.u32 r9, #48", 15, 0, 0, 16);
+  check_affine("sreg.u32 r0, block.x\nsreg.u32 r1, block.y\nshl.u32 r0, r0, #4\nmad.u32 r9, r1, #320, r0", 15, 16, 320,
+               16);
+  check_affine("sreg.u32 r9, global.x", 14, 16, 0, 1);
+  check_affine("sreg.u32 r0, global.y\nmul.u32 r9, r0, #64", 14, 0, 512, 64);
+  check_affine("mad.u32 r9, blane, #8, #4", 15, 0, 0, 4);
+  check_affine("xor.u32 r9, r253, #1", 1, 0, 0, 1); /* the same in a block, but not affine along them */
+  check_affine("ldg.u32 r0, [i + lane]\nand.u32 r9, r0, #0xfffffff0", 0, 0, 0, 16);
+  check_affine("mov.u32 r0, blane\nmul.u32 r9, r0, #0x40000001", 0, 0, 0, 1); /* may wrap */
+}
+
+int main(void) {
+  test_bounds();
+  test_shared_conditions();
+  test_counted_loops();
+  test_loops_of_several_values();
+  test_loops_of_launches();
+  test_levels_and_strides();
+  test_affine();
+  return check_report();
+}
