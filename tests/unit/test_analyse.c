@@ -6,6 +6,8 @@
 
 #include "compiler/analyse.h"
 
+#include <stdarg.h>
+
 /* ---- analysis ---------------------------------------------------------------------------------------------------- */
 
 enum { ELEMENTS = 1000 };
@@ -16,12 +18,12 @@ static void check_by_running(const atlas_program *program, ssa_unit *unit, const
   static uint32_t memory[ATLAS_MAX_SYMBOLS][ELEMENTS];
   static uint8_t boundary[ATLAS_BOUNDARY_POOL_BYTES];
   for (int knows = 0; knows < 4; knows++) {
-    atlas_argument arguments[ATLAS_MAX_SYMBOLS] = {{.bits = knows < 2 ? 37 : 1000}};
+    atlas_argument arguments[ATLAS_MAX_SYMBOLS] = {{.bits = 0}};
     atlas_launch launch = {
-        .grid = {2, 1, 1}, .block = {64, 1, 1}, .arguments = arguments, .boundary = boundary, .step_limit = 5000};
+        .grid = {2, 1, 1}, .block = {64, 1, 1}, .arguments = arguments, .boundary = boundary, .step_limit = 300};
     for (uint32_t s = 0; s < program->symbols.count && s < 8; s++) {
       uint32_t size = atlas_bytes((atlas_type)atlas_symbol_at(program, s)->type);
-      arguments[s].bits = arguments[0].bits;
+      arguments[s].bits = (knows < 2 ? 37 : 1000) & atlas_mask((atlas_type)atlas_symbol_at(program, s)->type);
       arguments[s].span = (atlas_span){(uint8_t *)memory[s], ELEMENTS * (uint64_t)size};
       for (uint32_t i = 0; i < ELEMENTS; i++) memory[s][i] = i * 7 % 40;
     }
@@ -186,6 +188,108 @@ static void test_loops_of_several_values(void) {
   check_loop(64, "xor.u32 r0, blane, #32\n" STORE);
 }
 
+/* ---- random loops ------------------------------------------------------------------------------------------------ */
+
+typedef struct writer {
+  char text[4096];
+  size_t used;
+  uint32_t state;
+  const char *type;
+} writer;
+
+static uint32_t any_below(writer *w, uint32_t count) {
+  w->state = w->state * 1664525 + 1013904223;
+  return (w->state >> 8) % count;
+}
+
+static void write(writer *w, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  w->used += (size_t)vsnprintf(w->text + w->used, sizeof w->text - w->used, format, args);
+  va_end(args);
+}
+
+/* A number, a lane's or the launch's: r20 and r21; small ones more often. */
+static void write_operand(writer *w) {
+  static const int numbers[] = {0, 1, 2, 3, 7, 16, 31, 64, 100, 127, -1, -2, -8, -16, -128};
+  enum { SMALL = 9, ALL = sizeof numbers / sizeof numbers[0] };
+  uint32_t k = any_below(w, any_below(w, 3) == 0 ? ALL + 2 : SMALL), bits = (uint32_t)atoi(w->type + 1);
+  if (k >= ALL) write(w, "r%u", 20 + k - ALL);
+  else if (numbers[k] >= 0 || w->type[0] == 'i') write(w, "#%d", numbers[k]);
+  else write(w, "#0x%llx", (unsigned long long)(int64_t)numbers[k] & (UINT64_MAX >> (64 - bits)));
+}
+
+static void write_change(writer *w, uint32_t r) {
+  static const char *const ops[] = {"add", "sub", "add", "mul", "max", "min", "and", "shr", "xor", "rem"};
+  uint32_t op = any_below(w, 4) == 0 ? any_below(w, 10) : any_below(w, 2);
+  if (op == 7) write(w, "shr.%s r%u, r%u, #%u\n", w->type, r, r, any_below(w, 40));
+  else {
+    write(w, "%s.%s r%u, r%u, ", ops[op], w->type, r, r);
+    write_operand(w);
+    write(w, "\n");
+  }
+}
+
+static void write_test(writer *w, uint32_t p, uint32_t r) {
+  static const char *const tests[] = {"lt", "le", "gt", "ge", "eq", "ne"};
+  write(w, "set.%s.%s p%u, r%u, ", tests[any_below(w, 6)], w->type, p, r);
+  write_operand(w);
+  write(w, "\n");
+}
+
+/* r0 to r2 change in a loop, which ends by a test of one of them, before or after; in it there may be another loop. */
+static void write_loop(writer *w, uint32_t number, uint32_t depth) {
+  int tests_first = any_below(w, 2) == 0;
+  if (depth == 0 || any_below(w, 2) == 0) {
+    write(w, "mov.%s r%u, ", w->type, number);
+    write_operand(w);
+    write(w, "\n");
+  }
+  write(w, "again%u:\n", number);
+  write_test(w, number, any_below(w, 3));
+  if (tests_first) write(w, "@%sp%u bra done%u\n", any_below(w, 2) == 0 ? "!" : "", number, number);
+  write(w, "add.%s r4, r4, r%u\n", w->type, any_below(w, 3));
+  if (depth > 0 && any_below(w, 2) == 0) write_loop(w, number + 4, depth - 1);
+  for (uint32_t r = 0; r < 3; r++)
+    if (any_below(w, 3) > 0) write_change(w, r);
+  if (any_below(w, 4) == 0) {
+    write_test(w, 9, any_below(w, 3));
+    write(w, "@p9 bra over%u\n", number);
+    if (any_below(w, 2) == 0) write(w, "stg.%s [o + lane], r4\n", w->type); /* else both sides are one block */
+    write_change(w, any_below(w, 3));
+    write(w, "over%u:\n", number);
+  }
+  if (!tests_first) write_test(w, number, any_below(w, 3));
+  if (tests_first) write(w, "bra again%u\n", number);
+  else write(w, "@%sp%u bra again%u\n", any_below(w, 2) == 0 ? "!" : "", number, number);
+  write(w, "done%u:\nadd.%s r4, r4, r%u\n", number, w->type, any_below(w, 3));
+}
+
+/* Whatever is claimed of such loops holds. */
+static void test_random_loops(void) {
+  static const char *const types[] = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"};
+  enum { PROGRAMS = 3000 };
+  for (uint32_t k = 0; k < PROGRAMS; k++) {
+    writer w = {.state = k * 7919 + 1, .type = types[k % 8]};
+    write(&w, ".block 8\n.scalar n %s\n.buffer o %s inout\nldg.%s r20, [o + lane]\nand.%s r20, r20, #15\n", w.type,
+          w.type, w.type, w.type);
+    write(&w, "mov.%s r21, n\nmov.%s r4, #0\n", w.type, w.type);
+    for (uint32_t r = 0; r < 3; r++) {
+      write(&w, "mov.%s r%u, ", w.type, r);
+      write_operand(&w);
+      write(&w, "\n");
+    }
+    write_loop(&w, 0, 2);
+    write(&w, "stg.%s [o + lane], r4\nexit\n", w.type);
+    atlas_program *program = parse(w.text);
+    ssa_unit unit;
+    compile(program, CANONICAL, &unit);
+    check_by_running(program, &unit, w.text);
+    ir_ssa_release(&unit);
+    atlas_program_release(program);
+  }
+}
+
 /* Of buffers, where the launch is known. */
 static void test_loops_of_launches(void) {
   const uint64_t extents[8] = {1000, 1000, 1000, 1000, 1000}, scalars[8] = {1000, 1000, 1000, 1000, 1000};
@@ -269,6 +373,7 @@ int main(void) {
   test_counted_loops();
   test_loops_of_several_values();
   test_loops_of_launches();
+  test_random_loops();
   test_levels_and_strides();
   test_affine();
   return check_report();
