@@ -3,7 +3,7 @@
  * A move under a mask into a register that holds nothing yet may fill all lanes: it is a plain copy then. `a and not b`
  * is one instruction, and so is the lesser or the greater of two numbers, written as a selection. What is not read is
  * removed. */
-#include "atlas/value.h"
+#include "compiler/clamp.h"
 #include "vector/lower.h"
 
 #include "base/error.h"
@@ -63,12 +63,10 @@ static void join_not(const tidy *t) {
   }
 }
 
-/* 1 if equal values have equal bits: one of them is a constant, and neither zero nor NaN. */
-static int determines_bits(const tidy *t, uint32_t r, uint8_t type) {
+/* 1 if whatever equals the register has its bits. */
+static int is_bound(const tidy *t, uint32_t r, uint8_t type) {
   const vector_reg *reg = vector_reg_at(t->v, r);
-  if (reg->kind != VECTOR_CONSTANT) return 0;
-  double value = atlas_to_f64((atlas_type)type, reg->bits);
-  return value < 0 || value > 0;
+  return reg->kind == VECTOR_CONSTANT && hg_is_bound(type, reg->bits);
 }
 
 /* a < b ? a : b; and a < b ? b : a. */
@@ -76,12 +74,11 @@ static void join_selection(const tidy *t, vector_insn *insn) {
   if (!is_register(insn->s[0]) || t->writers[insn->s[0]] != 1) return;
   const vector_insn *by = vector_insn_at(t->v, t->place[insn->s[0]]);
   uint32_t a = by->s[0], b = by->s[1];
-  int is_lesser = insn->s[1] == a && insn->s[2] == b, is_greater = insn->s[1] == b && insn->s[2] == a;
-  if ((by->op != ATLAS_OP_set_lt && by->op != ATLAS_OP_set_le) || by->type2 != insn->type) return;
-  if (!(is_lesser || is_greater) || t->writers[a] > 1 || t->writers[b] > 1) return;
-  if (by->op == ATLAS_OP_set_le && !determines_bits(t, a, insn->type) && !determines_bits(t, b, insn->type)) return;
+  hg_choice choice = by->type2 != insn->type ? HG_CHOICE_OTHER : hg_choice_of(by->op, a, b, insn->s[1], insn->s[2]);
+  if (choice == HG_CHOICE_OTHER || t->writers[a] > 1 || t->writers[b] > 1) return;
+  if (by->op == ATLAS_OP_set_le && !is_bound(t, a, insn->type) && !is_bound(t, b, insn->type)) return;
   count(t, insn, UINT32_MAX); /* - 1 */
-  insn->op = is_lesser ? VECTOR_LESSER : VECTOR_GREATER;
+  insn->op = choice == HG_CHOICE_LESSER ? VECTOR_LESSER : VECTOR_GREATER;
   insn->s[0] = insn->s[1];
   insn->s[1] = insn->s[2];
   insn->s[2] = VECTOR_NONE;

@@ -1,20 +1,18 @@
 /* bounds.c - minimum, maximum and clamp with constants: patterns that a target may have an instruction for. */
 #include "backend/gpu/plan.h"
 
-#include "atlas/tables.h"
 #include "atlas/value.h"
+#include "compiler/clamp.h"
 
 int hg_gpu_is_bound(const gpu_plan *g, uint32_t value, int *is_max) {
-  uint8_t type = gpu_insn(g, value)->type;
-  if (gpu_insn(g, value)->op != ATLAS_OP_sel) return 0;
-  uint32_t test = gpu_arg(g, value, 0), x = gpu_arg(g, value, 1), c = gpu_arg(g, value, 2);
-  uint16_t op = gpu_insn(g, test)->op;
-  if ((type != ATLAS_f32 && type != ATLAS_f64) || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
-  if (gpu_insn(g, c)->op != SSA_CONST || gpu_insn(g, test)->type2 != type) return 0;
-  double bound = atlas_to_f64((atlas_type)type, gpu_insn(g, c)->bits);
-  int is_min = gpu_arg(g, test, 0) == x && gpu_arg(g, test, 1) == c;
-  *is_max = gpu_arg(g, test, 0) == c && gpu_arg(g, test, 1) == x;
-  return (bound < 0 || bound > 0) && (is_min || *is_max);
+  const ssa_insn *insn = gpu_insn(g, value);
+  if (insn->op != ATLAS_OP_sel || (insn->type != ATLAS_f32 && insn->type != ATLAS_f64)) return 0;
+  uint32_t by = gpu_arg(g, value, 0), constant = gpu_arg(g, value, 2);
+  const ssa_insn *test = gpu_insn(g, by), *bound = gpu_insn(g, constant);
+  if (test->arg_count != 2 || test->type2 != insn->type || bound->op != SSA_CONST) return 0;
+  hg_choice choice = hg_choice_of(test->op, gpu_arg(g, by, 0), gpu_arg(g, by, 1), gpu_arg(g, value, 1), constant);
+  *is_max = choice == HG_CHOICE_GREATER;
+  return choice != HG_CHOICE_OTHER && hg_is_bound(insn->type, bound->bits);
 }
 
 /* 1 if an argument of min or max is a constant: that in *bound, the other argument in *of. */

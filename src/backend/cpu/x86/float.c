@@ -1,5 +1,6 @@
 /* float.c - floating point, and the bit operations on it. */
 #include "backend/cpu/x86/x86_arith.h"
+#include "compiler/clamp.h"
 
 static unsigned ps(x86_emit *e, unsigned op_ps) { return op_ps + (e->insn->type == ATLAS_f64); } /* rows go ps, pd */
 
@@ -92,13 +93,10 @@ static void minimum_or_maximum(x86_emit *e) {
   }
 }
 
-/* 1 if a constant is a number and not zero: then one instruction computes min or max: of equal values either, of NaN
- * the other operand. */
+/* 1 if one instruction computes min or max with this register: of equal values either, of NaN the other operand. */
 static int is_bound(const x86_emit *e, uint32_t reg) {
   uint64_t bits;
-  if (!hg_x86_constant_bits(e, reg, &bits)) return 0;
-  double value = atlas_to_f64((atlas_type)e->insn->type, bits);
-  return value < 0 || value > 0;
+  return hg_x86_constant_bits(e, reg, &bits) && hg_is_bound(e->insn->type, bits);
 }
 
 static void write_bound(x86_emit *e, uint32_t number, uint32_t other) {
