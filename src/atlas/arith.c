@@ -78,6 +78,13 @@ static uint64_t reverse_bits(uint64_t a, unsigned bits) {
   return reversed;
 }
 
+/* Of the four bytes of two words. */
+static uint64_t dot_product(uint64_t a, atlas_type of_a, uint64_t b, atlas_type of_b) {
+  int64_t sum = 0;
+  for (unsigned k = 0; k < 32; k += 8) sum += atlas_to_i64(of_a, a >> k & 0xff) * atlas_to_i64(of_b, b >> k & 0xff);
+  return (uint64_t)sum;
+}
+
 static uint64_t integer_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t b, uint64_t c) {
   unsigned bits = atlas_type_bits(type);
   switch (op) {
@@ -103,6 +110,9 @@ static uint64_t integer_arith(uint32_t op, atlas_type type, uint64_t a, uint64_t
   case ATLAS_OP_clz: return leading_zeros(a, bits);
   case ATLAS_OP_ctz: return trailing_zeros(a, bits);
   case ATLAS_OP_brev: return reverse_bits(a, bits);
+  case ATLAS_OP_dot4_ss: return c + dot_product(a, ATLAS_i8, b, ATLAS_i8);
+  case ATLAS_OP_dot4_uu: return c + dot_product(a, ATLAS_u8, b, ATLAS_u8);
+  case ATLAS_OP_dot4_us: return c + dot_product(a, ATLAS_u8, b, ATLAS_i8);
   default: return 0; /* the verifier lets nothing else through */
   }
 }

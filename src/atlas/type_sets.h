@@ -21,6 +21,7 @@ enum {
   SET_U32 = SET_u32,
   SET_U64 = SET_u64,
   SET_I64 = SET_i64,
+  SET_I32_U32 = SET_i32 | SET_u32,
   SET_U32_U64 = SET_u32 | SET_u64,
   SET_NONE = 0
 };

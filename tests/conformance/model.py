@@ -207,6 +207,15 @@ def _shift(op: str, t: str, a: int, count: int) -> int:
     return (to_int(t, a) << count if op == "shl" else to_int(t, a) >> count) & mask_of(t)
 
 
+DOT = {"dot4.ss": ("i8", "i8"), "dot4.uu": ("u8", "u8"), "dot4.us": ("u8", "i8")}  # what the bytes of a and of b are
+
+
+def _dot(op: str, t: str, a: int, b: int, c: int) -> int:
+    left, right = (memoryview((word & mask_of("u32")).to_bytes(4, "little")).cast("b" if kind == "i8" else "B")
+                   for word, kind in zip((a, b), DOT[op]))
+    return (c + sum(x * y for x, y in zip(left, right))) & mask_of(t)
+
+
 def evaluate(op: str, t: str, t2: str | None, columns: list[list[int]]) -> list[int]:
     """The result bits of a pure instruction. Class instructions raise Fault where the machine would report one."""
     rows = zip(*columns)
@@ -216,6 +225,8 @@ def evaluate(op: str, t: str, t2: str | None, columns: list[list[int]]) -> list[
         return [LOGIC[op](*row) for row in rows]
     if op in ("shl", "shr"):
         return [_shift(op, t, a, n) for a, n in rows]
+    if op in DOT:
+        return [_dot(op, t, *row) for row in rows]
     if op == "cvt":
         return [convert(t, t2, a) for (a,) in rows]
     if op == "sel":
@@ -235,7 +246,7 @@ def evaluate_one(op: str, t: str, t2: str | None, *operands: int) -> int:
     return evaluate(op, t, t2, [[a] for a in operands])[0]
 
 
-PURE = set(INTEGER) | set(ARITHMETIC) | set(FLOAT_BITS) | set(COMPARE) | set(LOGIC) - {"vote.any", "vote.all"} | {
+PURE = set(INTEGER) | set(DOT) | set(ARITHMETIC) | set(FLOAT_BITS) | set(COMPARE) | set(LOGIC) - {"vote.any", "vote.all"} | {
     "fma", "shl", "shr", "cvt", "sel", "mov", "movi", "bitcast"}
 
 # ---- atomics --------------------------------------------------------------------------------------------------------

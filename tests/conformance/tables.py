@@ -12,7 +12,7 @@ STORAGE = ("f8e4m3", "f8e5m2", "bool")
 SETS = {
     "NONE": (), "INT": INT, "FLOAT": FLOAT, "NUM": INT + FLOAT, "ANY": INT + FLOAT + STORAGE,
     "SIGNED": INT[:4] + FLOAT, "ATOM": ("i32", "u32", "i64", "u64"),
-    "U32": ("u32",), "U64": ("u64",), "I64": ("i64",), "U32_U64": ("u32", "u64"),
+    "U32": ("u32",), "U64": ("u64",), "I64": ("i64",), "U32_U64": ("u32", "u64"), "I32_U32": ("i32", "u32"),
 }
 
 

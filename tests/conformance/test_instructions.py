@@ -33,6 +33,8 @@ def check(executor, op, t, t2, columns, seed="none", **how):
 def slot_values(op, letter, kind):
     if letter == "q":
         return [0, 1]
+    if op in model.DOT and letter == "c":
+        return [0, 1, 0x01010101, 0x7F7F7F7F, 0x80808080, 0x81818181, 0xFFFFFFFF, 0x7F80FF01, 0x80FF7F00, 0x00FF0080, 0x12345678]
     if letter == "c":
         return [0, 1, 7, 8, 9, 15, 16, 31, 32, 33, 63, 64, 65, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
     if op == "sel" and bits_of(kind) == 8:

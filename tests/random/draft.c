@@ -38,7 +38,8 @@ static uint64_t special_integer(rng *r, atlas_type type) {
   }
 }
 
-static const uint16_t younger[] = {ATLAS_OP_len, ATLAS_OP_cbrt}; /* in the order of ops.def */
+static const uint16_t younger[] = {/* in the order of ops.def */
+                                   ATLAS_OP_len, ATLAS_OP_dot4_ss, ATLAS_OP_dot4_uu, ATLAS_OP_dot4_us, ATLAS_OP_cbrt};
 enum { YOUNGER = sizeof younger / sizeof *younger };
 
 atlas_op rng_op(rng *r) {

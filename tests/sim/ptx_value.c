@@ -210,6 +210,18 @@ static uint64_t insert(const uint64_t a[4], unsigned width) {
   return (a[1] & ~mask) | (a[0] << from & mask);
 }
 
+/* Bytes of the first word with the sign of the first type, of the second with that of the second. */
+static uint64_t dot_product(const ptx_insn *i, const uint64_t a[4]) {
+  uint64_t sum = a[2];
+  for (unsigned k = 0; k < 32; k += 8) {
+    uint64_t x = a[0] >> k & 0xff, y = a[1] >> k & 0xff;
+    if (ptx_types[i->type].kind == 's') x = (uint64_t)ptx_signed(x, 8);
+    if (ptx_types[i->type2].kind == 's') y = (uint64_t)ptx_signed(y, 8);
+    sum += x * y;
+  }
+  return sum;
+}
+
 static uint64_t three_input_logic(const ptx_insn *i, const uint64_t a[4]) {
   uint64_t table = i->operand[4].bits, result = 0;
   for (unsigned k = 0; k < 32; k++) {
@@ -263,6 +275,7 @@ static const char *compute_integer(const ptx_insn *i, const uint64_t a[4], uint8
   case OP_bfe: *result = extract(i, a, bits); break;
   case OP_bfi: *result = insert(a, bits); break;
   case OP_lop3: *result = three_input_logic(i, a); break;
+  case OP_dp4a: *result = dot_product(i, a); break;
   default: return "no such instruction on integers";
   }
   return NULL;

@@ -63,6 +63,7 @@ static int sizes_of(a64_op op) {
 VECTORS(list_V3, ALL, "%s v%u.%s, v%u.%s, v%u.%s", d, full[s], n, full[s], m, full[s])
 VECTORS(list_F3, FLOATS, "%s v%u.%s, v%u.%s, v%u.%s", d, full[s], n, full[s], m, full[s])
 VECTORS(list_B3, BYTES, "%s v%u.16b, v%u.16b, v%u.16b", d, n, m)
+VECTORS(list_D3, BYTES, "%s v%u.4s, v%u.16b, v%u.16b", d, n, m)
 VECTORS(list_R3, BYTES, "%s x%u, x%u, x%u", d, n, m)
 
 #undef VECTORS
@@ -302,7 +303,7 @@ static void list_control(void) {
 
 static int list_everything(void) {
   hg_a64_begin(&everything, &allocator);
-  source(".arch armv8-a\n.text");
+  source(".arch armv8.2-a+dotprod\n.text");
   list_rows();
   list_memory();
   list_vectors();

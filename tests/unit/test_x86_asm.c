@@ -64,7 +64,8 @@ static const char *mnemonic_of(const x86_row *row, int evex) {
                                          {"vmovdqa64", "vmovdqa"}, {"vpandd", "vpand"},      {"vpandq", "vpand"},
                                          {"vpandnd", "vpandn"},    {"vpandnq", "vpandn"},    {"vpord", "vpor"},
                                          {"vporq", "vpor"},        {"vpxord", "vpxor"},      {"vpxorq", "vpxor"},
-                                         {"vrndscaleps", "vroundps"}, {"vrndscalepd", "vroundpd"}};
+                                         {"vrndscaleps", "vroundps"}, {"vrndscalepd", "vroundpd"},
+                                         {"vpdpbusd", "{vex}vpdpbusd"}}; /* the EVEX form came first */
   for (size_t i = 0; !evex && i < sizeof names / sizeof names[0]; i++)
     if (strcmp(row->mnemonic, names[i][0]) == 0) return names[i][1];
   return row->mnemonic;

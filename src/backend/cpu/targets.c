@@ -11,3 +11,10 @@ const native_target *hg_native_target(cpu_isa isa) {
   (void)isa;
   return NULL;
 }
+
+const native_target *hg_native_least_target(cpu_isa isa) {
+  const native_target *target = hg_native_target(isa);
+  if (target == &hg_native_avx512) return &hg_native_least_avx512;
+  if (target == &hg_native_avx2) return &hg_native_least_avx2;
+  return target == &hg_native_neon ? &hg_native_least_neon : NULL;
+}

@@ -101,6 +101,58 @@ static void write_mulhi(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_uzp2, p->size, p->d, low, high);
 }
 
+/* In each byte. */
+enum { BYTES_64 = 0x40404040 };
+#define BYTES_128 UINT64_C(0x80808080)
+
+static unsigned bytes_of_128(neon_emit *e, unsigned to) {
+  hg_a64_constant(&e->a, A64_32B, to, BYTES_128);
+  return to;
+}
+
+/* c + the products, by instructions for bytes of one sign. An unsigned byte less 128 is a signed one; of 128 times the
+ * other factors, 64 times are added twice. */
+static void write_dot_at_once(neon_emit *e, const piece *p) {
+  unsigned sum = p->d == p->s[0] || p->d == p->s[1] ? temporary(e) : p->d, first = p->s[0];
+  hg_a64_move_vector(&e->a, sum, p->s[2]);
+  if (e->insn->op == ATLAS_OP_dot4_us) {
+    first = temporary2(e);
+    hg_a64_constant(&e->a, A64_32B, first, BYTES_64);
+    hg_a64(&e->a, A64_sdot, 0, sum, first, p->s[1]);
+    hg_a64(&e->a, A64_sdot, 0, sum, first, p->s[1]);
+    hg_a64(&e->a, A64_eor, 0, first, p->s[0], bytes_of_128(e, first));
+  }
+  hg_a64(&e->a, e->insn->op == ATLAS_OP_dot4_uu ? A64_udot : A64_sdot, 0, sum, first, p->s[1]);
+  hg_a64_move_vector(&e->a, p->d, sum);
+}
+
+/* Products of 16 bits, added up by pairs twice. */
+static void write_dot(neon_emit *e, const piece *p) {
+  int is_unsigned = e->insn->op == ATLAS_OP_dot4_uu, is_mixed = e->insn->op == ATLAS_OP_dot4_us;
+  unsigned low = temporary(e), high = temporary2(e), first = p->s[0];
+  a64_op add_pairs = is_unsigned ? A64_uaddlp : A64_saddlp;
+  if (e->has_dot) {
+    write_dot_at_once(e, p);
+    return;
+  }
+  if (is_mixed) {
+    hg_a64(&e->a, A64_eor, 0, low, p->s[0], bytes_of_128(e, low));
+    first = low;
+  }
+  hg_a64(&e->a, is_unsigned ? A64_umull2 : A64_smull2, A64_8B, high, first, p->s[1]);
+  hg_a64(&e->a, is_unsigned ? A64_umull : A64_smull, A64_8B, low, first, p->s[1]);
+  hg_a64(&e->a, add_pairs, A64_16B, low, low, 0);
+  hg_a64(&e->a, add_pairs, A64_16B, high, high, 0);
+  hg_a64(&e->a, A64_addp, A64_32B, low, low, high);
+  if (is_mixed) {
+    hg_a64(&e->a, A64_saddlp, A64_8B, high, p->s[1], 0);
+    hg_a64(&e->a, A64_saddlp, A64_16B, high, high, 0);
+    hg_a64_shift(&e->a, A64_shl, A64_32B, high, high, 7);
+    hg_a64(&e->a, A64_add, A64_32B, low, low, high);
+  }
+  hg_a64(&e->a, A64_add, A64_32B, p->d, low, p->s[2]);
+}
+
 /* Of 64-bit elements, which have no instruction. */
 static void write_min_max(neon_emit *e, const piece *p) {
   unsigned mask = temporary(e);
@@ -324,6 +376,9 @@ static int no_operation(neon_emit *e) {
   arithmetic, SET_NUM, 0, write_simple, write_simple, write_simple, write_half_neg, A64_neg, A64_neg, A64_fneg
 #define CELL_sign arithmetic, SET_SINT_REAL, 0, write_sign, write_sign, write_float_sign, NULL
 #define CELL_copysign arithmetic, SET_FLOAT, 0, NULL, NULL, write_copysign, write_copysign
+#define CELL_dot4_ss arithmetic, SET_I32_U32, 0, write_dot
+#define CELL_dot4_uu arithmetic, SET_I32_U32, 0, write_dot
+#define CELL_dot4_us arithmetic, SET_I32_U32, 0, write_dot
 #define CELL_and INTEGER_SIMPLE, A64_and, A64_and, A64_OP_COUNT, 1
 #define CELL_or INTEGER_SIMPLE, A64_orr, A64_orr, A64_OP_COUNT, 1
 #define CELL_xor INTEGER_SIMPLE, A64_eor, A64_eor, A64_OP_COUNT, 1

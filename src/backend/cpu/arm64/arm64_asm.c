@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-typedef enum form { V3, V2, F3, F2, B3, B2, V0, F0, L3, N2, P2, U2, SL, SR, SW, R3, R2 } form;
+typedef enum form { V3, V2, F3, F2, B3, B2, D3, V0, F0, L3, N2, P2, U2, SL, SR, SW, R3, R2 } form;
 
 typedef struct row {
   uint32_t word;
@@ -83,6 +83,7 @@ void hg_a64(a64_asm *a, a64_op op, unsigned size, unsigned d, unsigned n, unsign
   case F2:
   case F0: word |= (size & 1) << 22; break;
   case B3:
+  case D3:
   case R3: word |= m << 16; break;
   default: break;
   }

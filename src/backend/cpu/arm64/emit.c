@@ -6,11 +6,15 @@
 
 #include <stddef.h>
 #include <string.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 enum {
   PAGE = 4096,
   SAVED_BYTES = 224, /* x19 to x30, q8 to q15: their lower halves are the caller's */
   SAVED_VECTORS = 96,
+  HWCAP_BIT_ASIMDDP = 1 << 20, /* of AT_HWCAP: SDOT and UDOT */
   FIRST_SAVED_VECTOR = 8
 };
 
@@ -317,9 +321,9 @@ static hg_status move_code_out(neon_emit *e) {
   return HG_OK;
 }
 
-static hg_status emit_kernel(native_build *b) {
+static hg_status emit_kernel(native_build *b, int has_dot) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count + NEON_NANS;
-  neon_emit e = {.b = b, .slow.element_size = sizeof(neon_slow)};
+  neon_emit e = {.b = b, .has_dot = (uint8_t)has_dot, .slow.element_size = sizeof(neon_slow)};
   hg_a64_begin(&e.a, &b->allocator);
   uint32_t *reads = hg_allocate(&b->allocator, insns + 2 * regs, sizeof *reads);
   hg_status status = HG_OK;
@@ -337,6 +341,21 @@ static hg_status emit_kernel(native_build *b) {
   return status;
 }
 
-extern const native_target hg_native_neon; /* declared again by targets.h, which is above */
-const native_target hg_native_neon = {.engine = "native neon", .lanes = NEON_LANES, .vector_bytes = NEON_VECTOR_BYTES,
-                                      .vector_count = 25, .emit = emit_kernel};
+/* SDOT and UDOT came with Armv8.2 and are not part of what every machine has. */
+static int has_dot(void) {
+#if defined(__aarch64__) && defined(__APPLE__)
+  return 1;
+#elif defined(__aarch64__) && defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_BIT_ASIMDDP) != 0;
+#else
+  return 0;
+#endif
+}
+
+static hg_status emit_neon(native_build *b) { return emit_kernel(b, has_dot()); }
+static hg_status emit_least_neon(native_build *b) { return emit_kernel(b, 0); }
+
+extern const native_target hg_native_neon, hg_native_least_neon; /* declared again by targets.h, which is above */
+#define NEON(writer) \
+  {.engine = "native neon", .lanes = NEON_LANES, .vector_bytes = NEON_VECTOR_BYTES, .vector_count = 25, .emit = writer}
+const native_target hg_native_neon = NEON(emit_neon), hg_native_least_neon = NEON(emit_least_neon);

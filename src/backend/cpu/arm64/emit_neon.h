@@ -37,6 +37,7 @@ typedef struct neon_emit {
   uint8_t is_tail;          /* for one vector with a mask */
   uint8_t is_once;          /* of a region that runs once */
   uint8_t uses_tile_lane;
+  uint8_t has_dot;          /* SDOT and UDOT */
   uint32_t copies;          /* the kernel's or 1 */
   uint32_t help;            /* label: calls hg_native_help */
   uint32_t region_end;      /* label: where the region ends */

@@ -252,6 +252,7 @@ static void no_operation(cpu_worker *w, const vector_insn *insn, const cpu_opera
 #define KERNELS_SINT_REAL(op) KERNELS_SINT(op) KERNELS_REAL(op)
 #define KERNELS_INT_REAL(op) KERNELS_INT(op) KERNELS_REAL(op)
 #define KERNELS_NUM(op) KERNELS_INT(op) KERNELS_FLOAT(op)
+#define KERNELS_I32_U32(op) HAS(op, i32) HAS(op, u32)
 #define KERNELS_NONE(op) | (KERNEL_##op != KERNEL_NONE ? SET_NONE : SET_ANY)
 #define BY_WIDTH(op, types) run_by_kernel, \
   KERNEL_##op##_8 * KERNEL_##op##_16 * KERNEL_##op##_32 * KERNEL_##op##_64 != 0 ? SET_##types : SET_NONE

@@ -105,6 +105,9 @@ static inline int64_t div_i64(int64_t a, int64_t b) {
 }
 static inline int64_t rem_i64(int64_t a, int64_t b) { return b == 0 ? a : b == -1 ? 0 : a % b; }
 
+static inline int32_t signed_byte(uint32_t word, unsigned k) { return (int32_t)(word << (24 - 8 * k)) >> 24; }
+static inline int32_t unsigned_byte(uint32_t word, unsigned k) { return (int32_t)(word >> 8 * k & 0xff); }
+
 /* Counting bits by adding neighbours, which vectorises where an instruction for it does not exist. */
 #define BIT_COUNTS(t, bits)                                                        \
   static inline T_##t popc_##t(T_##t a) {                                          \

@@ -89,6 +89,11 @@
 #define COPYSIGN_bf16 COPYSIGN_f16
 #define COPYSIGN_f32 from_bits_f32((bits_f32(a) & 0x7fffffff) | (bits_f32(b) & 0x80000000u))
 #define COPYSIGN_f64 from_bits_f64((bits_f64(a) & INT64_MAX) | (bits_f64(b) & UINT64_C(0x8000000000000000)))
+#define VALUE_dot4_ss(t) c + DOT4(signed_byte, signed_byte)
+#define VALUE_dot4_uu(t) c + DOT4(unsigned_byte, unsigned_byte)
+#define VALUE_dot4_us(t) c + DOT4(unsigned_byte, signed_byte)
+#define DOT4(of_a, of_b) \
+  (uint32_t)(of_a(a, 0) * of_b(b, 0) + of_a(a, 1) * of_b(b, 1) + of_a(a, 2) * of_b(b, 2) + of_a(a, 3) * of_b(b, 3))
 
 #define VALUE_and(t) a & b
 #define VALUE_or(t) a | b

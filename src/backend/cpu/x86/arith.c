@@ -1,5 +1,5 @@
 /* arith.c - the table of operations and the code of each; arithmetic that is one instruction, selection, moves. The
- * rest is in float.c, integer.c, bits.c, divide.c and compare.c.
+ * rest is in float.c, integer.c, dot.c, bits.c, divide.c and compare.c.
  *
  * A NaN may have any payload here: VECTOR_CANON stands wherever that can be seen. */
 #include "backend/cpu/x86/x86_arith.h"
@@ -156,6 +156,9 @@ static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e)
 #define CELL_neg negate, SET_NUM, 0
 #define CELL_sign sign, SET_SINT_REAL, 0
 #define CELL_copysign hg_x86_copy_sign, SET_FLOAT, 0
+#define CELL_dot4_ss hg_x86_dot, SET_I32_U32, 0
+#define CELL_dot4_uu hg_x86_dot, SET_I32_U32, 0
+#define CELL_dot4_us hg_x86_dot, SET_I32_U32, 0
 #define CELL_and and_op, SET_INT, 0, BITS(X86_vpand), COMMUTES
 #define CELL_or binary, SET_INT, 0, BITS(X86_vpor), COMMUTES
 #define CELL_xor binary, SET_INT, 0, BITS(X86_vpxor), COMMUTES

@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 /* The first buffers that instructions name get a register for their address. */
 static void choose_bases(x86_emit *e) {
@@ -51,11 +54,11 @@ static void write_kernel(x86_emit *e) {
   if (!e->a.no_memory) hg_x86_bytes(&e->a, e->constants.data, e->constants.count * 4);
 }
 
-static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount) {
+static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, int has_dot) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count;
   x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .exact = b->target->lanes,
                 .vector_bytes = b->target->vector_bytes,
-                .has_popcount = (uint8_t)has_popcount,
+                .has_popcount = (uint8_t)has_popcount, .has_dot = (uint8_t)has_dot,
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
                 .cold.element_size = sizeof(x86_cold)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
@@ -83,21 +86,30 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount) {
   return status;
 }
 
-/* VPOPCNTDQ is not part of what every machine with AVX-512 has. */
-static int has_popcount(void) {
+/* Not part of what every machine with AVX-512, or AVX2, has: VPOPCNTDQ, and VNNI for each of the two. */
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512vpopcntdq") != 0;
-#else
-  return 0;
-#endif
+#define HAS(feature) (__builtin_cpu_supports(feature) != 0)
+static int has_avx_vnni(void) { /* younger than some compilers' names of features */
+  uint32_t a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
+#else
+#define HAS(feature) 0
+static int has_avx_vnni(void) { return 0; }
+#endif
+static hg_status emit_avx512(native_build *b) {
+  return emit_kernel(b, 2, HAS("avx512vpopcntdq"), HAS("avx512vnni"));
+}
+static hg_status emit_avx2(native_build *b) { return emit_kernel(b, 1, 0, has_avx_vnni()); }
+static hg_status emit_least_avx512(native_build *b) { return emit_kernel(b, 2, 0, 0); }
+static hg_status emit_least_avx2(native_build *b) { return emit_kernel(b, 1, 0, 0); }
 
-static hg_status emit_avx512(native_build *b) { return emit_kernel(b, 2, has_popcount()); }
-static hg_status emit_avx2(native_build *b) { return emit_kernel(b, 1, 0); }
-
-extern const native_target hg_native_avx512, hg_native_avx2; /* declared again by targets.h, which is above */
-const native_target hg_native_avx512 = {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28,
-                                        .mask_first = 3, .mask_count = 4, .runs_blocks = 1,
-                                        .emit = emit_avx512};
-const native_target hg_native_avx2 = {.engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12,
-                                      .runs_blocks = 1, .emit = emit_avx2};
+/* Declared again by targets.h, which is above. */
+extern const native_target hg_native_avx512, hg_native_avx2, hg_native_least_avx512, hg_native_least_avx2;
+#define AVX512(writer) \
+  {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28, .mask_first = 3, .mask_count = 4, \
+   .runs_blocks = 1, .emit = writer}
+#define AVX2(writer) \
+  {.engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12, .runs_blocks = 1, .emit = writer}
+const native_target hg_native_avx512 = AVX512(emit_avx512), hg_native_avx2 = AVX2(emit_avx2);
+const native_target hg_native_least_avx512 = AVX512(emit_least_avx512), hg_native_least_avx2 = AVX2(emit_least_avx2);

@@ -100,6 +100,7 @@ typedef struct x86_emit {
   uint8_t width;            /* 2: AVX-512, 1: AVX2 */
   uint8_t lanes, vector_bytes;
   uint8_t has_popcount;     /* VPOPCNTDQ */
+  uint8_t has_dot;          /* VNNI */
 
   /* The current instruction. */
   const vector_insn *insn;
@@ -257,7 +258,7 @@ void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, 
 void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch);
 
 /* The register to compute a result of the current instruction in; stores it from `reg` to its location. With AVX2
- * `reg` is not scratch 1 or 2, which the tail of a row and a blend with the old value need. */
+ * `reg` is not scratch 1 to 3, which the tail of a row and a blend with the old value need. */
 unsigned hg_x86_result_register(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch);
 void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg);
 

@@ -1,5 +1,5 @@
 /* x86_arith.h - shared by the files that write arithmetic: arith.c (table, selection, moves), float.c, integer.c,
- * bits.c, divide*.c, compare.c. */
+ * dot.c, bits.c, divide*.c, compare.c. */
 #ifndef HG_X86_ARITH_H
 #define HG_X86_ARITH_H
 
@@ -39,6 +39,7 @@ int hg_x86_canonical(x86_emit *e);
 int hg_x86_multiply_long(x86_emit *e); /* AVX2: mul and mad of 64-bit integers */
 int hg_x86_multiply_add(x86_emit *e);
 int hg_x86_multiply_high(x86_emit *e);
+int hg_x86_dot(x86_emit *e);
 int hg_x86_negate(x86_emit *e);
 int hg_x86_absolute(x86_emit *e);
 int hg_x86_not(x86_emit *e);

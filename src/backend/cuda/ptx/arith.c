@@ -76,6 +76,12 @@ static void count_bits(ptx *p, uint32_t value, ptx_name d) {
   hg_ptx_normalise(p, insn->type, d);
 }
 
+/* The instruction has the signs of the bytes; the sum has the bits of either. */
+static void dot_product(ptx *p, uint32_t value, ptx_name d) {
+  PTX(p, cells[hg_machine_op(ptx_insn(p, value)->op)].integer, d, hg_ptx_in_register(p, ptx_arg(p, value, 0)),
+      hg_ptx_in_register(p, ptx_arg(p, value, 1)), hg_ptx_in_register(p, ptx_arg(p, value, 2)));
+}
+
 /* The products of narrow factors fit 32 bits. */
 static void multiply_high(ptx *p, uint8_t type, ptx_name d, const ptx_name a[2]) {
   uint32_t bits = atlas_type_bits((atlas_type)type);
@@ -350,6 +356,9 @@ static void sign_of_number(ptx *p, uint32_t value, ptx_name d) {
 #define CELL_neg sign_of_number, SET_NUM, SEVERAL
 #define CELL_sign arithmetic, SET_SINT_REAL, SEVERAL
 #define CELL_copysign sign_of_number, SET_FLOAT, SEVERAL
+#define CELL_dot4_ss dot_product, SET_I32_U32, "dp4a.s32.s32", NULL
+#define CELL_dot4_uu dot_product, SET_I32_U32, "dp4a.u32.u32", NULL
+#define CELL_dot4_us dot_product, SET_I32_U32, "dp4a.u32.s32", NULL
 #define CELL_and INTEGER("and")
 #define CELL_or INTEGER("or")
 #define CELL_xor INTEGER("xor")
