@@ -203,8 +203,8 @@ void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from) {
       }
       hg_x86_v(e, X86_vcvtpd2ps, p == 0 ? s0 : s3, 0, x86_reg(source));
     }
-    hg_x86_join(e, s1, s0, s3);
-    unsigned to = s1;
+    unsigned to = type == ATLAS_f32 ? s0 : s1;
+    hg_x86_join(e, to, s0, s3);
     if (type != ATLAS_f32) to = narrow(e, type, hg_x86_result_register(e, c, 0, s0), s1, 1);
     hg_x86_set_result(e, c, 0, to);
   }
