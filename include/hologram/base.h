@@ -102,7 +102,8 @@ typedef struct hg_allocator {
 
 typedef enum hg_log_level { HG_LOG_ERROR = 1, HG_LOG_WARNING = 2, HG_LOG_INFO = 3, HG_LOG_DEBUG = 4 } hg_log_level;
 
-/* Receives one message (no newline) on the thread that caused it. */
+/* Receives one message (no newline) on the thread that caused it, for a kernel that compiles in the background on the
+ * library's. Several threads may be in it at once. */
 typedef void (*hg_log_callback)(void *user, hg_log_level level, const char *message);
 
 #ifdef __cplusplus

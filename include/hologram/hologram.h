@@ -57,12 +57,16 @@ typedef struct hg_executor_desc {
   uint32_t device;               /* which of the backend's devices, from 0: of the GPUs that CUDA_VISIBLE_DEVICES shows;
                                     the CPU is one device */
   uint32_t reserved;             /* 0 */
+  const char *engine;            /* "native", "tile" or "interp" of the CPU, "ptx" of an NVIDIA GPU; HG_BACKEND_AUTO
+                                    takes the first backend that has it. NULL or "": the fastest that the backend has
+                                    (on the CPU: the one that HOLOGRAM_CPU_ENGINE names, if it is set). Programs that
+                                    an engine cannot run are left to a slower one (see hg_kernel_info.why) */
 } hg_executor_desc;
 
-/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device;
- * HG_DEVICE or HG_OUT_OF_MEMORY when its driver fails to start it. HG_BACKEND_AUTO goes on to the next backend after
- * each of these, and the selection says why; it stops only where an argument is not valid or the host's memory is out.
- */
+/* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device or
+ * engine; HG_DEVICE or HG_OUT_OF_MEMORY when its driver fails to start it. HG_BACKEND_AUTO goes on to the next backend
+ * after each of these, and the selection says why; it stops only where an argument is not valid or the host's memory is
+ * out. */
 HG_API hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
 HG_API hg_executor *hg_executor_retain(hg_executor *executor);
 HG_API void hg_executor_release(hg_executor *executor);

@@ -31,6 +31,12 @@ typedef struct hg_device_info {
   char remarks[512];       /* for the log: which settings are ignored; "": none */
 } hg_device_info;
 
+/* Which device to open, and how. */
+typedef struct hg_device_choice {
+  uint32_t number;    /* from 0 */
+  const char *engine; /* by name; "": the fastest, or what the environment says */
+} hg_device_choice;
+
 /* Adds the remark "<about><words>", after "; " where there is one already; words NULL: adds nothing. */
 static inline void hg_add_remark(hg_device_info *info, const char *about, const char *words) {
   size_t used = strlen(info->remarks);
@@ -155,11 +161,12 @@ typedef struct hg_backend {
   const char *name; /* "cpu" */
   const hg_emit_target *emit_targets;
 
-  /* HG_UNSUPPORTED with a sentence where there is no device of that number, from 0. After a failure of `query` or
-   * `open` HG_BACKEND_AUTO tries the next backend, except after HG_INVALID_ARGUMENT and where `open` sets *host_is_full
-   * (0 before the call): the host is out of memory, which the next backend needs as well. The allocator is copied. */
-  hg_status (*query)(uint32_t number, hg_device_info *info);
-  hg_status (*open)(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full);
+  /* HG_UNSUPPORTED with a sentence where there is no device of that number, or no such engine. After a failure of
+   * `query` or `open` HG_BACKEND_AUTO tries the next backend, except after HG_INVALID_ARGUMENT and where `open` sets
+   * *host_is_full (0 before the call): the host is out of memory, which the next backend needs as well. The allocator
+   * is copied. */
+  hg_status (*query)(const hg_device_choice *choice, hg_device_info *info);
+  hg_status (*open)(const hg_allocator *allocator, const hg_device_choice *choice, void **device, int *host_is_full);
   void (*close)(void *device);
 
   /* byte_count bytes, zero if `zeroed`, else with any contents; alignment is a power of two within the bounds above.

@@ -31,29 +31,66 @@ static int load(run_state *run) {
 }
 
 static int open_executor(run_state *run) {
-  hg_executor_desc desc = {.backend = run->options.backend};
+  hg_executor_desc desc = {.size = sizeof desc, .backend = run->options.backend, .engine = run->options.engine};
   hg_status status = hg_executor_create(&desc, &run->executor);
   if (status == HG_OK) status = hg_kernel_create(run->executor, run->program, &run->kernel);
   return status == HG_OK ? CLI_OK : run_fail(run, status, "%s", hg_last_error());
 }
 
 /* CLI_FAULT where the program faulted. */
-static int launch(run_state *run) {
+static int launch(run_state *run, hg_launch_report *report) {
+  hg_status status = hg_launch(run->kernel, &run->launch, report);
+  if (status == HG_OK) return CLI_OK;
+  run_fail(run, status, "%s: %s", run->options.program, hg_last_error());
+  return status == HG_FAULT ? CLI_FAULT : CLI_BAD_INPUT;
+}
+
+/* The run asked for. */
+static int launch_first(run_state *run) {
   hg_binding *bindings = calloc(run->memory_count + 1, sizeof *bindings);
   if (bindings == NULL) return run_fail(run, HG_OUT_OF_MEMORY, "out of memory");
   for (size_t i = 0; i < run->memory_count; i++)
     bindings[i] =
         (hg_binding){.slot = run->memory[i].slot, .entry = run->memory[i].entry, .buffer = run->memory[i].buffer};
+  run->bindings = bindings;
   run->launch.bindings = bindings;
   run->launch.binding_count = run->memory_count;
   run->launch.scalars = run->scalars;
   run->launch.scalar_count = run->scalar_count;
   run->launch.step_limit = run->options.step_limit;
-  hg_status status = hg_launch(run->kernel, &run->launch, &run->report);
-  free(bindings);
-  if (status == HG_OK) return CLI_OK;
-  run_fail(run, status, "%s: %s", run->options.program, hg_last_error());
-  return status == HG_FAULT ? CLI_FAULT : CLI_BAD_INPUT;
+  return launch(run, &run->report);
+}
+
+static int by_size(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The runs after the first, each on what that was given. */
+static int repeat(run_state *run) {
+  int code = CLI_OK;
+  uint64_t count = run->options.repeat, *times = calloc((size_t)count, sizeof *times);
+  if (times == NULL) return run_fail(run, HG_OUT_OF_MEMORY, "out of memory");
+  times[0] = run->report.nanoseconds;
+  for (uint64_t i = 1; i < count && code == CLI_OK; i++) {
+    hg_launch_report again = {.size = sizeof again};
+    code = run_refill_memory(run);
+    if (code == CLI_OK) code = launch(run, &again);
+    times[i] = again.nanoseconds;
+  }
+  if (code == CLI_OK) {
+    qsort(times, (size_t)count, sizeof *times, by_size);
+    run->times = times;
+  } else {
+    free(times);
+  }
+  return code;
+}
+
+/* The middle of the sorted times, the mean of two where they are even. */
+static uint64_t median(const run_state *run) {
+  uint64_t count = run->options.repeat, high = run->times[count / 2], low = run->times[(count - 1) / 2];
+  return low + (high - low) / 2;
 }
 
 static int run_all(run_state *run) {
@@ -62,8 +99,11 @@ static int run_all(run_state *run) {
   if (code == CLI_OK) code = run_plan_memory(run);
   if (code == CLI_OK) code = open_executor(run);
   if (code == CLI_OK) code = run_create_memory(run);
-  if (code == CLI_OK) code = launch(run);
-  if (code == CLI_OK) return run_write_outputs(run);
+  if (code == CLI_OK) code = launch_first(run);
+  if (code == CLI_OK) {
+    code = run_write_outputs(run);
+    return code == CLI_OK && run->options.repeat > 0 ? repeat(run) : code;
+  }
   if (code == CLI_FAULT) { /* what the other lanes did stands */
     char fault[sizeof run->message];
     memcpy(fault, run->message, sizeof fault);
@@ -81,6 +121,8 @@ static void release(run_state *run) {
   hg_kernel_release(run->kernel);
   hg_executor_release(run->executor);
   atlas_program_release(run->program);
+  free(run->times);
+  free(run->bindings);
   free(run->memory);
   free(run->scalars);
   free(run->options.items);
@@ -127,6 +169,11 @@ static void print_json(const run_state *run, int code) {
     printf(",\"program\":\"%s\",\"backend\":\"%s\",\"engine\":\"%s\",\"lanes\":%" PRIu64 ",\"nanoseconds\":%" PRIu64,
            atlas_program_name(run->program), run->report.backend, run->report.engine, run->report.lanes,
            run->report.nanoseconds);
+    printf(",\"notes\":");
+    cli_json_string(stdout, run->report.notes);
+    if (run->times != NULL)
+      printf(",\"runs\":%" PRIu64 ",\"minimum_nanoseconds\":%" PRIu64 ",\"median_nanoseconds\":%" PRIu64,
+             run->options.repeat, run->times[0], median(run));
     if (code == CLI_FAULT) print_fault(run);
     else printf(",\"fault\":null");
     print_outputs(run);
@@ -134,10 +181,24 @@ static void print_json(const run_state *run, int code) {
   printf("}\n");
 }
 
+static void print_milliseconds(uint64_t nanoseconds) {
+  uint64_t microseconds = (nanoseconds + 500) / 1000;
+  printf("%" PRIu64 ".%03" PRIu64 " ms", microseconds / 1000, microseconds % 1000);
+}
+
 static void print_time(const run_state *run) {
-  uint64_t microseconds = (run->report.nanoseconds + 500) / 1000;
-  printf("%s: %" PRIu64 ".%03" PRIu64 " ms for %" PRIu64 " lanes on %s (%s engine)\n", atlas_program_name(run->program),
-         microseconds / 1000, microseconds % 1000, run->report.lanes, run->report.backend, run->report.engine);
+  const char *notes = run->report.notes;
+  printf("%s: ", atlas_program_name(run->program));
+  if (run->times != NULL) {
+    print_milliseconds(run->times[0]);
+    printf(" (minimum), ");
+    print_milliseconds(median(run));
+    printf(" (median of %" PRIu64 " runs)", run->options.repeat);
+  } else {
+    print_milliseconds(run->report.nanoseconds);
+  }
+  printf(" for %" PRIu64 " lanes on %s (%s engine%s%s)\n", run->report.lanes, run->report.backend, run->report.engine,
+         notes[0] != '\0' ? ": " : "", notes);
 }
 
 int cmd_run(int argc, char **argv) {
@@ -149,7 +210,7 @@ int cmd_run(int argc, char **argv) {
     code = run_all(&run);
     if (code != CLI_OK) cli_fail(code, "%s", run.message);
     if (run.options.json) print_json(&run, code);
-    else if (run.options.time && (code == CLI_OK || code == CLI_FAULT)) print_time(&run);
+    else if ((run.options.time || run.times != NULL) && (code == CLI_OK || code == CLI_FAULT)) print_time(&run);
   }
   release(&run);
   return code;

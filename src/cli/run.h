@@ -9,8 +9,11 @@
 
 typedef enum run_option {
   RUN_BUFFER, RUN_OUT, RUN_SCALAR, RUN_TABLE, RUN_POOL, RUN_SIZE, /* NAME=VALUE, kept as items */
-  RUN_LANES, RUN_GRID, RUN_BLOCK, RUN_BACKEND, RUN_STEP_LIMIT, RUN_TIME, RUN_JSON
+  RUN_LANES, RUN_GRID, RUN_BLOCK, RUN_BACKEND, RUN_ENGINE, RUN_STEP_LIMIT, RUN_REPEAT, RUN_TIME,
+  RUN_JSON
 } run_option;
+
+enum { RUN_MOST_REPEATS = 1000000 };
 
 /* One NAME=VALUE or NAME:ENTRY=VALUE. */
 typedef struct run_item {
@@ -29,7 +32,9 @@ typedef struct run_options {
   uint64_t lanes;
   uint32_t grid[3], block[3];
   uint64_t step_limit;
+  uint64_t repeat;     /* runs; 0: one, and nothing about repetition is printed */
   hg_backend_id backend;
+  const char *engine;  /* NULL: not said */
   int time, json;
 } run_options;
 
@@ -60,9 +65,11 @@ typedef struct run_state {
   hg_scalar *scalars;
   size_t scalar_count;
   hg_launch_desc launch;
+  hg_binding *bindings;
   hg_executor *executor;
   hg_kernel *kernel;
-  hg_launch_report report;
+  hg_launch_report report; /* of the first run */
+  uint64_t *times;     /* nanoseconds of each run, sorted; NULL without --repeat */
   hg_status status;    /* of what failed */
   char message[1200];  /* why */
 } run_state;
@@ -74,6 +81,7 @@ int run_fail(run_state *run, hg_status status, const char *format, ...) HG_PRINT
 int run_read_scalars(run_state *run);
 int run_plan_memory(run_state *run);   /* items to run->memory, files read, sizes and lanes decided */
 int run_create_memory(run_state *run); /* buffers made and filled */
+int run_refill_memory(run_state *run); /* their contents as they were at first */
 int run_write_outputs(run_state *run);
 
 /* Shape of an output file: of the parameter's own array, else of the first array with as many elements, else

@@ -284,12 +284,29 @@ int run_plan_memory(run_state *run) {
 
 /* ---- buffers and files ------------------------------------------------------------------------------------------- */
 
+static uint64_t bytes_of(const run_memory *memory) {
+  return memory->count * memory->item_bytes; /* fits, see LARGEST_COUNT */
+}
+
 int run_create_memory(run_state *run) {
   for (size_t i = 0; i < run->memory_count; i++) {
     run_memory *memory = &run->memory[i];
-    uint64_t bytes = memory->count * memory->item_bytes; /* fits, see LARGEST_COUNT */
+    uint64_t bytes = bytes_of(memory);
     hg_status status = hg_buffer_create(run->executor, NULL, bytes, &memory->buffer);
     if (status == HG_OK && memory->given) status = hg_buffer_write(memory->buffer, 0, memory->array.data, bytes);
+    if (status != HG_OK) return run_fail(run, status, "buffer '%s': %s", memory->symbol->name, hg_last_error());
+  }
+  return CLI_OK;
+}
+
+int run_refill_memory(run_state *run) {
+  static const uint8_t zero = 0;
+  for (size_t i = 0; i < run->memory_count; i++) {
+    run_memory *memory = &run->memory[i];
+    if (memory->symbol->kind != ATLAS_SYMBOL_POOL && memory->symbol->access == ATLAS_IN) continue;
+    hg_status status = memory->given
+                         ? hg_buffer_write(memory->buffer, 0, memory->array.data, bytes_of(memory))
+                         : hg_buffer_fill(memory->buffer, 0, bytes_of(memory), &zero, sizeof zero);
     if (status != HG_OK) return run_fail(run, status, "buffer '%s': %s", memory->symbol->name, hg_last_error());
   }
   return CLI_OK;
@@ -308,7 +325,7 @@ void run_output_shape(const run_state *run, const run_memory *memory, uint32_t *
 }
 
 static int write_output(run_state *run, const run_memory *memory) {
-  uint64_t bytes = memory->count * memory->item_bytes, shape[NPY_MAX_DIMENSIONS];
+  uint64_t bytes = bytes_of(memory), shape[NPY_MAX_DIMENSIONS];
   uint32_t dimensions = 0;
   char why[400];
   uint8_t *data = malloc(bytes > 0 ? (size_t)bytes : 1);

@@ -16,7 +16,8 @@ static const option_row rows[] = {
     {"--pool", RUN_POOL, "NAME=BYTES"},        {"--size", RUN_SIZE, "NAME=COUNT"},
     {"--lanes", RUN_LANES, "N"},               {"--grid", RUN_GRID, "X[,Y[,Z]]"},
     {"--block", RUN_BLOCK, "X[,Y[,Z]]"},       {"--backend", RUN_BACKEND, "a backend, or auto"},
-    {"--step-limit", RUN_STEP_LIMIT, "N"},     {"--time", RUN_TIME, NULL},
+    {"--engine", RUN_ENGINE, "an engine"},     {"--step-limit", RUN_STEP_LIMIT, "N"},
+    {"--repeat", RUN_REPEAT, "N"},             {"--time", RUN_TIME, NULL},
     {"--json", RUN_JSON, NULL},
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
@@ -93,6 +94,15 @@ static int parse_option(const option_row *row, const char *value, run_options *o
   case RUN_STEP_LIMIT:
     if (parse_number(row, value, &options->step_limit) != CLI_OK) return CLI_USAGE;
     if (options->step_limit == 0) return cli_usage_error("run", "--step-limit must be at least 1");
+    return CLI_OK;
+  case RUN_ENGINE:
+    options->engine = value;
+    if (value[0] == '\0') return cli_usage_error("run", "--engine needs a name");
+    return CLI_OK;
+  case RUN_REPEAT:
+    if (parse_number(row, value, &options->repeat) != CLI_OK) return CLI_USAGE;
+    if (options->repeat == 0 || options->repeat > RUN_MOST_REPEATS)
+      return cli_usage_error("run", "--repeat takes a number from 1 to %d, not '%s'", RUN_MOST_REPEATS, value);
     return CLI_OK;
   case RUN_TIME: options->time = 1; return CLI_OK;
   case RUN_JSON: options->json = 1; return CLI_OK;

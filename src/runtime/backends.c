@@ -27,9 +27,10 @@ hg_status hg_backend_query(size_t index, hg_backend_info *info) {
   if (row == NULL) return hg_fail(HG_NOT_FOUND, "there is no backend number %zu", index);
   hg_backend_info result = {.id = row->id, .name = row->name};
   hg_device_info device;
+  hg_device_choice first = {.engine = ""};
   if (row->backend == NULL) {
     snprintf(result.reason, sizeof result.reason, "%s", row->absent);
-  } else if (row->backend->query(0, &device) == HG_OK) {
+  } else if (row->backend->query(&first, &device) == HG_OK) {
     result.available = 1;
     snprintf(result.reason, sizeof result.reason, "%s", device.name);
   } else {

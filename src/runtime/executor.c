@@ -15,22 +15,23 @@ static void note_selection(hg_executor *executor, const char *name, const char *
 }
 
 /* Opens the backend of a row; *host_is_full as hg_backend.open has it. */
-static hg_status open_row(hg_executor *executor, const hg_backend_row *row, uint32_t number, int *host_is_full) {
+static hg_status open_row(hg_executor *executor, const hg_backend_row *row, const hg_device_choice *choice,
+                          int *host_is_full) {
   if (row->backend == NULL) return hg_fail(HG_UNSUPPORTED, "%s", row->absent);
-  HG_TRY(row->backend->query(number, &executor->info));
-  HG_TRY(row->backend->open(&executor->allocator, number, &executor->device, host_is_full));
+  HG_TRY(row->backend->query(choice, &executor->info));
+  HG_TRY(row->backend->open(&executor->allocator, choice, &executor->device, host_is_full));
   executor->row = row;
   executor->backend = row->backend;
   return HG_OK;
 }
 
-static hg_status choose_backend(hg_executor *executor, hg_backend_id wanted, uint32_t number) {
+static hg_status choose_backend(hg_executor *executor, hg_backend_id wanted, const hg_device_choice *choice) {
   for (size_t i = 0;; i++) {
     const hg_backend_row *row = hg_backend_at(i);
     if (row == NULL) break;
     if (wanted != HG_BACKEND_AUTO && row->id != wanted) continue;
     int host_is_full = 0;
-    hg_status status = open_row(executor, row, number, &host_is_full);
+    hg_status status = open_row(executor, row, choice, &host_is_full);
     if (status == HG_OK) {
       note_selection(executor, row->name, wanted == HG_BACKEND_AUTO ? "chosen" : "asked for");
       return HG_OK;
@@ -66,7 +67,8 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
     hg_release(&allocator, executor);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for an executor");
   }
-  hg_status status = choose_backend(executor, own.backend, own.device);
+  hg_device_choice choice = {.number = own.device, .engine = own.engine != NULL ? own.engine : ""};
+  hg_status status = choose_backend(executor, own.backend, &choice);
   if (status != HG_OK) {
     hg_mutex_destroy(&executor->mutex);
     hg_release(&allocator, executor);

@@ -61,6 +61,10 @@ hg_status hg_kernel_compile(hg_kernel *kernel) {
   hg_status status = compile_in_default_environment(kernel, &unit);
   hg_fp_leave(callers);
   ir_ssa_release(&unit);
+  const char *why = status == HG_OK ? kernel->compiled.why : NULL;
+  if (why != NULL && why[0] != '\0')
+    hg_log(kernel->executor, HG_LOG_INFO, "program '%s' runs on the %s engine: %s", kernel->program->name,
+           kernel->compiled.engine, why);
   return status;
 }
 

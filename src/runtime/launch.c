@@ -298,6 +298,8 @@ hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_rep
     hg_unlock(executor);
   }
   if (status != HG_OK) return status;
+  if (launch.notes != NULL)
+    hg_log(executor, HG_LOG_INFO, "a launch of program '%s' was %s", kernel->program->name, launch.notes);
   if (report != NULL) fill_report(kernel, &launch, lanes, nanoseconds, report);
   return launch.fault.kind == HG_FAULT_NONE ? HG_OK : fail_fault(kernel, &launch.fault);
 }

@@ -203,8 +203,58 @@ def test_table_and_pool(work, engine):
 
 def test_time(work, engine):
     result = run(*SAXPY_RUN, "--time", cwd=work)
-    said = re.fullmatch(r"saxpy: \d+\.\d{3} ms for 6 lanes on cpu \((.+) engine\)\n", result.stdout)
+    said = re.fullmatch(r"saxpy: \d+\.\d{3} ms for 6 lanes on cpu \((.+?) engine(: .+)?\)\n", result.stdout)
     assert said and engines.is_report_of(engine, said.group(1))
+
+
+@pytest.mark.parametrize("name, ran", [("native", "(native|tile) .+"), ("tile", "tile .+"), ("interp", "reference")])
+def test_engine_option(work, name, ran):
+    """Before what the environment says; a slower one with its reason."""
+    with engines.chosen("interp" if name == "tile" else "tile"):
+        result = run(*SAXPY_RUN, "--engine", name, "--time", cwd=work)
+        report = json.loads(run(*SAXPY_RUN, f"--engine={name}", "--json", cwd=work).stdout)
+    said = re.fullmatch(r"saxpy: \d+\.\d{3} ms for 6 lanes on cpu \((.+?) engine(: (.+))?\)\n", result.stdout)
+    assert said and re.fullmatch(ran, said[1]) and re.fullmatch(ran, report["engine"])
+    assert (said[3] or "") == report["notes"]
+    if name != "native":
+        assert said[3] == f"the engine '{name}' was asked for"
+
+
+def test_slower_launch_says_why(work):
+    (work / "steps.atlas").write_text(
+        ".program steps\n.buffer y u32 out\n    movi.u32 r0, #9\n    movi.u32 r1, #0\nagain:\n    mul.u32 r1, r1, #3\n"
+        "    add.u32 r1, r1, #1\n    loop r0, again\n    stg.u32 [y + lane], r1\n    exit\n")
+    options = ("run", "steps.atlas", "--lanes", "4", "--size", "y=4", "--engine", "native", "--step-limit", "3", "--json")
+    report = json.loads(run(*options, cwd=work).stdout)
+    if report["engine"].startswith("native"):
+        assert report["notes"] == "left to the tile engine: machine code does not count steps up to so low a limit"
+
+
+def test_repeat(work, engine):
+    """Each run on what the first was given: y is added to once, and what nobody gave is zero."""
+    text = (".program count\n.buffer y f32 inout\n.buffer z u32 inout\n    ldg.f32 r0, [y + lane]\n    add.f32 r0, r0, #1\n"
+            "    stg.f32 [y + lane], r0\n    atom.add.u32 r1, [z + #0], #1\n    set.lt.u32 p0, r1, #6\n    @p0 bra fine\n    trap #1\n"
+            "fine:\n    exit\n")
+    (work / "count.atlas").write_text(text)
+    options = ("run", "count.atlas", "--buffer", "y=y.npy", "--size", "z=1", "--out", "y=after.npy", "--lanes", "6", "--repeat", "5")
+    result = run(*options, cwd=work)
+    times = r"(\d+\.\d{3}) ms \(minimum\), (\d+\.\d{3}) ms \(median of 5 runs\)"
+    said = re.fullmatch(rf"count: {times} for 6 lanes on cpu \((.+?) engine(: .+)?\)\n", result.stdout)
+    assert said and float(said[1]) <= float(said[2]) and engines.is_report_of(engine, said[3])
+    np.testing.assert_array_equal(np.load(work / "after.npy"), np.load(work / "y.npy") + 1)
+    report = json.loads(run(*options, "--json", cwd=work).stdout)
+    assert report["runs"] == 5 and 0 < report["minimum_nanoseconds"] <= report["median_nanoseconds"]
+    assert "runs" not in json.loads(run(*options[:-2], "--json", cwd=work).stdout)
+
+
+def test_repeat_after_a_fault(work, engine):
+    result = run(*SAXPY_RUN, "--lanes", "9", "--repeat", "3", "--json", cwd=work)
+    assert result.returncode == 3 and "runs" not in json.loads(result.stdout)
+
+
+def test_no_such_engine(work):
+    refused(1, "the cpu backend is not available: the CPU has no engine 'warp', only 'interp', 'tile' and 'native'",
+            *SAXPY_RUN, "--backend", "cpu", "--engine", "warp", cwd=work)
 
 
 # ---- run: --json -------------------------------------------------------------------------------------------------------
@@ -214,6 +264,8 @@ def test_time(work, engine):
 def test_json(work, engine):
     report = json.loads(run(*SAXPY_RUN, "--out", 'y=a "b".npy', "--json", cwd=work).stdout)
     assert report.pop("nanoseconds") > 0 and engines.is_report_of(engine, report.pop("engine"))
+    notes, chosen = report.pop("notes"), engine.split(":")[0]
+    assert notes == f"HOLOGRAM_CPU_ENGINE is '{chosen}'" if chosen in ("tile", "interp") else isinstance(notes, str)
     assert report == {"status": "HG_OK", "program": "saxpy", "backend": "cpu", "lanes": 6, "fault": None,
                       "outputs": [{"name": "y", "file": 'a "b".npy', "dtype": "<f4", "shape": [2, 3]}]}
 
@@ -432,6 +484,9 @@ def test_library_cannot_run(work):
     ("--lanes excludes --grid and --block (see hologram run --help)", ("run", "a", "--lanes", "1", "--grid", "1")),
     ("--block needs --grid (see hologram run --help)", ("run", "a", "--block", "1")),
     ("--backend: there is no backend 'tpu': auto, metal, cuda, cpu (see hologram run --help)", ("run", "a", "--backend", "tpu")),
+    ("--engine needs a name (see hologram run --help)", ("run", "a", "--engine=")),
+    ("--repeat takes a number from 1 to 1000000, not '0' (see hologram run --help)", ("run", "a", "--repeat", "0")),
+    ("--repeat takes a number, not 'x' (see hologram run --help)", ("run", "a", "--repeat=x")),
     ("--step-limit must be at least 1 (see hologram run --help)", ("run", "a", "--step-limit", "0")),
     ("--json takes no value (see hologram run --help)", ("run", "a", "--json=1")),
     ("which program? hologram check PROGRAM... (see hologram check --help)", ("check",)),

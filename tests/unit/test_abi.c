@@ -179,9 +179,14 @@ static hg_launch_report launch(hg_kernel *kernel, uint64_t step_limit, hg_stream
   return report;
 }
 
+static void keep_message(void *user, hg_log_level level, const char *text) {
+  if (level == HG_LOG_INFO) snprintf(user, 200, "%s", text);
+}
+
 /* The kernel's `why`, which test_kernel_info checks, or what was special about the launch. */
 static void test_notes(const char *engine) {
-  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  char logged[200] = "";
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU, .log = keep_message, .log_user = logged};
   hg_kernel_info info = {.size = sizeof info};
   hg_stream *stream = NULL;
   set("HOLOGRAM_CPU_ENGINE", engine);
@@ -195,6 +200,9 @@ static void test_notes(const char *engine) {
             strncmp(info.engine, "native", 6) != 0
                 ? info.why
                 : "left to the tile engine: machine code does not count steps up to so low a limit");
+  if (strncmp(info.engine, "native", 6) == 0)
+    CHECK(strstr(logged, "' was left to the tile engine: machine code does not count steps") != NULL);
+  else CHECK(strstr(logged, info.why) != NULL);
   hg_kernel_release(kernel);
   hg_launch_report report = {.size = sizeof report};
   CHECK_EQ_U64(hg_stream_wait(stream, &report), HG_FAULT);

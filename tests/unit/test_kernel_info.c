@@ -185,6 +185,66 @@ static void test_why(void) {
   set("HOLOGRAM_CPU_ISA", "");
 }
 
+/* ---- engines by name --------------------------------------------------------------------------------------------- */
+
+typedef struct message {
+  char text[300]; /* the last one about a program */
+} message;
+
+static void keep_message(void *user, hg_log_level level, const char *text) {
+  message *last = user;
+  if (level == HG_LOG_INFO && strstr(text, "program") != NULL) snprintf(last->text, sizeof last->text, "%s", text);
+}
+
+/* The engine of the descriptor, whatever the environment says; the log tells of it. */
+static void test_engine_by_name(const char *engine, const char *environment) {
+  char expected[100], logged[200];
+  message last = {""};
+  hg_executor *mine = executor;
+  set("HOLOGRAM_CPU_ENGINE", environment);
+  hg_executor_desc desc = {.size = sizeof desc, .log = keep_message, .log_user = &last, .engine = engine};
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK); /* of backends chosen by themselves the one that has it */
+  hg_kernel *kernel = kernel_of(count_text);
+  hg_kernel_info info = info_of(kernel);
+  snprintf(expected, sizeof expected, "the engine '%s' was asked for", engine);
+  CHECK_STR(info.why, expected);
+  CHECK_STR(info.backend, "cpu");
+  const char *begins = strcmp(engine, "interp") == 0 ? "reference" : engine;
+  CHECK(strncmp(info.engine, begins, strlen(begins)) == 0);
+  snprintf(logged, sizeof logged, "program 'count' runs on the %s engine: %s", info.engine, expected);
+  CHECK_STR(last.text, logged);
+  hg_kernel_release(kernel);
+  hg_executor_release(executor);
+  executor = mine;
+  set("HOLOGRAM_CPU_ENGINE", "");
+}
+
+static void test_no_such_engine(void) {
+  hg_executor *none = executor;
+  hg_executor_desc desc = {.size = sizeof desc, .backend = HG_BACKEND_CPU, .engine = "warp"};
+  CHECK_EQ_U64(hg_executor_create(&desc, &none), HG_UNSUPPORTED);
+  CHECK_STR(hg_last_error(), "the cpu backend is not available: the CPU has no engine 'warp', only 'interp', 'tile' "
+                             "and 'native'");
+  CHECK(none == NULL);
+  desc.backend = HG_BACKEND_AUTO;
+  CHECK_EQ_U64(hg_executor_create(&desc, &none), HG_UNSUPPORTED);
+  CHECK(strstr(hg_last_error(), "cpu: the CPU has no engine 'warp'") != NULL);
+  desc.engine = "";
+  CHECK_EQ_U64(hg_executor_create(&desc, &none), HG_OK);
+  hg_executor_release(none);
+}
+
+/* A GPU's only engine. */
+static void test_engine_of_gpu(void) {
+  hg_executor *one = NULL;
+  hg_executor_desc desc = {.size = sizeof desc, .backend = HG_BACKEND_CUDA, .engine = "ptx"};
+  CHECK_EQ_U64(hg_executor_create(&desc, &one), HG_OK);
+  hg_executor_release(one);
+  desc.engine = "tile";
+  CHECK_EQ_U64(hg_executor_create(&desc, &one), HG_UNSUPPORTED);
+  CHECK_STR(hg_last_error(), "the cuda backend is not available: GPUs have no engine 'tile', only 'ptx'");
+}
+
 int main(void) {
   set("HOLOGRAM_CPU_ENGINE", "");
   set("HOLOGRAM_CPU_ISA", "");
@@ -197,6 +257,10 @@ int main(void) {
   test_misuse();
   test_background();
   if (test_backend() == HG_BACKEND_CPU) test_why();
+  else test_engine_of_gpu();
+  test_engine_by_name("tile", "");
+  test_engine_by_name("interp", "native");
+  test_no_such_engine();
   hg_executor_release(executor);
   return check_report();
 }

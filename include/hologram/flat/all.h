@@ -427,6 +427,7 @@ typedef struct hg_executor_desc {
   void *log_user;
   uint32_t device;
   uint32_t reserved;
+  const char *engine;
 } hg_executor_desc;
 
 hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);

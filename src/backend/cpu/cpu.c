@@ -22,10 +22,10 @@ static hg_status check_number(uint32_t number) {
   return hg_fail(HG_UNSUPPORTED, "the CPU is one device, number 0; there is no number %u", (unsigned)number);
 }
 
-static hg_status cpu_query(uint32_t number, hg_device_info *info) {
+static hg_status cpu_query(const hg_device_choice *choice, hg_device_info *info) {
   hg_cpu_compiler compiler;
-  HG_TRY(check_number(number));
-  HG_TRY(hg_cpu_compiler_choose(&compiler));
+  HG_TRY(check_number(choice->number));
+  HG_TRY(hg_cpu_compiler_choose(choice->engine, &compiler));
   *info = (hg_device_info){.engine = hg_cpu_compiler_engine(&compiler),
                            .compute_units = hg_thread_limit(),
                            .max_shared_bytes = ATLAS_MAX_SHARED_BYTES,
@@ -36,10 +36,10 @@ static hg_status cpu_query(uint32_t number, hg_device_info *info) {
   return HG_OK;
 }
 
-static hg_status open_device(const hg_allocator *allocator, void **device) {
+static hg_status open_device(const hg_allocator *allocator, const char *engine, void **device) {
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
-  hg_status status = hg_cpu_compiler_open(&cpu->compiler, allocator);
+  hg_status status = hg_cpu_compiler_open(engine, &cpu->compiler, allocator);
   if (status == HG_OK) {
     status = hg_cpu_queues_open(&cpu->queues, allocator, &cpu->memory);
     if (status != HG_OK) hg_cpu_compiler_close(&cpu->compiler);
@@ -54,9 +54,10 @@ static hg_status open_device(const hg_allocator *allocator, void **device) {
   return HG_OK;
 }
 
-static hg_status cpu_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full) {
-  HG_TRY(check_number(number));
-  hg_status status = open_device(allocator, device);
+static hg_status cpu_open(const hg_allocator *allocator, const hg_device_choice *choice, void **device,
+                          int *host_is_full) {
+  HG_TRY(check_number(choice->number));
+  hg_status status = open_device(allocator, choice->engine, device);
   *host_is_full = status == HG_OUT_OF_MEMORY;
   return status;
 }

@@ -31,27 +31,37 @@ struct hg_cpu_kernel {
 
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
 
-static hg_status choose_engine(hg_cpu_engine *engine) {
+static int find_engine(const char *name, hg_cpu_engine *engine) {
+  for (int e = 0; e < HG_CPU_ENGINE_COUNT; e++)
+    if (strcmp(settings[e], name) == 0) {
+      *engine = (hg_cpu_engine)e;
+      return 1;
+    }
+  return 0;
+}
+
+static hg_status choose_engine(const char *asked, hg_cpu_engine *engine) {
   char wanted[32];
   *engine = (hg_cpu_engine)(HG_CPU_ENGINE_COUNT - 1);
+  if (asked[0] != '\0') {
+    if (find_engine(asked, engine)) return HG_OK;
+    return hg_fail(HG_UNSUPPORTED, "the CPU has no engine '%s', only 'interp', 'tile' and 'native'", asked);
+  }
   if (!hg_environment_is_set("HOLOGRAM_CPU_ENGINE")) return HG_OK;
   if (!hg_environment("HOLOGRAM_CPU_ENGINE", wanted, sizeof wanted)) memcpy(wanted, "(too long)", sizeof "(too long)");
-  for (int e = 0; e < HG_CPU_ENGINE_COUNT; e++)
-    if (strcmp(settings[e], wanted) == 0) {
-      *engine = (hg_cpu_engine)e;
-      return HG_OK;
-    }
+  if (find_engine(wanted, engine)) return HG_OK;
   return hg_fail(HG_INVALID_ARGUMENT, "HOLOGRAM_CPU_ENGINE is '%s'; expected 'interp', 'tile' or 'native'", wanted);
 }
 
-hg_status hg_cpu_compiler_choose(hg_cpu_compiler *compiler) {
+hg_status hg_cpu_compiler_choose(const char *engine, hg_cpu_compiler *compiler) {
   memset(compiler, 0, sizeof *compiler);
-  HG_TRY(choose_engine(&compiler->engine));
+  HG_TRY(choose_engine(engine, &compiler->engine));
+  compiler->is_asked = engine[0] != '\0';
   return hg_cpu_isa_choose(&compiler->isa);
 }
 
-hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator) {
-  HG_TRY(hg_cpu_compiler_choose(compiler));
+hg_status hg_cpu_compiler_open(const char *engine, hg_cpu_compiler *compiler, const hg_allocator *allocator) {
+  HG_TRY(hg_cpu_compiler_choose(engine, compiler));
   compiler->allocator = *allocator;
   hg_functions_open(&compiler->functions, allocator);
   return hg_code_open(&compiler->pages, allocator);
@@ -115,7 +125,9 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   kernel->program = input->program;
   kernel->engine = compiler->engine;
   if (kernel->engine != HG_CPU_NATIVE)
-    snprintf(kernel->why, sizeof kernel->why, "HOLOGRAM_CPU_ENGINE is '%s'", settings[kernel->engine]);
+    snprintf(kernel->why, sizeof kernel->why,
+             compiler->is_asked ? "the engine '%s' was asked for" : "HOLOGRAM_CPU_ENGINE is '%s'",
+             settings[kernel->engine]);
   hg_status status = compile(compiler, kernel, input);
   if (status == HG_OK) *out = kernel;
   else hg_cpu_kernel_release(kernel);

@@ -18,16 +18,18 @@ typedef enum hg_cpu_engine {
 typedef struct hg_cpu_compiler {
   hg_allocator allocator;
   hg_cpu_engine engine;
+  int is_asked;          /* the engine, by who opened the device; 0: by the environment, or by nobody */
   cpu_isa isa;
   uint64_t stream_bytes; /* hg_stream_threshold() */
   hg_functions functions;
   hg_code_pages pages;   /* its kernels must be released before it is closed */
 } hg_cpu_compiler;
 
-/* Reads HOLOGRAM_CPU_ENGINE and HOLOGRAM_CPU_ISA; without them the fastest that the machine has. HG_INVALID_ARGUMENT
- * for a name that is none. hg_cpu_compiler_choose does no more than that: there is nothing to close. */
-hg_status hg_cpu_compiler_choose(hg_cpu_compiler *compiler);
-hg_status hg_cpu_compiler_open(hg_cpu_compiler *compiler, const hg_allocator *allocator);
+/* `engine` by name, HG_UNSUPPORTED if there is none such; "": that of HOLOGRAM_CPU_ENGINE. HOLOGRAM_CPU_ISA is read,
+ * too; without them the fastest that the machine has. HG_INVALID_ARGUMENT for a name in them that is none.
+ * hg_cpu_compiler_choose does no more than that: there is nothing to close. */
+hg_status hg_cpu_compiler_choose(const char *engine, hg_cpu_compiler *compiler);
+hg_status hg_cpu_compiler_open(const char *engine, hg_cpu_compiler *compiler, const hg_allocator *allocator);
 void hg_cpu_compiler_close(hg_cpu_compiler *compiler);
 const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler); /* a constant: "tile avx2" */
 

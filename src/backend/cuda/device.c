@@ -47,6 +47,8 @@ static void add_remarks(hg_device_info *info) {
   hg_add_remark(info, "kernel cache on disk: ", hg_disk_cache_problem(&disk));
 }
 
+static const char engine_name[] = "ptx";
+
 /* CUDA_VISIBLE_DEVICES decides which GPU has which number. */
 static hg_status find_device(const cuda_driver *driver, uint32_t number, int *device, hg_device_info *info) {
   int count = 0;
@@ -56,7 +58,7 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
   if (number >= (uint32_t)count)
     return hg_fail(HG_UNSUPPORTED, "there is no GPU %u: the driver shows %d, numbered from 0", (unsigned)number, count);
   HG_TRY(hg_cuda_driver_check(driver->cuDeviceGet(device, (int)number), "could not find the GPU"));
-  *info = (hg_device_info){.engine = "ptx"};
+  *info = (hg_device_info){.engine = engine_name};
   add_remarks(info);
   if (driver->cuDeviceGetName(info->name, (int)sizeof info->name, *device) != CUDA_OK)
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
@@ -74,11 +76,13 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
   return HG_OK;
 }
 
-hg_status hg_cuda_query(uint32_t number, hg_device_info *info) {
+hg_status hg_cuda_query(const hg_device_choice *choice, hg_device_info *info) {
   cuda_driver driver;
   int device = 0;
+  if (choice->engine[0] != '\0' && strcmp(choice->engine, engine_name) != 0)
+    return hg_fail(HG_UNSUPPORTED, "GPUs have no engine '%s', only '%s'", choice->engine, engine_name);
   HG_TRY(hg_cuda_driver_load(&driver));
-  return find_device(&driver, number, &device, info);
+  return find_device(&driver, choice->number, &device, info);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -142,7 +146,8 @@ static hg_status open_device(cuda_device *d, uint32_t number) {
   CUDA_RUN(d, open_within(d));
 }
 
-hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full) {
+hg_status hg_cuda_open(const hg_allocator *allocator, const hg_device_choice *choice, void **device,
+                       int *host_is_full) {
   cuda_device *d = hg_allocate(allocator, 1, sizeof *d);
   *host_is_full = d == NULL; /* the driver's HG_OUT_OF_MEMORY is the GPU's */
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
@@ -162,7 +167,7 @@ hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **de
   d->spares.element_size = sizeof(cuda_spare);
   hg_functions_open(&d->functions, allocator);
   d->cache = hg_kernel_cache_create(allocator, 0, NULL, NULL);
-  hg_status status = open_device(d, number);
+  hg_status status = open_device(d, choice->number);
   if (status != HG_OK) {
     hg_cuda_close(d);
     return status;

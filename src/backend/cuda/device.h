@@ -117,8 +117,9 @@ typedef struct cuda_device {
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
-hg_status hg_cuda_query(uint32_t number, hg_device_info *info);
-hg_status hg_cuda_open(const hg_allocator *allocator, uint32_t number, void **device, int *host_is_full);
+hg_status hg_cuda_query(const hg_device_choice *choice, hg_device_info *info);
+hg_status hg_cuda_open(const hg_allocator *allocator, const hg_device_choice *choice, void **device,
+                       int *host_is_full);
 void hg_cuda_close(void *device);
 
 /* Makes the device's context current until hg_cuda_leave, which takes *pushed. Fails in a child of fork and on a
