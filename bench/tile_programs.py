@@ -76,36 +76,38 @@ def program(name: str, lanes: int, declarations: list, lines: list, grid: str) -
 # ---- sums of columns ----------------------------------------------------------------------------------------------------------------
 
 ROWS, ACROSS, GROUPS, BATCH = 4096, 128, 8, 16     # a block's rows and columns; lanes share the rows eight ways; rows on their way
+LEAST_ROWS = GROUPS * BATCH
 
 
-def column_sum() -> str:
-    """y[c, j] = the sum of rows 4096 c to 4096 c + 4095 of column j, folded by halves.
+def column_sum(rows: int = ROWS) -> str:
+    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by halves; rows: a power of two from LEAST_ROWS on.
 
-    Rows i, i + 8, ... are a group's: the fold's upper nine index bits. Of these the upper four are between the loads of a batch; the lower
-    five number the batches, which come in bit-reversed order, so that a binary counter of five sums folds them as they come. The
-    groups' bits fold last, in shared memory."""
-    e = []
+    Rows i, i + 8, ... are a group's: the fold's upper index bits, nine of 4096's twelve. Of these the upper four are between the loads
+    of a batch; the lower ones number the batches, which come in bit-reversed order, so that a binary counter of sums folds them as
+    they come. The groups' bits fold last, in shared memory."""
+    e, levels = [], (rows // LEAST_ROWS).bit_length() - 1
     value = [[f"r{4 * i + c}" for c in range(4)] for i in range(BATCH)]
-    counter = [[f"r{64 + 4 * level + c}" for c in range(4)] for level in range(5)]
-    far = ROWS // BATCH                                                 # rows between the loads of a batch
+    counter = [[f"r{64 + 4 * level + c}" for c in range(4)] for level in range(levels)]
+    far = rows // BATCH                                                 # rows between the loads of a batch
     e += ["and.u32 r100, blane, #31", "shl.u32 r100, r100, #2", "shr.u32 r101, blane, #5",                     # column, group
           "sreg.u32 r102, block.x", f"mad.u32 r102, r102, #{ACROSS}, r100",
-          "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{ROWS}, r101", "mad.u32 r102, r103, columns, r102",  # first element
+          "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{rows}, r101", "mad.u32 r102, r103, columns, r102",  # first element
           f"mul.u32 r103, columns, #{far}", "movi.u32 r104, #0",
-          *(f"movi.f32 {register}, #0" for level in counter for register in level), "next:",
-          # the batch's number, its five bits reversed, times eight rows
-          "brev.u32 r105, r104", "shr.u32 r105, r105, #27", f"mul.u32 r105, r105, #{GROUPS}", "mad.u32 r105, r105, columns, r102"]
+          *(f"movi.f32 {register}, #0" for level in counter for register in level), *(["next:"] if levels else []),
+          # the batch's number, its bits reversed, times eight rows
+          *(["brev.u32 r105, r104", f"shr.u32 r105, r105, #{32 - levels}"] if levels else ["mov.u32 r105, r104"]),
+          f"mul.u32 r105, r105, #{GROUPS}", "mad.u32 r105, r105, columns, r102"]
     for i in range(BATCH):
         e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in range(4)] + ["add.u32 r105, r105, r103"] * (i < BATCH - 1)
     half = BATCH // 2
     while half:
         e += [f"add.f32 {value[i][c]}, {value[i][c]}, {value[i + half][c]}" for i in range(half) for c in range(4)]
         half //= 2
-    for level in range(5):
+    for level in range(levels):
         e += [f"and.u32 r106, r104, #{1 << level}", "set.ne.u32 p0, r106, #0", f"@p0 bra carry{level}",
               *(f"mov.f32 {counter[level][c]}, {value[0][c]}" for c in range(4)), "bra counted", f"carry{level}:",
               *(f"add.f32 {value[0][c]}, {counter[level][c]}, {value[0][c]}" for c in range(4))]
-    e += ["bra folded", "counted:", "add.u32 r104, r104, #1", "bra next", "folded:",
+    e += [*(["bra folded", "counted:", "add.u32 r104, r104, #1", "bra next", "folded:"] if levels else []),
           f"mad.u32 r106, r101, #{ACROSS}, r100", *(f"sts.f32 [part + r106 + #{c}], {value[0][c]}" for c in range(4)), "bar.sync",
           f"set.ge.u32 p0, blane, #{ACROSS}", "@p0 bra done",
           *(f"lds.f32 r{g}, [part + blane + #{g * ACROSS}]" for g in range(GROUPS))]
@@ -116,17 +118,17 @@ def column_sum() -> str:
     e += ["sreg.u32 r100, block.y", "sreg.u32 r101, block.x", "mul.u32 r100, r100, columns", f"mad.u32 r100, r101, #{ACROSS}, r100",
           "add.u32 r100, r100, blane", "stg.f32 [y + r100], r0", "done:"]
     return program("column_sum", 32 * GROUPS, [".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32",
-                                               f".shared part f32 {ACROSS * GROUPS}"], e, "columns / 128,rows / 4096")
+                                               f".shared part f32 {ACROSS * GROUPS}"], e, f"columns / {ACROSS},rows / {rows}")
 
 
 def fold_rows(count: int) -> str:
     """y[j] = the sum of column j of `count` rows, a power of two, folded by halves. A lane a column."""
-    e = ["mov.u64 r99, lane"]
+    e = ["cvt.u32.u64 r99, lane"]
     for i in range(count):
-        e += [f"ldg.f32 r{i}, [x + r99]", "add.u64 r99, r99, columns"]
+        e += [f"ldg.f32 r{i}, [x + r99]", "add.u32 r99, r99, columns"]
     half = count // 2
     while half:
         e += [f"add.f32 r{i}, r{i}, r{i + half}" for i in range(half)]
         half //= 2
-    lines = ["; fold_rows. Launch: --lanes columns", ".program fold_rows", ".buffer x f32 in", ".buffer y f32 out", ".scalar columns u64"]
+    lines = ["; fold_rows. Launch: --lanes columns", ".program fold_rows", ".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32"]
     return "\n".join(lines + ["    " + line for line in [*e, "stg.f32 [y + lane], r0", "exit"]] + [""])

@@ -127,6 +127,101 @@ static void range_softmax(const loop_args *x, uint64_t begin, uint64_t end) {
 }
 void loop_softmax(const loop_args *x, int threads) { spread(range_softmax, x, x->count / x->size, 4, threads); }
 
+/* ---- rows of 1024 whose sums fold by halves over all their columns ----------------------------------------------- */
+
+enum { COLUMNS = 1024 };
+#define EPSILON 1e-5f
+
+static float fold(const float *restrict row) {
+  float part[COLUMNS / 2];
+  for (int i = 0; i < COLUMNS / 2; i++) part[i] = row[i] + row[i + COLUMNS / 2];
+  for (int half = COLUMNS / 4; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) part[i] += part[i + half];
+  return canon_f32(part[0]);
+}
+
+/* y = e^(row - largest). */
+static void powers(const float *restrict row, float largest, float *restrict y) {
+  for (uint64_t first = 0; first < COLUMNS; first += CHUNK) {
+    unsigned any = 0;
+    for (uint64_t i = first; i < first + CHUNK; i++) {
+      _Bool rare = 0;
+      y[i] = main_exp_f32(row[i] - largest, &rare);
+      any |= rare;
+    }
+    if (any)
+      for (uint64_t i = first; i < first + CHUNK; i++) y[i] = fn_exp_f32(row[i] - largest);
+  }
+}
+
+static void range_softmax_held(const loop_args *x, uint64_t begin, uint64_t end) {
+  for (uint64_t r = begin; r < end; r++) {
+    const float *restrict row = (const float *)x->a + r * COLUMNS;
+    float *restrict y = (float *)x->out + r * COLUMNS;
+    powers(row, largest_of(row, COLUMNS), y);
+    float sum = fold(y);
+    for (uint64_t i = 0; i < COLUMNS; i++) y[i] = canon_f32(y[i] / sum);
+  }
+}
+
+static void range_layer_norm(const loop_args *x, uint64_t begin, uint64_t end) {
+  for (uint64_t r = begin; r < end; r++) {
+    const float *restrict row = (const float *)x->a + r * COLUMNS;
+    float *restrict y = (float *)x->out + r * COLUMNS, square[COLUMNS];
+    float mean = fold(row) / COLUMNS;
+    for (uint64_t i = 0; i < COLUMNS; i++) {
+      y[i] = row[i] - mean;
+      square[i] = y[i] * y[i];
+    }
+    float scale = 1 / __builtin_sqrtf(fold(square) / COLUMNS + EPSILON);
+    for (uint64_t i = 0; i < COLUMNS; i++) y[i] = canon_f32(y[i] * scale);
+  }
+}
+
+static void range_cross_entropy(const loop_args *x, uint64_t begin, uint64_t end) {
+  for (uint64_t r = begin; r < end; r++) {
+    const float *restrict row = (const float *)x->a + r * COLUMNS;
+    float largest = largest_of(row, COLUMNS), power[COLUMNS];
+    powers(row, largest, power);
+    ((float *)x->out)[r] = canon_f32(fn_log_f32(fold(power)) - (row[((const uint32_t *)x->b)[r]] - largest));
+  }
+}
+
+static void range_row_sum(const loop_args *x, uint64_t begin, uint64_t end) {
+  for (uint64_t r = begin; r < end; r++) ((float *)x->out)[r] = fold((const float *)x->a + r * COLUMNS);
+}
+
+#define ROWS(name) \
+  void loop_##name(const loop_args *x, int threads) { spread(range_##name, x, x->count / COLUMNS, 4, threads); }
+ROWS(softmax_held)
+ROWS(layer_norm)
+ROWS(cross_entropy)
+ROWS(row_sum)
+
+/* A strip of 64 columns: rows come in bit-reversed order of their number, so that a binary counter folds them. */
+enum { STRIP = 64, MOST_LEVELS = 12 };
+
+static void range_column_sum(const loop_args *x, uint64_t begin, uint64_t end) {
+  uint64_t columns = x->size, rows = x->count / columns;
+  int levels = __builtin_ctzll(rows);
+  for (uint64_t strip = begin; strip < end; strip++) {
+    float counter[MOST_LEVELS + 1][STRIP], value[STRIP];
+    for (uint64_t n = 0; n < rows; n++) {
+      uint64_t row = 0;
+      for (int bit = 0; bit < levels; bit++) row |= (n >> bit & 1) << (levels - 1 - bit);
+      memcpy(value, (const float *)x->a + row * columns + strip * STRIP, sizeof value);
+      int level = 0;
+      for (; n >> level & 1; level++)
+        for (int i = 0; i < STRIP; i++) value[i] = counter[level][i] + value[i];
+      memcpy(counter[level], value, sizeof value);
+    }
+    for (int i = 0; i < STRIP; i++) ((float *)x->out)[strip * STRIP + (uint64_t)i] = canon_f32(value[i]);
+  }
+}
+void loop_column_sum(const loop_args *x, int threads) { spread(range_column_sum, x, x->size / STRIP, 1, threads); }
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
 static void range_block_sum(const loop_args *x, uint64_t begin, uint64_t end) {
   for (uint64_t block = begin; block < end; block++) {
     float lanes[LANES];

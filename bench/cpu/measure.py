@@ -117,6 +117,7 @@ class Bench:
         self.loops, self.library = Loops(Path(options["loops"])), Library(Path(options["library"]))
         self.executors = {name: Executor(self.library, None if name == "auto" else name) for name in options["engines"]}
         self.seen = {}      # (program, contender) -> work and seconds of a call, the latest
+        self.kept = None    # text and kernels of the latest program
         self.said = set()   # reasons for which something is left out everywhere
 
     def skip(self, program: Program, count: int, who: str, why: str) -> None:
@@ -129,9 +130,13 @@ class Bench:
 
     # What is there -----------------------------------------------------------------------------------------------------------
 
-    def kernels(self, program: Program) -> dict:
-        """Engine -> kernel, and under "ran" what the launch report says; an engine that runs what another one ran is left out."""
-        text, case = (HERE / "programs" / f"{program.name}.atlas").read_text(encoding="utf-8"), Case(program, PROBE, self.threads)
+    def kernels(self, program: Program, count: int) -> dict:
+        """Engine -> kernel for so many elements, and under "ran" what the launch report says; an engine that runs what another one ran
+        is left out. The kernels of the last call are kept: most programs have one text for all sizes."""
+        text = program.source(count)
+        if self.kept and self.kept[0] == text:
+            return self.kept[1]
+        case = Case(program, least(program) if not program.text else count, self.threads)
         kernels, ran = {}, {}
         for engine, executor in self.executors.items():
             kernel = executor.kernel(text, program.name)
@@ -141,7 +146,7 @@ class Bench:
                 self.skip_once(program, engine, f"'{name}' ran, as for {first}")
             else:
                 kernels[engine], ran[engine] = kernel, name
-        self.ran = ran
+        self.ran, self.kept = ran, (text, kernels)
         return kernels
 
     def launch(self, kernel, case: Case) -> Launch:
@@ -166,9 +171,9 @@ class Bench:
     # Foretelling -------------------------------------------------------------------------------------------------------------
 
     def probe(self, program: Program, kernels: dict) -> None:
-        case = Case(program, PROBE, self.threads)
+        case = Case(program, least(program), self.threads)
         for name, contender in self.contenders(case, kernels, list(kernels) + self.options["peers"]).items():
-            self.note(program, name, PROBE, min(contender.time(1) for _ in range(4)))
+            self.note(program, name, case.count, min(contender.time(1) for _ in range(4)))
 
     def note(self, program: Program, name: str, count: int, nanoseconds: float) -> None:
         self.seen[program.name, name] = program.work(count), nanoseconds
@@ -210,8 +215,10 @@ class Bench:
 
     def check_any_bits(self, program: Program, kernels: dict) -> None:
         """Engines and the loop on floats of random bits: NaN, infinities, subnormals, whatever is rare."""
-        case = Case(program, PROBE, self.threads)
+        case = Case(program, least(program), self.threads)
         for given in case.inputs.values():
+            if given.dtype == np.uint32:  # places, which stay what they are
+                continue
             given.view(np.uint8)[:] = np.random.default_rng(1).integers(0, 256, given.nbytes, np.uint8)
         self.check(case, self.contenders(case, kernels, list(kernels) + [p for p in self.options["peers"] if p == "loop"]))
 
@@ -292,11 +299,17 @@ class Bench:
             self.fixed_costs(engine, executor)
         for name in self.options["programs"]:
             program = PROGRAMS[name]
-            kernels = self.kernels(program)
+            kernels = self.kernels(program, least(program))
             self.check_any_bits(program, kernels)
             self.probe(program, kernels)
             for count in self.options["sizes"]:
-                self.measure(program, kernels, count)
+                if count >= program.least:
+                    self.measure(program, self.kernels(program, count), count)
+
+
+def least(program: Program) -> int:
+    """The size to foretell from."""
+    return max(PROBE, program.least)
 
 
 def busy() -> float:

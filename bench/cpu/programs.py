@@ -1,14 +1,21 @@
 """The benchmark programs: what each is given, how it is launched, and how the peers write the same thing.
 
-To add one: programs/NAME.atlas, a row in PROGRAMS, and if a compiled loop is wanted `loop_NAME` in loops.c. A peer is a function
-that gets the Case and returns something to call; the call leaves its answer in case.out. Peers get their output where their
-library lets one give it."""
+To add one: programs/NAME.atlas, or what writes its text, a row in PROGRAMS, and if a compiled loop is wanted `loop_NAME` in loops.c. A
+peer is a function that gets the Case and returns something to call; the call leaves its answer in case.out. Peers get their output
+where their library lets one give it."""
 
 import math
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable
 
 import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+import row_programs  # noqa: E402
+import tile_programs  # noqa: E402
 
 f32, u32, u64 = np.float32, np.uint32, np.uint64
 COLUMNS = 1024
@@ -48,16 +55,21 @@ class Case:
     @property
     def temporary(self) -> np.ndarray:
         if self._temporary is None:
-            self._temporary = array(len(self.out), self.out.dtype, 5)
-            self._temporary[:] = 0
+            self._temporary = self.temporary_like(self.out)
         return self._temporary
+
+    @staticmethod
+    def temporary_like(other: np.ndarray) -> np.ndarray:
+        made = array(len(other), other.dtype, 5)
+        made[:] = 0
+        return made
 
     def scalars(self) -> dict:
         return self.program.scalars(self)
 
     def size(self) -> int:
         """What loops.c calls `size`."""
-        return COLUMNS if self.program.name == "softmax" else self.side
+        return self.program.columns(self.count) or self.side
 
 
 def floats(*names: str, extra: int = 0) -> Callable:
@@ -95,6 +107,12 @@ class Program:
     work: Callable = lambda count: count  # what time grows with
     pause: float = 0.005                 # seconds that a peer's threads go on spinning
     loop: str | None = None              # in loops.c; None: as the program
+    columns: Callable = lambda count: 0  # of the matrix; 0: it is square
+    text: Callable | None = None         # count -> the program; None: programs/NAME.atlas
+    least: int = 0                       # elements it can be run on
+
+    def source(self, count: int) -> str:
+        return self.text(count) if self.text else (HERE / f"programs/{self.name}.atlas").read_text(encoding="utf-8")
 
 
 # ---- the peers, one function a program and peer ----------------------------------------------------------------------------
@@ -184,6 +202,38 @@ def np_softmax(k):
         np.exp(y, out=y)
         np.divide(y, y.sum(axis=1, keepdims=True), out=y)
     return call
+
+
+def np_layer_norm(k):
+    x, y, columns = k.a.reshape(-1, COLUMNS), k.out.reshape(-1, COLUMNS), f32(COLUMNS)
+
+    def call():
+        np.subtract(x, x.mean(axis=1, keepdims=True), out=y)
+        variance = np.einsum("ij,ij->i", y, y) / columns
+        np.multiply(y, (f32(1) / np.sqrt(variance + f32(row_programs.EPSILON)))[:, None], out=y)
+    return call
+
+
+def np_cross_entropy(k):
+    x, t, y = k.a.reshape(-1, COLUMNS), k.temporary_like(k.a).reshape(-1, COLUMNS), k.out
+    targets = k.b.astype(np.int64)[:, None]
+
+    def call():
+        largest = x.max(axis=1, keepdims=True)
+        np.subtract(x, largest, out=t)
+        np.exp(t, out=t)
+        np.subtract(np.log(t.sum(axis=1)), (np.take_along_axis(x, targets, 1) - largest)[:, 0], out=y)
+    return call
+
+
+def np_row_sum(k):
+    x = k.a.reshape(-1, COLUMNS)
+    return lambda: np.add.reduce(x, axis=1, out=k.out)
+
+
+def np_column_sum(k):
+    x = k.a.reshape(-1, len(k.out))
+    return lambda: np.add.reduce(x, axis=0, out=k.out)
 
 
 def np_stencil(k):
@@ -355,6 +405,32 @@ def torch_softmax(torch, k, a, b, c, y):
 
 
 @torch_
+def torch_layer_norm(torch, k, a, b, c, y):
+    a, y = a.view(-1, COLUMNS), y.view(-1, COLUMNS)
+    mean, deviation = torch.empty(len(a), 1), torch.empty(len(a), 1)
+    call = torch.ops.aten.native_layer_norm.out
+    return lambda: call(a, (COLUMNS,), None, None, row_programs.EPSILON, out0=y, out1=mean, out2=deviation)
+
+
+@torch_
+def torch_cross_entropy(torch, k, a, b, c, y):
+    a, b = a.view(-1, COLUMNS), b.long()
+    return lambda: y.copy_(torch.nn.functional.cross_entropy(a, b, reduction="none"))
+
+
+@torch_
+def torch_row_sum(torch, k, a, b, c, y):
+    a = a.view(-1, COLUMNS)
+    return lambda: torch.sum(a, 1, out=y)
+
+
+@torch_
+def torch_column_sum(torch, k, a, b, c, y):
+    a = a.view(-1, len(y))
+    return lambda: torch.sum(a, 0, out=y)
+
+
+@torch_
 def torch_stencil(torch, k, a, b, c, y):
     def call():
         torch.add(a[:-2], a[2:], out=y)
@@ -390,6 +466,33 @@ MATRIX = {"inputs": small_floats("a", "b"), "output": "y", "bytes": None, "toler
           "scalars": lambda k: {"size": u32(k.side)}, "work": lambda count: count ** 1.5,
           "peers": {"numpy": np_matmul, "torch": torch_matmul}}
 
+# Rows of 1024, which a block holds in registers.
+ROWS = {"columns": lambda count: COLUMNS, "shape": lambda k: {"grid": (k.count // COLUMNS,)}, "tolerance": 1e-5}
+
+
+def logits(count: int) -> dict:
+    """A matrix, and a column of each row."""
+    targets = array(count // COLUMNS, u32, 1)
+    targets[:] = (np.arange(count // COLUMNS, dtype=u32) * u32(2654435761) >> u32(22)) % u32(COLUMNS)
+    return {"x": spread(count, 0), "t": targets}
+
+
+def wide_columns(count: int) -> int:
+    """Of a matrix whose rows are one fold: at most 4096."""
+    return max(COLUMNS, count // tile_programs.ROWS)
+
+
+def column_sum(count: int) -> str:
+    rows = count // wide_columns(count)
+    return tile_programs.column_sum(rows) if rows >= tile_programs.LEAST_ROWS else tile_programs.fold_rows(rows)
+
+
+def column_sum_shape(k: Case) -> dict:
+    columns = wide_columns(k.count)
+    few = k.count // columns < tile_programs.LEAST_ROWS
+    return {"lanes": columns} if few else {"grid": (columns // tile_programs.ACROSS, 1)}
+
+
 PROGRAMS = {p.name: p for p in (
     Program("add", floats("a", "b"), "y", 12,
             {"numpy": np_add, "numexpr": numexpr_("a + b"), "torch": torch_add}),
@@ -412,7 +515,18 @@ PROGRAMS = {p.name: p for p in (
             tolerance=1e-5),
     Program("softmax", floats("x"), "y", 8,
             {"numpy": np_softmax, "numexpr": numexpr_softmax, "torch": torch_softmax}, tolerance=1e-5,
-            scalars=lambda k: {"columns": u32(COLUMNS)}, shape=lambda k: {"grid": (k.count // COLUMNS,)}),
+            columns=lambda count: COLUMNS, scalars=lambda k: {"columns": u32(COLUMNS)}, shape=lambda k: {"grid": (k.count // COLUMNS,)}),
+    Program("softmax_held", floats("x"), "y", 8, {"numpy": np_softmax, "numexpr": numexpr_softmax, "torch": torch_softmax},
+            text=lambda count: row_programs.softmax("f32", COLUMNS), **ROWS),
+    Program("layer_norm", floats("x"), "y", 8, {"numpy": np_layer_norm, "torch": torch_layer_norm},
+            text=lambda count: row_programs.layer_norm("f32", COLUMNS), **ROWS),
+    Program("cross_entropy", logits, "y", 4, {"numpy": np_cross_entropy, "torch": torch_cross_entropy},
+            text=lambda count: row_programs.cross_entropy("f32", COLUMNS), outputs=lambda count: count // COLUMNS, **ROWS),
+    Program("row_sum", floats("x"), "y", 4, {"numpy": np_row_sum, "torch": torch_row_sum}, **ROWS | {"tolerance": 1e-4},
+            text=lambda count: row_programs.row_sum("f32", COLUMNS), outputs=lambda count: count // COLUMNS),
+    Program("column_sum", floats("x"), "y", 4, {"numpy": np_column_sum, "torch": torch_column_sum}, tolerance=1e-3,
+            columns=wide_columns, least=4 * COLUMNS, text=column_sum, outputs=wide_columns, shape=column_sum_shape,
+            scalars=lambda k: {"columns": u32(wide_columns(k.count))}),
     Program("stencil", floats("x", extra=2), "y", 8,
             {"numpy": np_stencil, "numexpr": numexpr_stencil, "torch": torch_stencil}),
     Program("mandelbrot", lambda count: {}, "steps", None, {"numpy": np_mandelbrot}, out_type=u32,
@@ -424,4 +538,6 @@ PROGRAMS = {p.name: p for p in (
             shape=lambda k: {"grid": (min(max(k.count // 4096, 1), 256),)}),
     Program("matmul", **MATRIX),
     Program("matmul_tiled", shape=lambda k: {"grid": (k.side // 16, k.side // 16)}, **MATRIX),
+    Program("matmul_128", shape=lambda k: {"grid": (k.side // tile_programs.TILE,) * 2}, text=lambda count: tile_programs.matmul(),
+            least=tile_programs.TILE ** 2, **MATRIX | {"scalars": lambda k: {"n": u32(k.side), "k": u32(k.side)}}),
 )}

@@ -80,6 +80,7 @@ def line(row: dict, peers: list[str]) -> str:
 CACHED = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
 LARGE = (1 << 26,)
 POINTWISE = ("add", "relu", "chain", "exp", "sigmoid", "gelu", "gelu_tanh")
+ROW_PROGRAMS = ("softmax_held", "layer_norm", "cross_entropy", "row_sum", "column_sum")
 COMPILED = ("add", "relu", "chain", "gelu_tanh", "gelu", "sigmoid")
 
 # What is compared, programs, peer, sizes (None: all), bound on ours / theirs in time, threads (None: all).
@@ -96,6 +97,10 @@ RATIOS = [
     ("PyTorch eager", ("gelu",), "torch", None, 0.7, None),
     ("numexpr", POINTWISE, "numexpr", None, 0.5, None),
     ("four interleaved AVX-512 vectors by hand", ("mandelbrot",), "hand", (1 << 18,), 1.2, 1),
+    ("PyTorch eager, 1K to 4M", ROW_PROGRAMS, "torch", CACHED, 0.8, None),
+    ("PyTorch eager, 64M", ROW_PROGRAMS, "torch", LARGE, 0.95, None),
+    ("OpenBLAS, by NumPy", ("matmul_128",), "numpy", None, 1 / 0.75, None),
+    ("the compiled loop", ("histogram",), "loop", None, 1, None),
     ("the loop split at its barriers, a launch's cost taken off", ("block_sum",), "loop", None, 1.3, 1),
 ]
 

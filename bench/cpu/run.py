@@ -23,7 +23,9 @@ ROOT = HERE.parent.parent
 ENGINES = ("auto", "native", "tile", "interp")
 PEERS = ("loop", "hand", "numpy", "numpy-expr", "numexpr", "torch")
 SIZES = [1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26]
+SOURCES = [ROOT / "src/functions/exp.atlas", ROOT / "src/functions/log.atlas"]
 FUNCTIONS = ["exp_f32", "sigmoid_f32", "gelu_f32", "gelu_tanh_f32"]
+SCALAR_FUNCTIONS = ["log_f32"]  # once a row: nothing to vectorise
 # The bits of the ISA need all of these but the first three; what is never observed here (errno, traps) costs nothing.
 FLAGS = ["-O3", "-march=native", "-mprefer-vector-width=512", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno",
          "-fno-trapping-math", "-fno-tree-loop-distribute-patterns", "-fopenmp", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
@@ -83,7 +85,7 @@ def parse_options() -> argparse.Namespace:
 def build_loops(out: Path) -> Path:
     """The compiled loops for this machine; -mprefer-vector-width only where there is such a thing."""
     out.mkdir(parents=True, exist_ok=True)
-    (out / "functions.h").write_text(translate.functions([ROOT / "src/functions/exp.atlas"], FUNCTIONS), encoding="utf-8")
+    (out / "functions.h").write_text(translate.functions(SOURCES, FUNCTIONS, SCALAR_FUNCTIONS), encoding="utf-8")
     flags = [f for f in FLAGS if platform.machine() in ("x86_64", "AMD64") or not f.startswith("-mprefer")]
     library = out / "libloops.so"
     subprocess.run([os.environ.get("CC", "gcc"), *flags, f"-I{out}", f"-I{HERE}", str(HERE / "loops.c"), str(HERE / "limits.c"),

@@ -58,16 +58,16 @@ def straight_line(text: str, name: str) -> str:
     return "\n".join([head + "{", *out, "    " + lines[-1].strip(), "}", ""])
 
 
-def functions(sources: list[Path], wanted: list[str]) -> str:
-    """C text of the wanted functions ("exp_f32", ...) of the Atlas files."""
+def functions(sources: list[Path], wanted: list[str], whole: list[str]) -> str:
+    """C text of the wanted functions ("exp_f32", ...) of the Atlas files; of those in `whole` without the straight line."""
     translator = atlas2c()
     parsed = [translator.Source(str(path)) for path in sources]
     known = {(f.op, f.type): f for source in parsed for f in source.entries}
-    chosen = [f for f in known.values() if f.c_name.removeprefix("fn_") in wanted]
+    chosen = [f for f in known.values() if f.c_name.removeprefix("fn_") in wanted + whole]
     out = ["#pragma GCC system_header /* no warnings about what is not used */", translator.PRELUDE]
     for source in parsed:
         for name, (type_, values) in source.tables.items():
             out.append(f"static const uint{type_[1:]}_t {source.name}_{name}[{len(values)}] = {{")
             out += [f"    {value:#x}," for value in values] + ["};"]
     texts = {f.c_name.removeprefix("fn_"): translator.translate(f, known) for f in chosen}
-    return "\n".join(out + list(texts.values()) + [STRAIGHT] + [straight_line(t, name) for name, t in texts.items()])
+    return "\n".join(out + list(texts.values()) + [STRAIGHT] + [straight_line(texts[name], name) for name in wanted])

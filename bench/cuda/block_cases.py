@@ -167,7 +167,7 @@ def column_sum(count: int) -> BlockCase:
     steps = [Step(tile_programs.column_sum(), {"x": "x", "y": "parts" if parts > 1 else "y"},
                   (columns // tile_programs.ACROSS, parts), scalars={"columns": ("u32", columns)})]
     if parts > 1:
-        steps.append(Step(tile_programs.fold_rows(parts), {"x": "parts", "y": "y"}, lanes=columns, scalars={"columns": ("u64", columns)}))
+        steps.append(Step(tile_programs.fold_rows(parts), {"x": "parts", "y": "y"}, lanes=columns, scalars={"columns": ("u32", columns)}))
     return BlockCase("column_sum", f"column_sum {columns}", "f32", count, arrays, steps, periodic(x.sum(0) * (rows // len(x))),
                      ROW_BOUND["f32"], 4 * count + 4 * columns)
 

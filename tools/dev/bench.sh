@@ -31,7 +31,8 @@ compile: how long the compiler takes, and how much memory, on programs of 10 to 
   and what a kernel of one function costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
-cpu: the CPU engines on fourteen programs, beside compiled C loops, NumPy, numexpr and PyTorch; its own --help, and bench/README.md.
+cpu: the CPU engines on element-wise programs and programs of blocks, beside compiled C loops, NumPy, numexpr and PyTorch;
+  its own --help, and bench/README.md.
 cuda: the GPU on element-wise programs and programs of blocks, beside what PyTorch, Triton and CuPy HOLOGRAM_BENCH_PYTHON (python3)
   has; the same.
 TEXT
