@@ -18,7 +18,7 @@ static int may_be_scalar(const native_build *b, uint32_t r) {
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
 
-static uint8_t stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
+uint8_t hg_native_stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
   if (r >= b->vector->regs.count) return VECTOR_STRIDE_OTHER;
   const vector_reg *reg = vector_reg_at(b->vector, r);
   if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
@@ -44,7 +44,7 @@ static int is_narrowing(const vector_insn *insn) {
 static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
   uint8_t s[3];
   uint64_t count;
-  for (int k = 0; k < 3; k++) s[k] = stride_of(b, strides, insn->s[k]);
+  for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !vector_is_wide_integer(insn->type))
     return VECTOR_STRIDE_OTHER;
   switch (insn->op) {
@@ -68,7 +68,7 @@ static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const
   uint8_t s[3];
   uint64_t bits;
   vector_insn plain = *insn;
-  for (int k = 0; k < 3; k++) s[k] = stride_of(b, strides, insn->s[k]);
+  for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
   plain.mask = VECTOR_ALL;
   plain.flags = 0;
   switch (insn->op) {
@@ -107,7 +107,7 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
     const vector_insn *insn = vector_insn_at(b->vector, i);
     guesses[i] = VECTOR_STRIDE_OTHER;
     if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
-      guesses[i] = stride_of(b, strides, insn->s[0]);
+      guesses[i] = hg_native_stride_of(b, strides, insn->s[0]);
     else if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
       strides[insn->d] = guess_stride(b, strides, insn);
   }
@@ -135,14 +135,14 @@ static void check_strides(const native_build *b, const native_loop *loop, uint8_
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
-int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t stride) {
+int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t role, uint8_t stride) {
   uint32_t flags = atlas_op_flags(insn->op);
   const int64_t most = NATIVE_GREATEST_DISPLACEMENT;
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->flags & VECTOR_LANE) return 0;
   if ((int64_t)insn->bits > most || (int64_t)insn->bits < -most || stride == VECTOR_STRIDE_OTHER) return 0;
   if (!(flags & ATLAS_STORE)) return stride == VECTOR_STRIDE_0 || !b->locations[insn->d].is_uniform;
-  int is_masked = insn->mask != VECTOR_ALL || b->vector->loses_lanes;
+  int is_masked = !(role & NATIVE_TAKES_ALL) && (insn->mask != VECTOR_ALL || b->vector->loses_lanes);
   return stride == VECTOR_STRIDE_1 && (!is_masked || atlas_bytes((atlas_type)insn->type) >= 4);
 }
 
@@ -212,16 +212,29 @@ static int add_sources(const native_build *b, const uint8_t *strides, native_loo
   return 1;
 }
 
-int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, native_loop *loop) {
-  *loop = (native_loop){.head = head};
+/* Adds the indices that say which lanes stay. */
+static int add_leaving(const native_build *b, const uint8_t *strides, const uint8_t *roles, native_loop *loop) {
+  native_leaving leaving;
+  for (uint32_t i = loop->head + 1; i < loop->end; i++) {
+    if (!(roles[i] & NATIVE_LEAVES) || !hg_native_leaving(b, strides, i, &leaving)) continue;
+    if (!add_scalar(b, strides, loop, leaving.counter) || !add_scalar(b, strides, loop, leaving.limit)) return 0;
+  }
+  return 1;
+}
+
+int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, uint8_t *roles, native_loop *loop) {
+  *loop = (native_loop){.head = head, .lanes = VECTOR_NONE};
   if (!find_end(b->vector, head, &loop->end)) return 0;
   guess_strides(b, head, strides);
   check_strides(b, loop, strides);
+  loop->has_all = roles != NULL && hg_native_find_masks(b, loop, strides, roles);
   for (uint32_t i = head + 1; i < loop->end; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
-    if (!may_be_scalar(b, insn->s[0]) || !hg_native_is_quick(b, insn, strides[insn->s[0]])) continue;
+    uint8_t role = loop->has_all ? roles[i] : 0;
+    if (!may_be_scalar(b, insn->s[0]) || !hg_native_is_quick(b, insn, role, strides[insn->s[0]])) continue;
     if (!add_scalar(b, strides, loop, insn->s[0])) return 0;
   }
+  if (loop->count > 0 && loop->has_all && !add_leaving(b, strides, roles, loop)) return 0;
   for (uint32_t k = 0; k < loop->count; k++)
     if (loop->scalar[k].changes && !add_sources(b, strides, loop, loop->scalar[k].reg)) return 0;
   return loop->count > 0;

@@ -23,20 +23,44 @@ typedef struct native_scalar {
   uint8_t changes;  /* 1: the loop writes it, and it is dead after the loop */
 } native_scalar;
 
+/* What an instruction of a loop is as long as all lanes of the group are in the loop (loop_masks.c). */
+enum {
+  NATIVE_TAKES_ALL = 1, /* its mask is all lanes */
+  NATIVE_NO_CHANGE = 2, /* it writes a mask that is and stays all lanes; it is a jump that is not taken */
+  NATIVE_ALWAYS = 4,    /* it is a jump that is taken */
+  NATIVE_LEAVES = 8     /* a comparison by which lanes leave: the instruction after it takes those out of the loop's
+                           mask: see native_leaving */
+};
+
 typedef struct native_loop {
   uint32_t head, end; /* instructions: the label, the only latch */
+  uint32_t lanes;     /* of the loop: a mask; VECTOR_ALL */
+  uint8_t has_all;    /* 1: its quick version is for groups all of whose lanes are in the loop */
   uint32_t count;
   native_scalar scalar[NATIVE_MOST_SCALARS];
 } native_loop;
 
+/* A comparison by which lanes leave a loop. */
+typedef struct native_leaving {
+  uint32_t counter, limit; /* registers: of stride 1, of stride 0 */
+  uint8_t type;            /* u32, i32, u64 */
+  uint8_t reaches_limit;   /* 1: a lane stays while its counter <= limit; 0: while counter < limit */
+} native_leaving;
+
 /* 1 if the loop that starts with the label `head` has accesses that may be quick: their index is a scalar, provided
  * that all live-in scalars have the strides that they are guessed to have. `strides`: scratch, a byte for each
- * register. */
-int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, native_loop *loop);
+ * register. `roles`: NATIVE_TAKES_ALL, ... for each instruction of a loop that has_all; NULL: no loop is to have. */
+int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, uint8_t *roles, native_loop *loop);
+/* 1 if the loop may have_all; then it fills `roles`. */
+int hg_native_find_masks(const native_build *b, native_loop *loop, const uint8_t *strides, uint8_t *roles);
+/* 1 if comparison i, with the instruction after it, is as NATIVE_LEAVES says. */
+int hg_native_leaving(const native_build *b, const uint8_t *strides, uint32_t i, native_leaving *out);
+uint8_t hg_native_stride_of(const native_build *b, const uint8_t *strides, uint32_t reg); /* vector_stride */
 /* NULL: none. */
 const native_scalar *hg_native_scalar_of(const native_loop *loop, uint32_t reg);
-/* 1 if a load or store whose index has this stride is one access to consecutive elements, or to one element. */
-int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t stride);
+/* 1 if a load or store whose index has this stride is one access to consecutive elements, or to one element. `role`:
+ * NATIVE_TAKES_ALL, or 0. */
+int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t role, uint8_t stride);
 /* 1 if a quick load of one element for all lanes needs only one register: all that read it can take a single copy. */
 int hg_native_keeps_one(const native_build *b, const native_loop *loop, uint32_t insn);
 

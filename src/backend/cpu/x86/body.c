@@ -18,10 +18,11 @@ static uint32_t label_of(x86_emit *e, uint32_t insn) {
 }
 
 static void write_jump(x86_emit *e) {
-  if (e->insn->flags & VECTOR_SHORT) return;
+  uint8_t role = hg_x86_role(e);
+  if (e->insn->flags & VECTOR_SHORT || role & NATIVE_NO_CHANGE) return;
   int is_last = e->insn->flags & VECTOR_LAST && e->insn->target >= e->region_end;
   uint32_t label = is_last ? e->group_end : label_of(e, hg_native_target_of(e->b->vector, e->insn));
-  if (e->insn->op == VECTOR_JUMP) {
+  if (e->insn->op == VECTOR_JUMP || role & NATIVE_ALWAYS) {
     hg_x86_jump(&e->a, label);
     return;
   }

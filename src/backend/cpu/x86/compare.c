@@ -26,7 +26,7 @@ static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t righ
   if (use->op == VECTOR_ANDNOT) immediate ^= OPPOSITE;
   e->insn = use;
   for (uint32_t c = 0; c < hg_x86_copies(e, use->d); c++) {
-    int is_all = use->s[0] == VECTOR_ALL && !e->is_tail && !e->b->vector->loses_lanes;
+    int is_all = use->s[0] == VECTOR_ALL && !e->is_tail && !hg_x86_loses_lanes(e);
     unsigned mask = is_all ? 0 : hg_x86_predicate(e, use->s[0], c, 1), to = hg_x86_predicate_result(e, c, 2);
     unsigned a = hg_x86_source_reg(e, left, c, 0, hg_x86_scratch(e, 0));
     x86_rm b = hg_x86_source(e, right, c, 0, hg_x86_scratch(e, 1));

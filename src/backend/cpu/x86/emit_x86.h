@@ -82,8 +82,10 @@ typedef struct x86_loop {    /* see loop.c */
   uint32_t slow_head;        /* label */
   uint32_t *quick_label;     /* per instruction: its label in the quick version */
   uint32_t *resume;          /* per instruction: the label in the slow version that a side exit leads to */
+  uint8_t *roles;            /* per instruction: see native_loop.has_all */
   uint8_t *strides;
-  void *memory;              /* of the three arrays above */
+  void *memory;              /* of the four arrays above */
+  vector_insn unmasked;      /* the current instruction without its mask, which is all lanes */
   hg_array side_exits;       /* x86_side_exit */
   uint32_t kept_count;
   struct {
@@ -191,6 +193,14 @@ static inline uint32_t hg_x86_first_lane(const x86_emit *e, uint32_t copy) {
   return (copy + e->insn->slice) * e->lanes;
 }
 
+/* 1: what is written is the quick version of a loop that all lanes of the group are in. */
+static inline int hg_x86_has_all(const x86_emit *e) {
+  return e->loop.version == X86_QUICK && e->loop.found.has_all;
+}
+
+/* 1: lanes of the group may have ended. */
+static inline int hg_x86_loses_lanes(const x86_emit *e) { return e->b->vector->loses_lanes && !hg_x86_has_all(e); }
+
 static inline unsigned hg_x86_scratch(const x86_emit *e, unsigned n) { return e->b->target->vector_count + n; }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -277,6 +287,7 @@ void hg_x86_test_any(x86_emit *e); /* sets the zero flag if no lane is in s0 & m
  * comparison before it: sets the flags, *taken: the condition on which it is taken. */
 int hg_x86_leaves_to_jump(x86_emit *e);
 int hg_x86_compare_for_jump(x86_emit *e, x86_condition *taken);
+void hg_x86_count_step(x86_emit *e); /* in the registers of the current STEP */
 void hg_x86_begin_alive(x86_emit *e);
 void hg_x86_end_alive(x86_emit *e);
 x86_rm hg_x86_tail_mask(const x86_emit *e); /* AVX2 */
@@ -301,6 +312,8 @@ void hg_x86_end_quick(x86_emit *e);
 int hg_x86_quick_insn(x86_emit *e); /* 1 if it has written the current instruction */
 /* Of a quick access: its index in a general register (rcx, if it has none of its own); *stride: of its lanes. */
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
+/* What the current instruction is while all lanes are in the loop: NATIVE_TAKES_ALL, ... */
+uint8_t hg_x86_role(const x86_emit *e);
 uint32_t hg_x86_side_exit(x86_emit *e); /* label of a side exit: the slow version goes on with the current
                                            instruction */
 void hg_x86_release_loop(x86_emit *e);

@@ -41,7 +41,7 @@ static uint8_t likely_stride(x86_emit *e) {
 }
 
 static int takes_part_of_lanes(const x86_emit *e) {
-  return e->is_tail || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
+  return e->is_tail || e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
 }
 
 /* 1 if a copy's lanes are likely to have one index, or consecutive ones. */

@@ -6,7 +6,7 @@
  * are where the slow version has them; so where an address is out of bounds, a side exit makes the indices vectors
  * again and the slow version goes on from that very instruction. It finds out which lane is at fault, and stays in its
  * loop. */
-#include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/x86/x86_predicate.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -117,9 +117,26 @@ static void guard_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
     }
 }
 
-/* The guard: jumps to the slow version if a guess was wrong. */
+/* Jumps to the slow version if a lane of a predicate is not set. */
+static void guard_lanes(x86_emit *e, uint32_t predicate) {
+  for (uint32_t c = 0; c < e->copies; c++) {
+    unsigned lanes = hg_x86_predicate(e, predicate, c, e->width == 2 ? 1 : hg_x86_scratch(e, 0));
+    if (e->width == 2) {
+      hg_x86_k(e, X86_kortestw, lanes, 0, lanes); /* carry: all ones */
+      hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, e->loop.slow_head);
+      continue;
+    }
+    hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(lanes));
+    hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RAX), 0xff);
+    hg_x86_jump_if(&e->a, X86_NOT_EQUAL, e->loop.slow_head);
+  }
+}
+
+/* The guard: jumps to the slow version if a lane is not in the loop, or a guess was wrong. */
 static void write_guard(x86_emit *e) {
   unsigned s3 = hg_x86_scratch(e, 3), s2 = hg_x86_scratch(e, 2);
+  if (e->loop.found.has_all && e->loop.found.lanes != VECTOR_ALL) guard_lanes(e, e->loop.found.lanes);
+  if (e->loop.found.has_all && e->b->vector->loses_lanes) guard_lanes(e, VECTOR_ALL);
   hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
   for (uint32_t k = 0; k < e->loop.found.count; k++)
     if (scalars(e)[k].enters) guard_stride(e, scalars(e)[k].reg, scalars(e)[k].stride);
@@ -137,8 +154,10 @@ static void write_guard(x86_emit *e) {
 }
 
 /* AVX2 has no masked stores of elements below 32 bits. */
-static int is_quick(const x86_emit *e, const vector_insn *insn, const native_scalar *index) {
-  if (index == NULL || !hg_native_is_quick(e->b, insn, index->stride)) return 0;
+static int is_quick(const x86_emit *e, uint32_t i, const native_scalar *index) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  uint8_t role = e->loop.found.has_all ? e->loop.roles[i] : 0;
+  if (index == NULL || !hg_native_is_quick(e->b, insn, role, index->stride)) return 0;
   int is_load = (atlas_op_flags(insn->op) & ATLAS_LOAD) != 0;
   return is_load || !e->is_tail || e->width == 2 || atlas_bytes((atlas_type)insn->type) >= 4;
 }
@@ -151,7 +170,7 @@ static void find_kept(x86_emit *e) {
   for (uint32_t i = loop->found.head; i < loop->found.end && loop->kept_count < X86_MOST_KEPT; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     const native_scalar *index = hg_native_scalar_of(&loop->found, insn->s[0]);
-    if (!is_quick(e, insn, index) || index->stride) continue;
+    if (!is_quick(e, i, index) || index->stride) continue;
     if (!hg_native_keeps_one(e->b, &loop->found, i)) continue;
     native_location *location = &e->b->locations[insn->d];
     loop->kept[loop->kept_count].reg = insn->d;
@@ -163,14 +182,15 @@ static void find_kept(x86_emit *e) {
 
 static int allocate_tables(x86_emit *e) {
   uint64_t insns = e->b->vector->insns.count, regs = e->b->vector->regs.count;
-  if (e->loop.memory == NULL) e->loop.memory = hg_allocate(&e->b->allocator, 8 * insns + regs, 1);
+  if (e->loop.memory == NULL) e->loop.memory = hg_allocate(&e->b->allocator, 9 * insns + regs, 1);
   if (e->loop.memory == NULL) {
     e->a.no_memory = 1;
     return 0;
   }
   e->loop.quick_label = e->loop.memory;
   e->loop.resume = e->loop.quick_label + insns;
-  e->loop.strides = (uint8_t *)(e->loop.resume + insns);
+  e->loop.roles = (uint8_t *)(e->loop.resume + insns);
+  e->loop.strides = e->loop.roles + insns;
   e->loop.side_exits.element_size = sizeof(x86_side_exit);
   return 1;
 }
@@ -190,7 +210,8 @@ static int is_head(const hg_vector *v, uint32_t head) {
 int hg_x86_find_loop(x86_emit *e, uint32_t head) {
   if (vector_insn_at(e->b->vector, head)->op != VECTOR_LABEL) return 0;
   if (!is_head(e->b->vector, head) || !allocate_tables(e)) return 0;
-  if (!hg_native_find_loop(e->b, head, e->loop.strides, &e->loop.found)) return 0;
+  uint8_t *roles = e->is_tail ? NULL : e->loop.roles;
+  if (!hg_native_find_loop(e->b, head, e->loop.strides, roles, &e->loop.found)) return 0;
   if (e->loop.found.end >= e->region_end || !allocate_registers(e)) return 0;
   memset(e->loop.quick_label, 0xff, 2 * e->b->vector->insns.count * sizeof *e->loop.quick_label);
   return 1;
@@ -230,7 +251,7 @@ static void write_vectors(x86_emit *e, const native_scalar *scalar) {
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
   const native_scalar *index = NULL;
   if (e->loop.version == X86_QUICK) index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
-  if (!is_quick(e, e->insn, index)) return 0;
+  if (!is_quick(e, e->index, index)) return 0;
   *stride = index->stride;
   *general = general_of(e, index);
   if (*general != X86_NO_GENERAL) return 1;
@@ -242,7 +263,7 @@ int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
 /* Writes the vectors of the scalars that the current instruction reads as such. */
 static void write_sources(x86_emit *e) {
   const native_scalar *index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
-  for (int s = is_quick(e, e->insn, index); s < 4; s++) {
+  for (int s = is_quick(e, e->index, index); s < 4; s++) {
     const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, e->insn->s[s]);
     if (scalar != NULL && scalar->changes) write_vectors(e, scalar);
   }
@@ -284,8 +305,64 @@ static int adds_in_place(x86_emit *e, unsigned general, int w) {
   return 1;
 }
 
+uint8_t hg_x86_role(const x86_emit *e) { return hg_x86_has_all(e) ? e->loop.roles[e->index] : 0; }
+
+/* A source of 32 or 64 bits, extended to 64. */
+static void load_number(x86_emit *e, unsigned to, uint32_t reg, uint8_t type) {
+  x86_rm from = scalar_operand(e, reg, to);
+  if (type == ATLAS_i32) hg_x86_load_sign32(&e->a, to, from);
+  else hg_x86_load(&e->a, type == ATLAS_u64, to, from);
+}
+
+/* Leaves the quick version unless the last lane of the group stays in the loop. Sums do not wrap: they are exact, or
+ * carry. */
+static void write_leaving(x86_emit *e) {
+  native_leaving leaving;
+  x86_asm *a = &e->a;
+  uint32_t exit = hg_x86_side_exit(e);
+  if (!hg_native_leaving(e->b, e->loop.strides, e->index, &leaving)) return;
+  load_number(e, X86_RAX, leaving.counter, leaving.type);
+  hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)(e->copies * e->lanes) - 1);
+  if (leaving.type == ATLAS_u64) hg_x86_jump_if(a, X86_CARRY, exit);
+  load_number(e, X86_RCX, leaving.limit, leaving.type);
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, x86_reg(X86_RCX));
+  if (leaving.type == ATLAS_i32) hg_x86_jump_if(a, leaving.reaches_limit ? X86_GREATER : X86_GREATER_EQUAL, exit);
+  else hg_x86_jump_if(a, leaving.reaches_limit ? X86_ABOVE : X86_ABOVE_EQUAL, exit);
+  e->joined = e->index + 1;
+}
+
+/* Counts a step of all lanes; the slow version finds out what happens where they may have none left. */
+static void write_step(x86_emit *e) {
+  x86_rm left = x86_at(X86_FRAME, offsetof(native_frame, steps_left));
+  hg_x86_alu_imm(&e->a, X86_CMP, 1, left, 1);
+  hg_x86_jump_if(&e->a, X86_BELOW, hg_x86_side_exit(e));
+  hg_x86_alu_imm(&e->a, X86_SUB, 1, left, 1);
+  hg_x86_count_step(e);
+  if (hg_x86_role(e) & NATIVE_NO_CHANGE) return;
+  for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
+    unsigned scratch = e->width == 2 ? 2 : hg_x86_scratch(e, 0);
+    hg_x86_set_predicate_result(e, c, hg_x86_constant_predicate(e, 1, scratch));
+  }
+}
+
+/* What needs less code, or none, while all lanes are in the loop. 1 if that is written. */
+static int write_with_all(x86_emit *e) {
+  uint8_t role = hg_x86_role(e);
+  if (role & NATIVE_LEAVES) write_leaving(e);
+  else if (e->insn->op == VECTOR_STEP && role != 0 && hg_native_counts_steps(e->b->vector)) write_step(e);
+  else if (!(role & NATIVE_NO_CHANGE) || vector_is_jump(e->insn->op)) {
+    if (!(role & NATIVE_TAKES_ALL)) return 0;
+    e->loop.unmasked = *e->insn;
+    e->loop.unmasked.mask = VECTOR_ALL;
+    e->insn = &e->loop.unmasked;
+    return 0;
+  }
+  return 1;
+}
+
 int hg_x86_quick_insn(x86_emit *e) {
   if (e->loop.version != X86_QUICK) return 0;
+  if (write_with_all(e)) return 1;
   const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, e->insn->d);
   if (scalar == NULL) {
     write_sources(e);
@@ -334,5 +411,6 @@ void hg_x86_end_quick(x86_emit *e) {
   }
   loop->side_exits.count = 0;
   loop->version = X86_SLOW;
+  e->joined = UINT32_MAX;
   hg_x86_place(&e->a, loop->slow_head);
 }

@@ -124,7 +124,7 @@ static void write_unary(x86_emit *e, uint32_t source, int is_inverted) {
 /* The other source, if one of the two is all lanes that the code has. */
 static uint32_t other_than_all(const x86_emit *e, int is_not) {
   const uint32_t *s = e->insn->s;
-  if (e->is_tail || e->b->vector->loses_lanes) return VECTOR_NONE;
+  if (e->is_tail || hg_x86_loses_lanes(e)) return VECTOR_NONE;
   if (s[0] == VECTOR_ALL && s[1] != VECTOR_ALL) return s[1];
   return s[1] == VECTOR_ALL && !is_not && s[0] != VECTOR_ALL ? s[0] : VECTOR_NONE;
 }
@@ -197,7 +197,7 @@ static unsigned tested_lanes(x86_emit *e, uint32_t copy, unsigned scratch, unsig
 /* Sets the zero flag if no lane of s0 & mask is set in any copy. */
 void hg_x86_test_any(x86_emit *e) {
   const vector_insn *insn = e->insn;
-  int varies = insn->mask != VECTOR_ALL || e->b->vector->loses_lanes;
+  int varies = insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
   if (insn->s[0] < VECTOR_ALL) varies |= hg_x86_copies(e, insn->s[0]) > 1;
   if (is_uniform_test(e)) varies = 0;
   uint32_t copies = varies ? e->copies : 1;
@@ -234,9 +234,11 @@ void hg_x86_test_any(x86_emit *e) {
 }
 
 /* Adds one to the register that counts the steps of the lanes of the mask, or of all. */
-static void count_up(x86_emit *e, uint32_t counter, uint32_t mask) {
-  vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = mask};
+void hg_x86_count_step(x86_emit *e) {
   const vector_insn *step = e->insn;
+  uint32_t counter = step->s[step->mask == VECTOR_ALL];
+  vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = step->mask};
+  if (hg_x86_role(e) & NATIVE_TAKES_ALL) add.mask = VECTOR_ALL; /* no lane is left out */
   e->insn = &add;
   for (uint32_t c = 0; c < hg_x86_copies(e, counter); c++) {
     unsigned old = hg_x86_source_reg(e, counter, c, 0, hg_x86_scratch(e, 0));
@@ -255,7 +257,7 @@ static void write_step(x86_emit *e) {
     uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
     hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_at(X86_FRAME, offsetof(native_frame, steps_left)), 1);
     hg_x86_jump_if(&e->a, X86_BELOW, slow);
-    count_up(e, insn->s[insn->mask == VECTOR_ALL], insn->mask);
+    hg_x86_count_step(e);
   }
   if (insn->d != VECTOR_NONE)
     for (uint32_t c = 0; c < hg_x86_copies(e, insn->d); c++)

@@ -86,7 +86,7 @@ static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
 }
 
 static int lane_access(x86_emit *e, x86_access *m) {
-  int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
+  int may_be_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e)));
   if (may_be_masked && !x86_can_mask(e, m)) return 0;
   unsigned base = hg_x86_base(e);
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -174,7 +174,7 @@ static int same_store(x86_emit *e, x86_access *m) {
   if (!m->is_store || m->bytes != 4 || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
   int32_t spilled = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
   uint32_t copies =
-      hg_x86_copies(e, m->value) > 1 || e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes ? e->copies : 1;
+      hg_x86_copies(e, m->value) > 1 || e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e) ? e->copies : 1;
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies == 1 ? X86_ALL_COPIES : c), none = hg_x86_new_label(a);
     find_last_lane(e, c, none);
@@ -339,7 +339,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
 }
 
 static int contiguous_access(x86_emit *e, x86_access *m) {
-  int is_plain = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes, is_masked = e->is_tail || !is_plain;
+  int is_plain = e->insn->mask == VECTOR_ALL && !hg_x86_loses_lanes(e), is_masked = e->is_tail || !is_plain;
   if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
   uint32_t added = added_to_tile_lane(e, m->index);
   if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
@@ -442,7 +442,7 @@ static int quick_access(x86_emit *e, x86_access *m) {
   unsigned index;
   uint8_t stride;
   if (!hg_x86_quick_index(e, &index, &stride)) return 0;
-  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes && !e->is_tail;
+  int takes_all = e->insn->mask == VECTOR_ALL && !hg_x86_loses_lanes(e) && !e->is_tail;
   int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
   if (!x86_is_checked(e) && takes_all && is_signed && !hg_x86_is_64(e, m->index)) { /* it may be negative */
     hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(index));

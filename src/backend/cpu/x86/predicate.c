@@ -57,7 +57,7 @@ unsigned hg_x86_and_existing_lanes(x86_emit *e, unsigned reg, unsigned scratch) 
 
 unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scratch) {
   uint64_t bits;
-  if (reg == VECTOR_ALL && !e->b->vector->loses_lanes) return hg_x86_existing_lanes(e, scratch);
+  if (reg == VECTOR_ALL && !hg_x86_loses_lanes(e)) return hg_x86_existing_lanes(e, scratch);
   if (reg == VECTOR_ALL)
     return hg_x86_fetch_predicate(e, native_location_of(e->b, x86_all_lanes_register(e)), copy, scratch);
   if (hg_x86_constant_bits(e, reg, &bits)) return hg_x86_constant_predicate(e, bits, scratch);
@@ -66,7 +66,7 @@ unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scr
 
 int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch) {
   uint32_t mask = e->insn->mask;
-  if (mask == VECTOR_ALL && !e->is_tail && !e->b->vector->loses_lanes) return -1;
+  if (mask == VECTOR_ALL && !e->is_tail && !hg_x86_loses_lanes(e)) return -1;
   unsigned reg = hg_x86_predicate(e, mask, copy, scratch);
   return (int)(mask == VECTOR_ALL ? reg : hg_x86_and_existing_lanes(e, reg, scratch));
 }
