@@ -1,7 +1,8 @@
 /* test_rows.c - random programs whose lanes walk over rows together, `for (i = lane; i < n; i += block)`: with counters
  * of every type, conditions of every form at the top and at the bottom, steps that overlap and that wrap, bodies with
- * branches and atomics, indices of one term and of two, past the end of what is bound, with few steps allowed; on every
- * engine and instruction set that this machine has, against the reference machine. test_rows [SEED COUNT] runs others. */
+ * branches and atomics, indices of one term and of two, past the end of what is bound, with few steps allowed; on
+ * every engine and instruction set that this machine has, against the reference machine. test_rows [SEED COUNT] runs
+ * others. */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
@@ -149,8 +150,8 @@ static void write_text(draft *d) {
   line(d, "mov.%s r6, little\nmovi.%s r7, #%u", d->counter, d->counter, d->lanes);
   d->is_regular = chance(d, 90);
   if (!d->is_regular) line(d, "mov.%s r7, little\nadd.%s r7, r7, #%u", d->counter, d->counter, below(d, 90));
-  if (d->is_linear) line(d, "sreg.u32 r10, grid_size.x\ncvt.%s.u32 r7, r10\nmul.%s r7, r7, #%u", d->counter, d->counter,
-                         d->lanes);
+  if (d->is_linear)
+    line(d, "sreg.u32 r10, grid_size.x\ncvt.%s.u32 r7, r10\nmul.%s r7, r7, #%u", d->counter, d->counter, d->lanes);
   if (!d->is_regular && chance(d, 40)) line(d, "sub.%s r1, r1, r1\nsub.%s r1, r1, #%u", d->counter, d->counter, below(d, 300));
   line(d, "movi.%s r2, #%s\nmov.%s r4, r2", d->type, is_float(d) ? "0.5" : "1", d->type);
   for (uint32_t n = 1 + below(d, 3); n > 0; n--) {

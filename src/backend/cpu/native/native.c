@@ -65,6 +65,17 @@ static void release_build(native_build *b) {
   hg_array_release(&b->allocator, &b->known);
 }
 
+/* Registers for code that is no instruction of the program. */
+static hg_status add_temporaries(native_build *b, hg_vector *own) {
+  static const uint8_t types[] = {ATLAS_f32, ATLAS_u32, ATLAS_i32};
+  b->temporaries = (uint32_t)own->regs.count;
+  for (size_t k = 0; k < 2 * sizeof types; k++) {
+    const vector_reg reg = {.type = types[k / 2], .kind = VECTOR_VARIES, .first = VECTOR_NONE};
+    if (hg_array_append(&own->allocator, &own->regs, &reg, 1) == NULL) return hg_fail_memory("machine code", sizeof reg);
+  }
+  return HG_OK;
+}
+
 /* Cuts the program into regions and gives each registers of its own. */
 static hg_status cut_into_regions(native_build *b, hg_vector *own) {
   hg_vector unrolled = {.allocator = b->allocator};
@@ -74,7 +85,7 @@ static hg_status cut_into_regions(native_build *b, hg_vector *own) {
   if (status == HG_OK) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
   hg_vector_release(&unrolled);
   b->vector = own;
-  return status;
+  return status == HG_OK ? add_temporaries(b, own) : status;
 }
 
 /* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */

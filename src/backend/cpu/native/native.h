@@ -163,6 +163,9 @@ typedef struct native_build {
                                  u32 */
   uint8_t keeps_coordinates;  /* 1: it does */
 
+  /* Of a program of several regions: two registers of f32, u32 and i32 each, which no instruction names. */
+  uint32_t temporaries;
+
   /* Of a program that hg_native_wide has made. */
   uint32_t slices;            /* the block's vectors; 0: another program */
   hg_array known;             /* uint64_t: see NATIVE_KNOWN */

@@ -204,12 +204,33 @@ static void write_block_jump(x86_emit *e, const native_step *step, uint32_t numb
   hg_x86_jump_if(a, is_none ? X86_EQUAL : X86_NOT_EQUAL, target);
 }
 
+/* An instruction of the whole block. C code does what machine code has no way for, and all where lanes have ended. */
+static void write_block_op(x86_emit *e, const native_step *step, uint32_t number) {
+  x86_asm *a = &e->a;
+  if (vector_insn_at(e->b->vector, step->first)->op == ATLAS_OP_bar_sync) return;
+  if (!hg_x86_can_collect(e, step)) {
+    call_step(e, number);
+    return;
+  }
+  uint32_t otherwise = hg_x86_new_label(a), done = hg_x86_new_label(a);
+  if (e->b->vector->loses_lanes) {
+    hg_x86_load(a, 1, X86_RAX, context_member(offsetof(native_context, worker)));
+    hg_x86_alu_imm(a, X86_CMP, 0, x86_at(X86_RAX, offsetof(cpu_worker, lost)), 0);
+    hg_x86_jump_if(a, X86_NOT_EQUAL, otherwise);
+  }
+  hg_x86_collect(e, step);
+  if (!e->b->vector->loses_lanes) return;
+  hg_x86_jump(a, done);
+  hg_x86_place(a, otherwise);
+  call_step(e, number);
+  hg_x86_place(a, done);
+}
+
 static void write_step(x86_emit *e, const native_step *step, uint32_t number, uint32_t start) {
   hg_x86_place(&e->a, step_label(e, number));
   if (step->kind == NATIVE_REGION && !step->is_empty) write_region_of_block(e, step, start);
   else if (step->kind == NATIVE_BLOCK_JUMP) write_block_jump(e, step, number);
-  else if (step->kind == NATIVE_BLOCK_OP && vector_insn_at(e->b->vector, step->first)->op != ATLAS_OP_bar_sync)
-    call_step(e, number);
+  else if (step->kind == NATIVE_BLOCK_OP) write_block_op(e, step, number);
 }
 
 /* Returns where the code begins. Regions that can be entered alone start at a label each. */
