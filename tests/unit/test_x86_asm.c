@@ -303,6 +303,8 @@ static void test_general(const hg_allocator *allocator) {
                                              hg_x86_store_narrow(&a, 2, x86_indexed(X86_RDI, X86_RCX, 1, 0), X86_RBX)));
   EXPECT("\x41\x54\x41\x5c", (hg_x86_push(&a, X86_R12), hg_x86_pop(&a, X86_R12)));
   EXPECT("\x0f\x18\x8c\x9e\x00\x08\x00\x00", hg_x86_prefetch(&a, 1, x86_indexed(X86_RSI, X86_RBX, 2, 2048)));
+  EXPECT("\x0f\x0d\x8c\x9e\x00\x08\x00\x00",
+         hg_x86_prefetch_to_write(&a, x86_indexed(X86_RSI, X86_RBX, 2, 2048)));
   EXPECT("\x62\xf1\x74\x58\x58\x47\x01", /* vaddps zmm0, zmm1, dword ptr [rdi + 4]{1to16} */
          hg_x86_vector(&a, &(x86_vector_insn){.op = X86_vaddps, .width = 2, .vvvv = 1,
                                            .rm = {1, X86_RDI, X86_NO_INDEX, 0, 1, 4}}));

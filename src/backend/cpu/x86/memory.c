@@ -438,6 +438,26 @@ int hg_x86_is_table_index(const x86_emit *e) {
 
 /* ---- quick ones in a loop ---------------------------------------------------------------------------------------- */
 
+/* 1 if no instruction before the current one accesses its buffer. */
+static int is_first_access(const x86_emit *e) {
+  for (uint32_t i = 0; i < e->index; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (hg_x86_has_base(insn) && insn->symbol == e->insn->symbol) return 0;
+  }
+  return atlas_symbol_at(e->b->program, e->insn->symbol)->kind == ATLAS_SYMBOL_BUFFER;
+}
+
+/* Prefetches what is further along a row, or in the next rows. A group reads a few lines of each kilobyte, and other
+ * groups the others, which no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time. */
+static void prefetch_row(x86_emit *e, const x86_access *m, x86_rm at) {
+  enum { AHEAD = 4096 };
+  if (!hg_x86_has_all(e) || !is_first_access(e)) return;
+  at.displacement += AHEAD;
+  for (uint32_t b = 0; b < e->copies * e->lanes * m->bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
+    if (m->is_store) hg_x86_prefetch_to_write(&e->a, at);
+    else hg_x86_prefetch(&e->a, 1, at);
+}
+
 static int quick_access(x86_emit *e, x86_access *m) {
   unsigned index;
   uint8_t stride;
@@ -455,6 +475,7 @@ static int quick_access(x86_emit *e, x86_access *m) {
     load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
     return 1;
   }
+  prefetch_row(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
     if (!m->is_store) hg_x86_load_run(e, m, at, c, -1);

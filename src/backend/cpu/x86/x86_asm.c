@@ -198,6 +198,7 @@ void hg_x86_lea(x86_asm *a, unsigned reg, x86_rm rm) { general(a, 0, 1, 0x8d, re
 void hg_x86_tzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0xf3, w, 0x0fbc, reg, &rm); }
 void hg_x86_lzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0xf3, w, 0x0fbd, reg, &rm); }
 void hg_x86_prefetch(x86_asm *a, unsigned level, x86_rm rm) { general(a, 0, 0, 0x0f18, level, &rm); }
+void hg_x86_prefetch_to_write(x86_asm *a, x86_rm rm) { general(a, 0, 0, 0x0f0d, 1, &rm); }
 void hg_x86_call_rm(x86_asm *a, x86_rm rm) { general(a, 0, 0, 0xff, 2, &rm); }
 
 void hg_x86_test(x86_asm *a, int w, unsigned reg, unsigned other) {
