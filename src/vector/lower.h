@@ -89,11 +89,14 @@ static inline int vector_is_on_way(const vector_lowering *l, uint32_t block) {
 static inline int vector_is_on_masked_way(const vector_lowering *l, uint32_t block) {
   return vector_is_on_way(l, block) && !l->uniform[l->order.loop[block]];
 }
-/* 1 if the block's mask is its predecessor's, less the lanes that have left the loop there. */
+/* 1 if the block's mask is that of the block before it on the way around a loop: less the lanes that have left the loop
+ * there, if that is its only predecessor; else all of its lanes, which reconverge here. */
 static inline int vector_shares_mask(const vector_lowering *l, uint32_t block) {
-  const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
-  return from->count == 1 && l->waiting[block] != SSA_NONE &&
-         l->waiting[block] == l->waiting[*(const uint32_t *)from->data];
+  return l->waiting[block] != SSA_NONE && l->dominance.dominator[block] != block &&
+         l->waiting[block] == l->waiting[l->dominance.dominator[block]];
+}
+static inline int vector_shares_join(const vector_lowering *l, uint32_t block) {
+  return ssa_block_at(l->unit, block)->predecessors.count > 1 && vector_shares_mask(l, block);
 }
 /* Coalesces the values of a loop's counter into one register. */
 void hg_vector_find_webs(vector_lowering *l);

@@ -103,12 +103,26 @@ static void find_latch(vector_lowering *l, uint32_t header) {
   if (edges != 1) l->latch[header] = SSA_NONE;
 }
 
-/* A new register, or that of the only block before it on the way around a loop: what the branch there leaves of it. */
+/* 1 if all lanes that are in `before` come to `block` in the same round of their loop, whatever way they take. */
+static int is_whole_join(const vector_lowering *l, uint32_t before, uint32_t block) {
+  for (uint32_t k = l->order.place[before]; k < l->order.place[block]; k++) {
+    uint32_t b = l->order.block[k];
+    const ssa_block *between = ssa_block_at(l->unit, b);
+    if (l->order.loop[b] != l->order.loop[block] || !ssa_dominates(&l->dominance, before, b)) return 0;
+    if (between->end != SSA_JUMP && between->end != SSA_BRANCH) return 0;
+    for (int side = 0; side < (between->end == SSA_BRANCH ? 2 : 1); side++)
+      if (!vector_in_loop(&l->order, l->order.loop[block], between->successor[side])) return 0;
+  }
+  return 1;
+}
+
+/* A new register, or that of the block before it on the way around a loop: what the branch there leaves of it, or all
+ * of it where the sides of a branch meet. */
 static uint32_t mask_of(vector_lowering *l, uint32_t block) {
-  const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
-  uint32_t before = from->count == 1 ? *(const uint32_t *)from->data : block;
+  uint32_t before = l->dominance.dominator[block];
+  int is_only_way = ssa_block_at(l->unit, block)->predecessors.count == 1;
   int shares = before != block && l->order.loop[before] == l->order.loop[block] &&
-               vector_is_on_masked_way(l, block);
+               vector_is_on_masked_way(l, block) && (is_only_way || is_whole_join(l, before, block));
   return shares ? l->waiting[before] : hg_vector_new_reg(l, SSA_PREDICATE);
 }
 

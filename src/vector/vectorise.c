@@ -109,14 +109,16 @@ static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t ma
   hg_vector_moves(l, from, side, counted);
   if (l->uniform[to]) {
     if (counted != mask) end_if_none_left(l);
-  } else if (written == SSA_NONE) emit_logic(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
+  } else if (vector_shares_join(l, to)) return; /* they are in it */
+  else if (written == SSA_NONE) emit_logic(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
   else if (written != counted) emit_logic(l, VECTOR_AND, written, counted, counted);
 }
 
 /* 0 if lanes that take that edge need nothing done. */
 static int needs_mask(vector_lowering *l, uint32_t from, uint32_t side) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
-  return !l->uniform[to] || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
+  int joins = l->uniform[to] || vector_shares_join(l, to);
+  return !joins || is_counted(l, from, to) || hg_vector_has_moves(l, from, side);
 }
 
 /* All lanes take one edge. */

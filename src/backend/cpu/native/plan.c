@@ -281,7 +281,9 @@ static int find_uses(plan *p) {
     note_use(p, insn->mask, i, 0);
     note_use(p, insn->d, i, 1);
   }
-  if (has_loops) p->spill_cost[p->reg_count - 1] = UINT32_MAX; /* the lanes that have not ended are read everywhere */
+  /* The lanes that have not ended are read everywhere; but in blocks, whose loops run while all lanes are there, other
+   * masks are read more often. */
+  if (has_loops) p->spill_cost[p->reg_count - 1] = p->v->has_block_ops ? 1 : UINT32_MAX;
   return has_loops;
 }
 
