@@ -211,9 +211,9 @@ static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_st
  * STEP that counts nothing. */
 int hg_native_needs_no_code(const hg_vector *v, uint32_t insn);
 
-/* After a comparison, the instruction that is `mask and comparison` or `mask and not comparison`, if nothing else
- * reads the comparison and a target with mask registers can do both at once; else NULL. The comparison has no
- * location then. */
+/* After a comparison, the instruction that is `mask and comparison`, `mask and not comparison` or `mask or comparison`,
+ * if nothing else reads the comparison and a target with mask registers can do both at once; else NULL. The comparison
+ * has no location then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
 
 /* 1 if a register is blane + a constant or parameter, and only the index of elements of 32 or 64 bits: the access folds

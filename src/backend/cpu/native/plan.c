@@ -194,7 +194,9 @@ const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparis
   const vector_reg *d = vector_reg_at(b->vector, insn->d);
   if (!is_compared_as_32_bits(insn->type2) || insn->flags & VECTOR_KEEP) return NULL;
   if (d->last != comparison + 1 || d->first != comparison || d->uniform) return NULL;
-  if ((use->op != VECTOR_AND && use->op != VECTOR_ANDNOT) || use->mask != VECTOR_ALL) return NULL;
+  int commutes = use->op == ATLAS_OP_pand || use->op == ATLAS_OP_por;
+  if ((use->op != VECTOR_AND && use->op != VECTOR_ANDNOT && !commutes) || use->mask != VECTOR_ALL) return NULL;
+  if (commutes && use->s[0] == insn->d) return use->s[1] != insn->d ? use : NULL;
   return use->s[1] == insn->d && use->s[0] != insn->d ? use : NULL;
 }
 

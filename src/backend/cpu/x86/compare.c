@@ -18,19 +18,21 @@ static int relation_of(uint16_t op) {
   return NUM;
 }
 
-/* Compares under the mask of the next instruction, an `and`, which needs no code then. */
+/* Compares under the mask of the next instruction, an `and`, which needs no code then; or does an `or`, too. */
 static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
   enum { OPPOSITE = 4 }; /* the bit of a relation that negates it */
   const vector_insn *use = hg_native_masked_use(e->b, e->index);
   if (use == NULL) return 0;
   if (use->op == VECTOR_ANDNOT) immediate ^= OPPOSITE;
+  uint32_t other = use->s[use->s[0] == e->insn->d];
+  int is_or = use->op == ATLAS_OP_por, is_all = other == VECTOR_ALL && !e->is_tail && !hg_x86_loses_lanes(e);
   e->insn = use;
   for (uint32_t c = 0; c < hg_x86_copies(e, use->d); c++) {
-    int is_all = use->s[0] == VECTOR_ALL && !e->is_tail && !hg_x86_loses_lanes(e);
-    unsigned mask = is_all ? 0 : hg_x86_predicate(e, use->s[0], c, 1), to = hg_x86_predicate_result(e, c, 2);
+    unsigned mask = is_or || is_all ? 0 : hg_x86_predicate(e, other, c, 1), to = hg_x86_predicate_result(e, c, 2);
     unsigned a = hg_x86_source_reg(e, left, c, 0, hg_x86_scratch(e, 0));
     x86_rm b = hg_x86_source(e, right, c, 0, hg_x86_scratch(e, 1));
-    hg_x86_vk(e, op, to, a, b, immediate, mask, 0);
+    hg_x86_vk(e, op, is_or ? 2 : to, a, b, immediate, mask, 0);
+    if (is_or) hg_x86_k(e, X86_korw, to, hg_x86_predicate(e, other, c, 1), 2);
     hg_x86_set_predicate_result(e, c, to);
   }
   e->joined = e->index + 1;
