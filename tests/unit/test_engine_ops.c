@@ -203,19 +203,24 @@ static void run_tiles(const op_test *t, setting *s) {
   }
 }
 
+static void run_native(const op_test *t, setting *s, hg_code_pages *pages, const native_target *target, cpu_isa isa) {
+  hg_native *native = NULL;
+  atlas_launch launch = launch_of(s);
+  hg_status status =
+      hg_native_compile(pages, target, hg_cpu_kernels(isa), UINT64_MAX, s->program, s->vector, &native);
+  if (status == HG_OK) status = hg_native_launch(native, &launch);
+  compare(t, s, status, target->engine);
+  hg_native_release(native);
+}
+
+/* With what this processor has beyond the name of its instruction set, and without. */
 static void run_natives(const op_test *t, setting *s) {
   hg_code_pages pages;
   if (!check_note(hg_code_open(&pages, &s->program->allocator) == HG_OK)) return;
   for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best(); isa++) {
-    const native_target *target = hg_native_target(isa);
-    if (target == NULL) continue;
-    hg_native *native = NULL;
-    atlas_launch launch = launch_of(s);
-    hg_status status = hg_native_compile(&pages, target, hg_cpu_kernels(isa), UINT64_MAX, s->program,
-                                         s->vector, &native);
-    if (status == HG_OK) status = hg_native_launch(native, &launch);
-    compare(t, s, status, target->engine);
-    hg_native_release(native);
+    if (hg_native_target(isa) == NULL) continue;
+    run_native(t, s, &pages, hg_native_target(isa), isa);
+    run_native(t, s, &pages, hg_native_least_target(isa), isa);
   }
   hg_code_close(&pages);
 }
@@ -267,6 +272,7 @@ static void test_one_type(const atlas_op_info *info, atlas_type type) {
   op_test t = {.sources = {type, type, type}, .result = type};
   int is_predicate = form[0] == 'p';
   if (strcmp(form, "dsc") == 0) t.sources[1] = ATLAS_u32;
+  if (strcmp(form, "dccs") == 0) t.sources[0] = t.sources[1] = ATLAS_u32;
   if (strcmp(form, "dqss") == 0) {
     t.sources[2] = ATLAS_u32;
     snprintf(instruction, sizeof instruction, "    set.ge.u32 p0, r2, #100\n    sel.%s r3, p0, r0, r1\n", name);
@@ -296,8 +302,29 @@ static void test_two_types(const atlas_op_info *info, atlas_type to) {
   }
 }
 
+/* Sums in a loop that lanes leave one by one, so that the others keep theirs; results in the registers of operands;
+ * words and sums that are constants. */
+static void test_dots(void) {
+  static const char *const operands[] = {"r4, r0, r1, r4",  "r4, r1, r0, r4",          "r4, r0, r0, r4",
+                                         "r4, #11, #32, r4", "r4, r0, #0x80ff7f01, r4", "r4, #0xfe018080, r1, r4",
+                                         "r0, r0, r1, r4",   "r0, r1, r0, r4",          "r1, r0, r1, #0x12345678",
+                                         "r0, r0, r1, r0",   "r4, r0, r1, r0",          "r0, r4, r4, r0"};
+  static const char *const names[] = {"ss", "uu", "us"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+      op_test t = {.sources = {ATLAS_u32, ATLAS_u32, ATLAS_u32}, .result = ATLAS_u32};
+      char instructions[512];
+      snprintf(instructions, sizeof instructions,
+               "    mov.u32 r4, r2\n    and.u32 r5, r2, #7\n    add.u32 r5, r5, #1\nagain:\n    dot4.%s.u32 %s\n"
+               "    xor.u32 r0, r0, r4\n    add.u32 r1, r1, #0x01020304\n    loop r5, again\n    xor.u32 r3, r0, r4\n",
+               names[k], operands[i]);
+      write_program(&t, instructions, 0, STRAIGHT);
+      run(&t);
+    }
+}
+
 static int is_tested(const atlas_op_info *info) {
-  static const char *const forms[] = {"ds", "dss", "dsss", "dsc", "dt", "pss", "dqss"};
+  static const char *const forms[] = {"ds", "dss", "dsss", "dsc", "dccs", "dt", "pss", "dqss"};
   if (!(info->flags & ATLAS_PURE) || info->flags & (ATLAS_FUNC | ATLAS_LOAD | ATLAS_BLOCK)) return 0;
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
     if (strcmp(info->operands, forms[i]) == 0) return 1;
@@ -314,5 +341,6 @@ int main(void) {
       else test_one_type(info, type);
     }
   }
+  test_dots();
   return check_report();
 }
