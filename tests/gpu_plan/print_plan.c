@@ -54,9 +54,16 @@ static void print_place(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
 }
 
 static void print_group(const gpu_group *group) {
-  printf(" of %u, one check%s:", (unsigned)group->count, group->checks_least ? " at both ends" : "");
-  for (uint32_t i = 0; i < group->count; i += group->joined[i])
-    printf(" %ux v%u", (unsigned)group->joined[i], (unsigned)group->value[i]);
+  printf(" of %u %s, %s:", (unsigned)group->count, group->is_store ? "stores" : "loads",
+         group->is_tested ? "one test" : "in bounds and aligned");
+  for (uint32_t r = 0; r < group->run_count; r++) {
+    const gpu_run *run = &group->run[r];
+    if (r > 0) putchar(';');
+    for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += group->joined[i])
+      printf(" %ux v%u", (unsigned)group->joined[i], (unsigned)group->value[i]);
+    if (run->is_checked && run->checks_least) printf(" at both ends");
+    if (group->is_tested && run->width > 1 && run->is_aligned) printf(" where the memory is aligned");
+  }
 }
 
 static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, int *depth) {
@@ -68,7 +75,7 @@ static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *st
   if (step->op == GPU_COMPUTE || step->op == GPU_OWN) print_insn(g, step->value);
   if (step->op == GPU_LOAD || step->op == GPU_STORE || step->op == GPU_ATOMIC) print_insn(g, step->value);
   if (step->op == GPU_LOAD || step->op == GPU_STORE || step->op == GPU_ATOMIC) print_place(g, part, step->value);
-  if (step->op == GPU_LOAD_GROUP) print_group(gpu_group_at(g, step->number));
+  if (step->op == GPU_GROUP) print_group(gpu_group_at(g, step->number));
   if (step->notes > 0) printf("; notes %u faults first", (unsigned)step->notes);
   putchar('\n');
 }

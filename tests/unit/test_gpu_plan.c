@@ -43,6 +43,17 @@ static const char pool[] = ".block 32\n.pool heap\n.buffer x u64 inout\npool.all
                            "ldg.u64 r1, [x + lane]\npool.store.u64 [heap + r0], r1\nbar.sync\n"
                            "pool.load.u64 r2, [heap + r0]\nstg.u64 [x + lane], r2\npool.free.u64 heap, r0\nexit\n";
 
+/* Loads of two buffers in turns; a product of two vectors out of shared memory, step by step. */
+static const char tile[] =
+    ".block 64\n" BUFFERS ".buffer z f32 in\n.scalar n u32\n.shared s f32 1024\nmul.u32 r0, r253, n\n"
+    "ldg.f32 r10, [x + r0]\nldg.f32 r20, [z + r0]\nldg.f32 r11, [x + r0 + #1]\nldg.f32 r21, [z + r0 + #1]\n"
+    "shl.u32 r1, blane, #1\nsts.f32 [s + r1], r10\nsts.f32 [s + r1 + #1], r11\nsts.f32 [s + r1 + #128], r20\n"
+    "sts.f32 [s + r1 + #129], r21\nbar.sync\nlds.f32 r2, [s + r1]\nlds.f32 r3, [s + r1 + #1]\nmul.f32 r4, r2, r2\n"
+    "mul.f32 r5, r2, r3\nmul.f32 r6, r3, r3\nlds.f32 r2, [s + r1 + #128]\nlds.f32 r3, [s + r1 + #129]\n"
+    "fma.f32 r4, r2, r2, r4\nfma.f32 r5, r2, r3, r5\nfma.f32 r6, r3, r3, r6\nlds.f32 r2, [s + r1 + #256]\n"
+    "lds.f32 r3, [s + r1 + #257]\nfma.f32 r4, r2, r2, r4\nfma.f32 r5, r2, r3, r5\nfma.f32 r6, r3, r3, r6\n"
+    "shl.u64 r7, lane, #2\nstg.f32 [y + r7], r4\nstg.f32 [y + r7 + #1], r5\nstg.f32 [y + r7 + #2], r6\nexit\n";
+
 /* ---- what holds of every plan ------------------------------------------------------------------------------------ */
 
 static void check_tree(const gpu_step *steps, size_t count) {
@@ -63,14 +74,19 @@ static void follow(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, 
   if (step->op == GPU_NOTE_FAULTS) {
     CHECK_EQ_U64(step->number, *pending);
     *pending = 0;
-  } else if (is_access(step->op) || step->op == GPU_LOAD_GROUP) {
-    int is_group = step->op == GPU_LOAD_GROUP;
-    gpu_check check = is_group ? GPU_BRANCH : (gpu_check)hg_gpu_place(g, part, step->value).check;
+  } else if (is_access(step->op) || step->op == GPU_GROUP) {
+    int is_group = step->op == GPU_GROUP;
+    const gpu_group *group = is_group ? gpu_group_at(g, step->number) : NULL;
+    gpu_check check = !is_group           ? (gpu_check)hg_gpu_place(g, part, step->value).check
+                      : group->is_tested ? GPU_BRANCH
+                                         : GPU_PROVEN;
     if (step->notes > 0) CHECK_EQ_U64(step->notes, *pending);
     if (step->notes > 0) *pending = 0;
     if (check == GPU_BRANCH) CHECK_EQ_U64(*pending, 0);
     *pending += check == GPU_LEAVE_OUT;
     if (!is_group) done[step->value]++;
+    else if (!group->is_tested) /* else its accesses are steps, too */
+      for (uint32_t i = 0; i < group->count; i++) done[group->in_order[i]]++;
   } else if (step->op == GPU_TAKE || step->op == GPU_GIVE) {
     done[step->value]++;
   } else if (step->op == GPU_SYNC || step->op == GPU_OWN || step->op == GPU_VOTE || step->op == GPU_POOL_FREE) {
@@ -113,11 +129,21 @@ typedef struct made {
   gpu_plan plan;
 } made;
 
+static uint32_t count_listed(const ssa_unit *unit) {
+  uint32_t count = 0;
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
+    for (uint32_t e = ssa_block_at(unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) count++;
+  return count;
+}
+
 static void make(const char *text, const hg_gpu_target *target, uint32_t flags, made *m) {
   const hg_gpu_form form = {.flags = flags, .threads = 256};
   m->program = parse(text);
   compile(m->program, OPTIMISED, &m->unit);
+  uint32_t listed = count_listed(&m->unit);
   CHECK_EQ_U64(hg_gpu_plan(m->program, &m->unit, target, &form, &m->plan), HG_OK);
+  CHECK_EQ_U64(count_listed(&m->unit), listed); /* in another order, perhaps */
+  CHECK_EQ_U64(ir_ssa_check(&m->unit), HG_OK);
   check_plan(&m->plan);
 }
 
@@ -128,7 +154,7 @@ static void release(made *m) {
 }
 
 static void test_all(void) {
-  static const char *const texts[] = {saxpy, clamp, gather, scattered, neighbours, reduction, atomic, pool};
+  static const char *const texts[] = {saxpy, clamp, gather, scattered, neighbours, reduction, atomic, pool, tile};
   static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED};
   for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
@@ -171,13 +197,35 @@ static void test_targets(void) {
 static void test_groups(void) {
   made m;
   make(neighbours, &plain, HG_GPU_CHECKED, &m);
-  CHECK_EQ_U64(count_of(&m.plan, GPU_LOAD_GROUP), 1);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_GROUP), 1);
   const gpu_group *group = gpu_group_at(&m.plan, 0);
   CHECK_EQ_U64(group->count, 5);
-  CHECK_EQ_U64(group->width, 4);
+  CHECK_EQ_U64(group->run_count, 1);
+  CHECK_EQ_U64(group->run[0].width, 4);
   CHECK_EQ_U64(group->joined[0], 4);
   CHECK_EQ_U64(group->joined[4], 1);
-  CHECK(!group->checks_least);
+  CHECK(!group->run[0].checks_least && group->is_tested);
+  release(&m);
+}
+
+/* Where the order is free: one test for both buffers' loads; in shared memory no test, each pair near its use. */
+static void test_order(void) {
+  made m;
+  make(tile, &plain, 0, &m);
+  const gpu_part *part = &m.plan.part[GPU_OUTSIDE];
+  uint32_t pairs = 0, products = 0;
+  for (uint32_t i = 0; i < part->first[m.plan.order.count]; i++) {
+    const gpu_step *step = (const gpu_step *)part->steps.data + i;
+    if (step->op == GPU_COMPUTE && gpu_insn(&m.plan, step->value)->type == ATLAS_f32) products++;
+    if (step->op != GPU_GROUP) continue;
+    const gpu_group *group = gpu_group_at(&m.plan, step->number);
+    if (group->run_count == 2) CHECK(group->is_tested && !group->is_store && products == 0);
+    if (group->is_store || group->is_tested) continue;
+    CHECK_EQ_U64(group->run[0].width, 2);
+    CHECK(products + 3 > 3 * pairs++); /* most of what uses the pair before stands between */
+  }
+  CHECK_EQ_U64(pairs, 3);
+  CHECK_EQ_U64(products, 9);
   release(&m);
 }
 
@@ -213,6 +261,7 @@ int main(void) {
   test_all();
   test_targets();
   test_groups();
+  test_order();
   test_reduction();
   test_pending();
   return check_report();

@@ -1,4 +1,5 @@
-/* group.c - which loads of one lane share a check, and which of those are one access (gpu_group). */
+/* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access; and
+ * the loads that share a check where instructions keep their order. */
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
@@ -7,37 +8,111 @@
 
 enum {
   MAX_DISPLACEMENT = 1 << 16, /* in elements: fits the offset of an instruction */
-  MIN_LOADS = 3               /* that share a check but no access: the check may be two, of the least and the largest
-                                 displacement */
+  MIN_SHARING = 3             /* accesses that share a check but are not joined: the check may be two, of the least and
+                                 the largest displacement */
 };
 
 static int64_t displacement_of(const gpu_plan *g, uint32_t value) { return (int64_t)gpu_insn(g, value)->bits; }
 
-/* ---- which loads ------------------------------------------------------------------------------------------------- */
-
 /* Elements of 8 bits are left alone. */
-static int is_candidate(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
+int hg_gpu_may_group(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
-  if (!(gpu_flags(g, value) & ATLAS_LOAD) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY ||
-      gpu_symbol_of(g, insn)->kind != ATLAS_SYMBOL_BUFFER)
+  uint32_t flags = gpu_flags(g, value);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_ATOMIC || insn->mode != ATLAS_ADDRESS_INDEXED ||
+      insn->symbol & SSA_LIBRARY)
     return 0;
+  uint8_t kind = gpu_symbol_of(g, insn)->kind;
   int64_t displacement = displacement_of(g, value);
-  int is_checked = part != GPU_VECTOR_PART || g->access[value] == GPU_CHECKED;
-  return is_checked && !g->analysis.in_bounds[value] && displacement > -MAX_DISPLACEMENT &&
+  return (kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SHARED) && displacement > -MAX_DISPLACEMENT &&
          displacement < MAX_DISPLACEMENT && gpu_bytes(g, value) > 1 &&
          gpu_insn(g, gpu_arg(g, value, 0))->op != SSA_CONST;
 }
 
-static void insert(const gpu_plan *g, gpu_group *group, uint32_t value) {
-  uint32_t at = group->count++;
-  group->in_order[at] = value;
-  for (; at > 0 && displacement_of(g, group->value[at - 1]) > displacement_of(g, value); at--)
-    group->value[at] = group->value[at - 1];
-  group->value[at] = value;
+/* ---- neighbours -------------------------------------------------------------------------------------------------- */
+
+static uint32_t neighbours(const gpu_plan *g, const gpu_group *group, const gpu_run *run, uint32_t first) {
+  uint32_t n = 1, end = run->first + (uint32_t)run->count;
+  while (first + n < end &&
+         displacement_of(g, group->value[first + n]) == displacement_of(g, group->value[first]) + (int64_t)n)
+    n++;
+  return n;
 }
 
-/* The loads from `first` on with nothing but arithmetic between them. */
-static void collect(const gpu_plan *g, gpu_part_kind part, uint32_t first, gpu_group *group) {
+/* Elements of the access that begins here: the width where it is aligned and has all its elements, else 1. */
+static uint32_t access_width(const gpu_plan *g, const gpu_group *group, const gpu_run *run, uint32_t first) {
+  int64_t from_first = displacement_of(g, group->value[first]) - displacement_of(g, group->value[run->first]);
+  return run->width > 1 && from_first % run->width == 0 && neighbours(g, group, run, first) >= run->width ? run->width
+                                                                                                           : 1;
+}
+
+/* How many accesses of the run become part of wide ones; group->joined says which. */
+static uint32_t join(const gpu_plan *g, gpu_group *group, const gpu_run *run) {
+  uint32_t joined = 0;
+  memset(group->joined + run->first, 0, run->count);
+  for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += group->joined[i]) {
+    group->joined[i] = (uint8_t)access_width(g, group, run, i);
+    if (group->joined[i] > 1) joined += group->joined[i];
+  }
+  return joined;
+}
+
+/* The greatest width, aligned to the first element, that joins more than half of the run; else 1. */
+static void find_width(const gpu_plan *g, gpu_group *group, gpu_run *run) {
+  run->width = (uint8_t)(GPU_VECTOR_BYTES / run->element_bytes);
+  while (2 * join(g, group, run) <= run->count && run->width > 1) run->width /= 2;
+}
+
+/* ---- the group --------------------------------------------------------------------------------------------------- */
+
+static void describe(const gpu_plan *g, gpu_group *group, gpu_run *run) {
+  uint32_t value = group->value[run->first], index = gpu_arg(g, value, 0);
+  int64_t least = displacement_of(g, value);
+  run->element_bytes = (uint8_t)gpu_bytes(g, value);
+  run->is_read_only = g->read_only[hg_location_of(g->program, gpu_insn(g, value))];
+  run->is_shared = gpu_symbol_of(g, gpu_insn(g, value))->kind == ATLAS_SYMBOL_SHARED;
+  run->checks_least = least < 0 || gpu_is_signed(gpu_insn(g, index)->type);
+  for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i++)
+    run->is_checked |= !g->analysis.in_bounds[group->value[i]];
+  find_width(g, group, run);
+  run->is_aligned = least % run->width == 0 && g->analysis.fact[index].alignment % run->width == 0;
+  group->is_tested |= run->is_checked || (run->width > 1 && !(run->is_aligned && run->is_shared));
+}
+
+static int is_worth(const gpu_run *run) { return run->width > 1 || (run->is_checked && run->count >= MIN_SHARING); }
+
+int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *run_of) {
+  uint32_t filled = 0;
+  int worth = 0;
+  group->run_count = group->is_tested = 0;
+  for (uint32_t r = 0; filled < group->count; r++) {
+    gpu_run *run = &group->run[group->run_count++];
+    *run = (gpu_run){.first = (uint8_t)filled};
+    for (uint32_t i = 0; i < group->count; i++) {
+      if (run_of[i] != r) continue;
+      uint32_t at = filled++, value = group->in_order[i];
+      for (; at > run->first && displacement_of(g, group->value[at - 1]) > displacement_of(g, value); at--)
+        group->value[at] = group->value[at - 1];
+      group->value[at] = value;
+    }
+    run->count = (uint8_t)(filled - run->first);
+    describe(g, group, run);
+    worth |= is_worth(run);
+  }
+  return worth;
+}
+
+/* ---- loads that follow one another ------------------------------------------------------------------------------- */
+
+static int is_candidate(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
+  int is_checked = part != GPU_VECTOR_PART || g->access[value] == GPU_CHECKED;
+  return is_checked && gpu_flags(g, value) & ATLAS_LOAD && hg_gpu_may_group(g, value) &&
+         !g->analysis.in_bounds[value];
+}
+
+int hg_gpu_find_group(const gpu_plan *g, gpu_part_kind part, uint32_t first, gpu_group *group) {
+  static const uint8_t one_run[GPU_MAX_GROUP] = {0};
+  *group = (gpu_group){.count = 0};
+  if (!is_candidate(g, part, first)) return 0;
   const ssa_insn *a = gpu_insn(g, first);
   for (uint32_t e = first; e != SSA_NONE && group->count < GPU_MAX_GROUP; e = gpu_insn(g, e)->next) {
     const ssa_insn *b = gpu_insn(g, e);
@@ -45,57 +120,8 @@ static void collect(const gpu_plan *g, gpu_part_kind part, uint32_t first, gpu_g
     if (flags & ATLAS_PURE && !(flags & (ATLAS_LOAD | ATLAS_BLOCK))) continue;
     if (!is_candidate(g, part, e) || b->symbol != a->symbol || b->type != a->type ||
         gpu_arg(g, e, 0) != gpu_arg(g, first, 0))
-      return;
-    insert(g, group, e);
+      break;
+    group->in_order[group->count++] = e;
   }
-}
-
-/* ---- neighbours -------------------------------------------------------------------------------------------------- */
-
-static uint32_t neighbours(const gpu_plan *g, const gpu_group *group, uint32_t first) {
-  uint32_t n = 1;
-  while (first + n < group->count &&
-         displacement_of(g, group->value[first + n]) == displacement_of(g, group->value[first]) + (int64_t)n)
-    n++;
-  return n;
-}
-
-/* Elements of the access that begins with this load: the width where it is aligned and has all its elements, else 1. */
-static uint32_t access_width(const gpu_plan *g, const gpu_group *group, uint32_t first) {
-  int64_t from_first = displacement_of(g, group->value[first]) - displacement_of(g, group->value[0]);
-  return group->width > 1 && from_first % group->width == 0 && neighbours(g, group, first) >= group->width
-             ? group->width
-             : 1;
-}
-
-/* How many loads become part of wide accesses; group->joined says which. */
-static uint32_t join(const gpu_plan *g, gpu_group *group) {
-  uint32_t joined = 0;
-  memset(group->joined, 0, sizeof group->joined);
-  for (uint32_t i = 0; i < group->count; i += group->joined[i]) {
-    group->joined[i] = (uint8_t)access_width(g, group, i);
-    if (group->joined[i] > 1) joined += group->joined[i];
-  }
-  return joined;
-}
-
-/* The greatest width, aligned to the first element, that joins more than half of the loads; else 1. */
-static void find_width(const gpu_plan *g, gpu_group *group) {
-  group->width = GPU_VECTOR_BYTES / group->element_bytes;
-  while (2 * join(g, group) <= group->count && group->width > 1) group->width /= 2;
-}
-
-/* ---- the group --------------------------------------------------------------------------------------------------- */
-
-int hg_gpu_find_group(const gpu_plan *g, gpu_part_kind part, uint32_t value, gpu_group *group) {
-  *group = (gpu_group){.count = 0};
-  if (!is_candidate(g, part, value)) return 0;
-  collect(g, part, value, group);
-  if (group->count < 2) return 0;
-  group->element_bytes = (uint8_t)gpu_bytes(g, value);
-  group->is_read_only = g->read_only[hg_location_of(g->program, gpu_insn(g, value))];
-  group->checks_least = displacement_of(g, group->value[0]) < 0 ||
-                        gpu_is_signed(gpu_insn(g, gpu_arg(g, value, 0))->type);
-  find_width(g, group);
-  return group->count >= MIN_LOADS || group->width > 1;
+  return group->count > 1 && hg_gpu_complete_group(g, group, one_run);
 }

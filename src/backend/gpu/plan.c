@@ -50,11 +50,12 @@ static void note_effects(gpu_plan *g) {
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 3 * values + blocks, bytes = 5 * values + blocks;
+  uint64_t words = 4 * values + blocks, bytes = 5 * values + blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
-  *room = g->numbers + values;
+  *room = g->numbers + 2 * values;
   g->vector_of = g->numbers;
+  g->group_of = g->numbers + values;
   g->nan = (uint8_t *)(g->numbers + words);
   g->nan_blind = g->nan + values;
   g->bits_used = g->nan_blind + values;
@@ -69,6 +70,14 @@ static hg_status analyse(gpu_plan *g) {
   const hg_shape *shape = g->form.shape != NULL ? g->form.shape : &any_launch;
   HG_TRY(hg_analyse(g->program, g->unit, shape, &g->analysis));
   return ir_ssa_order_build(g->unit, &g->order);
+}
+
+/* Programs that do not see blocks keep their order: the accesses that count there are vectors. */
+static hg_status order_instructions(gpu_plan *g) {
+  if (!g->info.observes_block) return HG_OK;
+  g->is_ordered = 1;
+  HG_TRY(hg_gpu_find_groups(g));
+  return hg_gpu_order(g);
 }
 
 static hg_status build_plan(gpu_plan *g) {
@@ -90,6 +99,7 @@ static hg_status build_plan(gpu_plan *g) {
   hg_gpu_plan_packs(g, instructions, room);
   if (!g->info.observes_block) g->info.threads = g->info.max_threads;
   while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
+  HG_TRY(order_instructions(g));
   return hg_gpu_list_kernel_steps(g);
 }
 

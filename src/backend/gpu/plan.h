@@ -62,27 +62,38 @@ typedef struct gpu_vector {
   uint32_t low, high;     /* its bounds: pairs of them */
 } gpu_vector;
 
-/* ---- groups: loads of one lane near one another, [a + r + #0], [a + r + #1], ... --------------------------------- */
+/* ---- groups: accesses of one lane near one another, [a + r + #0], [a + r + #1], ... ------------------------------ */
 
-enum { GPU_MAX_GROUP = 32 };
+enum { GPU_MAX_GROUP = 32, GPU_MAX_RUNS = 16 };
 
-/* One check serves all loads of a group, and neighbours become one access of `width` elements. A lane for which the
- * check fails, or whose addresses are not aligned to that width, does the loads one by one, each with its own check. */
+/* The accesses of a group that have one index. Neighbours become one access of `width` elements. */
+typedef struct gpu_run {
+  uint8_t first, count;  /* in the group's arrays by displacement */
+  uint8_t width;         /* elements of its widest access */
+  uint8_t element_bytes;
+  uint8_t is_checked;    /* it is not proven to be in bounds */
+  uint8_t checks_least;  /* the least displacement may be out of bounds where the largest is in bounds */
+  uint8_t is_aligned;    /* a wide access is aligned where the memory begins at a multiple of its bytes */
+  uint8_t is_shared, is_read_only;
+} gpu_run;
+
+/* Loads or stores that are done at once. One test serves all of them; a lane for which it fails (an access is out of
+ * bounds, or the lane's addresses are not aligned to the width) does them one by one, each with its own check. */
 typedef struct gpu_group {
-  uint32_t value[GPU_MAX_GROUP];    /* by displacement */
+  uint32_t value[GPU_MAX_GROUP];    /* run by run, each by displacement; of stores, runs that may overlap in order */
   uint32_t in_order[GPU_MAX_GROUP]; /* by their order in the program */
-  uint8_t joined[GPU_MAX_GROUP];    /* by displacement: elements of the access that begins here; 0: the load is part of
+  uint8_t joined[GPU_MAX_GROUP];    /* as `value`: elements of the access that begins here; 0: the element is part of
                                        an access that begins before it */
   uint32_t count;
-  uint32_t width;                   /* elements of its widest access */
-  uint8_t element_bytes;
-  uint8_t checks_least;             /* the least displacement may be out of bounds where the largest is in bounds */
-  uint8_t is_read_only;
-  uint32_t first_step, step_count;  /* in the part's steps: the loads one by one */
+  gpu_run run[GPU_MAX_RUNS];
+  uint32_t run_count;
+  uint8_t is_store;
+  uint8_t is_tested;                /* else all is known to be in bounds and aligned */
+  uint32_t first_step, step_count;  /* where it is tested: in the part's steps, the accesses one by one */
 } gpu_group;
 
 /* How many elements a word of a wide access has. */
-static inline uint32_t gpu_word_elements(const gpu_group *group) { return group->element_bytes == 2 ? 2 : 1; }
+static inline uint32_t gpu_word_elements(const gpu_run *run) { return run->element_bytes == 2 ? 2 : 1; }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
@@ -95,8 +106,8 @@ typedef enum gpu_op {
 
 typedef struct gpu_step {
   uint8_t op;      /* gpu_op */
-  uint8_t notes;   /* of LOAD, STORE, ATOMIC and LOAD_GROUP: how many pending faults are noted before this access, which
-                      may fault */
+  uint8_t notes;   /* of LOAD, STORE, ATOMIC and GROUP: how many pending faults are noted before this access, which may
+                      fault */
   uint32_t value;  /* of the instruction; SSA_NONE */
   uint32_t number; /* see steps.def */
 } gpu_step;
@@ -137,6 +148,7 @@ typedef struct gpu_plan {
 
   uint32_t *numbers;           /* the allocation that holds the arrays that follow */
   uint32_t *vector_of;         /* per value: its number in `vector` */
+  uint32_t *group_of;          /* per value: 1 + its number in `group`; 0: none, or found when the steps are listed */
   uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
@@ -153,6 +165,7 @@ typedef struct gpu_plan {
   gpu_part part[GPU_PART_COUNT];
   hg_array kernel;             /* gpu_step */
 
+  int is_ordered; /* groups have been found in advance, and instructions put into an order that has them together */
   int counts_steps;
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
@@ -164,8 +177,8 @@ typedef struct gpu_plan {
                                                                lane, 1 if it has ended; ended_any: a word, 1 if any */
 } gpu_plan;
 
-/* `unit` is optimised. Fails with HG_OUT_OF_MEMORY only. Release the plan whatever the result; it refers to the
- * arguments, which must live as long. */
+/* `unit` is optimised; its blocks may get another order. Fails with HG_OUT_OF_MEMORY only. Release the plan whatever
+ * the result; it refers to the arguments, which must live as long. */
 hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
                       const hg_gpu_form *form, gpu_plan *plan);
 void hg_gpu_plan_release(gpu_plan *plan);
@@ -320,8 +333,17 @@ void hg_gpu_plan_packs(gpu_plan *g, uint32_t instructions, uint32_t *room);
 uint64_t hg_gpu_table_lanes(const gpu_plan *g, uint32_t instructions);
 /* The program's only vector access with that flag, if its elements have 16 bits; else SSA_NONE. */
 uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
-/* Finds the group that begins with this load; 0: the load is alone. */
+/* Finds the group of loads that begins with this one, with nothing but arithmetic between them; 0: it is alone. */
 int hg_gpu_find_group(const gpu_plan *g, gpu_part_kind part, uint32_t value, gpu_group *group);
+/* 1 if the access may be part of a group. */
+int hg_gpu_may_group(const gpu_plan *g, uint32_t value);
+/* Fills in the rest of a group whose `in_order`, `count` and `is_store` are given; run_of: the run of each, which are
+ * numbered as they come. 0: it is not worth being one. */
+int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *run_of);
+/* Of kernels without a vector part: finds all groups, and puts each block's instructions into an order that has them
+ * together and takes few registers. */
+hg_status hg_gpu_find_groups(gpu_plan *g);
+hg_status hg_gpu_order(gpu_plan *g);
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 /* Several steps whose number is the value. */
 hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, const uint8_t *ops, size_t count);

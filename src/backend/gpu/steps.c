@@ -8,7 +8,7 @@ typedef struct step_builder {
   gpu_part_kind part;
   hg_array *steps;
   uint8_t pending;     /* skipped accesses whose faults are not noted yet */
-  uint32_t group_left; /* loads of the last group that are still to come */
+  uint32_t group_left; /* accesses of the last group that are still to come */
 } step_builder;
 
 static hg_status add(const step_builder *m, gpu_op op, uint32_t value, uint32_t number) {
@@ -37,32 +37,37 @@ static hg_status add_access(step_builder *m, uint32_t value) {
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
-/* The loads one by one are steps of the part, too, behind all blocks: see add_loads. */
-static hg_status add_group(step_builder *m, gpu_group *group) {
-  uint32_t number = (uint32_t)m->g->group.count;
-  if (hg_array_append(m->g->allocator, &m->g->group, group, 1) == NULL)
-    return hg_fail_memory("the plan of a kernel", m->g->group.count);
-  gpu_step step = {.op = GPU_LOAD_GROUP, .notes = m->pending, .value = group->in_order[0], .number = number};
-  m->pending = 0;
+/* Where it is tested its accesses one by one are steps of the part, too, behind all blocks: see add_accesses. */
+static hg_status add_group(step_builder *m, uint32_t number) {
+  const gpu_group *group = gpu_group_at(m->g, number);
+  gpu_step step = {.op = GPU_GROUP, .value = group->in_order[0], .number = number};
+  if (group->is_tested) {
+    step.notes = m->pending;
+    m->pending = 0;
+  }
   m->group_left = group->count - 1;
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
 static hg_status add_memory(step_builder *m, uint32_t value) {
+  gpu_plan *g = m->g;
   gpu_group group;
-  if (m->part == GPU_VECTOR_PART && m->g->access[value] == GPU_VECTOR) {
-    int is_load = (gpu_flags(m->g, value) & ATLAS_LOAD) != 0;
-    return add(m, is_load ? GPU_TAKE : GPU_GIVE, value, m->g->vector_of[value]);
+  if (m->part == GPU_VECTOR_PART && g->access[value] == GPU_VECTOR) {
+    int is_load = (gpu_flags(g, value) & ATLAS_LOAD) != 0;
+    return add(m, is_load ? GPU_TAKE : GPU_GIVE, value, g->vector_of[value]);
   }
-  if (m->group_left > 0) { /* nothing but arithmetic and the group's loads stands between them */
+  if (m->group_left > 0) { /* nothing but arithmetic and the group's accesses stands between them */
     m->group_left--;
     return HG_OK;
   }
-  if (hg_gpu_find_group(m->g, m->part, value, &group)) return add_group(m, &group);
-  return add_access(m, value);
+  if (g->group_of[value] != 0) return add_group(m, g->group_of[value] - 1);
+  if (g->is_ordered || !hg_gpu_find_group(g, m->part, value, &group)) return add_access(m, value);
+  if (hg_array_append(g->allocator, &g->group, &group, 1) == NULL)
+    return hg_fail_memory("the plan of a kernel", g->group.count);
+  return add_group(m, (uint32_t)g->group.count - 1);
 }
 
-static hg_status add_loads(step_builder *m, gpu_group *group) {
+static hg_status add_accesses(step_builder *m, gpu_group *group) {
   group->first_step = (uint32_t)m->steps->count;
   for (uint32_t i = 0; i < group->count; i++) HG_TRY(add_access(m, group->in_order[i]));
   HG_TRY(note_faults(m));
@@ -143,7 +148,7 @@ static hg_status add_block(step_builder *m, uint32_t block) {
 hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {
   gpu_part *part = &g->part[kind];
   step_builder m = {.g = g, .part = kind, .steps = &part->steps};
-  uint32_t first_group = (uint32_t)g->group.count;
+  uint32_t first_group = g->is_ordered ? 0 : (uint32_t)g->group.count;
   part->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *part->first);
   if (part->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);
   for (uint32_t k = 0; k < g->order.count; k++) {
@@ -151,6 +156,6 @@ hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {
     part->first[k + 1] = (uint32_t)part->steps.count;
   }
   for (uint32_t i = first_group; i < g->group.count; i++)
-    HG_TRY(add_loads(&m, (gpu_group *)g->group.data + i));
+    if (gpu_group_at(g, i)->is_tested) HG_TRY(add_accesses(&m, (gpu_group *)g->group.data + i));
   return HG_OK;
 }

@@ -123,7 +123,7 @@ static void emit_step(ptx *p, const gpu_step *step) {
   case GPU_COMPUTE: hg_ptx_pure(p, step->value); break;
   case GPU_TAKE: hg_ptx_take_element(p, step); break;
   case GPU_GIVE: hg_ptx_give_element(p, step); break;
-  case GPU_LOAD_GROUP: hg_ptx_load_group(p, step); break;
+  case GPU_GROUP: hg_ptx_group(p, step); break;
   case GPU_NOTE_FAULTS: hg_ptx_faults_now(p); break;
   case GPU_SYNC: hg_ptx_put(p, "\tbar.sync 0;\n"); break;
   case GPU_VOTE: vote(p, step->value); break;

@@ -1,63 +1,151 @@
-/* group.c - loads of one lane that lie near one another: one check and wide accesses, or each load by itself. */
+/* group.c - accesses of one lane that are done at once: one test and wide accesses, or each access by itself. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stdio.h>
 
 typedef struct group {
   const gpu_group *plan;
-  ptx_name word[GPU_MAX_GROUP];  /* of a wide access: what it loads; by the first of a word's elements */
+  ptx_name index[GPU_MAX_RUNS];   /* of each run, in 64 bits */
+  ptx_name base[GPU_MAX_RUNS];    /* where its memory begins */
+  ptx_name extent[GPU_MAX_RUNS];
+  ptx_name address[GPU_MAX_RUNS]; /* of the element that the index says */
+  ptx_name word[GPU_MAX_GROUP];   /* of a wide access: what it loads or stores; by the first of a word's elements */
 } group;
 
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
 
-static ptx_name address_of(const ptx *p, const group *g, uint32_t at, ptx_name address) {
-  return hg_ptx_plus(address, displacement_of(p, g->plan->value[at]) * (int64_t)g->plan->element_bytes);
+static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
+  return displacement_of(p, g->plan->value[run->first]) * (int64_t)run->element_bytes;
 }
 
-/* A predicate: a load of the group is out of bounds, or the wide accesses are not aligned. */
-static ptx_name group_fails(ptx *p, const gpu_group *g, ptx_name address) {
-  const ssa_insn *insn = ptx_insn(p, g->value[0]);
-  uint32_t index_arg = ptx_arg(p, g->value[0], 0), size = g->element_bytes;
-  uint8_t type = ptx_insn(p, index_arg)->type;
-  int64_t least = displacement_of(p, g->value[0]), most = displacement_of(p, g->value[g->count - 1]);
-  ptx_name index = hg_ptx_wide(p, index_arg), extent, sum;
-  (void)hg_ptx_base_of(p, insn, &extent);
-  ptx_name failed = hg_ptx_sum_is_outside(p, index, type, most, extent, &sum);
-  if (g->checks_least) {
-    ptx_name low = hg_ptx_sum_is_outside(p, index, type, least, extent, &sum), both = hg_ptx_new(p, PTX_PREDICATE);
-    PTX(p, "or.pred", both, failed, low);
-    failed = both;
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+static void find_address(ptx *p, group *g, uint32_t r) {
+  const gpu_run *run = &g->plan->run[r];
+  uint32_t value = g->plan->value[run->first], index = ptx_arg(p, value, 0);
+  ptx_name size = hg_ptx_number(run->element_bytes);
+  g->base[r] = hg_ptx_base_of(p, ptx_insn(p, value), &g->extent[r]);
+  g->address[r] = hg_ptx_new(p, run->is_shared ? PTX_32 : PTX_64);
+  if (!run->is_shared) {
+    ptx_name bytes = hg_ptx_new(p, PTX_64);
+    g->index[r] = hg_ptx_wide(p, index);
+    PTX(p, "mul.lo.s64", bytes, g->index[r], size);
+    PTX(p, "add.s64", g->address[r], g->base[r], bytes);
+    return;
   }
-  if (g->width == 1) return failed;
-  ptx_name low = hg_ptx_new(p, PTX_64), test = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, "add.s64", low, address, hg_ptx_number((uint64_t)least * size));
-  PTX(p, "and.b64", low, low, hg_ptx_number((uint64_t)g->width * size - 1));
-  PTX(p, "setp.ne.or.s64", test, low, hg_ptx_number(0), failed);
-  return test;
+  if (run->is_checked) g->index[r] = hg_ptx_wide(p, index);
+  PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
 }
+
+static ptx_name address_of(const ptx *p, const group *g, const gpu_run *run, uint32_t at) {
+  return hg_ptx_plus(g->address[run - g->plan->run], displacement_of(p, g->plan->value[at]) * run->element_bytes);
+}
+
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
+
+static ptx_name either(ptx *p, ptx_name a, ptx_name b) {
+  if (a.text[0] == '\0') return b;
+  ptx_name both = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "or.pred", both, a, b);
+  return both;
+}
+
+/* A predicate: an access of the run is out of bounds. */
+static ptx_name is_outside(ptx *p, const group *g, uint32_t r) {
+  const gpu_run *run = &g->plan->run[r];
+  const uint32_t *value = g->plan->value + run->first;
+  uint8_t type = ptx_insn(p, ptx_arg(p, value[0], 0))->type;
+  ptx_name sum, failed = hg_ptx_sum_is_outside(p, g->index[r], type, displacement_of(p, value[run->count - 1]),
+                                               g->extent[r], &sum);
+  if (!run->checks_least) return failed;
+  return either(p, failed,
+                hg_ptx_sum_is_outside(p, g->index[r], type, displacement_of(p, value[0]), g->extent[r], &sum));
+}
+
+/* The low bits that are not 0 where the wide accesses of the run are not aligned; none if they always are. */
+static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r) {
+  const gpu_run *run = &g->plan->run[r];
+  uint64_t bytes = (uint64_t)run->width * run->element_bytes;
+  ptx_name low = {""}, address = run->is_aligned ? g->base[r] : g->address[r];
+  int64_t least = run->is_aligned ? 0 : least_bytes(p, g, run);
+  if (run->width == 1 || (run->is_aligned && run->is_shared)) return low;
+  low = hg_ptx_new(p, PTX_32);
+  if (run->is_shared) PTX(p, "mov.b32", low, address);
+  else PTX(p, "cvt.u32.u64", low, address);
+  if (least % (int64_t)bytes != 0) PTX(p, "add.s32", low, low, hg_ptx_number((uint32_t)least));
+  PTX(p, "and.b32", low, low, hg_ptx_number(bytes - 1));
+  return low;
+}
+
+/* A predicate: the accesses must be done one by one. */
+static ptx_name fails(ptx *p, const group *g) {
+  ptx_name failed = {""}, crooked = {""};
+  for (uint32_t r = 0; r < g->plan->run_count; r++) {
+    if (g->plan->run[r].is_checked) failed = either(p, failed, is_outside(p, g, r));
+    ptx_name bits = crooked_bits(p, g, r);
+    if (bits.text[0] == '\0') continue;
+    if (crooked.text[0] != '\0') PTX(p, "or.b32", bits, bits, crooked);
+    crooked = bits;
+  }
+  if (crooked.text[0] == '\0') return failed;
+  ptx_name is_crooked = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.ne.u32", is_crooked, crooked, hg_ptx_number(0));
+  return either(p, failed, is_crooked);
+}
+
+/* ---- wide accesses ----------------------------------------------------------------------------------------------- */
 
 static int begins_word(const group *g, uint32_t at) { return g->word[at].text[0] != '\0'; }
 
-/* `width` neighbours by one access. */
-static void load_together(ptx *p, group *g, uint32_t first, uint32_t width, ptx_name address) {
-  uint32_t elements = gpu_word_elements(g->plan);
-  const char *nc = g->plan->is_read_only ? ".nc" : "";
-  ptx_name at = address_of(p, g, first, address);
-  char list[100];
-  size_t used = 0;
-  for (uint32_t i = 0; i < width; i += elements) {
-    ptx_name *word = &g->word[first + i];
-    *word = elements > 1 ? hg_ptx_new(p, PTX_32) : hg_ptx_register(p, g->plan->value[first + i]);
-    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", word->text);
-  }
-  const char *type = g->plan->element_bytes == 8 ? ".b64" : ".b32";
-  if (width == elements) hg_ptx_put(p, "\tld.global%s%s %s, [%s];\n", nc, type, list, at.text);
-  else hg_ptx_put(p, "\tld.global%s.v%u%s {%s}, [%s];\n", nc, (unsigned)(width / elements), type, list, at.text);
+static void load_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
+  g->word[at] = elements > 1 ? hg_ptx_new(p, PTX_32) : hg_ptx_register(p, g->plan->value[at]);
 }
 
-static void take_words_apart(ptx *p, const group *g) {
-  uint32_t elements = gpu_word_elements(g->plan);
-  for (uint32_t i = 0; elements > 1 && i < g->plan->count; i++) {
+static ptx_name stored(ptx *p, uint32_t value) {
+  return hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u);
+}
+
+static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
+  uint8_t type = ptx_insn(p, g->plan->value[at])->type;
+  ptx_name part[2];
+  for (uint32_t k = 0; k < elements; k++) part[k] = stored(p, g->plan->value[at + k]);
+  g->word[at] = part[0];
+  if (elements == 1) return;
+  for (uint32_t k = 0; k < elements; k++) part[k] = hg_ptx_kept(p, hg_ptx_class_of(type), part[k]);
+  g->word[at] = hg_ptx_new(p, PTX_32);
+  hg_ptx_join_parts(p, type, g->word[at], part, elements);
+}
+
+/* `width` neighbours by one access. */
+static void access_together(ptx *p, group *g, const gpu_run *run, uint32_t first, uint32_t width) {
+  uint32_t elements = gpu_word_elements(run), words = width / elements;
+  char list[120];
+  size_t used = 0;
+  for (uint32_t i = 0; i < width; i += elements) {
+    if (g->plan->is_store) store_word(p, g, first + i, elements);
+    else load_word(p, g, first + i, elements);
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", g->word[first + i].text);
+  }
+  const char *space = run->is_shared ? ".shared" : ".global", *nc = run->is_read_only ? ".nc" : "";
+  const char *type = run->element_bytes == 8 ? ".b64" : ".b32", *open = words > 1 ? "{" : "";
+  const char *close = words > 1 ? "}" : "";
+  ptx_name many = words > 1 ? hg_ptx_name(".v%u", (unsigned)words) : (ptx_name){""};
+  ptx_name at = address_of(p, g, run, first);
+  if (g->plan->is_store)
+    hg_ptx_put(p, "\tst%s%s%s [%s], %s%s%s;\n", space, many.text, type, at.text, open, list, close);
+  else hg_ptx_put(p, "\tld%s%s%s%s %s%s%s, [%s];\n", space, nc, many.text, type, open, list, close, at.text);
+}
+
+static void access_run(ptx *p, group *g, const gpu_run *run) {
+  for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
+    if (g->plan->joined[i] > 1) access_together(p, g, run, i, g->plan->joined[i]);
+    else hg_ptx_access_at(p, g->plan->value[i], address_of(p, g, run, i));
+  }
+}
+
+static void take_words_apart(ptx *p, const group *g, const gpu_run *run) {
+  uint32_t elements = gpu_word_elements(run);
+  for (uint32_t i = run->first; elements > 1 && i < run->first + (uint32_t)run->count; i++) {
     ptx_name part[2];
     if (!begins_word(g, i)) continue;
     hg_ptx_take_apart(p, ptx_insn(p, g->plan->value[i])->type, g->word[i], part, elements);
@@ -65,51 +153,54 @@ static void take_words_apart(ptx *p, const group *g) {
   }
 }
 
+/* ---- one by one -------------------------------------------------------------------------------------------------- */
+
 static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements) {
   ptx_name part[2];
   for (uint32_t k = 0; k < elements; k++) part[k] = hg_ptx_register(p, g->plan->value[first + k]);
   hg_ptx_join_parts(p, ptx_insn(p, g->plan->value[first])->type, g->word[first], part, elements);
 }
 
-/* The first element of the word that contains this one; itself if it is loaded alone. */
-static uint32_t word_of(const group *g, uint32_t value) {
+/* The first element of the word that contains this one; itself if it is accessed alone. */
+static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
   uint32_t at = 0;
   while (g->plan->value[at] != value) at++;
+  for (uint32_t r = 0; r < g->plan->run_count; r++)
+    if (g->plan->run[r].first <= at) *elements = gpu_word_elements(&g->plan->run[r]);
   return at > 0 && !begins_word(g, at) && begins_word(g, at - 1) ? at - 1 : at;
 }
 
 /* In program order; a word is joined as soon as its elements are loaded, which takes fewer registers. */
-static void load_each(ptx *p, const group *g) {
-  uint32_t elements = gpu_word_elements(g->plan), loads = 0;
+static void access_each(ptx *p, const group *g) {
+  uint32_t loads = 0, elements = 1;
   uint8_t there[GPU_MAX_GROUP] = {0}; /* by the first of a word's elements */
   for (uint32_t i = 0; i < g->plan->step_count; i++) {
     hg_ptx_steps(p, g->plan->first_step + i, 1);
-    if (elements == 1 || loads == g->plan->count)
-      continue; /* the word's register is the element's; the last steps note faults */
-    uint32_t first = word_of(g, g->plan->in_order[loads++]);
-    if (begins_word(g, first) && ++there[first] == elements) join_word(p, g, first, elements);
+    if (g->plan->is_store || loads == g->plan->count) continue; /* the last steps note faults */
+    uint32_t first = word_of(g, g->plan->in_order[loads++], &elements);
+    if (elements > 1 && begins_word(g, first) && ++there[first] == elements) join_word(p, g, first, elements);
   }
 }
 
 /* Where the fast and the slow path meet the values are in words, so that the fast path needs no moves. */
-void hg_ptx_load_group(ptx *p, const gpu_step *step) {
+void hg_ptx_group(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, step->number)};
-  ptx_name slow = hg_ptx_label(p), back = hg_ptx_label(p), address = hg_ptx_new(p, PTX_64), extent;
+  ptx_name slow = {""}, back = {""};
   if (step->notes > 0) hg_ptx_faults_now(p);
-  ptx_name base = hg_ptx_base_of(p, ptx_insn(p, step->value), &extent), bytes = hg_ptx_new(p, PTX_64);
-  PTX(p, "mul.lo.s64", bytes, hg_ptx_wide(p, ptx_arg(p, step->value, 0)), hg_ptx_number(g.plan->element_bytes));
-  PTX(p, "add.s64", address, base, bytes);
-  hg_ptx_put(p, "\t@%s bra %s;\n", group_fails(p, g.plan, address).text, slow.text);
-  for (uint32_t i = 0; i < g.plan->count; i += g.plan->joined[i]) {
-    if (g.plan->joined[i] > 1) load_together(p, &g, i, g.plan->joined[i], address);
-    else hg_ptx_load_at(p, g.plan->value[i], address_of(p, &g, i, address));
+  for (uint32_t r = 0; r < g.plan->run_count; r++) find_address(p, &g, r);
+  if (g.plan->is_tested) {
+    slow = hg_ptx_label(p);
+    back = hg_ptx_label(p);
+    hg_ptx_put(p, "\t@%s bra %s;\n", fails(p, &g).text, slow.text);
   }
-  hg_ptx_place(p, back);
-  take_words_apart(p, &g);
+  for (uint32_t r = 0; r < g.plan->run_count; r++) access_run(p, &g, &g.plan->run[r]);
+  if (g.plan->is_tested) hg_ptx_place(p, back);
+  for (uint32_t r = 0; r < g.plan->run_count && !g.plan->is_store; r++) take_words_apart(p, &g, &g.plan->run[r]);
+  if (!g.plan->is_tested) return;
   hg_array *out = p->out;
   p->out = &p->slow;
   hg_ptx_place(p, slow);
-  load_each(p, &g);
+  access_each(p, &g);
   hg_ptx_put(p, "\tbra %s;\n", back.text);
   p->out = out;
 }

@@ -119,11 +119,14 @@ static ptx_name global_address(ptx *p, uint32_t value, const gpu_place *plan, pt
 }
 
 /* The sum is in bounds, so its low half is all of it. */
-static ptx_name shared_address(ptx *p, uint32_t value, ptx_name base, ptx_name sum) {
-  ptx_name low = hg_ptx_new(p, PTX_32), address = hg_ptx_new(p, PTX_32);
-  PTX(p, "cvt.u32.u64", low, sum);
-  PTX(p, "mad.lo.u32", address, low, hg_ptx_number(gpu_bytes(p->plan, value)), base);
-  return address;
+static ptx_name shared_address(ptx *p, uint32_t value, const gpu_place *plan, ptx_name base, ptx_name sum) {
+  int64_t size = gpu_bytes(p->plan, value), bytes = plan->is_near ? plan->displacement * size : 0;
+  ptx_name low, address = hg_ptx_new(p, PTX_32);
+  if (plan->is_near && plan->index == SSA_NONE) return hg_ptx_plus(base, bytes);
+  if (plan->is_near) low = hg_ptx_low(p, plan->index);
+  else PTX(p, "cvt.u32.u64", low = hg_ptx_new(p, PTX_32), sum);
+  PTX(p, "mad.lo.u32", address, low, hg_ptx_number((uint64_t)size), base);
+  return hg_ptx_plus(address, bytes);
 }
 
 /* Where the elements of a symbol begin, those of a library's table library_offset further on, and how many there are.
@@ -175,12 +178,13 @@ static void element_place(ptx *p, uint32_t value, place *at) {
     ptx_fault_site site = {.site = plan->site, .index = index, .extent = extent};
     if (plan->check == GPU_BRANCH) branch_if_failed(p, value, failed, &site, at);
     else leave_out(p, failed, &site, at);
-  } else if (plan->displacement != 0) {
+  } else if (plan->displacement != 0 && !(is_shared && plan->is_near)) {
     sum = hg_ptx_new(p, PTX_64);
     PTX(p, "add.s64", sum, index, hg_ptx_number((uint64_t)plan->displacement));
   }
   if (is_shared) at->space = ".shared";
-  at->address = is_shared ? shared_address(p, value, base, sum) : global_address(p, value, plan, base, index, sum);
+  at->address = is_shared ? shared_address(p, value, plan, base, sum)
+                          : global_address(p, value, plan, base, index, sum);
 }
 
 static void pool_place(ptx *p, uint32_t value, place *at) {
@@ -269,14 +273,16 @@ static void load_from(ptx *p, uint32_t value, const place *at) {
   if (insn->type == ATLAS_bool) hg_ptx_make_bool(p, d);
 }
 
-void hg_ptx_load_at(ptx *p, uint32_t value, ptx_name address) {
-  gpu_place plan = hg_gpu_place(p->plan, p->part, value);
-  load_from(p, value, &(place){.plan = &plan, .space = ".global", .address = address});
-}
-
 static void store_to(ptx *p, uint32_t value, ptx_name a, const place *at) {
   hg_ptx_put(p, "\t%sst%s%s [%s], %s;\n", unless(at->absent).text, at->space, store_suffix(ptx_insn(p, value)->type),
              at->address.text, a.text);
+}
+
+void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address) {
+  gpu_place plan = hg_gpu_place(p->plan, p->part, value);
+  place at = {.plan = &plan, .space = plan.space == GPU_SHARED ? ".shared" : ".global", .address = address};
+  if (gpu_flags(p->plan, value) & ATLAS_LOAD) load_from(p, value, &at);
+  else store_to(p, value, hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u), &at);
 }
 
 typedef struct atomic {

@@ -8,7 +8,7 @@
  * 0x7fffffff, or 0x7fff in 16 bits. hg_ptx_exact gives the bits that the ISA asks for.
  *
  * Circle: convert text: a value in a narrow register is converted where it is named.
- * Circle: flow group: the loads of a group whose check fails are emitted one by one, as steps of the program. */
+ * Circle: flow group: the accesses of a group whose test fails are emitted one by one, as steps of the program. */
 #ifndef HG_PTX_H
 #define HG_PTX_H
 
@@ -104,6 +104,8 @@ ptx_name hg_ptx_exact(ptx *p, uint32_t value);     /* the same with the bits of 
 ptx_name hg_ptx_argument(ptx *p, uint32_t user, uint32_t i);
 ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value);
 ptx_name hg_ptx_wide(ptx *p, uint32_t value);      /* an integer in 64 bits, extended by its own sign */
+ptx_name hg_ptx_low(ptx *p, uint32_t value);       /* its low 32 bits */
+ptx_name hg_ptx_kept(ptx *p, ptx_class class, ptx_name name); /* in a register: of a constant, a new one */
 
 /* Brings an 8- or 16-bit integer back into its range. */
 void hg_ptx_normalise(ptx *p, uint8_t type, ptx_name reg);
@@ -143,8 +145,8 @@ void hg_ptx_end_thread(ptx *p);  /* instead of ret */
 void hg_ptx_sites(ptx *p);
 
 void hg_ptx_access(ptx *p, const gpu_step *step); /* a load, store or atomic by itself */
-void hg_ptx_load_group(ptx *p, const gpu_step *step);
-void hg_ptx_load_at(ptx *p, uint32_t value, ptx_name address); /* in bounds */
+void hg_ptx_group(ptx *p, const gpu_step *step);
+void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address); /* a load or store that is in bounds */
 /* A predicate: the exact index + displacement is not in [0, extent). *sum: its low 64 bits. */
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum);

@@ -125,13 +125,17 @@ ptx_name hg_ptx_constant(uint8_t type, uint64_t bits) {
   }
 }
 
+ptx_name hg_ptx_kept(ptx *p, ptx_class class, ptx_name name) {
+  if (name.text[0] == '%') return name;
+  ptx_name d = hg_ptx_new(p, class);
+  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, d, name);
+  return d;
+}
+
 ptx_name hg_ptx_in_register(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   if (insn->op != SSA_CONST) return hg_ptx_register(p, value);
-  ptx_class class = hg_ptx_class_of(insn->type);
-  ptx_name d = hg_ptx_new(p, class);
-  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, d, hg_ptx_constant(insn->type, insn->bits));
-  return d;
+  return hg_ptx_kept(p, hg_ptx_class_of(insn->type), hg_ptx_constant(insn->type, insn->bits));
 }
 
 ptx_name hg_ptx_value(ptx *p, uint32_t value) {
@@ -172,6 +176,16 @@ ptx_name hg_ptx_wide(ptx *p, uint32_t value) {
   if (hg_ptx_class_of(insn->type) == PTX_64) return reg;
   ptx_name d = hg_ptx_new(p, PTX_64);
   PTX(p, gpu_is_signed(insn->type) ? "cvt.s64.s32" : "cvt.u64.u32", d, reg);
+  return d;
+}
+
+ptx_name hg_ptx_low(ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  if (insn->op == SSA_CONST) return hg_ptx_number((uint32_t)atlas_to_i64((atlas_type)insn->type, insn->bits));
+  ptx_name reg = hg_ptx_register(p, value);
+  if (hg_ptx_class_of(insn->type) == PTX_32) return reg;
+  ptx_name d = hg_ptx_new(p, PTX_32);
+  PTX(p, "cvt.u32.u64", d, reg);
   return d;
 }
 

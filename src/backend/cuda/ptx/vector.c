@@ -234,11 +234,7 @@ void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole) {
 /* The element that a vector store takes, in a register. */
 static ptx_name given(ptx *p, const gpu_vector *v) {
   ptx_name name = v->gives_exact ? hg_ptx_exact(p, v->given) : hg_ptx_value(p, v->given);
-  if (name.text[0] == '%') return name;
-  ptx_class class = v->rounds ? PTX_32 : hg_ptx_class_of(type_of(p, v));
-  ptx_name d = hg_ptx_new(p, class);
-  PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(class)).text, d, name);
-  return d;
+  return hg_ptx_kept(p, v->rounds ? PTX_32 : hg_ptx_class_of(type_of(p, v)), name);
 }
 
 void hg_ptx_take_element(ptx *p, const gpu_step *step) {

@@ -1,0 +1,398 @@
+/* order.c - the order of a block's instructions: a list schedule from the last to the first.
+ *
+ * Of the instructions whose users all have their place, the next is the one that leaves the fewest values in registers
+ * above it; of several the one that was asked for last, so that one chain is finished before the next begins. So a
+ * value is computed right before its first use, and what uses the same values stands together. Loads from global memory
+ * are the exception: they take long, so they stand as early as registers allow.
+ *
+ * What keeps its order: accesses to memory that may overlap, as canon_order.c has it; barriers and collectives; and
+ * whatever may fault, so that a lane's first fault is the program's. */
+#include "backend/gpu/plan.h"
+
+#include "compiler/aliasing.h"
+#include "compiler/passes.h"
+#include "compiler/schedule.h"
+#include "compiler/simplify.h"
+
+#include <string.h>
+
+enum {
+  REGISTERS = 96,        /* that values may take before loads from global memory are no longer early */
+  REGISTERS_LARGE = 40,  /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
+  LARGE = 512,
+  WINDOW = 96,           /* instructions that are compared */
+  MOST_BESIDE = 64,      /* stores that have no order */
+  LATE = 1 << 20         /* the cost of what should wait */
+};
+
+#define UNUSED (SSA_NONE - 1)
+
+typedef struct order_node {
+  uint32_t value;          /* its first instruction */
+  uint32_t group;          /* 1 + the number of its group; 0: a single instruction */
+  uint32_t waits_for;      /* uses by, and orders before, nodes that have no place yet */
+  uint32_t uses;           /* of those, uses */
+  uint32_t earlier, later; /* lists of edges: what must come before, and after */
+  uint32_t last_later;     /* the last of `later`, which so stands there once */
+  int32_t gain;            /* registers of values that wait for nothing but it and its like */
+  uint8_t is_slow;         /* a load from global memory */
+  uint8_t is_collective, is_placed;
+} order_node;
+
+typedef struct order_edge {
+  uint32_t node, next;
+} order_edge;
+
+typedef struct orderer {
+  gpu_plan *g;
+  uint32_t block;
+  uint32_t *node_of;    /* per value of the block */
+  uint32_t *used_in;    /* per value: the only block whose instructions use it; SSA_NONE: several, or a phi or branch;
+                           UNUSED */
+  uint32_t *live;       /* per value: 1 + the block in which it has become live */
+  hg_array node, edge;
+  hg_array ready, placed; /* uint32_t */
+  uint32_t *node_of_group; /* by group */
+  uint32_t alias[ATLAS_MAX_SYMBOLS + 2];
+  /* Per alias group, of this block: lists of edges to the last stores, to what these must come after, and to the loads
+     since. Stores with one index and several displacements do not overlap: they have no order. */
+  uint32_t writes[ATLAS_MAX_SYMBOLS + 2], before[ATLAS_MAX_SYMBOLS + 2], reads[ATLAS_MAX_SYMBOLS + 2];
+  uint32_t stored[ATLAS_MAX_SYMBOLS + 2]; /* one of the last stores; SSA_NONE: the next one begins anew */
+  uint32_t last_fault, last_collective;
+  int32_t registers;    /* of values that are live where the next node is placed */
+} orderer;
+
+static hg_status out_of_memory(void) { return hg_fail_memory("the order of a block", sizeof(order_node)); }
+
+static order_node *node_at(const orderer *o, uint32_t number) { return (order_node *)o->node.data + number; }
+static const order_edge *edge_at(const orderer *o, uint32_t number) {
+  return (const order_edge *)o->edge.data + number;
+}
+
+/* Its instructions. */
+static uint32_t members(const orderer *o, const order_node *n, const uint32_t **value) {
+  const gpu_group *group = n->group != 0 ? gpu_group_at(o->g, n->group - 1) : NULL;
+  *value = group != NULL ? group->in_order : &n->value;
+  return group != NULL ? group->count : 1;
+}
+
+/* The node of a value that this block computes. */
+static uint32_t node_here(const orderer *o, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(o->g, value);
+  return insn->block == o->block && insn->op != SSA_PHI ? o->node_of[value] : SSA_NONE;
+}
+
+/* ---- registers --------------------------------------------------------------------------------------------------- */
+
+static int32_t size_of(const orderer *o, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(o->g, value);
+  if (hg_is_leaf(insn) || insn->type == ATLAS_NONE || gpu_flags(o->g, value) & ATLAS_STORE) return 0;
+  return insn->type != SSA_PREDICATE && atlas_type_bits((atlas_type)insn->type) == 64 ? 2 : 1;
+}
+
+/* It is live behind the block. */
+static int lives_on(const orderer *o, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(o->g, value);
+  if (o->used_in[value] == UNUSED) return 0;
+  return o->used_in[value] != o->block || (insn->block != o->block && o->g->in_loop[o->block]);
+}
+
+static int is_live(const orderer *o, uint32_t value) {
+  return o->live[value] == o->block + 1 || lives_on(o, value);
+}
+
+static void note_use(orderer *o, uint32_t value, uint32_t block) {
+  if (o->used_in[value] == UNUSED) o->used_in[value] = block;
+  else if (o->used_in[value] != block) o->used_in[value] = SSA_NONE;
+}
+
+static void find_uses(orderer *o) {
+  const gpu_plan *g = o->g;
+  for (uint32_t v = 0; v < g->unit->insns.count; v++) o->used_in[v] = UNUSED;
+  for (uint32_t k = 0; k < g->order.count; k++) {
+    uint32_t b = g->order.block[k];
+    const ssa_block *block = ssa_block_at(g->unit, b);
+    for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = gpu_insn(g, phi)->next)
+      for (uint32_t i = 0; i < gpu_insn(g, phi)->arg_count; i++) note_use(o, gpu_arg(g, phi, i), SSA_NONE);
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
+      for (uint32_t i = 0; i < gpu_insn(g, e)->arg_count; i++) note_use(o, gpu_arg(g, e, i), b);
+    if (block->condition != SSA_NONE) note_use(o, block->condition, SSA_NONE);
+  }
+}
+
+/* ---- what must come before what ---------------------------------------------------------------------------------- */
+
+static hg_status add_edge(orderer *o, uint32_t node, uint32_t *list) {
+  const order_edge edge = {node, *list};
+  *list = (uint32_t)o->edge.count;
+  return hg_array_append(o->g->allocator, &o->edge, &edge, 1) != NULL ? HG_OK : out_of_memory();
+}
+
+static hg_status put_before(orderer *o, uint32_t first, uint32_t second) {
+  if (first == SSA_NONE || first == second || node_at(o, first)->last_later == second) return HG_OK;
+  node_at(o, first)->waits_for++;
+  node_at(o, first)->last_later = second;
+  HG_TRY(add_edge(o, second, &node_at(o, first)->later));
+  return add_edge(o, first, &node_at(o, second)->earlier);
+}
+
+static hg_status put_all_before(orderer *o, uint32_t list, uint32_t node) {
+  for (uint32_t e = list; e != SSA_NONE; e = edge_at(o, e)->next) HG_TRY(put_before(o, edge_at(o, e)->node, node));
+  return HG_OK;
+}
+
+/* 1 if the store overlaps none of the last stores, and nothing has been read since. */
+static int is_beside(const orderer *o, uint32_t value, uint32_t node, uint32_t alias) {
+  const ssa_insn *insn = gpu_insn(o->g, value);
+  uint32_t other = o->stored[alias];
+  if (other == SSA_NONE || o->reads[alias] != SSA_NONE || insn->mode != ATLAS_ADDRESS_INDEXED ||
+      insn->symbol != gpu_insn(o->g, other)->symbol || gpu_arg(o->g, value, 0) != gpu_arg(o->g, other, 0))
+    return 0;
+  uint32_t seen = 0;
+  for (uint32_t e = o->writes[alias]; e != SSA_NONE; e = edge_at(o, e)->next) {
+    const uint32_t *stored;
+    uint32_t count = members(o, node_at(o, edge_at(o, e)->node), &stored);
+    for (uint32_t i = 0; i < count && edge_at(o, e)->node != node; i++, seen++)
+      if (gpu_insn(o->g, stored[i])->bits == insn->bits || seen == MOST_BESIDE) return 0;
+  }
+  return 1;
+}
+
+/* From now on what has been stored and read comes before what is stored. */
+static hg_status begin_stores(orderer *o, uint32_t alias) {
+  uint32_t before = o->writes[alias];
+  for (uint32_t e = o->reads[alias]; e != SSA_NONE; e = edge_at(o, e)->next)
+    HG_TRY(add_edge(o, edge_at(o, e)->node, &before));
+  o->before[alias] = before;
+  o->writes[alias] = o->reads[alias] = SSA_NONE;
+  return HG_OK;
+}
+
+static hg_status order_access(orderer *o, uint32_t value, uint32_t node) {
+  uint32_t location = hg_location_of(o->g->program, gpu_insn(o->g, value)), alias = o->alias[location];
+  uint32_t access = gpu_flags(o->g, value) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
+  if (o->g->read_only[location]) return HG_OK;
+  if (access == ATLAS_LOAD) {
+    HG_TRY(put_all_before(o, o->writes[alias], node));
+    return add_edge(o, node, &o->reads[alias]);
+  }
+  if (access != ATLAS_STORE || !is_beside(o, value, node, alias)) HG_TRY(begin_stores(o, alias));
+  HG_TRY(put_all_before(o, o->before[alias], node));
+  int is_plain = access == ATLAS_STORE && gpu_insn(o->g, value)->mode == ATLAS_ADDRESS_INDEXED;
+  o->stored[alias] = is_plain ? value : SSA_NONE;
+  return add_edge(o, node, &o->writes[alias]);
+}
+
+/* Barriers and fences. */
+static hg_status order_all(orderer *o, uint32_t node) {
+  for (uint32_t l = 0; l < hg_location_count(o->g->program); l++) {
+    HG_TRY(put_all_before(o, o->writes[l], node));
+    HG_TRY(put_all_before(o, o->reads[l], node));
+    o->writes[l] = o->reads[l] = o->stored[l] = SSA_NONE;
+    HG_TRY(add_edge(o, node, &o->writes[l]));
+  }
+  return HG_OK;
+}
+
+static int may_fault(const orderer *o, uint32_t value, uint32_t node) {
+  uint32_t flags = gpu_flags(o->g, value), group = node_at(o, node)->group;
+  if (group != 0) return gpu_group_at(o->g, group - 1)->is_tested;
+  if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) {
+    gpu_place place = hg_gpu_place(o->g, GPU_OUTSIDE, value);
+    return place.check == GPU_LEAVE_OUT || place.check == GPU_BRANCH;
+  }
+  return !hg_is_collective(gpu_insn(o->g, value)) && !hg_orders_all(gpu_insn(o->g, value));
+}
+
+/* A load of global memory, which takes hundreds of instructions' time. */
+static int is_slow(const orderer *o, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(o->g, value);
+  if (!(gpu_flags(o->g, value) & ATLAS_LOAD) || insn->symbol & SSA_LIBRARY) return 0;
+  if (insn->mode == ATLAS_ADDRESS_PHI) return 1;
+  uint8_t kind = gpu_symbol_of(o->g, insn)->kind;
+  return kind != ATLAS_SYMBOL_SHARED && kind != ATLAS_SYMBOL_CONST;
+}
+
+static hg_status order_effect(orderer *o, uint32_t value, uint32_t node) {
+  const ssa_insn *insn = gpu_insn(o->g, value);
+  uint32_t flags = gpu_flags(o->g, value);
+  if (hg_orders_all(insn)) HG_TRY(order_all(o, node));
+  else if (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) HG_TRY(order_access(o, value, node));
+  if (may_fault(o, value, node)) {
+    HG_TRY(put_before(o, o->last_fault, node));
+    o->last_fault = node;
+  }
+  if (!(flags & ATLAS_BLOCK) && !hg_orders_all(insn)) return HG_OK;
+  HG_TRY(put_before(o, o->last_collective, node));
+  o->last_collective = node;
+  return HG_OK;
+}
+
+static hg_status add_node(orderer *o, uint32_t value) {
+  uint32_t group = o->g->group_of[value], number = (uint32_t)o->node.count;
+  if (group != 0 && o->node_of_group[group - 1] != SSA_NONE) {
+    o->node_of[value] = o->node_of_group[group - 1];
+    return HG_OK;
+  }
+  const order_node node = {.value = value,
+                           .group = group,
+                           .earlier = SSA_NONE,
+                           .later = SSA_NONE,
+                           .last_later = SSA_NONE,
+                           .is_slow = (uint8_t)is_slow(o, value),
+                           .is_collective = (uint8_t)hg_is_collective(gpu_insn(o->g, value))};
+  if (group != 0) o->node_of_group[group - 1] = number;
+  o->node_of[value] = number;
+  return hg_array_append(o->g->allocator, &o->node, &node, 1) != NULL ? HG_OK : out_of_memory();
+}
+
+static void count_uses(const orderer *o, uint32_t value) {
+  for (uint32_t i = 0; i < gpu_insn(o->g, value)->arg_count; i++) {
+    uint32_t of = node_here(o, gpu_arg(o->g, value, i));
+    if (of == SSA_NONE) continue;
+    node_at(o, of)->waits_for++;
+    node_at(o, of)->uses++;
+  }
+}
+
+static hg_status build_nodes(orderer *o) {
+  o->node.count = o->edge.count = o->ready.count = o->placed.count = 0;
+  o->last_fault = o->last_collective = SSA_NONE;
+  o->registers = 0;
+  memset(o->writes, 0xff, sizeof o->writes);
+  memset(o->before, 0xff, sizeof o->before);
+  memset(o->reads, 0xff, sizeof o->reads);
+  memset(o->stored, 0xff, sizeof o->stored);
+  uint32_t first = ssa_block_at(o->g->unit, o->block)->first_effect;
+  for (uint32_t e = first; e != SSA_NONE; e = gpu_insn(o->g, e)->next) {
+    HG_TRY(add_node(o, e));
+    if (!hg_is_pure(gpu_insn(o->g, e))) HG_TRY(order_effect(o, e, o->node_of[e]));
+    if (lives_on(o, e)) o->registers += size_of(o, e);
+  }
+  for (uint32_t e = first; e != SSA_NONE; e = gpu_insn(o->g, e)->next) count_uses(o, e);
+  for (uint32_t n = 0; n < o->node.count; n++)
+    if (node_at(o, n)->waits_for == 0 && !hg_array_push(o->g->allocator, &o->ready, n)) return out_of_memory();
+  return HG_OK;
+}
+
+/* ---- the next from below ----------------------------------------------------------------------------------------- */
+
+/* The registers of its values that are live. */
+static int32_t given(const orderer *o, const order_node *n) {
+  const uint32_t *value;
+  int32_t size = 0;
+  for (uint32_t i = members(o, n, &value); i-- > 0;)
+    if (is_live(o, value[i])) size += size_of(o, value[i]);
+  return size;
+}
+
+/* How many registers more are live above it. */
+static int32_t cost_of(const orderer *o, const order_node *n) {
+  const uint32_t *value;
+  int32_t cost = -given(o, n) - n->gain;
+  uint32_t count = members(o, n, &value), last = SSA_NONE;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t a = 0; a < gpu_insn(o->g, value[i])->arg_count; a++) {
+      uint32_t arg = gpu_arg(o->g, value[i], a);
+      if (arg != last && !is_live(o, arg)) cost += size_of(o, arg);
+      if (a == 0) last = arg; /* the index, which a group's accesses share; or an argument that is used twice */
+    }
+  return cost;
+}
+
+static uint32_t choose(const orderer *o) {
+  const uint32_t *ready = o->ready.data;
+  int32_t most = o->g->info.max_threads > LARGE ? REGISTERS_LARGE : REGISTERS, least = INT32_MAX;
+  uint32_t best = 0, count = (uint32_t)o->ready.count;
+  uint32_t last = o->placed.count > 0 ? ((const uint32_t *)o->placed.data)[o->placed.count - 1] : SSA_NONE;
+  int after_collective = last != SSA_NONE && node_at(o, last)->is_collective;
+  for (uint32_t i = count; i-- > 0 && i + WINDOW >= count;) {
+    const order_node *n = node_at(o, ready[i]);
+    int32_t cost = cost_of(o, n);
+    if (n->is_slow && o->registers <= most) cost += LATE;
+    if (n->is_collective && after_collective) cost = -LATE; /* those next to each other stay so */
+    if (cost >= least) continue;
+    least = cost;
+    best = i;
+  }
+  return best;
+}
+
+/* ---- placing it -------------------------------------------------------------------------------------------------- */
+
+static hg_status release(orderer *o, uint32_t number) {
+  if (--node_at(o, number)->waits_for > 0) return HG_OK;
+  return hg_array_push(o->g->allocator, &o->ready, number) ? HG_OK : out_of_memory();
+}
+
+static hg_status release_argument(orderer *o, uint32_t arg) {
+  uint32_t number = node_here(o, arg);
+  if (!is_live(o, arg)) {
+    o->live[arg] = o->block + 1;
+    o->registers += size_of(o, arg);
+  }
+  if (number == SSA_NONE) return HG_OK;
+  order_node *n = node_at(o, number);
+  if (--n->uses == 0 && n->waits_for > 1) /* only what must come after it keeps its values in registers */
+    for (uint32_t e = n->later; e != SSA_NONE; e = edge_at(o, e)->next)
+      if (!node_at(o, edge_at(o, e)->node)->is_placed) node_at(o, edge_at(o, e)->node)->gain += given(o, n);
+  return release(o, number);
+}
+
+static hg_status place(orderer *o, uint32_t number) {
+  order_node *n = node_at(o, number);
+  const uint32_t *value;
+  uint32_t count = members(o, n, &value);
+  o->registers -= given(o, n);
+  n->is_placed = 1;
+  if (!hg_array_push(o->g->allocator, &o->placed, number)) return out_of_memory();
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t a = 0; a < gpu_insn(o->g, value[i])->arg_count; a++)
+      HG_TRY(release_argument(o, gpu_arg(o->g, value[i], a)));
+  for (uint32_t e = n->earlier; e != SSA_NONE; e = edge_at(o, e)->next) HG_TRY(release(o, edge_at(o, e)->node));
+  return HG_OK;
+}
+
+static void list_again(const orderer *o) {
+  ssa_block *block = ssa_block_at(o->g->unit, o->block);
+  block->first_effect = block->last_effect = SSA_NONE;
+  for (size_t i = o->placed.count; i-- > 0;) {
+    const uint32_t *value;
+    uint32_t count = members(o, node_at(o, ((const uint32_t *)o->placed.data)[i]), &value);
+    for (uint32_t k = 0; k < count; k++) ir_ssa_append_effect(o->g->unit, o->block, value[k]);
+  }
+}
+
+static hg_status order_block(orderer *o, uint32_t block) {
+  o->block = block;
+  HG_TRY(build_nodes(o));
+  while (o->ready.count > 0) {
+    uint32_t at = choose(o), *ready = o->ready.data, number = ready[at];
+    memmove(ready + at, ready + at + 1, (--o->ready.count - at) * sizeof *ready);
+    HG_TRY(place(o, number));
+  }
+  list_again(o);
+  return HG_OK;
+}
+
+hg_status hg_gpu_order(gpu_plan *g) {
+  orderer o = {.g = g};
+  uint64_t values = g->unit->insns.count, count = 3 * values + g->group.count;
+  o.node.element_size = sizeof(order_node);
+  o.edge.element_size = sizeof(order_edge);
+  o.ready.element_size = o.placed.element_size = sizeof(uint32_t);
+  o.node_of = hg_allocate(g->allocator, count, sizeof *o.node_of);
+  if (o.node_of == NULL) return out_of_memory();
+  o.used_in = o.node_of + values;
+  o.live = o.used_in + values;
+  o.node_of_group = o.live + values;
+  memset(o.node_of_group, 0xff, g->group.count * sizeof *o.node_of_group);
+  hg_alias_groups(g->program, g->unit, o.alias);
+  find_uses(&o);
+  hg_status status = HG_OK;
+  for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) status = order_block(&o, g->order.block[k]);
+  hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed};
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_array_release(g->allocator, owned[i]);
+  hg_release(g->allocator, o.node_of);
+  return status;
+}

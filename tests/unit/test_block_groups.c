@@ -1,0 +1,145 @@
+/* test_block_groups.c - accesses of a lane near one another in programs of blocks, which the CUDA backend does together
+ * wherever they stand: loads of two buffers, shared memory, stores; aligned or not, inside the buffers, across their
+ * ends and beyond, in the order of the program, backwards and mixed. They leave the memory and the fault of the
+ * interpreter. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "launching.h"
+
+#include <stdarg.h>
+
+#include <stdlib.h>
+
+#ifdef _WIN32
+#  define setenv(name, value, overwrite) _putenv_s(name, value)
+#endif
+
+enum { LANES = 64, EACH = 8, BYTES = 8192, OUT_BYTES = 8192 };
+
+typedef struct trial {
+  const char *type, *index_type;
+  int scale, first;     /* index = lane * scale + first; at least EACH elements a lane */
+  int shared_scale;     /* the same in shared memory */
+  int order;            /* how the accesses are mixed */
+  uint64_t offset;      /* of the buffers, in elements */
+  uint64_t extent[3];   /* of a, b and y */
+  int in_place;         /* y is read, too */
+} trial;
+
+typedef struct outcome {
+  uint8_t memory[OUT_BYTES];
+  hg_fault fault;
+  hg_status status;
+} outcome;
+
+static uint8_t bytes[BYTES];
+
+typedef struct writer {
+  char *text;
+  size_t room, used;
+} writer;
+
+static void put(writer *w, const char *format, ...) HG_PRINTF(2, 3);
+static void put(writer *w, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  w->used += (size_t)vsnprintf(w->text + w->used, w->room - w->used, format, arguments);
+  va_end(arguments);
+}
+
+/* The i-th of EACH displacements. */
+static int at(const trial *t, int i) { return t->order == 0 ? i : t->order == 1 ? EACH - 1 - i : i * 5 % EACH; }
+
+/* a and b into registers, their exclusive or into shared memory, from there the neighbouring lane's into y. */
+static void write_text(const trial *t, char *text, size_t room) {
+  writer w = {text, room, 0};
+  const char *type = t->type, *index = t->index_type, *bits = strcmp(type, "f16") == 0 ? "u16" : type;
+  put(&w, ".program p\n.block %d\n.buffer a %s in\n.buffer b %s in\n.buffer y %s inout\n.shared s %s %d\n", LANES, type,
+      type, type, bits, LANES * t->shared_scale);
+  put(&w, "cvt.%s.u32 r0, blane\nmul.%s r0, r0, #%d\n%s.%s r0, r0, #%d\n", index, index, t->scale,
+      t->first < 0 ? "sub" : "add", index, abs(t->first));
+  put(&w, "mul.u32 r1, blane, #%d\nxor.u32 r2, blane, #1\nmul.u32 r2, r2, #%d\n", t->shared_scale, t->shared_scale);
+  for (int i = 0; i < EACH; i++)
+    put(&w, "ldg.%s r%d, [a + r0 + #%d]\nldg.%s r%d, [b + r0 + #%d]\n", type, 10 + i, at(t, i), type, 30 + i,
+        at(t, EACH - 1 - i));
+  for (int i = 0; i < EACH && t->in_place; i++) put(&w, "ldg.%s r%d, [y + r0 + #%d]\n", type, 50 + i, at(t, i));
+  for (int i = 0; i < EACH; i++) {
+    put(&w, "bitcast.%s.%s r3, r%d\nbitcast.%s.%s r4, r%d\nxor.%s r3, r3, r4\n", bits, type, 10 + i, bits, type, 30 + i,
+        bits);
+    put(&w, "sts.%s [s + r1 + #%d], r3\n", bits, at(t, i));
+  }
+  put(&w, "bar.sync\n");
+  for (int i = 0; i < EACH; i++) {
+    put(&w, "lds.%s r3, [s + r2 + #%d]\n", bits, at(t, i));
+    if (t->in_place) put(&w, "bitcast.%s.%s r4, r%d\nadd.%s r3, r3, r4\n", bits, type, 50 + i, bits);
+    put(&w, "bitcast.%s.%s r3, r3\nstg.%s [y + r0 + #%d], r3\n", type, bits, type, at(t, EACH - 1 - i));
+  }
+  put(&w, "exit\n");
+}
+
+static uint32_t size_of(const char *type) { return (uint32_t)strtoul(type + 1, NULL, 10) / 8; }
+
+static outcome run(const trial *t, const char *text) {
+  outcome o = {.status = HG_OK};
+  uint64_t size = size_of(t->type);
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *a = buffer_of(BYTES, bytes), *y = buffer_of(OUT_BYTES, bytes);
+  hg_binding bindings[] = {
+      {.name = "a", .buffer = a, .offset = t->offset * size, .byte_count = t->extent[0] * size},
+      {.name = "b", .buffer = a, .offset = t->offset * size, .byte_count = t->extent[1] * size},
+      {.name = "y", .buffer = y, .offset = t->offset * size, .byte_count = t->extent[2] * size}};
+  hg_launch_desc desc = {.grid = {1, 1, 1}, .block = {LANES, 1, 1}, .bindings = bindings, .binding_count = 3};
+  hg_launch_report report = {0};
+  o.status = hg_launch(kernel, &desc, &report);
+  o.fault = report.fault;
+  CHECK_EQ_U64(hg_buffer_read(y, 0, o.memory, sizeof o.memory), HG_OK);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  return o;
+}
+
+static void check(const trial *t) {
+  static char text[8192];
+  write_text(t, text, sizeof text);
+  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  outcome expected = run(t, text);
+  hg_executor_release(executor);
+  setenv("HOLOGRAM_CPU_ENGINE", "", 1);
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  outcome got = run(t, text);
+  hg_executor_release(executor);
+  CHECK_EQ_U64(got.status, expected.status);
+  CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
+  CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
+  CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
+  CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
+  int differ = memcmp(got.memory, expected.memory, sizeof got.memory) != 0;
+  if (differ) printf("%s", text);
+  CHECK_EQ_U64(differ, 0);
+}
+
+int main(void) {
+  static const char *const types[] = {"u16", "f16", "u32", "u64"}, *const indices[] = {"u32", "i32", "u64"};
+  static const int scales[] = {EACH, EACH + 1, EACH + 4};
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 167 + (i >> 8));
+  for (size_t type = 0; type < COUNT(types); type++)
+    for (size_t index = 0; index < COUNT(indices); index++)
+      for (size_t scale = 0; scale < COUNT(scales); scale++)
+        for (int order = 0; order < 3; order++) {
+          trial t = {.type = types[type], .index_type = indices[index], .scale = scales[scale], .order = order,
+                     .shared_scale = scales[(scale + (size_t)order) % COUNT(scales)], .in_place = order != 1};
+          t.offset = (scale + index) % 3;
+          t.extent[0] = t.extent[1] = t.extent[2] = 900;
+          check(&t);
+          t.offset = 0;
+          t.extent[order] = 420; /* one of them ends within a lane's elements */
+          check(&t);
+          t.extent[(order + 1) % 3] = 419;
+          check(&t);
+          t.first = -3;
+          if (index != 0) check(&t);
+        }
+  return check_report();
+}
