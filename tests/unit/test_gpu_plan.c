@@ -11,7 +11,7 @@ static const int nests[] = {
 #undef STEP
 };
 
-static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 48 << 10};
+static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 48 << 10};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
@@ -229,6 +229,30 @@ static void test_order(void) {
   release(&m);
 }
 
+/* A lane holds so many values over a barrier: registers are limited where that gives a multiprocessor a second block
+ * and the values leave room, on a device that says how many it has. */
+static void test_registers(void) {
+  static const struct {
+    uint32_t values, lanes, limit;
+  } cases[] = {{10, 512, 0}, {36, 512, 64}, {60, 512, 0}, {36, 256, 0}, {80, 256, 128}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int is_rich = 0; is_rich < 2; is_rich++) {
+      static char text[16384];
+      size_t used =
+          (size_t)snprintf(text, sizeof text, ".block %u\n" BUFFERS "mov.u32 r0, blane\n", (unsigned)cases[c].lanes);
+      for (unsigned i = 0; i < cases[c].values; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "ldg.f32 r%u, [x + r0 + #%u]\n", 1 + i, 512 * i);
+      used += (size_t)snprintf(text + used, sizeof text - used, "bar.sync\n");
+      for (unsigned i = 0; i < cases[c].values; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "stg.f32 [y + r0 + #%u], r%u\n", 512 * i, 1 + i);
+      snprintf(text + used, sizeof text - used, "exit\n");
+      made m;
+      make(text, is_rich ? &rich : &plain, 0, &m);
+      CHECK_EQ_U64(m.plan.most_registers, is_rich ? cases[c].limit : 0);
+      release(&m);
+    }
+}
+
 /* The parallel fold of 96 lanes: three rows, then five exchanges; and both ways where lanes may have ended. */
 static void test_reduction(void) {
   made m;
@@ -262,6 +286,7 @@ int main(void) {
   test_targets();
   test_groups();
   test_order();
+  test_registers();
   test_reduction();
   test_pending();
   return check_report();

@@ -5,6 +5,9 @@
  * value is computed right before its first use, and what uses the same values stands together. Loads from global memory
  * are the exception: they take long, so they stand as early as registers allow.
  *
+ * Chains that share what they begin with may take fewer registers side by side than one after the other: where
+ * registers are many both ways are tried.
+ *
  * What keeps its order: accesses to memory that may overlap, as canon_order.c has it; barriers and collectives; and
  * whatever may fault, so that a lane's first fault is the program's. */
 #include "backend/gpu/plan.h"
@@ -20,6 +23,8 @@ enum {
   REGISTERS = 96,        /* that values may take before loads from global memory are no longer early */
   REGISTERS_LARGE = 40,  /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
   LARGE = 512,
+  BESIDE_VALUES = 24,    /* registers for addresses, faults and the like */
+  ENOUGH = 512,          /* threads of a multiprocessor */
   WINDOW = 96,           /* instructions that are compared */
   MOST_BESIDE = 64,      /* stores that have no order */
   LATE = 1 << 20         /* the cost of what should wait */
@@ -49,9 +54,12 @@ typedef struct orderer {
   uint32_t *node_of;    /* per value of the block */
   uint32_t *used_in;    /* per value: the only block whose instructions use it; SSA_NONE: several, or a phi or branch;
                            UNUSED */
-  uint32_t *live;       /* per value: 1 + the block in which it has become live */
+  uint32_t *live;       /* per value: the round in which it has become live */
+  uint32_t round;       /* counts the orders that are made */
+  int side_by_side;
   hg_array node, edge;
-  hg_array ready, placed; /* uint32_t */
+  hg_array ready, placed, other; /* uint32_t; other: what was placed when chains were finished one by one */
+  hg_array depth;       /* uint32_t, by node: how many nodes must come before it, one after the other */
   uint32_t *node_of_group; /* by group */
   uint32_t alias[ATLAS_MAX_SYMBOLS + 2];
   /* Per alias group, of this block: lists of edges to the last stores, to what these must come after, and to the loads
@@ -59,7 +67,8 @@ typedef struct orderer {
   uint32_t writes[ATLAS_MAX_SYMBOLS + 2], before[ATLAS_MAX_SYMBOLS + 2], reads[ATLAS_MAX_SYMBOLS + 2];
   uint32_t stored[ATLAS_MAX_SYMBOLS + 2]; /* one of the last stores; SSA_NONE: the next one begins anew */
   uint32_t last_fault, last_collective;
-  int32_t registers;    /* of values that are live where the next node is placed */
+  int32_t registers, most; /* of values that are live where the next node is placed; the most so far */
+  int32_t most_of_all;     /* the same of all blocks */
 } orderer;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("the order of a block", sizeof(order_node)); }
@@ -98,7 +107,7 @@ static int lives_on(const orderer *o, uint32_t value) {
 }
 
 static int is_live(const orderer *o, uint32_t value) {
-  return o->live[value] == o->block + 1 || lives_on(o, value);
+  return o->live[value] == o->round || lives_on(o, value);
 }
 
 static void note_use(orderer *o, uint32_t value, uint32_t block) {
@@ -256,7 +265,12 @@ static void count_uses(const orderer *o, uint32_t value) {
 }
 
 static hg_status build_nodes(orderer *o) {
+  for (uint32_t n = 0; n < o->node.count; n++) { /* those of the round before */
+    uint32_t group = node_at(o, n)->group;
+    if (group != 0) o->node_of_group[group - 1] = SSA_NONE;
+  }
   o->node.count = o->edge.count = o->ready.count = o->placed.count = 0;
+  o->round++;
   o->last_fault = o->last_collective = SSA_NONE;
   o->registers = 0;
   memset(o->writes, 0xff, sizeof o->writes);
@@ -270,6 +284,7 @@ static hg_status build_nodes(orderer *o) {
     if (lives_on(o, e)) o->registers += size_of(o, e);
   }
   for (uint32_t e = first; e != SSA_NONE; e = gpu_insn(o->g, e)->next) count_uses(o, e);
+  o->most = o->registers;
   for (uint32_t n = 0; n < o->node.count; n++)
     if (node_at(o, n)->waits_for == 0 && !hg_array_push(o->g->allocator, &o->ready, n)) return out_of_memory();
   return HG_OK;
@@ -300,16 +315,32 @@ static int32_t cost_of(const orderer *o, const order_node *n) {
   return cost;
 }
 
+static int32_t registers_for(const orderer *o) {
+  return o->g->info.max_threads > LARGE ? REGISTERS_LARGE : REGISTERS;
+}
+
+static uint32_t depth_of(const orderer *o, uint32_t number) { return ((const uint32_t *)o->depth.data)[number]; }
+
+/* Side by side: the depth that comes first. What is not as deep waits, if it would take registers. */
+static uint32_t deepest(const orderer *o) {
+  const uint32_t *ready = o->ready.data;
+  uint32_t most = 0, count = (uint32_t)o->ready.count;
+  for (uint32_t i = count; i-- > 0 && i + WINDOW >= count && o->side_by_side;)
+    if (!node_at(o, ready[i])->is_slow && depth_of(o, ready[i]) > most) most = depth_of(o, ready[i]);
+  return most;
+}
+
 static uint32_t choose(const orderer *o) {
   const uint32_t *ready = o->ready.data;
-  int32_t most = o->g->info.max_threads > LARGE ? REGISTERS_LARGE : REGISTERS, least = INT32_MAX;
-  uint32_t best = 0, count = (uint32_t)o->ready.count;
+  int32_t least = INT32_MAX;
+  uint32_t best = 0, count = (uint32_t)o->ready.count, front = deepest(o);
   uint32_t last = o->placed.count > 0 ? ((const uint32_t *)o->placed.data)[o->placed.count - 1] : SSA_NONE;
   int after_collective = last != SSA_NONE && node_at(o, last)->is_collective;
   for (uint32_t i = count; i-- > 0 && i + WINDOW >= count;) {
     const order_node *n = node_at(o, ready[i]);
     int32_t cost = cost_of(o, n);
-    if (n->is_slow && o->registers <= most) cost += LATE;
+    if (n->is_slow && o->registers <= registers_for(o)) cost += LATE;
+    else if (cost > 0 && o->side_by_side && depth_of(o, ready[i]) + 1 < front) cost += LATE / 2;
     if (n->is_collective && after_collective) cost = -LATE; /* those next to each other stay so */
     if (cost >= least) continue;
     least = cost;
@@ -328,8 +359,9 @@ static hg_status release(orderer *o, uint32_t number) {
 static hg_status release_argument(orderer *o, uint32_t arg) {
   uint32_t number = node_here(o, arg);
   if (!is_live(o, arg)) {
-    o->live[arg] = o->block + 1;
+    o->live[arg] = o->round;
     o->registers += size_of(o, arg);
+    if (o->registers > o->most) o->most = o->registers;
   }
   if (number == SSA_NONE) return HG_OK;
   order_node *n = node_at(o, number);
@@ -363,16 +395,68 @@ static void list_again(const orderer *o) {
   }
 }
 
-static hg_status order_block(orderer *o, uint32_t block) {
-  o->block = block;
+static hg_status place_all(orderer *o) {
   HG_TRY(build_nodes(o));
   while (o->ready.count > 0) {
     uint32_t at = choose(o), *ready = o->ready.data, number = ready[at];
     memmove(ready + at, ready + at + 1, (--o->ready.count - at) * sizeof *ready);
     HG_TRY(place(o, number));
   }
+  return HG_OK;
+}
+
+static void go_below(const orderer *o, uint32_t first, uint32_t second) {
+  uint32_t *depth = o->depth.data;
+  if (first != SSA_NONE && first != second && depth[second] <= depth[first]) depth[second] = depth[first] + 1;
+}
+
+static hg_status find_depths(orderer *o) {
+  o->depth.count = 0;
+  for (uint32_t n = 0; n < o->node.count; n++)
+    if (!hg_array_push(o->g->allocator, &o->depth, 0)) return out_of_memory();
+  for (size_t i = o->placed.count; i-- > 0;) {
+    uint32_t number = ((const uint32_t *)o->placed.data)[i];
+    const order_node *n = node_at(o, number);
+    const uint32_t *value;
+    for (uint32_t k = members(o, n, &value); k-- > 0;)
+      for (uint32_t a = 0; a < gpu_insn(o->g, value[k])->arg_count; a++)
+        go_below(o, node_here(o, gpu_arg(o->g, value[k], a)), number);
+    for (uint32_t e = n->earlier; e != SSA_NONE; e = edge_at(o, e)->next) go_below(o, edge_at(o, e)->node, number);
+  }
+  return HG_OK;
+}
+
+static void swap(hg_array *a, hg_array *b) {
+  hg_array c = *a;
+  *a = *b;
+  *b = c;
+}
+
+static hg_status order_block(orderer *o, uint32_t block) {
+  o->block = block;
+  o->side_by_side = 0;
+  HG_TRY(place_all(o));
+  int32_t most = o->most;
+  if (most > registers_for(o)) {
+    HG_TRY(find_depths(o));
+    swap(&o->placed, &o->other);
+    o->side_by_side = 1;
+    HG_TRY(place_all(o));
+    if (o->most >= most) swap(&o->placed, &o->other);
+    else most = o->most;
+  }
+  if (most > o->most_of_all) o->most_of_all = most;
   list_again(o);
   return HG_OK;
+}
+
+/* Two blocks at a time, so that one computes while the other waits, and at least ENOUGH threads: the registers that
+ * this leaves a thread are the limit where its values take many of them, and leave enough for addresses and the like.
+ */
+static void limit_registers(gpu_plan *g, int32_t values) {
+  uint32_t threads = 2 * g->info.max_threads > ENOUGH ? 2 * g->info.max_threads : ENOUGH;
+  uint32_t limit = g->target.registers / threads / 8 * 8;
+  if (2 * values > (int32_t)limit && values + BESIDE_VALUES <= (int32_t)limit) g->most_registers = limit;
 }
 
 hg_status hg_gpu_order(gpu_plan *g) {
@@ -380,7 +464,7 @@ hg_status hg_gpu_order(gpu_plan *g) {
   uint64_t values = g->unit->insns.count, count = 3 * values + g->group.count;
   o.node.element_size = sizeof(order_node);
   o.edge.element_size = sizeof(order_edge);
-  o.ready.element_size = o.placed.element_size = sizeof(uint32_t);
+  o.ready.element_size = o.placed.element_size = o.other.element_size = o.depth.element_size = sizeof(uint32_t);
   o.node_of = hg_allocate(g->allocator, count, sizeof *o.node_of);
   if (o.node_of == NULL) return out_of_memory();
   o.used_in = o.node_of + values;
@@ -391,7 +475,8 @@ hg_status hg_gpu_order(gpu_plan *g) {
   find_uses(&o);
   hg_status status = HG_OK;
   for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) status = order_block(&o, g->order.block[k]);
-  hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed};
+  limit_registers(g, o.most_of_all);
+  hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed, &o.other, &o.depth};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_array_release(g->allocator, owned[i]);
   hg_release(g->allocator, o.node_of);
   return status;

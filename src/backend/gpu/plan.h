@@ -30,6 +30,7 @@ typedef struct hg_gpu_target {
   uint8_t positive_nan;          /* a NaN that f32 arithmetic makes has positive sign */
   uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
                                             three quarters of it; 0: there is no such limit, or it is not known */
+  uint32_t registers;            /* of a multiprocessor; 0: not known */
   uint32_t declared_shared;      /* bytes of shared memory that a text may declare; a kernel that needs more is given
                                     all of it at the launch */
 } hg_gpu_target;

@@ -36,11 +36,27 @@ static void place_in_space(ptx *p, ptx_name thread) {
   }
 }
 
+static void name_place(ptx *p) {
+  p->lane = hg_ptx_new(p, PTX_64);
+  for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
+}
+
+static void find_block_number(ptx *p) {
+  p->block_lane = hg_ptx_special(p, "tid.x");
+  p->block = hg_ptx_new(p, PTX_64);
+  PTX(p, "add.s64", p->block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
+}
+
+void hg_ptx_find_lane(ptx *p) {
+  find_block_number(p);
+  name_place(p);
+  place_in_space(p, hg_ptx_widened(p, p->block_lane));
+}
+
 static void find_place(ptx *p) {
   ptx_name thread = hg_ptx_widened(p, p->block_lane), size = hg_ptx_widened(p, hg_ptx_special(p, "ntid.x"));
   ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
-  p->lane = hg_ptx_new(p, PTX_64);
-  for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
+  name_place(p);
   PTX(p, "setp.eq.u32", in_space, PTX_FIELD(p, PTX_32, is_flat), hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra %s;\n", in_space.text, rare.text);
   place_flat(p, thread, size);
@@ -84,9 +100,7 @@ void hg_ptx_clear_shared(ptx *p, uint32_t bytes) {
 }
 
 void hg_ptx_find_block(ptx *p, ptx_name end) {
-  p->block_lane = hg_ptx_special(p, "tid.x");
-  p->block = hg_ptx_new(p, PTX_64);
-  PTX(p, "add.s64", p->block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
+  find_block_number(p);
   find_place(p);
   p->block_index = hg_ptx_new(p, PTX_32);
   PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);

@@ -64,6 +64,8 @@ static void head_of_entry(ptx *p, hg_array *to) {
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
   if (shared_bytes > 0 && is_declared)
     hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)shared_bytes);
+  if (p->sites.count > 0 && p->plan->info.observes_block)
+    hg_ptx_append(p, to, "\t.local .align 8 .b8 hg_fault[16];\n");
   if (p->sites.count > 0) hg_ptx_append(p, to, "\tmov.b32 %s, 0;\n", p->fault_site.text);
 }
 
@@ -99,6 +101,7 @@ static hg_gpu_target gpu_target_of(uint32_t capability) {
                          .pairs_bf16 = capability >= 90,
                          .bounds = capability >= 90,
                          .positive_nan = 1,
+                         .registers = 65536,
                          .declared_shared = 48 << 10,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0};

@@ -1,10 +1,11 @@
-/* fault.c - faults: a thread keeps its first one in registers and writes it to the record at its end.
+/* fault.c - faults: a thread keeps its first one and writes it to the record at its end.
  *
  * The launch has one record: the lowest lane that faulted, and that lane's first fault. A thread has its lanes in
  * ascending order, so its first fault is that of its lowest lane. What the plan knows of a fault is in a table in the
- * module; a register holds the number of its row, 0 as long as there is no fault. (A call of a function at each site
- * would cost every kernel sixteen registers.) The record's lock is safe among the lanes of a
- * warp because sm_70 and later let each of them make progress. */
+ * module; a register holds the number of its row, 0 as long as there is no fault. Index and extent are in registers,
+ * too, in kernels that see blocks in local memory: there registers say how many blocks a multiprocessor has at a time.
+ * (A call of a function at each site would cost every kernel sixteen registers.) The record's lock is safe among the
+ * lanes of a warp because sm_70 and later let each of them make progress. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stddef.h>
@@ -26,10 +27,14 @@ static uint32_t number_of(ptx *p, const gpu_site *site) {
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site) {
   ptx_name first = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.eq.u32", first, p->fault_site, hg_ptx_number(0));
-  if (!p->plan->info.observes_block)
+  if (p->plan->info.observes_block) {
+    hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault], %s;\n", first.text, site->index.text);
+    hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault+8], %s;\n", first.text, site->extent.text);
+  } else {
     hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_lane.text, p->lane.text);
-  hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_index.text, site->index.text);
-  hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_extent.text, site->extent.text);
+    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_index.text, site->index.text);
+    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_extent.text, site->extent.text);
+  }
   hg_ptx_put(p, "\t@%s mov.b32 %s, %u;\n", first.text, p->fault_site.text, (unsigned)number_of(p, &site->site));
 }
 
@@ -63,9 +68,17 @@ static void leave_if_late(ptx *p, ptx_name record, ptx_name to) {
   hg_ptx_put(p, "\t@%s bra %s;\n", late.text, to.text);
 }
 
+/* Where a thread has one lane: that, found again so that it needs no register until here, and what was kept. */
+static void fetch_fault(ptx *p) {
+  hg_ptx_find_lane(p);
+  p->fault_lane = p->lane;
+  hg_ptx_put(p, "\tld.local.b64 %s, [hg_fault];\n", p->fault_index.text);
+  hg_ptx_put(p, "\tld.local.b64 %s, [hg_fault+8];\n", p->fault_extent.text);
+}
+
 static void write_record_locked(ptx *p) {
   ptx_name record = PTX_FIELD(p, PTX_64, fault_record), flag = PTX_FIELD(p, PTX_64, fault_flag);
-  if (p->plan->info.observes_block) p->fault_lane = p->lane; /* the thread has no other */
+  if (p->plan->info.observes_block) fetch_fault(p);
   ptx_name lock = hg_ptx_new(p, PTX_32), taken = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name again = hg_ptx_label(p), unlock = hg_ptx_label(p), done = hg_ptx_label(p);
   hg_ptx_place(p, again);
