@@ -348,7 +348,7 @@ static int is_below(hg_range index, int64_t displacement, uint64_t extent) {
          hg_add_exact(index.high, displacement, &index.high) && index.low >= 0 && (uint64_t)index.high < extent;
 }
 
-static int is_in_bounds(analyst *a, uint32_t value) {
+static int is_below_extent(analyst *a, uint32_t value) {
   const ssa_insn *insn = insn_at(a, value);
   uint64_t extent = extent_of(a, insn);
   const hg_range first = {.exact = 1};
@@ -357,6 +357,17 @@ static int is_in_bounds(analyst *a, uint32_t value) {
   if (is_below(arg_range(a, value, 0), (int64_t)insn->bits, extent)) return 1;
   hg_guards_go_to(&a->guards, insn->block, 2);
   return is_below(hg_guards_range(&a->guards, ssa_args_of(a->unit, value)[0]), (int64_t)insn->bits, extent);
+}
+
+static hg_proof proof_of(analyst *a, uint32_t value) {
+  const ssa_insn *insn = insn_at(a, value);
+  if (is_below_extent(a, value)) return HG_BELOW_EXTENT;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->bits != 0 ||
+      atlas_symbol_at(a->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER)
+    return HG_NOT_PROVEN;
+  hg_guards_go_to(&a->guards, insn->block, 2);
+  int is_below = hg_guards_is_below_length(&a->guards, ssa_args_of(a->unit, value)[0], insn->symbol);
+  return is_below ? HG_BELOW_LENGTH : HG_NOT_PROVEN;
 }
 
 static int is_access(const ssa_insn *insn) {
@@ -420,7 +431,7 @@ static hg_status find_facts(analyst *a, hg_control *c) {
   }
   for (size_t k = 0; k < a->values.count; k++) {
     uint32_t value = ((const uint32_t *)a->values.data)[k];
-    if (is_access(insn_at(a, value))) a->out->in_bounds[value] = (uint8_t)is_in_bounds(a, value);
+    if (is_access(insn_at(a, value))) a->out->in_bounds[value] = (uint8_t)proof_of(a, value);
   }
   return HG_OK;
 }

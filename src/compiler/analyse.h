@@ -36,10 +36,17 @@ typedef struct hg_fact {
   int64_t stride[4];
 } hg_fact;
 
+/* Why an access is in bounds in every lane that executes it. Not 0: it is. */
+typedef enum hg_proof {
+  HG_NOT_PROVEN,
+  HG_BELOW_EXTENT, /* its index lies in a range that is, with a memory whose size is known */
+  HG_BELOW_LENGTH  /* a branch has compared its index, of any size, with the buffer's length */
+} hg_proof;
+
 typedef struct hg_analysis {
   hg_fact *fact;      /* per value */
   hg_range *range;    /* per value: between which bounds it lies (compiler/ranges.h) */
-  uint8_t *in_bounds; /* per value: 1 for a memory access that is in bounds in every lane that executes it */
+  uint8_t *in_bounds; /* per value: of a memory access, hg_proof */
   uint8_t *control;   /* per block: ir_level of the control that leads there */
 } hg_analysis;
 

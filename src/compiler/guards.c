@@ -4,6 +4,8 @@
  * computed once more from its arguments as they are there: in `if (k < n) t[row * n + k]` the index is in bounds,
  * although k is not.
  *
+ * Of a buffer's length no range is known. That an index is below it is found where a comparison on the way says so.
+ *
  * A loop's phi is guessed and checked (widening): whatever bound its iterations move is first that of the type; the
  * range in which it then comes back must be kept by another iteration, wrapping included. What has no guard of its own,
  * such as an address to which each iteration adds a step, is bounded by the number of iterations, which the loop's
@@ -191,6 +193,44 @@ static hg_range range_to_depth(hg_guards *g, uint32_t value, unsigned depth) {
 }
 
 hg_range hg_guards_range(hg_guards *g, uint32_t value) { return range_to_depth(g, value, MOST_DEPTH); }
+
+/* ---- lengths ----------------------------------------------------------------------------------------------------- */
+
+/* The length itself, or the least of several numbers of which it is one. */
+static int is_at_most_length(const hg_guards *g, uint32_t value, uint16_t buffer, unsigned depth) {
+  const ssa_insn *insn = insn_at(g, value);
+  const uint32_t *args = ssa_args_of(g->unit, value);
+  if (insn->op == ATLAS_OP_len) return insn->symbol == buffer;
+  return insn->op == ATLAS_OP_min && depth > 0 &&
+         (is_at_most_length(g, args[0], buffer, depth - 1) || is_at_most_length(g, args[1], buffer, depth - 1));
+}
+
+/* The number `value` in 64 bits. */
+static int is_widened(const hg_guards *g, uint32_t wide, uint32_t value) {
+  const ssa_insn *insn = insn_at(g, wide);
+  return wide == value || (insn->op == ATLAS_OP_cvt && ssa_args_of(g->unit, wide)[0] == value &&
+                           atlas_kind((atlas_type)insn->type2) == ATLAS_KIND_UINT);
+}
+
+static int says_below(hg_guards *g, uint32_t condition, int holds, uint32_t value, uint16_t buffer) {
+  const ssa_insn *insn = insn_at(g, condition);
+  const uint32_t *args = ssa_args_of(g->unit, condition);
+  if (g->work == 0) return 0;
+  g->work--;
+  if (insn->op == ATLAS_OP_pnot) return says_below(g, args[0], !holds, value, buffer);
+  if (insn->op == (holds ? ATLAS_OP_pand : ATLAS_OP_por)) /* both hold; neither holds */
+    return says_below(g, args[0], holds, value, buffer) || says_below(g, args[1], holds, value, buffer);
+  return holds && insn->op == ATLAS_OP_set_lt && insn->type2 == ATLAS_u64 && is_widened(g, args[0], value) &&
+         is_at_most_length(g, args[1], buffer, MOST_DEPTH);
+}
+
+int hg_guards_is_below_length(hg_guards *g, uint32_t value, uint16_t buffer) {
+  if (atlas_kind((atlas_type)insn_at(g, value)->type) != ATLAS_KIND_UINT) return 0;
+  g->work = MOST_WORK;
+  for (uint32_t b = g->block; b != SSA_NONE && g->work > 0; b = g->at[b].above)
+    if (g->at[b].condition != SSA_NONE && says_below(g, g->at[b].condition, g->at[b].holds, value, buffer)) return 1;
+  return 0;
+}
 
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 

@@ -54,7 +54,7 @@ static void forward_stores(stores *s, uint32_t block, int *changed) {
       continue;
     }
     forget_group(s, hg_location_of(s->program, ssa_insn_at(s->unit, e)));
-    if (flags & ATLAS_STORE && s->analysis.in_bounds[e]) *last = e;
+    if (flags & ATLAS_STORE && s->analysis.in_bounds[e] == HG_BELOW_EXTENT) *last = e;
   }
 }
 
@@ -104,8 +104,8 @@ static void remove_overwritten(stores *s, uint32_t block, int *changed) {
     if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
     if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
     uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e)), earlier = s->last[location];
-    int overwrites =
-        flags & ATLAS_STORE && earlier != SSA_NONE && same_place(s, earlier, e) && s->analysis.in_bounds[e];
+    int overwrites = flags & ATLAS_STORE && earlier != SSA_NONE && same_place(s, earlier, e) &&
+                     s->analysis.in_bounds[e] == HG_BELOW_EXTENT;
     if (overwrites) { /* the list is cleaned below */
       ssa_insn_at(s->unit, earlier)->op = SSA_DELETED;
       ssa_insn_at(s->unit, earlier)->arg_count = 0;

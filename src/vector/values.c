@@ -264,7 +264,8 @@ hg_status hg_vector_study(vector_lowering *l) {
 static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;
-  if (l->analysis.in_bounds[value]) flags |= VECTOR_IN_BOUNDS;
+  /* not by a buffer's length, which may be beyond what indices of 32 bits reach */
+  if (l->analysis.in_bounds[value] == HG_BELOW_EXTENT) flags |= VECTOR_IN_BOUNDS;
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
   if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
   uint32_t index = ssa_args_of(l->unit, value)[0];

@@ -46,7 +46,7 @@ static void count_proven(const char *text, const hg_shape *shape, unsigned *prov
       const atlas_op_info *info = atlas_op_lookup(ssa_insn_at(&unit, e)->op);
       if (!(info->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
       *all += 1;
-      *proven += analysis.in_bounds[e];
+      *proven += analysis.in_bounds[e] != HG_NOT_PROVEN;
     }
   hg_analysis_release(&unit, &analysis);
   if (shape->lanes == 0) check_by_running(program, &unit, text);
@@ -195,6 +195,7 @@ typedef struct writer {
   size_t used;
   uint32_t state;
   const char *type;
+  int asks_length; /* r22 is the length of the buffer o, which loops read; type u64 */
 } writer;
 
 static uint32_t any_below(writer *w, uint32_t count) {
@@ -213,6 +214,10 @@ static void write(writer *w, const char *format, ...) {
 static void write_operand(writer *w) {
   static const int numbers[] = {0, 1, 2, 3, 7, 16, 31, 64, 100, 127, -1, -2, -8, -16, -128};
   enum { SMALL = 9, ALL = sizeof numbers / sizeof numbers[0] };
+  if (w->asks_length && any_below(w, 3) == 0) {
+    write(w, "r22");
+    return;
+  }
   uint32_t k = any_below(w, any_below(w, 3) == 0 ? ALL + 2 : SMALL), bits = (uint32_t)atoi(w->type + 1);
   if (k >= ALL) write(w, "r%u", 20 + k - ALL);
   else if (numbers[k] >= 0 || w->type[0] == 'i') write(w, "#%d", numbers[k]);
@@ -249,6 +254,10 @@ static void write_loop(writer *w, uint32_t number, uint32_t depth) {
   write_test(w, number, any_below(w, 3));
   if (tests_first) write(w, "@%sp%u bra done%u\n", any_below(w, 2) == 0 ? "!" : "", number, number);
   write(w, "add.%s r4, r4, r%u\n", w->type, any_below(w, 3));
+  if (w->asks_length) {
+    uint32_t index = any_below(w, 3);
+    write(w, "ldg.u64 r23, [o + r%u]\nadd.u64 r4, r4, r23\n", index);
+  }
   if (depth > 0 && any_below(w, 2) == 0) write_loop(w, number + 4, depth - 1);
   for (uint32_t r = 0; r < 3; r++)
     if (any_below(w, 3) > 0) write_change(w, r);
@@ -268,12 +277,13 @@ static void write_loop(writer *w, uint32_t number, uint32_t depth) {
 /* Whatever is claimed of such loops holds. */
 static void test_random_loops(void) {
   static const char *const types[] = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"};
-  enum { PROGRAMS = 3000 };
+  enum { PROGRAMS = 4000, OF_LENGTHS = 3000 }; /* the first of the last ones */
   for (uint32_t k = 0; k < PROGRAMS; k++) {
-    writer w = {.state = k * 7919 + 1, .type = types[k % 8]};
+    writer w = {.state = k * 7919 + 1, .type = k < OF_LENGTHS ? types[k % 8] : "u64", .asks_length = k >= OF_LENGTHS};
     write(&w, ".block 8\n.scalar n %s\n.buffer o %s inout\nldg.%s r20, [o + lane]\nand.%s r20, r20, #15\n", w.type,
           w.type, w.type, w.type);
     write(&w, "mov.%s r21, n\nmov.%s r4, #0\n", w.type, w.type);
+    if (w.asks_length) write(&w, "len.u64 r22, o\n");
     for (uint32_t r = 0; r < 3; r++) {
       write(&w, "mov.%s r%u, ", w.type, r);
       write_operand(&w);
@@ -327,6 +337,35 @@ static void check_fact(const char *body, uint8_t level, int stride_known, int64_
     printf("level %u stride %d %lld: %s\n", fact.level, fact.stride_known, (long long)fact.stride[0], body);
 }
 
+#define LENGTHS ".buffer x u32 in\n.buffer y u32 inout\n.scalar n u64\nlen.u64 r0, x\nlen.u64 r1, y\n"
+
+/* Below the length of the buffer that is accessed, whatever the launch. */
+static void test_lengths(void) {
+  const hg_shape unknown = {0};
+  check_proven(LENGTHS "set.lt.u64 p0, lane, r0\n@!p0 bra done\nldg.u32 r2, [x + lane]\nstg.u32 [y + lane], r2\ndone:\n"
+               "exit\n", &unknown, 1, 2);
+  check_proven(LENGTHS "min.u64 r3, r0, n\nmin.u64 r3, r1, r3\nmul.u64 r4, lane, #3\nagain:\nset.ge.u64 p0, r4, r3\n"
+               "@p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + r4], r2\nadd.u64 r4, r4, #5\nbra again\ndone:\n"
+               "exit\n",
+               &unknown, 2, 2);
+  /* of an index in 32 bits that the comparison has widened */
+  check_proven(LENGTHS "cvt.u32.u64 r4, lane\nmul.u32 r4, r4, #77\ncvt.u64.u32 r5, r4\nset.lt.u64 p0, r5, r0\n"
+               "set.lt.u64 p1, r5, r1\npand p0, p0, p1\n@!p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + r4], r2\n"
+               "done:\nexit\n", &unknown, 2, 2);
+  /* one further, on the other side, with only one of two conditions, and where the sign counts */
+  check_proven(LENGTHS "set.lt.u64 p0, lane, r0\n@!p0 bra done\nldg.u32 r2, [x + lane + #1]\nstg.u32 [y + lane], r2\n"
+               "done:\nexit\n", &unknown, 0, 2);
+  check_proven(LENGTHS "set.lt.u64 p0, lane, r0\n@p0 bra done\nldg.u32 r2, [x + lane]\nstg.u32 [y + lane], r2\ndone:\n"
+               "exit\n", &unknown, 0, 2);
+  check_proven(LENGTHS "set.lt.u64 p0, lane, r0\nset.lt.u64 p1, lane, n\npor p0, p0, p1\n@!p0 bra done\n"
+               "ldg.u32 r2, [x + lane]\nstg.u32 [y + #3], r2\ndone:\nexit\n", &unknown, 0, 2);
+  check_proven(LENGTHS "cvt.i32.u64 r4, lane\nsub.i32 r4, r4, #5\ncvt.u64.i32 r5, r4\nset.lt.u64 p0, r5, r0\n"
+               "@!p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + #3], r2\ndone:\nexit\n", &unknown, 0, 2);
+  /* the next one, which nobody has compared */
+  check_proven(LENGTHS "mul.u64 r4, lane, #3\nagain:\nset.ge.u64 p0, r4, r0\n@p0 bra done\nadd.u64 r4, r4, #5\n"
+               "ldg.u32 r2, [x + r4]\nstg.u32 [y + #3], r2\nbra again\ndone:\nexit\n", &unknown, 0, 2);
+}
+
 static void test_levels_and_strides(void) {
   check_fact("sreg.u32 r9, block_size.x", IR_GRID, 1, 0);
   check_fact("sreg.u32 r9, block.x", IR_BLOCK, 1, 0);
@@ -374,6 +413,7 @@ int main(void) {
   test_loops_of_several_values();
   test_loops_of_launches();
   test_random_loops();
+  test_lengths();
   test_levels_and_strides();
   test_affine();
   return check_report();
