@@ -50,6 +50,7 @@ void hg_x86_divide_narrow(x86_emit *e); /* integers of 8 and 16 bits */
 void hg_x86_divide(x86_emit *e);        /* of 32 bits, AVX-512 */
 void hg_x86_divide_avx2(x86_emit *e);   /* the same, AVX2 */
 void hg_x86_divide_long(x86_emit *e);   /* of 64 bits */
+int hg_x86_class(x86_emit *e);
 int hg_x86_bits(x86_emit *e);           /* popc, clz, ctz, brev */
 
 #endif
