@@ -353,6 +353,13 @@ static int no_operation(neon_emit *e) {
   return 1;
 }
 
+/* C code does it in the group that begins with the grid's lane 0. */
+static int advance_phase(neon_emit *e) {
+  hg_a64_jump_zero(&e->a, NEON_LANE, hg_neon_slow_path(e, NEON_ALL_COPIES));
+  hg_neon_slow_back(e);
+  return 1;
+}
+
 #define HELP(types) left_to_help, SET_NONE, types
 #define BOTH(up_to_32, of_64, real) arithmetic, SET_INT_REAL, 0, up_to_32, of_64, real, NULL
 #define INTEGER(up_to_32, of_64) arithmetic, SET_INT, 0, up_to_32, of_64, NULL, NULL
@@ -399,7 +406,7 @@ static int no_operation(neon_emit *e) {
 #define KIND_COMPARE(id, types) hg_neon_compare, SET_##types, 0
 #define KIND_LOGIC(id, types) hg_neon_logic, SET_##types, 0
 #define KIND_SELECT(id, types) hg_neon_select, SET_##types, 0
-#define KIND_CONVERT(id, types) hg_neon_convert, SET_NUM, SET_##types & ~SET_NUM
+#define KIND_CONVERT(id, types) hg_neon_convert, SET_##types, 0
 #define KIND_CAST(id, types) hg_neon_bitcast, SET_##types, 0
 #define KIND_PLACE(id, types) hg_neon_coordinate, SET_##types, 0
 #define KIND_LOAD(id, types) hg_neon_memory, SET_##types, 0
@@ -408,7 +415,7 @@ static int no_operation(neon_emit *e) {
 #define KIND_BLOCK(id, types) HELP(SET_##types)
 #define KIND_CLASS(id, types) HELP(SET_##types)
 #define KIND_ORDER(id, types) no_operation, SET_##types, 0
-#define KIND_PHASE(id, types) HELP(SET_##types)
+#define KIND_PHASE(id, types) advance_phase, SET_##types, 0
 
 #define MACHINE(id, kind, types, narrow) [MACHINE_##id] = {.write = KIND_##kind(id, types)},
 static const cell cells[MACHINE_OP_COUNT] = {

@@ -1,8 +1,8 @@
 /* convert.c - conversions, bit casts, coordinates.
  *
- * A conversion has at most two steps: to a 32-bit or 64-bit number, and from there to the result. Where rounding twice
- * could differ from rounding once, the first step rounds to odd (Boldo and Melquiond, IEEE ToC 57(4), 2008): f64 to f32
- * for f16 and bf16. FCVTZS and FCVTZU saturate and turn NaN into 0 as the ISA wants it. */
+ * Small floats come from f32 and go to it alone (hg_vector_value), but for those of f64 and of integers of 32 and 64
+ * bits, which are rounded to odd on the way to f32, so that rounding again is rounding once (Boldo and Melquiond, IEEE
+ * ToC 57(4), 2008). FCVTZS and FCVTZU saturate and turn NaN into 0 as the ISA wants it. */
 #include "atlas/tables.h"
 #include "atlas/value.h"
 #include "backend/cpu/arm64/emit_neon.h"
@@ -115,24 +115,41 @@ static void wide_integer_to_f32(neon_emit *e, vectors v, unsigned d) {
   hg_a64_move_vector(&e->a, d, sum);
 }
 
-/* 32-bit integers to f16 and bf16: exactly to f64, from there to odd. */
-static void integer_to_half(neon_emit *e, unsigned d, unsigned from) {
-  uint8_t to = e->insn->type, type = e->insn->type2;
-  a64_op op = is_signed(type) ? A64_scvtf : A64_ucvtf;
-  vectors wide = {{hg_neon_scratch(e, 1), hg_neon_scratch(e, 2)}};
-  unsigned f32 = hg_neon_scratch(e, 3);
-  if (bytes_of(type) < 4) hg_a64(&e->a, op, A64_32B, f32, from, 0); /* exact */
-  else {
-    for (uint32_t p = 0; p < 2; p++) {
-      widen_integer(e, is_signed(type), p, wide.part[p], from);
-      hg_a64(&e->a, op, A64_64B, wide.part[p], wide.part[p], 0);
-    }
-    narrow_f64(e, 1, f32, wide);
+/* From 2^53 on the lowest 11 bits are rounded to odd; smaller integers stay as they are. f64 holds the result. */
+static void long_to_odd(neon_emit *e, int sign, unsigned d, unsigned from) {
+  unsigned other = hg_neon_scratch(e, 5);
+  hg_a64_constant(&e->a, A64_64B, other, 0x7ff);
+  hg_a64(&e->a, A64_and, 0, d, from, other);
+  hg_a64(&e->a, A64_add, A64_64B, d, d, other);
+  hg_a64(&e->a, A64_orr, 0, d, d, from);
+  hg_a64(&e->a, A64_bic, 0, d, d, other);
+  if (sign) {
+    hg_a64_constant(&e->a, A64_64B, other, UINT64_C(1) << 53);
+    hg_a64(&e->a, A64_add, A64_64B, other, other, from);
   }
-  narrow_half(e, to, d, f32);
+  hg_a64_shift(&e->a, A64_ushr, A64_64B, other, sign ? other : from, sign ? 54 : 53);
+  hg_a64(&e->a, A64_cmeq0, A64_64B, other, other, 0);
+  hg_a64(&e->a, A64_bit, 0, d, from, other);
 }
 
-static int integer_to_float(neon_emit *e, uint32_t c, vectors v) {
+/* f64 and integers of 32 and 64 bits as f32, rounded to odd: in scratch 3. */
+static unsigned odd_f32(neon_emit *e, vectors v) {
+  uint8_t from = e->insn->type2;
+  int sign = is_signed(from);
+  a64_op op = sign ? A64_scvtf : A64_ucvtf;
+  vectors wide = {{hg_neon_scratch(e, 2), hg_neon_scratch(e, 0)}}; /* the second part follows when the first is done */
+  if (from == ATLAS_f64) wide = v;
+  else
+    for (uint32_t p = 0; p < 2; p++) {
+      if (bytes_of(from) == 8) long_to_odd(e, sign, wide.part[p], v.part[p]);
+      else widen_integer(e, sign, p, wide.part[p], v.part[0]);
+      hg_a64(&e->a, op, A64_64B, wide.part[p], wide.part[p], 0);
+    }
+  narrow_f64(e, 1, hg_neon_scratch(e, 3), wide);
+  return hg_neon_scratch(e, 3);
+}
+
+static void integer_to_float(neon_emit *e, uint32_t c, vectors v) {
   uint8_t to = e->insn->type, from = e->insn->type2;
   a64_op op = is_signed(from) ? A64_scvtf : A64_ucvtf;
   if (to == ATLAS_f64) {
@@ -142,14 +159,12 @@ static int integer_to_float(neon_emit *e, uint32_t c, vectors v) {
       hg_a64(&e->a, op, A64_64B, d, wide, 0);
       hg_neon_set_result(e, c, p, d);
     }
-    return 1;
+    return;
   }
   unsigned d = hg_neon_result_register(e, c, 0);
-  if (to != ATLAS_f32) integer_to_half(e, d, v.part[0]);
-  else if (bytes_of(from) == 8) wide_integer_to_f32(e, v, d);
+  if (bytes_of(from) == 8) wide_integer_to_f32(e, v, d);
   else hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
   hg_neon_set_result(e, c, 0, d);
-  return 1;
 }
 
 /* ---- integers from floats ---------------------------------------------------------------------------------------- */
@@ -169,7 +184,6 @@ static void clamp(neon_emit *e, uint8_t type, unsigned d) {
 static void float_to_wide(neon_emit *e, uint32_t c, vectors v) {
   a64_op op = is_signed(e->insn->type) ? A64_fcvtzs : A64_fcvtzu;
   uint8_t from = e->insn->type2;
-  if (bytes_of(from) == 2) v.part[0] = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
   for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
     unsigned d = hg_neon_result_register(e, c, p), wide = v.part[p];
     if (from != ATLAS_f64) widen_f32(e, p, wide = d, v.part[0]);
@@ -190,32 +204,105 @@ static void float_to_integer(neon_emit *e, uint32_t c, vectors v) {
       hg_a64(&e->a, narrow, A64_32B, work, hg_neon_scratch(e, 4), 0);
     }
     hg_a64_move_vector(&e->a, d, work);
-  } else {
-    if (bytes_of(from) == 2) v.part[0] = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
-    hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
-  }
+  } else hg_a64(&e->a, op, A64_32B, d, v.part[0], 0);
   clamp(e, to, d);
   hg_neon_set_result(e, c, 0, d);
 }
 
 /* ---- floats from floats ------------------------------------------------------------------------------------------ */
 
-static void float_to_float(neon_emit *e, uint32_t c, vectors v) {
-  uint8_t to = e->insn->type, from = e->insn->type2;
-  unsigned f32 = v.part[0];
-  if (bytes_of(from) == 2) f32 = widen_half(e, from, v.part[0], hg_neon_scratch(e, 0));
-  if (to == ATLAS_f64) {
-    for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
-      unsigned d = from == ATLAS_f64 ? v.part[p] : hg_neon_result_register(e, c, p);
-      if (from != ATLAS_f64) widen_f32(e, p, d, f32);
-      hg_neon_set_result(e, c, p, d);
-    }
-    return;
-  }
+static uint64_t f32_bits(double value) { return atlas_round_f64(ATLAS_f32, value); }
+
+static unsigned constant(neon_emit *e, uint64_t bits) {
+  hg_a64_constant(&e->a, A64_32B, hg_neon_scratch(e, 5), bits);
+  return hg_neon_scratch(e, 5);
+}
+
+/* f32 of `from`, which is scratch 0 or 3 or none, to f8. A magnitude is rounded by adding what has its last place where
+ * the last bit is that stays, no lower than that of the smallest number, and subtracting it again. Then f8e5m2 is the
+ * upper half of an f16, and f8e4m3 an f16 that is 2^8 times smaller, shifted by 7 bits. The sign is put back unless the
+ * result is NaN, as infinity and what rounds above 448 are in f8e4m3. */
+static void narrow_f8(neon_emit *e, uint8_t type, unsigned d, unsigned from) {
+  int is_e4m3 = type == ATLAS_f8e4m3;
+  unsigned magnitude = hg_neon_scratch(e, 1), adder = hg_neon_scratch(e, 2), is_number = hg_neon_scratch(e, 4);
+  hg_a64(&e->a, A64_and, 0, magnitude, from, constant(e, 0x7fffffff));
+  hg_a64(&e->a, A64_and, 0, adder, from, constant(e, 0x7f800000));
+  hg_a64(&e->a, A64_fmax, A64_32B, adder, adder, constant(e, f32_bits(is_e4m3 ? 0x1p-6 : 0x1p-14)));
+  hg_a64(&e->a, A64_fmin, A64_32B, adder, adder, constant(e, f32_bits(0x1p20)));
+  hg_a64(&e->a, A64_fmul, A64_32B, adder, adder, constant(e, f32_bits(is_e4m3 ? 0x1.8p20 : 0x1.8p21)));
+  hg_a64(&e->a, A64_fadd, A64_32B, magnitude, magnitude, adder);
+  hg_a64(&e->a, A64_fsub, A64_32B, magnitude, magnitude, adder);
+  if (is_e4m3) {
+    hg_a64(&e->a, A64_fcmge, A64_32B, is_number, constant(e, f32_bits(448)), magnitude);
+    hg_a64(&e->a, A64_fmul, A64_32B, magnitude, magnitude, constant(e, f32_bits(0x1p-8)));
+  } else hg_a64(&e->a, A64_fcmeq, A64_32B, is_number, magnitude, magnitude);
+  narrow_half(e, ATLAS_f16, magnitude, magnitude);
+  hg_a64_shift(&e->a, A64_ushr, A64_32B, magnitude, magnitude, is_e4m3 ? 7 : 8);
+  hg_a64_shift(&e->a, A64_ushr, A64_32B, adder, from, 24);
+  hg_a64(&e->a, A64_and, 0, adder, adder, constant(e, 0x80));
+  hg_a64(&e->a, A64_orr, 0, magnitude, magnitude, adder);
+  hg_a64(&e->a, A64_bsl, 0, is_number, magnitude, constant(e, is_e4m3 ? 0x7f : 0x7e));
+  hg_a64_move_vector(&e->a, d, is_number);
+}
+
+static void to_small(neon_emit *e, uint32_t c, vectors v) {
+  uint8_t to = e->insn->type;
+  unsigned d = hg_neon_result_register(e, c, 0), f32 = e->insn->type2 == ATLAS_f32 ? v.part[0] : odd_f32(e, v);
+  if (bytes_of(to) == 2) narrow_half(e, to, d, f32);
+  else narrow_f8(e, to, d, f32);
+  hg_neon_set_result(e, c, 0, d);
+}
+
+/* 0x7f, which would be 480, is NaN. */
+static void widen_f8e4m3(neon_emit *e, unsigned d, unsigned from) {
+  unsigned value = hg_neon_scratch(e, 4), is_nan = hg_neon_scratch(e, 2), sign = hg_neon_scratch(e, 1);
+  hg_a64(&e->a, A64_and, 0, value, from, constant(e, 0x7f));
+  hg_a64(&e->a, A64_cmeq, A64_32B, is_nan, value, hg_neon_scratch(e, 5));
+  hg_a64_shift(&e->a, A64_ushr, A64_32B, sign, from, 7);
+  hg_a64_shift(&e->a, A64_shl, A64_32B, sign, sign, 31);
+  hg_a64_shift(&e->a, A64_shl, A64_32B, value, value, 7);
+  widen_half(e, ATLAS_f16, value, value);
+  hg_a64(&e->a, A64_fmul, A64_32B, value, value, constant(e, f32_bits(0x1p8)));
+  hg_a64(&e->a, A64_orr, 0, value, value, sign);
+  hg_a64(&e->a, A64_bsl, 0, is_nan, constant(e, atlas_canonical_nan(ATLAS_f32)), value);
+  hg_a64_move_vector(&e->a, d, is_nan);
+}
+
+static void to_f32(neon_emit *e, uint32_t c, vectors v) {
   unsigned d = hg_neon_result_register(e, c, 0);
-  if (from == ATLAS_f64) narrow_f64(e, to != ATLAS_f32, f32 = to == ATLAS_f32 ? d : hg_neon_scratch(e, 0), v);
-  if (to != ATLAS_f32) narrow_half(e, to, d, f32);
-  else hg_a64_move_vector(&e->a, d, f32);
+  switch (e->insn->type2) {
+  case ATLAS_f64: narrow_f64(e, 0, d, v); break;
+  case ATLAS_f8e4m3: widen_f8e4m3(e, d, v.part[0]); break;
+  case ATLAS_f8e5m2:
+    hg_a64_shift(&e->a, A64_shl, A64_32B, hg_neon_scratch(e, 4), v.part[0], 8);
+    widen_half(e, ATLAS_f16, hg_neon_scratch(e, 4), d);
+    break;
+  case ATLAS_f32: hg_a64_move_vector(&e->a, d, v.part[0]); break;
+  default: widen_half(e, e->insn->type2, v.part[0], d); break;
+  }
+  hg_neon_set_result(e, c, 0, d);
+}
+
+static void to_f64(neon_emit *e, uint32_t c, vectors v) {
+  int is_same = e->insn->type2 == ATLAS_f64;
+  for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) {
+    unsigned d = is_same ? v.part[p] : hg_neon_result_register(e, c, p);
+    if (!is_same) widen_f32(e, p, d, v.part[0]);
+    hg_neon_set_result(e, c, p, d);
+  }
+}
+
+/* ---- bool -------------------------------------------------------------------------------------------------------- */
+
+/* 1 where a number is not 0: a NaN is not. */
+static void to_bool(neon_emit *e, uint32_t c, vectors v) {
+  uint8_t from = e->insn->type2;
+  unsigned size = bytes_of(from) == 8 ? A64_64B : A64_32B, d = hg_neon_result_register(e, c, 0);
+  unsigned is_zero[2] = {hg_neon_scratch(e, 2), hg_neon_scratch(e, 4)};
+  for (unsigned p = 0; p < (size == A64_64B ? 2 : 1); p++)
+    hg_a64(&e->a, atlas_is_float((atlas_type)from) ? A64_fcmeq0 : A64_cmeq0, size, is_zero[p], v.part[p], 0);
+  if (size == A64_64B) hg_a64(&e->a, A64_uzp1, A64_32B, is_zero[0], is_zero[0], is_zero[1]);
+  hg_a64(&e->a, A64_bic, 0, d, constant(e, 1), is_zero[0]);
   hg_neon_set_result(e, c, 0, d);
 }
 
@@ -232,23 +319,22 @@ static void bitcast(neon_emit *e, uint32_t c, vectors v) {
 
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
-static int is_number(uint8_t type) {
-  return type != SSA_PREDICATE && type != ATLAS_NONE && atlas_kind((atlas_type)type) != ATLAS_KIND_STORAGE;
+static int is_small_float(uint8_t type) {
+  return type == ATLAS_f16 || type == ATLAS_bf16 || type == ATLAS_f8e4m3 || type == ATLAS_f8e5m2;
 }
 
-static int can_convert(const vector_insn *insn) {
-  if (!is_number(insn->type) || !is_number(insn->type2)) return 0;
-  int is_half = atlas_is_float((atlas_type)insn->type) && bytes_of(insn->type) == 2;
-  return !(is_half && !atlas_is_float((atlas_type)insn->type2) && bytes_of(insn->type2) == 8);
-}
-
+/* From bool as from u8. */
 static void convert(neon_emit *e, uint32_t c, vectors v) {
-  int to_float = atlas_is_float((atlas_type)e->insn->type), from_float = atlas_is_float((atlas_type)e->insn->type2);
-  if (to_float && from_float) float_to_float(e, c, v);
-  else if (to_float) integer_to_float(e, c, v);
-  else if (!from_float) integer_to_integer(e, c, v);
-  else if (bytes_of(e->insn->type) == 8) float_to_wide(e, c, v);
-  else float_to_integer(e, c, v);
+  uint8_t to = e->insn->type, from = e->insn->type2;
+  int from_float = atlas_is_float((atlas_type)from) || is_small_float(from);
+  if (to == ATLAS_bool) to_bool(e, c, v);
+  else if (is_small_float(to)) to_small(e, c, v);
+  else if (atlas_is_integer((atlas_type)to) && !from_float) integer_to_integer(e, c, v);
+  else if (atlas_is_integer((atlas_type)to) && bytes_of(to) == 8) float_to_wide(e, c, v);
+  else if (atlas_is_integer((atlas_type)to)) float_to_integer(e, c, v);
+  else if (!from_float) integer_to_float(e, c, v);
+  else if (to == ATLAS_f64) to_f64(e, c, v);
+  else to_f32(e, c, v);
 }
 
 /* Writes a word of the context, the same in a run of lanes: a buffer's length, the class of the block, the phase,
@@ -295,7 +381,6 @@ int hg_neon_bitcast(neon_emit *e) {
 }
 
 int hg_neon_convert(neon_emit *e) {
-  if (!can_convert(e->insn)) return 0;
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) convert(e, c, source_vectors(e, c));
   return 1;
 }
