@@ -139,7 +139,7 @@ static void widen(x86_emit *e, unsigned op) {
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) {
       unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
-      hg_x86_v(e, op, s0, 0, x86_reg(hg_x86_half(e, from, p, s1)));
+      hg_x86_v(e, op, s0, 0, x86_reg(x86_half(e, from, p, s1)));
       hg_x86_set_result(e, c, p, s0);
     }
   }
@@ -168,7 +168,7 @@ static void shorten(x86_emit *e, unsigned op) {
     else {
       shorten_part(e, op, s0, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1));
       shorten_part(e, op, s2, hg_x86_source_reg(e, e->insn->s[0], c, 1, s1));
-      hg_x86_join(e, s0, s0, s2);
+      x86_join(e, s0, s0, s2);
     }
     if (is_int(e->insn->type)) narrow_to(e, e->insn->type, s0, s0);
     hg_x86_set_result(e, c, 0, s0);
@@ -181,7 +181,7 @@ static void u32_to_f64_avx2(x86_emit *e) {
   x86_rm two_52 = hg_x86_constant(e, X86_TWO_52, 1);
   X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, 0, s1);
-    hg_x86_v(e, X86_vpmovzxdq, s0, 0, x86_reg(hg_x86_half(e, from, p, s1)));
+    hg_x86_v(e, X86_vpmovzxdq, s0, 0, x86_reg(x86_half(e, from, p, s1)));
     hg_x86_v(e, X86_vpord, s0, s0, two_52);
     hg_x86_v(e, X86_vsubpd, s0, s0, two_52);
     hg_x86_set_result(e, c, p, s0);
@@ -212,7 +212,7 @@ static void float_to_64(x86_emit *e, const pair *t) {
   X86_EACH(e, c, p) {
     unsigned from;
     if (t->from == ATLAS_f32) {
-      from = hg_x86_half(e, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1), p, s1);
+      from = x86_half(e, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1), p, s1);
       hg_x86_v(e, X86_vcvtps2pd, s1, 0, x86_reg(from));
       from = s1;
     } else from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
@@ -255,7 +255,7 @@ static void f64_to_32(x86_emit *e, const pair *t) {
         shorten_part(e, 0, to, to); /* integer bits under the exponent of 2^52 */
       } else hg_x86_v(e, op, to, 0, x86_reg(to));
     }
-    hg_x86_join(e, s0, s0, s2);
+    x86_join(e, s0, s0, s2);
     hg_x86_set_result(e, c, 0, s0);
   }
 }

@@ -180,7 +180,7 @@ static unsigned part_as_f64(x86_emit *e, uint8_t from, uint32_t copy, uint32_t p
     hg_x86_long_to_f64(e, is_signed, s1, s2, s3);
     return s1;
   }
-  source = hg_x86_half(e, source, part, s1);
+  source = x86_half(e, source, part, s1);
   if (is_signed) hg_x86_v(e, X86_vcvtdq2pd, s1, 0, x86_reg(source));
   else if (e->width == 2) hg_x86_v(e, X86_vcvtudq2pd, s1, 0, x86_reg(source));
   else {
@@ -204,7 +204,7 @@ void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from) {
       hg_x86_v(e, X86_vcvtpd2ps, p == 0 ? s0 : s3, 0, x86_reg(source));
     }
     unsigned to = type == ATLAS_f32 ? s0 : s1;
-    hg_x86_join(e, to, s0, s3);
+    x86_join(e, to, s0, s3);
     if (type != ATLAS_f32) to = narrow(e, type, hg_x86_result_register(e, c, 0, s0), s1, 1);
     hg_x86_set_result(e, c, 0, to);
   }

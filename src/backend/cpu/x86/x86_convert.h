@@ -13,14 +13,14 @@ enum { /* immediates of vcmpps and vcmppd */
 enum { X86_TO_ZERO = 0x0b, X86_DOWN = 0x09 }; /* of vrndscaleps and vrndscalepd, without exceptions */
 
 /* The half of a vector of 32-bit elements that belongs to a 64-bit part: in `scratch` but for part 0. */
-static inline unsigned hg_x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
+static inline unsigned x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
   if (part == 0) return from;
   hg_x86_vi(e, e->width == 2 ? X86_vextracti64x4 : X86_vextracti128, from, 0, x86_reg(scratch), 1);
   return scratch;
 }
 
 /* Concatenates two half vectors. */
-static inline void hg_x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
+static inline void x86_join(x86_emit *e, unsigned to, unsigned low, unsigned high) {
   hg_x86_vi(e, e->width == 2 ? X86_vinserti64x4 : X86_vinserti128, to, low, x86_reg(high), 1);
 }
 
