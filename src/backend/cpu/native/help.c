@@ -224,15 +224,12 @@ static void copy_to_vector(const group *g, uint8_t type, const native_location *
     memcpy(piece_address(g, location, copy), row, (size_t)count * 4);
     return;
   }
-  if (size == 2) memcpy(u16, row, (size_t)count * 2);
-  if (size == 1 && is_signed)
-    for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(int8_t)row[i];
-  else if (size == 1)
-    for (uint32_t i = 0; i < count; i++) words[i] = row[i];
-  else if (is_signed)
-    for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(int16_t)u16[i];
-  else
-    for (uint32_t i = 0; i < count; i++) words[i] = u16[i];
+  if (size == 1) {
+    for (uint32_t i = 0; i < count; i++) words[i] = is_signed ? (uint32_t)(int8_t)row[i] : row[i];
+  } else {
+    memcpy(u16, row, (size_t)count * 2);
+    for (uint32_t i = 0; i < count; i++) words[i] = is_signed ? (uint32_t)(int16_t)u16[i] : u16[i];
+  }
   memcpy(piece_address(g, location, copy), words, (size_t)count * 4);
 }
 
