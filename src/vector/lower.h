@@ -98,6 +98,17 @@ static inline int vector_shares_mask(const vector_lowering *l, uint32_t block) {
 static inline int vector_shares_join(const vector_lowering *l, uint32_t block) {
   return ssa_block_at(l->unit, block)->predecessors.count > 1 && vector_shares_mask(l, block);
 }
+/* 1 if a divergent loop is entered only from the uniform block right before it, which does nothing else then: that
+ * writes its mask, whatever was there. */
+static inline int vector_is_entered_once(const vector_lowering *l, uint32_t header) {
+  const hg_array *from = &ssa_block_at(l->unit, header)->predecessors;
+  const uint32_t *before = from->data;
+  if (l->uniform[header] || l->order.loop[header] != header || l->latch[header] == SSA_NONE || from->count != 2)
+    return 0;
+  uint32_t entry = before[before[0] == l->latch[header]];
+  return l->uniform[entry] && l->order.place[entry] + 1 == l->order.place[header] &&
+         ssa_block_at(l->unit, entry)->end == SSA_JUMP;
+}
 /* Coalesces the values of a loop's counter into one register. */
 void hg_vector_find_webs(vector_lowering *l);
 /* Analyses the values before the first instruction is made. */

@@ -99,7 +99,8 @@ static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to)
 
 /* The mask that arriving at a block writes, whatever was there; SSA_NONE: others may have come before. */
 static uint32_t written_mask(const vector_lowering *l, uint32_t from, uint32_t to) {
-  return !l->uniform[to] && is_only_arrival(l, from, to) ? l->waiting[to] : SSA_NONE;
+  int is_written = is_only_arrival(l, from, to) || vector_is_entered_once(l, to);
+  return !l->uniform[to] && is_written ? l->waiting[to] : SSA_NONE;
 }
 
 /* The lanes of `mask` take an edge to a masked block, where they wait, or reconverge in a uniform one. */
@@ -218,6 +219,7 @@ static void clear_owned(vector_lowering *l, uint32_t b) {
   for (uint32_t x = l->first_owned[b]; x != SSA_NONE; x = l->next_owned[x]) {
     const hg_array *from = &ssa_block_at(l->unit, x)->predecessors;
     if ((from->count == 1 && *(const uint32_t *)from->data == b) || vector_shares_mask(l, x)) continue;
+    if (vector_is_entered_once(l, x)) continue;
     emit_logic(l, VECTOR_CLEAR, l->waiting[x], VECTOR_NONE, VECTOR_NONE);
   }
 }
@@ -256,6 +258,7 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
     uint32_t b = l->order.block[k];
     const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
     int is_written = start_writes && from->count == 1 && *(const uint32_t *)from->data == start;
+    is_written |= vector_is_entered_once(l, b);
     if (!l->uniform[b] && !is_written && l->owner[b] == SSA_NONE && !vector_shares_mask(l, b))
       emit_logic(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
     if (l->order.loop[b] == b) k = l->order.end[b];
@@ -339,7 +342,8 @@ static void end_loops(vector_lowering *l, uint32_t b) {
     if (l->uniform[h]) continue;
     emit_jump(l, VECTOR_JUMP_ANY, l->waiting[h], h);
     emit_label(l, exit_of_loop(l, h), SSA_NONE);
-    if (l->latch[h] != SSA_NONE) emit_logic(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
+    if (l->latch[h] != SSA_NONE && !vector_is_entered_once(l, h))
+      emit_logic(l, VECTOR_CLEAR, l->waiting[h], VECTOR_NONE, VECTOR_NONE);
     if (!ssa_block_at(l->unit, h)->library) end_if_none_left(l);
   }
 }

@@ -328,10 +328,11 @@ static uint64_t *steps_of(const group *g) {
 static void settle_steps(const group *g) {
   const cpu_worker *w = g->frame->context->worker;
   uint64_t *steps = steps_of(g);
-  int is_known = w->run->is_block_tile && g->native->steps.count > 1;
-  if (!is_known && !g->frame->context->knows_steps)
-    for (uint32_t i = 0; i < g->count; i++) steps[i] = w->run->launch->step_limit;
-  g->frame->context->knows_steps = 1;
+  native_context *context = g->frame->context;
+  int is_of_tile = w->run->is_block_tile && g->native->steps.count > 1; /* regions go on with them */
+  uint64_t *first = is_of_tile ? w->steps : steps, count = is_of_tile ? context->lanes : g->count;
+  for (uint64_t i = 0; i < count && !context->knows_steps; i++) first[i] = w->run->launch->step_limit;
+  context->knows_steps = 1;
   for (int k = 0; k < 2; k++) {
     uint32_t counted = g->insn->s[k], lanes = g->native->target->lanes;
     const native_location *location = &g->native->locations[counted];

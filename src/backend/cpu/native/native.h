@@ -56,8 +56,8 @@ typedef struct native_context {
   uint64_t block_class, phase;
   uint64_t steps_left;      /* STEPs that no lane can run out of, when a group begins */
   uint64_t fewest_left;     /* the least that a group of the region has left of it */
-  uint64_t knows_steps;     /* 1: `steps` is what the group's lanes had left when machine code began to count; 0: it
-                               began with all of them */
+  uint64_t knows_steps;     /* 1: `steps` is what the group's lanes had left when machine code began to count, or the
+                               worker's steps those of a tile of several regions; 0: they began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t wide_lanes;      /* see run_wide */
   uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */

@@ -331,7 +331,7 @@ static void begin_tile(native_context *c, uint64_t lanes) {
   c->worker->lost = 0;
   if (c->native->steps.count == 1 || !c->native->vector->loses_lanes) return;
   memset(c->rows + c->native->alive_offset, 1, lanes);
-  for (uint64_t i = 0; i < lanes; i++) w->steps[i] = run->launch->step_limit;
+  c->knows_steps = 0;
 }
 
 static int run_step(native_context *c, uint32_t number) {

@@ -8,7 +8,7 @@
 
 /* The label of an instruction: a quick loop has labels of its own; the head of a slow loop has another one, since jumps
  * to the loop from outside lead to the guards. */
-static uint32_t label_of(x86_emit *e, uint32_t insn) {
+uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn) {
   const x86_loop *loop = &e->loop;
   int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
   uint32_t *labels = is_inside ? loop->quick_label : e->label_of;
@@ -21,7 +21,7 @@ static void write_jump(x86_emit *e) {
   uint8_t role = hg_x86_role(e);
   if (e->insn->flags & VECTOR_SHORT || role & NATIVE_NO_CHANGE) return;
   int is_last = e->insn->flags & VECTOR_LAST && e->insn->target >= e->region_end;
-  uint32_t label = is_last ? e->group_end : label_of(e, hg_native_target_of(e->b->vector, e->insn));
+  uint32_t label = is_last ? e->group_end : hg_x86_label_of(e, hg_native_target_of(e->b->vector, e->insn));
   if (e->insn->op == VECTOR_JUMP || role & NATIVE_ALWAYS) {
     hg_x86_jump(&e->a, label);
     return;
@@ -41,13 +41,13 @@ static void write_insn(x86_emit *e, uint32_t i) {
   if (hg_x86_quick_insn(e)) return;
   switch (e->insn->op) {
   case VECTOR_LABEL:
-    if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, label_of(e, i));
+    if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, hg_x86_label_of(e, i));
     return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:
   case VECTOR_JUMP_ANY:
     write_jump(e);
-    if (e->insn->flags & VECTOR_ENTERS) hg_x86_place(&e->a, label_of(e, i));
+    if (e->insn->flags & VECTOR_ENTERS) hg_x86_place(&e->a, hg_x86_label_of(e, i));
     return;
   case VECTOR_END: return;
   default: break;
@@ -65,7 +65,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
 static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   if (e->b->slices > 0 || !hg_x86_find_loop(e, head)) return 0;
   uint32_t end = e->loop.found.end, after = hg_x86_new_label(&e->a);
-  hg_x86_place(&e->a, label_of(e, head));
+  hg_x86_place(&e->a, hg_x86_label_of(e, head));
   hg_x86_begin_quick(e);
   for (uint32_t i = head; i <= end; i++) write_insn(e, i);
   hg_x86_jump(&e->a, after);
@@ -104,7 +104,7 @@ void hg_x86_write_cold(x86_emit *e) {
     x86_cold cold = ((const x86_cold *)e->cold.data)[i]; /* a copy: the list grows */
     hg_x86_place(&e->a, cold.label);
     for (uint32_t k = cold.first; k < cold.end; k++) write_insn(e, k);
-    hg_x86_jump(&e->a, label_of(e, cold.end));
+    hg_x86_jump(&e->a, hg_x86_label_of(e, cold.end));
   }
   e->is_cold = 0;
   e->cold.count = 0;

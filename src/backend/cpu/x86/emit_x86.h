@@ -168,6 +168,7 @@ void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail);
 void hg_x86_write_tail(x86_emit *e, const native_step *step);
 void hg_x86_write_once(x86_emit *e, const native_step *step);
 void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
+uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn); /* where jumps to an instruction lead */
 void hg_x86_write_cold(x86_emit *e);
 void hg_x86_write_region(x86_emit *e, native_step *step);
 void hg_x86_write_slow_paths(x86_emit *e);

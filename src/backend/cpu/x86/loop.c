@@ -395,6 +395,40 @@ static void broadcast_copies(x86_emit *e, const native_location *location) {
     hg_x86_v(e, X86_vmove, location->reg[k], 0, x86_reg(from));
 }
 
+/* Where the loop is left for, if comparison i leaves no lane; VECTOR_NONE: not known. */
+static uint32_t way_out(const x86_emit *e, uint32_t i) {
+  const native_loop *loop = &e->loop.found;
+  for (i += 2; i < loop->end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (insn->op == VECTOR_LABEL) continue;
+    int leaves = insn->op == VECTOR_JUMP_NONE && insn->s[0] == loop->lanes && insn->mask == VECTOR_ALL;
+    return leaves && insn->target > loop->end ? insn->target : VECTOR_NONE;
+  }
+  return VECTOR_NONE;
+}
+
+/* All lanes leave the loop, as a rule: then the slow version has nothing to do. Indices that wrap are left to it. */
+static void leave_together(x86_emit *e, uint32_t i) {
+  native_leaving leaving;
+  x86_asm *a = &e->a;
+  uint32_t resume = hg_x86_new_label(a), target = way_out(e, i);
+  if (target == VECTOR_NONE || !hg_native_leaving(e->b, e->loop.strides, i, &leaving)) return;
+  int is_64 = leaving.type == ATLAS_u64;
+  if (leaving.type == ATLAS_i32) return;
+  load_number(e, X86_RAX, leaving.counter, leaving.type);
+  hg_x86_load(a, is_64, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_alu_imm(a, X86_ADD, is_64, x86_reg(X86_RCX), (int32_t)(e->copies * e->lanes) - 1);
+  hg_x86_jump_if(a, X86_CARRY, resume);
+  load_number(e, X86_RCX, leaving.limit, leaving.type);
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, x86_reg(X86_RCX));
+  hg_x86_jump_if(a, leaving.reaches_limit ? X86_BELOW_EQUAL : X86_BELOW, resume);
+  const vector_insn clear = {.op = VECTOR_CLEAR, .type = SSA_PREDICATE, .d = e->loop.found.lanes, .mask = VECTOR_ALL};
+  e->insn = &clear;
+  hg_x86_masks(e);
+  hg_x86_jump(a, hg_x86_label_of(e, target));
+  hg_x86_place(a, resume);
+}
+
 /* Writes the side exits after the quick version: where the slow version goes on. */
 void hg_x86_end_quick(x86_emit *e) {
   x86_loop *loop = &e->loop;
@@ -402,6 +436,7 @@ void hg_x86_end_quick(x86_emit *e) {
   for (size_t i = 0; i < loop->side_exits.count && !e->a.no_memory; i++) {
     const x86_side_exit *leave = (const x86_side_exit *)loop->side_exits.data + i;
     hg_x86_place(&e->a, leave->label);
+    if (loop->found.has_all && loop->roles[leave->insn] & NATIVE_LEAVES) leave_together(e, leave->insn);
     for (uint32_t k = 0; k < loop->kept_count; k++)
       if (is_alive(e, loop->kept[k].reg, leave->insn)) broadcast_copies(e, &loop->kept[k].location);
     for (uint32_t k = 0; k < loop->found.count; k++)
