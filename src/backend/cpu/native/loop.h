@@ -28,8 +28,9 @@ enum {
   NATIVE_TAKES_ALL = 1, /* its mask is all lanes */
   NATIVE_NO_CHANGE = 2, /* it writes a mask that is and stays all lanes; it is a jump that is not taken */
   NATIVE_ALWAYS = 4,    /* it is a jump that is taken */
-  NATIVE_LEAVES = 8     /* a comparison by which lanes leave: the instruction after it takes those out of the loop's
+  NATIVE_LEAVES = 8,    /* a comparison by which lanes leave: the instruction after it takes those out of the loop's
                            mask: see native_leaving */
+  NATIVE_FIRST_ALL = 16, NATIVE_SECOND_ALL = 32 /* its first, or second, source is a mask that is all lanes */
 };
 
 typedef struct native_loop {

@@ -180,6 +180,8 @@ static void walk_insn(walk *w, uint32_t i) {
     return;
   }
   if (takes_all) *role |= NATIVE_TAKES_ALL;
+  for (int k = 0; k < 2 && insn->op >= VECTOR_AND && insn->op <= VECTOR_OR; k++)
+    if (mask_of(w, insn->s[k]).value == MASK_ALL) *role |= k == 0 ? NATIVE_FIRST_ALL : NATIVE_SECOND_ALL;
   if (insn->d == VECTOR_NONE) return;
   if (vector_reg_at(w->b->vector, insn->d)->type != SSA_PREDICATE) return;
   int was_all = mask_of(w, insn->d).value == MASK_ALL;

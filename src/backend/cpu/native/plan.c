@@ -289,6 +289,23 @@ static int find_uses(plan *p) {
   return has_loops;
 }
 
+/* While all lanes of a group are in a loop over a row nothing reads its mask: other masks have better use of a register.
+ */
+static hg_status find_unread_masks(plan *p) {
+  uint64_t regs = p->v->regs.count, n = p->insn_count;
+  uint8_t *strides = hg_allocate(&p->b->allocator, regs + n, 1);
+  if (strides == NULL) return hg_fail_memory("machine code", regs + n);
+  for (uint32_t i = 0; i + 1 < n; i++) {
+    native_loop loop;
+    const vector_insn *enters = vector_insn_at(p->v, i + 1);
+    if (vector_insn_at(p->v, i)->op != VECTOR_LABEL || enters->op != VECTOR_JUMP_NONE || p->depth[i] == 0) continue;
+    if (!hg_native_find_loop(p->b, i, strides, strides + regs, &loop) || !loop.has_all) continue;
+    if (loop.lanes != VECTOR_ALL) p->spill_cost[loop.lanes] = 1;
+  }
+  hg_release(&p->b->allocator, strides);
+  return HG_OK;
+}
+
 /* As many copies as registers allow: out-of-order execution needs no more than two where iterations are independent,
  * and 16 lanes to amortise the cost of a group; that cost is little where there is cold code, which would spill. */
 static uint32_t choose_copies(const plan *p) {
@@ -485,7 +502,7 @@ static void make_coordinate_rows(plan *p) {
   }
 }
 
-static void describe_all(plan *p) {
+static hg_status describe_all(plan *p) {
   find_cold(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(p->v, r);
@@ -494,11 +511,13 @@ static void describe_all(plan *p) {
   describe_alive(p);
   make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
-  if (find_uses(p) && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
+  int has_loops = find_uses(p);
+  if (has_loops && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_location *location = &p->b->locations[r];
     if (location->kind != NATIVE_NOWHERE) location->copies = location->copies ? (uint8_t)p->b->copies : 1;
   }
+  return has_loops && p->v->has_block_ops ? find_unread_masks(p) : HG_OK;
 }
 
 static hg_status make_room(plan *p) {
@@ -550,8 +569,8 @@ hg_status hg_native_plan(native_build *b) {
   b->steps.count = 0;
   hg_status status = make_room(&p);
   if (status == HG_OK) status = find_steps(&p);
+  if (status == HG_OK) status = describe_all(&p);
   if (status == HG_OK) {
-    describe_all(&p);
     p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
     allocate_registers(&p);
     b->frame_bytes = p.last_slot;

@@ -25,6 +25,7 @@ static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t righ
   if (use == NULL) return 0;
   if (use->op == VECTOR_ANDNOT) immediate ^= OPPOSITE;
   uint32_t other = use->s[use->s[0] == e->insn->d];
+  if (hg_x86_has_all(e) && e->loop.roles[e->index + 1] & NATIVE_FIRST_ALL) other = VECTOR_ALL;
   int is_or = use->op == ATLAS_OP_por, is_all = other == VECTOR_ALL && !e->is_tail && !hg_x86_loses_lanes(e);
   e->insn = use;
   for (uint32_t c = 0; c < hg_x86_copies(e, use->d); c++) {

@@ -354,6 +354,8 @@ static int write_with_all(x86_emit *e) {
     if (!(role & NATIVE_TAKES_ALL)) return 0;
     e->loop.unmasked = *e->insn;
     e->loop.unmasked.mask = VECTOR_ALL;
+    if (role & NATIVE_FIRST_ALL) e->loop.unmasked.s[0] = VECTOR_ALL;
+    if (role & NATIVE_SECOND_ALL) e->loop.unmasked.s[1] = VECTOR_ALL;
     e->insn = &e->loop.unmasked;
     return 0;
   }
