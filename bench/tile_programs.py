@@ -2,52 +2,58 @@
 
 # ---- the product ------------------------------------------------------------------------------------------------------------------
 
-TILE, STEP = 128, 8                # a block's tile of the result is 128 x 128, its step along K is 8
-PITCH = TILE + 4                   # of a row of a tile of A, which is stored by columns: four words further, so banks differ
-TILE_A, TILE_B = STEP * PITCH, STEP * TILE
+TILE, STEP = 128, 8                # a block's tile of the result is 128 x 128, its step along K is 8 words
+PITCH = TILE + 4                   # of a row of a tile that is stored by columns: four words further, so banks differ
 
 
-def matmul() -> str:
-    """y (m x n) = a (m x k) b (k x n); m and n multiples of 128, k of 16.
+def matmul(int8: bool = False) -> str:
+    """y (m x n) = a (m x k) b (k x n) of f32: each element is one chain of FMA from +0 in increasing k.
 
-    256 lanes, each 8 x 8 of the result: rows 0-3 and 32-35 of its own in a warp's 64 x 32, columns 0-3 and 16-19. Two tiles of A and B are
-    in shared memory: while one is multiplied, the next is on its way from memory in eight registers. Each element is one chain of FMA
-    from +0 in increasing k."""
+    int8: y (m x n) = a (m x k) times b (n x k) by its columns, of signed bytes, sums of 32 bits; k counts words of four bytes.
+
+    m and n are multiples of 128, k of 16. 256 lanes, each 8 x 8 of the result: rows 0-3 and 32-35 of its own in a warp's 64 x 32, columns
+    0-3 and 16-19. Two tiles of A and B are in shared memory: while one is multiplied, the next is on its way from memory in eight
+    registers."""
     e = []
+    word, sum_type, pitch_b = ("u32", "i32", PITCH) if int8 else ("f32", "f32", TILE)
+    multiply_add = "dot4.ss.i32" if int8 else "fma.f32"
+    tile_a, tile_b = STEP * PITCH, STEP * pitch_b
     total = lambda i, j: f"r{8 * i + j}"                                                                       # noqa: E731
     a, b = [f"r{64 + i}" for i in range(8)], [f"r{72 + j}" for j in range(8)]
     next_a, next_b = [f"r{80 + i}" for i in range(4)], [f"r{84 + i}" for i in range(4)]
 
     def fetch():
-        e.extend(f"ldg.f32 {next_a[i]}, [a + r90 + #{i}]" for i in range(4))
-        e.extend(f"ldg.f32 {next_b[i]}, [b + r91 + #{i}]" for i in range(4))
-        e.extend((f"add.u32 r90, r90, #{STEP}", "add.u32 r91, r91, r92"))
+        e.extend(f"ldg.{word} {next_a[i]}, [a + r90 + #{i}]" for i in range(4))
+        e.extend(f"ldg.{word} {next_b[i]}, [b + r91 + #{i}]" for i in range(4))
+        e.extend((f"add.u32 r90, r90, #{STEP}", f"add.u32 r91, r91, #{STEP}" if int8 else "add.u32 r91, r91, r92"))
 
     def keep(buffer):
-        e.extend(f"sts.f32 [tile_a + r93 + #{buffer * TILE_A + i * PITCH}], {next_a[i]}" for i in range(4))
-        e.extend(f"sts.f32 [tile_b + r94 + #{buffer * TILE_B + i}], {next_b[i]}" for i in range(4))
+        apart = PITCH if int8 else 1                                    # of neighbours in a load of B
+        e.extend(f"sts.{word} [tile_a + r93 + #{buffer * tile_a + i * PITCH}], {next_a[i]}" for i in range(4))
+        e.extend(f"sts.{word} [tile_b + r94 + #{buffer * tile_b + i * apart}], {next_b[i]}" for i in range(4))
 
     def multiply(buffer):
         for k in range(STEP):
-            at_a, at_b = buffer * TILE_A + k * PITCH, buffer * TILE_B + k * TILE
-            e.extend(f"lds.f32 {a[i]}, [tile_a + r95 + #{at_a + i % 4 + i // 4 * 32}]" for i in range(8))
-            e.extend(f"lds.f32 {b[j]}, [tile_b + r96 + #{at_b + j % 4 + j // 4 * 16}]" for j in range(8))
-            e.extend(f"fma.f32 {total(i, j)}, {a[i]}, {b[j]}, {total(i, j)}" for i in range(8) for j in range(8))
+            at_a, at_b = buffer * tile_a + k * PITCH, buffer * tile_b + k * pitch_b
+            e.extend(f"lds.{word} {a[i]}, [tile_a + r95 + #{at_a + i % 4 + i // 4 * 32}]" for i in range(8))
+            e.extend(f"lds.{word} {b[j]}, [tile_b + r96 + #{at_b + j % 4 + j // 4 * 16}]" for j in range(8))
+            e.extend(f"{multiply_add} {total(i, j)}, {a[i]}, {b[j]}, {total(i, j)}" for i in range(8) for j in range(8))
 
+    # What this lane brings: four of a row of A's tile, and of B's four of a row, or of a column where that is given by columns.
     e += ["sreg.u32 r97, block.y", "shl.u32 r97, r97, #7", "sreg.u32 r98, block.x", "shl.u32 r98, r98, #7",
-          # What this lane brings: four of a row of A's tile, four of a row of B's.
           "shr.u32 r99, blane, #1", "and.u32 r100, blane, #1", "shl.u32 r100, r100, #2",
-          "add.u32 r90, r97, r99", "mad.u32 r90, r90, k, r100",
-          f"mad.u32 r93, r100, #{PITCH}, r99",
-          "shr.u32 r99, blane, #5", "and.u32 r100, blane, #31", "shl.u32 r100, r100, #2",
-          "add.u32 r101, r98, r100", "mad.u32 r91, r99, n, r101", "shl.u32 r92, n, #3",
-          f"mad.u32 r94, r99, #{TILE}, r100",
-          # What it computes: the rows from r95 and the columns from r96 on of the tile. Eight warps are 2 x 4.
-          "shr.u32 r99, blane, #7", "shl.u32 r99, r99, #6", "shr.u32 r100, blane, #2", "and.u32 r100, r100, #7", "shl.u32 r100, r100, #2",
-          "add.u32 r95, r99, r100",
-          "shr.u32 r99, blane, #5", "and.u32 r99, r99, #3", "shl.u32 r99, r99, #5", "and.u32 r100, blane, #3", "shl.u32 r100, r100, #2",
-          "add.u32 r96, r99, r100"]
-    e += [f"movi.f32 {total(i, j)}, #0" for i in range(8) for j in range(8)]
+          "add.u32 r90, r97, r99", "mad.u32 r90, r90, k, r100", f"mad.u32 r93, r100, #{PITCH}, r99"]
+    if int8:
+        e += ["add.u32 r91, r98, r99", "mad.u32 r91, r91, k, r100", "mov.u32 r94, r93"]
+    else:
+        e += ["shr.u32 r99, blane, #5", "and.u32 r100, blane, #31", "shl.u32 r100, r100, #2",
+              "add.u32 r101, r98, r100", "mad.u32 r91, r99, n, r101", "shl.u32 r92, n, #3", f"mad.u32 r94, r99, #{TILE}, r100"]
+    # What it computes: the rows from r95 and the columns from r96 on of the tile. Eight warps are 2 x 4.
+    e += ["shr.u32 r99, blane, #7", "shl.u32 r99, r99, #6",
+          "shr.u32 r100, blane, #2", "and.u32 r100, r100, #7", "shl.u32 r100, r100, #2", "add.u32 r95, r99, r100",
+          "shr.u32 r99, blane, #5", "and.u32 r99, r99, #3", "shl.u32 r99, r99, #5",
+          "and.u32 r100, blane, #3", "shl.u32 r100, r100, #2", "add.u32 r96, r99, r100"]
+    e += [f"movi.{sum_type} {total(i, j)}, #0" for i in range(8) for j in range(8)]
     fetch()
     keep(0)
     e.append("bar.sync")
@@ -62,10 +68,13 @@ def matmul() -> str:
     e += ["bar.sync", "loop r102, top", "last:"]
     multiply(1)
     for i in range(8):
-        e += ["add.u32 r99, r97, r95", f"add.u32 r99, r99, #{i % 4 + i // 4 * 32}", "add.u32 r100, r98, r96", "mad.u32 r99, r99, n, r100"]
-        e += [f"stg.f32 [y + r99 + #{j % 4 + j // 4 * 16}], {total(i, j)}" for j in range(8)]
-    return program("matmul", 256, [".buffer a f32 in", ".buffer b f32 in", ".buffer y f32 out", ".scalar n u32", ".scalar k u32",
-                                   f".shared tile_a f32 {2 * TILE_A}", f".shared tile_b f32 {2 * TILE_B}"], e, "n / 128,m / 128")
+        e += ["add.u32 r99, r97, r95", f"add.u32 r99, r99, #{i % 4 + i // 4 * 32}", "add.u32 r100, r98, r96",
+              "mad.u32 r99, r99, n, r100"]
+        e += [f"stg.{sum_type} [y + r99 + #{j % 4 + j // 4 * 16}], {total(i, j)}" for j in range(8)]
+    name = "matmul_int8" if int8 else "matmul"
+    declarations = [f".buffer a {word} in", f".buffer b {word} in", f".buffer y {sum_type} out", ".scalar n u32", ".scalar k u32",
+                    f".shared tile_a {word} {2 * tile_a}", f".shared tile_b {word} {2 * tile_b}"]
+    return program(name, 256, declarations, e, "n / 128,m / 128")
 
 
 def program(name: str, lanes: int, declarations: list, lines: list, grid: str) -> str:

@@ -226,6 +226,22 @@ def matmul(count: int) -> BlockCase:
     return BlockCase("matmul", f"matmul {size}", "f32", count, arrays, [step], expected, PRODUCT_BOUND, 2.0 * size ** 3, "TFLOP/s")
 
 
+def matmul_int8(count: int) -> BlockCase:
+    """Square matrices of signed bytes, the second by its columns; k counts words of four bytes."""
+    size = math.isqrt(count)
+    a, b = (v.astype(np.float64) for v in (tile("s", "i8", count), tile("s", "i8", count)))
+    period = len(b) // size                # columns of b, after which they repeat
+
+    def expected(first, number):
+        rows = (np.arange(first // size, (first + number) // size)[:, None] * size + np.arange(size)) % len(a)
+        values = (a[rows] @ b.reshape(period, size).T)[:, np.arange(size) % period].reshape(-1)
+        return values, np.zeros(1)
+    arrays = {n: Array("s" if n != "y" else "", "i8" if n != "y" else "i32", count, (size, size)) for n in "aby"}
+    step = Step(tile_programs.matmul(int8=True), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
+                scalars={"n": ("u32", size), "k": ("u32", size // 4)})
+    return BlockCase("matmul_int8", f"matmul_int8 {size}", "i8", count, arrays, [step], expected, 0, 2.0 * size ** 3, "TOP/s")
+
+
 # ---- the table --------------------------------------------------------------------------------------------------------------------------
 
 @dataclass
@@ -255,4 +271,5 @@ BLOCKS = {
     "blur": [Variant("f32", blur)],
     "histogram": [Variant("u8", lambda count, w=w: histogram(count, w)) for w in (False, True)],
     "matmul": [Variant("f32", matmul, size * size, 256 * 256) for size in (4096, 8192)],
+    "matmul_int8": [Variant("u8", matmul_int8, 4096 * 4096, 256 * 256)],
 }

@@ -77,7 +77,7 @@ class Both:
 def torch_arrays(library: Torch, case: BlockCase) -> dict:
     """Tensors in the shapes of the case; whole numbers of 32 bits are int64, as PyTorch's indices are."""
     torch, found = library.torch, {}
-    kinds = library.kinds | {"u8": torch.uint8, "u32": torch.int64}
+    kinds = library.kinds | {"u8": torch.uint8, "u32": torch.int64, "i8": torch.int8, "i32": torch.int32}
     for name, array in case.arrays.items():
         key = array.tile or name, array.kind, array.count, array.repeats
         if key not in library.tensors:
@@ -101,7 +101,8 @@ def eager(torch, case: BlockCase, a: dict):
             "column_sum": lambda: torch.sum(x, 0, out=y), "row_argmax": lambda: torch.argmax(x, 1),
             "row_scan": lambda: torch.cumsum(x, 1, out=y), "transpose": lambda: y.copy_(x.t()),
             "histogram": lambda: torch.bincount(x, minlength=256),
-            "matmul": lambda: torch.mm(a["a"], a["b"], out=y)}.get(case.program)
+            "matmul": lambda: torch.mm(a["a"], a["b"], out=y),
+            "matmul_int8": lambda: torch._int_mm(a["a"], a["b"].t(), out=y)}.get(case.program)
 
 
 def formula(torch, case: BlockCase, a: dict):
@@ -142,6 +143,7 @@ def nvrtc_contender(library: CuPy, case: BlockCase, _how: str) -> Peer:
     shape = {"blur": lambda rows, columns: ((rows * columns // 256,), [columns, rows]),
              "transpose": lambda rows, columns: ((columns // 64, rows // 64), [rows, columns]),
              "histogram": lambda count: (case.steps[0].grid, [count]),
+             "matmul_int8": lambda size, _: ((size // 128, size // 128), [size, size // 4]),
              "matmul": lambda size, _: ((size // 128, size // 128), [size, size])}.get(case.program)
     if shape is None:
         raise LookupError("has no such kernel")

@@ -10,8 +10,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 f32, u32 = np.float32, np.uint32
 TILE = 1 << 20          # inputs repeat after so many elements
-SIZES = {"f32": 4, "f16": 2, "bf16": 2, "u8": 1, "u32": 4}
-WHOLE = {"u8": np.uint8, "u32": np.uint32}
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "u8": 1, "u32": 4, "i8": 1, "i32": 4}
+WHOLE = {"u8": np.uint8, "u32": np.uint32, "i8": np.int8, "i32": np.int32}
 TOLERANCE = {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}
 
 

@@ -19,6 +19,7 @@ LOOP_RATES = {"softmax loops 1024": 1.19, "softmax loops 4096": 1.36, "softmax l
 NARROW_RATE = 2.4
 NO_SLOWER = [f"{p}{kind} {columns}" for p in ("softmax", "layer_norm") for kind in ("", ".bf16") for columns in (4096, 16384)]
 PEER_RATIOS = {"row_scan": {"torch": 1 / 0.9}, "histogram wide": {"nvrtc": 1 / 0.9}, "matmul": {"nvrtc": 1 / 0.95}, "blur": {"nvrtc": 1.03}}
+INT8_RATIO = 1.5      # of products of bytes to those of f32, in operations
 LAUNCH_RATIO = 1.1    # of cuLaunchKernel
 COLD_MS, CACHED_MS = 15, 2
 COPY_RATIO = 1.3      # of PyTorch's pageable copy
@@ -130,6 +131,10 @@ def block_targets(rows: list[dict]) -> list[dict]:
         for who, bound in PEER_RATIOS.get(name, PEER_RATIOS.get(name.split(" ")[0], {})).items():
             if who in row["peers"]:
                 found.append(target(f"{name}: our time / {who}'s", bound, "x", row["peers"][who]["ratio"], False))
+    whole, wide = find(rows, program="matmul_int8 4096"), find(rows, program="matmul 4096")
+    if whole and "nvrtc" in (wide or {}).get("peers", {}):
+        ratio_to_wide = whole["rate"] / wide["peers"]["nvrtc"]["rate"]
+        found.append(target("matmul_int8 4096: our rate / nvrtc's of f32", INT8_RATIO, "x", ratio_to_wide, True))
     return found
 
 

@@ -148,15 +148,16 @@ def test_matmul(executor, m, n, k):
     a, b = matrix(11, m, k), matrix(12, k, n)
     sizes, grid = {"m": u32(m), "n": u32(n), "k": u32(k)}, (-(-n // 16), -(-m // 16))
 
-    def run(name, a, b, y):
+    def run(name, a, b, y, sizes=sizes):
         held = [v if v.size else np.zeros(1, v.dtype) for v in (a, b)]  # nothing of it is read
         return launch(executor, name, {"a": held[0], "b": held[1], "y": np.ones((m, n), y)}, "y", sizes, grid=grid)
     same(run("matmul", a, b, f32), product(a, b))
     a16, b16 = to_bf16(a), to_bf16(b)
     wide = [(v.astype(u32) << u32(16)).view(f32).reshape(v.shape) for v in (a16, b16)]
     same(run("matmul_bf16", a16, b16, np.uint16), to_bf16(product(*wide)))
-    a8, b8 = (np.random.default_rng(s).integers(-128, 128, v.shape).astype(np.int8) for s, v in ((13, a), (14, b)))
-    same(run("matmul_int8", a8, b8, np.int32), a8.astype(np.int32) @ b8.astype(np.int32))
+    a8, b8 = (np.random.default_rng(s).integers(-128, 128, shape).astype(np.int8) for s, shape in ((13, (m, 4 * k)), (14, (n, 4 * k))))
+    words = {"m": u32(m), "n": u32(n), "words": u32(k)}
+    same(run("matmul_int8", a8.view(u32), b8.view(u32), np.int32, words), a8.astype(np.int32) @ b8.astype(np.int32).T)
 
 
 def contraction(weights, values) -> np.ndarray:
