@@ -4,10 +4,14 @@
 
 TILE, STEP = 128, 8                # a block's tile of the result is 128 x 128, its step along K is 8 words
 PITCH = TILE + 4                   # of a row of a tile that is stored by columns: four words further, so banks differ
+CHAIN, LEVELS = 256, 6             # products of one chain where chains fold like a binary counter; its levels: k to 256 * 63
 
 
-def matmul(int8: bool = False) -> str:
+def matmul(int8: bool = False, tree: bool = False) -> str:
     """y (m x n) = a (m x k) b (k x n) of f32: each element is one chain of FMA from +0 in increasing k.
+
+    tree: a chain for each 256 of k, whose results fold in the aligned binary tree over their number: a counter in local memory, since it is
+    touched once in 256 steps.
 
     int8: y (m x n) = a (m x k) times b (n x k) by its columns, of signed bytes, sums of 32 bits; k counts words of four bytes.
 
@@ -39,6 +43,29 @@ def matmul(int8: bool = False) -> str:
             e.extend(f"lds.{word} {b[j]}, [tile_b + r96 + #{at_b + j % 4 + j // 4 * 16}]" for j in range(8))
             e.extend(f"{multiply_add} {total(i, j)}, {a[i]}, {b[j]}, {total(i, j)}" for i in range(8) for j in range(8))
 
+    def carry(label):
+        """Adds the counter's level that begins at r105."""
+        for i in range(64):
+            e.extend((f"ldl.f32 r{64 + i % 16}, [counter + r105 + #{i}]", f"add.f32 r{i}, r{64 + i % 16}, r{i}"))
+        e.append(label)
+
+    def count():
+        """A chain is done: what it comes to goes into the counter, behind those of r103 chains."""
+        e.extend(("mov.u32 r104, r103", "movi.u32 r105, #0", "carry:", "and.u32 r106, r104, #1", "set.eq.u32 p0, r106, #0",
+                  "@p0 bra carried"))
+        carry("shr.u32 r104, r104, #1")
+        e.extend(("add.u32 r105, r105, #64", "bra carry", "carried:"))
+        for i in range(64):
+            e.extend((f"stl.f32 [counter + r105 + #{i}], r{i}", f"movi.f32 r{i}, #0"))
+        e.append("add.u32 r103, r103, #1")
+
+    def collapse():
+        """All that is in the counter, from its lowest level on, in front of the last chain."""
+        e.extend(("movi.u32 r105, #0", "collapse:", "set.eq.u32 p0, r103, #0", "@p0 bra collapsed", "and.u32 r106, r103, #1",
+                  "shr.u32 r103, r103, #1", "set.eq.u32 p0, r106, #0", "@p0 bra without"))
+        carry("without:")
+        e.extend(("add.u32 r105, r105, #64", "bra collapse", "collapsed:"))
+
     # What this lane brings: four of a row of A's tile, and of B's four of a row, or of a column where that is given by columns.
     e += ["sreg.u32 r97, block.y", "shl.u32 r97, r97, #7", "sreg.u32 r98, block.x", "shl.u32 r98, r98, #7",
           "shr.u32 r99, blane, #1", "and.u32 r100, blane, #1", "shl.u32 r100, r100, #2",
@@ -57,23 +84,31 @@ def matmul(int8: bool = False) -> str:
     fetch()
     keep(0)
     e.append("bar.sync")
-    e += ["shr.u32 r102, k, #4", "top:"]
+    e += ["shr.u32 r102, k, #4", *(["movi.u32 r103, #0", "movi.u32 r107, #0"] if tree else []), "top:"]
     fetch()
     multiply(0)
     keep(1)
     e += ["bar.sync", "set.eq.u32 p0, r102, #1", "@p0 bra last"]
     fetch()
     multiply(1)
+    if tree:
+        e += [f"and.u32 r106, r107, #{CHAIN // (2 * STEP) - 1}", "add.u32 r107, r107, #1",
+              f"set.ne.u32 p0, r106, #{CHAIN // (2 * STEP) - 1}", "@p0 bra counted"]
+        count()
+        e.append("counted:")
     keep(0)
     e += ["bar.sync", "loop r102, top", "last:"]
     multiply(1)
+    if tree:
+        collapse()
     for i in range(8):
         e += ["add.u32 r99, r97, r95", f"add.u32 r99, r99, #{i % 4 + i // 4 * 32}", "add.u32 r100, r98, r96",
               "mad.u32 r99, r99, n, r100"]
         e += [f"stg.{sum_type} [y + r99 + #{j % 4 + j // 4 * 16}], {total(i, j)}" for j in range(8)]
-    name = "matmul_int8" if int8 else "matmul"
+    name = "matmul_int8" if int8 else "matmul_tree" if tree else "matmul"
     declarations = [f".buffer a {word} in", f".buffer b {word} in", f".buffer y {sum_type} out", ".scalar n u32", ".scalar k u32",
-                    f".shared tile_a {word} {2 * tile_a}", f".shared tile_b {word} {2 * tile_b}"]
+                    f".shared tile_a {word} {2 * tile_a}", f".shared tile_b {word} {2 * tile_b}",
+                    *([f".local counter f32 {64 * LEVELS}"] if tree else [])]
     return program(name, 256, declarations, e, "n / 128,m / 128")
 
 

@@ -209,7 +209,7 @@ def histogram(count: int, wide: bool) -> BlockCase:
                      periodic(counts.astype(np.float64)), 0, count, adds=True)
 
 
-def matmul(count: int) -> BlockCase:
+def matmul(count: int, tree: bool = False) -> BlockCase:
     """Square matrices of `count` elements; what a sum of products is compared with, those of the absolute values."""
     size = math.isqrt(count)
     a, b = (tile(n, "f32", count).astype(np.float64) for n in "ab")
@@ -221,9 +221,10 @@ def matmul(count: int) -> BlockCase:
         folded = [f(own).reshape(len(own), -1, period).sum(1) @ f(matrix) for f in (lambda v: v, np.abs)]
         return folded[0].reshape(-1), folded[1].reshape(-1)
     arrays = {n: Array(n if n != "y" else "", "f32", count, (size, size)) for n in "aby"}
-    step = Step(tile_programs.matmul(), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
+    step = Step(tile_programs.matmul(tree=tree), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
                 scalars={"n": ("u32", size), "k": ("u32", size)})
-    return BlockCase("matmul", f"matmul {size}", "f32", count, arrays, [step], expected, PRODUCT_BOUND, 2.0 * size ** 3, "TFLOP/s")
+    name = "matmul_tree" if tree else "matmul"
+    return BlockCase(name, f"{name} {size}", "f32", count, arrays, [step], expected, PRODUCT_BOUND, 2.0 * size ** 3, "TFLOP/s")
 
 
 def matmul_int8(count: int) -> BlockCase:
@@ -271,5 +272,6 @@ BLOCKS = {
     "blur": [Variant("f32", blur)],
     "histogram": [Variant("u8", lambda count, w=w: histogram(count, w)) for w in (False, True)],
     "matmul": [Variant("f32", matmul, size * size, 256 * 256) for size in (4096, 8192)],
+    "matmul_tree": [Variant("f32", lambda count: matmul(count, True), size * size, 768 * 768) for size in (4096, 8192)],
     "matmul_int8": [Variant("u8", matmul_int8, 4096 * 4096, 256 * 256)],
 }

@@ -45,14 +45,14 @@ extern "C" __global__ void histogram(const uint4 *__restrict__ x, u32 *__restric
  * 8 x 8 results. */
 enum { STEP = 8, PITCH = 132, WIDTH = 128 };
 
-extern "C" __global__ __launch_bounds__(256, 2) void matmul(const float *__restrict__ a, const float *__restrict__ b,
-                                                            float *__restrict__ y, u32 n, u32 k) {
+template <bool tree>
+__device__ void product(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ y, u32 n, u32 k) {
   __shared__ __align__(16) float tile_a[2][STEP][PITCH], tile_b[2][STEP][WIDTH];
   u32 thread = threadIdx.x, top = blockIdx.y * 128, left = blockIdx.x * 128;
   u32 row_a = thread >> 1, column_a = (thread & 1) * 4, row_b = thread >> 5, column_b = (thread & 31) * 4;
   u32 row = (thread >> 7) * 64 + (thread >> 2 & 7) * 4, column = (thread >> 5 & 3) * 32 + (thread & 3) * 4;
   const float *from_a = a + (top + row_a) * k + column_a, *from_b = b + row_b * n + left + column_b;
-  float total[8][8] = {};
+  float total[8][8] = {}, counter[6][64]; /* of the results of 256 products each, where they fold in a tree */
   float4 next_a = *(const float4 *)from_a, next_b = *(const float4 *)from_b;
   u32 buffer = 0;
   for (u32 done = 0; done < k; done += STEP) {
@@ -80,6 +80,19 @@ extern "C" __global__ __launch_bounds__(256, 2) void matmul(const float *__restr
         for (int q = 0; q < 8; q++) total[r][q] = fmaf(down[r], across[q], total[r][q]);
     }
     buffer ^= 1;
+    if (tree && ((done + STEP) % 256 == 0 || done + STEP >= k)) {
+      int level = 0, last = done + STEP >= k;
+      for (u32 chains = done / 256; last ? chains != 0 : chains & 1; chains >>= 1, level++)
+        if (chains & 1)
+#pragma unroll
+          for (int i = 0; i < 64; i++) total[i / 8][i % 8] = counter[level][i] + total[i / 8][i % 8];
+      if (!last)
+#pragma unroll
+        for (int i = 0; i < 64; i++) {
+          counter[level][i] = total[i / 8][i % 8];
+          total[i / 8][i % 8] = 0;
+        }
+    }
   }
 #pragma unroll
   for (int r = 0; r < 8; r++) {
@@ -87,6 +100,17 @@ extern "C" __global__ __launch_bounds__(256, 2) void matmul(const float *__restr
     *(float4 *)out = make_float4(total[r][0], total[r][1], total[r][2], total[r][3]);
     *(float4 *)(out + 16) = make_float4(total[r][4], total[r][5], total[r][6], total[r][7]);
   }
+}
+
+extern "C" __global__ __launch_bounds__(256, 2) void matmul(const float *__restrict__ a, const float *__restrict__ b,
+                                                            float *__restrict__ y, u32 n, u32 k) {
+  product<false>(a, b, y, n, k);
+}
+
+extern "C" __global__ __launch_bounds__(256, 2) void matmul_tree(const float *__restrict__ a,
+                                                                 const float *__restrict__ b, float *__restrict__ y,
+                                                                 u32 n, u32 k) {
+  product<true>(a, b, y, n, k);
 }
 
 /* The same of signed bytes, four a word along k, with the second matrix by its columns: sums of 32 bits. */

@@ -11,13 +11,16 @@ import hg
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path += [str(BENCH / "cuda"), str(BENCH)]
 import row_programs  # noqa: E402
+import tile_programs  # noqa: E402
 from block_cases import BLOCKS, row_case  # noqa: E402
 from cases import bits_dtype, from_type  # noqa: E402
+from test_examples import contraction  # noqa: E402
 
 pytestmark = pytest.mark.engine
 
 f32 = np.float32
-SIZES = {"column_sum": 1 << 20, "transpose": 1 << 13, "blur": 1 << 13, "histogram": 1 << 16, "matmul": 1 << 16, "matmul_int8": 1 << 16}
+SIZES = {"column_sum": 1 << 20, "transpose": 1 << 13, "blur": 1 << 13, "histogram": 1 << 16, "matmul": 1 << 16,
+         "matmul_tree": 1 << 16, "matmul_int8": 1 << 16}
 SMALL = {}         # label -> case, of the sizes that the reference machine does in a second
 for program, variants in BLOCKS.items():
     for variant in variants:
@@ -89,3 +92,14 @@ def test_argmax_of_ties_zeros_and_nan(executor):
     x[5] = np.nan
     result = executor.run(row_programs.row_argmax("f32", 1024), grid=(6,), buffers={"x": x, "y": np.zeros(6, np.uint32)})
     assert list(result.buffers["y"]) == [700, 0, 800, 0, 1023, 0]
+
+
+@pytest.mark.parametrize("k", [16, 256, 272, 768, 1296])
+def test_tree_of_products(executor, k):
+    """Chains of FMA over 256 of k, the last one shorter, folded in the aligned tree."""
+    rng = np.random.default_rng(k)
+    a, b = rng.standard_normal((128, k)).astype(f32), rng.standard_normal((k, 128)).astype(f32)
+    u32 = hg.lib.atlas_type_from_name(b"u32")
+    result = executor.run(tile_programs.matmul(tree=True), grid=(1, 1), buffers={"a": a, "b": b, "y": np.zeros((128, 128), f32)},
+                          scalars={"n": (u32, 128), "k": (u32, k)}, any_engine=True)
+    np.testing.assert_array_equal(result.buffers["y"].view(np.uint32), contraction(a, b).view(np.uint32))
