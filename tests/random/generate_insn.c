@@ -507,7 +507,7 @@ static void pool_insn(generator *g) {
   if (chance(g, 40)) EMIT(g, pool_free, ATLAS_u64, atlas_pool(s), atlas_reg(base));
 }
 
-static void collective_insn(generator *g) {
+static void one_collective(generator *g) {
   static const atlas_op ops[] = {ATLAS_OP_reduce_add, ATLAS_OP_reduce_mul, ATLAS_OP_reduce_min,
                                  ATLAS_OP_reduce_max, ATLAS_OP_scan_incl,  ATLAS_OP_scan_excl};
   atlas_operand d;
@@ -522,6 +522,15 @@ static void collective_insn(generator *g) {
   atlas_type type = random_type(g, atlas_op_lookup(op)->types);
   atlas_operand a = source(g, type);
   if (destination(g, type, &d)) emit_ops(g, op, type, 2, (atlas_operand[]){d, a});
+}
+
+/* One, or several in a row: those of one kind may be done at once. */
+static void collective_insn(generator *g) {
+  one_collective(g);
+  while (g->r.draws_younger && chance(g, 65)) {
+    if (chance(g, 25)) pure_insn(g);
+    one_collective(g);
+  }
 }
 
 static void barrier(generator *g) { emit_ops(g, ATLAS_OP_bar_sync, ATLAS_NONE, 0, NULL); }
