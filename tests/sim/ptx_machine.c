@@ -32,12 +32,21 @@ typedef struct thread {
   uint64_t steps;
 } thread;
 
+/* Of a byte that lanes exchange: who wrote and read it last, and behind how many barriers. */
+enum { SEVERAL = UINT32_MAX };
+typedef struct access {
+  uint32_t writer, written, reader, read;
+} access;
+
 typedef struct machine {
   const ptx_module *module;
   const ptx_function *entry;
   const ptx_launch *launch;
   uint8_t *shared;
   size_t shared_bytes;
+  access *access;              /* per byte of shared memory */
+  size_t watched, watched_end; /* bytes in which nobody may race: where a kernel's own exchanges happen */
+  uint32_t barriers;           /* of the block, from 1 */
   thread *threads;
   uint32_t thread_count;
   uint32_t block[3];
@@ -182,9 +191,26 @@ static uint8_t *locate(machine *m, thread *t, const ptx_insn *i, const ptx_opera
   return bytes;
 }
 
+/* Two threads, one of them writing, with no barrier between. */
+static void watch(machine *m, const thread *t, const ptx_insn *i, const uint8_t *at, size_t byte_count, int writes) {
+  if (i->words.space != SPACE_SHARED) return;
+  size_t first = (size_t)(at - m->shared);
+  for (size_t k = first; k < first + byte_count && k >= m->watched && k < m->watched_end; k++) {
+    access *a = &m->access[k];
+    int other_wrote = a->written == m->barriers && a->writer != t->linear;
+    int other_read = a->read == m->barriers && a->reader != t->linear;
+    if (other_wrote || (writes && other_read))
+      fail(m, t, "a race with thread %d on byte %zu of shared memory", (int)(other_wrote ? a->writer : a->reader), k);
+    if (writes) *a = (access){.writer = t->linear, .written = m->barriers, .reader = a->reader, .read = a->read};
+    else *a = (access){.writer = a->writer, .written = a->written, .reader = other_read ? SEVERAL : t->linear,
+                       .read = m->barriers};
+  }
+}
+
 static void load(machine *m, thread *t, const ptx_insn *i) {
   size_t size = ptx_types[i->type].bits / 8;
   const uint8_t *from = locate(m, t, i, &i->operand[1], size * i->words.vector);
+  watch(m, t, i, from, size * i->words.vector, 0);
   for (unsigned k = 0; k < i->words.vector; k++) {
     uint64_t bits = 0;
     memcpy(&bits, from + k * size, size);
@@ -201,6 +227,7 @@ static void store(machine *m, thread *t, const ptx_insn *i) {
   size_t size = ptx_types[i->type].bits / 8;
   uint8_t *to = locate(m, t, i, &i->operand[0], size * i->words.vector);
   const ptx_operand *from = &i->operand[1];
+  watch(m, t, i, to, size * i->words.vector, 1);
   for (unsigned k = 0; k < i->words.vector; k++) {
     uint64_t bits =
         from->kind == O_VECTOR ? part(&t->frame[t->depth], from, k) : read(m, t, from, i->type);
@@ -459,6 +486,7 @@ static int open_barrier(machine *m) {
     at = current(t);
     waiting++;
   }
+  m->barriers++;
   int any = 0, all = 1;
   for (uint32_t n = 0; n < m->thread_count; n++) {
     if (m->threads[n].state == ENDED) continue;
@@ -477,6 +505,8 @@ static int open_barrier(machine *m) {
 
 static void run_block(machine *m) {
   memset(m->shared, 0xa5, m->shared_bytes);
+  memset(m->access, 0, m->shared_bytes * sizeof *m->access);
+  m->barriers = 1;
   for (uint32_t n = 0; n < m->thread_count; n++) begin_thread(m, n);
   for (;;) {
     int progress = 0;
@@ -503,7 +533,8 @@ static void run_grid(machine *m) {
 static void open_threads(machine *m) {
   m->threads = calloc(m->thread_count, sizeof *m->threads);
   m->shared = malloc(m->shared_bytes + 1);
-  if (m->threads == NULL || m->shared == NULL) abort();
+  m->access = calloc(m->shared_bytes + 1, sizeof *m->access);
+  if (m->threads == NULL || m->shared == NULL || m->access == NULL) abort();
   for (uint32_t n = 0; n < m->thread_count; n++) {
     m->threads[n].frame[0].registers = calloc(m->entry->registers.count + 1, 8);
     m->threads[n].local = calloc(m->entry->local_bytes + 1, 1);
@@ -519,6 +550,16 @@ static void close_threads(machine *m) {
   }
   free(m->threads);
   free(m->shared);
+  free(m->access);
+}
+
+static void find_watched(machine *m) {
+  const ptx_symbol *symbols = m->entry->symbols.data;
+  for (size_t i = 0; i < m->entry->symbols.count; i++) {
+    if (symbols[i].space != SPACE_SHARED || strcmp(symbols[i].name, "hg_places") != 0) continue;
+    m->watched = symbols[i].offset;
+    m->watched_end = symbols[i].offset + symbols[i].byte_count;
+  }
 }
 
 int ptx_run(const ptx_module *module, const char *entry, const ptx_launch *launch, char *why, size_t why_bytes) {
@@ -532,6 +573,7 @@ int ptx_run(const ptx_module *module, const char *entry, const ptx_launch *launc
   m->why = why;
   m->why_bytes = why_bytes;
   open_threads(m);
+  find_watched(m);
   int done = 0;
   if (setjmp(m->failed) == 0) {
     run_grid(m);

@@ -2,7 +2,9 @@
  * that a kernel with exact results may use; approximations, flushing to zero and unknown words are errors of the text.
  *
  * The threads of a block take turns; one runs until it waits for others (bar.sync, shfl.sync, vote.sync) or ends.
- * Blocks run one after the other. */
+ * Blocks run one after the other. So no two race; in the shared variable `hg_places`, where a kernel's threads exchange
+ * values, accesses that could are errors: of one byte, by two threads, one of them writing, without a barrier between.
+ */
 #ifndef HG_TESTS_PTX_MACHINE_H
 #define HG_TESTS_PTX_MACHINE_H
 
