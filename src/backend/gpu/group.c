@@ -23,8 +23,7 @@ int hg_gpu_may_group(const gpu_plan *g, uint32_t value) {
     return 0;
   uint8_t kind = gpu_symbol_of(g, insn)->kind;
   int64_t displacement = displacement_of(g, value);
-  return (kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SHARED) &&
-         g->analysis.in_bounds[value] != HG_BELOW_EXTENT && displacement > -MAX_DISPLACEMENT &&
+  return (kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SHARED) && displacement > -MAX_DISPLACEMENT &&
          displacement < MAX_DISPLACEMENT && gpu_bytes(g, value) > 1 &&
          gpu_insn(g, gpu_arg(g, value, 0))->op != SSA_CONST;
 }
