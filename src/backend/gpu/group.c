@@ -1,5 +1,4 @@
-/* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access; and
- * the loads that share a check where instructions keep their order. */
+/* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access. */
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
@@ -78,11 +77,26 @@ static void describe(const gpu_plan *g, gpu_group *group, gpu_run *run) {
   group->is_tested |= run->is_checked || (run->width > 1 && !(run->is_aligned && run->is_shared));
 }
 
-static int is_worth(const gpu_run *run) { return run->width > 1 || (run->is_checked && run->count >= MIN_SHARING); }
+/* Loads share a test whatever their indices: one that may be left out also needs another value. */
+static int is_worth(const gpu_group *group) {
+  uint32_t checked = 0;
+  for (uint32_t r = 0; r < group->run_count; r++) {
+    const gpu_run *run = &group->run[r];
+    if (run->width > 1 || (run->is_checked && run->count >= MIN_SHARING)) return 1;
+    if (run->is_checked && !group->is_store) checked += run->count;
+  }
+  return checked >= MIN_SHARING;
+}
+
+uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value) {
+  uint32_t at = 0, run = 0;
+  while (group->value[at] != value) at++;
+  while (group->run[run].first + (uint32_t)group->run[run].count <= at) run++;
+  return run;
+}
 
 int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *run_of) {
   uint32_t filled = 0;
-  int worth = 0;
   group->run_count = group->is_tested = 0;
   for (uint32_t r = 0; filled < group->count; r++) {
     gpu_run *run = &group->run[group->run_count++];
@@ -96,32 +110,6 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
     }
     run->count = (uint8_t)(filled - run->first);
     describe(g, group, run);
-    worth |= is_worth(run);
   }
-  return worth;
-}
-
-/* ---- loads that follow one another ------------------------------------------------------------------------------- */
-
-static int is_candidate(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
-  int is_checked = part != GPU_VECTOR_PART || g->access[value] == GPU_CHECKED;
-  return is_checked && gpu_flags(g, value) & ATLAS_LOAD && hg_gpu_may_group(g, value) &&
-         !g->analysis.in_bounds[value];
-}
-
-int hg_gpu_find_group(const gpu_plan *g, gpu_part_kind part, uint32_t first, gpu_group *group) {
-  static const uint8_t one_run[GPU_MAX_GROUP] = {0};
-  *group = (gpu_group){.count = 0};
-  if (!is_candidate(g, part, first)) return 0;
-  const ssa_insn *a = gpu_insn(g, first);
-  for (uint32_t e = first; e != SSA_NONE && group->count < GPU_MAX_GROUP; e = gpu_insn(g, e)->next) {
-    const ssa_insn *b = gpu_insn(g, e);
-    uint32_t flags = gpu_flags(g, e);
-    if (flags & ATLAS_PURE && !(flags & (ATLAS_LOAD | ATLAS_BLOCK))) continue;
-    if (!is_candidate(g, part, e) || b->symbol != a->symbol || b->type != a->type ||
-        gpu_arg(g, e, 0) != gpu_arg(g, first, 0))
-      break;
-    group->in_order[group->count++] = e;
-  }
-  return group->count > 1 && hg_gpu_complete_group(g, group, one_run);
+  return is_worth(group);
 }

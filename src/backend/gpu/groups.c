@@ -1,5 +1,5 @@
-/* groups.c - the groups of a kernel whose instructions may be put into another order (order.c): accesses of a block,
- * wherever they stand in it.
+/* groups.c - the groups of a kernel: accesses of a block, wherever they stand in it. They come together when the block
+ * gets its order (order.c).
  *
  * Loads are done where the first of them may be, stores where the last of them is. What that asks for:
  *  - No store, atomic, barrier or fence that may change what a load reads stands between the first load and it, and its

@@ -74,7 +74,6 @@ static hg_status checked_kernel(gpu_plan *g) {
 
 static hg_status blocks_kernel(gpu_plan *g) {
   HG_TRY(ADD(g, GPU_BLOCK, GPU_START_POOLS));
-  if (g->zeroed_bytes > 0) HG_TRY(add(g, GPU_CLEAR_SHARED, g->zeroed_bytes));
   return add_lane(g, GPU_OUTSIDE);
 }
 

@@ -20,14 +20,15 @@
 #include <string.h>
 
 enum {
-  REGISTERS = 96,        /* that values may take before loads from global memory are no longer early */
-  REGISTERS_LARGE = 40,  /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
+  REGISTERS = 96,       /* that values may take before loads from global memory are no longer early */
+  REGISTERS_LARGE = 40, /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
   LARGE = 512,
-  BESIDE_VALUES = 24,    /* registers for addresses, faults and the like */
-  ENOUGH = 512,          /* threads of a multiprocessor */
-  WINDOW = 96,           /* instructions that are compared */
-  MOST_BESIDE = 64,      /* stores that have no order */
-  LATE = 1 << 20         /* the cost of what should wait */
+  BESIDE_VALUES = 24, /* registers for addresses, faults and the like */
+  ENOUGH = 512,
+  MOST_THREADS = 1024, /* threads of a multiprocessor: registers are not limited for fewer, nor for more */
+  WINDOW = 96,         /* instructions that are compared */
+  MOST_BESIDE = 64,    /* stores that have no order */
+  LATE = 1 << 20       /* the cost of what should wait */
 };
 
 #define UNUSED (SSA_NONE - 1)
@@ -450,13 +451,15 @@ static hg_status order_block(orderer *o, uint32_t block) {
   return HG_OK;
 }
 
-/* Two blocks at a time, so that one computes while the other waits, and at least ENOUGH threads: the registers that
- * this leaves a thread are the limit where its values take many of them, and leave enough for addresses and the like.
- */
+/* A multiprocessor with several blocks computes in one while another waits. Registers are limited to what as many
+ * blocks as possible leave a thread, if its values take so many less than addresses and the like may need. */
 static void limit_registers(gpu_plan *g, int32_t values) {
-  uint32_t threads = 2 * g->info.max_threads > ENOUGH ? 2 * g->info.max_threads : ENOUGH;
-  uint32_t limit = g->target.registers / threads / 8 * 8;
-  if (2 * values > (int32_t)limit && values + BESIDE_VALUES <= (int32_t)limit) g->most_registers = limit;
+  uint32_t threads = g->info.max_threads;
+  for (uint32_t blocks = 2; blocks * threads <= MOST_THREADS; blocks++) {
+    uint32_t limit = g->target.registers / (blocks * threads) / 8 * 8;
+    if (values + BESIDE_VALUES > (int32_t)limit) return;
+    if (blocks * threads >= ENOUGH) g->most_registers = limit;
+  }
 }
 
 hg_status hg_gpu_order(gpu_plan *g) {
@@ -475,7 +478,7 @@ hg_status hg_gpu_order(gpu_plan *g) {
   find_uses(&o);
   hg_status status = HG_OK;
   for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) status = order_block(&o, g->order.block[k]);
-  limit_registers(g, o.most_of_all);
+  if (g->info.observes_block) limit_registers(g, o.most_of_all);
   hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed, &o.other, &o.depth};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_array_release(g->allocator, owned[i]);
   hg_release(g->allocator, o.node_of);

@@ -72,11 +72,11 @@ static hg_status analyse(gpu_plan *g) {
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
-/* Programs that do not see blocks keep their order: the accesses that count there are vectors. */
+/* Where every access is a vector the order says nothing. */
 static hg_status order_instructions(gpu_plan *g) {
-  if (!g->info.observes_block) return HG_OK;
-  g->is_ordered = 1;
+  if (g->info.vector_only) return HG_OK;
   HG_TRY(hg_gpu_find_groups(g));
+  g->groups_outside = (uint32_t)g->group.count;
   return hg_gpu_order(g);
 }
 

@@ -149,7 +149,7 @@ typedef struct gpu_plan {
 
   uint32_t *numbers;           /* the allocation that holds the arrays that follow */
   uint32_t *vector_of;         /* per value: its number in `vector` */
-  uint32_t *group_of;          /* per value: 1 + its number in `group`; 0: none, or found when the steps are listed */
+  uint32_t *group_of;          /* per value: 1 + the number of its group in GPU_OUTSIDE; 0: none */
   uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
@@ -166,7 +166,7 @@ typedef struct gpu_plan {
   gpu_part part[GPU_PART_COUNT];
   hg_array kernel;             /* gpu_step */
 
-  int is_ordered; /* groups have been found in advance, and instructions put into an order that has them together */
+  uint32_t groups_outside; /* the first so many of `group` are of GPU_OUTSIDE */
   int counts_steps;
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
@@ -334,15 +334,14 @@ void hg_gpu_plan_packs(gpu_plan *g, uint32_t instructions, uint32_t *room);
 uint64_t hg_gpu_table_lanes(const gpu_plan *g, uint32_t instructions);
 /* The program's only vector access with that flag, if its elements have 16 bits; else SSA_NONE. */
 uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
-/* Finds the group of loads that begins with this one, with nothing but arithmetic between them; 0: it is alone. */
-int hg_gpu_find_group(const gpu_plan *g, gpu_part_kind part, uint32_t value, gpu_group *group);
 /* 1 if the access may be part of a group. */
 int hg_gpu_may_group(const gpu_plan *g, uint32_t value);
 /* Fills in the rest of a group whose `in_order`, `count` and `is_store` are given; run_of: the run of each, which are
  * numbered as they come. 0: it is not worth being one. */
+uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value);
 int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *run_of);
-/* Of kernels without a vector part: finds all groups, and puts each block's instructions into an order that has them
- * together and takes few registers. */
+/* Finds the groups of GPU_OUTSIDE, and puts each block's instructions into an order that has them together and takes
+ * few registers. */
 hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);

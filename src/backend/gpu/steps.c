@@ -2,13 +2,17 @@
 #include "backend/gpu/plan.h"
 
 #include "compiler/machine_ops.h"
+#include "compiler/simplify.h"
+
+#include <string.h>
 
 typedef struct step_builder {
   gpu_plan *g;
   gpu_part_kind part;
   hg_array *steps;
   uint8_t pending;     /* skipped accesses whose faults are not noted yet */
-  uint32_t group_left; /* accesses of the last group that are still to come */
+  uint8_t must_clear;  /* shared memory is not zero yet */
+  uint32_t group;      /* 1 + the number of the last group; 0: there is none */
 } step_builder;
 
 static hg_status add(const step_builder *m, gpu_op op, uint32_t value, uint32_t number) {
@@ -37,16 +41,47 @@ static hg_status add_access(step_builder *m, uint32_t value) {
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
+static hg_status keep_group(step_builder *m, const gpu_group *group) {
+  gpu_plan *g = m->g;
+  if (hg_array_append(g->allocator, &g->group, group, 1) == NULL)
+    return hg_fail_memory("the plan of a kernel", g->group.count);
+  m->group = (uint32_t)g->group.count;
+  return HG_OK;
+}
+
 /* Where it is tested its accesses one by one are steps of the part, too, behind all blocks: see add_accesses. */
-static hg_status add_group(step_builder *m, uint32_t number) {
-  const gpu_group *group = gpu_group_at(m->g, number);
-  gpu_step step = {.op = GPU_GROUP, .value = group->in_order[0], .number = number};
+static hg_status add_group(step_builder *m) {
+  const gpu_group *group = gpu_group_at(m->g, m->group - 1);
+  gpu_step step = {.op = GPU_GROUP, .value = group->in_order[0], .number = m->group - 1};
   if (group->is_tested) {
     step.notes = m->pending;
     m->pending = 0;
   }
-  m->group_left = group->count - 1;
   return hg_gpu_add_step(m->g, m->steps, step);
+}
+
+/* Its accesses stand next to each other: only arithmetic, and in the vector part accesses without a check, lie between.
+ */
+static int is_of_group(const step_builder *m, uint32_t value) {
+  const gpu_group *group = m->group != 0 ? gpu_group_at(m->g, m->group - 1) : NULL;
+  for (uint32_t i = 0; group != NULL && i < group->count; i++)
+    if (group->in_order[i] == value) return 1;
+  return 0;
+}
+
+/* In the vector part a group has only those of its accesses that are checked there, too. */
+static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *group) {
+  uint8_t run_of[GPU_MAX_GROUP], runs = 0, number[GPU_MAX_RUNS];
+  memset(number, 0xff, sizeof number);
+  *group = (gpu_group){.is_store = whole->is_store};
+  for (uint32_t i = 0; i < whole->count; i++) {
+    uint32_t value = whole->in_order[i], run = hg_gpu_run_of(whole, value);
+    if (g->access[value] != GPU_CHECKED) continue;
+    if (number[run] == 0xff) number[run] = runs++;
+    run_of[group->count] = number[run];
+    group->in_order[group->count++] = value;
+  }
+  return group->count > 1 && hg_gpu_complete_group(g, group, run_of);
 }
 
 static hg_status add_memory(step_builder *m, uint32_t value) {
@@ -56,15 +91,17 @@ static hg_status add_memory(step_builder *m, uint32_t value) {
     int is_load = (gpu_flags(g, value) & ATLAS_LOAD) != 0;
     return add(m, is_load ? GPU_TAKE : GPU_GIVE, value, g->vector_of[value]);
   }
-  if (m->group_left > 0) { /* nothing but arithmetic and the group's accesses stands between them */
-    m->group_left--;
-    return HG_OK;
+  if (is_of_group(m, value)) return HG_OK;
+  uint32_t number = g->group_of[value];
+  if (number == 0) return add_access(m, value);
+  if (m->part == GPU_OUTSIDE) {
+    m->group = number;
+    return add_group(m);
   }
-  if (g->group_of[value] != 0) return add_group(m, g->group_of[value] - 1);
-  if (g->is_ordered || !hg_gpu_find_group(g, m->part, value, &group)) return add_access(m, value);
-  if (hg_array_append(g->allocator, &g->group, &group, 1) == NULL)
-    return hg_fail_memory("the plan of a kernel", g->group.count);
-  return add_group(m, (uint32_t)g->group.count - 1);
+  if (g->access[value] != GPU_CHECKED || !find_checked(g, gpu_group_at(g, number - 1), &group))
+    return add_access(m, value);
+  HG_TRY(keep_group(m, &group));
+  return add_group(m);
 }
 
 static hg_status add_accesses(step_builder *m, gpu_group *group) {
@@ -125,6 +162,25 @@ static hg_status add_effect(step_builder *m, uint32_t value) {
   return HG_OK;
 }
 
+/* Loads and stores of global memory alone do without. */
+static int needs_shared(const step_builder *m, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(m->g, value);
+  uint32_t flags = gpu_flags(m->g, value);
+  if (hg_is_pure(insn)) return 0;
+  if (flags & ATLAS_ATOMIC || !(flags & (ATLAS_LOAD | ATLAS_STORE))) return 1;
+  const gpu_group *group = m->g->group_of[value] != 0 ? gpu_group_at(m->g, m->g->group_of[value] - 1) : NULL;
+  for (uint32_t r = 0; group != NULL && r < group->run_count; r++)
+    if (group->run[r].is_shared) return 1;
+  return hg_gpu_place(m->g, m->part, value).space == GPU_SHARED;
+}
+
+/* Right before it is needed, so that the first loads of global memory are on their way meanwhile. */
+static hg_status clear_shared(step_builder *m) {
+  int must = m->must_clear;
+  m->must_clear = 0;
+  return must ? add(m, GPU_CLEAR_SHARED, SSA_NONE, m->g->zeroed_bytes) : HG_OK;
+}
+
 /* A rounding that stores do needs no step; a widened or clamped element of a vector load only GPU_TAKE. */
 static hg_status add_insn(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
@@ -133,6 +189,7 @@ static hg_status add_insn(step_builder *m, uint32_t value) {
     const gpu_vector *v = hg_gpu_element_of(g, value);
     if (v != NULL && v->value != value) return add(m, GPU_TAKE, value, (uint32_t)(v - g->vector));
   }
+  if (m->must_clear && needs_shared(m, value)) HG_TRY(clear_shared(m));
   if (gpu_insn(g, value)->insn != SSA_NONE) HG_TRY(add(m, GPU_INSN, value, value));
   return add_effect(m, value);
 }
@@ -142,20 +199,23 @@ static hg_status add_insn(step_builder *m, uint32_t value) {
 static hg_status add_block(step_builder *m, uint32_t block) {
   for (uint32_t e = ssa_block_at(m->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(m->g, e)->next)
     HG_TRY(add_insn(m, e));
+  HG_TRY(clear_shared(m)); /* the first block's at the latest */
   return note_faults(m);
 }
 
 hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {
   gpu_part *part = &g->part[kind];
-  step_builder m = {.g = g, .part = kind, .steps = &part->steps};
-  uint32_t first_group = g->is_ordered ? 0 : (uint32_t)g->group.count;
+  step_builder m = {
+      .g = g, .part = kind, .steps = &part->steps, .must_clear = g->info.observes_block && g->zeroed_bytes > 0};
+  uint32_t first_group = kind == GPU_OUTSIDE ? 0 : (uint32_t)g->group.count;
   part->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *part->first);
   if (part->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);
   for (uint32_t k = 0; k < g->order.count; k++) {
     HG_TRY(add_block(&m, g->order.block[k]));
     part->first[k + 1] = (uint32_t)part->steps.count;
   }
-  for (uint32_t i = first_group; i < g->group.count; i++)
+  uint32_t end = kind == GPU_OUTSIDE ? g->groups_outside : (uint32_t)g->group.count;
+  for (uint32_t i = first_group; i < end; i++)
     if (gpu_group_at(g, i)->is_tested) HG_TRY(add_accesses(&m, (gpu_group *)g->group.data + i));
   return HG_OK;
 }

@@ -20,21 +20,26 @@ static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
+static void find_base(ptx *p, group *g, uint32_t r) {
+  const gpu_run *run = &g->plan->run[r];
+  uint32_t value = g->plan->value[run->first];
+  g->base[r] = hg_ptx_base_of(p, ptx_insn(p, value), &g->extent[r]);
+  if (run->is_checked || !run->is_shared) g->index[r] = hg_ptx_wide(p, ptx_arg(p, value, 0));
+}
+
 static void find_address(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
-  uint32_t value = g->plan->value[run->first], index = ptx_arg(p, value, 0);
-  ptx_name size = hg_ptx_number(run->element_bytes);
-  g->base[r] = hg_ptx_base_of(p, ptx_insn(p, value), &g->extent[r]);
+  ptx_name size = hg_ptx_number(run->element_bytes), bytes;
+  if (g->address[r].text[0] != '\0') return;
   g->address[r] = hg_ptx_new(p, run->is_shared ? PTX_32 : PTX_64);
-  if (!run->is_shared) {
-    ptx_name bytes = hg_ptx_new(p, PTX_64);
-    g->index[r] = hg_ptx_wide(p, index);
-    PTX(p, "mul.lo.s64", bytes, g->index[r], size);
-    PTX(p, "add.s64", g->address[r], g->base[r], bytes);
+  if (run->is_shared) {
+    uint32_t index = ptx_arg(p, g->plan->value[run->first], 0);
+    PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
     return;
   }
-  if (run->is_checked) g->index[r] = hg_ptx_wide(p, index);
-  PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
+  bytes = hg_ptx_new(p, PTX_64);
+  PTX(p, "mul.lo.s64", bytes, g->index[r], size);
+  PTX(p, "add.s64", g->address[r], g->base[r], bytes);
 }
 
 static ptx_name address_of(const ptx *p, const group *g, const gpu_run *run, uint32_t at) {
@@ -63,12 +68,14 @@ static ptx_name is_outside(ptx *p, const group *g, uint32_t r) {
 }
 
 /* The low bits that are not 0 where the wide accesses of the run are not aligned; none if they always are. */
-static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r) {
+static ptx_name crooked_bits(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   uint64_t bytes = (uint64_t)run->width * run->element_bytes;
-  ptx_name low = {""}, address = run->is_aligned ? g->base[r] : g->address[r];
+  ptx_name low = {""};
   int64_t least = run->is_aligned ? 0 : least_bytes(p, g, run);
   if (run->width == 1 || (run->is_aligned && run->is_shared)) return low;
+  if (!run->is_aligned) find_address(p, g, r);
+  ptx_name address = run->is_aligned ? g->base[r] : g->address[r];
   low = hg_ptx_new(p, PTX_32);
   if (run->is_shared) PTX(p, "mov.b32", low, address);
   else PTX(p, "cvt.u32.u64", low, address);
@@ -78,7 +85,7 @@ static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r) {
 }
 
 /* A predicate: the accesses must be done one by one. */
-static ptx_name fails(ptx *p, const group *g) {
+static ptx_name fails(ptx *p, group *g) {
   ptx_name failed = {""}, crooked = {""};
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
     if (g->plan->run[r].is_checked) failed = either(p, failed, is_outside(p, g, r));
@@ -136,7 +143,9 @@ static void access_together(ptx *p, group *g, const gpu_run *run, uint32_t first
   else hg_ptx_put(p, "\tld%s%s%s%s %s%s%s, [%s];\n", space, nc, many.text, type, open, list, close, at.text);
 }
 
+/* The address is found here where the test needs none: several of them would take registers across its branch. */
 static void access_run(ptx *p, group *g, const gpu_run *run) {
+  find_address(p, g, (uint32_t)(run - g->plan->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
     if (g->plan->joined[i] > 1) access_together(p, g, run, i, g->plan->joined[i]);
     else hg_ptx_access_at(p, g->plan->value[i], address_of(p, g, run, i));
@@ -187,7 +196,7 @@ void hg_ptx_group(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, step->number)};
   ptx_name slow = {""}, back = {""};
   if (step->notes > 0) hg_ptx_faults_now(p);
-  for (uint32_t r = 0; r < g.plan->run_count; r++) find_address(p, &g, r);
+  for (uint32_t r = 0; r < g.plan->run_count; r++) find_base(p, &g, r);
   if (g.plan->is_tested) {
     slow = hg_ptx_label(p);
     back = hg_ptx_label(p);
