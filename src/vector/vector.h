@@ -38,7 +38,7 @@ enum {
                   UINT64_MAX, s0 and s1 are u32 registers, of all STEPs the same, in which an engine may count steps
                   that it has yet to take from what the lanes have left: one for the lanes of the mask in s0 or, where
                   the mask is VECTOR_ALL, one for all lanes in s1, which is uniform. They begin as 0, and nothing else
-                  reads them */
+                  reads them; one that no STEP would count in is a constant 0 */
   VECTOR_TRAP, /* fault with code `bits` in the lanes of the mask, which end */
   VECTOR_END,  /* the last instruction */
   VECTOR_FIRST_PRIMITIVE = 0x100

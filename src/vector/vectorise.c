@@ -317,6 +317,21 @@ static void begin_counting(vector_lowering *l) {
   }
 }
 
+/* A register in which no STEP counts is 0. */
+static void end_counting(vector_lowering *l) {
+  uint32_t zero = VECTOR_NONE, counts[2] = {0, 0};
+  for (uint32_t i = 0; i < l->out->insns.count && l->counted[0] != VECTOR_NONE; i++) {
+    const vector_insn *insn = vector_insn_at(l->out, i);
+    if (insn->op == VECTOR_STEP) counts[insn->mask == VECTOR_ALL]++;
+    if (insn->op == VECTOR_MOVE && insn->d == l->counted[0] && zero == VECTOR_NONE) zero = insn->s[0];
+  }
+  for (uint32_t i = 0; i < l->out->insns.count && zero != VECTOR_NONE; i++) {
+    vector_insn *insn = vector_insn_at(l->out, i);
+    for (int k = 0; k < 2 && insn->op == VECTOR_STEP; k++)
+      if (counts[k] == 0) insn->s[k] = zero;
+  }
+}
+
 static void lower_block(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   emit_label(l, b, b);
@@ -414,6 +429,7 @@ static hg_status lower(vector_lowering *l) {
   vector_insn end = vector_insn_of(VECTOR_END, VECTOR_ALL);
   hg_vector_emit(l, &end);
   HG_TRY(l->status);
+  end_counting(l);
   patch_jumps(l);
   HG_TRY(hg_vector_lifetimes(l->out));
   HG_TRY(hg_vector_tidy(l->out));

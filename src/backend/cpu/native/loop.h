@@ -37,6 +37,7 @@ typedef struct native_loop {
   uint32_t head, end; /* instructions: the label, the only latch */
   uint32_t lanes;     /* of the loop: a mask; VECTOR_ALL */
   uint8_t has_all;    /* 1: its quick version is for groups all of whose lanes are in the loop */
+  uint8_t has_begun;  /* 1: lanes that have ended are not in its mask */
   uint32_t count;
   native_scalar scalar[NATIVE_MOST_SCALARS];
 } native_loop;

@@ -193,6 +193,16 @@ static void walk_insn(walk *w, uint32_t i) {
   if (hg_native_leaving(w->b, w->strides, i, &leaving)) *role |= NATIVE_LEAVES;
 }
 
+/* 1 if the loop's mask is set right before it, to lanes that have not ended. */
+static int is_set_before(const hg_vector *v, const native_loop *loop) {
+  for (uint32_t i = loop->head; i-- > 0;) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) return 0;
+    if (insn->d == loop->lanes) return insn->op == VECTOR_AND && insn->s[0] == VECTOR_ALL;
+  }
+  return 0;
+}
+
 int hg_native_find_masks(const native_build *b, native_loop *loop, const uint8_t *strides, uint8_t *roles) {
   const hg_vector *v = b->vector;
   walk w = {.b = b, .loop = loop, .strides = strides, .roles = roles, .is_reached = 1};
@@ -201,6 +211,7 @@ int hg_native_find_masks(const native_build *b, native_loop *loop, const uint8_t
   loop->lanes = is_masked ? enters->s[0] : VECTOR_ALL;
   if (!is_masked && !v->loses_lanes) return 0;
   if (is_masked) set_mask(&w, loop->lanes, mask_of(&w, VECTOR_ALL));
+  loop->has_begun = (uint8_t)is_set_before(v, loop);
   for (uint32_t i = loop->head; i <= loop->end; i++) roles[i] = 0;
   for (uint32_t i = loop->head + 1; i <= loop->end && !w.has_failed; i++) {
     walk_insn(&w, i);

@@ -175,8 +175,8 @@ typedef struct native_build {
   size_t code_bytes;
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
   uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
-  uint32_t full_entry, full_lanes; /* the same for tiles of full_lanes lanes that all have [x + lane] in bounds;
-                                      full_lanes 0: there is none */
+  uint32_t full_entry, full_lanes; /* the same for blocks as the program has them, full_lanes lanes that all have [x +
+                                      lane] in bounds; full_lanes 0: there is none */
 } native_build;
 
 static inline const native_location *native_location_of(const native_build *b, uint32_t reg) {

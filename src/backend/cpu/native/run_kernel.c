@@ -355,7 +355,8 @@ static int run_block_code(native_context *c, uint64_t lanes) {
   uint64_t end = w->first + lanes, fast_end = c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end;
   int is_in_run = is_one_run || w->run->block[0] % ((uint32_t)native->target->lanes * native->copies) == 0;
   if (!is_in_run && native->has_loops) fast_end = w->first; /* one vector at a time has quicker loops */
-  if (native->full_lanes == lanes && fast_end == end) entry.data = native->code + native->full_entry;
+  int is_shaped = memcmp(w->run->block, native->program->block, sizeof w->run->block) == 0;
+  if (native->full_lanes == lanes && is_shaped && fast_end == end) entry.data = native->code + native->full_entry;
   entry.code(c, w->first, end, fast_end);
   return 1;
 }

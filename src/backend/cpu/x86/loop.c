@@ -117,6 +117,21 @@ static void guard_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
     }
 }
 
+/* 1 if nothing has to be checked: an access of the first round has the register as its index, all lanes of the group
+ * come to it, and they follow each other along x. */
+static int is_consecutive(const x86_emit *e, const native_scalar *scalar) {
+  const uint32_t *block = e->b->program->block;
+  if (!e->is_full || block[1] * block[2] != 1 || !e->loop.found.has_all || !scalar->stride) return 0;
+  for (uint32_t i = e->loop.found.head + 1; i < e->loop.found.end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    int is_index = vector_is_primitive(insn->op) && atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE) &&
+                   insn->mode == ATLAS_ADDRESS_INDEXED && insn->s[0] == scalar->reg;
+    if (is_index && insn->flags & VECTOR_CONTIGUOUS && e->loop.roles[i] & NATIVE_TAKES_ALL) return 1;
+    if (insn->d == scalar->reg) return 0;
+  }
+  return 0;
+}
+
 /* Jumps to the slow version if a lane of a predicate is not set. */
 static void guard_lanes(x86_emit *e, uint32_t predicate) {
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -134,12 +149,16 @@ static void guard_lanes(x86_emit *e, uint32_t predicate) {
 
 /* The guard: jumps to the slow version if a lane is not in the loop, or a guess was wrong. */
 static void write_guard(x86_emit *e) {
+  uint32_t guards = 0;
   unsigned s3 = hg_x86_scratch(e, 3), s2 = hg_x86_scratch(e, 2);
   if (e->loop.found.has_all && e->loop.found.lanes != VECTOR_ALL) guard_lanes(e, e->loop.found.lanes);
-  if (e->loop.found.has_all && e->b->vector->loses_lanes) guard_lanes(e, VECTOR_ALL);
-  hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
+  if (e->loop.found.has_all && e->b->vector->loses_lanes && !e->loop.found.has_begun) guard_lanes(e, VECTOR_ALL);
   for (uint32_t k = 0; k < e->loop.found.count; k++)
-    if (scalars(e)[k].enters) guard_stride(e, scalars(e)[k].reg, scalars(e)[k].stride);
+    if (scalars(e)[k].enters && !is_consecutive(e, &scalars(e)[k])) {
+      if (guards++ == 0) hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
+      guard_stride(e, scalars(e)[k].reg, scalars(e)[k].stride);
+    }
+  if (guards == 0) return;
   if (e->width == 2) {
     hg_x86_v(e, X86_vptestmd, 0, s3, x86_reg(s3));
     hg_x86_k(e, X86_kortestw, 0, 0, 0);
