@@ -260,10 +260,12 @@ void hg_x86_write_block(x86_emit *e) {
                                                                               constants */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
   for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
+  int gets_full = block[0] != 0 && e->b->vector->insns.count <= MOST_FULL_INSNS;
+  e->has_full = gets_full && block[1] * block[2] == 1;
   e->b->block_entry = write_steps(e, starts);
   for (uint32_t k = 0; k < count; k++)
     if (steps[k].kind == NATIVE_REGION && !steps[k].is_empty) write_entry(e, &steps[k], starts + k);
-  if (block[0] == 0 || e->b->vector->insns.count > MOST_FULL_INSNS) return;
+  if (!gets_full) return;
   e->b->full_lanes = block[0] * block[1] * block[2];
   e->is_full = 1;
   hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);

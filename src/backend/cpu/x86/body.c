@@ -63,7 +63,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
 
 /* Writes the loop that starts here, if it has a quick version: *last is its last instruction. */
 static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
-  if (e->b->slices > 0 || !hg_x86_find_loop(e, head)) return 0;
+  if (e->b->slices > 0 || (e->has_full && !e->is_full) || !hg_x86_find_loop(e, head)) return 0;
   uint32_t end = e->loop.found.end, after = hg_x86_new_label(&e->a);
   hg_x86_place(&e->a, hg_x86_label_of(e, head));
   hg_x86_begin_quick(e);

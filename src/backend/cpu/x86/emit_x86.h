@@ -142,6 +142,7 @@ typedef struct x86_emit {
 
   /* Code that runs all steps of a block. */
   int is_full;              /* for blocks that have all lanes: see write_full */
+  int has_full;             /* 1: nearly all blocks run such code: loops elsewhere get no quick version */
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
   uint32_t block_end;       /* label: where the block ends */
   uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
