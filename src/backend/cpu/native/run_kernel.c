@@ -229,6 +229,14 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
 
 /* ---- what a block does together ---------------------------------------------------------------------------------- */
 
+/* One value again and again, as many times as a short row has it. */
+static void repeat(uint64_t *row, uint32_t size, uint64_t bits) {
+  const uint64_t ones[9] = {[1] = UINT64_C(0x0101010101010101), [2] = UINT64_C(0x0001000100010001),
+                            [4] = UINT64_C(0x0000000100000001), [8] = 1};
+  uint64_t mask = size == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * size) - 1;
+  for (uint32_t i = 0; i < CPU_CHUNK * size / 8; i++) row[i] = (bits & mask) * ones[size];
+}
+
 static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_row, uint8_t *step) {
   const vector_reg *reg = vector_reg_at(c->native->vector, r);
   const native_location *location = &c->native->locations[r];
@@ -237,7 +245,7 @@ static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_r
   uint64_t bits = reg->kind == VECTOR_VARIES ? block_uniform_value(c, location) : hg_native_parameter(c, reg);
   uint32_t size = reg->type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)reg->type);
   if (reg->type == SSA_PREDICATE) bits &= 1;
-  for (uint32_t i = 0; i < CPU_CHUNK; i++) memcpy((uint8_t *)short_row + (size_t)i * size, &bits, size);
+  repeat(short_row, size, bits);
   return short_row;
 }
 
