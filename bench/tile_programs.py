@@ -119,50 +119,62 @@ def program(name: str, lanes: int, declarations: list, lines: list, grid: str) -
 
 # ---- sums of columns ----------------------------------------------------------------------------------------------------------------
 
-ROWS, ACROSS, GROUPS, BATCH = 4096, 128, 8, 16     # a block's rows and columns; lanes share the rows eight ways; rows on their way
-LEAST_ROWS = GROUPS * BATCH
+ROWS, LANES, BATCH = 4096, 256, 16                                      # of a chunk; of a block; rows on their way
 
 
-def column_sum(rows: int = ROWS) -> str:
-    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by halves; rows: a power of two from LEAST_ROWS on.
+def across(wide: int, groups: int) -> int:
+    """Columns of a block."""
+    return LANES * wide // groups
 
-    Rows i, i + 8, ... are a group's: the fold's upper index bits, nine of 4096's twelve. Of these the upper four are between the loads
-    of a batch; the lower ones number the batches, which come in bit-reversed order, so that a binary counter of sums folds them as
-    they come. The groups' bits fold last, in shared memory."""
-    e, levels = [], (rows // LEAST_ROWS).bit_length() - 1
-    value = [[f"r{4 * i + c}" for c in range(4)] for i in range(BATCH)]
-    counter = [[f"r{64 + 4 * level + c}" for c in range(4)] for level in range(levels)]
-    far = rows // BATCH                                                 # rows between the loads of a batch
-    e += ["and.u32 r100, blane, #31", "shl.u32 r100, r100, #2", "shr.u32 r101, blane, #5",                     # column, group
-          "sreg.u32 r102, block.x", f"mad.u32 r102, r102, #{ACROSS}, r100",
+
+def column_sum(rows: int = ROWS, wide: int = 4, groups: int = 8) -> str:
+    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by halves; rows: a power of two from 16 groups on.
+
+    A lane has `wide` neighbouring columns; groups of lanes share the rows: i, i + groups, ... are a group's, the fold's upper index bits.
+    Of these the upper four are between the loads of a batch; the lower ones number the batches, which come in bit-reversed order, so
+    that a binary counter of sums folds them as they come. The groups' bits fold last, in shared memory. One answer, whatever the split."""
+    e, columns = [], across(wide, groups)
+    levels, neighbours = (rows // (groups * BATCH)).bit_length() - 1, range(wide)
+    value = [[f"r{wide * i + c}" for c in neighbours] for i in range(BATCH)]
+    counter = [[f"r{64 + wide * level + c}" for c in neighbours] for level in range(levels)]
+    lanes = columns // wide                                             # of a group
+    e += [f"and.u32 r100, blane, #{lanes - 1}", f"mul.u32 r100, r100, #{wide}",                                # column
+          f"shr.u32 r101, blane, #{lanes.bit_length() - 1}",                                                   # group
+          "sreg.u32 r102, block.x", f"mad.u32 r102, r102, #{columns}, r100",
           "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{rows}, r101", "mad.u32 r102, r103, columns, r102",  # first element
-          f"mul.u32 r103, columns, #{far}", "movi.u32 r104, #0",
+          f"mul.u32 r103, columns, #{rows // BATCH}", "movi.u32 r104, #0",                                      # from load to load
           *(f"movi.f32 {register}, #0" for level in counter for register in level), *(["next:"] if levels else []),
-          # the batch's number, its bits reversed, times eight rows
+          # the batch's number, its bits reversed, times the rows between batches
           *(["brev.u32 r105, r104", f"shr.u32 r105, r105, #{32 - levels}"] if levels else ["mov.u32 r105, r104"]),
-          f"mul.u32 r105, r105, #{GROUPS}", "mad.u32 r105, r105, columns, r102"]
+          f"mul.u32 r105, r105, #{groups}", "mad.u32 r105, r105, columns, r102"]
     for i in range(BATCH):
-        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in range(4)] + ["add.u32 r105, r105, r103"] * (i < BATCH - 1)
+        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in neighbours] + ["add.u32 r105, r105, r103"] * (i < BATCH - 1)
     half = BATCH // 2
     while half:
-        e += [f"add.f32 {value[i][c]}, {value[i][c]}, {value[i + half][c]}" for i in range(half) for c in range(4)]
+        e += [f"add.f32 {value[i][c]}, {value[i][c]}, {value[i + half][c]}" for i in range(half) for c in neighbours]
         half //= 2
     for level in range(levels):
         e += [f"and.u32 r106, r104, #{1 << level}", "set.ne.u32 p0, r106, #0", f"@p0 bra carry{level}",
-              *(f"mov.f32 {counter[level][c]}, {value[0][c]}" for c in range(4)), "bra counted", f"carry{level}:",
-              *(f"add.f32 {value[0][c]}, {counter[level][c]}, {value[0][c]}" for c in range(4))]
-    e += [*(["bra folded", "counted:", "add.u32 r104, r104, #1", "bra next", "folded:"] if levels else []),
-          f"mad.u32 r106, r101, #{ACROSS}, r100", *(f"sts.f32 [part + r106 + #{c}], {value[0][c]}" for c in range(4)), "bar.sync",
-          f"set.ge.u32 p0, blane, #{ACROSS}", "@p0 bra done",
-          *(f"lds.f32 r{g}, [part + blane + #{g * ACROSS}]" for g in range(GROUPS))]
-    half = GROUPS // 2
-    while half:
-        e += [f"add.f32 r{g}, r{g}, r{g + half}" for g in range(half)]
-        half //= 2
-    e += ["sreg.u32 r100, block.y", "sreg.u32 r101, block.x", "mul.u32 r100, r100, columns", f"mad.u32 r100, r101, #{ACROSS}, r100",
-          "add.u32 r100, r100, blane", "stg.f32 [y + r100], r0", "done:"]
-    return program("column_sum", 32 * GROUPS, [".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32",
-                                               f".shared part f32 {ACROSS * GROUPS}"], e, f"columns / {ACROSS},rows / {rows}")
+              *(f"mov.f32 {counter[level][c]}, {value[0][c]}" for c in neighbours), "bra counted", f"carry{level}:",
+              *(f"add.f32 {value[0][c]}, {counter[level][c]}, {value[0][c]}" for c in neighbours)]
+    if levels:
+        e += ["bra folded", "counted:", "add.u32 r104, r104, #1", "bra next", "folded:"]
+    e += ["sreg.u32 r102, block.y", "sreg.u32 r103, block.x", "mul.u32 r102, r102, columns", f"mad.u32 r102, r103, #{columns}, r102"]
+    shared = []
+    if groups == 1:
+        e += ["add.u32 r102, r102, r100", *(f"stg.f32 [y + r102 + #{c}], {value[0][c]}" for c in neighbours)]
+    else:
+        shared = [f".shared part f32 {columns * groups}"]
+        e += [f"mad.u32 r106, r101, #{columns}, r100", *(f"sts.f32 [part + r106 + #{c}], {value[0][c]}" for c in neighbours), "bar.sync",
+              f"set.ge.u32 p0, blane, #{columns}", "@p0 bra done",
+              *(f"lds.f32 r{g}, [part + blane + #{g * columns}]" for g in range(groups))]
+        half = groups // 2
+        while half:
+            e += [f"add.f32 r{g}, r{g}, r{g + half}" for g in range(half)]
+            half //= 2
+        e += ["add.u32 r102, r102, blane", "stg.f32 [y + r102], r0", "done:"]
+    return program("column_sum", LANES, [".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32", *shared], e,
+                   f"columns / {columns},rows / {rows}")
 
 
 def fold_rows(count: int) -> str:

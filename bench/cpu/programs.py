@@ -466,7 +466,9 @@ MATRIX = {"inputs": small_floats("a", "b"), "output": "y", "bytes": None, "toler
           "scalars": lambda k: {"size": u32(k.side)}, "work": lambda count: count ** 1.5,
           "peers": {"numpy": np_matmul, "torch": torch_matmul}}
 
-# Rows of 1024, which a block holds in registers.
+# Rows of 1024, which a block holds in registers: neighbouring lanes have neighbouring columns, which suits vectors, and folds to the same
+# bits as what suits GPUs, four neighbours a lane.
+SIDE_BY_SIDE, FOUR_A_LANE = (256, 1), (256, 4)
 ROWS = {"columns": lambda count: COLUMNS, "shape": lambda k: {"grid": (k.count // COLUMNS,)}, "tolerance": 1e-5}
 
 
@@ -484,13 +486,13 @@ def wide_columns(count: int) -> int:
 
 def column_sum(count: int) -> str:
     rows = count // wide_columns(count)
-    return tile_programs.column_sum(rows) if rows >= tile_programs.LEAST_ROWS else tile_programs.fold_rows(rows)
+    return tile_programs.column_sum(rows, 1, 1) if rows >= tile_programs.BATCH else tile_programs.fold_rows(rows)
 
 
 def column_sum_shape(k: Case) -> dict:
     columns = wide_columns(k.count)
-    few = k.count // columns < tile_programs.LEAST_ROWS
-    return {"lanes": columns} if few else {"grid": (columns // tile_programs.ACROSS, 1)}
+    few = k.count // columns < tile_programs.BATCH
+    return {"lanes": columns} if few else {"grid": (columns // tile_programs.across(1, 1), 1)}
 
 
 PROGRAMS = {p.name: p for p in (
@@ -517,13 +519,15 @@ PROGRAMS = {p.name: p for p in (
             {"numpy": np_softmax, "numexpr": numexpr_softmax, "torch": torch_softmax}, tolerance=1e-5,
             columns=lambda count: COLUMNS, scalars=lambda k: {"columns": u32(COLUMNS)}, shape=lambda k: {"grid": (k.count // COLUMNS,)}),
     Program("softmax_held", floats("x"), "y", 8, {"numpy": np_softmax, "numexpr": numexpr_softmax, "torch": torch_softmax},
-            text=lambda count: row_programs.softmax("f32", COLUMNS), **ROWS),
+            text=lambda count: row_programs.softmax("f32", COLUMNS, SIDE_BY_SIDE), **ROWS),
+    Program("softmax_by_4", floats("x"), "y", 8, {"numpy": np_softmax, "numexpr": numexpr_softmax, "torch": torch_softmax},
+            text=lambda count: row_programs.softmax("f32", COLUMNS, FOUR_A_LANE), loop="softmax_held", **ROWS),
     Program("layer_norm", floats("x"), "y", 8, {"numpy": np_layer_norm, "torch": torch_layer_norm},
-            text=lambda count: row_programs.layer_norm("f32", COLUMNS), **ROWS),
+            text=lambda count: row_programs.layer_norm("f32", COLUMNS, SIDE_BY_SIDE), **ROWS),
     Program("cross_entropy", logits, "y", 4, {"numpy": np_cross_entropy, "torch": torch_cross_entropy},
-            text=lambda count: row_programs.cross_entropy("f32", COLUMNS), outputs=lambda count: count // COLUMNS, **ROWS),
+            text=lambda count: row_programs.cross_entropy("f32", COLUMNS, SIDE_BY_SIDE), outputs=lambda count: count // COLUMNS, **ROWS),
     Program("row_sum", floats("x"), "y", 4, {"numpy": np_row_sum, "torch": torch_row_sum}, **ROWS | {"tolerance": 1e-4},
-            text=lambda count: row_programs.row_sum("f32", COLUMNS), outputs=lambda count: count // COLUMNS),
+            text=lambda count: row_programs.row_sum("f32", COLUMNS, SIDE_BY_SIDE), outputs=lambda count: count // COLUMNS),
     Program("column_sum", floats("x"), "y", 4, {"numpy": np_column_sum, "torch": torch_column_sum}, tolerance=1e-3,
             columns=wide_columns, least=4 * COLUMNS, text=column_sum, outputs=wide_columns, shape=column_sum_shape,
             scalars=lambda k: {"columns": u32(wide_columns(k.count))}),

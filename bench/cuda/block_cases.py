@@ -165,7 +165,7 @@ def column_sum(count: int) -> BlockCase:
     arrays = {"x": Array("p", "f32", count, (rows, columns)), "parts": Array("", "f32", parts * columns, (parts, columns)),
               "y": Array("", "f32", columns, (columns,))}
     steps = [Step(tile_programs.column_sum(), {"x": "x", "y": "parts" if parts > 1 else "y"},
-                  (columns // tile_programs.ACROSS, parts), scalars={"columns": ("u32", columns)})]
+                  (columns // tile_programs.across(4, 8), parts), scalars={"columns": ("u32", columns)})]
     if parts > 1:
         steps.append(Step(tile_programs.fold_rows(parts), {"x": "parts", "y": "y"}, lanes=columns, scalars={"columns": ("u32", columns)}))
     return BlockCase("column_sum", f"column_sum {columns}", "f32", count, arrays, steps, periodic(x.sum(0) * (rows // len(x))),

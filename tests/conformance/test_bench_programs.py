@@ -81,6 +81,16 @@ def test_column_sums_fold_by_halves(executor):
     np.testing.assert_array_equal(launch(executor, case), halves(x.T.copy()))
 
 
+@pytest.mark.parametrize("rows, wide, groups", [(16, 1, 1), (512, 1, 1), (512, 2, 4), (1024, 4, 8), (128, 4, 8), (256, 1, 16)])
+def test_one_sum_for_every_split_of_the_rows(executor, rows, wide, groups):
+    columns = 2 * tile_programs.across(wide, groups)
+    x = np.random.default_rng(rows).standard_normal((2 * rows, columns)).astype(f32)
+    result = executor.run(tile_programs.column_sum(rows, wide, groups), grid=(2, 2), buffers={"x": x, "y": np.zeros((2, columns), f32)},
+                          scalars={"columns": (hg.lib.atlas_type_from_name(b"u32"), columns)})
+    for part, answer in enumerate(result.buffers["y"]):
+        np.testing.assert_array_equal(answer, halves(x[part * rows:(part + 1) * rows].T.copy()))
+
+
 def test_argmax_of_ties_zeros_and_nan(executor):
     """The lowest of several columns; -0 is +0; the first NaN wins."""
     x = np.zeros((6, 1024), f32)
