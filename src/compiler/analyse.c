@@ -386,6 +386,7 @@ static hg_status allocate(analyst *a) {
   if (a->out->fact == NULL) return hg_fail_memory("the analysis of a program", bytes);
   a->range = a->out->range = (hg_range *)(a->out->fact + values);
   a->guards = (hg_guards){.unit = a->unit, .order = a->order, .of = a->range, .at = (hg_guarded *)(a->range + values)};
+  a->out->guarded = a->guards.at;
   a->out->in_bounds = (uint8_t *)(a->guards.at + blocks);
   a->news = a->out->in_bounds + values;
   a->control = a->out->control = a->news + values;
@@ -403,24 +404,15 @@ static void find_leaves(analyst *a) {
   }
 }
 
-/* 1 if some value comes along a back edge. */
-static int has_loops(const analyst *a) {
-  for (uint32_t k = 0; k < a->order->count; k++) {
-    const hg_array *from = &ssa_block_at(a->unit, a->order->block[k])->predecessors;
-    for (size_t i = 0; i < from->count; i++)
-      if (a->order->position[((const uint32_t *)from->data)[i]] >= k) return 1;
-  }
-  return 0;
-}
-
 static hg_status find_facts(analyst *a, hg_control *c) {
   HG_TRY(ir_ssa_walk(a->unit, a->order, &a->values));
   HG_TRY(allocate(a));
+  HG_TRY(ir_loops_build(a->unit, a->order, &a->out->loops));
   find_read_only(a);
   find_leaves(a);
   /* levels only rise, so this ends; most programs need two rounds */
   for (int round = 0, again = 1; again; round++) {
-    again = round == 0 && has_loops(a);
+    again = round == 0 && a->out->loops.count > 0;
     for (size_t k = 0; k < a->values.count; k++) {
       uint32_t value = ((const uint32_t *)a->values.data)[k];
       if (round == 0 || may_change(a, value)) again |= find_fact(a, value, round == 0);
@@ -468,6 +460,7 @@ hg_status hg_analyse(const atlas_program *program, ssa_unit *unit, const hg_shap
 
 void hg_analysis_release(const ssa_unit *unit, hg_analysis *analysis) {
   hg_release(&unit->allocator, analysis->fact);
+  ir_loops_release(unit, &analysis->loops);
   *analysis = (hg_analysis){0};
 }
 

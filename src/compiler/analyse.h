@@ -8,7 +8,7 @@
 
 #include "atlas/program.h"
 #include "compiler/ranges.h"
-#include "ir/ssa.h"
+#include "ir/loops.h"
 #include "ir/uniform.h"
 
 /* What is known of a launch. A size of 0 is not known. */
@@ -44,10 +44,12 @@ typedef enum hg_proof {
 } hg_proof;
 
 typedef struct hg_analysis {
-  hg_fact *fact;      /* per value */
-  hg_range *range;    /* per value: between which bounds it lies (compiler/ranges.h) */
-  uint8_t *in_bounds; /* per value: of a memory access, hg_proof */
-  uint8_t *control;   /* per block: ir_level of the control that leads there */
+  hg_fact *fact;              /* per value */
+  hg_range *range;            /* per value: between which bounds it lies (compiler/ranges.h) */
+  uint8_t *in_bounds;         /* per value: of a memory access, hg_proof */
+  uint8_t *control;           /* per block: ir_level of the control that leads there */
+  struct hg_guarded *guarded; /* per block: see compiler/guards.h */
+  ir_loops loops;
 } hg_analysis;
 
 /* 1 if a value of type f32 or f64 is a number in every lane. All others must be made canonical where their bits are

@@ -47,7 +47,8 @@ void hg_guards_build(hg_guards *g) {
     uint32_t b = g->order->block[k], parent = g->order->dominator[b];
     const ssa_block *branch = ssa_block_at(g->unit, parent);
     hg_guarded *at = &g->at[b];
-    *at = (hg_guarded){.counter = {.phi = SSA_NONE}, .condition = SSA_NONE, .above = SSA_NONE};
+    *at =
+        (hg_guarded){.counter = {.phi = SSA_NONE}, .most_rounds = UINT64_MAX, .condition = SSA_NONE, .above = SSA_NONE};
     if (k == 0) continue;
     at->above = g->at[parent].condition != SSA_NONE ? parent : g->at[parent].above;
     if (branch->end != SSA_BRANCH || !is_entered_by_dominator(g, b, parent)) continue;
@@ -81,75 +82,12 @@ static hg_range narrowed(hg_guards *g, uint32_t value, hg_range range) {
   return range;
 }
 
-/* A step is a number between the least and the greatest of signed numbers of its width: adding 2^bits - 1 is
- * subtracting 1. */
-static hg_range as_step(const ssa_insn *insn, hg_range r) {
-  unsigned bits = atlas_type_bits((atlas_type)insn->type);
-  if (bits == 64 || r.low < INT64_C(1) << (bits - 1)) return r;
-  return (hg_range){.low = r.low - (INT64_C(1) << bits), .high = r.high - (INT64_C(1) << bits)};
-}
-
-/* An operation on numbers that do not wrap. */
-static hg_range on_numbers(uint16_t op, hg_range a, hg_range b) {
-  const ssa_insn insn = {.op = op, .type = ATLAS_i64};
-  a.exact = b.exact = 1;
-  return hg_range_of_integer_op(&insn, (hg_range[]){a, b});
-}
-
-/* 1 if the value is the phi plus numbers of which the sum's range is known, by any path through the loop. */
-static int read_step(const hg_guards *g, uint32_t value, uint32_t phi, unsigned depth, hg_range *step) {
-  const ssa_insn *insn = insn_at(g, value);
-  const uint32_t *args = ssa_args_of(g->unit, value);
-  *step = (hg_range){.exact = 1};
-  if (value == phi) return 1;
-  if (depth == 0 || insn->arg_count < 2) return 0;
-  for (uint32_t i = 0; i < 2 && (insn->op == ATLAS_OP_add || (insn->op == ATLAS_OP_sub && i == 0)); i++) {
-    if (!read_step(g, args[i], phi, depth - 1, step)) continue;
-    *step = on_numbers(insn->op, *step, as_step(insn_at(g, args[1 - i]), g->of[args[1 - i]]));
-    return 1;
-  }
-  hg_range other;
-  if (insn->op != ATLAS_OP_sel || !read_step(g, args[1], phi, depth - 1, step) ||
-      !read_step(g, args[2], phi, depth - 1, &other))
-    return 0;
-  *step = hg_range_join(ATLAS_i64, *step, other);
-  return 1;
-}
-
-typedef enum edge_kind { EDGE_ENTERS, EDGE_COMES_BACK, EDGE_UNREACHABLE } edge_kind;
-
-/* Of the edge with argument i of the phi. */
-static edge_kind edge_of(const hg_guards *g, uint32_t phi, uint32_t i, uint32_t *from, uint32_t *side) {
-  uint32_t to = insn_at(g, phi)->block;
-  *from = ((const uint32_t *)ssa_block_at(g->unit, to)->predecessors.data)[i];
-  if (g->order->position[*from] == SSA_NONE) return EDGE_UNREACHABLE;
-  *side = ssa_block_at(g->unit, *from)->successor[0] != to || g->order->edge[2 * (size_t)*from] != i;
-  return g->order->position[*from] >= g->order->position[to] ? EDGE_COMES_BACK : EDGE_ENTERS;
-}
-
-/* What the phi is when the loop is entered, and what its back edges add to it. 0: that is not known. */
-static int read_induction(const hg_guards *g, uint32_t phi, hg_range *start, hg_range *step) {
-  const ssa_insn *insn = insn_at(g, phi);
-  const uint32_t *args = ssa_args_of(g->unit, phi);
-  uint32_t entries = 0, latches = 0, from, side;
-  for (uint32_t i = 0; i < insn->arg_count; i++) {
-    hg_range found = g->of[args[i]];
-    edge_kind edge = edge_of(g, phi, i, &from, &side);
-    int is_back = edge == EDGE_COMES_BACK;
-    if (edge == EDGE_UNREACHABLE) continue;
-    if (is_back && !read_step(g, args[i], phi, MOST_DEPTH, &found)) return 0;
-    if (is_back) *step = latches++ == 0 ? found : hg_range_join(ATLAS_i64, *step, found);
-    else *start = entries++ == 0 ? found : hg_range_join(insn->type, *start, found);
-  }
-  return entries > 0 && latches > 0;
-}
-
 /* After at most `most` iterations. */
-static hg_range after(uint8_t type, hg_range start, hg_range step, uint64_t most) {
+static hg_range after(uint8_t type, const hg_induction *i, uint64_t most) {
   const hg_range count = {.low = 0, .high = most > INT32_MAX ? INT64_MAX : (int64_t)most, .exact = 1};
-  hg_range moved = on_numbers(ATLAS_OP_mul, count, step), all = hg_range_of_type(ATLAS_i64);
+  hg_range moved = hg_range_of_numbers(ATLAS_OP_mul, count, i->step), all = hg_range_of_type(ATLAS_i64);
   if (moved.low == all.low) return hg_range_of_type(type);
-  return hg_range_of_integer_op(&(ssa_insn){.op = ATLAS_OP_add, .type = type}, (hg_range[]){start, moved});
+  return hg_range_of_integer_op(&(ssa_insn){.op = ATLAS_OP_add, .type = type}, (hg_range[]){i->start, moved});
 }
 
 /* How often the loop has gone round where its counter is in this range. */
@@ -159,12 +97,16 @@ static uint64_t rounds_at(const hg_counter *c, hg_range now) {
   return way / (uint64_t)c->step < c->most ? way / (uint64_t)c->step : c->most;
 }
 
+static int read_induction(const hg_guards *g, uint32_t phi, hg_induction *out) {
+  return hg_read_induction(g->unit, g->order, g->of, phi, out);
+}
+
 /* A phi to which a loop has added its step as often as the loop's counter tells here. */
 static hg_range phi_at(hg_guards *g, uint32_t phi) {
   const hg_counter *c = &g->at[insn_at(g, phi)->block].counter;
-  hg_range start, step;
-  if (c->phi == SSA_NONE || c->phi == phi || !read_induction(g, phi, &start, &step)) return g->of[phi];
-  return after(insn_at(g, phi)->type, start, step, rounds_at(c, narrowed(g, c->phi, g->of[c->phi])));
+  hg_induction i;
+  if (c->phi == SSA_NONE || c->phi == phi || !read_induction(g, phi, &i)) return g->of[phi];
+  return after(insn_at(g, phi)->type, &i, rounds_at(c, narrowed(g, c->phi, g->of[c->phi])));
 }
 
 static hg_range computed_at(hg_guards *g, uint32_t value, unsigned depth) {
@@ -235,15 +177,15 @@ int hg_guards_is_below_length(hg_guards *g, uint32_t value, uint16_t buffer) {
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 
 /* What comes along the phi's edges of one kind. */
-static hg_range coming(hg_guards *g, uint32_t phi, edge_kind edge) {
+static hg_range coming(hg_guards *g, uint32_t phi, hg_edge edge) {
   const ssa_insn *insn = insn_at(g, phi);
   hg_range all = {.low = INT64_MAX, .high = INT64_MIN, .exact = 1};
   int count = 0;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
     uint32_t from, side, arg = ssa_args_of(g->unit, phi)[i];
-    if (edge_of(g, phi, i, &from, &side) != edge) continue;
+    if (hg_edge_of(g->unit, g->order, phi, i, &from, &side) != edge) continue;
     hg_guards_go_to(g, from, side);
-    hg_range found = range_to_depth(g, arg, edge == EDGE_ENTERS ? DEPTH_OF_ENTRY : DEPTH_OF_ROUND);
+    hg_range found = range_to_depth(g, arg, edge == HG_EDGE_ENTERS ? DEPTH_OF_ENTRY : DEPTH_OF_ROUND);
     all = count++ == 0 ? found : hg_range_join(insn->type, all, found);
   }
   return all;
@@ -252,7 +194,7 @@ static hg_range coming(hg_guards *g, uint32_t phi, edge_kind edge) {
 static int has_back_edge(const hg_guards *g, uint32_t phi) {
   uint32_t from, side;
   for (uint32_t i = 0; i < insn_at(g, phi)->arg_count; i++)
-    if (edge_of(g, phi, i, &from, &side) == EDGE_COMES_BACK) return 1;
+    if (hg_edge_of(g->unit, g->order, phi, i, &from, &side) == HG_EDGE_COMES_BACK) return 1;
   return 0;
 }
 
@@ -260,7 +202,7 @@ static int has_back_edge(const hg_guards *g, uint32_t phi) {
 static int is_kept(hg_guards *g, uint32_t phi, hg_range guess, hg_range *next) {
   hg_range before = g->of[phi];
   g->of[phi] = guess;
-  *next = coming(g, phi, EDGE_COMES_BACK);
+  *next = coming(g, phi, HG_EDGE_COMES_BACK);
   g->of[phi] = before;
   return next->exact && (next->low > next->high || (next->low >= guess.low && next->high <= guess.high));
 }
@@ -282,29 +224,72 @@ static hg_range kept_range(hg_guards *g, uint32_t phi, hg_range start) {
   return is_kept(g, phi, narrow, &next) ? narrow : keeps_wide ? wide : hg_range_of_type(type);
 }
 
+/* What the phi can be where its loop goes round, before the step. */
+static hg_range going_round(hg_guards *g, uint32_t phi) {
+  const ssa_insn *insn = insn_at(g, phi);
+  hg_range all = {.low = INT64_MAX, .high = INT64_MIN, .exact = 1};
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    uint32_t from, side;
+    if (hg_edge_of(g->unit, g->order, phi, i, &from, &side) != HG_EDGE_COMES_BACK) continue;
+    hg_guards_go_to(g, from, side);
+    g->work = MOST_WORK;
+    all = hg_range_join(insn->type, all, narrowed(g, phi, g->of[phi]));
+  }
+  return all;
+}
+
+/* 1 if each step leads to another number on the same side, from any that this range holds. */
+static int stays_in_type(uint8_t type, hg_range from, hg_range step) {
+  hg_range all = hg_range_of_type(type);
+  if (type == ATLAS_u64) all.low = 0;
+  return from.exact && (step.low > 0 ? from.high <= all.high - step.high : from.low >= all.low - step.low);
+}
+
+/* How often numbers that lie at least `step` apart can come in this range; the first may be any of them. */
+static uint64_t rounds_within(hg_range a, uint64_t step) {
+  uint64_t most = a.low > a.high ? 0 : ((uint64_t)a.high - (uint64_t)a.low) / step;
+  return most == UINT64_MAX ? most : most + 1;
+}
+
+/* Counts the loop's iterations by a phi of its header. `counter`: none of its steps wraps, not the first either. */
+static void count_by(hg_guards *g, uint32_t phi, hg_counter *counter, uint64_t *most_rounds) {
+  uint8_t type = insn_at(g, phi)->type;
+  hg_induction i;
+  *counter = (hg_counter){.phi = SSA_NONE, .most = UINT64_MAX};
+  *most_rounds = UINT64_MAX;
+  if (!read_induction(g, phi, &i) || i.step.low < -INT32_MAX || i.step.high > INT32_MAX) return;
+  if (i.step.low <= 0 && i.step.high >= 0) return;
+  hg_range range = g->of[phi], round = going_round(g, phi), back = coming(g, phi, HG_EDGE_COMES_BACK);
+  int64_t step = i.step.low > 0 ? i.step.low : -i.step.high;
+  if (back.exact && stays_in_type(type, hg_range_meet(back, round), i.step))
+    *most_rounds = rounds_within(back, (uint64_t)step);
+  if (!range.exact || !i.start.exact || !stays_in_type(type, round, i.step)) return;
+  *counter = (hg_counter){.phi = phi,
+                          .goes_down = i.step.high < 0,
+                          .step = step,
+                          .most = UINT64_MAX,
+                          .first = i.step.high < 0 ? i.start.high : i.start.low};
+  counter->most = rounds_at(counter, range);
+  uint64_t by_rounds = rounds_at(counter, round) + (round.low <= round.high);
+  if (by_rounds < counter->most) counter->most = by_rounds;
+  if (counter->most < *most_rounds) *most_rounds = counter->most;
+}
+
 /* The phi of the header that allows the fewest iterations; of several the one of the last round, because it is not what
  * bounds itself. */
 static void find_counter(hg_guards *g, uint32_t header) {
-  uint32_t before = g->at[header].counter.phi;
-  hg_counter best = {.phi = SSA_NONE, .most = UINT64_MAX};
+  hg_guarded *at = &g->at[header];
+  hg_counter best = {.phi = SSA_NONE, .most = UINT64_MAX}, counter;
+  uint64_t most_rounds;
+  at->most_rounds = UINT64_MAX;
   for (uint32_t phi = ssa_block_at(g->unit, header)->first_phi; phi != SSA_NONE; phi = insn_at(g, phi)->next) {
-    hg_range range = g->of[phi], start, step, all = hg_range_of_type(insn_at(g, phi)->type);
-    if (!is_integer(insn_at(g, phi)) || !range.exact || !read_induction(g, phi, &start, &step) || !start.exact)
-      continue;
-    hg_counter c = {.phi = phi,
-                    .goes_down = step.high < 0,
-                    .first = step.high < 0 ? start.high : start.low,
-                    .step = step.high < 0 ? -(step.high + 1) : step.low,
-                    .most = UINT64_MAX};
-    c.step += c.goes_down;
-    if (c.step < 1 || c.step > INT32_MAX || step.low < -INT32_MAX || step.high > INT32_MAX) continue;
-    int wraps = c.goes_down ? range.low < all.low + -step.low : range.high > all.high - step.high;
-    if (insn_at(g, phi)->type == ATLAS_u64 && c.goes_down) wraps = range.low < -step.low;
-    if (wraps) continue;
-    c.most = rounds_at(&c, range);
-    if (c.most < best.most || (c.most == best.most && phi == before)) best = c;
+    if (!is_integer(insn_at(g, phi))) continue;
+    count_by(g, phi, &counter, &most_rounds);
+    if (counter.phi != SSA_NONE && (counter.most < best.most || (counter.most == best.most && phi == at->counter.phi)))
+      best = counter;
+    if (most_rounds < at->most_rounds) at->most_rounds = most_rounds;
   }
-  g->at[header].counter = best;
+  at->counter = best;
 }
 
 static int is_same(hg_range a, hg_range b) { return a.low == b.low && a.high == b.high && a.exact == b.exact; }
@@ -312,9 +297,9 @@ static int is_same(hg_range a, hg_range b) { return a.low == b.low && a.high == 
 static void bound_by_counter(hg_guards *g, uint32_t header, int *changed) {
   const hg_counter *c = &g->at[header].counter;
   for (uint32_t phi = ssa_block_at(g->unit, header)->first_phi; phi != SSA_NONE; phi = insn_at(g, phi)->next) {
-    hg_range start, step;
-    if (phi == c->phi || !is_integer(insn_at(g, phi)) || !read_induction(g, phi, &start, &step)) continue;
-    hg_range range = hg_range_meet(g->of[phi], after(insn_at(g, phi)->type, start, step, c->most));
+    hg_induction i;
+    if (phi == c->phi || !read_induction(g, phi, &i)) continue;
+    hg_range range = hg_range_meet(g->of[phi], after(insn_at(g, phi)->type, &i, c->most));
     if (!is_same(range, g->of[phi])) *changed = 1;
     g->of[phi] = range;
   }
@@ -323,10 +308,10 @@ static void bound_by_counter(hg_guards *g, uint32_t header, int *changed) {
 void hg_guards_find_phi(hg_guards *g, uint32_t phi, int *changed) {
   const ssa_insn *insn = insn_at(g, phi);
   int in_loop = has_back_edge(g, phi);
-  hg_range range = coming(g, phi, EDGE_ENTERS);
+  hg_range range = coming(g, phi, HG_EDGE_ENTERS);
   if (in_loop) {
     hg_range kept = is_integer(insn) ? kept_range(g, phi, range) : hg_range_of_type(insn->type);
-    range = hg_range_meet(hg_range_join(insn->type, range, coming(g, phi, EDGE_COMES_BACK)), kept);
+    range = hg_range_meet(hg_range_join(insn->type, range, coming(g, phi, HG_EDGE_COMES_BACK)), kept);
   }
   g->of[phi] = range;
   if (!in_loop || insn->next != SSA_NONE) return;

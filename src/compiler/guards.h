@@ -3,8 +3,7 @@
 #ifndef HG_COMPILER_GUARDS_H
 #define HG_COMPILER_GUARDS_H
 
-#include "compiler/ranges.h"
-#include "ir/ssa_order.h"
+#include "compiler/induction.h"
 
 /* A phi of a loop's header that counts the loop's iterations: it starts in a known range, and each back edge adds at
  * least `step` to it, or subtracts, without wrapping. */
@@ -18,10 +17,11 @@ typedef struct hg_counter {
 
 /* What is known of a block. */
 typedef struct hg_guarded {
-  hg_counter counter; /* of the loop whose header it is */
-  uint32_t condition; /* the branch of its dominator, if only one side of that leads here; SSA_NONE */
-  uint32_t above;     /* the next block on the way up through its dominators that has a condition; SSA_NONE */
-  uint8_t holds;      /* whether the condition does */
+  hg_counter counter;   /* of the loop whose header it is */
+  uint64_t most_rounds; /* of that loop: back edges, from each entry into it; UINT64_MAX: not known */
+  uint32_t condition;   /* the branch of its dominator, if only one side of that leads here; SSA_NONE */
+  uint32_t above;       /* the next block on the way up through its dominators that has a condition; SSA_NONE */
+  uint8_t holds;        /* whether the condition does */
 } hg_guarded;
 
 typedef struct hg_guards {

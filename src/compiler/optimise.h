@@ -8,8 +8,4 @@
  * anything, and schedules it. `hook` may be NULL. HG_OUT_OF_MEMORY. */
 hg_status hg_optimise(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook);
 
-/* The trip count of a loop whose induction variable starts at a constant, changes by a constant and is compared with a
- * constant; 0: not known. For unrolling, and to leave out the step count. */
-uint64_t hg_trip_count(const ssa_unit *unit, uint32_t header);
-
 #endif

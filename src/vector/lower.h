@@ -1,6 +1,6 @@
 /* lower.h - the state of hg_vectorise, shared by its files: vectorise.c (blocks and masks), uniform_flow.c (which
  * blocks are masked), skip.c (where masks start empty), values.c (instructions, strides, uniform values), webs.c
- * (coalesces loop counters), moves.c (phis), live.c (live ranges), trips.c (trip counts), tidy.c (peepholes and dead
+ * (coalesces loop counters), moves.c (phis), live.c (live ranges), tidy.c (peepholes and dead
  * code). */
 #ifndef HG_VECTOR_LOWER_H
 #define HG_VECTOR_LOWER_H

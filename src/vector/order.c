@@ -1,5 +1,4 @@
-/* order.c - loops by walking back from their latches, then a topological order that finishes each loop before it
- * goes on. */
+/* order.c - a topological order that finishes each loop before it goes on. */
 #include "vector/order.h"
 
 #include "base/error.h"
@@ -10,43 +9,12 @@ typedef struct sorter {
   const ssa_unit *unit;
   const ssa_order *order;
   vector_order *out;
-  uint32_t *waits;  /* per block: forward edges into it from blocks that have no place yet */
-  uint32_t *next;   /* per block: the next in its list */
-  uint32_t *ready;  /* per header, and at [blocks] for the outermost level: first block that may be placed */
-  uint32_t *stack;
+  uint32_t *waits; /* per block: forward edges into it from blocks that have no place yet */
+  uint32_t *next;  /* per block: the next in its list */
+  uint32_t *ready; /* per header, and at [blocks] for the outermost level: first block that may be placed */
 } sorter;
 
 static int is_back_edge(const sorter *s, uint32_t from, uint32_t to) { return ssa_dominates(s->order, to, from); }
-
-/* The header of the outermost loop found so far around a block, or the block itself. */
-static uint32_t outermost(const sorter *s, uint32_t block) {
-  uint32_t at = s->out->loop[block] == SSA_NONE ? block : s->out->loop[block];
-  while (s->out->parent[at] != SSA_NONE) at = s->out->parent[at];
-  return at;
-}
-
-/* Inner loops come first: their headers lie later in reverse postorder. */
-static void find_loop(sorter *s, uint32_t header) {
-  uint32_t depth = 0;
-  const hg_array *into = &ssa_block_at(s->unit, header)->predecessors;
-  for (size_t i = 0; i < into->count; i++) {
-    uint32_t from = ((const uint32_t *)into->data)[i];
-    if (s->order->position[from] == SSA_NONE || !is_back_edge(s, from, header)) continue;
-    s->out->loop[header] = header;
-    if (depth == 0 || s->stack[depth - 1] != from) s->stack[depth++] = from;
-  }
-  while (depth > 0) {
-    uint32_t block = outermost(s, s->stack[--depth]);
-    if (block == header) continue;
-    if (s->out->loop[block] == block) s->out->parent[block] = header;
-    else s->out->loop[block] = header;
-    const hg_array *predecessors = &ssa_block_at(s->unit, block)->predecessors;
-    for (size_t i = 0; i < predecessors->count; i++) {
-      uint32_t from = ((const uint32_t *)predecessors->data)[i];
-      if (s->order->position[from] != SSA_NONE && !is_back_edge(s, from, block)) s->stack[depth++] = from;
-    }
-  }
-}
 
 static uint32_t level_of(const sorter *s, uint32_t block) {
   uint32_t loop = s->out->loop[block] == block ? s->out->parent[block] : s->out->loop[block];
@@ -92,27 +60,20 @@ static void place_all(sorter *s) {
   }
 }
 
-static uint64_t edge_count(const ssa_unit *u) {
-  uint64_t edges = 0;
-  for (uint32_t b = 0; b < u->blocks.count; b++) edges += ssa_block_at(u, b)->predecessors.count;
-  return edges;
-}
-
-hg_status hg_vector_order_build(const ssa_unit *unit, const ssa_order *order, vector_order *out) {
-  uint64_t n = unit->blocks.count, words = 8 * n + 1 + edge_count(unit) + n;
+hg_status hg_vector_order_build(const ssa_unit *unit, const ssa_order *order, const ir_loops *loops,
+                                vector_order *out) {
+  uint64_t n = unit->blocks.count, words = 6 * n + 1;
   *out = (vector_order){.block = hg_allocate(&unit->allocator, words, sizeof(uint32_t))};
   if (out->block == NULL) return hg_fail_memory("the order of vector code", words * sizeof(uint32_t));
   out->place = out->block + n;
-  out->loop = out->place + n;
-  out->parent = out->loop + n;
-  out->end = out->parent + n;
+  out->loop = loops->loop;
+  out->parent = loops->parent;
+  out->end = out->place + n;
   sorter s = {.unit = unit, .order = order, .out = out, .next = out->end + n};
   s.ready = s.next + n;
   s.waits = s.ready + n + 1;
-  s.stack = s.waits + n; /* a block is pushed once an edge into it */
-  memset(out->place, 0xff, 3 * n * sizeof(uint32_t));
+  memset(out->place, 0xff, n * sizeof(uint32_t));
   memset(s.ready, 0xff, (n + 1) * sizeof(uint32_t));
-  for (uint32_t k = order->count; k-- > 0;) find_loop(&s, order->block[k]);
   count_edges(&s);
   place_all(&s);
   return HG_OK;

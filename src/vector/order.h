@@ -3,20 +3,19 @@
 #ifndef HG_VECTOR_ORDER_H
 #define HG_VECTOR_ORDER_H
 
-#include "ir/ssa_order.h"
+#include "ir/loops.h"
 
 /* Places in the order are numbered from 0; loops are known by the block that is their header. */
 typedef struct vector_order {
   uint32_t count;
-  uint32_t *block;    /* per place */
-  uint32_t *place;    /* per block; SSA_NONE: not reachable */
-  uint32_t *loop;     /* per block: header of the innermost loop around it; a header's is itself; SSA_NONE: none */
-  uint32_t *parent;   /* per header: of the next loop out; SSA_NONE */
-  uint32_t *end;      /* per header: place of the loop's last block */
+  uint32_t *block;               /* per place */
+  uint32_t *place;               /* per block; SSA_NONE: not reachable */
+  const uint32_t *loop, *parent; /* those of ir_loops */
+  uint32_t *end;                 /* per header: place of the loop's last block */
 } vector_order;
 
-/* HG_OUT_OF_MEMORY. Release it whatever the result. */
-hg_status hg_vector_order_build(const ssa_unit *unit, const ssa_order *order, vector_order *out);
+/* `loops` must outlive it. HG_OUT_OF_MEMORY. Release it whatever the result. */
+hg_status hg_vector_order_build(const ssa_unit *unit, const ssa_order *order, const ir_loops *loops, vector_order *out);
 void hg_vector_order_release(const ssa_unit *unit, vector_order *out);
 
 /* 1 if the block lies in the loop. */

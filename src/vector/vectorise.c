@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "compiler/machine_ops.h"
 #include "compiler/simplify.h"
+#include "compiler/trips.h"
 #include "ir/ssa_walk.h"
 #include "vector/lower.h"
-#include "vector/trips.h"
 
 #include <string.h>
 
@@ -409,7 +409,7 @@ static hg_status study_control(vector_lowering *l) {
   HG_TRY(hg_control_build(l->unit, &l->dominance, &l->control));
   HG_TRY(hg_analyse_with(l->program, l->unit, &unknown, &l->dominance, &l->control, &l->analysis));
   memcpy(l->level, l->analysis.control, l->unit->blocks.count);
-  return hg_vector_order_build(l->unit, &l->dominance, &l->order);
+  return hg_vector_order_build(l->unit, &l->dominance, &l->analysis.loops, &l->order);
 }
 
 static hg_status lower(vector_lowering *l) {
@@ -419,7 +419,7 @@ static hg_status lower(vector_lowering *l) {
   hg_vector_find_uniform_flow(l);
   hg_vector_find_skips(l);
   HG_TRY(hg_vector_study(l));
-  l->out->most_steps = hg_vector_most_steps(l);
+  l->out->most_steps = hg_most_steps(&l->analysis, l->unit, &l->dominance);
   if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
   for (uint32_t k = 0; k < l->order.count; k++) {
     lower_block(l, l->order.block[k]);

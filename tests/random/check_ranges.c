@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "compiler/analyse.h"
 #include "compiler/ssa_interp.h"
+#include "compiler/trips.h"
 
 #include <math.h>
 
@@ -88,9 +89,17 @@ hg_status check_ranges(const void *context, atlas_launch *launch) {
   }
   watcher w = {run, &analysis, launch, HG_OK};
   const hg_ssa_watch watch = {saw, &w};
+  ssa_order order;
   hg_status status = hg_analyse(run->program, run->unit, &shape, &analysis);
+  if (status == HG_OK) status = ir_ssa_order_build(run->unit, &order);
+  uint64_t steps = status == HG_OK ? hg_most_steps(&analysis, run->unit, &order) : UINT64_MAX;
+  int is_enough = steps > 0 && steps <= launch->step_limit; /* a limit is 1 at least */
+  if (is_enough) launch->step_limit = steps;
+  if (status == HG_OK) ir_ssa_order_release(run->unit, &order);
   if (status == HG_OK)
     status = hg_ssa_interpret_watched(&run->program->allocator, run->program, run->unit, &watch, launch);
   hg_analysis_release(run->unit, &analysis);
+  if (status == HG_OK && is_enough && launch->fault.kind == HG_FAULT_STEP_LIMIT)
+    return hg_fail(HG_INVALID_ARGUMENT, "a lane takes more than %llu steps", (unsigned long long)steps);
   return status == HG_OK ? w.status : status;
 }

@@ -11,9 +11,9 @@ typedef struct ranges_run {
   int knows_launch; /* 1: the analysis is told all of the launch; 0: nothing */
 } ranges_run;
 
-/* Analyses the unit and runs it. HG_INVALID_ARGUMENT with the first value that lies outside of its range, is no
- * multiple of its alignment, or is not the same in lanes where it should be; or with an access that is out of bounds
- * although it was proven to be in bounds. */
+/* Analyses the unit and runs it. HG_INVALID_ARGUMENT with the first value that lies outside of its range or is no
+ * multiple of its alignment; with an access that is out of bounds although it was proven to be in bounds; or where a
+ * lane takes more steps than it can. */
 hg_status check_ranges(const void *run, atlas_launch *launch);
 
 #endif

@@ -4,7 +4,7 @@
 #include "../random/check_ranges.h"
 #include "compile.h"
 
-#include "compiler/analyse.h"
+#include "compiler/trips.h"
 
 #include <stdarg.h>
 
@@ -310,6 +310,57 @@ static void test_loops_of_launches(void) {
   check_proven(strided, &(hg_shape){0}, 0, 2);
 }
 
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static void check_steps(const char *body, uint64_t expected) {
+  char text[1024];
+  ssa_unit unit;
+  ssa_order order;
+  hg_analysis analysis;
+  snprintf(text, sizeof text, ".scalar n u32\n.buffer c u32 inout\n%s%s\nexit\n", IO, body);
+  atlas_program *program = parse(text);
+  compile(program, CANONICAL, &unit);
+  CHECK_EQ_U64(hg_analyse(program, &unit, &(hg_shape){0}, &analysis), HG_OK);
+  CHECK_EQ_U64(ir_ssa_order_build(&unit, &order), HG_OK);
+  uint64_t found = hg_most_steps(&analysis, &unit, &order);
+  if (!check_note(found == expected)) printf("%llu steps:\n%s", (unsigned long long)found, text);
+  ir_ssa_order_release(&unit, &order);
+  hg_analysis_release(&unit, &analysis);
+  ir_ssa_release(&unit);
+  atlas_program_release(program);
+}
+
+#define COUNT "atom.add.u32 _, [c + #0], #1\n"
+
+static void test_steps(void) {
+  check_steps("stg.u32 [o + lane], #1", 0);
+  check_steps("movi.u32 r0, #10\nagain:\n" COUNT "loop r0, again", 9);
+  check_steps("movi.i32 r0, #0\nagain:\n" COUNT "add.i32 r0, r0, #3\nset.lt.i32 p0, r0, #10\n@p0 bra again", 3);
+  check_steps("movi.i32 r0, #0\nagain:\nset.ge.i32 p0, r0, #10\n@p0 bra done\n" COUNT "add.i32 r0, r0, #3\nbra again\n"
+              "done:",
+              4);
+  check_steps("and.u32 r0, n, #15\nagain:\nset.eq.u32 p0, r0, #0\n@p0 bra done\n" COUNT
+              "sub.u32 r0, r0, #1\nbra again\n"
+              "done:",
+              15);
+  check_steps("mov.u32 r0, n\nagain:\n" COUNT "loop r0, again", UINT32_MAX);
+  check_steps("movi.u32 r0, #0\nagain:\nset.ge.u32 p0, r0, n\n@p0 bra done\n" COUNT
+              "add.u32 r0, r0, #1\nbra again\ndone:",
+              UINT32_MAX);
+  check_steps("movi.u32 r0, #0\nagain:\nset.ge.u32 p0, r0, n\n@p0 bra done\n" COUNT
+              "add.u32 r0, r0, #2\nbra again\ndone:",
+              UINT64_MAX); /* may pass by n and wrap */
+  check_steps("mov.u32 r0, n\nagain:\n" COUNT "shr.u32 r0, r0, #4\nset.ne.u32 p0, r0, #0\n@p0 bra again", 9);
+  check_steps("movi.u32 r0, #10\nrow:\nmovi.u32 r1, #5\ncolumn:\n" COUNT "loop r1, column\nloop r0, row", 9 + 10 * 4);
+  check_steps("mov.u32 r0, n\nrow:\nmovi.u32 r1, #5\ncolumn:\n" COUNT "loop r1, column\nloop r0, row", UINT64_MAX);
+  /* two ways back */
+  check_steps(
+      "movi.u32 r0, #0\nagain:\nldg.u32 r1, [i + r0]\nset.eq.u32 p0, r1, #0\n@p0 bra zero\nadd.u32 r0, r0, #2\n"
+      "set.lt.u32 p1, r0, #32\n@p1 bra again\nbra done\nzero:\nadd.u32 r0, r0, #1\nset.lt.u32 p1, r0, #32\n@p1 bra "
+      "again\ndone:",
+      31);
+}
+
 /* ---- levels, strides, alignment ---------------------------------------------------------------------------------- */
 
 static hg_fact fact_of_store(const char *text, const hg_shape *shape) {
@@ -414,6 +465,7 @@ int main(void) {
   test_loops_of_launches();
   test_random_loops();
   test_lengths();
+  test_steps();
   test_levels_and_strides();
   test_affine();
   return check_report();

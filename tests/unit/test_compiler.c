@@ -330,33 +330,7 @@ static void test_expanded(void) {
   }
 }
 
-/* ---- loops and summaries ----------------------------------------------------------------------------------------- */
-
-static void test_trip_counts(void) {
-  const struct {
-    const char *text;
-    uint64_t trips;
-  } cases[] = {
-      {IO "movi.u32 r0, #10\nagain:\natom.add.u32 _, [n + #0], #1\nloop r0, again\nexit\n", 10},
-      {IO "movi.i32 r0, #0\nagain:\natom.add.u32 _, [n + #0], #1\nadd.i32 r0, r0, #3\nset.lt.i32 p0, r0, #10\n@p0 bra "
-          "again\nexit\n",
-       4},
-      {IO "ldg.u32 r0, [i + lane]\nagain:\natom.add.u32 _, [n + #0], #1\nloop r0, again\nexit\n", 0},
-  };
-  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-    char text[1024];
-    ssa_unit unit;
-    snprintf(text, sizeof text, ".buffer n u32 inout\n%s", cases[k].text);
-    atlas_program *program = parse(text);
-    compile(program, CANONICAL, &unit);
-    uint64_t found = UINT64_MAX;
-    for (uint32_t b = 0; b < unit.blocks.count; b++)
-      if (ssa_block_at(&unit, b)->first_phi != SSA_NONE) found = hg_trip_count(&unit, b);
-    CHECK_EQ_U64(found, cases[k].trips);
-    ir_ssa_release(&unit);
-    atlas_program_release(program);
-  }
-}
+/* ---- summaries --------------------------------------------------------------------------------------------------- */
 
 static void test_summary(void) {
   atlas_program *program = parse(
@@ -472,7 +446,6 @@ int main(void) {
   test_library_loops();
   test_merge_phis();
   test_nested_loops();
-  test_trip_counts();
   test_summary();
   test_arguments();
   test_out_of_memory();

@@ -1,49 +1,16 @@
 /* flow.c - control flow: loops and their steps, the shortest path through a program, edges. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/optimise.h"
+#include "compiler/trips.h"
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* Marks the blocks that reach the back edge from `latch` without passing the header. */
-static hg_status mark_loop(gpu_plan *g, uint32_t header, uint32_t latch, hg_array *stack, uint32_t *seen) {
-  stack->count = 0;
-  if (hg_array_append(g->allocator, stack, &latch, 1) == NULL) return hg_fail_memory("the plan of a kernel", 0);
-  while (stack->count > 0) {
-    uint32_t b = ((uint32_t *)stack->data)[--stack->count];
-    if (seen[b] == header + 1) continue;
-    seen[b] = header + 1;
-    g->in_loop[b] = 1;
-    const hg_array *from = &ssa_block_at(g->unit, b)->predecessors;
-    if (b != header && from->count > 0 && hg_array_append(g->allocator, stack, from->data, from->count) == NULL)
-      return hg_fail_memory("the plan of a kernel", 0);
-  }
-  return HG_OK;
-}
-
-/* Also counts the steps of loops whose trip counts are known. */
-hg_status hg_gpu_find_loops(gpu_plan *g, uint32_t *seen) {
-  hg_array stack = {.element_size = sizeof(uint32_t)};
-  uint64_t steps = 0;
-  hg_status status = HG_OK;
-  for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) {
-    uint32_t header = g->order.block[k];
-    const hg_array *from = &ssa_block_at(g->unit, header)->predecessors;
-    int is_header = 0;
-    for (size_t i = 0; i < from->count && status == HG_OK; i++) {
-      uint32_t latch = ((const uint32_t *)from->data)[i];
-      if (!ssa_dominates(&g->order, header, latch)) continue;
-      is_header = 1;
-      status = mark_loop(g, header, latch, &stack, seen);
-    }
-    if (!is_header || ssa_block_at(g->unit, header)->library) continue;
-    uint64_t trips = hg_trip_count(g->unit, header); /* known only of loops that hold no other loop */
-    steps = trips == 0 || steps == UINT64_MAX ? UINT64_MAX : steps + trips - 1;
-  }
-  hg_array_release(g->allocator, &stack);
+void hg_gpu_find_loops(gpu_plan *g) {
+  for (uint32_t k = 0; k < g->order.count; k++)
+    g->in_loop[g->order.block[k]] = g->analysis.loops.loop[g->order.block[k]] != SSA_NONE;
+  uint64_t steps = hg_most_steps(&g->analysis, g->unit, &g->order);
   g->counts_steps = steps == UINT64_MAX || (steps > 0 && g->form.flags & HG_GPU_COUNT_STEPS);
   g->info.steps = g->counts_steps ? UINT64_MAX : steps;
-  return status;
 }
 
 /* ---- the shortest path ------------------------------------------------------------------------------------------- */
@@ -64,8 +31,7 @@ uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length) {
       if (g->order.position[from] < k && length[from] < before) before = length[from];
     }
     length[b] = before;
-    for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
-      length[b] += cost_of(g, e);
+    for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) length[b] += cost_of(g, e);
     if (block->end == SSA_EXIT && length[b] < least) least = length[b];
   }
   return least;

@@ -86,7 +86,7 @@ static hg_status build_plan(gpu_plan *g) {
   HG_TRY(analyse(g));
   HG_TRY(allocate_arrays(g, &room));
   uint32_t *per_block = room + 2 * values;
-  HG_TRY(hg_gpu_find_loops(g, per_block));
+  hg_gpu_find_loops(g);
   g->info.observes_block = (uint8_t)g->program->observes_block;
   g->info.max_threads = most_threads(g);
   hg_gpu_lay_out_parameters(g);

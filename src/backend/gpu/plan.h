@@ -318,7 +318,7 @@ static inline int gpu_combines_loosely(uint8_t type) { return type == ATLAS_f32 
 
 /* ---- between the files of the plan ------------------------------------------------------------------------------- */
 
-hg_status hg_gpu_find_loops(gpu_plan *g, uint32_t *seen); /* also counts the steps of loops with known trip counts */
+void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes */
 /* In instructions, from the entry to an exit. `length`: scratch, a number for each block. */
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);
 void hg_gpu_lay_out_parameters(gpu_plan *g);
