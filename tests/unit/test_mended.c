@@ -82,6 +82,12 @@ static const example examples[] = {
     {"took an index of 2^64 - 1 and a displacement of 1 for element 0, in the straight code of a block",
      ".program wrapped\n.block 16\n.buffer y u32 inout\n.shared s u32 16\nsts.u32 [s + blane], #7\nbar.sync\n"
      "movi.u64 r2, #0xffffffffffffffff\nlds.u32 r3, [s + r2 + #1]\nstg.u32 [y + lane], r3\nexit\n"},
+    {"ended the process: a load of one element for all lanes of a block that none of them comes to",
+     ".program none\n.block 64\n.buffer y f32 inout\n.scalar n u32\n.shared t f32 16\nset.lt.u32 p0, blane, #16\n@!p0 "
+     "bra L0\n"
+     "sts.f32 [t + blane], #1\nL0:\nbar.sync\nmovi.f32 r1, #2\nldg.f32 r3, [y + lane]\nset.ne.f32 p0, r3, #1\n"
+     "@!p0 bra L1\nmov.u32 r4, n\nset.lt.u32 p1, r4, #16\n@!p1 bra L1\nlds.f32 r1, [t + r4]\nL1:\n"
+     "stg.f32 [y + lane], r1\nexit\n"},
     {"took an infinity that had been widened from 16 bits for a number, and the NaN of its difference for none",
      ".program widened\n.buffer x u16 in\n.buffer y f32 inout\nldg.u16 r0, [x + lane]\nand.u16 r0, r0, #0x8000\n"
      "or.u16 r0, r0, #0x7f80\nbitcast.bf16.u16 r1, r0\ncvt.f32.bf16 r2, r1\nset.lt.f32 p0, r2, #0\n"
@@ -102,8 +108,7 @@ static void release(void *user, void *memory) {
   free(memory);
 }
 
-static const hg_allocator allocator = {
-    .size = sizeof allocator, .allocate = allocate_ones, .release = release};
+static const hg_allocator allocator = {.size = sizeof allocator, .allocate = allocate_ones, .release = release};
 
 /* Buffers of WORDS 64-bit words, one after the other, and the fault. */
 typedef struct result {

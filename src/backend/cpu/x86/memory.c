@@ -23,8 +23,11 @@ static int describe(x86_emit *e, x86_access *m) {
   uint32_t flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
-  *m = (x86_access){.type = insn->type, .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type), .index = VECTOR_NONE,
-                .is_store = (flags & ATLAS_STORE) != 0, .displacement = (int64_t)insn->bits};
+  *m = (x86_access){.type = insn->type,
+                    .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type),
+                    .index = VECTOR_NONE,
+                    .is_store = (flags & ATLAS_STORE) != 0,
+                    .displacement = (int64_t)insn->bits};
   m->log_bytes = log_of[m->bytes];
   if (m->displacement > NATIVE_GREATEST_DISPLACEMENT || m->displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   m->offset = (int32_t)(m->displacement * m->bytes);
@@ -130,10 +133,13 @@ static void load_one(x86_emit *e, const x86_access *m, x86_rm at) {
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_set_result(e, c, p, value);
 }
 
-/* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a
- * load that no lane needs does no harm. */
+/* C code does the access if the index is out of bounds, which it may be where no lane takes part, proven or not; in
+ * bounds, a load that no lane needs does no harm. */
 static int same_access(x86_emit *e, x86_access *m) {
   int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
+  int may_have_no_lane = e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
+  int is_checked =
+      x86_is_checked(e) || (m->index != VECTOR_NONE && may_have_no_lane && !(e->insn->symbol & SSA_LIBRARY));
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
   unsigned base = hg_x86_base(e);
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
@@ -142,8 +148,8 @@ static int same_access(x86_emit *e, x86_access *m) {
     first_index(e, m->index, 0);
     add_displacement(e, m, slow);
     at = x86_indexed(base, X86_RAX, m->log_bytes, 0);
-  } else if (x86_is_checked(e)) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
-  if (x86_is_checked(e)) {
+  } else if (is_checked) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
+  if (is_checked) {
     hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RAX, m->extent);
     hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
   }
@@ -448,7 +454,8 @@ static int is_first_access(const x86_emit *e) {
 }
 
 /* Prefetches what is further along a row, or in the next rows. A group reads a few lines of each kilobyte, and other
- * groups the others, which no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time. */
+ * groups the others, which no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time.
+ */
 static void prefetch_row(x86_emit *e, const x86_access *m, x86_rm at) {
   enum { AHEAD = 4096 };
   if (!hg_x86_has_all(e) || !is_first_access(e)) return;
