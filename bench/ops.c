@@ -147,7 +147,7 @@ static void fill_buffer(int buffer, atlas_type type, int reach, int is_class) {
 
 /* The lane's number, or what shared memory and classes have. */
 static void fill_index(const sample *s, int is_class) {
-  uint32_t limit = is_class ? 4 : s->info->flags & ATLAS_SPACE_SHARED ? SAMPLE_SHARED : LANES;
+  uint32_t limit = is_class ? 4 : s->info->flags & (ATLAS_SPACE_SHARED | ATLAS_SPACE_LOCAL) ? SAMPLE_SHARED : LANES;
   for (uint32_t k = 0; k < LANES; k++) {
     uint32_t value = k % limit;
     memcpy((uint8_t *)data.of[3] + (size_t)k * 4, &value, 4);

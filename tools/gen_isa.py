@@ -140,6 +140,7 @@ def load():
 FLAG_WORDS = {
     "PURE": "pure", "COMMUTES": "commutes", "BITS": "bit operation", "LOAD": "loads", "STORE": "stores",
     "ATOMIC": "atomic", "SPACE_GLOBAL": "global memory", "SPACE_SHARED": "shared memory",
+    "SPACE_LOCAL": "memory of the lane",
     "SPACE_CONST": "constants of the program", "SPACE_POOL": "a bound pool",
     "BLOCK": "block-wide: control must be uniform in the block",
     "GRID": "grid-wide: control and operand must be uniform in the grid",
@@ -227,6 +228,7 @@ LIMIT_WORDS = {
     "MAX_BUFFERS": "buffers of a program", "MAX_SCALARS": "scalars of a program",
     "MAX_TABLE_ENTRIES": "entries of a buffer table", "MAX_POOLS": "pools of a program",
     "MAX_SYMBOLS": "names of a program", "MAX_SHARED_BYTES": "bytes of shared memory a block",
+    "MAX_LOCAL_BYTES": "bytes of local arrays a lane",
     "MAX_CONST_BYTES": "bytes of one constant table", "MAX_BLOCK_LANES": "lanes of a block",
     "MAX_CALL_DEPTH": "nested calls", "MAX_INSTRUCTIONS": "instructions, as written and again after inlining calls",
     "MAX_NAME": "bytes of a name",

@@ -30,6 +30,7 @@ extern "C" {
 #define ATLAS_MAX_POOLS 4
 #define ATLAS_MAX_SYMBOLS 256
 #define ATLAS_MAX_SHARED_BYTES 232448  /* a block's; a device that has less refuses a kernel that needs more */
+#define ATLAS_MAX_LOCAL_BYTES 4096     /* of one lane */
 #define ATLAS_MAX_CONST_BYTES 65536    /* one constant table */
 #define ATLAS_MAX_BLOCK_LANES 1024
 #define ATLAS_MAX_CALL_DEPTH 256
@@ -69,7 +70,8 @@ typedef enum atlas_symbol_kind {
   ATLAS_SYMBOL_SHARED = 3, /* .shared name type count              memory of the block */
   ATLAS_SYMBOL_CONST = 4,  /* .const  name type { #v, #v, ... }    a table in the program */
   ATLAS_SYMBOL_TABLE = 5,  /* .table  name count in|out|inout      a parameter: count u8 buffers chosen at run time */
-  ATLAS_SYMBOL_POOL = 6    /* .pool   name                         a parameter: a pool region, in bytes */
+  ATLAS_SYMBOL_POOL = 6,   /* .pool   name                         a parameter: a pool region, in bytes */
+  ATLAS_SYMBOL_LOCAL = 7   /* .local  name type count              memory of the lane */
 } atlas_symbol_kind;
 
 typedef struct atlas_symbol {
@@ -78,7 +80,7 @@ typedef struct atlas_symbol {
   uint8_t type;   /* atlas_type of its elements; u8 for tables and pools */
   uint8_t access; /* atlas_access of buffers, tables and pools */
   uint8_t reserved;
-  uint32_t count;        /* elements of shared memory or of a constant table; entries of a buffer table */
+  uint32_t count;        /* elements of shared or local memory or of a constant table; entries of a buffer table */
   uint32_t
       const_offset; /* first byte of a constant table in the program's constant data (see atlas_program_constants) */
   uint64_t handle;       /* buffer bound by default (hg_buffer_handle); 0: none */
@@ -249,6 +251,7 @@ HG_API hg_status atlas_builder_finish(atlas_builder *builder, atlas_program **ou
 HG_API uint16_t atlas_builder_buffer(atlas_builder *builder, const char *name, atlas_type type, atlas_access access);
 HG_API uint16_t atlas_builder_scalar(atlas_builder *builder, const char *name, atlas_type type);
 HG_API uint16_t atlas_builder_shared(atlas_builder *builder, const char *name, atlas_type type, uint32_t count);
+HG_API uint16_t atlas_builder_local(atlas_builder *builder, const char *name, atlas_type type, uint32_t count);
 HG_API uint16_t atlas_builder_const(atlas_builder *builder, const char *name, atlas_type type, uint32_t count,
                                     const void *values);
 HG_API uint16_t atlas_builder_table(atlas_builder *builder, const char *name, uint32_t count, atlas_access access);

@@ -15,6 +15,7 @@ static kind_limit limit_of(uint32_t kind) {
   case ATLAS_SYMBOL_BUFFER: return (kind_limit){"buffers", ATLAS_MAX_BUFFERS};
   case ATLAS_SYMBOL_SCALAR: return (kind_limit){"scalars", ATLAS_MAX_SCALARS};
   case ATLAS_SYMBOL_SHARED: return (kind_limit){"shared arrays", ATLAS_MAX_SYMBOLS};
+  case ATLAS_SYMBOL_LOCAL: return (kind_limit){"local arrays", ATLAS_MAX_SYMBOLS};
   case ATLAS_SYMBOL_CONST: return (kind_limit){"constant tables", ATLAS_MAX_SYMBOLS};
   case ATLAS_SYMBOL_TABLE: return (kind_limit){"buffer tables", 1}; /* [rH : rOff] does not name one */
   case ATLAS_SYMBOL_POOL: return (kind_limit){"pools", ATLAS_MAX_POOLS};
@@ -43,8 +44,14 @@ static hg_status check_elements(const atlas_program *program, const atlas_symbol
     for (size_t i = 0; i < program->symbols.count; i++)
       if (atlas_symbol_at(program, i)->kind == ATLAS_SYMBOL_SHARED) before += shared_bytes(atlas_symbol_at(program, i));
     if (before + bytes > ATLAS_MAX_SHARED_BYTES) return atlas_shared_too_large(HG_INVALID_ARGUMENT, s, before);
+  } else if (s->kind == ATLAS_SYMBOL_LOCAL) {
+    if (s->count == 0) return hg_fail(HG_INVALID_ARGUMENT, "local array '%s' has no elements", s->name);
+    uint64_t before = 0;
+    for (size_t i = 0; i < program->symbols.count; i++) before += atlas_local_bytes(atlas_symbol_at(program, i));
+    if (before + bytes > ATLAS_MAX_LOCAL_BYTES) return atlas_local_too_large(HG_INVALID_ARGUMENT, s, before);
   }
-  int has_count = s->kind == ATLAS_SYMBOL_TABLE || s->kind == ATLAS_SYMBOL_CONST || s->kind == ATLAS_SYMBOL_SHARED;
+  int has_count = s->kind == ATLAS_SYMBOL_TABLE || s->kind == ATLAS_SYMBOL_CONST || s->kind == ATLAS_SYMBOL_SHARED ||
+                  s->kind == ATLAS_SYMBOL_LOCAL;
   if (!has_count && s->count != 0)
     return hg_fail(HG_INVALID_ARGUMENT, "'%s' has a count of elements; its kind has none", s->name);
   return HG_OK;
@@ -56,7 +63,8 @@ static hg_status check_type(const atlas_symbol *s) {
     return hg_fail(HG_INVALID_ARGUMENT, "'%s' is of type code %u, which is unknown", s->name, (unsigned)s->type);
   int needs_number = s->kind == ATLAS_SYMBOL_SCALAR || s->kind == ATLAS_SYMBOL_CONST;
   if (needs_number && atlas_kind((atlas_type)s->type) == ATLAS_KIND_STORAGE)
-    return hg_fail(HG_INVALID_ARGUMENT, "'%s' cannot be of type %s: %s is for buffers and shared memory only", s->name,
+    return hg_fail(HG_INVALID_ARGUMENT,
+                   "'%s' cannot be of type %s: %s is for buffers, shared memory and local arrays only", s->name,
                    atlas_type_name((atlas_type)s->type), atlas_type_name((atlas_type)s->type));
   int has_access = s->kind == ATLAS_SYMBOL_BUFFER || s->kind == ATLAS_SYMBOL_TABLE || s->kind == ATLAS_SYMBOL_POOL;
   if (has_access && atlas_access_name(s->access) == NULL)

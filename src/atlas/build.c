@@ -187,6 +187,11 @@ uint16_t atlas_builder_shared(atlas_builder *b, const char *name, atlas_type typ
                  &(atlas_symbol){.kind = ATLAS_SYMBOL_SHARED, .type = stored_type(b, name, type), .count = count});
 }
 
+uint16_t atlas_builder_local(atlas_builder *b, const char *name, atlas_type type, uint32_t count) {
+  return declare(b, name,
+                 &(atlas_symbol){.kind = ATLAS_SYMBOL_LOCAL, .type = stored_type(b, name, type), .count = count});
+}
+
 /* A value of 1, 2, 4 or 8 bytes in the machine's byte order. */
 static uint64_t load_native(const void *memory, uint32_t width) {
   uint8_t u8;

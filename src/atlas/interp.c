@@ -261,6 +261,7 @@ void atlas_machine_begin_block(machine *m) {
     l->faulted = 0;
     l->steps = m->launch->step_limit;
     l->predicates = 0;
+    if (m->local_bytes > 0) memset(l->local, 0, m->local_bytes);
   }
 }
 
@@ -287,27 +288,31 @@ void atlas_machine_shape(machine *m) {
   m->block_count = m->grid_size[0] * m->grid_size[1] * m->grid_size[2];
   for (size_t i = 0; i < m->program->symbols.count; i++) {
     const atlas_symbol *symbol = atlas_symbol_at(m->program, i);
+    m->local_offset[i] = (uint32_t)m->local_bytes;
+    m->local_bytes += atlas_local_bytes(symbol);
     if (symbol->kind != ATLAS_SYMBOL_SHARED) continue;
     m->shared_offset[i] = (uint32_t)m->shared_bytes;
     m->shared_bytes += ((uint64_t)symbol->count * atlas_bytes((atlas_type)symbol->type) + 15) / 16 * 16;
   }
 }
 
-/* One allocation: lanes, their registers and types, collective scratch, shared memory. */
+/* One allocation: lanes, their registers, types and local arrays, collective scratch, shared memory. */
 static hg_status allocate_state(machine *m) {
   uint64_t lanes = (uint64_t)m->block_size[0] * m->block_size[1] * m->block_size[2];
   uint64_t registers = m->program->register_count;
-  uint64_t bytes = lanes * (sizeof(lane) + 9 * registers + 9) + m->shared_bytes + 64;
+  uint64_t bytes = lanes * (sizeof(lane) + 9 * registers + 9 + m->local_bytes) + m->shared_bytes + 64;
   m->memory = hg_allocate(m->allocator, bytes, 1);
   if (m->memory == NULL) return hg_fail_memory("the lanes of a block", bytes);
   m->lanes = m->memory;
   m->scratch = (uint64_t *)(void *)(m->lanes + lanes);
   uint64_t *values = m->scratch + lanes;
-  m->shared = (uint8_t *)(values + lanes * registers);
+  uint8_t *local = (uint8_t *)(values + lanes * registers);
+  m->shared = local + lanes * m->local_bytes;
   m->present = m->shared + m->shared_bytes;
   uint8_t *types = m->present + lanes;
   for (uint64_t i = 0; i < lanes; i++) {
     m->lanes[i].r = values + i * registers;
+    m->lanes[i].local = local + i * m->local_bytes;
     m->lanes[i].type = types + i * registers;
   }
   return HG_OK;

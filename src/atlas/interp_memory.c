@@ -79,6 +79,8 @@ static uint8_t *resolve(machine *m, lane *l, const atlas_insn *insn) {
   if (symbol->kind == ATLAS_SYMBOL_POOL) return byte_address(m, l, span, symbol->name, index, size);
   if (symbol->kind == ATLAS_SYMBOL_SHARED)
     span = (atlas_span){m->shared + m->shared_offset[o->symbol], (uint64_t)symbol->count * size};
+  if (symbol->kind == ATLAS_SYMBOL_LOCAL)
+    span = (atlas_span){l->local + m->local_offset[o->symbol], (uint64_t)symbol->count * size};
   uint64_t extent = span.byte_count / size;
   if (index < 0 || (uint64_t)index >= extent) {
     memory_fault(m, l, HG_FAULT_OUT_OF_BOUNDS, symbol->name, index, extent);

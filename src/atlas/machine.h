@@ -9,6 +9,7 @@ typedef enum lane_status { LANE_RUNS, LANE_WAITS, LANE_ENDED } lane_status;
 
 typedef struct lane {
   uint64_t *r;         /* values of r0, r1, ... */
+  uint8_t *local;      /* its local arrays */
   uint8_t *type;       /* what each holds: an index is read by its own type */
   uint32_t predicates; /* bit n: p<n> */
   uint32_t node;       /* the next node to run */
@@ -34,15 +35,18 @@ typedef struct machine {
   uint8_t *shared;
   uint64_t shared_bytes;
   uint32_t shared_offset[ATLAS_MAX_SYMBOLS]; /* of each .shared symbol */
+  uint64_t local_bytes;                      /* of a lane */
+  uint32_t local_offset[ATLAS_MAX_SYMBOLS];  /* of each .local symbol */
   uint64_t pool_top[ATLAS_MAX_SYMBOLS];      /* of each .pool symbol: first free byte of the block's share */
   uint64_t *scratch;            /* one value a lane */
   uint8_t *present;             /* one flag a lane, for collectives */
   void *memory;
 } machine;
 
-/* Clears the results of the launch and computes its blocks and the layout of shared memory. */
+/* Clears the results of the launch and computes its blocks and the layout of shared memory and of local arrays. */
 void atlas_machine_shape(machine *m);
-/* Sets up block m->block_index: its coordinates, its lanes, zeroed shared memory, its share of the pools. */
+/* Sets up block m->block_index: its coordinates, its lanes, zeroed shared memory and local arrays, its share of the
+ * pools. */
 void atlas_machine_begin_block(machine *m);
 
 /* sreg */
@@ -59,7 +63,7 @@ uint64_t atlas_machine_register(const machine *m, const lane *l, uint32_t reg, a
 /* Records a fault if it is the lane's first and no lower lane has one. */
 void atlas_machine_fault(machine *m, lane *l, hg_fault fault);
 
-/* ldg lds pool.load; stg sts pool.store; atom.* */
+/* ldg lds ldl pool.load; stg sts stl pool.store; atom.* */
 uint64_t atlas_machine_load(machine *m, lane *l, const atlas_insn *insn);
 void atlas_machine_store(machine *m, lane *l, const atlas_insn *insn);
 uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn);

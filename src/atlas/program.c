@@ -126,3 +126,18 @@ hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64
                  "shared memory",
                  s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_SHARED_BYTES);
 }
+
+uint64_t atlas_local_bytes(const atlas_symbol *s) {
+  return s->kind == ATLAS_SYMBOL_LOCAL ? ((uint64_t)s->count * atlas_bytes((atlas_type)s->type) + 15) / 16 * 16 : 0;
+}
+
+hg_status atlas_local_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
+  unsigned long long bytes = (unsigned long long)s->count * atlas_bytes((atlas_type)s->type);
+  if (before == 0)
+    return hg_fail(status, "'%s' has %llu bytes; a lane has at most %u bytes of local arrays", s->name, bytes,
+                   (unsigned)ATLAS_MAX_LOCAL_BYTES);
+  return hg_fail(status,
+                 "'%s' has %llu bytes, and what is declared before it takes %llu; a lane has at most %u bytes of local "
+                 "arrays",
+                 s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_LOCAL_BYTES);
+}

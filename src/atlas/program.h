@@ -78,4 +78,9 @@ hg_status atlas_verify(atlas_program *program, const char *source_name);
 /* Fails because a shared array does not fit behind those that take `before` bytes. */
 hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before);
 
+/* What a local array takes of its lane's memory, where arrays start at multiples of 16 bytes; 0 for other symbols. */
+uint64_t atlas_local_bytes(const atlas_symbol *s);
+/* Fails because a local array does not fit behind those that take `before` bytes. */
+hg_status atlas_local_too_large(hg_status status, const atlas_symbol *s, uint64_t before);
+
 #endif

@@ -31,7 +31,8 @@ enum {
   ATLAS_END = 1u << 14,
   ATLAS_SECOND = 1u << 15,
   ATLAS_BITS = 1u << 16,
-  ATLAS_RULE = 1u << 17
+  ATLAS_RULE = 1u << 17,
+  ATLAS_SPACE_LOCAL = 1u << 18
 };
 
 typedef struct atlas_op_info {

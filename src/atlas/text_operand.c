@@ -106,13 +106,14 @@ enum {
   KIND_SHARED = 1 << ATLAS_SYMBOL_SHARED,
   KIND_CONST = 1 << ATLAS_SYMBOL_CONST,
   KIND_TABLE = 1 << ATLAS_SYMBOL_TABLE,
-  KIND_POOL = 1 << ATLAS_SYMBOL_POOL
+  KIND_POOL = 1 << ATLAS_SYMBOL_POOL,
+  KIND_LOCAL = 1 << ATLAS_SYMBOL_LOCAL
 };
 
 static const char *kind_name(uint32_t kind) {
   static const char *const names[] = {
-      "", "a buffer", "a scalar", "a shared array", "a constant table", "a buffer table", "a pool"};
-  return kind <= ATLAS_SYMBOL_POOL ? names[kind] : "";
+      "", "a buffer", "a scalar", "a shared array", "a constant table", "a buffer table", "a pool", "a local array"};
+  return kind <= ATLAS_SYMBOL_LOCAL ? names[kind] : "";
 }
 
 /* The symbol that the current token names, which must be of one of the kinds; goes past it. */
@@ -235,6 +236,7 @@ static unsigned address_kinds(const atlas_op_info *info, const char **what) {
   } spaces[] = {
       {ATLAS_SPACE_GLOBAL, KIND_BUFFER, "a buffer"},
       {ATLAS_SPACE_SHARED, KIND_SHARED, "a shared array"},
+      {ATLAS_SPACE_LOCAL, KIND_LOCAL, "a local array"},
       {ATLAS_SPACE_CONST, KIND_CONST, "a constant table"},
       {ATLAS_SPACE_POOL, KIND_POOL, "a pool"},
       {ATLAS_ATOMIC, KIND_BUFFER | KIND_SHARED, "a buffer or a shared array"},

@@ -130,6 +130,16 @@ static hg_status parse_shared(text_parser *p, const text_token *at) {
   return declare(p, &name, &symbol);
 }
 
+static hg_status parse_local(text_parser *p, const text_token *at) {
+  (void)at;
+  atlas_symbol symbol = {.kind = ATLAS_SYMBOL_LOCAL};
+  text_token name = p->token;
+  HG_TRY(parse_name(p, "the local array's name", symbol.name));
+  HG_TRY(parse_type(p, &symbol.type));
+  HG_TRY(parse_count(p, &symbol.count));
+  return declare(p, &name, &symbol);
+}
+
 static hg_status skip_newlines(text_parser *p) {
   while (p->token.kind == TEXT_NEWLINE) HG_TRY(atlas_text_advance(p));
   return HG_OK;
@@ -235,7 +245,8 @@ static hg_status parse_directive(text_parser *p) {
     hg_status (*parse)(text_parser *p, const text_token *at);
   } directives[] = {{".program", parse_program}, {".block", parse_block},   {".buffer", parse_buffer},
                     {".scalar", parse_scalar},   {".shared", parse_shared}, {".const", parse_const},
-                    {".table", parse_table},     {".pool", parse_pool},     {".entry", parse_entry}};
+                    {".table", parse_table},     {".pool", parse_pool},     {".entry", parse_entry},
+                    {".local", parse_local}};
   char hint[128];
   text_token token = p->token;
   text_nearest nearest = {.word = token.text, .length = token.length};

@@ -75,14 +75,16 @@ static void print_values(writer *w, const atlas_symbol *symbol) {
 }
 
 static void print_symbol(writer *w, const atlas_symbol *symbol) {
-  static const char *const directives[] = {"", ".buffer ", ".scalar ", ".shared ", ".const ", ".table ", ".pool "};
+  static const char *const directives[] = {"", ".buffer ", ".scalar ", ".shared ", ".const ", ".table ", ".pool ",
+                                           ".local "};
   print_text(w, directives[symbol->kind]);
   print_text(w, symbol->name);
   if (symbol->kind != ATLAS_SYMBOL_TABLE && symbol->kind != ATLAS_SYMBOL_POOL) {
     print_text(w, " ");
     print_type(w, symbol->type);
   }
-  if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_TABLE) {
+  if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_LOCAL ||
+      symbol->kind == ATLAS_SYMBOL_TABLE) {
     print_text(w, " ");
     print_number(w, symbol->count);
   }

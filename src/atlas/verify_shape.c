@@ -12,7 +12,7 @@
 
 typedef struct totals {
   uint32_t buffers, scalars, tables, pools;
-  uint64_t shared_bytes;
+  uint64_t shared_bytes, local_bytes;
 } totals;
 
 static hg_status bad_symbol(const atlas_symbol *s, const char *reason) {
@@ -56,6 +56,13 @@ static hg_status check_symbol_kind(const atlas_program *p, const atlas_symbol *s
     if (t->shared_bytes + bytes > ATLAS_MAX_SHARED_BYTES) return atlas_shared_too_large(HG_VERIFY, s, t->shared_bytes);
     t->shared_bytes += bytes;
     break;
+  case ATLAS_SYMBOL_LOCAL:
+    if (!is_type) return bad_symbol(s, "a local array needs an element type");
+    if (s->count == 0) return bad_symbol(s, "a local array needs at least one element");
+    if (t->local_bytes + atlas_local_bytes(s) > ATLAS_MAX_LOCAL_BYTES)
+      return atlas_local_too_large(HG_VERIFY, s, t->local_bytes);
+    t->local_bytes += atlas_local_bytes(s);
+    break;
   case ATLAS_SYMBOL_CONST: return check_const(p, s);
   case ATLAS_SYMBOL_TABLE:
     if (++t->tables > 1) return bad_symbol(s, "a program has at most one buffer table");
@@ -69,7 +76,7 @@ static hg_status check_symbol_kind(const atlas_program *p, const atlas_symbol *s
       return hg_fail(HG_VERIFY, "'%s': a program has at most %d pools", s->name, ATLAS_MAX_POOLS);
     if (s->type != ATLAS_u8) return bad_symbol(s, "a pool holds bytes (u8)");
     break;
-  default: return bad_symbol(s, "its kind is not one of the six kinds of symbols");
+  default: return bad_symbol(s, "its kind is not one of the seven kinds of symbols");
   }
   return HG_OK;
 }
@@ -227,6 +234,7 @@ static hg_status check_access(const atlas_symbol *s, uint32_t flags) {
 static const char *space_name(uint32_t flags) {
   if (flags & ATLAS_ATOMIC) return "a buffer or shared memory";
   if (flags & ATLAS_SPACE_SHARED) return "shared memory (.shared)";
+  if (flags & ATLAS_SPACE_LOCAL) return "a local array (.local)";
   if (flags & ATLAS_SPACE_CONST) return "a constant table (.const)";
   if (flags & ATLAS_SPACE_POOL) return "a pool (.pool)";
   return "a buffer (.buffer)";
@@ -235,6 +243,7 @@ static const char *space_name(uint32_t flags) {
 static int space_fits(uint32_t flags, uint8_t kind) {
   if (flags & ATLAS_ATOMIC) return kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SHARED;
   if (flags & ATLAS_SPACE_SHARED) return kind == ATLAS_SYMBOL_SHARED;
+  if (flags & ATLAS_SPACE_LOCAL) return kind == ATLAS_SYMBOL_LOCAL;
   if (flags & ATLAS_SPACE_CONST) return kind == ATLAS_SYMBOL_CONST;
   if (flags & ATLAS_SPACE_POOL) return kind == ATLAS_SYMBOL_POOL;
   return kind == ATLAS_SYMBOL_BUFFER;
@@ -248,7 +257,7 @@ static hg_status check_named_address(const atlas_program *p, const atlas_insn *i
   if (s->kind != ATLAS_SYMBOL_POOL && s->type != insn->type)
     return hg_fail(HG_VERIFY, "'%s' holds %s, not %s", s->name, atlas_type_name((atlas_type)s->type),
                    atlas_type_name((atlas_type)insn->type));
-  int has_known_size = s->kind == ATLAS_SYMBOL_SHARED || s->kind == ATLAS_SYMBOL_CONST;
+  int has_known_size = s->kind == ATLAS_SYMBOL_SHARED || s->kind == ATLAS_SYMBOL_LOCAL || s->kind == ATLAS_SYMBOL_CONST;
   if (has_known_size && o->mode == ATLAS_ADDRESS_UNIFORM && o->bits >= s->count)
     return hg_fail(HG_VERIFY, "index %lld is out of range: '%s' has %u elements", (long long)(int64_t)o->bits, s->name,
                    s->count);

@@ -22,6 +22,10 @@ int hg_orders_all(const ssa_insn *insn) {
   return insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_mem_fence || insn->op == ATLAS_OP_mem_fence_grid;
 }
 
+int hg_is_private(const atlas_program *program, uint32_t location) {
+  return location < program->symbols.count && atlas_symbol_at(program, location)->kind == ATLAS_SYMBOL_LOCAL;
+}
+
 static int is_lane(const ssa_unit *unit, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(unit, value);
   return insn->op == SSA_SPECIAL && insn->bits == ATLAS_REG_LANE;
@@ -32,7 +36,8 @@ void hg_classify_buffers(ssa_unit *unit) {
     const ssa_block *block = ssa_block_at(unit, b);
     for (uint32_t e = block->first_effect; e != SSA_NONE && !block->dead; e = ssa_insn_at(unit, e)->next) {
       const ssa_insn *insn = ssa_insn_at(unit, e);
-      if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) ||
+      uint32_t flags = atlas_op_flags(insn->op);
+      if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || flags & ATLAS_SPACE_LOCAL ||
           insn->mode == ATLAS_ADDRESS_PHI || insn->symbol & SSA_LIBRARY)
         continue;
       if (insn->mode == ATLAS_ADDRESS_INDEXED && insn->bits == 0 &&
@@ -62,8 +67,8 @@ int hg_is_read_only(const atlas_program *program, const uint32_t *group, uint32_
     if (l >= program->symbols.count)
       return l > program->symbols.count; /* the boundary pool is written, library tables are not */
     const atlas_symbol *symbol = atlas_symbol_at(program, l);
-    int writable =
-        symbol->kind == ATLAS_SYMBOL_SHARED || (symbol->kind != ATLAS_SYMBOL_CONST && symbol->access != ATLAS_IN);
+    int writable = symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_LOCAL ||
+                   (symbol->kind != ATLAS_SYMBOL_CONST && symbol->access != ATLAS_IN);
     if (writable) return 0;
   }
   return 1;

@@ -15,8 +15,10 @@ uint32_t hg_location_of(const atlas_program *program, const ssa_insn *insn);
 /* How many arguments of a load, store or atomic belong to its address: they are the first ones. */
 uint32_t hg_address_args(const ssa_insn *insn);
 
-/* 1 for instructions that order all memory: barriers and fences. */
+/* 1 for barriers and fences, which order all memory that hg_is_private does not name. */
 int hg_orders_all(const ssa_insn *insn);
+/* 1 for local arrays, which no other lane sees: nothing but their own accesses orders them. */
+int hg_is_private(const atlas_program *program, uint32_t location);
 
 /* Fills group[location]: locations of one group may alias. Two bindings never overlap where one of them is written,
  * with one exception: identical ranges that the program accesses only as [x + lane]. So all buffers that are accessed

@@ -337,7 +337,8 @@ static uint64_t extent_of(const analyst *a, const ssa_insn *insn) {
   if (insn->symbol & SSA_LIBRARY)
     return atlas_symbol_at(&atlas_functions, insn->symbol & ~(unsigned)SSA_LIBRARY)->count;
   const atlas_symbol *symbol = atlas_symbol_at(a->program, insn->symbol);
-  if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_CONST) return symbol->count;
+  if (symbol->kind == ATLAS_SYMBOL_SHARED || symbol->kind == ATLAS_SYMBOL_LOCAL || symbol->kind == ATLAS_SYMBOL_CONST)
+    return symbol->count;
   if (symbol->kind != ATLAS_SYMBOL_BUFFER || a->shape->extent == NULL) return 0;
   return a->shape->extent[insn->symbol];
 }

@@ -55,7 +55,8 @@ static uint32_t data_level(const orderer *o, uint32_t value, uint32_t block) {
 static uint32_t order_level(orderer *o, const ssa_insn *insn) {
   uint32_t flags = atlas_op_flags(insn->op), level = 0;
   if (hg_orders_all(insn)) {
-    for (uint32_t l = 0; l < o->locations; l++) level = max_of(level, max_of(o->read_level[l], o->write_level[l]));
+    for (uint32_t l = 0; l < o->locations; l++)
+      if (!hg_is_private(o->program, l)) level = max_of(level, max_of(o->read_level[l], o->write_level[l]));
     return level;
   }
   if (insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free)
@@ -70,7 +71,8 @@ static uint32_t order_level(orderer *o, const ssa_insn *insn) {
 static void note_level(orderer *o, const ssa_insn *insn, uint32_t level) {
   uint32_t flags = atlas_op_flags(insn->op);
   if (hg_orders_all(insn)) {
-    for (uint32_t l = 0; l < o->locations; l++) o->read_level[l] = o->write_level[l] = level;
+    for (uint32_t l = 0; l < o->locations; l++)
+      if (!hg_is_private(o->program, l)) o->read_level[l] = o->write_level[l] = level;
     return;
   }
   if (insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free)

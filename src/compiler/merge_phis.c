@@ -61,7 +61,8 @@ static void find_states(const partition *p, uint32_t *now) {
       uint32_t flags = atlas_op_flags(insn->op), memory = flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
       p->state[e] = hg_only_reads(insn) ? memory ? now[group[hg_location_of(p->program, insn)]] : 0 : next++;
       if (memory && !(flags & ATLAS_LOAD)) now[group[hg_location_of(p->program, insn)]] = next++;
-      for (uint32_t l = 0; l < locations && hg_orders_all(insn); l++) now[l] = next++;
+      for (uint32_t l = 0; l < locations && hg_orders_all(insn); l++)
+        if (!hg_is_private(p->program, l)) now[l] = next++;
     }
   }
 }

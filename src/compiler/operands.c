@@ -93,7 +93,8 @@ static int is_out_of_range(const materialiser *f, const ssa_insn *insn) {
   uint32_t flags = insn->op < SSA_DELETED ? atlas_op_lookup(insn->op)->flags : 0;
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || insn->mode != ATLAS_ADDRESS_UNIFORM) return 0;
   const atlas_symbol *s = atlas_symbol_at(f->program, insn->symbol);
-  return (s->kind == ATLAS_SYMBOL_SHARED || s->kind == ATLAS_SYMBOL_CONST) && insn->bits >= s->count;
+  return (s->kind == ATLAS_SYMBOL_SHARED || s->kind == ATLAS_SYMBOL_LOCAL || s->kind == ATLAS_SYMBOL_CONST) &&
+         insn->bits >= s->count;
 }
 
 static hg_status move_index_to_register(const materialiser *f, uint32_t value) {

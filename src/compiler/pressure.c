@@ -106,7 +106,8 @@ static hg_status emit_group(reorderer *p, uint32_t group) {
 static hg_status emit_loads_before(reorderer *p, uint32_t value) {
   const ssa_insn *insn = insn_at(p, value);
   if (hg_orders_all(insn)) {
-    for (uint32_t g = 0; g < hg_location_count(p->program); g++) HG_TRY(emit_group(p, g));
+    for (uint32_t g = 0; g < hg_location_count(p->program); g++)
+      if (!hg_is_private(p->program, g)) HG_TRY(emit_group(p, g));
   } else if (atlas_op_lookup(insn->op)->flags & (ATLAS_STORE | ATLAS_ATOMIC)) {
     return emit_group(p, p->group[hg_location_of(p->program, insn)]);
   }

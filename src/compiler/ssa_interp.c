@@ -30,6 +30,7 @@ typedef struct evaluator {
   uint32_t slot_count;
   uint64_t *rows;       /* of each lane */
   uint64_t *row;        /* of the lane that runs */
+  uint8_t *local;       /* the local arrays of each lane */
   uint32_t *block;      /* per lane: where it is */
   uint32_t *effect;     /* per lane: the effect it is at */
   uint64_t *memo;       /* per value: pure values */
@@ -405,7 +406,8 @@ static hg_status make_room(evaluator *e, const hg_allocator *a) {
       hg_allocate(a, lanes, sizeof *m->lanes + (WINDOW + 1) * sizeof(uint64_t) + WINDOW + 1 + 2 * sizeof(uint32_t));
   m->shared = hg_allocate(a, m->shared_bytes + 1, 1);
   e->rows = hg_allocate(a, lanes * e->slot_count + 1, sizeof *e->rows);
-  if (m->lanes == NULL || m->shared == NULL || e->rows == NULL) return out_of_memory();
+  e->local = hg_allocate(a, lanes * m->local_bytes + 1, 1);
+  if (m->lanes == NULL || m->shared == NULL || e->rows == NULL || e->local == NULL) return out_of_memory();
   m->scratch = (uint64_t *)(void *)(m->lanes + lanes);
   uint64_t *windows = m->scratch + lanes;
   e->block = (uint32_t *)(void *)(windows + lanes * WINDOW);
@@ -414,6 +416,7 @@ static hg_status make_room(evaluator *e, const hg_allocator *a) {
   for (uint64_t i = 0; i < lanes; i++) {
     m->lanes[i].r = windows + i * WINDOW;
     m->lanes[i].type = m->present + lanes + i * WINDOW;
+    m->lanes[i].local = e->local + i * m->local_bytes;
   }
   return HG_OK;
 }
@@ -444,7 +447,8 @@ hg_status hg_ssa_interpret_watched(const hg_allocator *allocator, const atlas_pr
   if (status == HG_OK) status = make_room(&e, allocator);
   for (machine *m = &e.m; status == HG_OK && e.status == HG_OK && m->block_index < m->block_count; m->block_index++)
     run_block(&e);
-  void *owned[] = {e.args, e.slot, e.memo, e.memo_epoch, e.as_insn, e.incoming, e.back, e.rows, e.m.lanes, e.m.shared};
+  void *owned[] = {e.args, e.slot, e.memo, e.memo_epoch, e.as_insn, e.incoming, e.back, e.rows, e.local, e.m.lanes,
+                   e.m.shared};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_release(allocator, owned[i]);
   hg_array_release(allocator, &e.shadow.nodes);
   ir_ssa_order_release(unit, &e.order);

@@ -163,7 +163,7 @@ static void parameters(printer *p) {
     out(p, ".block %u, %u, %u\n", (unsigned)p->program->block[0], (unsigned)p->program->block[1],
         (unsigned)p->program->block[2]);
   for (uint32_t i = 0; i < p->program->symbols.count; i++) {
-    static const char *const kinds[] = {"?", ".buffer", ".scalar", ".shared", ".const", ".table", ".pool"};
+    static const char *const kinds[] = {"?", ".buffer", ".scalar", ".shared", ".const", ".table", ".pool", ".local"};
     const atlas_symbol *s = atlas_symbol_at(p->program, i);
     const char *access = atlas_access_name(s->access);
     out(p, "%-8s ", kinds[s->kind]);

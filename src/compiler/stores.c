@@ -24,6 +24,12 @@ static void forget(stores *s) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++) s->last[l] = SSA_NONE;
 }
 
+/* At a barrier or fence: all stores that other lanes may see. */
+static void forget_shared(stores *s) {
+  for (uint32_t l = 0; l < hg_location_count(s->program); l++)
+    if (!hg_is_private(s->program, l)) s->last[l] = SSA_NONE;
+}
+
 /* Forgets all stores to memory that may alias this location. */
 static void forget_group(stores *s, uint32_t location) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++)
@@ -44,7 +50,7 @@ static void forward_stores(stores *s, uint32_t block, int *changed) {
   forget(s);
   for (uint32_t e = ssa_block_at(s->unit, block)->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
     uint32_t flags = atlas_op_flags(ssa_insn_at(s->unit, e)->op);
-    if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
+    if (hg_orders_all(ssa_insn_at(s->unit, e))) forget_shared(s);
     if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
     uint32_t *last = &s->last[hg_location_of(s->program, ssa_insn_at(s->unit, e))];
     if (flags & ATLAS_LOAD) {
@@ -101,7 +107,7 @@ static void remove_overwritten(stores *s, uint32_t block, int *changed) {
   forget(s);
   for (uint32_t e = b->first_effect; e != SSA_NONE; e = ssa_insn_at(s->unit, e)->next) {
     uint32_t flags = atlas_op_flags(ssa_insn_at(s->unit, e)->op);
-    if (hg_orders_all(ssa_insn_at(s->unit, e))) forget(s);
+    if (hg_orders_all(ssa_insn_at(s->unit, e))) forget_shared(s);
     if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
     uint32_t location = hg_location_of(s->program, ssa_insn_at(s->unit, e)), earlier = s->last[location];
     int overwrites = flags & ATLAS_STORE && earlier != SSA_NONE && same_place(s, earlier, e) &&

@@ -258,6 +258,12 @@ static void new_versions(numbering *n) {
   for (uint32_t l = 0; l < n->locations; l++) new_version(n, l);
 }
 
+/* Of all memory that other lanes see. */
+static void new_shared_versions(numbering *n) {
+  for (uint32_t l = 0; l < n->locations; l++)
+    if (!hg_is_private(n->program, l)) new_version(n, l);
+}
+
 /* A block starts with the versions that all its predecessors end with, and with a new version where they differ. A loop
  * header starts with new versions of everything. */
 static void enter_block(numbering *n, uint32_t block) {
@@ -321,7 +327,7 @@ static hg_status visit_effect(numbering *n, uint32_t value) {
   uint32_t version = version_of(n, insn);
   if (version != 0) return n->loads != MERGE_NO_LOADS ? merge_load(n, value, version) : HG_OK;
   if (info->flags & (ATLAS_STORE | ATLAS_ATOMIC)) new_version(n, n->group[hg_location_of(n->program, insn)]);
-  else if (hg_orders_all(insn)) new_versions(n);
+  else if (hg_orders_all(insn)) new_shared_versions(n);
   return HG_OK;
 }
 

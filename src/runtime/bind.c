@@ -47,6 +47,7 @@ static const char *kind_name(uint8_t kind) {
   case ATLAS_SYMBOL_BUFFER: return "a buffer";
   case ATLAS_SYMBOL_SCALAR: return "a scalar";
   case ATLAS_SYMBOL_SHARED: return "shared memory";
+  case ATLAS_SYMBOL_LOCAL: return "a local array";
   case ATLAS_SYMBOL_CONST: return "a constant table";
   case ATLAS_SYMBOL_TABLE: return "a buffer table";
   default: return "a pool";

@@ -7,7 +7,8 @@
 #include <string.h>
 
 static int is_parameter(const atlas_symbol *symbol) {
-  return symbol->kind != ATLAS_SYMBOL_SHARED && symbol->kind != ATLAS_SYMBOL_CONST;
+  return symbol->kind != ATLAS_SYMBOL_SHARED && symbol->kind != ATLAS_SYMBOL_LOCAL &&
+         symbol->kind != ATLAS_SYMBOL_CONST;
 }
 
 /* The symbol of the parameter with that index; the count of symbols if there is none. */

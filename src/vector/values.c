@@ -266,6 +266,7 @@ static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;
   /* not by a buffer's length, which may be beyond what indices of 32 bits reach */
   if (l->analysis.in_bounds[value] == HG_BELOW_EXTENT) flags |= VECTOR_IN_BOUNDS;
+  if (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) return flags; /* lanes with one index access different locations */
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
   if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
   uint32_t index = ssa_args_of(l->unit, value)[0];
@@ -286,6 +287,7 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
   if (is_access(insn) && !(insn->symbol & SSA_LIBRARY) && insn->mode != ATLAS_ADDRESS_PHI) {
     uint8_t kind = atlas_symbol_at(l->program, insn->symbol)->kind;
     l->out->sees_shared |= kind == ATLAS_SYMBOL_SHARED || kind == ATLAS_SYMBOL_POOL;
+    if (kind == ATLAS_SYMBOL_LOCAL) l->out->locals[insn->symbol / 64] |= UINT64_C(1) << insn->symbol % 64;
   }
   l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
 }

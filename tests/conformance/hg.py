@@ -112,6 +112,7 @@ def _load() -> c.CDLL:
         "atlas_builder_buffer": (c.c_uint16, [p, c.c_char_p, c.c_int, c.c_int]),
         "atlas_builder_scalar": (c.c_uint16, [p, c.c_char_p, c.c_int]),
         "atlas_builder_shared": (c.c_uint16, [p, c.c_char_p, c.c_int, u32]),
+        "atlas_builder_local": (c.c_uint16, [p, c.c_char_p, c.c_int, u32]),
         "atlas_builder_pool": (c.c_uint16, [p, c.c_char_p]),
         "atlas_builder_table": (c.c_uint16, [p, c.c_char_p, u32, c.c_int]),
         "atlas_builder_label": (u32, [p, c.c_char_p]),

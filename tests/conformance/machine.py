@@ -119,8 +119,8 @@ class Source:
             self.symbols[words[0]] = Symbol("buffer", words[1], access=words[2])
         elif kind == "scalar":
             self.symbols[words[0]] = Symbol("scalar", words[1])
-        elif kind == "shared":
-            self.symbols[words[0]] = Symbol("shared", words[1], int(words[2]))
+        elif kind in ("shared", "local"):
+            self.symbols[words[0]] = Symbol(kind, words[1], int(words[2]))
         elif kind == "const":
             values = [constant(words[1], w[1:]) for w in words[2:]]
             self.symbols[words[0]] = Symbol("const", words[1], len(values), values=values)
@@ -169,6 +169,7 @@ class Lane:
                           "r254": (coordinates["block_size.x"], "u32"), "r255": (lane, "u64")}
         self.predicates: dict[str, int] = {}
         self.pc, self.calls, self.steps, self.ended = 0, [], 0, False
+        self.local: dict[str, bytearray] = {}
 
 
 class Block:
@@ -241,6 +242,8 @@ class Machine:
                 wide, high = grid[0] * size[0], grid[1] * size[1]
                 lane = c["global.x"] + wide * (c["global.y"] + high * c["global.z"])
                 blk.lanes.append(Lane(blk, c, index * width + blane if total is not None else lane, blane))
+                blk.lanes[-1].local = {n: bytearray(s.count * bits_of(s.type) // 8) for n, s in self.source.symbols.items()
+                                       if s.kind == "local"}
             yield blk
 
     def _run_block(self, blk: Block) -> None:
@@ -308,7 +311,8 @@ class Machine:
         index = sum(self._value(lane, w) for w in words[1:])
         if symbol.kind == "pool":
             return self._bytes(self.memory[words[0]], index, size, words[0])
-        memory = (lane.block.shared[words[0]] if symbol.kind == "shared" else self.memory.get(words[0]) or bytearray())
+        memory = (lane.block.shared[words[0]] if symbol.kind == "shared" else lane.local[words[0]] if symbol.kind == "local" else
+                  self.memory.get(words[0]) or bytearray())
         if symbol.kind == "const":
             memory = b"".join(v.to_bytes(size, "little") for v in symbol.values)
         if not 0 <= index < len(memory) // size:

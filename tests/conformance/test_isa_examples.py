@@ -70,7 +70,8 @@ class Wrapper:
     def address(self, text):
         name = re.match(r"\[(\w+)", text).group(1)
         self.declarations.append({
-            "SPACE_SHARED": f".shared {name} {self.type} 256", "SPACE_CONST": f".const {name} {self.type} {{ #1, #2 }}",
+            "SPACE_SHARED": f".shared {name} {self.type} 256", "SPACE_LOCAL": f".local {name} {self.type} 8",
+            "SPACE_CONST": f".const {name} {self.type} {{ #1, #2 }}",
             "SPACE_POOL": f".pool {name}"}.get(next((f for f in self.op.flags if f.startswith("SPACE_")), ""),
                                                f".buffer {name} {self.type} inout"))
         for register in re.findall(r"\br\d+", text):

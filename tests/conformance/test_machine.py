@@ -175,18 +175,20 @@ INDICES = {"i8": [0, 3, -1, 127, -128], "u8": [0, 5, 6, 255], "i16": [5, 6, -1, 
            "u64": [1, 6, 7, 1 << 40, 1 << 62, 1 << 63, (1 << 63) + 3, (1 << 64) - 1]}
 
 
-@pytest.mark.parametrize("space", ["global", "shared", "const"])
+@pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
 @pytest.mark.parametrize("displacement", [0, 1, -1, 5, -5, 1 << 40, (1 << 63) - 1, -(1 << 63)])
 @pytest.mark.parametrize("t", INDEX_TYPES)
 def test_indices_and_bounds(t, displacement, space):
     """Indices of every integer type, with displacements: exact addresses, 0 out of bounds, the first faulting lane."""
     index = INDICES[t]
-    load = {"global": "ldg.u16 r1, [x", "shared": "lds.u16 r1, [s", "const": "ldc.u16 r1, [c"}[space]
-    fill = "    movi.u16 r3, #77\n    sts.u16 [s + #2], r3\n    sts.u16 [s + #5], r3\n    bar.sync\n" if space == "shared" else ""
+    load = {"global": "ldg.u16 r1, [x", "shared": "lds.u16 r1, [s", "local": "ldl.u16 r1, [l", "const": "ldc.u16 r1, [c"}[space]
+    fill = {"shared": "    movi.u16 r3, #77\n    sts.u16 [s + #2], r3\n    sts.u16 [s + #5], r3\n    bar.sync\n",
+            "local": "    movi.u16 r3, #77\n    stl.u16 [l + #2], r3\n    stl.u16 [l + #5], r3\n"}.get(space, "")
     text = f""".buffer i {t} in
 .buffer x u16 in
 .buffer y u16 out
 .shared s u16 6
+.local l u16 6
 .const c u16 {{ #10, #11, #12, #13, #14, #15 }}
     ldg.{t} r0, [i + lane]
 {fill}    {load} + r0 + #{displacement}]
@@ -199,16 +201,16 @@ def test_indices_and_bounds(t, displacement, space):
                                               "y": array_of("u16", [9] * len(index))})
 
 
-@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("space", ["global", "shared", "local"])
 @pytest.mark.parametrize("t", OPS["stg"].types)
 def test_stores_out_of_bounds_are_dropped(t, space):
     """Every type; lanes 0..9 store to i - 2, so the lowest faulting lane is 0 with index -2."""
-    address = "x" if space == "global" else "s"
-    op = "stg" if space == "global" else "sts"
+    address, op = {"global": ("x", "stg"), "shared": ("s", "sts"), "local": ("l", "stl")}[space]
     text = f""".buffer i i32 in
 .buffer v {t} in
 .buffer x {t} inout
 .shared s {t} 6
+.local l {t} 6
     ldg.i32 r0, [i + lane]
     ldg.{t} r1, [v + lane]
     {op}.{t} [{address} + r0], r1
@@ -246,7 +248,8 @@ fine:
                               "index": low + 1000, "extent": n}
 
 
-DEAD = {"ldg": "ldg.u32 r1, [x + lane + #1000]", "ldc": "ldc.u32 r1, [c + lane + #1]", "lds": "lds.u32 r1, [s + lane + #64]",
+DEAD = {"ldl": "ldl.u32 r1, [l + lane + #8]",
+        "ldg": "ldg.u32 r1, [x + lane + #1000]", "ldc": "ldc.u32 r1, [c + lane + #1]", "lds": "lds.u32 r1, [s + lane + #64]",
         "phi": "ldg.u32 r1, [phi r2, r0, r0]", "table": "ldg.u32 r1, [r0 : r2]", "pool": "pool.load.u32 r1, [heap + r2]",
         "mirror": "mirror.u32 r1, #96", "nbr.count": "nbr.count.u32 r1, r2", "nbr.get": "nbr.get.u32 r1, r0, #9",
         "unity.test": "unity.test.u32 p1, r2", "bound.map": "bound.map.u64 r5, r2, #0, #0"}
@@ -258,6 +261,7 @@ def test_faults_of_dead_loads_vanish(asks):
     text = f""".buffer x u32 inout
 .const c u32 {{ #1 }}
 .shared s u32 64
+.local l u32 8
 .table t 1 in
 .pool heap
     cvt.u32.u64 r0, lane

@@ -75,19 +75,21 @@ def constants(t: str):
 @st.composite
 def programs(draw):
     """Odd names, constants in every notation, every address form, comments and spacing anywhere."""
-    symbols = draw(st.lists(names(), min_size=7, max_size=7, unique=True))
-    buffer, scalar, shared, const, table, pool, label = symbols
+    symbols = draw(st.lists(names(), min_size=8, max_size=8, unique=True))
+    buffer, scalar, shared, const, table, pool, label, local = symbols
     t, u = draw(st.sampled_from(INT + FLOAT)), draw(st.sampled_from(sorted(TYPES)))
     values = ", ".join(draw(st.lists(constants(t), min_size=1, max_size=5)))
     n = draw(st.integers(-(1 << 63), (1 << 63) - 1))
     k = draw(st.integers(0, 3))
     handle = draw(st.sampled_from(["", f" handle {draw(st.integers(1, (1 << 64) - 1))}"]))
     lines = [f".program {draw(names())}", f".buffer {buffer} {u} inout{handle}", f".scalar {scalar} {t}", f".shared {shared} {t} {k + 1}",
-             f".const {const} {t} {{ {values} }}", f".table {table} {k + 1} inout", f".pool {pool}"]
+             f".const {const} {t} {{ {values} }}", f".table {table} {k + 1} inout", f".pool {pool}",
+             f".local {local} {u} {k + 1}"]
     if draw(st.booleans()):
         lines.append(f".block {draw(st.integers(1, 8))}, {draw(st.integers(1, 8))}, {draw(st.integers(1, 16))}")
     body = [f"mov.{t} r0, {draw(constants(t))}", f"mov.{t} r1, {scalar}", f"ldg.{u} r2, [{buffer} + lane + #{n}]",
             f"ldg.{u} r2, [{buffer} + #{k}]", f"lds.{t} r0, [{shared} + #{k}]", f"lds.{t} r0, [{shared} + blane + #{n}]",
+            f"ldl.{u} r2, [{local} + #{k}]", f"stl.{u} [{local} + blane + #{n}], r2",
             f"ldc.{t} r0, [{const}]", f"movi.u32 r5, #{k}", f"movi.u64 r6, #{abs(n)}", f"ldg.{u} r2, [r5 : r6]",
             f"ldg.{u} r2, [phi {draw(st.integers(0, 95))}, {draw(st.integers(0, 47))}, {draw(st.integers(0, 31)) * 8}]",
             f"ldg.{u} r2, [phi r5, {draw(st.integers(0, 47))}, r5]", f"stg.{u} [phi {draw(st.integers(0, 95))}, r5, 8], r2",
@@ -143,6 +145,7 @@ def test_every_instruction_prints_and_parses():
 .buffer flags u32 inout
 .buffer slot u32 inout
 .shared tile f32 64
+.local window f32 8
 .const coefficients f32 { #1, #2 }
 .scalar a f32
 .pool heap

@@ -43,7 +43,7 @@ static void print_insn(const gpu_plan *g, uint32_t value) {
 }
 
 static void print_place(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
-  static const char *const spaces[] = {"global", "shared", "constant", "library"};
+  static const char *const spaces[] = {"global", "shared", "constant", "library", "local"};
   static const char *const checks[] = {"in bounds", "left out where outside", "a fault at once", "kept inside"};
   static const char *const kinds[] = {"elements", "pool", "table", "phi"};
   gpu_place place = hg_gpu_place(g, part, value);

@@ -38,15 +38,24 @@ static uint64_t special_integer(rng *r, atlas_type type) {
   }
 }
 
-static const uint16_t younger[] = {/* in the order of ops.def */
-                                   ATLAS_OP_len, ATLAS_OP_dot4_ss, ATLAS_OP_dot4_uu, ATLAS_OP_dot4_us, ATLAS_OP_cbrt};
-enum { YOUNGER = sizeof younger / sizeof *younger };
+static const struct {
+  uint16_t op;
+  uint8_t generation;
+} younger[] = {{ATLAS_OP_ldl, WITH_LOCAL_ARRAYS},
+               {ATLAS_OP_stl, WITH_LOCAL_ARRAYS},
+               {ATLAS_OP_len, WITH_LEN},
+               {ATLAS_OP_dot4_ss, WITH_DOT4},
+                {ATLAS_OP_dot4_uu, WITH_DOT4},
+                {ATLAS_OP_dot4_us, WITH_DOT4},
+                {ATLAS_OP_cbrt, WITH_CBRT}};
+enum { YOUNGER = sizeof younger / sizeof *younger }; /* in the order of ops.def */
 
 atlas_op rng_op(rng *r) {
   uint32_t count = (uint32_t)atlas_op_count();
-  if (r->draws_younger) return atlas_op_at(rng_below(r, count));
-  uint32_t row = rng_below(r, count - YOUNGER);
-  for (unsigned k = 0; k < YOUNGER; k++) row += row >= (size_t)(atlas_op_lookup(younger[k]) - atlas_ops);
+  for (unsigned k = 0; k < YOUNGER; k++) count -= younger[k].generation > r->generation;
+  uint32_t row = rng_below(r, count);
+  for (unsigned k = 0; k < YOUNGER; k++)
+    row += younger[k].generation > r->generation && row >= (size_t)(atlas_op_lookup(younger[k].op) - atlas_ops);
   return atlas_op_at(row);
 }
 
@@ -130,6 +139,7 @@ static void declare(atlas_builder *b, const draft *d, const atlas_symbol *s, uin
   case ATLAS_SYMBOL_BUFFER: atlas_builder_buffer(b, name, (atlas_type)s->type, (atlas_access)s->access); break;
   case ATLAS_SYMBOL_SCALAR: atlas_builder_scalar(b, name, (atlas_type)s->type); break;
   case ATLAS_SYMBOL_SHARED: atlas_builder_shared(b, name, (atlas_type)s->type, s->count); break;
+  case ATLAS_SYMBOL_LOCAL: atlas_builder_local(b, name, (atlas_type)s->type, s->count); break;
   case ATLAS_SYMBOL_CONST:
     atlas_builder_const(b, name, (atlas_type)s->type, s->count, d->constants + s->const_offset);
     break;

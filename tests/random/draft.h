@@ -13,7 +13,7 @@ enum { DRAFT_SYMBOLS = 64, DRAFT_CONST_BYTES = 4096, DRAFT_TABLE_ENTRIES = 4 };
 
 typedef struct rng {
   uint64_t state;
-  int draws_younger; /* 1: rng_op draws from all operations */
+  uint8_t generation; /* see rng_op */
 } rng;
 
 static inline uint64_t rng_next(rng *r) {
@@ -29,9 +29,11 @@ static inline int rng_chance(rng *r, uint32_t percent) { return rng_below(r, 100
 /* A value of a type: often one that is special. */
 uint64_t rng_value(rng *r, atlas_type type);
 
-/* Any operation. Those that came when programs had been remembered by their seeds are drawn only where draws_younger is
- * set, which `generate` does from this seed on: the others stay what they were. */
+/* Any operation of this generation or an older one. Programs are remembered by their seeds, and what an older
+ * generation draws stays what it was: an operation that comes later belongs to a new generation, which is drawn from
+ * seed SEEDS_OF_ALL_OPERATIONS on. */
 #define SEEDS_OF_ALL_OPERATIONS UINT64_C(100000000)
+enum { FIRST_GENERATION, WITH_CBRT, WITH_LEN, WITH_DOT4, WITH_LOCAL_ARRAYS, ALL_OPERATIONS = WITH_LOCAL_ARRAYS };
 atlas_op rng_op(rng *r);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */

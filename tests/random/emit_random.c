@@ -25,7 +25,8 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
   ssa_unit unit;
   hg_gpu_info info;
   hg_status status = HG_OK;
-  generate(seed, 10 + (uint32_t)(seed % 90), &d, &l);
+  generate(seed, 10 + (uint32_t)(seed % 90), seed < SEEDS_OF_ALL_OPERATIONS ? FIRST_GENERATION : ALL_OPERATIONS, &d,
+           &l);
   atlas_program *program = draft_build(&d);
   snprintf(name, sizeof name, "random_%llu", (unsigned long long)seed);
   const hg_ptx_options options = {.capability = capability, .name = name, .form.threads = seed % 3 == 0 ? 256 : 0,

@@ -86,7 +86,8 @@ static void print_program(const atlas_program *program) {
 static void print_random(uint64_t seed) {
   draft d = {0};
   test_launch l = {0};
-  generate(seed, 10 + (uint32_t)(seed % 90), &d, &l);
+  generate(seed, 10 + (uint32_t)(seed % 90), seed < SEEDS_OF_ALL_OPERATIONS ? FIRST_GENERATION : ALL_OPERATIONS, &d,
+           &l);
   atlas_program *program = draft_build(&d);
   printf("%llu ", (unsigned long long)seed);
   if (program != NULL) print_program(program);

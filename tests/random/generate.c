@@ -34,7 +34,7 @@ static void raise_levels(generator *g, int level) {
 /* ---- declarations ------------------------------------------------------------------------------------------------ */
 
 static uint16_t declare(generator *g, uint8_t kind, atlas_type type, uint8_t access, uint32_t count, enum role role) {
-  static const char *const names[] = {"s", "in", "el", "pl", "out", "at", "sl", "hist", "pool", "tab", "c"};
+  static const char *const names[] = {"s", "in", "el", "pl", "out", "at", "sl", "hist", "pool", "tab", "c", "loc"};
   draft *d = g->d;
   if (d->symbol_count == DRAFT_SYMBOLS) return UINT16_MAX;
   uint16_t index = (uint16_t)d->symbol_count++;
@@ -98,7 +98,7 @@ static void declare_shared(generator *g) {
   const uint32_t *block = g->l->block;
   uint32_t lanes = g->l->lanes != 0 ? (g->d->block[0] != 0 ? g->d->block[0] : 256) : block[0] * block[1] * block[2];
   if (chance(g, 60)) {
-    uint32_t unused = g->r.draws_younger && chance(g, 15) ? 4096 + below(g, 12000) : 0;
+    uint32_t unused = g->r.generation >= WITH_LEN && chance(g, 15) ? 4096 + below(g, 12000) : 0;
     atlas_type type = random_type(g, mask_of(chance(g, 20) ? "*" : "n"));
     uint16_t s = declare(g, ATLAS_SYMBOL_SHARED, type, ATLAS_INOUT, unused + lanes, ROLE_SLOTS);
     if (s != UINT16_MAX) g->planes[s] = unused;
@@ -106,6 +106,14 @@ static void declare_shared(generator *g) {
   if (chance(g, 30)) declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, lanes, ROLE_SLOTS);
   if (chance(g, 40))
     declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, 1 + lanes % 16, ROLE_HIST);
+}
+
+/* Now and then one that takes a good part of a lane's memory. */
+static void declare_local(generator *g) {
+  for (uint32_t n = 1 + below(g, 3); n > 0; n--) {
+    uint32_t count = chance(g, 10) ? 1 + below(g, 130) : 1 + below(g, 9);
+    declare(g, ATLAS_SYMBOL_LOCAL, random_type(g, mask_of(chance(g, 30) ? "*" : "n")), 0, count, ROLE_LOCAL);
+  }
 }
 
 static atlas_op counting_op(generator *g) {
@@ -135,6 +143,7 @@ static void declare_all(generator *g) {
     g->l->bytes[pool] = below(g, 3) * 8192;
     g->l->bytes[pool] += below(g, 5000);
   }
+  if (g->r.generation >= WITH_LOCAL_ARRAYS && chance(g, 35)) declare_local(g);
   for (uint32_t i = 0; i < g->d->symbol_count; i++) g->hist_op[i] = (uint16_t)counting_op(g);
   g->l->uses_boundary = chance(g, 6);
 }
@@ -589,12 +598,12 @@ static void choose_types(generator *g) {
         chance(g, 40) ? (chance(g, 50) ? ATLAS_f32 : ATLAS_u32) : (atlas_type)(1 + below(g, ATLAS_TYPE_COUNT - 1));
 }
 
-void generate(uint64_t seed, uint32_t size, draft *d, test_launch *l) {
+void generate(uint64_t seed, uint32_t size, int generation, draft *d, test_launch *l) {
   generator *g = calloc(1, sizeof *g);
   if (g == NULL) abort();
   *d = (draft){0};
   *l = (test_launch){0};
-  g->r = (rng){.state = seed, .draws_younger = seed >= SEEDS_OF_ALL_OPERATIONS};
+  g->r = (rng){.state = seed, .generation = (uint8_t)generation};
   g->d = d;
   g->l = l;
   g->now.reachable = 1;

@@ -8,8 +8,8 @@
 
 #include "draft.h"
 
-/* About `size` instructions. The same seed and size give the same program and launch. Most verify; a caller passes over
- * those that do not. Release both. */
-void generate(uint64_t seed, uint32_t size, draft *d, test_launch *l);
+/* About `size` instructions, of a generation (draft.h) and those before it. The same seed, size and generation give the
+ * same program and launch. Most verify; a caller passes over those that do not. Release both. */
+void generate(uint64_t seed, uint32_t size, int generation, draft *d, test_launch *l);
 
 #endif

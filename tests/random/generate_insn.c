@@ -422,6 +422,33 @@ static void memory_episode(generator *g) {
   }
 }
 
+/* An element of a local array, by any index. */
+static atlas_operand local_element(generator *g, uint16_t s) {
+  uint32_t count = g->d->symbols[s].count;
+  if (chance(g, 45)) return atlas_mem(s, below(g, count));
+  if (chance(g, 5)) return atlas_mem_reg(s, chance(g, 50) ? ATLAS_REG_LANE : ATLAS_REG_BLOCK_LANE, 0);
+  return indexed(g, s, index_register(g, count));
+}
+
+/* A few accesses to one local array, with arithmetic, and what orders other memory, between them. */
+static void local_episode(generator *g) {
+  uint16_t s = symbol_with_role(g, ROLE_LOCAL, ATLAS_NONE);
+  atlas_type type = (atlas_type)g->d->symbols[s].type;
+  atlas_operand d;
+  for (uint32_t n = 1 + below(g, 5); n > 0; n--) {
+    uint32_t kind = below(g, 10);
+    atlas_operand address = local_element(g, s);
+    if (kind < 4 && destination(g, type, &d)) EMIT(g, ldl, type, d, address);
+    else if (kind < 8) {
+      int value = any_register(g, type); /* a new one might take the place of the index */
+      if (value >= 0) EMIT(g, stl, type, address, atlas_reg((uint32_t)value));
+      else if (atlas_kind(type) != ATLAS_KIND_STORAGE)
+        EMIT(g, stl, type, address, atlas_bits(rng_value(&g->r, type)));
+    } else if (kind < 9) pure_insn(g);
+    else emit_ops(g, ATLAS_OP_mem_fence, ATLAS_NONE, 0, NULL);
+  }
+}
+
 static void class_insn(generator *g) {
   atlas_operand a, b, d, p;
   int r = any_register(g, ATLAS_u32);
@@ -568,6 +595,11 @@ static void histogram(generator *g) {
 }
 
 void random_insn(generator *g) {
+  int has_local = g->r.generation >= WITH_LOCAL_ARRAYS && symbol_with_role(g, ROLE_LOCAL, ATLAS_NONE) != UINT16_MAX;
+  if (has_local && chance(g, 12)) {
+    local_episode(g);
+    return;
+  }
   uint32_t kind = below(g, 100);
   if (kind < 58) pure_insn(g);
   else if (kind < 60) memory_episode(g);

@@ -72,7 +72,8 @@ enum role {
   ROLE_HIST,
   ROLE_POOL,
   ROLE_TABLE,
-  ROLE_CONST
+  ROLE_CONST,
+  ROLE_LOCAL
 };
 
 static inline uint32_t below(generator *g, uint32_t count) { return rng_below(&g->r, count); }

@@ -94,6 +94,9 @@ static uint32_t location(const draft *d, const atlas_insn *insn) {
 
 static int is_pool(const atlas_insn *insn) { return insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free; }
 
+/* Memory that other lanes see, which is what barriers and fences order. */
+static int is_ordered(uint32_t flags) { return is_memory(flags) && !(flags & ATLAS_SPACE_LOCAL); }
+
 static int orders_memory(uint32_t op) {
   return op == ATLAS_OP_bar_sync || op == ATLAS_OP_mem_fence || op == ATLAS_OP_mem_fence_grid;
 }
@@ -105,7 +108,7 @@ static int independent(const draft *d, const uint32_t *group, const atlas_insn *
   atlas_effects_of(a, &ea);
   atlas_effects_of(b, &eb);
   if (touches(&ea, &eb) || touches(&eb, &ea)) return 0;
-  if ((orders_memory(a->op) && (orders_memory(b->op) || is_memory(fb))) || (orders_memory(b->op) && is_memory(fa)))
+  if ((orders_memory(a->op) && (orders_memory(b->op) || is_ordered(fb))) || (orders_memory(b->op) && is_ordered(fa)))
     return 0;
   if (is_pool(a) && is_pool(b)) return 0;
   if (!is_memory(fa) || !is_memory(fb) || (fa & fb & ATLAS_LOAD)) return 1;

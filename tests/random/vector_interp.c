@@ -19,6 +19,7 @@ typedef struct evaluator {
   const hg_vector *v;
   uint64_t *rows;       /* ATLAS_MAX_BLOCK_LANES a register */
   uint8_t *alive;       /* per lane of the tile */
+  uint8_t *local;       /* the local arrays of each lane */
   uint32_t rubbish;
   uint64_t guard;       /* instructions left before it counts as endless */
   hg_status status;
@@ -277,9 +278,10 @@ static hg_status make_room(evaluator *e, const hg_allocator *a) {
   m->lanes = hg_allocate(a, lanes, sizeof *m->lanes + (HG_SSA_WINDOW + 1) * sizeof(uint64_t) + HG_SSA_WINDOW + 2);
   m->shared = hg_allocate(a, m->shared_bytes + 1, 1);
   e->rows = hg_allocate(a, lanes * e->v->regs.count + 1, sizeof *e->rows);
+  e->local = hg_allocate(a, lanes * m->local_bytes + 1, 1);
   e->shadow.nodes = (hg_array){.element_size = sizeof(atlas_node)};
   uint32_t insns = (uint32_t)e->shadow.insns.count;
-  if (m->lanes == NULL || m->shared == NULL || e->rows == NULL ||
+  if (m->lanes == NULL || m->shared == NULL || e->rows == NULL || e->local == NULL ||
       hg_array_append(a, &e->shadow.nodes, NULL, insns) == NULL)
     return hg_fail_memory("running vector code", lanes * e->v->regs.count * sizeof *e->rows);
   for (uint32_t i = 0; i < insns; i++) ((atlas_node *)e->shadow.nodes.data)[i].insn = i;
@@ -290,6 +292,7 @@ static hg_status make_room(evaluator *e, const hg_allocator *a) {
   for (uint64_t i = 0; i < lanes; i++) {
     m->lanes[i].r = windows + i * HG_SSA_WINDOW;
     m->lanes[i].type = e->alive + lanes + i * HG_SSA_WINDOW;
+    m->lanes[i].local = e->local + i * m->local_bytes;
   }
   return HG_OK;
 }
@@ -307,6 +310,7 @@ hg_status vector_interpret(const hg_allocator *allocator, const atlas_program *p
   hg_release(allocator, e.m.lanes);
   hg_release(allocator, e.m.shared);
   hg_release(allocator, e.rows);
+  hg_release(allocator, e.local);
   hg_array_release(allocator, &e.shadow.nodes);
   return status == HG_OK ? e.status : status;
 }

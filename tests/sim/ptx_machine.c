@@ -537,8 +537,9 @@ static void open_threads(machine *m) {
   if (m->threads == NULL || m->shared == NULL || m->access == NULL) abort();
   for (uint32_t n = 0; n < m->thread_count; n++) {
     m->threads[n].frame[0].registers = calloc(m->entry->registers.count + 1, 8);
-    m->threads[n].local = calloc(m->entry->local_bytes + 1, 1);
+    m->threads[n].local = malloc(m->entry->local_bytes + 1);
     if (m->threads[n].frame[0].registers == NULL || m->threads[n].local == NULL) abort();
+    memset(m->threads[n].local, 0xa5, m->entry->local_bytes + 1); /* nothing is promised of it */
   }
 }
 

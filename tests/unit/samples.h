@@ -13,7 +13,7 @@
 enum {
   SAMPLE_TEXT_BYTES = 2048,
   SAMPLE_BUFFERS = 7, /* a, b, c of the type, i of u32, d of the second type, o for the result, g for what is stored */
-  SAMPLE_SHARED = 96  /* elements of s: the numbers in i that address it are below */
+  SAMPLE_SHARED = 96  /* elements of s and l: the numbers in i that address them are below */
 };
 
 /* Of the instruction in hand. */
@@ -33,6 +33,7 @@ static inline void sample_add(sample *s, const char *format, ...) {
 
 static inline const char *sample_address(const atlas_op_info *info) {
   if (info->flags & ATLAS_SPACE_SHARED) return "[s + r4]";
+  if (info->flags & ATLAS_SPACE_LOCAL) return "[l + r4]";
   if (info->flags & ATLAS_SPACE_CONST) return "[k + #1]";
   if (info->flags & ATLAS_SPACE_POOL) return "[heap + r5]";
   return info->flags & ATLAS_LOAD ? "[a + r4]" : "[g + r4]";
@@ -68,6 +69,7 @@ static inline void sample_declare(sample *s, const char *name, const char *name2
              name);
   sample_add(s, ".buffer d %s in\n.buffer o %s out\n.buffer g %s inout\n.pool heap\n.shared s %s %u\n", name2,
              s->info->operands[0] == 'p' ? "u32" : name, name, name, (unsigned)SAMPLE_SHARED);
+  sample_add(s, ".local l %s %u\n", name, (unsigned)SAMPLE_SHARED);
   if (has_constants) sample_add(s, ".const k %s { #1, #2, #3 }\n", name);
 }
 
@@ -104,6 +106,7 @@ static inline void sample_write(sample *s) {
     sample_operand(s, info->operands[k], &sources, &predicates);
   }
   if (info->operands[0] == 'd' || info->operands[0] == 'o') sample_add(s, "\nstg.%s [o + lane], r9", name);
+  if (info->op == ATLAS_OP_stl) sample_add(s, "\nldl.%s r9, [l + r4]\nstg.%s [o + lane], r9", name, name);
   if (info->operands[0] == 'p') sample_add(s, "\nsel.u32 r9, p2, #1, #0\nstg.u32 [o + lane], r9");
   sample_add(s, "\nexit\n");
 }

@@ -6,9 +6,11 @@ enum { CRC_OFFSET = 20, LENGTH_OFFSET = 16, COUNT_OFFSET = 14, HEADER = 24 };
 
 static const char sample[] =
     ".program sample\n.block 64, 2\n.buffer x f32 in handle 9\n.buffer y f32 inout\n.scalar a f32\n"
-    ".shared s f32 128\n.const c u8 { #1, #2, #3 }\n.const d f64 { #1.5 }\n.table t 3 inout\n.pool heap\n"
-    "    ldg.f32 r0, [x + lane]\n    ldc.u8 r1, [c + #2]\n    fma.f32 r0, r0, r0, a\n    sts.f32 [s + blane], r0\n"
-    "    bar.sync\n    set.lt.f32 p0, r0, #1.5\n@!p0 bra skip\n    stg.f32 [y + lane + #-1], r0\n"
+    ".shared s f32 128\n.local l f32 8\n.const c u8 { #1, #2, #3 }\n.const d f64 { #1.5 }\n.table t 3 inout\n"
+    ".pool heap\n    ldg.f32 r0, [x + lane]\n    ldc.u8 r1, [c + #2]\n"
+    "    fma.f32 r0, r0, r0, a\n    sts.f32 [s + blane], r0\n"
+    "    stl.f32 [l + #7], r0\n    ldl.f32 r0, [l + blane]\n    bar.sync\n    set.lt.f32 p0, r0, #1.5\n@!p0 bra skip\n"
+    "    stg.f32 [y + lane + #-1], r0\n"
     "skip: ldg.u8 r2, [phi 1, 2, 3]\n    movi.u32 r3, #3\nback: loop r3, back\n    pool.alloc.u64 r4, heap, #16\n"
     "    ldg.u8 r5, [r3 : r4]\n    ldg.u8 r5, [phi r3, 1, r3]\n    sreg.u32 r6, block.y\n    len.u64 r7, y\n"
     "    atom.add.u32 _, [n], #1\n"
@@ -215,7 +217,7 @@ static void test_unknown_types(image good) {
   reseal(bytes, good.length);
   atlas_program *program = NULL;
   CHECK_EQ_U64(decode(bytes, good.length, &program), HG_VERIFY);
-  CHECK_STR(hg_last_error(), "program:13: 'fma': its type code 77 is unknown");
+  CHECK_STR(hg_last_error(), "program:14: 'fma': its type code 77 is unknown");
   free(bytes);
 }
 

@@ -42,8 +42,11 @@ static void test_every_operand(void) {
   uint16_t table = atlas_builder_table(b, "table", 5, ATLAS_IN), heap = atlas_builder_pool(b, "heap");
   uint32_t done = atlas_builder_label(b, "done"), again = atlas_builder_label(b, NULL),
            sub = atlas_builder_label(b, NULL);
+  uint16_t own = atlas_builder_local(b, "own", ATLAS_f32, 9);
   atlas_builder_block(b, 8, 4, 2);
   atlas_emit(b, ATLAS_OP_ldg, ATLAS_f32, 2, atlas_reg(0), atlas_mem_lane(x, 0));
+  atlas_emit(b, ATLAS_OP_stl, ATLAS_f32, 2, atlas_mem(own, 8), atlas_reg(0));
+  atlas_emit(b, ATLAS_OP_ldl, ATLAS_f32, 2, atlas_reg(0), atlas_mem_reg(own, ATLAS_REG_BLOCK_LANE, -1));
   atlas_emit(b, ATLAS_OP_ldg, ATLAS_f32, 2, atlas_reg(1), atlas_mem(x, -3));
   atlas_emit(b, ATLAS_OP_ldc, ATLAS_f32, 2, atlas_reg(1), atlas_mem_reg(k, ATLAS_REG_BLOCK_SIZE, 1));
   atlas_emit(b, ATLAS_OP_fma, ATLAS_f32, 4, atlas_reg(2), atlas_reg(0), atlas_scalar(a), atlas_f32_const(-0.5f));
@@ -72,7 +75,8 @@ static void test_every_operand(void) {
       b,
       ".program built\n.block 8, 4, 2\n.buffer x f32 inout\n.scalar a f32\n.shared tile u32 64\n.const k f32 { #1.5, "
       "#-2, #0x3dcccccd }\n"
-      ".table table 5 in\n.pool heap\n\n    ldg.f32 r0, [x + lane]\n    ldg.f32 r1, [x + #-3]\n    ldc.f32 r1, [k + "
+      ".table table 5 in\n.pool heap\n.local own f32 9\n\n    ldg.f32 r0, [x + lane]\n    stl.f32 [own + #8], r0\n"
+      "    ldl.f32 r0, [own + blane + #-1]\n    ldg.f32 r1, [x + #-3]\n    ldc.f32 r1, [k + "
       "r254 + #1]\n"
       "    fma.f32 r2, r0, a, #-0.5\n    movi.f64 r3, #0x7e37e43c8800759c\n    movi.i8 r4, #-3\n    cvt.u32.i8 r5, r4\n"
       "    atom.add.u32 _, [tile + blane], #7\n    sreg.u64 r6, global.z\n    len.u64 r6, x\n"

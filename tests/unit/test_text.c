@@ -38,6 +38,7 @@ static void add_address(const atlas_op_info *info, int variant) {
                                                "[b + r3 + #-9223372036854775808]"};
   static const char *const other[VARIANTS] = {"[%s]", "[%s + r3 + #1]", "[%s + #2]", "[%s + blane + #3]"};
   const char *name = info->flags & ATLAS_SPACE_SHARED  ? "s"
+                     : info->flags & ATLAS_SPACE_LOCAL ? "own"
                      : info->flags & ATLAS_SPACE_CONST ? "c"
                      : info->flags & ATLAS_SPACE_POOL  ? "heap"
                      : variant % 2                     ? "s"
@@ -78,8 +79,9 @@ static void add_operand(const atlas_op_info *info, char letter, atlas_type type,
 static void declare_all(atlas_type type, atlas_type type2) {
   atlas_type stored = type == ATLAS_NONE ? ATLAS_u32 : type, stored2 = type2 == ATLAS_NONE ? ATLAS_u32 : type2;
   const char *name = atlas_type_name(stored), *name2 = atlas_type_name(stored2);
-  add(".program one\n.buffer b %s inout\n.buffer b2 %s in\n.shared s %s 2048\n.table tab 4 inout\n.pool heap\n", name,
-      name2, name);
+  add(".program one\n.buffer b %s inout\n.buffer b2 %s in\n.shared s %s 2048\n.table tab 4 inout\n.pool heap\n"
+      ".local own %s 512\n",
+      name, name2, name, name);
   if (!is_storage(stored))
     add(".const c %s { #1, #%s,\n  #2, ; two\n\n  #3, }\n.scalar a %s\n", name, constant_of(stored, 2), name);
   if (!is_storage(stored2)) add(".scalar a2 %s\n", name2);
@@ -246,13 +248,18 @@ static const bad_text bad_texts[] = {
     {".buffer _ f32 in", "1:9: '_' is a word of the language and cannot be a name"},
     {".buffer abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl f32 in",
      "1:9: a name has at most 63 characters; this one has 64"},
-    {".scalar a bool", "1:9: 'a' cannot be of type bool: bool is for buffers and shared memory only"},
+    {".scalar a bool", "1:9: 'a' cannot be of type bool: bool is for buffers, shared memory and local arrays only"},
     {".shared s u8 232449", "1:9: 's' has 232449 bytes; a block has at most 232448 bytes of shared memory"},
     {".shared a u8 1\n.shared b f64 29055",
      "2:9: 'b' has 232440 bytes, and what is declared before it takes 16; a block has at most 232448 bytes of shared "
      "memory"},
     {".shared s u8 0", "1:9: shared array 's' has no elements"},
     {".shared s u8 #4", "1:14: expected a count, found '#4'"},
+    {".local l u8 4097", "1:8: 'l' has 4097 bytes; a lane has at most 4096 bytes of local arrays"},
+    {".local a u8 1\n.local b f64 511",
+     "2:8: 'b' has 4088 bytes, and what is declared before it takes 16; a lane has at most 4096 bytes of local arrays"},
+    {".local l u8 0", "1:8: local array 'l' has no elements"},
+    {".local l f32", "1:13: expected a count, found the end of the text"},
     {".const k f32", "1:13: expected '{' and the values of the table, found the end of the text"},
     {".const k f32 {}", "1:15: expected a value (#...), found '}'"},
     {".const k f32 { #1 #2 }", "1:19: expected ',' or '}', found '#2'"},
@@ -347,6 +354,7 @@ static const bad_text bad_texts[] = {
     {DECLARATIONS "ldg.f64 r0, [x]", "7:14: 'x' holds f32, not f64"},
     {DECLARATIONS "ldg.u32 r0, [tile]", "7:14: expected a buffer; 'tile' is a shared array"},
     {DECLARATIONS "lds.f32 r0, [x]", "7:14: expected a shared array; 'x' is a buffer"},
+    {DECLARATIONS "ldl.f32 r0, [tile]", "7:14: expected a local array; 'tile' is a shared array"},
     {DECLARATIONS "ldc.f32 r0, [x]", "7:14: expected a constant table; 'x' is a buffer"},
     {DECLARATIONS "pool.load.f32 r0, [x]", "7:20: expected a pool; 'x' is a buffer"},
     {DECLARATIONS "atom.add.u32 _, [heap], #1", "7:18: expected a buffer or a shared array; 'heap' is a pool"},
@@ -367,6 +375,7 @@ static const bad_text bad_texts[] = {
     {"ldg.f32 r0, [phi 0, 0]", "1:22: expected ',' and the next of class, page, byte, found ']'"},
     {"ldg.f32 r0, [phi a, 0, 0]", "1:18: expected a register or a number, found 'a'"},
     {"lds.f32 r0, [phi 0, 0, 0]", "1:14: 'lds' does not take the address [phi class, page, byte]"},
+    {"ldl.f32 r0, [r1 : r2]", "1:14: 'ldl' does not take the address [entry : offset]"},
     {"atom.add.u32 _, [r0 : r1], #1", "1:18: 'atom.add' does not take the address [entry : offset]"},
 };
 

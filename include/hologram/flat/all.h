@@ -12,6 +12,7 @@ enum {
   ATLAS_MAX_POOLS = 4,
   ATLAS_MAX_SYMBOLS = 256,
   ATLAS_MAX_SHARED_BYTES = 232448,
+  ATLAS_MAX_LOCAL_BYTES = 4096,
   ATLAS_MAX_CONST_BYTES = 65536,
   ATLAS_MAX_BLOCK_LANES = 1024,
   ATLAS_MAX_CALL_DEPTH = 256,
@@ -128,6 +129,8 @@ typedef enum atlas_op {
   ATLAS_OP_cvt = 0x0108,
   ATLAS_OP_bitcast = 0x0109,
   ATLAS_OP_sreg = 0x010a,
+  ATLAS_OP_ldl = 0x010b,
+  ATLAS_OP_stl = 0x010c,
   ATLAS_OP_len = 0x010f,
   ATLAS_OP_add = 0x0201,
   ATLAS_OP_sub = 0x0202,
@@ -254,7 +257,8 @@ typedef enum atlas_symbol_kind {
   ATLAS_SYMBOL_SHARED = 3,
   ATLAS_SYMBOL_CONST = 4,
   ATLAS_SYMBOL_TABLE = 5,
-  ATLAS_SYMBOL_POOL = 6
+  ATLAS_SYMBOL_POOL = 6,
+  ATLAS_SYMBOL_LOCAL = 7
 } atlas_symbol_kind;
 
 typedef struct atlas_symbol {
@@ -373,6 +377,7 @@ hg_status atlas_builder_finish(atlas_builder *builder, atlas_program **out);
 uint16_t atlas_builder_buffer(atlas_builder *builder, const char *name, atlas_type type, atlas_access access);
 uint16_t atlas_builder_scalar(atlas_builder *builder, const char *name, atlas_type type);
 uint16_t atlas_builder_shared(atlas_builder *builder, const char *name, atlas_type type, uint32_t count);
+uint16_t atlas_builder_local(atlas_builder *builder, const char *name, atlas_type type, uint32_t count);
 uint16_t atlas_builder_const(atlas_builder *builder, const char *name, atlas_type type, uint32_t count,
     const void *values);
 uint16_t atlas_builder_table(atlas_builder *builder, const char *name, uint32_t count, atlas_access access);

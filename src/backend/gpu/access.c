@@ -81,12 +81,18 @@ static void test_bytes(const gpu_plan *g, uint32_t value, gpu_site site, uint64_
   add_test(place, site, SSA_NONE, size);
 }
 
+static int may_be_negative(const gpu_plan *g, const gpu_place *place) {
+  const hg_range *range = &g->analysis.range[place->index];
+  return gpu_is_signed(place->index_type) && !(range->exact && range->low >= 0);
+}
+
 static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value, gpu_place *place) {
   const ssa_insn *insn = gpu_insn(g, value);
   int is_checked = part != GPU_VECTOR_PART || g->access[value] == GPU_CHECKED;
   uint8_t kind = gpu_symbol_of(g, insn)->kind;
   place->space = insn->symbol & SSA_LIBRARY           ? GPU_LIBRARY
                  : kind == ATLAS_SYMBOL_SHARED ? GPU_SHARED
+                 : kind == ATLAS_SYMBOL_LOCAL  ? GPU_LOCAL
                  : kind == ATLAS_SYMBOL_BUFFER ? GPU_GLOBAL
                                                : GPU_CONSTANT;
   place->check = g->analysis.in_bounds[value] || !is_checked ? GPU_PROVEN
@@ -94,6 +100,9 @@ static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value,
                  : gpu_flags(g, value) & ATLAS_ATOMIC        ? GPU_BRANCH
                                                              : GPU_LEAVE_OUT;
   place->is_near = place->displacement > -MAX_OFFSET && place->displacement < MAX_OFFSET;
+  /* an address below local memory's first one is not promised to come back by an offset */
+  if (place->space == GPU_LOCAL && place->index != SSA_NONE && place->displacement > 0 && may_be_negative(g, place))
+    place->is_near = 0;
   place->site = out_of_bounds(insn, insn->symbol, place->index_type, place->displacement);
 }
 

@@ -1,4 +1,5 @@
-/* layout.c - the argument block, and shared memory: the program's arrays and the scratch memory of collectives. */
+/* layout.c - the argument block; shared memory: the program's arrays and the scratch memory of collectives; local
+ * arrays. */
 #include "backend/gpu/plan.h"
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
@@ -38,7 +39,7 @@ void hg_gpu_lay_out_parameters(gpu_plan *g) {
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
-enum { ALIGNMENT = 16 }; /* of everything in shared memory */
+enum { ALIGNMENT = 16 }; /* of everything in shared memory, and of local arrays */
 
 static uint32_t padded(uint64_t bytes) { return (uint32_t)((bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT); }
 
@@ -64,4 +65,14 @@ void hg_gpu_lay_out_shared(gpu_plan *g) {
   }
   g->info.shared_bytes = at;
   g->info.dynamic_bytes = at > g->target.declared_shared ? at : 0;
+}
+
+/* ---- local arrays ------------------------------------------------------------------------------------------------ */
+
+void hg_gpu_lay_out_local(gpu_plan *g) {
+  for (uint32_t s = 0; s < g->program->symbols.count; s++) {
+    if (!gpu_is_in_set(g->locals_used, s)) continue;
+    g->local_offset[s] = g->local_bytes;
+    g->local_bytes += (uint32_t)atlas_local_bytes(atlas_symbol_at(g->program, s));
+  }
 }

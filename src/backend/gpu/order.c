@@ -220,7 +220,7 @@ static int is_slow(const orderer *o, uint32_t value) {
   if (!(gpu_flags(o->g, value) & ATLAS_LOAD) || insn->symbol & SSA_LIBRARY) return 0;
   if (insn->mode == ATLAS_ADDRESS_PHI) return 1;
   uint8_t kind = gpu_symbol_of(o->g, insn)->kind;
-  return kind != ATLAS_SYMBOL_SHARED && kind != ATLAS_SYMBOL_CONST;
+  return kind != ATLAS_SYMBOL_SHARED && kind != ATLAS_SYMBOL_CONST && kind != ATLAS_SYMBOL_LOCAL;
 }
 
 static hg_status order_effect(orderer *o, uint32_t value, uint32_t node) {

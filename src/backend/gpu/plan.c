@@ -21,6 +21,7 @@ static void note_effect(gpu_plan *g, uint32_t value) {
     uint32_t symbol = insn->symbol & ~(uint32_t)SSA_LIBRARY;
     (insn->symbol & SSA_LIBRARY ? g->library_used : g->tables_used)[symbol / 64] |= UINT64_C(1) << symbol % 64;
   }
+  if (flags & ATLAS_SPACE_LOCAL) g->locals_used[insn->symbol / 64] |= UINT64_C(1) << insn->symbol % 64;
   if (insn->mode == ATLAS_ADDRESS_PHI && flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) g->info.uses_boundary = 1;
   if (insn->op == ATLAS_OP_res_accum) g->info.uses_resonance = 1;
   if (insn->op == ATLAS_OP_phase_adv) g->info.uses_phase_advance = 1;
@@ -92,6 +93,7 @@ static hg_status build_plan(gpu_plan *g) {
   hg_gpu_lay_out_parameters(g);
   note_effects(g);
   hg_gpu_lay_out_shared(g);
+  hg_gpu_lay_out_local(g);
   HG_TRY(hg_gpu_find_nans(g));
   uint32_t instructions = hg_gpu_shortest_path(g, per_block);
   hg_gpu_plan_vectors(g, instructions);

@@ -158,6 +158,7 @@ typedef struct gpu_plan {
   uint8_t *in_loop;            /* per block */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];      /* by hg_location_of */
   uint64_t tables_used[4], library_used[4];      /* sets of constant tables: the program's, the function library's */
+  uint64_t locals_used[4];                       /* the set of local arrays that are accessed */
   uint16_t parameter_of[ATLAS_MAX_SYMBOLS];      /* 1 + index into info.parameter */
 
   gpu_vector *vector;          /* in the order of the program */
@@ -173,7 +174,8 @@ typedef struct gpu_plan {
   int can_end;                 /* a trap or the step limit may end lanes before the others of their block */
   int uses_scratch;            /* reductions or scans */
   uint32_t most_registers;     /* limit of a thread's registers; 0: none */
-  uint32_t shared_offset[ATLAS_MAX_SYMBOLS];
+  uint32_t shared_offset[ATLAS_MAX_SYMBOLS], local_offset[ATLAS_MAX_SYMBOLS];
+  uint32_t local_bytes;        /* of a thread: the lanes that it runs one after the other have the same memory */
   uint32_t scratch, result, ended, ended_any, zeroed_bytes; /* in shared memory; scratch: a slot a lane; ended: a byte a
                                                                lane, 1 if it has ended; ended_any: a word, 1 if any */
 } gpu_plan;
@@ -246,7 +248,7 @@ typedef enum gpu_addressing {
   GPU_PHI_BYTES    /* bytes of the boundary pool: class, page, byte */
 } gpu_addressing;
 
-typedef enum gpu_space { GPU_GLOBAL, GPU_SHARED, GPU_CONSTANT, GPU_LIBRARY } gpu_space;
+typedef enum gpu_space { GPU_GLOBAL, GPU_SHARED, GPU_CONSTANT, GPU_LIBRARY, GPU_LOCAL } gpu_space;
 
 typedef enum gpu_check {
   GPU_PROVEN,
@@ -323,6 +325,7 @@ void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes 
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);
 void hg_gpu_lay_out_parameters(gpu_plan *g);
 void hg_gpu_lay_out_shared(gpu_plan *g);
+void hg_gpu_lay_out_local(gpu_plan *g);
 hg_status hg_gpu_find_nans(gpu_plan *g); /* also which NaN bits are observable */
 /* `instructions` here and below: of the shortest path. */
 void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions);

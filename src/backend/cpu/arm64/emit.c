@@ -99,6 +99,7 @@ static void write_body(neon_emit *e, const native_step *step) {
   }
   e->region_end = step->end;
   e->group_end = hg_a64_new_label(&e->a);
+  hg_neon_clear_local(e);
   if (!step->is_once) begin_steps(e);
   if (!step->is_once && e->b->vector->loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   for (uint32_t i = step->first; i < step->end; i++) write_insn(e, i);

@@ -132,6 +132,7 @@ int hg_neon_convert(neon_emit *e);
 int hg_neon_bitcast(neon_emit *e);
 int hg_neon_compare(neon_emit *e);
 int hg_neon_memory(neon_emit *e);
+void hg_neon_clear_local(neon_emit *e); /* the local arrays of a group, where its code does that */
 int hg_neon_has_base(const vector_insn *insn);
 
 /* The current atomic at [x1], with x3 and, of cas, x5 to compare with: x0 = what was there. Changes x4 and x16. */

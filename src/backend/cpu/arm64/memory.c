@@ -1,4 +1,4 @@
-/* memory.c - loads, stores and atomics of buffers, shared memory and constant tables.
+/* memory.c - loads, stores and atomics of buffers, shared memory, local arrays and constant tables.
  *
  * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
  * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). NEON has neither
@@ -12,7 +12,7 @@
 typedef struct access {
   unsigned base;        /* general register with its address */
   uint8_t type, log;    /* log2 of its bytes */
-  uint8_t is_store, is_atomic;
+  uint8_t is_store, is_atomic, is_local;
   uint8_t is_checked;
   uint32_t index;       /* register; VECTOR_NONE */
   uint32_t value;       /* of a store or atomic; else VECTOR_NONE */
@@ -23,6 +23,7 @@ typedef struct access {
 enum {
   GREATEST_DISPLACEMENT = 1 << 24, /* elements; with it all sums here fit */
   BASE = 7,                        /* x register of an address that has none of its own */
+  SLOTS = 4,                       /* x register: of a local array */
   RUN = 5                          /* x register of the address of lanes that follow each other */
 };
 
@@ -42,6 +43,7 @@ static int describe(const neon_emit *e, access *m) {
                 .value = VECTOR_NONE, .compared = VECTOR_NONE, .displacement = (int64_t)insn->bits};
   m->is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
   m->is_atomic = (atlas_op_flags(insn->op) & ATLAS_ATOMIC) != 0;
+  m->is_local = (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) != 0;
   m->is_checked = !(insn->flags & VECTOR_IN_BOUNDS) && !(insn->symbol & SSA_LIBRARY);
   if (m->displacement > GREATEST_DISPLACEMENT || m->displacement < -GREATEST_DISPLACEMENT) return 0;
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
@@ -208,6 +210,14 @@ static void check_index(neon_emit *e, const access *m, uint32_t slow) {
   hg_a64_jump_if(a, A64_HS, slow);
 }
 
+/* x0, an index, becomes that of the element of lane `lane` of the group in memory. Changes x3. */
+static void find_local_element(neon_emit *e, unsigned lane) {
+  int has_tile_slots = hg_native_has_tile_slots(e->b);
+  if (has_tile_slots) hg_a64_add_imm(&e->a, 3, NEON_TILE_LANE, lane);
+  else if (lane != 0) hg_a64_move_imm(&e->a, 3, lane);
+  hg_a64_madd(&e->a, 0, 0, SLOTS, has_tile_slots || lane != 0 ? 3 : A64_ZR);
+}
+
 /* Indices of any kind: first all are checked, then the elements move. */
 static int scattered_access(neon_emit *e, access *m) {
   find_base(e, m);
@@ -215,6 +225,7 @@ static int scattered_access(neon_emit *e, access *m) {
     uint32_t slow = hg_neon_slow_path(e, c);
     lanes l = begin_lanes(e, m, c);
     fetch_index(e, m, c, l.index);
+    if (m->is_local) hg_a64_move_imm(&e->a, SLOTS, e->b->local_lanes);
     if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
     for (int moves = !m->is_checked; moves < 2; moves++)
       for (unsigned i = 0; i < NEON_LANES; i++) {
@@ -224,6 +235,7 @@ static int scattered_access(neon_emit *e, access *m) {
         if (moves == 0) check_index(e, m, slow);
         else {
           if (m->displacement != 0) hg_a64_add_imm(&e->a, 0, 0, m->displacement);
+          if (m->is_local) find_local_element(e, c * NEON_LANES + i);
           access_lane(e, m, &l, i);
         }
         hg_a64_place(&e->a, next);
@@ -335,11 +347,16 @@ static void broadcast_element(neon_emit *e, const access *m, unsigned to) {
   normalise_bool(e, m, to);
 }
 
+static int is_uniform_index(const neon_emit *e, const access *m) {
+  const vector_reg *reg = vector_reg_at(e->b->vector, m->index);
+  int is_lane = reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE);
+  return reg->kind == VECTOR_VARIES ? native_location_of(e->b, m->index)->is_uniform : !is_lane;
+}
+
 /* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a
  * load that no lane needs does no harm. */
 static int same_access(neon_emit *e, access *m) {
-  int is_uniform = m->index == VECTOR_NONE || vector_reg_at(e->b->vector, m->index)->kind != VECTOR_VARIES ||
-                   native_location_of(e->b, m->index)->is_uniform;
+  int is_uniform = m->index == VECTOR_NONE || is_uniform_index(e, m);
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
   if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1;
   find_base(e, m);
@@ -387,10 +404,78 @@ static int contiguous_access(neon_emit *e, access *m) {
   return 1;
 }
 
+/* ---- local arrays ------------------------------------------------------------------------------------------------ */
+
+/* Under a mask the new elements are blended with what is there: nobody else writes them. */
+static void store_local(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
+  unsigned old = hg_neon_scratch(e, 2);
+  int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 4));
+  if (mask < 0) {
+    store_run(e, m, offset, copy);
+    return;
+  }
+  for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++, offset += NEON_VECTOR_BYTES) {
+    unsigned part = (unsigned)mask, from = hg_neon_source(e, m->value, copy, p, hg_neon_scratch(e, 0));
+    if (m->log == 3) part = hg_neon_mask_part(e, part, p, hg_neon_scratch(e, 5));
+    hg_neon_load_elements(e, m->type, old, RUN, offset);
+    hg_a64(&e->a, A64_bit, 0, old, from, part);
+    hg_neon_store_elements(e, m->type, old, RUN, offset, hg_neon_scratch(e, 1));
+  }
+}
+
+/* One index for all lanes: their elements follow each other. */
+static int local_row(neon_emit *e, access *m) {
+  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
+  unsigned index[2];
+  find_base(e, m);
+  uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
+  if (!takes_all) m->is_checked = 1; /* lanes with garbage */
+  if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+  fetch_index(e, m, 0, index);
+  lane_index(e, m, index, 0);
+  check_index(e, m, slow);
+  hg_a64_move_imm(&e->a, SLOTS, e->b->local_lanes);
+  find_local_element(e, 0);
+  hg_a64_add_shifted(&e->a, RUN, m->base, 0, m->log);
+  for (uint32_t c = 0; c < e->copies; c++) {
+    int64_t offset = (int64_t)(c * NEON_LANES) << m->log;
+    if (m->is_store) store_local(e, m, offset, c);
+    else load_run(e, m, offset, c);
+  }
+  hg_neon_slow_back(e);
+  return 1;
+}
+
+static int local_access(neon_emit *e, access *m) {
+  int is_row = m->index == VECTOR_NONE || is_uniform_index(e, m);
+  if (m->index == VECTOR_NONE && m->displacement < 0) return 0;
+  return is_row ? local_row(e, m) : scattered_access(e, m);
+}
+
+void hg_neon_clear_local(neon_emit *e) {
+  enum { ROUND_BYTES = 64 }; /* there are as many at least, and a multiple of it */
+  a64_asm *a = &e->a;
+  uint32_t first = 0, again = hg_a64_new_label(a), bytes = e->b->local_bytes * e->b->local_lanes;
+  unsigned zero = hg_neon_scratch(e, 0);
+  if (bytes == 0 || hg_native_has_tile_slots(e->b)) return;
+  while (!(e->b->vector->locals[first / 64] >> first % 64 & 1)) first++;
+  hg_a64_memory(a, A64_ldr_x, 0, NEON_CONTEXT, (int64_t)hg_neon_place_offset(first, offsetof(native_place, memory)));
+  hg_a64_move_imm(a, 1, bytes / ROUND_BYTES);
+  hg_a64_constant(a, A64_32B, zero, 0);
+  hg_a64_place(a, again);
+  for (int at = 0; at < ROUND_BYTES; at += 2 * NEON_VECTOR_BYTES) hg_a64_store_pair(a, 1, zero, zero, 0, at);
+  hg_a64_add_imm(a, 0, 0, ROUND_BYTES);
+  hg_a64_add_imm(a, 1, 1, -1);
+  hg_a64_jump_not_zero(a, 1, again);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
 int hg_neon_memory(neon_emit *e) {
   access m;
   if (!describe(e, &m)) return 0;
   if (m.is_atomic && e->insn->d != VECTOR_NONE && native_location_of(e->b, e->insn->d)->is_uniform) return 0;
+  if (m.is_local) return local_access(e, &m);
   if (e->insn->flags & VECTOR_LANE) return lane_access(e, &m);
   if (m.is_atomic) return scattered_access(e, &m);
   if (m.index == VECTOR_NONE || e->insn->flags & VECTOR_SAME) {

@@ -3,7 +3,11 @@
  *
  * A row holds one value a lane, in elements of the type's size (1, 2, 4 or 8 bytes; predicates: bytes 0 or 1). Rows
  * that are written, and rows that are read with step 1, have room up to the next multiple of CPU_CHUNK lanes: kernels
- * work on whole chunks. What they leave after the last lane means nothing. */
+ * work on whole chunks. What they leave after the last lane means nothing.
+ *
+ * Local arrays are rows as well: element i of all lanes lies side by side, then element i + 1 of all lanes, so that an
+ * index which is the same in all lanes is a row, and one that is not a gather. A lane has a slot in each of these rows;
+ * the engine says how many slots there are (cpu_body.local_lanes), and clears the memory when lanes begin. */
 #ifndef HG_ENGINE_H
 #define HG_ENGINE_H
 
@@ -19,8 +23,9 @@ enum {
 
 /* A symbol as a launch sees it. */
 typedef struct cpu_place {
-  uint8_t *memory;         /* of .shared: set per worker */
-  uint64_t extent; /* elements of a buffer, constant table or shared array; bytes of a pool; entries of a table */
+  uint8_t *memory;         /* of .shared and .local: set per worker */
+  uint64_t extent;         /* elements of a buffer, constant table, shared or local array; bytes of a pool; entries of
+                              a table */
   const atlas_span *table;
 } cpu_place;
 
@@ -42,6 +47,8 @@ typedef struct cpu_launch {
   uint64_t grid[3];         /* blocks */
   uint64_t blocks;
   uint32_t shared_bytes;    /* of a block */
+  uint32_t local_bytes;     /* of a lane: of the local arrays that vector->locals names */
+  uint32_t local_lanes;     /* slots of a local array */
 } cpu_launch;
 
 /* A worker and the tile that it runs. */
@@ -60,6 +67,10 @@ typedef struct cpu_worker {
   uint32_t lost;            /* lanes of the tile that have ended: set to 0 with each tile */
   uint64_t *steps;          /* where the launch counts: steps left, of the tile's lane i at [i]; the engine's own */
 
+  /* Local arrays. */
+  uint8_t *local;           /* local_bytes for each of local_lanes slots: array after array, row after row */
+  uint64_t slot;            /* lane i of the tile has slot i + slot, modulo 2^64 */
+
   hg_fault fault;           /* of the lowest lane so far */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* set up where the program counts it */
   uint32_t phase_advance;
@@ -75,6 +86,7 @@ typedef struct cpu_body {
   uint32_t tile_lanes;      /* where tiles are not blocks: most lanes of a tile; 0: a whole part is one tile */
   uint32_t lane_ps;         /* about how long a lane takes one thread, in picoseconds: decides about threads */
   uint8_t clears_shared;    /* 1: `tile` clears a block's shared memory, where that is needed */
+  uint32_t local_lanes;     /* slots that a worker needs at once, where the program accesses local arrays */
   size_t scratch_bytes;     /* of each worker; small launches of one worker run on the stack, so keep it small */
   void (*begin)(cpu_worker *w);                /* once a worker, before its first tile; may be NULL */
   void (*tile)(cpu_worker *w, uint64_t lanes); /* runs the current tile; w->run->kernel is the kernel */
@@ -87,6 +99,9 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
 
 /* What a block's shared memory takes. */
 uint32_t hg_cpu_shared_bytes(const atlas_program *program);
+
+/* What a lane's local arrays take, of those that are accessed; arrays begin at multiples of 16 times the slots. */
+uint32_t hg_cpu_local_bytes(const atlas_program *program, const hg_vector *v);
 
 /* 1: tiles are blocks; 0: lanes counted through, whatever the launch's blocks are. */
 int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch);

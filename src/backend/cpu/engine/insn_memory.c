@@ -91,6 +91,13 @@ static uint8_t *table_address(cpu_worker *w, const vector_insn *insn, const cpu_
   return checked_bytes(w, o->first + i, insn, place->table[entry], index_of(w, insn, o, 1, i, 0));
 }
 
+static int is_local(const vector_insn *insn) { return (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) != 0; }
+
+/* The position in memory of an element of lane i's local array. */
+static uint64_t slot_of(const cpu_worker *w, const cpu_operands *o, int64_t index, uint32_t i) {
+  return (uint64_t)index * w->run->local_lanes + (o->first + i + w->slot);
+}
+
 /* Where lane i's access goes; NULL after noting its fault. */
 static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
   if (insn->mode == ATLAS_ADDRESS_PHI) return phi_address(w, insn, o, i);
@@ -104,7 +111,7 @@ static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_ope
     hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, index, a.extent);
     return NULL;
   }
-  return a.memory + (uint64_t)index * a.bytes;
+  return a.memory + (is_local(insn) ? slot_of(w, o, index, i) : (uint64_t)index) * a.bytes;
 }
 
 /* How many source registers an address has: the values come after them. */
@@ -238,9 +245,53 @@ static void load_gathered(cpu_worker *w, const vector_insn *insn, const cpu_oper
   }
 }
 
+/* ---- local arrays ------------------------------------------------------------------------------------------------ */
+
+/* 1 if all lanes have one index. */
+static int is_row(const vector_insn *insn, const cpu_operands *o) {
+  return insn->mode == ATLAS_ADDRESS_UNIFORM || (!o->step[0] && !(insn->flags & VECTOR_LANE));
+}
+
+/* The slot of the rows' first lane in the row of that index; NULL: it is out of bounds. */
+static uint8_t *row_of(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  int64_t index = (int64_t)insn->bits;
+  if (insn->mode == ATLAS_ADDRESS_INDEXED) index = index_of(w, insn, o, 0, 0, index);
+  if (index < 0 || (uint64_t)index >= a->extent) return NULL;
+  return a->memory + slot_of(w, o, index, 0) * a->bytes;
+}
+
+/* The same of positions that lanes have for themselves: in the array, then in memory. */
+static int local_positions(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
+                           uint32_t at, const uint8_t *mask, uint64_t position[CPU_CHUNK]) {
+  if (!positions(w, insn, o, a, at, mask, position)) return 0;
+  for (uint32_t i = 0; i < CPU_CHUNK; i++)
+    position[i] = slot_of(w, o, (int64_t)position[i], at + i < o->count ? at + i : at);
+  return 1;
+}
+
+static void load_local(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  const cpu_kernels *k = w->run->kernels;
+  uint64_t position[CPU_CHUNK];
+  uint8_t part[CPU_CHUNK];
+  const uint8_t *row = is_row(insn, o) ? row_of(w, insn, o, a) : NULL;
+  if (row != NULL) memcpy(o->d, row, (size_t)o->count * a->bytes);
+  for (uint32_t at = 0; at < o->count && row == NULL; at += CPU_CHUNK) {
+    uint32_t end = o->count - at < CPU_CHUNK ? o->count : at + CPU_CHUNK;
+    if (!is_row(insn, o) && local_positions(w, insn, o, a, at, chunk_mask(o, at, part), position))
+      k->gather[a->size_class]((uint8_t *)o->d + (size_t)at * a->bytes, a->memory, position);
+    else load_lanes(w, insn, o, at, end);
+  }
+  if (insn->type == ATLAS_bool)
+    k->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](o->d, o->d, NULL, NULL, 1, hg_cpu_chunks(o->count));
+}
+
 void hg_cpu_load(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   array a;
   int is_array = array_of(w, insn, &a);
+  if (is_local(insn)) {
+    load_local(w, insn, o, &a);
+    return;
+  }
   int is_same = insn->flags & VECTOR_SAME || address_registers(insn) == 0 ||
                 (insn->mode == ATLAS_ADDRESS_INDEXED && !(insn->flags & VECTOR_LANE) && !o->step[0]);
   if (is_same) load_same(w, insn, o);
@@ -292,9 +343,28 @@ static void store_scattered(cpu_worker *w, const vector_insn *insn, const cpu_op
   }
 }
 
+static void store_local(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
+  uint64_t position[CPU_CHUNK];
+  uint8_t part[CPU_CHUNK];
+  int value = address_registers(insn);
+  uint8_t *row = is_row(insn, o) ? row_of(w, insn, o, a) : NULL;
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+    uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
+    const uint8_t *mask = chunk_mask(o, at, part);
+    const void *values = chunk_of(o, value, at, a->bytes);
+    if (row != NULL && o->mask == NULL) memcpy(row + (size_t)at * a->bytes, values, (size_t)lanes * a->bytes);
+    else if (row != NULL) w->run->kernels->store[a->size_class](row + (size_t)at * a->bytes, values, mask, lanes);
+    else if (!is_row(insn, o) && local_positions(w, insn, o, a, at, mask, position))
+      w->run->kernels->scatter[a->size_class](a->memory, position, values, mask, lanes);
+    else store_lanes(w, insn, o, at, at + lanes);
+  }
+}
+
 void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   array a;
-  if (!array_of(w, insn, &a) || insn->mode != ATLAS_ADDRESS_INDEXED) store_lanes(w, insn, o, 0, o->count);
+  int is_array = array_of(w, insn, &a);
+  if (is_local(insn)) store_local(w, insn, o, &a);
+  else if (!is_array || insn->mode != ATLAS_ADDRESS_INDEXED) store_lanes(w, insn, o, 0, o->count);
   else if (is_stretched(insn, &a)) store_stretches(w, insn, o, &a);
   else store_scattered(w, insn, o, &a);
 }

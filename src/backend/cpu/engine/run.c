@@ -50,6 +50,15 @@ uint32_t hg_cpu_shared_bytes(const atlas_program *program) {
   return bytes;
 }
 
+static int is_accessed(const hg_vector *v, size_t symbol) { return (int)(v->locals[symbol / 64] >> symbol % 64 & 1); }
+
+uint32_t hg_cpu_local_bytes(const atlas_program *program, const hg_vector *v) {
+  uint64_t bytes = 0; /* at most ATLAS_MAX_LOCAL_BYTES */
+  for (size_t i = 0; i < program->symbols.count; i++)
+    if (is_accessed(v, i)) bytes += atlas_local_bytes(atlas_symbol_at(program, i));
+  return (uint32_t)bytes;
+}
+
 /* Where the program sees no blocks, a linear launch has none: small launches feel the divisions. */
 static void find_shape(cpu_launch *run) {
   const atlas_launch *launch = run->launch;
@@ -60,6 +69,7 @@ static void find_shape(cpu_launch *run) {
   if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
   run->counts_steps = v->most_steps > launch->step_limit;
   if (v->sees_shared) run->shared_bytes = hg_cpu_shared_bytes(run->program);
+  run->local_bytes = hg_cpu_local_bytes(run->program, v);
 }
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
@@ -70,7 +80,7 @@ static uint32_t log2_of(uint32_t bytes) { return (bytes >> 1) - (bytes >> 3); }
 static void set_places(cpu_worker *w) {
   const cpu_launch *run = w->run;
   const uint8_t *constants = run->program->constants.data;
-  uint8_t *shared = w->shared;
+  uint8_t *shared = w->shared, *local = w->local;
   for (size_t i = 0; i < run->program->symbols.count; i++) {
     const atlas_symbol *symbol = atlas_symbol_at(run->program, i);
     const atlas_argument *argument = &run->launch->arguments[i];
@@ -82,6 +92,10 @@ static void set_places(cpu_worker *w) {
     case ATLAS_SYMBOL_SHARED:
       w->place[i] = (cpu_place){shared, symbol->count, NULL};
       shared += shared_room(symbol);
+      break;
+    case ATLAS_SYMBOL_LOCAL:
+      w->place[i] = (cpu_place){local, symbol->count, NULL};
+      if (is_accessed(run->vector, i)) local += atlas_local_bytes(symbol) * run->local_lanes;
       break;
     case ATLAS_SYMBOL_CONST:
       w->place[i] = (cpu_place){(uint8_t *)(uintptr_t)constants + symbol->const_offset, symbol->count, NULL};
@@ -98,12 +112,16 @@ static void set_places(cpu_worker *w) {
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-/* In memory, the block's shared memory, the engine's scratch and the tallies follow the worker. */
+static uint64_t local_room(const cpu_launch *run) { return round_up((uint64_t)run->local_bytes * run->local_lanes); }
+
+/* In memory, the block's shared memory, local arrays, the engine's scratch and the tallies follow the worker. */
 static void init_worker(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->run = run;
   w->vector = run->vector;
   w->shared = (uint8_t *)w + round_up(sizeof *w);
-  w->scratch = w->shared + round_up(run->shared_bytes);
+  w->local = w->shared + round_up(run->shared_bytes);
+  w->scratch = w->local + local_room(run);
+  w->slot = 0;
   w->fault.kind = HG_FAULT_NONE;
   w->phase_advance = 0;
   w->steps = NULL;
@@ -180,7 +198,7 @@ typedef struct job {
   uint32_t threads;
   uint64_t units, unit_lanes, units_a_part;
   uint8_t *memory;        /* of all workers */
-  uint64_t memory_bytes;  /* of one: cpu_worker, shared memory, scratch */
+  uint64_t memory_bytes;  /* of one: cpu_worker, shared memory, local arrays, scratch */
 } job;
 
 static cpu_worker *worker_of(const job *j, uint32_t number) {
@@ -233,7 +251,8 @@ static void run_parts(job *j) {
 
 hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kernels, const hg_allocator *allocator,
                      const atlas_program *program, const hg_vector *vector, atlas_launch *launch) {
-  cpu_launch run = {.program = program, .vector = vector, .launch = launch, .kernel = kernel, .kernels = kernels};
+  cpu_launch run = {.program = program, .vector = vector, .launch = launch, .kernel = kernel, .kernels = kernels,
+                    .local_lanes = body->local_lanes};
   job j = {.body = body, .run = &run};
   uint8_t stack[STACK_BYTES];
   void *allocated = NULL;
@@ -247,7 +266,7 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   uint64_t tally_bytes = run.is_shared ? hg_cpu_find_tallies(&run, j.threads, tallies) : 0;
   if (tally_bytes > 0) run.tallies = tallies;
   j.memory_bytes = round_up(sizeof(cpu_worker)) + round_up(run.shared_bytes) + round_up(body->scratch_bytes);
-  j.memory_bytes += tally_bytes;
+  j.memory_bytes += local_room(&run) + tally_bytes;
   j.memory = stack;
   uint64_t bytes = j.threads * j.memory_bytes + ALIGNMENT;
   if (bytes > STACK_BYTES) {

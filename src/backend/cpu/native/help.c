@@ -269,7 +269,9 @@ static group group_of(native_frame *frame, uint64_t request) {
  * long as a block at most. `alive`: NULL where the instruction ends no lane. */
 static void run_group_as_tile(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
   native_context *context = g->frame->context;
+  int has_tile_slots = g->native->steps.count > 1;
   if (w->run->is_block_tile) {
+    w->slot = has_tile_slots ? 0 : g->first - g->in_tile;
     if (alive != NULL) memcpy(w->alive + g->in_tile, alive, g->count);
     hg_cpu_insn(w, g->insn, o);
     if (alive != NULL) memcpy(alive, w->alive + g->in_tile, g->count);
@@ -279,6 +281,7 @@ static void run_group_as_tile(const group *g, cpu_worker *w, cpu_operands *o, ui
   w->first += g->in_tile;
   w->alive = alive;
   w->steps = context->steps + g->first;
+  w->slot = g->first;
   o->first = 0;
   hg_cpu_insn(w, g->insn, o);
   w->first = first;

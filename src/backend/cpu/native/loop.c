@@ -138,7 +138,7 @@ static void check_strides(const native_build *b, const native_loop *loop, uint8_
 int hg_native_is_quick(const native_build *b, const vector_insn *insn, uint8_t role, uint8_t stride) {
   uint32_t flags = atlas_op_flags(insn->op);
   const int64_t most = NATIVE_GREATEST_DISPLACEMENT;
-  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & (ATLAS_SPACE_POOL | ATLAS_SPACE_LOCAL)) return 0;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->flags & VECTOR_LANE) return 0;
   if ((int64_t)insn->bits > most || (int64_t)insn->bits < -most || stride == VECTOR_STRIDE_OTHER) return 0;
   if (!(flags & ATLAS_STORE)) return stride == VECTOR_STRIDE_0 || !b->locations[insn->d].is_uniform;

@@ -144,6 +144,8 @@ static hg_status place_code(hg_native *native, native_build *b) {
   native->has_loops = (uint8_t)has_loops(b);
   native->sees_lanes = (uint8_t)sees_lanes(b->vector);
   native->row_bytes = b->row_bytes;
+  native->local_bytes = b->local_bytes;
+  native->local_lanes = b->local_lanes;
   native->alive_offset = b->alive_offset;
   b->locations = NULL;
   b->steps = (hg_array){.element_size = sizeof(native_step)};
@@ -156,6 +158,7 @@ static hg_status place_code(hg_native *native, native_build *b) {
 static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
   const uint32_t *block = b->program->block, lanes = b->target->lanes;
   if (!vector->has_block_ops || !b->target->runs_blocks) return HG_UNSUPPORTED;
+  if (hg_cpu_local_bytes(b->program, vector) > 0) return HG_UNSUPPORTED;
   b->vector = own;
   b->slices = block[0] * block[1] * block[2] / lanes;
   HG_TRY(hg_native_wide(b->program, vector, lanes, own, &b->known));

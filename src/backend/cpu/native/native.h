@@ -24,6 +24,7 @@ enum {
   NATIVE_MOST_PIECES = 2 * NATIVE_MOST_COPIES,
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 48 * 1024,
+  NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
@@ -163,6 +164,10 @@ typedef struct native_build {
                                  u32 */
   uint8_t keeps_coordinates;  /* 1: it does */
 
+  /* Local arrays: see cpu_launch.local_lanes. Where there are several regions a lane's slot is its number in the tile,
+   * and vectors may reach beyond the last one's; else its number in the group, whose code clears the arrays first. */
+  uint32_t local_bytes, local_lanes;
+
   /* Of a program of several regions: two registers of f32, u32 and i32 each, which no instruction names. */
   uint32_t temporaries;
 
@@ -185,6 +190,8 @@ static inline const native_location *native_location_of(const native_build *b, u
 
 /* plan.c: steps and locations. */
 hg_status hg_native_plan(native_build *build);
+/* The slot of a local array that the first lane of a group has is its number in the tile, not 0. */
+static inline int hg_native_has_tile_slots(const native_build *b) { return b->steps.count > 1; }
 /* Only the steps. */
 hg_status hg_native_find_steps(native_build *build);
 /* unroll.c: `vector` with loops of a known trip count fully unrolled; no instructions: nothing was. Release `out`

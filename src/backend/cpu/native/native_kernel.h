@@ -26,6 +26,7 @@ struct hg_native {
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes, alive_offset;
+  uint32_t local_bytes, local_lanes; /* see native_build */
   uint32_t lane_ps;       /* as in cpu_body */
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */
   uint8_t keeps_coordinates;

@@ -289,7 +289,8 @@ static int find_uses(plan *p) {
   return has_loops;
 }
 
-/* While all lanes of a group are in a loop over a row nothing reads its mask: other masks have better use of a register.
+/* While all lanes of a group are in a loop over a row nothing reads its mask: other masks have better use of a
+ * register.
  */
 static hg_status find_unread_masks(plan *p) {
   uint64_t regs = p->v->regs.count, n = p->insn_count;
@@ -564,6 +565,18 @@ hg_status hg_native_find_steps(native_build *b) {
   return status;
 }
 
+/* Rows that are no multiple of a page apart lie in different sets of the caches. */
+static void place_local(native_build *b) {
+  const uint32_t *block = b->program->block;
+  uint32_t lanes = block[0] * block[1] * block[2];
+  b->local_bytes = hg_cpu_local_bytes(b->program, b->vector);
+  if (b->local_bytes == 0) return;
+  b->local_lanes = b->copies * b->target->lanes;
+  if (!hg_native_has_tile_slots(b)) return;
+  if (lanes == 0) lanes = CPU_TILE_LANES;
+  b->local_lanes = (lanes / NATIVE_LOCAL_PADDING + 2) * NATIVE_LOCAL_PADDING;
+}
+
 hg_status hg_native_plan(native_build *b) {
   plan p = new_plan(b);
   b->steps.count = 0;
@@ -571,6 +584,7 @@ hg_status hg_native_plan(native_build *b) {
   if (status == HG_OK) status = find_steps(&p);
   if (status == HG_OK) status = describe_all(&p);
   if (status == HG_OK) {
+    place_local(b);
     p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
     allocate_registers(&p);
     b->frame_bytes = p.last_slot;
@@ -583,7 +597,7 @@ hg_status hg_native_plan(native_build *b) {
 }
 
 int hg_native_uses_tile_lane(const native_build *b) {
-  if (b->row_bytes > 0) return 1;
+  if (b->row_bytes > 0 || (b->local_bytes > 0 && hg_native_has_tile_slots(b))) return 1;
   for (uint32_t r = 0; r < b->vector->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(b->vector, r);
     if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;

@@ -373,6 +373,21 @@ static void clear_shared(const cpu_worker *w) {
   if (w->run->shared_bytes > 0) memset(w->shared, 0, w->run->shared_bytes);
 }
 
+/* Of a block's lanes: row by row where they have few of the slots. */
+static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t lanes) {
+  if (native->local_bytes == 0 || native->steps.count == 1) return;
+  if (2 * lanes >= native->local_lanes) {
+    memset(w->local, 0, (size_t)native->local_bytes * native->local_lanes);
+    return;
+  }
+  for (size_t i = 0; i < native->program->symbols.count; i++) {
+    const atlas_symbol *symbol = atlas_symbol_at(native->program, i);
+    uint32_t bytes = atlas_bytes((atlas_type)symbol->type);
+    for (uint32_t k = 0; k < symbol->count && native->vector->locals[i / 64] >> i % 64 & 1; k++)
+      memset(w->place[i].memory + (size_t)k * native->local_lanes * bytes, 0, lanes * bytes);
+  }
+}
+
 /* A block that has all its lanes, with [x + lane] in bounds for all of them, as straight-line code. */
 static int run_wide(native_context *c, uint64_t lanes) {
   cpu_worker *w = c->worker;
@@ -397,6 +412,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   begin_tile(c, lanes);
   if (run_wide(c, lanes)) return;
   clear_shared(w);
+  clear_local(w, c->native, lanes);
   if (run_block_code(c, lanes)) return;
   for (size_t i = 0; i < c->native->steps.count;) {
     const native_step *step = &steps[i++];
@@ -424,6 +440,7 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
   int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
   cpu_body body = {.lane_ps = native->lane_ps,
                    .clears_shared = 1,
+                   .local_lanes = native->local_lanes,
                    .scratch_bytes = layout_of(native, is_block_tile).end,
                    .begin = begin_worker,
                    .tile = run_tile};

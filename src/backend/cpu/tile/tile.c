@@ -40,10 +40,10 @@ enum {
 
 /* ---- compile ----------------------------------------------------------------------------------------------------- */
 
-/* As many lanes as keep all rows in the cache, within reason. */
-static uint32_t lanes_for(const tile_plan *plan) {
+/* As many lanes as keep all rows, those of local arrays included, in the cache, within reason. */
+static uint32_t lanes_for(const tile_plan *plan, uint32_t local_bytes) {
   uint32_t lanes = CPU_TILE_LANES;
-  while (lanes > LEAST_LANES && lanes * plan->row_bytes > CACHE_BYTES) lanes /= 2;
+  while (lanes > LEAST_LANES && lanes * (plan->row_bytes + local_bytes) > CACHE_BYTES) lanes /= 2;
   return lanes;
 }
 
@@ -74,7 +74,7 @@ hg_status hg_tile_compile(const hg_allocator *allocator, const atlas_program *pr
     hg_release(allocator, tile);
     return status;
   }
-  tile->tile_lanes = lanes_for(&tile->plan);
+  tile->tile_lanes = lanes_for(&tile->plan, hg_cpu_local_bytes(program, vector));
   *out = tile;
   return HG_OK;
 }
@@ -135,6 +135,7 @@ static void begin_tile(cpu_worker *w, state *s, uint32_t lanes) {
   const hg_tile *tile = s->tile;
   s->lanes = lanes;
   w->lost = 0;
+  if (w->run->local_bytes > 0) memset(w->local, 0, (size_t)w->run->local_bytes * w->run->local_lanes);
   memset(w->alive, 1, lanes);
   memset(w->alive + lanes, 0, -lanes & (CPU_CHUNK - 1));
   s->step_count = s->recent_count = 0;
@@ -379,6 +380,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
 hg_status hg_tile_launch(const hg_tile *tile, atlas_launch *launch) {
   cpu_body body = {.tile_lanes = tile->tile_lanes,
                    .lane_ps = STEP_PS * (uint32_t)tile->plan.steps.count,
+                   .local_lanes = row_lanes_of(tile, launch),
                    .scratch_bytes = scratch_bytes(tile, row_lanes_of(tile, launch)),
                    .begin = begin_worker,
                    .tile = run_tile};

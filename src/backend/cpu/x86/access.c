@@ -22,6 +22,38 @@ unsigned hg_x86_base(x86_emit *e) {
   return X86_RDX;
 }
 
+unsigned hg_x86_short_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  if (!hg_x86_is_64(e, index)) return hg_x86_source_reg(e, index, copy, 0, s1);
+  unsigned low = hg_x86_source_reg(e, index, copy, 0, s1), high = hg_x86_source_reg(e, index, copy, 1, s2);
+  if (e->width == 2) {
+    hg_x86_v(e, X86_vpmovqd, low, 0, x86_reg(s1));
+    hg_x86_v(e, X86_vpmovqd, high, 0, x86_reg(s2));
+    hg_x86_vi(e, X86_vinserti64x4, s1, s1, x86_reg(s2), 1);
+  } else {
+    hg_x86_vi(e, X86_vshufps, s1, low, x86_reg(high), 0x88);
+    hg_x86_vi(e, X86_vpermq_imm, s1, 0, x86_reg(s1), 0xd8);
+  }
+  return s1;
+}
+
+unsigned hg_x86_local_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  unsigned s1 = hg_x86_scratch(e, 1), from = hg_x86_short_index(e, index, copy), shift = 0;
+  uint32_t lanes = e->b->local_lanes;
+  while (UINT32_C(1) << shift < lanes) shift++;
+  if (UINT32_C(1) << shift == lanes) hg_x86_vi(e, X86_vpslld_imm, 0, s1, x86_reg(from), shift);
+  else hg_x86_v(e, X86_vpmulld, s1, from, hg_x86_constant(e, lanes, 0));
+  hg_x86_v(e, X86_vpaddd, s1, s1, x86_at(X86_POOL, (int32_t)(e->iota_place * 4)));
+  return s1;
+}
+
+unsigned hg_x86_local_base(x86_emit *e, unsigned log_bytes) {
+  unsigned base = hg_x86_base(e);
+  if (!hg_native_has_tile_slots(e->b)) return base;
+  hg_x86_lea(&e->a, X86_RDX, x86_indexed(base, X86_TILE_LANE, log_bytes, 0));
+  return X86_RDX;
+}
+
 static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
   if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
 }

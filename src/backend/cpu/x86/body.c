@@ -130,6 +130,7 @@ void hg_x86_write_body(x86_emit *e, const native_step *step) {
   e->loops_until = 0;
   e->group_end = hg_x86_new_label(&e->a);
   int loses_lanes = e->b->vector->loses_lanes && !step->is_once;
+  hg_x86_clear_local(e);
   if (loses_lanes) hg_x86_begin_alive(e);
   if (loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   write_range(e, step->first, step->end);

@@ -170,6 +170,7 @@ void hg_x86_write_tail(x86_emit *e, const native_step *step);
 void hg_x86_write_once(x86_emit *e, const native_step *step);
 void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
 uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn); /* where jumps to an instruction lead */
+void hg_x86_clear_local(x86_emit *e); /* the local arrays of a group, where its code does that */
 void hg_x86_write_cold(x86_emit *e);
 void hg_x86_write_region(x86_emit *e, native_step *step);
 void hg_x86_write_slow_paths(x86_emit *e);

@@ -47,6 +47,7 @@ static int takes_part_of_lanes(const x86_emit *e) {
 /* 1 if a copy's lanes are likely to have one index, or consecutive ones. */
 static int is_likely(x86_emit *e, const x86_access *m) {
   uint8_t stride = likely_stride(e);
+  if (m->is_local) return 0;
   if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   if (m->is_store) return stride == VECTOR_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
@@ -72,20 +73,8 @@ static void write_likely(x86_emit *e, const x86_access *m, uint32_t copy, uint32
 
 /* ---- gathers and scatters ---------------------------------------------------------------------------------------- */
 
-/* 32-bit indices of a copy; of 64-bit ones the low halves, side by side. */
-static unsigned short_index(x86_emit *e, const x86_access *m, uint32_t copy) {
-  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
-  if (!hg_x86_is_64(e, m->index)) return hg_x86_source_reg(e, m->index, copy, 0, s1);
-  unsigned low = hg_x86_source_reg(e, m->index, copy, 0, s1), high = hg_x86_source_reg(e, m->index, copy, 1, s2);
-  if (e->width == 2) {
-    hg_x86_v(e, X86_vpmovqd, low, 0, x86_reg(s1));
-    hg_x86_v(e, X86_vpmovqd, high, 0, x86_reg(s2));
-    hg_x86_vi(e, X86_vinserti64x4, s1, s1, x86_reg(s2), 1);
-  } else {
-    hg_x86_vi(e, X86_vshufps, s1, low, x86_reg(high), 0x88);
-    hg_x86_vi(e, X86_vpermq_imm, s1, 0, x86_reg(s1), 0xd8);
-  }
-  return s1;
+static unsigned vector_index(x86_emit *e, const x86_access *m, uint32_t copy) {
+  return m->is_local ? hg_x86_local_index(e, m->index, copy) : hg_x86_short_index(e, m->index, copy);
 }
 
 /* eax = the limit less a non-negative displacement: indices below it are in bounds. */
@@ -133,8 +122,8 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
-/* Extracts an index of short_index. It may be negative where it was not compared with a limit and a displacement makes
- * up for it. */
+/* Extracts an index of hg_x86_short_index. It may be negative where it was not compared with a limit and a displacement
+ * makes up for it. */
 static void extract_index(x86_emit *e, const x86_access *m, unsigned to, unsigned from) {
   hg_x86_x(e, X86_vmovd_to_g, from, 0, x86_reg(to));
   if (!x86_is_checked(e) && m->displacement > 0) hg_x86_load_sign32(&e->a, to, x86_reg(to));
@@ -145,7 +134,7 @@ static void extract_index(x86_emit *e, const x86_access *m, unsigned to, unsigne
  * no part. */
 static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base, uint8_t stride,
                      uint32_t otherwise) {
-  unsigned index = short_index(e, m, copy);
+  unsigned index = vector_index(e, m, copy);
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned load = stride ? X86_vload : X86_vpbroadcastd;
   x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->iota_place * 4));
@@ -173,7 +162,7 @@ static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsig
 }
 
 static void gather_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
-  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  unsigned index = vector_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
   hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
   if (m->bytes == 4) {
@@ -194,7 +183,7 @@ static void gather_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigne
 
 /* Of lanes that store to one location the highest comes last, as on the reference machine. */
 static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
-  unsigned index = short_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  unsigned index = vector_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
   unsigned value = hg_x86_source_reg(e, m->value, copy, 0, s0);
   if (m->bytes == 4) {
@@ -209,9 +198,22 @@ static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsign
   hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
 }
 
+/* Of a local array. */
+static void gather_local(x86_emit *e, const x86_access *m, uint32_t copy) {
+  x86_access at = *m;
+  at.offset = x86_local_element(e, m->displacement, copy) * m->bytes;
+  unsigned base = hg_x86_local_base(e, m->log_bytes);
+  if (m->is_store) scatter_evex(e, &at, copy, base);
+  else gather_evex(e, &at, copy, base);
+}
+
 static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow, uint32_t done) {
   uint8_t stride = likely_stride(e);
   check_evex(e, m, copy, slow);
+  if (m->is_local) {
+    gather_local(e, m, copy);
+    return;
+  }
   unsigned base = hg_x86_base(e);
   if (m->is_store) {
     scatter_evex(e, m, copy, base);

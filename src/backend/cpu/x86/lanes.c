@@ -3,7 +3,7 @@
  *
  * A copy with a lane out of bounds is done by C code. A block is one worker's, so shared memory needs no lock. Lanes
  * that update one location, and do not use its old value, are combined first. */
-#include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/x86/x86_memory.h"
 
 #include "compiler/machine_ops.h"
 
@@ -21,6 +21,7 @@ typedef struct access {
   uint8_t is_load, is_store;
   uint8_t is_pool;          /* 1: indices and displacement count bytes */
   uint8_t is_shared;        /* 1: no other worker sees the memory */
+  uint8_t is_local;         /* 1: what is spilled is positions in memory (hg_x86_local_index), in 32 bits */
   uint8_t is_signed;
   uint8_t is_short;      /* 1: the old value is not used, and one instruction does the update */
   uint8_t is_immediate;  /* 1: its second operand is a constant that fits */
@@ -241,14 +242,16 @@ static void check_bounds(x86_emit *e, const access *m, uint32_t copy, uint32_t s
 }
 
 static int is_signed_index(const x86_emit *e, const access *m) {
-  return atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
+  return m->is_local || atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
 }
+
+static int is_64_bit_index(const x86_emit *e, const access *m) { return !m->is_local && hg_x86_is_64(e, m->index); }
 
 /* The location of the current lane. */
 static x86_rm location_of_lane(x86_emit *e, const access *m, unsigned base) {
   int32_t offset = m->displacement * (1 << m->log_bytes);
   if (m->index == VECTOR_NONE) return x86_at(base, offset);
-  int is_64 = hg_x86_is_64(e, m->index);
+  int is_64 = is_64_bit_index(e, m);
   x86_rm from = in_frame(e, m, INDICES, is_64);
   if (!is_64 && is_signed_index(e, m)) hg_x86_load_sign32(&e->a, m->place, from);
   else hg_x86_load(&e->a, is_64, m->place, from);
@@ -258,7 +261,7 @@ static x86_rm location_of_lane(x86_emit *e, const access *m, unsigned base) {
 /* The same for lanes in order, two indices of 32 bits fetched at a time. */
 static x86_rm location_of_next_lane(x86_emit *e, const access *m, unsigned base) {
   x86_asm *a = &e->a;
-  if (m->index == VECTOR_NONE || hg_x86_is_64(e, m->index)) return location_of_lane(e, m, base);
+  if (m->index == VECTOR_NONE || is_64_bit_index(e, m)) return location_of_lane(e, m, base);
   int is_signed = is_signed_index(e, m);
   unsigned place = m->lane % 2 == 0 ? X86_RAX : X86_RCX;
   if (m->lane % 2 != 0) hg_x86_shift_imm(a, 1, is_signed ? X86_SAR : X86_SHR, X86_RCX, 32);
@@ -377,6 +380,9 @@ static int describe(const x86_emit *e, access *m) {
   m->compared = is_cas ? insn->s[is_indexed] : VECTOR_NONE;
   m->value = m->is_load ? VECTOR_NONE : insn->s[is_indexed + is_cas];
   m->is_short = insn->d == VECTOR_NONE && (is_alu(m->op) || m->op == ATLAS_OP_atom_exch || m->is_store);
+  m->is_local = (flags & ATLAS_SPACE_LOCAL) != 0; /* memory.c writes those of which all lanes have one index */
+  if (m->is_local && (m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index))) return 0;
+  if (m->is_local && (displacement >= ATLAS_MAX_LOCAL_BYTES || displacement <= -ATLAS_MAX_LOCAL_BYTES)) return 0;
   if (m->is_pool) return is_indexed && displacement % m->bytes == 0;
   return is_indexed || displacement >= 0;
 }
@@ -416,17 +422,26 @@ static void load_results(x86_emit *e, const access *m, uint32_t copy) {
   }
 }
 
-static void write_copy(x86_emit *e, access *m, uint32_t c) {
+static void write_positions(x86_emit *e, access *m, uint32_t copy) {
+  size_t offset = offsetof(native_frame, vectors) + (size_t)INDICES * e->vector_bytes;
+  hg_x86_v(e, X86_vstore, hg_x86_local_index(e, m->index, copy), 0, x86_at(X86_FRAME, (int32_t)offset));
+  m->displacement = x86_local_element(e, m->displacement, copy);
+}
+
+/* `described` is the access in all copies. */
+static void write_copy(x86_emit *e, const access *described, uint32_t c) {
+  access now = *described, *m = &now;
   int is_once = is_done_once(e, m);
   uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
   choose_registers(e, m, is_once);
   load_mask(e, c, none);
   check_bounds(e, m, c, slow);
-  if (m->index != VECTOR_NONE) write_vectors(e, INDICES, m->index, c);
+  if (m->is_local) write_positions(e, m, c);
+  else if (m->index != VECTOR_NONE) write_vectors(e, INDICES, m->index, c);
   if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
   if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);
   if (!m->is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);
-  unsigned base = hg_x86_base(e);
+  unsigned base = m->is_local ? hg_x86_local_base(e, m->log_bytes) : hg_x86_base(e);
   if (is_once) update_once(e, m, base);
   else update_lanes(e, m, base);
   restore_registers(e, m);

@@ -17,7 +17,8 @@ static int is_straight(x86_emit *e, uint32_t i) {
   if (flags & (ATLAS_LOAD | ATLAS_STORE)) {
     e->index = i;
     e->insn = insn;
-    return hg_x86_has_base(insn) && atlas_bytes((atlas_type)insn->type) == 4 && hg_x86_is_by_tile_lane(e);
+    return hg_x86_has_base(insn) && !(flags & ATLAS_SPACE_LOCAL) && atlas_bytes((atlas_type)insn->type) == 4 &&
+           hg_x86_is_by_tile_lane(e);
   }
   return (flags & ATLAS_PURE) != 0;
 }

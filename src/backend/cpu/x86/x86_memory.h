@@ -8,11 +8,11 @@
 typedef struct x86_access {
   x86_rm extent, limit;    /* of the symbol, in the context; limit: as native_place */
   uint8_t type, log_bytes, bytes;
-  uint8_t is_store;
+  uint8_t is_store, is_local;
   uint32_t index;          /* register; VECTOR_NONE */
   uint32_t value;          /* of a store */
   int64_t displacement;    /* elements */
-  int32_t offset;          /* displacement in bytes */
+  int32_t offset;          /* displacement in bytes; in a local array it counts rows, and this is set for each copy */
 } x86_access;
 
 static inline int x86_is_checked(const x86_emit *e) {
@@ -32,6 +32,19 @@ void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsig
 /* Jumps to `out` unless index to index + `more` are in bounds. */
 void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
                          uint32_t out);
+
+/* 32-bit indices of a copy; of 64-bit ones the low halves, side by side. May be scratch 1; changes scratch 2. */
+unsigned hg_x86_short_index(x86_emit *e, uint32_t index, uint32_t copy);
+
+/* Of local arrays: how far, in elements, those of the copy's lanes with these indices are from that of its first lane
+ * with index 0. In scratch 1. */
+unsigned hg_x86_local_index(x86_emit *e, uint32_t index, uint32_t copy);
+/* The register with the address of element 0 of the group's first lane. */
+unsigned hg_x86_local_base(x86_emit *e, unsigned log_bytes);
+/* From there to the element of a copy's first lane. */
+static inline int32_t x86_local_element(const x86_emit *e, int64_t index, uint32_t copy) {
+  return (int32_t)(index * e->b->local_lanes + hg_x86_first_lane(e, copy));
+}
 
 /* 1 if it has written an access with an index of its own for each lane. */
 int hg_x86_gather(x86_emit *e, const x86_access *m);

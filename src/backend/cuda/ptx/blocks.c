@@ -99,6 +99,23 @@ void hg_ptx_clear_shared(ptx *p, uint32_t bytes) {
   hg_ptx_put(p, "\tbar.sync 0;\n");
 }
 
+/* Short arrays without a loop, so that the compiler may keep them in registers. */
+void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
+  enum { STORE_BYTES = 16, MOST_STORES = 32 };
+  for (uint32_t i = 0; i < bytes && bytes <= MOST_STORES * STORE_BYTES; i += STORE_BYTES)
+    hg_ptx_put(p, "\tst.local.v4.b32 [hg_local+%u], {0, 0, 0, 0};\n", (unsigned)i);
+  if (bytes <= MOST_STORES * STORE_BYTES) return;
+  ptx_name at = hg_ptx_new(p, PTX_32), end = hg_ptx_new(p, PTX_32), more = hg_ptx_new(p, PTX_PREDICATE),
+           again = hg_ptx_label(p);
+  hg_ptx_put(p, "\tmov.u32 %s, hg_local;\n", at.text);
+  PTX(p, "add.s32", end, at, hg_ptx_number(bytes));
+  hg_ptx_place(p, again);
+  hg_ptx_put(p, "\tst.local.v4.b32 [%s], {0, 0, 0, 0};\n", at.text);
+  PTX(p, "add.s32", at, at, hg_ptx_number(STORE_BYTES));
+  PTX(p, "setp.lt.u32", more, at, end);
+  hg_ptx_put(p, "\t@%s bra %s;\n", more.text, again.text);
+}
+
 void hg_ptx_find_block(ptx *p, ptx_name end) {
   find_block_number(p);
   find_place(p);

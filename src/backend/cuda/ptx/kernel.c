@@ -176,6 +176,7 @@ static void emit_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
   switch (step->op) {
   case GPU_BLOCK: hg_ptx_find_block(p, k->end = hg_ptx_label(p)); break;
   case GPU_START_POOLS: hg_ptx_start_pools(p); break;
+  case GPU_CLEAR_LOCAL: hg_ptx_clear_local(p, step->number); break;
   case GPU_SHARE: find_share(p, k); break;
   case GPU_LOAD_PACK: load_pack(p, k); break;
   case GPU_STORE_PACK: hg_ptx_vectors_store(p, 0, whole_of(p, k)); break;

@@ -10,7 +10,7 @@
 
 typedef struct place {
   const gpu_place *plan;
-  const char *space;     /* ".global", ".shared" */
+  const char *space;     /* ".global", ".shared", ".local" */
   ptx_name address;      /* without the brackets, an offset included */
   ptx_name back;         /* where a faulting access goes on */
   int may_fault;
@@ -118,8 +118,8 @@ static ptx_name global_address(ptx *p, uint32_t value, const gpu_place *plan, pt
   return hg_ptx_plus(address, bytes);
 }
 
-/* The sum is in bounds, so its low half is all of it. */
-static ptx_name shared_address(ptx *p, uint32_t value, const gpu_place *plan, ptx_name base, ptx_name sum) {
+/* In shared memory, or a local array: the sum is in bounds, so its low half is all of it. */
+static ptx_name narrow_address(ptx *p, uint32_t value, const gpu_place *plan, ptx_name base, ptx_name sum) {
   int64_t size = gpu_bytes(p->plan, value), bytes = plan->is_near ? plan->displacement * size : 0;
   ptx_name low, address = hg_ptx_new(p, PTX_32);
   if (plan->is_near && plan->index == SSA_NONE) return hg_ptx_plus(base, bytes);
@@ -138,11 +138,15 @@ ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
     *extent = hg_ptx_field(p, PTX_64, gpu_parameter_offset(p->plan, insn->symbol) + 8);
     return base;
   }
-  int is_shared = symbol->kind == ATLAS_SYMBOL_SHARED, is_library = (insn->symbol & SSA_LIBRARY) != 0;
-  ptx_name base = hg_ptx_new(p, is_shared ? PTX_32 : PTX_64);
+  int is_library = (insn->symbol & SSA_LIBRARY) != 0;
+  int is_shared = symbol->kind == ATLAS_SYMBOL_SHARED, is_local = symbol->kind == ATLAS_SYMBOL_LOCAL;
+  unsigned offset = is_shared  ? p->plan->shared_offset[insn->symbol]
+                    : is_local ? p->plan->local_offset[insn->symbol]
+                               : 0;
+  ptx_name base = hg_ptx_new(p, is_shared || is_local ? PTX_32 : PTX_64);
   *extent = hg_ptx_number(symbol->count);
-  unsigned offset = is_shared ? p->plan->shared_offset[insn->symbol] : 0;
   if (is_shared) hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", base.text, offset);
+  else if (is_local) hg_ptx_put(p, "\tmov.u32 %s, hg_local+%u;\n", base.text, offset);
   else if (is_library) hg_ptx_put(p, "\tmov.u64 %s, %s_f;\n", base.text, p->options->name);
   else hg_ptx_put(p, "\tmov.u64 %s, %s_c%u;\n", base.text, p->options->name, (unsigned)insn->symbol);
   return base;
@@ -164,10 +168,10 @@ static ptx_name index_of(ptx *p, const gpu_place *plan) {
   return plan->index != SSA_NONE ? hg_ptx_wide(p, plan->index) : hg_ptx_number(0);
 }
 
-/* Buffers, shared memory and constant tables: elements. */
+/* Buffers, shared memory, local arrays and constant tables: elements. */
 static void element_place(ptx *p, uint32_t value, place *at) {
   const gpu_place *plan = at->plan;
-  int is_shared = plan->space == GPU_SHARED;
+  int is_narrow = plan->space == GPU_SHARED || plan->space == GPU_LOCAL; /* addresses of 32 bits */
   ptx_name index = index_of(p, plan), sum = index, extent, base = hg_ptx_base_of(p, ptx_insn(p, value), &extent);
   if (plan->check == GPU_CLAMP) {
     library_place(p, value, base, index, extent, at);
@@ -178,12 +182,12 @@ static void element_place(ptx *p, uint32_t value, place *at) {
     ptx_fault_site site = {.site = plan->site, .index = index, .extent = extent};
     if (plan->check == GPU_BRANCH) branch_if_failed(p, value, failed, &site, at);
     else leave_out(p, failed, &site, at);
-  } else if (plan->displacement != 0 && !(is_shared && plan->is_near)) {
+  } else if (plan->displacement != 0 && !(is_narrow && plan->is_near)) {
     sum = hg_ptx_new(p, PTX_64);
     PTX(p, "add.s64", sum, index, hg_ptx_number((uint64_t)plan->displacement));
   }
-  if (is_shared) at->space = ".shared";
-  at->address = is_shared ? shared_address(p, value, plan, base, sum)
+  if (is_narrow) at->space = plan->space == GPU_SHARED ? ".shared" : ".local";
+  at->address = is_narrow ? narrow_address(p, value, plan, base, sum)
                           : global_address(p, value, plan, base, index, sum);
 }
 
@@ -265,7 +269,7 @@ static ptx_name unless(ptx_name predicate) {
 static void load_from(ptx *p, uint32_t value, const place *at) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name d = hg_ptx_register(p, value);
-  int is_read_only = at->plan->space != GPU_SHARED && at->plan->is_read_only;
+  int is_read_only = at->plan->space != GPU_SHARED && at->plan->space != GPU_LOCAL && at->plan->is_read_only;
   if (at->absent.text[0] != '\0')
     PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(insn->type))).text, d, hg_ptx_number(0));
   hg_ptx_put(p, "\t%sld%s%s%s %s, [%s];\n", unless(at->absent).text, at->space, is_read_only ? ".nc" : "",

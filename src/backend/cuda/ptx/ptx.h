@@ -213,6 +213,7 @@ typedef struct ptx_kernel {
 void hg_ptx_find_block(ptx *p, ptx_name end); /* threads without a lane branch to the end */
 void hg_ptx_find_lane(ptx *p);               /* its number once more, in other registers; any launch */
 void hg_ptx_clear_shared(ptx *p, uint32_t bytes);
+void hg_ptx_clear_local(ptx *p, uint32_t bytes);
 void hg_ptx_open_entries(ptx *p, ptx_kernel *k);
 void hg_ptx_close_entries(ptx *p, ptx_kernel *k);
 void hg_ptx_last_elements(ptx *p, const ptx_kernel *k);
