@@ -2,6 +2,8 @@
  * alone. That they keep every bit is tested on random programs (tests/random). */
 #include "compile.h"
 
+#include <string.h>
+
 /* How often a word stands in the optimised program. */
 typedef struct count {
   const char *text, *word;
@@ -93,6 +95,63 @@ static void test_stores(void) {
   CHECK_COUNTS(counts);
 }
 
+#define LOCAL ".local t f32 16\n.local u f32 16\n" IO "ldg.f32 r0, [x + lane]\nldg.u32 r9, [i + lane]\n"
+#define IN_BOUNDS "rem.u32 r5, r9, #16\n"
+
+static void test_arrays(void) {
+  static const count counts[] = {
+      /* elements are values, on straight ways, over branches and around loops */
+      {LOCAL "stl.f32 [t + #3], r0\nstl.f32 [t + #4], #2\nldl.f32 r1, [t + #3]\n" END, "ldl", 0},
+      {LOCAL "stl.f32 [t + #3], r0\nstl.f32 [t + #4], #2\nldl.f32 r1, [t + #3]\n" END, "stl", 0},
+      {LOCAL "stl.f32 [t + #3], r0\nbar.sync\nmem.fence\nldl.f32 r1, [t + #3]\n" END, "ldl", 0},
+      {LOCAL "ldl.f32 r1, [t + #3]\n" END, "stg.f32 [y + lane], #0x0", 1},
+      {LOCAL "stl.f32 [t], #1\nset.lt.f32 p0, r0, #0\n@p0 bra low\nsqrt.f32 r1, r0\nstl.f32 [t], r1\nlow:\nldl.f32 r1, "
+             "[t]\n" END,
+       "phi", 1},
+      {LOCAL "set.lt.f32 p0, r0, #0\n@p0 bra low\nsqrt.f32 r1, r0\nstl.f32 [u + #1], r1\nlow:\nldl.f32 r1, [t]\n" END,
+       "phi", 0},
+      {LOCAL "again:\nldl.f32 r1, [t]\nadd.f32 r1, r1, r0\nstl.f32 [t], r1\nloop r9, again\nldl.f32 r1, [t]\n" END,
+       "stl", 0},
+      {LOCAL
+       "again:\nldl.f32 r1, [t]\nldl.f32 r2, [t + #1]\nstl.f32 [t], r2\nadd.f32 r2, r1, r0\nstl.f32 [t + #1], r2\n"
+       "loop r9, again\nldl.f32 r1, [t]\n" END,
+       "phi", 3},
+      /* where an index is in a register, memory */
+      {LOCAL "stl.f32 [t + #3], r0\nldl.f32 r1, [t + r9]\n" END, "stl", 1},
+      {LOCAL "stl.f32 [t + r9], r0\nldl.f32 r1, [t + #3]\n" END, "ldl", 1},
+      {LOCAL "stl.f32 [t + r9], r0\nstl.f32 [u + #2], r0\nldl.f32 r1, [u + #2]\n" END, "ldl", 0},
+      /* and there what holds for stores to shared memory, but that other lanes do not see them */
+      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nldl.f32 r1, [t + r5]\n" END, "ldl", 0},
+      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nbar.sync\nldl.f32 r1, [t + r5]\n" END, "ldl", 0},
+      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nmem.fence\nldl.f32 r1, [t + r5]\n" END, "ldl", 0},
+      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nstl.f32 [t + #2], #1\nldl.f32 r1, [t + r5]\n" END, "ldl", 1},
+      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nbar.sync\nstl.f32 [t + r5], #2\nldl.f32 r1, [t + #4]\n" END, "stl", 1},
+      {LOCAL "stl.f32 [t + r9], r0\nldl.f32 r1, [t + r9]\n" END, "ldl", 1}, /* may be out of bounds */
+  };
+  CHECK_COUNTS(counts);
+}
+
+/* The first block can be a loop's, and an array can have more elements than there are values to keep them in. */
+static void test_arrays_at_the_limits(void) {
+  static const count counts[] = {
+      {".local t u32 4\n.buffer o u32 out\nagain:\nldl.u32 r1, [t]\nadd.u32 r1, r1, #1\nstl.u32 [t], r1\n"
+       "set.lt.u32 p0, r1, blane\n@p0 bra again\nstg.u32 [o + lane], r1\nexit\n",
+       "ldl", 0},
+  };
+  CHECK_COUNTS(counts);
+  for (unsigned elements = 128; elements <= 129; elements++) {
+    char text[8192] = ".local t u32 129\n.buffer o u32 out\n", line[48];
+    for (unsigned k = 0; k < elements; k++) {
+      snprintf(line, sizeof line, "stl.u32 [t + #%u], blane\n", k);
+      strcat(text, line);
+    }
+    strcat(text, "ldl.u32 r1, [t]\nstg.u32 [o + lane], r1\nexit\n");
+    char *code = compiled_text(text, OPTIMISED);
+    CHECK(count_words(code, "stl") == (elements == 128 ? 0 : 129));
+    free(code);
+  }
+}
+
 /* What does not change in a loop is computed before it, what only one side needs on that side. */
 static void test_schedule(void) {
   char *code = compiled_text(
@@ -142,6 +201,8 @@ static void test_if_convert(void) {
 int main(void) {
   test_strength();
   test_stores();
+  test_arrays();
+  test_arrays_at_the_limits();
   test_schedule();
   test_if_convert();
   return check_report();
