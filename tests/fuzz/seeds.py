@@ -38,10 +38,10 @@ def assemble(command: str, source: Path, target: Path) -> None:
 
 def dictionary() -> str:
     words = list(OPS) + ["." + t for t in TYPES] + [
-        ".program ", ".block ", ".buffer ", ".scalar ", ".shared ", ".const ", ".table ", ".pool ", ".entry ", " handle ",
-        " default", " in", " out", " inout", "[x + lane]", "[x + r0 + #1]", "[phi 5, 12, 200]", "[phi r0, r1, r2]", "[r0 : r1]", "lane",
-        "blane", "r252", "r253", "r254", "p0", "@p0 bra ", "@!p0 bra ", "#0x1.8p3", "#-1", "#inf", "#nan", "#0x7fc00000",
-        "global.x", "lane.y", "block_size.z", "{ #1, #2, }", "exit\n", "; "]
+        ".program ", ".block ", ".buffer ", ".scalar ", ".shared ", ".local ", ".const ", ".table ", ".pool ", ".entry ",
+        " handle ", " default", " in", " out", " inout", "[x + lane]", "[x + r0 + #1]", "[phi 5, 12, 200]", "[phi r0, r1, r2]",
+        "[r0 : r1]", "lane", "blane", "r252", "r253", "r254", "p0", "@p0 bra ", "@!p0 bra ", "#0x1.8p3", "#-1", "#inf", "#nan",
+        "#0x7fc00000", "global.x", "lane.y", "block_size.z", "{ #1, #2, }", "exit\n", "; "]
     lines = [f'"{w}"'.replace("\n", "\\x0a") for w in words]
     lines.append(r'"\x89ATLAS\x0d\x0a"')
     return "# Words of the Atlas text form, for -dict=.\n" + "\n".join(lines) + "\n"

@@ -131,6 +131,7 @@ stage_random() {
   # the CUDA backend's PTX, run by the double of libcuda
   local on_double=(run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0)
   job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --count 2000 --backend cuda
+  job "PTX of what came later" "${on_double[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 500 --backend cuda
   for capability in 75 80; do # other programs than above
     job "PTX for capability $capability" "${on_double[@]}" FAKECUDA_CAPABILITY="$capability" \
       "$random" --processes "$JOBS" --seed "${capability}000001" --count 1000 --backend cuda
