@@ -7,32 +7,34 @@ PITCH = TILE + 4                   # of a row of a tile that is stored by column
 CHAIN, LEVELS = 256, 6             # products of one chain where chains fold like a binary counter; its levels: k to 256 * 63
 
 
-def matmul(int8: bool = False, tree: bool = False) -> str:
+def matmul(kind: str = "f32", tree: bool = False) -> str:
     """y (m x n) = a (m x k) b (k x n) of f32: each element is one chain of FMA from +0 in increasing k.
 
     tree: a chain for each 256 of k, whose results fold in the aligned binary tree over their number: a counter in local memory, since it is
     touched once in 256 steps.
 
-    int8: y (m x n) = a (m x k) times b (n x k) by its columns, of signed bytes, sums of 32 bits; k counts words of four bytes.
+    kind "bf16": of such elements, which are f32 in between; results are rounded once. "int8": of signed bytes, sums of 32 bits; b is given
+    by its columns (n x k), and k counts words of four bytes.
 
     m and n are multiples of 128, k of 16. 256 lanes, each 8 x 8 of the result: rows 0-3 and 32-35 of its own in a warp's 64 x 32, columns
     0-3 and 16-19. Two tiles of A and B are in shared memory: while one is multiplied, the next is on its way from memory in eight
     registers."""
-    e = []
-    word, sum_type, pitch_b = ("u32", "i32", PITCH) if int8 else ("f32", "f32", TILE)
-    multiply_add = "dot4.ss.i32" if int8 else "fma.f32"
+    e, int8, narrow = [], kind == "int8", kind == "bf16"
+    given, word, sum_type, pitch_b = ("u32", "u32", "i32", PITCH) if int8 else (kind, "f32", "f32", TILE)
+    result, multiply_add = (sum_type, "dot4.ss.i32") if int8 else (kind, "fma.f32")
     tile_a, tile_b = STEP * PITCH, STEP * pitch_b
     total = lambda i, j: f"r{8 * i + j}"                                                                       # noqa: E731
     a, b = [f"r{64 + i}" for i in range(8)], [f"r{72 + j}" for j in range(8)]
     next_a, next_b = [f"r{80 + i}" for i in range(4)], [f"r{84 + i}" for i in range(4)]
 
     def fetch():
-        e.extend(f"ldg.{word} {next_a[i]}, [a + r90 + #{i}]" for i in range(4))
-        e.extend(f"ldg.{word} {next_b[i]}, [b + r91 + #{i}]" for i in range(4))
+        e.extend(f"ldg.{given} {next_a[i]}, [a + r90 + #{i}]" for i in range(4))
+        e.extend(f"ldg.{given} {next_b[i]}, [b + r91 + #{i}]" for i in range(4))
         e.extend((f"add.u32 r90, r90, #{STEP}", f"add.u32 r91, r91, #{STEP}" if int8 else "add.u32 r91, r91, r92"))
 
     def keep(buffer):
         apart = PITCH if int8 else 1                                    # of neighbours in a load of B
+        e.extend(f"cvt.f32.bf16 {r}, {r}" for r in (next_a + next_b if narrow else []))
         e.extend(f"sts.{word} [tile_a + r93 + #{buffer * tile_a + i * PITCH}], {next_a[i]}" for i in range(4))
         e.extend(f"sts.{word} [tile_b + r94 + #{buffer * tile_b + i * apart}], {next_b[i]}" for i in range(4))
 
@@ -104,9 +106,10 @@ def matmul(int8: bool = False, tree: bool = False) -> str:
     for i in range(8):
         e += ["add.u32 r99, r97, r95", f"add.u32 r99, r99, #{i % 4 + i // 4 * 32}", "add.u32 r100, r98, r96",
               "mad.u32 r99, r99, n, r100"]
-        e += [f"stg.{sum_type} [y + r99 + #{j % 4 + j // 4 * 16}], {total(i, j)}" for j in range(8)]
-    name = "matmul_int8" if int8 else "matmul_tree" if tree else "matmul"
-    declarations = [f".buffer a {word} in", f".buffer b {word} in", f".buffer y {sum_type} out", ".scalar n u32", ".scalar k u32",
+        e += [f"cvt.bf16.f32 {total(i, j)}, {total(i, j)}" for j in range(8) if narrow]
+        e += [f"stg.{result} [y + r99 + #{j % 4 + j // 4 * 16}], {total(i, j)}" for j in range(8)]
+    name = "matmul" + ("" if kind == "f32" else f"_{kind}") + ("_tree" if tree else "")
+    declarations = [f".buffer a {given} in", f".buffer b {given} in", f".buffer y {result} out", ".scalar n u32", ".scalar k u32",
                     f".shared tile_a {word} {2 * tile_a}", f".shared tile_b {word} {2 * tile_b}",
                     *([f".local counter f32 {64 * LEVELS}"] if tree else [])]
     return program(name, 256, declarations, e, "n / 128,m / 128")

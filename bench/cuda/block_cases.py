@@ -209,22 +209,23 @@ def histogram(count: int, wide: bool) -> BlockCase:
                      periodic(counts.astype(np.float64)), 0, count, adds=True)
 
 
-def matmul(count: int, tree: bool = False) -> BlockCase:
+def matmul(count: int, kind: str = "f32", tree: bool = False) -> BlockCase:
     """Square matrices of `count` elements; what a sum of products is compared with, those of the absolute values."""
     size = math.isqrt(count)
-    a, b = (tile(n, "f32", count).astype(np.float64) for n in "ab")
+    a, b = (from_type(tile(n, kind, count), kind).astype(np.float64) for n in "ab")
     period = len(b) // size                # rows of B, after which they repeat
 
     def expected(first, number):
         rows = (np.arange(first // size, (first + number) // size)[:, None] * size + np.arange(size)) % len(a)
         own, matrix = a[rows], b.reshape(period, size)
         folded = [f(own).reshape(len(own), -1, period).sum(1) @ f(matrix) for f in (lambda v: v, np.abs)]
-        return folded[0].reshape(-1), folded[1].reshape(-1)
-    arrays = {n: Array(n if n != "y" else "", "f32", count, (size, size)) for n in "aby"}
-    step = Step(tile_programs.matmul(tree=tree), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
+        rounding = np.abs(folded[0]) * (0 if kind == "f32" else 2 ** -8 / PRODUCT_BOUND)
+        return folded[0].reshape(-1), (folded[1] + rounding).reshape(-1)
+    arrays = {n: Array(n if n != "y" else "", kind, count, (size, size)) for n in "aby"}
+    step = Step(tile_programs.matmul(kind, tree), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
                 scalars={"n": ("u32", size), "k": ("u32", size)})
-    name = "matmul_tree" if tree else "matmul"
-    return BlockCase(name, f"{name} {size}", "f32", count, arrays, [step], expected, PRODUCT_BOUND, 2.0 * size ** 3, "TFLOP/s")
+    name = "matmul" + ("_tree" if tree else "" if kind == "f32" else f"_{kind}")
+    return BlockCase(name, f"{name} {size}", kind, count, arrays, [step], expected, PRODUCT_BOUND, 2.0 * size ** 3, "TFLOP/s")
 
 
 def matmul_int8(count: int) -> BlockCase:
@@ -238,7 +239,7 @@ def matmul_int8(count: int) -> BlockCase:
         values = (a[rows] @ b.reshape(period, size).T)[:, np.arange(size) % period].reshape(-1)
         return values, np.zeros(1)
     arrays = {n: Array("s" if n != "y" else "", "i8" if n != "y" else "i32", count, (size, size)) for n in "aby"}
-    step = Step(tile_programs.matmul(int8=True), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
+    step = Step(tile_programs.matmul("int8"), {n: n for n in arrays}, (size // tile_programs.TILE,) * 2,
                 scalars={"n": ("u32", size), "k": ("u32", size // 4)})
     return BlockCase("matmul_int8", f"matmul_int8 {size}", "i8", count, arrays, [step], expected, 0, 2.0 * size ** 3, "TOP/s")
 
@@ -272,6 +273,7 @@ BLOCKS = {
     "blur": [Variant("f32", blur)],
     "histogram": [Variant("u8", lambda count, w=w: histogram(count, w)) for w in (False, True)],
     "matmul": [Variant("f32", matmul, size * size, 256 * 256) for size in (4096, 8192)],
-    "matmul_tree": [Variant("f32", lambda count: matmul(count, True), size * size, 768 * 768) for size in (4096, 8192)],
+    "matmul_tree": [Variant("f32", lambda count: matmul(count, tree=True), size * size, 768 * 768) for size in (4096, 8192)],
+    "matmul_bf16": [Variant("bf16", lambda count: matmul(count, "bf16"), 4096 * 4096, 256 * 256)],
     "matmul_int8": [Variant("u8", matmul_int8, 4096 * 4096, 256 * 256)],
 }

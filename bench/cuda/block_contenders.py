@@ -101,7 +101,7 @@ def eager(torch, case: BlockCase, a: dict):
             "column_sum": lambda: torch.sum(x, 0, out=y), "row_argmax": lambda: torch.argmax(x, 1),
             "row_scan": lambda: torch.cumsum(x, 1, out=y), "transpose": lambda: y.copy_(x.t()),
             "histogram": lambda: torch.bincount(x, minlength=256),
-            "matmul": lambda: torch.mm(a["a"], a["b"], out=y), "matmul_tree": lambda: torch.mm(a["a"], a["b"], out=y),
+            **dict.fromkeys(("matmul", "matmul_tree", "matmul_bf16"), lambda: torch.mm(a["a"], a["b"], out=y)),
             "matmul_int8": lambda: torch._int_mm(a["a"], a["b"].t(), out=y)}.get(case.program)
 
 
@@ -145,6 +145,7 @@ def nvrtc_contender(library: CuPy, case: BlockCase, _how: str) -> Peer:
              "histogram": lambda count: (case.steps[0].grid, [count]),
              "matmul_int8": lambda size, _: ((size // 128, size // 128), [size, size // 4]),
              "matmul": lambda size, _: ((size // 128, size // 128), [size, size]),
+             "matmul_bf16": lambda size, _: ((size // 128, size // 128), [size, size]),
              "matmul_tree": lambda size, _: ((size // 128, size // 128), [size, size])}.get(case.program)
     if shape is None:
         raise LookupError("has no such kernel")

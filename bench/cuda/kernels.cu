@@ -45,15 +45,32 @@ extern "C" __global__ void histogram(const uint4 *__restrict__ x, u32 *__restric
  * 8 x 8 results. */
 enum { STEP = 8, PITCH = 132, WIDTH = 128 };
 
-template <bool tree>
-__device__ void product(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ y, u32 n, u32 k) {
+typedef unsigned short bf16; /* its bits */
+
+__device__ float4 four(const float *from) { return *(const float4 *)from; }
+__device__ float4 four(const bf16 *from) {
+  uint2 two = *(const uint2 *)from;
+  return make_float4(__uint_as_float(two.x << 16), __uint_as_float(two.x & 0xffff0000), __uint_as_float(two.y << 16),
+                     __uint_as_float(two.y & 0xffff0000));
+}
+__device__ u32 rounded(float x) { /* no NaN comes here */
+  u32 bits = __float_as_uint(x);
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+__device__ void keep(float *to, const float *x) { *(float4 *)to = make_float4(x[0], x[1], x[2], x[3]); }
+__device__ void keep(bf16 *to, const float *x) {
+  *(uint2 *)to = make_uint2(rounded(x[0]) | rounded(x[1]) << 16, rounded(x[2]) | rounded(x[3]) << 16);
+}
+
+template <bool tree, typename T>
+__device__ void product(const T *__restrict__ a, const T *__restrict__ b, T *__restrict__ y, u32 n, u32 k) {
   __shared__ __align__(16) float tile_a[2][STEP][PITCH], tile_b[2][STEP][WIDTH];
   u32 thread = threadIdx.x, top = blockIdx.y * 128, left = blockIdx.x * 128;
   u32 row_a = thread >> 1, column_a = (thread & 1) * 4, row_b = thread >> 5, column_b = (thread & 31) * 4;
   u32 row = (thread >> 7) * 64 + (thread >> 2 & 7) * 4, column = (thread >> 5 & 3) * 32 + (thread & 3) * 4;
-  const float *from_a = a + (top + row_a) * k + column_a, *from_b = b + row_b * n + left + column_b;
+  const T *from_a = a + (top + row_a) * k + column_a, *from_b = b + row_b * n + left + column_b;
   float total[8][8] = {}, counter[6][64]; /* of the results of 256 products each, where they fold in a tree */
-  float4 next_a = *(const float4 *)from_a, next_b = *(const float4 *)from_b;
+  float4 next_a = four(from_a), next_b = four(from_b);
   u32 buffer = 0;
   for (u32 done = 0; done < k; done += STEP) {
     tile_a[buffer][column_a][row_a] = next_a.x;
@@ -65,8 +82,8 @@ __device__ void product(const float *__restrict__ a, const float *__restrict__ b
     if (done + STEP < k) {
       from_a += STEP;
       from_b += STEP * n;
-      next_a = *(const float4 *)from_a;
-      next_b = *(const float4 *)from_b;
+      next_a = four(from_a);
+      next_b = four(from_b);
     }
 #pragma unroll
     for (int i = 0; i < STEP; i++) {
@@ -96,9 +113,9 @@ __device__ void product(const float *__restrict__ a, const float *__restrict__ b
   }
 #pragma unroll
   for (int r = 0; r < 8; r++) {
-    float *out = y + (top + row + r / 4 * 32 + r % 4) * n + left + column;
-    *(float4 *)out = make_float4(total[r][0], total[r][1], total[r][2], total[r][3]);
-    *(float4 *)(out + 16) = make_float4(total[r][4], total[r][5], total[r][6], total[r][7]);
+    T *out = y + (top + row + r / 4 * 32 + r % 4) * n + left + column;
+    keep(out, total[r]);
+    keep(out + 16, total[r] + 4);
   }
 }
 
@@ -111,6 +128,11 @@ extern "C" __global__ __launch_bounds__(256, 2) void matmul_tree(const float *__
                                                                  const float *__restrict__ b, float *__restrict__ y,
                                                                  u32 n, u32 k) {
   product<true>(a, b, y, n, k);
+}
+
+extern "C" __global__ __launch_bounds__(256, 2) void matmul_bf16(const bf16 *__restrict__ a, const bf16 *__restrict__ b,
+                                                                 bf16 *__restrict__ y, u32 n, u32 k) {
+  product<false>(a, b, y, n, k);
 }
 
 /* The same of signed bytes, four a word along k, with the second matrix by its columns: sums of 32 bits. */
