@@ -52,7 +52,8 @@ def line(row: dict, peers: list[str]) -> str:
 
 
 def block_heading(peers: list[str]) -> str:
-    return f"{'block program':<22}{'us':>8} {'min':>8} {'rate':>7} {'':<8}{'of copy':>8}" + "".join(f"{'/' + p:>17}" for p in peers)
+    return (f"{'block program':<22}{'us':>8} {'min':>8} {'rate':>7} {'':<8}{'of copy':>8}{'/best':>7}"
+            + "".join(f"{'/' + p:>17}" for p in peers))
 
 
 def complete_block(row: dict, copy: float) -> dict:
@@ -70,8 +71,9 @@ def block_line(row: dict, peers: list[str]) -> str:
         peer = row["peers"].get(name)
         return "-" if peer is None else f"{digits(peer['ratio'])} ({digits(peer['rate'])})"
     share = "" if row["share"] is None else f"{row['share'] * 100:.1f}%"
+    best = max((p["ratio"] for p in row["peers"].values()), default=None)
     return (f"{row['program']:<22}{digits(row['median_ns'] / 1e3):>8} {digits(row['min_ns'] / 1e3):>8} {digits(row['rate']):>7}"
-            f" {row['unit']:<8}{share:>8}" + "".join(f"{beside(p):>17}" for p in peers))
+            f" {row['unit']:<8}{share:>8}{digits(best):>7}" + "".join(f"{beside(p):>17}" for p in peers))
 
 
 def launch_line(row: dict) -> str:
