@@ -18,6 +18,7 @@ import tile_programs  # noqa: E402
 
 COLUMNS = (1024, 4096, 16384)
 ROW_BOUND = {"f32": 2e-5, "bf16": 1e-2}    # of what is expected; sums are of positive numbers, or compared with 1
+ATTENTION_BOUND = 2e-4                     # of values up to 4; scores are up to 50, and their errors are of the weights
 PRODUCT_BOUND = 2e-6                       # of the products' absolute sum
 HISTOGRAM_BLOCKS = 1056
 SMALL = 1 << 20                            # elements of a case that the CPU does, too
@@ -244,6 +245,28 @@ def matmul_int8(count: int) -> BlockCase:
     return BlockCase("matmul_int8", f"matmul_int8 {size}", "i8", count, arrays, [step], expected, 0, 2.0 * size ** 3, "TOP/s")
 
 
+HEAD = 64
+
+
+def attention(count: int) -> BlockCase:
+    """One head: as many queries as keys, of HEAD columns each."""
+    length = count // HEAD
+    scale = np.float32(1 / math.sqrt(HEAD))
+    q, k, v = (tile(n, "f32", count).astype(np.float64).reshape(length, HEAD) for n in "abp")
+
+    def expected(first, number):
+        rows = slice(first // HEAD, (first + number) // HEAD)
+        scores = q[rows] @ k.T * float(scale)
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        return (weights @ v / weights.sum(1, keepdims=True)).reshape(-1), np.ones(1)
+    arrays = {n: Array(given, "f32", count, (length, HEAD)) for n, given in (("q", "a"), ("k", "b"), ("v", "p"), ("y", ""))}
+    text = (HERE.parent.parent / "examples/attention.atlas").read_text(encoding="utf-8")
+    step = Step(text, {n: n for n in arrays}, (length,),
+                scalars={"keys": ("u32", length), "columns": ("u32", HEAD), "scale": ("f32", scale)})
+    return BlockCase("attention", f"attention {length}", "f32", count, arrays, [step], expected, ATTENTION_BOUND,
+                     4.0 * length ** 2 * HEAD, "TFLOP/s")
+
+
 # ---- the table --------------------------------------------------------------------------------------------------------------------------
 
 @dataclass
@@ -272,6 +295,7 @@ BLOCKS = {
     "transpose": [Variant("f32", transpose)],
     "blur": [Variant("f32", blur)],
     "histogram": [Variant("u8", lambda count, w=w: histogram(count, w)) for w in (False, True)],
+    "attention": [Variant("f32", attention, 4096 * HEAD, 300 * HEAD)],
     "matmul": [Variant("f32", matmul, size * size, 256 * 256) for size in (4096, 8192)],
     "matmul_tree": [Variant("f32", lambda count: matmul(count, tree=True), size * size, 768 * 768) for size in (4096, 8192)],
     "matmul_bf16": [Variant("bf16", lambda count: matmul(count, "bf16"), 4096 * 4096, 256 * 256)],

@@ -100,6 +100,7 @@ def eager(torch, case: BlockCase, a: dict):
             "cross_entropy": lambda: function.cross_entropy(x, a["t"], reduction="none"), "row_sum": lambda: torch.sum(x, 1, out=y),
             "column_sum": lambda: torch.sum(x, 0, out=y), "row_argmax": lambda: torch.argmax(x, 1),
             "row_scan": lambda: torch.cumsum(x, 1, out=y), "transpose": lambda: y.copy_(x.t()),
+            "attention": lambda: function.scaled_dot_product_attention(*(a[n][None, None] for n in "qkv")),
             "histogram": lambda: torch.bincount(x, minlength=256),
             **dict.fromkeys(("matmul", "matmul_tree", "matmul_bf16"), lambda: torch.mm(a["a"], a["b"], out=y)),
             "matmul_int8": lambda: torch._int_mm(a["a"], a["b"].t(), out=y)}.get(case.program)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engine
 
 f32 = np.float32
 SIZES = {"column_sum": 1 << 20, "transpose": 1 << 13, "blur": 1 << 13, "histogram": 1 << 16, "matmul": 1 << 16,
-         "matmul_tree": 1 << 16, "matmul_bf16": 1 << 16, "matmul_int8": 1 << 16}
+         "matmul_tree": 1 << 16, "matmul_bf16": 1 << 16, "attention": 1 << 12, "matmul_int8": 1 << 16}
 SMALL = {}         # label -> case, of the sizes that the reference machine does in a second
 for program, variants in BLOCKS.items():
     for variant in variants:
