@@ -99,7 +99,7 @@ RATIOS = [
     ("four interleaved AVX-512 vectors by hand", ("mandelbrot",), "hand", (1 << 18,), 1.2, 1),
     ("PyTorch eager, 1K to 4M", ROW_PROGRAMS, "torch", CACHED, 0.8, None),
     ("PyTorch eager, 64M", ROW_PROGRAMS, "torch", LARGE, 0.95, None),
-    ("OpenBLAS, by NumPy", ("matmul_128",), "numpy", None, 1 / 0.75, None),
+    ("OpenBLAS, by NumPy, 4M", ("matmul_tiled",), "numpy", (1 << 22,), 1 / 0.75, None),
     ("the compiled loop", ("histogram",), "loop", None, 1, None),
     ("the loop split at its barriers, a launch's cost taken off", ("block_sum",), "loop", None, 1.3, 1),
 ]
