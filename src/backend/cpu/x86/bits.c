@@ -97,7 +97,7 @@ static void leading_zeros(x86_emit *e, const piece *p) {
   if (p->bits < 32) hg_x86_v(e, X86_vpsubd, p->to, p->to, hg_x86_constant(e, 32 - p->bits, 0));
 }
 
-/* The bits of each byte, then the bytes of each element. */
+/* The bits of each byte, then the bytes of each element, of which narrow types keep the upper ones. */
 static void reverse(x86_emit *e, const piece *p) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
@@ -106,6 +106,11 @@ static void reverse(x86_emit *e, const piece *p) {
   halves(e, p->from);
   look_up(e, s2, UINT64_C(0xe060a020c0408000), UINT64_C(0xf070b030d0509010));
   look_up(e, s3, UINT64_C(0x0e060a020c040800), UINT64_C(0x0f070b030d050901));
+  if (p->bits == 8) { /* the lowest byte stays where it is; above it there are zeros, or copies of the sign */
+    hg_x86_v(e, X86_vpord, p->to, s2, x86_reg(s3));
+    if (is_signed) hg_x86_extend(e, e->insn->type, p->to);
+    return;
+  }
   hg_x86_v(e, X86_vpord, s2, s2, x86_reg(s3));
   hg_x86_v(e, X86_vpshufb, p->to, s2, bytes);
   if (p->bits < 32)

@@ -169,14 +169,27 @@ static void round_f64(x86_emit *e, uint8_t type, unsigned from) {
   hg_x86_v(e, X86_vporq, s3, s3, x86_reg(s2));
 }
 
+/* scratch 2 = 64-bit integers that f64 holds and that become the same in the format: to odd or, with AVX-512, those
+ * that overflow cut off, which bf16 has none of. */
+static void shorten_long(x86_emit *e, uint8_t type, int is_signed, unsigned from) {
+  unsigned s2 = hg_x86_scratch(e, 2);
+  uint64_t bound = UINT64_C(1) << 20;
+  if (e->width != 2 || type == ATLAS_bf16 || type == ATLAS_f32) {
+    hg_x86_long_to_odd(e, is_signed, s2, from, hg_x86_scratch(e, 3));
+    return;
+  }
+  hg_x86_v(e, is_signed ? X86_vpminsq : X86_vpminuq, s2, from, hg_x86_constant(e, bound, 1));
+  if (is_signed) hg_x86_v(e, X86_vpmaxsq, s2, s2, hg_x86_constant(e, 0 - bound, 1));
+}
+
 /* Part p of the source as f64, rounded alike: its register. May change scratch 1 to 3. */
-static unsigned part_as_f64(x86_emit *e, uint8_t from, uint32_t copy, uint32_t part) {
+static unsigned part_as_f64(x86_emit *e, uint8_t type, uint8_t from, uint32_t copy, uint32_t part) {
   unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   int is_long = atlas_bytes((atlas_type)from) == 8, is_signed = atlas_kind((atlas_type)from) == ATLAS_KIND_SINT;
   unsigned source = hg_x86_source_reg(e, e->insn->s[0], copy, is_long ? part : 0, s1);
   if (from == ATLAS_f64) return source;
   if (is_long) {
-    hg_x86_long_to_odd(e, is_signed, s2, source, s3);
+    shorten_long(e, type, is_signed, source);
     hg_x86_long_to_f64(e, is_signed, s1, s2, s3);
     return s1;
   }
@@ -196,7 +209,7 @@ void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s3 = hg_x86_scratch(e, 3);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     for (uint32_t p = 0; p < 2; p++) {
-      unsigned source = part_as_f64(e, from, c, p);
+      unsigned source = part_as_f64(e, type, from, c, p);
       if (type != ATLAS_f32) {
         round_f64(e, type, source);
         source = s3;
