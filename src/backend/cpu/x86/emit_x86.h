@@ -318,6 +318,8 @@ void hg_x86_end_quick(x86_emit *e);
 int hg_x86_quick_insn(x86_emit *e); /* 1 if it has written the current instruction */
 /* Of a quick access: its index in a general register (rcx, if it has none of its own); *stride: of its lanes. */
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
+/* 1 if the index of a quick access grows in each round by something that is not a constant: loads that. */
+int hg_x86_quick_step(x86_emit *e, unsigned to);
 /* What the current instruction is while all lanes are in the loop: NATIVE_TAKES_ALL, ... */
 uint8_t hg_x86_role(const x86_emit *e);
 uint32_t hg_x86_side_exit(x86_emit *e); /* label of a side exit: the slow version goes on with the current

@@ -30,6 +30,10 @@ typedef struct access {
   int32_t immediate;
   int32_t displacement;  /* elements; of a pool bytes, a multiple of an element's */
   int32_t lane;          /* the current lane; -1: the one whose number is in rcx */
+  uint8_t is_whole;      /* 1: all lanes of the vector take part */
+  uint8_t is_loaded;     /* 1: `loaded` is where the index of lane 0 was loaded from, `loaded_bytes` long */
+  uint8_t loaded_bytes;
+  x86_rm loaded;
 } access;
 
 /* ---- one location ------------------------------------------------------------------------------------------------ */
@@ -261,6 +265,12 @@ static x86_rm location_of_lane(x86_emit *e, const access *m, unsigned base) {
 /* The same for lanes in order, two indices of 32 bits fetched at a time. */
 static x86_rm location_of_next_lane(x86_emit *e, const access *m, unsigned base) {
   x86_asm *a = &e->a;
+  if (m->is_loaded) {
+    x86_rm from = m->loaded;
+    from.displacement += m->lane * m->loaded_bytes;
+    hg_x86_load_narrow(a, m->loaded_bytes, 0, X86_RAX, from);
+    return x86_indexed(base, X86_RAX, m->log_bytes, m->displacement * (1 << m->log_bytes));
+  }
   if (m->index == VECTOR_NONE || is_64_bit_index(e, m)) return location_of_lane(e, m, base);
   int is_signed = is_signed_index(e, m);
   unsigned place = m->lane % 2 == 0 ? X86_RAX : X86_RCX;
@@ -284,8 +294,10 @@ static void keep_result(x86_emit *e, const access *m) {
 }
 
 static void update_all(x86_emit *e, access *m, unsigned base, uint32_t otherwise) {
-  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
-  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
+  if (!m->is_whole) {
+    hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
+    hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
+  }
   for (m->lane = 0; m->lane < e->lanes; m->lane++) {
     load_value(e, m);
     write_update(e, m, location_of_next_lane(e, m, base));
@@ -299,6 +311,7 @@ static void update_lanes(x86_emit *e, access *m, unsigned base) {
   uint32_t next = hg_x86_new_label(a), some = hg_x86_new_label(a), done = hg_x86_new_label(a);
   if (m->mask == X86_RAX && !e->is_tail) {
     update_all(e, m, base, some);
+    if (m->is_whole) return;
     hg_x86_jump(a, done);
     hg_x86_place(a, some);
   }
@@ -428,16 +441,48 @@ static void write_positions(x86_emit *e, access *m, uint32_t copy) {
   m->displacement = x86_local_element(e, m->displacement, copy);
 }
 
+/* Where a loop over a row has loaded the copy's indices from, if they are bytes or words that nothing writes: from there
+ * they come without a detour by the frame. */
+static void find_loaded(x86_emit *e, access *m, uint32_t copy) {
+  const vector_insn *insn = e->insn, *load = NULL;
+  uint32_t index = e->index, at = index;
+  unsigned general;
+  uint8_t stride;
+  m->is_loaded = 0;
+  while (load == NULL && at-- > e->region_first && index - at <= NATIVE_MOST_OFFSET_LIFE) {
+    const vector_insn *before = vector_insn_at(e->b->vector, at);
+    if (before->op == VECTOR_LABEL || vector_is_jump(before->op)) return;
+    if (before->d == m->index) load = before;
+    else if (before->d != VECTOR_NONE && hg_native_scalar_of(&e->loop.found, before->d) != NULL) return;
+  }
+  if (load == NULL || !(atlas_op_flags(load->op) & ATLAS_LOAD) || !(load->flags & VECTOR_READ_ONLY)) return;
+  if ((load->type != ATLAS_u8 && load->type != ATLAS_u16) || e->base_of[load->symbol] < 0) return;
+  e->insn = load;
+  e->index = at;
+  if (hg_x86_role(e) & NATIVE_TAKES_ALL && hg_x86_quick_index(e, &general, &stride) && stride &&
+      general != X86_RCX) {
+    m->is_loaded = 1;
+    m->loaded_bytes = (uint8_t)atlas_bytes((atlas_type)load->type);
+    m->loaded = x86_indexed((unsigned)e->base_of[load->symbol], general, m->loaded_bytes - 1u,
+                            ((int32_t)load->bits + (int32_t)(copy * e->lanes)) * m->loaded_bytes);
+  }
+  e->insn = insn;
+  e->index = index;
+}
+
 /* `described` is the access in all copies. */
 static void write_copy(x86_emit *e, const access *described, uint32_t c) {
   access now = *described, *m = &now;
   int is_once = is_done_once(e, m);
   uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
   choose_registers(e, m, is_once);
-  load_mask(e, c, none);
+  m->is_whole = !is_once && m->mask == X86_RAX && hg_x86_role(e) & NATIVE_TAKES_ALL;
+  if (m->is_whole && m->index != VECTOR_NONE && !m->is_local) find_loaded(e, m, c);
+  int is_checked = !(e->insn->flags & VECTOR_IN_BOUNDS) && !(e->insn->symbol & SSA_LIBRARY);
+  if (!m->is_whole || is_checked) load_mask(e, c, none);
   check_bounds(e, m, c, slow);
   if (m->is_local) write_positions(e, m, c);
-  else if (m->index != VECTOR_NONE) write_vectors(e, INDICES, m->index, c);
+  else if (m->index != VECTOR_NONE && !m->is_loaded) write_vectors(e, INDICES, m->index, c);
   if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
   if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);
   if (!m->is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);

@@ -279,6 +279,20 @@ int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
   return 1;
 }
 
+int hg_x86_quick_step(x86_emit *e, unsigned to) {
+  uint32_t index = e->insn->s[0];
+  uint64_t bits;
+  for (uint32_t i = e->loop.found.head + 1; i < e->loop.found.end; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (insn->d != index || insn->op != ATLAS_OP_add) continue;
+    uint32_t step = insn->s[insn->s[0] == index];
+    if (insn->s[insn->s[0] != index] != index || hg_x86_constant_bits(e, step, &bits)) return 0;
+    hg_x86_load(&e->a, hg_x86_is_64(e, index), to, scalar_operand(e, step, to));
+    return 1;
+  }
+  return 0;
+}
+
 /* Writes the vectors of the scalars that the current instruction reads as such. */
 static void write_sources(x86_emit *e) {
   const native_scalar *index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);

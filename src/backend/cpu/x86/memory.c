@@ -528,13 +528,18 @@ static int is_first_access(const x86_emit *e) {
   return atlas_symbol_at(e->b->program, e->insn->symbol)->kind == ATLAS_SYMBOL_BUFFER;
 }
 
-/* Prefetches what is further along a row, or in the next rows. A group reads a few lines of each kilobyte, and other
- * groups the others, which no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time.
- */
-static void prefetch_row(x86_emit *e, const x86_access *m, x86_rm at) {
+/* Prefetches what is further along a row, or in the next rows; where the step is not a constant, as in a loop of the
+ * whole grid, what is some rounds ahead. A group reads a few lines of each kilobyte, and other groups the others, which
+ * no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time. */
+static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
   enum { AHEAD = 4096 };
+  x86_rm at = x86_indexed(hg_x86_base(e), index, m->log_bytes, m->offset + AHEAD);
   if (!hg_x86_has_all(e) || !is_first_access(e)) return;
-  at.displacement += AHEAD;
+  unsigned later = index == X86_RAX ? X86_RCX : X86_RAX;
+  if (hg_x86_quick_step(e, later)) {
+    hg_x86_lea(&e->a, later, x86_indexed(index, later, 3, 0));
+    at = x86_indexed(hg_x86_base(e), later, m->log_bytes, m->offset);
+  }
   for (uint32_t b = 0; b < e->copies * e->lanes * m->bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
     if (m->is_store) hg_x86_prefetch_to_write(&e->a, at);
     else hg_x86_prefetch(&e->a, 1, at);
@@ -557,7 +562,7 @@ static int quick_access(x86_emit *e, x86_access *m) {
     load_one(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
     return 1;
   }
-  prefetch_row(e, m, x86_indexed(base, index, m->log_bytes, m->offset));
+  prefetch_row(e, m, index);
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
     if (!m->is_store) hg_x86_load_run(e, m, at, c, -1);
