@@ -92,6 +92,7 @@ static void statement(draft *d) {
 
 static void body(draft *d) {
   load(d);
+  if (strcmp(d->type, "u8") == 0 && chance(d, 70)) line(d, "atom.add.u32 _, [t + r4], #%u", 1 + below(d, 2));
   for (uint32_t n = 1 + below(d, 3); n > 0; n--) statement(d);
   if (chance(d, 8)) line(d, "set.eq.%s p2, r4, r2\n@p2 bra out%u", d->type, d->labels + 1);
 }
@@ -143,7 +144,7 @@ static void write_text(draft *d) {
   d->counter = counters[below(d, COUNT(counters))];
   d->is_linear = chance(d, 30);
   line(d, ".program rows\n.block %u\n.buffer x %s in\n.buffer y %s inout", d->lanes, d->type, d->type);
-  line(d, ".scalar columns %s\n.scalar little %s\n.shared s u32 16", d->counter, d->counter);
+  line(d, ".scalar columns %s\n.scalar little %s\n.shared s u32 16\n.shared t u32 256", d->counter, d->counter);
   line(d, "cvt.%s.u32 r0, r253\nmul.%s r0, r0, columns\nadd.%s r1, r0, columns", d->counter, d->counter, d->counter);
   line(d, "cvt.%s.u32 r9, blane\nadd.%s r0, r0, r9", d->counter, d->counter);
   if (d->is_linear) line(d, "cvt.%s.u64 r0, lane\nmov.%s r1, columns", d->counter, d->counter);
@@ -152,15 +153,16 @@ static void write_text(draft *d) {
   if (!d->is_regular) line(d, "mov.%s r7, little\nadd.%s r7, r7, #%u", d->counter, d->counter, below(d, 90));
   if (d->is_linear)
     line(d, "sreg.u32 r10, grid_size.x\ncvt.%s.u32 r7, r10\nmul.%s r7, r7, #%u", d->counter, d->counter, d->lanes);
-  if (!d->is_regular && chance(d, 40)) line(d, "sub.%s r1, r1, r1\nsub.%s r1, r1, #%u", d->counter, d->counter, below(d, 300));
+  if (!d->is_regular && chance(d, 40))
+    line(d, "sub.%s r1, r1, r1\nsub.%s r1, r1, #%u", d->counter, d->counter, below(d, 300));
   line(d, "movi.%s r2, #%s\nmov.%s r4, r2", d->type, is_float(d) ? "0.5" : "1", d->type);
   for (uint32_t n = 1 + below(d, 3); n > 0; n--) {
     walk(d);
     if (chance(d, 70)) collective(d);
   }
   line(d, "bar.sync\ncvt.u32.u64 r8, lane\nstg.%s [y + r8 + #3072], r2", d->type);
-  line(d, "and.u32 r9, blane, #15\nlds.u32 r9, [s + r9]\ncvt.%s.u32 r9, r9\nstg.%s [y + r8 + #4096], r9\nexit", d->type,
-       d->type);
+  line(d, "and.u32 r9, blane, #15\nlds.u32 r10, [s + r9]\nlds.u32 r11, [t + blane]\nadd.u32 r10, r10, r11");
+  line(d, "cvt.%s.u32 r9, r10\nstg.%s [y + r8 + #4096], r9\nexit", d->type, d->type);
   d->columns = chance(d, 30) ? d->lanes * below(d, 6) : below(d, 1000);
   d->extent = chance(d, 75) ? BYTES / 8 : 300 + below(d, 900);
   d->step_limit = chance(d, 15) ? 1 + below(d, 6) : 200;

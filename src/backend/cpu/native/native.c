@@ -71,7 +71,8 @@ static hg_status add_temporaries(native_build *b, hg_vector *own) {
   b->temporaries = (uint32_t)own->regs.count;
   for (size_t k = 0; k < 2 * sizeof types; k++) {
     const vector_reg reg = {.type = types[k / 2], .kind = VECTOR_VARIES, .first = VECTOR_NONE};
-    if (hg_array_append(&own->allocator, &own->regs, &reg, 1) == NULL) return hg_fail_memory("machine code", sizeof reg);
+    if (hg_array_append(&own->allocator, &own->regs, &reg, 1) == NULL)
+      return hg_fail_memory("machine code", sizeof reg);
   }
   return HG_OK;
 }

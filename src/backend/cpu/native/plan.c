@@ -289,9 +289,7 @@ static int find_uses(plan *p) {
   return has_loops;
 }
 
-/* While all lanes of a group are in a loop over a row nothing reads its mask: other masks have better use of a
- * register.
- */
+/* While all lanes of a group are in a loop over a row nothing reads its mask: others have better use of a register. */
 static hg_status find_unread_masks(plan *p) {
   uint64_t regs = p->v->regs.count, n = p->insn_count;
   uint8_t *strides = hg_allocate(&p->b->allocator, regs + n, 1);

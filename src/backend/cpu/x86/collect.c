@@ -1,5 +1,6 @@
-/* collect.c - reductions of a block that has all its lanes, in machine code: by halves, as the ISA has it, first between
- * the vectors of a row and then within the one that is left. Nothing else is in vector registers between two regions.
+/* collect.c - reductions of a block that has all its lanes, in machine code: by halves, as the ISA has it, first
+ * between the vectors of a row and then within the one that is left. Nothing else is in vector registers between two
+ * regions.
  *
  * The tree is walked depth first, so that few registers hold it. Its instructions are those of the program: they are
  * written with registers of the vector program that nothing else names (native_build.temporaries). */

@@ -441,8 +441,8 @@ static void write_positions(x86_emit *e, access *m, uint32_t copy) {
   m->displacement = x86_local_element(e, m->displacement, copy);
 }
 
-/* Where a loop over a row has loaded the copy's indices from, if they are bytes or words that nothing writes: from there
- * they come without a detour by the frame. */
+/* Where a loop over a row has loaded the copy's indices from, if they are bytes or words that nothing writes: from
+ * there they come without a detour by the frame. */
 static void find_loaded(x86_emit *e, access *m, uint32_t copy) {
   const vector_insn *insn = e->insn, *load = NULL;
   uint32_t index = e->index, at = index;
