@@ -18,15 +18,6 @@ static int may_be_scalar(const native_build *b, uint32_t r) {
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
 
-uint8_t hg_native_stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
-  if (r >= b->vector->regs.count) return VECTOR_STRIDE_OTHER;
-  const vector_reg *reg = vector_reg_at(b->vector, r);
-  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
-    return VECTOR_STRIDE_1;
-  if (reg->kind != VECTOR_VARIES || b->locations[r].is_uniform) return VECTOR_STRIDE_0;
-  return strides[r];
-}
-
 static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
   if (r >= b->vector->regs.count || vector_reg_at(b->vector, r)->kind != VECTOR_CONSTANT) return 0;
   *bits = vector_reg_at(b->vector, r)->bits;

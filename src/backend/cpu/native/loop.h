@@ -57,7 +57,17 @@ int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, 
 int hg_native_find_masks(const native_build *b, native_loop *loop, const uint8_t *strides, uint8_t *roles);
 /* 1 if comparison i, with the instruction after it, is as NATIVE_LEAVES says. */
 int hg_native_leaving(const native_build *b, const uint8_t *strides, uint32_t i, native_leaving *out);
-uint8_t hg_native_stride_of(const native_build *b, const uint8_t *strides, uint32_t reg); /* vector_stride */
+
+/* vector_stride */
+static inline uint8_t hg_native_stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
+  if (r >= b->vector->regs.count) return VECTOR_STRIDE_OTHER;
+  const vector_reg *reg = vector_reg_at(b->vector, r);
+  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
+    return VECTOR_STRIDE_1;
+  if (reg->kind != VECTOR_VARIES || b->locations[r].is_uniform) return VECTOR_STRIDE_0;
+  return strides[r];
+}
+
 /* NULL: none. */
 const native_scalar *hg_native_scalar_of(const native_loop *loop, uint32_t reg);
 /* 1 if a load or store whose index has this stride is one access to consecutive elements, or to one element. `role`:

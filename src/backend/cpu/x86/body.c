@@ -6,17 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The label of an instruction: a quick loop has labels of its own; the head of a slow loop has another one, since jumps
- * to the loop from outside lead to the guards. */
-uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn) {
-  const x86_loop *loop = &e->loop;
-  int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
-  uint32_t *labels = is_inside ? loop->quick_label : e->label_of;
-  if (loop->version == X86_SLOW && insn == loop->found.head) return loop->slow_head;
-  if (labels[insn] == UINT32_MAX) labels[insn] = hg_x86_new_label(&e->a);
-  return labels[insn];
-}
-
 static void write_jump(x86_emit *e) {
   uint8_t role = hg_x86_role(e);
   if (e->insn->flags & VECTOR_SHORT || role & NATIVE_NO_CHANGE) return;

@@ -204,6 +204,9 @@ static inline int hg_x86_has_all(const x86_emit *e) {
   return e->loop.version == X86_QUICK && e->loop.found.has_all;
 }
 
+/* What the current instruction is while all lanes are in the loop: NATIVE_TAKES_ALL, ... */
+static inline uint8_t hg_x86_role(const x86_emit *e) { return hg_x86_has_all(e) ? e->loop.roles[e->index] : 0; }
+
 /* 1: lanes of the group may have ended. */
 static inline int hg_x86_loses_lanes(const x86_emit *e) { return e->b->vector->loses_lanes && !hg_x86_has_all(e); }
 
@@ -320,8 +323,6 @@ int hg_x86_quick_insn(x86_emit *e); /* 1 if it has written the current instructi
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
 /* 1 if the index of a quick access grows in each round by something that is not a constant: loads that. */
 int hg_x86_quick_step(x86_emit *e, unsigned to);
-/* What the current instruction is while all lanes are in the loop: NATIVE_TAKES_ALL, ... */
-uint8_t hg_x86_role(const x86_emit *e);
 uint32_t hg_x86_side_exit(x86_emit *e); /* label of a side exit: the slow version goes on with the current
                                            instruction */
 void hg_x86_release_loop(x86_emit *e);

@@ -338,8 +338,6 @@ static int adds_in_place(x86_emit *e, unsigned general, int w) {
   return 1;
 }
 
-uint8_t hg_x86_role(const x86_emit *e) { return hg_x86_has_all(e) ? e->loop.roles[e->index] : 0; }
-
 /* A source of 32 or 64 bits, extended to 64. */
 static void load_number(x86_emit *e, unsigned to, uint32_t reg, uint8_t type) {
   x86_rm from = scalar_operand(e, reg, to);
@@ -408,6 +406,17 @@ int hg_x86_quick_insn(x86_emit *e) {
   write_scalar_result(e, w);
   hg_x86_load(&e->a, w, general_of(e, scalar), x86_reg(X86_RAX));
   return 1;
+}
+
+/* The label of an instruction: a quick loop has labels of its own; the head of a slow loop has another one, since jumps
+ * to the loop from outside lead to the guards. */
+uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn) {
+  const x86_loop *loop = &e->loop;
+  int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
+  uint32_t *labels = is_inside ? loop->quick_label : e->label_of;
+  if (loop->version == X86_SLOW && insn == loop->found.head) return loop->slow_head;
+  if (labels[insn] == UINT32_MAX) labels[insn] = hg_x86_new_label(&e->a);
+  return labels[insn];
 }
 
 /* ---- ways out ---------------------------------------------------------------------------------------------------- */
