@@ -22,8 +22,9 @@ typedef struct analyst {
   hg_analysis *out;
   hg_range *range; /* per value; those of `out` */
   hg_guards guards;
-  uint8_t *control; /* per block: ir_level; those of `out` */
-  uint8_t *news;    /* per value: what this round has found that the last had not: NEW_FACT, NEW_RANGE */
+  uint8_t *control;    /* per block: ir_level; those of `out` */
+  uint8_t *news;       /* per value: what this round has found that the last had not: NEW_FACT, NEW_RANGE */
+  uint8_t has_lengths; /* 1: the program asks for the length of a buffer */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/aliasing.h) */
 } analyst;
 
@@ -272,6 +273,13 @@ static int is_same_range(hg_range a, hg_range b) {
   return a.low == b.low && a.high == b.high && a.exact == b.exact && a.is_nan == b.is_nan;
 }
 
+static hg_range length_of(analyst *a, const ssa_insn *insn) {
+  const uint64_t *extent = a->shape->extent;
+  a->has_lengths = 1;
+  return extent != NULL && extent[insn->symbol] != 0 ? exactly(insn->type, extent[insn->symbol])
+                                                     : hg_range_of_type(insn->type);
+}
+
 /* 1 if the phi, or one beside it, has another range than in the last round. */
 static int find_phi_range(analyst *a, uint32_t phi) {
   hg_range before = a->range[phi];
@@ -316,7 +324,8 @@ static int find_fact(analyst *a, uint32_t value, int is_first) {
         if (arg_fact(a, value, i)->level > f.level) f.level = arg_fact(a, value, i)->level;
     if (insn->block != SSA_NONE && a->control[insn->block] > f.level) f.level = a->control[insn->block];
     has_new_range = is_first || news_of_arguments(a, value) & NEW_RANGE;
-    if (has_new_range) a->range[value] = hg_range_of(a->unit, a->range, value);
+    if (has_new_range)
+      a->range[value] = insn->op == ATLAS_OP_len ? length_of(a, insn) : hg_range_of(a->unit, a->range, value);
     if (insn->arg_count > 0 && insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type)) {
       find_strides(a, value, &f);
       f.alignment = alignment_of_value(a, value);
@@ -360,15 +369,24 @@ static int is_below_extent(analyst *a, uint32_t value) {
   return is_below(hg_guards_range(&a->guards, ssa_args_of(a->unit, value)[0]), (int64_t)insn->bits, extent);
 }
 
-static hg_proof proof_of(analyst *a, uint32_t value) {
+/* Where the launch does not say how long the buffer is: the program may have asked. */
+static int is_in_length(analyst *a, uint32_t value) {
   const ssa_insn *insn = insn_at(a, value);
-  if (is_below_extent(a, value)) return HG_BELOW_EXTENT;
-  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || insn->bits != 0 ||
-      atlas_symbol_at(a->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER)
-    return HG_NOT_PROVEN;
+  int64_t displacement = (int64_t)insn->bits;
+  if (!a->has_lengths || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY ||
+      atlas_symbol_at(a->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER || displacement > INT32_MAX ||
+      displacement < -INT32_MAX)
+    return 0;
+  uint32_t index = ssa_args_of(a->unit, value)[0];
   hg_guards_go_to(&a->guards, insn->block, 2);
-  int is_below = hg_guards_is_below_length(&a->guards, ssa_args_of(a->unit, value)[0], insn->symbol);
-  return is_below ? HG_BELOW_LENGTH : HG_NOT_PROVEN;
+  hg_range range = hg_guards_range(&a->guards, index);
+  int is_unsigned = atlas_kind((atlas_type)insn_at(a, index)->type) == ATLAS_KIND_UINT;
+  int is_below_0 = range.exact ? range.low < -displacement : !is_unsigned || displacement < 0;
+  return !is_below_0 && hg_guards_is_below_length(&a->guards, index, displacement, insn->symbol);
+}
+
+static hg_proof proof_of(analyst *a, uint32_t value) {
+  return is_below_extent(a, value) ? HG_BELOW_EXTENT : is_in_length(a, value) ? HG_BELOW_LENGTH : HG_NOT_PROVEN;
 }
 
 static int is_access(const ssa_insn *insn) {

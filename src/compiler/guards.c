@@ -138,40 +138,68 @@ hg_range hg_guards_range(hg_guards *g, uint32_t value) { return range_to_depth(g
 
 /* ---- lengths ----------------------------------------------------------------------------------------------------- */
 
-/* The length itself, or the least of several numbers of which it is one. */
-static int is_at_most_length(const hg_guards *g, uint32_t value, uint16_t buffer, unsigned depth) {
-  const ssa_insn *insn = insn_at(g, value);
-  const uint32_t *args = ssa_args_of(g->unit, value);
-  if (insn->op == ATLAS_OP_len) return insn->symbol == buffer;
-  return insn->op == ATLAS_OP_min && depth > 0 &&
-         (is_at_most_length(g, args[0], buffer, depth - 1) || is_at_most_length(g, args[1], buffer, depth - 1));
+enum { MOST_STEPS = 3 }; /* of i < n and n <= m and m <= len */
+
+/* What an index is with conversions and constants taken off that change no number, and what they have added. */
+static uint32_t base_of(hg_guards *g, uint32_t value, int64_t *added) {
+  for (int look = 0; look < MOST_DEPTH; look++) {
+    const ssa_insn *insn = insn_at(g, value);
+    if ((insn->op != ATLAS_OP_cvt && insn->op != ATLAS_OP_add) || !is_integer(insn)) return value;
+    uint32_t from = ssa_args_of(g->unit, value)[0];
+    if (!is_integer(insn_at(g, from))) return value;
+    hg_range x = range_at(g, from, DEPTH_OF_ENTRY), all = hg_range_of_type(insn->type), by = {.exact = 1};
+    if (insn->op == ATLAS_OP_add) by = g->of[ssa_args_of(g->unit, value)[1]];
+    if (insn->type == ATLAS_u64) all = hg_range_between(ATLAS_u64, 0, INT64_MAX);
+    if (!x.exact || !by.exact || by.low != by.high || by.low > INT32_MAX || by.low < -INT32_MAX) return value;
+    if (x.low < all.low - (by.low < 0 ? by.low : 0) || x.high > all.high - (by.low > 0 ? by.low : 0)) return value;
+    *added += by.low;
+    value = from;
+  }
+  return value;
 }
 
-/* The number `value` in 64 bits. */
-static int is_widened(const hg_guards *g, uint32_t wide, uint32_t value) {
-  const ssa_insn *insn = insn_at(g, wide);
-  return wide == value || (insn->op == ATLAS_OP_cvt && ssa_args_of(g->unit, wide)[0] == value &&
-                           atlas_kind((atlas_type)insn->type2) == ATLAS_KIND_UINT);
-}
+static int is_at_most_length(hg_guards *g, uint32_t value, int64_t added, uint32_t buffer, unsigned steps);
 
-static int says_below(hg_guards *g, uint32_t condition, int holds, uint32_t value, uint16_t buffer) {
+/* 1 if the condition says that base + added <= len. */
+static int bounds_by_length(hg_guards *g, uint32_t condition, int holds, uint32_t base, int64_t added, uint32_t buffer,
+                            unsigned steps) {
   const ssa_insn *insn = insn_at(g, condition);
   const uint32_t *args = ssa_args_of(g->unit, condition);
   if (g->work == 0) return 0;
   g->work--;
-  if (insn->op == ATLAS_OP_pnot) return says_below(g, args[0], !holds, value, buffer);
-  if (insn->op == (holds ? ATLAS_OP_pand : ATLAS_OP_por)) /* both hold; neither holds */
-    return says_below(g, args[0], holds, value, buffer) || says_below(g, args[1], holds, value, buffer);
-  return holds && insn->op == ATLAS_OP_set_lt && insn->type2 == ATLAS_u64 && is_widened(g, args[0], value) &&
-         is_at_most_length(g, args[1], buffer, MOST_DEPTH);
+  if (insn->op == ATLAS_OP_pnot) return bounds_by_length(g, args[0], !holds, base, added, buffer, steps);
+  if (insn->op == (holds ? ATLAS_OP_pand : ATLAS_OP_por))
+    return bounds_by_length(g, args[0], holds, base, added, buffer, steps) ||
+           bounds_by_length(g, args[1], holds, base, added, buffer, steps);
+  if (insn->op != ATLAS_OP_set_lt || !atlas_is_integer((atlas_type)insn->type2)) return 0;
+  int64_t tested = 0; /* base + tested < the other; or at most the other, where the other is not below it */
+  if (base_of(g, args[!holds], &tested) != base) return 0;
+  return is_at_most_length(g, args[holds], added - tested - (holds != 0), buffer, steps - 1);
 }
 
-int hg_guards_is_below_length(hg_guards *g, uint32_t value, uint16_t buffer) {
-  if (atlas_kind((atlas_type)insn_at(g, value)->type) != ATLAS_KIND_UINT) return 0;
-  g->work = MOST_WORK;
+/* 1 if value + added <= len: as numbers, not modulo anything. */
+static int is_at_most_length(hg_guards *g, uint32_t value, int64_t added, uint32_t buffer, unsigned steps) {
+  uint32_t base = base_of(g, value, &added);
+  const ssa_insn *insn = insn_at(g, base);
+  const ssa_block *block = ssa_block_at(g->unit, g->block);
+  if (insn->op == ATLAS_OP_len && insn->symbol == buffer) return added <= 0;
+  if (steps == 0) return 0;
+  if (insn->op == ATLAS_OP_min && is_integer(insn))
+    for (uint32_t i = 0; i < 2; i++)
+      if (is_at_most_length(g, ssa_args_of(g->unit, base)[i], added, buffer, steps - 1)) return 1;
+  if (g->side < 2 && block->end == SSA_BRANCH && block->successor[0] != block->successor[1] &&
+      bounds_by_length(g, block->condition, g->side == 0, base, added, buffer, steps))
+    return 1;
   for (uint32_t b = g->block; b != SSA_NONE && g->work > 0; b = g->at[b].above)
-    if (g->at[b].condition != SSA_NONE && says_below(g, g->at[b].condition, g->at[b].holds, value, buffer)) return 1;
+    if (g->at[b].condition != SSA_NONE &&
+        bounds_by_length(g, g->at[b].condition, g->at[b].holds, base, added, buffer, steps))
+      return 1;
   return 0;
+}
+
+int hg_guards_is_below_length(hg_guards *g, uint32_t value, int64_t displacement, uint32_t buffer) {
+  g->work = MOST_WORK;
+  return is_at_most_length(g, value, displacement + 1, buffer, MOST_STEPS);
 }
 
 /* ---- phis -------------------------------------------------------------------------------------------------------- */

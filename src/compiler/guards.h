@@ -45,8 +45,10 @@ static inline void hg_guards_go_to(hg_guards *g, uint32_t block, uint32_t side) 
 /* What the value can be there. Empty (low > high): no lane gets there. */
 hg_range hg_guards_range(hg_guards *g, uint32_t value);
 
-/* 1 if each lane that gets there has found the value, an integer without a sign, to be below the length of a buffer. */
-int hg_guards_is_below_length(hg_guards *g, uint32_t value, uint16_t buffer);
+/* 1 if value + displacement is below the length of the buffer there, whatever that is, because branches on the way have
+ * compared it with `len`, or with what is no greater. Says nothing of whether it is below 0. The displacement is a
+ * number of 32 bits. */
+int hg_guards_is_below_length(hg_guards *g, uint32_t value, int64_t displacement, uint32_t buffer);
 
 /* What a phi can be: the join of its arguments, each along its edge; in a loop what is left of the whole type if each
  * iteration finds the phi between its bounds and leaves it there. With the last phi of a loop's header, finds the

@@ -55,7 +55,7 @@ enum { /* flags of instructions */
   VECTOR_SAME = 8,       /* memory: the index is the same in all lanes of the tile that take part */
   VECTOR_LANE = 16,      /* memory: the address is [x + lane + bits] itself (bits may be 0) */
   VECTOR_READ_ONLY = 32, /* memory: nothing writes the location during the launch */
-  VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch */
+  VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch, in the lanes of the mask */
   VECTOR_ENTERS = 128,    /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
   VECTOR_LAST = 512,      /* JUMP_NONE: to the end, where no lane is left; lanes of a part of the tile may go alone */
   VECTOR_SHORT = 256      /* with ENTERS: the block is short, and may as well run with no lane */

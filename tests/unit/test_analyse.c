@@ -394,27 +394,86 @@ static void check_fact(const char *body, uint8_t level, int stride_known, int64_
 static void test_lengths(void) {
   const hg_shape unknown = {0};
   check_proven(LENGTHS "set.lt.u64 p0, lane, r0\n@!p0 bra done\nldg.u32 r2, [x + lane]\nstg.u32 [y + lane], r2\ndone:\n"
-               "exit\n", &unknown, 1, 2);
-  check_proven(LENGTHS "min.u64 r3, r0, n\nmin.u64 r3, r1, r3\nmul.u64 r4, lane, #3\nagain:\nset.ge.u64 p0, r4, r3\n"
+                       "exit\n",
+               &unknown, 1, 2);
+  check_proven(LENGTHS
+               "min.u64 r3, r0, n\nmin.u64 r3, r1, r3\nmul.u64 r4, lane, #3\nagain:\nset.ge.u64 p0, r4, r3\n"
                "@p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + r4], r2\nadd.u64 r4, r4, #5\nbra again\ndone:\n"
                "exit\n",
                &unknown, 2, 2);
   /* of an index in 32 bits that the comparison has widened */
-  check_proven(LENGTHS "cvt.u32.u64 r4, lane\nmul.u32 r4, r4, #77\ncvt.u64.u32 r5, r4\nset.lt.u64 p0, r5, r0\n"
+  check_proven(LENGTHS
+               "cvt.u32.u64 r4, lane\nmul.u32 r4, r4, #77\ncvt.u64.u32 r5, r4\nset.lt.u64 p0, r5, r0\n"
                "set.lt.u64 p1, r5, r1\npand p0, p0, p1\n@!p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + r4], r2\n"
-               "done:\nexit\n", &unknown, 2, 2);
+               "done:\nexit\n",
+               &unknown, 2, 2);
   /* one further, on the other side, with only one of two conditions, and where the sign counts */
   check_proven(LENGTHS "set.lt.u64 p0, lane, r0\n@!p0 bra done\nldg.u32 r2, [x + lane + #1]\nstg.u32 [y + lane], r2\n"
-               "done:\nexit\n", &unknown, 0, 2);
+                       "done:\nexit\n",
+               &unknown, 0, 2);
   check_proven(LENGTHS "set.lt.u64 p0, lane, r0\n@p0 bra done\nldg.u32 r2, [x + lane]\nstg.u32 [y + lane], r2\ndone:\n"
-               "exit\n", &unknown, 0, 2);
+                       "exit\n",
+               &unknown, 0, 2);
   check_proven(LENGTHS "set.lt.u64 p0, lane, r0\nset.lt.u64 p1, lane, n\npor p0, p0, p1\n@!p0 bra done\n"
-               "ldg.u32 r2, [x + lane]\nstg.u32 [y + #3], r2\ndone:\nexit\n", &unknown, 0, 2);
+                       "ldg.u32 r2, [x + lane]\nstg.u32 [y + #3], r2\ndone:\nexit\n",
+               &unknown, 0, 2);
   check_proven(LENGTHS "cvt.i32.u64 r4, lane\nsub.i32 r4, r4, #5\ncvt.u64.i32 r5, r4\nset.lt.u64 p0, r5, r0\n"
-               "@!p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + #3], r2\ndone:\nexit\n", &unknown, 0, 2);
+                       "@!p0 bra done\nldg.u32 r2, [x + r4]\nstg.u32 [y + #3], r2\ndone:\nexit\n",
+               &unknown, 0, 2);
   /* the next one, which nobody has compared */
   check_proven(LENGTHS "mul.u64 r4, lane, #3\nagain:\nset.ge.u64 p0, r4, r0\n@p0 bra done\nadd.u64 r4, r4, #5\n"
-               "ldg.u32 r2, [x + r4]\nstg.u32 [y + #3], r2\nbra again\ndone:\nexit\n", &unknown, 0, 2);
+                       "ldg.u32 r2, [x + r4]\nstg.u32 [y + #3], r2\nbra again\ndone:\nexit\n",
+               &unknown, 0, 2);
+}
+
+/* The same of indices in several forms, and by several comparisons. */
+static void test_indices_below_lengths(void) {
+  static const struct {
+    const char *text;
+    unsigned proven, all;
+  } cases[] = {
+      {"len.u64 r1, x\nset.ge.u64 p0, lane, r1\n@p0 bra done\nldg.f32 r2, [x + lane]\nstg.f32 [y + lane], r2\ndone:", 1,
+       2},
+      {"cvt.u64.u32 r0, blane\nlen.u64 r1, x\nagain:\nset.ge.u64 p0, r0, r1\n@p0 bra done\nldg.f32 r2, [x + r0]\n"
+       "stg.f32 [y + r0], r2\nadd.u64 r0, r0, #64\nbra again\ndone:",
+       1, 2},
+      /* an index of 32 bits, compared as one of 64, and the elements beside it */
+      {"cvt.u32.u64 r0, lane\nlen.u64 r1, x\ncvt.u64.u32 r2, r0\nset.ge.u64 p0, r2, r1\n@p0 bra done\n"
+       "ldg.f32 r3, [x + r0]\nldg.f32 r4, [x + r0 + #1]\nadd.f32 r3, r3, r4\nstg.f32 [y + lane], r3\ndone:",
+       1, 3},
+      {"mov.u32 r0, blane\nlen.u64 r1, x\nadd.u32 r2, r0, #3\ncvt.u64.u32 r2, r2\nset.ge.u64 p0, r2, r1\n@p0 bra done\n"
+       "ldg.f32 r3, [x + r0 + #1]\nldg.f32 r4, [x + r0 + #3]\nldg.f32 r5, [x + r0 + #4]\nldg.f32 r6, [x + r0 + #-1]\n"
+       "add.f32 r3, r3, r4\nadd.f32 r5, r5, r6\nadd.f32 r3, r3, r5\nstg.f32 [y + lane], r3\ndone:",
+       2, 5},
+      /* the lesser of a scalar and the length; a scalar that the length is not below */
+      {"cvt.u64.u32 r5, n\nlen.u64 r1, x\nmin.u64 r1, r1, r5\nset.ge.u64 p0, lane, r1\n@p0 bra done\n"
+       "ldg.f32 r2, [x + lane]\nstg.f32 [y + lane], r2\ndone:",
+       1, 2},
+      {"cvt.u64.u32 r5, n\nlen.u64 r1, x\nset.lt.u64 p0, r1, r5\n@p0 bra done\nset.ge.u64 p0, lane, r5\n@p0 bra done\n"
+       "ldg.f32 r2, [x + lane]\nstg.f32 [y + lane], r2\ndone:",
+       1, 2},
+      {"cvt.u64.u32 r5, n\nlen.u64 r1, x\nset.lt.u64 p0, r5, r1\n@p0 bra done\nset.ge.u64 p0, lane, r5\n@p0 bra done\n"
+       "ldg.f32 r2, [x + lane]\nstg.f32 [y + lane], r2\ndone:",
+       0, 2},
+      /* what says nothing: at most the length; another buffer's; a number below 0; a sum that wraps */
+      {"len.u64 r1, x\nset.gt.u64 p0, lane, r1\n@p0 bra done\nldg.f32 r2, [x + lane]\nstg.f32 [y + lane], r2\ndone:", 0,
+       2},
+      {"len.u64 r1, y\nset.ge.u64 p0, lane, r1\n@p0 bra done\nldg.f32 r2, [x + lane]\nstg.f32 [y + lane], r2\ndone:", 1,
+       2},
+      {"ldg.i32 r0, [s + lane]\nlen.u64 r1, x\ncvt.i64.i32 r2, r0\ncvt.i64.u64 r1, r1\nset.ge.i64 p0, r2, r1\n@p0 bra "
+       "done\n"
+       "ldg.f32 r3, [x + r0]\nstg.f32 [y + lane], r3\ndone:",
+       0, 3},
+      {"cvt.u32.u64 r0, lane\nlen.u64 r1, x\nadd.u32 r2, r0, #3\ncvt.u64.u32 r2, r2\nset.ge.u64 p0, r2, r1\n@p0 bra "
+       "done\n"
+       "ldg.f32 r3, [x + r0]\nstg.f32 [y + lane], r3\ndone:",
+       0, 2},
+  };
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    char text[1024];
+    snprintf(text, sizeof text, ".scalar n u32\n.buffer s i32 in\n" IO "%s\nexit\n", cases[k].text);
+    check_proven(text, &(hg_shape){0}, cases[k].proven, cases[k].all);
+  }
 }
 
 static void test_levels_and_strides(void) {
@@ -465,6 +524,7 @@ int main(void) {
   test_loops_of_launches();
   test_random_loops();
   test_lengths();
+  test_indices_below_lengths();
   test_steps();
   test_levels_and_strides();
   test_affine();
