@@ -45,9 +45,9 @@ static const struct {
                {ATLAS_OP_stl, WITH_LOCAL_ARRAYS},
                {ATLAS_OP_len, WITH_LEN},
                {ATLAS_OP_dot4_ss, WITH_DOT4},
-                {ATLAS_OP_dot4_uu, WITH_DOT4},
-                {ATLAS_OP_dot4_us, WITH_DOT4},
-                {ATLAS_OP_cbrt, WITH_CBRT}};
+               {ATLAS_OP_dot4_uu, WITH_DOT4},
+               {ATLAS_OP_dot4_us, WITH_DOT4},
+               {ATLAS_OP_cbrt, WITH_CBRT}};
 enum { YOUNGER = sizeof younger / sizeof *younger }; /* in the order of ops.def */
 
 atlas_op rng_op(rng *r) {

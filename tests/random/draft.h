@@ -33,7 +33,8 @@ uint64_t rng_value(rng *r, atlas_type type);
  * generation draws stays what it was: an operation that comes later belongs to a new generation, which is drawn from
  * seed SEEDS_OF_ALL_OPERATIONS on. */
 #define SEEDS_OF_ALL_OPERATIONS UINT64_C(100000000)
-enum { FIRST_GENERATION, WITH_CBRT, WITH_LEN, WITH_DOT4, WITH_LOCAL_ARRAYS, ALL_OPERATIONS = WITH_LOCAL_ARRAYS };
+enum { FIRST_GENERATION, WITH_CBRT, WITH_LEN, WITH_DOT4, WITH_LOCAL_ARRAYS, WITH_COLLECTIVES_IN_A_ROW,
+       ALL_OPERATIONS = WITH_COLLECTIVES_IN_A_ROW };
 atlas_op rng_op(rng *r);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */

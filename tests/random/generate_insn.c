@@ -554,7 +554,7 @@ static void one_collective(generator *g) {
 /* One, or several in a row: those of one kind may be done at once. */
 static void collective_insn(generator *g) {
   one_collective(g);
-  while (g->r.draws_younger && chance(g, 65)) {
+  while (g->r.generation >= WITH_COLLECTIVES_IN_A_ROW && chance(g, 65)) {
     if (chance(g, 25)) pure_insn(g);
     one_collective(g);
   }
