@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "compiler/build_ssa.h"
 #include "compiler/canon.h"
+#include "compiler/collectives.h"
 #include "compiler/legalise.h"
 #include "compiler/schedule.h"
 #include "ir/ssa_walk.h"
@@ -369,6 +370,7 @@ hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions) {
   if (calls_function(unit)) {
     HG_TRY(widen_all(unit));
     HG_TRY(hg_schedule(unit));
+    HG_TRY(hg_gather_collectives(unit, 1)); /* no function comes between them */
     HG_TRY(expand_unit(functions, unit));
     hg_unschedule(unit);
   }

@@ -15,7 +15,7 @@
 
 enum { MOST_TEXT = 1 << 20 };
 enum { STAYS, OPENS, TURNS, CLOSES };
-enum { VALUE, VECTOR, GROUP, LANE, NUMBER, NOTHING };
+enum { VALUE, VECTOR, GROUP, EXCHANGE, LANE, NUMBER, NOTHING };
 static const struct {
   const char *name;
   int of, nest;
@@ -66,10 +66,18 @@ static void print_group(const gpu_group *group) {
   }
 }
 
+static void print_exchange(const gpu_exchange *exchange) {
+  for (uint32_t i = 0; i < exchange->count; i++) printf(" v%u", (unsigned)exchange->value[i]);
+  if (!exchange->is_scan) printf(", %u to %u lanes", (unsigned)exchange->least_lanes, (unsigned)exchange->most_lanes);
+}
+
 static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, int *depth) {
   *depth -= ops[step->op].nest == CLOSES;
   printf("%*s%s", 2 * (*depth - (ops[step->op].nest == TURNS)), "", ops[step->op].name);
   *depth += ops[step->op].nest == OPENS;
+  int of_exchange = step->op > GPU_OWN && step->op < GPU_END_EXCHANGE && step->value != SSA_NONE;
+  if (of_exchange) printf(" v%u%s", (unsigned)step->value, ops[step->op].of == NUMBER ? "," : "");
+  if (step->op == GPU_EXCHANGE) print_exchange(gpu_exchange_at(g, step->number));
   if (ops[step->op].of == LANE || ops[step->op].of == NUMBER) printf(" %u", (unsigned)step->number);
   if (ops[step->op].of == VECTOR) printf(" v%u, vector %u", (unsigned)step->value, (unsigned)step->number);
   if (step->op == GPU_COMPUTE || step->op == GPU_OWN) print_insn(g, step->value);

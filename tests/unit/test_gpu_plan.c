@@ -89,7 +89,7 @@ static void follow(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, 
       for (uint32_t i = 0; i < group->count; i++) done[group->in_order[i]]++;
   } else if (step->op == GPU_TAKE || step->op == GPU_GIVE) {
     done[step->value]++;
-  } else if (step->op == GPU_SYNC || step->op == GPU_OWN || step->op == GPU_VOTE || step->op == GPU_POOL_FREE) {
+  } else if (step->op == GPU_SYNC || step->op == GPU_EXCHANGE || step->op == GPU_VOTE || step->op == GPU_POOL_FREE) {
     CHECK_EQ_U64(*pending, 0);
   }
   CHECK(*pending <= GPU_PENDING);
@@ -253,21 +253,83 @@ static void test_registers(void) {
     }
 }
 
-/* The parallel fold of 96 lanes: three rows, then five exchanges; and both ways where lanes may have ended. */
+/* The fold of 96 lanes: three rows, then five exchanges; and one lane's way where lanes may have ended. */
 static void test_reduction(void) {
   made m;
   make(reduction, &plain, 0, &m);
   CHECK(m.plan.can_end && m.plan.uses_scratch);
-  CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROW), 2);
+  CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROW), 3);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROWS), 2);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_LANES_BY), 5);
   CHECK_EQ_U64(count_of(&m.plan, GPU_ELECT), 2); /* of the scan, too */
-  CHECK_EQ_U64(m.plan.info.shared_bytes, 16 + 96 + 16 + 8 * 96);
+  CHECK_EQ_U64(m.plan.info.shared_bytes, 16 + 96 + 64 + 4 * 96 + 4 * 96);
   CHECK_EQ_U64(m.plan.info.dynamic_bytes, m.plan.info.shared_bytes);
   release(&m);
   make(reduction, &rich, 0, &m);
   CHECK_EQ_U64(m.plan.info.dynamic_bytes, 0);
   release(&m);
+}
+
+/* Barriers of the common case. */
+static uint32_t barriers_of(const gpu_plan *g) {
+  const gpu_step *steps = g->part[GPU_OUTSIDE].steps.data;
+  uint32_t count = 0;
+  int is_careful = 0;
+  for (size_t i = 0; i < g->part[GPU_OUTSIDE].steps.count; i++) {
+    if (steps[i].op == GPU_CAREFULLY) is_careful = 1;
+    if (steps[i].op == GPU_END_EXCHANGE) is_careful = 0;
+    count += steps[i].op == GPU_SYNC && !is_careful;
+  }
+  return count;
+}
+
+/* What stands between the reductions is computed before them: a function with branches, too. */
+#define FOUR_SUMS                                                                                                      \
+  BUFFERS "ldg.f32 r0, [x + lane]\nreduce.max.f32 r1, r0\nsub.f32 r0, r0, r1\nexp.f32 r2, r0\n"                       \
+          "reduce.add.f32 r10, r2\nadd.f32 r3, r0, r0\nexp.f32 r3, r3\nreduce.add.f32 r11, r3\n"                      \
+          "mul.f32 r4, r0, r2\nexp.f32 r4, r4\nreduce.add.f32 r12, r4\nneg.f32 r5, r0\n"                              \
+          "reduce.add.f32 r13, r5\nadd.f32 r10, r10, r11\nadd.f32 r12, r12, r13\nadd.f32 r10, r10, r12\n"             \
+          "stg.f32 [y + lane], r10\nexit\n"
+
+#define OF_TWO_SIZES                                                                                                   \
+  ".buffer x f64 inout\nldg.f64 r0, [x + lane]\nsts.f32 [s + blane], #1\nreduce.add.f64 r1, r0\n"                     \
+  "scan.incl.u32 r2, blane\ncvt.f64.u32 r2, r2\nadd.f64 r1, r1, r2\nstg.f64 [x + lane], r1\nexit\n"
+
+/* A second reduction that depends on the first is another exchange, and so is one behind a store; a load stands in
+ * nobody's way. Few values of few warps are folded by each warp, for one barrier. */
+static void test_exchanges(void) {
+  static const struct {
+    const char *text;
+    uint32_t exchanges, barriers, bytes;
+  } cases[] = {
+      {".block 256\n" FOUR_SUMS, 2, 3, 64 + 4 * 256 * 4 + 2 * 256 * 4},
+      {".block 512\n" FOUR_SUMS, 2, 4, 64 + 4 * 512 * 4},
+      {".block 32\n" FOUR_SUMS, 2, 0, 0},
+      {".block 20\n" FOUR_SUMS, 2, 0, 0},
+      {".block 33\n" FOUR_SUMS, 2, 4, 64 + 4 * 64 * 4},
+      {FOUR_SUMS, 2, 4, 64 + 4 * 256 * 4},
+      {".block 64\n" BUFFERS "ldg.f32 r0, [x + lane]\nreduce.add.f32 r1, r0\nreduce.add.f32 r2, r1\n"
+       "stg.f32 [y + lane], r2\nexit\n", 2, 2, 64 + 2 * 64 * 4},
+      {".block 64\n" BUFFERS "ldg.f32 r0, [x + lane]\nreduce.add.f32 r1, r0\nldg.f32 r2, [x + lane + #1]\n"
+       "reduce.max.f32 r2, r2\nadd.f32 r2, r1, r2\nstg.f32 [y + lane], r2\nexit\n", 1, 1, 64 + 2 * 2 * 64 * 4},
+      {".block 64\n" BUFFERS "ldg.f32 r0, [x + lane]\nreduce.add.f32 r1, r0\nstg.f32 [y + lane], r1\n"
+       "ldg.f32 r2, [y + lane + #1]\nreduce.max.f32 r2, r2\nstg.f32 [y + lane + #2], r2\nexit\n", 2, 2,
+       64 + 2 * 64 * 4},
+      {".block 64\n" BUFFERS "ldg.f32 r0, [x + lane]\nscan.incl.f32 r1, r0\nscan.excl.f32 r2, r0\n"
+       "add.f32 r2, r1, r2\nstg.f32 [y + lane], r2\nexit\n", 1, 2, 64 + 4 * 64 * 4},
+      {".block 1024\n.shared s f32 8192\n.buffer x f64 inout\nldg.f64 r0, [x + lane]\nsts.f32 [s + blane], #1\n"
+       "scan.incl.f64 r1, r0\nstg.f64 [x + lane], r1\nexit\n", 1, 4, 32768 + 64 + 8 * 1024},
+      {".block 1024\n.shared s f32 8192\n" OF_TWO_SIZES, 2, 4, 32768 + 64 + 8 * 1024 + 4 * 1024},
+      {".block 1024\n.shared s f32 12000\n" OF_TWO_SIZES, 2, 6, 48000 + 64 + 8 * 1024},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    made m;
+    make(cases[i].text, &rich, 0, &m);
+    CHECK_EQ_U64(count_of(&m.plan, GPU_EXCHANGE), cases[i].exchanges);
+    CHECK_EQ_U64(barriers_of(&m.plan), cases[i].barriers);
+    CHECK_EQ_U64(m.plan.info.shared_bytes, cases[i].bytes);
+    release(&m);
+  }
 }
 
 /* Nine accesses that may fail, of which eight may wait. */
@@ -288,6 +350,7 @@ int main(void) {
   test_order();
   test_registers();
   test_reduction();
+  test_exchanges();
   test_pending();
   return check_report();
 }

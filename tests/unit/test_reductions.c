@@ -10,6 +10,7 @@
 #include "environment.h"
 #include "launching.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static hg_executor *tested, *reference;
@@ -176,6 +177,176 @@ static void test_blocks(int all) {
     check_block(&folds[size % 7 == 0 ? size % COUNT(folds) : 0], size);
 }
 
+/* ---- several in a row -------------------------------------------------------------------------------------------- */
+
+enum { ROW_VALUES = 16, ROW_BLOCKS = 3 };
+
+/* H is the header's rest, T the type, U what a lane does before. Of one kind, of several, with others between, of other
+ * types, of what the first ones gave, and around a loop. */
+static const char row_text[] = ".program row\n"
+                               "H"
+                               ".buffer a T in\n"
+                               ".buffer y T inout\n"
+                               ".buffer z u64 inout\n"
+                               "    cvt.u32.u64 r60, lane\n"
+                               "    shl.u32 r60, r60, #4\n"
+                               "    ldg.T r0, [a + lane]\n"
+                               "    ldg.T r1, [a + lane + #1]\n"
+                               "    ldg.T r2, [a + lane + #2]\n"
+                               "    ldg.T r3, [a + lane + #3]\n"
+                               "U"
+                               "    reduce.add.T r10, r0\n"
+                               "    reduce.add.T r11, r1\n"
+                               "    reduce.max.T r12, r2\n"
+                               "    add.T r4, r1, r2\n"
+                               "    reduce.add.T r13, r4\n"
+                               "    scan.incl.T r14, r0\n"
+                               "    reduce.min.T r15, r3\n"
+                               "    add.T r5, r10, r3\n"
+                               "    reduce.mul.T r16, r5\n"
+                               "    ldg.T r6, [a + lane + #4]\n"
+                               "    reduce.add.T r17, r6\n"
+                               "    scan.excl.T r18, r1\n"
+                               "    scan.incl.T r19, r17\n"
+                               "    reduce.add.u32 r30, blane\n"
+                               "    reduce.max.u8 r31, #7\n"
+                               "    reduce.min.u64 r32, lane\n"
+                               "    scan.incl.u64 r33, lane\n"
+                               "    set.gt.T p0, r0, r12\n"
+                               "    set.le.T p1, r0, r12\n"
+                               "    vote.any p2, p0\n"
+                               "    vote.all p3, p1\n"
+                               "    sel.u64 r34, p2, #1, #0\n"
+                               "    sel.u64 r35, p3, #2, #0\n"
+                               "    add.u64 r34, r34, r35\n"
+                               "    mov.T r7, r0\n"
+                               "    mov.T r8, r2\n"
+                               "    movi.u32 r61, #3\n"
+                               "again:\n"
+                               "    reduce.add.T r7, r7\n"
+                               "    scan.incl.T r8, r8\n"
+                               "    add.T r7, r7, r0\n"
+                               "    reduce.max.T r9, r8\n"
+                               "    sub.T r8, r8, r9\n"
+                               "    loop r61, again\n"
+                               "    cvt.u64.u8 r31, r31\n"
+                               "    cvt.u64.u32 r30, r30\n"
+                               "    stg.T [y + r60], r10\n"
+                               "    stg.T [y + r60 + #1], r11\n"
+                               "    stg.T [y + r60 + #2], r12\n"
+                               "    stg.T [y + r60 + #3], r13\n"
+                               "    stg.T [y + r60 + #4], r14\n"
+                               "    stg.T [y + r60 + #5], r15\n"
+                               "    stg.T [y + r60 + #6], r16\n"
+                               "    stg.T [y + r60 + #7], r17\n"
+                               "    stg.T [y + r60 + #8], r18\n"
+                               "    stg.T [y + r60 + #9], r19\n"
+                               "    stg.T [y + r60 + #10], r7\n"
+                               "    stg.T [y + r60 + #11], r8\n"
+                               "    stg.u64 [z + r60], r30\n"
+                               "    stg.u64 [z + r60 + #1], r31\n"
+                               "    stg.u64 [z + r60 + #2], r32\n"
+                               "    stg.u64 [z + r60 + #3], r33\n"
+                               "    stg.u64 [z + r60 + #4], r34\n"
+                               "    exit\n";
+
+/* Lanes end before, in one warp and in all. */
+static const char some_end[] = "    rem.u64 r50, lane, #41\n"
+                               "    set.ne.u64 p0, r50, #3\n"
+                               "    @p0 bra go\n"
+                               "    trap #3\n"
+                               "go:\n";
+
+static const struct {
+  const char *name;
+  uint32_t bytes;
+} row_types[] = {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i32", 4}, {"u8", 1}, {"i64", 8}};
+
+/* The first block's are small numbers, among the next ones' are NaNs, the last ones' are any bits. */
+static uint8_t *row_contents(uint32_t bytes, uint64_t count) {
+  uint8_t *values = malloc((size_t)(count * bytes));
+  uint64_t state = 11;
+  for (uint64_t i = 0; i < count; i++) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    uint64_t bits = state ^ state >> 29, top = UINT64_C(1) << (8 * bytes - 2);
+    int any = i > 2 * count / 3 || (i > count / 3 && state >> 40 % 61 == 0);
+    if (!any) bits = (bits & ~(top | top / 8)) | top / 2 | top / 4;
+    memcpy(values + i * bytes, &bits, bytes);
+  }
+  return values;
+}
+
+typedef struct row_case {
+  uint32_t type, size;
+  int is_required, ends, is_partial, is_full; /* the block's size is the program's; lanes end; the last block lacks
+                                                 lanes; the program's own shared memory leaves no room */
+} row_case;
+
+static void run_row(hg_executor *on, const row_case *r, void *y_out, uint64_t *z_out, hg_fault *fault) {
+  char text[4096], header[128] = "";
+  const char *words[] = {header, row_types[r->type].name, r->ends ? some_end : ""};
+  uint32_t bytes = row_types[r->type].bytes;
+  if (r->is_required) snprintf(header, sizeof header, ".block %u\n", r->size);
+  if (r->is_full) snprintf(header + strlen(header), sizeof header - strlen(header), ".shared full f32 8192\n");
+  fill_in(row_text, "HTU", words, text, sizeof text);
+  executor = on;
+  hg_kernel *kernel = kernel_of(text);
+  uint64_t lanes = (uint64_t)r->size * ROW_BLOCKS, y_bytes = lanes * ROW_VALUES * bytes;
+  uint8_t *values = row_contents(bytes, lanes + 4);
+  memset(y_out, 0, y_bytes);
+  memset(z_out, 0, lanes * ROW_VALUES * 8);
+  hg_buffer *a = buffer_of((lanes + 4) * bytes, values), *y = buffer_of(y_bytes, y_out),
+            *z = buffer_of(lanes * ROW_VALUES * 8, z_out);
+  hg_binding bindings[] = {{.name = "a", .buffer = a}, {.name = "y", .buffer = y}, {.name = "z", .buffer = z}};
+  hg_launch_desc desc = {.bindings = bindings, .binding_count = COUNT(bindings)};
+  hg_launch_report report = {.size = sizeof report};
+  if (r->is_partial) desc.lanes = lanes - (r->size + 2) / 3;
+  else {
+    desc.grid[0] = ROW_BLOCKS;
+    desc.block[0] = r->size;
+  }
+  CHECK_EQ_U64(hg_launch(kernel, &desc, &report), r->ends && lanes > 3 ? HG_FAULT : HG_OK);
+  *fault = report.fault;
+  CHECK_EQ_U64(hg_buffer_read(y, 0, y_out, y_bytes), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(z, 0, z_out, lanes * ROW_VALUES * 8), HG_OK);
+  free(values);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_buffer_release(z);
+  hg_kernel_release(kernel);
+}
+
+static void check_row(const row_case *r) {
+  enum { MOST = 1024 * ROW_BLOCKS * ROW_VALUES };
+  static uint64_t want[MOST], got[MOST], want_z[MOST], got_z[MOST];
+  hg_fault want_fault, got_fault;
+  uint32_t count = r->size * ROW_BLOCKS * ROW_VALUES;
+  run_row(reference, r, want, want_z, &want_fault);
+  run_row(tested, r, got, got_z, &got_fault);
+  int same = memcmp(want, got, (size_t)count * row_types[r->type].bytes) == 0 &&
+             memcmp(want_z, got_z, (size_t)count * 8) == 0 && want_fault.kind == got_fault.kind &&
+             want_fault.lane == got_fault.lane;
+  if (!check_note(same))
+    printf("collectives in a row, %s in blocks of %u%s%s%s%s: other results\n", row_types[r->type].name, r->size,
+           r->is_required ? ", required" : "", r->ends ? ", lanes end" : "", r->is_partial ? ", a partial block" : "",
+           r->is_full ? ", little room" : "");
+}
+
+static void test_rows(int all) {
+  static const uint32_t sizes[] = {1, 2, 3, 7, 16, 31, 32, 33, 63, 64, 65, 96, 100, 128, 255, 256, 257, 1000, 1024};
+  for (uint32_t t = 0; t < COUNT(row_types); t++)
+    for (uint32_t k = 0; k < COUNT(sizes); k++)
+      for (uint32_t way = 0; way < 8; way++) {
+        row_case r = {.type = t, .size = sizes[k]};
+        r.is_required = (way & 1) != 0;
+        r.ends = (way & 2) != 0;
+        r.is_partial = (way & 4) != 0;
+        r.is_full = (t + k + way) % 3 == 0;
+        if (r.is_partial && !r.is_required && r.size != 256) continue; /* such launches have blocks of 256 */
+        if (all || r.size < 300 || way == (t + k) % 8) check_row(&r);
+      }
+}
+
 int main(int argc, char **argv) {
   int all = argc > 1 && strcmp(argv[1], "--all") == 0;
   CHECK_EQ_U64(open_test_executor(NULL, &tested), HG_OK);
@@ -184,6 +355,7 @@ int main(int argc, char **argv) {
   CHECK_EQ_U64(hg_executor_create(&desc, &reference), HG_OK);
   test_folds(all);
   test_blocks(all);
+  test_rows(all);
   hg_executor_release(reference);
   set("HOLOGRAM_CPU_ENGINE", "native");
   CHECK_EQ_U64(hg_executor_create(&desc, &reference), HG_OK);

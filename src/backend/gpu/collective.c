@@ -1,68 +1,242 @@
-/* collective.c - reductions and scans of a block, as steps.
+/* collective.c - exchanges (reductions and scans of a block) as steps.
  *
- * A lane that has ended takes part in no barrier any more. Shared memory holds a byte for each lane, 1 if it has ended,
- * and a word, 1 if any has. As long as that word is 0, which is the common case, collectives run in parallel; otherwise
- * the lowest lane that is left runs the reference machine's loops alone.
+ * REDUCTIONS fold by halves, the top bit of the lane first: 0 to 127 with 128 to 255, and within a warp last. So all
+ * lanes put their values into shared memory; behind a barrier a warp folds a value, row by row (a row is what a warp
+ * has put there), then by exchanging registers; behind another barrier all lanes take the results. Several values are
+ * folded by as many warps, by the same instructions where they have one operation and type. For a block of W warps and
+ * k values that is 2 k W + 6 k + W accesses to shared memory and exchanges of registers; where each warp folds for
+ * itself, without the second barrier, k W (W + 6): for four values and 8 warps 96 and 448. So only few warps do that,
+ * and few values (exchange.c).
  *
- * Each collective ends with a barrier behind its last read of the slots, so that the next one may write them without
- * one. */
+ * SCANS have strides 1, 2, 4, ..., so a lane needs sums that begin in the warp before. Each warp takes strides 1 to 16
+ * by itself first; with stride s its last s lanes have by then, right in any case, what the first s lanes of the next
+ * warp take from it, and put it into shared memory: 1 + 2 + 4 + 8 + 16 values. Behind a barrier all warps take these
+ * strides again, with those. Strides of 32 and more go to the same lane of other warps: behind another barrier each
+ * lane adds up the windows of 32 that it needs, as those strides would. So a scan costs two barriers.
+ *
+ * A block of one warp needs no memory and no barrier.
+ *
+ * LANES THAT ARE NOT THERE. A fold's warps must be whole, so a block of fewer lanes than the plan counts on (the last
+ * one of a launch) folds in shared memory, carefully. A lane that has ended takes part in no barrier any more. Shared
+ * memory holds a byte for each lane, 1 if it has ended, and a word, 1 if any has; where that is not 0, the lowest lane
+ * that is left runs the reference machine's loops alone. A barrier stands behind the test of that word and before the
+ * next lane may end, so all lanes read the same. */
 #include "backend/gpu/plan.h"
 
 typedef struct step_builder {
   const gpu_plan *g;
-  uint32_t value;
+  const gpu_exchange *x;
+  uint32_t number; /* of the exchange */
   hg_array *steps;
 } step_builder;
 
-static hg_status add(const step_builder *m, gpu_op op, uint32_t number) {
-  return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = m->value, .number = number});
+/* For the exchange. */
+static hg_status add(const step_builder *m, gpu_op op) {
+  return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = SSA_NONE, .number = m->number});
 }
 
-#define ADD(m, ...) GPU_ADD((m)->g, (m)->steps, (m)->value, __VA_ARGS__)
+static hg_status add_number(const step_builder *m, gpu_op op, uint32_t value, uint32_t number) {
+  return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = value, .number = number});
+}
 
-/* ---- reductions -------------------------------------------------------------------------------------------------- */
+static hg_status add_value(const step_builder *m, gpu_op op, uint32_t value) {
+  return add_number(m, op, value, value);
+}
 
-/* The first GPU_FOLD_LANES lanes do the fold by halves: lane t loads the values of lanes t, t + 32, t + 64, ... and
- * folds them; the last steps exchange values without memory. Blocks smaller than max_threads skip the rows that they
- * lack. */
-static hg_status fold(const step_builder *m) {
-  uint32_t rows = (m->g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES, power = 1;
-  while (power < rows) power *= 2;
-  for (uint32_t j = 1; j < rows; j++) HG_TRY(add(m, GPU_FOLD_ROW, j));
-  for (uint32_t half = power / 2; half >= 1; half /= 2)
-    for (uint32_t j = 0; j < half && j + half < rows; j++) HG_TRY(add(m, GPU_FOLD_ROWS, j | half << 16));
-  for (uint32_t h = GPU_FOLD_LANES / 2; h >= 1; h /= 2) HG_TRY(add(m, GPU_FOLD_LANES_BY, h));
+/* For each value. */
+static hg_status add_each(const step_builder *m, gpu_op op) {
+  for (uint32_t i = 0; i < m->x->count; i++) HG_TRY(add_value(m, op, m->x->value[i]));
   return HG_OK;
 }
 
-static hg_status reduce(const step_builder *m) {
-  HG_TRY(ADD(m, GPU_OWN, GPU_PUT_OWN, GPU_SYNC));
-  if (m->g->can_end) HG_TRY(add(m, GPU_UNLESS_ENDED, m->value));
-  HG_TRY(add(m, GPU_FIRST_LANES, m->value));
-  HG_TRY(fold(m));
-  HG_TRY(ADD(m, GPU_KEEP_RESULT, GPU_END_FIRST_LANES, GPU_SYNC));
-  if (m->g->can_end) HG_TRY(ADD(m, GPU_WHERE_ENDED, GPU_ELECT, GPU_FOLD_SLOTS, GPU_KEEP_SLOT, GPU_END_ELECT, GPU_SYNC,
-                                GPU_END_ENDED));
-  return add(m, GPU_GET_RESULT, m->value);
+/* The same with a number. */
+static hg_status number_each(const step_builder *m, gpu_op op, uint32_t number) {
+  for (uint32_t i = 0; i < m->x->count; i++) HG_TRY(add_number(m, op, m->x->value[i], number));
+  return HG_OK;
+}
+
+static uint32_t rows_of(const gpu_plan *g) {
+  return (g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES;
+}
+
+/* ---- lanes that are not there ------------------------------------------------------------------------------------ */
+
+/* All values are in their places, behind a barrier. */
+static hg_status by_one_lane(const step_builder *m) {
+  for (uint32_t i = 0; i < m->x->count; i++) {
+    uint32_t value = m->x->value[i];
+    int is_exclusive = gpu_insn(m->g, value)->op == ATLAS_OP_scan_excl;
+    gpu_op get = !m->x->is_scan ? GPU_GET_FIRST : is_exclusive ? GPU_GET_BEFORE : GPU_GET_PLACE;
+    HG_TRY(add_value(m, GPU_ELECT, value));
+    HG_TRY(add_value(m, m->x->is_scan ? GPU_SCAN_PLACES : GPU_FOLD_PLACES, value));
+    HG_TRY(add(m, GPU_END_ELECT));
+    HG_TRY(add(m, GPU_SYNC));
+    HG_TRY(add_value(m, get, value));
+    HG_TRY(add(m, GPU_SYNC));
+  }
+  return HG_OK;
+}
+
+/* Strides have changed what a scan's lanes have. */
+static hg_status begin_carefully(const step_builder *m) {
+  HG_TRY(add(m, GPU_CAREFULLY));
+  if (m->x->is_scan) HG_TRY(add_each(m, GPU_OWN));
+  HG_TRY(add_each(m, GPU_PUT_OWN));
+  return add(m, GPU_SYNC);
+}
+
+static hg_status if_ended(const step_builder *m) {
+  if (!m->g->can_end) return HG_OK;
+  HG_TRY(begin_carefully(m));
+  return by_one_lane(m);
+}
+
+/* Also for blocks that lack lanes. */
+static hg_status fold_carefully(const step_builder *m) {
+  HG_TRY(begin_carefully(m));
+  if (m->g->can_end) HG_TRY(add(m, GPU_UNLESS_ENDED));
+  HG_TRY(add(m, GPU_FOLD_HALVES));
+  HG_TRY(add_each(m, GPU_GET_FIRST));
+  HG_TRY(add(m, GPU_SYNC));
+  if (!m->g->can_end) return HG_OK;
+  HG_TRY(add(m, GPU_WHERE_ENDED));
+  HG_TRY(by_one_lane(m));
+  return add(m, GPU_END_ENDED);
+}
+
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
+
+static hg_status reduce_in_warp(const step_builder *m) {
+  uint32_t power = 1;
+  while (power < m->g->info.max_threads) power *= 2;
+  HG_TRY(add_each(m, GPU_OWN));
+  if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
+  for (uint32_t h = power / 2; h >= 1; h /= 2) HG_TRY(number_each(m, GPU_FOLD_WARP_BY, h));
+  HG_TRY(add_each(m, GPU_SPREAD));
+  return if_ended(m);
+}
+
+static uint32_t reversed(uint32_t number, uint32_t power) {
+  uint32_t d = 0;
+  for (uint32_t bit = 1; bit < power; bit *= 2) d = d * 2 + ((number & bit) != 0);
+  return d;
+}
+
+/* The rows by halves, each pair as soon as both are there: row j and row j + half, where it exists, for half = the
+ * power of two at or above their count / 2, ..., 1. In bit-reversed order that is a binary counter. */
+static hg_status fold_rows(const step_builder *m, uint32_t value) {
+  uint32_t rows = rows_of(m->g), power = 1;
+  while (power < rows) power *= 2;
+  for (uint32_t i = 0; i < power; i++) {
+    uint32_t j = reversed(i, power);
+    if (j < rows) HG_TRY(add_number(m, GPU_FOLD_ROW, value, j));
+    for (uint32_t size = 1; i & size; size *= 2) {
+      uint32_t left = reversed(i + 1 - 2 * size, power), right = reversed(i + 1 - size, power);
+      if (right < rows) HG_TRY(add_number(m, GPU_FOLD_ROWS, value, left | (right - left) << 16));
+    }
+  }
+  return HG_OK;
+}
+
+static hg_status fold(const step_builder *m, uint32_t value) {
+  HG_TRY(fold_rows(m, value));
+  for (uint32_t h = GPU_FOLD_LANES / 2; h >= 1; h /= 2) HG_TRY(add_number(m, GPU_FOLD_LANES_BY, value, h));
+  return HG_OK;
+}
+
+/* `count` values of one operation and type, by as many warps from number `warp` on. */
+static hg_status fold_by_warps(const step_builder *m, uint32_t value, uint32_t count, uint32_t warp) {
+  HG_TRY(add_number(m, GPU_FOLDERS, value, count | warp << 16));
+  HG_TRY(fold(m, value));
+  HG_TRY(add_value(m, GPU_KEEP_RESULT, value));
+  return add(m, GPU_END_FOLDERS);
+}
+
+static hg_status fold_by_each_warp(const step_builder *m) {
+  for (uint32_t i = 0; i < m->x->count; i++) {
+    HG_TRY(add_number(m, GPU_FOLDER, m->x->value[i], m->x->value[i]));
+    HG_TRY(fold(m, m->x->value[i]));
+    HG_TRY(add_value(m, GPU_GET_FOLDED, m->x->value[i]));
+  }
+  return fold_carefully(m);
+}
+
+static int are_alike(const gpu_plan *g, uint32_t a, uint32_t b) {
+  return gpu_insn(g, a)->op == gpu_insn(g, b)->op && gpu_insn(g, a)->type == gpu_insn(g, b)->type;
+}
+
+static hg_status reduce_in_block(const step_builder *m) {
+  const gpu_exchange *x = m->x;
+  HG_TRY(add_each(m, GPU_OWN));
+  if (x->by_each_warp) HG_TRY(add(m, GPU_TURN));
+  HG_TRY(add(m, GPU_NEED_LANES));
+  HG_TRY(add_each(m, GPU_PUT_OWN));
+  HG_TRY(add(m, GPU_SYNC));
+  if (x->by_each_warp) return fold_by_each_warp(m);
+  if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
+  int has_warps = x->count <= x->least_lanes / GPU_FOLD_LANES; /* one for each value */
+  for (uint32_t i = 0, end; i < x->count; i = end) {
+    end = i + 1;
+    while (end < x->count && are_alike(m->g, x->value[i], x->value[end])) end++;
+    HG_TRY(fold_by_warps(m, x->value[i], end - i, has_warps ? i : 0));
+  }
+  HG_TRY(add(m, GPU_SYNC));
+  HG_TRY(add_each(m, GPU_GET_RESULT));
+  return fold_carefully(m);
 }
 
 /* ---- scans: Hillis and Steele, strides 1, 2, 4, ... -------------------------------------------------------------- */
 
-static hg_status scan(const step_builder *m) {
-  int is_exclusive = gpu_insn(m->g, m->value)->op == ATLAS_OP_scan_excl;
-  HG_TRY(add(m, GPU_OWN, m->value));
-  if (m->g->can_end) HG_TRY(ADD(m, GPU_PUT_OWN, GPU_SYNC, GPU_UNLESS_ENDED));
-  HG_TRY(ADD(m, GPU_STRIDES, GPU_PUT_OWN, GPU_SYNC, GPU_GET_STRIDE, GPU_SYNC, GPU_ADD_STRIDE, GPU_END_STRIDES,
-             GPU_SETTLE));
-  if (is_exclusive) HG_TRY(ADD(m, GPU_PUT_OWN, GPU_SYNC, GPU_GET_BEFORE, GPU_SYNC));
-  else HG_TRY(add(m, GPU_GET_OWN, m->value));
-  if (!m->g->can_end) return HG_OK;
-  return ADD(m, GPU_WHERE_ENDED, GPU_ELECT, GPU_SCAN_SLOTS, GPU_END_ELECT, GPU_SYNC,
-             is_exclusive ? GPU_GET_PRESENT : GPU_GET_SLOT, GPU_SYNC, GPU_END_ENDED);
+static hg_status scan_in_warp(const step_builder *m) {
+  HG_TRY(add_each(m, GPU_OWN));
+  if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
+  for (uint32_t s = 1; s < m->g->info.max_threads; s *= 2) HG_TRY(number_each(m, GPU_STRIDE_LANES, s));
+  HG_TRY(add_each(m, GPU_GET_SCANNED));
+  return if_ended(m);
 }
 
-hg_status hg_gpu_collective(const gpu_plan *g, uint32_t value, hg_array *steps) {
-  const step_builder m = {g, value, steps};
-  uint16_t op = gpu_insn(g, value)->op;
-  return op == ATLAS_OP_scan_incl || op == ATLAS_OP_scan_excl ? scan(&m) : reduce(&m);
+/* Row j is the window j warps before: with size = 1, 2, 4, ... row j gets row j + size + row j, where it exists, for
+ * each multiple j of 2 size; each pair as soon as both are there. */
+static hg_status add_windows(const step_builder *m, uint32_t value) {
+  uint32_t rows = rows_of(m->g);
+  for (uint32_t j = 0; j < rows; j++) {
+    HG_TRY(add_number(m, GPU_ROW_BEFORE, value, j));
+    for (uint32_t size = 1; j & size; size *= 2)
+      HG_TRY(add_number(m, GPU_ADD_ROWS, value, (j + 1 - 2 * size) | size << 16));
+  }
+  for (uint32_t size = 1; size < rows; size *= 2) { /* the last pair of each size, if it is not whole */
+    uint32_t left = rows & ~(2 * size - 1);
+    if (left + size < rows) HG_TRY(add_number(m, GPU_ADD_ROWS, value, left | size << 16));
+  }
+  return HG_OK;
+}
+
+static hg_status scan_in_block(const step_builder *m) {
+  HG_TRY(add_each(m, GPU_OWN));
+  for (uint32_t s = 1; s < GPU_FOLD_LANES; s *= 2) {
+    HG_TRY(number_each(m, GPU_PUT_LAST, s));
+    if (2 * s < GPU_FOLD_LANES) HG_TRY(number_each(m, GPU_STRIDE_LANES, s));
+  }
+  HG_TRY(add(m, GPU_SYNC));
+  if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
+  HG_TRY(add_each(m, GPU_OWN));
+  for (uint32_t s = 1; s < GPU_FOLD_LANES; s *= 2) HG_TRY(number_each(m, GPU_STRIDE_ACROSS, s));
+  if (m->g->windows_in_places) HG_TRY(add(m, GPU_SYNC));
+  HG_TRY(add_each(m, GPU_PUT_WINDOW));
+  HG_TRY(add(m, GPU_SYNC));
+  for (uint32_t i = 0; i < m->x->count; i++) {
+    HG_TRY(add_windows(m, m->x->value[i]));
+    HG_TRY(add_value(m, GPU_GET_SUM, m->x->value[i]));
+  }
+  if (m->g->windows_in_places) HG_TRY(add(m, GPU_SYNC));
+  return if_ended(m);
+}
+
+hg_status hg_gpu_collective(const gpu_plan *g, uint32_t number, hg_array *steps) {
+  const step_builder m = {g, gpu_exchange_at(g, number), number, steps};
+  int is_one_warp = gpu_is_one_warp(g);
+  HG_TRY(add(&m, GPU_EXCHANGE));
+  if (m.x->is_scan) HG_TRY(is_one_warp ? scan_in_warp(&m) : scan_in_block(&m));
+  else HG_TRY(is_one_warp ? reduce_in_warp(&m) : reduce_in_block(&m));
+  return add(&m, GPU_END_EXCHANGE);
 }

@@ -43,7 +43,7 @@ enum { ALIGNMENT = 16 }; /* of everything in shared memory, and of local arrays 
 
 static uint32_t padded(uint64_t bytes) { return (uint32_t)((bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT); }
 
-/* The program's arrays, the marks of ended lanes (both begin as zero), the scratch memory of collectives. */
+/* The program's arrays and the marks of ended lanes; both begin as zero. */
 void hg_gpu_lay_out_shared(gpu_plan *g) {
   uint32_t at = 0;
   for (uint32_t s = 0; s < g->program->symbols.count; s++) {
@@ -57,14 +57,7 @@ void hg_gpu_lay_out_shared(gpu_plan *g) {
     g->ended = at + ALIGNMENT;
     at += ALIGNMENT + padded(g->info.max_threads);
   }
-  g->zeroed_bytes = at;
-  if (g->uses_scratch) {
-    g->result = at;
-    g->scratch = at + ALIGNMENT;
-    at += ALIGNMENT + padded((uint64_t)GPU_SLOT_BYTES * g->info.max_threads);
-  }
-  g->info.shared_bytes = at;
-  g->info.dynamic_bytes = at > g->target.declared_shared ? at : 0;
+  g->zeroed_bytes = g->info.shared_bytes = at;
 }
 
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
+#include "compiler/collectives.h"
 #include "compiler/machine_ops.h"
 
 enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
@@ -25,12 +26,7 @@ static void note_effect(gpu_plan *g, uint32_t value) {
   if (insn->mode == ATLAS_ADDRESS_PHI && flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) g->info.uses_boundary = 1;
   if (insn->op == ATLAS_OP_res_accum) g->info.uses_resonance = 1;
   if (insn->op == ATLAS_OP_phase_adv) g->info.uses_phase_advance = 1;
-  if (flags & ATLAS_BLOCK) {
-    int needs_no_scratch = insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_vote_any ||
-                           insn->op == ATLAS_OP_vote_all || insn->op == ATLAS_OP_pool_alloc ||
-                           insn->op == ATLAS_OP_pool_free;
-    g->uses_scratch |= !needs_no_scratch;
-  }
+  g->uses_scratch |= gpu_is_reduction(insn->op) || gpu_is_scan(insn->op);
 }
 
 static void note_effects(gpu_plan *g) {
@@ -44,6 +40,7 @@ static void note_effects(gpu_plan *g) {
     g->can_end |= block->end == SSA_TRAP;
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) note_effect(g, e);
   }
+  g->uses_scratch &= !gpu_is_one_warp(g) || g->can_end;
 }
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
@@ -51,12 +48,13 @@ static void note_effects(gpu_plan *g) {
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 4 * values + blocks, bytes = 5 * values + blocks;
+  uint64_t words = 5 * values + blocks, bytes = 5 * values + blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
-  *room = g->numbers + 2 * values;
+  *room = g->numbers + 3 * values;
   g->vector_of = g->numbers;
   g->group_of = g->numbers + values;
+  g->exchange_of = g->numbers + 2 * values;
   g->nan = (uint8_t *)(g->numbers + words);
   g->nan_blind = g->nan + values;
   g->bits_used = g->nan_blind + values;
@@ -73,12 +71,16 @@ static hg_status analyse(gpu_plan *g) {
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
-/* Where every access is a vector the order says nothing. */
+/* Where every access is a vector the order says nothing. It keeps collectives that stand together; what is computed
+ * from one of them may come between. */
 static hg_status order_instructions(gpu_plan *g) {
   if (g->info.vector_only) return HG_OK;
+  HG_TRY(hg_gather_collectives(g->unit, 1));
   HG_TRY(hg_gpu_find_groups(g));
   g->groups_outside = (uint32_t)g->group.count;
-  return hg_gpu_order(g);
+  HG_TRY(hg_gpu_order(g));
+  HG_TRY(hg_gather_collectives(g->unit, 0));
+  return hg_gpu_find_exchanges(g);
 }
 
 static hg_status build_plan(gpu_plan *g) {
@@ -102,6 +104,8 @@ static hg_status build_plan(gpu_plan *g) {
   if (!g->info.observes_block) g->info.threads = g->info.max_threads;
   while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
   HG_TRY(order_instructions(g));
+  if (!g->info.is_table)
+    g->info.dynamic_bytes = g->info.shared_bytes > g->target.declared_shared ? g->info.shared_bytes : 0;
   return hg_gpu_list_kernel_steps(g);
 }
 
@@ -110,6 +114,7 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   *plan = (gpu_plan){.allocator = &unit->allocator, .program = program, .unit = unit, .target = *target, .form = *form};
   plan->info.size = sizeof plan->info;
   plan->group.element_size = sizeof(gpu_group);
+  plan->exchange.element_size = sizeof(gpu_exchange);
   plan->kernel.element_size = sizeof(gpu_step);
   for (int i = 0; i < GPU_PART_COUNT; i++) plan->part[i].steps.element_size = sizeof(gpu_step);
   HG_TRY(hg_check_machine_ops(unit));
@@ -122,6 +127,7 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_release(plan->allocator, plan->numbers);
   hg_release(plan->allocator, plan->vector);
   hg_array_release(plan->allocator, &plan->group);
+  hg_array_release(plan->allocator, &plan->exchange);
   hg_array_release(plan->allocator, &plan->kernel);
   for (int i = 0; i < GPU_PART_COUNT; i++) {
     hg_array_release(plan->allocator, &plan->part[i].steps);

@@ -96,6 +96,24 @@ typedef struct gpu_group {
 /* How many elements a word of a wide access has. */
 static inline uint32_t gpu_word_elements(const gpu_run *run) { return run->element_bytes == 2 ? 2 : 1; }
 
+/* ---- exchanges: collectives next to each other, which share barriers --------------------------------------------- */
+
+enum { GPU_MAX_EXCHANGE = 8 };
+
+typedef struct gpu_exchange {
+  uint32_t first;                    /* of its values in the program: there all of it happens */
+  uint32_t value[GPU_MAX_EXCHANGE];  /* reductions only, or scans only; those of one operation and type in a row */
+  uint32_t place[GPU_MAX_EXCHANGE];  /* in shared memory: a slot for each lane; of by_each_warp in the first half */
+  uint32_t second[GPU_MAX_EXCHANGE]; /* of a reduction: where its result goes; of a scan: its windows, a slot a lane */
+  uint32_t count;
+  uint8_t is_scan;
+  uint8_t by_each_warp;              /* reductions that each warp folds for itself, behind one barrier */
+  uint32_t least_lanes, most_lanes;  /* the common case of reductions: blocks of so many lanes */
+} gpu_exchange;
+
+/* A slot holds a value of the type. */
+static inline uint32_t gpu_slot_bytes(uint8_t type) { return atlas_bytes((atlas_type)type) == 8 ? 8 : 4; }
+
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 typedef enum gpu_op {
@@ -124,7 +142,6 @@ typedef struct gpu_part {
 
 enum {
   GPU_PENDING = 8,     /* most faults of skipped accesses that wait for a NOTE_FAULTS */
-  GPU_SLOT_BYTES = 8,  /* of scratch memory, for each lane of a collective */
   GPU_FOLD_LANES = 32  /* lanes that exchange values without memory */
 };
 
@@ -150,6 +167,7 @@ typedef struct gpu_plan {
   uint32_t *numbers;           /* the allocation that holds the arrays that follow */
   uint32_t *vector_of;         /* per value: its number in `vector` */
   uint32_t *group_of;          /* per value: 1 + the number of its group in GPU_OUTSIDE; 0: none */
+  uint32_t *exchange_of;       /* per value: of a reduction or scan, its number in `exchange` */
   uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
@@ -164,6 +182,7 @@ typedef struct gpu_plan {
   gpu_vector *vector;          /* in the order of the program */
   uint32_t vector_count;
   hg_array group;              /* gpu_group */
+  hg_array exchange;           /* gpu_exchange */
   gpu_part part[GPU_PART_COUNT];
   hg_array kernel;             /* gpu_step */
 
@@ -172,12 +191,15 @@ typedef struct gpu_plan {
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
   int can_end;                 /* a trap or the step limit may end lanes before the others of their block */
-  int uses_scratch;            /* reductions or scans */
+  int uses_scratch;            /* reductions or scans that meet in shared memory */
+  int windows_in_places;       /* of scans: there is no room for both */
+  uint32_t half_bytes;         /* of the places of exchanges by each warp, which take turns between two halves; 0: there
+                                  are none */
   uint32_t most_registers;     /* limit of a thread's registers; 0: none */
   uint32_t shared_offset[ATLAS_MAX_SYMBOLS], local_offset[ATLAS_MAX_SYMBOLS];
   uint32_t local_bytes;        /* of a thread: the lanes that it runs one after the other have the same memory */
-  uint32_t scratch, result, ended, ended_any, zeroed_bytes; /* in shared memory; scratch: a slot a lane; ended: a byte a
-                                                               lane, 1 if it has ended; ended_any: a word, 1 if any */
+  uint32_t ended, ended_any, zeroed_bytes; /* in shared memory; ended: a byte a lane, 1 if it has ended; ended_any: a
+                                              word, 1 if any. Behind zeroed_bytes lie the places of exchanges */
 } gpu_plan;
 
 /* `unit` is optimised; its blocks may get another order. Fails with HG_OUT_OF_MEMORY only. Release the plan whatever
@@ -213,6 +235,19 @@ static inline const atlas_symbol *gpu_symbol_of(const gpu_plan *g, const ssa_ins
 static inline uint32_t gpu_tile(const gpu_plan *g) { return g->info.threads * g->info.lanes_per_thread; }
 static inline const gpu_group *gpu_group_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_group *)g->group.data + number;
+}
+static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t number) {
+  return (const gpu_exchange *)g->exchange.data + number;
+}
+/* A block is one warp. */
+static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= GPU_FOLD_LANES; }
+/* Of a value in shared memory: a slot for each lane, in whole warps. */
+static inline uint32_t gpu_place_bytes(const gpu_plan *g, uint8_t type) {
+  return (g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES * GPU_FOLD_LANES * gpu_slot_bytes(type);
+}
+/* The lanes that each block but the last has, known before the launch; 0: it decides. */
+static inline uint32_t gpu_block_lanes(const gpu_plan *g) {
+  return (uint32_t)g->program->block[0] * g->program->block[1] * g->program->block[2];
 }
 
 /* ---- values (nans.c, bounds.c) ----------------------------------------------------------------------------------- */
@@ -312,8 +347,13 @@ gpu_edge hg_gpu_edge(const gpu_plan *g, uint32_t from, int side);
 /* 1 if the edge needs instructions of its own. */
 static inline int gpu_has_code(const gpu_edge *edge) { return edge->takes_step || edge->has_phis; }
 
-/* ---- collectives (collective.c) ---------------------------------------------------------------------------------- */
+/* ---- collectives (exchange.c, collective.c) ---------------------------------------------------------------------- */
 
+static inline int gpu_is_reduction(uint16_t op) {
+  return op == ATLAS_OP_reduce_add || op == ATLAS_OP_reduce_mul || op == ATLAS_OP_reduce_min ||
+         op == ATLAS_OP_reduce_max;
+}
+static inline int gpu_is_scan(uint16_t op) { return op == ATLAS_OP_scan_incl || op == ATLAS_OP_scan_excl; }
 /* 1 if the NaN of a combination of several values must be made canonical: arithmetic of other types does that itself.
  */
 static inline int gpu_combines_loosely(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
@@ -326,6 +366,8 @@ uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);
 void hg_gpu_lay_out_parameters(gpu_plan *g);
 void hg_gpu_lay_out_shared(gpu_plan *g);
 void hg_gpu_lay_out_local(gpu_plan *g);
+/* Also gives them places in shared memory, behind the rest. */
+hg_status hg_gpu_find_exchanges(gpu_plan *g);
 hg_status hg_gpu_find_nans(gpu_plan *g); /* also which NaN bits are observable */
 /* `instructions` here and below: of the shortest path. */
 void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions);
@@ -352,7 +394,7 @@ hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, const uint8_t *ops, size_t count);
 #define GPU_ADD(g, steps, value, ...) \
   hg_gpu_add_steps(g, steps, value, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
-hg_status hg_gpu_collective(const gpu_plan *g, uint32_t value, hg_array *steps);
+hg_status hg_gpu_collective(const gpu_plan *g, uint32_t number, hg_array *steps);
 hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind);
 hg_status hg_gpu_list_kernel_steps(gpu_plan *g);
 

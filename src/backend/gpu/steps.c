@@ -128,7 +128,9 @@ static hg_status add_block_effect(const step_builder *m, uint32_t value) {
   case BLOCK_scan_incl:
   case BLOCK_scan_excl: break;
   }
-  return hg_gpu_collective(m->g, value, m->steps);
+  uint32_t number = m->g->exchange_of[value];
+  const gpu_exchange *exchange = gpu_exchange_at(m->g, number);
+  return value == exchange->first ? hg_gpu_collective(m->g, number, m->steps) : HG_OK;
 }
 
 static hg_status add_fence(const step_builder *m, uint32_t value) {

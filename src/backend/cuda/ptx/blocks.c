@@ -123,4 +123,7 @@ void hg_ptx_find_block(ptx *p, ptx_name end) {
   PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);
   p->block_size = PTX_FIELD(p, PTX_32, block[0]);
   leave_missing(p, end);
+  if (p->plan->half_bytes == 0) return;
+  p->half = hg_ptx_new(p, PTX_32);
+  PTX(p, "mov.b32", p->half, hg_ptx_number(0));
 }

@@ -62,8 +62,10 @@ static void head_of_entry(ptx *p, hg_array *to) {
   hg_ptx_append(p, to, "{\n");
   for (int c = 0; c < PTX_CLASS_COUNT; c++)
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
-  if (shared_bytes > 0 && is_declared)
-    hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)shared_bytes);
+  uint32_t zeroed = p->plan->zeroed_bytes;
+  if (zeroed > 0 && is_declared) hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)zeroed);
+  if (shared_bytes > zeroed && is_declared)
+    hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_places[%u];\n", (unsigned)(shared_bytes - zeroed));
   if (p->sites.count > 0 && p->plan->info.observes_block)
     hg_ptx_append(p, to, "\t.local .align 8 .b8 hg_fault[16];\n");
   if (p->plan->local_bytes > 0)

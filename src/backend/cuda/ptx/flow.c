@@ -111,10 +111,13 @@ static void begin_insn(ptx *p, uint32_t value) {
   hg_ptx_put(p, "\t// %u %s\n", (unsigned)insn->insn, atlas_op_name((atlas_op)insn->op));
 }
 
+/* A block of one warp needs no barrier. */
 static void vote(ptx *p, uint32_t value) {
-  const char *op = ptx_insn(p, value)->op == ATLAS_OP_vote_any ? "or" : "and";
+  int is_any = ptx_insn(p, value)->op == ATLAS_OP_vote_any;
   ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0)), d = hg_ptx_register(p, value);
-  hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", op, d.text, a.text);
+  if (gpu_is_one_warp(p->plan))
+    hg_ptx_put(p, "\tvote.sync.%s.pred %s, %s, 0xffffffff;\n", is_any ? "any" : "all", d.text, a.text);
+  else hg_ptx_put(p, "\tbar.red.%s.pred %s, 0, %s;\n", is_any ? "or" : "and", d.text, a.text);
 }
 
 static void emit_step(ptx *p, const gpu_step *step) {
@@ -142,7 +145,7 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
   if (count == 0) return; /* of a part without steps, too */
   const gpu_step *steps = (const gpu_step *)p->plan->part[p->part].steps.data + first;
   for (uint32_t i = 0; i < count && !p->failed; i++) {
-    if (steps[i].op == GPU_OWN) i += hg_ptx_collective(p, &steps[i], count - i) - 1;
+    if (steps[i].op == GPU_EXCHANGE) i += hg_ptx_exchange(p, &steps[i]) - 1;
     else emit_step(p, &steps[i]);
   }
 }

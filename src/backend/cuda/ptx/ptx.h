@@ -64,6 +64,7 @@ typedef struct ptx {
   hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
+  ptx_name half;               /* offset of the half of places whose turn it is (plan->half_bytes) */
   ptx_name at[9];              /* lane x y z, block x y z, global x y z */
   ptx_name pool_top[ATLAS_MAX_POOLS], pool_start[ATLAS_MAX_POOLS], pool_end[ATLAS_MAX_POOLS];
 } ptx;
@@ -192,10 +193,10 @@ void hg_ptx_coordinate(ptx *p, uint32_t value);
 void hg_ptx_body(ptx *p, gpu_part_kind part);
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the part */
 
-/* ---- collectives (collective.c) ---------------------------------------------------------------------------------- */
+/* ---- collectives (collective.c, careful.c) ----------------------------------------------------------------------- */
 
-/* Emits the steps of a reduction or scan, which begins at `steps` and has at most so many; returns how many it has. */
-uint32_t hg_ptx_collective(ptx *p, const gpu_step *steps, uint32_t most);
+/* Emits the steps of an exchange, which begins at `steps`; returns how many it has. */
+uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and table.c --------------------------------------------- */
 

@@ -1,0 +1,174 @@
+/* exchange.c - collectives in a row, which share barriers; and where they meet in shared memory.
+ *
+ * Reductions in a row that do not depend on one another are one exchange, and so are scans.
+ *
+ * In each exchange a barrier stands between what lanes write into places and what they read there, and another between
+ * that and what they read last (results and windows). Hence a place may be written for the next exchange without one,
+ * as long as no result or window of this exchange lies there: these have memory of their own.
+ *
+ * An exchange with one barrier, behind which each warp folds for itself, has places of its own in two halves, which
+ * such exchanges use in turns: who writes into a half has passed the barrier of the exchange that used the other one,
+ * and so has everyone who reads what was in this one. */
+#include "backend/gpu/plan.h"
+
+enum {
+  STATIC_BYTES = 48 << 10, /* of shared memory, which any device has */
+  HALVES_BYTES = 4 << 10,
+  SECOND_BARRIER = 96,     /* what it costs, in accesses to shared memory: see is_cheap_alone */
+  RESULT_BYTES = 8 * GPU_MAX_EXCHANGE
+};
+
+typedef struct layout {
+  gpu_plan *g;
+  uint32_t room, scan_room;  /* bytes for places: of reductions, and of scans, which need as many for windows */
+  uint32_t places, windows;  /* bytes of the largest exchange */
+  int has_halves;            /* there is room for them */
+} layout;
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t place_bytes(const gpu_plan *g, uint32_t value) {
+  return gpu_place_bytes(g, gpu_insn(g, value)->type);
+}
+
+static uint32_t bytes_of(const gpu_plan *g, const gpu_exchange *x) {
+  uint32_t bytes = 0;
+  for (uint32_t i = 0; i < x->count; i++) bytes += place_bytes(g, x->value[i]);
+  return bytes;
+}
+
+/* Offsets among places, windows and results. */
+static void lay_out(layout *m, gpu_exchange *x) {
+  uint32_t at = 0, result = 0;
+  for (uint32_t i = 0; i < x->count; i++) {
+    x->place[i] = x->second[i] = at;
+    at += place_bytes(m->g, x->value[i]);
+    if (x->is_scan) continue;
+    uint32_t bytes = gpu_slot_bytes(gpu_insn(m->g, x->value[i])->type);
+    x->second[i] = (result + bytes - 1) / bytes * bytes;
+    result = x->second[i] + bytes;
+  }
+  if (x->by_each_warp && at > m->g->half_bytes) m->g->half_bytes = at;
+  if (!x->by_each_warp && at > m->places) m->places = at;
+  if (x->is_scan && at > m->windows) m->windows = at;
+}
+
+/* Results, places, windows, halves. */
+static void move_to_memory(const layout *m) {
+  gpu_plan *g = m->g;
+  uint32_t results = g->info.shared_bytes, places = results + RESULT_BYTES;
+  uint32_t windows = g->windows_in_places ? places : places + m->places;
+  uint32_t halves = g->windows_in_places ? places + m->places : windows + m->windows;
+  for (uint32_t n = 0; n < g->exchange.count; n++) {
+    gpu_exchange *x = (gpu_exchange *)g->exchange.data + n;
+    for (uint32_t i = 0; i < x->count; i++) {
+      x->place[i] += x->by_each_warp ? halves : places;
+      x->second[i] += x->is_scan ? windows : results;
+    }
+  }
+  g->info.shared_bytes = halves + 2 * g->half_bytes;
+}
+
+/* ---- which belong together --------------------------------------------------------------------------------------- */
+
+static int depends(const gpu_plan *g, const gpu_exchange *x, uint32_t value) {
+  for (uint32_t i = 0; i < gpu_insn(g, value)->arg_count; i++)
+    for (uint32_t k = 0; k < x->count; k++)
+      if (gpu_arg(g, value, i) == x->value[k]) return 1;
+  return 0;
+}
+
+static int fits(const layout *m, const gpu_exchange *x, uint32_t value) {
+  if (gpu_is_scan(gpu_insn(m->g, value)->op) != x->is_scan || x->count == GPU_MAX_EXCHANGE) return 0;
+  if (x->count == 0 || gpu_is_one_warp(m->g)) return 1;
+  return bytes_of(m->g, x) + place_bytes(m->g, value) <= (x->is_scan ? m->scan_room : m->room);
+}
+
+static int goes_before(const ssa_insn *a, const ssa_insn *b) {
+  return a->op != b->op ? a->op < b->op : a->type < b->type;
+}
+
+/* Behind those of the same operation and type. */
+static void add_value(const gpu_plan *g, gpu_exchange *x, uint32_t value) {
+  uint32_t i = x->count++;
+  for (; i > 0 && goes_before(gpu_insn(g, value), gpu_insn(g, x->value[i - 1])); i--) x->value[i] = x->value[i - 1];
+  x->value[i] = value;
+}
+
+static int takes_part(const gpu_plan *g, uint32_t value) {
+  return value != SSA_NONE && (gpu_is_reduction(gpu_insn(g, value)->op) || gpu_is_scan(gpu_insn(g, value)->op));
+}
+
+/* All lanes, where it is known how many a block has; where the launch decides, one warp. */
+static void count_lanes(const gpu_plan *g, gpu_exchange *x) {
+  uint32_t lanes = gpu_block_lanes(g);
+  x->least_lanes = lanes != 0 ? lanes : GPU_FOLD_LANES;
+  x->most_lanes = lanes != 0 ? lanes : g->info.max_threads;
+}
+
+/* A warp's share of folding k values by all W warps is k W loads and 5 k exchanges of registers, each of which takes
+ * the multiprocessor's memory pipe for a cycle. Without a second barrier W - 1 warps do that which otherwise would not.
+ * The barrier, the store before it and the load behind it take some hundred cycles, in which other blocks may go on.
+ * Lanes that may end stand in the way: one could, before others have asked whether any has. */
+static int is_cheap_alone(const layout *m, const gpu_exchange *x) {
+  uint32_t warps = x->least_lanes / GPU_FOLD_LANES;
+  if (x->is_scan || gpu_is_one_warp(m->g) || m->g->can_end || !m->has_halves) return 0;
+  if (x->least_lanes != x->most_lanes || x->least_lanes % GPU_FOLD_LANES != 0) return 0;
+  return x->count * (warps - 1) * (warps + 5) <= SECOND_BARRIER && 2 * bytes_of(m->g, x) <= HALVES_BYTES;
+}
+
+/* The exchange that begins with the value; *value: what comes behind it. */
+static hg_status add_exchange(layout *m, uint32_t *value) {
+  gpu_plan *g = m->g;
+  gpu_exchange x = {.first = *value, .is_scan = (uint8_t)gpu_is_scan(gpu_insn(g, *value)->op)};
+  while (takes_part(g, *value) && !depends(g, &x, *value) && fits(m, &x, *value)) {
+    add_value(g, &x, *value);
+    g->exchange_of[*value] = (uint32_t)g->exchange.count;
+    *value = gpu_insn(g, *value)->next;
+  }
+  count_lanes(g, &x);
+  x.by_each_warp = (uint8_t)is_cheap_alone(m, &x);
+  lay_out(m, &x);
+  return hg_array_append(g->allocator, &g->exchange, &x, 1) != NULL
+             ? HG_OK
+             : hg_fail_memory("the plan of a kernel", sizeof x);
+}
+
+static hg_status add_exchanges(layout *m) {
+  gpu_plan *g = m->g;
+  for (uint32_t k = 0; k < g->order.count; k++)
+    for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE;) {
+      if (takes_part(g, e)) HG_TRY(add_exchange(m, &e));
+      else e = gpu_insn(g, e)->next;
+    }
+  return HG_OK;
+}
+
+/* A program's own memory leaves so much; the least is what one value of 64 bits needs. */
+static void find_room(layout *m) {
+  gpu_plan *g = m->g;
+  uint32_t least = gpu_place_bytes(g, ATLAS_u64), largest = 0, scan = 0, used = g->info.shared_bytes + RESULT_BYTES;
+  uint32_t room = used + least < STATIC_BYTES ? STATIC_BYTES - used : least;
+  for (uint32_t v = 0; v < g->unit->insns.count; v++) {
+    if (!takes_part(g, v)) continue;
+    uint32_t bytes = place_bytes(g, v);
+    if (bytes > largest) largest = bytes;
+    if (gpu_is_scan(gpu_insn(g, v)->op) && bytes > scan) scan = bytes;
+  }
+  m->has_halves = room >= HALVES_BYTES + largest + scan;
+  if (m->has_halves) room -= HALVES_BYTES;
+  g->windows_in_places = largest + scan > room;
+  m->room = m->scan_room = room;
+  if (scan == 0 || g->windows_in_places) return;
+  m->room = largest > room / 2 ? largest : room / 2;
+  m->scan_room = room - m->room;
+}
+
+hg_status hg_gpu_find_exchanges(gpu_plan *g) {
+  layout m = {.g = g};
+  if (!g->info.observes_block) return HG_OK;
+  find_room(&m);
+  HG_TRY(add_exchanges(&m));
+  if (g->uses_scratch) move_to_memory(&m);
+  return HG_OK;
+}

@@ -1,0 +1,130 @@
+/* collectives.c - collectives that do not depend on one another, brought together, so that an engine can do them at
+ * once.
+ *
+ * Why every bit stays: a collective's result depends on its arguments and on which lanes of the block are there, and no
+ * lane ends within straight-line code; it neither faults nor orders memory. A load may pass it for the same reason;
+ * accesses of a lane keep their order among themselves, so the first fault stays the first. */
+#include "compiler/collectives.h"
+
+#include "base/error.h"
+#include "compiler/passes.h"
+#include "compiler/simplify.h"
+
+enum { LOOK_AHEAD = 256 }; /* values behind the last collective of a row, so that the search stays linear */
+
+hg_collective_kind hg_collective_kind_of(const ssa_insn *insn) {
+  switch (insn->op) {
+  case ATLAS_OP_reduce_add:
+  case ATLAS_OP_reduce_mul:
+  case ATLAS_OP_reduce_min:
+  case ATLAS_OP_reduce_max: return HG_REDUCTION;
+  case ATLAS_OP_scan_incl:
+  case ATLAS_OP_scan_excl: return HG_SCAN;
+  case ATLAS_OP_vote_any:
+  case ATLAS_OP_vote_all: return HG_VOTE;
+  default: return HG_NO_COLLECTIVE;
+  }
+}
+
+enum { FREE, BEHIND, MEMBER }; /* of a value, with the row's stamp */
+
+typedef struct gatherer {
+  ssa_unit *unit;
+  uint32_t *mark;   /* per value: 3 * stamp + where it goes; another stamp: before the row */
+  uint32_t stamp;
+  int past_loads;
+  hg_array list;    /* the block's effects */
+  hg_array rest;    /* those that go behind the row's first */
+} gatherer;
+
+static hg_status out_of_memory(void) { return hg_fail_memory("collectives", 0); }
+
+static uint32_t where(const gatherer *m, uint32_t value) {
+  return m->mark[value] / 3 == m->stamp ? m->mark[value] % 3 : FREE;
+}
+
+static int depends(const gatherer *m, uint32_t value) {
+  for (uint32_t i = 0; i < ssa_insn_at(m->unit, value)->arg_count; i++)
+    if (where(m, ir_ssa_resolve(m->unit, ssa_args_of(m->unit, value)[i])) != FREE) return 1;
+  return 0;
+}
+
+/* Marks what belongs to the row that begins at list[start]; returns the end of it. */
+static uint32_t find_row(gatherer *m, uint32_t start) {
+  const uint32_t *list = m->list.data;
+  uint32_t end = start + 1;
+  hg_collective_kind kind = hg_collective_kind_of(ssa_insn_at(m->unit, list[start]));
+  m->mark[list[start]] = 3 * ++m->stamp + MEMBER;
+  int loads_stay = 0; /* one is behind: later ones must be, too */
+  for (uint32_t i = start + 1; i < m->list.count && i < end + LOOK_AHEAD; i++) {
+    const ssa_insn *insn = ssa_insn_at(m->unit, list[i]);
+    hg_collective_kind other = hg_collective_kind_of(insn);
+    int is_load =
+        m->past_loads && (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_ATOMIC | ATLAS_STORE)) == ATLAS_LOAD;
+    if (other == HG_NO_COLLECTIVE && !is_load && !hg_is_pure(insn)) break;
+    int is_behind = depends(m, list[i]) || (is_load && loads_stay) || (other != HG_NO_COLLECTIVE && other != kind);
+    loads_stay |= is_load && is_behind;
+    if (is_behind) m->mark[list[i]] = 3 * m->stamp + BEHIND;
+    else if (other == kind) {
+      m->mark[list[i]] = 3 * m->stamp + MEMBER;
+      end = i + 1;
+    }
+  }
+  return end;
+}
+
+/* list[start .. end): what goes before, the row, what goes behind. Returns the end of the row. */
+static hg_status bring_together(gatherer *m, uint32_t start, uint32_t end, uint32_t *behind) {
+  uint32_t *list = m->list.data, to = start;
+  m->rest.count = 0;
+  for (uint32_t i = start; i < end; i++) {
+    if (where(m, list[i]) == FREE) list[to++] = list[i];
+    else if (!hg_array_push(&m->unit->allocator, &m->rest, list[i])) return out_of_memory();
+  }
+  const uint32_t *rest = m->rest.data;
+  for (uint32_t i = 0; i < m->rest.count; i++)
+    if (where(m, rest[i]) == MEMBER) list[to++] = rest[i];
+  *behind = to;
+  for (uint32_t i = 0; i < m->rest.count; i++)
+    if (where(m, rest[i]) == BEHIND) list[to++] = rest[i];
+  return HG_OK;
+}
+
+static hg_status gather_block(gatherer *m, uint32_t number) {
+  ssa_block *block = ssa_block_at(m->unit, number);
+  uint32_t collectives = 0;
+  m->list.count = 0;
+  for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(m->unit, e)->next) {
+    collectives += hg_collective_kind_of(ssa_insn_at(m->unit, e)) != HG_NO_COLLECTIVE;
+    if (!hg_array_push(&m->unit->allocator, &m->list, e)) return out_of_memory();
+  }
+  if (collectives < 2) return HG_OK;
+  for (uint32_t i = 0, next; i < m->list.count; i = next) {
+    next = i + 1;
+    if (hg_collective_kind_of(ssa_insn_at(m->unit, ((uint32_t *)m->list.data)[i])) == HG_NO_COLLECTIVE) continue;
+    HG_TRY(bring_together(m, i, find_row(m, i), &next));
+  }
+  block->first_effect = block->last_effect = SSA_NONE;
+  for (uint32_t i = 0; i < m->list.count; i++) ir_ssa_append_effect(m->unit, number, ((uint32_t *)m->list.data)[i]);
+  return HG_OK;
+}
+
+hg_status hg_gather_collectives(ssa_unit *unit, int past_loads) {
+  gatherer m = {.unit = unit,
+                .past_loads = past_loads,
+                .list.element_size = sizeof(uint32_t),
+                .rest.element_size = sizeof(uint32_t)};
+  uint32_t collectives = 0;
+  for (uint32_t v = 0; v < unit->insns.count; v++)
+    collectives += hg_collective_kind_of(ssa_insn_at(unit, v)) != HG_NO_COLLECTIVE;
+  if (collectives < 2) return HG_OK;
+  hg_status status = HG_OK;
+  m.mark = hg_allocate(&unit->allocator, unit->insns.count, sizeof *m.mark);
+  if (m.mark == NULL) return out_of_memory();
+  for (uint32_t b = 0; b < unit->blocks.count && status == HG_OK; b++)
+    if (!ssa_block_at(unit, b)->dead) status = gather_block(&m, b);
+  hg_array_release(&unit->allocator, &m.list);
+  hg_array_release(&unit->allocator, &m.rest);
+  hg_release(&unit->allocator, m.mark);
+  return status;
+}
