@@ -106,6 +106,32 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
   }
 }
 
+/* Two vectors of 32-bit elements as one of 16-bit ones, in scratch `at` and with `at` + 1 as another: the lower halves
+ * of both are side by side, and so are the upper ones. Values are in the range of their type, so nothing saturates. */
+static unsigned pack_pair(x86_emit *e, const x86_access *m, uint32_t copy, unsigned at, int is_signed) {
+  unsigned low = hg_x86_source_reg(e, m->value, copy, 0, hg_x86_scratch(e, at));
+  unsigned high = hg_x86_source_reg(e, m->value, copy + 1, 0, hg_x86_scratch(e, at + 1));
+  hg_x86_v(e, is_signed ? X86_vpackssdw : X86_vpackusdw, hg_x86_scratch(e, at), low, x86_reg(high));
+  return hg_x86_scratch(e, at);
+}
+
+uint32_t hg_x86_store_packed(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy) {
+  enum { MIDDLE_EXCHANGED = 0xd8, FIRST_AND_THIRD = 0x08 }; /* of four */
+  uint32_t left = e->copies - copy, copies = m->bytes == 1 && left >= 4 ? 4 : 2;
+  int is_signed = atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT, is_half = m->bytes == 1 && copies == 2;
+  if (e->width != 1 || m->bytes > 2 || left < copies) return 0;
+  unsigned to = pack_pair(e, m, copy, 0, is_signed);
+  if (m->bytes == 1) {
+    unsigned other = copies == 4 ? pack_pair(e, m, copy + 2, 2, is_signed) : to;
+    hg_x86_v(e, is_signed ? X86_vpacksswb : X86_vpackuswb, to, to, x86_reg(other));
+  }
+  hg_x86_vi(e, X86_vpermq_imm, to, 0, x86_reg(to), is_half ? FIRST_AND_THIRD : MIDDLE_EXCHANGED);
+  if (m->bytes == 1) hg_x86_vi(e, X86_vpshufd, to, 0, x86_reg(to), MIDDLE_EXCHANGED);
+  if (is_half) hg_x86_x(e, X86_vstore, to, 0, at);
+  else hg_x86_v(e, X86_vstore, to, 0, at);
+  return copies;
+}
+
 void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to) {
   if (m->bytes == 8) hg_x86_v(e, e->width == 2 ? X86_vpbroadcastq : X86_vpbroadcastq_vex, to, 0, at);
   else if (m->bytes == 4) hg_x86_v(e, X86_vpbroadcastd, to, 0, at);

@@ -98,7 +98,9 @@ static int lane_access(x86_emit *e, x86_access *m) {
     check_lanes(e, m, slow);
     x86_rm at = x86_indexed(base, X86_LANE, m->log_bytes, m->offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = may_be_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
-    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
+    uint32_t packed = m->is_store && mask < 0 ? hg_x86_store_packed(e, m, at, c) : 0;
+    if (packed > 0) c += packed - 1;
+    else if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else {
       if (e->is_stream && c == 0) prefetch(e, at, e->copies * e->lanes * m->bytes);
       hg_x86_load_run(e, m, at, c, mask);

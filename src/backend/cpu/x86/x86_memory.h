@@ -27,6 +27,8 @@ static inline int x86_mask_scratch(const x86_emit *e) { return e->width == 2 ? 1
 /* Consecutive elements of a copy's lanes; `mask`: a mask register, or -1. */
 void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
+/* Stores of several copies from `copy` on at once, of all lanes; the number of copies, 0: none. */
+uint32_t hg_x86_store_packed(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy);
 /* One element for all lanes. */
 void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsigned to);
 /* Jumps to `out` unless index to index + `more` are in bounds. */
