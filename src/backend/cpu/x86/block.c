@@ -182,6 +182,14 @@ static void call_step(x86_emit *e, uint32_t number) {
   hg_x86_load_bases(e);
 }
 
+/* Jumps if a lane of the block has ended. */
+static void jump_if_lost(x86_emit *e, uint32_t label) {
+  if (!e->b->vector->loses_lanes) return;
+  hg_x86_load(&e->a, 1, X86_RAX, context_member(offsetof(native_context, worker)));
+  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_at(X86_RAX, offsetof(cpu_worker, lost)), 0);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, label);
+}
+
 static void write_block_jump(x86_emit *e, const native_step *step, uint32_t number) {
   x86_asm *a = &e->a;
   const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
@@ -197,9 +205,19 @@ static void write_block_jump(x86_emit *e, const native_step *step, uint32_t numb
                        x86_at(X86_ROWS, (int32_t)location->offset)); /* no more bytes than are stored */
     hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
   } else {
+    uint32_t otherwise = hg_x86_new_label(a), done = hg_x86_new_label(a);
+    int asks = hg_x86_can_ask(e, insn);
+    if (asks) {
+      jump_if_lost(e, otherwise);
+      hg_x86_ask(e, insn, target);
+      hg_x86_jump(a, done);
+      hg_x86_place(a, otherwise);
+    }
     call_step(e, number);
     hg_x86_test(a, 0, X86_RAX, X86_RAX);
-    is_none = 0;
+    hg_x86_jump_if(a, X86_NOT_EQUAL, target);
+    hg_x86_place(a, done);
+    return;
   }
   hg_x86_jump_if(a, is_none ? X86_EQUAL : X86_NOT_EQUAL, target);
 }
@@ -213,11 +231,7 @@ static void write_block_op(x86_emit *e, const native_step *step, uint32_t number
     return;
   }
   uint32_t otherwise = hg_x86_new_label(a), done = hg_x86_new_label(a);
-  if (e->b->vector->loses_lanes) {
-    hg_x86_load(a, 1, X86_RAX, context_member(offsetof(native_context, worker)));
-    hg_x86_alu_imm(a, X86_CMP, 0, x86_at(X86_RAX, offsetof(cpu_worker, lost)), 0);
-    hg_x86_jump_if(a, X86_NOT_EQUAL, otherwise);
-  }
+  jump_if_lost(e, otherwise);
   hg_x86_collect(e, step);
   if (!e->b->vector->loses_lanes) return;
   hg_x86_jump(a, done);

@@ -1,6 +1,6 @@
-/* collect.c - reductions of a block that has all its lanes, in machine code: by halves, as the ISA has it, first
- * between the vectors of a row and then within the one that is left. Nothing else is in vector registers between two
- * regions.
+/* collect.c - reductions and votes of a block that has all its lanes, in machine code. Reductions go by halves, as the
+ * ISA has it, first between the vectors of a row and then within the one that is left. Nothing else is in vector
+ * registers between two regions.
  *
  * The tree is walked depth first, so that few registers hold it. Its instructions are those of the program: they are
  * written with registers of the vector program that nothing else names (native_build.temporaries). */
@@ -96,16 +96,83 @@ static int describe(x86_emit *e, const vector_insn *insn, fold *f) {
   return f->count <= MOST_VECTORS;
 }
 
+/* ---- votes: rows of predicates are bytes ------------------------------------------------------------------------- */
+
+/* Vectors in a row of bytes; 0: it is not whole vectors. */
+static uint32_t byte_vectors(const x86_emit *e) {
+  return e->b->full_lanes % e->vector_bytes == 0 ? e->b->full_lanes / e->vector_bytes : 0;
+}
+
+static int is_vote(const x86_emit *e, const vector_insn *insn) {
+  if (insn->op != ATLAS_OP_vote_any && insn->op != ATLAS_OP_vote_all) return 0;
+  return e->is_full && insn->mask == VECTOR_ALL && byte_vectors(e) > 0 && is_row(e, insn->s[0]) && is_row(e, insn->d);
+}
+
+/* Register 0 = the bytes of all lanes, combined. */
+static void combine_bytes(x86_emit *e, unsigned op, uint32_t reg) {
+  x86_rm at = x86_at(X86_ROWS, (int32_t)native_location_of(e->b, reg)->offset);
+  hg_x86_v(e, X86_vload, 0, 0, at);
+  for (uint32_t k = 1; k < byte_vectors(e); k++) {
+    at.displacement += e->vector_bytes;
+    hg_x86_v(e, op, 0, 0, at);
+  }
+}
+
+/* Jumps if register 0 is all bytes of 0, or not all bytes of 1. */
+static void jump_unless(x86_emit *e, int is_all, uint32_t label) {
+  hg_x86_v(e, X86_vpxord, 1, 1, x86_reg(1));
+  if (is_all) hg_x86_v(e, X86_vpbroadcastd, 1, 0, x86_at(X86_POOL, (int32_t)(e->ones_place * 4)));
+  if (e->width == 2) {
+    hg_x86_vi(e, X86_vpcmpud, 0, 0, x86_reg(1), 0); /* equal */
+    hg_x86_k(e, X86_kortestw, 0, 0, 0);             /* carry: all */
+    hg_x86_jump_if(&e->a, is_all ? X86_ABOVE_EQUAL : X86_CARRY, label);
+    return;
+  }
+  hg_x86_v(e, X86_vpcmpeqd, 1, 1, x86_reg(0));
+  hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(1));
+  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RAX), 0xff);
+  hg_x86_jump_if(&e->a, is_all ? X86_NOT_EQUAL : X86_EQUAL, label);
+}
+
+static void vote(x86_emit *e, const vector_insn *insn) {
+  int is_all = insn->op == ATLAS_OP_vote_all;
+  uint32_t no = hg_x86_new_label(&e->a);
+  x86_rm to = x86_at(X86_ROWS, (int32_t)native_location_of(e->b, insn->d)->offset);
+  combine_bytes(e, is_all ? X86_vpandd : X86_vpord, insn->s[0]);
+  hg_x86_v(e, X86_vpxord, 2, 2, x86_reg(2));
+  jump_unless(e, is_all, no);
+  hg_x86_v(e, X86_vpbroadcastd, 2, 0, x86_at(X86_POOL, (int32_t)(e->ones_place * 4)));
+  hg_x86_place(&e->a, no);
+  for (uint32_t k = 0; k < byte_vectors(e); k++, to.displacement += e->vector_bytes) hg_x86_v(e, X86_vstore, 2, 0, to);
+}
+
+int hg_x86_can_ask(const x86_emit *e, const vector_insn *jump) {
+  return e->is_full && jump->mask == VECTOR_ALL && byte_vectors(e) > 0 && is_row(e, jump->s[0]);
+}
+
+void hg_x86_ask(x86_emit *e, const vector_insn *jump, uint32_t target) {
+  uint32_t none = hg_x86_new_label(&e->a);
+  combine_bytes(e, X86_vpord, jump->s[0]);
+  jump_unless(e, 0, jump->op == VECTOR_JUMP_NONE ? target : none);
+  if (jump->op == VECTOR_JUMP_ANY) hg_x86_jump(&e->a, target);
+  hg_x86_place(&e->a, none);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
 int hg_x86_can_collect(x86_emit *e, const native_step *step) {
   fold f;
-  return describe(e, vector_insn_at(e->b->vector, step->first), &f);
+  const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
+  return is_vote(e, insn) || describe(e, insn, &f);
 }
 
 void hg_x86_collect(x86_emit *e, const native_step *step) {
   fold f;
-  if (!describe(e, vector_insn_at(e->b->vector, step->first), &f)) return;
+  const vector_insn *insn = vector_insn_at(e->b->vector, step->first);
   e->is_tail = 0;
   e->copies = 1;
+  if (is_vote(e, insn)) vote(e, insn);
+  if (!describe(e, insn, &f)) return;
   fold_vectors(&f, 0, 1, 0);
   fold_lanes(&f);
   make_canonical(&f);

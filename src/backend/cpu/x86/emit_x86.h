@@ -179,9 +179,12 @@ void hg_x86_write_help(x86_emit *e);
 int hg_x86_gets_exact(x86_emit *e, const native_step *step);
 enum { X86_MOST_EXACT_INSNS = 32 }; /* instructions: longer regions do not, and are not written out either */
 void hg_x86_write_block(x86_emit *e);
-/* collect.c: a reduction of a block that has all its lanes, none of which has ended; 1 if it can be written. */
+/* collect.c: a reduction, a vote, or a jump if any lane or none is in a row of predicates, of a block that has all its
+ * lanes, none of which has ended; 1 if it can be written. */
 int hg_x86_can_collect(x86_emit *e, const native_step *step);
 void hg_x86_collect(x86_emit *e, const native_step *step);
+int hg_x86_can_ask(const x86_emit *e, const vector_insn *jump);
+void hg_x86_ask(x86_emit *e, const vector_insn *jump, uint32_t target);
 void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
