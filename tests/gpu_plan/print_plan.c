@@ -90,8 +90,9 @@ static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *st
 
 static void print_edge(const gpu_plan *g, uint32_t from, int side) {
   gpu_edge edge = hg_gpu_edge(g, from, side);
-  printf("    to block %u%s%s", (unsigned)g->order.position[edge.target], edge.takes_step ? ", a step" : "",
-         edge.crosses ? ", all at once" : "");
+  printf("    to block %u", (unsigned)g->order.position[edge.target]);
+  if (edge.takes_steps > 0) printf(edge.takes_steps > 1 ? ", %u steps" : ", a step", (unsigned)edge.takes_steps);
+  if (edge.crosses) printf(", all at once");
   for (uint32_t phi = ssa_block_at(g->unit, edge.target)->first_phi; phi != SSA_NONE; phi = gpu_insn(g, phi)->next) {
     printf(", v%u = %s", (unsigned)phi, hg_gpu_asks_exact(g, phi, edge.side) ? "exact " : "");
     print_value(g, gpu_arg(g, phi, edge.side));
@@ -108,7 +109,10 @@ static void print_part(const gpu_plan *g, gpu_part_kind kind) {
     for (uint32_t i = part->first[k]; i < part->first[k + 1]; i++)
       if (((gpu_step *)part->steps.data)[i].op != GPU_INSN)
         print_step(g, kind, &((gpu_step *)part->steps.data)[i], &depth);
-    if (block->end == SSA_BRANCH) printf("    if v%u\n", (unsigned)block->condition);
+    if (block->end == SSA_BRANCH) printf("    if v%u", (unsigned)block->condition);
+    if (block->end == SSA_BRANCH && hg_gpu_asks_steps(g, g->order.block[k]) > 0)
+      printf(" and %u steps are left", (unsigned)hg_gpu_asks_steps(g, g->order.block[k]));
+    if (block->end == SSA_BRANCH) putchar('\n');
     if (block->end == SSA_BRANCH || block->end == SSA_JUMP) print_edge(g, g->order.block[k], 0);
     if (block->end == SSA_BRANCH) print_edge(g, g->order.block[k], 1);
   }

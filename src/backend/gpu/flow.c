@@ -49,12 +49,29 @@ static int is_phi_of(const gpu_plan *g, uint32_t value, uint32_t block) {
   return insn->op == SSA_PHI && insn->block == block;
 }
 
+static const gpu_unrolled *unrolled_at(const gpu_plan *g, size_t i) {
+  return (const gpu_unrolled *)g->unrolled.data + i;
+}
+
+static uint32_t steps_of(const gpu_plan *g, uint32_t header, uint32_t from) {
+  if (!g->counts_steps || !closes_loop(g, header, from)) return 0;
+  for (size_t i = 0; i < g->unrolled.count; i++)
+    if (unrolled_at(g, i)->last == from) return unrolled_at(g, i)->times;
+  return 1;
+}
+
+uint32_t hg_gpu_asks_steps(const gpu_plan *g, uint32_t block) {
+  for (size_t i = 0; i < g->unrolled.count && g->counts_steps; i++)
+    if (unrolled_at(g, i)->header == block) return unrolled_at(g, i)->times;
+  return 0;
+}
+
 gpu_edge hg_gpu_edge(const gpu_plan *g, uint32_t from, int side) {
   gpu_edge edge = {.target = ssa_block_at(g->unit, from)->successor[side],
                    .side = g->order.edge[2 * from + (uint32_t)side]};
   uint32_t first = ssa_block_at(g->unit, edge.target)->first_phi;
   edge.has_phis = first != SSA_NONE;
-  edge.takes_step = g->counts_steps && closes_loop(g, edge.target, from);
+  edge.takes_steps = steps_of(g, edge.target, from);
   for (uint32_t phi = first; phi != SSA_NONE; phi = gpu_insn(g, phi)->next) {
     uint32_t value = gpu_arg(g, phi, edge.side);
     edge.crosses |= value != phi && is_phi_of(g, value, edge.target);

@@ -12,6 +12,7 @@
  * whatever may fault, so that a lane's first fault is the program's. */
 #include "backend/gpu/plan.h"
 
+#include "atlas/value.h"
 #include "compiler/aliasing.h"
 #include "compiler/passes.h"
 #include "compiler/schedule.h"
@@ -27,6 +28,8 @@ enum {
   ENOUGH = 512,
   MOST_THREADS = 1024, /* threads of a multiprocessor: registers are not limited for fewer, nor for more */
   WINDOW = 96,         /* instructions that are compared */
+  MOST_APART = 8,        /* stores that a load is compared with */
+  MOST_DEPTH = 6,        /* of additions of constants */
   MOST_BESIDE = 64,    /* stores that have no order */
   LATE = 1 << 20       /* the cost of what should wait */
 };
@@ -67,6 +70,9 @@ typedef struct orderer {
      since. Stores with one index and several displacements do not overlap: they have no order. */
   uint32_t writes[ATLAS_MAX_SYMBOLS + 2], before[ATLAS_MAX_SYMBOLS + 2], reads[ATLAS_MAX_SYMBOLS + 2];
   uint32_t stored[ATLAS_MAX_SYMBOLS + 2]; /* one of the last stores; SSA_NONE: the next one begins anew */
+  /* The same: the barrier or fence before, and the first stores behind it, from which a load may be known to be apart.
+   */
+  uint32_t fence[ATLAS_MAX_SYMBOLS + 2], behind[ATLAS_MAX_SYMBOLS + 2][MOST_APART], behind_count[ATLAS_MAX_SYMBOLS + 2];
   uint32_t last_fault, last_collective;
   int32_t registers, most; /* of values that are live where the next node is placed; the most so far */
   int32_t most_of_all;     /* the same of all blocks */
@@ -178,14 +184,47 @@ static hg_status begin_stores(orderer *o, uint32_t alias) {
   return HG_OK;
 }
 
+/* What is left of an index without the constants that are added to it, whose sum is *by. */
+static uint32_t root_of(const orderer *o, uint32_t index, uint64_t *by) {
+  *by = 0;
+  for (int depth = 0; depth < MOST_DEPTH && gpu_insn(o->g, index)->op == ATLAS_OP_add; depth++) {
+    const ssa_insn *left = gpu_insn(o->g, gpu_arg(o->g, index, 0)), *right = gpu_insn(o->g, gpu_arg(o->g, index, 1));
+    if (left->op != SSA_CONST && right->op != SSA_CONST) break;
+    *by += left->op == SSA_CONST ? left->bits : right->bits;
+    index = gpu_arg(o->g, index, left->op == SSA_CONST);
+  }
+  return index;
+}
+
+/* 1 if two accesses are known not to overlap: their indices differ by a constant. */
+static int is_apart(const orderer *o, uint32_t a, uint32_t b) {
+  const ssa_insn *x = gpu_insn(o->g, a), *y = gpu_insn(o->g, b);
+  uint64_t by_x, by_y;
+  if (x->mode != ATLAS_ADDRESS_INDEXED || y->mode != x->mode || x->symbol != y->symbol || x->bits != y->bits) return 0;
+  uint8_t type = gpu_insn(o->g, gpu_arg(o->g, a, 0))->type;
+  if (root_of(o, gpu_arg(o->g, a, 0), &by_x) != root_of(o, gpu_arg(o->g, b, 0), &by_y)) return 0;
+  return (by_x & atlas_mask((atlas_type)type)) != (by_y & atlas_mask((atlas_type)type));
+}
+
+static hg_status order_load(orderer *o, uint32_t value, uint32_t node, uint32_t alias) {
+  if (o->behind_count[alias] > MOST_APART) return put_all_before(o, o->writes[alias], node);
+  HG_TRY(put_before(o, o->fence[alias], node));
+  for (uint32_t i = 0; i < o->behind_count[alias]; i++)
+    if (!is_apart(o, value, o->behind[alias][i]))
+      HG_TRY(put_before(o, o->node_of[o->behind[alias][i]], node));
+  return HG_OK;
+}
+
 static hg_status order_access(orderer *o, uint32_t value, uint32_t node) {
   uint32_t location = hg_location_of(o->g->program, gpu_insn(o->g, value)), alias = o->alias[location];
   uint32_t access = gpu_flags(o->g, value) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC);
   if (o->g->read_only[location]) return HG_OK;
   if (access == ATLAS_LOAD) {
-    HG_TRY(put_all_before(o, o->writes[alias], node));
+    HG_TRY(order_load(o, value, node, alias));
     return add_edge(o, node, &o->reads[alias]);
   }
+  if (o->behind_count[alias] < MOST_APART) o->behind[alias][o->behind_count[alias]] = value;
+  if (o->behind_count[alias] <= MOST_APART) o->behind_count[alias]++;
   if (access != ATLAS_STORE || !is_beside(o, value, node, alias)) HG_TRY(begin_stores(o, alias));
   HG_TRY(put_all_before(o, o->before[alias], node));
   int is_plain = access == ATLAS_STORE && gpu_insn(o->g, value)->mode == ATLAS_ADDRESS_INDEXED;
@@ -200,6 +239,8 @@ static hg_status order_all(orderer *o, uint32_t node) {
     HG_TRY(put_all_before(o, o->reads[l], node));
     o->writes[l] = o->reads[l] = o->stored[l] = SSA_NONE;
     HG_TRY(add_edge(o, node, &o->writes[l]));
+    o->fence[l] = node;
+    o->behind_count[l] = 0;
   }
   return HG_OK;
 }
@@ -278,6 +319,8 @@ static hg_status build_nodes(orderer *o) {
   memset(o->before, 0xff, sizeof o->before);
   memset(o->reads, 0xff, sizeof o->reads);
   memset(o->stored, 0xff, sizeof o->stored);
+  memset(o->fence, 0xff, sizeof o->fence);
+  memset(o->behind_count, 0, sizeof o->behind_count);
   uint32_t first = ssa_block_at(o->g->unit, o->block)->first_effect;
   for (uint32_t e = first; e != SSA_NONE; e = gpu_insn(o->g, e)->next) {
     HG_TRY(add_node(o, e));

@@ -68,6 +68,7 @@ static hg_status analyse(gpu_plan *g) {
   static const hg_shape any_launch = {0};
   const hg_shape *shape = g->form.shape != NULL ? g->form.shape : &any_launch;
   HG_TRY(hg_analyse(g->program, g->unit, shape, &g->analysis));
+  for (size_t i = 0; i < g->proven.count; i++) g->analysis.in_bounds[((const uint32_t *)g->proven.data)[i]] = 1;
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
@@ -84,9 +85,10 @@ static hg_status order_instructions(gpu_plan *g) {
 }
 
 static hg_status build_plan(gpu_plan *g) {
-  uint64_t values = g->unit->insns.count;
   uint32_t *room = NULL;
+  HG_TRY(hg_gpu_unroll(g));
   HG_TRY(analyse(g));
+  uint64_t values = g->unit->insns.count;
   HG_TRY(allocate_arrays(g, &room));
   uint32_t *per_block = room + 2 * values;
   hg_gpu_find_loops(g);
@@ -115,6 +117,8 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   plan->info.size = sizeof plan->info;
   plan->group.element_size = sizeof(gpu_group);
   plan->exchange.element_size = sizeof(gpu_exchange);
+  plan->unrolled.element_size = sizeof(gpu_unrolled);
+  plan->proven.element_size = sizeof(uint32_t);
   plan->kernel.element_size = sizeof(gpu_step);
   for (int i = 0; i < GPU_PART_COUNT; i++) plan->part[i].steps.element_size = sizeof(gpu_step);
   HG_TRY(hg_check_machine_ops(unit));
@@ -128,6 +132,8 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_release(plan->allocator, plan->vector);
   hg_array_release(plan->allocator, &plan->group);
   hg_array_release(plan->allocator, &plan->exchange);
+  hg_array_release(plan->allocator, &plan->unrolled);
+  hg_array_release(plan->allocator, &plan->proven);
   hg_array_release(plan->allocator, &plan->kernel);
   for (int i = 0; i < GPU_PART_COUNT; i++) {
     hg_array_release(plan->allocator, &plan->part[i].steps);

@@ -138,6 +138,12 @@ typedef struct gpu_part {
   uint32_t *first;  /* by position in plan.order, and one more: where a block's steps begin; NULL: not used */
 } gpu_part;
 
+/* A loop whose iterations run several at a time where its head's test holds and so many steps are left. */
+typedef struct gpu_unrolled {
+  uint32_t header, last; /* blocks; last: the one that leads back behind these iterations */
+  uint32_t times;
+} gpu_unrolled;
+
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 enum {
@@ -186,6 +192,8 @@ typedef struct gpu_plan {
   gpu_part part[GPU_PART_COUNT];
   hg_array kernel;             /* gpu_step */
 
+  hg_array unrolled;           /* gpu_unrolled */
+  hg_array proven;             /* uint32_t: accesses that are in bounds because of a loop's test */
   uint32_t groups_outside; /* the first so many of `group` are of GPU_OUTSIDE */
   int counts_steps;
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
@@ -338,14 +346,16 @@ gpu_site hg_gpu_step_limit_site(const ssa_block *block);
 typedef struct gpu_edge {
   uint32_t target;  /* block */
   uint32_t side;    /* which operand of the target's phis the edge selects */
-  int takes_step;   /* a back edge whose steps are counted */
+  uint32_t takes_steps; /* of a back edge where steps are counted: so many; 0: none */
   int has_phis;
   int crosses;      /* a phi's operand is another phi of the target: the moves are a parallel copy */
 } gpu_edge;
 
 gpu_edge hg_gpu_edge(const gpu_plan *g, uint32_t from, int side);
 /* 1 if the edge needs instructions of its own. */
-static inline int gpu_has_code(const gpu_edge *edge) { return edge->takes_step || edge->has_phis; }
+static inline int gpu_has_code(const gpu_edge *edge) { return edge->takes_steps > 0 || edge->has_phis; }
+/* The branch at the end of this block also asks for so many steps; 0: for none. */
+uint32_t hg_gpu_asks_steps(const gpu_plan *g, uint32_t block);
 
 /* ---- collectives (exchange.c, collective.c) ---------------------------------------------------------------------- */
 
@@ -360,6 +370,7 @@ static inline int gpu_combines_loosely(uint8_t type) { return type == ATLAS_f32 
 
 /* ---- between the files of the plan ------------------------------------------------------------------------------- */
 
+hg_status hg_gpu_unroll(gpu_plan *g);
 void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes */
 /* In instructions, from the entry to an exit. `length`: scratch, a number for each block. */
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);

@@ -80,7 +80,9 @@ static void move_phis(ptx *p, const gpu_edge *edge) {
 }
 
 static void emit_edge(const flow *f, uint32_t from, const gpu_edge *edge) {
-  if (edge->takes_step) count_step(f, ssa_block_at(f->p->plan->unit, from));
+  if (edge->takes_steps == 1) count_step(f, ssa_block_at(f->p->plan->unit, from));
+  else if (edge->takes_steps > 1) /* the loop's head has asked whether they are left */
+    PTX(f->p, "sub.s64", f->p->steps, f->p->steps, hg_ptx_number(edge->takes_steps));
   move_phis(f->p, edge);
 }
 
@@ -154,6 +156,12 @@ static void branch(const flow *f, uint32_t b, uint32_t next) {
   ptx *p = f->p;
   const gpu_edge edge[2] = {hg_gpu_edge(p->plan, b, 0), hg_gpu_edge(p->plan, b, 1)};
   ptx_name condition = hg_ptx_value(p, ssa_block_at(p->plan->unit, b)->condition);
+  uint32_t steps = hg_gpu_asks_steps(p->plan, b);
+  if (steps > 0) {
+    ptx_name both = hg_ptx_new(p, PTX_PREDICATE);
+    PTX(p, "setp.ge.and.u64", both, p->steps, hg_ptx_number(steps), condition);
+    condition = both;
+  }
   int with_code = gpu_has_code(&edge[0]) ? 0 : gpu_has_code(&edge[1]) ? 1 : -1;
   if (with_code < 0) {
     hg_ptx_put(p, "\t@%s bra %s;\n", condition.text, label_of(f, edge[0].target).text);

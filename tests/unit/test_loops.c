@@ -1,0 +1,119 @@
+/* test_loops.c - loops over memory of which the CUDA backend runs several iterations at a time: of every length, with
+ * accesses out of bounds in any iteration, indices that wrap, a branch in the body, stores that later loads may read,
+ * and step limits that end them anywhere. They leave the memory and the fault of the interpreter. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "launching.h"
+
+#include <stdlib.h>
+
+#ifdef _WIN32
+#  define setenv(name, value, overwrite) _putenv_s(name, value)
+#endif
+
+enum { LANES = 32, ELEMENTS = 1024 };
+
+typedef struct trial {
+  const char *text;
+  uint64_t first, end; /* of the index */
+  uint64_t extent;     /* of x */
+  uint64_t step_limit;
+} trial;
+
+typedef struct outcome {
+  uint32_t memory[ELEMENTS];
+  hg_fault fault;
+  hg_status status;
+} outcome;
+
+#define HEAD(type)                                                                                         \
+  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.scalar first " type "\n.scalar end " type \
+  "\ncvt." type ".u32 r0, blane\nadd." type " r0, r0, first\nmovi.u32 r2, #0\n"
+#define TAIL "done:\ncvt.u32.u64 r9, lane\nstg.u32 [y + r9 + #900], r2\nexit\n"
+
+static const char sum[] = HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\n"
+                                      "mad.u32 r2, r2, #5, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
+static const char wide[] =
+    HEAD("u64") "add.u64 r7, r0, #3\ntop:\nset.gt.u64 p0, r0, end\n@p0 bra done\n"
+                "ldg.u32 r4, [x + r0 + #5]\nldg.u32 r5, [x + r7]\nadd.u32 r4, r4, r5\n"
+                "mad.u32 r2, r2, #5, r4\nadd.u64 r0, r0, #32\nadd.u64 r7, r7, #64\nbra top\n" TAIL;
+/* What it stores it may read in a later iteration. */
+static const char in_place[] = HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [y + r0]\n"
+                                           "ldg.u32 r5, [x + r0]\nadd.u32 r4, r4, r5\nadd.u32 r2, r2, r4\n"
+                                           "stg.u32 [y + r0 + #32], r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
+static const char own_place[] = HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [y + r0]\n"
+                                            "mul.u32 r4, r4, #7\nadd.u32 r2, r2, r4\nstg.u32 [y + r0], r4\n"
+                                            "add.u32 r0, r0, #32\nbra top\n" TAIL;
+static const char branch[] =
+    HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0 + #1]\n"
+                "and.u32 r5, r4, #3\nset.eq.u32 p1, r5, #0\n@p1 bra other\n"
+                "mul.u32 r4, r4, #3\nstg.u32 [y + r0], r4\nbra both\nother:\n"
+                "div.u32 r4, r2, r4\nboth:\nxor.u32 r2, r2, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
+
+/* How often it runs is known. */
+static const char fixed[] =
+    HEAD("u32") "mov.u32 r0, blane\ntop:\nset.ge.u32 p0, r0, #400\n@p0 bra done\n"
+                "ldg.u32 r4, [x + r0]\nmad.u32 r2, r2, #5, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
+
+static outcome run(const trial *t) {
+  static uint32_t words[ELEMENTS];
+  outcome o = {.status = HG_OK};
+  for (uint32_t i = 0; i < ELEMENTS; i++) words[i] = i * 2654435761u >> 3;
+  hg_kernel *kernel = kernel_of(t->text);
+  hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words);
+  hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent}, {.name = "y", .buffer = y}};
+  uint8_t type = strstr(t->text, "first u64") != NULL ? ATLAS_u64 : ATLAS_u32;
+  hg_scalar scalars[] = {{.name = "first", .type = type, .bits = t->first},
+                         {.name = "end", .type = type, .bits = t->end}};
+  hg_launch_desc desc = {.grid = {1, 1, 1}, .block = {LANES, 1, 1}, .bindings = bindings, .binding_count = 2,
+                         .scalars = scalars, .scalar_count = 2, .step_limit = t->step_limit};
+  hg_launch_report report = {0};
+  o.status = hg_launch(kernel, &desc, &report);
+  o.fault = report.fault;
+  CHECK_EQ_U64(hg_buffer_read(y, 0, o.memory, sizeof o.memory), HG_OK);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  return o;
+}
+
+static void check(const trial *t) {
+  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
+  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  outcome expected = run(t);
+  hg_executor_release(executor);
+  setenv("HOLOGRAM_CPU_ENGINE", "", 1);
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  outcome got = run(t);
+  hg_executor_release(executor);
+  CHECK_EQ_U64(got.status, expected.status);
+  CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
+  CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
+  CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
+  CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
+  CHECK_EQ_U64(memcmp(got.memory, expected.memory, sizeof got.memory), 0);
+}
+
+int main(void) {
+  static const char *const texts[] = {sum, wide, in_place, own_place, branch, fixed};
+  static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
+  for (size_t k = 0; k < COUNT(texts); k++)
+    for (size_t limit = 0; limit < COUNT(limits); limit++) {
+      trial t = {.text = texts[k], .extent = ELEMENTS, .step_limit = limits[limit]};
+      for (t.end = 0; t.end < 420; t.end += 37) check(&t); /* of up to thirteen iterations, lanes end apart */
+      t.end = 400;
+      for (t.extent = 20; t.extent < 420; t.extent += 41) check(&t); /* faults in any of them */
+      t.extent = ELEMENTS;
+      t.step_limit = limits[limit] == 0 ? 40 : limits[limit];
+      t.first = UINT32_MAX - 70; /* wraps */
+      t.end = UINT32_MAX - 5;
+      check(&t);
+      t.first = 30;
+      check(&t);
+      if (strstr(t.text, "first u64") == NULL) continue;
+      t.first = UINT64_MAX - 70;
+      t.end = UINT64_MAX - 5;
+      check(&t);
+    }
+  return check_report();
+}
