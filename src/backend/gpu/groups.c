@@ -18,6 +18,7 @@
 #include <string.h>
 
 enum { LOADS, STORES, KINDS };
+enum { MOST_STORES = 32 }; /* that are done at once: what they store is in registers by then */
 
 /* An access to shared memory that needs no test. */
 typedef struct shared_access {
@@ -104,7 +105,9 @@ static uint32_t run_for(const collector *c, int kind, uint32_t value) {
 static int may_join(const collector *c, int kind, uint32_t value) {
   const gpu_group *group = &c->open[kind];
   uint32_t alias = alias_of(c, value);
-  if (group->count == 0 || group->count == GPU_MAX_GROUP || run_for(c, kind, value) == GPU_MAX_RUNS) return 0;
+  if (group->count == 0 || group->count == (kind == LOADS ? GPU_MAX_GROUP : MOST_STORES) ||
+      run_for(c, kind, value) == GPU_MAX_RUNS)
+    return 0;
   if (kind == STORES) return c->touched[alias] < c->start[STORES];
   return !is_dependent(c, gpu_arg(c->g, value, 0)) && (is_read_only(c, value) || c->written[alias] < c->start[LOADS]);
 }

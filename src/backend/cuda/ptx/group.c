@@ -30,7 +30,6 @@ static void find_base(ptx *p, group *g, uint32_t r) {
 static void find_address(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   ptx_name size = hg_ptx_number(run->element_bytes), bytes;
-  if (g->address[r].text[0] != '\0') return;
   g->address[r] = hg_ptx_new(p, run->is_shared ? PTX_32 : PTX_64);
   if (run->is_shared) {
     uint32_t index = ptx_arg(p, g->plan->value[run->first], 0);
@@ -68,24 +67,28 @@ static ptx_name is_outside(ptx *p, const group *g, uint32_t r) {
 }
 
 /* The low bits that are not 0 where the wide accesses of the run are not aligned; none if they always are. */
-static ptx_name crooked_bits(ptx *p, group *g, uint32_t r) {
+static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   uint64_t bytes = (uint64_t)run->width * run->element_bytes;
-  ptx_name low = {""};
-  int64_t least = run->is_aligned ? 0 : least_bytes(p, g, run);
+  ptx_name low = {""}, base = g->base[r];
   if (run->width == 1 || (run->is_aligned && run->is_shared)) return low;
-  if (!run->is_aligned) find_address(p, g, r);
-  ptx_name address = run->is_aligned ? g->base[r] : g->address[r];
   low = hg_ptx_new(p, PTX_32);
-  if (run->is_shared) PTX(p, "mov.b32", low, address);
-  else PTX(p, "cvt.u32.u64", low, address);
+  if (!run->is_shared) {
+    base = hg_ptx_new(p, PTX_32);
+    PTX(p, "cvt.u32.u64", base, g->base[r]);
+  }
+  if (run->is_aligned) PTX(p, "mov.b32", low, base);
+  else
+    PTX(p, "mad.lo.u32", low, hg_ptx_low(p, ptx_arg(p, g->plan->value[run->first], 0)),
+        hg_ptx_number(run->element_bytes), base);
+  int64_t least = run->is_aligned ? 0 : least_bytes(p, g, run);
   if (least % (int64_t)bytes != 0) PTX(p, "add.s32", low, low, hg_ptx_number((uint32_t)least));
   PTX(p, "and.b32", low, low, hg_ptx_number(bytes - 1));
   return low;
 }
 
 /* A predicate: the accesses must be done one by one. */
-static ptx_name fails(ptx *p, group *g) {
+static ptx_name fails(ptx *p, const group *g) {
   ptx_name failed = {""}, crooked = {""};
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
     if (g->plan->run[r].is_checked) failed = either(p, failed, is_outside(p, g, r));
@@ -143,7 +146,7 @@ static void access_together(ptx *p, group *g, const gpu_run *run, uint32_t first
   else hg_ptx_put(p, "\tld%s%s%s%s %s%s%s, [%s];\n", space, nc, many.text, type, open, list, close, at.text);
 }
 
-/* The address is found here where the test needs none: several of them would take registers across its branch. */
+/* Addresses are found here, not before the test: several of them would take registers across its branch. */
 static void access_run(ptx *p, group *g, const gpu_run *run) {
   find_address(p, g, (uint32_t)(run - g->plan->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {

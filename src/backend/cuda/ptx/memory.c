@@ -124,7 +124,10 @@ static ptx_name narrow_address(ptx *p, uint32_t value, const gpu_place *plan, pt
   ptx_name low, address = hg_ptx_new(p, PTX_32);
   if (plan->is_near && plan->index == SSA_NONE) return hg_ptx_plus(base, bytes);
   if (plan->is_near) low = hg_ptx_low(p, plan->index);
-  else PTX(p, "cvt.u32.u64", low = hg_ptx_new(p, PTX_32), sum);
+  else {
+    low = hg_ptx_new(p, PTX_32);
+    PTX(p, "cvt.u32.u64", low, sum);
+  }
   PTX(p, "mad.lo.u32", address, low, hg_ptx_number((uint64_t)size), base);
   return hg_ptx_plus(address, bytes);
 }
