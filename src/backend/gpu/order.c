@@ -523,7 +523,7 @@ hg_status hg_gpu_order(gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) status = order_block(&o, g->order.block[k]);
   if (g->info.observes_block) limit_registers(g, o.most_of_all);
   hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed, &o.other, &o.depth};
-  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_array_release(g->allocator, owned[i]);
+  for (size_t i = 0; i < 6; i++) hg_array_release(g->allocator, owned[i]);
   hg_release(g->allocator, o.node_of);
   return status;
 }
