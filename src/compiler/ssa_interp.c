@@ -43,8 +43,8 @@ typedef struct evaluator {
   hg_status status;
 } evaluator;
 
-static void show(const evaluator *e, uint32_t value, uint64_t bits, const uint64_t *args) {
-  if (e->watch != NULL) e->watch->saw(e->watch->user, value, bits, args);
+static void show(const evaluator *e, const lane *l, uint32_t value, uint64_t bits, const uint64_t *args) {
+  if (e->watch != NULL) e->watch->saw(e->watch->user, l->in_block, value, bits, args);
 }
 
 static uint32_t resolved(const ssa_unit *u, uint32_t value) {
@@ -151,7 +151,7 @@ static uint64_t value_of(evaluator *e, const lane *l, uint32_t value) {
   if (insn->block != SSA_NONE) return e->row[e->slot[value]];
   if (e->memo_epoch[value] == e->epoch) return e->memo[value];
   uint64_t bits = compute(e, l, value);
-  show(e, value, bits, NULL);
+  show(e, l, value, bits, NULL);
   e->memo[value] = bits;
   e->memo_epoch[value] = e->epoch;
   return bits;
@@ -196,7 +196,7 @@ uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn) {
 
 static void run_effect(evaluator *e, lane *l, uint32_t value) {
   e->row[e->slot[value]] = hg_ssa_effect(&e->m, l, &e->as_insn[e->slot[value]]);
-  show(e, value, e->row[e->slot[value]], l->r);
+  show(e, l, value, e->row[e->slot[value]], l->r);
 }
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -219,7 +219,7 @@ static void enter(evaluator *e, lane *l, uint32_t from, int side, uint32_t to) {
     e->incoming[count++] = value_of(e, l, args_of(e, phi)[edge]);
   count = 0;
   for (uint32_t phi = target->first_phi; phi != SSA_NONE; phi = ssa_insn_at(e->unit, phi)->next) {
-    show(e, phi, e->incoming[count], NULL);
+    show(e, l, phi, e->incoming[count], NULL);
     e->row[e->slot[phi]] = e->incoming[count++];
   }
   e->block[place_in_lanes(e, l)] = to;
@@ -263,7 +263,7 @@ static void run_lane(evaluator *e, uint32_t i) {
     if (is_computed(ssa_insn_at(e->unit, value))) {
       const ssa_insn *insn = ssa_insn_at(e->unit, value);
       e->row[e->slot[value]] = insn->symbol & SSA_LIBRARY ? library_constant(e, l, value) : compute(e, l, value);
-      show(e, value, e->row[e->slot[value]], NULL);
+      show(e, l, value, e->row[e->slot[value]], NULL);
       e->effect[i] = insn->next;
       continue;
     }
@@ -300,7 +300,7 @@ static int run_waiting(evaluator *e) {
     if (l->status != LANE_WAITS) continue;
     uint64_t *result = &e->rows[(size_t)i * e->slot_count + e->slot[value]];
     *result = is_predicate ? l->predicates >> 1 & 1 : l->r[RESULT];
-    show(e, value, *result, NULL);
+    show(e, l, value, *result, NULL);
     e->effect[i] = ssa_insn_at(e->unit, value)->next;
     l->status = LANE_RUNS;
   }

@@ -14,7 +14,7 @@ hg_status hg_ssa_interpret(const hg_allocator *allocator, const atlas_program *p
 /* Is told each value as a lane computes it; of a load, store or atomic also its arguments, index first. For tests of
  * what analyses say. */
 typedef struct hg_ssa_watch {
-  void (*saw)(void *user, uint32_t value, uint64_t bits, const uint64_t *args);
+  void (*saw)(void *user, uint32_t lane, uint32_t value, uint64_t bits, const uint64_t *args); /* lane: of the block */
   void *user;
 } hg_ssa_watch;
 hg_status hg_ssa_interpret_watched(const hg_allocator *allocator, const atlas_program *program, const ssa_unit *unit,
