@@ -44,8 +44,8 @@ static inline hg_range hg_range_of_floats(double least, double greatest, int is_
 int hg_add_exact(int64_t a, int64_t b, int64_t *sum);
 int hg_multiply_exact(int64_t a, int64_t b, int64_t *product);
 
-/* An operation with an integer result and the ranges of its arguments, those of a conversion of the source's type. */
-hg_range hg_range_of_integer_op(const ssa_insn *insn, const hg_range *args);
+/* An operation with an integer result; x: the ranges of its arguments, that of a conversion of the source's type. */
+hg_range hg_range_of_integer_op(const ssa_insn *insn, const hg_range *x);
 
 /* A value that is no phi; of[v] is the range of value v, for all that it depends on. Effects, and operations of which
  * nothing is known, have the range of their type. */
