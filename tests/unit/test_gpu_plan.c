@@ -16,12 +16,12 @@ static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 48 <<
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
 static const char saxpy[] = BUFFERS ".scalar a f32\nldg.f32 r0, [x + lane]\nldg.f32 r1, [y + lane]\n"
-                            "fma.f32 r0, r0, a, r1\nstg.f32 [y + lane], r0\nexit\n";
+                                    "fma.f32 r0, r0, a, r1\nstg.f32 [y + lane], r0\nexit\n";
 static const char clamp[] = ".buffer x f16 in\n.buffer y f16 out\nldg.f16 r0, [x + lane]\ncvt.f32.f16 r1, r0\n"
                             "max.f32 r1, r1, #-1\nmin.f32 r1, r1, #1\ncvt.f16.f32 r0, r1\nstg.f16 [y + lane], r0\n"
                             "exit\n";
 static const char gather[] = BUFFERS ".buffer i u32 in\nldg.u32 r0, [i + lane]\nldg.f32 r1, [x + r0]\n"
-                             "stg.f32 [y + lane], r1\nexit\n";
+                                     "stg.f32 [y + lane], r1\nexit\n";
 /* More accesses that are left out than may wait. */
 static const char scattered[] =
     BUFFERS ".buffer i u32 in\nldg.u32 r0, [i + lane]\nldg.u32 r1, [i + lane + #70000]\nldg.f32 r2, [x + r0]\n"
@@ -77,7 +77,7 @@ static void follow(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, 
   } else if (is_access(step->op) || step->op == GPU_GROUP) {
     int is_group = step->op == GPU_GROUP;
     const gpu_group *group = is_group ? gpu_group_at(g, step->number) : NULL;
-    gpu_check check = !is_group           ? (gpu_check)hg_gpu_place(g, part, step->value).check
+    gpu_check check = !is_group          ? (gpu_check)hg_gpu_place(g, part, step->value).check
                       : group->is_tested ? GPU_BRANCH
                                          : GPU_PROVEN;
     if (step->notes > 0) CHECK_EQ_U64(step->notes, *pending);
@@ -372,6 +372,29 @@ static void test_pending(void) {
   release(&m);
 }
 
+/* A loop of few trips is known to end; one of up to 2^32 ends as well and counts no steps, but its lanes do not wait
+ * for each other in one thread. */
+static void test_long_loops(void) {
+  static const struct {
+    const char *count;
+    uint64_t steps;
+    uint32_t vectors;
+  } cases[] = {{"movi.u32 r0, #100", 99, 1}, {"mov.u32 r0, n", UINT32_MAX, 0}};
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    char text[400];
+    made m;
+    snprintf(text, sizeof text,
+             ".buffer x f32 in\n.buffer y f32 out\n.scalar n u32\nmovi.f32 r1, #0\n%s\nagain:\nldg.f32 r2, [x + r0]\n"
+             "add.f32 r1, r1, r2\nloop r0, again\nstg.f32 [y + lane], r1\nexit\n",
+             cases[k].count);
+    make(text, &rich, 0, &m);
+    CHECK(!m.plan.counts_steps && !m.plan.can_end);
+    CHECK_EQ_U64(m.plan.info.steps, cases[k].steps);
+    CHECK_EQ_U64(m.plan.vector_count, cases[k].vectors);
+    release(&m);
+  }
+}
+
 int main(void) {
   test_all();
   test_targets();
@@ -382,5 +405,6 @@ int main(void) {
   test_reduction();
   test_exchanges();
   test_pending();
+  test_long_loops();
   return check_report();
 }

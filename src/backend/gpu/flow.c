@@ -5,12 +5,17 @@
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
+/* Above these the lanes of a thread, which run one after another, would keep it busy for long, and the accesses that
+ * neighbouring lanes make in each round would be far apart in time. */
+enum { MOST_STEPS_IN_TURN = 65536 };
+
 void hg_gpu_find_loops(gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++)
     g->in_loop[g->order.block[k]] = g->analysis.loops.loop[g->order.block[k]] != SSA_NONE;
   uint64_t steps = hg_most_steps(&g->analysis, g->unit, &g->order);
   g->counts_steps = steps == UINT64_MAX || (steps > 0 && g->form.flags & HG_GPU_COUNT_STEPS);
   g->info.steps = g->counts_steps ? UINT64_MAX : steps;
+  g->runs_long = steps > MOST_STEPS_IN_TURN;
 }
 
 /* ---- the shortest path ------------------------------------------------------------------------------------------- */

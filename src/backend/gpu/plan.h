@@ -198,6 +198,7 @@ typedef struct gpu_plan {
   int counts_steps;
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
+  int runs_long;               /* a lane may take so many steps that a thread should have no other */
   int can_end;                 /* a trap or the step limit may end lanes before the others of their block */
   int uses_scratch;            /* reductions or scans that meet in shared memory */
   int windows_in_places;       /* of scans: there is no room for both */

@@ -34,7 +34,7 @@ int hg_gpu_is_element(const gpu_plan *g, uint32_t value) {
 
 /* 1 if every lane runs the block exactly once. */
 static int is_run_once(const gpu_plan *g, uint32_t block) {
-  if (g->in_loop[block] || g->can_end) return 0;
+  if (g->in_loop[block] || g->can_end || g->runs_long) return 0;
   for (uint32_t k = 0; k < g->order.count; k++)
     if (ssa_block_at(g->unit, g->order.block[k])->end == SSA_EXIT &&
         !ssa_dominates(&g->order, block, g->order.block[k]))
@@ -113,7 +113,7 @@ static void note_parameter(gpu_plan *g, uint32_t value) {
 
 /* 1 if every access is a vector: then nothing can fault. */
 static int is_vector_only(const gpu_plan *g) {
-  if (g->can_end) return 0;
+  if (g->can_end || g->runs_long) return 0;
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) {
       const ssa_insn *insn = gpu_insn(g, e);
