@@ -33,7 +33,7 @@ typedef struct thread {
 } thread;
 
 /* Of a byte that lanes exchange: who wrote and read it last, and behind how many barriers. */
-enum { SEVERAL = UINT32_MAX };
+#define SEVERAL UINT32_MAX
 typedef struct access {
   uint32_t writer, written, reader, read;
 } access;
