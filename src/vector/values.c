@@ -133,22 +133,14 @@ static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
   if (insn->op == ATLAS_OP_sreg)
     return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
   if (!hg_is_pure(insn) || l->uses[value] & VALUE_IS_KEPT) return VECTOR_STRIDE_OTHER;
-  int all_0 = 1;
-  for (uint32_t i = 0; i < insn->arg_count; i++) all_0 &= stride_of_arg(l, value, i) == VECTOR_STRIDE_0;
-  if (all_0) return VECTOR_STRIDE_0;
-  if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
-  switch (insn->op) {
-  case ATLAS_OP_cvt:
-  case ATLAS_OP_bitcast: return vector_is_wide_integer(insn->type2) ? stride_of_arg(l, value, 0) : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_add: return vector_stride_sum(stride_of_arg(l, value, 0), stride_of_arg(l, value, 1));
-  case ATLAS_OP_sub:
-    return stride_of_arg(l, value, 1) == VECTOR_STRIDE_0 ? stride_of_arg(l, value, 0) : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_mad: {
-    int product_0 = stride_of_arg(l, value, 0) == VECTOR_STRIDE_0 && stride_of_arg(l, value, 1) == VECTOR_STRIDE_0;
-    return product_0 ? stride_of_arg(l, value, 2) : VECTOR_STRIDE_OTHER;
+  uint8_t s[3] = {VECTOR_STRIDE_0, VECTOR_STRIDE_0, VECTOR_STRIDE_0}, most = VECTOR_STRIDE_0;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    uint8_t stride = stride_of_arg(l, value, i);
+    if (stride > most) most = stride;
+    if (i < 3) s[i] = stride;
   }
-  default: return VECTOR_STRIDE_OTHER;
-  }
+  if (most == VECTOR_STRIDE_0) return VECTOR_STRIDE_0;
+  return vector_is_wide_integer(insn->type) ? vector_stride_of_result(insn->op, insn->type2, s) : VECTOR_STRIDE_OTHER;
 }
 
 /* Optimistic: assumed of loops first, then checked; what fails becomes OTHER, to a fixed point. */

@@ -106,6 +106,22 @@ static inline int vector_is_wide_integer(uint8_t type) {
   return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
 }
 
+/* Of a result of such a type, from those of its operands. Two that change alike may differ by a multiple of 2^32 where
+ * one was converted: their difference is not known to be uniform. */
+static inline uint8_t vector_stride_of_result(uint16_t op, uint8_t type2, const uint8_t s[3]) {
+  int is_scaled = s[0] == VECTOR_STRIDE_0 && s[1] == VECTOR_STRIDE_0;
+  switch (op) {
+  case VECTOR_MOVE: return s[0];
+  case ATLAS_OP_cvt:
+  case ATLAS_OP_bitcast: return vector_is_wide_integer(type2) ? s[0] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_add: return vector_stride_sum(s[0], s[1]);
+  case ATLAS_OP_sub: return s[1] == VECTOR_STRIDE_0 ? s[0] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_mul: return is_scaled ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_mad: return is_scaled ? s[2] : VECTOR_STRIDE_OTHER;
+  default: return VECTOR_STRIDE_OTHER;
+  }
+}
+
 typedef struct hg_vector {
   hg_allocator allocator;
   hg_array insns; /* vector_insn */

@@ -24,8 +24,6 @@ static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
   return 1;
 }
 
-static int are_0(uint8_t a, uint8_t b) { return a == VECTOR_STRIDE_0 && b == VECTOR_STRIDE_0; }
-
 /* 1 if the result has as many bits as its source, or fewer. */
 static int is_narrowing(const vector_insn *insn) {
   return atlas_bytes((atlas_type)insn->type) <= atlas_bytes((atlas_type)insn->type2);
@@ -38,20 +36,12 @@ static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, c
   for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !vector_is_wide_integer(insn->type))
     return VECTOR_STRIDE_OTHER;
-  switch (insn->op) {
-  case VECTOR_MOVE: return s[0];
-  case ATLAS_OP_cvt:
-    if (!vector_is_wide_integer(insn->type2)) return VECTOR_STRIDE_OTHER;
-    return is_narrowing(insn) || s[0] == VECTOR_STRIDE_0 ? s[0] : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_bitcast: return vector_is_wide_integer(insn->type2) ? s[0] : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_add: return vector_stride_sum(s[0], s[1]);
-  case ATLAS_OP_sub: return s[0] == VECTOR_STRIDE_OTHER || s[1] > s[0] ? VECTOR_STRIDE_OTHER : (uint8_t)(s[0] - s[1]);
-  case ATLAS_OP_mul: return are_0(s[0], s[1]) ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_mad: return are_0(s[0], s[1]) ? s[2] : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_shl:
+  if (insn->op == ATLAS_OP_shl)
     return s[0] == VECTOR_STRIDE_0 && is_constant(b, insn->s[1], &count) ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
-  default: return VECTOR_STRIDE_OTHER;
-  }
+  if (insn->op == ATLAS_OP_cvt && !is_narrowing(insn) && s[0] != VECTOR_STRIDE_0) return VECTOR_STRIDE_OTHER;
+  if (insn->op == ATLAS_OP_sub && s[1] == VECTOR_STRIDE_1) /* exact: a stride here is modulo the type's width */
+    return s[0] == VECTOR_STRIDE_1 ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
+  return vector_stride_of_result(insn->op, insn->type2, s);
 }
 
 /* The likely stride of a value that is computed before the loop. */
