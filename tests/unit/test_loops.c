@@ -20,15 +20,15 @@ typedef struct trial {
 } trial;
 
 typedef struct outcome {
-  uint32_t memory[ELEMENTS];
+  uint32_t memory[ELEMENTS], sums[LANES]; /* y and z: other lanes may write all of y */
   hg_fault fault;
   hg_status status;
 } outcome;
 
 #define HEAD(type)                                                                                         \
-  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.scalar first " type "\n.scalar end " type \
+  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.buffer z u32 out\n.scalar first " type "\n.scalar end " type \
   "\ncvt." type ".u32 r0, blane\nadd." type " r0, r0, first\nmovi.u32 r2, #0\n"
-#define TAIL "done:\ncvt.u32.u64 r9, lane\nstg.u32 [y + r9 + #900], r2\nexit\n"
+#define TAIL "done:\nstg.u32 [z + lane], r2\nexit\n"
 
 static const char sum[] = HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\n"
                                       "mad.u32 r2, r2, #5, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
@@ -59,19 +59,22 @@ static outcome run(const trial *t) {
   outcome o = {.status = HG_OK};
   for (uint32_t i = 0; i < ELEMENTS; i++) words[i] = i * 2654435761u >> 3;
   hg_kernel *kernel = kernel_of(t->text);
-  hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words);
-  hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent}, {.name = "y", .buffer = y}};
+  hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words), *z = buffer_of(sizeof o.sums, NULL);
+  hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent}, {.name = "y", .buffer = y},
+                           {.name = "z", .buffer = z}};
   uint8_t type = strstr(t->text, "first u64") != NULL ? ATLAS_u64 : ATLAS_u32;
   hg_scalar scalars[] = {{.name = "first", .type = type, .bits = t->first},
                          {.name = "end", .type = type, .bits = t->end}};
-  hg_launch_desc desc = {.grid = {1, 1, 1}, .block = {LANES, 1, 1}, .bindings = bindings, .binding_count = 2,
+  hg_launch_desc desc = {.grid = {1, 1, 1}, .block = {LANES, 1, 1}, .bindings = bindings, .binding_count = 3,
                          .scalars = scalars, .scalar_count = 2, .step_limit = t->step_limit};
   hg_launch_report report = {0};
   o.status = hg_launch(kernel, &desc, &report);
   o.fault = report.fault;
   CHECK_EQ_U64(hg_buffer_read(y, 0, o.memory, sizeof o.memory), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(z, 0, o.sums, sizeof o.sums), HG_OK);
   hg_buffer_release(x);
   hg_buffer_release(y);
+  hg_buffer_release(z);
   hg_kernel_release(kernel);
   return o;
 }
@@ -92,6 +95,7 @@ static void check(const trial *t) {
   CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
   CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
   CHECK_EQ_U64(memcmp(got.memory, expected.memory, sizeof got.memory), 0);
+  CHECK_EQ_U64(memcmp(got.sums, expected.sums, sizeof got.sums), 0);
 }
 
 int main(void) {
