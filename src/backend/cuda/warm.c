@@ -1,6 +1,7 @@
 /* warm.c - the driver's compiler touches some 10 MB of fresh heap in its first compilation: the page faults are a
  * quarter of a small program's first compilation. A thread takes them while the driver makes the context, which takes a
- * hundred milliseconds.
+ * hundred milliseconds. From the text of `a + b` to the end of its first launch 13.7 ms, without the thread 15.3
+ * (driver 580, three runs of each in turn).
  *
  * The thread calls nothing that takes a lock, above all not the loader's, which a thread that waits for it may hold. So
  * it does not load the compiler's library, which would save another 2 ms. */

@@ -11,7 +11,8 @@
 #include "backend/gpu/plan.h"
 
 /* Measured on an H200: the form is faster from 175 to 220 million lanes on for a sigmoid of 29 instructions, 64 for
- * gelu.tanh (33), 42 for gelu (37); never for shorter programs. */
+ * gelu.tanh (33), 42 for gelu (37); never for shorter programs. 2^28 lanes of f16 take 269 us with it and 318 without
+ * (gelu), 268 and 290 (gelu.tanh). */
 enum {
   LOOK_UP_COST = 26,      /* of a lane, in instructions of the program */
   TABLE_COST = 1 << 29    /* of the launch, in instructions of all lanes: the 10 us in which the table is computed */
