@@ -25,8 +25,9 @@ typedef struct outcome {
   hg_status status;
 } outcome;
 
-#define HEAD(type)                                                                                         \
-  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.buffer z u32 out\n.scalar first " type "\n.scalar end " type \
+#define HEAD(type)                                                                    \
+  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.buffer z u32 out\n" \
+  ".scalar first " type "\n.scalar end " type                                         \
   "\ncvt." type ".u32 r0, blane\nadd." type " r0, r0, first\nmovi.u32 r2, #0\n"
 #define TAIL "done:\nstg.u32 [z + lane], r2\nexit\n"
 
@@ -59,7 +60,8 @@ static outcome run(const trial *t) {
   outcome o = {.status = HG_OK};
   for (uint32_t i = 0; i < ELEMENTS; i++) words[i] = i * 2654435761u >> 3;
   hg_kernel *kernel = kernel_of(t->text);
-  hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words), *z = buffer_of(sizeof o.sums, NULL);
+  hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words);
+  hg_buffer *z = buffer_of(sizeof o.sums, NULL);
   hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent}, {.name = "y", .buffer = y},
                            {.name = "z", .buffer = z}};
   uint8_t type = strstr(t->text, "first u64") != NULL ? ATLAS_u64 : ATLAS_u32;
@@ -79,16 +81,21 @@ static outcome run(const trial *t) {
   return o;
 }
 
-static void check(const trial *t) {
-  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
+static hg_executor *interpreter, *tested;
+
+static void open_executors(void) {
   hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
-  outcome expected = run(t);
-  hg_executor_release(executor);
+  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
+  CHECK_EQ_U64(hg_executor_create(&desc, &interpreter), HG_OK);
   setenv("HOLOGRAM_CPU_ENGINE", "", 1);
-  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  CHECK_EQ_U64(open_test_executor(NULL, &tested), HG_OK);
+}
+
+static void check(const trial *t) {
+  executor = interpreter;
+  outcome expected = run(t);
+  executor = tested;
   outcome got = run(t);
-  hg_executor_release(executor);
   CHECK_EQ_U64(got.status, expected.status);
   CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
   CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
@@ -101,6 +108,7 @@ static void check(const trial *t) {
 int main(void) {
   static const char *const texts[] = {sum, wide, in_place, own_place, branch, fixed};
   static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
+  open_executors();
   for (size_t k = 0; k < COUNT(texts); k++)
     for (size_t limit = 0; limit < COUNT(limits); limit++) {
       trial t = {.text = texts[k], .extent = ELEMENTS, .step_limit = limits[limit]};
@@ -119,5 +127,7 @@ int main(void) {
       t.end = UINT64_MAX - 5;
       check(&t);
     }
+  hg_executor_release(interpreter);
+  hg_executor_release(tested);
   return check_report();
 }
