@@ -116,15 +116,20 @@ int atlas_name_is_valid(const char *name, size_t length) {
   return atlas_label_is_valid(name, length) && !is_reserved(name, length);
 }
 
-hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
+/* owner: "a block"; memory: "shared memory", of which it has `most` bytes. */
+static hg_status too_large(hg_status status, const atlas_symbol *s, uint64_t before, const char *owner, uint32_t most,
+                           const char *memory) {
   unsigned long long bytes = (unsigned long long)s->count * atlas_bytes((atlas_type)s->type);
   if (before == 0)
-    return hg_fail(status, "'%s' has %llu bytes; a block has at most %u bytes of shared memory", s->name, bytes,
-                   (unsigned)ATLAS_MAX_SHARED_BYTES);
+    return hg_fail(status, "'%s' has %llu bytes; %s has at most %u bytes of %s", s->name, bytes, owner, (unsigned)most,
+                   memory);
   return hg_fail(status,
-                 "'%s' has %llu bytes, and what is declared before it takes %llu; a block has at most %u bytes of "
-                 "shared memory",
-                 s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_SHARED_BYTES);
+                 "'%s' has %llu bytes, and what is declared before it takes %llu; %s has at most %u bytes of %s",
+                 s->name, bytes, (unsigned long long)before, owner, (unsigned)most, memory);
+}
+
+hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
+  return too_large(status, s, before, "a block", ATLAS_MAX_SHARED_BYTES, "shared memory");
 }
 
 uint64_t atlas_local_bytes(const atlas_symbol *s) {
@@ -132,12 +137,5 @@ uint64_t atlas_local_bytes(const atlas_symbol *s) {
 }
 
 hg_status atlas_local_too_large(hg_status status, const atlas_symbol *s, uint64_t before) {
-  unsigned long long bytes = (unsigned long long)s->count * atlas_bytes((atlas_type)s->type);
-  if (before == 0)
-    return hg_fail(status, "'%s' has %llu bytes; a lane has at most %u bytes of local arrays", s->name, bytes,
-                   (unsigned)ATLAS_MAX_LOCAL_BYTES);
-  return hg_fail(status,
-                 "'%s' has %llu bytes, and what is declared before it takes %llu; a lane has at most %u bytes of local "
-                 "arrays",
-                 s->name, bytes, (unsigned long long)before, (unsigned)ATLAS_MAX_LOCAL_BYTES);
+  return too_large(status, s, before, "a lane", ATLAS_MAX_LOCAL_BYTES, "local arrays");
 }

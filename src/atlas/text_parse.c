@@ -120,24 +120,23 @@ static hg_status parse_scalar(text_parser *p, const text_token *at) {
   return declare(p, &name, &symbol);
 }
 
-static hg_status parse_shared(text_parser *p, const text_token *at) {
-  (void)at;
-  atlas_symbol symbol = {.kind = ATLAS_SYMBOL_SHARED};
+static hg_status parse_array(text_parser *p, uint8_t kind, const char *what) {
+  atlas_symbol symbol = {.kind = kind};
   text_token name = p->token;
-  HG_TRY(parse_name(p, "the shared array's name", symbol.name));
+  HG_TRY(parse_name(p, what, symbol.name));
   HG_TRY(parse_type(p, &symbol.type));
   HG_TRY(parse_count(p, &symbol.count));
   return declare(p, &name, &symbol);
 }
 
+static hg_status parse_shared(text_parser *p, const text_token *at) {
+  (void)at;
+  return parse_array(p, ATLAS_SYMBOL_SHARED, "the shared array's name");
+}
+
 static hg_status parse_local(text_parser *p, const text_token *at) {
   (void)at;
-  atlas_symbol symbol = {.kind = ATLAS_SYMBOL_LOCAL};
-  text_token name = p->token;
-  HG_TRY(parse_name(p, "the local array's name", symbol.name));
-  HG_TRY(parse_type(p, &symbol.type));
-  HG_TRY(parse_count(p, &symbol.count));
-  return declare(p, &name, &symbol);
+  return parse_array(p, ATLAS_SYMBOL_LOCAL, "the local array's name");
 }
 
 static hg_status skip_newlines(text_parser *p) {

@@ -3,15 +3,11 @@
  * ends and beyond, in the order of the program, backwards and mixed. They leave the memory and the fault of the
  * interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
-#include "launching.h"
+#include "beside_reference.h"
 
 #include <stdarg.h>
 
 #include <stdlib.h>
-
-#ifdef _WIN32
-#  define setenv(name, value, overwrite) _putenv_s(name, value)
-#endif
 
 enum { LANES = 64, EACH = 8, BYTES = 8192, OUT_BYTES = 8192 };
 
@@ -101,20 +97,12 @@ static outcome run(const trial *t, const char *text) {
 static void check(const trial *t) {
   static char text[8192];
   write_text(t, text, sizeof text);
-  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
-  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  executor = reference;
   outcome expected = run(t, text);
-  hg_executor_release(executor);
-  setenv("HOLOGRAM_CPU_ENGINE", "", 1);
-  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  executor = tested;
   outcome got = run(t, text);
-  hg_executor_release(executor);
   CHECK_EQ_U64(got.status, expected.status);
-  CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
-  CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
-  CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
-  CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
+  check_same_fault(&got.fault, &expected.fault);
   int differ = memcmp(got.memory, expected.memory, sizeof got.memory) != 0;
   if (differ) printf("%s", text);
   CHECK_EQ_U64(differ, 0);
@@ -123,6 +111,7 @@ static void check(const trial *t) {
 int main(void) {
   static const char *const types[] = {"u16", "f16", "u32", "u64"}, *const indices[] = {"u32", "i32", "u64"};
   static const int scales[] = {EACH, EACH + 1, EACH + 4};
+  open_both();
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 167 + (i >> 8));
   for (size_t type = 0; type < COUNT(types); type++)
     for (size_t index = 0; index < COUNT(indices); index++)
@@ -141,5 +130,6 @@ int main(void) {
           t.first = -3;
           if (index != 0) check(&t);
         }
+  close_both();
   return check_report();
 }

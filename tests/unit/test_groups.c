@@ -2,13 +2,9 @@
  * alignment, with displacements of either sign and indices of every type, inside the buffer, across its ends and
  * beyond, they give the bits and the faults of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
-#include "launching.h"
+#include "beside_reference.h"
 
 #include <stdlib.h>
-
-#ifdef _WIN32
-#  define setenv(name, value, overwrite) _putenv_s(name, value)
-#endif
 
 enum { LANES = 70, MOST_LOADS = 36, BYTES = 4096, SHOWN = 3 };
 
@@ -76,20 +72,12 @@ static uint32_t size_of(const char *type) {
 static void check(const trial *t) {
   static char text[8192];
   write_text(t, text, sizeof text);
-  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
-  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  executor = reference;
   outcome expected = run(t, text, size_of(t->type));
-  hg_executor_release(executor);
-  setenv("HOLOGRAM_CPU_ENGINE", "", 1);
-  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  executor = tested;
   outcome got = run(t, text, size_of(t->type));
-  hg_executor_release(executor);
   CHECK_EQ_U64(got.status, expected.status);
-  CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
-  CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
-  CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
-  CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
+  check_same_fault(&got.fault, &expected.fault);
   int differ = memcmp(got.sum, expected.sum, sizeof got.sum) != 0;
   if (differ) printf("%s", text);
   CHECK_EQ_U64(differ, 0);
@@ -99,6 +87,7 @@ int main(void) {
   static const char *const types[] = {"u16", "i16", "f16", "u32", "u64"};
   static const char *const indices[] = {"u32", "i32", "u64", "i64"};
   static const int starts[] = {0, 1, -3, -20};
+  open_both();
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 167 + (i >> 8));
   for (size_t type = 0; type < COUNT(types); type++)
     for (size_t index = 0; index < COUNT(indices); index++)
@@ -128,5 +117,6 @@ int main(void) {
         for (int i = 0; i < t.count; i++) t.displacement[i] = row[i];
         for (t.extent = LANES - 9; t.extent <= LANES + 11; t.extent += 5) check(&t);
       }
+  close_both();
   return check_report();
 }

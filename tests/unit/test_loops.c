@@ -2,13 +2,9 @@
  * accesses out of bounds in any iteration, indices that wrap, a branch in the body, stores that later loads may read,
  * and step limits that end them anywhere. They leave the memory and the fault of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
-#include "launching.h"
+#include "beside_reference.h"
 
 #include <stdlib.h>
-
-#ifdef _WIN32
-#  define setenv(name, value, overwrite) _putenv_s(name, value)
-#endif
 
 enum { LANES = 32, ELEMENTS = 1024 };
 
@@ -81,26 +77,13 @@ static outcome run(const trial *t) {
   return o;
 }
 
-static hg_executor *interpreter, *tested;
-
-static void open_executors(void) {
-  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  setenv("HOLOGRAM_CPU_ENGINE", "interp", 1);
-  CHECK_EQ_U64(hg_executor_create(&desc, &interpreter), HG_OK);
-  setenv("HOLOGRAM_CPU_ENGINE", "", 1);
-  CHECK_EQ_U64(open_test_executor(NULL, &tested), HG_OK);
-}
-
 static void check(const trial *t) {
-  executor = interpreter;
+  executor = reference;
   outcome expected = run(t);
   executor = tested;
   outcome got = run(t);
   CHECK_EQ_U64(got.status, expected.status);
-  CHECK_EQ_U64(got.fault.kind, expected.fault.kind);
-  CHECK_EQ_U64(got.fault.lane, expected.fault.lane);
-  CHECK_EQ_U64(got.fault.instruction, expected.fault.instruction);
-  CHECK_EQ_U64((uint64_t)got.fault.index, (uint64_t)expected.fault.index);
+  check_same_fault(&got.fault, &expected.fault);
   CHECK_EQ_U64(memcmp(got.memory, expected.memory, sizeof got.memory), 0);
   CHECK_EQ_U64(memcmp(got.sums, expected.sums, sizeof got.sums), 0);
 }
@@ -108,7 +91,7 @@ static void check(const trial *t) {
 int main(void) {
   static const char *const texts[] = {sum, wide, in_place, own_place, branch, fixed};
   static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
-  open_executors();
+  open_both();
   for (size_t k = 0; k < COUNT(texts); k++)
     for (size_t limit = 0; limit < COUNT(limits); limit++) {
       trial t = {.text = texts[k], .extent = ELEMENTS, .step_limit = limits[limit]};
@@ -127,7 +110,6 @@ int main(void) {
       t.end = UINT64_MAX - 5;
       check(&t);
     }
-  hg_executor_release(interpreter);
-  hg_executor_release(tested);
+  close_both();
   return check_report();
 }
