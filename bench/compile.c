@@ -1,14 +1,15 @@
 /* compile.c - how long the compiler takes and how much memory, on programs of 10 to 100,000 instructions of several
  * kinds.
  *
- *   bench_compile [--json] [--kernels]
+ *   bench_compile [--json] [--kernels] [FILE...]
  *
  * Each row: the kind, the instructions, microseconds for verification (parse included in none), for the canonical form,
  * for canonical form, hash and expansion together, and with the optimisation; nanoseconds an instruction of the
  * canonical form; peak bytes an instruction. Growth is close to linear when the last two columns stay level down a
  * kind.
  *
- * Then what a new kernel of the CPU backend costs, for a few small programs; --kernels: only that. */
+ * Then what a new kernel of the CPU backend costs, for a few small programs or those of the files; --kernels: only
+ * that. */
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
 #include "base/error.h"
@@ -210,11 +211,11 @@ static const char *const stage_names[STAGES] = {"canon_hash", "expand", "optimis
   ".buffer a f32 in\n.buffer y f32 out\nldg.f32 r0, [a + lane]\n" name ".f32 r0, r0\nstg.f32 [y + lane], r0\nexit\n"
 static const struct {
   const char *name, *text;
-} programs[] = {{"sqrt", FUNCTION("sqrt")},
-                {"exp", FUNCTION("exp")},
-                {"gelu", FUNCTION("gelu")},
-                {"gelu_tanh", FUNCTION("gelu.tanh")},
-                {"sin", FUNCTION("sin")}};
+} functions_of_one[] = {{"sqrt", FUNCTION("sqrt")},
+                        {"exp", FUNCTION("exp")},
+                        {"gelu", FUNCTION("gelu")},
+                        {"gelu_tanh", FUNCTION("gelu.tanh")},
+                        {"sin", FUNCTION("sin")}};
 
 /* One kernel, as hg_kernel_create makes it; `ns` has when each stage was over. */
 static hg_status make_kernel(const atlas_program *program, hg_functions *functions, hg_code_pages *pages,
@@ -238,7 +239,7 @@ static hg_status make_kernel(const atlas_program *program, hg_functions *functio
 }
 
 /* The shortest of many; the functions' texts have been read before, as in an executor that has made a kernel. */
-static hg_status measure_kernel(const char *text, cpu_isa isa, double us[STAGES], double *all_us) {
+static hg_status measure_kernel(const char *text, size_t size, cpu_isa isa, double us[STAGES], double *all_us) {
   enum { REPEAT = 4000 };
   atlas_program *program = NULL;
   hg_functions functions;
@@ -246,7 +247,7 @@ static hg_status measure_kernel(const char *text, cpu_isa isa, double us[STAGES]
   hg_code_pages pages;
   HG_TRY(hg_allocator_resolve(NULL, &allocator));
   HG_TRY(hg_code_open(&pages, &allocator));
-  HG_TRY(atlas_parse(NULL, text, strlen(text), "bench", &program));
+  HG_TRY(atlas_parse(NULL, text, size, "bench", &program));
   hg_functions_open(&functions, &allocator);
   hg_status status = HG_OK;
   for (int i = 0; i < REPEAT && status == HG_OK; i++) {
@@ -265,7 +266,33 @@ static hg_status measure_kernel(const char *text, cpu_isa isa, double us[STAGES]
   return status;
 }
 
-static hg_status print_kernels(int json, int first) {
+static hg_status print_kernel(const char *name, const char *text, size_t size, cpu_isa isa, int json, int first) {
+  double us[STAGES] = {1e30, 1e30, 1e30, 1e30, 1e30}, all_us = 1e30;
+  HG_TRY(measure_kernel(text, size, isa, us, &all_us));
+  if (json) printf("%s\n{\"kernel\":\"%s\",\"all_us\":%.1f", first ? "" : ",", name, all_us);
+  else printf("%-12s %8.1f", name, all_us);
+  for (int s = EXPAND; s < STAGES; s++)
+    if (json) printf(",\"%s_us\":%.1f", stage_names[s], us[s]);
+    else printf(" %10.1f", us[s]);
+  if (json) printf(",\"%s_us\":%.1f}", stage_names[CANON], us[CANON]);
+  else printf("   %.1f\n", us[CANON]);
+  fflush(stdout);
+  return HG_OK;
+}
+
+static hg_status print_file(const char *path, cpu_isa isa, int json, int first) {
+  hg_allocator allocator;
+  uint8_t *bytes = NULL;
+  size_t count = 0;
+  HG_TRY(hg_allocator_resolve(NULL, &allocator));
+  if (hg_file_read(&allocator, path, 1 << 20, &bytes, &count) != HG_READ_OK)
+    return hg_fail(HG_INVALID_ARGUMENT, "%s cannot be read", path);
+  hg_status status = print_kernel(path, (const char *)bytes, count, isa, json, first);
+  allocator.release(allocator.user, bytes);
+  return status;
+}
+
+static hg_status print_kernels(char *const *files, int file_count, int json, int first) {
   const cpu_isa isa = hg_cpu_isa_best(); /* asked once: a virtual machine takes its time to answer */
   const native_target *target = hg_native_target(isa);
   if (target == NULL) return HG_OK;
@@ -275,18 +302,11 @@ static hg_status print_kernels(int json, int first) {
     for (int s = EXPAND; s < STAGES; s++) printf(" %10s", stage_names[s]);
     printf("   (before: %s)\n", stage_names[CANON]);
   }
-  for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
-    double us[STAGES] = {1e30, 1e30, 1e30, 1e30, 1e30}, all_us = 1e30;
-    HG_TRY(measure_kernel(programs[p].text, isa, us, &all_us));
-    if (json) printf("%s\n{\"kernel\":\"%s\",\"all_us\":%.1f", first && p == 0 ? "" : ",", programs[p].name, all_us);
-    else printf("%-12s %8.1f", programs[p].name, all_us);
-    for (int s = EXPAND; s < STAGES; s++)
-      if (json) printf(",\"%s_us\":%.1f", stage_names[s], us[s]);
-      else printf(" %10.1f", us[s]);
-    if (json) printf(",\"%s_us\":%.1f}", stage_names[CANON], us[CANON]);
-    else printf("   %.1f\n", us[CANON]);
-    fflush(stdout);
-  }
+  for (int f = 0; f < file_count; f++) HG_TRY(print_file(files[f], isa, json, first && f == 0));
+  if (file_count > 0) return HG_OK;
+  for (size_t p = 0; p < sizeof functions_of_one / sizeof *functions_of_one; p++)
+    HG_TRY(print_kernel(functions_of_one[p].name, functions_of_one[p].text, strlen(functions_of_one[p].text), isa, json,
+                        first && p == 0));
   return HG_OK;
 }
 
@@ -312,17 +332,17 @@ static int print_sizes(int json) {
 }
 
 int main(int argc, char **argv) {
-  int json = 0, only_kernels = 0;
-  for (int i = 1; i < argc; i++)
-    if (strcmp(argv[i], "--json") == 0) json = 1;
-    else if (strcmp(argv[i], "--kernels") == 0) only_kernels = 1;
+  int json = 0, only_kernels = 0, options = 1;
+  for (; options < argc && argv[options][0] == '-'; options++)
+    if (strcmp(argv[options], "--json") == 0) json = 1;
+    else if (strcmp(argv[options], "--kernels") == 0) only_kernels = 1;
     else {
-      fprintf(stderr, "usage: bench_compile [--json] [--kernels]\n");
+      fprintf(stderr, "usage: bench_compile [--json] [--kernels] [FILE...]\n");
       return 2;
     }
   if (json) printf("[");
   if (!only_kernels && !print_sizes(json)) return 1;
-  if (print_kernels(json, only_kernels) != HG_OK) {
+  if (print_kernels(argv + options, argc - options, json, only_kernels) != HG_OK) {
     fprintf(stderr, "bench_compile: %s\n", hg_last_error());
     return 1;
   }

@@ -19,7 +19,7 @@ need_torch() {
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev bench [--json] [--repeat N]
-       ./dev bench compile [--json] [--kernels]
+       ./dev bench compile [--json] [--kernels] [FILE...]
        ./dev bench launch [--json]
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench cpu [OPTION]...
@@ -28,7 +28,7 @@ Usage: ./dev bench [--json] [--repeat N]
 Times the example programs and prints lanes and instructions a second.
 
 compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions;
-  and what a kernel of one function costs, from the canonical form to machine code (--kernels: only that).
+  and what a kernel of one function, or of each FILE, costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
 cpu: the CPU engines on element-wise programs and programs of blocks, beside compiled C loops, NumPy, numexpr and PyTorch;
