@@ -6,14 +6,9 @@
 #  define _GNU_SOURCE
 #endif
 
-#include "backend/cpu/engine/detect.h"
-#include "backend/cpu/native/native.h"
-#include "backend/cpu/targets.h"
-#include "environment.h"
-#include "launching.h"
+#include "check.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
+#include <stdint.h>
 
 enum { VALUES = 4, MOST_TEXT = 1 << 15, LEAST_WORDS = 1 << 13 };
 
@@ -26,23 +21,7 @@ typedef struct draft {
   char text[MOST_TEXT];
 } draft;
 
-static uint32_t below(draft *d, uint32_t limit) {
-  d->state = d->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (uint32_t)((d->state >> 33) % limit);
-}
-
-static int chance(draft *d, uint32_t percent) { return below(d, 100) < percent; }
-
-static void line(draft *d, const char *format, ...) HG_PRINTF(2, 3);
-
-static void line(draft *d, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  d->length += (uint32_t)vsnprintf(d->text + d->length, MOST_TEXT - d->length, format, arguments);
-  va_end(arguments);
-  d->text[d->length++] = '\n';
-  d->text[d->length] = 0;
-}
+#include "random_text.h"
 
 static const char *type_of(const draft *d) { return d->is_float ? "f32" : "u32"; }
 
@@ -304,28 +283,13 @@ static void describe(const draft *d, uint64_t lanes, hg_launch_desc *launch) {
 static result run(const draft *d, const char *engine, const char *isa, uint64_t lanes) {
   static uint32_t x[LEAST_WORDS];
   result r;
-  hg_executor_desc desc = {.size = sizeof desc};
-  hg_launch_report report = {.size = sizeof report};
-  set("HOLOGRAM_CPU_ENGINE", engine);
-  set("HOLOGRAM_CPU_ISA", isa);
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
-  hg_kernel *kernel = kernel_of(d->text);
   fill(x, d->length);
   fill(r.y, d->length + 1);
-  hg_buffer *buffers[2] = {buffer_of(sizeof x, x), buffer_of(sizeof r.y, r.y)};
-  hg_binding bindings[2] = {{.name = "x", .buffer = buffers[0], .byte_count = sizeof x},
-                            {.name = "y", .buffer = buffers[1], .byte_count = sizeof r.y}};
   hg_scalar n = {.name = "n", .type = ATLAS_u32, .bits = d->rounds};
-  hg_launch_desc launch = {.size = sizeof launch, .bindings = bindings, .binding_count = 2, .scalars = &n,
-                           .scalar_count = 1};
+  hg_launch_desc launch = {.scalars = &n, .scalar_count = 1};
   describe(d, lanes, &launch);
-  hg_status status = hg_launch(kernel, &launch, &report);
-  CHECK(status == HG_OK || status == HG_FAULT);
-  CHECK_EQ_U64(hg_buffer_read(buffers[1], 0, r.y, sizeof r.y), HG_OK);
-  r.fault = report.fault;
-  hg_buffer_release(buffers[0]);
-  hg_buffer_release(buffers[1]);
-  hg_kernel_release(kernel);
+  open_engine(engine, isa);
+  r.fault = launch_xy(d->text, &launch, x, sizeof x, sizeof x, r.y, sizeof r.y, sizeof r.y);
   hg_executor_release(executor);
   return r;
 }
@@ -342,22 +306,10 @@ static void compare(const draft *d, const char *engine, const char *isa, uint64_
 
 static void check_program(uint64_t seed) {
   static draft d;
-  memset(&d, 0, sizeof d);
-  d.state = seed * UINT64_C(0x9e3779b97f4a7c15);
-  for (int i = 0; i < 4; i++) below(&d, 2);
+  start_draft(&d, seed);
   write_text(&d);
   uint64_t lanes = (1 + below(&d, 4)) * d.lanes - (chance(&d, 30) ? below(&d, d.lanes) : 0);
-  result expected = run(&d, "interp", "", lanes);
-  for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
-    compare(&d, "tile", hg_cpu_isa_name((cpu_isa)isa), lanes, &expected);
-    if (hg_native_target((cpu_isa)isa) != NULL)
-      compare(&d, "native", hg_cpu_isa_name((cpu_isa)isa), lanes, &expected);
-  }
+  CHECK_ON_EVERY_ENGINE(&d, lanes);
 }
 
-int main(int argc, char **argv) {
-  uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = SANITIZED ? 40 : 300;
-  if (argc > 2) count = strtoull(argv[2], NULL, 10);
-  for (uint64_t i = 0; i < count; i++) check_program(seed + i);
-  return check_report();
-}
+int main(int argc, char **argv) { return check_programs(argc, argv, check_program); }

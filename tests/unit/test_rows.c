@@ -7,14 +7,9 @@
 #  define _GNU_SOURCE
 #endif
 
-#include "backend/cpu/engine/detect.h"
-#include "backend/cpu/native/native.h"
-#include "backend/cpu/targets.h"
-#include "environment.h"
-#include "launching.h"
+#include "check.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
+#include <stdint.h>
 
 enum { MOST_TEXT = 1 << 13, BYTES = 1 << 16 };
 
@@ -28,23 +23,7 @@ typedef struct draft {
   char text[MOST_TEXT];
 } draft;
 
-static uint32_t below(draft *d, uint32_t limit) {
-  d->state = d->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (uint32_t)((d->state >> 33) % limit);
-}
-
-static int chance(draft *d, uint32_t percent) { return below(d, 100) < percent; }
-
-static void line(draft *d, const char *format, ...) HG_PRINTF(2, 3);
-
-static void line(draft *d, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  d->length += (uint32_t)vsnprintf(d->text + d->length, MOST_TEXT - d->length, format, arguments);
-  va_end(arguments);
-  d->text[d->length++] = '\n';
-  d->text[d->length] = 0;
-}
+#include "random_text.h"
 
 static int is_float(const draft *d) { return d->type[0] == 'f' || d->type[0] == 'b'; }
 
@@ -185,33 +164,19 @@ static void fill(uint8_t *bytes, uint64_t seed) {
 static result run(const draft *d, const char *engine, const char *isa, uint64_t lanes) {
   static uint8_t x[BYTES];
   result r;
-  hg_executor_desc desc = {.size = sizeof desc};
-  hg_launch_report report = {.size = sizeof report};
   uint32_t size = d->type[0] == 'b' || strchr(d->type, '1') != NULL ? 2 : strchr(d->type, '8') != NULL ? 1
                   : strchr(d->type, '6') != NULL                    ? 8
                                                                     : 4;
-  set("HOLOGRAM_CPU_ENGINE", engine);
-  set("HOLOGRAM_CPU_ISA", isa);
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
-  hg_kernel *kernel = kernel_of(d->text);
   fill(x, d->length);
   fill(r.y, d->length + 1);
-  hg_buffer *buffers[2] = {buffer_of(sizeof x, x), buffer_of(sizeof r.y, r.y)};
-  hg_binding bindings[2] = {{.name = "x", .buffer = buffers[0], .byte_count = (uint64_t)d->extent * size},
-                            {.name = "y", .buffer = buffers[1], .byte_count = (uint64_t)(BYTES / 8) * size}};
   atlas_type type = d->counter[1] == '3' ? (d->counter[0] == 'u' ? ATLAS_u32 : ATLAS_i32)
                                          : (d->counter[0] == 'u' ? ATLAS_u64 : ATLAS_i64);
   hg_scalar scalars[2] = {{.name = "columns", .type = (uint8_t)type, .bits = d->columns},
                           {.name = "little", .type = (uint8_t)type, .bits = d->columns % 7}};
-  hg_launch_desc launch = {.size = sizeof launch, .lanes = lanes, .bindings = bindings, .binding_count = 2,
-                           .scalars = scalars, .scalar_count = 2, .step_limit = d->step_limit};
-  hg_status status = hg_launch(kernel, &launch, &report);
-  CHECK(status == HG_OK || status == HG_FAULT);
-  CHECK_EQ_U64(hg_buffer_read(buffers[1], 0, r.y, sizeof r.y), HG_OK);
-  r.fault = report.fault;
-  hg_buffer_release(buffers[0]);
-  hg_buffer_release(buffers[1]);
-  hg_kernel_release(kernel);
+  hg_launch_desc launch = {.lanes = lanes, .scalars = scalars, .scalar_count = 2, .step_limit = d->step_limit};
+  open_engine(engine, isa);
+  r.fault = launch_xy(d->text, &launch, x, sizeof x, (uint64_t)d->extent * size, r.y, sizeof r.y,
+                      (uint64_t)(BYTES / 8) * size);
   hg_executor_release(executor);
   return r;
 }
@@ -231,22 +196,10 @@ static void compare(const draft *d, const char *engine, const char *isa, uint64_
 
 static void check_program(uint64_t seed) {
   static draft d;
-  memset(&d, 0, sizeof d);
-  d.state = seed * UINT64_C(0x9e3779b97f4a7c15);
-  for (int i = 0; i < 4; i++) below(&d, 2);
+  start_draft(&d, seed);
   write_text(&d);
   uint64_t lanes = (1 + below(&d, 3)) * d.lanes - (chance(&d, 20) ? below(&d, d.lanes) : 0);
-  result expected = run(&d, "interp", "", lanes);
-  for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
-    compare(&d, "tile", hg_cpu_isa_name((cpu_isa)isa), lanes, &expected);
-    if (hg_native_target((cpu_isa)isa) != NULL)
-      compare(&d, "native", hg_cpu_isa_name((cpu_isa)isa), lanes, &expected);
-  }
+  CHECK_ON_EVERY_ENGINE(&d, lanes);
 }
 
-int main(int argc, char **argv) {
-  uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = SANITIZED ? 40 : 300;
-  if (argc > 2) count = strtoull(argv[2], NULL, 10);
-  for (uint64_t i = 0; i < count; i++) check_program(seed + i);
-  return check_report();
-}
+int main(int argc, char **argv) { return check_programs(argc, argv, check_program); }
