@@ -213,7 +213,7 @@ static void write_hex(const expectations *e, FILE *file) {
 }
 
 static uint32_t compare_lines(const expectations *e, FILE *disassembly) {
-  char line[512];
+  char line[1024]; /* a comment may name each byte of a vector */
   uint32_t at = 0, wrong = 0;
   while (fgets(line, sizeof line, disassembly) != NULL && at < e->count) {
     normalise(line);

@@ -172,6 +172,11 @@ void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
 uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn); /* where jumps to an instruction lead */
 void hg_x86_clear_local(x86_emit *e); /* the local arrays of a group, where its code does that */
 void hg_x86_write_cold(x86_emit *e);
+/* narrow.c: groups of as many lanes as there are elements of 8 or 16 bits in a vector. The bytes of an element; 0: the
+ * program allows no such groups. As many of them as there are lanes for, then a jump to `tail` if no other group is
+ * left. */
+unsigned hg_x86_narrow_bytes(const x86_emit *e);
+void hg_x86_write_narrow(x86_emit *e, unsigned bytes, uint32_t tail);
 void hg_x86_write_region(x86_emit *e, native_step *step);
 void hg_x86_write_slow_paths(x86_emit *e);
 void hg_x86_write_help(x86_emit *e);

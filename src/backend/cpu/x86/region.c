@@ -74,7 +74,8 @@ static void find_loops(x86_emit *e, const native_step *step) {
 void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   x86_asm *a = &e->a;
   x86_residents *residents = &e->residents[e->is_stream];
-  uint32_t top = hg_x86_new_label(a);
+  unsigned narrow = hg_x86_narrow_bytes(e);
+  uint32_t top = hg_x86_new_label(a), begin = narrow > 0 ? hg_x86_new_label(a) : top;
   e->is_tail = 0;
   e->copies = copies_of(e);
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
@@ -82,8 +83,12 @@ void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   if (e->b->steps.count == 1) {
     hg_x86_find_free_registers(e);
     residents->load = hg_x86_new_label(a);
-    residents->top = top;
+    residents->top = begin;
     if (e->free_registers != 0) hg_x86_jump(a, residents->load);
+  }
+  if (narrow > 0) {
+    hg_x86_place(a, begin);
+    hg_x86_write_narrow(e, narrow, tail);
   }
   hg_x86_align(a, X86_LOOP_ALIGNMENT, X86_NOP);
   hg_x86_place(a, top);
