@@ -1,6 +1,11 @@
 /* gather.c - loads and stores with an index of unknown stride: one access where a vector's lanes turn out to have one
- * index, or consecutive ones; else gathers and scatters, and lane by lane where there are none. */
+ * index, or consecutive ones; else gathers and scatters, and lane by lane where there are none: stores with AVX2, and
+ * of elements below 32 bits.
+ *
+ * The lanes of a gather are k2 or, with AVX2, scratch 3, which the gather clears. */
 #include "backend/cpu/x86/x86_memory.h"
+
+#include <stddef.h>
 
 /* ---- likely ones ------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +85,8 @@ static unsigned vector_index(x86_emit *e, const x86_access *m, uint32_t copy) {
 /* eax = the limit less a non-negative displacement: indices below it are in bounds. */
 static void limit_of_index(x86_emit *e, const x86_access *m, uint32_t slow) {
   hg_x86_load(&e->a, 0, X86_RAX, m->limit);
-  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), m->displacement > 0 ? (int32_t)m->displacement : 0);
+  if (m->displacement <= 0) return;
+  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), (int32_t)m->displacement);
   hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
 }
 
@@ -119,6 +125,32 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   hg_x86_k(e, X86_kandnw, 0, 2, (unsigned)mask);
   hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
   hg_x86_k(e, X86_kortestw, 0, 0, 0);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
+}
+
+/* AVX2: the limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. */
+static void check_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
+  enum { UPPER_HALVES = 0xdd, IN_ORDER = 0xd8 };
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), limit = hg_x86_scratch(e, 3);
+  if (!x86_is_checked(e)) return;
+  limit_of_index(e, m, slow);
+  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), 1);
+  hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RAX));
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
+  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
+    unsigned index = bounded_index(e, m, copy, p), signs = p == 0 ? s2 : s0;
+    hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, signs, limit, x86_reg(index));
+    hg_x86_v(e, X86_vpord, signs, signs, x86_reg(index));
+  }
+  if (is_64) {
+    hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s0), UPPER_HALVES);
+    hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), IN_ORDER);
+  }
+  int mask = hg_x86_mask(e, copy, s0);
+  if (mask >= 0) hg_x86_v(e, X86_vpandd, s2, s2, x86_reg((unsigned)mask));
+  hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(s2));
+  hg_x86_test(&e->a, 0, X86_RAX, X86_RAX);
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
@@ -161,24 +193,99 @@ static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsig
   hg_x86_set_result(e, copy, 0, s0);
 }
 
-static void gather_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
+/* The mask of a gather with AVX2, of 32-bit elements or of a part of 64-bit ones. */
+static unsigned write_mask_vex(x86_emit *e, uint32_t copy, int part) {
+  unsigned s3 = hg_x86_scratch(e, 3);
+  int mask = hg_x86_mask(e, copy, s3);
+  if (mask < 0) hg_x86_v(e, X86_vpcmpeqd, s3, s3, x86_reg(s3));
+  else if (part >= 0) return hg_x86_mask_part(e, (unsigned)mask, (uint32_t)part, s3);
+  else if ((unsigned)mask != s3) hg_x86_v(e, X86_vmove, s3, 0, x86_reg((unsigned)mask));
+  return s3;
+}
+
+/* to = elements of 32 or 64 bits, 0 in lanes that take no part. */
+static void gather_elements(x86_emit *e, unsigned to, x86_rm at, uint32_t copy, int part) {
+  int is_64 = part >= 0;
+  hg_x86_v(e, X86_vpxord, to, to, x86_reg(to));
+  if (e->width == 2) hg_x86_vk(e, is_64 ? X86_vpgatherdq : X86_vpgatherdd, to, 0, at, 0, 2, 0);
+  else hg_x86_v(e, is_64 ? X86_vpgatherdq_vex : X86_vpgatherdd_vex, to, write_mask_vex(e, copy, part), at);
+}
+
+static void gather_long_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
   unsigned index = vector_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
-  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
-  if (m->bytes == 4) {
-    hg_x86_vk(e, X86_vpgatherdd, s0, 0, at, 0, 2, 0);
-    hg_x86_set_result(e, copy, 0, s0);
-    return;
-  }
   hg_x86_vi(e, X86_vextracti64x4, index, 0, x86_reg(s2), 1);
   hg_x86_mask_part(e, 2, 1, 0); /* a gather clears its mask, and storing the result may use k1 */
-  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
+  gather_elements(e, s0, at, copy, 0);
   hg_x86_set_result(e, copy, 0, s0);
   hg_x86_k(e, X86_kmovw, 2, 0, 0);
   at.index = (uint8_t)s2;
-  hg_x86_v(e, X86_vpxord, s0, s0, x86_reg(s0));
-  hg_x86_vk(e, X86_vpgatherdq, s0, 0, at, 0, 2, 0);
+  gather_elements(e, s0, at, copy, 1);
   hg_x86_set_result(e, copy, 1, s0);
+}
+
+/* The second part waits in the frame: storing the first may replace an index, and change all other scratch registers.
+ */
+static void gather_long_vex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
+  unsigned index = vector_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
+  unsigned s2 = hg_x86_scratch(e, 2);
+  x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset), place = hg_x86_frame(offsetof(native_frame, vectors));
+  gather_elements(e, s0, at, copy, 0);
+  hg_x86_vi(e, X86_vextracti128, index, 0, x86_reg(s1), 1);
+  at.index = (uint8_t)s1;
+  gather_elements(e, s2, at, copy, 1);
+  int waits = hg_x86_result_register(e, copy, 0, s0) == s0;
+  if (waits) hg_x86_v(e, X86_vstore, s2, 0, place);
+  hg_x86_set_result(e, copy, 0, s0);
+  if (waits) hg_x86_v(e, X86_vload, s0, 0, place);
+  hg_x86_set_result(e, copy, 1, waits ? s0 : s2);
+}
+
+/* scratch 1 = where elements below 32 bits begin, in bytes from the 4 that the base begins in: below 2^32. */
+static void find_bytes(x86_emit *e, const x86_access *m, unsigned index) {
+  x86_asm *a = &e->a;
+  unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RCX), 3);
+  hg_x86_alu_imm(a, X86_ADD, 0, x86_reg(X86_RCX), m->offset);
+  if (e->width == 2) hg_x86_v(e, X86_vpbroadcastd_g, s2, 0, x86_reg(X86_RCX));
+  else {
+    hg_x86_x(e, X86_vmovd_from_g, s2, 0, x86_reg(X86_RCX));
+    hg_x86_v(e, X86_vpbroadcastd, s2, 0, x86_reg(s2));
+  }
+  if (m->log_bytes > 0) hg_x86_vi(e, X86_vpslld_imm, 0, s1, x86_reg(index), m->log_bytes);
+  hg_x86_v(e, X86_vpaddd, s1, m->log_bytes > 0 ? s1 : index, x86_reg(s2));
+}
+
+/* Elements of 8 or 16 bits, as the part of 4 bytes at an address that is a multiple of 4: no page ends between them. */
+static void gather_short(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  unsigned bits = 8u * m->bytes, index = vector_index(e, m, copy);
+  hg_x86_load(&e->a, 1, X86_RCX, x86_reg(base));
+  hg_x86_load(&e->a, 1, X86_RAX, x86_reg(base));
+  hg_x86_alu_imm(&e->a, X86_AND, 1, x86_reg(X86_RAX), -4);
+  find_bytes(e, m, index);
+  hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(s1), 2);
+  gather_elements(e, s0, x86_indexed(X86_RAX, s2, 2, 0), copy, -1);
+  hg_x86_vi(e, X86_vpslld_imm, 0, s1, x86_reg(s1), 3);
+  hg_x86_v(e, X86_vpandd, s1, s1, hg_x86_constant(e, 24, 0));
+  hg_x86_v(e, X86_vpsrlvd, s0, s0, x86_reg(s1));
+  if (atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT) {
+    hg_x86_vi(e, X86_vpslld_imm, 0, s0, x86_reg(s0), 32 - bits);
+    hg_x86_vi(e, X86_vpsrad_imm, 0, s0, x86_reg(s0), 32 - bits);
+  } else hg_x86_v(e, X86_vpandd, s0, s0, hg_x86_constant(e, (UINT64_C(1) << bits) - 1, 0));
+  if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, s0, s0, hg_x86_constant(e, 1, 0));
+  hg_x86_set_result(e, copy, 0, s0);
+}
+
+static void gather(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
+  unsigned s0 = hg_x86_scratch(e, 0);
+  if (m->bytes < 4) gather_short(e, m, copy, base);
+  else if (m->bytes == 8 && e->width == 2) gather_long_evex(e, m, copy, base);
+  else if (m->bytes == 8) gather_long_vex(e, m, copy, base);
+  else {
+    gather_elements(e, s0, x86_indexed(base, vector_index(e, m, copy), m->log_bytes, m->offset), copy, -1);
+    hg_x86_set_result(e, copy, 0, s0);
+  }
 }
 
 /* Of lanes that store to one location the highest comes last, as on the reference machine. */
@@ -204,12 +311,13 @@ static void gather_local(x86_emit *e, const x86_access *m, uint32_t copy) {
   at.offset = x86_local_element(e, m->displacement, copy) * m->bytes;
   unsigned base = hg_x86_local_base(e, m->log_bytes);
   if (m->is_store) scatter_evex(e, &at, copy, base);
-  else gather_evex(e, &at, copy, base);
+  else gather(e, &at, copy, base);
 }
 
 static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow, uint32_t done) {
   uint8_t stride = likely_stride(e);
-  check_evex(e, m, copy, slow);
+  if (e->width == 2) check_evex(e, m, copy, slow);
+  else check_vex(e, m, copy, slow);
   if (m->is_local) {
     gather_local(e, m, copy);
     return;
@@ -219,13 +327,13 @@ static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
     scatter_evex(e, m, copy, base);
     return;
   }
-  if (is_likely(e, m) && m->bytes == 4) {
+  if (is_likely(e, m) && m->bytes == 4 && e->width == 2) {
     uint32_t plain = hg_x86_new_label(&e->a);
     load_two_runs(e, m, copy, base, stride, plain);
     hg_x86_jump(&e->a, done);
     hg_x86_place(&e->a, plain);
   }
-  gather_evex(e, m, copy, base);
+  gather(e, m, copy, base);
 }
 
 /* Accesses without gather or scatter: as a likely run, or lane by lane. */
@@ -244,7 +352,7 @@ static int write_likely_or_lanes(x86_emit *e, const x86_access *m) {
 
 int hg_x86_gather(x86_emit *e, const x86_access *m) {
   if (m->index == VECTOR_NONE) return 0;
-  if (e->width != 2 || m->bytes < 4) return write_likely_or_lanes(e, m);
+  if (m->is_store && (e->width != 2 || m->bytes < 4)) return write_likely_or_lanes(e, m);
   uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
