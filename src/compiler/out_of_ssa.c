@@ -14,12 +14,16 @@ typedef struct move {
   uint32_t value; /* that is moved */
 } move;
 
+/* What a block is besides a list of instructions. */
+enum { PLAIN, HEADER, BARE_HEADER /* of a loop, without an instruction */ };
+
 typedef struct writer {
   const ssa_unit *unit;
   const ssa_order *order;
   const hg_registers *registers;
   atlas_program *program;
   uint32_t *label; /* per block: its label; SSA_NONE: nothing branches there */
+  uint32_t *role;  /* per block: PLAIN, HEADER, BARE_HEADER */
   uint32_t *reads; /* per register: how many pending moves read it */
   hg_array moves;  /* move: the parallel copy of one edge, in one register class */
   uint8_t live[ATLAS_GENERAL_REGISTERS + 1]; /* per register: read by the moves, or live behind them */
@@ -196,7 +200,7 @@ static hg_status write_edge(writer *w, uint32_t b) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* 1 if the block needs no instruction in the text: branches to it go to its successor. */
+/* 1 if the block has no instruction in the text. */
 static int is_empty(writer *w, uint32_t b, hg_status *status) {
   const ssa_block *block = block_at(w, b);
   if (block->end != SSA_JUMP || block->first_effect != SSA_NONE || block->successor[0] == b || b == 0) return 0;
@@ -225,8 +229,8 @@ static hg_status write_branch(const writer *w, uint32_t to, uint32_t condition, 
   return append_insn(w, &out);
 }
 
-/* Writes what ends block b. `following`: the block that comes next in the text. */
-static hg_status write_terminator(const writer *w, uint32_t b, const uint32_t *next, uint32_t following) {
+/* Writes what ends block b. `after`: the block that it gets to without a branch. */
+static hg_status write_terminator(const writer *w, uint32_t b, const uint32_t *next, uint32_t after) {
   const ssa_block *block = block_at(w, b);
   if (block->end == SSA_TRAP)
     return append_insn(w, &(atlas_insn){
@@ -235,19 +239,19 @@ static hg_status write_terminator(const writer *w, uint32_t b, const uint32_t *n
   uint32_t to = skip_empty(w, next, block->successor[0]);
   if (block->end == SSA_BRANCH) {
     uint32_t otherwise = skip_empty(w, next, block->successor[1]);
-    if (to == following) return write_branch(w, otherwise, block->condition, 1);
+    if (to == after) return write_branch(w, otherwise, block->condition, 1);
     HG_TRY(write_branch(w, to, block->condition, 0));
     to = otherwise;
   }
-  return to == following ? HG_OK : write_branch(w, to, SSA_NONE, 0);
+  return to == after ? HG_OK : write_branch(w, to, SSA_NONE, 0);
 }
 
 /* Marks the blocks that write_terminator branches to. */
-static void mark_labels(const writer *w, uint32_t b, const uint32_t *next, uint32_t following) {
+static void mark_labels(const writer *w, uint32_t b, const uint32_t *next, uint32_t after) {
   const ssa_block *block = block_at(w, b);
   for (int s = 0; s < 2; s++) {
-    uint32_t to = block->successor[s] == SSA_NONE ? following : skip_empty(w, next, block->successor[s]);
-    if (to != following) w->label[to] = 0;
+    uint32_t to = block->successor[s] == SSA_NONE ? after : skip_empty(w, next, block->successor[s]);
+    if (to != after) w->label[to] = 0;
   }
 }
 
@@ -263,34 +267,53 @@ static hg_status number_labels(const writer *w, const uint32_t *text, uint32_t c
   return HG_OK;
 }
 
-/* `text`: the blocks that are not empty, in text order, then SSA_NONE. */
+/* The block that text[k] gets to without a branch. A bare header has a branch: its successor begins another loop,
+ * and a label at one place for both would make one loop of the two. */
+static uint32_t following(const writer *w, const uint32_t *text, uint32_t k) {
+  return w->role[text[k]] == BARE_HEADER ? SSA_NONE : text[k + 1];
+}
+
+/* `text`: the blocks that are written, in text order, then SSA_NONE. */
 static hg_status write_blocks(writer *w, const uint32_t *text, uint32_t count, const uint32_t *next) {
-  for (uint32_t k = 0; k < count; k++) mark_labels(w, text[k], next, text[k + 1]);
+  for (uint32_t k = 0; k < count; k++) mark_labels(w, text[k], next, following(w, text, k));
   HG_TRY(number_labels(w, text, count));
   for (uint32_t k = 0; k < count; k++) {
     place_label(w, text[k]);
     for (uint32_t v = block_at(w, text[k])->first_effect; v != SSA_NONE; v = insn_at(w, v)->next)
       HG_TRY(write_insn(w, v));
     HG_TRY(write_edge(w, text[k]));
-    HG_TRY(write_terminator(w, text[k], next, text[k + 1]));
+    HG_TRY(write_terminator(w, text[k], next, following(w, text, k)));
   }
   return HG_OK;
 }
 
+static void find_headers(const writer *w) {
+  const ssa_order *o = w->order;
+  memset(w->role, 0, w->unit->blocks.count * sizeof *w->role);
+  for (uint32_t k = 0; k < o->count; k++)
+    for (int s = 0; s < 2; s++) {
+      uint32_t to = block_at(w, o->block[k])->successor[s];
+      if (to != SSA_NONE && o->position[to] <= k) w->role[to] = HEADER;
+    }
+}
+
 static hg_status write_code(writer *w) {
   uint64_t blocks = w->unit->blocks.count;
-  uint32_t *text = hg_allocate(&w->unit->allocator, 3 * blocks + 1 + ATLAS_GENERAL_REGISTERS, sizeof *text), count = 0;
-  if (text == NULL) return hg_fail_memory("the blocks of a program", 3 * blocks * sizeof *text);
+  uint32_t *text = hg_allocate(&w->unit->allocator, 4 * blocks + 1 + ATLAS_GENERAL_REGISTERS, sizeof *text), count = 0;
+  if (text == NULL) return hg_fail_memory("the blocks of a program", 4 * blocks * sizeof *text);
   uint32_t *next = text + blocks + 1;
   hg_status status = HG_OK;
   w->label = next + blocks;
-  w->reads = w->label + blocks;
+  w->role = w->label + blocks;
+  w->reads = w->role + blocks;
   memset(w->label, 0xff, blocks * sizeof *w->label);
+  find_headers(w);
   for (uint32_t k = 0; k < w->order->count; k++) {
     uint32_t b = w->order->block[k];
-    int empty = is_empty(w, b, &status);
-    next[b] = empty ? block_at(w, b)->successor[0] : b;
-    if (!empty) text[count++] = b;
+    int empty = is_empty(w, b, &status), skipped = empty && w->role[b] == PLAIN;
+    if (empty && !skipped) w->role[b] = BARE_HEADER;
+    next[b] = skipped ? block_at(w, b)->successor[0] : b;
+    if (!skipped) text[count++] = b;
   }
   text[count] = SSA_NONE;
   if (status == HG_OK) status = write_blocks(w, text, count, next);

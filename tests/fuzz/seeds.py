@@ -67,4 +67,6 @@ def main(command: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_file():
+        sys.exit("usage: python tests/fuzz/seeds.py HOLOGRAM, the command")
     main(sys.argv[1])

@@ -220,6 +220,13 @@ static void test_flow(void) {
   /* both sides of a branch meet at once with different values */
   check_holds(IO "ldg.u32 r0, [i + lane]\nset.lt.u32 p0, r0, #3\n@p0 bra a\nmovi.u32 r1, #1\nbra b\na:\nmovi.u32 r1, "
                  "#2\nb:\nstg.u32 [o + lane], r1\nexit\n");
+  /* a loop whose first block has no instruction before another loop begins: two loops still */
+  check_text(
+      ".buffer x u32 inout\n.scalar n u32\nmovi.u32 r1, #0\nouter:\nadd.u32 r1, r1, #1\ninner:\nbar.sync\n"
+      "set.gt.u32 p3, n, #4\n@p3 bra inner\nset.lt.u32 p3, r1, #5\n@p3 bra outer\nstg.u32 [x + lane], #0\n"
+      "exit\n",
+      "    set.lt.u32 p0, #4, n\n    movi.u32 r0, #0\nl1:\n    bra l2\nl2:\n    bar.sync\n    @p0 bra l2\n"
+      "    add.u32 r0, r0, #1\n    set.lt.u32 p1, r0, #5\n    @p1 bra l1\n    stg.u32 [x + lane], #0\n    exit\n");
   /* loops in loops with several ways back and out */
   check_holds(IO
               "movi.u32 r0, #0\nouter:\nmovi.u32 r1, #0\ninner:\nadd.u32 r1, r1, #1\nldg.u32 r2, [i + r1]\nset.lt.u32 "
