@@ -84,7 +84,7 @@ static void check(const trial *t) {
 }
 
 int main(void) {
-  static const char *const types[] = {"u16", "i16", "f16", "u32", "u64"};
+  static const char *const types[] = {"u8", "i8", "u16", "i16", "f16", "u32", "u64"};
   static const char *const indices[] = {"u32", "i32", "u64", "i64"};
   static const int starts[] = {0, 1, -3, -20};
   open_both();

@@ -13,7 +13,6 @@ enum {
 
 static int64_t displacement_of(const gpu_plan *g, uint32_t value) { return (int64_t)gpu_insn(g, value)->bits; }
 
-/* Elements of 8 bits are left alone. */
 int hg_gpu_may_group(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   uint32_t flags = gpu_flags(g, value);
@@ -23,8 +22,7 @@ int hg_gpu_may_group(const gpu_plan *g, uint32_t value) {
   uint8_t kind = gpu_symbol_of(g, insn)->kind;
   int64_t displacement = displacement_of(g, value);
   return (kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SHARED) && displacement > -MAX_DISPLACEMENT &&
-         displacement < MAX_DISPLACEMENT && gpu_bytes(g, value) > 1 &&
-         gpu_insn(g, gpu_arg(g, value, 0))->op != SSA_CONST;
+         displacement < MAX_DISPLACEMENT && gpu_insn(g, gpu_arg(g, value, 0))->op != SSA_CONST;
 }
 
 /* ---- neighbours -------------------------------------------------------------------------------------------------- */
@@ -58,7 +56,8 @@ static uint32_t join(const gpu_plan *g, gpu_group *group, const gpu_run *run) {
 /* The greatest width, aligned to the first element, that joins more than half of the run; else 1. */
 static void find_width(const gpu_plan *g, gpu_group *group, gpu_run *run) {
   run->width = (uint8_t)(GPU_VECTOR_BYTES / run->element_bytes);
-  while (2 * join(g, group, run) <= run->count && run->width > 1) run->width /= 2;
+  while (2 * join(g, group, run) <= run->count && run->width > 1)
+    run->width = (uint8_t)gpu_lesser_width(run->width, run->element_bytes);
 }
 
 /* ---- the group --------------------------------------------------------------------------------------------------- */

@@ -93,8 +93,16 @@ typedef struct gpu_group {
   uint32_t first_step, step_count;  /* where it is tested: in the part's steps, the accesses one by one */
 } gpu_group;
 
+enum { GPU_WORD_ELEMENTS = 4 }; /* most of a word */
+
 /* How many elements a word of a wide access has. */
-static inline uint32_t gpu_word_elements(const gpu_run *run) { return run->element_bytes == 2 ? 2 : 1; }
+static inline uint32_t gpu_word_elements(const gpu_run *run) {
+  return run->element_bytes < 4 ? 4u / run->element_bytes : 1;
+}
+/* The next width below: of whole words, or 1. */
+static inline uint32_t gpu_lesser_width(uint32_t width, uint32_t element_bytes) {
+  return width / 2 * element_bytes < 4 ? 1 : width / 2;
+}
 
 /* ---- exchanges: collectives next to each other, which share barriers --------------------------------------------- */
 

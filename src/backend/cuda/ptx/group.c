@@ -117,7 +117,7 @@ static ptx_name stored(ptx *p, uint32_t value) {
 
 static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   uint8_t type = ptx_insn(p, g->plan->value[at])->type;
-  ptx_name part[2];
+  ptx_name part[GPU_WORD_ELEMENTS];
   for (uint32_t k = 0; k < elements; k++) part[k] = stored(p, g->plan->value[at + k]);
   g->word[at] = part[0];
   if (elements == 1) return;
@@ -158,7 +158,7 @@ static void access_run(ptx *p, group *g, const gpu_run *run) {
 static void take_words_apart(ptx *p, const group *g, const gpu_run *run) {
   uint32_t elements = gpu_word_elements(run);
   for (uint32_t i = run->first; elements > 1 && i < run->first + (uint32_t)run->count; i++) {
-    ptx_name part[2];
+    ptx_name part[GPU_WORD_ELEMENTS];
     if (!begins_word(g, i)) continue;
     hg_ptx_take_apart(p, ptx_insn(p, g->plan->value[i])->type, g->word[i], part, elements);
     for (uint32_t k = 0; k < elements; k++) hg_ptx_lies_in(p, g->plan->value[i + k], part[k]);
@@ -168,18 +168,20 @@ static void take_words_apart(ptx *p, const group *g, const gpu_run *run) {
 /* ---- one by one -------------------------------------------------------------------------------------------------- */
 
 static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements) {
-  ptx_name part[2];
+  ptx_name part[GPU_WORD_ELEMENTS];
   for (uint32_t k = 0; k < elements; k++) part[k] = hg_ptx_register(p, g->plan->value[first + k]);
   hg_ptx_join_parts(p, ptx_insn(p, g->plan->value[first])->type, g->word[first], part, elements);
 }
 
 /* The first element of the word that contains this one; itself if it is accessed alone. */
 static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
-  uint32_t at = 0;
+  const gpu_run *run = &g->plan->run[hg_gpu_run_of(g->plan, value)];
+  uint32_t at = run->first;
+  *elements = gpu_word_elements(run);
   while (g->plan->value[at] != value) at++;
-  for (uint32_t r = 0; r < g->plan->run_count; r++)
-    if (g->plan->run[r].first <= at) *elements = gpu_word_elements(&g->plan->run[r]);
-  return at > 0 && !begins_word(g, at) && begins_word(g, at - 1) ? at - 1 : at;
+  for (uint32_t first = at + 1; first-- > run->first && first + *elements > at;)
+    if (begins_word(g, first)) return first;
+  return at;
 }
 
 /* In program order; a word is joined as soon as its elements are loaded, which takes fewer registers. */
