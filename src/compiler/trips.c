@@ -99,12 +99,14 @@ uint64_t hg_most_trips(const hg_analysis *analysis, const ssa_unit *unit, const 
 }
 
 /* The back edges of each loop, as often as it is entered. */
-uint64_t hg_most_steps(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order) {
+uint64_t hg_most_steps(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order,
+                       const uint8_t *counted) {
   uint64_t sum = 0;
   for (uint32_t k = 0; k < order->count; k++) {
     uint32_t b = order->block[k];
     if (analysis->loops.loop[b] != b || ssa_block_at(unit, b)->library) continue;
-    uint64_t product = hg_most_trips(analysis, unit, order, b) - 1;
+    uint64_t product = hg_most_trips(analysis, unit, order, b) - 1, each = counted != NULL ? counted[b] : 1;
+    product = product > HG_DEFAULT_STEP_LIMIT / each ? UINT64_MAX : product * each;
     for (uint32_t h = analysis->loops.parent[b]; h != SSA_NONE && product > 0; h = analysis->loops.parent[h]) {
       uint64_t trips = hg_most_trips(analysis, unit, order, h);
       if (trips > HG_DEFAULT_STEP_LIMIT / product) return UINT64_MAX;

@@ -419,7 +419,7 @@ static hg_status lower(vector_lowering *l) {
   hg_vector_find_uniform_flow(l);
   hg_vector_find_skips(l);
   HG_TRY(hg_vector_study(l));
-  l->out->most_steps = hg_most_steps(&l->analysis, l->unit, &l->dominance);
+  l->out->most_steps = hg_most_steps(&l->analysis, l->unit, &l->dominance, NULL);
   if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
   for (uint32_t k = 0; k < l->order.count; k++) {
     lower_block(l, l->order.block[k]);

@@ -129,7 +129,7 @@ hg_status check_ranges(const void *context, atlas_launch *launch) {
                                       : (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
   w.last = calloc(lanes * run->unit->insns.count, sizeof *w.last);
   if (w.last == NULL) status = HG_OUT_OF_MEMORY;
-  uint64_t steps = status == HG_OK ? hg_most_steps(&analysis, run->unit, &order) : UINT64_MAX;
+  uint64_t steps = status == HG_OK ? hg_most_steps(&analysis, run->unit, &order, NULL) : UINT64_MAX;
   int is_enough = steps > 0 && steps <= launch->step_limit; /* a limit is 1 at least */
   if (is_enough) launch->step_limit = steps;
   if (status == HG_OK)

@@ -323,7 +323,7 @@ static void check_steps(const char *body, uint64_t expected) {
   compile(program, CANONICAL, &unit);
   CHECK_EQ_U64(hg_analyse(program, &unit, &(hg_shape){0}, &analysis), HG_OK);
   CHECK_EQ_U64(ir_ssa_order_build(&unit, &order), HG_OK);
-  uint64_t found = hg_most_steps(&analysis, &unit, &order);
+  uint64_t found = hg_most_steps(&analysis, &unit, &order, NULL);
   if (!check_note(found == expected)) printf("%llu steps:\n%s", (unsigned long long)found, text);
   ir_ssa_order_release(&unit, &order);
   hg_analysis_release(&unit, &analysis);

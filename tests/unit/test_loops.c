@@ -21,10 +21,10 @@ typedef struct outcome {
   hg_status status;
 } outcome;
 
-#define HEAD(type)                                                                    \
-  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.buffer z u32 out\n" \
-  ".scalar first " type "\n.scalar end " type                                         \
-  "\ncvt." type ".u32 r0, blane\nadd." type " r0, r0, first\nmovi.u32 r2, #0\n"
+#define HEAD_WITH(more, type)                                                                                    \
+  ".program p\n.block 32\n.buffer x u32 in\n.buffer y u32 inout\n.buffer z u32 out\n" more ".scalar first " type \
+  "\n.scalar end " type "\ncvt." type ".u32 r0, blane\nadd." type " r0, r0, first\nmovi.u32 r2, #0\n"
+#define HEAD(type) HEAD_WITH("", type)
 #define TAIL "done:\nstg.u32 [z + lane], r2\nexit\n"
 
 static const char sum[] = HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\n"
@@ -46,6 +46,28 @@ static const char branch[] =
                 "mul.u32 r4, r4, #3\nstg.u32 [y + r0], r4\nbra both\nother:\n"
                 "div.u32 r4, r2, r4\nboth:\nxor.u32 r2, r2, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
 
+/* A step that is known before the loop, and may be most of all numbers; atomics, which may fault, and memory that they
+ * count in; a load whose index does not grow. */
+#define COUNTING(type, bins)                                                                         \
+  HEAD_WITH(".shared s u32 32\n", type)                                                              \
+  "or." type " r8, first, #1\ntop:\nset.ge." type " p0, r0, end\n@p0 bra done\n"                     \
+  "ldg.u32 r4, [x + r0]\nand.u32 r5, r4, #" bins "\natom.add.u32 _, [s + r5], r4\n"                  \
+  "and.u32 r6, r4, #1535\nldg.u32 r6, [x + r6]\nmad.u32 r2, r2, #5, r6\n"                            \
+  "add." type " r0, r0, r8\nbra top\ndone:\nbar.sync\nlds.u32 r6, [s + blane]\nadd.u32 r2, r2, r6\n" \
+  "stg.u32 [z + lane], r2\nexit\n"
+static const char counting[] = COUNTING("u32", "31"), counting_wide[] = COUNTING("u64", "31");
+static const char counting_beyond[] = COUNTING("u32", "63");
+/* Bytes one after the other: neighbours of several iterations are one access, at any alignment. */
+static const char bytes[] = HEAD_WITH(
+    ".buffer b u8 in\n", "u32") "mul.u32 r5, blane, #13\nadd.u32 r0, r5, first\nadd.u32 r5, r5, end\n"
+                                "top:\nset.ge.u32 p0, r0, r5\n@p0 bra done\nldg.u8 r4, [b + r0]\n"
+                                "cvt.u32.u8 r4, r4\nmad.u32 r2, r2, #5, r4\nadd.u32 r0, r0, #1\nbra top\n" TAIL;
+/* A sum of a product; and what is compared is signed, and not the index. */
+static const char row[] = HEAD("u32") "bitcast.i32.u32 r9, r0\nbitcast.i32.u32 r10, end\ntop:\nset.ge.i32 p0, r9, r10\n"
+                                      "@p0 bra done\nmad.u32 r7, first, #3, r0\nldg.u32 r4, [x + r7]\n"
+                                      "mad.u32 r2, r2, #5, r4\nstg.u32 [y + r0], r2\nadd.u32 r0, r0, #32\n"
+                                      "add.i32 r9, r9, #32\nbra top\n" TAIL;
+
 /* How often it runs is known. */
 static const char fixed[] =
     HEAD("u32") "mov.u32 r0, blane\ntop:\nset.ge.u32 p0, r0, #400\n@p0 bra done\n"
@@ -58,13 +80,20 @@ static outcome run(const trial *t) {
   hg_kernel *kernel = kernel_of(t->text);
   hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words);
   hg_buffer *z = buffer_of(sizeof o.sums, NULL);
-  hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent}, {.name = "y", .buffer = y},
-                           {.name = "z", .buffer = z}};
+  hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent},
+                           {.name = "y", .buffer = y},
+                           {.name = "z", .buffer = z},
+                           {.name = "b", .buffer = x, .byte_count = t->extent}};
   uint8_t type = strstr(t->text, "first u64") != NULL ? ATLAS_u64 : ATLAS_u32;
   hg_scalar scalars[] = {{.name = "first", .type = type, .bits = t->first},
                          {.name = "end", .type = type, .bits = t->end}};
-  hg_launch_desc desc = {.grid = {1, 1, 1}, .block = {LANES, 1, 1}, .bindings = bindings, .binding_count = 3,
-                         .scalars = scalars, .scalar_count = 2, .step_limit = t->step_limit};
+  hg_launch_desc desc = {.grid = {1, 1, 1},
+                         .block = {LANES, 1, 1},
+                         .bindings = bindings,
+                         .binding_count = strstr(t->text, ".buffer b") != NULL ? 4 : 3,
+                         .scalars = scalars,
+                         .scalar_count = 2,
+                         .step_limit = t->step_limit};
   hg_launch_report report = {0};
   o.status = hg_launch(kernel, &desc, &report);
   o.fault = report.fault;
@@ -89,7 +118,8 @@ static void check(const trial *t) {
 }
 
 int main(void) {
-  static const char *const texts[] = {sum, wide, in_place, own_place, branch, fixed};
+  static const char *const texts[] = {sum,      wide,          in_place,        own_place, branch, fixed,
+                                      counting, counting_wide, counting_beyond, bytes,     row};
   static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
   open_both();
   for (size_t k = 0; k < COUNT(texts); k++)

@@ -196,13 +196,14 @@ static uint32_t root_of(const orderer *o, uint32_t index, uint64_t *by) {
   return index;
 }
 
-/* 1 if two accesses are known not to overlap: their indices differ by a constant. */
+/* 1 if two accesses are known not to overlap: their elements' numbers differ by a constant. */
 static int is_apart(const orderer *o, uint32_t a, uint32_t b) {
   const ssa_insn *x = gpu_insn(o->g, a), *y = gpu_insn(o->g, b);
   uint64_t by_x, by_y;
-  if (x->mode != ATLAS_ADDRESS_INDEXED || y->mode != x->mode || x->symbol != y->symbol || x->bits != y->bits) return 0;
+  if (x->mode != ATLAS_ADDRESS_INDEXED || y->mode != x->mode || x->symbol != y->symbol) return 0;
+  if (gpu_arg(o->g, a, 0) == gpu_arg(o->g, b, 0)) return x->bits != y->bits;
   uint8_t type = gpu_insn(o->g, gpu_arg(o->g, a, 0))->type;
-  if (root_of(o, gpu_arg(o->g, a, 0), &by_x) != root_of(o, gpu_arg(o->g, b, 0), &by_y)) return 0;
+  if (x->bits != y->bits || root_of(o, gpu_arg(o->g, a, 0), &by_x) != root_of(o, gpu_arg(o->g, b, 0), &by_y)) return 0;
   return (by_x & atlas_mask((atlas_type)type)) != (by_y & atlas_mask((atlas_type)type));
 }
 

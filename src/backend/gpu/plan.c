@@ -48,7 +48,7 @@ static void note_effects(gpu_plan *g) {
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 5 * values + blocks, bytes = 5 * values + blocks;
+  uint64_t words = 5 * values + blocks, bytes = 5 * values + 2 * blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
   *room = g->numbers + 3 * values;
@@ -61,6 +61,7 @@ static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   g->access = g->bits_used + values;
   g->is_sunk = g->access + values;
   g->in_loop = g->is_sunk + values;
+  g->steps_at_once = g->in_loop + blocks;
   return HG_OK;
 }
 
