@@ -1,6 +1,7 @@
 /* test_loops.c - loops over memory of which the CUDA backend runs several iterations at a time: of every length, with
  * accesses out of bounds in any iteration, indices that wrap, a branch in the body, stores that later loads may read,
- * and step limits that end them anywhere. They leave the memory and the fault of the interpreter. */
+ * values that go round, and step limits that end them anywhere. They leave the memory and the fault of the interpreter.
+ */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
 
@@ -73,6 +74,22 @@ static const char fixed[] =
     HEAD("u32") "mov.u32 r0, blane\ntop:\nset.ge.u32 p0, r0, #400\n@p0 bra done\n"
                 "ldg.u32 r4, [x + r0]\nmad.u32 r2, r2, #5, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
 
+/* Values that go round, of which each is another one's next; one that is needed behind what takes its place, in the
+ * loop and behind it; a sum that two ways lead out of the loop with. */
+static const char rotate[] =
+    HEAD("u32") "movi.u32 r3, #7\nmovi.u32 r5, #11\ntop:\nset.ge.u32 p0, r0, end\n@p0 bra out\n"
+                "ldg.u32 r4, [x + r0]\nxor.u32 r6, r4, r2\nmov.u32 r2, r3\nmov.u32 r3, r5\nmul.u32 r5, r6, #3\n"
+                "add.u32 r0, r0, #32\nbra top\nout:\nmad.u32 r2, r2, #5, r3\nmad.u32 r2, r2, #5, r5\n" TAIL;
+static const char kept[] =
+    HEAD("u32") "movi.u32 r3, #7\nmovi.u32 r6, #0\ntop:\nset.ge.u32 p0, r0, end\n@p0 bra out\n"
+                "ldg.u32 r4, [x + r0]\nmov.u32 r6, r3\nmad.u32 r3, r3, #5, r4\nxor.u32 r7, r3, r6\n"
+                "sub.u32 r2, r2, r7\nadd.u32 r0, r0, #32\nbra top\n"
+                "out:\nmad.u32 r2, r2, #5, r3\nmad.u32 r2, r2, #5, r6\n" TAIL;
+static const char middle[] =
+    HEAD("u32") "movi.u32 r3, #1\ntop:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\n"
+                "mad.u32 r3, r3, #3, r4\nadd.u32 r2, r2, r3\nand.u32 r5, r3, #12\nset.eq.u32 p1, r5, #4\n"
+                "@p1 bra done\nmad.u32 r2, r2, r3, r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
+
 static outcome run(const trial *t) {
   static uint32_t words[ELEMENTS];
   outcome o = {.status = HG_OK};
@@ -119,7 +136,7 @@ static void check(const trial *t) {
 
 int main(void) {
   static const char *const texts[] = {sum,      wide,          in_place,        own_place, branch, fixed,
-                                      counting, counting_wide, counting_beyond, bytes,     row};
+                                      counting, counting_wide, counting_beyond, bytes, row, rotate, kept, middle};
   static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
   open_both();
   for (size_t k = 0; k < COUNT(texts); k++)

@@ -48,13 +48,14 @@ static void note_effects(gpu_plan *g) {
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 5 * values + blocks, bytes = 5 * values + 2 * blocks;
+  uint64_t words = 6 * values + blocks, bytes = 5 * values + 2 * blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
-  *room = g->numbers + 3 * values;
+  *room = g->numbers + 4 * values;
   g->vector_of = g->numbers;
   g->group_of = g->numbers + values;
   g->exchange_of = g->numbers + 2 * values;
+  g->home = g->numbers + 3 * values;
   g->nan = (uint8_t *)(g->numbers + words);
   g->nan_blind = g->nan + values;
   g->bits_used = g->nan_blind + values;
@@ -107,6 +108,7 @@ static hg_status build_plan(gpu_plan *g) {
   if (!g->info.observes_block) g->info.threads = g->info.max_threads;
   while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
   HG_TRY(order_instructions(g));
+  HG_TRY(hg_gpu_find_homes(g));
   if (!g->info.is_table)
     g->info.dynamic_bytes = g->info.shared_bytes > g->target.declared_shared ? g->info.shared_bytes : 0;
   return hg_gpu_list_kernel_steps(g);

@@ -182,6 +182,8 @@ typedef struct gpu_plan {
   uint32_t *vector_of;         /* per value: its number in `vector` */
   uint32_t *group_of;          /* per value: 1 + the number of its group in GPU_OUTSIDE; 0: none */
   uint32_t *exchange_of;       /* per value: of a reduction or scan, its number in `exchange` */
+  uint32_t *home;              /* per value: the value whose register it has; itself, or a phi. In such a register no
+                                  other value is needed. */
   uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
   uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
@@ -410,6 +412,7 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
  * few registers. */
 hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
+hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 /* Several steps whose number is the value. */
 hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, const uint8_t *ops, size_t count);

@@ -63,20 +63,24 @@ static void move(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
 static ptx_name phi_register(ptx *p, uint32_t phi, int waiting) {
   ptx_name reg = hg_ptx_register(p, phi);
   if (!waiting) return reg;
-  return hg_ptx_name("%%%c%u", reg.text[1], (unsigned)p->reg[phi]); /* reg holds 1 + the first number */
+  return hg_ptx_name("%%%c%u", reg.text[1], (unsigned)p->reg[p->plan->home[phi]]); /* 1 + the first number */
+}
+
+/* The operand lies in the phi's register. */
+static int is_there(const ptx *p, uint32_t phi, const gpu_edge *edge) {
+  return p->plan->home[ptx_arg(p, phi, edge->side)] == p->plan->home[phi];
 }
 
 /* All phis take their values at once: through other registers where one phi's value is another's. */
 static void move_phis(ptx *p, const gpu_edge *edge) {
   uint32_t first = ssa_block_at(p->plan->unit, edge->target)->first_phi;
   for (uint32_t phi = first; phi != SSA_NONE; phi = ptx_insn(p, phi)->next) {
-    if (ptx_arg(p, phi, edge->side) == phi) continue;
+    if (is_there(p, phi, edge)) continue;
     ptx_name name = hg_ptx_argument(p, phi, edge->side);
     move(p, ptx_insn(p, phi)->type, phi_register(p, phi, edge->crosses), name);
   }
   for (uint32_t phi = first; phi != SSA_NONE && edge->crosses; phi = ptx_insn(p, phi)->next)
-    if (ptx_arg(p, phi, edge->side) != phi)
-      move(p, ptx_insn(p, phi)->type, hg_ptx_register(p, phi), phi_register(p, phi, 1));
+    if (!is_there(p, phi, edge)) move(p, ptx_insn(p, phi)->type, hg_ptx_register(p, phi), phi_register(p, phi, 1));
 }
 
 static void emit_edge(const flow *f, uint32_t from, const gpu_edge *edge) {

@@ -5,8 +5,8 @@
 
 typedef struct group {
   const gpu_group *plan;
-  ptx_name index[GPU_MAX_RUNS];   /* of each run, in 64 bits */
-  ptx_name base[GPU_MAX_RUNS];    /* where its memory begins */
+  ptx_name index[GPU_MAX_RUNS]; /* of each run, in 64 bits */
+  ptx_name base[GPU_MAX_RUNS];  /* where its memory begins */
   ptx_name extent[GPU_MAX_RUNS];
   ptx_name address[GPU_MAX_RUNS]; /* of the element that the index says */
   ptx_name word[GPU_MAX_GROUP];   /* of a wide access: what it loads or stores; by the first of a word's elements */
@@ -24,20 +24,26 @@ static void find_base(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   uint32_t value = g->plan->value[run->first];
   g->base[r] = hg_ptx_base_of(p, ptx_insn(p, value), &g->extent[r]);
-  if (run->is_checked || !run->is_shared) g->index[r] = hg_ptx_wide(p, ptx_arg(p, value, 0));
+  if (run->is_checked) g->index[r] = hg_ptx_wide(p, ptx_arg(p, value, 0));
 }
 
 static void find_address(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
+  uint32_t index = ptx_arg(p, g->plan->value[run->first], 0);
+  uint8_t type = ptx_insn(p, index)->type;
   ptx_name size = hg_ptx_number(run->element_bytes), bytes;
   g->address[r] = hg_ptx_new(p, run->is_shared ? PTX_32 : PTX_64);
   if (run->is_shared) {
-    uint32_t index = ptx_arg(p, g->plan->value[run->first], 0);
     PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
     return;
   }
+  if (hg_ptx_class_of(type) == PTX_32) {
+    PTX(p, gpu_is_signed(type) ? "mad.wide.s32" : "mad.wide.u32", g->address[r], hg_ptx_register(p, index), size,
+        g->base[r]);
+    return;
+  }
   bytes = hg_ptx_new(p, PTX_64);
-  PTX(p, "mul.lo.s64", bytes, g->index[r], size);
+  PTX(p, "mul.lo.s64", bytes, hg_ptx_register(p, index), size);
   PTX(p, "add.s64", g->address[r], g->base[r], bytes);
 }
 
@@ -111,9 +117,7 @@ static void load_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   g->word[at] = elements > 1 ? hg_ptx_new(p, PTX_32) : hg_ptx_register(p, g->plan->value[at]);
 }
 
-static ptx_name stored(ptx *p, uint32_t value) {
-  return hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u);
-}
+static ptx_name stored(ptx *p, uint32_t value) { return hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u); }
 
 static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   uint8_t type = ptx_insn(p, g->plan->value[at])->type;

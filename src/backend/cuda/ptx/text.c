@@ -97,6 +97,7 @@ static ptx_name special(const ptx *p, const ssa_insn *insn) {
 
 /* Scalars and special registers were put into registers before the first copy of the body. */
 ptx_name hg_ptx_register(ptx *p, uint32_t value) {
+  value = p->plan->home[value];
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class class = hg_ptx_class_of(insn->type);
   if (insn->op == SSA_SPECIAL) return special(p, insn);
