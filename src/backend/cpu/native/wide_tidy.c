@@ -90,6 +90,28 @@ static void remove_unneeded(hg_vector *v, const uint8_t *use, uint32_t *instead,
   }
 }
 
+static int is_shared_access(const wide *w, const vector_insn *insn) {
+  unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || flags & ATLAS_SPACE_POOL) return 0;
+  if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
+  return atlas_symbol_at(w->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
+}
+
+/* All loads of some arrays have turned out to be of registers: nothing reads what is stored there, in whichever round
+ * of a loop. A store that may fault stays. */
+static void find_unread_arrays(wide *w) {
+  uint8_t is_read[ATLAS_MAX_SYMBOLS] = {0};
+  for (uint32_t i = 0; i < w->to->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(w->to, i);
+    if (is_shared_access(w, insn) && atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_ATOMIC)) is_read[insn->symbol] = 1;
+  }
+  for (uint32_t i = 0; i < w->to->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(w->to, i);
+    if (!is_shared_access(w, insn) || is_read[insn->symbol] || !(insn->flags & VECTOR_IN_BOUNDS)) continue;
+    insn->flags |= WIDE_UNREAD;
+  }
+}
+
 void hg_wide_tidy(wide *w) {
   hg_vector *v = w->to;
   uint64_t regs = v->regs.count, n = v->insns.count;
@@ -100,6 +122,7 @@ void hg_wide_tidy(wide *w) {
   }
   uint8_t *use = (uint8_t *)(instead + regs + n);
   for (uint32_t r = 0; r < regs; r++) instead[r] = VECTOR_NONE;
+  find_unread_arrays(w);
   find_uses(v, regs, use);
   remove_unneeded(v, use, instead, instead + regs);
   hg_release(&v->allocator, instead);
