@@ -116,8 +116,10 @@ static int lane_access(x86_emit *e, x86_access *m) {
 static void first_index(x86_emit *e, uint32_t index, uint32_t copy) {
   uint8_t type = hg_x86_type(e, index);
   int is_64 = hg_x86_is_64(e, index);
-  unsigned reg = hg_x86_source_reg(e, index, copy, 0, hg_x86_scratch(e, 1));
-  hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, reg, 0, x86_reg(X86_RAX));
+  x86_rm from = hg_x86_source(e, index, copy, 0, hg_x86_scratch(e, 1));
+  from.broadcast = 0;
+  if (from.is_memory) hg_x86_load(&e->a, is_64, X86_RAX, from);
+  else hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, from.reg, 0, x86_reg(X86_RAX));
   if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
 }
 
@@ -268,6 +270,18 @@ static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
   }
 }
 
+/* The same for an index of which the highest decides: a sum of u32 that is below the limit has not wrapped, so the
+ * lowest is no higher. rax, too: the lowest, without the displacement. */
+static int check_end_of_run(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
+  if (hg_x86_type(e, m->index) != ATLAS_u32 || m->displacement < 0 || e->is_tail) return 0;
+  first_index(e, m->index, copy);
+  if (!x86_is_checked(e)) return 1;
+  hg_x86_lea(&e->a, X86_RCX, x86_at(X86_RAX, (int32_t)m->displacement + e->lanes - 1));
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, m->limit);
+  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
+  return 1;
+}
+
 static int is_block_lane(const x86_emit *e, uint32_t index) {
   const vector_reg *reg = vector_reg_at(e->b->vector, index);
   return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
@@ -359,9 +373,11 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
-    if (is_plain) find_run(e, m, c);
-    else find_masked_run(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
-    check_run(e, m, slow);
+    if (!is_plain || !check_end_of_run(e, m, c, slow)) {
+      if (is_plain) find_run(e, m, c);
+      else find_masked_run(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
+      check_run(e, m, slow);
+    }
     x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
