@@ -25,7 +25,7 @@ enum {
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 48 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
-  NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset */
+  NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
 
@@ -172,7 +172,7 @@ typedef struct native_build {
   uint32_t temporaries;
 
   /* Of a program that hg_native_wide has made. */
-  uint32_t slices;            /* the block's vectors; 0: another program */
+  uint32_t slices;            /* a block's vectors; 0: another program */
   hg_array known;             /* uint64_t: see NATIVE_KNOWN */
 
   /* The code. */
@@ -226,6 +226,10 @@ const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comp
 /* 1 if a register is blane + a constant or parameter, and only the index of elements of 32 or 64 bits: the access folds
  * it into its address, and it has no location. */
 int hg_native_is_offset(const native_build *build, uint32_t reg);
+
+/* 1 if a register of a block's straight-line code is one element of shared memory for all lanes, and one operation on
+ * f32 reads it while it is still there: a target with mask registers has it as an operand, and it has no location. */
+int hg_native_is_operand(const native_build *build, uint32_t reg);
 
 /* 1: a coordinate of the lane, in its block or in the grid (x, y and z have consecutive numbers). */
 static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {

@@ -183,6 +183,39 @@ int hg_native_is_offset(const native_build *b, uint32_t r) {
   return 1;
 }
 
+/* Of a shared array; in wide code its address needs no check. */
+static int is_shared_element(const native_build *b, const vector_insn *insn) {
+  enum { MOST_SYMBOLS = 7 }; /* then each symbol has its address in a register */
+  if (!vector_is_primitive(insn->op) || (atlas_op_flags(insn->op) & ATLAS_LOAD) == 0) return 0;
+  if (insn->mode != ATLAS_ADDRESS_UNIFORM || insn->type != ATLAS_f32 || insn->mask != VECTOR_ALL) return 0;
+  if (!(insn->flags & VECTOR_IN_BOUNDS) || insn->symbol & SSA_LIBRARY || insn->bits > NATIVE_GREATEST_DISPLACEMENT)
+    return 0;
+  return b->program->symbols.count <= MOST_SYMBOLS &&
+         atlas_symbol_at(b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
+}
+
+static int is_plain_arithmetic(const vector_insn *insn) {
+  int is_operation = insn->op == ATLAS_OP_fma || insn->op == ATLAS_OP_add || insn->op == ATLAS_OP_sub ||
+                     insn->op == ATLAS_OP_mul;
+  return is_operation && insn->type == ATLAS_f32 && insn->mask == VECTOR_ALL;
+}
+
+int hg_native_is_operand(const native_build *b, uint32_t r) {
+  const vector_reg *reg = vector_reg_at(b->vector, r);
+  const vector_insn *made = vector_insn_at(b->vector, reg->first);
+  if (b->slices == 0 || b->target->mask_count == 0 || made->d != r || !is_shared_element(b, made)) return 0;
+  if (reg->last - reg->first > NATIVE_MOST_OFFSET_LIFE) return 0;
+  for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    uint32_t reads = insn->mask == r;
+    for (int k = 0; k < 4; k++) reads += insn->s[k] == r;
+    int is_store = vector_is_primitive(insn->op) && (atlas_op_flags(insn->op) & (ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+    if (insn->d == r || insn->op == VECTOR_LABEL || vector_is_jump(insn->op) || is_store) return 0;
+    if (reads != (i == reg->last) || (reads > 0 && !is_plain_arithmetic(insn))) return 0;
+  }
+  return reg->last > reg->first;
+}
+
 static int is_compared_as_32_bits(uint8_t type) {
   if (type == SSA_PREDICATE) return 0;
   return type == ATLAS_f32 || (atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) <= 4);
@@ -217,7 +250,7 @@ static void find_location(plan *p, uint32_t r, const vector_reg *reg) {
   uint32_t step = p->step_of[reg->first];
   int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
   if (is_made && (hg_native_needs_no_code(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
-  if (is_made && hg_native_is_offset(p->b, r)) return;
+  if (is_made && (hg_native_is_offset(p->b, r) || hg_native_is_operand(p->b, r))) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
   location->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   location->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;

@@ -20,6 +20,13 @@ static void write_jump(x86_emit *e) {
   hg_x86_jump_if(&e->a, taken, label);
 }
 
+/* 1: a load that the instruction does which reads it. */
+static int is_operand(const x86_emit *e) {
+  uint32_t d = e->insn->d;
+  if (e->b->slices == 0 || d >= VECTOR_ALL || native_location_of(e->b, d)->kind != NATIVE_NOWHERE) return 0;
+  return hg_native_is_operand(e->b, d);
+}
+
 static void write_insn(x86_emit *e, uint32_t i) {
   if (i == e->joined ||
       (hg_native_needs_no_code(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL))
@@ -43,6 +50,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   }
   if (e->insn->op == ATLAS_OP_add && native_location_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE)
     return; /* folded into the address */
+  if (is_operand(e)) return;
   if (hg_x86_leaves_to_jump(e)) return;
   int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP
                        ? hg_x86_operation(e)

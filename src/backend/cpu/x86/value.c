@@ -42,6 +42,14 @@ static x86_rm row_operand(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t par
   return x86_reg(scratch);
 }
 
+/* See hg_native_is_operand. */
+static x86_rm shared_operand(const x86_emit *e, const vector_reg *r) {
+  const vector_insn *load = vector_insn_at(e->b->vector, r->first);
+  x86_rm rm = x86_at((unsigned)e->base_of[load->symbol], (int32_t)(load->bits * sizeof(float)));
+  rm.broadcast = 1;
+  return rm;
+}
+
 x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (r->kind == VECTOR_CONSTANT) return hg_x86_register_constant(e, reg);
@@ -51,6 +59,7 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
   if (r->kind == VECTOR_SPECIAL) return special_operand(e, r, copy, part, scratch);
   const native_location *location = native_location_of(e->b, reg);
   if (location->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
+  if (location->kind == NATIVE_NOWHERE && e->b->slices > 0) return shared_operand(e, r);
   uint32_t piece = (location->copies == 1 ? 0 : copy) * location->parts + (location->parts == 1 ? 0 : part);
   if (location->kind == NATIVE_REGISTERS) return x86_reg(location->reg[piece]);
   return x86_at(X86_FRAME, (int32_t)(location->offset + piece * e->vector_bytes));
