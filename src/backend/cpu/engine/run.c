@@ -69,6 +69,7 @@ static void find_shape(cpu_launch *run) {
   if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
   run->counts_steps = v->most_steps > launch->step_limit;
   if (v->sees_shared) run->shared_bytes = hg_cpu_shared_bytes(run->program);
+  if (!run->is_block_tile || launch->lanes != 0 || run->grid[1] < run->stacked) run->stacked = 1;
   run->local_bytes = hg_cpu_local_bytes(run->program, v);
 }
 
@@ -114,12 +115,14 @@ static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIG
 
 static uint64_t local_room(const cpu_launch *run) { return round_up((uint64_t)run->local_bytes * run->local_lanes); }
 
+static uint64_t shared_memory(const cpu_launch *run) { return round_up((uint64_t)run->shared_bytes * run->stacked); }
+
 /* In memory, the block's shared memory, local arrays, the engine's scratch and the tallies follow the worker. */
 static void init_worker(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->run = run;
   w->vector = run->vector;
   w->shared = (uint8_t *)w + round_up(sizeof *w);
-  w->local = w->shared + round_up(run->shared_bytes);
+  w->local = w->shared + shared_memory(run);
   w->scratch = w->local + local_room(run);
   w->slot = 0;
   w->fault.kind = HG_FAULT_NONE;
@@ -178,9 +181,27 @@ static void enter_block(const cpu_body *body, cpu_worker *w) {
       w->pool_top[s] = w->block_index * hg_cpu_pool_share(w, (uint32_t)s);
 }
 
+/* Units of blocks that run together are numbered like blocks, along x first. */
+static uint64_t stacks_along_y(const cpu_launch *run) { return (run->grid[1] + run->stacked - 1) / run->stacked; }
+
+static void run_stack(const cpu_body *body, cpu_worker *w, uint64_t unit) {
+  const cpu_launch *run = w->run;
+  uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2], rest = unit / run->grid[0];
+  uint64_t y = rest % stacks_along_y(run) * run->stacked, z = rest / stacks_along_y(run), end = y + run->stacked;
+  int is_whole = end <= run->grid[1];
+  for (; y < end && y < run->grid[1]; y++) {
+    seek_block(w, (z * run->grid[1] + y) * run->grid[0] + unit % run->grid[0]);
+    enter_block(body, w);
+    if (is_whole && y + run->stacked == end && body->stack(w, size)) return;
+    body->tile(w, size);
+  }
+}
+
 static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
   const cpu_launch *run = w->run;
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
+  for (; run->stacked > 1 && first < end; first++) run_stack(body, w, first);
+  if (first == end) return;
   seek_block(w, first);
   for (uint64_t b = first; b < end; b++, next_block(w)) {
     enter_block(body, w);
@@ -191,7 +212,7 @@ static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* What the parts of a launch share. A part is a range of units: blocks, or runs of lanes. */
+/* What the parts of a launch share. A part is a range of units: blocks, some that run together, or runs of lanes. */
 typedef struct job {
   const cpu_body *body;
   const cpu_launch *run;
@@ -230,7 +251,8 @@ static void cut_into_parts(job *j) {
   j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
   j->units = j->units_a_part = 1;
   j->threads = 1;
-  if (run->is_block_tile) j->units = j->units_a_part = run->blocks;
+  if (run->is_block_tile)
+    j->units = j->units_a_part = run->stacked == 1 ? run->blocks : run->grid[0] * stacks_along_y(run) * run->grid[2];
   else if (run->lanes > j->unit_lanes)
     j->units = j->units_a_part = (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
   if (j->units == 1) return;
@@ -252,7 +274,7 @@ static void run_parts(job *j) {
 hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kernels, const hg_allocator *allocator,
                      const atlas_program *program, const hg_vector *vector, atlas_launch *launch) {
   cpu_launch run = {.program = program, .vector = vector, .launch = launch, .kernel = kernel, .kernels = kernels,
-                    .local_lanes = body->local_lanes};
+                    .local_lanes = body->local_lanes, .stacked = body->stacked > 1 ? body->stacked : 1};
   job j = {.body = body, .run = &run};
   uint8_t stack[STACK_BYTES];
   void *allocated = NULL;
@@ -265,7 +287,7 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   cpu_tally tallies[ATLAS_MAX_SYMBOLS];
   uint64_t tally_bytes = run.is_shared ? hg_cpu_find_tallies(&run, j.threads, tallies) : 0;
   if (tally_bytes > 0) run.tallies = tallies;
-  j.memory_bytes = round_up(sizeof(cpu_worker)) + round_up(run.shared_bytes) + round_up(body->scratch_bytes);
+  j.memory_bytes = round_up(sizeof(cpu_worker)) + shared_memory(&run) + round_up(body->scratch_bytes);
   j.memory_bytes += local_room(&run) + tally_bytes;
   j.memory = stack;
   uint64_t bytes = j.threads * j.memory_bytes + ALIGNMENT;

@@ -18,6 +18,7 @@ typedef struct group {
   const vector_insn *insn;
   uint32_t first, count; /* lanes of the group that take part */
   uint64_t in_tile;      /* number in the tile of lane `first` */
+  uint32_t block;        /* of those that run at once: see hg_native_stack */
 } group;
 
 /* ---- one lane of a value ----------------------------------------------------------------------------------------- */
@@ -257,6 +258,10 @@ static group group_of(native_frame *frame, uint64_t request) {
   uint32_t copy = (uint32_t)(request >> 32), lanes = native->target->lanes;
   group g = {.frame = frame, .native = native, .insn = vector_insn_at(native->vector, (uint32_t)request)};
   g.count = (uint32_t)frame->count;
+  if (copy > 0 && native->slices > 0) {
+    g.block = (copy - 1) / native->slices;
+    copy -= g.block * native->slices;
+  }
   if (copy > 0) {
     g.first = (copy - 1) * lanes;
     g.count = g.count - g.first < lanes ? g.count - g.first : lanes;
@@ -320,6 +325,29 @@ static void run_insn(group *g) {
   if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
 }
 
+/* In another block than the worker's. In the code its shared memory has other displacements. */
+static void run_insn_in_block(group *g) {
+  cpu_worker *w = g->frame->context->worker;
+  const cpu_launch *run = w->run;
+  vector_insn insn = *g->insn;
+  int is_access = vector_is_primitive(insn.op) && (atlas_op_flags(insn.op) & (ATLAS_LOAD | ATLAS_STORE)) != 0;
+  int is_shared = is_access && !(insn.symbol & SSA_LIBRARY) &&
+                  atlas_symbol_at(run->program, insn.symbol)->kind == ATLAS_SYMBOL_SHARED;
+  size_t shared_bytes = (size_t)g->block * run->shared_bytes;
+  uint64_t first = w->first;
+  w->block_at[1] += g->block;
+  w->first += g->block * run->block[1] * run->grid[0] * run->block[0];
+  if (is_shared) {
+    w->place[insn.symbol].memory += shared_bytes;
+    insn.bits -= shared_bytes / atlas_bytes((atlas_type)insn.type);
+  }
+  g->insn = &insn;
+  run_insn(g);
+  if (is_shared) w->place[insn.symbol].memory -= shared_bytes;
+  w->first = first;
+  w->block_at[1] -= g->block;
+}
+
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t *steps_of(const group *g) {
@@ -363,7 +391,8 @@ void hg_native_help(native_frame *frame, uint64_t request) {
   }
   int counts = g.insn->op == VECTOR_STEP && hg_native_counts_steps(g.native->vector);
   if (counts) settle_steps(&g);
-  run_insn(&g);
+  if (g.block == 0) run_insn(&g);
+  else run_insn_in_block(&g);
   if (counts) grant_steps(&g);
 }
 

@@ -168,17 +168,55 @@ static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector 
   return b->target->emit(b);
 }
 
-static hg_status make_wide(hg_native *native, const hg_vector *vector) {
+/* The same for several blocks at once, from what build_wide has left in `single`. */
+static hg_status build_stack(native_build *b, const native_build *single, hg_vector *own, uint32_t *blocks) {
+  b->vector = own;
+  b->slices = single->slices;
+  HG_TRY(hg_native_stack(b->program, single->vector, b->slices, NATIVE_MOST_STACKED, own, blocks));
+  if (*blocks == 1) return HG_UNSUPPORTED;
+  if (hg_array_append(&b->allocator, &b->known, single->known.data, single->known.count) == NULL)
+    return hg_fail_memory("machine code", single->known.count * sizeof(uint64_t));
+  HG_TRY(hg_native_plan(b));
+  return b->target->emit(b);
+}
+
+/* A kernel of code for whole blocks. */
+static hg_native *new_whole(const hg_native *native) {
   const hg_allocator *allocator = &native->allocator;
-  hg_native *wide = hg_allocate(allocator, 1, sizeof *wide);
+  hg_native *whole = hg_allocate(allocator, 1, sizeof *whole);
+  if (whole == NULL) return NULL;
+  *whole = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
+                       .pages = native->pages, .program = native->program, .vector = &whole->own, .blocks = 1,
+                       .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
+  return whole;
+}
+
+static hg_status place_whole(hg_native *whole, native_build *b) {
+  HG_TRY(place_code(whole, b));
+  whole->slices = b->slices;
+  whole->full_lanes = b->slices * whole->target->lanes;
+  return HG_OK;
+}
+
+static hg_status make_stack(hg_native *native, const native_build *single) {
+  hg_native *stack = new_whole(native);
+  if (stack == NULL) return hg_fail_memory("a kernel", sizeof *stack);
+  native_build b = init_build(&native->allocator, native->target, native->program, single->vector);
+  hg_status status = build_stack(&b, single, &stack->own, &stack->blocks);
+  if (status == HG_OK) status = place_whole(stack, &b);
+  release_build(&b);
+  if (status == HG_OK) native->stack = stack;
+  else hg_native_release(stack);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
+}
+
+static hg_status make_wide(hg_native *native, const hg_vector *vector) {
+  hg_native *wide = new_whole(native);
   if (wide == NULL) return hg_fail_memory("a kernel", sizeof *wide);
-  *wide = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
-                      .pages = native->pages, .program = native->program, .vector = &wide->own,
-                      .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
-  native_build b = init_build(allocator, native->target, native->program, vector);
+  native_build b = init_build(&native->allocator, native->target, native->program, vector);
   hg_status status = build_wide(&b, vector, &wide->own);
-  if (status == HG_OK) status = place_code(wide, &b);
-  wide->full_lanes = b.slices * native->target->lanes;
+  if (status == HG_OK) status = make_stack(native, &b);
+  if (status == HG_OK) status = place_whole(wide, &b);
   release_build(&b);
   if (status == HG_OK) native->wide = wide;
   else hg_native_release(wide);
@@ -213,6 +251,7 @@ void hg_native_release(hg_native *native) {
   if (native == NULL) return;
   hg_allocator allocator = native->allocator;
   hg_native_release(native->wide);
+  hg_native_release(native->stack);
   hg_code_remove(native->pages, native->chunk);
   hg_release(&allocator, native->locations);
   hg_vector_release(&native->own);

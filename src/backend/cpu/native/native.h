@@ -25,6 +25,7 @@ enum {
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 48 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
+  NATIVE_MOST_STACKED = 4, /* blocks that run together: see hg_native_stack */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
@@ -206,6 +207,11 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
  * Release `out` whatever the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
                           hg_vector *out);
+/* wide_stack.c: what hg_native_wide has made, for `*blocks` blocks at once that are neighbours along y, at most `most`;
+ * *blocks 1: that cannot be done, or does not pay. The slices of a block follow those of the one before, and so does
+ * its shared memory. Release `out` whatever the result. */
+hg_status hg_native_stack(const atlas_program *program, const hg_vector *single, uint32_t slices, uint32_t most,
+                          hg_vector *out, uint32_t *blocks);
 /* 1 if code needs a lane's number in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
 

@@ -22,10 +22,12 @@ struct hg_native {
   const hg_vector *vector;
   hg_vector own;          /* `vector`, where there are several regions */
   struct hg_native *wide; /* for blocks that have all their lanes: see hg_native_wide; NULL: none */
+  struct hg_native *stack;/* the same for `blocks` of them at once: see hg_native_stack; NULL: none */
   native_location *locations;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes, alive_offset;
+  uint32_t slices, blocks;           /* of code for whole blocks: vectors of one; how many it is for */
   uint32_t local_bytes, local_lanes; /* see native_build */
   uint32_t lane_ps;       /* as in cpu_body */
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */

@@ -369,8 +369,8 @@ static int run_block_code(native_context *c, uint64_t lanes) {
   return 1;
 }
 
-static void clear_shared(const cpu_worker *w) {
-  if (w->run->shared_bytes > 0) memset(w->shared, 0, w->run->shared_bytes);
+static void clear_shared(const cpu_worker *w, size_t blocks) {
+  if (w->run->shared_bytes > 0) memset(w->shared, 0, blocks * w->run->shared_bytes);
 }
 
 /* Of a block's lanes: row by row where they have few of the slots. */
@@ -388,20 +388,35 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
-/* A block that has all its lanes, with [x + lane] in bounds for all of them, as straight-line code. */
-static int run_wide(native_context *c, uint64_t lanes) {
+/* Straight-line code for a block that has all its lanes, or several of them. */
+static void run_whole(native_context *c, const hg_native *whole, uint64_t lanes) {
   cpu_worker *w = c->worker;
-  const hg_native *native = c->native, *wide = native->wide;
-  if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  const hg_native *native = c->native;
+  entry_of_code entry = {whole->code + ((const native_step *)whole->steps.data)->entry};
   c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
-  entry_of_code entry = {wide->code + ((const native_step *)wide->steps.data)->entry};
-  if (wide->vector->sees_shared) clear_shared(w);
+  if (whole->vector->sees_shared) clear_shared(w, whole->blocks);
   begin_run(c, 0, w->first);
-  c->native = wide;
-  w->vector = wide->vector;
+  c->native = whole;
+  w->vector = whole->vector;
   entry.code(c, w->first, w->first + lanes, w->first + lanes);
   c->native = native;
   w->vector = native->vector;
+}
+
+/* A block that has all its lanes, with [x + lane] in bounds for all of them. */
+static int run_wide(native_context *c, uint64_t lanes) {
+  const cpu_worker *w = c->worker;
+  if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  run_whole(c, c->native->wide, lanes);
+  return 1;
+}
+
+/* The blocks from the current one on along y: see cpu_body. Nothing in them sees numbers of lanes. */
+static int run_stack(cpu_worker *w, uint64_t lanes) {
+  native_context *c = (native_context *)(void *)w->scratch;
+  if (lanes != c->wide_lanes) return 0;
+  begin_tile(c, lanes);
+  run_whole(c, c->native->stack, lanes);
   return 1;
 }
 
@@ -411,7 +426,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   const hg_vector *v = c->native->vector;
   begin_tile(c, lanes);
   if (run_wide(c, lanes)) return;
-  clear_shared(w);
+  clear_shared(w, 1);
   clear_local(w, c->native, lanes);
   if (run_block_code(c, lanes)) return;
   for (size_t i = 0; i < c->native->steps.count;) {
@@ -440,6 +455,8 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
   int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
   cpu_body body = {.lane_ps = native->lane_ps,
                    .clears_shared = 1,
+                   .stacked = native->stack != NULL ? native->stack->blocks : 1,
+                   .stack = run_stack,
                    .local_lanes = native->local_lanes,
                    .scratch_bytes = layout_of(native, is_block_tile).end,
                    .begin = begin_worker,

@@ -204,7 +204,8 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm);
 
 /* A copy's first lane in the group or, where code is for a block, in the block. */
 static inline uint32_t hg_x86_first_lane(const x86_emit *e, uint32_t copy) {
-  return (copy + e->insn->slice) * e->lanes;
+  uint32_t slice = e->b->slices > 0 ? e->insn->slice % e->b->slices : 0; /* several blocks: see hg_native_stack */
+  return (copy + slice) * e->lanes;
 }
 
 /* 1: what is written is the quick version of a loop that all lanes of the group are in. */

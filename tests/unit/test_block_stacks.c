@@ -1,0 +1,130 @@
+/* test_block_stacks.c - blocks that the native engine runs several at a time, because neighbours along y load the same
+ * elements in a loop over barriers: products of tiles on grids that are no multiple of a stack, blocks of several
+ * shapes, with coordinates in their results, memory that is read and written, trip counts that differ between blocks
+ * (such blocks run alone), indices out of bounds, and steps that run out. They leave the memory and the fault of the
+ * interpreter. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "beside_reference.h"
+
+#include <stdlib.h>
+
+enum { MOST = 64 * 1024 }; /* floats of a buffer */
+
+typedef enum kind { PLAIN, OWN_COUNT, READS_RESULT, SEES_BLOCK, MASKED, KINDS } kind;
+
+typedef struct trial {
+  kind kind;
+  const char *index;  /* type */
+  uint32_t block[2], grid[3], count;
+  uint64_t extent[3]; /* of a, b and y, in elements */
+  uint64_t step_limit;
+} trial;
+
+typedef struct outcome {
+  float memory[MOST];
+  hg_fault fault;
+  hg_status status;
+} outcome;
+
+static float input[MOST];
+
+static void write_text(const trial *t, char *text, size_t room) {
+  const char *w = t->index;
+  uint32_t x = t->block[0], y = t->block[1], lanes = x * y;
+  snprintf(text, room,
+           ".program p\n.block %u, %u\n.buffer a f32 in\n.buffer b f32 in\n.buffer y f32 inout\n.scalar size %s\n"
+           ".scalar count u32\n.shared tile_a f32 %u\n.shared tile_b f32 %u\n"
+           "sreg.%s r0, lane.x\nsreg.%s r1, lane.y\nsreg.%s r2, global.x\nsreg.%s r3, global.y\nsreg.u32 r20, lane.x\n"
+           "sreg.u32 r21, lane.y\nsreg.u32 r22, block.y\nsreg.%s r23, global.z\nmad.%s r23, r23, #256, r3\n"
+           "mad.%s r4, r3, size, r0\nmad.%s r5, r1, size, r2\nmul.%s r6, size, #%u\nmul.u32 r7, r21, #%u\n"
+           "mad.%s r23, r23, size, r2\nmovi.f32 r8, #0\nmov.u32 r9, count\n%s%s"
+           "tile:\nldg.f32 r10, [a + r4]\nldg.f32 r11, [b + r5 + #1]\n%s"
+           "sts.f32 [tile_a + blane], r10\nsts.f32 [tile_b + blane], r11\nbar.sync\n"
+           "mov.u32 r12, r7\nmov.u32 r13, r20\nmovi.u32 r14, #%u\n"
+           "next:\nlds.f32 r10, [tile_a + r12]\nlds.f32 r11, [tile_b + r13]\nfma.f32 r8, r10, r11, r8\n"
+           "add.u32 r12, r12, #1\nadd.u32 r13, r13, #%u\nloop r14, next\nbar.sync\n"
+           "add.%s r4, r4, #%u\nadd.%s r5, r5, r6\nloop r9, tile\n"
+           "%sstg.f32 [y + r23], r8\nexit\n",
+           x, y, w, lanes, lanes, w, w, w, w, w, w, w, w, w, y, x, w,
+           t->kind == OWN_COUNT ? "and.u32 r22, r22, #1\nadd.u32 r9, r9, r22\n" : "",
+           t->kind == MASKED ? "set.lt.u32 p0, r20, #5\n" : "",
+           t->kind == READS_RESULT ? "ldg.f32 r15, [y + r23]\nadd.f32 r11, r11, r15\n"
+           : t->kind == MASKED ? "neg.f32 r15, r10\nsel.f32 r10, p0, r15, r10\n" : "",
+           x < y ? x : y, x, w, x, w,
+           t->kind == SEES_BLOCK ? "cvt.f32.u32 r15, r22\nadd.f32 r8, r8, r15\n" : "");
+}
+
+static outcome *run(const trial *t, const char *text) {
+  static outcome results[2];
+  outcome *o = &results[executor == tested];
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *a = buffer_of(sizeof input, input), *y = buffer_of(sizeof input, input);
+  hg_binding bindings[] = {{.name = "a", .buffer = a, .byte_count = 4 * t->extent[0]},
+                           {.name = "b", .buffer = a, .byte_count = 4 * t->extent[1]},
+                           {.name = "y", .buffer = y, .byte_count = 4 * t->extent[2]}};
+  atlas_type index = strcmp(t->index, "u64") == 0 ? ATLAS_u64 : ATLAS_u32;
+  hg_scalar scalars[] = {{.name = "size", .type = (uint8_t)index, .bits = t->grid[0] * t->block[0]},
+                         {.name = "count", .type = ATLAS_u32, .bits = t->count}};
+  hg_launch_desc desc = {.grid = {t->grid[0], t->grid[1], t->grid[2]}, .bindings = bindings, .binding_count = 3,
+                         .scalars = scalars, .scalar_count = 2, .step_limit = t->step_limit};
+  hg_launch_report report = {0};
+  o->status = hg_launch(kernel, &desc, &report);
+  o->fault = report.fault;
+  CHECK_EQ_U64(hg_buffer_read(y, 0, o->memory, sizeof o->memory), HG_OK);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  return o;
+}
+
+static void check(const trial *t) {
+  static char text[4096];
+  write_text(t, text, sizeof text);
+  executor = reference;
+  const outcome *expected = run(t, text);
+  executor = tested;
+  const outcome *got = run(t, text);
+  CHECK_EQ_U64(got->status, expected->status);
+  check_same_fault(&got->fault, &expected->fault);
+  int differ = memcmp(got->memory, expected->memory, sizeof got->memory) != 0;
+  if (differ)
+    printf("kind %d, block %u, %u, grid %u, %u, %u, extents %u, %u, %u, steps %u\n%s", (int)t->kind, t->block[0],
+           t->block[1], t->grid[0], t->grid[1], t->grid[2], (unsigned)t->extent[0], (unsigned)t->extent[1],
+           (unsigned)t->extent[2], (unsigned)t->step_limit, text);
+  CHECK_EQ_U64(differ, 0);
+}
+
+static void check_extents(trial t) {
+  uint64_t rows = (uint64_t)t.grid[1] * t.block[1], size = (uint64_t)t.grid[0] * t.block[0];
+  for (int k = 0; k < 3; k++) t.extent[k] = MOST;
+  check(&t);
+  t.extent[0] = rows * size * 2 / 3; /* in the middle of a stack */
+  check(&t);
+  t.extent[1] = t.block[1] * size + 7;
+  check(&t);
+  t.extent[0] = MOST;
+  check(&t);
+  t.extent[1] = MOST;
+  t.extent[2] = rows * size - size / 2;
+  check(&t);
+  t.extent[2] = MOST;
+  t.step_limit = t.count * (uint64_t)(t.block[0] < t.block[1] ? t.block[0] : t.block[1]) - 3;
+  check(&t);
+}
+
+int main(void) {
+  static const uint32_t blocks[][2] = {{16, 16}, {16, 5}, {32, 8}};
+  static const uint32_t grids[][3] = {{2, 4, 1}, {1, 9, 1}, {2, 3, 1}, {1, 6, 2}, {3, 8, 1}, {2, 1, 1}};
+  open_both();
+  for (size_t i = 0; i < COUNT(input); i++) input[i] = (float)((int)(i * 7919 % 2001) - 1000) / 128;
+  for (int k = 0; k < KINDS; k++)
+    for (size_t b = 0; b < COUNT(blocks); b++)
+      for (size_t g = 0; g < COUNT(grids); g++) {
+        trial t = {.kind = (kind)k, .index = (b + g) % 2 == 0 ? "u32" : "u64", .count = 3};
+        memcpy(t.block, blocks[b], sizeof t.block);
+        memcpy(t.grid, grids[g], sizeof t.grid);
+        check_extents(t);
+      }
+  close_both();
+  return check_report();
+}
