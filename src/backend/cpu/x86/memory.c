@@ -361,6 +361,40 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   hg_x86_slow_back(e);
 }
 
+/* What an index grows by in each round of a loop of a block's straight-line code, where that is the same for all lanes but
+ * no constant; VECTOR_NONE. It is the source of the move at the latch that says so. */
+static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
+  enum { MOST_MOVES = 512 };
+  const hg_vector *v = e->b->vector;
+  const vector_reg *reg = vector_reg_at(v, index);
+  if (e->b->slices == 0 || reg->kind != VECTOR_VARIES) return VECTOR_NONE;
+  uint32_t i = reg->last;
+  while (i > e->index && reg->last - i < MOST_MOVES && vector_insn_at(v, i)->d != index) i--;
+  const vector_insn *move = vector_insn_at(v, i);
+  if (i <= e->index || move->op != VECTOR_MOVE || move->d != index || move->s[0] >= v->regs.count) return VECTOR_NONE;
+  uint32_t next = move->s[0];
+  const vector_insn *add = vector_insn_at(v, vector_reg_at(v, next)->first);
+  if (vector_reg_at(v, next)->kind != VECTOR_VARIES || add->d != next || add->op != ATLAS_OP_add) return VECTOR_NONE;
+  if (add->s[0] != index && add->s[1] != index) return VECTOR_NONE;
+  uint32_t step = add->s[add->s[0] == index];
+  const vector_reg *by = vector_reg_at(v, step);
+  return by->kind == VECTOR_SCALAR || (by->kind == VECTOR_VARIES && by->uniform) ? step : VECTOR_NONE;
+}
+
+/* Prefetches what the next round loads, which is in another row: no processor foresees that. To the second level: rows are
+ * often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0. */
+static void prefetch_next_round(x86_emit *e, const x86_access *m) {
+  uint8_t type = hg_x86_type(e, m->index);
+  uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, m->index) : VECTOR_NONE;
+  if (m->is_store || step == VECTOR_NONE) return;
+  int is_64 = type == ATLAS_u64;
+  x86_rm by = hg_x86_source(e, step, 0, 0, hg_x86_scratch(e, 1));
+  by.broadcast = 0;
+  if (!by.is_memory) hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, by.reg, 0, x86_reg(X86_RCX));
+  hg_x86_alu_rm(&e->a, X86_ADD, is_64, X86_RAX, by.is_memory ? by : x86_reg(X86_RCX));
+  hg_x86_prefetch(&e->a, 2, x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset));
+}
+
 static int contiguous_access(x86_emit *e, x86_access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !hg_x86_loses_lanes(e), is_masked = e->is_tail || !is_plain;
   if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
@@ -382,6 +416,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else hg_x86_load_run(e, m, at, c, mask);
+    if (is_plain) prefetch_next_round(e, m);
     hg_x86_place(&e->a, none);
     hg_x86_slow_back(e);
   }
