@@ -361,28 +361,28 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   hg_x86_slow_back(e);
 }
 
-/* What an index grows by in each round of a loop of a block's straight-line code, where that is the same for all lanes but
- * no constant; VECTOR_NONE. It is the source of the move at the latch that says so. */
+/* What an index grows by in each round of a loop of a block's straight-line code, where that is the same for all lanes
+ * but no constant; VECTOR_NONE. What writes it last, an addition or a move of its result, says so. */
 static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
-  enum { MOST_MOVES = 512 };
+  enum { MOST_MOVES = 1024 };
   const hg_vector *v = e->b->vector;
   const vector_reg *reg = vector_reg_at(v, index);
   if (e->b->slices == 0 || reg->kind != VECTOR_VARIES) return VECTOR_NONE;
   uint32_t i = reg->last;
   while (i > e->index && reg->last - i < MOST_MOVES && vector_insn_at(v, i)->d != index) i--;
-  const vector_insn *move = vector_insn_at(v, i);
-  if (i <= e->index || move->op != VECTOR_MOVE || move->d != index || move->s[0] >= v->regs.count) return VECTOR_NONE;
-  uint32_t next = move->s[0];
-  const vector_insn *add = vector_insn_at(v, vector_reg_at(v, next)->first);
-  if (vector_reg_at(v, next)->kind != VECTOR_VARIES || add->d != next || add->op != ATLAS_OP_add) return VECTOR_NONE;
+  const vector_insn *add = vector_insn_at(v, i);
+  if (i <= e->index || add->d != index) return VECTOR_NONE;
+  if (add->op == VECTOR_MOVE && add->s[0] < v->regs.count && vector_reg_at(v, add->s[0])->kind == VECTOR_VARIES)
+    add = vector_insn_at(v, vector_reg_at(v, add->s[0])->first);
+  if (add->op != ATLAS_OP_add) return VECTOR_NONE;
   if (add->s[0] != index && add->s[1] != index) return VECTOR_NONE;
   uint32_t step = add->s[add->s[0] == index];
   const vector_reg *by = vector_reg_at(v, step);
   return by->kind == VECTOR_SCALAR || (by->kind == VECTOR_VARIES && by->uniform) ? step : VECTOR_NONE;
 }
 
-/* Prefetches what the next round loads, which is in another row: no processor foresees that. To the second level: rows are
- * often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0. */
+/* Prefetches what the next round loads, which is in another row: no processor foresees that. To the second level: rows
+ * are often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0. */
 static void prefetch_next_round(x86_emit *e, const x86_access *m) {
   uint8_t type = hg_x86_type(e, m->index);
   uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, m->index) : VECTOR_NONE;
