@@ -187,7 +187,8 @@ static hg_native *new_whole(const hg_native *native) {
   if (whole == NULL) return NULL;
   *whole = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
                        .pages = native->pages, .program = native->program, .vector = &whole->own, .blocks = 1,
-                       .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator};
+                       .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator,
+                       .divided.allocator = *allocator};
   return whole;
 }
 
@@ -223,6 +224,17 @@ static hg_status make_wide(hg_native *native, const hg_vector *vector) {
   return status == HG_UNSUPPORTED ? HG_OK : status;
 }
 
+/* *vector = what it becomes with NATIVE_QUOTIENTs, in `divided`, if it has any. The caller releases that. */
+static hg_status find_quotients(const native_target *target, const hg_allocator *allocator, const hg_vector **vector,
+                                hg_vector *divided) {
+  hg_vector given = **vector;
+  if (!target->has_quotients) return HG_OK;
+  given.allocator = *allocator;
+  hg_status status = hg_native_quotients(&given, divided);
+  if (status == HG_OK && divided->insns.count > 0) *vector = divided;
+  return status;
+}
+
 hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out) {
@@ -230,12 +242,14 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   hg_native *native = hg_allocate(allocator, 1, sizeof *native);
   if (native == NULL) return hg_fail_memory("a kernel", sizeof *native);
   *native = (hg_native){.allocator = *allocator, .target = target, .kernels = kernels, .program = program,
-                        .vector = vector, .lane_accesses.element_size = sizeof(native_lane_access)};
+                        .lane_accesses.element_size = sizeof(native_lane_access)};
   native->pages = pages;
   native->stream_bytes = stream_bytes;
-  native->own.allocator = *allocator;
+  native->own.allocator = native->divided.allocator = *allocator;
+  hg_status status = find_quotients(target, allocator, &vector, &native->divided);
+  native->vector = vector;
   native_build b = init_build(allocator, target, program, vector);
-  hg_status status = build_code(&b, native, &native->own);
+  if (status == HG_OK) status = build_code(&b, native, &native->own);
   native->steps = (hg_array){.element_size = sizeof(native_step)};
   if (status == HG_OK) status = place_code(native, &b);
   release_build(&b);
@@ -255,6 +269,7 @@ void hg_native_release(hg_native *native) {
   hg_code_remove(native->pages, native->chunk);
   hg_release(&allocator, native->locations);
   hg_vector_release(&native->own);
+  hg_vector_release(&native->divided);
   hg_array_release(&allocator, &native->steps);
   hg_array_release(&allocator, &native->lane_accesses);
   hg_release(&allocator, native);
@@ -284,9 +299,10 @@ static hg_status append_wide(const hg_allocator *allocator, const native_target 
 
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+  hg_vector own = {.allocator = *allocator}, divided = own;
+  hg_status status = find_quotients(target, allocator, &vector, &divided);
   native_build b = init_build(allocator, target, program, vector);
-  hg_vector own = {.allocator = *allocator};
-  hg_status status = build_code(&b, NULL, &own);
+  if (status == HG_OK) status = build_code(&b, NULL, &own);
   if (status == HG_OK) {
     *code = b.code;
     *byte_count = b.code_bytes;
@@ -294,5 +310,7 @@ hg_status hg_native_emit(const hg_allocator *allocator, const native_target *tar
   }
   release_build(&b);
   hg_vector_release(&own);
-  return status == HG_OK ? append_wide(allocator, target, program, vector, code, byte_count) : status;
+  if (status == HG_OK) status = append_wide(allocator, target, program, vector, code, byte_count);
+  hg_vector_release(&divided);
+  return status;
 }

@@ -99,7 +99,9 @@ enum {
   NATIVE_LIMIT = VECTOR_END + 1, /* its region does nothing in lanes of the tile from s0 on: u32, block-uniform */
   NATIVE_COUNT,  /* a STEP of all lanes of the block, which has only such STEPs: all may run out of steps together */
   NATIVE_KNOWN,  /* d = known[bits + i] in lane i: a predicate, or 32 bits */
-  NATIVE_PERMUTE /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
+  NATIVE_PERMUTE, /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
+  NATIVE_RECIPROCAL, /* d = 1 / s0 of f32, or a NaN where NATIVE_QUOTIENT shall divide */
+  NATIVE_QUOTIENT    /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
 };
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
@@ -139,6 +141,7 @@ typedef struct native_target {
   uint8_t vector_count;    /* registers 0.. that values may live in; the others are the target's own */
   uint8_t mask_first, mask_count; /* mask registers that values may live in; 0: predicates are vectors */
   uint8_t runs_blocks;     /* 1: writes block_entry for programs of several steps */
+  uint8_t has_quotients;   /* 1: writes NATIVE_QUOTIENT */
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
 } native_target;
@@ -203,6 +206,9 @@ hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
  * the result. */
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known);
+/* quotient.c: `vector` with NATIVE_QUOTIENTs; no instructions: there is nothing to gain. Release `out` whatever the
+ * result. */
+hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out);
 /* split.c: live-range splitting: `vector`, which is cut into `steps`, with registers of their own for each region.
  * Release `out` whatever the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,

@@ -211,6 +211,8 @@ int hg_x86_vector_operation(x86_emit *e) {
   case VECTOR_LESSER: two_sources(e, is_64 ? X86_vminpd : X86_vminps, 0); return 1; /* NaN or equal values give the
                                                                                        second */
   case VECTOR_GREATER: two_sources(e, is_64 ? X86_vmaxpd : X86_vmaxps, 0); return 1;
+  case NATIVE_RECIPROCAL: return hg_x86_reciprocal(e);
+  case NATIVE_QUOTIENT: return hg_x86_quotient(e);
   default: return 0;
   }
 }

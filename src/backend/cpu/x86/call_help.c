@@ -35,6 +35,17 @@ uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy) {
   return slow.from;
 }
 
+uint32_t hg_x86_rare_division(x86_emit *e, unsigned to, unsigned from, x86_rm by) {
+  uint32_t label = hg_x86_slow_path(e, X86_ALL_COPIES);
+  if (e->a.no_memory) return label;
+  x86_slow *slow = (x86_slow *)e->slow.data + e->slow.count - 1;
+  slow->divides = 1;
+  slow->to = (uint8_t)to;
+  slow->from_reg = (uint8_t)from;
+  slow->by = by;
+  return label;
+}
+
 void hg_x86_slow_back(x86_emit *e) {
   if (e->a.no_memory) return;
   hg_x86_place(&e->a, ((x86_slow *)e->slow.data)[e->slow.count - 1].back);
@@ -49,7 +60,8 @@ void hg_x86_write_slow_paths(x86_emit *e) {
     e->copies = slow->copies;
     e->is_tail = slow->is_tail;
     e->exact = slow->exact;
-    hg_x86_help(e, slow->copy);
+    if (slow->divides) hg_x86_divide_canonically(e, slow->to, slow->from_reg, slow->by);
+    else hg_x86_help(e, slow->copy);
     hg_x86_jump(&e->a, slow->back);
   }
   e->slow.count = 0;

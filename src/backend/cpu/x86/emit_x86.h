@@ -39,6 +39,8 @@ typedef struct x86_slow { /* the slow path of an instruction: out of line, after
   uint32_t from, back;      /* labels: of the slow path; where it returns */
   uint32_t copies;          /* this and what follows: as in x86_emit */
   uint8_t is_tail, exact;
+  uint8_t divides, to, from_reg; /* 1: no call: to = from_reg / by, of f32, a NaN made canonical */
+  x86_rm by;
 } x86_slow;
 
 typedef struct x86_cold { /* instructions that few groups run: out of line, after the loop over groups */
@@ -317,6 +319,9 @@ void hg_x86_help(x86_emit *e, uint32_t copy);        /* calls hg_native_help for
 uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy); /* label of a slow path that calls it; place hg_x86_slow_back
                                                           after the code */
 void hg_x86_slow_back(x86_emit *e);
+/* Label of one that divides: see x86_slow. Scratch 1 and 3 are not kept there. */
+void hg_x86_divide_canonically(x86_emit *e, unsigned to, unsigned from, x86_rm by);
+uint32_t hg_x86_rare_division(x86_emit *e, unsigned to, unsigned from, x86_rm by);
 
 /* ---- loops over memory ------------------------------------------------------------------------------------------- */
 

@@ -217,6 +217,20 @@ static void canonical_by_class(x86_emit *e) {
   }
 }
 
+void hg_x86_divide_canonically(x86_emit *e, unsigned to, unsigned from, x86_rm by) {
+  enum { UNORDERED = 3 };
+  unsigned nan = hg_x86_scratch(e, 1), is_nan = hg_x86_scratch(e, 3);
+  x86_rm canonical = hg_x86_constant(e, atlas_canonical_nan(ATLAS_f32), 0);
+  hg_x86_v(e, X86_vdivps, to, from, by);
+  if (e->width == 2) {
+    hg_x86_vi(e, X86_vcmpps, 1, to, x86_reg(to), UNORDERED);
+    blend_constant(e, canonical, 0, to);
+    return;
+  }
+  hg_x86_vi(e, X86_vcmpps, is_nan, to, x86_reg(to), UNORDERED);
+  hg_x86_vi(e, X86_vblendvps, to, to, x86_reg(hg_x86_rm_reg(e, canonical, 0, nan)), is_nan << 4);
+}
+
 /* f32 and f64; also f16 and bf16 as bits. */
 int hg_x86_canonical(x86_emit *e) {
   if (e->width == 2 && !x86_is_narrow(e->insn->type)) {

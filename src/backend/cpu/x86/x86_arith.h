@@ -28,6 +28,8 @@ void hg_x86_with_constant(x86_emit *e, unsigned op32, unsigned op64, uint64_t bi
 
 /* 1 if it has written the instruction; 0: this processor lacks what it takes. */
 int hg_x86_fma(x86_emit *e);
+int hg_x86_reciprocal(x86_emit *e); /* NATIVE_RECIPROCAL, NATIVE_QUOTIENT */
+int hg_x86_quotient(x86_emit *e);
 int hg_x86_square_root(x86_emit *e);
 int hg_x86_round(x86_emit *e);
 int hg_x86_extreme(x86_emit *e); /* floats: min, max */

@@ -1,0 +1,148 @@
+/* quotient.c - divisions of f32 by one divisor, the same in all lanes: its reciprocal is computed once, and a quotient
+ * is a product and its correction, which is exact (Markstein, IBM Journal of Research and Development 34(1), 1990).
+ *
+ * With r = 1/u rounded, q = a r rounded, e = a - q u (which no rounding changes) and q + e r rounded, the result is
+ * that of a division for all significands: only quotients within 7 units of 2^-48 of the middle between two floats
+ * could differ, and of 186 million pairs of significands, which are all within 32, none does
+ * (tests/unit/test_quotients.c tries some). It takes exponents of which nothing underflows: NATIVE_RECIPROCAL gives a
+ * NaN for other divisors, and code looks at q, which is a NaN then; where q is not between 2^-63 and 2^64 in all lanes,
+ * it divides. */
+#include "backend/cpu/native/native.h"
+#include "base/error.h"
+#include "vector/lower.h"
+
+#include <string.h>
+
+enum {
+  LEAST_DIVISIONS = 3, /* by one divisor, to be worth a reciprocal */
+  LOOP_TRIPS = 8,      /* a division in a loop counts as so many */
+  MOST_COUNT = 1 << 16
+};
+
+typedef struct quotients {
+  const hg_vector *from;
+  hg_vector *to;
+  uint32_t *divisions;  /* per register: how often something that varies is divided by it */
+  uint32_t *made;       /* per register: the instruction behind which it has the one value that all lanes read;
+                           VECTOR_NONE: there is none */
+  uint32_t *reciprocal; /* per register: of the new program; VECTOR_NONE */
+  uint32_t *place;      /* per instruction: its number in the new program */
+} quotients;
+
+static int is_varying(const hg_vector *v, uint32_t r) {
+  return r < v->regs.count && vector_reg_at(v, r)->kind == VECTOR_VARIES;
+}
+
+static int is_uniform(const hg_vector *v, uint32_t r) { return is_varying(v, r) && vector_reg_at(v, r)->uniform; }
+
+static int is_division(const vector_insn *insn) {
+  return insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && !(insn->flags & VECTOR_KEEP);
+}
+
+static int divides(const quotients *q, const vector_insn *insn) {
+  return is_division(insn) && is_varying(q->from, insn->s[1]) && q->made[insn->s[1]] != VECTOR_NONE &&
+         is_varying(q->from, insn->s[0]) && !is_uniform(q->from, insn->s[0]);
+}
+
+/* A reduction gives all lanes of the block the same. */
+static int is_alike(const hg_vector *v, const vector_insn *insn) {
+  return is_uniform(v, insn->d) || (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max);
+}
+
+/* Values that are written once, or made canonical right behind. */
+static void find_makers(quotients *q) {
+  const hg_vector *v = q->from;
+  memset(q->made, 0xff, v->regs.count * sizeof *q->made);
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (!is_varying(v, insn->d)) continue;
+    int follows = i > 0 && insn->op == VECTOR_CANON && insn->s[0] == insn->d && q->made[insn->d] == i - 1;
+    int is_first = vector_reg_at(v, insn->d)->first == i && is_alike(v, insn);
+    q->made[insn->d] = insn->mask == VECTOR_ALL && (is_first || follows) ? i : VECTOR_NONE;
+  }
+}
+
+static void count_divisions(quotients *q) {
+  const hg_vector *v = q->from;
+  uint32_t top = UINT32_MAX; /* where the loops around begin */
+  for (uint32_t i = (uint32_t)v->insns.count; i-- > 0;) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (i < top) top = UINT32_MAX;
+    if (vector_is_jump(insn->op) && insn->target <= i && insn->target < top) top = insn->target;
+    uint32_t *count = divides(q, insn) ? &q->divisions[insn->s[1]] : NULL;
+    if (count != NULL && *count < MOST_COUNT) *count += top != UINT32_MAX ? LOOP_TRIPS : 1;
+  }
+}
+
+static int append(quotients *q, const vector_insn *insn) {
+  return hg_array_append(&q->to->allocator, &q->to->insns, insn, 1) != NULL;
+}
+
+static int append_reciprocal(quotients *q, uint32_t r) {
+  const vector_reg reg = {.type = ATLAS_f32, .kind = VECTOR_VARIES, .uniform = 1};
+  vector_insn insn = vector_insn_of(NATIVE_RECIPROCAL, VECTOR_ALL);
+  insn.type = ATLAS_f32;
+  insn.s[0] = r;
+  insn.d = q->reciprocal[r] = (uint32_t)q->to->regs.count;
+  return hg_array_append(&q->to->allocator, &q->to->regs, &reg, 1) != NULL && append(q, &insn);
+}
+
+/* 1: of the quotient right before. */
+static int is_canonical_already(const quotients *q, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(q->from, i), *before = insn - 1;
+  if (i == 0 || insn->op != VECTOR_CANON || insn->flags & VECTOR_KEEP || insn->mask != before->mask) return 0;
+  return insn->d == before->d && insn->s[0] == before->d && divides(q, before) &&
+         q->reciprocal[before->s[1]] != VECTOR_NONE;
+}
+
+/* 0: no memory. */
+static int write_program(quotients *q) {
+  const hg_vector *v = q->from;
+  memset(q->reciprocal, 0xff, v->regs.count * sizeof *q->reciprocal);
+  if (hg_array_append(&q->to->allocator, &q->to->regs, v->regs.data, v->regs.count) == NULL) return 0;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    vector_insn insn = *vector_insn_at(v, i);
+    if (divides(q, &insn) && q->reciprocal[insn.s[1]] != VECTOR_NONE) {
+      insn.op = NATIVE_QUOTIENT;
+      insn.s[2] = q->reciprocal[insn.s[1]];
+    }
+    q->place[i] = (uint32_t)q->to->insns.count;
+    if (is_canonical_already(q, i)) continue;
+    if (!append(q, &insn)) return 0;
+    int is_made = is_varying(v, insn.d) && q->made[insn.d] == i && q->divisions[insn.d] >= LEAST_DIVISIONS;
+    if (is_made && !append_reciprocal(q, insn.d)) return 0;
+  }
+  for (uint32_t i = 0; i < q->to->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(q->to, i);
+    if (insn->target != VECTOR_NONE) insn->target = q->place[insn->target];
+  }
+  return 1;
+}
+
+static int has_quotients(const quotients *q) {
+  for (uint32_t r = 0; r < q->from->regs.count; r++)
+    if (q->divisions[r] >= LEAST_DIVISIONS) return 1;
+  return 0;
+}
+
+hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out) {
+  uint64_t n = vector->insns.count, regs = vector->regs.count;
+  quotients q = {.from = vector, .to = out};
+  *out = *vector;
+  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
+  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
+  int has_division = 0;
+  for (uint32_t i = 0; i < n && !has_division; i++) has_division = is_division(vector_insn_at(vector, i));
+  if (!has_division) return HG_OK;
+  q.divisions = hg_allocate(&out->allocator, 3 * regs + n, sizeof *q.divisions);
+  if (q.divisions == NULL) return hg_fail_memory("machine code", n * sizeof *q.divisions);
+  q.made = q.divisions + regs;
+  q.reciprocal = q.made + regs;
+  q.place = q.reciprocal + regs;
+  find_makers(&q);
+  count_divisions(&q);
+  int has_memory = !has_quotients(&q) || write_program(&q);
+  hg_release(&out->allocator, q.divisions);
+  if (!has_memory) return hg_fail_memory("machine code", n * sizeof(vector_insn));
+  return out->insns.count > 0 ? hg_vector_lifetimes(out) : HG_OK;
+}
