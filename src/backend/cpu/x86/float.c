@@ -72,23 +72,38 @@ int hg_x86_round(x86_emit *e) {
 
 /* The instruction returns its second operand for zeros and for NaNs, so both orders together hold the NaN or the two
  * zeros: or of both gives a NaN, and -0 if there is one. For the maximum the and gives +0, but may lose a NaN: the mask
- * of unordered lanes is put in. */
+ * of unordered lanes is put in, as it is where AVX-512 has an instruction that knows zeros. */
+static void greatest_avx512(x86_emit *e) {
+  enum { UNORDERED = 3, GREATER_WITH_ITS_SIGN = 5 };
+  int is_64 = e->insn->type == ATLAS_f64;
+  X86_EACH(e, c, p) {
+    unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
+    unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, hg_x86_scratch(e, 1));
+    hg_x86_vi(e, ps(e, X86_vcmpps), 1, a, x86_reg(b), UNORDERED);
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
+    hg_x86_vi(e, ps(e, X86_vrangeps), to, a, x86_reg(b), GREATER_WITH_ITS_SIGN);
+    hg_x86_vk(e, is_64 ? X86_vpternlogq : X86_vpternlogd, to, to, x86_reg(to), 0xff, 1, 0); /* all ones: a NaN */
+    hg_x86_set_result(e, c, p, to);
+  }
+}
+
 static void minimum_or_maximum(x86_emit *e) {
-  int is_max = e->insn->op == ATLAS_OP_max, is_64 = e->insn->type == ATLAS_f64;
+  int is_max = e->insn->op == ATLAS_OP_max;
   unsigned op = ps(e, is_max ? X86_vmaxps : X86_vminps);
+  if (is_max && e->width == 2) {
+    greatest_avx512(e);
+    return;
+  }
   X86_EACH(e, c, p) {
     unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, s0);
     unsigned b = hg_x86_source_reg(e, e->insn->s[1], c, p, s1);
     hg_x86_v(e, op, s2, a, x86_reg(b));
-    if (is_max && e->width == 2) hg_x86_vi(e, ps(e, X86_vcmpps), 1, a, x86_reg(b), 3);
-    else if (is_max) hg_x86_vi(e, ps(e, X86_vcmpps), hg_x86_scratch(e, 3), a, x86_reg(b), 3);
+    if (is_max) hg_x86_vi(e, ps(e, X86_vcmpps), hg_x86_scratch(e, 3), a, x86_reg(b), 3);
     unsigned to = hg_x86_result_register(e, c, p, s0);
     hg_x86_v(e, op, to, b, x86_reg(a));
     hg_x86_v(e, is_max ? X86_vpandd : X86_vpord, to, to, x86_reg(s2));
-    if (is_max && e->width == 2)
-      hg_x86_vk(e, is_64 ? X86_vpternlogq : X86_vpternlogd, to, to, x86_reg(to), 0xff, 1, 0); /* all ones: a NaN */
-    else if (is_max) hg_x86_v(e, X86_vpord, to, to, x86_reg(hg_x86_scratch(e, 3)));
+    if (is_max) hg_x86_v(e, X86_vpord, to, to, x86_reg(hg_x86_scratch(e, 3)));
     hg_x86_set_result(e, c, p, to);
   }
 }
