@@ -206,9 +206,13 @@ hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
  * the result. */
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known);
+/* split.c: where a register is blane + u, u uniform, u lives as long: accesses compute the sum by themselves. */
+void hg_native_keep_added(hg_vector *vector);
 /* quotient.c: `vector` with NATIVE_QUOTIENTs; no instructions: there is nothing to gain. Release `out` whatever the
  * result. */
 hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out);
+/* 1 if a register of such a program is written again in each round of a loop; others are written once. */
+int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg);
 /* split.c: live-range splitting: `vector`, which is cut into `steps`, with registers of their own for each region.
  * Release `out` whatever the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
@@ -242,6 +246,16 @@ int hg_native_is_offset(const native_build *build, uint32_t reg);
 /* 1 if a register of a block's straight-line code is one element of shared memory for all lanes, and one operation on
  * f32 reads it while it is still there: a target with mask registers has it as an operand, and it has no location. */
 int hg_native_is_operand(const native_build *build, uint32_t reg);
+
+/* The other operand of an addition to blane; VECTOR_NONE: the instruction is none. */
+static inline uint32_t hg_native_added_to_lane(const hg_vector *v, const vector_insn *insn) {
+  if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32) return VECTOR_NONE;
+  for (int k = 0; k < 2; k++) {
+    const vector_reg *reg = vector_reg_at(v, insn->s[k]);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return insn->s[!k];
+  }
+  return VECTOR_NONE;
+}
 
 /* 1: a coordinate of the lane, in its block or in the grid (x, y and z have consecutive numbers). */
 static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {

@@ -6,7 +6,10 @@
  * A block-uniform value is kept once, not in a row. Every group computes it from its value at the start of the region,
  * so the new value must not be visible before the last group is done: it is always a live-out, and becomes the value
  * only at the end of the region (see native_location). Such a register is written where all groups come, equally often,
- * and computed of its kind only; a group whose lanes have all ended needs nothing, and stores nothing. */
+ * and computed of its kind only; a group whose lanes have all ended needs nothing, and stores nothing.
+ *
+ * blane + u, u block-uniform, is computed again in each region that reads it: it is an index, as a rule, and where its
+ * addition stands an access needs one check for its group. */
 #include "backend/cpu/native/native.h"
 #include "vector/lower.h"
 
@@ -30,6 +33,7 @@ typedef struct split {
   uint32_t *place;         /* per instruction: its number in `to` */
   uint32_t *entry;         /* the same, as the target of jumps of the block */
   uint8_t *is_block_uniform; /* per register: block-uniform */
+  uint32_t *again;         /* per register: the instruction that regions which read it do again; VECTOR_NONE: none */
   uint8_t *use;            /* per register: what the current region does with it (IS_READ, ...) */
   uint32_t *local;         /* per register: its register in the current region; VECTOR_NONE: none */
   uint32_t *touched;       /* registers with a use */
@@ -116,6 +120,44 @@ static void find_block_uniform(split *s) {
   }
 }
 
+/* ---- values that are computed again ------------------------------------------------------------------------------ */
+
+/* An instruction of the whole block reads a row. */
+static void exclude_rows(split *s, const hg_array *steps) {
+  for (size_t k = 0; k < steps->count; k++) {
+    const native_step *step = (const native_step *)steps->data + k;
+    for (uint32_t i = step->first; i < step->end && step->kind != NATIVE_REGION; i++)
+      for (int source = 0; source < 4; source++) {
+        uint32_t r = vector_insn_at(s->from, i)->s[source];
+        if (varies(s->from, r)) s->again[r] = VECTOR_NONE;
+      }
+  }
+}
+
+/* Registers that blane + u is written to, once, like u itself. */
+static void find_again(split *s, const hg_array *steps) {
+  const hg_vector *v = s->from;
+  uint32_t *writes = s->touched; /* not in use yet */
+  memset(s->again, 0xff, v->regs.count * sizeof *s->again);
+  memset(writes, 0, v->regs.count * sizeof *writes);
+  if (v->loses_lanes) return;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (varies(v, insn->d)) writes[insn->d]++;
+    for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++)
+      if (varies(v, insn->s[k])) writes[insn->s[k]]++;
+  }
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (insn->mask != VECTOR_ALL) continue;
+    uint32_t added = hg_native_added_to_lane(v, insn);
+    if (added == VECTOR_NONE || s->is_block_uniform[insn->d] || writes[insn->d] != 1) continue;
+    if (!is_block_uniform_source(s, added)) continue;
+    if (!varies(v, added) || writes[added] == 1) s->again[insn->d] = i;
+  }
+  exclude_rows(s, steps);
+}
+
 /* ---- what a region does with what lives beyond it ---------------------------------------------------------------- */
 
 /* Notes a use of a register that is live across regions. It is a live-in unless its first use in the region writes it
@@ -153,6 +195,7 @@ static void find_uses(split *s) {
 }
 
 static int wants_local(const split *s, uint32_t r) {
+  if (s->again[r] != VECTOR_NONE) return 1;
   return s->is_block_uniform[r] ? (s->use[r] & IS_WRITTEN) != 0 : (s->use[r] & IS_USED_OFTEN) != 0;
 }
 
@@ -268,6 +311,16 @@ static uint32_t renamed(const split *s, uint32_t r) {
   return varies(s->from, r) && s->local[r] != VECTOR_NONE ? s->local[r] : r;
 }
 
+static void append_live_in(split *s, uint32_t r) {
+  if (s->again[r] == VECTOR_NONE) {
+    append_move(s, vector_reg_at(s->from, r)->type, s->local[r], r);
+    return;
+  }
+  vector_insn insn = *vector_insn_at(s->from, s->again[r]);
+  insn.d = s->local[r];
+  append(s, &insn);
+}
+
 static void append_insns(split *s, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     vector_insn insn = *vector_insn_at(s->from, i);
@@ -301,13 +354,13 @@ static void append_region(split *s) {
     uint32_t r = s->touched[k];
     if (!wants_local(s, r)) continue;
     new_local(s, r);
-    if (s->use[r] & IS_LIVE_IN) append_move(s, vector_reg_at(s->from, r)->type, s->local[r], r);
+    if (s->use[r] & IS_LIVE_IN) append_live_in(s, r);
   }
   append_insns(s, s->step->first, s->step->end);
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];
     const vector_reg *reg = vector_reg_at(s->from, r);
-    int goes_on = reg->first < s->step->first || reg->last >= s->step->end;
+    int goes_on = (reg->first < s->step->first || reg->last >= s->step->end) && s->again[r] == VECTOR_NONE;
     if (s->local[r] != VECTOR_NONE && s->use[r] & IS_WRITTEN && goes_on) append_move(s, reg->type, r, s->local[r]);
     s->local[r] = VECTOR_NONE;
     s->use[r] = 0;
@@ -360,11 +413,21 @@ static hg_status copy_registers(split *s) {
   return HG_OK;
 }
 
+void hg_native_keep_added(hg_vector *v) {
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    uint32_t added = hg_native_added_to_lane(v, insn);
+    if (added == VECTOR_NONE || vector_reg_at(v, added)->kind != VECTOR_VARIES) continue;
+    uint32_t last = vector_reg_at(v, insn->d)->last;
+    if (vector_reg_at(v, added)->uniform && vector_reg_at(v, added)->last < last) vector_reg_at(v, added)->last = last;
+  }
+}
+
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
                           hg_vector *out) {
   uint64_t n = vector->insns.count, regs = vector->regs.count;
   split s = {.from = vector, .to = out};
-  uint32_t *words = hg_allocate(allocator, 5 * n + 3 * regs, sizeof *words);
+  uint32_t *words = hg_allocate(allocator, 5 * n + 4 * regs, sizeof *words);
   if (words == NULL) return hg_fail_memory("machine code", n * sizeof *words);
   s.loop_end = words;
   s.place = s.loop_end + n;
@@ -373,7 +436,8 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
   s.local = s.entry + 2 * n;
   s.touched = s.local + regs;
   s.loop = s.touched + regs;
-  s.is_block_uniform = (uint8_t *)(s.loop + n);
+  s.again = s.loop + n;
+  s.is_block_uniform = (uint8_t *)(s.again + regs);
   s.use = s.is_block_uniform + regs;
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(vector, i);
@@ -384,8 +448,10 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
   hg_status status = copy_registers(&s);
   if (status == HG_OK) {
     find_block_uniform(&s);
+    find_again(&s, steps);
     write_program(&s, steps);
     status = s.no_memory ? hg_fail_memory("machine code", 0) : hg_vector_lifetimes(out);
+    hg_native_keep_added(out);
   }
   hg_release(allocator, words);
   return status;

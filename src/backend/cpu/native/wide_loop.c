@@ -12,8 +12,9 @@ static uint64_t value_count(const wide *w) { return w->from->regs.count * w->sli
 
 static wide_loop *innermost(wide *w) { return &w->loops[w->depth - 1]; }
 
-static int is_loop_carried(const wide *w, uint32_t reg) {
-  const vector_reg *r = vector_reg_at(w->to, reg);
+int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg) {
+  if (reg >= VECTOR_ALL) return 0;
+  const vector_reg *r = vector_reg_at(v, reg);
   return r->kind == VECTOR_VARIES && r->bits == WIDE_LOOP_CARRIED;
 }
 
@@ -86,7 +87,7 @@ static void append_latch_moves(wide *w, const wide_loop *loop) {
         uint32_t now = hg_wide_register(w, r, slice);
         if (now == carried) continue;
         if (last) append_move(w, carried, now, slice);
-        else if (is_loop_carried(w, now)) {
+        else if (hg_wide_is_loop_carried(w->to, now)) {
           uint32_t kept = hg_wide_new_register(w, r);
           append_move(w, kept, now, slice);
           hg_wide_set(w, r, slice, kept);

@@ -139,6 +139,7 @@ typedef struct x86_emit {
   uint8_t *guess;           /* per instruction: see hg_native_guess */
   uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
+  uint32_t ahead[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead in memory.c; 0: not known yet */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
   uint32_t help;            /* label: calls hg_native_help */
 

@@ -287,16 +287,48 @@ static int is_block_lane(const x86_emit *e, uint32_t index) {
   return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
 }
 
-/* The block-uniform register u of an index that is blane + u; VECTOR_NONE. */
-static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
-  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
-    const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    if (insn->op == VECTOR_LABEL) return VECTOR_NONE;
-    if (insn->d != index) continue;
-    if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32 || !is_block_lane(e, insn->s[0])) return VECTOR_NONE;
-    return hg_x86_is_in_memory(e, insn->s[1]) ? insn->s[1] : VECTOR_NONE;
+/* 1 if lane 0 of a u32 is its value in all lanes. */
+static int is_one_number(const x86_emit *e, uint32_t reg) {
+  if (reg >= VECTOR_ALL || hg_x86_type(e, reg) != ATLAS_u32) return 0;
+  return hg_x86_is_in_memory(e, reg) || (vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES &&
+                                         native_location_of(e->b, reg)->is_uniform);
+}
+
+/* The instruction that made an index which nothing has changed since; NULL: it is not found. In a block's straight-line
+ * code each register is written once. */
+static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
+  const hg_vector *v = e->b->vector;
+  if (e->b->slices > 0) {
+    const vector_insn *made = vector_insn_at(v, vector_reg_at(v, index)->first);
+    int is_there = vector_reg_at(v, index)->first < e->index && made->d == index;
+    return is_there && !hg_wide_is_loop_carried(v, index) ? made : NULL;
   }
-  return VECTOR_NONE;
+  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (insn->op == VECTOR_LABEL) return NULL;
+    if (insn->d == index) return insn;
+  }
+  return NULL;
+}
+
+/* 1 if a register still has the value that it had at an instruction. */
+static int is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
+  const hg_vector *v = e->b->vector;
+  if (vector_reg_at(v, reg)->kind != VECTOR_VARIES) return 1;
+  if (vector_reg_at(v, reg)->last < e->index) return 0;
+  if (e->b->slices > 0) return !hg_wide_is_loop_carried(v, reg);
+  for (const vector_insn *insn = since; insn < vector_insn_at(v, e->index); insn++)
+    if (insn->d == reg) return 0;
+  return 1;
+}
+
+/* The register u, the same in all lanes, of an index that is blane + u; VECTOR_NONE. */
+static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
+  if (vector_reg_at(e->b->vector, index)->kind != VECTOR_VARIES) return VECTOR_NONE;
+  const vector_insn *made = maker_of(e, index);
+  if (made == NULL || made->flags & VECTOR_KEEP) return VECTOR_NONE;
+  uint32_t added = hg_native_added_to_lane(e->b->vector, made);
+  return added != VECTOR_NONE && is_one_number(e, added) && is_kept(e, made, added) ? added : VECTOR_NONE;
 }
 
 int hg_x86_is_by_tile_lane(const x86_emit *e) {
@@ -334,6 +366,40 @@ static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, in
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
 }
 
+/* How far ahead of a block's accesses to a buffer those of the next block are, as a rule: the bytes that this one
+ * accesses side by side. */
+static uint32_t bytes_ahead(x86_emit *e, const x86_access *m) {
+  enum { LEAST = 4096, MOST = 1 << 20 };
+  uint32_t *ahead = &e->ahead[e->insn->symbol];
+  int64_t low = INT64_MAX, high = 0;
+  for (uint32_t i = 0; i < e->b->vector->insns.count && *ahead == 0; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (!hg_x86_has_base(insn) || insn->symbol != e->insn->symbol || !(insn->flags & VECTOR_CONTIGUOUS)) continue;
+    int64_t first = (int64_t)insn->bits + (int64_t)insn->slice * e->lanes;
+    if (first < low) low = first;
+    if (first > high) high = first;
+  }
+  if (*ahead == 0) {
+    uint64_t lanes = e->b->slices > 0 ? e->lanes : e->b->full_lanes;
+    uint64_t bytes = ((uint64_t)(high - low) + lanes) * m->bytes;
+    *ahead = bytes < LEAST || bytes > MOST ? LEAST : (uint32_t)bytes;
+  }
+  return *ahead;
+}
+
+/* While a block computes, what the next one accesses comes from memory: no processor foresees it where a row ends. A
+ * row that is longer than half of the first cache comes to the second. */
+static void prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at) {
+  enum { MOST_NEAR = 16 << 10, LEVEL_1 = 1, LEVEL_2 = 2 };
+  int is_whole = (e->is_full || e->b->slices > 0) && !e->is_tail && e->exact == e->lanes;
+  if (!is_whole || e->insn->mask != VECTOR_ALL || e->loops_until > e->index) return;
+  if (atlas_symbol_at(e->b->program, e->insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return;
+  uint32_t ahead = bytes_ahead(e, m);
+  at.displacement += (int32_t)ahead;
+  if (m->is_store) hg_x86_prefetch_to_write(&e->a, at);
+  else hg_x86_prefetch(&e->a, ahead > MOST_NEAR ? LEVEL_2 : LEVEL_1, at);
+}
+
 /* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
  * exceeds 32 bits is above the limit. Without a check the sum is modulo 2^32, and negative only for lanes that do not
  * take part. */
@@ -355,6 +421,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
+    prefetch_next_block(e, m, at);
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else hg_x86_load_run(e, m, at, c, mask);
   }

@@ -87,7 +87,12 @@ int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg) {
 
 void hg_x86_load_block_uniform(x86_emit *e, unsigned reg, uint32_t from) {
   const vector_reg *r = vector_reg_at(e->b->vector, from);
-  x86_rm at = x86_at(X86_ROWS, (int32_t)native_location_of(e->b, from)->offset);
+  const native_location *location = native_location_of(e->b, from);
+  x86_rm at = x86_at(location->kind == NATIVE_SLOT ? X86_FRAME : X86_ROWS, (int32_t)location->offset);
+  if (r->kind == VECTOR_VARIES && location->kind == NATIVE_REGISTERS) {
+    hg_x86_x(e, X86_vmovd_to_g, location->reg[0], 0, x86_reg(reg));
+    return;
+  }
   if (r->kind == VECTOR_CONSTANT) {
     hg_x86_move_imm(&e->a, reg, (uint32_t)r->bits);
     return;
