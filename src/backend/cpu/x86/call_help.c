@@ -5,11 +5,6 @@
 
 const uint8_t hg_x86_base_registers[X86_MOST_BASES] = {X86_RBP, X86_RSI, X86_RDI, X86_R8, X86_R9, X86_R10, X86_R11};
 
-/* AVX2 keeps the mask of the tail in the frame, where a call would save a register that no value may have. */
-x86_rm hg_x86_tail_mask(const x86_emit *e) {
-  return hg_x86_frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
-}
-
 /* Stores the group's lanes in the frame for C code. In the tail their count is there already. */
 static void store_group_in_frame(x86_emit *e) {
   hg_x86_move_imm(&e->a, X86_RAX, e->copies);

@@ -320,8 +320,8 @@ void hg_x86_help(x86_emit *e, uint32_t copy);        /* calls hg_native_help for
 uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy); /* label of a slow path that calls it; place hg_x86_slow_back
                                                           after the code */
 void hg_x86_slow_back(x86_emit *e);
-/* Label of one that divides: see x86_slow. Scratch 1 and 3 are not kept there. */
 void hg_x86_divide_canonically(x86_emit *e, unsigned to, unsigned from, x86_rm by);
+/* Label of one that divides: see x86_slow. Scratch 1 and 3 are not kept there. */
 uint32_t hg_x86_rare_division(x86_emit *e, unsigned to, unsigned from, x86_rm by);
 
 /* ---- loops over memory ------------------------------------------------------------------------------------------- */

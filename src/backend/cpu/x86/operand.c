@@ -34,6 +34,11 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm) {
   hg_x86_vector(&e->a, &insn);
 }
 
+/* AVX2 keeps the mask of the tail in the frame, where a call would save a register that no value may have. */
+x86_rm hg_x86_tail_mask(const x86_emit *e) {
+  return hg_x86_frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
+}
+
 /* The vector registers that no value has in any part of the program. */
 void hg_x86_find_free_registers(x86_emit *e) {
   uint32_t used = 0;
