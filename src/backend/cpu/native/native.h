@@ -206,8 +206,6 @@ hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
  * the result. */
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known);
-/* split.c: where a register is blane + u, u uniform, u lives as long: accesses compute the sum by themselves. */
-void hg_native_keep_added(hg_vector *vector);
 /* quotient.c: `vector` with NATIVE_QUOTIENTs; no instructions: there is nothing to gain. Release `out` whatever the
  * result. */
 hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out);

@@ -122,6 +122,19 @@ static hg_status find_steps(plan *p) {
   return HG_OK;
 }
 
+/* Where blane + u lives in one step, u, which is uniform, lives as long: accesses compute the sum by themselves. */
+static void keep_added(plan *p) {
+  if (p->b->slices == 0 && p->b->steps.count == 1) return;
+  for (uint32_t i = 0; i < p->insn_count; i++) {
+    uint32_t added = hg_native_added_to_lane(p->v, vector_insn_at(p->v, i));
+    if (added == VECTOR_NONE || vector_reg_at(p->v, added)->kind != VECTOR_VARIES) continue;
+    const vector_reg *sum = vector_reg_at(p->v, vector_insn_at(p->v, i)->d);
+    vector_reg *u = vector_reg_at(p->v, added);
+    int is_within = p->step_of[sum->first] == p->step_of[i] && p->step_of[sum->last] == p->step_of[i];
+    if (u->uniform && is_within && u->last < sum->last) u->last = sum->last;
+  }
+}
+
 /* ---- what each value needs --------------------------------------------------------------------------------------- */
 
 static uint32_t row_bytes(uint8_t type) {
@@ -613,6 +626,7 @@ hg_status hg_native_plan(native_build *b) {
   b->steps.count = 0;
   hg_status status = make_room(&p);
   if (status == HG_OK) status = find_steps(&p);
+  if (status == HG_OK) keep_added(&p);
   if (status == HG_OK) status = describe_all(&p);
   if (status == HG_OK) {
     place_local(b);

@@ -34,6 +34,7 @@ typedef struct split {
   uint32_t *entry;         /* the same, as the target of jumps of the block */
   uint8_t *is_block_uniform; /* per register: block-uniform */
   uint32_t *again;         /* per register: the instruction that regions which read it do again; VECTOR_NONE: none */
+  uint32_t *last;          /* per register: its last use, by such instructions, too */
   uint8_t *use;            /* per register: what the current region does with it (IS_READ, ...) */
   uint32_t *local;         /* per register: its register in the current region; VECTOR_NONE: none */
   uint32_t *touched;       /* registers with a use */
@@ -134,12 +135,22 @@ static void exclude_rows(split *s, const hg_array *steps) {
   }
 }
 
+/* Where blane + u is computed again, u lives until then. */
+static void keep_added(split *s) {
+  for (uint32_t r = 0; r < s->from->regs.count; r++) {
+    if (s->again[r] == VECTOR_NONE) continue;
+    uint32_t added = hg_native_added_to_lane(s->from, vector_insn_at(s->from, s->again[r]));
+    if (varies(s->from, added) && s->last[added] < s->last[r]) s->last[added] = s->last[r];
+  }
+}
+
 /* Registers that blane + u is written to, once, like u itself. */
 static void find_again(split *s, const hg_array *steps) {
   const hg_vector *v = s->from;
   uint32_t *writes = s->touched; /* not in use yet */
   memset(s->again, 0xff, v->regs.count * sizeof *s->again);
   memset(writes, 0, v->regs.count * sizeof *writes);
+  for (uint32_t r = 0; r < v->regs.count; r++) s->last[r] = vector_reg_at(v, r)->last;
   if (v->loses_lanes) return;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
@@ -153,9 +164,11 @@ static void find_again(split *s, const hg_array *steps) {
     uint32_t added = hg_native_added_to_lane(v, insn);
     if (added == VECTOR_NONE || s->is_block_uniform[insn->d] || writes[insn->d] != 1) continue;
     if (!is_block_uniform_source(s, added)) continue;
-    if (!varies(v, added) || writes[added] == 1) s->again[insn->d] = i;
+    if (varies(v, added) && writes[added] != 1) continue;
+    s->again[insn->d] = i;
   }
   exclude_rows(s, steps);
+  keep_added(s);
 }
 
 /* ---- what a region does with what lives beyond it ---------------------------------------------------------------- */
@@ -166,7 +179,7 @@ static void note_use(split *s, uint32_t r, uint8_t use) {
   if (!varies(s->from, r)) return;
   const vector_reg *reg = vector_reg_at(s->from, r);
   int lives_before = reg->first < s->step->first;
-  if (!lives_before && reg->last < s->step->end) return;
+  if (!lives_before && s->last[r] < s->step->end) return;
   if (s->use[r] != 0) use |= IS_USED_OFTEN;
   else {
     s->touched[s->touched_count++] = r;
@@ -203,7 +216,7 @@ static int wants_local(const split *s, uint32_t r) {
 
 static int is_local(const split *s, uint32_t r) {
   const vector_reg *reg = vector_reg_at(s->from, r);
-  return reg->first >= s->step->first && reg->last < s->step->end;
+  return reg->first >= s->step->first && s->last[r] < s->step->end;
 }
 
 /* 1 if nothing has an effect from here to the end of the region, in any lane. */
@@ -360,7 +373,7 @@ static void append_region(split *s) {
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];
     const vector_reg *reg = vector_reg_at(s->from, r);
-    int goes_on = (reg->first < s->step->first || reg->last >= s->step->end) && s->again[r] == VECTOR_NONE;
+    int goes_on = (reg->first < s->step->first || s->last[r] >= s->step->end) && s->again[r] == VECTOR_NONE;
     if (s->local[r] != VECTOR_NONE && s->use[r] & IS_WRITTEN && goes_on) append_move(s, reg->type, r, s->local[r]);
     s->local[r] = VECTOR_NONE;
     s->use[r] = 0;
@@ -413,21 +426,11 @@ static hg_status copy_registers(split *s) {
   return HG_OK;
 }
 
-void hg_native_keep_added(hg_vector *v) {
-  for (uint32_t i = 0; i < v->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(v, i);
-    uint32_t added = hg_native_added_to_lane(v, insn);
-    if (added == VECTOR_NONE || vector_reg_at(v, added)->kind != VECTOR_VARIES) continue;
-    uint32_t last = vector_reg_at(v, insn->d)->last;
-    if (vector_reg_at(v, added)->uniform && vector_reg_at(v, added)->last < last) vector_reg_at(v, added)->last = last;
-  }
-}
-
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
                           hg_vector *out) {
   uint64_t n = vector->insns.count, regs = vector->regs.count;
   split s = {.from = vector, .to = out};
-  uint32_t *words = hg_allocate(allocator, 5 * n + 4 * regs, sizeof *words);
+  uint32_t *words = hg_allocate(allocator, 5 * n + 5 * regs, sizeof *words);
   if (words == NULL) return hg_fail_memory("machine code", n * sizeof *words);
   s.loop_end = words;
   s.place = s.loop_end + n;
@@ -437,7 +440,8 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
   s.touched = s.local + regs;
   s.loop = s.touched + regs;
   s.again = s.loop + n;
-  s.is_block_uniform = (uint8_t *)(s.again + regs);
+  s.last = s.again + regs;
+  s.is_block_uniform = (uint8_t *)(s.last + regs);
   s.use = s.is_block_uniform + regs;
   for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(vector, i);
@@ -451,7 +455,6 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
     find_again(&s, steps);
     write_program(&s, steps);
     status = s.no_memory ? hg_fail_memory("machine code", 0) : hg_vector_lifetimes(out);
-    hg_native_keep_added(out);
   }
   hg_release(allocator, words);
   return status;

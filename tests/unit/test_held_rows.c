@@ -1,0 +1,115 @@
+/* test_held_rows.c - blocks that load a row, fold it and store what they make of it: accesses [x + blane + u] in
+ * several regions and in straight-line code, of which the native x86 engine checks a group's at once; with parts out of
+ * bounds, indices that wrap, u that changes from round to round, and indices that the block folds. They leave the
+ * memory and the fault of the interpreter, on every instruction set of this machine. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "beside_reference.h"
+
+#include <stdlib.h>
+
+enum { BLOCKS = 3, ELEMENTS = 2048 };
+
+typedef struct trial {
+  const char *text;
+  uint32_t first;              /* added to every index */
+  uint64_t extent, out_extent; /* of x and y */
+} trial;
+
+typedef struct outcome {
+  uint32_t memory[ELEMENTS];
+  hg_fault fault;
+  hg_status status;
+} outcome;
+
+#define HEAD(lanes)                                                                                          \
+  ".program p\n.block " lanes "\n.buffer x u32 in\n.buffer y u32 inout\n.scalar first u32\n.scalar seven u32\n" \
+  "mul.u32 r1, r253, #320\nadd.u32 r1, r1, first\nadd.u32 r2, blane, r1\n"
+#define LOADS "ldg.u32 r3, [x + r2]\nldg.u32 r4, [x + r2 + #80]\nldg.u32 r5, [x + r2 + #160]\n"
+#define STORES "stg.u32 [y + r2], r3\nstg.u32 [y + r2 + #80], r4\nstg.u32 [y + r2 + #160], r5\nexit\n"
+#define EACH(op, other) op " r3, r3, " other "\n" op " r4, r4, " other "\n" op " r5, r5, " other "\n"
+
+static const char held[] = HEAD("64") LOADS "add.u32 r6, r3, r4\nadd.u32 r6, r6, r5\nreduce.add.u32 r6, r6\n"
+                           EACH("sub.u32", "r6") STORES;
+/* Not a whole number of vectors. */
+static const char odd[] = HEAD("72") LOADS "reduce.max.u32 r6, r3\n" EACH("xor.u32", "r6") STORES;
+/* Lanes that diverge have no straight-line code. */
+static const char diverging[] =
+    HEAD("64") LOADS "reduce.add.u32 r6, r3\nand.u32 r7, r3, #1\nset.eq.u32 p0, r7, #0\n@p0 bra even\n"
+                     "top:\nshr.u32 r3, r3, #1\nset.ne.u32 p0, r3, #0\n@p0 bra top\nbra both\neven:\nmul.u32 r3, r3, "
+                     "#5\nstg.u32 [y + r2 + #80], r3\n"
+                     "both:\nreduce.min.u32 r8, r3\n" EACH("add.u32", "r8") STORES;
+/* What is added changes in each round. */
+static const char rounds[] = HEAD(
+    "64") "movi.u32 r9, #0\nmovi.u32 r10, #0\ntop:\nmul.u32 r11, r9, seven\nadd.u32 r11, r11, r1\nadd.u32 r2, blane, "
+          "r11\n"
+          "ldg.u32 r3, [x + r2]\nreduce.add.u32 r4, r3\nadd.u32 r10, r10, r4\nldg.u32 r5, [x + r2 + #1]\nadd.u32 r3, "
+          "r3, r5\n"
+          "reduce.max.u32 r6, r3\nadd.u32 r10, r10, r6\nadd.u32 r9, r9, #1\nset.lt.u32 p0, r9, seven\n@p0 bra top\n"
+          "stg.u32 [y + r2], r10\nexit\n";
+/* The block folds indices, too. */
+static const char folded[] =
+    HEAD("64") LOADS "reduce.max.u32 r6, r2\nreduce.add.u32 r7, r3\nscan.incl.u32 r8, r2\n"
+    EACH("add.u32", "r6") EACH("xor.u32", "r7") EACH("add.u32", "r8") STORES;
+/* A register that u was in has another value when the row is stored. */
+static const char many[] = HEAD("64") LOADS
+    "reduce.add.u32 r6, r3\nmul.u32 r12, r6, #3\nmul.u32 r13, r6, #5\nmul.u32 r14, r6, #7\nmul.u32 r15, r6, r12\n"
+    "mul.u32 r16, r13, r14\n" EACH("add.u32", "r12") EACH("xor.u32", "r13") EACH("add.u32", "r14")
+        EACH("xor.u32", "r15") EACH("sub.u32", "r16") STORES;
+
+static outcome run(const trial *t) {
+  static uint32_t words[ELEMENTS];
+  outcome o = {.status = HG_OK};
+  for (uint32_t i = 0; i < ELEMENTS; i++) words[i] = i * 2654435761u >> 7;
+  hg_kernel *kernel = kernel_of(t->text);
+  hg_buffer *x = buffer_of(sizeof words, words), *y = buffer_of(sizeof words, words);
+  hg_binding bindings[] = {{.name = "x", .buffer = x, .byte_count = 4 * t->extent},
+                           {.name = "y", .buffer = y, .byte_count = 4 * t->out_extent}};
+  hg_scalar scalars[] = {{.name = "first", .type = ATLAS_u32, .bits = t->first},
+                         {.name = "seven", .type = ATLAS_u32, .bits = 7}};
+  hg_launch_desc desc = {.grid = {BLOCKS, 1, 1}, .bindings = bindings, .binding_count = 2, .scalars = scalars,
+                         .scalar_count = 2};
+  hg_launch_report report = {0};
+  o.status = hg_launch(kernel, &desc, &report);
+  o.fault = report.fault;
+  CHECK_EQ_U64(hg_buffer_read(y, 0, o.memory, sizeof o.memory), HG_OK);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+  return o;
+}
+
+static void check(const trial *t) {
+  executor = reference;
+  outcome expected = run(t);
+  executor = tested;
+  outcome got = run(t);
+  CHECK_EQ_U64(got.status, expected.status);
+  check_same_fault(&got.fault, &expected.fault);
+  CHECK_EQ_U64(memcmp(got.memory, expected.memory, sizeof got.memory), 0);
+}
+
+static void check_text(const char *text) {
+  static const uint32_t firsts[] = {0, 5, 0u - 1, 0u - 70, 0u - 200, 0u - 700, 1u << 30, 1u << 31};
+  trial t = {.text = text, .extent = ELEMENTS, .out_extent = ELEMENTS};
+  for (size_t k = 0; k < COUNT(firsts); k++) {
+    t.first = firsts[k];
+    check(&t);
+  }
+  t.first = 3;
+  for (t.extent = 1; t.extent < 900; t.extent += 61) check(&t);
+  t.extent = ELEMENTS;
+  for (t.out_extent = 1; t.out_extent < 900; t.out_extent += 67) check(&t);
+}
+
+int main(void) {
+  static const char *const texts[] = {held, odd, diverging, rounds, folded, many};
+  static const char *const isas[] = {"avx512", "avx2", "sse2"};
+  for (size_t isa = 0; isa < COUNT(isas); isa++) {
+    set("HOLOGRAM_CPU_ISA", isas[isa]);
+    open_both();
+    for (size_t k = 0; k < COUNT(texts); k++) check_text(texts[k]);
+    close_both();
+  }
+  set("HOLOGRAM_CPU_ISA", "");
+  return check_report();
+}
