@@ -2,7 +2,8 @@
  * are clamped before and results corrected after. Small floats come from f32 and go to it alone (hg_vector_value). */
 #include "backend/cpu/x86/x86_convert.h"
 
-enum { TWO_16 = 0x47800000, TWO_23 = 0x4b000000, TWO_31 = 0x4f000000, TWO_32 = 0x4f800000 }; /* powers as f32 */
+enum { TWO_16 = 0x47800000, TWO_23 = 0x4b000000, TWO_31 = 0x4f000000, TWO_32 = 0x4f800000,
+       TWO_63 = 0x5f000000 }; /* powers as f32 */
 
 typedef struct pair {
   uint8_t to, from;
@@ -206,30 +207,37 @@ static void integer_to_f64(x86_emit *e, const pair *t) {
   else widen(e, t->from == ATLAS_u32 ? X86_vcvtudq2pd : X86_vcvtdq2pd);
 }
 
-/* 64-bit integers from f64, or from f32 through f64, which is exact. */
+/* `to` = 64-bit integers of f64, or of half a vector of f32: AVX-512. */
+static void float_to_long(x86_emit *e, const pair *t, unsigned to, unsigned from) {
+  int is_64 = t->from_64;
+  unsigned s0 = hg_x86_scratch(e, 0);
+  if (!t->to_signed) {
+    hg_x86_v(e, is_64 ? X86_vmaxpd : X86_vmaxps, s0, from, hg_x86_constant(e, 0, is_64));
+    hg_x86_v(e, is_64 ? X86_vcvttpd2uqq : X86_vcvttps2uqq, to, 0, x86_reg(s0));
+    return;
+  }
+  x86_rm greatest = hg_x86_constant(e, INT64_MAX, 1);
+  x86_rm bound = hg_x86_constant(e, is_64 ? UINT64_C(0x43e0000000000000) : TWO_63, is_64);
+  greatest.broadcast = 0;
+  hg_x86_vi(e, is_64 ? X86_vcmppd : X86_vcmpps, 1, from, x86_reg(from), X86_ORDERED);
+  hg_x86_vi(e, is_64 ? X86_vcmppd : X86_vcmpps, 2, from, bound, X86_AT_LEAST);
+  hg_x86_vk(e, is_64 ? X86_vcvttpd2qq : X86_vcvttps2qq, to, 0, x86_reg(from), 0, 1, 1);
+  hg_x86_vk(e, X86_vpbroadcastq, to, 0, greatest, 0, 2, 0);
+}
+
+/* 64-bit integers; with AVX2 from f32 through f64, which is exact. */
 static void float_to_64(x86_emit *e, const pair *t) {
-  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  unsigned s1 = hg_x86_scratch(e, 1);
   X86_EACH(e, c, p) {
-    unsigned from;
-    if (t->from == ATLAS_f32) {
-      from = x86_half(e, hg_x86_source_reg(e, e->insn->s[0], c, 0, s1), p, s1);
+    unsigned to = hg_x86_scratch(e, 0), from = hg_x86_source_reg(e, e->insn->s[0], c, t->from_64 ? p : 0, s1);
+    if (!t->from_64) from = x86_half(e, from, p, s1);
+    if (!t->from_64 && e->width != 2) {
       hg_x86_v(e, X86_vcvtps2pd, s1, 0, x86_reg(from));
       from = s1;
-    } else from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
-    if (e->width != 2) hg_x86_f64_to_long(e, t->to_signed, from);
-    else if (!t->to_signed) {
-      hg_x86_v(e, X86_vpxord, s2, s2, x86_reg(s2));
-      hg_x86_v(e, X86_vmaxpd, s0, from, x86_reg(s2));
-      hg_x86_v(e, X86_vcvttpd2uqq, s0, 0, x86_reg(s0));
-    } else {
-      x86_rm greatest = hg_x86_constant(e, INT64_MAX, 1);
-      greatest.broadcast = 0;
-      hg_x86_vi(e, X86_vcmppd, 1, from, x86_reg(from), X86_ORDERED);
-      hg_x86_vi(e, X86_vcmppd, 2, from, hg_x86_constant(e, UINT64_C(0x43e0000000000000), 1), X86_AT_LEAST);
-      hg_x86_vk(e, X86_vcvttpd2qq, s0, 0, x86_reg(from), 0, 1, 1);
-      hg_x86_vk(e, X86_vpbroadcastq, s0, 0, greatest, 0, 2, 0);
     }
-    hg_x86_set_result(e, c, p, s0);
+    if (e->width == 2) float_to_long(e, t, to = hg_x86_result_register(e, c, p, to), from);
+    else hg_x86_f64_to_long(e, t->to_signed, from);
+    hg_x86_set_result(e, c, p, to);
   }
 }
 
