@@ -92,6 +92,11 @@ static const example examples[] = {
      ".program widened\n.buffer x u16 in\n.buffer y f32 inout\nldg.u16 r0, [x + lane]\nand.u16 r0, r0, #0x8000\n"
      "or.u16 r0, r0, #0x7f80\nbitcast.bf16.u16 r1, r0\ncvt.f32.bf16 r2, r1\nset.lt.f32 p0, r2, #0\n"
      "sel.f32 r3, p0, r2, #1\nmul.f32 r4, r3, #2\nsub.f32 r5, r4, r3\nstg.f32 [y + lane], r5\nexit\n"},
+    {"gathered nothing: a mask that came from a row was subtracted from itself",
+     ".program gathered\n.buffer x f32 in\n.buffer y f32 inout\n.buffer z f32 inout\n.shared s f32 64\n"
+     "ldg.f32 r2, [x + lane]\nset.ge.f32 p0, #1, r2\nldg.f32 r10, [y + lane]\nset.eq.u32 p5, r254, #2\n@!p5 bra L0\n"
+     "@!p0 bra L2\nldg.f32 r10, [y + #3]\nbra L2\nL0:\nsts.f32 [s + blane], #3\nbar.sync\nadd.u32 r7, blane, #2\n"
+     "rem.u32 r7, r7, #4\nlds.f32 r10, [s + r7]\nbar.sync\nL2:\nstg.f32 [z + lane], r10\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */

@@ -16,15 +16,15 @@ x86_rm hg_x86_mask_row(const x86_emit *e, uint32_t offset, uint32_t copy) {
 
 void hg_x86_load_mask_row(x86_emit *e, uint32_t offset, uint32_t copy, unsigned to) {
   x86_rm from = hg_x86_mask_row(e, offset, copy);
-  unsigned vector = hg_x86_scratch(e, 3);
   if (x86_is_evex(e)) {
+    unsigned vector = hg_x86_scratch(e, 3);
     hg_x86_x(e, X86_vload8, vector, 0, from);
     hg_x86_x(e, X86_vptestmb, to, vector, x86_reg(vector));
     return;
   }
   hg_x86_v(e, X86_vpmovzxbd, to, 0, from);
-  hg_x86_v(e, X86_vpxord, vector, vector, x86_reg(vector));
-  hg_x86_v(e, X86_vpsubd, to, vector, x86_reg(to)); /* 1 becomes all ones */
+  hg_x86_vi(e, X86_vpslld_imm, 0, to, x86_reg(to), 31); /* 1 becomes all ones, and no other register changes */
+  hg_x86_vi(e, X86_vpsrad_imm, 0, to, x86_reg(to), 31);
 }
 
 unsigned hg_x86_constant_predicate(x86_emit *e, uint64_t bits, unsigned scratch) {
