@@ -338,11 +338,42 @@ FOLD_FLOAT(f64)
 #define FOLD_HALF(t)                                                                                            \
   FOLD_BY(IN_F32(t, sum_f32), add, t, CANONICAL_INTEGER) FOLD_BY(IN_F32(t, product_f32), mul, t, CANONICAL_INTEGER) \
   FOLD_BY(IN_F32(t, minimum_f32), min, t, CANONICAL_INTEGER)                                                    \
-  FOLD_BY(IN_F32(t, maximum_f32), max, t, CANONICAL_INTEGER) SCAN_BY(IN_F32(t, sum_f32), t, CANONICAL_INTEGER)
+  FOLD_BY(IN_F32(t, maximum_f32), max, t, CANONICAL_INTEGER)
 static inline float sum_f32(float a, float b) { return a + b; }
 static inline float product_f32(float a, float b) { return a * b; }
 FOLD_HALF(f16)
 FOLD_HALF(bf16)
+SCAN_BY(IN_F32(bf16, sum_f32), bf16, CANONICAL_INTEGER)
+
+/* A sum of two numbers of f16 that stays in f32, rounded to f16: what is added has its last place where that of the
+ * result is, and zeros keep their sign. */
+static inline float rounded_sum_f16(float a, float b) {
+  float sum = a + b, power = from_bits_f32(bits_f32(sum) & 0x7f800000u);
+  power = power < 0x1p-14f ? 0x1p-14f : power;
+  power = power > 0x1p20f ? 0x1p20f : power;
+  float aligner = power * 0x1.8p13f;
+  uint32_t magnitude = bits_f32(sum + aligner - aligner) & 0x7fffffffu;
+  magnitude = magnitude >= 0x47800000u && magnitude < 0x7f800000u ? 0x7f800000u : magnitude; /* from 2^16 on */
+  return from_bits_f32(magnitude | (bits_f32(sum) & 0x80000000u));
+}
+
+/* Between the steps the numbers stay f32. The first lane combines nothing: its bits stay. */
+static void *scan_f16(void *row, void *other, size_t count) {
+  uint16_t *halves = row, first = halves[0];
+  float *from = other, *to = row;
+  LANES_ARE_INDEPENDENT for (size_t i = 0; i < count; i++) from[i] = cvt_f32_f16(halves[i]);
+  for (size_t stride = 1; stride < count; stride *= 2) {
+    memcpy(to, from, stride * sizeof *to);
+    LANES_ARE_INDEPENDENT for (size_t i = stride; i < count; i++) to[i] = rounded_sum_f16(from[i - stride], from[i]);
+    float *swap = from;
+    from = to;
+    to = swap;
+  }
+  halves = (uint16_t *)(void *)to;
+  LANES_ARE_INDEPENDENT for (size_t i = 0; i < count; i++) halves[i] = cvt_f16_f32(from[i]);
+  halves[0] = first;
+  return halves;
+}
 
 /* ---- masks, counters --------------------------------------------------------------------------------------------- */
 

@@ -26,8 +26,8 @@ typedef void cpu_scatter(void *base, const uint64_t at[KERNEL_CHUNK], const void
 typedef void cpu_store(void *base, const void *s, const uint8_t *mask, size_t count);
 /* Combines the `count` elements of `row` as the ISA folds a block; the result is row[0]. The row is overwritten. */
 typedef void cpu_fold(void *row, size_t count);
-/* d[i] = the scan of row up to i, in the ISA's order. Both rows are overwritten. Returns the one that holds the
- * result. */
+/* d[i] = the scan of row up to i, in the ISA's order. Both rows are overwritten, and have room for 8 bytes an element.
+ * Returns the one that holds the result. */
 typedef void *cpu_scan(void *row, void *other, size_t count);
 
 enum {
