@@ -23,7 +23,7 @@ enum {
   NATIVE_MOST_LANES = 64, /* of a group */
   NATIVE_MOST_PIECES = 2 * NATIVE_MOST_COPIES,
   NATIVE_MOST_REGISTERS = 32,
-  NATIVE_MOST_FRAME_BYTES = 48 * 1024,
+  NATIVE_MOST_FRAME_BYTES = 96 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
   NATIVE_MOST_STACKED = 4, /* blocks that run together: see hg_native_stack */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */

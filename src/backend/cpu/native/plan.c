@@ -454,15 +454,24 @@ static int is_cold(const plan *p, uint32_t r) {
   return r < p->v->regs.count && p->cold[vector_reg_at(p->v, r)->first];
 }
 
+/* In blocks what the next instruction reads for the last time keeps its register: else each sum of a chain of products,
+ * say, would go through memory to the next. */
+static uint32_t spill_cost(const plan *p, uint32_t r) {
+  int is_short =
+      r < p->v->regs.count && p->v->has_block_ops && vector_reg_at(p->v, r)->last - vector_reg_at(p->v, r)->first <= 1;
+  return is_short ? UINT32_MAX : p->spill_cost[r];
+}
+
 /* The value to spill: the active one of the same kind of registers, or r, that is used least often, and of those the
  * one whose live range ends last. */
 static uint32_t spill_candidate(const plan *p, uint32_t r) {
-  uint32_t found = r;
+  uint32_t found = r, least = spill_cost(p, r);
   for (uint32_t k = 0; k < p->active_count; k++) {
-    uint32_t other = p->active[k];
+    uint32_t other = p->active[k], cost = spill_cost(p, other);
     if (p->b->locations[other].is_mask != p->b->locations[r].is_mask || is_cold(p, other) < is_cold(p, r)) continue;
-    if (p->spill_cost[other] > p->spill_cost[found]) continue;
-    if (p->spill_cost[other] < p->spill_cost[found] || last_use(p, other) > last_use(p, found)) found = other;
+    if (cost > least || (cost == least && last_use(p, other) <= last_use(p, found))) continue;
+    found = other;
+    least = cost;
   }
   return found;
 }
