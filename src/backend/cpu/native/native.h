@@ -241,6 +241,18 @@ const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comp
  * it into its address, and it has no location. */
 int hg_native_is_offset(const native_build *build, uint32_t reg);
 
+/* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
+void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);
+
+typedef struct native_window { /* an index that is in each lane of a vector that of its lane 0, and more: */
+  uint32_t place[NATIVE_MOST_LANES]; /* less than a vector's lanes */
+  uint64_t highest;                  /* in the block */
+} native_window;
+
+/* lane_values.c: 1 if a register is such an index, with the same pattern in all vectors of the block. Vectors must not
+ * cross rows of lanes. */
+int hg_native_find_window(const native_build *build, const uint32_t *writer, uint32_t r, native_window *window);
+
 /* 1 if a register of a block's straight-line code is one element of shared memory for all lanes, and one operation on
  * f32 reads it while it is still there: a target with mask registers has it as an operand, and it has no location. */
 int hg_native_is_operand(const native_build *build, uint32_t reg);

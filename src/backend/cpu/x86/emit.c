@@ -62,12 +62,14 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
                 .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
                 .cold.element_size = sizeof(x86_cold)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, 9 * insns + 5 * regs + 4 * b->steps.count, 1);
+  e.label_of = hg_allocate(&b->allocator, 9 * insns + 17 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
     e.loop_end = e.label_of + insns;
     e.constant_of = e.loop_end + insns;
     e.label_of_step = e.constant_of + regs;
-    e.guess = (uint8_t *)(e.label_of_step + b->steps.count);
+    e.writer = e.label_of_step + b->steps.count;
+    e.window_of = (x86_window *)(void *)(e.writer + regs);
+    e.guess = (uint8_t *)(e.window_of + regs);
     write_kernel(&e);
   }
   hg_status status = HG_OK;

@@ -71,6 +71,10 @@ typedef struct x86_residents { /* the resident constants of a version of a regio
 
 enum { X86_MOST_GENERAL = X86_MOST_BASES + 2, X86_MOST_KEPT = 8, X86_MOST_OWN = 24, X86_MOST_TABLES = 16 };
 
+typedef struct x86_window { /* see window.c */
+  uint32_t state, highest;
+} x86_window;
+
 typedef enum x86_version { X86_NO_LOOP, X86_QUICK, X86_SLOW } x86_version;
 
 typedef struct x86_side_exit { /* from the quick version of a loop to the slow one, where an address is out of bounds */
@@ -138,6 +142,9 @@ typedef struct x86_emit {
   /* The program. */
   uint8_t *guess;           /* per instruction: see hg_native_guess */
   uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */
+  uint32_t *writer;         /* per register: see hg_native_find_writers */
+  uint8_t has_writers;      /* 1: `writer` is filled, which is done when it is first needed */
+  x86_window *window_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
   uint32_t ahead[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead in memory.c; 0: not known yet */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */

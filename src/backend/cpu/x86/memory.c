@@ -112,8 +112,7 @@ static int lane_access(x86_emit *e, x86_access *m) {
 
 /* ---- one element for all lanes ----------------------------------------------------------------------------------- */
 
-/* rax = the index of the first lane of a copy, as 64 bits. */
-static void first_index(x86_emit *e, uint32_t index, uint32_t copy) {
+void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy) {
   uint8_t type = hg_x86_type(e, index);
   int is_64 = hg_x86_is_64(e, index);
   x86_rm from = hg_x86_source(e, index, copy, 0, hg_x86_scratch(e, 1));
@@ -150,7 +149,7 @@ static int same_access(x86_emit *e, x86_access *m) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   x86_rm at = x86_at(base, m->offset);
   if (m->index != VECTOR_NONE) {
-    first_index(e, m->index, 0);
+    hg_x86_first_index(e, m->index, 0);
     add_displacement(e, m, slow);
     at = x86_indexed(base, X86_RAX, m->log_bytes, 0);
   } else if (is_checked) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
@@ -194,7 +193,7 @@ static int same_store(x86_emit *e, x86_access *m) {
     hg_x86_load(a, 0, X86_RCX, x86_indexed(X86_FRAME, X86_RCX, 2, spilled));
     x86_rm at = x86_at(hg_x86_base(e), m->offset);
     if (m->index != VECTOR_NONE) {
-      first_index(e, m->index, 0);
+      hg_x86_first_index(e, m->index, 0);
       add_displacement(e, m, slow);
       at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, 0);
     } else if (x86_is_checked(e)) hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
@@ -247,7 +246,7 @@ static void find_masked_run(x86_emit *e, const x86_access *m, uint32_t copy, uns
 /* The same for all lanes, or the first ones. */
 static void find_run(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_asm *a = &e->a;
-  first_index(e, m->index, copy);
+  hg_x86_first_index(e, m->index, copy);
   hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
   if (!e->is_tail) hg_x86_lea(a, X86_RCX, x86_at(X86_RAX, e->lanes - 1));
   else {
@@ -274,7 +273,7 @@ static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
  * lowest is no higher. rax, too: the lowest, without the displacement. */
 static int check_end_of_run(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
   if (hg_x86_type(e, m->index) != ATLAS_u32 || m->displacement < 0 || e->is_tail) return 0;
-  first_index(e, m->index, copy);
+  hg_x86_first_index(e, m->index, copy);
   if (!x86_is_checked(e)) return 1;
   hg_x86_lea(&e->a, X86_RCX, x86_at(X86_RAX, (int32_t)m->displacement + e->lanes - 1));
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, m->limit);
@@ -518,7 +517,7 @@ static void local_row_of_index(x86_emit *e, const x86_access *m) {
   x86_asm *a = &e->a;
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
-  first_index(e, m->index, 0);
+  hg_x86_first_index(e, m->index, 0);
   add_displacement(e, m, slow);
   if (x86_is_checked(e) || !takes_all) {
     hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
@@ -704,5 +703,5 @@ int hg_x86_memory(x86_emit *e) {
   if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;
   if (keeps_one) return 0;
   if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
-  return hg_x86_gather(e, &m);
+  return hg_x86_load_window(e, &m) || hg_x86_gather(e, &m);
 }

@@ -48,6 +48,11 @@ static inline int32_t x86_local_element(const x86_emit *e, int64_t index, uint32
   return (int32_t)(index * e->b->local_lanes + hg_x86_first_lane(e, copy));
 }
 
+/* rax = the index of the first lane of a copy, as 64 bits. */
+void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy);
+
+/* 1 if it has written a load whose lanes follow a pattern. */
+int hg_x86_load_window(x86_emit *e, const x86_access *m);
 /* 1 if it has written an access with an index of its own for each lane. */
 int hg_x86_gather(x86_emit *e, const x86_access *m);
 
