@@ -79,12 +79,15 @@ static hg_status add_temporaries(native_build *b, hg_vector *own) {
 
 /* Cuts the program into regions and gives each registers of its own. */
 static hg_status cut_into_regions(native_build *b, hg_vector *own) {
-  hg_vector unrolled = {.allocator = b->allocator};
+  hg_vector unrolled = {.allocator = b->allocator}, hoisted = unrolled;
   hg_status status = hg_native_unroll(b->vector, &unrolled);
   if (unrolled.insns.count > 0) b->vector = &unrolled;
+  if (status == HG_OK) status = hg_native_hoist(b->vector, &hoisted);
+  b->vector = &hoisted;
   if (status == HG_OK) status = hg_native_find_steps(b);
   if (status == HG_OK) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
   hg_vector_release(&unrolled);
+  hg_vector_release(&hoisted);
   b->vector = own;
   return status == HG_OK ? add_temporaries(b, own) : status;
 }

@@ -201,6 +201,9 @@ hg_status hg_native_find_steps(native_build *build);
 /* unroll.c: `vector` with loops of a known trip count fully unrolled; no instructions: nothing was. Release `out`
  * whatever the result. */
 hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
+/* hoist.c: `vector` with computations before barriers where fewer values live across them for that. Release `out`
+ * whatever the result. */
+hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out);
 /* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of `lanes`
  * lanes; no instructions: that cannot be done. Release `out` and `known` (uint64_t, for native_build.known) whatever
  * the result. */

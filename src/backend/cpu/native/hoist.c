@@ -1,0 +1,127 @@
+/* hoist.c - computations that stand behind a barrier, though all they read is there before it, and more values live
+ * across it for that than they have results: they are done before it. The canonical order has loads as early and the
+ * rest as late as it may be, so that the elements of a tile would go through rows in memory to the products of the next
+ * region. They neither fault nor see memory, so the place makes no difference to any bit. */
+#include "backend/cpu/native/native.h"
+
+#include "base/error.h"
+#include "vector/lower.h"
+
+#include <string.h>
+
+typedef struct hoister {
+  hg_vector *v;
+  uint32_t *written;   /* per register: the last barrier behind which what stays there writes it; VECTOR_NONE */
+  uint32_t *stays;     /* the same: reads it */
+  uint32_t *counted;   /* the same: it has been counted as read by what moves */
+  uint8_t *writers;    /* per register: instructions that write it, at most 2 */
+  uint8_t *moves;      /* per instruction: 1: it may stand before the barrier */
+  vector_insn *kept;   /* room for what stays */
+} hoister;
+
+static int varies(const hoister *h, uint32_t r) {
+  return r < h->v->regs.count && vector_reg_at(h->v, r)->kind == VECTOR_VARIES;
+}
+
+static int is_pure(const vector_insn *insn) {
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || insn->d == VECTOR_NONE) return 0;
+  if (insn->op == VECTOR_CANON || insn->op == VECTOR_LESSER || insn->op == VECTOR_GREATER) return 1;
+  return vector_is_primitive(insn->op) && !hg_is_block_op(insn->op) && (atlas_op_flags(insn->op) & ATLAS_PURE) != 0;
+}
+
+static int may_move(const hoister *h, uint32_t i, uint32_t barrier) {
+  const vector_insn *insn = vector_insn_at(h->v, i);
+  if (!is_pure(insn) || h->writers[insn->d] != 1) return 0;
+  for (int k = 0; k < 4; k++) {
+    uint32_t s = insn->s[k];
+    if (s == VECTOR_ALL || (varies(h, s) && h->written[s] == barrier)) return 0;
+  }
+  return 1;
+}
+
+/* Finds what may move, up to the next instruction of the block, label or jump; returns where that is. */
+static uint32_t find_movable(hoister *h, uint32_t barrier) {
+  uint32_t i = barrier + 1;
+  for (; i < h->v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(h->v, i);
+    if (hg_is_block_op(insn->op) || insn->op == VECTOR_LABEL || insn->op == VECTOR_END || vector_is_jump(insn->op))
+      break;
+    h->moves[i] = (uint8_t)may_move(h, i, barrier);
+    if (h->moves[i]) continue;
+    if (insn->d != VECTOR_NONE) h->written[insn->d] = barrier;
+    if (insn->mask < VECTOR_ALL) h->stays[insn->mask] = barrier;
+    for (int k = 0; k < 4; k++) {
+      if (insn->s[k] >= VECTOR_ALL) continue;
+      h->stays[insn->s[k]] = barrier;
+      if (insn->op == VECTOR_STEP) h->written[insn->s[k]] = barrier;
+    }
+  }
+  return i;
+}
+
+/* How many values fewer live across the barrier when all of it moves. */
+static int64_t gain(hoister *h, uint32_t barrier, uint32_t end) {
+  int64_t values = 0;
+  for (uint32_t i = barrier + 1; i < end; i++) {
+    const vector_insn *insn = vector_insn_at(h->v, i);
+    if (!h->moves[i]) continue;
+    values -= vector_reg_at(h->v, insn->d)->last >= end || h->stays[insn->d] == barrier;
+    for (int k = 0; k < 4; k++) {
+      uint32_t s = insn->s[k];
+      if (!varies(h, s) || h->counted[s] == barrier || h->stays[s] == barrier) continue;
+      h->counted[s] = barrier;
+      values += vector_reg_at(h->v, s)->first < barrier && vector_reg_at(h->v, s)->last < end;
+    }
+  }
+  return values;
+}
+
+static void move_before(hoister *h, uint32_t barrier, uint32_t end) {
+  uint32_t kept = 0, to = barrier;
+  for (uint32_t i = barrier; i < end; i++) {
+    const vector_insn insn = *vector_insn_at(h->v, i);
+    if (i > barrier && h->moves[i]) *vector_insn_at(h->v, to++) = insn;
+    else h->kept[kept++] = insn;
+  }
+  memcpy(vector_insn_at(h->v, to), h->kept, kept * sizeof *h->kept);
+}
+
+static hg_status hoist_all(hoister *h) {
+  for (uint32_t i = 0; i < h->v->insns.count; i++) {
+    uint32_t d = vector_insn_at(h->v, i)->d;
+    if (d != VECTOR_NONE && h->writers[d] < 2) h->writers[d]++;
+  }
+  for (uint32_t i = 0; i < h->v->insns.count; i++) {
+    if (vector_insn_at(h->v, i)->op != ATLAS_OP_bar_sync) continue;
+    uint32_t end = find_movable(h, i);
+    if (gain(h, i, end) > 0) {
+      move_before(h, i, end);
+      HG_TRY(hg_vector_lifetimes(h->v));
+    }
+    i = end - 1;
+  }
+  return HG_OK;
+}
+
+hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out) {
+  uint64_t n = vector->insns.count, regs = vector->regs.count;
+  hoister h = {.v = out};
+  *out = *vector;
+  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
+  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
+  h.kept = hg_allocate(&out->allocator, n * (sizeof *h.kept + 1) + regs * (3 * sizeof(uint32_t) + 1), 1);
+  int has_memory = h.kept != NULL && hg_array_append(&out->allocator, &out->insns, vector->insns.data, n) != NULL &&
+                   hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) != NULL;
+  if (has_memory) {
+    h.written = (uint32_t *)(void *)(h.kept + n);
+    h.stays = h.written + regs;
+    h.counted = h.stays + regs;
+    h.writers = (uint8_t *)(h.counted + regs);
+    h.moves = h.writers + regs;
+    memset(h.written, 0xff, 3 * regs * sizeof *h.written);
+    memset(h.writers, 0, regs);
+  }
+  hg_status status = has_memory ? hoist_all(&h) : hg_fail_memory("machine code", n * sizeof *h.kept);
+  hg_release(&out->allocator, h.kept);
+  return status;
+}
