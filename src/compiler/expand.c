@@ -168,32 +168,13 @@ typedef struct inlining {
 
 /* Splits the block at the call: what follows moves to a new block, and the call itself is unlinked. */
 static hg_status split_block(inlining *in, uint32_t previous) {
-  ssa_unit *u = in->unit;
-  in->after = ir_ssa_add_block(u);
-  if (in->after == SSA_NONE) return out_of_memory();
-  ssa_block *before = ssa_block_at(u, in->before), *after = ssa_block_at(u, in->after);
-  uint32_t follows = ssa_insn_at(u, in->call)->next, last = before->last_effect;
-  after->end = before->end;
-  after->condition = before->condition;
-  after->insn = before->insn;
-  after->trap_code = before->trap_code;
-  for (int s = 0; s < 2; s++) {
-    uint32_t successor = after->successor[s] = before->successor[s];
-    if (successor == SSA_NONE) continue;
-    hg_array *list = &ssa_block_at(u, successor)->predecessors;
-    for (size_t i = 0; i < list->count; i++)
-      if (((uint32_t *)list->data)[i] == in->before) ((uint32_t *)list->data)[i] = in->after;
-  }
-  before->last_effect = previous;
-  if (previous == SSA_NONE) before->first_effect = SSA_NONE;
-  else ssa_insn_at(u, previous)->next = SSA_NONE;
-  after->first_effect = follows;
-  after->last_effect = follows == SSA_NONE ? SSA_NONE : last;
-  for (uint32_t e = follows; e != SSA_NONE; e = ssa_insn_at(u, e)->next) ssa_insn_at(u, e)->block = in->after;
-  before->end = SSA_JUMP;
-  before->condition = SSA_NONE;
-  before->successor[0] = before->successor[1] = SSA_NONE;
-  return HG_OK;
+  ssa_block *before = ssa_block_at(in->unit, in->before);
+  uint32_t follows = ssa_insn_at(in->unit, in->call)->next;
+  if (previous == SSA_NONE) before->first_effect = follows;
+  else ssa_insn_at(in->unit, previous)->next = follows;
+  if (follows == SSA_NONE) before->last_effect = previous;
+  in->after = ir_ssa_split_block(in->unit, in->before, previous);
+  return in->after != SSA_NONE ? HG_OK : out_of_memory();
 }
 
 static hg_status add_predecessor(ssa_unit *u, uint32_t block, uint32_t from) {

@@ -12,24 +12,41 @@ int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2) {
   return op != ATLAS_OP_cvt || atlas_is_float((atlas_type)type2) || type2 == ATLAS_f8e4m3 || type2 == ATLAS_f8e5m2;
 }
 
+enum { MOST_DEEP = 16 }; /* of a condition of several comparisons */
+
 /* 1 if the condition compares `value`, or its magnitude, and is false for NaN. */
-static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value) {
+static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value, int depth) {
   const ssa_insn *test = ssa_insn_at(unit, condition);
+  const uint32_t *args = ssa_args_of(unit, condition);
+  if (test->op == ATLAS_OP_pand)
+    return depth > 0 && (is_compared(unit, args[1], value, 0) || is_compared(unit, args[0], value, depth - 1));
   int is_false_for_nan = test->op == ATLAS_OP_set_lt || test->op == ATLAS_OP_set_le || test->op == ATLAS_OP_set_eq;
   for (uint32_t i = 0; i < test->arg_count && is_false_for_nan; i++) {
-    uint32_t by = ssa_args_of(unit, condition)[i];
+    uint32_t by = args[i];
     if (ssa_insn_at(unit, by)->op == ATLAS_OP_abs) by = ssa_args_of(unit, by)[0];
     if (by == value) return 1;
   }
   return 0;
 }
 
+/* The condition under which the edge is taken: of its branch, or of the one that leads to its block, which has no other
+ * way in. SSA_NONE: it is taken where a condition does not hold, or always. */
+static uint32_t condition_of_edge(const ssa_unit *unit, uint32_t from, uint32_t to) {
+  const ssa_block *block = ssa_block_at(unit, from);
+  if (block->end == SSA_JUMP && block->predecessors.count == 1) {
+    to = from;
+    block = ssa_block_at(unit, ((const uint32_t *)block->predecessors.data)[0]);
+  }
+  int is_true = block->end == SSA_BRANCH && block->successor[0] == to && block->successor[1] != to;
+  return is_true ? block->condition : SSA_NONE;
+}
+
 int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i) {
   const ssa_insn *insn = ssa_insn_at(unit, phi);
+  if (!atlas_is_wide_float((atlas_type)insn->type)) return 0;
   uint32_t from = ((const uint32_t *)ssa_block_at(unit, insn->block)->predecessors.data)[i];
-  const ssa_block *block = ssa_block_at(unit, from);
-  if (block->end != SSA_BRANCH || block->successor[0] != insn->block || block->successor[1] == insn->block) return 0;
-  return atlas_is_wide_float((atlas_type)insn->type) && is_compared(unit, block->condition, ssa_args_of(unit, phi)[i]);
+  uint32_t condition = condition_of_edge(unit, from, insn->block);
+  return condition != SSA_NONE && is_compared(unit, condition, ssa_args_of(unit, phi)[i], MOST_DEEP);
 }
 
 /* ---- where they are seen ----------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define HG_COMPILER_NAN_BITS_H
 
 #include "atlas/tables.h"
+#include "compiler/ranges.h"
 #include "ir/ssa_order.h"
 
 /* What an operation does with the bits of a NaN that it is given. */
@@ -35,6 +36,10 @@ int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);
 /* blind[value] becomes 1 for each bitcast from f32 or f64 where nothing that can be seen depends on which NaN was cast,
  * although its bits are used; 0 for all other values. `unit` is scheduled. HG_OUT_OF_MEMORY. */
 hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind);
+
+/* The same for each bitcast from f32 that stands where a branch's comparisons leave a number. `range`: per value
+ * (analyse.h); it is written to, and left as it was. */
+void hg_find_number_casts(const ssa_unit *unit, const ssa_order *order, hg_range *range, uint8_t *blind);
 
 /* 1 if argument i of a phi comes along an edge that is taken only where the argument is a number. */
 int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i);

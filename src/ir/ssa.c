@@ -106,3 +106,31 @@ void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to) {
     insn->arg_count--;
   }
 }
+
+uint32_t ir_ssa_split_block(ssa_unit *unit, uint32_t number, uint32_t previous) {
+  uint32_t rest = ir_ssa_add_block(unit);
+  if (rest == SSA_NONE) return SSA_NONE;
+  ssa_block *before = ssa_block_at(unit, number), *after = ssa_block_at(unit, rest);
+  after->end = before->end;
+  after->condition = before->condition;
+  after->insn = before->insn;
+  after->trap_code = before->trap_code;
+  for (int s = 0; s < 2; s++) {
+    uint32_t successor = after->successor[s] = before->successor[s];
+    if (successor == SSA_NONE) continue;
+    hg_array *list = &ssa_block_at(unit, successor)->predecessors;
+    for (size_t i = 0; i < list->count; i++)
+      if (((uint32_t *)list->data)[i] == number) ((uint32_t *)list->data)[i] = rest;
+  }
+  after->first_effect = previous == SSA_NONE ? before->first_effect : ssa_insn_at(unit, previous)->next;
+  after->last_effect = after->first_effect == SSA_NONE ? SSA_NONE : before->last_effect;
+  for (uint32_t e = after->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next)
+    ssa_insn_at(unit, e)->block = rest;
+  before->last_effect = previous;
+  if (previous == SSA_NONE) before->first_effect = SSA_NONE;
+  else ssa_insn_at(unit, previous)->next = SSA_NONE;
+  before->end = SSA_JUMP;
+  before->condition = SSA_NONE;
+  before->successor[0] = before->successor[1] = SSA_NONE;
+  return rest;
+}

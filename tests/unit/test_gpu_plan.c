@@ -34,6 +34,15 @@ static const char neighbours[] =
     BUFFERS ".buffer i u32 in\nldg.u32 r0, [i + lane]\nldg.f32 r1, [x + r0]\nldg.f32 r2, [x + r0 + #1]\n"
             "add.f32 r1, r1, r2\nldg.f32 r2, [x + r0 + #2]\nadd.f32 r1, r1, r2\nldg.f32 r2, [x + r0 + #3]\n"
             "add.f32 r1, r1, r2\nldg.f32 r2, [x + r0 + #9]\nadd.f32 r1, r1, r2\nstg.f32 [y + lane], r1\nexit\n";
+/* Three functions and a divisor, in a loop whose iterations run several at a time. */
+static const char shared[] =
+    ".block 64\n" BUFFERS
+    "mov.u32 r0, blane\nmovi.f32 r9, #1\nround:\nldg.f32 r1, [x + r0]\nldg.f32 r2, [x + r0 + #64]\n"
+    "ldg.f32 r3, [x + r0 + #128]\nexp.f32 r1, r1\nexp.f32 r2, r2\nexp.f32 r3, r3\nadd.f32 r4, r1, r2\nadd.f32 r4, r4, "
+    "r3\n"
+    "div.f32 r1, r1, r4\ndiv.f32 r2, r2, r4\ndiv.f32 r3, r3, r4\nadd.f32 r1, r1, r2\nadd.f32 r1, r1, r3\n"
+    "add.f32 r9, r9, r1\nadd.u32 r0, r0, #64\nset.lt.u32 p0, r0, #4096\n@p0 bra round\nreduce.add.f32 r9, r9\n"
+    "stg.f32 [y + blane], r9\nexit\n";
 static const char reduction[] = ".block 96\n" BUFFERS "ldg.f32 r0, [x + lane]\nset.gt.f32 p0, r0, #0\n@p0 bra wrong\n"
                                 "reduce.max.f32 r1, r0\nscan.excl.f32 r2, r1\nstg.f32 [y + lane], r2\nexit\n"
                                 "wrong:\ntrap #1\n";
@@ -143,7 +152,7 @@ static void make(const char *text, const hg_gpu_target *target, uint32_t flags, 
   uint32_t listed = count_listed(&m->unit);
   CHECK_EQ_U64(hg_gpu_plan(m->program, &m->unit, target, &form, &m->plan), HG_OK);
   CHECK(count_listed(&m->unit) >= listed); /* in another order, perhaps; loops may have grown */
-  CHECK(m->plan.unrolled.count > 0 || count_listed(&m->unit) == listed);
+  CHECK(m->plan.unrolled.count > 0 || m->plan.shares_work || count_listed(&m->unit) == listed);
   CHECK_EQ_U64(ir_ssa_check(&m->unit), HG_OK);
   check_plan(&m->plan);
 }
@@ -155,7 +164,8 @@ static void release(made *m) {
 }
 
 static void test_all(void) {
-  static const char *const texts[] = {saxpy, clamp, gather, scattered, neighbours, reduction, atomic, pool, tile};
+  static const char *const texts[] = {saxpy,  clamp,     gather, scattered, neighbours,
+                                      shared, reduction, atomic, pool,      tile};
   static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED};
   for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)

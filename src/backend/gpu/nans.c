@@ -22,6 +22,21 @@ static hg_nan_use nan_use(const void *plan, uint32_t value, unsigned arg) {
   return hg_gpu_is_bound(g, value, &is_max) ? HG_NAN_ALIKE : hg_nan_use_of(gpu_insn(g, value)->op, arg);
 }
 
+static int is_loose(uint8_t nan) { return nan == GPU_NAN_POSITIVE || nan == GPU_NAN_LOOSE; }
+
+/* 1 if a phi's NaNs are made canonical on the edges, not where they are used: it chooses between a number, on the way
+ * that is the usual one, and what may be NaN. */
+static int is_exact_on_edges(const gpu_plan *g, uint32_t phi) {
+  const ssa_insn *insn = gpu_insn(g, phi);
+  const uint32_t *from = ssa_block_at(g->unit, insn->block)->predecessors.data;
+  int some = 0;
+  for (uint32_t i = 0; i < insn->arg_count; i++) {
+    if (ssa_dominates(&g->order, insn->block, from[i])) return 0; /* a loop's, which would do it every time */
+    some |= hg_comes_as_number(g->unit, phi, i);
+  }
+  return some && g->bits_used[phi];
+}
+
 /* From what is known of the arguments: of a phi, select or move the greatest of theirs. */
 static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
@@ -30,9 +45,11 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   if (hg_is_never_nan(&g->analysis, value)) return GPU_NAN_CANONICAL;
   if (insn->op == SSA_PHI || insn->op == ATLAS_OP_sel) {
     uint8_t most = GPU_NAN_CANONICAL;
+    int on_edges = insn->op == SSA_PHI && is_exact_on_edges(g, value);
     for (uint32_t i = insn->op == ATLAS_OP_sel; i < insn->arg_count; i++) {
+      uint8_t nan = g->nan[gpu_arg(g, value, i)];
       if (insn->op == SSA_PHI && hg_comes_as_number(g->unit, value, i)) continue;
-      if (g->nan[gpu_arg(g, value, i)] > most) most = g->nan[gpu_arg(g, value, i)];
+      if (nan > most && !(on_edges && is_loose(nan))) most = nan;
     }
     return most;
   }
@@ -68,6 +85,7 @@ static void find_nans(gpu_plan *g) {
 
 hg_status hg_gpu_find_nans(gpu_plan *g) {
   HG_TRY(hg_find_nan_blind(g->unit, &g->order, g->nan_blind));
+  hg_find_number_casts(g->unit, &g->order, g->analysis.range, g->nan_blind);
   HG_TRY(hg_find_nan_seen(g->unit, &g->order, g->nan_blind, nan_use, g, g->bits_used));
   find_nans(g);
   return HG_OK;
@@ -81,7 +99,8 @@ static int keeps_payload(const gpu_plan *g, uint32_t choice) {
 
 static int sees_bits(const gpu_plan *g, uint32_t user, uint32_t i) {
   const ssa_insn *insn = gpu_insn(g, user);
-  if (insn->op == SSA_PHI) return !hg_comes_as_number(g->unit, user, i) && keeps_payload(g, user);
+  if (insn->op == SSA_PHI)
+    return !hg_comes_as_number(g->unit, user, i) && (keeps_payload(g, user) || is_exact_on_edges(g, user));
   switch (insn->op) {
   case ATLAS_OP_sel: return keeps_payload(g, user);
   case ATLAS_OP_bitcast: return !g->nan_blind[user];
@@ -101,5 +120,5 @@ static int sees_bits(const gpu_plan *g, uint32_t user, uint32_t i) {
 
 int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i) {
   uint8_t nan = g->nan[gpu_arg(g, user, i)];
-  return (nan == GPU_NAN_POSITIVE || nan == GPU_NAN_LOOSE) && sees_bits(g, user, i);
+  return is_loose(nan) && sees_bits(g, user, i);
 }

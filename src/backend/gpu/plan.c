@@ -3,7 +3,9 @@
 
 #include "compiler/aliasing.h"
 #include "compiler/collectives.h"
+#include "compiler/join_rare.h"
 #include "compiler/machine_ops.h"
+#include "compiler/share_divisor.h"
 
 enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
 
@@ -86,9 +88,19 @@ static hg_status order_instructions(gpu_plan *g) {
   return hg_gpu_find_exchanges(g);
 }
 
+/* What several values of a lane have in common is done once: a row that a block holds in its registers has many.
+ * Elsewhere a lane has few, and memory is what takes the time. Sharing a divisor splits blocks, which the loops that
+ * run several iterations at a time must not see later; those iterations may join their rare cases, too. */
+static hg_status share_work(gpu_plan *g) {
+  if (!g->program->observes_block) return hg_gpu_unroll(g);
+  HG_TRY(hg_share_divisors(g->unit, &g->shares_work));
+  HG_TRY(hg_gpu_unroll(g));
+  return hg_join_rare(g->unit, &g->shares_work);
+}
+
 static hg_status build_plan(gpu_plan *g) {
   uint32_t *room = NULL;
-  HG_TRY(hg_gpu_unroll(g));
+  HG_TRY(share_work(g));
   HG_TRY(analyse(g));
   uint64_t values = g->unit->insns.count;
   HG_TRY(allocate_arrays(g, &room));

@@ -1,0 +1,227 @@
+/* share_divisor.c - several divisions of f32 by one number, by one reciprocal.
+ *
+ * y = 1 / b, once; then for each a three operations (Markstein, "Computation of elementary functions on the IBM RISC
+ * System/6000 processor", IBM J. Res. Dev. 34 (1990)):
+ *
+ *   q = a y;  e = a - q b, by fma;  q' = q + e y, by fma
+ *
+ * Why q' is a / b in every bit, where nothing overflows or loses bits below the subnormals: scale a and b to [1, 2),
+ * and let y = 1/b + d with |d| <= 2^-25. For a >= b, q misses a / b by less than a unit of its last place, for a < b by
+ * less than one and a half; so e is exact, or misses by 2^-47 at most. What q' rounds misses a / b by so little that
+ * only a quotient whose distance from the middle of two neighbours is at most 5 / b of the least that the quotient of
+ * two f32 can have could be rounded to the wrong one. tests/unit/test_shared_work.c tries all of those, for every b.
+ *
+ * The test: 2^-16 <= |b| <= 2^64 and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal numbers, and the last
+ * bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group for which it fails
+ * divides, one by one: so do zeros. */
+#include "compiler/share_divisor.h"
+
+#include "base/error.h"
+#include "compiler/schedule.h"
+#include "compiler/simplify.h"
+#include "ir/ssa_walk.h"
+
+enum {
+  FEWEST = 3,     /* divisions by one number */
+  MOST_SHARED = 8 /* with one test: registers hold what they divide and what comes of it */
+};
+static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
+                      LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
+
+typedef struct sharer {
+  ssa_unit *unit;
+  uint32_t *place;  /* per value: where it stands in the list of the block at hand */
+  uint8_t *is_done; /* per value */
+  uint64_t values;  /* that the arrays have */
+  uint32_t block, start; /* the block at hand, and where in it the first division stands */
+  uint32_t divisor, reciprocal, negative, fits; /* of the last group: b, 1 / b, -b, whether b passes the test */
+  uint32_t shared[MOST_SHARED], count;          /* divisions */
+  hg_array stack;
+  int failed; /* out of memory */
+} sharer;
+
+static ssa_insn *insn_at(const sharer *s, uint32_t value) { return ssa_insn_at(s->unit, value); }
+static uint32_t arg_of(const sharer *s, uint32_t value, unsigned i) {
+  return ir_ssa_resolve(s->unit, ssa_args_of(s->unit, value)[i]);
+}
+static hg_status out_of_memory(void) { return hg_fail_memory("sharing divisors", sizeof(ssa_insn)); }
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static int is_division(const sharer *s, uint32_t value) {
+  const ssa_insn *insn = insn_at(s, value);
+  return insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && value < s->values && !s->is_done[value] &&
+         insn_at(s, arg_of(s, value, 1))->op != SSA_CONST;
+}
+
+static int is_behind(const sharer *s, uint32_t value) {
+  return value < s->values && insn_at(s, value)->block == s->block && insn_at(s, value)->op != SSA_PHI &&
+         s->place[value] >= s->start;
+}
+
+/* 1 if what is divided can be computed before the first division: it depends on nothing behind it but pure values. */
+static int is_free(sharer *s, uint32_t division) {
+  int is = 1;
+  s->stack.count = 0;
+  s->failed |= !hg_array_push(&s->unit->allocator, &s->stack, arg_of(s, division, 0));
+  while (s->stack.count > 0 && is && !s->failed) {
+    uint32_t value = ((const uint32_t *)s->stack.data)[--s->stack.count];
+    if (!is_behind(s, value)) continue;
+    is = hg_is_pure(insn_at(s, value)) && !is_division(s, value);
+    for (uint32_t i = 0; i < insn_at(s, value)->arg_count && is; i++)
+      s->failed |= !hg_array_push(&s->unit->allocator, &s->stack, arg_of(s, value, i));
+  }
+  return is;
+}
+
+static uint32_t divisions_by(const sharer *s, uint32_t from, uint32_t divisor) {
+  uint32_t count = 0;
+  for (uint32_t v = from; v != SSA_NONE; v = insn_at(s, v)->next)
+    count += is_division(s, v) && arg_of(s, v, 1) == divisor;
+  return count;
+}
+
+/* The divisions that share a test with `first`. */
+static void find_shared(sharer *s, uint32_t first) {
+  uint32_t divisor = arg_of(s, first, 1);
+  s->start = s->place[first];
+  s->count = 0;
+  if (divisor != s->divisor && divisions_by(s, first, divisor) < FEWEST) return;
+  for (uint32_t v = first; v != SSA_NONE && s->count < MOST_SHARED && !s->failed; v = insn_at(s, v)->next)
+    if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_free(s, v)) s->shared[s->count++] = v;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t add(sharer *s, ssa_insn made, const uint32_t *args, uint32_t count) {
+  made.insn = insn_at(s, s->shared[0])->insn;
+  uint32_t value = ir_ssa_add(s->unit, &made, count);
+  s->failed |= value == SSA_NONE;
+  for (uint32_t i = 0; i < count && !s->failed; i++) ssa_args_of(s->unit, value)[i] = args[i];
+  return s->failed ? 0 : value;
+}
+
+static uint32_t constant(sharer *s, uint32_t bits) {
+  return add(s, (ssa_insn){.op = SSA_CONST, .type = ATLAS_f32, .bits = bits}, NULL, 0);
+}
+
+static uint32_t real(sharer *s, uint16_t op, uint32_t a, uint32_t b, uint32_t c) {
+  const uint32_t args[3] = {a, b, c};
+  return add(s, (ssa_insn){.op = op, .type = ATLAS_f32}, args, b == SSA_NONE ? 1 : c == SSA_NONE ? 2 : 3);
+}
+
+static uint32_t is_at_most(sharer *s, uint32_t a, uint32_t b) {
+  const uint32_t args[2] = {a, b};
+  return add(s, (ssa_insn){.op = ATLAS_OP_set_le, .type = SSA_PREDICATE, .type2 = ATLAS_f32}, args, 2);
+}
+
+static uint32_t both(sharer *s, uint32_t a, uint32_t b) {
+  const uint32_t args[2] = {a, b};
+  return add(s, (ssa_insn){.op = ATLAS_OP_pand, .type = SSA_PREDICATE}, args, 2);
+}
+
+static void invert(sharer *s, uint32_t divisor) {
+  if (divisor == s->divisor) return;
+  s->divisor = divisor;
+  s->reciprocal = real(s, ATLAS_OP_div, constant(s, ONE), divisor, SSA_NONE);
+  s->negative = real(s, ATLAS_OP_neg, divisor, SSA_NONE, SSA_NONE);
+  uint32_t size = real(s, ATLAS_OP_abs, divisor, SSA_NONE, SSA_NONE);
+  s->fits = both(s, is_at_most(s, constant(s, LEAST_DIVISOR), size),
+                 is_at_most(s, size, constant(s, GREATEST_DIVISOR)));
+}
+
+static uint32_t quotient(sharer *s, uint32_t a) {
+  uint32_t q = real(s, ATLAS_OP_mul, a, s->reciprocal, SSA_NONE);
+  return real(s, ATLAS_OP_fma, real(s, ATLAS_OP_fma, q, s->negative, a), s->reciprocal, q);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+static int lead(sharer *s, uint32_t from, uint32_t to) {
+  return hg_array_push(&s->unit->allocator, &ssa_block_at(s->unit, to)->predecessors, from);
+}
+
+static uint32_t add_side(sharer *s, uint32_t to) {
+  uint32_t side = ir_ssa_add_block(s->unit);
+  if (side == SSA_NONE) return side;
+  ssa_block *block = ssa_block_at(s->unit, side);
+  block->end = SSA_JUMP;
+  block->successor[0] = to;
+  return lead(s, s->block, side) && lead(s, side, to) ? side : SSA_NONE;
+}
+
+/* The value of a division, where both sides meet. */
+static void choose(sharer *s, uint32_t division, uint32_t shared, uint32_t to) {
+  const uint32_t args[2] = {shared, real(s, ATLAS_OP_div, arg_of(s, division, 0), s->divisor, SSA_NONE)};
+  uint32_t phi = add(s, (ssa_insn){.op = SSA_PHI, .type = ATLAS_f32}, args, 2);
+  if (s->failed) return;
+  ir_ssa_append_phi(s->unit, to, phi);
+  ir_ssa_replace(s->unit, division, phi);
+  s->is_done[division] = 1;
+}
+
+/* Ends the block behind `previous`; what follows is the next block at hand. */
+static hg_status share(sharer *s, uint32_t previous) {
+  uint32_t shared[MOST_SHARED];
+  invert(s, arg_of(s, s->shared[0], 1));
+  uint32_t test = s->fits;
+  for (uint32_t i = 0; i < s->count && !s->failed; i++) {
+    shared[i] = quotient(s, arg_of(s, s->shared[i], 0));
+    uint32_t size = real(s, ATLAS_OP_abs, shared[i], SSA_NONE, SSA_NONE);
+    test = both(s, test, is_at_most(s, constant(s, LEAST_QUOTIENT), size));
+  }
+  uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);
+  if (rest == SSA_NONE) return out_of_memory();
+  uint32_t usual = add_side(s, rest), rare = usual == SSA_NONE ? SSA_NONE : add_side(s, rest);
+  if (rare == SSA_NONE) return out_of_memory();
+  ssa_block *block = ssa_block_at(s->unit, s->block);
+  block->end = SSA_BRANCH;
+  block->condition = test;
+  block->successor[0] = usual;
+  block->successor[1] = rare;
+  for (uint32_t i = 0; i < s->count; i++) choose(s, s->shared[i], shared[i], rest);
+  s->block = rest;
+  return s->failed ? out_of_memory() : HG_OK;
+}
+
+static void number_values(const sharer *s) {
+  uint32_t at = 0;
+  for (uint32_t v = ssa_block_at(s->unit, s->block)->first_effect; v != SSA_NONE; v = insn_at(s, v)->next)
+    s->place[v] = at++;
+}
+
+static hg_status share_in(sharer *s, uint32_t block, int *changed) {
+  s->block = block;
+  s->divisor = SSA_NONE;
+  number_values(s);
+  uint32_t previous = SSA_NONE;
+  for (uint32_t v = ssa_block_at(s->unit, block)->first_effect; v != SSA_NONE && !s->failed;) {
+    s->count = 0;
+    if (is_division(s, v)) find_shared(s, v);
+    if (s->count > 0) {
+      HG_TRY(share(s, previous)); /* v begins the next block */
+      *changed = 1;
+      number_values(s);
+    }
+    previous = v; /* a division that is done stays in the list until the unit is scheduled anew */
+    v = insn_at(s, v)->next;
+  }
+  return s->failed ? out_of_memory() : HG_OK;
+}
+
+hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
+  sharer s = {.unit = unit, .values = unit->insns.count, .stack.element_size = sizeof(uint32_t)};
+  s.place = hg_allocate(&unit->allocator, s.values, sizeof *s.place + 1);
+  if (s.place == NULL) return out_of_memory();
+  s.is_done = (uint8_t *)(s.place + s.values);
+  ir_ssa_resolve_all(unit);
+  hg_status status = HG_OK;
+  uint32_t blocks = (uint32_t)unit->blocks.count;
+  for (uint32_t b = 0; b < blocks && status == HG_OK; b++)
+    if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
+  hg_unschedule(unit);
+  if (status == HG_OK) status = hg_schedule(unit);
+  hg_array_release(&unit->allocator, &s.stack);
+  hg_release(&unit->allocator, s.place);
+  return status;
+}

@@ -1,0 +1,198 @@
+/* test_shared_work.c - what the values of a row have in common, computed once on GPUs: the reciprocal of a divisor
+ * (compiler/share_divisor.h), the test for rare cases of functions (join_rare.h). Their results have the bits of the
+ * reference machine for the special values of every operand, in every place of a group, and for what lies on both sides
+ * of each bound of a test. And the quotient by a reciprocal is a / b wherever a / b is hard to round. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "beside_reference.h"
+
+#include <stdlib.h>
+
+/* ---- quotients that are hard to round ---------------------------------------------------------------------------- */
+
+/* x y + z, rounded once: the product is exact in f64, and so is the sum where its last bit says that something was cut
+ * off (rounded to odd). */
+static float fused(float x, float y, float z) {
+  double p = (double)x * y, s = p + z, t = s - p, lost = (p - (s - t)) + (z - t);
+  uint64_t bits;
+  memcpy(&bits, &s, sizeof bits);
+  if (lost == 0 || bits & 1) return (float)s;
+  bits += (lost > 0) == (s > 0) ? 1 : UINT64_MAX;
+  memcpy(&s, &bits, sizeof s);
+  return (float)s;
+}
+
+static float quotient_by(float a, float b, float y) {
+  float q = a * y;
+  return fused(fused(-q, b, a), y, q);
+}
+
+typedef struct tally {
+  uint64_t tried, wrong;
+} tally;
+
+/* The pairs of 24-bit integers with A 2^m - B N = k and an odd N of 25 bits: N is twice the middle of two f32, and A /
+ * B lies k / B of the least distance from it. */
+static void try_distance(uint32_t b, uint32_t inverse, unsigned even, unsigned m, int64_t k, tally *t) {
+  uint32_t step = 1u << (m - even), n = ((uint32_t)(-k >> even) * inverse) & (step - 1);
+  float divisor = (float)b, reciprocal = 1 / divisor;
+  for (; n < 1u << 25; n += step) {
+    int64_t a = ((int64_t)b * n + k) >> m;
+    int is_below = m == 25;
+    if (n < 1u << 24 || !(n & 1) || a < 1 << 23 || a >= 1 << 24 || (a < (int64_t)b) != is_below) continue;
+    t->tried++;
+    t->wrong += quotient_by((float)a, divisor, reciprocal) != (float)a / divisor;
+  }
+}
+
+/* More than share_divisor.c says can go wrong. */
+static void test_hard_quotients(void) {
+  tally t = {0};
+  enum { MOST_DISTANCE = 7 };
+  for (uint32_t b = 1u << 23; b < 1u << 24; b++) {
+    unsigned even = 0;
+    while (!(b >> even & 1)) even++;
+    if (even > 2) continue; /* k would be a multiple of 8 */
+    uint32_t odd = b >> even, inverse = odd;
+    for (int i = 0; i < 4; i++) inverse *= 2 - odd * inverse;
+    for (int64_t k = -MOST_DISTANCE; k <= MOST_DISTANCE; k++)
+      if (k != 0 && k % (1 << even) == 0)
+        for (unsigned m = 24; m <= 25; m++) try_distance(b, inverse, even, m, k, &t);
+  }
+  CHECK(t.tried > 1 << 23);
+  CHECK_EQ_U64(t.wrong, 0);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+enum { EACH = 9, LANES = 64, BLOCKS = 128, COUNT_OF_VALUES = EACH * LANES * BLOCKS };
+
+static uint32_t values[COUNT_OF_VALUES], divisors[LANES * BLOCKS];
+static uint32_t results[2][COUNT_OF_VALUES];
+
+static uint64_t next_random(void) {
+  static uint64_t state = 17;
+  state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return state >> 32;
+}
+
+/* Around these the tests change their minds: zeros, subnormal, the bounds of divisor and quotient, of exp, NaN. */
+static const uint32_t edges[] = {0,          1,          0x007fffff, 0x00800000, 0x14800000, 0x37800000, 0x3f800000,
+                                 0x42aeac4f, 0x42b17217, 0x42cff1b4, 0x5f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000,
+                                 0x7f800001, 0x1f800000, 0x3fffffff, 0x40c00000};
+
+/* Of ten: seven usual ones, a neighbour of an edge, what lies above one, one of any bits. */
+static uint32_t draw(int usual_only) {
+  uint64_t kind = usual_only ? 0 : next_random() % 10, random = next_random();
+  if (kind < 7) return (uint32_t)(0x3d000000 + random % 0x04000000) | (uint32_t)(random & 1) << 31;
+  if (kind == 9) return (uint32_t)random;
+  uint32_t near = kind == 7 ? (uint32_t)(random >> 8) % 3 - 1 : (uint32_t)(random >> 8) & 0x3fffff;
+  return (edges[random % COUNT(edges)] + near) ^ (uint32_t)(random >> 7 & 1) << 31;
+}
+
+/* Near the greatest numbers, or around the least quotient. */
+static uint32_t draw_far(int is_large) {
+  return (uint32_t)((is_large ? 0x7e000000 : 0x12000000) + next_random() % 0x01800000);
+}
+
+/* Lanes with usual values alone, with one other in each place, with any, and with extreme ones alone. */
+static void draw_all(void) {
+  for (uint32_t lane = 0; lane < LANES * BLOCKS; lane++) {
+    divisors[lane] = draw(lane % 4 != 3);
+    for (uint32_t i = 0; i < EACH; i++)
+      values[lane * EACH + i] = draw(lane % 4 == 0 || (lane % 4 == 1 && i != lane / 4 % EACH));
+  }
+  for (uint32_t lane = 7; lane < LANES * BLOCKS; lane += 16) {
+    for (uint32_t i = 0; i < EACH; i++) values[lane * EACH + i] = draw_far(lane & 16);
+    if (lane & 16) divisors[lane] = draw_far(1);
+  }
+  for (uint32_t i = 0; i < COUNT(edges) * COUNT(edges); i++) { /* and each edge with each */
+    divisors[4 * i] = edges[i / COUNT(edges)];
+    values[4 * i * EACH + i % EACH] = edges[i % COUNT(edges)];
+  }
+}
+
+static void run(const char *text, hg_executor *on, uint32_t *y) {
+  executor = on;
+  hg_kernel *kernel = kernel_of(text);
+  hg_buffer *buffer[3] = {buffer_of(sizeof values, values), buffer_of(sizeof divisors, divisors),
+                          buffer_of(sizeof values, NULL)};
+  hg_binding bindings[] = {
+      {.name = "x", .buffer = buffer[0]}, {.name = "s", .buffer = buffer[1]}, {.name = "y", .buffer = buffer[2]}};
+  hg_launch_desc desc = {.size = sizeof desc, .grid = {BLOCKS, 1, 1}, .bindings = bindings, .binding_count = 3};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(buffer[2], 0, y, sizeof values), HG_OK);
+  for (int i = 0; i < 3; i++) hg_buffer_release(buffer[i]);
+  hg_kernel_release(kernel);
+}
+
+/* Each of a lane's values, by an instruction that writes `$` of it. Results are kept as numbers, as bits and as bf16,
+ * which look at a NaN in three ways. */
+static void check_each(const char *insn, const char *stored) {
+  char text[8192];
+  size_t used = (size_t)snprintf(text, sizeof text,
+                                 ".program p\n.block %d\n.buffer x f32 in\n.buffer s f32 in\n.buffer y u32 out\n"
+                                 "mad.u32 r0, r253, #%d, blane\nldg.f32 r1, [s + r0]\nmul.u32 r0, r0, #%d\n",
+                                 LANES, LANES, EACH);
+  for (int i = 0; i < EACH; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "ldg.f32 r%d, [x + r0 + #%d]\n", 10 + i, i);
+  for (int i = 0; i < EACH; i++) {
+    char with[16];
+    snprintf(with, sizeof with, "r%d", 10 + i);
+    for (const char *c = insn; *c != '\0'; c++)
+      used += (size_t)(*c == '$' ? snprintf(text + used, sizeof text - used, "%s", with)
+                                 : snprintf(text + used, sizeof text - used, "%c", *c));
+    used += (size_t)snprintf(text + used, sizeof text - used, "\n");
+  }
+  for (int i = 0; i < EACH; i++)
+    used += strcmp(stored, "bf16") == 0
+                ? (size_t)snprintf(text + used, sizeof text - used,
+                                   "cvt.bf16.f32 r%d, r%d\nbitcast.u16.bf16 r%d, r%d\ncvt.u32.u16 r%d, r%d\n", 10 + i,
+                                   10 + i, 10 + i, 10 + i, 10 + i, 10 + i)
+                : (size_t)snprintf(text + used, sizeof text - used, "bitcast.u32.f32 r%d, r%d\n", 10 + i, 10 + i);
+  for (int i = 1; i < EACH; i++) /* what is stored first needs all of them: so no store comes between */
+    used += (size_t)snprintf(text + used, sizeof text - used, "xor.u32 r10, r10, r%d\n", 10 + i);
+  for (int i = 0; i < EACH; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "stg.u32 [y + r0 + #%d], r%d\n", i, 10 + i);
+  snprintf(text + used, sizeof text - used, "exit\n");
+  run(text, reference, results[0]);
+  run(text, tested, results[1]);
+  uint64_t wrong = 0;
+  for (uint32_t i = 0; i < COUNT_OF_VALUES; i++) {
+    if (results[0][i] == results[1][i]) continue;
+    if (wrong++ < 5)
+      printf("%s: x %08x s %08x: %08x, not %08x\n", insn, (unsigned)values[i], (unsigned)divisors[i / EACH],
+             (unsigned)results[1][i], (unsigned)results[0][i]);
+  }
+  CHECK_EQ_U64(wrong, 0);
+}
+
+/* Behind a comparison bits may still be those of a NaN, which must be the ISA's: x / x for x < 1. */
+static void test_cast_behind_branch(void) {
+  static const char text[] = ".program p\n.block 64\n.buffer x f32 in\n.buffer s f32 in\n.buffer y u32 out\n"
+                             "mad.u32 r0, r253, #64, blane\nldg.f32 r1, [x + r0]\nset.lt.f32 p0, r1, #1\n@p0 bra less\n"
+                             "bitcast.u32.f32 r2, r1\nbra done\nless:\ndiv.f32 r1, r1, r1\nbitcast.u32.f32 r2, r1\n"
+                             "done:\nstg.u32 [y + r0], r2\nexit\n";
+  run(text, reference, results[0]);
+  run(text, tested, results[1]);
+  CHECK(memcmp(results[0], results[1], sizeof results[0]) == 0);
+}
+
+int main(void) {
+  static const char *const insns[] = {"div.f32 $, $, r1",
+                                      "exp.f32 $, $",
+                                      "sub.f32 $, $, r1\nexp.f32 $, $\ndiv.f32 $, $, r1",
+                                      "log.f32 $, $",
+                                      "tanh.f32 $, $",
+                                      "div.f32 $, r1, $",
+                                      "exp.f32 $, $\ndiv.f32 r1, r1, $"};
+  open_both();
+  test_hard_quotients();
+  draw_all();
+  for (size_t i = 0; i < COUNT(insns); i++) {
+    check_each(insns[i], "f32");
+    check_each(insns[i], "bf16");
+  }
+  test_cast_behind_branch();
+  close_both();
+  return check_report();
+}
