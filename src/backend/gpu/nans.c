@@ -55,13 +55,21 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   }
   if (insn->op == ATLAS_OP_cvt) {
     int is_number = atlas_is_integer((atlas_type)insn->type2) || insn->type2 == ATLAS_bool;
-    return is_number || gpu_is_narrow(insn->type) ? GPU_NAN_CANONICAL : GPU_NAN_LOOSE;
+    if (is_number) return GPU_NAN_CANONICAL;
+    if (gpu_is_narrow(insn->type)) return hg_gpu_rounds_loosely(g, value) ? GPU_NAN_LOOSE : GPU_NAN_CANONICAL;
+    return GPU_NAN_LOOSE;
   }
   if (hg_is_leaf(insn) || gpu_flags(g, value) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK)) return GPU_NAN_KEPT;
   uint32_t x;
   double size;
   int is_positive = g->target.positive_nan && insn->type == ATLAS_f32 && !hg_gpu_is_clamp(g, value, &x, &size);
   return is_positive ? GPU_NAN_POSITIVE : GPU_NAN_LOOSE;
+}
+
+/* Its NaN is made canonical where the bits are seen: of two in a word of a store at once. */
+int hg_gpu_rounds_loosely(const gpu_plan *g, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(g, value);
+  return insn->op == ATLAS_OP_cvt && insn->type2 == ATLAS_f32 && gpu_has_pairs(g, insn->type);
 }
 
 /* Optimistic: from the least element of the lattice up to the fixed point. */

@@ -273,6 +273,12 @@ static inline uint32_t gpu_block_lanes(const gpu_plan *g) {
 
 /* ---- values (nans.c, bounds.c) ----------------------------------------------------------------------------------- */
 
+/* 1 if one instruction rounds a pair of elements of the type, and one makes a pair's NaNs canonical. */
+static inline int gpu_has_pairs(const gpu_plan *g, uint8_t type) {
+  return type == ATLAS_f16 ? g->target.pairs_f16 : type == ATLAS_bf16 ? g->target.pairs_bf16 : 0;
+}
+/* 1 if the value is a conversion from f32 that leaves a NaN as the target's own instruction makes it. */
+int hg_gpu_rounds_loosely(const gpu_plan *g, uint32_t value);
 /* 1 if the argument may be a NaN with other bits than the ISA's, and the user's result depends on the bits. */
 int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i);
 

@@ -58,10 +58,6 @@ const gpu_vector *hg_gpu_element_of(const gpu_plan *g, uint32_t value) {
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
 
-static int has_pairs(const gpu_plan *g, uint8_t type) {
-  return type == ATLAS_f16 ? g->target.pairs_f16 : type == ATLAS_bf16 ? g->target.pairs_bf16 : 0;
-}
-
 static uint32_t stored_value(const gpu_plan *g, uint32_t store) {
   return gpu_arg(g, store, gpu_insn(g, store)->arg_count - 1u);
 }
@@ -71,7 +67,7 @@ static int rounds(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (g->access[value] != GPU_VECTOR || !(gpu_flags(g, value) & ATLAS_STORE)) return 0;
   const ssa_insn *stored = gpu_insn(g, stored_value(g, value));
-  return has_pairs(g, insn->type) && stored->op == ATLAS_OP_cvt && stored->type == insn->type &&
+  return gpu_has_pairs(g, insn->type) && stored->op == ATLAS_OP_cvt && stored->type == insn->type &&
          stored->type2 == ATLAS_f32;
 }
 
@@ -96,7 +92,7 @@ static void plan_store(const gpu_plan *g, gpu_vector *v) {
     v->mends = !hg_is_never_nan(&g->analysis, unrounded);
     find_bound(g, v, unrounded);
   } else {
-    v->mends = has_pairs(g, gpu_insn(g, v->value)->type) && g->nan[stored] == GPU_NAN_LOOSE;
+    v->mends = gpu_has_pairs(g, gpu_insn(g, v->value)->type) && g->nan[stored] == GPU_NAN_LOOSE;
     v->gives_exact = !v->mends;
   }
 }

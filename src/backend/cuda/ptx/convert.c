@@ -211,5 +211,7 @@ void hg_ptx_convert(ptx *p, uint32_t value) {
   else if (to_integer)
     float_to_integer(p, to, from, d, from == ATLAS_f64 ? a : hg_ptx_to_f32(p, from, a));
   else if (from_integer) integer_to_float(p, to, from, d, a);
+  else if (hg_gpu_rounds_loosely(p->plan, value))
+    PTX(p, to == ATLAS_f16 ? "cvt.rn.f16.f32" : "cvt.rn.bf16.f32", d, a);
   else float_to_float(p, to, from, d, a);
 }

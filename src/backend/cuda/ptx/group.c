@@ -119,15 +119,29 @@ static void load_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
 
 static ptx_name stored(ptx *p, uint32_t value) { return hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u); }
 
+/* 1 if the NaNs of both elements become canonical in their word. */
+static int mends_word(const ptx *p, const group *g, uint32_t at, uint32_t elements) {
+  for (uint32_t k = 0; k < elements; k++) {
+    uint32_t store = g->plan->value[at + k], last = ptx_insn(p, store)->arg_count - 1u;
+    if (p->plan->nan[ptx_arg(p, store, last)] != GPU_NAN_LOOSE || !hg_gpu_asks_exact(p->plan, store, last)) return 0;
+  }
+  return elements == 2 && gpu_has_pairs(p->plan, ptx_insn(p, g->plan->value[at])->type);
+}
+
 static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   uint8_t type = ptx_insn(p, g->plan->value[at])->type;
+  int mends = mends_word(p, g, at, elements);
   ptx_name part[GPU_WORD_ELEMENTS];
-  for (uint32_t k = 0; k < elements; k++) part[k] = stored(p, g->plan->value[at + k]);
+  for (uint32_t k = 0; k < elements; k++) {
+    uint32_t store = g->plan->value[at + k];
+    part[k] = mends ? hg_ptx_value(p, ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u)) : stored(p, store);
+  }
   g->word[at] = part[0];
   if (elements == 1) return;
   for (uint32_t k = 0; k < elements; k++) part[k] = hg_ptx_kept(p, hg_ptx_class_of(type), part[k]);
   g->word[at] = hg_ptx_new(p, PTX_32);
   hg_ptx_join_parts(p, type, g->word[at], part, elements);
+  if (mends) hg_ptx_make_pair_exact(p, type, g->word[at]);
 }
 
 /* `width` neighbours by one access. */

@@ -89,8 +89,7 @@ void hg_ptx_vectors_take_apart(ptx *p) {
   }
 }
 
-/* Makes NaNs in the two halves of a word canonical. */
-static void make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
+void hg_ptx_make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   int is_f16 = type == ATLAS_f16;
   ptx_name nan = hg_ptx_new(p, PTX_32);
   PTX(p, is_f16 ? "set.nan.u32.f16x2" : "set.nan.u32.bf16x2", nan, word, word);
@@ -119,7 +118,7 @@ static void join_word(ptx *p, const gpu_vector *v, ptx_name *word, const ptx_nam
   if (v->rounds) round_pair(p, v, *word, part);
   else if (v->element_bytes >= 4) *word = part[0];
   else hg_ptx_join_parts(p, type_of(p, v), *word, part, v->word_lanes);
-  if (v->mends) make_pair_exact(p, type_of(p, v), *word);
+  if (v->mends) hg_ptx_make_pair_exact(p, type_of(p, v), *word);
 }
 
 void hg_ptx_vectors_join(ptx *p) {
