@@ -25,11 +25,13 @@ enum {
   REGISTERS_LARGE = 40, /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
   LARGE = 512,
   BESIDE_VALUES = 24, /* registers for addresses, faults and the like */
+  BESIDE_ALONE =
+      12, /* the same where the limit lets a second block onto a multiprocessor: that is worth some spilling */
   ENOUGH = 512,
   MOST_THREADS = 1024, /* threads of a multiprocessor: registers are not limited for fewer, nor for more */
   WINDOW = 96,         /* instructions that are compared */
-  MOST_APART = 8,        /* stores that a load is compared with */
-  MOST_DEPTH = 6,        /* of additions of constants */
+  MOST_APART = 8,      /* stores that a load is compared with */
+  MOST_DEPTH = 6,      /* of additions of constants */
   MOST_BESIDE = 64,    /* stores that have no order */
   LATE = 1 << 20       /* the cost of what should wait */
 };
@@ -499,9 +501,10 @@ static hg_status order_block(orderer *o, uint32_t block) {
  * blocks as possible leave a thread, if its values take so many less than addresses and the like may need. */
 static void limit_registers(gpu_plan *g, int32_t values) {
   uint32_t threads = g->info.max_threads;
+  int32_t beside = threads >= ENOUGH ? BESIDE_ALONE : BESIDE_VALUES;
   for (uint32_t blocks = 2; blocks * threads <= MOST_THREADS; blocks++) {
     uint32_t limit = g->target.registers / (blocks * threads) / 8 * 8;
-    if (values + BESIDE_VALUES > (int32_t)limit) return;
+    if (values + beside > (int32_t)limit) return;
     if (blocks * threads >= ENOUGH) g->most_registers = limit;
   }
 }
