@@ -262,7 +262,7 @@ static void test_loops(void) {
              "@p0 bra done\n%sadd.u32 r0, r0, #64\nbra top\ndone:\nstg.f32 [y + lane], r1\nexit\n",
              cases[c].body);
     make(text, &plain, 0, &m);
-    CHECK_EQ_U64(m.plan.unrolled.count, cases[c].loops);
+    CHECK_EQ_U64(m.plan.unrolled.count > 0, cases[c].loops);
     CHECK(cases[c].loops == 0 || m.plan.counts_steps);
     release(&m);
   }

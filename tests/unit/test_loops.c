@@ -69,6 +69,18 @@ static const char row[] = HEAD("u32") "bitcast.i32.u32 r9, r0\nbitcast.i32.u32 r
                                       "mad.u32 r2, r2, #5, r4\nstg.u32 [y + r0], r2\nadd.u32 r0, r0, #32\n"
                                       "add.i32 r9, r9, #32\nbra top\n" TAIL;
 
+/* What it stores it reads in the same iteration. */
+static const char reread[] =
+    HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\nmul.u32 r4, r4, #3\n"
+                "stg.u32 [y + r0], r4\nldg.u32 r5, [y + r0]\nmad.u32 r2, r2, #5, r5\nadd.u32 r0, r0, #32\n"
+                "bra top\n" TAIL;
+/* Twice over the same, by blocks that are kept from running side by side. */
+static const char again[] =
+    HEAD("u32") "mov.u32 r3, r0\ntop:\nset.ge.u32 p0, r3, end\n@p0 bra next\nldg.u32 r4, [x + r3]\n"
+                "mad.u32 r2, r2, #5, r4\nadd.u32 r3, r3, #32\nbra top\nnext:\n"
+                "set.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\nxor.u32 r4, r4, r2\n"
+                "stg.u32 [y + r0], r4\nadd.u32 r0, r0, #32\nbra next\n" TAIL;
+
 /* How often it runs is known. */
 static const char fixed[] =
     HEAD("u32") "mov.u32 r0, blane\ntop:\nset.ge.u32 p0, r0, #400\n@p0 bra done\n"
@@ -135,8 +147,8 @@ static void check(const trial *t) {
 }
 
 int main(void) {
-  static const char *const texts[] = {sum,      wide,          in_place,        own_place, branch, fixed,
-                                      counting, counting_wide, counting_beyond, bytes, row, rotate, kept, middle};
+  static const char *const texts[] = {sum, wide, in_place, own_place, branch, fixed, counting, counting_wide,
+                                       counting_beyond, bytes, row, rotate, kept, middle, again, reread};
   static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
   open_both();
   for (size_t k = 0; k < COUNT(texts); k++)

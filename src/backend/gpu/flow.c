@@ -17,7 +17,7 @@ void hg_gpu_find_loops(gpu_plan *g) {
   memset(g->steps_at_once, 1, g->unit->blocks.count);
   for (size_t i = 0; i < g->unrolled.count; i++) {
     const gpu_unrolled *loop = (const gpu_unrolled *)g->unrolled.data + i;
-    g->steps_at_once[loop->header] = (uint8_t)loop->times;
+    if (g->steps_at_once[loop->header] < loop->times) g->steps_at_once[loop->header] = (uint8_t)loop->times;
   }
   uint64_t steps = hg_most_steps(&g->analysis, g->unit, &g->order, g->steps_at_once);
   g->counts_steps = steps == UINT64_MAX || (steps > 0 && g->form.flags & HG_GPU_COUNT_STEPS);
@@ -61,6 +61,15 @@ static int is_phi_of(const gpu_plan *g, uint32_t value, uint32_t block) {
   return insn->op == SSA_PHI && insn->block == block;
 }
 
+static uint32_t steps_of(const gpu_plan *g, uint32_t header, uint32_t from) {
+  if (!g->counts_steps || !closes_loop(g, header, from)) return 0;
+  for (size_t i = 0; i < g->unrolled.count; i++) {
+    const gpu_unrolled *loop = (const gpu_unrolled *)g->unrolled.data + i;
+    if (loop->last == from) return loop->times;
+  }
+  return 1;
+}
+
 uint32_t hg_gpu_asks_steps(const gpu_plan *g, uint32_t block) {
   return g->counts_steps && g->steps_at_once[block] > 1 ? g->steps_at_once[block] : 0;
 }
@@ -70,7 +79,7 @@ gpu_edge hg_gpu_edge(const gpu_plan *g, uint32_t from, int side) {
                    .side = g->order.edge[2 * from + (uint32_t)side]};
   uint32_t first = ssa_block_at(g->unit, edge.target)->first_phi;
   edge.has_phis = first != SSA_NONE;
-  edge.takes_steps = g->counts_steps && closes_loop(g, edge.target, from) ? g->steps_at_once[edge.target] : 0;
+  edge.takes_steps = steps_of(g, edge.target, from);
   for (uint32_t phi = first; phi != SSA_NONE; phi = gpu_insn(g, phi)->next) {
     uint32_t value = gpu_arg(g, phi, edge.side);
     edge.crosses |= value != phi && is_phi_of(g, value, edge.target);

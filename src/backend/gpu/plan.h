@@ -146,10 +146,10 @@ typedef struct gpu_part {
   uint32_t *first;  /* by position in plan.order, and one more: where a block's steps begin; NULL: not used */
 } gpu_part;
 
-/* A loop that runs several iterations of the program at a time where its head's test holds and so many steps are left.
- */
+/* A way round a loop that is several iterations of the program. The loop's head asks whether so many steps are left. */
 typedef struct gpu_unrolled {
-  uint32_t header, times;
+  uint32_t header, last; /* blocks; last: the one that leads back */
+  uint32_t times;
 } gpu_unrolled;
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ typedef struct gpu_plan {
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */
   uint8_t *in_loop;            /* per block */
-  uint8_t *steps_at_once;      /* per block: that the back edges of the loop that begins there stand for */
+  uint8_t *steps_at_once;      /* per block: that a back edge of the loop that begins there stands for at most */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];      /* by hg_location_of */
   uint64_t tables_used[4], library_used[4];      /* sets of constant tables: the program's, the function library's */
   uint64_t locals_used[4];                       /* the set of local arrays that are accessed */

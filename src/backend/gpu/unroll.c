@@ -24,10 +24,9 @@ enum {
   MOST_INSTRUCTIONS = 96, /* of an iteration */
   MOST_LOOPS = 32,        /* of a program */
   MOST_DEPTH = 6,         /* of additions between an integer that grows and an index */
-  LEAST_TIMES = 2,
   USUAL_TIMES = 4,
   BUDGET = 128,           /* instructions of more iterations than that */
-  ENOUGH_BYTES = 16       /* that a lane has under way */
+  LEAST_BYTES = 16, MOST_BYTES = 32 /* that a lane has under way */
 };
 
 /* ---- values of the loop ------------------------------------------------------------------------------------------ */
@@ -124,16 +123,55 @@ int hg_gpu_is_swept(const gpu_unroller *u, uint32_t value) {
          !hg_gpu_is_invariant(u, arg_of(u, value, 0)) && hg_gpu_root_of(u, arg_of(u, value, 0)) != SSA_NONE;
 }
 
-static void note_access(gpu_unroller *u, uint32_t value) {
-  const ssa_insn *insn = insn_at(u, value);
+static uint32_t alias_of(const gpu_unroller *u, uint32_t value) {
+  return u->alias[hg_location_of(u->g->program, insn_at(u, value))];
+}
+
+int hg_gpu_is_late(const gpu_unroller *u, uint32_t value) {
   uint32_t flags = gpu_flags(u->g, value);
-  if (flags & (ATLAS_STORE | ATLAS_ATOMIC)) u->loop.stored[u->alias[hg_location_of(u->g->program, insn)]] = 1;
-  else if (hg_gpu_is_swept(u, value)) u->loop.bytes += gpu_bytes(u->g, value);
+  return flags & ATLAS_STORE && !(flags & ATLAS_ATOMIC) && !u->loop.keeps[alias_of(u, value)];
+}
+
+int hg_gpu_is_early(const gpu_unroller *u, uint32_t value) {
+  if (!(gpu_flags(u->g, value) & ATLAS_LOAD) || !hg_gpu_is_swept(u, value)) return 0;
+  return !u->loop.stored[alias_of(u, value)] || !u->loop.shares[alias_of(u, value)];
+}
+
+/* Each iteration has an element of its own, if all its accesses are of that one. */
+static int is_of_own(const gpu_unroller *u, uint32_t value, uint32_t other) {
+  const ssa_insn *a = insn_at(u, value), *b = insn_at(u, other);
+  if (a->symbol != b->symbol || a->bits != b->bits || arg_of(u, value, 0) != arg_of(u, other, 0)) return 0;
+  const ssa_insn *step = insn_at(u, hg_gpu_step_of(u, hg_gpu_root_of(u, arg_of(u, value, 0))));
+  return step->op == SSA_CONST && step->bits > 0;
+}
+
+static void note_access(gpu_unroller *u, uint32_t value) {
+  uint32_t flags = gpu_flags(u->g, value);
+  int is_swept = hg_gpu_is_swept(u, value), is_store = (flags & (ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+  if (insn_at(u, value)->symbol & SSA_LIBRARY) return;
+  uint32_t alias = alias_of(u, value);
+  if (u->loop.only[alias] == SSA_NONE) u->loop.only[alias] = value;
+  if (!is_swept || !is_of_own(u, value, u->loop.only[alias]) || (!is_store && u->loop.stored[alias]))
+    u->loop.shares[alias] = 1;
+  if (is_store) u->loop.stored[alias] = 1;
+  else if (is_swept) u->loop.bytes += gpu_bytes(u->g, value);
+  if (is_store && (!is_swept || !ssa_dominates(&u->g->order, insn_at(u, value)->block, u->loop.latch)))
+    u->loop.keeps[alias] = 1;
+  if (!is_store) u->loop.loaded[alias] = 1;
+}
+
+/* Stores of what is loaded, too, are late only where each iteration has its own element. */
+static void find_late(gpu_unroller *u) {
+  for (size_t l = 0; l < sizeof u->loop.keeps; l++) u->loop.keeps[l] |= u->loop.loaded[l] && u->loop.shares[l];
 }
 
 static int may_repeat(gpu_unroller *u) {
   u->loop.instructions = u->loop.bytes = 0;
   memset(u->loop.stored, 0, sizeof u->loop.stored);
+  memset(u->loop.keeps, 0, sizeof u->loop.keeps);
+  memset(u->loop.shares, 0, sizeof u->loop.shares);
+  memset(u->loop.loaded, 0, sizeof u->loop.loaded);
+  memset(u->loop.only, 0xff, sizeof u->loop.only);
   for (uint32_t i = 0; i < u->loop.block_count; i++)
     for (uint32_t e = ssa_block_at(u->unit, u->loop.block[i])->first_effect; e != SSA_NONE; e = insn_at(u, e)->next) {
       if (++u->loop.instructions > MOST_INSTRUCTIONS) return 0;
@@ -141,6 +179,7 @@ static int may_repeat(gpu_unroller *u) {
       if (!(gpu_flags(u->g, e) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
       note_access(u, e);
     }
+  find_late(u);
   return u->loop.bytes > 0;
 }
 
@@ -187,14 +226,12 @@ static int find_loop(gpu_unroller *u, uint32_t header) {
 
 /* ---- how many iterations ----------------------------------------------------------------------------------------- */
 
-/* Enough to have some bytes under way. Of what such a loop leaves USUAL_TIMES are done at a time. */
-static uint32_t choose_times(const gpu_unroller *u, uint32_t times[2]) {
-  uint32_t n = LEAST_TIMES;
-  while (n < GPU_MOST_TIMES && n * u->loop.bytes < ENOUGH_BYTES) n *= 2;
-  while (n > USUAL_TIMES && n * u->loop.instructions > BUDGET) n /= 2;
-  times[0] = n;
-  times[1] = USUAL_TIMES;
-  return n > USUAL_TIMES ? 2 : 1;
+/* As many as have enough bytes under way, and no more than that takes. */
+static uint32_t choose_times(const gpu_unroller *u) {
+  uint32_t n = USUAL_TIMES;
+  while (n > 1 && n * u->loop.bytes > MOST_BYTES) n /= 2;
+  while (n < GPU_MOST_TIMES && n * u->loop.bytes < LEAST_BYTES && 2 * n * u->loop.instructions <= BUDGET) n *= 2;
+  return n;
 }
 
 static void forget(const gpu_unroller *u, uint32_t block) {
@@ -214,15 +251,14 @@ void hg_gpu_forget_copies(const gpu_unroller *u) {
 
 static hg_status take_loop(gpu_unroller *u) {
   uint64_t words = (uint64_t)GPU_MOST_TIMES * u->values + u->blocks;
-  uint32_t times[2];
   if (u->map == NULL) {
     u->map = hg_allocate(u->g->allocator, words, sizeof *u->map);
     if (u->map == NULL) return hg_fail_memory("the loops of a kernel", words * sizeof *u->map);
     memset(u->map, 0xff, words * sizeof *u->map);
     u->copy_of = u->map + (size_t)GPU_MOST_TIMES * u->values;
   }
-  uint32_t levels = choose_times(u, times);
-  hg_gpu_put_in_front(u, times, levels);
+  uint32_t times = choose_times(u);
+  hg_gpu_put_in_front(u, times, times < USUAL_TIMES ? times : USUAL_TIMES);
   return u->failed ? hg_fail_memory("the loops of a kernel", words * sizeof *u->map) : HG_OK;
 }
 

@@ -19,6 +19,10 @@ typedef struct gpu_loop {
   uint32_t instructions;        /* of an iteration */
   uint32_t bytes;               /* that an iteration loads and that may be loaded in front */
   uint8_t stored[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: the loop writes it */
+  uint8_t loaded[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: the loop reads it */
+  uint8_t keeps[ATLAS_MAX_SYMBOLS + 2];  /* per alias group: its stores keep their places */
+  uint8_t shares[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: iterations may reach the same element of it */
+  uint32_t only[ATLAS_MAX_SYMBOLS + 2];  /* per alias group: its first access in an iteration */
 } gpu_loop;
 
 typedef struct gpu_unroller {
@@ -52,13 +56,18 @@ uint32_t hg_gpu_step_of(const gpu_unroller *u, uint32_t phi);
 uint32_t hg_gpu_root_of(const gpu_unroller *u, uint32_t value);
 /* 1 if a load or store is of an element of a buffer the number of which grows. */
 int hg_gpu_is_swept(const gpu_unroller *u, uint32_t value);
+/* 1 if it is a load that may be done in front of all iterations, where each does it: of memory that the loop does not
+ * write, or where an iteration has an element of its own, of which the load comes first. */
+int hg_gpu_is_early(const gpu_unroller *u, uint32_t value);
+/* 1 if it is a store that may be done behind all iterations: each does it, and no other one loads what it stores. */
+int hg_gpu_is_late(const gpu_unroller *u, uint32_t value);
 /* The side of the head's comparison that grows and decides whether the loop goes on: it does while x < y or x <= y, or
  * is left once y < x or y <= x. SSA_NONE: it is no such comparison. */
 uint32_t hg_gpu_compared(const gpu_unroller *u);
 
 void hg_gpu_forget_copies(const gpu_unroller *u);
-/* Puts in front of the loop what runs times[0] iterations at a time as often as that goes, then times[1] at a time, and
- * so on. Sets u->failed where memory ends. */
-void hg_gpu_put_in_front(gpu_unroller *u, const uint32_t *times, uint32_t levels);
+/* Puts in front of the loop what runs many iterations at a time or, where they are not left, a few, as often as that
+ * goes; `few` may be as many. Sets u->failed where memory ends. */
+void hg_gpu_put_in_front(gpu_unroller *u, uint32_t many, uint32_t few);
 
 #endif

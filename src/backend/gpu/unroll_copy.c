@@ -206,6 +206,7 @@ static void copy_swept(gpu_unroller *u, uint32_t block, uint32_t copy, uint32_t 
 }
 
 static void copy_effect(gpu_unroller *u, uint32_t block, uint32_t copy, uint32_t value) {
+  if (hg_gpu_is_late(u, value)) return;
   if (hg_gpu_is_swept(u, value)) copy_swept(u, block, copy, value);
   else if (hg_gpu_root_of(u, value) == SSA_NONE) (void)clone(u, block, copy, value);
 }
@@ -215,13 +216,20 @@ static void copy_list(gpu_unroller *u, uint32_t from, uint32_t to, uint32_t copy
     if (map_of(u, copy)[e] == SSA_NONE) copy_effect(u, to, copy, e);
 }
 
-/* Loads that every iteration does, of memory that the loop does not write: of all iterations in front. */
+/* Loads that every iteration does. */
 static void load_ahead(gpu_unroller *u) {
   for (uint32_t copy = 0; copy < u->times; copy++)
     for (uint32_t e = ssa_block_at(u->unit, u->loop.body)->first_effect; e != SSA_NONE; e = insn_at(u, e)->next)
-      if (gpu_flags(u->g, e) & ATLAS_LOAD && hg_gpu_is_swept(u, e) &&
-          !u->loop.stored[u->alias[hg_location_of(u->g->program, insn_at(u, e))]])
-        copy_swept(u, u->first, copy, e);
+      if (hg_gpu_is_early(u, e)) copy_swept(u, u->first, copy, e);
+}
+
+/* So nothing stands between what the iterations compute. */
+static void store_behind(gpu_unroller *u, uint32_t last) {
+  for (uint32_t copy = 0; copy < u->times; copy++)
+    for (uint32_t i = 0; i < u->loop.block_count; i++)
+      for (uint32_t e = ssa_block_at(u->unit, u->loop.block[i])->first_effect; e != SSA_NONE && !u->failed;
+           e = insn_at(u, e)->next)
+        if (hg_gpu_is_late(u, e)) copy_swept(u, last, copy, e);
 }
 
 /* What the head's other phis and values are in an iteration; `to` is where it begins. */
@@ -290,16 +298,26 @@ static uint32_t enter_by(gpu_unroller *u) {
   return block;
 }
 
-/* The head has the loop's phis, and the loop begins with what they are there. */
-static void add_phis(gpu_unroller *u, uint32_t head) {
+/* The head has the loop's phis, and the loop begins with what they are there. Other operands than the first come later.
+ */
+static void add_phis(gpu_unroller *u, uint32_t head, uint32_t operands) {
   uint32_t side = 1 - hg_gpu_latch_side(u);
   for (uint32_t phi = first_phi(u); phi != SSA_NONE && !u->failed; phi = insn_at(u, phi)->next) {
     const ssa_insn insn = {.op = SSA_PHI, .type = insn_at(u, phi)->type, .insn = SSA_NONE};
-    uint32_t made = add_in(u, SSA_NONE, &insn, (uint32_t[]){arg_of(u, phi, side), SSA_NONE}, 2);
+    uint32_t given = arg_of(u, phi, side), args[3] = {given, given, given};
+    uint32_t made = add_in(u, SSA_NONE, &insn, args, operands);
     if (u->failed) return;
     ir_ssa_append_phi(u->unit, head, made);
-    ssa_args_of(u->unit, phi)[side] = map_of(u, 0)[phi] = made;
+    ssa_args_of(u->unit, phi)[side] = made;
   }
+}
+
+/* The first copy begins with them. */
+static void begin_copies(gpu_unroller *u) {
+  uint32_t side = 1 - hg_gpu_latch_side(u);
+  hg_gpu_forget_copies(u);
+  for (uint32_t phi = first_phi(u); phi != SSA_NONE; phi = insn_at(u, phi)->next)
+    map_of(u, 0)[phi] = arg_of(u, phi, side);
 }
 
 /* What a phi of the loop is behind all iterations. */
@@ -314,10 +332,11 @@ static uint32_t value_behind(gpu_unroller *u, uint32_t last, uint32_t phi) {
   return add_op(u, last, ATLAS_OP_add, type, 0, ahead(u, from, phi), step);
 }
 
-static void come_back(gpu_unroller *u, uint32_t last, uint32_t head) {
+/* `operand`: of the phis, from here. */
+static void come_back(gpu_unroller *u, uint32_t last, uint32_t head, uint32_t operand) {
   for (uint32_t phi = first_phi(u); phi != SSA_NONE && !u->failed; phi = insn_at(u, phi)->next) {
     uint32_t behind = value_behind(u, last, phi);
-    if (!u->failed) ssa_args_of(u->unit, map_of(u, 0)[phi])[1] = behind;
+    if (!u->failed) ssa_args_of(u->unit, map_of(u, 0)[phi])[operand] = behind;
   }
   ssa_block *end = ssa_block_at(u->unit, last);
   end->end = SSA_JUMP;
@@ -326,36 +345,53 @@ static void come_back(gpu_unroller *u, uint32_t last, uint32_t head) {
   add_predecessor(u, head, last);
 }
 
-/* Between the block that leads into the loop and the loop. */
-static void put_level(gpu_unroller *u, const limits *l) {
-  uint32_t before = u->loop.entry, head = enter_by(u), last;
-  if (u->failed) return;
-  add_phis(u, head);
-  uint32_t test = ask(u, before, head, l);
-  last = u->first = add_block(u);
-  if (u->failed) return;
-  add_predecessor(u, u->first, head);
-  ssa_block *asks = ssa_block_at(u->unit, head);
-  asks->end = SSA_BRANCH;
-  asks->condition = test;
-  asks->successor[0] = u->first;
-  asks->successor[1] = u->loop.header;
+/* So many iterations at a time, from the block `first` on. */
+static void put_level(gpu_unroller *u, uint32_t head, uint32_t first, uint32_t operand) {
+  uint32_t last = u->first = first;
+  begin_copies(u);
   load_ahead(u);
   for (uint32_t copy = 0; copy < u->times && !u->failed; copy++) last = copy_iteration(u, last, copy);
+  if (!u->failed) store_behind(u, last);
   if (u->failed) return;
-  come_back(u, last, head);
-  const gpu_unrolled done = {.header = head, .times = u->times};
+  come_back(u, last, head, operand);
+  const gpu_unrolled done = {.header = head, .last = last, .times = u->times};
   if (hg_array_append(u->g->allocator, &u->g->unrolled, &done, 1) == NULL) u->failed = 1;
 }
 
-void hg_gpu_put_in_front(gpu_unroller *u, const uint32_t *times, uint32_t levels) {
+/* The block leads to another if the test holds. */
+static void branch(gpu_unroller *u, uint32_t from, uint32_t test, uint32_t to, uint32_t otherwise) {
+  ssa_block *block = ssa_block_at(u->unit, from);
+  block->end = SSA_BRANCH;
+  block->condition = test;
+  block->successor[0] = to;
+  block->successor[1] = otherwise;
+  block->insn = ssa_block_at(u->unit, u->loop.latch)->insn;
+  add_predecessor(u, to, from);
+}
+
+/* Where the head finds that few iterations may be done at a time, another block asks whether many may be, too: so a
+ * loop of few iterations asks little more than if there were no other level. */
+static void put_levels(gpu_unroller *u, uint32_t before, const limits *l, uint32_t many, uint32_t few) {
+  uint32_t head = enter_by(u), first = add_block(u), choice = many != few ? add_block(u) : first;
+  uint32_t first_of_many = many != few ? add_block(u) : first;
+  if (u->failed) return;
+  add_phis(u, head, many != few ? 3 : 2);
+  begin_copies(u);
+  u->times = few;
+  branch(u, head, ask(u, before, head, l), choice, u->loop.header);
+  if (many != few) {
+    u->times = many;
+    branch(u, choice, ask(u, before, choice, l), first_of_many, first);
+    add_predecessor(u, first, choice);
+    put_level(u, head, first_of_many, 1);
+  }
+  u->times = few;
+  if (!u->failed) put_level(u, head, first, many != few ? 2 : 1);
+}
+
+void hg_gpu_put_in_front(gpu_unroller *u, uint32_t many, uint32_t few) {
   limits l = {.count = 0};
   uint32_t before = enter_by(u);
-  if (u->failed || !find_limits(u, before, &l)) return;
-  for (uint32_t i = 0; i < levels && !u->failed; i++) {
-    u->times = times[i];
-    u->loop.entry = i == 0 ? before : enter_by(u);
-    if (!u->failed) put_level(u, &l);
-    hg_gpu_forget_copies(u);
-  }
+  if (!u->failed && find_limits(u, before, &l)) put_levels(u, before, &l, many, few);
+  hg_gpu_forget_copies(u);
 }
