@@ -25,9 +25,10 @@ enum {
   REGISTERS_LARGE = 40, /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
   LARGE = 512,
   BESIDE_VALUES = 24, /* registers for addresses, faults and the like */
-  BESIDE_ALONE =
-      12, /* the same where the limit lets a second block onto a multiprocessor: that is worth some spilling */
+  BESIDE_ALONE = 12, /* the same where the limit lets a second block onto a multiprocessor: worth some spilling */
+  BESIDE_FEW = 22,    /* the same where values are few: so a multiprocessor is full */
   ENOUGH = 512,
+  LEAST_BLOCK = 64,    /* lanes of a block: of smaller ones a multiprocessor has no room for enough */
   MOST_THREADS = 1024, /* threads of a multiprocessor: registers are not limited for fewer, nor for more */
   WINDOW = 96,         /* instructions that are compared */
   MOST_APART = 8,      /* stores that a load is compared with */
@@ -58,6 +59,7 @@ typedef struct orderer {
   gpu_plan *g;
   uint32_t block;
   uint32_t *node_of;    /* per value of the block */
+  uint8_t *is_inside;   /* per value: it is loaded in a word that another one begins */
   uint32_t *used_in;    /* per value: the only block whose instructions use it; SSA_NONE: several, or a phi or branch;
                            UNUSED */
   uint32_t *live;       /* per value: the round in which it has become live */
@@ -104,7 +106,8 @@ static uint32_t node_here(const orderer *o, uint32_t value) {
 
 static int32_t size_of(const orderer *o, uint32_t value) {
   const ssa_insn *insn = gpu_insn(o->g, value);
-  if (hg_is_leaf(insn) || insn->type == ATLAS_NONE || gpu_flags(o->g, value) & ATLAS_STORE) return 0;
+  if (hg_is_leaf(insn) || insn->type == ATLAS_NONE || gpu_flags(o->g, value) & ATLAS_STORE || o->is_inside[value])
+    return 0;
   return insn->type != SSA_PREDICATE && atlas_type_bits((atlas_type)insn->type) == 64 ? 2 : 1;
 }
 
@@ -122,6 +125,19 @@ static int is_live(const orderer *o, uint32_t value) {
 static void note_use(orderer *o, uint32_t value, uint32_t block) {
   if (o->used_in[value] == UNUSED) o->used_in[value] = block;
   else if (o->used_in[value] != block) o->used_in[value] = SSA_NONE;
+}
+
+/* Elements of less than 32 bits that one access loads. */
+static void find_words(const orderer *o) {
+  for (uint32_t k = 0; k < o->g->group.count; k++) {
+    const gpu_group *group = gpu_group_at(o->g, k);
+    for (uint32_t r = 0; r < group->run_count && !group->is_store; r++) {
+      const gpu_run *run = &group->run[r];
+      for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += group->joined[i])
+        for (uint32_t e = 1; e < group->joined[i]; e++)
+          o->is_inside[group->value[i + e]] = e % gpu_word_elements(run) != 0;
+    }
+  }
 }
 
 static void find_uses(orderer *o) {
@@ -507,11 +523,13 @@ static void limit_registers(gpu_plan *g, int32_t values) {
     if (values + beside > (int32_t)limit) return;
     if (blocks * threads >= ENOUGH) g->most_registers = limit;
   }
+  if (threads >= LEAST_BLOCK && values + BESIDE_FEW <= g->target.registers_all)
+    g->most_registers = g->target.registers_all;
 }
 
 hg_status hg_gpu_order(gpu_plan *g) {
   orderer o = {.g = g};
-  uint64_t values = g->unit->insns.count, count = 3 * values + g->group.count;
+  uint64_t values = g->unit->insns.count, count = 3 * values + g->group.count + (values + 3) / 4;
   o.node.element_size = sizeof(order_node);
   o.edge.element_size = sizeof(order_edge);
   o.ready.element_size = o.placed.element_size = o.other.element_size = o.depth.element_size = sizeof(uint32_t);
@@ -521,6 +539,9 @@ hg_status hg_gpu_order(gpu_plan *g) {
   o.live = o.used_in + values;
   o.node_of_group = o.live + values;
   memset(o.node_of_group, 0xff, g->group.count * sizeof *o.node_of_group);
+  o.is_inside = (uint8_t *)(o.node_of_group + g->group.count);
+  memset(o.is_inside, 0, values);
+  find_words(&o);
   hg_alias_groups(g->program, g->unit, o.alias);
   find_uses(&o);
   hg_status status = HG_OK;
