@@ -17,25 +17,36 @@ enum { SITE_WORDS = 4 }; /* kind; instruction | symbol << 32; code | index type 
 static uint64_t both(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
 
 /* The number of a site in the table, from 1. */
-static uint32_t number_of(ptx *p, const gpu_site *site) {
+uint32_t hg_ptx_site_number(ptx *p, const gpu_site *site) {
   const uint64_t words[SITE_WORDS] = {site->kind, both(site->insn == SSA_NONE ? 0 : site->insn, site->symbol),
                                       both(site->code, site->index_type), (uint64_t)site->displacement};
   if (hg_array_append(p->allocator, &p->sites, words, SITE_WORDS) == NULL) p->failed = 1;
   return (uint32_t)(p->sites.count / SITE_WORDS);
 }
 
+/* `first`: a predicate. */
+static void keep_fault(ptx *p, ptx_name first, ptx_name number, ptx_name index, ptx_name extent) {
+  if (p->plan->info.observes_block) {
+    hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault], %s;\n", first.text, index.text);
+    hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault+8], %s;\n", first.text, extent.text);
+  } else {
+    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_lane.text, p->lane.text);
+    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_index.text, index.text);
+    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_extent.text, extent.text);
+  }
+  hg_ptx_put(p, "\t@%s mov.b32 %s, %s;\n", first.text, p->fault_site.text, number.text);
+}
+
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site) {
   ptx_name first = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.eq.u32", first, p->fault_site, hg_ptx_number(0));
-  if (p->plan->info.observes_block) {
-    hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault], %s;\n", first.text, site->index.text);
-    hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault+8], %s;\n", first.text, site->extent.text);
-  } else {
-    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_lane.text, p->lane.text);
-    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_index.text, site->index.text);
-    hg_ptx_put(p, "\t@%s mov.b64 %s, %s;\n", first.text, p->fault_extent.text, site->extent.text);
-  }
-  hg_ptx_put(p, "\t@%s mov.b32 %s, %u;\n", first.text, p->fault_site.text, (unsigned)number_of(p, &site->site));
+  keep_fault(p, first, hg_ptx_number(hg_ptx_site_number(p, &site->site)), site->index, site->extent);
+}
+
+void hg_ptx_note_number(ptx *p, ptx_name when, ptx_name number, ptx_name index, ptx_name extent) {
+  ptx_name first = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.eq.and.u32", first, p->fault_site, hg_ptx_number(0), when);
+  keep_fault(p, first, number, index, extent);
 }
 
 /* ---- the end of a thread ----------------------------------------------------------------------------------------- */
@@ -133,10 +144,9 @@ void hg_ptx_sites(ptx *p) {
 /* In program order. */
 static void note_pending(ptx *p) {
   for (uint32_t i = 0; i < p->pending_count; i++) {
-    ptx_name next = hg_ptx_label(p);
-    if (p->pending_count > 1) hg_ptx_put(p, "\t@!%s bra %s;\n", p->pending[i].failed.text, next.text);
-    hg_ptx_note_fault(p, &p->pending[i].site);
-    if (p->pending_count > 1) hg_ptx_place(p, next);
+    const ptx_fault_site *site = &p->pending[i].site;
+    hg_ptx_note_number(p, p->pending[i].failed, hg_ptx_number(hg_ptx_site_number(p, &site->site)), site->index,
+                       site->extent);
   }
 }
 

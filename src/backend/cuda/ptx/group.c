@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+enum { MOST_ROOMS = 4 }; /* that take registers at a time */
+
 typedef struct group {
   const gpu_group *plan;
   ptx_name index[GPU_MAX_RUNS]; /* of each run, in 64 bits */
@@ -169,7 +171,7 @@ static void access_run(ptx *p, group *g, const gpu_run *run) {
   find_address(p, g, (uint32_t)(run - g->plan->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
     if (g->plan->joined[i] > 1) access_together(p, g, run, i, g->plan->joined[i]);
-    else hg_ptx_access_at(p, g->plan->value[i], address_of(p, g, run, i));
+    else hg_ptx_access_at(p, g->plan->value[i], address_of(p, g, run, i), (ptx_name){""});
   }
 }
 
@@ -202,16 +204,87 @@ static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
   return at;
 }
 
+/* Of the runs of a group whose accesses are done one by one. */
+typedef struct careful {
+  ptx_name room[MOST_ROOMS];  /* how many elements there are from the index on, at most 2^31 - 1 */
+  ptx_name fault[MOST_ROOMS]; /* the number of the site of the first fault so far; UINT32_MAX: none */
+} careful;
+
+/* Few runs none of which goes below its index: a comparison with the room tells where an access is. */
+static int has_rooms(const group *g) {
+  int has = g->plan->run_count <= MOST_ROOMS;
+  for (uint32_t r = 0; r < g->plan->run_count; r++) has &= !g->plan->run[r].checks_least;
+  return has;
+}
+
+static void find_room(ptx *p, const group *g, uint32_t r, careful *c) {
+  ptx_name room = hg_ptx_new(p, PTX_64), is_inside = hg_ptx_new(p, PTX_PREDICATE);
+  if (!g->plan->run[r].is_checked) return;
+  c->room[r] = hg_ptx_new(p, PTX_32);
+  c->fault[r] = hg_ptx_new(p, PTX_32);
+  PTX(p, "setp.lt.u64", is_inside, g->index[r], g->extent[r]);
+  PTX(p, "sub.s64", room, g->extent[r], g->index[r]);
+  PTX(p, "selp.b64", room, room, hg_ptx_number(0), is_inside);
+  PTX(p, "min.u64", room, room, hg_ptx_number(INT32_MAX));
+  PTX(p, "cvt.u32.u64", c->room[r], room);
+  PTX(p, "mov.b32", c->fault[r], hg_ptx_number(UINT32_MAX));
+}
+
+/* Sites have numbers that go up with the program. */
+static void access_carefully(ptx *p, const group *g, const careful *c, uint32_t value) {
+  uint32_t at = 0, r = hg_gpu_run_of(g->plan, value);
+  ptx_name failed = {""};
+  while (g->plan->value[at] != value) at++;
+  ptx_name address = address_of(p, g, &g->plan->run[r], at);
+  if (!g->plan->run[r].is_checked) {
+    hg_ptx_access_at(p, value, address, failed);
+    return;
+  }
+  gpu_place place = hg_gpu_place(p->plan, p->part, value);
+  failed = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.le.u32", failed, c->room[r], hg_ptx_number((uint64_t)displacement_of(p, value)));
+  hg_ptx_access_at(p, value, address, failed);
+  hg_ptx_put(p, "\t@%s min.u32 %s, %s, %u;\n", failed.text, c->fault[r].text, c->fault[r].text,
+             (unsigned)hg_ptx_site_number(p, &place.site));
+}
+
+/* The first fault of all runs, which is the lane's if it has had none before. */
+static void note_first(ptx *p, const group *g, const careful *c) {
+  ptx_name first = {""};
+  for (uint32_t r = 0; r < g->plan->run_count; r++) {
+    if (!g->plan->run[r].is_checked) continue;
+    ptx_name least = hg_ptx_new(p, PTX_32);
+    if (first.text[0] != '\0') PTX(p, "min.u32", least, first, c->fault[r]);
+    first = first.text[0] != '\0' ? least : c->fault[r];
+  }
+  for (uint32_t r = 0; r < g->plan->run_count; r++) {
+    if (!g->plan->run[r].is_checked) continue;
+    ptx_name is_there = hg_ptx_new(p, PTX_PREDICATE), is_first = hg_ptx_new(p, PTX_PREDICATE);
+    PTX(p, "setp.ne.u32", is_there, c->fault[r], hg_ptx_number(UINT32_MAX));
+    PTX(p, "setp.eq.and.u32", is_first, c->fault[r], first, is_there);
+    hg_ptx_note_number(p, is_first, first, g->index[r], g->extent[r]);
+  }
+}
+
 /* In program order; a word is joined as soon as its elements are loaded, which takes fewer registers. */
-static void access_each(ptx *p, const group *g) {
-  uint32_t loads = 0, elements = 1;
+static void access_each(ptx *p, group *g) {
+  careful c = {{{{0}}}, {{{0}}}};
+  uint32_t elements = 1;
+  int rooms = has_rooms(g);
   uint8_t there[GPU_MAX_GROUP] = {0}; /* by the first of a word's elements */
-  for (uint32_t i = 0; i < g->plan->step_count; i++) {
-    hg_ptx_steps(p, g->plan->first_step + i, 1);
-    if (g->plan->is_store || loads == g->plan->count) continue; /* the last steps note faults */
-    uint32_t first = word_of(g, g->plan->in_order[loads++], &elements);
+  for (uint32_t r = 0; r < g->plan->run_count && rooms; r++) {
+    find_room(p, g, r, &c);
+    find_address(p, g, r);
+  }
+  for (uint32_t i = 0; i < g->plan->count; i++) {
+    if (rooms) access_carefully(p, g, &c, g->plan->in_order[i]);
+    else hg_ptx_steps(p, g->plan->first_step + i, 1);
+    if (g->plan->is_store) continue;
+    uint32_t first = word_of(g, g->plan->in_order[i], &elements);
     if (elements > 1 && begins_word(g, first) && ++there[first] == elements) join_word(p, g, first, elements);
   }
+  if (rooms) note_first(p, g, &c);
+  else hg_ptx_steps(p, g->plan->first_step + g->plan->count, g->plan->step_count - g->plan->count);
 }
 
 /* Where the fast and the slow path meet the values are in words, so that the fast path needs no moves. */

@@ -285,9 +285,10 @@ static void store_to(ptx *p, uint32_t value, ptx_name a, const place *at) {
              at->address.text, a.text);
 }
 
-void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address) {
+void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent) {
   gpu_place plan = hg_gpu_place(p->plan, p->part, value);
-  place at = {.plan = &plan, .space = plan.space == GPU_SHARED ? ".shared" : ".global", .address = address};
+  const char *space = plan.space == GPU_SHARED ? ".shared" : ".global";
+  place at = {.plan = &plan, .space = space, .address = address, .absent = absent};
   if (gpu_flags(p->plan, value) & ATLAS_LOAD) load_from(p, value, &at);
   else store_to(p, value, hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u), &at);
 }

@@ -136,6 +136,9 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
 /* Notes the fault and falls through. */
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site);
+/* The same where a predicate holds, of a site with that number in the table, from 1. */
+void hg_ptx_note_number(ptx *p, ptx_name when, ptx_name number, ptx_name index, ptx_name extent);
+uint32_t hg_ptx_site_number(ptx *p, const gpu_site *site);
 /* Makes the fault pending if the predicate holds. Call hg_ptx_faults_now, which notes pending faults, before any other
  * instruction that may fault. */
 void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site);
@@ -149,7 +152,8 @@ void hg_ptx_sites(ptx *p);
 
 void hg_ptx_access(ptx *p, const gpu_step *step); /* a load, store or atomic by itself */
 void hg_ptx_group(ptx *p, const gpu_step *step);
-void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address); /* a load or store that is in bounds */
+/* A load or store. Where the predicate holds, if one is given, it is skipped, and a load gives 0. */
+void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent);
 /* A predicate: the exact index + displacement is not in [0, extent). *sum: its low 64 bits. */
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum);
