@@ -83,6 +83,7 @@ static hg_status order_instructions(gpu_plan *g) {
   HG_TRY(hg_gather_collectives(g->unit, 1));
   HG_TRY(hg_gpu_find_groups(g));
   g->groups_outside = (uint32_t)g->group.count;
+  HG_TRY(hg_gpu_foresee(g));
   HG_TRY(hg_gpu_order(g));
   HG_TRY(hg_gather_collectives(g->unit, 0));
   return hg_gpu_find_exchanges(g);
@@ -132,6 +133,7 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   plan->info.size = sizeof plan->info;
   plan->group.element_size = sizeof(gpu_group);
   plan->exchange.element_size = sizeof(gpu_exchange);
+  plan->foreseen.element_size = sizeof(gpu_foreseen);
   plan->unrolled.element_size = sizeof(gpu_unrolled);
   plan->proven.element_size = sizeof(uint32_t);
   plan->kernel.element_size = sizeof(gpu_step);
@@ -147,6 +149,7 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_release(plan->allocator, plan->vector);
   hg_array_release(plan->allocator, &plan->group);
   hg_array_release(plan->allocator, &plan->exchange);
+  hg_array_release(plan->allocator, &plan->foreseen);
   hg_array_release(plan->allocator, &plan->unrolled);
   hg_array_release(plan->allocator, &plan->proven);
   hg_array_release(plan->allocator, &plan->kernel);

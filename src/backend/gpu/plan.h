@@ -90,8 +90,32 @@ typedef struct gpu_group {
   uint32_t run_count;
   uint8_t is_store;
   uint8_t is_tested;                /* else all is known to be in bounds and aligned */
+  uint32_t foreseen;                /* 1 + its number in `foreseen`: a lane may know before the loop that it need not
+                                       test; 0: it does not */
   uint32_t first_step, step_count;  /* where it is tested: in the part's steps, the accesses one by one */
 } gpu_group;
+
+/* ---- tests before a loop (foresee.c) ----------------------------------------------------------------------------- */
+
+enum { GPU_MOST_TERMS = 6, GPU_MOST_SWEEPS = 4, GPU_MOST_FORESEEN = 16 };
+
+typedef struct gpu_terms {
+  uint32_t value[GPU_MOST_TERMS], count; /* u32 */
+} gpu_terms;
+
+/* The index of a run: in iteration i of its loop at most start + i * (all of step) + (all of offset), and as aligned as
+ * start is. */
+typedef struct gpu_sweep {
+  uint32_t start;
+  gpu_terms step, offset;
+} gpu_sweep;
+
+typedef struct gpu_foreseen {
+  uint32_t group;
+  uint32_t block;  /* behind it the loop begins: here the lane finds out */
+  uint32_t rounds; /* u32: so many iterations at most; 0: 2^32 */
+  gpu_sweep sweep[GPU_MOST_SWEEPS]; /* by run */
+} gpu_foreseen;
 
 enum { GPU_WORD_ELEMENTS = 4 }; /* most of a word */
 
@@ -200,6 +224,7 @@ typedef struct gpu_plan {
   uint32_t vector_count;
   hg_array group;              /* gpu_group */
   hg_array exchange;           /* gpu_exchange */
+  hg_array foreseen;           /* gpu_foreseen */
   gpu_part part[GPU_PART_COUNT];
   hg_array kernel;             /* gpu_step */
 
@@ -256,6 +281,9 @@ static inline const atlas_symbol *gpu_symbol_of(const gpu_plan *g, const ssa_ins
 static inline uint32_t gpu_tile(const gpu_plan *g) { return g->info.threads * g->info.lanes_per_thread; }
 static inline const gpu_group *gpu_group_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_group *)g->group.data + number;
+}
+static inline const gpu_foreseen *gpu_foreseen_at(const gpu_plan *g, uint32_t number) {
+  return (const gpu_foreseen *)g->foreseen.data + number;
 }
 static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_exchange *)g->exchange.data + number;
@@ -419,6 +447,7 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
  * few registers. */
 hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
+hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
 hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 /* Several steps whose number is the value. */

@@ -202,7 +202,10 @@ static hg_status add_block(step_builder *m, uint32_t block) {
   for (uint32_t e = ssa_block_at(m->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(m->g, e)->next)
     HG_TRY(add_insn(m, e));
   HG_TRY(clear_shared(m)); /* the first block's at the latest */
-  return note_faults(m);
+  HG_TRY(note_faults(m));
+  for (uint32_t i = 0; i < m->g->foreseen.count && m->part == GPU_OUTSIDE; i++)
+    if (gpu_foreseen_at(m->g, i)->block == block) HG_TRY(add(m, GPU_FORESEE, SSA_NONE, i));
+  return HG_OK;
 }
 
 hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {

@@ -75,7 +75,7 @@ static ptx_name is_outside(ptx *p, const group *g, uint32_t r) {
 }
 
 /* The low bits that are not 0 where the wide accesses of the run are not aligned; none if they always are. */
-static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r) {
+static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r, uint32_t index) {
   const gpu_run *run = &g->plan->run[r];
   uint64_t bytes = (uint64_t)run->width * run->element_bytes;
   ptx_name low = {""}, base = g->base[r];
@@ -86,13 +86,24 @@ static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r) {
     PTX(p, "cvt.u32.u64", base, g->base[r]);
   }
   if (run->is_aligned) PTX(p, "mov.b32", low, base);
-  else
-    PTX(p, "mad.lo.u32", low, hg_ptx_low(p, ptx_arg(p, g->plan->value[run->first], 0)),
-        hg_ptx_number(run->element_bytes), base);
+  else PTX(p, "mad.lo.u32", low, hg_ptx_low(p, index), hg_ptx_number(run->element_bytes), base);
   int64_t least = run->is_aligned ? 0 : least_bytes(p, g, run);
   if (least % (int64_t)bytes != 0) PTX(p, "add.s32", low, low, hg_ptx_number((uint32_t)least));
   PTX(p, "and.b32", low, low, hg_ptx_number(bytes - 1));
   return low;
+}
+
+static ptx_name also_crooked(ptx *p, ptx_name crooked, ptx_name bits) {
+  if (bits.text[0] == '\0' || crooked.text[0] == '\0') return bits.text[0] == '\0' ? crooked : bits;
+  PTX(p, "or.b32", bits, bits, crooked);
+  return bits;
+}
+
+static ptx_name failed_or_crooked(ptx *p, ptx_name failed, ptx_name crooked) {
+  if (crooked.text[0] == '\0') return failed;
+  ptx_name is_crooked = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.ne.u32", is_crooked, crooked, hg_ptx_number(0));
+  return either(p, failed, is_crooked);
 }
 
 /* A predicate: the accesses must be done one by one. */
@@ -100,15 +111,54 @@ static ptx_name fails(ptx *p, const group *g) {
   ptx_name failed = {""}, crooked = {""};
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
     if (g->plan->run[r].is_checked) failed = either(p, failed, is_outside(p, g, r));
-    ptx_name bits = crooked_bits(p, g, r);
-    if (bits.text[0] == '\0') continue;
-    if (crooked.text[0] != '\0') PTX(p, "or.b32", bits, bits, crooked);
-    crooked = bits;
+    crooked = also_crooked(p, crooked, crooked_bits(p, g, r, ptx_arg(p, g->plan->value[g->plan->run[r].first], 0)));
   }
-  if (crooked.text[0] == '\0') return failed;
-  ptx_name is_crooked = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, "setp.ne.u32", is_crooked, crooked, hg_ptx_number(0));
-  return either(p, failed, is_crooked);
+  return failed_or_crooked(p, failed, crooked);
+}
+
+/* ---- the test before a loop -------------------------------------------------------------------------------------- */
+
+static ptx_name sum_of(ptx *p, ptx_name sum, const gpu_terms *terms) {
+  for (uint32_t i = 0; i < terms->count; i++) {
+    ptx_name more = hg_ptx_new(p, PTX_64);
+    PTX(p, "add.s64", more, sum, hg_ptx_wide(p, terms->value[i]));
+    sum = more;
+  }
+  return sum;
+}
+
+/* A predicate: the greatest index of any iteration may be outside. Sums of a few numbers of 32 bits, and a product that
+ * is below 2^63: nothing else wraps. */
+static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *sweep, ptx_name rounds) {
+  const gpu_run *run = &g->plan->run[r];
+  ptx_name low = hg_ptx_new(p, PTX_64), high = hg_ptx_new(p, PTX_64), last = hg_ptx_new(p, PTX_64),
+           failed = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name step = sum_of(p, hg_ptx_kept(p, PTX_64, hg_ptx_number(0)), &sweep->step);
+  PTX(p, "mul.lo.s64", low, step, rounds);
+  PTX(p, "mul.hi.u64", high, step, rounds);
+  PTX(p, "setp.ne.u64", failed, high, hg_ptx_number(0));
+  PTX(p, "setp.lt.or.s64", failed, low, hg_ptx_number(0), failed);
+  int64_t displacement = displacement_of(p, g->plan->value[run->first + run->count - 1]);
+  PTX(p, "add.s64", last, low, hg_ptx_number((uint64_t)displacement));
+  PTX(p, "add.s64", last, last, sum_of(p, hg_ptx_wide(p, sweep->start), &sweep->offset));
+  PTX(p, "setp.ge.or.u64", failed, last, g->extent[r], failed);
+  return failed;
+}
+
+/* What is known of all iterations is known before the first. */
+void hg_ptx_foresee(ptx *p, const gpu_step *step) {
+  const gpu_foreseen *seen = gpu_foreseen_at(p->plan, step->number);
+  group g = {.plan = gpu_group_at(p->plan, seen->group)};
+  ptx_name failed = {""}, crooked = {""}, less = hg_ptx_new(p, PTX_32), rounds = hg_ptx_new(p, PTX_64);
+  PTX(p, "add.s32", less, hg_ptx_in_register(p, seen->rounds), hg_ptx_name("-1"));
+  PTX(p, "cvt.u64.u32", rounds, less);
+  for (uint32_t r = 0; r < g.plan->run_count; r++) {
+    const gpu_run *run = &g.plan->run[r];
+    g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[run->first]), &g.extent[r]);
+    if (run->is_checked) failed = either(p, failed, may_leave(p, &g, r, &seen->sweep[r], rounds));
+    crooked = also_crooked(p, crooked, crooked_bits(p, &g, r, seen->sweep[r].start));
+  }
+  p->untold[step->number] = failed_or_crooked(p, failed, crooked);
 }
 
 /* ---- wide accesses ----------------------------------------------------------------------------------------------- */
@@ -287,25 +337,34 @@ static void access_each(ptx *p, group *g) {
   else hg_ptx_steps(p, g->plan->first_step + g->plan->count, g->plan->step_count - g->plan->count);
 }
 
+/* Out of line: the accesses one by one or, where the test is made here and holds, back to the fast path. */
+static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_name back) {
+  hg_array *out = p->out;
+  p->out = &p->slow;
+  hg_ptx_place(p, slow);
+  if (g->plan->foreseen != 0) hg_ptx_put(p, "\t@!%s bra %s;\n", fails(p, g).text, fast.text);
+  access_each(p, g);
+  hg_ptx_put(p, "\tbra %s;\n", back.text);
+  p->out = out;
+}
+
 /* Where the fast and the slow path meet the values are in words, so that the fast path needs no moves. */
 void hg_ptx_group(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, step->number)};
-  ptx_name slow = {""}, back = {""};
+  ptx_name slow = {""}, fast = {""}, back = {""};
   if (step->notes > 0) hg_ptx_faults_now(p);
   for (uint32_t r = 0; r < g.plan->run_count; r++) find_base(p, &g, r);
   if (g.plan->is_tested) {
+    int is_foreseen = g.plan->foreseen != 0;
     slow = hg_ptx_label(p);
+    fast = hg_ptx_label(p);
     back = hg_ptx_label(p);
-    hg_ptx_put(p, "\t@%s bra %s;\n", fails(p, &g).text, slow.text);
+    ptx_name test = is_foreseen ? p->untold[g.plan->foreseen - 1] : fails(p, &g);
+    hg_ptx_put(p, "\t@%s bra %s;\n", test.text, slow.text);
+    if (is_foreseen) hg_ptx_place(p, fast);
   }
   for (uint32_t r = 0; r < g.plan->run_count; r++) access_run(p, &g, &g.plan->run[r]);
   if (g.plan->is_tested) hg_ptx_place(p, back);
   for (uint32_t r = 0; r < g.plan->run_count && !g.plan->is_store; r++) take_words_apart(p, &g, &g.plan->run[r]);
-  if (!g.plan->is_tested) return;
-  hg_array *out = p->out;
-  p->out = &p->slow;
-  hg_ptx_place(p, slow);
-  access_each(p, &g);
-  hg_ptx_put(p, "\tbra %s;\n", back.text);
-  p->out = out;
+  if (g.plan->is_tested) access_slowly(p, &g, slow, fast, back);
 }

@@ -61,6 +61,7 @@ typedef struct ptx {
   gpu_part_kind part;          /* which version of the body it is */
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
+  ptx_name untold[GPU_MOST_FORESEEN]; /* predicates, by the plan's numbers: it is not known that the test holds */
   hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
@@ -152,6 +153,7 @@ void hg_ptx_sites(ptx *p);
 
 void hg_ptx_access(ptx *p, const gpu_step *step); /* a load, store or atomic by itself */
 void hg_ptx_group(ptx *p, const gpu_step *step);
+void hg_ptx_foresee(ptx *p, const gpu_step *step);
 /* A load or store. Where the predicate holds, if one is given, it is skipped, and a load gives 0. */
 void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent);
 /* A predicate: the exact index + displacement is not in [0, extent). *sum: its low 64 bits. */

@@ -1,0 +1,123 @@
+/* foresee.c - tests of groups that are known to hold in every iteration before their loop begins.
+ *
+ *   index = start; count = rounds;
+ *   do { ... x[index + offset] ...; index += step; } while (--count != 0);
+ *
+ * No index is above start + (rounds - 1) * step + offset, as an exact number: one that wraps is less. If that number is
+ * below the extent, and the accesses of the first iteration are aligned, no iteration asks again: right behind a
+ * barrier all threads would wait for the answer. If it is not, each iteration makes its own test as before.
+ *
+ * A group is taken where its loop has one entry and one way back, which is only gone where a counter that goes down by
+ * one is not 0; and where the indices of its runs are sums of a phi of the loop's head and of what the loop does not
+ * change, and so is what the phi becomes. */
+#include "backend/gpu/plan.h"
+
+#include "compiler/schedule.h"
+
+enum { MOST_DEPTH = 6 }; /* of additions */
+
+typedef struct foreseer {
+  gpu_plan *g;
+  uint32_t header, latch, entry; /* blocks */
+  uint32_t side;                 /* which operand of the head's phis comes from the latch */
+} foreseer;
+
+static int is_invariant(const foreseer *f, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(f->g, value);
+  return hg_is_leaf(insn) || (insn->block != SSA_NONE && !ir_in_loop(&f->g->analysis.loops, f->header, insn->block));
+}
+
+static int is_phi_of_head(const foreseer *f, uint32_t value) {
+  return gpu_insn(f->g, value)->op == SSA_PHI && gpu_insn(f->g, value)->block == f->header;
+}
+
+/* The loop around a block, if it has one entry and one way back. */
+static int find_loop(foreseer *f, uint32_t block) {
+  f->header = f->g->analysis.loops.loop[block];
+  if (f->header == SSA_NONE || ssa_block_at(f->g->unit, f->header)->library) return 0;
+  const hg_array *from = &ssa_block_at(f->g->unit, f->header)->predecessors;
+  if (from->count != 2) return 0;
+  const uint32_t *block_at = from->data;
+  f->side = ir_in_loop(&f->g->analysis.loops, f->header, block_at[1]) ? 1 : 0;
+  f->latch = block_at[f->side];
+  f->entry = block_at[1 - f->side];
+  return ir_in_loop(&f->g->analysis.loops, f->header, f->latch) &&
+         !ir_in_loop(&f->g->analysis.loops, f->header, f->entry);
+}
+
+/* A phi of the head that goes down by one, where the way back is gone only if what it becomes is not 0. SSA_NONE: there
+ * is none. */
+static uint32_t find_counter(const foreseer *f) {
+  const ssa_block *latch = ssa_block_at(f->g->unit, f->latch);
+  if (latch->end != SSA_BRANCH || latch->successor[0] == latch->successor[1]) return SSA_NONE;
+  const ssa_insn *test = gpu_insn(f->g, latch->condition);
+  if (test->op != ATLAS_OP_set_eq || test->type2 != ATLAS_u32 || latch->successor[1] != f->header) return SSA_NONE;
+  const ssa_insn *zero = gpu_insn(f->g, gpu_arg(f->g, latch->condition, 1));
+  uint32_t next = gpu_arg(f->g, latch->condition, 0);
+  if (zero->op != SSA_CONST || zero->bits != 0 || gpu_insn(f->g, next)->op != ATLAS_OP_add) return SSA_NONE;
+  const ssa_insn *one = gpu_insn(f->g, gpu_arg(f->g, next, 1));
+  uint32_t phi = gpu_arg(f->g, next, 0);
+  if (one->op != SSA_CONST || one->bits != UINT32_MAX || !is_phi_of_head(f, phi)) return SSA_NONE;
+  return gpu_arg(f->g, phi, f->side) == next ? phi : SSA_NONE;
+}
+
+/* 1 if the value is a phi of the head plus `terms`, all of 32 bits; the phi must be the one given, if it is not
+ * SSA_NONE. */
+static int take_sum_apart(const foreseer *f, uint32_t value, uint32_t *phi, gpu_terms *terms, int depth) {
+  const ssa_insn *insn = gpu_insn(f->g, value);
+  if (insn->type != ATLAS_u32 || depth == 0) return 0;
+  if (is_phi_of_head(f, value)) {
+    int is_it = *phi == SSA_NONE || *phi == value;
+    *phi = value;
+    return is_it;
+  }
+  for (uint32_t i = 0; i < 2 && insn->op == ATLAS_OP_add; i++) {
+    uint32_t other = gpu_arg(f->g, value, 1 - i);
+    if (!is_invariant(f, other) || terms->count == GPU_MOST_TERMS) continue;
+    terms->value[terms->count++] = other;
+    if (take_sum_apart(f, gpu_arg(f->g, value, i), phi, terms, depth - 1)) return 1;
+    terms->count--;
+  }
+  return 0;
+}
+
+static int are_aligned(const foreseer *f, const gpu_terms *terms, uint32_t width) {
+  for (uint32_t i = 0; i < terms->count; i++)
+    if (f->g->analysis.fact[terms->value[i]].alignment % width != 0) return 0;
+  return 1;
+}
+
+static int foresee_run(const foreseer *f, const gpu_group *group, const gpu_run *run, gpu_sweep *sweep) {
+  uint32_t phi = SSA_NONE;
+  *sweep = (gpu_sweep){.step = {.count = 0}};
+  if (run->checks_least ||
+      !take_sum_apart(f, gpu_arg(f->g, group->value[run->first], 0), &phi, &sweep->offset, MOST_DEPTH))
+    return 0;
+  sweep->start = gpu_arg(f->g, phi, 1 - f->side);
+  return take_sum_apart(f, gpu_arg(f->g, phi, f->side), &phi, &sweep->step, MOST_DEPTH) &&
+         are_aligned(f, &sweep->offset, run->width) && are_aligned(f, &sweep->step, run->width);
+}
+
+static hg_status foresee(foreseer *f, uint32_t number) {
+  gpu_group *group = (gpu_group *)f->g->group.data + number;
+  gpu_foreseen seen = {.group = number};
+  if (!group->is_tested || group->run_count > GPU_MOST_SWEEPS || f->g->foreseen.count == GPU_MOST_FORESEEN ||
+      !find_loop(f, gpu_insn(f->g, group->in_order[0])->block))
+    return HG_OK;
+  uint32_t counter = find_counter(f);
+  if (counter == SSA_NONE) return HG_OK;
+  seen.block = f->entry;
+  seen.rounds = gpu_arg(f->g, counter, 1 - f->side);
+  for (uint32_t r = 0; r < group->run_count; r++)
+    if (!foresee_run(f, group, &group->run[r], &seen.sweep[r])) return HG_OK;
+  if (hg_array_append(f->g->allocator, &f->g->foreseen, &seen, 1) == NULL)
+    return hg_fail_memory("the plan of a kernel", sizeof seen);
+  group->foreseen = (uint32_t)f->g->foreseen.count;
+  return HG_OK;
+}
+
+hg_status hg_gpu_foresee(gpu_plan *g) {
+  foreseer f = {.g = g};
+  for (uint32_t i = 0; i < g->groups_outside; i++) HG_TRY(foresee(&f, i));
+  return HG_OK;
+}
