@@ -4,7 +4,8 @@
 
 TILE, STEP = 128, 8                # a block's tile of the result is 128 x 128, its step along K is 8 words
 PITCH = TILE + 4                   # of a row of a tile that is stored by columns: four words further, so banks differ
-CHAIN, LEVELS = 256, 6             # products of one chain where chains fold like a binary counter; its levels: k to 256 * 63
+CHAIN, LEVELS = 256, 8             # products of one chain where chains fold like a binary counter; its levels, a power of two: k to
+                                   # 256 * 255
 
 
 def matmul(kind: str = "f32", tree: bool = False) -> str:
@@ -45,6 +46,10 @@ def matmul(kind: str = "f32", tree: bool = False) -> str:
             e.extend(f"lds.{word} {b[j]}, [tile_b + r96 + #{at_b + j % 4 + j // 4 * 16}]" for j in range(8))
             e.extend(f"{multiply_add} {total(i, j)}, {a[i]}, {b[j]}, {total(i, j)}" for i in range(8) for j in range(8))
 
+    def next_level():
+        """The mask says where the counter ends."""
+        e.extend(("add.u32 r105, r105, #64", f"and.u32 r105, r105, #{64 * (LEVELS - 1)}"))
+
     def carry(label):
         """Adds the counter's level that begins at r105."""
         for i in range(64):
@@ -56,7 +61,8 @@ def matmul(kind: str = "f32", tree: bool = False) -> str:
         e.extend(("mov.u32 r104, r103", "movi.u32 r105, #0", "carry:", "and.u32 r106, r104, #1", "set.eq.u32 p0, r106, #0",
                   "@p0 bra carried"))
         carry("shr.u32 r104, r104, #1")
-        e.extend(("add.u32 r105, r105, #64", "bra carry", "carried:"))
+        next_level()
+        e.extend(("bra carry", "carried:"))
         for i in range(64):
             e.extend((f"stl.f32 [counter + r105 + #{i}], r{i}", f"movi.f32 r{i}, #0"))
         e.append("add.u32 r103, r103, #1")
@@ -66,7 +72,8 @@ def matmul(kind: str = "f32", tree: bool = False) -> str:
         e.extend(("movi.u32 r105, #0", "collapse:", "set.eq.u32 p0, r103, #0", "@p0 bra collapsed", "and.u32 r106, r103, #1",
                   "shr.u32 r103, r103, #1", "set.eq.u32 p0, r106, #0", "@p0 bra without"))
         carry("without:")
-        e.extend(("add.u32 r105, r105, #64", "bra collapse", "collapsed:"))
+        next_level()
+        e.extend(("bra collapse", "collapsed:"))
 
     # What this lane brings: four of a row of A's tile, and of B's four of a row, or of a column where that is given by columns.
     e += ["sreg.u32 r97, block.y", "shl.u32 r97, r97, #7", "sreg.u32 r98, block.x", "shl.u32 r98, r98, #7",
@@ -86,20 +93,19 @@ def matmul(kind: str = "f32", tree: bool = False) -> str:
     fetch()
     keep(0)
     e.append("bar.sync")
-    e += ["shr.u32 r102, k, #4", *(["movi.u32 r103, #0", "movi.u32 r107, #0"] if tree else []), "top:"]
+    e += ["shr.u32 r102, k, #4", *(["movi.u32 r103, #0", "chain:", f"movi.u32 r107, #{CHAIN // (2 * STEP)}"] if tree else []), "top:"]
     fetch()
     multiply(0)
     keep(1)
     e += ["bar.sync", "set.eq.u32 p0, r102, #1", "@p0 bra last"]
     fetch()
     multiply(1)
-    if tree:
-        e += [f"and.u32 r106, r107, #{CHAIN // (2 * STEP) - 1}", "add.u32 r107, r107, #1",
-              f"set.ne.u32 p0, r106, #{CHAIN // (2 * STEP) - 1}", "@p0 bra counted"]
-        count()
-        e.append("counted:")
     keep(0)
-    e += ["bar.sync", "loop r102, top", "last:"]
+    e += ["bar.sync", *(["sub.u32 r102, r102, #1", "loop r107, top"] if tree else ["loop r102, top"])]
+    if tree:
+        count()
+        e.append("bra chain")
+    e.append("last:")
     multiply(1)
     if tree:
         collapse()
