@@ -85,12 +85,13 @@ typedef struct hg_gpu_form {
 /* Where a parameter of the program lies in the argument block. */
 typedef struct hg_gpu_parameter {
   uint16_t symbol;
-  uint16_t offset;         /* buffers: address, extent in elements; scalars: 8 bytes; pools: address, byte count, share;
-                              tables: address of the entries */
+  uint16_t offset;         /* buffers: address, extent in elements; scalars: 8 bytes, of divisors 8 more: the largest
+                              number of the type over the scalar (over 1 where that is 0); pools: address, byte count,
+                              share; tables: address of the entries */
   uint8_t vector; /* of a buffer: 1 if 16-byte accesses are used: then its address should be a multiple of 16 */
   uint8_t kind;            /* atlas_symbol_kind */
-  uint8_t element_shift;   /* of a buffer: log2 of an element's bytes */
-  uint8_t reserved;
+  uint8_t element_shift;   /* of a buffer, and of a scalar: log2 of an element's bytes */
+  uint8_t divides;         /* of a scalar: it is a divisor */
   int64_t reach;           /* of a buffer accessed as [x + lane + #k]: 1 + the largest k; 0: not so */
 } hg_gpu_parameter;
 
@@ -135,6 +136,7 @@ typedef struct hg_gpu_header {
   uint64_t first_lane, whole_lanes; /* vector_only entries: first lane of the grid; lanes in whole packs */
   uint64_t total[2];             /* lanes along x and y (lanes kernels) */
   uint64_t grid[3];              /* in blocks */
+  uint64_t reciprocal[2];        /* of grid (of total in lanes kernels): the largest number over it; 0 if flat */
   uint32_t block[3], phase;
   uint32_t is_flat;              /* one dimension: the lane's number is block * block size + lane in the block */
   uint32_t block_lanes;          /* of a block (vector_only entries) */

@@ -4,10 +4,10 @@
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-static uint32_t parameter_bytes(uint8_t kind) {
+static uint32_t parameter_bytes(uint8_t kind, int divides) {
   switch (kind) {
   case ATLAS_SYMBOL_BUFFER: return 16;
-  case ATLAS_SYMBOL_SCALAR:
+  case ATLAS_SYMBOL_SCALAR: return divides ? 16 : 8;
   case ATLAS_SYMBOL_TABLE: return 8;
   case ATLAS_SYMBOL_POOL: return 24;
   default: return 0;
@@ -18,6 +18,29 @@ static uint8_t element_shift(const atlas_symbol *symbol) {
   return (uint8_t)gpu_log2(atlas_bytes((atlas_type)symbol->type));
 }
 
+/* sel(s is 0, 1, s): what a division by the scalar s was given as its divisor (compiler/legalise.c). */
+uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(unit, value);
+  if ((insn->op != ATLAS_OP_div && insn->op != ATLAS_OP_rem) || (insn->type != ATLAS_u32 && insn->type != ATLAS_u64))
+    return SSA_NONE;
+  uint32_t divisor = ssa_args_of(unit, value)[1];
+  if (ssa_insn_at(unit, divisor)->op != ATLAS_OP_sel) return SSA_NONE;
+  const uint32_t *choice = ssa_args_of(unit, divisor), scalar = choice[2];
+  const ssa_insn *one = ssa_insn_at(unit, choice[1]), *test = ssa_insn_at(unit, choice[0]);
+  if (ssa_insn_at(unit, scalar)->op != SSA_SCALAR || one->op != SSA_CONST || one->bits != 1 ||
+      test->op != ATLAS_OP_set_eq)
+    return SSA_NONE;
+  const uint32_t *side = ssa_args_of(unit, choice[0]);
+  const ssa_insn *zero = ssa_insn_at(unit, side[1]);
+  return side[0] == scalar && zero->op == SSA_CONST && zero->bits == 0 ? ssa_insn_at(unit, scalar)->symbol : SSA_NONE;
+}
+
+static int is_divisor(const gpu_plan *g, uint32_t symbol) {
+  for (uint32_t v = 0; v < g->unit->insns.count; v++)
+    if (!gpu_is_gone(g, v) && hg_gpu_divisor(g->unit, v) == symbol) return 1;
+  return 0;
+}
+
 void hg_gpu_lay_out_parameters(gpu_plan *g) {
   hg_gpu_info *info = &g->info;
   info->argument_bytes = sizeof(hg_gpu_header);
@@ -25,15 +48,18 @@ void hg_gpu_lay_out_parameters(gpu_plan *g) {
   for (uint32_t s = 0; s < g->program->symbols.count; s++) {
     const atlas_symbol *symbol = atlas_symbol_at(g->program, s);
     uint8_t kind = symbol->kind;
-    if (parameter_bytes(kind) == 0) continue;
+    uint8_t divides = kind == ATLAS_SYMBOL_SCALAR && is_divisor(g, s);
+    if (parameter_bytes(kind, divides) == 0) continue;
     if (kind == ATLAS_SYMBOL_TABLE) info->table_symbol = s;
     info->parameter[info->parameter_count++] =
         (hg_gpu_parameter){.symbol = (uint16_t)s,
                            .offset = (uint16_t)info->argument_bytes,
                            .kind = kind,
-                           .element_shift = kind == ATLAS_SYMBOL_BUFFER ? element_shift(symbol) : 0};
+                           .divides = divides,
+                           .element_shift =
+                               kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SCALAR ? element_shift(symbol) : 0};
     g->parameter_of[s] = (uint16_t)info->parameter_count;
-    info->argument_bytes += parameter_bytes(kind);
+    info->argument_bytes += parameter_bytes(kind, divides);
   }
 }
 

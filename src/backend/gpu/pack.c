@@ -23,6 +23,11 @@ static uint64_t limit_of(const hg_gpu_parameter *parameter, uint64_t address, ui
   return extent > reach ? extent - reach : 0;
 }
 
+static uint64_t reciprocal_of(const hg_gpu_parameter *parameter, uint64_t divisor) {
+  uint64_t most = parameter->element_shift == 3 ? UINT64_MAX : UINT32_MAX;
+  return (divisor & most) != 0 ? most / (divisor & most) : most;
+}
+
 static void pack_argument(const hg_gpu_parameter *parameter, const atlas_argument *argument,
                           const hg_gpu_places *places, uint8_t *block) {
   hg_gpu_header *header = (hg_gpu_header *)(void *)block;
@@ -42,7 +47,10 @@ static void pack_argument(const hg_gpu_parameter *parameter, const atlas_argumen
     to[2] = argument->span.byte_count / header->block_count / POOL_ALIGNMENT * POOL_ALIGNMENT;
     break;
   case ATLAS_SYMBOL_TABLE: to[0] = places->table; break;
-  default: to[0] = argument->bits; break;
+  default:
+    to[0] = argument->bits;
+    if (parameter->divides) to[1] = reciprocal_of(parameter, argument->bits);
+    break;
   }
 }
 
@@ -73,6 +81,12 @@ static void pack_grid(const atlas_launch *launch, hg_gpu_header *header) {
   }
   for (int d = 0; d < 2; d++) header->total[d] = header->grid[d] * header->block[d];
   header->is_flat = header->lanes == header->total[0];
+}
+
+/* What a kernel divides by to find its place. */
+static void pack_reciprocals(const hg_gpu_info *info, hg_gpu_header *header) {
+  const uint64_t *size = info->observes_block ? header->grid : header->total;
+  for (int d = 0; d < 2 && !header->is_flat; d++) header->reciprocal[d] = UINT64_MAX / size[d];
 }
 
 static uint64_t tiles_in(const hg_gpu_info *info, uint64_t lanes) {
@@ -118,6 +132,7 @@ uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, cons
   memset(header, 0, sizeof *header);
   if (launch->lanes != 0) pack_linear(program, launch, header);
   else pack_grid(launch, header);
+  pack_reciprocals(info, header);
   header->fast_lanes = header->lanes;
   header->fault_record = places->fault_record;
   header->fault_flag = places->fault_flag;

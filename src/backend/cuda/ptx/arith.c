@@ -105,6 +105,30 @@ static void integer_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, is_wide ? "selp.b64" : "selp.b32", d, hg_ptx_name("-1"), d, is_below);
 }
 
+/* `number` by `size`, with the largest number of the class over the size, or a little less: the high half of the
+ * product is the quotient or one less, because number / size - number * reciprocal / 2^bits is at least 0 and below 1.
+ */
+void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
+                   ptx_name rest) {
+  const char *suffix = class == PTX_64 ? ".u64" : ".u32";
+  ptx_name product = hg_ptx_new(p, class), is_less = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, hg_ptx_join("mul.hi", suffix).text, quotient, number, reciprocal);
+  PTX(p, hg_ptx_join("mul.lo", suffix).text, product, quotient, size);
+  PTX(p, hg_ptx_join("sub", suffix).text, rest, number, product);
+  PTX(p, hg_ptx_join("setp.ge", suffix).text, is_less, rest, size);
+  hg_ptx_put(p, "\t@%s add%s %s, %s, 1;\n", is_less.text, suffix, quotient.text, quotient.text);
+  hg_ptx_put(p, "\t@%s sub%s %s, %s, %s;\n", is_less.text, suffix, rest.text, rest.text, size.text);
+}
+
+/* By a scalar, whose reciprocal is an argument. */
+static void divide_by_scalar(ptx *p, uint32_t value, ptx_name d, uint32_t symbol) {
+  ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
+  int is_quotient = ptx_insn(p, value)->op == ATLAS_OP_div;
+  ptx_name other = hg_ptx_new(p, class), reciprocal = hg_ptx_field(p, class, gpu_parameter_offset(p->plan, symbol) + 8);
+  hg_ptx_divide(p, class, hg_ptx_in_register(p, ptx_arg(p, value, 0)), hg_ptx_register(p, ptx_arg(p, value, 1)),
+                reciprocal, is_quotient ? d : other, is_quotient ? other : d);
+}
+
 /* -a as ~a + 1. ptxas, for compute capability 9.0 and later, makes one instruction of max(b, max(c, 0 - a)), and of
  * min, and forgets the minus (seen in 13.0 and a driver of 580): no negation may look like one. */
 static void integer_neg(ptx *p, const char *suffix, ptx_class class, ptx_name d, ptx_name a) {
@@ -323,6 +347,11 @@ static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   if (hg_gpu_is_clamp(p->plan, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */
     ptx_name bound = hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32((float)size));
     PTX(p, "min.NaN.xorsign.abs.f32", d, hg_ptx_value(p, x), bound);
+    return;
+  }
+  uint32_t divisor = hg_gpu_divisor(p->plan->unit, value);
+  if (divisor != SSA_NONE) {
+    divide_by_scalar(p, value, d, divisor);
     return;
   }
   int is_narrow = hg_ptx_class_of(insn->type) == PTX_16; /* no constant is an operand of theirs */

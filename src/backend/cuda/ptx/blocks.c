@@ -10,23 +10,51 @@ static void place_flat(ptx *p, ptx_name thread, ptx_name size) {
     PTX(p, "mov.b64", p->at[d], d == 0 ? thread : d == 3 ? p->block : d == 6 ? p->lane : hg_ptx_number(0));
 }
 
-/* number = x + size_x * (y + size_y * z) taken apart. */
-static void take_apart(ptx *p, ptx_name number, const ptx_name size[3], const ptx_name at[3]) {
+void hg_ptx_take_number_apart(ptx *p, ptx_name number, const ptx_name size[2], const ptx_name at[3]) {
   ptx_name rest = hg_ptx_new(p, PTX_64);
-  PTX(p, "rem.u64", at[0], number, size[0]);
-  PTX(p, "div.u64", rest, number, size[0]);
-  PTX(p, "rem.u64", at[1], rest, size[1]);
-  PTX(p, "div.u64", at[2], rest, size[1]);
+  hg_ptx_divide(p, PTX_64, number, size[0], PTX_FIELD(p, PTX_64, reciprocal[0]), rest, at[0]);
+  hg_ptx_divide(p, PTX_64, rest, size[1], PTX_FIELD(p, PTX_64, reciprocal[1]), at[2], at[1]);
 }
 
-static void place_in_space(ptx *p, ptx_name thread) {
+/* The size of a block along an axis, in 32 bits. */
+static ptx_name block_size(ptx *p, size_t axis) {
+  return gpu_block_lanes(p->plan) != 0 ? hg_ptx_number(p->plan->program->block[axis])
+                                       : hg_ptx_field(p, PTX_32, offsetof(hg_gpu_header, block) + 4 * axis);
+}
+
+/* By the size of a block along an axis. The compiler makes no shift of a division by a constant here. */
+static void divide_by_block(ptx *p, ptx_name number, size_t axis, ptx_name quotient, ptx_name rest) {
+  uint32_t size = gpu_block_lanes(p->plan) != 0 ? p->plan->program->block[axis] : 0, shift = 0;
+  while (size >> shift > 1) shift++;
+  if (size != 0 && (size & (size - 1)) == 0) {
+    PTX(p, "and.b32", rest, number, hg_ptx_number(size - 1));
+    PTX(p, "shr.u32", quotient, number, hg_ptx_number(shift));
+  } else if (size != 0) {
+    hg_ptx_divide(p, PTX_32, number, hg_ptx_number(size), hg_ptx_number(UINT32_MAX / size), quotient, rest);
+  } else {
+    PTX(p, "rem.u32", rest, number, block_size(p, axis));
+    PTX(p, "div.u32", quotient, number, block_size(p, axis));
+  }
+}
+
+/* Where the program names its block all launches have it. */
+static void find_in_block(ptx *p, const ptx_name at[3]) {
+  ptx_name narrow[3], rest = hg_ptx_new(p, PTX_32);
+  for (int d = 0; d < 3; d++) narrow[d] = hg_ptx_new(p, PTX_32);
+  divide_by_block(p, p->block_lane, 0, rest, narrow[0]);
+  divide_by_block(p, rest, 1, narrow[2], narrow[1]);
+  for (int d = 0; d < 3; d++) PTX(p, "cvt.u64.u32", at[d], narrow[d]);
+}
+
+static void place_in_space(ptx *p) {
   ptx_name grid[3], block[3];
   for (size_t d = 0; d < 3; d++) {
     grid[d] = hg_ptx_field(p, PTX_64, offsetof(hg_gpu_header, grid) + 8 * d);
-    block[d] = hg_ptx_widened(p, hg_ptx_field(p, PTX_32, offsetof(hg_gpu_header, block) + 4 * d));
+    block[d] = hg_ptx_new(p, PTX_64);
+    PTX(p, "cvt.u64.u32", block[d], hg_ptx_kept(p, PTX_32, block_size(p, d)));
   }
-  take_apart(p, thread, block, &p->at[0]);
-  take_apart(p, p->block, grid, &p->at[3]);
+  find_in_block(p, &p->at[0]);
+  hg_ptx_take_number_apart(p, p->block, grid, &p->at[3]);
   PTX(p, "mov.b64", p->lane, hg_ptx_number(0));
   for (int d = 3; d-- > 0;) { /* lane = (lane * grid + block) * block size + lane in the block */
     ptx_name total = hg_ptx_new(p, PTX_64);
@@ -50,9 +78,11 @@ static void find_block_number(ptx *p) {
 void hg_ptx_find_lane(ptx *p) {
   find_block_number(p);
   name_place(p);
-  place_in_space(p, hg_ptx_widened(p, p->block_lane));
+  place_in_space(p);
 }
 
+/* The branch stays where blocks of the program have two dimensions or three, and so few launches are flat: without it
+ * ptxas keeps all this in registers until hg_ptx_find_lane, or spills it. */
 static void find_place(ptx *p) {
   ptx_name thread = hg_ptx_widened(p, p->block_lane), size = hg_ptx_widened(p, hg_ptx_special(p, "ntid.x"));
   ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
@@ -64,7 +94,7 @@ static void find_place(ptx *p) {
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, rare);
-  place_in_space(p, thread);
+  place_in_space(p);
   hg_ptx_put(p, "\tbra %s;\n", joined.text);
   p->out = out;
 }

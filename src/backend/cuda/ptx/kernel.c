@@ -9,18 +9,15 @@ static uint32_t tile_of(const ptx *p) { return gpu_tile(p->plan); }
 
 /* global.x, y, z from the lane's number; most launches have one dimension. */
 static void find_global(ptx *p) {
-  ptx_name x = PTX_FIELD(p, PTX_64, total[0]), y = PTX_FIELD(p, PTX_64, total[1]), flat = hg_ptx_new(p, PTX_PREDICATE);
-  ptx_name joined = hg_ptx_label(p), rest = hg_ptx_new(p, PTX_64), is_flat = PTX_FIELD(p, PTX_32, is_flat);
+  ptx_name total[2] = {PTX_FIELD(p, PTX_64, total[0]), PTX_FIELD(p, PTX_64, total[1])};
+  ptx_name flat = hg_ptx_new(p, PTX_PREDICATE), joined = hg_ptx_label(p), is_flat = PTX_FIELD(p, PTX_32, is_flat);
   for (int d = 6; d < 9; d++) {
     p->at[d] = hg_ptx_new(p, PTX_64);
     PTX(p, "mov.b64", p->at[d], d == 6 ? p->lane : hg_ptx_number(0));
   }
   PTX(p, "setp.ne.u32", flat, is_flat, hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra %s;\n", flat.text, joined.text);
-  PTX(p, "rem.u64", p->at[6], p->lane, x);
-  PTX(p, "div.u64", rest, p->lane, x);
-  PTX(p, "rem.u64", p->at[7], rest, y);
-  PTX(p, "div.u64", p->at[8], rest, y);
+  hg_ptx_take_number_apart(p, p->lane, total, &p->at[6]);
   hg_ptx_place(p, joined);
 }
 

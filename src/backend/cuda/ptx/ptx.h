@@ -129,6 +129,9 @@ ptx_name hg_ptx_field(ptx *p, ptx_class class, size_t offset);
 void hg_ptx_pure(ptx *p, uint32_t value);
 /* d = a op b of a type, as collectives combine: f16 and bf16 through f32. */
 void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b);
+/* quotient and rest, unsigned, in 32 or 64 bits; none of the registers is another. */
+void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
+                   ptx_name rest);
 void hg_ptx_convert(ptx *p, uint32_t value);
 ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow);
 void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
@@ -221,6 +224,8 @@ typedef struct ptx_kernel {
 
 void hg_ptx_find_block(ptx *p, ptx_name end); /* threads without a lane branch to the end */
 void hg_ptx_find_lane(ptx *p);               /* its number once more, in other registers; any launch */
+/* at = (x, y, z) of the number x + size_x * (y + size_y * z); the sizes are those of the header's reciprocals. */
+void hg_ptx_take_number_apart(ptx *p, ptx_name number, const ptx_name size[2], const ptx_name at[3]);
 void hg_ptx_clear_shared(ptx *p, uint32_t bytes);
 void hg_ptx_clear_local(ptx *p, uint32_t bytes);
 void hg_ptx_open_entries(ptx *p, ptx_kernel *k);
