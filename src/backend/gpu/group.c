@@ -76,13 +76,13 @@ static void describe(const gpu_plan *g, gpu_group *group, gpu_run *run) {
   group->is_tested |= run->is_checked || (run->width > 1 && !(run->is_aligned && run->is_shared));
 }
 
-/* Loads share a test whatever their indices: one that may be left out also needs another value. */
+/* They share a test whatever their indices. */
 static int is_worth(const gpu_group *group) {
   uint32_t checked = 0;
   for (uint32_t r = 0; r < group->run_count; r++) {
     const gpu_run *run = &group->run[r];
     if (run->width > 1 || (run->is_checked && run->count >= MIN_SHARING)) return 1;
-    if (run->is_checked && !group->is_store) checked += run->count;
+    if (run->is_checked) checked += run->count;
   }
   return checked >= MIN_SHARING;
 }

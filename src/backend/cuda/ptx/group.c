@@ -7,8 +7,7 @@ enum { MOST_ROOMS = 4 }; /* that take registers at a time */
 
 typedef struct group {
   const gpu_group *plan;
-  ptx_name index[GPU_MAX_RUNS]; /* of each run, in 64 bits */
-  ptx_name base[GPU_MAX_RUNS];  /* where its memory begins */
+  ptx_name base[GPU_MAX_RUNS];    /* where its memory begins */
   ptx_name extent[GPU_MAX_RUNS];
   ptx_name address[GPU_MAX_RUNS]; /* of the element that the index says */
   ptx_name word[GPU_MAX_GROUP];   /* of a wide access: what it loads or stores; by the first of a word's elements */
@@ -16,37 +15,28 @@ typedef struct group {
 
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
 
+static uint32_t index_of(const ptx *p, const group *g, uint32_t r) {
+  return ptx_arg(p, g->plan->value[g->plan->run[r].first], 0);
+}
+
 static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
   return displacement_of(p, g->plan->value[run->first]) * (int64_t)run->element_bytes;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-static void find_base(ptx *p, group *g, uint32_t r) {
-  const gpu_run *run = &g->plan->run[r];
-  uint32_t value = g->plan->value[run->first];
-  g->base[r] = hg_ptx_base_of(p, ptx_insn(p, value), &g->extent[r]);
-  if (run->is_checked) g->index[r] = hg_ptx_wide(p, ptx_arg(p, value, 0));
-}
-
 static void find_address(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
-  uint32_t index = ptx_arg(p, g->plan->value[run->first], 0);
-  uint8_t type = ptx_insn(p, index)->type;
-  ptx_name size = hg_ptx_number(run->element_bytes), bytes;
+  uint32_t index = index_of(p, g, r);
+  ptx_name size = hg_ptx_number(run->element_bytes);
   g->address[r] = hg_ptx_new(p, run->is_shared ? PTX_32 : PTX_64);
-  if (run->is_shared) {
-    PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
-    return;
-  }
-  if (hg_ptx_class_of(type) == PTX_32) {
-    PTX(p, gpu_is_signed(type) ? "mad.wide.s32" : "mad.wide.u32", g->address[r], hg_ptx_register(p, index), size,
-        g->base[r]);
-    return;
-  }
-  bytes = hg_ptx_new(p, PTX_64);
-  PTX(p, "mul.lo.s64", bytes, hg_ptx_register(p, index), size);
-  PTX(p, "add.s64", g->address[r], g->base[r], bytes);
+  if (run->is_shared) PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
+  else PTX(p, "add.s64", g->address[r], g->base[r], hg_ptx_bytes_of(p, index, run->element_bytes));
+}
+
+static int64_t most_of(const ptx *p, const group *g, uint32_t r) {
+  const gpu_run *run = &g->plan->run[r];
+  return displacement_of(p, g->plan->value[run->first + run->count - 1]);
 }
 
 static ptx_name address_of(const ptx *p, const group *g, const gpu_run *run, uint32_t at) {
@@ -62,16 +52,56 @@ static ptx_name either(ptx *p, ptx_name a, ptx_name b) {
   return both;
 }
 
-/* A predicate: an access of the run is out of bounds. */
-static ptx_name is_outside(ptx *p, const group *g, uint32_t r) {
+/* A predicate: an access of the run, or of another whose index is the one given, is out of bounds. */
+static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
   const gpu_run *run = &g->plan->run[r];
-  const uint32_t *value = g->plan->value + run->first;
-  uint8_t type = ptx_insn(p, ptx_arg(p, value[0], 0))->type;
-  ptx_name sum, failed = hg_ptx_sum_is_outside(p, g->index[r], type, displacement_of(p, value[run->count - 1]),
-                                               g->extent[r], &sum);
-  if (!run->checks_least) return failed;
-  return either(p, failed,
-                hg_ptx_sum_is_outside(p, g->index[r], type, displacement_of(p, value[0]), g->extent[r], &sum));
+  uint8_t type = ptx_insn(p, index_of(p, g, r))->type;
+  int64_t least = displacement_of(p, g->plan->value[run->first]), most = most_of(p, g, r);
+  ptx_name sum, failed = hg_ptx_sum_is_outside(p, index, type, most, g->extent[r], &sum);
+  if (!run->checks_least || least == most) return failed;
+  return either(p, failed, hg_ptx_sum_is_outside(p, index, type, least, g->extent[r], &sum));
+}
+
+/* Nothing of the run is below its index, which has 32 bits: where the run is in bounds it is so for all lesser indices,
+ * too. A negative index is greater than all others without its sign. */
+static int grows(const ptx *p, const group *g, uint32_t r) {
+  uint8_t type = ptx_insn(p, index_of(p, g, r))->type;
+  int64_t least = displacement_of(p, g->plan->value[g->plan->run[r].first]);
+  return hg_ptx_class_of(type) == PTX_32 && (gpu_is_signed(type) ? least == 0 : least >= 0);
+}
+
+static int are_alike(const ptx *p, const group *g, uint32_t a, uint32_t b) {
+  uint32_t of_a = g->plan->value[g->plan->run[a].first], of_b = g->plan->value[g->plan->run[b].first];
+  return ptx_insn(p, of_a)->symbol == ptx_insn(p, of_b)->symbol && most_of(p, g, a) == most_of(p, g, b) &&
+         gpu_is_signed(ptx_insn(p, index_of(p, g, a))->type) == gpu_is_signed(ptx_insn(p, index_of(p, g, b))->type);
+}
+
+/* The greatest of the indices, by a tree; they are lost. */
+static ptx_name greatest(ptx *p, ptx_name *index, uint32_t count) {
+  for (; count > 1; count = (count + 1) / 2)
+    for (uint32_t i = 0; i < count / 2; i++) {
+      ptx_name most = hg_ptx_new(p, PTX_32);
+      PTX(p, "max.u32", most, index[i], index[count - 1 - i]);
+      index[i] = most;
+    }
+  return index[0];
+}
+
+/* A predicate: an access of run r, or of the later ones that are alike, is out of bounds. `done`: the runs that no
+ * test is needed for any more. */
+static ptx_name are_outside(ptx *p, const group *g, uint32_t r, uint8_t *done) {
+  ptx_name index[GPU_MAX_RUNS], wide;
+  uint8_t type = ptx_insn(p, index_of(p, g, r))->type;
+  uint32_t count = 0;
+  for (uint32_t other = r; other < g->plan->run_count && grows(p, g, r); other++) {
+    if (!g->plan->run[other].is_checked || done[other] || !grows(p, g, other) || !are_alike(p, g, r, other)) continue;
+    index[count++] = hg_ptx_register(p, index_of(p, g, other));
+    done[other] = 1;
+  }
+  if (count < 2) return is_outside(p, g, r, hg_ptx_wide(p, index_of(p, g, r)));
+  wide = hg_ptx_new(p, PTX_64);
+  PTX(p, gpu_is_signed(type) ? "cvt.s64.s32" : "cvt.u64.u32", wide, greatest(p, index, count));
+  return is_outside(p, g, r, wide);
 }
 
 /* The low bits that are not 0 where the wide accesses of the run are not aligned; none if they always are. */
@@ -109,9 +139,10 @@ static ptx_name failed_or_crooked(ptx *p, ptx_name failed, ptx_name crooked) {
 /* A predicate: the accesses must be done one by one. */
 static ptx_name fails(ptx *p, const group *g) {
   ptx_name failed = {""}, crooked = {""};
+  uint8_t done[GPU_MAX_RUNS] = {0};
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
-    if (g->plan->run[r].is_checked) failed = either(p, failed, is_outside(p, g, r));
-    crooked = also_crooked(p, crooked, crooked_bits(p, g, r, ptx_arg(p, g->plan->value[g->plan->run[r].first], 0)));
+    if (g->plan->run[r].is_checked && !done[r]) failed = either(p, failed, are_outside(p, g, r, done));
+    crooked = also_crooked(p, crooked, crooked_bits(p, g, r, index_of(p, g, r)));
   }
   return failed_or_crooked(p, failed, crooked);
 }
@@ -353,7 +384,8 @@ void hg_ptx_group(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, step->number)};
   ptx_name slow = {""}, fast = {""}, back = {""};
   if (step->notes > 0) hg_ptx_faults_now(p);
-  for (uint32_t r = 0; r < g.plan->run_count; r++) find_base(p, &g, r);
+  for (uint32_t r = 0; r < g.plan->run_count; r++)
+    g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[g.plan->run[r].first]), &g.extent[r]);
   if (g.plan->is_tested) {
     int is_foreseen = g.plan->foreseen != 0;
     slow = hg_ptx_label(p);

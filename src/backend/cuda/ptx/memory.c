@@ -98,6 +98,14 @@ ptx_name hg_ptx_plus(ptx_name base, int64_t bytes) {
   return bytes == 0 ? base : hg_ptx_name("%s+%lld", base.text, (long long)bytes);
 }
 
+ptx_name hg_ptx_bytes_of(ptx *p, uint32_t index, uint32_t size) {
+  uint8_t type = ptx_insn(p, index)->type;
+  ptx_name bytes = hg_ptx_new(p, PTX_64);
+  PTX(p, hg_ptx_class_of(type) == PTX_64 ? "mul.lo.s64" : gpu_is_signed(type) ? "mul.wide.s32" : "mul.wide.u32", bytes,
+      hg_ptx_register(p, index), hg_ptx_number(size));
+  return bytes;
+}
+
 /* base + sum * size; the displacement is the access's own offset where it fits, so that addresses are shared. */
 static ptx_name global_address(ptx *p, uint32_t value, const gpu_place *plan, ptx_name base, ptx_name index,
                                ptx_name sum) {
@@ -106,13 +114,13 @@ static ptx_name global_address(ptx *p, uint32_t value, const gpu_place *plan, pt
   int64_t bytes = plan->is_near ? plan->displacement * (int64_t)size : 0;
   if (plan->space == GPU_LIBRARY) bytes += hg_gpu_library_offset(p->plan, insn->symbol & ~(uint32_t)SSA_LIBRARY);
   if (insn->mode == ATLAS_ADDRESS_UNIFORM && plan->is_near) return hg_ptx_plus(base, bytes);
-  ptx_name address = hg_ptx_new(p, PTX_64), offset = hg_ptx_new(p, PTX_64);
+  ptx_name address = hg_ptx_new(p, PTX_64);
   const ssa_insn *arg = plan->index != SSA_NONE ? ptx_insn(p, plan->index) : NULL;
   if (plan->is_near && arg->op != SSA_CONST && hg_ptx_class_of(arg->type) == PTX_32) {
-    PTX(p, gpu_is_signed(arg->type) ? "mad.wide.s32" : "mad.wide.u32", address, hg_ptx_register(p, plan->index),
-        hg_ptx_number(size), base);
+    PTX(p, "add.s64", address, base, hg_ptx_bytes_of(p, plan->index, size));
     return hg_ptx_plus(address, bytes);
   }
+  ptx_name offset = hg_ptx_new(p, PTX_64);
   PTX(p, "shl.b64", offset, plan->is_near ? index : sum, hg_ptx_number(gpu_log2(size)));
   PTX(p, "add.s64", address, base, offset);
   return hg_ptx_plus(address, bytes);

@@ -163,6 +163,9 @@ void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent)
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum);
 ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent);
+/* An index that is no constant times the size, exactly. One instruction multiplies 32 bits and adds a base where the
+ * two are written as two. */
+ptx_name hg_ptx_bytes_of(ptx *p, uint32_t index, uint32_t size);
 ptx_name hg_ptx_plus(ptx_name base, int64_t bytes); /* as an address */
 void hg_ptx_make_bool(ptx *p, ptx_name d); /* a byte other than 0 and 1 reads as 1 */
 void hg_ptx_tables(ptx *p);
