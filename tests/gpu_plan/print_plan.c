@@ -120,8 +120,9 @@ static void print_part(const gpu_plan *g, gpu_part_kind kind) {
 
 static void print_plan(const gpu_plan *g) {
   int depth = 1;
-  printf("kernel %s: %u threads, %u lanes each, %u registers, %u bytes of arguments, %u shared\n", g->program->name,
-         (unsigned)g->info.max_threads, (unsigned)g->info.lanes_per_thread, (unsigned)g->most_registers,
+  printf("kernel %s: %u threads, %u lanes each%s, %u registers, %u bytes of arguments, %u shared\n", g->program->name,
+         (unsigned)g->info.max_threads, (unsigned)g->info.lanes_per_thread, g->is_spread ? " that lie apart" : "",
+         (unsigned)g->most_registers,
          (unsigned)g->info.argument_bytes, (unsigned)g->info.shared_bytes);
   for (uint32_t i = 0; i < g->vector_count; i++) {
     const gpu_vector *v = &g->vector[i];

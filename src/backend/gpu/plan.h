@@ -233,6 +233,7 @@ typedef struct gpu_plan {
   hg_array proven;             /* uint32_t: accesses that are in bounds because of a loop's test */
   uint32_t groups_outside; /* the first so many of `group` are of GPU_OUTSIDE */
   int counts_steps;
+  int is_spread;               /* the lanes of a thread lie info.threads apart; no access is a vector */
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
   int runs_long;               /* a lane may take so many steps that a thread should have no other */

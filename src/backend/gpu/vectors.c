@@ -19,6 +19,7 @@ typedef struct planner {
   uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per alias group: it has a load that is no vector */
   uint8_t plain_store[ATLAS_MAX_SYMBOLS + 2];
   uint32_t largest, smallest;               /* bytes of vector elements */
+  uint32_t vectors, others;                 /* accesses that are vectors; others of buffers, lane by lane */
   uint32_t instructions;
 } planner;
 
@@ -66,18 +67,28 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   else w->plain_store[group] = 1;
 }
 
+/* Of a buffer, at an index that is another in every lane. */
+static int is_by_lane(const gpu_plan *g, uint32_t value) {
+  const ssa_insn *insn = gpu_insn(g, value);
+  return !(insn->symbol & SSA_LIBRARY) && gpu_symbol_of(g, insn)->kind == ATLAS_SYMBOL_BUFFER &&
+         g->analysis.fact[gpu_arg(g, value, 0)].level == IR_LANE;
+}
+
 /* Second walk: a store is not sunk past other accesses of its alias group, so the group has vector stores only where
  * all its loads and stores are vectors. Then the sizes of the vectors. */
 static void confirm_access(planner *w, uint32_t value) {
   gpu_plan *g = w->g;
   const ssa_insn *insn = gpu_insn(g, value);
   uint32_t flags = gpu_flags(g, value);
-  if (!is_access(flags) || g->access[value] != GPU_VECTOR) return;
+  if (!is_access(flags)) return;
+  if (g->access[value] == GPU_CHECKED) w->others += insn->mode == ATLAS_ADDRESS_INDEXED && is_by_lane(g, value);
+  if (g->access[value] != GPU_VECTOR) return;
   uint32_t group = w->group[hg_location_of(g->program, insn)], size = atlas_bytes((atlas_type)insn->type);
   if (flags & ATLAS_STORE && (w->plain_store[group] || w->plain_load[group])) {
     g->access[value] = GPU_PLAIN;
     return;
   }
+  w->vectors++;
   if (size > w->largest) w->largest = size;
   if (w->smallest == 0 || size < w->smallest) w->smallest = size;
 }
@@ -109,6 +120,17 @@ static void note_parameter(gpu_plan *g, uint32_t value) {
   if (g->access[value] != GPU_VECTOR) return;
   parameter->vector = 1;
   g->vector_of[value] = g->vector_count++;
+}
+
+/* Lanes near one another mostly access what lies near. Where a thread's lanes are neighbours, an access that is no
+ * vector has gaps between the threads of a warp: four lanes of f32 take four times the sectors and lines. So a thread
+ * whose lanes have more of these than vectors has lanes that are as far apart as the block has threads; then none is a
+ * vector. */
+static void spread_lanes(planner *w) {
+  gpu_plan *g = w->g;
+  g->is_spread = w->others > w->vectors;
+  for (uint32_t v = 0; g->is_spread && v < g->unit->insns.count; v++)
+    if (g->access[v] == GPU_VECTOR) g->access[v] = GPU_PLAIN;
 }
 
 /* 1 if every access is a vector: then nothing can fault. */
@@ -154,6 +176,7 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
     memset(g->access, GPU_CHECKED, g->unit->insns.count);
     return;
   }
+  spread_lanes(&w);
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
       note_parameter(g, e);

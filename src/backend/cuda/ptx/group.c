@@ -303,8 +303,9 @@ static void find_room(ptx *p, const group *g, uint32_t r, careful *c) {
   if (!g->plan->run[r].is_checked) return;
   c->room[r] = hg_ptx_new(p, PTX_32);
   c->fault[r] = hg_ptx_new(p, PTX_32);
-  PTX(p, "setp.lt.u64", is_inside, g->index[r], g->extent[r]);
-  PTX(p, "sub.s64", room, g->extent[r], g->index[r]);
+  ptx_name index = hg_ptx_wide(p, index_of(p, g, r));
+  PTX(p, "setp.lt.u64", is_inside, index, g->extent[r]);
+  PTX(p, "sub.s64", room, g->extent[r], index);
   PTX(p, "selp.b64", room, room, hg_ptx_number(0), is_inside);
   PTX(p, "min.u64", room, room, hg_ptx_number(INT32_MAX));
   PTX(p, "cvt.u32.u64", c->room[r], room);
@@ -343,7 +344,7 @@ static void note_first(ptx *p, const group *g, const careful *c) {
     ptx_name is_there = hg_ptx_new(p, PTX_PREDICATE), is_first = hg_ptx_new(p, PTX_PREDICATE);
     PTX(p, "setp.ne.u32", is_there, c->fault[r], hg_ptx_number(UINT32_MAX));
     PTX(p, "setp.eq.and.u32", is_first, c->fault[r], first, is_there);
-    hg_ptx_note_number(p, is_first, first, g->index[r], g->extent[r]);
+    hg_ptx_note_number(p, is_first, first, hg_ptx_wide(p, index_of(p, g, r)), g->extent[r]);
   }
 }
 

@@ -26,7 +26,7 @@ static void pack_lane(ptx *p, const ptx_kernel *k, uint32_t lane) {
   p->lane = k->first;
   if (!p->plan->needs_lane || lane == 0) return;
   p->lane = hg_ptx_new(p, PTX_64);
-  PTX(p, "add.s64", p->lane, k->first, hg_ptx_number(lane));
+  PTX(p, "add.s64", p->lane, k->first, hg_ptx_number(p->plan->is_spread ? lane * p->plan->info.threads : lane));
 }
 
 /* ---- packs of lanes ---------------------------------------------------------------------------------------------- */
@@ -131,7 +131,8 @@ static void find_tile(ptx *p, ptx_kernel *k) {
   k->end = hg_ptx_label(p);
   PTX(p, "add.s64", k->base, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
   PTX(p, "mul.lo.u64", k->base, k->base, hg_ptx_number(tile_of(p)));
-  PTX(p, "mad.lo.u64", k->first, k->thread, hg_ptx_number(p->plan->info.lanes_per_thread), k->base);
+  PTX(p, "mad.lo.u64", k->first, k->thread, hg_ptx_number(p->plan->is_spread ? 1 : p->plan->info.lanes_per_thread),
+      k->base);
 }
 
 static void if_whole(ptx *p, ptx_kernel *k) {
