@@ -230,6 +230,35 @@ static void test_pack(void) {
   release(&e);
 }
 
+/* Blocks whose part of a buffer two loops go over: no more at a time than find it in half of the cache. */
+static void test_blocks_at_a_time(void) {
+#define TWO_LOOPS(second)                                                                                      \
+  ".program two\n.block 256\n.buffer x f32 in\n.buffer y f32 out\n.scalar n u32\nmul.u32 r0, r253, n\n"         \
+  "add.u32 r1, r0, n\nadd.u32 r0, r0, blane\nmovi.f32 r2, #0\nmov.u32 r3, r0\n"                               \
+  "a:\nset.ge.u32 p0, r3, r1\n@p0 bra b\nldg.f32 r4, [x + r3]\nadd.f32 r2, r2, r4\nadd.u32 r3, r3, #256\n"    \
+  "bra a\nb:\n" second "\nc:\nset.ge.u32 p0, r3, r1\n@p0 bra d\nldg.f32 r4, [x + r3]\nmul.f32 r4, r4, r2\n" \
+  "stg.f32 [y + r3], r4\nadd.u32 r3, r3, #256\nbra c\nd:\nexit\n"
+  const uint64_t bytes = UINT64_C(1) << 30;
+  entry e = emit_for(90, TWO_LOOPS("mov.u32 r3, r0"), 0), other = emit_for(90, TWO_LOOPS("add.u32 r3, r0, n"), 0);
+  atlas_argument arguments[3] = {{.span = span_at(1 << 20, bytes)}, {.span = span_at(UINT64_C(1) << 40, bytes)}};
+  CHECK(e.info.parameter[0].again && !e.info.parameter[1].again && !other.info.parameter[0].again);
+  e.info.unit_shared_bytes = 228 << 10;
+  e.info.block_shared_bytes = 227 << 10;
+  const struct {
+    uint32_t rows, units, cache_megabytes, blocks; /* at a time; 0: as many as there is room for */
+  } cases[] = {{16384, 132, 50, 3}, {16384, 0, 50, 0}, {16384, 132, 0, 0}, {4096, 132, 50, 0}, {65536, 132, 50, 0},
+               {16384, 128, 64, 4}, {16384, 64, 32, 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    e.info.units = cases[i].units;
+    e.info.cache_bytes = (uint64_t)cases[i].cache_megabytes << 20;
+    packed p = pack(&e, (atlas_launch){.grid = {cases[i].rows, 1, 1}, .block = {256, 1, 1}}, arguments);
+    uint32_t each = e.info.shared_bytes + p.shape.idle_bytes + 1024;
+    CHECK_EQ_U64(p.shape.idle_bytes > 0 ? (228 << 10) / each : 0, cases[i].blocks);
+  }
+  release(&e);
+  release(&other);
+}
+
 /* Long programs have several packs a thread, where the device has enough to do all the same. */
 static void test_packs(void) {
   static const char source[] = ".program long\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
@@ -372,6 +401,7 @@ int main(void) {
   test_narrow_extremes();
   test_everything();
   test_pack();
+  test_blocks_at_a_time();
   test_packs();
   test_steps();
   test_large_grids();

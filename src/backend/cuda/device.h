@@ -87,7 +87,8 @@ typedef struct cuda_device {
   uint64_t peers;        /* by ordinal: GPUs for which peer access has been tried */
   int capability;        /* 10 * major + minor */
   uint32_t units;        /* multiprocessors */
-  uint32_t shared_bytes; /* that a block may ask for */
+  uint32_t shared_bytes, unit_shared_bytes; /* that a block may ask for; that a multiprocessor has */
+  uint64_t cache_bytes;  /* of the last cache */
   uint64_t table_lanes;  /* HOLOGRAM_TABLE_LANES: smaller launches do not use the table form (gpu/table.c) */
   uint8_t table_lanes_given; /* 1: launches of so many lanes and more use it, whatever hg_gpu_info.table_lanes */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */

@@ -124,7 +124,7 @@ static hg_status submit(cuda_device *d, packed_launch *r, void *stream) {
   void *parameters[] = {r->block};
   for (;; hg_gpu_next(r->block, &r->shape)) {
     int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1,
-                                          r->entry->info.dynamic_bytes, stream, parameters, NULL);
+                                          r->entry->info.dynamic_bytes + r->shape.idle_bytes, stream, parameters, NULL);
     HG_TRY(hg_cuda_check(d, result, "the kernel could not be launched"));
     if (r->shape.left == 0) return HG_OK;
   }

@@ -123,12 +123,27 @@ static hg_status compile_image(cuda_device *d, const cuda_kernel *kernel, ssa_un
   return status;
 }
 
+/* What the card has: the image may come from another one of the same capability. */
+static void note_card(const cuda_device *d, hg_gpu_info *info) {
+  info->units = d->units;
+  info->unit_shared_bytes = d->unit_shared_bytes;
+  info->block_shared_bytes = d->shared_bytes;
+  info->cache_bytes = d->cache_bytes;
+}
+
+/* That a launch of the kernel may ask for. */
+static uint32_t most_dynamic_bytes(const cuda_device *d, const hg_gpu_info *info) {
+  for (uint32_t i = 0; i < info->parameter_count; i++)
+    if (info->parameter[i].again) return d->shared_bytes - (info->dynamic_bytes > 0 ? 0 : info->shared_bytes);
+  return info->dynamic_bytes;
+}
+
 static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_count, const char *name,
                             cuda_entry *entry) {
   if (byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
   memcpy(&entry->info, image, sizeof entry->info);
   if (entry->info.size != sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
-  entry->info.units = d->units; /* the image may come from another card of the same capability */
+  note_card(d, &entry->info);
   int result = d->driver.cuModuleLoadData(&entry->module, image + sizeof entry->info);
   if (result == CUDA_OUT_OF_MEMORY) {
     hg_cuda_trim_within(d);
@@ -137,9 +152,10 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_co
   HG_TRY(hg_cuda_check(d, result, "the driver did not load a kernel"));
   hg_status status = hg_cuda_check(d, d->driver.cuModuleGetFunction(&entry->function, entry->module, name),
                                 "the driver did not find a kernel's entry");
-  if (status == HG_OK && entry->info.dynamic_bytes > 0)
+  uint32_t dynamic_bytes = most_dynamic_bytes(d, &entry->info);
+  if (status == HG_OK && dynamic_bytes > 0)
     status = hg_cuda_check(d, d->driver.cuFuncSetAttribute(entry->function, CUDA_FUNCTION_DYNAMIC_BYTES,
-                                                           (int)entry->info.dynamic_bytes),
+                                                           (int)dynamic_bytes),
                            "the driver did not give a kernel its shared memory");
   if (status == HG_OK) return HG_OK;
   (void)d->driver.cuModuleUnload(entry->module);

@@ -92,6 +92,8 @@ typedef struct hg_gpu_parameter {
   uint8_t kind;            /* atlas_symbol_kind */
   uint8_t element_shift;   /* of a buffer, and of a scalar: log2 of an element's bytes */
   uint8_t divides;         /* of a scalar: it is a divisor */
+  uint8_t again;           /* of a buffer: two loops of the program go over the same part of it */
+  uint8_t reserved[7];
   int64_t reach;           /* of a buffer accessed as [x + lane + #k]: 1 + the largest k; 0: not so */
 } hg_gpu_parameter;
 
@@ -104,6 +106,8 @@ typedef struct hg_gpu_info {
   uint32_t shared_bytes;
   uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table form has as many blocks,
                      and blocks of small launches have fewer tiles. 0: not known, always info.packs tiles */
+  uint32_t unit_shared_bytes, block_shared_bytes; /* that a multiprocessor has, and a block may have; as `units` */
+  uint64_t cache_bytes;    /* of the card's last cache, set with `units`; 0: not known */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: hg_gpu_pack refuses launches that are not in bounds and aligned */
   uint8_t is_table;        /* the form with HG_GPU_TABULATED */
@@ -126,6 +130,8 @@ typedef struct hg_gpu_places {
 
 typedef struct hg_gpu_launch {
   uint32_t blocks, threads;
+  uint32_t idle_bytes;     /* shared memory beyond info.dynamic_bytes that a block is to be given for nothing: it keeps
+                              other blocks from a multiprocessor */
   uint64_t left;           /* blocks for further launches (hg_gpu_next): more than a grid can have */
 } hg_gpu_launch;
 

@@ -57,7 +57,8 @@ void hg_gpu_lay_out_parameters(gpu_plan *g) {
                            .kind = kind,
                            .divides = divides,
                            .element_shift =
-                               kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SCALAR ? element_shift(symbol) : 0};
+                               kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SCALAR ? element_shift(symbol) : 0,
+                           .again = (uint8_t)gpu_is_in_set(g->swept_again, s)};
     g->parameter_of[s] = (uint16_t)info->parameter_count;
     info->argument_bytes += parameter_bytes(kind, divides);
   }

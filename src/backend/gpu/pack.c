@@ -11,7 +11,10 @@
 enum { VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
 enum {
   UNIT_THREADS = 2048, /* of a multiprocessor at full occupancy */
-  WAVES = 4            /* of blocks at full occupancy: with fewer, blocks have fewer tiles */
+  WAVES = 4,           /* of blocks at full occupancy: with fewer, blocks have fewer tiles */
+  FEWEST_THREADS = 512, /* of a multiprocessor that wait for memory side by side */
+  SHARED_STEP = 128,   /* in which shared memory is given */
+  SHARED_TAKEN = 1024  /* of the driver, beside what a block asks for */
 };
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
@@ -111,6 +114,34 @@ static uint64_t vector_blocks(const hg_gpu_info *info, hg_gpu_header *header) {
   return (each == 1 ? tiles : (tiles + each - 1) / each) + (alone != 0);
 }
 
+/* ---- blocks at a time -------------------------------------------------------------------------------------------- */
+
+/* The most bytes of a buffer that a block goes over more than once, if each has its own part of it. */
+static uint64_t part_of_block(const hg_gpu_info *info, const atlas_launch *launch, uint64_t blocks) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < info->parameter_count; i++) {
+    const hg_gpu_parameter *parameter = &info->parameter[i];
+    uint64_t bytes = parameter->again ? launch->arguments[parameter->symbol].span.byte_count / blocks : 0;
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+/* Blocks find in the cache what they go over again as long as their parts take half of it: what one half of the cards'
+ * multiprocessors reads may be kept for the other half, too. If that is fewer blocks than there is room for, but
+ * enough to wait for memory side by side, shared memory that nobody uses keeps the others out. */
+static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, uint64_t blocks, uint32_t threads) {
+  uint64_t part = info->units > 0 && blocks > 0 ? part_of_block(info, launch, blocks) : 0;
+  if (part == 0) return 0;
+  uint64_t at_a_time = info->cache_bytes / 2 / info->units / part;
+  if (at_a_time * threads < FEWEST_THREADS || at_a_time * threads >= UNIT_THREADS) return 0;
+  uint64_t each = info->unit_shared_bytes / at_a_time / SHARED_STEP * SHARED_STEP;
+  if (each <= info->shared_bytes + SHARED_TAKEN) return 0;
+  each -= SHARED_TAKEN;
+  if (each > info->block_shared_bytes) each = info->block_shared_bytes;
+  return (uint32_t)each - info->shared_bytes;
+}
+
 static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, hg_gpu_header *header,
                            hg_gpu_launch *out) {
   uint64_t blocks = info->is_table         ? hg_gpu_table_blocks(header->lanes, info->units)
@@ -120,6 +151,7 @@ static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, 
   out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
   out->left = blocks - out->blocks;
   out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
+  out->idle_bytes = info->observes_block ? idle_bytes(info, launch, blocks, out->threads) : 0;
   uint32_t missing = out->threads > info->max_threads ? HG_GPU_LARGER_BLOCKS : 0;
   if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_GPU_COUNT_STEPS;
   if (info->vector_only && header->fast_lanes < header->lanes) missing |= HG_GPU_CHECKED;

@@ -230,6 +230,7 @@ typedef struct gpu_plan {
 
   hg_array unrolled;           /* gpu_unrolled */
   int shares_work;             /* several values' tests and divisions have become one: the blocks are others */
+  uint64_t swept_again[4];     /* the set of buffers of which several loops go over the same part */
   hg_array proven;             /* uint32_t: accesses that are in bounds because of a loop's test */
   uint32_t groups_outside; /* the first so many of `group` are of GPU_OUTSIDE */
   int counts_steps;

@@ -224,6 +224,30 @@ static int find_loop(gpu_unroller *u, uint32_t header) {
   return may_repeat(u) && hg_gpu_compared(u) != SSA_NONE;
 }
 
+/* ---- what is gone over again ------------------------------------------------------------------------------------- */
+
+static int is_same_step(const gpu_unroller *u, uint32_t a, uint32_t b) {
+  const ssa_insn *x = insn_at(u, a), *y = insn_at(u, b);
+  return a == b || (x->op == SSA_CONST && y->op == SSA_CONST && x->bits == y->bits);
+}
+
+static void note_sweep(gpu_unroller *u, uint32_t loop, uint32_t value) {
+  uint32_t phi = hg_gpu_root_of(u, arg_of(u, value, 0)), symbol = insn_at(u, value)->symbol;
+  uint32_t start = arg_of(u, phi, 1 - hg_gpu_latch_side(u)), step = hg_gpu_step_of(u, phi);
+  for (uint32_t i = 0; i < u->passages; i++)
+    if (u->passage[i].symbol == symbol && u->passage[i].loop != loop && u->passage[i].start == start &&
+        is_same_step(u, u->passage[i].step, step))
+      u->g->swept_again[symbol / 64] |= UINT64_C(1) << symbol % 64;
+  if (u->passages == GPU_MOST_PASSAGES) return;
+  u->passage[u->passages++] = (gpu_passage){.symbol = symbol, .loop = loop, .start = start, .step = step};
+}
+
+static void note_sweeps(gpu_unroller *u, uint32_t loop) {
+  for (uint32_t i = 0; i < u->loop.block_count; i++)
+    for (uint32_t e = ssa_block_at(u->unit, u->loop.block[i])->first_effect; e != SSA_NONE; e = insn_at(u, e)->next)
+      if (hg_gpu_is_swept(u, e)) note_sweep(u, loop, e);
+}
+
 /* ---- how many iterations ----------------------------------------------------------------------------------------- */
 
 /* As many as have enough bytes under way, and no more than that takes. */
@@ -271,7 +295,7 @@ hg_status hg_gpu_unroll(gpu_plan *g) {
   hg_alias_groups(g->program, g->unit, u.alias);
   for (uint32_t k = 0; k < g->order.count && status == HG_OK && loops < MOST_LOOPS; k++) {
     if (!find_loop(&u, g->order.block[k])) continue;
-    loops++;
+    note_sweeps(&u, loops++);
     status = take_loop(&u);
   }
   hg_release(g->allocator, u.map);

@@ -6,6 +6,7 @@
 
 enum {
   GPU_MOST_TIMES = 16,
+  GPU_MOST_PASSAGES = 32,
   GPU_MOST_LOOP_BLOCKS = 16,
   GPU_MOST_STEP = 1 << 20 /* that an integer grows by in an iteration, where that is a constant; of a displacement */
 };
@@ -25,6 +26,11 @@ typedef struct gpu_loop {
   uint32_t only[ATLAS_MAX_SYMBOLS + 2];  /* per alias group: its first access in an iteration */
 } gpu_loop;
 
+/* What a loop goes over. */
+typedef struct gpu_passage {
+  uint32_t symbol, loop, start, step; /* loop: its number; values */
+} gpu_passage;
+
 typedef struct gpu_unroller {
   gpu_plan *g;
   ssa_unit *unit;
@@ -33,6 +39,8 @@ typedef struct gpu_unroller {
   uint32_t *copy_of;       /* per block before, of the copy at hand */
   uint32_t alias[ATLAS_MAX_SYMBOLS + 2];
   gpu_loop loop;
+  gpu_passage passage[GPU_MOST_PASSAGES];
+  uint32_t passages;
   uint32_t times, first;   /* of the copies at hand; the block in which they begin */
   int failed;              /* out of memory */
 } gpu_unroller;
