@@ -202,45 +202,6 @@ int hg_guards_is_below_length(hg_guards *g, uint32_t value, int64_t displacement
   return is_at_most_length(g, value, displacement + 1, buffer, MOST_STEPS);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------------------ */
-
-typedef struct bound_search {
-  uint32_t value, nth; /* how many bounds are to be passed over */
-  uint32_t *bound;
-  int64_t *above;
-} bound_search;
-
-static int find_in_condition(hg_guards *g, uint32_t condition, int holds, bound_search *s) {
-  const ssa_insn *insn = insn_at(g, condition);
-  const uint32_t *args = ssa_args_of(g->unit, condition);
-  if (g->work == 0) return 0;
-  g->work--;
-  if (insn->op == ATLAS_OP_pnot) return find_in_condition(g, args[0], !holds, s);
-  if (insn->op == (holds ? ATLAS_OP_pand : ATLAS_OP_por))
-    return find_in_condition(g, args[0], holds, s) || find_in_condition(g, args[1], holds, s);
-  if (insn->op != ATLAS_OP_set_lt || !atlas_is_integer((atlas_type)insn->type2)) return 0;
-  int64_t tested = 0, added = 0;
-  if (base_of(g, args[!holds], &tested) != s->value) return 0;
-  uint32_t bound = base_of(g, args[holds], &added);
-  if (s->nth-- > 0) return 0;
-  *s->bound = bound;
-  *s->above = added - tested - (holds != 0);
-  return 1;
-}
-
-int hg_guards_find_bound(hg_guards *g, uint32_t value, uint32_t nth, uint32_t *bound, int64_t *above) {
-  bound_search s = {value, nth, bound, above};
-  g->work = MOST_WORK;
-  for (uint32_t b = g->block; b != SSA_NONE && g->work > 0; b = g->at[b].above)
-    if (g->at[b].condition != SSA_NONE && find_in_condition(g, g->at[b].condition, g->at[b].holds, &s)) return 1;
-  return 0;
-}
-
-uint32_t hg_guards_base_of(hg_guards *g, uint32_t value, int64_t *added) {
-  g->work = MOST_WORK;
-  return base_of(g, value, added);
-}
-
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 
 /* What comes along the phi's edges of one kind. */

@@ -50,14 +50,6 @@ hg_range hg_guards_range(hg_guards *g, uint32_t value);
  * number of 32 bits. */
 int hg_guards_is_below_length(hg_guards *g, uint32_t value, int64_t displacement, uint32_t buffer);
 
-/* What an index is with conversions and constants taken off that change no number: value = the result + what is added
- * to *added, as numbers. */
-uint32_t hg_guards_base_of(hg_guards *g, uint32_t value, int64_t *added);
-
-/* The nth (from 0) of the values that branches on the way have compared this one with: value <= *bound + *above there,
- * as numbers. 0: there are not so many. */
-int hg_guards_find_bound(hg_guards *g, uint32_t value, uint32_t nth, uint32_t *bound, int64_t *above);
-
 /* What a phi can be: the join of its arguments, each along its edge; in a loop what is left of the whole type if each
  * iteration finds the phi between its bounds and leaves it there. With the last phi of a loop's header, finds the
  * loop's counter and the phis that have changed by a known step in so many iterations: *changed is set when one of

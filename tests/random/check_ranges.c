@@ -5,22 +5,16 @@
 #include "atlas/functions.h"
 #include "atlas/value.h"
 #include "base/error.h"
-#include "compiler/limits.h"
 #include "compiler/ssa_interp.h"
 #include "compiler/trips.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-uint64_t check_ranges_limits;
 
 typedef struct watcher {
   const ranges_run *run;
   const hg_analysis *analysis;
   const atlas_launch *launch;
-  const ssa_order *order;
-  uint64_t *last;  /* per lane and value: what it was last */
-  uint32_t limits; /* how many accesses had one */
   hg_status status;
 } watcher;
 
@@ -59,37 +53,13 @@ static int is_in_bounds(const watcher *w, const ssa_insn *insn, uint32_t value, 
   return index >= 0 && (uint64_t)index < extent_of(w, insn);
 }
 
-/* 1 if the access goes no further than what was to be known before its loop. */
-static int is_within_limit(watcher *w, uint32_t number, uint32_t value, const uint64_t *args) {
-  const ssa_unit *unit = w->run->unit;
-  hg_limit limit;
-  if (!hg_find_limit(w->analysis, unit, w->order, value, &limit)) return 1;
-  w->limits++;
-  uint64_t sum = 0;
-  for (uint32_t k = 0; k < limit.count; k++) {
-    uint64_t product = 1;
-    for (int i = 0; i < 2 && limit.product[k][i] != SSA_NONE; i++) {
-      const ssa_insn *insn = ssa_insn_at(unit, limit.product[k][i]);
-      uint64_t factor =
-          insn->op == SSA_CONST ? insn->bits : w->last[(size_t)number * unit->insns.count + limit.product[k][i]];
-      product *= factor;
-    }
-    sum += product;
-  }
-  if (sum > INT64_MAX - UINT32_MAX) return 1; /* too far for this test */
-  uint32_t arg = ssa_args_of(unit, value)[0];
-  int64_t index =
-      atlas_index_sum((atlas_type)ssa_insn_at(unit, arg)->type, args[0], (int64_t)ssa_insn_at(unit, value)->bits);
-  return index >= 0 && index <= (int64_t)sum + limit.above;
-}
-
 static void saw(void *user, uint32_t number, uint32_t value, uint64_t bits, const uint64_t *args) {
   watcher *w = user;
+  (void)number;
   const ssa_insn *insn = ssa_insn_at(w->run->unit, value);
   const hg_fact *fact = &w->analysis->fact[value];
   const hg_range *range = &w->analysis->range[value];
   if (w->status != HG_OK) return;
-  w->last[(size_t)number * w->run->unit->insns.count + value] = bits;
   if (!is_in_range(insn->type, *range, bits))
     w->status = hg_fail(HG_INVALID_ARGUMENT, "value %u (%s) is %llx, not in [%lld, %lld] or [%g, %g]%s", value,
                         atlas_op_lookup(insn->op) == NULL ? "leaf or phi" : atlas_op_lookup(insn->op)->mnemonic,
@@ -100,8 +70,6 @@ static void saw(void *user, uint32_t number, uint32_t value, uint64_t bits, cons
                         (unsigned)fact->alignment);
   else if (args != NULL && w->analysis->in_bounds[value] && !is_in_bounds(w, insn, value, args))
     w->status = hg_fail(HG_INVALID_ARGUMENT, "access %u is out of bounds", value);
-  else if (args != NULL && !is_within_limit(w, number, value, args))
-    w->status = hg_fail(HG_INVALID_ARGUMENT, "access %u goes beyond its limit", value);
 }
 
 hg_status check_ranges(const void *context, atlas_launch *launch) {
@@ -121,21 +89,15 @@ hg_status check_ranges(const void *context, atlas_launch *launch) {
     }
   }
   ssa_order order = {0};
-  watcher w = {.run = run, .analysis = &analysis, .launch = launch, .order = &order};
+  watcher w = {.run = run, .analysis = &analysis, .launch = launch};
   const hg_ssa_watch watch = {saw, &w};
   hg_status status = hg_analyse(run->program, run->unit, &shape, &analysis);
   if (status == HG_OK) status = ir_ssa_order_build(run->unit, &order);
-  uint64_t lanes = launch->lanes != 0 ? atlas_linear_block(run->program, launch)
-                                      : (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-  w.last = calloc(lanes * run->unit->insns.count, sizeof *w.last);
-  if (w.last == NULL) status = HG_OUT_OF_MEMORY;
   uint64_t steps = status == HG_OK ? hg_most_steps(&analysis, run->unit, &order, NULL) : UINT64_MAX;
   int is_enough = steps > 0 && steps <= launch->step_limit; /* a limit is 1 at least */
   if (is_enough) launch->step_limit = steps;
   if (status == HG_OK)
     status = hg_ssa_interpret_watched(&run->program->allocator, run->program, run->unit, &watch, launch);
-  free(w.last);
-  check_ranges_limits += w.limits;
   ir_ssa_order_release(run->unit, &order);
   hg_analysis_release(run->unit, &analysis);
   if (status == HG_OK && is_enough && launch->fault.kind == HG_FAULT_STEP_LIMIT)

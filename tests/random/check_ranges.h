@@ -11,12 +11,9 @@ typedef struct ranges_run {
   int knows_launch; /* 1: the analysis is told all of the launch; 0: nothing */
 } ranges_run;
 
-/* How many executions of accesses there were so far that had a limit (compiler/limits.h). */
-extern uint64_t check_ranges_limits;
-
 /* Analyses the unit of `context`, a ranges_run, and runs it. HG_INVALID_ARGUMENT with the first value that lies outside
  * of its range or is no multiple of its alignment; with an access that is out of bounds although it was proven to be in
- * bounds, or beyond its limit; or where a lane takes more steps than it can. */
+ * bounds; or where a lane takes more steps than it can. */
 hg_status check_ranges(const void *context, atlas_launch *launch);
 
 #endif

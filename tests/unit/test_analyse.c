@@ -4,7 +4,6 @@
 #include "../random/check_ranges.h"
 #include "compile.h"
 
-#include "compiler/limits.h"
 #include "compiler/trips.h"
 
 #include <stdarg.h>
@@ -477,62 +476,6 @@ static void test_indices_below_lengths(void) {
   }
 }
 
-/* Of the first access to x: how many products, the sum that is added to them, and whether the loop is the outer one. */
-static void check_limit(const char *body, uint32_t products, int64_t above) {
-  char text[1024];
-  ssa_unit unit;
-  ssa_order order;
-  hg_analysis analysis;
-  hg_limit limit = {0};
-  snprintf(text, sizeof text, ".scalar n u32\n.scalar m u32\n.scalar k i32\n" IO "%s\nexit\n", body);
-  atlas_program *program = parse(text);
-  compile(program, OPTIMISED, &unit);
-  CHECK_EQ_U64(hg_analyse(program, &unit, &(hg_shape){0}, &analysis), HG_OK);
-  CHECK_EQ_U64(ir_ssa_order_build(&unit, &order), HG_OK);
-  int found = 0;
-  for (uint32_t v = 0; v < unit.insns.count && !found; v++)
-    if (ssa_insn_at(&unit, v)->op == ATLAS_OP_ldg) found = hg_find_limit(&analysis, &unit, &order, v, &limit);
-  if (!check_note(found == (products > 0) && (!found || (limit.count == products && limit.above == above))))
-    printf("%d: %u products, %lld above:\n%s", found, limit.count, (long long)limit.above, text);
-  uint64_t before = check_ranges_limits;
-  check_by_running(program, &unit, text);
-  CHECK((check_ranges_limits > before) == (products > 0));
-  ir_ssa_order_release(&unit, &order);
-  hg_analysis_release(&unit, &analysis);
-  ir_ssa_release(&unit);
-  atlas_program_release(program);
-}
-
-#define STRIDED(index)                                                    \
-  "mov.u32 r0, blane\nagain:\nset.ge.u32 p0, r0, n\n@p0 bra done\n" index \
-  "stg.f32 [y + lane], r1\nadd.u32 r0, r0, #64\n"                         \
-  "bra again\ndone:"
-
-/* An access in a loop goes no further than what was known before. */
-static void test_limits(void) {
-  check_limit(STRIDED("ldg.f32 r1, [x + r0]\n"), 1, -1);
-  check_limit(STRIDED("ldg.f32 r1, [x + r0 + #3]\n"), 1, 2);
-  check_limit(STRIDED("add.u32 r2, r0, m\nldg.f32 r1, [x + r2]\n"), 2, -1);
-  check_limit(STRIDED("mad.u32 r2, m, blane, r0\nldg.f32 r1, [x + r2]\n"), 2, -1);
-  check_limit(STRIDED("mul.u32 r2, m, r0\nldg.f32 r1, [x + r2]\n"), 0, 0);
-  check_limit(STRIDED("ldg.f32 r1, [x + r0 + #-1]\n"), 0, 0); /* may be below 0 */
-  check_limit("mov.u32 r0, blane\nagain:\nset.gt.u32 p0, r0, n\n@p0 bra done\nldg.f32 r1, [x + r0]\n"
-              "stg.f32 [y + lane], r1\nadd.u32 r0, r0, #64\nbra again\ndone:",
-              1, 0);
-  /* to the end of a row; at the end of each round; of signed numbers, which may be negative where the step wraps */
-  check_limit(
-      "mul.u32 r0, blane, m\nadd.u32 r2, r0, m\nagain:\nset.ge.u32 p0, r0, r2\n@p0 bra done\nldg.f32 r1, [x + r0]\n"
-      "stg.f32 [y + lane], r1\nadd.u32 r0, r0, #1\nbra again\ndone:",
-      1, -1);
-  check_limit(
-      "movi.i32 r0, #0\nagain:\nset.ge.i32 p0, r0, k\n@p0 bra done\nldg.f32 r1, [x + r0]\nstg.f32 [y + lane], r1\n"
-      "add.i32 r0, r0, #2\nbra again\ndone:",
-      0, 0);
-  /* nothing is compared; no loop */
-  check_limit("mov.u32 r0, n\nagain:\nldg.f32 r1, [x + r0]\nstg.f32 [y + lane], r1\nloop r0, again", 0, 0);
-  check_limit("set.ge.u32 p0, n, #1000\n@p0 bra done\nldg.f32 r1, [x + lane]\nstg.f32 [y + lane], r1\ndone:", 0, 0);
-}
-
 static void test_levels_and_strides(void) {
   check_fact("sreg.u32 r9, block_size.x", IR_GRID, 1, 0);
   check_fact("sreg.u32 r9, block.x", IR_BLOCK, 1, 0);
@@ -582,7 +525,6 @@ int main(void) {
   test_random_loops();
   test_lengths();
   test_indices_below_lengths();
-  test_limits();
   test_steps();
   test_levels_and_strides();
   test_affine();
