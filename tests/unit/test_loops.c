@@ -74,6 +74,11 @@ static const char reread[] =
     HEAD("u32") "top:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [x + r0]\nmul.u32 r4, r4, #3\n"
                 "stg.u32 [y + r0], r4\nldg.u32 r5, [y + r0]\nmad.u32 r2, r2, #5, r5\nadd.u32 r0, r0, #32\n"
                 "bra top\n" TAIL;
+/* Divisions by what the loop does not change, in place: several iterations share a reciprocal. */
+static const char divides[] =
+    HEAD("u32") "cvt.f32.u32 r6, end\ntop:\nset.ge.u32 p0, r0, end\n@p0 bra done\nldg.u32 r4, [y + r0]\n"
+                "cvt.f32.u32 r4, r4\ndiv.f32 r4, r4, r6\nbitcast.u32.f32 r4, r4\nmad.u32 r2, r2, #5, r4\n"
+                "stg.u32 [y + r0], r4\nadd.u32 r0, r0, #32\nbra top\n" TAIL;
 /* Twice over the same, by blocks that are kept from running side by side. */
 static const char again[] =
     HEAD("u32") "mov.u32 r3, r0\ntop:\nset.ge.u32 p0, r3, end\n@p0 bra next\nldg.u32 r4, [x + r3]\n"
@@ -175,7 +180,7 @@ static void check_counted(void) {
 
 int main(void) {
   static const char *const texts[] = {sum, wide, in_place, own_place, branch, fixed, counting, counting_wide,
-                                       counting_beyond, bytes, row, rotate, kept, middle, again, reread};
+                                       counting_beyond, bytes, row, rotate, kept, middle, again, reread, divides};
   static const uint64_t limits[] = {0, 3, 4, 5, 9, 11, 12, 13};
   open_both();
   for (size_t k = 0; k < COUNT(texts); k++)

@@ -61,11 +61,11 @@ static int is_phi_of(const gpu_plan *g, uint32_t value, uint32_t block) {
   return insn->op == SSA_PHI && insn->block == block;
 }
 
-static uint32_t steps_of(const gpu_plan *g, uint32_t header, uint32_t from) {
+static uint32_t steps_of(const gpu_plan *g, uint32_t header, uint32_t from, uint32_t operand) {
   if (!g->counts_steps || !closes_loop(g, header, from)) return 0;
   for (size_t i = 0; i < g->unrolled.count; i++) {
     const gpu_unrolled *loop = (const gpu_unrolled *)g->unrolled.data + i;
-    if (loop->last == from) return loop->times;
+    if (loop->header == header && loop->operand == operand) return loop->times;
   }
   return 1;
 }
@@ -79,7 +79,7 @@ gpu_edge hg_gpu_edge(const gpu_plan *g, uint32_t from, int side) {
                    .side = g->order.edge[2 * from + (uint32_t)side]};
   uint32_t first = ssa_block_at(g->unit, edge.target)->first_phi;
   edge.has_phis = first != SSA_NONE;
-  edge.takes_steps = steps_of(g, edge.target, from);
+  edge.takes_steps = steps_of(g, edge.target, from, edge.side);
   for (uint32_t phi = first; phi != SSA_NONE; phi = gpu_insn(g, phi)->next) {
     uint32_t value = gpu_arg(g, phi, edge.side);
     edge.crosses |= value != phi && is_phi_of(g, value, edge.target);

@@ -90,12 +90,12 @@ static hg_status order_instructions(gpu_plan *g) {
 }
 
 /* What several values of a lane have in common is done once: a row that a block holds in its registers has many.
- * Elsewhere a lane has few, and memory is what takes the time. Sharing a divisor splits blocks, which the loops that
- * run several iterations at a time must not see later; those iterations may join their rare cases, too. */
+ * Elsewhere a lane has few, and memory is what takes the time. So have several iterations of a loop, which divide by
+ * what they do not change. */
 static hg_status share_work(gpu_plan *g) {
   if (!g->program->observes_block) return hg_gpu_unroll(g);
-  HG_TRY(hg_share_divisors(g->unit, &g->shares_work));
   HG_TRY(hg_gpu_unroll(g));
+  HG_TRY(hg_share_divisors(g->unit, &g->shares_work));
   return hg_join_rare(g->unit, &g->shares_work);
 }
 

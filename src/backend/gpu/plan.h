@@ -172,7 +172,7 @@ typedef struct gpu_part {
 
 /* A way round a loop that is several iterations of the program. The loop's head asks whether so many steps are left. */
 typedef struct gpu_unrolled {
-  uint32_t header, last; /* blocks; last: the one that leads back */
+  uint32_t header, operand; /* a block; which of its predecessors leads back: that one may be split later */
   uint32_t times;
 } gpu_unrolled;
 

@@ -354,7 +354,7 @@ static void put_level(gpu_unroller *u, uint32_t head, uint32_t first, uint32_t o
   if (!u->failed) store_behind(u, last);
   if (u->failed) return;
   come_back(u, last, head, operand);
-  const gpu_unrolled done = {.header = head, .last = last, .times = u->times};
+  const gpu_unrolled done = {.header = head, .operand = operand, .times = u->times};
   if (hg_array_append(u->g->allocator, &u->g->unrolled, &done, 1) == NULL) u->failed = 1;
 }
 
