@@ -52,6 +52,8 @@ static inline uint32_t gpu_unroll_arg(const gpu_unroller *u, uint32_t value, uin
   return ssa_args_of(u->unit, value)[i];
 }
 
+/* 1 if the block begins a loop that may run several iterations at a time, which is the loop at hand then. */
+int hg_gpu_find_loop(gpu_unroller *u, uint32_t header);
 /* 1 if the loop does not change the value. */
 int hg_gpu_is_invariant(const gpu_unroller *u, uint32_t value);
 /* Which operand of the head's phis comes from the latch. */
@@ -73,7 +75,6 @@ int hg_gpu_is_late(const gpu_unroller *u, uint32_t value);
  * is left once y < x or y <= x. SSA_NONE: it is no such comparison. */
 uint32_t hg_gpu_compared(const gpu_unroller *u);
 
-void hg_gpu_forget_copies(const gpu_unroller *u);
 /* Puts in front of the loop what runs many iterations at a time or, where they are not left, a few, as often as that
  * goes; `few` may be as many. Sets u->failed where memory ends. */
 void hg_gpu_put_in_front(gpu_unroller *u, uint32_t many, uint32_t few);

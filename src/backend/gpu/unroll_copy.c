@@ -312,10 +312,25 @@ static void add_phis(gpu_unroller *u, uint32_t head, uint32_t operands) {
   }
 }
 
+static void forget(const gpu_unroller *u, uint32_t block) {
+  for (uint32_t copy = 0; copy < GPU_MOST_TIMES; copy++) {
+    uint32_t *map = u->map + (size_t)copy * u->values;
+    for (uint32_t v = ssa_block_at(u->unit, block)->first_phi; v != SSA_NONE; v = insn_at(u, v)->next)
+      if (v < u->values) map[v] = SSA_NONE;
+    for (uint32_t v = ssa_block_at(u->unit, block)->first_effect; v != SSA_NONE; v = insn_at(u, v)->next)
+      if (v < u->values) map[v] = SSA_NONE;
+  }
+}
+
+static void forget_copies(const gpu_unroller *u) {
+  for (uint32_t i = 0; i < u->loop.block_count; i++) forget(u, u->loop.block[i]);
+  forget(u, u->loop.header);
+}
+
 /* The first copy begins with them. */
 static void begin_copies(gpu_unroller *u) {
   uint32_t side = 1 - hg_gpu_latch_side(u);
-  hg_gpu_forget_copies(u);
+  forget_copies(u);
   for (uint32_t phi = first_phi(u); phi != SSA_NONE; phi = insn_at(u, phi)->next)
     map_of(u, 0)[phi] = arg_of(u, phi, side);
 }
@@ -393,5 +408,5 @@ void hg_gpu_put_in_front(gpu_unroller *u, uint32_t many, uint32_t few) {
   limits l = {.count = 0};
   uint32_t before = enter_by(u);
   if (!u->failed && find_limits(u, before, &l)) put_levels(u, before, &l, many, few);
-  hg_gpu_forget_copies(u);
+  forget_copies(u);
 }

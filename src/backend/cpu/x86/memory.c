@@ -112,16 +112,6 @@ static int lane_access(x86_emit *e, x86_access *m) {
 
 /* ---- one element for all lanes ----------------------------------------------------------------------------------- */
 
-void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy) {
-  uint8_t type = hg_x86_type(e, index);
-  int is_64 = hg_x86_is_64(e, index);
-  x86_rm from = hg_x86_source(e, index, copy, 0, hg_x86_scratch(e, 1));
-  from.broadcast = 0;
-  if (from.is_memory) hg_x86_load(&e->a, is_64, X86_RAX, from);
-  else hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, from.reg, 0, x86_reg(X86_RAX));
-  if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
-}
-
 static void add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
   if (m->displacement == 0) return;
   hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)m->displacement);

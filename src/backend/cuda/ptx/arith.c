@@ -105,21 +105,6 @@ static void integer_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, is_wide ? "selp.b64" : "selp.b32", d, hg_ptx_name("-1"), d, is_below);
 }
 
-/* `number` by `size`, with the largest number of the class over the size, or a little less: the high half of the
- * product is the quotient or one less, because number / size - number * reciprocal / 2^bits is at least 0 and below 1.
- */
-void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
-                   ptx_name rest) {
-  const char *suffix = class == PTX_64 ? ".u64" : ".u32";
-  ptx_name product = hg_ptx_new(p, class), is_less = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, hg_ptx_join("mul.hi", suffix).text, quotient, number, reciprocal);
-  PTX(p, hg_ptx_join("mul.lo", suffix).text, product, quotient, size);
-  PTX(p, hg_ptx_join("sub", suffix).text, rest, number, product);
-  PTX(p, hg_ptx_join("setp.ge", suffix).text, is_less, rest, size);
-  hg_ptx_put(p, "\t@%s add%s %s, %s, 1;\n", is_less.text, suffix, quotient.text, quotient.text);
-  hg_ptx_put(p, "\t@%s sub%s %s, %s, %s;\n", is_less.text, suffix, rest.text, rest.text, size.text);
-}
-
 /* By a scalar, whose reciprocal is an argument. */
 static void divide_by_scalar(ptx *p, uint32_t value, ptx_name d, uint32_t symbol) {
   ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
