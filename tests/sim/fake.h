@@ -79,7 +79,7 @@ typedef struct work {
 
 /* Under the lock. */
 typedef struct fake_state {
-  object *objects;
+  object *objects, *buried;
   uint64_t work_given, live_bytes[MAX_DEVICES];
   object *primary[MAX_DEVICES]; /* contexts */
   int sticky_error[MAX_DEVICES]; /* of the context there */

@@ -149,8 +149,10 @@ int cuModuleUnload(void *module) {
   if (fake.fail_setting[0] != '\0')
     fake_wait_for(NULL, fake.work_given); /* nobody can wait where waiting fails on demand */
   object *o = module;
-  for (object *i = fake.objects; i != NULL; i = i->next)
+  for (object *i = fake.objects, *next; i != NULL; i = next) {
+    next = i->next;
     if (i->kind == FUNCTION && i->module == o) fake_bury(i);
+  }
   ptx_release(o->program);
   fake_bury(o);
   LEAVE(CUDA_OK);

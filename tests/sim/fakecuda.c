@@ -80,10 +80,17 @@ object *fake_add(object_kind kind, size_t byte_count) {
   return o;
 }
 
+/* The living are looked through at every call: the dead lie elsewhere. */
 void fake_bury(object *o) {
+  object **at = &fake.objects;
   free(o->bytes);
   o->bytes = NULL;
   o->dead = 1;
+  while (*at != NULL && *at != o) at = &(*at)->next;
+  if (*at == NULL) return; /* it lies there already */
+  *at = o->next;
+  o->next = fake.buried;
+  fake.buried = o;
 }
 
 int fake_is_live(const object *o, object_kind kind, const char *caller) {
@@ -271,17 +278,21 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
   if (--context_users[device] > 0) LEAVE(CUDA_OK);
   fake_wait_for(NULL, fake.work_given);
   fake_bury(fake.primary[device]);
-  for (object **at = &fake.objects; *at != NULL;) {
-    object *o = *at;
-    if (o->device != device) {
-      at = &o->next;
-      continue;
-    }
+  for (object *o = fake.objects, *next; o != NULL; o = next) {
+    next = o->next;
+    if (o->device != device) continue;
     if (!o->dead) {
       if (!excused && o->kind != FUNCTION && ++lost == 1) fprintf(stderr, "fakecuda: lost: %s\n", kind_name[o->kind]);
       if (o->kind == MODULE) ptx_release(o->program);
       fake_free_captured(o);
-      fake_bury(o);
+    }
+    fake_bury(o);
+  }
+  for (object **at = &fake.buried; *at != NULL;) {
+    object *o = *at;
+    if (o->device != device) {
+      at = &o->next;
+      continue;
     }
     *at = o->next;
     free(o);

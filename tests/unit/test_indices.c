@@ -94,7 +94,8 @@ static void check_indices(const char *template, const char *type, uint32_t bytes
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
     fill_indices(index, trial == 0 ? UINT64_MAX : 4 + 30 * trial, template == scatter,
                  bytes == 2 ? UINT16_MAX : UINT64_MAX);
-    for (uint32_t i = 0; i < LANES * INDICES; i++) memcpy(packed + (size_t)i * bytes, &index[0][i], bytes);
+    for (uint32_t i = 0; i < LANES * INDICES; i++)
+      memcpy(packed + (size_t)i * bytes, &index[i / INDICES][i % INDICES], bytes);
     executor = reference;
     outcome expected = access_all(text, packed, (uint64_t)LANES * INDICES * bytes);
     executor = tested;
