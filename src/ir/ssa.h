@@ -102,7 +102,7 @@ void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to);
 
 /* Moves the effects behind `previous` (SSA_NONE: all), and how the block ends, to a new block. The block is left as a
  * jump whose successor is still to be set. SSA_NONE: out of memory. */
-uint32_t ir_ssa_split_block(ssa_unit *unit, uint32_t block, uint32_t previous);
+uint32_t ir_ssa_split_block(ssa_unit *unit, uint32_t number, uint32_t previous);
 
 /* Checks everything this header says, definitions dominating uses included. HG_INVALID_ARGUMENT with what is wrong (a
  * bug of a pass). */
