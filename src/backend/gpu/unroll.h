@@ -18,7 +18,8 @@ typedef struct gpu_loop {
   int side;                     /* of the head's branch that stays in the loop */
   uint32_t block[GPU_MOST_LOOP_BLOCKS], block_count; /* but the head; in the order of the plan */
   uint32_t instructions;        /* of an iteration */
-  uint32_t bytes;               /* that an iteration loads and that may be loaded in front */
+  uint32_t bytes;               /* that an iteration loads from buffers */
+  int sweeps;                   /* 1: some of them by an index that grows */
   uint8_t stored[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: the loop writes it */
   uint8_t loaded[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: the loop reads it */
   uint8_t keeps[ATLAS_MAX_SYMBOLS + 2];  /* per alias group: its stores keep their places */

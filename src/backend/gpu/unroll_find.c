@@ -137,7 +137,8 @@ static void note_access(gpu_unroller *u, uint32_t value) {
   if (!is_swept || !is_of_own(u, value, u->loop.only[alias]) || (!is_store && u->loop.stored[alias]))
     u->loop.shares[alias] = 1;
   if (is_store) u->loop.stored[alias] = 1;
-  else if (is_swept) u->loop.bytes += gpu_bytes(u->g, value);
+  else if (insn_at(u, value)->op == ATLAS_OP_ldg) u->loop.bytes += gpu_bytes(u->g, value);
+  u->loop.sweeps |= is_swept && !is_store;
   if (is_store && (!is_swept || !ssa_dominates(&u->g->order, insn_at(u, value)->block, u->loop.latch)))
     u->loop.keeps[alias] = 1;
   if (!is_store) u->loop.loaded[alias] = 1;
@@ -150,6 +151,7 @@ static void find_late(gpu_unroller *u) {
 
 static int may_repeat(gpu_unroller *u) {
   u->loop.instructions = u->loop.bytes = 0;
+  u->loop.sweeps = 0;
   memset(u->loop.stored, 0, sizeof u->loop.stored);
   memset(u->loop.keeps, 0, sizeof u->loop.keeps);
   memset(u->loop.shares, 0, sizeof u->loop.shares);
@@ -163,7 +165,7 @@ static int may_repeat(gpu_unroller *u) {
       note_access(u, e);
     }
   find_late(u);
-  return u->loop.bytes > 0;
+  return u->loop.sweeps;
 }
 
 uint32_t hg_gpu_compared(const gpu_unroller *u) {
