@@ -3,6 +3,7 @@
  * bounds, indices that wrap, u that changes from round to round, and indices that the block folds. They leave the
  * memory and the fault of the interpreter, on every instruction set of this machine. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
+#include "backend/cpu/engine/detect.h"
 #include "beside_reference.h"
 
 #include <stdlib.h>
@@ -103,9 +104,8 @@ static void check_text(const char *text) {
 
 int main(void) {
   static const char *const texts[] = {held, odd, diverging, rounds, folded, many};
-  static const char *const isas[] = {"avx512", "avx2", "sse2"};
-  for (size_t isa = 0; isa < COUNT(isas); isa++) {
-    set("HOLOGRAM_CPU_ISA", isas[isa]);
+  for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
+    set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();
     for (size_t k = 0; k < COUNT(texts); k++) check_text(texts[k]);
     close_both();

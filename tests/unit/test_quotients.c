@@ -4,6 +4,7 @@
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
+#include "backend/cpu/engine/detect.h"
 #include "environment.h"
 #include "launching.h"
 
@@ -148,11 +149,11 @@ static void run(const char *isa, const char *text) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const isas[] = {"avx512", "avx2", "sse2"}, *const texts[] = {held, loop, masked};
+  static const char *const texts[] = {held, loop, masked};
   if (argc > 1) state = strtoull(argv[1], NULL, 10);
   fill();
-  for (size_t isa = 0; isa < COUNT(isas); isa++)
-    for (size_t k = 0; k < COUNT(texts); k++) run(isas[isa], texts[k]);
+  for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++)
+    for (size_t k = 0; k < COUNT(texts); k++) run(hg_cpu_isa_name((cpu_isa)isa), texts[k]);
   set("HOLOGRAM_CPU_ISA", "");
   return check_report();
 }
