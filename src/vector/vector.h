@@ -133,6 +133,7 @@ typedef struct hg_vector {
   uint8_t counts_resonance; /* 1: res.accum */
   uint64_t locals[4];       /* set of symbols: the local arrays that are accessed. Their accesses have no flags but KEEP
                                and IN_BOUNDS */
+  uint8_t sees_local_zeros; /* 1: a lane may read of a local array what it has not stored: its zeros */
   uint8_t loses_lanes;      /* 1: there is a TRAP, or a STEP whose loop is not bounded */
   uint64_t most_steps; /* back-edges a lane can take at most; UINT64_MAX: not known, or above the usual limit. At or
                           below the launch's step limit STEP need not count: d = mask */

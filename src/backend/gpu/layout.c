@@ -2,6 +2,8 @@
  * arrays. */
 #include "backend/gpu/plan.h"
 
+#include "compiler/local_zeros.h"
+
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static uint32_t parameter_bytes(uint8_t kind, int divides) {
@@ -95,4 +97,5 @@ void hg_gpu_lay_out_local(gpu_plan *g) {
     g->local_offset[s] = g->local_bytes;
     g->local_bytes += (uint32_t)atlas_local_bytes(atlas_symbol_at(g->program, s));
   }
+  g->clears_local = (uint8_t)(g->local_bytes > 0 && hg_sees_local_zeros(g->program, g->unit, &g->order, &g->analysis));
 }

@@ -245,6 +245,7 @@ typedef struct gpu_plan {
                                   are none */
   uint32_t most_registers;     /* limit of a thread's registers; 0: none */
   uint32_t shared_offset[ATLAS_MAX_SYMBOLS], local_offset[ATLAS_MAX_SYMBOLS];
+  uint8_t clears_local;        /* a lane may see that its local arrays begin as zeros */
   uint32_t local_bytes;        /* of a thread: the lanes that it runs one after the other have the same memory */
   uint32_t ended, ended_any, zeroed_bytes; /* in shared memory; ended: a byte a lane, 1 if it has ended; ended_any: a
                                               word, 1 if any. Behind zeroed_bytes lie the places of exchanges */

@@ -457,7 +457,7 @@ void hg_neon_clear_local(neon_emit *e) {
   a64_asm *a = &e->a;
   uint32_t first = 0, again = hg_a64_new_label(a), bytes = e->b->local_bytes * e->b->local_lanes;
   unsigned zero = hg_neon_scratch(e, 0);
-  if (bytes == 0 || hg_native_has_tile_slots(e->b)) return;
+  if (bytes == 0 || !e->b->vector->sees_local_zeros || hg_native_has_tile_slots(e->b)) return;
   while (!(e->b->vector->locals[first / 64] >> first % 64 & 1)) first++;
   hg_a64_memory(a, A64_ldr_x, 0, NEON_CONTEXT, (int64_t)hg_neon_place_offset(first, offsetof(native_place, memory)));
   hg_a64_move_imm(a, 1, bytes / ROUND_BYTES);

@@ -375,7 +375,7 @@ static void clear_shared(const cpu_worker *w, size_t blocks) {
 
 /* Of a block's lanes: row by row where they have few of the slots. */
 static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t lanes) {
-  if (native->local_bytes == 0 || native->steps.count == 1) return;
+  if (native->local_bytes == 0 || !native->vector->sees_local_zeros || native->steps.count == 1) return;
   if (2 * lanes >= native->local_lanes) {
     memset(w->local, 0, (size_t)native->local_bytes * native->local_lanes);
     return;

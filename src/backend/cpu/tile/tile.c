@@ -135,7 +135,7 @@ static void begin_tile(cpu_worker *w, state *s, uint32_t lanes) {
   const hg_tile *tile = s->tile;
   s->lanes = lanes;
   w->lost = 0;
-  if (w->run->local_bytes > 0) memset(w->local, 0, (size_t)w->run->local_bytes * w->run->local_lanes);
+  if (w->run->vector->sees_local_zeros) memset(w->local, 0, (size_t)w->run->local_bytes * w->run->local_lanes);
   memset(w->alive, 1, lanes);
   memset(w->alive + lanes, 0, -lanes & (CPU_CHUNK - 1));
   s->step_count = s->recent_count = 0;

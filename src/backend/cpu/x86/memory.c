@@ -541,7 +541,7 @@ void hg_x86_clear_local(x86_emit *e) {
   x86_asm *a = &e->a;
   uint32_t first = 0, again = hg_x86_new_label(a), bytes = e->b->local_bytes * e->b->local_lanes;
   unsigned zero = hg_x86_scratch(e, 0);
-  if (bytes == 0 || hg_native_has_tile_slots(e->b)) return;
+  if (bytes == 0 || !e->b->vector->sees_local_zeros || hg_native_has_tile_slots(e->b)) return;
   while (!(e->b->vector->locals[first / 64] >> first % 64 & 1)) first++;
   hg_x86_load(a, 1, X86_RDX, x86_at(X86_CONTEXT, hg_x86_place_offset(first, offsetof(native_place, memory))));
   hg_x86_move_imm(a, X86_RAX, bytes / (STORES * e->vector_bytes));
