@@ -347,6 +347,59 @@ static void test_rows(int all) {
       }
 }
 
+/* ---- alone, of every type ---------------------------------------------------------------------------------------- */
+
+enum { ALONE_BLOCKS = 3, ALONE_LANES = ALONE_BLOCKS * 256 + 100, ALONE_BYTES = ALONE_LANES * 8 };
+
+/* H is the header's rest, C the collective, T the type: short enough to be written out for a whole block. */
+static const char alone_text[] = ".program alone\n"
+                                 "H"
+                                 ".buffer a T in\n"
+                                 ".buffer y T out\n"
+                                 "    ldg.T r0, [a + lane]\n"
+                                 "    C.T r1, r0\n"
+                                 "    stg.T [y + lane], r1\n"
+                                 "    exit\n";
+
+static void run_alone(hg_executor *on, const char *const *words, uint32_t bytes, uint8_t *out) {
+  char text[512];
+  fill_in(alone_text, "HCT", words, text, sizeof text);
+  executor = on;
+  hg_kernel *kernel = kernel_of(text);
+  uint8_t *values = row_contents(bytes, ALONE_LANES);
+  for (uint32_t first = 256; first < ALONE_LANES && bytes > 1; first += 256) /* NaNs that are not canonical */
+    memcpy(values + (first + 1) * bytes - 2, "\xf5\xff", 2);
+  hg_buffer *a = buffer_of((uint64_t)ALONE_LANES * bytes, values), *y = buffer_of((uint64_t)ALONE_LANES * bytes, NULL);
+  hg_binding bindings[] = {{.name = "a", .buffer = a}, {.name = "y", .buffer = y}};
+  hg_launch_desc desc = {.lanes = ALONE_LANES, .bindings = bindings, .binding_count = COUNT(bindings)};
+  CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, out, (uint64_t)ALONE_LANES * bytes), HG_OK);
+  free(values);
+  hg_buffer_release(a);
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+}
+
+/* A linear launch, whose last block lacks lanes; without a required size its blocks have 256. */
+static void test_alone(void) {
+  static const char *const types[] = {"i8",  "i16", "i32", "i64",  "u8",  "u16",
+                                      "u32", "u64", "f16", "bf16", "f32", "f64"};
+  static const char *const collectives[] = {"reduce.add", "reduce.mul", "reduce.min",
+                                            "reduce.max", "scan.incl",  "scan.excl"};
+  static const char *const headers[] = {"", ".block 64\n", ".block 48\n"};
+  static uint8_t want[ALONE_BYTES], got[ALONE_BYTES];
+  for (size_t t = 0; t < COUNT(types); t++)
+    for (size_t c = 0; c < COUNT(collectives); c++)
+      for (size_t h = 0; h < COUNT(headers); h++) {
+        const char *words[] = {headers[h], collectives[c], types[t]};
+        uint32_t bits = (uint32_t)strtoul(types[t] + strcspn(types[t], "0123456789"), NULL, 10);
+        run_alone(reference, words, bits / 8, want);
+        run_alone(tested, words, bits / 8, got);
+        if (!check_note(memcmp(want, got, (size_t)ALONE_LANES * bits / 8) == 0))
+          printf("%s.%s alone differs, %s\n", collectives[c], types[t], headers[h]);
+      }
+}
+
 int main(int argc, char **argv) {
   int all = argc > 1 && strcmp(argv[1], "--all") == 0;
   CHECK_EQ_U64(open_test_executor(NULL, &tested), HG_OK);
@@ -356,6 +409,7 @@ int main(int argc, char **argv) {
   test_folds(all);
   test_blocks(all);
   test_rows(all);
+  test_alone();
   hg_executor_release(reference);
   set("HOLOGRAM_CPU_ENGINE", "native");
   CHECK_EQ_U64(hg_executor_create(&desc, &reference), HG_OK);

@@ -56,6 +56,11 @@ static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target
   return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
 }
 
+const uint32_t *hg_native_block(const atlas_program *program) {
+  static const uint32_t linear[3] = {ATLAS_LINEAR_BLOCK_LANES, 1, 1};
+  return program->block[0] != 0 ? program->block : linear;
+}
+
 /* ---- making kernels ---------------------------------------------------------------------------------------------- */
 
 static void release_build(native_build *b) {
@@ -160,7 +165,7 @@ static hg_status place_code(hg_native *native, native_build *b) {
 /* Code of `vector` for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
  * owns what is in `b` and `own`, whatever the result. */
 static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
-  const uint32_t *block = b->program->block, lanes = b->target->lanes;
+  const uint32_t *block = hg_native_block(b->program), lanes = b->target->lanes;
   if (!vector->has_block_ops || !b->target->runs_blocks) return HG_UNSUPPORTED;
   if (hg_cpu_local_bytes(b->program, vector) > 0) return HG_UNSUPPORTED;
   b->vector = own;
@@ -252,11 +257,12 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   hg_status status = find_quotients(target, allocator, &vector, &native->divided);
   native->vector = vector;
   native_build b = init_build(allocator, target, program, vector);
+  if (status == HG_OK) status = make_wide(native, vector);
+  b.has_wide = native->wide != NULL;
   if (status == HG_OK) status = build_code(&b, native, &native->own);
   native->steps = (hg_array){.element_size = sizeof(native_step)};
   if (status == HG_OK) status = place_code(native, &b);
   release_build(&b);
-  if (status == HG_OK) status = make_wide(native, vector);
   if (status == HG_OK) *out = native;
   else hg_native_release(native);
   return status;
@@ -278,42 +284,50 @@ void hg_native_release(hg_native *native) {
   hg_release(&allocator, native);
 }
 
-/* Appends the code for blocks that have all their lanes. */
-static hg_status append_wide(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
-                             const hg_vector *vector, uint8_t **code, size_t *byte_count) {
-  hg_vector own = {.allocator = *allocator};
-  native_build b = init_build(allocator, target, program, vector);
-  hg_status status = build_wide(&b, vector, &own);
-  uint8_t *both = status == HG_OK ? hg_allocate(allocator, *byte_count + b.code_bytes, 1) : NULL;
-  if (status == HG_OK && both == NULL) status = hg_fail_memory("machine code", *byte_count + b.code_bytes);
-  if (status == HG_OK) {
-    memcpy(both, *code, *byte_count);
-    memcpy(both + *byte_count, b.code, b.code_bytes);
-    *byte_count += b.code_bytes;
-  }
-  if (status != HG_UNSUPPORTED) {
-    hg_release(allocator, *code);
-    *code = both;
-  }
-  release_build(&b);
+/* *code = what has been built, followed by what is there already. */
+static hg_status put_before(const native_build *b, uint8_t **code, size_t *byte_count) {
+  uint8_t *both = hg_allocate(&b->allocator, b->code_bytes + *byte_count, 1);
+  if (both == NULL) return hg_fail_memory("machine code", b->code_bytes + *byte_count);
+  memcpy(both, b->code, b->code_bytes);
+  if (*byte_count > 0) memcpy(both + b->code_bytes, *code, *byte_count);
+  hg_release(&b->allocator, *code);
+  *code = both;
+  *byte_count += b->code_bytes;
+  return HG_OK;
+}
+
+/* The code for blocks that have all their lanes, if there is any. */
+static hg_status emit_wide(native_build *b, uint8_t **code, size_t *byte_count) {
+  hg_vector own = {.allocator = b->allocator};
+  hg_status status = build_wide(b, b->vector, &own);
+  if (status == HG_OK) status = put_before(b, code, byte_count);
   hg_vector_release(&own);
   return status == HG_UNSUPPORTED ? HG_OK : status;
 }
 
+static hg_status emit_steps(native_build *b, uint8_t **code, size_t *byte_count) {
+  hg_vector own = {.allocator = b->allocator};
+  b->has_wide = *byte_count > 0;
+  hg_status status = build_code(b, NULL, &own);
+  if (status == HG_OK) status = put_before(b, code, byte_count);
+  hg_vector_release(&own);
+  return status;
+}
+
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count) {
-  hg_vector own = {.allocator = *allocator}, divided = own;
+  hg_vector divided = {.allocator = *allocator};
+  *code = NULL;
+  *byte_count = 0;
   hg_status status = find_quotients(target, allocator, &vector, &divided);
-  native_build b = init_build(allocator, target, program, vector);
-  if (status == HG_OK) status = build_code(&b, NULL, &own);
-  if (status == HG_OK) {
-    *code = b.code;
-    *byte_count = b.code_bytes;
-    b.code = NULL;
-  }
+  native_build wide = init_build(allocator, target, program, vector), b = wide;
+  if (status == HG_OK) status = emit_wide(&wide, code, byte_count);
+  if (status == HG_OK) status = emit_steps(&b, code, byte_count);
+  release_build(&wide);
   release_build(&b);
-  hg_vector_release(&own);
-  if (status == HG_OK) status = append_wide(allocator, target, program, vector, code, byte_count);
   hg_vector_release(&divided);
+  if (status == HG_OK) return HG_OK;
+  hg_release(allocator, *code);
+  *code = NULL;
   return status;
 }

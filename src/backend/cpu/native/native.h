@@ -97,9 +97,13 @@ typedef enum native_location_kind {
 /* Operations beside those of vector.h. */
 enum {
   NATIVE_LIMIT = VECTOR_END + 1, /* its region does nothing in lanes of the tile from s0 on: u32, block-uniform */
-  NATIVE_COUNT,  /* a STEP of all lanes of the block, which has only such STEPs: all may run out of steps together */
-  NATIVE_KNOWN,  /* d = known[bits + i] in lane i: a predicate, or 32 bits */
+  NATIVE_COUNT,   /* a STEP of all lanes of the block, which has only such STEPs: all may run out of steps together */
+  NATIVE_KNOWN,   /* d = known[bits + i] in lane i: a predicate, or 32 bits */
   NATIVE_PERMUTE, /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
+  NATIVE_SHIFT, /* d = in lane i, lane i - n of s0, or where there is none lane i - n + lanes of s1; n: `bits`, 1, 2, 4
+                   or 8, and less than a vector's lanes. Of 32 bits, or 64 */
+  NATIVE_ROUND, /* d = s0 of f32, rounded to the type that `bits` says, f16 or bf16, and f32 again; s0 is a sum or
+                   product of numbers of that type */
   NATIVE_RECIPROCAL, /* d = 1 / s0 of f32, or a NaN where NATIVE_QUOTIENT shall divide */
   NATIVE_QUOTIENT    /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
 };
@@ -184,13 +188,18 @@ typedef struct native_build {
   size_t code_bytes;
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
   uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
-  uint32_t full_entry, full_lanes; /* the same for blocks as the program has them, full_lanes lanes that all have [x +
-                                      lane] in bounds; full_lanes 0: there is none */
+  uint8_t has_wide;           /* 1: code of hg_native_wide runs those of the blocks that full_entry would be for */
+  uint32_t full_entry, full_lanes; /* the same for blocks of hg_native_block, full_lanes lanes that all have [x + lane]
+                                      in bounds; full_lanes 0: there is none */
 } native_build;
 
 static inline const native_location *native_location_of(const native_build *b, uint32_t reg) {
   return &b->locations[reg];
 }
+
+/* The blocks that code for blocks with all their lanes is for: the program's, or where it has none those that linear
+ * launches have. */
+const uint32_t *hg_native_block(const atlas_program *program);
 
 /* plan.c: steps and locations. */
 hg_status hg_native_plan(native_build *build);

@@ -110,7 +110,7 @@ static void note_step(wide *w, uint32_t i, uint32_t slice) {
 
 /* A lane's coordinate in a grid of several dimensions: the block's first, and the lane's in the block. */
 static int write_coordinate(wide *w, const vector_insn *insn, uint32_t slice) {
-  const uint32_t *block = w->program->block, d = (uint32_t)(insn->bits - ATLAS_COORD_GLOBAL_X);
+  const uint32_t *block = w->shape, d = (uint32_t)(insn->bits - ATLAS_COORD_GLOBAL_X);
   if (insn->op != ATLAS_OP_sreg || insn->bits < ATLAS_COORD_GLOBAL_X || block[1] * block[2] == 1) return 0;
   vector_insn lane = *insn, number = *insn, first = vector_insn_of(ATLAS_OP_mul, VECTOR_ALL), sum = first;
   lane.bits = ATLAS_COORD_LANE_X + d;
@@ -281,8 +281,8 @@ static void find_loops(wide *w) {
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known) {
   uint64_t n = vector->insns.count, regs = vector->regs.count;
-  const uint32_t *block = program->block, size = block[0] * block[1] * block[2];
-  wide w = {.program = program, .from = vector, .to = out, .lanes = lanes, .slices = size / lanes};
+  const uint32_t *block = hg_native_block(program), size = block[0] * block[1] * block[2];
+  wide w = {.program = program, .shape = block, .from = vector, .to = out, .lanes = lanes, .slices = size / lanes};
   w.bits = *known;
   w.cells.element_size = sizeof(wide_cell);
   w.once.element_size = sizeof(wide_once);
@@ -291,7 +291,7 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   *out = *vector;
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  if (size == 0 || block[0] % lanes != 0 || !vector->has_block_ops || n > WIDE_MOST_INSNS) return HG_OK;
+  if (block[0] % lanes != 0 || !vector->has_block_ops || n > WIDE_MOST_INSNS) return HG_OK;
   uint64_t values = regs * w.slices;
   w.value = hg_allocate(&out->allocator, values + n, sizeof *w.value);
   if (w.value == NULL) return hg_fail_memory("machine code", values * sizeof *w.value);

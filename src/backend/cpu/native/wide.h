@@ -45,6 +45,7 @@ typedef enum wide_mask { WIDE_NO_LANE, WIDE_SOME, WIDE_ALL, WIDE_UNKNOWN } wide_
 typedef struct wide {
   /* The old program, the new one, the block. */
   const atlas_program *program;
+  const uint32_t *shape;   /* hg_native_block */
   const hg_vector *from;
   hg_vector *to;
   uint32_t lanes, slices;
@@ -104,6 +105,8 @@ uint32_t hg_wide_append_renamed(wide *w, const vector_insn *insn, uint32_t slice
 
 /* What is known from the beginning: constants, and the lane's number. */
 void hg_wide_begin_known(wide *w);
+/* Where in wide.bits these are, of all lanes of a slice, from now on; without memory somewhere. */
+uint32_t hg_wide_add_bits(wide *w, const uint64_t *bits);
 /* The bits of a register in the lanes of a slice, up to the next fold; NULL: not known. */
 const uint64_t *hg_wide_bits(const wide *w, uint32_t r, uint32_t slice);
 wide_mask hg_wide_mask(const wide *w, uint32_t mask, uint32_t slice);

@@ -7,8 +7,7 @@
 
 /* ---- known bits -------------------------------------------------------------------------------------------------- */
 
-/* Where they are; without memory somewhere. */
-static uint32_t add_bits(wide *w, const uint64_t *bits) {
+uint32_t hg_wide_add_bits(wide *w, const uint64_t *bits) {
   uint32_t place = (uint32_t)w->bits.count;
   if (hg_array_append(&w->to->allocator, &w->bits, bits, w->lanes) != NULL) return place;
   w->no_memory = 1;
@@ -19,14 +18,14 @@ static uint32_t add_bits(wide *w, const uint64_t *bits) {
 void hg_wide_begin_known(wide *w) {
   uint64_t bits[WIDE_MOST_LANES];
   for (uint32_t i = 0; i < w->lanes; i++) bits[i] = 1;
-  add_bits(w, bits);
+  hg_wide_add_bits(w, bits);
   for (uint32_t r = 0; r < w->from->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(w->from, r);
     int is_lane = reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
     if (reg->kind != VECTOR_CONSTANT && !is_lane) continue;
     for (uint32_t slice = 0; slice < w->slices; slice++) {
       for (uint32_t i = 0; i < w->lanes; i++) bits[i] = is_lane ? (uint64_t)slice * w->lanes + i : reg->bits;
-      uint32_t known = is_lane || slice == 0 ? add_bits(w, bits) : hg_wide_value(w, r, 0)->known;
+      uint32_t known = is_lane || slice == 0 ? hg_wide_add_bits(w, bits) : hg_wide_value(w, r, 0)->known;
       hg_wide_value(w, r, slice)->known = known;
     }
   }
@@ -79,7 +78,7 @@ static int is_foldable(const vector_insn *insn) {
 }
 
 static uint64_t coordinate_of(const wide *w, uint64_t coordinate, uint32_t lane) {
-  const uint32_t *block = w->program->block;
+  const uint32_t *block = w->shape;
   if (coordinate == ATLAS_COORD_LANE_X) return lane % block[0];
   return coordinate == ATLAS_COORD_LANE_Y ? lane / block[0] % block[1] : lane / block[0] / block[1];
 }
@@ -138,6 +137,6 @@ int hg_wide_fold(wide *w, const vector_insn *insn, uint32_t slice) {
     if (s[k] == NULL) return 0;
   }
   fold_lanes(w, insn, slice, s, bits);
-  *hg_wide_value(w, insn->d, slice) = (wide_value){VECTOR_NONE, add_bits(w, bits)};
+  *hg_wide_value(w, insn->d, slice) = (wide_value){VECTOR_NONE, hg_wide_add_bits(w, bits)};
   return 1;
 }

@@ -42,7 +42,9 @@ static int is_of_kind(const stack *s, const vector_insn *insn, int kind) {
  * block's itself; 0: another instruction. */
 static uint32_t grows_by(const stack *s, const vector_insn *insn) {
   if (insn->op != ATLAS_OP_sreg) return 0;
-  return insn->bits == ATLAS_COORD_BLOCK_Y ? 1 : insn->bits == ATLAS_COORD_GLOBAL_Y ? s->program->block[1] : 0;
+  return insn->bits == ATLAS_COORD_BLOCK_Y    ? 1
+         : insn->bits == ATLAS_COORD_GLOBAL_Y ? hg_native_block(s->program)[1]
+                                              : 0;
 }
 
 static int is_source_of_difference(const stack *s, const vector_insn *insn) {

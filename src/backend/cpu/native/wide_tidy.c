@@ -13,9 +13,11 @@ enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: some instruction that stays 
 static uint8_t use_of(const vector_insn *insn, unsigned k, uint8_t use_of_result) {
   switch (insn->op) {
   case VECTOR_CANON: return atlas_is_wide_float((atlas_type)insn->type) ? IS_READ : IS_READ | IS_SEEN;
+  case NATIVE_ROUND:
   case NATIVE_RECIPROCAL:
   case NATIVE_QUOTIENT: return IS_READ;
   case NATIVE_PERMUTE:
+  case NATIVE_SHIFT:
   case VECTOR_MOVE:
   case VECTOR_LESSER:
   case VECTOR_GREATER: return use_of_result;

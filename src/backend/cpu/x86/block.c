@@ -269,17 +269,17 @@ static uint32_t write_steps(x86_emit *e, uint32_t first_start) {
 void hg_x86_write_block(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   uint32_t count = (uint32_t)e->b->steps.count, starts = hg_x86_new_label(&e->a);
-  const uint32_t *block = e->b->program->block;
+  const uint32_t *block = hg_native_block(e->b->program);
   memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* nothing is in a loop: no registers for
                                                                               constants */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
   for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
-  int gets_full = block[0] != 0 && e->b->vector->insns.count <= MOST_FULL_INSNS;
-  e->has_full = gets_full && block[1] * block[2] == 1;
+  int gets_full = e->b->has_wide || e->b->vector->insns.count <= MOST_FULL_INSNS;
+  e->has_full = gets_full && e->b->program->block[1] * e->b->program->block[2] == 1;
   e->b->block_entry = write_steps(e, starts);
   for (uint32_t k = 0; k < count; k++)
     if (steps[k].kind == NATIVE_REGION && !steps[k].is_empty) write_entry(e, &steps[k], starts + k);
-  if (!gets_full) return;
+  if (!gets_full || e->b->has_wide) return;
   e->b->full_lanes = block[0] * block[1] * block[2];
   e->is_full = 1;
   hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);

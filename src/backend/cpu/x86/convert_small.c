@@ -152,6 +152,29 @@ void hg_x86_small_to_f32(x86_emit *e, uint8_t type) {
   }
 }
 
+/* As to_bf16, but the upper half stays where it is. A NaN has the payload of one that is a bf16, or none: there is no
+ * carry. */
+static void round_to_bf16(x86_emit *e, unsigned to, unsigned from) {
+  unsigned s2 = hg_x86_scratch(e, 2);
+  hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(from), 16);
+  hg_x86_v(e, X86_vpandd, s2, s2, hg_x86_constant(e, 1, 0));
+  hg_x86_v(e, X86_vpaddd, s2, s2, x86_reg(from));
+  hg_x86_v(e, X86_vpaddd, s2, s2, hg_x86_constant(e, 0x7fff, 0));
+  hg_x86_v(e, X86_vpandd, to, s2, hg_x86_constant(e, 0xffff0000, 0));
+}
+
+void hg_x86_round_to_small(x86_emit *e, uint8_t type) {
+  X86_EACH(e, c, p) {
+    unsigned s1 = hg_x86_scratch(e, 1), from = hg_x86_source_reg(e, e->insn->s[0], c, p, s1);
+    unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
+    if (type == ATLAS_f16) {
+      hg_x86_vi(e, X86_vcvtps2ph, from, 0, x86_reg(s1), 0);
+      hg_x86_v(e, X86_vcvtph2ps, to, 0, x86_reg(s1));
+    } else round_to_bf16(e, to, from);
+    hg_x86_set_result(e, c, p, to);
+  }
+}
+
 /* ---- what f32 does not hold, to small ---------------------------------------------------------------------------- */
 
 /* scratch 3 = scratch 1 or another register of f64, rounded to as many bits as the format has. */

@@ -1,6 +1,6 @@
 /* wide.c - a block as straight-line code (native/wide.c): no loop over groups, no tail, and some instructions that only
  * such code has. */
-#include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/x86/x86_convert.h"
 
 #include <string.h>
 
@@ -53,12 +53,9 @@ static int write_count(x86_emit *e) {
   return 1;
 }
 
-int hg_x86_wide(x86_emit *e) {
+/* Lanes of s0, of 32 bits, in any order. */
+static int write_permutation(x86_emit *e) {
   uint32_t words[VECTOR_WORDS] = {0};
-  if (e->insn->op == NATIVE_COUNT) return write_count(e);
-  if (e->insn->op == NATIVE_KNOWN) return write_known(e);
-  if (e->insn->op == ATLAS_OP_set_ne) return hg_x86_compare(e); /* votes: see wide_collect.c */
-  if (e->insn->op != NATIVE_PERMUTE) return 0;
   for (uint32_t i = 0; i < e->lanes; i++) words[i] = e->insn->bits >> 4 * i & 15;
   x86_rm from = hg_x86_source(e, e->insn->s[0], 0, 0, hg_x86_scratch(e, 2));
   unsigned to = hg_x86_result_register(e, 0, 0, hg_x86_scratch(e, 0)), index = hg_x86_scratch(e, 1);
@@ -66,4 +63,62 @@ int hg_x86_wide(x86_emit *e) {
   hg_x86_v(e, X86_vpermps, to, index, from);
   hg_x86_set_result(e, 0, 0, to);
   return 1;
+}
+
+/* ---- shifts of lanes --------------------------------------------------------------------------------------------- */
+
+/* `to` = the last elements of `low`, so many of 32 or 64 bits, followed by the first ones of `high`. */
+static void align(x86_emit *e, unsigned to, unsigned high, x86_rm low, unsigned count, int is_64) {
+  if (e->width == 2) {
+    hg_x86_vi(e, is_64 ? X86_valignq : X86_valignd, to, high, low, (is_64 ? 8 : 16) - count);
+    return;
+  }
+  unsigned bytes = is_64 ? 8 * count : 4 * count, s3 = hg_x86_scratch(e, 3);
+  unsigned halves = bytes == 16 ? to : s3, first = hg_x86_rm_reg(e, low, is_64, s3);
+  hg_x86_vi(e, X86_vperm2i128, halves, first, x86_reg(high), 0x21); /* the upper half of low, the lower of high */
+  if (bytes != 16) hg_x86_vi(e, X86_vpalignr, to, high, x86_reg(halves), 16 - bytes);
+}
+
+/* The parts of a value of 64 bits follow each other. Both results are computed before one is stored: they may have the
+ * registers of a source. */
+static void shift_long(x86_emit *e, unsigned distance) {
+  const uint32_t *s = e->insn->s;
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
+  if (distance == e->lanes / 2u) {
+    hg_x86_v(e, X86_vmove, s0, 0, x86_reg(hg_x86_source_reg(e, s[1], 0, 1, s1)));
+    hg_x86_v(e, X86_vmove, s2, 0, x86_reg(hg_x86_source_reg(e, s[0], 0, 0, s1)));
+  } else {
+    unsigned high = hg_x86_source_reg(e, s[0], 0, 1, s1);
+    align(e, s2, high, hg_x86_source(e, s[0], 0, 0, s0), distance, 1);
+    high = hg_x86_source_reg(e, s[0], 0, 0, s1);
+    align(e, s0, high, hg_x86_source(e, s[1], 0, 1, s0), distance, 1);
+  }
+  hg_x86_set_result(e, 0, 0, s0);
+  hg_x86_set_result(e, 0, 1, s2);
+}
+
+static int write_shift(x86_emit *e) {
+  unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), distance = (unsigned)e->insn->bits;
+  if (hg_x86_is_64(e, e->insn->d)) {
+    shift_long(e, distance);
+    return 1;
+  }
+  unsigned high = hg_x86_source_reg(e, e->insn->s[0], 0, 0, s1);
+  x86_rm low = hg_x86_source(e, e->insn->s[1], 0, 0, hg_x86_scratch(e, 2));
+  unsigned to = hg_x86_result_register(e, 0, 0, s0);
+  align(e, to, high, low, distance, 0);
+  hg_x86_set_result(e, 0, 0, to);
+  return 1;
+}
+
+int hg_x86_wide(x86_emit *e) {
+  switch (e->insn->op) {
+  case NATIVE_COUNT: return write_count(e);
+  case NATIVE_KNOWN: return write_known(e);
+  case NATIVE_PERMUTE: return write_permutation(e);
+  case NATIVE_SHIFT: return write_shift(e);
+  case NATIVE_ROUND: hg_x86_round_to_small(e, (uint8_t)e->insn->bits); return 1;
+  case ATLAS_OP_set_ne: return hg_x86_compare(e); /* votes: see wide_collect.c */
+  default: return 0;
+  }
 }

@@ -36,5 +36,7 @@ void hg_x86_f64_to_long(x86_emit *e, int is_signed, unsigned from);
 void hg_x86_f32_to_small(x86_emit *e, uint8_t type);
 void hg_x86_small_to_f32(x86_emit *e, uint8_t type);
 void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from);
+/* NATIVE_ROUND. */
+void hg_x86_round_to_small(x86_emit *e, uint8_t type);
 
 #endif
