@@ -1,7 +1,7 @@
 /* lower.h - the state of hg_vectorise, shared by its files: vectorise.c (blocks and masks), uniform_flow.c (which
  * blocks are masked), skip.c (where masks start empty), values.c (instructions, strides, uniform values), webs.c
  * (coalesces loop counters), moves.c (phis), live.c (live ranges), tidy.c (peepholes and dead
- * code). */
+ * code), advance.c (the order in loops). */
 #ifndef HG_VECTOR_LOWER_H
 #define HG_VECTOR_LOWER_H
 
@@ -123,6 +123,8 @@ void hg_vector_moves(vector_lowering *l, uint32_t from, uint32_t side, uint32_t 
 int hg_vector_has_moves(vector_lowering *l, uint32_t from, uint32_t side);
 /* Peepholes and dead-code elimination. Needs first and last of the registers, and invalidates them. */
 hg_status hg_vector_tidy(hg_vector *v);
+/* Sums of what loops load come earlier: see advance.c. The same. */
+hg_status hg_vector_advance(hg_vector *v);
 /* Live ranges: fills first, last and across of every register. */
 hg_status hg_vector_lifetimes(hg_vector *v);
 

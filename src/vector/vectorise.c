@@ -435,6 +435,9 @@ static hg_status lower(vector_lowering *l) {
   patch_jumps(l);
   HG_TRY(hg_vector_lifetimes(l->out));
   HG_TRY(hg_vector_tidy(l->out));
+  HG_TRY(hg_vector_lifetimes(l->out));
+  if (!l->has_loops || l->out->has_block_ops) return HG_OK;
+  HG_TRY(hg_vector_advance(l->out));
   return hg_vector_lifetimes(l->out);
 }
 
