@@ -149,16 +149,17 @@ int hg_native_keeps_one(const native_build *b, const native_loop *loop, uint32_t
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* The only back edge to the label, if no inner loop is in between. */
+/* The last back edge to the label, if no inner loop is in between: one for each way through the loop. */
 static int find_end(const hg_vector *v, uint32_t head, uint32_t *end) {
-  for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++) {
+  *end = head;
+  for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++)
+    if (vector_is_jump(vector_insn_at(v, i)->op) && vector_insn_at(v, i)->target == head) *end = i;
+  for (uint32_t i = head + 1; i <= *end; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (hg_is_block_op(insn->op)) return 0;
-    if (!vector_is_jump(insn->op) || insn->target > i) continue;
-    *end = i;
-    return insn->target == head;
+    if (vector_is_jump(insn->op) && insn->target <= i && insn->target != head) return 0;
   }
-  return 0;
+  return *end > head;
 }
 
 const native_scalar *hg_native_scalar_of(const native_loop *loop, uint32_t reg) {
@@ -183,6 +184,16 @@ static int add_scalar(const native_build *b, const uint8_t *strides, native_loop
   return 1;
 }
 
+/* What is the same in all lanes and rounds is a number too, as long as there is room. */
+static void add_uniform(const native_build *b, native_loop *loop, uint32_t r) {
+  if (r >= b->vector->regs.count || loop->count == NATIVE_MOST_SCALARS) return;
+  const vector_reg *reg = vector_reg_at(b->vector, r);
+  if (reg->kind != VECTOR_VARIES || !vector_is_wide_integer(reg->type) || !b->locations[r].is_uniform) return;
+  if (reg->first > loop->head || hg_native_scalar_of(loop, r) != NULL || is_written(b, loop, r)) return;
+  loop->scalar[loop->count++] =
+      (native_scalar){.reg = r, .stride = VECTOR_STRIDE_0, .enters = 1, .is_uniform = 1};
+}
+
 /* Adds the sources that the scalar is computed from. */
 static int add_sources(const native_build *b, const uint8_t *strides, native_loop *loop, uint32_t r) {
   for (uint32_t i = loop->head + 1; i < loop->end; i++) {
@@ -191,6 +202,14 @@ static int add_sources(const native_build *b, const uint8_t *strides, native_loo
       if (!add_scalar(b, strides, loop, insn->s[s])) return 0;
   }
   return 1;
+}
+
+static void add_uniform_sources(const native_build *b, native_loop *loop) {
+  for (uint32_t i = loop->head + 1; i < loop->end; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    const native_scalar *result = hg_native_scalar_of(loop, insn->d);
+    for (int s = 0; s < 3 && result != NULL && result->changes; s++) add_uniform(b, loop, insn->s[s]);
+  }
 }
 
 /* Adds the indices that say which lanes stay. */
@@ -218,5 +237,6 @@ int hg_native_find_loop(const native_build *b, uint32_t head, uint8_t *strides, 
   if (loop->count > 0 && loop->has_all && !add_leaving(b, strides, roles, loop)) return 0;
   for (uint32_t k = 0; k < loop->count; k++)
     if (loop->scalar[k].changes && !add_sources(b, strides, loop, loop->scalar[k].reg)) return 0;
+  add_uniform_sources(b, loop);
   return loop->count > 0;
 }

@@ -21,6 +21,7 @@ typedef struct native_scalar {
   uint8_t stride;   /* vector_stride, but OTHER */
   uint8_t enters;   /* 1: it is live into the loop, where its stride has to be checked */
   uint8_t changes;  /* 1: the loop writes it, and it is dead after the loop */
+  uint8_t is_uniform; /* 1: others are computed from it; its stride needs no check */
 } native_scalar;
 
 /* What an instruction of a loop is as long as all lanes of the group are in the loop (loop_masks.c). */
@@ -34,7 +35,7 @@ enum {
 };
 
 typedef struct native_loop {
-  uint32_t head, end; /* instructions: the label, the only latch */
+  uint32_t head, end; /* instructions: the label, the last latch */
   uint32_t lanes;     /* of the loop: a mask; VECTOR_ALL */
   uint8_t has_all;    /* 1: its quick version is for groups all of whose lanes are in the loop */
   uint8_t has_begun;  /* 1: lanes that have ended are not in its mask */
@@ -67,6 +68,11 @@ static inline uint8_t hg_native_stride_of(const native_build *b, const uint8_t *
   if (reg->kind != VECTOR_VARIES || b->locations[r].is_uniform) return VECTOR_STRIDE_0;
   return strides[r];
 }
+
+/* strips.c: raises build->copies of a program whose only loop reads rows of a matrix; what lives in the frame for that
+ * costs nothing to spill. `shared`: per instruction, the change of how many registers hold one value for all copies;
+ * `spill_cost`: per register. */
+hg_status hg_native_strips(native_build *build, const int32_t *shared, uint32_t *spill_cost);
 
 /* NULL: none. */
 const native_scalar *hg_native_scalar_of(const native_loop *loop, uint32_t reg);

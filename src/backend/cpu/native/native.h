@@ -146,6 +146,7 @@ typedef struct native_target {
   uint8_t mask_first, mask_count; /* mask registers that values may live in; 0: predicates are vectors */
   uint8_t runs_blocks;     /* 1: writes block_entry for programs of several steps */
   uint8_t has_quotients;   /* 1: writes NATIVE_QUOTIENT */
+  uint8_t has_quick_loops; /* 1: writes loops over memory twice: see hg_native_find_loop */
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
 } native_target;
@@ -163,6 +164,7 @@ typedef struct native_build {
   hg_array steps;             /* native_step */
   uint32_t copies;
   uint32_t frame_bytes;       /* native_frame with its vectors and slots; a multiple of 64 */
+  uint32_t scalar_offset;     /* in the frame: of the numbers of a quick loop that have no registers; 0: no loops */
   uint8_t has_cold;           /* 1: no loops: code that only masked lanes need is cold */
 
   /* Rows of a tile: native_context.rows. */

@@ -566,7 +566,10 @@ static hg_status describe_all(plan *p) {
   make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
   int has_loops = find_uses(p);
-  if (has_loops && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
+  if (has_loops && !p->v->has_block_ops) {
+    p->b->copies = copies_of_loops(p, p->b->copies);
+    HG_TRY(hg_native_strips(p->b, p->shared, p->spill_cost));
+  }
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_location *location = &p->b->locations[r];
     if (location->kind != NATIVE_NOWHERE) location->copies = location->copies ? (uint8_t)p->b->copies : 1;
@@ -630,6 +633,16 @@ static void place_local(native_build *b) {
   b->local_lanes = (lanes / NATIVE_LOCAL_PADDING + 2) * NATIVE_LOCAL_PADDING;
 }
 
+/* For the numbers of one loop at a time. */
+static void make_scalar_slots(plan *p) {
+  int has_loops = 0;
+  for (uint32_t i = 0; i < p->insn_count && p->b->target->has_quick_loops && p->b->slices == 0; i++)
+    has_loops |= p->depth[i];
+  if (!has_loops) return;
+  p->b->scalar_offset = p->last_slot;
+  p->last_slot += NATIVE_MOST_SCALARS * 8;
+}
+
 hg_status hg_native_plan(native_build *b) {
   plan p = new_plan(b);
   b->steps.count = 0;
@@ -641,6 +654,7 @@ hg_status hg_native_plan(native_build *b) {
     place_local(b);
     p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
     allocate_registers(&p);
+    make_scalar_slots(&p);
     b->frame_bytes = p.last_slot;
     if (b->frame_bytes > NATIVE_MOST_FRAME_BYTES)
       status = hg_fail(HG_UNSUPPORTED, "machine code keeps at most %d bytes in a frame; this program needs %u",

@@ -345,6 +345,8 @@ int hg_x86_quick_insn(x86_emit *e); /* 1 if it has written the current instructi
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
 /* 1 if the index of a quick access grows in each round by something that is not a constant: loads that. */
 int hg_x86_quick_step(x86_emit *e, unsigned to);
+/* 1 if that index is a product that the loop computes again in each round: it may be of any row. */
+int hg_x86_is_row_start(const x86_emit *e);
 uint32_t hg_x86_side_exit(x86_emit *e); /* label of a side exit: the slow version goes on with the current
                                            instruction */
 void hg_x86_release_loop(x86_emit *e);

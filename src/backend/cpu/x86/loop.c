@@ -54,23 +54,29 @@ static uint8_t register_for(const x86_emit *e, const uint8_t *free, uint32_t cou
   return X86_NO_GENERAL;
 }
 
-/* Registers for scalars, first for those that change. 0 if there are too few. */
-static int allocate_registers(x86_emit *e) {
+/* Registers for scalars, first for those that change, as far as there are any. */
+static void allocate_registers(x86_emit *e) {
   uint8_t free[X86_MOST_GENERAL];
   uint32_t count = find_free_general(e, free);
   memset(e->loop.general, X86_NO_GENERAL, sizeof e->loop.general);
   for (int changes = 1; changes >= 0; changes--)
-    for (uint32_t k = 0; k < e->loop.found.count; k++) {
-      if (scalars(e)[k].changes != changes) continue;
-      e->loop.general[k] = register_for(e, free, count, k);
-      if (e->loop.general[k] == X86_NO_GENERAL && changes) return 0;
-    }
-  return 1;
+    for (uint32_t k = 0; k < e->loop.found.count; k++)
+      if (scalars(e)[k].changes == changes) e->loop.general[k] = register_for(e, free, count, k);
+}
+
+/* 1 if a register's vectors are in the frame, element 0 first. */
+static int is_in_frame(const x86_emit *e, uint32_t reg) {
+  return vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES &&
+         native_location_of(e->b, reg)->kind == NATIVE_SLOT;
 }
 
 /* Element 0 of a register's vectors. */
 static void read_first(x86_emit *e, uint32_t reg, unsigned to) {
   int is_64 = hg_x86_is_64(e, reg);
+  if (is_in_frame(e, reg)) {
+    hg_x86_load(&e->a, is_64, to, x86_at(X86_FRAME, (int32_t)native_location_of(e->b, reg)->offset));
+    return;
+  }
   unsigned from = hg_x86_source_reg(e, reg, 0, 0, hg_x86_scratch(e, 0));
   hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, from, 0, x86_reg(to));
 }
@@ -79,11 +85,31 @@ static unsigned general_of(const x86_emit *e, const native_scalar *scalar) {
   return e->loop.general[scalar - e->loop.found.scalar];
 }
 
+/* Where a scalar is that changes and has no register. */
+static x86_rm slot_of(const x86_emit *e, const native_scalar *scalar) {
+  return x86_at(X86_FRAME, (int32_t)(e->b->scalar_offset + 8 * (uint32_t)(scalar - e->loop.found.scalar)));
+}
+
+/* The general register of a scalar; `scratch`, with its value, where it has none. */
+static unsigned load_scalar(x86_emit *e, const native_scalar *scalar, unsigned scratch) {
+  if (general_of(e, scalar) != X86_NO_GENERAL) return general_of(e, scalar);
+  if (scalar->changes) hg_x86_load(&e->a, hg_x86_is_64(e, scalar->reg), scratch, slot_of(e, scalar));
+  else read_first(e, scalar->reg, scratch);
+  return scratch;
+}
+
+static void store_scalar(x86_emit *e, const native_scalar *scalar, unsigned from) {
+  int w = hg_x86_is_64(e, scalar->reg);
+  if (general_of(e, scalar) == X86_NO_GENERAL) hg_x86_store(&e->a, w, slot_of(e, scalar), from);
+  else hg_x86_load(&e->a, w, general_of(e, scalar), x86_reg(from));
+}
+
 /* Lane 0's value of a source of 32 or 64 bits: in `scratch`, where it has no location of its own. */
 static x86_rm scalar_operand(x86_emit *e, uint32_t reg, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, reg);
   if (scalar != NULL && general_of(e, scalar) != X86_NO_GENERAL) return x86_reg(general_of(e, scalar));
+  if (scalar != NULL && scalar->changes) return slot_of(e, scalar);
   switch (r->kind) {
   case VECTOR_CONSTANT: hg_x86_move_imm64(&e->a, scratch, r->bits); break;
   case VECTOR_SCALAR:
@@ -92,7 +118,10 @@ static x86_rm scalar_operand(x86_emit *e, uint32_t reg, unsigned scratch) {
     if (r->bits == ATLAS_REG_LANE) return x86_reg(X86_LANE);
     if (r->bits == ATLAS_REG_BLOCK_LANE) return x86_reg(X86_TILE_LANE);
     return x86_at(X86_CONTEXT, (int32_t)(offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE)));
-  default: read_first(e, reg, scratch); break;
+  default:
+    if (is_in_frame(e, reg)) return x86_at(X86_FRAME, (int32_t)native_location_of(e->b, reg)->offset);
+    read_first(e, reg, scratch);
+    break;
   }
   return x86_reg(scratch);
 }
@@ -154,7 +183,7 @@ static void write_guard(x86_emit *e) {
   if (e->loop.found.has_all && e->loop.found.lanes != VECTOR_ALL) guard_lanes(e, e->loop.found.lanes);
   if (e->loop.found.has_all && e->b->vector->loses_lanes && !e->loop.found.has_begun) guard_lanes(e, VECTOR_ALL);
   for (uint32_t k = 0; k < e->loop.found.count; k++)
-    if (scalars(e)[k].enters && !is_consecutive(e, &scalars(e)[k])) {
+    if (scalars(e)[k].enters && !scalars(e)[k].is_uniform && !is_consecutive(e, &scalars(e)[k])) {
       if (guards++ == 0) hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
       guard_stride(e, scalars(e)[k].reg, scalars(e)[k].stride);
     }
@@ -176,7 +205,7 @@ static void write_guard(x86_emit *e) {
 static int is_quick(const x86_emit *e, uint32_t i, const native_scalar *index) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   uint8_t role = e->loop.found.has_all ? e->loop.roles[i] : 0;
-  if (index == NULL || !hg_native_is_quick(e->b, insn, role, index->stride)) return 0;
+  if (index == NULL || index->is_uniform || !hg_native_is_quick(e->b, insn, role, index->stride)) return 0;
   int is_load = (atlas_op_flags(insn->op) & ATLAS_LOAD) != 0;
   return is_load || !e->is_tail || e->width == 2 || atlas_bytes((atlas_type)insn->type) >= 4;
 }
@@ -231,7 +260,8 @@ int hg_x86_find_loop(x86_emit *e, uint32_t head) {
   if (!is_head(e->b->vector, head) || !allocate_tables(e)) return 0;
   uint8_t *roles = e->is_tail ? NULL : e->loop.roles;
   if (!hg_native_find_loop(e->b, head, e->loop.strides, roles, &e->loop.found)) return 0;
-  if (e->loop.found.end >= e->region_end || !allocate_registers(e)) return 0;
+  if (e->loop.found.end >= e->region_end) return 0;
+  allocate_registers(e);
   memset(e->loop.quick_label, 0xff, 2 * e->b->vector->insns.count * sizeof *e->loop.quick_label);
   return 1;
 }
@@ -239,9 +269,12 @@ int hg_x86_find_loop(x86_emit *e, uint32_t head) {
 void hg_x86_begin_quick(x86_emit *e) {
   e->loop.slow_head = hg_x86_new_label(&e->a);
   write_guard(e);
-  for (uint32_t k = 0; k < e->loop.found.count; k++)
-    if (scalars(e)[k].enters && e->loop.general[k] != X86_NO_GENERAL)
-      read_first(e, scalars(e)[k].reg, e->loop.general[k]);
+  for (uint32_t k = 0; k < e->loop.found.count; k++) {
+    const native_scalar *scalar = &scalars(e)[k];
+    if (!scalar->enters || (!scalar->changes && general_of(e, scalar) == X86_NO_GENERAL)) continue;
+    read_first(e, scalar->reg, X86_RAX);
+    store_scalar(e, scalar, X86_RAX);
+  }
   find_kept(e);
   e->loop.version = X86_QUICK;
 }
@@ -252,10 +285,11 @@ void hg_x86_begin_quick(x86_emit *e) {
 static void write_vectors(x86_emit *e, const native_scalar *scalar) {
   const vector_insn *insn = e->insn, write = {.op = VECTOR_MOVE, .d = scalar->reg, .mask = VECTOR_ALL};
   int is_64 = hg_x86_is_64(e, scalar->reg);
+  unsigned general = load_scalar(e, scalar, X86_RAX);
   e->insn = &write;
   for (uint32_t c = 0; c < e->copies; c++)
     for (uint32_t p = 0; p < hg_x86_parts(e, scalar->reg); p++) {
-      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0)), general = general_of(e, scalar);
+      unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
       if (scalar->stride) hg_x86_count_up(e, to, general, c * e->lanes + p * (e->lanes / 2u), is_64);
       else if (e->width == 2) hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, to, 0, x86_reg(general));
       else {
@@ -272,10 +306,7 @@ int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
   if (e->loop.version == X86_QUICK) index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
   if (!is_quick(e, e->index, index)) return 0;
   *stride = index->stride;
-  *general = general_of(e, index);
-  if (*general != X86_NO_GENERAL) return 1;
-  read_first(e, index->reg, X86_RCX);
-  *general = X86_RCX;
+  *general = load_scalar(e, index, X86_RCX);
   return 1;
 }
 
@@ -290,6 +321,26 @@ int hg_x86_quick_step(x86_emit *e, unsigned to) {
     hg_x86_load(&e->a, hg_x86_is_64(e, index), to, scalar_operand(e, step, to));
     return 1;
   }
+  return 0;
+}
+
+/* The last instruction of the loop that writes a register; NULL: none does. */
+static const vector_insn *writer_of(const x86_emit *e, uint32_t reg) {
+  for (uint32_t i = e->loop.found.end; i > e->loop.found.head; i--)
+    if (vector_insn_at(e->b->vector, i)->d == reg) return vector_insn_at(e->b->vector, i);
+  return NULL;
+}
+
+int hg_x86_is_row_start(const x86_emit *e) {
+  enum { MOST_SUMS = 16 };
+  const vector_insn *made = writer_of(e, e->insn->s[0]);
+  for (int k = 0; k < MOST_SUMS && made != NULL && made->op == ATLAS_OP_add; k++) {
+    const vector_insn *first = made->s[0] < VECTOR_ALL ? writer_of(e, made->s[0]) : NULL;
+    made = first != NULL || made->s[1] >= VECTOR_ALL ? first : writer_of(e, made->s[1]);
+  }
+  if (made == NULL || (made->op != ATLAS_OP_mad && made->op != ATLAS_OP_mul)) return 0;
+  for (int s = 0; s < 2; s++)
+    if (made->s[s] < VECTOR_ALL && writer_of(e, made->s[s]) != NULL) return 1;
   return 0;
 }
 
@@ -328,6 +379,7 @@ static void write_scalar_result(x86_emit *e, int w) {
 
 /* general += source: the usual step of an index. */
 static int adds_in_place(x86_emit *e, unsigned general, int w) {
+  if (general == X86_NO_GENERAL) return 0;
   if (e->insn->op != ATLAS_OP_add || (e->insn->s[0] != e->insn->d && e->insn->s[1] != e->insn->d)) return 0;
   uint32_t other = e->insn->s[e->insn->s[0] == e->insn->d];
   uint64_t bits;
@@ -362,6 +414,13 @@ static void write_leaving(x86_emit *e) {
   e->joined = e->index + 1;
 }
 
+/* 1 if only the next instruction reads the result, a jump that is not taken. */
+static int is_read_by_no_code(const x86_emit *e) {
+  const vector_insn *next = vector_insn_at(e->b->vector, e->index + 1);
+  return vector_is_jump(next->op) && e->loop.roles[e->index + 1] == NATIVE_NO_CHANGE &&
+         vector_reg_at(e->b->vector, e->insn->d)->last == e->index + 1;
+}
+
 /* Counts a step of all lanes; the slow version finds out what happens where they may have none left. */
 static void write_step(x86_emit *e) {
   x86_rm left = x86_at(X86_FRAME, offsetof(native_frame, steps_left));
@@ -369,7 +428,7 @@ static void write_step(x86_emit *e) {
   hg_x86_jump_if(&e->a, X86_BELOW, hg_x86_side_exit(e));
   hg_x86_alu_imm(&e->a, X86_SUB, 1, left, 1);
   hg_x86_count_step(e);
-  if (hg_x86_role(e) & NATIVE_NO_CHANGE) return;
+  if (hg_x86_role(e) & NATIVE_NO_CHANGE || is_read_by_no_code(e)) return;
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
     unsigned scratch = e->width == 2 ? 2 : hg_x86_scratch(e, 0);
     hg_x86_set_predicate_result(e, c, hg_x86_constant_predicate(e, 1, scratch));
@@ -404,7 +463,7 @@ int hg_x86_quick_insn(x86_emit *e) {
   int w = hg_x86_is_64(e, scalar->reg);
   if (adds_in_place(e, general_of(e, scalar), w)) return 1;
   write_scalar_result(e, w);
-  hg_x86_load(&e->a, w, general_of(e, scalar), x86_reg(X86_RAX));
+  store_scalar(e, scalar, X86_RAX);
   return 1;
 }
 

@@ -643,7 +643,7 @@ static int is_first_access(const x86_emit *e) {
 static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
   enum { AHEAD = 4096 };
   x86_rm at = x86_indexed(hg_x86_base(e), index, m->log_bytes, m->offset + AHEAD);
-  if (!hg_x86_has_all(e) || !is_first_access(e)) return;
+  if (!hg_x86_has_all(e) || !is_first_access(e) || hg_x86_is_row_start(e)) return;
   unsigned later = index == X86_RAX ? X86_RCX : X86_RAX;
   if (hg_x86_quick_step(e, later)) {
     hg_x86_lea(&e->a, later, x86_indexed(index, later, 3, 0));
