@@ -136,29 +136,30 @@ def across(wide: int, groups: int) -> int:
     return LANES * wide // groups
 
 
-def column_sum(rows: int = ROWS, wide: int = 4, groups: int = 8) -> str:
-    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by halves; rows: a power of two from 16 groups on.
+def column_sum(rows: int = ROWS, wide: int = 4, groups: int = 8, batch: int = BATCH) -> str:
+    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by halves; rows: a power of two, at least a batch for
+    each group.
 
     A lane has `wide` neighbouring columns; groups of lanes share the rows: i, i + groups, ... are a group's, the fold's upper index bits.
-    Of these the upper four are between the loads of a batch; the lower ones number the batches, which come in bit-reversed order, so
+    Of these the upper ones are between the loads of a batch; the lower ones number the batches, which come in bit-reversed order, so
     that a binary counter of sums folds them as they come. The groups' bits fold last, in shared memory. One answer, whatever the split."""
     e, columns = [], across(wide, groups)
-    levels, neighbours = (rows // (groups * BATCH)).bit_length() - 1, range(wide)
-    value = [[f"r{wide * i + c}" for c in neighbours] for i in range(BATCH)]
+    levels, neighbours = (rows // (groups * batch)).bit_length() - 1, range(wide)
+    value = [[f"r{wide * i + c}" for c in neighbours] for i in range(batch)]
     counter = [[f"r{64 + wide * level + c}" for c in neighbours] for level in range(levels)]
     lanes = columns // wide                                             # of a group
     e += [f"and.u32 r100, blane, #{lanes - 1}", f"mul.u32 r100, r100, #{wide}",                                # column
           f"shr.u32 r101, blane, #{lanes.bit_length() - 1}",                                                   # group
           "sreg.u32 r102, block.x", f"mad.u32 r102, r102, #{columns}, r100",
           "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{rows}, r101", "mad.u32 r102, r103, columns, r102",  # first element
-          f"mul.u32 r103, columns, #{rows // BATCH}", "movi.u32 r104, #0",                                      # from load to load
+          f"mul.u32 r103, columns, #{rows // batch}", "movi.u32 r104, #0",                                      # from load to load
           *(f"movi.f32 {register}, #0" for level in counter for register in level), *(["next:"] if levels else []),
           # the batch's number, its bits reversed, times the rows between batches
           *(["brev.u32 r105, r104", f"shr.u32 r105, r105, #{32 - levels}"] if levels else ["mov.u32 r105, r104"]),
           f"mul.u32 r105, r105, #{groups}", "mad.u32 r105, r105, columns, r102"]
-    for i in range(BATCH):
-        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in neighbours] + ["add.u32 r105, r105, r103"] * (i < BATCH - 1)
-    half = BATCH // 2
+    for i in range(batch):
+        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in neighbours] + ["add.u32 r105, r105, r103"] * (i < batch - 1)
+    half = batch // 2
     while half:
         e += [f"add.f32 {value[i][c]}, {value[i][c]}, {value[i + half][c]}" for i in range(half) for c in neighbours]
         half //= 2

@@ -484,9 +484,12 @@ def wide_columns(count: int) -> int:
     return max(COLUMNS, count // tile_programs.ROWS)
 
 
+COLUMN_BATCH = 8  # rows at a time: fewer, and more of each row, suit a processor
+
+
 def column_sum(count: int) -> str:
     rows = count // wide_columns(count)
-    return tile_programs.column_sum(rows, 1, 1) if rows >= tile_programs.BATCH else tile_programs.fold_rows(rows)
+    return tile_programs.column_sum(rows, 1, 1, COLUMN_BATCH) if rows >= tile_programs.BATCH else tile_programs.fold_rows(rows)
 
 
 def column_sum_shape(k: Case) -> dict:
