@@ -9,7 +9,8 @@
  *
  * A group is taken where its loop has one entry and one way back, which is only gone where a counter that goes down by
  * one is not 0; and where the indices of its runs are sums of a phi of the loop's head and of what the loop does not
- * change, and so is what the phi becomes. */
+ * change, and so is what the phi becomes. A group behind a test that leaves out the round in which such a counter is 1
+ * has a round less: what brings the next tile of a product is not asked about the one behind the last. */
 #include "backend/gpu/plan.h"
 
 #include "compiler/schedule.h"
@@ -45,20 +46,56 @@ static int find_loop(foreseer *f, uint32_t block) {
          !ir_in_loop(&f->g->analysis.loops, f->header, f->entry);
 }
 
-/* A phi of the head that goes down by one, where the way back is gone only if what it becomes is not 0. SSA_NONE: there
- * is none. */
+static int is_constant(const foreseer *f, uint32_t value, uint64_t bits) {
+  return gpu_insn(f->g, value)->op == SSA_CONST && gpu_insn(f->g, value)->bits == bits;
+}
+
+/* A phi of the head that goes down by one. */
+static int is_counter(const foreseer *f, uint32_t value) {
+  if (!is_phi_of_head(f, value) || gpu_insn(f->g, value)->type != ATLAS_u32) return 0;
+  uint32_t next = gpu_arg(f->g, value, f->side);
+  return gpu_insn(f->g, next)->op == ATLAS_OP_add && gpu_arg(f->g, next, 0) == value &&
+         is_constant(f, gpu_arg(f->g, next, 1), UINT32_MAX);
+}
+
+static uint32_t start_of(const foreseer *f, uint32_t counter) { return gpu_arg(f->g, counter, 1 - f->side); }
+
+/* What a branch compares with a number, if it goes to block `to` where, and only where, the two are equal (or differ).
+ * SSA_NONE: it does not. */
+static uint32_t compared_with(const foreseer *f, uint32_t block, uint64_t bits, int to_equal, uint32_t to) {
+  const ssa_block *from = ssa_block_at(f->g->unit, block);
+  if (from->end != SSA_BRANCH || from->successor[0] == from->successor[1]) return SSA_NONE;
+  const ssa_insn *test = gpu_insn(f->g, from->condition);
+  if ((test->op != ATLAS_OP_set_eq && test->op != ATLAS_OP_set_ne) || test->type2 != ATLAS_u32) return SSA_NONE;
+  int is_equal = (test->op == ATLAS_OP_set_eq) == (from->successor[0] == to);
+  if (is_equal != to_equal || !is_constant(f, gpu_arg(f->g, from->condition, 1), bits)) return SSA_NONE;
+  return gpu_arg(f->g, from->condition, 0);
+}
+
+/* A counter where the way back is gone only if what it becomes is not 0. SSA_NONE: there is none. */
 static uint32_t find_counter(const foreseer *f) {
-  const ssa_block *latch = ssa_block_at(f->g->unit, f->latch);
-  if (latch->end != SSA_BRANCH || latch->successor[0] == latch->successor[1]) return SSA_NONE;
-  const ssa_insn *test = gpu_insn(f->g, latch->condition);
-  if (test->op != ATLAS_OP_set_eq || test->type2 != ATLAS_u32 || latch->successor[1] != f->header) return SSA_NONE;
-  const ssa_insn *zero = gpu_insn(f->g, gpu_arg(f->g, latch->condition, 1));
-  uint32_t next = gpu_arg(f->g, latch->condition, 0);
-  if (zero->op != SSA_CONST || zero->bits != 0 || gpu_insn(f->g, next)->op != ATLAS_OP_add) return SSA_NONE;
-  const ssa_insn *one = gpu_insn(f->g, gpu_arg(f->g, next, 1));
+  uint32_t next = compared_with(f, f->latch, 0, 0, f->header);
+  if (next == SSA_NONE || gpu_insn(f->g, next)->arg_count == 0) return SSA_NONE;
   uint32_t phi = gpu_arg(f->g, next, 0);
-  if (one->op != SSA_CONST || one->bits != UINT32_MAX || !is_phi_of_head(f, phi)) return SSA_NONE;
-  return gpu_arg(f->g, phi, f->side) == next ? phi : SSA_NONE;
+  return is_counter(f, phi) && gpu_arg(f->g, phi, f->side) == next ? phi : SSA_NONE;
+}
+
+static int leaves_loop(const foreseer *f, uint32_t block, uint32_t not_to) {
+  const uint32_t *to = ssa_block_at(f->g->unit, block)->successor;
+  return !ir_in_loop(&f->g->analysis.loops, f->header, to[to[0] == not_to]);
+}
+
+/* A counter that is above 1 where the block runs: where it is 1 the loop ends, be it later, or the loop is left.
+ * SSA_NONE: none is known. */
+static uint32_t find_last(const foreseer *f, uint32_t block, uint32_t counter) {
+  while (block != f->header) {
+    const hg_array *from = &ssa_block_at(f->g->unit, block)->predecessors;
+    const uint32_t *before = from->data;
+    uint32_t of = from->count == 1 ? compared_with(f, before[0], 1, 0, block) : SSA_NONE;
+    if (of != SSA_NONE && is_counter(f, of) && (of == counter || leaves_loop(f, before[0], block))) return of;
+    block = f->g->order.dominator[block];
+  }
+  return SSA_NONE;
 }
 
 /* 1 if the value is a phi of the head plus `terms`, all of 32 bits; the phi must be the one given, if it is not
@@ -106,8 +143,10 @@ static hg_status foresee(foreseer *f, uint32_t number) {
     return HG_OK;
   uint32_t counter = find_counter(f);
   if (counter == SSA_NONE) return HG_OK;
+  uint32_t last = find_last(f, gpu_insn(f->g, group->in_order[0])->block, counter);
   seen.block = f->entry;
-  seen.rounds = gpu_arg(f->g, counter, 1 - f->side);
+  seen.rounds = start_of(f, counter);
+  seen.before = last != SSA_NONE ? start_of(f, last) : SSA_NONE;
   for (uint32_t r = 0; r < group->run_count; r++)
     if (!foresee_run(f, group, &group->run[r], &seen.sweep[r])) return HG_OK;
   if (hg_array_append(f->g->allocator, &f->g->foreseen, &seen, 1) == NULL)

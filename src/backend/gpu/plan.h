@@ -114,6 +114,7 @@ typedef struct gpu_foreseen {
   uint32_t group;
   uint32_t block;  /* behind it the loop begins: here the lane finds out */
   uint32_t rounds; /* u32: so many iterations at most; 0: 2^32 */
+  uint32_t before; /* the same, where the group is not in the last of them; SSA_NONE: nothing is known */
   gpu_sweep sweep[GPU_MOST_SWEEPS]; /* by run */
 } gpu_foreseen;
 

@@ -176,13 +176,24 @@ static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *s
   return failed;
 }
 
+/* The number of the last iteration that has the group. Where it is in none, any number will do. */
+static ptx_name last_round(ptx *p, const gpu_foreseen *seen) {
+  ptx_name last = hg_ptx_new(p, PTX_32), wide = hg_ptx_new(p, PTX_64);
+  PTX(p, "add.s32", last, hg_ptx_in_register(p, seen->rounds), hg_ptx_name("-1"));
+  if (seen->before != SSA_NONE) {
+    ptx_name other = hg_ptx_new(p, PTX_32);
+    PTX(p, "add.s32", other, hg_ptx_in_register(p, seen->before), hg_ptx_name("-2"));
+    PTX(p, "min.u32", last, last, other);
+  }
+  PTX(p, "cvt.u64.u32", wide, last);
+  return wide;
+}
+
 /* What is known of all iterations is known before the first. */
 void hg_ptx_foresee(ptx *p, const gpu_step *step) {
   const gpu_foreseen *seen = gpu_foreseen_at(p->plan, step->number);
   group g = {.plan = gpu_group_at(p->plan, seen->group)};
-  ptx_name failed = {""}, crooked = {""}, less = hg_ptx_new(p, PTX_32), rounds = hg_ptx_new(p, PTX_64);
-  PTX(p, "add.s32", less, hg_ptx_in_register(p, seen->rounds), hg_ptx_name("-1"));
-  PTX(p, "cvt.u64.u32", rounds, less);
+  ptx_name failed = {""}, crooked = {""}, rounds = last_round(p, seen);
   for (uint32_t r = 0; r < g.plan->run_count; r++) {
     const gpu_run *run = &g.plan->run[r];
     g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[run->first]), &g.extent[r]);
