@@ -240,6 +240,46 @@ static void test_order(void) {
   release(&m);
 }
 
+/* Two steps of 8 x 8 multiply-adds, which the program has in no good order. */
+static void write_product(char *text, size_t size) {
+  size_t at = (size_t)snprintf(text, size, ".block 64\n.shared s f32 1024\n.buffer y f32 out\nand.u32 r90, blane, #31\n"
+                                           "shl.u32 r90, r90, #2\nmad.u32 r91, r253, #4096, r90\n");
+  for (int i = 0; i < 64; i++) at += (size_t)snprintf(text + at, size - at, "movi.f32 r%d, #0\n", i);
+  for (int step = 0; step < 2; step++) {
+    for (int i = 0; i < 16; i++)
+      at += (size_t)snprintf(text + at, size - at, "lds.f32 r%d, [s + r90 + #%d]\n", 64 + i, 64 * i + 4 * step + i % 4);
+    for (int k = 0; k < 64; k++) {
+      int i = k * 29 % 64;
+      at += (size_t)snprintf(text + at, size - at, "fma.f32 r%d, r%d, r%d, r%d\n", i, 64 + i / 8, 72 + i % 8, i);
+    }
+  }
+  for (int i = 0; i < 64; i++) at += (size_t)snprintf(text + at, size - at, "stg.f32 [y + r91 + #%d], r%d\n", i, i);
+  snprintf(text + at, size - at, "exit\n");
+}
+
+/* Each shares a factor with the one before it, but the first of a step, which stands behind all of the step before. */
+static void test_products(void) {
+  static char text[16384];
+  made m;
+  write_product(text, sizeof text);
+  make(text, &rich, 0, &m);
+  uint32_t last = SSA_NONE, seen = 0, alone = 0;
+  for (uint32_t e = ssa_block_at(&m.unit, m.plan.order.block[0])->first_effect; e != SSA_NONE;
+       e = gpu_insn(&m.plan, e)->next) {
+    if (gpu_insn(&m.plan, e)->op != ATLAS_OP_fma) continue;
+    int is_second = gpu_insn(&m.plan, gpu_arg(&m.plan, e, 2))->op == ATLAS_OP_fma, shares = 0;
+    CHECK_EQ_U64(is_second, seen >= 64);
+    for (uint32_t i = 0; i < 4 && last != SSA_NONE; i++)
+      shares |= gpu_arg(&m.plan, e, i / 2) == gpu_arg(&m.plan, last, i % 2);
+    alone += !shares;
+    last = e;
+    seen++;
+  }
+  CHECK_EQ_U64(seen, 128);
+  CHECK_EQ_U64(alone, 2);
+  release(&m);
+}
+
 /* Loops that run several iterations at a time, and such that may not. */
 static void test_loops(void) {
   static const struct {
@@ -410,6 +450,7 @@ int main(void) {
   test_targets();
   test_groups();
   test_order();
+  test_products();
   test_registers();
   test_loops();
   test_reduction();

@@ -6,11 +6,11 @@
  * are the exception: they take long, so they stand as early as registers allow.
  *
  * Chains that share what they begin with may take fewer registers side by side than one after the other: where
- * registers are many both ways are tried.
+ * registers are many both ways are tried. The multiply-adds of tiles have an order of their own (products.c).
  *
  * What keeps its order: accesses to memory that may overlap, as canon_order.c has it; barriers and collectives; and
  * whatever may fault, so that a lane's first fault is the program's. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/products.h"
 
 #include "atlas/value.h"
 #include "compiler/aliasing.h"
@@ -34,6 +34,7 @@ enum {
   MOST_APART = 8,      /* stores that a load is compared with */
   MOST_DEPTH = 6,      /* of additions of constants */
   MOST_BESIDE = 64,    /* stores that have no order */
+  LEAST_PRODUCTS = 32, /* multiply-adds of tiles: fewer keep the order that they have */
   LATE = 1 << 20       /* the cost of what should wait */
 };
 
@@ -68,6 +69,7 @@ typedef struct orderer {
   hg_array node, edge;
   hg_array ready, placed, other; /* uint32_t; other: what was placed when chains were finished one by one */
   hg_array depth;       /* uint32_t, by node: how many nodes must come before it, one after the other */
+  hg_array product;     /* gpu_product: multiply-adds that have an order */
   uint32_t *node_of_group; /* by group */
   uint32_t alias[ATLAS_MAX_SYMBOLS + 2];
   /* Per alias group, of this block: lists of edges to the last stores, to what these must come after, and to the loads
@@ -325,6 +327,12 @@ static void count_uses(const orderer *o, uint32_t value) {
   }
 }
 
+static hg_status order_products(orderer *o) {
+  const gpu_product *product = o->product.data;
+  for (size_t i = 1; i < o->product.count; i++) HG_TRY(put_before(o, product[i - 1].node, product[i].node));
+  return HG_OK;
+}
+
 static hg_status build_nodes(orderer *o) {
   for (uint32_t n = 0; n < o->node.count; n++) { /* those of the round before */
     uint32_t group = node_at(o, n)->group;
@@ -347,6 +355,7 @@ static hg_status build_nodes(orderer *o) {
     if (lives_on(o, e)) o->registers += size_of(o, e);
   }
   for (uint32_t e = first; e != SSA_NONE; e = gpu_insn(o->g, e)->next) count_uses(o, e);
+  HG_TRY(order_products(o));
   o->most = o->registers;
   for (uint32_t n = 0; n < o->node.count; n++)
     if (node_at(o, n)->waits_for == 0 && !hg_array_push(o->g->allocator, &o->ready, n)) return out_of_memory();
@@ -495,9 +504,33 @@ static void swap(hg_array *a, hg_array *b) {
   *b = c;
 }
 
+static hg_status find_products(orderer *o) {
+  HG_TRY(find_depths(o));
+  for (uint32_t n = 0; n < o->node.count; n++) {
+    gpu_product product = {.node = n, .depth = depth_of(o, n)};
+    if (node_at(o, n)->group == 0 && hg_gpu_is_product(o->g, node_at(o, n)->value, &product) &&
+        hg_array_append(o->g->allocator, &o->product, &product, 1) == NULL)
+      return out_of_memory();
+  }
+  o->product.count = hg_gpu_order_products(o->product.data, (uint32_t)o->product.count);
+  return HG_OK;
+}
+
+/* The block's order once more, with the multiply-adds of tiles in theirs, if that takes no more registers. */
+static hg_status place_tiles(orderer *o, int32_t *most) {
+  HG_TRY(find_products(o));
+  if (o->product.count < LEAST_PRODUCTS) return HG_OK;
+  swap(&o->placed, &o->other);
+  HG_TRY(place_all(o));
+  if (o->most > *most && o->most > registers_for(o)) swap(&o->placed, &o->other);
+  else *most = o->most;
+  return HG_OK;
+}
+
 static hg_status order_block(orderer *o, uint32_t block) {
   o->block = block;
   o->side_by_side = 0;
+  o->product.count = 0;
   HG_TRY(place_all(o));
   int32_t most = o->most;
   if (most > registers_for(o)) {
@@ -508,6 +541,7 @@ static hg_status order_block(orderer *o, uint32_t block) {
     if (o->most >= most) swap(&o->placed, &o->other);
     else most = o->most;
   }
+  HG_TRY(place_tiles(o, &most));
   if (most > o->most_of_all) o->most_of_all = most;
   list_again(o);
   return HG_OK;
@@ -542,6 +576,7 @@ hg_status hg_gpu_order(gpu_plan *g) {
   o.node.element_size = sizeof(order_node);
   o.edge.element_size = sizeof(order_edge);
   o.ready.element_size = o.placed.element_size = o.other.element_size = o.depth.element_size = sizeof(uint32_t);
+  o.product.element_size = sizeof(gpu_product);
   o.node_of = hg_allocate(g->allocator, count, sizeof *o.node_of);
   if (o.node_of == NULL) return out_of_memory();
   o.used_in = o.node_of + values;
@@ -557,8 +592,8 @@ hg_status hg_gpu_order(gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count && status == HG_OK; k++) status = order_block(&o, g->order.block[k]);
   if (g->info.observes_block) limit_registers(g, o.most_of_all);
   if (g->is_spread) limit_spread(g, o.most_of_all);
-  hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed, &o.other, &o.depth};
-  for (size_t i = 0; i < 6; i++) hg_array_release(g->allocator, owned[i]);
+  hg_array *owned[] = {&o.node, &o.edge, &o.ready, &o.placed, &o.other, &o.depth, &o.product};
+  for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) hg_array_release(g->allocator, owned[i]);
   hg_release(g->allocator, o.node_of);
   return status;
 }
