@@ -22,15 +22,15 @@ typedef struct outcome {
   hg_status status;
 } outcome;
 
-#define HEAD(lanes)                                                                                          \
+#define HEAD(lanes)                                                                                             \
   ".program p\n.block " lanes "\n.buffer x u32 in\n.buffer y u32 inout\n.scalar first u32\n.scalar seven u32\n" \
   "mul.u32 r1, r253, #320\nadd.u32 r1, r1, first\nadd.u32 r2, blane, r1\n"
 #define LOADS "ldg.u32 r3, [x + r2]\nldg.u32 r4, [x + r2 + #80]\nldg.u32 r5, [x + r2 + #160]\n"
 #define STORES "stg.u32 [y + r2], r3\nstg.u32 [y + r2 + #80], r4\nstg.u32 [y + r2 + #160], r5\nexit\n"
 #define EACH(op, other) op " r3, r3, " other "\n" op " r4, r4, " other "\n" op " r5, r5, " other "\n"
 
-static const char held[] = HEAD("64") LOADS "add.u32 r6, r3, r4\nadd.u32 r6, r6, r5\nreduce.add.u32 r6, r6\n"
-                           EACH("sub.u32", "r6") STORES;
+static const char held[] =
+    HEAD("64") LOADS "add.u32 r6, r3, r4\nadd.u32 r6, r6, r5\nreduce.add.u32 r6, r6\n" EACH("sub.u32", "r6") STORES;
 /* Not a whole number of vectors. */
 static const char odd[] = HEAD("72") LOADS "reduce.max.u32 r6, r3\n" EACH("xor.u32", "r6") STORES;
 /* Lanes that diverge have no straight-line code. */
@@ -49,13 +49,22 @@ static const char rounds[] = HEAD(
           "stg.u32 [y + r2], r10\nexit\n";
 /* The block folds indices, too. */
 static const char folded[] =
-    HEAD("64") LOADS "reduce.max.u32 r6, r2\nreduce.add.u32 r7, r3\nscan.incl.u32 r8, r2\n"
-    EACH("add.u32", "r6") EACH("xor.u32", "r7") EACH("add.u32", "r8") STORES;
+    HEAD("64") LOADS "reduce.max.u32 r6, r2\nreduce.add.u32 r7, r3\nscan.incl.u32 r8, r2\n" EACH("add.u32", "r6")
+        EACH("xor.u32", "r7") EACH("add.u32", "r8") STORES;
 /* A register that u was in has another value when the row is stored. */
 static const char many[] = HEAD("64") LOADS
     "reduce.add.u32 r6, r3\nmul.u32 r12, r6, #3\nmul.u32 r13, r6, #5\nmul.u32 r14, r6, #7\nmul.u32 r15, r6, r12\n"
     "mul.u32 r16, r13, r14\n" EACH("add.u32", "r12") EACH("xor.u32", "r13") EACH("add.u32", "r14")
         EACH("xor.u32", "r15") EACH("sub.u32", "r16") STORES;
+
+/* Between folds much is computed, and asks for the next block's rows meanwhile. */
+#define FEW EACH("mul.u32", "r6") EACH("xor.u32", "seven") EACH("add.u32", "r6") EACH("sub.u32", "first")
+static const char busy[] =
+    HEAD("64") LOADS "reduce.max.u32 r6, r3\n" FEW FEW FEW FEW FEW
+                     "shr.u32 r7, r3, #3\nand.u32 r7, r7, r4\nreduce.add.u32 r7, r7\n" EACH("xor.u32", "r7") STORES;
+static const char busy_odd[] =
+    HEAD("72") LOADS "reduce.max.u32 r6, r3\n" FEW FEW FEW FEW FEW
+                     "shr.u32 r7, r3, #3\nand.u32 r7, r7, r4\nreduce.add.u32 r7, r7\n" EACH("xor.u32", "r7") STORES;
 
 static outcome run(const trial *t) {
   static uint32_t words[ELEMENTS];
@@ -67,8 +76,8 @@ static outcome run(const trial *t) {
                            {.name = "y", .buffer = y, .byte_count = 4 * t->out_extent}};
   hg_scalar scalars[] = {{.name = "first", .type = ATLAS_u32, .bits = t->first},
                          {.name = "seven", .type = ATLAS_u32, .bits = 7}};
-  hg_launch_desc desc = {.grid = {BLOCKS, 1, 1}, .bindings = bindings, .binding_count = 2, .scalars = scalars,
-                         .scalar_count = 2};
+  hg_launch_desc desc = {
+      .grid = {BLOCKS, 1, 1}, .bindings = bindings, .binding_count = 2, .scalars = scalars, .scalar_count = 2};
   hg_launch_report report = {0};
   o.status = hg_launch(kernel, &desc, &report);
   o.fault = report.fault;
@@ -103,7 +112,7 @@ static void check_text(const char *text) {
 }
 
 int main(void) {
-  static const char *const texts[] = {held, odd, diverging, rounds, folded, many};
+  static const char *const texts[] = {held, odd, diverging, rounds, folded, many, busy, busy_odd};
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();

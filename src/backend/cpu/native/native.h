@@ -38,6 +38,7 @@ typedef struct native_place {
   uint64_t limit;  /* the lower of extent and NATIVE_INDEX_LIMIT */
   uint64_t scalar; /* the bits, of a scalar parameter */
   uint64_t is_own; /* as in cpu_worker */
+  uint64_t latest; /* u of an index blane + u in the latest block, for prefetches: any number does no harm */
 } native_place;
 
 struct native_frame;

@@ -33,7 +33,7 @@ static void set_places(native_context *c, const cpu_worker *w) {
     uint64_t extent = place->extent, bits = run->launch->arguments[i].bits;
     if (bits != 0) bits = hg_native_widen(atlas_symbol_at(run->program, i)->type, bits);
     c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
-                                 bits, w->is_own[i]};
+                                 bits, w->is_own[i], 0};
   }
 }
 

@@ -282,9 +282,11 @@ void hg_x86_write_block(x86_emit *e) {
   if (!gets_full || e->b->has_wide) return;
   e->b->full_lanes = block[0] * block[1] * block[2];
   e->is_full = 1;
+  hg_x86_plan_prefetches(e);
   hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   e->b->full_entry = write_steps(e, starts);
   e->is_full = 0;
+  e->busy = NULL;
 }
 
 /* ---- straight-line code ------------------------------------------------------------------------------------------ */

@@ -74,13 +74,19 @@ static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   return 1;
 }
 
+int hg_x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  return e->b->has_cold && insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target < end;
+}
+
 /* Instructions `first` to `end`; cold code is deferred: see hg_x86_write_cold. */
 static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
     if (write_loop(e, i, &i)) continue;
-    if (!e->b->has_cold || insn->op != VECTOR_JUMP_NONE || !(insn->flags & VECTOR_ENTERS) || insn->target >= end) {
+    hg_x86_prefetch_between(e);
+    if (!hg_x86_is_cold(e, i, end)) {
       write_insn(e, i);
       continue;
     }
@@ -109,8 +115,8 @@ void hg_x86_write_cold(x86_emit *e) {
 
 /* Skips the region for a group whose lanes have all ended in another region. */
 static void leave_if_none_left(x86_emit *e) {
-  static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
-                                    .target = VECTOR_NONE};
+  static const vector_insn leave = {
+      .op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL, .target = VECTOR_NONE};
   e->insn = &leave;
   write_jump(e);
 }
@@ -130,6 +136,7 @@ void hg_x86_write_body(x86_emit *e, const native_step *step) {
   hg_x86_clear_local(e);
   if (loses_lanes) hg_x86_begin_alive(e);
   if (loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
+  hg_x86_begin_prefetches(e);
   write_range(e, step->first, step->end);
   hg_x86_place(&e->a, e->group_end);
   if (loses_lanes) hg_x86_end_alive(e);

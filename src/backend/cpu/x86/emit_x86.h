@@ -75,6 +75,13 @@ typedef struct x86_window { /* see window.c */
   uint32_t state, highest;
 } x86_window;
 
+typedef struct x86_later { /* what another region than its own asks for of the next block: see ahead.c */
+  uint32_t insn;             /* the access */
+  uint32_t added;            /* u of its index blane + u */
+} x86_later;
+
+enum { X86_MOST_LATER = 32 };
+
 typedef enum x86_version { X86_NO_LOOP, X86_QUICK, X86_SLOW } x86_version;
 
 typedef struct x86_side_exit { /* from the quick version of a loop to the slow one, where an address is out of bounds */
@@ -146,7 +153,7 @@ typedef struct x86_emit {
   uint8_t has_writers;      /* 1: `writer` is filled, which is done when it is first needed */
   x86_window *window_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
-  uint32_t ahead[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead in memory.c; 0: not known yet */
+  uint32_t ahead[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead in ahead.c; 0: not known yet */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
   uint32_t help;            /* label: calls hg_native_help */
 
@@ -154,6 +161,10 @@ typedef struct x86_emit {
   int is_full;              /* for blocks that have all lanes: see write_full */
   int has_full;             /* 1: nearly all blocks run such code: loops elsewhere get no quick version */
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
+  const native_step *busy;  /* the region that asks for `later`; NULL: none */
+  x86_later later[X86_MOST_LATER];
+  uint32_t later_count, busy_insns; /* instructions of `busy` that most groups run */
+  uint32_t later_done, busy_done;   /* of the group that is written */
   uint32_t block_end;       /* label: where the block ends */
   uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
 
@@ -200,6 +211,13 @@ int hg_x86_can_collect(x86_emit *e, const native_step *step);
 void hg_x86_collect(x86_emit *e, const native_step *step);
 int hg_x86_can_ask(const x86_emit *e, const vector_insn *jump);
 void hg_x86_ask(x86_emit *e, const vector_insn *jump, uint32_t target);
+/* ahead.c: finds the region of a full block that has time for prefetches; writes those that are due before the next
+ * instruction of a group. */
+void hg_x86_plan_prefetches(x86_emit *e);
+void hg_x86_begin_prefetches(x86_emit *e);
+void hg_x86_prefetch_between(x86_emit *e);
+/* 1: a jump over instructions that few groups run. */
+int hg_x86_is_cold(const x86_emit *e, uint32_t insn, uint32_t end);
 void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */

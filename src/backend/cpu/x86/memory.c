@@ -279,8 +279,8 @@ static int is_block_lane(const x86_emit *e, uint32_t index) {
 /* 1 if lane 0 of a u32 is its value in all lanes. */
 static int is_one_number(const x86_emit *e, uint32_t reg) {
   if (reg >= VECTOR_ALL || hg_x86_type(e, reg) != ATLAS_u32) return 0;
-  return hg_x86_is_in_memory(e, reg) || (vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES &&
-                                         native_location_of(e->b, reg)->is_uniform);
+  return hg_x86_is_in_memory(e, reg) ||
+         (vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES && native_location_of(e->b, reg)->is_uniform);
 }
 
 /* The instruction that made an index which nothing has changed since; NULL: it is not found. In a block's straight-line
@@ -311,8 +311,7 @@ static int is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
   return 1;
 }
 
-/* The register u, the same in all lanes, of an index that is blane + u; VECTOR_NONE. */
-static uint32_t added_to_tile_lane(const x86_emit *e, uint32_t index) {
+uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index) {
   if (vector_reg_at(e->b->vector, index)->kind != VECTOR_VARIES) return VECTOR_NONE;
   const vector_insn *made = maker_of(e, index);
   if (made == NULL || made->flags & VECTOR_KEEP) return VECTOR_NONE;
@@ -328,7 +327,7 @@ int hg_x86_is_by_tile_lane(const x86_emit *e) {
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
   if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT)
     return 0;
-  return is_block_lane(e, insn->s[0]) || added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
+  return is_block_lane(e, insn->s[0]) || hg_x86_added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
 }
 
 /* 1 if shared memory is large enough for whatever lanes of a full block come here. */
@@ -355,40 +354,6 @@ static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, in
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
 }
 
-/* How far ahead of a block's accesses to a buffer those of the next block are, as a rule: the bytes that this one
- * accesses side by side. */
-static uint32_t bytes_ahead(x86_emit *e, const x86_access *m) {
-  enum { LEAST = 4096, MOST = 1 << 20 };
-  uint32_t *ahead = &e->ahead[e->insn->symbol];
-  int64_t low = INT64_MAX, high = 0;
-  for (uint32_t i = 0; i < e->b->vector->insns.count && *ahead == 0; i++) {
-    const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    if (!hg_x86_has_base(insn) || insn->symbol != e->insn->symbol || !(insn->flags & VECTOR_CONTIGUOUS)) continue;
-    int64_t first = (int64_t)insn->bits + (int64_t)insn->slice * e->lanes;
-    if (first < low) low = first;
-    if (first > high) high = first;
-  }
-  if (*ahead == 0) {
-    uint64_t lanes = e->b->slices > 0 ? e->lanes : e->b->full_lanes;
-    uint64_t bytes = ((uint64_t)(high - low) + lanes) * m->bytes;
-    *ahead = bytes < LEAST || bytes > MOST ? LEAST : (uint32_t)bytes;
-  }
-  return *ahead;
-}
-
-/* While a block computes, what the next one accesses comes from memory: no processor foresees it where a row ends. A
- * row that is longer than half of the first cache comes to the second. */
-static void prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at) {
-  enum { MOST_NEAR = 16 << 10, LEVEL_1 = 1, LEVEL_2 = 2 };
-  int is_whole = (e->is_full || e->b->slices > 0) && !e->is_tail && e->exact == e->lanes;
-  if (!is_whole || e->insn->mask != VECTOR_ALL || e->loops_until > e->index) return;
-  if (atlas_symbol_at(e->b->program, e->insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return;
-  uint32_t ahead = bytes_ahead(e, m);
-  at.displacement += (int32_t)ahead;
-  if (m->is_store) hg_x86_prefetch_to_write(&e->a, at);
-  else hg_x86_prefetch(&e->a, ahead > MOST_NEAR ? LEVEL_2 : LEVEL_1, at);
-}
-
 /* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
  * exceeds 32 bits is above the limit. Without a check the sum is modulo 2^32, and negative only for lanes that do not
  * take part. */
@@ -402,6 +367,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
     d += (int64_t)bits;
   } else if (added != VECTOR_NONE) {
     hg_x86_load_block_uniform(e, lane = X86_RAX, added);
+    hg_x86_note_block_index(e);
     hg_x86_alu_rm(&e->a, X86_ADD, x86_is_checked(e), X86_RAX, x86_reg(X86_TILE_LANE));
     if (!x86_is_checked(e)) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
   }
@@ -410,7 +376,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
-    prefetch_next_block(e, m, at);
+    hg_x86_prefetch_next_block(e, m, at);
     if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
     else hg_x86_load_run(e, m, at, c, mask);
   }
@@ -454,7 +420,7 @@ static void prefetch_next_round(x86_emit *e, const x86_access *m) {
 static int contiguous_access(x86_emit *e, x86_access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !hg_x86_loses_lanes(e), is_masked = e->is_tail || !is_plain;
   if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
-  uint32_t added = added_to_tile_lane(e, m->index);
+  uint32_t added = hg_x86_added_to_tile_lane(e, m->index);
   if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
     tile_lane_access(e, m, added, is_masked);
     return 1;

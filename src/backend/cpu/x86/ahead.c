@@ -1,0 +1,154 @@
+/* ahead.c - prefetches of what the next block accesses, while this one computes: no processor foresees it where a row
+ * ends.
+ *
+ * Beside the accesses themselves they come in bursts, for which the block then waits: a region that only loads a row
+ * takes as long as the memory needs for the next one. So where another region of the block computes much and accesses
+ * nothing, it asks, a line or two at a time between its instructions. It finds the place in native_place.latest: the
+ * block's own, if the accesses come before it; else that of the block before, which lies as far back as they look
+ * ahead. */
+#include "backend/cpu/x86/x86_memory.h"
+
+#include <stddef.h>
+
+enum { LEVEL_1 = 1, LEVEL_2 = 2 };
+
+/* How far ahead of a block's accesses to a buffer those of the next block are, as a rule: the bytes that this one
+ * accesses side by side. */
+static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t element_bytes) {
+  enum { LEAST = 4096, MOST = 1 << 20 };
+  uint32_t *ahead = &e->ahead[access->symbol];
+  int64_t low = INT64_MAX, high = 0;
+  for (uint32_t i = 0; i < e->b->vector->insns.count && *ahead == 0; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (!hg_x86_has_base(insn) || insn->symbol != access->symbol || !(insn->flags & VECTOR_CONTIGUOUS)) continue;
+    int64_t first = (int64_t)insn->bits + (int64_t)insn->slice * e->lanes;
+    if (first < low) low = first;
+    if (first > high) high = first;
+  }
+  if (*ahead == 0) {
+    uint64_t lanes = e->b->slices > 0 ? e->lanes : e->b->full_lanes;
+    uint64_t bytes = ((uint64_t)(high - low) + lanes) * element_bytes;
+    *ahead = bytes < LEAST || bytes > MOST ? LEAST : (uint32_t)bytes;
+  }
+  return *ahead;
+}
+
+/* A row that is longer than a third of the first cache comes to the second. */
+static void write_prefetch(x86_emit *e, int is_store, uint32_t ahead, x86_rm at) {
+  enum { MOST_NEAR = 16 << 10 };
+  if (is_store) hg_x86_prefetch_to_write(&e->a, at);
+  else hg_x86_prefetch(&e->a, ahead > MOST_NEAR ? LEVEL_2 : LEVEL_1, at);
+}
+
+/* 1 if the code that is written is for groups with all lanes, of a block with all lanes. */
+static int is_whole(const x86_emit *e) {
+  return (e->is_full || e->b->slices > 0) && !e->is_tail && e->exact == e->lanes;
+}
+
+static int is_of_buffer(const x86_emit *e, const vector_insn *access) {
+  return atlas_symbol_at(e->b->program, access->symbol)->kind == ATLAS_SYMBOL_BUFFER;
+}
+
+static const x86_later *later_of(const x86_emit *e, uint32_t access) {
+  for (uint32_t k = 0; e->busy != NULL && k < e->later_count; k++)
+    if (e->later[k].insn == access) return &e->later[k];
+  return NULL;
+}
+
+void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at) {
+  if (!is_whole(e) || e->insn->mask != VECTOR_ALL || e->loops_until > e->index || !is_of_buffer(e, e->insn)) return;
+  if (later_of(e, e->index) != NULL) return;
+  uint32_t ahead = bytes_ahead(e, e->insn, m->bytes);
+  at.displacement += (int32_t)ahead;
+  write_prefetch(e, m->is_store, ahead, at);
+}
+
+/* ---- in another region ------------------------------------------------------------------------------------------- */
+
+static int has_all_groups(const native_step *step) {
+  return step->kind == NATIVE_REGION && !step->is_empty && !step->is_once && step->limit == VECTOR_NONE;
+}
+
+/* Instructions that most groups run; 0: it has a loop. */
+static uint32_t length_of(const x86_emit *e, const native_step *step) {
+  uint32_t length = 0;
+  for (uint32_t i = step->first; i < step->end; i++, length++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (vector_is_jump(insn->op) && insn->target <= i) return 0;
+    if (hg_x86_is_cold(e, i, step->end)) i = insn->target - 1;
+  }
+  return length;
+}
+
+/* All of a symbol have the same u. */
+static void defer(x86_emit *e, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_ATOMIC || insn->mode != ATLAS_ADDRESS_INDEXED) return;
+  if (!hg_x86_has_base(insn) || !is_of_buffer(e, insn) || insn->mask != VECTOR_ALL) return;
+  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE || e->later_count == X86_MOST_LATER) return;
+  if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT) return;
+  e->index = i;
+  e->insn = insn;
+  uint32_t added = hg_x86_added_to_tile_lane(e, insn->s[0]);
+  if (added == VECTOR_NONE || vector_reg_at(e->b->vector, added)->kind == VECTOR_CONSTANT) return;
+  for (uint32_t k = 0; k < e->later_count; k++)
+    if (vector_insn_at(e->b->vector, e->later[k].insn)->symbol == insn->symbol && e->later[k].added != added) return;
+  e->later[e->later_count++] = (x86_later){.insn = i, .added = added};
+}
+
+void hg_x86_plan_prefetches(x86_emit *e) {
+  enum { TIMES = 2, LEAST = 32 };
+  const native_step *steps = e->b->steps.data;
+  e->busy = NULL;
+  e->busy_insns = e->later_count = 0;
+  if (e->b->vector->loses_lanes) return;
+  for (uint32_t k = 0; k < e->b->steps.count; k++) {
+    uint32_t length = has_all_groups(&steps[k]) ? length_of(e, &steps[k]) : 0;
+    if (length < LEAST || length <= e->busy_insns) continue;
+    e->busy = &steps[k];
+    e->busy_insns = length;
+  }
+  for (uint32_t k = 0; k < e->b->steps.count && e->busy != NULL; k++) {
+    uint32_t length = has_all_groups(&steps[k]) ? length_of(e, &steps[k]) : 0;
+    if (length == 0 || length * TIMES > e->busy_insns) continue;
+    e->region_first = steps[k].first;
+    for (uint32_t i = steps[k].first; i < steps[k].end; i++) {
+      defer(e, i);
+      if (hg_x86_is_cold(e, i, steps[k].end)) i = vector_insn_at(e->b->vector, i)->target - 1;
+    }
+  }
+  if (e->later_count == 0) e->busy = NULL;
+}
+
+void hg_x86_note_block_index(x86_emit *e) {
+  if (!is_whole(e) || later_of(e, e->index) == NULL) return;
+  hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, hg_x86_place_offset(e->insn->symbol, offsetof(native_place, latest))),
+               X86_RAX);
+}
+
+void hg_x86_begin_prefetches(x86_emit *e) {
+  int is_busy = e->busy != NULL && e->busy->first == e->region_first && is_whole(e);
+  e->busy_done = 0;
+  e->later_done = is_busy ? 0 : e->later_count;
+}
+
+static void prefetch_later(x86_emit *e, const x86_later *later) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, later->insn);
+  uint32_t bytes = atlas_bytes((atlas_type)insn->type), ahead = bytes_ahead(e, insn, bytes);
+  unsigned log_bytes = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+  hg_x86_load(&e->a, 1, X86_RAX,
+              x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, latest))));
+  hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
+  x86_rm at = x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes,
+                          (int32_t)((int64_t)insn->bits * bytes + ahead));
+  for (uint32_t b = 0; b < e->copies * e->lanes * bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
+    write_prefetch(e, (atlas_op_flags(insn->op) & ATLAS_STORE) != 0, ahead, at);
+}
+
+void hg_x86_prefetch_between(x86_emit *e) {
+  if (e->later_done == e->later_count) return;
+  while (e->later_done < e->later_count && e->later_done * e->busy_insns <= e->busy_done * e->later_count)
+    prefetch_later(e, &e->later[e->later_done++]);
+  e->busy_done++;
+}
