@@ -34,12 +34,16 @@ static inline hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
 int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);
 
 /* blind[value] becomes 1 for each bitcast from f32 or f64 where nothing that can be seen depends on which NaN was cast,
- * although its bits are used; 0 for all other values. `unit` is scheduled. HG_OUT_OF_MEMORY. */
-hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind);
+ * although its bits are used; 0 for all other values. `unit` is scheduled. `range`: as below, or NULL: bits that leave
+ * their block count as seen, even where a branch's comparisons leave a number. HG_OUT_OF_MEMORY. */
+hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, hg_range *range, uint8_t *blind);
 
 /* The same for each bitcast from f32 that stands where a branch's comparisons leave a number. `range`: per value
  * (analyse.h); it is written to, and left as it was. */
 void hg_find_number_casts(const ssa_unit *unit, const ssa_order *order, hg_range *range, uint8_t *blind);
+
+/* 1 if an f32 is a number wherever a condition holds. `range`: as above. */
+int hg_is_number_where(const ssa_unit *unit, hg_range *range, uint32_t condition, uint32_t value);
 
 /* 1 if argument i of a phi comes along an edge that is taken only where the argument is a number. */
 int hg_comes_as_number(const ssa_unit *unit, uint32_t phi, uint32_t i);

@@ -5,8 +5,9 @@
  * So, assuming that the operand of the bitcast is a NaN, each value has one of three states: it does not depend on the
  * operand; it is a NaN, by arithmetic on the operand; or it may be anything, since it depends on the bits. Arithmetic
  * on a NaN and anything is a NaN again. The bits cannot be seen if no value that may be anything is stored, is an
- * index, decides a branch, or leaves the block. A further bitcast of a NaN made this way reads canonical bits, or is
- * judged by itself: it, too, is blind only if nothing but NaNs depends on its bits. */
+ * index, decides a branch, or leaves the block, unless by an edge that is not taken where the operand is a NaN. A
+ * further bitcast of a NaN made this way reads canonical bits, or is judged by itself: it, too, is blind only if
+ * nothing but NaNs depends on its bits. */
 #include "compiler/nan_bits.h"
 
 #include "atlas/tables.h"
@@ -25,6 +26,9 @@ typedef struct walker {
   uint8_t *state;  /* per value */
   uint32_t count;  /* of line */
   uint32_t open;   /* how many uses of values that may be anything are still to come */
+  const ssa_block *block;
+  uint32_t number; /* of the block */
+  hg_range *range; /* per value; NULL: what leaves the block is seen */
 } walker;
 
 static const ssa_insn *insn_at(const walker *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
@@ -66,6 +70,26 @@ static int may_be_anything(const ssa_insn *insn) {
   return insn->op < SSA_DELETED && (atlas_op_flags(insn->op) & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE;
 }
 
+/* Uses of values that may be anything by the phis behind the edge that is taken where the block's condition holds. */
+static uint32_t uses_on_edge(const walker *w) {
+  uint32_t to = w->block->successor[0], uses = 0;
+  const ssa_block *block = ssa_block_at(w->unit, to);
+  for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = insn_at(w, phi)->next)
+    for (uint32_t i = 0; i < insn_at(w, phi)->arg_count; i++)
+      uses += ((const uint32_t *)block->predecessors.data)[i] == w->number &&
+              w->state[ssa_args_of(w->unit, phi)[i]] == ANYTHING;
+  return uses;
+}
+
+/* 1 if what is left of the uses, at the end of the block, is where the operand is a number. */
+static int leaves_as_number(const walker *w, uint32_t bitcast) {
+  const ssa_block *block = w->block;
+  if (w->range == NULL || insn_at(w, bitcast)->type2 != ATLAS_f32 || w->place[bitcast] + WINDOW < w->count) return 0;
+  if (block->end != SSA_BRANCH || block->successor[0] == block->successor[1]) return 0;
+  if (w->state[block->condition] == ANYTHING || w->open != uses_on_edge(w)) return 0;
+  return hg_is_number_where(w->unit, w->range, block->condition, ssa_args_of(w->unit, bitcast)[0]);
+}
+
 /* 1 if within WINDOW values the last use of everything that depends on the bits has come, and none of them shows it. */
 static int is_contained(walker *w, uint32_t from, uint32_t bitcast) {
   uint32_t end = w->place[bitcast] + WINDOW < w->count ? w->place[bitcast] + WINDOW : w->count;
@@ -79,7 +103,7 @@ static int is_contained(walker *w, uint32_t from, uint32_t bitcast) {
     if (state == ANYTHING) w->open += w->uses[value];
     if (at >= w->place[bitcast] && w->open == 0) return 1;
   }
-  return 0;
+  return leaves_as_number(w, bitcast);
 }
 
 static int is_blind(walker *w, uint32_t bitcast) {
@@ -108,7 +132,10 @@ static void count_all_uses(const walker *w, const ssa_order *order) {
   }
 }
 
-static void scan_block(walker *w, const ssa_block *block, uint8_t *blind) {
+static void scan_block(walker *w, uint32_t number, uint8_t *blind) {
+  const ssa_block *block = ssa_block_at(w->unit, number);
+  w->block = block;
+  w->number = number;
   w->count = 0;
   for (uint32_t v = block->first_effect; v != SSA_NONE; v = insn_at(w, v)->next) {
     w->place[v] = w->count;
@@ -121,16 +148,16 @@ static void scan_block(walker *w, const ssa_block *block, uint8_t *blind) {
   }
 }
 
-hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, uint8_t *blind) {
+hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, hg_range *range, uint8_t *blind) {
   uint64_t values = unit->insns.count;
-  walker w = {.unit = unit, .uses = hg_allocate(&unit->allocator, values, 3 * sizeof(uint32_t) + 1)};
+  walker w = {.unit = unit, .range = range, .uses = hg_allocate(&unit->allocator, values, 3 * sizeof(uint32_t) + 1)};
   if (w.uses == NULL) return hg_fail_memory("uses of values", values * (3 * sizeof(uint32_t) + 1));
   w.line = w.uses + values;
   w.place = w.line + values;
   w.state = (uint8_t *)(w.place + values);
   memset(blind, 0, values);
   count_all_uses(&w, order);
-  for (uint32_t k = 0; k < order->count; k++) scan_block(&w, ssa_block_at(unit, order->block[k]), blind);
+  for (uint32_t k = 0; k < order->count; k++) scan_block(&w, order->block[k], blind);
   hg_release(&unit->allocator, w.uses);
   return HG_OK;
 }

@@ -89,6 +89,12 @@ static int is_number(narrowing *n, uint32_t value) {
   return is;
 }
 
+int hg_is_number_where(const ssa_unit *unit, hg_range *range, uint32_t condition, uint32_t value) {
+  narrowing n = {.unit = unit, .range = range};
+  find_bounds(&n, condition, MOST_TESTS);
+  return n.count > 0 && is_number(&n, value);
+}
+
 /* The condition that holds where the block is entered; SSA_NONE. */
 static uint32_t condition_of(const ssa_unit *unit, uint32_t number) {
   const ssa_block *block = ssa_block_at(unit, number);

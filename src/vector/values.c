@@ -18,13 +18,25 @@ static int is_access(const ssa_insn *insn) {
 
 /* ---- NaN bits ---------------------------------------------------------------------------------------------------- */
 
-/* 1 if `arg` is computed in a loop after which `value` shows it: its NaNs are made canonical there, once, and not in
- * each round. */
+static int may_be_other_nan(const ssa_insn *insn) { return hg_makes_other_nan(insn->op, insn->type, insn->type2); }
+
+/* 1 if a bitcast stands on one side of a branch behind the block, in no other loop, where fewer lanes come. */
+static int is_on_a_side(const vector_lowering *l, const ssa_insn *insn, uint32_t block) {
+  const ssa_block *to = ssa_block_at(l->unit, insn->block);
+  if (insn->op != ATLAS_OP_bitcast || insn->block == block || to->predecessors.count != 1) return 0;
+  return l->order.loop[insn->block] == l->order.loop[block] &&
+         ssa_block_at(l->unit, ((const uint32_t *)to->predecessors.data)[0])->end == SSA_BRANCH;
+}
+
+/* 1 if `arg` is computed in a loop after which `value` shows it, or before a branch behind which it does: its NaNs are
+ * made canonical there, once, and not in each round, or for lanes that do not show them. */
 static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   uint32_t arg = ssa_args_of(l->unit, value)[i], made = vector_ssa_insn(l, arg)->block;
-  if (!(l->uses[arg] & VALUE_IS_COMPUTED) || made == SSA_NONE) return 0;
-  if (hg_nan_use_of(insn->op, i) != HG_NAN_SHOWN || insn->op == ATLAS_OP_copysign || l->nan_blind[value]) return 0;
+  if (made == SSA_NONE || hg_nan_use_of(insn->op, i) != HG_NAN_SHOWN) return 0;
+  if (insn->op == ATLAS_OP_copysign || l->nan_blind[value]) return 0;
+  if (is_on_a_side(l, insn, made)) return may_be_other_nan(vector_ssa_insn(l, arg));
+  if (!(l->uses[arg] & VALUE_IS_COMPUTED)) return 0;
   uint32_t loop = l->order.loop[made];
   return loop != SSA_NONE && !vector_in_loop(&l->order, loop, insn->block);
 }
@@ -33,8 +45,6 @@ static hg_nan_use nan_use(const void *lowering, uint32_t value, unsigned i) {
   const vector_lowering *l = lowering;
   return is_cleaned_late(l, value, i) ? HG_NAN_ALIKE : hg_nan_use_of(vector_ssa_insn(l, value)->op, i);
 }
-
-static int may_be_other_nan(const ssa_insn *insn) { return hg_makes_other_nan(insn->op, insn->type, insn->type2); }
 
 /* Optimistic: every candidate at first; then those that depend on a value that is none are removed. */
 static int is_computed(const vector_lowering *l, uint32_t value, int first) {
@@ -244,7 +254,7 @@ hg_status hg_vector_study(vector_lowering *l) {
     l->read_only[at] = (uint8_t)hg_is_read_only(l->program, group, at);
   l->has_loops = (uint8_t)has_loops(l);
   find_computed(l);
-  HG_TRY(hg_find_nan_blind(l->unit, &l->dominance, l->nan_blind));
+  HG_TRY(hg_find_nan_blind(l->unit, &l->dominance, l->analysis.range, l->nan_blind));
   HG_TRY(hg_find_nan_seen(l->unit, &l->dominance, l->nan_blind, nan_use, l, l->bits_seen));
   for (uint32_t k = 0; k < l->order.count; k++) note_uses(l, l->order.block[k]);
   find_strides(l);
@@ -265,7 +275,7 @@ static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   if (vector_ssa_insn(l, index)->op == SSA_SPECIAL && vector_ssa_insn(l, index)->bits == ATLAS_REG_LANE)
     return flags | VECTOR_LANE;
   if (hg_is_leaf(vector_ssa_insn(l, index)) ? vector_ssa_insn(l, index)->op != SSA_SPECIAL
-                                    : l->analysis.fact[index].level < IR_LANE)
+                                            : l->analysis.fact[index].level < IR_LANE)
     return flags | VECTOR_SAME;
   return stride_of_arg(l, value, 0) == VECTOR_STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
 }

@@ -16,10 +16,15 @@ enum { LANES = 4096 };
  * Left in r3. */
 #define BITS_OF(lines) lines "bitcast.u32.f32 r3, r5"
 /* r4: r0, or a NaN of it behind bounds, whose sign cards leave open. */
-#define CHOSEN                                                                                             \
+#define CHOSEN                                                                                                   \
   "max.f32 r4, r0, #-2\nmin.f32 r4, r4, #2\nbitcast.u32.f32 r5, r0\nand.u32 r5, r5, #1\nset.eq.u32 p0, r5, #0\n" \
   "sel.f32 r4, p0, r0, r4\n"
 #define AS_FLOAT "shl.u32 r4, r2, #7\nbitcast.f32.u32 r4, r4\n"
+
+/* A side of a branch that stays one. p0: the magnitude is below a bound. */
+#define SIDE "movi.u32 r6, #9\nstg.u32 [y + lane], r6\n"
+#define BRANCH(value, bound, lines) \
+  "abs.f32 r5, " value "\nset.le.f32 p0, r5, #" bound "\n" lines "done:\nadd.u32 r3, r3, #1"
 
 static const char *const bodies[] = {
     /* seen */
@@ -39,6 +44,24 @@ static const char *const bodies[] = {
             "mul.f64 r5, r5, #3\ncvt.f32.f64 r5, r5\n"),
     "movi.u32 r3, #0\nmovi.u32 r5, #3\nagain:\nadd.u32 r3, r3, r2\nshl.u32 r2, r2, #1\nloop r5, again",
     "shl.u32 r4, r2, #1\nbitcast.f32.u32 r4, r4\nset.lt.f32 p0, r4, #1\nsel.u32 r3, p0, #1, #2",
+    /* behind a branch that leaves numbers on one side, where the sum is; and a cast on the other side, which shows it
+     */
+    BRANCH("r0", "64", "add.u32 r3, r2, #3\n@p0 bra done\n" SIDE "shl.u32 r3, r2, #1\n"),
+    BRANCH("r0", "64",
+           "add.u32 r3, r2, #3\n@p0 bra done\n" SIDE
+           "bitcast.i32.f32 r6, r1\nshr.i32 r6, r6, #1\ncvt.u32.i32 r3, r6\n"),
+    BRANCH("r0", "64",
+           "add.u32 r3, r2, #3\n@p0 bra done\n" SIDE "bitcast.i32.f32 r6, r1\nbitcast.f32.i32 r7, r6\nneg.f32 r7, r7\n"
+           "bitcast.u32.f32 r3, r7\n"),
+    /* the sum is on the side of the NaNs, on both, or of infinities that make NaNs */
+    BRANCH("r0", "64", "add.u32 r3, r2, #3\n@!p0 bra done\n" SIDE "movi.u32 r3, #7\n"),
+    BRANCH("r0", "64", "add.u32 r3, r2, #3\n@p0 bra done\n" SIDE "add.u32 r3, r3, #5\n"),
+    BRANCH("r0", "inf",
+           "sub.f32 r1, r0, r0\nbitcast.u32.f32 r2, r1\nadd.u32 r3, r2, #3\n@p0 bra done\n" SIDE "movi.u32 r3, #7\n"),
+    BRANCH(
+        "r0", "64",
+        "mul.f32 r1, r0, #0x1p127\nsub.f32 r1, r1, r1\nbitcast.u32.f32 r2, r1\nadd.u32 r3, r2, #3\n@p0 bra done\n" SIDE
+        "movi.u32 r3, #7\n"),
     /* not seen: arithmetic on the NaN comes between */
     BITS_OF(AS_FLOAT "mul.f32 r5, r4, r1\n"),
     BITS_OF("sub.u32 r4, #0x7ef33400, r2\nbitcast.f32.u32 r4, r4\nfma.f32 r5, r4, #0.5, r1\nmul.f32 r5, r5, r4\n"),
@@ -57,6 +80,7 @@ static void make_arguments(void) {
   for (unsigned i = 0; i < LANES; i++) {
     state = state * 1664525 + 1013904223;
     argument[i] = state;
+    if (i % 16 == 1) argument[i] = (argument[i] & 0x80000000) | 0x7f800000;
     if (i % 2 == 0) argument[i] |= 0x7f800000; /* NaNs with every payload, quiet and signalling, of both signs */
   }
 }
