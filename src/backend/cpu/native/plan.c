@@ -566,10 +566,8 @@ static hg_status describe_all(plan *p) {
   make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
   int has_loops = find_uses(p);
-  if (has_loops && !p->v->has_block_ops) {
-    p->b->copies = copies_of_loops(p, p->b->copies);
-    HG_TRY(hg_native_strips(p->b, p->shared, p->spill_cost));
-  }
+  if (has_loops && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
+  if (has_loops) HG_TRY(hg_native_strips(p->b, p->shared, p->spill_cost));
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_location *location = &p->b->locations[r];
     if (location->kind != NATIVE_NOWHERE) location->copies = location->copies ? (uint8_t)p->b->copies : 1;

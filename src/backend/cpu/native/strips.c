@@ -3,7 +3,7 @@
  * Such a loop reads a strip of columns, and rows lie far apart: the wider the strip, the more of each row is read while
  * its page and its lines are at hand. So here only the values that every round works with decide how many copies there
  * are: those of quick accesses' indices are numbers, and what only some rounds touch, such as the levels of a binary
- * counter of sums, may be in the frame. */
+ * counter of sums, may be in the frame. Blocks that count bytes take a whole line of them at a time. */
 #include "backend/cpu/native/loop.h"
 
 #include "base/error.h"
@@ -37,17 +37,19 @@ static int is_quick(const strips *s, const vector_insn *insn) {
   return hg_native_scalar_of(&s->loop, insn->s[0]) != NULL && hg_native_is_quick(s->b, insn, 0, s->strides[insn->s[0]]);
 }
 
-/* 1 if the loop only loads, and what follows each other along a row. */
+/* 1 if all that the loop loads follows each other along a row, and it stores nothing. Blocks: if that is bytes, and it
+ * may count them. */
 static int reads_rows(const strips *s) {
-  int count = 0;
+  int count = 0, is_block = s->v->has_block_ops;
   for (uint32_t i = s->loop.head + 1; i < s->loop.end; i++) {
     const vector_insn *insn = vector_insn_at(s->v, i);
-    if (!is_access(insn)) continue;
+    if (!is_access(insn) || (is_block && atlas_op_flags(insn->op) & ATLAS_ATOMIC)) continue;
     if (!is_quick(s, insn) || s->strides[insn->s[0]] != VECTOR_STRIDE_1) return 0;
     if (atlas_op_flags(insn->op) & (ATLAS_STORE | ATLAS_ATOMIC)) return 0;
+    if (is_block && atlas_bytes((atlas_type)insn->type) > 1) return 0;
     count++;
   }
-  return count > 0;
+  return count > 0 && (!is_block || s->loop.has_all);
 }
 
 /* A source that is an index, or what one is computed from, is a number. */
@@ -103,11 +105,11 @@ hg_status hg_native_strips(native_build *b, const int32_t *shared, uint32_t *spi
   uint32_t head = only_head(b->vector);
   strips s = {.b = b, .v = b->vector};
   if (head == VECTOR_NONE || !b->target->has_quick_loops || b->copies == NATIVE_MOST_COPIES) return HG_OK;
-  s.change = hg_allocate(&b->allocator, n * sizeof *s.change + 2 * regs, 1);
-  if (s.change == NULL) return hg_fail_memory("machine code", n * sizeof *s.change + 2 * regs);
+  s.change = hg_allocate(&b->allocator, n * (sizeof *s.change + 1) + 2 * regs, 1);
+  if (s.change == NULL) return hg_fail_memory("machine code", n * (sizeof *s.change + 1) + 2 * regs);
   s.strides = (uint8_t *)(s.change + n);
   s.busy = s.strides + regs;
-  if (hg_native_find_loop(b, head, s.strides, NULL, &s.loop) && reads_rows(&s)) {
+  if (hg_native_find_loop(b, head, s.strides, s.busy + regs, &s.loop) && reads_rows(&s)) {
     find_busy(&s);
     uint32_t copies = count_copies(&s, shared, b->copies);
     for (uint32_t r = 0; r <= regs && copies > b->copies; r++) /* with the mask of the lanes that have not ended */

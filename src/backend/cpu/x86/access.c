@@ -106,6 +106,21 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
   }
 }
 
+void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  unsigned value = hg_x86_source_reg(e, m->value, copy, 0, hg_x86_scratch(e, 0)), now = hg_x86_scratch(e, 2);
+  unsigned part = mask < 0 ? 0 : (unsigned)mask;
+  int is_masked_vex = mask >= 0 && e->width == 1;
+  if (is_masked_vex) hg_x86_v(e, X86_vpmaskload, now, part, at);
+  else hg_x86_load_elements(e, m->type, now, at, part);
+  hg_x86_v(e, m->update == ATLAS_OP_atom_add ? X86_vpaddd
+              : m->update == ATLAS_OP_atom_and ? X86_vpandd
+              : m->update == ATLAS_OP_atom_or  ? X86_vpord
+                                               : X86_vpxord,
+           now, now, x86_reg(value));
+  if (is_masked_vex) hg_x86_v(e, X86_vpmaskstore, now, part, at);
+  else hg_x86_store_elements(e, m->type, at, now, part, hg_x86_scratch(e, 3));
+}
+
 /* Two vectors of 32-bit elements as one of 16-bit ones, in scratch `at` and with `at` + 1 as another: the lower halves
  * of both are side by side, and so are the upper ones. Values are in the range of their type, so nothing saturates. */
 static unsigned pack_pair(x86_emit *e, const x86_access *m, uint32_t copy, unsigned at, int is_signed) {

@@ -354,6 +354,12 @@ static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, in
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
 }
 
+static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  if (m->update != 0) hg_x86_update_run(e, m, at, copy, mask);
+  else if (m->is_store) hg_x86_store_run(e, m, at, copy, mask);
+  else hg_x86_load_run(e, m, at, copy, mask);
+}
+
 /* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
  * exceeds 32 bits is above the limit. Without a check the sum is modulo 2^32, and negative only for lanes that do not
  * take part. */
@@ -377,8 +383,7 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
     x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     hg_x86_prefetch_next_block(e, m, at);
-    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
-    else hg_x86_load_run(e, m, at, c, mask);
+    access_run(e, m, at, c, mask);
   }
   hg_x86_slow_back(e);
 }
@@ -436,13 +441,33 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     }
     x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
-    if (m->is_store) hg_x86_store_run(e, m, at, c, mask);
-    else hg_x86_load_run(e, m, at, c, mask);
+    access_run(e, m, at, c, mask);
     if (is_plain) prefetch_next_round(e, m);
     hg_x86_place(&e->a, none);
     hg_x86_slow_back(e);
   }
   return 1;
+}
+
+int hg_x86_may_update(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  int64_t displacement = (int64_t)insn->bits;
+  int is_alu = insn->op == ATLAS_OP_atom_add || insn->op == ATLAS_OP_atom_and || insn->op == ATLAS_OP_atom_or ||
+               insn->op == ATLAS_OP_atom_xor;
+  if (!is_alu || insn->d != VECTOR_NONE || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
+  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & (VECTOR_SAME | VECTOR_LANE)) return 0;
+  if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
+  if (atlas_bytes((atlas_type)insn->type) != 4 || e->exact != e->lanes) return 0;
+  return !hg_x86_is_uniform(e, insn->s[0]) && atlas_bytes((atlas_type)hg_x86_type(e, insn->s[0])) >= 4;
+}
+
+int hg_x86_update(x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  x86_access m = {.type = insn->type, .bytes = 4, .log_bytes = 2, .index = insn->s[0], .value = insn->s[1],
+                  .is_store = 1, .update = insn->op, .displacement = (int64_t)insn->bits};
+  m.offset = (int32_t)(m.displacement * m.bytes);
+  find_bounds(&m, insn->symbol);
+  return contiguous_access(e, &m);
 }
 
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@ typedef struct x86_access {
   x86_rm extent, limit;    /* of the symbol, in the context; limit: as native_place */
   uint8_t type, log_bytes, bytes;
   uint8_t is_store, is_local;
+  uint16_t update;         /* an atomic operation that may be done by a load and a store; 0: none */
   uint32_t index;          /* register; VECTOR_NONE */
   uint32_t value;          /* of a store */
   int64_t displacement;    /* elements */
@@ -27,6 +28,8 @@ static inline int x86_mask_scratch(const x86_emit *e) { return e->width == 2 ? 1
 /* Consecutive elements of a copy's lanes; `mask`: a mask register, or -1. */
 void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
+/* The atomic operation of an access on them, which no other worker sees. */
+void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
 /* Stores of several copies from `copy` on at once, of all lanes; the number of copies, 0: none. */
 uint32_t hg_x86_store_packed(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy);
 /* One element for all lanes. */
@@ -57,6 +60,11 @@ uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
  * prefetch of what the next block accesses of what is at `at`. */
 void hg_x86_note_block_index(x86_emit *e);
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at);
+/* 1 if it has written the current instruction, an atomic operation whose lanes have consecutive elements, for memory
+ * that no other worker sees. */
+int hg_x86_update(x86_emit *e);
+/* 1 if it will. */
+int hg_x86_may_update(const x86_emit *e);
 
 /* 1 if it has written a load whose lanes follow a pattern. */
 int hg_x86_load_window(x86_emit *e, const x86_access *m);
