@@ -484,6 +484,11 @@ def wide_columns(count: int) -> int:
     return max(COLUMNS, count // tile_programs.ROWS)
 
 
+def histogram_blocks(k: Case) -> int:
+    """Each clears its bins and adds them up: a few for a thread, and more where threads share them."""
+    return min(max(k.count // (32768 if k.threads == 1 else 8192), 1), 16 * k.threads)
+
+
 COLUMN_BATCH = 8  # rows at a time: fewer, and more of each row, suit a processor
 
 
@@ -542,7 +547,7 @@ PROGRAMS = {p.name: p for p in (
             outputs=lambda count: count // 256, shape=lambda k: {"grid": (k.count // 256,)}),
     Program("histogram", samples, "bins", 1, {"numpy": np_histogram, "torch": torch_histogram}, out_type=u32,
             outputs=lambda count: 256, scalars=lambda k: {"count": u64(k.count)},
-            shape=lambda k: {"grid": (min(max(k.count // 4096, 1), 256),)}),
+            shape=lambda k: {"grid": (histogram_blocks(k),)}),
     Program("matmul", **MATRIX),
     Program("matmul_tiled", shape=lambda k: {"grid": (k.side // 16, k.side // 16)}, **MATRIX),
     Program("matmul_128", shape=lambda k: {"grid": (k.side // tile_programs.TILE,) * 2}, text=lambda count: tile_programs.matmul(),
