@@ -5,6 +5,8 @@
  * lanes of it stay in the caches, and engines are called without the runtime in between. Each figure is the fastest of
  * several samples. Floats are of all magnitudes from 2^-30 to 2^30 (2^-12 to 2^12 where f16 is one of the types), so
  * that a function's rare ways are taken; integers are random bits. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+
 #include "atlas/value.h"
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
@@ -15,6 +17,7 @@
 #include "compiler/expand.h"
 #include "compiler/machine_ops.h"
 #include "compiler/optimise.h"
+#include "environment.h"
 #include "samples.h"
 
 #include <math.h>
@@ -348,6 +351,7 @@ int main(int argc, char **argv) {
     fputs(usage, stderr);
     return 2;
   }
+  set("HOLOGRAM_NUM_THREADS", "1"); /* engines would choose their number by different estimates */
   find_engines();
   for (size_t k = 0; k < atlas_op_count() && count < MOST_OPS; k++) {
     const atlas_op_info *info = atlas_op_lookup((uint32_t)atlas_op_at(k));
