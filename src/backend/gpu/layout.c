@@ -37,20 +37,24 @@ uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value) {
   return side[0] == scalar && zero->op == SSA_CONST && zero->bits == 0 ? ssa_insn_at(unit, scalar)->symbol : SSA_NONE;
 }
 
-static int is_divisor(const gpu_plan *g, uint32_t symbol) {
-  for (uint32_t v = 0; v < g->unit->insns.count; v++)
-    if (!gpu_is_gone(g, v) && hg_gpu_divisor(g->unit, v) == symbol) return 1;
-  return 0;
+/* divides[s] = 1 for the scalars that something is divided by. */
+static void find_divisors(const gpu_plan *g, uint8_t *divides) {
+  for (uint32_t v = 0; v < g->unit->insns.count; v++) {
+    uint32_t symbol = gpu_is_gone(g, v) ? SSA_NONE : hg_gpu_divisor(g->unit, v);
+    if (symbol != SSA_NONE) divides[symbol] = 1;
+  }
 }
 
 void hg_gpu_lay_out_parameters(gpu_plan *g) {
   hg_gpu_info *info = &g->info;
+  uint8_t is_divisor[ATLAS_MAX_SYMBOLS] = {0};
+  find_divisors(g, is_divisor);
   info->argument_bytes = sizeof(hg_gpu_header);
   info->table_symbol = HG_GPU_NO_SYMBOL;
   for (uint32_t s = 0; s < g->program->symbols.count; s++) {
     const atlas_symbol *symbol = atlas_symbol_at(g->program, s);
     uint8_t kind = symbol->kind;
-    uint8_t divides = kind == ATLAS_SYMBOL_SCALAR && is_divisor(g, s);
+    uint8_t divides = kind == ATLAS_SYMBOL_SCALAR && is_divisor[s];
     if (parameter_bytes(kind, divides) == 0) continue;
     if (kind == ATLAS_SYMBOL_TABLE) info->table_symbol = s;
     info->parameter[info->parameter_count++] =
