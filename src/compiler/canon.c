@@ -158,6 +158,16 @@ static hg_status renumber(const ssa_unit *from, ssa_unit *to) {
   return status;
 }
 
+/* Blocks are numbered in reverse postorder. */
+void hg_name_loops(ssa_unit *unit) {
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
+    for (int s = 0; s < 2; s++) {
+      const ssa_block *from = ssa_block_at(unit, b);
+      if (from->successor[s] <= b && from->insn != SSA_NONE)
+        ssa_block_at(unit, from->successor[s])->loop_insn = from->insn;
+    }
+}
+
 hg_status hg_canonicalise(const atlas_program *program, const hg_pass_hook *hook, ssa_unit *unit) {
   ssa_unit draft;
   ir_ssa_init(&draft, &program->allocator);
@@ -166,6 +176,7 @@ hg_status hg_canonicalise(const atlas_program *program, const hg_pass_hook *hook
   if (status == HG_OK) status = hg_canon_passes(program, &draft, hook);
   if (status == HG_OK) status = renumber(&draft, unit);
   ir_ssa_release(&draft);
+  if (status == HG_OK) hg_name_loops(unit);
   return status;
 }
 

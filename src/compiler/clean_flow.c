@@ -144,7 +144,8 @@ static int is_empty_end(const cleaner *c, uint32_t b) {
 /* Redirects an edge past empty blocks. In an endless loop of empty blocks the walk ends at the edge's own block. */
 static void skip_empty_blocks(cleaner *c, uint32_t b, int side) {
   for (uint32_t e; (e = block_at(c, b)->successor[side]) != b && is_empty_jump(c, e);) {
-    block_at(c, block_at(c, e)->successor[0])->library &= block_at(c, e)->library; /* a loop may begin there now */
+    ir_ssa_pass_by(c->unit, e);
+    ir_ssa_take_jump(c->unit, b, e);
     set_edge(c, b, side, block_at(c, e)->successor[0], *column_of(c, e, 0));
   }
 }

@@ -61,6 +61,7 @@ static hg_status redirect_edge(joiner *j, uint32_t from, uint32_t old, uint32_t 
   int again = j->target_of[from] == target + 1;
   uint32_t side = again ? 1 - j->side[from] : block_at(j, from)->successor[0] == old ? 0 : 1;
   uint32_t source = from;
+  ir_ssa_take_jump(j->unit, from, old);
   if (again) {
     source = ir_ssa_add_block(j->unit);
     if (source == SSA_NONE) return hg_fail_memory("joins", sizeof(ssa_block));
@@ -104,7 +105,7 @@ static hg_status push_edge_arguments(joiner *j, uint32_t b, uint32_t i, uint32_t
 
 static void remove_block(joiner *j, uint32_t b) {
   ssa_block *block = block_at(j, b);
-  block_at(j, block->successor[0])->library &= block->library; /* a loop may begin there now */
+  ir_ssa_pass_by(j->unit, b);
   block->dead = 1;
   block->successor[0] = SSA_NONE;
   block->first_phi = SSA_NONE;

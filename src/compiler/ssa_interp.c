@@ -238,6 +238,8 @@ static void end_block(evaluator *e, lane *l, uint32_t b) {
   }
   int side = block->end == SSA_BRANCH && !value_of(e, l, resolved(e->unit, block->condition));
   if (e->back[b] >> side & 1 && l->steps-- == 0) {
+    uint32_t insn = ssa_step_insn(e->unit, b, block->successor[side]);
+    l->node = insn == SSA_NONE ? 0 : insn;
     hg_fault fault = {.kind = HG_FAULT_STEP_LIMIT};
     fault.index = fault.extent = e->m.launch->step_limit > INT64_MAX ? INT64_MAX : (int64_t)e->m.launch->step_limit;
     atlas_machine_fault(&e->m, l, fault);

@@ -51,6 +51,7 @@ uint32_t ir_ssa_add_block(ssa_unit *unit) {
                      .condition = SSA_NONE,
                      .successor = {SSA_NONE, SSA_NONE},
                      .insn = SSA_NONE,
+                     .loop_insn = SSA_NONE,
                      .first_phi = SSA_NONE,
                      .first_effect = SSA_NONE,
                      .last_effect = SSA_NONE,
@@ -105,6 +106,18 @@ void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to) {
     for (uint32_t i = at + 1; i < insn->arg_count; i++) args[i - 1] = args[i];
     insn->arg_count--;
   }
+}
+
+void ir_ssa_pass_by(ssa_unit *unit, uint32_t block) {
+  const ssa_block *between = ssa_block_at(unit, block);
+  ssa_block *next = ssa_block_at(unit, between->successor[0]);
+  next->library &= between->library; /* a loop may begin there now */
+  if (next->loop_insn == SSA_NONE) next->loop_insn = between->loop_insn;
+}
+
+void ir_ssa_take_jump(ssa_unit *unit, uint32_t from, uint32_t block) {
+  uint32_t insn = ssa_block_at(unit, block)->insn;
+  if (ssa_block_at(unit, from)->end == SSA_JUMP && insn != SSA_NONE) ssa_block_at(unit, from)->insn = insn;
 }
 
 uint32_t ir_ssa_split_block(ssa_unit *unit, uint32_t number, uint32_t previous) {

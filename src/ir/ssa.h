@@ -51,6 +51,8 @@ typedef struct ssa_block {
   uint32_t condition;      /* of a branch: a predicate; of a function's exit: its result; else SSA_NONE */
   uint32_t successor[2];   /* jump: [0]; branch: [0] if true, [1] if false; else SSA_NONE */
   uint32_t insn;           /* program instruction of the terminator; SSA_NONE */
+  uint32_t loop_insn;      /* where a loop begins that lanes may run out of steps in: program instruction that this is
+                              reported at, whichever way they come back; SSA_NONE: that of the way's terminator */
   uint32_t trap_code;
   uint32_t first_phi;      /* lists through ssa_insn.next */
   uint32_t first_effect, last_effect;
@@ -81,6 +83,12 @@ void ir_ssa_init(ssa_unit *unit, const hg_allocator *allocator);
 hg_status ir_ssa_reserve(ssa_unit *unit, uint64_t values, uint64_t args, uint64_t blocks);
 void ir_ssa_release(ssa_unit *unit);
 
+/* The program instruction at which a lane runs out of steps that goes back from one block to another. */
+static inline uint32_t ssa_step_insn(const ssa_unit *u, uint32_t from, uint32_t to) {
+  uint32_t insn = ssa_block_at(u, to)->loop_insn;
+  return insn != SSA_NONE ? insn : ssa_block_at(u, from)->insn;
+}
+
 /* A new value with room for arg_count arguments (SSA_NONE until set); it belongs to no block. SSA_NONE: out of memory.
  */
 uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count);
@@ -99,6 +107,11 @@ void ir_ssa_replace(ssa_unit *unit, uint32_t value, uint32_t by);
 
 /* Removes the edge from `from` from the predecessors of `to`, with its phi arguments. */
 void ir_ssa_remove_edge(ssa_unit *unit, uint32_t from, uint32_t to);
+
+/* Edges to the block, which only jumps on, are to lead to where that jumps: this takes over what is known of it. */
+void ir_ssa_pass_by(ssa_unit *unit, uint32_t block);
+/* If `from` ends in a jump to the block, that is now the block's own. */
+void ir_ssa_take_jump(ssa_unit *unit, uint32_t from, uint32_t block);
 
 /* Moves the effects behind `previous` (SSA_NONE: all), and how the block ends, to a new block. The block is left as a
  * jump whose successor is still to be set. SSA_NONE: out of memory. */

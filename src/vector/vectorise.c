@@ -84,7 +84,7 @@ static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint3
   insn.d = into != SSA_NONE ? into : hg_vector_new_reg(l, SSA_PREDICATE);
   insn.s[0] = l->counted[0];
   insn.s[1] = l->counted[1];
-  insn.insn = ssa_block_at(l->unit, from)->insn;
+  insn.insn = ssa_step_insn(l->unit, from, to);
   hg_vector_emit(l, &insn);
   return insn.d;
 }

@@ -165,12 +165,6 @@ static int faults_agree(const atlas_program *program, const hg_fault *before, co
   return now->kind == HG_FAULT_NONE || now->lane >= before->lane;
 }
 
-/* Of two forms of the program after the hash: equal, but which of a loop's branches closes it may change. */
-static int records_agree(const atlas_program *program, const hg_fault *before, const hg_fault *now) {
-  if (before->kind == HG_FAULT_STEP_LIMIT) return now->kind == before->kind && now->lane == before->lane;
-  return faults_agree(program, before, now, 1);
-}
-
 static failure_kind compare(checker *c, const outcome *run, failure_kind kind) {
   char text[400];
   if (outcome_differs(c->l, c->d, &c->reference, run, text, sizeof text)) return fails(c, kind, text);
@@ -198,7 +192,7 @@ static failure_kind check_unit(checker *c, const ssa_unit *unit, failure_kind ki
   failure_kind found = status != HG_OK ? fails(c, kind, hg_last_error()) : compare(c, &result, kind);
   if (found == FAILURE_NONE && kind == FAILURE_CANON) c->canonical = result.launch.fault;
   if (found == FAILURE_NONE && (kind == FAILURE_EXPANDED || kind == FAILURE_OPTIMISED) &&
-      !records_agree(c->program, &c->canonical, &result.launch.fault))
+      !faults_agree(c->program, &c->canonical, &result.launch.fault, 1))
     found = fails_by_fault(c, kind, "canonical form", &c->canonical, &result.launch.fault);
   outcome_release(&result);
   return found;

@@ -35,6 +35,16 @@ static const fault_case fault_cases[] = {
     {"trap #42\n", 3, HG_FAULT_TRAP, 0, 0, 0, "line 2 (trap): lane 0 trapped with code 42"},
     {"again:\nbra again\n", 3, HG_FAULT_STEP_LIMIT, 0, 1000, 1000,
      "line 3 (bra): lane 0 took more than 1000 backward branches, the step limit of the launch"},
+    /* Of a loop with several ways back the last is named, also where lanes take another. */
+    {"again:\nldg.u32 r0, [x + #0]\nset.eq.u32 p0, r0, #0\n@p0 bra again\nstg.u32 [x + lane], r0\nbra again\n", 3,
+     HG_FAULT_STEP_LIMIT, 0, 1000, 1000,
+     "line 7 (bra): lane 0 took more than 1000 backward branches, the step limit of the launch"},
+    {"movi.u32 r1, #1\nagain:\nmul.u32 r1, r1, #3\nset.lt.u32 p0, r1, #9\n@p0 bra even\nmul.u32 r1, r1, #5\neven:\n"
+     "atom.add.u32 _, [x + #3], #0\nbra again\n", 3, HG_FAULT_STEP_LIMIT, 0, 1000, 1000,
+     "line 10 (bra): lane 0 took more than 1000 backward branches, the step limit of the launch"},
+    {"movi.u32 r1, #1\nagain:\nadd.u32 r1, r1, #3\nand.u32 r0, r1, #4\nset.eq.u32 p0, r0, #0\n@p0 bra even\n"
+     "mul.u32 r1, r1, #5\neven:\nbra again\n", 3, HG_FAULT_STEP_LIMIT, 0, 1000, 1000,
+     "line 10 (bra): lane 0 took more than 1000 backward branches, the step limit of the launch"},
     {"movi.u32 r0, #96\nmirror.u32 r1, r0\nstg.u32 [x + #9], r1\nexit\n", 3, HG_FAULT_CLASS, 0, 96, 96,
      "line 3 (mirror): lane 0 gave 96, which is not in 0..95"},
 };

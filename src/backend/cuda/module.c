@@ -24,6 +24,7 @@ static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_un
     table[i] = *insn;
     if (*insn != SSA_NONE) *insn = (uint32_t)i;
   }
+  hg_name_loops(unit);
   if (kernel->insn_of == NULL) {
     kernel->insn_of = table;
     kernel->insn_count = (uint32_t)count;

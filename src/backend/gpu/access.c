@@ -56,8 +56,8 @@ gpu_site hg_gpu_trap_site(const ssa_block *block) {
                     .index_type = ATLAS_i64};
 }
 
-gpu_site hg_gpu_step_limit_site(const ssa_block *block) {
-  return (gpu_site){.insn = block->insn,
+gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to) {
+  return (gpu_site){.insn = ssa_step_insn(g->unit, from, to),
                     .symbol = HG_GPU_NO_SYMBOL,
                     .kind = HG_FAULT_STEP_LIMIT,
                     .index_type = ATLAS_i64};

@@ -390,7 +390,7 @@ uint32_t hg_gpu_pool_number(const gpu_plan *g, uint32_t symbol);
 gpu_site hg_gpu_class_site(const gpu_plan *g, uint32_t value); /* of a result that is out of range */
 gpu_site hg_gpu_free_site(const gpu_plan *g, uint32_t value);
 gpu_site hg_gpu_trap_site(const ssa_block *block);
-gpu_site hg_gpu_step_limit_site(const ssa_block *block);
+gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to);
 
 /* Of a division of u32 or u64: the scalar whose reciprocal is an argument; SSA_NONE: there is none. */
 uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);

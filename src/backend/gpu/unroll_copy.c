@@ -295,6 +295,7 @@ static uint32_t enter_by(gpu_unroller *u) {
   made->end = SSA_JUMP;
   made->successor[0] = header;
   made->insn = ssa_block_at(u->unit, u->loop.latch)->insn;
+  made->loop_insn = ssa_block_at(u->unit, header)->loop_insn; /* a level may begin there */
   return block;
 }
 

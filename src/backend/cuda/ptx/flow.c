@@ -38,7 +38,7 @@ static void trap(const flow *f, const ssa_block *block) {
 }
 
 /* Decrements the lane's steps, or ends the lane if none is left. */
-static void count_step(const flow *f, const ssa_block *block) {
+static void count_step(const flow *f, uint32_t from, uint32_t to) {
   ptx *p = f->p;
   ptx_name none = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p);
   PTX(p, "setp.eq.u64", none, p->steps, hg_ptx_number(0));
@@ -47,7 +47,8 @@ static void count_step(const flow *f, const ssa_block *block) {
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, rare);
-  ptx_fault_site site = {.site = hg_gpu_step_limit_site(block), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
+  ptx_fault_site site = {
+      .site = hg_gpu_step_limit_site(p->plan, from, to), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
   hg_ptx_note_fault(p, &site);
   end_early(f);
   p->out = out;
@@ -84,7 +85,7 @@ static void move_phis(ptx *p, const gpu_edge *edge) {
 }
 
 static void emit_edge(const flow *f, uint32_t from, const gpu_edge *edge) {
-  if (edge->takes_steps == 1) count_step(f, ssa_block_at(f->p->plan->unit, from));
+  if (edge->takes_steps == 1) count_step(f, from, edge->target);
   else if (edge->takes_steps > 1) /* the loop's head has asked whether they are left */
     PTX(f->p, "sub.s64", f->p->steps, f->p->steps, hg_ptx_number(edge->takes_steps));
   move_phis(f->p, edge);
