@@ -56,11 +56,6 @@ static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target
   return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
 }
 
-const uint32_t *hg_native_block(const atlas_program *program) {
-  static const uint32_t linear[3] = {ATLAS_LINEAR_BLOCK_LANES, 1, 1};
-  return program->block[0] != 0 ? program->block : linear;
-}
-
 /* ---- making kernels ---------------------------------------------------------------------------------------------- */
 
 static void release_build(native_build *b) {
@@ -165,7 +160,7 @@ static hg_status place_code(hg_native *native, native_build *b) {
 /* Code of `vector` for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
  * owns what is in `b` and `own`, whatever the result. */
 static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
-  const uint32_t *block = hg_native_block(b->program), lanes = b->target->lanes;
+  const uint32_t *block = native_block(b->program), lanes = b->target->lanes;
   if (!vector->has_block_ops || !b->target->runs_blocks) return HG_UNSUPPORTED;
   if (hg_cpu_local_bytes(b->program, vector) > 0) return HG_UNSUPPORTED;
   b->vector = own;

@@ -192,7 +192,7 @@ typedef struct native_build {
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
   uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
   uint8_t has_wide;           /* 1: code of hg_native_wide runs those of the blocks that full_entry would be for */
-  uint32_t full_entry, full_lanes; /* the same for blocks of hg_native_block, full_lanes lanes that all have [x + lane]
+  uint32_t full_entry, full_lanes; /* the same for blocks of native_block, full_lanes lanes that all have [x + lane]
                                       in bounds; full_lanes 0: there is none */
 } native_build;
 
@@ -202,7 +202,10 @@ static inline const native_location *native_location_of(const native_build *b, u
 
 /* The blocks that code for blocks with all their lanes is for: the program's, or where it has none those that linear
  * launches have. */
-const uint32_t *hg_native_block(const atlas_program *program);
+static inline const uint32_t *native_block(const atlas_program *program) {
+  static const uint32_t linear[3] = {ATLAS_LINEAR_BLOCK_LANES, 1, 1};
+  return program->block[0] != 0 ? program->block : linear;
+}
 
 /* plan.c: steps and locations. */
 hg_status hg_native_plan(native_build *build);

@@ -103,7 +103,7 @@ static void set_launch_coordinates(native_context *c, const cpu_launch *run) {
 
 /* Lanes of the blocks that there is straight-line code for; 0: none. */
 static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
-  if (wide == NULL || memcmp(run->block, hg_native_block(run->program), sizeof run->block) != 0) return 0;
+  if (wide == NULL || memcmp(run->block, native_block(run->program), sizeof run->block) != 0) return 0;
   return wide->sees_lanes && hg_cpu_run_length(run) < wide->full_lanes ? 0 : wide->full_lanes;
 }
 
@@ -363,7 +363,7 @@ static int run_block_code(native_context *c, uint64_t lanes) {
   uint64_t end = w->first + lanes, fast_end = c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end;
   int is_in_run = is_one_run || w->run->block[0] % ((uint32_t)native->target->lanes * native->copies) == 0;
   if (!is_in_run && native->has_loops) fast_end = w->first; /* one vector at a time has quicker loops */
-  int is_shaped = memcmp(w->run->block, hg_native_block(native->program), sizeof w->run->block) == 0;
+  int is_shaped = memcmp(w->run->block, native_block(native->program), sizeof w->run->block) == 0;
   if (native->full_lanes == lanes && is_shaped && fast_end == end) entry.data = native->code + native->full_entry;
   entry.code(c, w->first, end, fast_end);
   return 1;

@@ -281,7 +281,7 @@ static void find_loops(wide *w) {
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known) {
   uint64_t n = vector->insns.count, regs = vector->regs.count;
-  const uint32_t *block = hg_native_block(program), size = block[0] * block[1] * block[2];
+  const uint32_t *block = native_block(program), size = block[0] * block[1] * block[2];
   wide w = {.program = program, .shape = block, .from = vector, .to = out, .lanes = lanes, .slices = size / lanes};
   w.bits = *known;
   w.cells.element_size = sizeof(wide_cell);

@@ -45,7 +45,7 @@ typedef enum wide_mask { WIDE_NO_LANE, WIDE_SOME, WIDE_ALL, WIDE_UNKNOWN } wide_
 typedef struct wide {
   /* The old program, the new one, the block. */
   const atlas_program *program;
-  const uint32_t *shape;   /* hg_native_block */
+  const uint32_t *shape;   /* native_block */
   const hg_vector *from;
   hg_vector *to;
   uint32_t lanes, slices;

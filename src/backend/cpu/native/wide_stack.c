@@ -43,7 +43,7 @@ static int is_of_kind(const stack *s, const vector_insn *insn, int kind) {
 static uint32_t grows_by(const stack *s, const vector_insn *insn) {
   if (insn->op != ATLAS_OP_sreg) return 0;
   return insn->bits == ATLAS_COORD_BLOCK_Y    ? 1
-         : insn->bits == ATLAS_COORD_GLOBAL_Y ? hg_native_block(s->program)[1]
+         : insn->bits == ATLAS_COORD_GLOBAL_Y ? native_block(s->program)[1]
                                               : 0;
 }
 

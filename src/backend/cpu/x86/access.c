@@ -190,3 +190,48 @@ void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy) {
   else hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, from.reg, 0, x86_reg(X86_RAX));
   if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
 }
+
+/* ---- indices by a block's lanes ---------------------------------------------------------------------------------- */
+
+/* 1 if lane 0 of a u32 is its value in all lanes. */
+static int is_one_number(const x86_emit *e, uint32_t reg) {
+  if (reg >= VECTOR_ALL || hg_x86_type(e, reg) != ATLAS_u32) return 0;
+  return hg_x86_is_in_memory(e, reg) ||
+         (vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES && native_location_of(e->b, reg)->is_uniform);
+}
+
+/* The instruction that made an index which nothing has changed since; NULL: it is not found. In a block's straight-line
+ * code each register is written once. */
+static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
+  const hg_vector *v = e->b->vector;
+  if (e->b->slices > 0) {
+    const vector_insn *made = vector_insn_at(v, vector_reg_at(v, index)->first);
+    int is_there = vector_reg_at(v, index)->first < e->index && made->d == index;
+    return is_there && !hg_wide_is_loop_carried(v, index) ? made : NULL;
+  }
+  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (insn->op == VECTOR_LABEL) return NULL;
+    if (insn->d == index) return insn;
+  }
+  return NULL;
+}
+
+/* 1 if a register still has the value that it had at an instruction. */
+static int is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
+  const hg_vector *v = e->b->vector;
+  if (vector_reg_at(v, reg)->kind != VECTOR_VARIES) return 1;
+  if (vector_reg_at(v, reg)->last < e->index) return 0;
+  if (e->b->slices > 0) return !hg_wide_is_loop_carried(v, reg);
+  for (const vector_insn *insn = since; insn < vector_insn_at(v, e->index); insn++)
+    if (insn->d == reg) return 0;
+  return 1;
+}
+
+uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index) {
+  if (vector_reg_at(e->b->vector, index)->kind != VECTOR_VARIES) return VECTOR_NONE;
+  const vector_insn *made = maker_of(e, index);
+  if (made == NULL || made->flags & VECTOR_KEEP) return VECTOR_NONE;
+  uint32_t added = hg_native_added_to_lane(e->b->vector, made);
+  return added != VECTOR_NONE && is_one_number(e, added) && is_kept(e, made, added) ? added : VECTOR_NONE;
+}

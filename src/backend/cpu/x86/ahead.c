@@ -75,7 +75,7 @@ static uint32_t length_of(const x86_emit *e, const native_step *step) {
   for (uint32_t i = step->first; i < step->end; i++, length++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (vector_is_jump(insn->op) && insn->target <= i) return 0;
-    if (hg_x86_is_cold(e, i, step->end)) i = insn->target - 1;
+    if (x86_is_cold(e, i, step->end)) i = insn->target - 1;
   }
   return length;
 }
@@ -115,7 +115,7 @@ void hg_x86_plan_prefetches(x86_emit *e) {
     e->region_first = steps[k].first;
     for (uint32_t i = steps[k].first; i < steps[k].end; i++) {
       defer(e, i);
-      if (hg_x86_is_cold(e, i, steps[k].end)) i = vector_insn_at(e->b->vector, i)->target - 1;
+      if (x86_is_cold(e, i, steps[k].end)) i = vector_insn_at(e->b->vector, i)->target - 1;
     }
   }
   if (e->later_count == 0) e->busy = NULL;

@@ -184,7 +184,7 @@ static int and_op(x86_emit *e) { return hg_x86_is_table_index(e) ? write_move(e)
 #define KIND_PLACE(id, types) hg_x86_coordinate, SET_##types, 0
 #define KIND_LOAD(id, types) access_memory, SET_##types, 0
 #define KIND_STORE(id, types) access_memory, SET_##types, 0
-#define KIND_ATOMIC(id, types) hg_x86_lanes, SET_##types, 0
+#define KIND_ATOMIC(id, types) hg_x86_atomic, SET_##types, 0
 #define KIND_BLOCK(id, types) HELP(SET_##types)
 #define KIND_CLASS(id, types) hg_x86_class, SET_##types, 0
 #define KIND_ORDER(id, types) no_operation, SET_##types, 0

@@ -269,7 +269,7 @@ static uint32_t write_steps(x86_emit *e, uint32_t first_start) {
 void hg_x86_write_block(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   uint32_t count = (uint32_t)e->b->steps.count, starts = hg_x86_new_label(&e->a);
-  const uint32_t *block = hg_native_block(e->b->program);
+  const uint32_t *block = native_block(e->b->program);
   memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* nothing is in a loop: no registers for
                                                                               constants */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */

@@ -74,11 +74,6 @@ static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   return 1;
 }
 
-int hg_x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
-  const vector_insn *insn = vector_insn_at(e->b->vector, i);
-  return e->b->has_cold && insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target < end;
-}
-
 /* Instructions `first` to `end`; cold code is deferred: see hg_x86_write_cold. */
 static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
@@ -86,7 +81,7 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
     if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
     if (write_loop(e, i, &i)) continue;
     hg_x86_prefetch_between(e);
-    if (!hg_x86_is_cold(e, i, end)) {
+    if (!x86_is_cold(e, i, end)) {
       write_insn(e, i);
       continue;
     }

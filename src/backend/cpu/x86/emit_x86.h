@@ -217,7 +217,10 @@ void hg_x86_plan_prefetches(x86_emit *e);
 void hg_x86_begin_prefetches(x86_emit *e);
 void hg_x86_prefetch_between(x86_emit *e);
 /* 1: a jump over instructions that few groups run. */
-int hg_x86_is_cold(const x86_emit *e, uint32_t insn, uint32_t end);
+static inline int x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
+  const vector_insn *insn = vector_insn_at(e->b->vector, i);
+  return e->b->has_cold && insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target < end;
+}
 void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
@@ -381,6 +384,7 @@ int hg_x86_memory(x86_emit *e);
 int hg_x86_is_table_index(const x86_emit *e); /* 1: an `and #15` that only look-ups use, which ignore the higher bits */
 int hg_x86_wide(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
+int hg_x86_atomic(x86_emit *e);
 int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */
 
 int hg_x86_is_by_tile_lane(const x86_emit *e); /* 1: [x + blane], [x + blane + u] or [x + u], u block-uniform */

@@ -516,24 +516,9 @@ int hg_x86_lanes_of(x86_emit *e, uint32_t copy) {
   return 1;
 }
 
-/* Consecutive elements, which no two lanes share, are updated together where no other worker sees them; `done`: the
- * label behind the code for each lane, which follows. */
-static void update_together(x86_emit *e, const access *m, uint32_t done) {
-  uint32_t apart = hg_x86_new_label(&e->a);
-  if (!m->is_short || m->is_local || m->is_pool || !hg_x86_may_update(e)) return;
-  hg_x86_alu_imm(&e->a, X86_CMP, 1,
-                 x86_at(X86_CONTEXT, hg_x86_place_offset(e->insn->symbol, offsetof(native_place, is_own))), 0);
-  hg_x86_jump_if(&e->a, X86_EQUAL, apart);
-  if (hg_x86_update(e)) hg_x86_jump(&e->a, done);
-  hg_x86_place(&e->a, apart);
-}
-
 int hg_x86_lanes(x86_emit *e) {
   access m;
-  uint32_t done = hg_x86_new_label(&e->a);
   if (!describe(e, &m)) return 0;
-  update_together(e, &m, done);
   for (uint32_t c = 0; c < e->copies; c++) write_copy(e, &m, c);
-  hg_x86_place(&e->a, done);
   return 1;
 }

@@ -149,7 +149,7 @@ static void guard_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
 /* 1 if nothing has to be checked: an access of the first round has the register as its index, all lanes of the group
  * come to it, and they follow each other along x. */
 static int is_consecutive(const x86_emit *e, const native_scalar *scalar) {
-  const uint32_t *block = hg_native_block(e->b->program);
+  const uint32_t *block = native_block(e->b->program);
   if (!e->is_full || block[1] * block[2] != 1 || !e->loop.found.has_all || !scalar->stride) return 0;
   for (uint32_t i = e->loop.found.head + 1; i < e->loop.found.end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);

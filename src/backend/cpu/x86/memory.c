@@ -276,49 +276,6 @@ static int is_block_lane(const x86_emit *e, uint32_t index) {
   return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
 }
 
-/* 1 if lane 0 of a u32 is its value in all lanes. */
-static int is_one_number(const x86_emit *e, uint32_t reg) {
-  if (reg >= VECTOR_ALL || hg_x86_type(e, reg) != ATLAS_u32) return 0;
-  return hg_x86_is_in_memory(e, reg) ||
-         (vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES && native_location_of(e->b, reg)->is_uniform);
-}
-
-/* The instruction that made an index which nothing has changed since; NULL: it is not found. In a block's straight-line
- * code each register is written once. */
-static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
-  const hg_vector *v = e->b->vector;
-  if (e->b->slices > 0) {
-    const vector_insn *made = vector_insn_at(v, vector_reg_at(v, index)->first);
-    int is_there = vector_reg_at(v, index)->first < e->index && made->d == index;
-    return is_there && !hg_wide_is_loop_carried(v, index) ? made : NULL;
-  }
-  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
-    const vector_insn *insn = vector_insn_at(v, i);
-    if (insn->op == VECTOR_LABEL) return NULL;
-    if (insn->d == index) return insn;
-  }
-  return NULL;
-}
-
-/* 1 if a register still has the value that it had at an instruction. */
-static int is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
-  const hg_vector *v = e->b->vector;
-  if (vector_reg_at(v, reg)->kind != VECTOR_VARIES) return 1;
-  if (vector_reg_at(v, reg)->last < e->index) return 0;
-  if (e->b->slices > 0) return !hg_wide_is_loop_carried(v, reg);
-  for (const vector_insn *insn = since; insn < vector_insn_at(v, e->index); insn++)
-    if (insn->d == reg) return 0;
-  return 1;
-}
-
-uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index) {
-  if (vector_reg_at(e->b->vector, index)->kind != VECTOR_VARIES) return VECTOR_NONE;
-  const vector_insn *made = maker_of(e, index);
-  if (made == NULL || made->flags & VECTOR_KEEP) return VECTOR_NONE;
-  uint32_t added = hg_native_added_to_lane(e->b->vector, made);
-  return added != VECTOR_NONE && is_one_number(e, added) && is_kept(e, made, added) ? added : VECTOR_NONE;
-}
-
 int hg_x86_is_by_tile_lane(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || hg_x86_is_uniform(e, insn->s[0]))
@@ -430,7 +387,6 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     tile_lane_access(e, m, added, is_masked);
     return 1;
   }
-  if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
@@ -449,7 +405,8 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   return 1;
 }
 
-int hg_x86_may_update(const x86_emit *e) {
+/* 1 if the elements that lanes update follow each other. */
+static int may_update(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   int64_t displacement = (int64_t)insn->bits;
   int is_alu = insn->op == ATLAS_OP_atom_add || insn->op == ATLAS_OP_atom_and || insn->op == ATLAS_OP_atom_or ||
@@ -461,13 +418,27 @@ int hg_x86_may_update(const x86_emit *e) {
   return !hg_x86_is_uniform(e, insn->s[0]) && atlas_bytes((atlas_type)hg_x86_type(e, insn->s[0])) >= 4;
 }
 
-int hg_x86_update(x86_emit *e) {
+static int update(x86_emit *e) {
   const vector_insn *insn = e->insn;
   x86_access m = {.type = insn->type, .bytes = 4, .log_bytes = 2, .index = insn->s[0], .value = insn->s[1],
                   .is_store = 1, .update = insn->op, .displacement = (int64_t)insn->bits};
   m.offset = (int32_t)(m.displacement * m.bytes);
   find_bounds(&m, insn->symbol);
   return contiguous_access(e, &m);
+}
+
+int hg_x86_atomic(x86_emit *e) {
+  uint32_t done = hg_x86_new_label(&e->a), apart = hg_x86_new_label(&e->a);
+  if (may_update(e)) {
+    int32_t is_own = hg_x86_place_offset(e->insn->symbol, offsetof(native_place, is_own));
+    hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, is_own), 0);
+    hg_x86_jump_if(&e->a, X86_EQUAL, apart);
+    if (update(e)) hg_x86_jump(&e->a, done);
+  }
+  hg_x86_place(&e->a, apart);
+  int is_written = hg_x86_lanes(e);
+  hg_x86_place(&e->a, done);
+  return is_written;
 }
 
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */

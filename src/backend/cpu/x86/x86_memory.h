@@ -60,11 +60,6 @@ uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
  * prefetch of what the next block accesses of what is at `at`. */
 void hg_x86_note_block_index(x86_emit *e);
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at);
-/* 1 if it has written the current instruction, an atomic operation whose lanes have consecutive elements, for memory
- * that no other worker sees. */
-int hg_x86_update(x86_emit *e);
-/* 1 if it will. */
-int hg_x86_may_update(const x86_emit *e);
 
 /* 1 if it has written a load whose lanes follow a pattern. */
 int hg_x86_load_window(x86_emit *e, const x86_access *m);
