@@ -1,8 +1,9 @@
 /* test_block_stacks.c - blocks that the native engine runs several at a time, because neighbours along y load the same
  * elements in a loop over barriers: products of tiles on grids that are no multiple of a stack, blocks of several
  * shapes, with coordinates in their results, memory that is read and written, values that move on from round to
- * round, trip counts that differ between blocks (such blocks run alone), indices out of bounds, and steps that run out.
- * They leave the memory and the fault of the interpreter. */
+ * round, trip counts that differ between blocks (such blocks run alone), indices that wrap or are out of bounds, rows
+ * of a tile that are read in another order than they are stored, and steps that run out. They leave the memory and the
+ * fault of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
 
@@ -10,7 +11,19 @@
 
 enum { MOST = 64 * 1024 }; /* floats of a buffer */
 
-typedef enum kind { PLAIN, OWN_COUNT, READS_RESULT, SEES_BLOCK, MASKED, ROTATES, LEAVES_FIRST, KINDS } kind;
+typedef enum kind {
+  PLAIN,
+  OWN_COUNT,
+  READS_RESULT,
+  SEES_BLOCK,
+  MASKED,
+  ROTATES,
+  LEAVES_FIRST,
+  GOES_BACK, /* along k: what is added to an index wraps */
+  OTHER_ROW, /* of the tile: the first rows are read last */
+  STORES_TWICE,
+  KINDS
+} kind;
 
 typedef struct trial {
   kind kind;
@@ -25,28 +38,34 @@ static float input[MOST];
 static void write_text(const trial *t, char *text, size_t room) {
   const char *w = t->index;
   uint32_t x = t->block[0], y = t->block[1], lanes = x * y;
+  char more[128] = "";
+  if (t->kind == GOES_BACK) snprintf(more, sizeof more, "add.%s r4, r4, #%u\n", w, (t->count - 1) * x);
+  if (t->kind == OTHER_ROW) snprintf(more, sizeof more, "sub.u32 r7, #%u, r7\n", (y - 1) * x);
   snprintf(text, room,
            ".program p\n.block %u, %u\n.buffer a f32 in\n.buffer b f32 in\n.buffer y f32 inout\n.scalar size %s\n"
            ".scalar count u32\n.shared tile_a f32 %u\n.shared tile_b f32 %u\n"
            "sreg.%s r0, lane.x\nsreg.%s r1, lane.y\nsreg.%s r2, global.x\nsreg.%s r3, global.y\nsreg.u32 r20, lane.x\n"
            "sreg.u32 r21, lane.y\nsreg.u32 r22, block.y\nsreg.%s r23, global.z\nmad.%s r23, r23, #256, r3\n"
            "mad.%s r4, r3, size, r0\nmad.%s r5, r1, size, r2\nmul.%s r6, size, #%u\nmul.u32 r7, r21, #%u\n"
-           "mad.%s r23, r23, size, r2\nmovi.f32 r8, #0\nmov.u32 r9, count\n%s%s"
+           "mad.%s r23, r23, size, r2\nmovi.f32 r8, #0\nmov.u32 r9, count\n%s%s%s"
            "movi.f32 r30, #0\nmovi.f32 r31, #0\ntile:\n%sldg.f32 r10, [a + r4]\nldg.f32 r11, [b + r5 + #1]\n%s"
-           "sts.f32 [tile_a + blane], r10\nsts.f32 [tile_b + blane], r11\nbar.sync\n"
+           "%ssts.f32 [tile_a + blane], r10\nsts.f32 [tile_b + blane], r11\nbar.sync\n"
            "mov.u32 r12, r7\nmov.u32 r13, r20\nmovi.u32 r14, #%u\n"
            "next:\nlds.f32 r10, [tile_a + r12]\nlds.f32 r11, [tile_b + r13]\nfma.f32 r8, r10, r11, r8\n"
            "add.u32 r12, r12, #1\nadd.u32 r13, r13, #%u\nloop r14, next\nbar.sync\n"
-           "add.%s r4, r4, #%u\nadd.%s r5, r5, r6\n%s"
+           "%s.%s r4, r4, #%u\nadd.%s r5, r5, r6\n%s"
            "%sstg.f32 [y + r23], r8\nexit\n",
            x, y, w, lanes, lanes, w, w, w, w, w, w, w, w, w, y, x, w,
            t->kind == OWN_COUNT ? "and.u32 r22, r22, #1\nadd.u32 r9, r9, r22\n" : "",
            t->kind == MASKED ? "set.lt.u32 p0, r20, #5\n" : "",
+           t->kind == GOES_BACK || t->kind == OTHER_ROW ? more : "",
            t->kind == LEAVES_FIRST ? "set.eq.u32 p1, r9, #0\n@p1 bra done\nsub.u32 r9, r9, #1\n" : "",
            t->kind == READS_RESULT ? "ldg.f32 r15, [y + r23]\nadd.f32 r11, r11, r15\n"
-           : t->kind == MASKED ? "neg.f32 r15, r10\nsel.f32 r10, p0, r15, r10\n" : "",
-           x < y ? x : y, x, w, x, w,
-           t->kind == ROTATES ? "mov.f32 r30, r31\nmov.f32 r31, r8\nloop r9, tile\nfma.f32 r8, r30, r31, r8\n"
+           : t->kind == MASKED     ? "neg.f32 r15, r10\nsel.f32 r10, p0, r15, r10\n"
+                                   : "",
+           t->kind == STORES_TWICE ? "sts.f32 [tile_a + blane], r11\nldg.f32 r10, [a + r4 + #2]\n" : "", x < y ? x : y,
+           x, t->kind == GOES_BACK ? "sub" : "add", w, x, w,
+           t->kind == ROTATES        ? "mov.f32 r30, r31\nmov.f32 r31, r8\nloop r9, tile\nfma.f32 r8, r30, r31, r8\n"
            : t->kind == LEAVES_FIRST ? "mov.f32 r31, r30\nmov.f32 r30, r8\nbra tile\ndone:\nfma.f32 r8, r30, r31, r8\n"
                                      : "loop r9, tile\n",
            t->kind == SEES_BLOCK ? "cvt.f32.u32 r15, r22\nadd.f32 r8, r8, r15\n" : "");
@@ -95,7 +114,7 @@ int main(void) {
   for (size_t i = 0; i < COUNT(input); i++) input[i] = (float)((int)(i * 7919 % 2001) - 1000) / 128;
   for (int k = 0; k < KINDS; k++)
     for (size_t b = 0; b < COUNT(blocks); b += SANITIZED ? 2 : 1)
-      for (size_t g = 0; g < COUNT(grids); g += SANITIZED ? 3 : 1) {
+      for (size_t g = 0; g < COUNT(grids); g += SANITIZED || k >= GOES_BACK ? 3 : 1) {
         trial t = {.kind = (kind)k, .index = (b + g) % 2 == 0 ? "u32" : "u64", .count = 3};
         memcpy(t.block, blocks[b], sizeof t.block);
         memcpy(t.grid, grids[g], sizeof t.grid);

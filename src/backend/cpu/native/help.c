@@ -110,10 +110,14 @@ static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane)
   return g->in_tile - g->first + lane;
 }
 
-/* See hg_native_is_offset. Nothing reads other values without a location. */
+static uint64_t value_of(const group *g, uint32_t r, uint32_t lane);
+
+/* See hg_native_is_offset and hg_native_is_index_sum. Nothing reads other values without a location. */
 static uint64_t offset_of(const group *g, const vector_reg *reg, uint32_t lane) {
   const vector_insn *insn = vector_insn_at(g->native->vector, reg->first);
   if (insn->op != ATLAS_OP_add) return 0;
+  if (hg_native_is_index_sum(g->native->vector, insn->d))
+    return (uint32_t)(value_of(g, insn->s[0], lane) + value_of(g, insn->s[1], lane));
   const vector_reg *added = vector_reg_at(g->native->vector, insn->s[1]);
   return (uint32_t)(g->in_tile - g->first + lane + hg_native_parameter(g->frame->context, added));
 }

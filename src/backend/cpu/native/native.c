@@ -157,26 +157,32 @@ static hg_status place_code(hg_native *native, native_build *b) {
   return HG_OK;
 }
 
-/* Code of `vector` for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. The caller
- * owns what is in `b` and `own`, whatever the result. */
-static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *own) {
+/* Code of `vector` for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. `plain`:
+ * for build_stack. The caller owns what is in `b`, `plain` and `own`, whatever the result. */
+static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *plain, hg_vector *own) {
   const uint32_t *block = native_block(b->program), lanes = b->target->lanes;
   if (!vector->has_block_ops || !b->target->runs_blocks) return HG_UNSUPPORTED;
   if (hg_cpu_local_bytes(b->program, vector) > 0) return HG_UNSUPPORTED;
   b->vector = own;
   b->slices = block[0] * block[1] * block[2] / lanes;
-  HG_TRY(hg_native_wide(b->program, vector, lanes, own, &b->known));
-  if (own->insns.count == 0) return HG_UNSUPPORTED;
+  HG_TRY(hg_native_wide(b->program, vector, lanes, plain, &b->known));
+  if (plain->insns.count == 0) return HG_UNSUPPORTED;
+  HG_TRY(hg_native_indices(b->program, plain, own));
   HG_TRY(hg_native_plan(b));
   return b->target->emit(b);
 }
 
-/* The same for several blocks at once, from what build_wide has left in `single`. */
-static hg_status build_stack(native_build *b, const native_build *single, hg_vector *own, uint32_t *blocks) {
+/* The same for several blocks at once, from what build_wide has left in `single` and `plain`. */
+static hg_status build_stack(native_build *b, const native_build *single, const hg_vector *plain, hg_vector *own,
+                             uint32_t *blocks) {
+  hg_vector stacked = {.allocator = b->allocator};
   b->vector = own;
   b->slices = single->slices;
-  HG_TRY(hg_native_stack(b->program, single->vector, b->slices, NATIVE_MOST_STACKED, own, blocks));
-  if (*blocks == 1) return HG_UNSUPPORTED;
+  hg_status status = hg_native_stack(b->program, plain, b->slices, NATIVE_MOST_STACKED, &stacked, blocks);
+  if (status == HG_OK && *blocks == 1) status = HG_UNSUPPORTED;
+  if (status == HG_OK) status = hg_native_indices(b->program, &stacked, own);
+  hg_vector_release(&stacked);
+  HG_TRY(status);
   if (hg_array_append(&b->allocator, &b->known, single->known.data, single->known.count) == NULL)
     return hg_fail_memory("machine code", single->known.count * sizeof(uint64_t));
   HG_TRY(hg_native_plan(b));
@@ -202,11 +208,11 @@ static hg_status place_whole(hg_native *whole, native_build *b) {
   return HG_OK;
 }
 
-static hg_status make_stack(hg_native *native, const native_build *single) {
+static hg_status make_stack(hg_native *native, const native_build *single, const hg_vector *plain) {
   hg_native *stack = new_whole(native);
   if (stack == NULL) return hg_fail_memory("a kernel", sizeof *stack);
   native_build b = init_build(&native->allocator, native->target, native->program, single->vector);
-  hg_status status = build_stack(&b, single, &stack->own, &stack->blocks);
+  hg_status status = build_stack(&b, single, plain, &stack->own, &stack->blocks);
   if (status == HG_OK) status = place_whole(stack, &b);
   release_build(&b);
   if (status == HG_OK) native->stack = stack;
@@ -218,9 +224,11 @@ static hg_status make_wide(hg_native *native, const hg_vector *vector) {
   hg_native *wide = new_whole(native);
   if (wide == NULL) return hg_fail_memory("a kernel", sizeof *wide);
   native_build b = init_build(&native->allocator, native->target, native->program, vector);
-  hg_status status = build_wide(&b, vector, &wide->own);
-  if (status == HG_OK) status = make_stack(native, &b);
+  hg_vector plain = {.allocator = native->allocator};
+  hg_status status = build_wide(&b, vector, &plain, &wide->own);
+  if (status == HG_OK) status = make_stack(native, &b, &plain);
   if (status == HG_OK) status = place_whole(wide, &b);
+  hg_vector_release(&plain);
   release_build(&b);
   if (status == HG_OK) native->wide = wide;
   else hg_native_release(wide);
@@ -293,9 +301,10 @@ static hg_status put_before(const native_build *b, uint8_t **code, size_t *byte_
 
 /* The code for blocks that have all their lanes, if there is any. */
 static hg_status emit_wide(native_build *b, uint8_t **code, size_t *byte_count) {
-  hg_vector own = {.allocator = b->allocator};
-  hg_status status = build_wide(b, b->vector, &own);
+  hg_vector plain = {.allocator = b->allocator}, own = plain;
+  hg_status status = build_wide(b, b->vector, &plain, &own);
   if (status == HG_OK) status = put_before(b, code, byte_count);
+  hg_vector_release(&plain);
   hg_vector_release(&own);
   return status == HG_UNSUPPORTED ? HG_OK : status;
 }

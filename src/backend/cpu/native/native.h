@@ -106,7 +106,9 @@ enum {
   NATIVE_ROUND, /* d = s0 of f32, rounded to the type that `bits` says, f16 or bf16, and f32 again; s0 is a sum or
                    product of numbers of that type */
   NATIVE_RECIPROCAL, /* d = 1 / s0 of f32, or a NaN where NATIVE_QUOTIENT shall divide */
-  NATIVE_QUOTIENT    /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
+  NATIVE_QUOTIENT,   /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
+  NATIVE_SPAN /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
+                 with a higher sum than that of s0's and s1, and a displacement above `bits` */
 };
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
@@ -238,6 +240,12 @@ hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const 
  * its shared memory. Release `out` whatever the result. */
 hg_status hg_native_stack(const atlas_program *program, const hg_vector *single, uint32_t slices, uint32_t most,
                           hg_vector *out, uint32_t *blocks);
+/* wide_indices.c: what either has made, which has no live ranges, with live ranges and with sums for the indices of
+ * loops. Release `out` whatever the result. */
+hg_status hg_native_indices(const atlas_program *program, const hg_vector *whole, hg_vector *out);
+/* 1 if a register of that is a sum of a vector of consecutive numbers and a uniform number, both of u32, which is the
+ * index of the load that follows, and nothing else: it has no location, and the load adds them up. */
+int hg_native_is_index_sum(const hg_vector *v, uint32_t reg);
 /* 1 if code needs a lane's number in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
 

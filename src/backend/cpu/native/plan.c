@@ -262,6 +262,7 @@ static void find_location(plan *p, uint32_t r, const vector_reg *reg) {
   const native_step *steps = p->b->steps.data;
   uint32_t step = p->step_of[reg->first];
   int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
+  if (hg_native_is_index_sum(p->v, r)) return;
   if (is_made && (hg_native_needs_no_code(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
   if (is_made && (hg_native_is_offset(p->b, r) || hg_native_is_operand(p->b, r))) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;

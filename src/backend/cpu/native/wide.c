@@ -268,7 +268,7 @@ static hg_status move_program_out(wide *w) {
   if (w->has_failed) v->insns.count = 0;
   v->has_block_ops = v->loses_lanes = 0;
   v->sees_shared = (uint8_t)uses_shared(w);
-  return v->insns.count > 0 ? hg_vector_lifetimes(v) : HG_OK;
+  return HG_OK;
 }
 
 static void find_loops(wide *w) {

@@ -11,8 +11,8 @@
 
 enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3, WIDE_MOST_LANES = 16 /* of a vector */ };
 
-/* vector_reg.bits of a loop-carried register. */
-enum { WIDE_LOOP_CARRIED = 1 };
+/* vector_reg.bits of registers. */
+enum { WIDE_LOOP_CARRIED = 1, WIDE_INDEX_SUM = 2 /* see hg_native_is_index_sum */ };
 
 /* A flag of a store to shared memory: nothing reads it so far. */
 enum { WIDE_UNREAD = 1 << 15 };

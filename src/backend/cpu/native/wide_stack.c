@@ -225,5 +225,5 @@ hg_status hg_native_stack(const atlas_program *program, const hg_vector *single,
   hg_release(&out->allocator, s.name);
   *blocks = s.blocks;
   if (s.no_memory) return hg_fail_memory("machine code", n * sizeof(vector_insn));
-  return s.blocks > 1 ? hg_vector_lifetimes(out) : HG_OK;
+  return HG_OK;
 }

@@ -301,5 +301,6 @@ void hg_x86_write_wide(x86_emit *e, native_step *step) {
   e->copies = 1;
   hg_x86_write_body(e, step);
   hg_x86_write_epilogue(e);
+  hg_x86_write_cold(e);
   hg_x86_write_slow_paths(e);
 }

@@ -79,6 +79,11 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
+    if (e->span_count > 0 && i == e->spans_end) hg_x86_end_spans(e);
+    if (insn->op == NATIVE_SPAN) {
+      i = hg_x86_begin_spans(e, i) - 1;
+      continue;
+    }
     if (write_loop(e, i, &i)) continue;
     hg_x86_prefetch_between(e);
     if (!x86_is_cold(e, i, end)) {
@@ -102,7 +107,7 @@ void hg_x86_write_cold(x86_emit *e) {
     x86_cold cold = ((const x86_cold *)e->cold.data)[i]; /* a copy: the list grows */
     hg_x86_place(&e->a, cold.label);
     for (uint32_t k = cold.first; k < cold.end; k++) write_insn(e, k);
-    hg_x86_jump(&e->a, hg_x86_label_of(e, cold.end));
+    hg_x86_jump(&e->a, cold.back != 0 ? cold.back : hg_x86_label_of(e, cold.end));
   }
   e->is_cold = 0;
   e->cold.count = 0;

@@ -45,7 +45,16 @@ typedef struct x86_slow { /* the slow path of an instruction: out of line, after
 
 typedef struct x86_cold { /* instructions that few groups run: out of line, after the loop over groups */
   uint32_t label, first, end;
+  uint32_t back; /* where it goes on; 0: the label at `end` */
 } x86_cold;
+
+typedef struct x86_span { /* see NATIVE_SPAN */
+  uint32_t symbol, added;  /* what is added to the indices: a register of the program */
+  uint8_t log_bytes;
+  uint8_t base;            /* a register with the address of that element; X86_RDX: there was none for it */
+} x86_span;
+
+enum { X86_MOST_SPANS = 4 /* as many as hg_native_indices makes */ };
 
 typedef struct x86_own_constant { /* a constant that the emitter uses itself */
   uint64_t bits;
@@ -143,6 +152,9 @@ typedef struct x86_emit {
   uint8_t has_loops;
   hg_array slow;            /* x86_slow */
   hg_array cold;            /* x86_cold */
+  x86_span spans[X86_MOST_SPANS]; /* loads up to instruction spans_end need no comparison: see span.c */
+  uint32_t span_count, spans_end, spans_back; /* the last: a label */
+  uint32_t used_bases;      /* of hg_x86_base_registers */
   uint32_t free_registers;  /* for constants: a set */
   x86_residents residents[2]; /* the second where stores pass the caches */
 
@@ -193,6 +205,10 @@ void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
 uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn); /* where jumps to an instruction lead */
 void hg_x86_clear_local(x86_emit *e); /* the local arrays of a group, where its code does that */
 void hg_x86_write_cold(x86_emit *e);
+/* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans_end is
+ * written again, with all comparisons, as cold code. */
+uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
+void hg_x86_end_spans(x86_emit *e); /* at spans_end */
 /* narrow.c: groups of as many lanes as there are elements of 8 or 16 bits in a vector. The bytes of an element; 0: the
  * program allows no such groups. As many of them as there are lanes for, then a jump to `tail` if no other group is
  * left. */

@@ -366,22 +366,51 @@ static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
 }
 
 /* Prefetches what the next round loads, which is in another row: no processor foresees that. To the second level: rows
- * are often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0. */
-static void prefetch_next_round(x86_emit *e, const x86_access *m) {
-  uint8_t type = hg_x86_type(e, m->index);
-  uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, m->index) : VECTOR_NONE;
+ * are often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0,
+ * counted from the address in `base`; `index`: the register that says what is added in a round. */
+static void prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index) {
+  uint8_t type = hg_x86_type(e, index);
+  uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, index) : VECTOR_NONE;
   if (m->is_store || step == VECTOR_NONE) return;
   int is_64 = type == ATLAS_u64;
   x86_rm by = hg_x86_source(e, step, 0, 0, hg_x86_scratch(e, 1));
   by.broadcast = 0;
   if (!by.is_memory) hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, by.reg, 0, x86_reg(X86_RCX));
   hg_x86_alu_rm(&e->a, X86_ADD, is_64, X86_RAX, by.is_memory ? by : x86_reg(X86_RCX));
-  hg_x86_prefetch(&e->a, 2, x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset));
+  hg_x86_prefetch(&e->a, 2, x86_indexed(base, X86_RAX, m->log_bytes, m->offset));
+}
+
+/* A load by an index sum, of which only the first lane is ever computed: see wide_indices.c. */
+static void sum_access(x86_emit *e, const x86_access *m) {
+  const vector_insn *made = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, m->index)->first);
+  uint32_t slow = hg_x86_slow_path(e, 0);
+  const x86_span *span = NULL;
+  for (uint32_t k = 0; k < e->span_count; k++)
+    if (e->spans[k].symbol == e->insn->symbol && e->spans[k].added == made->s[1]) span = &e->spans[k];
+  hg_x86_first_index(e, made->s[0], 0);
+  unsigned base = span != NULL && span->log_bytes == m->log_bytes ? span->base : X86_RDX;
+  if (base == X86_RDX) {
+    hg_x86_load_block_uniform(e, X86_RCX, made->s[1]);
+    hg_x86_alu_rm(&e->a, X86_ADD, 0, X86_RAX, x86_reg(X86_RCX));
+    base = hg_x86_base(e);
+  }
+  if (span == NULL) {
+    hg_x86_lea(&e->a, X86_RCX, x86_at(X86_RAX, (int32_t)m->displacement + e->lanes - 1));
+    hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, m->limit);
+    hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
+  }
+  hg_x86_load_run(e, m, x86_indexed(base, X86_RAX, m->log_bytes, m->offset), 0, -1);
+  if (!e->is_cold) prefetch_next_round(e, m, base, made->s[1]);
+  hg_x86_slow_back(e);
 }
 
 static int contiguous_access(x86_emit *e, x86_access *m) {
   int is_plain = e->insn->mask == VECTOR_ALL && !hg_x86_loses_lanes(e), is_masked = e->is_tail || !is_plain;
   if ((is_masked && !x86_can_mask(e, m)) || hg_x86_is_uniform(e, m->index)) return 0;
+  if (hg_native_is_index_sum(e->b->vector, m->index)) {
+    sum_access(e, m);
+    return 1;
+  }
   uint32_t added = hg_x86_added_to_tile_lane(e, m->index);
   if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
     tile_lane_access(e, m, added, is_masked);
@@ -398,7 +427,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     access_run(e, m, at, c, mask);
-    if (is_plain) prefetch_next_round(e, m);
+    if (is_plain) prefetch_next_round(e, m, hg_x86_base(e), m->index);
     hg_x86_place(&e->a, none);
     hg_x86_slow_back(e);
   }

@@ -1,0 +1,58 @@
+/* span.c - one comparison for the loads of a buffer by index sums (NATIVE_SPAN, native/wide_indices.c). */
+#include "backend/cpu/x86/x86_memory.h"
+
+#include <stddef.h>
+
+/* The instruction after the last load that a span is for. */
+static uint32_t end_of_spans(const x86_emit *e, uint32_t i) {
+  const hg_vector *v = e->b->vector;
+  uint32_t end = i;
+  for (; i < v->insns.count && !vector_is_jump(vector_insn_at(v, i)->op); i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (hg_x86_has_base(insn) && insn->mode == ATLAS_ADDRESS_INDEXED && hg_native_is_index_sum(v, insn->s[0]))
+      end = i + 1;
+  }
+  return end;
+}
+
+/* Jumps to `out` unless all of the span's loads are in bounds, else finds their base. 32 bits do not wrap where 64 are
+ * below the limit. */
+static void write_span(x86_emit *e, uint32_t out) {
+  const vector_insn *insn = e->insn;
+  x86_asm *a = &e->a;
+  uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(e->b->program, insn->symbol)->type), log_bytes = 0;
+  x86_rm limit = x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, limit)));
+  while (UINT32_C(1) << log_bytes < bytes) log_bytes++;
+  hg_x86_first_index(e, insn->s[0], 0);
+  hg_x86_load_block_uniform(e, X86_RCX, insn->s[1]);
+  hg_x86_lea(a, X86_RAX, x86_indexed(X86_RAX, X86_RCX, 0, (int32_t)insn->bits + e->lanes - 1));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, limit);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
+  uint32_t place = e->used_bases + e->span_count;
+  x86_span span = {.symbol = insn->symbol, .added = insn->s[1], .log_bytes = (uint8_t)log_bytes, .base = X86_RDX};
+  if (place < X86_MOST_BASES) {
+    span.base = hg_x86_base_registers[place];
+    hg_x86_lea(a, span.base, x86_indexed(hg_x86_base(e), X86_RCX, log_bytes, 0));
+  }
+  e->spans[e->span_count++] = span;
+}
+
+uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
+  x86_cold cold = {.label = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
+  e->span_count = 0;
+  for (; vector_insn_at(e->b->vector, i)->op == NATIVE_SPAN; i++) {
+    e->insn = vector_insn_at(e->b->vector, i);
+    e->index = i;
+    write_span(e, cold.label);
+  }
+  cold.first = i;
+  cold.end = e->spans_end = end_of_spans(e, i);
+  e->spans_back = cold.back;
+  if (hg_array_append(&e->a.allocator, &e->cold, &cold, 1) == NULL) e->a.no_memory = 1;
+  return i;
+}
+
+void hg_x86_end_spans(x86_emit *e) {
+  hg_x86_place(&e->a, e->spans_back);
+  e->span_count = 0;
+}
