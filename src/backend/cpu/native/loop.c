@@ -29,13 +29,11 @@ static int is_narrowing(const vector_insn *insn) {
   return atlas_bytes((atlas_type)insn->type) <= atlas_bytes((atlas_type)insn->type2);
 }
 
-/* The stride of a result from its sources' strides, if one number can stand for it; else OTHER. */
-static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
-  uint8_t s[3];
+/* The stride of a result from its sources' strides in the lanes of its mask, if one number can stand for it; else
+ * OTHER. */
+static uint8_t stride_in_mask(const native_build *b, const uint8_t *s, const vector_insn *insn) {
   uint64_t count;
-  for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
-  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP || !vector_is_wide_integer(insn->type))
-    return VECTOR_STRIDE_OTHER;
+  if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
   if (insn->op == ATLAS_OP_shl)
     return s[0] == VECTOR_STRIDE_0 && is_constant(b, insn->s[1], &count) ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
   if (insn->op == ATLAS_OP_cvt && !is_narrowing(insn) && s[0] != VECTOR_STRIDE_0) return VECTOR_STRIDE_OTHER;
@@ -44,14 +42,23 @@ static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, c
   return vector_stride_of_result(insn->op, insn->type2, s);
 }
 
+static void find_source_strides(const native_build *b, const uint8_t *strides, const vector_insn *insn, uint8_t s[3]) {
+  for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
+}
+
+/* The same of all lanes. */
+static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+  uint8_t s[3];
+  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP) return VECTOR_STRIDE_OTHER;
+  find_source_strides(b, strides, insn, s);
+  return stride_in_mask(b, s, insn);
+}
+
 /* The likely stride of a value that is computed before the loop. */
 static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
   uint8_t s[3];
   uint64_t bits;
-  vector_insn plain = *insn;
-  for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
-  plain.mask = VECTOR_ALL;
-  plain.flags = 0;
+  find_source_strides(b, strides, insn, s);
   switch (insn->op) {
   case ATLAS_OP_sreg:
     return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
@@ -68,7 +75,7 @@ static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const
   case ATLAS_OP_max: return vector_stride_sum(s[0], s[1]);
   case ATLAS_OP_sel: return s[1] == s[2] ? s[1] : VECTOR_STRIDE_OTHER;
   case ATLAS_OP_cvt: return vector_is_wide_integer(insn->type2) ? s[0] : VECTOR_STRIDE_OTHER;
-  default: return stride_of_result(b, strides, &plain);
+  default: return stride_in_mask(b, s, insn);
   }
 }
 

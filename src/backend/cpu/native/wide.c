@@ -293,9 +293,10 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   if (block[0] % lanes != 0 || !vector->has_block_ops || n > WIDE_MOST_INSNS) return HG_OK;
   uint64_t values = regs * w.slices;
-  w.value = hg_allocate(&out->allocator, values + n, sizeof *w.value);
+  w.value = hg_allocate_unset(&out->allocator, values + n, sizeof *w.value); /* most slices are seldom come to */
   if (w.value == NULL) return hg_fail_memory("machine code", values * sizeof *w.value);
   w.loop_end = (uint32_t *)(w.value + values);
+  memset(w.loop_end, 0, n * sizeof *w.value);
   w.is_kept = (uint8_t *)(w.loop_end + n);
   find_loops(&w);
   walk_until_stable(&w);

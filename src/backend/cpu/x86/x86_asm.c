@@ -52,6 +52,17 @@ static void dword(x86_asm *a, uint32_t value) {
   a->count += 4;
 }
 
+/* The same for an instruction that is written at `to`: where the next byte goes. */
+static uint8_t *put(uint8_t *to, unsigned value) {
+  *to = (uint8_t)value;
+  return to + 1;
+}
+
+static uint8_t *put_dword(uint8_t *to, uint32_t value) {
+  memcpy(to, &value, 4);
+  return to + 4;
+}
+
 void hg_x86_bytes(x86_asm *a, const void *bytes, size_t count) {
   make_room(a, count);
   if (a->capacity - a->count < count) return;
@@ -66,22 +77,19 @@ void hg_x86_align(x86_asm *a, unsigned alignment, uint8_t filler) {
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* ModRM and what follows it. A displacement that is a multiple of 2^log_unit and small is written as one byte. */
-static void modrm(x86_asm *a, unsigned reg, const x86_rm *rm, unsigned log_unit) {
+static uint8_t *put_modrm(uint8_t *to, unsigned reg, const x86_rm *rm, unsigned log_unit) {
   reg &= 7;
-  if (!rm->is_memory) {
-    byte(a, 0xc0 | reg << 3 | (rm->reg & 7));
-    return;
-  }
+  if (!rm->is_memory) return put(to, 0xc0 | reg << 3 | (rm->reg & 7));
   int32_t d = rm->displacement, reach = 128 << log_unit, small = 0;
   int is_small = ((uint32_t)d & ((1u << log_unit) - 1)) == 0 && d >= -reach && d < reach;
   if (is_small) small = d >> log_unit;
   int has_sib = rm->index != X86_NO_INDEX || (rm->reg & 7) == X86_RSP;
   unsigned mod = d == 0 && (rm->reg & 7) != X86_RBP ? 0 : is_small ? 1 : 2;
-  byte(a, mod << 6 | reg << 3 | (has_sib ? 4u : rm->reg & 7u));
+  to = put(to, mod << 6 | reg << 3 | (has_sib ? 4u : rm->reg & 7u));
   unsigned index = rm->index == X86_NO_INDEX ? 4 : rm->index & 7u;
-  if (has_sib) byte(a, (unsigned)rm->scale << 6 | index << 3 | (rm->reg & 7u));
-  if (mod == 1) byte(a, (unsigned)small & 0xff);
-  if (mod == 2) dword(a, (uint32_t)d);
+  if (has_sib) to = put(to, (unsigned)rm->scale << 6 | index << 3 | (rm->reg & 7u));
+  if (mod == 1) to = put(to, (unsigned)small & 0xff);
+  return mod == 2 ? put_dword(to, (uint32_t)d) : to;
 }
 
 static unsigned bit(unsigned value, unsigned n) { return value >> n & 1; }
@@ -106,7 +114,7 @@ static unsigned displacement_unit(const x86_row *row, const x86_vector_insn *ins
   }
 }
 
-static void evex_prefix(x86_asm *a, const x86_row *row, const x86_vector_insn *insn) {
+static uint8_t *put_evex_prefix(uint8_t *to, const x86_row *row, const x86_vector_insn *insn) {
   const x86_rm *rm = &insn->rm;
   unsigned x = rm->is_memory ? index_bit(rm) : bit(rm->reg, 4);
   unsigned v4 = bit(insn->vvvv, 4);
@@ -115,35 +123,35 @@ static void evex_prefix(x86_asm *a, const x86_row *row, const x86_vector_insn *i
   unsigned p1 = (unsigned)row->w << 7 | (~insn->vvvv & 15u) << 3 | 4 | row->prefix;
   unsigned p2 = (unsigned)insn->zero << 7 | (unsigned)insn->width << 5 | (unsigned)rm->broadcast << 4 | (v4 ^ 1) << 3 |
                 insn->mask;
-  dword(a, 0x62 | p0 << 8 | p1 << 16 | p2 << 24);
+  return put_dword(to, 0x62 | p0 << 8 | p1 << 16 | p2 << 24);
 }
 
-static void vex_prefix(x86_asm *a, const x86_row *row, const x86_vector_insn *insn) {
+static uint8_t *put_vex_prefix(uint8_t *to, const x86_row *row, const x86_vector_insn *insn) {
   const x86_rm *rm = &insn->rm;
   unsigned is_long = insn->width > 0, r = bit(insn->reg, 3), x = index_bit(rm), b = bit(rm->reg, 3);
   unsigned low = (~insn->vvvv & 15u) << 3 | is_long << 2 | row->prefix;
   if (x == 0 && b == 0 && row->map == 1 && !row->w) {
-    byte(a, 0xc5);
-    byte(a, (r ^ 1) << 7 | low);
-    return;
+    to = put(to, 0xc5);
+    return put(to, (r ^ 1) << 7 | low);
   }
-  byte(a, 0xc4);
-  byte(a, ((r << 7 | x << 6 | b << 5) ^ 0xe0) | row->map);
-  byte(a, (unsigned)row->w << 7 | low);
+  to = put(to, 0xc4);
+  to = put(to, ((r << 7 | x << 6 | b << 5) ^ 0xe0) | row->map);
+  return put(to, (unsigned)row->w << 7 | low);
 }
 
 void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   const x86_row *row = &hg_x86_rows[insn->op];
   if (!begin_insn(a)) return;
-  a->last_start = a->count;
+  uint8_t *to = a->code + a->count;
   int evex = row->has == X86_HAS_E || (a->evex && row->has == X86_HAS_EV);
-  if (evex) evex_prefix(a, row, insn);
-  else vex_prefix(a, row, insn);
-  byte(a, row->opcode);
-  modrm(a, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm, evex ? displacement_unit(row, insn) : 0);
-  if (row->form >= X86_FORM_VMI) byte(a, insn->immediate);
+  to = evex ? put_evex_prefix(to, row, insn) : put_vex_prefix(to, row, insn);
+  to = put(to, row->opcode);
+  to = put_modrm(to, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm,
+                 evex && insn->rm.is_memory ? displacement_unit(row, insn) : 0);
+  if (row->form >= X86_FORM_VMI) to = put(to, insn->immediate);
   a->last = *insn;
-  a->last_end = a->count;
+  a->last_start = a->count;
+  a->last_end = a->count = (size_t)(to - a->code);
 }
 
 /* 1 if an instruction maps elements to elements of the same size, in a register that it does not read. The first are
@@ -170,11 +178,12 @@ int hg_x86_redirect(x86_asm *a, unsigned was, unsigned reg, unsigned mask, int i
 static void general(x86_asm *a, unsigned prefix, int w, unsigned opcode, unsigned reg, const x86_rm *rm) {
   if (!begin_insn(a)) return;
   unsigned rex = (unsigned)(w != 0) << 3 | bit(reg, 3) << 2 | index_bit(rm) << 1 | bit(rm->reg, 3);
-  if (prefix != 0) byte(a, prefix);
-  if (rex != 0) byte(a, 0x40 | rex);
-  if (opcode > 0xff) byte(a, opcode >> 8);
-  byte(a, opcode & 0xff);
-  modrm(a, reg, rm, 0);
+  uint8_t *to = a->code + a->count;
+  if (prefix != 0) to = put(to, prefix);
+  if (rex != 0) to = put(to, 0x40 | rex);
+  if (opcode > 0xff) to = put(to, opcode >> 8);
+  to = put(to, opcode & 0xff);
+  a->count = (size_t)(put_modrm(to, reg, rm, 0) - a->code);
 }
 
 void hg_x86_alu_rm(x86_asm *a, x86_alu op, int w, unsigned reg, x86_rm rm) {
@@ -275,7 +284,7 @@ static void general_vex(x86_asm *a, int w, unsigned opcode, unsigned reg, unsign
   byte(a, ((bit(reg, 3) << 7 | index_bit(rm) << 6 | bit(rm->reg, 3) << 5) ^ 0xe0) | 2);
   byte(a, (unsigned)(w != 0) << 7 | (~vvvv & 15u) << 3);
   byte(a, opcode);
-  modrm(a, reg, rm, 0);
+  a->count = (size_t)(put_modrm(a->code + a->count, reg, rm, 0) - a->code);
 }
 
 void hg_x86_bzhi(x86_asm *a, int w, unsigned reg, x86_rm rm, unsigned count) {
