@@ -353,25 +353,25 @@ static void write_sources(x86_emit *e) {
   }
 }
 
-/* rax = the result of the current instruction. */
-static void write_scalar_result(x86_emit *e, int w) {
+/* `to` = the result of the current instruction. */
+static void write_scalar_result(x86_emit *e, unsigned to, int w) {
   const uint32_t *s = e->insn->s;
   x86_asm *a = &e->a;
   int is_sign_extended = e->insn->op == ATLAS_OP_cvt && w && e->insn->type2 == ATLAS_i32;
   int is_extended = e->insn->op == ATLAS_OP_cvt && !hg_x86_is_64(e, s[0]);
-  x86_rm first = scalar_operand(e, s[0], X86_RAX);
-  if (is_sign_extended) hg_x86_load_sign32(a, X86_RAX, first);
-  else if (first.is_memory || first.reg != X86_RAX || is_extended) hg_x86_load(a, w && !is_extended, X86_RAX, first);
+  x86_rm first = scalar_operand(e, s[0], to);
+  if (is_sign_extended) hg_x86_load_sign32(a, to, first);
+  else if (first.is_memory || first.reg != to || is_extended) hg_x86_load(a, w && !is_extended, to, first);
   switch (e->insn->op) {
-  case ATLAS_OP_add: hg_x86_alu_rm(a, X86_ADD, w, X86_RAX, scalar_operand(e, s[1], X86_RCX)); break;
-  case ATLAS_OP_sub: hg_x86_alu_rm(a, X86_SUB, w, X86_RAX, scalar_operand(e, s[1], X86_RCX)); break;
-  case ATLAS_OP_mul: hg_x86_multiply(a, w, X86_RAX, scalar_operand(e, s[1], X86_RCX)); break;
+  case ATLAS_OP_add: hg_x86_alu_rm(a, X86_ADD, w, to, scalar_operand(e, s[1], X86_RCX)); break;
+  case ATLAS_OP_sub: hg_x86_alu_rm(a, X86_SUB, w, to, scalar_operand(e, s[1], X86_RCX)); break;
+  case ATLAS_OP_mul: hg_x86_multiply(a, w, to, scalar_operand(e, s[1], X86_RCX)); break;
   case ATLAS_OP_mad:
-    hg_x86_multiply(a, w, X86_RAX, scalar_operand(e, s[1], X86_RCX));
-    hg_x86_alu_rm(a, X86_ADD, w, X86_RAX, scalar_operand(e, s[2], X86_RCX));
+    hg_x86_multiply(a, w, to, scalar_operand(e, s[1], X86_RCX));
+    hg_x86_alu_rm(a, X86_ADD, w, to, scalar_operand(e, s[2], X86_RCX));
     break;
   case ATLAS_OP_shl:
-    hg_x86_shift_imm(a, w, X86_SHL, X86_RAX, (unsigned)vector_reg_at(e->b->vector, s[1])->bits & (w ? 63 : 31));
+    hg_x86_shift_imm(a, w, X86_SHL, to, (unsigned)vector_reg_at(e->b->vector, s[1])->bits & (w ? 63 : 31));
     break;
   default: break; /* mov, cvt, bitcast */
   }
@@ -452,6 +452,15 @@ static int write_with_all(x86_emit *e) {
   return 1;
 }
 
+/* 1 if one of its sources but the first is in a general register, or there is no such register. */
+static int reads_general(const x86_emit *e, unsigned general) {
+  for (int s = 1; s < 3 && general != X86_NO_GENERAL; s++) {
+    const native_scalar *source = hg_native_scalar_of(&e->loop.found, e->insn->s[s]);
+    if (source != NULL && general_of(e, source) == general) return 1;
+  }
+  return general == X86_NO_GENERAL;
+}
+
 int hg_x86_quick_insn(x86_emit *e) {
   if (e->loop.version != X86_QUICK) return 0;
   if (write_with_all(e)) return 1;
@@ -462,8 +471,9 @@ int hg_x86_quick_insn(x86_emit *e) {
   }
   int w = hg_x86_is_64(e, scalar->reg);
   if (adds_in_place(e, general_of(e, scalar), w)) return 1;
-  write_scalar_result(e, w);
-  store_scalar(e, scalar, X86_RAX);
+  unsigned to = reads_general(e, general_of(e, scalar)) ? X86_RAX : general_of(e, scalar);
+  write_scalar_result(e, to, w);
+  if (to == X86_RAX) store_scalar(e, scalar, X86_RAX);
   return 1;
 }
 

@@ -13,14 +13,20 @@ void hg_x86_vi(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm,
 
 void hg_x86_vk(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm, unsigned immediate, unsigned mask,
                int zero) {
-  x86_vector_insn insn = {.op = (uint16_t)op, .width = e->width, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm,
-                          .immediate = (uint8_t)immediate, .mask = (uint8_t)mask, .zero = (uint8_t)zero};
-  hg_x86_vector(&e->a, &insn);
+  e->a.last = (x86_vector_insn){.op = (uint16_t)op,
+                                .width = e->width,
+                                .reg = (uint8_t)reg,
+                                .vvvv = (uint8_t)vvvv,
+                                .rm = rm,
+                                .immediate = (uint8_t)immediate,
+                                .mask = (uint8_t)mask,
+                                .zero = (uint8_t)zero};
+  hg_x86_vector(&e->a, &e->a.last);
 }
 
 void hg_x86_x(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm) {
-  x86_vector_insn insn = {.op = (uint16_t)op, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm};
-  hg_x86_vector(&e->a, &insn);
+  e->a.last = (x86_vector_insn){.op = (uint16_t)op, .reg = (uint8_t)reg, .vvvv = (uint8_t)vvvv, .rm = rm};
+  hg_x86_vector(&e->a, &e->a.last);
 }
 
 void hg_x86_k(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, unsigned rm) {

@@ -149,7 +149,7 @@ void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   to = put_modrm(to, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm,
                  evex && insn->rm.is_memory ? displacement_unit(row, insn) : 0);
   if (row->form >= X86_FORM_VMI) to = put(to, insn->immediate);
-  a->last = *insn;
+  if (insn != &a->last) a->last = *insn;
   a->last_start = a->count;
   a->last_end = a->count = (size_t)(to - a->code);
 }
