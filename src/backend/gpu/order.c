@@ -21,12 +21,9 @@
 #include <string.h>
 
 enum {
-  REGISTERS = 96,       /* that values may take before loads from global memory are no longer early */
-  REGISTERS_LARGE = 40, /* the same in blocks of more than LARGE lanes, whose threads have 64 registers in all */
-  LARGE = 512,
-  BESIDE_VALUES = 24, /* registers for addresses, faults and the like */
+  REGISTERS = 96,       /* that values take at most while loads from global memory are early */
+  BESIDE_VALUES = 22,  /* registers for addresses, faults and the like */
   BESIDE_SPILLED = 12, /* the same where more threads at a time are worth some spilling */
-  BESIDE_FEW = 22,     /* the same where values are few: so a multiprocessor is full */
   ENOUGH = 512,
   LEAST_BLOCK = 64,    /* lanes of a block: of smaller ones a multiprocessor has no room for enough */
   MOST_THREADS = 1024, /* threads of a multiprocessor: registers are not limited for fewer, nor for more */
@@ -387,8 +384,15 @@ static int32_t cost_of(const orderer *o, const order_node *n) {
   return cost;
 }
 
+/* What a block's threads have, if it has a multiprocessor for itself; 0: not known. */
+static uint32_t registers_of_thread(const gpu_plan *g, uint32_t threads) {
+  return threads == 0 ? 0 : g->target.registers / threads / 8 * 8;
+}
+
+/* That values may take before loads from global memory are no longer early. */
 static int32_t registers_for(const orderer *o) {
-  return o->g->info.max_threads > LARGE ? REGISTERS_LARGE : REGISTERS;
+  uint32_t all = registers_of_thread(o->g, o->g->info.max_threads);
+  return all == 0 || all > REGISTERS + BESIDE_VALUES ? REGISTERS : (int32_t)all - BESIDE_VALUES;
 }
 
 static uint32_t depth_of(const orderer *o, uint32_t number) { return ((const uint32_t *)o->depth.data)[number]; }
@@ -553,11 +557,11 @@ static void limit_registers(gpu_plan *g, int32_t values) {
   uint32_t threads = g->info.max_threads;
   int32_t beside = threads >= ENOUGH ? BESIDE_SPILLED : BESIDE_VALUES;
   for (uint32_t blocks = 2; blocks * threads <= MOST_THREADS; blocks++) {
-    uint32_t limit = g->target.registers / (blocks * threads) / 8 * 8;
+    uint32_t limit = registers_of_thread(g, blocks * threads);
     if (values + beside > (int32_t)limit) return;
     if (blocks * threads >= ENOUGH) g->most_registers = limit;
   }
-  if (threads >= LEAST_BLOCK && values + BESIDE_FEW <= g->target.registers_all)
+  if (threads >= LEAST_BLOCK && values + BESIDE_VALUES <= g->target.registers_all)
     g->most_registers = g->target.registers_all;
 }
 
