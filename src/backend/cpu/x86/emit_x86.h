@@ -100,6 +100,8 @@ typedef struct x86_side_exit { /* from the quick version of a loop to the slow o
 typedef struct x86_loop {    /* see loop.c */
   native_loop found;
   uint8_t version;           /* x86_version that is written */
+  uint32_t folded, folded_into; /* a register that is loaded, and the instruction whose operand that load is */
+  x86_rm folded_at;             /* of copy 0 */
   uint8_t general[NATIVE_MOST_SCALARS]; /* per scalar: its register; X86_NO_GENERAL: it is read from its vector */
   uint32_t slow_head;        /* label */
   uint32_t *quick_label;     /* per instruction: its label in the quick version */

@@ -268,6 +268,7 @@ int hg_x86_find_loop(x86_emit *e, uint32_t head) {
 
 void hg_x86_begin_quick(x86_emit *e) {
   e->loop.slow_head = hg_x86_new_label(&e->a);
+  e->loop.folded = VECTOR_NONE;
   write_guard(e);
   for (uint32_t k = 0; k < e->loop.found.count; k++) {
     const native_scalar *scalar = &scalars(e)[k];

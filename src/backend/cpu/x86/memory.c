@@ -645,6 +645,16 @@ static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
     else hg_x86_prefetch(&e->a, 1, at);
 }
 
+/* 1 if the next instruction alone reads what is loaded, as an operand that may be in memory. */
+static int is_next_operand(const x86_emit *e) {
+  const vector_insn *insn = e->insn, *next = vector_insn_at(e->b->vector, e->index + 1);
+  const vector_reg *reg = vector_reg_at(e->b->vector, insn->d);
+  int is_sum = next->op == ATLAS_OP_add || next->op == ATLAS_OP_sub || next->op == ATLAS_OP_mul;
+  if (!is_sum || insn->type != ATLAS_f32 || next->type != ATLAS_f32 || insn->flags & VECTOR_KEEP) return 0;
+  if (reg->first != e->index || reg->last != e->index + 1 || next->d == insn->d || next->mask == insn->d) return 0;
+  return (next->s[0] == insn->d) != (next->s[1] == insn->d) && !hg_x86_is_uniform(e, insn->d);
+}
+
 static int quick_access(x86_emit *e, x86_access *m) {
   unsigned index;
   uint8_t stride;
@@ -663,6 +673,13 @@ static int quick_access(x86_emit *e, x86_access *m) {
     return 1;
   }
   prefetch_row(e, m, index);
+  /* The sum does not change the index, and no bounds are checked between. */
+  if (!m->is_store && takes_all && index != X86_RAX && is_next_operand(e)) {
+    e->loop.folded = e->insn->d;
+    e->loop.folded_into = e->index + 1;
+    e->loop.folded_at = x86_indexed(base, index, m->log_bytes, m->offset);
+    return 1;
+  }
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset + (int32_t)(c * e->lanes * m->bytes));
     if (!m->is_store) hg_x86_load_run(e, m, at, c, -1);
