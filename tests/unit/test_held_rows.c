@@ -51,6 +51,16 @@ static const char many[] = HEAD("64") LOADS
     "mul.u32 r16, r13, r14\n" EACH("add.u32", "r12") EACH("xor.u32", "r13") EACH("add.u32", "r14")
         EACH("xor.u32", "r15") EACH("sub.u32", "r16") STORES;
 
+/* Accesses behind sides of a branch, of two buffers in turn, and by another u between: an index once found is not
+ * theirs. */
+static const char turns[] =
+    HEAD("64") "add.u32 r11, r1, #7\nadd.u32 r12, blane, r11\nldg.u32 r3, [x + r2]\nldg.u32 r4, [y + r2 + #80]\n"
+               "ldg.u32 r5, [x + r12 + #16]\nldg.u32 r6, [x + r2 + #32]\nreduce.add.u32 r7, r3\nshr.u32 r8, blane, #5\n"
+               "xor.u32 r8, r8, seven\nand.u32 r8, r8, #1\nset.eq.u32 p0, r8, #0\n@p0 bra even\nstg.u32 [y + r12], r5\n"
+               "ldg.u32 r5, [x + r12 + #48]\neven:\nadd.u32 r3, r7, r5\n@!p0 bra odd\nldg.u32 r9, [x + r2 + #64]\n"
+               "add.u32 r3, r3, r9\nstg.u32 [y + r2 + #256], r9\nodd:\nldg.u32 r4, [x + r2 + #96]\nxor.u32 r4, r4, r3\n"
+               "add.u32 r5, r5, r6\nreduce.max.u32 r8, r4\n" EACH("add.u32", "r8") STORES;
+
 /* Between folds much is computed, and asks for the next block's rows meanwhile. */
 #define FEW EACH("mul.u32", "r6") EACH("xor.u32", "seven") EACH("add.u32", "r6") EACH("sub.u32", "first")
 static const char busy[] =
@@ -86,7 +96,7 @@ static void check_text(const char *text) {
 }
 
 int main(void) {
-  static const char *const texts[] = {held, odd, diverging, rounds, folded, many, busy, busy_odd};
+  static const char *const texts[] = {held, odd, diverging, rounds, folded, many, turns, busy, busy_odd};
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();

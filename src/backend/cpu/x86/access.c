@@ -100,8 +100,7 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
     if (e->exact < e->lanes) move_exactly(e, 1, from, to);
     else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
       hg_x86_v(e, X86_vstream, from, 0, to);
-    else if (mask >= 0 && e->width == 1)
-      hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
+    else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
     else hg_x86_store_elements(e, m->type, to, from, part, hg_x86_scratch(e, 1));
   }
 }
@@ -112,10 +111,11 @@ void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
   int is_masked_vex = mask >= 0 && e->width == 1;
   if (is_masked_vex) hg_x86_v(e, X86_vpmaskload, now, part, at);
   else hg_x86_load_elements(e, m->type, now, at, part);
-  hg_x86_v(e, m->update == ATLAS_OP_atom_add ? X86_vpaddd
-              : m->update == ATLAS_OP_atom_and ? X86_vpandd
-              : m->update == ATLAS_OP_atom_or  ? X86_vpord
-                                               : X86_vpxord,
+  hg_x86_v(e,
+           m->update == ATLAS_OP_atom_add   ? X86_vpaddd
+           : m->update == ATLAS_OP_atom_and ? X86_vpandd
+           : m->update == ATLAS_OP_atom_or  ? X86_vpord
+                                            : X86_vpxord,
            now, now, x86_reg(value));
   if (is_masked_vex) hg_x86_v(e, X86_vpmaskstore, now, part, at);
   else hg_x86_store_elements(e, m->type, at, now, part, hg_x86_scratch(e, 3));
@@ -217,8 +217,7 @@ static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
   return NULL;
 }
 
-/* 1 if a register still has the value that it had at an instruction. */
-static int is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
+int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
   const hg_vector *v = e->b->vector;
   if (vector_reg_at(v, reg)->kind != VECTOR_VARIES) return 1;
   if (vector_reg_at(v, reg)->last < e->index) return 0;
@@ -233,5 +232,5 @@ uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index) {
   const vector_insn *made = maker_of(e, index);
   if (made == NULL || made->flags & VECTOR_KEEP) return VECTOR_NONE;
   uint32_t added = hg_native_added_to_lane(e->b->vector, made);
-  return added != VECTOR_NONE && is_one_number(e, added) && is_kept(e, made, added) ? added : VECTOR_NONE;
+  return added != VECTOR_NONE && is_one_number(e, added) && hg_x86_is_kept(e, made, added) ? added : VECTOR_NONE;
 }

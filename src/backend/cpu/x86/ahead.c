@@ -121,8 +121,11 @@ void hg_x86_plan_prefetches(x86_emit *e) {
   if (e->later_count == 0) e->busy = NULL;
 }
 
-void hg_x86_note_block_index(x86_emit *e) {
-  if (!is_whole(e) || later_of(e, e->index) == NULL) return;
+void hg_x86_note_block_index(x86_emit *e, uint32_t u) {
+  int is_needed = 0;
+  for (uint32_t k = 0; e->busy != NULL && k < e->later_count; k++)
+    is_needed |= e->later[k].added == u && vector_insn_at(e->b->vector, e->later[k].insn)->symbol == e->insn->symbol;
+  if (!is_needed || !is_whole(e)) return;
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, hg_x86_place_offset(e->insn->symbol, offsetof(native_place, latest))),
                X86_RAX);
 }

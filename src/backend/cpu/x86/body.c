@@ -34,6 +34,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   if (e->loop.version == X86_SLOW && e->loop.resume[i] != UINT32_MAX) hg_x86_place(&e->a, e->loop.resume[i]);
+  if (e->insn->op == VECTOR_LABEL || vector_is_jump(e->insn->op)) e->kept.since = VECTOR_NONE;
   if (hg_x86_quick_insn(e)) return;
   switch (e->insn->op) {
   case VECTOR_LABEL:
@@ -106,6 +107,7 @@ void hg_x86_write_cold(x86_emit *e) {
   for (size_t i = 0; i < e->cold.count && !e->a.no_memory; i++) {
     x86_cold cold = ((const x86_cold *)e->cold.data)[i]; /* a copy: the list grows */
     hg_x86_place(&e->a, cold.label);
+    e->kept.since = VECTOR_NONE;
     for (uint32_t k = cold.first; k < cold.end; k++) write_insn(e, k);
     hg_x86_jump(&e->a, cold.back != 0 ? cold.back : hg_x86_label_of(e, cold.end));
   }
@@ -137,6 +139,7 @@ void hg_x86_write_body(x86_emit *e, const native_step *step) {
   if (loses_lanes) hg_x86_begin_alive(e);
   if (loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   hg_x86_begin_prefetches(e);
+  e->kept.since = VECTOR_NONE;
   write_range(e, step->first, step->end);
   hg_x86_place(&e->a, e->group_end);
   if (loses_lanes) hg_x86_end_alive(e);

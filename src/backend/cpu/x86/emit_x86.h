@@ -91,6 +91,12 @@ typedef struct x86_later { /* what another region than its own asks for of the n
 
 enum { X86_MOST_LATER = 32 };
 
+typedef struct x86_kept {    /* two registers for accesses [x + blane + u]: see find_first_lane in memory.c */
+  uint32_t since;            /* the access that has filled them; VECTOR_NONE: they hold nothing */
+  uint32_t added;            /* u */
+  uint8_t first, left;       /* index of the first lane of a group; how many elements x has from there on */
+} x86_kept;
+
 typedef enum x86_version { X86_NO_LOOP, X86_QUICK, X86_SLOW } x86_version;
 
 typedef struct x86_side_exit { /* from the quick version of a loop to the slow one, where an address is out of bounds */
@@ -134,6 +140,7 @@ typedef struct x86_emit {
   uint32_t joined;          /* the number of an instruction that an earlier one has done; UINT32_MAX: none */
   uint32_t loops_until;     /* the last instruction of the loops around it; 0: it is in none */
   x86_loop loop;            /* the innermost, if it has a quick version */
+  x86_kept kept;
 
   /* The version of the code that is written. */
   uint8_t is_tail;          /* for one vector with a mask */

@@ -317,6 +317,49 @@ static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
   else hg_x86_load_run(e, m, at, copy, mask);
 }
 
+/* Of the registers for addresses, not the one that C code restores itself: calls of it keep the others. 1 if there are
+ * two that hold neither an address nor a loop's index, nor belong to a NATIVE_SPAN. */
+static int find_two_registers(const x86_emit *e, x86_kept *kept) {
+  uint32_t used = 0, count = 0;
+  uint8_t found[X86_MOST_BASES];
+  if (e->loop.version != X86_NO_LOOP || e->span_count > 0 || e->is_cold) return 0;
+  for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
+    if (e->base_of[s] >= 0) used |= 1u << e->base_of[s];
+  for (uint32_t k = X86_MOST_BASES; k-- > 1;)
+    if (!(used >> hg_x86_base_registers[k] & 1)) found[count++] = hg_x86_base_registers[k];
+  if (count < 2) return 0;
+  kept->first = found[0];
+  kept->left = found[1];
+  return 1;
+}
+
+static int is_in_kept(const x86_emit *e, uint32_t added) {
+  const vector_insn *since = e->kept.since == VECTOR_NONE ? NULL : vector_insn_at(e->b->vector, e->kept.since);
+  return since != NULL && e->kept.added == added && since->symbol == e->insn->symbol && hg_x86_is_kept(e, since, added);
+}
+
+/* Jumps to `slow` unless the lanes of all copies are in bounds; the register with the index of the first, where u is
+ * added. It is kept, and what the buffer has left from there on, so that the next such access is one comparison. A sum
+ * that exceeds 32 bits is above the limit, and then less than nothing is left. */
+static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added, uint32_t slow) {
+  x86_asm *a = &e->a;
+  int32_t last = (int32_t)m->displacement + (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1;
+  if (!is_in_kept(e, added)) {
+    e->kept.since = VECTOR_NONE;
+    if (!find_two_registers(e, &e->kept)) return X86_RAX;
+    hg_x86_load_block_uniform(e, X86_RAX, added);
+    hg_x86_note_block_index(e, added);
+    hg_x86_lea(a, e->kept.first, x86_indexed(X86_RAX, X86_TILE_LANE, 0, 0));
+    hg_x86_load(a, 1, e->kept.left, m->limit);
+    hg_x86_alu_rm(a, X86_SUB, 1, e->kept.left, x86_reg(e->kept.first));
+    e->kept.since = e->index;
+    e->kept.added = added;
+  }
+  hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(e->kept.left), last);
+  hg_x86_jump_if(a, X86_LESS_EQUAL, slow);
+  return e->kept.first;
+}
+
 /* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
  * exceeds 32 bits is above the limit. Without a check the sum is modulo 2^32, and negative only for lanes that do not
  * take part. */
@@ -325,17 +368,22 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   unsigned lane = X86_TILE_LANE, base = hg_x86_base(e);
   uint64_t bits = 0;
   int64_t offset = m->offset, d = m->displacement;
+  int is_checked = x86_is_checked(e);
   if (added != VECTOR_NONE && hg_x86_constant_bits(e, added, &bits) && bits < NATIVE_GREATEST_DISPLACEMENT) {
     offset += (int64_t)bits * m->bytes;
     d += (int64_t)bits;
   } else if (added != VECTOR_NONE) {
-    hg_x86_load_block_uniform(e, lane = X86_RAX, added);
-    hg_x86_note_block_index(e);
-    hg_x86_alu_rm(&e->a, X86_ADD, x86_is_checked(e), X86_RAX, x86_reg(X86_TILE_LANE));
-    if (!x86_is_checked(e)) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
+    lane = X86_RAX;
+    if (is_checked && d >= 0 && !e->is_tail) lane = find_first_lane(e, m, added, slow);
+    is_checked &= lane == X86_RAX;
   }
-  if (x86_is_checked(e) && !(lane == X86_TILE_LANE && is_within_shared(e, d)))
-    check_tile_lanes(e, m, lane, (int32_t)d, slow);
+  if (lane == X86_RAX) {
+    hg_x86_load_block_uniform(e, lane, added);
+    hg_x86_note_block_index(e, added);
+    hg_x86_alu_rm(&e->a, X86_ADD, is_checked, X86_RAX, x86_reg(X86_TILE_LANE));
+    if (!is_checked) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
+  }
+  if (is_checked && !(lane == X86_TILE_LANE && is_within_shared(e, d))) check_tile_lanes(e, m, lane, (int32_t)d, slow);
   for (uint32_t c = 0; c < e->copies; c++) {
     x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
@@ -449,8 +497,14 @@ static int may_update(const x86_emit *e) {
 
 static int update(x86_emit *e) {
   const vector_insn *insn = e->insn;
-  x86_access m = {.type = insn->type, .bytes = 4, .log_bytes = 2, .index = insn->s[0], .value = insn->s[1],
-                  .is_store = 1, .update = insn->op, .displacement = (int64_t)insn->bits};
+  x86_access m = {.type = insn->type,
+                  .bytes = 4,
+                  .log_bytes = 2,
+                  .index = insn->s[0],
+                  .value = insn->s[1],
+                  .is_store = 1,
+                  .update = insn->op,
+                  .displacement = (int64_t)insn->bits};
   m.offset = (int32_t)(m.displacement * m.bytes);
   find_bounds(&m, insn->symbol);
   return contiguous_access(e, &m);

@@ -40,6 +40,7 @@ static void write_span(x86_emit *e, uint32_t out) {
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
   x86_cold cold = {.label = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
   e->span_count = 0;
+  e->kept.since = VECTOR_NONE;
   for (; vector_insn_at(e->b->vector, i)->op == NATIVE_SPAN; i++) {
     e->insn = vector_insn_at(e->b->vector, i);
     e->index = i;
@@ -55,4 +56,5 @@ uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
 void hg_x86_end_spans(x86_emit *e) {
   hg_x86_place(&e->a, e->spans_back);
   e->span_count = 0;
+  e->kept.since = VECTOR_NONE;
 }

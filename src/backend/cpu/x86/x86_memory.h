@@ -54,11 +54,13 @@ static inline int32_t x86_local_element(const x86_emit *e, int64_t index, uint32
 /* rax = the index of the first lane of a copy, as 64 bits. */
 void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy);
 
+/* 1 if a register still has the value that it had at an instruction. */
+int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg);
 /* The register u, the same in all lanes, of an index that is blane + u; VECTOR_NONE. */
 uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
 /* ahead.c: for the current access [x + blane + u] of a block: rax, which is u, is noted for prefetches elsewhere; a
  * prefetch of what the next block accesses of what is at `at`. */
-void hg_x86_note_block_index(x86_emit *e);
+void hg_x86_note_block_index(x86_emit *e, uint32_t u);
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at);
 
 /* 1 if it has written a load whose lanes follow a pattern. */
