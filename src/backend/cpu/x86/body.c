@@ -51,6 +51,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   }
   if (e->insn->op == ATLAS_OP_add && native_location_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE)
     return; /* folded into the address */
+  if (e->insn->op == ATLAS_OP_add && hg_x86_is_made_late(e)) return;
   if (is_operand(e)) return;
   if (hg_x86_leaves_to_jump(e)) return;
   int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP

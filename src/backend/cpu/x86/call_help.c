@@ -24,8 +24,14 @@ void hg_x86_help(x86_emit *e, uint32_t copy) {
 }
 
 uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy) {
-  x86_slow slow = {.insn = e->index, .copy = copy, .from = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a),
-                   .copies = e->copies, .is_tail = e->is_tail, .exact = e->exact};
+  x86_slow slow = {.insn = e->index,
+                   .copy = copy,
+                   .made = VECTOR_NONE,
+                   .from = hg_x86_new_label(&e->a),
+                   .back = hg_x86_new_label(&e->a),
+                   .copies = e->copies,
+                   .is_tail = e->is_tail,
+                   .exact = e->exact};
   if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
   return slow.from;
 }
@@ -56,7 +62,10 @@ void hg_x86_write_slow_paths(x86_emit *e) {
     e->is_tail = slow->is_tail;
     e->exact = slow->exact;
     if (slow->divides) hg_x86_divide_canonically(e, slow->to, slow->from_reg, slow->by);
-    else hg_x86_help(e, slow->copy);
+    else {
+      hg_x86_make_late(e, slow->made);
+      hg_x86_help(e, slow->copy);
+    }
     hg_x86_jump(&e->a, slow->back);
   }
   e->slow.count = 0;

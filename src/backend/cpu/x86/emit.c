@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 #if defined(__x86_64__)
-#include <cpuid.h>
+#  include <cpuid.h>
 #endif
 
 /* The first buffers that instructions name get a register for their address. */
@@ -57,13 +57,18 @@ static void write_kernel(x86_emit *e) {
 
 static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, int has_dot) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count;
-  x86_emit e = {.b = b, .width = width, .lanes = b->target->lanes, .exact = b->target->lanes,
+  x86_emit e = {.b = b,
+                .width = width,
+                .lanes = b->target->lanes,
+                .exact = b->target->lanes,
                 .vector_bytes = b->target->vector_bytes,
-                .has_popcount = (uint8_t)has_popcount, .has_dot = (uint8_t)has_dot,
-                .constants.element_size = 4, .slow.element_size = sizeof(x86_slow),
+                .has_popcount = (uint8_t)has_popcount,
+                .has_dot = (uint8_t)has_dot,
+                .constants.element_size = 4,
+                .slow.element_size = sizeof(x86_slow),
                 .cold.element_size = sizeof(x86_cold)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, 9 * insns + 17 * regs + 4 * b->steps.count, 1);
+  e.label_of = hg_allocate(&b->allocator, 10 * insns + 17 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
     e.loop_end = e.label_of + insns;
     e.constant_of = e.loop_end + insns;
@@ -71,6 +76,7 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
     e.writer = e.label_of_step + b->steps.count;
     e.window_of = (x86_window *)(void *)(e.writer + regs);
     e.guess = (uint8_t *)(e.window_of + regs);
+    e.is_late = e.guess + insns;
     write_kernel(&e);
   }
   hg_status status = HG_OK;
@@ -91,29 +97,31 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
 
 /* Not part of what every machine with AVX-512, or AVX2, has: VPOPCNTDQ, and VNNI for each of the two. */
 #if defined(__x86_64__)
-#define HAS(feature) (__builtin_cpu_supports(feature) != 0)
+#  define HAS(feature) (__builtin_cpu_supports(feature) != 0)
 static int has_avx_vnni(void) { /* younger than some compilers' names of features */
   uint32_t a, b, c, d;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
 #else
-#define HAS(feature) 0
+#  define HAS(feature) 0
 static int has_avx_vnni(void) { return 0; }
 #endif
-static hg_status emit_avx512(native_build *b) {
-  return emit_kernel(b, 2, HAS("avx512vpopcntdq"), HAS("avx512vnni"));
-}
+static hg_status emit_avx512(native_build *b) { return emit_kernel(b, 2, HAS("avx512vpopcntdq"), HAS("avx512vnni")); }
 static hg_status emit_avx2(native_build *b) { return emit_kernel(b, 1, 0, has_avx_vnni()); }
 static hg_status emit_least_avx512(native_build *b) { return emit_kernel(b, 2, 0, 0); }
 static hg_status emit_least_avx2(native_build *b) { return emit_kernel(b, 1, 0, 0); }
 
 /* Declared again by targets.h, which is above. */
 extern const native_target hg_native_avx512, hg_native_avx2, hg_native_least_avx512, hg_native_least_avx2;
-#define AVX512(writer) \
-  {.engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28, .mask_first = 3, .mask_count = 4, \
-   .runs_blocks = 1, .has_quotients = 1, .has_quick_loops = 1, .emit = writer}
-#define AVX2(writer) \
-  {.engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12, .runs_blocks = 1, \
-   .has_quotients = 1, .has_quick_loops = 1, .emit = writer}
+#define AVX512(writer)                                                                                                \
+  {                                                                                                                   \
+    .engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28, .mask_first = 3, .mask_count = 4, \
+    .runs_blocks = 1, .has_quotients = 1, .has_quick_loops = 1, .emit = writer                                        \
+  }
+#define AVX2(writer)                                                                                                   \
+  {                                                                                                                    \
+    .engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12, .runs_blocks = 1, .has_quotients = 1, \
+    .has_quick_loops = 1, .emit = writer                                                                               \
+  }
 const native_target hg_native_avx512 = AVX512(emit_avx512), hg_native_avx2 = AVX2(emit_avx2);
 const native_target hg_native_least_avx512 = AVX512(emit_least_avx512), hg_native_least_avx2 = AVX2(emit_least_avx2);

@@ -37,6 +37,7 @@ enum { /* offsets in native_frame.spare */
 typedef struct x86_slow { /* the slow path of an instruction: out of line, after its region */
   uint32_t insn, copy;
   uint32_t from, back;      /* labels: of the slow path; where it returns */
+  uint32_t made;            /* the instruction that makes its index, which only this path needs: see late.c */
   uint32_t copies;          /* this and what follows: as in x86_emit */
   uint8_t is_tail, exact;
   uint8_t divides, to, from_reg; /* 1: no call: to = from_reg / by, of f32, a NaN made canonical */
@@ -168,6 +169,7 @@ typedef struct x86_emit {
   x86_residents residents[2]; /* the second where stores pass the caches */
 
   /* The program. */
+  uint8_t *is_late;         /* per instruction: its result is made in slow paths */
   uint8_t *guess;           /* per instruction: see hg_native_guess */
   uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */
   uint32_t *writer;         /* per register: see hg_native_find_writers */
@@ -236,6 +238,11 @@ int hg_x86_can_collect(x86_emit *e, const native_step *step);
 void hg_x86_collect(x86_emit *e, const native_step *step);
 int hg_x86_can_ask(const x86_emit *e, const vector_insn *jump);
 void hg_x86_ask(x86_emit *e, const vector_insn *jump, uint32_t target);
+/* late.c: 1 if slow paths make what the current instruction would, an index. Notes that the latest slow path makes an
+ * access's index, if that is so. Makes it. */
+int hg_x86_is_made_late(x86_emit *e);
+void hg_x86_note_late(x86_emit *e, uint32_t index);
+void hg_x86_make_late(x86_emit *e, uint32_t made);
 /* ahead.c: finds the region of a full block that has time for prefetches; writes those that are due before the next
  * instruction of a group. */
 void hg_x86_plan_prefetches(x86_emit *e);

@@ -365,6 +365,7 @@ static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added
  * take part. */
 static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, int is_masked) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
+  hg_x86_note_late(e, m->index);
   unsigned lane = X86_TILE_LANE, base = hg_x86_base(e);
   uint64_t bits = 0;
   int64_t offset = m->offset, d = m->displacement;
