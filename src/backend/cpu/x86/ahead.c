@@ -136,22 +136,59 @@ void hg_x86_begin_prefetches(x86_emit *e) {
   e->later_done = is_busy ? 0 : e->later_count;
 }
 
-static void prefetch_later(x86_emit *e, const x86_later *later) {
-  const vector_insn *insn = vector_insn_at(e->b->vector, later->insn);
-  uint32_t bytes = atlas_bytes((atlas_type)insn->type), ahead = bytes_ahead(e, insn, bytes);
+static const vector_insn *access_of(const x86_emit *e, uint32_t k) {
+  return vector_insn_at(e->b->vector, e->later[k].insn);
+}
+
+/* If those of a symbol make up a row without gaps, a block's lanes apart: how many they are, and the lowest
+ * displacement; else 0. */
+static uint32_t find_row(const x86_emit *e, uint32_t symbol, int64_t *low) {
+  int64_t lanes = e->b->full_lanes;
+  uint32_t count = 0, found = 0;
+  *low = INT64_MAX;
+  for (uint32_t k = 0; k < e->later_count; k++)
+    if (access_of(e, k)->symbol == symbol && (int64_t)access_of(e, k)->bits < *low)
+      *low = (int64_t)access_of(e, k)->bits;
+  for (uint32_t k = 0; k < e->later_count; k++) {
+    int64_t from_low = (int64_t)access_of(e, k)->bits - *low;
+    if (access_of(e, k)->symbol != symbol) continue;
+    if (from_low % lanes != 0 || from_low / lanes >= X86_MOST_LATER) return 0;
+    found |= 1u << from_low / lanes;
+    count++;
+  }
+  return found == UINT32_MAX >> (32 - count) ? count : 0;
+}
+
+/* rax = it times r12. */
+static void multiply_tile_lane(x86_emit *e, uint32_t count) {
+  hg_x86_move_imm(&e->a, X86_RAX, count);
+  hg_x86_multiply(&e->a, 1, X86_RAX, x86_reg(X86_TILE_LANE));
+}
+
+/* Of a row without gaps, a group asks for neighbouring lines, whichever it accesses itself: so all are asked for one
+ * after the other, and the processor joins in. */
+static void prefetch_later(x86_emit *e, uint32_t k) {
+  const vector_insn *insn = access_of(e, k);
+  uint32_t bytes = atlas_bytes((atlas_type)insn->type), ahead = bytes_ahead(e, insn, bytes), before = 0;
+  uint32_t group = e->copies * e->lanes * bytes;
   unsigned log_bytes = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
-  hg_x86_load(&e->a, 1, X86_RAX,
-              x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, latest))));
-  hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
-  x86_rm at = x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes,
-                          (int32_t)((int64_t)insn->bits * bytes + ahead));
-  for (uint32_t b = 0; b < e->copies * e->lanes * bytes; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
+  int64_t low, offset = (int64_t)insn->bits * bytes;
+  uint32_t count = find_row(e, insn->symbol, &low);
+  for (uint32_t i = 0; i < k; i++) before += access_of(e, i)->symbol == insn->symbol;
+  if (count > 0) {
+    offset = low * bytes + (int64_t)before * group;
+    multiply_tile_lane(e, count);
+  } else hg_x86_load(&e->a, 1, X86_RAX, x86_reg(X86_TILE_LANE));
+  hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX,
+                x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, latest))));
+  x86_rm at = x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes, (int32_t)(offset + ahead));
+  for (uint32_t b = 0; b < group; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
     write_prefetch(e, (atlas_op_flags(insn->op) & ATLAS_STORE) != 0, ahead, at);
 }
 
 void hg_x86_prefetch_between(x86_emit *e) {
   if (e->later_done == e->later_count) return;
   while (e->later_done < e->later_count && e->later_done * e->busy_insns <= e->busy_done * e->later_count)
-    prefetch_later(e, &e->later[e->later_done++]);
+    prefetch_later(e, e->later_done++);
   e->busy_done++;
 }
