@@ -4,8 +4,7 @@
  * Beside the accesses themselves they come in bursts, for which the block then waits: a region that only loads a row
  * takes as long as the memory needs for the next one. So where another region of the block computes much and accesses
  * nothing, it asks, a line or two at a time between its instructions. It finds the place in native_place.latest: the
- * block's own, if the accesses come before it; else that of the block before, which lies as far back as they look
- * ahead. */
+ * block's own, if the accesses come before it, else that of the block before. */
 #include "backend/cpu/x86/x86_memory.h"
 
 #include <stddef.h>
@@ -168,6 +167,7 @@ static void multiply_tile_lane(x86_emit *e, uint32_t count) {
 /* Of a row without gaps, a group asks for neighbouring lines, whichever it accesses itself: so all are asked for one
  * after the other, and the processor joins in. */
 static void prefetch_later(x86_emit *e, uint32_t k) {
+  enum { ROWS = 2 }; /* a line needs as long as a row where memory is far away; latest may be the block before's */
   const vector_insn *insn = access_of(e, k);
   uint32_t bytes = atlas_bytes((atlas_type)insn->type), ahead = bytes_ahead(e, insn, bytes), before = 0;
   uint32_t group = e->copies * e->lanes * bytes;
@@ -181,7 +181,8 @@ static void prefetch_later(x86_emit *e, uint32_t k) {
   } else hg_x86_load(&e->a, 1, X86_RAX, x86_reg(X86_TILE_LANE));
   hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX,
                 x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, latest))));
-  x86_rm at = x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes, (int32_t)(offset + ahead));
+  x86_rm at =
+      x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes, (int32_t)(offset + ROWS * (int64_t)ahead));
   for (uint32_t b = 0; b < group; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
     write_prefetch(e, (atlas_op_flags(insn->op) & ATLAS_STORE) != 0, ahead, at);
 }
