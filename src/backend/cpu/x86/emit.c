@@ -66,7 +66,9 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
                 .has_dot = (uint8_t)has_dot,
                 .constants.element_size = 4,
                 .slow.element_size = sizeof(x86_slow),
-                .cold.element_size = sizeof(x86_cold)};
+                .cold.element_size = sizeof(x86_cold),
+                .copies_to_come.element_size = sizeof(x86_copy),
+                .prefetches_to_come.element_size = sizeof(uint32_t)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
   e.label_of = hg_allocate(&b->allocator, 10 * insns + 17 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
@@ -90,6 +92,8 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
   hg_array_release(&b->allocator, &e.constants);
   hg_array_release(&b->allocator, &e.slow);
   hg_array_release(&b->allocator, &e.cold);
+  hg_array_release(&b->allocator, &e.copies_to_come);
+  hg_array_release(&b->allocator, &e.prefetches_to_come);
   hg_x86_release_loop(&e);
   hg_x86_release(&e.a);
   return status;

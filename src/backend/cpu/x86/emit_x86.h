@@ -55,7 +55,12 @@ typedef struct x86_span { /* see NATIVE_SPAN */
   uint8_t base;            /* a register with the address of that element; X86_RDX: there was none for it */
 } x86_span;
 
-enum { X86_MOST_SPANS = 4 /* as many as hg_native_indices makes */ };
+typedef struct x86_copy { /* a load for which a span says that it is in bounds, and the store of it to shared memory */
+  uint32_t load, store;    /* instructions */
+  uint32_t symbol, first;  /* the shared array, and the first element there */
+} x86_copy;
+
+enum { X86_MOST_SPANS = 4 };
 
 typedef struct x86_own_constant { /* a constant that the emitter uses itself */
   uint64_t bits;
@@ -164,6 +169,11 @@ typedef struct x86_emit {
   hg_array cold;            /* x86_cold */
   x86_span spans[X86_MOST_SPANS]; /* loads up to instruction spans_end need no comparison: see span.c */
   uint32_t span_count, spans_end, spans_back; /* the last: a label */
+  hg_array copies_to_come;  /* x86_copy: not written yet, see copies.c; those before first_copy are */
+  uint32_t first_copy;
+  hg_array prefetches_to_come; /* uint32_t: loads, the same in the next round of which is to be asked for */
+  uint32_t first_prefetch;
+  uint64_t copied_to;       /* a set: of what they write, modulo 64 vectors */
   uint32_t used_bases;      /* of hg_x86_base_registers */
   uint32_t free_registers;  /* for constants: a set */
   x86_residents residents[2]; /* the second where stores pass the caches */
@@ -219,7 +229,12 @@ void hg_x86_write_cold(x86_emit *e);
 /* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans_end is
  * written again, with all comparisons, as cold code. */
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
-void hg_x86_end_spans(x86_emit *e); /* at spans_end */
+/* At spans_end or later; `i`: the instruction where that is. */
+void hg_x86_end_spans(x86_emit *e, uint32_t i);
+/* copies.c: before the instruction i that spans cover, or that follows while copies are to come. 1: it is not to be
+ * written now. */
+int hg_x86_postpone(x86_emit *e, uint32_t i);
+int hg_x86_has_copies(const x86_emit *e); /* 1: some are to come */
 /* narrow.c: groups of as many lanes as there are elements of 8 or 16 bits in a vector. The bytes of an element; 0: the
  * program allows no such groups. As many of them as there are lanes for, then a jump to `tail` if no other group is
  * left. */

@@ -17,7 +17,7 @@ static void find_bounds(x86_access *m, uint32_t symbol) {
 }
 
 /* 1 if this access can be written here. */
-static int describe(x86_emit *e, x86_access *m) {
+int hg_x86_describe_access(x86_emit *e, x86_access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
   uint32_t flags = atlas_op_flags(insn->op);
@@ -417,7 +417,7 @@ static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
 /* Prefetches what the next round loads, which is in another row: no processor foresees that. To the second level: rows
  * are often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0,
  * counted from the address in `base`; `index`: the register that says what is added in a round. */
-static void prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index) {
+void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index) {
   uint8_t type = hg_x86_type(e, index);
   uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, index) : VECTOR_NONE;
   if (m->is_store || step == VECTOR_NONE) return;
@@ -429,13 +429,13 @@ static void prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base,
   hg_x86_prefetch(&e->a, 2, x86_indexed(base, X86_RAX, m->log_bytes, m->offset));
 }
 
+int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index) { return step_of_round(e, index) != VECTOR_NONE; }
+
 /* A load by an index sum, of which only the first lane is ever computed: see wide_indices.c. */
 static void sum_access(x86_emit *e, const x86_access *m) {
   const vector_insn *made = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, m->index)->first);
   uint32_t slow = hg_x86_slow_path(e, 0);
-  const x86_span *span = NULL;
-  for (uint32_t k = 0; k < e->span_count; k++)
-    if (e->spans[k].symbol == e->insn->symbol && e->spans[k].added == made->s[1]) span = &e->spans[k];
+  const x86_span *span = hg_x86_span_of(e, made);
   hg_x86_first_index(e, made->s[0], 0);
   unsigned base = span != NULL && span->log_bytes == m->log_bytes ? span->base : X86_RDX;
   if (base == X86_RDX) {
@@ -449,7 +449,8 @@ static void sum_access(x86_emit *e, const x86_access *m) {
     hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
   }
   hg_x86_load_run(e, m, x86_indexed(base, X86_RAX, m->log_bytes, m->offset), 0, -1);
-  if (!e->is_cold) prefetch_next_round(e, m, base, made->s[1]);
+  if (span != NULL && base == span->base) hg_x86_prefetch_later(e);
+  else if (!e->is_cold) hg_x86_prefetch_next_round(e, m, base, made->s[1]);
   hg_x86_slow_back(e);
 }
 
@@ -476,7 +477,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     access_run(e, m, at, c, mask);
-    if (is_plain) prefetch_next_round(e, m, hg_x86_base(e), m->index);
+    if (is_plain) hg_x86_prefetch_next_round(e, m, hg_x86_base(e), m->index);
     hg_x86_place(&e->a, none);
     hg_x86_slow_back(e);
   }
@@ -745,7 +746,7 @@ static int quick_access(x86_emit *e, x86_access *m) {
 
 int hg_x86_memory(x86_emit *e) {
   x86_access m;
-  if (!describe(e, &m)) return 0;
+  if (!hg_x86_describe_access(e, &m)) return 0;
   uint32_t flags = e->insn->flags;
   if (m.is_local) return local_access(e, &m);
   if (flags & VECTOR_LANE) return lane_access(e, &m);

@@ -37,6 +37,12 @@ static void write_span(x86_emit *e, uint32_t out) {
   e->spans[e->span_count++] = span;
 }
 
+const x86_span *hg_x86_span_of(const x86_emit *e, const vector_insn *made) {
+  for (uint32_t k = 0; k < e->span_count; k++)
+    if (e->spans[k].symbol == e->insn->symbol && e->spans[k].added == made->s[1]) return &e->spans[k];
+  return NULL;
+}
+
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
   x86_cold cold = {.label = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
   e->span_count = 0;
@@ -47,14 +53,16 @@ uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
     write_span(e, cold.label);
   }
   cold.first = i;
-  cold.end = e->spans_end = end_of_spans(e, i);
+  e->spans_end = end_of_spans(e, i);
+  e->copies_to_come.count = e->prefetches_to_come.count = e->first_copy = e->first_prefetch = 0;
   e->spans_back = cold.back;
   if (hg_array_append(&e->a.allocator, &e->cold, &cold, 1) == NULL) e->a.no_memory = 1;
   return i;
 }
 
-void hg_x86_end_spans(x86_emit *e) {
+void hg_x86_end_spans(x86_emit *e, uint32_t i) {
   hg_x86_place(&e->a, e->spans_back);
   e->span_count = 0;
   e->kept.since = VECTOR_NONE;
+  if (!e->a.no_memory) ((x86_cold *)e->cold.data)[e->cold.count - 1].end = i;
 }

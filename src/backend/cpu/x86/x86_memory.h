@@ -63,6 +63,18 @@ uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
 void hg_x86_note_block_index(x86_emit *e, uint32_t u);
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at);
 
+/* 1 if this access can be written by memory.c. */
+int hg_x86_describe_access(x86_emit *e, x86_access *m);
+/* The span of the current load by an index sum, which `made` would compute; NULL: it needs its own comparison. */
+const x86_span *hg_x86_span_of(const x86_emit *e, const vector_insn *made);
+/* 1 if hg_x86_prefetch_next_round has something to do. */
+int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index);
+/* copies.c: the current load's in the next round is to be asked for between copies. */
+void hg_x86_prefetch_later(x86_emit *e);
+/* What the next round loads; `base`: the address that rax, the index of lane 0, counts from; `index`: the register that
+ * says what is added in a round. */
+void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index);
+
 /* 1 if it has written a load whose lanes follow a pattern. */
 int hg_x86_load_window(x86_emit *e, const x86_access *m);
 /* 1 if it has written an access with an index of its own for each lane. */
