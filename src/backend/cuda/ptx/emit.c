@@ -68,6 +68,8 @@ static void head_of_entry(ptx *p, hg_array *to) {
     hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_places[%u];\n", (unsigned)(shared_bytes - zeroed));
   if (p->sites.count > 0 && p->plan->info.observes_block)
     hg_ptx_append(p, to, "\t.local .align 8 .b8 hg_fault[16];\n");
+  if (p->slow_bytes > 0)
+    hg_ptx_append(p, to, "\t.local .align 16 .b8 hg_slow[%u];\n", (unsigned)p->slow_bytes);
   if (p->plan->local_bytes > 0)
     hg_ptx_append(p, to, "\t.local .align 16 .b8 hg_local[%u];\n", (unsigned)p->plan->local_bytes);
   if (p->sites.count > 0) hg_ptx_append(p, to, "\tmov.b32 %s, 0;\n", p->fault_site.text);

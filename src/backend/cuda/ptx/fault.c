@@ -12,7 +12,7 @@
 
 #define OFFSET(member) (unsigned)offsetof(hg_gpu_fault, member)
 
-enum { SITE_WORDS = 4 }; /* kind; instruction | symbol << 32; code | index type << 32; displacement */
+enum { SITE_WORDS = PTX_SITE_BYTES / 8 }; /* kind; instruction | symbol << 32; code | index type << 32; displacement */
 
 static uint64_t both(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
 
@@ -22,6 +22,10 @@ uint32_t hg_ptx_site_number(ptx *p, const gpu_site *site) {
                                       both(site->code, site->index_type), (uint64_t)site->displacement};
   if (hg_array_append(p->allocator, &p->sites, words, SITE_WORDS) == NULL) p->failed = 1;
   return (uint32_t)(p->sites.count / SITE_WORDS);
+}
+
+void hg_ptx_site_also(ptx *p, uint32_t number) {
+  if (!p->failed) ((uint64_t *)p->sites.data)[p->sites.count - SITE_WORDS] |= both(0, number);
 }
 
 /* `first`: a predicate. */

@@ -1,23 +1,14 @@
 /* group.c - accesses of one lane that are done at once: one test and wide accesses, or each access by itself. */
-#include "backend/cuda/ptx/ptx.h"
+#include "backend/cuda/ptx/group.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { MOST_ROOMS = 4 }; /* that take registers at a time */
-
-typedef struct group {
-  const gpu_group *plan;
-  ptx_name base[GPU_MAX_RUNS];    /* where its memory begins */
-  ptx_name extent[GPU_MAX_RUNS];
-  ptx_name address[GPU_MAX_RUNS]; /* of the element that the index says */
-  ptx_name word[GPU_MAX_GROUP];   /* of a wide access: what it loads or stores; by the first of a word's elements */
-} group;
+typedef ptx_group group;
 
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
 
-static uint32_t index_of(const ptx *p, const group *g, uint32_t r) {
-  return ptx_arg(p, g->plan->value[g->plan->run[r].first], 0);
-}
+static uint32_t index_of(const ptx *p, const group *g, uint32_t r) { return hg_ptx_index_of(p, g, r); }
 
 static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
   return displacement_of(p, g->plan->value[run->first]) * (int64_t)run->element_bytes;
@@ -238,21 +229,26 @@ static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   if (mends) hg_ptx_make_pair_exact(p, type, g->word[at]);
 }
 
-/* `width` neighbours by one access. */
-static void access_together(ptx *p, group *g, const gpu_run *run, uint32_t first, uint32_t width) {
-  uint32_t elements = gpu_word_elements(run), words = width / elements;
+static void name_words(ptx *p, group *g, const gpu_run *run, uint32_t first, uint32_t width) {
+  uint32_t elements = gpu_word_elements(run);
+  for (uint32_t i = first; i < first + width; i += elements) {
+    if (begins_word(g, i)) continue;
+    if (g->plan->is_store) store_word(p, g, i, elements);
+    else load_word(p, g, i, elements);
+  }
+}
+
+void hg_ptx_access_together(ptx *p, group *g, const gpu_run *run, uint32_t first, const char *space, ptx_name at) {
+  uint32_t elements = gpu_word_elements(run), width = g->plan->joined[first], words = width / elements;
   char list[120];
   size_t used = 0;
-  for (uint32_t i = 0; i < width; i += elements) {
-    if (g->plan->is_store) store_word(p, g, first + i, elements);
-    else load_word(p, g, first + i, elements);
+  name_words(p, g, run, first, width);
+  for (uint32_t i = 0; i < width; i += elements)
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", g->word[first + i].text);
-  }
-  const char *space = run->is_shared ? ".shared" : ".global", *nc = run->is_read_only ? ".nc" : "";
+  const char *nc = run->is_read_only && strcmp(space, ".global") == 0 ? ".nc" : "";
   const char *type = run->element_bytes == 8 ? ".b64" : ".b32", *open = words > 1 ? "{" : "";
   const char *close = words > 1 ? "}" : "";
   ptx_name many = words > 1 ? hg_ptx_name(".v%u", (unsigned)words) : (ptx_name){""};
-  ptx_name at = address_of(p, g, run, first);
   if (g->plan->is_store)
     hg_ptx_put(p, "\tst%s%s%s [%s], %s%s%s;\n", space, many.text, type, at.text, open, list, close);
   else hg_ptx_put(p, "\tld%s%s%s%s %s%s%s, [%s];\n", space, nc, many.text, type, open, list, close, at.text);
@@ -262,7 +258,8 @@ static void access_together(ptx *p, group *g, const gpu_run *run, uint32_t first
 static void access_run(ptx *p, group *g, const gpu_run *run) {
   find_address(p, g, (uint32_t)(run - g->plan->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
-    if (g->plan->joined[i] > 1) access_together(p, g, run, i, g->plan->joined[i]);
+    if (g->plan->joined[i] > 1)
+      hg_ptx_access_together(p, g, run, i, run->is_shared ? ".shared" : ".global", address_of(p, g, run, i));
     else hg_ptx_access_at(p, g->plan->value[i], address_of(p, g, run, i), (ptx_name){""});
   }
 }
@@ -298,13 +295,13 @@ static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
 
 /* Of the runs of a group whose accesses are done one by one. */
 typedef struct careful {
-  ptx_name room[MOST_ROOMS];  /* how many elements there are from the index on, at most 2^31 - 1 */
-  ptx_name fault[MOST_ROOMS]; /* the number of the site of the first fault so far; UINT32_MAX: none */
+  ptx_name room[PTX_MOST_ROOMS];  /* how many elements there are from the index on, at most 2^31 - 1 */
+  ptx_name fault[PTX_MOST_ROOMS]; /* the number of the site of the first fault so far; UINT32_MAX: none */
 } careful;
 
 /* Few runs none of which goes below its index: a comparison with the room tells where an access is. */
 static int has_rooms(const group *g) {
-  int has = g->plan->run_count <= MOST_ROOMS;
+  int has = g->plan->run_count <= PTX_MOST_ROOMS;
   for (uint32_t r = 0; r < g->plan->run_count; r++) has &= !g->plan->run[r].checks_least;
   return has;
 }
@@ -386,9 +383,19 @@ static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_na
   p->out = &p->slow;
   hg_ptx_place(p, slow);
   if (g->plan->foreseen != 0) hg_ptx_put(p, "\t@!%s bra %s;\n", fails(p, g).text, fast.text);
-  access_each(p, g);
+  if (hg_ptx_may_loop(p, g)) hg_ptx_group_loop(p, g);
+  else access_each(p, g);
   hg_ptx_put(p, "\tbra %s;\n", back.text);
   p->out = out;
+}
+
+/* What both ways store. */
+static void name_all_words(ptx *p, group *g) {
+  for (uint32_t r = 0; r < g->plan->run_count && g->plan->is_store; r++) {
+    const gpu_run *run = &g->plan->run[r];
+    for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i])
+      if (g->plan->joined[i] > 1) name_words(p, g, run, i, g->plan->joined[i]);
+  }
 }
 
 /* Where the fast and the slow path meet the values are in words, so that the fast path needs no moves. */
@@ -403,6 +410,7 @@ void hg_ptx_group(ptx *p, const gpu_step *step) {
     slow = hg_ptx_label(p);
     fast = hg_ptx_label(p);
     back = hg_ptx_label(p);
+    if (hg_ptx_may_loop(p, &g)) name_all_words(p, &g);
     ptx_name test = is_foreseen ? p->untold[g.plan->foreseen - 1] : fails(p, &g);
     hg_ptx_put(p, "\t@%s bra %s;\n", test.text, slow.text);
     if (is_foreseen) hg_ptx_place(p, fast);

@@ -62,6 +62,7 @@ typedef struct ptx {
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
   ptx_name untold[GPU_MOST_FORESEEN]; /* predicates, by the plan's numbers: it is not known that the test holds */
+  uint32_t slow_bytes;         /* of local memory, for groups whose accesses are done in a loop */
   hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
@@ -142,7 +143,11 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site);
 /* The same where a predicate holds, of a site with that number in the table, from 1. */
 void hg_ptx_note_number(ptx *p, ptx_name when, ptx_name number, ptx_name index, ptx_name extent);
+/* Its number, from 1, in a table of rows of PTX_SITE_BYTES; its displacement is the row's last word. */
+enum { PTX_SITE_BYTES = 32 };
 uint32_t hg_ptx_site_number(ptx *p, const gpu_site *site);
+/* A number beside the kind of the last site, for those who look it up. */
+void hg_ptx_site_also(ptx *p, uint32_t number);
 /* Makes the fault pending if the predicate holds. Call hg_ptx_faults_now, which notes pending faults, before any other
  * instruction that may fault. */
 void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site);

@@ -1,0 +1,28 @@
+/* group.h - a group of accesses while it is printed (group.c, group_loop.c). */
+#ifndef HG_PTX_GROUP_H
+#define HG_PTX_GROUP_H
+
+#include "backend/cuda/ptx/ptx.h"
+
+enum { PTX_MOST_ROOMS = 4 }; /* runs of which the room takes registers at a time */
+
+typedef struct ptx_group {
+  const gpu_group *plan;
+  ptx_name base[GPU_MAX_RUNS];    /* where its memory begins */
+  ptx_name extent[GPU_MAX_RUNS];
+  ptx_name address[GPU_MAX_RUNS]; /* of the element that the index says */
+  ptx_name word[GPU_MAX_GROUP];   /* of a wide access: what it loads or stores; by the first of a word's elements */
+} ptx_group;
+
+static inline uint32_t hg_ptx_index_of(const ptx *p, const ptx_group *g, uint32_t r) {
+  return ptx_arg(p, g->plan->value[g->plan->run[r].first], 0);
+}
+
+/* The neighbours that begin with a value, by one access. */
+void hg_ptx_access_together(ptx *p, ptx_group *g, const gpu_run *run, uint32_t first, const char *space, ptx_name at);
+
+/* 1 if the accesses can be done one by one in a loop, and are enough for one. */
+int hg_ptx_may_loop(const ptx *p, const ptx_group *g);
+void hg_ptx_group_loop(ptx *p, ptx_group *g);
+
+#endif
