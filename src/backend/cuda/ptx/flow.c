@@ -200,6 +200,7 @@ static void emit_block(const flow *f, uint32_t k) {
   uint32_t b = p->plan->order.block[k], next = k + 1 < p->plan->order.count ? p->plan->order.block[k + 1] : SSA_NONE;
   const ssa_block *block = ssa_block_at(p->plan->unit, b);
   if (k > 0) hg_ptx_place(p, label_of(f, b));
+  p->near_count = 0;
   const uint32_t *first = p->plan->part[p->part].first;
   hg_ptx_steps(p, first[k], first[k + 1] - first[k]);
   switch (block->end) {

@@ -19,9 +19,14 @@ static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
 static void find_address(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   uint32_t index = index_of(p, g, r);
-  ptx_name size = hg_ptx_number(run->element_bytes);
+  if (run->is_shared && !g->plan->is_tested) {
+    g->address[r] =
+        hg_ptx_shared_element(p, ptx_insn(p, g->plan->value[run->first])->symbol, index, run->element_bytes);
+    return;
+  }
   g->address[r] = hg_ptx_new(p, run->is_shared ? PTX_32 : PTX_64);
-  if (run->is_shared) PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), size, g->base[r]);
+  if (run->is_shared)
+    PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), hg_ptx_number(run->element_bytes), g->base[r]);
   else PTX(p, "add.s64", g->address[r], g->base[r], hg_ptx_bytes_of(p, index, run->element_bytes));
 }
 
@@ -404,7 +409,8 @@ void hg_ptx_group(ptx *p, const gpu_step *step) {
   ptx_name slow = {""}, fast = {""}, back = {""};
   if (step->notes > 0) hg_ptx_faults_now(p);
   for (uint32_t r = 0; r < g.plan->run_count; r++)
-    g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[g.plan->run[r].first]), &g.extent[r]);
+    if (!g.plan->run[r].is_shared || g.plan->is_tested)
+      g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[g.plan->run[r].first]), &g.extent[r]);
   if (g.plan->is_tested) {
     int is_foreseen = g.plan->foreseen != 0;
     slow = hg_ptx_label(p);

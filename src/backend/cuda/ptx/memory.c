@@ -175,6 +175,19 @@ static void library_place(ptx *p, uint32_t value, ptx_name base, ptx_name index,
   at->address = hg_ptx_plus(at->address, hg_gpu_library_offset(p->plan, insn->symbol & ~(uint32_t)SSA_LIBRARY));
 }
 
+/* Where a block has found it before it is there, but for what is done out of line. */
+ptx_name hg_ptx_shared_element(ptx *p, uint32_t symbol, uint32_t index, uint32_t bytes) {
+  int is_in_line = p->out == &p->body;
+  for (uint32_t i = 0; i < p->near_count && i < PTX_MOST_NEAR && is_in_line; i++)
+    if (p->near[i].symbol == symbol && p->near[i].index == index && p->near[i].bytes == bytes)
+      return p->near[i].address;
+  ptx_name base = hg_ptx_new(p, PTX_32), address = hg_ptx_new(p, PTX_32);
+  hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", base.text, (unsigned)p->plan->shared_offset[symbol]);
+  PTX(p, "mad.lo.u32", address, hg_ptx_low(p, index), hg_ptx_number(bytes), base);
+  if (is_in_line) p->near[p->near_count++ % PTX_MOST_NEAR] = (ptx_near){symbol, index, bytes, address};
+  return address;
+}
+
 static ptx_name index_of(ptx *p, const gpu_place *plan) {
   return plan->index != SSA_NONE ? hg_ptx_wide(p, plan->index) : hg_ptx_number(0);
 }
@@ -183,6 +196,13 @@ static ptx_name index_of(ptx *p, const gpu_place *plan) {
 static void element_place(ptx *p, uint32_t value, place *at) {
   const gpu_place *plan = at->plan;
   int is_narrow = plan->space == GPU_SHARED || plan->space == GPU_LOCAL; /* addresses of 32 bits */
+  if (plan->space == GPU_SHARED && plan->check == GPU_PROVEN && plan->is_near && plan->index != SSA_NONE) {
+    uint32_t bytes = gpu_bytes(p->plan, value);
+    at->space = ".shared";
+    at->address = hg_ptx_plus(hg_ptx_shared_element(p, ptx_insn(p, value)->symbol, plan->index, bytes),
+                              plan->displacement * (int64_t)bytes);
+    return;
+  }
   ptx_name index = index_of(p, plan), sum = index, extent, base = hg_ptx_base_of(p, ptx_insn(p, value), &extent);
   if (plan->check == GPU_CLAMP) {
     library_place(p, value, base, index, extent, at);

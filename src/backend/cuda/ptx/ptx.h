@@ -42,6 +42,14 @@ typedef struct ptx_vector {
   ptx_name element[GPU_VECTOR_LANES]; /* a register for each lane */
 } ptx_vector;
 
+/* An address in shared memory: of the element that an index says, of so many bytes. */
+typedef struct ptx_near {
+  uint32_t symbol, index, bytes;
+  ptx_name address;
+} ptx_near;
+
+enum { PTX_MOST_NEAR = 8 };
+
 typedef struct ptx {
   const hg_allocator *allocator;
   const gpu_plan *plan;
@@ -62,6 +70,8 @@ typedef struct ptx {
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
   ptx_name untold[GPU_MOST_FORESEEN]; /* predicates, by the plan's numbers: it is not known that the test holds */
+  ptx_near near[PTX_MOST_NEAR]; /* what this block has found so far; the last ones */
+  uint32_t near_count;
   uint32_t slow_bytes;         /* of local memory, for groups whose accesses are done in a loop */
   hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
@@ -168,6 +178,8 @@ void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent)
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum);
 ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent);
+/* Where the element of an array in shared memory lies whose number is a value's low half; known to be in bounds. */
+ptx_name hg_ptx_shared_element(ptx *p, uint32_t symbol, uint32_t index, uint32_t bytes);
 /* An index that is no constant times the size, exactly. One instruction multiplies 32 bits and adds a base where the
  * two are written as two. */
 ptx_name hg_ptx_bytes_of(ptx *p, uint32_t index, uint32_t size);
