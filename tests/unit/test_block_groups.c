@@ -81,6 +81,55 @@ static void check(const trial *t) {
   if (!check_beside(text, &desc, buffers, COUNT(buffers))) printf("%s", text);
 }
 
+/* ---- roundings that the stores of a group do --------------------------------------------------------------------- */
+
+enum { ROUNDED = 4, ROUNDS = 3, ROUNDED_BYTES = LANES * ROUNDED * ROUNDS * 2 };
+
+/* Numbers, infinities and NaNs that a loop keeps in registers, rounds, stores and then changes, or rounds halves of, in
+ * registers that nothing else has. `used`: what else is done with the first one's rounded bits. */
+static void check_rounded(const char *type, int halves, const char *used, uint64_t offset, uint64_t extent) {
+  char text[4096];
+  writer w = {text, sizeof text, 0};
+  put(&w, ".program p\n.block %d\n.buffer a f32 in\n.buffer y %s inout\nmul.u32 r0, blane, #%d\nmovi.u32 r1, #0\n",
+      LANES, type, ROUNDED);
+  for (int i = 0; i < ROUNDED; i++) put(&w, "ldg.f32 r%d, [a + r0 + #%d]\n", 10 + i, i);
+  put(&w, "top:\n");
+  for (int i = 0; i < ROUNDED && halves; i++) put(&w, "mul.f32 r%d, r%d, #0.5\n", 30 + i, 10 + i);
+  for (int i = 0; i < ROUNDED; i++) put(&w, "cvt.%s.f32 r%d, r%d\n", type, 20 + i, (halves ? 30 : 10) + i);
+  put(&w, "%s", used);
+  for (int i = 0; i < ROUNDED; i++) put(&w, "stg.%s [y + r0 + #%d], r%d\n", type, i, 20 + i);
+  for (int i = 0; i < ROUNDED; i++) put(&w, "add.f32 r%d, r%d, r%d\n", 10 + i, 10 + i, 10 + (i + 1) % ROUNDED);
+  put(&w, "add.u32 r0, r0, #%d\nadd.u32 r1, r1, #1\nset.lt.u32 p0, r1, #%d\n@p0 bra top\nexit\n", LANES * ROUNDED,
+      ROUNDS);
+  const beside_buffer buffers[] = {
+      {.name = "a", .contents = bytes, .size = LANES * ROUNDED * sizeof(float), .byte_count = LANES * ROUNDED * 4},
+      {.name = "y", .size = ROUNDED_BYTES + 16, .offset = 2 * offset, .byte_count = 2 * extent, .is_result = 1}};
+  const hg_launch_desc desc = {.grid = {1, 1, 1}, .block = {LANES, 1, 1}};
+  if (!check_beside(text, &desc, buffers, COUNT(buffers))) printf("%s", text);
+}
+
+static void test_rounded(void) {
+  static const uint32_t special[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xffffffff,
+                                     0x7f7fffff, 0x00000001, 0x80400000};
+  static const char *const types[] = {"f16", "bf16"};
+  for (size_t i = 0; i < LANES * ROUNDED; i++) {
+    uint32_t bits = (uint32_t)(0x40000000 + i * 0x01234567);
+    if (i % 11 == 0) bits = special[i / 11 % COUNT(special)];
+    memcpy(bytes + 4 * i, &bits, sizeof bits);
+  }
+  for (size_t type = 0; type < COUNT(types); type++) {
+    char used[128];
+    snprintf(used, sizeof used, "bitcast.u16.%s r3, r20\ncvt.u32.u16 r3, r3\nor.u32 r4, r1, #2\nmin.u32 r3, r3, r4\n"
+                                "max.u32 r1, r1, r3\n", types[type]);
+    for (uint64_t offset = 0; offset < 3; offset++)
+      for (uint64_t extent = LANES * ROUNDED * ROUNDS; extent > 400; extent -= 181)
+        for (int halves = 0; halves < 2; halves++) {
+          check_rounded(types[type], halves, "", offset, extent);
+          check_rounded(types[type], halves, used, offset, extent);
+        }
+  }
+}
+
 int main(void) {
   static const char *const types[] = {"u16", "f16", "u32", "u64"}, *const indices[] = {"u32", "i32", "u64"};
   static const int scales[] = {EACH, EACH + 1, EACH + 4};
@@ -103,6 +152,7 @@ int main(void) {
           t.first = -3;
           if (index != 0) check(&t);
         }
+  test_rounded();
   close_both();
   return check_report();
 }

@@ -50,7 +50,7 @@ static void note_effects(gpu_plan *g) {
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 6 * values + blocks, bytes = 5 * values + 2 * blocks;
+  uint64_t words = 6 * values + blocks, bytes = 6 * values + 2 * blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
   *room = g->numbers + 4 * values;
@@ -63,7 +63,8 @@ static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   g->bits_used = g->nan_blind + values;
   g->access = g->bits_used + values;
   g->is_sunk = g->access + values;
-  g->in_loop = g->is_sunk + values;
+  g->is_late = g->is_sunk + values;
+  g->in_loop = g->is_late + values;
   g->steps_at_once = g->in_loop + blocks;
   return HG_OK;
 }
@@ -122,6 +123,7 @@ static hg_status build_plan(gpu_plan *g) {
   while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
   HG_TRY(order_instructions(g));
   HG_TRY(hg_gpu_find_homes(g));
+  hg_gpu_find_late(g);
   if (!g->info.is_table)
     g->info.dynamic_bytes = g->info.shared_bytes > g->target.declared_shared ? g->info.shared_bytes : 0;
   return hg_gpu_list_kernel_steps(g);

@@ -214,6 +214,7 @@ typedef struct gpu_plan {
   uint8_t *nan;                /* per value: gpu_nan */
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */
+  uint8_t *is_late;            /* per value: a rounding that a group of stores does, outside the vector part */
   uint8_t *in_loop;            /* per block */
   uint8_t *steps_at_once;      /* per block: that a back edge of the loop that begins there stands for at most */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];      /* by hg_location_of */
@@ -456,6 +457,7 @@ hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
 hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
 hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
+void hg_gpu_find_late(gpu_plan *g);       /* after that */
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 /* Several steps whose number is the value. */
 hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, const uint8_t *ops, size_t count);

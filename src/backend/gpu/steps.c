@@ -190,6 +190,8 @@ static hg_status add_insn(step_builder *m, uint32_t value) {
     if (g->is_sunk[value]) return HG_OK;
     const gpu_vector *v = hg_gpu_element_of(g, value);
     if (v != NULL && v->value != value) return add(m, GPU_TAKE, value, (uint32_t)(v - g->vector));
+  } else if (g->is_late[value]) {
+    return HG_OK;
   }
   if (m->must_clear && needs_shared(m, value)) HG_TRY(clear_shared(m));
   if (gpu_insn(g, value)->insn != SSA_NONE) HG_TRY(add(m, GPU_INSN, value, value));
