@@ -15,7 +15,7 @@ typedef enum ptx_type {
   TYPE(pred, 1, 'p') TYPE(b8, 8, 'u') TYPE(b16, 16, 'u') TYPE(b32, 32, 'u') TYPE(b64, 64, 'u') TYPE(u8, 8, 'u')   \
   TYPE(u16, 16, 'u') TYPE(u32, 32, 'u') TYPE(u64, 64, 'u') TYPE(s8, 8, 's') TYPE(s16, 16, 's') TYPE(s32, 32, 's') \
   TYPE(s64, 64, 's') TYPE(f16, 16, 'f') TYPE(bf16, 16, 'f') TYPE(f32, 32, 'f') TYPE(f64, 64, 'f')       \
-  TYPE(f16x2, 32, 'x') TYPE(bf16x2, 32, 'x')
+  TYPE(f16x2, 32, 'x') TYPE(bf16x2, 32, 'x') TYPE(s16x2, 32, 'i')
   TYPES
 #undef TYPE
   T_COUNT

@@ -318,6 +318,15 @@ static uint64_t extreme_pair(const ptx_insn *i, uint64_t a, uint64_t b) {
   return float_extreme(i, half, a >> 16, b >> 16) << 16 | float_extreme(i, half, ptx_low(a, 16), ptx_low(b, 16));
 }
 
+static uint64_t integer_extreme_pair(const ptx_insn *i, uint64_t a, uint64_t b) {
+  uint64_t result = 0;
+  for (unsigned k = 0; k < 32; k += 16) {
+    int64_t x = ptx_signed(ptx_low(a >> k, 16), 16), y = ptx_signed(ptx_low(b >> k, 16), 16);
+    result |= ptx_low((uint64_t)((x < y) == (i->op == OP_min) ? x : y), 16) << k;
+  }
+  return result;
+}
+
 /* A mask of 16 bits a half. */
 static const char *compare_pair(const ptx_insn *i, const uint64_t a[2], uint64_t *result) {
   if (i->type != T_u32 || ptx_types[i->type2].kind != 'x') return "set of that type";
@@ -369,6 +378,10 @@ ptx_type ptx_wider(ptx_type type) {
 const char *ptx_compute(const ptx_insn *i, const uint64_t a[4], uint8_t *carry, uint64_t *result, unsigned *width) {
   *width = ptx_types[i->type].bits;
   if (i->op == OP_cvt && ptx_types[i->type].kind == 'x') return convert_pair(i, a, result);
+  if ((i->op == OP_min || i->op == OP_max) && ptx_types[i->type].kind == 'i') {
+    *result = integer_extreme_pair(i, a[0], a[1]);
+    return NULL;
+  }
   if ((i->op == OP_min || i->op == OP_max) && ptx_types[i->type].kind == 'x') {
     *result = extreme_pair(i, a[0], a[1]);
     return NULL;

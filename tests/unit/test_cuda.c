@@ -226,8 +226,9 @@ static char *contents_of(const char *path) {
   return text;
 }
 
-/* The text that the driver gets names the kernel after program and hash, and its lines if they are wanted. */
-static void test_kernel_text(const char *lines) {
+/* The text that the driver gets names the kernel after program and hash, and its lines if they are wanted. It is for
+ * the GPU, or for an older one where the driver knows the GPU but not the PTX that is written for it. */
+static void test_kernel_text(const char *lines, const char *driver, const char *target) {
   char path[] = "/tmp/test_cuda_XXXXXX", name[48];
   uint8_t hash[ATLAS_HASH_BYTES];
   atlas_program *program = NULL;
@@ -239,13 +240,16 @@ static void test_kernel_text(const char *lines) {
   CHECK_EQ_U64(atlas_program_hash(program, hash), HG_OK);
   set("HOLOGRAM_LINES", lines);
   set("FAKECUDA_DUMP", path);
+  set("FAKECUDA_DRIVER", driver);
   CHECK_EQ_U64(open_gpu(&executor), HG_OK);
   CHECK_EQ_U64(hg_kernel_create(executor, program, &kernel), HG_OK);
+  set("FAKECUDA_DRIVER", NULL);
   set("FAKECUDA_DUMP", NULL);
   set("HOLOGRAM_LINES", NULL);
   char *text = contents_of(path);
   snprintf(name, sizeof name, ".entry hg_counting_%02x%02x%02x%02x(", hash[0], hash[1], hash[2], hash[3]);
   CHECK(strstr(text, name) != NULL);
+  CHECK(strstr(text, target) != NULL);
   CHECK((strstr(text, "\n.file 1 \"counting.atlas\"\n") != NULL) == (lines != NULL));
   CHECK((strstr(text, "\t.loc 1 5 0\n") != NULL) == (lines != NULL)); /* res.accum */
   free(text);
@@ -377,8 +381,9 @@ int main(void) {
   test_device();
   test_remarks();
   test_compiler_message();
-  test_kernel_text(NULL);
-  test_kernel_text("1");
+  test_kernel_text(NULL, "12000", ".version 8.0\n.target sm_90\n");
+  test_kernel_text("1", "12000", ".version 8.0\n.target sm_90\n");
+  test_kernel_text(NULL, "11080", ".version 7.0\n.target sm_80\n");
   test_lost_context();
   test_fork();
   return check_report();

@@ -91,7 +91,7 @@ static void test_capabilities(void) {
     const char *start;
   } taken[] = {{0, ".version 6.4\n.target sm_75\n"},
                {75, ".version 6.4\n.target sm_75\n"},
-               {999, ".version 7.8\n.target sm_90\n"}};
+               {999, ".version 8.0\n.target sm_90\n"}};
   atlas_program *program = parse(NULL, text);
   void *bytes = NULL;
   size_t count = 0;

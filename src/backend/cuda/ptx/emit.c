@@ -9,9 +9,9 @@
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
-/* The oldest text that has what is used: every driver that knows the card takes it. */
+/* The oldest text that has what is used. Every driver that knows the card takes it, but for 9.0: see hg_ptx_options. */
 static const char *target_of(uint32_t capability) {
-  if (capability >= 90) return ".version 7.8\n.target sm_90\n";
+  if (capability >= 90) return ".version 8.0\n.target sm_90\n";
   if (capability >= 80) return ".version 7.0\n.target sm_80\n";
   return ".version 6.4\n.target sm_75\n";
 }

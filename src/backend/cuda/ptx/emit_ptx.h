@@ -25,7 +25,8 @@
 #include "ir/ssa.h"
 
 typedef struct hg_ptx_options {
-  uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75 */
+  uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75; 90 or above: the driver
+                              takes PTX 8.0, which is that of CUDA 12.0 */
   hg_gpu_form form;
   const char *name;        /* of the entry: a C identifier; "hg_" + the program's name is a good one */
   const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. The text

@@ -244,7 +244,7 @@ static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   if (elements == 2 && is_late(p, g->plan->value[at]) && is_late(p, g->plan->value[at + 1])) {
     g->word[at] = hg_ptx_new(p, PTX_32);
     round_word(p, type, g->word[at], g->plan->value + at);
-    if (mends) hg_ptx_make_pair_exact(p, type, g->word[at]);
+    if (mends) hg_ptx_make_rounded_exact(p, type, g->word[at]);
     return;
   }
   for (uint32_t k = 0; k < elements; k++) {
