@@ -144,7 +144,7 @@ static void scan_block(walker *w, uint32_t number, uint8_t *blind) {
   for (uint32_t at = 0; at < w->count; at++) {
     const ssa_insn *insn = insn_at(w, w->line[at]);
     if (insn->op == ATLAS_OP_bitcast && atlas_is_wide_float((atlas_type)insn->type2))
-      blind[w->line[at]] = (uint8_t)is_blind(w, w->line[at]);
+      blind[w->line[at]] = (uint8_t)(insn->bits != 0 || is_blind(w, w->line[at]));
   }
 }
 

@@ -13,7 +13,17 @@
  *
  * The test: 2^-16 <= |b| <= 2^64 and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal numbers, and the last
  * bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group for which it fails
- * divides, one by one: so do zeros. */
+ * divides, one by one: so do zeros.
+ *
+ * A quotient that only a rounding to bf16 uses needs less: the product q = a z, where z is the least f32 that is not
+ * below 1 / b (all here in magnitude). It is not below the f32 nearest a / b, since rounding is monotonic, and misses
+ * a / b by less than two units of its last place for the error of z and half a unit for its own: q is that f32 or one
+ * of the two above it. Next to a power of two, where units below are half, z's share is half as well; where q is
+ * subnormal it is nothing. The two can round differently only if the middle of two bf16, where the low 16 bits are
+ * 0x8000, is neither below that f32 nor above q: then the low bits of q are 0x8000, 0x8001 or 0x8002, and no other bits
+ * are less as an integer with sign. An infinite q is as near to the greatest f32, which rounds to infinity as well;
+ * where q is NaN so is a / b. So the test is that no low bits of a group are at most 0x8002, and 2^-16 <= |b| <= 2^64.
+ * tests/unit/test_shared_work.c tries what is around middles. */
 #include "compiler/share_divisor.h"
 
 #include "base/error.h"
@@ -27,15 +37,21 @@ enum {
 };
 static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
                       LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
+static const uint32_t CUT = 16, LAST_MIDDLE = 0x80020000; /* of bf16 in the low bits of f32 */
+
+enum { ROUNDS = 1, OTHER = 2 }; /* to bf16 */
 
 typedef struct sharer {
   ssa_unit *unit;
   uint32_t *place;  /* per value: where it stands in the list of the block at hand */
   uint8_t *is_done; /* per value */
+  uint8_t *use;     /* per value: of what kind all its uses are */
   uint64_t values;  /* that the arrays have */
   uint32_t block, start; /* the block at hand, and where in it the first division stands */
   uint32_t divisor, reciprocal, negative, fits; /* of the last group: b, 1 / b, -b, whether b passes the test */
+  uint32_t above; /* z; SSA_NONE: not needed yet */
   uint32_t shared[MOST_SHARED], count;          /* divisions */
+  int is_narrow;                                /* those: all that is asked of them is to round to the right bf16 */
   hg_array stack;
   int failed; /* out of memory */
 } sharer;
@@ -53,6 +69,8 @@ static int is_division(const sharer *s, uint32_t value) {
   return insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && value < s->values && !s->is_done[value] &&
          insn_at(s, arg_of(s, value, 1))->op != SSA_CONST;
 }
+
+static int is_narrow(const sharer *s, uint32_t division) { return s->use[division] == ROUNDS; }
 
 static int is_behind(const sharer *s, uint32_t value) {
   return value < s->values && insn_at(s, value)->block == s->block && insn_at(s, value)->op != SSA_PHI &&
@@ -86,9 +104,11 @@ static void find_shared(sharer *s, uint32_t first) {
   uint32_t divisor = arg_of(s, first, 1);
   s->start = s->place[first];
   s->count = 0;
+  s->is_narrow = is_narrow(s, first);
   if (divisor != s->divisor && divisions_by(s, first, divisor) < FEWEST) return;
   for (uint32_t v = first; v != SSA_NONE && s->count < MOST_SHARED && !s->failed; v = insn_at(s, v)->next)
-    if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_free(s, v)) s->shared[s->count++] = v;
+    if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow && is_free(s, v))
+      s->shared[s->count++] = v;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -110,10 +130,21 @@ static uint32_t real(sharer *s, uint16_t op, uint32_t a, uint32_t b, uint32_t c)
   return add(s, (ssa_insn){.op = op, .type = ATLAS_f32}, args, b == SSA_NONE ? 1 : c == SSA_NONE ? 2 : 3);
 }
 
-static uint32_t is_at_most(sharer *s, uint32_t a, uint32_t b) {
+static uint32_t whole(sharer *s, uint16_t op, uint32_t a, uint32_t b) {
   const uint32_t args[2] = {a, b};
-  return add(s, (ssa_insn){.op = ATLAS_OP_set_le, .type = SSA_PREDICATE, .type2 = ATLAS_f32}, args, 2);
+  return add(s, (ssa_insn){.op = op, .type = ATLAS_i32}, args, 2);
 }
+
+static uint32_t whole_constant(sharer *s, uint32_t number) {
+  return add(s, (ssa_insn){.op = SSA_CONST, .type = ATLAS_i32, .bits = number}, NULL, 0);
+}
+
+static uint32_t compare(sharer *s, uint16_t op, uint8_t type, uint32_t a, uint32_t b) {
+  const uint32_t args[2] = {a, b};
+  return add(s, (ssa_insn){.op = op, .type = SSA_PREDICATE, .type2 = type}, args, 2);
+}
+
+static uint32_t is_at_most(sharer *s, uint32_t a, uint32_t b) { return compare(s, ATLAS_OP_set_le, ATLAS_f32, a, b); }
 
 static uint32_t both(sharer *s, uint32_t a, uint32_t b) {
   const uint32_t args[2] = {a, b};
@@ -123,6 +154,7 @@ static uint32_t both(sharer *s, uint32_t a, uint32_t b) {
 static void invert(sharer *s, uint32_t divisor) {
   if (divisor == s->divisor) return;
   s->divisor = divisor;
+  s->above = SSA_NONE;
   s->reciprocal = real(s, ATLAS_OP_div, constant(s, ONE), divisor, SSA_NONE);
   s->negative = real(s, ATLAS_OP_neg, divisor, SSA_NONE, SSA_NONE);
   uint32_t size = real(s, ATLAS_OP_abs, divisor, SSA_NONE, SSA_NONE);
@@ -133,6 +165,42 @@ static void invert(sharer *s, uint32_t divisor) {
 static uint32_t quotient(sharer *s, uint32_t a) {
   uint32_t q = real(s, ATLAS_OP_mul, a, s->reciprocal, SSA_NONE);
   return real(s, ATLAS_OP_fma, real(s, ATLAS_OP_fma, q, s->negative, a), s->reciprocal, q);
+}
+
+/* Of a NaN any bits will do: both sides make one. */
+static uint32_t bits_of(sharer *s, uint32_t value) {
+  return add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_i32, .type2 = ATLAS_f32, .bits = 1}, &value, 1);
+}
+
+/* The reciprocal, or the next in magnitude where it is below 1 / b. */
+static uint32_t reciprocal_above(sharer *s) {
+  uint32_t y = s->reciprocal, next = whole(s, ATLAS_OP_add, bits_of(s, y), whole_constant(s, 1));
+  next = add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_f32, .type2 = ATLAS_i32}, &next, 1);
+  uint32_t missing = real(s, ATLAS_OP_fma, y, s->negative, constant(s, ONE)); /* its sign is exact */
+  const uint32_t args[3] = {compare(s, ATLAS_OP_set_lt, ATLAS_f32, constant(s, 0), missing), next, y};
+  return add(s, (ssa_insn){.op = ATLAS_OP_sel, .type = ATLAS_f32}, args, 3);
+}
+
+/* What the group becomes where the test passes, and the test. */
+static uint32_t share_exactly(sharer *s, uint32_t *shared) {
+  uint32_t test = s->fits;
+  for (uint32_t i = 0; i < s->count && !s->failed; i++) {
+    shared[i] = quotient(s, arg_of(s, s->shared[i], 0));
+    uint32_t size = real(s, ATLAS_OP_abs, shared[i], SSA_NONE, SSA_NONE);
+    test = both(s, test, is_at_most(s, constant(s, LEAST_QUOTIENT), size));
+  }
+  return test;
+}
+
+static uint32_t share_for_rounding(sharer *s, uint32_t *shared) {
+  uint32_t least = SSA_NONE;
+  if (s->above == SSA_NONE) s->above = reciprocal_above(s);
+  for (uint32_t i = 0; i < s->count && !s->failed; i++) {
+    shared[i] = real(s, ATLAS_OP_mul, arg_of(s, s->shared[i], 0), s->above, SSA_NONE);
+    uint32_t low = whole(s, ATLAS_OP_shl, bits_of(s, shared[i]), whole_constant(s, CUT));
+    least = i == 0 ? low : whole(s, ATLAS_OP_min, least, low);
+  }
+  return both(s, s->fits, compare(s, ATLAS_OP_set_lt, ATLAS_i32, whole_constant(s, LAST_MIDDLE), least));
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -164,12 +232,7 @@ static void choose(sharer *s, uint32_t division, uint32_t shared, uint32_t to) {
 static hg_status share(sharer *s, uint32_t previous) {
   uint32_t shared[MOST_SHARED];
   invert(s, arg_of(s, s->shared[0], 1));
-  uint32_t test = s->fits;
-  for (uint32_t i = 0; i < s->count && !s->failed; i++) {
-    shared[i] = quotient(s, arg_of(s, s->shared[i], 0));
-    uint32_t size = real(s, ATLAS_OP_abs, shared[i], SSA_NONE, SSA_NONE);
-    test = both(s, test, is_at_most(s, constant(s, LEAST_QUOTIENT), size));
-  }
+  uint32_t test = s->is_narrow ? share_for_rounding(s, shared) : share_exactly(s, shared);
   uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);
   if (rest == SSA_NONE) return out_of_memory();
   uint32_t usual = add_side(s, rest), rare = usual == SSA_NONE ? SSA_NONE : add_side(s, rest);
@@ -209,12 +272,22 @@ static hg_status share_in(sharer *s, uint32_t block, int *changed) {
   return s->failed ? out_of_memory() : HG_OK;
 }
 
+static void note_uses(const sharer *s) {
+  for (uint32_t v = 0; v < s->values; v++) {
+    const ssa_insn *insn = insn_at(s, v);
+    int rounds = insn->op == ATLAS_OP_cvt && insn->type == ATLAS_bf16 && insn->type2 == ATLAS_f32;
+    for (uint32_t i = 0; i < insn->arg_count; i++) s->use[arg_of(s, v, i)] |= rounds ? ROUNDS : OTHER;
+  }
+}
+
 hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
   sharer s = {.unit = unit, .values = unit->insns.count, .stack.element_size = sizeof(uint32_t)};
-  s.place = hg_allocate(&unit->allocator, s.values, sizeof *s.place + 1);
+  s.place = hg_allocate(&unit->allocator, s.values, sizeof *s.place + 2);
   if (s.place == NULL) return out_of_memory();
   s.is_done = (uint8_t *)(s.place + s.values);
+  s.use = s.is_done + s.values;
   ir_ssa_resolve_all(unit);
+  note_uses(&s);
   hg_status status = HG_OK;
   uint32_t blocks = (uint32_t)unit->blocks.count;
   for (uint32_t b = 0; b < blocks && status == HG_OK; b++)

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- quotients that are hard to round ---------------------------------------------------------------------------- */
@@ -62,6 +63,40 @@ static void test_hard_quotients(void) {
   CHECK_EQ_U64(t.wrong, 0);
 }
 
+/* ---- quotients that are rounded to bf16 -------------------------------------------------------------------------- */
+
+static uint32_t rounded(float a) { return (bits_of(a) + 0x7fff + (bits_of(a) >> 16 & 1)) >> 16; }
+
+/* 1 if share_divisor.c takes the product: its low bits are not those from a middle on. */
+static int is_far(float q) { return bits_of(q) % 0x10000 < 0x8000 || bits_of(q) % 0x10000 > 0x8002; }
+
+/* Dividends around the middles of two bf16 times a divisor, and divided by 2^`cut`. */
+static void try_middles(float divisor, int cut, tally *near, tally *far) {
+  float reciprocal = 1 / divisor, unit = ldexpf(1, -23 - cut);
+  if (fused(reciprocal, -divisor, 1) > 0) reciprocal = nextafterf(reciprocal, 1);
+  for (uint32_t middle = 257; middle < 512; middle += 2) {
+    uint64_t product = (uint64_t)middle * (uint64_t)divisor;
+    int shift = product >> 32 != 0 ? 9 : 8; /* of 24 bits */
+    for (int64_t off = -5; off <= 3; off++) {
+      float a = ldexpf((float)((int64_t)(product >> shift) + off), shift) * unit, q = a * reciprocal;
+      tally *t = is_far(q) ? far : near;
+      t->tried++;
+      t->wrong += rounded(q) != rounded(a / divisor);
+    }
+  }
+}
+
+/* The quotients are normal, then subnormal. */
+static void test_rounded_quotients(void) {
+  tally near = {0}, far = {0};
+  for (int cut = 0; cut <= 134; cut += 67)
+    for (uint32_t b = 1u << 23; b < 1u << 24; b += 2039) try_middles((float)b, cut, &near, &far);
+  CHECK(near.tried > 1 << 18);
+  CHECK(near.wrong > 0);
+  CHECK(far.tried > 1 << 20);
+  CHECK_EQ_U64(far.wrong, 0);
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 enum { EACH = 9, LANES = 64, BLOCKS = 128, COUNT_OF_VALUES = EACH * LANES * BLOCKS };
@@ -78,7 +113,7 @@ static uint64_t next_random(void) {
 /* Around these the tests change their minds: zeros, subnormal, the bounds of divisor and quotient, of exp, NaN. */
 static const uint32_t edges[] = {0,          1,          0x007fffff, 0x00800000, 0x14800000, 0x37800000, 0x3f800000,
                                  0x42aeac4f, 0x42b17217, 0x42cff1b4, 0x5f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000,
-                                 0x7f800001, 0x1f800000, 0x3fffffff, 0x40c00000};
+                                 0x7f800001, 0x1f800000, 0x3fffffff, 0x40c00000, 0x4265521f, 0x428147df};
 
 /* Of ten: seven usual ones, a neighbour of an edge, what lies above one, one of any bits. */
 static uint32_t draw(int usual_only) {
@@ -187,6 +222,7 @@ int main(void) {
                                       "exp.f32 $, $\ndiv.f32 r1, r1, $"};
   open_both();
   test_hard_quotients();
+  test_rounded_quotients();
   draw_all();
   for (size_t i = 0; i < COUNT(insns); i++) {
     check_each(insns[i], "f32");

@@ -63,6 +63,8 @@ typedef struct ptx {
 
   uint32_t *reg;               /* per value: its register in this copy of the body */
   uint32_t *reg_copy;          /* per value: the copy it belongs to */
+  uint32_t *low;               /* per value: 1 + the number of a 32-bit register, where the value is that, shifted left
+                                  by 16; else 0 */
   ptx_vector *vector;          /* by the plan's numbers */
   uint32_t copy;               /* of the body: counts up from 1 */
   uint32_t copy_lane;          /* which lane of a thread this copy is for, in the vector part */
