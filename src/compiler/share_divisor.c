@@ -33,7 +33,8 @@
 
 enum {
   FEWEST = 3,     /* divisions by one number */
-  MOST_SHARED = 8 /* with one test: registers hold what they divide and what comes of it */
+  MOST_SHARED = 8,  /* with one test: registers hold what they divide and what comes of it */
+  MOST_ROUNDED = 12 /* the same of quotients that are rounded */
 };
 static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
                       LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
@@ -50,7 +51,7 @@ typedef struct sharer {
   uint32_t block, start; /* the block at hand, and where in it the first division stands */
   uint32_t divisor, reciprocal, negative, fits; /* of the last group: b, 1 / b, -b, whether b passes the test */
   uint32_t above; /* z; SSA_NONE: not needed yet */
-  uint32_t shared[MOST_SHARED], count;          /* divisions */
+  uint32_t shared[MOST_ROUNDED], count;          /* divisions */
   int is_narrow;                                /* those: all that is asked of them is to round to the right bf16 */
   hg_array stack;
   int failed; /* out of memory */
@@ -105,8 +106,9 @@ static void find_shared(sharer *s, uint32_t first) {
   s->start = s->place[first];
   s->count = 0;
   s->is_narrow = is_narrow(s, first);
+  uint32_t most = s->is_narrow ? MOST_ROUNDED : MOST_SHARED;
   if (divisor != s->divisor && divisions_by(s, first, divisor) < FEWEST) return;
-  for (uint32_t v = first; v != SSA_NONE && s->count < MOST_SHARED && !s->failed; v = insn_at(s, v)->next)
+  for (uint32_t v = first; v != SSA_NONE && s->count < most && !s->failed; v = insn_at(s, v)->next)
     if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow && is_free(s, v))
       s->shared[s->count++] = v;
 }
@@ -230,7 +232,7 @@ static void choose(sharer *s, uint32_t division, uint32_t shared, uint32_t to) {
 
 /* Ends the block behind `previous`; what follows is the next block at hand. */
 static hg_status share(sharer *s, uint32_t previous) {
-  uint32_t shared[MOST_SHARED];
+  uint32_t shared[MOST_ROUNDED];
   invert(s, arg_of(s, s->shared[0], 1));
   uint32_t test = s->is_narrow ? share_for_rounding(s, shared) : share_exactly(s, shared);
   uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);

@@ -555,10 +555,9 @@ static hg_status order_block(orderer *o, uint32_t block) {
  * blocks as possible leave a thread, if its values take so many less than addresses and the like may need. */
 static void limit_registers(gpu_plan *g, int32_t values) {
   uint32_t threads = g->info.max_threads;
-  int32_t beside = threads >= ENOUGH ? BESIDE_SPILLED : BESIDE_VALUES;
   for (uint32_t blocks = 2; blocks * threads <= MOST_THREADS; blocks++) {
     uint32_t limit = registers_of_thread(g, blocks * threads);
-    if (values + beside > (int32_t)limit) return;
+    if (values + BESIDE_SPILLED > (int32_t)limit) return;
     if (blocks * threads >= ENOUGH) g->most_registers = limit;
   }
   if (threads >= LEAST_BLOCK && values + BESIDE_VALUES <= g->target.registers_all)
