@@ -485,8 +485,9 @@ def wide_columns(count: int) -> int:
 
 
 def histogram_blocks(k: Case) -> int:
-    """Each clears its bins and adds them up: a few for a thread, and more where threads share them."""
-    return min(max(k.count // (32768 if k.threads == 1 else 8192), 1), 16 * k.threads)
+    """Each clears its bins and adds them up: a few for one thread, and more where threads share them."""
+    share, most = (32768, 4) if k.threads == 1 else (8192, 16 * k.threads)
+    return min(max(k.count // share, 1), most)
 
 
 COLUMN_BATCH = 8  # rows at a time: fewer, and more of each row, suit a processor
