@@ -340,7 +340,8 @@ static void test_reduction(void) {
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROW), 3);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROWS), 2);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_LANES_BY), 5);
-  CHECK_EQ_U64(count_of(&m.plan, GPU_ELECT), 2); /* of the scan, too */
+  CHECK_EQ_U64(count_of(&m.plan, GPU_ELECT), 1); /* of the scan */
+  CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_PRESENT), 1);
   CHECK_EQ_U64(m.plan.info.shared_bytes, 16 + 96 + 64 + 4 * 96 + 4 * 96);
   CHECK_EQ_U64(m.plan.info.dynamic_bytes, m.plan.info.shared_bytes);
   release(&m);

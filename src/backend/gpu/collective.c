@@ -18,9 +18,10 @@
  *
  * LANES THAT ARE NOT THERE. A fold's warps must be whole, so a block of fewer lanes than the plan counts on (the last
  * one of a launch) folds in shared memory, carefully. A lane that has ended takes part in no barrier any more. Shared
- * memory holds a byte for each lane, 1 if it has ended, and a word, 1 if any has; where that is not 0, the lowest lane
- * that is left runs the reference machine's loops alone. A barrier stands behind the test of that word and before the
- * next lane may end, so all lanes read the same. */
+ * memory holds a byte for each lane, 1 if it has ended, and a word, 1 if any has. Where that is not 0, the lanes that
+ * are left share a fold by halves, as in a block that lacks lanes; a scan's loops, which are in order, the lowest runs
+ * alone. A barrier stands behind the test of that word and before the next lane may end, so all
+ * lanes read the same. */
 #include "backend/gpu/plan.h"
 
 typedef struct step_builder {
@@ -39,9 +40,7 @@ static hg_status add_number(const step_builder *m, gpu_op op, uint32_t value, ui
   return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = value, .number = number});
 }
 
-static hg_status add_value(const step_builder *m, gpu_op op, uint32_t value) {
-  return add_number(m, op, value, value);
-}
+static hg_status add_value(const step_builder *m, gpu_op op, uint32_t value) { return add_number(m, op, value, value); }
 
 /* For each value. */
 static hg_status add_each(const step_builder *m, gpu_op op) {
@@ -55,27 +54,9 @@ static hg_status number_each(const step_builder *m, gpu_op op, uint32_t number) 
   return HG_OK;
 }
 
-static uint32_t rows_of(const gpu_plan *g) {
-  return (g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES;
-}
+static uint32_t rows_of(const gpu_plan *g) { return (g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES; }
 
 /* ---- lanes that are not there ------------------------------------------------------------------------------------ */
-
-/* All values are in their places, behind a barrier. */
-static hg_status by_one_lane(const step_builder *m) {
-  for (uint32_t i = 0; i < m->x->count; i++) {
-    uint32_t value = m->x->value[i];
-    int is_exclusive = gpu_insn(m->g, value)->op == ATLAS_OP_scan_excl;
-    gpu_op get = !m->x->is_scan ? GPU_GET_FIRST : is_exclusive ? GPU_GET_BEFORE : GPU_GET_PLACE;
-    HG_TRY(add_value(m, GPU_ELECT, value));
-    HG_TRY(add_value(m, m->x->is_scan ? GPU_SCAN_PLACES : GPU_FOLD_PLACES, value));
-    HG_TRY(add(m, GPU_END_ELECT));
-    HG_TRY(add(m, GPU_SYNC));
-    HG_TRY(add_value(m, get, value));
-    HG_TRY(add(m, GPU_SYNC));
-  }
-  return HG_OK;
-}
 
 /* Strides have changed what a scan's lanes have. */
 static hg_status begin_carefully(const step_builder *m) {
@@ -85,23 +66,28 @@ static hg_status begin_carefully(const step_builder *m) {
   return add(m, GPU_SYNC);
 }
 
-static hg_status if_ended(const step_builder *m) {
+static hg_status scan_carefully(const step_builder *m) {
   if (!m->g->can_end) return HG_OK;
   HG_TRY(begin_carefully(m));
-  return by_one_lane(m);
+  for (uint32_t i = 0; i < m->x->count; i++) {
+    uint32_t value = m->x->value[i];
+    int is_exclusive = gpu_insn(m->g, value)->op == ATLAS_OP_scan_excl;
+    HG_TRY(add_value(m, GPU_ELECT, value));
+    HG_TRY(add_value(m, GPU_SCAN_PLACES, value));
+    HG_TRY(add(m, GPU_END_ELECT));
+    HG_TRY(add(m, GPU_SYNC));
+    HG_TRY(add_value(m, is_exclusive ? GPU_GET_BEFORE : GPU_GET_PLACE, value));
+    HG_TRY(add(m, GPU_SYNC));
+  }
+  return HG_OK;
 }
 
 /* Also for blocks that lack lanes. */
 static hg_status fold_carefully(const step_builder *m) {
   HG_TRY(begin_carefully(m));
-  if (m->g->can_end) HG_TRY(add(m, GPU_UNLESS_ENDED));
-  HG_TRY(add(m, GPU_FOLD_HALVES));
+  HG_TRY(add(m, m->g->can_end ? GPU_FOLD_PRESENT : GPU_FOLD_HALVES));
   HG_TRY(add_each(m, GPU_GET_FIRST));
-  HG_TRY(add(m, GPU_SYNC));
-  if (!m->g->can_end) return HG_OK;
-  HG_TRY(add(m, GPU_WHERE_ENDED));
-  HG_TRY(by_one_lane(m));
-  return add(m, GPU_END_ENDED);
+  return add(m, GPU_SYNC);
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
@@ -113,7 +99,7 @@ static hg_status reduce_in_warp(const step_builder *m) {
   if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
   for (uint32_t h = power / 2; h >= 1; h /= 2) HG_TRY(number_each(m, GPU_FOLD_WARP_BY, h));
   HG_TRY(add_each(m, GPU_SPREAD));
-  return if_ended(m);
+  return m->g->can_end ? fold_carefully(m) : HG_OK;
 }
 
 static uint32_t reversed(uint32_t number, uint32_t power) {
@@ -192,7 +178,7 @@ static hg_status scan_in_warp(const step_builder *m) {
   if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
   for (uint32_t s = 1; s < m->g->info.max_threads; s *= 2) HG_TRY(number_each(m, GPU_STRIDE_LANES, s));
   HG_TRY(add_each(m, GPU_GET_SCANNED));
-  return if_ended(m);
+  return scan_carefully(m);
 }
 
 /* Row j is the window j warps before: with size = 1, 2, 4, ... row j gets row j + size + row j, where it exists, for
@@ -229,7 +215,7 @@ static hg_status scan_in_block(const step_builder *m) {
     HG_TRY(add_value(m, GPU_GET_SUM, m->x->value[i]));
   }
   if (m->g->windows_in_places) HG_TRY(add(m, GPU_SYNC));
-  return if_ended(m);
+  return scan_carefully(m);
 }
 
 hg_status hg_gpu_collective(const gpu_plan *g, uint32_t number, hg_array *steps) {

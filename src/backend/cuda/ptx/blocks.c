@@ -75,10 +75,19 @@ static void find_block_number(ptx *p) {
   PTX(p, "add.s64", p->block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
 }
 
+/* Lanes of blocks that are lines have the numbers of their threads, block after block, in a grid of any shape. */
+static int has_lines(const ptx *p) {
+  const uint32_t *block = p->plan->program->block;
+  return gpu_block_lanes(p->plan) != 0 && block[1] == 1 && block[2] == 1;
+}
+
 void hg_ptx_find_lane(ptx *p) {
   find_block_number(p);
   name_place(p);
-  place_in_space(p);
+  if (has_lines(p))
+    PTX(p, "mad.lo.u64", p->lane, p->block, hg_ptx_number(p->plan->program->block[0]),
+        hg_ptx_widened(p, p->block_lane));
+  else place_in_space(p);
 }
 
 /* The branch stays where blocks of the program have two dimensions or three, and so few launches are flat: without it

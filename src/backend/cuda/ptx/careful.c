@@ -1,5 +1,5 @@
-/* careful.c - reductions and scans of a block that lacks lanes, in shared memory: by all lanes together, or by one
- * where others have ended.
+/* careful.c - reductions and scans of a block that lacks lanes, in shared memory: reductions by all lanes that are
+ * left, scans by one of them.
  *
  * A lane that has ended has left its thread: barriers of the hardware count only threads that are still there. */
 #include "backend/cuda/ptx/exchange.h"
@@ -15,14 +15,19 @@ typedef struct loop {
   ptx_name i, start, end;
 } loop;
 
-static loop open_loop(ptx *p, ptx_name first, const char *leaves, ptx_name limit) {
+static loop open_with(ptx *p, const char *branch, ptx_name first, const char *leaves, ptx_name limit) {
   loop l = {hg_ptx_new(p, PTX_32), hg_ptx_label(p), hg_ptx_label(p)};
   ptx_name test = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "mov.b32", l.i, first);
   hg_ptx_place(p, l.start);
   PTX(p, leaves, test, l.i, limit);
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, l.end.text);
+  hg_ptx_put(p, "\t@%s %s %s;\n", test.text, branch, l.end.text);
   return l;
+}
+
+/* All lanes of a warp leave it at once: ptxas need not join them again. */
+static loop open_loop(ptx *p, ptx_name first, const char *leaves, ptx_name limit) {
+  return open_with(p, "bra.uni", first, leaves, limit);
 }
 
 static void close_loop(ptx *p, const loop *l, const char *mnemonic, ptx_name step) {
@@ -31,12 +36,13 @@ static void close_loop(ptx *p, const loop *l, const char *mnemonic, ptx_name ste
   hg_ptx_place(p, l->end);
 }
 
-/* Half the power of two at or above the lane count. */
+/* Half the power of two at or above the lane count; 0 of one lane: a shift by more than 31 leaves nothing. */
 static ptx_name first_half(ptx *p) {
-  ptx_name half = hg_ptx_new(p, PTX_32);
-  loop power = open_loop(p, hg_ptx_number(1), "setp.ge.u32", p->lane_count);
-  close_loop(p, &power, "shl.b32", hg_ptx_number(1));
-  PTX(p, "shr.u32", half, power.i, hg_ptx_number(1));
+  ptx_name half = hg_ptx_new(p, PTX_32), bits = hg_ptx_new(p, PTX_32);
+  PTX(p, "sub.s32", half, p->lane_count, hg_ptx_number(1));
+  PTX(p, "clz.b32", bits, half);
+  PTX(p, "sub.s32", bits, hg_ptx_number(31), bits);
+  PTX(p, "shl.b32", half, hg_ptx_number(1), bits);
   return half;
 }
 
@@ -73,27 +79,100 @@ static void fold_halves(ptx_exchange *c) {
   close_loop(p, &halves, "shr.u32", hg_ptx_number(1));
 }
 
-static void unless_ended(ptx_exchange *c) {
-  ptx *p = c->p;
-  ptx_name any = hg_ptx_new(p, PTX_32), test = hg_ptx_new(p, PTX_PREDICATE);
-  c->ended = hg_ptx_label(p);
-  hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", any.text, hg_ptx_shared_at(p, p->plan->ended_any).text);
-  PTX(p, "setp.ne.u32", test, any, hg_ptx_number(0));
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, c->ended.text);
-}
-
-static void where_ended(const ptx_exchange *c) {
-  hg_ptx_put(c->p, "\tbra %s;\n", c->joined.text);
-  hg_ptx_place(c->p, c->ended);
-}
-
-/* ---- by one lane ------------------------------------------------------------------------------------------------- */
+/* ---- by the lanes that are left ---------------------------------------------------------------------------------- */
 
 static ptx_name ended_byte(ptx *p, ptx_name lane) {
   ptx_name d = hg_ptx_new(p, PTX_32);
   PTX(p, "add.s32", d, lane, hg_ptx_shared_at(p, p->plan->ended));
   return d;
 }
+
+static ptx_name marks_of(ptx *p, ptx_name lane) {
+  ptx_name byte = hg_ptx_new(p, PTX_32);
+  hg_ptx_put(p, "\tld.shared.u8 %s, [%s];\n", byte.text, ended_byte(p, lane).text);
+  return byte;
+}
+
+typedef struct workers {
+  ptx_name rank, count; /* of this lane among those that are left, and how many these are */
+} workers;
+
+/* The bit that says who has ended stays as it is while others already fold. */
+static workers find_workers(ptx *p) {
+  workers w = {hg_ptx_new(p, PTX_32), hg_ptx_new(p, PTX_32)};
+  ptx_name any = hg_ptx_new(p, PTX_32), none = hg_ptx_new(p, PTX_PREDICATE), before = hg_ptx_new(p, PTX_PREDICATE),
+           all = hg_ptx_label(p);
+  PTX(p, "mov.b32", w.rank, p->block_lane);
+  PTX(p, "mov.b32", w.count, p->lane_count);
+  hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", any.text, hg_ptx_shared_at(p, p->plan->ended_any).text);
+  PTX(p, "setp.eq.u32", none, any, hg_ptx_number(0));
+  hg_ptx_put(p, "\t@%s bra.uni %s;\n", none.text, all.text);
+  loop l = open_loop(p, hg_ptx_number(0), "setp.ge.u32", p->lane_count);
+  ptx_name byte = marks_of(p, l.i);
+  PTX(p, "and.b32", byte, byte, hg_ptx_number(ENDED));
+  PTX(p, "sub.s32", w.count, w.count, byte);
+  PTX(p, "setp.lt.u32", before, l.i, p->block_lane);
+  hg_ptx_put(p, "\t@%s sub.s32 %s, %s, %s;\n", before.text, w.rank.text, w.rank.text, byte.text);
+  close_loop(p, &l, "add.s32", hg_ptx_number(1));
+  hg_ptx_place(p, all);
+  return w;
+}
+
+/* place[i] op= place[other], where a missing side counts for nothing. */
+static void fold_pair(ptx_exchange *c, uint32_t v, ptx_name i, ptx_name other, ptx_name no_a, ptx_name no_b) {
+  ptx *p = c->p;
+  uint8_t type = exchange_type(c, v);
+  ptx_class class = hg_ptx_class_of(type);
+  ptx_name a = hg_ptx_new(p, class), b = hg_ptx_new(p, class), place = hg_ptx_place_at(c, v, i);
+  ptx_name selection = hg_ptx_join("selp", hg_ptx_bits_suffix(class));
+  hg_ptx_load_slot(p, "", type, a, place, 0);
+  hg_ptx_load_slot(p, "", type, b, hg_ptx_place_at(c, v, other), 0);
+  ptx_name d = combined(c, v, a, b);
+  PTX(p, selection.text, d, b, d, no_a);
+  PTX(p, selection.text, d, a, d, no_b);
+  hg_ptx_store_slot(p, "", type, place, 0, d);
+}
+
+/* Place i of all values, and whether it has one. `mark`: the bit of those that have none; behind the last lane there
+ * are none, either. */
+static void fold_place(ptx_exchange *c, ptx_name i, ptx_name half, ptx_name mark) {
+  ptx *p = c->p;
+  ptx_name other = hg_ptx_new(p, PTX_32), last = hg_ptx_new(p, PTX_32), none = hg_ptx_new(p, PTX_32),
+           marks = hg_ptx_new(p, PTX_32), is_behind = hg_ptx_new(p, PTX_PREDICATE), no_a = hg_ptx_new(p, PTX_PREDICATE),
+           no_b = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "add.s32", other, i, half);
+  PTX(p, "setp.ge.u32", is_behind, other, p->lane_count);
+  PTX(p, "sub.s32", last, p->lane_count, hg_ptx_number(1));
+  PTX(p, "min.u32", other, other, last);
+  ptx_name of_a = marks_of(p, i), of_b = marks_of(p, other);
+  PTX(p, "and.b32", none, of_b, mark);
+  PTX(p, "setp.ne.or.u32", no_b, none, hg_ptx_number(0), is_behind);
+  PTX(p, "and.b32", none, of_a, mark);
+  PTX(p, "setp.ne.u32", no_a, none, hg_ptx_number(0));
+  PTX(p, "selp.b32", marks, hg_ptx_number(ABSENT), hg_ptx_number(0), no_b);
+  PTX(p, "selp.b32", marks, marks, hg_ptx_number(0), no_a);
+  PTX(p, "and.b32", of_a, of_a, hg_ptx_number(ENDED));
+  PTX(p, "or.b32", marks, marks, of_a);
+  hg_ptx_put(p, "\tst.shared.u8 [%s], %s;\n", ended_byte(p, i).text, marks.text);
+  for (uint32_t v = 0; v < c->x->count; v++) fold_pair(c, v, i, other, no_a, no_b);
+}
+
+/* for (h = power of two at or above the lane count / 2; h >= 1; h /= 2) for (i = rank; i < h; i += workers) */
+static void fold_present(ptx_exchange *c) {
+  ptx *p = c->p;
+  workers w = find_workers(p);
+  ptx_name mark = hg_ptx_new(p, PTX_32);
+  PTX(p, "mov.b32", mark, hg_ptx_number(ENDED));
+  loop halves = open_loop(p, first_half(p), "setp.lt.u32", hg_ptx_number(1));
+  loop places = open_with(p, "bra", w.rank, "setp.ge.u32", halves.i);
+  fold_place(c, places.i, halves.i, mark);
+  close_loop(p, &places, "add.s32", w.count);
+  PTX(p, "mov.b32", mark, hg_ptx_number(ABSENT));
+  barrier(p);
+  close_loop(p, &halves, "shr.u32", hg_ptx_number(1));
+}
+
+/* ---- by one lane ------------------------------------------------------------------------------------------------- */
 
 /* Marks the absent; goes to `others` in all lanes but the lowest that is left. */
 static void elect(ptx *p, ptx_name others) {
@@ -104,7 +183,7 @@ static void elect(ptx *p, ptx_name others) {
   hg_ptx_put(p, "\tld.shared.u8 %s, [%s];\n", byte.text, ended_byte(p, found).text);
   PTX(p, "and.b32", byte, byte, hg_ptx_number(ENDED));
   PTX(p, "setp.eq.u32", test, byte, hg_ptx_number(0));
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, done.text);
+  hg_ptx_put(p, "\t@%s bra.uni %s;\n", test.text, done.text);
   PTX(p, "add.s32", found, found, hg_ptx_number(1));
   hg_ptx_put(p, "\tbra %s;\n", next.text);
   hg_ptx_place(p, done);
@@ -134,8 +213,8 @@ static void combine_places(ptx_exchange *c, uint32_t i, ptx_name into, ptx_name 
   ptx_class class = hg_ptx_class_of(type);
   ptx_name a = hg_ptx_new(p, class), b = hg_ptx_new(p, class);
   ptx_name selection = hg_ptx_join("selp", hg_ptx_bits_suffix(class));
-  ptx_name address = hg_ptx_place_at(c, i, into), byte_address = ended_byte(p, into),
-           byte = hg_ptx_new(p, PTX_32), present = hg_ptx_new(p, PTX_32), both = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name address = hg_ptx_place_at(c, i, into), byte_address = ended_byte(p, into), byte = hg_ptx_new(p, PTX_32),
+           present = hg_ptx_new(p, PTX_32), both = hg_ptx_new(p, PTX_PREDICATE);
   hg_ptx_load_slot(p, "", type, a, hg_ptx_place_at(c, i, left), 0);
   hg_ptx_load_slot(p, "", type, b, hg_ptx_place_at(c, i, right), 0);
   ptx_name no_a = is_absent(p, ended_byte(p, left)), no_b = is_absent(p, ended_byte(p, right));
@@ -149,20 +228,6 @@ static void combine_places(ptx_exchange *c, uint32_t i, ptx_name into, ptx_name 
   PTX(p, "or.b32", byte, byte, hg_ptx_number(ABSENT));
   PTX(p, "selp.b32", byte, byte, present, both);
   hg_ptx_put(p, "\tst.shared.u8 [%s], %s;\n", byte_address.text, byte.text);
-}
-
-/* for (h = power of two at or above the lane count / 2; h >= 1; h /= 2) for (i = 0; i < h && i + h < count; i++) */
-static void fold_places(ptx_exchange *c, uint32_t i) {
-  ptx *p = c->p;
-  ptx_name bound = hg_ptx_new(p, PTX_32), other = hg_ptx_new(p, PTX_32);
-  loop outer = open_loop(p, first_half(p), "setp.lt.u32", hg_ptx_number(1));
-  PTX(p, "sub.s32", bound, p->lane_count, outer.i);
-  PTX(p, "min.s32", bound, bound, outer.i);
-  loop inner = open_loop(p, hg_ptx_number(0), "setp.ge.s32", bound);
-  PTX(p, "add.s32", other, inner.i, outer.i);
-  combine_places(c, i, inner.i, inner.i, other);
-  close_loop(p, &inner, "add.s32", hg_ptx_number(1));
-  close_loop(p, &outer, "shr.u32", hg_ptx_number(1));
 }
 
 /* for (stride = 1; stride < count; stride *= 2) for (i = count; i-- > stride;) */
@@ -205,16 +270,14 @@ static void get_before(ptx_exchange *c, uint32_t i) {
 
 void hg_ptx_careful_step(ptx_exchange *c, const gpu_step *step, uint32_t i) {
   switch (step->op) {
-  case GPU_UNLESS_ENDED: unless_ended(c); break;
   case GPU_FOLD_HALVES: fold_halves(c); break;
-  case GPU_WHERE_ENDED: where_ended(c); break;
+  case GPU_FOLD_PRESENT: fold_present(c); break;
   case GPU_ELECT: elect(c->p, c->others = hg_ptx_label(c->p)); break;
-  case GPU_FOLD_PLACES: fold_places(c, i); break;
   case GPU_SCAN_PLACES: scan_places(c, i); break;
   case GPU_END_ELECT: hg_ptx_place(c->p, c->others); break;
   case GPU_GET_FIRST: get_place(c, i, hg_ptx_number(0)); break;
   case GPU_GET_PLACE: get_place(c, i, c->p->block_lane); break;
   case GPU_GET_BEFORE: get_before(c, i); break;
-  default: break; /* END_ENDED: what follows it joins */
+  default: break;
   }
 }

@@ -111,7 +111,7 @@ static void need_lanes(const ptx_exchange *c) {
   ptx_name test = hg_ptx_new(c->p, PTX_PREDICATE);
   const char *is_other = c->x->least_lanes == c->x->most_lanes ? "setp.ne.u32" : "setp.lt.u32";
   PTX(c->p, is_other, test, c->p->lane_count, hg_ptx_number(c->x->least_lanes));
-  hg_ptx_put(c->p, "\t@%s bra %s;\n", test.text, c->careful.text);
+  hg_ptx_put(c->p, "\t@%s bra.uni %s;\n", test.text, c->careful.text);
 }
 
 /* In a single warp a ballot counts the lanes that are there. */
@@ -129,7 +129,7 @@ static void none_ended(const ptx_exchange *c) {
     wanted = hg_ptx_number(0);
   }
   PTX(p, "setp.ne.u32", test, there, wanted);
-  hg_ptx_put(p, "\t@%s bra %s;\n", test.text, c->careful.text);
+  hg_ptx_put(p, "\t@%s bra.uni %s;\n", test.text, c->careful.text);
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ static void open_folders(ptx_exchange *c, uint32_t i, uint32_t count, uint32_t f
     PTX(p, "min.u32", limit, limit, hg_ptx_number(count));
   }
   PTX(p, "setp.ge.u32", none, c->folded, limit);
-  hg_ptx_put(p, "\t@%s bra %s;\n", none.text, c->folders_end.text);
+  hg_ptx_put(p, "\t@%s bra.uni %s;\n", none.text, c->folders_end.text);
   PTX(p, "mad.lo.u32", c->place, c->folded, hg_ptx_number(c->place_bytes),
       hg_ptx_place_at(c, i, c->in_warp));
   if (is_loop) hg_ptx_place(p, c->folders_again);
@@ -191,7 +191,7 @@ static void close_folders(const ptx_exchange *c) {
     PTX(p, "mad.lo.u32", c->place, warps, hg_ptx_number(c->place_bytes), c->place);
     PTX(p, "add.s32", c->folded, c->folded, warps);
     PTX(p, "setp.lt.u32", more, c->folded, hg_ptx_number(c->folders));
-    hg_ptx_put(p, "\t@%s bra %s;\n", more.text, c->folders_again.text);
+    hg_ptx_put(p, "\t@%s bra.uni %s;\n", more.text, c->folders_again.text);
   }
   hg_ptx_place(p, c->folders_end);
 }

@@ -14,7 +14,7 @@ typedef struct ptx_exchange {
   uint32_t place_bytes;               /* of such a value; */
   uint32_t folders;                   /* how many values, if a warp may have several; else 0 */
   uint32_t got;                       /* results that are in registers */
-  ptx_name folders_again, folders_end, careful, ended, others, joined; /* labels */
+  ptx_name folders_again, folders_end, careful, others, joined; /* labels */
   hg_array *out;                      /* of the common case */
 } ptx_exchange;
 
