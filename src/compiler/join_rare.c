@@ -9,12 +9,15 @@
  *
  *   a0: branch c0 and c1 and ... ? (nothing) : s;  s: all of the above;  and both go on to where the last one meets.
  *
+ * Where all are one function, s is a loop over them (roll_rare.c).
+ *
  * So there is one branch where no case is rare, and what the functions compute up to it is one block, in which their
  * instructions can be mixed. Every bit stays: pure values have no place, and each lane decides by the same conditions
  * which of them it takes. */
 #include "compiler/join_rare.h"
 
 #include "base/error.h"
+#include "compiler/rare_row.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
@@ -22,30 +25,20 @@
 #include <string.h>
 
 enum {
-  MOST_JOINED = 4,  /* functions: what their rare sides need is in registers up to the test */
-  MOST_BLOCKS = 32, /* of a rare side */
-  MOST_USUAL = 8,   /* values of the other */
-  MOST_COPIED = 6   /* of the usual value's operands, one on the other */
+  MOST_USUAL = 8, /* values of the usual side */
+  MOST_COPIED = 6 /* of the usual value's operands, one on the other */
 };
-
-/* A branch with a side that computes little, and another that is rare. */
-typedef struct diamond {
-  uint32_t head, usual, join; /* blocks; usual: between head and join, without effects; or head itself */
-  size_t at;                  /* which of the predecessors of `join` the usual one is */
-  int side;                   /* of the head's branch that goes to `usual` */
-  uint32_t rare[MOST_BLOCKS], rare_count;
-} diamond;
 
 typedef struct joiner {
   ssa_unit *unit;
-  uint32_t *length;  /* per block: the values that are computed there */
-  uint32_t *role;    /* per block: the stamp of what it is a part of */
-  uint32_t *seen;    /* per value: the stamp of the row for which it has been found to be independent */
-  uint32_t *becomes; /* per value: the phi that stands for it behind its row; SSA_NONE */
+  uint32_t *length;        /* per block: the values that are computed there */
+  uint32_t *role;          /* per block: the stamp of what it is a part of */
+  uint32_t *seen;          /* per value: the stamp of the row for which it has been found to be independent */
+  uint32_t *becomes;       /* per value: the phi that stands for it behind its row; SSA_NONE */
   uint64_t values, blocks; /* that the arrays have */
-  uint32_t stamp;    /* even: a row's joins; the odd one behind it: a rare side */
+  uint32_t stamp;          /* even: a row's joins; the odd one behind it: a rare side */
   hg_array stack;
-  diamond row[MOST_JOINED];
+  rare_branch row[RARE_MOST_JOINED];
   uint32_t count; /* of row */
 } joiner;
 
@@ -59,22 +52,20 @@ static hg_status out_of_memory(void) { return hg_fail_memory("joining rare cases
 /* ---- one branch -------------------------------------------------------------------------------------------------- */
 
 /* Adds a block to the rare side; 0 if it can be no part of one. */
-static int add_rare(const joiner *j, diamond *d, uint32_t number) {
+static int add_rare(const joiner *j, rare_branch *d, uint32_t number) {
   const ssa_block *block = block_at(j, number);
   if (number == d->join || j->role[number] == j->stamp + 1) return 1;
-  if (!block->library || block->first_effect != SSA_NONE || d->rare_count == MOST_BLOCKS) return 0;
+  if (!block->library || block->first_effect != SSA_NONE || d->rare_count == RARE_MOST_BLOCKS) return 0;
   if (block->end != SSA_JUMP && block->end != SSA_BRANCH) return 0;
   j->role[number] = j->stamp + 1;
   d->rare[d->rare_count++] = number;
   return 1;
 }
 
-static int is_rare(const joiner *j, uint32_t block) {
-  return block < j->blocks && j->role[block] == j->stamp + 1;
-}
+static int is_rare(const joiner *j, uint32_t block) { return block < j->blocks && j->role[block] == j->stamp + 1; }
 
 /* 1 if the rare side is left to `join` alone and entered at the head alone. */
-static int collect_rare(const joiner *j, diamond *d, uint32_t first) {
+static int collect_rare(const joiner *j, rare_branch *d, uint32_t first) {
   d->rare_count = 0;
   if (first == d->join || !add_rare(j, d, first)) return 0;
   for (uint32_t i = 0; i < d->rare_count; i++)
@@ -91,13 +82,13 @@ static int collect_rare(const joiner *j, diamond *d, uint32_t first) {
 }
 
 /* The function's usual side is the short one by far. */
-static int is_long(const joiner *j, const diamond *d) {
+static int is_long(const joiner *j, const rare_branch *d) {
   uint32_t length = 0, usual = d->usual == d->head ? 0 : j->length[d->usual];
   for (uint32_t i = 0; i < d->rare_count; i++) length += j->length[d->rare[i]];
   return length > 2 * usual + 4;
 }
 
-static void forget_rare(const joiner *j, const diamond *d) {
+static void forget_rare(const joiner *j, const rare_branch *d) {
   for (uint32_t i = 0; i < d->rare_count; i++) j->role[d->rare[i]] = 0;
 }
 
@@ -108,7 +99,7 @@ static int is_short(const joiner *j, uint32_t number) {
          block->first_effect == SSA_NONE && j->length[number] <= MOST_USUAL;
 }
 
-static int is_diamond(const joiner *j, diamond *d) {
+static int is_diamond(const joiner *j, rare_branch *d) {
   const ssa_block *head = block_at(j, d->head);
   if (d->join == d->head) return 0;
   if (collect_rare(j, d, head->successor[1 - d->side]) && is_long(j, d)) {
@@ -119,14 +110,14 @@ static int is_diamond(const joiner *j, diamond *d) {
   return 0;
 }
 
-static int find_diamond(const joiner *j, uint32_t head, diamond *d) {
+static int find_diamond(const joiner *j, uint32_t head, rare_branch *d) {
   const ssa_block *block = block_at(j, head);
   if (block->end != SSA_BRANCH || block->successor[0] == block->successor[1]) return 0;
   for (int s = 0; s < 2; s++) {
     uint32_t next = block->successor[s];
-    *d = (diamond){.head = head, .usual = next, .join = block_at(j, next)->successor[0], .side = s};
+    *d = (rare_branch){.head = head, .usual = next, .join = block_at(j, next)->successor[0], .side = s};
     if (is_short(j, next) && is_diamond(j, d)) return 1;
-    *d = (diamond){.head = head, .usual = head, .join = next, .side = s};
+    *d = (rare_branch){.head = head, .usual = head, .join = next, .side = s};
     if (is_diamond(j, d)) return 1;
   }
   return 0;
@@ -155,7 +146,7 @@ static hg_status look_through(joiner *j, int *is) {
 }
 
 /* 1 if nothing that the branch decides or chooses depends on those of the row. */
-static hg_status is_independent(joiner *j, const diamond *d, int *is) {
+static hg_status is_independent(joiner *j, const rare_branch *d, int *is) {
   *is = 1;
   if (!needs(j, block_at(j, d->head)->condition)) return out_of_memory();
   for (uint32_t i = 0; i < d->rare_count; i++)
@@ -170,8 +161,8 @@ static hg_status is_independent(joiner *j, const diamond *d, int *is) {
 static hg_status find_row(joiner *j, uint32_t head) {
   j->stamp += 2;
   j->count = 0;
-  while (j->count < MOST_JOINED) {
-    diamond *d = &j->row[j->count];
+  while (j->count < RARE_MOST_JOINED) {
+    rare_branch *d = &j->row[j->count];
     int is = 1;
     if (j->count > 0 && block_at(j, head)->first_effect != SSA_NONE) break;
     if (!find_diamond(j, head, d)) break;
@@ -197,7 +188,7 @@ static uint32_t add(joiner *j, uint16_t op, uint32_t a, uint32_t b) {
 }
 
 /* That the branch goes to its usual side. */
-static uint32_t is_usual(joiner *j, const diamond *d) {
+static uint32_t is_usual(joiner *j, const rare_branch *d) {
   uint32_t condition = ir_ssa_resolve(j->unit, block_at(j, d->head)->condition);
   if (d->side == 0) return condition;
   if (insn_at(j, condition)->op == ATLAS_OP_pnot) return ssa_args_of(j->unit, condition)[0];
@@ -245,28 +236,40 @@ static hg_status extend(joiner *j, uint32_t phi, uint32_t with) {
   return HG_OK;
 }
 
-/* What a branch inside the row has chosen is chosen again where the row ends. */
-static hg_status stand_for(joiner *j, uint32_t phi, uint32_t usual, uint32_t end) {
+/* What a branch inside the row has chosen is chosen again where the row ends. `rare`: what it is on other edges than
+ * the last one. */
+static hg_status stand_for(joiner *j, uint32_t phi, uint32_t rare, uint32_t usual, uint32_t end) {
   ssa_insn made = *insn_at(j, phi);
   uint32_t count = (uint32_t)block_at(j, end)->predecessors.count, value = ir_ssa_add(j->unit, &made, count);
   if (value == SSA_NONE) return out_of_memory();
   usual = copy_of(j, ir_ssa_resolve(j->unit, usual), MOST_COPIED);
   if (usual == SSA_NONE) return out_of_memory();
-  for (uint32_t i = 0; i + 1 < count; i++) ssa_args_of(j->unit, value)[i] = phi;
+  for (uint32_t i = 0; i + 1 < count; i++) ssa_args_of(j->unit, value)[i] = rare;
   ssa_args_of(j->unit, value)[count - 1] = usual;
   ir_ssa_append_phi(j->unit, end, value);
   j->becomes[phi] = value;
   return HG_OK;
 }
 
-/* The edge from the new usual side to the end of the row is its last one. */
-static hg_status join_values(joiner *j) {
-  const diamond *last = &j->row[j->count - 1];
-  for (uint32_t phi = block_at(j, last->join)->first_phi; phi != SSA_NONE; phi = insn_at(j, phi)->next)
-    HG_TRY(extend(j, phi, ssa_args_of(j->unit, phi)[last->at]));
-  for (const diamond *d = j->row; d != last; d++)
-    for (uint32_t phi = block_at(j, d->join)->first_phi; phi != SSA_NONE; phi = insn_at(j, phi)->next)
-      HG_TRY(stand_for(j, phi, ssa_args_of(j->unit, phi)[d->at], last->join));
+/* The edge from the new usual side to the end of the row is its last one; `loop`: leads to the other, or NULL. */
+static hg_status join_values(joiner *j, const rare_loop *loop) {
+  const rare_branch *last = &j->row[j->count - 1];
+  uint32_t c = 0;
+  for (uint32_t phi = block_at(j, last->join)->first_phi; phi != SSA_NONE; phi = insn_at(j, phi)->next) {
+    uint32_t usual = ssa_args_of(j->unit, phi)[last->at];
+    if (loop != NULL) {
+      insn_at(j, phi)->arg_count = 1;
+      ssa_args_of(j->unit, phi)[0] = loop->chosen[j->count - 1][c++];
+    }
+    HG_TRY(extend(j, phi, usual));
+  }
+  for (const rare_branch *d = j->row; d != last; d++) {
+    c = 0;
+    for (uint32_t phi = block_at(j, d->join)->first_phi; phi != SSA_NONE; phi = insn_at(j, phi)->next) {
+      uint32_t rare = loop != NULL ? loop->chosen[d - j->row][c++] : phi;
+      HG_TRY(stand_for(j, phi, rare, ssa_args_of(j->unit, phi)[d->at], last->join));
+    }
+  }
   return HG_OK;
 }
 
@@ -287,11 +290,36 @@ static void move_branch(joiner *j, uint32_t head, uint32_t to) {
   }
 }
 
+static void remove_block(const joiner *j, uint32_t number) {
+  ssa_block *block = block_at(j, number);
+  block->dead = 1;
+  block->successor[0] = block->successor[1] = SSA_NONE;
+}
+
+/* The loop instead of the row's branches. */
+static hg_status put_loop(joiner *j, const rare_loop *loop) {
+  const rare_branch *last = &j->row[j->count - 1];
+  for (const rare_branch *d = j->row; d <= last; d++) {
+    if (d != last) remove_block(j, d->join);
+    if (d->usual != d->head) remove_block(j, d->usual);
+    for (uint32_t i = 0; i < d->rare_count; i++) remove_block(j, d->rare[i]);
+  }
+  block_at(j, last->join)->predecessors.count = 0;
+  block_at(j, loop->last)->successor[1] = last->join;
+  return lead(j, loop->last, last->join) ? HG_OK : out_of_memory();
+}
+
 static hg_status join_row(joiner *j) {
-  uint32_t head = j->row[0].head, end = j->row[j->count - 1].join, all = all_usual(j);
-  uint32_t usual = ir_ssa_add_block(j->unit), rare = ir_ssa_add_block(j->unit);
-  if (all == SSA_NONE || usual == SSA_NONE || rare == SSA_NONE) return out_of_memory();
-  move_branch(j, head, rare);
+  uint32_t head = j->row[0].head, end = j->row[j->count - 1].join, all = all_usual(j), rare, usual;
+  rare_loop loop;
+  int is_rolled;
+  if (all == SSA_NONE) return out_of_memory();
+  HG_TRY(hg_roll_rare(j->unit, j->row, j->count, &loop, &is_rolled));
+  rare = is_rolled ? loop.first : ir_ssa_add_block(j->unit);
+  usual = ir_ssa_add_block(j->unit);
+  if (usual == SSA_NONE || rare == SSA_NONE) return out_of_memory();
+  if (is_rolled) HG_TRY(put_loop(j, &loop));
+  else move_branch(j, head, rare);
   block_at(j, head)->condition = all;
   block_at(j, head)->successor[0] = usual;
   block_at(j, head)->successor[1] = rare;
@@ -299,7 +327,7 @@ static hg_status join_row(joiner *j) {
   block_at(j, usual)->successor[0] = end;
   block_at(j, usual)->library = block_at(j, rare)->library = 1;
   if (!lead(j, head, usual) || !lead(j, head, rare) || !lead(j, usual, end)) return out_of_memory();
-  return join_values(j);
+  return join_values(j, is_rolled ? &loop : NULL);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@
  *
  * The test: 2^-16 <= |b| <= 2^64 and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal numbers, and the last
  * bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group for which it fails
- * divides, one by one: so do zeros.
+ * divides, one by one: so do zeros. From some number on that is a loop, with one division: a division is long,
+ * and drivers' compilers spend their time on what is there, not on what runs.
  *
  * A quotient that only a rounding to bf16 uses needs less: the product q = a z, where z is the least f32 that is not
  * below 1 / b (all here in magnitude). It is not below the f32 nearest a / b, since rounding is monotonic, and misses
@@ -27,12 +28,14 @@
 #include "compiler/share_divisor.h"
 
 #include "base/error.h"
+#include "compiler/rounds.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 
 enum {
-  FEWEST = 3,     /* divisions by one number */
+  FEWEST = 3,       /* divisions by one number */
+  MOST_COPIES = 4,  /* of a division, where the test fails */
   MOST_SHARED = 8,  /* with one test: registers hold what they divide and what comes of it */
   MOST_ROUNDED = 12 /* the same of quotients that are rounded */
 };
@@ -160,8 +163,8 @@ static void invert(sharer *s, uint32_t divisor) {
   s->reciprocal = real(s, ATLAS_OP_div, constant(s, ONE), divisor, SSA_NONE);
   s->negative = real(s, ATLAS_OP_neg, divisor, SSA_NONE, SSA_NONE);
   uint32_t size = real(s, ATLAS_OP_abs, divisor, SSA_NONE, SSA_NONE);
-  s->fits = both(s, is_at_most(s, constant(s, LEAST_DIVISOR), size),
-                 is_at_most(s, size, constant(s, GREATEST_DIVISOR)));
+  s->fits =
+      both(s, is_at_most(s, constant(s, LEAST_DIVISOR), size), is_at_most(s, size, constant(s, GREATEST_DIVISOR)));
 }
 
 static uint32_t quotient(sharer *s, uint32_t a) {
@@ -220,10 +223,34 @@ static uint32_t add_side(sharer *s, uint32_t to) {
   return lead(s, s->block, side) && lead(s, side, to) ? side : SSA_NONE;
 }
 
+/* for (k = 0; k < count; k++) number[k] = number[k] / divisor; */
+static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *quotient) {
+  hg_rounds rounds = {.unit = s->unit, .count = s->count, .failed = s->failed};
+  uint32_t number[MOST_ROUNDED];
+  hg_begin_rounds(&rounds, loop);
+  for (uint32_t i = 0; i < s->count; i++) number[i] = hg_carry_on(&rounds, arg_of(s, s->shared[i], 0));
+  uint32_t q = real(s, ATLAS_OP_div, hg_given_in_round(&rounds, number), s->divisor, SSA_NONE);
+  for (uint32_t i = 0; i < s->count; i++) quotient[i] = hg_keep_found(&rounds, number[i], i, q);
+  hg_end_rounds(&rounds, loop, to);
+  s->failed |= rounds.failed;
+}
+
+/* The divisions, between the block at hand and `to`: the first block. */
+static uint32_t add_divisions(sharer *s, uint32_t to, uint32_t *quotient) {
+  if (s->count <= MOST_COPIES) {
+    for (uint32_t i = 0; i < s->count; i++)
+      quotient[i] = real(s, ATLAS_OP_div, arg_of(s, s->shared[i], 0), s->divisor, SSA_NONE);
+    return add_side(s, to);
+  }
+  uint32_t loop = ir_ssa_add_block(s->unit), before = loop == SSA_NONE ? SSA_NONE : add_side(s, loop);
+  if (before == SSA_NONE || !lead(s, loop, loop) || !lead(s, loop, to)) return SSA_NONE;
+  divide_in_rounds(s, loop, to, quotient);
+  return before;
+}
+
 /* The value of a division, where both sides meet. */
-static void choose(sharer *s, uint32_t division, uint32_t shared, uint32_t to) {
-  const uint32_t args[2] = {shared, real(s, ATLAS_OP_div, arg_of(s, division, 0), s->divisor, SSA_NONE)};
-  uint32_t phi = add(s, (ssa_insn){.op = SSA_PHI, .type = ATLAS_f32}, args, 2);
+static void choose(sharer *s, uint32_t division, uint32_t shared, uint32_t divided, uint32_t to) {
+  uint32_t phi = add(s, (ssa_insn){.op = SSA_PHI, .type = ATLAS_f32}, (uint32_t[]){shared, divided}, 2);
   if (s->failed) return;
   ir_ssa_append_phi(s->unit, to, phi);
   ir_ssa_replace(s->unit, division, phi);
@@ -232,19 +259,19 @@ static void choose(sharer *s, uint32_t division, uint32_t shared, uint32_t to) {
 
 /* Ends the block behind `previous`; what follows is the next block at hand. */
 static hg_status share(sharer *s, uint32_t previous) {
-  uint32_t shared[MOST_ROUNDED];
+  uint32_t shared[MOST_ROUNDED], divided[MOST_ROUNDED];
   invert(s, arg_of(s, s->shared[0], 1));
   uint32_t test = s->is_narrow ? share_for_rounding(s, shared) : share_exactly(s, shared);
   uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);
   if (rest == SSA_NONE) return out_of_memory();
-  uint32_t usual = add_side(s, rest), rare = usual == SSA_NONE ? SSA_NONE : add_side(s, rest);
+  uint32_t usual = add_side(s, rest), rare = usual == SSA_NONE ? SSA_NONE : add_divisions(s, rest, divided);
   if (rare == SSA_NONE) return out_of_memory();
   ssa_block *block = ssa_block_at(s->unit, s->block);
   block->end = SSA_BRANCH;
   block->condition = test;
   block->successor[0] = usual;
   block->successor[1] = rare;
-  for (uint32_t i = 0; i < s->count; i++) choose(s, s->shared[i], shared[i], rest);
+  for (uint32_t i = 0; i < s->count; i++) choose(s, s->shared[i], shared[i], divided[i], rest);
   s->block = rest;
   return s->failed ? out_of_memory() : HG_OK;
 }

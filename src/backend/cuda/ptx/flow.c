@@ -195,12 +195,21 @@ static void jump(const flow *f, uint32_t from, uint32_t next) {
   jump_unless_next(f, edge.target, next);
 }
 
+/* A loop of the function library is for rare cases: ptxas is not to make several copies of it. */
+static int begins_rare_loop(const ptx *p, uint32_t k) {
+  const ssa_block *block = ssa_block_at(p->plan->unit, p->plan->order.block[k]);
+  for (size_t i = 0; i < block->predecessors.count && block->library; i++)
+    if (p->plan->order.position[((const uint32_t *)block->predecessors.data)[i]] >= k) return 1;
+  return 0;
+}
+
 static void emit_block(const flow *f, uint32_t k) {
   ptx *p = f->p;
   uint32_t b = p->plan->order.block[k], next = k + 1 < p->plan->order.count ? p->plan->order.block[k + 1] : SSA_NONE;
   const ssa_block *block = ssa_block_at(p->plan->unit, b);
   if (k > 0) hg_ptx_place(p, label_of(f, b));
   p->near_count = 0;
+  if (begins_rare_loop(p, k)) hg_ptx_put(p, "\t.pragma \"nounroll\";\n");
   const uint32_t *first = p->plan->part[p->part].first;
   hg_ptx_steps(p, first[k], first[k + 1] - first[k]);
   switch (block->end) {
