@@ -47,29 +47,18 @@ uint32_t hg_x86_rare_division(x86_emit *e, unsigned to, unsigned from, x86_rm by
   return label;
 }
 
+void hg_x86_note_late(x86_emit *e, uint32_t index) {
+  uint32_t at = e->index;
+  if (e->b->slices > 0) at = vector_reg_at(e->b->vector, index)->first;
+  else
+    while (at > e->region_first && vector_insn_at(e->b->vector, at)->d != index) at--;
+  if (e->a.no_memory || vector_insn_at(e->b->vector, at)->d != index || !e->is_late[at]) return;
+  ((x86_slow *)e->slow.data)[e->slow.count - 1].made = at;
+}
+
 void hg_x86_slow_back(x86_emit *e) {
   if (e->a.no_memory) return;
   hg_x86_place(&e->a, ((x86_slow *)e->slow.data)[e->slow.count - 1].back);
-}
-
-void hg_x86_write_slow_paths(x86_emit *e) {
-  for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
-    const x86_slow *slow = (x86_slow *)e->slow.data + i;
-    if (!hg_x86_is_jumped_to(&e->a, slow->from)) continue;
-    hg_x86_place(&e->a, slow->from);
-    e->index = slow->insn;
-    e->copies = slow->copies;
-    e->is_tail = slow->is_tail;
-    e->exact = slow->exact;
-    if (slow->divides) hg_x86_divide_canonically(e, slow->to, slow->from_reg, slow->by);
-    else {
-      hg_x86_make_late(e, slow->made);
-      hg_x86_help(e, slow->copy);
-    }
-    hg_x86_jump(&e->a, slow->back);
-  }
-  e->slow.count = 0;
-  e->exact = e->lanes;
 }
 
 /* All registers that values may live in, to or from the frame, whose address is in rdx. */

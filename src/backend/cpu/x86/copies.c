@@ -105,10 +105,6 @@ static void write_copy(x86_emit *e, const x86_copy *copy) {
   hg_x86_v(e, X86_vstore, value, 0, x86_indexed(hg_x86_base(e), X86_TILE_LANE, 2, store.offset + lanes_before));
 }
 
-void hg_x86_prefetch_later(x86_emit *e) {
-  if (!hg_array_push(&e->a.allocator, &e->prefetches_to_come, e->index)) e->a.no_memory = 1;
-}
-
 static void write_prefetch(x86_emit *e, uint32_t i) {
   const hg_vector *v = e->b->vector;
   x86_access load;

@@ -253,11 +253,10 @@ int hg_x86_can_collect(x86_emit *e, const native_step *step);
 void hg_x86_collect(x86_emit *e, const native_step *step);
 int hg_x86_can_ask(const x86_emit *e, const vector_insn *jump);
 void hg_x86_ask(x86_emit *e, const vector_insn *jump, uint32_t target);
-/* late.c: 1 if slow paths make what the current instruction would, an index. Notes that the latest slow path makes an
- * access's index, if that is so. Makes it. */
+/* late.c: 1 if slow paths make what the current instruction would, an index. */
 int hg_x86_is_made_late(x86_emit *e);
+/* If that is so of an access's index: its slow path, the latest, makes it. */
 void hg_x86_note_late(x86_emit *e, uint32_t index);
-void hg_x86_make_late(x86_emit *e, uint32_t made);
 /* ahead.c: finds the region of a full block that has time for prefetches; writes those that are due before the next
  * instruction of a group. */
 void hg_x86_plan_prefetches(x86_emit *e);

@@ -1,5 +1,5 @@
-/* late.c - indices blane + u that nothing reads as vectors but C code, where an access is out of bounds: slow paths
- * make them. */
+/* late.c - slow paths, behind the code that jumps to them; and the indices blane + u that they make, since nothing else
+ * reads them as vectors: C code, where an access is out of bounds. */
 #include "backend/cpu/x86/x86_memory.h"
 
 enum { MOST_LIFE = 512 }; /* instructions that are searched for readers */
@@ -44,16 +44,7 @@ int hg_x86_is_made_late(x86_emit *e) {
   return is;
 }
 
-void hg_x86_note_late(x86_emit *e, uint32_t index) {
-  uint32_t at = e->index;
-  if (e->b->slices > 0) at = vector_reg_at(e->b->vector, index)->first;
-  else
-    while (at > e->region_first && vector_insn_at(e->b->vector, at)->d != index) at--;
-  if (e->a.no_memory || vector_insn_at(e->b->vector, at)->d != index || !e->is_late[at]) return;
-  ((x86_slow *)e->slow.data)[e->slow.count - 1].made = at;
-}
-
-void hg_x86_make_late(x86_emit *e, uint32_t made) {
+static void make_late(x86_emit *e, uint32_t made) {
   uint32_t index = e->index;
   if (made == VECTOR_NONE) return;
   e->index = made;
@@ -61,4 +52,24 @@ void hg_x86_make_late(x86_emit *e, uint32_t made) {
   hg_x86_operation(e);
   e->index = index;
   e->insn = vector_insn_at(e->b->vector, index);
+}
+
+void hg_x86_write_slow_paths(x86_emit *e) {
+  for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
+    const x86_slow *slow = (x86_slow *)e->slow.data + i;
+    if (!hg_x86_is_jumped_to(&e->a, slow->from)) continue;
+    hg_x86_place(&e->a, slow->from);
+    e->index = slow->insn;
+    e->copies = slow->copies;
+    e->is_tail = slow->is_tail;
+    e->exact = slow->exact;
+    if (slow->divides) hg_x86_divide_canonically(e, slow->to, slow->from_reg, slow->by);
+    else {
+      make_late(e, slow->made);
+      hg_x86_help(e, slow->copy);
+    }
+    hg_x86_jump(&e->a, slow->back);
+  }
+  e->slow.count = 0;
+  e->exact = e->lanes;
 }

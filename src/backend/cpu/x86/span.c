@@ -66,3 +66,7 @@ void hg_x86_end_spans(x86_emit *e, uint32_t i) {
   e->kept.since = VECTOR_NONE;
   if (!e->a.no_memory) ((x86_cold *)e->cold.data)[e->cold.count - 1].end = i;
 }
+
+void hg_x86_prefetch_later(x86_emit *e) {
+  if (!hg_array_push(&e->a.allocator, &e->prefetches_to_come, e->index)) e->a.no_memory = 1;
+}

@@ -69,7 +69,7 @@ int hg_x86_describe_access(x86_emit *e, x86_access *m);
 const x86_span *hg_x86_span_of(const x86_emit *e, const vector_insn *made);
 /* 1 if hg_x86_prefetch_next_round has something to do. */
 int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index);
-/* copies.c: the current load's in the next round is to be asked for between copies. */
+/* The current load's in the next round is to be asked for between copies (copies.c). */
 void hg_x86_prefetch_later(x86_emit *e);
 /* What the next round loads; `base`: the address that rax, the index of lane 0, counts from; `index`: the register that
  * says what is added in a round. */

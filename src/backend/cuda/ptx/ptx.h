@@ -8,7 +8,8 @@
  * 0x7fffffff, or 0x7fff in 16 bits. hg_ptx_exact gives the bits that the ISA asks for.
  *
  * Circle: convert text: a value in a narrow register is converted where it is named.
- * Circle: flow group: the accesses of a group whose test fails are emitted one by one, as steps of the program. */
+ * Circle: flow group group_loop: the accesses of a group whose test fails are emitted one by one, as steps of the
+ * program, or in a loop that uses the group's. */
 #ifndef HG_PTX_H
 #define HG_PTX_H
 
