@@ -56,6 +56,10 @@ static const char *const bodies[] = {
     /* the sum is on the side of the NaNs, on both, or of infinities that make NaNs */
     BRANCH("r0", "64", "add.u32 r3, r2, #3\n@!p0 bra done\n" SIDE "movi.u32 r3, #7\n"),
     BRANCH("r0", "64", "add.u32 r3, r2, #3\n@p0 bra done\n" SIDE "add.u32 r3, r3, #5\n"),
+    /* one value comes to a phi as a number, and by another way as what may be a NaN; one lane a thread */
+    "reduce.min.u32 r8, r2\nadd.f32 r5, r0, #0.5\nmin.f32 r6, r0, #1\nset.ne.f32 p0, r6, #0.25\n@!p0 bra other\n"
+    "abs.f32 r4, r5\nset.ge.f32 p0, r4, #0\n@p0 bra done\n" SIDE "bra done\nother:\nmax.f32 r5, r0, r0\ndone:\n"
+    "bitcast.u32.f32 r3, r5\nxor.u32 r3, r3, r8",
     BRANCH("r0", "inf",
            "sub.f32 r1, r0, r0\nbitcast.u32.f32 r2, r1\nadd.u32 r3, r2, #3\n@p0 bra done\n" SIDE "movi.u32 r3, #7\n"),
     BRANCH(

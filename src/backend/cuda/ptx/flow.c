@@ -67,9 +67,11 @@ static ptx_name phi_register(ptx *p, uint32_t phi, int waiting) {
   return hg_ptx_name("%%%c%u", reg.text[1], (unsigned)p->reg[p->plan->home[phi]]); /* 1 + the first number */
 }
 
-/* The operand lies in the phi's register. */
+/* The operand lies in the phi's register, with the bits that the phi has: what comes by another edge, too, as a number,
+ * may have to be made canonical on this one. */
 static int is_there(const ptx *p, uint32_t phi, const gpu_edge *edge) {
-  return p->plan->home[ptx_arg(p, phi, edge->side)] == p->plan->home[phi];
+  if (p->plan->home[ptx_arg(p, phi, edge->side)] != p->plan->home[phi]) return 0;
+  return !hg_gpu_asks_exact(p->plan, phi, edge->side);
 }
 
 /* All phis take their values at once: through other registers where one phi's value is another's. */
