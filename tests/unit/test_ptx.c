@@ -170,6 +170,25 @@ static void test_narrow_extremes(void) {
   release(&now);
 }
 
+/* ptxas takes what holds for all numbers of a sign for true, of NaNs, too. */
+static void test_comparisons_with_constants(void) {
+#define COMPARE(body) ".program compare\n.buffer x f32 in\n.buffer y u32 out\nldg.f32 r0, [x + lane]\n" body \
+                      "sel.u32 r1, p0, #1, #2\nstg.u32 [y + lane], r1\nexit\n"
+  entry of_abs = emit(COMPARE("abs.f32 r0, r0\nset.ge.f32 p0, r0, #0\n"), 0);
+  entry above = emit(COMPARE("abs.f32 r0, r0\nset.gt.f32 p0, r0, #-1\n"), 0);
+  entry below = emit(COMPARE("abs.f32 r0, r0\nneg.f32 r0, r0\nset.lt.f32 p0, r0, #1\n"), 0);
+  entry between = emit(COMPARE("abs.f32 r0, r0\nset.le.f32 p0, r0, #1\n"), 0);
+  CHECK(says(&of_abs, "setp.gtu.f32") && !says(&of_abs, "setp.le.f32"));
+  CHECK(says(&above, "setp.geu.f32") && !says(&above, "setp.lt.f32"));
+  CHECK(says(&below, "setp.geu.f32") && !says(&below, "setp.lt.f32"));
+  CHECK(says(&between, "setp.le.f32"));
+  release(&of_abs);
+  release(&above);
+  release(&below);
+  release(&between);
+#undef COMPARE
+}
+
 static void test_everything(void) {
   entry e = emit(everything, 0), again = emit(everything, 0);
   CHECK_EQ_U64(e.info.observes_block, 1);
@@ -399,6 +418,7 @@ int main(void) {
   test_kept();
   test_nan_bits();
   test_narrow_extremes();
+  test_comparisons_with_constants();
   test_everything();
   test_pack();
   test_blocks_at_a_time();

@@ -329,17 +329,34 @@ static void select_value(ptx *p, uint32_t value, ptx_name d) {
 
 /* ---- predicates -------------------------------------------------------------------------------------------------- */
 
+/* Where a comparison with a constant holds for all numbers of a sign, ptxas forgets NaNs: 0 <= |x| is true to it (13.0;
+ * so are 0 <= x x and -|x| < 1). It does not of the opposite one, which is true of NaNs. */
+static int may_hold_for_a_sign(const ptx *p, uint32_t value) {
+  uint32_t a = ptx_arg(p, value, 0), b = ptx_arg(p, value, 1);
+  const hg_range *of = p->plan->analysis.range;
+  uint16_t op = ptx_insn(p, value)->op;
+  if (ptx_insn(p, value)->type2 != ATLAS_f32 || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
+  if (ptx_insn(p, a)->op == SSA_CONST) return of[b].is_nan && of[a].greatest <= 0 && of[b].greatest > 0;
+  return ptx_insn(p, b)->op == SSA_CONST && of[a].is_nan && of[b].least >= 0 && of[a].least < 0;
+}
+
 static void compare(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   const char *mnemonic = NULL;
+  ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0)), b = hg_ptx_value(p, ptx_arg(p, value, 1));
+  if (may_hold_for_a_sign(p, value)) {
+    ptx_name opposite = hg_ptx_new(p, PTX_PREDICATE);
+    mnemonic = insn->op == ATLAS_OP_set_lt ? "setp.geu.f32" : "setp.gtu.f32";
+    hg_ptx_put(p, "\t%s %s|%s, %s, %s;\n", mnemonic, opposite.text, d.text, a.text, b.text);
+    return;
+  }
   switch ((machine_compare)hg_machine_op(insn->op)) {
   case COMPARE_set_eq: mnemonic = "setp.eq"; break;
   case COMPARE_set_lt: mnemonic = "setp.lt"; break;
   case COMPARE_set_le: mnemonic = "setp.le"; break;
   case COMPARE_set_num: mnemonic = "setp.num"; break;
   }
-  PTX(p, hg_ptx_join(mnemonic, hg_ptx_number_suffix(insn->type2)).text, d, hg_ptx_value(p, ptx_arg(p, value, 0)),
-      hg_ptx_value(p, ptx_arg(p, value, 1)));
+  PTX(p, hg_ptx_join(mnemonic, hg_ptx_number_suffix(insn->type2)).text, d, a, b);
 }
 
 static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
