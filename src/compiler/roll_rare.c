@@ -79,7 +79,7 @@ static int match_block(roller *r, const uint32_t *block) {
 static int match_successors(roller *r, uint32_t k) {
   const ssa_block *first = block_at(r, r->block[k][0]);
   for (int s = 0; s < (first->end == SSA_BRANCH ? 2 : 1); s++) {
-    uint32_t to[RARE_MOST_JOINED];
+    uint32_t to[RARE_MOST_JOINED] = {0};
     for (uint32_t i = 0; i < r->count; i++) {
       const ssa_block *block = block_at(r, r->block[k][i]);
       if (block->end != first->end) return 0;
@@ -107,7 +107,7 @@ static int have_like_predecessors(const roller *r, const uint32_t *block) {
 }
 
 static int match_blocks(roller *r) {
-  uint32_t first[RARE_MOST_JOINED], join[RARE_MOST_JOINED];
+  uint32_t first[RARE_MOST_JOINED] = {0}, join[RARE_MOST_JOINED] = {0};
   for (uint32_t i = 0; i < r->count; i++) {
     const rare_branch *d = &r->row[i];
     if (d->side != r->row[0].side || (d->usual == d->head) != (r->row[0].usual == r->row[0].head)) return 0;
@@ -170,7 +170,7 @@ static int match(roller *r, const uint32_t *value);
 
 static int match_args(roller *r, const uint32_t *value) {
   for (uint32_t k = 0; k < insn_at(r, value[0])->arg_count; k++) {
-    uint32_t arg[RARE_MOST_JOINED];
+    uint32_t arg[RARE_MOST_JOINED] = {0};
     for (uint32_t i = 0; i < r->count; i++) arg[i] = arg_of(r, value[i], k);
     if (!match(r, arg)) return 0;
   }
@@ -212,7 +212,7 @@ static int note_phis(roller *r, const uint32_t *block) {
 }
 
 static int match_condition(roller *r, const uint32_t *block) {
-  uint32_t condition[RARE_MOST_JOINED];
+  uint32_t condition[RARE_MOST_JOINED] = {0};
   if (block_at(r, block[0])->end != SSA_BRANCH) return 1;
   for (uint32_t i = 0; i < r->count; i++) condition[i] = ir_ssa_resolve(r->unit, block_at(r, block[i])->condition);
   return match(r, condition);
@@ -237,7 +237,7 @@ static void find_leaves(roller *r, uint32_t value, int depth) {
 
 static int match_values(roller *r) {
   const rare_branch *d = &r->row[0];
-  uint32_t join[RARE_MOST_JOINED], head[RARE_MOST_JOINED], chosen = 0;
+  uint32_t join[RARE_MOST_JOINED] = {0}, head[RARE_MOST_JOINED] = {0}, chosen = 0;
   for (uint32_t i = 0; i < r->count; i++) {
     join[i] = r->row[i].join;
     head[i] = r->row[i].head;
@@ -271,7 +271,7 @@ static uint32_t add(roller *r, const ssa_insn *insn, const uint32_t *args, uint3
 /* The value in the loop; a phi has been made before. */
 static uint32_t mapped(roller *r, uint32_t value) {
   entry *e = find_entry(r, value);
-  uint32_t args[8];
+  uint32_t args[8] = {0};
   if (e == NULL || r->failed) return value;
   if (e->made != SSA_NONE) return e->made;
   if (e->kind == GIVEN) return e->made = hg_given_in_round(&r->rounds, e->value);
@@ -362,7 +362,7 @@ static int find_places(roller *r) {
 static void carry_chosen(roller *r, rare_loop *made) {
   for (uint32_t k = 0; k < r->entry_count; k++) {
     entry *e = &r->entries[k];
-    uint32_t value[RARE_MOST_JOINED];
+    uint32_t value[RARE_MOST_JOINED] = {0};
     if (e->chosen == SSA_NONE) continue;
     for (uint32_t i = 0; i < r->count; i++) {
       value[i] = hg_carry_on(&r->rounds, e->value[i]);

@@ -117,7 +117,7 @@ static void walk(gpu_product *list, uint32_t count) {
 
 uint32_t hg_gpu_order_products(gpu_product *list, uint32_t count) {
   uint32_t kept = 0;
-  qsort(list, count, sizeof *list, compare);
+  if (count > 1) qsort(list, count, sizeof *list, compare);
   for (uint32_t first = 0, next; first < count; first = next) {
     for (next = first + 1; next < count && list[next].depth == list[first].depth;) next++;
     uint32_t of_layer = next - first > MOST_LAYER ? 0 : keep_shared(list + first, next - first);

@@ -302,8 +302,10 @@ static hg_status put_before(const native_build *b, uint8_t **code, size_t *byte_
 /* The code for blocks that have all their lanes, if there is any. */
 static hg_status emit_wide(native_build *b, uint8_t **code, size_t *byte_count) {
   hg_vector plain = {.allocator = b->allocator}, own = plain;
-  hg_status status = build_wide(b, b->vector, &plain, &own);
+  const hg_vector *vector = b->vector;
+  hg_status status = build_wide(b, vector, &plain, &own);
   if (status == HG_OK) status = put_before(b, code, byte_count);
+  b->vector = vector;
   hg_vector_release(&plain);
   hg_vector_release(&own);
   return status == HG_UNSUPPORTED ? HG_OK : status;
@@ -311,9 +313,11 @@ static hg_status emit_wide(native_build *b, uint8_t **code, size_t *byte_count) 
 
 static hg_status emit_steps(native_build *b, uint8_t **code, size_t *byte_count) {
   hg_vector own = {.allocator = b->allocator};
+  const hg_vector *vector = b->vector;
   b->has_wide = *byte_count > 0;
   hg_status status = build_code(b, NULL, &own);
   if (status == HG_OK) status = put_before(b, code, byte_count);
+  b->vector = vector;
   hg_vector_release(&own);
   return status;
 }
