@@ -191,6 +191,12 @@ void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy) {
   if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
 }
 
+void hg_x86_add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
+  if (m->displacement == 0) return;
+  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
+  if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(&e->a, X86_CARRY, slow);
+}
+
 /* ---- indices by a block's lanes ---------------------------------------------------------------------------------- */
 
 /* 1 if lane 0 of a u32 is its value in all lanes. */

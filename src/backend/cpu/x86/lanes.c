@@ -44,10 +44,6 @@ static x86_alu alu_of(uint16_t op) {
                                                                      : X86_XOR;
 }
 
-static int is_alu(uint16_t op) {
-  return op == ATLAS_OP_atom_add || op == ATLAS_OP_atom_and || op == ATLAS_OP_atom_or || op == ATLAS_OP_atom_xor;
-}
-
 /* The lock prefix of the next instruction, which is jumped over at run time where no other worker sees the memory. */
 static void write_lock(x86_emit *e, const access *m) {
   static const uint8_t jne_behind_prefix[2] = {0x75, 1};
@@ -77,7 +73,7 @@ static void write_compare_exchange_loop(x86_emit *e, const access *m, x86_rm at)
   uint32_t again = hg_x86_new_label(a), stays = hg_x86_new_label(a);
   hg_x86_load(a, m->is_64, X86_RAX, at);
   hg_x86_place(a, again);
-  if (is_alu(m->op)) {
+  if (x86_is_alu_update(m->op)) {
     hg_x86_load(a, m->is_64, X86_RBX, x86_reg(X86_RAX));
     hg_x86_alu_rm(a, alu_of(m->op), m->is_64, X86_RBX, in_frame(e, m, VALUES, m->is_64));
   } else {
@@ -356,7 +352,7 @@ static void gather_values(x86_emit *e, const access *m) {
   hg_x86_jump_if(a, X86_EQUAL, done);
   hg_x86_place(a, next);
   hg_x86_tzcnt(a, 0, X86_RCX, x86_reg(X86_RAX));
-  if (is_alu(m->op)) hg_x86_alu_rm(a, alu_of(m->op), m->is_64, X86_RBX, value);
+  if (x86_is_alu_update(m->op)) hg_x86_alu_rm(a, alu_of(m->op), m->is_64, X86_RBX, value);
   else {
     hg_x86_load(a, m->is_64, X86_R12, value);
     hg_x86_alu_rm(a, X86_CMP, m->is_64, X86_R12, x86_reg(X86_RBX));
@@ -405,8 +401,8 @@ static int describe(const x86_emit *e, access *m) {
   m->index = is_indexed ? insn->s[0] : VECTOR_NONE;
   m->compared = is_cas ? insn->s[is_indexed] : VECTOR_NONE;
   m->value = m->is_load ? VECTOR_NONE : insn->s[is_indexed + is_cas];
-  m->is_short = insn->d == VECTOR_NONE && (is_alu(m->op) || m->op == ATLAS_OP_atom_exch || m->is_store);
-  m->is_local = (flags & ATLAS_SPACE_LOCAL) != 0; /* memory.c writes those of which all lanes have one index */
+  m->is_short = insn->d == VECTOR_NONE && (x86_is_alu_update(m->op) || m->op == ATLAS_OP_atom_exch || m->is_store);
+  m->is_local = (flags & ATLAS_SPACE_LOCAL) != 0; /* local.c writes those of which all lanes have one index */
   if (m->is_local && (m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index))) return 0;
   if (m->is_local && (displacement >= ATLAS_MAX_LOCAL_BYTES || displacement <= -ATLAS_MAX_LOCAL_BYTES)) return 0;
   if (m->is_pool) return is_indexed && displacement % m->bytes == 0;
@@ -423,7 +419,7 @@ static void choose_registers(const x86_emit *e, access *m, int is_once) {
   int is_short = m->is_short && !is_once;
   m->mask = is_short || m->is_load ? X86_RAX : X86_R12;
   m->place = m->is_load ? X86_RBX : is_short ? X86_RCX : X86_R13;
-  if (!is_short || !is_alu(m->op) || !hg_x86_constant_bits(e, m->value, &bits)) return;
+  if (!is_short || !x86_is_alu_update(m->op) || !hg_x86_constant_bits(e, m->value, &bits)) return;
   m->immediate = (int32_t)(uint32_t)bits;
   m->is_immediate = !m->is_64 || (uint64_t)(int64_t)m->immediate == bits;
 }

@@ -1,4 +1,4 @@
-/* memory.c - loads and stores of buffers, shared memory, local arrays and constant tables.
+/* memory.c - loads and stores of buffers, shared memory and constant tables.
  *
  * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
  * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). */
@@ -112,12 +112,6 @@ static int lane_access(x86_emit *e, x86_access *m) {
 
 /* ---- one element for all lanes ----------------------------------------------------------------------------------- */
 
-static void add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
-  if (m->displacement == 0) return;
-  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
-  if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(&e->a, X86_CARRY, slow);
-}
-
 static void load_one(x86_emit *e, const x86_access *m, x86_rm at) {
   unsigned value = hg_x86_scratch(e, 0);
   if (hg_x86_copies(e, e->insn->d) == 1 && hg_x86_parts(e, e->insn->d) == 1)
@@ -140,7 +134,7 @@ static int same_access(x86_emit *e, x86_access *m) {
   x86_rm at = x86_at(base, m->offset);
   if (m->index != VECTOR_NONE) {
     hg_x86_first_index(e, m->index, 0);
-    add_displacement(e, m, slow);
+    hg_x86_add_displacement(e, m, slow);
     at = x86_indexed(base, X86_RAX, m->log_bytes, 0);
   } else if (is_checked) hg_x86_move_imm(&e->a, X86_RAX, (uint32_t)m->displacement);
   if (is_checked) {
@@ -184,7 +178,7 @@ static int same_store(x86_emit *e, x86_access *m) {
     x86_rm at = x86_at(hg_x86_base(e), m->offset);
     if (m->index != VECTOR_NONE) {
       hg_x86_first_index(e, m->index, 0);
-      add_displacement(e, m, slow);
+      hg_x86_add_displacement(e, m, slow);
       at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, 0);
     } else if (x86_is_checked(e)) hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
     if (x86_is_checked(e)) {
@@ -488,9 +482,9 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
 static int may_update(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   int64_t displacement = (int64_t)insn->bits;
-  int is_alu = insn->op == ATLAS_OP_atom_add || insn->op == ATLAS_OP_atom_and || insn->op == ATLAS_OP_atom_or ||
-               insn->op == ATLAS_OP_atom_xor;
-  if (!is_alu || insn->d != VECTOR_NONE || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
+  if (!x86_is_alu_update(insn->op) || insn->d != VECTOR_NONE || insn->mode != ATLAS_ADDRESS_INDEXED ||
+      insn->symbol & SSA_LIBRARY)
+    return 0;
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & (VECTOR_SAME | VECTOR_LANE)) return 0;
   if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (atlas_bytes((atlas_type)insn->type) != 4 || e->exact != e->lanes) return 0;
@@ -524,80 +518,6 @@ int hg_x86_atomic(x86_emit *e) {
   int is_written = hg_x86_lanes(e);
   hg_x86_place(&e->a, done);
   return is_written;
-}
-
-/* ---- local arrays ------------------------------------------------------------------------------------------------ */
-
-/* Elements that cannot be masked are blended with what is there: nobody else writes them. */
-static void blend_local(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, unsigned mask) {
-  unsigned old = hg_x86_scratch(e, 2);
-  unsigned value = hg_x86_source_reg(e, m->value, copy, 0, hg_x86_scratch(e, 0));
-  hg_x86_load_elements(e, m->type, old, at, 0);
-  hg_x86_vi(e, X86_vblendvps, old, old, x86_reg(value), mask << 4);
-  hg_x86_store_elements(e, m->type, at, old, 0, hg_x86_scratch(e, 3));
-}
-
-/* One index for all lanes: their elements follow each other. `at`: that of the group's first lane. */
-static void local_row(x86_emit *e, const x86_access *m, x86_rm at) {
-  int32_t first = at.displacement;
-  for (uint32_t c = 0; c < e->copies; c++) {
-    at.displacement = first + (int32_t)(hg_x86_first_lane(e, c) * m->bytes);
-    int mask = m->is_store ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
-    if (!m->is_store) hg_x86_load_run(e, m, at, c, -1);
-    else if (mask >= 0 && !x86_can_mask(e, m)) blend_local(e, m, at, c, (unsigned)mask);
-    else hg_x86_store_run(e, m, at, c, mask);
-  }
-}
-
-/* rax = the index in all lanes times the slots. An index that lanes take no part with may be garbage. */
-static void local_row_of_index(x86_emit *e, const x86_access *m) {
-  x86_asm *a = &e->a;
-  uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
-  int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
-  hg_x86_first_index(e, m->index, 0);
-  add_displacement(e, m, slow);
-  if (x86_is_checked(e) || !takes_all) {
-    hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
-    hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
-  }
-  hg_x86_move_imm(a, X86_RCX, e->b->local_lanes);
-  hg_x86_multiply(a, 1, X86_RAX, x86_reg(X86_RCX));
-  if (hg_native_has_tile_slots(e->b)) hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_TILE_LANE));
-  local_row(e, m, x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, 0));
-  hg_x86_slow_back(e);
-}
-
-static int local_access(x86_emit *e, const x86_access *m) {
-  uint32_t count = atlas_symbol_at(e->b->program, e->insn->symbol)->count;
-  int has_tile_slots = hg_native_has_tile_slots(e->b);
-  if (m->displacement <= -(int64_t)ATLAS_MAX_LOCAL_BYTES || m->displacement >= ATLAS_MAX_LOCAL_BYTES) return 0;
-  if (m->index == VECTOR_NONE) {
-    if (m->displacement < 0 || m->displacement >= count) return 0;
-    unsigned base = hg_x86_base(e);
-    int32_t row = (int32_t)(m->displacement * e->b->local_lanes * m->bytes);
-    local_row(e, m, has_tile_slots ? x86_indexed(base, X86_TILE_LANE, m->log_bytes, row) : x86_at(base, row));
-    return 1;
-  }
-  if (!hg_x86_is_uniform(e, m->index)) return hg_x86_gather(e, m);
-  local_row_of_index(e, m);
-  return 1;
-}
-
-void hg_x86_clear_local(x86_emit *e) {
-  enum { STORES = 4 }; /* of a round: there are that many vectors at least, and a multiple of it */
-  x86_asm *a = &e->a;
-  uint32_t first = 0, again = hg_x86_new_label(a), bytes = e->b->local_bytes * e->b->local_lanes;
-  unsigned zero = hg_x86_scratch(e, 0);
-  if (bytes == 0 || !e->b->vector->sees_local_zeros || hg_native_has_tile_slots(e->b)) return;
-  while (!(e->b->vector->locals[first / 64] >> first % 64 & 1)) first++;
-  hg_x86_load(a, 1, X86_RDX, x86_at(X86_CONTEXT, hg_x86_place_offset(first, offsetof(native_place, memory))));
-  hg_x86_move_imm(a, X86_RAX, bytes / (STORES * e->vector_bytes));
-  hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
-  hg_x86_place(a, again);
-  for (int i = 0; i < STORES; i++) hg_x86_v(e, X86_vstore, zero, 0, x86_at(X86_RDX, i * e->vector_bytes));
-  hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_RDX), STORES * e->vector_bytes);
-  hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RAX), 1);
-  hg_x86_jump_if(a, X86_NOT_EQUAL, again);
 }
 
 /* ---- small tables of the function library ------------------------------------------------------------------------ */
@@ -748,7 +668,7 @@ int hg_x86_memory(x86_emit *e) {
   x86_access m;
   if (!hg_x86_describe_access(e, &m)) return 0;
   uint32_t flags = e->insn->flags;
-  if (m.is_local) return local_access(e, &m);
+  if (m.is_local) return hg_x86_local(e, &m);
   if (flags & VECTOR_LANE) return lane_access(e, &m);
   if (quick_access(e, &m)) return 1;
   int keeps_one = !m.is_store && native_location_of(e->b, e->insn->d)->is_uniform;

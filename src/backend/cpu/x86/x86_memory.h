@@ -51,11 +51,18 @@ static inline int32_t x86_local_element(const x86_emit *e, int64_t index, uint32
   return (int32_t)(index * e->b->local_lanes + hg_x86_first_lane(e, copy));
 }
 
+/* Atomic operations that are an instruction of the processor on memory. */
+static inline int x86_is_alu_update(uint16_t op) {
+  return op == ATLAS_OP_atom_add || op == ATLAS_OP_atom_and || op == ATLAS_OP_atom_or || op == ATLAS_OP_atom_xor;
+}
+
 /* rax = the index of the first lane of a copy, as 64 bits. */
 void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy);
 
 /* 1 if a register still has the value that it had at an instruction. */
 int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg);
+void hg_x86_add_displacement(x86_emit *e, const x86_access *m, uint32_t slow); /* to rax */
+
 /* The register u, the same in all lanes, of an index that is blane + u; VECTOR_NONE. */
 uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
 /* ahead.c: for the current access [x + blane + u] of a block: rax, which is u, is noted for prefetches elsewhere; a
@@ -75,6 +82,8 @@ void hg_x86_prefetch_later(x86_emit *e);
  * says what is added in a round. */
 void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index);
 
+/* local.c: 1 if it has written an access to a local array. */
+int hg_x86_local(x86_emit *e, const x86_access *m);
 /* 1 if it has written a load whose lanes follow a pattern. */
 int hg_x86_load_window(x86_emit *e, const x86_access *m);
 /* 1 if it has written an access with an index of its own for each lane. */

@@ -97,7 +97,6 @@ typedef struct workers {
   ptx_name rank, count; /* of this lane among those that are left, and how many these are */
 } workers;
 
-/* A fold writes the bytes that are read here. */
 static workers find_workers(ptx *p) {
   workers w = {hg_ptx_new(p, PTX_32), hg_ptx_new(p, PTX_32)};
   ptx_name any = hg_ptx_new(p, PTX_32), none = hg_ptx_new(p, PTX_PREDICATE), before = hg_ptx_new(p, PTX_PREDICATE),
@@ -114,7 +113,7 @@ static workers find_workers(ptx *p) {
   PTX(p, "setp.lt.u32", before, l.i, p->block_lane);
   hg_ptx_put(p, "\t@%s sub.s32 %s, %s, %s;\n", before.text, w.rank.text, w.rank.text, byte.text);
   close_loop(p, &l, "add.s32", hg_ptx_number(1));
-  barrier(p);
+  barrier(p); /* a fold writes the bytes that the others still read */
   hg_ptx_place(p, all);
   return w;
 }

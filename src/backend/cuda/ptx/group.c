@@ -8,8 +8,6 @@ typedef ptx_group group;
 
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
 
-static uint32_t index_of(const ptx *p, const group *g, uint32_t r) { return hg_ptx_index_of(p, g, r); }
-
 static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
   return displacement_of(p, g->plan->value[run->first]) * (int64_t)run->element_bytes;
 }
@@ -18,7 +16,7 @@ static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
 
 static void find_address(ptx *p, group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
-  uint32_t index = index_of(p, g, r);
+  uint32_t index = ptx_index_of(p, g, r);
   if (run->is_shared && !g->plan->is_tested) {
     g->address[r] =
         hg_ptx_shared_element(p, ptx_insn(p, g->plan->value[run->first])->symbol, index, run->element_bytes);
@@ -51,7 +49,7 @@ static ptx_name either(ptx *p, ptx_name a, ptx_name b) {
 /* A predicate: an access of the run, or of another whose index is the one given, is out of bounds. */
 static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
   const gpu_run *run = &g->plan->run[r];
-  uint8_t type = ptx_insn(p, index_of(p, g, r))->type;
+  uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
   int64_t least = displacement_of(p, g->plan->value[run->first]), most = most_of(p, g, r);
   ptx_name sum, failed = hg_ptx_sum_is_outside(p, index, type, most, g->extent[r], &sum);
   if (!run->checks_least || least == most) return failed;
@@ -61,7 +59,7 @@ static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
 /* Nothing of the run is below its index, which has 32 bits: where the run is in bounds it is so for all lesser indices,
  * too. A negative index is greater than all others without its sign. */
 static int grows(const ptx *p, const group *g, uint32_t r) {
-  uint8_t type = ptx_insn(p, index_of(p, g, r))->type;
+  uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
   int64_t least = displacement_of(p, g->plan->value[g->plan->run[r].first]);
   return hg_ptx_class_of(type) == PTX_32 && (gpu_is_signed(type) ? least == 0 : least >= 0);
 }
@@ -69,7 +67,8 @@ static int grows(const ptx *p, const group *g, uint32_t r) {
 static int are_alike(const ptx *p, const group *g, uint32_t a, uint32_t b) {
   uint32_t of_a = g->plan->value[g->plan->run[a].first], of_b = g->plan->value[g->plan->run[b].first];
   return ptx_insn(p, of_a)->symbol == ptx_insn(p, of_b)->symbol && most_of(p, g, a) == most_of(p, g, b) &&
-         gpu_is_signed(ptx_insn(p, index_of(p, g, a))->type) == gpu_is_signed(ptx_insn(p, index_of(p, g, b))->type);
+         gpu_is_signed(ptx_insn(p, ptx_index_of(p, g, a))->type) ==
+             gpu_is_signed(ptx_insn(p, ptx_index_of(p, g, b))->type);
 }
 
 /* The greatest of the indices, by a tree; they are lost. */
@@ -87,14 +86,14 @@ static ptx_name greatest(ptx *p, ptx_name *index, uint32_t count) {
  * test is needed for any more. */
 static ptx_name are_outside(ptx *p, const group *g, uint32_t r, uint8_t *done) {
   ptx_name index[GPU_MAX_RUNS], wide;
-  uint8_t type = ptx_insn(p, index_of(p, g, r))->type;
+  uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
   uint32_t count = 0;
   for (uint32_t other = r; other < g->plan->run_count && grows(p, g, r); other++) {
     if (!g->plan->run[other].is_checked || done[other] || !grows(p, g, other) || !are_alike(p, g, r, other)) continue;
-    index[count++] = hg_ptx_register(p, index_of(p, g, other));
+    index[count++] = hg_ptx_register(p, ptx_index_of(p, g, other));
     done[other] = 1;
   }
-  if (count < 2) return is_outside(p, g, r, hg_ptx_wide(p, index_of(p, g, r)));
+  if (count < 2) return is_outside(p, g, r, hg_ptx_wide(p, ptx_index_of(p, g, r)));
   wide = hg_ptx_new(p, PTX_64);
   PTX(p, gpu_is_signed(type) ? "cvt.s64.s32" : "cvt.u64.u32", wide, greatest(p, index, count));
   return is_outside(p, g, r, wide);
@@ -138,7 +137,7 @@ static ptx_name fails(ptx *p, const group *g) {
   uint8_t done[GPU_MAX_RUNS] = {0};
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
     if (g->plan->run[r].is_checked && !done[r]) failed = either(p, failed, are_outside(p, g, r, done));
-    crooked = also_crooked(p, crooked, crooked_bits(p, g, r, index_of(p, g, r)));
+    crooked = also_crooked(p, crooked, crooked_bits(p, g, r, ptx_index_of(p, g, r)));
   }
   return failed_or_crooked(p, failed, crooked);
 }
@@ -342,7 +341,7 @@ static void find_room(ptx *p, const group *g, uint32_t r, careful *c) {
   if (!g->plan->run[r].is_checked) return;
   c->room[r] = hg_ptx_new(p, PTX_32);
   c->fault[r] = hg_ptx_new(p, PTX_32);
-  ptx_name index = hg_ptx_wide(p, index_of(p, g, r));
+  ptx_name index = hg_ptx_wide(p, ptx_index_of(p, g, r));
   PTX(p, "setp.lt.u64", is_inside, index, g->extent[r]);
   PTX(p, "sub.s64", room, g->extent[r], index);
   PTX(p, "selp.b64", room, room, hg_ptx_number(0), is_inside);
@@ -383,7 +382,7 @@ static void note_first(ptx *p, const group *g, const careful *c) {
     ptx_name is_there = hg_ptx_new(p, PTX_PREDICATE), is_first = hg_ptx_new(p, PTX_PREDICATE);
     PTX(p, "setp.ne.u32", is_there, c->fault[r], hg_ptx_number(UINT32_MAX));
     PTX(p, "setp.eq.and.u32", is_first, c->fault[r], first, is_there);
-    hg_ptx_note_number(p, is_first, first, hg_ptx_wide(p, index_of(p, g, r)), g->extent[r]);
+    hg_ptx_note_number(p, is_first, first, hg_ptx_wide(p, ptx_index_of(p, g, r)), g->extent[r]);
   }
 }
 

@@ -14,7 +14,7 @@ typedef struct ptx_group {
   ptx_name word[GPU_MAX_GROUP];   /* of a wide access: what it loads or stores; by the first of a word's elements */
 } ptx_group;
 
-static inline uint32_t hg_ptx_index_of(const ptx *p, const ptx_group *g, uint32_t r) {
+static inline uint32_t ptx_index_of(const ptx *p, const ptx_group *g, uint32_t r) {
   return ptx_arg(p, g->plan->value[g->plan->run[r].first], 0);
 }
 

@@ -55,7 +55,7 @@ int hg_ptx_may_loop(const ptx *p, const ptx_group *g) {
 static void find_run(ptx *p, walk *w, uint32_t r) {
   ptx_group *g = w->g;
   const gpu_run *run = &g->plan->run[r];
-  uint32_t value = hg_ptx_index_of(p, g, r);
+  uint32_t value = ptx_index_of(p, g, r);
   ptx_name index = hg_ptx_wide(p, value), is_inside = hg_ptx_new(p, PTX_PREDICATE);
   g->address[r] = hg_ptx_new(p, PTX_64);
   w->room[r] = hg_ptx_new(p, PTX_64);
@@ -172,7 +172,7 @@ void hg_ptx_group_loop(ptx *p, ptx_group *g) {
   if (g->plan->is_store) wide_accesses(p, g);
   do_all(p, &w);
   if (!g->plan->is_store) wide_accesses(p, g);
-  for (uint32_t r = 0; r < g->plan->run_count; r++) index[r] = hg_ptx_wide(p, hg_ptx_index_of(p, g, r));
+  for (uint32_t r = 0; r < g->plan->run_count; r++) index[r] = hg_ptx_wide(p, ptx_index_of(p, g, r));
   PTX(p, "setp.ne.u32", failed, w.first, hg_ptx_number(UINT32_MAX));
   hg_ptx_note_number(p, failed, w.first, of_run(p, g, index, w.run), of_run(p, g, g->extent, w.run));
 }
