@@ -97,6 +97,12 @@ static const example examples[] = {
      "ldg.f32 r2, [x + lane]\nset.ge.f32 p0, #1, r2\nldg.f32 r10, [y + lane]\nset.eq.u32 p5, r254, #2\n@!p5 bra L0\n"
      "@!p0 bra L2\nldg.f32 r10, [y + #3]\nbra L2\nL0:\nsts.f32 [s + blane], #3\nbar.sync\nadd.u32 r7, blane, #2\n"
      "rem.u32 r7, r7, #4\nlds.f32 r10, [s + r7]\nbar.sync\nL2:\nstg.f32 [z + lane], r10\nexit\n"},
+    {"divided straight into the first piece of a result, where the other pieces were to have the quotient too",
+     ".program pieces\n.buffer x u32 in\n.buffer y u64 inout\nldg.u32 r7, [x + lane]\nand.u32 r6, r7, #1\n"
+     "mul.f64 r5, #0x0000000000000001, #0.5\nadd.u32 r6, r6, #1\nL1:\nabs.f64 r0, r5\n"
+     "set.eq.f64 p0, r0, #0xa67e8f9d43e85039\n@p0 bra L0\ndiv.f64 r5, r5, #0x0000000000000001\n"
+     "stg.u64 [y + lane + #50], #1\nL0:\nbitcast.u64.f64 r1, r5\nsub.u64 r2, r1, #1\n"
+     "add.f64 r5, #0x0000000000000001, #0x0000000000000001\nloop r6, L1\nstg.u64 [y + lane + #100], r2\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */

@@ -198,6 +198,10 @@ static unsigned blend_old(x86_emit *e, const native_location *location, uint32_t
   return to;
 }
 
+/* 1: nobody else asks for what it holds. A move and a cast hand over their source's own register, which another piece of
+ * the result, or an instruction to come, may read as well. */
+static int is_scratch(const x86_emit *e, unsigned reg) { return reg >= hg_x86_scratch(e, 0); }
+
 void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
   const native_location *location = native_location_of(e->b, e->insn->d);
   int is_64 = hg_x86_is_64(e, e->insn->d);
@@ -209,7 +213,7 @@ void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) 
   else if (location->kind == NATIVE_SLOT)
     hg_x86_vk(e, is_64 ? X86_vstore64 : X86_vstore, reg, 0,
               x86_at(X86_FRAME, (int32_t)(location->offset + piece * e->vector_bytes)), 0, mask, 0);
-  else if (location->kind == NATIVE_REGISTERS && mask != 0 &&
+  else if (location->kind == NATIVE_REGISTERS && mask != 0 && is_scratch(e, reg) &&
            hg_x86_redirect(&e->a, reg, location->reg[piece], mask, is_64))
     return;
   else if (location->kind == NATIVE_REGISTERS && location->reg[piece] != reg)
