@@ -60,20 +60,21 @@ static int mask_until_reconvergence(vector_lowering *l, uint32_t k, uint32_t *do
 }
 
 /* The analysis of control counts lanes that are about to end in a trap as gone. Until the code gets to the trap they
- * wait in its mask, so nothing before it is uniform. */
-static void allow_for_traps(vector_lowering *l, uint32_t k) {
+ * wait in its mask, so nothing before it is uniform: where the block at place k, which leads there, diverges or is
+ * masked. */
+static int allow_for_traps(vector_lowering *l, uint32_t k) {
   uint32_t b = l->order.block[k];
   const ssa_block *block = ssa_block_at(l->unit, b);
-  if (block->end != SSA_BRANCH || is_doomed(l, b)) return;
-  if (l->level[b] < IR_LANE && l->analysis.fact[block->condition].level < IR_LANE) return;
-  for (int s = 0; s < 2; s++) {
+  int changed = 0, ways = block->end == SSA_BRANCH ? 2 : block->end == SSA_JUMP ? 1 : 0;
+  for (int s = 0; s < ways; s++) {
     uint32_t to = block->successor[s], from = k + 1;
     if (!is_doomed(l, to)) continue;
     for (uint32_t loop = l->order.loop[b]; loop != SSA_NONE; loop = l->order.parent[loop])
       if (!vector_in_loop(&l->order, loop, to)) from = l->order.place[loop];
     uint32_t done = 0;
-    mask_range(l, from, l->order.place[to] + 1, &done);
+    changed |= mask_range(l, from, l->order.place[to] + 1, &done);
   }
+  return changed;
 }
 
 /* All lanes of a masked block may leave a loop from there: then no lane comes back to its header. */
@@ -129,7 +130,6 @@ static uint32_t mask_of(vector_lowering *l, uint32_t block) {
 void hg_vector_find_uniform_flow(vector_lowering *l) {
   uint32_t count = l->order.count;
   for (uint32_t k = 0; k < count; k++) l->uniform[l->order.block[k]] = l->level[l->order.block[k]] < IR_LANE;
-  for (uint32_t k = 0; k < count; k++) allow_for_traps(l, k);
   for (int changed = 1; changed;) {
     uint32_t done = 0;
     changed = 0;
@@ -137,7 +137,10 @@ void hg_vector_find_uniform_flow(vector_lowering *l) {
     for (uint32_t k = 0; k < count; k++) {
       uint32_t b = l->order.block[k];
       if (!l->uniform[b] && l->order.loop[b] == b) changed |= mask_range(l, k, l->order.end[b] + 1, &done);
-      if (!l->uniform[b] || hg_vector_diverges(l, b)) changed |= mask_until_reconvergence(l, k, &done);
+      if (!l->uniform[b] || hg_vector_diverges(l, b)) {
+        changed |= mask_until_reconvergence(l, k, &done);
+        changed |= allow_for_traps(l, k);
+      }
       if (!l->uniform[b]) changed |= mask_left_loops(l, b);
     }
   }

@@ -103,6 +103,14 @@ static const example examples[] = {
      "set.eq.f64 p0, r0, #0xa67e8f9d43e85039\n@p0 bra L0\ndiv.f64 r5, r5, #0x0000000000000001\n"
      "stg.u64 [y + lane + #50], #1\nL0:\nbitcast.u64.f64 r1, r5\nsub.u64 r2, r1, #1\n"
      "add.f64 r5, #0x0000000000000001, #0x0000000000000001\nloop r6, L1\nstg.u64 [y + lane + #100], r2\nexit\n"},
+    {"went on with lanes that wait for their trap, as the branch there stood between others whose lanes differ",
+     ".program waits\n.buffer y u32 inout\n.scalar n u32\n.shared s u32 2\nset.ge.u32 p1, n, #76\n@p1 bra L0\n"
+     "and.u64 r9, lane, #1\nset.lt.u64 p0, r9, #1\n@p0 bra L1\natom.and.u32 _, [s + #1], #1\nL1:\nbra L2\nL0:\n"
+     "@!p1 bra L3\ntrap #66\nL2:\nL3:\nstg.u32 [y + lane], #1\nexit\n"},
+    {"sent all lanes through a loop that those were never to come to who wait for their trap behind it",
+     ".program beside\n.buffer y u32 inout\n.scalar n u32\nset.lt.u32 p5, n, #3163235722\n@p5 bra L0\n"
+     "movi.u32 r1, #3\nL1:\nstg.u32 [y + lane + #60], r1\nloop r1, L1\nbra L2\nL0:\nset.ne.u64 p3, lane, #7\n"
+     "@p3 bra L3\nstg.u32 [y + #7], #1\nL2:\nL3:\nstg.u32 [y + lane + #118], #1\ntrap #17\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
