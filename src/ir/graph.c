@@ -150,28 +150,78 @@ static void find_doomed(ir_graph *g, const ir_node *nodes, uint32_t *stack, uint
   }
 }
 
-/* Marks the blocks that get an edge to the virtual exit: all ends of the program, and for each endless loop one block,
- * the latest in reverse postorder from which no marked block is reachable. Doomed blocks are left out. */
-static void tie_ends(const ir_graph *g, uint8_t *tied, uint32_t *stack, uint32_t *seen) {
-  uint32_t n = g->block_count;
-  for (uint32_t b = 0; b < n; b++) seen[b] = tied[b] = 0;
-  for (int endless = 0; endless < 2; endless++)
-    for (uint32_t k = n; k-- > 0;) {
-      uint32_t root = g->order[k], depth = 0;
-      if (g->doomed[root] || seen[root] || (!endless && g->next[root] != IR_NONE)) continue; /* first the real ends */
-      tied[root] = 1;
-      seen[root] = 1;
-      stack[depth++] = root;
-      while (depth > 0) {
-        uint32_t b = stack[--depth];
-        for (uint32_t e = g->predecessor_start[b]; e < g->predecessor_start[b + 1]; e++) {
-          uint32_t p = g->predecessors[e];
-          if (g->doomed[p] || seen[p]) continue;
-          seen[p] = 1;
-          stack[depth++] = p;
-        }
-      }
+/* Ties a block to the virtual exit: from all that lead to it there is a way to an end. */
+static void tie(const ir_graph *g, uint32_t root, uint8_t *tied, uint32_t *stack, uint32_t *seen) {
+  uint32_t depth = 0;
+  tied[root] = 1;
+  seen[root] = 1;
+  stack[depth++] = root;
+  while (depth > 0) {
+    uint32_t b = stack[--depth];
+    for (uint32_t e = g->predecessor_start[b]; e < g->predecessor_start[b + 1]; e++) {
+      uint32_t p = g->predecessors[e];
+      if (g->doomed[p] || seen[p]) continue;
+      seen[p] = 1;
+      stack[depth++] = p;
     }
+  }
+}
+
+/* The blocks that lead to no end, in the order in which a depth-first search against the edges leaves them: from the
+ * last one, and from the last one of any that are left together with all they lead to, there is a way back from
+ * wherever one gets (Kosaraju, Sharir 1981). `state`: the next edge to look at. */
+static uint32_t list_endless(const ir_graph *g, const uint32_t *seen, uint32_t *stack, uint32_t *state, uint32_t *out) {
+  uint32_t n = g->block_count, count = 0;
+  for (uint32_t b = 0; b < n; b++) state[b] = IR_NONE;
+  for (uint32_t root = 0; root < n; root++) {
+    uint32_t depth = 0;
+    if (g->doomed[root] || seen[root] || state[root] != IR_NONE) continue;
+    state[root] = g->predecessor_start[root];
+    stack[depth++] = root;
+    while (depth > 0) {
+      uint32_t b = stack[depth - 1];
+      if (state[b] == g->predecessor_start[b + 1]) {
+        out[count++] = b;
+        depth--;
+        continue;
+      }
+      uint32_t p = g->predecessors[state[b]++];
+      if (g->doomed[p] || seen[p] || state[p] != IR_NONE) continue;
+      state[p] = g->predecessor_start[p];
+      stack[depth++] = p;
+    }
+  }
+  return count;
+}
+
+/* The latest block in reverse postorder that a block of an endless loop leads to. */
+static uint32_t latest_of_loop(const ir_graph *g, uint32_t block, uint32_t *stack, uint32_t *state) {
+  uint32_t depth = 0, latest = block;
+  state[block] = IR_NONE; /* been there */
+  stack[depth++] = block;
+  while (depth > 0) {
+    uint32_t b = stack[--depth];
+    const uint32_t successors[2] = {g->next[b], g->taken[b]};
+    if (g->position[b] > g->position[latest]) latest = b;
+    for (int s = 0; s < 2; s++) {
+      uint32_t to = successors[s];
+      if (to == IR_NONE || g->doomed[to] || state[to] == IR_NONE) continue;
+      state[to] = IR_NONE;
+      stack[depth++] = to;
+    }
+  }
+  return latest;
+}
+
+/* Marks the blocks that get an edge to the virtual exit: all ends of the program, and for each endless loop that leads
+ * to no other the latest of its blocks in reverse postorder. Doomed blocks are left out. */
+static void tie_ends(const ir_graph *g, uint8_t *tied, uint32_t *const scratch[4]) {
+  uint32_t n = g->block_count, *stack = scratch[0], *seen = scratch[1], *state = scratch[2], *endless = scratch[3];
+  for (uint32_t b = 0; b < n; b++) seen[b] = tied[b] = 0;
+  for (uint32_t b = 0; b < n; b++)
+    if (!g->doomed[b] && !seen[b] && g->next[b] == IR_NONE) tie(g, b, tied, stack, seen);
+  for (uint32_t k = list_endless(g, seen, stack, state, endless); k-- > 0;)
+    if (!seen[endless[k]]) tie(g, latest_of_loop(g, endless[k], stack, state), tied, stack, seen);
 }
 
 /* The edges out of each block; n + 1 starts before the list. */
@@ -275,7 +325,7 @@ hg_status ir_graph_build(const hg_allocator *allocator, ir_node *nodes, uint32_t
   mark_back_edges(g, nodes, scratch[0], scratch[1], scratch[3]);
   if (g->irreducible_node != IR_NONE) return HG_OK;
   find_doomed(g, nodes, scratch[0], scratch[1]);
-  tie_ends(g, tied, scratch[0], scratch[1]);
+  tie_ends(g, tied, scratch);
   return find_post_dominators(allocator, g, tied);
 }
 

@@ -111,6 +111,10 @@ static const example examples[] = {
      ".program beside\n.buffer y u32 inout\n.scalar n u32\nset.lt.u32 p5, n, #3163235722\n@p5 bra L0\n"
      "movi.u32 r1, #3\nL1:\nstg.u32 [y + lane + #60], r1\nloop r1, L1\nbra L2\nL0:\nset.ne.u64 p3, lane, #7\n"
      "@p3 bra L3\nstg.u32 [y + #7], #1\nL2:\nL3:\nstg.u32 [y + lane + #118], #1\ntrap #17\n"},
+    {"never ended: of a loop that leads only to another loop and a trap it took one block for an end",
+     ".program ends\n.buffer x u32 in\n.buffer y u32 inout\nmul.u64 r1, lane, #3\nmovi.u32 r2, #1\nL1:\n"
+     "set.ge.u64 p0, r1, #20\n@p0 bra L0\nldg.u32 r3, [x + r1]\nmax.u32 r2, r2, r3\nadd.u64 r1, r1, #7\nbra L1\n"
+     "L0:\nmovi.u32 r4, #3\nL2:\natom.add.u32 _, [y + lane], r2\nloop r4, L2\ntrap #5\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
