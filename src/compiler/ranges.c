@@ -109,7 +109,8 @@ static hg_range product(uint8_t type, hg_range a, hg_range b) {
 }
 
 static hg_range quotient(uint8_t type, hg_range a, hg_range b) {
-  if (!a.exact || !b.exact || a.low < 0 || b.low < 1) return hg_range_of_type(type);
+  /* where conditions on the way exclude each other, no number is left, and low may be above high */
+  if (!a.exact || !b.exact || a.low < 0 || b.low < 1 || b.high < 1) return hg_range_of_type(type);
   return hg_range_between(type, a.low / b.high, a.high / b.low);
 }
 

@@ -93,6 +93,11 @@ static void test_bounds(void) {
   check_proven(".block 64\n.shared t f32 64\n" IO
                "sts.f32 [t + blane], #1\nbar.sync\nxor.u32 r0, blane, #1\nlds.f32 r1, [t + r0]\nexit\n",
                &(hg_shape){.block = {64, 1, 1}}, 1, 1);
+  /* no lane comes to the loop, as conditions exclude each other: of its divisor no number is left */
+  check_proven(".buffer o u64 inout\nand.u64 r6, lane, #4\nset.ge.u64 p6, r6, #4\n@p6 bra on\ntrap #34\non:\n"
+               "div.u64 r1, #1, r6\nmovi.u32 r2, #2\nagain:\nstg.u64 [o + #1], r1\nmul.u64 r1, r1, r1\n"
+               "loop r2, again\nexit\n",
+               &(hg_shape){.lanes = 1, .grid = {1, 1, 1}, .block = {256, 1, 1}, .extent = extents}, 1, 1);
   /* a loop counter behind its own test */
   check_proven(IO "movi.u32 r0, #0\nagain:\nset.lt.u32 p0, r0, #1000\n@!p0 bra done\nstg.u32 [o + r0], r0\nadd.u32 r0, "
                   "r0, #1\nbra again\ndone:\nexit\n",
