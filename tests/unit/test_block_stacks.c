@@ -1,9 +1,9 @@
-/* test_block_stacks.c - blocks that the native engine runs several at a time, because neighbours along y load the same
- * elements in a loop over barriers: products of tiles on grids that are no multiple of a stack, blocks of several
- * shapes, with coordinates in their results, memory that is read and written, values that move on from round to
- * round, trip counts that differ between blocks (such blocks run alone), indices that wrap or are out of bounds, rows
- * of a tile that are read in another order than they are stored, and steps that run out. They leave the memory and the
- * fault of the interpreter. */
+/* test_block_stacks.c - blocks that the native engine runs several at a time, because neighbours along x and y load the
+ * same elements in a loop over barriers: products of tiles on grids that are no multiple of a stack, blocks of several
+ * shapes, with coordinates in their results and in their tiles, which they then cannot share, memory that is read and
+ * written, values that move on from round to round, trip counts that differ between blocks (such blocks run alone),
+ * indices that wrap or are out of bounds, rows of a tile that are read in another order than they are stored, or in one
+ * of each block's own, and steps that run out. They leave the memory and the fault of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
 
@@ -19,9 +19,12 @@ typedef enum kind {
   MASKED,
   ROTATES,
   LEAVES_FIRST,
-  GOES_BACK, /* along k: what is added to an index wraps */
-  OTHER_ROW, /* of the tile: the first rows are read last */
+  GOES_BACK,  /* along k: what is added to an index wraps */
+  OTHER_ROW,  /* of the tile: the first rows are read last */
   STORES_TWICE,
+  OWN_TILES,  /* what they hold depends on the block along x */
+  OWN_PLACES, /* and where they are read depends on the block along y */
+  UNROLLED,   /* and a value of all blocks is read and changed in each round */
   KINDS
 } kind;
 
@@ -35,24 +38,48 @@ typedef struct trial {
 
 static float input[MOST];
 
+/* A round: the products of a row of one tile and a column of the other. */
+static void write_sums(const trial *t, char *text, size_t room) {
+  uint32_t x = t->block[0], y = t->block[1], count = x < y ? x : y;
+  char own_place[96];
+  snprintf(own_place, sizeof own_place, "add.u32 r15, r12, r22\nmin.u32 r15, r15, #%u\nlds.f32 r10, [tile_a + r15]\n",
+           x * y - 1);
+  if (t->kind != UNROLLED) {
+    snprintf(text, room,
+             "mov.u32 r12, r7\nmov.u32 r13, r20\nmovi.u32 r14, #%u\nnext:\n%slds.f32 r11, [tile_b + r13]\n"
+             "fma.f32 r8, r10, r11, r8\nadd.u32 r12, r12, #1\nadd.u32 r13, r13, #%u\nloop r14, next\n",
+             count, t->kind == OWN_PLACES ? own_place : "lds.f32 r10, [tile_a + r12]\n", x);
+    return;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    int length = snprintf(text, room,
+                          "lds.f32 r10, [tile_a + r7 + #%u]\nlds.f32 r11, [tile_b + r20 + #%u]\n"
+                          "fma.f32 r8, r10, r11, r8\n",
+                          k, k * x);
+    text += length;
+    room -= (size_t)length;
+  }
+  snprintf(text, room, "fma.f32 r8, r26, r25, r8\nbar.sync\nadd.f32 r26, r26, #1\n");
+}
+
 static void write_text(const trial *t, char *text, size_t room) {
   const char *w = t->index;
   uint32_t x = t->block[0], y = t->block[1], lanes = x * y;
-  char more[128] = "";
+  char more[128] = "", sums[2048];
   if (t->kind == GOES_BACK) snprintf(more, sizeof more, "add.%s r4, r4, #%u\n", w, (t->count - 1) * x);
+  write_sums(t, sums, sizeof sums);
   if (t->kind == OTHER_ROW) snprintf(more, sizeof more, "sub.u32 r7, #%u, r7\n", (y - 1) * x);
   snprintf(text, room,
            ".program p\n.block %u, %u\n.buffer a f32 in\n.buffer b f32 in\n.buffer y f32 inout\n.scalar size %s\n"
            ".scalar count u32\n.shared tile_a f32 %u\n.shared tile_b f32 %u\n"
            "sreg.%s r0, lane.x\nsreg.%s r1, lane.y\nsreg.%s r2, global.x\nsreg.%s r3, global.y\nsreg.u32 r20, lane.x\n"
-           "sreg.u32 r21, lane.y\nsreg.u32 r22, block.y\nsreg.%s r23, global.z\nmad.%s r23, r23, #256, r3\n"
+           "sreg.u32 r21, lane.y\nsreg.u32 r22, block.y\nsreg.u32 r24, block.x\ncvt.f32.u32 r25, r24\nsreg.%s r23, "
+           "global.z\nmad.%s r23, r23, #256, r3\n"
            "mad.%s r4, r3, size, r0\nmad.%s r5, r1, size, r2\nmul.%s r6, size, #%u\nmul.u32 r7, r21, #%u\n"
            "mad.%s r23, r23, size, r2\nmovi.f32 r8, #0\nmov.u32 r9, count\n%s%s%s"
-           "movi.f32 r30, #0\nmovi.f32 r31, #0\ntile:\n%sldg.f32 r10, [a + r4]\nldg.f32 r11, [b + r5 + #1]\n%s"
-           "%ssts.f32 [tile_a + blane], r10\nsts.f32 [tile_b + blane], r11\nbar.sync\n"
-           "mov.u32 r12, r7\nmov.u32 r13, r20\nmovi.u32 r14, #%u\n"
-           "next:\nlds.f32 r10, [tile_a + r12]\nlds.f32 r11, [tile_b + r13]\nfma.f32 r8, r10, r11, r8\n"
-           "add.u32 r12, r12, #1\nadd.u32 r13, r13, #%u\nloop r14, next\nbar.sync\n"
+           "movi.f32 r26, #0\nmovi.f32 r30, #0\nmovi.f32 r31, #0\ntile:\n%sldg.f32 r10, [a + r4]\nldg.f32 r11, [b + r5 "
+           "+ #1]\n%s"
+           "%ssts.f32 [tile_a + blane], r10\nsts.f32 [tile_b + blane], r11\nbar.sync\n%sbar.sync\n"
            "%s.%s r4, r4, #%u\nadd.%s r5, r5, r6\n%s"
            "%sstg.f32 [y + r23], r8\nexit\n",
            x, y, w, lanes, lanes, w, w, w, w, w, w, w, w, w, y, x, w,
@@ -60,15 +87,16 @@ static void write_text(const trial *t, char *text, size_t room) {
            t->kind == MASKED ? "set.lt.u32 p0, r20, #5\n" : "",
            t->kind == GOES_BACK || t->kind == OTHER_ROW ? more : "",
            t->kind == LEAVES_FIRST ? "set.eq.u32 p1, r9, #0\n@p1 bra done\nsub.u32 r9, r9, #1\n" : "",
-           t->kind == READS_RESULT ? "ldg.f32 r15, [y + r23]\nadd.f32 r11, r11, r15\n"
-           : t->kind == MASKED     ? "neg.f32 r15, r10\nsel.f32 r10, p0, r15, r10\n"
-                                   : "",
-           t->kind == STORES_TWICE ? "sts.f32 [tile_a + blane], r11\nldg.f32 r10, [a + r4 + #2]\n" : "", x < y ? x : y,
-           x, t->kind == GOES_BACK ? "sub" : "add", w, x, w,
+           t->kind == READS_RESULT                         ? "ldg.f32 r15, [y + r23]\nadd.f32 r11, r11, r15\n"
+           : t->kind == OWN_TILES || t->kind == OWN_PLACES ? "add.f32 r10, r10, r25\n"
+           : t->kind == MASKED                             ? "neg.f32 r15, r10\nsel.f32 r10, p0, r15, r10\n"
+                                                           : "",
+           t->kind == STORES_TWICE ? "sts.f32 [tile_a + blane], r11\nldg.f32 r10, [a + r4 + #2]\n" : "", sums,
+           t->kind == GOES_BACK ? "sub" : "add", w, x, w,
            t->kind == ROTATES        ? "mov.f32 r30, r31\nmov.f32 r31, r8\nloop r9, tile\nfma.f32 r8, r30, r31, r8\n"
            : t->kind == LEAVES_FIRST ? "mov.f32 r31, r30\nmov.f32 r30, r8\nbra tile\ndone:\nfma.f32 r8, r30, r31, r8\n"
                                      : "loop r9, tile\n",
-           t->kind == SEES_BLOCK ? "cvt.f32.u32 r15, r22\nadd.f32 r8, r8, r15\n" : "");
+           t->kind == SEES_BLOCK ? "cvt.f32.u32 r15, r22\nfma.f32 r8, r25, r15, r8\n" : "");
 }
 
 static void check(const trial *t) {
@@ -98,6 +126,8 @@ static void check_extents(trial t) {
   t.extent[1] = t.block[1] * size + 7;
   check(&t);
   t.extent[0] = MOST;
+  if (t.grid[0] > 1)
+    t.extent[1] = (t.count * (uint64_t)t.block[1] - 1) * size + t.block[0] + 4; /* in the second block */
   check(&t);
   t.extent[1] = MOST;
   t.extent[2] = rows * size - size / 2;
@@ -109,7 +139,7 @@ static void check_extents(trial t) {
 
 int main(void) {
   static const uint32_t blocks[][2] = {{16, 16}, {16, 5}, {32, 8}};
-  static const uint32_t grids[][3] = {{2, 4, 1}, {1, 9, 1}, {2, 3, 1}, {1, 6, 2}, {3, 8, 1}, {2, 1, 1}};
+  static const uint32_t grids[][3] = {{2, 4, 1}, {1, 9, 1}, {2, 3, 1}, {2, 6, 2}, {3, 8, 1}, {2, 1, 1}};
   open_both();
   for (size_t i = 0; i < COUNT(input); i++) input[i] = (float)((int)(i * 7919 % 2001) - 1000) / 128;
   for (int k = 0; k < KINDS; k++)

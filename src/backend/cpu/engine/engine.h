@@ -47,7 +47,7 @@ typedef struct cpu_launch {
   uint64_t grid[3];         /* blocks */
   uint64_t blocks;
   uint32_t shared_bytes;    /* of a block */
-  uint32_t stacked;         /* see cpu_body; 1: blocks run one by one */
+  uint32_t stacked[2];      /* see cpu_body; 1, 1: blocks run one by one */
   uint32_t local_bytes;     /* of a lane: of the local arrays that vector->locals names */
   uint32_t local_lanes;     /* slots of a local array */
 } cpu_launch;
@@ -89,11 +89,12 @@ typedef struct cpu_body {
   uint8_t clears_shared;    /* 1: `tile` clears a block's shared memory, where that is needed */
   uint32_t local_lanes;     /* slots that a worker needs at once, where the program accesses local arrays */
   size_t scratch_bytes;     /* of each worker; small launches of one worker run on the stack, so keep it small */
-  uint32_t stacked;         /* where it is 2 or more, `stack` is for so many blocks that are neighbours along y */
+  uint32_t stacked[2];      /* not 1, 1: `stack` is for so many blocks that are neighbours along x and y */
   void (*begin)(cpu_worker *w);                /* once a worker, before its first tile; may be NULL */
   void (*tile)(cpu_worker *w, uint64_t lanes); /* runs the current tile; w->run->kernel is the kernel */
   int (*stack)(cpu_worker *w, uint64_t lanes); /* runs blocks, of which the current one is the first, with shared memory
-                                                  one after the other; 0: it cannot, and has done nothing */
+                                                  one after the other, along x first; 0: it cannot, and has done
+                                                  nothing */
 } cpu_body;
 
 /* Cuts the launch into tiles, hands them out, and merges faults, resonance and phase into `launch`.

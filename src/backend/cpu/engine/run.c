@@ -69,7 +69,9 @@ static void find_shape(cpu_launch *run) {
   if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
   run->counts_steps = v->most_steps > launch->step_limit;
   if (v->sees_shared) run->shared_bytes = hg_cpu_shared_bytes(run->program);
-  if (!run->is_block_tile || launch->lanes != 0 || run->grid[1] < run->stacked) run->stacked = 1;
+  int is_stacked = run->is_block_tile && launch->lanes == 0;
+  if (!is_stacked || run->grid[0] < run->stacked[0] || run->grid[1] < run->stacked[1])
+    run->stacked[0] = run->stacked[1] = 1;
   run->local_bytes = hg_cpu_local_bytes(run->program, v);
 }
 
@@ -115,7 +117,9 @@ static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIG
 
 static uint64_t local_room(const cpu_launch *run) { return round_up((uint64_t)run->local_bytes * run->local_lanes); }
 
-static uint64_t shared_memory(const cpu_launch *run) { return round_up((uint64_t)run->shared_bytes * run->stacked); }
+static uint64_t shared_memory(const cpu_launch *run) {
+  return round_up((uint64_t)run->shared_bytes * run->stacked[0] * run->stacked[1]);
+}
 
 /* In memory, the block's shared memory, local arrays, the engine's scratch and the tallies follow the worker. */
 static void init_worker(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
@@ -182,25 +186,33 @@ static void enter_block(const cpu_body *body, cpu_worker *w) {
 }
 
 /* Units of blocks that run together are numbered like blocks, along x first. */
-static uint64_t stacks_along_y(const cpu_launch *run) { return (run->grid[1] + run->stacked - 1) / run->stacked; }
+static uint64_t stacks_along(const cpu_launch *run, int d) {
+  return (run->grid[d] + run->stacked[d] - 1) / run->stacked[d];
+}
 
+static int has_stacks(const cpu_launch *run) { return run->stacked[0] * run->stacked[1] > 1; }
+
+/* The blocks of a stack that the grid ends in run one by one. */
 static void run_stack(const cpu_body *body, cpu_worker *w, uint64_t unit) {
   const cpu_launch *run = w->run;
-  uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2], rest = unit / run->grid[0];
-  uint64_t y = rest % stacks_along_y(run) * run->stacked, z = rest / stacks_along_y(run), end = y + run->stacked;
-  int is_whole = end <= run->grid[1];
-  for (; y < end && y < run->grid[1]; y++) {
-    seek_block(w, (z * run->grid[1] + y) * run->grid[0] + unit % run->grid[0]);
-    enter_block(body, w);
-    if (is_whole && y + run->stacked == end && body->stack(w, size)) return;
-    body->tile(w, size);
-  }
+  uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2], rest = unit / stacks_along(run, 0);
+  uint64_t first_x = unit % stacks_along(run, 0) * run->stacked[0], end_x = first_x + run->stacked[0];
+  uint64_t first_y = rest % stacks_along(run, 1) * run->stacked[1], end_y = first_y + run->stacked[1];
+  uint64_t above = rest / stacks_along(run, 1) * run->grid[1];
+  int is_whole = end_x <= run->grid[0] && end_y <= run->grid[1];
+  for (uint64_t y = first_y; y < end_y && y < run->grid[1]; y++)
+    for (uint64_t x = first_x; x < end_x && x < run->grid[0]; x++) {
+      seek_block(w, (above + y) * run->grid[0] + x);
+      enter_block(body, w);
+      if (is_whole && x == first_x && y == first_y && body->stack(w, size)) return;
+      body->tile(w, size);
+    }
 }
 
 static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
   const cpu_launch *run = w->run;
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
-  for (; run->stacked > 1 && first < end; first++) run_stack(body, w, first);
+  for (; has_stacks(run) && first < end; first++) run_stack(body, w, first);
   if (first == end) return;
   seek_block(w, first);
   for (uint64_t b = first; b < end; b++, next_block(w)) {
@@ -252,7 +264,8 @@ static void cut_into_parts(job *j) {
   j->units = j->units_a_part = 1;
   j->threads = 1;
   if (run->is_block_tile)
-    j->units = j->units_a_part = run->stacked == 1 ? run->blocks : run->grid[0] * stacks_along_y(run) * run->grid[2];
+    j->units = j->units_a_part =
+        has_stacks(run) ? stacks_along(run, 0) * stacks_along(run, 1) * run->grid[2] : run->blocks;
   else if (run->lanes > j->unit_lanes)
     j->units = j->units_a_part = (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
   if (j->units == 1) return;
@@ -274,7 +287,9 @@ static void run_parts(job *j) {
 hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kernels, const hg_allocator *allocator,
                      const atlas_program *program, const hg_vector *vector, atlas_launch *launch) {
   cpu_launch run = {.program = program, .vector = vector, .launch = launch, .kernel = kernel, .kernels = kernels,
-                    .local_lanes = body->local_lanes, .stacked = body->stacked > 1 ? body->stacked : 1};
+                    .local_lanes = body->local_lanes,
+                    .stacked = {body->stacked[0] > 1 ? body->stacked[0] : 1,
+                                body->stacked[1] > 1 ? body->stacked[1] : 1}};
   job j = {.body = body, .run = &run};
   uint8_t stack[STACK_BYTES];
   void *allocated = NULL;

@@ -339,8 +339,10 @@ static void run_insn_in_block(group *g) {
                   atlas_symbol_at(run->program, insn.symbol)->kind == ATLAS_SYMBOL_SHARED;
   size_t shared_bytes = (size_t)g->block * run->shared_bytes;
   uint64_t first = w->first;
-  w->block_at[1] += g->block;
-  w->first += g->block * run->block[1] * run->grid[0] * run->block[0];
+  uint64_t x = g->block % run->stacked[0], y = g->block / run->stacked[0];
+  w->block_at[0] += x;
+  w->block_at[1] += y;
+  w->first += (y * run->block[1] * run->grid[0] + x) * run->block[0];
   if (is_shared) {
     w->place[insn.symbol].memory += shared_bytes;
     insn.bits -= shared_bytes / atlas_bytes((atlas_type)insn.type);
@@ -349,7 +351,8 @@ static void run_insn_in_block(group *g) {
   run_insn(g);
   if (is_shared) w->place[insn.symbol].memory -= shared_bytes;
   w->first = first;
-  w->block_at[1] -= g->block;
+  w->block_at[0] -= x;
+  w->block_at[1] -= y;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */

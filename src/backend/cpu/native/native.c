@@ -174,12 +174,12 @@ static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector 
 
 /* The same for several blocks at once, from what build_wide has left in `single` and `plain`. */
 static hg_status build_stack(native_build *b, const native_build *single, const hg_vector *plain, hg_vector *own,
-                             uint32_t *blocks) {
+                             native_stack_shape *shape) {
   hg_vector stacked = {.allocator = b->allocator};
   b->vector = own;
   b->slices = single->slices;
-  hg_status status = hg_native_stack(b->program, plain, b->slices, NATIVE_MOST_STACKED, &stacked, blocks);
-  if (status == HG_OK && *blocks == 1) status = HG_UNSUPPORTED;
+  hg_status status = hg_native_stack(b->program, plain, b->slices, &stacked, shape);
+  if (status == HG_OK && shape->x * shape->y == 1) status = HG_UNSUPPORTED;
   if (status == HG_OK) status = hg_native_indices(b->program, &stacked, own);
   hg_vector_release(&stacked);
   HG_TRY(status);
@@ -195,7 +195,7 @@ static hg_native *new_whole(const hg_native *native) {
   hg_native *whole = hg_allocate(allocator, 1, sizeof *whole);
   if (whole == NULL) return NULL;
   *whole = (hg_native){.allocator = *allocator, .target = native->target, .kernels = native->kernels,
-                       .pages = native->pages, .program = native->program, .vector = &whole->own, .blocks = 1,
+                       .pages = native->pages, .program = native->program, .vector = &whole->own, .shape = {1, 1},
                        .lane_accesses.element_size = sizeof(native_lane_access), .own.allocator = *allocator,
                        .divided.allocator = *allocator};
   return whole;
@@ -212,7 +212,7 @@ static hg_status make_stack(hg_native *native, const native_build *single, const
   hg_native *stack = new_whole(native);
   if (stack == NULL) return hg_fail_memory("a kernel", sizeof *stack);
   native_build b = init_build(&native->allocator, native->target, native->program, single->vector);
-  hg_status status = build_stack(&b, single, plain, &stack->own, &stack->blocks);
+  hg_status status = build_stack(&b, single, plain, &stack->own, &stack->shape);
   if (status == HG_OK) status = place_whole(stack, &b);
   release_build(&b);
   if (status == HG_OK) native->stack = stack;

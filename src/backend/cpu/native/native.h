@@ -25,7 +25,6 @@ enum {
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 96 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
-  NATIVE_MOST_STACKED = 4, /* blocks that run together: see hg_native_stack */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
@@ -235,11 +234,13 @@ int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg);
  * Release `out` whatever the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
                           hg_vector *out);
-/* wide_stack.c: what hg_native_wide has made, for `*blocks` blocks at once that are neighbours along y, at most `most`;
- * *blocks 1: that cannot be done, or does not pay. The slices of a block follow those of the one before, and so does
- * its shared memory. Release `out` whatever the result. */
-hg_status hg_native_stack(const atlas_program *program, const hg_vector *single, uint32_t slices, uint32_t most,
-                          hg_vector *out, uint32_t *blocks);
+typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* blocks that run together */
+
+/* wide_stack.c: what hg_native_wide has made, for several blocks at once that are neighbours along x and y; 1 x 1: that
+ * cannot be done, or does not pay. The slices of a block follow those of the one before along x, then along y, and so
+ * does its shared memory. Release `out` whatever the result. */
+hg_status hg_native_stack(const atlas_program *program, const hg_vector *single, uint32_t slices, hg_vector *out,
+                          native_stack_shape *shape);
 /* wide_indices.c: what either has made, which has no live ranges, with live ranges and with sums for the indices of
  * loops. Release `out` whatever the result. */
 hg_status hg_native_indices(const atlas_program *program, const hg_vector *whole, hg_vector *out);

@@ -28,7 +28,8 @@ struct hg_native {
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes, alive_offset;
-  uint32_t slices, blocks;           /* of code for whole blocks: vectors of one; how many it is for */
+  uint32_t slices;                   /* of code for whole blocks: vectors of one */
+  native_stack_shape shape;          /* the blocks that it is for */
   uint32_t local_bytes, local_lanes; /* see native_build */
   uint32_t lane_ps;       /* as in cpu_body */
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */

@@ -394,7 +394,7 @@ static void run_whole(native_context *c, const hg_native *whole, uint64_t lanes)
   const hg_native *native = c->native;
   entry_of_code entry = {whole->code + ((const native_step *)whole->steps.data)->entry};
   c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
-  if (whole->vector->sees_shared) clear_shared(w, whole->blocks);
+  if (whole->vector->sees_shared) clear_shared(w, (size_t)whole->shape.x * whole->shape.y);
   begin_run(c, 0, w->first);
   c->native = whole;
   w->vector = whole->vector;
@@ -411,7 +411,7 @@ static int run_wide(native_context *c, uint64_t lanes) {
   return 1;
 }
 
-/* The blocks from the current one on along y: see cpu_body. Nothing in them sees numbers of lanes. */
+/* The blocks from the current one on along x and y: see cpu_body. Nothing in them sees numbers of lanes. */
 static int run_stack(cpu_worker *w, uint64_t lanes) {
   native_context *c = (native_context *)(void *)w->scratch;
   if (lanes != c->wide_lanes) return 0;
@@ -455,7 +455,8 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
   int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
   cpu_body body = {.lane_ps = native->lane_ps,
                    .clears_shared = 1,
-                   .stacked = native->stack != NULL ? native->stack->blocks : 1,
+                   .stacked = {native->stack != NULL ? native->stack->shape.x : 1,
+                               native->stack != NULL ? native->stack->shape.y : 1},
                    .stack = run_stack,
                    .local_lanes = native->local_lanes,
                    .scratch_bytes = layout_of(native, is_block_tile).end,
