@@ -115,15 +115,15 @@ static void write_prefetch(x86_emit *e, uint32_t i) {
   hg_x86_prefetch_next_round(e, &load, hg_x86_span_of(e, made)->base, made->s[1]);
 }
 
-/* Writes as many prefetches as are due before `copies` more copies: all at once would occupy what the processor has for
- * loads on their way. */
+/* Writes as many prefetches as are due before `copies` more copies: many at once would occupy what the processor has
+ * for loads on their way. */
 static void write_prefetches(x86_emit *e, uint32_t copies) {
   const uint32_t *loads = e->prefetches_to_come.data;
-  uint32_t due = ((uint32_t)e->prefetches_to_come.count - e->first_prefetch + copies) / (copies + 1);
+  uint32_t due = ((uint32_t)e->prefetches_to_come.count - e->first_prefetch) / (copies + 1);
   for (; due > 0; due--) write_prefetch(e, loads[e->first_prefetch++]);
 }
 
-/* Writes copies up to one of them, and some more: none but what is about to be read has to be there. */
+/* Writes copies up to one of them. */
 static void write_copies(x86_emit *e, uint32_t last) {
   uint32_t count = (uint32_t)e->copies_to_come.count;
   for (; e->first_copy < count && e->first_copy <= last; e->first_copy++) {
@@ -131,10 +131,12 @@ static void write_copies(x86_emit *e, uint32_t last) {
     write_prefetches(e, count - e->first_copy);
   }
   e->copied_to = 0;
-  for (uint32_t k = e->first_copy; k < count; k++) e->copied_to |= set_of(e, copy_at(e, k)->first, e->lanes);
+  for (uint32_t k = e->first_copy < AHEAD ? 0 : e->first_copy - AHEAD; k < count; k++)
+    e->copied_to |= set_of(e, copy_at(e, k)->first, e->lanes);
 }
 
-/* Writes what instruction i might see. */
+/* Writes what instruction i might see, and some copies more, always as many: so each row that is read for the first
+ * time brings one. */
 static void write_what_is_seen(x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   uint32_t first, count, most = (uint32_t)e->copies_to_come.count;
@@ -144,7 +146,7 @@ static void write_what_is_seen(x86_emit *e, uint32_t i) {
   if (is_end) write_prefetches(e, 0);
   if (is_end || !is_shared(e, insn)) return;
   if (find_place(e, insn, &first, &count) && (set_of(e, first, count) & e->copied_to) == 0) return;
-  for (uint32_t k = most; k-- > e->first_copy;)
+  for (uint32_t k = most; k-- > 0 && k + AHEAD >= e->first_copy;)
     if (touches(e, insn, copy_at(e, k)->symbol, copy_at(e, k)->first)) {
       write_copies(e, k + AHEAD);
       return;

@@ -173,7 +173,7 @@ typedef struct x86_emit {
   uint32_t first_copy;
   hg_array prefetches_to_come; /* uint32_t: loads, the same in the next round of which is to be asked for */
   uint32_t first_prefetch;
-  uint64_t copied_to;       /* a set: of what they write, modulo 64 vectors */
+  uint64_t copied_to;       /* a set: of what they write, and the last of those before, modulo 64 vectors */
   uint32_t used_bases;      /* of hg_x86_base_registers */
   uint32_t free_registers;  /* for constants: a set */
   x86_residents residents[2]; /* the second where stores pass the caches */
