@@ -134,5 +134,6 @@ int hg_wide_access(wide *w, const vector_insn *insn, uint32_t slice);
 int hg_wide_expand_collective(wide *w, uint32_t insn); /* 1 if a collective has been written out */
 void hg_wide_tidy(wide *w);
 void hg_wide_coalesce(wide *w);
+void hg_wide_interleave(wide *w);
 
 #endif
