@@ -5,9 +5,10 @@
  *
  *   for (k = 0; k < count; k++) { x = k == 0 ? x0 : k == 1 ? x1 : ...; y = f(x); y0 = k == 0 ? y : y0; ... }
  *
- * Two sides are matched from their results on down to what they are given: what is the same value in all, what the
- * usual side and the test begin with, and whatever is not computed by pure instructions. All that lies between is
- * made once more for the loop, so every bit stays. */
+ * Two sides are matched from their results on down to what they are given: what is the same value in all, and whatever
+ * is not computed by pure instructions, as what has been loaded. All that lies between is made once more for the loop,
+ * so every bit stays. What a side is given is in registers up to the test. So the loop computes anew what the usual
+ * side has computed, unless that is long or takes more values to begin with: then it is given that. */
 #include "compiler/rare_row.h"
 
 #include "base/error.h"
@@ -20,6 +21,7 @@
 enum {
   MOST_ENTRIES = 96, /* values of one side */
   MOST_GIVEN = 6,    /* that differ: each costs count - 1 selections */
+  MOST_ANEW = 32,    /* values that the usual side has computed */
   MOST_LEAVES = 12
 };
 
@@ -139,10 +141,15 @@ static int note(roller *r, const uint32_t *value, entry_kind kind) {
   return kind != GIVEN || insn_at(r, value[0])->type != SSA_PREDICATE; /* predicates are not selected */
 }
 
+static int is_computed(const roller *r, uint32_t value) {
+  return !hg_is_leaf(insn_at(r, value)) && hg_is_pure(insn_at(r, value));
+}
+
+/* What is loaded and converted counts as loaded: in a word with others it would take instructions to find it. */
 static int is_leaf(const roller *r, uint32_t value) {
   for (uint32_t k = 0; k < r->leaf_count; k++)
     if (r->leaf[k] == value) return 1;
-  return hg_is_leaf(insn_at(r, value)) || !hg_is_pure(insn_at(r, value));
+  return !is_computed(r, value) || (insn_at(r, value)->op == ATLAS_OP_cvt && !is_computed(r, arg_of(r, value, 0)));
 }
 
 static int look_alike(const roller *r, const uint32_t *value) {
@@ -235,17 +242,20 @@ static void find_leaves(roller *r, uint32_t value, int depth) {
     for (uint32_t i = 0; i < insn->arg_count; i++) find_leaves(r, arg_of(r, value, i), depth - 1);
 }
 
-static int match_values(roller *r) {
+static void find_all_leaves(roller *r) {
   const rare_branch *d = &r->row[0];
-  uint32_t join[RARE_MOST_JOINED] = {0}, head[RARE_MOST_JOINED] = {0}, chosen = 0;
+  find_leaves(r, ir_ssa_resolve(r->unit, block_at(r, d->head)->condition), 6);
+  for (uint32_t phi = block_at(r, d->join)->first_phi; phi != SSA_NONE; phi = insn_at(r, phi)->next)
+    find_leaves(r, arg_of(r, phi, (uint32_t)d->at), 6);
+}
+
+/* Down to the leaves. */
+static int match_sides(roller *r) {
+  uint32_t join[RARE_MOST_JOINED] = {0}, head[RARE_MOST_JOINED] = {0};
+  r->entry_count = r->given_count = 0;
   for (uint32_t i = 0; i < r->count; i++) {
     join[i] = r->row[i].join;
     head[i] = r->row[i].head;
-  }
-  find_leaves(r, ir_ssa_resolve(r->unit, block_at(r, d->head)->condition), 6);
-  for (uint32_t phi = block_at(r, d->join)->first_phi; phi != SSA_NONE; phi = insn_at(r, phi)->next) {
-    if (++chosen > RARE_MOST_CHOSEN || insn_at(r, phi)->type == SSA_PREDICATE) return 0;
-    find_leaves(r, arg_of(r, phi, (uint32_t)d->at), 6);
   }
   for (uint32_t k = 0; k < r->block_count; k++)
     if (!note_phis(r, r->block[k])) return 0;
@@ -256,6 +266,24 @@ static int match_values(roller *r) {
   for (uint32_t k = 0; k < choices; k++)
     if (r->entries[k].kind == CHOICE && !match_args(r, r->entries[k].value)) return 0;
   return 1;
+}
+
+static int chooses_few_numbers(const roller *r) {
+  uint32_t chosen = 0;
+  for (uint32_t phi = block_at(r, r->row[0].join)->first_phi; phi != SSA_NONE; phi = insn_at(r, phi)->next)
+    if (++chosen > RARE_MOST_CHOSEN || insn_at(r, phi)->type == SSA_PREDICATE) return 0;
+  return 1;
+}
+
+static int match_values(roller *r) {
+  if (!chooses_few_numbers(r)) return 0;
+  find_all_leaves(r);
+  if (!match_sides(r)) return 0;
+  uint32_t leaves = r->leaf_count, entries = r->entry_count, given = r->given_count;
+  r->leaf_count = 0;
+  if (match_sides(r) && r->given_count <= given && r->entry_count <= entries + MOST_ANEW) return 1;
+  r->leaf_count = leaves;
+  return match_sides(r);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ enum {
   FEWEST = 3,       /* divisions by one number */
   MOST_COPIES = 4,  /* of a division, where the test fails */
   MOST_SHARED = 8,  /* with one test: registers hold what they divide and what comes of it */
-  MOST_ROUNDED = 12 /* the same of quotients that are rounded */
+  MOST_ROUNDED = 16 /* the same of quotients that are rounded */
 };
 static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
                       LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */

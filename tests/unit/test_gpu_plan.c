@@ -345,7 +345,7 @@ static uint32_t count_op(const ssa_unit *unit, uint16_t op) {
 /* What is rare of several values of a lane is there once, in a loop: of one function; not of two. */
 static void test_rare_rounds(void) {
   static const char *const last[] = {"exp.f32 r%d, r%d\n", "expm1.f32 r%d, r%d\n"};
-  uint32_t roundings[2], divisions = 0;
+  uint32_t roundings[2], divisions = 0, selections = 0;
   for (int c = 0; c < 2; c++) {
     char text[4096];
     size_t used = (size_t)snprintf(text, sizeof text,
@@ -365,11 +365,13 @@ static void test_rare_rounds(void) {
     made m;
     make(text, &rich, 0, &m);
     roundings[c] = count_op(&m.unit, ATLAS_OP_cvt);
+    if (c == 0) selections = count_op(&m.unit, ATLAS_OP_sel);
     divisions = count_op(&m.unit, ATLAS_OP_div);
     release(&m);
   }
   CHECK_EQ_U64(divisions, 2); /* the reciprocal, and one for all that it does not do for */
-  CHECK_EQ_U64(roundings[0], 4);
+  CHECK_EQ_U64(roundings[0], 2);
+  CHECK_EQ_U64(selections, 2 * (7 + 8) + 5); /* a round is given one of eight numbers, and keeps one; exp's own */
   CHECK_EQ_U64(roundings[1], 16);
 }
 

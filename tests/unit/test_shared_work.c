@@ -99,7 +99,7 @@ static void test_rounded_quotients(void) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-enum { EACH = 9, LANES = 64, BLOCKS = 128, COUNT_OF_VALUES = EACH * LANES * BLOCKS };
+enum { EACH = 17, LANES = 64, BLOCKS = 64, COUNT_OF_VALUES = EACH * LANES * BLOCKS };
 
 static uint32_t values[COUNT_OF_VALUES], divisors[LANES * BLOCKS];
 static uint32_t results[2][COUNT_OF_VALUES];
