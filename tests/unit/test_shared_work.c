@@ -129,6 +129,19 @@ static uint32_t draw_far(int is_large) {
   return (uint32_t)((is_large ? 0x7e000000 : 0x12000000) + next_random() % 0x01800000);
 }
 
+/* What a lane divides so that all its quotients lie around the middle of two bf16; or around zero. */
+static void draw_near_middles(uint32_t lane) {
+  float divisor = ldexpf((float)(next_random() % (1 << 24) + (1 << 23)), -20), quotient;
+  divisors[lane] = bits_of(divisor);
+  for (uint32_t i = 0; i < EACH; i++) {
+    uint32_t bits = draw(1) | 0xffff, product;
+    bits -= 0x7fff;
+    memcpy(&quotient, &bits, sizeof quotient);
+    product = bits_of(quotient * divisor) + (uint32_t)(next_random() % 5) - 2;
+    values[lane * EACH + i] = lane % 64 == 14 && i == lane / 64 % EACH ? draw_far(0) : product;
+  }
+}
+
 /* Lanes with usual values alone, with one other in each place, with any, and with extreme ones alone. */
 static void draw_all(void) {
   for (uint32_t lane = 0; lane < LANES * BLOCKS; lane++) {
@@ -140,6 +153,7 @@ static void draw_all(void) {
     for (uint32_t i = 0; i < EACH; i++) values[lane * EACH + i] = draw_far(lane & 16);
     if (lane & 16) divisors[lane] = draw_far(1);
   }
+  for (uint32_t lane = 14; lane < LANES * BLOCKS; lane += 32) draw_near_middles(lane);
   for (uint32_t i = 0; i < COUNT(edges) * COUNT(edges); i++) { /* and each edge with each */
     divisors[4 * i] = edges[i / COUNT(edges)];
     values[4 * i * EACH + i % EACH] = edges[i % COUNT(edges)];
