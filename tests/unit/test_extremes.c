@@ -10,7 +10,7 @@
 #  define setenv(name, value, overwrite) _putenv_s(name, value)
 #endif
 
-enum { VALUES = 1 << 16, SHOWN = 5, MOST_TEXT = 1024 };
+enum { VALUES = 1 << 16, SHOWN = 5, MOST_TEXT = 2048 };
 
 static const char *const types[] = {"f16", "bf16"};
 
@@ -59,6 +59,17 @@ static const char blocks_text[] =
     "max.T r0, r0, r2\nmin.T r0, r0, r4\nsts.T [part + blane], r0\nbar.sync\nxor.u32 r6, blane, #37\n"
     "lds.T r7, [part + r6]\nmax.T r7, r7, r5\nreduce.max.T r8, r7\nmin.T r7, r7, r8\nreduce.min.T r8, r7\n"
     "max.T r7, r7, r8\nstg.T [y + lane], r7\nexit\n";
+
+/* Of four neighbours, as f32: greatest, least, and the least of three. Their bits are mixed into 16. */
+static const char words_text[] =
+    ".program p\n.block 64\n.buffer a T in\n.buffer b T in\n.buffer c T in\n.buffer y T out\n"
+    "mad.u32 r9, r253, #64, blane\nand.u32 r9, r9, #16383\nmul.u32 r9, r9, #4\nldg.T r0, [b + r9]\n"
+    "ldg.T r1, [b + r9 + #1]\nldg.T r2, [b + r9 + #2]\nldg.T r3, [b + r9 + #3]\ncvt.f32.T r0, r0\ncvt.f32.T r1, r1\n"
+    "cvt.f32.T r2, r2\ncvt.f32.T r3, r3\nmax.f32 r4, r3, r1\nmax.f32 r5, r2, r0\nmax.f32 r4, r5, r4\n"
+    "min.f32 r5, r3, r1\nmin.f32 r5, r5, r2\nmin.f32 r5, r5, r0\nmin.f32 r6, r0, r1\nmin.f32 r6, r6, r2\n"
+    "bitcast.u32.f32 r4, r4\nbitcast.u32.f32 r5, r5\nbitcast.u32.f32 r6, r6\nmad.u32 r4, r4, #2654435761, r5\n"
+    "mad.u32 r4, r4, #2654435761, r6\nmul.u32 r4, r4, #2654435761\nshr.u32 r4, r4, #16\ncvt.u16.u32 r4, r4\n"
+    "bitcast.T.u16 r4, r4\nstg.T [y + lane], r4\nexit\n";
 
 static uint16_t all[VALUES], first[VALUES], second[VALUES], expected[VALUES], got[VALUES];
 
@@ -144,6 +155,8 @@ int main(void) {
       check(text);
     }
     write_text(blocks_text, types[t], text);
+    check(text);
+    write_text(words_text, types[t], text);
     check(text);
   }
   return check_report();

@@ -455,6 +455,12 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
  * few registers. */
 hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
+/* A minimum or maximum of f32 with more than two arguments: elements of f16 or bf16, both halves of a word next to each
+ * other (extremes.c). */
+hg_status hg_gpu_find_extremes(gpu_plan *g);
+static inline int gpu_is_of_words(const ssa_insn *insn) {
+  return (insn->op == ATLAS_OP_min || insn->op == ATLAS_OP_max) && insn->arg_count > 2;
+}
 hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
 hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
 void hg_gpu_find_late(gpu_plan *g);       /* after that */
