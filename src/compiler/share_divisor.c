@@ -227,7 +227,7 @@ static uint32_t add_side(sharer *s, uint32_t to) {
 /* for (k = 0; k < count; k++) number[k] = number[k] / divisor; */
 static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *quotient) {
   hg_rounds rounds = {.unit = s->unit, .count = s->count, .failed = s->failed};
-  uint32_t number[MOST_ROUNDED];
+  uint32_t number[MOST_ROUNDED] = {0};
   hg_begin_rounds(&rounds, loop);
   for (uint32_t i = 0; i < s->count; i++) number[i] = hg_carry_on(&rounds, arg_of(s, s->shared[i], 0));
   uint32_t q = real(s, ATLAS_OP_div, hg_given_in_round(&rounds, number), s->divisor, SSA_NONE);
