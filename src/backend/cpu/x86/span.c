@@ -67,6 +67,13 @@ void hg_x86_end_spans(x86_emit *e, uint32_t i) {
   if (!e->a.no_memory) ((x86_cold *)e->cold.data)[e->cold.count - 1].end = i;
 }
 
+/* 1 if the vector before, in the same row of lanes, has most likely asked for the same line. */
+static int is_line_asked_for(const x86_emit *e) {
+  uint32_t vectors = X86_LINE_BYTES / e->vector_bytes, in_row = native_block(e->b->program)[0] / e->lanes;
+  return in_row % vectors == 0 && vector_insn_at(e->b->vector, e->index)->slice % vectors != 0;
+}
+
 void hg_x86_prefetch_later(x86_emit *e) {
+  if (is_line_asked_for(e)) return;
   if (!hg_array_push(&e->a.allocator, &e->prefetches_to_come, e->index)) e->a.no_memory = 1;
 }
