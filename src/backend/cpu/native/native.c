@@ -178,7 +178,7 @@ static hg_status build_stack(native_build *b, const native_build *single, const 
   hg_vector stacked = {.allocator = b->allocator};
   b->vector = own;
   b->slices = single->slices;
-  hg_status status = hg_native_stack(b->program, plain, b->slices, &stacked, shape);
+  hg_status status = hg_native_stack(b, plain, &stacked, shape);
   if (status == HG_OK && shape->x * shape->y == 1) status = HG_UNSUPPORTED;
   if (status == HG_OK) status = hg_native_indices(b->program, &stacked, own);
   hg_vector_release(&stacked);

@@ -239,7 +239,7 @@ typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* bloc
 /* wide_stack.c: what hg_native_wide has made, for several blocks at once that are neighbours along x and y; 1 x 1: that
  * cannot be done, or does not pay. The slices of a block follow those of the one before along x, then along y, and so
  * does its shared memory. Release `out` whatever the result. */
-hg_status hg_native_stack(const atlas_program *program, const hg_vector *single, uint32_t slices, hg_vector *out,
+hg_status hg_native_stack(const native_build *build, const hg_vector *single, hg_vector *out,
                           native_stack_shape *shape);
 /* wide_indices.c: what either has made, which has no live ranges, with live ranges and with sums for the indices of
  * loops. Release `out` whatever the result. */

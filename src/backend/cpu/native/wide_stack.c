@@ -18,7 +18,8 @@
 
 #include <string.h>
 
-enum { MOST_STACKED_INSNS = 6000 };
+/* Instructions that need code: a loop of so many stays in the first instruction cache of most processors. */
+enum { MOST_STACKED_INSNS = 4096 };
 
 /* How values may differ. */
 enum { ALONG_X = 1, ALONG_Y = 2 };
@@ -30,6 +31,7 @@ typedef struct stack {
   uint32_t slices;         /* of one block */
   native_stack_shape shape;
   uint32_t shared_bytes;   /* of one block */
+  uint8_t has_operands;    /* 1: loads that hg_native_is_operand is for need no code */
   uint32_t *name;  /* per register: the first of the registers that it is in blocks where it differs from the first
                       one's; VECTOR_NONE: none yet */
   uint32_t *place;         /* per instruction: where it stands in `to` */
@@ -166,7 +168,7 @@ static int is_possible(stack *s, native_stack_shape shape) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     if (!is_allowed(s, insn)) return 0;
     for (uint32_t d = 0; d < 2; d++) sees |= grows_by(s, insn, d) > 0 ? 1u << d : 0;
-    insns += times(s, is_done_along(s, insn));
+    if (!s->has_operands || !is_loaded_by_column(s, insn)) insns += times(s, is_done_along(s, insn));
   }
   uint32_t along = stacked_along(s);
   if ((sees & along) != along || insns > MOST_STACKED_INSNS) return 0;
@@ -346,10 +348,12 @@ static void find_and_write(stack *s) {
   else write_program(s);
 }
 
-hg_status hg_native_stack(const atlas_program *program, const hg_vector *single, uint32_t slices, hg_vector *out,
+hg_status hg_native_stack(const native_build *build, const hg_vector *single, hg_vector *out,
                           native_stack_shape *shape) {
+  const atlas_program *program = build->program;
   uint64_t n = single->insns.count, regs = single->regs.count, words = 5 * regs + n;
-  stack s = {.program = program, .from = single, .to = out, .slices = slices};
+  stack s = {.program = program, .from = single, .to = out, .slices = build->slices};
+  s.has_operands = build->target->mask_count > 0;
   *out = *single;
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
