@@ -1,7 +1,7 @@
 /* share_divisor.c - several divisions of f32 by one number, by one reciprocal.
  *
- * y = 1 / b, once; then for each a three operations (Markstein, "Computation of elementary functions on the IBM RISC
- * System/6000 processor", IBM J. Res. Dev. 34 (1990)):
+ * y = 1 / b, once, by multiplications alone; then for each a three operations (Markstein, "Computation of elementary
+ * functions on the IBM RISC System/6000 processor", IBM J. Res. Dev. 34 (1990)):
  *
  *   q = a y;  e = a - q b, by fma;  q' = q + e y, by fma
  *
@@ -11,10 +11,13 @@
  * only a quotient whose distance from the middle of two neighbours is at most 5 / b of the least that the quotient of
  * two f32 can have could be rounded to the wrong one. tests/unit/test_shared_work.c tries all of those, for every b.
  *
- * The test: 2^-16 <= |b| <= 2^64 and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal numbers, and the last
- * bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group for which it fails
- * divides, one by one: so do zeros. From some number on that is a loop, with one division: a division is long,
- * and drivers' compilers spend their time on what is there, not on what runs.
+ * y is found without a division, which would be the only one of most kernels: from the bits of b, by Newton's steps
+ * e = 1 - b y, y += y (e + e^2), y += y e, y += y e. It is 1 / b rounded but for fractions of ones; the test tries all.
+ *
+ * The test: 2^-16 <= |b| <= 2^64, no fraction of ones, and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal
+ * numbers, and the last bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group
+ * for which it fails divides, one by one: so do zeros. From some number on that is a loop, with one division: a
+ * division is long, and drivers' compilers spend their time on what is there, not on what runs.
  *
  * A quotient that only a rounding to bf16 uses needs less: the product q = a z, where z is the least f32 that is not
  * below 1 / b (all here in magnitude). It is not below the f32 nearest a / b, since rounding is monotonic, and misses
@@ -32,31 +35,44 @@
 #include "compiler/rounds.h"
 #include "compiler/schedule.h"
 #include "compiler/simplify.h"
+#include "ir/loops.h"
 #include "ir/ssa_walk.h"
 
 enum {
-  FEWEST = 3,       /* divisions by one number */
-  MOST_COPIES = 4,  /* of a division, where the test fails */
-  MOST_SHARED = 8,  /* with one test: registers hold what they divide and what comes of it */
-  MOST_ROUNDED = 16 /* the same of quotients that are rounded */
+  FEWEST = 3,        /* divisions by one number, in a block; then those by it in other blocks share it, too */
+  MOST_ALONE = 4,    /* divisions of a unit that nothing is shared with, and all of which are done like those, then */
+  MOST_COPIES = 4,   /* of a division, where the test fails */
+  MOST_SHARED = 8,   /* with one test: registers hold what they divide and what comes of it */
+  MOST_ROUNDED = 16, /* the same of quotients that are rounded */
+  MOST_DIVISORS = 8
 };
 static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
                       LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
+static const uint32_t RECIPROCAL = 0x7ef311c3;     /* less the bits of b: 1 / b, but for a twentieth of it at most */
+static const uint32_t ALL_ONES = 0x7fffff;         /* the fraction of a b next to a power of two */
 static const uint32_t CUT = 16, LAST_MIDDLE = 0x80020000; /* of bf16 in the low bits of f32 */
 
 enum { ROUNDS = 1, OTHER = 2 }; /* to bf16 */
 
+/* Of a divisor that has been met: values. */
+typedef struct inverse {
+  uint32_t divisor, reciprocal, negative, fits; /* b, 1 / b, -b, whether b passes the test */
+  uint32_t above;                               /* z; SSA_NONE: not needed yet */
+} inverse;
+
 typedef struct sharer {
   ssa_unit *unit;
-  uint32_t *place;  /* per value: where it stands in the list of the block at hand */
-  uint8_t *is_done; /* per value */
-  uint8_t *use;     /* per value: of what kind all its uses are */
-  uint64_t values;  /* that the arrays have */
+  uint32_t *place;       /* per value: where it stands in the list of the block at hand */
+  uint8_t *is_done;      /* per value */
+  uint8_t *use;          /* per value: of what kind all its uses are */
+  uint64_t values;       /* that the arrays have */
   uint32_t block, start; /* the block at hand, and where in it the first division stands */
-  uint32_t divisor, reciprocal, negative, fits; /* of the last group: b, 1 / b, -b, whether b passes the test */
-  uint32_t above; /* z; SSA_NONE: not needed yet */
-  uint32_t shared[MOST_ROUNDED], count;          /* divisions */
-  int is_narrow;                                /* those: all that is asked of them is to round to the right bf16 */
+  uint32_t fewest;       /* FEWEST or 1 */
+  inverse inverse[MOST_DIVISORS];
+  uint32_t inverses;
+  inverse *by;                          /* of the group at hand */
+  uint32_t shared[MOST_ROUNDED], count; /* divisions */
+  int is_narrow;                        /* those: all that is asked of them is to round to the right bf16 */
   hg_array stack;
   int failed; /* out of memory */
 } sharer;
@@ -104,6 +120,12 @@ static uint32_t divisions_by(const sharer *s, uint32_t from, uint32_t divisor) {
   return count;
 }
 
+static inverse *inverse_of(sharer *s, uint32_t divisor) {
+  for (uint32_t i = 0; i < s->inverses; i++)
+    if (s->inverse[i].divisor == divisor) return &s->inverse[i];
+  return NULL;
+}
+
 /* The divisions that share a test with `first`. */
 static void find_shared(sharer *s, uint32_t first) {
   uint32_t divisor = arg_of(s, first, 1);
@@ -111,10 +133,44 @@ static void find_shared(sharer *s, uint32_t first) {
   s->count = 0;
   s->is_narrow = is_narrow(s, first);
   uint32_t most = s->is_narrow ? MOST_ROUNDED : MOST_SHARED;
-  if (divisor != s->divisor && divisions_by(s, first, divisor) < FEWEST) return;
+  if (inverse_of(s, divisor) == NULL && (s->inverses == MOST_DIVISORS || divisions_by(s, first, divisor) < s->fewest))
+    return;
   for (uint32_t v = first; v != SSA_NONE && s->count < most && !s->failed; v = insn_at(s, v)->next)
     if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow && is_free(s, v))
       s->shared[s->count++] = v;
+}
+
+/* 1 if a loop divides by what it computes itself: a division is faster there than two steps of Newton's. */
+static int is_new_in_loop(const sharer *s, const ir_loops *loops, uint32_t block, uint32_t divisor) {
+  uint32_t loop = loops->loop[block], from = insn_at(s, divisor)->block;
+  return loop != SSA_NONE && from != SSA_NONE && ir_in_loop(loops, loop, from);
+}
+
+/* Divisions that share nothing. */
+static uint32_t count_alone(const sharer *s, const ssa_order *order, const ir_loops *loops) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < order->count; k++) {
+    uint32_t first = ssa_block_at(s->unit, order->block[k])->first_effect;
+    for (uint32_t v = first; v != SSA_NONE; v = insn_at(s, v)->next) {
+      if (!is_division(s, v) || divisions_by(s, first, arg_of(s, v, 1)) >= FEWEST) continue;
+      if (is_new_in_loop(s, loops, order->block[k], arg_of(s, v, 1))) return UINT32_MAX;
+      count++;
+    }
+  }
+  return count;
+}
+
+/* Where few divisions stand alone none is left to be one that a driver's compiler makes a call of. */
+static hg_status choose_fewest(sharer *s) {
+  ssa_order order;
+  ir_loops loops = {0};
+  s->fewest = FEWEST;
+  hg_status status = ir_ssa_order_build(s->unit, &order);
+  if (status == HG_OK) status = ir_loops_build(s->unit, &order, &loops);
+  if (status == HG_OK && count_alone(s, &order, &loops) <= MOST_ALONE) s->fewest = 1;
+  ir_loops_release(s->unit, &loops);
+  ir_ssa_order_release(s->unit, &order);
+  return status;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -157,39 +213,57 @@ static uint32_t both(sharer *s, uint32_t a, uint32_t b) {
   return add(s, (ssa_insn){.op = ATLAS_OP_pand, .type = SSA_PREDICATE}, args, 2);
 }
 
-static void invert(sharer *s, uint32_t divisor) {
-  if (divisor == s->divisor) return;
-  s->divisor = divisor;
-  s->above = SSA_NONE;
-  s->reciprocal = real(s, ATLAS_OP_div, constant(s, ONE), divisor, SSA_NONE);
-  s->negative = real(s, ATLAS_OP_neg, divisor, SSA_NONE, SSA_NONE);
-  uint32_t size = real(s, ATLAS_OP_abs, divisor, SSA_NONE, SSA_NONE);
-  s->fits =
-      both(s, is_at_most(s, constant(s, LEAST_DIVISOR), size), is_at_most(s, size, constant(s, GREATEST_DIVISOR)));
-}
-
-static uint32_t quotient(sharer *s, uint32_t a) {
-  uint32_t q = real(s, ATLAS_OP_mul, a, s->reciprocal, SSA_NONE);
-  return real(s, ATLAS_OP_fma, real(s, ATLAS_OP_fma, q, s->negative, a), s->reciprocal, q);
-}
-
 /* Of a NaN any bits will do: both sides make one. */
 static uint32_t bits_of(sharer *s, uint32_t value) {
   return add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_i32, .type2 = ATLAS_f32, .bits = 1}, &value, 1);
 }
 
+/* y += y e (1 + e), or without the last factor, where e = 1 - b y. */
+static uint32_t nearer(sharer *s, uint32_t y, int by_square) {
+  uint32_t e = real(s, ATLAS_OP_fma, s->by->negative, y, constant(s, ONE));
+  if (by_square) e = real(s, ATLAS_OP_fma, e, e, e);
+  return real(s, ATLAS_OP_fma, y, e, y);
+}
+
+static uint32_t reciprocal_of(sharer *s, uint32_t divisor) {
+  uint32_t y = whole(s, ATLAS_OP_sub, whole_constant(s, RECIPROCAL), bits_of(s, divisor));
+  y = add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_f32, .type2 = ATLAS_i32}, &y, 1);
+  return nearer(s, nearer(s, nearer(s, y, 1), 0), 0);
+}
+
+/* Finds or makes what the divisions by a number share. It is pure, and stands above all of them. */
+static void invert(sharer *s, uint32_t divisor) {
+  s->by = inverse_of(s, divisor);
+  if (s->by != NULL) return;
+  inverse *by = s->by = &s->inverse[s->inverses++];
+  by->divisor = divisor;
+  by->above = SSA_NONE;
+  by->negative = real(s, ATLAS_OP_neg, divisor, SSA_NONE, SSA_NONE);
+  by->reciprocal = reciprocal_of(s, divisor);
+  uint32_t size = real(s, ATLAS_OP_abs, divisor, SSA_NONE, SSA_NONE);
+  uint32_t fraction = whole(s, ATLAS_OP_and, bits_of(s, divisor), whole_constant(s, ALL_ONES));
+  by->fits =
+      both(s, is_at_most(s, constant(s, LEAST_DIVISOR), size), is_at_most(s, size, constant(s, GREATEST_DIVISOR)));
+  by->fits = both(s, by->fits, compare(s, ATLAS_OP_set_lt, ATLAS_i32, fraction, whole_constant(s, ALL_ONES)));
+}
+
+static uint32_t quotient(sharer *s, uint32_t a) {
+  uint32_t q = real(s, ATLAS_OP_mul, a, s->by->reciprocal, SSA_NONE);
+  return real(s, ATLAS_OP_fma, real(s, ATLAS_OP_fma, q, s->by->negative, a), s->by->reciprocal, q);
+}
+
 /* The reciprocal, or the next in magnitude where it is below 1 / b. */
 static uint32_t reciprocal_above(sharer *s) {
-  uint32_t y = s->reciprocal, next = whole(s, ATLAS_OP_add, bits_of(s, y), whole_constant(s, 1));
+  uint32_t y = s->by->reciprocal, next = whole(s, ATLAS_OP_add, bits_of(s, y), whole_constant(s, 1));
   next = add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_f32, .type2 = ATLAS_i32}, &next, 1);
-  uint32_t missing = real(s, ATLAS_OP_fma, y, s->negative, constant(s, ONE)); /* its sign is exact */
+  uint32_t missing = real(s, ATLAS_OP_fma, y, s->by->negative, constant(s, ONE)); /* its sign is exact */
   const uint32_t args[3] = {compare(s, ATLAS_OP_set_lt, ATLAS_f32, constant(s, 0), missing), next, y};
   return add(s, (ssa_insn){.op = ATLAS_OP_sel, .type = ATLAS_f32}, args, 3);
 }
 
 /* What the group becomes where the test passes, and the test. */
 static uint32_t share_exactly(sharer *s, uint32_t *shared) {
-  uint32_t test = s->fits;
+  uint32_t test = s->by->fits;
   for (uint32_t i = 0; i < s->count && !s->failed; i++) {
     shared[i] = quotient(s, arg_of(s, s->shared[i], 0));
     uint32_t size = real(s, ATLAS_OP_abs, shared[i], SSA_NONE, SSA_NONE);
@@ -200,13 +274,13 @@ static uint32_t share_exactly(sharer *s, uint32_t *shared) {
 
 static uint32_t share_for_rounding(sharer *s, uint32_t *shared) {
   uint32_t least = SSA_NONE;
-  if (s->above == SSA_NONE) s->above = reciprocal_above(s);
+  if (s->by->above == SSA_NONE) s->by->above = reciprocal_above(s);
   for (uint32_t i = 0; i < s->count && !s->failed; i++) {
-    shared[i] = real(s, ATLAS_OP_mul, arg_of(s, s->shared[i], 0), s->above, SSA_NONE);
+    shared[i] = real(s, ATLAS_OP_mul, arg_of(s, s->shared[i], 0), s->by->above, SSA_NONE);
     uint32_t low = whole(s, ATLAS_OP_shl, bits_of(s, shared[i]), whole_constant(s, CUT));
     least = i == 0 ? low : whole(s, ATLAS_OP_min, least, low);
   }
-  return both(s, s->fits, compare(s, ATLAS_OP_set_lt, ATLAS_i32, whole_constant(s, LAST_MIDDLE), least));
+  return both(s, s->by->fits, compare(s, ATLAS_OP_set_lt, ATLAS_i32, whole_constant(s, LAST_MIDDLE), least));
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -224,13 +298,17 @@ static uint32_t add_side(sharer *s, uint32_t to) {
   return lead(s, s->block, side) && lead(s, side, to) ? side : SSA_NONE;
 }
 
+static uint32_t divided_rarely(sharer *s, uint32_t a) {
+  return add(s, (ssa_insn){.op = ATLAS_OP_div, .type = ATLAS_f32, .bits = 1}, (uint32_t[]){a, s->by->divisor}, 2);
+}
+
 /* for (k = 0; k < count; k++) number[k] = number[k] / divisor; */
 static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *quotient) {
   hg_rounds rounds = {.unit = s->unit, .count = s->count, .failed = s->failed};
   uint32_t number[MOST_ROUNDED] = {0};
   hg_begin_rounds(&rounds, loop);
   for (uint32_t i = 0; i < s->count; i++) number[i] = hg_carry_on(&rounds, arg_of(s, s->shared[i], 0));
-  uint32_t q = real(s, ATLAS_OP_div, hg_given_in_round(&rounds, number), s->divisor, SSA_NONE);
+  uint32_t q = divided_rarely(s, hg_given_in_round(&rounds, number));
   for (uint32_t i = 0; i < s->count; i++) quotient[i] = hg_keep_found(&rounds, number[i], i, q);
   hg_end_rounds(&rounds, loop, to);
   s->failed |= rounds.failed;
@@ -239,8 +317,7 @@ static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *qu
 /* The divisions, between the block at hand and `to`: the first block. */
 static uint32_t add_divisions(sharer *s, uint32_t to, uint32_t *quotient) {
   if (s->count <= MOST_COPIES) {
-    for (uint32_t i = 0; i < s->count; i++)
-      quotient[i] = real(s, ATLAS_OP_div, arg_of(s, s->shared[i], 0), s->divisor, SSA_NONE);
+    for (uint32_t i = 0; i < s->count; i++) quotient[i] = divided_rarely(s, arg_of(s, s->shared[i], 0));
     return add_side(s, to);
   }
   uint32_t loop = ir_ssa_add_block(s->unit), before = loop == SSA_NONE ? SSA_NONE : add_side(s, loop);
@@ -306,7 +383,6 @@ static void number_values(const sharer *s) {
 
 static hg_status share_in(sharer *s, uint32_t block, int *changed) {
   s->block = block;
-  s->divisor = SSA_NONE;
   number_values(s);
   uint32_t previous = SSA_NONE;
   for (uint32_t v = ssa_block_at(s->unit, block)->first_effect; v != SSA_NONE && !s->failed;) {
@@ -339,10 +415,11 @@ hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
   s.use = s.is_done + s.values;
   ir_ssa_resolve_all(unit);
   note_uses(&s);
-  hg_status status = HG_OK;
+  hg_status status = choose_fewest(&s);
   uint32_t blocks = (uint32_t)unit->blocks.count;
-  for (uint32_t b = 0; b < blocks && status == HG_OK; b++)
-    if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
+  for (int round = 0; round < 2; round++) /* then the few divisions by what others have inverted */
+    for (uint32_t b = 0; b < blocks && status == HG_OK; b++)
+      if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
   hg_unschedule(unit);
   if (status == HG_OK) status = hg_schedule(unit);
   hg_array_release(&unit->allocator, &s.stack);

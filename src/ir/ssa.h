@@ -40,7 +40,7 @@ typedef struct ssa_insn {
   uint32_t next;     /* the next phi or effect of the block */
   uint32_t insn;     /* the program's instruction it came from; SSA_NONE */
   uint64_t bits;     /* constant, displacement, coordinate, parts of a [phi ...] address; of a bitcast that the compiler
-                        has added: 1 if nothing depends on which NaN it reads */
+                        has added: 1 if nothing depends on which NaN it reads; of a division: 1 if it seldom runs */
 } ssa_insn;
 
 typedef enum ssa_end { SSA_JUMP, SSA_BRANCH, SSA_EXIT, SSA_TRAP } ssa_end;

@@ -22,6 +22,24 @@ static float fused(float x, float y, float z) {
   return (float)s;
 }
 
+/* As share_divisor.c finds it. */
+static float reciprocal_of(float b) {
+  uint32_t bits = 0x7ef311c3 - bits_of(b);
+  float y, e;
+  memcpy(&y, &bits, sizeof y);
+  e = fused(-b, y, 1);
+  y = fused(y, fused(e, e, e), y);
+  y = fused(y, fused(-b, y, 1), y);
+  return fused(y, fused(-b, y, 1), y);
+}
+
+/* For a fraction of ones it is not, and share_divisor.c does not use it. */
+static void test_reciprocals(void) {
+  uint64_t wrong = 0;
+  for (uint32_t b = 1u << 23; b < (1u << 24) - 1; b++) wrong += reciprocal_of((float)b) != 1 / (float)b;
+  CHECK_EQ_U64(wrong, 0);
+}
+
 static float quotient_by(float a, float b, float y) {
   float q = a * y;
   return fused(fused(-q, b, a), y, q);
@@ -30,6 +48,21 @@ static float quotient_by(float a, float b, float y) {
 typedef struct tally {
   uint64_t tried, wrong;
 } tally;
+
+/* As ptx/divide.c divides without a call. */
+static float wide_quotient(float a, float b) {
+  double x = a, by = b, y, e, q;
+  uint64_t bits;
+  memcpy(&bits, &by, sizeof bits);
+  bits = UINT64_C(0x7fde6238502484ba) - bits;
+  memcpy(&y, &bits, sizeof y);
+  for (int i = 0; i < 2; i++) {
+    e = fma(-by, y, 1);
+    y = fma(y, fma(e, e, e), y);
+  }
+  q = x * y;
+  return (float)fma(fma(-by, q, x), y, q);
+}
 
 /* The pairs of 24-bit integers with A 2^m - B N = k and an odd N of 25 bits: N is twice the middle of two f32, and A /
  * B lies k / B of the least distance from it. */
@@ -42,6 +75,7 @@ static void try_distance(uint32_t b, uint32_t inverse, unsigned even, unsigned m
     if (n < 1u << 24 || !(n & 1) || a < 1 << 23 || a >= 1 << 24 || (a < (int64_t)b) != is_below) continue;
     t->tried++;
     t->wrong += quotient_by((float)a, divisor, reciprocal) != (float)a / divisor;
+    if (a % 8 == 0) t->wrong += wide_quotient((float)a, divisor) != (float)a / divisor;
   }
 }
 
@@ -61,6 +95,50 @@ static void test_hard_quotients(void) {
   }
   CHECK(t.tried > 1 << 23);
   CHECK_EQ_U64(t.wrong, 0);
+}
+
+/* Subnormal quotients, of which half are in the middle of two or next to it. */
+static void test_subnormal_quotients(void) {
+  uint64_t wrong = 0;
+  for (uint32_t i = 0; i < 1u << 20; i++) {
+    uint32_t n = 2 * (i % 2039) + 1, by = 4096 + i / 2039, off = i % 4 / 3;
+    float a = ldexpf((float)(n * by + off), -80), b = ldexpf((float)by, 149 - 79 - (int)(i % 3));
+    wrong += wide_quotient(a, b) != a / b;
+  }
+  CHECK_EQ_U64(wrong, 0);
+}
+
+/* As ptx/divide.c finds it. */
+static float wide_root(float a) {
+  double x = a, y, q;
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits = UINT64_C(0x5fe6eb50c7b537a9) - (bits >> 1);
+  memcpy(&y, &bits, sizeof y);
+  for (int i = 0; i < 3; i++) y = fma(y, fma(x * -0.5 * y, y, 0.5), y);
+  q = x * y;
+  return (float)fma(fma(-q, q, x), 0.5 * y, q);
+}
+
+static float narrow_root(float x) {
+  uint32_t bits = 0x5f375a86 - (bits_of(x) >> 1);
+  float y, g;
+  memcpy(&y, &bits, sizeof y);
+  for (int i = 0; i < 3; i++) y = fused(y, fused(x * -0.5f * y, y, 0.5f), y);
+  g = x * y;
+  return fused(fused(-g, g, x), y * 0.5f, g);
+}
+
+/* Fractions below both parities of the exponent, and some that are subnormal. All were tried once. */
+static void test_roots(void) {
+  uint64_t wrong = 0;
+  for (uint32_t i = 1u << 23; i < 1u << 25; i += i >> 24 == 0 ? 1 : 2)
+    wrong += narrow_root((float)i) != sqrtf((float)i);
+  for (uint32_t i = 1; i < 1u << 24; i += 3) {
+    float s = ldexpf((float)i, -149);
+    wrong += wide_root(s) != sqrtf(s);
+  }
+  CHECK_EQ_U64(wrong, 0);
 }
 
 /* ---- quotients that are rounded to bf16 -------------------------------------------------------------------------- */
@@ -215,6 +293,19 @@ static void check_each(const char *insn, const char *stored) {
   CHECK_EQ_U64(wrong, 0);
 }
 
+/* One division and one root of a lane, of all kinds of numbers. */
+static void test_alone(void) {
+  static const char text[] =
+      ".program p\n.block 64\n.buffer x f32 in\n.buffer s f32 in\n.buffer y u32 out\n"
+      "mad.u32 r0, r253, #64, blane\nmul.u32 r3, r0, #9\nldg.f32 r1, [x + r3]\nldg.f32 r2, [s + r0]\n"
+      "div.f32 r4, r1, r2\nbitcast.u32.f32 r5, r4\nstg.u32 [y + r3], r5\n"
+      "sqrt.f32 r4, r1\nbitcast.u32.f32 r5, r4\nstg.u32 [y + r3 + #1], r5\nmovi.f32 r4, #1\n"
+                             "div.f32 r4, r4, r2\nbitcast.u32.f32 r5, r4\nstg.u32 [y + r3 + #2], r5\nexit\n";
+  run(text, reference, results[0]);
+  run(text, tested, results[1]);
+  CHECK(memcmp(results[0], results[1], sizeof results[0]) == 0);
+}
+
 /* Behind a comparison bits may still be those of a NaN, which must be the ISA's: x / x for x < 1. */
 static void test_cast_behind_branch(void) {
   static const char text[] = ".program p\n.block 64\n.buffer x f32 in\n.buffer s f32 in\n.buffer y u32 out\n"
@@ -233,15 +324,20 @@ int main(void) {
                                       "log.f32 $, $",
                                       "tanh.f32 $, $",
                                       "div.f32 $, r1, $",
+                                      "sqrt.f32 $, $",
                                       "exp.f32 $, $\ndiv.f32 r1, r1, $"};
   open_both();
+  test_reciprocals();
   test_hard_quotients();
+  test_subnormal_quotients();
+  test_roots();
   test_rounded_quotients();
   draw_all();
   for (size_t i = 0; i < COUNT(insns); i++) {
     check_each(insns[i], "f32");
     check_each(insns[i], "bf16");
   }
+  test_alone();
   test_cast_behind_branch();
   close_both();
   return check_report();

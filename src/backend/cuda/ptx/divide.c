@@ -1,5 +1,28 @@
-/* divide.c - division by a number whose reciprocal is known. */
+/* divide.c - division by a number whose reciprocal is known; quotients and roots of f32 without a call.
+ *
+ * ptxas makes of div.rn.f32 and sqrt.rn.f32 some instructions for usual numbers and a call of a function for others.
+ * The first call in a kernel costs the driver a fifth of its time for a softmax, and each further one costs some. So
+ * what seldom runs is done in f64 instead, where no f32 is near the ends of the range.
+ *
+ * a / b: y is 1 / b but for a twentieth of it, from the bits of b. Twice y += y (e + e^2), where e = 1 - b y, leaves
+ * the cube of what is missing: 2^-38. q = a y; t = a - q b, exactly: the product of 53 and 24 bits agrees with a in the
+ * first 38; q' = q + t y, which before it is rounded misses a / b by 2^-76 of it. An f64 that is a / b is found, then,
+ * and any other a / b is on the same side of the middle m of two f32 as q' is: it misses m by 2^-49 of it or more,
+ * since a - m b is a whole number of units of which m b has less than 2^49. That holds for subnormal f32, too. So q'
+ * rounded to f32 is a / b rounded to f32. Where a or b is 0, infinite or NaN the result is a z, where z has the sign of
+ * b, and is infinite for 0, 0 for what is infinite, NaN for NaN and another number for other b: the bits of infinity
+ * less those of b.
+ *
+ * The root of x: y is 1 / sqrt(x) but for 2^-4 of it, from the bits of x. Three times y += y e, where e = 1/2 - x y^2 /
+ * 2, leaves 3/2 of the square of what is missing: 2^-27 and less; g = x y, g' = g + (x - g^2) y / 2. No root is as near
+ * to the middle of two f32. Of 0 and infinity the result is x itself, of what is negative or NaN it is NaN. The same in
+ * f32 gives the root for all fractions, as far as the last bit of g^2 is not below 2^-149: usual x are done so, f64 is
+ * for the others.
+ *
+ * tests/unit/test_shared_work.c tries what is hard to round, and all fractions in f32. */
 #include "backend/cuda/ptx/ptx.h"
+
+#include "atlas/value.h"
 
 /* `number` by `size`, with the largest number of the class over the size, or a little less: the high half of the
  * product is the quotient or one less, because number / size - number * reciprocal / 2^bits is at least 0 and below 1.
@@ -14,4 +37,124 @@ void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_
   PTX(p, hg_ptx_join("setp.ge", suffix).text, is_less, rest, size);
   hg_ptx_put(p, "\t@%s add%s %s, %s, 1;\n", is_less.text, suffix, quotient.text, quotient.text);
   hg_ptx_put(p, "\t@%s sub%s %s, %s, %s;\n", is_less.text, suffix, rest.text, rest.text, size.text);
+}
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_ROOTS = 4 };
+
+/* A division that seldom runs, and a root that a lane takes once. */
+static int calls_nothing(const ptx *p, uint32_t block, const ssa_insn *insn) {
+  return insn->op == ATLAS_OP_div ? insn->bits == 1 : !p->plan->in_loop[block];
+}
+
+/* A single one that has to be a call brings the function, and calls are shorter. */
+int hg_ptx_calls_nothing(const ptx *p, uint16_t op) {
+  uint32_t roots = 0;
+  if (!p->plan->info.observes_block) return 0;
+  for (uint32_t k = 0; k < p->plan->order.count; k++) {
+    uint32_t b = p->plan->order.block[k];
+    for (uint32_t v = ssa_block_at(p->plan->unit, b)->first_effect; v != SSA_NONE; v = ptx_insn(p, v)->next) {
+      if (ptx_insn(p, v)->op != op || ptx_insn(p, v)->type != ATLAS_f32) continue;
+      if (!calls_nothing(p, b, ptx_insn(p, v))) return 0;
+      roots += op == ATLAS_OP_sqrt;
+    }
+  }
+  return roots <= MOST_ROOTS;
+}
+
+/* ---- in f64 ------------------------------------------------------------------------------------------------------ */
+
+static ptx_name real(double number) { return hg_ptx_constant(ATLAS_f64, atlas_bits_of_f64(number)); }
+
+static ptx_name widened(ptx *p, ptx_name a) {
+  ptx_name d = hg_ptx_new(p, PTX_64);
+  PTX(p, "cvt.f64.f32", d, a);
+  return d;
+}
+
+/* 0 < |a| < infinity, and what a predicate says, if it is not NULL. */
+static void is_number(ptx *p, ptx_name test, ptx_name a, const ptx_name *also) {
+  ptx_name size = hg_ptx_new(p, PTX_32), zero = hg_ptx_constant(ATLAS_f32, 0);
+  PTX(p, "abs.f32", size, a);
+  if (also != NULL) PTX(p, "setp.gt.and.f32", test, size, zero, *also);
+  else PTX(p, "setp.gt.f32", test, size, zero);
+  PTX(p, "setp.lt.and.f32", test, size, hg_ptx_name("0f7F800000"), test);
+}
+
+void hg_ptx_divide_rarely(ptx *p, ptx_name d, ptx_name a, ptx_name b) {
+  enum { STEPS = 2 };
+  ptx_name x = widened(p, a), by = widened(p, b), y = hg_ptx_new(p, PTX_64), e = hg_ptx_new(p, PTX_64),
+           q = hg_ptx_new(p, PTX_64), z = hg_ptx_new(p, PTX_32), usual = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "sub.s64", y, hg_ptx_name("0x7FDE6238502484BA"), by);
+  PTX(p, "neg.f64", by, by);
+  for (int i = 0; i < STEPS; i++) {
+    PTX(p, "fma.rn.f64", e, by, y, real(1));
+    PTX(p, "fma.rn.f64", e, e, e, e);
+    PTX(p, "fma.rn.f64", y, y, e, y);
+  }
+  PTX(p, "mul.rn.f64", q, x, y);
+  PTX(p, "fma.rn.f64", e, q, by, x);
+  PTX(p, "fma.rn.f64", q, e, y, q);
+  PTX(p, "sub.s32", z, hg_ptx_name("0x7F800000"), b);
+  PTX(p, "mul.rn.f32", z, a, z);
+  is_number(p, usual, a, NULL);
+  is_number(p, usual, b, &usual);
+  PTX(p, "cvt.rn.f32.f64", d, q);
+  PTX(p, "selp.b32", d, d, z, usual);
+}
+
+static void root_wide(ptx *p, ptx_name d, ptx_name a) {
+  enum { STEPS = 3 };
+  ptx_name x = widened(p, a), half = hg_ptx_new(p, PTX_64), y = hg_ptx_new(p, PTX_64), e = hg_ptx_new(p, PTX_64),
+           q = hg_ptx_new(p, PTX_64), z = hg_ptx_new(p, PTX_32), test = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "shr.u64", y, x, hg_ptx_number(1));
+  PTX(p, "sub.s64", y, hg_ptx_name("0x5FE6EB50C7B537A9"), y);
+  PTX(p, "mul.rn.f64", half, x, real(-0.5));
+  for (int i = 0; i < STEPS; i++) {
+    PTX(p, "mul.rn.f64", e, half, y);
+    PTX(p, "fma.rn.f64", e, e, y, real(0.5));
+    PTX(p, "fma.rn.f64", y, y, e, y);
+  }
+  PTX(p, "mul.rn.f64", q, x, y);
+  PTX(p, "neg.f64", e, q);
+  PTX(p, "fma.rn.f64", e, e, q, x);
+  PTX(p, "mul.rn.f64", y, y, real(0.5));
+  PTX(p, "fma.rn.f64", q, e, y, q);
+  PTX(p, "setp.ge.f32", test, a, hg_ptx_constant(ATLAS_f32, 0));
+  PTX(p, "selp.b32", z, a, hg_ptx_constant(ATLAS_f32, atlas_canonical_nan(ATLAS_f32)), test);
+  is_number(p, test, a, &test);
+  PTX(p, "cvt.rn.f32.f64", d, q);
+  PTX(p, "selp.b32", d, d, z, test);
+}
+
+/* ---- in f32 ------------------------------------------------------------------------------------------------------ */
+
+void hg_ptx_root(ptx *p, ptx_name d, ptx_name x) {
+  enum { STEPS = 3, LEAST = 0x0f800000, ABOVE = 0x7f800000 }; /* 2^-96 and infinity */
+  ptx_name half = hg_ptx_new(p, PTX_32), y = hg_ptx_new(p, PTX_32), e = hg_ptx_new(p, PTX_32),
+           rare = hg_ptx_new(p, PTX_PREDICATE), other = hg_ptx_label(p), back = hg_ptx_label(p);
+  PTX(p, "sub.s32", e, x, hg_ptx_number(LEAST));
+  PTX(p, "setp.ge.u32", rare, e, hg_ptx_number(ABOVE - LEAST));
+  PTX(p, "shr.u32", y, x, hg_ptx_number(1));
+  PTX(p, "sub.s32", y, hg_ptx_number(0x5f375a86), y);
+  PTX(p, "mul.rn.f32", half, x, hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32(-0.5f)));
+  for (int i = 0; i < STEPS; i++) {
+    PTX(p, "mul.rn.f32", e, half, y);
+    PTX(p, "fma.rn.f32", e, e, y, hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32(0.5f)));
+    PTX(p, "fma.rn.f32", y, y, e, y);
+  }
+  PTX(p, "mul.rn.f32", d, x, y);
+  PTX(p, "neg.f32", e, d);
+  PTX(p, "fma.rn.f32", e, e, d, x);
+  PTX(p, "mul.rn.f32", y, y, hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32(0.5f)));
+  PTX(p, "fma.rn.f32", d, e, y, d);
+  hg_ptx_put(p, "\t@%s bra %s;\n", rare.text, other.text);
+  hg_ptx_place(p, back);
+  hg_array *out = p->out;
+  p->out = &p->cold;
+  hg_ptx_place(p, other);
+  root_wide(p, d, x);
+  hg_ptx_put(p, "\tbra %s;\n", back.text);
+  p->out = out;
 }

@@ -67,6 +67,7 @@ typedef struct ptx {
   uint32_t *low;               /* per value: 1 + the number of a 32-bit register, where the value is that, shifted left
                                   by 16; else 0 */
   ptx_vector *vector;          /* by the plan's numbers */
+  uint8_t divides_rarely, has_roots; /* hg_ptx_calls_nothing of divisions, of roots */
   uint32_t copy;               /* of the body: counts up from 1 */
   uint32_t copy_lane;          /* which lane of a thread this copy is for, in the vector part */
   gpu_part_kind part;          /* which version of the body it is */
@@ -148,6 +149,10 @@ void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, p
 /* quotient and rest, unsigned, in 32 or 64 bits; none of the registers is another. */
 void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
                    ptx_name rest);
+/* 1 if all divisions (or roots) of f32 are to be done by the following, for the driver's sake. */
+int hg_ptx_calls_nothing(const ptx *p, uint16_t op);
+void hg_ptx_divide_rarely(ptx *p, ptx_name d, ptx_name a, ptx_name b); /* d is neither of them */
+void hg_ptx_root(ptx *p, ptx_name d, ptx_name x);                      /* d is not x */
 void hg_ptx_convert(ptx *p, uint32_t value);
 ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow);
 void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
