@@ -9,7 +9,7 @@
 typedef struct flow {
   ptx *p;
   uint32_t first_label;
-  ptx_name end;
+  ptx_name end, early; /* early: of a lane that collectives go on without */
 } flow;
 
 static ptx_name label_of(const flow *f, uint32_t block) {
@@ -18,23 +18,26 @@ static ptx_name label_of(const flow *f, uint32_t block) {
 
 /* ---- the end of a lane ------------------------------------------------------------------------------------------- */
 
-/* Collectives go on without it. */
+/* Behind the body. Collectives go on without the lane. */
 static void end_early(const flow *f) {
   ptx *p = f->p;
-  if (p->plan->uses_scratch) {
-    ptx_name at = hg_ptx_new(p, PTX_32);
-    hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->plan->ended);
-    PTX(p, "add.s32", at, at, p->block_lane);
-    hg_ptx_put(p, "\tst.shared.u8 [%s], 1;\n\tst.shared.u32 [hg_shared+%u], 1;\n\tmembar.cta;\n", at.text,
-               (unsigned)p->plan->ended_any);
-  }
-  hg_ptx_put(p, "\tbra %s;\n", f->end.text);
+  ptx_name at = hg_ptx_new(p, PTX_32);
+  hg_array *out = p->out;
+  p->out = &p->cold;
+  hg_ptx_place(p, f->early);
+  hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->plan->ended);
+  PTX(p, "add.s32", at, at, p->block_lane);
+  hg_ptx_put(p, "\tst.shared.u8 [%s], 1;\n\tst.shared.u32 [hg_shared+%u], 1;\n\tmembar.cta;\n\tbra %s;\n", at.text,
+             (unsigned)p->plan->ended_any, f->end.text);
+  p->out = out;
 }
+
+static void jump_early(const flow *f) { hg_ptx_put(f->p, "\tbra %s;\n", f->early.text); }
 
 static void trap(const flow *f, const ssa_block *block) {
   ptx_fault_site site = {.site = hg_gpu_trap_site(block), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
   hg_ptx_note_fault(f->p, &site);
-  end_early(f);
+  jump_early(f);
 }
 
 /* Decrements the lane's steps, or ends the lane if none is left. */
@@ -50,7 +53,7 @@ static void count_step(const flow *f, uint32_t from, uint32_t to) {
   ptx_fault_site site = {
       .site = hg_gpu_step_limit_site(p->plan, from, to), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
   hg_ptx_note_fault(p, &site);
-  end_early(f);
+  jump_early(f);
   p->out = out;
 }
 
@@ -232,7 +235,9 @@ static int jumps_to_end(const ptx *p) {
 }
 
 void hg_ptx_body(ptx *p, gpu_part_kind part) {
+  int is_missed = p->plan->uses_scratch && p->plan->can_end;
   flow f = {.p = p, .end = hg_ptx_label(p)};
+  f.early = is_missed ? hg_ptx_label(p) : f.end;
   f.first_label = p->labels;
   p->labels += p->plan->order.count;
   p->copy++;
@@ -243,4 +248,5 @@ void hg_ptx_body(ptx *p, gpu_part_kind part) {
   }
   for (uint32_t k = 0; k < p->plan->order.count && !p->failed; k++) emit_block(&f, k);
   if (jumps_to_end(p)) hg_ptx_place(p, f.end);
+  if (is_missed) end_early(&f);
 }
