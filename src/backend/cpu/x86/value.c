@@ -198,8 +198,8 @@ static unsigned blend_old(x86_emit *e, const native_location *location, uint32_t
   return to;
 }
 
-/* 1: nobody else asks for what it holds. A move and a cast hand over their source's own register, which another piece of
- * the result, or an instruction to come, may read as well. */
+/* 1: nobody else asks for what it holds. A move and a cast hand over their source's own register, which another piece
+ * of the result, or an instruction to come, may read as well. */
 static int is_scratch(const x86_emit *e, unsigned reg) { return reg >= hg_x86_scratch(e, 0); }
 
 void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
