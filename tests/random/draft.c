@@ -8,6 +8,13 @@
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+/* A NaN of any payload, signalling or quiet. */
+static uint64_t any_nan(rng *r, atlas_type type) {
+  uint64_t infinity = atlas_round_f64(type, 1e308 * 10), quiet = atlas_canonical_nan(type) ^ infinity;
+  uint64_t payload = rng_next(r) & (2 * quiet - 1);
+  return infinity | (payload != 0 ? payload : 1);
+}
+
 static uint64_t special_float(rng *r, atlas_type type) {
   static const double numbers[] = {
       0,    -0.0, 1,     -1,   2,    0.5,  -0.5,  1.5, 3,     0.1,          -0.3,         10,     100,
@@ -19,7 +26,10 @@ static uint64_t special_float(rng *r, atlas_type type) {
   case 11: return 0;
   case 0: return atlas_round_f64(type, infinity) ^ (rng_chance(r, 50) ? sign : 0);
   case 1: return atlas_canonical_nan(type) ^ (rng_chance(r, 50) ? sign : 0);
-  case 2: return (atlas_canonical_nan(type) | rng_below(r, 64)) ^ (rng_chance(r, 50) ? sign : 0);
+  case 2: {
+    uint64_t nan = r->generation >= WITH_SHAPES ? any_nan(r, type) : atlas_canonical_nan(type) | rng_below(r, 64);
+    return nan ^ (rng_chance(r, 50) ? sign : 0);
+  }
   case 3: return 1 + rng_below(r, 5); /* the smallest of all */
   default: return atlas_round_f64(type, numbers[rng_below(r, sizeof numbers / sizeof *numbers)]);
   }
@@ -223,7 +233,7 @@ static uint64_t take(test_launch *l, uint64_t bytes) {
 static int is_memory(const atlas_symbol *s) { return s->kind == ATLAS_SYMBOL_BUFFER || s->kind == ATLAS_SYMBOL_POOL; }
 
 void test_launch_prepare(test_launch *l, const draft *d) {
-  rng r = {.state = l->seed};
+  rng r = {.state = l->seed, .generation = l->generation};
   l->arena_bytes = GAP;
   for (uint32_t i = 0; i < d->symbol_count; i++) {
     if (is_memory(&d->symbols[i])) l->offset[i] = l->same_as[i] ? l->offset[l->same_as[i] - 1] : take(l, l->bytes[i]);

@@ -33,8 +33,8 @@ uint64_t rng_value(rng *r, atlas_type type);
  * generation draws stays what it was: an operation that comes later belongs to a new generation, which is drawn from
  * seed SEEDS_OF_ALL_OPERATIONS on. */
 #define SEEDS_OF_ALL_OPERATIONS UINT64_C(100000000)
-enum { FIRST_GENERATION, WITH_CBRT, WITH_LEN, WITH_DOT4, WITH_LOCAL_ARRAYS, WITH_COLLECTIVES_IN_A_ROW,
-       ALL_OPERATIONS = WITH_COLLECTIVES_IN_A_ROW };
+enum { FIRST_GENERATION, WITH_CBRT, WITH_LEN, WITH_DOT4, WITH_LOCAL_ARRAYS, WITH_COLLECTIVES_IN_A_ROW, WITH_SHAPES,
+       ALL_OPERATIONS = WITH_SHAPES };
 atlas_op rng_op(rng *r);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
@@ -50,6 +50,7 @@ typedef struct draft {
   uint32_t *labels; /* targets: instruction indices */
   uint32_t label_count, label_capacity;
   int other_names;  /* name things differently */
+  uint64_t shapes;  /* bits of shapes.h: what it was made to hold */
 } draft;
 
 void draft_release(draft *d);
@@ -81,6 +82,7 @@ typedef struct test_launch {
   uint32_t same_as[DRAFT_SYMBOLS];                         /* 1 + another buffer: bound to the same range; 0: its own */
   uint64_t seed;                                           /* of the contents */
   int uses_boundary;
+  uint8_t generation;                                      /* whose values the contents are */
 
   uint8_t *initial;    /* the arena before a run */
   uint64_t arena_bytes;

@@ -1,10 +1,9 @@
-/* generate.c - random programs: declarations, launch shapes, control flow. Instructions: generate_insn.c. */
+/* generate.c - random programs: control flow. Instructions: generate_insn.c. */
 #include "generate.h"
 
 #include "atlas/value.h"
 #include "generator.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- environments ------------------------------------------------------------------------------------------------ */
@@ -29,169 +28,6 @@ static void forget_levels(generator *g) {
 static void raise_levels(generator *g, int level) {
   for (int i = 0; i < PLACES; i++)
     if (g->now.level[i] < level) g->now.level[i] = (uint8_t)level;
-}
-
-/* ---- declarations ------------------------------------------------------------------------------------------------ */
-
-static uint16_t declare(generator *g, uint8_t kind, atlas_type type, uint8_t access, uint32_t count, enum role role) {
-  static const char *const names[] = {"s", "in", "el", "pl", "out", "at", "sl", "hist", "pool", "tab", "c", "loc"};
-  draft *d = g->d;
-  if (d->symbol_count == DRAFT_SYMBOLS) return UINT16_MAX;
-  uint16_t index = (uint16_t)d->symbol_count++;
-  atlas_symbol *s = &d->symbols[index];
-  *s = (atlas_symbol){.kind = kind, .type = (uint8_t)type, .access = access, .count = count};
-  snprintf(s->name, sizeof s->name, "%s%u", names[role], index);
-  g->role[index] = (uint8_t)role;
-  return index;
-}
-
-static void declare_buffer(generator *g, enum role role, atlas_type type, uint8_t access, uint64_t elements) {
-  uint16_t s = declare(g, ATLAS_SYMBOL_BUFFER, type, access, 0, role);
-  if (s != UINT16_MAX) g->l->bytes[s] = elements * atlas_bytes(type);
-}
-
-static void declare_planes(generator *g, enum role role, atlas_type type, uint8_t access, uint32_t planes) {
-  declare_buffer(g, role, type, access, (uint64_t)planes * g->l->lane_count);
-  g->planes[g->d->symbol_count - 1] = planes;
-}
-
-static uint32_t mask_of(const char *kinds) {
-  uint32_t mask = 0;
-  for (uint32_t t = 1; t < ATLAS_TYPE_COUNT; t++) {
-    int storage = atlas_kind((atlas_type)t) == ATLAS_KIND_STORAGE;
-    int atomic = t == ATLAS_i32 || t == ATLAS_u32 || t == ATLAS_i64 || t == ATLAS_u64;
-    if (kinds[0] == '*' || (kinds[0] == 'n' && !storage) || (kinds[0] == 'a' && atomic)) mask |= 1u << t;
-  }
-  return mask;
-}
-
-static void declare_table(generator *g) {
-  uint32_t count = 1 + below(g, DRAFT_TABLE_ENTRIES);
-  uint16_t s = declare(g, ATLAS_SYMBOL_TABLE, ATLAS_u8, chance(g, 70) ? ATLAS_INOUT : ATLAS_IN, count, ROLE_TABLE);
-  g->table = (uint16_t)(s + 1);
-  for (uint32_t k = 0; k < g->d->symbols[s].count; k++)
-    g->l->entry_bytes[s][k] = chance(g, 10) ? UINT64_MAX : chance(g, 10) ? 20 : 8 * (uint64_t)g->l->lane_count;
-}
-
-static void declare_constants(generator *g) {
-  atlas_type type = random_type(g, mask_of("n"));
-  uint32_t count = 1 + below(g, 16), bytes = count * atlas_bytes(type);
-  uint16_t s = declare(g, ATLAS_SYMBOL_CONST, type, ATLAS_IN, count, ROLE_CONST);
-  g->d->symbols[s].const_offset = g->d->constant_bytes;
-  for (uint32_t i = 0; i < count; i++) {
-    uint64_t value = rng_value(&g->r, type);
-    uint8_t *at = g->d->constants + g->d->constant_bytes + i * atlas_bytes(type);
-    uint8_t u8 = (uint8_t)value;
-    uint16_t u16 = (uint16_t)value;
-    uint32_t u32 = (uint32_t)value, size = atlas_bytes(type);
-    memcpy(at,
-           size == 1   ? (const void *)&u8
-           : size == 2 ? (const void *)&u16
-           : size == 4 ? (const void *)&u32
-                       : &value,
-           size);
-  }
-  g->d->constant_bytes += (bytes + 7) / 8 * 8;
-}
-
-static void declare_shared(generator *g) {
-  const uint32_t *block = g->l->block;
-  uint32_t lanes = g->l->lanes != 0 ? (g->d->block[0] != 0 ? g->d->block[0] : 256) : block[0] * block[1] * block[2];
-  if (chance(g, 60)) {
-    uint32_t unused = g->r.generation >= WITH_LEN && chance(g, 15) ? 4096 + below(g, 12000) : 0;
-    atlas_type type = random_type(g, mask_of(chance(g, 20) ? "*" : "n"));
-    uint16_t s = declare(g, ATLAS_SYMBOL_SHARED, type, ATLAS_INOUT, unused + lanes, ROLE_SLOTS);
-    if (s != UINT16_MAX) g->planes[s] = unused;
-  }
-  if (chance(g, 30)) declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, lanes, ROLE_SLOTS);
-  if (chance(g, 40))
-    declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, 1 + lanes % 16, ROLE_HIST);
-}
-
-/* Now and then one that takes a good part of a lane's memory. */
-static void declare_local(generator *g) {
-  for (uint32_t n = 1 + below(g, 3); n > 0; n--) {
-    uint32_t count = chance(g, 10) ? 1 + below(g, 130) : 1 + below(g, 9);
-    declare(g, ATLAS_SYMBOL_LOCAL, random_type(g, mask_of(chance(g, 30) ? "*" : "n")), 0, count, ROLE_LOCAL);
-  }
-}
-
-static atlas_op counting_op(generator *g) {
-  static const atlas_op ops[] = {ATLAS_OP_atom_add, ATLAS_OP_atom_min, ATLAS_OP_atom_max,
-                                 ATLAS_OP_atom_and, ATLAS_OP_atom_or,  ATLAS_OP_atom_xor};
-  return ops[below(g, chance(g, 50) ? 1 : 6)];
-}
-
-static void declare_all(generator *g) {
-  uint32_t lanes = g->l->lane_count;
-  for (uint32_t n = 1 + below(g, 3); n > 0; n--)
-    declare_buffer(g, ROLE_IN, random_type(g, mask_of(chance(g, 15) ? "*" : "n")), ATLAS_IN,
-                   lanes < 4 ? 4 + lanes : lanes);
-  for (uint32_t n = 1 + below(g, 3); n > 0; n--)
-    declare_planes(g, ROLE_ELEMENT, random_type(g, mask_of(chance(g, 15) ? "*" : "n")), ATLAS_INOUT, 1);
-  for (uint32_t n = below(g, 3); n > 0; n--)
-    declare_planes(g, ROLE_PLANES, random_type(g, mask_of(chance(g, 15) ? "*" : "n")), ATLAS_INOUT, n + 1);
-  if (chance(g, 40)) declare_planes(g, ROLE_PLANES, random_type(g, mask_of("a")), ATLAS_INOUT, 2);
-  if (chance(g, 30)) declare_buffer(g, ROLE_ATOMIC, random_type(g, mask_of("a")), ATLAS_INOUT, 1 + lanes % 16);
-  for (uint32_t n = below(g, 4); n > 0; n--)
-    declare(g, ATLAS_SYMBOL_SCALAR, random_type(g, mask_of("n")), 0, 0, ROLE_NONE);
-  for (uint32_t n = below(g, 3); n > 0; n--) declare_constants(g);
-  if (chance(g, 12)) declare_table(g);
-  if (chance(g, 50)) declare_shared(g);
-  if (chance(g, 15)) {
-    uint16_t pool = declare(g, ATLAS_SYMBOL_POOL, ATLAS_u8, ATLAS_INOUT, 0, ROLE_POOL);
-    g->l->bytes[pool] = below(g, 3) * 8192;
-    g->l->bytes[pool] += below(g, 5000);
-  }
-  if (g->r.generation >= WITH_LOCAL_ARRAYS && chance(g, 35)) declare_local(g);
-  for (uint32_t i = 0; i < g->d->symbol_count; i++) g->hist_op[i] = (uint16_t)counting_op(g);
-  g->l->uses_boundary = chance(g, 6);
-}
-
-/* ---- launches ---------------------------------------------------------------------------------------------------- */
-
-static void choose_shape(generator *g) {
-  static const uint32_t few[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64};
-  test_launch *l = g->l;
-  uint32_t lanes = chance(g, 4) ? 200 + below(g, 100) : few[below(g, chance(g, 20) ? 13 : 10)];
-  if (chance(g, 40)) {
-    l->lanes = l->lane_count = lanes;
-    if (chance(g, 50)) g->d->block[0] = 1 + below(g, lanes < 40 ? 40 : 256), g->d->block[1] = g->d->block[2] = 1;
-  } else {
-    for (int i = 0; i < 3; i++) l->grid[i] = l->block[i] = 1;
-    for (int i = 0; i < 3; i++) { /* factors as far as the lanes last */
-      uint32_t size = 1 + below(g, 9);
-      if (lanes / size == 0) break;
-      l->block[i] = i == 0 && chance(g, 50) ? lanes : size;
-      if (l->block[i] > 256) l->block[i] = 256;
-      lanes /= l->block[i] < lanes ? l->block[i] : lanes;
-      l->grid[i] = 1 + below(g, lanes < 4 ? lanes + 1 : 4);
-      lanes /= l->grid[i] < lanes ? l->grid[i] : lanes;
-      if (chance(g, 40)) break;
-    }
-    l->lane_count = 1;
-    for (int i = 0; i < 3; i++) l->lane_count *= l->grid[i] * l->block[i];
-    if (chance(g, 40)) memcpy(g->d->block, l->block, sizeof l->block);
-  }
-  l->step_limit = chance(g, 10) ? 1 + below(g, 40) : 5000;
-  l->phase = below(g, ATLAS_PHASE_COUNT);
-}
-
-/* Buffers that are reached only as [x + lane] may be bound to one range. */
-static void bind_in_place(generator *g) {
-  const draft *d = g->d;
-  uint8_t other[DRAFT_SYMBOLS] = {0};
-  for (uint32_t i = 0; i < d->insn_count; i++) {
-    const atlas_operand *o = atlas_address_of(&d->insns[i]);
-    if (o == NULL || o->mode == ATLAS_ADDRESS_PHI) continue;
-    if (o->mode != ATLAS_ADDRESS_INDEXED || o->reg != ATLAS_REG_LANE || o->bits != 0) other[o->symbol] = 1;
-  }
-  for (uint32_t i = 0; i < d->symbol_count; i++)
-    for (uint32_t k = 0; k < i; k++)
-      if (d->symbols[i].kind == ATLAS_SYMBOL_BUFFER && d->symbols[k].kind == ATLAS_SYMBOL_BUFFER && !other[i] &&
-          !other[k] && g->l->bytes[i] == g->l->bytes[k] && !g->l->same_as[k] && chance(g, 50) &&
-          atlas_bytes((atlas_type)d->symbols[i].type) == atlas_bytes((atlas_type)d->symbols[k].type))
-        g->l->same_as[i] = k + 1;
 }
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -292,6 +128,31 @@ static void if_else(generator *g, uint32_t until) {
   if (g->level == LANE && level != LANE) g->level = g->collectives ? level : LANE;
 }
 
+void open_side(generator *g, uint32_t predicate, int negated, side *s) {
+  *s = (side){.level = g->level, .end = draft_label(g->d), .otherwise = draft_label(g->d)};
+  branch(g, (int)predicate, !negated, s->otherwise);
+  if (g->now.level[REGISTERS + predicate] > g->level) g->level = g->now.level[REGISTERS + predicate];
+  s->before = g->now;
+}
+
+void other_side(generator *g, side *s) {
+  s->has_other = 1;
+  s->after = g->now;
+  if (g->now.reachable) branch(g, -1, 0, s->end);
+  draft_place(g->d, s->otherwise);
+  g->now = s->before;
+}
+
+void close_side(generator *g, side *s) {
+  if (!s->has_other) {
+    draft_place(g->d, s->otherwise);
+    s->after = s->before;
+  }
+  draft_place(g->d, s->end);
+  g->now = meet(&s->after, &g->now);
+  g->level = s->level;
+}
+
 /* A few pieces with branches from any to any later one. */
 static void tangle(generator *g) {
   enum { PIECES = 6 };
@@ -347,7 +208,7 @@ static void lone_lane(generator *g) {
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-static loop_scope *open_loop(generator *g, int is_uniform) {
+loop_scope *open_loop(generator *g, int is_uniform) {
   loop_scope *loop = &g->loops[g->loop_count++];
   if (!is_uniform) g->level = LANE;
   forget_levels(g);
@@ -355,7 +216,7 @@ static loop_scope *open_loop(generator *g, int is_uniform) {
   return loop;
 }
 
-static void close_loop(generator *g, loop_scope *loop, const env *last, int level) {
+void close_loop(generator *g, loop_scope *loop, const env *last, int level) {
   draft_place(g->d, loop->exit_label);
   g->now = meet(&loop->exit, last);
   g->loop_count--;
@@ -405,6 +266,31 @@ static void counted_loop(generator *g, uint32_t until) {
   g->trips = outer;
   env last = g->now;
   close_loop(g, loop, &last, level);
+}
+
+int may_loop(const generator *g) { return g->loop_count < (g->in_callee ? 1 : 3) && g->trips <= 24; }
+
+int open_rounds(generator *g, int wants_uniform, rounds *r) {
+  atlas_operand limit;
+  if (!may_loop(g)) return 0;
+  *r = (rounds){.counter = reserve(g), .level = g->level, .outer = g->trips};
+  if (r->counter == UINT32_MAX) return 0;
+  int is_uniform = trip_count(g, ATLAS_u32, &r->trips, &limit) && can_collect(g) && wants_uniform;
+  if (wants_uniform && !is_uniform) return 0;
+  if (limit.kind == ATLAS_OPERAND_IMM) EMIT(g, movi, ATLAS_u32, atlas_reg(r->counter), limit);
+  else EMIT(g, add, ATLAS_u32, atlas_reg(r->counter), limit, atlas_bits(1)), r->trips++;
+  r->loop = open_loop(g, is_uniform);
+  r->header = draft_label(g->d);
+  g->trips *= r->trips;
+  draft_place(g->d, r->header);
+  return 1;
+}
+
+void close_rounds(generator *g, rounds *r) {
+  EMIT(g, loop, ATLAS_NONE, atlas_reg(r->counter), atlas_label_ref(r->header));
+  g->trips = r->outer;
+  env last = g->now;
+  close_loop(g, r->loop, &last, r->level);
 }
 
 /* while (i < n) { ...; i++; }: tested above the body, or below it with a jump over it. */
@@ -532,10 +418,14 @@ static void make_callee(generator *g, uint32_t k) {
 
 static void statement(generator *g, uint32_t until) {
   uint32_t kind = below(g, 100), left = until - count_of(g);
-  int may_loop = g->loop_count < (g->in_callee ? 1 : 3) && g->trips <= 24;
+  if (has_shapes(g) && chance(g, 30)) {
+    if (chance(g, 45)) shape_of_values(g);
+    else shape_of_places(g);
+    return;
+  }
   if (left > 5 && kind < 9) if_else(g, until);
-  else if (left > 5 && kind < 12 && may_loop) counted_loop(g, until);
-  else if (left > 5 && kind < 15 && may_loop) while_loop(g, until);
+  else if (left > 5 && kind < 12 && may_loop(g)) counted_loop(g, until);
+  else if (left > 5 && kind < 15 && may_loop(g)) while_loop(g, until);
   else if (kind < 17) call_insn(g);
   else if (kind < 18) lone_lane(g);
   else if (kind == 18 && chance(g, 40)) rare_trap(g);
@@ -606,6 +496,7 @@ void generate(uint64_t seed, uint32_t size, int generation, draft *d, test_launc
   g->r = (rng){.state = seed, .generation = (uint8_t)generation};
   g->d = d;
   g->l = l;
+  l->generation = (uint8_t)generation;
   g->now.reachable = 1;
   g->next_reserved = FIRST_RESERVED;
   g->end = g->main_end = 10 + below(g, 39);

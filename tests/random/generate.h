@@ -1,8 +1,8 @@
 /* generate.h - random programs that verify, with a launch each.
  *
  * No program races: a lane writes its own elements only, lanes meet in shared memory between barriers, and an atomic
- * that lanes share has an operation in which their order does not matter and a result that nobody reads. So there is
- * one answer, whatever the order of lanes. */
+ * that lanes share has an operation in which their order does not matter, or the same operands in all of them, and a
+ * result that nobody reads. So there is one answer, whatever the order of lanes. */
 #ifndef HG_TESTS_GENERATE_H
 #define HG_TESTS_GENERATE_H
 

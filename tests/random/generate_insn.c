@@ -25,6 +25,37 @@ static int own_level(const generator *g, const atlas_insn *insn, uint32_t flags)
   return insn->op == ATLAS_OP_cls_get || flags & ATLAS_BLOCK ? BLOCK : GRID;
 }
 
+static int is_narrow_float(uint8_t type) {
+  return type == ATLAS_f16 || type == ATLAS_bf16 || type == ATLAS_f8e4m3 || type == ATLAS_f8e5m2;
+}
+
+/* Shapes that one instruction is. */
+static void mark_insn(generator *g, const atlas_insn *insn) {
+  int wide = insn->type == ATLAS_i64 || insn->type == ATLAS_u64;
+  switch (insn->op) {
+  case ATLAS_OP_dot4_ss:
+  case ATLAS_OP_dot4_uu:
+  case ATLAS_OP_dot4_us: mark(g, SHAPE_dot4); break;
+  case ATLAS_OP_len: mark(g, SHAPE_len); break;
+  case ATLAS_OP_div:
+  case ATLAS_OP_rem:
+    if (wide) mark(g, SHAPE_wide_divide);
+    break;
+  case ATLAS_OP_mulhi:
+    if (wide) mark(g, SHAPE_wide_mulhi);
+    break;
+  case ATLAS_OP_cvt:
+    if (is_narrow_float(insn->type) || is_narrow_float(insn->type2)) mark(g, SHAPE_narrow_convert);
+    break;
+  case ATLAS_OP_stl: g->stored[atlas_address_of(insn)->symbol] = 1; break;
+  case ATLAS_OP_trap: g->may_have_left = 1; break;
+  case ATLAS_OP_bar_sync:
+    if (g->may_have_left) mark(g, SHAPE_left_early);
+    break;
+  default: break;
+  }
+}
+
 void emit(generator *g, const atlas_insn *insn) {
   uint32_t flags = atlas_op_lookup(insn->op)->flags;
   atlas_effects e;
@@ -38,6 +69,7 @@ void emit(generator *g, const atlas_insn *insn) {
   }
   if (g->level > level) level = g->level;
   draft_append(g->d, insn);
+  mark_insn(g, insn);
   if (e.defines == 0) return;
   uint32_t place = e.defines == 2 ? REGISTERS + (uint32_t)e.def_reg : e.def_reg;
   g->now.type[place] = e.defines == 2 ? IS_PREDICATE : e.def_type;
@@ -153,7 +185,7 @@ static uint16_t scalar_of(generator *g, atlas_type type) {
 }
 
 /* Often one that an identity is about. */
-static atlas_operand immediate(generator *g, atlas_type type) {
+atlas_operand immediate(generator *g, atlas_type type) {
   static const double numbers[] = {0, -0.0, 1, -1, 2, 0.5};
   if (chance(g, 60)) return atlas_bits(rng_value(&g->r, type));
   if (atlas_kind(type) == ATLAS_KIND_FLOAT) return atlas_bits(atlas_round_f64(type, numbers[below(g, 6)]));
@@ -247,7 +279,7 @@ uint32_t uniform_predicate(generator *g) {
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* An element of a buffer that is this lane's own. */
-static atlas_operand own_element(generator *g, uint16_t symbol) {
+atlas_operand own_element(generator *g, uint16_t symbol) {
   if (g->role[symbol] == ROLE_ELEMENT) return atlas_mem_lane(symbol, 0);
   if (g->last_used[symbol].kind != ATLAS_OPERAND_NONE && chance(g, 50)) return g->last_used[symbol];
   int64_t plane = below(g, g->planes[symbol]);
@@ -259,12 +291,12 @@ static atlas_operand own_element(generator *g, uint16_t symbol) {
 }
 
 /* The lane's element of shared memory, behind what no lane uses. */
-static atlas_operand own_slot(const generator *g, uint16_t symbol) {
+atlas_operand own_slot(const generator *g, uint16_t symbol) {
   return atlas_mem_reg(symbol, ATLAS_REG_BLOCK_LANE, g->planes[symbol]);
 }
 
 /* An integer register, brought near the range of a table of `count` elements. */
-static uint32_t index_register(generator *g, uint32_t count) {
+uint32_t index_register(generator *g, uint32_t count) {
   static const atlas_type types[] = {ATLAS_i32, ATLAS_u32, ATLAS_u64, ATLAS_i64,
                                      ATLAS_u8,  ATLAS_i8,  ATLAS_u16, ATLAS_i16};
   atlas_type type = types[below(g, chance(g, 60) ? 3 : 8)];
@@ -293,7 +325,7 @@ static atlas_operand indexed(generator *g, uint16_t symbol, uint32_t index) {
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
-static int is_atomic_type(uint8_t type) {
+int is_atomic_type(uint8_t type) {
   return type == ATLAS_i32 || type == ATLAS_u32 || type == ATLAS_i64 || type == ATLAS_u64;
 }
 
@@ -308,7 +340,7 @@ static int shuffled_op(generator *g, uint32_t wanted, uint32_t unwanted, atlas_o
   return 0;
 }
 
-static void pure_insn(generator *g) {
+void pure_insn(generator *g) {
   atlas_op op;
   if (!shuffled_op(g, ATLAS_PURE, ATLAS_LOAD | (chance(g, 6) ? 0 : ATLAS_FUNC), &op)) return;
   if (op == ATLAS_OP_mov && chance(g, 50)) op = ATLAS_OP_sel;
@@ -376,6 +408,22 @@ static atlas_op random_atomic(generator *g) {
   return ops[below(g, 6)];
 }
 
+/* What all exchange is one value a symbol. */
+static void count_by(generator *g, uint16_t s, atlas_operand address, atlas_operand value) {
+  atlas_type type = (atlas_type)g->d->symbols[s].type;
+  atlas_op op = (atlas_op)g->hist_op[s];
+  atlas_operand one = atlas_bits(g->hist_value[s]);
+  if (op == ATLAS_OP_atom_cas)
+    EMIT(g, atom_cas, type, atlas_discard(), address, atlas_bits(g->hist_compare[s]), one);
+  else emit_ops(g, op, type, 3, (atlas_operand[]){atlas_discard(), address, op == ATLAS_OP_atom_exch ? one : value});
+}
+
+void count_up(generator *g, uint16_t s, atlas_operand address) {
+  atlas_type type = (atlas_type)g->d->symbols[s].type;
+  int reg = any_register(g, type); /* a new one might take the place of the index */
+  count_by(g, s, address, reg >= 0 ? atlas_reg((uint32_t)reg) : immediate(g, type));
+}
+
 /* Shared counters: the one operation of their symbol, any element, no result. Own elements: anything. */
 static void atomic_insn(generator *g) {
   uint16_t s = symbol_with_role(g, chance(g, 50) ? ROLE_ATOMIC : chance(g, 50) ? ROLE_PLANES : ROLE_SLOTS, ATLAS_NONE);
@@ -386,7 +434,7 @@ static void atomic_insn(generator *g) {
     atlas_operand address =
         chance(g, 30) ? atlas_mem(s, below(g, count)) : atlas_mem_reg(s, index_register(g, count), 0);
     atlas_operand value = source(g, type);
-    emit_ops(g, (atlas_op)g->hist_op[s], type, 3, (atlas_operand[]){atlas_discard(), address, value});
+    count_by(g, s, address, value);
     return;
   }
   atlas_operand address = g->role[s] == ROLE_SLOTS ? own_slot(g, s) : own_element(g, s);
@@ -534,7 +582,7 @@ static void pool_insn(generator *g) {
   if (chance(g, 40)) EMIT(g, pool_free, ATLAS_u64, atlas_pool(s), atlas_reg(base));
 }
 
-static void one_collective(generator *g) {
+void one_collective(generator *g) {
   static const atlas_op ops[] = {ATLAS_OP_reduce_add, ATLAS_OP_reduce_mul, ATLAS_OP_reduce_min,
                                  ATLAS_OP_reduce_max, ATLAS_OP_scan_incl,  ATLAS_OP_scan_excl};
   atlas_operand d;
@@ -560,10 +608,10 @@ static void collective_insn(generator *g) {
   }
 }
 
-static void barrier(generator *g) { emit_ops(g, ATLAS_OP_bar_sync, ATLAS_NONE, 0, NULL); }
+void barrier(generator *g) { emit_ops(g, ATLAS_OP_bar_sync, ATLAS_NONE, 0, NULL); }
 
 /* Own slot, barrier, a neighbour's slot, barrier. */
-static void exchange(generator *g) {
+void exchange(generator *g) {
   uint16_t s = symbol_with_role(g, ROLE_SLOTS, ATLAS_NONE);
   atlas_operand index, d;
   if (s == UINT16_MAX || !destination(g, ATLAS_u32, &index)) return;
@@ -582,13 +630,13 @@ static void exchange(generator *g) {
 }
 
 /* Shared counters: everyone adds, barrier, everyone reads, barrier. */
-static void histogram(generator *g) {
+void histogram(generator *g) {
   uint16_t s = symbol_with_role(g, ROLE_HIST, ATLAS_NONE);
   if (s == UINT16_MAX) return;
   atlas_type type = (atlas_type)g->d->symbols[s].type;
   atlas_operand value = source(g, type), d;
   uint32_t index = index_register(g, g->d->symbols[s].count);
-  emit_ops(g, (atlas_op)g->hist_op[s], type, 3, (atlas_operand[]){atlas_discard(), atlas_mem_reg(s, index, 0), value});
+  count_by(g, s, atlas_mem_reg(s, index, 0), value);
   barrier(g);
   if (destination(g, type, &d)) EMIT(g, lds, type, d, atlas_mem(s, below(g, g->d->symbols[s].count)));
   barrier(g);

@@ -1,10 +1,11 @@
-/* generator.h - what the parts of the generator share: generate.c (declarations, control flow), generate_insn.c
- * (instructions). */
+/* generator.h - what the parts of the generator share: generate.c (control flow), generate_insn.c (instructions),
+ * declare.c (parameters, arrays and the launch), shape_values.c and shape_places.c (what shapes.def lists). */
 #ifndef HG_TESTS_GENERATOR_H
 #define HG_TESTS_GENERATOR_H
 
 #include "atlas/insn.h"
 #include "generate.h"
+#include "shapes.h"
 
 /* What each register holds here, on every path: 0 nothing sure; and how uniform it is. Predicates come behind the
  * registers. */
@@ -53,8 +54,13 @@ typedef struct generator {
   atlas_operand last_used[DRAFT_SYMBOLS]; /* address of an own element */
   uint16_t table;            /* 1 + symbol, or 0 */
   uint16_t hist_op[DRAFT_SYMBOLS]; /* the one atomic operation of shared counters */
+  uint8_t hist_value[DRAFT_SYMBOLS], hist_compare[DRAFT_SYMBOLS]; /* what all exchange there */
   uint8_t role[DRAFT_SYMBOLS];
-  uint32_t planes[DRAFT_SYMBOLS];  /* elements a lane has in the symbol; of slots: those before the first lane's */
+  uint32_t planes[DRAFT_SYMBOLS];  /* elements a lane has in the symbol; of slots and spread ones: those before the
+                                    * first lane's */
+  uint32_t stride[DRAFT_SYMBOLS];  /* of spread elements: from one lane's to the next one's */
+  uint8_t stored[DRAFT_SYMBOLS];   /* local arrays: may hold something */
+  int may_have_left;               /* lanes have ended, their block has not */
   int has_callee[MAX_CALLEES];
   uint32_t callee_label[MAX_CALLEES];
   env callee_end[MAX_CALLEES];
@@ -73,12 +79,62 @@ enum role {
   ROLE_POOL,
   ROLE_TABLE,
   ROLE_CONST,
-  ROLE_LOCAL
+  ROLE_LOCAL,
+  ROLE_SPREAD, /* of a buffer: lane * stride + planes */
+  ROLE_FAR     /* of shared memory: lane in the block * stride + planes */
 };
 
 static inline uint32_t below(generator *g, uint32_t count) { return rng_below(&g->r, count); }
 static inline int chance(generator *g, uint32_t percent) { return rng_chance(&g->r, percent); }
 static inline int can_collect(const generator *g) { return g->collectives && g->level <= BLOCK; }
+
+static inline int has_shapes(const generator *g) { return g->r.generation >= WITH_SHAPES; }
+static inline void mark(generator *g, enum shape shape) { g->d->shapes |= UINT64_C(1) << shape; }
+
+/* ---- declare.c --------------------------------------------------------------------------------------------------- */
+
+void choose_shape(generator *g);
+void declare_all(generator *g);
+void declare_planes(generator *g, enum role role, atlas_type type, uint8_t access, uint32_t planes);
+
+/* Buffers that are reached only as [x + lane] may be bound to one range. */
+void bind_in_place(generator *g);
+
+/* ---- generate.c -------------------------------------------------------------------------------------------------- */
+
+/* What stands between open_side and close_side runs where the predicate holds (or does not); behind other_side, where
+ * it does not (or does). */
+typedef struct side {
+  env before, after;
+  uint32_t end, otherwise;
+  int level, has_other;
+} side;
+
+void open_side(generator *g, uint32_t predicate, int negated, side *s);
+void other_side(generator *g, side *s);
+void close_side(generator *g, side *s);
+
+int may_loop(const generator *g); /* not too deep, not too often */
+
+/* A body that runs a few times, some lanes more often than others unless it is uniform: 1 if it is open. What it
+ * carries lies in registers that are reserved. */
+typedef struct rounds {
+  loop_scope *loop;
+  uint32_t counter, header, outer, trips; /* at most */
+  int level;
+} rounds;
+
+loop_scope *open_loop(generator *g, int is_uniform);
+void close_loop(generator *g, loop_scope *loop, const env *last, int level); /* what holds where it ends by itself */
+int open_rounds(generator *g, int wants_uniform, rounds *r);
+void close_rounds(generator *g, rounds *r);
+
+/* ---- shape_values.c, shape_places.c ------------------------------------------------------------------------------ */
+
+void keep(generator *g, atlas_type type, uint32_t reg); /* where whoever compares sees it */
+void accumulate(generator *g, atlas_type type, uint32_t sum, atlas_operand value); /* any type */
+void shape_of_values(generator *g);
+void shape_of_places(generator *g); /* one of its shapes, if it can stand here */
 
 /* ---- generate_insn.c --------------------------------------------------------------------------------------------- */
 
@@ -101,6 +157,17 @@ atlas_operand register_source(generator *g, atlas_type type);
 uint32_t any_predicate(generator *g); /* makes one where there is none */
 uint32_t uniform_predicate(generator *g); /* the same in a block */
 uint16_t symbol_with_role(generator *g, enum role role, atlas_type type); /* UINT16_MAX: none */
+atlas_operand immediate(generator *g, atlas_type type);
+int is_atomic_type(uint8_t type);
+atlas_operand own_element(generator *g, uint16_t symbol); /* of a buffer: this lane's */
+atlas_operand own_slot(const generator *g, uint16_t symbol); /* of shared memory, behind what no lane uses */
+void count_up(generator *g, uint16_t symbol, atlas_operand address); /* by the operation of these shared counters */
+uint32_t index_register(generator *g, uint32_t count); /* an integer, near the range of `count` elements */
+void barrier(generator *g);
+void one_collective(generator *g);
+void exchange(generator *g);
+void histogram(generator *g);
+void pure_insn(generator *g);
 
 void random_insn(generator *g); /* one of any kind, or a few that belong together; no control flow */
 

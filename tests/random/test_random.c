@@ -2,19 +2,21 @@
  * change the canonical bytes.
  *
  *   test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only | --backend B]
- *               [--verbose]
+ *               [--shapes] [--verbose]
  *
  * Program number i of a run is made from seed S + i alone: `--seed <its seed> --count 1` repeats it. Sizes are mixed,
  * 10 to 150 instructions, unless --size says otherwise. A failure is shrunk and printed as text. A worker that crashes
  * or hangs is a failure of the program it was at (POSIX systems). --engines-only leaves out what concerns the
  * compiler's identities: compiled once, each engine against the interpreted SSA. --backend cpu or cuda does the same
- * with hg_launch on that backend in place of the engines. */
+ * with hg_launch on that backend in place of the engines. --shapes runs nothing: it says how many of the programs hold
+ * each shape of shapes.def, which one in fifty must. */
 #if !defined(_WIN32)
 #  define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #endif
 
 #include "check_program.h"
 #include "generate.h"
+#include "shapes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@
 typedef struct options {
   uint64_t seed, count;
   uint32_t size, processes;
-  int verbose, engines_only;
+  int verbose, engines_only, shapes;
 } options;
 
 /* What workers tell: shared memory where there are processes. */
@@ -51,6 +53,44 @@ static void make(const options *o, uint64_t i, draft *d, test_launch *l) {
   uint32_t size = o->size;
   if (size == 0) size = rng_chance(&r, 80) ? 10 + rng_below(&r, 50) : 60 + rng_below(&r, 91);
   generate(rng_next(&r), size, seed_of(o, i) < SEEDS_OF_ALL_OPERATIONS ? WITH_CBRT : ALL_OPERATIONS, d, l);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+static const char *const shape_names[] = {
+#define SHAPE(id, what) #id,
+#include "shapes.def"
+#undef SHAPE
+};
+
+static const char *const shape_meanings[] = {
+#define SHAPE(id, what) what,
+#include "shapes.def"
+#undef SHAPE
+};
+
+/* Of the programs that verify. */
+static int print_shapes(const options *o) {
+  uint64_t found[SHAPE_COUNT] = {0}, verified = 0;
+  int rare = 0;
+  for (uint64_t i = 0; i < o->count; i++) {
+    draft d;
+    test_launch l;
+    make(o, i, &d, &l);
+    atlas_program *program = draft_build(&d);
+    verified += program != NULL;
+    for (int k = 0; k < SHAPE_COUNT; k++) found[k] += program != NULL && d.shapes >> k & 1;
+    atlas_program_release(program);
+    draft_release(&d);
+  }
+  for (int k = 0; k < SHAPE_COUNT; k++) {
+    double share = verified > 0 ? 100.0 * (double)found[k] / (double)verified : 0;
+    printf("%5.1f%%  %-22s %s\n", share, shape_names[k], shape_meanings[k]);
+    rare += share < 2;
+  }
+  printf("%llu of %llu programs verify\n%d passed, %d failed\n", (unsigned long long)verified,
+         (unsigned long long)o->count, SHAPE_COUNT - rare, rare);
+  return rare > 0;
 }
 
 /* ---- shrinking --------------------------------------------------------------------------------------------------- */
@@ -356,6 +396,10 @@ static int read_options(int count, char **words, options *o) {
       check_compiler_only();
       continue;
     }
+    if (strcmp(words[i], "--shapes") == 0) {
+      o->shapes = 1;
+      continue;
+    }
     if (strcmp(words[i], "--engines-only") == 0) {
       o->engines_only = 1;
       continue;
@@ -384,9 +428,10 @@ int main(int count, char **words) {
   options o = {.seed = 1, .count = 1000, .processes = 1};
   if (!read_options(count, words, &o)) {
     printf("usage: test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only |"
-           " --backend cpu|cuda] [--verbose]\n");
+           " --backend cpu|cuda] [--shapes] [--verbose]\n");
     return 2;
   }
+  if (o.shapes) return print_shapes(&o);
   worker *workers = make_workers(o.processes), all = {0};
   if (workers == NULL) return 2;
   for (uint32_t k = 0; k < o.processes; k++) {

@@ -4,24 +4,24 @@ main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev random [FIRST LAST]
        ./dev random [--count N] [--seed S] [--size K] [--processes P] [--verbose]
-                    [--compiler-only | --engines-only | --backend cpu|cuda]
+                    [--compiler-only | --engines-only | --backend cpu|cuda] [--shapes]
 
 Makes random programs that verify and compares the reference machine with every form that the compiler gives them, bit by bit; looks
 whether equal programs have one hash and different ones have not. A failure is shrunk to a small program and printed.
 
-With the seeds FIRST to LAST, or without options (a million programs from seed 1, about 40 minutes on two processors), a long run:
-it says after every 10000 programs how far it is, goes on behind failures, and ends with what failed. To resume it, start at the
-seed where it stopped.
+With the seeds FIRST to LAST, or without options (a million programs from seed 100000001, about 40 minutes on two processors), a
+long run: it says after every 10000 programs how far it is, goes on behind failures, and ends with what failed. To resume it,
+start at the seed where it stopped.
 
 --compiler-only leaves the CPU engines out, --engines-only the compiler's identities; --backend launches the programs on that
-backend in place of the engines.
+backend in place of the engines. --shapes says how many of the programs hold each shape of tests/random/shapes.def.
 TEXT
   need_build_tools
   need_release
   local program=$BUILD/release/tests/random/test_random
   case "${1:-}" in
     -*) "$program" "$@" ;;
-    *) long_run "$program" "${1:-1}" "${2:-1000000}" ;;
+    *) long_run "$program" "${1:-100000001}" "${2:-101000000}" ;;
   esac
 }
 

@@ -52,7 +52,7 @@ TEXT
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
-  gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --processes "$JOBS" \
+  gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --seed 100000001 --processes "$JOBS" \
     --count "${HOLOGRAM_GPU_RANDOM_PROGRAMS:-5000}"
   rm -rf "$LOGS/gpu-launches"
   HOLOGRAM_TEST_RECORD=$LOGS/gpu-launches \

@@ -13,7 +13,7 @@ declare -A TITLE=(
   [release]="release build (gcc), unit tests"
   [python]="text, binary form, verifier, command line"
   [engines]="conformance on every engine and instruction set of this machine"
-  [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-10100} of them"
+  [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
   [demo]="demo on photographs, bit for bit"
   [asan]="AddressSanitizer + UBSan build (clang), unit and command-line tests"
@@ -26,7 +26,7 @@ declare -A TITLE=(
   [docs]="documentation is up to date"
   [install]="install, pkg-config and CMake"
   [mingw]="Windows cross build (mingw-w64), run by wine: unit and command-line tests"
-  [aarch64]="aarch64 under qemu: unit tests, ${HOLOGRAM_AARCH64_PROGRAMS:-10000} random programs"
+  [aarch64]="aarch64 under qemu: unit tests, ${HOLOGRAM_AARCH64_PROGRAMS:-6000} random programs"
 )
 
 # The engines that the build has and the machine can run, as tests/engines.py names them: an engine that is asked for says
@@ -78,12 +78,12 @@ stage_release() {
   run_jobs
 }
 
-# --quick: release build, unit tests but the slow ones, a thousand random programs, a little of the conformance tests, lint of what
+# --quick: release build, unit tests but the slow ones, some random programs, a little of the conformance tests, lint of what
 # changed, documentation, symbols.
 stage_quick() {
   local conformance=(tests/conformance/test_{verifier,isa_examples,bounds,loops,atomics}.py)
   check "build" build_release || return 0
-  job "random programs" run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --count 1000
+  job "random programs" run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --seed 100000001 --count 800
   job "conformance" run_pytest release "${conformance[@]}"
   job "layout" check "layout" lint_layout
   job "rooms" check "rooms" lint_rooms
@@ -126,15 +126,17 @@ random_wrong_once() {
 stage_random() {
   local -x MALLOC_PERTURB_=85 # new memory is no zeros: what was never written shows
   local random=$BUILD/release/tests/random/test_random capability
-  job "on the CPU" run_counted "$random" --processes "$JOBS" --count "${HOLOGRAM_RANDOM_PROGRAMS:-10100}"
-  job "operations that came later" run_counted "$random" --processes "$JOBS" --seed 100000001 --count 500
+  local count=${HOLOGRAM_RANDOM_PROGRAMS:-8400}
+  job "shapes" run_counted "$random" --shapes --seed 100000001 --count 2000
+  job "on the CPU" run_counted "$random" --processes "$JOBS" --seed 100000001 --count $((count * 2 / 3))
+  job "of the first generation" run_counted "$random" --processes "$JOBS" --count $((count / 3))
   # the CUDA backend's PTX, run by the double of libcuda
   local on_double=(run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0)
-  job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --count 2000 --backend cuda
-  job "PTX of what came later" "${on_double[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 500 --backend cuda
+  job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 1500 --backend cuda
+  job "PTX of the first generation" "${on_double[@]}" "$random" --processes "$JOBS" --count 800 --backend cuda
   for capability in 75 80; do # other programs than above
     job "PTX for capability $capability" "${on_double[@]}" FAKECUDA_CAPABILITY="$capability" \
-      "$random" --processes "$JOBS" --seed "${capability}000001" --count 1000 --backend cuda
+      "$random" --processes "$JOBS" --seed "1${capability}000001" --count 600 --backend cuda
   done
   job "wrong once" random_wrong_once
   run_jobs
@@ -325,7 +327,7 @@ stage_aarch64() {
   check_floating_point aarch64 aarch64-linux-gnu-nm
   random=(run_counted "${run[@]}" "$folder/tests/random/test_random" --processes "$JOBS")
   job "random programs on the engines" "${random[@]}" \
-    --seed 2000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-10000}"
+    --seed 102000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-6000}"
   job "random programs" "${random[@]}" --seed 1000001 --count 200
   unit_jobs aarch64 --without release-only --without no-qemu -- "${run[@]}"
   job "our assembler and GNU as" check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}"
@@ -367,11 +369,11 @@ Usage: ./dev test [--quick | STAGE]...
 
 Runs the stages named, or all of them: ${STAGES[*]}.
 --quick, the habit before every commit, is less than three minutes on two processors: the release build, the unit tests but the slow
-ones, a thousand random programs, a little of the conformance tests, lint of what changed, documentation, symbols.
+ones, some random programs, a little of the conformance tests, lint of what changed, documentation, symbols.
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
 anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (10), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
-function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (10100; of a thousand one or two
-do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (10000).
+function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (8400; of a thousand one or two
+do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (6000).
 TEXT
   local stages=("$@") name start building number=0
   [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")
