@@ -5,10 +5,11 @@
  *
  *   for (k = 0; k < count; k++) { x = k == 0 ? x0 : k == 1 ? x1 : ...; y = f(x); y0 = k == 0 ? y : y0; ... }
  *
- * Two sides are matched from their results on down to what they are given: what is the same value in all, and whatever
- * is not computed by pure instructions, as what has been loaded. All that lies between is made once more for the loop,
- * so every bit stays. What a side is given is in registers up to the test. So the loop computes anew what the usual
- * side has computed, unless that is long or takes more values to begin with: then it is given that. */
+ * Two sides are matched from their results on down to what they are given: what is the same value in all, what the test
+ * looks at, and whatever is not computed by pure instructions, as what has been loaded. All that lies between is made
+ * once more for the loop, so every bit stays. What a side is given is in registers up to the test. So the loop computes
+ * anew what the usual side makes of what is tested, unless that is long or takes more values to begin with: then it is
+ * given that. */
 #include "compiler/rare_row.h"
 
 #include "base/error.h"
@@ -242,9 +243,9 @@ static void find_leaves(roller *r, uint32_t value, int depth) {
     for (uint32_t i = 0; i < insn->arg_count; i++) find_leaves(r, arg_of(r, value, i), depth - 1);
 }
 
-static void find_all_leaves(roller *r) {
+/* What the usual value is made of. */
+static void find_usual_leaves(roller *r) {
   const rare_branch *d = &r->row[0];
-  find_leaves(r, ir_ssa_resolve(r->unit, block_at(r, d->head)->condition), 6);
   for (uint32_t phi = block_at(r, d->join)->first_phi; phi != SSA_NONE; phi = insn_at(r, phi)->next)
     find_leaves(r, arg_of(r, phi, (uint32_t)d->at), 6);
 }
@@ -277,10 +278,12 @@ static int chooses_few_numbers(const roller *r) {
 
 static int match_values(roller *r) {
   if (!chooses_few_numbers(r)) return 0;
-  find_all_leaves(r);
+  find_leaves(r, ir_ssa_resolve(r->unit, block_at(r, r->row[0].head)->condition), 6);
+  uint32_t tested = r->leaf_count;
+  find_usual_leaves(r);
   if (!match_sides(r)) return 0;
   uint32_t leaves = r->leaf_count, entries = r->entry_count, given = r->given_count;
-  r->leaf_count = 0;
+  r->leaf_count = tested;
   if (match_sides(r) && r->given_count <= given && r->entry_count <= entries + MOST_ANEW) return 1;
   r->leaf_count = leaves;
   return match_sides(r);

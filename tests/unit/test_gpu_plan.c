@@ -375,6 +375,34 @@ static void test_rare_rounds(void) {
   CHECK_EQ_U64(roundings[1], 8);
 }
 
+/* The loop over rare sides is given what is tested, and does not make it anew of what may be needed no more. */
+static void test_rare_given(void) {
+  enum { EACH = 32 };
+  uint32_t subtractions[2];
+  for (int subtracts = 0; subtracts < 2; subtracts++) {
+    static char text[8192];
+    size_t used = (size_t)snprintf(text, sizeof text,
+                                   ".program p\n.block 128\n.buffer x f32 in\n.buffer y f32 out\n"
+                                   "mul.u32 r100, blane, #4\n");
+    for (int i = 0; i < EACH; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "ldg.f32 r%d, [x + r100 + #%d]\n", i,
+                               i / 4 * 512 + i % 4);
+    used += (size_t)snprintf(text + used, sizeof text - used, "reduce.max.f32 r101, r0\n");
+    for (int i = 0; i < EACH && subtracts; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "sub.f32 r%d, r%d, r101\n", i, i);
+    for (int i = 0; i < EACH; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "exp.f32 r%d, r%d\n", i, i);
+    for (int i = 1; i < EACH; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "add.f32 r0, r0, r%d\n", i);
+    snprintf(text + used, sizeof text - used, "stg.f32 [y + blane], r0\nexit\n");
+    made m;
+    make(text, &rich, 0, &m);
+    subtractions[subtracts] = count_op(&m.unit, ATLAS_OP_sub);
+    release(&m);
+  }
+  CHECK_EQ_U64(subtractions[1] - subtractions[0], EACH);
+}
+
 /* The greatest of elements of bf16 is one instruction of all words, where all are halves of words that are loaded. */
 static void test_words(void) {
   for (int c = 0; c < 4;
@@ -524,6 +552,7 @@ int main(void) {
   test_loops();
   test_reduction();
   test_rare_rounds();
+  test_rare_given();
   test_words();
   test_exchanges();
   test_pending();
