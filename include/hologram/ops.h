@@ -1,0 +1,196 @@
+/* ops.h - computations: operations on tensors, fused, compiled and run anywhere.
+ *
+ *   hg_tensor x = hg_tensor_of(x_buffer, ATLAS_f32, 2, (uint64_t[]){rows, columns});
+ *   hg_tensor y = hg_tensor_of(y_buffer, ATLAS_f32, 2, (uint64_t[]){rows, columns});
+ *   hg_apply(HG_OP_softmax, &x, 1, &(hg_argument){.count = 1, .integers = {-1}}, 1, &y, 1, NULL);
+ *
+ * or many operations as one computation, compiled once and run as often as wanted:
+ *
+ *   hg_computation *c = NULL;
+ *   hg_computation_create(NULL, &c);
+ *   hg_value a = hg_computation_input(c, "a", &x);
+ *   hg_value b = hg_compute(c, HG_OP_exp, (hg_value[]){a}, 1, NULL, 0);
+ *   hg_computation_output(c, "y", hg_compute(c, HG_OP_mul, (hg_value[]){a, b}, 2, NULL, 0), NULL);
+ *   hg_executable *e = NULL;
+ *   hg_compile(executor, c, NULL, &e);               // reports the first error of all that was asked of c
+ *   hg_run(e, &x, 1, &y, 1, stream, NULL);
+ *
+ * Every operation is a row of operations.def: its inputs, arguments, meaning, formula and gradient are in
+ * docs/operations.md, which is made of it. Bits: an operation's result is defined element by element, so that a
+ * computation has the bits of its operations one by one, on every backend.
+ *
+ * Threads: a computation belongs to one thread at a time; everything else here may be called by any number at once. */
+#ifndef HOLOGRAM_OPS_H
+#define HOLOGRAM_OPS_H
+
+#include "hologram/hologram.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+#define HG_MAX_RANK 8
+
+/* A view of a buffer's elements: plain data, to be copied and changed at will; it keeps nothing alive. Element
+ * (i, j, ...) is number offset + i * stride[0] + j * stride[1] + ... of the buffer. A stride of 0 repeats (broadcasts)
+ * elements, a negative one goes backwards. Dimensions beyond the rank are not looked at. */
+typedef struct hg_tensor {
+  hg_buffer *buffer;
+  uint32_t type; /* atlas_type */
+  uint32_t rank; /* 0 (one element) to HG_MAX_RANK */
+  int64_t offset;
+  uint64_t shape[HG_MAX_RANK];
+  int64_t stride[HG_MAX_RANK];
+  uint64_t reserved[2]; /* 0 */
+} hg_tensor;
+
+/* All elements of a shape, the last dimension's side by side (C order), from the buffer's first on. */
+HG_API hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape);
+
+/* Views of views. They return HG_OK and write *out (which may be the tensor itself), or HG_INVALID_ARGUMENT with a
+ * sentence that names shapes and the rule. Axes may be negative: counted from the end. */
+HG_API hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out); /* axes[rank] */
+/* start, stop and step as Python has them, already resolved: 0 <= start <= size; step < 0 goes down to above stop. */
+HG_API hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, int64_t stop, int64_t step,
+                                 hg_tensor *out);
+HG_API hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
+/* HG_UNSUPPORTED where strides cannot say it, and a copy is needed (HG_OP_reshape makes it). */
+HG_API hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
+HG_API uint64_t hg_tensor_count(const hg_tensor *tensor); /* elements; 1 of rank 0 */
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+typedef enum hg_op {
+  HG_OP_none = 0,
+#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) HG_OP_##id = code,
+#include "hologram/operations.def"
+#undef OPERATION
+} hg_op;
+
+/* One argument of an operation besides its inputs, in the order of its row. A zeroed one, or none, is the default. */
+typedef struct hg_argument {
+  uint32_t count;                 /* of integers that are given; 0: the default, where `number` is 0 too */
+  uint32_t has_number;            /* 1: `number` is given */
+  int64_t integers[HG_MAX_RANK];  /* axes, shapes, pads, flags, choices, types */
+  double number;
+} hg_argument;
+
+/* A row of the table, by its index from 0: HG_NOT_FOUND past the last. Strings live as long as the library. */
+typedef struct hg_op_info {
+  size_t size;
+  hg_op op;
+  const char *name;
+  const char *kind;      /* "pointwise", "reduce", "formula", ... */
+  const char *inputs;    /* "x, weight?, bias?": ? may be absent (a value of 0, a tensor without buffer) */
+  const char *arguments; /* "axes=-1, eps=1e-5" */
+  const char *types;     /* "float" */
+  const char *formula;   /* over other operations; "" of a primitive */
+  const char *gradient;  /* of each input; "": by the formula's own; "none" */
+  const char *meaning;
+  uint32_t output_count;
+} hg_op_info;
+HG_API hg_status hg_op_query(size_t index, hg_op_info *info);
+HG_API hg_op hg_op_by_name(const char *name); /* HG_OP_none: there is none */
+
+/* ---- computations ------------------------------------------------------------------------------------------------ */
+
+typedef struct hg_computation hg_computation;
+
+/* A value of a computation; 0 is none. A call that fails gives 0, keeps the sentence as the computation's first error
+ * unless it has one, and every later call that is given a 0 it needs gives 0 quietly: so a computation can be written
+ * without checking each line. hg_computation_status and hg_compile report the first error. */
+typedef uint32_t hg_value;
+
+HG_API hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **out);
+HG_API void hg_computation_release(hg_computation *computation);
+HG_API hg_status hg_computation_status(hg_computation *computation); /* of the first error; sets hg_last_error */
+
+/* An input of this type, shape and strides; buffer and offset are not looked at. Inputs are numbered as they come. */
+HG_API hg_value hg_computation_input(hg_computation *computation, const char *name, const hg_tensor *like);
+/* One element (rank 0) with this value, converted to the type as `cvt` does. */
+HG_API hg_value hg_computation_number(hg_computation *computation, atlas_type type, double value);
+HG_API hg_value hg_computation_integer(hg_computation *computation, atlas_type type, int64_t value);
+
+/* An operation's only result, or its first. Types must agree as the array API promotes them; shapes broadcast. */
+HG_API hg_value hg_compute(hg_computation *computation, hg_op op, const hg_value *inputs, size_t input_count,
+                           const hg_argument *arguments, size_t argument_count);
+/* All results of an operation that has several. */
+HG_API hg_status hg_compute_all(hg_computation *computation, hg_op op, const hg_value *inputs, size_t input_count,
+                                const hg_argument *arguments, size_t argument_count, hg_value *results,
+                                size_t result_count);
+/* A formula of one's own, as in operations.def: "exp(x - max(x, -1))" over the named values. */
+HG_API hg_value hg_compute_formula(hg_computation *computation, const char *formula, const char *const *names,
+                                   const hg_value *values, size_t count);
+
+/* Type, shape and (dense) strides of a value. */
+HG_API hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
+
+/* The gradient of sum(value * cotangent) by each of `wrt`; cotangent 0: value has one element, and 1. A value that does
+ * not depend on one of them gives zeros. */
+HG_API hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
+                             size_t count, hg_value *gradients);
+
+/* Outputs are numbered as they come. `like`: strides to write it with; NULL: dense. */
+HG_API hg_status hg_computation_output(hg_computation *computation, const char *name, hg_value value,
+                                       const hg_tensor *like);
+/* When the computation is done, the input's tensor holds `value` instead (of the same shape and type). */
+HG_API hg_status hg_computation_update(hg_computation *computation, hg_value input, hg_value value);
+
+/* ---- executables ------------------------------------------------------------------------------------------------- */
+
+typedef struct hg_executable hg_executable;
+
+enum {
+  HG_NUMERICS_FAST = 1, /* contractions may use the vendor's library or tensor cores: other bits; the report says so */
+  HG_NO_FUSION = 2      /* each operation by itself: for comparisons */
+};
+
+typedef struct hg_compile_desc {
+  size_t size;
+  uint32_t flags;
+  uint32_t reserved; /* 0 */
+} hg_compile_desc;
+
+/* desc may be NULL. The computation may be released, or added to, afterwards. Equal computations share an executable
+ * while it is in the executor's cache. */
+HG_API hg_status hg_compile(hg_executor *executor, hg_computation *computation, const hg_compile_desc *desc,
+                            hg_executable **out);
+HG_API hg_executable *hg_executable_retain(hg_executable *executable);
+HG_API void hg_executable_release(hg_executable *executable);
+
+/* Runs it: tensors in the order of inputs and outputs, of the shapes, types and strides that they were declared with
+ * (HG_BINDING names what differs). An output may be the very same view as an input that is updated elementwise;
+ * another overlap of an output is HG_BINDING. On a stream it returns before it has run. Faults as for hg_launch; of
+ * several launches the report is of the first that faulted. A failed allocation of a temporary leaves everything as it
+ * was. */
+HG_API hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count,
+                        const hg_tensor *outputs, size_t output_count, hg_stream *stream, hg_launch_report *report);
+
+/* Which operations became which launch, bytes moved, temporaries, what was not fused and why. Text, or JSON where
+ * `json` is 1. Release with atlas_memory_release and the same allocator. */
+HG_API hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,
+                                      size_t *length);
+
+/* One operation at once: the cached executable of a computation of it. Outputs must have the result's shape; their
+ * executor is that of the buffers. */
+HG_API hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
+                          size_t argument_count, const hg_tensor *outputs, size_t output_count, hg_stream *stream);
+/* Type and shape of the results, from those of the inputs (buffers are not looked at). */
+HG_API hg_status hg_apply_shape(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
+                                size_t argument_count, hg_tensor *outputs, size_t output_count);
+
+/* The executor's executables that are kept for equal computations, least recently used first out. */
+typedef struct hg_executables_info {
+  size_t size;
+  uint64_t byte_cap, bytes; /* of programs, plans and code */
+  uint64_t count, hits, misses, evictions;
+} hg_executables_info;
+HG_API hg_status hg_executables_query(hg_executor *executor, hg_executables_info *info);
+HG_API hg_status hg_executables_limit(hg_executor *executor, uint64_t byte_cap); /* 0: keep none */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

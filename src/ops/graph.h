@@ -1,0 +1,128 @@
+/* graph.h - computations as graphs of primitives. A formula of the table is expanded as it is built; equal nodes are one
+ * node; nodes stand in topological order: a node's inputs have lower numbers. */
+#ifndef HG_OPS_GRAPH_H
+#define HG_OPS_GRAPH_H
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "hologram/ops.h"
+
+/* A value of the graph: 1 + index of its node; 0: none. The same numbers as hg_value. */
+typedef hg_value value_id;
+
+typedef struct ops_shape {
+  uint32_t rank;
+  uint64_t size[HG_MAX_RANK];
+} ops_shape;
+
+typedef enum ops_kind {
+  OPS_INPUT,       /* index */
+  OPS_CONSTANT,    /* bits, of the node's type; rank 0 */
+  OPS_COORDINATE,  /* the index along `axis`, type i64: aranges, masks, one-hot */
+  OPS_POINTWISE,   /* `op` of inputs of one shape; comparisons give bool */
+  OPS_VIEW,        /* element i of it is the input's element view(i) */
+  OPS_RESHAPE,     /* the same elements in C order in another shape */
+  OPS_REDUCE,      /* `reduce` over `axes` (bits), which vanish; order F over them in C order */
+  OPS_CONTRACT,    /* [batch, m, k] x [batch, k, n] -> [batch, m, n]; order C over k */
+  OPS_GATHER,      /* input 0 along `axis` by the numbers of input 1 */
+  OPS_SCATTER,     /* input 0 with input 2 put in at the numbers of input 1 along `axis` */
+  OPS_RANDOM,      /* word (linear index) of the Philox sequence; inputs: key u64, counter u64 (rank 0); type u32 */
+  OPS_CONCATENATE, /* inputs 0 and 1 one after the other along `axis` */
+  OPS_PAD          /* input 0 amid input 1 (rank 0): `low` elements before along each axis, the rest of the shape behind */
+} ops_kind;
+
+typedef enum ops_reduce { OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX } ops_reduce;
+/* Numbers out of range: a fault, counted from the end where negative (then a fault), or moved to the nearest. */
+typedef enum ops_bounds { OPS_FAULT, OPS_WRAP, OPS_CLAMP } ops_bounds;
+
+/* Index of the input's element: along input dimension d it is start[d] + the sum of step[j] * (output index j) over the
+ * output dimensions j with axis[j] == d. axis[j] -1: repeated along j. All within the input's shape. */
+typedef struct ops_view {
+  int8_t axis[HG_MAX_RANK];
+  int64_t step[HG_MAX_RANK];
+  int64_t start[HG_MAX_RANK];
+} ops_view;
+
+typedef struct ops_node {
+  uint8_t kind; /* ops_kind */
+  uint8_t type; /* atlas_type; of POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
+  uint8_t input_count;
+  uint8_t reduce; /* ops_reduce; of SCATTER: 1 adds */
+  uint16_t op;    /* atlas_op of POINTWISE; a comparison, pand, por, pxor, pnot on bool; sel (bool, a, b); cvt */
+  uint8_t bounds; /* ops_bounds of GATHER, SCATTER */
+  uint8_t axis;
+  uint32_t axes;  /* bits, of REDUCE */
+  uint32_t index; /* of INPUT */
+  value_id input[3];
+  uint64_t bits;  /* CONSTANT */
+  ops_shape shape;
+  union {
+    ops_view view;
+    int64_t low[HG_MAX_RANK]; /* PAD */
+  };
+} ops_node;
+
+/* How an operation of the table was called, kept for its own gradient and for reports. */
+typedef struct ops_call {
+  hg_op op;
+  uint32_t input_count, argument_count, result_count;
+  value_id inputs[8], results[4]; /* after promotion and broadcasting have been left to the formula: as given */
+  hg_argument arguments[4];
+  uint32_t first_node, end_node;  /* nodes that were added for it */
+} ops_call;
+
+typedef struct ops_input {
+  char name[ATLAS_MAX_NAME + 1];
+  hg_tensor like;    /* type, shape, strides */
+  value_id value;
+  value_id update;   /* what its tensor holds in the end; 0: it is only read */
+} ops_input;
+
+typedef struct ops_output {
+  char name[ATLAS_MAX_NAME + 1];
+  hg_tensor like;
+  value_id value;
+} ops_output;
+
+struct hg_computation {
+  hg_allocator allocator;
+  hg_array nodes;   /* ops_node */
+  hg_array calls;   /* ops_call */
+  hg_array inputs;  /* ops_input */
+  hg_array outputs; /* ops_output */
+  hg_array buckets; /* uint32_t: of the table that finds equal nodes */
+  hg_status status;
+  char sentence[512];
+};
+
+static inline const ops_node *ops_at(const hg_computation *c, value_id value) {
+  return (const ops_node *)c->nodes.data + (value - 1);
+}
+
+static inline uint64_t ops_count(const ops_shape *shape) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < shape->rank; i++) count *= shape->size[i];
+  return count;
+}
+
+/* Adds a node, or finds the equal one. Nothing of it is checked: types and shapes are the caller's to have right.
+ * 0, and the error kept, where there is no memory. */
+value_id ops_add(hg_computation *c, const ops_node *node);
+
+/* Shorter ways to say it. Each returns 0 where an input is 0. Shapes of pointwise operands must be equal. */
+value_id ops_constant(hg_computation *c, atlas_type type, uint64_t bits);          /* rank 0 */
+value_id ops_number(hg_computation *c, atlas_type type, double value);             /* rank 0, rounded to the type */
+value_id ops_coordinate(hg_computation *c, const ops_shape *shape, uint32_t axis); /* i64 */
+value_id ops_pointwise(hg_computation *c, atlas_op op, const value_id *inputs, uint32_t count);
+value_id ops_cast(hg_computation *c, value_id value, atlas_type type);             /* the value itself if it has it */
+value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, const ops_shape *shape);
+value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape); /* by the array API's rule */
+value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes);
+value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape);
+value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep);
+value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type); /* [B,M,K] x [B,K,N] */
+
+/* Keeps the first error of a computation, with hg_last_error's sentence; returns 0. */
+value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) HG_PRINTF(3, 4);
+
+#endif

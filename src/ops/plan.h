@@ -1,0 +1,83 @@
+/* plan.h - what a computation becomes: launches over storages.
+ *
+ * plan_computation cuts the graph into groups, each of which one launch computes; plan_map, plan_row, ... write a group's
+ * program. A plan knows no device memory: values live in storages, which hg_run binds. */
+#ifndef HG_OPS_PLAN_H
+#define HG_OPS_PLAN_H
+
+#include "ops/graph.h"
+
+/* Memory that a launch reads or writes: an input's or output's tensor, or a temporary. */
+typedef struct ops_storage {
+  enum { OPS_OF_INPUT, OPS_OF_OUTPUT, OPS_TEMPORARY } kind;
+  uint32_t index;         /* of the input or output; of a temporary: its place, see first_byte */
+  uint8_t type;
+  ops_shape shape;
+  int64_t stride[HG_MAX_RANK]; /* elements; a temporary's are dense */
+  int64_t lowest, extent; /* elements: of the first element's number relative to `offset` (0 or negative), and how many
+                             from the lowest to the last, both inclusive */
+  uint64_t first_byte;    /* of a temporary in the workspace of a run */
+  uint32_t first_step, last_step; /* that use it, for the workspace */
+} ops_storage;
+
+typedef struct ops_binding {
+  uint32_t slot;    /* symbol of the program */
+  uint32_t storage;
+} ops_binding;
+
+typedef struct ops_scalar {
+  uint32_t slot;
+  uint8_t type;
+  uint64_t bits;
+} ops_scalar;
+
+enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS };
+
+/* One launch. */
+typedef struct ops_step {
+  atlas_program *program;
+  uint64_t lanes;             /* a linear launch, or 0 and */
+  uint32_t grid[3], block[3];
+  ops_binding bindings[OPS_MAX_BINDINGS];
+  uint32_t binding_count;
+  ops_scalar *scalars;
+  uint32_t scalar_count;
+  const char *kind;           /* "map", "rows", "columns", "contract", ...: for the report */
+  uint32_t first_value, value_count; /* of plan->values: which it computes */
+  uint64_t bytes_read, bytes_written, operations; /* for the report */
+  char note[160];             /* why something was not fused; "" */
+} ops_step;
+
+typedef struct ops_plan {
+  hg_allocator allocator;
+  hg_array storages; /* ops_storage */
+  hg_array steps;    /* ops_step */
+  hg_array values;   /* value_id: see ops_step.first_value */
+  uint64_t workspace_bytes;
+} ops_plan;
+
+/* What the planner hands to a writer of programs: nodes of one launch. Everything a node of the group reads that is not
+ * in the group lies in a storage. */
+typedef struct ops_group {
+  const hg_computation *computation;
+  ops_plan *plan;
+  const value_id *nodes;      /* ascending, so producers come first */
+  uint32_t node_count;
+  const uint32_t *storage_of; /* by node index: 1 + number of the storage that holds the value (written by an earlier step,
+                                 an input, or one that this group is to write); 0: it lives in registers alone */
+  const value_id *results;    /* of the nodes, those to be written to their storages */
+  uint32_t result_count;
+} ops_group;
+
+/* Writers. Each fills in step->program, launch shape, bindings and scalars. HG_UNSUPPORTED: the group is not of its
+ * shape, and the planner cuts it differently. */
+hg_status ops_write_map(const ops_group *group, ops_step *step);      /* pointwise over one shape, any views */
+hg_status ops_write_rows(const ops_group *group, ops_step *step);     /* reductions over trailing axes, and around them */
+hg_status ops_write_columns(const ops_group *group, ops_step *step);  /* a reduction over other axes */
+hg_status ops_write_contract(const ops_group *group, ops_step *step); /* one contraction with prologue and epilogue */
+
+hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
+                               ops_plan *plan);
+void ops_plan_release(ops_plan *plan);
+
+#endif
