@@ -1,0 +1,230 @@
+/* graph.c - nodes of a computation: adding one, finding the equal one, and short ways to say the common ones. */
+#include "ops/graph.h"
+
+#include "atlas/value.h"
+
+#include <stdarg.h>
+
+value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) {
+  if (c->status != HG_OK) return 0;
+  char sentence[sizeof c->sentence];
+  va_list arguments;
+  va_start(arguments, format);
+  hg_fail_at_v(status, NULL, format, arguments);
+  va_end(arguments);
+  hg_clip(hg_last_error(), strlen(hg_last_error()), sentence, sizeof sentence);
+  memcpy(c->sentence, sentence, sizeof sentence);
+  c->status = status;
+  return 0;
+}
+
+/* ---- equal nodes are one ------------------------------------------------------------------------------------------ */
+
+/* FNV-1a over the bytes of a node: they are all set, padding included, because ops_add copies field by field. */
+static uint32_t hash_of(const ops_node *node) {
+  const uint8_t *bytes = (const uint8_t *)node;
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (size_t i = 0; i < sizeof *node; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* A table of twice as many places as there are nodes, each 1 + the index of a node; 0: free. */
+static int grow_buckets(hg_computation *c) {
+  uint64_t count = c->buckets.count == 0 ? 64 : 2 * (uint64_t)c->buckets.count;
+  hg_array larger = {.element_size = sizeof(uint32_t)};
+  uint32_t *places = hg_array_append(&c->allocator, &larger, NULL, count);
+  if (places == NULL) return 0;
+  for (uint32_t i = 0; i < c->nodes.count; i++) {
+    uint64_t at = hash_of((const ops_node *)c->nodes.data + i) & (count - 1);
+    while (places[at] != 0) at = (at + 1) & (count - 1);
+    places[at] = i + 1;
+  }
+  hg_array_release(&c->allocator, &c->buckets);
+  c->buckets = larger;
+  return 1;
+}
+
+/* A copy in which whatever the kind does not use is zero: dimensions beyond the rank, inputs that are not there. */
+static ops_node clean(const ops_node *node) {
+  ops_node copy;
+  memset(&copy, 0, sizeof copy);
+  copy.kind = node->kind, copy.type = node->type, copy.input_count = node->input_count, copy.reduce = node->reduce;
+  copy.op = node->op, copy.bounds = node->bounds, copy.axis = node->axis, copy.axes = node->axes;
+  copy.index = node->index, copy.bits = node->bits;
+  for (uint32_t i = 0; i < node->input_count; i++) copy.input[i] = node->input[i];
+  copy.shape.rank = node->shape.rank;
+  for (uint32_t i = 0; i < node->shape.rank; i++) {
+    copy.shape.size[i] = node->shape.size[i];
+    if (node->kind == OPS_PAD) copy.low[i] = node->low[i];
+    if (node->kind == OPS_VIEW) copy.view.axis[i] = node->view.axis[i], copy.view.step[i] = node->view.step[i];
+  }
+  if (node->kind == OPS_VIEW) memcpy(copy.view.start, node->view.start, sizeof copy.view.start);
+  return copy;
+}
+
+value_id ops_add(hg_computation *c, const ops_node *node) {
+  if (c->status != HG_OK) return 0;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    if (node->input[i] == 0) return 0;
+  if (2 * (c->nodes.count + 1) > c->buckets.count && !grow_buckets(c))
+    return ops_failed(c, HG_OUT_OF_MEMORY, "no memory for a computation of %zu nodes", c->nodes.count);
+  ops_node copy = clean(node);
+  uint32_t *places = c->buckets.data, mask = (uint32_t)c->buckets.count - 1, at = hash_of(&copy) & mask;
+  for (; places[at] != 0; at = (at + 1) & mask)
+    if (memcmp((const ops_node *)c->nodes.data + (places[at] - 1), &copy, sizeof copy) == 0) return places[at];
+  if (hg_array_append(&c->allocator, &c->nodes, &copy, 1) == NULL)
+    return ops_failed(c, HG_OUT_OF_MEMORY, "no memory for a computation of %zu nodes", c->nodes.count);
+  places[at] = (uint32_t)c->nodes.count;
+  return places[at];
+}
+
+/* ---- short ways to say it ----------------------------------------------------------------------------------------- */
+
+value_id ops_constant(hg_computation *c, atlas_type type, uint64_t bits) {
+  return ops_add(c, &(ops_node){.kind = OPS_CONSTANT, .type = (uint8_t)type, .bits = bits & atlas_mask(type)});
+}
+
+value_id ops_number(hg_computation *c, atlas_type type, double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return ops_constant(c, type, atlas_convert(type, ATLAS_f64, bits));
+}
+
+value_id ops_coordinate(hg_computation *c, const ops_shape *shape, uint32_t axis) {
+  return ops_add(c, &(ops_node){.kind = OPS_COORDINATE, .type = ATLAS_i64, .axis = (uint8_t)axis, .shape = *shape});
+}
+
+/* The type of a pointwise result: bool of what has a predicate for its destination, the last operand's else. */
+static atlas_type result_type(const hg_computation *c, atlas_op op, const value_id *inputs, uint32_t count) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  if (info != NULL && info->operands[0] == 'p') return ATLAS_bool;
+  if (op == ATLAS_OP_shl || op == ATLAS_OP_shr) return (atlas_type)ops_at(c, inputs[0])->type;
+  return (atlas_type)ops_at(c, inputs[count - 1])->type;
+}
+
+value_id ops_pointwise(hg_computation *c, atlas_op op, const value_id *inputs, uint32_t count) {
+  ops_node node = {.kind = OPS_POINTWISE, .op = (uint16_t)op, .input_count = (uint8_t)count};
+  for (uint32_t i = 0; i < count; i++) {
+    if (inputs[i] == 0) return 0;
+    node.input[i] = inputs[i];
+  }
+  node.shape = ops_at(c, inputs[0])->shape;
+  node.type = (uint8_t)result_type(c, op, inputs, count);
+  return ops_add(c, &node);
+}
+
+value_id ops_cast(hg_computation *c, value_id value, atlas_type type) {
+  if (value == 0) return 0;
+  const ops_node *input = ops_at(c, value);
+  if (input->type == type) return value;
+  if (input->kind == OPS_CONSTANT)
+    return ops_constant(c, type, atlas_convert(type, (atlas_type)input->type, input->bits));
+  return ops_add(c, &(ops_node){.kind = OPS_POINTWISE, .op = ATLAS_OP_cvt, .type = (uint8_t)type, .input_count = 1,
+                                .input = {value}, .shape = input->shape});
+}
+
+static int same_shape(const ops_shape *a, const ops_shape *b) {
+  if (a->rank != b->rank) return 0;
+  for (uint32_t i = 0; i < a->rank; i++)
+    if (a->size[i] != b->size[i]) return 0;
+  return 1;
+}
+
+/* The view of a view is one view of the inner one's input. */
+static ops_view through(const ops_view *outer, const ops_node *inner, uint32_t rank) {
+  ops_view view = {.start = {0}};
+  memcpy(view.start, inner->view.start, sizeof view.start);
+  for (uint32_t j = 0; j < inner->shape.rank; j++)
+    if (inner->view.axis[j] >= 0) view.start[inner->view.axis[j]] += inner->view.step[j] * outer->start[j];
+  for (uint32_t j = 0; j < rank; j++) {
+    int middle = outer->axis[j];
+    view.axis[j] = middle < 0 ? -1 : inner->view.axis[middle];
+    view.step[j] = middle < 0 || view.axis[j] < 0 ? 0 : outer->step[j] * inner->view.step[middle];
+  }
+  return view;
+}
+
+static int changes_nothing(const ops_view *view, const ops_shape *from, const ops_shape *to) {
+  if (!same_shape(from, to)) return 0;
+  for (uint32_t j = 0; j < to->rank; j++)
+    if (view->axis[j] != (int)j || view->step[j] != 1 || view->start[j] != 0) return 0;
+  return 1;
+}
+
+value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, const ops_shape *shape) {
+  if (value == 0) return 0;
+  const ops_node *input = ops_at(c, value);
+  ops_node node = {.kind = OPS_VIEW, .type = input->type, .input_count = 1, .input = {value}, .shape = *shape};
+  node.view = *view;
+  for (uint32_t j = 0; j < shape->rank; j++) /* along one element there is nothing to step */
+    if (shape->size[j] == 1) node.view.axis[j] = -1, node.view.step[j] = 0;
+    else if (node.view.axis[j] < 0) node.view.step[j] = 0;
+  if (input->kind == OPS_VIEW) {
+    node.view = through(&node.view, input, shape->rank);
+    node.input[0] = input->input[0];
+    input = ops_at(c, node.input[0]);
+  }
+  for (uint32_t j = 0; j < shape->rank; j++) /* but if the input has one element there too, it is the same axis */
+    if (shape->size[j] == 1 && j < input->shape.rank && input->shape.size[j] == 1)
+      node.view.axis[j] = (int8_t)j, node.view.step[j] = 1;
+  if (changes_nothing(&node.view, &input->shape, shape)) return node.input[0];
+  return ops_add(c, &node);
+}
+
+value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape) {
+  if (value == 0) return 0;
+  const ops_shape *own = &ops_at(c, value)->shape;
+  uint32_t missing = shape->rank - own->rank;
+  ops_view view = {.start = {0}};
+  for (uint32_t j = 0; j < shape->rank; j++) {
+    int kept = j >= missing && own->size[j - missing] == shape->size[j];
+    view.axis[j] = (int8_t)(kept ? (int)(j - missing) : -1);
+    view.step[j] = kept;
+  }
+  return ops_view_of(c, value, &view, shape);
+}
+
+value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes) {
+  if (value == 0) return 0;
+  const ops_shape *own = &ops_at(c, value)->shape;
+  ops_shape shape = {.rank = own->rank};
+  ops_view view = {.start = {0}};
+  for (uint32_t j = 0; j < own->rank; j++) {
+    shape.size[j] = own->size[axes[j]];
+    view.axis[j] = (int8_t)axes[j];
+    view.step[j] = 1;
+  }
+  return ops_view_of(c, value, &view, &shape);
+}
+
+value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape) {
+  if (value == 0) return 0;
+  const ops_node *input = ops_at(c, value);
+  if (same_shape(&input->shape, shape)) return value;
+  if (input->kind == OPS_RESHAPE) return ops_reshape(c, input->input[0], shape);
+  return ops_add(c, &(ops_node){.kind = OPS_RESHAPE, .type = input->type, .input_count = 1, .input = {value},
+                                .shape = *shape});
+}
+
+value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep) {
+  if (value == 0) return 0;
+  const ops_node *input = ops_at(c, value);
+  ops_node node = {.kind = OPS_REDUCE, .type = input->type, .reduce = (uint8_t)reduce, .axes = axes, .input_count = 1,
+                   .input = {value}};
+  if (reduce == OPS_ARGMIN || reduce == OPS_ARGMAX) node.type = ATLAS_i64;
+  ops_shape kept = input->shape;
+  for (uint32_t i = 0; i < input->shape.rank; i++) {
+    if ((axes >> i & 1) == 0) node.shape.size[node.shape.rank++] = input->shape.size[i];
+    else kept.size[i] = 1;
+  }
+  value_id result = ops_add(c, &node);
+  return keep ? ops_reshape(c, result, &kept) : result;
+}
+
+value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type) {
+  if (a == 0 || b == 0) return 0;
+  const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
+  ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input_count = 2, .input = {a, b}};
+  node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
+  return ops_add(c, &node);
+}
