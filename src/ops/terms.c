@@ -1,0 +1,328 @@
+/* terms.c - nodes at an index become terms, their indices forms. See expression.h. */
+#include "ops/expression.h"
+
+#include <string.h>
+
+void ops_terms_begin(ops_terms *t, const ops_group *group, const ops_shape *space) {
+  memset(t, 0, sizeof *t);
+  t->group = group;
+  t->space = *space;
+  t->variable_count = space->rank;
+  t->terms.element_size = sizeof(ops_term);
+}
+
+void ops_terms_release(ops_terms *t) { hg_array_release(&t->group->plan->allocator, &t->terms); }
+
+void ops_identity(const ops_shape *space, ops_form *index) {
+  memset(index, 0, space->rank * sizeof *index);
+  for (uint32_t i = 0; i < space->rank; i++) index[i].factor[i] = 1;
+}
+
+/* ---- forms -------------------------------------------------------------------------------------------------------- */
+
+static void add_multiple(ops_form *sum, const ops_form *form, int64_t times) {
+  sum->constant += times * form->constant;
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) sum->factor[i] += times * form->factor[i];
+}
+
+ops_form ops_address(const ops_storage *storage, const ops_form *index) {
+  ops_form form = {.constant = -storage->lowest};
+  for (uint32_t d = 0; d < storage->shape.rank; d++) add_multiple(&form, &index[d], storage->stride[d]);
+  return form;
+}
+
+static ops_form dense(const ops_shape *shape, const ops_form *index) {
+  ops_form form = {.constant = 0};
+  int64_t stride = 1;
+  for (uint32_t d = shape->rank; d-- > 0; stride *= (int64_t)shape->size[d]) add_multiple(&form, &index[d], stride);
+  return form;
+}
+
+static int is_constant(const ops_form *form) {
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
+    if (form->factor[i] != 0) return 0;
+  return 1;
+}
+
+uint32_t ops_varies(const ops_terms *t, const ops_form *form) {
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < t->variable_count; i++) {
+    if (form->factor[i] == 0) continue;
+    bits |= i < t->space.rank ? 1u << i : ops_varies(t, &t->derived[i].of);
+  }
+  return bits;
+}
+
+/* The form's values are 0 .. size - 1 if it is one whole coordinate of that size: then it is its own remainder. */
+static int is_below(const ops_terms *t, const ops_form *form, uint64_t size) {
+  uint64_t largest = 0;
+  if (form->constant < 0) return 0;
+  largest = (uint64_t)form->constant;
+  for (uint32_t i = 0; i < t->variable_count; i++) {
+    if (form->factor[i] == 0) continue;
+    if (form->factor[i] < 0 || i >= t->space.rank) return 0;
+    largest += (uint64_t)form->factor[i] * (t->space.size[i] - (t->space.size[i] != 0));
+  }
+  return largest < size;
+}
+
+/* quotient * divisor + remainder = form, as forms. Splits off what is a multiple of the divisor by itself. */
+static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, ops_form *quotient, ops_form *remainder) {
+  ops_form whole = {.constant = 0}, rest = {.constant = 0};
+  int64_t by = (int64_t)divisor;
+  int is_exact = form->constant >= 0;
+  for (uint32_t i = 0; i < t->variable_count; i++) {
+    if (form->factor[i] < 0) is_exact = 0;
+    if (form->factor[i] % by == 0) whole.factor[i] = form->factor[i] / by;
+    else rest.factor[i] = form->factor[i];
+  }
+  whole.constant = form->constant / by;
+  rest.constant = form->constant % by;
+  if (is_exact && is_below(t, &rest, divisor)) {
+    *quotient = whole, *remainder = rest;
+    return HG_OK;
+  }
+  for (int is_remainder = 0; is_remainder < 2; is_remainder++) {
+    uint32_t found = t->space.rank;
+    for (; found < t->variable_count; found++)
+      if (t->derived[found].remainder == is_remainder && t->derived[found].divisor == divisor &&
+          memcmp(&t->derived[found].of, form, sizeof *form) == 0)
+        break;
+    if (found == t->variable_count) {
+      if (found == OPS_MAX_VARIABLES) return hg_fail(HG_UNSUPPORTED, "more than %d index variables", OPS_MAX_VARIABLES);
+      t->derived[found] = (ops_derived){.of = *form, .divisor = divisor, .remainder = (uint8_t)is_remainder};
+      t->variable_count++;
+    }
+    ops_form variable = {.constant = 0};
+    variable.factor[found] = 1;
+    *(is_remainder ? remainder : quotient) = variable;
+  }
+  return HG_OK;
+}
+
+/* ---- reshapes ----------------------------------------------------------------------------------------------------- */
+
+/* The index in `from` of the element that has `index` in `to`: shapes of one count. They are taken apart into groups of
+ * dimensions with equal products, from the last; within a group the number in C order is divided by the sizes. */
+static hg_status reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index,
+                          ops_form *out) {
+  uint32_t i = from->rank, o = to->rank;
+  while (i > 0) {
+    uint32_t first = i - 1, first_to = o;
+    uint64_t have = from->size[first], sum = 1;
+    ops_form number = {.constant = 0};
+    int64_t stride = 1;
+    for (;;) { /* until both groups have the same product */
+      if (have == sum) break;
+      if (have < sum) {
+        if (first == 0) break;
+        have *= from->size[--first];
+      } else {
+        if (first_to == 0) break;
+        first_to--;
+        add_multiple(&number, &index[first_to], stride);
+        stride *= (int64_t)to->size[first_to];
+        sum *= to->size[first_to];
+      }
+    }
+    for (uint32_t d = i; d-- > first;) {
+      if (d == first || is_constant(&number)) out[d] = number;
+      else {
+        ops_form quotient = {.constant = 0};
+        HG_TRY(divide(t, &number, from->size[d], &quotient, &out[d]));
+        number = quotient;
+        continue;
+      }
+      if (d != first) { /* a number that is known */
+        int64_t known = number.constant, size = (int64_t)from->size[d];
+        out[d].constant = size == 0 ? 0 : known % size;
+        number.constant = size == 0 ? 0 : known / size;
+      }
+    }
+    i = first;
+    o = first_to;
+  }
+  return HG_OK;
+}
+
+/* ---- terms -------------------------------------------------------------------------------------------------------- */
+
+static int equal_terms(const ops_term *a, const ops_term *b) {
+  return a->kind == b->kind && a->type == b->type && a->op == b->op && a->storage == b->storage &&
+         a->bounds == b->bounds && a->bits == b->bits && a->stride == b->stride && a->extent == b->extent &&
+         memcmp(a->input, b->input, sizeof a->input) == 0 && (a->kind != TERM_BOUND || a->value == b->value) &&
+         memcmp(&a->form, &b->form, sizeof a->form) == 0;
+}
+
+static hg_status add_term(ops_terms *t, ops_term *term, term_id *out) {
+  term->varies = ops_varies(t, &term->form);
+  for (uint32_t i = 0; i < term->input_count; i++) term->varies |= ops_term_at(t, term->input[i])->varies;
+  for (uint32_t id = (uint32_t)t->terms.count; id > 0; id--)
+    if (equal_terms(ops_term_at(t, id), term)) {
+      *out = id;
+      return HG_OK;
+    }
+  if (t->terms.count >= OPS_MAX_TERMS) return hg_fail(HG_UNSUPPORTED, "more than %d values in a launch", OPS_MAX_TERMS);
+  if (hg_array_append(&t->group->plan->allocator, &t->terms, term, 1) == NULL)
+    return hg_fail_memory("the terms of a launch", sizeof *term);
+  *out = (term_id)t->terms.count;
+  return HG_OK;
+}
+
+static int is_in_group(const ops_group *group, value_id value) {
+  uint32_t low = 0, high = group->node_count;
+  while (low < high) {
+    uint32_t middle = (low + high) / 2;
+    if (group->nodes[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low < group->node_count && group->nodes[low] == value;
+}
+
+static void view_index(const ops_node *node, uint32_t input_rank, const ops_form *index, ops_form *inner) {
+  memset(inner, 0, sizeof *inner * HG_MAX_RANK);
+  for (uint32_t d = 0; d < input_rank; d++) inner[d].constant = node->view.start[d];
+  for (uint32_t j = 0; j < node->shape.rank; j++)
+    if (node->view.axis[j] >= 0) add_multiple(&inner[node->view.axis[j]], &index[j], node->view.step[j]);
+}
+
+/* Input 0 of a gather: at the index, but along `axis` where input 1 says, which has the result's shape. */
+static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
+  uint32_t storage = t->group->storage_of[node->input[0] - 1];
+  if (storage == 0) return hg_fail(HG_UNSUPPORTED, "a gather from what no storage holds");
+  const ops_node *source = ops_at(t->group->computation, node->input[0]);
+  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  for (uint32_t d = 0; d < source->shape.rank; d++)
+    if (d != node->axis) inner[d] = index[d];
+  term->kind = TERM_GATHER;
+  term->storage = storage - 1;
+  term->bounds = node->bounds;
+  const ops_storage *memory = (const ops_storage *)t->group->plan->storages.data + term->storage;
+  term->form = ops_address(memory, inner);
+  term->stride = memory->stride[node->axis];
+  term->extent = source->shape.size[node->axis];
+  term->input_count = 1;
+  return ops_term_of(t, node->input[1], index, &term->input[0]);
+}
+
+static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  const hg_computation *c = t->group->computation;
+  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  switch (node->kind) {
+  case OPS_VIEW:
+    view_index(node, ops_at(c, node->input[0])->shape.rank, index, inner);
+    return ops_term_of(t, node->input[0], inner, out);
+  case OPS_RESHAPE:
+    HG_TRY(reshaped(t, &ops_at(c, node->input[0])->shape, &node->shape, index, inner));
+    return ops_term_of(t, node->input[0], inner, out);
+  case OPS_CONSTANT:
+    term->kind = TERM_CONSTANT;
+    term->bits = node->bits;
+    break;
+  case OPS_COORDINATE:
+    term->kind = TERM_COORDINATE;
+    term->form = index[node->axis];
+    break;
+  case OPS_POINTWISE:
+    term->kind = TERM_POINTWISE;
+    term->op = node->op;
+    term->input_count = node->input_count;
+    for (uint32_t i = 0; i < node->input_count; i++) HG_TRY(ops_term_of(t, node->input[i], index, &term->input[i]));
+    break;
+  case OPS_RANDOM:
+    term->kind = TERM_RANDOM;
+    term->form = dense(&node->shape, index);
+    term->input_count = 2;
+    for (uint32_t i = 0; i < 2; i++) HG_TRY(ops_term_of(t, node->input[i], inner, &term->input[i]));
+    break;
+  case OPS_GATHER: HG_TRY(gather_term(t, node, index, term)); break;
+  case OPS_REDUCE:
+  case OPS_CONTRACT:
+    term->kind = TERM_BOUND;
+    term->form = dense(&node->shape, index);
+    break;
+  default: return hg_fail(HG_UNSUPPORTED, "node kind %d within a launch", node->kind);
+  }
+  return add_term(t, term, out);
+}
+
+hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_id *out) {
+  const ops_node *node = ops_at(t->group->computation, value);
+  ops_term term;
+  memset(&term, 0, sizeof term);
+  term.type = node->type;
+  term.value = value;
+  uint32_t storage = t->group->storage_of[value - 1];
+  if (storage != 0 && !is_in_group(t->group, value)) {
+    term.kind = TERM_LOAD;
+    term.storage = storage - 1;
+    term.form = ops_address((const ops_storage *)t->group->plan->storages.data + term.storage, index);
+    return add_term(t, &term, out);
+  }
+  if (++t->depth > OPS_MAX_TERMS) return hg_fail(HG_UNSUPPORTED, "more than %d values in a launch", OPS_MAX_TERMS);
+  hg_status status = computed(t, node, index, &term, out);
+  t->depth--;
+  return status;
+}
+
+/* ---- the space ---------------------------------------------------------------------------------------------------- */
+
+/* The next coordinate's factor, `size` times over, is this one's: both can be one coordinate. */
+static int joins(const ops_form *form, uint32_t j, uint64_t size) {
+  return form->factor[j] == form->factor[j + 1] * (int64_t)size;
+}
+
+static int all_join(const ops_terms *t, ops_form **more, uint32_t more_count, uint32_t j) {
+  uint64_t size = t->space.size[j + 1];
+  for (uint32_t id = 1; id <= t->terms.count; id++)
+    if (!joins(&ops_term_at(t, id)->form, j, size)) return 0;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++)
+    if (!joins(&t->derived[i].of, j, size)) return 0;
+  for (uint32_t i = 0; i < more_count; i++)
+    if (!joins(more[i], j, size)) return 0;
+  return 1;
+}
+
+static void remove_factor(ops_form *form, uint32_t j, uint32_t count) {
+  memmove(&form->factor[j], &form->factor[j + 1], (count - j - 1) * sizeof form->factor[0]);
+  form->factor[count - 1] = 0;
+}
+
+/* Coordinate j goes: j + 1 has taken it in, or it has one value. */
+static void remove_coordinate(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t j) {
+  uint32_t count = t->variable_count;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    ops_term *term = ops_term_at(t, id);
+    remove_factor(&term->form, j, count);
+    uint32_t below = (1u << j) - 1;
+    uint32_t joined = term->varies >> j & 1; /* what varied along it varies along the next, which has it now */
+    term->varies = (term->varies & below) | (term->varies >> 1 & ~below) | joined << j;
+  }
+  for (uint32_t i = t->space.rank; i < count; i++) remove_factor(&t->derived[i].of, j, count);
+  for (uint32_t i = 0; i < more_count; i++) remove_factor(more[i], j, count);
+  memmove(&t->derived[j], &t->derived[j + 1], (count - j - 1) * sizeof t->derived[0]);
+  memmove(&t->space.size[j], &t->space.size[j + 1], (t->space.rank - j - 1) * sizeof t->space.size[0]);
+  t->space.rank--;
+  t->variable_count--;
+}
+
+void ops_collapse(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t *boundary) {
+  for (uint32_t j = 0; j < t->space.rank;) { /* a coordinate that is 0 for good */
+    if (t->space.size[j] != 1) {
+      j++;
+      continue;
+    }
+    for (uint32_t id = 1; id <= t->terms.count; id++) ops_term_at(t, id)->varies &= ~(1u << j);
+    remove_coordinate(t, more, more_count, j);
+    *boundary -= j < *boundary;
+  }
+  for (uint32_t j = 0; j + 1 < t->space.rank;) {
+    if (j + 1 == *boundary || !all_join(t, more, more_count, j)) {
+      j++;
+      continue;
+    }
+    t->space.size[j + 1] *= t->space.size[j];
+    remove_coordinate(t, more, more_count, j);
+    *boundary -= j < *boundary;
+  }
+}
