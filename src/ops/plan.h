@@ -76,6 +76,9 @@ hg_status ops_write_rows(const ops_group *group, ops_step *step);     /* reducti
 hg_status ops_write_columns(const ops_group *group, ops_step *step);  /* a reduction over other axes */
 hg_status ops_write_contract(const ops_group *group, ops_step *step); /* one contraction with prologue and epilogue */
 
+/* A storage's elements into another one of the same shape and type. */
+hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);
+
 hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
                                ops_plan *plan);
 void ops_plan_release(ops_plan *plan);

@@ -1,0 +1,99 @@
+/* map.c - programs with one lane for each element of a shape: pointwise groups over any views. */
+#include "ops/expression.h"
+
+#include <string.h>
+
+/* Coordinates from the lane's number, the last one fastest. One coordinate is the lane itself. */
+static void coordinates_of_lane(ops_code *code) {
+  const ops_shape *space = &code->terms->space;
+  if (space->rank <= 1) {
+    code->variable[0] = ATLAS_REG_LANE;
+    return;
+  }
+  uint16_t rest = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
+  for (uint32_t j = space->rank - 1; j > 0; j--) {
+    atlas_operand size = ops_scalar_of(code, code->index_type, space->size[j]);
+    code->variable[j] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(code->variable[j]), atlas_reg(rest), size);
+    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(rest), atlas_reg(rest), size);
+  }
+  code->variable[0] = rest;
+}
+
+static void write_results(ops_code *code, const ops_group *group, const term_id *roots, const ops_form *places) {
+  for (uint32_t i = 0; i < group->result_count; i++) ops_want(code, roots[i]);
+  coordinates_of_lane(code);
+  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++) {
+    value_id result = group->results[i];
+    uint16_t value = ops_value(code, roots[i]);
+    ops_store(code, group->storage_of[result - 1] - 1, &places[i],
+              (atlas_type)ops_at(group->computation, result)->type, value);
+    ops_done(code, roots[i]);
+  }
+}
+
+static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *terms) {
+  enum { MOST = OPS_MAX_BINDINGS };
+  term_id roots[MOST];
+  ops_form identity[HG_MAX_RANK], places[MOST], *more[MOST];
+  if (group->result_count > MOST) return hg_fail(HG_UNSUPPORTED, "a launch with more than %d results", MOST);
+  ops_identity(&terms->space, identity);
+  for (uint32_t i = 0; i < group->result_count; i++) {
+    uint32_t storage = group->storage_of[group->results[i] - 1] - 1;
+    HG_TRY(ops_term_of(terms, group->results[i], identity, &roots[i]));
+    places[i] = ops_address((const ops_storage *)group->plan->storages.data + storage, identity);
+    more[i] = &places[i];
+  }
+  uint32_t boundary = 0;
+  ops_collapse(terms, more, group->result_count, &boundary);
+  ops_code code;
+  HG_TRY(ops_code_begin(&code, terms, step, "map"));
+  write_results(&code, group, roots, places);
+  return ops_code_end(&code);
+}
+
+hg_status ops_write_map(const ops_group *group, ops_step *step) {
+  const ops_shape *space = &ops_at(group->computation, group->results[0])->shape;
+  ops_terms terms;
+  ops_terms_begin(&terms, group, space);
+  hg_status status = write_map(group, step, &terms);
+  ops_terms_release(&terms);
+  step->kind = "map";
+  step->lanes = ops_count(space);
+  return status;
+}
+
+hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step) {
+  const ops_storage *storages = plan->storages.data;
+  hg_computation copied; /* of one input, which is put out */
+  memset(&copied, 0, sizeof copied);
+  ops_node node = {.kind = OPS_INPUT, .type = storages[from].type, .shape = storages[from].shape};
+  copied.nodes = (hg_array){.data = &node, .count = 1, .capacity = 1, .element_size = sizeof node};
+  uint32_t storage_of[1] = {to + 1};
+  value_id results[1] = {1};
+  ops_group group = {.computation = &copied, .plan = plan, .storage_of = storage_of, .results = results, .result_count = 1};
+  ops_form identity[HG_MAX_RANK], place, *more[1] = {&place};
+  ops_terms terms;
+  ops_terms_begin(&terms, &group, &node.shape);
+  ops_identity(&terms.space, identity);
+  place = ops_address(&storages[to], identity);
+  storage_of[0] = from + 1;
+  term_id root = 0;
+  hg_status status = ops_term_of(&terms, 1, identity, &root);
+  storage_of[0] = to + 1;
+  uint32_t boundary = 0;
+  ops_code code;
+  if (status == HG_OK) {
+    ops_collapse(&terms, more, 1, &boundary);
+    status = ops_code_begin(&code, &terms, step, "copy");
+  }
+  if (status == HG_OK) {
+    write_results(&code, &group, &root, &place);
+    status = ops_code_end(&code);
+  }
+  ops_terms_release(&terms);
+  step->kind = "copy";
+  step->lanes = ops_count(&node.shape);
+  return status;
+}
