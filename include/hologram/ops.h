@@ -84,12 +84,13 @@ typedef struct hg_op_info {
   const char *name;
   const char *kind;      /* "pointwise", "reduce", "formula", ... */
   const char *inputs;    /* "x, weight?, bias?": ? may be absent (a value of 0, a tensor without buffer) */
-  const char *arguments; /* "axes=-1, eps=1e-5" */
+  const char *arguments; /* "axes=[-1], eps=0.00001" */
   const char *types;     /* "float" */
   const char *formula;   /* over other operations; "" of a primitive */
   const char *gradient;  /* of each input; "": by the formula's own; "none" */
   const char *meaning;
   uint32_t output_count;
+  uint32_t reserved;
 } hg_op_info;
 HG_API hg_status hg_op_query(size_t index, hg_op_info *info);
 HG_API hg_op hg_op_by_name(const char *name); /* HG_OP_none: there is none */

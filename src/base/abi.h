@@ -4,6 +4,7 @@
 #define HG_BASE_ABI_H
 
 #include "hologram/hologram.h"
+#include "hologram/ops.h"
 
 /* HG_V1_<type>: the bytes of version 1, which a size of 0 stands for. */
 enum {

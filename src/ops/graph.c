@@ -10,7 +10,7 @@ value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...
   char sentence[sizeof c->sentence];
   va_list arguments;
   va_start(arguments, format);
-  hg_fail_at_v(status, NULL, format, arguments);
+  hg_fail_at_v(status, &(hg_place){.instruction = -1}, format, arguments);
   va_end(arguments);
   hg_clip(hg_last_error(), strlen(hg_last_error()), sentence, sizeof sentence);
   memcpy(c->sentence, sentence, sizeof sentence);
@@ -164,7 +164,7 @@ value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, co
     node.input[0] = input->input[0];
     input = ops_at(c, node.input[0]);
   }
-  for (uint32_t j = 0; j < shape->rank; j++) /* but if the input has one element there too, it is the same axis */
+  for (uint32_t j = 0; j < shape->rank && j < HG_MAX_RANK; j++) /* but if the input has one element there too, it is the same axis */
     if (shape->size[j] == 1 && j < input->shape.rank && input->shape.size[j] == 1)
       node.view.axis[j] = (int8_t)j, node.view.step[j] = 1;
   if (changes_nothing(&node.view, &input->shape, shape)) return node.input[0];

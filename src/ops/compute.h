@@ -1,0 +1,82 @@
+/* compute.h - from a call of an operation to nodes: arguments with their defaults, and a maker for each kind of row. */
+#ifndef HG_OPS_COMPUTE_H
+#define HG_OPS_COMPUTE_H
+
+#include "ops/infer.h"
+#include "ops/table.h"
+
+enum { OPS_MAX_ARGUMENTS = 8, OPS_MAX_RESULTS = 8 };
+
+/* What a name of a formula stands for, and what an argument of an operation is. */
+typedef enum ops_item_kind {
+  OPS_ITEM_ABSENT,  /* an optional input that is not given; "end" */
+  OPS_ITEM_VALUE,   /* value */
+  OPS_ITEM_NUMBER,  /* number, and integers[0] where is_integer; it takes the type of what it meets */
+  OPS_ITEM_LIST,    /* count integers; is_all: every axis */
+  OPS_ITEM_PACK     /* values[count]: an input that may be given any number of times */
+} ops_item_kind;
+
+typedef struct ops_item {
+  uint8_t kind; /* ops_item_kind */
+  uint8_t is_integer, is_all;
+  uint32_t count;
+  value_id value;
+  const value_id *values;
+  double number;
+  int64_t integers[HG_MAX_RANK];
+} ops_item;
+
+/* One call, checked: as many inputs as the row has (0: absent), all arguments. */
+typedef struct ops_request {
+  hg_computation *c;
+  const ops_row *row;
+  const value_id *inputs;
+  uint32_t input_count;
+  ops_item arguments[OPS_MAX_ARGUMENTS];
+  uint32_t depth; /* of formulas in formulas */
+} ops_request;
+
+int ops_is_value(const hg_computation *c, value_id value);
+
+/* "softmax: " and why not; 0. */
+value_id ops_refuse(const ops_request *request, hg_status status, const char *format, ...) HG_PRINTF(3, 4);
+
+ops_item ops_integer_item(int64_t value);
+ops_item ops_real_item(double value);
+/* An argument's default. */
+ops_item ops_preset(ops_word preset);
+/* A item as the argument that `preset` describes: a number where it wants a list, and so on; 0: it is of no use. */
+int ops_fit_argument(ops_word preset, ops_item *item);
+/* What the argument should be, for a sentence. */
+const char *ops_argument_wish(ops_word preset);
+
+/* Checks the inputs of a request whose arguments are set, and makes nodes: see ops_make. */
+uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results);
+/* Makes nodes for a request whose arguments are set; up to OPS_MAX_RESULTS values. Returns how many; 0: failed. */
+uint32_t ops_make(const ops_request *request, value_id *results);
+
+/* The makers of each kind. */
+value_id ops_make_pointwise(const ops_request *request);
+value_id ops_make_view(const ops_request *request);
+value_id ops_make_reduce(const ops_request *request);
+value_id ops_make_contract(const ops_request *request);
+value_id ops_make_gather(const ops_request *request);
+value_id ops_make_random(const ops_request *request);
+value_id ops_make_join(const ops_request *request);
+value_id ops_make_create(const ops_request *request);
+uint32_t ops_make_formula(const ops_request *request, value_id *results);
+
+/* Axes of a list argument as bits; 0 and refused where one does not exist or stands twice. */
+int ops_axes_of(const ops_request *request, const ops_item *axes, uint32_t rank, uint32_t *bits);
+/* One axis of 0 to rank - 1; -1 and refused. */
+int ops_axis_of(const ops_request *request, const ops_item *axis, uint32_t rank);
+/* Casts to one type and broadcasts to one shape all of them, in place; 0 and refused where they do not. */
+int ops_agree_types(const ops_request *request, value_id *values, uint32_t count);
+int ops_agree_shapes(const ops_request *request, value_id *values, uint32_t count);
+/* An operation by its code on values of one shape and type: for makers. */
+value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b);
+value_id ops_unary(hg_computation *c, atlas_op op, value_id a);
+/* A constant of a shape. */
+value_id ops_full(hg_computation *c, atlas_type type, uint64_t bits, const ops_shape *shape);
+
+#endif

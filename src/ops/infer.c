@@ -1,0 +1,120 @@
+/* infer.c - promotion, broadcasting, and values in words. */
+#include "ops/infer.h"
+
+#include <stdio.h>
+
+/* ---- in words ---------------------------------------------------------------------------------------------------- */
+
+const char *ops_shape_text(const ops_shape *shape, char *text, size_t bytes) {
+  size_t used = (size_t)snprintf(text, bytes, "[");
+  for (uint32_t i = 0; i < shape->rank && used < bytes; i++)
+    used += (size_t)snprintf(text + used, bytes - used, i == 0 ? "%llu" : ", %llu", (unsigned long long)shape->size[i]);
+  if (used < bytes) snprintf(text + used, bytes - used, "]");
+  return text;
+}
+
+const char *ops_value_text(const hg_computation *c, value_id value, char *text, size_t bytes) {
+  const ops_node *node = ops_at(c, value);
+  size_t used = (size_t)snprintf(text, bytes, "%s", atlas_type_name((atlas_type)node->type));
+  ops_shape_text(&node->shape, text + used, bytes - used);
+  return text;
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+static atlas_type wider(atlas_type a, atlas_type b) { return atlas_bytes(a) >= atlas_bytes(b) ? a : b; }
+
+/* Of a signed and an unsigned integer: the smallest signed one that holds both. */
+static atlas_type promote_signs(atlas_type sint, atlas_type uint) {
+  if (atlas_bytes(sint) > atlas_bytes(uint)) return sint;
+  switch (uint) {
+    case ATLAS_u8: return ATLAS_i16;
+    case ATLAS_u16: return ATLAS_i32;
+    case ATLAS_u32: return ATLAS_i64;
+    default: return ATLAS_NONE;
+  }
+}
+
+atlas_type ops_promote(atlas_type a, atlas_type b) {
+  if (a == b) return a;
+  atlas_type_kind left = atlas_kind(a), right = atlas_kind(b);
+  if (left == ATLAS_KIND_FLOAT && right == ATLAS_KIND_FLOAT)
+    return atlas_bytes(a) == 2 && atlas_bytes(b) == 2 ? ATLAS_f32 : wider(a, b);
+  if (left == right && left != ATLAS_KIND_STORAGE) return wider(a, b);
+  if (left == ATLAS_KIND_SINT && right == ATLAS_KIND_UINT) return promote_signs(a, b);
+  if (left == ATLAS_KIND_UINT && right == ATLAS_KIND_SINT) return promote_signs(b, a);
+  return ATLAS_NONE;
+}
+
+const char *ops_promote_rule(atlas_type a, atlas_type b) {
+  if (a == ATLAS_bool || b == ATLAS_bool) return "bool and numbers do not mix";
+  if (atlas_is_integer(a) && atlas_is_integer(b)) return "no integer type holds both";
+  if (atlas_kind(a) == ATLAS_KIND_STORAGE || atlas_kind(b) == ATLAS_KIND_STORAGE)
+    return "8-bit floats are storage only";
+  return "integers and floats do not mix";
+}
+
+int ops_type_is_of(atlas_type type, const char *types, size_t length) {
+  for (size_t i = 0; i < length;) {
+    size_t end = i;
+    while (end < length && types[end] != ' ') end++;
+    if (end - i == 3 && memcmp(types + i, "any", 3) == 0) return 1;
+    if (end - i == 4 && memcmp(types + i, "bool", 4) == 0 && type == ATLAS_bool) return 1;
+    int is_number = end - i == 6 && memcmp(types + i, "number", 6) == 0;
+    if ((is_number || (end - i == 7 && memcmp(types + i, "integer", 7) == 0)) && atlas_is_integer(type)) return 1;
+    if ((is_number || (end - i == 5 && memcmp(types + i, "float", 5) == 0)) && atlas_is_float(type)) return 1;
+    i = end + 1;
+  }
+  return 0;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+int ops_same_shape(const ops_shape *a, const ops_shape *b) {
+  if (a->rank != b->rank) return 0;
+  for (uint32_t i = 0; i < a->rank; i++)
+    if (a->size[i] != b->size[i]) return 0;
+  return 1;
+}
+
+int ops_broadcast_shapes(const ops_shape *a, const ops_shape *b, ops_shape *out) {
+  const ops_shape *longer = a->rank >= b->rank ? a : b, *shorter = a->rank >= b->rank ? b : a;
+  ops_shape result = *longer;
+  uint32_t missing = longer->rank - shorter->rank;
+  for (uint32_t i = 0; i < shorter->rank; i++) {
+    uint64_t own = longer->size[missing + i], other = shorter->size[i];
+    if (own != other && own != 1 && other != 1) return 0;
+    result.size[missing + i] = own == 1 ? other : own;
+  }
+  *out = result;
+  return 1;
+}
+
+int ops_is_countable(const ops_shape *shape) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < shape->rank; i++)
+    if (shape->size[i] == 0) return 1;
+  for (uint32_t i = 0; i < shape->rank; i++) {
+    if (shape->size[i] > OPS_MAX_ELEMENTS / count) return 0;
+    count *= shape->size[i];
+  }
+  return 1;
+}
+
+int ops_axis(int64_t axis, uint32_t rank) {
+  if (axis < 0) axis += (int64_t)rank;
+  return axis >= 0 && axis < (int64_t)rank ? (int)axis : -1;
+}
+
+int ops_slice_count(uint64_t size, int64_t start, int64_t stop, int64_t step, uint64_t *count) {
+  *count = 0;
+  if (step == 0 || step == INT64_MIN || size > INT64_MAX) return 0;
+  int64_t end = (int64_t)size, stride = step > 0 ? step : -step;
+  int is_empty = step > 0 ? stop <= start : stop >= start;
+  if (start < (is_empty ? -1 : 0) || start > end || stop < -1 || stop > end) return 0;
+  if (is_empty) return 1;
+  if (step < 0 && start >= end) return 0;
+  int64_t span = step > 0 ? stop - start : start - stop;
+  *count = (uint64_t)((span - 1) / stride + 1);
+  return 1;
+}

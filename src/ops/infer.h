@@ -1,0 +1,42 @@
+/* infer.h - types and shapes of results: promotion and broadcasting as the array API has them, and their errors. */
+#ifndef HG_OPS_INFER_H
+#define HG_OPS_INFER_H
+
+#include "atlas/tables.h"
+#include "ops/graph.h"
+
+#include <stddef.h>
+
+/* No tensor has more elements: a launch has fewer than 2^40 lanes. */
+#define OPS_MAX_ELEMENTS (UINT64_C(1) << 40)
+
+enum { OPS_TEXT_BYTES = 224 };
+
+/* "f32[2, 3]"; returns the text. */
+const char *ops_shape_text(const ops_shape *shape, char *text, size_t bytes);
+const char *ops_value_text(const hg_computation *c, value_id value, char *text, size_t bytes);
+#define OPS_TEXT(c, value) ops_value_text(c, value, (char[OPS_TEXT_BYTES]){0}, OPS_TEXT_BYTES)
+#define OPS_SHAPE(shape) ops_shape_text(shape, (char[OPS_TEXT_BYTES]){0}, OPS_TEXT_BYTES)
+
+/* The type that both become in one operation; ATLAS_NONE: they do not mix. */
+atlas_type ops_promote(atlas_type a, atlas_type b);
+/* Why not, and what to do: for a sentence. */
+const char *ops_promote_rule(atlas_type a, atlas_type b);
+
+/* The shape that both become; 0: they do not fit. */
+int ops_broadcast_shapes(const ops_shape *a, const ops_shape *b, ops_shape *out);
+int ops_same_shape(const ops_shape *a, const ops_shape *b);
+
+/* 1 if there are at most OPS_MAX_ELEMENTS elements. */
+int ops_is_countable(const ops_shape *shape);
+
+/* An axis counted from either end, as 0 to rank - 1; -1: there is no such axis. */
+int ops_axis(int64_t axis, uint32_t rank);
+
+/* How many elements a slice has; 0: it does not lie in an axis of that size (hg_tensor_slice has the rule). */
+int ops_slice_count(uint64_t size, int64_t start, int64_t stop, int64_t step, uint64_t *count);
+
+/* 1 if a word of a types column ("number bool", `length` bytes) names the type's kind. */
+int ops_type_is_of(atlas_type type, const char *types, size_t length);
+
+#endif
