@@ -96,18 +96,33 @@ static int is_narrow(const ops_terms *t, const ops_form *form) {
   return least > -2147483648.0 && most < 2147483648.0;
 }
 
-static int is_narrow_space(const ops_terms *t) {
+static int is_negative(const ops_form *form) {
+  if (form->constant < 0) return 1;
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
+    if (form->factor[i] < 0) return 1;
+  return 0;
+}
+
+/* u32 where it holds every index and part of one, else i32, else i64. */
+static atlas_type type_of_indices(const ops_terms *t) {
   double count = 1;
+  int has_negative = 0;
   for (uint32_t i = 0; i < t->space.rank; i++) count *= (double)t->space.size[i];
-  if (count >= 2147483648.0) return 0;
-  for (uint32_t id = 1; id <= t->terms.count; id++)
-    if (!is_narrow(t, &ops_term_at(t, id)->form)) return 0;
-  for (uint32_t i = t->space.rank; i < t->variable_count; i++)
-    if (!is_narrow(t, &t->derived[i].of)) return 0;
+  if (count >= 2147483648.0) return ATLAS_i64;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    if (!is_narrow(t, &ops_term_at(t, id)->form)) return ATLAS_i64;
+    has_negative |= is_negative(&ops_term_at(t, id)->form);
+  }
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
+    if (!is_narrow(t, &t->derived[i].of)) return ATLAS_i64;
+    has_negative |= is_negative(&t->derived[i].of);
+  }
   const ops_storage *storages = t->group->plan->storages.data;
-  for (uint32_t i = 0; i < t->group->plan->storages.count; i++)
-    if (storages[i].extent >= INT64_C(1) << 31) return 0;
-  return 1;
+  for (uint32_t i = 0; i < t->group->plan->storages.count; i++) {
+    if (storages[i].extent >= INT64_C(1) << 31) return ATLAS_i64;
+    for (uint32_t d = 0; d < storages[i].shape.rank; d++) has_negative |= storages[i].stride[d] < 0;
+  }
+  return has_negative ? ATLAS_i32 : ATLAS_u32;
 }
 
 hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name) {
@@ -115,7 +130,7 @@ hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const
   memset(code, 0, sizeof *code);
   code->terms = terms;
   code->step = step;
-  code->index_type = is_narrow_space(terms) ? ATLAS_i32 : ATLAS_i64;
+  code->index_type = type_of_indices(terms);
   for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) code->variable[i] = OPS_NO_REGISTER;
   code->displaced = OPS_MAX_VARIABLES;
   step->binding_count = step->scalar_count = 0;
@@ -238,19 +253,13 @@ atlas_operand ops_form_value(ops_code *code, const ops_form *form, int *owned) {
 atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form, uint16_t *owned) {
   uint16_t slot = ops_buffer_of(code, storage);
   int64_t displacement = displacement_of(code, form);
-  ops_form rest = *form;
   *owned = OPS_NO_REGISTER;
-  if (is_lane(code, 0) && form->factor[0] == 1 && form->constant == 0) {
-    rest.factor[0] = 0;
-    int is_alone = 1;
-    for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) is_alone &= rest.factor[i] == 0;
-    if (is_alone) return atlas_mem_lane(slot, displacement);
-  }
+  if (code->lane_form != NULL && memcmp(form, code->lane_form, sizeof *form) == 0)
+    return atlas_mem_lane(slot, displacement);
   int is_owned;
   atlas_operand sum = sum_of(code, form, &is_owned);
   if (sum.kind == ATLAS_OPERAND_NONE && form->constant == 0) return atlas_mem(slot, displacement);
   if (sum.kind == ATLAS_OPERAND_NONE || form->constant != 0) {
-    rest = *form;
     uint16_t result = is_owned ? (uint16_t)sum.reg : ops_register(code);
     if (sum.kind == ATLAS_OPERAND_NONE)
       atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result), index_number(code, form->constant));

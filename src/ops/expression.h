@@ -90,9 +90,10 @@ typedef struct ops_code {
   ops_terms *terms;
   ops_step *step;
   atlas_builder *builder;
-  atlas_type index_type;              /* of coordinates and addresses: u32 or i64 */
+  atlas_type index_type;              /* of coordinates and addresses: u32, i32 or i64 */
   uint16_t variable[OPS_MAX_VARIABLES]; /* registers of coordinates (the writer's) and of derived ones; ATLAS_REG_LANE may
                                          be coordinate 0 of a space of one dimension */
+  const ops_form *lane_form;          /* the number of the lane as a form of coordinates, where elements are the lanes'; NULL */
   int64_t displacement;               /* added to coordinate `displaced` by the writer, a constant of the program */
   uint32_t displaced;
   uint16_t *registers;                /* by term: where its value is; OPS_NO_REGISTER */

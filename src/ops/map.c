@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Coordinates from the lane's number, the last one fastest. One coordinate is the lane itself. */
+/* Coordinates from the lane's number, the last one fastest. What nobody
+ * asks for is dead code. */
 static void coordinates_of_lane(ops_code *code) {
   const ops_shape *space = &code->terms->space;
   if (space->rank <= 1) {
@@ -21,7 +22,17 @@ static void coordinates_of_lane(ops_code *code) {
   code->variable[0] = rest;
 }
 
+/* The lane's number by the space's coordinates. */
+static ops_form lane_form(const ops_shape *space) {
+  ops_form form = {.constant = 0};
+  int64_t stride = 1;
+  for (uint32_t j = space->rank; j-- > 0; stride *= (int64_t)space->size[j]) form.factor[j] = stride;
+  return form;
+}
+
 static void write_results(ops_code *code, const ops_group *group, const term_id *roots, const ops_form *places) {
+  ops_form lane = lane_form(&code->terms->space);
+  code->lane_form = &lane;
   for (uint32_t i = 0; i < group->result_count; i++) ops_want(code, roots[i]);
   coordinates_of_lane(code);
   for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++) {
@@ -31,6 +42,7 @@ static void write_results(ops_code *code, const ops_group *group, const term_id 
               (atlas_type)ops_at(group->computation, result)->type, value);
     ops_done(code, roots[i]);
   }
+  code->lane_form = NULL;
 }
 
 static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *terms) {
