@@ -31,6 +31,8 @@ static int is_written(const ops_code *code, uint32_t storage) {
   const ops_group *group = code->terms->group;
   for (uint32_t i = 0; i < group->result_count; i++)
     if (group->storage_of[group->results[i] - 1] == storage + 1) return 1;
+  for (uint32_t i = 0; i < code->partial_count; i++)
+    if (code->partials[i] == storage) return 1;
   return 0;
 }
 

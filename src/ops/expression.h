@@ -69,6 +69,8 @@ void ops_terms_release(ops_terms *t);
 /* The node's value at the index that is given by a form a dimension. HG_UNSUPPORTED where there are more terms or
  * variables than fit. */
 hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_id *out);
+/* An element of a storage that stands for no node: what an earlier step of the writer has left there. */
+hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops_form *form, term_id *out);
 /* Index forms of the space itself: dimension i of the node is coordinate i. */
 void ops_identity(const ops_shape *space, ops_form *index);
 static inline ops_term *ops_term_at(const ops_terms *t, term_id id) { return (ops_term *)t->terms.data + (id - 1); }
@@ -98,9 +100,8 @@ typedef struct ops_code {
   uint32_t displaced;
   uint16_t *registers;                /* by term: where its value is; OPS_NO_REGISTER */
   uint32_t *uses;                     /* by term: of values that are still to be computed */
-  uint16_t slots[ATLAS_MAX_BUFFERS];  /* bindings' symbols, by binding */
+  uint32_t partials[4], partial_count; /* storages that the launch writes besides those of the group's results */
   uint8_t used[ATLAS_GENERAL_REGISTERS];
-  uint16_t highest;
   hg_status status;                   /* the first failure: registers or parameters ran out */
 } ops_code;
 

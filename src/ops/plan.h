@@ -54,6 +54,7 @@ typedef struct ops_plan {
   hg_array steps;    /* ops_step */
   hg_array values;   /* value_id: see ops_step.first_value */
   uint64_t workspace_bytes;
+  uint8_t for_gpu;   /* 1: blocks of the shapes that a GPU likes; else a processor's. The bits are the same */
 } ops_plan;
 
 /* What the planner hands to a writer of programs: nodes of one launch. Everything a node of the group reads that is not
@@ -69,18 +70,20 @@ typedef struct ops_group {
   uint32_t result_count;
 } ops_group;
 
-/* Writers. Each fills in step->program, launch shape, bindings and scalars. HG_UNSUPPORTED: the group is not of its
- * shape, and the planner cuts it differently. */
-hg_status ops_write_map(const ops_group *group, ops_step *step);      /* pointwise over one shape, any views */
-hg_status ops_write_rows(const ops_group *group, ops_step *step);     /* reductions over trailing axes, and around them */
-hg_status ops_write_columns(const ops_group *group, ops_step *step);  /* a reduction over other axes */
-hg_status ops_write_contract(const ops_group *group, ops_step *step); /* one contraction with prologue and epilogue */
+/* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which it
+ * uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the writer
+ * adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its shape, and
+ * the planner cuts it differently. */
+enum { OPS_MOST_STEPS = 3 };
+hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
+hg_status ops_write_rows(const ops_group *group, ops_step *steps);     /* reductions along one set of axes, and around them */
+hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
 
 /* A storage's elements into another one of the same shape and type. */
 hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);
 
 hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
-                               ops_plan *plan);
+                               int for_gpu, ops_plan *plan);
 void ops_plan_release(ops_plan *plan);
 
 #endif

@@ -169,6 +169,16 @@ static hg_status add_term(ops_terms *t, ops_term *term, term_id *out) {
   return HG_OK;
 }
 
+hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops_form *form, term_id *out) {
+  ops_term term;
+  memset(&term, 0, sizeof term);
+  term.kind = TERM_LOAD;
+  term.type = (uint8_t)type;
+  term.storage = storage;
+  term.form = *form;
+  return add_term(t, &term, out);
+}
+
 static int is_in_group(const ops_group *group, value_id value) {
   uint32_t low = 0, high = group->node_count;
   while (low < high) {

@@ -5,7 +5,6 @@ hg_status ops_write_rows(const ops_group *group, ops_step *step) {
   (void)group, (void)step;
   return hg_fail(HG_UNSUPPORTED, "reductions are not there yet");
 }
-hg_status ops_write_columns(const ops_group *group, ops_step *step) { return ops_write_rows(group, step); }
 hg_status ops_write_contract(const ops_group *group, ops_step *step) {
   (void)group, (void)step;
   return hg_fail(HG_UNSUPPORTED, "contractions are not there yet");

@@ -1,0 +1,231 @@
+/* plan_clusters.c - which nodes are computed together, and which anew wherever they are read. See plan.c. */
+#include "ops/planner.h"
+
+#include "atlas/tables.h"
+
+enum { MOST_INLINE_USES = 4 };
+
+/* ---- what is there ------------------------------------------------------------------------------------------------ */
+
+static void mark_roots(planner *p) {
+  const ops_output *outputs = p->c->outputs.data;
+  const ops_input *inputs = p->c->inputs.data;
+  for (size_t i = 0; i < p->c->outputs.count; i++) p->live[outputs[i].value - 1] = 1;
+  for (size_t i = 0; i < p->c->inputs.count; i++)
+    if (inputs[i].update != 0) p->live[inputs[i].update - 1] = 1;
+}
+
+/* A use by a node that does work counts for what stands behind views, too, with as many elements as are looked at. */
+static void count_use(planner *p, value_id value, uint64_t elements) {
+  for (;;) {
+    uint32_t i = value - 1;
+    p->uses[i]++;
+    p->reads[i] += elements;
+    if (!is_virtual(node_at(p, i)) || node_at(p, i)->input_count == 0) return;
+    value = node_at(p, i)->input[0];
+  }
+}
+
+static void mark_live(planner *p) {
+  mark_roots(p);
+  for (uint32_t i = p->node_count; i-- > 0;) {
+    if (!p->live[i]) continue;
+    const ops_node *node = node_at(p, i);
+    uint64_t elements = node->kind == OPS_REDUCE ? ops_count(&node_at(p, node->input[0] - 1)->shape) : ops_count(&node->shape);
+    for (uint32_t j = 0; j < node->input_count; j++) {
+      p->live[node->input[j] - 1] = 1;
+      if (!is_virtual(node)) count_use(p, node->input[j], elements);
+    }
+  }
+}
+
+/* ---- inline nodes -------------------------------------------------------------------------------------------------- */
+
+static int is_cheap(atlas_op op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && (info->flags & ATLAS_FUNC) == 0 && op != ATLAS_OP_div && op != ATLAS_OP_sqrt;
+}
+
+static int must_lie_in_storage(const planner *p, uint32_t index);
+
+/* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input. */
+static int is_worth_inlining(const planner *p, uint32_t i) {
+  const ops_node *node = node_at(p, i);
+  if (node->kind != OPS_POINTWISE && node->kind != OPS_GATHER && node->kind != OPS_RANDOM) return 0;
+  if (must_lie_in_storage(p, i)) return 0;
+  uint64_t own = ops_count(&node->shape);
+  if (p->uses[i] <= 1 && p->reads[i] <= own) return 1;
+  if (node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op)) return 1;
+  return node->kind == OPS_POINTWISE && node->input_count == 1 && is_cheap((atlas_op)node->op) &&
+         p->uses[i] <= MOST_INLINE_USES && p->reads[i] <= MOST_INLINE_USES * own;
+}
+
+/* Outputs, and what an operation reads by numbers of its own. */
+static int must_lie_in_storage(const planner *p, uint32_t index) {
+  const ops_output *outputs = p->c->outputs.data;
+  const ops_input *inputs = p->c->inputs.data;
+  for (size_t i = 0; i < p->c->outputs.count; i++)
+    if (outputs[i].value == index + 1) return 1;
+  for (size_t i = 0; i < p->c->inputs.count; i++)
+    if (inputs[i].update == index + 1) return 1;
+  return p->is_inline[index] == 2; /* the source of a gather, or of what is no expression */
+}
+
+static void demand_storage(planner *p) {
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    const ops_node *node = node_at(p, i);
+    if (!p->live[i]) continue;
+    if (node->kind == OPS_GATHER || node->kind == OPS_SCATTER || node->kind == OPS_CONCATENATE || node->kind == OPS_PAD)
+      p->is_inline[node->input[0] - 1] = 2;
+  }
+}
+
+void hg_plan_choose_inline(planner *p) {
+  mark_live(p);
+  demand_storage(p);
+  for (uint32_t i = p->node_count; i-- > 0;) {
+    const ops_node *node = node_at(p, i);
+    int demanded = must_lie_in_storage(p, i);
+    p->is_inline[i] = 0;
+    if (!p->live[i] || node->kind == OPS_INPUT) continue;
+    if (demanded) p->is_inline[i] = 0;
+    else if (is_virtual(node)) p->is_inline[i] = 1;
+    else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)(!p->alone[i] && is_worth_inlining(p, i));
+  }
+}
+
+/* ---- clusters ------------------------------------------------------------------------------------------------------ */
+
+static int same(const ops_shape *a, const ops_shape *b) {
+  if (a->rank != b->rank) return 0;
+  return memcmp(a->size, b->size, a->rank * sizeof a->size[0]) == 0;
+}
+
+static uint32_t number_at(const reading *r, size_t k) { return ((const uint32_t *)r->numbers.data)[k]; }
+
+/* The clusters that a node reads, directly or by inline nodes. */
+static void add_reading(planner *p, value_id value, reading *r) {
+  uint32_t i = value - 1;
+  const ops_node *node = node_at(p, i);
+  if (p->stamp[i] == p->epoch) return;
+  p->stamp[i] = p->epoch;
+  if (p->cluster_of[i] != NONE) {
+    uint32_t number = p->cluster_of[i] - 1;
+    for (size_t k = 0; k < r->numbers.count; k++)
+      if (number_at(r, k) == number) return;
+    if (!hg_array_push(&p->plan->allocator, &r->numbers, number)) r->status = hg_fail_memory("a plan", sizeof number);
+    return;
+  }
+  for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
+}
+
+static void reading_of(planner *p, uint32_t index, reading *r) {
+  *r = (reading){.numbers = {.element_size = sizeof(uint32_t)}};
+  const ops_node *node = node_at(p, index);
+  p->epoch++;
+  for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
+}
+
+/* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
+static int fits(const planner *p, const cluster *to, const ops_node *node, cluster *wanted) {
+  *wanted = *to;
+  if (to->kind == ALONE || to->weight >= MOST_NODES) return 0;
+  if (node->kind == OPS_REDUCE) {
+    const ops_shape *from = &node_at(p, node->input[0] - 1)->shape;
+    if (!same(from, &to->space)) return 0;
+    if (to->kind == ROWS) return to->axes == node->axes;
+    wanted->kind = ROWS;
+    wanted->axes = node->axes;
+    return 1;
+  }
+  if (node->kind != OPS_POINTWISE && node->kind != OPS_GATHER && node->kind != OPS_RANDOM) return 0;
+  if (same(&node->shape, &to->space)) return 1;
+  if (to->kind != ROWS) return 0;
+  ops_shape outer = {.rank = 0}; /* a row's own values: without the axes, or with 1 in their place */
+  ops_shape kept = to->space;
+  for (uint32_t d = 0; d < to->space.rank; d++) {
+    if ((to->axes >> d & 1) == 0) outer.size[outer.rank++] = to->space.size[d];
+    else kept.size[d] = 1;
+  }
+  return same(&node->shape, &outer) || same(&node->shape, &kept);
+}
+
+/* Joining cluster `into` must not make it wait for itself: nothing else that the node reads may come after it. */
+static int is_acyclic(const planner *p, const reading *r, uint32_t into) {
+  for (size_t k = 0; k < r->numbers.count; k++)
+    if (number_at(r, k) != into && is_before(p, into, number_at(r, k))) return 0;
+  return 1;
+}
+
+/* A cluster that comes to wait for others makes all that wait for it wait for them too. */
+void hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
+  uint64_t *own = row_of(p, number);
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    uint32_t other = number_at(r, k);
+    if (other == number) continue;
+    own[other / 64] |= UINT64_C(1) << other % 64;
+    const uint64_t *row = row_of(p, other);
+    for (uint32_t w = 0; w < p->row_words; w++) own[w] |= row[w];
+  }
+  for (uint32_t i = 0; i < p->clusters.count; i++) {
+    if (i == number || !is_before(p, number, i)) continue;
+    uint64_t *row = row_of(p, i);
+    for (uint32_t w = 0; w < p->row_words; w++) row[w] |= own[w];
+  }
+}
+
+/* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
+static uint32_t cluster_to_join(const planner *p, const ops_node *node, const reading *r, cluster *wanted) {
+  uint32_t into = UINT32_MAX;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    cluster candidate;
+    uint32_t number = number_at(r, k);
+    if (!fits(p, (const cluster *)p->clusters.data + number, node, &candidate) || !is_acyclic(p, r, number)) continue;
+    if (into != UINT32_MAX && is_before(p, number, into)) continue;
+    into = number;
+    *wanted = candidate;
+  }
+  return into;
+}
+
+static cluster cluster_of_one(const planner *p, const ops_node *node) {
+  cluster one = {.kind = ALONE, .space = node->shape};
+  if (node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM || is_virtual(node))
+    one.kind = MAP;
+  if (node->kind == OPS_REDUCE) {
+    one.kind = ROWS;
+    one.space = node_at(p, node->input[0] - 1)->shape;
+    one.axes = node->axes;
+  }
+  return one;
+}
+
+static hg_status put_in_cluster(planner *p, uint32_t index) {
+  const ops_node *node = node_at(p, index);
+  reading r;
+  reading_of(p, index, &r);
+  hg_status status = r.status;
+  cluster wanted = cluster_of_one(p, node);
+  uint32_t into = UINT32_MAX;
+  if ((p->flags & HG_NO_FUSION) == 0 && !p->alone[index]) into = cluster_to_join(p, node, &r, &wanted);
+  if (into == UINT32_MAX && status == HG_OK) {
+    into = (uint32_t)p->clusters.count;
+    if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) status = hg_fail_memory("a plan", 1);
+  }
+  if (status == HG_OK) {
+    wanted.weight++;
+    if (p->alone[index]) wanted.weight = MOST_NODES;
+    ((cluster *)p->clusters.data)[into] = wanted;
+    p->cluster_of[index] = into + 1;
+    hg_plan_wait_for(p, into, &r);
+  }
+  hg_array_release(&p->plan->allocator, &r.numbers);
+  return status;
+}
+
+hg_status hg_plan_clusters(planner *p) {
+  for (uint32_t i = 0; i < p->node_count; i++)
+    if (p->live[i] && !p->is_inline[i] && node_at(p, i)->kind != OPS_INPUT) HG_TRY(put_in_cluster(p, i));
+  return HG_OK;
+}
+

@@ -1,0 +1,70 @@
+/* planner.h - what the parts of the planner share: see plan.c. */
+#ifndef HG_OPS_PLANNER_H
+#define HG_OPS_PLANNER_H
+
+#include "ops/plan.h"
+
+#include <string.h>
+
+enum { NONE = 0, MOST_NODES = 256 /* of a cluster */ };
+
+typedef struct cluster {
+  uint8_t kind;         /* cluster_kind */
+  ops_shape space;      /* of its elements */
+  uint32_t axes;        /* that its reductions fold */
+  uint32_t weight;      /* nodes */
+} cluster;
+
+typedef enum cluster_kind { MAP, ROWS, ALONE } cluster_kind;
+
+/* The state of a plan in the making. Walks over nodes mark them with `epoch`. */
+typedef struct planner {
+  const hg_computation *c;
+  ops_plan *plan;
+  uint32_t flags, node_count;
+  uint8_t *live, *is_inline;
+  uint8_t *alone;        /* not to be fused: a writer has refused the cluster that it was in */
+  uint32_t *stamp, epoch; /* by node: the walk that has been there last */
+  uint32_t *uses;        /* by node: how many nodes that do work read it, directly or through views */
+  uint64_t *reads;       /* how many of its elements they read in all */
+  uint32_t *cluster_of;  /* by node: 1 + number; NONE: inline */
+  uint32_t *storage_of;  /* by node: 1 + number */
+  hg_array clusters;     /* cluster */
+  uint64_t *before;      /* a row of bits a cluster: clusters that must run before it */
+  uint32_t row_words;
+  uint32_t first_output; /* storage of the first output */
+  uint32_t *kept;        /* by input: 1 + storage of another input's value as it was, which this one will hold */
+  uint32_t refused;      /* 1 + the cluster that its writer refused */
+} planner;
+
+static inline const ops_node *node_at(const planner *p, uint32_t index) {
+  return (const ops_node *)p->c->nodes.data + index;
+}
+
+/* Nodes that do no work. */
+static inline int is_virtual(const ops_node *node) {
+  return node->kind == OPS_VIEW || node->kind == OPS_RESHAPE || node->kind == OPS_CONSTANT ||
+         node->kind == OPS_COORDINATE;
+}
+
+static inline int is_input(const planner *p, value_id value) { return node_at(p, value - 1)->kind == OPS_INPUT; }
+
+/* 1: cluster a must run before cluster b. */
+static inline uint64_t *row_of(const planner *p, uint32_t number) { return p->before + (size_t)number * p->row_words; }
+static inline int is_before(const planner *p, uint32_t a, uint32_t b) { return row_of(p, b)[a / 64] >> a % 64 & 1; }
+
+/* Clusters that somebody reads: numbers (uint32_t), each once. */
+typedef struct reading {
+  hg_array numbers;
+  hg_status status;
+} reading;
+
+void hg_plan_choose_inline(planner *p);
+hg_status hg_plan_clusters(planner *p);
+/* A cluster comes to wait for others, and all that wait for it with it. */
+void hg_plan_wait_for(planner *p, uint32_t number, const reading *others);
+hg_status hg_plan_storages(planner *p);
+hg_status hg_plan_give_storage(planner *p, uint32_t index); /* a temporary, unless the node has a storage */
+void hg_plan_workspace(ops_plan *plan);
+
+#endif
