@@ -85,11 +85,11 @@ static int is_narrow(const ops_terms *t, const ops_form *form) {
   double lengths[OPS_MAX_VARIABLES];
   for (uint32_t i = 0; i < t->variable_count; i++) {
     lengths[i] = i < t->space.rank ? (double)t->space.size[i] : 2147483648.0;
-    if (i >= t->space.rank && t->derived[i].remainder) lengths[i] = (double)t->derived[i].divisor;
-    if (i >= t->space.rank && !t->derived[i].remainder) {
+    if (i >= t->space.rank && t->derived[i].kind != OPS_QUOTIENT) lengths[i] = (double)t->derived[i].size;
+    if (i >= t->space.rank && t->derived[i].kind == OPS_QUOTIENT) {
       lengths[i] = 1;
       for (uint32_t j = 0; j < t->space.rank; j++) lengths[i] *= (double)t->space.size[j];
-      lengths[i] /= (double)t->derived[i].divisor;
+      lengths[i] /= (double)t->derived[i].size;
     }
     double reach = (double)form->factor[i] * lengths[i];
     if (reach < 0) least += reach;
@@ -190,8 +190,13 @@ static atlas_operand variable(ops_code *code, uint32_t i) {
   int owned;
   atlas_operand of = ops_form_value(code, &derived->of, &owned);
   uint16_t result = ops_register(code);
-  emit2(code, derived->remainder ? ATLAS_OP_rem : ATLAS_OP_div, result, of,
-        index_number(code, (int64_t)derived->divisor));
+  int64_t size = (int64_t)derived->size;
+  if (derived->kind == OPS_CLAMPED) {
+    emit2(code, ATLAS_OP_min, result, of, index_number(code, size - 1));
+    if (code->index_type != ATLAS_u32)
+      emit2(code, ATLAS_OP_max, result, atlas_reg(result), atlas_int_const(code->index_type, 0));
+  } else
+    emit2(code, derived->kind == OPS_REMAINDER ? ATLAS_OP_rem : ATLAS_OP_div, result, of, index_number(code, size));
   if (owned) ops_register_free(code, of.reg);
   code->variable[i] = result;
   return atlas_reg(result);
@@ -365,6 +370,19 @@ static void pointwise(ops_code *code, const ops_term *term, uint16_t to, const a
   atlas_emit_operands(code->builder, op, held_as((atlas_type)term->type), ATLAS_NONE, operands, term->input_count + 1u);
 }
 
+static void range(ops_code *code, const ops_term *term, uint16_t to) {
+  int owned;
+  atlas_operand value = ops_form_value(code, &term->form, &owned), p = atlas_pred(SCRATCH_PREDICATE);
+  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, p, value, index_number(code, (int64_t)term->extent));
+  if (is_negative(&term->form)) {
+    atlas_operand other = atlas_pred(SCRATCH_PREDICATE - 1);
+    atlas_emit(code->builder, ATLAS_OP_set_ge, code->index_type, 3, other, value, atlas_int_const(code->index_type, 0));
+    atlas_emit(code->builder, ATLAS_OP_pand, ATLAS_NONE, 3, p, p, other);
+  }
+  number_of(code, to, SCRATCH_PREDICATE);
+  if (owned) ops_register_free(code, value.reg);
+}
+
 /* A number that is out of range, as a lane's own fault: the address is made one that no storage has. */
 static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t number) {
   atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
@@ -484,6 +502,7 @@ static void compute(ops_code *code, const ops_term *term, uint16_t to, const atl
     if (owned) ops_register_free(code, value.reg);
     return;
   }
+  case TERM_RANGE: range(code, term, to); return;
   case TERM_LOAD:
     load(code, term, to, ops_memory(code, term->storage, &term->form, &memory_register));
     ops_register_free(code, memory_register);

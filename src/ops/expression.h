@@ -22,11 +22,13 @@ typedef struct ops_form {
   int64_t factor[OPS_MAX_VARIABLES];
 } ops_form;
 
-/* A variable that is not a coordinate: of / divisor, or of % divisor; `of` is never negative. */
+/* A variable that is not a coordinate: of / size or of % size, where `of` is never negative; or `of`, but at least 0 and
+ * below the size. */
+typedef enum ops_derived_kind { OPS_QUOTIENT, OPS_REMAINDER, OPS_CLAMPED } ops_derived_kind;
 typedef struct ops_derived {
   ops_form of;
-  uint64_t divisor;
-  uint8_t remainder;
+  uint64_t size;
+  uint8_t kind; /* ops_derived_kind */
 } ops_derived;
 
 typedef uint32_t term_id; /* 1 + its number; 0: none */
@@ -37,6 +39,7 @@ typedef enum ops_term_kind {
   TERM_LOAD,       /* the element of a storage at the form */
   TERM_GATHER,     /* the same, at form + stride * input 0, whose range is 0 to extent - 1 */
   TERM_POINTWISE,  /* op of the inputs */
+  TERM_RANGE,      /* bool: the form is at least 0 and below the extent */
   TERM_RANDOM,     /* word number `form` of the sequence of inputs 0 and 1 */
   TERM_BOUND       /* a reduction of the group: the writer's register; the form is the element's number in C order */
 } ops_term_kind;
@@ -49,7 +52,7 @@ typedef struct ops_term {
   term_id input[3];
   uint64_t bits;
   int64_t stride;   /* GATHER */
-  uint64_t extent;  /* GATHER */
+  uint64_t extent;  /* GATHER, RANGE */
   ops_form form;
   uint32_t varies;  /* bit i: its value changes along coordinate i of the space */
 } ops_term;

@@ -48,10 +48,16 @@ static int is_cheap(atlas_op op) {
 
 static int must_lie_in_storage(const planner *p, uint32_t index);
 
+/* Each element is an expression of elements of its inputs. */
+static int is_element_wise(const ops_node *node) {
+  return node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM ||
+         node->kind == OPS_CONCATENATE || node->kind == OPS_PAD;
+}
+
 /* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input. */
 static int is_worth_inlining(const planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
-  if (node->kind != OPS_POINTWISE && node->kind != OPS_GATHER && node->kind != OPS_RANDOM) return 0;
+  if (!is_element_wise(node)) return 0;
   if (must_lie_in_storage(p, i)) return 0;
   uint64_t own = ops_count(&node->shape);
   if (p->uses[i] <= 1 && p->reads[i] <= own) return 1;
@@ -75,7 +81,7 @@ static void demand_storage(planner *p) {
   for (uint32_t i = 0; i < p->node_count; i++) {
     const ops_node *node = node_at(p, i);
     if (!p->live[i]) continue;
-    if (node->kind == OPS_GATHER || node->kind == OPS_SCATTER || node->kind == OPS_CONCATENATE || node->kind == OPS_PAD)
+    if (node->kind == OPS_GATHER || node->kind == OPS_SCATTER)
       p->is_inline[node->input[0] - 1] = 2;
   }
 }
@@ -138,7 +144,7 @@ static int fits(const planner *p, const cluster *to, const ops_node *node, clust
     wanted->axes = node->axes;
     return 1;
   }
-  if (node->kind != OPS_POINTWISE && node->kind != OPS_GATHER && node->kind != OPS_RANDOM) return 0;
+  if (!is_element_wise(node)) return 0;
   if (same(&node->shape, &to->space)) return 1;
   if (to->kind != ROWS) return 0;
   ops_shape outer = {.rank = 0}; /* a row's own values: without the axes, or with 1 in their place */
@@ -190,8 +196,7 @@ static uint32_t cluster_to_join(const planner *p, const ops_node *node, const re
 
 static cluster cluster_of_one(const planner *p, const ops_node *node) {
   cluster one = {.kind = ALONE, .space = node->shape};
-  if (node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM || is_virtual(node))
-    one.kind = MAP;
+  if (is_element_wise(node) || is_virtual(node)) one.kind = MAP;
   if (node->kind == OPS_REDUCE) {
     one.kind = ROWS;
     one.space = node_at(p, node->input[0] - 1)->shape;

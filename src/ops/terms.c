@@ -66,6 +66,23 @@ static int is_below(const ops_terms *t, const ops_form *form, uint64_t size) {
   return largest < size;
 }
 
+/* A derived variable as a form; an equal one is the same. */
+static hg_status derive(ops_terms *t, ops_derived_kind kind, const ops_form *of, uint64_t size, ops_form *out) {
+  uint32_t found = t->space.rank;
+  for (; found < t->variable_count; found++)
+    if (t->derived[found].kind == kind && t->derived[found].size == size &&
+        memcmp(&t->derived[found].of, of, sizeof *of) == 0)
+      break;
+  if (found == OPS_MAX_VARIABLES) return hg_fail(HG_UNSUPPORTED, "more than %d index variables", OPS_MAX_VARIABLES);
+  if (found == t->variable_count) {
+    t->derived[found] = (ops_derived){.of = *of, .size = size, .kind = (uint8_t)kind};
+    t->variable_count++;
+  }
+  *out = (ops_form){.constant = 0};
+  out->factor[found] = 1;
+  return HG_OK;
+}
+
 /* quotient * divisor + remainder = form, as forms. Splits off what is a multiple of the divisor by itself. */
 static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, ops_form *quotient, ops_form *remainder) {
   ops_form whole = {.constant = 0}, rest = {.constant = 0};
@@ -82,22 +99,17 @@ static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, op
     *quotient = whole, *remainder = rest;
     return HG_OK;
   }
-  for (int is_remainder = 0; is_remainder < 2; is_remainder++) {
-    uint32_t found = t->space.rank;
-    for (; found < t->variable_count; found++)
-      if (t->derived[found].remainder == is_remainder && t->derived[found].divisor == divisor &&
-          memcmp(&t->derived[found].of, form, sizeof *form) == 0)
-        break;
-    if (found == t->variable_count) {
-      if (found == OPS_MAX_VARIABLES) return hg_fail(HG_UNSUPPORTED, "more than %d index variables", OPS_MAX_VARIABLES);
-      t->derived[found] = (ops_derived){.of = *form, .divisor = divisor, .remainder = (uint8_t)is_remainder};
-      t->variable_count++;
-    }
-    ops_form variable = {.constant = 0};
-    variable.factor[found] = 1;
-    *(is_remainder ? remainder : quotient) = variable;
-  }
-  return HG_OK;
+  HG_TRY(derive(t, OPS_QUOTIENT, form, divisor, quotient));
+  return derive(t, OPS_REMAINDER, form, divisor, remainder);
+}
+
+/* The form's nearest value of 0 .. size - 1. */
+static hg_status clamp(ops_terms *t, ops_form *form, uint64_t size) {
+  int is_positive = form->constant >= 0;
+  for (uint32_t i = 0; i < t->variable_count; i++) is_positive &= form->factor[i] >= 0;
+  if (is_positive && is_below(t, form, size)) return HG_OK;
+  ops_form of = *form;
+  return derive(t, OPS_CLAMPED, &of, size, form);
 }
 
 /* ---- reshapes ----------------------------------------------------------------------------------------------------- */
@@ -215,6 +227,73 @@ static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form 
   return ops_term_of(t, node->input[1], index, &term->input[0]);
 }
 
+/* condition ? a : b as a term in the place of `value`. */
+static void selects(ops_term *term, term_id condition, term_id a, term_id b) {
+  term->kind = TERM_POINTWISE;
+  term->op = ATLAS_OP_sel;
+  term->input_count = 3;
+  term->input[0] = condition, term->input[1] = a, term->input[2] = b;
+}
+
+static hg_status range_term(ops_terms *t, const ops_form *form, uint64_t extent, term_id *out) {
+  ops_term term;
+  memset(&term, 0, sizeof term);
+  term.kind = TERM_RANGE;
+  term.type = ATLAS_bool;
+  term.form = *form;
+  term.extent = extent;
+  return add_term(t, &term, out);
+}
+
+/* Both sides are read, each no further than its ends, and one is taken. */
+static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
+  const ops_shape *first = &ops_at(t->group->computation, node->input[0])->shape;
+  uint32_t axis = node->axis;
+  term_id condition, sides[2];
+  HG_TRY(range_term(t, &index[axis], first->size[axis], &condition));
+  for (uint32_t side = 0; side < 2; side++) {
+    ops_form inner[HG_MAX_RANK];
+    memcpy(inner, index, node->shape.rank * sizeof *inner);
+    if (side == 1) inner[axis].constant -= (int64_t)first->size[axis];
+    uint64_t size = side == 0 ? first->size[axis] : node->shape.size[axis] - first->size[axis];
+    HG_TRY(clamp(t, &inner[axis], size));
+    HG_TRY(ops_term_of(t, node->input[side], inner, &sides[side]));
+  }
+  selects(term, condition, sides[0], sides[1]);
+  return HG_OK;
+}
+
+static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  const ops_shape *within = &ops_at(t->group->computation, node->input[0])->shape;
+  ops_form inner[HG_MAX_RANK], none[HG_MAX_RANK] = {{.constant = 0}};
+  term_id condition = 0, value, padding;
+  for (uint32_t d = 0; d < node->shape.rank; d++) {
+    inner[d] = index[d];
+    if (within->size[d] == node->shape.size[d]) continue;
+    inner[d].constant -= node->low[d];
+    term_id along;
+    HG_TRY(range_term(t, &inner[d], within->size[d], &along));
+    HG_TRY(clamp(t, &inner[d], within->size[d]));
+    if (condition == 0) {
+      condition = along;
+      continue;
+    }
+    ops_term both;
+    memset(&both, 0, sizeof both);
+    both.kind = TERM_POINTWISE, both.op = ATLAS_OP_pand, both.type = ATLAS_bool, both.input_count = 2;
+    both.input[0] = condition, both.input[1] = along;
+    HG_TRY(add_term(t, &both, &condition));
+  }
+  HG_TRY(ops_term_of(t, node->input[0], inner, &value));
+  HG_TRY(ops_term_of(t, node->input[1], none, &padding));
+  if (condition == 0) {
+    *out = value;
+    return HG_OK;
+  }
+  selects(term, condition, value, padding);
+  return add_term(t, term, out);
+}
+
 static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   const hg_computation *c = t->group->computation;
   ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
@@ -245,6 +324,8 @@ static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *in
     term->input_count = 2;
     for (uint32_t i = 0; i < 2; i++) HG_TRY(ops_term_of(t, node->input[i], inner, &term->input[i]));
     break;
+  case OPS_PAD: return pad_term(t, node, index, term, out);
+  case OPS_CONCATENATE: HG_TRY(concatenate_term(t, node, index, term)); break;
   case OPS_GATHER: HG_TRY(gather_term(t, node, index, term)); break;
   case OPS_REDUCE:
   case OPS_CONTRACT:
