@@ -1,0 +1,92 @@
+/* row_group.h - programs that reduce: what is known of a group, and the ways to write it.
+ *
+ * A row is what one result of the reductions is made of, whichever axes it lies along; its elements are columns,
+ * numbered in C order over the reduced axes. Terms that vary along columns have a stage: how many reductions, one after
+ * the other, stand before them. */
+#ifndef HG_OPS_ROW_GROUP_H
+#define HG_OPS_ROW_GROUP_H
+
+#include "ops/fold.h"
+
+enum { ROWS_MOST_REDUCTIONS = 12, ROWS_MOST_RESULTS = 12, ROWS_MOST_STAGES = 12, ROWS_MOST_HELD = 32 };
+
+typedef struct row_reduction {
+  value_id value;
+  ops_reduce reduce;
+  uint8_t type; /* of the input */
+  term_id input;
+  term_id bound;  /* where others read the result; 0: nobody does */
+  uint32_t stage; /* of the input */
+} row_reduction;
+
+typedef struct row_result {
+  value_id value;
+  uint32_t storage;
+  uint8_t type, is_full; /* is_full: an element for each column, else one for the row */
+  term_id term;
+  uint32_t stage;
+  ops_form address;
+} row_result;
+
+typedef struct row_group {
+  const ops_group *group;
+  ops_terms terms;
+  ops_shape full; /* of what is reduced */
+  uint32_t axes;
+  uint64_t rows, columns;
+  uint32_t row_rank; /* the space's coordinates: those of the row, then those of the column */
+  row_reduction reductions[ROWS_MOST_REDUCTIONS];
+  row_result results[ROWS_MOST_RESULTS];
+  uint32_t reduction_count, result_count, stage_count;
+  ops_form row_number;
+  uint8_t stage[OPS_MAX_TERMS + 1];    /* by term: the first in which it can be computed */
+  uint8_t last_use[OPS_MAX_TERMS + 1]; /* of terms that are held: the stage that reads it last */
+  term_id held[ROWS_MOST_HELD];        /* what varies along columns, is computed in one stage and read in a later one */
+  uint32_t held_count, most_held;      /* most_held: words of a column that are held at once */
+} row_group;
+
+/* Fills in everything; row_group_end in any case. */
+hg_status row_group_begin(row_group *g, const ops_group *group);
+void row_group_end(row_group *g);
+
+/* Bits of the space's coordinates that make up the column. */
+static inline uint32_t column_bits(const row_group *g) {
+  return ((1u << g->terms.space.rank) - 1) & ~((1u << g->row_rank) - 1);
+}
+static inline int varies_by_column(const row_group *g, term_id term) {
+  return (ops_term_at(&g->terms, term)->varies & column_bits(g)) != 0;
+}
+
+/* The most neighbours, up to `most`, that every load and store along columns can join, because rows begin at multiples.
+ */
+uint32_t row_neighbours(const row_group *g, uint32_t most);
+/* The widest element along columns, in bytes. */
+uint32_t row_element_bytes(const row_group *g);
+
+/* ---- code that all ways share ---------------------------------------------------------------------------------- */
+
+/* The row's coordinates, from its number in a register of the index type. */
+void row_coordinates(const row_group *g, ops_code *code, uint16_t number);
+/* The column's coordinates from column `base` (a register) + displacement: until row_forget. */
+void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
+/* What varies along columns is not known any more. */
+void row_forget(const row_group *g, ops_code *code);
+/* The number of an index register of this type: u32 to the code's index type. */
+uint16_t row_index_of(ops_code *code, uint32_t reg);
+/* A store in two halves: what may be computed anywhere, and the instruction itself. */
+typedef struct row_store {
+  atlas_operand memory;
+  uint16_t owned, value;
+  uint8_t type, owns_value;
+} row_store;
+row_store row_store_begin(ops_code *code, const row_result *result, uint16_t value);
+void row_store_end(ops_code *code, const row_store *store);
+/* Puts the results that a row has one of to their places: lane 0 does, at the end of the program. */
+void row_finish(const row_group *g, ops_code *code);
+
+/* ---- ways ------------------------------------------------------------------------------------------------------ */
+
+hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout);
+int rows_held_layout(const row_group *g, ops_layout *layout);
+
+#endif
