@@ -164,7 +164,7 @@ static void find_held(row_group *g) {
   for (uint32_t i = 0; i < g->reduction_count;
        i++) { /* a place is looked for among the values when the greatest is known */
     const row_reduction *r = &g->reductions[i];
-    if (r->reduce != OPS_ARGMIN && r->reduce != OPS_ARGMAX) continue;
+    if (!row_is_place(r)) continue;
     uint32_t at = 0;
     while (at < g->held_count && g->held[at] != r->input) at++;
     if (at < g->held_count || g->held_count == sizeof g->held / sizeof g->held[0]) continue;
@@ -347,6 +347,39 @@ void row_store_end(ops_code *code, const row_store *store) {
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)store->type, 2, store->memory, atlas_reg(store->value));
   if (store->owns_value) ops_register_free(code, store->value);
   ops_register_free(code, store->owned);
+}
+
+enum { MOST_WIDE = 8 };
+
+void row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
+                    uint32_t stage, int tests) {
+  row_store stores[MOST_WIDE * ROWS_MOST_RESULTS];
+  ops_held values[MOST_WIDE * ROWS_MOST_RESULTS];
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < wide; w++)
+    for (uint32_t i = 0; i < g->result_count; i++) {
+      const row_result *r = &g->results[i];
+      if (!r->is_full || (r->stage != stage && stage != ROWS_ALL_STAGES)) continue;
+      uint32_t element = load * wide + w;
+      values[count] = storing->value_at(storing->context, r, element);
+      storing->set_element(storing->context, element);
+      stores[count] = row_store_begin(code, r, values[count].reg);
+      row_forget(g, code);
+      if (tests) {
+        count++;
+        continue;
+      }
+      row_store_end(code, &stores[count]);
+      ops_give_back(code, values[count]);
+    }
+  if (!tests) return;
+  uint32_t absent = atlas_builder_label(code->builder, NULL);
+  atlas_emit_branch(code->builder, ROW_IS_THERE, 1, absent);
+  for (uint32_t i = 0; i < count; i++) {
+    row_store_end(code, &stores[i]);
+    ops_give_back(code, values[i]);
+  }
+  atlas_builder_place(code->builder, absent);
 }
 
 void row_finish(const row_group *g, ops_code *code) {

@@ -53,6 +53,7 @@ void row_group_end(row_group *g);
 static inline uint32_t column_bits(const row_group *g) {
   return ((1u << g->terms.space.rank) - 1) & ~((1u << g->row_rank) - 1);
 }
+static inline int row_is_place(const row_reduction *r) { return r->reduce == OPS_ARGMIN || r->reduce == OPS_ARGMAX; }
 static inline int varies_by_column(const row_group *g, term_id term) {
   return (ops_term_at(&g->terms, term)->varies & column_bits(g)) != 0;
 }
@@ -81,12 +82,27 @@ typedef struct row_store {
 } row_store;
 row_store row_store_begin(ops_code *code, const row_result *result, uint16_t value);
 void row_store_end(ops_code *code, const row_store *store);
+/* Stores of one load's neighbours, of full results: those of `stage`, or of all with ROWS_ALL_STAGES. value_at gives
+ * the value of a result at an element; set_element makes its column known. With tests: only where predicate
+ * ROW_IS_THERE holds. */
+typedef struct row_storing {
+  void *context;
+  ops_held (*value_at)(void *context, const row_result *result, uint32_t element);
+  void (*set_element)(void *context, uint32_t element);
+} row_storing;
+enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xffff };
+void row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
+                    uint32_t stage, int tests);
+
 /* Puts the results that a row has one of to their places: lane 0 does, at the end of the program. */
 void row_finish(const row_group *g, ops_code *code);
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 
+/* One block a row, held in registers; in loops over chunks, read once for each stage; by parts in two steps. */
 hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout);
+hg_status rows_loop(row_group *g, ops_step *step);
+int rows_loop_can(const row_group *g);
 int rows_held_layout(const row_group *g, ops_layout *layout);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { IS_THERE = 0, IS_FOUND = 1, IS_NAN = 2, NOWHERE = 1 << 30 };
+enum { NOWHERE = 1 << 30 };
 
 typedef struct held_row {
   row_group *g;
@@ -65,12 +65,10 @@ static ops_held leaf(void *context, uint32_t element) {
   ops_held value = value_at(h, h->reduction->input, element);
   if (!is_in_tail(h, element)) return value;
   ops_held there = value.is_own ? value : (ops_held){ops_register(&h->code), 1};
-  atlas_emit(h->code.builder, ATLAS_OP_sel, (atlas_type)h->fold.type, 4, atlas_reg(there.reg), atlas_pred(IS_THERE),
+  atlas_emit(h->code.builder, ATLAS_OP_sel, (atlas_type)h->fold.type, 4, atlas_reg(there.reg), atlas_pred(ROW_IS_THERE),
              atlas_reg(value.reg), atlas_bits(h->fold.identity));
   return there;
 }
-
-static int is_place(const row_reduction *r) { return r->reduce == OPS_ARGMIN || r->reduce == OPS_ARGMAX; }
 
 static int is_float(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
 
@@ -84,15 +82,17 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
   atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(NOWHERE));
   for (uint32_t e = elements_of(h->layout); e-- > 0;) {
     ops_held at = value_at(h, r->input, e);
-    atlas_emit(b, ATLAS_OP_set_eq, type, 3, atlas_pred(IS_FOUND), atlas_reg(at.reg), atlas_reg(value));
+    atlas_emit(b, ATLAS_OP_set_eq, type, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(at.reg), atlas_reg(value));
     if (is_float(r->type)) {
-      atlas_emit(b, ATLAS_OP_set_nan, type, 3, atlas_pred(IS_NAN), atlas_reg(at.reg), atlas_reg(at.reg));
-      atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, atlas_pred(IS_FOUND), atlas_pred(IS_FOUND), atlas_pred(IS_NAN));
+      atlas_emit(b, ATLAS_OP_set_nan, type, 3, atlas_pred(ROW_IS_NAN), atlas_reg(at.reg), atlas_reg(at.reg));
+      atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
+                 atlas_pred(ROW_IS_NAN));
     }
     if (is_in_tail(h, e))
-      atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(IS_FOUND), atlas_pred(IS_FOUND), atlas_pred(IS_THERE));
-    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(IS_FOUND), atlas_bits(ops_column(h->layout, e)),
-               atlas_reg(place));
+      atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
+                 atlas_pred(ROW_IS_THERE));
+    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(ROW_IS_FOUND),
+               atlas_bits(ops_column(h->layout, e)), atlas_reg(place));
     ops_give_back(&h->code, at);
   }
   atlas_emit(b, ATLAS_OP_mad, index, 4, atlas_reg(place), atlas_reg(own), atlas_bits(h->layout->wide),
@@ -112,17 +112,17 @@ static void find_places(held_row *h, const ops_held *extremes, int is_last_visit
   row_group *g = h->g;
   uint32_t last = 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
-    if (g->reductions[i].stage == h->stage && is_place(&g->reductions[i])) last = i;
+    if (g->reductions[i].stage == h->stage && row_is_place(&g->reductions[i])) last = i;
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     h->reduction = &g->reductions[i];
-    if (h->reduction->stage != h->stage || !is_place(h->reduction)) continue;
+    if (h->reduction->stage != h->stage || !row_is_place(h->reduction)) continue;
     h->is_last_visit = is_last_visit && i == last;
     places[i] = place_in_lane(h, extremes[i].reg);
     ops_give_back(&h->code, extremes[i]);
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     const row_reduction *r = &g->reductions[i];
-    if (r->stage != h->stage || !is_place(r)) continue;
+    if (r->stage != h->stage || !row_is_place(r)) continue;
     uint16_t reg = places[i];
     atlas_emit(h->code.builder, ATLAS_OP_reduce_min, h->code.index_type, 2, atlas_reg(reg), atlas_reg(reg));
     atlas_type type = (atlas_type)ops_at(g->group->computation, r->value)->type;
@@ -142,7 +142,7 @@ static hg_status reduce_stage(held_row *h, int is_last_visit) {
   uint32_t last = 0;
   int has_places = 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
-    if (g->reductions[i].stage == h->stage) last = i, has_places |= is_place(&g->reductions[i]);
+    if (g->reductions[i].stage == h->stage) last = i, has_places |= row_is_place(&g->reductions[i]);
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     const row_reduction *r = h->reduction = &g->reductions[i];
     if (r->stage != h->stage) continue;
@@ -157,7 +157,7 @@ static hg_status reduce_stage(held_row *h, int is_last_visit) {
     const row_reduction *r = &g->reductions[i];
     if (r->stage != h->stage) continue;
     results[i] = ops_fold_parts(&folds[i], h->layout, &parts[i]);
-    if (!is_place(r)) bind(h, r, results[i].reg);
+    if (!row_is_place(r)) bind(h, r, results[i].reg);
   }
   if (has_places) find_places(h, results, is_last_visit);
   hg_release(&g->group->plan->allocator, parts);
@@ -166,43 +166,17 @@ static hg_status reduce_stage(held_row *h, int is_last_visit) {
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-enum { MOST_WIDE = 8 };
-
-/* Stores of one load's neighbours. */
-static void store_load(held_row *h, uint32_t load) {
-  row_group *g = h->g;
-  row_store stores[MOST_WIDE * ROWS_MOST_RESULTS];
-  ops_held values[MOST_WIDE * ROWS_MOST_RESULTS];
-  uint32_t count = 0, last = 0;
+static ops_held result_at(void *context, const row_result *result, uint32_t element) {
+  held_row *h = context;
+  const row_group *g = h->g;
+  uint32_t last = 0;
   for (uint32_t i = 0; i < g->result_count; i++)
     if (g->results[i].is_full && g->results[i].stage == h->stage) last = i;
-  int tests = load >= h->whole_loads;
-  for (uint32_t w = 0; w < h->layout->wide; w++)
-    for (uint32_t i = 0; i < g->result_count; i++) {
-      const row_result *r = &g->results[i];
-      if (!r->is_full || r->stage != h->stage) continue;
-      uint32_t element = load * h->layout->wide + w;
-      h->is_last_visit = i == last;
-      values[count] = value_at(h, r->term, element);
-      set_element(h, element);
-      stores[count] = row_store_begin(&h->code, r, values[count].reg);
-      row_forget(g, &h->code);
-      if (tests) {
-        count++;
-        continue;
-      }
-      row_store_end(&h->code, &stores[count]);
-      ops_give_back(&h->code, values[count]);
-    }
-  if (!tests) return;
-  uint32_t absent = atlas_builder_label(h->code.builder, NULL);
-  atlas_emit_branch(h->code.builder, IS_THERE, 1, absent);
-  for (uint32_t i = 0; i < count; i++) {
-    row_store_end(&h->code, &stores[i]);
-    ops_give_back(&h->code, values[i]);
-  }
-  atlas_builder_place(h->code.builder, absent);
+  h->is_last_visit = result == &g->results[last];
+  return value_at(h, result->term, element);
 }
+
+static void set_element_of(void *context, uint32_t element) { set_element(context, element); }
 
 /* ---- the program ----------------------------------------------------------------------------------------------- */
 
@@ -220,7 +194,7 @@ static void begin_columns(held_row *h) {
   h->tail = ops_register(code);
   atlas_emit(b, ATLAS_OP_min, code->index_type, 3, atlas_reg(h->tail), atlas_reg(h->base),
              ops_scalar_of(code, code->index_type, left - l->wide));
-  atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(IS_THERE), atlas_reg(h->base),
+  atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(h->base),
              ops_scalar_of(code, code->index_type, left));
 }
 
@@ -231,7 +205,9 @@ static hg_status write_stages(held_row *h) {
     for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == h->stage;
     for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= g->reductions[i].stage == h->stage;
     if (reduces) HG_TRY(reduce_stage(h, !stores));
-    for (uint32_t load = 0; stores && load < h->layout->loads; load++) store_load(h, load);
+    row_storing storing = {h, result_at, set_element_of};
+    for (uint32_t load = 0; stores && load < h->layout->loads; load++)
+      row_store_load(g, &h->code, &storing, load, h->layout->wide, h->stage, load >= h->whole_loads);
   }
   row_finish(g, &h->code);
   return HG_OK;
@@ -304,8 +280,11 @@ hg_status ops_write_rows(const ops_group *group, ops_step *steps) {
   if (g == NULL) return hg_fail_memory("a group that reduces", sizeof *g);
   ops_layout layout;
   hg_status status = row_group_begin(g, group);
-  if (status == HG_OK && !rows_held_layout(g, &layout)) status = hg_fail(HG_UNSUPPORTED, "a row too long to be held");
-  if (status == HG_OK) status = rows_held(g, &steps[0], &layout);
+  if (status == HG_OK) {
+    if (rows_held_layout(g, &layout)) status = rows_held(g, &steps[0], &layout);
+    else if (rows_loop_can(g)) status = rows_loop(g, &steps[0]);
+    else status = hg_fail(HG_UNSUPPORTED, "a row too long to be held");
+  }
   row_group_end(g);
   hg_release(&group->plan->allocator, g);
   return status;

@@ -326,7 +326,7 @@ static void norm(atlas_type type, uint64_t rows, uint64_t columns) {
 
 static const uint64_t lengths[] = {2,    3,    5,    16,   17,    63,    64,    65,    100,   128,
                                    255,  256,  257,  500,  1000,  1001,  1024,  2047,  4095,  4096,
-                                   4097, 5000, 8192, 8193, 12288, 16384, 20000, 50257};
+                                   4097, 5000, 8192, 8193, 12288, 16384, 20000, 50257, 100000, 131072};
 
 int main(int argc, char **argv) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);

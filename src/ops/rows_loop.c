@@ -1,0 +1,291 @@
+/* rows_loop.c - rows in loops over chunks: a block goes over its row once for each stage. See row_group.h.
+ *
+ * A round folds a chunk of 4096 columns and its last chunk is one with tests. The results of chunks fold last, so lane
+ * i keeps that of chunk i, and the lanes' fold after the loop is order F over them. Where order does not matter a lane
+ * keeps what it has, and nothing is exchanged within the loop. */
+#include "ops/row_group.h"
+
+#include "atlas/value.h"
+
+#include <string.h>
+
+typedef struct loop_row {
+  row_group *g;
+  ops_code code;
+  ops_layout layout; /* of a chunk */
+  uint16_t base;     /* the lane's first column of the chunk */
+  uint16_t chunk;    /* its number, u32 */
+  uint16_t column;   /* of a load that may reach beyond the row; OPS_NO_REGISTER */
+  int tests;         /* this chunk is not a whole one */
+  uint32_t stage;
+  const row_reduction *reduction;
+  ops_fold fold;
+  uint16_t kept[ROWS_MOST_REDUCTIONS];  /* by reduction: what the lane has so far */
+  uint16_t place[ROWS_MOST_REDUCTIONS]; /* and its column, where that is asked for */
+} loop_row;
+
+static atlas_operand index_scalar(loop_row *l, uint64_t value) {
+  return ops_scalar_of(&l->code, l->code.index_type, value);
+}
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+/* Lanes that have nothing in a load read the row's last columns; ROW_IS_THERE says so. */
+static void set_element(loop_row *l, uint32_t element) {
+  ops_code *code = &l->code;
+  uint32_t wide = l->layout.wide, first = ops_column(&l->layout, element - element % wide);
+  if (!l->tests) {
+    row_set_column(l->g, code, l->base, first + element % wide);
+    return;
+  }
+  atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->base),
+             atlas_bits(first));
+  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(l->column),
+             index_scalar(l, l->g->columns));
+  atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->column),
+             index_scalar(l, l->g->columns - wide));
+  row_set_column(l->g, code, l->column, element % wide);
+}
+
+static ops_held value_at(loop_row *l, term_id term, uint32_t element) {
+  set_element(l, element);
+  ops_held value = {ops_value(&l->code, term), (uint8_t)varies_by_column(l->g, term)};
+  if (value.is_own) l->code.registers[term] = OPS_NO_REGISTER;
+  row_forget(l->g, &l->code);
+  return value;
+}
+
+static ops_held leaf(void *context, uint32_t element) {
+  loop_row *l = context;
+  ops_held value = value_at(l, l->reduction->input, element);
+  if (!l->tests) return value;
+  ops_held there = value.is_own ? value : (ops_held){ops_register(&l->code), 1};
+  atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->fold.type, 4, atlas_reg(there.reg), atlas_pred(ROW_IS_THERE),
+             atlas_reg(value.reg), atlas_bits(l->fold.identity));
+  return there;
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------------------------- */
+
+static int is_of_stage(const loop_row *l, uint32_t i) { return l->g->reductions[i].stage == l->stage; }
+
+/* The first of a lane's columns that has the greatest so far: they come in their order. */
+static void keep_places(loop_row *l, uint32_t i) {
+  atlas_builder *b = l->code.builder;
+  const row_reduction *r = l->reduction;
+  atlas_type type = (atlas_type)r->type, index = l->code.index_type;
+  int is_float = atlas_kind(type) == ATLAS_KIND_FLOAT;
+  atlas_operand found = atlas_pred(ROW_IS_FOUND), nan = atlas_pred(ROW_IS_NAN), kept = atlas_reg(l->kept[i]);
+  uint16_t column = ops_register(&l->code);
+  for (uint32_t e = 0; e < l->layout.loads * l->layout.wide; e++) {
+    ops_held value = leaf(l, e);
+    atlas_op better = r->reduce == OPS_ARGMAX ? ATLAS_OP_set_gt : ATLAS_OP_set_lt;
+    atlas_emit(b, better, type, 3, found, atlas_reg(value.reg), kept);
+    if (is_float) {
+      atlas_emit(b, ATLAS_OP_set_nan, type, 3, nan, atlas_reg(value.reg), atlas_reg(value.reg));
+      atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, nan);
+      atlas_emit(b, ATLAS_OP_set_num, type, 3, nan, kept, kept);
+      atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, found, found, nan);
+    }
+    atlas_emit(b, ATLAS_OP_add, index, 3, atlas_reg(column), atlas_reg(l->base), atlas_bits(ops_column(&l->layout, e)));
+    atlas_emit(b, ATLAS_OP_sel, type, 4, kept, found, atlas_reg(value.reg), kept);
+    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(l->place[i]), found, atlas_reg(column), atlas_reg(l->place[i]));
+    ops_give_back(&l->code, value);
+  }
+  ops_register_free(&l->code, column);
+}
+
+/* Lane `chunk` keeps the chunk's result. */
+static void keep_chunk(loop_row *l, uint32_t i, ops_held result) {
+  atlas_emit(l->code.builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(ATLAS_REG_BLOCK_LANE),
+             atlas_reg(l->chunk));
+  atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->g->reductions[i].type, 4, atlas_reg(l->kept[i]),
+             atlas_pred(ROW_IS_FOUND), atlas_reg(result.reg), atlas_reg(l->kept[i]));
+  ops_give_back(&l->code, result);
+}
+
+static void reduce_chunk(void *context) {
+  loop_row *l = context;
+  row_group *g = l->g;
+  struct {
+    ops_held part[8];
+  } parts[ROWS_MOST_REDUCTIONS];
+  ops_fold folds[ROWS_MOST_REDUCTIONS];
+  uint32_t wide = l->layout.wide;
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    const row_reduction *r = l->reduction = &g->reductions[i];
+    l->fold = folds[i] = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
+    if (row_is_place(r)) keep_places(l, i);
+    else if (folds[i].is_ordered)
+      for (uint32_t w = 0; w < wide; w++)
+        parts[i].part[w] = ops_fold_leaves(&folds[i], w, wide, l->layout.loads, leaf, l);
+    else {
+      ops_held own = ops_fold_leaves(&folds[i], 0, 1, l->layout.loads * wide, leaf, l), kept = {l->kept[i], 1};
+      kept = ops_fold_two(&folds[i], kept, own);
+      l->kept[i] = kept.reg;
+    }
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    for (uint32_t w = 0; is_of_stage(l, i) && folds[i].is_ordered && w < wide; w++)
+      parts[i].part[w] = ops_fold_lanes(&folds[i], parts[i].part[w]);
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (is_of_stage(l, i) && folds[i].is_ordered) keep_chunk(l, i, ops_fold_values(&folds[i], parts[i].part, wide));
+}
+
+static ops_held result_at(void *context, const row_result *result, uint32_t element) {
+  return value_at(context, result->term, element);
+}
+
+static void set_element_of(void *context, uint32_t element) { set_element(context, element); }
+
+static void store_chunk(void *context) {
+  loop_row *l = context;
+  row_storing storing = {l, result_at, set_element_of};
+  for (uint32_t load = 0; load < l->layout.loads; load++)
+    row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES, l->tests);
+}
+
+/* What is the same in all rounds is computed in front of them. */
+static void hoist(loop_row *l) {
+  const ops_terms *t = &l->g->terms;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    if (!varies_by_column(l->g, id) || l->g->stage[id] > l->stage) continue;
+    const ops_term *term = ops_term_at(t, id);
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (!varies_by_column(l->g, term->input[i])) ops_value(&l->code, term->input[i]);
+  }
+  for (uint32_t i = 0; i < l->g->reduction_count; i++)
+    if (is_of_stage(l, i) && !varies_by_column(l->g, l->g->reductions[i].input))
+      ops_value(&l->code, l->g->reductions[i].input);
+}
+
+/* All chunks of the row, one after the other. */
+static void over_chunks(loop_row *l, void (*body)(void *)) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  uint64_t whole = l->g->columns / OPS_CHUNK;
+  hoist(l);
+  uint16_t rounds = ops_register(code);
+  l->base = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  l->chunk = ops_register(code);
+  atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(l->chunk), atlas_bits(0));
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, whole));
+  uint32_t next = atlas_builder_label(b, NULL);
+  atlas_builder_place(b, next);
+  l->tests = 0;
+  body(l);
+  atlas_emit(b, ATLAS_OP_add, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(OPS_CHUNK));
+  atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(l->chunk), atlas_reg(l->chunk), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
+  if (l->g->columns % OPS_CHUNK != 0) {
+    l->tests = 1;
+    l->column = ops_register(code);
+    body(l);
+    ops_register_free(code, l->column);
+  }
+  ops_register_free(code, rounds);
+  ops_register_free(code, l->chunk);
+  ops_register_free(code, l->base);
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------- */
+
+static void begin_kept(loop_row *l) {
+  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    const row_reduction *r = &l->g->reductions[i];
+    ops_fold fold = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
+    l->kept[i] = ops_register(&l->code);
+    atlas_emit(l->code.builder, ATLAS_OP_movi, (atlas_type)r->type, 2, atlas_reg(l->kept[i]),
+               atlas_bits(fold.identity));
+    if (!row_is_place(r)) continue; /* the lane's first column: that of all its values, where they are the least */
+    l->place[i] = row_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
+    atlas_emit(l->code.builder, ATLAS_OP_mul, l->code.index_type, 3, atlas_reg(l->place[i]), atlas_reg(l->place[i]),
+               atlas_bits(l->layout.wide));
+  }
+}
+
+/* Of lanes that have the greatest, or a NaN, the lowest place; others have one beyond all. */
+static uint16_t place_of(loop_row *l, uint32_t i, uint16_t greatest) {
+  const row_reduction *r = &l->g->reductions[i];
+  atlas_builder *b = l->code.builder;
+  atlas_type type = (atlas_type)r->type, index = l->code.index_type;
+  atlas_operand found = atlas_pred(ROW_IS_FOUND), nan = atlas_pred(ROW_IS_NAN);
+  atlas_emit(b, ATLAS_OP_set_eq, type, 3, found, atlas_reg(l->kept[i]), atlas_reg(greatest));
+  if (atlas_kind(type) == ATLAS_KIND_FLOAT) {
+    atlas_emit(b, ATLAS_OP_set_nan, type, 3, nan, atlas_reg(l->kept[i]), atlas_reg(l->kept[i]));
+    atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, nan);
+  }
+  atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(l->place[i]), found, atlas_reg(l->place[i]),
+             atlas_int_const(index, INT32_MAX));
+  atlas_emit(b, ATLAS_OP_reduce_min, index, 2, atlas_reg(l->place[i]), atlas_reg(l->place[i]));
+  atlas_type result = (atlas_type)ops_at(l->g->group->computation, r->value)->type;
+  if (result != index) atlas_emit2(b, ATLAS_OP_cvt, result, index, atlas_reg(l->place[i]), atlas_reg(l->place[i]));
+  return l->place[i];
+}
+
+static void end_kept(loop_row *l) {
+  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    const row_reduction *r = &l->g->reductions[i];
+    ops_fold fold = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
+    ops_held all = ops_fold_lanes(&fold, (ops_held){l->kept[i], (uint8_t)!row_is_place(r)});
+    uint16_t result = all.reg;
+    if (row_is_place(r)) {
+      result = place_of(l, i, all.reg);
+      ops_give_back(&l->code, all);
+      ops_register_free(&l->code, l->kept[i]);
+    }
+    if (r->bound != 0) l->code.registers[r->bound] = result;
+    else ops_register_free(&l->code, result);
+  }
+}
+
+static void write_stages(loop_row *l) {
+  row_group *g = l->g;
+  int stores = 0;
+  for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full;
+  for (l->stage = 0; l->stage + 1 < g->stage_count; l->stage++) {
+    begin_kept(l);
+    over_chunks(l, reduce_chunk);
+    end_kept(l);
+  }
+  if (stores) over_chunks(l, store_chunk);
+  row_finish(g, &l->code);
+}
+
+/* ---- the program --------------------------------------------------------------------------------------------------- */
+
+static ops_layout chunk_layout(const row_group *g) {
+  ops_layout layout = {.lanes = 256, .wide = g->group->plan->for_gpu ? row_neighbours(g, 4) : 1};
+  if (row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
+  layout.loads = OPS_CHUNK / (layout.lanes * layout.wide);
+  return layout;
+}
+
+/* A lane has room for one chunk's result. */
+int rows_loop_can(const row_group *g) {
+  uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
+  return g->columns > OPS_CHUNK && chunks <= chunk_layout(g).lanes && g->rows <= INT32_MAX;
+}
+
+hg_status rows_loop(row_group *g, ops_step *step) {
+  loop_row *l = hg_allocate(&g->group->plan->allocator, 1, sizeof *l);
+  if (l == NULL) return hg_fail_memory("a loop over rows", sizeof *l);
+  l->g = g;
+  l->layout = chunk_layout(g);
+  hg_status status = ops_code_begin(&l->code, &g->terms, step, "long_rows");
+  if (status == HG_OK) {
+    atlas_builder_block(l->code.builder, l->layout.lanes, 1, 1);
+    row_coordinates(g, &l->code, row_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
+    write_stages(l);
+    status = ops_code_end(&l->code);
+  }
+  step->grid[0] = (uint32_t)g->rows, step->grid[1] = step->grid[2] = 1;
+  step->block[0] = l->layout.lanes, step->block[1] = step->block[2] = 1;
+  step->kind = "rows";
+  hg_release(&g->group->plan->allocator, l);
+  return status;
+}
