@@ -72,6 +72,7 @@ hg_status ops_write_map(const ops_group *group, ops_step *step) {
   hg_status status = write_map(group, step, &terms);
   ops_terms_release(&terms);
   step->kind = "map";
+  step->reads_first = group->result_count == 1;
   step->lanes = ops_count(space);
   return status;
 }

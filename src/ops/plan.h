@@ -42,6 +42,8 @@ typedef struct ops_step {
   uint32_t binding_count;
   ops_scalar *scalars;
   uint32_t scalar_count;
+  uint8_t reads_first;        /* 1: each lane has read all that it reads before it writes: where operand and result are
+                                 accessed as [x + lane] alone, they may be the very same view */
   const char *kind;           /* "map", "rows", "columns", "contract", ...: for the report */
   uint32_t first_value, value_count; /* of plan->values: which it computes */
   uint64_t bytes_read, bytes_written, operations; /* for the report */

@@ -91,6 +91,7 @@ void hg_executor_release(hg_executor *executor) {
   if (executor == NULL || !hg_unreference(&executor->references)) return;
   /* No buffer, pool, kernel, stream or graph is left: each holds a reference. */
   hg_allocator allocator = executor->allocator;
+  if (executor->attachment != NULL) executor->close_attachment(executor, executor->attachment);
   hg_compilers_close(executor);
   if (executor->boundary != NULL) executor->backend->free(executor->device, executor->boundary);
   executor->backend->close(executor->device);

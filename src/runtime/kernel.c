@@ -164,15 +164,22 @@ hg_kernel *hg_kernel_retain(hg_kernel *kernel) {
   return kernel;
 }
 
+void hg_kernel_lend(hg_kernel *kernel) {
+  if (kernel == NULL || kernel->is_lent) return;
+  kernel->is_lent = 1;
+  hg_executor_release(kernel->executor);
+}
+
 /* A kernel that is still queued is never compiled. In a child of fork a compilation of the parent's is lost. */
 void hg_kernel_destroy(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
+  int is_lent = kernel->is_lent;
   if (atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_dequeue(executor, kernel))
     (void)hg_kernel_settle(kernel);
   if (atomic_load(&kernel->state) == HG_READY) hg_code_release(executor, kernel->code);
   atlas_program_release(kernel->program);
   hg_release(&executor->allocator, kernel);
-  hg_executor_release(executor);
+  if (!is_lent) hg_executor_release(executor);
 }
 
 void hg_kernel_release(hg_kernel *kernel) {

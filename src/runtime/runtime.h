@@ -117,6 +117,11 @@ struct hg_executor {
   hg_stream_set boundary_used;
   int64_t resonance[ATLAS_CLASS_COUNT];
   uint32_t phase;
+
+  /* What a layer above keeps with the executor: set once, with the lock held; `close` is called when the last reference
+   * to the executor is gone. It must not hold one itself: see hg_kernel_lend. */
+  void *attachment;
+  void (*close_attachment)(hg_executor *executor, void *attachment);
 };
 
 /* An allocated range of a pool. */
@@ -153,6 +158,7 @@ struct hg_kernel {
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;
   uint8_t has_tables;
+  uint8_t is_lent;                          /* 1: it holds no reference to the executor */
   hg_parameter parameters[ATLAS_MAX_SYMBOLS];
   uint64_t process;                         /* the one that compiles it in the background */
   hg_status failure;                        /* of HG_FAILED */
@@ -320,6 +326,9 @@ hg_status hg_kernel_await(hg_kernel *kernel);
 static inline hg_status hg_kernel_ready(hg_kernel *kernel) {
   return atomic_load_explicit(&kernel->state, memory_order_acquire) == HG_READY ? HG_OK : hg_kernel_await(kernel);
 }
+/* Gives up the kernel's reference to its executor, for kernels of an attachment: from now on whoever holds the kernel
+ * sees to it that the executor stays. */
+void hg_kernel_lend(hg_kernel *kernel);
 /* After HG_UNPREPARED; releases the lock meanwhile. */
 hg_status hg_kernel_prepare_locked(hg_kernel *kernel);
 

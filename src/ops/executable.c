@@ -1,0 +1,313 @@
+/* executable.c - from a computation to an executable: places, plan, kernels. */
+#include "ops/executable.h"
+
+#include "ops/infer.h"
+
+/* ---- places -------------------------------------------------------------------------------------------------------- */
+
+#define MOST_REACH (INT64_MAX / 16)
+
+/* How far the elements of a tensor lie apart; 0: further than memory is large. */
+static int measure(ops_place *place) {
+  int64_t lowest = 0, highest = 0;
+  int is_empty = 0;
+  for (uint32_t d = 0; d < place->rank; d++) {
+    if (place->shape[d] == 0) is_empty = 1;
+    if (place->shape[d] <= 1 || place->stride[d] == 0) continue;
+    uint64_t stride = place->stride[d] < 0 ? 0 - (uint64_t)place->stride[d] : (uint64_t)place->stride[d];
+    if (stride > (uint64_t)MOST_REACH / (place->shape[d] - 1)) return is_empty;
+    int64_t reach = (int64_t)(stride * (place->shape[d] - 1));
+    if (place->stride[d] < 0) lowest -= reach;
+    else highest += reach;
+    if (lowest < -MOST_REACH || highest > MOST_REACH) return is_empty;
+  }
+  place->lowest = is_empty ? 0 : lowest;
+  place->extent = is_empty ? 0 : (uint64_t)(highest - lowest) + 1;
+  return 1;
+}
+
+/* Dimensions in ascending order of their strides, each of which must pass all that the smaller ones reach. */
+static int overlaps_itself(const ops_place *place) {
+  uint64_t strides[HG_MAX_RANK], sizes[HG_MAX_RANK], reach = 0;
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < place->rank && place->extent > 0; d++) {
+    if (place->shape[d] <= 1) continue;
+    uint64_t stride = place->stride[d] < 0 ? 0 - (uint64_t)place->stride[d] : (uint64_t)place->stride[d];
+    uint32_t at = count++;
+    for (; at > 0 && strides[at - 1] > stride; at--) strides[at] = strides[at - 1], sizes[at] = sizes[at - 1];
+    strides[at] = stride, sizes[at] = place->shape[d];
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (strides[i] <= reach) return 1;
+    reach += strides[i] * (sizes[i] - 1);
+  }
+  return 0;
+}
+
+static hg_status declare(ops_place *place, const char *name, const hg_tensor *like, uint32_t number, int is_output,
+                         int is_written) {
+  const char *what = is_output ? "output" : "input";
+  if (name[0] != '\0') memcpy(place->name, name, strlen(name) + 1);
+  else snprintf(place->name, sizeof place->name, "%u", (unsigned)number);
+  place->type = (uint8_t)like->type;
+  place->element_bytes = (uint8_t)atlas_bytes((atlas_type)like->type);
+  place->is_output = (uint8_t)is_output;
+  place->is_written = (uint8_t)is_written;
+  place->rank = like->rank;
+  memcpy(place->shape, like->shape, like->rank * sizeof place->shape[0]);
+  memcpy(place->stride, like->stride, like->rank * sizeof place->stride[0]);
+  if (!measure(place))
+    return hg_fail(HG_INVALID_ARGUMENT, "%s '%s' has strides with which its elements lie further apart than any memory",
+                   what, place->name);
+  if (is_written && overlaps_itself(place))
+    return hg_fail(HG_INVALID_ARGUMENT, "%s '%s' is written, and its strides put several of its elements in one place",
+                   what, place->name);
+  return HG_OK;
+}
+
+static hg_status declare_places(hg_executable *e, const hg_computation *c) {
+  const ops_input *inputs = c->inputs.data;
+  const ops_output *outputs = c->outputs.data;
+  e->input_count = (uint32_t)c->inputs.count;
+  e->output_count = (uint32_t)c->outputs.count;
+  e->place_count = e->input_count + e->output_count;
+  e->places = hg_allocate(&e->executor->allocator, e->place_count, sizeof *e->places);
+  if (e->places == NULL) return hg_fail_memory("the tensors of an executable", e->place_count * sizeof *e->places);
+  for (uint32_t i = 0; i < e->input_count; i++)
+    HG_TRY(declare(&e->places[i], inputs[i].name, &inputs[i].like, i, 0, inputs[i].update != 0));
+  for (uint32_t i = 0; i < e->output_count; i++)
+    HG_TRY(declare(&e->places[e->input_count + i], outputs[i].name, &outputs[i].like, i, 1, 1));
+  return HG_OK;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------ */
+
+/* A step whose results have no elements. */
+static int runs_nothing(const ops_step *step) {
+  if (step->program == NULL) return 1;
+  return step->lanes == 0 && (step->grid[0] == 0 || step->grid[1] == 0 || step->grid[2] == 0);
+}
+
+static ops_bind bind_of(const hg_executable *e, const ops_binding *binding) {
+  const ops_storage *storage = (const ops_storage *)e->plan.storages.data + binding->storage;
+  ops_bind bind = {.slot = binding->slot};
+  bind.byte_count = (uint64_t)storage->extent * atlas_bytes((atlas_type)storage->type);
+  if (storage->kind == OPS_TEMPORARY) {
+    bind.place = OPS_WORKSPACE;
+    bind.first_byte = storage->first_byte;
+  } else {
+    bind.place = storage->index + (storage->kind == OPS_OF_OUTPUT ? e->input_count : 0);
+  }
+  return bind;
+}
+
+static hg_status describe_launch(hg_executable *e, uint32_t number, ops_step *step, ops_launch *launch) {
+  const hg_allocator *allocator = &e->executor->allocator;
+  launch->lanes = step->lanes;
+  memcpy(launch->grid, step->grid, sizeof launch->grid);
+  memcpy(launch->block, step->block, sizeof launch->block);
+  launch->step = number;
+  launch->bind_count = step->binding_count;
+  launch->scalar_count = step->scalar_count;
+  launch->binds = hg_allocate(allocator, step->binding_count, sizeof *launch->binds);
+  launch->scalars = hg_allocate(allocator, step->scalar_count, sizeof *launch->scalars);
+  if (launch->binds == NULL || launch->scalars == NULL) return hg_fail_memory("a launch", sizeof *launch);
+  for (uint32_t b = 0; b < step->binding_count; b++) launch->binds[b] = bind_of(e, &step->bindings[b]);
+  for (uint32_t s = 0; s < step->scalar_count; s++)
+    launch->scalars[s] = (hg_scalar){.slot = step->scalars[s].slot, .type = step->scalars[s].type,
+                                     .bits = step->scalars[s].bits};
+  return HG_OK;
+}
+
+static hg_status describe_launches(hg_executable *e) {
+  ops_step *steps = e->plan.steps.data;
+  uint32_t count = 0;
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) count += !runs_nothing(&steps[s]);
+  e->launches = hg_allocate(&e->executor->allocator, count, sizeof *e->launches);
+  if (e->launches == NULL) return hg_fail_memory("the launches of an executable", count * sizeof *e->launches);
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) {
+    if (runs_nothing(&steps[s])) continue;
+    HG_TRY(describe_launch(e, s, &steps[s], &e->launches[e->launch_count++]));
+  }
+  e->workspace_bytes = e->plan.workspace_bytes;
+  return HG_OK;
+}
+
+/* All but the last are compiled side by side, the last by this thread. */
+static hg_status make_kernels(hg_executable *e) {
+  const ops_step *steps = e->plan.steps.data;
+  for (uint32_t i = 0; i + 1 < e->launch_count; i++)
+    HG_TRY(hg_kernel_create_async(e->executor, steps[e->launches[i].step].program, &e->launches[i].kernel, NULL));
+  if (e->launch_count > 0) {
+    ops_launch *last = &e->launches[e->launch_count - 1];
+    HG_TRY(hg_kernel_create(e->executor, steps[last->step].program, &last->kernel));
+  }
+  for (uint32_t i = 0; i < e->launch_count; i++) HG_TRY(hg_kernel_ready(e->launches[i].kernel));
+  return HG_OK;
+}
+
+/* ---- what may lie in one place ------------------------------------------------------------------------------------- */
+
+static const ops_bind *bind_to(const ops_launch *launch, uint32_t place) {
+  for (uint32_t b = 0; b < launch->bind_count; b++)
+    if (launch->binds[b].place == place) return &launch->binds[b];
+  return NULL;
+}
+
+static uint8_t access_of(const ops_launch *launch, const ops_bind *bind) {
+  return bind != NULL ? atlas_symbol_at(launch->kernel->program, bind->slot)->access : 0;
+}
+
+/* Nothing reads `other` after `written` has been begun to be written; where one launch does both, each lane reads its own
+ * element of the one and then writes its own of the other. */
+static int can_share(const hg_executable *e, uint32_t written, uint32_t other) {
+  int has_begun = 0;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    const ops_launch *launch = &e->launches[i];
+    const ops_bind *to = bind_to(launch, written), *from = bind_to(launch, other);
+    int begins = !has_begun && (access_of(launch, to) & ATLAS_OUT) != 0;
+    if ((access_of(launch, from) & ATLAS_IN) != 0) {
+      if (has_begun) return 0;
+      const hg_parameter *parameters = launch->kernel->parameters;
+      if (begins && (((const ops_step *)e->plan.steps.data)[launch->step].reads_first == 0 ||
+                     parameters[to->slot].element_bytes == 0 || parameters[from->slot].element_bytes == 0))
+        return 0;
+    }
+    has_begun |= begins;
+  }
+  return 1;
+}
+
+static hg_status find_shared(hg_executable *e) {
+  uint64_t bits = (uint64_t)e->place_count * e->place_count;
+  e->may_share = hg_allocate(&e->executor->allocator, bits / 8 + 1, 1);
+  if (e->may_share == NULL) return hg_fail_memory("an executable", bits / 8 + 1);
+  for (uint32_t w = 0; w < e->place_count; w++)
+    for (uint32_t i = 0; i < e->input_count && e->places[w].is_written; i++) {
+      if (i == w || e->places[i].is_written || !can_share(e, w, i)) continue;
+      uint64_t bit = (uint64_t)w * e->place_count + i;
+      e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] | 1u << bit % 8);
+    }
+  return HG_OK;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+
+/* Programs are the kernels' from now on; their code takes about as much as the instructions that it is made of. */
+static uint64_t count_bytes(const hg_executable *e) {
+  uint64_t bytes = sizeof *e + e->place_count * sizeof *e->places + e->launch_count * sizeof *e->launches;
+  bytes += e->plan.storages.count * sizeof(ops_storage) + e->plan.steps.count * sizeof(ops_step) +
+           e->plan.values.count * sizeof(value_id) + e->operations.count;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    const ops_launch *launch = &e->launches[i];
+    const atlas_program *program = launch->kernel->program;
+    bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar) + sizeof(hg_kernel);
+    bytes += program->symbols.count * sizeof(atlas_symbol) + 2 * program->insns.count * sizeof(atlas_insn);
+  }
+  return bytes;
+}
+
+static hg_status create(hg_executable *e, const hg_computation *computation) {
+  HG_TRY(declare_places(e, computation));
+  HG_TRY(ops_plan_computation(&e->executor->allocator, computation, e->flags, &e->plan));
+  HG_TRY(describe_launches(e));
+  HG_TRY(make_kernels(e));
+  HG_TRY(find_shared(e));
+  HG_TRY(ops_note_operations(e, computation));
+  ops_step *steps = e->plan.steps.data;
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) {
+    atlas_program_release(steps[s].program);
+    hg_release(&e->plan.allocator, steps[s].scalars);
+    steps[s].program = NULL;
+    steps[s].scalars = NULL;
+  }
+  e->byte_count = count_bytes(e);
+  return HG_OK;
+}
+
+hg_status ops_executable_create(hg_executor *executor, const hg_computation *computation, uint32_t flags,
+                                hg_executable **out) {
+  *out = NULL;
+  hg_executable *e = hg_allocate(&executor->allocator, 1, sizeof *e);
+  if (e == NULL) return hg_fail_memory("an executable", sizeof *e);
+  e->executor = executor;
+  e->flags = flags;
+  hg_status status = create(e, computation);
+  if (status != HG_OK) {
+    ops_executable_destroy(e);
+    return status;
+  }
+  for (uint32_t i = 0; i < e->launch_count; i++) hg_kernel_lend(e->launches[i].kernel);
+  hg_executor_retain(executor);
+  e->references = 1;
+  *out = e;
+  return HG_OK;
+}
+
+void ops_executable_destroy(hg_executable *e) {
+  const hg_allocator allocator = e->executor->allocator;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    hg_kernel_release(e->launches[i].kernel);
+    hg_release(&allocator, e->launches[i].binds);
+    hg_release(&allocator, e->launches[i].scalars);
+  }
+  hg_release(&allocator, e->launches);
+  hg_release(&allocator, e->places);
+  hg_release(&allocator, e->may_share);
+  hg_release(&allocator, e->key);
+  hg_array_release(&allocator, &e->operations);
+  if (e->plan.allocator.release != NULL) ops_plan_release(&e->plan);
+  hg_release(&allocator, e);
+}
+
+/* ---- the public functions ------------------------------------------------------------------------------------------ */
+
+static hg_status check_computation(hg_computation *c) {
+  HG_TRY(hg_computation_status(c));
+  if (c->outputs.count > 0) return HG_OK;
+  const ops_input *inputs = c->inputs.data;
+  for (size_t i = 0; i < c->inputs.count; i++)
+    if (inputs[i].update != 0) return HG_OK;
+  return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: the computation has no output and updates nothing");
+}
+
+hg_status hg_compile(hg_executor *executor, hg_computation *computation, const hg_compile_desc *desc,
+                     hg_executable **out) {
+  hg_compile_desc own;
+  if (out != NULL) *out = NULL;
+  if (executor == NULL || computation == NULL || out == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: an argument is NULL");
+  HG_TRY(HG_READ(hg_compile_desc, &own, desc));
+  if ((own.flags & ~(uint32_t)(HG_NUMERICS_FAST | HG_NO_FUSION)) != 0 || own.reserved != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags 0x%x and .reserved %u: a bit that means nothing",
+                   (unsigned)own.flags, (unsigned)own.reserved);
+  HG_TRY(check_computation(computation));
+  ops_key key;
+  HG_TRY(ops_key_of(&executor->allocator, computation, own.flags, &key));
+  hg_status status = ops_cache_find(executor, &key, out);
+  if (status == HG_OK && *out == NULL) {
+    status = ops_executable_create(executor, computation, own.flags, out);
+    if (status == HG_OK) ops_cache_add(executor, &key, out);
+  }
+  hg_array_release(&executor->allocator, &key.bytes);
+  return status;
+}
+
+hg_executable *hg_executable_retain(hg_executable *executable) {
+  if (executable == NULL) return NULL;
+  hg_lock(executable->executor);
+  executable->references++;
+  hg_unlock(executable->executor);
+  return executable;
+}
+
+void hg_executable_release(hg_executable *executable) {
+  if (executable == NULL) return;
+  hg_executor *executor = executable->executor;
+  hg_lock(executor);
+  int is_last = --executable->references == 0, is_cached = executable->is_cached;
+  hg_unlock(executor);
+  if (!is_last) return;
+  if (!is_cached) ops_executable_destroy(executable);
+  hg_executor_release(executor);
+}

@@ -1,0 +1,121 @@
+/* executable.h - compiled computations: a plan with a kernel for each step, and the cache that an executor keeps of them.
+ *
+ * References: an executable counts who holds it outside the cache, and holds the executor while there is anybody. The
+ * cache belongs to the executor and so must not hold it: the kernels of an executable are lent (hg_kernel_lend), and
+ * whoever launches them holds the executable. Counts and the cache change with the executor's lock held.
+ * */
+#ifndef HG_OPS_EXECUTABLE_H
+#define HG_OPS_EXECUTABLE_H
+
+#include "ops/plan.h"
+#include "runtime/runtime.h"
+
+#include <stdio.h>
+
+/* What hg_run is given, as it was declared: an input, or an output. */
+typedef struct ops_place {
+  char name[ATLAS_MAX_NAME + 1];
+  uint8_t type, is_output, is_written;
+  uint8_t element_bytes;
+  uint32_t rank;
+  uint64_t shape[HG_MAX_RANK];
+  int64_t stride[HG_MAX_RANK];
+  int64_t lowest;   /* elements: of the lowest one relative to the tensor's offset */
+  uint64_t extent;  /* elements from the lowest to the last; 0: the tensor is empty */
+} ops_place;
+
+/* A binding of a step: memory of a place, or of the workspace. */
+typedef struct ops_bind {
+  uint32_t slot;
+  uint32_t place;      /* OPS_WORKSPACE, or a number: inputs first, then outputs */
+  uint64_t first_byte; /* in the workspace */
+  uint64_t byte_count;
+} ops_bind;
+
+#define OPS_WORKSPACE UINT32_MAX
+
+typedef struct ops_launch {
+  hg_kernel *kernel;
+  uint64_t lanes;
+  uint32_t grid[3], block[3];
+  ops_bind *binds;
+  uint32_t bind_count;
+  hg_scalar *scalars;
+  uint32_t scalar_count;
+  uint32_t step; /* of the plan, for reports */
+} ops_launch;
+
+struct hg_executable {
+  hg_executor *executor;
+  uint32_t references;           /* outside the cache; the executor's lock guards it and what follows */
+  uint8_t is_cached;
+  hg_executable *newer, *older;  /* in the cache, by last use */
+  hg_executable *next;           /* in its bucket, or in a list of what is to be destroyed */
+  uint64_t hash;
+  uint8_t *key;                  /* the computation, as ops_key_of wrote it */
+  size_t key_bytes;
+  uint64_t byte_count;           /* about what it takes */
+
+  uint32_t flags;                /* from here on nothing changes once it is made */
+  uint32_t input_count, output_count, place_count;
+  ops_place *places;
+  ops_launch *launches;          /* of steps that run anything */
+  uint32_t launch_count;
+  uint64_t workspace_bytes;
+  uint8_t *may_share;            /* place_count rows of place_count bits, in bytes: a written place and another one may be
+                                    the very same view */
+  ops_plan plan;                 /* without its programs */
+  hg_array operations;           /* char: for the report, see report.c */
+};
+
+static inline int ops_may_share(const hg_executable *e, uint32_t written, uint32_t other) {
+  uint64_t bit = (uint64_t)written * e->place_count + other;
+  return e->may_share[bit / 8] >> bit % 8 & 1;
+}
+
+/* Plans and compiles; the result has one reference, and is not in the cache. */
+hg_status ops_executable_create(hg_executor *executor, const hg_computation *computation, uint32_t flags,
+                                hg_executable **out);
+/* Nobody holds it, and it is not in the cache. Without the lock. */
+void ops_executable_destroy(hg_executable *executable);
+
+/* What decides about an executable, as bytes: two computations with the same bytes have the same one. */
+typedef struct ops_key {
+  hg_array bytes; /* uint8_t */
+  uint64_t hash;
+} ops_key;
+hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key);
+uint64_t ops_hash(const void *bytes, size_t byte_count);
+
+/* Written for the report at the end of a compilation. */
+hg_status ops_note_operations(hg_executable *executable, const hg_computation *computation);
+/* "exp, 2 x mul": the operations of a step. */
+void ops_operations_of(const hg_executable *executable, uint32_t step, char *text, size_t text_bytes);
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+/* Checks all tensors and launches: hg_run without its checks of arguments. */
+hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
+                  hg_launch_report *report);
+
+/* ---- the cache ---------------------------------------------------------------------------------------------------- */
+
+enum { OPS_BUCKETS = 256 };
+
+/* What an executor keeps: its attachment. */
+typedef struct ops_attachment {
+  hg_executable *buckets[OPS_BUCKETS];
+  hg_executable *newest, *oldest;
+  uint64_t byte_cap, bytes, count, hits, misses, evictions;
+} ops_attachment;
+
+/* NULL: there is no memory for it. */
+ops_attachment *ops_attachment_locked(hg_executor *executor);
+
+/* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
+hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out);
+/* Puts a new executable into the cache, where it fits; where another thread has put in an equal one, *executable becomes
+ * that one. Takes the key's bytes. */
+void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executable);
+
+#endif
