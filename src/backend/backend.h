@@ -67,6 +67,20 @@ typedef struct hg_kernel_facts {
  * calls `prepare` and repeats the call. Not a status of the public API. */
 #define HG_UNPREPARED ((hg_status)1000)
 
+/* c[i, r, j] = the sum over l < k of a[i, r, l] * b[i, l, j], for i < batch, r < m, j < n, in the one order that
+ * contractions have: K in chunks of 256, each one chain of fused multiply-adds from +0 in increasing l; chunks by the
+ * aligned binary tree over their number. Sums of f16, bf16 and f32 are f32, those of f64 f64, integers wrap at `type`;
+ * results are rounded once, and a NaN is canonical. Everything lies within its buffer, and c overlaps neither a nor b.
+ */
+typedef struct hg_contraction {
+  uint8_t a_type, b_type, type; /* atlas_type; `type` is c's */
+  uint64_t batch, m, n, k;
+  const uint8_t *a, *b; /* elements (0, 0, 0) */
+  uint8_t *c;
+  int64_t a_stride[3], b_stride[3], c_stride[3]; /* elements: of the batch, rows, columns; c repeats none */
+  uint8_t *scratch; /* of as many bytes as contract_scratch says, with any contents; aligned to 64 */
+} hg_contraction;
+
 /* A piece of work for a stream. */
 typedef enum hg_work_kind {
   HG_WORK_LAUNCH,
@@ -200,6 +214,12 @@ typedef struct hg_backend {
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted
    * (launch->fault). */
   hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);
+
+  /* A kernel of the backend's own for contractions, with the bits of the Atlas program that defines them. `scratch`:
+   * how many bytes it needs (0 for small ones), or UINT64_MAX where it has none for these types; addresses and scratch
+   * of the contraction are not looked at. Both NULL: it has none at all. `contract` cannot fail. Not locked. */
+  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction);
+  void (*contract)(void *device, const hg_contraction *contraction);
 
   const hg_stream_functions *streams;
 } hg_backend;

@@ -1,6 +1,7 @@
 /* cpu.c - the CPU as a backend: memory is cpu_memory.c's, kernels are cpu_kernel.c's, streams are queue.c's. */
 #include "backend/backend.h"
 
+#include "backend/cpu/contract/contract.h"
 #include "backend/cpu/cpu_emit.h"
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/cpu_memory.h"
@@ -161,6 +162,16 @@ static void cpu_release(void *device, void *kernel) {
 static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
   (void)device;
   return hg_cpu_kernel_launch(kernel, launch);
+}
+
+static uint64_t cpu_contract_scratch(void *device, const hg_contraction *contraction) {
+  const cpu_device *cpu = device;
+  return hg_cpu_contract_scratch(cpu->compiler.isa, contraction);
+}
+
+static void cpu_contract(void *device, const hg_contraction *contraction) {
+  const cpu_device *cpu = device;
+  hg_cpu_contract(cpu->compiler.isa, contraction, 0);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
@@ -338,5 +349,7 @@ const hg_backend hg_backend_cpu = {
     .describe = cpu_describe,
     .release = cpu_release,
     .launch = cpu_launch,
+    .contract_scratch = cpu_contract_scratch,
+    .contract = cpu_contract,
     .streams = &streams,
 };

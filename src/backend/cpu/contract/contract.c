@@ -1,0 +1,359 @@
+/* contract.c - how a contraction is cut up.
+ *
+ * A and B are copied into panels (contract_kernels.h), so that the inner loops read memory in a row whatever the
+ * strides. The result is cut into blocks of panels, which threads take in any order. A block goes chunk by chunk along
+ * K: all its tiles' sums over that chunk, each taken into the tile's counter, whose levels lie in the thread's part of
+ * the scratch. Where one block has all rows, a panel of B is used once, and packed right before that; else all of B is
+ * packed first. Matrices whose panels take more than PACKED_BYTES are done a part of them at a time. */
+#include "backend/cpu/contract/contract.h"
+
+#include "atlas/tables.h"
+#include "backend/cpu/contract/contract_kernels.h"
+#include "base/threads.h"
+
+#include <stdalign.h>
+
+enum {
+  CHUNK = 256,
+  BLOCK_ROWS = 112,
+  BLOCK_COLUMNS = 512, /* of a block, about: what its tiles count in stays in the second-level cache */
+  PACKED_BYTES = 64 << 20,
+  STACK_BYTES = 24 << 10, /* of scratch: small ones need no other */
+  ALIGNMENT = 64,
+  PRODUCTS_PER_NS = 32 /* of a thread: to guess how many pay off */
+};
+
+typedef struct job {
+  const contract_kernels *kernels;
+  const contract_loops *loops;
+  contract_sum sum;
+  uint32_t size;     /* bytes of a sum */
+  hg_contraction of; /* perhaps with the roles of rows and columns exchanged */
+  uint32_t most_rows;
+  uint64_t chunks, levels;
+  uint64_t row_panels, column_panels;                      /* of the whole result */
+  uint64_t rows_at_once, columns_at_once;                  /* panels that are packed at a time */
+  uint64_t row_blocks, column_blocks;                      /* of those */
+  uint64_t most_block_rows, most_block_columns;            /* panels */
+  uint64_t a_panel_bytes, b_panel_bytes, a_bytes, b_bytes; /* b_bytes 0: packed where it is used */
+  uint64_t level_bytes, own_bytes;                         /* of a block's counter; of a thread */
+  uint32_t threads;
+  /* what is done now */
+  uint64_t first_row, first_column, rows_now, columns_now; /* panels */
+  uint64_t item;                                           /* of the batch */
+  uint8_t *packed_a, *packed_b, *own;
+} job;
+
+static uint64_t rounded_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static uint64_t parts_of(uint64_t count, uint64_t part) { return (count + part - 1) / part; }
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* ---- what is done, and in which pieces --------------------------------------------------------------------------- */
+
+static const contract_kernels *kernels_of(cpu_isa isa) {
+#if defined __x86_64__ || defined __i386__
+  if (isa == CPU_ISA_AVX512) return &hg_contract_avx512;
+  if (isa == CPU_ISA_AVX2) return &hg_contract_avx2;
+#endif
+  (void)isa;
+  return &hg_contract_baseline;
+}
+
+static int is_float32(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f16 || type == ATLAS_bf16; }
+
+/* CONTRACT_SUMS: there is none for these types. */
+static contract_sum sum_of(const hg_contraction *c) {
+  if (is_float32(c->type)) return is_float32(c->a_type) && is_float32(c->b_type) ? CONTRACT_F32 : CONTRACT_SUMS;
+  if (c->type == ATLAS_f64) return c->a_type == ATLAS_f64 && c->b_type == ATLAS_f64 ? CONTRACT_F64 : CONTRACT_SUMS;
+  if (!atlas_is_integer(c->type) || !atlas_is_integer(c->a_type) || !atlas_is_integer(c->b_type)) return CONTRACT_SUMS;
+  return atlas_bytes(c->type) == 8 ? CONTRACT_I64 : CONTRACT_I32;
+}
+
+static void exchange(void *a, void *b, size_t size) {
+  uint8_t kept[sizeof(int64_t[3])];
+  memcpy(kept, a, size);
+  memcpy(a, b, size);
+  memcpy(b, kept, size);
+}
+
+/* C' = B' A': vectors are along columns, so those should be many, and lie side by side. */
+static void turn(hg_contraction *c) {
+  exchange(&c->m, &c->n, sizeof c->m);
+  exchange(&c->a, &c->b, sizeof c->a);
+  exchange(&c->a_type, &c->b_type, sizeof c->a_type);
+  exchange(c->a_stride, c->b_stride, sizeof c->a_stride);
+  exchange(&c->a_stride[1], &c->a_stride[2], sizeof(int64_t));
+  exchange(&c->b_stride[1], &c->b_stride[2], sizeof(int64_t));
+  exchange(&c->c_stride[1], &c->c_stride[2], sizeof(int64_t));
+}
+
+static int should_turn(const hg_contraction *c, uint32_t columns) {
+  if (c->n < columns && c->m > c->n) return 1;
+  return c->m >= columns && c->c_stride[1] == 1 && c->c_stride[2] != 1;
+}
+
+/* A batch of A, all of which meets one B, is one matrix with more rows. */
+static void join_batch(hg_contraction *c) {
+  if (c->batch < 2 || c->b_stride[0] != 0 || c->a_stride[0] != (int64_t)c->m * c->a_stride[1] ||
+      c->c_stride[0] != (int64_t)c->m * c->c_stride[1])
+    return;
+  c->m *= c->batch;
+  c->batch = 1;
+}
+
+static void choose_blocks(job *j) {
+  uint64_t rows = parts_of(BLOCK_ROWS, j->most_rows), columns = parts_of(BLOCK_COLUMNS, j->loops->columns);
+  rows = least(rows, j->rows_at_once);
+  columns = least(columns, j->columns_at_once);
+  if (j->threads > 1) {
+    while (parts_of(j->rows_at_once, rows) * parts_of(j->columns_at_once, columns) < 4 * (uint64_t)j->threads) {
+      if (columns > 2 && columns >= rows) columns = (columns + 1) / 2;
+      else if (rows > 2) rows = (rows + 1) / 2;
+      else if (columns > 1) columns = (columns + 1) / 2;
+      else break;
+    }
+  }
+  j->row_blocks = parts_of(j->rows_at_once, rows);
+  j->column_blocks = parts_of(j->columns_at_once, columns);
+  j->most_block_rows = parts_of(j->rows_at_once, j->row_blocks);
+  j->most_block_columns = parts_of(j->columns_at_once, j->column_blocks);
+}
+
+/* Of one item of the batch, by so many threads; how many bytes it needs. */
+static uint64_t lay_out(job *j, uint32_t threads) {
+  uint64_t k = j->of.k, chunk = least(k, CHUNK), tile = (uint64_t)j->most_rows * j->loops->columns * j->size;
+  j->threads = threads;
+  j->a_panel_bytes = k * j->most_rows * j->size;
+  j->b_panel_bytes = k * j->loops->columns * j->size;
+  j->rows_at_once = least(j->row_panels, 1 + PACKED_BYTES / (j->a_panel_bytes + 1));
+  j->columns_at_once = least(j->column_panels, 1 + PACKED_BYTES / (j->b_panel_bytes + 1));
+  choose_blocks(j);
+  j->a_bytes = rounded_up(j->rows_at_once * j->a_panel_bytes);
+  int packs_first = j->row_panels > j->most_block_rows;
+  j->b_bytes = packs_first ? rounded_up(j->columns_at_once * j->b_panel_bytes) : 0;
+  if (!packs_first) j->columns_at_once = j->column_panels;
+  if (!packs_first) choose_blocks(j);
+  j->level_bytes = j->most_block_rows * j->most_block_columns * tile;
+  j->own_bytes =
+      rounded_up(j->levels * j->level_bytes + tile + (packs_first ? 0 : chunk * j->loops->columns * j->size));
+  return j->a_bytes + j->b_bytes + threads * j->own_bytes;
+}
+
+static uint64_t products(const hg_contraction *c) { return c->m * c->n * (c->k + 8); }
+
+/* Each item of a batch is done by one thread, rather than all threads doing one after the other. */
+static int is_by_items(const job *j) { return j->of.batch > 1 && products(&j->of) < 4000000; }
+
+static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
+  j->sum = sum_of(contraction);
+  if (j->sum == CONTRACT_SUMS) return 0;
+  j->kernels = kernels_of(isa);
+  j->loops = &j->kernels->loops[j->sum];
+  if (j->loops->count == 0) return 0;
+  j->size = j->sum == CONTRACT_F64 || j->sum == CONTRACT_I64 ? 8 : 4;
+  j->of = *contraction;
+  join_batch(&j->of);
+  if (should_turn(&j->of, j->loops->columns)) turn(&j->of);
+  j->most_rows = j->loops->rows[j->loops->count - 1];
+  if (j->of.m < j->most_rows)
+    for (uint32_t i = j->loops->count - 1; i-- > 0 && j->loops->rows[i] >= j->of.m;) j->most_rows = j->loops->rows[i];
+  j->chunks = parts_of(j->of.k, CHUNK);
+  j->levels = j->chunks < 2 ? 0 : (uint64_t)64 - (uint64_t)__builtin_clzll(j->chunks - 1);
+  j->row_panels = parts_of(j->of.m, j->most_rows);
+  j->column_panels = parts_of(j->of.n, j->loops->columns);
+  return 1;
+}
+
+static uint64_t all_bytes(job *j, uint32_t threads) {
+  if (is_by_items(j)) return threads * lay_out(j, 1);
+  return lay_out(j, threads);
+}
+
+/* Guesses low: more threads are worth more than a few parts too many. */
+static uint32_t useful_threads(const job *j) {
+  return hg_parallel_threads(j->of.batch * products(&j->of) / PRODUCTS_PER_NS + 1);
+}
+
+/* It takes one thread, which takes no scratch but its stack. */
+static int is_little(const job *j) { return j->of.batch * products(&j->of) < 100000; }
+
+static int is_empty(const hg_contraction *c) { return c->batch == 0 || c->m == 0 || c->n == 0; }
+
+uint64_t hg_cpu_contract_scratch(cpu_isa isa, const hg_contraction *contraction) {
+  job j;
+  if (!prepare(&j, isa, contraction)) return UINT64_MAX;
+  if (is_empty(contraction)) return 0;
+  uint64_t alone = all_bytes(&j, 1), together = all_bytes(&j, hg_thread_limit());
+  if (alone <= STACK_BYTES && is_little(&j)) return 0;
+  return alone > together ? alone : together;
+}
+
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
+
+/* The narrowest kernel for so many rows. */
+static uint32_t micro_for(const contract_loops *loops, uint64_t rows) {
+  uint32_t i = 0;
+  while (i + 1 < loops->count && loops->rows[i] < rows) i++;
+  return i;
+}
+
+/* `panel` is among those that are packed now. */
+static void pack_a(void *user, uint64_t panel, uint32_t worker) {
+  const job *j = user;
+  const hg_contraction *c = &j->of;
+  uint64_t first = (j->first_row + panel) * j->most_rows;
+  uint32_t used = (uint32_t)least(c->m - first, j->most_rows);
+  int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1];
+  contract_source source = {c->a + at * (int64_t)atlas_bytes(c->a_type), c->a_stride[1], c->a_stride[2], c->a_type};
+  (void)worker;
+  j->kernels->pack[j->sum](j->packed_a + panel * j->a_panel_bytes, j->loops->rows[micro_for(j->loops, used)], used,
+                           c->k, &source);
+}
+
+static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, void *to) {
+  const hg_contraction *c = &j->of;
+  uint64_t first = (j->first_column + panel) * j->loops->columns;
+  uint32_t used = (uint32_t)least(c->n - first, j->loops->columns);
+  int64_t at = (int64_t)j->item * c->b_stride[0] + (int64_t)first * c->b_stride[2] + (int64_t)from_k * c->b_stride[1];
+  contract_source source = {c->b + at * (int64_t)atlas_bytes(c->b_type), c->b_stride[2], c->b_stride[1], c->b_type};
+  j->kernels->pack[j->sum](to, j->loops->columns, used, count, &source);
+}
+
+static void pack_b(void *user, uint64_t panel, uint32_t worker) {
+  const job *j = user;
+  (void)worker;
+  pack_columns(j, panel, 0, j->of.k, j->packed_b + panel * j->b_panel_bytes);
+}
+
+/* ---- a block ----------------------------------------------------------------------------------------------------- */
+
+typedef struct block {
+  uint64_t rows, end_rows, columns, end_columns; /* panels, among those that are packed now */
+  uint8_t *levels, *tile, *panel;                /* of this thread */
+} block;
+
+/* A tile's sum over one chunk: into its counter, or to C where it is the last. */
+static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel) {
+  const hg_contraction *c = &j->of;
+  const contract_loops *loops = j->loops;
+  uint64_t first_k = chunk * CHUNK, count = least(c->k - first_k, CHUNK);
+  uint64_t first_row = (j->first_row + row) * j->most_rows, first_column = (j->first_column + column) * loops->columns;
+  uint32_t rows = (uint32_t)least(c->m - first_row, j->most_rows);
+  uint32_t columns = (uint32_t)least(c->n - first_column, loops->columns), micro = micro_for(loops, rows);
+  uint64_t number = (column - b->columns) * (b->end_rows - b->rows) + (row - b->rows);
+  uint64_t tile_bytes = (uint64_t)j->most_rows * loops->columns * j->size;
+  uint64_t carries = chunk & ~(chunk + 1);
+  uint8_t *levels = b->levels + number * tile_bytes;
+  contract_tile tile = {.out = levels + (uint64_t)__builtin_popcountll(carries) * j->level_bytes,
+                        .pitch = loops->columns,
+                        .levels = levels,
+                        .level_pitch = j->level_bytes / j->size,
+                        .merge = carries,
+                        .is_last = chunk + 1 == j->chunks};
+  const uint8_t *a_panel = j->packed_a + row * j->a_panel_bytes + first_k * loops->rows[micro] * j->size;
+  if (!tile.is_last) {
+    loops->micro[micro](count, a_panel, b_panel, &tile);
+    return;
+  }
+  uint8_t *to = c->c + ((int64_t)j->item * c->c_stride[0] + (int64_t)first_row * c->c_stride[1] +
+                        (int64_t)first_column * c->c_stride[2]) *
+                           (int64_t)atlas_bytes(c->type);
+  int is_whole = columns == loops->columns && rows == loops->rows[micro] && c->c_stride[2] == 1 &&
+                 c->c_stride[1] >= 0 && atlas_bytes(c->type) == j->size;
+  tile.merge = chunk; /* what is left in the counter, the lowest level first */
+  tile.out = is_whole ? to : b->tile;
+  if (is_whole) tile.pitch = (size_t)c->c_stride[1];
+  loops->micro[micro](count, a_panel, b_panel, &tile);
+  if (!is_whole)
+    j->kernels->finish[j->sum](b->tile, loops->columns, rows, columns, to, c->c_stride[1], c->c_stride[2], c->type);
+}
+
+static void do_block(void *user, uint64_t part, uint32_t worker) {
+  const job *j = user;
+  uint64_t by_row = part % j->row_blocks, by_column = part / j->row_blocks;
+  block b = {.rows = j->rows_now * by_row / j->row_blocks,
+             .end_rows = j->rows_now * (by_row + 1) / j->row_blocks,
+             .columns = j->columns_now * by_column / j->column_blocks,
+             .end_columns = j->columns_now * (by_column + 1) / j->column_blocks,
+             .levels = j->own + worker * j->own_bytes};
+  b.tile = b.levels + j->levels * j->level_bytes;
+  b.panel = b.tile + (uint64_t)j->most_rows * j->loops->columns * j->size;
+  for (uint64_t chunk = 0; chunk < j->chunks; chunk++)
+    for (uint64_t column = b.columns; column < b.end_columns; column++) {
+      const uint8_t *panel = b.panel;
+      uint64_t first_k = chunk * CHUNK;
+      if (j->b_bytes != 0) panel = j->packed_b + column * j->b_panel_bytes + first_k * j->loops->columns * j->size;
+      else pack_columns(j, column, first_k, least(j->of.k - first_k, CHUNK), b.panel);
+      for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel);
+    }
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static void do_parts(const job *j, uint64_t count, hg_part *part) {
+  if (j->threads > 1) {
+    hg_parallel(j->threads, count, part, (void *)(uintptr_t)j);
+    return;
+  }
+  for (uint64_t i = 0; i < count; i++) part((void *)(uintptr_t)j, i, 0);
+}
+
+static void do_item(job *j) {
+  uint64_t packed_first = UINT64_MAX; /* row whose panels are packed */
+  for (j->first_column = 0; j->first_column < j->column_panels; j->first_column += j->columns_at_once) {
+    j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
+    if (j->b_bytes != 0) do_parts(j, j->columns_now, pack_b);
+    for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
+      j->rows_now = least(j->rows_at_once, j->row_panels - j->first_row);
+      if (packed_first != j->first_row) do_parts(j, j->rows_now, pack_a);
+      packed_first = j->first_row;
+      do_parts(j, j->row_blocks * j->column_blocks, do_block);
+    }
+  }
+}
+
+static void do_one_of_batch(void *user, uint64_t item, uint32_t worker) {
+  job j = *(const job *)user;
+  j.item = item;
+  j.packed_a += worker * (j.a_bytes + j.b_bytes + j.own_bytes);
+  j.packed_b = j.packed_a + j.a_bytes;
+  j.own = j.packed_b + j.b_bytes;
+  do_item(&j);
+}
+
+/* A sum of nothing. */
+static void do_zeros(const hg_contraction *c) {
+  uint64_t size = atlas_bytes(c->type);
+  for (uint64_t i = 0; i < c->batch; i++)
+    for (uint64_t r = 0; r < c->m; r++) {
+      uint8_t *row = c->c + ((int64_t)i * c->c_stride[0] + (int64_t)r * c->c_stride[1]) * (int64_t)size;
+      for (uint64_t s = 0; s < c->n; s++) memset(row + (int64_t)s * c->c_stride[2] * (int64_t)size, 0, size);
+    }
+}
+
+void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t most_threads) {
+  alignas(ALIGNMENT) uint8_t stack[STACK_BYTES];
+  job j;
+  if (is_empty(contraction)) return;
+  if (contraction->k == 0) {
+    do_zeros(contraction);
+    return;
+  }
+  if (!prepare(&j, isa, contraction)) return;
+  uint32_t limit = hg_thread_limit(), threads = most_threads == 0 ? useful_threads(&j) : most_threads;
+  uint8_t *scratch = contraction->scratch;
+  int by_items = is_by_items(&j);
+  if (threads > limit) threads = limit;
+  if (is_little(&j) && all_bytes(&j, 1) <= STACK_BYTES) scratch = stack, threads = 1;
+  lay_out(&j, by_items || threads == 1 ? 1 : limit); /* no other: the scratch is large enough for these */
+  j.threads = threads;
+  j.packed_a = scratch;
+  j.packed_b = scratch + j.a_bytes;
+  j.own = j.packed_b + j.b_bytes;
+  if (by_items && threads > 1) {
+    j.threads = 1;
+    hg_parallel(threads, j.of.batch, do_one_of_batch, &j);
+    return;
+  }
+  for (j.item = 0; j.item < j.of.batch; j.item++) do_item(&j);
+}

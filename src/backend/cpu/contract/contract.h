@@ -1,0 +1,13 @@
+/* contract.h - contractions on the CPU: blocked, packed, on several threads. The bits are those of backend.h. */
+#ifndef HG_CPU_CONTRACT_H
+#define HG_CPU_CONTRACT_H
+
+#include "backend/backend.h"
+#include "backend/cpu/engine/detect.h"
+
+/* As hg_backend's. Of an instruction set without fused multiply-add it has integers only. */
+uint64_t hg_cpu_contract_scratch(cpu_isa isa, const hg_contraction *contraction);
+/* By at most so many threads; 0: as many as pay off. */
+void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t most_threads);
+
+#endif

@@ -1,0 +1,259 @@
+/* contract_kernels.c - the inner loops of contractions. Compiled once for each instruction set, with KERNELS naming it
+ * (see meson.build).
+ *
+ * The tile of sums is as large as registers allow: 14 rows of 2 vectors of the 32 of AVX-512, 6 of 2 of the 16 of AVX2,
+ * 8 of 3 of the 32 of NEON; the rest hold a row of B, and an element of A in all lanes. */
+#include "backend/cpu/contract/contract_kernels.h"
+
+#include "backend/cpu/engine/kernel_values.h"
+
+#if defined __AVX2__
+#  include <immintrin.h>
+#elif defined __aarch64__
+#  include <arm_neon.h>
+#endif
+
+#if defined __AVX512F__
+#  define VECTOR_BYTES 64
+#  define VECTORS 2
+#  define MOST_ROWS 14
+#  define MICROS 5
+#  define FMA_f32(a, b, c) (V_f32) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
+#  define FMA_f64(a, b, c) (V_f64) _mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))
+#elif defined __AVX2__
+#  define VECTOR_BYTES 32
+#  define VECTORS 2
+#  define MOST_ROWS 6
+#  define MICROS 4
+#  define FMA_f32(a, b, c) (V_f32) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#  define FMA_f64(a, b, c) (V_f64) _mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))
+#elif defined __aarch64__
+#  define VECTOR_BYTES 16
+#  define VECTORS 3
+#  define MOST_ROWS 8
+#  define MICROS 4
+#  define FMA_f32(a, b, c) (V_f32) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))
+#  define FMA_f64(a, b, c) (V_f64) vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b))
+#else /* no fused multiply-add: integers alone */
+#  define VECTOR_BYTES 16
+#  define VECTORS 2
+#  define MOST_ROWS 6
+#  define MICROS 4
+#endif
+#define WRAPPING(a, b, c) ((a) * (b) + (c))
+#define SAME(v) (v)
+
+typedef uint32_t V_i32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint64_t V_i64 __attribute__((vector_size(VECTOR_BYTES)));
+typedef float V_f32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef double V_f64 __attribute__((vector_size(VECTOR_BYTES)));
+
+#define S i32
+#define T uint32_t
+#define V V_i32
+#define LANES (VECTOR_BYTES / 4)
+#define FMA WRAPPING
+#define CANON SAME
+#include "backend/cpu/contract/contract_loops.h"
+
+#define S i64
+#define T uint64_t
+#define V V_i64
+#define LANES (VECTOR_BYTES / 8)
+#define FMA WRAPPING
+#define CANON SAME
+#include "backend/cpu/contract/contract_loops.h"
+
+#ifdef FMA_f32
+/* A NaN as the canonical one. */
+static inline V_f32 canon_f32(V_f32 v) {
+  V_i32 number = (V_i32)(v == v);
+  return (V_f32)(((V_i32)v & number) | (~number & 0x7fc00000u));
+}
+static inline V_f64 canon_f64(V_f64 v) {
+  V_i64 number = (V_i64)(v == v);
+  return (V_f64)(((V_i64)v & number) | (~number & UINT64_C(0x7ff8000000000000)));
+}
+
+#  define S f32
+#  define T float
+#  define V V_f32
+#  define LANES (VECTOR_BYTES / 4)
+#  define FMA FMA_f32
+#  define CANON canon_f32
+#  include "backend/cpu/contract/contract_loops.h"
+
+#  define S f64
+#  define T double
+#  define V V_f64
+#  define LANES (VECTOR_BYTES / 8)
+#  define FMA FMA_f64
+#  define CANON canon_f64
+#  include "backend/cpu/contract/contract_loops.h"
+#endif
+
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
+
+enum { RUN = 16 }; /* elements of a lane that are converted at a time, where they lie side by side */
+
+/* READ_t(from, i): element i of memory, as what sums are of. */
+#define READ(from, i, t) (((const T_##t *)(const void *)(from))[i])
+#define WIDEN_f32(x) (x)
+#define WIDEN_f64(x) (x)
+#define WIDEN_f16(x) cvt_f32_f16(x)
+#define WIDEN_bf16(x) cvt_f32_bf16(x)
+
+/* run[i * RUN + k] for each lane, then the panel from that: both loops are vector code. */
+#define TURN(T, W)                                                                                                  \
+  static void turn_##W(T *restrict panel, uint32_t width, size_t count, const T *restrict run) {                    \
+    if (width == CONTRACT_MAX_COLUMNS && count == RUN) {                                                            \
+      for (size_t k = 0; k < RUN; k++)                                                                              \
+        for (uint32_t i = 0; i < CONTRACT_MAX_COLUMNS; i++) panel[k * CONTRACT_MAX_COLUMNS + i] = run[i * RUN + k]; \
+      return;                                                                                                       \
+    }                                                                                                               \
+    for (size_t k = 0; k < count; k++)                                                                              \
+      for (uint32_t i = 0; i < width; i++) panel[k * width + i] = run[i * RUN + k];                                 \
+  }
+TURN(float, f32)
+TURN(double, f64)
+TURN(uint32_t, i32)
+TURN(uint64_t, i64)
+
+#define PACK(t, W, T, WIDEN)                                                                        \
+  static void pack_##W##_##t(T *restrict panel, uint32_t width, uint32_t used, size_t count,        \
+                             const contract_source *source) {                                       \
+    const T_##t *from = (const T_##t *)(const void *)source->from;                                  \
+    int64_t lane = source->lane_stride, step = source->k_stride;                                    \
+    if (lane == 1) {                                                                                \
+      for (size_t k = 0; k < count; k++, panel += width, from += step) {                            \
+        if (used == CONTRACT_MAX_COLUMNS)                                                           \
+          for (uint32_t i = 0; i < CONTRACT_MAX_COLUMNS; i++) panel[i] = (T)WIDEN(from[i]);         \
+        else                                                                                        \
+          for (uint32_t i = 0; i < used; i++) panel[i] = (T)WIDEN(from[i]);                         \
+        for (uint32_t i = used; i < width; i++) panel[i] = 0;                                       \
+      }                                                                                             \
+      return;                                                                                       \
+    }                                                                                               \
+    T run[CONTRACT_MAX_COLUMNS * RUN];                                                              \
+    for (uint32_t i = used; i < width; i++)                                                         \
+      for (size_t k = 0; k < RUN; k++) run[i * RUN + k] = 0;                                        \
+    for (size_t first = 0; first < count; first += RUN, panel += RUN * width, from += RUN * step) { \
+      size_t some = count - first < RUN ? count - first : RUN;                                      \
+      for (uint32_t i = 0; i < used; i++) {                                                         \
+        const T_##t *at = from + i * lane;                                                          \
+        if (step == 1 && some == RUN)                                                               \
+          for (size_t k = 0; k < RUN; k++) run[i * RUN + k] = (T)WIDEN(at[k]);                      \
+        else                                                                                        \
+          for (size_t k = 0; k < some; k++) run[i * RUN + k] = (T)WIDEN(at[(int64_t)k * step]);     \
+      }                                                                                             \
+      turn_##W(panel, width, some, run);                                                            \
+    }                                                                                               \
+  }
+
+#define SIGNED(x) (int64_t)(x)
+#define UNSIGNED(x) (x)
+PACK(f32, f32, float, WIDEN_f32)
+PACK(f16, f32, float, WIDEN_f16)
+PACK(bf16, f32, float, WIDEN_bf16)
+PACK(f64, f64, double, WIDEN_f64)
+#define PACK_INTEGER(W, T)                                                                         \
+  PACK(i8, W, T, SIGNED)                                                                           \
+  PACK(i16, W, T, SIGNED) PACK(i32, W, T, SIGNED) PACK(i64, W, T, SIGNED) PACK(u8, W, T, UNSIGNED) \
+      PACK(u16, W, T, UNSIGNED) PACK(u32, W, T, UNSIGNED) PACK(u64, W, T, UNSIGNED)
+PACK_INTEGER(i32, uint32_t)
+PACK_INTEGER(i64, uint64_t)
+
+#define CASE(t, W) \
+  case ATLAS_##t: pack_##W##_##t(panel, width, used, count, source); return;
+static void pack_f32(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source) {
+  switch (source->type) {
+    CASE(f16, f32)
+    CASE(bf16, f32)
+  default: pack_f32_f32(panel, width, used, count, source); return;
+  }
+}
+static void pack_f64(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source) {
+  pack_f64_f64(panel, width, used, count, source);
+}
+#define PACKS_OF_INTEGERS(W)                                                                                      \
+  static void pack_##W(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source) { \
+    switch (source->type) {                                                                                       \
+      CASE(i8, W)                                                                                                 \
+      CASE(i16, W) CASE(i32, W) CASE(i64, W) CASE(u8, W) CASE(u16, W) CASE(u32, W) default                        \
+          : pack_##W##_u64(panel, width, used, count, source);                                                    \
+      return;                                                                                                     \
+    }                                                                                                             \
+  }
+PACKS_OF_INTEGERS(i32)
+PACKS_OF_INTEGERS(i64)
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+#define FINISH(t, T, NARROW)                                                                                 \
+  static void finish_##t##_##T(const void *tile, size_t pitch, uint32_t rows, uint32_t columns, uint8_t *to, \
+                               int64_t row_stride, int64_t column_stride) {                                  \
+    const T *sums = tile;                                                                                    \
+    for (uint32_t i = 0; i < rows; i++, sums += pitch) {                                                     \
+      T_##t *row = (T_##t *)(void *)to + i * row_stride;                                                     \
+      if (column_stride == 1)                                                                                \
+        for (uint32_t j = 0; j < columns; j++) row[j] = (T_##t)NARROW(sums[j]);                              \
+      else                                                                                                   \
+        for (uint32_t j = 0; j < columns; j++) row[j * column_stride] = (T_##t)NARROW(sums[j]);              \
+    }                                                                                                        \
+  }
+FINISH(f32, float, )
+FINISH(f16, float, cvt_f16_f32)
+FINISH(bf16, float, cvt_bf16_f32)
+FINISH(f64, double, )
+FINISH(u8, uint32_t, )
+FINISH(u16, uint32_t, )
+FINISH(u32, uint32_t, )
+FINISH(u64, uint64_t, )
+
+#define FINISHES(name, body)                                                                                         \
+  static void name(const void *tile, size_t pitch, uint32_t rows, uint32_t columns, uint8_t *to, int64_t row_stride, \
+                   int64_t column_stride, uint8_t type) {                                                            \
+    body                                                                                                             \
+  }
+#define WITH(t, T) finish_##t##_##T(tile, pitch, rows, columns, to, row_stride, column_stride)
+FINISHES(finish_f32, if (type == ATLAS_f16) WITH(f16, float); else if (type == ATLAS_bf16) WITH(bf16, float);
+         else WITH(f32, float);)
+FINISHES(finish_f64, (void)type; WITH(f64, double);)
+FINISHES(finish_i32, if (type == ATLAS_i8 || type == ATLAS_u8) WITH(u8, uint32_t);
+         else if (type == ATLAS_i16 || type == ATLAS_u16) WITH(u16, uint32_t); else WITH(u32, uint32_t);)
+FINISHES(finish_i64, (void)type; WITH(u64, uint64_t);)
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+#if MOST_ROWS == 14
+#  define ROW_COUNTS \
+    { 1, 2, 4, 8, 14 }
+#  define MICROS_OF(s) \
+    { micro_1_##s, micro_2_##s, micro_4_##s, micro_8_##s, micro_14_##s }
+#elif MOST_ROWS == 8
+#  define ROW_COUNTS \
+    { 1, 2, 4, 8 }
+#  define MICROS_OF(s) \
+    { micro_1_##s, micro_2_##s, micro_4_##s, micro_8_##s }
+#else
+#  define ROW_COUNTS \
+    { 1, 2, 4, 6 }
+#  define MICROS_OF(s) \
+    { micro_1_##s, micro_2_##s, micro_4_##s, micro_6_##s }
+#endif
+#define LOOPS(s, bytes) \
+  { .count = MICROS, .rows = ROW_COUNTS, .columns = VECTORS * VECTOR_BYTES / (bytes), .micro = MICROS_OF(s) }
+
+#define TABLE_OF(isa) hg_contract_##isa
+#define TABLE(isa) TABLE_OF(isa)
+const contract_kernels TABLE(KERNELS) = {
+    .loops = {[CONTRACT_I32] = LOOPS(i32, 4),
+              [CONTRACT_I64] = LOOPS(i64, 8),
+#ifdef FMA_f32
+              [CONTRACT_F32] = LOOPS(f32, 4),
+              [CONTRACT_F64] = LOOPS(f64, 8)
+#endif
+    },
+    .pack = {pack_f32, pack_f64, pack_i32, pack_i64},
+    .finish = {finish_f32, finish_f64, finish_i32, finish_i64},
+};

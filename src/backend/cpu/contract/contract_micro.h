@@ -1,0 +1,65 @@
+/* contract_micro.h - one inner loop of contractions: T sums of type V, vectors of LANES; MICRO its name, and
+ * EACH_ROW(X) says X(i) for each row of the panel of A. Included by contract_kernels.c, once for each number of rows.
+ *
+ * All sums of the tile stay in registers while K goes by: rows x VECTORS of them. */
+
+#if VECTORS == 3
+#  define EACH_VECTOR(X, i) X(i, 0) X(i, 1) X(i, 2)
+#else
+#  define EACH_VECTOR(X, i) X(i, 0) X(i, 1)
+#endif
+
+static void MICRO(size_t count, const void *panel_a, const void *panel_b, const contract_tile *tile) {
+  enum { COLUMNS = VECTORS * LANES };
+  const T *a = panel_a, *b = panel_b;
+#define ZERO(i, j) V sum##i##_##j = {0};
+#define ZERO_ROW(i) EACH_VECTOR(ZERO, i)
+  EACH_ROW(ZERO_ROW)
+  for (size_t k = 0; k < count; k++, a += ROWS, b += COLUMNS) {
+    V b0 = LOAD(b), b1 = LOAD(b + LANES);
+#if VECTORS == 3
+    V b2 = LOAD(b + 2 * LANES);
+#endif
+#if ROWS > 4
+    __builtin_prefetch(a + 8 * ROWS);
+#endif
+#define MULTIPLY_ADD(i, j) sum##i##_##j = FMA(x, b##j, sum##i##_##j);
+#define MULTIPLY_ADD_ROW(i)      \
+  {                              \
+    V x = SPLAT(a[i]);           \
+    EACH_VECTOR(MULTIPLY_ADD, i) \
+  }
+    EACH_ROW(MULTIPLY_ADD_ROW)
+  }
+  for (uint64_t merge = tile->merge; merge != 0; merge &= merge - 1) {
+    const T *level = (const T *)tile->levels + (size_t)__builtin_ctzll(merge) * tile->level_pitch;
+#define ADD(i, j) sum##i##_##j = LOAD(level + i * COLUMNS + j * LANES) + sum##i##_##j;
+#define ADD_ROW(i) EACH_VECTOR(ADD, i)
+    EACH_ROW(ADD_ROW)
+  }
+  if (tile->is_last) {
+#define CANONICAL(i, j) sum##i##_##j = CANON(sum##i##_##j);
+#define CANONICAL_ROW(i) EACH_VECTOR(CANONICAL, i)
+    EACH_ROW(CANONICAL_ROW)
+  }
+  T *out = tile->out;
+  size_t pitch = tile->pitch;
+#define PUT(i, j) STORE(out + i * pitch + j * LANES, sum##i##_##j);
+#define PUT_ROW(i) EACH_VECTOR(PUT, i)
+  EACH_ROW(PUT_ROW)
+}
+
+#undef EACH_VECTOR
+#undef ZERO
+#undef ZERO_ROW
+#undef MULTIPLY_ADD
+#undef MULTIPLY_ADD_ROW
+#undef ADD
+#undef ADD_ROW
+#undef CANONICAL
+#undef CANONICAL_ROW
+#undef PUT
+#undef PUT_ROW
+#undef MICRO
+#undef EACH_ROW
+#undef ROWS
