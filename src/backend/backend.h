@@ -26,6 +26,7 @@ typedef struct hg_device_info {
   char name[128];          /* "AMD EPYC" */
   const char *engine;      /* a constant: "reference" */
   uint32_t compute_units;
+  uint32_t subgroup_lanes; /* lanes that go together: a GPU's warp; 0 where there are none */
   uint32_t max_shared_bytes;
   uint64_t memory_bytes;   /* 0 if not known */
   char remarks[512];       /* for the log: which settings are ignored; "": none */

@@ -209,7 +209,8 @@ static uint64_t count_bytes(const hg_executable *e) {
 
 static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(declare_places(e, computation));
-  HG_TRY(ops_plan_computation(&e->executor->allocator, computation, e->flags, &e->plan));
+  HG_TRY(ops_plan_computation(&e->executor->allocator, computation, e->flags, e->executor->info.subgroup_lanes != 0,
+                              &e->plan));
   HG_TRY(describe_launches(e));
   HG_TRY(make_kernels(e));
   HG_TRY(find_shared(e));

@@ -64,6 +64,7 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
   if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
   info->compute_units = (uint32_t)attribute(driver, *device, CUDA_DEVICE_MULTIPROCESSORS);
+  info->subgroup_lanes = 32; /* every NVIDIA GPU's */
   info->max_shared_bytes = (uint32_t)attribute(driver, *device, CUDA_DEVICE_SHARED_BYTES);
   int capability = capability_of(driver, *device);
   if (capability < CUDA_MIN_CAPABILITY)
