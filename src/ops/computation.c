@@ -13,6 +13,7 @@ hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **
   c->allocator = own;
   c->nodes.element_size = sizeof(ops_node);
   c->calls.element_size = sizeof(ops_call);
+  c->arguments.element_size = sizeof(ops_item);
   c->inputs.element_size = sizeof(ops_input);
   c->outputs.element_size = sizeof(ops_output);
   c->buckets.element_size = sizeof(uint32_t);
@@ -25,6 +26,7 @@ void hg_computation_release(hg_computation *computation) {
   hg_allocator allocator = computation->allocator;
   hg_array_release(&allocator, &computation->nodes);
   hg_array_release(&allocator, &computation->calls);
+  hg_array_release(&allocator, &computation->arguments);
   hg_array_release(&allocator, &computation->inputs);
   hg_array_release(&allocator, &computation->outputs);
   hg_array_release(&allocator, &computation->buckets);

@@ -129,15 +129,6 @@ static int take_arguments(ops_request *request, const hg_argument *arguments, si
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-/* The part of the types column that is about an input: "bool; any" has a part for the first and one for the rest. */
-static ops_word types_of(const char *types, size_t index) {
-  for (;; index--) {
-    size_t length = strcspn(types, ";");
-    if (index == 0 || types[length] == '\0') return (ops_word){types, length};
-    types += length + 1;
-  }
-}
-
 static int check_input(const ops_request *request, const ops_input_spec *spec, size_t index, value_id value) {
   hg_computation *c = request->c;
   char *name = (char[HG_WORD_BYTES]){0};
@@ -147,9 +138,8 @@ static int check_input(const ops_request *request, const ops_input_spec *spec, s
   if (!ops_is_value(c, value))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s: %u is no value of this computation", name, (unsigned)value), 0;
   atlas_type type = (atlas_type)ops_at(c, value)->type;
-  ops_word types = types_of(request->row->types, index);
+  ops_word types = ops_types_part(request->row->types, index);
   if (ops_type_is_of(type, types.text, types.length)) return 1;
-  while (types.length > 0 && types.text[0] == ' ') types.text++, types.length--;
   int wants_bool = types.length == 4 && memcmp(types.text, "bool", 4) == 0;
   int wants_integer = types.length == 7 && memcmp(types.text, "integer", 7) == 0;
   ops_refuse(request, HG_INVALID_ARGUMENT, "%s is %s; it takes %s: cast(%s, %s) makes it one", name, OPS_TEXT(c, value),
@@ -265,11 +255,32 @@ uint32_t ops_make(const ops_request *request, value_id *results) {
   return results[0] != 0;
 }
 
-/* Checks inputs, whose arguments are set, and makes. */
+/* What the user called, and what has a gradient of its own wherever it was called, is remembered. */
+static int record(const ops_request *request, const value_id *results, uint32_t count, uint32_t first_node) {
+  hg_computation *c = request->c;
+  const ops_row *row = request->row;
+  if (request->depth > 0 && (row->kind != OPS_KIND_formula || row->gradient[0] == '\0')) return 1;
+  ops_call call = {.op = row->op, .result_count = (uint8_t)count, .depth = request->depth, .first_node = first_node};
+  call.end_node = (uint32_t)c->nodes.count;
+  call.first_argument = (uint32_t)c->arguments.count;
+  call.input_count = (uint8_t)(request->input_count < HG_MAX_RANK ? request->input_count : HG_MAX_RANK);
+  memcpy(call.inputs, request->inputs, call.input_count * sizeof *call.inputs);
+  memcpy(call.results, results, count * sizeof *results);
+  size_t argument_count = ops_argument_count(row);
+  if ((argument_count == 0 ||
+       hg_array_append(&c->allocator, &c->arguments, request->arguments, argument_count) != NULL) &&
+      hg_array_append(&c->allocator, &c->calls, &call, 1) != NULL)
+    return 1;
+  ops_failed(c, HG_OUT_OF_MEMORY, "no memory for %zu calls of a computation", c->calls.count);
+  return 0;
+}
+
 uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results) {
   value_id own[HG_MAX_RANK] = {0};
+  uint32_t first_node = (uint32_t)request->c->nodes.count;
   if (!take_inputs(request, inputs, count, own)) return 0;
-  return ops_make(request, results);
+  uint32_t made = ops_make(request, results);
+  return made > 0 && record(request, results, made, first_node) ? made : 0;
 }
 
 static uint32_t compute(hg_computation *c, hg_op op, const hg_value *inputs, size_t input_count,

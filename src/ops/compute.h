@@ -70,12 +70,16 @@ uint32_t ops_make_formula(const ops_request *request, value_id *results);
 int ops_axes_of(const ops_request *request, const ops_item *axes, uint32_t rank, uint32_t *bits);
 /* One axis of 0 to rank - 1; -1 and refused. */
 int ops_axis_of(const ops_request *request, const ops_item *axis, uint32_t rank);
+/* A list argument as a shape; 0 and refused where it is none. */
+int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *shape);
 /* Casts to one type and broadcasts to one shape all of them, in place; 0 and refused where they do not. */
 int ops_agree_types(const ops_request *request, value_id *values, uint32_t count);
 int ops_agree_shapes(const ops_request *request, value_id *values, uint32_t count);
 /* An operation by its code on values of one shape and type: for makers. */
 value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b);
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a);
+/* The f16 or bf16 value that was widened to this one, where it was: for makers that widen by themselves. */
+value_id ops_before_widening(const hg_computation *c, value_id value);
 /* A constant of a shape. */
 value_id ops_full(hg_computation *c, atlas_type type, uint64_t bits, const ops_shape *shape);
 

@@ -62,13 +62,14 @@ typedef struct ops_node {
   };
 } ops_node;
 
-/* How an operation of the table was called, kept for its own gradient and for reports. */
+/* How an operation of the table was called, in a formula or by the user: for gradients and reports. Inputs are as given. */
 typedef struct ops_call {
-  hg_op op;
-  uint32_t input_count, argument_count, result_count;
-  value_id inputs[8], results[4]; /* after promotion and broadcasting have been left to the formula: as given */
-  hg_argument arguments[4];
-  uint32_t first_node, end_node;  /* nodes that were added for it */
+  uint16_t op; /* hg_op */
+  uint8_t input_count, result_count;
+  uint32_t depth; /* of formulas around it; 0: the user called it */
+  value_id inputs[8], results[8];
+  uint32_t first_argument;       /* in hg_computation.arguments: as many as the row has */
+  uint32_t first_node, end_node; /* nodes (by index) that were added for it */
 } ops_call;
 
 typedef struct ops_input {
@@ -87,7 +88,8 @@ typedef struct ops_output {
 struct hg_computation {
   hg_allocator allocator;
   hg_array nodes;   /* ops_node */
-  hg_array calls;   /* ops_call */
+  hg_array calls;   /* ops_call, ascending by end_node */
+  hg_array arguments; /* ops_item of compute.h: of the calls */
   hg_array inputs;  /* ops_input */
   hg_array outputs; /* ops_output */
   hg_array buckets; /* uint32_t: of the table that finds equal nodes */

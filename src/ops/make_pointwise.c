@@ -80,6 +80,13 @@ static value_id plain(const ops_request *request, atlas_op op) {
   return ops_pointwise(c, op, values, count);
 }
 
+value_id ops_before_widening(const hg_computation *c, value_id value) {
+  const ops_node *node = ops_at(c, value);
+  if (node->kind != OPS_POINTWISE || node->op != ATLAS_OP_cvt || node->type != ATLAS_f32) return value;
+  atlas_type from = type_of(c, node->input[0]);
+  return from == ATLAS_f16 || from == ATLAS_bf16 ? node->input[0] : value;
+}
+
 value_id ops_make_pointwise(const ops_request *request) {
   atlas_op op = atlas_op_from_name(request->row->formula);
   switch (op) {

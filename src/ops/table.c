@@ -75,6 +75,14 @@ int ops_next_argument(const char **at, ops_argument_spec *spec) {
   return 1;
 }
 
+ops_word ops_types_part(const char *types, size_t index) {
+  for (;; index--) {
+    size_t length = strcspn(types, ";"), blanks = strspn(types, " ");
+    if (index == 0 || types[length] == '\0') return (ops_word){types + blanks, length - blanks};
+    types += length + 1;
+  }
+}
+
 int ops_choice_of(ops_word preset, ops_word word) {
   int number = 0;
   for (size_t i = 0; i < preset.length; number++) {
@@ -89,6 +97,14 @@ int ops_choice_of(ops_word preset, ops_word word) {
 int ops_choice_count(ops_word preset) {
   int count = 1;
   for (size_t i = 0; i < preset.length; i++) count += preset.text[i] == '|';
+  return count;
+}
+
+uint32_t ops_argument_count(const ops_row *row) {
+  const char *at = row->arguments;
+  ops_argument_spec spec;
+  uint32_t count = 0;
+  while (ops_next_argument(&at, &spec)) count++;
   return count;
 }
 

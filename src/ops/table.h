@@ -53,10 +53,14 @@ typedef struct ops_argument_spec {
 int ops_next_input(const char **at, ops_input_spec *spec);
 int ops_next_argument(const char **at, ops_argument_spec *spec);
 
+/* The part of a types column that is about an input: "bool; any" has one for the first and one for the rest. */
+ops_word ops_types_part(const char *types, size_t index);
+
 /* Of a choice "mean|sum|none": the number of a word; -1: it is not among them. And how many there are; 1: no choice. */
 int ops_choice_of(ops_word preset, ops_word word);
 int ops_choice_count(ops_word preset);
 
+uint32_t ops_argument_count(const ops_row *row);
 /* How many results a row's formula has; 1 of primitives. */
 uint32_t ops_output_count(const ops_row *row);
 

@@ -172,6 +172,189 @@ static void test_reductions(void) {
   REFUSED(with(HG_OP_sum, input(ATLAS_f32, 2, 3, 4, 0), 2, 1, -1), "sum: axis 1 is named twice");
 }
 
+/* ---- formulas ---------------------------------------------------------------------------------------------------- */
+
+static hg_value formula(const char *text, hg_value x, hg_value y) {
+  return hg_compute_formula(c, text, (const char *[]){"x", "y"}, (hg_value[]){x, y}, 2);
+}
+
+static void test_formulas(void) {
+  begin();
+  hg_value x = input(ATLAS_f32, 2, 3, 4, 0), y = input(ATLAS_f32, 1, 4, 0, 0), n = input(ATLAS_bf16, 2, 3, 4, 0);
+  IS(formula("exp(x - max(x, -1))", x, y), "f32[3, 4]");
+  IS(formula("m = mean(x, [0, 1]); m", x, y), "f32[1, 1]");
+  IS(formula("sum(x, keep=0) + 2 * y", x, y), "f32[4]");
+  IS(formula("given(y) ? x < y : nonsense(x)", x, y), "bool[3, 4]");
+  IS(formula("count(x, all) == 12 ? rank(x) == 2 ? y : x : x", x, y), "f32[4]");
+  IS(formula("index(x, -1) * size(x, 0)", x, y), "i64[3, 4]");
+  IS(formula("along(y, x, 1) * x", x, y), "f32[3, 4]");
+  IS(formula("reshape(x, [2, -1])", x, y), "f32[2, 6]");
+  IS(formula("\n  -x * -1e-3 +\n  .5", x, y), "f32[3, 4]");
+  CHECK_EQ_U64(formula("x + y * 2", x, y), formula("a = 1 + 1; x + (y*a)", x, y));
+  CHECK_EQ_U64(formula("softmax(x)", x, y), call(HG_OP_softmax, 1, x, 0, 0));
+  hg_value narrow = formula("exp(x) + 1", n, 0); /* widened once, rounded once */
+  IS(narrow, "bf16[3, 4]");
+  const ops_node *rounding = ops_at(c, narrow);
+  CHECK(rounding->op == ATLAS_OP_cvt && ops_at(c, rounding->input[0])->op == ATLAS_OP_add);
+  CHECK_EQ_U64(ops_at(c, rounding->input[0])->type, ATLAS_f32);
+  IS(formula("x as y", n, y), "f32[3, 4]");
+  IS(formula("y as f16", n, y), "f16[4]");
+}
+
+static void test_formula_errors(void) {
+  static const char *const cases[][2] = {
+      {"x +", "formula:1:4: a value is expected here, not its end"},
+      {"x + )", "formula:1:5: a value is expected here, not ')'"},
+      {"x\n  + z", "formula:2:5: there is no 'z' here"},
+      {"exp(x", "formula:1:6: ')' is expected here, not its end"},
+      {"exq(x)", "formula:1:1: there is no operation 'exq'"},
+      {"x x", "formula:1:3: an operator or the end is expected here"},
+      {"a = x", "formula:1:6: ';' is expected here, not its end"},
+      {"", "formula:1:1: a value is expected here, not its end"},
+      {"x ? 1 : 2",
+       "formula:1:1: what stands before '?' is decided when the formula is built: a number, not a tensor (see where)"},
+      {"i + 0.5", "formula:1:3: 0.5 is no i32, which the number meets here"},
+      {"exp(i)", "formula:1:1: exp: x is i32[4]; it takes float: cast(x, f32) makes it one"},
+      {"2 * exp(x + i)",
+       "formula:1:11: add: f32[3, 4] and i32[4]: integers and floats do not mix; cast one of them, as in cast(x, f32)"},
+      {"softmax(x, axis=2)", "formula:1:1: softmax(f32[3, 4]): max: there is no axis 2 of a tensor of rank 2"},
+      {"sum(x, 0, 1, 2)", "formula:1:14: sum takes (x, axes=all, keep=0)"},
+      {"sum(x, x)", "formula:1:8: 'axes' of sum takes integers"},
+      {"size(x, 3)", "formula:1:1: there is no such axis of a tensor of rank 2"},
+      {"x, x", "formula:1:1: 2 results where one is wanted"},
+      {"none", "formula:1:1: there is no 'none' here"},
+      {"1..2", "formula:1:1: '1..2' is no number"},
+      {"exp(none=x)", "formula:1:10: exp takes (x)"},
+      {"[1, 2]", "formula:1:1: a result is one tensor"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    begin();
+    hg_value values[] = {input(ATLAS_f32, 2, 3, 4, 0), input(ATLAS_i32, 1, 4, 0, 0)};
+    CHECK_EQ_U64(hg_compute_formula(c, cases[i][0], (const char *[]){"x", "i"}, values, 2), 0);
+    CHECK_STR(c->sentence, cases[i][1]);
+    CHECK_EQ_U64(hg_computation_status(c), c->status);
+  }
+  begin();
+  char deep[400] = {0};
+  memset(deep, '(', 200);
+  hg_value x = input(ATLAS_f32, 0, 0, 0, 0);
+  REFUSED(formula(deep, x, x), "formula:1:49: a formula is at most 48 parentheses deep");
+}
+
+/* Every row that is a formula, of ordinary inputs, in every float type: the type and shape of its results. */
+typedef struct formula_case {
+  hg_op op;
+  const char *inputs;  /* a letter each: x [6, 5] of the type, v [5], w [6], s [], i [6] integers, k u64 [], - absent */
+  const char *results; /* shapes; "?" stands for the type */
+} formula_case;
+
+static const formula_case formula_cases[] = {
+    {HG_OP_mean, "x", "?[]"}, {HG_OP_var, "x", "?[]"}, {HG_OP_std, "x", "?[]"}, {HG_OP_norm, "x", "?[]"},
+    {HG_OP_logsumexp, "x", "?[]"}, {HG_OP_count_nonzero, "x", "i64[]"}, {HG_OP_global_norm, "xvw", "f32[]"},
+    {HG_OP_softmax, "x", "?[6, 5]"}, {HG_OP_log_softmax, "x", "?[6, 5]"}, {HG_OP_layer_norm, "xvv", "?[6, 5]"},
+    {HG_OP_layer_norm, "x", "?[6, 5]"}, {HG_OP_layer_norm, "x-v", "?[6, 5]"}, {HG_OP_rms_norm, "xv", "?[6, 5]"},
+    {HG_OP_batch_norm, "x", "?[6, 5] ?[5] ?[5]"}, {HG_OP_batch_norm, "xvvvv", "?[6, 5] ?[5] ?[5]"},
+    {HG_OP_square, "x", "?[6, 5]"}, {HG_OP_clip, "x", "?[6, 5]"}, {HG_OP_lerp, "xvs", "?[6, 5]"},
+    {HG_OP_leaky_relu, "x", "?[6, 5]"}, {HG_OP_elu, "x", "?[6, 5]"}, {HG_OP_silu, "x", "?[6, 5]"},
+    {HG_OP_softplus, "x", "?[6, 5]"}, {HG_OP_hardswish, "x", "?[6, 5]"}, {HG_OP_mish, "x", "?[6, 5]"},
+    {HG_OP_isnan, "x", "bool[6, 5]"}, {HG_OP_isinf, "x", "bool[6, 5]"}, {HG_OP_isfinite, "x", "bool[6, 5]"},
+    {HG_OP_floor_divide, "xv", "?[6, 5]"}, {HG_OP_remainder, "xv", "?[6, 5]"}, {HG_OP_logaddexp, "xv", "?[6, 5]"},
+    {HG_OP_floor_divide, "ii", "i32[6]"}, {HG_OP_remainder, "ii", "i32[6]"}, {HG_OP_mean, "i", "f32[]"},
+    {HG_OP_mse, "xx", "?[]"}, {HG_OP_l1, "xx", "?[]"}, {HG_OP_huber, "xx", "?[]"}, {HG_OP_nll, "xi", "?[]"},
+    {HG_OP_nll, "xiv", "?[]"}, {HG_OP_cross_entropy, "xi", "?[]"}, {HG_OP_cross_entropy, "xiv", "?[]"},
+    {HG_OP_cross_entropy, "xx", "?[]"}, {HG_OP_cross_entropy, "xxv", "?[]"}, {HG_OP_bce, "xx", "?[]"},
+    {HG_OP_bce_with_logits, "xx", "?[]"}, {HG_OP_bce_with_logits, "xxvv", "?[]"}, {HG_OP_kl_div, "xx", "?[]"},
+    {HG_OP_gemm, "xt", "?[6, 6]"}, {HG_OP_gemm, "xtw", "?[6, 6]"}, {HG_OP_linear, "xx", "?[6, 6]"},
+    {HG_OP_linear, "xxw", "?[6, 6]"}, {HG_OP_embedding, "xi", "?[6, 5]"}, {HG_OP_dropout, "xk", "?[6, 5]"},
+    {HG_OP_triu, "x", "?[6, 5]"}, {HG_OP_tril, "i", ""}, {HG_OP_sgd, "xxsx", "?[6, 5] ?[6, 5]"},
+    {HG_OP_sgd, "xxs", "?[6, 5] ?[6, 5]"}, {HG_OP_adam, "xxxxss", "?[6, 5] ?[6, 5] ?[6, 5]"},
+    {HG_OP_adamw, "xxxxss", "?[6, 5] ?[6, 5] ?[6, 5]"}, {HG_OP_clip_norm, "xs", "?[6, 5]"},
+    {HG_OP_dot, "vv", "?[]"}, {HG_OP_matvec, "xv", "?[6]"}, {HG_OP_matmul, "xt", "?[6, 6]"},
+    {HG_OP_matmul, "vt", "?[6]"}, {HG_OP_matmul, "wx", "?[5]"}, {HG_OP_matmul, "3t", "?[2, 6, 6]"},
+    {HG_OP_matmul, "34", "?[2, 6, 6]"}, {HG_OP_take, "xi", "?[6, 5]"}, {HG_OP_random_bits, "k", "u32[]"},
+    {HG_OP_uniform, "kk", "f32[]"}, {HG_OP_normal, "k", "f32[]"}, {HG_OP_integers, "k", "i64[]"},
+    {HG_OP_concatenate, "xxx", "?[18, 5]"}, {HG_OP_stack, "xx", "?[2, 6, 5]"}, {HG_OP_pad, "x", "?[6, 5]"},
+    {HG_OP_full, "", "f32[]"}, {HG_OP_eye, "", "f32[1, 1]"},
+};
+
+static hg_value case_input(char letter, atlas_type type) {
+  switch (letter) {
+    case 'x': return input(type, 2, 6, 5, 0);
+    case 't': return input(type, 2, 5, 6, 0);
+    case '3': return input(type, 3, 2, 6, 5);
+    case '4': return input(type, 3, 1, 5, 6);
+    case 'v': return input(type, 1, 5, 0, 0);
+    case 'w': return input(type, 1, 6, 0, 0);
+    case 's': return input(type, 0, 0, 0, 0);
+    case 'i': return input(ATLAS_i32, 1, 6, 0, 0);
+    case 'k': return input(ATLAS_u64, 0, 0, 0, 0);
+    default: return 0;
+  }
+}
+
+static void check_results(const formula_case *row, atlas_type type, const hg_value *results, uint32_t count) {
+  char wanted[200] = {0}, found[200] = {0};
+  for (const char *at = row->results; *at != '\0'; at++) {
+    if (*at == '?') strcat(wanted, atlas_type_name(type));
+    else strncat(wanted, at, 1);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    strcat(found, i == 0 ? "" : " ");
+    strcat(found, OPS_TEXT(c, results[i]));
+  }
+  CHECK_STR(found, wanted);
+}
+
+static void test_formula_rows(void) {
+  static const atlas_type types[] = {ATLAS_f32, ATLAS_f64, ATLAS_f16, ATLAS_bf16};
+  for (size_t k = 0; k < 4 * (sizeof formula_cases / sizeof formula_cases[0]); k++) {
+    const formula_case *row = &formula_cases[k / 4];
+    hg_value inputs[8] = {0}, results[8] = {0};
+    begin();
+    size_t count = strlen(row->inputs);
+    for (size_t i = 0; i < count; i++) inputs[i] = case_input(row->inputs[i], types[k % 4]);
+    uint32_t outputs = ops_output_count(ops_row_of((uint32_t)row->op));
+    hg_status status = hg_compute_all(c, row->op, inputs, count, NULL, 0, results, outputs);
+    if (row->results[0] == '\0') CHECK_EQ_U64(status, HG_INVALID_ARGUMENT);
+    else if (status != HG_OK) CHECK_STR(hg_last_error(), "no error");
+    else check_results(row, types[k % 4], results, outputs);
+  }
+}
+
+/* An allocation that fails, whichever it is: no value, no leak (sanitizers look), the status says so. */
+static size_t allocations_left;
+
+static void *scarce_allocate(void *user, size_t size) {
+  (void)user;
+  if (allocations_left == 0) return NULL;
+  allocations_left--;
+  return malloc(size);
+}
+
+static void scarce_release(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+
+static void test_failed_allocations(void) {
+  hg_allocator scarce = {.size = sizeof scarce, .allocate = scarce_allocate, .release = scarce_release};
+  for (size_t limit = 0, done = 0; !done && limit < 1000; limit++) {
+    hg_computation *computation = NULL;
+    allocations_left = limit;
+    if (hg_computation_create(&scarce, &computation) != HG_OK) continue;
+    hg_tensor like = hg_tensor_of(NULL, ATLAS_f32, 2, (uint64_t[]){3, 4});
+    hg_value x = hg_computation_input(computation, "x", &like), y = hg_computation_input(computation, "y", &like);
+    hg_value norm = hg_compute(computation, HG_OP_global_norm, (hg_value[]){x, y}, 2, NULL, 0);
+    hg_value z = hg_compute(computation, HG_OP_layer_norm, (hg_value[]){x}, 1, NULL, 0);
+    z = hg_compute(computation, HG_OP_mul, (hg_value[]){z, norm}, 2, NULL, 0);
+    hg_computation_output(computation, "z", z, NULL);
+    hg_status status = hg_computation_status(computation);
+    done = status == HG_OK;
+    CHECK(done ? z != 0 : status == HG_OUT_OF_MEMORY);
+    hg_computation_release(computation);
+  }
+}
+
 int main(void) {
   test_table();
   test_tensors();
@@ -179,6 +362,10 @@ int main(void) {
   test_first_error_stays();
   test_views();
   test_reductions();
+  test_formulas();
+  test_formula_errors();
+  test_formula_rows();
+  test_failed_allocations();
   hg_computation_release(c);
   return check_report();
 }
