@@ -191,6 +191,21 @@ static void form_row_number(row_group *g, const space_map *map) {
   }
 }
 
+/* When all terms are there. */
+static hg_status finish_group(row_group *g, uint32_t kept) {
+  HG_TRY(find_bounds(g));
+  ops_form *more[ROWS_MOST_RESULTS + 1];
+  uint32_t count = 0;
+  more[count++] = &g->row_number;
+  for (uint32_t i = 0; i < g->result_count; i++) more[count++] = &g->results[i].address;
+  g->row_rank = kept;
+  ops_collapse(&g->terms, more, count, &g->row_rank);
+  find_stages(g);
+  if (g->stage_count > ROWS_MOST_STAGES) return unsupported("too many, one after the other");
+  find_held(g);
+  return HG_OK;
+}
+
 hg_status row_group_begin(row_group *g, const ops_group *group) {
   memset(g, 0, sizeof *g);
   g->group = group;
@@ -212,17 +227,33 @@ hg_status row_group_begin(row_group *g, const ops_group *group) {
   form_row_number(g, &map);
   HG_TRY(add_reductions(g, &map));
   HG_TRY(add_results(g, &map));
-  HG_TRY(find_bounds(g));
-  ops_form *more[ROWS_MOST_RESULTS + 1];
-  uint32_t count = 0;
-  more[count++] = &g->row_number;
-  for (uint32_t i = 0; i < g->result_count; i++) more[count++] = &g->results[i].address;
-  g->row_rank = map.kept;
-  ops_collapse(&g->terms, more, count, &g->row_rank);
-  find_stages(g);
-  if (g->stage_count > ROWS_MOST_STAGES) return unsupported("too many, one after the other");
-  find_held(g);
-  return HG_OK;
+  return finish_group(g, map.kept);
+}
+
+hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
+  memset(g, 0, sizeof *g);
+  g->group = whole->group;
+  g->full = whole->full, g->axes = whole->axes;
+  g->rows = whole->rows, g->columns = parts->count;
+  space_map map = map_space(&g->full, g->axes);
+  map.space.rank = map.kept + 1;
+  map.space.size[map.kept] = parts->count;
+  ops_terms_begin(&g->terms, g->group, &map.space);
+  form_row_number(g, &map);
+  ops_form form = g->row_number;
+  for (uint32_t i = 0; i < map.kept; i++) form.factor[i] *= (int64_t)parts->count;
+  form.factor[map.kept] = 1;
+  g->reduction_count = whole->reduction_count;
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    row_reduction *r = &g->reductions[i];
+    r->value = whole->reductions[i].value;
+    r->reduce = whole->reductions[i].reduce;
+    r->type = whole->reductions[i].type;
+    HG_TRY(ops_load_of(&g->terms, parts->values[i], (atlas_type)r->type, &form, &r->input));
+    if (row_is_place(r)) HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
+  }
+  HG_TRY(add_results(g, &map));
+  return finish_group(g, map.kept);
 }
 
 void row_group_end(row_group *g) { ops_terms_release(&g->terms); }
@@ -311,11 +342,11 @@ void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t d
   if (code->variable[g->row_rank] != column) ops_register_free(code, column);
 }
 
-static int derived_varies(const row_group *g, uint32_t i) {
+int row_derived_varies(const row_group *g, uint32_t i) {
   const ops_form *of = &g->terms.derived[i].of;
   for (uint32_t j = 0; j < g->terms.variable_count; j++) {
     if (of->factor[j] == 0) continue;
-    if (j < g->terms.space.rank ? j >= g->row_rank : derived_varies(g, j)) return 1;
+    if (j < g->terms.space.rank ? j >= g->row_rank : row_derived_varies(g, j)) return 1;
   }
   return 0;
 }
@@ -324,7 +355,7 @@ void row_forget(const row_group *g, ops_code *code) {
   uint32_t rank = g->terms.space.rank;
   ops_forget(code, column_bits(g));
   for (uint32_t i = rank; i < g->terms.variable_count; i++)
-    if (code->variable[i] != OPS_NO_REGISTER && derived_varies(g, i)) {
+    if (code->variable[i] != OPS_NO_REGISTER && row_derived_varies(g, i)) {
       ops_register_free(code, code->variable[i]);
       code->variable[i] = OPS_NO_REGISTER;
     }

@@ -15,6 +15,7 @@ typedef struct row_reduction {
   ops_reduce reduce;
   uint8_t type; /* of the input */
   term_id input;
+  term_id place;  /* of argmin and argmax of parts: where a part's extreme stands; 0: the column */
   term_id bound;  /* where others read the result; 0: nobody does */
   uint32_t stage; /* of the input */
 } row_reduction;
@@ -48,6 +49,12 @@ typedef struct row_group {
 /* Fills in everything; row_group_end in any case. */
 hg_status row_group_begin(row_group *g, const ops_group *group);
 void row_group_end(row_group *g);
+/* The same group, but that its reductions fold the results of parts, `count` of a row, which lie in storages. */
+typedef struct row_parts {
+  uint64_t count;
+  uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
+} row_parts;
+hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
 
 /* Bits of the space's coordinates that make up the column. */
 static inline uint32_t column_bits(const row_group *g) {
@@ -70,6 +77,7 @@ uint32_t row_element_bytes(const row_group *g);
 void row_coordinates(const row_group *g, ops_code *code, uint16_t number);
 /* The column's coordinates from column `base` (a register) + displacement: until row_forget. */
 void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
+int row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
 /* What varies along columns is not known any more. */
 void row_forget(const row_group *g, ops_code *code);
 /* The number of an index register of this type: u32 to the code's index type. */
@@ -103,6 +111,9 @@ void row_finish(const row_group *g, ops_code *code);
 hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout);
 hg_status rows_loop(row_group *g, ops_step *step);
 int rows_loop_can(const row_group *g);
+/* A block for each chunk of each row; its results are the parts. */
+int rows_parts_can(const row_group *g);
+hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts);
 int rows_held_layout(const row_group *g, ops_layout *layout);
 
 #endif

@@ -72,29 +72,31 @@ static ops_held leaf(void *context, uint32_t element) {
 
 static int is_float(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }
 
-/* The lowest column of this lane's that has the value, or is NaN; NOWHERE and more: there is none. */
+/* The lowest place of this lane's that has the value, or is NaN; NOWHERE and more: there is none. */
 static uint16_t place_in_lane(held_row *h, uint16_t value) {
   const row_reduction *r = h->reduction;
   atlas_builder *b = h->code.builder;
-  atlas_type type = (atlas_type)r->type;
-  uint16_t place = ops_register(&h->code), own = row_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
-  atlas_type index = h->code.index_type;
+  atlas_type type = (atlas_type)r->type, index = r->place != 0 ? ATLAS_i64 : h->code.index_type;
+  atlas_operand found = atlas_pred(ROW_IS_FOUND), nan = atlas_pred(ROW_IS_NAN);
+  uint16_t place = ops_register(&h->code);
   atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(NOWHERE));
+  if (r->place != 0) atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(INT64_MAX));
   for (uint32_t e = elements_of(h->layout); e-- > 0;) {
     ops_held at = value_at(h, r->input, e);
-    atlas_emit(b, ATLAS_OP_set_eq, type, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(at.reg), atlas_reg(value));
+    atlas_emit(b, ATLAS_OP_set_eq, type, 3, found, atlas_reg(at.reg), atlas_reg(value));
     if (is_float(r->type)) {
-      atlas_emit(b, ATLAS_OP_set_nan, type, 3, atlas_pred(ROW_IS_NAN), atlas_reg(at.reg), atlas_reg(at.reg));
-      atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
-                 atlas_pred(ROW_IS_NAN));
+      atlas_emit(b, ATLAS_OP_set_nan, type, 3, nan, atlas_reg(at.reg), atlas_reg(at.reg));
+      atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, nan);
     }
-    if (is_in_tail(h, e))
-      atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
-                 atlas_pred(ROW_IS_THERE));
-    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(ROW_IS_FOUND),
-               atlas_bits(ops_column(h->layout, e)), atlas_reg(place));
+    if (is_in_tail(h, e)) atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, found, found, atlas_pred(ROW_IS_THERE));
     ops_give_back(&h->code, at);
+    ops_held known = r->place != 0 ? value_at(h, r->place, e) : (ops_held){0, 0};
+    atlas_operand own = r->place != 0 ? atlas_reg(known.reg) : atlas_bits(ops_column(h->layout, e));
+    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), found, own, atlas_reg(place));
+    ops_give_back(&h->code, known);
   }
+  if (r->place != 0) return place;
+  uint16_t own = row_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mad, index, 4, atlas_reg(place), atlas_reg(own), atlas_bits(h->layout->wide),
              atlas_reg(place));
   ops_register_free(&h->code, own);
@@ -124,10 +126,10 @@ static void find_places(held_row *h, const ops_held *extremes, int is_last_visit
     const row_reduction *r = &g->reductions[i];
     if (r->stage != h->stage || !row_is_place(r)) continue;
     uint16_t reg = places[i];
-    atlas_emit(h->code.builder, ATLAS_OP_reduce_min, h->code.index_type, 2, atlas_reg(reg), atlas_reg(reg));
+    atlas_type index = r->place != 0 ? ATLAS_i64 : h->code.index_type;
     atlas_type type = (atlas_type)ops_at(g->group->computation, r->value)->type;
-    if (type != h->code.index_type)
-      atlas_emit2(h->code.builder, ATLAS_OP_cvt, type, h->code.index_type, atlas_reg(reg), atlas_reg(reg));
+    atlas_emit(h->code.builder, ATLAS_OP_reduce_min, index, 2, atlas_reg(reg), atlas_reg(reg));
+    if (type != index) atlas_emit2(h->code.builder, ATLAS_OP_cvt, type, index, atlas_reg(reg), atlas_reg(reg));
     bind(h, r, reg);
   }
 }
@@ -273,19 +275,4 @@ int rows_held_layout(const row_group *g, ops_layout *layout) {
   uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   return layout->loads * layout->wide * words <= MOST_WORDS && chunks * layout->wide <= OPS_MOST_PARTS;
-}
-
-hg_status ops_write_rows(const ops_group *group, ops_step *steps) {
-  row_group *g = hg_allocate(&group->plan->allocator, 1, sizeof *g);
-  if (g == NULL) return hg_fail_memory("a group that reduces", sizeof *g);
-  ops_layout layout;
-  hg_status status = row_group_begin(g, group);
-  if (status == HG_OK) {
-    if (rows_held_layout(g, &layout)) status = rows_held(g, &steps[0], &layout);
-    else if (rows_loop_can(g)) status = rows_loop(g, &steps[0]);
-    else status = hg_fail(HG_UNSUPPORTED, "a row too long to be held");
-  }
-  row_group_end(g);
-  hg_release(&group->plan->allocator, g);
-  return status;
 }

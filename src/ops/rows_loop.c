@@ -17,6 +17,7 @@ typedef struct loop_row {
   uint16_t chunk;    /* its number, u32 */
   uint16_t column;   /* of a load that may reach beyond the row; OPS_NO_REGISTER */
   int tests;         /* this chunk is not a whole one */
+  int is_part;       /* the block has this chunk alone */
   uint32_t stage;
   const row_reduction *reduction;
   ops_fold fold;
@@ -28,7 +29,7 @@ static atlas_operand index_scalar(loop_row *l, uint64_t value) {
   return ops_scalar_of(&l->code, l->code.index_type, value);
 }
 
-/* ---- elements ----------------------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------------------------- */
 
 /* Lanes that have nothing in a load read the row's last columns; ROW_IS_THERE says so. */
 static void set_element(loop_row *l, uint32_t element) {
@@ -65,7 +66,7 @@ static ops_held leaf(void *context, uint32_t element) {
   return there;
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------------------------- */
 
 static int is_of_stage(const loop_row *l, uint32_t i) { return l->g->reductions[i].stage == l->stage; }
 
@@ -97,6 +98,12 @@ static void keep_places(loop_row *l, uint32_t i) {
 
 /* Lane `chunk` keeps the chunk's result. */
 static void keep_chunk(loop_row *l, uint32_t i, ops_held result) {
+  if (l->is_part) {
+    atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)l->g->reductions[i].type, 2, atlas_reg(l->kept[i]),
+               atlas_reg(result.reg));
+    ops_give_back(&l->code, result);
+    return;
+  }
   atlas_emit(l->code.builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(ATLAS_REG_BLOCK_LANE),
              atlas_reg(l->chunk));
   atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->g->reductions[i].type, 4, atlas_reg(l->kept[i]),
@@ -149,6 +156,13 @@ static void store_chunk(void *context) {
 /* What is the same in all rounds is computed in front of them. */
 static void hoist(loop_row *l) {
   const ops_terms *t = &l->g->terms;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
+    if (row_derived_varies(l->g, i)) continue;
+    ops_form form = {.constant = 0};
+    int owned;
+    form.factor[i] = 1;
+    ops_form_value(&l->code, &form, &owned);
+  }
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     if (!varies_by_column(l->g, id) || l->g->stage[id] > l->stage) continue;
     const ops_term *term = ops_term_at(t, id);
@@ -190,7 +204,7 @@ static void over_chunks(loop_row *l, void (*body)(void *)) {
   ops_register_free(code, l->base);
 }
 
-/* ---- stages ------------------------------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------------------------- */
 
 static void begin_kept(loop_row *l) {
   for (uint32_t i = 0; i < l->g->reduction_count; i++) {
@@ -256,7 +270,7 @@ static void write_stages(loop_row *l) {
   row_finish(g, &l->code);
 }
 
-/* ---- the program --------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------------------------- */
 
 static ops_layout chunk_layout(const row_group *g) {
   ops_layout layout = {.lanes = 256, .wide = g->group->plan->for_gpu ? row_neighbours(g, 4) : 1};
@@ -271,21 +285,149 @@ int rows_loop_can(const row_group *g) {
   return g->columns > OPS_CHUNK && chunks <= chunk_layout(g).lanes && g->rows <= INT32_MAX;
 }
 
-hg_status rows_loop(row_group *g, ops_step *step) {
+static hg_status begin(loop_row **out, row_group *g, ops_step *step, const char *name) {
   loop_row *l = hg_allocate(&g->group->plan->allocator, 1, sizeof *l);
   if (l == NULL) return hg_fail_memory("a loop over rows", sizeof *l);
   l->g = g;
   l->layout = chunk_layout(g);
-  hg_status status = ops_code_begin(&l->code, &g->terms, step, "long_rows");
-  if (status == HG_OK) {
-    atlas_builder_block(l->code.builder, l->layout.lanes, 1, 1);
-    row_coordinates(g, &l->code, row_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
-    write_stages(l);
-    status = ops_code_end(&l->code);
+  hg_status status = ops_code_begin(&l->code, &g->terms, step, name);
+  if (status != HG_OK) {
+    hg_release(&g->group->plan->allocator, l);
+    return status;
   }
-  step->grid[0] = (uint32_t)g->rows, step->grid[1] = step->grid[2] = 1;
+  atlas_builder_block(l->code.builder, l->layout.lanes, 1, 1);
+  *out = l;
+  return HG_OK;
+}
+
+static hg_status end(loop_row *l, ops_step *step, uint64_t blocks) {
+  hg_status status = ops_code_end(&l->code);
+  step->grid[0] = (uint32_t)blocks, step->grid[1] = step->grid[2] = 1;
   step->block[0] = l->layout.lanes, step->block[1] = step->block[2] = 1;
   step->kind = "rows";
-  hg_release(&g->group->plan->allocator, l);
+  hg_release(&l->g->group->plan->allocator, l);
   return status;
+}
+
+hg_status rows_loop(row_group *g, ops_step *step) {
+  loop_row *l = NULL;
+  HG_TRY(begin(&l, g, step, "long_rows"));
+  row_coordinates(g, &l->code, row_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
+  write_stages(l);
+  return end(l, step, g->rows);
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------- */
+
+int rows_parts_can(const row_group *g) {
+  uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
+  uint32_t storages = 0;
+  if (g->stage_count != 2 || g->columns <= OPS_CHUNK || chunks > INT32_MAX / (g->rows + 1)) return 0;
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].is_full) return 0;
+  for (uint32_t i = 0; i < g->reduction_count; i++) storages += 1u + (uint32_t)row_is_place(&g->reductions[i]);
+  return storages <= sizeof((ops_code *)0)->partials / sizeof(uint32_t);
+}
+
+static hg_status add_storage(loop_row *l, uint8_t type, uint64_t count, uint32_t *number) {
+  ops_plan *plan = l->g->group->plan;
+  ops_storage storage;
+  memset(&storage, 0, sizeof storage);
+  storage.kind = OPS_TEMPORARY;
+  storage.type = type;
+  storage.shape = (ops_shape){.rank = 1, .size = {count}};
+  storage.stride[0] = 1;
+  storage.extent = (int64_t)count;
+  *number = (uint32_t)plan->storages.count;
+  l->code.partials[l->code.partial_count++] = *number;
+  if (hg_array_append(&plan->allocator, &plan->storages, &storage, 1) == NULL)
+    return hg_fail_memory("the parts of rows", sizeof storage);
+  return HG_OK;
+}
+
+/* The block's number is row * chunks + chunk. */
+static uint16_t begin_part(loop_row *l, uint64_t chunks) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  uint16_t block = row_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), chunk = ops_register(code);
+  atlas_emit(b, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(block), index_scalar(l, chunks));
+  atlas_emit(b, ATLAS_OP_rem, code->index_type, 3, atlas_reg(chunk), atlas_reg(block), index_scalar(l, chunks));
+  row_coordinates(l->g, code, row);
+  l->base = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
+  atlas_emit(b, ATLAS_OP_mad, code->index_type, 4, atlas_reg(l->base), atlas_reg(chunk), atlas_bits(OPS_CHUNK),
+             atlas_reg(l->base));
+  l->chunk = chunk;
+  return block;
+}
+
+static void reduce_part(loop_row *l, uint64_t chunks) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  hoist(l);
+  begin_kept(l);
+  for (uint32_t i = 0; i < l->g->reduction_count; i++)
+    if (row_is_place(&l->g->reductions[i]))
+      atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->place[i]), atlas_reg(l->base));
+  if (l->g->columns % OPS_CHUNK == 0) {
+    reduce_chunk(l);
+    return;
+  }
+  uint32_t last = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
+  atlas_emit(b, ATLAS_OP_set_eq, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(l->chunk),
+             index_scalar(l, chunks - 1));
+  atlas_emit_branch(b, ROW_IS_THERE, 0, last);
+  reduce_chunk(l);
+  atlas_emit_branch(b, -1, 0, done);
+  atlas_builder_place(b, last);
+  l->tests = 1;
+  l->column = ops_register(code);
+  reduce_chunk(l);
+  atlas_builder_place(b, done);
+}
+
+static void store_part(loop_row *l, uint32_t storage, uint16_t block, atlas_type type, uint16_t value) {
+  atlas_emit(l->code.builder, ATLAS_OP_stg, type, 2, atlas_mem_reg(ops_buffer_of(&l->code, storage), block, 0),
+             atlas_reg(value));
+}
+
+static void end_part(loop_row *l, uint16_t block, const row_parts *parts) {
+  ops_code *code = &l->code;
+  row_group *g = l->g;
+  ops_held results[ROWS_MOST_REDUCTIONS];
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    row_reduction *r = &g->reductions[i];
+    ops_fold fold = ops_fold_of(code, r->reduce, (atlas_type)r->type);
+    results[i] = (ops_held){l->kept[i], 0};
+    if (!fold.is_ordered) results[i] = ops_fold_lanes(&fold, results[i]);
+    if (row_is_place(r)) place_of(l, i, results[i].reg);
+  }
+  uint32_t done = atlas_builder_label(code->builder, NULL);
+  atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(ATLAS_REG_BLOCK_LANE),
+             atlas_bits(0));
+  atlas_emit_branch(code->builder, 0, 0, done);
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    store_part(l, parts->values[i], block, (atlas_type)g->reductions[i].type, results[i].reg);
+    if (row_is_place(&g->reductions[i])) store_part(l, parts->places[i], block, ATLAS_i64, l->place[i]);
+  }
+  atlas_builder_place(code->builder, done);
+}
+
+hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts) {
+  loop_row *l = NULL;
+  uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
+  HG_TRY(begin(&l, g, step, "parts"));
+  l->is_part = 1;
+  parts->count = chunks;
+  hg_status status = HG_OK;
+  for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {
+    status = add_storage(l, g->reductions[i].type, g->rows * chunks, &parts->values[i]);
+    if (status == HG_OK && row_is_place(&g->reductions[i]))
+      status = add_storage(l, ATLAS_i64, g->rows * chunks, &parts->places[i]);
+  }
+  if (l->code.status == HG_OK) l->code.status = status;
+  uint16_t block = begin_part(l, chunks);
+  reduce_part(l, chunks);
+  end_part(l, block, parts);
+  return end(l, step, g->rows * chunks);
 }

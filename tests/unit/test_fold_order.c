@@ -211,11 +211,11 @@ static void check_output(const hg_computation *c, const ops_output *output, cons
 }
 
 /* Plans, runs and compares all outputs of a computation; inputs are dense and random. */
-static void try(hg_computation *c, uint32_t flags, const char *name) {
+static void try_for(hg_computation *c, uint8_t for_gpu, const char *name) {
   hg_allocator allocator = c->allocator;
   ops_plan plan;
   CHECK_EQ_U64(c->status, HG_OK);
-  hg_status status = ops_plan_computation(&allocator, c, flags, 0, &plan);
+  hg_status status = ops_plan_computation(&allocator, c, 0, for_gpu, &plan);
   CHECK_EQ_U64(status, HG_OK);
   if (status != HG_OK) {
     printf("  %s: %s\n", name, hg_last_error());
@@ -263,6 +263,12 @@ static void try(hg_computation *c, uint32_t flags, const char *name) {
   ops_plan_release(&plan);
 }
 
+/* With the blocks that a processor likes, and with those of a GPU. */
+static void try(hg_computation *c, const char *name) {
+  try_for(c, 0, name);
+  try_for(c, 1, name);
+}
+
 /* ---- computations ---------------------------------------------------------------------------------------------- */
 
 static hg_computation *begin(void) {
@@ -304,7 +310,7 @@ static void reduction(ops_reduce reduce, atlas_type type, uint64_t rows, uint64_
   if (reduce == OPS_PRODUCT && type == ATLAS_f32) /* near 1 */
     x = pair(c, ATLAS_OP_add, pair(c, ATLAS_OP_mul, x, ops_number(c, type, 0.001)), ops_number(c, type, 1));
   output(c, ops_reduce_over(c, reduce, x, is_first ? 1 : 2, 0));
-  try(c, 0, called(names[reduce], type, rows, columns));
+  try(c, called(names[reduce], type, rows, columns));
   hg_computation_release(c);
 }
 
@@ -320,7 +326,7 @@ static void norm(atlas_type type, uint64_t rows, uint64_t columns) {
   value_id scaled = pair(c, ATLAS_OP_div, centred, squares);
   output(c, ops_cast(c, pair(c, ATLAS_OP_mul, scaled, ops_cast(c, w, ATLAS_f32)), type));
   output(c, squares);
-  try(c, 0, called("norm", type, rows, columns));
+  try(c, called("norm", type, rows, columns));
   hg_computation_release(c);
 }
 
