@@ -4,7 +4,7 @@
 
 #define DEFAULT_BYTES (UINT64_C(64) << 20)
 
-/* ---- the attachment ------------------------------------------------------------------------------------------------ */
+/* ---- the attachment ---------------------------------------------------------------------------------------------- */
 
 static void close_attachment(hg_executor *executor, void *data) {
   ops_attachment *a = data;
@@ -27,7 +27,7 @@ ops_attachment *ops_attachment_locked(hg_executor *executor) {
   return executor->attachment;
 }
 
-/* ---- order and buckets --------------------------------------------------------------------------------------------- */
+/* ---- order and buckets ------------------------------------------------------------------------------------------- */
 
 static void link_newest(ops_attachment *a, hg_executable *e) {
   e->newer = NULL;
@@ -83,7 +83,7 @@ static void sweep(hg_executable *garbage) {
   }
 }
 
-/* ---- finding and adding -------------------------------------------------------------------------------------------- */
+/* ---- finding and adding ------------------------------------------------------------------------------------------ */
 
 static hg_status find_locked(hg_executor *executor, const ops_key *key, hg_executable **out) {
   ops_attachment *a = ops_attachment_locked(executor);
@@ -139,7 +139,7 @@ void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executab
   sweep(garbage);
 }
 
-/* ---- the public functions ------------------------------------------------------------------------------------------ */
+/* ---- the public functions ---------------------------------------------------------------------------------------- */
 
 hg_status hg_executables_query(hg_executor *executor, hg_executables_info *info) {
   if (executor == NULL || info == NULL)

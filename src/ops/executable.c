@@ -3,7 +3,7 @@
 
 #include "ops/infer.h"
 
-/* ---- places -------------------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 #define MOST_REACH (INT64_MAX / 16)
 
@@ -80,7 +80,7 @@ static hg_status declare_places(hg_executable *e, const hg_computation *c) {
   return HG_OK;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------ */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 /* A step whose results have no elements. */
 static int runs_nothing(const ops_step *step) {
@@ -146,7 +146,7 @@ static hg_status make_kernels(hg_executable *e) {
   return HG_OK;
 }
 
-/* ---- what may lie in one place ------------------------------------------------------------------------------------- */
+/* ---- what may lie in one place ----------------------------------------------------------------------------------- */
 
 static const ops_bind *bind_to(const ops_launch *launch, uint32_t place) {
   for (uint32_t b = 0; b < launch->bind_count; b++)
@@ -158,8 +158,8 @@ static uint8_t access_of(const ops_launch *launch, const ops_bind *bind) {
   return bind != NULL ? atlas_symbol_at(launch->kernel->program, bind->slot)->access : 0;
 }
 
-/* Nothing reads `other` after `written` has been begun to be written; where one launch does both, each lane reads its own
- * element of the one and then writes its own of the other. */
+/* Nothing reads `other` after `written` has been begun to be written; where one launch does both, each lane reads its
+ * own element of the one and then writes its own of the other. */
 static int can_share(const hg_executable *e, uint32_t written, uint32_t other) {
   int has_begun = 0;
   for (uint32_t i = 0; i < e->launch_count; i++) {
@@ -191,7 +191,7 @@ static hg_status find_shared(hg_executable *e) {
   return HG_OK;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Programs are the kernels' from now on; their code takes about as much as the instructions that it is made of. */
 static uint64_t count_bytes(const hg_executable *e) {
@@ -261,38 +261,7 @@ void ops_executable_destroy(hg_executable *e) {
   hg_release(&allocator, e);
 }
 
-/* ---- the public functions ------------------------------------------------------------------------------------------ */
-
-static hg_status check_computation(hg_computation *c) {
-  HG_TRY(hg_computation_status(c));
-  if (c->outputs.count > 0) return HG_OK;
-  const ops_input *inputs = c->inputs.data;
-  for (size_t i = 0; i < c->inputs.count; i++)
-    if (inputs[i].update != 0) return HG_OK;
-  return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: the computation has no output and updates nothing");
-}
-
-hg_status hg_compile(hg_executor *executor, hg_computation *computation, const hg_compile_desc *desc,
-                     hg_executable **out) {
-  hg_compile_desc own;
-  if (out != NULL) *out = NULL;
-  if (executor == NULL || computation == NULL || out == NULL)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: an argument is NULL");
-  HG_TRY(HG_READ(hg_compile_desc, &own, desc));
-  if ((own.flags & ~(uint32_t)(HG_NUMERICS_FAST | HG_NO_FUSION)) != 0 || own.reserved != 0)
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags 0x%x and .reserved %u: a bit that means nothing",
-                   (unsigned)own.flags, (unsigned)own.reserved);
-  HG_TRY(check_computation(computation));
-  ops_key key;
-  HG_TRY(ops_key_of(&executor->allocator, computation, own.flags, &key));
-  hg_status status = ops_cache_find(executor, &key, out);
-  if (status == HG_OK && *out == NULL) {
-    status = ops_executable_create(executor, computation, own.flags, out);
-    if (status == HG_OK) ops_cache_add(executor, &key, out);
-  }
-  hg_array_release(&executor->allocator, &key.bytes);
-  return status;
-}
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 hg_executable *hg_executable_retain(hg_executable *executable) {
   if (executable == NULL) return NULL;

@@ -1,9 +1,9 @@
-/* executable.h - compiled computations: a plan with a kernel for each step, and the cache that an executor keeps of them.
+/* executable.h - compiled computations: a plan with a kernel for each step, and the cache that an executor keeps of
+ * them.
  *
  * References: an executable counts who holds it outside the cache, and holds the executor while there is anybody. The
  * cache belongs to the executor and so must not hold it: the kernels of an executable are lent (hg_kernel_lend), and
- * whoever launches them holds the executable. Counts and the cache change with the executor's lock held.
- * */
+ * whoever launches them holds the executable. Counts and the cache change with the executor's lock held. */
 #ifndef HG_OPS_EXECUTABLE_H
 #define HG_OPS_EXECUTABLE_H
 
@@ -62,8 +62,8 @@ struct hg_executable {
   ops_launch *launches;          /* of steps that run anything */
   uint32_t launch_count;
   uint64_t workspace_bytes;
-  uint8_t *may_share;            /* place_count rows of place_count bits, in bytes: a written place and another one may be
-                                    the very same view */
+  uint8_t *may_share; /* place_count rows of place_count bits, in bytes: a written place and another one may be
+                         the very same view */
   ops_plan plan;                 /* without its programs */
   hg_array operations;           /* char: for the report, see report.c */
 };
@@ -92,13 +92,13 @@ hg_status ops_note_operations(hg_executable *executable, const hg_computation *c
 /* "exp, 2 x mul": the operations of a step. */
 void ops_operations_of(const hg_executable *executable, uint32_t step, char *text, size_t text_bytes);
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* Checks all tensors and launches: hg_run without its checks of arguments. */
 hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
                   hg_launch_report *report);
 
-/* ---- the cache ---------------------------------------------------------------------------------------------------- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 enum { OPS_BUCKETS = 256 };
 
@@ -114,8 +114,8 @@ ops_attachment *ops_attachment_locked(hg_executor *executor);
 
 /* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
 hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out);
-/* Puts a new executable into the cache, where it fits; where another thread has put in an equal one, *executable becomes
- * that one. Takes the key's bytes. */
+/* Puts a new executable into the cache, where it fits; where another thread has put in an equal one, *executable
+ * becomes that one. Takes the key's bytes. */
 void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executable);
 
 #endif

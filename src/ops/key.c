@@ -14,7 +14,7 @@ typedef struct walk {
   ops_key *key;
 } walk;
 
-/* ---- bytes --------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 uint64_t ops_hash(const void *bytes, size_t byte_count) {
   const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
@@ -35,7 +35,8 @@ static uint8_t *room(walk *w, size_t bytes) {
   hg_array *to = &w->key->bytes;
   if (to->capacity - to->count < bytes || to->data == NULL) {
     uint64_t wanted = 2 * (uint64_t)to->capacity;
-    if (!hg_array_reserve(w->allocator, to, wanted < to->count + bytes + 256 ? to->count + bytes + 256 : wanted)) return NULL;
+    if (!hg_array_reserve(w->allocator, to, wanted < to->count + bytes + 256 ? to->count + bytes + 256 : wanted))
+      return NULL;
   }
   uint8_t *at = (uint8_t *)to->data + to->count;
   to->count += bytes;
@@ -49,11 +50,12 @@ static hg_status put(walk *w, const void *bytes, size_t byte_count) {
   return HG_OK;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 /* Its shape does not follow from its inputs'. */
 static int has_own_shape(const ops_node *node) {
-  return node->kind != OPS_POINTWISE && node->kind != OPS_REDUCE && node->kind != OPS_INPUT && node->kind != OPS_CONSTANT;
+  return node->kind != OPS_POINTWISE && node->kind != OPS_REDUCE && node->kind != OPS_INPUT &&
+         node->kind != OPS_CONSTANT;
 }
 
 static hg_status put_node(walk *w, const ops_node *node) {
@@ -108,7 +110,7 @@ static hg_status put_value(walk *w, value_id root) {
   return put(w, &w->numbers[root - 1], sizeof w->numbers[0]);
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 /* The stride of a dimension with one element says nothing. */
 static hg_status put_tensor(walk *w, const char *name, const hg_tensor *like) {

@@ -1,18 +1,18 @@
-/* report.c - what an executable does, as text or JSON: which operations became which launch, bytes, temporaries, and what
- * was not fused. */
+/* report.c - what an executable does, as text or JSON: which operations became which launch, bytes, temporaries, and
+ * what was not fused. */
 #include "ops/executable.h"
 
 #include "ops/table.h"
 
-/* ---- the operations of each step ----------------------------------------------------------------------------------- */
+/* ---- the operations of each step --------------------------------------------------------------------------------- */
 
 /* hg_executable.operations: for each step of the plan its operations in order, each "name" or "3 x name" with a NUL
  * behind it, and an empty one at the end. */
 
 static const char *kind_names[] = {
-    [OPS_INPUT] = "",         [OPS_CONSTANT] = "",          [OPS_COORDINATE] = "index", [OPS_POINTWISE] = "",
-    [OPS_VIEW] = "",          [OPS_RESHAPE] = "",           [OPS_REDUCE] = "reduce",    [OPS_CONTRACT] = "contract",
-    [OPS_GATHER] = "gather",  [OPS_SCATTER] = "scatter",    [OPS_RANDOM] = "random",    [OPS_CONCATENATE] = "concatenate",
+    [OPS_INPUT] = "",        [OPS_CONSTANT] = "",       [OPS_COORDINATE] = "index", [OPS_POINTWISE] = "",
+    [OPS_VIEW] = "",         [OPS_RESHAPE] = "",        [OPS_REDUCE] = "reduce",    [OPS_CONTRACT] = "contract",
+    [OPS_GATHER] = "gather", [OPS_SCATTER] = "scatter", [OPS_RANDOM] = "random",    [OPS_CONCATENATE] = "concatenate",
     [OPS_PAD] = "pad"};
 
 static const char *const reduce_names[] = {"sum", "prod", "min", "max", "argmin", "argmax"};
@@ -104,7 +104,7 @@ void ops_operations_of(const hg_executable *e, uint32_t step, char *text, size_t
   if (used == 0) snprintf(text, text_bytes, "a copy");
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
   const hg_allocator *allocator;
@@ -164,7 +164,8 @@ static const char *numerics(const hg_executable *e) { return e->flags & HG_NUMER
 static void write_text(writer *w, const hg_executable *e) {
   const ops_step *steps = e->plan.steps.data;
   totals t = add_up(e);
-  print(w, "%u inputs, %u outputs: %u launches on %s, %llu bytes read, %llu written, %llu of temporaries, %s numerics%s\n",
+  print(w,
+        "%u inputs, %u outputs: %u launches on %s, %llu bytes read, %llu written, %llu of temporaries, %s numerics%s\n",
         (unsigned)e->input_count, (unsigned)e->output_count, (unsigned)e->launch_count, e->executor->row->name,
         (unsigned long long)t.bytes_read, (unsigned long long)t.bytes_written, (unsigned long long)e->workspace_bytes,
         numerics(e), e->flags & HG_NO_FUSION ? ", not fused" : "");

@@ -25,7 +25,7 @@ typedef struct run {
   given few[FEW_PLACES];
 } run;
 
-/* ---- what is wrong with a tensor ----------------------------------------------------------------------------------- */
+/* ---- what is wrong with a tensor --------------------------------------------------------------------------------- */
 
 static const char *what_of(const ops_place *place) { return place->is_output ? "output" : "input"; }
 
@@ -75,12 +75,13 @@ HG_RARE static hg_status fail_bounds(const ops_place *place, const hg_tensor *te
 }
 
 HG_RARE static hg_status fail_alignment(const ops_place *place, const hg_tensor *tensor) {
-  return hg_fail(HG_BINDING, "the buffer of %s '%s' starts at byte %llu of its memory; it must be a multiple of %u (%s)",
+  return hg_fail(HG_BINDING,
+                 "the buffer of %s '%s' starts at byte %llu of its memory; it must be a multiple of %u (%s)",
                  what_of(place), place->name, (unsigned long long)tensor->buffer->offset,
                  (unsigned)place->element_bytes, atlas_type_name((atlas_type)place->type));
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static int has_strides(const ops_place *place, const hg_tensor *tensor) {
   for (uint32_t d = 0; d < place->rank; d++)
@@ -173,7 +174,7 @@ static hg_status check_tensors(run *r, const hg_tensor *inputs, const hg_tensor 
   return status;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------ */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 /* No bytes of memory: from the last whole elements of some buffer on, since a count of 0 means the rest of it. */
 static hg_binding nothing_of(hg_buffer *buffer, uint32_t slot) {
@@ -309,6 +310,7 @@ hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t inpu
                    "hg_run: %zu inputs and %zu outputs are given; the computation has %u and %u", input_count,
                    output_count, (unsigned)executable->input_count, (unsigned)executable->output_count);
   if ((inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_run: '%s' is NULL", inputs == NULL && input_count > 0 ? "inputs" : "outputs");
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_run: '%s' is NULL",
+                   inputs == NULL && input_count > 0 ? "inputs" : "outputs");
   return ops_run(executable, inputs, outputs, stream, report);
 }

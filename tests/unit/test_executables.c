@@ -13,7 +13,7 @@
 
 enum { MOST = 64 };
 
-/* ---- short ways ---------------------------------------------------------------------------------------------------- */
+/* ---- short ways -------------------------------------------------------------------------------------------------- */
 
 static hg_tensor vector_of(hg_buffer *buffer, uint64_t count) {
   return hg_tensor_of(buffer, ATLAS_f32, 1, (uint64_t[]){count});
@@ -81,7 +81,7 @@ static float expected(uint64_t i) { return ((float)(1 + i) + (float)(10 + i)) * 
     CHECK_STR(hg_last_error(), sentence);       \
   } while (0)
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void test_run(void) {
   hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
@@ -144,7 +144,8 @@ static void test_stream(void) {
   REFUSES(run3(e, x, y, z, foreign), HG_INVALID_ARGUMENT, "the stream of a run belongs to another executor");
   hg_buffer *strange = NULL;
   CHECK_EQ_U64(hg_buffer_create(another, NULL, 48, &strange), HG_OK);
-  REFUSES(run3(e, x, vector_of(strange, 12), z, NULL), HG_BINDING, "the buffer of input 'b' belongs to another executor");
+  REFUSES(run3(e, x, vector_of(strange, 12), z, NULL), HG_BINDING,
+          "the buffer of input 'b' belongs to another executor");
   hg_executable_release(e);
   hg_buffer_release(strange);
   hg_stream_release(foreign);
@@ -155,7 +156,7 @@ static void test_stream(void) {
   hg_buffer_release(out);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------------------- */
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 static void test_refusals(void) {
   hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
@@ -174,9 +175,10 @@ static void test_refusals(void) {
   wrong = z, wrong.stride[0] = 1, wrong.stride[1] = 3;
   REFUSES(run3(e, x, y, wrong, NULL), HG_BINDING, "output 'out' has strides (1, 3); it was declared with (4, 1)");
   wrong = z, wrong.offset = 1;
-  REFUSES(run3(e, x, y, wrong, NULL), HG_BINDING,
-          "output 'out' begins at element 1 and reaches from 0 to 11 elements beside it, which is not all in its buffer "
-          "of 48 bytes (12 of f32)");
+  REFUSES(
+      run3(e, x, y, wrong, NULL), HG_BINDING,
+      "output 'out' begins at element 1 and reaches from 0 to 11 elements beside it, which is not all in its buffer "
+      "of 48 bytes (12 of f32)");
   wrong.offset = -1;
   CHECK_EQ_U64(run3(e, x, y, wrong, NULL), HG_BINDING);
   wrong.offset = INT64_MAX;
@@ -308,7 +310,7 @@ static void test_compile_errors(void) {
   CHECK(hg_executable_retain(NULL) == NULL);
 }
 
-/* ---- the cache ----------------------------------------------------------------------------------------------------- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 static hg_executables_info cache_info(void) {
   hg_executables_info info = {0};
@@ -411,7 +413,7 @@ static void test_lifetime(void) {
   executor = shared;
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static void test_report(void) {
   hg_tensor x = vector_of(NULL, 12);
@@ -439,7 +441,7 @@ static void test_report(void) {
   hg_executable_release(e);
 }
 
-/* ---- memory that runs out ------------------------------------------------------------------------------------------ */
+/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
 
 /* Each allocation of a compilation and of a run fails once; nothing is lost, and the next attempt succeeds. */
 static void test_failures(void) {
@@ -475,7 +477,7 @@ static void test_failures(void) {
   executor = shared;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #if !defined(_WIN32)
 enum { THREADS = 6, ROUNDS = 40 };
@@ -497,7 +499,8 @@ static void *work(void *argument) {
     w->failures += hg_buffer_create(executor, NULL, sizeof values, &a) != HG_OK;
     w->failures += hg_buffer_create(executor, NULL, sizeof values, &out) != HG_OK;
     w->failures += hg_buffer_write(a, 0, ones, sizeof ones) != HG_OK;
-    hg_tensor x = vector_of(a, 12), z = vector_of(out, 12), part = vector_of(a, 1 + round % 5), to = vector_of(out, part.shape[0]);
+    hg_tensor x = vector_of(a, 12), z = vector_of(out, 12), part = vector_of(a, 1 + round % 5),
+              to = vector_of(out, part.shape[0]);
     w->failures += run3(w->shared, x, x, z, NULL) != HG_OK;
     w->failures += hg_buffer_read(out, 0, values, sizeof values) != HG_OK;
     for (int i = 0; i < 12; i++) w->failures += values[i] != 2 * ones[i] * ones[i];

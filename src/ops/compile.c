@@ -1,0 +1,33 @@
+/* compile.c - hg_compile: an executable from the cache, or a new one. */
+#include "ops/executable.h"
+
+static hg_status check_computation(hg_computation *c) {
+  HG_TRY(hg_computation_status(c));
+  if (c->outputs.count > 0) return HG_OK;
+  const ops_input *inputs = c->inputs.data;
+  for (size_t i = 0; i < c->inputs.count; i++)
+    if (inputs[i].update != 0) return HG_OK;
+  return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: the computation has no output and updates nothing");
+}
+
+hg_status hg_compile(hg_executor *executor, hg_computation *computation, const hg_compile_desc *desc,
+                     hg_executable **out) {
+  hg_compile_desc own;
+  if (out != NULL) *out = NULL;
+  if (executor == NULL || computation == NULL || out == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: an argument is NULL");
+  HG_TRY(HG_READ(hg_compile_desc, &own, desc));
+  if ((own.flags & ~(uint32_t)(HG_NUMERICS_FAST | HG_NO_FUSION)) != 0 || own.reserved != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags 0x%x and .reserved %u: a bit that means nothing",
+                   (unsigned)own.flags, (unsigned)own.reserved);
+  HG_TRY(check_computation(computation));
+  ops_key key;
+  HG_TRY(ops_key_of(&executor->allocator, computation, own.flags, &key));
+  hg_status status = ops_cache_find(executor, &key, out);
+  if (status == HG_OK && *out == NULL) {
+    status = ops_executable_create(executor, computation, own.flags, out);
+    if (status == HG_OK) ops_cache_add(executor, &key, out);
+  }
+  hg_array_release(&executor->allocator, &key.bytes);
+  return status;
+}
