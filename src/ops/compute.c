@@ -239,7 +239,8 @@ value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b) {
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a) { return ops_pointwise(c, op, &a, 1); }
 
 value_id ops_full(hg_computation *c, atlas_type type, uint64_t bits, const ops_shape *shape) {
-  return ops_broadcast(c, ops_constant(c, type, bits), shape);
+  ops_shape own = *shape; /* of a node, maybe, which moves when one is added */
+  return ops_broadcast(c, ops_constant(c, type, bits), &own);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */

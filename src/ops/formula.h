@@ -28,6 +28,7 @@ typedef struct ops_formula {
   uint32_t skipping;  /* > 0: what is read is not built */
   uint32_t depth;     /* of parentheses, calls, signs */
   uint32_t nesting;   /* of formulas in formulas */
+  int is_wide;        /* results are not rounded */
   int failed;
   hg_array packs;     /* value_id *, released in the end */
 } ops_formula;

@@ -13,6 +13,7 @@ void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text) {
   f->rounded = ATLAS_NONE;
   f->name_count = f->skipping = f->depth = 0;
   f->row = NULL;
+  f->is_wide = 0;
   f->failed = 0;
   f->nesting = 0;
   f->packs = (hg_array){.element_size = sizeof(value_id *)};
@@ -49,7 +50,7 @@ void ops_formula_pack(ops_formula *f, ops_word name, const value_id *values, uin
 
 static void settle_types(ops_formula *f) {
   f->type = f->rounded == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
-  if (!is_narrow(f->rounded)) f->rounded = ATLAS_NONE;
+  if (!is_narrow(f->rounded) || f->is_wide) f->rounded = ATLAS_NONE;
 }
 
 /* ---- statements and results -------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* make_reduce.c - rows of the kind reduce: sums and products accumulate in a type that holds them, a sequence of one or
  * no values is no reduction, and a NaN is canonical. */
-#include "ops/compute.h"
+#include "ops/gradient.h"
 
 #include "atlas/value.h"
 
@@ -65,6 +65,13 @@ static value_id reduced(const ops_request *request, ops_reduce reduce, value_id 
     return ops_reshape(c, canonical(c, x), &result);
   }
   return ops_reduce_over(c, reduce, x, axes, keep);
+}
+
+value_id ops_sum(hg_computation *c, value_id value, uint32_t axes, int keep) {
+  if (value == 0) return 0;
+  ops_request request = {.c = c, .row = ops_row_of(HG_OP_sum), .inputs = &value, .input_count = 1};
+  atlas_type type = type_of(c, value);
+  return ops_cast(c, reduced(&request, OPS_SUM, ops_cast(c, value, wide_type(type)), axes, keep), type);
 }
 
 static value_id any_or_all(const ops_request *request, uint32_t axes, int keep) {

@@ -321,6 +321,84 @@ static void test_formula_rows(void) {
   }
 }
 
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+static hg_value gradient(hg_value value, hg_value cotangent, hg_value by) {
+  hg_value result = 0;
+  hg_gradient(c, value, cotangent, &by, 1, &result);
+  return result;
+}
+
+static int leads_to(hg_value from, ops_kind kind) {
+  const ops_node *node = ops_at(c, from);
+  if (node->kind == kind) return 1;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    if (leads_to(node->input[i], kind)) return 1;
+  return 0;
+}
+
+static void test_gradients(void) {
+  begin();
+  hg_value x = input(ATLAS_f32, 2, 3, 4, 0), v = input(ATLAS_f32, 1, 4, 0, 0), n = input(ATLAS_i32, 1, 3, 0, 0);
+  hg_value total = formula("sum(x * y, keep=0)", x, v);
+  hg_value wide = gradient(total, 0, x), narrow = gradient(total, 0, v);
+  IS(wide, "f32[3, 4]");
+  IS(narrow, "f32[4]"); /* the sum over the rows that v was repeated along */
+  CHECK_EQ_U64(gradient(formula("x + 1", x, v), x, x), x);
+  CHECK_EQ_U64(ops_at(c, ops_at(c, gradient(total, 0, n))->input[0])->kind, OPS_CONSTANT); /* zeros */
+  hg_value loss = call(HG_OP_cross_entropy, 2, x, n, 0), by = gradient(loss, 0, x);
+  IS(by, "f32[3, 4]");
+  CHECK(!leads_to(by, OPS_SCATTER)); /* softmax less one where the class is */
+  hg_value rows = call(HG_OP_embedding, 2, x, n, 0);
+  CHECK(leads_to(gradient(rows, rows, x), OPS_SCATTER));
+  hg_value half = input(ATLAS_bf16, 2, 3, 4, 0), norm = call(HG_OP_layer_norm, 1, half, 0, 0);
+  IS(gradient(norm, half, half), "bf16[3, 4]");
+  hg_value m = call(HG_OP_max, 1, x, 0, 0), inside = formula("exp(x - y)", x, m); /* as softmax has inside */
+  hg_value shares = formula("softmax(reshape(x, [12]))", x, 0);
+  CHECK(gradient(shares, shares, inside) != 0);
+  hg_value twice = gradient(with(HG_OP_sum, gradient(total, 0, x), 0, 0, 0), 0, v);
+  IS(twice, "f32[4]");
+  hg_value none;
+  CHECK_EQ_U64(hg_gradient(c, x, 0, &x, 1, &none), HG_INVALID_ARGUMENT);
+  REFUSED(none, "hg_gradient: the value is f32[3, 4]: of more than one element a cotangent is needed");
+  n = input(ATLAS_i32, 0, 0, 0, 0);
+  CHECK_EQ_U64(hg_gradient(c, n, 0, &n, 1, &none), HG_INVALID_ARGUMENT);
+  REFUSED(none, "hg_gradient: the value is i32[]; only floats have gradients");
+}
+
+/* Every rule of the table can be built, for inputs of every float type: what is differentiable gives gradients of the
+ * inputs' types and shapes. */
+static void test_gradient_rows(void) {
+  static const atlas_type types[] = {ATLAS_f32, ATLAS_f64, ATLAS_f16, ATLAS_bf16};
+  for (size_t k = 0; k < 4 * (ops_row_count() + sizeof formula_cases / sizeof formula_cases[0]); k++) {
+    size_t number = k / 4;
+    formula_case own = {.results = "?"};
+    begin();
+    hg_value inputs[8] = {0}, results[8] = {0}, gradients[8];
+    if (number < ops_row_count()) { /* pointwise rows of floats */
+      const ops_row *row = ops_row_at(number);
+      ops_argument_spec argument;
+      const char *at = row->arguments;
+      if (row->kind != OPS_KIND_pointwise || ops_next_argument(&at, &argument)) continue;
+      own.op = (hg_op)row->op;
+      own.inputs = strchr(row->inputs, 'c') != NULL ? "xvv" : strchr(row->inputs, 'b') != NULL ? "xv" : "x";
+      if (strstr(row->types, "number") == NULL && strstr(row->types, "float") == NULL) continue;
+    } else {
+      own = formula_cases[number - ops_row_count()];
+    }
+    size_t count = strlen(own.inputs);
+    for (size_t i = 0; i < count; i++) inputs[i] = case_input(own.inputs[i], types[k % 4]);
+    if (hg_compute_all(c, own.op, inputs, count, NULL, 0, results, 1) != HG_OK) continue;
+    if (!atlas_is_float((atlas_type)ops_at(c, results[0])->type)) continue;
+    hg_value by[8];
+    size_t asked = 0;
+    for (size_t i = 0; i < count; i++)
+      if (inputs[i] != 0) by[asked++] = inputs[i];
+    if (hg_gradient(c, results[0], results[0], by, asked, gradients) != HG_OK) CHECK_STR(hg_last_error(), "no error");
+    for (size_t i = 0; i < asked && c->status == HG_OK; i++) CHECK_STR(OPS_TEXT(c, gradients[i]), OPS_TEXT(c, by[i]));
+  }
+}
+
 /* An allocation that fails, whichever it is: no value, no leak (sanitizers look), the status says so. */
 static size_t allocations_left;
 
@@ -347,6 +425,8 @@ static void test_failed_allocations(void) {
     hg_value norm = hg_compute(computation, HG_OP_global_norm, (hg_value[]){x, y}, 2, NULL, 0);
     hg_value z = hg_compute(computation, HG_OP_layer_norm, (hg_value[]){x}, 1, NULL, 0);
     z = hg_compute(computation, HG_OP_mul, (hg_value[]){z, norm}, 2, NULL, 0);
+    hg_value sum = hg_compute(computation, HG_OP_sum, &z, 1, NULL, 0), by[2];
+    hg_gradient(computation, sum, 0, (hg_value[]){x, y}, 2, by);
     hg_computation_output(computation, "z", z, NULL);
     hg_status status = hg_computation_status(computation);
     done = status == HG_OK;
@@ -365,6 +445,8 @@ int main(void) {
   test_formulas();
   test_formula_errors();
   test_formula_rows();
+  test_gradients();
+  test_gradient_rows();
   test_failed_allocations();
   hg_computation_release(c);
   return check_report();
