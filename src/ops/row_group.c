@@ -241,8 +241,8 @@ hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_par
   ops_terms_begin(&g->terms, g->group, &map.space);
   form_row_number(g, &map);
   ops_form form = g->row_number;
-  for (uint32_t i = 0; i < map.kept; i++) form.factor[i] *= (int64_t)parts->count;
-  form.factor[map.kept] = 1;
+  for (uint32_t i = 0; i < map.kept && !parts->is_across; i++) form.factor[i] *= (int64_t)parts->count;
+  form.factor[map.kept] = parts->is_across ? (int64_t)g->rows : 1;
   g->reduction_count = whole->reduction_count;
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     row_reduction *r = &g->reductions[i];
@@ -305,7 +305,7 @@ uint16_t row_index_of(ops_code *code, uint32_t reg) {
 static atlas_operand number(ops_code *code, uint64_t value) { return ops_scalar_of(code, code->index_type, value); }
 
 /* Coordinates first .. end - 1 from their number in C order. */
-static void split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end) {
+void row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end) {
   uint16_t rest = from;
   for (uint32_t i = end; i-- > first;) {
     if (i == first) {
@@ -323,7 +323,7 @@ static void split(const row_group *g, ops_code *code, uint16_t from, uint32_t fi
 }
 
 void row_coordinates(const row_group *g, ops_code *code, uint16_t row) {
-  if (g->row_rank > 0) split(g, code, row, 0, g->row_rank);
+  if (g->row_rank > 0) row_split(g, code, row, 0, g->row_rank);
 }
 
 void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement) {
@@ -338,17 +338,21 @@ void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t d
   uint16_t column = ops_register(code);
   atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(column), atlas_reg(base),
              atlas_int_const(code->index_type, displacement));
-  split(g, code, column, g->row_rank, rank);
+  row_split(g, code, column, g->row_rank, rank);
   if (code->variable[g->row_rank] != column) ops_register_free(code, column);
 }
 
-int row_derived_varies(const row_group *g, uint32_t i) {
-  const ops_form *of = &g->terms.derived[i].of;
+uint32_t row_form_varies(const row_group *g, const ops_form *form) {
+  uint32_t bits = 0;
   for (uint32_t j = 0; j < g->terms.variable_count; j++) {
-    if (of->factor[j] == 0) continue;
-    if (j < g->terms.space.rank ? j >= g->row_rank : row_derived_varies(g, j)) return 1;
+    if (form->factor[j] == 0) continue;
+    bits |= j < g->terms.space.rank ? 1u << j : row_form_varies(g, &g->terms.derived[j].of);
   }
-  return 0;
+  return bits;
+}
+
+int row_derived_varies(const row_group *g, uint32_t variable) {
+  return (row_form_varies(g, &g->terms.derived[variable].of) & column_bits(g)) != 0;
 }
 
 void row_forget(const row_group *g, ops_code *code) {

@@ -52,6 +52,7 @@ void row_group_end(row_group *g);
 /* The same group, but that its reductions fold the results of parts, `count` of a row, which lie in storages. */
 typedef struct row_parts {
   uint64_t count;
+  int is_across; /* a row's parts lie apart, those of neighbouring rows side by side */
   uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
 } row_parts;
 hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
@@ -77,7 +78,9 @@ uint32_t row_element_bytes(const row_group *g);
 void row_coordinates(const row_group *g, ops_code *code, uint16_t number);
 /* The column's coordinates from column `base` (a register) + displacement: until row_forget. */
 void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
-int row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
+void row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
+uint32_t row_form_varies(const row_group *g, const ops_form *form); /* coordinates, through derived variables */
+int row_derived_varies(const row_group *g, uint32_t variable);      /* along columns */
 /* What varies along columns is not known any more. */
 void row_forget(const row_group *g, ops_code *code);
 /* The number of an index register of this type: u32 to the code's index type. */
@@ -112,8 +115,13 @@ hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout);
 hg_status rows_loop(row_group *g, ops_step *step);
 int rows_loop_can(const row_group *g);
 /* A block for each chunk of each row; its results are the parts. */
+hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);
 int rows_parts_can(const row_group *g);
 hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts);
 int rows_held_layout(const row_group *g, ops_layout *layout);
+
+/* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */
+int columns_can(const row_group *g);
+hg_status columns_write(row_group *g, ops_step *step, row_parts *parts);
 
 #endif

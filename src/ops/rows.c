@@ -15,11 +15,12 @@ static int has_few_rows(const row_group *g) {
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count);
 
 /* A step for parts of rows, and the steps that fold those. */
-static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count) {
+static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count, int across) {
   row_parts parts;
   memset(&parts, 0, sizeof parts);
   if (step_count < 2) return hg_fail(HG_UNSUPPORTED, "a reduction that takes more than %d launches", OPS_MOST_STEPS);
-  HG_TRY(rows_parts(g, &steps[0], &parts));
+  HG_TRY(across ? columns_write(g, &steps[0], &parts) : rows_parts(g, &steps[0], &parts));
+  if (parts.count == 0) return HG_OK;
   row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
   if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
   hg_status status = row_group_of_parts(rest, g, &parts);
@@ -31,10 +32,11 @@ static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count)
 
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
   ops_layout layout;
-  if (has_few_rows(g) && step_count > 1 && rows_parts_can(g)) return write_parts(g, steps, step_count);
+  if (columns_can(g)) return write_parts(g, steps, step_count, 1);
+  if (has_few_rows(g) && step_count > 1 && rows_parts_can(g)) return write_parts(g, steps, step_count, 0);
   if (rows_held_layout(g, &layout)) return rows_held(g, &steps[0], &layout);
   if (rows_loop_can(g)) return rows_loop(g, &steps[0]);
-  if (rows_parts_can(g)) return write_parts(g, steps, step_count);
+  if (rows_parts_can(g)) return write_parts(g, steps, step_count, 0);
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);
 }
 

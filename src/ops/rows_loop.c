@@ -329,19 +329,18 @@ int rows_parts_can(const row_group *g) {
   return storages <= sizeof((ops_code *)0)->partials / sizeof(uint32_t);
 }
 
-static hg_status add_storage(loop_row *l, uint8_t type, uint64_t count, uint32_t *number) {
-  ops_plan *plan = l->g->group->plan;
-  ops_storage storage;
-  memset(&storage, 0, sizeof storage);
-  storage.kind = OPS_TEMPORARY;
-  storage.type = type;
-  storage.shape = (ops_shape){.rank = 1, .size = {count}};
-  storage.stride[0] = 1;
-  storage.extent = (int64_t)count;
-  *number = (uint32_t)plan->storages.count;
-  l->code.partials[l->code.partial_count++] = *number;
-  if (hg_array_append(&plan->allocator, &plan->storages, &storage, 1) == NULL)
-    return hg_fail_memory("the parts of rows", sizeof storage);
+hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage) {
+  ops_storage parts;
+  memset(&parts, 0, sizeof parts);
+  parts.kind = OPS_TEMPORARY;
+  parts.type = type;
+  parts.shape = (ops_shape){.rank = 1, .size = {count}};
+  parts.stride[0] = 1;
+  parts.extent = (int64_t)count;
+  *storage = (uint32_t)plan->storages.count;
+  code->partials[code->partial_count++] = *storage;
+  if (hg_array_append(&plan->allocator, &plan->storages, &parts, 1) == NULL)
+    return hg_fail_memory("the parts of rows", sizeof parts);
   return HG_OK;
 }
 
@@ -421,9 +420,9 @@ hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts) {
   parts->count = chunks;
   hg_status status = HG_OK;
   for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {
-    status = add_storage(l, g->reductions[i].type, g->rows * chunks, &parts->values[i]);
+    status = row_add_parts(g->group->plan, &l->code, g->reductions[i].type, g->rows * chunks, &parts->values[i]);
     if (status == HG_OK && row_is_place(&g->reductions[i]))
-      status = add_storage(l, ATLAS_i64, g->rows * chunks, &parts->places[i]);
+      status = row_add_parts(g->group->plan, &l->code, ATLAS_i64, g->rows * chunks, &parts->places[i]);
   }
   if (l->code.status == HG_OK) l->code.status = status;
   uint16_t block = begin_part(l, chunks);

@@ -330,6 +330,25 @@ static void norm(atlas_type type, uint64_t rows, uint64_t columns) {
   hg_computation_release(c);
 }
 
+/* Reductions of one array along any axes, side by side in memory or not; some of several stages. */
+static void axes(uint64_t a, uint64_t b, uint64_t d, uint32_t bits, ops_reduce reduce) {
+  hg_computation *c = begin();
+  value_id x = input(c, ATLAS_f32, 3, (uint64_t[]){a, b, d});
+  value_id sum = ops_reduce_over(c, OPS_SUM, x, bits, 1), most = ops_reduce_over(c, reduce, x, bits, 1);
+  value_id less = pair(c, ATLAS_OP_sub, x, most);
+  output(c, sum);
+  output(c, pair(c, ATLAS_OP_mul, less, sum));
+  output(c, ops_reduce_over(c, OPS_SUM, pair(c, ATLAS_OP_mul, less, less), bits, 0));
+  try(c, called("axes", ATLAS_f32, a * b, d));
+  hg_computation_release(c);
+  c = begin();
+  x = input(c, ATLAS_bf16, 3, (uint64_t[]){a, b, d});
+  output(c, ops_reduce_over(c, reduce, x, bits, 0));
+  output(c, ops_reduce_over(c, OPS_SUM, ops_cast(c, x, ATLAS_f64), bits, 0));
+  try(c, called("axes", ATLAS_bf16, a * b, d));
+  hg_computation_release(c);
+}
+
 static const uint64_t lengths[] = {2,    3,    5,    16,   17,    63,    64,    65,    100,   128,
                                    255,  256,  257,  500,  1000,  1001,  1024,  2047,  4095,  4096,
                                    4097, 5000, 8192, 8193, 12288, 16384, 20000, 50257, 100000, 131072};
@@ -358,6 +377,13 @@ int main(int argc, char **argv) {
     reduction(OPS_SUM, ATLAS_f32, 1, n, 0);
     norm(ATLAS_f32, rows, n);
     norm(ATLAS_bf16, rows, n);
+  }
+  for (uint32_t bits = 1; bits < 8; bits++) {
+    axes(3, 40, 100, bits, OPS_MAX);
+    axes(130, 7, 36, bits, OPS_MIN);
+    axes(5000, 3, 4, bits, OPS_MAX);
+    axes(2, 257, 1, bits, OPS_MIN);
+    axes(1, 300, 513, bits, OPS_MAX);
   }
   hg_executor_release(executor);
   return check_report();
