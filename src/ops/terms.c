@@ -114,10 +114,10 @@ static hg_status clamp(ops_terms *t, ops_form *form, uint64_t size) {
 
 /* ---- reshapes ----------------------------------------------------------------------------------------------------- */
 
-/* The index in `from` of the element that has `index` in `to`: shapes of one count. They are taken apart into groups of
+/* They are taken apart into groups of
  * dimensions with equal products, from the last; within a group the number in C order is divided by the sizes. */
-static hg_status reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index,
-                          ops_form *out) {
+hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index,
+                       ops_form *out) {
   uint32_t i = from->rank, o = to->rank;
   while (i > 0) {
     uint32_t first = i - 1, first_to = o;
@@ -302,7 +302,7 @@ static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *in
     view_index(node, ops_at(c, node->input[0])->shape.rank, index, inner);
     return ops_term_of(t, node->input[0], inner, out);
   case OPS_RESHAPE:
-    HG_TRY(reshaped(t, &ops_at(c, node->input[0])->shape, &node->shape, index, inner));
+    HG_TRY(ops_reshaped(t, &ops_at(c, node->input[0])->shape, &node->shape, index, inner));
     return ops_term_of(t, node->input[0], inner, out);
   case OPS_CONSTANT:
     term->kind = TERM_CONSTANT;

@@ -1,0 +1,61 @@
+/* contract_fold.c - the second step of a contraction whose K was split: a lane has an element of the result, folds its
+ * parts by the aligned binary tree and computes what follows. */
+#include "ops/contract_tiles.h"
+
+/* The parts' sums from `first` on, `count` of them, which are in registers: the left half is the greatest power of two
+ * that leaves something for the right one. */
+static uint16_t fold(contract *c, const uint16_t *parts, uint64_t count) {
+  if (count == 1) return parts[0];
+  uint64_t left = 1;
+  while (2 * left < count) left *= 2;
+  uint16_t a = fold(c, parts, left), b = fold(c, parts + left, count - left);
+  atlas_emit(c->code.builder, ATLAS_OP_add, (atlas_type)c->sum_type, 3, atlas_reg(a), atlas_reg(a), atlas_reg(b));
+  return a;
+}
+
+/* Coordinates of the result from the lane's number, which is left in a register of its own. */
+static uint16_t begin_places(contract *c) {
+  ops_code *code = &c->code;
+  atlas_type type = code->index_type;
+  uint16_t lane = ops_register(code), rest = ops_register(code), n = ops_register(code), m = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
+  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(n), atlas_reg(lane), ops_scalar_of(code, type, c->n));
+  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(rest), atlas_reg(lane), ops_scalar_of(code, type, c->n));
+  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(m), atlas_reg(rest), ops_scalar_of(code, type, c->m));
+  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(rest), atlas_reg(rest), ops_scalar_of(code, type, c->m));
+  code->variable[AT_BATCH] = rest;
+  code->variable[AT_M] = m;
+  code->variable[AT_N] = n;
+  return lane;
+}
+
+static void write_program(contract *c, const contract_results *results) {
+  ops_code *code = &c->code;
+  uint16_t slot = ops_buffer_of(code, c->partial), parts[CONTRACT_MOST_PARTS], at = begin_places(c);
+  for (uint64_t i = 0; i < c->parts; i++) {
+    parts[i] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(parts[i]),
+               atlas_mem_reg(slot, at, 0));
+    if (i + 1 < c->parts)
+      atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(at), atlas_reg(at),
+                 ops_scalar_of(code, code->index_type, c->batch * c->m * c->n));
+  }
+  uint16_t sum = fold(c, parts, c->parts);
+  for (uint64_t i = 0; i < c->parts; i++)
+    if (parts[i] != sum) ops_register_free(code, parts[i]);
+  ops_contract_put(c, results, sum);
+}
+
+hg_status ops_contract_fold(contract *c, ops_step *step) {
+  contract_results results;
+  ops_form form = {.constant = 0};
+  term_id partial;
+  form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
+  HG_TRY(ops_load_of(&c->terms, c->partial, (atlas_type)c->sum_type, &form, &partial));
+  HG_TRY(ops_contract_results(c, &results));
+  HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract_parts"));
+  c->code.index_type = ops_contract_index_type(c);
+  write_program(c, &results);
+  step->lanes = c->batch * c->m * c->n;
+  return ops_code_end(&c->code);
+}

@@ -1,0 +1,64 @@
+/* contract_tiles.h - contractions as programs: what the writers of tiles and of partial sums' folds share. */
+#ifndef HG_OPS_CONTRACT_TILES_H
+#define HG_OPS_CONTRACT_TILES_H
+
+#include "ops/expression.h"
+
+enum {
+  CONTRACT_CHAIN = 256,    /* products of one chain of fused multiply-adds */
+  CONTRACT_STEP = 8,       /* of K, that a tile in shared memory has */
+  CONTRACT_MOST_PARTS = 64 /* that K is split into */
+};
+
+/* Coordinates of the space: of the result, then what products are summed over, then the part of K. */
+enum { AT_BATCH, AT_M, AT_N, AT_K, AT_PART };
+
+/* An input as it lies in memory: element (batch, outer, k), outer being m of A and n of B. */
+typedef struct contract_side {
+  term_id term;
+  uint32_t storage;
+  uint8_t type;
+  uint32_t outer; /* AT_M or AT_N */
+  int64_t constant, batch_stride, stride, k_stride;
+} contract_side;
+
+typedef struct contract {
+  const ops_group *group;
+  ops_terms terms;
+  ops_code code;
+  value_id node;
+  uint8_t type, sum_type; /* of the node; of sums */
+  uint64_t batch, m, n, k;
+  contract_side a, b;
+  /* how it is cut up */
+  uint32_t warps_m, warps_n;   /* of a block */
+  uint32_t rows, columns;      /* of a lane: 4 or 8 */
+  uint64_t part_chains, parts; /* K is split into parts of so many chains, a power of two */
+  uint32_t partial;            /* storage of the parts' sums; only where parts > 1 */
+} contract;
+
+static inline uint32_t contract_lanes(const contract *c) { return 32 * c->warps_m * c->warps_n; }
+static inline uint32_t contract_tile_m(const contract *c) { return 8 * c->rows * c->warps_m; }
+static inline uint32_t contract_tile_n(const contract *c) { return 4 * c->columns * c->warps_n; }
+
+/* The tiled program: results, or the partial sums where there are parts. */
+hg_status ops_contract_tiles(contract *c, ops_step *step);
+/* Folds the parts and computes the group's results from them. */
+hg_status ops_contract_fold(contract *c, ops_step *step);
+
+/* Of numbers of elements: 32 bits where all fit. */
+atlas_type ops_contract_index_type(const contract *c);
+
+/* The group's results as terms of the space, and where they go; the contraction's value is *bound. HG_UNSUPPORTED where
+ * a result reads another element of it than its own. */
+typedef struct contract_results {
+  term_id roots[OPS_MAX_BINDINGS], bound;
+  ops_form places[OPS_MAX_BINDINGS];
+} contract_results;
+hg_status ops_contract_results(contract *c, contract_results *results);
+/* Computes and stores them, where `sum` is the contraction's value at the coordinates. */
+void ops_contract_put(contract *c, const contract_results *results, uint16_t sum);
+/* Forgets all that was computed: what follows may run without it. */
+void ops_contract_forget(contract *c);
+
+#endif
