@@ -33,7 +33,7 @@ static hg_status write_group(const planner *p, const cluster *from, const ops_gr
   const ops_node *first = ops_at(p->c, group->results[0]);
   if (from->kind == MAP) return ops_write_map(group, steps);
   if (from->kind == ROWS) return ops_write_rows(group, steps);
-  if (first->kind == OPS_CONTRACT) return ops_write_contract(group, steps);
+  if (from->kind == CONTRACTION) return ops_write_contract(group, steps);
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 

@@ -34,7 +34,9 @@ static void mark_live(planner *p) {
     uint64_t elements = node->kind == OPS_REDUCE ? ops_count(&node_at(p, node->input[0] - 1)->shape) : ops_count(&node->shape);
     for (uint32_t j = 0; j < node->input_count; j++) {
       p->live[node->input[j] - 1] = 1;
-      if (!is_virtual(node)) count_use(p, node->input[j], elements);
+      if (is_virtual(node)) continue;
+      uint64_t own = ops_count(&node_at(p, node->input[j] - 1)->shape); /* a tile's values are read by several tiles */
+      count_use(p, node->input[j], node->kind == OPS_CONTRACT ? 2 * own : elements);
     }
   }
 }
@@ -132,11 +134,24 @@ static void reading_of(planner *p, uint32_t index, reading *r) {
   for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
 }
 
+/* The same elements in the same order, but for axes of one element: [m, n] behind [1, m, n]. */
+static int same_but_ones(const ops_shape *a, const ops_shape *b) {
+  uint32_t i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < a->rank && a->size[i] == 1) i++;
+    while (j < b->rank && b->size[j] == 1) j++;
+    if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
+    if (a->size[i] != b->size[j]) return 0;
+  }
+}
+
 /* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
 static int fits(const planner *p, const cluster *to, const ops_node *node, cluster *wanted) {
   *wanted = *to;
   if (to->kind == ALONE || to->weight >= MOST_NODES) return 0;
+  if (node->kind == OPS_CONTRACT) return 0;
   if (node->kind == OPS_REDUCE) {
+    if (to->kind == CONTRACTION) return 0;
     const ops_shape *from = &node_at(p, node->input[0] - 1)->shape;
     if (!same(from, &to->space)) return 0;
     if (to->kind == ROWS) return to->axes == node->axes;
@@ -145,6 +160,7 @@ static int fits(const planner *p, const cluster *to, const ops_node *node, clust
     return 1;
   }
   if (!is_element_wise(node)) return 0;
+  if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return 1;
   if (to->kind != ROWS) return 0;
   ops_shape outer = {.rank = 0}; /* a row's own values: without the axes, or with 1 in their place */
@@ -197,6 +213,7 @@ static uint32_t cluster_to_join(const planner *p, const ops_node *node, const re
 static cluster cluster_of_one(const planner *p, const ops_node *node) {
   cluster one = {.kind = ALONE, .space = node->shape};
   if (is_element_wise(node) || is_virtual(node)) one.kind = MAP;
+  if (node->kind == OPS_CONTRACT) one.kind = CONTRACTION;
   if (node->kind == OPS_REDUCE) {
     one.kind = ROWS;
     one.space = node_at(p, node->input[0] - 1)->shape;

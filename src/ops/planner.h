@@ -15,7 +15,7 @@ typedef struct cluster {
   uint32_t weight;      /* nodes */
 } cluster;
 
-typedef enum cluster_kind { MAP, ROWS, ALONE } cluster_kind;
+typedef enum cluster_kind { MAP, ROWS, CONTRACTION, ALONE } cluster_kind;
 
 /* The state of a plan in the making. Walks over nodes mark them with `epoch`. */
 typedef struct planner {

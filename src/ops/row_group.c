@@ -384,6 +384,23 @@ void row_store_end(ops_code *code, const row_store *store) {
   ops_register_free(code, store->owned);
 }
 
+/* What a store that comes later needs in registers of its own: those of terms and coordinates are forgotten meanwhile. */
+static void keep_store(const row_group *g, ops_code *code, row_store *store) {
+  if (!store->owns_value) {
+    uint16_t value = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)store->type, 2, atlas_reg(value), atlas_reg(store->value));
+    store->value = value;
+    store->owns_value = 1;
+  }
+  int is_register = store->memory.mode == ATLAS_ADDRESS_INDEXED && store->memory.reg < ATLAS_GENERAL_REGISTERS;
+  if (!is_register || store->owned != OPS_NO_REGISTER) return;
+  for (uint32_t i = 0; i < g->row_rank; i++)
+    if (code->variable[i] == store->memory.reg) return;
+  store->owned = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(store->owned), atlas_reg(store->memory.reg));
+  store->memory.reg = (uint8_t)store->owned;
+}
+
 enum { MOST_WIDE = 8 };
 
 void row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
@@ -399,6 +416,7 @@ void row_store_load(const row_group *g, ops_code *code, const row_storing *stori
       values[count] = storing->value_at(storing->context, r, element);
       storing->set_element(storing->context, element);
       stores[count] = row_store_begin(code, r, values[count].reg);
+      if (tests) keep_store(g, code, &stores[count]);
       row_forget(g, code);
       if (tests) {
         count++;
