@@ -216,7 +216,7 @@ static int take_apart(planner *p, uint32_t number) {
       uint32_t input = node_at(p, i)->input[j] - 1;
       if (p->cluster_of[input] != NONE || is_input(p, input + 1) || p->alone[input]) continue;
       p->alone[input] = 1;
-      changes |= !is_virtual(node_at(p, input));
+      changes = 1;
     }
   }
   return changes;

@@ -79,10 +79,25 @@ static int must_lie_in_storage(const planner *p, uint32_t index) {
   return p->is_inline[index] == 2; /* the source of a gather, or of what is no expression */
 }
 
+/* An operand of a contraction is read where it lies, through views and from 16 bits to f32. */
+static void demand_operand(planner *p, value_id value) {
+  for (;;) {
+    const ops_node *node = node_at(p, value - 1);
+    int is_widening = node->kind == OPS_POINTWISE && node->op == ATLAS_OP_cvt && node->type == ATLAS_f32 &&
+                      atlas_bytes((atlas_type)node_at(p, node->input[0] - 1)->type) == 2 &&
+                      atlas_is_float((atlas_type)node_at(p, node->input[0] - 1)->type);
+    if (node->kind != OPS_VIEW && node->kind != OPS_RESHAPE && !is_widening) break;
+    value = node->input[0];
+  }
+  p->is_inline[value - 1] = 2;
+}
+
 static void demand_storage(planner *p) {
   for (uint32_t i = 0; i < p->node_count; i++) {
     const ops_node *node = node_at(p, i);
     if (!p->live[i]) continue;
+    if (node->kind == OPS_CONTRACT)
+      for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
     if (node->kind == OPS_GATHER || node->kind == OPS_SCATTER)
       p->is_inline[node->input[0] - 1] = 2;
   }
@@ -97,7 +112,7 @@ void hg_plan_choose_inline(planner *p) {
     p->is_inline[i] = 0;
     if (!p->live[i] || node->kind == OPS_INPUT) continue;
     if (demanded) p->is_inline[i] = 0;
-    else if (is_virtual(node)) p->is_inline[i] = 1;
+    else if (is_virtual(node)) p->is_inline[i] = !p->alone[i];
     else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)(!p->alone[i] && is_worth_inlining(p, i));
   }
 }
