@@ -79,7 +79,7 @@ static value_id slice(const ops_request *request) {
                       (long long)start, (long long)stop, (long long)step, axis, OPS_TEXT(c, request->inputs[0]));
   ops_view view = same_view(shape.rank);
   view.start[axis] = count == 0 ? 0 : start;
-  view.step[axis] = step;
+  view.step[axis] = count <= 1 ? 1 : step;
   shape.size[axis] = count;
   return ops_view_of(c, request->inputs[0], &view, &shape);
 }

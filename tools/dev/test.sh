@@ -219,7 +219,10 @@ check_floating_point() {
   check "no floating point of the C library" python3 tools/check_symbols.py --floating-point "$2" "$BUILD/$1" || true
 }
 
-stage_docs() { check "docs/isa.md" python3 tools/gen_isa.py --check || true; }
+stage_docs() {
+  check "docs/isa.md" python3 tools/gen_isa.py --check || true
+  check "docs/operations.md" python3 tools/gen_operations.py --check || true
+}
 
 # What people download: the shared library and the command, stripped, at most 3 MB together.
 small_enough() {
