@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 FLAT = INCLUDE / "hologram" / "flat" / "all.h"
-WHOLE = "hologram/classes.h"  # includes all others
+WHOLE = '#include "hologram/classes.h"\n#include "hologram/ops.h"\n'  # which include all others
 CC = os.environ.get("CC", "cc").split()
 
 HEAD = """/* all.h - all that the headers of Hologram declare, without a line for the preprocessor: for generators of
@@ -44,7 +44,7 @@ def preprocessed(include):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("stddef.h", "stdint.h"):
             (Path(folder) / name).write_text("")
-        source = f'#include "{WHOLE}"\n' + "".join(f'"{name}" {name};\n' for name in constants(include))
+        source = WHOLE + "".join(f'"{name}" {name};\n' for name in constants(include))
         command = [*CC, "-E", "-P", "-nostdinc", "-std=c11", f"-I{folder}", f"-I{include}", "-xc", "-"]
         text = subprocess.run(command, input=source, text=True, capture_output=True, check=True).stdout
     return re.sub(r"__attribute__\(\(visibility\(\"default\"\)\)\)", "", text)
@@ -110,7 +110,7 @@ def parse(text):
     for part in split(re.sub(r"/\*.*?\*/", "", text, flags=re.S), ";"):
         body = re.fullmatch(r"(?:typedef )?(struct|enum)[^{]*\{(.*)\} ?(\w*)", part)
         if not body:
-            name = re.search(r"\(\*(\w+)\)\(|(\w+)\(|struct (\w+) \w+$", part)
+            name = re.search(r"\(\*(\w+)\)\(|(\w+)\(|struct (\w+) \w+$|^typedef \w+ (\w+)$", part)
             others[next(filter(None, name.groups()))] = part
         elif body.group(1) == "enum":
             enumerators += [e.split()[0] for e in split(body.group(2), ",")]
@@ -151,7 +151,7 @@ def facts(text, include, *options):
 
 def agree_with_headers(text):
     """Yields what the flat text says otherwise than the headers, of which a program may include one only."""
-    real = f'#include "{WHOLE}"'
+    real = WHOLE.rstrip()
     ours, theirs = facts(text, text), facts(text, real, f"-I{INCLUDE}")
     for name in ours:
         if ours[name] != theirs[name]:
