@@ -1,4 +1,6 @@
-/* compute.h - from a call of an operation to nodes: arguments with their defaults, and a maker for each kind of row. */
+/* compute.h - from a call of an operation to nodes: arguments with their defaults, and a maker for each kind of row.
+ *
+ * Circle: compute formula formula_call formula_row: a row may be a formula, which calls rows. */
 #ifndef HG_OPS_COMPUTE_H
 #define HG_OPS_COMPUTE_H
 
@@ -45,7 +47,8 @@ ops_item ops_integer_item(int64_t value);
 ops_item ops_real_item(double value);
 /* An argument's default. */
 ops_item ops_preset(ops_word preset);
-/* A item as the argument that `preset` describes: a number where it wants a list, and so on; 0: it is of no use. */
+int ops_is_real(ops_word preset); /* it takes a number that need not be whole */
+/* An item as the argument that `preset` describes: a number where it wants a list, and so on; 0: it is of no use. */
 int ops_fit_argument(ops_word preset, ops_item *item);
 /* What the argument should be, for a sentence. */
 const char *ops_argument_wish(ops_word preset);

@@ -2,8 +2,7 @@
  *
  * formula.c reads expressions, formula_call.c calls operations and the functions that are decided when a formula is
  * built, formula_row.c gives a formula its names and takes its results.
- *
- * Circle: formula formula_call: an argument of a call is an expression. */
+ * (Their circle is named in compute.h.) */
 #ifndef HG_OPS_FORMULA_H
 #define HG_OPS_FORMULA_H
 

@@ -1,10 +1,11 @@
-/* fuzz_formula.c - any formula is refused with a sentence, or is a value with a type and shape, and with gradients where it
- * is a float. */
+/* fuzz_formula.c - any formula is refused with a sentence, or is a value with a type and shape, and with gradients
+ * where it is a float. */
 #include "fuzz.h"
 
 #include "hologram/ops.h"
 
-static hg_value input(hg_computation *c, const char *name, atlas_type type, uint32_t rank, uint64_t rows, uint64_t columns) {
+static hg_value input(hg_computation *c, const char *name, atlas_type type, uint32_t rank, uint64_t rows,
+                      uint64_t columns) {
   hg_tensor like = hg_tensor_of(NULL, type, rank, (uint64_t[]){rows, columns});
   return hg_computation_input(c, name, &like);
 }
