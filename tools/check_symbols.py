@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("hg_", "atlas_", "ir_")
+OURS = ("hg_", "atlas_", "ir_", "ops_")
 
 # What C libraries compute, in math.h, complex.h and stdlib.h: each rounds as it likes.
 FLOATING_POINT = """

@@ -208,7 +208,7 @@ stage_headers() {
 stage_abi() { run_counted python3 tests/abi/run.py; }
 
 # The shared library exports what the headers declare and nothing else; no global symbol of the static library can
-# collide with a caller's: all of them start with hg_, atlas_ or ir_.
+# collide with a caller's: all of them start with hg_, atlas_, ir_ or ops_.
 stage_symbols() {
   check "symbols" python3 tools/check_symbols.py "$BUILD/release/libhologram.so" "$BUILD/release/libhologram.a" || true
   check_floating_point release nm
