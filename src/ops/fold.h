@@ -53,6 +53,7 @@ void ops_give_back(ops_code *code, ops_held value);
  * of two, lanes * wide <= OPS_CHUNK. */
 typedef struct ops_layout {
   uint32_t lanes, wide, loads;
+  uint32_t rows; /* of a block */
 } ops_layout;
 
 static inline uint32_t ops_column(const ops_layout *layout, uint32_t element) {

@@ -173,7 +173,7 @@ static void find_held(row_group *g) {
   }
   for (uint32_t i = 0; i < g->held_count; i++) {
     uint32_t size = atlas_type_bits((atlas_type)ops_term_at(&g->terms, g->held[i])->type) == 64 ? 2 : 1;
-    for (uint32_t s = computed_in[g->held[i]] - 1u; s <= g->last_use[g->held[i]] && s < ROWS_MOST_STAGES; s++)
+    for (uint32_t s = computed_in[g->held[i]] - 1u; s < g->last_use[g->held[i]] && s < ROWS_MOST_STAGES; s++)
       words[s] += size;
   }
   for (uint32_t s = 0; s < ROWS_MOST_STAGES; s++)
@@ -427,7 +427,7 @@ void row_store_load(const row_group *g, ops_code *code, const row_storing *stori
     }
   if (!tests) return;
   uint32_t absent = atlas_builder_label(code->builder, NULL);
-  atlas_emit_branch(code->builder, ROW_IS_THERE, 1, absent);
+  atlas_emit_branch(code->builder, tests - 1, 1, absent);
   for (uint32_t i = 0; i < count; i++) {
     row_store_end(code, &stores[i]);
     ops_give_back(code, values[i]);
@@ -435,18 +435,20 @@ void row_store_load(const row_group *g, ops_code *code, const row_storing *stori
   atlas_builder_place(code->builder, absent);
 }
 
-void row_finish(const row_group *g, ops_code *code) {
+void row_finish(const row_group *g, ops_code *code, int by_one_lane) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
   if (count == 0) return;
-  uint32_t done = atlas_builder_label(code->builder, NULL);
-  atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(ATLAS_REG_BLOCK_LANE),
-             atlas_bits(0));
-  atlas_emit_branch(code->builder, 0, 0, done);
+  uint32_t done = by_one_lane ? atlas_builder_label(code->builder, NULL) : 0;
+  if (by_one_lane) {
+    atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(ATLAS_REG_BLOCK_LANE),
+               atlas_bits(0));
+    atlas_emit_branch(code->builder, 0, 0, done);
+  }
   for (uint32_t i = 0; i < g->result_count; i++) {
     if (g->results[i].is_full) continue;
     row_store store = row_store_begin(code, &g->results[i], ops_value(code, g->results[i].term));
     row_store_end(code, &store);
   }
-  atlas_builder_place(code->builder, done);
+  if (by_one_lane) atlas_builder_place(code->builder, done);
 }

@@ -8,7 +8,13 @@
 
 #include "ops/fold.h"
 
-enum { ROWS_MOST_REDUCTIONS = 12, ROWS_MOST_RESULTS = 12, ROWS_MOST_STAGES = 12, ROWS_MOST_HELD = 32 };
+enum {
+  ROWS_MOST_REDUCTIONS = 12,
+  ROWS_MOST_RESULTS = 12,
+  ROWS_MOST_STAGES = 12,
+  ROWS_MOST_HELD = 32,
+  ROWS_MOST_ROWS = 16
+};
 
 typedef struct row_reduction {
   value_id value;
@@ -94,8 +100,8 @@ typedef struct row_store {
 row_store row_store_begin(ops_code *code, const row_result *result, uint16_t value);
 void row_store_end(ops_code *code, const row_store *store);
 /* Stores of one load's neighbours, of full results: those of `stage`, or of all with ROWS_ALL_STAGES. value_at gives
- * the value of a result at an element; set_element makes its column known. With tests: only where predicate
- * ROW_IS_THERE holds. */
+ * the value of a result at an element; set_element makes its column known. tests: 1 + a predicate that
+ * must hold, or 0. */
 typedef struct row_storing {
   void *context;
   ops_held (*value_at)(void *context, const row_result *result, uint32_t element);
@@ -105,8 +111,9 @@ enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xf
 void row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
                     uint32_t stage, int tests);
 
-/* Puts the results that a row has one of to their places: lane 0 does, at the end of the program. */
-void row_finish(const row_group *g, ops_code *code);
+/* Puts the results that a row has one of to their places: at the end of the program. by_one_lane:
+ * lane 0 does it, else all that get here. */
+void row_finish(const row_group *g, ops_code *code, int by_one_lane);
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 

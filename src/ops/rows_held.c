@@ -3,7 +3,9 @@
  * A lane has `wide` neighbouring columns of every lanes * wide, so that a load can be 16 bytes. Of the last load, which
  * may reach beyond the row, lanes that have nothing read the row's last columns once more: no branch keeps the loads
  * from going out together; what they read is replaced by what changes nothing, and is not stored. The sizes of such a
- * tail are scalars: rows that have as many loads share a program. */
+ * tail are scalars: rows that have as many loads share a program.
+ *
+ * Of short rows a block has several, whose exchanges go side by side. Of the shortest a lane has one by itself. */
 #include "ops/row_group.h"
 
 #include "atlas/value.h"
@@ -16,35 +18,66 @@ typedef struct held_row {
   row_group *g;
   ops_code code;
   const ops_layout *layout;
-  uint32_t whole_loads; /* that need no test */
-  uint16_t base, tail;  /* the lane's first column, of whole loads and of the last */
-  uint16_t *held;       /* registers by g->held and element */
+  uint32_t whole_loads;                                 /* that need no test */
+  uint16_t base, tail;                                  /* the lane's first column, of whole loads and of the last */
+  uint16_t *held;                                       /* registers by g->held and element, of all rows */
+  uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];            /* coordinates, by row of the block */
+  uint16_t number[ROWS_MOST_ROWS];                      /* of the row */
+  uint16_t bound[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* results, by row; OPS_NO_REGISTER */
   uint32_t stage;
   int is_last_visit; /* what this stage is the last to use need not be held any longer */
   const row_reduction *reduction;
+  uint32_t row_in_hand;
   ops_fold fold;
 } held_row;
 
+enum { ROW_EXISTS = 3, IS_STORED = 4 };
+
 static uint32_t elements_of(const ops_layout *layout) { return layout->loads * layout->wide; }
 
-static int is_in_tail(const held_row *h, uint32_t element) { return element / h->layout->wide >= h->whole_loads; }
+/* Elements of all rows are numbered one after the other. */
+static uint32_t in_row(const held_row *h, uint32_t element) { return element % elements_of(h->layout); }
+static uint32_t row_of(const held_row *h, uint32_t element) { return element / elements_of(h->layout); }
+
+static int is_in_tail(const held_row *h, uint32_t element) {
+  return in_row(h, element) / h->layout->wide >= h->whole_loads;
+}
+
+/* What is another value in another row is not kept from one to the next where a block has several. */
+static uint32_t forgotten(const held_row *h) {
+  return h->layout->rows > 1 ? (1u << h->g->terms.space.rank) - 1 : column_bits(h->g);
+}
+
+static void set_row(held_row *h, uint32_t row) {
+  for (uint32_t i = 0; i < h->g->row_rank; i++) h->code.variable[i] = h->row[row][i];
+  for (uint32_t i = 0; i < h->g->reduction_count; i++)
+    if (h->g->reductions[i].bound != 0 && h->bound[i][row] != OPS_NO_REGISTER)
+      h->code.registers[h->g->reductions[i].bound] = h->bound[i][row];
+}
 
 static void set_element(held_row *h, uint32_t element) {
-  row_set_column(h->g, &h->code, is_in_tail(h, element) ? h->tail : h->base, ops_column(h->layout, element));
+  set_row(h, row_of(h, element));
+  row_set_column(h->g, &h->code, is_in_tail(h, element) ? h->tail : h->base, ops_column(h->layout, in_row(h, element)));
+}
+
+static void forget(held_row *h) {
+  row_forget(h->g, &h->code);
+  if (h->layout->rows > 1) ops_forget(&h->code, forgotten(h));
 }
 
 static uint16_t *held_register(held_row *h, uint32_t i, uint32_t element) {
-  return &h->held[i * elements_of(h->layout) + element];
+  return &h->held[i * elements_of(h->layout) * h->layout->rows + element];
 }
 
 /* A term's value at an element. */
 static ops_held value_at(held_row *h, term_id term, uint32_t element) {
   row_group *g = h->g;
   ops_code *code = &h->code;
+  const ops_term *t = ops_term_at(&g->terms, term);
   set_element(h, element);
   for (uint32_t i = 0; i < g->held_count; i++)
     if (*held_register(h, i, element) != OPS_NO_REGISTER) code->registers[g->held[i]] = *held_register(h, i, element);
-  ops_held result = {ops_value(code, term), (uint8_t)varies_by_column(g, term)};
+  ops_held result = {ops_value(code, term), t->kind != TERM_BOUND && (t->varies & forgotten(h)) != 0};
   for (uint32_t i = 0; i < g->held_count; i++) {
     term_id id = g->held[i];
     if (code->registers[id] == OPS_NO_REGISTER) continue;
@@ -54,7 +87,7 @@ static ops_held value_at(held_row *h, term_id term, uint32_t element) {
     if (is_kept && id == term) result.is_own = 0;
   }
   if (result.is_own) code->registers[term] = OPS_NO_REGISTER;
-  row_forget(g, code);
+  forget(h);
   return result;
 }
 
@@ -62,6 +95,7 @@ static ops_held value_at(held_row *h, term_id term, uint32_t element) {
 
 static ops_held leaf(void *context, uint32_t element) {
   held_row *h = context;
+  element += h->row_in_hand * elements_of(h->layout);
   ops_held value = value_at(h, h->reduction->input, element);
   if (!is_in_tail(h, element)) return value;
   ops_held there = value.is_own ? value : (ops_held){ops_register(&h->code), 1};
@@ -81,7 +115,8 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
   uint16_t place = ops_register(&h->code);
   atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(NOWHERE));
   if (r->place != 0) atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(INT64_MAX));
-  for (uint32_t e = elements_of(h->layout); e-- > 0;) {
+  for (uint32_t k = elements_of(h->layout); k-- > 0;) {
+    uint32_t e = h->row_in_hand * elements_of(h->layout) + k;
     ops_held at = value_at(h, r->input, e);
     atlas_emit(b, ATLAS_OP_set_eq, type, 3, found, atlas_reg(at.reg), atlas_reg(value));
     if (is_float(r->type)) {
@@ -91,11 +126,11 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
     if (is_in_tail(h, e)) atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, found, found, atlas_pred(ROW_IS_THERE));
     ops_give_back(&h->code, at);
     ops_held known = r->place != 0 ? value_at(h, r->place, e) : (ops_held){0, 0};
-    atlas_operand own = r->place != 0 ? atlas_reg(known.reg) : atlas_bits(ops_column(h->layout, e));
+    atlas_operand own = r->place != 0 ? atlas_reg(known.reg) : atlas_bits(ops_column(h->layout, k));
     atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), found, own, atlas_reg(place));
     ops_give_back(&h->code, known);
   }
-  if (r->place != 0) return place;
+  if (r->place != 0 || h->layout->lanes == 1) return place;
   uint16_t own = row_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mad, index, 4, atlas_reg(place), atlas_reg(own), atlas_bits(h->layout->wide),
              atlas_reg(place));
@@ -103,67 +138,76 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
   return place;
 }
 
-static void bind(held_row *h, const row_reduction *r, uint16_t reg) {
-  if (r->bound != 0) h->code.registers[r->bound] = reg;
+static void bind(held_row *h, uint32_t i, uint32_t row, uint16_t reg) {
+  if (h->g->reductions[i].bound != 0) h->bound[i][row] = reg;
   else ops_register_free(&h->code, reg);
 }
 
+static int is_of_stage(const held_row *h, uint32_t i) { return h->g->reductions[i].stage == h->stage; }
+
 /* Places: of all reductions of the stage that ask for one, whose extremes are known. */
-static void find_places(held_row *h, const ops_held *extremes, int is_last_visit) {
-  uint16_t places[ROWS_MOST_REDUCTIONS];
+static void find_places(held_row *h, ops_held (*extremes)[ROWS_MOST_ROWS], int is_last_visit) {
+  uint16_t places[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
   row_group *g = h->g;
-  uint32_t last = 0;
+  uint32_t last = 0, rows = h->layout->rows;
   for (uint32_t i = 0; i < g->reduction_count; i++)
-    if (g->reductions[i].stage == h->stage && row_is_place(&g->reductions[i])) last = i;
+    if (is_of_stage(h, i) && row_is_place(&g->reductions[i])) last = i;
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     h->reduction = &g->reductions[i];
-    if (h->reduction->stage != h->stage || !row_is_place(h->reduction)) continue;
+    if (!is_of_stage(h, i) || !row_is_place(h->reduction)) continue;
     h->is_last_visit = is_last_visit && i == last;
-    places[i] = place_in_lane(h, extremes[i].reg);
-    ops_give_back(&h->code, extremes[i]);
+    for (h->row_in_hand = 0; h->row_in_hand < rows; h->row_in_hand++) {
+      places[i][h->row_in_hand] = place_in_lane(h, extremes[i][h->row_in_hand].reg);
+      ops_give_back(&h->code, extremes[i][h->row_in_hand]);
+    }
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     const row_reduction *r = &g->reductions[i];
-    if (r->stage != h->stage || !row_is_place(r)) continue;
-    uint16_t reg = places[i];
+    if (!is_of_stage(h, i) || !row_is_place(r)) continue;
     atlas_type index = r->place != 0 ? ATLAS_i64 : h->code.index_type;
     atlas_type type = (atlas_type)ops_at(g->group->computation, r->value)->type;
-    atlas_emit(h->code.builder, ATLAS_OP_reduce_min, index, 2, atlas_reg(reg), atlas_reg(reg));
-    if (type != index) atlas_emit2(h->code.builder, ATLAS_OP_cvt, type, index, atlas_reg(reg), atlas_reg(reg));
-    bind(h, r, reg);
+    for (uint32_t row = 0; row < rows; row++) {
+      atlas_operand reg = atlas_reg(places[i][row]);
+      if (h->layout->lanes > 1) atlas_emit(h->code.builder, ATLAS_OP_reduce_min, index, 2, reg, reg);
+      if (type != index) atlas_emit2(h->code.builder, ATLAS_OP_cvt, type, index, reg, reg);
+      bind(h, i, row, places[i][row]);
+    }
   }
 }
 
-/* All reductions of the stage: what lanes have by themselves first, then their exchanges side by side. */
-static hg_status reduce_stage(held_row *h, int is_last_visit) {
-  row_group *g = h->g;
-  ops_parts *parts = hg_allocate(&g->group->plan->allocator, ROWS_MOST_REDUCTIONS, sizeof *parts);
-  if (parts == NULL) return hg_fail_memory("a row's reductions", sizeof *parts);
+typedef struct stage_parts {
+  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
   ops_fold folds[ROWS_MOST_REDUCTIONS];
-  ops_held results[ROWS_MOST_REDUCTIONS];
-  uint32_t last = 0;
+  ops_held results[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
+} stage_parts;
+
+/* All reductions of the stage: what lanes have by themselves first, then their exchanges side by side. */
+static void reduce_stage(held_row *h, stage_parts *s, int is_last_visit) {
+  row_group *g = h->g;
+  uint32_t last = 0, rows = h->layout->rows;
   int has_places = 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
-    if (g->reductions[i].stage == h->stage) last = i, has_places |= row_is_place(&g->reductions[i]);
+    if (is_of_stage(h, i)) last = i, has_places |= row_is_place(&g->reductions[i]);
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     const row_reduction *r = h->reduction = &g->reductions[i];
-    if (r->stage != h->stage) continue;
+    if (!is_of_stage(h, i)) continue;
     h->is_last_visit = is_last_visit && i == last && !has_places;
-    h->fold = folds[i] = ops_fold_of(&h->code, r->reduce, (atlas_type)r->type);
-    ops_fold_own(&folds[i], h->layout, leaf, h, &parts[i]);
+    h->fold = s->folds[i] = ops_fold_of(&h->code, r->reduce, (atlas_type)r->type);
+    for (h->row_in_hand = 0; h->row_in_hand < rows; h->row_in_hand++)
+      ops_fold_own(&s->folds[i], h->layout, leaf, h, &s->parts[i][h->row_in_hand]);
   }
   for (uint32_t i = 0; i < g->reduction_count; i++)
-    for (uint32_t p = 0; g->reductions[i].stage == h->stage && p < parts[i].count; p++)
-      parts[i].part[p] = ops_fold_lanes(&folds[i], parts[i].part[p]);
-  for (uint32_t i = 0; i < g->reduction_count; i++) {
-    const row_reduction *r = &g->reductions[i];
-    if (r->stage != h->stage) continue;
-    results[i] = ops_fold_parts(&folds[i], h->layout, &parts[i]);
-    if (!row_is_place(r)) bind(h, r, results[i].reg);
-  }
-  if (has_places) find_places(h, results, is_last_visit);
-  hg_release(&g->group->plan->allocator, parts);
-  return HG_OK;
+    for (uint32_t row = 0; is_of_stage(h, i) && h->layout->lanes > 1 && row < rows; row++)
+      for (uint32_t p = 0; p < s->parts[i][row].count; p++)
+        s->parts[i][row].part[p] = ops_fold_lanes(&s->folds[i], s->parts[i][row].part[p]);
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    for (uint32_t row = 0; is_of_stage(h, i) && row < rows; row++) {
+      ops_held result = ops_fold_parts(&s->folds[i], h->layout, &s->parts[i][row]);
+      if (!row_is_place(&g->reductions[i])) result = ops_own(&s->folds[i], result);
+      s->results[i][row] = result;
+      if (!row_is_place(&g->reductions[i])) bind(h, i, row, result.reg);
+    }
+  if (has_places) find_places(h, s->results, is_last_visit);
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
@@ -180,7 +224,50 @@ static ops_held result_at(void *context, const row_result *result, uint32_t elem
 
 static void set_element_of(void *context, uint32_t element) { set_element(context, element); }
 
+/* A row's full results of this stage. The last block may have fewer rows than others. */
+static void store_row(held_row *h, uint32_t row) {
+  row_storing storing = {h, result_at, set_element_of};
+  atlas_builder *b = h->code.builder;
+  int some = h->g->rows % h->layout->rows != 0 && row > 0;
+  if (some)
+    atlas_emit(b, ATLAS_OP_set_lt, h->code.index_type, 3, atlas_pred(ROW_EXISTS), atlas_reg(h->number[row]),
+               ops_scalar_of(&h->code, h->code.index_type, h->g->rows));
+  for (uint32_t load = 0; load < h->layout->loads; load++) {
+    int tests = load >= h->whole_loads ? 1 + ROW_IS_THERE : 0;
+    if (some && tests) {
+      atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(IS_STORED), atlas_pred(ROW_EXISTS),
+                 atlas_pred(ROW_IS_THERE));
+      tests = 1 + IS_STORED;
+    } else if (some) tests = 1 + ROW_EXISTS;
+    row_store_load(h->g, &h->code, &storing, row * h->layout->loads + load, h->layout->wide, h->stage, tests);
+  }
+}
+
 /* ---- the program ----------------------------------------------------------------------------------------------- */
+
+static void begin_rows(held_row *h) {
+  ops_code *code = &h->code;
+  atlas_builder *b = code->builder;
+  uint32_t rows = h->layout->rows;
+  uint16_t first = ops_register(code);
+  if (h->layout->lanes == 1)
+    atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(first), atlas_reg(ATLAS_REG_LANE));
+  else atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(first), atlas_reg(ATLAS_REG_BLOCK_INDEX));
+  if (rows > 1) atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(first), atlas_reg(first), atlas_bits(rows));
+  for (uint32_t row = 0; row < rows; row++) {
+    uint16_t number = h->number[row] = row == 0 ? first : ops_register(code);
+    if (row > 0) {
+      atlas_emit(b, ATLAS_OP_add, code->index_type, 3, atlas_reg(number), atlas_reg(first), atlas_bits(row));
+      if (h->g->rows % rows != 0) { /* rows that there are not are the last one once more */
+        number = ops_register(code);
+        atlas_emit(b, ATLAS_OP_min, code->index_type, 3, atlas_reg(number), atlas_reg(h->number[row]),
+                   ops_scalar_of(code, code->index_type, h->g->rows - 1));
+      }
+    }
+    row_coordinates(h->g, code, number);
+    memcpy(h->row[row], code->variable, h->g->row_rank * sizeof code->variable[0]);
+  }
+}
 
 static void begin_columns(held_row *h) {
   ops_code *code = &h->code;
@@ -188,6 +275,11 @@ static void begin_columns(held_row *h) {
   const ops_layout *l = h->layout;
   uint32_t step = l->lanes * l->wide;
   h->whole_loads = (uint32_t)(h->g->columns / step);
+  if (l->lanes == 1) {
+    h->base = ops_register(code);
+    atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(h->base), atlas_bits(0));
+    return;
+  }
   h->base = row_index_of(code, ATLAS_REG_BLOCK_LANE);
   if (l->wide > 1)
     atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(h->base), atlas_reg(h->base), atlas_bits(l->wide));
@@ -200,79 +292,141 @@ static void begin_columns(held_row *h) {
              ops_scalar_of(code, code->index_type, left));
 }
 
-static hg_status write_stages(held_row *h) {
+/* What a row has one of: lane i has row i's, all at once. */
+static void finish(held_row *h) {
+  ops_code *code = &h->code;
+  atlas_builder *b = code->builder;
+  row_group *g = h->g;
+  uint32_t rows = h->layout->rows, count = 0;
+  for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
+  if (count == 0) return;
+  set_row(h, 0);
+  if (rows == 1) {
+    row_finish(g, code, h->layout->lanes > 1);
+    return;
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    const row_reduction *r = &g->reductions[i];
+    atlas_type type = (atlas_type)ops_at(g->group->computation, r->value)->type;
+    for (uint32_t row = 1; r->bound != 0 && row < rows; row++) {
+      atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(ATLAS_REG_BLOCK_LANE),
+                 atlas_bits(row));
+      atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(h->bound[i][0]), atlas_pred(ROW_IS_FOUND),
+                 atlas_reg(h->bound[i][row]), atlas_reg(h->bound[i][0]));
+    }
+  }
+  uint16_t own = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint32_t done = atlas_builder_label(b, NULL);
+  atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own), atlas_bits(rows));
+  atlas_emit_branch(b, 0, 0, done);
+  atlas_emit(b, ATLAS_OP_add, code->index_type, 3, atlas_reg(own), atlas_reg(own), atlas_reg(h->number[0]));
+  if (g->rows % rows != 0) {
+    atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own),
+               ops_scalar_of(code, code->index_type, g->rows));
+    atlas_emit_branch(b, 0, 0, done);
+  }
+  row_coordinates(g, code, own);
+  row_finish(g, code, 0);
+  atlas_builder_place(b, done);
+}
+
+/* What is the same in all rows is computed in front of branches. */
+static void hoist(held_row *h) {
+  for (uint32_t id = 1; id <= h->g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&h->g->terms, id);
+    if (term->varies == 0 && h->g->stage[id] == 0 && term->kind != TERM_BOUND && term->kind != TERM_CONSTANT)
+      ops_value(&h->code, id);
+  }
+}
+
+static void write_stages(held_row *h, stage_parts *parts) {
   row_group *g = h->g;
   for (h->stage = 0; h->stage < g->stage_count; h->stage++) {
     int stores = 0, reduces = 0;
     for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == h->stage;
-    for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= g->reductions[i].stage == h->stage;
-    if (reduces) HG_TRY(reduce_stage(h, !stores));
-    row_storing storing = {h, result_at, set_element_of};
-    for (uint32_t load = 0; stores && load < h->layout->loads; load++)
-      row_store_load(g, &h->code, &storing, load, h->layout->wide, h->stage, load >= h->whole_loads);
+    for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= is_of_stage(h, i);
+    if (reduces) reduce_stage(h, parts, !stores);
+    for (uint32_t row = 0; stores && row < h->layout->rows; row++) store_row(h, row);
   }
-  row_finish(g, &h->code);
-  return HG_OK;
+  finish(h);
+}
+
+static hg_status write_program(held_row *h, stage_parts *parts, ops_step *step) {
+  const ops_layout *layout = h->layout;
+  HG_TRY(ops_code_begin(&h->code, &h->g->terms, step, "rows"));
+  if (layout->lanes > 1) atlas_builder_block(h->code.builder, layout->lanes, 1, 1);
+  begin_rows(h);
+  begin_columns(h);
+  if (layout->rows > 1) hoist(h);
+  write_stages(h, parts);
+  return ops_code_end(&h->code);
 }
 
 hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout) {
   const hg_allocator *allocator = &g->group->plan->allocator;
-  held_row h = {.g = g, .layout = layout};
-  uint32_t count = g->held_count * elements_of(layout);
-  h.held = hg_allocate(allocator, count + 1, sizeof *h.held);
-  if (h.held == NULL) return hg_fail_memory("the registers of a row", count * sizeof *h.held);
-  memset(h.held, 0xff, count * sizeof *h.held);
-  hg_status status = ops_code_begin(&h.code, &g->terms, step, "rows");
+  held_row *h = hg_allocate(allocator, 1, sizeof *h);
+  stage_parts *parts = hg_allocate(allocator, 1, sizeof *parts);
+  uint32_t count = g->held_count * elements_of(layout) * layout->rows;
+  uint16_t *held = hg_allocate(allocator, count + 1, sizeof *held);
+  hg_status status = HG_OK;
+  if (h == NULL || parts == NULL || held == NULL) status = hg_fail_memory("the registers of a row", count);
   if (status == HG_OK) {
-    atlas_builder_block(h.code.builder, layout->lanes, 1, 1);
-    row_coordinates(g, &h.code, row_index_of(&h.code, ATLAS_REG_BLOCK_INDEX));
-    begin_columns(&h);
-    status = write_stages(&h);
-    if (status == HG_OK) status = ops_code_end(&h.code);
-    else ops_code_drop(&h.code);
+    h->g = g, h->layout = layout, h->held = held;
+    memset(held, 0xff, count * sizeof *held);
+    memset(h->bound, 0xff, sizeof h->bound);
+    status = write_program(h, parts, step);
   }
-  hg_release(allocator, h.held);
-  step->grid[0] = (uint32_t)g->rows, step->grid[1] = step->grid[2] = 1;
-  step->block[0] = layout->lanes, step->block[1] = step->block[2] = 1;
+  hg_release(allocator, h);
+  hg_release(allocator, parts);
+  hg_release(allocator, held);
   step->kind = "rows";
+  if (layout->lanes == 1) {
+    step->lanes = g->rows;
+    return status;
+  }
+  step->grid[0] = (uint32_t)((g->rows + layout->rows - 1) / layout->rows), step->grid[1] = step->grid[2] = 1;
+  step->block[0] = layout->lanes, step->block[1] = step->block[2] = 1;
   return status;
 }
 
 /* ---- its shape ------------------------------------------------------------------------------------------------- */
 
-/* Lanes for so many columns of words held: the fastest on an H200 of those that were tried. A warp needs no barrier;
- * two neighbours have half the exchanges of four; of more than 32 words a lane registers leave room for few warps. */
-static void shape_for_gpu(const row_group *g, uint64_t columns, ops_layout *layout) {
-  uint64_t words = columns * (g->most_held == 0 ? 1 : g->most_held);
-  uint32_t bytes = row_element_bytes(g), lanes = 32;
-  uint32_t most = lanes;
-  if (words > 512) most = bytes >= 4 ? 64 : 32;
-  if (words > 1024) most = 128;
-  if (words > 4096) most = 256;
-  if (words > 8192) most = 512;
-  if (words > 16384) most = 1024;
-  while (lanes < most && lanes < columns) lanes *= 2;
-  uint32_t wide = bytes == 8 ? 2 : lanes >= 512 ? 2 : 4;
-  while (wide > 1 && (uint64_t)lanes * wide > columns) wide /= 2;
-  layout->lanes = lanes;
+/* Lanes for so many columns of words held: the fastest on an H200 of those that were tried, with 16 to 32 words a lane.
+ * A warp needs no barrier; two neighbours have half the exchanges of four; of more than 32 words a lane registers leave
+ * room for few warps. A GPU starts some 1.6 blocks a nanosecond: of short rows a block has so many that they make up
+ * 1024 columns. Rows of up to 16 a lane has by itself. */
+static void shape_for_gpu(const row_group *g, ops_layout *layout) {
+  uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held);
+  uint32_t bytes = row_element_bytes(g), wide = bytes == 8 ? 2 : 4;
+  layout->rows = 1;
+  layout->lanes = 32;
+  while (layout->lanes < 1024 && (uint64_t)layout->lanes * 32 < words) layout->lanes *= 2;
+  if (layout->lanes == 32 && words > 512 && bytes >= 4) layout->lanes = 64;
+  if (layout->lanes >= 256) wide = 2;
+  if (g->columns <= 512) wide = 1;
   layout->wide = row_neighbours(g, wide);
+  uint32_t each = (uint32_t)(g->columns + layout->lanes - 1) / layout->lanes;
+  while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 <= 1024 && each * layout->rows < 16)
+    layout->rows *= 2;
 }
 
+/* Up to four columns a lane are straight-line code. */
 static void shape_for_processor(uint64_t columns, ops_layout *layout) {
+  layout->rows = layout->wide = 1;
   layout->lanes = 16;
   while (layout->lanes < 256 && layout->lanes < columns) layout->lanes *= 2;
-  while (layout->lanes < 1024 && columns > 16 * (uint64_t)layout->lanes) layout->lanes *= 2;
-  layout->wide = 1;
+  while (layout->lanes < 1024 && columns > 4 * (uint64_t)layout->lanes) layout->lanes *= 2;
 }
 
 int rows_held_layout(const row_group *g, ops_layout *layout) {
-  enum { MOST_COLUMNS = 65536, MOST_WORDS = 96 };
+  enum { MOST_COLUMNS = 65536, MOST_WORDS = 96, MOST_OF_LANE = 16 };
   if (g->columns > MOST_COLUMNS || g->rows > INT32_MAX) return 0;
-  if (g->group->plan->for_gpu) shape_for_gpu(g, g->columns, layout);
+  uint32_t words = g->most_held == 0 ? 1 : g->most_held;
+  if (g->group->plan->for_gpu) shape_for_gpu(g, layout);
   else shape_for_processor(g->columns, layout);
+  if (g->columns * words <= MOST_OF_LANE) *layout = (ops_layout){.lanes = 1, .wide = 1, .rows = 1};
   uint32_t step = layout->lanes * layout->wide;
   layout->loads = (uint32_t)((g->columns + step - 1) / step);
-  uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   return layout->loads * layout->wide * words <= MOST_WORDS && chunks * layout->wide <= OPS_MOST_PARTS;
 }

@@ -150,7 +150,7 @@ static void store_chunk(void *context) {
   loop_row *l = context;
   row_storing storing = {l, result_at, set_element_of};
   for (uint32_t load = 0; load < l->layout.loads; load++)
-    row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES, l->tests);
+    row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES, l->tests ? 1 + ROW_IS_THERE : 0);
 }
 
 /* What is the same in all rounds is computed in front of them. */
@@ -267,7 +267,7 @@ static void write_stages(loop_row *l) {
     end_kept(l);
   }
   if (stores) over_chunks(l, store_chunk);
-  row_finish(g, &l->code);
+  row_finish(g, &l->code, 1);
 }
 
 /* ---- the program ----------------------------------------------------------------------------------------------- */

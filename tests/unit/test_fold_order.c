@@ -349,8 +349,8 @@ static void axes(uint64_t a, uint64_t b, uint64_t d, uint32_t bits, ops_reduce r
   hg_computation_release(c);
 }
 
-static const uint64_t lengths[] = {2,    3,    5,    16,   17,    63,    64,    65,    100,   128,
-                                   255,  256,  257,  500,  1000,  1001,  1024,  2047,  4095,  4096,
+static const uint64_t lengths[] = {2,    3,    5,    16,   17,    63,    64,    65,    100,    128,
+                                   255,  256,  257,  500,  1000,  1001,  1024,  2047,  4095,   4096,
                                    4097, 5000, 8192, 8193, 12288, 16384, 20000, 50257, 100000, 131072};
 
 int main(int argc, char **argv) {
@@ -363,7 +363,7 @@ int main(int argc, char **argv) {
     return check_report();
   }
   for (size_t i = 0; i < COUNT(lengths); i++) {
-    uint64_t n = lengths[i], rows = n > 4096 ? 2 : 5;
+    uint64_t n = lengths[i], rows = n > 4096 ? 2 : n > 512 ? 5 : 37;
     reduction(OPS_SUM, ATLAS_f32, rows, n, 0);
     reduction(OPS_SUM, ATLAS_f64, rows, n, 0);
     reduction(OPS_SUM, ATLAS_i64, rows, n, 0);
