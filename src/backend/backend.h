@@ -45,10 +45,28 @@ static inline void hg_add_remark(hg_device_info *info, const char *about, const 
   snprintf(info->remarks + used, sizeof info->remarks - used, "%s%s%s", used > 0 ? "; " : "", about, words);
 }
 
+/* c[i, r, j] = the sum over l < k of a[i, r, l] * b[i, l, j], for i < batch, r < m, j < n, in the one order that
+ * contractions have: K in chunks of 256, each one chain of fused multiply-adds from +0 in increasing l; chunks by the
+ * aligned binary tree over their number. Sums of f16, bf16 and f32 are f32, those of f64 f64, integers wrap at `type`;
+ * results are rounded once, and a NaN is canonical. Everything lies within its buffer, and c overlaps neither a nor b.
+ */
+typedef struct hg_contraction {
+  uint8_t a_type, b_type, type; /* atlas_type; `type` is c's */
+  uint64_t batch, m, n, k;
+  const uint8_t *a, *b; /* elements (0, 0, 0) */
+  uint8_t *c;
+  int64_t a_stride[3], b_stride[3], c_stride[3]; /* elements: of the batch, rows, columns; c repeats none */
+  uint8_t *scratch; /* of as many bytes as contract_scratch says, with any contents; aligned to 64 */
+  uint64_t first[3]; /* of a kernel for one, which has no addresses: bytes from what is bound to them */
+} hg_contraction;
+
 /* A program on its way to a device. */
 typedef struct hg_compile_input {
   const atlas_program *program; /* outlives the kernel */
   ssa_unit *unit; /* its canonical unit: the backend may change it, or move it out and leave an empty one */
+  /* NULL, or what the kernel is to do in each launch instead of running the program: its symbols 0, 1 and 2 are bound
+   * to a, b and c, and 3 to the scratch where that is needed. Only where contract_scratch has said that it can. */
+  const hg_contraction *contraction;
   uint8_t hash[ATLAS_HASH_BYTES];
 } hg_compile_input;
 
@@ -67,20 +85,6 @@ typedef struct hg_kernel_facts {
 /* Returned by `launch`, `submit` and `graph_open`, without any effect, where code must be compiled first: the runtime
  * calls `prepare` and repeats the call. Not a status of the public API. */
 #define HG_UNPREPARED ((hg_status)1000)
-
-/* c[i, r, j] = the sum over l < k of a[i, r, l] * b[i, l, j], for i < batch, r < m, j < n, in the one order that
- * contractions have: K in chunks of 256, each one chain of fused multiply-adds from +0 in increasing l; chunks by the
- * aligned binary tree over their number. Sums of f16, bf16 and f32 are f32, those of f64 f64, integers wrap at `type`;
- * results are rounded once, and a NaN is canonical. Everything lies within its buffer, and c overlaps neither a nor b.
- */
-typedef struct hg_contraction {
-  uint8_t a_type, b_type, type; /* atlas_type; `type` is c's */
-  uint64_t batch, m, n, k;
-  const uint8_t *a, *b; /* elements (0, 0, 0) */
-  uint8_t *c;
-  int64_t a_stride[3], b_stride[3], c_stride[3]; /* elements: of the batch, rows, columns; c repeats none */
-  uint8_t *scratch; /* of as many bytes as contract_scratch says, with any contents; aligned to 64 */
-} hg_contraction;
 
 /* A piece of work for a stream. */
 typedef enum hg_work_kind {
@@ -216,11 +220,10 @@ typedef struct hg_backend {
    * (launch->fault). */
   hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);
 
-  /* A kernel of the backend's own for contractions, with the bits of the Atlas program that defines them. `scratch`:
-   * how many bytes it needs (0 for small ones), or UINT64_MAX where it has none for these types; addresses and scratch
-   * of the contraction are not looked at. Both NULL: it has none at all. `contract` cannot fail. Not locked. */
+  /* Whether there is a kernel of the backend's own for a contraction, with the bits of the Atlas program that defines
+   * it (hg_compile_input): how many bytes of scratch it needs, 0 for small ones, or UINT64_MAX where there is none for
+   * these types; addresses are not looked at. NULL: there is none at all. Not locked. */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction);
-  void (*contract)(void *device, const hg_contraction *contraction);
 
   const hg_stream_functions *streams;
 } hg_backend;

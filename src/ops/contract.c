@@ -97,22 +97,6 @@ static void choose(contract *c) {
   c->parts = parts_of(chains, c->part_chains);
 }
 
-/* A temporary of [parts, batch, m, n] sums. */
-static hg_status add_partials(contract *c) {
-  ops_storage storage;
-  memset(&storage, 0, sizeof storage);
-  storage.kind = OPS_TEMPORARY;
-  storage.type = c->sum_type;
-  storage.shape = (ops_shape){.rank = 2, .size = {c->parts, c->batch * c->m * c->n}};
-  storage.stride[0] = (int64_t)storage.shape.size[1];
-  storage.stride[1] = 1;
-  storage.extent = (int64_t)(storage.shape.size[0] * storage.shape.size[1]);
-  c->partial = (uint32_t)c->group->plan->storages.count;
-  if (hg_array_append(&c->group->plan->allocator, &c->group->plan->storages, &storage, 1) == NULL)
-    return hg_fail_memory("a plan", sizeof storage);
-  return HG_OK;
-}
-
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static hg_status write_contract(contract *c, ops_step *steps) {
@@ -120,18 +104,19 @@ static hg_status write_contract(contract *c, ops_step *steps) {
   HG_TRY(begin(c));
   contract_results results; /* refuses what cannot be, before there is anything */
   HG_TRY(ops_contract_results(c, &results));
+  int is_done = 0;
+  HG_TRY(ops_contract_own(c, &results, steps, &is_done));
+  if (is_done) return HG_OK;
   choose(c);
   if (c->batch * c->parts > 65535 || parts_of(c->m, contract_tile_m(c)) > 65535)
     return hg_fail(HG_UNSUPPORTED, "a contraction with more than 65535 matrices, or rows of tiles");
-  if (c->parts > 1) HG_TRY(add_partials(c));
+  if (c->parts > 1) HG_TRY(ops_contract_partials(c));
   c->terms.space.size[AT_PART] = c->parts;
   HG_TRY(ops_contract_tiles(c, &steps[0]));
   steps[0].kind = "contract";
   steps[0].operations = 2 * c->batch * c->m * c->n * c->k;
   if (c->parts == 1) return HG_OK;
-  HG_TRY(ops_contract_fold(c, &steps[1]));
-  steps[1].kind = "contract parts";
-  return HG_OK;
+  return ops_contract_fold(c, &steps[1]);
 }
 
 hg_status ops_write_contract(const ops_group *group, ops_step *steps) {

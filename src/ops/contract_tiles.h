@@ -41,20 +41,27 @@ static inline uint32_t contract_lanes(const contract *c) { return 32 * c->warps_
 static inline uint32_t contract_tile_m(const contract *c) { return 8 * c->rows * c->warps_m; }
 static inline uint32_t contract_tile_n(const contract *c) { return 4 * c->columns * c->warps_n; }
 
-/* The tiled program: results, or the partial sums where there are parts. */
-hg_status ops_contract_tiles(contract *c, ops_step *step);
-/* Folds the parts and computes the group's results from them. */
-hg_status ops_contract_fold(contract *c, ops_step *step);
-
-/* Of numbers of elements: 32 bits where all fit. */
-atlas_type ops_contract_index_type(const contract *c);
-
 /* The group's results as terms of the space, and where they go; the contraction's value is *bound. HG_UNSUPPORTED where
  * a result reads another element of it than its own. */
 typedef struct contract_results {
   term_id roots[OPS_MAX_BINDINGS], bound;
   ops_form places[OPS_MAX_BINDINGS];
 } contract_results;
+
+/* The tiled program: results, or the partial sums where there are parts. */
+hg_status ops_contract_tiles(contract *c, ops_step *step);
+/* A kernel of the backend's own, for the result itself or, where something follows, a temporary that a second step
+ * reads. *is_done 0: there is none. */
+hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done);
+/* A temporary of [parts, batch, m, n] sums. */
+hg_status ops_contract_partials(contract *c);
+/* Folds the parts and computes the group's results from them. */
+hg_status ops_contract_fold(contract *c, ops_step *step);
+
+/* Of numbers of elements: 32 bits where all fit. */
+atlas_type ops_contract_index_type(const contract *c);
+
+/* Fills it in. */
 hg_status ops_contract_results(contract *c, contract_results *results);
 /* Computes and stores them, where `sum` is the contraction's value at the coordinates. */
 void ops_contract_put(contract *c, const contract_results *results, uint16_t sum);

@@ -136,11 +136,12 @@ static hg_status describe_launches(hg_executable *e) {
 /* All but the last are compiled side by side, the last by this thread. */
 static hg_status make_kernels(hg_executable *e) {
   const ops_step *steps = e->plan.steps.data;
-  for (uint32_t i = 0; i + 1 < e->launch_count; i++)
-    HG_TRY(hg_kernel_create_async(e->executor, steps[e->launches[i].step].program, &e->launches[i].kernel, NULL));
-  if (e->launch_count > 0) {
-    ops_launch *last = &e->launches[e->launch_count - 1];
-    HG_TRY(hg_kernel_create(e->executor, steps[last->step].program, &last->kernel));
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    ops_launch *launch = &e->launches[i];
+    const ops_step *step = &steps[launch->step];
+    if (i + 1 == e->launch_count || step->contraction != NULL)
+      HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
+    else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
   }
   for (uint32_t i = 0; i < e->launch_count; i++) HG_TRY(hg_kernel_ready(e->launches[i].kernel));
   return HG_OK;
@@ -209,8 +210,11 @@ static uint64_t count_bytes(const hg_executable *e) {
 
 static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(declare_places(e, computation));
-  HG_TRY(ops_plan_computation(&e->executor->allocator, computation, e->flags, e->executor->info.subgroup_lanes != 0,
-                              &e->plan));
+  hg_executor *executor = e->executor;
+  ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
+                       .contract_scratch = executor->backend->contract_scratch,
+                       .device = executor->device};
+  HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));
   HG_TRY(describe_launches(e));
   HG_TRY(make_kernels(e));
   HG_TRY(find_shared(e));
@@ -219,8 +223,10 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   for (uint32_t s = 0; s < e->plan.steps.count; s++) {
     atlas_program_release(steps[s].program);
     hg_release(&e->plan.allocator, steps[s].scalars);
+    hg_release(&e->plan.allocator, steps[s].contraction);
     steps[s].program = NULL;
     steps[s].scalars = NULL;
+    steps[s].contraction = NULL;
   }
   e->byte_count = count_bytes(e);
   return HG_OK;

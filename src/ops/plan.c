@@ -53,6 +53,7 @@ static hg_status add_steps(planner *p, const cluster *from, const ops_group *gro
     if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
     atlas_program_release(steps[i].program);
     hg_release(allocator, steps[i].scalars);
+    hg_release(allocator, steps[i].contraction);
   }
   return status;
 }
@@ -223,7 +224,7 @@ static int take_apart(planner *p, uint32_t number) {
 }
 
 hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
-                               int for_gpu, ops_plan *plan) {
+                               const ops_target *target, ops_plan *plan) {
   uint32_t node_count = (uint32_t)computation->nodes.count;
   uint8_t *alone = hg_allocate(allocator, node_count + 1u, 1);
   if (alone == NULL) return hg_fail_memory("a plan", node_count);
@@ -233,7 +234,8 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
     plan->storages.element_size = sizeof(ops_storage);
     plan->steps.element_size = sizeof(ops_step);
     plan->values.element_size = sizeof(value_id);
-    plan->for_gpu = (uint8_t)for_gpu;
+    plan->target = *target;
+    plan->for_gpu = target->for_gpu != 0;
     planner p;
     memset(&p, 0, sizeof p);
     p.c = computation, p.plan = plan, p.flags = flags, p.node_count = node_count, p.alone = alone;
@@ -252,6 +254,7 @@ void ops_plan_release(ops_plan *plan) {
   for (uint32_t i = 0; i < plan->steps.count; i++) {
     atlas_program_release(steps[i].program);
     hg_release(&plan->allocator, steps[i].scalars);
+    hg_release(&plan->allocator, steps[i].contraction);
   }
   hg_array_release(&plan->allocator, &plan->storages);
   hg_array_release(&plan->allocator, &plan->steps);

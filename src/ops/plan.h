@@ -5,6 +5,7 @@
 #ifndef HG_OPS_PLAN_H
 #define HG_OPS_PLAN_H
 
+#include "backend/backend.h"
 #include "ops/graph.h"
 
 /* Memory that a launch reads or writes: an input's or output's tensor, or a temporary. */
@@ -36,6 +37,7 @@ enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS
 /* One launch. */
 typedef struct ops_step {
   atlas_program *program;
+  hg_contraction *contraction; /* what a kernel of the backend's own does instead (hg_compile_input); NULL: nothing */
   uint64_t lanes;             /* a linear launch, or 0 and */
   uint32_t grid[3], block[3];
   ops_binding bindings[OPS_MAX_BINDINGS];
@@ -50,12 +52,20 @@ typedef struct ops_step {
   char note[160];             /* why something was not fused; "" */
 } ops_step;
 
+/* What it is planned for. */
+typedef struct ops_target {
+  int for_gpu;
+  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction); /* hg_backend's; NULL */
+  void *device;
+} ops_target;
+
 typedef struct ops_plan {
   hg_allocator allocator;
   hg_array storages; /* ops_storage */
   hg_array steps;    /* ops_step */
   hg_array values;   /* value_id: see ops_step.first_value */
   uint64_t workspace_bytes;
+  ops_target target;
   uint8_t for_gpu;   /* 1: blocks of the shapes that a GPU likes; else a processor's. The bits are the same */
 } ops_plan;
 
@@ -85,7 +95,7 @@ hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one co
 hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);
 
 hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
-                               int for_gpu, ops_plan *plan);
+                               const ops_target *target, ops_plan *plan);
 void ops_plan_release(ops_plan *plan);
 
 #endif

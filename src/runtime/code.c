@@ -34,6 +34,7 @@ static void compute_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYT
     hg_sha256_add(&hash, &ssa_block_at(unit, b)->insn, sizeof(uint32_t));
   for (uint32_t i = 0; i < program->insns.count; i++)
     hg_sha256_add(&hash, &atlas_insn_at(program, i)->line, sizeof(uint32_t));
+  if (input->contraction != NULL) hg_sha256_add(&hash, input->contraction, sizeof *input->contraction);
   hg_sha256_end(&hash, key);
 }
 

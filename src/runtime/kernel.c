@@ -43,7 +43,7 @@ static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
 }
 
 static hg_status compile_in_default_environment(hg_kernel *kernel, ssa_unit *unit) {
-  hg_compile_input input = {.program = kernel->program, .unit = unit};
+  hg_compile_input input = {.program = kernel->program, .unit = unit, .contraction = kernel->contraction};
   HG_TRY(hg_canonicalise(kernel->program, NULL, unit));
   note_needs(kernel, unit);
   HG_TRY(hg_canon_hash(kernel->program, unit, input.hash));
@@ -88,8 +88,15 @@ static hg_status new_kernel(const char *caller, hg_executor *executor, atlas_pro
 }
 
 hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_kernel **out) {
+  return hg_kernel_create_contraction(executor, program, NULL, out);
+}
+
+hg_status hg_kernel_create_contraction(hg_executor *executor, atlas_program *program,
+                                       const hg_contraction *contraction, hg_kernel **out) {
   HG_TRY(new_kernel("hg_kernel_create", executor, program, out));
+  (*out)->contraction = contraction;
   hg_status status = hg_kernel_compile(*out);
+  (*out)->contraction = NULL;
   if (status == HG_OK) {
     atomic_init(&(*out)->state, HG_READY);
     return HG_OK;

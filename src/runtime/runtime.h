@@ -154,6 +154,7 @@ struct hg_kernel {
   uint8_t hash[ATLAS_HASH_BYTES];
   hg_code *code;
   hg_compiled compiled;                     /* the code's */
+  const hg_contraction *contraction;        /* hg_compile_input's, while it is compiled; NULL */
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;
@@ -317,6 +318,9 @@ hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_i
 void hg_code_release(hg_executor *executor, hg_code *code);
 
 hg_status hg_kernel_compile(hg_kernel *kernel); /* in the calling thread */
+/* hg_kernel_create of a program that stands for a contraction (hg_compile_input); NULL: for itself. */
+hg_status hg_kernel_create_contraction(hg_executor *executor, atlas_program *program,
+                                       const hg_contraction *contraction, hg_kernel **out);
 void hg_kernel_complete(hg_kernel *kernel, hg_status status); /* sets the final state and wakes the threads that wait */
 void hg_kernel_destroy(hg_kernel *kernel); /* after the last reference is gone */
 /* Both wait for the compilation; hg_kernel_await also returns its failure. Call hg_kernel_ready before any field is

@@ -215,7 +215,7 @@ static void try_for(hg_computation *c, uint8_t for_gpu, const char *name) {
   hg_allocator allocator = c->allocator;
   ops_plan plan;
   CHECK_EQ_U64(c->status, HG_OK);
-  hg_status status = ops_plan_computation(&allocator, c, 0, for_gpu, &plan);
+  hg_status status = ops_plan_computation(&allocator, c, 0, &(ops_target){.for_gpu = for_gpu}, &plan);
   CHECK_EQ_U64(status, HG_OK);
   if (status != HG_OK) {
     printf("  %s: %s\n", name, hg_last_error());

@@ -166,12 +166,8 @@ static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
 
 static uint64_t cpu_contract_scratch(void *device, const hg_contraction *contraction) {
   const cpu_device *cpu = device;
+  if (cpu->compiler.engine != HG_CPU_NATIVE) return UINT64_MAX; /* who asks for another engine gets the program */
   return hg_cpu_contract_scratch(cpu->compiler.isa, contraction);
-}
-
-static void cpu_contract(void *device, const hg_contraction *contraction) {
-  const cpu_device *cpu = device;
-  hg_cpu_contract(cpu->compiler.isa, contraction, 0);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
@@ -350,6 +346,5 @@ const hg_backend hg_backend_cpu = {
     .release = cpu_release,
     .launch = cpu_launch,
     .contract_scratch = cpu_contract_scratch,
-    .contract = cpu_contract,
     .streams = &streams,
 };

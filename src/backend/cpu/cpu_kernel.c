@@ -3,6 +3,7 @@
  * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
 #include "backend/cpu/cpu_kernel.h"
 
+#include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/engine.h"
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
@@ -26,6 +27,9 @@ struct hg_cpu_kernel {
   hg_vector vector; /* HG_CPU_TILE, HG_CPU_NATIVE: vector code */
   hg_tile *tile;    /* for launches that `native` does not run; NULL: it runs all of them */
   hg_native *native;/* NULL: `tile` runs every launch */
+  uint8_t contracts; /* 1: it is a contraction, and there is nothing of the above */
+  cpu_isa isa;      /* of that */
+  hg_contraction contraction;
   char why[200];    /* the reason for which no faster engine runs the program; "": there is no faster one */
 };
 
@@ -79,6 +83,8 @@ const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler) {
 }
 
 const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel) {
+  static const char *const own[] = {"contraction", "contraction avx2", "contraction avx512"};
+  if (kernel->contracts) return own[kernel->isa];
   if (kernel->engine == HG_CPU_REFERENCE) return "reference";
   return kernel->native != NULL ? hg_native_engine(kernel->native) : hg_tile_name(kernel->tile);
 }
@@ -128,13 +134,31 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
     snprintf(kernel->why, sizeof kernel->why,
              compiler->is_asked ? "the engine '%s' was asked for" : "HOLOGRAM_CPU_ENGINE is '%s'",
              settings[kernel->engine]);
-  hg_status status = compile(compiler, kernel, input);
+  hg_status status = HG_OK;
+  if (input->contraction != NULL) {
+    kernel->contracts = 1;
+    kernel->isa = compiler->isa;
+    kernel->contraction = *input->contraction;
+  } else status = compile(compiler, kernel, input);
   if (status == HG_OK) *out = kernel;
   else hg_cpu_kernel_release(kernel);
   return status;
 }
 
+static void contract(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
+  hg_contraction c = kernel->contraction;
+  c.a = launch->arguments[0].span.memory + c.first[0];
+  c.b = launch->arguments[1].span.memory + c.first[1];
+  c.c = launch->arguments[2].span.memory + c.first[2];
+  if (kernel->program->symbols.count > 3) c.scratch = launch->arguments[3].span.memory;
+  hg_cpu_contract(kernel->isa, &c, 0);
+}
+
 hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
+  if (kernel->contracts) {
+    contract(kernel, launch);
+    return HG_OK;
+  }
   if (kernel->engine == HG_CPU_REFERENCE)
     return hg_ssa_interpret(&kernel->allocator, kernel->program, &kernel->unit, launch);
   if (kernel->native != NULL) {
@@ -152,7 +176,9 @@ void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts)
 /* Passing a launch to another thread takes some microseconds, in which an engine runs some thousands of lanes once
  * through a program. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
-  enum { SMALL = 4096, SMALL_REFERENCE = 16 };
+  enum { SMALL = 4096, SMALL_REFERENCE = 16, SMALL_PRODUCTS = 32 * 32 * 32 };
+  const hg_contraction *c = &kernel->contraction;
+  if (kernel->contracts) return c->batch * c->m * c->n * c->k <= SMALL_PRODUCTS;
   uint64_t most = kernel->engine == HG_CPU_REFERENCE ? SMALL_REFERENCE : SMALL, lanes = launch->lanes;
   uint64_t steps = kernel->engine == HG_CPU_REFERENCE ? 0 : kernel->vector.most_steps;
   if (lanes == 0) {

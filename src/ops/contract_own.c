@@ -1,0 +1,98 @@
+/* contract_own.c - contractions that a backend has a kernel of its own for. The step's program has the parameters of
+ * that and computes nothing. */
+#include "ops/contract_tiles.h"
+
+#include "atlas/tables.h"
+
+enum { SLOT_A, SLOT_B, SLOT_C, SLOT_SCRATCH };
+
+static uint64_t bytes_of(int64_t elements, uint8_t type) { return (uint64_t)elements * atlas_bytes((atlas_type)type); }
+
+/* All but where C lies. */
+static void describe(const contract *c, hg_contraction *out) {
+  memset(out, 0, sizeof *out); /* padding, too: kernels are found again by its bytes */
+  out->a_type = c->a.type, out->b_type = c->b.type, out->type = c->type;
+  out->batch = c->batch, out->m = c->m, out->n = c->n, out->k = c->k;
+  const int64_t a[3] = {c->a.batch_stride, c->a.stride, c->a.k_stride};
+  const int64_t b[3] = {c->b.batch_stride, c->b.k_stride, c->b.stride};
+  memcpy(out->a_stride, a, sizeof a);
+  memcpy(out->b_stride, b, sizeof b);
+  out->first[SLOT_A] = bytes_of(c->a.constant, c->a.type);
+  out->first[SLOT_B] = bytes_of(c->b.constant, c->b.type);
+}
+
+/* C is the result as it is stored; 0: something follows, so it is a temporary. */
+static int place_result(const contract *c, const contract_results *results, hg_contraction *out, uint32_t *storage) {
+  if (c->group->result_count == 1 && c->group->results[0] == c->node) {
+    const ops_form *form = &results->places[0];
+    for (int i = 0; i < 3; i++) out->c_stride[i] = form->factor[i];
+    out->first[SLOT_C] = bytes_of(form->constant, c->type);
+    *storage = c->group->storage_of[c->node - 1] - 1;
+    return 1;
+  }
+  out->type = c->sum_type;
+  out->c_stride[0] = (int64_t)(c->m * c->n), out->c_stride[1] = (int64_t)c->n, out->c_stride[2] = 1;
+  return 0;
+}
+
+static hg_status add_scratch(ops_plan *plan, uint64_t bytes, uint32_t *storage) {
+  ops_storage scratch;
+  memset(&scratch, 0, sizeof scratch);
+  scratch.kind = OPS_TEMPORARY;
+  scratch.type = ATLAS_u8;
+  scratch.shape = (ops_shape){.rank = 1, .size = {bytes}};
+  scratch.stride[0] = 1;
+  scratch.extent = (int64_t)bytes;
+  *storage = (uint32_t)plan->storages.count;
+  if (hg_array_append(&plan->allocator, &plan->storages, &scratch, 1) == NULL)
+    return hg_fail_memory("a plan", sizeof scratch);
+  return HG_OK;
+}
+
+static hg_status write_program(const contract *c, const hg_contraction *what, const uint32_t storages[4],
+                               uint32_t count, ops_step *step) {
+  static const char *const names[4] = {"a", "b", "c", "scratch"};
+  static const atlas_access access[4] = {ATLAS_IN, ATLAS_IN, ATLAS_OUT, ATLAS_INOUT};
+  const uint8_t types[4] = {what->a_type, what->b_type, what->type, ATLAS_u8};
+  atlas_builder *builder = NULL;
+  HG_TRY(atlas_builder_create(&c->group->plan->allocator, "contraction", &builder));
+  for (uint32_t i = 0; i < count; i++) {
+    uint16_t slot = atlas_builder_buffer(builder, names[i], (atlas_type)types[i], access[i]);
+    step->bindings[step->binding_count++] = (ops_binding){.slot = slot, .storage = storages[i]};
+  }
+  atlas_emit(builder, ATLAS_OP_exit, ATLAS_NONE, 0);
+  return atlas_builder_finish(builder, &step->program);
+}
+
+hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done) {
+  ops_plan *plan = c->group->plan;
+  hg_contraction what;
+  uint32_t storages[4] = {c->a.storage, c->b.storage, 0, 0};
+  *is_done = 0;
+  if (plan->target.contract_scratch == NULL) return HG_OK;
+  describe(c, &what);
+  int is_result = place_result(c, results, &what, &storages[SLOT_C]);
+  uint64_t bytes = plan->target.contract_scratch(plan->target.device, &what);
+  if (bytes == UINT64_MAX) return HG_OK;
+  c->parts = 1;
+  if (!is_result) {
+    HG_TRY(ops_contract_partials(c));
+    storages[SLOT_C] = c->partial;
+  }
+  if (bytes > 0) HG_TRY(add_scratch(plan, bytes, &storages[SLOT_SCRATCH]));
+  ops_step *step = &steps[0];
+  step->contraction = hg_allocate(&plan->allocator, 1, sizeof what);
+  if (step->contraction == NULL) return hg_fail_memory("a launch", sizeof what);
+  memcpy(step->contraction, &what, sizeof what);
+  hg_status status = write_program(c, &what, storages, bytes > 0 ? 4 : 3, step);
+  if (status != HG_OK) {
+    hg_release(&plan->allocator, step->contraction);
+    step->contraction = NULL;
+    return status;
+  }
+  step->lanes = 1;
+  step->kind = "contract";
+  step->operations = 2 * c->batch * c->m * c->n * c->k;
+  *is_done = 1;
+  return is_result ? HG_OK : ops_contract_fold(c, &steps[1]);
+}
