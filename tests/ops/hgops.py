@@ -1,5 +1,5 @@
-"""Computations of ops.h on NumPy arrays, for tests. The library is named by HOLOGRAM_LIB, the backend by HOLOGRAM_TEST_BACKEND,
-the CPU's engine by the variables that the library itself reads.
+"""Computations of ops.h on NumPy arrays, for tests. The library is named by HOLOGRAM_LIB, the backend by HOLOGRAM_TEST_BACKEND.
+Each run is one on each of the engines under test (HOLOGRAM_TEST_ENGINES, see tests/conftest.py), which must give the same bits.
 
     result = apply("softmax", x, axis=-1)                 # one operation
     c = Computation()
@@ -16,6 +16,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
+import engines
+
 TYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32,
          "u64": np.uint64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
          "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2, "bool": np.bool_}
@@ -23,6 +25,7 @@ CODES = {name: code + 1 for code, name in enumerate(TYPES)}
 NAME_OF = {np.dtype(kind): name for name, kind in TYPES.items()}
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
 BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
+ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()
 MAX_RANK, NO_FUSION = 8, 2
 
 
@@ -116,16 +119,16 @@ def _table():
 
 
 TABLE = _table()
-_executor = None
+_executors = {}
 
 
-def executor():
-    global _executor
-    if _executor is None:
+def executor(engine):
+    if engine not in _executors:
         made = P()
-        check(LIB.hg_executor_create(c.byref(ExecutorDesc(c.sizeof(ExecutorDesc), BACKEND)), c.byref(made)))
-        _executor = made
-    return _executor
+        with engines.chosen(engine):
+            check(LIB.hg_executor_create(c.byref(ExecutorDesc(c.sizeof(ExecutorDesc), BACKEND)), c.byref(made)))
+        _executors[engine] = made
+    return _executors[engine]
 
 
 def argument(value, default: str) -> Argument:
@@ -194,15 +197,23 @@ class Computation:
     def check(self):
         check(LIB.hg_computation_status(self.handle))
 
-    def run(self, flags=0, report=False):
+    def run(self, flags=0):
+        """The outputs; the same ones, bit for bit, on every engine, or an AssertionError."""
+        answers = self.run_on(ENGINES[0], flags)
+        for engine in ENGINES[1:]:
+            for mine, others in zip(answers, self.run_on(engine, flags)):
+                assert mine.tobytes() == others.tobytes(), f"{ENGINES[0]} and {engine} differ"
+        return answers
+
+    def run_on(self, engine, flags=0, report=False):
         self.check()
         made = P()
-        check(LIB.hg_compile(executor(), self.handle, c.byref(CompileDesc(c.sizeof(CompileDesc), flags)), c.byref(made)))
+        check(LIB.hg_compile(executor(engine), self.handle, c.byref(CompileDesc(c.sizeof(CompileDesc), flags)), c.byref(made)))
         buffers, inputs, outputs, shapes = [], [], [], []
         try:
             for array in self.arrays:
                 low, memory = _memory_of(array)
-                buffer = _buffer(memory.nbytes, buffers)
+                buffer = _buffer(engine, memory.nbytes, buffers)
                 check(LIB.hg_buffer_write(buffer, 0, memory.ctypes.data, memory.nbytes))
                 tensor = tensor_like(array)
                 tensor.buffer, tensor.offset = buffer, low
@@ -211,7 +222,7 @@ class Computation:
                 tensor = self.describe(value)
                 shape = tuple(tensor.shape[:tensor.rank])
                 kind = np.dtype(list(TYPES.values())[tensor.type - 1])
-                tensor.buffer = _buffer(int(np.prod(shape, dtype=np.int64)) * kind.itemsize, buffers)
+                tensor.buffer = _buffer(engine, int(np.prod(shape, dtype=np.int64)) * kind.itemsize, buffers)
                 outputs.append(tensor)
                 shapes.append((shape, kind))
             check(LIB.hg_run(made, (Tensor * len(inputs))(*inputs), len(inputs), (Tensor * len(outputs))(*outputs), len(outputs),
@@ -232,9 +243,9 @@ class Computation:
                 LIB.hg_buffer_release(buffer)
 
 
-def _buffer(byte_count, kept):
+def _buffer(engine, byte_count, kept):
     buffer = P()
-    check(LIB.hg_buffer_create(executor(), None, max(1, byte_count), c.byref(buffer)))
+    check(LIB.hg_buffer_create(executor(engine), None, max(1, byte_count), c.byref(buffer)))
     kept.append(buffer)
     return buffer
 
