@@ -42,7 +42,8 @@ const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES] = {
 
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
   for (size_t i = 0; i < OP_COUNT; i++)
-    if (strncmp(atlas_ops[i].mnemonic, name, length) == 0 && atlas_ops[i].mnemonic[length] == '\0')
+    if (length > 0 && atlas_ops[i].mnemonic[0] == name[0] && strncmp(atlas_ops[i].mnemonic, name, length) == 0 &&
+        atlas_ops[i].mnemonic[length] == '\0')
       return &atlas_ops[i];
   return NULL;
 }

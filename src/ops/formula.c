@@ -44,7 +44,9 @@ ops_item ops_complain(ops_formula *f, const char *at, const char *format, ...) {
 
 /* ---- characters and words ---------------------------------------------------------------------------------------- */
 
-void ops_skip_blanks(ops_formula *f) { f->at += strspn(f->at, " \t\r\n"); }
+void ops_skip_blanks(ops_formula *f) {
+  while (*f->at == ' ' || *f->at == '\n' || *f->at == '\t' || *f->at == '\r') f->at++;
+}
 
 int ops_take(ops_formula *f, char wanted) {
   ops_skip_blanks(f);
@@ -191,9 +193,8 @@ static const operator_row products[] = {{"*", HG_OP_mul}, {"/", HG_OP_div}, {"",
 static hg_op take_operator(ops_formula *f, const operator_row *rows) {
   ops_skip_blanks(f);
   for (; rows->text[0] != '\0'; rows++) {
-    size_t length = strlen(rows->text);
-    if (strncmp(f->at, rows->text, length) != 0) continue;
-    f->at += length;
+    if (f->at[0] != rows->text[0] || (rows->text[1] != '\0' && f->at[1] != rows->text[1])) continue;
+    f->at += rows->text[1] == '\0' ? 1 : 2;
     return (hg_op)rows->op;
   }
   return HG_OP_none;

@@ -18,15 +18,19 @@ value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...
   return 0;
 }
 
-/* ---- equal nodes are one ------------------------------------------------------------------------------------------ */
+/* ---- equal nodes are one ----------------------------------------------------------------------------------------- */
 
-/* FNV-1a over the bytes of a node: they are all set, padding included, because ops_add copies field by field. */
+/* Over the words of a node: they are all set, padding included, because ops_add copies field by field. */
 static uint32_t hash_of(const ops_node *node) {
-  const uint8_t *bytes = (const uint8_t *)node;
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < sizeof *node; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  uint64_t words[sizeof(ops_node) / sizeof(uint64_t)], hash = 0;
+  memcpy(words, node, sizeof words);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 29;
+  }
   return (uint32_t)(hash ^ hash >> 32);
 }
+_Static_assert(sizeof(ops_node) % sizeof(uint64_t) == 0, "a node is whole words");
 
 /* A table of twice as many places as there are nodes, each 1 + the index of a node; 0: free. */
 static int grow_buckets(hg_computation *c) {
@@ -78,7 +82,7 @@ value_id ops_add(hg_computation *c, const ops_node *node) {
   return places[at];
 }
 
-/* ---- short ways to say it ----------------------------------------------------------------------------------------- */
+/* ---- short ways to say it ---------------------------------------------------------------------------------------- */
 
 value_id ops_constant(hg_computation *c, atlas_type type, uint64_t bits) {
   return ops_add(c, &(ops_node){.kind = OPS_CONSTANT, .type = (uint8_t)type, .bits = bits & atlas_mask(type)});
@@ -164,7 +168,8 @@ value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, co
     node.input[0] = input->input[0];
     input = ops_at(c, node.input[0]);
   }
-  for (uint32_t j = 0; j < shape->rank && j < HG_MAX_RANK; j++) /* but if the input has one element there too, it is the same axis */
+  for (uint32_t j = 0; j < shape->rank && j < HG_MAX_RANK;
+       j++) /* but if the input has one element there too, it is the same axis */
     if (shape->size[j] == 1 && j < input->shape.rank && input->shape.size[j] == 1)
       node.view.axis[j] = (int8_t)j, node.view.step[j] = 1;
   if (changes_nothing(&node.view, &input->shape, shape)) return node.input[0];

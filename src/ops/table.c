@@ -29,15 +29,18 @@ const ops_row *ops_row_of(uint32_t op) {
 }
 
 const ops_row *ops_row_by_name(const char *name, size_t length) {
+  if (length == 0) return NULL;
   for (size_t i = 0; i < ROW_COUNT; i++)
-    if (rows[i].name_length == length && memcmp(rows[i].name, name, length) == 0) return &rows[i];
+    if (rows[i].name_length == length && rows[i].name[0] == name[0] && memcmp(rows[i].name, name, length) == 0)
+      return &rows[i];
   return NULL;
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 int ops_word_is(ops_word word, const char *text) {
-  return strlen(text) == word.length && memcmp(word.text, text, word.length) == 0;
+  return word.length > 0 && text[0] == word.text[0] && strncmp(word.text, text, word.length) == 0 &&
+         text[word.length] == 0;
 }
 
 static const char *behind_blanks(const char *at) {
