@@ -41,6 +41,12 @@ static void unlink_order(ops_attachment *a, hg_executable *e) {
   *(e->older != NULL ? &e->older->newer : &a->oldest) = e->newer;
 }
 
+void ops_cache_touch_locked(ops_attachment *a, hg_executable *e) {
+  if (a->newest == e) return;
+  unlink_order(a, e);
+  link_newest(a, e);
+}
+
 static hg_executable **bucket_of(ops_attachment *a, uint64_t hash) { return &a->buckets[hash % OPS_BUCKETS]; }
 
 static hg_executable *find(ops_attachment *a, uint64_t hash, const void *key, size_t key_bytes) {
@@ -54,16 +60,26 @@ static void hold_locked(hg_executable *e) {
   if (e->references++ == 0) hg_executor_retain(e->executor);
 }
 
+/* Its calls are not found any more; they are released with it. */
+static void forget_calls_locked(ops_attachment *a, hg_executable *e) {
+  for (ops_eager *call = e->calls; call != NULL; call = call->sibling) {
+    ops_eager **at = &a->calls[call->hash % OPS_BUCKETS];
+    while (*at != call) at = &(*at)->next;
+    *at = call->next;
+  }
+}
+
 /* Takes it out; what nobody holds is added to the list of what is to be destroyed without the lock. */
 static void take_out_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
   hg_executable **at = bucket_of(a, e->hash);
   while (*at != e) at = &(*at)->next;
   *at = e->next;
   unlink_order(a, e);
+  forget_calls_locked(a, e);
   e->is_cached = 0;
   a->bytes -= e->byte_count;
   a->count--;
-  if (e->references > 0) return;
+  if (e->references + e->pins > 0) return;
   e->next = *garbage;
   *garbage = e;
 }
@@ -94,8 +110,7 @@ static hg_status find_locked(hg_executor *executor, const ops_key *key, hg_execu
   a->misses += e == NULL;
   if (e == NULL) return HG_OK;
   hold_locked(e);
-  unlink_order(a, e);
-  link_newest(a, e);
+  ops_cache_touch_locked(a, e);
   return HG_OK;
 }
 
@@ -105,6 +120,8 @@ hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executabl
   hg_unlock(executor);
   return status;
 }
+
+int ops_unpin_locked(hg_executable *e) { return --e->pins == 0 && e->references == 0 && !e->is_cached; }
 
 static void add_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
   hg_executable **bucket = bucket_of(a, e->hash);
@@ -137,6 +154,26 @@ void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executab
   hg_unlock(executor);
   if (other != NULL) hg_executable_release(e);
   sweep(garbage);
+}
+
+int ops_cache_add_call(hg_executor *executor, ops_eager *call, uint64_t byte_count) {
+  hg_executable *e = call->executable, *garbage = NULL;
+  hg_lock(executor);
+  ops_attachment *a = executor->attachment;
+  int is_kept = e->is_cached;
+  if (is_kept) {
+    ops_eager **bucket = &a->calls[call->hash % OPS_BUCKETS];
+    call->next = *bucket;
+    *bucket = call;
+    call->sibling = e->calls;
+    e->calls = call;
+    e->byte_count += byte_count;
+    a->bytes += byte_count;
+    shrink_locked(a, &garbage);
+  }
+  hg_unlock(executor);
+  sweep(garbage);
+  return is_kept;
 }
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */

@@ -10,6 +10,18 @@ static hg_status check_computation(hg_computation *c) {
   return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: the computation has no output and updates nothing");
 }
 
+hg_status ops_compile(hg_executor *executor, const hg_computation *computation, uint32_t flags, hg_executable **out) {
+  ops_key key;
+  HG_TRY(ops_key_of(&executor->allocator, computation, flags, &key));
+  hg_status status = ops_cache_find(executor, &key, out);
+  if (status == HG_OK && *out == NULL) {
+    status = ops_executable_create(executor, computation, flags, out);
+    if (status == HG_OK) ops_cache_add(executor, &key, out);
+  }
+  hg_array_release(&executor->allocator, &key.bytes);
+  return status;
+}
+
 hg_status hg_compile(hg_executor *executor, hg_computation *computation, const hg_compile_desc *desc,
                      hg_executable **out) {
   hg_compile_desc own;
@@ -21,13 +33,5 @@ hg_status hg_compile(hg_executor *executor, hg_computation *computation, const h
     return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags 0x%x and .reserved %u: a bit that means nothing",
                    (unsigned)own.flags, (unsigned)own.reserved);
   HG_TRY(check_computation(computation));
-  ops_key key;
-  HG_TRY(ops_key_of(&executor->allocator, computation, own.flags, &key));
-  hg_status status = ops_cache_find(executor, &key, out);
-  if (status == HG_OK && *out == NULL) {
-    status = ops_executable_create(executor, computation, own.flags, out);
-    if (status == HG_OK) ops_cache_add(executor, &key, out);
-  }
-  hg_array_release(&executor->allocator, &key.bytes);
-  return status;
+  return ops_compile(executor, computation, own.flags, out);
 }

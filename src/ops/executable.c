@@ -258,6 +258,11 @@ void ops_executable_destroy(hg_executable *e) {
     hg_release(&allocator, e->launches[i].binds);
     hg_release(&allocator, e->launches[i].scalars);
   }
+  while (e->calls != NULL) {
+    ops_eager *call = e->calls;
+    e->calls = call->sibling;
+    hg_release(&allocator, call);
+  }
   hg_release(&allocator, e->launches);
   hg_release(&allocator, e->places);
   hg_release(&allocator, e->may_share);
@@ -281,9 +286,9 @@ void hg_executable_release(hg_executable *executable) {
   if (executable == NULL) return;
   hg_executor *executor = executable->executor;
   hg_lock(executor);
-  int is_last = --executable->references == 0, is_cached = executable->is_cached;
+  int is_last = --executable->references == 0, is_needed = executable->is_cached || executable->pins > 0;
   hg_unlock(executor);
   if (!is_last) return;
-  if (!is_cached) ops_executable_destroy(executable);
+  if (!is_needed) ops_executable_destroy(executable);
   hg_executor_release(executor);
 }

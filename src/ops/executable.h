@@ -45,10 +45,14 @@ typedef struct ops_launch {
   uint32_t step; /* of the plan, for reports */
 } ops_launch;
 
+typedef struct ops_eager ops_eager;
+
 struct hg_executable {
   hg_executor *executor;
-  uint32_t references;           /* outside the cache; the executor's lock guards it and what follows */
+  uint32_t references;          /* outside the cache; the executor's lock guards it and what follows */
+  uint32_t pins;                /* eager calls that run it: their tensors hold the executor */
   uint8_t is_cached;
+  ops_eager *calls;             /* eager calls that it was found by */
   hg_executable *newer, *older;  /* in the cache, by last use */
   hg_executable *next;           /* in its bucket, or in a list of what is to be destroyed */
   uint64_t hash;
@@ -94,6 +98,9 @@ void ops_operations_of(const hg_executable *executable, uint32_t step, char *tex
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* The sentence of a fault of a launch, with operations and tensor; fault->buffer becomes the tensor's name. */
+void ops_describe_fault(const hg_executable *executable, const ops_launch *launch, hg_fault *fault, char *text,
+                        size_t text_bytes);
 /* Checks all tensors and launches: hg_run without its checks of arguments. */
 hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
                   hg_launch_report *report);
@@ -102,9 +109,24 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
 
 enum { OPS_BUCKETS = 256 };
 
+/* An eager call that was made before: see eager.c. */
+struct ops_eager {
+  ops_eager *next;      /* in its bucket */
+  ops_eager *sibling;   /* of the same executable */
+  hg_executable *executable;
+  uint64_t hash;
+  uint32_t word_count;
+  uint8_t is_direct;    /* one launch, which needs no more than arguments */
+  uint8_t *tensor_of;   /* by place: the number of the call's tensor, inputs first */
+  atlas_launch shape;   /* of the launch */
+  atlas_argument *arguments; /* of the launch, with its scalars */
+  uint64_t words[];     /* the key */
+};
+
 /* What an executor keeps: its attachment. */
 typedef struct ops_attachment {
   hg_executable *buckets[OPS_BUCKETS];
+  ops_eager *calls[OPS_BUCKETS];
   hg_executable *newest, *oldest;
   uint64_t byte_cap, bytes, count, hits, misses, evictions;
 } ops_attachment;
@@ -114,6 +136,14 @@ ops_attachment *ops_attachment_locked(hg_executor *executor);
 
 /* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
 hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out);
+/* The most recently used one from now on. */
+void ops_cache_touch_locked(ops_attachment *attachment, hg_executable *executable);
+/* Adds a call to its executable, which the caller holds; 0: that is not in the cache any more. */
+int ops_cache_add_call(hg_executor *executor, ops_eager *call, uint64_t byte_count);
+/* Gives up a pin; what nobody needs any more is to be destroyed by the caller, without the lock: 1. */
+int ops_unpin_locked(hg_executable *executable);
+/* hg_compile of a computation that is in order. */
+hg_status ops_compile(hg_executor *executor, const hg_computation *computation, uint32_t flags, hg_executable **out);
 /* Puts a new executable into the cache, where it fits; where another thread has put in an equal one, *executable
  * becomes that one. Takes the key's bytes. */
 void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executable);

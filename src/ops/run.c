@@ -197,28 +197,35 @@ static hg_binding binding_of(const run *r, const ops_bind *bind) {
 }
 
 /* The tensor that a fault was in, by the program's name for it; NULL: none, or a temporary. */
-static const ops_place *place_of_fault(const run *r, const ops_launch *launch, const hg_fault *fault) {
+static const ops_place *place_of_fault(const hg_executable *e, const ops_launch *launch, const hg_fault *fault) {
   for (uint32_t b = 0; b < launch->bind_count && fault->buffer[0] != '\0'; b++) {
     const ops_bind *bind = &launch->binds[b];
     const atlas_symbol *symbol = atlas_symbol_at(launch->kernel->program, bind->slot);
-    if (bind->place != OPS_WORKSPACE && strcmp(symbol->name, fault->buffer) == 0) return &r->e->places[bind->place];
+    if (bind->place != OPS_WORKSPACE && strcmp(symbol->name, fault->buffer) == 0) return &e->places[bind->place];
   }
   return NULL;
+}
+
+void ops_describe_fault(const hg_executable *e, const ops_launch *launch, hg_fault *fault, char *text,
+                        size_t text_bytes) {
+  char sentence[256], names[128];
+  hg_fault_describe(launch->kernel->program, fault, sentence, sizeof sentence);
+  ops_operations_of(e, launch->step, names, sizeof names);
+  const ops_place *place = place_of_fault(e, launch, fault);
+  if (place == NULL) {
+    snprintf(text, text_bytes, "in %s: %s", names, sentence);
+    return;
+  }
+  snprintf(text, text_bytes, "in %s, %s '%s': %s", names, what_of(place), place->name, sentence);
+  memcpy(fault->buffer, place->name, sizeof fault->buffer);
 }
 
 /* The first fault counts; what comes after it runs all the same, as on a stream. */
 static void note_fault(run *r, const ops_launch *launch, const hg_launch_report *report) {
   if (r->status != HG_OK) return;
-  char sentence[256], names[128];
-  hg_clip(hg_last_error(), strlen(hg_last_error()), sentence, sizeof sentence);
-  ops_operations_of(r->e, launch->step, names, sizeof names);
-  const ops_place *place = place_of_fault(r, launch, &report->fault);
-  if (place != NULL)
-    snprintf(r->sentence, sizeof r->sentence, "in %s, %s '%s': %s", names, what_of(place), place->name, sentence);
-  else snprintf(r->sentence, sizeof r->sentence, "in %s: %s", names, sentence);
   r->status = HG_FAULT;
   r->fault = report->fault;
-  if (place != NULL) memcpy(r->fault.buffer, place->name, sizeof r->fault.buffer);
+  ops_describe_fault(r->e, launch, &r->fault, r->sentence, sizeof r->sentence);
 }
 
 static hg_status launch(run *r, const ops_launch *launch) {

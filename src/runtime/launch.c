@@ -252,6 +252,32 @@ static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   launch->fault.kind = HG_FAULT_NONE;
 }
 
+int hg_launch_is_plain(const hg_kernel *kernel) {
+  return !kernel->uses_boundary && !kernel->uses_resonance && !kernel->advances_phase && !kernel->has_tables;
+}
+
+hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t *lanes) {
+  clear_launch(kernel, launch);
+  launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
+  return set_shape(kernel->program, desc, launch, lanes);
+}
+
+hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, const atlas_argument *arguments,
+                                 hg_fault *fault) {
+  atlas_launch launch;
+  memcpy(&launch, shape, offsetof(atlas_launch, resonance));
+  launch.arguments = arguments;
+  launch.phase = kernel->executor->phase;
+  launch.phase_advance = 0;
+  launch.nanoseconds = 0;
+  launch.notes = NULL;
+  launch.fault.kind = HG_FAULT_NONE;
+  hg_status status = run_in_default_environment(kernel, &launch, NULL);
+  fault->kind = HG_FAULT_NONE;
+  if (status == HG_OK && launch.fault.kind != HG_FAULT_NONE) *fault = launch.fault;
+  return status;
+}
+
 /* Into the caller's struct itself where that is as the library has it. */
 static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {
