@@ -273,8 +273,8 @@ hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound
 
 /* For whoever makes one launch again and again, and checks what may differ by itself. hg_launch_is_plain: the kernel
  * uses nothing but the memory and scalars that it is given. hg_launch_shape sets the shape and the step limit, as
- * hg_launch would; *lanes is how many will run. hg_launch_plain_locked runs such a launch with these arguments, which are
- * as hg_bind_locked makes them, of memory that no stream has pending work on; HG_UNPREPARED: hg_launch must make it. */
+ * hg_launch would; *lanes is how many will run. hg_launch_plain_locked runs such a launch with these arguments, which
+ * are as hg_bind_locked makes them, of memory that no stream has pending work on; HG_UNPREPARED: hg_launch must. */
 int hg_launch_is_plain(const hg_kernel *kernel);
 hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t *lanes);
 hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, const atlas_argument *arguments,
