@@ -206,18 +206,15 @@ static const ops_place *place_of_fault(const hg_executable *e, const ops_launch 
   return NULL;
 }
 
+/* Programs have names of their own for tensors. */
 void ops_describe_fault(const hg_executable *e, const ops_launch *launch, hg_fault *fault, char *text,
                         size_t text_bytes) {
   char sentence[256], names[128];
+  const ops_place *place = place_of_fault(e, launch, fault);
+  if (place != NULL) memcpy(fault->buffer, place->name, sizeof fault->buffer);
   hg_fault_describe(launch->kernel->program, fault, sentence, sizeof sentence);
   ops_operations_of(e, launch->step, names, sizeof names);
-  const ops_place *place = place_of_fault(e, launch, fault);
-  if (place == NULL) {
-    snprintf(text, text_bytes, "in %s: %s", names, sentence);
-    return;
-  }
-  snprintf(text, text_bytes, "in %s, %s '%s': %s", names, what_of(place), place->name, sentence);
-  memcpy(fault->buffer, place->name, sizeof fault->buffer);
+  snprintf(text, text_bytes, "in %s: %s", names, sentence);
 }
 
 /* The first fault counts; what comes after it runs all the same, as on a stream. */

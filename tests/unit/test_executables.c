@@ -72,6 +72,8 @@ static hg_status run3(hg_executable *e, hg_tensor a, hg_tensor b, hg_tensor out,
   return hg_run(e, (hg_tensor[]){a, b}, 2, &out, 1, stream, NULL);
 }
 
+static float from_one(uint64_t i) { return (float)(i + 1); }
+
 /* a counts from 1, b from 10. */
 static float expected(uint64_t i) { return ((float)(1 + i) + (float)(10 + i)) * (float)(1 + i); }
 
@@ -308,6 +310,139 @@ static void test_compile_errors(void) {
   hg_computation_release(c);
   hg_executable_release(NULL);
   CHECK(hg_executable_retain(NULL) == NULL);
+}
+
+/* ---- several launches -------------------------------------------------------------------------------------------- */
+
+/* Row i of 3 x 4 has the numbers 4 i + 1 and so on: their softmax is the same in each. */
+static int is_softmax(hg_buffer *buffer) {
+  static const float expected_values[4] = {0.0320586f, 0.0871443f, 0.2368828f, 0.6439143f};
+  float values[12];
+  int is_near = 1;
+  CHECK_EQ_U64(hg_buffer_read(buffer, 0, values, sizeof values), HG_OK);
+  for (int i = 0; i < 12; i++) {
+    float difference = values[i] - expected_values[i % 4];
+    is_near &= difference < 1e-6f && difference > -1e-6f;
+  }
+  return is_near;
+}
+
+/* softmax into an output, or over its input; each operation by itself, so that there are temporaries. */
+static hg_executable *softmax(int in_place) {
+  hg_computation *c = NULL;
+  hg_executable *e = NULL;
+  hg_compile_desc desc = {.flags = HG_NO_FUSION};
+  hg_tensor like = matrix_of(NULL, 3, 4);
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value x = hg_computation_input(c, "x", &like), y = hg_compute(c, HG_OP_softmax, &x, 1, NULL, 0);
+  CHECK_EQ_U64(in_place ? hg_computation_update(c, x, y) : hg_computation_output(c, "y", y, NULL), HG_OK);
+  hg_status status = hg_compile(executor, c, &desc, &e);
+  CHECK_EQ_U64(status, HG_OK);
+  if (status != HG_OK) printf("  %s\n", hg_last_error());
+  hg_computation_release(c);
+  return e;
+}
+
+static void test_several(void) {
+  hg_buffer *a = floats(12, 1), *out = floats(12, 0);
+  hg_tensor x = matrix_of(a, 3, 4), y = matrix_of(out, 3, 4);
+  hg_stream *stream = NULL;
+  hg_graph *graph = NULL;
+  hg_launch_report report = {0};
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_executable *e = softmax(0), *in_place = softmax(1);
+  CHECK(e->launch_count > 2 && e->workspace_bytes > 0);
+  CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, NULL, &report), HG_OK);
+  CHECK(report.lanes >= 12 && is_softmax(out));
+  float zero = 0;
+  CHECK_EQ_U64(hg_buffer_fill(out, 0, 48, &zero, sizeof zero), HG_OK);
+  for (int i = 0; i < 20; i++) CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, stream, NULL), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK(is_softmax(out));
+  CHECK_EQ_U64(hg_buffer_fill(out, 0, 48, &zero, sizeof zero), HG_OK);
+  CHECK_EQ_U64(hg_capture_begin(stream), HG_OK); /* the graph keeps the workspace */
+  CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, stream, NULL), HG_OK);
+  CHECK_EQ_U64(hg_capture_end(stream, &graph), HG_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_graph_launch(graph, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK(is_softmax(out));
+  hg_graph_release(graph);
+  CHECK_EQ_U64(hg_run(in_place, &x, 1, NULL, 0, NULL, NULL), HG_OK);
+  CHECK(is_softmax(a));
+  hg_executable_release(e);
+  hg_executable_release(in_place);
+  hg_stream_release(stream);
+  hg_buffer_release(a);
+  hg_buffer_release(out);
+}
+
+/* Whatever a run allocates, on a stream or not: the input that it updates is as it was. */
+static void test_failed_runs(int on_stream) {
+  hg_executor *shared = executor;
+  counter c = {.fail_at = -1};
+  hg_allocator allocator = counting(&c);
+  CHECK_EQ_U64(open_test_executor(&allocator, &executor), HG_OK);
+  hg_executable *e = softmax(1);
+  hg_stream *stream = NULL;
+  if (on_stream) CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_buffer *a = floats(12, 1);
+  hg_tensor x = matrix_of(a, 3, 4);
+  CHECK_EQ_U64(hg_run(e, &x, 1, NULL, 0, stream, NULL), HG_OK);
+  if (on_stream) CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  long failures = 0;
+  for (long n = 0, failed = 1; failed; n++) {
+    float values[12];
+    for (int i = 0; i < 12; i++) values[i] = (float)(i + 1);
+    CHECK_EQ_U64(hg_buffer_write(a, 0, values, sizeof values), HG_OK);
+    c.fail_at = c.allocations + n;
+    hg_status status = hg_run(e, &x, 1, NULL, 0, stream, NULL);
+    c.fail_at = -1;
+    failed = status != HG_OK;
+    failures += failed;
+    CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY);
+    if (stream != NULL) CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+    if (failed) check_floats(a, 12, from_one);
+    else CHECK(is_softmax(a));
+  }
+  CHECK(failures > 0);
+  hg_stream_release(stream);
+  hg_buffer_release(a);
+  hg_executable_release(e);
+  hg_executor_release(executor);
+  CHECK_EQ_U64(c.live, 0);
+  executor = shared;
+}
+
+/* Two takes, of which the second and, behind it, the first fault: the report is of what ran first. */
+static void test_faults(void) {
+  int64_t numbers[4] = {0, 12, 5, -20};
+  hg_buffer *a = floats(12, 1), *out = floats(12, 0), *index = buffer_of(sizeof numbers, numbers);
+  hg_tensor x = vector_of(a, 12), at = hg_tensor_of(index, ATLAS_i64, 1, (uint64_t[]){2}), later = at;
+  hg_tensor y = vector_of(out, 2), z = y;
+  later.offset = 2, z.offset = 4;
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value in = hg_computation_input(c, "table", &x), i = hg_computation_input(c, "first", &at),
+           j = hg_computation_input(c, "second", &at);
+  CHECK_EQ_U64(hg_computation_output(c, "y", two(c, HG_OP_take, in, i), NULL), HG_OK);
+  CHECK_EQ_U64(hg_computation_output(c, "z", two(c, HG_OP_take, in, j), NULL), HG_OK);
+  hg_compile_desc desc = {.flags = HG_NO_FUSION};
+  hg_executable *e = NULL;
+  CHECK_EQ_U64(hg_compile(executor, c, &desc, &e), HG_OK);
+  hg_computation_release(c);
+  hg_launch_report report = {0};
+  hg_tensor inputs[3] = {x, at, later}, outputs[2] = {y, z};
+  CHECK_EQ_U64(hg_run(e, inputs, 3, outputs, 2, NULL, &report), HG_FAULT);
+  CHECK(report.fault.kind == HG_FAULT_OUT_OF_BOUNDS && report.fault.lane == 1);
+  CHECK_STR(report.fault.buffer, "table");
+  CHECK(strncmp(hg_last_error(), "in take: ", 9) == 0 && strstr(hg_last_error(), "past 'table'") != NULL);
+  float values[6];
+  CHECK_EQ_U64(hg_buffer_read(out, 0, values, sizeof values), HG_OK);
+  CHECK(values[0] == 1 && values[4] == 6); /* the other lanes, and the launch behind it, ran */
+  hg_executable_release(e);
+  hg_buffer_release(a);
+  hg_buffer_release(out);
+  hg_buffer_release(index);
 }
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
@@ -547,6 +682,12 @@ int main(void) {
   test_overlaps();
   test_empty();
   test_compile_errors();
+  test_several();
+  if (test_backend() == HG_BACKEND_CPU) {
+    test_failed_runs(0);
+    test_failed_runs(1);
+  }
+  test_faults();
   test_cache();
   test_lifetime();
   test_report();
