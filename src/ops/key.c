@@ -58,28 +58,38 @@ static int has_own_shape(const ops_node *node) {
          node->kind != OPS_CONSTANT;
 }
 
+enum { NODE_BYTES = 64 + 4 * HG_MAX_RANK * (int)sizeof(uint64_t) }; /* no node takes more */
+
+static uint8_t *add(uint8_t *at, const void *bytes, size_t byte_count) {
+  memcpy(at, bytes, byte_count);
+  return at + byte_count;
+}
+
 static hg_status put_node(walk *w, const ops_node *node) {
-  struct {
-    uint8_t kind, type, input_count, reduce;
-    uint16_t op;
-    uint8_t bounds, axis;
-    uint32_t inputs[3];
-  } head = {node->kind, node->type, node->input_count, node->reduce, node->op, node->bounds, node->axis, {0}};
-  for (uint32_t i = 0; i < node->input_count; i++) head.inputs[i] = w->numbers[node->input[i] - 1];
-  HG_TRY(put(w, &head, sizeof head - sizeof head.inputs + node->input_count * sizeof head.inputs[0]));
-  if (node->kind == OPS_REDUCE) HG_TRY(put(w, &node->axes, sizeof node->axes));
-  if (node->kind == OPS_INPUT) HG_TRY(put(w, &node->index, sizeof node->index));
-  if (node->kind == OPS_CONSTANT) HG_TRY(put(w, &node->bits, sizeof node->bits));
+  uint8_t *first = room(w, NODE_BYTES);
+  if (first == NULL) return hg_fail_memory("the key of a computation", w->key->bytes.count);
+  uint8_t has =
+      (uint8_t)(node->input_count | (node->axes != 0) << 4 | (node->index != 0) << 5 | (node->bits != 0) << 6);
+  uint8_t head[8] = {node->kind,        node->type, has,          node->reduce,
+                     (uint8_t)node->op, (uint8_t)(node->op >> 8), node->bounds, node->axis};
+  uint32_t rank = node->shape.rank;
+  uint8_t *at = add(first, head, sizeof head);
+  for (uint32_t i = 0; i < node->input_count; i++)
+    at = add(at, &w->numbers[node->input[i] - 1], sizeof w->numbers[0]);
+  if (node->axes != 0) at = add(at, &node->axes, sizeof node->axes);
+  if (node->index != 0) at = add(at, &node->index, sizeof node->index);
+  if (node->bits != 0) at = add(at, &node->bits, sizeof node->bits);
   if (has_own_shape(node)) {
-    HG_TRY(put(w, &node->shape.rank, sizeof node->shape.rank));
-    HG_TRY(put(w, node->shape.size, node->shape.rank * sizeof node->shape.size[0]));
+    *at++ = (uint8_t)rank;
+    at = add(at, node->shape.size, rank * sizeof node->shape.size[0]);
   }
-  if (node->kind == OPS_PAD) HG_TRY(put(w, node->low, node->shape.rank * sizeof node->low[0]));
+  if (node->kind == OPS_PAD) at = add(at, node->low, rank * sizeof node->low[0]);
   if (node->kind == OPS_VIEW) {
-    HG_TRY(put(w, node->view.axis, node->shape.rank * sizeof node->view.axis[0]));
-    HG_TRY(put(w, node->view.step, node->shape.rank * sizeof node->view.step[0]));
-    HG_TRY(put(w, node->view.start, sizeof node->view.start));
+    at = add(at, node->view.axis, rank * sizeof node->view.axis[0]);
+    at = add(at, node->view.step, rank * sizeof node->view.step[0]);
+    at = add(at, node->view.start, ops_at(w->c, node->input[0])->shape.rank * sizeof node->view.start[0]);
   }
+  w->key->bytes.count -= NODE_BYTES - (size_t)(at - first);
   return HG_OK;
 }
 
