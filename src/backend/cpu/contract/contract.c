@@ -17,6 +17,8 @@ enum {
   CHUNK = 256,
   BLOCK_ROWS = 112,
   BLOCK_COLUMNS = 512, /* of a block, about: what its tiles count in stays in the second-level cache */
+  GROUP = 8,
+  GROUP_DEPTH = 16, /* panels of B that are packed where they are used, together, and rows of it at a time */
   PACKED_BYTES = 64 << 20,
   STACK_BYTES = 24 << 10, /* of scratch: small ones need no other */
   ALIGNMENT = 64,
@@ -36,6 +38,7 @@ typedef struct job {
   uint64_t row_blocks, column_blocks;                      /* of those */
   uint64_t most_block_rows, most_block_columns;            /* panels */
   uint64_t a_panel_bytes, b_panel_bytes, a_bytes, b_bytes; /* b_bytes 0: packed where it is used */
+  uint64_t chunk_bytes;                                    /* of a panel of B, over one chunk */
   uint64_t level_bytes, own_bytes;                         /* of a block's counter; of a thread */
   uint32_t threads;
   /* what is done now */
@@ -133,9 +136,10 @@ static uint64_t lay_out(job *j, uint32_t threads) {
   j->b_bytes = packs_first ? rounded_up(j->columns_at_once * j->b_panel_bytes) : 0;
   if (!packs_first) j->columns_at_once = j->column_panels;
   if (!packs_first) choose_blocks(j);
+  j->chunk_bytes = chunk * j->loops->columns * j->size;
   j->level_bytes = j->most_block_rows * j->most_block_columns * tile;
-  j->own_bytes =
-      rounded_up(j->levels * j->level_bytes + tile + (packs_first ? 0 : chunk * j->loops->columns * j->size));
+  j->own_bytes = rounded_up(j->levels * j->level_bytes + tile +
+                            (packs_first ? 0 : least(GROUP, j->most_block_columns) * j->chunk_bytes));
   return j->a_bytes + j->b_bytes + threads * j->own_bytes;
 }
 
@@ -225,6 +229,14 @@ static void pack_b(void *user, uint64_t panel, uint32_t worker) {
   pack_columns(j, panel, 0, j->of.k, j->packed_b + panel * j->b_panel_bytes);
 }
 
+/* Memory likes to be read in long rows: so a group of panels comes some rows at a time. */
+static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to) {
+  uint64_t depth = j->of.b_stride[2] == 1 ? GROUP_DEPTH : count, row_bytes = (uint64_t)j->loops->columns * j->size;
+  for (uint64_t k = 0; k < count; k += depth)
+    for (uint64_t i = 0; i < panels; i++)
+      pack_columns(j, panel + i, from_k + k, least(depth, count - k), to + i * j->chunk_bytes + k * row_bytes);
+}
+
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
 
 typedef struct block {
@@ -280,10 +292,11 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
   b.panel = b.tile + (uint64_t)j->most_rows * j->loops->columns * j->size;
   for (uint64_t chunk = 0; chunk < j->chunks; chunk++)
     for (uint64_t column = b.columns; column < b.end_columns; column++) {
-      const uint8_t *panel = b.panel;
-      uint64_t first_k = chunk * CHUNK;
+      uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % GROUP;
+      const uint8_t *panel = b.panel + place * j->chunk_bytes;
       if (j->b_bytes != 0) panel = j->packed_b + column * j->b_panel_bytes + first_k * j->loops->columns * j->size;
-      else pack_columns(j, column, first_k, least(j->of.k - first_k, CHUNK), b.panel);
+      else if (place == 0)
+        pack_group(j, column, least(GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK), b.panel);
       for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel);
     }
 }

@@ -103,16 +103,78 @@ enum { RUN = 16 }; /* elements of a lane that are converted at a time, where the
 #define WIDEN_f16(x) cvt_f32_f16(x)
 #define WIDEN_bf16(x) cvt_f32_bf16(x)
 
-/* run[i * RUN + k] for each lane, then the panel from that: both loops are vector code. */
-#define TURN(T, W)                                                                                                  \
-  static void turn_##W(T *restrict panel, uint32_t width, size_t count, const T *restrict run) {                    \
-    if (width == CONTRACT_MAX_COLUMNS && count == RUN) {                                                            \
-      for (size_t k = 0; k < RUN; k++)                                                                              \
-        for (uint32_t i = 0; i < CONTRACT_MAX_COLUMNS; i++) panel[k * CONTRACT_MAX_COLUMNS + i] = run[i * RUN + k]; \
-      return;                                                                                                       \
-    }                                                                                                               \
-    for (size_t k = 0; k < count; k++)                                                                              \
-      for (uint32_t i = 0; i < width; i++) panel[k * width + i] = run[i * RUN + k];                                 \
+/* The first half of both vectors, element by element, and the second half: all transpositions are log2(n) rounds of it.
+ */
+#if VECTOR_BYTES == 64
+#  define TURNED 16
+#  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#  define INTERLEAVE_HIGH(a, b) \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif VECTOR_BYTES == 32
+#  define TURNED 8
+#  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#  define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#  define TURNED 4
+#  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#  define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+#define TURN_ROUND(to, from)                                        \
+  for (int i = 0; i < TURNED / 2; i++) {                            \
+    to[2 * i] = INTERLEAVE_LOW(from[i], from[i + TURNED / 2]);      \
+    to[2 * i + 1] = INTERLEAVE_HIGH(from[i], from[i + TURNED / 2]); \
+  }
+
+/* Element k of lane i is from[i * pitch + k]: TURNED lanes, of as many elements each, `used` lanes of which exist, into
+ * rows of `width`, of which `lanes` are written. */
+static inline void turn_block(uint32_t *panel, uint32_t width, uint32_t lanes, const uint32_t *from, int64_t pitch,
+                              uint32_t used) {
+  V_i32 a[TURNED], b[TURNED];
+  if (used == TURNED)
+    for (int i = 0; i < TURNED; i++) a[i] = load_i32(from + i * pitch);
+  else
+    for (uint32_t i = 0; i < TURNED; i++) a[i] = i < used ? load_i32(from + i * pitch) : (V_i32){0};
+  TURN_ROUND(b, a)
+  TURN_ROUND(a, b)
+#if TURNED == 4
+  const V_i32 *turned = a;
+#elif TURNED == 8
+  TURN_ROUND(b, a)
+  const V_i32 *turned = b;
+#else
+  TURN_ROUND(b, a)
+  TURN_ROUND(a, b)
+  const V_i32 *turned = a;
+#endif
+  if (lanes == TURNED)
+    for (size_t k = 0; k < TURNED; k++) memcpy(panel + k * width, &turned[k], sizeof turned[k]);
+  else if (lanes == MOST_ROWS % TURNED)
+    for (size_t k = 0; k < TURNED; k++) memcpy(panel + k * width, &turned[k], MOST_ROWS % TURNED * sizeof(uint32_t));
+  else
+    for (size_t k = 0; k < TURNED; k++)
+      for (uint32_t i = 0; i < lanes; i++) panel[k * width + i] = turned[k][i];
+}
+
+/* So many elements of each lane, a multiple of TURNED. */
+static void turn_4(void *panel, uint32_t width, uint32_t used, size_t count, const void *from, int64_t pitch) {
+  for (size_t k = 0; k < count; k += TURNED)
+    for (uint32_t i = 0; i < width; i += TURNED) {
+      uint32_t lanes = width - i < TURNED ? width - i : TURNED, there = used > i ? used - i : 0;
+      turn_block((uint32_t *)panel + k * width + i, width, lanes,
+                 (const uint32_t *)from + (int64_t)(there > 0 ? i : 0) * pitch + (int64_t)k, pitch,
+                 there < TURNED ? there : TURNED);
+    }
+}
+
+/* The panel from run[i * RUN + k] of each lane. */
+#define TURN(T, W)                                                                                              \
+  static void turn_##W(T *restrict panel, uint32_t width, uint32_t used, size_t count, const T *restrict run) { \
+    if (sizeof(T) == 4 && count == RUN) {                                                                       \
+      turn_4(panel, width, used, RUN, run, RUN);                                                                \
+      return;                                                                                                   \
+    }                                                                                                           \
+    for (size_t k = 0; k < count; k++)                                                                          \
+      for (uint32_t i = 0; i < width; i++) panel[k * width + i] = run[i * RUN + k];                             \
   }
 TURN(float, f32)
 TURN(double, f64)
@@ -134,6 +196,11 @@ TURN(uint64_t, i64)
       }                                                                                             \
       return;                                                                                       \
     }                                                                                               \
+    if (step == 1 && sizeof(T_##t) == 4 && sizeof(T) == 4) {                                        \
+      size_t turned = count / TURNED * TURNED;                                                      \
+      turn_4(panel, width, used, turned, from, lane);                                               \
+      panel += turned * width, from += turned, count -= turned;                                     \
+    }                                                                                               \
     T run[CONTRACT_MAX_COLUMNS * RUN];                                                              \
     for (uint32_t i = used; i < width; i++)                                                         \
       for (size_t k = 0; k < RUN; k++) run[i * RUN + k] = 0;                                        \
@@ -146,7 +213,7 @@ TURN(uint64_t, i64)
         else                                                                                        \
           for (size_t k = 0; k < some; k++) run[i * RUN + k] = (T)WIDEN(at[(int64_t)k * step]);     \
       }                                                                                             \
-      turn_##W(panel, width, some, run);                                                            \
+      turn_##W(panel, width, used, some, run);                                                      \
     }                                                                                               \
   }
 
@@ -156,10 +223,11 @@ PACK(f32, f32, float, WIDEN_f32)
 PACK(f16, f32, float, WIDEN_f16)
 PACK(bf16, f32, float, WIDEN_bf16)
 PACK(f64, f64, double, WIDEN_f64)
-#define PACK_INTEGER(W, T)                                                                         \
-  PACK(i8, W, T, SIGNED)                                                                           \
-  PACK(i16, W, T, SIGNED) PACK(i32, W, T, SIGNED) PACK(i64, W, T, SIGNED) PACK(u8, W, T, UNSIGNED) \
-      PACK(u16, W, T, UNSIGNED) PACK(u32, W, T, UNSIGNED) PACK(u64, W, T, UNSIGNED)
+#define PACK_INTEGER(W, T)                                                                           \
+  PACK(i8, W, T, SIGNED)                                                                             \
+  PACK(i16, W, T, SIGNED)                                                                            \
+  PACK(i32, W, T, SIGNED) PACK(i64, W, T, SIGNED) PACK(u8, W, T, UNSIGNED) PACK(u16, W, T, UNSIGNED) \
+      PACK(u32, W, T, UNSIGNED) PACK(u64, W, T, UNSIGNED)
 PACK_INTEGER(i32, uint32_t)
 PACK_INTEGER(i64, uint64_t)
 
@@ -179,7 +247,8 @@ static void pack_f64(void *panel, uint32_t width, uint32_t used, size_t count, c
   static void pack_##W(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source) { \
     switch (source->type) {                                                                                       \
       CASE(i8, W)                                                                                                 \
-      CASE(i16, W) CASE(i32, W) CASE(i64, W) CASE(u8, W) CASE(u16, W) CASE(u32, W) default                        \
+      CASE(i16, W)                                                                                                \
+      CASE(i32, W) CASE(i64, W) CASE(u8, W) CASE(u16, W) CASE(u32, W) default                                     \
           : pack_##W##_u64(panel, width, used, count, source);                                                    \
       return;                                                                                                     \
     }                                                                                                             \
