@@ -107,12 +107,14 @@ static hg_status write_contract(contract *c, ops_step *steps) {
   int is_done = 0;
   HG_TRY(ops_contract_own(c, &results, steps, &is_done));
   if (is_done) return HG_OK;
-  choose(c);
-  if (c->batch * c->parts > 65535 || parts_of(c->m, contract_tile_m(c)) > 65535)
+  int is_thin = ops_contract_is_thin(c);
+  if (is_thin) c->part_chains = 1, c->parts = parts_of(c->k, CONTRACT_CHAIN);
+  else choose(c);
+  if (!is_thin && (c->batch * c->parts > 65535 || parts_of(c->m, contract_tile_m(c)) > 65535))
     return hg_fail(HG_UNSUPPORTED, "a contraction with more than 65535 matrices, or rows of tiles");
   if (c->parts > 1) HG_TRY(ops_contract_partials(c));
   c->terms.space.size[AT_PART] = c->parts;
-  HG_TRY(ops_contract_tiles(c, &steps[0]));
+  HG_TRY(is_thin ? ops_contract_thin(c, &steps[0]) : ops_contract_tiles(c, &steps[0]));
   steps[0].kind = "contract";
   steps[0].operations = 2 * c->batch * c->m * c->n * c->k;
   if (c->parts == 1) return HG_OK;

@@ -50,6 +50,9 @@ typedef struct contract_results {
 
 /* The tiled program: results, or the partial sums where there are parts. */
 hg_status ops_contract_tiles(contract *c, ops_step *step);
+/* The same for the product of a matrix and a vector: parts are chains. */
+int ops_contract_is_thin(const contract *c);
+hg_status ops_contract_thin(contract *c, ops_step *step);
 /* A kernel of the backend's own, for the result itself or, where something follows, a temporary that a second step
  * reads. *is_done 0: there is none. */
 hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done);

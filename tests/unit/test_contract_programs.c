@@ -108,12 +108,27 @@ static void check_cases(int count) {
   }
 }
 
+/* Products with a vector. */
+static void check_thin(int count) {
+  static const uint64_t sizes[] = {256, 257, 260, 511, 512, 1024, 1100},
+                        depths[] = {1, 5, 16, 48, 240, 256, 272, 300, 512, 1040};
+  for (int i = 0; i < count; i++) {
+    uint64_t size = pick(sizes, sizeof sizes / sizeof *sizes), k = pick(depths, sizeof depths / sizeof *depths);
+    uint8_t type = next_random() % 4 == 0 ? ATLAS_f64 : ATLAS_f32;
+    uint8_t given = type == ATLAS_f32 && next_random() % 3 == 0 ? ATLAS_bf16 : type;
+    int is_row = (int)(next_random() % 2);
+    check_case(given, given, type, 1 + next_random() % 2, is_row ? 1 : size, is_row ? size : 1, k,
+               type == ATLAS_f32 && next_random() % 3 == 0);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) state = strtoull(argv[1], NULL, 0);
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 128, 128, 32, 0);
   check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 128, 128, 32, 1);
   check_cases(argc > 1 ? 1000 : 40);
+  check_thin(argc > 1 ? 300 : 24);
   hg_executor_release(executor);
   return check_report();
 }
