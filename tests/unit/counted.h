@@ -1,14 +1,15 @@
-/* counted.h - an allocator that counts, and fails where a test wants it to. */
+/* counted.h - an allocator that counts, and fails where a test wants it to. Threads of the library's own call it, too. */
 #ifndef HG_TESTS_COUNTED_H
 #define HG_TESTS_COUNTED_H
 
 #include "hologram/base.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 typedef struct counter {
-  long allocations, live;
-  long fail_at;  /* number of the one that fails; -1: none */
+  atomic_long allocations, live;
+  atomic_long fail_at;  /* number of the one that fails; -1: none */
   int fail_rest; /* 1: all after it fail too */
 } counter;
 
