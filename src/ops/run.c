@@ -184,7 +184,7 @@ static hg_binding nothing_of(hg_buffer *buffer, uint32_t slot) {
 }
 
 static hg_binding binding_of(const run *r, const ops_bind *bind) {
-  if (bind->byte_count == 0) return nothing_of(r->any, bind->slot);
+  if (bind->byte_count == 0) return nothing_of(r->any != NULL ? r->any : r->workspace, bind->slot);
   hg_binding binding = {.slot = bind->slot, .byte_count = bind->byte_count};
   if (bind->place == OPS_WORKSPACE) {
     binding.buffer = r->workspace;
@@ -218,10 +218,10 @@ void ops_describe_fault(const hg_executable *e, const ops_launch *launch, hg_fau
 }
 
 /* The first fault counts; what comes after it runs all the same, as on a stream. */
-static void note_fault(run *r, const ops_launch *launch, const hg_launch_report *report) {
+static void note_fault(run *r, const ops_launch *launch, const hg_fault *fault) {
   if (r->status != HG_OK) return;
   r->status = HG_FAULT;
-  r->fault = report->fault;
+  r->fault = *fault;
   ops_describe_fault(r->e, launch, &r->fault, r->sentence, sizeof r->sentence);
 }
 
@@ -242,9 +242,9 @@ static hg_status launch(run *r, const ops_launch *launch) {
     memcpy(desc.block, launch->block, sizeof desc.block);
   }
   hg_launch_report report;
+  hg_fault fault;
   report.size = sizeof report;
-  report.fault.kind = HG_FAULT_NONE;
-  hg_status status = hg_launch(launch->kernel, &desc, &report); /* also where the caller wants none: of faults */
+  hg_status status = hg_launch_noting(launch->kernel, &desc, r->report != NULL ? &report : NULL, &fault);
   if (r->report != NULL && (status == HG_OK || status == HG_FAULT)) {
     r->total.lanes += report.lanes;
     r->total.nanoseconds += report.nanoseconds;
@@ -252,7 +252,7 @@ static hg_status launch(run *r, const ops_launch *launch) {
     if (r->total.notes[0] == '\0') r->total.notes = report.notes;
   }
   if (status != HG_FAULT) return status;
-  note_fault(r, launch, &report);
+  note_fault(r, launch, &fault);
   return HG_OK;
 }
 

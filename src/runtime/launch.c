@@ -300,7 +300,7 @@ static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {
   return hg_fail(HG_FAULT, "%s", sentence);
 }
 
-hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_fault *fault) {
   if (kernel == NULL || desc == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_launch: an argument is NULL");
   hg_executor *executor = kernel->executor;
   atlas_launch launch;
@@ -327,5 +327,11 @@ hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_rep
   if (launch.notes != NULL)
     hg_log(executor, HG_LOG_INFO, "a launch of program '%s' was %s", kernel->program->name, launch.notes);
   if (report != NULL) fill_report(kernel, &launch, lanes, nanoseconds, report);
-  return launch.fault.kind == HG_FAULT_NONE ? HG_OK : fail_fault(kernel, &launch.fault);
+  if (launch.fault.kind == HG_FAULT_NONE) return HG_OK;
+  if (fault != NULL) *fault = launch.fault;
+  return fail_fault(kernel, &launch.fault);
+}
+
+hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
+  return hg_launch_noting(kernel, desc, report, NULL);
 }

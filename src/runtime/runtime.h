@@ -271,6 +271,9 @@ typedef struct hg_bound {
 /* Turns a launch's bindings and scalars into one argument a symbol. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound);
 
+/* hg_launch; where the result is HG_FAULT, *fault (may be NULL) is the fault: a report would have the time measured. */
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_fault *fault);
+
 /* For whoever makes one launch again and again, and checks what may differ by itself. hg_launch_is_plain: the kernel
  * uses nothing but the memory and scalars that it is given. hg_launch_shape sets the shape and the step limit, as
  * hg_launch would; *lanes is how many will run. hg_launch_plain_locked runs such a launch with these arguments, which
