@@ -92,7 +92,8 @@ HG_API hg_status hg_last_error_info(hg_error_info *info);
 
 /* Memory for the library's own objects. `allocate` returns `size` bytes aligned for any object of C, or NULL;
  * `release` gets what `allocate` returned, never NULL. Both may be called from any thread that calls the library, by
- * several at a time, and, where there are streams or hg_kernel_create_async, from threads of the library's own. */
+ * several at a time, and, where there are streams, hg_kernel_create_async or hg_compile, from threads of the library's
+ * own. */
 typedef struct hg_allocator {
   size_t size;
   void *user;
