@@ -6,7 +6,7 @@
  * columns at a time, to shared memory, and its lanes read a row each. */
 #include "ops/contract_tiles.h"
 
-enum { LANES = 256, BATCH = 16, TILE_PITCH = BATCH + 1, P_DONE = 0 };
+enum { LANES = 256, BATCH = 16, COLUMN_BATCH = 8, TILE_PITCH = BATCH + 1, P_DONE = 0 };
 
 typedef struct thin {
   contract *c;
@@ -145,10 +145,10 @@ static void sum_columns(thin *t) {
   t->at_matrix[0] = address_of(t, t->matrix);
   multiply_add(t, t->at_matrix[0], atlas_reg(at), number(t, t->matrix->stride));
   for (uint32_t i = 0; i < 4 * BATCH; i++) t->matrix_values[i] = fresh(t);
-  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant(4));
-  repeat_products(t, turns, BATCH);
-  if (t->c->k % BATCH != 0) {
-    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(BATCH - 1));
+  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant(3));
+  repeat_products(t, turns, COLUMN_BATCH);
+  if (t->c->k % COLUMN_BATCH != 0) {
+    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(COLUMN_BATCH - 1));
     repeat_products(t, turns, 1);
   }
 }
