@@ -70,28 +70,31 @@ static uint64_t blocks_of(const contract *c) {
   return c->batch * parts_of(c->m, contract_tile_m(c)) * parts_of(c->n, contract_tile_n(c));
 }
 
-/* Blocks that a large GPU runs at a time. With fewer, smaller tiles and parts of K are worth their price. */
-enum { ENOUGH_BLOCKS = 132, MOST_BLOCKS = 264, LEAST_CHAINS = 1 };
+/* Lanes that a large GPU runs at a time. With fewer, smaller tiles and parts of K are worth their price. */
+enum { MANY_LANES = 264 * 256 };
+
+static int is_too_little(const contract *c, uint64_t parts) {
+  return blocks_of(c) * parts * contract_lanes(c) < MANY_LANES / 2;
+}
 
 static void choose(contract *c) {
-  uint64_t chains = parts_of(c->k, CONTRACT_CHAIN);
+  uint64_t chains = parts_of(c->k, CONTRACT_CHAIN), most = chains < CONTRACT_MOST_PARTS ? chains : CONTRACT_MOST_PARTS;
   int is_wide = atlas_bytes((atlas_type)c->sum_type) == 8; /* 128 x 128 of them are more than registers hold */
   c->warps_m = 2, c->warps_n = 4;
   c->rows = c->columns = is_wide ? 4 : 8;
-  if (c->m <= 64 && c->rows == 8) c->rows = 4;
-  if (c->n <= 64 && c->columns == 8) c->columns = 4;
-  if (c->m <= 32 || c->n <= 32 || (is_wide && blocks_of(c) < ENOUGH_BLOCKS / 2)) {
+  if (c->m <= 64) c->rows = 4;
+  if (c->n <= 64) c->columns = 4;
+  if (is_too_little(c, most)) c->rows = 4;
+  if (is_too_little(c, most)) c->columns = 4;
+  if (c->m <= 32 || c->n <= 32 || is_too_little(c, most)) {
     c->rows = c->columns = 4;
     c->warps_m = 1, c->warps_n = 2;
   }
-  if (blocks_of(c) * chains < ENOUGH_BLOCKS && c->rows == 8) c->rows = 4;
-  if (blocks_of(c) * chains < ENOUGH_BLOCKS && c->columns == 8) c->columns = 4;
-  c->parts = 1;
-  c->part_chains = 1;
+  c->parts = c->part_chains = 1;
   while (c->part_chains < chains) c->part_chains *= 2;
-  while (c->part_chains > LEAST_CHAINS && blocks_of(c) < ENOUGH_BLOCKS) {
+  while (c->part_chains > 1) {
     uint64_t parts = parts_of(chains, c->part_chains / 2);
-    if (blocks_of(c) * parts > MOST_BLOCKS || parts > CONTRACT_MOST_PARTS) break;
+    if (blocks_of(c) * parts * contract_lanes(c) > MANY_LANES || parts > CONTRACT_MOST_PARTS) break;
     c->part_chains /= 2;
   }
   c->parts = parts_of(chains, c->part_chains);
