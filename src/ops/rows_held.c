@@ -410,12 +410,13 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
     layout->rows *= 2;
 }
 
-/* Up to four columns a lane are straight-line code. */
+/* Up to four columns a lane are straight-line code, and up to four short rows. */
 static void shape_for_processor(uint64_t columns, ops_layout *layout) {
   layout->rows = layout->wide = 1;
   layout->lanes = 16;
   while (layout->lanes < 256 && layout->lanes < columns) layout->lanes *= 2;
   while (layout->lanes < 1024 && columns > 4 * (uint64_t)layout->lanes) layout->lanes *= 2;
+  while (layout->rows < 4 && columns * layout->rows <= 512) layout->rows *= 2;
 }
 
 int rows_held_layout(const row_group *g, ops_layout *layout) {
