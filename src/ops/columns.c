@@ -29,7 +29,7 @@ typedef struct column_block {
   const row_reduction *reduction;
   ops_fold fold;
   uint16_t block_column; /* the block's first */
-  uint16_t shared[ROWS_MOST_REDUCTIONS];
+  uint16_t shared[ROWS_MOST_REDUCTIONS], shared_places[ROWS_MOST_REDUCTIONS];
   ops_held results[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS];
 } column_block;
 
@@ -142,12 +142,19 @@ static void place_batch(column_block *c) {
 
 typedef struct stage_values {
   uint16_t counter[ROWS_MOST_REDUCTIONS][MOST_LEVELS][MOST_NEIGHBOURS]; /* level 0 alone where order does not matter */
-  uint16_t sum[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS];                  /* what a batch comes to */
+  uint16_t sum[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS];   /* what a batch comes to; of places the extreme so far */
+  uint16_t place[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS]; /* and where it stands */
   ops_fold fold[ROWS_MOST_REDUCTIONS];
 } stage_values;
 
 static void move(column_block *c, const stage_values *v, uint32_t i, uint16_t to, uint16_t from) {
   atlas_emit(c->code.builder, ATLAS_OP_mov, (atlas_type)v->fold[i].type, 2, atlas_reg(to), atlas_reg(from));
+}
+
+static int is_place(const column_block *c, uint32_t i) { return row_is_place(&c->g->reductions[i]); }
+
+static atlas_type place_type(const column_block *c, uint32_t i) {
+  return c->g->reductions[i].place != 0 ? ATLAS_i64 : c->code.index_type;
 }
 
 static void begin_stage(column_block *c, stage_values *v) {
@@ -157,6 +164,15 @@ static void begin_stage(column_block *c, stage_values *v) {
     v->fold[i] = ops_fold_of(&c->code, r->reduce, (atlas_type)r->type);
     for (uint32_t w = 0; w < c->wide; w++) {
       v->sum[i][w] = ops_register(&c->code);
+      if (is_place(c, i)) {
+        atlas_type type = place_type(c, i);
+        v->place[i][w] = ops_register(&c->code);
+        atlas_emit(c->code.builder, ATLAS_OP_movi, (atlas_type)r->type, 2, atlas_reg(v->sum[i][w]),
+                   atlas_bits(v->fold[i].identity));
+        atlas_emit(c->code.builder, ATLAS_OP_movi, type, 2, atlas_reg(v->place[i][w]),
+                   atlas_int_const(type, type == ATLAS_i64 ? INT64_MAX : INT32_MAX));
+        continue;
+      }
       for (uint32_t level = 0; level < c->levels && (level == 0 || v->fold[i].is_ordered); level++) {
         v->counter[i][level][w] = ops_register(&c->code);
         atlas_emit(c->code.builder, ATLAS_OP_movi, (atlas_type)r->type, 2, atlas_reg(v->counter[i][level][w]),
@@ -166,11 +182,58 @@ static void begin_stage(column_block *c, stage_values *v) {
   }
 }
 
+/* Takes a value and its place where it is the better one: greater, the first NaN, or its equal further in front. They
+ * come in any order. `there`: a predicate that must hold, or -1. */
+static void keep_better(column_block *c, stage_values *v, uint32_t i, uint32_t w, uint16_t value, uint16_t place,
+                        int there) {
+  enum { EQUAL = 5, IN_FRONT = 6, KEPT_IS_NAN = 7 };
+  atlas_builder *b = c->code.builder;
+  const row_reduction *r = &c->g->reductions[i];
+  atlas_type type = (atlas_type)r->type, index = place_type(c, i);
+  atlas_operand better = atlas_pred(ROW_IS_FOUND), equal = atlas_pred(EQUAL), kept = atlas_reg(v->sum[i][w]);
+  atlas_operand own = atlas_reg(value), at = atlas_reg(v->place[i][w]);
+  atlas_emit(b, r->reduce == OPS_ARGMAX ? ATLAS_OP_set_gt : ATLAS_OP_set_lt, type, 3, better, own, kept);
+  atlas_emit(b, ATLAS_OP_set_eq, type, 3, equal, own, kept);
+  if (atlas_kind(type) == ATLAS_KIND_FLOAT) {
+    atlas_operand nan = atlas_pred(ROW_IS_NAN), kept_nan = atlas_pred(KEPT_IS_NAN), both = atlas_pred(IN_FRONT);
+    atlas_emit(b, ATLAS_OP_set_nan, type, 3, nan, own, own);
+    atlas_emit(b, ATLAS_OP_set_nan, type, 3, kept_nan, kept, kept);
+    atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, both, nan, kept_nan);
+    atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, equal, equal, both);
+    atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, better, better, nan);
+    atlas_emit(b, ATLAS_OP_pnot, ATLAS_NONE, 2, kept_nan, kept_nan);
+    atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, better, better, kept_nan);
+  }
+  atlas_emit(b, ATLAS_OP_set_lt, index, 3, atlas_pred(IN_FRONT), atlas_reg(place), at);
+  atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, equal, equal, atlas_pred(IN_FRONT));
+  atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, better, better, equal);
+  if (there >= 0) atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, better, better, atlas_pred((uint32_t)there));
+  atlas_emit(b, ATLAS_OP_sel, type, 4, kept, better, own, kept);
+  atlas_emit(b, ATLAS_OP_sel, index, 4, at, better, atlas_reg(place), at);
+}
+
+static void find_places(column_block *c, stage_values *v, uint32_t i) {
+  const row_reduction *r = &c->g->reductions[i];
+  for (uint32_t load = 0; load < c->loads; load++)
+    for (uint32_t w = 0; w < c->wide; w++) {
+      ops_held known = {c->element, 0};
+      if (r->place != 0) known = value_at(c, r->place, load, w);
+      ops_held value = value_at(c, r->input, load, w);
+      keep_better(c, v, i, w, value.reg, known.reg, may_be_absent(c, load) ? ROW_IS_THERE : -1);
+      ops_give_back(&c->code, value);
+      ops_give_back(&c->code, known);
+    }
+}
+
 /* A batch is folded; the results go on in v->sum. */
 static void fold_batch(column_block *c, stage_values *v) {
   place_batch(c);
   for (uint32_t i = 0; i < c->g->reduction_count; i++) {
     if (!is_of_stage(c, i)) continue;
+    if (is_place(c, i)) {
+      find_places(c, v, i);
+      continue;
+    }
     c->reduction = &c->g->reductions[i];
     c->fold = v->fold[i];
     for (c->neighbour = 0; c->neighbour < c->wide; c->neighbour++) {
@@ -183,14 +246,14 @@ static void fold_batch(column_block *c, stage_values *v) {
 
 static void keep_sums(column_block *c, const stage_values *v, uint32_t level) {
   for (uint32_t i = 0; i < c->g->reduction_count; i++)
-    for (uint32_t w = 0; is_of_stage(c, i) && w < c->wide; w++)
+    for (uint32_t w = 0; is_of_stage(c, i) && !is_place(c, i) && w < c->wide; w++)
       move(c, v, i, v->counter[i][v->fold[i].is_ordered ? level : 0][w], v->sum[i][w]);
 }
 
 /* Adds a level of the counter, of reductions that are ordered or of those that are not. */
 static void add_sums(column_block *c, const stage_values *v, uint32_t level, int ordered) {
   for (uint32_t i = 0; i < c->g->reduction_count; i++) {
-    if (!is_of_stage(c, i) || v->fold[i].is_ordered != ordered) continue;
+    if (!is_of_stage(c, i) || is_place(c, i) || v->fold[i].is_ordered != ordered) continue;
     for (uint32_t w = 0; w < c->wide; w++)
       atlas_emit(c->code.builder, v->fold[i].op, (atlas_type)v->fold[i].type, 3, atlas_reg(v->sum[i][w]),
                  atlas_reg(v->counter[i][level][w]), atlas_reg(v->sum[i][w]));
@@ -267,6 +330,21 @@ static void spread(column_block *c, uint16_t own) {
   c->wide = 1;
 }
 
+/* The group's own is there already, but where lanes have gone on with another column. */
+static void places_of_groups(column_block *c, stage_values *v, uint32_t i, uint32_t w, uint16_t at, uint32_t across) {
+  atlas_builder *b = c->code.builder;
+  uint16_t value = ops_register(&c->code), place = ops_register(&c->code);
+  for (uint32_t group = 0; group < c->groups; group++) {
+    int64_t from = (int64_t)group * across + w;
+    uint16_t to = group == 0 ? v->sum[i][w] : value, to_place = group == 0 ? v->place[i][w] : place;
+    atlas_emit(b, ATLAS_OP_lds, (atlas_type)v->fold[i].type, 2, atlas_reg(to), atlas_mem_reg(c->shared[i], at, from));
+    atlas_emit(b, ATLAS_OP_lds, place_type(c, i), 2, atlas_reg(to_place), atlas_mem_reg(c->shared_places[i], at, from));
+    if (group > 0) keep_better(c, v, i, w, value, place, -1);
+  }
+  ops_register_free(&c->code, value);
+  ops_register_free(&c->code, place);
+}
+
 /* Groups fold in shared memory; every lane has the results of its neighbours then, or one of its own. */
 static void fold_groups(column_block *c, stage_values *v) {
   atlas_builder *b = c->code.builder;
@@ -277,14 +355,22 @@ static void fold_groups(column_block *c, stage_values *v) {
              atlas_reg(own));
   if (c->stage > 0) atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   for (uint32_t i = 0; i < c->g->reduction_count; i++)
-    for (uint32_t w = 0; is_of_stage(c, i) && w < c->wide; w++)
+    for (uint32_t w = 0; is_of_stage(c, i) && w < c->wide; w++) {
       atlas_emit(b, ATLAS_OP_sts, (atlas_type)v->fold[i].type, 2, atlas_mem_reg(c->shared[i], at, w),
                  atlas_reg(v->sum[i][w]));
+      if (is_place(c, i))
+        atlas_emit(b, ATLAS_OP_sts, place_type(c, i), 2, atlas_mem_reg(c->shared_places[i], at, w),
+                   atlas_reg(v->place[i][w]));
+    }
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   if (spreads(c)) spread(c, own);
   for (uint32_t i = 0; i < c->g->reduction_count; i++) {
     if (!is_of_stage(c, i)) continue;
     for (uint32_t w = 0; w < c->wide; w++) {
+      if (is_place(c, i)) {
+        places_of_groups(c, v, i, w, own, across);
+        continue;
+      }
       group_parts parts = {c, c->shared[i], own, v->fold[i].type, across, w};
       ops_held all = ops_fold_leaves(&v->fold[i], 0, 1, c->groups, group_part, &parts);
       move(c, v, i, v->sum[i][w], all.reg);
@@ -314,7 +400,14 @@ static void reduce_stage(column_block *c, stage_values *v) {
   if (c->groups > 1) fold_groups(c, v);
   for (uint32_t i = 0; i < c->g->reduction_count; i++) {
     if (!is_of_stage(c, i)) continue;
-    for (uint32_t w = 0; w < c->wide; w++) c->results[i][w] = (ops_held){v->sum[i][w], 0};
+    for (uint32_t w = 0; w < c->wide; w++) {
+      uint16_t reg = is_place(c, i) && c->chunks == 1 ? v->place[i][w] : v->sum[i][w];
+      atlas_type type = (atlas_type)ops_at(c->g->group->computation, c->g->reductions[i].value)->type;
+      if (is_place(c, i) && place_type(c, i) != type)
+        atlas_emit2(b, ATLAS_OP_cvt, type, place_type(c, i), atlas_reg(v->place[i][w]), atlas_reg(v->place[i][w]));
+      c->results[i][w] = (ops_held){reg, 0};
+    }
+    if (is_place(c, i)) continue;
     for (uint32_t level = 0; level < c->levels && (level == 0 || v->fold[i].is_ordered); level++)
       for (uint32_t w = 0; w < c->wide; w++) ops_register_free(&c->code, v->counter[i][level][w]);
   }
@@ -385,7 +478,7 @@ static void store_results(column_block *c) {
   atlas_builder_place(c->code.builder, done);
 }
 
-static void store_parts(column_block *c, const row_parts *parts) {
+static void store_parts(column_block *c, const stage_values *v, const row_parts *parts) {
   atlas_builder *b = c->code.builder;
   uint32_t done = atlas_builder_label(b, NULL);
   int owned;
@@ -397,9 +490,13 @@ static void store_parts(column_block *c, const row_parts *parts) {
   atlas_emit(b, ATLAS_OP_mad, c->code.index_type, 4, atlas_reg(at), atlas_reg(c->chunk), index_scalar(c, c->g->rows),
              row);
   for (uint32_t i = 0; i < c->g->reduction_count; i++)
-    for (uint32_t w = 0; w < c->wide; w++)
+    for (uint32_t w = 0; w < c->wide; w++) {
       atlas_emit(b, ATLAS_OP_stg, (atlas_type)c->g->reductions[i].type, 2,
                  atlas_mem_reg(ops_buffer_of(&c->code, parts->values[i]), at, w), atlas_reg(c->results[i][w].reg));
+      if (is_place(c, i))
+        atlas_emit(b, ATLAS_OP_stg, ATLAS_i64, 2, atlas_mem_reg(ops_buffer_of(&c->code, parts->places[i]), at, w),
+                   atlas_reg(v->place[i][w]));
+    }
   atlas_builder_place(b, done);
 }
 
@@ -478,7 +575,7 @@ static void choose_shape(column_block *c) {
 }
 
 int columns_can(const row_group *g) {
-  if (g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
+  if (g->rows == 0 || g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
   uint32_t own = g->row_rank - 1, along = 0, across = 0;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
@@ -486,12 +583,10 @@ int columns_can(const row_group *g) {
     along += term->form.factor[own] == 1;
     across += term->form.factor[g->terms.space.rank - 1] == 1;
   }
-  for (uint32_t i = 0; i < g->reduction_count; i++)
-    if (row_is_place(&g->reductions[i])) return 0;
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   int full = 0;
   for (uint32_t i = 0; i < g->result_count; i++) full |= g->results[i].is_full;
-  if (chunks > 1 && (g->stage_count != 2 || full || g->reduction_count > 4 || chunks > 65535)) return 0;
+  if (chunks > 1 && (g->stage_count != 2 || full || row_part_storages(g) > ROWS_MOST_PARTS || chunks > 65535)) return 0;
   return along > across && g->rows <= INT32_MAX;
 }
 
@@ -499,19 +594,25 @@ static hg_status add_storages(column_block *c, row_parts *parts) {
   ops_plan *plan = c->g->group->plan;
   parts->count = c->chunks;
   parts->is_across = 1;
-  for (uint32_t i = 0; i < c->g->reduction_count; i++)
+  for (uint32_t i = 0; i < c->g->reduction_count; i++) {
     HG_TRY(row_add_parts(plan, &c->code, c->g->reductions[i].type, c->g->rows * c->chunks, &parts->values[i]));
+    if (is_place(c, i)) HG_TRY(row_add_parts(plan, &c->code, ATLAS_i64, c->g->rows * c->chunks, &parts->places[i]));
+  }
   return HG_OK;
 }
 
 static void write_block(column_block *c, stage_values *v, row_parts *parts) {
   begin_block(c);
   hoist(c);
-  for (uint32_t i = 0; i < c->g->reduction_count && c->groups > 1; i++)
+  for (uint32_t i = 0; i < c->g->reduction_count && c->groups > 1; i++) {
     c->shared[i] = atlas_builder_shared(c->code.builder, (char[]){'p', (char)('a' + i), '\0'},
                                         (atlas_type)c->g->reductions[i].type, c->lanes * c->wide * c->groups);
+    if (is_place(c, i))
+      c->shared_places[i] = atlas_builder_shared(c->code.builder, (char[]){'q', (char)('a' + i), '\0'},
+                                                 place_type(c, i), c->lanes * c->wide * c->groups);
+  }
   for (c->stage = 0; c->stage + 1 < c->g->stage_count; c->stage++) reduce_stage(c, v);
-  if (c->chunks > 1) store_parts(c, parts);
+  if (c->chunks > 1) store_parts(c, v, parts);
   else store_results(c);
 }
 
@@ -527,7 +628,7 @@ hg_status columns_write(row_group *g, ops_step *step, row_parts *parts) {
   c->own = g->row_rank - 1;
   choose_shape(c);
   c->chunk = c->chunks > 1 ? 0 : OPS_NO_REGISTER;
-  hg_status status = ops_code_begin(&c->code, &g->terms, step, "columns");
+  hg_status status = row_code_begin(g, &c->code, step, "columns");
   if (status == HG_OK) {
     atlas_builder_block(c->code.builder, c->lanes * c->groups, 1, 1);
     if (c->chunks > 1) status = add_storages(c, parts);

@@ -296,6 +296,12 @@ uint32_t row_element_bytes(const row_group *g) {
 
 /* ---- shared code ----------------------------------------------------------------------------------------------- */
 
+hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name) {
+  HG_TRY(ops_code_begin(code, &g->terms, step, name));
+  if (code->index_type == ATLAS_i32 && g->rows * g->columns > INT32_MAX - 2 * OPS_CHUNK) code->index_type = ATLAS_i64;
+  return HG_OK;
+}
+
 uint16_t row_index_of(ops_code *code, uint32_t reg) {
   uint16_t index = ops_register(code);
   atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(index), atlas_reg(reg));
@@ -384,7 +390,8 @@ void row_store_end(ops_code *code, const row_store *store) {
   ops_register_free(code, store->owned);
 }
 
-/* What a store that comes later needs in registers of its own: those of terms and coordinates are forgotten meanwhile. */
+/* What a store that comes later needs in registers of its own: those of terms and coordinates are forgotten meanwhile.
+ */
 static void keep_store(const row_group *g, ops_code *code, row_store *store) {
   if (!store->owns_value) {
     uint16_t value = ops_register(code);

@@ -9,6 +9,7 @@
 #include "ops/fold.h"
 
 enum {
+  ROWS_MOST_PARTS = 4, /* storages: see ops_code.partials */
   ROWS_MOST_REDUCTIONS = 12,
   ROWS_MOST_RESULTS = 12,
   ROWS_MOST_STAGES = 12,
@@ -80,6 +81,8 @@ uint32_t row_element_bytes(const row_group *g);
 
 /* ---- code that all ways share ---------------------------------------------------------------------------------- */
 
+/* Begins the program. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
+hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
 /* The row's coordinates, from its number in a register of the index type. */
 void row_coordinates(const row_group *g, ops_code *code, uint16_t number);
 /* The column's coordinates from column `base` (a register) + displacement: until row_forget. */
@@ -122,6 +125,7 @@ hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout);
 hg_status rows_loop(row_group *g, ops_step *step);
 int rows_loop_can(const row_group *g);
 /* A block for each chunk of each row; its results are the parts. */
+uint32_t row_part_storages(const row_group *g);
 hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);
 int rows_parts_can(const row_group *g);
 hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts);

@@ -14,6 +14,12 @@ static int has_few_rows(const row_group *g) {
 
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count);
 
+static void drop_step(ops_step *step, const hg_allocator *allocator) {
+  atlas_program_release(step->program);
+  hg_release(allocator, step->scalars);
+  memset(step, 0, sizeof *step);
+}
+
 /* A step for parts of rows, and the steps that fold those. */
 static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count, int across) {
   row_parts parts;
@@ -25,18 +31,23 @@ static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count,
   if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
   hg_status status = row_group_of_parts(rest, g, &parts);
   if (status == HG_OK) status = write_rows(rest, steps + 1, step_count - 1);
+  if (status != HG_OK) drop_step(&steps[0], &g->group->plan->allocator);
   row_group_end(rest);
   hg_release(&g->group->plan->allocator, rest);
   return status;
 }
 
+/* What one way cannot do, for want of registers, another one can. */
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
   ops_layout layout;
-  if (columns_can(g)) return write_parts(g, steps, step_count, 1);
-  if (has_few_rows(g) && step_count > 1 && rows_parts_can(g)) return write_parts(g, steps, step_count, 0);
-  if (rows_held_layout(g, &layout)) return rows_held(g, &steps[0], &layout);
-  if (rows_loop_can(g)) return rows_loop(g, &steps[0]);
-  if (rows_parts_can(g)) return write_parts(g, steps, step_count, 0);
+  hg_status status = HG_UNSUPPORTED;
+  if (columns_can(g)) status = write_parts(g, steps, step_count, 1);
+  if (status == HG_UNSUPPORTED && has_few_rows(g) && step_count > 1 && rows_parts_can(g))
+    return write_parts(g, steps, step_count, 0);
+  if (status == HG_UNSUPPORTED && rows_held_layout(g, &layout)) status = rows_held(g, &steps[0], &layout);
+  if (status == HG_UNSUPPORTED && rows_loop_can(g)) status = rows_loop(g, &steps[0]);
+  if (status == HG_UNSUPPORTED && rows_parts_can(g)) status = write_parts(g, steps, step_count, 0);
+  if (status != HG_UNSUPPORTED) return status;
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);
 }
 

@@ -353,7 +353,7 @@ static void write_stages(held_row *h, stage_parts *parts) {
 
 static hg_status write_program(held_row *h, stage_parts *parts, ops_step *step) {
   const ops_layout *layout = h->layout;
-  HG_TRY(ops_code_begin(&h->code, &h->g->terms, step, "rows"));
+  HG_TRY(row_code_begin(h->g, &h->code, step, "rows"));
   if (layout->lanes > 1) atlas_builder_block(h->code.builder, layout->lanes, 1, 1);
   begin_rows(h);
   begin_columns(h);

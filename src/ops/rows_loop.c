@@ -233,7 +233,7 @@ static uint16_t place_of(loop_row *l, uint32_t i, uint16_t greatest) {
     atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, nan);
   }
   atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(l->place[i]), found, atlas_reg(l->place[i]),
-             atlas_int_const(index, INT32_MAX));
+             atlas_int_const(index, index == ATLAS_i64 ? INT64_MAX : INT32_MAX));
   atlas_emit(b, ATLAS_OP_reduce_min, index, 2, atlas_reg(l->place[i]), atlas_reg(l->place[i]));
   atlas_type result = (atlas_type)ops_at(l->g->group->computation, r->value)->type;
   if (result != index) atlas_emit2(b, ATLAS_OP_cvt, result, index, atlas_reg(l->place[i]), atlas_reg(l->place[i]));
@@ -290,7 +290,7 @@ static hg_status begin(loop_row **out, row_group *g, ops_step *step, const char 
   if (l == NULL) return hg_fail_memory("a loop over rows", sizeof *l);
   l->g = g;
   l->layout = chunk_layout(g);
-  hg_status status = ops_code_begin(&l->code, &g->terms, step, name);
+  hg_status status = row_code_begin(g, &l->code, step, name);
   if (status != HG_OK) {
     hg_release(&g->group->plan->allocator, l);
     return status;
@@ -319,14 +319,18 @@ hg_status rows_loop(row_group *g, ops_step *step) {
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 
+uint32_t row_part_storages(const row_group *g) {
+  uint32_t storages = 0;
+  for (uint32_t i = 0; i < g->reduction_count; i++) storages += 1u + (uint32_t)row_is_place(&g->reductions[i]);
+  return storages;
+}
+
 int rows_parts_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  uint32_t storages = 0;
-  if (g->stage_count != 2 || g->columns <= OPS_CHUNK || chunks > INT32_MAX / (g->rows + 1)) return 0;
+  if (g->rows == 0 || g->stage_count != 2 || g->columns <= OPS_CHUNK || chunks > INT32_MAX / g->rows) return 0;
   for (uint32_t i = 0; i < g->result_count; i++)
     if (g->results[i].is_full) return 0;
-  for (uint32_t i = 0; i < g->reduction_count; i++) storages += 1u + (uint32_t)row_is_place(&g->reductions[i]);
-  return storages <= sizeof((ops_code *)0)->partials / sizeof(uint32_t);
+  return row_part_storages(g) <= ROWS_MOST_PARTS;
 }
 
 hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage) {
