@@ -4,34 +4,11 @@
  * index along the reduced axes (up to 4096, a chunk) the top bits are between the loads of a batch; those below number
  * the batches, which come in bit-reversed order, so that a binary counter folds them as they come; the lowest are the
  * groups, which fold last, in shared memory. Longer ones are parts, a chunk each, that a second launch folds. */
-#include "ops/row_group.h"
+#include "ops/columns.h"
 
 #include "atlas/value.h"
 
 #include <string.h>
-
-enum { BLOCK = 256, HAS_RESULTS = 3, MOST_LEVELS = 12, MOST_NEIGHBOURS = 4, MOST_GROUPS = 64 };
-
-typedef struct column_block {
-  row_group *g;
-  ops_code code;
-  uint32_t lanes, wide, groups, batch, loads, levels, step; /* step: elements from load to load */
-  uint64_t inner, tiles, chunks;
-  uint32_t own;          /* the coordinate that lanes lie along */
-  uint16_t lane, group;  /* of the block's lane: its place in its group, its group; index type */
-  uint16_t column;       /* its first result's coordinate */
-  uint16_t batch_number; /* u32 */
-  uint16_t row;          /* first element of the batch; index type */
-  uint16_t chunk;        /* of parts; OPS_NO_REGISTER */
-  uint16_t element;      /* of the load in hand */
-  int tests_all;         /* every load may reach beyond the end, not the last alone */
-  uint32_t stage, neighbour;
-  const row_reduction *reduction;
-  ops_fold fold;
-  uint16_t block_column; /* the block's first */
-  uint16_t shared[ROWS_MOST_REDUCTIONS], shared_places[ROWS_MOST_REDUCTIONS];
-  ops_held results[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS];
-} column_block;
 
 static atlas_operand index_scalar(column_block *c, uint64_t value) {
   return ops_scalar_of(&c->code, c->code.index_type, value);
@@ -535,61 +512,6 @@ static void begin_block(column_block *c) {
   }
 }
 
-/* Neighbouring results that loads along `own` can join. */
-static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
-  while (g->terms.space.size[own] % most != 0) most /= 2;
-  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
-    const ops_term *term = ops_term_at(&g->terms, id);
-    if (term->kind != TERM_LOAD || term->form.factor[own] != 1) continue;
-    for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
-      while (i != own && term->form.factor[i] % (int64_t)most != 0) most /= 2;
-    while (term->form.constant % (int64_t)most != 0) most /= 2;
-  }
-  return most;
-}
-
-static void choose_shape(column_block *c) {
-  const row_group *g = c->g;
-  int for_gpu = g->group->plan->for_gpu;
-  uint64_t count = g->columns < OPS_CHUNK ? g->columns : OPS_CHUNK;
-  uint32_t rounded = 1;
-  while (rounded < count) rounded *= 2;
-  c->inner = g->terms.space.size[c->own];
-  c->chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  c->wide = for_gpu ? neighbours(g, c->own, MOST_NEIGHBOURS) : 1;
-  c->batch = for_gpu ? 16 : 8;
-  while (c->batch > rounded) c->batch /= 2;
-  c->groups = for_gpu ? 8 : 1;
-  while (c->groups > 1 && c->groups * c->batch > rounded) c->groups /= 2;
-  c->lanes = BLOCK / c->groups;
-  while (c->lanes > 1 && (uint64_t)c->lanes / 2 * c->wide >= c->inner) {
-    c->lanes /= 2;
-    if (for_gpu && c->groups < MOST_GROUPS && c->groups * 2 * c->batch <= rounded) c->groups *= 2;
-  }
-  while (c->lanes * c->groups < 16) c->lanes *= 2;
-  c->step = rounded / c->batch;
-  c->loads = (uint32_t)((count + c->step - 1) / c->step);
-  c->levels = 0;
-  while (c->groups << c->levels < c->step) c->levels++;
-  c->tiles = (c->inner + (uint64_t)c->lanes * c->wide - 1) / ((uint64_t)c->lanes * c->wide);
-}
-
-int columns_can(const row_group *g) {
-  if (g->rows == 0 || g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
-  uint32_t own = g->row_rank - 1, along = 0, across = 0;
-  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
-    const ops_term *term = ops_term_at(&g->terms, id);
-    if (term->kind != TERM_LOAD || !varies_by_column(g, id)) continue;
-    along += term->form.factor[own] == 1;
-    across += term->form.factor[g->terms.space.rank - 1] == 1;
-  }
-  uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  int full = 0;
-  for (uint32_t i = 0; i < g->result_count; i++) full |= g->results[i].is_full;
-  if (chunks > 1 && (g->stage_count != 2 || full || row_part_storages(g) > ROWS_MOST_PARTS || chunks > 65535)) return 0;
-  return along > across && g->rows <= INT32_MAX;
-}
-
 static hg_status add_storages(column_block *c, row_parts *parts) {
   ops_plan *plan = c->g->group->plan;
   parts->count = c->chunks;
@@ -626,7 +548,7 @@ hg_status columns_write(row_group *g, ops_step *step, row_parts *parts) {
   column_block *c = &both->block;
   c->g = g;
   c->own = g->row_rank - 1;
-  choose_shape(c);
+  columns_choose_shape(c);
   c->chunk = c->chunks > 1 ? 0 : OPS_NO_REGISTER;
   hg_status status = row_code_begin(g, &c->code, step, "columns");
   if (status == HG_OK) {
