@@ -392,41 +392,51 @@ static void reduce_stage(column_block *c, stage_values *v) {
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-static void store_full(column_block *c) {
+/* Of all full results at a load and its neighbours: what may be computed by every lane, then the stores of those that
+ * have them. */
+static void store_load(column_block *c, uint32_t load) {
   atlas_builder *b = c->code.builder;
-  row_store stores[ROWS_MOST_RESULTS];
-  ops_held values[ROWS_MOST_RESULTS];
-  uint32_t next = atlas_builder_label(b, NULL);
-  begin_batches(c);
-  atlas_builder_place(b, next);
-  place_batch(c);
-  for (uint32_t load = 0; load < c->loads; load++)
-    for (uint32_t w = 0; w < c->wide; w++) {
-      uint32_t count = 0, absent = 0;
-      for (uint32_t i = 0; i < c->g->result_count; i++) {
-        const row_result *r = &c->g->results[i];
-        if (!r->is_full) continue;
-        values[count] = value_at(c, r->term, load, w);
-        set_element(c, load, w);
-        stores[count] = row_store_begin(&c->code, r, values[count].reg);
-        forget(c);
-        count++;
-      }
-      if (may_be_absent(c, load)) {
-        absent = atlas_builder_label(b, NULL);
-        atlas_emit_branch(b, ROW_IS_THERE, 1, absent);
-      }
-      for (uint32_t i = 0; i < count; i++) {
-        row_store_end(&c->code, &stores[i]);
-        ops_give_back(&c->code, values[i]);
-      }
-      if (may_be_absent(c, load)) atlas_builder_place(b, absent);
+  row_store stores[ROWS_MOST_RESULTS * MOST_NEIGHBOURS];
+  ops_held values[ROWS_MOST_RESULTS * MOST_NEIGHBOURS];
+  uint32_t count = 0, absent = atlas_builder_label(b, NULL), predicate = HAS_RESULTS;
+  for (uint32_t w = 0; w < c->wide; w++)
+    for (uint32_t i = 0; i < c->g->result_count; i++) {
+      const row_result *r = &c->g->results[i];
+      if (!r->is_full) continue;
+      values[count] = value_at(c, r->term, load, w);
+      set_element(c, load, w);
+      stores[count] = row_store_begin(&c->code, r, values[count].reg);
+      forget(c);
+      count++;
     }
-  if (c->levels == 0) return;
-  atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(c->batch_number), atlas_reg(c->batch_number), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(c->batch_number),
-             atlas_bits(1u << c->levels));
-  atlas_emit_branch(b, ROW_IS_FOUND, 0, next);
+  if (may_be_absent(c, load)) {
+    predicate = ROW_IS_FOUND;
+    atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(predicate), atlas_pred(ROW_IS_THERE),
+               atlas_pred(HAS_RESULTS));
+  }
+  if (!c->all_have_results || may_be_absent(c, load)) atlas_emit_branch(b, (int)predicate, 1, absent);
+  for (uint32_t i = 0; i < count; i++) {
+    row_store_end(&c->code, &stores[i]);
+    ops_give_back(&c->code, values[i]);
+  }
+  atlas_builder_place(b, absent);
+}
+
+/* Element after element: batches side by side, in a loop that counts down. */
+static void store_full(column_block *c) {
+  ops_code *code = &c->code;
+  atlas_builder *b = code->builder;
+  uint64_t each = (uint64_t)c->batch * c->groups, rounds = (c->g->columns + each - 1) / each;
+  uint32_t next = atlas_builder_label(b, NULL);
+  c->tests_all = c->g->columns % each != 0;
+  c->loads = c->batch + 1; /* no last one that is tested */
+  c->step = c->groups;
+  atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(c->row), atlas_reg(c->group));
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(c->batch_number), ops_scalar_of(code, ATLAS_u32, rounds));
+  atlas_builder_place(b, next);
+  for (uint32_t load = 0; load < c->batch; load++) store_load(c, load);
+  emit_index(c, ATLAS_OP_add, c->row, atlas_reg(c->row), atlas_bits(each));
+  atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(c->batch_number), atlas_label_ref(next));
 }
 
 static void only_first_group(column_block *c, uint32_t done) {
@@ -438,10 +448,10 @@ static void only_first_group(column_block *c, uint32_t done) {
 
 static void store_results(column_block *c) {
   uint32_t done = atlas_builder_label(c->code.builder, NULL), full = 0;
-  atlas_emit_branch(c->code.builder, HAS_RESULTS, 1, done);
   for (uint32_t i = 0; i < c->g->result_count; i++) full += c->g->results[i].is_full;
   if (full > 0) store_full(c);
   if (full < c->g->result_count) {
+    if (!c->all_have_results) atlas_emit_branch(c->code.builder, HAS_RESULTS, 1, done);
     only_first_group(c, done);
     for (uint32_t w = 0; w < c->wide; w++)
       for (uint32_t i = 0; i < c->g->result_count; i++) {
@@ -459,7 +469,7 @@ static void store_parts(column_block *c, const stage_values *v, const row_parts 
   atlas_builder *b = c->code.builder;
   uint32_t done = atlas_builder_label(b, NULL);
   int owned;
-  atlas_emit_branch(b, HAS_RESULTS, 1, done);
+  if (!c->all_have_results) atlas_emit_branch(b, HAS_RESULTS, 1, done);
   only_first_group(c, done);
   c->code.displacement = 0;
   atlas_operand row = ops_form_value(&c->code, &c->g->row_number, &owned);

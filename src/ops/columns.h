@@ -19,6 +19,7 @@ typedef struct column_block {
   uint16_t chunk;        /* of parts; OPS_NO_REGISTER */
   uint16_t element;      /* of the load in hand */
   int tests_all;         /* every load may reach beyond the end, not the last alone */
+  int all_have_results;  /* no lane stands beyond the last result */
   uint32_t stage, neighbour;
   const row_reduction *reduction;
   ops_fold fold;

@@ -37,11 +37,12 @@ void columns_choose_shape(column_block *c) {
   c->loads = (uint32_t)((count + c->step - 1) / c->step);
   c->levels = 0;
   while (c->groups << c->levels < c->step) c->levels++;
+  c->all_have_results = c->inner % ((uint64_t)c->lanes * c->wide) == 0;
   c->tiles = (c->inner + (uint64_t)c->lanes * c->wide - 1) / ((uint64_t)c->lanes * c->wide);
 }
 
-int columns_can(const row_group *g) {
-  if (g->rows == 0 || g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
+int columns_lie_apart(const row_group *g) {
+  if (g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
   uint32_t own = g->row_rank - 1, along = 0, across = 0;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
@@ -49,9 +50,19 @@ int columns_can(const row_group *g) {
     along += term->form.factor[own] == 1;
     across += term->form.factor[g->terms.space.rank - 1] == 1;
   }
+  return along > across;
+}
+
+int columns_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   int full = 0;
   for (uint32_t i = 0; i < g->result_count; i++) full |= g->results[i].is_full;
-  if (chunks > 1 && (g->stage_count != 2 || full || row_part_storages(g) > ROWS_MOST_PARTS || chunks > 65535)) return 0;
-  return along > across && g->rows <= INT32_MAX;
+  if (g->rows == 0 || g->rows > INT32_MAX || !columns_lie_apart(g)) return 0;
+  return chunks == 1 || (g->stage_count == 2 && !full && row_part_storages(g) <= ROWS_MOST_PARTS && chunks <= 65535);
+}
+
+int columns_must_part(const row_group *g) {
+  int full = 0;
+  for (uint32_t i = 0; i < g->result_count; i++) full |= g->results[i].is_full;
+  return columns_lie_apart(g) && (full || g->stage_count > 2) && (g->columns > OPS_CHUNK || !g->group->plan->for_gpu);
 }

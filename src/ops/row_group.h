@@ -132,7 +132,11 @@ hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts);
 int rows_held_layout(const row_group *g, ops_layout *layout);
 
 /* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */
+int columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
 int columns_can(const row_group *g);
+/* Stage after stage in launches of their own is quicker: loops that store are slow on a processor, and longer columns
+ * take two launches for a stage. */
+int columns_must_part(const row_group *g);
 hg_status columns_write(row_group *g, ops_step *step, row_parts *parts);
 
 #endif

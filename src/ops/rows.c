@@ -41,10 +41,15 @@ static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count,
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
   ops_layout layout;
   hg_status status = HG_UNSUPPORTED;
-  if (columns_can(g)) status = write_parts(g, steps, step_count, 1);
+  int fits = rows_held_layout(g, &layout);
+  if (fits && layout.lanes == 1) status = rows_held(g, &steps[0], &layout);
+  if (status == HG_UNSUPPORTED && columns_must_part(g))
+    return hg_fail(HG_UNSUPPORTED, "reductions in one launch: columns of %llu elements",
+                   (unsigned long long)g->columns);
+  if (status == HG_UNSUPPORTED && columns_can(g)) status = write_parts(g, steps, step_count, 1);
   if (status == HG_UNSUPPORTED && has_few_rows(g) && step_count > 1 && rows_parts_can(g))
     return write_parts(g, steps, step_count, 0);
-  if (status == HG_UNSUPPORTED && rows_held_layout(g, &layout)) status = rows_held(g, &steps[0], &layout);
+  if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && rows_loop_can(g)) status = rows_loop(g, &steps[0]);
   if (status == HG_UNSUPPORTED && rows_parts_can(g)) status = write_parts(g, steps, step_count, 0);
   if (status != HG_UNSUPPORTED) return status;

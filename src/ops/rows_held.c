@@ -420,12 +420,13 @@ static void shape_for_processor(uint64_t columns, ops_layout *layout) {
 }
 
 int rows_held_layout(const row_group *g, ops_layout *layout) {
-  enum { MOST_COLUMNS = 65536, MOST_WORDS = 96, MOST_OF_LANE = 16 };
+  enum { MOST_COLUMNS = 65536, MOST_WORDS = 96, MOST_OF_LANE = 16, MOST_OF_LANE_APART = 64 };
   if (g->columns > MOST_COLUMNS || g->rows > INT32_MAX) return 0;
   uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   if (g->group->plan->for_gpu) shape_for_gpu(g, layout);
   else shape_for_processor(g->columns, layout);
-  if (g->columns * words <= MOST_OF_LANE) *layout = (ops_layout){.lanes = 1, .wide = 1, .rows = 1};
+  if (g->columns * words <= (columns_lie_apart(g) ? MOST_OF_LANE_APART : MOST_OF_LANE))
+    *layout = (ops_layout){.lanes = 1, .wide = 1, .rows = 1};
   uint32_t step = layout->lanes * layout->wide;
   layout->loads = (uint32_t)((g->columns + step - 1) / step);
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
