@@ -122,9 +122,10 @@ static int record(const ops_request *request, const value_id *results, uint32_t 
 uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results) {
   value_id own[HG_MAX_RANK] = {0};
   uint32_t first_node = (uint32_t)request->c->nodes.count;
-  if (!take_inputs(request, inputs, count, own)) return 0;
-  uint32_t made = ops_make(request, results);
-  return made > 0 && record(request, results, made, first_node) ? made : 0;
+  uint32_t made = take_inputs(request, inputs, count, own) ? ops_make(request, results) : 0;
+  if (made > 0 && !record(request, results, made, first_node)) made = 0;
+  request->inputs = NULL; /* they were this function's */
+  return made;
 }
 
 static uint32_t compute(hg_computation *c, hg_op op, const hg_value *inputs, size_t input_count,
@@ -141,7 +142,7 @@ static uint32_t compute(hg_computation *c, hg_op op, const hg_value *inputs, siz
 
 hg_value hg_compute(hg_computation *computation, hg_op op, const hg_value *inputs, size_t input_count,
                     const hg_argument *arguments, size_t argument_count) {
-  value_id results[OPS_MAX_RESULTS];
+  value_id results[OPS_MAX_RESULTS] = {0};
   if (computation == NULL) return 0;
   uint32_t made = compute(computation, op, inputs, input_count, arguments, argument_count, results);
   return made > 0 ? results[0] : 0;

@@ -132,7 +132,7 @@ atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form,
 /* The value of a term in a register; computes what it needs. A register is freed when the uses that were counted are
  * done. To put a value there oneself (a reduction's result, what another phase has left): code->registers[term] = reg.
  * bool values are u32, 0 or 1, in registers. */
-uint16_t ops_value(ops_code *code, term_id term);
+uint16_t ops_value(ops_code *code, term_id id);
 /* Counts the uses of a root beforehand; ops_value of a root uses one up when ops_done is called. */
 void ops_want(ops_code *code, term_id root);
 void ops_done(ops_code *code, term_id root);

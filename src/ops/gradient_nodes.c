@@ -82,7 +82,7 @@ static value_id dilated(hg_computation *c, value_id value, uint32_t axis, uint64
   value = ops_reshape(c, value, &tall);
   tall.size[axis] -= step - 1;
   ops_view view = {.start = {0}};
-  for (uint32_t i = 0; i < tall.rank; i++) view.axis[i] = (int8_t)i, view.step[i] = 1;
+  for (uint32_t i = 0; i < tall.rank; i++) view.axis[i] = (int16_t)i, view.step[i] = 1;
   return ops_view_of(c, value, &view, &tall);
 }
 
@@ -121,7 +121,7 @@ static void flow_view(ops_gradient *g, const ops_node *node, value_id amount) {
     low[d] = node->view.start[d];
     if (step[d] < 0) {
       ops_view flip = {.start = {0}};
-      for (uint32_t i = 0; i < own.rank; i++) flip.axis[i] = (int8_t)i, flip.step[i] = 1;
+      for (uint32_t i = 0; i < own.rank; i++) flip.axis[i] = (int16_t)i, flip.step[i] = 1;
       flip.step[d] = -1;
       flip.start[d] = count - 1;
       if (count > 1) amount = ops_view_of(c, amount, &flip, &own);
@@ -137,7 +137,7 @@ static void flow_view(ops_gradient *g, const ops_node *node, value_id amount) {
 static value_id part(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape) {
   ops_view view = {.start = {0}};
   for (uint32_t i = 0; i < shape->rank; i++) {
-    view.axis[i] = (int8_t)i;
+    view.axis[i] = (int16_t)i;
     view.step[i] = 1;
     view.start[i] = low[i];
   }

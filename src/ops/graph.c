@@ -75,7 +75,8 @@ value_id ops_add(hg_computation *c, const ops_node *node) {
   ops_node copy = clean(node);
   uint32_t *places = c->buckets.data, mask = (uint32_t)c->buckets.count - 1, at = hash_of(&copy) & mask;
   for (; places[at] != 0; at = (at + 1) & mask)
-    if (memcmp((const ops_node *)c->nodes.data + (places[at] - 1), &copy, sizeof copy) == 0) return places[at];
+    if (memcmp((const uint8_t *)c->nodes.data + (places[at] - 1) * sizeof copy, (const void *)&copy, sizeof copy) == 0)
+      return places[at];
   if (hg_array_append(&c->allocator, &c->nodes, &copy, 1) == NULL)
     return ops_failed(c, HG_OUT_OF_MEMORY, "no memory for a computation of %zu nodes", c->nodes.count);
   places[at] = (uint32_t)c->nodes.count;
@@ -171,7 +172,7 @@ value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, co
   for (uint32_t j = 0; j < shape->rank && j < HG_MAX_RANK;
        j++) /* but if the input has one element there too, it is the same axis */
     if (shape->size[j] == 1 && j < input->shape.rank && input->shape.size[j] == 1)
-      node.view.axis[j] = (int8_t)j, node.view.step[j] = 1;
+      node.view.axis[j] = (int16_t)j, node.view.step[j] = 1;
   if (changes_nothing(&node.view, &input->shape, shape)) return node.input[0];
   return ops_add(c, &node);
 }
@@ -183,7 +184,7 @@ value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape
   ops_view view = {.start = {0}};
   for (uint32_t j = 0; j < shape->rank; j++) {
     int kept = j >= missing && own->size[j - missing] == shape->size[j];
-    view.axis[j] = (int8_t)(kept ? (int)(j - missing) : -1);
+    view.axis[j] = (int16_t)(kept ? (int)(j - missing) : -1);
     view.step[j] = kept;
   }
   return ops_view_of(c, value, &view, shape);
@@ -196,7 +197,7 @@ value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes) {
   ops_view view = {.start = {0}};
   for (uint32_t j = 0; j < own->rank; j++) {
     shape.size[j] = own->size[axes[j]];
-    view.axis[j] = (int8_t)axes[j];
+    view.axis[j] = (int16_t)axes[j];
     view.step[j] = 1;
   }
   return ops_view_of(c, value, &view, &shape);

@@ -38,7 +38,7 @@ typedef enum ops_bounds { OPS_FAULT, OPS_WRAP, OPS_CLAMP } ops_bounds;
 /* Index of the input's element: along input dimension d it is start[d] + the sum of step[j] * (output index j) over the
  * output dimensions j with axis[j] == d. axis[j] -1: repeated along j. All within the input's shape. */
 typedef struct ops_view {
-  int8_t axis[HG_MAX_RANK];
+  int16_t axis[HG_MAX_RANK];
   int64_t step[HG_MAX_RANK];
   int64_t start[HG_MAX_RANK];
 } ops_view;

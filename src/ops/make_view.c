@@ -5,7 +5,7 @@ static const ops_shape *shape_of(const ops_request *request) { return &ops_at(re
 
 static ops_view same_view(uint32_t rank) {
   ops_view view = {.start = {0}};
-  for (uint32_t i = 0; i < rank; i++) view.axis[i] = (int8_t)i, view.step[i] = 1;
+  for (uint32_t i = 0; i < rank; i++) view.axis[i] = (int16_t)i, view.step[i] = 1;
   return view;
 }
 

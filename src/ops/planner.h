@@ -62,7 +62,7 @@ typedef struct reading {
 void hg_plan_choose_inline(planner *p);
 hg_status hg_plan_clusters(planner *p);
 /* A cluster comes to wait for others, and all that wait for it with it. */
-void hg_plan_wait_for(planner *p, uint32_t number, const reading *others);
+void hg_plan_wait_for(planner *p, uint32_t number, const reading *r);
 hg_status hg_plan_storages(planner *p);
 hg_status hg_plan_give_storage(planner *p, uint32_t index); /* a temporary, unless the node has a storage */
 void hg_plan_workspace(ops_plan *plan);

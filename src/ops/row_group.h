@@ -84,7 +84,7 @@ uint32_t row_element_bytes(const row_group *g);
 /* Begins the program. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
 hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
 /* The row's coordinates, from its number in a register of the index type. */
-void row_coordinates(const row_group *g, ops_code *code, uint16_t number);
+void row_coordinates(const row_group *g, ops_code *code, uint16_t row);
 /* The column's coordinates from column `base` (a register) + displacement: until row_forget. */
 void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
 void row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
