@@ -137,6 +137,31 @@ static void test_same_views(void) {
   hg_buffer_release(b);
 }
 
+/* What reads other elements than the one it writes: the result is as if it had memory of its own. */
+static void test_other_elements(void) {
+  static const struct {
+    hg_op op;
+    int inputs;
+  } cases[] = {{HG_OP_permute, 1}, {HG_OP_flip, 1}, {HG_OP_matmul, 2}, {HG_OP_softmax, 1}, {HG_OP_sub, 2}};
+  for (size_t k = 0; k < COUNT(cases); k++)
+    for (int second = 0; second < cases[k].inputs; second++) { /* which input is written over */
+      float results[2][16];
+      for (int in_place = 0; in_place < 3; in_place++) { /* the last time it is known */
+        hg_buffer *a = floats(16, 1), *b = floats(16, -3), *out = floats(16, 0);
+        hg_tensor in[2] = {matrix_of(a, 4, 4), matrix_of(b, 4, 4)}, z = matrix_of(out, 4, 4);
+        if (in_place) z = in[second];
+        hg_status status = hg_apply(cases[k].op, in, (size_t)cases[k].inputs, NULL, 0, &z, 1, NULL);
+        CHECK_EQ_U64(status, HG_OK);
+        if (status != HG_OK) printf("  %s\n", hg_last_error());
+        CHECK_EQ_U64(hg_buffer_read(z.buffer, 0, results[in_place != 0], sizeof results[0]), HG_OK);
+        if (in_place) CHECK(memcmp(results[0], results[1], sizeof results[0]) == 0);
+        hg_buffer_release(a);
+        hg_buffer_release(b);
+        hg_buffer_release(out);
+      }
+    }
+}
+
 static void test_empty(void) {
   hg_tensor none = vector_of(NULL, 0);
   hg_buffer *a = floats(1, 3);
@@ -384,6 +409,7 @@ int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_results();
   test_same_views();
+  test_other_elements();
   test_empty();
   test_streams();
   test_faults();
