@@ -150,8 +150,8 @@ static hg_status check_overlaps(const run *r) {
   return HG_OK;
 }
 
-static hg_status check_mapped_locked(const run *r) {
-  for (uint32_t i = 0; i < r->e->place_count; i++) {
+static hg_status check_mapped_locked(const run *r, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
     const hg_buffer *buffer = r->places[i].buffer;
     if (r->places[i].byte_count > 0 && buffer->storage->map_count > 0)
       return hg_fail(HG_BUSY, "the buffer of %s '%s' is mapped; unmap it before the run", what_of(&r->e->places[i]),
@@ -162,14 +162,15 @@ static hg_status check_mapped_locked(const run *r) {
 
 static hg_status check_tensors(run *r, const hg_tensor *inputs, const hg_tensor *outputs) {
   const hg_executable *e = r->e;
-  for (uint32_t i = 0; i < e->place_count; i++) {
+  uint32_t count = e->place_count;
+  for (uint32_t i = 0; i < count; i++) {
     const hg_tensor *tensor = i < e->input_count ? &inputs[i] : &outputs[i - e->input_count];
     HG_TRY(check_tensor(r, &e->places[i], tensor, &r->places[i]));
     if (r->places[i].byte_count > 0) r->any = r->places[i].buffer;
   }
   HG_TRY(check_overlaps(r));
   hg_lock(e->executor);
-  hg_status status = check_mapped_locked(r);
+  hg_status status = check_mapped_locked(r, count);
   hg_unlock(e->executor);
   return status;
 }
