@@ -34,6 +34,7 @@ static hg_status write_group(const planner *p, const cluster *from, const ops_gr
   if (from->kind == MAP) return ops_write_map(group, steps);
   if (from->kind == ROWS) return ops_write_rows(group, steps);
   if (from->kind == CONTRACTION) return ops_write_contract(group, steps);
+  if (first->kind == OPS_SCATTER) return ops_write_scatter(group, steps);
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 

@@ -90,6 +90,7 @@ enum { OPS_MOST_STEPS = 3 };
 hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
 hg_status ops_write_rows(const ops_group *group, ops_step *steps);     /* reductions along one set of axes, and around them */
 hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
+hg_status ops_write_scatter(const ops_group *group, ops_step *steps);  /* one OPS_SCATTER */
 
 /* A storage's elements into another one of the same shape and type. */
 hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);

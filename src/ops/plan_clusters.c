@@ -98,7 +98,7 @@ static void demand_storage(planner *p) {
     if (!p->live[i]) continue;
     if (node->kind == OPS_CONTRACT)
       for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
-    if (node->kind == OPS_GATHER || node->kind == OPS_SCATTER)
+    if (node->kind == OPS_GATHER)
       p->is_inline[node->input[0] - 1] = 2;
   }
 }
