@@ -30,8 +30,8 @@ static void flow_pointwise(ops_gradient *g, value_id of, const ops_node *node, v
 static void flow_reduce(ops_gradient *g, value_id of, const ops_node *node, value_id amount) {
   static const char *const rules[] = {
       [OPS_SUM] = "", /* below */
-      [OPS_PRODUCT] = "z = x == 0; n = sum(where(z, 1, 0), axes); p = prod(where(z, 1, x), axes); "
-                      "where(n == 0, g * (y / x), where(z, where(n == 1, g * p, 0), 0))",
+      [OPS_PRODUCT] = ("z = x == 0; n = sum(where(z, 1, 0), axes); p = prod(where(z, 1, x), axes); "
+                      "where(n == 0, g * (y / x), where(z, where(n == 1, g * p, 0), 0))"),
       [OPS_MIN] = "where(x == y, g / sum(where(x == y, 1, 0), axes), 0)",
       [OPS_MAX] = "where(x == y, g / sum(where(x == y, 1, 0), axes), 0)"};
   if (node->reduce >= sizeof rules / sizeof rules[0]) return;
