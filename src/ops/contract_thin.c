@@ -19,6 +19,7 @@ typedef struct thin {
   uint16_t batch, part, first, count; /* registers: of the index type; first k; how many (u32) */
   uint16_t place;                     /* the lane's first element of the result, perhaps beyond its end: index type */
   uint16_t at_matrix[4], at_vector;
+  atlas_operand step; /* from row to row of the matrix: a multiple of `wide` where the program can see it */
   uint16_t sums[4], matrix_values[4 * BATCH], vector_values[BATCH];
 } thin;
 
@@ -116,7 +117,7 @@ static void load_vector(thin *t, uint32_t count) {
 static void add_products(thin *t, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) {
     for (uint32_t w = 0; w < t->wide; w++) load(t, t->matrix, t->matrix_values[4 * k + w], t->at_matrix[0], w);
-    emit3(t, ATLAS_OP_add, t->index, t->at_matrix[0], atlas_reg(t->at_matrix[0]), number(t, t->matrix->k_stride));
+    emit3(t, ATLAS_OP_add, t->index, t->at_matrix[0], atlas_reg(t->at_matrix[0]), t->step);
   }
   load_vector(t, count);
   for (uint32_t k = 0; k < count; k++) {
@@ -140,7 +141,12 @@ static void repeat_products(thin *t, uint16_t turns, uint32_t count) {
 }
 
 static void sum_columns(thin *t) {
-  uint16_t at = fresh(t), turns = fresh(t);
+  uint16_t at = fresh(t), turns = fresh(t), step = fresh(t);
+  t->step = number(t, t->matrix->k_stride);
+  if (t->matrix->k_stride % 4 == 0) {
+    emit3(t, ATLAS_OP_shl, t->index, step, number(t, t->matrix->k_stride / 4), constant(2));
+    t->step = atlas_reg(step);
+  }
   emit3(t, ATLAS_OP_min, t->index, at, atlas_reg(t->place), number(t, (int64_t)(t->size - t->wide)));
   t->at_matrix[0] = address_of(t, t->matrix);
   multiply_add(t, t->at_matrix[0], atlas_reg(at), number(t, t->matrix->stride));

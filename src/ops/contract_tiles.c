@@ -22,6 +22,7 @@ typedef struct bringing {
   uint16_t shared;               /* symbol */
   uint16_t address[8], value[8]; /* registers */
   uint16_t k;                    /* of its first element, where guarded */
+  atlas_operand step;            /* from one step of K to the next: known to be a multiple of 8, so of an access */
   uint16_t place;                /* in the tile in shared memory */
   uint32_t first_predicate;
   uint64_t padding; /* bits, of what is beyond K */
@@ -126,6 +127,12 @@ static void begin_bringing(tiles *t, bringing *g) {
   uint16_t base = fresh(t);
   emit3(t, ATLAS_OP_mul, t->index, base, atlas_reg(t->batch), number(t, (uint64_t)side->batch_stride));
   emit3(t, ATLAS_OP_add, t->index, base, atlas_reg(base), number(t, (uint64_t)side->constant));
+  g->step = atlas_int_const(t->index, CONTRACT_STEP);
+  if (side->k_stride != 1 && !g->is_guarded) {
+    uint16_t step = fresh(t);
+    emit3(t, ATLAS_OP_shl, t->index, step, number(t, (uint64_t)side->k_stride), constant(log2_of(CONTRACT_STEP)));
+    g->step = atlas_reg(step);
+  }
   if (!g->is_guarded)
     atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(base), atlas_reg(k),
                number(t, (uint64_t)side->k_stride), atlas_reg(base));
@@ -179,8 +186,7 @@ static void fetch_one(tiles *t, bringing *g) {
   }
   for (uint32_t i = 0; i < g->count; i++) load(t, g, i, g->address[g->is_split ? i : 0], g->is_split ? 0 : i);
   for (uint32_t i = 0; i < (g->is_split ? g->count : 1); i++)
-    emit3(t, ATLAS_OP_add, t->index, g->address[i], atlas_reg(g->address[i]),
-          number(t, (uint64_t)g->side->k_stride * CONTRACT_STEP));
+    emit3(t, ATLAS_OP_add, t->index, g->address[i], atlas_reg(g->address[i]), g->step);
 }
 
 static void fetch(tiles *t) {
