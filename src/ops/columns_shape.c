@@ -3,13 +3,13 @@
 
 /* Neighbouring results that loads along `own` can join. */
 static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
-  while (g->terms.space.size[own] % most != 0) most /= 2;
+  while (most > 1 && g->terms.space.size[own] % most != 0) most /= 2;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
     if (term->kind != TERM_LOAD || term->form.factor[own] != 1) continue;
     for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
-      while (i != own && term->form.factor[i] % (int64_t)most != 0) most /= 2;
-    while (term->form.constant % (int64_t)most != 0) most /= 2;
+      while (most > 1 && i != own && term->form.factor[i] % (int64_t)most != 0) most /= 2;
+    while (most > 1 && term->form.constant % (int64_t)most != 0) most /= 2;
   }
   return most;
 }

@@ -46,7 +46,7 @@ static uint16_t begin_places(contract *c) {
 
 static void write_program(contract *c, const contract_results *results) {
   ops_code *code = &c->code;
-  uint16_t slot = ops_buffer_of(code, c->partial), parts[CONTRACT_MOST_PARTS], at = begin_places(c);
+  uint16_t slot = ops_buffer_of(code, c->partial), parts[CONTRACT_MOST_PARTS] = {0}, at = begin_places(c);
   for (uint64_t i = 0; i < c->parts; i++) {
     parts[i] = ops_register(code);
     atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(parts[i]),

@@ -48,7 +48,7 @@ static void write_results(ops_code *code, const ops_group *group, const term_id 
 static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *terms) {
   enum { MOST = OPS_MAX_BINDINGS };
   term_id roots[MOST];
-  ops_form identity[HG_MAX_RANK], places[MOST], *more[MOST];
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, places[MOST], *more[MOST];
   if (group->result_count > MOST) return hg_fail(HG_UNSUPPORTED, "a launch with more than %d results", MOST);
   ops_identity(&terms->space, identity);
   for (uint32_t i = 0; i < group->result_count; i++) {
@@ -86,7 +86,7 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *s
   uint32_t storage_of[1] = {to + 1};
   value_id results[1] = {1};
   ops_group group = {.computation = &copied, .plan = plan, .storage_of = storage_of, .results = results, .result_count = 1};
-  ops_form identity[HG_MAX_RANK], place, *more[1] = {&place};
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
   ops_terms terms;
   ops_terms_begin(&terms, &group, &node.shape);
   ops_identity(&terms.space, identity);

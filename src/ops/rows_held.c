@@ -147,7 +147,7 @@ static int is_of_stage(const held_row *h, uint32_t i) { return h->g->reductions[
 
 /* Places: of all reductions of the stage that ask for one, whose extremes are known. */
 static void find_places(held_row *h, ops_held (*extremes)[ROWS_MOST_ROWS], int is_last_visit) {
-  uint16_t places[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
+  uint16_t places[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS] = {{0}};
   row_group *g = h->g;
   uint32_t last = 0, rows = h->layout->rows;
   for (uint32_t i = 0; i < g->reduction_count; i++)
@@ -301,7 +301,7 @@ static void finish(held_row *h) {
   for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
   if (count == 0) return;
   set_row(h, 0);
-  if (rows == 1) {
+  if (rows <= 1) {
     row_finish(g, code, h->layout->lanes > 1);
     return;
   }

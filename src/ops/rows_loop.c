@@ -117,6 +117,7 @@ static void reduce_chunk(void *context) {
   struct {
     ops_held part[8];
   } parts[ROWS_MOST_REDUCTIONS];
+  memset(parts, 0, sizeof parts);
   ops_fold folds[ROWS_MOST_REDUCTIONS];
   uint32_t wide = l->layout.wide;
   for (uint32_t i = 0; i < g->reduction_count; i++) {

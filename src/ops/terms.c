@@ -252,7 +252,7 @@ static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_
   term_id condition, sides[2] = {0};
   HG_TRY(range_term(t, &index[axis], first->size[axis], &condition));
   for (uint32_t side = 0; side < 2; side++) {
-    ops_form inner[HG_MAX_RANK];
+    ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
     memcpy(inner, index, node->shape.rank * sizeof *inner);
     if (side == 1) inner[axis].constant -= (int64_t)first->size[axis];
     uint64_t size = side == 0 ? first->size[axis] : node->shape.size[axis] - first->size[axis];

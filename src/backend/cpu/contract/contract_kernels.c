@@ -67,11 +67,13 @@ typedef double V_f64 __attribute__((vector_size(VECTOR_BYTES)));
 #ifdef FMA_f32
 /* A NaN as the canonical one. */
 static inline V_f32 canon_f32(V_f32 v) {
-  V_i32 number = (V_i32)(v == v);
+  V_f32 same = v;
+  V_i32 number = (V_i32)(v == same);
   return (V_f32)(((V_i32)v & number) | (~number & 0x7fc00000u));
 }
 static inline V_f64 canon_f64(V_f64 v) {
-  V_i64 number = (V_i64)(v == v);
+  V_f64 same = v;
+  V_i64 number = (V_i64)(v == same);
   return (V_f64)(((V_i64)v & number) | (~number & UINT64_C(0x7ff8000000000000)));
 }
 
