@@ -525,6 +525,7 @@ static void begin_block(column_block *c) {
 static hg_status add_storages(column_block *c, row_parts *parts) {
   ops_plan *plan = c->g->group->plan;
   parts->count = c->chunks;
+  c->code.partial_count = 0; /* its results are the parts alone */
   parts->is_across = 1;
   for (uint32_t i = 0; i < c->g->reduction_count; i++) {
     HG_TRY(row_add_parts(plan, &c->code, c->g->reductions[i].type, c->g->rows * c->chunks, &parts->values[i]));

@@ -24,6 +24,7 @@ void columns_choose_shape(column_block *c) {
   c->chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   c->wide = for_gpu ? neighbours(g, c->own, MOST_NEIGHBOURS) : 1;
   c->batch = for_gpu ? 16 : 8;
+  if (for_gpu && (g->stage_count > 2 || row_has_full_results(g))) c->batch = 4; /* functions of each are long code */
   while (c->batch > rounded) c->batch /= 2;
   c->groups = for_gpu ? 8 : 1;
   while (c->groups > 1 && c->groups * c->batch > rounded) c->groups /= 2;
@@ -55,14 +56,7 @@ int columns_lie_apart(const row_group *g) {
 
 int columns_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  int full = 0;
-  for (uint32_t i = 0; i < g->result_count; i++) full |= g->results[i].is_full;
   if (g->rows == 0 || g->rows > INT32_MAX || !columns_lie_apart(g)) return 0;
-  return chunks == 1 || (g->stage_count == 2 && !full && row_part_storages(g) <= ROWS_MOST_PARTS && chunks <= 65535);
-}
-
-int columns_must_part(const row_group *g) {
-  int full = 0;
-  for (uint32_t i = 0; i < g->result_count; i++) full |= g->results[i].is_full;
-  return columns_lie_apart(g) && (full || g->stage_count > 2) && (g->columns > OPS_CHUNK || !g->group->plan->for_gpu);
+  return chunks == 1 || (g->stage_count == 2 && !row_has_full_results(g) && row_part_storages(g) <= ROWS_MOST_PARTS &&
+                         chunks <= 65535);
 }

@@ -86,7 +86,7 @@ typedef struct ops_group {
  * uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the writer
  * adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its shape, and
  * the planner cuts it differently. */
-enum { OPS_MOST_STEPS = 3 };
+enum { OPS_MOST_STEPS = 8 };
 hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
 hg_status ops_write_rows(const ops_group *group, ops_step *steps);     /* reductions along one set of axes, and around them */
 hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */

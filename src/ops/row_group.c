@@ -97,6 +97,20 @@ static hg_status add_results(row_group *g, const space_map *map) {
   return HG_OK;
 }
 
+/* Two terms that differ in what a coordinate of one value is multiplied by are one. */
+static void replace_term(row_group *g, term_id from, term_id to) {
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    ops_term *term = ops_term_at(&g->terms, id);
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (term->input[i] == from) term->input[i] = to;
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (g->reductions[i].input == from) g->reductions[i].input = to;
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].term == from) g->results[i].term = to;
+  ops_term_at(&g->terms, from)->kind = TERM_CONSTANT; /* nobody reads it */
+}
+
 /* Others read a reduction where they are themselves: in their own row. */
 static hg_status find_bounds(row_group *g) {
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
@@ -109,7 +123,8 @@ static hg_status find_bounds(row_group *g) {
     uint32_t i = 0;
     while (i < g->reduction_count && g->reductions[i].value != term->value) i++;
     if (i == g->reduction_count) return unsupported("beside a contraction");
-    g->reductions[i].bound = id;
+    if (g->reductions[i].bound != 0) replace_term(g, id, g->reductions[i].bound);
+    else g->reductions[i].bound = id;
   }
   return HG_OK;
 }
@@ -230,6 +245,70 @@ hg_status row_group_begin(row_group *g, const ops_group *group) {
   return finish_group(g, map.kept);
 }
 
+/* The results of a stage are its reductions'. */
+static hg_status add_between(row_group *g, const space_map *map) {
+  const hg_computation *c = g->group->computation;
+  ops_form index[HG_MAX_RANK];
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    row_result *r = &g->results[g->result_count++];
+    const ops_node *node = ops_at(c, g->reductions[i].value);
+    if (!match_row(g, &node->shape, map, index)) return unsupported("a result of another shape");
+    r->value = g->reductions[i].value;
+    r->storage = g->between->storage[g->of_whole[i]];
+    r->type = node->type;
+    HG_TRY(ops_term_of(&g->terms, r->value, index, &r->term));
+    r->address = g->row_number;
+  }
+  return HG_OK;
+}
+
+/* Results of earlier stages lie in storages, by the row's number. */
+static hg_status read_between(row_group *g, const row_group *whole, const row_between *between) {
+  HG_TRY(find_bounds(g));
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    uint32_t at = 0;
+    while (whole->reductions[at].value != g->reductions[i].value) at++;
+    if (g->reductions[i].bound == 0) continue;
+    ops_term *term = ops_term_at(&g->terms, g->reductions[i].bound);
+    term->kind = TERM_LOAD;
+    term->storage = between->storage[at];
+  }
+  return HG_OK;
+}
+
+hg_status row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between) {
+  const hg_computation *c = whole->group->computation;
+  int is_last = stage + 1 == whole->stage_count;
+  memset(g, 0, sizeof *g);
+  g->group = whole->group;
+  g->full = whole->full, g->axes = whole->axes;
+  g->rows = whole->rows, g->columns = whole->columns;
+  space_map map = map_space(&g->full, g->axes);
+  ops_terms_begin(&g->terms, g->group, &map.space);
+  form_row_number(g, &map);
+  ops_form index[HG_MAX_RANK];
+  memset(index, 0, sizeof index);
+  for (uint32_t d = 0; d < g->full.rank; d++) index[d].factor[map.place[d]] = 1;
+  row_reduction own[ROWS_MOST_REDUCTIONS];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < whole->reduction_count; i++) {
+    row_reduction *r = &g->reductions[g->reduction_count++];
+    *r = (row_reduction){
+        .value = whole->reductions[i].value, .reduce = whole->reductions[i].reduce, .type = whole->reductions[i].type};
+    if (whole->reductions[i].stage != stage) continue;
+    HG_TRY(ops_term_of(&g->terms, ops_at(c, r->value)->input[0], index, &r->input));
+    own[count] = *r;
+    g->of_whole[count++] = i;
+  }
+  if (is_last) HG_TRY(add_results(g, &map));
+  HG_TRY(read_between(g, whole, between));
+  memcpy(g->reductions, own, count * sizeof own[0]);
+  g->reduction_count = count;
+  g->between = between;
+  if (!is_last) HG_TRY(add_between(g, &map));
+  return finish_group(g, map.kept);
+}
+
 hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
   memset(g, 0, sizeof *g);
   g->group = whole->group;
@@ -252,11 +331,19 @@ hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_par
     HG_TRY(ops_load_of(&g->terms, parts->values[i], (atlas_type)r->type, &form, &r->input));
     if (row_is_place(r)) HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
   }
-  HG_TRY(add_results(g, &map));
+  g->between = whole->between;
+  memcpy(g->of_whole, whole->of_whole, sizeof g->of_whole);
+  HG_TRY(g->between != NULL ? add_between(g, &map) : add_results(g, &map));
   return finish_group(g, map.kept);
 }
 
 void row_group_end(row_group *g) { ops_terms_release(&g->terms); }
+
+int row_has_full_results(const row_group *g) {
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].is_full) return 1;
+  return 0;
+}
 
 /* ---- how memory lies ------------------------------------------------------------------------------------------- */
 
@@ -298,6 +385,8 @@ uint32_t row_element_bytes(const row_group *g) {
 
 hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name) {
   HG_TRY(ops_code_begin(code, &g->terms, step, name));
+  for (uint32_t i = 0; i < g->result_count && g->between != NULL && g->reduction_count > 0; i++)
+    code->partials[code->partial_count++] = g->results[i].storage;
   if (code->index_type == ATLAS_i32 && g->rows * g->columns > INT32_MAX - 2 * OPS_CHUNK) code->index_type = ATLAS_i64;
   return HG_OK;
 }

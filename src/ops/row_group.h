@@ -36,6 +36,8 @@ typedef struct row_result {
   ops_form address;
 } row_result;
 
+typedef struct row_between row_between;
+
 typedef struct row_group {
   const ops_group *group;
   ops_terms terms;
@@ -47,10 +49,12 @@ typedef struct row_group {
   row_result results[ROWS_MOST_RESULTS];
   uint32_t reduction_count, result_count, stage_count;
   ops_form row_number;
-  uint8_t stage[OPS_MAX_TERMS + 1];    /* by term: the first in which it can be computed */
-  uint8_t last_use[OPS_MAX_TERMS + 1]; /* of terms that are held: the stage that reads it last */
-  term_id held[ROWS_MOST_HELD];        /* what varies along columns, is computed in one stage and read in a later one */
-  uint32_t held_count, most_held;      /* most_held: words of a column that are held at once */
+  const row_between *between;              /* of a stage: where its results go */
+  uint32_t of_whole[ROWS_MOST_REDUCTIONS]; /* of a stage: numbers of its reductions in `between` */
+  uint8_t stage[OPS_MAX_TERMS + 1];        /* by term: the first in which it can be computed */
+  uint8_t last_use[OPS_MAX_TERMS + 1];     /* of terms that are held: the stage that reads it last */
+  term_id held[ROWS_MOST_HELD];   /* what varies along columns, is computed in one stage and read in a later one */
+  uint32_t held_count, most_held; /* most_held: words of a column that are held at once */
 } row_group;
 
 /* Fills in everything; row_group_end in any case. */
@@ -62,6 +66,13 @@ typedef struct row_parts {
   int is_across; /* a row's parts lie apart, those of neighbouring rows side by side */
   uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
 } row_parts;
+/* Stages as groups of their own: the reductions of stage `stage` of `whole`, whose results go to the storages of
+ * `between`; those of stages before it are read from there. Behind the last stage: the group's results, without any
+ * reduction. */
+struct row_between {
+  uint32_t storage[ROWS_MOST_REDUCTIONS]; /* by reduction of the whole: a row's result each */
+};
+hg_status row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
 hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
 
 /* Bits of the space's coordinates that make up the column. */
@@ -73,6 +84,7 @@ static inline int varies_by_column(const row_group *g, term_id term) {
   return (ops_term_at(&g->terms, term)->varies & column_bits(g)) != 0;
 }
 
+int row_has_full_results(const row_group *g);
 /* The most neighbours, up to `most`, that every load and store along columns can join, because rows begin at multiples.
  */
 uint32_t row_neighbours(const row_group *g, uint32_t most);
@@ -131,12 +143,12 @@ int rows_parts_can(const row_group *g);
 hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts);
 int rows_held_layout(const row_group *g, ops_layout *layout);
 
+/* Results without reductions: an element, or a row, a lane. */
+hg_status rows_map(row_group *g, ops_step *step, int full);
+
 /* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */
 int columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
 int columns_can(const row_group *g);
-/* Stage after stage in launches of their own is quicker: loops that store are slow on a processor, and longer columns
- * take two launches for a stage. */
-int columns_must_part(const row_group *g);
 hg_status columns_write(row_group *g, ops_step *step, row_parts *parts);
 
 #endif

@@ -5,7 +5,8 @@
 
 enum {
   FEW_ROWS_GPU = 512, /* blocks that fill a GPU */
-  FEW_ROWS_PROCESSOR = 32
+  FEW_ROWS_PROCESSOR = 32,
+  FEW_ROWS_HELD = 8
 };
 
 static int has_few_rows(const row_group *g) {
@@ -37,15 +38,80 @@ static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count,
   return status;
 }
 
+/* Each stage in a launch of its own, or two, is quicker where rows are neither held nor lie side by side in cache, and
+ * where few blocks would have all of the work. Loops that store are slow on a processor. */
+static int has_stages_apart(const row_group *g, int is_held) {
+  if ((!row_has_full_results(g) && g->stage_count == 2) || g->reduction_count == 0 || g->rows == 0) return 0;
+  if (g->reduction_count > ROWS_MOST_PARTS) return 0;
+  if (columns_lie_apart(g)) return g->columns > OPS_CHUNK || !g->group->plan->for_gpu;
+  if (g->columns <= OPS_CHUNK) return 0;
+  return (is_held ? g->rows < FEW_ROWS_HELD : has_few_rows(g)) ||
+         (!is_held && (g->group->plan->for_gpu || !rows_loop_can(g)));
+}
+
+static hg_status add_between(const row_group *g, row_between *between) {
+  ops_plan *plan = g->group->plan;
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    ops_storage storage;
+    memset(&storage, 0, sizeof storage);
+    storage.kind = OPS_TEMPORARY;
+    storage.type = ops_at(g->group->computation, g->reductions[i].value)->type;
+    storage.shape = (ops_shape){.rank = 1, .size = {g->rows}};
+    storage.stride[0] = 1;
+    storage.extent = (int64_t)g->rows;
+    between->storage[i] = (uint32_t)plan->storages.count;
+    if (hg_array_append(&plan->allocator, &plan->storages, &storage, 1) == NULL)
+      return hg_fail_memory("the results of a stage", sizeof storage);
+  }
+  return HG_OK;
+}
+
+static uint32_t used_steps(const ops_step *steps, uint32_t step_count) {
+  uint32_t used = 0;
+  while (used < step_count && steps[used].program != NULL) used++;
+  return used;
+}
+
+static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage, const row_between *between,
+                             ops_step *steps, uint32_t step_count) {
+  uint32_t used = used_steps(steps, step_count);
+  HG_TRY(row_group_of_stage(own, g, stage, between));
+  if (stage + 1 < g->stage_count) return write_rows(own, steps + used, step_count - used);
+  for (int full = 0; full < 2; full++) {
+    int wanted = 0;
+    for (uint32_t i = 0; i < own->result_count; i++) wanted |= own->results[i].is_full == full;
+    if (!wanted) continue;
+    used = used_steps(steps, step_count);
+    if (used == step_count) return hg_fail(HG_UNSUPPORTED, "a group that takes more than %d launches", OPS_MOST_STEPS);
+    HG_TRY(rows_map(own, &steps[used], full));
+  }
+  return HG_OK;
+}
+
+static hg_status write_stages(row_group *g, ops_step *steps, uint32_t step_count) {
+  const hg_allocator *allocator = &g->group->plan->allocator;
+  row_between between;
+  memset(&between, 0, sizeof between);
+  row_group *own = hg_allocate(allocator, 1, sizeof *own);
+  if (own == NULL) return hg_fail_memory("a group that reduces", sizeof *own);
+  hg_status status = add_between(g, &between);
+  for (uint32_t stage = 0; stage < g->stage_count && status == HG_OK; stage++) {
+    status = write_stage(own, g, stage, &between, steps, step_count);
+    row_group_end(own);
+  }
+  hg_release(allocator, own);
+  for (uint32_t i = 0; i < step_count && status != HG_OK; i++)
+    if (steps[i].program != NULL) drop_step(&steps[i], allocator);
+  return status;
+}
+
 /* What one way cannot do, for want of registers, another one can. */
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
   ops_layout layout;
   hg_status status = HG_UNSUPPORTED;
   int fits = rows_held_layout(g, &layout);
   if (fits && layout.lanes == 1) status = rows_held(g, &steps[0], &layout);
-  if (status == HG_UNSUPPORTED && columns_must_part(g))
-    return hg_fail(HG_UNSUPPORTED, "reductions in one launch: columns of %llu elements",
-                   (unsigned long long)g->columns);
+  if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g, steps, step_count);
   if (status == HG_UNSUPPORTED && columns_can(g)) status = write_parts(g, steps, step_count, 1);
   if (status == HG_UNSUPPORTED && has_few_rows(g) && step_count > 1 && rows_parts_can(g))
     return write_parts(g, steps, step_count, 0);

@@ -403,10 +403,13 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   while (layout->lanes < 1024 && (uint64_t)layout->lanes * 32 < words) layout->lanes *= 2;
   if (layout->lanes == 32 && words > 512 && bytes >= 4) layout->lanes = 64;
   if (layout->lanes >= 256) wide = 2;
+  int full = row_has_full_results(g);
+  if (!full && bytes <= 2 && g->columns > 512 && layout->lanes < 64) layout->lanes = 64;
   if (g->columns <= 512) wide = 1;
   layout->wide = row_neighbours(g, wide);
   uint32_t each = (uint32_t)(g->columns + layout->lanes - 1) / layout->lanes;
-  while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 <= 1024 && each * layout->rows < 16)
+  while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 * (full ? 4 : bytes) <= 4096 &&
+         each * layout->rows < (full ? 16 : 32))
     layout->rows *= 2;
 }
 

@@ -422,6 +422,7 @@ hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   HG_TRY(begin(&l, g, step, "parts"));
   l->is_part = 1;
+  l->code.partial_count = 0; /* its results are the parts alone */
   parts->count = chunks;
   hg_status status = HG_OK;
   for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {

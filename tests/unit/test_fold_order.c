@@ -380,6 +380,9 @@ int main(int argc, char **argv) {
     norm(ATLAS_f32, rows, n);
     norm(ATLAS_bf16, rows, n);
   }
+  norm(ATLAS_f32, 33, 70001); /* in loops over chunks */
+  reduction(OPS_SUM, ATLAS_f32, 33, 70001, 0);
+  reduction(OPS_ARGMAX, ATLAS_f32, 33, 70001, 0);
   reduction(OPS_SUM, ATLAS_f32, 0, 100, 0);
   reduction(OPS_SUM, ATLAS_f32, 0, 100, 1);
   norm(ATLAS_f32, 0, 5000);
