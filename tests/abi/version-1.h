@@ -29,7 +29,8 @@ enum {
   ATLAS_CLASS_PAGES = 48,
   ATLAS_CLASS_PAGE_BYTES = 256,
   ATLAS_BOUNDARY_POOL_BYTES = 1179648,
-  ATLAS_PHASE_COUNT = 768
+  ATLAS_PHASE_COUNT = 768,
+  HG_MAX_RANK = 8
 };
 
 /* Too large for an enum:
@@ -713,3 +714,260 @@ hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);
 hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);
 hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
+
+typedef struct hg_tensor {
+  hg_buffer *buffer;
+  uint32_t type;
+  uint32_t rank;
+  int64_t offset;
+  uint64_t shape[8];
+  int64_t stride[8];
+  uint64_t reserved[2];
+} hg_tensor;
+
+hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape);
+hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out);
+hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, int64_t stop, int64_t step,
+    hg_tensor *out);
+hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
+hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
+uint64_t hg_tensor_count(const hg_tensor *tensor);
+
+typedef enum hg_op {
+  HG_OP_none = 0,
+  HG_OP_add = 0x0101,
+  HG_OP_sub = 0x0102,
+  HG_OP_mul = 0x0103,
+  HG_OP_div = 0x0104,
+  HG_OP_rem = 0x0105,
+  HG_OP_fmod = 0x0106,
+  HG_OP_mulhi = 0x0107,
+  HG_OP_fma = 0x0108,
+  HG_OP_mad = 0x0109,
+  HG_OP_minimum = 0x010a,
+  HG_OP_maximum = 0x010b,
+  HG_OP_abs = 0x010c,
+  HG_OP_neg = 0x010d,
+  HG_OP_sign = 0x010e,
+  HG_OP_copysign = 0x010f,
+  HG_OP_reciprocal = 0x0110,
+  HG_OP_sqrt = 0x0111,
+  HG_OP_rsqrt = 0x0112,
+  HG_OP_cbrt = 0x0113,
+  HG_OP_floor = 0x0114,
+  HG_OP_ceil = 0x0115,
+  HG_OP_trunc = 0x0116,
+  HG_OP_round = 0x0117,
+  HG_OP_exp = 0x0120,
+  HG_OP_exp2 = 0x0121,
+  HG_OP_expm1 = 0x0122,
+  HG_OP_log = 0x0123,
+  HG_OP_log2 = 0x0124,
+  HG_OP_log10 = 0x0125,
+  HG_OP_log1p = 0x0126,
+  HG_OP_pow = 0x0127,
+  HG_OP_sin = 0x0128,
+  HG_OP_cos = 0x0129,
+  HG_OP_tan = 0x012a,
+  HG_OP_asin = 0x012b,
+  HG_OP_acos = 0x012c,
+  HG_OP_atan = 0x012d,
+  HG_OP_atan2 = 0x012e,
+  HG_OP_sinh = 0x012f,
+  HG_OP_cosh = 0x0130,
+  HG_OP_tanh = 0x0131,
+  HG_OP_sigmoid = 0x0132,
+  HG_OP_erf = 0x0133,
+  HG_OP_erfc = 0x0134,
+  HG_OP_relu = 0x0135,
+  HG_OP_gelu = 0x0136,
+  HG_OP_gelu_tanh = 0x0137,
+  HG_OP_equal = 0x0140,
+  HG_OP_not_equal = 0x0141,
+  HG_OP_less = 0x0142,
+  HG_OP_less_equal = 0x0143,
+  HG_OP_greater = 0x0144,
+  HG_OP_greater_equal = 0x0145,
+  HG_OP_logical_and = 0x0146,
+  HG_OP_logical_or = 0x0147,
+  HG_OP_logical_xor = 0x0148,
+  HG_OP_logical_not = 0x0149,
+  HG_OP_where = 0x014a,
+  HG_OP_bitwise_and = 0x0150,
+  HG_OP_bitwise_or = 0x0151,
+  HG_OP_bitwise_xor = 0x0152,
+  HG_OP_bitwise_not = 0x0153,
+  HG_OP_shift_left = 0x0154,
+  HG_OP_shift_right = 0x0155,
+  HG_OP_popcount = 0x0156,
+  HG_OP_leading_zeros = 0x0157,
+  HG_OP_trailing_zeros = 0x0158,
+  HG_OP_reverse_bits = 0x0159,
+  HG_OP_dot4_ss = 0x015a,
+  HG_OP_dot4_uu = 0x015b,
+  HG_OP_dot4_us = 0x015c,
+  HG_OP_cast = 0x0160,
+  HG_OP_bitcast = 0x0161,
+  HG_OP_reshape = 0x0201,
+  HG_OP_permute = 0x0202,
+  HG_OP_swap = 0x0203,
+  HG_OP_slice = 0x0204,
+  HG_OP_flip = 0x0205,
+  HG_OP_broadcast = 0x0206,
+  HG_OP_expand = 0x0207,
+  HG_OP_squeeze = 0x0208,
+  HG_OP_sum = 0x0301,
+  HG_OP_prod = 0x0302,
+  HG_OP_min = 0x0303,
+  HG_OP_max = 0x0304,
+  HG_OP_any = 0x0305,
+  HG_OP_all = 0x0306,
+  HG_OP_argmin = 0x0307,
+  HG_OP_argmax = 0x0308,
+  HG_OP_dot = 0x0401,
+  HG_OP_matvec = 0x0402,
+  HG_OP_matmul = 0x0403,
+  HG_OP_take = 0x0501,
+  HG_OP_take_along = 0x0502,
+  HG_OP_scatter = 0x0503,
+  HG_OP_scatter_add = 0x0504,
+  HG_OP_random_bits = 0x0601,
+  HG_OP_uniform = 0x0602,
+  HG_OP_normal = 0x0603,
+  HG_OP_integers = 0x0604,
+  HG_OP_concatenate = 0x0701,
+  HG_OP_stack = 0x0702,
+  HG_OP_pad = 0x0703,
+  HG_OP_full = 0x0801,
+  HG_OP_arange = 0x0802,
+  HG_OP_eye = 0x0803,
+  HG_OP_one_hot = 0x0804,
+  HG_OP_mean = 0x1001,
+  HG_OP_var = 0x1002,
+  HG_OP_std = 0x1003,
+  HG_OP_norm = 0x1004,
+  HG_OP_logsumexp = 0x1005,
+  HG_OP_count_nonzero = 0x1006,
+  HG_OP_global_norm = 0x1007,
+  HG_OP_softmax = 0x1101,
+  HG_OP_log_softmax = 0x1102,
+  HG_OP_layer_norm = 0x1103,
+  HG_OP_rms_norm = 0x1104,
+  HG_OP_batch_norm = 0x1105,
+  HG_OP_square = 0x1201,
+  HG_OP_clip = 0x1202,
+  HG_OP_lerp = 0x1203,
+  HG_OP_leaky_relu = 0x1204,
+  HG_OP_elu = 0x1205,
+  HG_OP_silu = 0x1206,
+  HG_OP_softplus = 0x1207,
+  HG_OP_hardswish = 0x1208,
+  HG_OP_mish = 0x1209,
+  HG_OP_isnan = 0x120a,
+  HG_OP_isinf = 0x120b,
+  HG_OP_isfinite = 0x120c,
+  HG_OP_floor_divide = 0x120d,
+  HG_OP_remainder = 0x120e,
+  HG_OP_logaddexp = 0x120f,
+  HG_OP_total = 0x1301,
+  HG_OP_mse = 0x1302,
+  HG_OP_l1 = 0x1303,
+  HG_OP_huber = 0x1304,
+  HG_OP_nll = 0x1305,
+  HG_OP_logit_nll = 0x1306,
+  HG_OP_cross_entropy = 0x1307,
+  HG_OP_cross_entropy_of_classes = 0x1308,
+  HG_OP_cross_entropy_of_shares = 0x1309,
+  HG_OP_bce_of = 0x130a,
+  HG_OP_bce = 0x130b,
+  HG_OP_bce_with_logits = 0x130c,
+  HG_OP_kl_div = 0x130d,
+  HG_OP_gemm = 0x1401,
+  HG_OP_linear = 0x1402,
+  HG_OP_embedding = 0x1403,
+  HG_OP_dropout = 0x1404,
+  HG_OP_triu = 0x1405,
+  HG_OP_tril = 0x1406,
+  HG_OP_sgd = 0x1501,
+  HG_OP_adam = 0x1502,
+  HG_OP_adamw = 0x1503,
+  HG_OP_clip_norm = 0x1504
+} hg_op;
+
+typedef struct hg_argument {
+  uint32_t count;
+  uint32_t has_number;
+  int64_t integers[8];
+  double number;
+} hg_argument;
+
+typedef struct hg_op_info {
+  size_t size;
+  hg_op op;
+  const char *name;
+  const char *kind;
+  const char *inputs;
+  const char *arguments;
+  const char *types;
+  const char *formula;
+  const char *gradient;
+  const char *meaning;
+  uint32_t output_count;
+  uint32_t reserved;
+} hg_op_info;
+
+hg_status hg_op_query(size_t index, hg_op_info *info);
+hg_op hg_op_by_name(const char *name);
+typedef struct hg_computation hg_computation;
+typedef uint32_t hg_value;
+hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **out);
+void hg_computation_release(hg_computation *computation);
+hg_status hg_computation_status(hg_computation *computation);
+hg_value hg_computation_input(hg_computation *computation, const char *name, const hg_tensor *like);
+hg_value hg_computation_number(hg_computation *computation, atlas_type type, double value);
+hg_value hg_computation_integer(hg_computation *computation, atlas_type type, int64_t value);
+hg_value hg_compute(hg_computation *computation, hg_op op, const hg_value *inputs, size_t input_count,
+    const hg_argument *arguments, size_t argument_count);
+hg_status hg_compute_all(hg_computation *computation, hg_op op, const hg_value *inputs, size_t input_count,
+    const hg_argument *arguments, size_t argument_count, hg_value *results, size_t result_count);
+hg_value hg_compute_formula(hg_computation *computation, const char *formula, const char *const *names,
+    const hg_value *values, size_t count);
+hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
+hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
+    size_t count, hg_value *gradients);
+hg_status hg_computation_output(hg_computation *computation, const char *name, hg_value value, const hg_tensor *like);
+hg_status hg_computation_update(hg_computation *computation, hg_value input, hg_value value);
+typedef struct hg_executable hg_executable;
+
+enum {
+  HG_NUMERICS_FAST = 1,
+  HG_NO_FUSION = 2
+};
+
+typedef struct hg_compile_desc {
+  size_t size;
+  uint32_t flags;
+  uint32_t reserved;
+} hg_compile_desc;
+
+hg_status hg_compile(hg_executor *executor, hg_computation *computation, const hg_compile_desc *desc,
+    hg_executable **out);
+hg_executable *hg_executable_retain(hg_executable *executable);
+void hg_executable_release(hg_executable *executable);
+hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count, const hg_tensor *outputs,
+    size_t output_count, hg_stream *stream, hg_launch_report *report);
+hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,
+    size_t *length);
+hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
+    size_t argument_count, const hg_tensor *outputs, size_t output_count, hg_stream *stream);
+hg_status hg_apply_shape(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
+    size_t argument_count, hg_tensor *outputs, size_t output_count);
+
+typedef struct hg_executables_info {
+  size_t size;
+  uint64_t byte_cap, bytes;
+  uint64_t count, hits, misses, evictions;
+} hg_executables_info;
+
+hg_status hg_executables_query(hg_executor *executor, hg_executables_info *info);
+hg_status hg_executables_limit(hg_executor *executor, uint64_t byte_cap);
