@@ -38,7 +38,7 @@ ROOMS = {
     "backend/cuda/ptx": "base ir atlas compiler backend/gpu",
     "backend/cuda": "base ir compiler backend backend/gpu backend/cuda/ptx",
     "runtime": "base ir atlas compiler backend backend/cpu backend/cuda",
-    "ops": "base atlas runtime",
+    "ops": "base atlas backend runtime",
     "cli": "",
 }
 ORDER = list(ROOMS)

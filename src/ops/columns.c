@@ -34,7 +34,7 @@ static void set_element(column_block *c, uint32_t load, uint32_t neighbour) {
                index_scalar(c, c->g->columns));
     emit_index(c, ATLAS_OP_min, c->element, atlas_reg(c->element), index_scalar(c, c->g->columns - 1));
   }
-  row_set_column(c->g, &c->code, c->element, 0);
+  ops_row_set_column(c->g, &c->code, c->element, 0);
   c->code.displaced = c->own;
   c->code.displacement = neighbour;
 }
@@ -49,7 +49,7 @@ static void set_results(column_block *c, uint32_t neighbour) {
 }
 
 static void forget(column_block *c) {
-  row_forget(c->g, &c->code);
+  ops_row_forget(c->g, &c->code);
   ops_forget(&c->code, lane_bits(c));
 }
 
@@ -83,7 +83,7 @@ static void hoist(column_block *c) {
     ops_form form = {.constant = 0};
     int owned;
     form.factor[i] = 1;
-    if ((row_form_varies(c->g, &t->derived[i].of) & lane_bits(c)) == 0) ops_form_value(&c->code, &form, &owned);
+    if ((ops_row_form_varies(c->g, &t->derived[i].of) & lane_bits(c)) == 0) ops_form_value(&c->code, &form, &owned);
   }
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     const ops_term *term = ops_term_at(t, id);
@@ -296,7 +296,7 @@ static int spreads(const column_block *c) {
 static void spread(column_block *c, uint16_t own) {
   ops_code *code = &c->code;
   uint32_t across = c->lanes * c->wide;
-  uint16_t lane = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint16_t lane = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
   emit_index(c, ATLAS_OP_div, c->group, atlas_reg(lane), atlas_bits(across));
   emit_index(c, ATLAS_OP_rem, own, atlas_reg(lane), atlas_bits(across));
   emit_index(c, ATLAS_OP_add, c->column, atlas_reg(c->block_column), atlas_reg(own));
@@ -405,7 +405,7 @@ static void store_load(column_block *c, uint32_t load) {
       if (!r->is_full) continue;
       values[count] = value_at(c, r->term, load, w);
       set_element(c, load, w);
-      stores[count] = row_store_begin(&c->code, r, values[count].reg);
+      stores[count] = ops_row_store_begin(&c->code, r, values[count].reg);
       forget(c);
       count++;
     }
@@ -416,7 +416,7 @@ static void store_load(column_block *c, uint32_t load) {
   }
   if (!c->all_have_results || may_be_absent(c, load)) atlas_emit_branch(b, (int)predicate, 1, absent);
   for (uint32_t i = 0; i < count; i++) {
-    row_store_end(&c->code, &stores[i]);
+    ops_row_store_end(&c->code, &stores[i]);
     ops_give_back(&c->code, values[i]);
   }
   atlas_builder_place(b, absent);
@@ -457,8 +457,8 @@ static void store_results(column_block *c) {
       for (uint32_t i = 0; i < c->g->result_count; i++) {
         if (c->g->results[i].is_full) continue;
         set_results(c, w);
-        row_store store = row_store_begin(&c->code, &c->g->results[i], ops_value(&c->code, c->g->results[i].term));
-        row_store_end(&c->code, &store);
+        row_store store = ops_row_store_begin(&c->code, &c->g->results[i], ops_value(&c->code, c->g->results[i].term));
+        ops_row_store_end(&c->code, &store);
         forget(c);
       }
   }
@@ -492,8 +492,8 @@ static void store_parts(column_block *c, const stage_values *v, const row_parts 
 static void begin_block(column_block *c) {
   ops_code *code = &c->code;
   atlas_builder *b = code->builder;
-  uint16_t block = row_index_of(code, ATLAS_REG_BLOCK_INDEX), outer = ops_register(code);
-  c->lane = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint16_t block = ops_row_index_of(code, ATLAS_REG_BLOCK_INDEX), outer = ops_register(code);
+  c->lane = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
   c->group = ops_register(code);
   c->column = ops_register(code);
   emit_index(c, ATLAS_OP_div, c->group, atlas_reg(c->lane), atlas_bits(c->lanes));
@@ -501,7 +501,7 @@ static void begin_block(column_block *c) {
   if (c->own > 0) {
     emit_index(c, ATLAS_OP_div, outer, atlas_reg(block), index_scalar(c, c->tiles));
     emit_index(c, ATLAS_OP_rem, block, atlas_reg(block), index_scalar(c, c->tiles));
-    row_split(c->g, code, outer, 0, c->own);
+    ops_row_split(c->g, code, outer, 0, c->own);
   }
   c->block_column = block;
   emit_index(c, ATLAS_OP_mul, block, atlas_reg(block), atlas_bits((uint64_t)c->lanes * c->wide));
@@ -517,7 +517,7 @@ static void begin_block(column_block *c) {
   if (c->chunk != OPS_NO_REGISTER) {
     uint16_t y = ops_register(code);
     atlas_emit(b, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(y), atlas_coordinate(ATLAS_COORD_BLOCK_Y));
-    c->chunk = row_index_of(code, y);
+    c->chunk = ops_row_index_of(code, y);
     ops_register_free(code, y);
   }
 }
@@ -528,8 +528,8 @@ static hg_status add_storages(column_block *c, row_parts *parts) {
   c->code.partial_count = 0; /* its results are the parts alone */
   parts->is_across = 1;
   for (uint32_t i = 0; i < c->g->reduction_count; i++) {
-    HG_TRY(row_add_parts(plan, &c->code, c->g->reductions[i].type, c->g->rows * c->chunks, &parts->values[i]));
-    if (is_place(c, i)) HG_TRY(row_add_parts(plan, &c->code, ATLAS_i64, c->g->rows * c->chunks, &parts->places[i]));
+    HG_TRY(ops_row_add_parts(plan, &c->code, c->g->reductions[i].type, c->g->rows * c->chunks, &parts->values[i]));
+    if (is_place(c, i)) HG_TRY(ops_row_add_parts(plan, &c->code, ATLAS_i64, c->g->rows * c->chunks, &parts->places[i]));
   }
   return HG_OK;
 }
@@ -549,7 +549,7 @@ static void write_block(column_block *c, stage_values *v, row_parts *parts) {
   else store_results(c);
 }
 
-hg_status columns_write(row_group *g, ops_step *step, row_parts *parts) {
+hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   struct both {
     column_block block;
@@ -559,9 +559,9 @@ hg_status columns_write(row_group *g, ops_step *step, row_parts *parts) {
   column_block *c = &both->block;
   c->g = g;
   c->own = g->row_rank - 1;
-  columns_choose_shape(c);
+  ops_columns_choose_shape(c);
   c->chunk = c->chunks > 1 ? 0 : OPS_NO_REGISTER;
-  hg_status status = row_code_begin(g, &c->code, step, "columns");
+  hg_status status = ops_row_code_begin(g, &c->code, step, "columns");
   if (status == HG_OK) {
     atlas_builder_block(c->code.builder, c->lanes * c->groups, 1, 1);
     if (c->chunks > 1) status = add_storages(c, parts);

@@ -29,6 +29,6 @@ typedef struct column_block {
 } column_block;
 
 /* Fills in lanes to chunks, from the group and the coordinate. */
-void columns_choose_shape(column_block *c);
+void ops_columns_choose_shape(column_block *c);
 
 #endif

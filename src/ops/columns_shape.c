@@ -14,7 +14,7 @@ static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
   return most;
 }
 
-void columns_choose_shape(column_block *c) {
+void ops_columns_choose_shape(column_block *c) {
   const row_group *g = c->g;
   int for_gpu = g->group->plan->for_gpu;
   uint64_t count = g->columns < OPS_CHUNK ? g->columns : OPS_CHUNK;
@@ -24,7 +24,8 @@ void columns_choose_shape(column_block *c) {
   c->chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   c->wide = for_gpu ? neighbours(g, c->own, MOST_NEIGHBOURS) : 1;
   c->batch = for_gpu ? 16 : 8;
-  if (for_gpu && (g->stage_count > 2 || row_has_full_results(g))) c->batch = 4; /* functions of each are long code */
+  if (for_gpu && (g->stage_count > 2 || ops_row_has_full_results(g)))
+    c->batch = 4; /* functions of each are long code */
   while (c->batch > rounded) c->batch /= 2;
   c->groups = for_gpu ? 8 : 1;
   while (c->groups > 1 && c->groups * c->batch > rounded) c->groups /= 2;
@@ -42,7 +43,7 @@ void columns_choose_shape(column_block *c) {
   c->tiles = (c->inner + (uint64_t)c->lanes * c->wide - 1) / ((uint64_t)c->lanes * c->wide);
 }
 
-int columns_lie_apart(const row_group *g) {
+int ops_columns_lie_apart(const row_group *g) {
   if (g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
   uint32_t own = g->row_rank - 1, along = 0, across = 0;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
@@ -54,9 +55,9 @@ int columns_lie_apart(const row_group *g) {
   return along > across;
 }
 
-int columns_can(const row_group *g) {
+int ops_columns_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  if (g->rows == 0 || g->rows > INT32_MAX || !columns_lie_apart(g)) return 0;
-  return chunks == 1 || (g->stage_count == 2 && !row_has_full_results(g) && row_part_storages(g) <= ROWS_MOST_PARTS &&
-                         chunks <= 65535);
+  if (g->rows == 0 || g->rows > INT32_MAX || !ops_columns_lie_apart(g)) return 0;
+  return chunks == 1 || (g->stage_count == 2 && !ops_row_has_full_results(g) &&
+                         ops_row_part_storages(g) <= ROWS_MOST_PARTS && chunks <= 65535);
 }

@@ -7,7 +7,7 @@
 #ifndef HG_OPS_EXECUTABLE_H
 #define HG_OPS_EXECUTABLE_H
 
-#include "ops/plan.h"
+#include "ops/launch_plan.h"
 #include "runtime/runtime.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@ static void failed(ops_code *code, hg_status status) {
   if (code->status == HG_OK) code->status = status;
 }
 
-/* ---- registers ---------------------------------------------------------------------------------------------------- */
+/* ---- registers --------------------------------------------------------------------------------------------------- */
 
 uint16_t ops_register(ops_code *code) {
   for (uint16_t reg = 0; reg < ATLAS_GENERAL_REGISTERS; reg++)
@@ -25,7 +25,7 @@ void ops_register_free(ops_code *code, uint16_t reg) {
   if (reg < ATLAS_GENERAL_REGISTERS) code->used[reg] = 0;
 }
 
-/* ---- parameters --------------------------------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static int is_written(const ops_code *code, uint32_t storage) {
   const ops_group *group = code->terms->group;
@@ -77,7 +77,7 @@ atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits) {
   return atlas_scalar(slot);
 }
 
-/* ---- beginning and end -------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 /* 32 bits are enough where no form, at any place of the space, nor a sum on the way there, is beyond them. */
 static int is_narrow(const ops_terms *t, const ops_form *form) {
@@ -173,7 +173,7 @@ hg_status ops_code_end(ops_code *code) {
   return status;
 }
 
-/* ---- forms -------------------------------------------------------------------------------------------------------- */
+/* ---- forms ------------------------------------------------------------------------------------------------------- */
 
 static atlas_operand index_number(ops_code *code, int64_t value) {
   return ops_scalar_of(code, code->index_type, (uint64_t)value);
@@ -269,7 +269,8 @@ atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form,
   if (sum.kind == ATLAS_OPERAND_NONE || form->constant != 0) {
     uint16_t result = is_owned ? (uint16_t)sum.reg : ops_register(code);
     if (sum.kind == ATLAS_OPERAND_NONE)
-      atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result), index_number(code, form->constant));
+      atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
+                 index_number(code, form->constant));
     else emit2(code, ATLAS_OP_add, result, sum, index_number(code, form->constant));
     sum = atlas_reg(result);
     is_owned = 1;
@@ -278,7 +279,7 @@ atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form,
   return atlas_mem_reg(slot, sum.reg, displacement);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 void ops_want(ops_code *code, term_id root) {
   if (code->uses[root]++ != 0) return;
@@ -302,7 +303,8 @@ void ops_forget(ops_code *code, uint32_t coordinates) {
     code->registers[id] = OPS_NO_REGISTER;
   }
   for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
-    if (code->variable[i] == OPS_NO_REGISTER || (ops_varies(code->terms, &code->terms->derived[i].of) & coordinates) == 0)
+    if (code->variable[i] == OPS_NO_REGISTER ||
+        (ops_varies(code->terms, &code->terms->derived[i].of) & coordinates) == 0)
       continue;
     ops_register_free(code, code->variable[i]);
     code->variable[i] = OPS_NO_REGISTER;
@@ -326,7 +328,8 @@ static void number_of(ops_code *code, uint16_t reg, uint32_t predicate) {
 
 static void load(ops_code *code, const ops_term *term, uint16_t to, atlas_operand memory) {
   atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)term->type, 2, atlas_reg(to), memory);
-  if (term->type == ATLAS_bool) atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_u32, ATLAS_bool, atlas_reg(to), atlas_reg(to));
+  if (term->type == ATLAS_bool)
+    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_u32, ATLAS_bool, atlas_reg(to), atlas_reg(to));
 }
 
 static void cast(ops_code *code, const ops_term *term, uint16_t to, atlas_operand from) {
@@ -400,7 +403,8 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
   if (term->bounds == OPS_CLAMP) {
     atlas_emit(code->builder, ATLAS_OP_add, ATLAS_i64, 3, atlas_reg(other), extent, atlas_int_const(ATLAS_i64, -1));
     atlas_emit(code->builder, ATLAS_OP_min, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index), atlas_reg(other));
-    atlas_emit(code->builder, ATLAS_OP_max, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index), atlas_int_const(ATLAS_i64, 0));
+    atlas_emit(code->builder, ATLAS_OP_max, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index),
+               atlas_int_const(ATLAS_i64, 0));
   }
   uint16_t wide = ops_register(code);
   if (code->index_type == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(wide), base);
@@ -510,7 +514,9 @@ static void compute(ops_code *code, const ops_term *term, uint16_t to, const atl
   case TERM_GATHER: gather(code, term, to, in[0].reg); return;
   case TERM_POINTWISE: pointwise(code, term, to, in); return;
   case TERM_RANDOM: philox(code, term, to, in[0].reg, in[1].reg); return;
-  case TERM_BOUND: failed(code, hg_fail(HG_UNSUPPORTED, "a reduction's result is asked for before it is there")); return;
+  case TERM_BOUND:
+    failed(code, hg_fail(HG_UNSUPPORTED, "a reduction's result is asked for before it is there"));
+    return;
   }
 }
 
@@ -524,8 +530,8 @@ uint16_t ops_value(ops_code *code, term_id id) {
     in[i] = is_immediate(term, input, i) ? atlas_bits(input->bits) : atlas_reg(ops_value(code, term->input[i]));
   }
   for (uint32_t i = 0; i < term->input_count; i++) ops_done(code, term->input[i]);
-  /* The inputs' registers may be free now, but must not be written before they are read: a gather and a random word take
-   * several instructions. A pointwise instruction reads before it writes, except sel, which is one too. */
+  /* The inputs' registers may be free now, but must not be written before they are read: a gather and a random word
+   * take several instructions. A pointwise instruction reads before it writes, except sel, which is one too. */
   uint16_t to = OPS_NO_REGISTER;
   uint8_t held[3] = {0};
   if (term->kind != TERM_POINTWISE)

@@ -1,15 +1,16 @@
 /* expression.h - code for the values of nodes at a place of an index space.
  *
- * Three steps. Terms: a node at an index becomes a term, whose index in every storage is a form: a sum of multiples of the
- * space's coordinates and a constant. So views cost nothing, and a producer that is read at two places is two terms.
- * Space: neighbouring dimensions that every form crosses in one stride become one. Code: each term once, in registers.
+ * Three steps. Terms: a node at an index becomes a term, whose index in every storage is a form: a sum of multiples of
+ * the space's coordinates and a constant. So views cost nothing, and a producer that is read at two places is two
+ * terms. Space: neighbouring dimensions that every form crosses in one stride become one. Code: each term once, in
+ * registers.
  *
  * The space's dimensions are the writer's: a map has one lane for each element, a row program a block for some
  * coordinates and lanes and loops for the rest. The writer says which registers hold the coordinates. */
 #ifndef HG_OPS_EXPRESSION_H
 #define HG_OPS_EXPRESSION_H
 
-#include "ops/plan.h"
+#include "ops/launch_plan.h"
 
 enum {
   OPS_MAX_VARIABLES = 24, /* coordinates of the space, then quotients and remainders of forms */
@@ -22,8 +23,8 @@ typedef struct ops_form {
   int64_t factor[OPS_MAX_VARIABLES];
 } ops_form;
 
-/* A variable that is not a coordinate: of / size or of % size, where `of` is never negative; or `of`, but at least 0 and
- * below the size. */
+/* A variable that is not a coordinate: of / size or of % size, where `of` is never negative; or `of`, but at least 0
+ * and below the size. */
 typedef enum ops_derived_kind { OPS_QUOTIENT, OPS_REMAINDER, OPS_CLAMPED } ops_derived_kind;
 typedef struct ops_derived {
   ops_form of;
@@ -84,12 +85,12 @@ uint32_t ops_varies(const ops_terms *t, const ops_form *form);
 hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index, ops_form *out);
 /* The form of an element of a storage; the storage's lowest element is number 0. */
 ops_form ops_address(const ops_storage *storage, const ops_form *index);
-/* Merges coordinates j and j + 1 wherever all terms, derived variables and `more` forms allow. Dimensions before and from
- * `boundary` on are not merged with each other: rows and what is inside them stay apart; 0: all may be. Returns how many
- * coordinates are left before it in *boundary. */
+/* Merges coordinates j and j + 1 wherever all terms, derived variables and `more` forms allow. Dimensions before and
+ * from `boundary` on are not merged with each other: rows and what is inside them stay apart; 0: all may be. Returns
+ * how many coordinates are left before it in *boundary. */
 void ops_collapse(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t *boundary);
 
-/* ---- code --------------------------------------------------------------------------------------------------------- */
+/* ---- code -------------------------------------------------------------------------------------------------------- */
 
 enum { OPS_NO_REGISTER = 0xffff };
 
@@ -98,9 +99,9 @@ typedef struct ops_code {
   ops_step *step;
   atlas_builder *builder;
   atlas_type index_type;              /* of coordinates and addresses: u32, i32 or i64 */
-  uint16_t variable[OPS_MAX_VARIABLES]; /* registers of coordinates (the writer's) and of derived ones; ATLAS_REG_LANE may
-                                         be coordinate 0 of a space of one dimension */
-  const ops_form *lane_form;          /* the number of the lane as a form of coordinates, where elements are the lanes'; NULL */
+  uint16_t variable[OPS_MAX_VARIABLES]; /* registers of coordinates (the writer's) and of derived ones; ATLAS_REG_LANE
+                                         may be coordinate 0 of a space of one dimension */
+  const ops_form *lane_form; /* the number of the lane as a form of coordinates, where elements are the lanes'; NULL */
   int64_t displacement;               /* added to coordinate `displaced` by the writer, a constant of the program */
   uint32_t displaced;
   uint16_t *registers;                /* by term: where its value is; OPS_NO_REGISTER */
@@ -136,8 +137,8 @@ uint16_t ops_value(ops_code *code, term_id id);
 /* Counts the uses of a root beforehand; ops_value of a root uses one up when ops_done is called. */
 void ops_want(ops_code *code, term_id root);
 void ops_done(ops_code *code, term_id root);
-/* Forgets registers of all terms and derived variables that vary along these coordinates, to compute them anew at another
- * place; code->displacement may then be another one, or the coordinates' registers hold other values. */
+/* Forgets registers of all terms and derived variables that vary along these coordinates, to compute them anew at
+ * another place; code->displacement may then be another one, or the coordinates' registers hold other values. */
 void ops_forget(ops_code *code, uint32_t coordinates);
 /* Writes a register (of the term's type) to a storage. */
 void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_type type, uint16_t reg);

@@ -3,7 +3,7 @@
 #define HG_OPS_INFER_H
 
 #include "atlas/tables.h"
-#include "ops/graph.h"
+#include "ops/nodes.h"
 
 #include <stddef.h>
 

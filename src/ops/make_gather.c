@@ -31,7 +31,8 @@ static value_id take(const ops_request *request) {
   ops_shape flat = {.rank = 1, .size = {ops_count(&index)}}, shape = x, result = {.rank = 0};
   ops_view view = {.start = {0}};
   shape.size[axis] = flat.size[0];
-  for (uint32_t i = 0; i < x.rank; i++) view.axis[i] = (int16_t)((int)i == axis ? 0 : -1), view.step[i] = (int)i == axis;
+  for (uint32_t i = 0; i < x.rank; i++)
+    view.axis[i] = (int16_t)((int)i == axis ? 0 : -1), view.step[i] = (int)i == axis;
   for (uint32_t i = 0; i < x.rank; i++) {
     if ((int)i != axis) result.size[result.rank++] = x.size[i];
     for (uint32_t k = 0; (int)i == axis && k < index.rank; k++) result.size[result.rank++] = index.size[k];

@@ -85,7 +85,8 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *s
   copied.nodes = (hg_array){.data = &node, .count = 1, .capacity = 1, .element_size = sizeof node};
   uint32_t storage_of[1] = {to + 1};
   value_id results[1] = {1};
-  ops_group group = {.computation = &copied, .plan = plan, .storage_of = storage_of, .results = results, .result_count = 1};
+  ops_group group = {
+      .computation = &copied, .plan = plan, .storage_of = storage_of, .results = results, .result_count = 1};
   ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
   ops_terms terms;
   ops_terms_begin(&terms, &group, &node.shape);

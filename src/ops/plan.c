@@ -1,12 +1,12 @@
 /* plan.c - cuts a computation into launches.
  *
  * Every live node that does work belongs to a cluster, which one launch computes, or is inline: computed anew by each
- * cluster that reads it. Views, reshapes, constants and coordinates are inline always. A node whose users read each of its
- * elements about once is inline too; the others join the cluster of what they read where shapes and dependences allow,
- * from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. */
+ * cluster that reads it. Views, reshapes, constants and coordinates are inline always. A node whose users read each of
+ * its elements about once is inline too; the others join the cluster of what they read where shapes and dependences
+ * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. */
 #include "ops/planner.h"
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static hg_status collect(const planner *p, value_id value, uint32_t number, uint8_t *seen, hg_array *nodes) {
   uint32_t i = value - 1;
@@ -109,7 +109,7 @@ static hg_status write_steps(planner *p) {
   return status;
 }
 
-/* ---- copies: what is put out twice, and inputs that are put out or updated ------------------------------------------ */
+/* ---- copies: what is put out twice, and inputs that are put out or updated --------------------------------------- */
 
 static hg_status add_copy(planner *p, uint32_t from, uint32_t to) {
   ops_step step;
@@ -127,7 +127,8 @@ static hg_status copy_inputs(planner *p) {
   const ops_output *outputs = p->c->outputs.data;
   const ops_input *inputs = p->c->inputs.data;
   for (uint32_t i = 0; i < p->c->outputs.count; i++)
-    if (is_input(p, outputs[i].value)) HG_TRY(add_copy(p, p->storage_of[outputs[i].value - 1] - 1, p->first_output + i));
+    if (is_input(p, outputs[i].value))
+      HG_TRY(add_copy(p, p->storage_of[outputs[i].value - 1] - 1, p->first_output + i));
   for (uint32_t i = 0; i < p->c->inputs.count; i++) {
     if (inputs[i].update == 0 || !is_input(p, inputs[i].update) || inputs[i].update == inputs[i].value) continue;
     uint32_t own = p->storage_of[inputs[i].update - 1];
@@ -157,7 +158,7 @@ static hg_status copy_results(planner *p) {
   return HG_OK;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static hg_status make_planner(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;

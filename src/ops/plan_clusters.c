@@ -5,7 +5,7 @@
 
 enum { MOST_INLINE_USES = 4 };
 
-/* ---- what is there ------------------------------------------------------------------------------------------------ */
+/* ---- what is there ----------------------------------------------------------------------------------------------- */
 
 static void mark_roots(planner *p) {
   const ops_output *outputs = p->c->outputs.data;
@@ -31,7 +31,8 @@ static void mark_live(planner *p) {
   for (uint32_t i = p->node_count; i-- > 0;) {
     if (!p->live[i]) continue;
     const ops_node *node = node_at(p, i);
-    uint64_t elements = node->kind == OPS_REDUCE ? ops_count(&node_at(p, node->input[0] - 1)->shape) : ops_count(&node->shape);
+    uint64_t elements =
+        node->kind == OPS_REDUCE ? ops_count(&node_at(p, node->input[0] - 1)->shape) : ops_count(&node->shape);
     for (uint32_t j = 0; j < node->input_count; j++) {
       p->live[node->input[j] - 1] = 1;
       if (is_virtual(node)) continue;
@@ -41,7 +42,7 @@ static void mark_live(planner *p) {
   }
 }
 
-/* ---- inline nodes -------------------------------------------------------------------------------------------------- */
+/* ---- inline nodes ------------------------------------------------------------------------------------------------ */
 
 static int is_cheap(atlas_op op) {
   const atlas_op_info *info = atlas_op_lookup(op);
@@ -56,7 +57,8 @@ static int is_element_wise(const ops_node *node) {
          node->kind == OPS_CONCATENATE || node->kind == OPS_PAD;
 }
 
-/* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input. */
+/* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input.
+ */
 static int is_worth_inlining(const planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
   if (!is_element_wise(node)) return 0;
@@ -117,7 +119,7 @@ void hg_plan_choose_inline(planner *p) {
   }
 }
 
-/* ---- clusters ------------------------------------------------------------------------------------------------------ */
+/* ---- clusters ---------------------------------------------------------------------------------------------------- */
 
 static int same(const ops_shape *a, const ops_shape *b) {
   if (a->rank != b->rank) return 0;
@@ -265,4 +267,3 @@ hg_status hg_plan_clusters(planner *p) {
     if (p->live[i] && !p->is_inline[i] && node_at(p, i)->kind != OPS_INPUT) HG_TRY(put_in_cluster(p, i));
   return HG_OK;
 }
-

@@ -1,10 +1,10 @@
-/* plan_storages.c - where values lie: inputs and outputs in their tensors, updates over their inputs where that is safe,
- * the rest in a workspace. See plan.c. */
+/* plan_storages.c - where values lie: inputs and outputs in their tensors, updates over their inputs where that is
+ * safe, the rest in a workspace. See plan.c. */
 #include "ops/planner.h"
 
 #include "atlas/tables.h"
 
-/* ---- storages ------------------------------------------------------------------------------------------------------ */
+/* ---- storages ---------------------------------------------------------------------------------------------------- */
 
 static void measure(ops_storage *s) {
   int64_t lowest = 0, highest = 0;
@@ -72,7 +72,7 @@ static hg_status give_tensors(planner *p) {
   return HG_OK;
 }
 
-/* ---- updates in place ---------------------------------------------------------------------------------------------- */
+/* ---- updates in place -------------------------------------------------------------------------------------------- */
 
 /* Whether a node reads an input, itself or through what it has inline or in its cluster. */
 static int reads_input(planner *p, value_id value, value_id input, uint32_t number, uint32_t *stamp, uint32_t epoch) {
@@ -88,7 +88,8 @@ static int reads_input(planner *p, value_id value, value_id input, uint32_t numb
 /* Whether it does so otherwise than element by element. */
 static int reads_elsewhere(planner *p, value_id value, value_id input, uint32_t number) {
   uint32_t i = value - 1;
-  if (value == input || p->stamp[i] == p->epoch || (p->cluster_of[i] != NONE && p->cluster_of[i] != number + 1)) return 0;
+  if (value == input || p->stamp[i] == p->epoch || (p->cluster_of[i] != NONE && p->cluster_of[i] != number + 1))
+    return 0;
   p->stamp[i] = p->epoch;
   if (node_at(p, i)->kind != OPS_POINTWISE)
     return reads_input(p, value, input, number, p->stamp + p->node_count, p->epoch);
@@ -151,7 +152,7 @@ hg_status hg_plan_storages(planner *p) {
   return HG_OK;
 }
 
-/* ---- the workspace ------------------------------------------------------------------------------------------------- */
+/* ---- the workspace ----------------------------------------------------------------------------------------------- */
 
 enum { ALIGNMENT = 256 };
 
@@ -191,4 +192,3 @@ void hg_plan_workspace(ops_plan *plan) {
     if (at + bytes > plan->workspace_bytes) plan->workspace_bytes = at + bytes;
   }
 }
-

@@ -2,7 +2,7 @@
 #ifndef HG_OPS_PLANNER_H
 #define HG_OPS_PLANNER_H
 
-#include "ops/plan.h"
+#include "ops/launch_plan.h"
 
 #include <string.h>
 

@@ -221,7 +221,7 @@ static hg_status finish_group(row_group *g, uint32_t kept) {
   return HG_OK;
 }
 
-hg_status row_group_begin(row_group *g, const ops_group *group) {
+hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
   memset(g, 0, sizeof *g);
   g->group = group;
   uint32_t first = 0;
@@ -276,7 +276,7 @@ static hg_status read_between(row_group *g, const row_group *whole, const row_be
   return HG_OK;
 }
 
-hg_status row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between) {
+hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between) {
   const hg_computation *c = whole->group->computation;
   int is_last = stage + 1 == whole->stage_count;
   memset(g, 0, sizeof *g);
@@ -309,7 +309,7 @@ hg_status row_group_of_stage(row_group *g, const row_group *whole, uint32_t stag
   return finish_group(g, map.kept);
 }
 
-hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
+hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
   memset(g, 0, sizeof *g);
   g->group = whole->group;
   g->full = whole->full, g->axes = whole->axes;
@@ -337,9 +337,9 @@ hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_par
   return finish_group(g, map.kept);
 }
 
-void row_group_end(row_group *g) { ops_terms_release(&g->terms); }
+void ops_row_group_end(row_group *g) { ops_terms_release(&g->terms); }
 
-int row_has_full_results(const row_group *g) {
+int ops_row_has_full_results(const row_group *g) {
   for (uint32_t i = 0; i < g->result_count; i++)
     if (g->results[i].is_full) return 1;
   return 0;
@@ -356,7 +356,7 @@ static uint32_t allows(const row_group *g, const ops_form *form, uint32_t most) 
   return most;
 }
 
-uint32_t row_neighbours(const row_group *g, uint32_t most) {
+uint32_t ops_row_neighbours(const row_group *g, uint32_t most) {
   if (g->terms.space.rank != g->row_rank + 1) return 1;
   while (g->columns % most != 0) most /= 2;
   uint32_t has_neighbours = 0;
@@ -370,7 +370,7 @@ uint32_t row_neighbours(const row_group *g, uint32_t most) {
   return has_neighbours ? most : 1;
 }
 
-uint32_t row_element_bytes(const row_group *g) {
+uint32_t ops_row_element_bytes(const row_group *g) {
   uint32_t bytes = 1;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
@@ -383,7 +383,7 @@ uint32_t row_element_bytes(const row_group *g) {
 
 /* ---- shared code ----------------------------------------------------------------------------------------------- */
 
-hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name) {
+hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name) {
   HG_TRY(ops_code_begin(code, &g->terms, step, name));
   for (uint32_t i = 0; i < g->result_count && g->between != NULL && g->reduction_count > 0; i++)
     code->partials[code->partial_count++] = g->results[i].storage;
@@ -391,7 +391,7 @@ hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const cha
   return HG_OK;
 }
 
-uint16_t row_index_of(ops_code *code, uint32_t reg) {
+uint16_t ops_row_index_of(ops_code *code, uint32_t reg) {
   uint16_t index = ops_register(code);
   atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(index), atlas_reg(reg));
   return index;
@@ -400,7 +400,7 @@ uint16_t row_index_of(ops_code *code, uint32_t reg) {
 static atlas_operand number(ops_code *code, uint64_t value) { return ops_scalar_of(code, code->index_type, value); }
 
 /* Coordinates first .. end - 1 from their number in C order. */
-void row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end) {
+void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end) {
   uint16_t rest = from;
   for (uint32_t i = end; i-- > first;) {
     if (i == first) {
@@ -417,11 +417,11 @@ void row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first
   }
 }
 
-void row_coordinates(const row_group *g, ops_code *code, uint16_t row) {
-  if (g->row_rank > 0) row_split(g, code, row, 0, g->row_rank);
+void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row) {
+  if (g->row_rank > 0) ops_row_split(g, code, row, 0, g->row_rank);
 }
 
-void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement) {
+void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement) {
   uint32_t rank = g->terms.space.rank;
   if (rank == g->row_rank) return; /* a column alone */
   if (rank == g->row_rank + 1) {
@@ -433,28 +433,28 @@ void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t d
   uint16_t column = ops_register(code);
   atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(column), atlas_reg(base),
              atlas_int_const(code->index_type, displacement));
-  row_split(g, code, column, g->row_rank, rank);
+  ops_row_split(g, code, column, g->row_rank, rank);
   if (code->variable[g->row_rank] != column) ops_register_free(code, column);
 }
 
-uint32_t row_form_varies(const row_group *g, const ops_form *form) {
+uint32_t ops_row_form_varies(const row_group *g, const ops_form *form) {
   uint32_t bits = 0;
   for (uint32_t j = 0; j < g->terms.variable_count; j++) {
     if (form->factor[j] == 0) continue;
-    bits |= j < g->terms.space.rank ? 1u << j : row_form_varies(g, &g->terms.derived[j].of);
+    bits |= j < g->terms.space.rank ? 1u << j : ops_row_form_varies(g, &g->terms.derived[j].of);
   }
   return bits;
 }
 
-int row_derived_varies(const row_group *g, uint32_t variable) {
-  return (row_form_varies(g, &g->terms.derived[variable].of) & column_bits(g)) != 0;
+int ops_row_derived_varies(const row_group *g, uint32_t variable) {
+  return (ops_row_form_varies(g, &g->terms.derived[variable].of) & column_bits(g)) != 0;
 }
 
-void row_forget(const row_group *g, ops_code *code) {
+void ops_row_forget(const row_group *g, ops_code *code) {
   uint32_t rank = g->terms.space.rank;
   ops_forget(code, column_bits(g));
   for (uint32_t i = rank; i < g->terms.variable_count; i++)
-    if (code->variable[i] != OPS_NO_REGISTER && row_derived_varies(g, i)) {
+    if (code->variable[i] != OPS_NO_REGISTER && ops_row_derived_varies(g, i)) {
       ops_register_free(code, code->variable[i]);
       code->variable[i] = OPS_NO_REGISTER;
     }
@@ -462,7 +462,7 @@ void row_forget(const row_group *g, ops_code *code) {
     for (uint32_t i = g->row_rank; i < rank; i++) ops_register_free(code, code->variable[i]);
 }
 
-row_store row_store_begin(ops_code *code, const row_result *result, uint16_t value) {
+row_store ops_row_store_begin(ops_code *code, const row_result *result, uint16_t value) {
   row_store store = {.value = value, .type = result->type};
   store.memory = ops_memory(code, result->storage, &result->address, &store.owned);
   if (result->type == ATLAS_bool) {
@@ -473,7 +473,7 @@ row_store row_store_begin(ops_code *code, const row_result *result, uint16_t val
   return store;
 }
 
-void row_store_end(ops_code *code, const row_store *store) {
+void ops_row_store_end(ops_code *code, const row_store *store) {
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)store->type, 2, store->memory, atlas_reg(store->value));
   if (store->owns_value) ops_register_free(code, store->value);
   ops_register_free(code, store->owned);
@@ -499,7 +499,7 @@ static void keep_store(const row_group *g, ops_code *code, row_store *store) {
 
 enum { MOST_WIDE = 8 };
 
-void row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
+void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
                     uint32_t stage, int tests) {
   row_store stores[MOST_WIDE * ROWS_MOST_RESULTS];
   ops_held values[MOST_WIDE * ROWS_MOST_RESULTS];
@@ -511,27 +511,27 @@ void row_store_load(const row_group *g, ops_code *code, const row_storing *stori
       uint32_t element = load * wide + w;
       values[count] = storing->value_at(storing->context, r, element);
       storing->set_element(storing->context, element);
-      stores[count] = row_store_begin(code, r, values[count].reg);
+      stores[count] = ops_row_store_begin(code, r, values[count].reg);
       if (tests) keep_store(g, code, &stores[count]);
-      row_forget(g, code);
+      ops_row_forget(g, code);
       if (tests) {
         count++;
         continue;
       }
-      row_store_end(code, &stores[count]);
+      ops_row_store_end(code, &stores[count]);
       ops_give_back(code, values[count]);
     }
   if (!tests) return;
   uint32_t absent = atlas_builder_label(code->builder, NULL);
   atlas_emit_branch(code->builder, tests - 1, 1, absent);
   for (uint32_t i = 0; i < count; i++) {
-    row_store_end(code, &stores[i]);
+    ops_row_store_end(code, &stores[i]);
     ops_give_back(code, values[i]);
   }
   atlas_builder_place(code->builder, absent);
 }
 
-void row_finish(const row_group *g, ops_code *code, int by_one_lane) {
+void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
   if (count == 0) return;
@@ -543,8 +543,8 @@ void row_finish(const row_group *g, ops_code *code, int by_one_lane) {
   }
   for (uint32_t i = 0; i < g->result_count; i++) {
     if (g->results[i].is_full) continue;
-    row_store store = row_store_begin(code, &g->results[i], ops_value(code, g->results[i].term));
-    row_store_end(code, &store);
+    row_store store = ops_row_store_begin(code, &g->results[i], ops_value(code, g->results[i].term));
+    ops_row_store_end(code, &store);
   }
   if (by_one_lane) atlas_builder_place(code->builder, done);
 }

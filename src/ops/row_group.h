@@ -57,9 +57,9 @@ typedef struct row_group {
   uint32_t held_count, most_held; /* most_held: words of a column that are held at once */
 } row_group;
 
-/* Fills in everything; row_group_end in any case. */
-hg_status row_group_begin(row_group *g, const ops_group *group);
-void row_group_end(row_group *g);
+/* Fills in everything; ops_row_group_end in any case. */
+hg_status ops_row_group_begin(row_group *g, const ops_group *group);
+void ops_row_group_end(row_group *g);
 /* The same group, but that its reductions fold the results of parts, `count` of a row, which lie in storages. */
 typedef struct row_parts {
   uint64_t count;
@@ -72,8 +72,8 @@ typedef struct row_parts {
 struct row_between {
   uint32_t storage[ROWS_MOST_REDUCTIONS]; /* by reduction of the whole: a row's result each */
 };
-hg_status row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
-hg_status row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
+hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
+hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
 
 /* Bits of the space's coordinates that make up the column. */
 static inline uint32_t column_bits(const row_group *g) {
@@ -84,36 +84,36 @@ static inline int varies_by_column(const row_group *g, term_id term) {
   return (ops_term_at(&g->terms, term)->varies & column_bits(g)) != 0;
 }
 
-int row_has_full_results(const row_group *g);
+int ops_row_has_full_results(const row_group *g);
 /* The most neighbours, up to `most`, that every load and store along columns can join, because rows begin at multiples.
  */
-uint32_t row_neighbours(const row_group *g, uint32_t most);
+uint32_t ops_row_neighbours(const row_group *g, uint32_t most);
 /* The widest element along columns, in bytes. */
-uint32_t row_element_bytes(const row_group *g);
+uint32_t ops_row_element_bytes(const row_group *g);
 
 /* ---- code that all ways share ---------------------------------------------------------------------------------- */
 
 /* Begins the program. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
-hg_status row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
+hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
 /* The row's coordinates, from its number in a register of the index type. */
-void row_coordinates(const row_group *g, ops_code *code, uint16_t row);
-/* The column's coordinates from column `base` (a register) + displacement: until row_forget. */
-void row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
-void row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
-uint32_t row_form_varies(const row_group *g, const ops_form *form); /* coordinates, through derived variables */
-int row_derived_varies(const row_group *g, uint32_t variable);      /* along columns */
+void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row);
+/* The column's coordinates from column `base` (a register) + displacement: until ops_row_forget. */
+void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
+void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
+uint32_t ops_row_form_varies(const row_group *g, const ops_form *form); /* coordinates, through derived variables */
+int ops_row_derived_varies(const row_group *g, uint32_t variable);      /* along columns */
 /* What varies along columns is not known any more. */
-void row_forget(const row_group *g, ops_code *code);
+void ops_row_forget(const row_group *g, ops_code *code);
 /* The number of an index register of this type: u32 to the code's index type. */
-uint16_t row_index_of(ops_code *code, uint32_t reg);
+uint16_t ops_row_index_of(ops_code *code, uint32_t reg);
 /* A store in two halves: what may be computed anywhere, and the instruction itself. */
 typedef struct row_store {
   atlas_operand memory;
   uint16_t owned, value;
   uint8_t type, owns_value;
 } row_store;
-row_store row_store_begin(ops_code *code, const row_result *result, uint16_t value);
-void row_store_end(ops_code *code, const row_store *store);
+row_store ops_row_store_begin(ops_code *code, const row_result *result, uint16_t value);
+void ops_row_store_end(ops_code *code, const row_store *store);
 /* Stores of one load's neighbours, of full results: those of `stage`, or of all with ROWS_ALL_STAGES. value_at gives
  * the value of a result at an element; set_element makes its column known. tests: 1 + a predicate that
  * must hold, or 0. */
@@ -123,32 +123,32 @@ typedef struct row_storing {
   void (*set_element)(void *context, uint32_t element);
 } row_storing;
 enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xffff };
-void row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
+void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
                     uint32_t stage, int tests);
 
 /* Puts the results that a row has one of to their places: at the end of the program. by_one_lane:
  * lane 0 does it, else all that get here. */
-void row_finish(const row_group *g, ops_code *code, int by_one_lane);
+void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane);
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 
 /* One block a row, held in registers; in loops over chunks, read once for each stage; by parts in two steps. */
-hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout);
-hg_status rows_loop(row_group *g, ops_step *step);
-int rows_loop_can(const row_group *g);
+hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout);
+hg_status ops_rows_loop(row_group *g, ops_step *step);
+int ops_rows_loop_can(const row_group *g);
 /* A block for each chunk of each row; its results are the parts. */
-uint32_t row_part_storages(const row_group *g);
-hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);
-int rows_parts_can(const row_group *g);
-hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts);
-int rows_held_layout(const row_group *g, ops_layout *layout);
+uint32_t ops_row_part_storages(const row_group *g);
+hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);
+int ops_rows_parts_can(const row_group *g);
+hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts);
+int ops_rows_held_layout(const row_group *g, ops_layout *layout);
 
 /* Results without reductions: an element, or a row, a lane. */
-hg_status rows_map(row_group *g, ops_step *step, int full);
+hg_status ops_rows_map(row_group *g, ops_step *step, int full);
 
 /* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */
-int columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
-int columns_can(const row_group *g);
-hg_status columns_write(row_group *g, ops_step *step, row_parts *parts);
+int ops_columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
+int ops_columns_can(const row_group *g);
+hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts);
 
 #endif

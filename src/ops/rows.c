@@ -26,14 +26,14 @@ static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count,
   row_parts parts;
   memset(&parts, 0, sizeof parts);
   if (step_count < 2) return hg_fail(HG_UNSUPPORTED, "a reduction that takes more than %d launches", OPS_MOST_STEPS);
-  HG_TRY(across ? columns_write(g, &steps[0], &parts) : rows_parts(g, &steps[0], &parts));
+  HG_TRY(across ? ops_columns_write(g, &steps[0], &parts) : ops_rows_parts(g, &steps[0], &parts));
   if (parts.count == 0) return HG_OK;
   row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
   if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
-  hg_status status = row_group_of_parts(rest, g, &parts);
+  hg_status status = ops_row_group_of_parts(rest, g, &parts);
   if (status == HG_OK) status = write_rows(rest, steps + 1, step_count - 1);
   if (status != HG_OK) drop_step(&steps[0], &g->group->plan->allocator);
-  row_group_end(rest);
+  ops_row_group_end(rest);
   hg_release(&g->group->plan->allocator, rest);
   return status;
 }
@@ -41,12 +41,12 @@ static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count,
 /* Each stage in a launch of its own, or two, is quicker where rows are neither held nor lie side by side in cache, and
  * where few blocks would have all of the work. Loops that store are slow on a processor. */
 static int has_stages_apart(const row_group *g, int is_held) {
-  if ((!row_has_full_results(g) && g->stage_count == 2) || g->reduction_count == 0 || g->rows == 0) return 0;
+  if ((!ops_row_has_full_results(g) && g->stage_count == 2) || g->reduction_count == 0 || g->rows == 0) return 0;
   if (g->reduction_count > ROWS_MOST_PARTS) return 0;
-  if (columns_lie_apart(g)) return g->columns > OPS_CHUNK || !g->group->plan->for_gpu;
+  if (ops_columns_lie_apart(g)) return g->columns > OPS_CHUNK || !g->group->plan->for_gpu;
   if (g->columns <= OPS_CHUNK) return 0;
   return (is_held ? g->rows < FEW_ROWS_HELD : has_few_rows(g)) ||
-         (!is_held && (g->group->plan->for_gpu || !rows_loop_can(g)));
+         (!is_held && (g->group->plan->for_gpu || !ops_rows_loop_can(g)));
 }
 
 static hg_status add_between(const row_group *g, row_between *between) {
@@ -75,7 +75,7 @@ static uint32_t used_steps(const ops_step *steps, uint32_t step_count) {
 static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage, const row_between *between,
                              ops_step *steps, uint32_t step_count) {
   uint32_t used = used_steps(steps, step_count);
-  HG_TRY(row_group_of_stage(own, g, stage, between));
+  HG_TRY(ops_row_group_of_stage(own, g, stage, between));
   if (stage + 1 < g->stage_count) return write_rows(own, steps + used, step_count - used);
   for (int full = 0; full < 2; full++) {
     int wanted = 0;
@@ -83,7 +83,7 @@ static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage,
     if (!wanted) continue;
     used = used_steps(steps, step_count);
     if (used == step_count) return hg_fail(HG_UNSUPPORTED, "a group that takes more than %d launches", OPS_MOST_STEPS);
-    HG_TRY(rows_map(own, &steps[used], full));
+    HG_TRY(ops_rows_map(own, &steps[used], full));
   }
   return HG_OK;
 }
@@ -97,7 +97,7 @@ static hg_status write_stages(row_group *g, ops_step *steps, uint32_t step_count
   hg_status status = add_between(g, &between);
   for (uint32_t stage = 0; stage < g->stage_count && status == HG_OK; stage++) {
     status = write_stage(own, g, stage, &between, steps, step_count);
-    row_group_end(own);
+    ops_row_group_end(own);
   }
   hg_release(allocator, own);
   for (uint32_t i = 0; i < step_count && status != HG_OK; i++)
@@ -109,15 +109,15 @@ static hg_status write_stages(row_group *g, ops_step *steps, uint32_t step_count
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
   ops_layout layout;
   hg_status status = HG_UNSUPPORTED;
-  int fits = rows_held_layout(g, &layout);
-  if (fits && layout.lanes == 1) status = rows_held(g, &steps[0], &layout);
+  int fits = ops_rows_held_layout(g, &layout);
+  if (fits && layout.lanes == 1) status = ops_rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g, steps, step_count);
-  if (status == HG_UNSUPPORTED && columns_can(g)) status = write_parts(g, steps, step_count, 1);
-  if (status == HG_UNSUPPORTED && has_few_rows(g) && step_count > 1 && rows_parts_can(g))
+  if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, steps, step_count, 1);
+  if (status == HG_UNSUPPORTED && has_few_rows(g) && step_count > 1 && ops_rows_parts_can(g))
     return write_parts(g, steps, step_count, 0);
-  if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = rows_held(g, &steps[0], &layout);
-  if (status == HG_UNSUPPORTED && rows_loop_can(g)) status = rows_loop(g, &steps[0]);
-  if (status == HG_UNSUPPORTED && rows_parts_can(g)) status = write_parts(g, steps, step_count, 0);
+  if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, &steps[0], &layout);
+  if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, &steps[0]);
+  if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, steps, step_count, 0);
   if (status != HG_UNSUPPORTED) return status;
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);
 }
@@ -125,9 +125,9 @@ static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) 
 hg_status ops_write_rows(const ops_group *group, ops_step *steps) {
   row_group *g = hg_allocate(&group->plan->allocator, 1, sizeof *g);
   if (g == NULL) return hg_fail_memory("a group that reduces", sizeof *g);
-  hg_status status = row_group_begin(g, group);
+  hg_status status = ops_row_group_begin(g, group);
   if (status == HG_OK) status = write_rows(g, steps, OPS_MOST_STEPS);
-  row_group_end(g);
+  ops_row_group_end(g);
   hg_release(&group->plan->allocator, g);
   return status;
 }

@@ -57,11 +57,12 @@ static void set_row(held_row *h, uint32_t row) {
 
 static void set_element(held_row *h, uint32_t element) {
   set_row(h, row_of(h, element));
-  row_set_column(h->g, &h->code, is_in_tail(h, element) ? h->tail : h->base, ops_column(h->layout, in_row(h, element)));
+  ops_row_set_column(h->g, &h->code, is_in_tail(h, element) ? h->tail : h->base,
+                     ops_column(h->layout, in_row(h, element)));
 }
 
 static void forget(held_row *h) {
-  row_forget(h->g, &h->code);
+  ops_row_forget(h->g, &h->code);
   if (h->layout->rows > 1) ops_forget(&h->code, forgotten(h));
 }
 
@@ -131,7 +132,7 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
     ops_give_back(&h->code, known);
   }
   if (r->place != 0 || h->layout->lanes == 1) return place;
-  uint16_t own = row_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
+  uint16_t own = ops_row_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mad, index, 4, atlas_reg(place), atlas_reg(own), atlas_bits(h->layout->wide),
              atlas_reg(place));
   ops_register_free(&h->code, own);
@@ -239,7 +240,7 @@ static void store_row(held_row *h, uint32_t row) {
                  atlas_pred(ROW_IS_THERE));
       tests = 1 + IS_STORED;
     } else if (some) tests = 1 + ROW_EXISTS;
-    row_store_load(h->g, &h->code, &storing, row * h->layout->loads + load, h->layout->wide, h->stage, tests);
+    ops_row_store_load(h->g, &h->code, &storing, row * h->layout->loads + load, h->layout->wide, h->stage, tests);
   }
 }
 
@@ -264,7 +265,7 @@ static void begin_rows(held_row *h) {
                    ops_scalar_of(code, code->index_type, h->g->rows - 1));
       }
     }
-    row_coordinates(h->g, code, number);
+    ops_row_coordinates(h->g, code, number);
     memcpy(h->row[row], code->variable, h->g->row_rank * sizeof code->variable[0]);
   }
 }
@@ -280,7 +281,7 @@ static void begin_columns(held_row *h) {
     atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(h->base), atlas_bits(0));
     return;
   }
-  h->base = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  h->base = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
   if (l->wide > 1)
     atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(h->base), atlas_reg(h->base), atlas_bits(l->wide));
   if (h->whole_loads == l->loads) return;
@@ -302,7 +303,7 @@ static void finish(held_row *h) {
   if (count == 0) return;
   set_row(h, 0);
   if (rows <= 1) {
-    row_finish(g, code, h->layout->lanes > 1);
+    ops_row_finish(g, code, h->layout->lanes > 1);
     return;
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
@@ -315,7 +316,7 @@ static void finish(held_row *h) {
                  atlas_reg(h->bound[i][row]), atlas_reg(h->bound[i][0]));
     }
   }
-  uint16_t own = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint16_t own = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
   uint32_t done = atlas_builder_label(b, NULL);
   atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own), atlas_bits(rows));
   atlas_emit_branch(b, 0, 0, done);
@@ -325,8 +326,8 @@ static void finish(held_row *h) {
                ops_scalar_of(code, code->index_type, g->rows));
     atlas_emit_branch(b, 0, 0, done);
   }
-  row_coordinates(g, code, own);
-  row_finish(g, code, 0);
+  ops_row_coordinates(g, code, own);
+  ops_row_finish(g, code, 0);
   atlas_builder_place(b, done);
 }
 
@@ -353,7 +354,7 @@ static void write_stages(held_row *h, stage_parts *parts) {
 
 static hg_status write_program(held_row *h, stage_parts *parts, ops_step *step) {
   const ops_layout *layout = h->layout;
-  HG_TRY(row_code_begin(h->g, &h->code, step, "rows"));
+  HG_TRY(ops_row_code_begin(h->g, &h->code, step, "rows"));
   if (layout->lanes > 1) atlas_builder_block(h->code.builder, layout->lanes, 1, 1);
   begin_rows(h);
   begin_columns(h);
@@ -362,7 +363,7 @@ static hg_status write_program(held_row *h, stage_parts *parts, ops_step *step) 
   return ops_code_end(&h->code);
 }
 
-hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout) {
+hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   held_row *h = hg_allocate(allocator, 1, sizeof *h);
   stage_parts *parts = hg_allocate(allocator, 1, sizeof *parts);
@@ -397,16 +398,16 @@ hg_status rows_held(row_group *g, ops_step *step, const ops_layout *layout) {
  * 1024 columns. Rows of up to 16 a lane has by itself. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held);
-  uint32_t bytes = row_element_bytes(g), wide = bytes == 8 ? 2 : 4;
+  uint32_t bytes = ops_row_element_bytes(g), wide = bytes == 8 ? 2 : 4;
   layout->rows = 1;
   layout->lanes = 32;
   while (layout->lanes < 1024 && (uint64_t)layout->lanes * 32 < words) layout->lanes *= 2;
   if (layout->lanes == 32 && words > 512 && bytes >= 4) layout->lanes = 64;
   if (layout->lanes >= 256) wide = 2;
-  int full = row_has_full_results(g);
+  int full = ops_row_has_full_results(g);
   if (!full && bytes <= 2 && g->columns > 512 && layout->lanes < 64) layout->lanes = 64;
   if (g->columns <= 512) wide = 1;
-  layout->wide = row_neighbours(g, wide);
+  layout->wide = ops_row_neighbours(g, wide);
   uint32_t each = (uint32_t)(g->columns + layout->lanes - 1) / layout->lanes;
   while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 * (full ? 4 : bytes) <= 4096 &&
          each * layout->rows < (full ? 16 : 32))
@@ -422,13 +423,13 @@ static void shape_for_processor(uint64_t columns, ops_layout *layout) {
   while (layout->rows < 4 && columns * layout->rows <= 512) layout->rows *= 2;
 }
 
-int rows_held_layout(const row_group *g, ops_layout *layout) {
+int ops_rows_held_layout(const row_group *g, ops_layout *layout) {
   enum { MOST_COLUMNS = 65536, MOST_WORDS = 96, MOST_OF_LANE = 16, MOST_OF_LANE_APART = 64 };
   if (g->columns > MOST_COLUMNS || g->rows > INT32_MAX) return 0;
   uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   if (g->group->plan->for_gpu) shape_for_gpu(g, layout);
   else shape_for_processor(g->columns, layout);
-  if (g->columns * words <= (columns_lie_apart(g) ? MOST_OF_LANE_APART : MOST_OF_LANE))
+  if (g->columns * words <= (ops_columns_lie_apart(g) ? MOST_OF_LANE_APART : MOST_OF_LANE))
     *layout = (ops_layout){.lanes = 1, .wide = 1, .rows = 1};
   uint32_t step = layout->lanes * layout->wide;
   layout->loads = (uint32_t)((g->columns + step - 1) / step);

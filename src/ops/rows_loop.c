@@ -36,7 +36,7 @@ static void set_element(loop_row *l, uint32_t element) {
   ops_code *code = &l->code;
   uint32_t wide = l->layout.wide, first = ops_column(&l->layout, element - element % wide);
   if (!l->tests) {
-    row_set_column(l->g, code, l->base, first + element % wide);
+    ops_row_set_column(l->g, code, l->base, first + element % wide);
     return;
   }
   atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->base),
@@ -45,14 +45,14 @@ static void set_element(loop_row *l, uint32_t element) {
              index_scalar(l, l->g->columns));
   atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->column),
              index_scalar(l, l->g->columns - wide));
-  row_set_column(l->g, code, l->column, element % wide);
+  ops_row_set_column(l->g, code, l->column, element % wide);
 }
 
 static ops_held value_at(loop_row *l, term_id term, uint32_t element) {
   set_element(l, element);
   ops_held value = {ops_value(&l->code, term), (uint8_t)varies_by_column(l->g, term)};
   if (value.is_own) l->code.registers[term] = OPS_NO_REGISTER;
-  row_forget(l->g, &l->code);
+  ops_row_forget(l->g, &l->code);
   return value;
 }
 
@@ -151,14 +151,15 @@ static void store_chunk(void *context) {
   loop_row *l = context;
   row_storing storing = {l, result_at, set_element_of};
   for (uint32_t load = 0; load < l->layout.loads; load++)
-    row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES, l->tests ? 1 + ROW_IS_THERE : 0);
+    ops_row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES,
+                       l->tests ? 1 + ROW_IS_THERE : 0);
 }
 
 /* What is the same in all rounds is computed in front of them. */
 static void hoist(loop_row *l) {
   const ops_terms *t = &l->g->terms;
   for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
-    if (row_derived_varies(l->g, i)) continue;
+    if (ops_row_derived_varies(l->g, i)) continue;
     ops_form form = {.constant = 0};
     int owned;
     form.factor[i] = 1;
@@ -182,7 +183,7 @@ static void over_chunks(loop_row *l, void (*body)(void *)) {
   uint64_t whole = l->g->columns / OPS_CHUNK;
   hoist(l);
   uint16_t rounds = ops_register(code);
-  l->base = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  l->base = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
   l->chunk = ops_register(code);
   atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
   atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(l->chunk), atlas_bits(0));
@@ -216,7 +217,7 @@ static void begin_kept(loop_row *l) {
     atlas_emit(l->code.builder, ATLAS_OP_movi, (atlas_type)r->type, 2, atlas_reg(l->kept[i]),
                atlas_bits(fold.identity));
     if (!row_is_place(r)) continue; /* the lane's first column: that of all its values, where they are the least */
-    l->place[i] = row_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
+    l->place[i] = ops_row_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
     atlas_emit(l->code.builder, ATLAS_OP_mul, l->code.index_type, 3, atlas_reg(l->place[i]), atlas_reg(l->place[i]),
                atlas_bits(l->layout.wide));
   }
@@ -268,20 +269,20 @@ static void write_stages(loop_row *l) {
     end_kept(l);
   }
   if (stores) over_chunks(l, store_chunk);
-  row_finish(g, &l->code, 1);
+  ops_row_finish(g, &l->code, 1);
 }
 
 /* ---- the program ----------------------------------------------------------------------------------------------- */
 
 static ops_layout chunk_layout(const row_group *g) {
-  ops_layout layout = {.lanes = 256, .wide = g->group->plan->for_gpu ? row_neighbours(g, 4) : 1};
-  if (row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
+  ops_layout layout = {.lanes = 256, .wide = g->group->plan->for_gpu ? ops_row_neighbours(g, 4) : 1};
+  if (ops_row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
   layout.loads = OPS_CHUNK / (layout.lanes * layout.wide);
   return layout;
 }
 
 /* A lane has room for one chunk's result. */
-int rows_loop_can(const row_group *g) {
+int ops_rows_loop_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   return g->columns > OPS_CHUNK && chunks <= chunk_layout(g).lanes && g->rows <= INT32_MAX;
 }
@@ -291,7 +292,7 @@ static hg_status begin(loop_row **out, row_group *g, ops_step *step, const char 
   if (l == NULL) return hg_fail_memory("a loop over rows", sizeof *l);
   l->g = g;
   l->layout = chunk_layout(g);
-  hg_status status = row_code_begin(g, &l->code, step, name);
+  hg_status status = ops_row_code_begin(g, &l->code, step, name);
   if (status != HG_OK) {
     hg_release(&g->group->plan->allocator, l);
     return status;
@@ -310,31 +311,31 @@ static hg_status end(loop_row *l, ops_step *step, uint64_t blocks) {
   return status;
 }
 
-hg_status rows_loop(row_group *g, ops_step *step) {
+hg_status ops_rows_loop(row_group *g, ops_step *step) {
   loop_row *l = NULL;
   HG_TRY(begin(&l, g, step, "long_rows"));
-  row_coordinates(g, &l->code, row_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
+  ops_row_coordinates(g, &l->code, ops_row_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
   write_stages(l);
   return end(l, step, g->rows);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 
-uint32_t row_part_storages(const row_group *g) {
+uint32_t ops_row_part_storages(const row_group *g) {
   uint32_t storages = 0;
   for (uint32_t i = 0; i < g->reduction_count; i++) storages += 1u + (uint32_t)row_is_place(&g->reductions[i]);
   return storages;
 }
 
-int rows_parts_can(const row_group *g) {
+int ops_rows_parts_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   if (g->rows == 0 || g->stage_count != 2 || g->columns <= OPS_CHUNK || chunks > INT32_MAX / g->rows) return 0;
   for (uint32_t i = 0; i < g->result_count; i++)
     if (g->results[i].is_full) return 0;
-  return row_part_storages(g) <= ROWS_MOST_PARTS;
+  return ops_row_part_storages(g) <= ROWS_MOST_PARTS;
 }
 
-hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage) {
+hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage) {
   ops_storage parts;
   memset(&parts, 0, sizeof parts);
   parts.kind = OPS_TEMPORARY;
@@ -353,11 +354,11 @@ hg_status row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t c
 static uint16_t begin_part(loop_row *l, uint64_t chunks) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
-  uint16_t block = row_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), chunk = ops_register(code);
+  uint16_t block = ops_row_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), chunk = ops_register(code);
   atlas_emit(b, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(block), index_scalar(l, chunks));
   atlas_emit(b, ATLAS_OP_rem, code->index_type, 3, atlas_reg(chunk), atlas_reg(block), index_scalar(l, chunks));
-  row_coordinates(l->g, code, row);
-  l->base = row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  ops_row_coordinates(l->g, code, row);
+  l->base = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
   atlas_emit(b, ATLAS_OP_mad, code->index_type, 4, atlas_reg(l->base), atlas_reg(chunk), atlas_bits(OPS_CHUNK),
              atlas_reg(l->base));
@@ -417,7 +418,7 @@ static void end_part(loop_row *l, uint16_t block, const row_parts *parts) {
   atlas_builder_place(code->builder, done);
 }
 
-hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts) {
+hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts) {
   loop_row *l = NULL;
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   HG_TRY(begin(&l, g, step, "parts"));
@@ -426,9 +427,9 @@ hg_status rows_parts(row_group *g, ops_step *step, row_parts *parts) {
   parts->count = chunks;
   hg_status status = HG_OK;
   for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {
-    status = row_add_parts(g->group->plan, &l->code, g->reductions[i].type, g->rows * chunks, &parts->values[i]);
+    status = ops_row_add_parts(g->group->plan, &l->code, g->reductions[i].type, g->rows * chunks, &parts->values[i]);
     if (status == HG_OK && row_is_place(&g->reductions[i]))
-      status = row_add_parts(g->group->plan, &l->code, ATLAS_i64, g->rows * chunks, &parts->places[i]);
+      status = ops_row_add_parts(g->group->plan, &l->code, ATLAS_i64, g->rows * chunks, &parts->places[i]);
   }
   if (l->code.status == HG_OK) l->code.status = status;
   uint16_t block = begin_part(l, chunks);

@@ -6,7 +6,7 @@
  * form of them: what lies at it is read and written in element form. */
 static void coordinates(const row_group *g, ops_code *code, int full, ops_form *lane) {
   uint32_t order[HG_MAX_RANK], count = 0, rank = g->terms.space.rank, kept = g->row_rank;
-  int across = columns_lie_apart(g);
+  int across = ops_columns_lie_apart(g);
   for (uint32_t i = 0; i < kept; i++)
     if (!full || !across || i + 1 < kept) order[count++] = i;
   for (uint32_t i = kept; full && i < rank; i++) order[count++] = i;
@@ -27,15 +27,15 @@ static void coordinates(const row_group *g, ops_code *code, int full, ops_form *
   if (rank > 0) code->variable[order[0]] = rest;
 }
 
-hg_status rows_map(row_group *g, ops_step *step, int full) {
+hg_status ops_rows_map(row_group *g, ops_step *step, int full) {
   ops_code code;
   ops_form lane = {.constant = 0};
-  HG_TRY(row_code_begin(g, &code, step, "behind_rows"));
+  HG_TRY(ops_row_code_begin(g, &code, step, "behind_rows"));
   if (full ? g->terms.space.rank > 0 : g->row_rank > 0) coordinates(g, &code, full, &lane);
   for (uint32_t i = 0; i < g->result_count; i++) {
     if (g->results[i].is_full != full) continue;
-    row_store store = row_store_begin(&code, &g->results[i], ops_value(&code, g->results[i].term));
-    row_store_end(&code, &store);
+    row_store store = ops_row_store_begin(&code, &g->results[i], ops_value(&code, g->results[i].term));
+    ops_row_store_end(&code, &store);
   }
   step->lanes = full ? g->rows * g->columns : g->rows;
   step->kind = "map";

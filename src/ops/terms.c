@@ -18,7 +18,7 @@ void ops_identity(const ops_shape *space, ops_form *index) {
   for (uint32_t i = 0; i < space->rank; i++) index[i].factor[i] = 1;
 }
 
-/* ---- forms -------------------------------------------------------------------------------------------------------- */
+/* ---- forms ------------------------------------------------------------------------------------------------------- */
 
 static void add_multiple(ops_form *sum, const ops_form *form, int64_t times) {
   sum->constant += times * form->constant;
@@ -112,7 +112,7 @@ static hg_status clamp(ops_terms *t, ops_form *form, uint64_t size) {
   return derive(t, OPS_CLAMPED, &of, size, form);
 }
 
-/* ---- reshapes ----------------------------------------------------------------------------------------------------- */
+/* ---- reshapes ---------------------------------------------------------------------------------------------------- */
 
 /* They are taken apart into groups of
  * dimensions with equal products, from the last; within a group the number in C order is divided by the sizes. */
@@ -157,7 +157,7 @@ hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to,
   return HG_OK;
 }
 
-/* ---- terms -------------------------------------------------------------------------------------------------------- */
+/* ---- terms ------------------------------------------------------------------------------------------------------- */
 
 static int equal_terms(const ops_term *a, const ops_term *b) {
   return a->kind == b->kind && a->type == b->type && a->op == b->op && a->storage == b->storage &&
@@ -356,7 +356,7 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
   return status;
 }
 
-/* ---- the space ---------------------------------------------------------------------------------------------------- */
+/* ---- the space --------------------------------------------------------------------------------------------------- */
 
 /* The next coordinate's factor, `size` times over, is this one's: both can be one coordinate. */
 static int joins(const ops_form *form, uint32_t j, uint64_t size) {

@@ -44,9 +44,12 @@ class Argument(c.Structure):
     _fields_ = [("count", c.c_uint32), ("has_number", c.c_uint32), ("integers", c.c_int64 * MAX_RANK), ("number", c.c_double)]
 
 
+WORDS = "name kind inputs arguments types formula gradient meaning".split()
+
+
 class OpInfo(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("op", c.c_int)] + [(name, c.c_char_p) for name in
-                "name kind inputs arguments types formula gradient meaning".split()] + [("output_count", c.c_uint32), ("reserved", c.c_uint32)]
+    _fields_ = [("size", c.c_size_t), ("op", c.c_int), *((name, c.c_char_p) for name in WORDS), ("output_count", c.c_uint32),
+                ("reserved", c.c_uint32)]
 
 
 class CompileDesc(c.Structure):
@@ -111,7 +114,7 @@ def _table():
         info.size = c.sizeof(OpInfo)
         if LIB.hg_op_query(index, c.byref(info)) != 0:
             return rows
-        row = {name: getattr(info, name).decode() for name in "name kind inputs arguments types formula gradient meaning".split()}
+        row = {name: getattr(info, name).decode() for name in WORDS}
         row |= {"op": info.op, "output_count": info.output_count}
         row["defaults"] = dict(part.split("=", 1) for part in re.findall(r"\w+=(?:\[[^\]]*\]|[^,\s]+)", row["arguments"]))
         rows[row["name"]] = row

@@ -1,4 +1,5 @@
-/* counted.h - an allocator that counts, and fails where a test wants it to. Threads of the library's own call it, too. */
+/* counted.h - an allocator that counts, and fails where a test wants it to. Threads of the library's own call it, too.
+ */
 #ifndef HG_TESTS_COUNTED_H
 #define HG_TESTS_COUNTED_H
 

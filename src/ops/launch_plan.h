@@ -1,12 +1,12 @@
-/* plan.h - what a computation becomes: launches over storages.
+/* launch_plan.h - what a computation becomes: launches over storages.
  *
- * plan_computation cuts the graph into groups, each of which one launch computes; plan_map, plan_row, ... write a group's
- * program. A plan knows no device memory: values live in storages, which hg_run binds. */
-#ifndef HG_OPS_PLAN_H
-#define HG_OPS_PLAN_H
+ * plan_computation cuts the graph into groups, each of which one launch computes; plan_map, plan_row, ... write a
+ * group's program. A plan knows no device memory: values live in storages, which hg_run binds. */
+#ifndef HG_OPS_LAUNCH_PLAN_H
+#define HG_OPS_LAUNCH_PLAN_H
 
 #include "backend/backend.h"
-#include "ops/graph.h"
+#include "ops/nodes.h"
 
 /* Memory that a launch reads or writes: an input's or output's tensor, or a temporary. */
 typedef struct ops_storage {
@@ -76,19 +76,20 @@ typedef struct ops_group {
   ops_plan *plan;
   const value_id *nodes;      /* ascending, so producers come first */
   uint32_t node_count;
-  const uint32_t *storage_of; /* by node index: 1 + number of the storage that holds the value (written by an earlier step,
-                                 an input, or one that this group is to write); 0: it lives in registers alone */
+  const uint32_t *storage_of; /* by node index: 1 + number of the storage that holds the value (written by an earlier
+                                 step, an input, or one that this group is to write); 0: it lives in registers alone */
   const value_id *results;    /* of the nodes, those to be written to their storages */
   uint32_t result_count;
 } ops_group;
 
-/* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which it
- * uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the writer
- * adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its shape, and
- * the planner cuts it differently. */
+/* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which
+ * it uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the
+ * writer adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its
+ * shape, and the planner cuts it differently. */
 enum { OPS_MOST_STEPS = 8 };
 hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
-hg_status ops_write_rows(const ops_group *group, ops_step *steps);     /* reductions along one set of axes, and around them */
+hg_status ops_write_rows(const ops_group *group,
+                         ops_step *steps); /* reductions along one set of axes, and around them */
 hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
 hg_status ops_write_scatter(const ops_group *group, ops_step *steps);  /* one OPS_SCATTER */
 

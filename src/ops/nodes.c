@@ -1,5 +1,5 @@
-/* graph.c - nodes of a computation: adding one, finding the equal one, and short ways to say the common ones. */
-#include "ops/graph.h"
+/* nodes.c - nodes of a computation: adding one, finding the equal one, and short ways to say the common ones. */
+#include "ops/nodes.h"
 
 #include "atlas/value.h"
 

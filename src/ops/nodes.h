@@ -1,7 +1,7 @@
-/* graph.h - computations as graphs of primitives. A formula of the table is expanded as it is built; equal nodes are one
- * node; nodes stand in topological order: a node's inputs have lower numbers. */
-#ifndef HG_OPS_GRAPH_H
-#define HG_OPS_GRAPH_H
+/* nodes.h - computations as graphs of primitives. A formula of the table is expanded as it is built; equal nodes are
+ * one node; nodes stand in topological order: a node's inputs have lower numbers. */
+#ifndef HG_OPS_NODES_H
+#define HG_OPS_NODES_H
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -28,7 +28,7 @@ typedef enum ops_kind {
   OPS_SCATTER,     /* input 0 with input 2 put in at the numbers of input 1 along `axis` */
   OPS_RANDOM,      /* word (linear index) of the Philox sequence; inputs: key u64, counter u64 (rank 0); type u32 */
   OPS_CONCATENATE, /* inputs 0 and 1 one after the other along `axis` */
-  OPS_PAD          /* input 0 amid input 1 (rank 0): `low` elements before along each axis, the rest of the shape behind */
+  OPS_PAD /* input 0 amid input 1 (rank 0): `low` elements before along each axis, the rest of the shape behind */
 } ops_kind;
 
 typedef enum ops_reduce { OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX } ops_reduce;
@@ -62,7 +62,8 @@ typedef struct ops_node {
   };
 } ops_node;
 
-/* How an operation of the table was called, in a formula or by the user: for gradients and reports. Inputs are as given. */
+/* How an operation of the table was called, in a formula or by the user: for gradients and reports. Inputs are as
+ * given. */
 typedef struct ops_call {
   uint16_t op; /* hg_op */
   uint8_t input_count, result_count;
