@@ -93,9 +93,10 @@ static hg_status write_steps(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint32_t count = (uint32_t)p->clusters.count;
   uint8_t *seen = hg_allocate(allocator, p->node_count + 1u, 1);
-  uint32_t *order = hg_allocate(allocator, 2 * (uint64_t)count + 2, sizeof *order), *first = order + count;
+  uint32_t *order = hg_allocate(allocator, 2 * (uint64_t)count + 2, sizeof *order);
   hg_status status = seen == NULL || order == NULL ? hg_fail_memory("a plan", p->node_count) : HG_OK;
   if (status == HG_OK) {
+    uint32_t *first = order + count;
     for (uint32_t i = 0; i < count; i++) first[bits_in(p, i) + 1]++;
     for (uint32_t i = 1; i <= count; i++) first[i] += first[i - 1];
     for (uint32_t i = 0; i < count; i++) order[first[bits_in(p, i)]++] = i;
