@@ -15,7 +15,7 @@ declare -A TITLE=(
   [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
-  [demo]="demo on photographs, bit for bit"
+  [demo]="demo on photographs, a network that reads digits: bit for bit"
   [asan]="AddressSanitizer + UBSan build (clang), unit and command-line tests"
   [fuzz]="fuzzers, ${HOLOGRAM_FUZZ_SECONDS:-10} s each"
   [tsan]="ThreadSanitizer build (clang), unit tests"
@@ -94,7 +94,7 @@ stage_quick() {
   run_jobs
 }
 
-stage_python() { run_pytest release tests -m "not engine"; }
+stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo; }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.
 stage_engines() {
@@ -155,6 +155,7 @@ stage_accuracy() {
 
 stage_demo() {
   run_counted "$VENV/bin/python" examples/demo.py --hologram "$BUILD/release/hologram" --quick --out "$BUILD/demo-quick"
+  run_pytest release tests/demo
 }
 
 stage_asan() {
