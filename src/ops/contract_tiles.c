@@ -514,8 +514,8 @@ hg_status ops_contract_tiles(contract *c, ops_step *step) {
   plan_bringing(&t, &t.b, &c->b, contract_tile_n(c));
   write_program(&t, &results);
   step->lanes = 0;
-  step->grid[0] = (uint32_t)((c->n + contract_tile_n(c) - 1) / contract_tile_n(c));
-  step->grid[1] = (uint32_t)((c->m + contract_tile_m(c) - 1) / contract_tile_m(c));
+  for (uint64_t n = 0; n < c->n; n += contract_tile_n(c)) step->grid[0]++;
+  for (uint64_t m = 0; m < c->m; m += contract_tile_m(c)) step->grid[1]++;
   step->grid[2] = (uint32_t)(c->batch * c->parts);
   step->block[0] = contract_lanes(c);
   step->block[1] = step->block[2] = 1;

@@ -249,7 +249,7 @@ static hg_status range_term(ops_terms *t, const ops_form *form, uint64_t extent,
 static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
   const ops_shape *first = &ops_at(t->group->computation, node->input[0])->shape;
   uint32_t axis = node->axis;
-  term_id condition, sides[2] = {0};
+  term_id condition = 0, sides[2] = {0};
   HG_TRY(range_term(t, &index[axis], first->size[axis], &condition));
   for (uint32_t side = 0; side < 2; side++) {
     ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
@@ -267,11 +267,11 @@ static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *in
   const ops_shape *within = &ops_at(t->group->computation, node->input[0])->shape;
   ops_form inner[HG_MAX_RANK] = {{.constant = 0}}, none[HG_MAX_RANK] = {{.constant = 0}};
   term_id condition = 0, value = 0, padding = 0;
+  memcpy(inner, index, node->shape.rank * sizeof *inner);
   for (uint32_t d = 0; d < node->shape.rank; d++) {
-    inner[d] = index[d];
     if (within->size[d] == node->shape.size[d]) continue;
     inner[d].constant -= node->low[d];
-    term_id along;
+    term_id along = 0;
     HG_TRY(range_term(t, &inner[d], within->size[d], &along));
     HG_TRY(clamp(t, &inner[d], within->size[d]));
     if (condition == 0) {
