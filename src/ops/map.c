@@ -30,18 +30,30 @@ static ops_form lane_form(const ops_shape *space) {
   return form;
 }
 
+static int is_over_input(const ops_group *group, uint32_t i) {
+  const ops_storage *storages = group->plan->storages.data;
+  return storages[group->storage_of[group->results[i] - 1] - 1].kind == OPS_OF_INPUT;
+}
+
+static void write_result(ops_code *code, const ops_group *group, uint32_t i, term_id root, const ops_form *place) {
+  value_id result = group->results[i];
+  uint16_t value = ops_value(code, root);
+  ops_store(code, group->storage_of[result - 1] - 1, place, (atlas_type)ops_at(group->computation, result)->type, value);
+  ops_done(code, root);
+}
+
+/* What updates an input lies over it: it is stored when all results that read the old elements have been computed. */
 static void write_results(ops_code *code, const ops_group *group, const term_id *roots, const ops_form *places) {
   ops_form lane = lane_form(&code->terms->space);
   code->lane_form = &lane;
   for (uint32_t i = 0; i < group->result_count; i++) ops_want(code, roots[i]);
   coordinates_of_lane(code);
-  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++) {
-    value_id result = group->results[i];
-    uint16_t value = ops_value(code, roots[i]);
-    ops_store(code, group->storage_of[result - 1] - 1, &places[i],
-              (atlas_type)ops_at(group->computation, result)->type, value);
-    ops_done(code, roots[i]);
-  }
+  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++)
+    if (!is_over_input(group, i)) write_result(code, group, i, roots[i], &places[i]);
+  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++)
+    if (is_over_input(group, i)) ops_value(code, roots[i]);
+  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++)
+    if (is_over_input(group, i)) write_result(code, group, i, roots[i], &places[i]);
   code->lane_form = NULL;
 }
 

@@ -155,7 +155,7 @@ def tensor_like(array) -> Tensor:
 
 class Computation:
     def __init__(self):
-        self.handle, self.arrays, self.results = P(), [], []
+        self.handle, self.arrays, self.results, self.inputs, self.updated = P(), [], [], [], []
         check(LIB.hg_computation_create(None, c.byref(self.handle)))
 
     def __del__(self):
@@ -165,7 +165,8 @@ class Computation:
         """An array with its own strides; the run is given a copy of the memory that it is a view of."""
         like = tensor_like(array)
         self.arrays.append(array)
-        return LIB.hg_computation_input(self.handle, f"x{len(self.arrays)}".encode(), c.byref(like))
+        self.inputs.append(LIB.hg_computation_input(self.handle, f"x{len(self.arrays)}".encode(), c.byref(like)))
+        return self.inputs[-1]
 
     def op_all(self, name, *values, **arguments):
         row = TABLE[name]
@@ -191,6 +192,11 @@ class Computation:
     def output(self, value):
         LIB.hg_computation_output(self.handle, f"y{len(self.results)}".encode(), value, None)
         self.results.append(value)
+
+    def update(self, value, result):
+        """The memory of the input that this value is comes behind the outputs of a run."""
+        LIB.hg_computation_update(self.handle, value, result)
+        self.updated.append(self.inputs.index(value))
 
     def describe(self, value) -> Tensor:
         out = Tensor()
@@ -235,6 +241,10 @@ class Computation:
                 answer = np.empty(shape, kind)
                 check(LIB.hg_buffer_read(tensor.buffer, 0, answer.ctypes.data, answer.nbytes))
                 answers.append(answer)
+            for number in self.updated:
+                memory = np.empty_like(_memory_of(self.arrays[number])[1])
+                check(LIB.hg_buffer_read(inputs[number].buffer, 0, memory.ctypes.data, memory.nbytes))
+                answers.append(memory)
             if report:
                 text = c.c_char_p()
                 check(LIB.hg_executable_report(made, None, 0, c.byref(text), None))
