@@ -38,7 +38,8 @@ static int is_over_input(const ops_group *group, uint32_t i) {
 static void write_result(ops_code *code, const ops_group *group, uint32_t i, term_id root, const ops_form *place) {
   value_id result = group->results[i];
   uint16_t value = ops_value(code, root);
-  ops_store(code, group->storage_of[result - 1] - 1, place, (atlas_type)ops_at(group->computation, result)->type, value);
+  atlas_type type = (atlas_type)ops_at(group->computation, result)->type;
+  ops_store(code, group->storage_of[result - 1] - 1, place, type, value);
   ops_done(code, root);
 }
 

@@ -213,14 +213,31 @@ void hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
   }
 }
 
+/* Whether a node, or what it has inline, takes by number what this cluster computes: that lies there when its launch has
+ * ended. */
+static int takes_from(planner *p, uint32_t i, uint32_t number) {
+  const ops_node *node = node_at(p, i);
+  if (p->stamp[i] == p->epoch) return 0;
+  p->stamp[i] = p->epoch;
+  if (node->kind == OPS_GATHER && p->cluster_of[node->input[0] - 1] == number + 1) return 1;
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    if (p->cluster_of[from] == NONE && takes_from(p, from, number)) return 1;
+  }
+  return 0;
+}
+
 /* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
-static uint32_t cluster_to_join(const planner *p, const ops_node *node, const reading *r, cluster *wanted) {
+static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted) {
+  const ops_node *node = node_at(p, index);
   uint32_t into = UINT32_MAX;
   for (size_t k = 0; k < r->numbers.count; k++) {
     cluster candidate;
     uint32_t number = number_at(r, k);
     if (!fits(p, (const cluster *)p->clusters.data + number, node, &candidate) || !is_acyclic(p, r, number)) continue;
     if (into != UINT32_MAX && is_before(p, number, into)) continue;
+    p->epoch++;
+    if (takes_from(p, index, number)) continue;
     into = number;
     *wanted = candidate;
   }
@@ -246,7 +263,7 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
   hg_status status = r.status;
   cluster wanted = cluster_of_one(p, node);
   uint32_t into = UINT32_MAX;
-  if ((p->flags & HG_NO_FUSION) == 0 && !p->alone[index]) into = cluster_to_join(p, node, &r, &wanted);
+  if ((p->flags & HG_NO_FUSION) == 0 && !p->alone[index]) into = cluster_to_join(p, index, &r, &wanted);
   if (into == UINT32_MAX && status == HG_OK) {
     into = (uint32_t)p->clusters.count;
     if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) status = hg_fail_memory("a plan", 1);

@@ -34,3 +34,16 @@ def test_an_update_is_stored_when_all_have_read():
     c.output(c.op("sub", negative, y))
     for flags in (0, hgops.NO_FUSION):
         assert [a.tolist() for a in c.run(flags)] == [[-10], [-7]]
+
+
+def test_what_is_taken_by_number_lies_there_already():
+    """A gather of what the launch before it computes, of the same shape: never one launch with it."""
+    x = np.zeros((8, 130, 1), bool)
+    c = hgops.Computation()
+    same = c.op("equal", c.input(x), c.input(x))
+    taken = c.op("take", same, c.input(np.asarray(np.uint32(3))), axis=2, bounds="clamp")
+    for value in (c.op("logical_or", taken, taken), same, c.op("sum", same)):
+        c.output(value)
+    for flags in (0, hgops.NO_FUSION):
+        first, second, count = c.run(flags)
+        assert first.all() and second.all() and count == 1040
