@@ -89,25 +89,31 @@ static value_id dilated(hg_computation *c, value_id value, uint32_t axis, uint64
 /* Axes of the view in the order of the input's; those that repeat are summed, those that the view leaves out have one
  * element. step[d], size[d]: of the view along input axis d. */
 static value_id back_to_axes(hg_computation *c, const ops_node *node, value_id amount, uint32_t rank, int64_t *step) {
-  uint32_t summed = 0, order[HG_MAX_RANK], kept = 0;
+  uint32_t summed = 0, place[HG_MAX_RANK], left = 0;
   int position[HG_MAX_RANK];
-  ops_shape shape = {.rank = rank};
-  for (uint32_t j = 0; j < node->shape.rank; j++)
-    if (node->view.axis[j] < 0) summed |= 1u << j;
+  ops_shape shape = {.rank = rank}, own = {.rank = 0};
+  ops_view kept = {.start = {0}};
+  for (uint32_t j = 0; j < node->shape.rank; j++) { /* along one element there is nothing to sum */
+    if (node->view.axis[j] < 0 && node->shape.size[j] != 1) summed |= 1u << j;
+    else place[j] = left++;
+  }
   if (summed != 0) amount = ops_sum(c, amount, summed, 0);
   for (uint32_t d = 0; d < rank; d++) position[d] = -1, step[d] = 1, shape.size[d] = 1;
   for (uint32_t j = 0; j < node->shape.rank; j++) {
     if (node->view.axis[j] < 0) continue;
     int d = node->view.axis[j];
     if (position[d] >= 0) return ops_failed(c, HG_UNSUPPORTED, "hg_gradient: of a view that crosses an axis twice");
-    position[d] = (int)kept++;
+    position[d] = (int)place[j];
     step[d] = node->view.step[j];
     shape.size[d] = node->shape.size[j];
   }
-  uint32_t count = 0;
-  for (uint32_t d = 0; d < rank; d++)
-    if (position[d] >= 0) order[count++] = (uint32_t)position[d];
-  return ops_reshape(c, count > 0 ? ops_permute(c, amount, order) : amount, &shape);
+  for (uint32_t d = 0; d < rank; d++) {
+    if (position[d] < 0) continue;
+    kept.axis[own.rank] = (int16_t)position[d];
+    kept.step[own.rank] = 1;
+    own.size[own.rank++] = shape.size[d];
+  }
+  return ops_reshape(c, ops_view_of(c, amount, &kept, &own), &shape);
 }
 
 static void flow_view(ops_gradient *g, const ops_node *node, value_id amount) {
@@ -183,11 +189,25 @@ static value_id contract(hg_computation *c, const ops_node *node, value_id a, va
   return ops_contract(c, left, right, type);
 }
 
+/* 1 if the matrices are a view that reads the columns of others as their rows: of the transposed weight of a layer. */
+static int reads_turned(const hg_computation *c, value_id value) {
+  const ops_node *node = ops_at(c, value);
+  return node->kind == OPS_VIEW && node->view.axis[2] >= 0 && node->view.axis[1] > node->view.axis[2];
+}
+
+/* a b; where it goes back to a turned view, as the turned (b' a'), whose elements are the same sums of the same
+ * products: what is behind the view is then written as it lies. */
+static value_id contract_for(hg_computation *c, const ops_node *node, value_id to, value_id a, value_id b) {
+  if (!reads_turned(c, to)) return contract(c, node, a, b);
+  value_id product = contract(c, node, turned(c, b), turned(c, a));
+  return product == 0 ? 0 : turned(c, product);
+}
+
 static void flow_contract(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   value_id a = node->input[0], b = node->input[1], narrow = ops_before_widening(c, amount);
-  if (g->depends[a] != 0) ops_flow(g, a, contract(c, node, narrow, turned(c, b)));
-  if (g->depends[b] != 0 && c->status == HG_OK) ops_flow(g, b, contract(c, node, turned(c, a), narrow));
+  if (g->depends[a] != 0) ops_flow(g, a, contract_for(c, node, a, narrow, turned(c, b)));
+  if (g->depends[b] != 0 && c->status == HG_OK) ops_flow(g, b, contract_for(c, node, b, turned(c, a), narrow));
 }
 
 /* ---- by number --------------------------------------------------------------------------------------------------- */
