@@ -38,6 +38,17 @@ static hg_status write_group(const planner *p, const cluster *from, const ops_gr
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 
+/* What a launch moves at least: each tensor that it reads, and each that it writes, once. */
+static void count_bytes(const ops_plan *plan, ops_step *step) {
+  const atlas_symbol *symbols = atlas_program_symbols(step->program, NULL);
+  for (uint32_t i = 0; i < step->binding_count; i++) {
+    const ops_storage *storage = (const ops_storage *)plan->storages.data + step->bindings[i].storage;
+    uint64_t bytes = (uint64_t)storage->extent * atlas_type_bits((atlas_type)storage->type) / 8;
+    if (symbols[step->bindings[i].slot].access & ATLAS_IN) step->bytes_read += bytes;
+    if (symbols[step->bindings[i].slot].access & ATLAS_OUT) step->bytes_written += bytes;
+  }
+}
+
 static hg_status add_steps(planner *p, const cluster *from, const ops_group *group) {
   const hg_allocator *allocator = &p->plan->allocator;
   ops_step steps[OPS_MOST_STEPS];
@@ -50,6 +61,7 @@ static hg_status add_steps(planner *p, const cluster *from, const ops_group *gro
     if (steps[i].program == NULL) continue;
     steps[i].first_value = first_value;
     steps[i].value_count = group->node_count;
+    if (status == HG_OK) count_bytes(p->plan, &steps[i]);
     if (status == HG_OK && hg_array_append(allocator, &p->plan->steps, &steps[i], 1) != NULL) continue;
     if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
     atlas_program_release(steps[i].program);
@@ -117,6 +129,7 @@ static hg_status add_copy(planner *p, uint32_t from, uint32_t to) {
   memset(&step, 0, sizeof step);
   HG_TRY(ops_write_copy(p->plan, from, to, &step));
   step.first_value = (uint32_t)p->plan->values.count;
+  count_bytes(p->plan, &step);
   if (hg_array_append(&p->plan->allocator, &p->plan->steps, &step, 1) != NULL) return HG_OK;
   atlas_program_release(step.program);
   hg_release(&p->plan->allocator, step.scalars);

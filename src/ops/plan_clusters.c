@@ -213,8 +213,8 @@ void hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
   }
 }
 
-/* Whether a node, or what it has inline, takes by number what this cluster computes: that lies there when its launch has
- * ended. */
+/* Whether a node, or what it has inline, takes by number what this cluster computes: that lies there when its launch
+ * has ended. */
 static int takes_from(planner *p, uint32_t i, uint32_t number) {
   const ops_node *node = node_at(p, i);
   if (p->stamp[i] == p->epoch) return 0;
