@@ -100,9 +100,9 @@ void hg_neon_count_up(neon_emit *e, unsigned to, unsigned from, int is_64, uint3
 }
 
 static void special(neon_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned to) {
-  if (r->bits == ATLAS_REG_LANE) hg_neon_count_up(e, to, NEON_LANE, 1, copy, part, hg_neon_scratch(e, 5));
-  else if (r->bits == ATLAS_REG_BLOCK_LANE)
-    hg_neon_count_up(e, to, NEON_TILE_LANE, 0, copy, part, hg_neon_scratch(e, 5));
+  unsigned step = hg_neon_scratch(e, to == hg_neon_scratch(e, 5) ? 0 : 5); /* which is not where it goes */
+  if (r->bits == ATLAS_REG_LANE) hg_neon_count_up(e, to, NEON_LANE, 1, copy, part, step);
+  else if (r->bits == ATLAS_REG_BLOCK_LANE) hg_neon_count_up(e, to, NEON_TILE_LANE, 0, copy, part, step);
   else hg_neon_context(e, offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE), 0, to);
 }
 
