@@ -85,6 +85,10 @@ static hg_status derive(ops_terms *t, ops_derived_kind kind, const ops_form *of,
 
 /* quotient * divisor + remainder = form, as forms. Splits off what is a multiple of the divisor by itself. */
 static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, ops_form *quotient, ops_form *remainder) {
+  if (divisor == 0) { /* of a tensor without elements: nobody looks */
+    *quotient = *remainder = (ops_form){.constant = 0};
+    return HG_OK;
+  }
   ops_form whole = {.constant = 0}, rest = {.constant = 0};
   int64_t by = (int64_t)divisor;
   int is_exact = form->constant >= 0;
