@@ -244,6 +244,35 @@ static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cl
   return into;
 }
 
+/* Maps over one shape that a node reads, and of which neither waits for the other, are one launch: what they read is
+ * read once. Bits of a cluster that has been taken in stay behind; it has no nodes. */
+static void take_in(planner *p, uint32_t into, uint32_t other) {
+  cluster *clusters = p->clusters.data;
+  for (uint32_t i = 0; i < p->node_count; i++)
+    if (p->cluster_of[i] == other + 1) p->cluster_of[i] = into + 1;
+  clusters[into].weight += clusters[other].weight;
+  clusters[other].weight = MOST_NODES;
+  for (uint32_t w = 0; w < p->row_words; w++) row_of(p, into)[w] |= row_of(p, other)[w];
+  for (uint32_t i = 0; i < p->clusters.count; i++) {
+    if (i == other || (!is_before(p, other, i) && !is_before(p, into, i))) continue;
+    for (uint32_t w = 0; w < p->row_words; w++) row_of(p, i)[w] |= row_of(p, into)[w];
+    row_of(p, i)[into / 64] |= UINT64_C(1) << into % 64;
+  }
+}
+
+static void join_maps(planner *p, uint32_t index, uint32_t into, const reading *r) {
+  const cluster *clusters = p->clusters.data;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    uint32_t other = number_at(r, k);
+    if (other == into || clusters[into].kind != MAP || clusters[other].kind != MAP) continue;
+    if (!same(&clusters[other].space, &clusters[into].space)) continue;
+    if (clusters[into].weight + clusters[other].weight >= MOST_NODES) continue;
+    if (is_before(p, into, other) || !is_acyclic(p, r, other)) continue;
+    p->epoch++;
+    if (!takes_from(p, index, other)) take_in(p, into, other);
+  }
+}
+
 static cluster cluster_of_one(const planner *p, const ops_node *node) {
   cluster one = {.kind = ALONE, .space = node->shape};
   if (is_element_wise(node) || is_virtual(node)) one.kind = MAP;
@@ -273,6 +302,7 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
     if (p->alone[index]) wanted.weight = MOST_NODES;
     ((cluster *)p->clusters.data)[into] = wanted;
     p->cluster_of[index] = into + 1;
+    if ((p->flags & HG_NO_FUSION) == 0 && !p->alone[index]) join_maps(p, index, into, &r);
     hg_plan_wait_for(p, into, &r);
   }
   hg_array_release(&p->plan->allocator, &r.numbers);

@@ -161,6 +161,8 @@ class Draft:
         kind = self.r.choice(("f32", "f32", "f32", "f64", "f16", "bf16", "i32", "bool") + INTEGERS)
         for _ in range(self.r.randint(1, 3)):
             self.input(tuple(1 if self.r.random() < 0.2 else n for n in shape), kind)
+        if not self.g.values:  # none of them could be made
+            self.g.add("input", shape=(), kind="f32", layout="dense", seed=1)
         for _ in range(self.r.choice((2, 4, 8, 12, 16))):
             self.operation()
         self.ends()
