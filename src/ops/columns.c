@@ -83,7 +83,7 @@ static void hoist(column_block *c) {
     ops_form form = {.constant = 0};
     int owned;
     form.factor[i] = 1;
-    if ((ops_row_form_varies(c->g, &t->derived[i].of) & lane_bits(c)) == 0) ops_form_value(&c->code, &form, &owned);
+    if ((ops_varies(t, &t->derived[i].of) & lane_bits(c)) == 0) ops_form_value(&c->code, &form, &owned);
   }
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     const ops_term *term = ops_term_at(t, id);

@@ -3,7 +3,10 @@
 
 #include "atlas/tables.h"
 
-enum { MOST_INLINE_USES = 4 };
+enum {
+  MOST_INLINE_USES = 4,
+  DEMANDED = 2 /* is_inline of what must lie in a storage, while that is being found out */
+};
 
 /* ---- what is there ----------------------------------------------------------------------------------------------- */
 
@@ -78,7 +81,7 @@ static int must_lie_in_storage(const planner *p, uint32_t index) {
     if (outputs[i].value == index + 1) return 1;
   for (size_t i = 0; i < p->c->inputs.count; i++)
     if (inputs[i].update == index + 1) return 1;
-  return p->is_inline[index] == 2; /* the source of a gather, or of what is no expression */
+  return p->is_inline[index] == DEMANDED;
 }
 
 /* An operand of a contraction is read where it lies, through views and from 16 bits to f32. */
@@ -91,7 +94,7 @@ static void demand_operand(planner *p, value_id value) {
     if (node->kind != OPS_VIEW && node->kind != OPS_RESHAPE && !is_widening) break;
     value = node->input[0];
   }
-  p->is_inline[value - 1] = 2;
+  p->is_inline[value - 1] = DEMANDED;
 }
 
 static void demand_storage(planner *p) {
@@ -101,7 +104,7 @@ static void demand_storage(planner *p) {
     if (node->kind == OPS_CONTRACT)
       for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
     if (node->kind == OPS_GATHER)
-      p->is_inline[node->input[0] - 1] = 2;
+      p->is_inline[node->input[0] - 1] = DEMANDED;
   }
 }
 

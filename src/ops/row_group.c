@@ -437,27 +437,13 @@ void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64
   if (code->variable[g->row_rank] != column) ops_register_free(code, column);
 }
 
-uint32_t ops_row_form_varies(const row_group *g, const ops_form *form) {
-  uint32_t bits = 0;
-  for (uint32_t j = 0; j < g->terms.variable_count; j++) {
-    if (form->factor[j] == 0) continue;
-    bits |= j < g->terms.space.rank ? 1u << j : ops_row_form_varies(g, &g->terms.derived[j].of);
-  }
-  return bits;
-}
-
 int ops_row_derived_varies(const row_group *g, uint32_t variable) {
-  return (ops_row_form_varies(g, &g->terms.derived[variable].of) & column_bits(g)) != 0;
+  return (ops_varies(&g->terms, &g->terms.derived[variable].of) & column_bits(g)) != 0;
 }
 
 void ops_row_forget(const row_group *g, ops_code *code) {
   uint32_t rank = g->terms.space.rank;
   ops_forget(code, column_bits(g));
-  for (uint32_t i = rank; i < g->terms.variable_count; i++)
-    if (code->variable[i] != OPS_NO_REGISTER && ops_row_derived_varies(g, i)) {
-      ops_register_free(code, code->variable[i]);
-      code->variable[i] = OPS_NO_REGISTER;
-    }
   if (rank > g->row_rank + 1)
     for (uint32_t i = g->row_rank; i < rank; i++) ops_register_free(code, code->variable[i]);
 }

@@ -100,8 +100,7 @@ void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row);
 /* The column's coordinates from column `base` (a register) + displacement: until ops_row_forget. */
 void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
 void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
-uint32_t ops_row_form_varies(const row_group *g, const ops_form *form); /* coordinates, through derived variables */
-int ops_row_derived_varies(const row_group *g, uint32_t variable);      /* along columns */
+int ops_row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
 /* What varies along columns is not known any more. */
 void ops_row_forget(const row_group *g, ops_code *code);
 /* The number of an index register of this type: u32 to the code's index type. */
