@@ -22,6 +22,7 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json] [--kernels] [FILE...]
        ./dev bench launch [--json]
        ./dev bench eager [--json]
+       ./dev bench rows [--cpu] [--elements LOG2] [--explain] [OPERATION:TYPE:COLUMNS...]
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
@@ -32,6 +33,7 @@ compile: how long the compiler takes, and how much memory, on programs of 10 to 
   and what a kernel of one function, or of each FILE, costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
 eager: what a call of one operation costs on the CPU, beside a launch and a run of the same.
+rows: how many bytes a second operations over rows and columns move on the GPU, beside a copy; which launches they take.
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
 cpu: the CPU engines on element-wise programs and programs of blocks, beside compiled C loops, NumPy, numexpr and PyTorch;
   its own --help, and bench/README.md.
@@ -39,7 +41,7 @@ cuda: the GPU on element-wise programs and programs of blocks, beside what PyTor
   has; the same.
 TEXT
   case "${1:-}" in
-    compile | launch | eager | ops)
+    compile | launch | eager | ops | rows)
       local name=$1
       shift
       [ "$name" != ops ] || local -x HOLOGRAM_NUM_THREADS=1
