@@ -120,6 +120,33 @@ static void test_run(void) {
   hg_buffer_release(out);
 }
 
+static float product(uint64_t i) { return 64 * (float)(i % 64 + 1); }
+
+/* A backend's own kernel for products leaves a launch without a fault, whatever was in its memory. */
+static void test_products_on_stream(void) {
+  enum { SIDE = 64 };
+  static float left[SIDE * SIDE], right[SIDE * SIDE];
+  for (uint32_t i = 0; i < SIDE * SIDE; i++) left[i] = 1, right[i] = (float)(i % SIDE + 1);
+  hg_buffer *a = buffer_of(sizeof left, left), *b = buffer_of(sizeof right, right), *out = buffer_of(sizeof left, left);
+  hg_tensor x = matrix_of(a, SIDE, SIDE), y = matrix_of(b, SIDE, SIDE), z = matrix_of(out, SIDE, SIDE);
+  hg_computation *c = NULL;
+  hg_stream *stream = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value of[2] = {hg_computation_input(c, "a", &x), hg_computation_input(c, "b", &y)};
+  CHECK_EQ_U64(hg_computation_output(c, "out", hg_compute(c, HG_OP_matmul, of, 2, NULL, 0), NULL), HG_OK);
+  hg_executable *e = compiled(c);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  for (int i = 0; i < 8; i++) CHECK_EQ_U64(run3(e, x, y, z, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  check_floats(out, SIDE, product);
+  hg_stream_release(stream);
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_buffer_release(a);
+  hg_buffer_release(b);
+  hg_buffer_release(out);
+}
+
 static void test_stream(void) {
   hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
   hg_tensor x = vector_of(a, 12), y = vector_of(b, 12), z = vector_of(out, 12);
@@ -683,6 +710,7 @@ int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_run();
   test_stream();
+  test_products_on_stream();
   test_refusals();
   test_overlaps();
   test_empty();

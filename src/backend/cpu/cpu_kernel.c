@@ -145,8 +145,11 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   return status;
 }
 
-static void contract(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
+static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
   hg_contraction c = kernel->contraction;
+  launch->phase_advance = 0;
+  launch->notes = NULL;
+  launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
   c.a = launch->arguments[0].span.memory + c.first[0];
   c.b = launch->arguments[1].span.memory + c.first[1];
   c.c = launch->arguments[2].span.memory + c.first[2];
