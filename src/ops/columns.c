@@ -453,14 +453,11 @@ static void store_results(column_block *c) {
   if (full < c->g->result_count) {
     if (!c->all_have_results) atlas_emit_branch(c->code.builder, HAS_RESULTS, 1, done);
     only_first_group(c, done);
-    for (uint32_t w = 0; w < c->wide; w++)
-      for (uint32_t i = 0; i < c->g->result_count; i++) {
-        if (c->g->results[i].is_full) continue;
-        set_results(c, w);
-        row_store store = ops_row_store_begin(&c->code, &c->g->results[i], ops_value(&c->code, c->g->results[i].term));
-        ops_row_store_end(&c->code, &store);
-        forget(c);
-      }
+    for (uint32_t w = 0; w < c->wide; w++) {
+      set_results(c, w);
+      ops_row_put(c->g, &c->code);
+      forget(c);
+    }
   }
   atlas_builder_place(c->code.builder, done);
 }

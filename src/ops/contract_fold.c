@@ -46,11 +46,12 @@ static uint16_t begin_places(contract *c) {
 
 static void write_program(contract *c, const contract_results *results) {
   ops_code *code = &c->code;
+  ops_form lane = {.factor = {[AT_BATCH] = (int64_t)(c->m * c->n), [AT_M] = (int64_t)c->n, [AT_N] = 1}};
   uint16_t slot = ops_buffer_of(code, c->partial), parts[CONTRACT_MOST_PARTS] = {0}, at = begin_places(c);
   for (uint64_t i = 0; i < c->parts; i++) {
     parts[i] = ops_register(code);
     atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(parts[i]),
-               atlas_mem_reg(slot, at, 0));
+               i == 0 ? atlas_mem_lane(slot, 0) : atlas_mem_reg(slot, at, 0));
     if (i + 1 < c->parts)
       atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(at), atlas_reg(at),
                  ops_scalar_of(code, code->index_type, c->batch * c->m * c->n));
@@ -58,7 +59,9 @@ static void write_program(contract *c, const contract_results *results) {
   uint16_t sum = fold(c, parts, c->parts);
   for (uint64_t i = 0; i < c->parts; i++)
     if (parts[i] != sum) ops_register_free(code, parts[i]);
+  code->lane_form = &lane;
   ops_contract_put(c, results, sum);
+  code->lane_form = NULL;
 }
 
 hg_status ops_contract_fold(contract *c, ops_step *step) {

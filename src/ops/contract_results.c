@@ -48,13 +48,7 @@ void ops_contract_put(contract *c, const contract_results *results, uint16_t sum
   }
   for (uint32_t i = 0; i < c->group->result_count; i++) ops_want(code, results->roots[i]);
   code->registers[results->bound] = value;
-  for (uint32_t i = 0; i < c->group->result_count && code->status == HG_OK; i++) {
-    value_id result = c->group->results[i];
-    uint16_t reg = ops_value(code, results->roots[i]);
-    ops_store(code, c->group->storage_of[result - 1] - 1, &results->places[i],
-              (atlas_type)ops_at(c->group->computation, result)->type, reg);
-    ops_done(code, results->roots[i]);
-  }
+  ops_store_results(code, results->roots, results->places);
   code->registers[results->bound] = OPS_NO_REGISTER;
   if (value != sum) ops_register_free(code, value);
 }

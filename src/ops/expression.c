@@ -257,12 +257,21 @@ atlas_operand ops_form_value(ops_code *code, const ops_form *form, int *owned) {
   return atlas_reg(result);
 }
 
+/* Of dimensions with one element it does not matter what they are multiplied by. */
+static int is_at_lane(const ops_code *code, const ops_form *form) {
+  if (code->lane_form == NULL || form->constant != code->lane_form->constant) return 0;
+  for (uint32_t i = 0; i < code->terms->variable_count; i++) {
+    if (i < code->terms->space.rank && code->terms->space.size[i] == 1) continue;
+    if (form->factor[i] != code->lane_form->factor[i]) return 0;
+  }
+  return 1;
+}
+
 atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form, uint16_t *owned) {
   uint16_t slot = ops_buffer_of(code, storage);
   int64_t displacement = displacement_of(code, form);
   *owned = OPS_NO_REGISTER;
-  if (code->lane_form != NULL && memcmp(form, code->lane_form, sizeof *form) == 0)
-    return atlas_mem_lane(slot, displacement);
+  if (is_at_lane(code, form)) return atlas_mem_lane(slot, displacement);
   int is_owned;
   atlas_operand sum = sum_of(code, form, &is_owned);
   if (sum.kind == ATLAS_OPERAND_NONE && form->constant == 0) return atlas_mem(slot, displacement);
@@ -555,4 +564,23 @@ void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_typ
   atlas_emit(code->builder, ATLAS_OP_stg, type, 2, memory, atlas_reg(value));
   if (value != reg) ops_register_free(code, value);
   ops_register_free(code, owned);
+}
+
+static void store_result(ops_code *code, uint32_t i, uint32_t storage, const term_id *roots, const ops_form *places) {
+  const ops_group *group = code->terms->group;
+  atlas_type type = (atlas_type)ops_at(group->computation, group->results[i])->type;
+  ops_store(code, storage, &places[i], type, ops_value(code, roots[i]));
+  ops_done(code, roots[i]);
+}
+
+void ops_store_results(ops_code *code, const term_id *roots, const ops_form *places) {
+  enum { OTHERS, COMPUTED, STORED, ROUNDS };
+  const ops_group *group = code->terms->group;
+  for (int round = OTHERS; round < ROUNDS; round++)
+    for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++) {
+      uint32_t storage = group->storage_of[group->results[i] - 1] - 1;
+      if (ops_is_over_input(group->plan, storage) != (round != OTHERS)) continue;
+      if (round == COMPUTED) ops_value(code, roots[i]);
+      else store_result(code, i, storage, roots, places);
+    }
 }

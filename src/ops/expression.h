@@ -142,5 +142,8 @@ void ops_done(ops_code *code, term_id root);
 void ops_forget(ops_code *code, uint32_t coordinates);
 /* Writes a register (of the term's type) to a storage. */
 void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_type type, uint16_t reg);
+/* Computes the group's results and stores them. What updates an input lies over it: it is stored when all that read old
+ * elements have been computed. Their uses are counted (ops_want). */
+void ops_store_results(ops_code *code, const term_id *roots, const ops_form *places);
 
 #endif

@@ -82,6 +82,11 @@ typedef struct ops_group {
   uint32_t result_count;
 } ops_group;
 
+/* Of a result's storage: it updates an input in place. */
+static inline int ops_is_over_input(const ops_plan *plan, uint32_t storage) {
+  return ((const ops_storage *)plan->storages.data)[storage].kind == OPS_OF_INPUT;
+}
+
 /* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which
  * it uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the
  * writer adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its

@@ -30,31 +30,12 @@ static ops_form lane_form(const ops_shape *space) {
   return form;
 }
 
-static int is_over_input(const ops_group *group, uint32_t i) {
-  const ops_storage *storages = group->plan->storages.data;
-  return storages[group->storage_of[group->results[i] - 1] - 1].kind == OPS_OF_INPUT;
-}
-
-static void write_result(ops_code *code, const ops_group *group, uint32_t i, term_id root, const ops_form *place) {
-  value_id result = group->results[i];
-  uint16_t value = ops_value(code, root);
-  atlas_type type = (atlas_type)ops_at(group->computation, result)->type;
-  ops_store(code, group->storage_of[result - 1] - 1, place, type, value);
-  ops_done(code, root);
-}
-
-/* What updates an input lies over it: it is stored when all results that read the old elements have been computed. */
-static void write_results(ops_code *code, const ops_group *group, const term_id *roots, const ops_form *places) {
+static void write_results(ops_code *code, uint32_t count, const term_id *roots, const ops_form *places) {
   ops_form lane = lane_form(&code->terms->space);
   code->lane_form = &lane;
-  for (uint32_t i = 0; i < group->result_count; i++) ops_want(code, roots[i]);
+  for (uint32_t i = 0; i < count; i++) ops_want(code, roots[i]);
   coordinates_of_lane(code);
-  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++)
-    if (!is_over_input(group, i)) write_result(code, group, i, roots[i], &places[i]);
-  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++)
-    if (is_over_input(group, i)) ops_value(code, roots[i]);
-  for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++)
-    if (is_over_input(group, i)) write_result(code, group, i, roots[i], &places[i]);
+  ops_store_results(code, roots, places);
   code->lane_form = NULL;
 }
 
@@ -74,7 +55,7 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
   ops_collapse(terms, more, group->result_count, &boundary);
   ops_code code;
   HG_TRY(ops_code_begin(&code, terms, step, "map"));
-  write_results(&code, group, roots, places);
+  write_results(&code, group->result_count, roots, places);
   return ops_code_end(&code);
 }
 
@@ -116,7 +97,7 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *s
     status = ops_code_begin(&code, &terms, step, "copy");
   }
   if (status == HG_OK) {
-    write_results(&code, &group, &root, &place);
+    write_results(&code, 1, &root, &place);
     status = ops_code_end(&code);
   }
   ops_terms_release(&terms);

@@ -8,14 +8,13 @@
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static hg_status collect(const planner *p, value_id value, uint32_t number, uint8_t *seen, hg_array *nodes) {
+static hg_status collect(planner *p, value_id value, uint32_t number, hg_array *nodes) {
   uint32_t i = value - 1;
-  if (seen[i]) return HG_OK;
+  if (p->stamp[i] == p->epoch) return HG_OK;
   int is_own = p->cluster_of[i] == number + 1, is_storage = p->storage_of[i] != 0 && !is_own;
   if (node_at(p, i)->kind == OPS_INPUT || is_storage || (p->cluster_of[i] != NONE && !is_own)) return HG_OK;
-  seen[i] = 1;
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++)
-    HG_TRY(collect(p, node_at(p, i)->input[j], number, seen, nodes));
+  p->stamp[i] = p->epoch;
+  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) HG_TRY(collect(p, node_at(p, i)->input[j], number, nodes));
   if (hg_array_append(&p->plan->allocator, nodes, &value, 1) == NULL) return hg_fail_memory("a plan", sizeof value);
   return HG_OK;
 }
@@ -71,17 +70,16 @@ static hg_status add_steps(planner *p, const cluster *from, const ops_group *gro
   return status;
 }
 
-static hg_status write_cluster(planner *p, uint32_t number, uint8_t *seen) {
+/* Of `count` nodes, ascending. */
+static hg_status write_cluster(planner *p, uint32_t number, const value_id *own, uint32_t count) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
   hg_status status = HG_OK;
-  memset(seen, 0, p->node_count);
-  for (uint32_t i = 0; i < p->node_count && status == HG_OK; i++) {
-    if (p->cluster_of[i] != number + 1) continue;
-    value_id value = i + 1;
-    status = collect(p, value, number, seen, &nodes);
-    if (status == HG_OK && p->storage_of[i] != 0 && hg_array_append(allocator, &results, &value, 1) == NULL)
-      status = hg_fail_memory("a plan", sizeof value);
+  p->epoch++;
+  for (uint32_t i = 0; i < count && status == HG_OK; i++) {
+    status = collect(p, own[i], number, &nodes);
+    if (status == HG_OK && p->storage_of[own[i] - 1] != 0 && hg_array_append(allocator, &results, &own[i], 1) == NULL)
+      status = hg_fail_memory("a plan", sizeof own[i]);
   }
   sort_values(nodes.data, nodes.count);
   ops_group group = {.computation = p->c, .plan = p->plan, .nodes = nodes.data, .node_count = (uint32_t)nodes.count,
@@ -100,25 +98,41 @@ static uint32_t bits_in(const planner *p, uint32_t number) {
   return count;
 }
 
+/* The numbers from 0 to `count` in ascending order of their keys, which are less than `key_count`: those of key k from
+ * place first[k] on, up to first[k + 1]. */
+static void sort_by_key(const uint32_t *keys, uint32_t count, uint32_t key_count, uint32_t *first, uint32_t *sorted) {
+  for (uint32_t i = 0; i < count; i++) first[keys[i] + 1]++;
+  for (uint32_t k = 0; k < key_count; k++) first[k + 1] += first[k];
+  for (uint32_t i = 0; i < count; i++) sorted[first[keys[i]]++] = i;
+  for (uint32_t k = key_count; k > 0; k--) first[k] = first[k - 1];
+  first[0] = 0;
+}
+
 /* A cluster that comes after another one has more before it: what that one has, and itself. */
+static hg_status write_in_order(planner *p, uint32_t *keys, uint32_t *first, uint32_t *sorted, uint32_t *order) {
+  uint32_t count = (uint32_t)p->clusters.count;
+  for (uint32_t i = 0; i < count; i++) keys[i] = bits_in(p, i);
+  sort_by_key(keys, count, count, first, order);
+  memset(first, 0, (count + 1u) * sizeof *first);
+  sort_by_key(p->cluster_of, p->node_count, count + 1, first, sorted);
+  for (uint32_t i = 0; i < p->node_count; i++) sorted[i]++; /* values */
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t *own = &first[order[i] + 1];
+    hg_status status = write_cluster(p, order[i], sorted + own[0], own[1] - own[0]);
+    if (status == HG_UNSUPPORTED) p->refused = order[i] + 1;
+    HG_TRY(status);
+  }
+  return HG_OK;
+}
+
 static hg_status write_steps(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
-  uint32_t count = (uint32_t)p->clusters.count;
-  uint8_t *seen = hg_allocate(allocator, p->node_count + 1u, 1);
-  uint32_t *order = hg_allocate(allocator, 2 * (uint64_t)count + 2, sizeof *order);
-  hg_status status = seen == NULL || order == NULL ? hg_fail_memory("a plan", p->node_count) : HG_OK;
-  if (status == HG_OK) {
-    uint32_t *first = order + count;
-    for (uint32_t i = 0; i < count; i++) first[bits_in(p, i) + 1]++;
-    for (uint32_t i = 1; i <= count; i++) first[i] += first[i - 1];
-    for (uint32_t i = 0; i < count; i++) order[first[bits_in(p, i)]++] = i;
-  }
-  for (uint32_t i = 0; i < count && status == HG_OK; i++) {
-    status = write_cluster(p, order[i], seen);
-    if (status == HG_UNSUPPORTED) p->refused = order[i] + 1;
-  }
-  hg_release(allocator, seen);
-  hg_release(allocator, order);
+  uint64_t count = p->clusters.count, n = p->node_count;
+  uint32_t *memory = hg_allocate(allocator, 3 * count + n + 2, sizeof *memory);
+  if (memory == NULL) return hg_fail_memory("a plan", n);
+  uint32_t *keys = memory, *order = keys + count, *sorted = order + count, *first = sorted + n;
+  hg_status status = write_in_order(p, keys, first, sorted, order);
+  hg_release(allocator, memory);
   return status;
 }
 
@@ -174,23 +188,43 @@ static hg_status copy_results(planner *p) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
+static uint64_t count_inputs(const planner *p) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < p->node_count; i++) count += node_at(p, i)->input_count;
+  return count;
+}
+
+static void list_users(planner *p) {
+  uint32_t *first = p->first_user + 1; /* by node, as lists are filled: where the next one goes */
+  for (uint32_t i = 0; i < p->node_count; i++)
+    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) first[node_at(p, i)->input[j]]++;
+  for (uint32_t i = 0; i < p->node_count; i++) first[i + 1] += first[i];
+  for (uint32_t i = 0; i < p->node_count; i++)
+    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) p->users[first[node_at(p, i)->input[j] - 1]++] = i;
+}
+
 static hg_status make_planner(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint64_t n = p->node_count + 1u;
   p->row_words = p->node_count / 64 + 1;
   p->live = hg_allocate(allocator, n, 1);
   p->is_inline = hg_allocate(allocator, n, 1);
+  p->ends = hg_allocate(allocator, n, 1);
   p->uses = hg_allocate(allocator, n, sizeof *p->uses);
   p->reads = hg_allocate(allocator, n, sizeof *p->reads);
   p->cluster_of = hg_allocate(allocator, n, sizeof *p->cluster_of);
   p->storage_of = hg_allocate(allocator, n, sizeof *p->storage_of);
   p->before = hg_allocate(allocator, n * p->row_words, sizeof *p->before);
-  p->stamp = hg_allocate(allocator, 2 * n, sizeof *p->stamp);
+  p->stamp = hg_allocate(allocator, PLAN_WAYS * n, sizeof *p->stamp);
+  p->first_user = hg_allocate(allocator, n + 1, sizeof *p->first_user);
+  p->users = hg_allocate(allocator, count_inputs(p) + 1, sizeof *p->users);
   p->kept = hg_allocate(allocator, p->c->inputs.count, sizeof *p->kept);
   p->clusters.element_size = sizeof(cluster);
-  if (p->live == NULL || p->is_inline == NULL || p->uses == NULL || p->reads == NULL || p->cluster_of == NULL ||
+  if (p->live == NULL || p->is_inline == NULL || p->ends == NULL || p->first_user == NULL || p->users == NULL ||
+      p->uses == NULL || p->reads == NULL || p->cluster_of == NULL ||
       p->storage_of == NULL || p->before == NULL || p->stamp == NULL || p->kept == NULL)
     return hg_fail_memory("a plan", n);
+  list_users(p);
   return HG_OK;
 }
 
@@ -198,6 +232,9 @@ static void drop_planner(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_release(allocator, p->live);
   hg_release(allocator, p->is_inline);
+  hg_release(allocator, p->ends);
+  hg_release(allocator, p->first_user);
+  hg_release(allocator, p->users);
   hg_release(allocator, p->uses);
   hg_release(allocator, p->reads);
   hg_release(allocator, p->cluster_of);

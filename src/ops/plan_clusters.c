@@ -13,9 +13,10 @@ enum {
 static void mark_roots(planner *p) {
   const ops_output *outputs = p->c->outputs.data;
   const ops_input *inputs = p->c->inputs.data;
-  for (size_t i = 0; i < p->c->outputs.count; i++) p->live[outputs[i].value - 1] = 1;
+  for (size_t i = 0; i < p->c->outputs.count; i++) p->ends[outputs[i].value - 1] |= PUT_OUT;
   for (size_t i = 0; i < p->c->inputs.count; i++)
-    if (inputs[i].update != 0) p->live[inputs[i].update - 1] = 1;
+    if (inputs[i].update != 0) p->ends[inputs[i].update - 1] |= UPDATES;
+  for (uint32_t i = 0; i < p->node_count; i++) p->live[i] = p->ends[i] != 0;
 }
 
 /* A use by a node that does work counts for what stands behind views, too, with as many elements as are looked at. */
@@ -52,7 +53,10 @@ static int is_cheap(atlas_op op) {
   return info != NULL && (info->flags & ATLAS_FUNC) == 0 && op != ATLAS_OP_div && op != ATLAS_OP_sqrt;
 }
 
-static int must_lie_in_storage(const planner *p, uint32_t index);
+/* Outputs, and what an operation reads by numbers of its own. */
+static int must_lie_in_storage(const planner *p, uint32_t index) {
+  return p->ends[index] != 0 || p->is_inline[index] == DEMANDED;
+}
 
 /* Each element is an expression of elements of its inputs. */
 static int is_element_wise(const ops_node *node) {
@@ -71,17 +75,6 @@ static int is_worth_inlining(const planner *p, uint32_t i) {
   if (node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op)) return 1;
   return node->kind == OPS_POINTWISE && node->input_count == 1 && is_cheap((atlas_op)node->op) &&
          p->uses[i] <= MOST_INLINE_USES && p->reads[i] <= MOST_INLINE_USES * own;
-}
-
-/* Outputs, and what an operation reads by numbers of its own. */
-static int must_lie_in_storage(const planner *p, uint32_t index) {
-  const ops_output *outputs = p->c->outputs.data;
-  const ops_input *inputs = p->c->inputs.data;
-  for (size_t i = 0; i < p->c->outputs.count; i++)
-    if (outputs[i].value == index + 1) return 1;
-  for (size_t i = 0; i < p->c->inputs.count; i++)
-    if (inputs[i].update == index + 1) return 1;
-  return p->is_inline[index] == DEMANDED;
 }
 
 /* An operand of a contraction is read where it lies, through views and from 16 bits to f32. */
@@ -166,12 +159,13 @@ static int same_but_ones(const ops_shape *a, const ops_shape *b) {
 }
 
 /* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
-static int fits(const planner *p, const cluster *to, const ops_node *node, cluster *wanted) {
+static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wanted) {
+  const ops_node *node = node_at(p, index);
   *wanted = *to;
   if (to->kind == ALONE || to->weight >= MOST_NODES) return 0;
   if (node->kind == OPS_CONTRACT) return 0;
   if (node->kind == OPS_REDUCE) {
-    if (to->kind == CONTRACTION) return 0;
+    if (to->kind == CONTRACTION || to->updates) return 0;
     const ops_shape *from = &node_at(p, node->input[0] - 1)->shape;
     if (!same(from, &to->space)) return 0;
     if (to->kind == ROWS) return to->axes == node->axes;
@@ -181,7 +175,7 @@ static int fits(const planner *p, const cluster *to, const ops_node *node, clust
   }
   if (!is_element_wise(node)) return 0;
   if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
-  if (same(&node->shape, &to->space)) return 1;
+  if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;
   ops_shape outer = {.rank = 0}; /* a row's own values: without the axes, or with 1 in their place */
   ops_shape kept = to->space;
@@ -232,12 +226,11 @@ static int takes_from(planner *p, uint32_t i, uint32_t number) {
 
 /* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
 static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted) {
-  const ops_node *node = node_at(p, index);
   uint32_t into = UINT32_MAX;
   for (size_t k = 0; k < r->numbers.count; k++) {
     cluster candidate;
     uint32_t number = number_at(r, k);
-    if (!fits(p, (const cluster *)p->clusters.data + number, node, &candidate) || !is_acyclic(p, r, number)) continue;
+    if (!fits(p, (const cluster *)p->clusters.data + number, index, &candidate) || !is_acyclic(p, r, number)) continue;
     if (into != UINT32_MAX && is_before(p, number, into)) continue;
     p->epoch++;
     if (takes_from(p, index, number)) continue;
@@ -254,6 +247,7 @@ static void take_in(planner *p, uint32_t into, uint32_t other) {
   for (uint32_t i = 0; i < p->node_count; i++)
     if (p->cluster_of[i] == other + 1) p->cluster_of[i] = into + 1;
   clusters[into].weight += clusters[other].weight;
+  clusters[into].updates |= clusters[other].updates;
   clusters[other].weight = MOST_NODES;
   for (uint32_t w = 0; w < p->row_words; w++) row_of(p, into)[w] |= row_of(p, other)[w];
   for (uint32_t i = 0; i < p->clusters.count; i++) {
@@ -302,6 +296,7 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
   }
   if (status == HG_OK) {
     wanted.weight++;
+    wanted.updates |= (p->ends[index] & UPDATES) != 0;
     if (p->alone[index]) wanted.weight = MOST_NODES;
     ((cluster *)p->clusters.data)[into] = wanted;
     p->cluster_of[index] = into + 1;

@@ -74,55 +74,51 @@ static hg_status give_tensors(planner *p) {
 
 /* ---- updates in place -------------------------------------------------------------------------------------------- */
 
-/* Whether a node reads an input, itself or through what it has inline or in its cluster. */
-static int reads_input(planner *p, value_id value, value_id input, uint32_t number, uint32_t *stamp, uint32_t epoch) {
-  uint32_t i = value - 1;
-  if (value == input) return 1;
-  if (stamp[i] == epoch || (p->cluster_of[i] != NONE && p->cluster_of[i] != number + 1)) return 0;
-  stamp[i] = epoch;
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++)
-    if (reads_input(p, node_at(p, i)->input[j], input, number, stamp, epoch)) return 1;
-  return 0;
-}
+/* Who reads an input, from which an update is computed. */
+typedef struct tracing {
+  uint32_t own;       /* 1 + the update's cluster */
+  uint8_t is_possible;
+  reading others;     /* clusters that read it */
+} tracing;
 
-/* Whether it does so otherwise than element by element. */
-static int reads_elsewhere(planner *p, value_id value, value_id input, uint32_t number) {
-  uint32_t i = value - 1;
-  if (value == input || p->stamp[i] == p->epoch || (p->cluster_of[i] != NONE && p->cluster_of[i] != number + 1))
-    return 0;
-  p->stamp[i] = p->epoch;
-  if (node_at(p, i)->kind != OPS_POINTWISE)
-    return reads_input(p, value, input, number, p->stamp + p->node_count, p->epoch);
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++)
-    if (reads_elsewhere(p, node_at(p, i)->input[j], input, number)) return 1;
-  return 0;
-}
+/* Of a way from an input: not element by element; by a value of the update's cluster, which others read where it is
+ * stored. */
+enum { ELSEWHERE = 1, COMPUTED = 2 };
 
-/* An update may be written over its input if its launch goes element by element, and all others that read the input
- * are before it, or can be made to be. */
-static hg_status try_in_place(planner *p, const ops_input *input) {
-  uint32_t index = input->update - 1;
-  if (p->cluster_of[index] == NONE || p->storage_of[index] != 0) return HG_OK;
-  uint32_t number = p->cluster_of[index] - 1;
-  if (((const cluster *)p->clusters.data)[number].kind != MAP) return HG_OK;
-  reading readers = {.numbers = {.element_size = sizeof(uint32_t)}};
-  int is_possible = 1;
-  for (uint32_t i = 0; i < p->node_count && is_possible; i++) {
-    if (p->cluster_of[i] == NONE) continue;
-    uint32_t other = p->cluster_of[i] - 1;
-    p->epoch++;
-    if (other == number) is_possible = !reads_elsewhere(p, i + 1, input->value, other);
-    else if (reads_input(p, i + 1, input->value, other, p->stamp, p->epoch)) {
-      is_possible = !is_before(p, number, other);
-      if (!hg_array_push(&p->plan->allocator, &readers.numbers, other)) readers.status = hg_fail_memory("a plan", 1);
+/* What reads a value through inline nodes and those of the update's cluster. */
+static void trace(planner *p, tracing *t, uint32_t index, uint32_t way) {
+  for (uint32_t u = p->first_user[index]; u < p->first_user[index + 1] && t->is_possible; u++) {
+    uint32_t user = p->users[u], in = p->cluster_of[user];
+    uint32_t on = way | (node_at(p, user)->kind == OPS_POINTWISE ? 0 : ELSEWHERE) | (in == t->own ? COMPUTED : 0);
+    uint32_t *stamp = &p->stamp[(size_t)on * p->node_count + user];
+    if (*stamp == p->epoch) continue;
+    *stamp = p->epoch;
+    if (in == NONE || in == t->own) {
+      if (in == t->own && (on & ELSEWHERE) != 0) t->is_possible = 0;
+      else trace(p, t, user, on);
+    } else if ((on & COMPUTED) == 0) {
+      t->is_possible = !is_before(p, t->own - 1, in - 1);
+      if (!hg_array_push(&p->plan->allocator, &t->others.numbers, in - 1))
+        t->others.status = hg_fail_memory("a plan", sizeof in);
     }
   }
-  if (is_possible && readers.status == HG_OK) {
-    hg_plan_wait_for(p, number, &readers);
+}
+
+/* An update may be written over its input if its launch goes element by element, or does so with what it has computed,
+ * and all others that read the input are before it, or can be made to be. */
+static hg_status try_in_place(planner *p, const ops_input *input) {
+  uint32_t index = input->update - 1, number = p->cluster_of[index] - 1;
+  if (p->cluster_of[index] == NONE || p->storage_of[index] != 0) return HG_OK;
+  if (((const cluster *)p->clusters.data)[number].kind == ALONE) return HG_OK;
+  tracing t = {.own = number + 1, .is_possible = 1, .others = {.numbers = {.element_size = sizeof(uint32_t)}}};
+  p->epoch++;
+  trace(p, &t, input->value - 1, 0);
+  if (t.is_possible && t.others.status == HG_OK) {
+    hg_plan_wait_for(p, number, &t.others);
     p->storage_of[index] = p->storage_of[input->value - 1];
   }
-  hg_array_release(&p->plan->allocator, &readers.numbers);
-  return readers.status;
+  hg_array_release(&p->plan->allocator, &t.others.numbers);
+  return t.others.status;
 }
 
 /* What a cluster (1 + its number) reads of another one lies in a storage; inline nodes are looked through. */

@@ -6,13 +6,15 @@
 
 #include <string.h>
 
-enum { NONE = 0, MOST_NODES = 256 /* of a cluster */ };
+enum { PUT_OUT = 1, UPDATES = 2 /* an input */ };
+enum { NONE = 0, PLAN_WAYS = 4 /* that a node can be reached, of one walk */, MOST_NODES = 256 /* of a cluster */ };
 
 typedef struct cluster {
   uint8_t kind;         /* cluster_kind */
   ops_shape space;      /* of its elements */
   uint32_t axes;        /* that its reductions fold */
   uint32_t weight;      /* nodes */
+  uint8_t updates;      /* an input: one of its nodes does */
 } cluster;
 
 typedef enum cluster_kind { MAP, ROWS, CONTRACTION, ALONE } cluster_kind;
@@ -23,10 +25,13 @@ typedef struct planner {
   ops_plan *plan;
   uint32_t flags, node_count;
   uint8_t *live, *is_inline;
+  uint8_t *ends;         /* by node: bits, PUT_OUT and UPDATES */
   uint8_t *alone;        /* not to be fused: a writer has refused the cluster that it was in */
   uint32_t *stamp, epoch; /* by node: the walk that has been there last */
   uint32_t *uses;        /* by node: how many nodes that do work read it, directly or through views */
   uint64_t *reads;       /* how many of its elements they read in all */
+  uint32_t *first_user,
+      *users;            /* by node: those that read it are users[first_user[i]] to users[first_user[i + 1] - 1] */
   uint32_t *cluster_of;  /* by node: 1 + number; NONE: inline */
   uint32_t *storage_of;  /* by node: 1 + number */
   hg_array clusters;     /* cluster */

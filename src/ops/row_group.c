@@ -517,6 +517,22 @@ void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *s
   atlas_builder_place(code->builder, absent);
 }
 
+static void put_result(ops_code *code, const row_result *result) {
+  row_store store = ops_row_store_begin(code, result, ops_value(code, result->term));
+  ops_row_store_end(code, &store);
+}
+
+void ops_row_put(const row_group *g, ops_code *code) {
+  enum { OTHERS, COMPUTED, STORED, ROUNDS };
+  for (int round = OTHERS; round < ROUNDS; round++)
+    for (uint32_t i = 0; i < g->result_count && code->status == HG_OK; i++) {
+      const row_result *result = &g->results[i];
+      if (result->is_full || ops_is_over_input(g->group->plan, result->storage) != (round != OTHERS)) continue;
+      if (round == COMPUTED) ops_value(code, result->term);
+      else put_result(code, result);
+    }
+}
+
 void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
@@ -527,10 +543,6 @@ void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane) {
                atlas_bits(0));
     atlas_emit_branch(code->builder, 0, 0, done);
   }
-  for (uint32_t i = 0; i < g->result_count; i++) {
-    if (g->results[i].is_full) continue;
-    row_store store = ops_row_store_begin(code, &g->results[i], ops_value(code, g->results[i].term));
-    ops_row_store_end(code, &store);
-  }
+  ops_row_put(g, code);
   if (by_one_lane) atlas_builder_place(code->builder, done);
 }

@@ -125,8 +125,10 @@ enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xf
 void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
                     uint32_t stage, int tests);
 
-/* Puts the results that a row has one of to their places: at the end of the program. by_one_lane:
- * lane 0 does it, else all that get here. */
+/* Puts the results that a row has one of to their places. What updates an input lies over it: it is stored when all
+ * that read old elements have been computed. */
+void ops_row_put(const row_group *g, ops_code *code);
+/* The same at the end of the program. by_one_lane: lane 0 does it, else all that get here. */
 void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane);
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */

@@ -32,8 +32,9 @@ hg_status ops_rows_map(row_group *g, ops_step *step, int full) {
   ops_form lane = {.constant = 0};
   HG_TRY(ops_row_code_begin(g, &code, step, "behind_rows"));
   if (full ? g->terms.space.rank > 0 : g->row_rank > 0) coordinates(g, &code, full, &lane);
-  for (uint32_t i = 0; i < g->result_count; i++) {
-    if (g->results[i].is_full != full) continue;
+  if (!full) ops_row_put(g, &code);
+  for (uint32_t i = 0; i < g->result_count && full; i++) {
+    if (!g->results[i].is_full) continue;
     row_store store = ops_row_store_begin(&code, &g->results[i], ops_value(&code, g->results[i].term));
     ops_row_store_end(&code, &store);
   }
