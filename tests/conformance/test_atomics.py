@@ -251,6 +251,20 @@ def test_cas_and_exch_let_one_lane_win(executor, t):
         assert 1 <= int(result.buffers["m"][1]) <= 300
 
 
+def test_cas_with_the_number_of_a_lane(executor):
+    """As what is compared, and as what is put: each lane finds its own number."""
+    text = """.buffer m u64 inout
+.buffer old u64 out
+    stg.u64 [m + lane], lane
+    atom.cas.u64 r1, [m + lane], lane, #77
+    stg.u64 [old + lane], r1
+    atom.cas.u64 r2, [m + lane], #77, lane
+    exit
+"""
+    for result in executor.run_each(text, lanes=300, buffers={"m": array_of("u64", [9] * 300), "old": array_of("u64", [9] * 300)}):
+        assert [int(b) for b in result.buffers["old"]] == [int(b) for b in result.buffers["m"]] == list(range(300))
+
+
 @pytest.mark.parametrize("op, t", CASES, ids=IDS)
 def test_out_of_bounds(executor, op, t):
     """The result is 0, nothing is stored, and the launch reports it."""

@@ -115,6 +115,9 @@ static const example examples[] = {
      ".program ends\n.buffer x u32 in\n.buffer y u32 inout\nmul.u64 r1, lane, #3\nmovi.u32 r2, #1\nL1:\n"
      "set.ge.u64 p0, r1, #20\n@p0 bra L0\nldg.u32 r3, [x + r1]\nmax.u32 r2, r2, r3\nadd.u64 r1, r1, #7\nbra L1\n"
      "L0:\nmovi.u32 r4, #3\nL2:\natom.add.u32 _, [y + lane], r2\nloop r4, L2\ntrap #5\n"},
+    {"compared memory with half of every second lane's number, whose register also held what was added to the first's",
+     ".program numbered\n.buffer y u64 inout\nstg.u64 [y + lane], lane\natom.cas.u64 r1, [y + lane], lane, #77\n"
+     "stg.u64 [y + lane + #64], r1\natom.cas.u64 r2, [y + lane], #77, lane\nstg.u64 [y + lane + #128], r2\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */
