@@ -165,7 +165,7 @@ static ops_item read_number(ops_formula *f) {
 }
 
 value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atlas_type type) {
-  if (atlas_is_float(type)) return ops_number(f->c, type, item->number);
+  if (atlas_is_float(type) || atlas_kind(type) == ATLAS_KIND_STORAGE) return ops_number(f->c, type, item->number);
   double number = item->number;
   int is_whole = item->is_integer || (number >= -0x1p62 && number <= 0x1p62 && (double)(int64_t)number == number);
   int64_t whole = item->is_integer ? item->integers[0] : is_whole ? (int64_t)number : 0;

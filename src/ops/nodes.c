@@ -124,6 +124,8 @@ value_id ops_cast(hg_computation *c, value_id value, atlas_type type) {
   if (input->type == type) return value;
   if (input->kind == OPS_CONSTANT)
     return ops_constant(c, type, atlas_convert(type, (atlas_type)input->type, input->bits));
+  if (type == ATLAS_bool && atlas_kind((atlas_type)input->type) == ATLAS_KIND_STORAGE) /* which compare with nothing */
+    return ops_cast(c, ops_cast(c, value, ATLAS_f32), type);
   return ops_add(c, &(ops_node){.kind = OPS_POINTWISE, .op = ATLAS_OP_cvt, .type = (uint8_t)type, .input_count = 1,
                                 .input = {value}, .shape = input->shape});
 }
