@@ -21,12 +21,14 @@ import engines
 TYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32,
          "u64": np.uint64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
          "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2, "bool": np.bool_}
+FLOATS = ("f32", "f64", "f16", "bf16")
 CODES = {name: code + 1 for code, name in enumerate(TYPES)}
 NAME_OF = {np.dtype(kind): name for name, kind in TYPES.items()}
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
 BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()
 MAX_RANK, NO_FUSION = 8, 2
+FILLER, GUARD = 0xA5, 64  # bytes that no run may write: between the elements of an output, and so many elements behind them
 
 
 class Error(Exception):
@@ -148,6 +150,26 @@ def argument(value, default: str) -> Argument:
     return Argument(1, 0, (int(value),))
 
 
+def laid_out(dense, layout, seed=0):
+    """The same elements with other strides."""
+    if dense.ndim == 0 or layout == "dense":
+        return dense
+    if layout == "turned":
+        return np.ascontiguousarray(dense.T).T
+    if layout == "backwards":
+        return np.ascontiguousarray(dense[::-1])[::-1]
+    if layout == "apart":
+        return np.repeat(dense, 2, axis=-1)[..., ::2]
+    if layout == "repeated":
+        return np.broadcast_to(dense[:1], dense.shape) if dense.size else dense
+    rng = np.random.default_rng(seed)  # mixed: axes in any order, each with a step of its own
+    order, steps = rng.permutation(dense.ndim), rng.choice((1, 1, -1, 2, -3), dense.ndim)
+    memory = np.zeros([dense.shape[a] * abs(steps[a]) for a in order], dense.dtype)
+    view = memory.transpose(np.argsort(order))[tuple(slice(None, None, int(s)) for s in steps)]
+    view[...] = dense
+    return view
+
+
 def tensor_like(array) -> Tensor:
     item = array.dtype.itemsize
     return Tensor(None, CODES[NAME_OF[array.dtype]], array.ndim, 0, tuple(array.shape), tuple(s // item for s in array.strides))
@@ -156,15 +178,17 @@ def tensor_like(array) -> Tensor:
 class Computation:
     def __init__(self):
         self.handle, self.arrays, self.results, self.inputs, self.updated = P(), [], [], [], []
+        self.ahead, self.likes, self.placed = [], [], []
         check(LIB.hg_computation_create(None, c.byref(self.handle)))
 
     def __del__(self):
         LIB.hg_computation_release(self.handle)
 
-    def input(self, array):
-        """An array with its own strides; the run is given a copy of the memory that it is a view of."""
+    def input(self, array, ahead=0):
+        """An array with its own strides; the run is given a copy of the memory that it is a view of, behind so many elements."""
         like = tensor_like(array)
         self.arrays.append(array)
+        self.ahead.append(ahead)
         self.inputs.append(LIB.hg_computation_input(self.handle, f"x{len(self.arrays)}".encode(), c.byref(like)))
         return self.inputs[-1]
 
@@ -189,9 +213,22 @@ class Computation:
         LIB.hg_gradient(self.handle, value, cotangent, (U32 * len(wrt))(*wrt), len(wrt), results)
         return list(results)
 
-    def output(self, value):
-        LIB.hg_computation_output(self.handle, f"y{len(self.results)}".encode(), value, None)
+    def output(self, value, layout="dense", seed=0):
+        """`layout`: the strides to write it with, as laid_out has them."""
+        like = None
+        if layout != "dense":
+            shape = self.describe(value)
+            like = laid_out(np.zeros(tuple(shape.shape[:shape.rank]), list(TYPES.values())[shape.type - 1]), layout, seed)
+        LIB.hg_computation_output(self.handle, f"y{len(self.results)}".encode(), value,
+                                  None if like is None else c.byref(tensor_like(like)))
         self.results.append(value)
+        self.likes.append(like)
+
+    def over(self, result, value, shift=0):
+        """What run_on(..., over=True) puts where the input lies, so many elements behind its first."""
+        if result not in self.results:
+            raise Error(1, "no output")
+        self.placed.append((self.results.index(result), self.inputs.index(value), shift))
 
     def update(self, value, result):
         """The memory of the input that this value is comes behind the outputs of a run."""
@@ -214,36 +251,46 @@ class Computation:
                 assert mine.tobytes() == others.tobytes(), f"{ENGINES[0]} and {engine} differ"
         return answers
 
-    def run_on(self, engine, flags=0, report=False):
+    def run_on(self, engine, flags=0, report=False, over=False):
+        """What lies between the elements of an output, or behind them, must stay as it was."""
         self.check()
         made = P()
         check(LIB.hg_compile(executor(engine), self.handle, c.byref(CompileDesc(c.sizeof(CompileDesc), flags)), c.byref(made)))
         buffers, inputs, outputs, shapes = [], [], [], []
         try:
-            for array in self.arrays:
+            for array, ahead in zip(self.arrays, self.ahead):
                 low, memory = _memory_of(array)
-                buffer = _buffer(engine, memory.nbytes, buffers)
-                check(LIB.hg_buffer_write(buffer, 0, memory.ctypes.data, memory.nbytes))
+                item = array.dtype.itemsize
+                buffer = _buffer(engine, memory.nbytes + ahead * item, buffers)
+                check(LIB.hg_buffer_write(buffer, ahead * item, memory.ctypes.data, memory.nbytes))
                 tensor = tensor_like(array)
-                tensor.buffer, tensor.offset = buffer, low
+                tensor.buffer, tensor.offset = buffer, low + ahead
                 inputs.append(tensor)
-            for value in self.results:
+            places = {result: (value, shift) for result, value, shift in self.placed} if over else {}
+            for number, (value, like) in enumerate(zip(self.results, self.likes)):
                 tensor = self.describe(value)
-                shape = tuple(tensor.shape[:tensor.rank])
-                kind = np.dtype(list(TYPES.values())[tensor.type - 1])
-                tensor.buffer = _buffer(engine, int(np.prod(shape, dtype=np.int64)) * kind.itemsize, buffers)
+                shape, kind = tuple(tensor.shape[:tensor.rank]), np.dtype(list(TYPES.values())[tensor.type - 1])
+                view = np.empty(shape, kind) if like is None else like
+                low, memory = _memory_of(view)
+                tensor = tensor_like(view)
+                memory = np.full(memory.nbytes + GUARD * kind.itemsize, FILLER, np.uint8)
+                if number in places:
+                    own = inputs[places[number][0]]
+                    tensor.buffer, tensor.offset = own.buffer, own.offset + places[number][1]
+                else:
+                    tensor.buffer, tensor.offset = _buffer(engine, memory.nbytes, buffers), low
+                    check(LIB.hg_buffer_write(tensor.buffer, 0, memory.ctypes.data, memory.nbytes))
                 outputs.append(tensor)
-                shapes.append((shape, kind))
+                shapes.append((shape, kind, memory.nbytes, number in places))
             check(LIB.hg_run(made, (Tensor * len(inputs))(*inputs), len(inputs), (Tensor * len(outputs))(*outputs), len(outputs),
                              None, None))
             answers = []
-            for tensor, (shape, kind) in zip(outputs, shapes):
-                answer = np.empty(shape, kind)
-                check(LIB.hg_buffer_read(tensor.buffer, 0, answer.ctypes.data, answer.nbytes))
-                answers.append(answer)
+            for tensor, (shape, kind, byte_count, is_over) in zip(outputs, shapes):
+                answers.append(_read(tensor, shape, kind, byte_count, is_over))
             for number in self.updated:
-                memory = np.empty_like(_memory_of(self.arrays[number])[1])
-                check(LIB.hg_buffer_read(inputs[number].buffer, 0, memory.ctypes.data, memory.nbytes))
+                memory = np.empty_like(_memory_of(self.arrays[number])[1]) if self.arrays[number].size else np.empty(0, np.int8)
+                first = self.ahead[number] * memory.itemsize
+                check(LIB.hg_buffer_read(inputs[number].buffer, first, memory.ctypes.data, memory.nbytes))
                 answers.append(memory)
             if report:
                 text = c.c_char_p()
@@ -261,6 +308,25 @@ def _buffer(engine, byte_count, kept):
     check(LIB.hg_buffer_create(executor(engine), None, max(1, byte_count), c.byref(buffer)))
     kept.append(buffer)
     return buffer
+
+
+def _read(tensor, shape, kind, byte_count, is_over):
+    """A tensor's elements, dense. An AssertionError if a run wrote beside them."""
+    if is_over:
+        byte_count = (tensor.offset + sum((n - 1) * max(0, s) for n, s in zip(shape, tensor.stride)) + 1) * kind.itemsize
+    memory = np.empty(byte_count if np.prod(shape) else 0, np.uint8)
+    if memory.size == 0:
+        return np.empty(shape, kind)
+    check(LIB.hg_buffer_read(tensor.buffer, 0, memory.ctypes.data, memory.nbytes))
+    elements = memory[:memory.size // kind.itemsize * kind.itemsize].view(kind)
+    strides = tuple(s * kind.itemsize for s in tensor.stride[:len(shape)])
+    view = np.ndarray(shape, kind, elements, tensor.offset * kind.itemsize, strides)
+    answer = np.array(view, order="C")
+    if not is_over:
+        np.ndarray(shape, np.dtype(f"V{kind.itemsize}"), memory, tensor.offset * kind.itemsize, strides)[...] = \
+            np.frombuffer(bytes([FILLER]) * kind.itemsize, f"V{kind.itemsize}")[0]
+        assert (memory == FILLER).all(), "a run wrote beside the elements of an output"
+    return answer
 
 
 def _memory_of(array):

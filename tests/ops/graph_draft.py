@@ -1,0 +1,408 @@
+"""A seed as a list of steps (graph_steps.py): a random graph. Operations element by element are taken from the table, whatever
+it has; others have a way of their own below, and test_random_graphs.py asks that every row of the table comes up."""
+
+import random
+
+import numpy as np
+
+from graph_steps import LAYOUTS, MOST_ELEMENTS, Graph
+from hgops import FLOATS, TABLE, TYPES
+
+SIGNED, UNSIGNED = ("i8", "i16", "i32", "i64"), ("u8", "u16", "u32", "u64")
+INTEGERS = SIGNED + UNSIGNED
+SETS = {"number": INTEGERS + FLOATS, "float": FLOATS, "integer": INTEGERS, "bool": ("bool",), "any": tuple(TYPES)}
+SIZES = (0, 1, 1, 2, 3, 5, 8, 17, 33, 64, 130)
+BOUNDS = ("fault", "wrap", "clamp")
+
+# Element by element, by the table: pointwise rows, and formulas of their section.
+SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
+          (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name == "bce_of")]
+OFTEN = "add sub mul div neg abs exp where maximum less".split()
+REDUCTIONS = "sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total".split()
+
+
+def types_of(name, place):
+    """What an input may be."""
+    parts = TABLE[name]["types"].split(";")
+    return [kind for word in parts[min(place, len(parts) - 1)].split() for kind in SETS[word]]
+
+
+def inputs_of(name):
+    return [i.strip() for i in TABLE[name]["inputs"].split(",") if i.strip()]
+
+
+class Draft:
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        self.most = MOST_ELEMENTS if self.r.random() < 0.99 else 300000  # several blocks, several chunks of a reduction
+        self.g = Graph(most=4 * self.most)
+        shape = self.shape()
+        kind = self.r.choice(("f32", "f32", "f32", "f64", "f16", "bf16", "i32", "bool", "f8e4m3", "f8e5m2") + INTEGERS + FLOATS)
+        for _ in range(self.r.randint(1, 3)):
+            self.input(tuple(1 if self.r.random() < 0.2 else n for n in shape), kind)
+        if not self.g.values:  # none of them could be made
+            self.g.add("input", shape=(), kind="f32", layout="dense", seed=1)
+        if self.r.random() < 0.06:
+            self.training()
+        for _ in range(self.r.choice((2, 4, 8, 12, 16))):
+            self.operation()
+        self.ends()
+
+    # ---- values ----
+
+    def shape(self):
+        while True:
+            shape = tuple(self.r.choice(SIZES if self.r.random() < 0.5 else SIZES[1:]) for _ in range(self.r.randint(0, 4)))
+            if self.r.random() < 0.05:
+                shape = shape[:-1] + (self.r.choice((300, 1000, 4096, 4097, 5000)),)
+            if self.most > MOST_ELEMENTS:
+                shape = self.r.choice(((70001,), (3, 40000), (40000, 3), (600, 300), (9, 5, 1025), (257, 2, 257), (1, 100000)))
+            if np.prod(shape) <= self.most:
+                return shape
+
+    def input(self, shape, kind, **between):
+        layout = self.r.choice(("dense",) * 6 + LAYOUTS)
+        ahead = {"ahead": self.r.choice((1, 2, 3, 7))} if self.r.random() < 0.15 else {}
+        return self.g.add("input", shape=tuple(shape), kind=kind, layout=layout, seed=self.r.getrandbits(32), **between, **ahead)
+
+    def some(self, fits=lambda v: True):
+        """One of the later values, most often, as (number, value)."""
+        found = [(n, v) for n, v in self.g.values.items() if fits(v)]
+        recent = found[-4:] if self.r.random() < 0.8 else found
+        return self.r.choice(recent) if recent else (None, None)
+
+    def partner(self, value, kinds=None):
+        """Another whose shape broadcasts with the value's, of its type or one of these, or a new input."""
+        kinds = kinds or (value.kind,)
+        def fits(v):
+            if v.kind not in kinds:
+                return False
+            try:
+                return np.prod(np.broadcast_shapes(v.shape, value.shape)) <= self.most
+            except ValueError:
+                return False
+        found = None if self.r.random() < 0.15 else self.some(fits)[0]
+        if found is not None:
+            return found
+        return self.input(tuple(1 if self.r.random() < 0.4 else n for n in value.shape), self.r.choice(kinds))
+
+    # ---- operations ----
+
+    def operation(self):
+        self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
+            self.join, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
+            self.make_new, self.optimiser) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+
+    def simple(self):
+        n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)
+        if n is None:
+            return
+        names = OFTEN if self.r.random() < 0.4 else SIMPLE
+        fitting = [(name, place) for name in names for place in range(len(inputs_of(name))) if v.kind in types_of(name, place)]
+        if name_place := self.r.choice(fitting) if fitting else None:
+            name, place = name_place
+            if name.startswith("dot4") and v.kind not in ("i32", "u32"):
+                return
+            given = []
+            for i in range(len(inputs_of(name))):
+                kinds = types_of(name, i)
+                same = (v.kind,)
+                if self.r.random() < 0.06 and v.kind in FLOATS + INTEGERS:  # promoted
+                    same = [k for k in kinds if (k in FLOATS) == (v.kind in FLOATS)] or same
+                given.append(n if i == place else self.partner(v, same if v.kind in kinds else kinds))
+            self.g.add(name, *given, **self.arguments(name))
+
+    def arguments(self, name):
+        if name == "clip":
+            return self.r.choice(({"low": -1.0}, {"high": 2.0}, {"low": -1.0, "high": 2.0}, {}))
+        return {key: self.r.choice((0.3, 1.0, 2.5)) for key in TABLE[name]["defaults"] if self.r.random() < 0.5}
+
+    def reduce(self):
+        n, v = self.some(lambda v: v.shape)
+        if n is None:
+            return
+        name = self.r.choice([name for name in REDUCTIONS if v.kind in types_of(name, 0)] or ["sum"])
+        axes = [a - len(v.shape) * (self.r.random() < 0.3) for a in self.r.sample(range(len(v.shape)), self.r.randint(1, len(v.shape)))]
+        if name == "total":
+            return self.g.add(name, n, reduction=self.r.choice(("mean", "sum", "none")))
+        more = {"ddof": 1.0} if name in ("var", "std") and self.r.random() < 0.3 else {}
+        if name == "norm":
+            more = {"ord": self.r.choice((1.0, 2.0, 3.0, float("inf")))}
+        self.g.add(name, n, axes=axes, keep=int(self.r.random() < 0.6), **more)
+
+    def view(self):
+        n, v = self.some(lambda v: v.shape)
+        if n is None:
+            return
+        rank, size, axis = len(v.shape), int(np.prod(v.shape)), self.r.randrange(len(v.shape))
+        name = self.r.choice(("permute", "flip", "reshape", "slice", "slice", "broadcast", "expand", "squeeze", "swap"))
+        length = v.shape[axis]
+        if name == "slice" and length:
+            first, last = sorted((self.r.randrange(length), self.r.randrange(length)))
+            step = self.r.choice((1, 1, 2, 3, -1, -2))
+            ends = (first, last + 1) if step > 0 else (last, first - 1)
+            if self.r.random() < 0.03:
+                ends = (first, first)  # nothing
+            self.g.add("slice", n, axis=axis, start=ends[0], stop=ends[1], step=step)
+        elif name == "permute":
+            self.g.add(name, n, axes=self.r.sample(range(rank), rank))
+        elif name == "flip":
+            self.g.add(name, n, axes=self.r.sample(range(rank), self.r.randint(1, rank)))
+        elif name == "reshape":
+            low = next((d for d in (2, 3, 5) if size % d == 0 and size), 1)
+            self.g.add(name, n, shape=self.r.choice(([size], [1, size], [low, size // low], [size // low, low], list(v.shape[::-1]), [-1])))
+        elif name == "broadcast":
+            self.g.add(name, n, shape=[self.r.randint(1, 3)] + [self.r.choice((1, 2, 7)) if s == 1 else s for s in v.shape])
+        elif name == "swap" and rank >= 2:
+            self.g.add(name, n)
+        elif name == "expand":
+            self.g.add(name, n, axis=axis)
+        elif name == "squeeze":
+            self.g.add(name, n)
+
+    def join(self):
+        n, v = self.some(lambda v: v.shape)
+        if n is None:
+            return
+        axis, kind = self.r.randrange(len(v.shape)), self.r.randrange(3)
+        if kind == 0:
+            bounds = [[self.r.randint(0, 2) for _ in v.shape] for _ in range(2)]
+            filler = self.input((), v.kind) if self.r.random() < 0.3 else None
+            return self.g.add("pad", n, filler, low=bounds[0], high=bounds[1])
+        def fits(w):
+            return w.kind == v.kind and len(w.shape) == len(v.shape) and \
+                all(a == b or (i == axis and kind == 1) for i, (a, b) in enumerate(zip(v.shape, w.shape)))
+        parts = [n] + [self.some(fits)[0] for _ in range(self.r.randint(1, 2))]
+        self.r.shuffle(parts)
+        self.g.add("concatenate" if kind == 1 else "stack", *parts, axis=axis)
+
+    def numbers(self, shape, length, bounds):
+        """Indices: from the end where these wrap, far beyond the bounds where they clamp."""
+        wild = {"wrap": (-length, length), "clamp": (-3 * length - 2, 3 * length + 2), "fault": (0, length)}[bounds]
+        kind = self.r.choice(("i64", "i32", "u32", "i16", "u8", "i64", "i8", "u64"))
+        if kind[0] == "u":
+            wild = (0, wild[1])
+        limit = np.iinfo(TYPES[kind])
+        return self.input(shape, kind, low=max(limit.min, wild[0]), high=min(limit.max, wild[1]))
+
+    def gather(self):
+        n, v = self.some(lambda v: v.shape and 0 not in v.shape)
+        if n is None:
+            return
+        axis, bounds = self.r.randrange(len(v.shape)), self.r.choice(BOUNDS)
+        length = v.shape[axis]
+        found, w = self.some(lambda w: w.kind in INTEGERS and len(w.shape) < 3 and np.prod(w.shape) < 200)
+        name = self.r.choice(("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding"))
+        if name == "take":
+            if found is None or bounds != "clamp" or self.r.random() < 0.5:
+                found = self.numbers(self.shape_of_index(), length, bounds)
+            return self.g.add(name, n, found, axis=axis, bounds=bounds)
+        if name == "embedding":
+            return self.g.add(name, n, self.numbers(self.shape_of_index(), v.shape[0], "fault"))
+        if name == "one_hot":
+            return found is not None and self.g.add(name, found, classes=self.r.randint(1, 9), type=self.r.choice(("i64", "f32", "u8")))
+        count = self.r.choice((1, 1, 2, 5, 20))
+        around = [count if i == axis else (1 if self.r.random() < 0.2 else s) for i, s in enumerate(v.shape)]
+        if name == "take_along":
+            return self.g.add(name, n, self.numbers(around, length, bounds), axis=axis, bounds=bounds)
+        if v.kind not in types_of("scatter_add", 0):
+            name = "scatter"
+        index = self.numbers(around, length, bounds)
+        matching, _ = self.some(lambda w: w.kind == v.kind and list(w.shape) == around)
+        self.g.add(name, n, index, matching or self.input(around, v.kind), axis=axis, bounds=bounds)
+
+    def shape_of_index(self):
+        return tuple(self.r.choice((1, 2, 3, 7)) for _ in range(self.r.randint(0, 2)))
+
+    def row(self):
+        n, v = self.some(lambda v: v.kind in FLOATS and v.shape and v.shape[-1] > 0)
+        if n is None:
+            return
+        name, axis = self.r.choice(("softmax", "log_softmax", "layer_norm", "rms_norm", "batch_norm")), self.r.randrange(len(v.shape))
+        def maybe(shape):
+            return self.input(shape, v.kind) if self.r.random() < 0.5 else None
+        if name.endswith("softmax"):
+            self.g.add(name, n, axis=axis)
+        elif name == "batch_norm":
+            one = (v.shape[axis],)
+            training, running = self.r.randint(0, 1), self.r.random() < 0.5
+            mean, var = (self.input(one, v.kind), self.input(one, v.kind)) if running or not training else (None, None)
+            given = n, maybe(one), maybe(one), mean, var
+            for result in self.r.sample(range(3), self.r.randint(1, 3)):
+                self.g.add(name, *given, axis=axis, training=training, momentum=0.1, result=result)
+        else:
+            count = self.r.randint(1, min(2, len(v.shape)))
+            shape = v.shape[-count:]
+            self.g.add(name, n, *([maybe(shape), maybe(shape)] if name == "layer_norm" else [maybe(shape)]),
+                       axes=list(range(-count, 0)))
+
+    def loss(self):
+        n, v = self.some(lambda v: v.kind in FLOATS and v.shape and v.shape[-1] > 0)
+        if n is None:
+            return
+        name = self.r.choice(("mse", "l1", "huber", "bce", "bce_with_logits", "kl_div", "nll", "cross_entropy", "cross_entropy",
+                              "cross_entropy_of_classes", "cross_entropy_of_shares", "logit_nll"))
+        more = {"reduction": self.r.choice(("mean", "sum", "none"))}
+        if name in ("mse", "l1", "huber", "kl_div"):
+            return self.g.add(name, n, self.partner(v), **more)
+        if name.startswith("bce"):
+            extra = [self.partner(v) if self.r.random() < 0.3 else None for _ in range(2 if name == "bce_with_logits" else 1)]
+            return self.g.add(name, n, self.partner(v), *extra, **more)
+        axis = self.r.randrange(len(v.shape))
+        around, classes = [s for i, s in enumerate(v.shape) if i != axis], v.shape[axis]
+        if name == "logit_nll":
+            at = [1 if i == axis else s for i, s in enumerate(v.shape)]
+            return classes and self.g.add(name, n, self.input(at, "i64", low=0, high=classes), axis=axis)
+        if not classes:
+            return
+        weight = self.input((classes,), v.kind) if self.r.random() < 0.4 else None
+        if name != "nll":
+            more["smoothing"] = self.r.choice((0.0, 0.1))
+        shares = name == "cross_entropy_of_shares" or name == "cross_entropy" and self.r.random() < 0.3
+        target = self.input(v.shape, v.kind) if shares else self.input(around, self.r.choice(("i64", "i32")), low=0, high=classes)
+        if not shares and self.r.random() < 0.3:
+            more["ignore_index"] = 0
+        self.g.add(name, n, target, weight, axis=axis, **more)
+
+    def product(self):
+        n, v = self.some(lambda v: v.kind in FLOATS + INTEGERS and v.shape)
+        if n is None:
+            return
+        k = v.shape[-1]
+        m, w = self.some(lambda w: w.kind == v.kind and w.shape and (w.shape[-1] == k or len(w.shape) >= 2 and w.shape[-2] == k))
+        if m is None or self.r.random() < 0.5:
+            columns = self.r.choice((1, 2, 8, 33))
+            batch = tuple(self.r.choice((1, s)) for s in v.shape[:-2]) if self.r.random() < 0.3 else ()
+            m = self.input(batch + self.r.choice(((k, columns), (columns, k), (k,))), v.kind)
+            w = self.g.values.get(m)
+            if w is None:
+                return
+        turned = int(len(w.shape) >= 2 and w.shape[-2] != k)
+        name = self.r.choice(("matmul", "matmul", "matmul", "dot", "matvec", "linear", "gemm"))
+        if name == "dot":
+            pair = [i for i, x in self.g.values.items() if x.kind == v.kind and x.shape == (k,)]
+            return pair and self.g.add(name, pair[0], self.r.choice(pair))
+        if name == "matvec" and len(v.shape) >= 2:
+            return self.g.add(name, n, m if w.shape == (k,) else self.input((k,), v.kind))
+        if name in ("linear", "gemm") and v.kind in FLOATS and len(w.shape) == 2:
+            out = w.shape[0 if turned else 1]
+            if name == "linear" and turned:
+                return self.g.add(name, n, m, self.input((out,), v.kind) if self.r.random() < 0.5 else None)
+            if name == "gemm" and len(v.shape) >= 2:
+                return self.g.add(name, n, m, self.input(self.r.choice(((v.shape[-2], out), (out,))), v.kind), transpose_b=turned,
+                                  alpha=self.r.choice((1.0, 0.5)), beta=self.r.choice((0.0, 1.0, -2.0)))
+        self.g.add("matmul", n, m, transpose_b=turned)
+
+    def cast(self):
+        n, v = self.some()
+        if self.r.random() < 0.25:
+            width = np.dtype(TYPES[v.kind]).itemsize
+            same = [k for k in FLOATS + INTEGERS if np.dtype(TYPES[k]).itemsize == width]
+            return v.kind in FLOATS + INTEGERS and self.g.add("bitcast", n, type=self.r.choice(same))
+        self.g.add("cast", n, type=self.r.choice(list(TYPES)))
+
+    def make_new(self):
+        shape = list(self.shape())
+        name = self.r.choice(("uniform", "normal", "random_bits", "integers", "full", "arange", "eye", "triu", "tril", "dropout"))
+        if name in ("triu", "tril"):
+            n, v = self.some(lambda v: len(v.shape) >= 2)
+            return n is not None and self.g.add(name, n, k=self.r.randint(-2, 2))
+        if name in ("full", "arange", "eye"):
+            kind = self.r.choice(FLOATS + ("i32", "u8"))
+            more = {"full": {"shape": shape, "value": self.r.choice((1.5, -0.0, float("nan")))},
+                    "arange": {"start": self.r.choice((0.0, 2.0)), "stop": 7.0, "step": self.r.choice((1.0, 0.75))},
+                    "eye": {"rows": 5, "columns": 4, "k": self.r.randint(-2, 2)}}[name]
+            return self.g.add(name, type=kind, **more)
+        key, counter = self.input((), self.r.choice(("u64", "i64", "u32"))), self.input((), "u64") if self.r.random() < 0.3 else None
+        if name == "dropout":
+            n, v = self.some(lambda v: v.kind in FLOATS)
+            return n is not None and self.g.add(name, n, key, counter, p=self.r.choice((0.3, 0.0)))
+        more = {}
+        if name in ("uniform", "normal") and self.r.random() < 0.5:
+            more = {"type": self.r.choice(("f32", "f64"))}
+        if name == "integers":
+            more = {"low": self.r.choice((0, -5)), "high": self.r.choice((2, 100)), "type": self.r.choice(("i64", "i32", "u8", "i16"))}
+            more["low"] = 0 if more["type"][0] == "u" else more["low"]
+        self.g.add(name, key, counter, shape=shape, **more)
+
+    # ---- training ----
+
+    def optimiser(self):
+        """A step of a float input by some gradient of its shape; what it gives may be put over the input."""
+        n, v = self.some(lambda v: v.kind in FLOATS)
+        if n is None:
+            return
+        gradient = self.some(lambda w: w.kind in (v.kind, "f32") and w.shape == v.shape)[0]
+        name = self.r.choice(("sgd", "adam", "adamw", "clip_norm", "global_norm"))
+        if name in ("clip_norm", "global_norm"):
+            norm = self.g.add("global_norm", n, gradient)
+            return norm is not None and self.g.add("clip_norm", n, norm, max_norm=1.0)
+        lr = self.input((), "f32")
+        if name == "sgd":
+            given, results = [n, gradient, lr, self.input(v.shape, v.kind) if self.r.random() < 0.5 else None], 2
+            more = {"momentum": self.r.choice((0.0, 0.9)), "nesterov": self.r.randint(0, 1), "decay": self.r.choice((0.0, 0.1))}
+        else:
+            state = [self.input(v.shape, self.r.choice((v.kind, "f32"))) for _ in range(2)]
+            given, results, more = [n, gradient] + state + [lr, self.input((), "f32", low=1, high=9)], 3, {}
+        made = [self.g.add(name, *given, **more, result=i) for i in range(results)]
+        for i, old in zip(made, [n] + (given[3:4] if name == "sgd" else given[2:4])):
+            self.put_over(old, i)
+
+    def put_over(self, old, new):
+        """An update, if there may be one."""
+        done = {s.inputs[0] for s in self.g.steps if s.name == "update"}
+        step = next((s for s in self.g.steps if s.number == old and s.name == "input"), None)
+        if step and new is not None and old not in done and step.arguments["layout"] != "repeated" and \
+                (self.g.values[old].shape, self.g.values[old].kind) == (self.g.values[new].shape, self.g.values[new].kind):
+            self.g.add("update", old, new)
+
+    def training(self):
+        """Some layers, a loss, gradients of their weights, and what is made of them: products that end in updates."""
+        kind, rows = self.r.choice(("f32", "f32", "f16", "bf16", "f64")), self.r.choice((1, 3, 32, 65))
+        width = self.r.choice((1, 5, 16, 70))
+        x, weights = self.input((rows, width), kind), []
+        for _ in range(self.r.randint(1, 2)):
+            out = self.r.choice((1, 4, 17, 64))
+            weights.append(self.input((out, width), kind))
+            bias = self.input((out,), kind) if self.r.random() < 0.7 else None
+            x, width = self.g.add("linear", x, weights[-1], bias), out
+            weights += [bias] if bias is not None else []
+            x = self.g.add(self.r.choice(("relu", "gelu", "tanh", "layer_norm", "neg")), x)
+        loss = self.g.add("cross_entropy", x, self.input((rows,), "i64", low=0, high=width)) if self.r.random() < 0.5 else \
+            self.g.add("mse", x, self.input((rows, width), kind))
+        for weight in weights:
+            gradient = self.g.add("gradient", loss, weight)
+            if gradient is None:
+                continue
+            new = self.g.add("sub", weight, gradient) if self.r.random() < 0.3 else None
+            if new is None:
+                lr = self.input((), "f32")
+                new = self.g.add("sgd", weight, gradient, lr, None, result=0)
+            self.put_over(weight, new)
+
+    def gradient(self):
+        """Of some value by one of those that it is made of; what it gives is a value like others: gradients of gradients."""
+        n, v = self.some(lambda v: v.kind in FLOATS)
+        wrt = [m for m, w in self.g.values.items() if w.kind in FLOATS]
+        if n is not None and wrt:
+            self.g.add("gradient", n, self.r.choice(wrt))
+
+    def ends(self):
+        numbers = list(self.g.values)
+        if self.r.random() < 0.35:
+            self.gradient()
+        put = list(dict.fromkeys([list(self.g.values)[-1], numbers[-1]] + [n for n in numbers if self.r.random() < 0.15]))
+        for n in put:
+            layout = {"layout": self.r.choice(("turned", "backwards", "apart", "mixed")), "seed": n} if self.r.random() < 0.2 else {}
+            self.g.add("output", n, **layout)
+        inputs = [s.number for s in self.g.steps if s.name == "input"]
+        if self.r.random() < 0.25:
+            old = self.r.choice(inputs)
+            own = self.g.values[old]
+            self.put_over(old, self.some(lambda v: v.kind == own.kind and v.shape == own.shape)[0])
+        if self.r.random() < 0.2:  # an output over an input: exact, or refused
+            self.g.add("over", self.r.choice(put), self.r.choice(inputs), shift=self.r.choice((0, 0, 1)))
+
+
+def draft(seed) -> Graph:
+    return Draft(seed).g
