@@ -224,8 +224,22 @@ static int takes_from(planner *p, uint32_t i, uint32_t number) {
   return 0;
 }
 
+/* A cluster of few elements that waits for nothing large may yet be read by what would join the large one; a node that
+ * reads both would make it wait: the pass over many elements that this costs is more than a launch. */
+static int waits_for_larger(const planner *p, const reading *r, uint32_t into) {
+  enum { MUCH = 64 };
+  const cluster *clusters = p->clusters.data;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    uint32_t other = number_at(r, k);
+    if (other == into || is_before(p, other, into) || clusters[other].kind == CONTRACTION) continue;
+    if (ops_count(&clusters[other].space) / MUCH >= ops_count(&clusters[into].space)) return 1;
+  }
+  return 0;
+}
+
 /* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
 static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted) {
+  cluster alone = *wanted;
   uint32_t into = UINT32_MAX;
   for (size_t k = 0; k < r->numbers.count; k++) {
     cluster candidate;
@@ -234,9 +248,14 @@ static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cl
     if (into != UINT32_MAX && is_before(p, number, into)) continue;
     p->epoch++;
     if (takes_from(p, index, number)) continue;
+    if (waits_for_larger(p, r, number)) {
+      alone.beside = number + 1;
+      continue;
+    }
     into = number;
     *wanted = candidate;
   }
+  if (into == UINT32_MAX) *wanted = alone;
   return into;
 }
 
@@ -250,6 +269,7 @@ static void take_in(planner *p, uint32_t into, uint32_t other) {
   clusters[into].updates |= clusters[other].updates;
   clusters[other].weight = MOST_NODES;
   for (uint32_t w = 0; w < p->row_words; w++) row_of(p, into)[w] |= row_of(p, other)[w];
+  row_of(p, into)[into / 64] &= ~(UINT64_C(1) << into % 64);
   for (uint32_t i = 0; i < p->clusters.count; i++) {
     if (i == other || (!is_before(p, other, i) && !is_before(p, into, i))) continue;
     for (uint32_t w = 0; w < p->row_words; w++) row_of(p, i)[w] |= row_of(p, into)[w];
@@ -307,8 +327,24 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
   return status;
 }
 
+/* What kept away from a cluster joins it after all where nothing has come to stand between them. */
+static void join_beside(planner *p) {
+  const cluster *clusters = p->clusters.data;
+  for (uint32_t i = 0; i < p->clusters.count; i++) {
+    if (clusters[i].beside == 0) continue;
+    uint32_t into = clusters[i].beside - 1;
+    int is_apart = clusters[i].kind != clusters[into].kind || clusters[i].axes != clusters[into].axes ||
+                   !same(&clusters[i].space, &clusters[into].space) || is_before(p, i, into) || clusters[i].updates ||
+                   clusters[into].updates || clusters[i].weight + clusters[into].weight >= MOST_NODES;
+    for (uint32_t k = 0; k < p->clusters.count && !is_apart; k++)
+      is_apart = is_before(p, into, k) && is_before(p, k, i);
+    if (!is_apart) take_in(p, into, i);
+  }
+}
+
 hg_status hg_plan_clusters(planner *p) {
   for (uint32_t i = 0; i < p->node_count; i++)
     if (p->live[i] && !p->is_inline[i] && node_at(p, i)->kind != OPS_INPUT) HG_TRY(put_in_cluster(p, i));
+  join_beside(p);
   return HG_OK;
 }

@@ -15,6 +15,7 @@ typedef struct cluster {
   uint32_t axes;        /* that its reductions fold */
   uint32_t weight;      /* nodes */
   uint8_t updates;      /* an input: one of its nodes does */
+  uint32_t beside;      /* 1 + the cluster that its first node kept away from: see waits_for_larger */
 } cluster;
 
 typedef enum cluster_kind { MAP, ROWS, CONTRACTION, ALONE } cluster_kind;

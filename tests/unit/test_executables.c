@@ -608,6 +608,31 @@ static void test_report(void) {
   hg_executable_release(e);
 }
 
+/* What a loss needs of all rows does not keep its gradient from being computed where the rows are: the launch of the
+ * rows reads them once and has both; where there is no gradient, what is behind the rows is one launch. */
+static void test_row_gradient(void) {
+  for (int has_gradient = 0; has_gradient < 2; has_gradient++) {
+    hg_tensor x = matrix_of(NULL, 64, 512), target = hg_tensor_of(NULL, ATLAS_i64, 1, (uint64_t[]){64});
+    hg_computation *c = NULL;
+    char *text = NULL;
+    CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+    hg_value of[2] = {hg_computation_input(c, "x", &x), hg_computation_input(c, "target", &target)}, gradient;
+    hg_value loss = hg_compute(c, HG_OP_cross_entropy, of, 2, NULL, 0);
+    CHECK_EQ_U64(hg_computation_output(c, "loss", loss, NULL), HG_OK);
+    if (has_gradient) {
+      CHECK_EQ_U64(hg_gradient(c, loss, 0, of, 1, &gradient), HG_OK);
+      CHECK_EQ_U64(hg_computation_output(c, "gradient", gradient, NULL), HG_OK);
+    }
+    hg_executable *e = compiled(c);
+    CHECK_EQ_U64(hg_executable_report(e, NULL, 0, &text, NULL), HG_OK);
+    CHECK(strstr(text, has_gradient ? ": 3 launches on" : ": 2 launches on") != NULL);
+    if (has_gradient) CHECK(strstr(text, "2. rows, ") != NULL && strstr(text, "3. map") == NULL);
+    atlas_memory_release(NULL, text);
+    hg_executable_release(e);
+    hg_computation_release(c);
+  }
+}
+
 /* ---- memory that runs out ---------------------------------------------------------------------------------------- */
 
 /* Each allocation of a compilation and of a run fails once; nothing is lost, and the next attempt succeeds. */
@@ -724,6 +749,7 @@ int main(void) {
   test_cache();
   test_lifetime();
   test_report();
+  test_row_gradient();
   test_failures();
 #if !defined(_WIN32)
   test_threads();
