@@ -65,6 +65,7 @@ class Library:
             "hg_buffer_release": (None, [p]),
             "hg_buffer_write": (c.c_int, [p, u64, p, u64]),
             "hg_buffer_read": (c.c_int, [p, u64, p, u64]),
+            "hg_buffer_copy": (c.c_int, [p, u64, p, u64, u64]),
             "hg_kernel_create": (c.c_int, [p, p, c.POINTER(p)]),
             "hg_kernel_release": (None, [p]),
             "hg_launch": (c.c_int, [p, c.POINTER(LaunchDesc), c.POINTER(LaunchReport)]),
@@ -119,6 +120,52 @@ class Kernel:
 
     def __del__(self):
         self.executor.library.c.hg_kernel_release(self.handle)
+
+
+class Device:
+    """An executor with buffers: those that several are to share are in `buffers`, by keys of their own."""
+
+    def __init__(self, path: Path, backend: int = BACKEND_CPU):
+        self.library = Library(path)
+        self.executor = Executor(self.library, None, backend)
+        self.buffers, self.driver, self.driver_stream, self.stream = {}, None, None, None
+
+    def allocate(self, byte_count: int) -> c.c_void_p:
+        handle = c.c_void_p()
+        self.library.check(self.library.c.hg_buffer_create(self.executor.handle, None, byte_count, c.byref(handle)))
+        return handle
+
+    def write(self, handle, array: np.ndarray) -> None:
+        self.library.check(self.library.c.hg_buffer_write(handle, 0, array.ctypes.data, array.nbytes))
+
+    def read(self, handle, offset: int, array: np.ndarray) -> None:
+        self.library.check(self.library.c.hg_buffer_read(handle, offset, array.ctypes.data, array.nbytes))
+
+    def repeated(self, tile: np.ndarray, byte_count: int) -> c.c_void_p:
+        """A buffer with an array over and over."""
+        handle, done = self.allocate(byte_count), tile.nbytes
+        self.write(handle, tile)
+        while done < byte_count:
+            more = min(done, byte_count - done)
+            self.library.check(self.library.c.hg_buffer_copy(handle, done, handle, 0, more))
+            done += more
+        return handle
+
+    def launch_desc(self, bindings: dict, lanes: int = 0, grid: tuple = (), scalars: dict | None = None):
+        """A launch; what it points to stays alive with it. Scalars: name -> (type, value)."""
+        desc, scalars = LaunchDesc(), scalars or {}
+        desc.keep = (Binding * len(bindings))(*(Binding(name=n.encode(), buffer=h) for n, h in bindings.items()))
+        desc.size, desc.lanes, desc.grid = c.sizeof(desc), lanes, (c.c_uint32 * 3)(*grid)
+        desc.bindings, desc.binding_count = desc.keep, len(bindings)
+        desc.keep_scalars = (Scalar * len(scalars))(*(self.scalar(n, *s) for n, s in scalars.items()))
+        desc.scalars, desc.scalar_count = desc.keep_scalars, len(scalars)
+        if self.stream:
+            desc.stream = self.stream
+        return desc
+
+    def scalar(self, name: str, kind: str, value) -> Scalar:
+        bits = int(np.float32(value).view(np.uint32)) if kind == "f32" else value
+        return Scalar(name=name.encode(), type=self.library.c.atlas_type_from_name(kind.encode()), bits=bits)
 
 
 class Launch:

@@ -20,6 +20,12 @@ from programs import PROGRAMS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.append(str(HERE.parent))
+import operations.table  # noqa: E402
+from operations import cases as operation_cases  # noqa: E402
+from operations import on_cpu  # noqa: E402
+
+PARTS = ("programs", "operations")
 ENGINES = ("auto", "native", "tile", "interp")
 PEERS = ("loop", "hand", "numpy", "numpy-expr", "numexpr", "torch")
 SIZES = [1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26]
@@ -63,6 +69,11 @@ def threads_of(text: str) -> list[int]:
 
 def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="./dev bench cpu", description="Times the benchmark programs on the CPU beside their peers.")
+    p.add_argument("--parts", type=names_of(PARTS), default=list(PARTS), metavar="A,B", help=", ".join(PARTS) + " (default both)")
+    p.add_argument("--operations", type=lambda t: t.split(","), default=[], metavar="A,B",
+                   help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, "
+                   "calls, or names such as softmax (default all)")
+    p.add_argument("--elements", type=count_of, default=1 << 24, metavar="16M", help="of rows, chains and reductions among operations")
     p.add_argument("--programs", type=names_of(list(PROGRAMS)), default=list(PROGRAMS), metavar="A,B", help=", ".join(PROGRAMS))
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=SIZES, metavar="1K,4M",
                    help="elements, of a matrix or a picture too (default 1K,16K,256K,4M,64M)")
@@ -145,17 +156,48 @@ class Run:
         self.options, self.loops = options, loops
         self.caches = cache_sizes()
         self.limits = report.Limits()
-        self.data = {"machine": machine(options.threads, self.caches), "limits": [], "fixed": [], "rows": [], "skipped": [], "wrong": [],
+        self.data = {"machine": machine(options.threads, self.caches), "limits": [], "fixed": [], "rows": [], "operations": [], "calls": [], "skipped": [], "wrong": [],
                      "errors": []}
         wanted = [PROGRAMS[n].peers.keys() | {"loop"} | ({"hand"} if n == "mandelbrot" else set()) for n in options.programs]
         self.peers = [p for p in options.peers if any(p in w for w in wanted)]
+
+    def operations(self, threads: int) -> None:
+        o, group = self.options, ""
+        team = on_cpu.Team(o.library, o.elements, threads)
+        for who, why in team.missing.items():
+            print(f"left out: {who} ({why})")
+        peers = [p for p in ("torch", "numpy", "by hand") if p not in team.missing]
+        print(f"\noperations, {threads} thread{'s' * (threads > 1)}\n{operations.table.heading(peers)}", flush=True)
+        for operation in operation_cases.chosen(operation_cases.on_cpu(o.elements), o.operations):
+            if operation.group != group:
+                group = operation.group
+                team.forget()
+            row = team.measure(operation, o.seconds, lambda kind, who, why, of=operation: self.take_operation_failure(of, kind, who, why))
+            if row:
+                limit = self.limits.find(threads, row["work"])[1] if operations.table.moves(row) else None
+                self.data["operations"].append(operations.table.complete(row, limit))
+                print(operations.table.line(row, peers), flush=True)
+        team.close()
+
+    def take_operation_failure(self, operation, kind: str, who: str, why: str) -> None:
+        self.data["wrong" if kind == "wrong" else "errors"].append({"program": operation.name, "who": who, "why": why})
+        print(f"{operation.name}: {who} {kind}: {why}", flush=True)
+
+    def calls(self) -> None:
+        if self.options.operations and "calls" not in self.options.operations:
+            return
+        self.data["calls"] = on_cpu.calls(self.options.library)
+        print("\ncalls from C")
+        for row in self.data["calls"]:
+            print(f"  {row['name']:<52}{report.digits(row['median_ns']):>12} ns  (p10 {report.digits(row['p10_ns'])})")
 
     def measure(self, threads: int) -> None:
         """One process for a number of threads; what it finds is shown as it comes."""
         o, sizes = self.options, levels(self.caches, threads)
         variables = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "HOLOGRAM")
         environment = os.environ | {f"{v}_NUM_THREADS": str(threads) for v in variables} | {"NUMEXPR_MAX_THREADS": str(threads)}
-        given = {"threads": threads, "library": str(o.library), "loops": str(self.loops), "programs": o.programs,
+        given = {"threads": threads, "library": str(o.library), "loops": str(self.loops),
+                 "programs": o.programs if "programs" in o.parts else [],
                  "sizes": sorted(o.sizes), "engines": o.engines, "peers": self.peers, "repeat": o.repeat, "seconds": o.seconds,
                  "longest": o.longest, "levels": {name: size for name, (_, size) in sizes.items()}}
         child = subprocess.Popen([sys.executable, str(HERE / "measure.py"), json.dumps(given)], stdout=subprocess.PIPE, text=True,
@@ -206,10 +248,12 @@ class Run:
         o, rows = self.options, self.data["rows"]
         self.data["compiled"] = compile_times(o.library)
         self.data["targets"] = report.targets(rows, self.data["fixed"], self.data["compiled"], o.engines[0])
+        self.data["targets"] += on_cpu.targets(self.data["operations"], self.data["calls"])
         ran = ", ".join(dict.fromkeys(f["ran"] for f in self.data["fixed"] if f["engine"] == o.engines[0])) or "nothing"
         print(f"\nStanding targets, engine {o.engines[0]} ({ran} ran); ratios are ours / theirs in time, medians")
         for target in self.data["targets"]:
-            print(report.target_line(target))
+            if "programs" in o.parts or target["met"] is not None:
+                print(report.target_line(target))
         if o.json:
             o.json.write_text(json.dumps(self.data, indent=1) + "\n", encoding="utf-8")
         if rows:
@@ -225,8 +269,15 @@ def main() -> int:
     about = run.data["machine"]
     print(f"{about['processor']}, {about['processors']} processors, caches {', '.join(f'{n} {s >> 10}K' for n, s in run.caches.items())}; "
           + ", ".join(f"{n} {about[n] or 'not installed'}" for n in ("numpy", "scipy", "numexpr", "torch")), flush=True)
-    for threads in options.threads:
-        run.measure(threads)
+    try:
+        for threads in options.threads:
+            run.measure(threads)
+            if "operations" in options.parts:
+                run.operations(threads)
+        if "operations" in options.parts:
+            run.calls()
+    except KeyboardInterrupt:
+        print("interrupted: what follows is of what was measured until then")
     run.finish()
     return 1 if run.data["wrong"] or run.data["errors"] else 0
 

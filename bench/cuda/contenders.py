@@ -13,7 +13,7 @@ from cases import Case, SIZES, bits_dtype, from_type
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "cpu"))
-from library import BACKEND_CUDA, Binding, Executor, LaunchDesc, Library, Scalar  # noqa: E402
+from library import BACKEND_CUDA, Device, LaunchDesc  # noqa: E402
 
 # Of the first launch of a fold, by the bytes of an element: the same on every card, so that its bits are too. Of
 # those tried the fastest on H200s.
@@ -27,15 +27,12 @@ class StreamDesc(c.Structure):
     _fields_ = [("size", c.c_size_t), ("flags", c.c_uint32), ("foreign", c.c_void_p)]
 
 
-class Gpu:
-    """An executor, its input and output buffers, and a stream of the driver that it has adopted; without a driver none."""
+class Gpu(Device):
+    """A device with a stream of the driver that it has adopted; without a driver none."""
 
     def __init__(self, path: Path, driver=None, backend: int = BACKEND_CUDA):
-        self.library, self.driver = Library(path), driver
-        self.executor = Executor(self.library, None, backend)
-        self.buffers, self.driver_stream, self.stream = {}, None, None
-        p, u64 = c.c_void_p, c.c_uint64
-        self.library.c.hg_buffer_copy.argtypes = [p, u64, p, u64, u64]
+        super().__init__(path, backend)
+        self.driver = driver
         if driver:
             self.driver_stream = driver.stream()
             self.stream = self.open_stream(self.driver_stream)
@@ -46,27 +43,6 @@ class Gpu:
         desc = StreamDesc(size=c.sizeof(StreamDesc), foreign=foreign)
         self.library.check(create(self.executor.handle, c.byref(desc), c.byref(stream)))
         return stream
-
-    def allocate(self, byte_count: int) -> c.c_void_p:
-        handle = c.c_void_p()
-        self.library.check(self.library.c.hg_buffer_create(self.executor.handle, None, byte_count, c.byref(handle)))
-        return handle
-
-    def write(self, handle, array: np.ndarray) -> None:
-        self.library.check(self.library.c.hg_buffer_write(handle, 0, array.ctypes.data, array.nbytes))
-
-    def read(self, handle, offset: int, array: np.ndarray) -> None:
-        self.library.check(self.library.c.hg_buffer_read(handle, offset, array.ctypes.data, array.nbytes))
-
-    def repeated(self, tile: np.ndarray, byte_count: int) -> c.c_void_p:
-        """A buffer with an array over and over."""
-        handle, done = self.allocate(byte_count), tile.nbytes
-        self.write(handle, tile)
-        while done < byte_count:
-            more = min(done, byte_count - done)
-            self.library.check(self.library.c.hg_buffer_copy(handle, done, handle, 0, more))
-            done += more
-        return handle
 
     def buffer(self, case: Case, name: str) -> c.c_void_p:
         key = name, case.kind, case.count
@@ -79,22 +55,6 @@ class Gpu:
         """Buffers of other element types."""
         for key in [k for k in self.buffers if k[1] != kind]:
             self.library.c.hg_buffer_release(self.buffers.pop(key))
-
-    def launch_desc(self, bindings: dict, lanes: int = 0, grid: tuple = (), scalars: dict | None = None):
-        """A launch; what it points to stays alive with it. Scalars: name -> (type, value)."""
-        desc, scalars = LaunchDesc(), scalars or {}
-        desc.keep = (Binding * len(bindings))(*(Binding(name=n.encode(), buffer=h) for n, h in bindings.items()))
-        desc.size, desc.lanes, desc.grid = c.sizeof(desc), lanes, (c.c_uint32 * 3)(*grid)
-        desc.bindings, desc.binding_count = desc.keep, len(bindings)
-        desc.keep_scalars = (Scalar * len(scalars))(*(self.scalar(n, *s) for n, s in scalars.items()))
-        desc.scalars, desc.scalar_count = desc.keep_scalars, len(scalars)
-        if self.stream:
-            desc.stream = self.stream
-        return desc
-
-    def scalar(self, name: str, kind: str, value) -> Scalar:
-        bits = int(np.float32(value).view(np.uint32)) if kind == "f32" else value
-        return Scalar(name=name.encode(), type=self.library.c.atlas_type_from_name(kind.encode()), bits=bits)
 
 
 class Ours:

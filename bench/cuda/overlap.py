@@ -4,7 +4,8 @@ import ctypes as c
 
 import numpy as np
 
-from contenders import Gpu, Scalar
+from contenders import Gpu
+from library import Scalar
 
 CHUNKS, STREAMS = 8, 3
 KINDS = ("in", "run", "out")

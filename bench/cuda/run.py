@@ -28,11 +28,16 @@ from driver import Driver, DriverError
 from library import Error
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+import operations.table  # noqa: E402
+from operations import cases as operation_cases  # noqa: E402
+from operations import contenders as operation_contenders  # noqa: E402
+
 ROOT = HERE.parent.parent
-PARTS = ("programs", "blocks", "launches", "cold", "copies", "overlap")
+PARTS = ("programs", "blocks", "operations", "launches", "cold", "copies", "overlap")
 SAMPLE_NS = 10_000_000  # a sample takes at least: so many calls are timed together
 FEWEST = 5              # samples
-BLOCK_SECONDS = 0.5     # for the samples of a program of blocks at most: there are many
+BLOCK_SECONDS = 0.5     # for the samples of a program of blocks, or an operation, at most: there are many
 
 
 # ---- options ------------------------------------------------------------------------------------------------------------------------
@@ -60,6 +65,9 @@ def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="./dev bench cuda", description="Times programs on the GPU beside their peers.")
     every = [*PROGRAMS, *BLOCKS]
     p.add_argument("--programs", type=names_of(every), default=every, metavar="A,B", help=", ".join(every))
+    p.add_argument("--operations", type=lambda t: t.split(","), default=[], metavar="A,B",
+                   help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, or "
+                   "names such as softmax (default all)")
     p.add_argument("--types", type=names_of(("f32", "f16", "bf16")), default=["f32", "f16", "bf16"], metavar="A,B",
                    help="element types, of those programs that have them (default f32,f16,bf16)")
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=[1 << 28], metavar="16M,256M",
@@ -84,7 +92,7 @@ class Run:
         self.peers, missing = open_peers(options.peers)
         self.block_peers = [name for name, peer in block_contenders.NAMES.items() if peer in self.peers]
         self.data = {"machine": self.machine(), "peers": list(self.peers), "missing": missing, "limits": {}, "limit": 0.0, "rows": [],
-                     "blocks": [], "launches": [], "cold": [], "copies": [], "overlap": [], "wrong": [], "failed": []}
+                     "blocks": [], "operations": [], "launches": [], "cold": [], "copies": [], "overlap": [], "wrong": [], "failed": []}
 
     def machine(self) -> dict:
         versions = {}
@@ -206,6 +214,50 @@ class Run:
                 if variant.kind == kind:
                     self.measure_blocks(variant, both)
 
+    def operations(self) -> None:
+        chosen = operation_cases.chosen(operation_cases.on_gpu(max(self.options.sizes)), self.options.operations)
+        peers = [p for p in ("torch", "compile") if p in self.peers]
+        torch = operation_contenders.Torch(self.peers[peers[0]].torch, "cuda") if peers else None
+        print(f"\n{operations.table.heading(peers)}", flush=True)
+        group = ""
+        for operation in chosen:
+            if operation.group != group:
+                group = operation.group
+                self.forget("")
+                if torch:
+                    torch.forget()
+            self.measure_operation(operation, torch, peers)
+
+    def measure_operation(self, operation, torch, peers: list[str]) -> None:
+        """Everybody's answer is compared with the first one's, which is PyTorch's where there is one."""
+        makers = {p: lambda p=p: torch.contender(operation, p == "compile") for p in peers if p in operation.peers}
+        makers["hologram"] = lambda: operation_contenders.Ours(self.gpu, operation)
+        if operation.program:
+            makers["by hand"] = lambda: operation_contenders.ByHand(self.gpu, operation)
+        found, expected = {}, None
+        for name, make in makers.items():
+            try:
+                contender = make()
+                begun = time.perf_counter_ns()
+                answer = contender.answer()
+                first_ns = time.perf_counter_ns() - begun
+            except Exception as error:  # noqa: BLE001: whatever keeps somebody's library from working here; the others go on
+                self.note("failed", operation, name, f"{type(error).__name__}: {error}".split("\n", 1)[0])
+                continue
+            expected = answer if expected is None else expected
+            wrong = operation_contenders.difference(operation, expected, answer)
+            if wrong:
+                self.note("wrong", operation, name, wrong)
+            else:
+                found[name] = contender
+        if "hologram" not in found:
+            return
+        ours = found["hologram"]
+        timed = self.rounds(found, min(self.options.seconds, BLOCK_SECONDS))
+        row = operations.table.row_of(operation, ours.facts, ours.compile_ns + first_ns, timed)
+        self.data["operations"].append(operations.table.complete(row, self.data["limits"]["copy kernel"]))
+        print(operations.table.line(row, peers), flush=True)
+
     def launches(self) -> None:
         print("\na launch of one element", flush=True)
         found = costs.launches(self.driver, self.gpu, costs.Calls(self.options.library.parent / "bench/libbench_calls.so"), self.peers)
@@ -243,10 +295,13 @@ class Run:
         print("GB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in limits.items()), flush=True)
         for part in self.options.parts:
             getattr(self, part)()
+
+    def judge(self) -> None:
         self.data["targets"] = table.targets(self.data)
         print("\ntargets (H200, 256M elements)")
         for target in self.data["targets"]:
-            print(table.target_line(target))
+            if target["met"] is not None:
+                print(table.target_line(target))
 
 
 def version_of(package: str) -> str | None:
@@ -273,7 +328,11 @@ def main() -> int:
     options = parse_options()
     try:
         run = Run(options)
-        run.run()
+        try:
+            run.run()
+        except KeyboardInterrupt:
+            print("interrupted: what follows is of what was measured until then")
+        run.judge()
     except (Error, DriverError) as error:
         print(f"bench cuda: {error}", file=sys.stderr)
         return 1

@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "cpu"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+import operations.table  # noqa: E402
 from report import digits, size_name  # noqa: E402
 
 # TB/s that programs should reach on an H200 at 2^28 elements.
@@ -162,7 +164,7 @@ def targets(data: dict) -> list[dict]:
 
     def milliseconds(name):
         return cold[name]["cold_ns"] / 1e6 if "cold_ns" in cold.get(name, {}) else None
-    return program_targets(data["rows"]) + block_targets(data["blocks"]) + [
+    return program_targets(data["rows"]) + block_targets(data["blocks"]) + operations.table.targets(data["operations"], target) + [
         target("a launch alone / cuLaunchKernel", LAUNCH_RATIO, "x", ratio(data["launches"], "launch alone", "hologram", "driver"), False),
         target("a graph of 8 launches / one launch of torch", 1, "x", replayed, False),
         target("add from text to the end of its first launch", COLD_MS, " ms", milliseconds("fresh"), False),
