@@ -5,45 +5,15 @@
  * Each row: what, and nanoseconds, the median and the 10th and 90th percentile of many. */
 #include "hologram/ops.h"
 
-#include "base/os.h"
-#include "runtime/runtime.h"
+#include "samples.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SAMPLES = 301, BATCH = 1000 };
-
-static int json, rows_printed;
-
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static void print_row(const char *name, double *samples, size_t count) {
-  qsort(samples, count, sizeof samples[0], ascending);
-  double low = samples[count / 10], median = samples[count / 2], high = samples[count * 9 / 10];
-  if (json)
-    printf("%s\n{\"name\":\"%s\",\"p10_ns\":%.1f,\"median_ns\":%.1f,\"p90_ns\":%.1f}", rows_printed++ ? "," : "", name,
-           low, median, high);
-  else printf("%-52s %14.1f %14.1f %14.1f\n", name, low, median, high);
-  fflush(stdout);
-}
-
-static void measure(const char *name, hg_status (*action)(void *user), void *user) {
-  static double samples[MOST_SAMPLES];
-  for (size_t count = 0; count < MOST_SAMPLES; count++) {
-    uint64_t start = hg_time_ns();
-    for (uint32_t k = 0; k < BATCH; k++)
-      if (action(user) != HG_OK) {
-        fprintf(stderr, "bench_eager: %s: %s\n", name, hg_last_error());
-        exit(1);
-      }
-    samples[count] = (double)(hg_time_ns() - start) / BATCH;
-  }
-  print_row(name, samples, MOST_SAMPLES);
-}
+enum {
+  CALLS = 1000, /* a sample */
+  LARGE = 1000  /* operations, a multiple of 20 */
+};
 
 typedef struct setting {
   hg_executor *executor;
@@ -89,24 +59,6 @@ static hg_status find(void *user) {
   return HG_OK;
 }
 
-static const char add_text[] =
-    ".program add\n"
-    ".buffer x f32 in\n"
-    ".buffer y f32 in\n"
-    ".buffer z f32 out\n"
-    "    ldg.f32 r0, [x + lane]\n"
-    "    ldg.f32 r1, [y + lane]\n"
-    "    add.f32 r2, r0, r1\n"
-    "    stg.f32 [z + lane], r2\n"
-    "    exit\n";
-
-static hg_status no_engine(void *device, void *kernel, atlas_launch *launch) {
-  (void)device;
-  (void)kernel;
-  (void)launch;
-  return HG_OK;
-}
-
 static hg_status measure_size(hg_executor *executor, uint64_t count) {
   setting s = {.executor = executor, .count = count};
   atlas_program *program = NULL;
@@ -117,17 +69,15 @@ static hg_status measure_size(hg_executor *executor, uint64_t count) {
     s.bindings[i] = (hg_binding){.slot = i, .buffer = buffers[i]};
     *(i < 2 ? &s.inputs[i] : &s.out) = hg_tensor_of(buffers[i], ATLAS_f32, 1, &count);
   }
-  HG_TRY(atlas_parse(NULL, add_text, sizeof add_text - 1, "add", &program));
+  HG_TRY(atlas_parse(NULL, bench_add_text, strlen(bench_add_text), "add", &program));
   HG_TRY(hg_kernel_create(executor, program, &s.kernel));
   atlas_program_release(program);
   HG_TRY(find(&s));
-  hg_backend stub = *executor->backend;
-  const hg_backend *real = executor->backend;
-  stub.launch = no_engine;
+  const hg_backend stub = bench_without_engine(executor), *real = executor->backend;
 #define ROW(format, action)                                               \
   do {                                                                    \
     snprintf(name, sizeof name, format, (unsigned long long)count);       \
-    measure(name, action, &s);                                            \
+    bench_measure(name, action, &s, CALLS, 0);                                            \
   } while (0)
   ROW("hg_launch of an add of %llu", launch);
   ROW("hg_run of an add of %llu", run);
@@ -145,21 +95,96 @@ static hg_status measure_size(hg_executor *executor, uint64_t count) {
   return HG_OK;
 }
 
+/* ---- large computations ------------------------------------------------------------------------------------------ */
+
+typedef struct large {
+  const hg_executor_desc *desc;
+  hg_executor *executor;
+  hg_computation *computation;
+  int is_chain;
+} large;
+
+static hg_value of_two(hg_computation *c, hg_op op, hg_value a, hg_value b) {
+  return hg_compute(c, op, (hg_value[]){a, b}, 2, NULL, 0);
+}
+
+/* What every number of makes another program of. */
+static hg_value write_chain(hg_computation *c, hg_value x) {
+  hg_value value = x;
+  for (uint32_t i = 0; i < LARGE / 4; i++) {
+    value = of_two(c, HG_OP_mul, value, hg_computation_number(c, ATLAS_f32, 0.5 + i));
+    value = hg_compute(c, HG_OP_abs, (hg_value[]){of_two(c, HG_OP_add, value, x)}, 1, NULL, 0);
+    value = of_two(c, HG_OP_minimum, value, x);
+  }
+  return value;
+}
+
+/* Layers of ten operations each, as networks have them: all alike. */
+static hg_value write_layers(hg_computation *c, hg_value x) {
+  static const hg_argument along_rows[] = {{.count = 1, .integers = {1}}, {.count = 1, .integers = {1}}};
+  hg_value value = x;
+  for (uint32_t i = 0; i < LARGE / 10; i++) {
+    hg_value less = of_two(c, HG_OP_sub, value, hg_compute(c, HG_OP_max, &value, 1, along_rows, 2));
+    hg_value e = hg_compute(c, HG_OP_exp, &less, 1, NULL, 0);
+    hg_value share = of_two(c, HG_OP_div, e, hg_compute(c, HG_OP_sum, &e, 1, along_rows, 2));
+    hg_value half = of_two(c, HG_OP_mul, share, hg_computation_number(c, ATLAS_f32, 0.5));
+    value = hg_compute(c, HG_OP_abs, (hg_value[]){of_two(c, HG_OP_sub, half, x)}, 1, NULL, 0);
+    value = of_two(c, HG_OP_minimum, of_two(c, HG_OP_add, value, x), x);
+  }
+  return value;
+}
+
+static hg_status build(void *user) {
+  large *l = user;
+  hg_tensor x = hg_tensor_of(NULL, ATLAS_f32, 2, (uint64_t[]){64, 256});
+  HG_TRY(hg_computation_create(NULL, &l->computation));
+  hg_value in = hg_computation_input(l->computation, "x", &x);
+  return hg_computation_output(l->computation, "y", (l->is_chain ? write_chain : write_layers)(l->computation, in),
+                               NULL);
+}
+
+static hg_status find_large(void *user) {
+  large *l = user;
+  hg_executable *e = NULL;
+  HG_TRY(hg_compile(l->executor, l->computation, NULL, &e));
+  hg_executable_release(e);
+  return HG_OK;
+}
+
+/* By a new executor, which keeps nothing of the last one. */
+static hg_status build_and_compile(void *user) {
+  large *l = user;
+  HG_TRY(hg_executor_create(l->desc, &l->executor));
+  hg_status status = build(l);
+  if (status == HG_OK) status = find_large(l);
+  hg_computation_release(l->computation);
+  hg_executor_release(l->executor);
+  return status;
+}
+
+static hg_status measure_large(const hg_executor_desc *desc, int is_chain) {
+  large l = {.desc = desc, .is_chain = is_chain};
+  const char *what = is_chain ? "a chain" : "layers";
+  char name[80];
+  snprintf(name, sizeof name, "building and compiling %d operations, %s", LARGE, what);
+  bench_measure(name, build_and_compile, &l, 1, 0);
+  HG_TRY(hg_executor_create(desc, &l.executor));
+  HG_TRY(build(&l));
+  snprintf(name, sizeof name, "finding %d operations again, %s", LARGE, what);
+  bench_measure(name, find_large, &l, 1, 0);
+  hg_computation_release(l.computation);
+  hg_executor_release(l.executor);
+  return HG_OK;
+}
+
 int main(int argc, char **argv) {
   hg_executor *executor = NULL;
   hg_executor_desc on_cpu = {.backend = HG_BACKEND_CPU};
-  json = argc > 1 && strcmp(argv[1], "--json") == 0;
-  if (argc > 1 && !json) {
-    fprintf(stderr, "usage: bench_eager [--json]\n");
-    return 2;
-  }
-  if (json) printf("[");
-  else printf("%-52s %14s %14s %14s\n", "", "p10 ns", "median ns", "p90 ns");
+  bench_begin("bench_eager", argc, argv, "");
   hg_status status = hg_executor_create(&on_cpu, &executor);
   if (status == HG_OK) status = measure_size(executor, 1);
   if (status == HG_OK) status = measure_size(executor, 1024);
-  if (status != HG_OK) fprintf(stderr, "bench_eager: %s\n", hg_last_error());
   hg_executor_release(executor);
-  if (json) printf("\n]\n");
-  return status != HG_OK;
+  for (int is_chain = 1; is_chain >= 0 && status == HG_OK; is_chain--) status = measure_large(&on_cpu, is_chain);
+  return bench_end(status);
 }

@@ -156,8 +156,8 @@ class Run:
         self.options, self.loops = options, loops
         self.caches = cache_sizes()
         self.limits = report.Limits()
-        self.data = {"machine": machine(options.threads, self.caches), "limits": [], "fixed": [], "rows": [], "operations": [], "calls": [], "skipped": [], "wrong": [],
-                     "errors": []}
+        self.data = {"machine": machine(options.threads, self.caches), "limits": [], "fixed": [], "rows": [], "operations": [], "calls": [],
+                     "skipped": [], "wrong": [], "errors": []}
         wanted = [PROGRAMS[n].peers.keys() | {"loop"} | ({"hand"} if n == "mandelbrot" else set()) for n in options.programs]
         self.peers = [p for p in options.peers if any(p in w for w in wanted)]
 
@@ -172,7 +172,7 @@ class Run:
             if operation.group != group:
                 group = operation.group
                 team.forget()
-            row = team.measure(operation, o.seconds, lambda kind, who, why, of=operation: self.take_operation_failure(of, kind, who, why))
+            row = team.measure(operation, o.seconds, self.take_operation_failure)
             if row:
                 limit = self.limits.find(threads, row["work"])[1] if operations.table.moves(row) else None
                 self.data["operations"].append(operations.table.complete(row, limit))

@@ -255,7 +255,7 @@ class Run:
         ours = found["hologram"]
         timed = self.rounds(found, min(self.options.seconds, BLOCK_SECONDS))
         row = operations.table.row_of(operation, ours.facts, ours.compile_ns + first_ns, timed)
-        self.data["operations"].append(operations.table.complete(row, self.data["limits"]["copy kernel"]))
+        self.data["operations"].append(operations.table.complete(row, table.copy_rate(self.data["limits"])))
         print(operations.table.line(row, peers), flush=True)
 
     def launches(self) -> None:

@@ -58,6 +58,11 @@ def block_heading(peers: list[str]) -> str:
             + "".join(f"{'/' + p:>17}" for p in peers))
 
 
+def copy_rate(limits: dict) -> float:
+    """Of the better copy."""
+    return max(limits["copy kernel"], limits["driver's copy"])
+
+
 def complete_block(row: dict, copy: float) -> dict:
     """A measured row with everything derived from it; rates in thousands of bytes or operations a nanosecond. `copy`: of a plain copy
     kernel, in bytes a nanosecond."""

@@ -154,11 +154,12 @@ class Torch:
 
     def forget(self) -> None:
         self.tensors.clear()
-        self.torch.compiler.reset()
         if self.device == "cuda":
             self.torch.cuda.empty_cache()
 
     def contender(self, operation: Operation, is_compiled: bool) -> "Theirs":
+        if is_compiled:  # a function that has been compiled for many shapes is compiled no more
+            self.torch.compiler.reset()
         compiled = (lambda f: self.torch.compile(f, dynamic=False)) if is_compiled else lambda f: f
         call = operation.theirs(self.torch, compiled, *map(self.tensor, operation.inputs, keys(operation)))
         return Theirs(call, self.fetch)
@@ -199,5 +200,5 @@ def difference(operation: Operation, expected: list[np.ndarray], answer: list[np
         wrong = ~(np.abs(given - wanted) <= operation.tolerance * (np.abs(wanted).max() + 1e-30))
         if wrong.any() and not (operation.is_index and (wrong.size == 1 or wrong.mean() < TIES)):
             first = int(np.argmax(wrong))
-            return f"{int(wrong.sum())} of {wrong.size} elements of result {number}: element {first} is {given[first]!r}, not {wanted[first]!r}"
+            return f"{wrong.sum()} of {wrong.size} elements of result {number}: number {first} is {given[first]!r}, not {wanted[first]!r}"
     return ""

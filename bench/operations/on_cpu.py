@@ -18,7 +18,9 @@ WAKING = 3       # calls before the first sample of a turn
 FEWEST = 5
 LIBRARIES = ("hologram", "torch", "numpy")
 # Rows of bench_eager: what is timed, nanoseconds at most.
-CALLS = {"hg_apply of an add of 1024": 200, "building, compiling and keeping 1000 operations": 20_000_000, "finding 1000 operations": 100_000}
+CALLS = {"hg_apply of an add of 1024": 200,
+         **{f"building and compiling 1000 operations, {what}": 20_000_000 for what in ("a chain", "layers")},
+         **{f"finding 1000 operations again, {what}": 100_000 for what in ("a chain", "layers")}}
 
 
 # ---- in a library's process -----------------------------------------------------------------------------------------------------------
@@ -40,7 +42,7 @@ class Worker:
         """The first call's answer, its nanoseconds and what is to be said of it."""
         operation, by_hand = self.operations[name], None
         if self.who == "hologram":
-            self.contender, compile_ns = contenders.Ours(self.device, operation), None
+            self.contender = contenders.Ours(self.device, operation)
             compile_ns = self.contender.compile_ns
             by_hand = contenders.ByHand(self.device, operation) if operation.program else None
         else:
@@ -112,20 +114,20 @@ class Team:
         return self.pipes[who].recv()
 
     def measure(self, operation, seconds: float, note) -> dict | None:
-        """A row; note(kind, who, why) is told what is wrong."""
+        """A row; note(operation, kind, who, why) is told what is wrong."""
         calls, expected, facts, first = {}, None, None, 0
         for who in ("torch", "numpy", "hologram"):
             if who not in self.pipes or (who != "hologram" and who not in operation.peers):
                 continue
             is_fine, found = self.ask(who, "prepare", operation.name)
             if not is_fine:
-                note("failed", who, found)
+                note(operation, "failed", who, found)
                 continue
             answer, first_ns, about, names = found
             expected = answer if expected is None else expected
             wrong = contenders.difference(operation, expected, answer)
             if wrong:
-                note("wrong", who, wrong)
+                note(operation, "wrong", who, wrong)
                 continue
             calls |= dict.fromkeys(names, who)
             if who == "hologram":

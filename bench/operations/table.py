@@ -4,8 +4,8 @@ from report import digits
 
 
 def heading(peers: list[str]) -> str:
-    return (f"{'operation':<24}{'us':>9} {'min':>8} {'rate':>7} {'':<8}{'of copy':>8}{'/best':>7}" + "".join(f"{'/' + p:>16}" for p in peers)
-            + f"{'launches':>10}{'moved':>7}{'first ms':>10}")
+    return (f"{'operation':<24}{'us':>9} {'min':>8} {'rate':>7} {'':<8}{'of copy':>8}{'/best':>7}"
+            + "".join(f"{'/' + p:>16}" for p in peers) + f"{'launches':>10}{'moved':>7}{'first ms':>10}")
 
 
 def row_of(operation, ours, first_ns: float, timed: dict) -> dict:
@@ -57,5 +57,6 @@ def targets(rows: list[dict], target) -> list[dict]:
             elif what in row["peers"]:
                 found.append(target(f"{name}: our time / {what}'s", bound, "x", row["peers"][what]["ratio"], False))
             elif what in by_name:
-                found.append(target(f"{name}: our time / that of our {what}", bound, "x", row["median_ns"] / by_name[what]["median_ns"], False))
+                times = row["median_ns"] / by_name[what]["median_ns"]
+                found.append(target(f"{name}: our time / that of our {what}", bound, "x", times, False))
     return found
