@@ -127,27 +127,40 @@ static atlas_type type_of_indices(const ops_terms *t) {
   return has_negative ? ATLAS_i32 : ATLAS_u32;
 }
 
+/* Nothing has been computed. */
+static hg_status begin_registers(ops_code *code) {
+  const ops_terms *terms = code->terms;
+  const hg_allocator *allocator = &terms->group->plan->allocator;
+  code->index_type = type_of_indices(terms);
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) code->variable[i] = OPS_NO_REGISTER;
+  code->displaced = OPS_MAX_VARIABLES;
+  code->displacement = 0;
+  memset(code->used, 0, sizeof code->used);
+  hg_release(allocator, code->registers);
+  hg_release(allocator, code->uses);
+  code->registers = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->registers);
+  code->uses = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->uses);
+  if (code->registers == NULL || code->uses == NULL)
+    return hg_fail_memory("the program of a launch", terms->terms.count);
+  for (uint32_t id = 0; id <= terms->terms.count; id++) code->registers[id] = OPS_NO_REGISTER;
+  return HG_OK;
+}
+
 hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name) {
   const hg_allocator *allocator = &terms->group->plan->allocator;
   memset(code, 0, sizeof *code);
   code->terms = terms;
   code->step = step;
-  code->index_type = type_of_indices(terms);
-  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) code->variable[i] = OPS_NO_REGISTER;
-  code->displaced = OPS_MAX_VARIABLES;
   step->binding_count = step->scalar_count = 0;
   step->scalars = hg_allocate(allocator, OPS_MAX_SCALARS, sizeof *step->scalars);
-  code->registers = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->registers);
-  code->uses = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->uses);
-  if (step->scalars == NULL || code->registers == NULL || code->uses == NULL) {
-    ops_code_drop(code);
-    return hg_fail_memory("the program of a launch", terms->terms.count);
-  }
-  for (uint32_t id = 0; id <= terms->terms.count; id++) code->registers[id] = OPS_NO_REGISTER;
-  hg_status status = atlas_builder_create(allocator, name, &code->builder);
+  hg_status status = step->scalars == NULL ? hg_fail_memory("the program of a launch", OPS_MAX_SCALARS) : HG_OK;
+  if (status == HG_OK) status = begin_registers(code);
+  if (status == HG_OK) status = atlas_builder_create(allocator, name, &code->builder);
   if (status != HG_OK) ops_code_drop(code);
   return status;
 }
+
+hg_status ops_code_again(ops_code *code) { return code->status == HG_OK ? begin_registers(code) : code->status; }
 
 void ops_code_drop(ops_code *code) {
   const hg_allocator *allocator = &code->terms->group->plan->allocator;

@@ -113,6 +113,8 @@ typedef struct ops_code {
 
 /* Begins a program for a step; `access` of storages is found from group->results. Names of parameters are made up. */
 hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name);
+/* Goes on in the same program with nothing computed and all registers free, for what code->terms has become. */
+hg_status ops_code_again(ops_code *code);
 /* Ends it: step->program. Releases what begin made, whatever happens. */
 hg_status ops_code_end(ops_code *code);
 void ops_code_drop(ops_code *code);

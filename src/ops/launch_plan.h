@@ -93,6 +93,7 @@ static inline int ops_is_over_input(const ops_plan *plan, uint32_t storage) {
  * shape, and the planner cuts it differently. */
 enum { OPS_MOST_STEPS = 8 };
 hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
+hg_status ops_write_maps(const ops_group *groups, uint32_t count, ops_step *step); /* several of them in one launch */
 hg_status ops_write_rows(const ops_group *group,
                          ops_step *steps); /* reductions along one set of axes, and around them */
 hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */

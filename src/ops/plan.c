@@ -48,18 +48,20 @@ static void count_bytes(const ops_plan *plan, ops_step *step) {
   }
 }
 
-static hg_status add_steps(planner *p, const cluster *from, const ops_group *group) {
+/* One launch for these groups, or one after the other for parts of a group. */
+static hg_status add_steps(planner *p, const cluster *from, const ops_group *groups, uint32_t count) {
   const hg_allocator *allocator = &p->plan->allocator;
   ops_step steps[OPS_MOST_STEPS];
   memset(steps, 0, sizeof steps);
   uint32_t first_value = (uint32_t)p->plan->values.count;
-  hg_status status = write_group(p, from, group, steps);
-  if (status == HG_OK && hg_array_append(allocator, &p->plan->values, group->nodes, group->node_count) == NULL)
-    status = hg_fail_memory("a plan", group->node_count);
+  hg_status status = count == 1 ? write_group(p, from, groups, steps) : ops_write_maps(groups, count, steps);
+  for (uint32_t i = 0; i < count && status == HG_OK; i++)
+    if (hg_array_append(allocator, &p->plan->values, groups[i].nodes, groups[i].node_count) == NULL)
+      status = hg_fail_memory("a plan", groups[i].node_count);
   for (uint32_t i = 0; i < OPS_MOST_STEPS; i++) {
     if (steps[i].program == NULL) continue;
     steps[i].first_value = first_value;
-    steps[i].value_count = group->node_count;
+    steps[i].value_count = (uint32_t)p->plan->values.count - first_value;
     if (status == HG_OK) count_bytes(p->plan, &steps[i]);
     if (status == HG_OK && hg_array_append(allocator, &p->plan->steps, &steps[i], 1) != NULL) continue;
     if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
@@ -70,24 +72,70 @@ static hg_status add_steps(planner *p, const cluster *from, const ops_group *gro
   return status;
 }
 
-/* Of `count` nodes, ascending. */
-static hg_status write_cluster(planner *p, uint32_t number, const value_id *own, uint32_t count) {
+/* Too many for one launch are two. */
+static hg_status add_launches(planner *p, const cluster *from, const ops_group *groups, uint32_t count) {
+  hg_status status = add_steps(p, from, groups, count);
+  if (status == HG_UNSUPPORTED && count == 1) p->refused = p->cluster_of[groups->results[0] - 1];
+  if (status != HG_UNSUPPORTED || count == 1) return status;
+  HG_TRY(add_launches(p, from, groups, count / 2));
+  return add_launches(p, from, groups + count / 2, count - count / 2);
+}
+
+/* Numbers sorted by keys: those of key k are sorted[first[k]] up to sorted[first[k + 1]], ascending. */
+typedef struct listing {
+  uint32_t *first, *sorted; /* `first` begins with zeros */
+} listing;
+
+/* Keys of the numbers from 0 to `count`, less than `key_count`. */
+static void sort_by_key(const uint32_t *keys, uint32_t count, uint32_t key_count, listing *out) {
+  uint32_t *first = out->first;
+  for (uint32_t i = 0; i < count; i++) first[keys[i] + 1]++;
+  for (uint32_t k = 0; k < key_count; k++) first[k + 1] += first[k];
+  for (uint32_t i = 0; i < count; i++) out->sorted[first[keys[i]]++] = i;
+  for (uint32_t k = key_count; k > 0; k--) first[k] = first[k - 1];
+  first[0] = 0;
+}
+
+/* Of a cluster, whose nodes nodes_of lists. */
+static hg_status gather_group(planner *p, uint32_t number, const listing *nodes_of, ops_group *group) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
   hg_status status = HG_OK;
   p->epoch++;
-  for (uint32_t i = 0; i < count && status == HG_OK; i++) {
-    status = collect(p, own[i], number, &nodes);
-    if (status == HG_OK && p->storage_of[own[i] - 1] != 0 && hg_array_append(allocator, &results, &own[i], 1) == NULL)
-      status = hg_fail_memory("a plan", sizeof own[i]);
+  for (uint32_t i = nodes_of->first[number + 1]; i < nodes_of->first[number + 2] && status == HG_OK; i++) {
+    uint32_t node = nodes_of->sorted[i];
+    value_id value = node + 1;
+    status = collect(p, value, number, &nodes);
+    if (status == HG_OK && p->storage_of[node] != 0 && hg_array_append(allocator, &results, &value, 1) == NULL)
+      status = hg_fail_memory("a plan", sizeof value);
   }
   sort_values(nodes.data, nodes.count);
-  ops_group group = {.computation = p->c, .plan = p->plan, .nodes = nodes.data, .node_count = (uint32_t)nodes.count,
-                     .storage_of = p->storage_of, .results = results.data, .result_count = (uint32_t)results.count};
-  if (status == HG_OK && results.count != 0)
-    status = add_steps(p, (const cluster *)p->clusters.data + number, &group);
-  hg_array_release(allocator, &nodes);
-  hg_array_release(allocator, &results);
+  *group = (ops_group){.computation = p->c, .plan = p->plan, .nodes = nodes.data, .node_count = (uint32_t)nodes.count,
+                       .storage_of = p->storage_of, .results = results.data, .result_count = (uint32_t)results.count};
+  return status;
+}
+
+static void drop_group(const hg_allocator *allocator, ops_group *group) {
+  hg_release(allocator, (void *)group->nodes);
+  hg_release(allocator, (void *)group->results);
+}
+
+/* The launch of these clusters, which belong together. */
+static hg_status write_launch(planner *p, const uint32_t *own, uint32_t own_count, const listing *nodes_of) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  uint32_t count = 0;
+  ops_group *groups = hg_allocate(allocator, own_count, sizeof *groups);
+  if (groups == NULL) return hg_fail_memory("a plan", own_count);
+  hg_status status = HG_OK;
+  for (uint32_t i = 0; i < own_count && status == HG_OK; i++) {
+    status = gather_group(p, own[i], nodes_of, &groups[count]);
+    if (groups[count].result_count != 0) count++;
+    else drop_group(allocator, &groups[count]);
+  }
+  if (status == HG_OK && count > 0)
+    status = add_launches(p, (const cluster *)p->clusters.data + own[0], groups, count);
+  while (count-- > 0) drop_group(allocator, &groups[count]);
+  hg_release(allocator, groups);
   return status;
 }
 
@@ -98,29 +146,17 @@ static uint32_t bits_in(const planner *p, uint32_t number) {
   return count;
 }
 
-/* The numbers from 0 to `count` in ascending order of their keys, which are less than `key_count`: those of key k from
- * place first[k] on, up to first[k + 1]. */
-static void sort_by_key(const uint32_t *keys, uint32_t count, uint32_t key_count, uint32_t *first, uint32_t *sorted) {
-  for (uint32_t i = 0; i < count; i++) first[keys[i] + 1]++;
-  for (uint32_t k = 0; k < key_count; k++) first[k + 1] += first[k];
-  for (uint32_t i = 0; i < count; i++) sorted[first[keys[i]]++] = i;
-  for (uint32_t k = key_count; k > 0; k--) first[k] = first[k - 1];
-  first[0] = 0;
-}
-
 /* A cluster that comes after another one has more before it: what that one has, and itself. */
-static hg_status write_in_order(planner *p, uint32_t *keys, uint32_t *first, uint32_t *sorted, uint32_t *order) {
+static hg_status write_in_order(planner *p, uint32_t *keys, listing *order, listing *members, listing *nodes_of) {
   uint32_t count = (uint32_t)p->clusters.count;
   for (uint32_t i = 0; i < count; i++) keys[i] = bits_in(p, i);
-  sort_by_key(keys, count, count, first, order);
-  memset(first, 0, (count + 1u) * sizeof *first);
-  sort_by_key(p->cluster_of, p->node_count, count + 1, first, sorted);
-  for (uint32_t i = 0; i < p->node_count; i++) sorted[i]++; /* values */
+  sort_by_key(keys, count, count, order);
+  sort_by_key(p->launch_of, count, count, members);
+  sort_by_key(p->cluster_of, p->node_count, count + 1, nodes_of);
   for (uint32_t i = 0; i < count; i++) {
-    const uint32_t *own = &first[order[i] + 1];
-    hg_status status = write_cluster(p, order[i], sorted + own[0], own[1] - own[0]);
-    if (status == HG_UNSUPPORTED) p->refused = order[i] + 1;
-    HG_TRY(status);
+    uint32_t launch = order->sorted[i], first = members->first[launch];
+    if (p->launch_of[launch] == launch)
+      HG_TRY(write_launch(p, members->sorted + first, members->first[launch + 1] - first, nodes_of));
   }
   return HG_OK;
 }
@@ -128,11 +164,13 @@ static hg_status write_in_order(planner *p, uint32_t *keys, uint32_t *first, uin
 static hg_status write_steps(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint64_t count = p->clusters.count, n = p->node_count;
-  uint32_t *memory = hg_allocate(allocator, 3 * count + n + 2, sizeof *memory);
-  if (memory == NULL) return hg_fail_memory("a plan", n);
-  uint32_t *keys = memory, *order = keys + count, *sorted = order + count, *first = sorted + n;
-  hg_status status = write_in_order(p, keys, first, sorted, order);
-  hg_release(allocator, memory);
+  uint32_t *keys = hg_allocate(allocator, 6 * count + n + 4, sizeof *keys);
+  if (keys == NULL) return hg_fail_memory("a plan", n);
+  listing order = {.sorted = keys + count, .first = keys + 2 * count};
+  listing members = {.sorted = order.first + count + 1, .first = order.first + 2 * count + 1};
+  listing nodes_of = {.first = members.first + count + 1, .sorted = members.first + 2 * count + 3};
+  hg_status status = write_in_order(p, keys, &order, &members, &nodes_of);
+  hg_release(allocator, keys);
   return status;
 }
 
@@ -240,6 +278,7 @@ static void drop_planner(planner *p) {
   hg_release(allocator, p->cluster_of);
   hg_release(allocator, p->storage_of);
   hg_release(allocator, p->before);
+  hg_release(allocator, p->launch_of);
   hg_release(allocator, p->stamp);
   hg_release(allocator, p->kept);
   hg_array_release(allocator, &p->clusters);
@@ -250,6 +289,7 @@ static hg_status plan_all(planner *p) {
   hg_plan_choose_inline(p);
   HG_TRY(hg_plan_clusters(p));
   HG_TRY(hg_plan_storages(p));
+  HG_TRY(hg_plan_join(p));
   HG_TRY(copy_inputs(p));
   HG_TRY(write_steps(p));
   HG_TRY(copy_results(p));

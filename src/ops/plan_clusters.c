@@ -101,6 +101,18 @@ static void demand_storage(planner *p) {
   }
 }
 
+/* What is computed anew with each element of a larger space takes its inputs along: a power of a step's number, say, is
+ * worth a launch of its own behind the cheap operation that everybody reads. */
+static void take_along(planner *p, uint32_t i) {
+  const ops_node *node = node_at(p, i);
+  if (node->kind != OPS_POINTWISE || node->shape.rank > 0 || p->reads[i] <= 1) return;
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    while (is_virtual(node_at(p, from)) && node_at(p, from)->input_count > 0) from = node_at(p, from)->input[0] - 1;
+    p->reads[from] += p->reads[i] - 1;
+  }
+}
+
 void hg_plan_choose_inline(planner *p) {
   mark_live(p);
   demand_storage(p);
@@ -112,6 +124,7 @@ void hg_plan_choose_inline(planner *p) {
     if (demanded) p->is_inline[i] = 0;
     else if (is_virtual(node)) p->is_inline[i] = !p->alone[i];
     else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)(!p->alone[i] && is_worth_inlining(p, i));
+    if (p->is_inline[i]) take_along(p, i);
   }
 }
 

@@ -40,6 +40,7 @@ typedef struct planner {
   uint32_t row_words;
   uint32_t first_output; /* storage of the first output */
   uint32_t *kept;        /* by input: 1 + storage of another input's value as it was, which this one will hold */
+  uint32_t *launch_of;   /* by cluster: the first one of its launch */
   uint32_t refused;      /* 1 + the cluster that its writer refused */
 } planner;
 
@@ -70,6 +71,7 @@ hg_status hg_plan_clusters(planner *p);
 /* A cluster comes to wait for others, and all that wait for it with it. */
 void hg_plan_wait_for(planner *p, uint32_t number, const reading *r);
 hg_status hg_plan_storages(planner *p);
+hg_status hg_plan_join(planner *p); /* launch_of, when it is known what lies where */
 hg_status hg_plan_give_storage(planner *p, uint32_t index); /* a temporary, unless the node has a storage */
 void hg_plan_workspace(ops_plan *plan);
 

@@ -1,0 +1,94 @@
+/* test_map_join.c - maps that a plan for a GPU puts into one launch: which, how many, and that nothing is lost where
+ * memory runs out. Their bits are the tests' in tests/ops/test_optimisers.py. */
+#include "ops/launch_plan.h"
+
+#include "check.h"
+#include "counted.h"
+
+static const ops_target gpu = {.for_gpu = 1};
+
+static hg_value input(hg_computation *c, uint64_t count) {
+  hg_tensor like = {.type = ATLAS_f32, .rank = 1, .shape = {count}, .stride = {1}};
+  return hg_computation_input(c, NULL, &like);
+}
+
+/* Updates x[i] of count + i elements by x[i] - rate * y[i]. */
+static hg_computation *steps_of(uint32_t tensors, uint64_t count) {
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  for (uint32_t i = 0; i < tensors; i++) {
+    hg_value x = input(c, count + i), rate = hg_computation_number(c, ATLAS_f32, -0.5), y = input(c, count + i);
+    hg_value step = hg_compute(c, HG_OP_mul, (hg_value[]){y, rate}, 2, NULL, 0);
+    CHECK_EQ_U64(hg_computation_update(c, x, hg_compute(c, HG_OP_add, (hg_value[]){x, step}, 2, NULL, 0)), HG_OK);
+  }
+  CHECK_EQ_U64(hg_computation_status(c), HG_OK);
+  return c;
+}
+
+static uint64_t launches_of(const hg_computation *c, uint32_t flags, const ops_target *target, uint64_t *lanes) {
+  ops_plan plan;
+  hg_status status = ops_plan_computation(&c->allocator, c, flags, target, &plan);
+  CHECK_EQ_U64(status, HG_OK);
+  if (status != HG_OK) return 0;
+  uint64_t launches = plan.steps.count;
+  *lanes = 0;
+  for (uint32_t i = 0; i < launches; i++) {
+    *lanes += ((const ops_step *)plan.steps.data)[i].lanes;
+    CHECK(((const ops_step *)plan.steps.data)[i].binding_count <= OPS_MAX_BINDINGS);
+  }
+  ops_plan_release(&plan);
+  return launches;
+}
+
+/* Two buffers a tensor, so twelve tensors a launch; four elements a lane, and one for each that is left over. */
+static void test_launches(void) {
+  uint64_t lanes = 0;
+  hg_computation *c = steps_of(25, 1000);
+  CHECK_EQ_U64(launches_of(c, 0, &gpu, &lanes), 3);
+  uint64_t expected = 1024; /* of the last one, which is alone */
+  for (uint64_t n = 1000; n < 1024; n++) expected += n / 4 + n % 4;
+  CHECK_EQ_U64(lanes, expected);
+  CHECK_EQ_U64(launches_of(c, HG_NO_FUSION, &gpu, &lanes), 50);
+  CHECK_EQ_U64(launches_of(c, 0, &(ops_target){.for_gpu = 0}, &lanes), 25);
+  hg_computation_release(c);
+  c = steps_of(3, UINT64_C(1) << 23);
+  CHECK_EQ_U64(launches_of(c, 0, &gpu, &lanes), 3);
+  hg_computation_release(c);
+}
+
+/* What reads an element by a number of its own may have a fault, whose record says where: a launch of its own. */
+static void test_faults_keep_their_launch(void) {
+  uint64_t lanes;
+  hg_computation *c = steps_of(2, 100);
+  hg_tensor like = {.type = ATLAS_i32, .rank = 1, .shape = {7}, .stride = {1}};
+  hg_value numbers = hg_computation_input(c, NULL, &like);
+  hg_value taken = hg_compute(c, HG_OP_take, (hg_value[]){input(c, 9), numbers}, 2, NULL, 0);
+  CHECK_EQ_U64(hg_computation_output(c, NULL, taken, NULL), HG_OK);
+  CHECK_EQ_U64(launches_of(c, 0, &gpu, &lanes), 2);
+  hg_computation_release(c);
+}
+
+static void test_failures(void) {
+  hg_computation *made = steps_of(14, 30);
+  long failures = 0;
+  for (long n = 0, failed = 1; failed; n++) {
+    counter count = {.fail_at = n};
+    hg_allocator allocator = counting(&count);
+    ops_plan plan;
+    hg_status status = ops_plan_computation(&allocator, made, 0, &gpu, &plan);
+    failed = status != HG_OK;
+    failures += failed;
+    CHECK_EQ_U64(status, failed ? HG_OUT_OF_MEMORY : HG_OK);
+    if (!failed) ops_plan_release(&plan);
+    CHECK_EQ_U64((uint64_t)count.live, 0);
+  }
+  CHECK(failures > 20);
+  hg_computation_release(made);
+}
+
+int main(void) {
+  test_launches();
+  test_faults_keep_their_launch();
+  test_failures();
+  return check_report();
+}
