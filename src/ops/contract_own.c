@@ -23,11 +23,11 @@ static void describe(const contract *c, hg_contraction *out) {
 
 /* C is the result as it is stored; 0: something follows, so it is a temporary. */
 static int place_result(const contract *c, const contract_results *results, hg_contraction *out, uint32_t *storage) {
-  if (c->group->result_count == 1 && c->group->results[0] == c->node) {
+  if (c->group->result_count == 1 && results->roots[0] == results->bound) {
     const ops_form *form = &results->places[0];
     for (int i = 0; i < 3; i++) out->c_stride[i] = form->factor[i];
     out->first[SLOT_C] = bytes_of(form->constant, c->type);
-    *storage = c->group->storage_of[c->node - 1] - 1;
+    *storage = c->group->storage_of[c->group->results[0] - 1] - 1;
     return 1;
   }
   out->type = c->sum_type;

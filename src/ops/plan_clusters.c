@@ -171,6 +171,26 @@ static int same_but_ones(const ops_shape *a, const ops_shape *b) {
   }
 }
 
+/* A view that changes nothing but axes of one element. */
+static int is_in_order(const ops_node *node) {
+  int last = -1;
+  for (uint32_t j = 0; j < node->shape.rank; j++) {
+    if (node->shape.size[j] == 1) continue;
+    if (node->view.axis[j] <= last || node->view.step[j] != 1) return 0;
+    last = node->view.axis[j];
+  }
+  return 1;
+}
+
+/* A cluster's value under another shape, and nothing else. */
+static int is_renaming(const planner *p, uint32_t index) {
+  for (; p->cluster_of[index] == NONE; index = node_at(p, index)->input[0] - 1) {
+    const ops_node *node = node_at(p, index);
+    if (node->kind != OPS_RESHAPE && (node->kind != OPS_VIEW || !is_in_order(node))) return 0;
+  }
+  return 1;
+}
+
 /* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
 static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wanted) {
   const ops_node *node = node_at(p, index);
@@ -186,7 +206,7 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
     wanted->axes = node->axes;
     return 1;
   }
-  if (!is_element_wise(node)) return 0;
+  if (!is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
   if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;

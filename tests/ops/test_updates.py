@@ -72,6 +72,16 @@ def test_a_contraction_that_is_the_update():
     check(c, copies=0)
 
 
+@pytest.mark.parametrize("shape", [(8, 9, 7), (33, 17, 130), (1, 40, 3)])
+def test_a_contraction_is_one_launch(shape):
+    """Its result lies where it was asked for, under whatever shape."""
+    m, k, n = shape
+    c = Computation()
+    c.output(c.op("matmul", *inputs(c, (m, k), (k, n))))
+    check(c)
+    assert " 1 launches" in c.run_on(ENGINES[0], report=True)[1]
+
+
 def test_others_read_the_old_elements():
     """Before the update, at the same place beside it, and by a contraction."""
     c = Computation()
