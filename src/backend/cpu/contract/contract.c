@@ -4,7 +4,10 @@
  * strides. The result is cut into blocks of panels, which threads take in any order. A block goes chunk by chunk along
  * K: all its tiles' sums over that chunk, each taken into the tile's counter, whose levels lie in the thread's part of
  * the scratch. Where one block has all rows, a panel of B is used once, and packed right before that; else all of B is
- * packed first. Matrices whose panels take more than PACKED_BYTES are done a part of them at a time. */
+ * packed first. Matrices whose panels take more than PACKED_BYTES are done a part of them at a time.
+ *
+ * Where the result has few columns, a panel of A would be used a few times: rows of A that lie along K are then read
+ * where they are, and a block goes row by row. */
 #include "backend/cpu/contract/contract.h"
 
 #include "atlas/tables.h"
@@ -17,6 +20,7 @@ enum {
   CHUNK = 256,
   BLOCK_ROWS = 112,
   BLOCK_COLUMNS = 512, /* of a block, about: what its tiles count in stays in the second-level cache */
+  FEW_PANELS = 4, /* of columns, so that A is not packed */
   GROUP = 8,
   GROUP_DEPTH = 16, /* panels of B that are packed where they are used, together, and rows of it at a time */
   PACKED_BYTES = 64 << 20,
@@ -32,6 +36,7 @@ typedef struct job {
   uint32_t size;     /* bytes of a sum */
   hg_contraction of; /* perhaps with the roles of rows and columns exchanged */
   uint32_t most_rows;
+  uint8_t is_direct; /* A is read where it lies */
   uint64_t chunks, levels;
   uint64_t row_panels, column_panels;                      /* of the whole result */
   uint64_t rows_at_once, columns_at_once;                  /* panels that are packed at a time */
@@ -90,7 +95,19 @@ static void turn(hg_contraction *c) {
   exchange(&c->c_stride[1], &c->c_stride[2], sizeof(int64_t));
 }
 
-static int should_turn(const hg_contraction *c, uint32_t columns) {
+/* A may stay where it is: its elements need not be converted, lie along K, and meet few columns, which fill a good part
+ * of a vector. */
+static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t k_stride) {
+  uint32_t vector = j->loops->columns;
+  return k_stride == 1 && atlas_bytes(a_type) == j->size && 4 * columns >= vector &&
+         columns <= FEW_PANELS * (uint64_t)vector;
+}
+
+static int should_turn(const job *j) {
+  const hg_contraction *c = &j->of;
+  uint32_t columns = j->loops->columns;
+  if (c->n > c->m && can_be_direct(j, c->m, c->b_type, c->b_stride[1])) return 1;
+  if (c->m > c->n && can_be_direct(j, c->n, c->a_type, c->a_stride[2])) return 0;
   if (c->n < columns && c->m > c->n) return 1;
   return c->m >= columns && c->c_stride[1] == 1 && c->c_stride[2] != 1;
 }
@@ -128,11 +145,11 @@ static uint64_t lay_out(job *j, uint32_t threads) {
   j->threads = threads;
   j->a_panel_bytes = k * j->most_rows * j->size;
   j->b_panel_bytes = k * j->loops->columns * j->size;
-  j->rows_at_once = least(j->row_panels, 1 + PACKED_BYTES / (j->a_panel_bytes + 1));
+  j->rows_at_once = j->is_direct ? j->row_panels : least(j->row_panels, 1 + PACKED_BYTES / (j->a_panel_bytes + 1));
   j->columns_at_once = least(j->column_panels, 1 + PACKED_BYTES / (j->b_panel_bytes + 1));
   choose_blocks(j);
-  j->a_bytes = rounded_up(j->rows_at_once * j->a_panel_bytes);
-  int packs_first = j->row_panels > j->most_block_rows;
+  j->a_bytes = rounded_up((j->is_direct ? 1 : j->rows_at_once) * j->a_panel_bytes);
+  int packs_first = j->is_direct || j->row_panels > j->most_block_rows;
   j->b_bytes = packs_first ? rounded_up(j->columns_at_once * j->b_panel_bytes) : 0;
   if (!packs_first) j->columns_at_once = j->column_panels;
   if (!packs_first) choose_blocks(j);
@@ -157,7 +174,8 @@ static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   j->size = j->sum == CONTRACT_F64 || j->sum == CONTRACT_I64 ? 8 : 4;
   j->of = *contraction;
   join_batch(&j->of);
-  if (should_turn(&j->of, j->loops->columns)) turn(&j->of);
+  if (should_turn(j)) turn(&j->of);
+  j->is_direct = (uint8_t)can_be_direct(j, j->of.n, j->of.a_type, j->of.a_stride[2]);
   j->most_rows = j->loops->rows[j->loops->count - 1];
   if (j->of.m < j->most_rows)
     for (uint32_t i = j->loops->count - 1; i-- > 0 && j->loops->rows[i] >= j->of.m;) j->most_rows = j->loops->rows[i];
@@ -201,7 +219,7 @@ static uint32_t micro_for(const contract_loops *loops, uint64_t rows) {
   return i;
 }
 
-/* `panel` is among those that are packed now. */
+/* `panel` is among those that are packed now; where A is direct, the only one. */
 static void pack_a(void *user, uint64_t panel, uint32_t worker) {
   const job *j = user;
   const hg_contraction *c = &j->of;
@@ -210,8 +228,8 @@ static void pack_a(void *user, uint64_t panel, uint32_t worker) {
   int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1];
   contract_source source = {c->a + at * (int64_t)atlas_bytes(c->a_type), c->a_stride[1], c->a_stride[2], c->a_type};
   (void)worker;
-  j->kernels->pack[j->sum](j->packed_a + panel * j->a_panel_bytes, j->loops->rows[micro_for(j->loops, used)], used,
-                           c->k, &source);
+  uint8_t *to = j->packed_a + (j->is_direct ? 0 : panel) * j->a_panel_bytes;
+  j->kernels->pack[j->sum](to, j->loops->rows[micro_for(j->loops, used)], used, c->k, &source);
 }
 
 static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, void *to) {
@@ -244,6 +262,22 @@ typedef struct block {
   uint8_t *levels, *tile, *panel;                /* of this thread */
 } block;
 
+/* Rows of A from the k-th on: where they are, or a panel. */
+static const uint8_t *rows_of(const job *j, uint64_t row, uint32_t rows, uint32_t micro, uint64_t k,
+                              contract_tile *tile) {
+  const hg_contraction *c = &j->of;
+  uint32_t width = j->loops->rows[micro];
+  if (j->is_direct && rows == j->most_rows) {
+    int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)(j->first_row + row) * rows * c->a_stride[1];
+    tile->a_row_bytes = c->a_stride[1] * j->size;
+    tile->a_k_bytes = j->size;
+    return c->a + (at + (int64_t)k) * j->size;
+  }
+  tile->a_row_bytes = j->size;
+  tile->a_k_bytes = (int64_t)width * j->size;
+  return j->packed_a + (j->is_direct ? 0 : row) * j->a_panel_bytes + k * width * j->size;
+}
+
 /* A tile's sum over one chunk: into its counter, or to C where it is the last. */
 static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel) {
   const hg_contraction *c = &j->of;
@@ -262,7 +296,7 @@ static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, 
                         .level_pitch = j->level_bytes / j->size,
                         .merge = carries,
                         .is_last = chunk + 1 == j->chunks};
-  const uint8_t *a_panel = j->packed_a + row * j->a_panel_bytes + first_k * loops->rows[micro] * j->size;
+  const uint8_t *a_panel = rows_of(j, row, rows, micro, first_k, &tile);
   if (!tile.is_last) {
     loops->micro[micro](count, a_panel, b_panel, &tile);
     return;
@@ -280,6 +314,18 @@ static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, 
     j->kernels->finish[j->sum](b->tile, loops->columns, rows, columns, to, c->c_stride[1], c->c_stride[2], c->type);
 }
 
+static const uint8_t *packed_columns(const job *j, uint64_t column, uint64_t chunk) {
+  return j->packed_b + column * j->b_panel_bytes + chunk * CHUNK * j->loops->columns * j->size;
+}
+
+/* Row by row: A goes by once. */
+static void do_rows(const job *j, const block *b) {
+  for (uint64_t row = b->rows; row < b->end_rows; row++)
+    for (uint64_t chunk = 0; chunk < j->chunks; chunk++)
+      for (uint64_t column = b->columns; column < b->end_columns; column++)
+        do_tile(j, b, chunk, row, column, packed_columns(j, column, chunk));
+}
+
 static void do_block(void *user, uint64_t part, uint32_t worker) {
   const job *j = user;
   uint64_t by_row = part % j->row_blocks, by_column = part / j->row_blocks;
@@ -290,11 +336,12 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
              .levels = j->own + worker * j->own_bytes};
   b.tile = b.levels + j->levels * j->level_bytes;
   b.panel = b.tile + (uint64_t)j->most_rows * j->loops->columns * j->size;
-  for (uint64_t chunk = 0; chunk < j->chunks; chunk++)
+  if (j->is_direct) do_rows(j, &b);
+  for (uint64_t chunk = 0; chunk < j->chunks && !j->is_direct; chunk++)
     for (uint64_t column = b.columns; column < b.end_columns; column++) {
       uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % GROUP;
       const uint8_t *panel = b.panel + place * j->chunk_bytes;
-      if (j->b_bytes != 0) panel = j->packed_b + column * j->b_panel_bytes + first_k * j->loops->columns * j->size;
+      if (j->b_bytes != 0) panel = packed_columns(j, column, chunk);
       else if (place == 0)
         pack_group(j, column, least(GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK), b.panel);
       for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel);
@@ -318,7 +365,8 @@ static void do_item(job *j) {
     if (j->b_bytes != 0) do_parts(j, j->columns_now, pack_b);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
       j->rows_now = least(j->rows_at_once, j->row_panels - j->first_row);
-      if (packed_first != j->first_row) do_parts(j, j->rows_now, pack_a);
+      if (j->is_direct && j->of.m % j->most_rows != 0) pack_a(j, j->row_panels - 1, 0);
+      if (!j->is_direct && packed_first != j->first_row) do_parts(j, j->rows_now, pack_a);
       packed_first = j->first_row;
       do_parts(j, j->row_blocks * j->column_blocks, do_block);
     }

@@ -129,7 +129,7 @@ enum { RUN = 16 }; /* elements of a lane that are converted at a time, where the
 
 /* Element k of lane i is from[i * pitch + k]: TURNED lanes, of as many elements each, `used` lanes of which exist, into
  * rows of `width`, of which `lanes` are written. */
-static inline void turn_block(uint32_t *panel, uint32_t width, uint32_t lanes, const uint32_t *from, int64_t pitch,
+static inline void turn_block(uint32_t *panel, int64_t width, uint32_t lanes, const uint32_t *from, int64_t pitch,
                               uint32_t used) {
   V_i32 a[TURNED], b[TURNED];
   if (used == TURNED)
@@ -149,12 +149,13 @@ static inline void turn_block(uint32_t *panel, uint32_t width, uint32_t lanes, c
   const V_i32 *turned = a;
 #endif
   if (lanes == TURNED)
-    for (size_t k = 0; k < TURNED; k++) memcpy(panel + k * width, &turned[k], sizeof turned[k]);
+    for (size_t k = 0; k < TURNED; k++) memcpy(panel + (int64_t)k * width, &turned[k], sizeof turned[k]);
   else if (lanes == MOST_ROWS % TURNED)
-    for (size_t k = 0; k < TURNED; k++) memcpy(panel + k * width, &turned[k], MOST_ROWS % TURNED * sizeof(uint32_t));
+    for (size_t k = 0; k < TURNED; k++)
+      memcpy(panel + (int64_t)k * width, &turned[k], MOST_ROWS % TURNED * sizeof(uint32_t));
   else
     for (size_t k = 0; k < TURNED; k++)
-      for (uint32_t i = 0; i < lanes; i++) panel[k * width + i] = turned[k][i];
+      for (uint32_t i = 0; i < lanes; i++) panel[(int64_t)k * width + i] = turned[k][i];
 }
 
 /* So many elements of each lane, a multiple of TURNED. */
@@ -260,16 +261,31 @@ PACKS_OF_INTEGERS(i64)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
+/* A tile's columns as rows, whole vectors of them; how many. */
+static uint32_t turn_tile(uint32_t *to, int64_t column_stride, const uint32_t *sums, size_t pitch, uint32_t rows,
+                          uint32_t columns) {
+  uint32_t whole = columns / TURNED * TURNED;
+  for (uint32_t j = 0; j < whole; j += TURNED)
+    for (uint32_t i = 0; i < rows; i += TURNED) {
+      uint32_t lanes = rows - i < TURNED ? rows - i : TURNED;
+      turn_block(to + i + j * column_stride, column_stride, lanes, sums + i * pitch + j, (int64_t)pitch, lanes);
+    }
+  return whole;
+}
+
 #define FINISH(t, T, NARROW)                                                                                 \
   static void finish_##t##_##T(const void *tile, size_t pitch, uint32_t rows, uint32_t columns, uint8_t *to, \
                                int64_t row_stride, int64_t column_stride) {                                  \
     const T *sums = tile;                                                                                    \
+    uint32_t done = 0;                                                                                       \
+    if (row_stride == 1 && column_stride != 1 && sizeof(T) == 4 && sizeof(T_##t) == 4)                       \
+      done = turn_tile((void *)to, column_stride, tile, pitch, rows, columns);                               \
     for (uint32_t i = 0; i < rows; i++, sums += pitch) {                                                     \
       T_##t *row = (T_##t *)(void *)to + i * row_stride;                                                     \
       if (column_stride == 1)                                                                                \
         for (uint32_t j = 0; j < columns; j++) row[j] = (T_##t)NARROW(sums[j]);                              \
       else                                                                                                   \
-        for (uint32_t j = 0; j < columns; j++) row[j * column_stride] = (T_##t)NARROW(sums[j]);              \
+        for (uint32_t j = done; j < columns; j++) row[j * column_stride] = (T_##t)NARROW(sums[j]);           \
     }                                                                                                        \
   }
 FINISH(f32, float, )

@@ -1,7 +1,8 @@
 /* contract_kernels.h - the inner loops of contractions, compiled once for each instruction set (contract_kernels.c).
  *
  * A panel is `width` rows of A, or columns of B, side by side: element k of lane i is panel[k * width + i]. A kernel
- * multiplies a panel of A by one of B over one chunk of K, in increasing k, each product fused with its addition. */
+ * multiplies a panel of A, or as many rows of A as they lie in memory, by a panel of B over one chunk of K, in
+ * increasing k, each product fused with its addition. */
 #ifndef HG_CONTRACT_KERNELS_H
 #define HG_CONTRACT_KERNELS_H
 
@@ -16,6 +17,7 @@ typedef enum contract_sum { CONTRACT_F32, CONTRACT_F64, CONTRACT_I32, CONTRACT_I
 /* Where a chunk's result goes, which first takes in counted ones: level l's elements lie at levels + l * level_pitch,
  * as a tile of `columns` columns. */
 typedef struct contract_tile {
+  int64_t a_row_bytes, a_k_bytes; /* of A: from row to row, from k to k; of a panel an element, and all its rows */
   void *out;
   size_t pitch; /* elements, of rows of `out` */
   const void *levels;

@@ -15,6 +15,20 @@ static inline V LOAD(const T *from) {
 static inline void STORE(T *to, V v) { memcpy(to, &v, sizeof v); }
 static inline V SPLAT(T x) { return x - (V){0}; } /* x - 0 is x, -0 too */
 
+#define ROW_0 a0
+#define ROW_1 a0 + row
+#define ROW_2 a0 + 2 * row
+#define ROW_3 a0 + 3 * row
+#define ROW_4 a0 + 4 * row
+#define ROW_5 a1
+#define ROW_6 a1 + row
+#define ROW_7 a1 + 2 * row
+#define ROW_8 a1 + 3 * row
+#define ROW_9 a1 + 4 * row
+#define ROW_10 a2
+#define ROW_11 a2 + row
+#define ROW_12 a2 + 2 * row
+#define ROW_13 a2 + 3 * row
 #define ROWS 1
 #define MICRO NAME_OF(micro_1_)
 #define EACH_ROW(X) X(0)
@@ -45,6 +59,20 @@ static inline V SPLAT(T x) { return x - (V){0}; } /* x - 0 is x, -0 too */
 #  include "backend/cpu/contract/contract_micro.h"
 #endif
 
+#undef ROW_0
+#undef ROW_1
+#undef ROW_2
+#undef ROW_3
+#undef ROW_4
+#undef ROW_5
+#undef ROW_6
+#undef ROW_7
+#undef ROW_8
+#undef ROW_9
+#undef ROW_10
+#undef ROW_11
+#undef ROW_12
+#undef ROW_13
 #undef LOAD
 #undef STORE
 #undef SPLAT

@@ -11,25 +11,42 @@
 
 static void MICRO(size_t count, const void *panel_a, const void *panel_b, const contract_tile *tile) {
   enum { COLUMNS = VECTORS * LANES };
-  const T *a = panel_a, *b = panel_b;
+  /* Five rows from one address, by multiples of what lies between them that fit an instruction. */
+  const int64_t row = tile->a_row_bytes, step = tile->a_k_bytes;
+  const char *a0 = panel_a;
+#if ROWS > 5
+  const char *a1 = a0 + 5 * row;
+#endif
+#if ROWS > 10
+  const char *a2 = a0 + 10 * row;
+#endif
+  const T *b = panel_b;
+  (void)row; /* of one row */
 #define ZERO(i, j) V sum##i##_##j = {0};
 #define ZERO_ROW(i) EACH_VECTOR(ZERO, i)
   EACH_ROW(ZERO_ROW)
-  for (size_t k = 0; k < count; k++, a += ROWS, b += COLUMNS) {
+  for (size_t k = 0; k < count; k++, b += COLUMNS) {
     V b0 = LOAD(b), b1 = LOAD(b + LANES);
 #if VECTORS == 3
     V b2 = LOAD(b + 2 * LANES);
 #endif
 #if ROWS > 4
-    __builtin_prefetch(a + 8 * ROWS);
+    __builtin_prefetch(a0 + 8 * step);
 #endif
 #define MULTIPLY_ADD(i, j) sum##i##_##j = FMA(x, b##j, sum##i##_##j);
 #define MULTIPLY_ADD_ROW(i)      \
   {                              \
-    V x = SPLAT(a[i]);           \
+    V x = SPLAT(*(const T *)(const void *)(ROW_##i)); \
     EACH_VECTOR(MULTIPLY_ADD, i) \
   }
     EACH_ROW(MULTIPLY_ADD_ROW)
+    a0 += step;
+#if ROWS > 5
+    a1 += step;
+#endif
+#if ROWS > 10
+    a2 += step;
+#endif
   }
   for (uint64_t merge = tile->merge; merge != 0; merge &= merge - 1) {
     const T *level = (const T *)tile->levels + (size_t)__builtin_ctzll(merge) * tile->level_pitch;
