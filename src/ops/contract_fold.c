@@ -3,18 +3,7 @@
 #include "ops/contract_tiles.h"
 
 hg_status ops_contract_partials(contract *c) {
-  ops_storage storage;
-  memset(&storage, 0, sizeof storage);
-  storage.kind = OPS_TEMPORARY;
-  storage.type = c->sum_type;
-  storage.shape = (ops_shape){.rank = 2, .size = {c->parts, c->batch * c->m * c->n}};
-  storage.stride[0] = (int64_t)storage.shape.size[1];
-  storage.stride[1] = 1;
-  storage.extent = (int64_t)(storage.shape.size[0] * storage.shape.size[1]);
-  c->partial = (uint32_t)c->group->plan->storages.count;
-  if (hg_array_append(&c->group->plan->allocator, &c->group->plan->storages, &storage, 1) == NULL)
-    return hg_fail_memory("a plan", sizeof storage);
-  return HG_OK;
+  return ops_add_temporary(c->group->plan, c->sum_type, c->parts * c->batch * c->m * c->n, &c->partial);
 }
 
 /* The parts' sums from `first` on, `count` of them, which are in registers: the left half is the greatest power of two

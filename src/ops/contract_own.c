@@ -21,32 +21,32 @@ static void describe(const contract *c, hg_contraction *out) {
   out->first[SLOT_B] = bytes_of(c->b.constant, c->b.type);
 }
 
-/* C is the result as it is stored; 0: something follows, so it is a temporary. */
+/* A result that sums can lie in: what follows is then computed in place. Not over an input, whose old elements may be
+ * read by what follows. */
+static int can_hold_sums(const contract *c, const contract_results *results, uint32_t i) {
+  uint32_t storage = c->group->storage_of[c->group->results[i] - 1] - 1;
+  return ops_at(c->group->computation, c->group->results[i])->type == c->sum_type &&
+         !ops_is_over_input(c->group->plan, storage) && ops_contract_is_dense(c, &results->places[i]);
+}
+
+#define A_TEMPORARY UINT32_MAX
+
+/* C is the result as it is stored; 0: something follows, so sums lie in one of the results, or a temporary. */
 static int place_result(const contract *c, const contract_results *results, hg_contraction *out, uint32_t *storage) {
-  if (c->group->result_count == 1 && results->roots[0] == results->bound) {
+  const ops_group *group = c->group;
+  if (group->result_count == 1 && results->roots[0] == results->bound) {
     const ops_form *form = &results->places[0];
     for (int i = 0; i < 3; i++) out->c_stride[i] = form->factor[i];
     out->first[SLOT_C] = bytes_of(form->constant, c->type);
-    *storage = c->group->storage_of[c->group->results[0] - 1] - 1;
+    *storage = group->storage_of[group->results[0] - 1] - 1;
     return 1;
   }
   out->type = c->sum_type;
   out->c_stride[0] = (int64_t)(c->m * c->n), out->c_stride[1] = (int64_t)c->n, out->c_stride[2] = 1;
+  *storage = A_TEMPORARY;
+  for (uint32_t i = 0; i < group->result_count && *storage == A_TEMPORARY; i++)
+    if (can_hold_sums(c, results, i)) *storage = group->storage_of[group->results[i] - 1] - 1;
   return 0;
-}
-
-static hg_status add_scratch(ops_plan *plan, uint64_t bytes, uint32_t *storage) {
-  ops_storage scratch;
-  memset(&scratch, 0, sizeof scratch);
-  scratch.kind = OPS_TEMPORARY;
-  scratch.type = ATLAS_u8;
-  scratch.shape = (ops_shape){.rank = 1, .size = {bytes}};
-  scratch.stride[0] = 1;
-  scratch.extent = (int64_t)bytes;
-  *storage = (uint32_t)plan->storages.count;
-  if (hg_array_append(&plan->allocator, &plan->storages, &scratch, 1) == NULL)
-    return hg_fail_memory("a plan", sizeof scratch);
-  return HG_OK;
 }
 
 static hg_status write_program(const contract *c, const hg_contraction *what, const uint32_t storages[4],
@@ -71,15 +71,13 @@ hg_status ops_contract_own(contract *c, const contract_results *results, ops_ste
   *is_done = 0;
   if (plan->target.contract_scratch == NULL) return HG_OK;
   describe(c, &what);
-  int is_result = place_result(c, results, &what, &storages[SLOT_C]);
+  int is_result = place_result(c, results, &what, &c->partial);
   uint64_t bytes = plan->target.contract_scratch(plan->target.device, &what);
   if (bytes == UINT64_MAX) return HG_OK;
   c->parts = 1;
-  if (!is_result) {
-    HG_TRY(ops_contract_partials(c));
-    storages[SLOT_C] = c->partial;
-  }
-  if (bytes > 0) HG_TRY(add_scratch(plan, bytes, &storages[SLOT_SCRATCH]));
+  if (c->partial == A_TEMPORARY) HG_TRY(ops_contract_partials(c));
+  storages[SLOT_C] = c->partial;
+  if (bytes > 0) HG_TRY(ops_add_temporary(plan, ATLAS_u8, bytes, &storages[SLOT_SCRATCH]));
   ops_step *step = &steps[0];
   step->contraction = hg_allocate(&plan->allocator, 1, sizeof what);
   if (step->contraction == NULL) return hg_fail_memory("a launch", sizeof what);

@@ -2,7 +2,7 @@
 #include "ops/contract_tiles.h"
 
 /* Of dimensions with one element it does not matter what they are multiplied by. */
-static int is_same_place(const contract *c, const ops_form *form) {
+int ops_contract_is_dense(const contract *c, const ops_form *form) {
   const int64_t wanted[3] = {(int64_t)(c->m * c->n), (int64_t)c->n, 1};
   if (form->constant != 0) return 0;
   for (uint32_t i = 0; i < c->terms.variable_count; i++) {
@@ -31,7 +31,7 @@ hg_status ops_contract_results(contract *c, contract_results *results) {
   for (uint32_t id = 1; id <= c->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&c->terms, id);
     if (term->kind != TERM_BOUND) continue;
-    if (results->bound != 0 || !is_same_place(c, &term->form))
+    if (results->bound != 0 || !ops_contract_is_dense(c, &term->form))
       return hg_fail(HG_UNSUPPORTED, "what follows a contraction reads it at another place");
     results->bound = id;
   }

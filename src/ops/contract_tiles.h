@@ -64,6 +64,8 @@ hg_status ops_contract_fold(contract *c, ops_step *step);
 /* Of numbers of elements: 32 bits where all fit. */
 atlas_type ops_contract_index_type(const contract *c);
 
+/* Element (batch, m, n) of the result lies at its number in C order. */
+int ops_contract_is_dense(const contract *c, const ops_form *form);
 /* Fills it in. */
 hg_status ops_contract_results(contract *c, contract_results *results);
 /* Computes and stores them, where `sum` is the contraction's value at the coordinates. */

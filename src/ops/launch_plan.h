@@ -87,6 +87,9 @@ static inline int ops_is_over_input(const ops_plan *plan, uint32_t storage) {
   return ((const ops_storage *)plan->storages.data)[storage].kind == OPS_OF_INPUT;
 }
 
+/* Memory for so many elements, while steps use it: of steps that write and read it. */
+hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32_t *storage);
+
 /* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which
  * it uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the
  * writer adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its

@@ -52,16 +52,8 @@ static int has_stages_apart(const row_group *g, int is_held) {
 static hg_status add_between(const row_group *g, row_between *between) {
   ops_plan *plan = g->group->plan;
   for (uint32_t i = 0; i < g->reduction_count; i++) {
-    ops_storage storage;
-    memset(&storage, 0, sizeof storage);
-    storage.kind = OPS_TEMPORARY;
-    storage.type = ops_at(g->group->computation, g->reductions[i].value)->type;
-    storage.shape = (ops_shape){.rank = 1, .size = {g->rows}};
-    storage.stride[0] = 1;
-    storage.extent = (int64_t)g->rows;
-    between->storage[i] = (uint32_t)plan->storages.count;
-    if (hg_array_append(&plan->allocator, &plan->storages, &storage, 1) == NULL)
-      return hg_fail_memory("the results of a stage", sizeof storage);
+    uint8_t type = ops_at(g->group->computation, g->reductions[i].value)->type;
+    HG_TRY(ops_add_temporary(plan, type, g->rows, &between->storage[i]));
   }
   return HG_OK;
 }

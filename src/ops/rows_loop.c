@@ -336,17 +336,8 @@ int ops_rows_parts_can(const row_group *g) {
 }
 
 hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage) {
-  ops_storage parts;
-  memset(&parts, 0, sizeof parts);
-  parts.kind = OPS_TEMPORARY;
-  parts.type = type;
-  parts.shape = (ops_shape){.rank = 1, .size = {count}};
-  parts.stride[0] = 1;
-  parts.extent = (int64_t)count;
-  *storage = (uint32_t)plan->storages.count;
+  HG_TRY(ops_add_temporary(plan, type, count, storage));
   code->partials[code->partial_count++] = *storage;
-  if (hg_array_append(&plan->allocator, &plan->storages, &parts, 1) == NULL)
-    return hg_fail_memory("the parts of rows", sizeof parts);
   return HG_OK;
 }
 
