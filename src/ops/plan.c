@@ -81,23 +81,8 @@ static hg_status add_launches(planner *p, const cluster *from, const ops_group *
   return add_launches(p, from, groups + count / 2, count - count / 2);
 }
 
-/* Numbers sorted by keys: those of key k are sorted[first[k]] up to sorted[first[k + 1]], ascending. */
-typedef struct listing {
-  uint32_t *first, *sorted; /* `first` begins with zeros */
-} listing;
-
-/* Keys of the numbers from 0 to `count`, less than `key_count`. */
-static void sort_by_key(const uint32_t *keys, uint32_t count, uint32_t key_count, listing *out) {
-  uint32_t *first = out->first;
-  for (uint32_t i = 0; i < count; i++) first[keys[i] + 1]++;
-  for (uint32_t k = 0; k < key_count; k++) first[k + 1] += first[k];
-  for (uint32_t i = 0; i < count; i++) out->sorted[first[keys[i]]++] = i;
-  for (uint32_t k = key_count; k > 0; k--) first[k] = first[k - 1];
-  first[0] = 0;
-}
-
 /* Of a cluster, whose nodes nodes_of lists. */
-static hg_status gather_group(planner *p, uint32_t number, const listing *nodes_of, ops_group *group) {
+static hg_status gather_group(planner *p, uint32_t number, const plan_listing *nodes_of, ops_group *group) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
   hg_status status = HG_OK;
@@ -121,7 +106,7 @@ static void drop_group(const hg_allocator *allocator, ops_group *group) {
 }
 
 /* The launch of these clusters, which belong together. */
-static hg_status write_launch(planner *p, const uint32_t *own, uint32_t own_count, const listing *nodes_of) {
+static hg_status write_launch(planner *p, const uint32_t *own, uint32_t own_count, const plan_listing *nodes_of) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint32_t count = 0;
   ops_group *groups = hg_allocate(allocator, own_count, sizeof *groups);
@@ -147,12 +132,13 @@ static uint32_t bits_in(const planner *p, uint32_t number) {
 }
 
 /* A cluster that comes after another one has more before it: what that one has, and itself. */
-static hg_status write_in_order(planner *p, uint32_t *keys, listing *order, listing *members, listing *nodes_of) {
+static hg_status write_in_order(planner *p, uint32_t *keys, plan_listing *order, plan_listing *members,
+                                plan_listing *nodes_of) {
   uint32_t count = (uint32_t)p->clusters.count;
   for (uint32_t i = 0; i < count; i++) keys[i] = bits_in(p, i);
-  sort_by_key(keys, count, count, order);
-  sort_by_key(p->launch_of, count, count, members);
-  sort_by_key(p->cluster_of, p->node_count, count + 1, nodes_of);
+  hg_plan_sort(keys, count, count, order);
+  hg_plan_sort(p->launch_of, count, count, members);
+  hg_plan_sort(p->cluster_of, p->node_count, count + 1, nodes_of);
   for (uint32_t i = 0; i < count; i++) {
     uint32_t launch = order->sorted[i], first = members->first[launch];
     if (p->launch_of[launch] == launch)
@@ -166,9 +152,9 @@ static hg_status write_steps(planner *p) {
   uint64_t count = p->clusters.count, n = p->node_count;
   uint32_t *keys = hg_allocate(allocator, 6 * count + n + 4, sizeof *keys);
   if (keys == NULL) return hg_fail_memory("a plan", n);
-  listing order = {.sorted = keys + count, .first = keys + 2 * count};
-  listing members = {.sorted = order.first + count + 1, .first = order.first + 2 * count + 1};
-  listing nodes_of = {.first = members.first + count + 1, .sorted = members.first + 2 * count + 3};
+  plan_listing order = {.sorted = keys + count, .first = keys + 2 * count};
+  plan_listing members = {.sorted = order.first + count + 1, .first = order.first + 2 * count + 1};
+  plan_listing nodes_of = {.first = members.first + count + 1, .sorted = members.first + 2 * count + 3};
   hg_status status = write_in_order(p, keys, &order, &members, &nodes_of);
   hg_release(allocator, keys);
   return status;
@@ -293,8 +279,7 @@ static hg_status plan_all(planner *p) {
   HG_TRY(copy_inputs(p));
   HG_TRY(write_steps(p));
   HG_TRY(copy_results(p));
-  hg_plan_workspace(p->plan);
-  return HG_OK;
+  return hg_plan_workspace(p->plan);
 }
 
 /* The nodes of a cluster that was refused, and what they read inline, are launches of their own from now on. 0 where it

@@ -229,14 +229,16 @@ static int is_acyclic(const planner *p, const reading *r, uint32_t into) {
 /* A cluster that comes to wait for others makes all that wait for it wait for them too. */
 void hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
   uint64_t *own = row_of(p, number);
+  cluster *clusters = p->clusters.data;
   for (size_t k = 0; k < r->numbers.count; k++) {
     uint32_t other = number_at(r, k);
     if (other == number) continue;
     own[other / 64] |= UINT64_C(1) << other % 64;
+    clusters[other].is_awaited = 1;
     const uint64_t *row = row_of(p, other);
     for (uint32_t w = 0; w < p->row_words; w++) own[w] |= row[w];
   }
-  for (uint32_t i = 0; i < p->clusters.count; i++) {
+  for (uint32_t i = 0; i < p->clusters.count && clusters[number].is_awaited; i++) {
     if (i == number || !is_before(p, number, i)) continue;
     uint64_t *row = row_of(p, i);
     for (uint32_t w = 0; w < p->row_words; w++) row[w] |= own[w];
@@ -300,6 +302,7 @@ static void take_in(planner *p, uint32_t into, uint32_t other) {
     if (p->cluster_of[i] == other + 1) p->cluster_of[i] = into + 1;
   clusters[into].weight += clusters[other].weight;
   clusters[into].updates |= clusters[other].updates;
+  clusters[into].is_awaited |= clusters[other].is_awaited;
   clusters[other].weight = MOST_NODES;
   for (uint32_t w = 0; w < p->row_words; w++) row_of(p, into)[w] |= row_of(p, other)[w];
   row_of(p, into)[into / 64] &= ~(UINT64_C(1) << into % 64);

@@ -156,6 +156,17 @@ hg_status hg_plan_storages(planner *p) {
   return HG_OK;
 }
 
+/* ---- sorting ----------------------------------------------------------------------------------------------------- */
+
+void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan_listing *out) {
+  uint32_t *first = out->first;
+  for (uint32_t i = 0; i < count; i++) first[keys[i] + 1]++;
+  for (uint32_t k = 0; k < key_count; k++) first[k + 1] += first[k];
+  for (uint32_t i = 0; i < count; i++) out->sorted[first[keys[i]]++] = i;
+  for (uint32_t k = key_count; k > 0; k--) first[k] = first[k - 1];
+  first[0] = 0;
+}
+
 /* ---- the workspace ----------------------------------------------------------------------------------------------- */
 
 enum { ALIGNMENT = 256 };
@@ -172,27 +183,50 @@ static void note_use(ops_plan *plan) {
     }
 }
 
-/* Each temporary lies at the lowest place that no other one takes while it is in use. */
-void hg_plan_workspace(ops_plan *plan) {
-  note_use(plan);
-  ops_storage *storages = plan->storages.data;
-  for (uint32_t i = 0; i < plan->storages.count; i++) {
-    ops_storage *own = &storages[i];
-    if (own->kind != OPS_TEMPORARY || own->first_step == UINT32_MAX) continue;
-    uint64_t bytes = (uint64_t)own->extent * atlas_bytes((atlas_type)own->type), at = 0;
-    for (int moved = 1; moved;) {
-      moved = 0;
-      for (uint32_t k = 0; k < i; k++) {
-        const ops_storage *other = &storages[k];
-        if (other->kind != OPS_TEMPORARY || other->first_step == UINT32_MAX) continue;
-        if (other->last_step < own->first_step || own->last_step < other->first_step) continue;
-        uint64_t end = other->first_byte + (uint64_t)other->extent * atlas_bytes((atlas_type)other->type);
-        if (at + bytes <= other->first_byte || end <= at) continue;
-        at = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        moved = 1;
-      }
-    }
-    own->first_byte = at;
-    if (at + bytes > plan->workspace_bytes) plan->workspace_bytes = at + bytes;
+static uint64_t bytes_of(const ops_storage *storage) {
+  return (uint64_t)storage->extent * atlas_bytes((atlas_type)storage->type);
+}
+
+/* The lowest place that none of those in use takes, which are in order of their places; it becomes one of them. */
+static void place(ops_storage *storages, uint32_t number, uint32_t *used, uint32_t used_count) {
+  ops_storage *own = &storages[number];
+  uint64_t bytes = bytes_of(own), at = 0;
+  uint32_t k = 0;
+  for (; k < used_count && at + bytes > storages[used[k]].first_byte; k++) {
+    uint64_t end = storages[used[k]].first_byte + bytes_of(&storages[used[k]]);
+    if (end > at) at = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
+  memmove(&used[k + 1], &used[k], (used_count - k) * sizeof *used);
+  used[k] = number;
+  own->first_byte = at;
+}
+
+static void place_all(ops_plan *plan, uint32_t *keys, uint32_t *used, plan_listing *by_step) {
+  ops_storage *storages = plan->storages.data;
+  uint32_t count = (uint32_t)plan->storages.count, steps = (uint32_t)plan->steps.count, used_count = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    int is_needed = storages[i].kind == OPS_TEMPORARY && storages[i].first_step != UINT32_MAX;
+    keys[i] = is_needed ? storages[i].first_step : steps;
+  }
+  hg_plan_sort(keys, count, steps + 1, by_step);
+  for (uint32_t i = 0; i < by_step->first[steps]; i++) {
+    uint32_t number = by_step->sorted[i], still = 0;
+    for (uint32_t k = 0; k < used_count; k++)
+      if (storages[used[k]].last_step >= storages[number].first_step) used[still++] = used[k];
+    place(storages, number, used, still);
+    used_count = still + 1;
+    uint64_t end = storages[number].first_byte + bytes_of(&storages[number]);
+    if (end > plan->workspace_bytes) plan->workspace_bytes = end;
+  }
+}
+
+hg_status hg_plan_workspace(ops_plan *plan) {
+  uint64_t count = plan->storages.count;
+  uint32_t *keys = hg_allocate(&plan->allocator, 3 * count + plan->steps.count + 2, sizeof *keys);
+  if (keys == NULL) return hg_fail_memory("a plan", count);
+  plan_listing by_step = {.sorted = keys + 2 * count, .first = keys + 3 * count};
+  note_use(plan);
+  place_all(plan, keys, keys + count, &by_step);
+  hg_release(&plan->allocator, keys);
+  return HG_OK;
 }

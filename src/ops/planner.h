@@ -15,6 +15,7 @@ typedef struct cluster {
   uint32_t axes;        /* that its reductions fold */
   uint32_t weight;      /* nodes */
   uint8_t updates;      /* an input: one of its nodes does */
+  uint8_t is_awaited;   /* others come after it */
   uint32_t beside;      /* 1 + the cluster that its first node kept away from: see waits_for_larger */
 } cluster;
 
@@ -66,6 +67,14 @@ typedef struct reading {
   hg_status status;
 } reading;
 
+/* Numbers sorted by keys: those of key k are sorted[first[k]] up to sorted[first[k + 1]], ascending. */
+typedef struct plan_listing {
+  uint32_t *first, *sorted; /* `first` begins with zeros, one more than there are keys */
+} plan_listing;
+
+/* Keys of the numbers from 0 to `count`, less than `key_count`. */
+void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan_listing *out);
+
 void hg_plan_choose_inline(planner *p);
 hg_status hg_plan_clusters(planner *p);
 /* A cluster comes to wait for others, and all that wait for it with it. */
@@ -73,6 +82,7 @@ void hg_plan_wait_for(planner *p, uint32_t number, const reading *r);
 hg_status hg_plan_storages(planner *p);
 hg_status hg_plan_join(planner *p); /* launch_of, when it is known what lies where */
 hg_status hg_plan_give_storage(planner *p, uint32_t index); /* a temporary, unless the node has a storage */
-void hg_plan_workspace(ops_plan *plan);
+/* Each temporary lies at the lowest place that no other one takes while it is in use. */
+hg_status hg_plan_workspace(ops_plan *plan);
 
 #endif
