@@ -23,10 +23,35 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "engine: launches programs, on each --engine")
     config.engines = config.getoption("--engine") or [engines.of_environment()]
     os.environ["HOLOGRAM_TEST_ENGINES"] = " ".join(config.engines)
+    config.pluginmanager.register(Counted())
 
 
 def pytest_report_header(config):
     return f"engines: {', '.join(config.engines)}"
+
+
+class Counted:
+    """What the tests of operations have compared with exact values (tests/ops/accuracy.py), by all processes."""
+
+    def __init__(self):
+        self.cases, self.ulp = 0, {}
+
+    def pytest_runtest_logreport(self, report):
+        if report.when != "teardown":
+            return
+        for name, value in report.user_properties:
+            if name == "cases":
+                self.cases += value
+            if name == "ulp":
+                for operation, kind, worst in value:
+                    self.ulp[operation, kind] = max(worst, self.ulp.get((operation, kind), 0))
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self.cases:
+            terminalreporter.write_line(f"{self.cases} results of operations beside exact ones")
+        if os.environ.get("HOLOGRAM_TEST_ULP"):  # the largest distances
+            for (operation, kind), worst in sorted(self.ulp.items()):
+                terminalreporter.write_line(f"ulp {operation} {kind} {worst:.4g}")
 
 
 def pytest_generate_tests(metafunc):

@@ -95,6 +95,8 @@ class Graph:
         arguments = dict(step.arguments)
         if step.name == "input":
             ahead = arguments.pop("ahead", 0)
+            if np.prod(arguments["shape"], dtype=np.float64) > self.most:
+                raise Error(1, "too large")
             value = c.input(array_of(**arguments), ahead)
         elif step.name == "gradient":
             value = c.gradient(c.op("sum", given[0]), given[1:])[0]

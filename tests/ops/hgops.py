@@ -1,5 +1,6 @@
 """Computations of ops.h on NumPy arrays, for tests. The library is named by HOLOGRAM_LIB, the backend by HOLOGRAM_TEST_BACKEND.
-Each run is one on each of the engines under test (HOLOGRAM_TEST_ENGINES, see tests/conftest.py), which must give the same bits.
+Each run is one on each of the engines under test (HOLOGRAM_TEST_ENGINES, see tests/conftest.py), which must give the same bits; on
+another backend than the CPU these are the reference machine's, too.
 
     result = apply("softmax", x, axis=-1)                 # one operation
     c = Computation()
@@ -27,6 +28,8 @@ NAME_OF = {np.dtype(kind): name for name, kind in TYPES.items()}
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
 BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()
+REFERENCE = "reference"  # the reference machine, on the CPU whatever the backend is
+ALL = ENGINES + ([REFERENCE] if BACKEND > 1 else [])
 MAX_RANK, NO_FUSION = 8, 2
 FILLER, GUARD = 0xA5, 64  # bytes that no run may write: between the elements of an output, and so many elements behind them
 
@@ -129,9 +132,9 @@ _executors = {}
 
 def executor(engine):
     if engine not in _executors:
-        made = P()
-        with engines.chosen(engine):
-            check(LIB.hg_executor_create(c.byref(ExecutorDesc(c.sizeof(ExecutorDesc), BACKEND)), c.byref(made)))
+        made, backend = P(), 1 if engine == REFERENCE else BACKEND
+        with engines.chosen("interp" if engine == REFERENCE else engine):
+            check(LIB.hg_executor_create(c.byref(ExecutorDesc(c.sizeof(ExecutorDesc), backend)), c.byref(made)))
         _executors[engine] = made
     return _executors[engine]
 
@@ -244,9 +247,9 @@ class Computation:
         check(LIB.hg_computation_status(self.handle))
 
     def run(self, flags=0):
-        """The outputs; the same ones, bit for bit, on every engine, or an AssertionError."""
+        """The outputs; the same ones, bit for bit, on every engine, or an AssertionError. A GPU's are the reference machine's."""
         answers = self.run_on(ENGINES[0], flags)
-        for engine in ENGINES[1:]:
+        for engine in ALL[1:]:
             for mine, others in zip(answers, self.run_on(engine, flags)):
                 assert mine.tobytes() == others.tobytes(), f"{ENGINES[0]} and {engine} differ"
         return answers

@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others' follow")
     parser.add_argument("--engine", action="append", help="in turns, if there are several (tests/engines.py)")
-    parser.add_argument("--base", help="the engine of the operations one by one; without it the same")
+    parser.add_argument("--base", help="the engine of the operations one by one, or `reference`; without it the same")
     parser.add_argument("--most", type=int, default=10, help="give up after so many that fail")
     parser.add_argument("--coverage", action="store_true", help="what never comes up")
     options = parser.parse_args()

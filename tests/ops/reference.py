@@ -1,14 +1,28 @@
-"""What operations mean, in NumPy: written from the table's words, the array API and the papers, in f64 for floats.
+"""What operations mean, in NumPy: written from the table's words, the array API and the papers, in f64 for floats (in NumPy's
+longdouble for results of f64, where the machine has a wider one).
 
-REFERENCE[name](*arrays, **arguments) takes float64 arrays (or the integers and bools themselves) and gives the result in
-float64, or exact."""
+REFERENCE[name](*arrays, **arguments) takes float arrays of that type (or the integers and bools themselves) and gives the result
+in it, or exact. An input that may be absent is None. SCALE[name], of the same arrays: what the roundings are small beside, where
+that is neither the result's element nor its largest."""
 
 import math
 
+import mpmath
 import numpy as np
 
-_erf = np.vectorize(math.erf, otypes=[float])
-_erfc = np.vectorize(math.erfc, otypes=[float])
+
+def _special(name):
+    """erf and erfc: of f64 with 30 digits, of what comes from narrower types with math's."""
+    def precise(x):
+        with mpmath.workdps(30):
+            return np.longdouble(mpmath.nstr(getattr(mpmath, name)(mpmath.mpf(str(x))), 25))
+    of_f64 = np.vectorize(precise, otypes=[np.longdouble])
+    narrow = np.vectorize(getattr(math, name), otypes=[float])
+    return lambda x: (of_f64 if x.dtype == np.longdouble else narrow)(x) if x.size else x
+
+
+_erf, _erfc = _special("erf"), _special("erfc")
+PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def _axes(x, axes):
@@ -24,7 +38,7 @@ def _place(function):
     def place(x, axes=None, keep=0):
         reduced = tuple(range(x.ndim)) if axes is None else tuple(sorted(a % x.ndim for a in np.atleast_1d(axes)))
         kept = [a for a in range(x.ndim) if a not in reduced]
-        flat = np.transpose(x, kept + list(reduced)).reshape([x.shape[a] for a in kept] + [-1])
+        flat = np.transpose(x, kept + list(reduced)).reshape([x.shape[a] for a in kept] + [math.prod(x.shape[a] for a in reduced)])
         result = function(flat, axis=-1)
         return result.reshape([1 if a in reduced else n for a, n in enumerate(x.shape)]) if keep else result
     return place
@@ -64,9 +78,136 @@ def _c_quotient(a, b):
     """Integers: towards zero, x / 0 = 0."""
     if a.dtype.kind == "f":
         return a / b
-    quotient = np.array([[0 if q == 0 else (abs(int(p)) // abs(int(q))) * (1 if (p < 0) == (q < 0) else -1)]
-                         for p, q in zip(*(v.ravel() for v in np.broadcast_arrays(a, b)))], dtype=object)
-    return quotient.reshape(np.broadcast_shapes(a.shape, b.shape))
+    return _by_element(lambda p, q: 0 if q == 0 else (abs(p) // abs(q)) * (1 if (p < 0) == (q < 0) else -1))(a, b)
+
+
+def _by_element(function):
+    """Of Python's integers, one after another; whoever compares takes them modulo the type's size."""
+    def apply(*arrays):
+        whole = [v.ravel().tolist() for v in np.broadcast_arrays(*arrays)]
+        result = np.empty(len(whole[0]), object)
+        result[:] = [function(*numbers) for numbers in zip(*whole)]
+        return result.reshape(np.broadcast_shapes(*(a.shape for a in arrays)))
+    return apply
+
+
+def _of_bits(function):
+    """Of an integer's bits, from the lowest, as a list of 0 and 1."""
+    def apply(x):
+        bits = x.dtype.itemsize * 8
+        return _by_element(lambda v: function([(v >> i) & 1 for i in range(bits)]))(x)
+    return apply
+
+
+def _floor_quotient(a, b):
+    """Integers: of the quotient towards zero, one less where signs differ and something is left; x // 0 = 0 less that."""
+    if a.dtype.kind == "f":
+        return np.floor(a / b)
+    return _by_element(lambda p, q: p // q if q else (-1 if p < 0 else 0))(a, b)
+
+
+def _remainder(a, b):
+    if a.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            r = np.fmod(a, b)
+            return r + np.where((r != 0) & ((r < 0) != (b < 0)), b, 0)
+    return _by_element(lambda p, q: p % q if q else p)(a, b)
+
+
+def _shift(left):
+    def apply(x, count):
+        bits = x.dtype.itemsize * 8
+        return _by_element(lambda v, n: v << (n % 2 ** 32 % bits) if left else v >> (n % 2 ** 32 % bits))(x, count)
+    return apply
+
+
+def _dot4(first, second):
+    def apply(a, b, c):
+        words = [np.ascontiguousarray(v).view(kind).reshape(v.shape + (4,)).astype(np.int64) for v, kind in ((a, first), (b, second))]
+        return np.sum(words[0] * words[1], axis=-1) + c.astype(np.int64)
+    return apply
+
+
+def _total(values, reduction):
+    return values if reduction == "none" else np.sum(values) if reduction == "sum" else np.mean(values)
+
+
+def nll(x, target, weight=None, axis=-1, reduction="mean", ignore_index=-100):
+    x = np.moveaxis(x, axis, -1)
+    valid = target != ignore_index
+    at = np.where(valid, target, 0).astype(np.int64)
+    w = np.where(valid, 1.0 if weight is None else weight[at], 0.0)
+    values = np.where(valid, -np.take_along_axis(x, at[..., None], -1)[..., 0] * w, 0)
+    return values if reduction == "none" else np.sum(values) if reduction == "sum" else np.sum(values) / np.sum(w)
+
+
+def cross_entropy_of_classes(x, target, weight=None, axis=-1, reduction="mean", smoothing=0.0, ignore_index=-100):
+    """With smoothing: (1 - s) times the loss of the class, and s / classes times the weighted sum over all of them."""
+    p = np.moveaxis(log_softmax(x, axis), axis, -1)
+    valid = target != ignore_index
+    w = np.ones(p.shape[-1]) if weight is None else weight
+    at = np.where(valid, target, 0).astype(np.int64)
+    values = (1 - smoothing) * -np.take_along_axis(p, at[..., None], -1)[..., 0] * w[at] - smoothing / p.shape[-1] * np.sum(p * w, axis=-1)
+    values = np.where(valid, values, 0)
+    return values if reduction == "none" else np.sum(values) if reduction == "sum" else np.sum(values) / np.sum(np.where(valid, w[at], 0))
+
+
+def cross_entropy_of_shares(x, target, weight=None, axis=-1, reduction="mean", smoothing=0.0):
+    p, q = np.moveaxis(log_softmax(x, axis), axis, -1), np.moveaxis(target, axis, -1)
+    q = q * (1 - smoothing) + smoothing / q.shape[-1]
+    return _total(-np.sum(q * p * (1 if weight is None else weight), axis=-1), reduction)
+
+
+def bce_of(x, t):
+    with np.errstate(all="ignore"):
+        return -(t * np.maximum(np.log(x), -100) + (1 - t) * np.maximum(np.log1p(-x), -100))
+
+
+def bce_with_logits(x, t, weight=None, positive=None, reduction="mean"):
+    values = (1 - t) * x + (1 + (0 if positive is None else positive - 1) * t) * softplus(-x)
+    return _total(values * (1 if weight is None else weight), reduction)
+
+
+def kl_div(x, t, log_target=0, reduction="mean"):
+    with np.errstate(all="ignore"):
+        values = np.exp(t) * (t - x) if log_target else np.where(t > 0, t * (np.log(np.where(t > 0, t, 1)) - x), 0)
+    return np.sum(values) / len(x) if reduction == "batchmean" else _total(values, reduction)
+
+
+def batch_norm(x, weight=None, bias=None, mean=None, var=None, axis=1, training=1, momentum=0.1, eps=1e-5):
+    """Normalised with the biased variance; the running one takes the unbiased."""
+    def along(v):
+        return v.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    m, v = (np.mean(x, axis=others), np.var(x, axis=others)) if training else (mean, var)
+    y = (x - along(m)) / np.sqrt(along(v) + eps) * (1 if weight is None else along(weight)) + (0 if bias is None else along(bias))
+    if not training:
+        return y, mean, var
+    count = x.size // x.shape[axis]
+    with np.errstate(all="ignore"):
+        unbiased = v * (count / (count - 1)) if count > 1 else v * np.nan
+    return (y, m if mean is None else mean + momentum * (m - mean), unbiased if var is None else var + momentum * (unbiased - var))
+
+
+def sgd(param, gradient, lr, buffer=None, momentum=0.0, dampening=0.0, nesterov=0, decay=0.0):
+    d = gradient + decay * param
+    b = d if buffer is None or momentum == 0 else momentum * buffer + (1 - dampening) * d
+    return param - lr * (d + momentum * b if nesterov else b), b
+
+
+def adam(param, gradient, m, v, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.0):
+    d = gradient + decay * param
+    m, v = beta1 * m + (1 - beta1) * d, beta2 * v + (1 - beta2) * d * d
+    return param - lr * (m / (1 - beta1 ** step)) / (np.sqrt(v / (1 - beta2 ** step)) + eps), m, v
+
+
+def adamw(param, gradient, m, v, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01):
+    return adam(param * (1 - lr * decay), gradient, m, v, lr, step, beta1, beta2, eps)
+
+
+def gemm(a, b, c=None, alpha=1.0, beta=1.0, transpose_a=0, transpose_b=0):
+    a, b = np.swapaxes(a, -1, -2) if transpose_a else a, np.swapaxes(b, -1, -2) if transpose_b else b
+    return alpha * (a @ b) + (0 if c is None else beta * c)
 
 
 REFERENCE = {
@@ -77,8 +218,8 @@ REFERENCE = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "erf": _erf, "erfc": _erfc, "relu": lambda x: np.maximum(x, 0), "gelu": lambda x: x * 0.5 * _erfc(-x / math.sqrt(2)),
-    "gelu_tanh": lambda x: x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "erf": _erf, "erfc": _erfc, "relu": lambda x: np.maximum(x, 0), "gelu": lambda x: x * 0.5 * _erfc(-x / np.sqrt(np.asarray(2, x.dtype))),
+    "gelu_tanh": lambda x: x / (1 + np.exp(-2 * np.sqrt(2 / PI.astype(x.dtype)) * (x + np.asarray("0.044715", x.dtype) * x ** 3))),
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
     "greater_equal": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
     "logical_xor": np.logical_xor, "logical_not": np.logical_not, "where": np.where,
@@ -95,9 +236,66 @@ REFERENCE = {
     "elu": lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
     "silu": lambda x: x / (1 + np.exp(-x)), "softplus": softplus,
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "mish": lambda x: x * np.tanh(softplus(x)),
-    "clip": lambda x, low=-np.inf, high=np.inf: np.clip(x, low, high),
+    "clip": lambda x, low=None, high=None: x if low is high is None else np.clip(x, low, high),
     "matmul": np.matmul, "linear": lambda x, weight, bias=None: x @ np.swapaxes(weight, -1, -2) + (0 if bias is None else bias),
-    "mse": lambda a, b: np.mean((a - b) ** 2), "l1": lambda a, b: np.mean(np.abs(a - b)),
-    "huber": lambda a, b, delta=1.0: np.mean(np.where(np.abs(a - b) <= delta, 0.5 * (a - b) ** 2, delta * (np.abs(a - b) - 0.5 * delta))),
-    "bce_with_logits": lambda x, t: np.mean(np.maximum(x, 0) - x * t + np.log1p(np.exp(-np.abs(x)))),
+    "rem": lambda a, b: _by_element(lambda p, q: (abs(p) % abs(q)) * (-1 if p < 0 else 1) if q else p)(a, b),
+    "mulhi": lambda a, b: _by_element(lambda p, q: p * q >> a.dtype.itemsize * 8)(a, b),
+    "mad": lambda a, b, c: a * b + c if a.dtype.kind == "f" else _by_element(lambda p, q, r: p * q + r)(a, b, c),
+    "shift_left": _shift(True), "shift_right": _shift(False), "popcount": _of_bits(sum),
+    "leading_zeros": _of_bits(lambda bits: (bits[::-1] + [1]).index(1)), "trailing_zeros": _of_bits(lambda bits: (bits + [1]).index(1)),
+    "reverse_bits": _of_bits(lambda bits: sum(bit << i for i, bit in enumerate(bits[::-1]))),
+    "dot4_ss": _dot4(np.int8, np.int8), "dot4_uu": _dot4(np.uint8, np.uint8), "dot4_us": _dot4(np.uint8, np.int8),
+    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "floor_divide": _floor_quotient, "remainder": _remainder,
+    "logaddexp": np.logaddexp, "dot": np.dot, "matvec": lambda a, b: (a @ b[..., None])[..., 0],
+    "total": lambda x, reduction="mean": _total(x, reduction),
+    "mse": lambda a, b, reduction="mean": _total((a - b) ** 2, reduction),
+    "l1": lambda a, b, reduction="mean": _total(np.abs(a - b), reduction),
+    "huber": lambda a, b, delta=1.0, reduction="mean": _total(
+        np.where(np.abs(a - b) <= delta, 0.5 * (a - b) ** 2, delta * (np.abs(a - b) - 0.5 * delta)), reduction),
+    "nll": nll, "logit_nll": lambda x, at, axis=-1: -np.take_along_axis(log_softmax(x, axis), at, axis),
+    "cross_entropy_of_classes": cross_entropy_of_classes, "cross_entropy_of_shares": cross_entropy_of_shares,
+    "cross_entropy": lambda x, target, *rest, **more: (
+        cross_entropy_of_shares if target.dtype.kind == "f" else cross_entropy_of_classes)(x, target, *rest, **more),
+    "bce_of": bce_of,
+    "bce": lambda x, t, weight=None, reduction="mean": _total(bce_of(x, t) * (1 if weight is None else weight), reduction),
+    "bce_with_logits": bce_with_logits, "kl_div": kl_div, "batch_norm": batch_norm, "gemm": gemm, "sgd": sgd, "adam": adam, "adamw": adamw,
+    "clip_norm": lambda x, norm, max_norm=1.0: x * np.minimum(max_norm / (norm + 1e-6), 1),
+    "global_norm": lambda *x: np.sqrt(sum(np.sum(np.square(v)) for v in x)),
+}
+
+def _nll_terms(x, target, weight=None, **more):
+    return -nll(np.abs(x), target, weight, **more)
+
+
+def _bce_terms(x, t, weight=None, positive=None, reduction="mean"):
+    values = softplus(x) + np.abs(x * t) if positive is None else np.abs((1 - t) * x) + np.abs((1 + (positive - 1) * t) * softplus(-x))
+    return _total(values * (1 if weight is None else np.abs(weight)), reduction)
+
+
+def _kl_terms(x, t, log_target=0, reduction="mean"):
+    with np.errstate(all="ignore"):
+        logs = np.abs(t) if log_target else np.abs(np.log(np.where(t > 0, t, 1)))
+        values = (np.exp(t) if log_target else np.where(t > 0, t, 0)) * (logs + np.abs(x))
+    return np.sum(values) / len(x) if reduction == "batchmean" else _total(values, reduction)
+
+
+def _of_magnitudes(step, rate):
+    """A step of an optimiser whose terms all have one sign: what its results are small beside. `rate`: the place of lr."""
+    def terms(*arrays, **more):
+        return step(*[None if a is None else -a if i == rate else np.abs(a) for i, a in enumerate(arrays)], **more)
+    return terms
+
+
+SCALE = {
+    "lerp": lambda a, b, t: np.abs(a) + np.abs(t * (b - a)), "logaddexp": lambda a, b: np.abs(np.maximum(a, b)) + 1,
+    "sum": lambda x, axes=None, keep=0: np.sum(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
+    "mean": lambda x, axes=None, keep=0: np.mean(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
+    "total": lambda x, reduction="mean": _total(np.abs(x), reduction),
+    "dot": lambda a, b: np.dot(np.abs(a), np.abs(b)), "matvec": lambda a, b: (np.abs(a) @ np.abs(b)[..., None])[..., 0],
+    "matmul": lambda a, b, **k: np.matmul(np.abs(a), np.abs(b)),
+    "linear": lambda x, w, b=None: np.abs(x) @ np.swapaxes(np.abs(w), -1, -2) + (0 if b is None else np.abs(b)),
+    "gemm": lambda a, b, c=None, alpha=1.0, beta=1.0, **k: gemm(
+        np.abs(a), np.abs(b), None if c is None else np.abs(c), abs(alpha), abs(beta), **k),
+    "nll": _nll_terms, "bce_with_logits": _bce_terms, "kl_div": _kl_terms,
+    "sgd": _of_magnitudes(sgd, 2), "adam": _of_magnitudes(adam, 4), "adamw": _of_magnitudes(adamw, 4),
 }

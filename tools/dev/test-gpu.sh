@@ -32,9 +32,10 @@ main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev test-gpu [PYTEST OPTION]...
 
-Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000) and the conformance tests on the NVIDIA GPU of this
-machine, each with kernels compiled anew; where compute-sanitizer is installed, the tests of launches and the conformance tests
-again under its memcheck and racecheck; where CUPTI is, what profilers hear. Without a GPU it says why there is none and fails.
+Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000), the conformance tests and those of operations (each
+result beside the reference machine's) on the NVIDIA GPU of this machine, each with kernels compiled anew; where compute-sanitizer
+is installed, the tests of launches and the conformance tests again under its memcheck and racecheck; where CUPTI is, what profilers
+hear. Without a GPU it says why there is none and fails.
 TEXT
   need_build_tools
   need_python
@@ -48,7 +49,7 @@ TEXT
   for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
     test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes test_machine_ops \
     test_compiling test_kernel_info test_length test_local_zeros test_shared test_shared_work test_block_groups test_loops \
-    test_indices; do
+    test_indices test_eager test_executables; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
@@ -57,6 +58,7 @@ TEXT
   rm -rf "$LOGS/gpu-launches"
   HOLOGRAM_TEST_RECORD=$LOGS/gpu-launches \
     gpu_test "conformance" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/conformance "$@"
+  gpu_test "operations" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/ops "$@"
   if command -v compute-sanitizer >/dev/null; then
     for name in memcheck racecheck; do
       gpu_test "test_launch under $name" compute-sanitizer --tool "$name" --error-exitcode 1 "$release/tests/unit/test_launch"
