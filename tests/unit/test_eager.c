@@ -1,32 +1,13 @@
-/* test_eager.c - one operation at once: results, views that are the same, what is refused, the table of known calls,
- * and memory that runs out. */
+/* test_eager.c - one operation at once: results, views that are the same, what is refused, the table of known calls.
+ * Memory that runs out: test_operation_failures.c. */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
-#include "ops/executable.h"
-
-#include "counted.h"
-#include "launching.h"
+#include "computing.h"
 
 #if !defined(_WIN32)
 #  include <pthread.h>
 #endif
-
-enum { MOST = 64 };
-
-static hg_tensor vector_of(hg_buffer *buffer, uint64_t count) {
-  return hg_tensor_of(buffer, ATLAS_f32, 1, (uint64_t[]){count});
-}
-
-static hg_tensor matrix_of(hg_buffer *buffer, uint64_t rows, uint64_t columns) {
-  return hg_tensor_of(buffer, ATLAS_f32, 2, (uint64_t[]){rows, columns});
-}
-
-static hg_buffer *floats(uint64_t count, float first) {
-  float values[MOST];
-  for (uint64_t i = 0; i < count; i++) values[i] = first + (float)i;
-  return buffer_of(count * sizeof(float), values);
-}
 
 static hg_status apply2(hg_op op, hg_tensor a, hg_tensor b, hg_tensor out) {
   return hg_apply(op, (hg_tensor[]){a, b}, 2, NULL, 0, &out, 1, NULL);
@@ -40,18 +21,6 @@ static void check_line(hg_buffer *buffer, uint64_t count, float first, float fac
   for (uint64_t i = 0; i < count; i++) is_same &= values[i] == first + factor * (float)i;
   CHECK(is_same);
 }
-
-static hg_executables_info cache_info(void) {
-  hg_executables_info info = {0};
-  CHECK_EQ_U64(hg_executables_query(executor, &info), HG_OK);
-  return info;
-}
-
-#define REFUSES(call, status, sentence)   \
-  do {                                    \
-    CHECK_EQ_U64(call, status);           \
-    CHECK_STR(hg_last_error(), sentence); \
-  } while (0)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
@@ -325,39 +294,6 @@ static void test_many(void) {
   hg_buffer_release(out);
 }
 
-/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
-
-static void test_failures(void) {
-  hg_executor *shared = executor;
-  long failures = 0;
-  for (long n = 0, failed = 1; failed; n++) {
-    counter c = {.fail_at = -1};
-    hg_allocator allocator = counting(&c);
-    CHECK_EQ_U64(open_test_executor(&allocator, &executor), HG_OK);
-    hg_buffer *a = floats(12, 1), *b = floats(12, 10);
-    hg_tensor x = vector_of(a, 12), y = vector_of(b, 12);
-    long before = c.allocations;
-    c.fail_at = before + n;
-    hg_status status = apply2(HG_OP_add, x, y, x);
-    failed = c.allocations > before + n; /* one that only keeps the call may fail unseen */
-    failures += status != HG_OK;
-    CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY);
-    c.fail_at = -1;
-    if (status != HG_OK) {
-      check_line(a, 12, 1, 1); /* as it was */
-      CHECK_EQ_U64(apply2(HG_OP_add, x, y, x), HG_OK);
-    }
-    check_line(a, 12, 11, 2);
-    CHECK_EQ_U64(apply2(HG_OP_add, x, y, x), HG_OK);
-    hg_buffer_release(a);
-    hg_buffer_release(b);
-    hg_executor_release(executor);
-    CHECK_EQ_U64(c.live, 0);
-  }
-  if (test_backend() == HG_BACKEND_CPU) CHECK(failures > 20);
-  executor = shared;
-}
-
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #if !defined(_WIN32)
@@ -417,7 +353,6 @@ int main(void) {
   test_shapes();
   test_table();
   test_many();
-  test_failures();
 #if !defined(_WIN32)
   test_threads();
 #endif

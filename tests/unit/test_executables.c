@@ -1,92 +1,9 @@
-/* test_executables.c - compiled computations: running them, what a run refuses, the cache, and memory that runs out. */
+/* test_executables.c - compiled computations: running them, what a run refuses, reports. */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
-#include "ops/executable.h"
-
-#include "counted_by_threads.h"
-#include "launching.h"
-
-#if !defined(_WIN32)
-#  include <pthread.h>
-#endif
-
-enum { MOST = 64 };
-
-static hg_allocator counting(counter *c) { /* kernels are compiled side by side */
-  return (hg_allocator){
-      .size = sizeof(hg_allocator), .user = c, .allocate = counted_allocate, .release = counted_release};
-}
-
-/* ---- short ways -------------------------------------------------------------------------------------------------- */
-
-static hg_tensor vector_of(hg_buffer *buffer, uint64_t count) {
-  return hg_tensor_of(buffer, ATLAS_f32, 1, (uint64_t[]){count});
-}
-
-static hg_tensor matrix_of(hg_buffer *buffer, uint64_t rows, uint64_t columns) {
-  return hg_tensor_of(buffer, ATLAS_f32, 2, (uint64_t[]){rows, columns});
-}
-
-static hg_buffer *floats(uint64_t count, float first) {
-  float values[MOST];
-  for (uint64_t i = 0; i < count; i++) values[i] = first + (float)i;
-  return buffer_of(count * sizeof(float), values);
-}
-
-static void check_floats(hg_buffer *buffer, uint64_t count, float (*expected)(uint64_t i)) {
-  float values[MOST];
-  CHECK_EQ_U64(hg_buffer_read(buffer, 0, values, count * sizeof(float)), HG_OK);
-  for (uint64_t i = 0; i < count; i++)
-    if (values[i] != expected(i)) {
-      CHECK_EQ_U64(bits_of(values[i]), bits_of(expected(i)));
-      return;
-    }
-  CHECK(1);
-}
-
-static hg_value two(hg_computation *c, hg_op op, hg_value a, hg_value b) {
-  return hg_compute(c, op, (hg_value[]){a, b}, 2, NULL, 0);
-}
-
-/* out = (a + b) * a, from tensors like these. */
-static hg_computation *sum_times(const hg_tensor *a, const hg_tensor *b, const hg_tensor *out) {
-  hg_computation *c = NULL;
-  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
-  hg_value x = hg_computation_input(c, "a", a), y = hg_computation_input(c, "b", b);
-  CHECK_EQ_U64(hg_computation_output(c, "out", two(c, HG_OP_mul, two(c, HG_OP_add, x, y), x), out), HG_OK);
-  return c;
-}
-
-static hg_executable *compiled(hg_computation *c) {
-  hg_executable *e = NULL;
-  hg_status status = hg_compile(executor, c, NULL, &e);
-  CHECK_EQ_U64(status, HG_OK);
-  if (status != HG_OK) printf("  %s\n", hg_last_error());
-  return e;
-}
-
-static hg_executable *executable_of(const hg_tensor *a, const hg_tensor *b, const hg_tensor *out) {
-  hg_computation *c = sum_times(a, b, out);
-  hg_executable *e = compiled(c);
-  hg_computation_release(c);
-  return e;
-}
-
-static hg_status run3(hg_executable *e, hg_tensor a, hg_tensor b, hg_tensor out, hg_stream *stream) {
-  return hg_run(e, (hg_tensor[]){a, b}, 2, &out, 1, stream, NULL);
-}
-
-static float from_one(uint64_t i) { return (float)(i + 1); }
-
-/* a counts from 1, b from 10. */
-static float expected(uint64_t i) { return ((float)(1 + i) + (float)(10 + i)) * (float)(1 + i); }
-
-#define REFUSES(call, status, sentence)         \
-  do {                                          \
-    CHECK_EQ_U64(call, status);                 \
-    CHECK_STR(hg_last_error(), sentence);       \
-  } while (0)
+#include "computing.h"
+#include "each_allocation.h"
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
@@ -408,41 +325,49 @@ static void test_several(void) {
   hg_buffer_release(out);
 }
 
-/* Whatever a run allocates, on a stream or not: the input that it updates is as it was. */
+/* What a run allocates. */
+typedef struct failing_run {
+  int on_stream;
+  hg_executable *e;
+  hg_stream *stream;
+  hg_buffer *a;
+} failing_run;
+
+static void prepare_run(void *state) {
+  failing_run *f = state;
+  f->e = softmax(1);
+  f->stream = NULL;
+  if (f->on_stream) CHECK_EQ_U64(hg_stream_create(executor, NULL, &f->stream), HG_OK);
+  f->a = floats(12, 1);
+}
+
+static hg_status run_it(void *state, const hg_allocator *allocator) {
+  failing_run *f = state;
+  (void)allocator;
+  hg_tensor x = matrix_of(f->a, 3, 4);
+  hg_status status = hg_run(f->e, &x, 1, NULL, 0, f->stream, NULL);
+  if (f->on_stream) CHECK_EQ_U64(hg_stream_wait(f->stream, NULL), HG_OK);
+  return status;
+}
+
+static void check_run(void *state, hg_status status) {
+  failing_run *f = state;
+  if (status != HG_OK) check_floats(f->a, 12, from_one);
+  else CHECK(is_softmax(f->a));
+}
+
+static void end_run(void *state) {
+  failing_run *f = state;
+  hg_stream_release(f->stream);
+  hg_buffer_release(f->a);
+  hg_executable_release(f->e);
+}
+
+/* On a stream or not: the input that a run updates is as it was. */
 static void test_failed_runs(int on_stream) {
-  hg_executor *shared = executor;
-  counter c = {.fail_at = -1};
-  hg_allocator allocator = counting(&c);
-  CHECK_EQ_U64(open_test_executor(&allocator, &executor), HG_OK);
-  hg_executable *e = softmax(1);
-  hg_stream *stream = NULL;
-  if (on_stream) CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
-  hg_buffer *a = floats(12, 1);
-  hg_tensor x = matrix_of(a, 3, 4);
-  CHECK_EQ_U64(hg_run(e, &x, 1, NULL, 0, stream, NULL), HG_OK);
-  if (on_stream) CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
-  long failures = 0;
-  for (long n = 0, failed = 1; failed; n++) {
-    float values[12];
-    for (int i = 0; i < 12; i++) values[i] = (float)(i + 1);
-    CHECK_EQ_U64(hg_buffer_write(a, 0, values, sizeof values), HG_OK);
-    c.fail_at = c.allocations + n;
-    hg_status status = hg_run(e, &x, 1, NULL, 0, stream, NULL);
-    c.fail_at = -1;
-    failed = status != HG_OK;
-    failures += failed;
-    CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY);
-    if (stream != NULL) CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
-    if (failed) check_floats(a, 12, from_one);
-    else CHECK(is_softmax(a));
-  }
-  CHECK(failures > 0);
-  hg_stream_release(stream);
-  hg_buffer_release(a);
-  hg_executable_release(e);
-  hg_executor_release(executor);
-  CHECK_EQ_U64(c.live, 0);
-  executor = shared;
+  static const attempt run = {.prepare = prepare_run, .act = run_it, .check = check_run, .end = end_run};
+  failing_run f = {.on_stream = on_stream};
+  CHECK(each_allocation_fails(&run, &f) > 0);
 }
 
 /* Two takes, of which the second and, behind it, the first fault: the report is of what ran first. */
@@ -475,109 +400,6 @@ static void test_faults(void) {
   hg_buffer_release(a);
   hg_buffer_release(out);
   hg_buffer_release(index);
-}
-
-/* ---- the cache --------------------------------------------------------------------------------------------------- */
-
-static hg_executables_info cache_info(void) {
-  hg_executables_info info = {0};
-  CHECK_EQ_U64(hg_executables_query(executor, &info), HG_OK);
-  return info;
-}
-
-static void test_cache(void) {
-  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK);
-  CHECK_EQ_U64(cache_info().count, 0);
-  CHECK_EQ_U64(cache_info().bytes, 0);
-  CHECK_EQ_U64(hg_executables_limit(executor, 1 << 20), HG_OK);
-  hg_tensor x = vector_of(NULL, 12), y = vector_of(NULL, 13), s = x;
-  s.stride[0] = 2;
-  hg_executables_info before = cache_info();
-  hg_executable *first = executable_of(&x, &x, NULL), *second = executable_of(&x, &x, NULL);
-  CHECK(first == second);
-  hg_executable *larger = executable_of(&y, &y, NULL), *strided = executable_of(&s, &x, NULL);
-  CHECK(larger != first && strided != first && strided != larger);
-  hg_executables_info info = cache_info();
-  CHECK_EQ_U64(info.hits - before.hits, 1);
-  CHECK_EQ_U64(info.misses - before.misses, 3);
-  CHECK_EQ_U64(info.count, 3);
-  CHECK(info.bytes > 1000 && info.byte_cap == 1 << 20);
-
-  /* what nobody needs, and the order in which it was built, do not count */
-  hg_computation *c = NULL;
-  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
-  hg_value a = hg_computation_input(c, "a", &x), b = hg_computation_input(c, "b", &x);
-  (void)two(c, HG_OP_sub, b, a);
-  hg_value sum = two(c, HG_OP_add, a, b);
-  (void)two(c, HG_OP_div, sum, b);
-  CHECK_EQ_U64(hg_computation_output(c, "out", two(c, HG_OP_mul, sum, a), NULL), HG_OK);
-  hg_executable *third = compiled(c);
-  CHECK(third == first);
-  hg_compile_desc desc = {.flags = HG_NO_FUSION};
-  hg_executable *apart = NULL;
-  CHECK_EQ_U64(hg_compile(executor, c, &desc, &apart), HG_OK);
-  CHECK(apart != first);
-  hg_computation_release(c);
-  hg_executable_release(apart);
-  hg_executable_release(third);
-  hg_executable_release(second);
-  hg_executable_release(strided);
-
-  /* room for one: the least recently used go first, and what is held goes on */
-  hg_executable_release(larger);
-  larger = executable_of(&y, &y, NULL);
-  CHECK_EQ_U64(hg_executables_limit(executor, larger->byte_count + 8), HG_OK);
-  info = cache_info();
-  CHECK_EQ_U64(info.count, 1);
-  CHECK(info.bytes <= info.byte_cap && info.evictions >= before.evictions + 3);
-  hg_buffer *p = floats(12, 1), *q = floats(12, 10), *out = floats(12, 0);
-  CHECK_EQ_U64(run3(first, vector_of(p, 12), vector_of(q, 12), vector_of(out, 12), NULL), HG_OK);
-  check_floats(out, 12, expected);
-  second = executable_of(&y, &y, NULL);
-  CHECK(second == larger);
-  hg_executable_release(second);
-  second = executable_of(&x, &x, NULL); /* another one now: it takes the place of `larger` */
-  CHECK(second != first);
-  hg_executable_release(second);
-  hg_executable_release(first);
-  hg_executable_release(larger);
-
-  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK); /* keeps none */
-  first = executable_of(&x, &x, NULL), second = executable_of(&x, &x, NULL);
-  CHECK(first != second);
-  CHECK_EQ_U64(cache_info().count, 0);
-  hg_executable_release(first);
-  hg_executable_release(second);
-  CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
-  CHECK_EQ_U64(hg_executables_query(NULL, &info), HG_INVALID_ARGUMENT);
-  CHECK_EQ_U64(hg_executables_limit(NULL, 0), HG_INVALID_ARGUMENT);
-  hg_buffer_release(p);
-  hg_buffer_release(q);
-  hg_buffer_release(out);
-}
-
-/* An executable holds its executor; the cache does not. */
-static void test_lifetime(void) {
-  hg_executor *own = NULL, *shared = executor;
-  hg_executable *e = NULL;
-  counter c = {.fail_at = -1};
-  hg_allocator allocator = counting(&c);
-  CHECK_EQ_U64(open_test_executor(&allocator, &own), HG_OK);
-  executor = own;
-  hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
-  hg_tensor x = vector_of(a, 12);
-  e = executable_of(&x, &x, NULL);
-  hg_executable_release(e);
-  e = executable_of(&x, &x, NULL);
-  hg_executor_release(own);
-  CHECK_EQ_U64(run3(e, x, vector_of(b, 12), vector_of(out, 12), NULL), HG_OK);
-  check_floats(out, 12, expected);
-  hg_buffer_release(a);
-  hg_buffer_release(b);
-  hg_buffer_release(out);
-  hg_executable_release(e);
-  CHECK_EQ_U64(c.live, 0);
-  executor = shared;
 }
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
@@ -633,104 +455,6 @@ static void test_row_gradient(void) {
   }
 }
 
-/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
-
-/* Each allocation of a compilation and of a run fails once; nothing is lost, and the next attempt succeeds. */
-static void test_failures(void) {
-  hg_executor *shared = executor;
-  long failures = 0;
-  for (long n = 0, failed = 1; failed; n++) {
-    counter c = {.fail_at = -1};
-    hg_allocator allocator = counting(&c);
-    CHECK_EQ_U64(open_test_executor(&allocator, &executor), HG_OK);
-    hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
-    hg_tensor x = vector_of(a, 12), y = vector_of(b, 12), z = vector_of(out, 12);
-    hg_computation *computation = sum_times(&x, &y, NULL);
-    hg_executable *e = NULL;
-    c.fail_at = c.allocations + n;
-    hg_status status = hg_compile(executor, computation, NULL, &e);
-    if (status == HG_OK) status = run3(e, x, y, z, NULL);
-    failed = status != HG_OK;
-    failures += failed;
-    CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY);
-    c.fail_at = -1;
-    if (e == NULL) CHECK_EQ_U64(hg_compile(executor, computation, NULL, &e), HG_OK);
-    if (failed) CHECK_EQ_U64(run3(e, x, y, z, NULL), HG_OK);
-    check_floats(out, 12, expected);
-    hg_executable_release(e);
-    hg_computation_release(computation);
-    hg_buffer_release(a);
-    hg_buffer_release(b);
-    hg_buffer_release(out);
-    hg_executor_release(executor);
-    CHECK_EQ_U64(c.live, 0);
-  }
-  if (test_backend() == HG_BACKEND_CPU) CHECK(failures > 20);
-  executor = shared;
-}
-
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
-
-#if !defined(_WIN32)
-enum { THREADS = 6, ROUNDS = 40 };
-
-typedef struct worker {
-  pthread_t thread;
-  hg_executable *shared;
-  unsigned number;
-  int failures;
-} worker;
-
-/* Runs what all share, and compiles the same few computations as the others, which push each other out. */
-static void *work(void *argument) {
-  worker *w = argument;
-  for (unsigned round = 0; round < ROUNDS; round++) {
-    hg_buffer *a = NULL, *out = NULL;
-    float values[12], ones[12];
-    for (int i = 0; i < 12; i++) ones[i] = (float)w->number;
-    w->failures += hg_buffer_create(executor, NULL, sizeof values, &a) != HG_OK;
-    w->failures += hg_buffer_create(executor, NULL, sizeof values, &out) != HG_OK;
-    w->failures += hg_buffer_write(a, 0, ones, sizeof ones) != HG_OK;
-    hg_tensor x = vector_of(a, 12), z = vector_of(out, 12), part = vector_of(a, 1 + round % 5),
-              to = vector_of(out, part.shape[0]);
-    w->failures += run3(w->shared, x, x, z, NULL) != HG_OK;
-    w->failures += hg_buffer_read(out, 0, values, sizeof values) != HG_OK;
-    for (int i = 0; i < 12; i++) w->failures += values[i] != 2 * ones[i] * ones[i];
-    hg_computation *c = NULL;
-    hg_executable *e = NULL;
-    w->failures += hg_computation_create(NULL, &c) != HG_OK;
-    hg_value p = hg_computation_input(c, "p", &part);
-    w->failures += hg_computation_output(c, "q", two(c, HG_OP_add, p, p), NULL) != HG_OK;
-    w->failures += hg_compile(executor, c, NULL, &e) != HG_OK;
-    w->failures += hg_run(e, &part, 1, &to, 1, NULL, NULL) != HG_OK;
-    w->failures += hg_buffer_read(out, 0, values, 4) != HG_OK;
-    w->failures += values[0] != 2 * ones[0];
-    hg_executable_release(e);
-    hg_computation_release(c);
-    hg_buffer_release(a);
-    hg_buffer_release(out);
-  }
-  return NULL;
-}
-
-static void test_threads(void) {
-  worker workers[THREADS];
-  hg_tensor x = vector_of(NULL, 12);
-  hg_executable *e = executable_of(&x, &x, NULL);
-  CHECK_EQ_U64(hg_executables_limit(executor, 3 * e->byte_count), HG_OK);
-  for (unsigned i = 0; i < THREADS; i++) {
-    workers[i] = (worker){.shared = e, .number = i};
-    CHECK_EQ_U64(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-  }
-  for (unsigned i = 0; i < THREADS; i++) {
-    CHECK_EQ_U64(pthread_join(workers[i].thread, NULL), 0);
-    CHECK_EQ_U64(workers[i].failures, 0);
-  }
-  hg_executable_release(e);
-  CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
-}
-#endif
-
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_run();
@@ -746,14 +470,8 @@ int main(void) {
     test_failed_runs(1);
   }
   test_faults();
-  test_cache();
-  test_lifetime();
   test_report();
   test_row_gradient();
-  test_failures();
-#if !defined(_WIN32)
-  test_threads();
-#endif
   hg_executor_release(executor);
   return check_report();
 }

@@ -1,0 +1,181 @@
+/* test_executable_cache.c - executables are found again by what they depend on, kept within bounds, and outlive what
+ * made them; several threads compile and run at once. */
+#if !defined(_WIN32)
+#  define _GNU_SOURCE
+#endif
+#include "computing.h"
+#include "counted.h"
+
+#if !defined(_WIN32)
+#  include <pthread.h>
+#endif
+
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
+
+static void test_cache(void) {
+  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK);
+  CHECK_EQ_U64(cache_info().count, 0);
+  CHECK_EQ_U64(cache_info().bytes, 0);
+  CHECK_EQ_U64(hg_executables_limit(executor, 1 << 20), HG_OK);
+  hg_tensor x = vector_of(NULL, 12), y = vector_of(NULL, 13), s = x;
+  s.stride[0] = 2;
+  hg_executables_info before = cache_info();
+  hg_executable *first = executable_of(&x, &x, NULL), *second = executable_of(&x, &x, NULL);
+  CHECK(first == second);
+  hg_executable *larger = executable_of(&y, &y, NULL), *strided = executable_of(&s, &x, NULL);
+  CHECK(larger != first && strided != first && strided != larger);
+  hg_executables_info info = cache_info();
+  CHECK_EQ_U64(info.hits - before.hits, 1);
+  CHECK_EQ_U64(info.misses - before.misses, 3);
+  CHECK_EQ_U64(info.count, 3);
+  CHECK(info.bytes > 1000 && info.byte_cap == 1 << 20);
+
+  /* what nobody needs, and the order in which it was built, do not count */
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value a = hg_computation_input(c, "a", &x), b = hg_computation_input(c, "b", &x);
+  (void)two(c, HG_OP_sub, b, a);
+  hg_value sum = two(c, HG_OP_add, a, b);
+  (void)two(c, HG_OP_div, sum, b);
+  CHECK_EQ_U64(hg_computation_output(c, "out", two(c, HG_OP_mul, sum, a), NULL), HG_OK);
+  hg_executable *third = compiled(c);
+  CHECK(third == first);
+  hg_compile_desc desc = {.flags = HG_NO_FUSION};
+  hg_executable *apart = NULL;
+  CHECK_EQ_U64(hg_compile(executor, c, &desc, &apart), HG_OK);
+  CHECK(apart != first);
+  hg_computation_release(c);
+  hg_executable_release(apart);
+  hg_executable_release(third);
+  hg_executable_release(second);
+  hg_executable_release(strided);
+
+  /* room for one: the least recently used go first, and what is held goes on */
+  hg_executable_release(larger);
+  larger = executable_of(&y, &y, NULL);
+  CHECK_EQ_U64(hg_executables_limit(executor, larger->byte_count + 8), HG_OK);
+  info = cache_info();
+  CHECK_EQ_U64(info.count, 1);
+  CHECK(info.bytes <= info.byte_cap && info.evictions >= before.evictions + 3);
+  hg_buffer *p = floats(12, 1), *q = floats(12, 10), *out = floats(12, 0);
+  CHECK_EQ_U64(run3(first, vector_of(p, 12), vector_of(q, 12), vector_of(out, 12), NULL), HG_OK);
+  check_floats(out, 12, expected);
+  second = executable_of(&y, &y, NULL);
+  CHECK(second == larger);
+  hg_executable_release(second);
+  second = executable_of(&x, &x, NULL); /* another one now: it takes the place of `larger` */
+  CHECK(second != first);
+  hg_executable_release(second);
+  hg_executable_release(first);
+  hg_executable_release(larger);
+
+  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK); /* keeps none */
+  first = executable_of(&x, &x, NULL), second = executable_of(&x, &x, NULL);
+  CHECK(first != second);
+  CHECK_EQ_U64(cache_info().count, 0);
+  hg_executable_release(first);
+  hg_executable_release(second);
+  CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
+  CHECK_EQ_U64(hg_executables_query(NULL, &info), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_executables_limit(NULL, 0), HG_INVALID_ARGUMENT);
+  hg_buffer_release(p);
+  hg_buffer_release(q);
+  hg_buffer_release(out);
+}
+
+/* An executable holds its executor; the cache does not. */
+static void test_lifetime(void) {
+  hg_executor *own = NULL, *shared = executor;
+  hg_executable *e = NULL;
+  counter c = {.fail_at = -1};
+  hg_allocator allocator = counting(&c);
+  CHECK_EQ_U64(open_test_executor(&allocator, &own), HG_OK);
+  executor = own;
+  hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
+  hg_tensor x = vector_of(a, 12);
+  e = executable_of(&x, &x, NULL);
+  hg_executable_release(e);
+  e = executable_of(&x, &x, NULL);
+  hg_executor_release(own);
+  CHECK_EQ_U64(run3(e, x, vector_of(b, 12), vector_of(out, 12), NULL), HG_OK);
+  check_floats(out, 12, expected);
+  hg_buffer_release(a);
+  hg_buffer_release(b);
+  hg_buffer_release(out);
+  hg_executable_release(e);
+  CHECK_EQ_U64(c.live, 0);
+  executor = shared;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+#if !defined(_WIN32)
+enum { THREADS = 6, ROUNDS = 40 };
+
+typedef struct worker {
+  pthread_t thread;
+  hg_executable *shared;
+  unsigned number;
+  int failures;
+} worker;
+
+/* Runs what all share, and compiles the same few computations as the others, which push each other out. */
+static void *work(void *argument) {
+  worker *w = argument;
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    hg_buffer *a = NULL, *out = NULL;
+    float values[12], ones[12];
+    for (int i = 0; i < 12; i++) ones[i] = (float)w->number;
+    w->failures += hg_buffer_create(executor, NULL, sizeof values, &a) != HG_OK;
+    w->failures += hg_buffer_create(executor, NULL, sizeof values, &out) != HG_OK;
+    w->failures += hg_buffer_write(a, 0, ones, sizeof ones) != HG_OK;
+    hg_tensor x = vector_of(a, 12), z = vector_of(out, 12), part = vector_of(a, 1 + round % 5),
+              to = vector_of(out, part.shape[0]);
+    w->failures += run3(w->shared, x, x, z, NULL) != HG_OK;
+    w->failures += hg_buffer_read(out, 0, values, sizeof values) != HG_OK;
+    for (int i = 0; i < 12; i++) w->failures += values[i] != 2 * ones[i] * ones[i];
+    hg_computation *c = NULL;
+    hg_executable *e = NULL;
+    w->failures += hg_computation_create(NULL, &c) != HG_OK;
+    hg_value p = hg_computation_input(c, "p", &part);
+    w->failures += hg_computation_output(c, "q", two(c, HG_OP_add, p, p), NULL) != HG_OK;
+    w->failures += hg_compile(executor, c, NULL, &e) != HG_OK;
+    w->failures += hg_run(e, &part, 1, &to, 1, NULL, NULL) != HG_OK;
+    w->failures += hg_buffer_read(out, 0, values, 4) != HG_OK;
+    w->failures += values[0] != 2 * ones[0];
+    hg_executable_release(e);
+    hg_computation_release(c);
+    hg_buffer_release(a);
+    hg_buffer_release(out);
+  }
+  return NULL;
+}
+
+static void test_threads(void) {
+  worker workers[THREADS];
+  hg_tensor x = vector_of(NULL, 12);
+  hg_executable *e = executable_of(&x, &x, NULL);
+  CHECK_EQ_U64(hg_executables_limit(executor, 3 * e->byte_count), HG_OK);
+  for (unsigned i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.shared = e, .number = i};
+    CHECK_EQ_U64(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  }
+  for (unsigned i = 0; i < THREADS; i++) {
+    CHECK_EQ_U64(pthread_join(workers[i].thread, NULL), 0);
+    CHECK_EQ_U64(workers[i].failures, 0);
+  }
+  hg_executable_release(e);
+  CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
+}
+#endif
+
+int main(void) {
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  test_cache();
+  test_lifetime();
+#if !defined(_WIN32)
+  test_threads();
+#endif
+  hg_executor_release(executor);
+  return check_report();
+}
