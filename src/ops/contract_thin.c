@@ -2,11 +2,22 @@
  * limit.
  *
  * A lane has a chain of 256 products of an element of the result, or of four where memory has neighbours along the
- * result; chains are parts of K, which a second step folds. Where neighbours lie along K, a block brings 256 rows, 16
- * columns at a time, to shared memory, and its lanes read a row each. */
+ * result; chains are parts of K, which a second step folds. Where neighbours lie along K, a block brings 128 rows, 32
+ * columns (whole lines of a cache) at a time, to shared memory, and its lanes read a row each; columns behind the last
+ * 32 they read where they lie. */
 #include "ops/contract_tiles.h"
 
-enum { LANES = 256, BATCH = 16, COLUMN_BATCH = 8, TILE_PITCH = BATCH + 1, P_DONE = 0 };
+enum {
+  LANES = 256,
+  COLUMN_BATCH = 8,
+  ROW_LANES = 128,
+  TILE = 32, /* columns */
+  TILE_PITCH = TILE + 1,
+  LANES_OF_ROW = TILE / 4,
+  FETCHES = TILE * LANES_OF_ROW / 32, /* of four neighbours, by each lane, for a tile */
+  BATCH = 16,                         /* values of the vector that are in registers */
+  P_DONE = 0
+};
 
 typedef struct thin {
   contract *c;
@@ -14,13 +25,14 @@ typedef struct thin {
   atlas_type index, sum;
   const contract_side *matrix, *vector;
   uint64_t size;                      /* of the result */
-  uint32_t wide;                      /* elements of it that a lane has */
+  uint32_t lanes, wide;               /* of a block; elements of the result that a lane has */
   uint32_t axis;                      /* AT_M or AT_N: the one along the result */
   uint16_t batch, part, first, count; /* registers: of the index type; first k; how many (u32) */
   uint16_t place;                     /* the lane's first element of the result, perhaps beyond its end: index type */
-  uint16_t at_matrix[4], at_vector;
+  uint16_t at_matrix[FETCHES], at_vector;
   atlas_operand step; /* from row to row of the matrix: a multiple of `wide` where the program can see it */
   uint16_t sums[4], matrix_values[4 * BATCH], vector_values[BATCH];
+  uint16_t own_row; /* the lane's own row, by its first column behind the last tile */
 } thin;
 
 static void emit3(thin *t, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b) {
@@ -85,7 +97,7 @@ static void begin_places(thin *t) {
   t->batch = as_index(t, batch);
   t->part = as_index(t, part);
   t->first = as_index(t, first);
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(LANES));
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->lanes));
   emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
   if (t->wide > 1) emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->wide));
   t->place = as_index(t, block);
@@ -161,70 +173,112 @@ static void sum_columns(thin *t) {
 
 /* ---- neighbours along K ------------------------------------------------------------------------------------------ */
 
-/* Four of the lane's rows of this tile, four neighbours each. */
-static void fetch_rows(thin *t) {
-  for (uint32_t r = 0; r < 4; r++) {
+/* The lane's part of a tile: four neighbours of some rows. */
+static void fetch_tile(thin *t) {
+  for (uint32_t r = 0; r < FETCHES; r++) {
     for (uint32_t i = 0; i < 4; i++) load(t, t->matrix, t->matrix_values[4 * r + i], t->at_matrix[r], i);
-    emit3(t, ATLAS_OP_add, t->index, t->at_matrix[r], atlas_reg(t->at_matrix[r]), atlas_int_const(t->index, BATCH));
+    emit3(t, ATLAS_OP_add, t->index, t->at_matrix[r], atlas_reg(t->at_matrix[r]), atlas_int_const(t->index, TILE));
   }
 }
 
-static void begin_rows(thin *t, uint16_t own, uint16_t low) {
-  uint16_t base = address_of(t, t->matrix), k = as_index(t, low), block = coordinate(t, ATLAS_COORD_BLOCK_X);
+/* Rows beyond the last are the last once more. */
+static uint16_t address_of_row(thin *t, uint16_t row, uint16_t base) {
+  uint16_t index = as_index(t, row), at = fresh(t);
+  emit3(t, ATLAS_OP_min, t->index, index, atlas_reg(index), number(t, (int64_t)(t->size - 1)));
+  atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(at), atlas_reg(index), number(t, t->matrix->stride),
+             atlas_reg(base));
+  give_back(t, index);
+  return at;
+}
+
+static void begin_rows(thin *t, uint16_t first_row, uint16_t low) {
+  uint16_t base = address_of(t, t->matrix), k = as_index(t, low), row = coordinate(t, ATLAS_COORD_BLOCK_X);
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(row), constant(ROW_LANES));
+  if (t->c->k % TILE != 0) {
+    uint16_t own = fresh(t), whole = fresh(t);
+    emit3(t, ATLAS_OP_add, ATLAS_u32, own, atlas_reg(row), atlas_reg(ATLAS_REG_BLOCK_LANE));
+    emit3(t, ATLAS_OP_and, ATLAS_u32, whole, atlas_reg(t->count), constant(2 * CONTRACT_CHAIN - TILE));
+    t->own_row = address_of_row(t, own, base);
+    uint16_t index = as_index(t, whole);
+    emit3(t, ATLAS_OP_add, t->index, t->own_row, atlas_reg(t->own_row), atlas_reg(index));
+    give_back(t, own), give_back(t, whole), give_back(t, index);
+  }
   emit3(t, ATLAS_OP_add, t->index, base, atlas_reg(base), atlas_reg(k));
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(LANES));
-  emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(own));
-  for (uint32_t r = 0; r < 4; r++) {
-    uint16_t row = as_index(t, block);
-    emit3(t, ATLAS_OP_min, t->index, row, atlas_reg(row), number(t, (int64_t)(t->size - 1)));
-    t->at_matrix[r] = fresh(t);
-    atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(t->at_matrix[r]), atlas_reg(row),
-               number(t, t->matrix->stride), atlas_reg(base));
-    emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), constant(LANES / 4));
-    give_back(t, row);
+  emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), atlas_reg(first_row));
+  for (uint32_t r = 0; r < FETCHES; r++) {
+    t->at_matrix[r] = address_of_row(t, row, base);
+    emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), constant(ROW_LANES / LANES_OF_ROW));
   }
-  give_back(t, base), give_back(t, k), give_back(t, block);
+  give_back(t, base), give_back(t, k), give_back(t, row);
 }
 
-static void sum_rows(thin *t) {
-  atlas_builder *b = t->builder;
-  uint16_t tile = atlas_builder_shared(b, "tile", t->sum, LANES * TILE_PITCH);
-  uint16_t own = fresh(t), low = fresh(t), place = fresh(t), row = fresh(t), turns = fresh(t);
-  emit3(t, ATLAS_OP_shr, ATLAS_u32, own, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(2));
-  emit3(t, ATLAS_OP_and, ATLAS_u32, low, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(3));
-  emit3(t, ATLAS_OP_shl, ATLAS_u32, low, atlas_reg(low), constant(2));
-  atlas_emit(b, ATLAS_OP_mad, ATLAS_u32, 4, atlas_reg(place), atlas_reg(own), constant(TILE_PITCH), atlas_reg(low));
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(TILE_PITCH));
-  begin_rows(t, own, low);
-  for (uint32_t i = 0; i < 4 * BATCH; i++) t->matrix_values[i] = fresh(t);
-  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant(4));
-  fetch_rows(t);
-  uint32_t top = atlas_builder_label(b, "top"), last = atlas_builder_label(b, "last");
-  atlas_builder_place(b, top);
-  for (uint32_t i = 0; i < 16; i++) {
+static void store_tile(thin *t, uint16_t tile, uint16_t place) {
+  for (uint32_t i = 0; i < 4 * FETCHES; i++) {
     uint16_t value = t->matrix_values[i];
     if (t->matrix->type != t->sum) { /* beside it: there may be no next one, and then it stays as it is */
-      value = t->matrix_values[2 * BATCH + i];
-      atlas_emit2(b, ATLAS_OP_cvt, t->sum, (atlas_type)t->matrix->type, atlas_reg(value),
+      value = t->matrix_values[4 * FETCHES + i];
+      atlas_emit2(t->builder, ATLAS_OP_cvt, t->sum, (atlas_type)t->matrix->type, atlas_reg(value),
                   atlas_reg(t->matrix_values[i]));
     }
-    atlas_emit(b, ATLAS_OP_sts, t->sum, 2,
-               atlas_mem_reg(tile, place, (int64_t)(i / 4 * (LANES / 4) * TILE_PITCH + i % 4)), atlas_reg(value));
+    atlas_emit(t->builder, ATLAS_OP_sts, t->sum, 2,
+               atlas_mem_reg(tile, place, (int64_t)(i / 4 * (ROW_LANES / LANES_OF_ROW) * TILE_PITCH + i % 4)),
+               atlas_reg(value));
   }
+}
+
+static void sum_tile(thin *t, uint16_t tile, uint16_t row) {
+  for (uint32_t first = 0; first < TILE; first += BATCH) {
+    load_vector(t, BATCH);
+    for (uint32_t k = 0; k < BATCH; k++) {
+      uint16_t value = t->matrix_values[4 * FETCHES + k];
+      atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(value), atlas_mem_reg(tile, row, first + k));
+      widen(t, t->vector, t->vector_values[k]);
+      multiply(t, t->sums[0], value, t->vector_values[k]);
+    }
+  }
+}
+
+static void sum_tiles(thin *t, uint16_t turns) {
+  atlas_builder *b = t->builder;
+  uint16_t tile = atlas_builder_shared(b, "tile", t->sum, ROW_LANES * TILE_PITCH);
+  uint16_t first_row = fresh(t), low = fresh(t), place = fresh(t), row = fresh(t);
+  uint32_t top = atlas_builder_label(b, "top"), last = atlas_builder_label(b, "last");
+  uint32_t none = atlas_builder_label(b, "none");
+  emit3(t, ATLAS_OP_div, ATLAS_u32, first_row, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(LANES_OF_ROW));
+  emit3(t, ATLAS_OP_and, ATLAS_u32, low, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(LANES_OF_ROW - 1));
+  emit3(t, ATLAS_OP_shl, ATLAS_u32, low, atlas_reg(low), constant(2));
+  atlas_emit(b, ATLAS_OP_mad, ATLAS_u32, 4, atlas_reg(place), atlas_reg(first_row), constant(TILE_PITCH),
+             atlas_reg(low));
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(TILE_PITCH));
+  begin_rows(t, first_row, low);
+  if (t->c->k % CONTRACT_CHAIN != 0) {
+    atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(turns), constant(0));
+    atlas_emit_branch(b, P_DONE, 0, none);
+  }
+  fetch_tile(t);
+  atlas_builder_place(b, top);
+  store_tile(t, tile, place);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(turns), constant(1));
   atlas_emit_branch(b, P_DONE, 0, last);
-  fetch_rows(t);
+  fetch_tile(t);
   atlas_builder_place(b, last);
-  load_vector(t, BATCH);
-  for (uint32_t k = 0; k < BATCH; k++) {
-    uint16_t value = t->matrix_values[BATCH + k];
-    atlas_emit(b, ATLAS_OP_lds, t->sum, 2, atlas_reg(value), atlas_mem_reg(tile, row, k));
-    widen(t, t->vector, t->vector_values[k]);
-    multiply(t, t->sums[0], value, t->vector_values[k]);
-  }
+  sum_tile(t, tile, row);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(turns), atlas_label_ref(top));
+  atlas_builder_place(b, none);
+}
+
+static void sum_rows(thin *t) {
+  uint16_t turns = fresh(t);
+  for (uint32_t i = 0; i < 4 * BATCH; i++) t->matrix_values[i] = fresh(t);
+  emit3(t, ATLAS_OP_div, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE));
+  sum_tiles(t, turns);
+  if (t->c->k % TILE == 0) return;
+  emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE - 1));
+  t->at_matrix[0] = t->own_row;
+  t->step = atlas_int_const(t->index, 1);
+  repeat_products(t, turns, 1);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -278,10 +332,11 @@ hg_status ops_contract_thin(contract *c, ops_step *step) {
   t.axis = t.matrix->outer;
   t.size = c->m * c->n;
   t.wide = t.matrix->stride == 1 && t.size % 4 == 0 ? 4 : 1;
-  int by_rows = t.matrix->k_stride == 1 && t.matrix->stride != 1 && c->k % BATCH == 0 && t.sum != ATLAS_f64 &&
+  int by_rows = t.matrix->k_stride == 1 && t.matrix->stride != 1 && c->k >= TILE && t.sum != ATLAS_f64 &&
                 t.sum != ATLAS_i64 && t.sum != ATLAS_u64;
+  t.lanes = by_rows ? ROW_LANES : LANES;
   if (by_rows) t.wide = 1;
-  atlas_builder_block(t.builder, LANES, 1, 1);
+  atlas_builder_block(t.builder, t.lanes, 1, 1);
   begin_places(&t);
   zero_sums(&t);
   for (uint32_t k = 0; k < BATCH; k++) t.vector_values[k] = fresh(&t);
@@ -291,10 +346,10 @@ hg_status ops_contract_thin(contract *c, ops_step *step) {
   for (uint32_t i = 0; i < 4 * BATCH; i++) give_back(&t, t.matrix_values[i]);
   put(&t, &results);
   step->lanes = 0;
-  step->grid[0] = (uint32_t)((t.size + LANES * t.wide - 1) / (LANES * t.wide));
+  step->grid[0] = (uint32_t)((t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide));
   step->grid[1] = (uint32_t)c->parts;
   step->grid[2] = (uint32_t)c->batch;
-  step->block[0] = LANES;
+  step->block[0] = t.lanes;
   step->block[1] = step->block[2] = 1;
   return ops_code_end(&c->code);
 }

@@ -111,7 +111,7 @@ static void check_cases(int count) {
 /* Products with a vector. */
 static void check_thin(int count) {
   static const uint64_t sizes[] = {256, 257, 260, 511, 512, 1024, 1100},
-                        depths[] = {1, 5, 16, 48, 240, 256, 272, 300, 512, 1040};
+                        depths[] = {1, 5, 31, 32, 33, 64, 240, 256, 272, 288, 300, 512, 1040};
   for (int i = 0; i < count; i++) {
     uint64_t size = pick(sizes, sizeof sizes / sizeof *sizes), k = pick(depths, sizeof depths / sizeof *depths);
     uint8_t type = next_random() % 4 == 0 ? ATLAS_f64 : ATLAS_f32;
