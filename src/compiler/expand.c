@@ -8,6 +8,7 @@
 #include "compiler/build_ssa.h"
 #include "compiler/canon.h"
 #include "compiler/collectives.h"
+#include "compiler/gather_stores.h"
 #include "compiler/legalise.h"
 #include "compiler/schedule.h"
 #include "ir/ssa_walk.h"
@@ -352,6 +353,7 @@ hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions) {
     HG_TRY(widen_all(unit));
     HG_TRY(hg_schedule(unit));
     HG_TRY(hg_gather_collectives(unit, 1)); /* no function comes between them */
+    if (unit->gathers_stores) HG_TRY(hg_gather_stores(unit));
     HG_TRY(expand_unit(functions, unit));
     hg_unschedule(unit);
   }

@@ -68,6 +68,7 @@ typedef struct ssa_unit {
   hg_array forward; /* uint32_t a value: what replaced it, or itself */
   uint8_t faults_stay;       /* the hash has been taken: dead loads are kept, because they may fault */
   uint8_t narrow_extremes;   /* the machine has min and max of f16 and bf16: hg_legalise leaves them */
+  uint8_t gathers_stores;    /* stores wait for the functions behind them: see gather_stores.h */
   uint8_t replaced;          /* values were replaced since ir_ssa_resolve_all */
   uint8_t classified;        /* other_forms has been filled */
   uint64_t other_forms[4];   /* set of symbols: buffers that are accessed otherwise than as [x + lane] */

@@ -98,6 +98,7 @@ static hg_status write_entry(ptx *p, hg_array *text) {
 
 hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability) {
   unit->narrow_extremes = capability >= 80;
+  unit->gathers_stores = 1;
   return hg_expand_unplaced(unit, functions);
 }
 
