@@ -144,7 +144,10 @@ int ops_rows_parts_can(const row_group *g);
 hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts);
 int ops_rows_held_layout(const row_group *g, ops_layout *layout);
 
-/* Results without reductions: an element, or a row, a lane. */
+/* Results without reductions: a block for each chunk of each row, for those of each column. */
+int ops_rows_behind_can(const row_group *g);
+hg_status ops_rows_behind(row_group *g, ops_step *step);
+/* The same: an element, or a row, a lane. */
 hg_status ops_rows_map(row_group *g, ops_step *step, int full);
 
 /* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */

@@ -357,29 +357,34 @@ static uint16_t begin_part(loop_row *l, uint64_t chunks) {
   return block;
 }
 
-static void reduce_part(loop_row *l, uint64_t chunks) {
+/* The last chunk of a row is one with tests. */
+static void over_part(loop_row *l, uint64_t chunks, void (*body)(void *)) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
-  hoist(l);
-  begin_kept(l);
-  for (uint32_t i = 0; i < l->g->reduction_count; i++)
-    if (row_is_place(&l->g->reductions[i]))
-      atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->place[i]), atlas_reg(l->base));
   if (l->g->columns % OPS_CHUNK == 0) {
-    reduce_chunk(l);
+    body(l);
     return;
   }
   uint32_t last = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
   atlas_emit(b, ATLAS_OP_set_eq, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(l->chunk),
              index_scalar(l, chunks - 1));
   atlas_emit_branch(b, ROW_IS_THERE, 0, last);
-  reduce_chunk(l);
+  body(l);
   atlas_emit_branch(b, -1, 0, done);
   atlas_builder_place(b, last);
   l->tests = 1;
   l->column = ops_register(code);
-  reduce_chunk(l);
+  body(l);
   atlas_builder_place(b, done);
+}
+
+static void reduce_part(loop_row *l, uint64_t chunks) {
+  hoist(l);
+  begin_kept(l);
+  for (uint32_t i = 0; i < l->g->reduction_count; i++)
+    if (row_is_place(&l->g->reductions[i]))
+      atlas_emit(l->code.builder, ATLAS_OP_mov, l->code.index_type, 2, atlas_reg(l->place[i]), atlas_reg(l->base));
+  over_part(l, chunks, reduce_chunk);
 }
 
 static void store_part(loop_row *l, uint32_t storage, uint16_t block, atlas_type type, uint16_t value) {
@@ -426,5 +431,22 @@ hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts) {
   uint16_t block = begin_part(l, chunks);
   reduce_part(l, chunks);
   end_part(l, block, parts);
+  return end(l, step, g->rows * chunks);
+}
+
+/* ---- behind the last reduction ---------------------------------------------------------------------------------- */
+
+int ops_rows_behind_can(const row_group *g) {
+  uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
+  return g->rows > 0 && g->columns > OPS_CHUNK && chunks <= INT32_MAX / g->rows;
+}
+
+hg_status ops_rows_behind(row_group *g, ops_step *step) {
+  loop_row *l = NULL;
+  uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
+  HG_TRY(begin(&l, g, step, "behind_rows"));
+  begin_part(l, chunks);
+  hoist(l);
+  over_part(l, chunks, store_chunk);
   return end(l, step, g->rows * chunks);
 }
