@@ -4,8 +4,8 @@
 
 #include "ir/ssa.h"
 
-/* In each block of a scheduled unit, stores go behind the values without effects that follow them, as long as these call
- * functions. HG_OUT_OF_MEMORY. */
+/* In each block of a scheduled unit that calls functions, stores go behind the values without effects that follow them.
+ * HG_OUT_OF_MEMORY. */
 hg_status hg_gather_stores(ssa_unit *unit);
 
 #endif
