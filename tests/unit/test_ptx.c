@@ -278,6 +278,19 @@ static void test_blocks_at_a_time(void) {
   release(&other);
 }
 
+/* Stores wait for the functions behind them: neighbours are one access, and a test for rare cases serves all. */
+static void test_waiting_stores(void) {
+  static const char source[] = ".program waits\n.block 64\n.buffer x f32 in\n.buffer y f32 out\nmul.u32 r0, blane, #4\n"
+                               "ldg.f32 r1, [x + r0]\nldg.f32 r2, [x + r0 + #1]\nldg.f32 r3, [x + r0 + #2]\n"
+                               "ldg.f32 r4, [x + r0 + #3]\nexp.f32 r1, r1\nstg.f32 [y + r0], r1\nexp.f32 r2, r2\n"
+                               "stg.f32 [y + r0 + #1], r2\nexp.f32 r3, r3\nstg.f32 [y + r0 + #2], r3\n"
+                               "exp.f32 r4, r4\nstg.f32 [y + r0 + #3], r4\nexit\n";
+  entry e = emit_for(90, source, 0);
+  CHECK_EQ_U64(count_of(&e, "st.global.v4.b32"), 1);
+  CHECK_EQ_U64(count_of(&e, "0f4265521E"), 4 + 1); /* where exp's rare cases begin: in front of all, and in the loop */
+  release(&e);
+}
+
 /* Long programs have several packs a thread, where the device has enough to do all the same. */
 static void test_packs(void) {
   static const char source[] = ".program long\n.buffer x f32 in\n.buffer y f32 out\nldg.f32 r0, [x + lane]\n"
@@ -422,6 +435,7 @@ int main(void) {
   test_everything();
   test_pack();
   test_blocks_at_a_time();
+  test_waiting_stores();
   test_packs();
   test_steps();
   test_large_grids();
