@@ -121,7 +121,9 @@ static hg_status write_contract(contract *c, ops_step *steps) {
   steps[0].kind = "contract";
   steps[0].operations = 2 * c->batch * c->m * c->n * c->k;
   if (c->parts == 1) return HG_OK;
-  return ops_contract_fold(c, &steps[1]);
+  int is_many = c->parts > CONTRACT_MOST_PARTS;
+  if (is_many) HG_TRY(ops_contract_fold_groups(c, &steps[1]));
+  return ops_contract_fold(c, &steps[1 + is_many]);
 }
 
 hg_status ops_write_contract(const ops_group *group, ops_step *steps) {

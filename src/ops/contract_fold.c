@@ -1,6 +1,7 @@
 /* contract_fold.c - the second step of a contraction whose K was split: a lane has an element of the result, folds its
  * parts by the aligned binary tree and computes what follows. */
 #include "ops/contract_tiles.h"
+#include "ops/fold.h"
 
 hg_status ops_contract_partials(contract *c) {
   return ops_add_temporary(c->group->plan, c->sum_type, c->parts * c->batch * c->m * c->n, &c->partial);
@@ -32,6 +33,74 @@ static uint16_t begin_places(contract *c) {
   code->variable[AT_N] = n;
   return lane;
 }
+
+/* ---- more parts than a lane has registers for ------------------------------------------------------------------- */
+
+/* Parts that there are not are -0, which changes no sum. */
+static uint16_t load_part(contract *c, uint32_t from, uint16_t at, uint16_t number, uint64_t parts) {
+  ops_code *code = &c->code;
+  uint16_t value = ops_register(code);
+  atlas_type type = code->index_type;
+  int may_be_absent = parts % CONTRACT_MOST_PARTS != 0;
+  uint64_t last = parts * c->batch * c->m * c->n - 1;
+  atlas_operand place = atlas_reg(at);
+  if (may_be_absent) {
+    atlas_emit(code->builder, ATLAS_OP_set_lt, type, 3, atlas_pred(0), atlas_reg(number),
+               ops_scalar_of(code, type, parts));
+    atlas_emit(code->builder, ATLAS_OP_min, type, 3, place, place, ops_scalar_of(code, type, last));
+    atlas_emit(code->builder, ATLAS_OP_add, type, 3, atlas_reg(number), atlas_reg(number), atlas_int_const(type, 1));
+  }
+  atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(value),
+             atlas_mem_reg(ops_buffer_of(code, from), at, 0));
+  if (may_be_absent)
+    atlas_emit(code->builder, ATLAS_OP_sel, (atlas_type)c->sum_type, 4, atlas_reg(value), atlas_pred(0),
+               atlas_reg(value), atlas_bits(ops_fold_of(code, OPS_SUM, (atlas_type)c->sum_type).identity));
+  return value;
+}
+
+/* A lane folds an aligned power of two of them; what comes of it is a part of the next step. */
+static void write_groups(contract *c, uint32_t from, uint64_t parts) {
+  ops_code *code = &c->code;
+  atlas_type type = code->index_type;
+  uint64_t size = c->batch * c->m * c->n;
+  uint16_t lane = ops_register(code), at = ops_register(code), number = ops_register(code);
+  uint16_t values[CONTRACT_MOST_PARTS];
+  atlas_emit2(code->builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
+  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(number), atlas_reg(lane), ops_scalar_of(code, type, size));
+  atlas_emit(code->builder, ATLAS_OP_mul, type, 3, atlas_reg(number), atlas_reg(number),
+             atlas_int_const(type, CONTRACT_MOST_PARTS));
+  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(at), atlas_reg(lane), ops_scalar_of(code, type, size));
+  atlas_emit(code->builder, ATLAS_OP_mad, type, 4, atlas_reg(at), atlas_reg(number), ops_scalar_of(code, type, size),
+             atlas_reg(at));
+  for (uint32_t i = 0; i < CONTRACT_MOST_PARTS; i++) {
+    values[i] = load_part(c, from, at, number, parts);
+    atlas_emit(code->builder, ATLAS_OP_add, type, 3, atlas_reg(at), atlas_reg(at), ops_scalar_of(code, type, size));
+  }
+  uint16_t sum = fold(c, values, CONTRACT_MOST_PARTS);
+  atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)c->sum_type, 2,
+             atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum));
+}
+
+hg_status ops_contract_fold_groups(contract *c, ops_step *step) {
+  uint32_t from = c->partial;
+  uint64_t parts = c->parts;
+  c->parts = (parts + CONTRACT_MOST_PARTS - 1) / CONTRACT_MOST_PARTS;
+  c->terms.space.size[AT_PART] = c->parts;
+  ops_form form = {.constant = 0};
+  term_id partial; /* nobody's: by it the storage is known to be read */
+  form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
+  HG_TRY(ops_load_of(&c->terms, from, (atlas_type)c->sum_type, &form, &partial));
+  HG_TRY(ops_contract_partials(c));
+  HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract_groups"));
+  c->code.partials[c->code.partial_count++] = c->partial;
+  c->code.index_type = ops_contract_index_type(c);
+  write_groups(c, from, parts);
+  step->lanes = c->parts * c->batch * c->m * c->n;
+  step->kind = "contract parts";
+  return ops_code_end(&c->code);
+}
+
+/* ---- the last step ----------------------------------------------------------------------------------------------- */
 
 static void write_program(contract *c, const contract_results *results) {
   ops_code *code = &c->code;

@@ -313,7 +313,8 @@ static void put(thin *t, const contract_results *results) {
 
 int ops_contract_is_thin(const contract *c) {
   uint64_t chains = (c->k + CONTRACT_CHAIN - 1) / CONTRACT_CHAIN;
-  return (c->m == 1 || c->n == 1) && c->m * c->n >= LANES && chains <= CONTRACT_MOST_PARTS && c->batch < 65536;
+  return (c->m == 1 || c->n == 1) && c->m * c->n >= LANES && chains <= CONTRACT_MOST_PARTS * CONTRACT_MOST_PARTS &&
+         c->batch < 65536;
 }
 
 hg_status ops_contract_thin(contract *c, ops_step *step) {

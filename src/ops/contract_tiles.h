@@ -58,6 +58,8 @@ hg_status ops_contract_thin(contract *c, ops_step *step);
 hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done);
 /* A temporary of [parts, batch, m, n] sums. */
 hg_status ops_contract_partials(contract *c);
+/* Folds so many parts each into one, where there are more than that: then there are as many as the next can fold. */
+hg_status ops_contract_fold_groups(contract *c, ops_step *step);
 /* Folds the parts and computes the group's results from them. */
 hg_status ops_contract_fold(contract *c, ops_step *step);
 

@@ -52,7 +52,7 @@ static uint64_t tree(uint8_t type, const uint64_t *chunks, uint64_t count) {
 }
 
 static uint64_t defined(const hg_contraction *c, uint64_t item, uint64_t row, uint64_t column) {
-  uint64_t chunks[64], count = 0;
+  uint64_t chunks[256], count = 0;
   uint8_t type = sum_type(c);
   if (c->k == 0) return 0;
   for (uint64_t first = 0; first < c->k; first += 256, count++) {

@@ -122,6 +122,12 @@ static void check_thin(int count) {
   }
 }
 
+/* More chains than one step folds: 65, and 64 + 64 + 2, the last a short one. */
+static void check_many_parts(void) {
+  check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 1, 257, 64 * 256 + 3, 0);
+  check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 260, 1, 129 * 256 + 40, 1);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) state = strtoull(argv[1], NULL, 0);
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
@@ -129,6 +135,7 @@ int main(int argc, char **argv) {
   check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 128, 128, 32, 1);
   check_cases(argc > 1 ? 1000 : 40);
   check_thin(argc > 1 ? 300 : 24);
+  check_many_parts();
   hg_executor_release(executor);
   return check_report();
 }
