@@ -1,0 +1,61 @@
+"""Gradients of rows that are taken by number, and sums at numbers along other axes: exact, since all values are whole."""
+
+import numpy as np
+import pytest
+
+import hgops
+
+pytestmark = pytest.mark.engine
+f32 = np.float32
+
+
+def whole(random, shape):
+    return random.integers(-8, 9, shape).astype(f32)
+
+
+@pytest.mark.parametrize("places, width, sources", [(300, 6, 50), (300, 3, 200), (20, 5, 90), (1500, 2, 1100), (3, 4, 17), (40, 1, 0)])
+@pytest.mark.parametrize("numbers", ["any", "few", "one"])
+def test_embedding(places, width, sources, numbers):
+    random = np.random.default_rng(places + sources)
+    index = {"any": random.integers(0, places, sources), "few": random.integers(0, 3, sources),
+             "one": np.full(sources, places - 1)}[numbers].astype(np.int32)
+    c = hgops.Computation()
+    weight, taken, cotangent = (c.input(a) for a in (whole(random, (places, width)), index, whole(random, (sources, width))))
+    c.output(c.gradient(c.op("embedding", weight, taken), [weight], cotangent)[0])
+    expected = np.zeros((places, width), f32)
+    np.add.at(expected, index, c.arrays[2])
+    assert np.array_equal(c.run()[0], expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_along_any_axis(axis):
+    """A number of its own for each element, so many columns at once; the result overwrites nothing of the base."""
+    random = np.random.default_rng(axis)
+    shape, to = [3, 4, 5], [3, 4, 5]
+    shape[axis], to[axis] = 37, 90
+    base, source, index = whole(random, to), whole(random, shape), random.integers(0, 90, shape).astype(np.int64)
+    expected = base.copy()
+    for place in np.ndindex(*shape):
+        where = list(place)
+        where[axis] = index[place]
+        expected[tuple(where)] += source[place]
+    assert np.array_equal(hgops.apply("scatter_add", base, index, source, axis=axis), expected)
+
+
+@pytest.mark.parametrize("places, sources", [(1, 2), (2, 9), (50, 20)])
+def test_sources_of_one_value(places, sources):
+    """The gradient of a sum: what is added is a constant."""
+    index = (np.arange(sources) % places).astype(np.int64)
+    c = hgops.Computation()
+    weight = c.input(np.zeros((places, 3), f32))
+    c.output(c.gradient(c.op("sum", c.op("embedding", weight, c.input(index))), [weight])[0])
+    expected = np.zeros((places, 3), f32)
+    np.add.at(expected, index, f32(1))
+    assert np.array_equal(c.run()[0], expected)
+
+
+def test_a_number_out_of_range():
+    index = np.arange(40) % 30
+    index[7] = 30
+    with pytest.raises(hgops.Error, match="lane"):
+        hgops.apply("scatter_add", np.zeros(30, f32), index.astype(np.int32), np.ones(40, f32))
