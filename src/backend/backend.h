@@ -52,6 +52,7 @@ static inline void hg_add_remark(hg_device_info *info, const char *about, const 
  */
 typedef struct hg_contraction {
   uint8_t a_type, b_type, type; /* atlas_type; `type` is c's */
+  uint8_t is_fast; /* the caller allows other bits: a vendor's library, tensor cores */
   uint64_t batch, m, n, k;
   const uint8_t *a, *b; /* elements (0, 0, 0) */
   uint8_t *c;
@@ -221,8 +222,8 @@ typedef struct hg_backend {
   hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);
 
   /* Whether there is a kernel of the backend's own for a contraction, with the bits of the Atlas program that defines
-   * it (hg_compile_input): how many bytes of scratch it needs, 0 for small ones, or UINT64_MAX where there is none for
-   * these types; addresses are not looked at. NULL: there is none at all. Not locked. */
+   * it (hg_compile_input), or any where is_fast: how many bytes of scratch it needs, 0 for small ones, or UINT64_MAX
+   * where there is none for these types; addresses are not looked at. NULL: there is none at all. Not locked. */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction);
 
   const hg_stream_functions *streams;

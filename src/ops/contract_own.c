@@ -4,6 +4,8 @@
 
 #include "atlas/tables.h"
 
+#include <stdio.h>
+
 enum { SLOT_A, SLOT_B, SLOT_C, SLOT_SCRATCH };
 
 static uint64_t bytes_of(int64_t elements, uint8_t type) { return (uint64_t)elements * atlas_bytes((atlas_type)type); }
@@ -11,6 +13,7 @@ static uint64_t bytes_of(int64_t elements, uint8_t type) { return (uint64_t)elem
 /* All but where C lies. */
 static void describe(const contract *c, hg_contraction *out) {
   memset(out, 0, sizeof *out); /* padding, too: kernels are found again by its bytes */
+  out->is_fast = c->group->plan->target.is_fast && c->group->plan->for_gpu;
   out->a_type = c->a.type, out->b_type = c->b.type, out->type = c->type;
   out->batch = c->batch, out->m = c->m, out->n = c->n, out->k = c->k;
   const int64_t a[3] = {c->a.batch_stride, c->a.stride, c->a.k_stride};
@@ -19,6 +22,13 @@ static void describe(const contract *c, hg_contraction *out) {
   memcpy(out->b_stride, b, sizeof b);
   out->first[SLOT_A] = bytes_of(c->a.constant, c->a.type);
   out->first[SLOT_B] = bytes_of(c->b.constant, c->b.type);
+}
+
+/* Whether what is stored is the contraction, rounded once to its operands' 16-bit type: a fast kernel does that. */
+static int is_rounded(const contract *c, const contract_results *results) {
+  const ops_term *term = ops_term_at(&c->terms, results->roots[0]);
+  return term->kind == TERM_POINTWISE && term->op == ATLAS_OP_cvt && term->input[0] == results->bound &&
+         c->type == ATLAS_f32 && term->type == c->a.type && term->type != c->type;
 }
 
 /* A result that sums can lie in: what follows is then computed in place. Not over an input, whose old elements may be
@@ -34,11 +44,14 @@ static int can_hold_sums(const contract *c, const contract_results *results, uin
 /* C is the result as it is stored; 0: something follows, so sums lie in one of the results, or a temporary. */
 static int place_result(const contract *c, const contract_results *results, hg_contraction *out, uint32_t *storage) {
   const ops_group *group = c->group;
-  if (group->result_count == 1 && results->roots[0] == results->bound) {
+  value_id result = group->results[0];
+  if (group->result_count == 1 &&
+      (results->roots[0] == results->bound || (out->is_fast && is_rounded(c, results)))) {
     const ops_form *form = &results->places[0];
+    out->type = ops_at(c->group->computation, result)->type;
     for (int i = 0; i < 3; i++) out->c_stride[i] = form->factor[i];
-    out->first[SLOT_C] = bytes_of(form->constant, c->type);
-    *storage = group->storage_of[group->results[0] - 1] - 1;
+    out->first[SLOT_C] = bytes_of(form->constant, out->type);
+    *storage = group->storage_of[result - 1] - 1;
     return 1;
   }
   out->type = c->sum_type;
@@ -92,5 +105,8 @@ hg_status ops_contract_own(contract *c, const contract_results *results, ops_ste
   step->kind = "contract";
   step->operations = 2 * c->batch * c->m * c->n * c->k;
   *is_done = 1;
+  step->is_fast = what.is_fast;
+  if (what.is_fast)
+    snprintf(step->note, sizeof step->note, "by the vendor's library, not bit-exact: fast numerics were asked for");
   return is_result ? HG_OK : ops_contract_fold(c, &steps[1]);
 }

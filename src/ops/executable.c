@@ -212,6 +212,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(declare_places(e, computation));
   hg_executor *executor = e->executor;
   ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
+                       .is_fast = (e->flags & HG_NUMERICS_FAST) != 0,
                        .contract_scratch = executor->backend->contract_scratch,
                        .device = executor->device};
   HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));

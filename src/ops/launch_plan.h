@@ -46,6 +46,7 @@ typedef struct ops_step {
   uint32_t scalar_count;
   uint8_t reads_first;        /* 1: each lane has read all that it reads before it writes: where operand and result are
                                  accessed as [x + lane] alone, they may be the very same view */
+  uint8_t is_fast;            /* its bits are not the canonical ones */
   const char *kind;           /* "map", "rows", "columns", "contract", ...: for the report */
   uint32_t first_value, value_count; /* of plan->values: which it computes */
   uint64_t bytes_read, bytes_written, operations; /* for the report */
@@ -55,6 +56,7 @@ typedef struct ops_step {
 /* What it is planned for. */
 typedef struct ops_target {
   int for_gpu;
+  int is_fast; /* contractions may have other bits (HG_NUMERICS_FAST) */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction); /* hg_backend's; NULL */
   void *device;
 } ops_target;

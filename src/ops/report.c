@@ -159,7 +159,12 @@ static totals add_up(const hg_executable *e) {
   return t;
 }
 
-static const char *numerics(const hg_executable *e) { return e->flags & HG_NUMERICS_FAST ? "fast" : "canonical"; }
+/* What it has, whatever was asked for. */
+static const char *numerics(const hg_executable *e) {
+  for (uint32_t s = 0; s < e->plan.steps.count; s++)
+    if (((const ops_step *)e->plan.steps.data)[s].is_fast) return "fast";
+  return "canonical";
+}
 
 static void write_text(writer *w, const hg_executable *e) {
   const ops_step *steps = e->plan.steps.data;

@@ -1,4 +1,6 @@
-/* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_lists.c. */
+/* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_lists.c.
+ *
+ * Circle: scatter scatter_add scatter_lists: the first chooses among the ways, which are made of what it offers. */
 #ifndef HG_OPS_SCATTER_H
 #define HG_OPS_SCATTER_H
 

@@ -62,7 +62,7 @@ typedef struct object {
 /* Work that a stream has been given. */
 typedef struct work {
   struct work *next;
-  enum { COPY, FILL, RUN, ALLOCATE, FREE, WAIT, RECORD } kind;
+  enum { COPY, FILL, RUN, CALL, ALLOCATE, FREE, WAIT, RECORD } kind;
   uint64_t number;
   object *stream;
   uint8_t *to;
@@ -73,6 +73,7 @@ typedef struct work {
   size_t rows, pitch;     /* of a fill: rows of byte_count bytes */
   object *function;       /* or the memory that is allocated or freed, or the event, or the stream waited for */
   uint64_t wait_number;   /* up to there */
+  void (*call)(const void *parameters); /* of another double */
   uint32_t grid[3], block[3], shared_bytes;
   uint8_t parameters[MAX_PARAMETER_BYTES];
 } work;

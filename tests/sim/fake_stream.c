@@ -82,6 +82,10 @@ static void do_work(work *w) {
     for (size_t row = 0; row < w->rows; row++) fill_row(w->to + row * w->pitch, w->byte_count, w);
     break;
   case RUN: run_kernel(w); break;
+  case CALL:
+    running_on = w->stream->device;
+    w->call(w->parameters);
+    break;
   case ALLOCATE: w->function->unborn = 0; break;
   case FREE: fake_bury(w->function); break;
   case RECORD: w->function->time = ++clock_now; break;
@@ -110,6 +114,19 @@ void fake_wait_for(const object *stream, uint64_t number) {
     free(w);
   }
 }
+
+int fakecuda_give_call(void *stream, void (*call)(const void *parameters), const void *parameters, size_t byte_count) {
+  ENTER(1);
+  EXPECT_LIVE(stream, STREAM);
+  EXPECT(byte_count <= MAX_PARAMETER_BYTES);
+  work *w = fake_give(stream);
+  w->kind = CALL;
+  w->call = call;
+  memcpy(w->parameters, parameters, byte_count);
+  LEAVE(CUDA_OK);
+}
+
+void *fakecuda_reach(uint64_t address, size_t byte_count) { return kernel_reach(NULL, address, byte_count); }
 
 int cuStreamCreate(void **stream, unsigned flags) {
   ENTER(1);

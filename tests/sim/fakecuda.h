@@ -2,6 +2,9 @@
 #ifndef HG_TESTS_FAKECUDA_H
 #define HG_TESTS_FAKECUDA_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #define FAKECUDA_API __attribute__((visibility("default")))
 
 FAKECUDA_API int fakecuda_live(void);                /* handles and allocations not given back */
@@ -11,6 +14,11 @@ FAKECUDA_API const char *fakecuda_violation(void);   /* what was first done wron
 FAKECUDA_API void fakecuda_forgive(void);            /* forgets it */
 FAKECUDA_API unsigned fakecuda_loads(void);          /* calls of cuModuleLoadData, without those that are held */
 FAKECUDA_API void fakecuda_hold_loads(int hold);     /* 1: from now on they wait until it is 0 again */
+/* Work for a stream, of a library that has kernels of its own: `call` runs when the stream comes to it, and may reach
+ * device memory. */
+FAKECUDA_API int fakecuda_give_call(void *stream, void (*call)(const void *parameters), const void *parameters,
+                                    size_t byte_count);
+FAKECUDA_API void *fakecuda_reach(uint64_t address, size_t byte_count);
 FAKECUDA_API unsigned fakecuda_held_loads(void);     /* that wait now */
 
 #endif

@@ -1,6 +1,7 @@
 /* cuda.c - NVIDIA GPUs as a backend: the table of its functions. */
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/kernel.h"
+#include "backend/cuda/vendor.h"
 
 extern const hg_backend hg_backend_cuda; /* declared again by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_cuda = {
@@ -24,5 +25,6 @@ const hg_backend hg_backend_cuda = {
     .describe = hg_cuda_describe,
     .release = hg_cuda_release,
     .launch = hg_cuda_launch,
+    .contract_scratch = hg_cuda_contract_scratch,
     .streams = &hg_cuda_streams,
 };

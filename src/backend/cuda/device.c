@@ -95,6 +95,7 @@ static hg_status open_within(cuda_device *d) {
 
 static void close_within(cuda_device *d) {
   if (d->stream != NULL) (void)d->driver.cuStreamSynchronize(d->stream);
+  hg_cuda_vendor_close_within(d);
   hg_cuda_slots_close_within(d);
   hg_cuda_records_close_within(d);
   hg_cuda_events_close_within(d);

@@ -8,8 +8,8 @@
  *
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
  *
- * Circle: copy device foreign graph launch map memory staging stream: memory is freed behind the work of streams, whose
- * records and staging are memory; and closing a device closes all of them. */
+ * Circle: copy device foreign graph launch map memory staging stream vendor: memory is freed behind the work of
+ * streams, whose records and staging are memory; and closing a device closes all of them. */
 #ifndef HG_CUDA_DEVICE_H
 #define HG_CUDA_DEVICE_H
 
@@ -108,6 +108,8 @@ typedef struct cuda_device {
   hg_functions functions; /* of the library, as far as programs needed them; for all threads */
   int warms;              /* 1: the process's first device, which warms the heap: see warm.h */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
+  struct cuda_vendor *vendor; /* cuBLASLt; NULL: there is none, or nobody has asked. The mutex guards it */
+  uint8_t has_asked_vendor;
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
   void *host_record;
@@ -214,6 +216,10 @@ hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_dev
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
 void hg_cuda_records_close_within(cuda_device *d);
+
+/* ---- vendor.c ---------------------------------------------------------------------------------------------------- */
+
+void hg_cuda_vendor_close_within(cuda_device *d);
 
 /* ---- stream.c, graph.c ------------------------------------------------------------------------------------------- */
 

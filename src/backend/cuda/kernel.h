@@ -4,6 +4,7 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/ptx/emit_ptx.h"
+#include "backend/cuda/vendor.h"
 
 /* One form of a program, loaded. */
 typedef struct cuda_entry {
@@ -21,6 +22,7 @@ typedef struct cuda_kernel {
   uint32_t *insn_of; /* by the machine code's instruction numbers: the program's */
   uint32_t insn_count;
   _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
+  cuda_product *product; /* what runs instead of the program; NULL: nothing */
   atomic_uint wanted; /* a set of forms, which hg_cuda_prepare is to make */
   hg_mutex mutex;     /* of hg_cuda_prepare */
 } cuda_kernel;

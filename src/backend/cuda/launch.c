@@ -120,7 +120,9 @@ static hg_status pack(const cuda_device *d, cuda_kernel *kernel, const atlas_lau
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 
-static hg_status submit(cuda_device *d, packed_launch *r, void *stream) {
+static hg_status submit(cuda_device *d, const cuda_kernel *kernel, const atlas_launch *launch, packed_launch *r,
+                        void *stream) {
+  if (kernel->product != NULL) return hg_cuda_product_run_within(d, kernel->product, launch, stream);
   void *parameters[] = {r->block};
   for (;; hg_gpu_next(r->block, &r->shape)) {
     int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1,
@@ -188,7 +190,7 @@ static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *l
   const hg_gpu_info *info = &r.entry->info;
   HG_TRY(clear_results(d, info));
   HG_TRY(timer_start(d, launch));
-  HG_TRY(submit(d, &r, d->stream));
+  HG_TRY(submit(d, kernel, launch, &r, d->stream));
   HG_TRY(timer_stop(d, launch));
   HG_TRY(wait_for_results(d, info));
   HG_TRY(timer_read(d, launch));
@@ -235,7 +237,7 @@ hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_reco
                                 .fault_flag = records->flags_address + slot * sizeof(uint32_t),
                                 .table = cuda_address_of(table)};
   HG_TRY(pack(d, work->kernel, work->launch, &places, &r));
-  return submit(d, &r, stream);
+  return submit(d, work->kernel, work->launch, &r, stream);
 }
 
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch) {

@@ -270,17 +270,23 @@ static hg_status make_kernel(cuda_device *d, const hg_compile_input *input, cuda
   return HG_OK;
 }
 
-static hg_status make_usual_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit) {
-  CUDA_RUN(d, make_entry(d, kernel, unit, 0));
+static hg_status make_usual_within(cuda_device *d, cuda_kernel *kernel, const hg_compile_input *input) {
+  HG_TRY(make_entry(d, kernel, input->unit, 0));
+  return input->contraction == NULL ? HG_OK : hg_cuda_product_open_within(d, input->contraction, &kernel->product);
+}
+
+static hg_status make_usual_entry(cuda_device *d, cuda_kernel *kernel, const hg_compile_input *input) {
+  CUDA_RUN(d, make_usual_within(d, kernel, input));
 }
 
 hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out) {
   cuda_device *d = device;
   cuda_kernel *kernel = NULL;
   HG_TRY(make_kernel(d, input, &kernel));
-  hg_status status = make_usual_entry(d, kernel, input->unit);
-  if (status == HG_OK) *out = (hg_compiled){.kernel = kernel, .engine = "ptx"};
-  else release_memory(d, kernel);
+  hg_status status = make_usual_entry(d, kernel, input);
+  if (status == HG_OK)
+    *out = (hg_compiled){.kernel = kernel, .engine = kernel->product != NULL ? CUDA_VENDOR_ENGINE : "ptx"};
+  else hg_cuda_release(d, kernel);
   return status;
 }
 
@@ -329,5 +335,6 @@ void hg_cuda_release(void *device, void *kernel) {
       if (entry_at(k, i) != NULL) (void)d->driver.cuModuleUnload(entry_at(k, i)->module);
     hg_cuda_leave(d, pushed);
   }
+  hg_cuda_product_close(d, k->product);
   release_memory(d, k);
 }

@@ -1,0 +1,235 @@
+/* vendor.c - contractions by cuBLASLt. See vendor.h. */
+#include "backend/cuda/vendor.h"
+
+#include "backend/cuda/vendor_library.h"
+#include "base/os.h"
+
+#include <string.h>
+
+enum {
+  WHOLE_ALIGNMENT = 16,
+  MOST_WORKSPACE = 32 << 20, /* what is recommended for the largest GPUs */
+  LEAST_WORKSPACE = 1 << 20
+};
+
+struct cuda_product {
+  const cuda_vendor *vendor;
+  void *description, *layout[3]; /* of the first and second factor as the library has them, and of the result */
+  int is_swapped; /* the first factor is B: the library's matrices have their columns one after another */
+  uint64_t first[3], workspace_bytes;
+  uint64_t algorithm[2][8];      /* for any addresses, for aligned ones */
+};
+
+/* ---- the library ------------------------------------------------------------------------------------------------- */
+
+static int find_library(cuda_vendor *v) {
+  static const char *const names[][2] = {{"libcublasLt.so.13", "cublasLt64_13.dll"},
+                                         {"libcublasLt.so.12", "cublasLt64_12.dll"},
+                                         {"libcublasLt.so.11", "cublasLt64_11.dll"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && v->library == NULL; i++)
+    v->library = hg_library_open(names[i][0], names[i][1]);
+  if (v->library == NULL) return 0;
+  int is_whole = 1;
+#define SYMBOL(name, parameters)                  \
+  hg_library_find(v->library, #name, &v->name);   \
+  is_whole &= v->name != NULL;
+#include "backend/cuda/vendor.def"
+#undef SYMBOL
+  return is_whole && v->cublasLtCreate(&v->handle) == 0;
+}
+
+/* Under the device's mutex. NULL: there is none. */
+static const cuda_vendor *vendor_of(cuda_device *d) {
+  if (d->has_asked_vendor) return d->vendor;
+  cuda_vendor *v = hg_allocate(&d->allocator, 1, sizeof *v);
+  if (v == NULL) return NULL;
+  d->has_asked_vendor = 1;
+  if (find_library(v)) return d->vendor = v;
+  hg_release(&d->allocator, v);
+  return NULL;
+}
+
+static const cuda_vendor *locked_vendor_of(cuda_device *d) {
+  hg_mutex_lock(&d->mutex);
+  const cuda_vendor *v = vendor_of(d);
+  hg_mutex_unlock(&d->mutex);
+  return v;
+}
+
+void hg_cuda_vendor_close_within(cuda_device *d) {
+  if (d->vendor != NULL) (void)d->vendor->cublasLtDestroy(d->vendor->handle);
+  hg_release(&d->allocator, d->vendor);
+  d->vendor = NULL;
+}
+
+/* ---- how matrices lie -------------------------------------------------------------------------------------------- */
+
+/* One whose columns lie one after another, or whose transpose's do. */
+typedef struct matrix {
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t is_transposed;
+} matrix;
+
+static int is_leading(int64_t stride, uint64_t rows, uint64_t columns, int64_t *leading) {
+  *leading = columns == 1 ? (int64_t)rows : stride;
+  return *leading >= (int64_t)rows;
+}
+
+static int lay_out(uint64_t rows, uint64_t columns, int64_t row_stride, int64_t column_stride, matrix *out) {
+  *out = (matrix){.rows = rows, .columns = columns};
+  if ((row_stride == 1 || rows == 1) && is_leading(column_stride, rows, columns, &out->leading)) return 1;
+  *out = (matrix){.rows = columns, .columns = rows, .is_transposed = 1};
+  return (column_stride == 1 || columns == 1) && is_leading(row_stride, columns, rows, &out->leading);
+}
+
+/* The transposed product, of which the first factor is B, or the product. */
+static int lay_out_all(const hg_contraction *c, int is_swapped, matrix m[3]) {
+  const int64_t *a = c->a_stride, *b = c->b_stride, *r = c->c_stride;
+  int fits = is_swapped ? lay_out(c->n, c->k, b[2], b[1], &m[0]) && lay_out(c->k, c->m, a[2], a[1], &m[1]) &&
+                              lay_out(c->n, c->m, r[2], r[1], &m[2])
+                        : lay_out(c->m, c->k, a[1], a[2], &m[0]) && lay_out(c->k, c->n, b[1], b[2], &m[1]) &&
+                              lay_out(c->m, c->n, r[1], r[2], &m[2]);
+  return fits && !m[2].is_transposed;
+}
+
+static int type_of(uint8_t type) {
+  return type == ATLAS_f32 ? CUBLAS_R_32F : type == ATLAS_f16 ? CUBLAS_R_16F : type == ATLAS_bf16 ? CUBLAS_R_16BF : -1;
+}
+
+static uint32_t bytes_of(uint8_t type) { return type == ATLAS_f32 ? 4 : 2; }
+
+static int is_possible(const hg_contraction *c) {
+  if (type_of(c->a_type) < 0 || c->a_type != c->b_type || (c->type != ATLAS_f32 && c->type != c->a_type)) return 0;
+  return c->batch > 0 && c->m > 0 && c->n > 0 && c->k > 0 && c->batch <= INT32_MAX && c->m <= INT32_MAX &&
+         c->n <= INT32_MAX && c->k <= INT32_MAX;
+}
+
+static uint64_t workspace_of(const hg_contraction *c) {
+  double bytes = 32.0 * (double)c->batch * (double)c->m * (double)c->n; /* parts of K, of a few */
+  if (bytes > MOST_WORKSPACE) return MOST_WORKSPACE;
+  return bytes < LEAST_WORKSPACE ? LEAST_WORKSPACE : (uint64_t)bytes;
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static int make_layout(const cuda_vendor *v, const matrix *m, uint8_t type, uint64_t batch, int64_t batch_stride,
+                       void **layout) {
+  int32_t count = (int32_t)batch;
+  if (v->cublasLtMatrixLayoutCreate(layout, type_of(type), m->rows, m->columns, m->leading) != 0) return 0;
+  if (batch == 1) return 1;
+  return v->cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_LAYOUT_BATCH_COUNT, &count, sizeof count) == 0 &&
+         v->cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_LAYOUT_BATCH_STRIDE, &batch_stride,
+                                             sizeof batch_stride) == 0;
+}
+
+static int describe(const cuda_vendor *v, const hg_contraction *c, cuda_product *p) {
+  matrix m[3];
+  p->is_swapped = 1;
+  if (!lay_out_all(c, 1, m)) {
+    p->is_swapped = 0;
+    if (!lay_out_all(c, 0, m)) return 0;
+  }
+  int compute = c->a_type == ATLAS_f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const int64_t *stride[3] = {p->is_swapped ? c->b_stride : c->a_stride, p->is_swapped ? c->a_stride : c->b_stride,
+                              c->c_stride};
+  if (v->cublasLtMatmulDescCreate(&p->description, compute, CUBLAS_R_32F) != 0) return 0;
+  for (int i = 0; i < 2; i++)
+    if (v->cublasLtMatmulDescSetAttribute(p->description, CUBLASLT_DESC_TRANSPOSE_A + i, &m[i].is_transposed,
+                                          sizeof m[i].is_transposed) != 0)
+      return 0;
+  for (int i = 0; i < 3; i++)
+    if (!make_layout(v, &m[i], i == 2 ? c->type : c->a_type, c->batch, stride[i][0], &p->layout[i])) return 0;
+  return 1;
+}
+
+static int choose(const cuda_vendor *v, const hg_contraction *c, cuda_product *p, int is_aligned) {
+  const uint32_t alignment[3] = {is_aligned ? WHOLE_ALIGNMENT : bytes_of(c->a_type), 0,
+                                 is_aligned ? WHOLE_ALIGNMENT : bytes_of(c->type)};
+  void *preference = NULL;
+  cuda_vendor_choice choice;
+  memset(&choice, 0, sizeof choice);
+  int count = 0;
+  int fits = v->cublasLtMatmulPreferenceCreate(&preference) == 0 &&
+             v->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_PREFERENCE_WORKSPACE_BYTES,
+                                                     &p->workspace_bytes, sizeof p->workspace_bytes) == 0;
+  for (int i = 0; i < 4 && fits; i++)
+    fits = v->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_PREFERENCE_ALIGNMENT_A + i,
+                                                   &alignment[i < 2 ? 0 : 2], sizeof alignment[0]) == 0;
+  fits = fits && v->cublasLtMatmulAlgoGetHeuristic(v->handle, p->description, p->layout[0], p->layout[1], p->layout[2],
+                                                   p->layout[2], preference, 1, &choice, &count) == 0;
+  if (preference != NULL) (void)v->cublasLtMatmulPreferenceDestroy(preference);
+  memcpy(p->algorithm[is_aligned], choice.algorithm, sizeof choice.algorithm);
+  return fits && count > 0 && choice.status == 0;
+}
+
+static void close_product(cuda_product *p) {
+  for (int i = 0; i < 3; i++)
+    if (p->layout[i] != NULL) (void)p->vendor->cublasLtMatrixLayoutDestroy(p->layout[i]);
+  if (p->description != NULL) (void)p->vendor->cublasLtMatmulDescDestroy(p->description);
+}
+
+/* 0: the library refuses. */
+static int open_product(const cuda_vendor *v, const hg_contraction *c, cuda_product *p) {
+  *p = (cuda_product){.vendor = v, .workspace_bytes = workspace_of(c)};
+  memcpy(p->first, c->first, sizeof p->first);
+  if (describe(v, c, p) && choose(v, c, p, 0) && choose(v, c, p, 1)) return 1;
+  close_product(p);
+  return 0;
+}
+
+static hg_status scratch_within(cuda_device *d, const hg_contraction *c, uint64_t *bytes) {
+  cuda_product product;
+  const cuda_vendor *v = locked_vendor_of(d);
+  if (v == NULL || !open_product(v, c, &product)) return HG_OK;
+  *bytes = product.workspace_bytes;
+  close_product(&product);
+  return HG_OK;
+}
+
+static hg_status ask(cuda_device *d, const hg_contraction *c, uint64_t *bytes) {
+  CUDA_RUN(d, scratch_within(d, c, bytes));
+}
+
+uint64_t hg_cuda_contract_scratch(void *device, const hg_contraction *contraction) {
+  uint64_t bytes = UINT64_MAX;
+  if (!contraction->is_fast || !is_possible(contraction)) return bytes;
+  return ask(device, contraction, &bytes) == HG_OK ? bytes : UINT64_MAX;
+}
+
+hg_status hg_cuda_product_open_within(cuda_device *d, const hg_contraction *contraction, cuda_product **out) {
+  const cuda_vendor *v = locked_vendor_of(d);
+  cuda_product *p = hg_allocate(&d->allocator, 1, sizeof *p);
+  if (p == NULL) return hg_fail_memory("a contraction of cuBLASLt", sizeof *p);
+  if (v != NULL && open_product(v, contraction, p)) {
+    *out = p;
+    return HG_OK;
+  }
+  hg_release(&d->allocator, p);
+  return hg_fail(HG_DEVICE, "cuBLASLt refuses a contraction that it took before");
+}
+
+void hg_cuda_product_close(cuda_device *d, cuda_product *product) {
+  if (product == NULL) return;
+  close_product(product);
+  hg_release(&d->allocator, product);
+}
+
+hg_status hg_cuda_product_run_within(cuda_device *d, const cuda_product *p, const atlas_launch *launch, void *stream) {
+  enum { SCRATCH = 3 };
+  const float one = 1, zero = 0;
+  uint8_t *at[3];
+  uintptr_t bits = 0;
+  for (int i = 0; i < 3; i++) {
+    at[i] = launch->arguments[i].span.memory + p->first[i];
+    bits |= (uintptr_t)at[i];
+  }
+  const uint8_t *a = at[p->is_swapped ? 1 : 0], *b = at[p->is_swapped ? 0 : 1];
+  int result = p->vendor->cublasLtMatmul(p->vendor->handle, p->description, &one, a, p->layout[0], b, p->layout[1],
+                                         &zero, at[2], p->layout[2], at[2], p->layout[2],
+                                         p->algorithm[bits % WHOLE_ALIGNMENT == 0],
+                                         launch->arguments[SCRATCH].span.memory, p->workspace_bytes, stream);
+  if (result == 0) return HG_OK;
+  HG_TRY(hg_cuda_check_poison(d));
+  return hg_fail(HG_DEVICE, "cuBLASLt could not multiply (status %d)", result);
+}

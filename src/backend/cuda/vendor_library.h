@@ -1,0 +1,41 @@
+/* vendor_library.h - cuBLASLt's functions, constants and structs, as its ABI has them. */
+#ifndef HG_CUDA_VENDOR_LIBRARY_H
+#define HG_CUDA_VENDOR_LIBRARY_H
+
+#include "backend/cuda/driver.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* cublasLtMatmulHeuristicResult_t. */
+typedef struct cuda_vendor_choice {
+  uint64_t algorithm[8];
+  size_t workspace_bytes;
+  int status;
+  float waves;
+  int reserved[4];
+} cuda_vendor_choice;
+
+enum {
+  CUBLAS_R_32F = 0, /* cudaDataType_t */
+  CUBLAS_R_16F = 2,
+  CUBLAS_R_16BF = 14,
+  CUBLAS_COMPUTE_32F = 68, /* cublasComputeType_t */
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+  CUBLASLT_DESC_TRANSPOSE_A = 3, /* cublasLtMatmulDescAttributes_t: int32_t, 1 if it is */
+  CUBLASLT_DESC_TRANSPOSE_B = 4,
+  CUBLASLT_LAYOUT_BATCH_COUNT = 5,  /* cublasLtMatrixLayoutAttribute_t: int32_t */
+  CUBLASLT_LAYOUT_BATCH_STRIDE = 6, /* int64_t, elements */
+  CUBLASLT_PREFERENCE_WORKSPACE_BYTES = 1, /* cublasLtMatmulPreferenceAttributes_t: uint64_t */
+  CUBLASLT_PREFERENCE_ALIGNMENT_A = 5      /* uint32_t, bytes; b's, c's and d's follow */
+};
+
+typedef struct cuda_vendor {
+  void *library;
+#define SYMBOL(name, parameters) int(CUDA_CALL *name) parameters;
+#include "backend/cuda/vendor.def"
+#undef SYMBOL
+  void *handle;
+} cuda_vendor;
+
+#endif
