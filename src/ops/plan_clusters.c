@@ -182,11 +182,12 @@ static int is_in_order(const ops_node *node) {
   return 1;
 }
 
-/* A cluster's value under another shape, and nothing else. */
+/* A cluster's value under another shape, or what an operation of one operand makes of it. */
 static int is_renaming(const planner *p, uint32_t index) {
   for (; p->cluster_of[index] == NONE; index = node_at(p, index)->input[0] - 1) {
     const ops_node *node = node_at(p, index);
-    if (node->kind != OPS_RESHAPE && (node->kind != OPS_VIEW || !is_in_order(node))) return 0;
+    int is_of_one = node->kind == OPS_POINTWISE && node->input_count == 1;
+    if (node->kind != OPS_RESHAPE && !is_of_one && (node->kind != OPS_VIEW || !is_in_order(node))) return 0;
   }
   return 1;
 }
