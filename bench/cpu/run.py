@@ -72,7 +72,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--parts", type=names_of(PARTS), default=list(PARTS), metavar="A,B", help=", ".join(PARTS) + " (default both)")
     p.add_argument("--operations", type=lambda t: t.split(","), default=[], metavar="A,B",
                    help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, "
-                   "calls, or names such as softmax (default all)")
+                   "every, calls, or names such as softmax (default all)")
     p.add_argument("--elements", type=count_of, default=1 << 24, metavar="16M", help="of rows, chains and reductions among operations")
     p.add_argument("--programs", type=names_of(list(PROGRAMS)), default=list(PROGRAMS), metavar="A,B", help=", ".join(PROGRAMS))
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=SIZES, metavar="1K,4M",
@@ -168,7 +168,7 @@ class Run:
             print(f"left out: {who} ({why})")
         peers = [p for p in ("torch", "numpy", "by hand") if p not in team.missing]
         print(f"\noperations, {threads} thread{'s' * (threads > 1)}\n{operations.table.heading(peers)}", flush=True)
-        for operation in operation_cases.chosen(operation_cases.on_cpu(o.elements), o.operations):
+        for operation in operation_cases.chosen(on_cpu.operations(o.library, o.elements), o.operations):
             if operation.group != group:
                 group = operation.group
                 team.forget()

@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import operations.table  # noqa: E402
 from operations import cases as operation_cases  # noqa: E402
+from operations import computation, every  # noqa: E402
 from operations import contenders as operation_contenders  # noqa: E402
 
 ROOT = HERE.parent.parent
@@ -66,8 +67,8 @@ def parse_options() -> argparse.Namespace:
     every = [*PROGRAMS, *BLOCKS]
     p.add_argument("--programs", type=names_of(every), default=every, metavar="A,B", help=", ".join(every))
     p.add_argument("--operations", type=lambda t: t.split(","), default=[], metavar="A,B",
-                   help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, or "
-                   "names such as softmax (default all)")
+                   help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, "
+                   "every, or names such as softmax (default all)")
     p.add_argument("--types", type=names_of(("f32", "f16", "bf16")), default=["f32", "f16", "bf16"], metavar="A,B",
                    help="element types, of those programs that have them (default f32,f16,bf16)")
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=[1 << 28], metavar="16M,256M",
@@ -215,7 +216,9 @@ class Run:
                     self.measure_blocks(variant, both)
 
     def operations(self) -> None:
-        chosen = operation_cases.chosen(operation_cases.on_gpu(max(self.options.sizes)), self.options.operations)
+        size = max(self.options.sizes)
+        known = operation_cases.on_gpu(size) + every.operations(computation.table(self.gpu.library), size // 4)
+        chosen = operation_cases.chosen(known, self.options.operations)
         peers = [p for p in ("torch", "compile") if p in self.peers]
         torch = operation_contenders.Torch(self.peers[peers[0]].torch, "cuda") if peers else None
         print(f"\n{operations.table.heading(peers)}", flush=True)

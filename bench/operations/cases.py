@@ -9,7 +9,7 @@ EPSILON = 1e-5
 COLUMNS = (64, 1000, 1024, 4096, 16384, 131072)
 NARROW_COLUMNS = (1024, 4096, 16384)
 CLASSES = 50257
-SIZES = {"f32": 4, "bf16": 2, "i64": 8}
+SIZES = {"f32": 4, "bf16": 2, "f64": 8, "i64": 8, "i32": 4, "u32": 4, "bool": 1}
 UPPER = 1.01  # ours / theirs that still counts as no slower
 
 
@@ -53,7 +53,7 @@ class Operation:
 
     @property
     def count(self) -> int:
-        return self.inputs[0].count
+        return self.inputs[0].count if self.inputs else 0
 
     @property
     def label(self) -> str:
@@ -69,7 +69,7 @@ def function(operation: Callable) -> Callable:
 
 
 def op(name: str, **arguments) -> Callable:
-    return lambda computation, *values: [computation.op(name, *values, **arguments)]
+    return lambda computation, *values: computation.op_all(name, *values, **arguments)
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------------------------
@@ -362,11 +362,15 @@ def on_gpu(total: int) -> list[Operation]:
 
 
 def on_cpu(total: int) -> list[Operation]:
-    found = [*rows(total, True), *reductions(total, True), *losses(256, True), *chains(total, True), *products(True),
+    return [*rows(total, True), *reductions(total, True), *losses(256, True), *chains(total, True), *products(True),
             *optimisers(True), *embedding(8192, 256, 4096, True), *training((32, 1024), True)]
-    for operation in found:
+
+
+def in_gigabytes(operations: list[Operation]) -> list[Operation]:
+    """As processors are fast."""
+    for operation in operations:
         operation.unit = operation.unit.replace("T", "G", 1)
-    return found
+    return operations
 
 
 def chosen(operations: list[Operation], words: list[str]) -> list[Operation]:

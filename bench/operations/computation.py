@@ -55,7 +55,7 @@ _tables = {}
 
 
 def table(library: Library) -> dict:
-    """Name -> (operation, {argument: what its default says it takes}, results)."""
+    """Of every operation: name -> its number, kind, inputs, types, {argument: what its default says it takes} and how many results."""
     if id(library) not in _tables:
         for name, (result, arguments) in SIGNATURES.items():
             function = getattr(library.c, name)
@@ -64,7 +64,8 @@ def table(library: Library) -> dict:
         info.size = c.sizeof(OpInfo)
         while library.c.hg_op_query(len(rows), c.byref(info)) == 0:
             defaults = dict(part.split("=", 1) for part in re.findall(r"\w+=(?:\[[^\]]*\]|[^,\s]+)", info.arguments.decode()))
-            rows[info.name.decode()] = info.op, defaults, max(1, info.output_count)
+            rows[info.name.decode()] = {"op": info.op, "kind": info.kind.decode(), "inputs": info.inputs.decode(),
+                                        "types": info.types.decode(), "defaults": defaults, "results": max(1, info.output_count)}
         _tables[id(library)] = rows
     return _tables[id(library)]
 
@@ -101,13 +102,13 @@ class Computation:
         return Argument(1, 0, (int(value),))
 
     def op_all(self, name: str, *values: int, **arguments) -> list[int]:
-        op, defaults, count = self.table[name]
-        given = [self.argument(arguments.pop(key, None), default) for key, default in defaults.items()]
+        row = self.table[name]
+        count, given = row["results"], [self.argument(arguments.pop(key, None), default) for key, default in row["defaults"].items()]
         if arguments:
             raise TypeError(f"{name} has no argument {', '.join(arguments)}")
         results = (U32 * count)()
-        self.library.c.hg_compute_all(self.handle, op, (U32 * len(values))(*values), len(values), (Argument * len(given))(*given),
-                                      len(given), results, count)
+        self.library.c.hg_compute_all(self.handle, row["op"], (U32 * len(values))(*values), len(values),
+                                      (Argument * len(given))(*given), len(given), results, count)
         return list(results)
 
     def op(self, name: str, *values: int, **arguments) -> int:

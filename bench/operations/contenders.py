@@ -3,6 +3,7 @@
 A contender has call(), and answer(): both ends of each of its results, in f64; `stream` is where its work goes."""
 
 import ctypes as c
+import math
 import re
 import time
 
@@ -16,7 +17,7 @@ from .computation import Computation, Tensor
 PERIOD = 1_000_003  # inputs repeat after so many elements: a prime, so that columns have them in another order
 WINDOW = 1 << 16    # elements of a result that are compared, at either end
 TIES = 0.01         # of places of the largest: inputs repeat, and PyTorch may take any of equal ones
-DTYPES = {"f32": np.float32, "bf16": np.uint16, "i64": np.int64}
+DTYPES = {"f32": np.float32, "bf16": np.uint16, "f64": np.float64, "i64": np.int64, "i32": np.int32, "u32": np.uint32, "bool": np.uint8}
 
 
 def keys(operation: Operation) -> list[tuple]:
@@ -32,12 +33,12 @@ def period(given: Input, seed: int) -> np.ndarray:
     """The first elements of an input."""
     count, random = min(given.count, PERIOD), np.random.default_rng(seed)
     if given.fill == "below":
-        return random.integers(0, int(given.scale), count)
+        return random.integers(0, int(given.scale), count).astype(DTYPES[given.kind])
     if given.fill in ("zeros", "ones"):
         values = np.full(count, float(given.fill == "ones"), np.float32)
     else:
         values = getattr(random, "standard_normal" if given.fill == "normal" else "random")(count, np.float32) * np.float32(given.scale)
-    return to_bf16(values) if given.kind == "bf16" else values
+    return to_bf16(values) if given.kind == "bf16" else values.astype(DTYPES[given.kind])
 
 
 def to_bf16(values: np.ndarray) -> np.ndarray:
@@ -69,6 +70,8 @@ class Ours:
         self.compile_ns = time.perf_counter_ns() - begun
         report = executable.report()
         self.facts = {"launches": len(report["launches"]), "moved": report["bytes_read"] + report["bytes_written"]}
+        if math.isnan(operation.work):
+            operation.work = sum(i.bytes for i in operation.inputs) + sum(self.bytes_of(tensor) for tensor in computation.outputs)
         self.own = []
         self.inputs = [self.filled(*given) for given in zip(operation.inputs, computation.inputs, keys(operation))]
         self.outputs = [self.empty(tensor) for tensor in computation.outputs]
@@ -89,9 +92,12 @@ class Ours:
         return tensor
 
     def empty(self, tensor: Tensor) -> Tensor:
-        tensor.buffer = self.device.allocate(max(1, count_of(tensor)) * SIZES[self.kind_of(tensor)]).value
+        tensor.buffer = self.device.allocate(max(1, self.bytes_of(tensor))).value
         self.own.append(tensor.buffer)
         return tensor
+
+    def bytes_of(self, tensor: Tensor) -> int:
+        return count_of(tensor) * SIZES[self.kind_of(tensor)]
 
     def kind_of(self, tensor: Tensor) -> str:
         return next(k for k in SIZES if self.device.library.c.atlas_type_from_name(k.encode()) == tensor.type)

@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from statistics import median
 
-from . import cases, contenders, table
+from library import Device, Library
+
+from . import cases, contenders, every, table
+from .computation import table as table_of
 
 SAMPLE = 0.002   # seconds of calls in a row that a sample takes at least
 PAUSE = 0.005    # seconds between turns: until threads of the one before sleep
@@ -23,15 +26,19 @@ CALLS = {"hg_apply of an add of 1024": 200,
          **{f"finding 1000 operations again, {what}": 100_000 for what in ("a chain", "layers")}}
 
 
+def operations(library: Path, total: int) -> list:
+    found = cases.on_cpu(total) + every.operations(table_of(Library(library)), total // 4)
+    return cases.in_gigabytes(found)
+
+
 # ---- in a library's process -----------------------------------------------------------------------------------------------------------
 
 class Worker:
     def __init__(self, who: str, library: Path, total: int, threads: int):
         if threads == 1 and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-        self.who, self.operations = who, {o.name: o for o in cases.on_cpu(total)}
+        self.who, self.operations = who, {o.name: o for o in operations(library, total)}
         if who == "hologram":
-            from library import Device
             self.device = Device(library)
         elif who == "torch":
             import torch
@@ -51,7 +58,8 @@ class Worker:
         self.calls = {self.who: self.contender.call} | ({"by hand": by_hand.call} if by_hand else {})
         begun = time.perf_counter_ns()
         answer = self.contender.answer()
-        return answer, time.perf_counter_ns() - begun + compile_ns, getattr(self.contender, "facts", {}), list(self.calls)
+        took = time.perf_counter_ns() - begun + compile_ns
+        return answer, took, getattr(self.contender, "facts", {}), list(self.calls), operation.work
 
     def samples(self, who: str, seconds: float) -> list[float]:
         """Nanoseconds a call."""
@@ -123,7 +131,7 @@ class Team:
             if not is_fine:
                 note(operation, "failed", who, found)
                 continue
-            answer, first_ns, about, names = found
+            answer, first_ns, about, names, operation.work = found
             expected = answer if expected is None else expected
             wrong = contenders.difference(operation, expected, answer)
             if wrong:

@@ -1,0 +1,94 @@
+"""Every operation of the table that does work, on each of the types that it takes: what share of a copy's rate it has. No peers.
+
+The inputs are made of the table's row; for one that this does not fit, say more in special() or arguments_of()."""
+
+import math
+
+from .cases import SIZES, Input, Operation, op
+
+FLOATS = ("f32", "bf16", "f64")
+COLUMNS = 4096
+POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip_norm".split()  # from 0 to 1
+ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
+LISTS = {"concatenate": 2, "stack": 2, "global_norm": 2}   # inputs of an operation of any number
+
+
+def side(x: Input) -> int:
+    """Of square matrices: what takes a GPU, or a processor, milliseconds."""
+    large = 4096 if x.count >= 1 << 25 else 1024
+    return large // 2 if x.kind == "f64" else large
+
+
+def special(name: str, kind: str, x: Input) -> list[Input] | None:
+    """Inputs that are not all of one shape and type; None: they are."""
+    rows, columns = x.shape
+    number, classes = Input((), kind, "ones"), Input((rows,), "i64", "below", columns)
+    key = Input((), "u32", "below", 1 << 30)
+    if name in ("dot", "matvec", "matmul", "gemm", "linear"):
+        matrix, vector = Input((side(x), side(x)), kind), Input((side(x),), kind)
+        return {"dot": [Input((x.count,), kind)] * 2, "matvec": [matrix, vector]}.get(name, [matrix, matrix])
+    return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
+            "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
+            "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
+            "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
+            "dropout": [x, key], "random_bits": [key], "uniform": [key], "normal": [key], "integers": [key],
+            "one_hot": [Input((x.count // 64,), "i64", "below", 64)], "clip_norm": [x, number], "sgd": [x, x, number],
+            **dict.fromkeys(("adam", "adamw"), [x, x, x, Input(x.shape, kind, "uniform"), number, number]),
+            **dict.fromkeys(("full", "arange", "eye"), [])}.get(name)
+
+
+def arguments_of(name: str, kind: str, defaults: dict, x: Input) -> dict:
+    found = dict(ARGUMENTS.get(name, {}))
+    if defaults.get("axes") == "all":
+        found["axes"] = [-1]
+    if name in ("random_bits", "uniform", "normal", "integers", "full"):
+        found["shape"] = list(x.shape)
+    if name in ("uniform", "normal", "full"):
+        found["type"] = kind
+    if name == "arange":
+        found |= {"stop": float(x.count), "type": kind}
+    if name == "eye":
+        found |= {"rows": x.shape[0], "columns": x.shape[1], "type": kind}
+    return found
+
+
+def kinds_of(name: str, kind: str, types: str) -> tuple:
+    first = types.split(";")[0].split()
+    if name in ("random_bits", "integers", "one_hot", "cast", "bitcast"):
+        return ("f32",) if name in ("cast", "bitcast") else ("i64",)
+    if kind == "random":
+        return ("f32", "f64")
+    if kind == "create" or {"float", "number", "any"} & set(first) or name == "where":
+        return FLOATS
+    return ("i32",) if "integer" in first else ("bool",)
+
+
+def inputs_of(name: str, kind: str, row: dict, x: Input) -> list[Input]:
+    given = special(name, kind, x)
+    if given is not None:
+        return given
+    if name in LISTS:
+        return [x] * LISTS[name]
+    required = [i for i in row["inputs"].split(", ") if i and not i.endswith("?")]
+    types = [t.strip() for t in row["types"].split(";")]
+    types += types[-1:] * len(required)
+    return [Input(x.shape, "bool" if t == "bool" else kind, x.fill, x.scale) for _, t in zip(required, types)]
+
+
+def operations(table: dict, total: int) -> list[Operation]:
+    """table: name -> {"kind", "inputs", "types", "defaults"}. The work is what inputs and results hold, unless given: it is known when
+    the computation is."""
+    found = []
+    for name, row in table.items():
+        if row["kind"] == "view":
+            continue
+        for kind in kinds_of(name, row["kind"], row["types"]):
+            count = total * 4 // max(SIZES[kind], 4)
+            fill, scale = ("uniform", 1.0) if name in POSITIVE else ("below", 2) if kind == "bool" else \
+                ("below", 100) if kind == "i32" else ("normal", 1.0)
+            x = Input((count // COLUMNS, COLUMNS), kind, fill, scale)
+            work = 2.0 * side(x) ** 3 if name in ("matmul", "gemm", "linear") else 0
+            found.append(Operation(f"every {name}.{kind}", f"every.{kind}", inputs_of(name, kind, row, x),
+                                   op(name, **arguments_of(name, kind, row["defaults"], x)), None, work or math.nan,
+                                   "TFLOP/s" if work else "TB/s", peers=()))
+    return found
