@@ -22,7 +22,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.append(str(HERE.parent))
 import operations.table  # noqa: E402
-from operations import cases as operation_cases  # noqa: E402
 from operations import on_cpu  # noqa: E402
 
 PARTS = ("programs", "operations")
@@ -72,7 +71,8 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--parts", type=names_of(PARTS), default=list(PARTS), metavar="A,B", help=", ".join(PARTS) + " (default both)")
     p.add_argument("--operations", type=lambda t: t.split(","), default=[], metavar="A,B",
                    help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, "
-                   "every, calls, or names such as softmax (default all)")
+                   "every, calls, or names such as softmax, or NAME:TYPE:COLUMNS such as softmax:bf16:1000 (default all)")
+    p.add_argument("--explain", action="store_true", help="which launches an operation becomes")
     p.add_argument("--elements", type=count_of, default=1 << 24, metavar="16M", help="of rows, chains and reductions among operations")
     p.add_argument("--programs", type=names_of(list(PROGRAMS)), default=list(PROGRAMS), metavar="A,B", help=", ".join(PROGRAMS))
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=SIZES, metavar="1K,4M",
@@ -163,20 +163,20 @@ class Run:
 
     def operations(self, threads: int) -> None:
         o, group = self.options, ""
-        team = on_cpu.Team(o.library, o.elements, threads)
+        team = on_cpu.Team(o.library, o.elements, o.operations, threads)
         for who, why in team.missing.items():
             print(f"left out: {who} ({why})")
         peers = [p for p in ("torch", "numpy", "by hand") if p not in team.missing]
         print(f"\noperations, {threads} thread{'s' * (threads > 1)}\n{operations.table.heading(peers)}", flush=True)
-        for operation in operation_cases.chosen(on_cpu.operations(o.library, o.elements), o.operations):
+        for operation in on_cpu.operations(o.library, o.elements, o.operations):
             if operation.group != group:
                 group = operation.group
                 team.forget()
-            row = team.measure(operation, o.seconds, self.take_operation_failure)
+            row, text = team.measure(operation, o.seconds, self.take_operation_failure)
             if row:
                 limit = self.limits.find(threads, row["work"])[1] if operations.table.moves(row) else None
                 self.data["operations"].append(operations.table.complete(row, limit))
-                print(operations.table.line(row, peers), flush=True)
+                print(operations.table.line(row, peers) + (f"\n{text}" if o.explain else ""), flush=True)
         team.close()
 
     def take_operation_failure(self, operation, kind: str, who: str, why: str) -> None:

@@ -68,7 +68,8 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--programs", type=names_of(every), default=every, metavar="A,B", help=", ".join(every))
     p.add_argument("--operations", type=lambda t: t.split(","), default=[], metavar="A,B",
                    help="of the part of that name: rows, narrow, reductions, losses, chains, products, optimisers, embedding, training, "
-                   "every, or names such as softmax (default all)")
+                   "every, or names such as softmax, or NAME:TYPE:COLUMNS such as softmax:bf16:1000 (default all)")
+    p.add_argument("--explain", action="store_true", help="which launches an operation becomes")
     p.add_argument("--types", type=names_of(("f32", "f16", "bf16")), default=["f32", "f16", "bf16"], metavar="A,B",
                    help="element types, of those programs that have them (default f32,f16,bf16)")
     p.add_argument("--sizes", type=lambda t: [count_of(s) for s in t.split(",")], default=[1 << 28], metavar="16M,256M",
@@ -218,7 +219,7 @@ class Run:
     def operations(self) -> None:
         size = max(self.options.sizes)
         known = operation_cases.on_gpu(size) + every.operations(computation.table(self.gpu.library), size // 4)
-        chosen = operation_cases.chosen(known, self.options.operations)
+        chosen = operation_cases.chosen(known, self.options.operations, size)
         peers = [p for p in ("torch", "compile") if p in self.peers]
         torch = operation_contenders.Torch(self.peers[peers[0]].torch, "cuda") if peers else None
         print(f"\n{operations.table.heading(peers)}", flush=True)
@@ -260,6 +261,8 @@ class Run:
         row = operations.table.row_of(operation, ours.facts, ours.compile_ns + first_ns, timed)
         self.data["operations"].append(operations.table.complete(row, table.copy_rate(self.data["limits"])))
         print(operations.table.line(row, peers), flush=True)
+        if self.options.explain:
+            print(ours.facts["report"], flush=True)
 
     def launches(self) -> None:
         print("\na launch of one element", flush=True)

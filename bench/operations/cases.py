@@ -72,11 +72,42 @@ def op(name: str, **arguments) -> Callable:
     return lambda computation, *values: computation.op_all(name, *values, **arguments)
 
 
-# ---- rows ---------------------------------------------------------------------------------------------------------------------------
+# ---- rows and columns of a matrix -----------------------------------------------------------------------------------------------------
 
-ROWS = {"softmax": lambda torch, x: torch.softmax(x, 1), "log_softmax": lambda torch, x: torch.log_softmax(x, 1),
+ROWS = {"copy": lambda torch, x: x * 1.5,
+        "softmax": lambda torch, x: torch.softmax(x, 1), "log_softmax": lambda torch, x: torch.log_softmax(x, 1),
         "layer_norm": lambda torch, x: torch.nn.functional.layer_norm(x, x.shape[1:], eps=EPSILON),
         "rms_norm": lambda torch, x: torch.nn.functional.rms_norm(x, x.shape[1:], eps=EPSILON)}
+REDUCTIONS = {"sum": lambda torch, x, axis: x.sum(axis), "max": lambda torch, x, axis: x.amax(axis),
+              "argmax": lambda torch, x, axis: x.argmax(axis), "var": lambda torch, x, axis: x.var(axis, correction=0),
+              "logsumexp": lambda torch, x, axis: x.logsumexp(axis)}
+AXES = {"rows": 1, "columns": 0, "all": None}
+
+
+def suffix(kind: str) -> str:
+    return "" if kind == "f32" else f".{kind}"
+
+
+def row(name: str, kind: str, columns: int, total: int, bounds: dict) -> Operation:
+    """What has a result for each element."""
+    x, affine = Input((total // columns, columns), kind), Input((columns,), kind)
+    tolerance = 1e-4 if kind == "f32" else 2e-2
+    group = "rows" if kind == "f32" else "narrow"
+    if name == "layer_norm_affine":
+        return Operation(f"{name}{suffix(kind)} {columns}", group, [x, affine, affine], op("layer_norm"), function(
+            lambda t, x, w, b: t.nn.functional.layer_norm(x, x.shape[1:], w, b, EPSILON)), 2 * x.bytes, bounds=bounds, tolerance=tolerance)
+    ours = op(name) if name != "copy" else lambda c, x: [c.op("mul", x, c.number(1.5, kind))]
+    return Operation(f"{name}{suffix(kind)} {columns}", group, [x], ours, function(ROWS[name]), 2 * x.bytes, bounds=bounds,
+                     tolerance=tolerance)
+
+
+def reduction(name: str, along: str, kind: str, columns: int, total: int, bounds: dict) -> Operation:
+    """What has a result for each row, each column, or one."""
+    x, axis, formula = Input((total // columns, columns), kind, "uniform"), AXES[along], REDUCTIONS[name]
+    whole = tuple(range(2)) if name not in ("argmax", "var") else None
+    return Operation(f"{name} {along}{suffix(kind)} {columns}", "reductions", [x], op(name, axes=None if axis is None else [axis]),
+                     function(lambda t, x: formula(t, x, whole if axis is None else axis)), x.bytes, bounds=bounds,
+                     tolerance=1e-4 if kind == "f32" else 2e-2, is_index=name == "argmax")
 
 
 def row_bounds(columns: int, kind: str, on_cpu: bool) -> dict:
@@ -90,35 +121,32 @@ def row_bounds(columns: int, kind: str, on_cpu: bool) -> dict:
 
 
 def rows(total: int, on_cpu: bool) -> list[Operation]:
-    found = []
-    for kind, widths in (("f32", COLUMNS), ("bf16", NARROW_COLUMNS)):
-        for name, formula in ROWS.items():
-            for columns in widths:
-                x = Input((total // columns, columns), kind)
-                found.append(Operation(f"{name}{'' if kind == 'f32' else '.bf16'} {columns}", "rows" if kind == "f32" else "narrow",
-                                       [x], op(name), function(formula), 2 * x.bytes, bounds=row_bounds(columns, kind, on_cpu),
-                                       tolerance=1e-4 if kind == "f32" else 2e-2))
-    return found
+    widths = {"f32": COLUMNS, "bf16": NARROW_COLUMNS}
+    return [row(name, kind, columns, total, row_bounds(columns, kind, on_cpu)) for kind in widths for name in ROWS if name != "copy"
+            for columns in widths[kind]]
 
-
-# ---- reductions ---------------------------------------------------------------------------------------------------------------------
 
 def reductions(total: int, on_cpu: bool) -> list[Operation]:
-    x, found = Input((total // 4096, 4096), "f32", "uniform"), []
-    bounds = {} if on_cpu else {"copy": 0.95}
-    whole = {"sum": lambda t, x: x.sum(), "max": lambda t, x: x.amax(), "argmax": lambda t, x: x.argmax()}
-    along = {"sum": lambda t, x, axis: x.sum(axis), "max": lambda t, x, axis: x.amax(axis), "argmax": lambda t, x, axis: x.argmax(axis)}
-    for name in whole:
-        for what, axes in (("all", None), ("rows", [1]), ("columns", [0])):
-            formula = whole[name] if axes is None else lambda t, x, f=along[name], axis=axes[0]: f(t, x, axis)
-            found.append(Operation(f"{name} {what}", "reductions", [x], op(name, axes=axes), function(formula), x.bytes, bounds=bounds,
-                                   is_index=name == "argmax"))
+    found = [reduction(name, along, "f32", 4096, total, {} if on_cpu else {"copy": 0.95}) for name in ("sum", "max", "argmax")
+             for along in AXES]
     for columns in (64, 1024, 4096, 16384, 131072):
-        y = Input((total // columns, columns))
-        least = {} if on_cpu or not 64 < columns <= 16384 else {"copy": 0.93}
-        found.append(Operation(f"var {columns}", "reductions", [y], op("var", axes=[1]),
-                               function(lambda t, x: x.var(1, correction=0)), y.bytes, bounds=least))
+        found.append(reduction("var", "rows", "f32", columns, total, {} if on_cpu or not 64 < columns <= 16384 else {"copy": 0.93}))
     return found
+
+
+def of_word(word: str, total: int) -> Operation:
+    """softmax:bf16:50257, or of a reduction sum:f32:64, with its axis before: columns_sum, all_sum."""
+    try:
+        name, kind, columns = word.split(":")
+        along, _, reduced = name.rpartition("_")
+        if reduced in REDUCTIONS and (along or "rows") in AXES:
+            return reduction(reduced, along or "rows", kind, int(columns), total, {})
+        if name in ROWS or name == "layer_norm_affine":
+            return row(name, kind, int(columns), total, {})
+    except ValueError:
+        pass
+    known = ", ".join([*ROWS, "layer_norm_affine", *REDUCTIONS, "columns_sum", "all_sum"])
+    raise LookupError(f"'{word}' is no NAME:TYPE:COLUMNS with a name among {known}, ...")
 
 
 # ---- losses -------------------------------------------------------------------------------------------------------------------------
@@ -373,6 +401,7 @@ def in_gigabytes(operations: list[Operation]) -> list[Operation]:
     return operations
 
 
-def chosen(operations: list[Operation], words: list[str]) -> list[Operation]:
-    """Those of a group, or whose name is or begins with a word."""
-    return [o for o in operations if not words or any(o.group == w or o.name == w or o.name.split(" ")[0] == w for w in words)]
+def chosen(operations: list[Operation], words: list[str], total: int) -> list[Operation]:
+    """Those of a group, those whose name is or begins with a word, and those that a word spells out."""
+    found = [o for o in operations if not words or any(o.group == w or o.name == w or o.name.split(" ")[0] == w for w in words)]
+    return found + [of_word(w, total) for w in words if ":" in w]

@@ -145,9 +145,13 @@ class Executable:
         self.library.c.hg_executable_release(self.handle)
 
     def report(self) -> dict:
+        return json.loads(self.explain(1))
+
+    def explain(self, is_json: int = 0) -> str:
+        """Which operations became which launch."""
         text = c.c_char_p()
-        self.library.check(self.library.c.hg_executable_report(self.handle, None, 1, c.byref(text), None))
-        found = json.loads(text.value.decode())
+        self.library.check(self.library.c.hg_executable_report(self.handle, None, is_json, c.byref(text), None))
+        found = text.value.decode()
         self.library.c.atlas_memory_release(None, text)
         return found
 

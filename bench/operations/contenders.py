@@ -69,7 +69,8 @@ class Ours:
         executable = computation.compile(device.executor.handle, operation.flags)
         self.compile_ns = time.perf_counter_ns() - begun
         report = executable.report()
-        self.facts = {"launches": len(report["launches"]), "moved": report["bytes_read"] + report["bytes_written"]}
+        self.facts = {"launches": len(report["launches"]), "moved": report["bytes_read"] + report["bytes_written"],
+                      "report": executable.explain()}
         if math.isnan(operation.work):
             operation.work = sum(i.bytes for i in operation.inputs) + sum(self.bytes_of(tensor) for tensor in computation.outputs)
         self.own = []

@@ -26,18 +26,18 @@ CALLS = {"hg_apply of an add of 1024": 200,
          **{f"finding 1000 operations again, {what}": 100_000 for what in ("a chain", "layers")}}
 
 
-def operations(library: Path, total: int) -> list:
-    found = cases.on_cpu(total) + every.operations(table_of(Library(library)), total // 4)
-    return cases.in_gigabytes(found)
+def operations(library: Path, total: int, words: list[str]) -> list:
+    known = cases.on_cpu(total) + every.operations(table_of(Library(library)), total // 4)
+    return cases.in_gigabytes(cases.chosen(known, words, total))
 
 
 # ---- in a library's process -----------------------------------------------------------------------------------------------------------
 
 class Worker:
-    def __init__(self, who: str, library: Path, total: int, threads: int):
+    def __init__(self, who: str, library: Path, total: int, words: list[str], threads: int):
         if threads == 1 and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-        self.who, self.operations = who, {o.name: o for o in operations(library, total)}
+        self.who, self.operations = who, {o.name: o for o in operations(library, total, words)}
         if who == "hologram":
             self.device = Device(library)
         elif who == "torch":
@@ -105,13 +105,13 @@ def serve(pipe, *arguments) -> None:
 class Team:
     """A process for each library, each with so many threads."""
 
-    def __init__(self, library: Path, total: int, threads: int):
+    def __init__(self, library: Path, total: int, words: list[str], threads: int):
         variables = ("OMP", "OPENBLAS", "MKL", "HOLOGRAM")
         os.environ.update({f"{v}_NUM_THREADS": str(threads) for v in variables})
         context, self.threads, self.pipes = multiprocessing.get_context("spawn"), threads, {}
         for who in LIBRARIES:
             pipe, other = context.Pipe()
-            context.Process(target=serve, args=(other, who, library, total, threads), daemon=True).start()
+            context.Process(target=serve, args=(other, who, library, total, words, threads), daemon=True).start()
             self.pipes[who] = pipe
         self.missing = {who: why for who, (is_here, why) in ((w, p.recv()) for w, p in self.pipes.items()) if not is_here}
         for who in self.missing:
@@ -121,8 +121,8 @@ class Team:
         self.pipes[who].send(what)
         return self.pipes[who].recv()
 
-    def measure(self, operation, seconds: float, note) -> dict | None:
-        """A row; note(operation, kind, who, why) is told what is wrong."""
+    def measure(self, operation, seconds: float, note) -> tuple[dict | None, str]:
+        """A row, and which launches it is; note(operation, kind, who, why) is told what is wrong."""
         calls, expected, facts, first = {}, None, None, 0
         for who in ("torch", "numpy", "hologram"):
             if who not in self.pipes or (who != "hologram" and who not in operation.peers):
@@ -141,14 +141,14 @@ class Team:
             if who == "hologram":
                 facts, first = about, first_ns
         if facts is None:
-            return None
+            return None, ""
         samples, order = {name: [] for name in calls}, random.Random(1)
         for _ in range(FEWEST):
             for name in order.sample(list(calls), len(calls)):
                 time.sleep(PAUSE)
                 samples[name] += self.ask(calls[name], "samples", name, seconds / FEWEST / len(calls))[1]
         timed = {n: {"median_ns": median(s), "min_ns": min(s), "samples": len(s)} for n, s in samples.items()}
-        return table.row_of(operation, facts, first, timed) | {"threads": self.threads}
+        return table.row_of(operation, facts, first, timed) | {"threads": self.threads}, facts["report"]
 
     def forget(self) -> None:
         for who in self.pipes:

@@ -10,7 +10,7 @@ def heading(peers: list[str]) -> str:
 
 def row_of(operation, ours, first_ns: float, timed: dict) -> dict:
     """What was found of an operation. ours: the library's contender; timed: name -> {"median_ns", "min_ns", "samples"}."""
-    peers = dict(timed)
+    peers, ours = dict(timed), {k: v for k, v in ours.items() if k != "report"}
     return {"program": operation.name, "group": operation.group, "count": operation.count, "work": operation.work,
             "unit": operation.unit, "bounds": operation.bounds, "first_ns": first_ns} | ours | peers.pop("hologram") | {"peers": peers}
 
