@@ -22,7 +22,6 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json] [--kernels] [FILE...]
        ./dev bench launch [--json]
        ./dev bench eager [--json]
-       ./dev bench rows [--cpu] [--elements LOG2] [--explain] [OPERATION:TYPE:COLUMNS...]
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
@@ -32,16 +31,15 @@ Times the example programs and prints lanes and instructions a second.
 compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions;
   and what a kernel of one function, or of each FILE, costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
-eager: what a call of one operation costs on the CPU, beside a launch and a run of the same.
-rows: how many bytes a second operations over rows and columns move on the GPU, beside a copy; which launches they take.
+eager: what a call of one operation costs on the CPU, beside a launch and a run of the same; and a computation of 1000 operations.
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
-cpu: the CPU engines on element-wise programs and programs of blocks, beside compiled C loops, NumPy, numexpr and PyTorch;
-  its own --help, and bench/README.md.
-cuda: the GPU on element-wise programs and programs of blocks, beside what PyTorch, Triton and CuPy HOLOGRAM_BENCH_PYTHON (python3)
-  has; the same.
+cpu: the CPU engines on element-wise programs, programs of blocks and operations, beside compiled C loops, NumPy, numexpr and
+  PyTorch; its own --help, and bench/README.md.
+cuda: the GPU on element-wise programs, programs of blocks and operations, beside what PyTorch, Triton and CuPy
+  HOLOGRAM_BENCH_PYTHON (python3) has; the same.
 TEXT
   case "${1:-}" in
-    compile | launch | eager | ops | rows)
+    compile | launch | eager | ops)
       local name=$1
       shift
       [ "$name" != ops ] || local -x HOLOGRAM_NUM_THREADS=1
