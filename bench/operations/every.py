@@ -15,8 +15,8 @@ LISTS = {"concatenate": 2, "stack": 2, "global_norm": 2}   # inputs of an operat
 
 def side(x: Input) -> int:
     """Of square matrices: what takes a GPU, or a processor, milliseconds."""
-    large = 4096 if x.count >= 1 << 25 else 1024
-    return large // 2 if x.kind == "f64" else large
+    size = next(n for n, least in ((4096, 1 << 25), (1024, 1 << 16), (64, 0)) if x.bytes >= 4 * least)
+    return size // 2 if x.kind == "f64" else size
 
 
 def special(name: str, kind: str, x: Input) -> list[Input] | None:
