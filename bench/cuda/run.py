@@ -259,7 +259,7 @@ class Run:
         ours = found["hologram"]
         timed = self.rounds(found, min(self.options.seconds, BLOCK_SECONDS))
         row = operations.table.row_of(operation, ours.facts, ours.compile_ns + first_ns, timed)
-        self.data["operations"].append(operations.table.complete(row, table.copy_rate(self.data["limits"])))
+        self.data["operations"].append(operations.table.complete(row, table.copy_rate(self.data["limits"]), self.driver.paper_products()))
         print(operations.table.line(row, peers), flush=True)
         if self.options.explain:
             print(ours.facts["report"], flush=True)

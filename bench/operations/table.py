@@ -4,7 +4,7 @@ from report import digits
 
 
 def heading(peers: list[str]) -> str:
-    return (f"{'operation':<24}{'us':>9} {'min':>8} {'rate':>7} {'':<8}{'of copy':>8}{'/best':>7}"
+    return (f"{'operation':<24}{'us':>9} {'min':>8} {'rate':>7} {'':<8}{'of limit':>9}{'/best':>7}"
             + "".join(f"{'/' + p:>16}" for p in peers) + f"{'launches':>10}{'moved':>7}{'first ms':>10}")
 
 
@@ -20,11 +20,13 @@ def moves(row: dict) -> bool:
     return row["unit"].endswith("B/s")
 
 
-def complete(row: dict, copy: float | None) -> dict:
-    """A measured row with everything derived from it: rates in its unit; copy: bytes a nanosecond of a plain copy."""
+def complete(row: dict, copy: float | None, peak: float | None = None) -> dict:
+    """A measured row with everything derived from it: rates in its unit. Its limit is `copy` bytes a nanosecond of a copy, or `peak`
+    operations a nanosecond."""
     unit = 1e3 if row["unit"].startswith("T") else 1
     row["rate"] = row["work"] / row["median_ns"] / unit
-    row["share"] = row["work"] / row["median_ns"] / copy if copy and moves(row) else None
+    limit = copy if moves(row) else peak
+    row["share"] = row["work"] / row["median_ns"] / limit if limit else None
     for peer in row["peers"].values():
         peer["rate"], peer["ratio"] = row["work"] / peer["median_ns"] / unit, row["median_ns"] / peer["median_ns"]
     row["best"] = max((p["ratio"] for name, p in row["peers"].items() if name != "by hand"), default=None)
@@ -38,7 +40,7 @@ def line(row: dict, peers: list[str]) -> str:
     share = "" if row["share"] is None else f"{row['share'] * 100:.1f}%"
     moved = row["moved"] / row["work"] if moves(row) else None
     return (f"{row['program']:<24}{digits(row['median_ns'] / 1e3):>9} {digits(row['min_ns'] / 1e3):>8} {digits(row['rate']):>7}"
-            f" {row['unit']:<8}{share:>8}{digits(row['best']):>7}" + "".join(f"{beside(p):>16}" for p in peers)
+            f" {row['unit']:<8}{share:>9}{digits(row['best']):>7}" + "".join(f"{beside(p):>16}" for p in peers)
             + f"{row['launches']:>10}{digits(moved, 'x'):>7}{digits(row['first_ns'] / 1e6):>10}")
 
 
