@@ -68,9 +68,7 @@ void ops_contract_forget(contract *c) {
 }
 
 atlas_type ops_contract_index_type(const contract *c) {
-  const ops_storage *storages = c->group->plan->storages.data;
-  for (uint32_t i = 0; i < c->group->plan->storages.count; i++)
-    if (storages[i].extent >= INT64_C(1) << 31) return ATLAS_i64;
+  if (ops_look_at_storages(c->group->plan)->has_large) return ATLAS_i64;
   for (uint32_t id = 1; id <= c->terms.terms.count; id++) {
     const ops_form *form = &ops_term_at(&c->terms, id)->form;
     if (form->constant < 0) return ATLAS_i64;

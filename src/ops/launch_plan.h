@@ -69,6 +69,9 @@ typedef struct ops_plan {
   uint64_t workspace_bytes;
   ops_target target;
   uint8_t for_gpu;   /* 1: blocks of the shapes that a GPU likes; else a processor's. The bits are the same */
+  /* Of the first storages (ops_look_at_storages): one has 2^31 elements or more; one goes backwards. */
+  uint8_t has_large, has_negative;
+  uint32_t looked_at;
 } ops_plan;
 
 /* What the planner hands to a writer of programs: nodes of one launch. Everything a node of the group reads that is not
