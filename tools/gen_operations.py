@@ -126,21 +126,25 @@ def generate():
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match.group(1)], text)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare with docs/operations.md instead of writing it")
-    check = parser.parse_args().check
-    target, text = DOCS / "operations.md", generate()
+def write_or_check(target, text, check):
+    """The exit status; what differs is printed."""
     if not check:
         target.write_text(text, encoding="utf-8", newline="\n")
         return 0
     current = target.read_text(encoding="utf-8") if target.exists() else ""
     if current == text:
         return 0
-    difference = difflib.unified_diff(current.splitlines(), text.splitlines(), "docs/operations.md", "generated", lineterm="")
+    name = f"docs/{target.name}"
+    difference = difflib.unified_diff(current.splitlines(), text.splitlines(), name, "generated", lineterm="")
     print("\n".join(list(difference)[:40]))
-    print("docs/operations.md is not what the table says: run ./dev docs")
+    print(f"{name} is not what it is made of says: run ./dev docs")
     return 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare with docs/operations.md instead of writing it")
+    return write_or_check(DOCS / "operations.md", generate(), parser.parse_args().check)
 
 
 if __name__ == "__main__":
