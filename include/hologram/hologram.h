@@ -25,7 +25,8 @@
  * Environment, for the CPU: HOLOGRAM_NUM_THREADS, from 1 to 256, is how many threads a process uses (otherwise as many
  * as it may run on); HOLOGRAM_STREAM_BYTES is from how many bytes written by a copy or fill, or read and written by an
  * element-wise launch, what is written goes past the caches (otherwise the size of the last-level cache). For GPUs:
- * HOLOGRAM_LINES=1 tells profilers the program's lines (docs/cuda.md). A bad value is ignored, and the log says so. */
+ * HOLOGRAM_LINES=1 tells profilers the program's lines, HOLOGRAM_QUICK=0 has all kernels compiled in full at once
+ * (docs/cuda.md). A bad value is ignored, and the log says so. */
 #ifndef HOLOGRAM_HOLOGRAM_H
 #define HOLOGRAM_HOLOGRAM_H
 

@@ -81,6 +81,7 @@ typedef struct hg_compiled {
 /* What hg_kernel_query reports beside hg_compiled; 0: not known. */
 typedef struct hg_kernel_facts {
   uint32_t registers, local_bytes, shared_bytes;
+  const char *why; /* as hg_compiled.why, of its code now; NULL: that holds */
 } hg_kernel_facts;
 
 /* Returned by `launch`, `submit` and `graph_open`, without any effect, where code must be compiled first: the runtime

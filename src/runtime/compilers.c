@@ -5,38 +5,13 @@
  * its threads, so that neither the executor nor the caller's allocator is used after its end. */
 #include "runtime/runtime.h"
 
+#include "base/at_exit.h"
 #include "base/threads.h"
 
-/* The process's, like its threads. At its exit no thread may compile while later exit handlers, such as a driver's,
- * run. */
-static struct {
-  atomic_flag has_handlers;
-  atomic_uint refused;    /* the handlers could not be set: no threads */
-  atomic_uint compiling;  /* how many threads are in hg_kernel_compile */
-  atomic_uint is_exiting;
-} process = {.has_handlers = ATOMIC_FLAG_INIT};
-
-static void forget_threads(void) { atomic_store(&process.compiling, 0); }
-
-static void wait_for_threads(void) {
-  atomic_store(&process.is_exiting, 1);
-  for (uint32_t count; (count = atomic_load(&process.compiling)) > 0;) hg_wait(&process.compiling, count);
-}
-
-/* 0: threads must not be started. */
-static int set_handlers(void) {
-  if (!atomic_flag_test_and_set(&process.has_handlers))
-    atomic_store(&process.refused, hg_on_fork_and_exit(forget_threads, wait_for_threads) != 0);
-  return !atomic_load(&process.refused);
-}
-
 static hg_status compile_unless_exiting(hg_kernel *kernel) {
-  atomic_fetch_add(&process.compiling, 1);
-  hg_status status = atomic_load(&process.is_exiting)
-                         ? hg_fail(HG_UNSUPPORTED, "a kernel is not compiled any more: the process ends")
-                         : hg_kernel_compile(kernel);
-  atomic_fetch_sub(&process.compiling, 1);
-  if (atomic_load(&process.is_exiting)) hg_wake(&process.compiling);
+  if (!hg_exit_hold()) return hg_fail(HG_UNSUPPORTED, "a kernel is not compiled any more: the process ends");
+  hg_status status = hg_kernel_compile(kernel);
+  hg_exit_let();
   return status;
 }
 
@@ -93,7 +68,7 @@ static void start_thread_locked(hg_executor *executor, hg_compiler *compiler) {
   if (compiler->state == HG_COMPILER_ENDED) hg_thread_join(&compiler->thread);
   compiler->state = HG_COMPILER_NONE;
   compiler->executor = executor;
-  if (set_handlers() && hg_thread_start(&compiler->thread, compile_queue, compiler) == 0)
+  if (hg_exit_watch() && hg_thread_start(&compiler->thread, compile_queue, compiler) == 0)
     compiler->state = HG_COMPILER_RUNS;
 }
 

@@ -34,10 +34,11 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
   hg_status status = executor->backend->describe(executor->device, kernel->compiled.kernel, &facts);
   hg_unlock(executor);
   if (status != HG_OK) return status;
+  const char *why = facts.why != NULL ? facts.why : kernel->compiled.why;
   hg_kernel_info result = {.name = kernel->program->name,
                            .backend = executor->row->name,
                            .engine = kernel->compiled.engine,
-                           .why = kernel->compiled.why != NULL ? kernel->compiled.why : "",
+                           .why = why != NULL ? why : "",
                            .parameter_count = count_parameters(kernel->program),
                            .registers = facts.registers,
                            .local_bytes = facts.local_bytes,

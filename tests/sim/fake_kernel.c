@@ -72,7 +72,42 @@ int cuLinkAddData_v2(void *state, int type, void *data, size_t bytes, const char
   LEAVE(CUDA_OK);
 }
 
+/* How many links were completed without the driver's optimisations, and how many with them. */
+static struct {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  int holds;
+  unsigned held, quick, full;
+} links = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void pass_link(const object *link) {
+  int is_quick = 0;
+  for (unsigned i = 0; i < link->log_count; i++)
+    is_quick |= link->log_options[i] == CUDA_JIT_OPTIMIZATION_LEVEL && link->log_values[i] == NULL;
+  pthread_mutex_lock(&links.mutex);
+  links.held++;
+  while (links.holds && !is_quick) pthread_cond_wait(&links.changed, &links.mutex);
+  links.held--;
+  *(is_quick ? &links.quick : &links.full) += 1;
+  pthread_mutex_unlock(&links.mutex);
+}
+
+void fakecuda_hold_links(int hold) {
+  pthread_mutex_lock(&links.mutex);
+  links.holds = hold;
+  pthread_cond_broadcast(&links.changed);
+  pthread_mutex_unlock(&links.mutex);
+}
+
+unsigned fakecuda_links(fakecuda_link which) {
+  pthread_mutex_lock(&links.mutex);
+  unsigned count = which == FAKECUDA_QUICK ? links.quick : which == FAKECUDA_FULL ? links.full : links.held;
+  pthread_mutex_unlock(&links.mutex);
+  return count;
+}
+
 int cuLinkComplete(void *state, void **image, size_t *bytes) {
+  if (state != NULL) pass_link(state);
   ENTER(1);
   EXPECT_LIVE(state, LINK);
   object *o = state;

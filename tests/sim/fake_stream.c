@@ -250,6 +250,13 @@ int cuStreamIsCapturing(void *stream, int *status) {
   LEAVE(CUDA_OK);
 }
 
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+  ENTER(0);
+  EXPECT(*mode == CUDA_CAPTURE_RELAXED);
+  *mode = 0;
+  LEAVE(CUDA_OK);
+}
+
 int cuStreamBeginCapture_v2(void *stream, int mode) {
   ENTER(1);
   EXPECT_LIVE(stream, STREAM);

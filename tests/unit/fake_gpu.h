@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "check.h"
+#include "../sim/fakecuda.h"
 
 #include "hologram/hologram.h"
 
@@ -18,6 +19,8 @@ typedef struct fake_gpu {
   unsigned (*loads)(void);
   void (*hold_loads)(int hold);
   unsigned (*held_loads)(void);
+  unsigned (*links)(fakecuda_link which);
+  void (*hold_links)(int hold);
 } fake_gpu;
 
 static fake_gpu gpu;
@@ -33,6 +36,8 @@ static inline int find_fake_gpu(void) {
   hg_library_find(library, "fakecuda_loads", &gpu.loads);
   hg_library_find(library, "fakecuda_hold_loads", &gpu.hold_loads);
   hg_library_find(library, "fakecuda_held_loads", &gpu.held_loads);
+  hg_library_find(library, "fakecuda_links", &gpu.links);
+  hg_library_find(library, "fakecuda_hold_links", &gpu.hold_links);
   return gpu.live != NULL && gpu.violation != NULL && gpu.refusals != NULL && gpu.forgive != NULL;
 }
 

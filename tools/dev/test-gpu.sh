@@ -45,7 +45,7 @@ TEXT
     die "there is no GPU to test: $("$release/hologram" info | grep 'cuda:' | head -n 1)"
   "$release/hologram" info | sed -n '/^device/,$p'
   local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
-  local -x HOLOGRAM_CLI=$release/hologram
+  local -x HOLOGRAM_CLI=$release/hologram HOLOGRAM_QUICK=0 # kernels are compiled in full
   for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
     test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes test_machine_ops \
     test_compiling test_kernel_info test_length test_local_zeros test_shared test_shared_work test_block_groups test_loops \

@@ -1,9 +1,11 @@
 /* device.c - the CUDA device: what it is, its context and stream, and the two cases in which it is lost: a fork, and a
  * sticky error of the context. */
 #include "backend/cuda/device.h"
+#include "backend/cuda/improve.h"
 
 #include "base/os.h"
 #include "base/settings.h"
+#include "base/threads.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +31,8 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
 
 static hg_setting_state wanted_lines(uint64_t *lines) { return hg_setting_number("HOLOGRAM_LINES", 0, 1, lines); }
 
+static hg_setting_state wanted_quick(uint64_t *quick) { return hg_setting_number("HOLOGRAM_QUICK", 0, 1, quick); }
+
 static hg_setting_state wanted_table_lanes(uint64_t *lanes) {
   return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
 }
@@ -41,6 +45,8 @@ static void add_remarks(hg_device_info *info) {
   hg_disk_cache_open(&none, &disk); /* allocates nothing */
   if (wanted_lines(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_LINES is neither 0 nor 1 and is ignored");
+  if (wanted_quick(&ignored) == HG_SETTING_BAD)
+    hg_add_remark(info, "", "HOLOGRAM_QUICK is neither 0 nor 1 and is ignored");
   if (wanted_table_lanes(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored");
   hg_add_remark(info, "", disk.remark);
@@ -117,6 +123,7 @@ static void release(cuda_device *d) {
 
 void hg_cuda_close(void *device) {
   cuda_device *d = device;
+  hg_cuda_improver_close(d);
   if (d->process == hg_process_id()) {
     int pushed = d->context != NULL && d->driver.cuCtxPushCurrent_v2(d->context) == CUDA_OK;
     if (pushed) close_within(d);
@@ -124,6 +131,13 @@ void hg_cuda_close(void *device) {
     if (d->context != NULL) (void)d->driver.cuDevicePrimaryCtxRelease_v2(d->ordinal);
   }
   release(d);
+}
+
+/* Where there is a thread left for it. */
+static int wants_quick(void) {
+  uint64_t quick = 1;
+  (void)wanted_quick(&quick);
+  return quick != 0 && hg_thread_limit() > 1;
 }
 
 /* The context is the primary one, so that what other libraries of the process have on the GPU is within reach. */
@@ -147,6 +161,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
 static hg_status open_device(cuda_device *d, uint32_t number) {
   HG_TRY(open_context(d, number));
   d->tool = hg_nvtx_open();
+  d->is_quick = wants_quick() && d->tool == NULL && !d->writes_lines;
   CUDA_RUN(d, open_within(d));
 }
 
@@ -157,6 +172,12 @@ hg_status hg_cuda_open(const hg_allocator *allocator, const hg_device_choice *ch
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
   *host_is_full = hg_mutex_init(&d->mutex) != 0;
   if (*host_is_full) {
+    hg_release(allocator, d);
+    return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for the CUDA device");
+  }
+  *host_is_full = !hg_cuda_improver_open(d);
+  if (*host_is_full) {
+    hg_mutex_destroy(&d->mutex);
     hg_release(allocator, d);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for the CUDA device");
   }

@@ -8,7 +8,7 @@
  *
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
  *
- * Circle: copy device foreign graph launch map memory staging stream vendor: memory is freed behind the work of
+ * Circle: copy device foreign graph improve launch map memory staging stream vendor: memory is freed behind the work of
  * streams, whose records and staging are memory; and closing a device closes all of them. */
 #ifndef HG_CUDA_DEVICE_H
 #define HG_CUDA_DEVICE_H
@@ -79,6 +79,17 @@ typedef struct cuda_graph {
 /* The first sticky error of the context, of any thread. */
 enum { CUDA_POISON_NONE, CUDA_POISON_WRITTEN, CUDA_POISON_KNOWN };
 
+/* The thread that compiles kernels in full: see improve.h. */
+typedef struct cuda_improvement cuda_improvement;
+typedef struct cuda_improver {
+  hg_mutex mutex;          /* of all that follows */
+  cuda_improvement *first; /* what waits */
+  cuda_improvement *at;    /* what the thread is making; NULL: nothing */
+  atomic_uint made;        /* counts what the thread has made */
+  hg_thread thread;
+  enum { CUDA_IMPROVER_NONE, CUDA_IMPROVER_RUNS, CUDA_IMPROVER_ENDED } state; /* ENDED: to be joined */
+} cuda_improver;
+
 typedef struct cuda_device {
   hg_allocator allocator;
   cuda_driver driver;
@@ -110,6 +121,8 @@ typedef struct cuda_device {
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
   struct cuda_vendor *vendor; /* cuBLASLt; NULL: there is none, or nobody has asked. The mutex guards it */
   uint8_t has_asked_vendor;
+  uint8_t is_quick;       /* 1: long texts are compiled quickly at first */
+  cuda_improver improver;
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
   void *host_record;

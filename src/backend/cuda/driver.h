@@ -88,6 +88,7 @@ enum {
   CUDA_JIT_INPUT_PTX = 1,            /* CUjitInputType */
   CUDA_JIT_ERROR_LOG = 5,            /* CUjit_option */
   CUDA_JIT_ERROR_LOG_BYTES = 6,
+  CUDA_JIT_OPTIMIZATION_LEVEL = 7,   /* 0 to 4, which is the usual one */
   CUDA_JIT_LINE_INFO = 13
 };
 

@@ -41,11 +41,11 @@ static hg_status capture(cuda_device *d, cuda_graph *graph, const hg_work *work,
 
 /* ---- records and tables ------------------------------------------------------------------------------------------ */
 
-/* All kernels are asked, so that all forms that lack become wanted. */
+/* All kernels are asked, so that all forms that lack become wanted. A graph keeps the code that it is made with. */
 static hg_status check_ready(const cuda_device *d, const hg_work *work, size_t count) {
   hg_status status = HG_OK;
   for (size_t i = 0; i < count; i++) {
-    hg_status one = work[i].kind == HG_WORK_LAUNCH ? hg_cuda_check_ready(d, work[i].kernel, work[i].launch) : HG_OK;
+    hg_status one = work[i].kind == HG_WORK_LAUNCH ? hg_cuda_check_final(d, work[i].kernel, work[i].launch) : HG_OK;
     if (status == HG_OK) status = one;
   }
   return status;

@@ -2,12 +2,14 @@
 #ifndef HG_CUDA_KERNEL_H
 #define HG_CUDA_KERNEL_H
 
-#include "backend/cuda/device.h"
+#include "backend/cuda/improve.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/cuda/vendor.h"
 
 /* One form of a program, loaded. */
 typedef struct cuda_entry {
+  struct cuda_entry *before; /* that it replaces: work that was given to the GPU may still run it; NULL */
+  atomic_uint is_first;      /* the driver compiled it quickly, and one in full will replace it */
   void *module, *function;
   hg_gpu_info info;
 } cuda_entry;
@@ -15,6 +17,11 @@ typedef struct cuda_entry {
 /* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than CUDA_USUAL_BLOCK lanes, which
  * is the block of linear launches. */
 enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 16 };
+
+#define CUDA_FIRST_CODE "the driver compiled this code quickly, and compiles it in full meanwhile"
+
+/* In a kernel's set of what is wanted: its code in full. */
+#define CUDA_WANTS_ALL (1u << 31)
 
 typedef struct cuda_kernel {
   const atlas_program *program; /* outlives the kernel */
@@ -46,7 +53,10 @@ hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
 hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint8_t **table);
 /* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
 hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
-/* Likewise, but only under a profiler, which would otherwise show a range for the launch that is repeated. */
+/* HG_UNPREPARED if that entry is not compiled in full yet: for launches that are repeated, as a graph's are. */
+hg_status hg_cuda_check_final(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
+/* hg_cuda_check_ready, but only under a profiler, which would otherwise show a range for the launch too that is
+ * repeated. */
 static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda_kernel *kernel,
                                                       const atlas_launch *launch) {
   return d->tool == NULL ? HG_OK : hg_cuda_check_ready(d, kernel, launch);

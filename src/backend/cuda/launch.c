@@ -188,6 +188,7 @@ static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *l
   const hg_gpu_places places = places_of(d, table);
   HG_TRY(pack(d, kernel, launch, &places, &r));
   const hg_gpu_info *info = &r.entry->info;
+  if (atomic_load(&r.entry->is_first)) launch->notes = CUDA_FIRST_CODE;
   HG_TRY(clear_results(d, info));
   HG_TRY(timer_start(d, launch));
   HG_TRY(submit(d, kernel, launch, &r, d->stream));
@@ -226,6 +227,15 @@ hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const a
   packed_launch r;
   const hg_gpu_places places = {.table = 0};
   return pack(d, kernel, launch, &places, &r);
+}
+
+hg_status hg_cuda_check_final(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
+  packed_launch r;
+  const hg_gpu_places places = {.table = 0};
+  HG_TRY(pack(d, kernel, launch, &places, &r));
+  if (!atomic_load(&r.entry->is_first)) return HG_OK;
+  atomic_fetch_or(&kernel->wanted, CUDA_WANTS_ALL);
+  return HG_UNPREPARED;
 }
 
 /* Of a program that changes neither counters nor the phase. */

@@ -34,16 +34,15 @@ static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_un
 
 /* ---- text to machine code ---------------------------------------------------------------------------------------- */
 
-static hg_status link_text(cuda_device *d, void *state, const atlas_program *program, const hg_array *text,
-                           const char *log, hg_array *image) {
+static hg_status link_text(cuda_device *d, void *state, const char *program, const hg_array *text, const char *log,
+                           hg_array *image) {
   void *made = NULL;
   size_t byte_count = 0;
-  int result = d->driver.cuLinkAddData_v2(state, CUDA_JIT_INPUT_PTX, text->data, text->count, program->name, 0, NULL,
-                                          NULL);
+  int result = d->driver.cuLinkAddData_v2(state, CUDA_JIT_INPUT_PTX, text->data, text->count, program, 0, NULL, NULL);
   if (result == CUDA_OK) result = d->driver.cuLinkComplete(state, &made, &byte_count);
   if (result != CUDA_OK) {
     char what[400];
-    snprintf(what, sizeof what, "the driver did not compile program '%s'%s%s%s", program->name,
+    snprintf(what, sizeof what, "the driver did not compile program '%s'%s%s%s", program,
              log[0] != '\0' ? " (its log: " : "", HG_LINE(log), log[0] != '\0' ? ")" : "");
     return hg_cuda_check(d, result, what);
   }
@@ -58,14 +57,16 @@ static void take_warm_heap(cuda_device *d) {
   hg_mutex_unlock(&d->mutex);
 }
 
-/* Appends the machine code of a text. */
-static hg_status assemble(cuda_device *d, const atlas_program *program, const hg_array *text, hg_array *image) {
+/* Appends the machine code of a text; quickly: without the driver's optimisations. */
+static hg_status assemble(cuda_device *d, const char *program, const hg_array *text, int quickly, hg_array *image) {
   char log[2048] = "";
-  int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LINE_INFO};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)1};
+  int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES,
+                   quickly ? CUDA_JIT_OPTIMIZATION_LEVEL : CUDA_JIT_LINE_INFO};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)!quickly};
   void *state = NULL;
   if (d->warms) take_warm_heap(d);
-  CUDA_TRY(d, cuLinkCreate_v2(d->writes_lines ? 3 : 2, options, values, &state), "the driver's compiler did not start");
+  unsigned option_count = quickly || d->writes_lines ? 3 : 2;
+  CUDA_TRY(d, cuLinkCreate_v2(option_count, options, values, &state), "the driver's compiler did not start");
   hg_status status = link_text(d, state, program, text, log, image);
   (void)d->driver.cuLinkDestroy(state);
   return status;
@@ -113,20 +114,28 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
   return HG_OK;
 }
 
-/* An image is what the kernel cache keeps: what a launch must know, then the machine code. */
-static hg_status compile_image(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
-                               uint32_t form, hg_array *image) {
-  hg_array text = {.element_size = 1};
-  hg_gpu_info info = {0};
+/* A form's text, and what a launch must know. */
+typedef struct cuda_text {
+  hg_array text;
+  hg_gpu_info info;
+} cuda_text;
+
+static hg_status write_text(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name, uint32_t form,
+                            cuda_text *out) {
   uint32_t *lines = NULL;
+  out->text = (hg_array){.element_size = 1};
   hg_status status = find_lines(d, kernel, &lines);
-  if (status == HG_OK) status = emit(d, kernel, unit, name, lines, form, &text, &info);
+  if (status == HG_OK) status = emit(d, kernel, unit, name, lines, form, &out->text, &out->info);
   hg_release(&d->allocator, lines);
-  if (status == HG_OK && hg_array_append(&d->allocator, image, &info, sizeof info) == NULL)
-    status = hg_fail_memory("a compiled kernel", sizeof info);
-  if (status == HG_OK) status = assemble(d, kernel->program, &text, image);
-  hg_array_release(&d->allocator, &text);
   return status;
+}
+
+/* An image is what the kernel cache keeps: what a launch must know, then the machine code. */
+static hg_status compile_image(cuda_device *d, const char *program, const cuda_text *text, int quickly,
+                               hg_array *image) {
+  if (hg_array_append(&d->allocator, image, &text->info, sizeof text->info) == NULL)
+    return hg_fail_memory("a compiled kernel", sizeof text->info);
+  return assemble(d, program, &text->text, quickly, image);
 }
 
 /* What the card has: the image may come from another one of the same capability. */
@@ -208,32 +217,164 @@ static int load_cached(cuda_device *d, const atlas_program *program, const cuda_
   return status == HG_OK;
 }
 
-static hg_status compile_entry(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const cuda_key *k,
-                               cuda_entry *entry) {
+/* Code made quickly is not kept. */
+static hg_status compile_text(cuda_device *d, const char *program, const cuda_key *k, const cuda_text *text,
+                              int quickly, cuda_entry *entry) {
   hg_array image = {.element_size = 1};
-  hg_status status = compile_image(d, kernel, unit, k->special.name, k->special.form, &image);
+  hg_status status = compile_image(d, program, text, quickly, &image);
   if (status == HG_OK) status = load_image(d, image.data, image.count, k->special.name, entry);
-  if (status == HG_OK && !d->writes_lines) hg_kernel_cache_put(d->cache, &k->key, image.data, image.count);
+  if (status == HG_OK && !quickly && !d->writes_lines)
+    hg_kernel_cache_put(d->cache, &k->key, image.data, image.count);
   hg_array_release(&d->allocator, &image);
   return status;
 }
 
-static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form, cuda_entry *entry) {
+static cuda_entry *entry_at(const cuda_kernel *kernel, int form) { return atomic_load(&kernel->entry[form]); }
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+/* With the context current, or lost: then its modules are, too. */
+static void release_entries(cuda_device *d, cuda_entry *entry, int has_context) {
+  for (cuda_entry *before; entry != NULL; entry = before) {
+    before = entry->before;
+    if (has_context) (void)d->driver.cuModuleUnload(entry->module);
+    hg_release(&d->allocator, entry);
+  }
+}
+
+static void end_kernel(cuda_device *d, void *of) {
+  cuda_kernel *kernel = of;
+  int pushed = 0, has_context = hg_cuda_enter(d, &pushed) == HG_OK;
+  for (int i = 0; i < CUDA_ENTRY_COUNT; i++) release_entries(d, entry_at(kernel, i), has_context);
+  hg_cuda_leave(d, pushed);
+  hg_cuda_product_close(d, kernel->product);
+  hg_release(&d->allocator, kernel->insn_of);
+  hg_mutex_destroy(&kernel->mutex);
+  hg_release(&d->allocator, kernel);
+}
+
+/* ---- quickly, then in full --------------------------------------------------------------------------------------- */
+
+/* Below, all of a text takes less than 30 ms. */
+enum { CUDA_LONG_TEXT = 16 << 10 };
+
+/* A form that is compiled in full behind the launches' back. */
+typedef struct full_form {
+  cuda_improvement job; /* first */
+  cuda_key key;         /* the program may be gone before this is */
+  cuda_text text;
+  const hg_allocator *allocator;
+} full_form;
+
+static void publish(cuda_kernel *kernel, uint32_t form, cuda_entry *entry) {
+  entry->before = atomic_load(&kernel->entry[form]);
+  atomic_store_explicit(&kernel->entry[form], entry, memory_order_release);
+}
+
+static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_form *full) {
+  cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
+  if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
+  hg_status status = compile_text(d, full->key.special.name, &full->key, &full->text, 0, entry);
+  if (status == HG_OK) publish(kernel, full->key.special.form, entry);
+  else hg_release(&d->allocator, entry);
+  return status;
+}
+
+/* After a failure the first code stays what there is. */
+static void make_in_full(cuda_device *d, cuda_improvement *job) {
+  cuda_kernel *kernel = job->kernel;
+  const full_form *full = (const full_form *)job;
+  cuda_entry *first = atomic_load(&kernel->entry[full->key.special.form]);
+  (void)replace_entry(d, kernel, full);
+  atomic_store(&first->is_first, 0);
+}
+
+static void release_full(cuda_improvement *job) {
+  full_form *full = (full_form *)job;
+  hg_array_release(full->allocator, &full->text.text);
+  hg_release(full->allocator, full);
+}
+
+static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t form, full_form **out) {
+  full_form *full = hg_allocate(&d->allocator, 1, sizeof *full);
+  if (full == NULL) return hg_fail_memory("a kernel's text", sizeof *full);
+  full->job = (cuda_improvement){
+      .kernel = kernel, .make = make_in_full, .release = release_full, .kernel_end = end_kernel};
+  full->allocator = &d->allocator;
+  make_key(d, kernel, form, &full->key);
+  *out = full;
+  return HG_OK;
+}
+
+/* The text without what makes it longer for the sake of its speed. */
+static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text) {
+  ssa_unit unit;
+  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
+  if (status == HG_OK) status = number_instructions(d, kernel, &unit);
+  if (status == HG_OK) status = write_text(d, kernel, &unit, k->special.name, k->special.form | HG_GPU_SHORT, text);
+  ir_ssa_release(&unit);
+  return status;
+}
+
+static hg_status compile_short(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, const cuda_text *text,
+                               cuda_entry *entry) {
+  cuda_text shorter = {.text.element_size = 1};
+  int is_shorter = text->info.is_longer && write_short_text(d, kernel, k, &shorter) == HG_OK;
+  hg_status status = compile_text(d, kernel->program->name, k, is_shorter ? &shorter : text, 1, entry);
+  hg_array_release(&d->allocator, &shorter.text);
+  return status;
+}
+
+/* Fails where memory is short, or the driver: then the text is compiled in full at once. On success it is *full's. */
+static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text,
+                                 cuda_entry *entry, full_form **full) {
+  full_form *made = NULL;
+  HG_TRY(new_full(d, kernel, k->special.form, &made));
+  hg_status status = compile_short(d, kernel, k, text, entry);
+  if (status != HG_OK) {
+    release_full(&made->job);
+    return status;
+  }
+  made->text = *text; /* moved */
+  text->text = (hg_array){.element_size = 1};
+  atomic_init(&entry->is_first, 1);
+  *full = made;
+  return HG_OK;
+}
+
+/* ---- entries ----------------------------------------------------------------------------------------------------- */
+
+static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, const cuda_key *k,
+                               cuda_entry *entry, full_form **full) {
+  cuda_text text = {.text.element_size = 1};
+  hg_status status = write_text(d, kernel, unit, k->special.name, k->special.form, &text);
+  int is_long = d->is_quick && text.text.count > CUDA_LONG_TEXT;
+  if (status == HG_OK && !(is_long && compile_quickly(d, kernel, k, &text, entry, full) == HG_OK))
+    status = compile_text(d, kernel->program->name, k, &text, 0, entry);
+  hg_array_release(&d->allocator, &text.text);
+  return status;
+}
+
+/* *full: what is to be compiled behind it; NULL: nothing. */
+static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form, cuda_entry *entry,
+                               full_form **full) {
   cuda_key k;
   make_key(d, kernel, form, &k);
   HG_TRY(number_instructions(d, kernel, unit));
   if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
   HG_TRY(hg_cuda_check_poison(d));
-  return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry));
+  return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry, full));
 }
 
 /* Makes an entry from the canonical unit, which is consumed. Other threads may launch meanwhile. */
 static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form) {
+  full_form *full = NULL;
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
-  hg_status status = entry_of_unit(d, kernel, unit, form, entry);
-  if (status == HG_OK) atomic_store_explicit(&kernel->entry[form], entry, memory_order_release);
+  hg_status status = entry_of_unit(d, kernel, unit, form, entry, &full);
+  if (status == HG_OK) publish(kernel, form, entry);
   else hg_release(&d->allocator, entry);
+  if (full != NULL) hg_cuda_improve_later(d, &full->job);
   return status;
 }
 
@@ -247,15 +388,6 @@ static hg_status make_form(cuda_device *d, cuda_kernel *kernel, uint32_t form) {
 }
 
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
-
-static cuda_entry *entry_at(const cuda_kernel *kernel, int form) { return atomic_load(&kernel->entry[form]); }
-
-static void release_memory(cuda_device *d, cuda_kernel *kernel) {
-  for (int i = 0; i < CUDA_ENTRY_COUNT; i++) hg_release(&d->allocator, entry_at(kernel, i));
-  hg_release(&d->allocator, kernel->insn_of);
-  hg_mutex_destroy(&kernel->mutex);
-  hg_release(&d->allocator, kernel);
-}
 
 static hg_status make_kernel(cuda_device *d, const hg_compile_input *input, cuda_kernel **out) {
   cuda_kernel *kernel = hg_allocate(&d->allocator, 1, sizeof *kernel);
@@ -292,6 +424,7 @@ hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *ou
 
 static hg_status make_wanted(cuda_device *d, cuda_kernel *kernel) {
   unsigned wanted = atomic_exchange(&kernel->wanted, 0);
+  if (wanted & CUDA_WANTS_ALL) hg_cuda_improve_now(d, kernel);
   for (uint32_t form = 0; form < CUDA_ENTRY_COUNT; form++)
     if (wanted >> form & 1) HG_TRY(make_form(d, kernel, form));
   return HG_OK;
@@ -314,11 +447,12 @@ static uint32_t attribute_of(const cuda_device *d, const cuda_entry *entry, int 
 }
 
 static hg_status describe_within(const cuda_device *d, const cuda_kernel *kernel, hg_kernel_facts *facts) {
-  const cuda_entry *usual = entry_at(kernel, 0);
+  cuda_entry *usual = entry_at(kernel, 0);
   *facts = (hg_kernel_facts){.registers = attribute_of(d, usual, CUDA_FUNCTION_REGISTERS),
                              .local_bytes = attribute_of(d, usual, CUDA_FUNCTION_LOCAL_BYTES),
                              .shared_bytes = attribute_of(d, usual, CUDA_FUNCTION_SHARED_BYTES) +
-                                             usual->info.dynamic_bytes};
+                                             usual->info.dynamic_bytes,
+                             .why = atomic_load(&usual->is_first) ? CUDA_FIRST_CODE : NULL};
   return HG_OK;
 }
 
@@ -327,14 +461,5 @@ hg_status hg_cuda_describe(void *device, void *kernel, hg_kernel_facts *facts) {
 }
 
 void hg_cuda_release(void *device, void *kernel) {
-  cuda_device *d = device;
-  cuda_kernel *k = kernel;
-  int pushed = 0;
-  if (hg_cuda_enter(d, &pushed) == HG_OK) {
-    for (int i = 0; i < CUDA_ENTRY_COUNT; i++)
-      if (entry_at(k, i) != NULL) (void)d->driver.cuModuleUnload(entry_at(k, i)->module);
-    hg_cuda_leave(d, pushed);
-  }
-  hg_cuda_product_close(d, k->product);
-  release_memory(d, k);
+  if (!hg_cuda_improve_no_more(device, kernel)) end_kernel(device, kernel);
 }

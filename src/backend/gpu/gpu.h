@@ -69,6 +69,7 @@ enum {
   HG_GPU_COUNT_STEPS = 1,        /* form.flags: count every back-edge */
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
   HG_GPU_TABULATED = 8,          /* see TABLES OF RESULTS */
+  HG_GPU_SHORT = 16,           /* a short text comes before a fast kernel: no loop runs several iterations at a time */
   HG_GPU_TABLE_THREADS = 1024,
   HG_GPU_TABLE_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
   HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
@@ -112,6 +113,7 @@ typedef struct hg_gpu_info {
   uint8_t vector_only;     /* nothing is checked: hg_gpu_pack refuses launches that are not in bounds and aligned */
   uint8_t is_table;        /* the form with HG_GPU_TABULATED */
   uint8_t packs;           /* of vector_only entries: most tiles of a block, hence packs of a thread */
+  uint8_t is_longer;       /* than with HG_GPU_SHORT */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
   uint32_t dynamic_bytes;  /* of shared memory, to launch with: shared_bytes where these are more than a text may
                               declare, HG_GPU_TABLE_BYTES of the table form, else 0 */

@@ -95,8 +95,9 @@ static hg_status order_instructions(gpu_plan *g) {
  * Elsewhere a lane has few, and memory is what takes the time. So have several iterations of a loop, which divide by
  * what they do not change. */
 static hg_status share_work(gpu_plan *g) {
-  if (!g->program->observes_block) return hg_gpu_unroll(g);
-  HG_TRY(hg_gpu_unroll(g));
+  if (!(g->form.flags & HG_GPU_SHORT)) HG_TRY(hg_gpu_unroll(g));
+  g->info.is_longer = g->unrolled.count > 0;
+  if (!g->program->observes_block) return HG_OK;
   HG_TRY(hg_share_divisors(g->unit, &g->shares_work));
   return hg_join_rare(g->unit, &g->shares_work);
 }
