@@ -5,7 +5,7 @@
  * Each row: what, and nanoseconds, the median and the 10th and 90th percentile of many. */
 #include "hologram/ops.h"
 
-#include "samples.h"
+#include "actions.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * engine by a function that does nothing, so that they show the runtime alone. */
 #include "backend/cpu/cpu_memory.h"
 #include "base/threads.h"
-#include "samples.h"
+#include "actions.h"
 
 #include <inttypes.h>
 #include <stdio.h>

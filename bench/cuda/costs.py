@@ -144,7 +144,7 @@ def launches(driver: Driver, gpu: Gpu, calls: Calls, peers: dict) -> list[dict]:
 def cold_once(library: Path, program: str, who: str, folder: str) -> dict:
     """In a process of its own; the driver's cache of compiled text is off, everybody's own is in `folder`."""
     names = ("HOLOGRAM_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUPY_CACHE_DIR")
-    environment = os.environ | {name: os.path.join(folder, name) for name in names} | {"CUDA_CACHE_DISABLE": "1"}
+    environment = os.environ | {name: os.path.join(folder, name) for name in names} | {"CUDA_CACHE_DISABLE": "1", "HOLOGRAM_QUICK": ""}
     child = subprocess.run([sys.executable, str(HERE / "cold.py"), str(library), program, who], env=environment, text=True,
                            capture_output=True)
     if child.returncode:

@@ -1,5 +1,5 @@
-/* samples.c - see samples.h. */
-#include "samples.h"
+/* actions.c - see actions.h. */
+#include "actions.h"
 
 #include "base/os.h"
 #include "base/threads.h"

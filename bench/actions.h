@@ -1,6 +1,6 @@
-/* samples.h - what the benchmarks in C of single calls share: rows of many samples, and where a run has no engine. */
-#ifndef HOLOGRAM_BENCH_SAMPLES_H
-#define HOLOGRAM_BENCH_SAMPLES_H
+/* actions.h - what the benchmarks in C of single calls share: rows of many samples, and where a run has no engine. */
+#ifndef HOLOGRAM_BENCH_ACTIONS_H
+#define HOLOGRAM_BENCH_ACTIONS_H
 
 #include "runtime/runtime.h"
 
