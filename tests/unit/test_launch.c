@@ -531,6 +531,33 @@ static void test_shapes(void) {
   hg_kernel_release(kernel);
 }
 
+/* Where blocks that are lines lie in a grid of three dimensions: programs that ask for x alone, and for all. */
+static void test_lines_in_space(void) {
+  static const char *const texts[] = {
+      ".program line\n.block 4\n.buffer n u32 out\n    mul.u32 r0, r253, #10\n    add.u32 r0, r0, blane\n"
+      "    stg.u32 [n + lane], r0\n    exit\n",
+      ".program space\n.block 4\n.buffer n u32 out\n    sreg.u32 r0, block.z\n    mul.u32 r0, r0, #10\n"
+      "    sreg.u32 r1, block.y\n    add.u32 r0, r0, r1\n    mul.u32 r0, r0, #10\n    add.u32 r0, r0, r253\n"
+      "    mul.u32 r0, r0, #10\n    sreg.u32 r1, lane.x\n    add.u32 r0, r0, r1\n"
+      "    stg.u32 [n + lane], r0\n    exit\n"};
+  enum { X = 3, Y = 2, Z = 5, WIDE = 4 };
+  for (unsigned t = 0; t < COUNT(texts); t++) {
+    uint32_t n[X * Y * Z * WIDE];
+    hg_kernel *kernel = kernel_of(texts[t]);
+    hg_buffer *buffer = buffer_of(sizeof n, NULL);
+    hg_binding binding = {.name = "n", .buffer = buffer};
+    hg_launch_desc desc = {.grid = {X, Y, Z}, .bindings = &binding, .binding_count = 1};
+    CHECK_EQ_U64(hg_launch(kernel, &desc, NULL), HG_OK);
+    CHECK_EQ_U64(hg_buffer_read(buffer, 0, n, sizeof n), HG_OK);
+    for (uint32_t i = 0; i < COUNT(n); i++) {
+      uint32_t block = i / WIDE, x = block % X, y = block / X % Y, z = block / X / Y;
+      CHECK_EQ_U64(n[i], (t > 0 ? z * 1000 + y * 100 : 0) + x * 10 + i % WIDE);
+    }
+    hg_buffer_release(buffer);
+    hg_kernel_release(kernel);
+  }
+}
+
 static void test_required_block(void) {
   static const char text[] =
       ".program tiles\n.block 4, 2\n.buffer n u64 inout\n    atom.add.u64 _, [n + #0], #1\n    exit\n";
@@ -696,6 +723,7 @@ int main(void) {
   test_table();
   test_pool_binding();
   test_shapes();
+  test_lines_in_space();
   test_required_block();
   test_default_block();
   test_desc_refusals();

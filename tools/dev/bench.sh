@@ -38,6 +38,7 @@ cpu: the CPU engines on element-wise programs, programs of blocks and operations
 cuda: the GPU on element-wise programs, programs of blocks and operations, beside what PyTorch, Triton and CuPy
   HOLOGRAM_BENCH_PYTHON (python3) has; the same.
 TEXT
+  local -x HOLOGRAM_QUICK=0 # rates are those of code that the driver has compiled in full
   case "${1:-}" in
     compile | launch | eager | ops)
       local name=$1

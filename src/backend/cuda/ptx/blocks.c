@@ -81,29 +81,54 @@ static int has_lines(const ptx *p) {
   return gpu_block_lanes(p->plan) != 0 && block[1] == 1 && block[2] == 1;
 }
 
+static void number_line(ptx *p, ptx_name thread) {
+  PTX(p, "mad.lo.u64", p->lane, p->block, hg_ptx_number(p->plan->program->block[0]), thread);
+}
+
 void hg_ptx_find_lane(ptx *p) {
   find_block_number(p);
   name_place(p);
-  if (has_lines(p))
-    PTX(p, "mad.lo.u64", p->lane, p->block, hg_ptx_number(p->plan->program->block[0]),
-        hg_ptx_widened(p, p->block_lane));
+  if (has_lines(p)) number_line(p, hg_ptx_widened(p, p->block_lane));
   else place_in_space(p);
+}
+
+/* The program reads coordinates but x in the block, and the block's x. */
+static int asks_for_space(const ptx *p) {
+  for (uint32_t v = 0; v < p->plan->unit->insns.count; v++) {
+    const ssa_insn *insn = ptx_insn(p, v);
+    if (insn->op == ATLAS_OP_sreg && insn->bits != ATLAS_COORD_LANE_X && insn->bits != ATLAS_COORD_BLOCK_X &&
+        (insn->bits < ATLAS_COORD_BLOCK_SIZE_X || insn->bits > ATLAS_COORD_GRID_SIZE_Z))
+      return 1;
+  }
+  return 0;
+}
+
+static void find_x_in_grid(ptx *p) {
+  ptx_name rest = hg_ptx_new(p, PTX_64), columns = PTX_FIELD(p, PTX_64, grid[0]);
+  hg_ptx_divide(p, PTX_64, p->block, columns, PTX_FIELD(p, PTX_64, reciprocal[0]), rest, p->at[3]);
 }
 
 /* The branch stays where blocks of the program have two dimensions or three, and so few launches are flat: without it
  * ptxas keeps all this in registers until hg_ptx_find_lane, or spills it. */
 static void find_place(ptx *p) {
-  ptx_name thread = hg_ptx_widened(p, p->block_lane), size = hg_ptx_widened(p, hg_ptx_special(p, "ntid.x"));
+  int is_in_line = has_lines(p) && !asks_for_space(p);
+  ptx_name thread = hg_ptx_widened(p, p->block_lane);
   ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
   name_place(p);
+  if (is_in_line) { /* and all that the grid's shape decides is x of the block */
+    PTX(p, "mov.b64", p->at[0], thread);
+    number_line(p, thread);
+  }
   PTX(p, "setp.eq.u32", in_space, PTX_FIELD(p, PTX_32, is_flat), hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra %s;\n", in_space.text, rare.text);
-  place_flat(p, thread, size);
+  if (is_in_line) PTX(p, "mov.b64", p->at[3], p->block);
+  else place_flat(p, thread, hg_ptx_widened(p, hg_ptx_special(p, "ntid.x")));
   hg_ptx_place(p, joined);
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, rare);
-  place_in_space(p);
+  if (is_in_line) find_x_in_grid(p);
+  else place_in_space(p);
   hg_ptx_put(p, "\tbra %s;\n", joined.text);
   p->out = out;
 }
