@@ -1,0 +1,183 @@
+"""Arrays from what Python has: objects that share their memory, numbers, lists of numbers, shapes."""
+
+from __future__ import annotations
+
+from hologram import _core
+from hologram._core import Array, Buffer, Executor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes milliseconds to import
+    from typing import Any
+
+
+def _type_of(numbers: list[Any]) -> Any:
+    """The type of Python numbers: bool, int64 where all are whole, else float32."""
+    if all(isinstance(v, bool) for v in numbers) and numbers:
+        return _core.bool_
+    if all(isinstance(v, int) for v in numbers) and numbers:
+        return _core.int64
+    return _core.float32
+
+
+def _flatten(value: Any, numbers: list[Any], depth: int = 0) -> tuple[int, ...]:
+    """Appends the numbers of nested lists in C order; their shape."""
+    if isinstance(value, (bool, int, float)):
+        numbers.append(value)
+        return ()
+    if isinstance(value, Array):
+        value = value.tolist()
+        return _flatten(value, numbers, depth)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        numbers.append(value.item())
+        return ()
+    if not isinstance(value, (list, tuple, range)):
+        raise TypeError(f"an Array cannot be made of {type(value).__name__}")
+    if depth > 8:
+        raise ValueError("lists are nested more than eight deep")
+    shapes = {_flatten(part, numbers, depth + 1) for part in value}
+    if len(shapes) > 1:
+        raise ValueError("lists of different lengths make no array")
+    return (len(value), *(shapes.pop() if shapes else ()))
+
+
+def _from_numbers(value: Any, dtype: Any, device: Executor | None) -> Array:
+    numbers: list[Any] = []
+    shape = _flatten(value, numbers)
+    kind = _core.full(shape=(), type=dtype).dtype if dtype is not None else _type_of(numbers)
+    if kind.kind == "float" or kind.kind == "storage":
+        storage, code = _core.float64, "d"
+        numbers = [float(v) for v in numbers]
+    elif kind.kind == "bool":
+        storage, code = _core.bool_, "?"
+    else:
+        storage, code = (_core.uint64, "Q") if kind == "uint64" else (_core.int64, "q")
+        if any(isinstance(v, float) for v in numbers):
+            raise TypeError(f"floats make no array of {kind}; convert them with int() first")
+        bits = 8 * kind.itemsize
+        low, high = (0, 2**bits) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+        if any(not low <= v < high for v in numbers):
+            raise OverflowError(f"a number is out of range of {kind}")
+    import struct
+
+    data = struct.pack(f"={len(numbers)}{code}", *numbers)
+    view = memoryview(data).cast(code) if numbers else memoryview(struct.pack(f"={code}", 0)).cast(code)[:0]
+    made = _core._share(view, device, 2).reshape(shape)
+    return made if storage == kind else made.astype(kind)
+
+
+def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
+    """By the buffer protocol or DLPack; None where the object has neither."""
+    if isinstance(value, Array):
+        if device is not None and may_copy:
+            value = value.to_device(device)
+        return value + 0 if may_copy == 2 and False else value
+    if isinstance(value, Buffer):
+        return value.array()
+    if not hasattr(value, "__dlpack__") or isinstance(value, (bytes, bytearray, memoryview)):
+        try:
+            memoryview(value)
+        except TypeError:
+            return None
+        return _core._share(value, device, may_copy)
+    try:
+        memoryview(value)
+        has_view = True
+    except (TypeError, ValueError, BufferError):
+        has_view = False
+    if has_view:
+        return _core._share(value, device, may_copy)
+    made = _core._from_dlpack(value, device)
+    return _copied(made) if may_copy == 2 else made
+
+
+def _copied(value: Array) -> Array:
+    made = _core._share(value, None, 2) if value.dtype not in ("bfloat16", "float8_e4m3fn", "float8_e5m2") else _core._from_dlpack(
+        value.__dlpack__(max_version=(1, 0), copy=True))
+    return made
+
+
+def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = None) -> Array:
+    """An Array of an object, without a copy where its memory can be shared (see hologram.asarray)."""
+    may_copy = 1 if copy is None else 2 if copy else 0
+    if isinstance(value, (bool, int, float, list, tuple, range)):
+        if copy is False:
+            raise ValueError("Python numbers cannot be shared, and copy is False")
+        return _from_numbers(value, dtype, device)
+    made = _shared(value, device, may_copy)
+    if made is None:
+        if copy is False:
+            raise ValueError(f"the memory of {type(value).__name__} cannot be shared, and copy is False")
+        return _from_numbers(value, dtype, device)
+    if isinstance(value, Array) and copy:
+        made = _copied(made)
+    if dtype is None or made.dtype == dtype:
+        return made
+    if copy is False:
+        raise ValueError(f"{made.dtype} becomes {dtype} by a copy only, and copy is False")
+    return made.astype(dtype)
+
+
+def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = True) -> Array:
+    """An Array of an object, with memory of its own unless copy says otherwise."""
+    return asarray(value, dtype, device=device, copy=copy)
+
+
+def from_dlpack(value: Any, /, *, device: Executor | None = None, copy: bool | None = None) -> Array:
+    """An Array over the memory of an object that has `__dlpack__`: a PyTorch tensor, a NumPy, CuPy or JAX array."""
+    made = _core._from_dlpack(value, device)
+    return _copied(made) if copy else made
+
+
+def _placed(value: Array, device: Executor | None) -> Array:
+    return value if device is None else value.to_device(device)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Executor | None = None) -> Array:
+    """An Array of a shape that is one number everywhere."""
+    if isinstance(fill_value, Array):
+        fill_value = fill_value.item()
+    number = _core._scalar(fill_value, dtype if dtype is not None else _type_of([fill_value]))
+    return _placed(number.broadcast_to((shape,) if isinstance(shape, int) else tuple(shape)), device)
+
+
+def zeros(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:
+    """An Array of a shape that is 0 everywhere."""
+    return full(shape, 0, dtype if dtype is not None else "float32", device=device)
+
+
+def ones(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:
+    """An Array of a shape that is 1 everywhere."""
+    return full(shape, 1, dtype if dtype is not None else "float32", device=device)
+
+
+def empty(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:
+    """An Array of a shape; it is 0 everywhere, too."""
+    return zeros(shape, dtype, device=device)
+
+
+def full_like(x: Array, /, fill_value: Any, dtype: Any = None, *, device: Executor | None = None) -> Array:
+    """An Array of x's shape, and its type unless another is given, that is one number everywhere."""
+    return full(x.shape, fill_value, dtype if dtype is not None else x.dtype, device=device or x.device)
+
+
+def zeros_like(x: Array, /, dtype: Any = None, *, device: Executor | None = None) -> Array:
+    """An Array of x's shape and type that is 0 everywhere."""
+    return full_like(x, 0, dtype, device=device)
+
+
+def ones_like(x: Array, /, dtype: Any = None, *, device: Executor | None = None) -> Array:
+    """An Array of x's shape and type that is 1 everywhere."""
+    return full_like(x, 1, dtype, device=device)
+
+
+def linspace(start: float, stop: float, num: int, dtype: Any = "float32", *, endpoint: bool = True,
+             device: Executor | None = None) -> Array:
+    """num numbers from start to stop at equal distances, computed in float64 and rounded once."""
+    if num < 0:
+        raise ValueError(f"linspace: {num} numbers")
+    steps = num - 1 if endpoint else num
+    index = _core.arange(0.0, float(num), 1.0, "float64")
+    made = index * ((float(stop) - float(start)) / steps if steps > 0 else 0.0) + float(start)
+    if endpoint and num > 1:
+        made = _core.where(index == float(num - 1), _core._scalar(float(stop), "float64"), made)
+    return _placed(made.astype(dtype if dtype is not None else "float32"), device)

@@ -1,0 +1,79 @@
+"""hg.grad: derivatives of Python functions of arrays, by the gradients of the table."""
+
+from __future__ import annotations
+
+
+from hologram import _core
+from hologram._core import Array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes milliseconds to import
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _leaves(tree: Any, into: list[Array]) -> Any:
+    """Replaces the arrays of nested lists, tuples and dicts by new ones, which it appends."""
+    if isinstance(tree, Array):
+        made = _core._alias(tree)
+        into.append(made)
+        return made
+    if isinstance(tree, dict):
+        return {key: _leaves(value, into) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(_leaves(value, into) for value in tree))
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_leaves(value, into) for value in tree)
+    raise TypeError(f"a gradient is by arrays, or lists, tuples and dicts of them, not {type(tree).__name__}")
+
+
+def _rebuild(tree: Any, values: Any) -> Any:
+    """The same nest with the next values in place of its arrays."""
+    if isinstance(tree, Array):
+        return next(values)
+    if isinstance(tree, dict):
+        return {key: _rebuild(value, values) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(_rebuild(value, values) for value in tree))
+    return type(tree)(_rebuild(value, values) for value in tree)
+
+
+def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """A function that gives (value, gradient) of `function`, which returns an array of one element.
+
+    argnums: which arguments the gradient is by; each is an array, or lists, tuples and dicts of arrays, and its gradient
+    has the same form. Several: a tuple of gradients. Value and gradients are recorded and computed together."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    def both(*arguments: Any, **named: Any) -> Any:
+        leaves: list[Array] = []
+        own = list(arguments)
+        for number in numbers:
+            own[number] = _leaves(arguments[number], leaves)
+        _core._trace(1)
+        try:
+            value = function(*own, **named)
+            if not isinstance(value, Array):
+                raise TypeError(f"a function to differentiate returns an Array of one element, not {type(value).__name__}")
+        finally:
+            _core._trace(-1)
+        value, *gradients = _core._gradients(value, None, tuple(leaves))
+        rest = iter(gradients)
+        shaped = tuple(_rebuild(arguments[number], rest) for number in numbers)
+        return value, shaped[0] if isinstance(argnums, int) else shaped
+
+    both.__name__ = getattr(function, "__name__", "function")
+    both.__doc__ = function.__doc__
+    return both
+
+
+def grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """A function that gives the gradient of `function`; see value_and_grad."""
+    both = value_and_grad(function, argnums)
+
+    def gradient(*arguments: Any, **named: Any) -> Any:
+        return both(*arguments, **named)[1]
+
+    gradient.__name__ = both.__name__
+    gradient.__doc__ = function.__doc__
+    return gradient

@@ -1,0 +1,88 @@
+/* errors.c - one exception for each status, with the library's sentence: hologram.Error and what it divides into. Each
+ * is also the built-in exception that says the same, so that `except IndexError` means what it says. */
+#include "hgpy.h"
+
+#include <stdio.h>
+
+PyObject *hgpy_error;
+
+typedef struct error_row {
+  const char *name;      /* NULL: hologram.Error itself */
+  PyObject **and_also;   /* the built-in */
+  const char *meaning;
+} error_row;
+
+enum { STATUS_COUNT = 14 };
+
+static PyObject *exceptions[STATUS_COUNT];
+
+static const error_row *row_of(hg_status status) {
+  static error_row rows[STATUS_COUNT];
+  rows[HG_INVALID_ARGUMENT] = (error_row){"InvalidArgument", &PyExc_ValueError, "An argument is not valid."};
+  rows[HG_OUT_OF_MEMORY] = (error_row){"OutOfMemory", &PyExc_MemoryError, "Memory could not be allocated."};
+  rows[HG_PARSE] = (error_row){"ParseError", &PyExc_ValueError, "A program's text is not valid: see line and column."};
+  rows[HG_FORMAT] = (error_row){"FormatError", &PyExc_ValueError, "A binary program is not valid."};
+  rows[HG_VERIFY] = (error_row){"VerifyError", &PyExc_ValueError, "A program does not verify: see line."};
+  rows[HG_NOT_FOUND] = (error_row){"NotFound", &PyExc_LookupError, "There is no such name, file or device."};
+  rows[HG_UNSUPPORTED] =
+      (error_row){"Unsupported", &PyExc_NotImplementedError, "Not supported by this build or device."};
+  rows[HG_OUT_OF_RANGE] = (error_row){"OutOfRange", &PyExc_IndexError, "An offset, size or index is out of range."};
+  rows[HG_BINDING] = (error_row){"BindingError", &PyExc_ValueError, "What is bound does not fit the program."};
+  rows[HG_FAULT] = (error_row){"Fault", &PyExc_RuntimeError, "A program faulted; the sentence says where."};
+  rows[HG_IO] = (error_row){"FileError", &PyExc_OSError, "A file could not be read or written."};
+  rows[HG_BUSY] = (error_row){"Busy", &PyExc_RuntimeError, "The object is in use."};
+  rows[HG_DEVICE] = (error_row){"DeviceError", &PyExc_RuntimeError, "The device or its driver failed."};
+  return (unsigned)status < STATUS_COUNT ? &rows[status] : &rows[HG_OK];
+}
+
+static PyObject *make_exception(const error_row *row) {
+  char name[64];
+  snprintf(name, sizeof name, "hologram.%s", row->name);
+  PyObject *bases = PyTuple_Pack(2, hgpy_error, *row->and_also);
+  if (bases == NULL) return NULL;
+  PyObject *made = PyErr_NewExceptionWithDoc(name, row->meaning, bases, NULL);
+  Py_DECREF(bases);
+  return made;
+}
+
+int hgpy_errors_add(PyObject *module) {
+  hgpy_error = PyErr_NewExceptionWithDoc("hologram.Error",
+                                         "Whatever the library reports: a sentence that says what was given, what was "
+                                         "expected and where.\n\n`status` is the name of its status; `line` and "
+                                         "`column` count from 1 where it is about a program's text, else they are 0.",
+                                         NULL, NULL);
+  if (hgpy_error == NULL || PyModule_AddObjectRef(module, "Error", hgpy_error) < 0) return -1;
+  for (int i = 1; i < STATUS_COUNT; i++) {
+    const error_row *row = row_of((hg_status)i);
+    exceptions[i] = make_exception(row);
+    if (exceptions[i] == NULL || PyModule_AddObjectRef(module, row->name, exceptions[i]) < 0) return -1;
+  }
+  return 0;
+}
+
+static void set_attribute(PyObject *error, const char *name, PyObject *value) {
+  if (value == NULL || PyObject_SetAttrString(error, name, value) < 0) PyErr_Clear();
+  Py_XDECREF(value);
+}
+
+PyObject *hgpy_raise(hg_status status) {
+  hg_error_info info = {.size = sizeof info};
+  const char *sentence = hg_last_error();
+  PyObject *type = status > HG_OK && (int)status < STATUS_COUNT ? exceptions[status] : hgpy_error;
+  bool has_info = hg_last_error_info(&info) == HG_OK && info.status == status;
+  if (sentence[0] == '\0') sentence = hg_status_sentence(status);
+  PyObject *error = PyObject_CallFunction(type, "s", sentence);
+  if (error == NULL) return NULL;
+  set_attribute(error, "status", PyUnicode_FromString(hg_status_name(status)));
+  set_attribute(error, "line", PyLong_FromUnsignedLong(has_info ? info.line : 0));
+  set_attribute(error, "column", PyLong_FromUnsignedLong(has_info ? info.column : 0));
+  PyErr_SetObject(type, error);
+  Py_DECREF(error);
+  return NULL;
+}
+
+bool hgpy_ok(hg_status status) {
+  if (status == HG_OK) return true;
+  hgpy_raise(status);
+  return false;
+}

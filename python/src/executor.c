@@ -1,0 +1,284 @@
+/* executor.c - hologram.Executor: a device and what chose it. */
+#include "hgpy.h"
+
+#include <stdio.h>
+
+typedef struct executor {
+  PyObject_HEAD
+  hgpy_device *device; /* NULL: closed */
+} executor;
+
+static PyTypeObject *executor_type;
+static hgpy_device *default_device;
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+hgpy_device *hgpy_device_retain(hgpy_device *device) {
+  if (device != NULL) device->references++;
+  return device;
+}
+
+void hgpy_device_release(hgpy_device *device) {
+  if (device == NULL || --device->references > 0) return;
+  Py_BEGIN_ALLOW_THREADS /* it may wait for work */
+  hg_stream_release(device->stream);
+  hg_executor_release(device->executor);
+  Py_END_ALLOW_THREADS
+  PyMem_Free(device);
+}
+
+static hg_status open_device(const hg_executor_desc *desc, hgpy_device *device) {
+  hg_executor_info info = {.size = sizeof info};
+  hg_status status = hg_executor_create(desc, &device->executor);
+  if (status == HG_OK) status = hg_executor_query(device->executor, &info);
+  if (status != HG_OK) return status;
+  device->backend = info.backend;
+  return info.backend == HG_BACKEND_CPU ? HG_OK : hg_stream_create(device->executor, NULL, &device->stream);
+}
+
+static hgpy_device *make_device(const hg_executor_desc *desc) {
+  hgpy_device *device = PyMem_Calloc(1, sizeof *device);
+  hg_status status;
+  if (device == NULL) return (hgpy_device *)PyErr_NoMemory();
+  device->references = 1;
+  Py_BEGIN_ALLOW_THREADS
+  status = open_device(desc, device);
+  Py_END_ALLOW_THREADS
+  if (hgpy_ok(status)) return device;
+  hgpy_device_release(device);
+  return NULL;
+}
+
+hgpy_device *hgpy_default_device(void) {
+  if (default_device == NULL) {
+    hgpy_device *made = make_device(NULL);
+    if (default_device == NULL) default_device = made; /* another thread may have been faster */
+    else hgpy_device_release(made);
+  }
+  return default_device;
+}
+
+bool hgpy_device_wait(hgpy_device *device) {
+  hg_status status;
+  if (device->stream == NULL) return true;
+  Py_BEGIN_ALLOW_THREADS
+  status = hg_stream_wait(device->stream, NULL);
+  Py_END_ALLOW_THREADS
+  return hgpy_ok(status);
+}
+
+/* ---- the object -------------------------------------------------------------------------------------------------- */
+
+bool hgpy_is_executor(PyObject *object) { return Py_TYPE(object) == executor_type; }
+
+hgpy_device *hgpy_device_of(PyObject *object) {
+  if (!hgpy_is_executor(object)) {
+    PyErr_Format(PyExc_TypeError, "an Executor was expected, not %R", object);
+    return NULL;
+  }
+  hgpy_device *device = ((executor *)object)->device;
+  if (device == NULL) PyErr_SetString(PyExc_ValueError, "the executor is closed");
+  return device;
+}
+
+PyObject *hgpy_executor_for(hgpy_device *device) {
+  if (device == NULL) return NULL;
+  executor *made = PyObject_New(executor, executor_type);
+  if (made != NULL) made->device = hgpy_device_retain(device);
+  return (PyObject *)made;
+}
+
+/* 'auto', 'cpu', ... or a BackendType, whose `value` is one of these; -1: raised. */
+static int backend_from(PyObject *object) {
+  hg_backend_id id = HG_BACKEND_AUTO;
+  if (object == NULL || object == Py_None) return HG_BACKEND_AUTO;
+  PyObject *name = PyUnicode_Check(object) ? Py_NewRef(object) : PyObject_GetAttrString(object, "value");
+  const char *text = name != NULL && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+  int found = -1;
+  if (text != NULL) found = hgpy_ok(hg_backend_by_name(text, &id)) ? (int)id : -1;
+  else PyErr_Format(PyExc_TypeError, "a backend is 'auto', 'cpu', 'cuda', 'metal' or a BackendType, not %R", object);
+  Py_XDECREF(name);
+  return found;
+}
+
+static PyObject *executor_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
+  static char *known[] = {"backend", "device", "engine", NULL};
+  PyObject *backend = NULL;
+  unsigned int number = 0;
+  const char *engine = NULL;
+  (void)type;
+  if (!PyArg_ParseTupleAndKeywords(arguments, names, "|O$Iz:Executor", known, &backend, &number, &engine)) return NULL;
+  int id = backend_from(backend);
+  if (id < 0) return NULL;
+  hg_executor_desc desc = {.size = sizeof desc, .backend = (hg_backend_id)id, .device = number, .engine = engine};
+  hgpy_device *device = make_device(&desc);
+  if (device == NULL) return NULL;
+  PyObject *made = hgpy_executor_for(device);
+  hgpy_device_release(device);
+  return made;
+}
+
+static void executor_dealloc(PyObject *self) {
+  hgpy_device_release(((executor *)self)->device);
+  hgpy_free_object(self);
+}
+
+static PyObject *executor_close(PyObject *self, PyObject *unused) {
+  executor *e = (executor *)self;
+  hgpy_device *device = e->device;
+  (void)unused;
+  e->device = NULL;
+  if (device != NULL) hgpy_forget(device);
+  hgpy_device_release(device);
+  Py_RETURN_NONE;
+}
+
+static PyObject *executor_enter(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return hgpy_device_of(self) != NULL ? Py_NewRef(self) : NULL;
+}
+
+static PyObject *executor_exit(PyObject *self, PyObject *arguments) {
+  (void)arguments;
+  return executor_close(self, NULL);
+}
+
+static PyObject *executor_synchronize(PyObject *self, PyObject *unused) {
+  hgpy_device *device = hgpy_device_of(self);
+  (void)unused;
+  if (device == NULL || !hgpy_device_wait(device)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *executor_allocate(PyObject *self, PyObject *arguments, PyObject *names) {
+  static char *known[] = {"n", "dtype", NULL};
+  long long count = 0;
+  PyObject *type_object = NULL;
+  if (!PyArg_ParseTupleAndKeywords(arguments, names, "L|O:allocate", known, &count, &type_object)) return NULL;
+  hgpy_device *device = hgpy_device_of(self);
+  uint32_t type = type_object != NULL && type_object != Py_None ? hgpy_type_from(type_object) : (uint32_t)ATLAS_f32;
+  if (device == NULL || type == ATLAS_NONE) return NULL;
+  if (count < 0) return PyErr_Format(PyExc_ValueError, "a buffer cannot have %lld elements", count);
+  if ((uint64_t)count > UINT64_MAX / 8) return PyErr_NoMemory();
+  hgpy_storage *storage = hgpy_storage_create(device, (uint64_t)count * hgpy_type_bytes(type), true);
+  return storage != NULL ? hgpy_buffer_of(storage, type, (uint64_t)count) : NULL;
+}
+
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
+
+static bool query(PyObject *self, hg_executor_info *info) {
+  hgpy_device *device = hgpy_device_of(self);
+  *info = (hg_executor_info){.size = sizeof *info};
+  return device != NULL && hgpy_ok(hg_executor_query(device->executor, info));
+}
+
+static PyObject *executor_backend(PyObject *self, void *unused) {
+  hg_executor_info info;
+  (void)unused;
+  return query(self, &info) ? PyUnicode_FromString(info.backend_name) : NULL;
+}
+
+static PyObject *executor_info(PyObject *self, void *unused) {
+  hg_executor_info i;
+  (void)unused;
+  if (!query(self, &i)) return NULL;
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:K,s:I,s:I}", "backend", i.backend_name, "device", i.device_name,
+                       "selection", i.selection, "engine", i.engine, "compute_units", i.compute_units,
+                       "max_block_lanes", i.max_block_lanes, "max_shared_bytes", i.max_shared_bytes, "memory_bytes",
+                       (unsigned long long)i.memory_bytes, "isa_version", i.isa_version, "numerics_version",
+                       i.numerics_version);
+}
+
+static PyObject *executor_repr(PyObject *self) {
+  hg_executor_info info;
+  if (((executor *)self)->device == NULL) return PyUnicode_FromString("<hologram.Executor, closed>");
+  return query(self, &info) ? PyUnicode_FromFormat("<hologram.Executor %s: %s>", info.backend_name, info.device_name)
+                            : NULL;
+}
+
+static PyMethodDef executor_methods[] = {
+    {"allocate", (PyCFunction)(void *)executor_allocate, METH_VARARGS | METH_KEYWORDS,
+     "allocate($self, n, dtype='float32')\n--\n\nA buffer of n elements, all zero."},
+    {"synchronize", executor_synchronize, METH_NOARGS,
+     "synchronize($self)\n--\n\nWaits until all that was given to the device is done; a fault of it is raised here."},
+    {"close", executor_close, METH_NOARGS,
+     "close($self)\n--\n\nGives the device up. What was made on it lives on; the executor itself cannot be used any "
+     "more."},
+    {"__enter__", executor_enter, METH_NOARGS, NULL},
+    {"__exit__", executor_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef executor_getset[] = {
+    {"backend", executor_backend, NULL, "The name of the backend that was chosen: 'cpu', 'cuda' or 'metal'.", NULL},
+    {"info", executor_info, NULL, "What was chosen, why, and what it can do: a dict.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot executor_slots[] = {
+    {Py_tp_doc,
+     "Executor(backend='auto', *, device=0, engine=None)\n--\n\n"
+     "A device that runs programs and operations.\n\nbackend: 'auto' (the first of Metal, CUDA and the CPU that "
+     "works here), 'cpu', 'cuda', 'metal' or a BackendType. device: which of them. engine: one of the backend's "
+     "engines; None: its fastest.\nRaises hologram.Unsupported, with a sentence that says why, where there is no "
+     "such device."},
+    {Py_tp_new, executor_new},
+    {Py_tp_dealloc, executor_dealloc},
+    {Py_tp_repr, executor_repr},
+    {Py_tp_methods, executor_methods},
+    {Py_tp_getset, executor_getset},
+    {0, NULL},
+};
+
+static PyType_Spec executor_spec = {.name = "hologram.Executor",
+                                    .basicsize = sizeof(executor),
+                                    .flags = Py_TPFLAGS_DEFAULT,
+                                    .slots = executor_slots};
+
+static PyObject *default_executor(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return hgpy_executor_for(hgpy_default_device());
+}
+
+static PyObject *set_default_executor(PyObject *module, PyObject *object) {
+  (void)module;
+  hgpy_device *device = hgpy_device_of(object), *old = default_device;
+  if (device == NULL) return NULL;
+  default_device = hgpy_device_retain(device);
+  hgpy_device_release(old);
+  Py_RETURN_NONE;
+}
+
+/* [(name, is it available, why not or the device's name)] */
+static PyObject *backends(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list != NULL; i++) {
+    hg_backend_info info = {.size = sizeof info};
+    hg_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = hg_backend_query(i, &info);
+    Py_END_ALLOW_THREADS
+    if (status != HG_OK) break;
+    PyObject *row = Py_BuildValue("(sOs)", info.name, info.available ? Py_True : Py_False, info.reason);
+    if (row == NULL || PyList_Append(list, row) < 0) Py_CLEAR(list);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
+static PyMethodDef functions[] = {
+    {"default_executor", default_executor, METH_NOARGS,
+     "default_executor()\n--\n\nThe executor of arrays that are given no other: the best device there is, opened by "
+     "the first who asks."},
+    {"set_default_executor", set_default_executor, METH_O,
+     "set_default_executor(executor, /)\n--\n\nMakes an executor that of arrays that are given no other."},
+    {"_backends", backends, METH_NOARGS,
+     "backends()\n--\n\nEvery backend as (name, available, the device's name or why there is none)."},
+    {NULL, NULL, 0, NULL},
+};
+
+int hgpy_executor_add(PyObject *module) {
+  executor_type = hgpy_add_type(module, &executor_spec);
+  return executor_type != NULL ? PyModule_AddFunctions(module, functions) : -1;
+}

@@ -1,0 +1,247 @@
+/* hgpy.h - the extension module: what its files share. It stands on the public headers of the library and on the
+ * limited API of CPython 3.11, so that one binary serves every later CPython.
+ *
+ * An Array holds a node. A node is a value that never changes: elements in memory (DATA), a Python number (SCALAR), or
+ * an operation that was asked for and not done yet (CALL; RESULT is one of several results of a call). Reading an array
+ * computes all that it needs as one computation of ops.h and makes DATA of it.
+ *
+ * Threads: everything here is used with the GIL held, which is released only around calls of the library that may take
+ * long; what those need is held by references of the caller's own. References are plain counts for that reason.
+ *
+ * Names: global ones begin with hgpy_. */
+#ifndef HGPY_H
+#define HGPY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+/* Python's functions take offsets and text as char *. */
+#include "hologram/ops.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* ---- errors (errors.c) ------------------------------------------------------------------------------------------- */
+
+int hgpy_errors_add(PyObject *module);
+/* The exception of a status with the library's last sentence; NULL, so that callers can return it. */
+PyObject *hgpy_raise(hg_status status);
+/* True where the status is HG_OK; raises otherwise. */
+bool hgpy_ok(hg_status status);
+extern PyObject *hgpy_error; /* hologram.Error */
+
+/* ---- types (types.c) --------------------------------------------------------------------------------------------- */
+
+int hgpy_types_add(PyObject *module);
+PyObject *hgpy_type_object(uint32_t type); /* a new reference to hologram.float32, ... */
+/* The type that an object names (a DType, "float32", a NumPy dtype or scalar type); ATLAS_NONE and an exception. */
+uint32_t hgpy_type_from(PyObject *object);
+bool hgpy_is_type(PyObject *object);
+const char *hgpy_type_name(uint32_t type);       /* "float32" */
+const char *hgpy_type_format(uint32_t type);     /* "f" as struct has it; NULL: it has none */
+uint32_t hgpy_type_from_format(const char *format, Py_ssize_t item_bytes); /* ATLAS_NONE: no such type */
+uint32_t hgpy_type_bytes(uint32_t type);
+bool hgpy_type_is_float(uint32_t type);
+bool hgpy_type_is_integer(uint32_t type);
+
+/* ---- devices (executor.c) ---------------------------------------------------------------------------------------- */
+
+/* What an Executor and all that is made on it share. */
+typedef struct hgpy_device {
+  uint32_t references;
+  hg_backend_id backend;
+  hg_executor *executor;
+  hg_stream *stream; /* of a GPU: work is given to it and waited for when something is read. NULL: the CPU's */
+} hgpy_device;
+
+int hgpy_executor_add(PyObject *module);
+/* The device of arrays that say none: the best there is, opened when it is first asked for. Borrowed; NULL: raised. */
+hgpy_device *hgpy_default_device(void);
+hgpy_device *hgpy_device_retain(hgpy_device *device);
+void hgpy_device_release(hgpy_device *device);
+/* Of an Executor object; NULL and raised: it is none, or closed. Borrowed. */
+hgpy_device *hgpy_device_of(PyObject *executor);
+bool hgpy_is_executor(PyObject *object);
+/* An Executor object for a device. */
+PyObject *hgpy_executor_for(hgpy_device *device);
+/* Waits for what the device was given, and raises its fault; false: raised. */
+bool hgpy_device_wait(hgpy_device *device);
+
+/* ---- memory (storage.c) ------------------------------------------------------------------------------------------ */
+
+/* Elements in memory: the library's, or somebody else's, which `release` gives back with `owner`. */
+typedef struct hgpy_storage {
+  uint32_t references;
+  bool is_read_only;
+  bool is_foreign;
+  hgpy_device *device;
+  hg_buffer *buffer;
+  void *address; /* on the host; NULL: the device's memory is not the host's */
+  uint64_t byte_count;
+  void *owner;
+  void (*release)(void *owner);
+} hgpy_storage;
+
+/* New memory; `is_zero`: it reads as zeros. NULL: raised. */
+hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero);
+/* Memory of somebody else's. It takes `owner`, also where it fails. */
+hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
+                                  void (*release)(void *owner));
+hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);
+void hgpy_storage_release(hgpy_storage *storage);
+
+/* ---- nodes (node.c) ---------------------------------------------------------------------------------------------- */
+
+enum { HGPY_FEW = 3, HGPY_MOST_RESULTS = 8, HGPY_MOST_ARGUMENTS = 8, HGPY_MOST_DEPTH = 400 };
+
+typedef enum hgpy_kind { HGPY_DATA, HGPY_SCALAR, HGPY_CALL, HGPY_MANY, HGPY_RESULT, HGPY_GRADIENT } hgpy_kind;
+
+typedef struct hgpy_node {
+  uint32_t references;
+  uint32_t holders;    /* arrays among them: what somebody may still ask for is kept when it is computed */
+  uint8_t kind;        /* hgpy_kind */
+  uint8_t is_integer;  /* SCALAR: which of the two it is */
+  uint8_t is_kept;     /* DATA that keeps its inputs, for gradients */
+  uint8_t argument_count;
+  uint16_t row;        /* CALL, MANY: of the table */
+  uint16_t result;     /* RESULT, GRADIENT: which */
+  uint32_t input_count;
+  uint32_t depth;
+  uint32_t epoch, number; /* of the last walk that came by */
+  union {
+    double real;
+    int64_t integer;
+  } value;
+  hgpy_device *device; /* NULL: any */
+  hgpy_storage *storage;
+  struct hgpy_node **inputs; /* NULL: absent */
+  struct hgpy_node *few[HGPY_FEW];
+  hg_argument *arguments;
+  struct hgpy_node **results; /* MANY, GRADIENT: its results that live, not held; NULL: gone, or computed */
+  uint32_t result_count;
+  struct hgpy_node *next;    /* in a list of what is to be released, or of free ones */
+  hg_tensor tensor;          /* type and shape; of DATA all of it but the buffer */
+} hgpy_node;
+
+hgpy_node *hgpy_node_retain(hgpy_node *node);
+void hgpy_node_release(hgpy_node *node);
+/* DATA over a storage, which it takes. `like`: type, rank, shape, offset, strides. */
+hgpy_node *hgpy_node_data(hgpy_storage *storage, const hg_tensor *like);
+hgpy_node *hgpy_node_real(uint32_t type, double value);
+hgpy_node *hgpy_node_integer(uint32_t type, int64_t value);
+/* An operation on nodes (borrowed), recorded. The results are new references; their number, or -1 and raised. */
+int hgpy_record_all(uint32_t row, hgpy_node *const *inputs, uint32_t input_count, const hg_argument *arguments,
+                    uint32_t argument_count, hgpy_node **results);
+/* Of an operation with one result. */
+hgpy_node *hgpy_record(uint32_t row, hgpy_node *const *inputs, uint32_t input_count, const hg_argument *arguments,
+                       uint32_t argument_count);
+/* Views: of DATA they cost nothing. */
+hgpy_node *hgpy_view_slice(hgpy_node *node, int64_t axis, int64_t start, int64_t stop, int64_t step);
+hgpy_node *hgpy_view_reshape(hgpy_node *node, uint32_t rank, const uint64_t *shape);
+hgpy_node *hgpy_view_permute(hgpy_node *node, const int64_t *axes);
+hgpy_node *hgpy_view_broadcast(hgpy_node *node, uint32_t rank, const uint64_t *shape);
+hgpy_node *hgpy_cast(hgpy_node *node, uint32_t type);
+/* Tracing for gradients: what is recorded meanwhile keeps its inputs when it is computed. */
+extern uint32_t hgpy_tracing;
+extern bool hgpy_is_eager;
+/* The value itself and its gradients (it has one element, or a cotangent) by `wrt`: count + 1 nodes that are computed
+ * together; false: raised. */
+bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *const *wrt, uint32_t count,
+                           hgpy_node **results);
+/* A result that its call need not know any more. */
+void hgpy_leave_call(hgpy_node *result);
+
+/* ---- computing (evaluate.c) -------------------------------------------------------------------------------------- */
+
+/* Makes DATA of the nodes; false: raised. */
+bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count);
+/* Computes a node into memory that is there: of its shape and type. */
+bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like);
+/* The report of what computing a node would launch: text, or JSON. A new str. */
+PyObject *hgpy_explain(hgpy_node *node, bool as_json);
+/* DATA whose elements lie side by side in C order: the node itself, retained, or a copy. */
+hgpy_node *hgpy_dense(hgpy_node *node);
+/* Forgets the executables of a device. */
+void hgpy_forget(const hgpy_device *device);
+
+/* ---- operations (operations.c) ----------------------------------------------------------------------------------- */
+
+enum {
+  HGPY_ROW_FIRST = -1,
+#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) HGPY_ROW_##id,
+#include "hologram/operations.def"
+#undef OPERATION
+  HGPY_ROW_COUNT
+};
+
+int hgpy_operations_prepare(void);
+int hgpy_operations_add(PyObject *module);
+hg_op hgpy_row_op(uint32_t row);
+const char *hgpy_row_name(uint32_t row);
+/* The input whose array the scalar in place `input` takes its type from must have the same words. */
+bool hgpy_row_same_types(uint32_t row, uint32_t input, uint32_t other);
+/* The table's methods of arrays, ended by a NULL name; `room` functions fit. */
+uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room);
+/* An operation on two objects, one of them an array: NotImplemented where the other is nothing it knows. */
+PyObject *hgpy_binary(uint32_t row, PyObject *a, PyObject *b);
+PyObject *hgpy_unary(uint32_t row, PyObject *x);
+
+/* ---- arrays (array.c, index.c, exchange.c) ----------------------------------------------------------------------- */
+
+typedef struct hgpy_array {
+  PyObject_HEAD
+  hgpy_node *node;
+} hgpy_array;
+
+extern PyTypeObject *hgpy_array_type;
+int hgpy_array_add(PyObject *module);
+bool hgpy_is_array(PyObject *object);
+/* Takes the node, also where it fails; NULL gives NULL. */
+PyObject *hgpy_array_of(hgpy_node *node);
+hgpy_node *hgpy_array_node(PyObject *array); /* borrowed */
+void hgpy_array_set(PyObject *array, hgpy_node *node); /* takes the node */
+/* A shape of Python: an int, or a sequence of ints; false: raised. */
+bool hgpy_shape_from(PyObject *object, uint64_t *shape, uint32_t *rank);
+PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape);
+
+PyObject *hgpy_get_item(PyObject *self, PyObject *key);
+int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value);
+
+/* What Python may hand over: a node over an object's own memory, without a copy, where it has the buffer protocol or
+ * DLPack. may_copy: 0 never, 1 where it must be, 2 always. NULL: raised. */
+hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy);
+int hgpy_array_get_buffer(PyObject *self, Py_buffer *view, int flags);
+void hgpy_array_release_buffer(PyObject *self, Py_buffer *view);
+PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names);
+PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing);
+PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device);
+/* Fills a view of memory; `view->internal` is the caller's. */
+int hgpy_fill_view(Py_buffer *view, PyObject *object, hgpy_storage *storage, const hg_tensor *tensor, bool is_read_only,
+                   int flags);
+
+/* ---- buffers and programs of SDK 0.1's kind (buffer.c, program.c, sdk.c) ----------------------------------------- */
+
+typedef struct hgpy_buffer {
+  PyObject_HEAD
+  hgpy_storage *storage; /* NULL: freed */
+  uint32_t type;
+  uint64_t count;
+  Py_ssize_t exports;
+} hgpy_buffer;
+
+extern PyTypeObject *hgpy_buffer_type;
+int hgpy_buffer_add(PyObject *module);
+PyObject *hgpy_buffer_of(hgpy_storage *storage, uint32_t type, uint64_t count); /* takes the storage */
+/* The buffer, if it is one and not freed; NULL: raised. */
+hgpy_buffer *hgpy_buffer_check(PyObject *object, const char *what);
+hg_tensor hgpy_buffer_tensor(const hgpy_buffer *buffer, uint64_t count);
+int hgpy_program_add(PyObject *module);
+int hgpy_sdk_add(PyObject *module);
+
+/* ---- small things ------------------------------------------------------------------------------------------------ */
+
+PyTypeObject *hgpy_add_type(PyObject *module, PyType_Spec *spec);
+/* Frees an object of a heap type. */
+void hgpy_free_object(PyObject *self);
+uint64_t hgpy_hash_words(const uint64_t *words, size_t count);
+
+#endif

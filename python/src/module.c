@@ -1,0 +1,214 @@
+/* module.c - hologram._core: its parts put together, and the functions that belong to none of them. */
+#include "hgpy.h"
+
+PyTypeObject *hgpy_add_type(PyObject *module, PyType_Spec *spec) {
+  PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+  if (type != NULL && PyModule_AddType(module, type) < 0) Py_CLEAR(type);
+  return type;
+}
+
+void hgpy_free_object(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+static hgpy_device *device_or_default(PyObject *executor) {
+  return executor != NULL && executor != Py_None ? hgpy_device_of(executor) : hgpy_default_device();
+}
+
+/* share(object, executor, may_copy): see asarray in hologram/_create.py */
+static PyObject *share(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 3) return PyErr_Format(PyExc_TypeError, "share takes an object, an executor and whether to copy");
+  hgpy_device *device = device_or_default(values[1]);
+  long may_copy = PyLong_AsLong(values[2]);
+  if (device == NULL || PyErr_Occurred()) return NULL;
+  return hgpy_array_of(hgpy_share(values[0], device, (int)may_copy));
+}
+
+/* asarray(object): the short way for what has the buffer protocol; the long one is in Python. */
+static PyObject *asarray(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *names) {
+  (void)module;
+  if (count == 1 && names == NULL) {
+    if (hgpy_is_array(values[0])) return Py_NewRef(values[0]);
+    hgpy_device *device = hgpy_default_device();
+    if (device == NULL) return NULL;
+    if (PyObject_CheckBuffer(values[0])) {
+      hgpy_node *node = hgpy_share(values[0], device, 1);
+      if (node != NULL || !PyErr_ExceptionMatches(PyExc_TypeError)) return hgpy_array_of(node);
+      PyErr_Clear();
+    }
+  }
+  PyObject *create = PyImport_ImportModule("hologram._create"), *tuple = NULL, *dictionary = NULL, *result = NULL;
+  PyObject *function = create != NULL ? PyObject_GetAttrString(create, "asarray") : NULL;
+  if (function != NULL) tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple != NULL && i < count; i++)
+    if (PyTuple_SetItem(tuple, i, Py_NewRef(values[i])) < 0) Py_CLEAR(tuple);
+  if (tuple != NULL) dictionary = PyDict_New();
+  for (Py_ssize_t i = 0; dictionary != NULL && names != NULL && i < PyTuple_Size(names); i++)
+    if (PyDict_SetItem(dictionary, PyTuple_GetItem(names, i), values[count + i]) < 0) Py_CLEAR(dictionary);
+  if (dictionary != NULL) result = PyObject_Call(function, tuple, dictionary);
+  Py_XDECREF(create), Py_XDECREF(function), Py_XDECREF(tuple), Py_XDECREF(dictionary);
+  return result;
+}
+
+static PyObject *from_dlpack(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count < 1 || count > 2)
+    return PyErr_Format(PyExc_TypeError, "from_dlpack takes an object and perhaps an executor");
+  hgpy_device *device = device_or_default(count == 2 ? values[1] : NULL);
+  return device != NULL ? hgpy_from_dlpack(values[0], device) : NULL;
+}
+
+/* scalar(number, dtype) */
+static PyObject *scalar(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  uint32_t type = count == 2 ? hgpy_type_from(values[1]) : (uint32_t)ATLAS_NONE;
+  if (count != 2) return PyErr_Format(PyExc_TypeError, "scalar takes a number and a type");
+  if (type == ATLAS_NONE) return NULL;
+  if (hgpy_type_is_float(type) || type == ATLAS_f8e4m3 || type == ATLAS_f8e5m2) {
+    double real = PyFloat_AsDouble(values[0]);
+    return real == -1.0 && PyErr_Occurred() ? NULL : hgpy_array_of(hgpy_node_real(type, real));
+  }
+  if (!PyLong_Check(values[0]))
+    return PyErr_Format(PyExc_TypeError, "%R is no number of %s", values[0], hgpy_type_name(type));
+  uint64_t bits = PyLong_AsUnsignedLongLongMask(values[0]);
+  return PyErr_Occurred() ? NULL : hgpy_array_of(hgpy_node_integer(type, (int64_t)bits));
+}
+
+/* compute(*arrays): all of them as one computation. */
+static PyObject *compute(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  hgpy_node **nodes = PyMem_Malloc((size_t)(count + 1) * sizeof *nodes);
+  (void)module;
+  if (nodes == NULL) return PyErr_NoMemory();
+  bool is_good = true;
+  for (Py_ssize_t i = 0; is_good && i < count; i++) {
+    is_good = hgpy_is_array(values[i]);
+    if (is_good) nodes[i] = hgpy_array_node(values[i]);
+    else PyErr_Format(PyExc_TypeError, "compute takes Arrays, not %R", (PyObject *)Py_TYPE(values[i]));
+  }
+  is_good = is_good && hgpy_evaluate(nodes, (uint32_t)count);
+  PyMem_Free(nodes);
+  return is_good ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *report(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 2 || !hgpy_is_array(values[0]))
+    return PyErr_Format(PyExc_TypeError, "report takes an Array and whether it is to be JSON");
+  return hgpy_explain(hgpy_array_node(values[0]), PyObject_IsTrue(values[1]) == 1);
+}
+
+static PyObject *set_eager(PyObject *module, PyObject *value) {
+  bool was = hgpy_is_eager;
+  int is_true = PyObject_IsTrue(value);
+  (void)module;
+  if (is_true < 0) return NULL;
+  hgpy_is_eager = is_true != 0;
+  return PyBool_FromLong(was);
+}
+
+static PyObject *trace(PyObject *module, PyObject *value) {
+  long by = PyLong_AsLong(value);
+  (void)module;
+  if (PyErr_Occurred()) return NULL;
+  hgpy_tracing += (uint32_t)by;
+  Py_RETURN_NONE;
+}
+
+/* gradients(value, cotangent or None, (wrt, ...)): (value, gradient, ...) */
+static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 3 || !hgpy_is_array(values[0]) || !(values[1] == Py_None || hgpy_is_array(values[1])) ||
+      !PyTuple_Check(values[2]))
+    return PyErr_Format(PyExc_TypeError, "gradients takes an Array, a cotangent or None, and a tuple of Arrays");
+  Py_ssize_t wanted = PyTuple_Size(values[2]);
+  hgpy_node *value = hgpy_array_node(values[0]);
+  hgpy_node *cotangent = values[1] == Py_None ? NULL : hgpy_array_node(values[1]);
+  if (cotangent == NULL && hg_tensor_count(&value->tensor) != 1)
+    return PyErr_Format(PyExc_ValueError, "the gradient is of one number; the value has %llu elements",
+                        (unsigned long long)hg_tensor_count(&value->tensor));
+  hgpy_node **nodes = PyMem_Malloc((size_t)(2 * wanted + 2) * sizeof *nodes), **results = nodes + wanted;
+  PyObject *tuple = nodes != NULL ? PyTuple_New(wanted + 1) : PyErr_NoMemory();
+  bool is_good = tuple != NULL;
+  for (Py_ssize_t i = 0; is_good && i < wanted; i++) {
+    PyObject *array = PyTuple_GetItem(values[2], i);
+    is_good = hgpy_is_array(array);
+    if (is_good) nodes[i] = hgpy_array_node(array);
+    else PyErr_Format(PyExc_TypeError, "gradients are by Arrays, not %R", array);
+  }
+  is_good = is_good && hgpy_record_gradients(value, cotangent, nodes, (uint32_t)wanted, results);
+  for (Py_ssize_t i = 0; is_good && i <= wanted; i++) {
+    PyObject *array = hgpy_array_of(results[i]);
+    if (array == NULL || PyTuple_SetItem(tuple, i, array) < 0) Py_CLEAR(tuple);
+    if (tuple == NULL) is_good = false;
+  }
+  PyMem_Free(nodes);
+  if (!is_good) Py_CLEAR(tuple);
+  return tuple;
+}
+
+/* alias(array): another array of the same value, which gradients tell from it. */
+static PyObject *alias(PyObject *module, PyObject *array) {
+  (void)module;
+  if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "alias takes an Array");
+  hgpy_node *node = hgpy_array_node(array);
+  if (!hgpy_evaluate(&node, 1)) return NULL;
+  return hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
+}
+
+static PyObject *library_version(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return PyUnicode_FromString(hg_version());
+}
+
+#define FAST(function) ((PyCFunction)(void *)(function))
+
+static PyMethodDef functions[] = {
+    {"_share", FAST(share), METH_FASTCALL, NULL},
+    {"asarray", FAST(asarray), METH_FASTCALL | METH_KEYWORDS,
+     "asarray(object, /, dtype=None, *, device=None, copy=None)\n--\n\nAn Array of an object, without a copy where its "
+     "memory can be shared.\n\n"
+     "object: an Array, a Buffer, whatever has the buffer protocol (a NumPy array) or DLPack (a PyTorch tensor), a "
+     "number, or lists of "
+     "numbers. What others write to shared memory before it is read is seen. copy: True always copies, False never "
+     "(ValueError)."},
+    {"_from_dlpack", FAST(from_dlpack), METH_FASTCALL, NULL},
+    {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
+    {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
+    {"_report", FAST(report), METH_FASTCALL, NULL},
+    {"_set_eager", set_eager, METH_O, NULL},
+    {"_trace", trace, METH_O, NULL},
+    {"_gradients", FAST(gradients), METH_FASTCALL, NULL},
+    {"_alias", alias, METH_O, NULL},
+    {"_library_version", library_version, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* What is shared by all of a process (devices, types, nodes) belongs to its main interpreter. */
+static int add_all(PyObject *module) {
+  static bool is_made;
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || is_made) {
+    PyErr_SetString(PyExc_ImportError, "hologram can be imported once, by the main interpreter of a process");
+    return -1;
+  }
+  is_made = true;
+  if (hgpy_operations_prepare() < 0) return -1;
+  if (hgpy_errors_add(module) < 0 || hgpy_types_add(module) < 0 || hgpy_executor_add(module) < 0) return -1;
+  if (hgpy_buffer_add(module) < 0 || hgpy_program_add(module) < 0 || hgpy_array_add(module) < 0) return -1;
+  if (hgpy_operations_add(module) < 0 || hgpy_sdk_add(module) < 0) return -1;
+  return PyModule_AddFunctions(module, functions);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)add_all},
+    {0, NULL},
+};
+
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "hologram._core", .m_size = 0, .m_slots = slots,
+                                 .m_doc = "The library for Python; import hologram instead."};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,537 @@
+/* operations.c - the table as Python: a function and, where there is a first input, a method of arrays for each row of
+ * operations.def, with names, signatures and docstrings made of it. */
+#include "hgpy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_INPUTS = 6, NAME_BYTES = 24, TEXT_BYTES = 900 };
+
+typedef enum preset { PRESET_LIST, PRESET_INTEGER, PRESET_REAL, PRESET_CHOICE, PRESET_TYPE } preset;
+
+typedef struct argument_spec {
+  char name[NAME_BYTES];
+  const char *choices; /* "mean|sum|none, ..." */
+  uint8_t preset;
+} argument_spec;
+
+typedef struct input_spec {
+  char name[NAME_BYTES];
+  bool is_optional;
+} input_spec;
+
+typedef struct row {
+  hg_op op;
+  const char *name;
+  input_spec inputs[MOST_INPUTS];
+  argument_spec arguments[HGPY_MOST_ARGUMENTS];
+  uint8_t input_count, argument_count, kinds[MOST_INPUTS];
+  bool is_variadic;
+  char *text, *method_text; /* the docstrings */
+} row;
+
+static row rows[HGPY_ROW_COUNT];
+
+hg_op hgpy_row_op(uint32_t number) { return rows[number].op; }
+const char *hgpy_row_name(uint32_t number) { return rows[number].name; }
+
+bool hgpy_row_same_types(uint32_t number, uint32_t input, uint32_t other) {
+  const row *r = &rows[number];
+  if (r->is_variadic) return true;
+  return input < r->input_count && other < r->input_count && r->kinds[input] == r->kinds[other];
+}
+
+/* ---- reading a row ----------------------------------------------------------------------------------------------- */
+
+static const char *copy_word(const char *at, char *to) {
+  size_t length = 0;
+  while (*at == ' ' || *at == ',') at++;
+  while ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_') {
+    if (length + 1 < NAME_BYTES) to[length++] = *at;
+    at++;
+  }
+  to[length] = '\0';
+  return at;
+}
+
+static void read_inputs(row *r, const char *at) {
+  while (*at != '\0' && r->input_count < MOST_INPUTS) {
+    input_spec *input = &r->inputs[r->input_count];
+    at = copy_word(at, input->name);
+    if (input->name[0] == '\0') return;
+    if (*at == '?') input->is_optional = true, at++;
+    if (strncmp(at, "...", 3) == 0) r->is_variadic = true, at += 3;
+    r->input_count++;
+  }
+}
+
+static uint8_t preset_of(const char *at, size_t length) {
+  char word[64];
+  snprintf(word, sizeof word, "%.*s", (int)length, at);
+  if (word[0] == '[' || strcmp(word, "all") == 0) return PRESET_LIST;
+  if (strchr(word, '|') != NULL) return PRESET_CHOICE;
+  if (strcmp(word, "end") == 0) return PRESET_INTEGER;
+  if (atlas_type_from_name(word) != ATLAS_NONE) return PRESET_TYPE;
+  if (strchr(word, '.') != NULL || strstr(word, "inf") != NULL || strcmp(word, "nan") == 0) return PRESET_REAL;
+  return PRESET_INTEGER;
+}
+
+static void read_arguments(row *r, const char *at) {
+  while (*at != '\0' && r->argument_count < HGPY_MOST_ARGUMENTS) {
+    argument_spec *argument = &r->arguments[r->argument_count];
+    at = copy_word(at, argument->name);
+    if (argument->name[0] == '\0' || *at != '=') return;
+    const char *first = ++at;
+    for (int depth = 0; *at != '\0' && (depth > 0 || *at != ','); at++) depth += (*at == '[') - (*at == ']');
+    argument->preset = preset_of(first, (size_t)(at - first));
+    argument->choices = first;
+    r->argument_count++;
+  }
+}
+
+/* Which part of "bool; any" an input has: inputs of one part share a type. */
+static void read_kinds(row *r, const char *types) {
+  uint8_t kind = 0, last = 0;
+  for (const char *at = types; *at != '\0'; at++) last = (uint8_t)(last + (*at == ';'));
+  for (uint32_t i = 0; i < r->input_count; i++) {
+    kind = (uint8_t)(i < last ? i : last);
+    r->kinds[i] = kind;
+    /* parts of equal words are one */
+    for (uint32_t k = 0; k < i; k++) {
+      const char *a = types, *b = types;
+      for (uint32_t skip = r->kinds[k]; skip > 0; skip--) a = strchr(a, ';') + 1;
+      for (uint32_t skip = kind; skip > 0; skip--) b = strchr(b, ';') + 1;
+      while (*a == ' ') a++;
+      while (*b == ' ') b++;
+      size_t length = strcspn(a, ";");
+      if (length == strcspn(b, ";") && memcmp(a, b, length) == 0) r->kinds[i] = r->kinds[k];
+    }
+  }
+}
+
+/* ---- docstrings -------------------------------------------------------------------------------------------------- */
+
+static const char *python_default(const argument_spec *argument, char *text, size_t bytes) {
+  size_t length = strcspn(argument->choices, argument->preset == PRESET_LIST ? "" : ",");
+  if (argument->preset == PRESET_LIST) {
+    const char *end = argument->choices[0] == '[' ? strchr(argument->choices, ']') : NULL;
+    if (end == NULL) return "None";
+    length = (size_t)(end - argument->choices) - 1;
+    snprintf(text, bytes, "(%.*s%s)", (int)length, argument->choices + 1, length > 0 ? "," : "");
+    return text;
+  }
+  if (argument->preset == PRESET_CHOICE) length = strcspn(argument->choices, "|");
+  if (strncmp(argument->choices, "end", 3) == 0 || strncmp(argument->choices, "nan", 3) == 0) return "None";
+  if (argument->preset == PRESET_REAL && strstr(argument->choices, "inf") - argument->choices < 2 &&
+      strncmp(argument->choices + (argument->choices[0] == '-'), "inf", 3) == 0)
+    return "None";
+  if (argument->preset == PRESET_CHOICE) snprintf(text, bytes, "'%.*s'", (int)length, argument->choices);
+  else if (argument->preset == PRESET_TYPE) {
+    char word[16];
+    snprintf(word, sizeof word, "%.*s", (int)length, argument->choices);
+    snprintf(text, bytes, "'%s'", hgpy_type_name(atlas_type_from_name(word)));
+  } else snprintf(text, bytes, "%.*s", (int)length, argument->choices);
+  return text;
+}
+
+static size_t add_text(char *text, size_t used, const char *format, const char *a, const char *b) {
+  if (used >= TEXT_BYTES) return used;
+  return used + (size_t)snprintf(text + used, TEXT_BYTES - used, format, a, b);
+}
+
+static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
+  char *text = malloc(TEXT_BYTES), value[64]; /* as long as the process: what a PyMethodDef points at */
+  if (text == NULL) return NULL;
+  size_t used = add_text(text, 0, "%s(%s", r->name, "");
+  const char *comma = "";
+  for (uint32_t i = 0; i < r->input_count; i++, comma = ", ") {
+    if (is_method && i == 0) used = add_text(text, used, "%s%s", "", "$self, /");
+    else if (r->is_variadic) used = add_text(text, used, "%s*%s", comma, r->inputs[i].name);
+    else used = add_text(text, used, r->inputs[i].is_optional ? "%s%s=None" : "%s%s", comma, r->inputs[i].name);
+  }
+  for (uint32_t i = 0; i < r->argument_count; i++, comma = ", ") {
+    used = add_text(text, used, "%s%s", comma, r->arguments[i].name);
+    used = add_text(text, used, "=%s%s", python_default(&r->arguments[i], value, sizeof value), "");
+  }
+  used = add_text(text, used, ")\n--\n\n%s.%s", info->meaning, "");
+  if (info->formula[0] != '\0' && strcmp(info->kind, "formula") == 0)
+    used = add_text(text, used, "\n\nFormula: %s%s", info->formula, "");
+  if (info->types[0] != '\0') used = add_text(text, used, "\n\nTypes: %s.%s", info->types, "");
+  if (strcmp(info->gradient, "none") == 0) used = add_text(text, used, "\nIt has no gradient.%s%s", "", "");
+  return text;
+}
+
+int hgpy_operations_prepare(void) {
+  for (uint32_t i = 0; i < HGPY_ROW_COUNT; i++) {
+    hg_op_info info = {.size = sizeof info};
+    row *r = &rows[i];
+    if (hg_op_query(i, &info) != HG_OK) return -1;
+    if (r->name != NULL) continue;
+    r->op = info.op;
+    r->name = info.name;
+    read_inputs(r, info.inputs);
+    read_arguments(r, info.arguments);
+    read_kinds(r, info.types);
+    r->text = write_text(r, &info, false);
+    r->method_text = r->input_count > 0 ? write_text(r, &info, true) : NULL;
+  }
+  return 0;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
+static bool fail_argument(const row *r, const argument_spec *spec, PyObject *value, const char *wish) {
+  if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
+    PyErr_Format(PyExc_TypeError, "%s: %s takes %s, not %R", r->name, spec->name, wish, value);
+  return false;
+}
+
+static bool list_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  if (PyLong_Check(value)) {
+    to->count = 1;
+    to->integers[0] = PyLong_AsLongLong(value);
+    return to->integers[0] != -1 || !PyErr_Occurred();
+  }
+  PyObject *items = PySequence_Tuple(value);
+  if (items == NULL) return fail_argument(r, spec, value, "an int or a sequence of ints");
+  Py_ssize_t count = PyTuple_Size(items);
+  if (count > HG_MAX_RANK)
+    PyErr_Format(PyExc_ValueError, "%s: %s has %zd numbers; the highest rank is %d", r->name, spec->name, count,
+                 HG_MAX_RANK);
+  for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++)
+    to->integers[i] = PyLong_AsLongLong(PyTuple_GetItem(items, i));
+  to->count = (uint32_t)count;
+  Py_DECREF(items);
+  return !PyErr_Occurred();
+}
+
+static bool choice_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+  size_t wanted = text != NULL ? strlen(text) : 0;
+  const char *at = spec->choices;
+  to->count = 1;
+  for (int64_t i = 0; text != NULL; i++) {
+    size_t length = strcspn(at, "|,");
+    to->integers[0] = i;
+    if (length == wanted && memcmp(at, text, length) == 0) return true;
+    if (at[length] != '|') break;
+    at += length + 1;
+  }
+  char wish[96];
+  snprintf(wish, sizeof wish, "one of %.*s", (int)strcspn(spec->choices, ","), spec->choices);
+  PyErr_Format(PyExc_ValueError, "%s: %s takes %s, not %R", r->name, spec->name, wish, value);
+  return false;
+}
+
+/* None is the default. */
+static bool argument_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  if (value == Py_None) return true;
+  switch ((preset)spec->preset) {
+  case PRESET_LIST: return list_from(r, spec, value, to);
+  case PRESET_CHOICE: return choice_from(r, spec, value, to);
+  case PRESET_TYPE:
+    to->count = 1;
+    to->integers[0] = hgpy_type_from(value);
+    return to->integers[0] != ATLAS_NONE;
+  case PRESET_REAL:
+    to->has_number = 1;
+    to->number = PyFloat_AsDouble(value);
+    return !(to->number == -1.0 && PyErr_Occurred()) || fail_argument(r, spec, value, "a number");
+  default:
+    to->count = 1;
+    to->integers[0] = PyLong_AsLongLong(value);
+    return !(to->integers[0] == -1 && PyErr_Occurred()) || fail_argument(r, spec, value, "an int");
+  }
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+
+typedef struct call {
+  const row *r;
+  uint32_t number;
+  PyObject **inputs, *few_inputs[16];
+  hgpy_node **nodes, *few_nodes[16];
+  uint32_t input_count, room;
+  hg_argument arguments[HGPY_MOST_ARGUMENTS];
+  uint32_t argument_count; /* given */
+} call;
+
+static bool is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); /* bool is an int */ }
+
+/* A Python number beside arrays of a type. */
+static hgpy_node *node_of_number(const char *name, PyObject *object, uint32_t type) {
+  if (PyFloat_Check(object)) {
+    if (hgpy_type_is_float(type)) return hgpy_node_real(type, PyFloat_AsDouble(object));
+    PyErr_Format(PyExc_TypeError,
+                 "%s: the number %R meets an array of %s; cast the array to a float type first: x.cast('float32')",
+                 name, object, hgpy_type_name(type));
+    return NULL;
+  }
+  if (type == ATLAS_bool && !PyBool_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "%s: the number %R meets an array of bool; cast the array first", name, object);
+    return NULL;
+  }
+  if (hgpy_type_is_float(type)) {
+    double value = PyLong_AsDouble(object);
+    return value == -1.0 && PyErr_Occurred() ? NULL : hgpy_node_real(type, value);
+  }
+  int overflow = 0;
+  long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow > 0 && type == ATLAS_u64) value = (long long)PyLong_AsUnsignedLongLong(object), overflow = 0;
+  if (PyErr_Occurred()) return NULL;
+  uint32_t bits = 8 * hgpy_type_bytes(type);
+  bool is_signed = type <= ATLAS_i64;
+  long long lowest = is_signed ? (bits < 64 ? -(1LL << (bits - 1)) : INT64_MIN) : 0;
+  long long highest = bits == 64 ? INT64_MAX : (1LL << (is_signed ? bits - 1 : bits)) - 1;
+  if (type != ATLAS_bool && type != ATLAS_u64 && (overflow != 0 || value < lowest || value > highest)) {
+    PyErr_Format(PyExc_OverflowError, "%s: %R is out of range of %s", name, object, hgpy_type_name(type));
+    return NULL;
+  }
+  return hgpy_node_integer(type, value);
+}
+
+/* The type that numbers in place `input` take: of the first array beside it that is of the same kind of input. */
+static uint32_t type_beside(const call *c, uint32_t input, PyObject *object) {
+  for (uint32_t i = 0; i < c->input_count; i++)
+    if (i != input && c->inputs[i] != NULL && hgpy_is_array(c->inputs[i]) && hgpy_row_same_types(c->number, input, i))
+      return hgpy_array_node(c->inputs[i])->tensor.type;
+  bool is_real = false;
+  for (uint32_t i = 0; i < c->input_count; i++)
+    if (c->inputs[i] != NULL && PyFloat_Check(c->inputs[i]) && hgpy_row_same_types(c->number, input, i)) is_real = true;
+  if (is_real || PyFloat_Check(object)) return ATLAS_f32;
+  return PyBool_Check(object) ? ATLAS_bool : ATLAS_i64;
+}
+
+/* A new reference; NULL without an exception: absent. */
+static hgpy_node *node_of(const call *c, uint32_t input) {
+  PyObject *object = c->inputs[input];
+  if (object == NULL || object == Py_None) return NULL;
+  if (hgpy_is_array(object)) return hgpy_node_retain(hgpy_array_node(object));
+  if (is_number(object)) return node_of_number(c->r->name, object, type_beside(c, input, object));
+  PyErr_Format(PyExc_TypeError, "%s: %s takes an Array or a number, not %R; hologram.asarray() makes an Array of it",
+               c->r->name, c->r->inputs[input < c->r->input_count ? input : c->r->input_count - 1u].name,
+               (PyObject *)Py_TYPE(object));
+  return NULL;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static PyObject *results_object(hgpy_node **results, int count) {
+  if (count < 1) return NULL;
+  if (count == 1) return hgpy_array_of(results[0]);
+  PyObject *tuple = PyTuple_New(count);
+  for (int i = 0; i < count; i++) {
+    PyObject *array = hgpy_array_of(results[i]);
+    if (array == NULL) Py_CLEAR(tuple);
+    else if (tuple == NULL || PyTuple_SetItem(tuple, i, array) < 0) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+static PyObject *record(call *c) {
+  hgpy_node *results[HGPY_MOST_RESULTS];
+  uint32_t made = 0;
+  for (; made < c->input_count; made++) {
+    c->nodes[made] = node_of(c, made);
+    if (c->nodes[made] == NULL && PyErr_Occurred()) break;
+  }
+  int count = -1;
+  if (made == c->input_count)
+    count = hgpy_record_all(c->number, c->nodes, c->input_count, c->arguments, c->argument_count, results);
+  while (made-- > 0) hgpy_node_release(c->nodes[made]);
+  return results_object(results, count);
+}
+
+static void call_begin(call *c, uint32_t number) {
+  c->r = &rows[number];
+  c->number = number;
+  c->inputs = c->few_inputs;
+  c->nodes = c->few_nodes;
+  c->input_count = c->argument_count = 0;
+  c->room = 16;
+}
+
+static void call_end(call *c) {
+  if (c->inputs != c->few_inputs) PyMem_Free(c->inputs);
+  if (c->nodes != c->few_nodes) PyMem_Free(c->nodes);
+}
+
+static bool add_input(call *c, PyObject *object) {
+  if (c->input_count == c->room) {
+    PyObject **inputs = PyMem_Malloc(2 * c->room * sizeof *inputs);
+    hgpy_node **nodes = PyMem_Malloc(2 * c->room * sizeof *nodes);
+    if (inputs == NULL || nodes == NULL) {
+      PyMem_Free(inputs), PyMem_Free(nodes);
+      return PyErr_NoMemory(), false;
+    }
+    memcpy(inputs, c->inputs, c->input_count * sizeof *inputs);
+    call_end(c);
+    c->inputs = inputs;
+    c->nodes = nodes;
+    c->room *= 2;
+  }
+  c->inputs[c->input_count++] = object;
+  return true;
+}
+
+static bool add_argument(call *c, uint32_t index, PyObject *value) {
+  while (c->argument_count <= index) c->arguments[c->argument_count++] = (hg_argument){.count = 0};
+  c->arguments[index] = (hg_argument){.count = 0};
+  return argument_from(c->r, &c->r->arguments[index], value, &c->arguments[index]);
+}
+
+/* The array API's words for what the table calls otherwise. */
+static const char *other_name(const char *name) {
+  static const char *const pairs[][2] = {
+      {"axis", "axes"}, {"axes", "axis"}, {"keepdims", "keep"}, {"dtype", "type"}, {"correction", "ddof"},
+      {"fill_value", "value"}, {"min", "low"}, {"max", "high"}, {"x1", "a"}, {"x2", "b"}, {"offset", "k"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+    if (strcmp(pairs[i][0], name) == 0) return pairs[i][1];
+  return "";
+}
+
+static bool set_named(call *c, const char *name, PyObject *value) {
+  const row *r = c->r;
+  for (uint32_t i = 0; i < r->argument_count; i++)
+    if (strcmp(r->arguments[i].name, name) == 0) return add_argument(c, i, value);
+  for (uint32_t i = 0; i < r->input_count && !r->is_variadic; i++) {
+    if (strcmp(r->inputs[i].name, name) != 0) continue;
+    while (c->input_count <= i)
+      if (!add_input(c, NULL)) return false;
+    if (c->inputs[i] != NULL) return PyErr_Format(PyExc_TypeError, "%s: %s is given twice", r->name, name), false;
+    c->inputs[i] = value;
+    return true;
+  }
+  return false;
+}
+
+static bool add_named(call *c, PyObject *key, PyObject *value) {
+  const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+  if (name == NULL) return false;
+  if (set_named(c, name, value)) return true;
+  if (PyErr_Occurred()) return false;
+  const char *other = other_name(name);
+  if (other[0] != '\0' && set_named(c, other, value)) return true;
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s has no argument '%s'", c->r->name, name);
+  return false;
+}
+
+static bool add_sequence(call *c, PyObject *sequence, PyObject **kept) {
+  *kept = PySequence_Tuple(sequence);
+  if (*kept == NULL) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(*kept); i++)
+    if (!add_input(c, PyTuple_GetItem(*kept, i))) return false;
+  return true;
+}
+
+/* Inputs first, then arguments, by position; then by name. `kept`: a tuple that inputs are borrowed from. */
+static bool read_call(call *c, PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names,
+                      PyObject **kept) {
+  const row *r = c->r;
+  Py_ssize_t at = 0;
+  uint32_t argument = 0;
+  if (self != NULL && !add_input(c, self)) return false;
+  if (r->is_variadic && at < count && (PyList_Check(values[at]) || PyTuple_Check(values[at])) &&
+      !add_sequence(c, values[at++], kept))
+    return false;
+  for (; at < count; at++) {
+    bool is_input =
+        r->is_variadic ? *kept == NULL && hgpy_is_array(values[at]) && argument == 0 : c->input_count < r->input_count;
+    if (is_input) {
+      if (!add_input(c, values[at])) return false;
+    } else if (argument >= r->argument_count) {
+      PyErr_Format(PyExc_TypeError, "%s takes %d inputs and %d arguments; %zd are given", r->name, (int)r->input_count,
+                   (int)r->argument_count, count + (self != NULL));
+      return false;
+    } else if (!add_argument(c, argument++, values[at])) return false;
+  }
+  for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++)
+    if (!add_named(c, PyTuple_GetItem(names, i), values[count + i])) return false;
+  for (uint32_t i = 0; i < r->input_count && !r->is_variadic; i++) {
+    if (r->inputs[i].is_optional || (i < c->input_count && c->inputs[i] != NULL && c->inputs[i] != Py_None)) continue;
+    PyErr_Format(PyExc_TypeError, "%s: its input '%s' is missing", r->name, r->inputs[i].name);
+    return false;
+  }
+  return true;
+}
+
+static PyObject *call_row(uint32_t number, PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names) {
+  call c;
+  PyObject *kept = NULL, *result = NULL;
+  call_begin(&c, number);
+  if (read_call(&c, self, values, count, names, &kept)) result = record(&c);
+  Py_XDECREF(kept);
+  call_end(&c);
+  return result;
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
+
+static bool is_operand(PyObject *object) { return hgpy_is_array(object) || is_number(object); }
+
+PyObject *hgpy_binary(uint32_t number, PyObject *a, PyObject *b) {
+  if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  call c;
+  call_begin(&c, number);
+  c.inputs[0] = a;
+  c.inputs[1] = b;
+  c.input_count = 2;
+  return record(&c);
+}
+
+PyObject *hgpy_unary(uint32_t number, PyObject *x) {
+  hgpy_node *node = hgpy_array_node(x);
+  return hgpy_array_of(hgpy_record(number, &node, 1, NULL, 0));
+}
+
+/* ---- entry points: one a row ------------------------------------------------------------------------------------- */
+
+#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                                \
+  static PyObject *function_##id(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *names) {       \
+    (void)module;                                                                                                      \
+    return call_row(HGPY_ROW_##id, NULL, values, count, names);                                                        \
+  }                                                                                                                    \
+  static PyObject *method_##id(PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names) {           \
+    return call_row(HGPY_ROW_##id, self, values, count, names);                                                        \
+  }
+#include "hologram/operations.def"
+#undef OPERATION
+
+#define FAST(function) ((PyCFunction)(void *)(function))
+
+static PyMethodDef functions[HGPY_ROW_COUNT + 1] = {
+#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                                \
+  {#id, FAST(function_##id), METH_FASTCALL | METH_KEYWORDS, NULL},
+#include "hologram/operations.def"
+#undef OPERATION
+    {NULL, NULL, 0, NULL},
+};
+
+static const PyMethodDef row_methods[HGPY_ROW_COUNT] = {
+#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                                \
+  {#id, FAST(method_##id), METH_FASTCALL | METH_KEYWORDS, NULL},
+#include "hologram/operations.def"
+#undef OPERATION
+};
+
+/* Losses, layers and optimisers are functions alone: their first input is not what they belong to. */
+static bool is_method(uint32_t number) {
+  uint32_t code = (uint32_t)rows[number].op;
+  return rows[number].input_count > 0 && !rows[number].is_variadic &&
+         (code >> 8 < 0x06 || code >> 8 == 0x07 || (code >> 8 >= 0x10 && code >> 8 <= 0x12));
+}
+
+uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < HGPY_ROW_COUNT && count + 1 < room; i++) {
+    if (!is_method(i)) continue;
+    methods[count] = row_methods[i];
+    methods[count++].ml_doc = rows[i].method_text;
+  }
+  return count;
+}
+
+int hgpy_operations_add(PyObject *module) {
+  for (uint32_t i = 0; i < HGPY_ROW_COUNT; i++) functions[i].ml_doc = rows[i].text;
+  return PyModule_AddFunctions(module, functions);
+}
