@@ -12,18 +12,17 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 
-def _leaves(tree: Any, into: list[Array]) -> Any:
-    """Replaces the arrays of nested lists, tuples and dicts by new ones, which it appends."""
+def _leaves(tree: Any, into: list[Array]) -> None:
+    """Appends the arrays of nested lists, tuples and dicts."""
     if isinstance(tree, Array):
-        made = _core._alias(tree)
-        into.append(made)
-        return made
+        into.append(tree)
+        return
     if isinstance(tree, dict):
-        return {key: _leaves(value, into) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_leaves(value, into) for value in tree))
+        tree = tuple(tree.values())
     if isinstance(tree, (list, tuple)):
-        return type(tree)(_leaves(value, into) for value in tree)
+        for part in tree:
+            _leaves(part, into)
+        return
     raise TypeError(f"a gradient is by arrays, or lists, tuples and dicts of them, not {type(tree).__name__}")
 
 
@@ -49,7 +48,13 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
         leaves: list[Array] = []
         own = list(arguments)
         for number in numbers:
-            own[number] = _leaves(arguments[number], leaves)
+            _leaves(arguments[number], leaves)
+        if not _core._is_tracing():
+            _core.compute(*leaves)
+        leaves = [_core._alias(leaf) for leaf in leaves]
+        rest = iter(leaves)
+        for number in numbers:
+            own[number] = _rebuild(arguments[number], rest)
         _core._trace(1)
         try:
             value = function(*own, **named)

@@ -220,6 +220,13 @@ static Py_ssize_t array_length(PyObject *self) {
   return -1;
 }
 
+/* For iteration: rows, until there are no more. */
+static PyObject *array_row(PyObject *self, Py_ssize_t index) {
+  PyObject *number = PyLong_FromSsize_t(index), *row = number != NULL ? hgpy_get_item(self, number) : NULL;
+  Py_XDECREF(number);
+  return row;
+}
+
 /* On the host: a memoryview of it, of types that struct knows. */
 static PyObject *host_view(PyObject *self) {
   hgpy_node *node = hgpy_array_node(self);
@@ -250,7 +257,7 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
   PyObject *wide = NULL;
   (void)unused;
   if (tensor->rank == 0) return array_item(self, NULL);
-  if (hgpy_type_format(tensor->type) == NULL) {
+  if (hgpy_type_format(tensor->type) == NULL || tensor->type == ATLAS_f16) { /* memoryview does not read them */
     wide = hgpy_array_of(hgpy_cast(hgpy_array_node(self), ATLAS_f32));
     if (wide == NULL) return NULL;
   }
@@ -482,6 +489,7 @@ static PyType_Slot array_slots[] = {
     {Py_tp_richcompare, array_compare},
     {Py_tp_getset, array_getset},
     {Py_tp_methods, methods},
+    {Py_sq_item, array_row},
     {Py_mp_length, array_length},
     {Py_mp_subscript, hgpy_get_item},
     {Py_mp_ass_subscript, hgpy_set_item},

@@ -255,6 +255,7 @@ static hgpy_node *node_of_dl(dl_tensor *t, hgpy_device *device, bool is_read_onl
 
 static PyObject *ask_for_capsule(PyObject *object) {
   PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+  if (method == NULL) return PyErr_Format(PyExc_TypeError, "from_dlpack: %R has no __dlpack__", object);
   PyObject *nothing = PyTuple_New(0), *names = Py_BuildValue("{s:(ii)}", "max_version", 1, 1), *capsule = NULL;
   if (method != NULL && nothing != NULL && names != NULL) capsule = PyObject_Call(method, nothing, names);
   if (capsule == NULL && method != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) { /* older than 1.0 */

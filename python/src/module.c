@@ -151,13 +151,26 @@ static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t
   return tuple;
 }
 
-/* alias(array): another array of the same value, which gradients tell from it. */
+/* alias(array): another array of the same value, which gradients tell from it. Inside a traced function it stays part
+ * of what is traced: x + -0 is x, of all numbers. */
 static PyObject *alias(PyObject *module, PyObject *array) {
   (void)module;
   if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "alias takes an Array");
   hgpy_node *node = hgpy_array_node(array);
+  if (hgpy_tracing > 0 && hgpy_type_is_float(node->tensor.type)) {
+    hgpy_node *zero = hgpy_node_real(node->tensor.type, -0.0);
+    PyObject *made = NULL;
+    if (zero != NULL) made = hgpy_array_of(hgpy_record(HGPY_ROW_add, (hgpy_node *[]){node, zero}, 2, NULL, 0));
+    hgpy_node_release(zero);
+    return made;
+  }
   if (!hgpy_evaluate(&node, 1)) return NULL;
   return hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
+}
+
+static PyObject *is_tracing(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return PyBool_FromLong(hgpy_tracing > 0);
 }
 
 static PyObject *library_version(PyObject *module, PyObject *unused) {
@@ -184,6 +197,7 @@ static PyMethodDef functions[] = {
     {"_trace", trace, METH_O, NULL},
     {"_gradients", FAST(gradients), METH_FASTCALL, NULL},
     {"_alias", alias, METH_O, NULL},
+    {"_is_tracing", is_tracing, METH_NOARGS, NULL},
     {"_library_version", library_version, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -202,7 +202,7 @@ static bool list_from(const row *r, const argument_spec *spec, PyObject *value, 
     to->integers[i] = PyLong_AsLongLong(PyTuple_GetItem(items, i));
   to->count = (uint32_t)count;
   Py_DECREF(items);
-  return !PyErr_Occurred();
+  return !PyErr_Occurred() || fail_argument(r, spec, value, "an int or a sequence of ints");
 }
 
 static bool choice_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
@@ -469,8 +469,31 @@ static PyObject *call_row(uint32_t number, PyObject *self, PyObject *const *valu
 
 static bool is_operand(PyObject *object) { return hgpy_is_array(object) || is_number(object); }
 
+/* NumPy's scalars are numbers, its arrays are not operands: whether their memory is shared or copied is to be said. */
+static PyObject *binary_with(uint32_t number, PyObject *a, PyObject *b) {
+  PyObject *other = is_operand(a) ? b : a;
+  PyObject *rank = PyObject_GetAttrString(other, "ndim"), *item = NULL, *result = NULL;
+  if (rank == NULL) {
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  bool is_scalar = PyLong_Check(rank) && PyLong_AsLong(rank) == 0;
+  Py_DECREF(rank);
+  if (!is_scalar) {
+    PyErr_Format(PyExc_TypeError, "%s: an Array and %R; hologram.asarray() makes an Array of it", rows[number].name,
+                 (PyObject *)Py_TYPE(other));
+    return NULL;
+  }
+  item = PyObject_CallMethod(other, "item", NULL);
+  if (item != NULL && is_number(item))
+    result = other == b ? hgpy_binary(number, a, item) : hgpy_binary(number, item, b);
+  else if (item != NULL) result = Py_NewRef(Py_NotImplemented);
+  Py_XDECREF(item);
+  return result;
+}
+
 PyObject *hgpy_binary(uint32_t number, PyObject *a, PyObject *b) {
-  if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_operand(a) || !is_operand(b)) return binary_with(number, a, b);
   call c;
   call_begin(&c, number);
   c.inputs[0] = a;

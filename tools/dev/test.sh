@@ -7,11 +7,12 @@ source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 source tools/dev/stress.sh
 
-STAGES=(release python engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install mingw aarch64)
+STAGES=(release python package engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install mingw aarch64)
 declare -A TITLE=(
   [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
   [python]="text, binary form, verifier, command line"
+  [package]="the Python package: arrays, buffers, gradients, shared memory"
   [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
@@ -94,7 +95,17 @@ stage_quick() {
   run_jobs
 }
 
-stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo; }
+stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --ignore=tests/python; }
+
+# The package as pip installs it, from the build of its own that pip makes, and its tests.
+stage_package() {
+  local stage=$BUILD/package/stage
+  check "build" build_as_release package -Dtests=false -Dpython=true || return 0
+  rm -rf "$stage"
+  mkdir -p "$stage"
+  cp -R python/hologram "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
+  PYTHONPATH=$stage run_pytest package tests/python
+}
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.
 stage_engines() {
@@ -102,7 +113,7 @@ stage_engines() {
   mapfile -t engines < <(engines_here)
   say "engines: ${engines[*]}"
   for engine in "${engines[@]}"; do options+=(--engine "$engine"); done
-  job "conformance" run_pytest release tests -m engine "${options[@]}"
+  job "conformance" run_pytest release tests -m engine --ignore=tests/python "${options[@]}"
   for engine in "${engines[@]}"; do
     unit_jobs_suffix=" on $engine"
     unit_jobs release --suite engines -- \
@@ -347,7 +358,7 @@ need_quick_tools() {
 
 need_test_tools() {
   need_quick_tools
-  need g++=g++ pkg-config=pkg-config cmake=cmake make=make groff=groff-base \
+  need g++=g++ '/usr/include/python3*/Python.h'=python3-dev pkg-config=pkg-config cmake=cmake make=make groff=groff-base \
     x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu \
     /usr/lib/wine/wine64=wine64 /usr/aarch64-linux-gnu/lib/libc.so.6=libc6-dev-arm64-cross qemu-aarch64=qemu-user
   need_fuzz_tools

@@ -1,0 +1,17 @@
+"""Tests of the Python package: `hologram` must be importable (./dev test package builds it and sets PYTHONPATH)."""
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("tests", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("tests")
+
+
+@pytest.fixture(autouse=True)
+def quiet_numpy():
+    with np.errstate(all="ignore"):
+        yield
+    gc.collect()
