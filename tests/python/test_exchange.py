@@ -129,9 +129,9 @@ def test_what_cannot_be_shared():
         hg.asarray(np.zeros((1,) * 9, "f4"))
 
 
-@pytest.mark.parametrize("value,shape,name", [(1, (), "int64"), (1.5, (), "float32"), (True, (), "bool"), ([], (0,), "float32"),
-                                              ([[1, 2], [3, 4]], (2, 2), "int64"), ([1, 2.5], (2,), "float32"), ([[], []], (2, 0), "float32"),
-                                              ([True, False], (2,), "bool"), ((1, (2)), (2,), "int64")])
+@pytest.mark.parametrize("value,shape,name", [
+    (1, (), "int64"), (1.5, (), "float32"), (True, (), "bool"), ([], (0,), "float32"), ([[1, 2], [3, 4]], (2, 2), "int64"),
+    ([1, 2.5], (2,), "float32"), ([[], []], (2, 0), "float32"), ([True, False], (2,), "bool"), ((1, (2)), (2,), "int64")])
 def test_numbers_and_lists(value, shape, name):
     x = hg.asarray(value)
     assert x.shape == shape and x.dtype == name
