@@ -148,8 +148,8 @@ HG_API hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byt
  * ends them all. hg_buffer_map: HG_UNSUPPORTED for imported memory of a GPU; HG_OUT_OF_MEMORY where the host has none
  * for its side, and HG_DEVICE: nothing is mapped then, and *memory is NULL. hg_buffer_unmap: HG_INVALID_ARGUMENT for a
  * buffer that is not mapped; after any other error the map is over all the same, and what the host wrote may not be in
- * the buffer. On the CPU the address is the buffer's as long as it lives, also when it is not mapped any more: who reads or
- * writes there beside launches sees to their order. */
+ * the buffer. On the CPU the address is the buffer's as long as it lives, also when it is not mapped any more: who
+ * reads or writes there beside launches sees to their order. */
 HG_API hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
 HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
 
