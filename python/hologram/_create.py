@@ -43,7 +43,7 @@ def _flatten(value: Any, numbers: list[Any], depth: int = 0) -> tuple[int, ...]:
 def _from_numbers(value: Any, dtype: Any, device: Executor | None) -> Array:
     numbers: list[Any] = []
     shape = _flatten(value, numbers)
-    kind = _core.full(shape=(), type=dtype).dtype if dtype is not None else _type_of(numbers)
+    kind = _core._scalar(0, dtype).dtype if dtype is not None else _type_of(numbers)
     if kind.kind == "float" or kind.kind == "storage":
         storage, code = _core.float64, "d"
         numbers = [float(v) for v in numbers]
@@ -59,8 +59,8 @@ def _from_numbers(value: Any, dtype: Any, device: Executor | None) -> Array:
             raise OverflowError(f"a number is out of range of {kind}")
     import struct
 
-    data = struct.pack(f"={len(numbers)}{code}", *numbers)
-    view = memoryview(data).cast(code) if numbers else memoryview(struct.pack(f"={code}", 0)).cast(code)[:0]
+    data: Any = memoryview(struct.pack(f"={max(len(numbers), 1)}{code}", *(numbers or [0])))
+    view = data.cast(code)[: len(numbers)]
     made = _core._share(view, device, 2).reshape(shape)
     return made if storage == kind else made.astype(kind)
 
@@ -68,9 +68,7 @@ def _from_numbers(value: Any, dtype: Any, device: Executor | None) -> Array:
 def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
     """By the buffer protocol or DLPack; None where the object has neither."""
     if isinstance(value, Array):
-        if device is not None and may_copy:
-            value = value.to_device(device)
-        return value + 0 if may_copy == 2 and False else value
+        return value if device is None else value.to_device(device)
     if isinstance(value, Buffer):
         return value.array()
     if not hasattr(value, "__dlpack__") or isinstance(value, (bytes, bytearray, memoryview)):
@@ -91,9 +89,7 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
 
 
 def _copied(value: Array) -> Array:
-    made = _core._share(value, None, 2) if value.dtype not in ("bfloat16", "float8_e4m3fn", "float8_e5m2") else _core._from_dlpack(
-        value.__dlpack__(max_version=(1, 0), copy=True))
-    return made
+    return _core._from_dlpack(value.__dlpack__(max_version=(1, 0), copy=True), value.device)
 
 
 def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = None) -> Array:

@@ -65,7 +65,10 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     """Whether a type is another, or of a kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
     'complex floating', 'numeric', or any of a tuple of them."""
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, k) for k in kind)
+        for one in kind:
+            if isdtype(dtype, one):
+                return True
+        return False
     if not isinstance(kind, str):
         return dtype == kind
     kinds = {"integer": {"integral", "numeric"}, "float": {"real floating", "numeric"}, "bool": {"bool"}, "storage": set()}

@@ -65,6 +65,17 @@ static void read_inputs(row *r, const char *at) {
   }
 }
 
+/* The table's word in the words of the array API standard, where that has one. */
+static const char *python_name(const row *r, const char *name) {
+  static const char *const pairs[][2] = {
+      {"axes", "axis"}, {"keep", "keepdims"}, {"type", "dtype"}, {"ddof", "correction"}};
+  if (strcmp(r->name, "permute") == 0) return name;
+  if (strcmp(r->name, "clip") == 0) return strcmp(name, "low") == 0 ? "min" : "max";
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+    if (strcmp(pairs[i][0], name) == 0) return pairs[i][1];
+  return name;
+}
+
 static uint8_t preset_of(const char *at, size_t length) {
   char word[64];
   snprintf(word, sizeof word, "%.*s", (int)length, at);
@@ -85,6 +96,8 @@ static void read_arguments(row *r, const char *at) {
     for (int depth = 0; *at != '\0' && (depth > 0 || *at != ','); at++) depth += (*at == '[') - (*at == ']');
     argument->preset = preset_of(first, (size_t)(at - first));
     argument->choices = first;
+    const char *name = python_name(r, argument->name);
+    if (name != argument->name) snprintf(argument->name, NAME_BYTES, "%s", name);
     r->argument_count++;
   }
 }
@@ -125,6 +138,7 @@ static const char *python_default(const argument_spec *argument, char *text, siz
   if (argument->preset == PRESET_REAL && strstr(argument->choices, "inf") - argument->choices < 2 &&
       strncmp(argument->choices + (argument->choices[0] == '-'), "inf", 3) == 0)
     return "None";
+  if (strcmp(argument->name, "keepdims") == 0) return "False";
   if (argument->preset == PRESET_CHOICE) snprintf(text, bytes, "'%.*s'", (int)length, argument->choices);
   else if (argument->preset == PRESET_TYPE) {
     char word[16];
@@ -380,11 +394,11 @@ static bool add_argument(call *c, uint32_t index, PyObject *value) {
   return argument_from(c->r, &c->r->arguments[index], value, &c->arguments[index]);
 }
 
-/* The array API's words for what the table calls otherwise. */
+/* The table's own words do, too. */
 static const char *other_name(const char *name) {
   static const char *const pairs[][2] = {
-      {"axis", "axes"}, {"axes", "axis"}, {"keepdims", "keep"}, {"dtype", "type"}, {"correction", "ddof"},
-      {"fill_value", "value"}, {"min", "low"}, {"max", "high"}, {"x1", "a"}, {"x2", "b"}, {"offset", "k"}};
+      {"axes", "axis"}, {"axis", "axes"}, {"keep", "keepdims"}, {"type", "dtype"}, {"ddof", "correction"},
+      {"low", "min"},   {"high", "max"},  {"x1", "a"},          {"x2", "b"},       {"fill_value", "value"}};
   for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
     if (strcmp(pairs[i][0], name) == 0) return pairs[i][1];
   return "";

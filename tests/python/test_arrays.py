@@ -340,7 +340,7 @@ def test_printing():
 def test_calls_that_are_wrong():
     x = hg.ones((2, 3))
     for call, words in ((lambda: hg.exp(), "missing"), (lambda: hg.exp(x, 1), "arguments"), (lambda: hg.exp("a"), "asarray"),
-                        (lambda: hg.sum(x, along=1), "along"), (lambda: hg.exp(x, x=x), "twice"), (lambda: hg.sum(x, axis="a"), "axes"),
+                        (lambda: hg.sum(x, along=1), "along"), (lambda: hg.exp(x, x=x), "twice"), (lambda: hg.sum(x, axis="a"), "axis"),
                         (lambda: hg.add(x, None), "missing"), (lambda: hg.exp(np.ones(3)), "asarray")):
         with pytest.raises(TypeError, match=words):
             call()
@@ -356,7 +356,7 @@ def test_every_row_has_a_function_with_a_signature():
     for name in ("softmax", "layer_norm", "concatenate", "adam", "full", "uniform", "sum"):
         function = getattr(hg, name)
         assert function.__doc__ and inspect.signature(function)
-    assert list(inspect.signature(hg.layer_norm).parameters) == ["x", "weight", "bias", "axes", "eps"]
+    assert list(inspect.signature(hg.layer_norm).parameters) == ["x", "weight", "bias", "axis", "eps"]
     assert "Softmax" in hg.cross_entropy_of_classes.__doc__
 
 

@@ -14,4 +14,5 @@ TEXT
   python3 tools/gen_operations.py "$@"
   python3 tools/gen_measured.py "$@"
   python3 tools/gen_flat.py "$@"
+  python3 tools/gen_python.py "$@"
 }

@@ -235,6 +235,7 @@ stage_docs() {
   check "docs/isa.md" python3 tools/gen_isa.py --check || true
   check "docs/operations.md" python3 tools/gen_operations.py --check || true
   check "docs/measured.md" python3 tools/gen_measured.py --check || true
+  check "stubs of the Python package" python3 tools/gen_python.py --check || true
 }
 
 # What people download: the shared library and the command, stripped, at most 3 MB together.
