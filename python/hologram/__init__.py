@@ -10,7 +10,7 @@ Operations are functions here (`hg.exp(x)`) and methods of arrays (`x.exp()`). `
 which take an executor and buffers. Importing starts no device and no thread: the first array does.
 """
 
-from hologram import _core, backend, ops
+from hologram import _core, array_api, backend, ops, random
 from hologram._core import *  # noqa: F403  the types, errors and operations of the table
 from hologram._core import Array as Array
 from hologram._core import Buffer as Buffer
@@ -34,6 +34,7 @@ from hologram._gradients import grad as grad
 from hologram._gradients import value_and_grad as value_and_grad
 from hologram._modes import eager as eager
 from hologram._modes import explain as explain
+from hologram._modes import jit as jit
 from hologram.backend import BackendType as BackendType
 from hologram.backend import get_default_backend as get_default_backend
 from hologram.backend import is_cuda_available as is_cuda_available

@@ -7,6 +7,7 @@ from hologram._core import Array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any
 
@@ -23,6 +24,41 @@ class eager:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         _core._set_eager(self._before)
+
+
+def _compute_all(tree: Any) -> None:
+    arrays: list[Array] = []
+    _collect(tree, arrays)
+    _core.compute(*arrays)
+
+
+def _collect(tree: Any, into: list[Array]) -> None:
+    if isinstance(tree, Array):
+        into.append(tree)
+    elif isinstance(tree, dict):
+        _collect(tuple(tree.values()), into)
+    elif isinstance(tree, (list, tuple)):
+        for part in tree:
+            _collect(part, into)
+
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as one computation: all arrays of what it returns are computed together when it is called.
+
+    What it is given is computed before, so that every call is the same computation, which is compiled once for each
+    shape and type. Nothing else changes: the function runs each time, and its bits are the same with and without."""
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        if _core._is_tracing():
+            return function(*arguments, **named)
+        _compute_all((arguments, named))
+        result = function(*arguments, **named)
+        _compute_all(result)
+        return result
+
+    run.__name__ = getattr(function, "__name__", "function")
+    run.__doc__ = function.__doc__
+    return run
 
 
 def explain(x: Array, *, json: bool = False, file: Any = None) -> Any:

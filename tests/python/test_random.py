@@ -1,0 +1,61 @@
+"""Keys, and hg.jit."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+
+def test_the_same_key_gives_the_same_numbers():
+    key = hg.random.key(7)
+    a, b = hg.random.normal(key, (100,)), hg.random.normal(hg.random.key(7), (100,))
+    assert a.tolist() == b.tolist() != hg.random.normal(hg.random.key(8), (100,)).tolist()
+    keys = hg.random.split(key, 5)
+    assert keys.shape == (5,) and keys.dtype == "uint64" and len(set(keys.tolist())) == 5
+    assert hg.random.normal(keys[0], (10,)).tolist() != hg.random.normal(keys[1], (10,)).tolist()
+
+
+def test_what_they_look_like():
+    key = hg.random.key(1)
+    u = hg.random.uniform(key, (200, 50), 2.0, 4.0).numpy()
+    assert u.shape == (200, 50) and 2 <= u.min() < 2.01 and 3.99 < u.max() < 4 and abs(u.mean() - 3) < 0.02
+    n = hg.random.normal(key, 10000, dtype="float64").numpy()
+    assert n.dtype == "float64" and abs(n.mean()) < 0.05 and abs(n.std() - 1) < 0.05
+    assert set(hg.random.integers(key, (1000,), -2, 3).tolist()) == {-2, -1, 0, 1, 2}
+    assert abs(np.mean(hg.random.bernoulli(key, 10000, 0.3).numpy()) - 0.3) < 0.03
+    assert hg.random.bits(key, (3,)).dtype == "uint32" and hg.random.uniform(key).shape == ()
+    with pytest.raises(ValueError):
+        hg.random.key(-1)
+
+
+def test_jit_computes_all_that_is_returned():
+    calls = []
+
+    @hg.jit
+    def function(x, scale):
+        """Words."""
+        calls.append(1)
+        return {"a": hg.exp(x) * scale, "b": [x.sum(), (x, 3)]}
+
+    x = hg.asarray(np.arange(4, dtype="f4"))
+    for scale in (2.0, 3.0, 4.0):
+        made = function(x + 1, scale)
+        assert not made["a"].is_pending and not made["b"][0].is_pending
+        np.testing.assert_allclose(made["a"].numpy(), np.exp(np.arange(1, 5, dtype="f4")) * np.float32(scale), rtol=1e-6)
+    assert len(calls) == 3 and function.__name__ == "function" and function.__doc__ == "Words."
+    step = hg.jit(hg.value_and_grad(lambda w: (w * w).sum()))
+    value, gradient = step(hg.ones(3))
+    assert not value.is_pending and not gradient.is_pending and gradient.tolist() == [2, 2, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_computes():
+    code = ("import os, hologram as hg\nx = hg.ones(100000) + 1\nassert float(x.sum()) == 200000\nif (pid := os.fork()) == 0:\n"
+            "    ok = float((x * 2).sum()) == 400000 and (hg.ones(3) + 1).tolist() == [2, 2, 2]\n    os._exit(0 if ok else 1)\n"
+            "print(os.waitpid(pid, 0)[1], float((x + 1).sum()))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["0", "300000.0"], done.stderr
