@@ -23,7 +23,7 @@ def is_report_of(name: str, report: str) -> bool:
     engine, isa = settings(name).values()
     if engine == "interp":
         return report == "reference"
-    if not engine and report in ("reference", "ptx"):  # ptx: HOLOGRAM_TEST_BACKEND is cuda
+    if not engine and report in ("reference", "ptx", "msl"):  # a GPU: HOLOGRAM_TEST_BACKEND
         return True
     return re.fullmatch(f"{engine or '(tile|native)'} {isa or '[a-z0-9]+'}", report) is not None
 

@@ -37,7 +37,9 @@ ROOMS = {
     "backend/gpu": "base ir atlas compiler",
     "backend/cuda/ptx": "base ir atlas compiler backend/gpu",
     "backend/cuda": "base ir compiler backend backend/gpu backend/cuda/ptx",
-    "runtime": "base ir atlas compiler backend backend/cpu backend/cuda",
+    "backend/metal/msl": "base ir atlas compiler backend/gpu",
+    "backend/metal": "base ir compiler backend backend/gpu backend/metal/msl",
+    "runtime": "base ir atlas compiler backend backend/cpu backend/cuda backend/metal",
     "ops": "base atlas backend runtime",
     "cli": "",
 }

@@ -472,10 +472,10 @@ typedef struct hg_emit_target_info {
 } hg_emit_target_info;
 HG_API hg_status hg_emit_target_query(size_t index, hg_emit_target_info *info);
 
-/* What the compiler makes of a program, on whatever machine: "ptx" and "vector" (what the CPU engines run) are text;
- * "x86-avx512", "x86-avx2" and "arm64" are machine code. `capability` is for ptx: major * 10 + minor of the GPU, from
- * 75 to 999, or 0 for the oldest. Release the bytes with atlas_memory_release and the same allocator. HG_NOT_FOUND for
- * other targets, HG_INVALID_ARGUMENT for another capability, HG_UNSUPPORTED for a program that machine code is not
+/* What the compiler makes of a program, on whatever machine: "msl", "ptx" and "vector" (what the CPU engines run) are
+ * text; "x86-avx512", "x86-avx2" and "arm64" are machine code. `capability` is for ptx: major * 10 + minor of the GPU,
+ * from 75 to 999, or 0 for the oldest. Release the bytes with atlas_memory_release and the same allocator. HG_NOT_FOUND
+ * for other targets, HG_INVALID_ARGUMENT for another capability, HG_UNSUPPORTED for a program that machine code is not
  * written for, HG_OUT_OF_MEMORY. */
 HG_API hg_status hg_emit(const hg_allocator *allocator, const atlas_program *program, const char *target,
                          uint32_t capability, void **bytes, size_t *byte_count);

@@ -7,9 +7,9 @@
  * Program number i of a run is made from seed S + i alone: `--seed <its seed> --count 1` repeats it. Sizes are mixed,
  * 10 to 150 instructions, unless --size says otherwise. A failure is shrunk and printed as text. A worker that crashes
  * or hangs is a failure of the program it was at (POSIX systems). --engines-only leaves out what concerns the
- * compiler's identities: compiled once, each engine against the interpreted SSA. --backend cpu or cuda does the same
- * with hg_launch on that backend in place of the engines. --shapes runs nothing: it says how many of the programs hold
- * each shape of shapes.def, which one in fifty must. */
+ * compiler's identities: compiled once, each engine against the interpreted SSA. --backend cpu, cuda or metal does the
+ * same with hg_launch on that backend in place of the engines. --shapes runs nothing: it says how many of the programs
+ * hold each shape of shapes.def, which one in fifty must. */
 #if !defined(_WIN32)
 #  define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #endif
@@ -406,9 +406,10 @@ static int read_options(int count, char **words, options *o) {
     }
     if (i + 1 >= count) return 0;
     if (strcmp(words[i], "--backend") == 0) {
-      int on_gpu = strcmp(words[++i], "cuda") == 0;
-      if (!on_gpu && strcmp(words[i], "cpu") != 0) return 0;
-      check_on_backend(on_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU);
+      hg_backend_id backend = HG_BACKEND_AUTO;
+      if (hg_backend_by_name(words[++i], &backend) != HG_OK || backend == HG_BACKEND_AUTO) return 0;
+      int on_gpu = backend != HG_BACKEND_CPU;
+      check_on_backend(backend);
       crashes_are_results = !on_gpu; /* the driver does not live on in a forked process */
       o->engines_only = 1;
       continue;
@@ -428,7 +429,7 @@ int main(int count, char **words) {
   options o = {.seed = 1, .count = 1000, .processes = 1};
   if (!read_options(count, words, &o)) {
     printf("usage: test_random [--count N] [--seed S] [--size K] [--processes P] [--compiler-only | --engines-only |"
-           " --backend cpu|cuda] [--shapes] [--verbose]\n");
+           " --backend cpu|cuda|metal] [--shapes] [--verbose]\n");
     return 2;
   }
   if (o.shapes) return print_shapes(&o);

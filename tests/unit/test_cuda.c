@@ -79,7 +79,9 @@ static void test_refusals(void) {
     CHECK_EQ_U64(hg_executor_create(NULL, &executor), HG_OK); /* goes on to the CPU, and says why */
     CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
     CHECK_EQ_U64(info.backend, HG_BACKEND_CPU);
-    snprintf(story, sizeof story, "metal: not built in to this build; cuda: %s; cpu: chosen", cases[i].sentence);
+    snprintf(story, sizeof story,
+             "metal: Metal is Apple's: this system has no Objective-C runtime with Metal; cuda: %s; cpu: chosen",
+             cases[i].sentence);
     CHECK_STR(info.selection, story);
     hg_executor_release(executor);
     set(cases[i].name, NULL);

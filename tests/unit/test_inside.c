@@ -11,7 +11,7 @@
 
 static const char text[] =
     ".program look\n.buffer x f32 inout\nldg.f32 r0, [x + lane]\nexp.f32 r0, r0\nstg.f32 [x + lane], r0\nexit\n";
-static const char *const targets[] = {"ptx", "vector", "x86-avx512", "x86-avx2", "arm64"};
+static const char *const targets[] = {"msl", "ptx", "vector", "x86-avx512", "x86-avx2", "arm64"};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 static atlas_program *parse(const hg_allocator *allocator, const char *source) {
@@ -30,7 +30,7 @@ static void test_targets(void) {
     CHECK_EQ_U64(hg_emit(NULL, program, targets[t], 90, (void **)&bytes, &count), HG_OK);
     CHECK_EQ_U64(hg_emit(NULL, program, targets[t], 90, (void **)&again, &again_count), HG_OK);
     CHECK(count > 100 && count == again_count && memcmp(bytes, again, count) == 0);
-    if (t < 2) CHECK(memchr(bytes, 0, count) == NULL && bytes[count - 1] == '\n');
+    if (t < 3) CHECK(memchr(bytes, 0, count) == NULL && bytes[count - 1] == '\n');
     atlas_memory_release(NULL, bytes);
     atlas_memory_release(NULL, again);
   }
@@ -43,9 +43,9 @@ static void test_target_table(void) {
   for (int t = 0; t < TARGETS; t++) {
     CHECK_EQ_U64(hg_emit_target_query((size_t)t, &info), HG_OK);
     CHECK_STR(info.name, targets[t]);
-    CHECK((info.machine == NULL) == (t < 2));
-    CHECK_EQ_U64(info.least_capability, t == 0 ? 75 : 0);
-    CHECK_EQ_U64(info.most_capability, t == 0 ? 999 : 0);
+    CHECK((info.machine == NULL) == (t < 3));
+    CHECK_EQ_U64(info.least_capability, t == 1 ? 75 : 0);
+    CHECK_EQ_U64(info.most_capability, t == 1 ? 999 : 0);
   }
   CHECK_EQ_U64(hg_emit_target_query(TARGETS, &info), HG_NOT_FOUND);
   CHECK_EQ_U64(hg_emit_target_query(0, NULL), HG_INVALID_ARGUMENT);
@@ -74,7 +74,7 @@ static void test_refusals(void) {
   size_t count = 1;
   CHECK_EQ_U64(hg_emit(NULL, program, "gcn", 0, &bytes, &count), HG_NOT_FOUND);
   CHECK(bytes == NULL && count == 0);
-  CHECK_STR(hg_last_error(), "there is no target 'gcn': ptx, vector, x86-avx512, x86-avx2, arm64");
+  CHECK_STR(hg_last_error(), "there is no target 'gcn': msl, ptx, vector, x86-avx512, x86-avx2, arm64");
   CHECK_EQ_U64(hg_emit(NULL, library, "ptx", 0, &bytes, &count), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_emit(NULL, NULL, "ptx", 0, &bytes, &count), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_emit(NULL, program, NULL, 0, &bytes, &count), HG_INVALID_ARGUMENT);

@@ -52,9 +52,12 @@ static void test_executor(void) {
 static void test_backends(void) {
   hg_executor *executor = NULL;
   hg_executor_desc desc = {.backend = HG_BACKEND_METAL};
+#ifndef __APPLE__
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_UNSUPPORTED);
-  CHECK_STR(hg_last_error(), "the metal backend is not available: not built in to this build");
+  CHECK_STR(hg_last_error(), "the metal backend is not available: Metal is Apple's: this system has no Objective-C "
+                             "runtime with Metal");
   CHECK(executor == NULL);
+#endif
   desc.backend = (hg_backend_id)77;
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_INVALID_ARGUMENT);
   CHECK_STR(hg_last_error(), "there is no backend with the number 77");
@@ -70,7 +73,7 @@ static void test_backends(void) {
   hg_backend_info info = {0};
   for (; hg_backend_query(count, &info) == HG_OK; count++) {
     if (count < 3) CHECK_STR(info.name, names[count]);
-    if (count != 1) CHECK_EQ_U64(info.available, count == 2); /* a GPU may be there or not */
+    if (count == 2) CHECK(info.available); /* a GPU may be there or not */
     CHECK(info.reason[0] != '\0');
   }
   CHECK_EQ_U64(count, 3);

@@ -1,0 +1,65 @@
+/* commands.c - command buffers: one an encoder, all in the device's queue; and when the device is lost. */
+#include "backend/metal/metal_device.h"
+
+#include <stdio.h>
+
+hg_status hg_metal_begin_within(metal_device *d, metal_id *encoder, metal_id *commands) {
+  *commands = METAL(&d->objc, command_buffer, d->queue);
+  *encoder = METAL(&d->objc, encoder, *commands);
+  return *encoder != NULL ? HG_OK : hg_fail(HG_DEVICE, "Metal made no command buffer");
+}
+
+void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands) {
+  if (commands != NULL) commands = METAL(&d->objc, retain, commands);
+  hg_mutex_lock(&d->mutex);
+  metal_id before = *last;
+  *last = commands;
+  hg_mutex_unlock(&d->mutex);
+  if (before != NULL) METAL(&d->objc, release, before);
+}
+
+metal_id hg_metal_take_last(metal_device *d, metal_id *last) {
+  hg_mutex_lock(&d->mutex);
+  metal_id commands = *last != NULL ? METAL(&d->objc, retain, *last) : NULL;
+  hg_mutex_unlock(&d->mutex);
+  return commands;
+}
+
+void hg_metal_commit_within(metal_device *d, metal_id encoder, metal_id commands, metal_id *last) {
+  METAL(&d->objc, end, encoder);
+  METAL(&d->objc, commit, commands);
+  hg_metal_set_last(d, &d->last, commands);
+  if (last != NULL) hg_metal_set_last(d, last, commands);
+}
+
+/* The first failure of any thread counts. */
+static hg_status poison(metal_device *d, metal_id commands) {
+  metal_id error = METAL(&d->objc, error, commands);
+  hg_mutex_lock(&d->mutex);
+  if (!atomic_load(&d->poisoned)) {
+    snprintf(d->poison, sizeof d->poison, "the GPU failed and the executor is lost: %s (Metal's error %ld)",
+             hg_metal_words(&d->objc, error), (long)METAL(&d->objc, code, error));
+    atomic_store(&d->poisoned, 1);
+  }
+  hg_mutex_unlock(&d->mutex);
+  return hg_fail(HG_DEVICE, "%s", d->poison);
+}
+
+hg_status hg_metal_wait_for(metal_device *d, metal_id commands) {
+  if (commands == NULL) return HG_OK;
+  METAL(&d->objc, wait, commands);
+  return METAL(&d->objc, state, commands) == METAL_FAILED ? poison(d, commands) : HG_OK;
+}
+
+hg_status hg_metal_settle(metal_device *d) {
+  metal_id last = hg_metal_take_last(d, &d->last);
+  hg_status status = hg_metal_wait_for(d, last);
+  if (last != NULL) METAL(&d->objc, release, last);
+  return status;
+}
+
+hg_status hg_metal_check(const metal_device *d) {
+  if (d->process != hg_process_id())
+    return hg_fail(HG_DEVICE, "the process has forked: a child has no GPU; make its executors in the child");
+  return atomic_load(&d->poisoned) ? hg_fail(HG_DEVICE, "%s", d->poison) : HG_OK;
+}

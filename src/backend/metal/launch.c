@@ -1,0 +1,186 @@
+/* launch.c - launches: the argument block with the GPU's addresses, the form of the kernel, and its results. */
+#include "backend/metal/metal_kernel.h"
+
+#include <stddef.h>
+
+/* ---- the GPU's addresses ----------------------------------------------------------------------------------------- */
+
+/* A launch as the GPU sees it. */
+typedef struct gpu_launch {
+  atlas_launch launch;
+  atlas_argument arguments[ATLAS_MAX_SYMBOLS];
+  uint64_t block[HG_GPU_ARGUMENT_BYTES / sizeof(uint64_t)];
+  hg_gpu_launch shape;
+  hg_gpu_places places;
+  metal_entry *entry;
+} gpu_launch;
+
+static uint8_t *as_memory(uint64_t address) { return (uint8_t *)(uintptr_t)address; }
+
+static void translate_arguments(metal_device *d, metal_id encoder, const atlas_program *program, gpu_launch *g) {
+  const atlas_argument *given = g->launch.arguments;
+  for (uint32_t s = 0; s < program->symbols.count; s++) {
+    g->arguments[s] = given[s];
+    g->arguments[s].span.memory = as_memory(hg_metal_gpu_address(d, encoder, given[s].span.memory));
+  }
+  g->launch.arguments = g->arguments;
+  g->launch.boundary = as_memory(hg_metal_gpu_address(d, encoder, g->launch.boundary));
+}
+
+/* The program's buffer table: entries {address, byte count}, of memory that is freed behind the launch. */
+static void write_entries(metal_device *d, metal_id encoder, const atlas_argument *argument, uint32_t count,
+                          uint8_t *table) {
+  hg_gpu_span *entries = (hg_gpu_span *)(void *)table;
+  for (uint32_t i = 0; i < count; i++)
+    entries[i] =
+        (hg_gpu_span){hg_metal_gpu_address(d, encoder, argument->table[i].memory), argument->table[i].byte_count};
+}
+
+/* ---- the form ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t usual_form(const atlas_launch *launch) {
+  uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
+  return lanes > METAL_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
+}
+
+/* Packs the launch for the first form of the kernel that can run it. */
+static hg_status pack(metal_kernel *kernel, gpu_launch *g) {
+  uint32_t form = usual_form(&g->launch), lacks = 0;
+  do {
+    form |= lacks;
+    HG_TRY(hg_metal_entry_of(kernel, form, &g->entry));
+    lacks = hg_gpu_pack(kernel->program, &g->entry->info, &g->launch, &g->places, g->block, &g->shape);
+  } while ((lacks & ~form) != 0);
+  return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
+}
+
+hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch) {
+  gpu_launch g = {.launch = *launch};
+  return pack(kernel, &g);
+}
+
+/* ---- the launch -------------------------------------------------------------------------------------------------- */
+
+enum { MOST_BLOCKS = 1 << 20 }; /* of a grid: Metal counts its threads in 32 bits */
+
+/* The last block of a linear launch has the lanes that are left. */
+static uint64_t threads_of(const gpu_launch *g, uint32_t blocks) {
+  const hg_gpu_header *header = (const hg_gpu_header *)g->block;
+  uint64_t before = header->first * g->shape.threads, all = (uint64_t)blocks * g->shape.threads;
+  return header->lanes - before < all ? header->lanes - before : all;
+}
+
+static void dispatch(const metal_device *d, metal_id encoder, gpu_launch *g) {
+  hg_gpu_header *header = (hg_gpu_header *)g->block;
+  uint64_t left = g->shape.blocks + g->shape.left;
+  METAL_WITH(&d->objc, set_pipeline, encoder, g->entry->pipeline);
+  while (left > 0) {
+    uint32_t blocks = left < MOST_BLOCKS ? (uint32_t)left : MOST_BLOCKS;
+    const metal_size threads = {(metal_unsigned)threads_of(g, blocks), 1, 1}, block = {g->shape.threads, 1, 1};
+    METAL_WITH(&d->objc, set_bytes, encoder, g->block, g->entry->info.argument_bytes, 0);
+    METAL_WITH(&d->objc, dispatch, encoder, threads, block);
+    header->first += blocks;
+    left -= blocks;
+  }
+}
+
+static void prepare_results(metal_device *d, metal_id encoder, metal_record *record, metal_results *results,
+                            gpu_launch *g) {
+  uint64_t at = hg_metal_gpu_address(d, encoder, (const uint8_t *)record);
+  g->places.fault_record = at + offsetof(metal_record, fault);
+  g->places.fault_flag = at + offsetof(metal_record, flag);
+  if (results == NULL) return;
+  at = hg_metal_gpu_address(d, encoder, (const uint8_t *)results);
+  g->places.resonance = at + offsetof(metal_results, resonance);
+  g->places.phase_advance = at + offsetof(metal_results, phase_advance);
+}
+
+static hg_status encode(metal_device *d, metal_id encoder, metal_kernel *kernel, const uint8_t *table, gpu_launch *g) {
+  g->places.table = hg_metal_gpu_address(d, encoder, table);
+  translate_arguments(d, encoder, kernel->program, g);
+  HG_TRY(pack(kernel, g));
+  dispatch(d, encoder, g);
+  return HG_OK;
+}
+
+/* The memory of a buffer table is there as long as the launch. */
+static hg_status launch_with_table(metal_device *d, metal_kernel *kernel, gpu_launch *g, metal_record *record,
+                                   metal_results *results, uint8_t *table, uint32_t table_symbol, metal_id *last) {
+  metal_id encoder = NULL, commands = NULL;
+  HG_TRY(hg_metal_begin_within(d, &encoder, &commands));
+  prepare_results(d, encoder, record, results, g);
+  if (table != NULL)
+    write_entries(d, encoder, &g->launch.arguments[table_symbol], atlas_symbol_at(kernel->program, table_symbol)->count,
+                  table);
+  hg_status status = encode(d, encoder, kernel, table, g);
+  hg_metal_commit_within(d, encoder, commands, last); /* an empty one after a failure */
+  return status;
+}
+
+hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
+                                 metal_record *record, metal_results *results, metal_id *last) {
+  gpu_launch g = {.launch = *launch};
+  uint8_t *table = NULL;
+  HG_TRY(hg_metal_check_ready(kernel, launch));
+  const hg_gpu_info *info = &atomic_load(&kernel->entry[0])->info;
+  if (info->table_symbol != HG_GPU_NO_SYMBOL) {
+    uint64_t bytes = atlas_symbol_at(kernel->program, info->table_symbol)->count * sizeof(hg_gpu_span);
+    HG_TRY(hg_metal_allocate_within(d, bytes, HG_BACKEND_MIN_ALIGNMENT, 0, &table));
+  }
+  hg_status status = launch_with_table(d, kernel, &g, record, results, table, info->table_symbol, last);
+  if (table == NULL) return status;
+  hg_status done = hg_metal_settle(d);
+  hg_metal_free_within(d, table);
+  return status != HG_OK ? status : done;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch, metal_record *record,
+                          hg_fault *fault) {
+  if (record->flag != 0) hg_gpu_fault_read(kernel->program, launch, &record->fault, fault);
+  *record = (metal_record){.fault = hg_gpu_fault_none()};
+}
+
+/* Made at the first launch, so that an executor that only copies needs none of it. */
+static hg_status open_results(metal_device *d) {
+  uint8_t *memory = NULL;
+  if (d->results == NULL) {
+    HG_TRY(hg_metal_allocate_within(d, sizeof *d->results, HG_BACKEND_MIN_ALIGNMENT, 1, &memory));
+    d->results = (metal_results *)(void *)memory;
+    d->results->record.fault = hg_gpu_fault_none();
+  }
+  HG_TRY(hg_metal_settle(d));
+  memset(d->results->resonance, 0, sizeof d->results->resonance);
+  d->results->phase_advance = 0;
+  return HG_OK;
+}
+
+static void read_time(const metal_device *d, atlas_launch *launch, metal_id commands) {
+  if (!launch->wants_time || commands == NULL) return;
+  double seconds = METAL(&d->objc, ended, commands) - METAL(&d->objc, began, commands);
+  launch->nanoseconds = (uint64_t)(seconds * 1e9);
+}
+
+static hg_status launch_and_wait(metal_device *d, metal_kernel *kernel, atlas_launch *launch, metal_id *last) {
+  HG_TRY(open_results(d));
+  HG_TRY(hg_metal_launch_within(d, kernel, launch, &d->results->record, d->results, last));
+  HG_TRY(hg_metal_wait_for(d, *last));
+  read_time(d, launch, *last);
+  const hg_gpu_info *info = &atomic_load(&kernel->entry[0])->info;
+  if (info->uses_resonance) memcpy(launch->resonance, d->results->resonance, sizeof d->results->resonance);
+  if (info->uses_phase_advance) launch->phase_advance = (uint32_t)d->results->phase_advance;
+  if (d->results->record.flag != 0) hg_metal_take_record(kernel, launch, &d->results->record, &launch->fault);
+  return HG_OK;
+}
+
+static hg_status launch_within(metal_device *d, metal_kernel *kernel, atlas_launch *launch) {
+  metal_id last = NULL;
+  hg_status status = launch_and_wait(d, kernel, launch, &last);
+  hg_metal_set_last(d, &last, NULL);
+  return status;
+}
+
+hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch) {
+  METAL_RUN(device, launch_within(device, kernel, launch));
+}

@@ -1,0 +1,112 @@
+/* metal_device.h - the Metal device, shared by its files.
+ *
+ * All memory is shared between CPU and GPU, so an address of the backend is the host's; kernels get the GPU's, which
+ * `hg_metal_gpu_address` finds. There is one command queue, in which all work is done in the order in which it was
+ * given: streams need no other order, and a copy by the CPU waits for what was given before.
+ *
+ * Functions of the backend run in an autorelease pool of their own (METAL_RUN). The first command buffer that fails
+ * poisons the device: every call then fails with its sentence. */
+#ifndef HG_METAL_METAL_DEVICE_H
+#define HG_METAL_METAL_DEVICE_H
+
+#include "backend/backend.h"
+#include "backend/gpu/gpu.h"
+#include "backend/metal/objc.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "compiler/expand.h"
+
+#include <stdatomic.h>
+
+/* Memory of a buffer of Metal's. */
+typedef struct metal_allocation {
+  uint8_t *memory;   /* that callers have: aligned */
+  uint64_t byte_count;
+  uint64_t address;  /* the GPU's, of the same byte */
+  metal_id buffer;
+  uint8_t is_wrapped; /* another library's memory, or the host's */
+} metal_allocation;
+
+/* The results of launches beside their buffers, in shared memory. */
+typedef struct metal_record {
+  hg_gpu_fault fault;
+  uint64_t flag;
+} metal_record;
+
+typedef struct metal_results {
+  metal_record record;
+  int64_t resonance[ATLAS_CLASS_COUNT];
+  uint64_t phase_advance;
+} metal_results;
+
+typedef struct metal_device {
+  hg_allocator allocator;
+  metal_runtime objc;
+  metal_id device, queue;
+  uint32_t shared_bytes;
+  uint64_t process;       /* that opened it: a child of fork has no GPU */
+  hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, and those of streams */
+  metal_id last;          /* the last command buffer; NULL: none yet */
+  hg_array allocations;   /* metal_allocation, ascending by memory */
+  metal_results *results; /* of launches that are waited for; NULL: none yet */
+  hg_functions functions;
+  atomic_uint poisoned;
+  char poison[300];
+} metal_device;
+
+/* ---- device.c ---------------------------------------------------------------------------------------------------- */
+
+hg_status hg_metal_query(const hg_device_choice *choice, hg_device_info *info);
+hg_status hg_metal_open(const hg_allocator *allocator, const hg_device_choice *choice, void **device,
+                        int *host_is_full);
+void hg_metal_close(void *device);
+
+#define METAL_RUN(d, call)                                   \
+  do {                                                       \
+    const metal_device *device_ = (d);                       \
+    HG_TRY(hg_metal_check(device_));                         \
+    void *pool_ = device_->objc.pool_push();                 \
+    hg_status status_ = (call);                              \
+    device_->objc.pool_pop(pool_);                           \
+    return status_;                                          \
+  } while (0)
+
+/* ---- commands.c: command buffers --------------------------------------------------------------------------------- */
+
+/* Encoding: an encoder in a command buffer of its own, which `commit` gives to the queue and keeps as *last (NULL: only
+ * as the device's), in place of what was there. */
+hg_status hg_metal_begin_within(metal_device *d, metal_id *encoder, metal_id *commands);
+void hg_metal_commit_within(metal_device *d, metal_id encoder, metal_id commands, metal_id *last);
+/* A command buffer that is somebody's `last`, retained, or NULL; to be released. */
+metal_id hg_metal_take_last(metal_device *d, metal_id *last);
+void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands);
+/* Waits for a command buffer, which may be NULL. If it failed the device is poisoned. */
+hg_status hg_metal_wait_for(metal_device *d, metal_id commands);
+/* Waits for all work. */
+hg_status hg_metal_settle(metal_device *d);
+/* HG_DEVICE if a command buffer has failed, or in a child of fork. */
+hg_status hg_metal_check(const metal_device *d);
+
+/* ---- memory.c ---------------------------------------------------------------------------------------------------- */
+
+hg_status hg_metal_allocate_within(metal_device *d, uint64_t byte_count, uint32_t alignment, int zeroed,
+                                   uint8_t **memory);
+void hg_metal_free_within(metal_device *d, uint8_t *memory);
+/* Where the GPU has it, 0 for NULL; the encoder's command buffer keeps it there. */
+uint64_t hg_metal_gpu_address(metal_device *d, metal_id encoder, const uint8_t *memory);
+hg_status hg_metal_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **memory);
+void hg_metal_free(void *device, uint8_t *memory);
+hg_status hg_metal_adopt(void *device, const uint8_t *memory, uint64_t byte_count);
+hg_status hg_metal_copy_in(void *device, uint8_t *destination, const void *source, uint64_t byte_count);
+hg_status hg_metal_copy_out(void *device, void *destination, const uint8_t *source, uint64_t byte_count);
+hg_status hg_metal_copy_within(void *device, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
+hg_status hg_metal_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
+                        size_t pattern_size);
+hg_status hg_metal_map(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count, void **memory);
+hg_status hg_metal_unmap(void *device, uint8_t *allocation, uint64_t offset, uint64_t byte_count);
+void hg_metal_memory_close(metal_device *d);
+
+extern const hg_stream_functions hg_metal_streams; /* stream.c */
+extern const hg_emit_target hg_metal_emit_targets[]; /* metal_emit.c */
+
+#endif

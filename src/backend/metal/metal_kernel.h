@@ -1,0 +1,47 @@
+/* metal_kernel.h - a program compiled for the Metal device: its forms, and their launches. */
+#ifndef HG_METAL_METAL_KERNEL_H
+#define HG_METAL_METAL_KERNEL_H
+
+#include "backend/metal/metal_device.h"
+
+/* One form of a program. */
+typedef struct metal_entry {
+  metal_id pipeline;
+  hg_gpu_info info;
+} metal_entry;
+
+/* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK lanes. */
+enum { METAL_USUAL_BLOCK = 256, METAL_ENTRY_COUNT = 8 };
+
+typedef struct metal_kernel {
+  const atlas_program *program; /* outlives the kernel */
+  _Atomic(metal_entry *) entry[METAL_ENTRY_COUNT]; /* by form; NULL: not needed yet */
+  atomic_uint wanted; /* a set of forms, which hg_metal_prepare is to make */
+  hg_mutex mutex;     /* of hg_metal_prepare */
+} metal_kernel;
+
+/* The entry of that form; HG_UNPREPARED if it is not compiled yet, and then wanted. */
+static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t form, metal_entry **out) {
+  *out = atomic_load_explicit(&kernel->entry[form], memory_order_acquire);
+  if (*out != NULL) return HG_OK;
+  atomic_fetch_or(&kernel->wanted, 1u << form);
+  return HG_UNPREPARED;
+}
+
+hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *out);
+hg_status hg_metal_prepare(void *device, void *kernel);
+hg_status hg_metal_describe(void *device, void *kernel, hg_kernel_facts *facts);
+void hg_metal_release(void *device, void *kernel);
+
+hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch);
+/* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
+hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch);
+/* Gives the launch to the queue, with a fault to that record, which lies in memory of the device. `results`: of
+ * programs that change counters or the phase, or NULL. */
+hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
+                                 metal_record *record, metal_results *results, metal_id *last);
+/* Of a launch that is done: takes the record of its fault, and resets it. */
+void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch, metal_record *record,
+                          hg_fault *fault);
+
+#endif

@@ -1,0 +1,218 @@
+/* emit.c - the text around the program of a lane: the argument block, the kernel's head, where a lane is. */
+#include "backend/metal/msl/msl.h"
+
+#include "atlas/functions.h"
+#include "base/error.h"
+#include "compiler/canon.h"
+#include "compiler/expand.h"
+#include "compiler/optimise.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+extern const char *const hg_msl_prelude_text[]; /* made by the build from prelude.metal; ends with NULL */
+
+hg_status hg_msl_prelude(const hg_allocator *allocator, hg_array *text) {
+  for (size_t i = 0; hg_msl_prelude_text[i] != NULL; i++)
+    if (hg_array_append(allocator, text, hg_msl_prelude_text[i], strlen(hg_msl_prelude_text[i])) == NULL)
+      return hg_fail_memory("MSL", text->count);
+  return HG_OK;
+}
+
+/* ---- arguments: hg_gpu_header, then the program's ---------------------------------------------------------------- */
+
+static const char header_fields[] =
+    "  ulong lanes, fast_lanes;\n"
+    "  device uchar *fault_record, *fault_flag;\n"
+    "  ulong step_limit;\n"
+    "  device uchar *boundary, *resonance, *phase_advance;\n"
+    "  ulong first, block_count, first_lane, whole_lanes, total_x, total_y, grid_x, grid_y, grid_z;\n"
+    "  ulong reciprocal_x, reciprocal_y;\n"
+    "  uint block_size_x, block_size_y, block_size_z, phase, is_flat, block_lanes;\n";
+
+static_assert(offsetof(hg_gpu_header, step_limit) == 32 && offsetof(hg_gpu_header, first) == 64 &&
+                   offsetof(hg_gpu_header, total) == 96 && offsetof(hg_gpu_header, grid) == 112 &&
+                   offsetof(hg_gpu_header, block) == 152 && offsetof(hg_gpu_header, is_flat) == 168 &&
+                   sizeof(hg_gpu_header) == 176,
+               "the fields above are those of hg_gpu_header");
+
+static void put_parameter(msl *m, const hg_gpu_parameter *parameter) {
+  unsigned s = parameter->symbol;
+  switch (parameter->kind) {
+  case ATLAS_SYMBOL_BUFFER: hg_msl_head(m, "  device uchar *p%u;\n  ulong n%u;\n", s, s); break;
+  case ATLAS_SYMBOL_POOL: hg_msl_head(m, "  device uchar *p%u;\n  ulong n%u, share%u;\n", s, s, s); break;
+  case ATLAS_SYMBOL_TABLE: hg_msl_head(m, "  device span *t%u;\n", s); break;
+  default: hg_msl_head(m, parameter->divides ? "  ulong s%u, over%u;\n" : "  ulong s%u;\n", s, s); break;
+  }
+}
+
+static void put_arguments(msl *m) {
+  const hg_gpu_info *info = &m->plan->info;
+  hg_msl_head(m, "struct %s_arguments {\n%s", m->options->name, header_fields);
+  for (uint32_t i = 0; i < info->parameter_count; i++) put_parameter(m, &info->parameter[i]);
+  hg_msl_head(m, "};\n\n");
+}
+
+/* A scalar's bits have zeros above its type. */
+static void put_scalars(msl *m) {
+  for (uint32_t i = 0; i < m->plan->info.parameter_count; i++) {
+    const hg_gpu_parameter *parameter = &m->plan->info.parameter[i];
+    if (parameter->kind != ATLAS_SYMBOL_SCALAR) continue;
+    unsigned s = parameter->symbol;
+    uint8_t type = atlas_symbol_at(m->plan->program, s)->type;
+    const char *word = hg_msl_variable_type(type);
+    hg_msl_line(m, "%s s%u = %s(%s(a.s%u));", word, s,
+                type == ATLAS_i8    ? "as_i8"
+                : type == ATLAS_i16 ? "as_i16"
+                                    : "",
+                word, s);
+  }
+}
+
+/* ---- variables --------------------------------------------------------------------------------------------------- */
+
+static int has_variable(const msl *m, uint32_t value) {
+  const ssa_insn *insn = msl_insn(m, value);
+  if (gpu_is_gone(m->plan, value) || insn->op == SSA_DELETED || insn->op == SSA_CONST || insn->op == SSA_SCALAR ||
+      insn->op == SSA_SPECIAL || insn->type == ATLAS_NONE)
+    return 0;
+  return !(insn->op < ATLAS_OP_PAGES * 256 && gpu_flags(m->plan, value) & ATLAS_STORE);
+}
+
+static void put_variables_of(msl *m, const char *word) {
+  uint32_t in_line = 0;
+  for (uint32_t v = 0; v < m->plan->unit->insns.count; v++) {
+    if (!has_variable(m, v) || strcmp(hg_msl_variable_type(msl_insn(m, v)->type), word) != 0) continue;
+    if (in_line == 0) hg_msl_head(m, "  %s v%u", word, (unsigned)v);
+    else hg_msl_head(m, ", v%u", (unsigned)v);
+    if (++in_line < 12) continue;
+    hg_msl_head(m, ";\n");
+    in_line = 0;
+  }
+  if (in_line > 0) hg_msl_head(m, ";\n");
+}
+
+/* ---- where a lane is --------------------------------------------------------------------------------------------- */
+
+static void take_apart(msl *m, const char *number, const char *to, const char *x, const char *y) {
+  hg_msl_line(m, "ulong %s_x = %s %% %s, %s_y = %s / %s %% %s, %s_z = %s / %s / %s;", to, number, x, to, number, x, y,
+              to, number, x, y);
+}
+
+/* Lanes of a tile: threads behind the last lane have none. */
+static void find_lane(msl *m) {
+  hg_msl_line(m, "ulong lane = (ulong(group) + a.first) * %uul + block_lane;", (unsigned)m->plan->info.threads);
+  hg_msl_line(m, "if (lane >= a.lanes) return;");
+}
+
+/* A block of the program. */
+static void find_block(msl *m) {
+  hg_msl_line(m,
+              "ulong block = ulong(group) + a.first, size = ulong(a.block_size_x) * a.block_size_y * a.block_size_z;");
+  hg_msl_line(m, "uint block_lanes = uint(min(a.is_flat != 0 ? a.lanes - block * size : size, size));");
+  take_apart(m, "block_lane", "thread", "a.block_size_x", "a.block_size_y");
+  take_apart(m, "block", "block", "a.grid_x", "a.grid_y");
+  for (int d = 0; d < 3; d++)
+    hg_msl_line(m, "ulong global_%c = block_%c * a.block_size_%c + thread_%c;", "xyz"[d], "xyz"[d], "xyz"[d], "xyz"[d]);
+  hg_msl_line(
+      m, "ulong lane = (global_z * (a.grid_y * a.block_size_y) + global_y) * (a.grid_x * a.block_size_x) + global_x;");
+}
+
+static hg_status emit_kernel_step(msl *m, const gpu_step *step) {
+  switch (step->op) {
+  case GPU_BLOCK: find_block(m); break;
+  case GPU_START_POOLS: hg_msl_start_pools(m); break;
+  case GPU_TILE: find_lane(m); break;
+  case GPU_COORDINATES: take_apart(m, "lane", "global", "a.total_x", "a.total_y"); break;
+  case GPU_CLEAR_LOCAL:
+    hg_msl_line(m, "for (uint i = 0; i < %u; i++) local[i] = 0;", (unsigned)step->number);
+    break;
+  case GPU_BODY: return hg_msl_body(m);
+  default: break; /* LANES, END_LANES: a thread has one */
+  }
+  return HG_OK;
+}
+
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
+
+static void put_head(msl *m, uint32_t shared_bytes) {
+  const char *name = m->options->name;
+  put_arguments(m);
+  hg_msl_tables(m);
+  hg_msl_head(
+      m,
+      "%skernel void %s(constant %s_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],\n"
+      "    uint group [[threadgroup_position_in_grid]]) {\n",
+      m->plan->can_end && m->plan->info.observes_block ? "// lanes may end before others of their block\n" : "", name,
+      name);
+  if (shared_bytes > 0)
+    hg_msl_head(
+        m, "  threadgroup ulong shared_words[%u];\n  threadgroup uchar *shared = (threadgroup uchar *)shared_words;\n",
+        (unsigned)(shared_bytes + 7) / 8);
+  if (m->plan->local_bytes > 0)
+    hg_msl_head(m, "  ulong local_words[%u];\n  thread uchar *local = (thread uchar *)local_words;\n",
+                (unsigned)(m->plan->local_bytes + 7) / 8);
+  for (uint32_t s = 0; s < m->plan->program->symbols.count; s++)
+    if (gpu_is_in_set(m->plan->tables_used, s))
+      hg_msl_head(m, "  constant uchar *c%u = (constant uchar *)%s_c%u;\n", (unsigned)s, name, (unsigned)s);
+  if (hg_gpu_library_offset(m->plan, (uint32_t)atlas_functions.symbols.count) > 0)
+    hg_msl_head(m, "  constant uchar *library = (constant uchar *)%s_f;\n", name);
+  if (m->sites.count > 0) hg_msl_head(m, "  uint fault = 0;\n  ulong fault_index = 0, fault_extent = 0;\n");
+  put_variables_of(m, "uint");
+  put_variables_of(m, "ulong");
+  put_variables_of(m, "bool");
+}
+
+static hg_status write_kernel(msl *m, hg_gpu_info *info, hg_array *text) {
+  const gpu_step *steps = m->plan->kernel.data;
+  info->shared_bytes = hg_msl_lay_out_places(m);
+  m->depth = 1;
+  put_scalars(m);
+  for (size_t i = 0; i < m->plan->kernel.count; i++) HG_TRY(emit_kernel_step(m, &steps[i]));
+  if (m->sites.count > 0)
+    hg_msl_line(m,
+                "if (fault != 0) keep_fault(a.fault_record, a.fault_flag, lane, fault_index, fault_extent, %s_sites + "
+                "4 * (fault - 1));",
+                m->options->name);
+  hg_msl_put(m, "}\n\n");
+  put_head(m, info->shared_bytes);
+  if (m->refused != HG_OK) return m->refused;
+  if (m->failed || hg_array_append(m->allocator, text, m->head.data, m->head.count) == NULL ||
+      hg_array_append(m->allocator, text, m->body.data, m->body.count) == NULL)
+    return hg_fail_memory("the MSL of a program", m->body.count);
+  return HG_OK;
+}
+
+hg_status hg_msl_emit(const atlas_program *program, ssa_unit *unit, const hg_msl_options *options, hg_array *text,
+                      hg_gpu_info *info) {
+  const hg_gpu_target any = {0};
+  hg_gpu_form form = options->form;
+  gpu_plan plan;
+  form.flags |= HG_GPU_CHECKED;
+  form.most_lanes = 1;
+  hg_status status = hg_gpu_plan(program, unit, &any, &form, &plan);
+  *info = plan.info;
+  if (status == HG_OK) {
+    msl m = {.allocator = plan.allocator, .plan = &plan, .options = options, .body = {.element_size = 1},
+             .head = {.element_size = 1}, .sites = {.element_size = sizeof(uint64_t)}};
+    status = write_kernel(&m, info, text);
+    hg_array *owned[] = {&m.body, &m.head, &m.sites, &m.frames};
+    for (size_t i = 0; i < 4; i++) hg_array_release(m.allocator, owned[i]);
+    hg_release(m.allocator, m.uses);
+  }
+  hg_gpu_plan_release(&plan);
+  return status;
+}
+
+hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *program, const hg_msl_options *options,
+                         hg_array *text, hg_gpu_info *info) {
+  ssa_unit unit;
+  hg_status status = hg_canonicalise(program, NULL, &unit);
+  if (status == HG_OK) status = hg_expand_unplaced(&unit, NULL);
+  if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
+  if (status == HG_OK) status = hg_msl_prelude(allocator, text);
+  if (status == HG_OK) status = hg_msl_emit(program, &unit, options, text, info);
+  ir_ssa_release(&unit);
+  return status;
+}

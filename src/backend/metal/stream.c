@@ -1,0 +1,275 @@
+/* stream.c - streams, events and graphs. All work of a device is in one queue, in the order in which it was given, so a
+ * stream is its last command buffer, an event the one that was a stream's last when it was recorded. Copies and fills
+ * are the CPU's, when what was given before is done. */
+#include "backend/metal/metal_kernel.h"
+
+#include <stdio.h>
+
+enum { DONE, PENDING, LOST, FORKED }; /* results of the functions that give a number */
+
+typedef struct metal_stream {
+  metal_id last;         /* guarded by the device's mutex */
+  metal_record *records; /* of launch n: n % HG_STREAM_LAUNCHES; NULL: none yet */
+} metal_stream;
+
+typedef struct metal_graph {
+  const hg_work *work;
+  size_t count;
+  metal_record *records; /* of launch n of the graph */
+  uint64_t launches;
+} metal_graph;
+
+typedef struct metal_event {
+  metal_id last;         /* guarded by the device's mutex */
+} metal_event;
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static hg_status open_records(metal_device *d, uint64_t count, metal_record **records) {
+  uint8_t *memory = NULL;
+  if (*records != NULL || count == 0) return HG_OK;
+  HG_TRY(hg_metal_allocate_within(d, count * sizeof **records, HG_BACKEND_MIN_ALIGNMENT, 1, &memory));
+  *records = (metal_record *)(void *)memory;
+  for (uint64_t i = 0; i < count; i++) (*records)[i].fault = hg_gpu_fault_none();
+  return HG_OK;
+}
+
+static int faulted(void *stream, void *graph, uint64_t number, uint64_t *index) {
+  const metal_graph *g = graph;
+  const metal_record *records = ((const metal_stream *)stream)->records;
+  if (g == NULL) return records != NULL && records[number % HG_STREAM_LAUNCHES].flag != 0;
+  for (*index = 0; *index < g->launches; ++*index)
+    if (g->records[*index].flag != 0) return 1;
+  return 0;
+}
+
+/* All launches of a graph share its records: none may be in flight while one is read and reset. */
+static hg_status take_fault_within(metal_device *d, metal_stream *s, const metal_graph *g, uint64_t number,
+                                   const hg_work *work, hg_fault *fault) {
+  metal_record *record = g != NULL ? &g->records[number] : &s->records[number % HG_STREAM_LAUNCHES];
+  HG_TRY(hg_metal_settle(d));
+  hg_metal_take_record(work->kernel, work->launch, record, fault);
+  return HG_OK;
+}
+
+static hg_status take_fault(void *device, void *stream, void *graph, uint64_t number, const hg_work *work,
+                            hg_fault *fault) {
+  METAL_RUN(device, take_fault_within(device, stream, graph, number, work, fault));
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static hg_status stream_open(void *device, void *foreign, void **stream) {
+  metal_device *d = device;
+  if (foreign != NULL) return hg_fail(HG_UNSUPPORTED, "the backend 'metal' takes no streams of other libraries");
+  HG_TRY(hg_metal_check(d));
+  metal_stream *s = hg_allocate(&d->allocator, 1, sizeof *s);
+  if (s == NULL) return hg_fail_memory("a stream", sizeof *s);
+  *stream = s;
+  return HG_OK;
+}
+
+static void stream_close(void *device, void *stream) {
+  metal_device *d = device;
+  metal_stream *s = stream;
+  if (d->process == hg_process_id()) {
+    if (s->records != NULL) hg_metal_free(d, (uint8_t *)s->records);
+    hg_metal_set_last(d, &s->last, NULL);
+  }
+  hg_release(&d->allocator, s);
+}
+
+/* `record`: of a launch. */
+static hg_status run(metal_device *d, metal_stream *s, const hg_work *work, metal_record *record) {
+  switch (work->kind) {
+  case HG_WORK_LAUNCH: return hg_metal_launch_within(d, work->kernel, work->launch, record, NULL, &s->last);
+  case HG_WORK_FILL: return hg_metal_fill(d, work->to, work->byte_count, work->pattern, work->pattern_size);
+  default: return hg_metal_copy_within(d, work->to, work->from, work->byte_count);
+  }
+}
+
+static hg_status submit_within(metal_device *d, metal_stream *s, const hg_work *work) {
+  if (work->kind == HG_WORK_LAUNCH) HG_TRY(open_records(d, HG_STREAM_LAUNCHES, &s->records));
+  return run(d, s, work, work->kind == HG_WORK_LAUNCH ? &s->records[work->number % HG_STREAM_LAUNCHES] : NULL);
+}
+
+static hg_status stream_submit(void *device, void *stream, const hg_work *work) {
+  METAL_RUN(device, submit_within(device, stream, work));
+}
+
+static int wait_for_last(metal_device *d, metal_id *last) {
+  if (d->process != hg_process_id()) return FORKED;
+  void *pool = d->objc.pool_push();
+  metal_id commands = hg_metal_take_last(d, last);
+  int result = hg_metal_wait_for(d, commands) == HG_OK ? DONE : LOST;
+  if (commands != NULL) METAL(&d->objc, release, commands);
+  d->objc.pool_pop(pool);
+  return result;
+}
+
+static int query_last(metal_device *d, metal_id *last) {
+  if (d->process != hg_process_id()) return FORKED;
+  void *pool = d->objc.pool_push();
+  metal_id commands = hg_metal_take_last(d, last);
+  int is_pending = commands != NULL && METAL(&d->objc, state, commands) < METAL_COMPLETED;
+  if (commands != NULL) METAL(&d->objc, release, commands);
+  d->objc.pool_pop(pool);
+  return is_pending ? PENDING : wait_for_last(d, last);
+}
+
+static int stream_wait(void *device, void *stream) { return wait_for_last(device, &((metal_stream *)stream)->last); }
+
+static int stream_query(void *device, void *stream) { return query_last(device, &((metal_stream *)stream)->last); }
+
+static hg_status stream_outcome(void *device, void *stream, int result) {
+  (void)stream;
+  if (result == PENDING) return hg_fail(HG_BUSY, "work of the stream is not done yet");
+  return hg_metal_check(device);
+}
+
+static void stream_free(void *device, uint8_t *address, void *const *streams, size_t count) {
+  (void)streams;
+  (void)count;
+  hg_metal_free(device, address);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+static hg_status event_open(void *device, int timed, void **event) {
+  metal_device *d = device;
+  (void)timed;
+  metal_event *e = hg_allocate(&d->allocator, 1, sizeof *e);
+  if (e == NULL) return hg_fail_memory("an event", sizeof *e);
+  *event = e;
+  return HG_OK;
+}
+
+static void event_close(void *device, void *event) {
+  metal_device *d = device;
+  metal_event *e = event;
+  if (d->process == hg_process_id()) hg_metal_set_last(d, &e->last, NULL);
+  hg_release(&d->allocator, e);
+}
+
+/* Of a time, an empty command buffer behind the stream's work says it. */
+static hg_status record_within(metal_device *d, metal_event *e) {
+  metal_id encoder = NULL, commands = NULL;
+  HG_TRY(hg_metal_begin_within(d, &encoder, &commands));
+  hg_metal_commit_within(d, encoder, commands, &e->last);
+  return HG_OK;
+}
+
+static hg_status event_record(void *device, void *event, void *stream) {
+  (void)stream;
+  METAL_RUN(device, record_within(device, event));
+}
+
+/* The order of the queue does it. */
+static hg_status event_await(void *device, void *stream, void *event) {
+  (void)stream;
+  (void)event;
+  return hg_metal_check(device);
+}
+
+static hg_event_place event_place(void *device, void *event) {
+  (void)device;
+  return (hg_event_place){event, 0};
+}
+
+static int event_wait(void *device, const hg_event_place *place) {
+  return wait_for_last(device, &((metal_event *)place->where)->last);
+}
+
+static int event_query(void *device, void *event) { return query_last(device, &((metal_event *)event)->last); }
+
+static hg_status elapsed_within(metal_device *d, const metal_event *from, const metal_event *to, double *nanoseconds) {
+  *nanoseconds = (METAL(&d->objc, ended, to->last) - METAL(&d->objc, ended, from->last)) * 1e9;
+  return HG_OK;
+}
+
+static hg_status event_elapsed(void *device, void *from, void *to, double *nanoseconds) {
+  METAL_RUN(device, elapsed_within(device, from, to, nanoseconds));
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
+
+static hg_status graph_open_within(metal_device *d, const hg_work *work, size_t count, metal_graph *g) {
+  *g = (metal_graph){.work = work, .count = count};
+  hg_status ready = HG_OK;
+  for (size_t i = 0; i < count; i++) { /* all kernels are asked, so that all forms that lack become wanted */
+    if (work[i].kind != HG_WORK_LAUNCH) continue;
+    g->launches++;
+    hg_status one = hg_metal_check_ready(work[i].kernel, work[i].launch);
+    if (ready == HG_OK) ready = one;
+  }
+  return ready == HG_OK ? open_records(d, g->launches, &g->records) : ready;
+}
+
+static hg_status graph_open_in_pool(metal_device *d, const hg_work *work, size_t count, metal_graph *g) {
+  METAL_RUN(d, graph_open_within(d, work, count, g));
+}
+
+static hg_status graph_open(void *device, const hg_work *work, size_t count, void **graph) {
+  metal_device *d = device;
+  metal_graph *g = hg_allocate(&d->allocator, 1, sizeof *g);
+  if (g == NULL) return hg_fail_memory("a graph", sizeof *g);
+  hg_status status = graph_open_in_pool(d, work, count, g);
+  if (status == HG_OK) *graph = g;
+  else hg_release(&d->allocator, g);
+  return status;
+}
+
+static void graph_close(void *device, void *graph) {
+  metal_device *d = device;
+  metal_graph *g = graph;
+  if (g->records != NULL) hg_metal_free(d, (uint8_t *)g->records);
+  hg_release(&d->allocator, g);
+}
+
+static hg_status graph_submit_within(metal_device *d, metal_stream *s, const metal_graph *g) {
+  for (size_t i = 0; i < g->count; i++)
+    HG_TRY(run(d, s, &g->work[i], g->work[i].kind == HG_WORK_LAUNCH ? &g->records[g->work[i].number] : NULL));
+  return HG_OK;
+}
+
+static hg_status graph_submit(void *device, void *stream, void *graph, uint64_t number) {
+  (void)number; /* its faults are in its own records */
+  METAL_RUN(device, graph_submit_within(device, stream, graph));
+}
+
+/* ---- host memory: any memory is as good -------------------------------------------------------------------------- */
+
+static hg_status host_allocate(void *device, uint64_t byte_count, void **memory) {
+  uint8_t *bytes = NULL;
+  HG_TRY(hg_metal_allocate(device, byte_count, HG_BACKEND_MIN_ALIGNMENT, 0, &bytes));
+  *memory = bytes;
+  return HG_OK;
+}
+
+static void host_free(void *device, void *memory) { hg_metal_free(device, memory); }
+
+const hg_stream_functions hg_metal_streams = {
+    .open = stream_open,
+    .close = stream_close,
+    .submit = stream_submit,
+    .wait = stream_wait,
+    .wait_at_last = stream_wait,
+    .query = stream_query,
+    .outcome = stream_outcome,
+    .faulted = faulted,
+    .take_fault = take_fault,
+    .event_open = event_open,
+    .event_close = event_close,
+    .event_record = event_record,
+    .event_await = event_await,
+    .event_place = event_place,
+    .event_wait = event_wait,
+    .event_query = event_query,
+    .event_elapsed = event_elapsed,
+    .graph_open = graph_open,
+    .graph_close = graph_close,
+    .graph_submit = graph_submit,
+    .free = stream_free,
+    .host_allocate = host_allocate,
+    .host_free = host_free,
+};
