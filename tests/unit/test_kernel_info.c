@@ -237,12 +237,14 @@ static void test_no_such_engine(void) {
 /* A GPU's only engine. */
 static void test_engine_of_gpu(void) {
   hg_executor *one = NULL;
-  hg_executor_desc desc = {.size = sizeof desc, .backend = HG_BACKEND_CUDA, .engine = "ptx"};
+  int is_metal = test_backend() == HG_BACKEND_METAL;
+  hg_executor_desc desc = {.size = sizeof desc, .backend = test_backend(), .engine = is_metal ? "msl" : "ptx"};
   CHECK_EQ_U64(hg_executor_create(&desc, &one), HG_OK);
   hg_executor_release(one);
   desc.engine = "tile";
   CHECK_EQ_U64(hg_executor_create(&desc, &one), HG_UNSUPPORTED);
-  CHECK_STR(hg_last_error(), "the cuda backend is not available: GPUs have no engine 'tile', only 'ptx'");
+  CHECK_STR(hg_last_error(), is_metal ? "the metal backend is not available: GPUs have no engine 'tile', only 'msl'"
+                                      : "the cuda backend is not available: GPUs have no engine 'tile', only 'ptx'");
 }
 
 int main(void) {

@@ -31,7 +31,8 @@ static void test_saxpy(void) {
   CHECK_EQ_U64(report.lanes, 5);
   CHECK_STR(report.backend, test_backend_name());
   CHECK(strcmp(report.engine, "reference") == 0 || strncmp(report.engine, "tile ", 5) == 0 ||
-        strncmp(report.engine, "native ", 7) == 0 || strcmp(report.engine, "ptx") == 0);
+        strncmp(report.engine, "native ", 7) == 0 || strcmp(report.engine, "ptx") == 0 ||
+        strcmp(report.engine, "msl") == 0);
   CHECK_EQ_U64(hg_buffer_read(by, 0, result, sizeof result), HG_OK);
   for (int i = 0; i < 5; i++) CHECK(result[i] == 10 + 2 * (float)i);
 

@@ -17,7 +17,7 @@ static hg_status find_device(metal_runtime *r, uint32_t number, metal_id *device
 
 static hg_status check_engine(const char *engine) {
   if (engine[0] == '\0' || strcmp(engine, "msl") == 0) return HG_OK;
-  return hg_fail(HG_UNSUPPORTED, "the backend 'metal' has no engine '%s': it has msl", engine);
+  return hg_fail(HG_UNSUPPORTED, "GPUs have no engine '%s', only 'msl'", engine);
 }
 
 static hg_status describe_device(const metal_runtime *r, metal_id device, hg_device_info *info) {

@@ -46,10 +46,10 @@ static void drop(metal_device *d, metal_allocation *a) {
 /* ---- allocation -------------------------------------------------------------------------------------------------- */
 
 /* Aligned on both sides, or on neither. */
-static hg_status make(metal_device *d, uint64_t byte_count, uint32_t alignment, metal_allocation *a) {
+static hg_status make(metal_device *d, uint64_t byte_count, uint32_t alignment, uint32_t options, metal_allocation *a) {
   uint64_t length = byte_count + (byte_count == 0) + alignment - 1;
   *a = (metal_allocation){.byte_count = byte_count + (byte_count == 0)};
-  a->buffer = METAL_WITH(&d->objc, buffer, d->device, (metal_unsigned)length, METAL_SHARED_MEMORY);
+  a->buffer = METAL_WITH(&d->objc, buffer, d->device, (metal_unsigned)length, options);
   if (a->buffer == NULL)
     return hg_fail(HG_OUT_OF_MEMORY, "Metal has no buffer of %llu bytes", (unsigned long long)length);
   uint8_t *memory = METAL(&d->objc, contents, a->buffer);
@@ -61,17 +61,29 @@ static hg_status make(metal_device *d, uint64_t byte_count, uint32_t alignment, 
   return hg_fail(HG_DEVICE, "Metal's buffers lie at other alignments for the GPU than for the CPU");
 }
 
+static hg_status allocate(metal_device *d, uint64_t byte_count, uint32_t alignment, uint32_t options,
+                          uint8_t **memory) {
+  metal_allocation a;
+  if (byte_count > UINT64_MAX / 2) return hg_fail_memory("a buffer", byte_count);
+  HG_TRY(make(d, byte_count, alignment, options, &a));
+  hg_status status = keep(d, &a);
+  if (status == HG_OK) *memory = a.memory;
+  else METAL(&d->objc, release, a.buffer);
+  return status;
+}
+
 hg_status hg_metal_allocate_within(metal_device *d, uint64_t byte_count, uint32_t alignment, int zeroed,
                                    uint8_t **memory) {
-  metal_allocation a;
-  HG_TRY(make(d, byte_count, alignment, &a));
-  hg_status status = keep(d, &a);
-  if (status != HG_OK) {
-    METAL(&d->objc, release, a.buffer);
-    return status;
-  }
-  if (zeroed) memset(a.memory, 0, (size_t)a.byte_count);
-  *memory = a.memory;
+  HG_TRY(allocate(d, byte_count, alignment, METAL_SHARED_MEMORY, memory));
+  if (zeroed) memset(*memory, 0, (size_t)byte_count);
+  return HG_OK;
+}
+
+hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, metal_record **records) {
+  uint8_t *memory = NULL;
+  HG_TRY(allocate(d, count * sizeof **records, HG_BACKEND_MIN_ALIGNMENT, METAL_UNTRACKED, &memory));
+  *records = (metal_record *)(void *)memory;
+  for (uint64_t i = 0; i < count; i++) (*records)[i] = (metal_record){.fault = hg_gpu_fault_none()};
   return HG_OK;
 }
 

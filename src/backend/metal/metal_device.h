@@ -91,6 +91,8 @@ hg_status hg_metal_check(const metal_device *d);
 
 hg_status hg_metal_allocate_within(metal_device *d, uint64_t byte_count, uint32_t alignment, int zeroed,
                                    uint8_t **memory);
+/* In memory whose flags the CPU may read while the GPU works. */
+hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, metal_record **records);
 void hg_metal_free_within(metal_device *d, uint8_t *memory);
 /* Where the GPU has it, 0 for NULL; the encoder's command buffer keeps it there. */
 uint64_t hg_metal_gpu_address(metal_device *d, metal_id encoder, const uint8_t *memory);

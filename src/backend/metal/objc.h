@@ -23,6 +23,7 @@ enum {
   METAL_FAMILY_APPLE7 = 1007, /* M1 */
   METAL_FAMILY_METAL3 = 5001,
   METAL_SHARED_MEMORY = 0,
+  METAL_UNTRACKED = 1 << 8, /* the CPU reads it while the GPU may write to it */
   METAL_READ_WRITE = 3,
   METAL_SAFE_MATH = 0,
   METAL_COMPLETED = 4,

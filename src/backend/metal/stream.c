@@ -26,12 +26,7 @@ typedef struct metal_event {
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static hg_status open_records(metal_device *d, uint64_t count, metal_record **records) {
-  uint8_t *memory = NULL;
-  if (*records != NULL || count == 0) return HG_OK;
-  HG_TRY(hg_metal_allocate_within(d, count * sizeof **records, HG_BACKEND_MIN_ALIGNMENT, 1, &memory));
-  *records = (metal_record *)(void *)memory;
-  for (uint64_t i = 0; i < count; i++) (*records)[i].fault = hg_gpu_fault_none();
-  return HG_OK;
+  return *records != NULL || count == 0 ? HG_OK : hg_metal_allocate_records_within(d, count, records);
 }
 
 static int faulted(void *stream, void *graph, uint64_t number, uint64_t *index) {
@@ -237,10 +232,11 @@ static hg_status graph_submit(void *device, void *stream, void *graph, uint64_t 
   METAL_RUN(device, graph_submit_within(device, stream, graph));
 }
 
-/* ---- host memory: any memory is as good -------------------------------------------------------------------------- */
+/* ---- host memory: a buffer of Metal, aligned as others ----------------------------------------------------------- */
 
 static hg_status host_allocate(void *device, uint64_t byte_count, void **memory) {
   uint8_t *bytes = NULL;
+  if (byte_count > UINT64_MAX / 2) return hg_fail_memory("host memory", byte_count);
   HG_TRY(hg_metal_allocate(device, byte_count, HG_BACKEND_MIN_ALIGNMENT, 0, &bytes));
   *memory = bytes;
   return HG_OK;

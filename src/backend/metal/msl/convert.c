@@ -25,8 +25,7 @@ static void to_bool(msl *m, uint32_t value, uint8_t from, const char *a) {
 
 static void between_floats(msl *m, uint32_t value, uint8_t to, uint8_t from, const char *a) {
   const char *cast = hg_msl_variable_type(to);
-  if (to == from) hg_msl_set(m, value, "%s", a);
-  else if (to == ATLAS_f32 && from == ATLAS_bf16) hg_msl_set(m, value, "bf16_to_f32(%s)", a);
+  if (to == ATLAS_f32 && from == ATLAS_bf16) hg_msl_set(m, value, "bf16_to_f32(%s)", a);
   else if (to == ATLAS_f32 && from == ATLAS_f16) hg_msl_set(m, value, "f16_to_f32(%s)", a);
   else if (to == ATLAS_bf16 && from == ATLAS_f32) hg_msl_set(m, value, "f32_to_bf16(%s)", a);
   else if (to == ATLAS_f16 && from == ATLAS_f32) hg_msl_set(m, value, "f32_to_f16(%s)", a);

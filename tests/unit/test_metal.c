@@ -1,0 +1,265 @@
+/* test_metal.c - the Metal backend on simulated Metal: the table of messages, subnormal numbers, what is refused, and
+ * whatever fails in Metal at each of its calls. */
+#include "check.h"
+
+#include "backend/metal/objc.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "hologram/hologram.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct simulation {
+  void *library;
+  void (*fail)(const char *what, long n);
+  long (*live)(char *names, size_t size);
+} simulation;
+
+static simulation sim;
+
+static int find_simulation(void) {
+  sim.library = hg_library_open("libobjc.A.dylib", NULL);
+  if (sim.library == NULL) return 0;
+  hg_library_find(sim.library, "metal_sim_fail", &sim.fail);
+  hg_library_find(sim.library, "metal_sim_live", &sim.live);
+  return sim.fail != NULL && sim.live != NULL;
+}
+
+/* A queue's thread lets go of its last command buffer a moment after that is done. */
+static void check_clean(void) {
+  char names[400] = "";
+  for (uint64_t end = hg_time_ns() + 2000000000u; sim.live(NULL, 0) > 0 && hg_time_ns() < end;) hg_spin_pause();
+  if (!check_note(sim.live(names, sizeof names) == 0)) printf("left: %s\n", names);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+typedef struct method_functions {
+  const void *(*class_of)(metal_id object);
+  const void *(*method_of)(const void *class, metal_selector selector);
+  const char *(*encoding_of)(const void *method);
+} method_functions;
+
+/* Of a message that the device understands: the runtime's own encoding. */
+static void check_encoding(const metal_runtime *r, const char *text, const char *encoding) {
+  method_functions f = {.class_of = NULL};
+  hg_library_find(r->objc, "object_getClass", &f.class_of);
+  hg_library_find(r->objc, "class_getInstanceMethod", &f.method_of);
+  hg_library_find(r->objc, "method_getTypeEncoding", &f.encoding_of);
+  metal_id device = r->default_device();
+  const void *method = f.method_of(f.class_of(device), r->selector_of(text));
+  if (method != NULL) CHECK_STR(f.encoding_of(method), encoding);
+  METAL(r, release, device);
+}
+
+static void test_messages(void) {
+  metal_runtime r;
+  CHECK_EQ_U64(hg_metal_runtime_open(&r), HG_OK);
+#define MESSAGE(name, text, result, parameters, encoding)                    \
+  CHECK(r.selector.name == r.selector_of(text));                             \
+  check_encoding(&r, text, encoding);
+#include "backend/metal/messages.def"
+#undef MESSAGE
+}
+
+/* ---- running a program on a backend ------------------------------------------------------------------------------ */
+
+typedef struct run {
+  hg_executor *executor;
+  hg_kernel *kernel;
+  hg_buffer *buffers[4];
+  hg_stream *stream;
+} run;
+
+static void close_run(run *r) {
+  hg_stream_release(r->stream);
+  for (int i = 0; i < 4; i++) hg_buffer_release(r->buffers[i]);
+  hg_kernel_release(r->kernel);
+  hg_executor_release(r->executor);
+  *r = (run){.executor = NULL};
+}
+
+static hg_status open_run(run *r, hg_backend_id backend, const char *text) {
+  atlas_program *program = NULL;
+  hg_executor_desc desc = {.size = sizeof desc, .backend = backend};
+  hg_status status = hg_executor_create(&desc, &r->executor);
+  if (status == HG_OK) status = atlas_parse(NULL, text, strlen(text), "test", &program);
+  if (status == HG_OK) status = hg_kernel_create(r->executor, program, &r->kernel);
+  atlas_program_release(program);
+  return status;
+}
+
+/* a, b, c to d, by an operation of f32 in each lane. */
+enum { COUNT = 1 << 17 };
+
+static hg_status compute(hg_backend_id backend, const char *line, uint32_t *const words[4]) {
+  static const char *const names[] = {"a", "b", "c", "d"};
+  char text[600];
+  run r = {.executor = NULL};
+  hg_binding bindings[4];
+  snprintf(text, sizeof text, ".program op\n.buffer a u32 in\n.buffer b u32 in\n.buffer c u32 in\n.buffer d u32 out\n"
+                              "    ldg.u32 r0, [a + lane]\n    ldg.u32 r1, [b + lane]\n    ldg.u32 r2, [c + lane]\n"
+                              "    bitcast.f32.u32 r0, r0\n    bitcast.f32.u32 r1, r1\n    bitcast.f32.u32 r2, r2\n"
+                              "    %s\n    bitcast.u32.f32 r3, r3\n    stg.u32 [d + lane], r3\n    exit\n", line);
+  hg_status status = open_run(&r, backend, text);
+  for (int i = 0; i < 4 && status == HG_OK; i++) {
+    status = hg_buffer_create(r.executor, NULL, COUNT * sizeof(uint32_t), &r.buffers[i]);
+    if (status == HG_OK) status = hg_buffer_write(r.buffers[i], 0, words[i], COUNT * sizeof(uint32_t));
+    bindings[i] = (hg_binding){.name = names[i], .buffer = r.buffers[i]};
+  }
+  const hg_launch_desc desc = {.size = sizeof desc, .lanes = COUNT, .bindings = bindings, .binding_count = 4};
+  if (status == HG_OK) status = hg_launch(r.kernel, &desc, NULL);
+  if (status == HG_OK) status = hg_buffer_read(r.buffers[3], 0, words[3], COUNT * sizeof(uint32_t));
+  close_run(&r);
+  return status;
+}
+
+/* ---- subnormal numbers ------------------------------------------------------------------------------------------- */
+
+static uint32_t random_word(void) {
+  static uint64_t state = 88172645463325252u;
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (uint32_t)(state >> 16);
+}
+
+/* Near the least normal number, zero, one, or anywhere; few bits or many. */
+static uint32_t adversary(void) {
+  uint32_t word = random_word(), sign = word & 0x80000000u, fraction = word & 0x7fffff;
+  if (word >> 23 & 1) fraction &= ~0u << (random_word() % 24) & 0x7fffff;
+  switch (random_word() % 8) {
+  case 0: return sign | fraction;                                   /* subnormal */
+  case 1: return sign | (1 + random_word() % 3) << 23 | fraction;   /* barely normal */
+  case 2: return sign | (random_word() % 60) << 23 | fraction;      /* small */
+  case 3: return sign | (60 + random_word() % 9) << 23 | fraction;  /* products are at the boundary */
+  case 4: return sign | (126 + random_word() % 4) << 23 | fraction; /* about 1 */
+  case 5: return sign | (250 + random_word() % 6) << 23 | fraction; /* huge, infinite, NaN */
+  case 6: return sign | (random_word() % 4 == 0 ? 0x7f800000u : 0);
+  default: return word;
+  }
+}
+
+static void test_subnormals(void) {
+  static const char *const lines[] = {"add.f32 r3, r0, r1", "sub.f32 r3, r0, r1",     "mul.f32 r3, r0, r1",
+                                      "div.f32 r3, r0, r1", "fma.f32 r3, r0, r1, r2", "sqrt.f32 r3, r0",
+                                      "min.f32 r3, r0, r1", "max.f32 r3, r0, r1",     "floor.f32 r3, r0",
+                                      "round.f32 r3, r0"};
+  uint32_t *words[5];
+  const char *rounds = getenv("HOLOGRAM_METAL_ROUNDS"); /* of 131072 inputs */
+  for (int i = 0; i < 5; i++) words[i] = calloc(COUNT, sizeof **words);
+  for (long round = rounds != NULL ? atol(rounds) : 1; round > 0; round--) {
+    for (uint32_t i = 0; i < 3 * (uint32_t)COUNT; i++) words[i / COUNT][i % COUNT] = adversary();
+    /* the third cancels the product but for its last bits, now and then */
+    for (uint32_t i = 0; i < COUNT; i += 3) words[2][i] = words[0][i] ^ 0x80000000u;
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+      uint32_t *const here[] = {words[0], words[1], words[2], words[3]}, *const there[] = {words[0], words[1], words[2],
+                                                                                           words[4]};
+      uint64_t different = 0;
+      CHECK_EQ_U64(compute(HG_BACKEND_METAL, lines[k], here), HG_OK);
+      CHECK_EQ_U64(compute(HG_BACKEND_CPU, lines[k], there), HG_OK);
+      for (uint32_t i = 0; i < COUNT; i++) {
+        if (words[3][i] == words[4][i]) continue;
+        if (different++ == 0)
+          printf("%s of %08x %08x %08x: %08x, not %08x\n", lines[k], (unsigned)words[0][i], (unsigned)words[1][i],
+                 (unsigned)words[2][i], (unsigned)words[3][i], (unsigned)words[4][i]);
+      }
+      CHECK_EQ_U64(different, 0);
+    }
+  }
+  for (int i = 0; i < 5; i++) free(words[i]);
+  check_clean();
+}
+
+/* ---- what Metal cannot do ---------------------------------------------------------------------------------------- */
+
+static void test_refusals(void) {
+  static const struct {
+    const char *line, *sentence; /* NULL: it can */
+  } cases[] = {{"atom.add.u64 _, [x + #0], r0", NULL},
+               {"atom.and.u64 _, [x + #0], r0", NULL},
+               {"atom.or.i64 _, [x + #0], r1", NULL},
+               {"atom.xor.u64 _, [x + #0], r0", NULL},
+               {"atom.add.u64 r2, [x + #0], r0\n stg.u64 [x + #1], r2",
+                "program 'a': Metal has no 'atom.add' of 64 bits "
+                "that gives what was there; write its result to _"},
+               {"atom.max.u64 _, [x + #0], r0", "program 'a': Metal has no 'atom.max' of 64 bits"},
+               {"atom.min.u64 _, [x + #0], r0", "program 'a': Metal has no 'atom.min' of 64 bits"},
+               {"atom.exch.u64 _, [x + #0], r0", "program 'a': Metal has no 'atom.exch' of 64 bits"},
+               {"atom.cas.u64 _, [x + #0], r0, r0", "program 'a': Metal has no 'atom.cas' of 64 bits"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[400];
+    run r = {.executor = NULL};
+    int is_signed = strstr(cases[i].line, "i64") != NULL;
+    snprintf(text, sizeof text,
+             ".program a\n.buffer x %s inout\n    movi.u64 r0, #5\n    movi.i64 r1, #5\n    %s\n    exit\n",
+             is_signed ? "i64" : "u64", cases[i].line);
+    hg_status status = open_run(&r, HG_BACKEND_METAL, text);
+    CHECK_EQ_U64(status, cases[i].sentence != NULL ? HG_UNSUPPORTED : HG_OK);
+    if (cases[i].sentence != NULL) CHECK_STR(hg_last_error(), cases[i].sentence);
+    close_run(&r);
+  }
+  check_clean();
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
+static const char sums[] =
+    ".program sums\n.block 64\n.buffer x f32 in\n.buffer y f32 out\n.table t 2 in\n"
+    "    ldg.f32 r0, [x + lane]\n    reduce.add.f32 r1, r0\n    stg.f32 [y + lane], r1\n    exit\n";
+
+/* Everything once: also what the library asks Metal for on the way. */
+static hg_status use_everything(run *r) {
+  float ones[256];
+  for (int i = 0; i < 256; i++) ones[i] = 1;
+  HG_TRY(open_run(r, HG_BACKEND_METAL, sums));
+  for (int i = 0; i < 2; i++) HG_TRY(hg_buffer_create(r->executor, NULL, sizeof ones, &r->buffers[i]));
+  HG_TRY(hg_buffer_write(r->buffers[0], 0, ones, sizeof ones));
+  const hg_binding bindings[] = {{.name = "x", .buffer = r->buffers[0]}, {.name = "y", .buffer = r->buffers[1]}};
+  hg_launch_desc desc = {.size = sizeof desc, .lanes = 256, .bindings = bindings, .binding_count = 2}, on_stream = desc;
+  HG_TRY(hg_launch(r->kernel, &desc, NULL));
+  HG_TRY(hg_stream_create(r->executor, NULL, &r->stream));
+  on_stream.stream = r->stream;
+  HG_TRY(hg_launch(r->kernel, &on_stream, NULL));
+  HG_TRY(hg_stream_wait(r->stream, NULL));
+  HG_TRY(hg_buffer_read(r->buffers[1], 0, ones, sizeof ones));
+  CHECK(ones[0] == 64 && ones[255] == 64);
+  return HG_OK;
+}
+
+/* Whatever fails: a sentence, nothing left, and the next executor works. */
+static void test_failures(void) {
+  static const char *const what[] = {"device",   "queue",   "buffer",  "library", "pipeline",
+                                     "commands", "removed", "timeout", "threads"};
+  for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
+    hg_status status = HG_OUT_OF_MEMORY;
+    long n = 1;
+    for (; status != HG_OK && n < 30; n++) {
+      run r = {.executor = NULL};
+      sim.fail(what[i], n);
+      status = use_everything(&r);
+      if (status != HG_OK) CHECK(strlen(hg_last_error()) > 10);
+      if (n == 1 && strcmp(what[i], "threads") != 0) CHECK(status != HG_OK);
+      sim.fail(what[i], 0);
+      close_run(&r);
+      check_clean();
+      CHECK_EQ_U64(use_everything(&r), HG_OK);
+      close_run(&r);
+      check_clean();
+    }
+    CHECK(n < 30);
+  }
+}
+
+int main(void) {
+  if (!find_simulation()) {
+    printf("there is no simulated Metal here\n");
+    return check_report();
+  }
+  test_messages();
+  test_refusals();
+  test_failures();
+  test_subnormals();
+  return check_report();
+}
