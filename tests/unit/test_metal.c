@@ -19,7 +19,7 @@ typedef struct simulation {
 static simulation sim;
 
 static int find_simulation(void) {
-  sim.library = hg_library_open("libobjc.A.dylib", NULL);
+  sim.library = hg_library_open("libobjc.A.dylib", "");
   if (sim.library == NULL) return 0;
   hg_library_find(sim.library, "metal_sim_fail", &sim.fail);
   hg_library_find(sim.library, "metal_sim_live", &sim.live);

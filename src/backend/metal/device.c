@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+/* *device is NULL after a failure. */
 static hg_status find_device(metal_runtime *r, uint32_t number, metal_id *device) {
   if (number != 0)
     return hg_fail(HG_UNSUPPORTED, "Metal has one default device, number 0; there is no number %u", (unsigned)number);
@@ -12,6 +13,7 @@ static hg_status find_device(metal_runtime *r, uint32_t number, metal_id *device
   if (METAL_WITH(r, family, *device, METAL_FAMILY_APPLE7) && METAL_WITH(r, family, *device, METAL_FAMILY_METAL3))
     return HG_OK;
   METAL(r, release, *device);
+  *device = NULL;
   return hg_fail(HG_UNSUPPORTED, "Metal's device is not Apple silicon, or the system is older than macOS 13 (Metal 3)");
 }
 
@@ -31,12 +33,13 @@ static hg_status describe_device(const metal_runtime *r, metal_id device, hg_dev
 }
 
 hg_status hg_metal_query(const hg_device_choice *choice, hg_device_info *info) {
-  metal_runtime r;
+  metal_runtime r = {.objc = NULL};
   metal_id device = NULL;
   HG_TRY(check_engine(choice->engine));
-  HG_TRY(find_device(&r, choice->number, &device));
+  hg_status status = find_device(&r, choice->number, &device);
+  if (device == NULL) return status;
   void *pool = r.pool_push();
-  hg_status status = describe_device(&r, device, info);
+  status = describe_device(&r, device, info);
   METAL(&r, release, device);
   r.pool_pop(pool);
   return status;

@@ -6,13 +6,13 @@
 
 /* A double of Metal has all of it in the runtime's library. */
 static void *framework(const metal_runtime *r, const char *path) {
-  void *library = hg_library_open(path, NULL);
+  void *library = hg_library_open(path, "");
   return library != NULL ? library : r->objc;
 }
 
 /* Metal finds no default device unless CoreGraphics is there. */
 static int find_libraries(metal_runtime *r) {
-  r->objc = hg_library_open("libobjc.A.dylib", NULL);
+  r->objc = hg_library_open("libobjc.A.dylib", "");
   if (r->objc == NULL) return 0;
   r->graphics = framework(r, "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics");
   r->metal = framework(r, "/System/Library/Frameworks/Metal.framework/Metal");

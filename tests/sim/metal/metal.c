@@ -336,7 +336,7 @@ static void use_resource(encoder *e, sim_selector s, buffer *b, sim_unsigned usa
   if (b == NULL || b->object.isa != &buffer_class) sim_die("useResource: of something that is no buffer");
   for (size_t i = 0; i < c->used_count; i++)
     if (c->used[i] == b) return;
-  c->used = realloc(c->used, (c->used_count + 1) * sizeof *c->used);
+  c->used = realloc(c->used, (c->used_count + 1) * sizeof(void *));
   c->used[c->used_count++] = sim_retain(b);
 }
 

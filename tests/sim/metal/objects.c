@@ -25,6 +25,7 @@ void sim_die(const char *format, ...) {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sim_object all = {.next = &all, .previous = &all};
+static sim_object *gone; /* the last one; the one before is its `next` */
 
 void *sim_make(const sim_class *isa, size_t bytes, void (*dealloc)(void *object)) {
   sim_object *o = calloc(1, bytes);
@@ -60,9 +61,10 @@ void sim_release(void *object) {
   pthread_mutex_lock(&mutex);
   o->previous->next = o->next;
   o->next->previous = o->previous;
-  o->next = o->previous = NULL;
-  pthread_mutex_unlock(&mutex);
+  o->next = gone;
+  gone = o;
   o->state = GONE;
+  pthread_mutex_unlock(&mutex);
 }
 
 long metal_sim_live(char *names, size_t size) {

@@ -104,7 +104,7 @@ typedef struct sim_library {
 } sim_library;
 
 /* NULL, and an autoreleased error. */
-sim_library *sim_compile(const char *text, void **error);
+sim_library *sim_compile(const char *given, void **error);
 
 /* Runs all threadgroups; NULL or what went wrong. On the calling thread, which has called sim_fibres_open. */
 const char *sim_run(const sim_kernel *kernel, void *const *buffers, uint64_t threads, uint32_t block);
