@@ -64,6 +64,7 @@ typedef struct ops_terms {
   ops_derived derived[OPS_MAX_VARIABLES];
   uint32_t variable_count; /* coordinates and derived */
   hg_array terms;   /* ops_term, inputs first */
+  hg_array seen, seen_at; /* nodes at indices that have become terms; their forms, one after the other */
   uint32_t depth;
 } ops_terms;
 

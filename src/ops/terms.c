@@ -3,15 +3,29 @@
 
 #include <string.h>
 
+/* A node at an index, a form a dimension from seen_at[first] on, which has become a term. */
+typedef struct seen_node {
+  value_id value;
+  term_id term;
+  uint32_t first;
+} seen_node;
+
 void ops_terms_begin(ops_terms *t, const ops_group *group, const ops_shape *space) {
   memset(t, 0, sizeof *t);
   t->group = group;
   t->space = *space;
   t->variable_count = space->rank;
   t->terms.element_size = sizeof(ops_term);
+  t->seen.element_size = sizeof(seen_node);
+  t->seen_at.element_size = sizeof(ops_form);
 }
 
-void ops_terms_release(ops_terms *t) { hg_array_release(&t->group->plan->allocator, &t->terms); }
+void ops_terms_release(ops_terms *t) {
+  const hg_allocator *allocator = &t->group->plan->allocator;
+  hg_array_release(allocator, &t->terms);
+  hg_array_release(allocator, &t->seen);
+  hg_array_release(allocator, &t->seen_at);
+}
 
 void ops_identity(const ops_shape *space, ops_form *index) {
   memset(index, 0, space->rank * sizeof *index);
@@ -341,6 +355,25 @@ static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *in
   return add_term(t, term, out);
 }
 
+/* Where a node is read several times by nodes that are, all of it would be gone through again each time. */
+static term_id seen_before(const ops_terms *t, value_id value, const ops_form *index, uint32_t rank) {
+  const seen_node *seen = t->seen.data;
+  const ops_form *forms = t->seen_at.data;
+  for (size_t i = t->seen.count; i-- > 0;)
+    if (seen[i].value == value && (rank == 0 || memcmp(forms + seen[i].first, index, rank * sizeof *index) == 0))
+      return seen[i].term;
+  return 0;
+}
+
+static hg_status remember(ops_terms *t, value_id value, const ops_form *index, uint32_t rank, term_id term) {
+  const hg_allocator *allocator = &t->group->plan->allocator;
+  seen_node seen = {.value = value, .term = term, .first = (uint32_t)t->seen_at.count};
+  if ((rank > 0 && hg_array_append(allocator, &t->seen_at, index, rank) == NULL) ||
+      hg_array_append(allocator, &t->seen, &seen, 1) == NULL)
+    return hg_fail_memory("the terms of a launch", sizeof seen);
+  return HG_OK;
+}
+
 hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_id *out) {
   const ops_node *node = ops_at(t->group->computation, value);
   ops_term term;
@@ -354,10 +387,13 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
     term.form = ops_address((const ops_storage *)t->group->plan->storages.data + term.storage, index);
     return add_term(t, &term, out);
   }
+  uint32_t rank = node->shape.rank;
+  int is_kept = node->input_count > 1;
+  if (is_kept && (*out = seen_before(t, value, index, rank)) != 0) return HG_OK;
   if (++t->depth > OPS_MAX_TERMS) return hg_fail(HG_UNSUPPORTED, "more than %d values in a launch", OPS_MAX_TERMS);
   hg_status status = computed(t, node, index, &term, out);
   t->depth--;
-  return status;
+  return status == HG_OK && is_kept ? remember(t, value, index, rank, *out) : status;
 }
 
 /* ---- the space --------------------------------------------------------------------------------------------------- */
@@ -402,6 +438,7 @@ static void remove_coordinate(ops_terms *t, ops_form **more, uint32_t more_count
 }
 
 void ops_collapse(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t *boundary) {
+  t->seen.count = t->seen_at.count = 0; /* of other coordinates */
   for (uint32_t j = 0; j < t->space.rank;) { /* a coordinate that is 0 for good */
     if (t->space.size[j] != 1) {
       j++;

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hgops import Error, apply
+from hgops import Computation, Error, apply
 
 pytestmark = pytest.mark.engine
 f32 = np.float32
@@ -106,3 +106,16 @@ def test_ignored_targets():
     own = apply("cross_entropy", x, t, reduction="none")
     assert own[1] == 0 and own[0] == own[2] == apply("cross_entropy", x, t)
     assert np.isclose(apply("cross_entropy", x, t, smoothing=0.3), np.log(4))
+
+
+def test_values_that_are_read_twice_again_and_again():
+    """2^1000 ways lead from the result to the input: each value is gone through once at each index."""
+    x = np.arange(24, dtype=f32).reshape(4, 6)
+    c = Computation()
+    y, half = c.input(x), c.number("f32", 0.5)
+    for _ in range(500):
+        y = c.op("mul", c.op("add", y, y), half)
+        y = c.op("mul", c.op("add", y, y), half)
+        y = c.op("swap", y)
+    c.output(y)
+    assert np.array_equal(c.run()[0], x)

@@ -71,7 +71,7 @@ def test_deep_chains():
         x = x + 1
     assert x.tolist() == [5000] * 3
     y = hg.ones(2)
-    for _ in range(8):
+    for _ in range(1000):
         y = (y + y) * 0.5
     assert y.tolist() == [1, 1]
 
