@@ -395,7 +395,8 @@ hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout) 
 /* Lanes for so many columns of words held: the fastest on an H200 of those that were tried, with 16 to 32 words a lane.
  * A warp needs no barrier; two neighbours have half the exchanges of four; of more than 32 words a lane registers leave
  * room for few warps. A GPU starts some 1.6 blocks a nanosecond: of short rows a block has so many that they make up
- * 1024 columns. Rows of up to 16 a lane has by itself. */
+ * 1024 columns; where nothing is held, two neighbours of a short row are half the loads. Rows of up to 16 a lane has
+ * by itself. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held);
   uint32_t bytes = ops_row_element_bytes(g), wide = bytes == 8 ? 2 : 4;
@@ -406,11 +407,12 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   if (layout->lanes >= 256) wide = 2;
   int full = ops_row_has_full_results(g);
   if (!full && bytes <= 2 && g->columns > 512 && layout->lanes < 64) layout->lanes = 64;
-  if (g->columns <= 512) wide = 1;
+  int is_short = !full && g->most_held == 0 && g->columns * bytes <= 512;
+  if (g->columns <= 512) wide = is_short ? 2 : 1;
   layout->wide = ops_row_neighbours(g, wide);
   uint32_t each = (uint32_t)(g->columns + layout->lanes - 1) / layout->lanes;
   while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 * (full ? 4 : bytes) <= 4096 &&
-         each * layout->rows < (full ? 16 : 32))
+         each * layout->rows < (full ? 16 : is_short ? 64 : 32))
     layout->rows *= 2;
 }
 
