@@ -174,6 +174,10 @@ static void hoist(loop_row *l) {
   for (uint32_t i = 0; i < l->g->reduction_count; i++)
     if (is_of_stage(l, i) && !varies_by_column(l->g, l->g->reductions[i].input))
       ops_value(&l->code, l->g->reductions[i].input);
+  for (uint32_t i = 0; i < l->g->result_count; i++) {
+    const row_result *r = &l->g->results[i];
+    if (r->is_full && r->stage <= l->stage && !varies_by_column(l->g, r->term)) ops_value(&l->code, r->term);
+  }
 }
 
 /* All chunks of the row, one after the other. */

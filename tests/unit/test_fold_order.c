@@ -328,6 +328,18 @@ static void norm(atlas_type type, uint64_t rows, uint64_t columns) {
   hg_computation_release(c);
 }
 
+/* A result that is the same in all columns, of a value that its row's reduction reads. */
+static void constant(uint64_t rows, uint64_t columns) {
+  hg_computation *c = begin();
+  value_id x = ops_broadcast(c, ops_number(c, ATLAS_f32, 0.1), &(ops_shape){2, {rows, columns}});
+  value_id sum = ops_reduce_over(c, OPS_SUM, x, 2, 1);
+  output(c, sum);
+  output(c, ops_reduce_over(c, OPS_SUM, pair(c, ATLAS_OP_sub, x, sum), 2, 0));
+  output(c, x);
+  try(c, called("constant", ATLAS_f32, rows, columns));
+  hg_computation_release(c);
+}
+
 /* Reductions of one array along any axes, side by side in memory or not; some of several stages. */
 static void axes(uint64_t a, uint64_t b, uint64_t d, uint32_t bits, ops_reduce reduce) {
   hg_computation *c = begin();
@@ -379,6 +391,7 @@ int main(int argc, char **argv) {
     reduction(OPS_SUM, ATLAS_f32, 1, n, 0);
     norm(ATLAS_f32, rows, n);
     norm(ATLAS_bf16, rows, n);
+    constant(rows, n);
   }
   norm(ATLAS_f32, 33, 70001); /* in loops over chunks */
   reduction(OPS_SUM, ATLAS_f32, 33, 70001, 0);
