@@ -147,16 +147,16 @@ static void event_close(void *device, void *event) {
 }
 
 /* Of a time, an empty command buffer behind the stream's work says it. */
-static hg_status record_within(metal_device *d, metal_event *e) {
+static hg_status record_within(metal_device *d, metal_event *e, metal_stream *s) {
   metal_id encoder = NULL, commands = NULL;
   HG_TRY(hg_metal_begin_within(d, &encoder, &commands));
   hg_metal_commit_within(d, encoder, commands, &e->last);
+  hg_metal_set_last(d, &s->last, commands); /* who waits for the stream waits for its events too */
   return HG_OK;
 }
 
 static hg_status event_record(void *device, void *event, void *stream) {
-  (void)stream;
-  METAL_RUN(device, record_within(device, event));
+  METAL_RUN(device, record_within(device, event, stream));
 }
 
 /* The order of the queue does it. */
@@ -177,7 +177,11 @@ static int event_wait(void *device, const hg_event_place *place) {
 
 static int event_query(void *device, void *event) { return query_last(device, &((metal_event *)event)->last); }
 
-static hg_status elapsed_within(metal_device *d, const metal_event *from, const metal_event *to, double *nanoseconds) {
+/* A command buffer says its times when it is done. */
+static hg_status elapsed_within(metal_device *d, metal_event *from, metal_event *to, double *nanoseconds) {
+  int reached = query_last(d, &from->last);
+  if (reached == DONE) reached = query_last(d, &to->last);
+  if (reached != DONE) return stream_outcome(d, NULL, reached);
   *nanoseconds = (METAL(&d->objc, ended, to->last) - METAL(&d->objc, ended, from->last)) * 1e9;
   return HG_OK;
 }
