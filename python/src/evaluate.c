@@ -435,7 +435,7 @@ static hg_executable *compile(const graph *g, const hg_tensor *into, bool is_gen
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-enum { FEW_TENSORS = 24, SMALL_COUNT = 8192 };
+enum { FEW_TENSORS = 24, SMALL_COUNT = 8192, LARGE_WORK = 1 << 22 };
 
 /* What a run needs once the GIL is released: nothing of it can go away. */
 typedef struct run {
@@ -528,16 +528,27 @@ static bool add_outputs(run *r, const graph *g, hgpy_storage *into_storage, cons
   return true;
 }
 
-static hg_status launch(run *r) {
+/* Elements of all that is computed: from some on it may take longer than somebody waits who wants to end it. */
+static bool is_large(const graph *g) {
+  uint64_t work = 0;
+  for (uint32_t i = 0; i < g->order.count && work < LARGE_WORK; i++)
+    work += hg_tensor_count(&g->order.nodes[i]->tensor);
+  return work >= LARGE_WORK;
+}
+
+static bool launch(const graph *g, run *r) {
   const hg_tensor *outputs = r->tensors + r->input_count;
-  hg_stream *stream = r->device->stream;
+  bool is_quick =
+      r->element_count < SMALL_COUNT && g->order.count < SMALL_COUNT / 8; /* over before another thread begins */
+  hg_stream *queue = is_large(g) ? hgpy_queue_take(r->device) : NULL;
+  hg_stream *stream = queue != NULL ? queue : r->device->stream;
   hg_status status;
-  if (r->element_count < SMALL_COUNT) /* it is over before another thread would have begun */
-    return hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL);
+  if (is_quick && queue == NULL)
+    return hgpy_ok(hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL));
   Py_BEGIN_ALLOW_THREADS
   status = hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL);
   Py_END_ALLOW_THREADS
-  return status;
+  return queue != NULL ? hgpy_queue_wait(r->device, queue, status, r->storages, r->count) : hgpy_ok(status);
 }
 
 /* A node that was computed reads nothing any more, but for gradients. */
@@ -573,7 +584,7 @@ static bool run_graph(graph *g, hg_executable *executable, bool is_general, hgpy
   is_good = is_good && (!is_general || add_numbers(&r, g)) && add_outputs(&r, g, storage, into);
   for (uint32_t i = 0; i < g->results.count; i++) hgpy_node_retain(g->results.nodes[i]);
   r.executable = hg_executable_retain(executable);
-  is_good = is_good && hgpy_ok(launch(&r));
+  is_good = is_good && launch(g, &r);
   for (uint32_t i = 0; i < g->results.count; i++) {
     uint32_t number = r.input_count + i;
     if (is_good && into == NULL) become_data(g->results.nodes[i], r.storages[number], &r.tensors[number]);

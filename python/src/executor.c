@@ -22,6 +22,7 @@ void hgpy_device_release(hgpy_device *device) {
   if (device == NULL || --device->references > 0) return;
   Py_BEGIN_ALLOW_THREADS /* it may wait for work */
   hg_stream_release(device->stream);
+  hg_stream_release(device->queue);
   hg_executor_release(device->executor);
   Py_END_ALLOW_THREADS
   PyMem_Free(device);
@@ -56,15 +57,6 @@ hgpy_device *hgpy_default_device(void) {
     else hgpy_device_release(made);
   }
   return default_device;
-}
-
-bool hgpy_device_wait(hgpy_device *device) {
-  hg_status status;
-  if (device->stream == NULL) return true;
-  Py_BEGIN_ALLOW_THREADS
-  status = hg_stream_wait(device->stream, NULL);
-  Py_END_ALLOW_THREADS
-  return hgpy_ok(status);
 }
 
 /* ---- the object -------------------------------------------------------------------------------------------------- */

@@ -45,12 +45,15 @@ bool hgpy_type_is_integer(uint32_t type);
 
 /* ---- devices (executor.c) ---------------------------------------------------------------------------------------- */
 
+typedef struct hgpy_storage hgpy_storage;
+
 /* What an Executor and all that is made on it share. */
 typedef struct hgpy_device {
   uint32_t references;
   hg_backend_id backend;
   hg_executor *executor;
   hg_stream *stream; /* of a GPU: work is given to it and waited for when something is read. NULL: the CPU's */
+  hg_stream *queue;  /* of the CPU: for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
 int hgpy_executor_add(PyObject *module);
@@ -63,13 +66,25 @@ hgpy_device *hgpy_device_of(PyObject *executor);
 bool hgpy_is_executor(PyObject *object);
 /* An Executor object for a device. */
 PyObject *hgpy_executor_for(hgpy_device *device);
-/* Waits for what the device was given, and raises its fault; false: raised. */
+
+/* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
+
+bool hgpy_wait_prepare(void); /* by the main thread */
+/* Waits for what a stream was given, and raises its fault, or what a signal's handler does; false: raised. */
+bool hgpy_stream_wait(hg_stream *stream);
 bool hgpy_device_wait(hgpy_device *device);
+/* A queue for work on the CPU that may take long; whoever takes one calls hgpy_queue_wait. NULL: give the work to the
+ * device's stream, or do it in the call. */
+hg_stream *hgpy_queue_take(hgpy_device *device);
+/* `given` is the status of giving the work. Where the wait is interrupted the storages are held until the work is over;
+ * false: raised. */
+bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgpy_storage *const *storages,
+                     uint32_t count);
 
 /* ---- memory (storage.c) ------------------------------------------------------------------------------------------ */
 
 /* Elements in memory: the library's, or somebody else's, which `release` gives back with `owner`. */
-typedef struct hgpy_storage {
+struct hgpy_storage {
   uint32_t references;
   bool is_read_only;
   bool is_foreign;
@@ -79,7 +94,7 @@ typedef struct hgpy_storage {
   uint64_t byte_count;
   void *owner;
   void (*release)(void *owner);
-} hgpy_storage;
+};
 
 /* New memory; `is_zero`: it reads as zeros. NULL: raised. */
 hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero);

@@ -226,9 +226,36 @@ static PyObject *report_object(const hg_launch_report *r) {
                        r->notes);
 }
 
+/* As hg_launch, on a queue, with the time it took. */
+static bool launch_on(hg_stream *queue, launch *l, hg_launch_desc *desc, hg_launch_report *report) {
+  hg_event_desc timed = {.size = sizeof timed, .flags = HG_EVENT_TIMED};
+  hg_event *from = NULL, *to = NULL;
+  double nanoseconds = 0;
+  hg_status status = hg_event_create(l->device->executor, &timed, &from);
+  if (status == HG_OK) status = hg_event_create(l->device->executor, &timed, &to);
+  if (status == HG_OK) status = hg_event_record(from, queue);
+  desc->stream = queue;
+  Py_BEGIN_ALLOW_THREADS
+  if (status == HG_OK) status = hg_launch(l->kernel, desc, report);
+  if (status == HG_OK) status = hg_event_record(to, queue);
+  Py_END_ALLOW_THREADS
+  bool is_good = hgpy_queue_wait(l->device, queue, status, l->storages, l->binding_count);
+  if (is_good && hg_event_elapsed(from, to, &nanoseconds) == HG_OK) report->nanoseconds = (uint64_t)nanoseconds;
+  hg_event_release(from);
+  hg_event_release(to);
+  return is_good;
+}
+
+static bool launch_now(launch *l, hg_launch_desc *desc, hg_launch_report *report) {
+  hg_status status;
+  Py_BEGIN_ALLOW_THREADS
+  status = hg_launch(l->kernel, desc, report);
+  Py_END_ALLOW_THREADS
+  return hgpy_ok(status);
+}
+
 static PyObject *run(launch *l, hg_launch_desc *desc, PyObject *values) {
   hg_launch_report report = {.size = sizeof report};
-  hg_status status = HG_OK;
   bool is_good = bind_all(l, values) && hgpy_device_wait(l->device);
   if (is_good) {
     desc->size = sizeof *desc;
@@ -238,10 +265,9 @@ static PyObject *run(launch *l, hg_launch_desc *desc, PyObject *values) {
     desc->scalars = l->scalars;
     desc->scalar_count = l->scalar_count;
     desc->scalar_size = sizeof(hg_scalar);
-    Py_BEGIN_ALLOW_THREADS
-    status = hg_launch(l->kernel, desc, &report);
-    Py_END_ALLOW_THREADS
-    is_good = hgpy_ok(status);
+    /* a limit of steps ends it, and what is left to another engine for that the report says only without a queue */
+    hg_stream *queue = desc->step_limit == 0 ? hgpy_queue_take(l->device) : NULL;
+    is_good = queue != NULL ? launch_on(queue, l, desc, &report) : launch_now(l, desc, &report);
   }
   PyObject *result = is_good ? report_object(&report) : NULL; /* its notes live as long as the kernel */
   for (uint32_t i = 0; i < l->binding_count; i++) hgpy_storage_release(l->storages[i]);

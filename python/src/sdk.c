@@ -28,13 +28,26 @@ static PyObject *fail_device(const char *name, uint32_t i) {
   return PyErr_Format(PyExc_ValueError, "%s: buffer number %u belongs to another executor", name, (unsigned)i + 1);
 }
 
-static hg_status apply(hg_op op, const hg_tensor *tensors, uint32_t input_count, uint64_t count, hgpy_device *device) {
+enum { SMALL_COUNT = 65536, LARGE_COUNT = 1 << 21 };
+
+static bool apply(hg_op op, PyObject *const *buffers, const hg_tensor *tensors, uint32_t input_count, uint64_t count,
+                  hgpy_device *device) {
+  hgpy_storage *storages[MOST_INPUTS + 1];
   hg_status status;
-  if (count < 65536) return hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, device->stream);
-  Py_BEGIN_ALLOW_THREADS
-  status = hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, device->stream);
+  if (count < SMALL_COUNT)
+    return hgpy_ok(hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, device->stream));
+  for (uint32_t i = 0; i <= input_count; i++)
+    storages[i] = hgpy_storage_retain(((hgpy_buffer *)buffers[i])->storage);
+  hgpy_device_retain(device);
+  hg_stream *queue = count >= LARGE_COUNT ? hgpy_queue_take(device) : NULL;
+  Py_BEGIN_ALLOW_THREADS status =
+      hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, queue != NULL ? queue : device->stream);
   Py_END_ALLOW_THREADS
-  return status;
+  bool is_good =
+      queue != NULL ? hgpy_queue_wait(device, queue, status, storages, input_count + 1) : hgpy_ok(status);
+  for (uint32_t i = 0; i <= input_count; i++) hgpy_storage_release(storages[i]);
+  hgpy_device_release(device);
+  return is_good;
 }
 
 /* op(executor, inputs..., output, n=None) */
@@ -63,7 +76,7 @@ static PyObject *call(uint32_t row, const char *name, uint32_t input_count, PyOb
   }
   if (buffer->storage->is_read_only)
     return PyErr_Format(PyExc_ValueError, "%s: the output's memory is read-only", name);
-  if (!hgpy_ok(apply(hgpy_row_op(row), tensors, input_count, (uint64_t)count, device))) return NULL;
+  if (!apply(hgpy_row_op(row), values + 1, tensors, input_count, (uint64_t)count, device)) return NULL;
   Py_RETURN_NONE;
 }
 

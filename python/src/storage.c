@@ -60,12 +60,16 @@ hgpy_storage *hgpy_storage_retain(hgpy_storage *storage) {
   return storage;
 }
 
-/* Others' memory must stay until the device has done what it was given with it. */
+/* Others' memory must stay until the device has done what it was given with it: no signal ends that wait. */
 static void settle(hgpy_storage *storage) {
   PyObject *type, *value, *trace;
+  hg_status status;
   if (storage->device->stream == NULL) return;
   PyErr_Fetch(&type, &value, &trace);
-  if (!hgpy_device_wait(storage->device)) PyErr_WriteUnraisable(NULL);
+  Py_BEGIN_ALLOW_THREADS
+  status = hg_stream_wait(storage->device->stream, NULL);
+  Py_END_ALLOW_THREADS
+  if (!hgpy_ok(status)) PyErr_WriteUnraisable(NULL);
   PyErr_Restore(type, value, trace);
 }
 

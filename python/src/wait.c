@@ -1,0 +1,135 @@
+/* wait.c - waiting that answers Ctrl-C: bounded waits for a stream, with Python's signals looked at in between.
+ *
+ * On the CPU a call without a stream is over when it returns, and nothing can end it. What is large is therefore given
+ * to a queue of the library's instead, where the main thread asks for it: signals are that thread's alone. Where one
+ * raises, the work goes on by itself; what it uses of others' memory is held until it is over. */
+#include "hgpy.h"
+
+#include <time.h>
+
+enum {
+  SPIN_NS = 20000,         /* before a wait sleeps: most work is done soon */
+  MOST_PAUSE_US = 5000,    /* a pause is a part of the time waited so far */
+  PART = 32,
+  LOOK_NS = 20000000,      /* between looks at the signals */
+};
+
+/* Work that was left to itself: its queue, and the memory of others that it uses. */
+typedef struct left {
+  struct left *next;
+  hgpy_device *device;
+  hg_stream *stream;
+  uint32_t count;
+  hgpy_storage *storages[];
+} left;
+
+static left *all_left;
+static unsigned long main_thread;
+static PyThread_type_lock never; /* held for good: to wait for it is to sleep, until a signal comes */
+
+bool hgpy_wait_prepare(void) {
+  main_thread = PyThread_get_thread_ident();
+  never = PyThread_allocate_lock();
+  return never != NULL && PyThread_acquire_lock(never, 0) != 0;
+}
+
+static int64_t nanoseconds(void) {
+  struct timespec now;
+  if (timespec_get(&now, TIME_UTC) != TIME_UTC) return 0;
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool is_main_thread(void) { return PyThread_get_thread_ident() == main_thread; }
+
+/* Without the GIL: false when it is time to look at the signals. */
+static bool pause_for(hg_stream *stream, int64_t begun, int64_t look, hg_status *status) {
+  for (;;) {
+    *status = hg_stream_query(stream);
+    int64_t now = nanoseconds(), waited = now - begun;
+    if (*status != HG_BUSY) return true;
+    if (now < begun || now >= look) return false; /* clocks may be set */
+    if (waited < SPIN_NS) continue;
+    int64_t pause = waited / (1000 * PART);
+    if (PyThread_acquire_lock_timed(never, pause < MOST_PAUSE_US ? pause : MOST_PAUSE_US, 1) == PY_LOCK_INTR)
+      return false;
+  }
+}
+
+/* Until the stream has nothing left to do; false: a signal's handler raised. */
+static bool await_idle(hg_stream *stream) {
+  hg_status status = HG_BUSY;
+  int64_t begun = nanoseconds();
+  for (bool is_over = false; !is_over;) {
+    int64_t look = nanoseconds() + LOOK_NS;
+    Py_BEGIN_ALLOW_THREADS
+    is_over = pause_for(stream, begun, look, &status);
+    Py_END_ALLOW_THREADS
+    if (!is_over && PyErr_CheckSignals() < 0) return false;
+  }
+  return true;
+}
+
+bool hgpy_stream_wait(hg_stream *stream) {
+  hg_status status;
+  if (is_main_thread() && !await_idle(stream)) return false;
+  Py_BEGIN_ALLOW_THREADS
+  status = hg_stream_wait(stream, NULL);
+  Py_END_ALLOW_THREADS
+  return hgpy_ok(status);
+}
+
+bool hgpy_device_wait(hgpy_device *device) { return device->stream == NULL || hgpy_stream_wait(device->stream); }
+
+/* ---- the CPU's queue --------------------------------------------------------------------------------------------- */
+
+static void let_go(left *l) {
+  hg_stream_release(l->stream);
+  for (uint32_t i = 0; i < l->count; i++) hgpy_storage_release(l->storages[i]);
+  hgpy_device_release(l->device);
+  PyMem_Free(l);
+}
+
+static void let_go_of_what_is_over(void) {
+  for (left **at = &all_left; *at != NULL;) {
+    left *l = *at;
+    if (hg_stream_query(l->stream) == HG_BUSY) {
+      at = &l->next;
+      continue;
+    }
+    *at = l->next;
+    let_go(l);
+  }
+}
+
+hg_stream *hgpy_queue_take(hgpy_device *device) {
+  if (all_left != NULL) let_go_of_what_is_over();
+  if (device->stream != NULL || !is_main_thread()) return NULL;
+  hg_stream *queue = device->queue;
+  device->queue = NULL; /* a signal's handler may compute, too: it gets another */
+  if (queue == NULL && hg_stream_create(device->executor, NULL, &queue) != HG_OK) return NULL;
+  return queue;
+}
+
+static void put_back(hgpy_device *device, hg_stream *queue) {
+  if (device->queue != NULL) hg_stream_release(queue);
+  else device->queue = queue;
+}
+
+static bool leave(hgpy_device *device, hg_stream *queue, hgpy_storage *const *storages, uint32_t count) {
+  left *l = PyMem_Malloc(sizeof *l + count * sizeof l->storages[0]);
+  if (l == NULL) return false;
+  *l = (left){.next = all_left, .device = hgpy_device_retain(device), .stream = queue, .count = count};
+  for (uint32_t i = 0; i < count; i++) l->storages[i] = hgpy_storage_retain(storages[i]);
+  all_left = l;
+  return true;
+}
+
+bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgpy_storage *const *storages,
+                     uint32_t count) {
+  bool is_good = hgpy_ok(given), is_idle = is_good && await_idle(queue);
+  if (is_good && !is_idle && leave(device, queue, storages, count)) return false;
+  hg_status status = hg_stream_wait(queue, NULL); /* of what was given before a failure, too */
+  if (is_idle) is_good = hgpy_ok(status);
+  put_back(device, queue);
+  return is_good && is_idle;
+}
