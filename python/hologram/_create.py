@@ -85,11 +85,7 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
     if has_view:
         return _core._share(value, device, may_copy)
     made = _core._from_dlpack(value, device)
-    return _copied(made) if may_copy == 2 else made
-
-
-def _copied(value: Array) -> Array:
-    return _core._from_dlpack(value.__dlpack__(max_version=(1, 0), copy=True), value.device)
+    return _core._copy(made) if may_copy == 2 else made
 
 
 def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = None) -> Array:
@@ -105,7 +101,7 @@ def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, co
             raise ValueError(f"the memory of {type(value).__name__} cannot be shared, and copy is False")
         return _from_numbers(value, dtype, device)
     if isinstance(value, Array) and copy:
-        made = _copied(made)
+        made = _core._copy(made)
     if dtype is None or made.dtype == dtype:
         return made
     if copy is False:
@@ -121,7 +117,7 @@ def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy
 def from_dlpack(value: Any, /, *, device: Executor | None = None, copy: bool | None = None) -> Array:
     """An Array over the memory of an object that has `__dlpack__`: a PyTorch tensor, a NumPy, CuPy or JAX array."""
     made = _core._from_dlpack(value, device)
-    return _copied(made) if copy else made
+    return _core._copy(made) if copy else made
 
 
 def _placed(value: Array, device: Executor | None) -> Array:

@@ -26,6 +26,25 @@ class eager:
         _core._set_eager(self._before)
 
 
+class strict:
+    """Makes an error (StrictError) of what otherwise happens silently: `hg.strict()` from now on, `with hg.strict():`
+    inside a block, `hg.strict(False)` not any more. That is
+
+    - a change of backend: 'auto' goes past a backend that has a device here;
+    - a fallback: an operation or a program that the executor's engine leaves to a slower one;
+    - a hidden copy: `asarray` of memory that cannot be shared, `numpy()` of a GPU's, a view of elements that do not lie
+      in C order, an assignment to elements that others see."""
+
+    def __init__(self, on: bool = True) -> None:
+        self._before = _core._set_strict(on)
+
+    def __enter__(self) -> "strict":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        _core._set_strict(self._before)
+
+
 def _compute_all(tree: Any) -> None:
     arrays: list[Array] = []
     _collect(tree, arrays)

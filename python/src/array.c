@@ -228,13 +228,15 @@ static PyObject *array_row(PyObject *self, Py_ssize_t index) {
 }
 
 /* On the host: a memoryview of it, of types that struct knows. */
-static PyObject *host_view(PyObject *self) {
+static PyObject *host_view(PyObject *self, bool is_asked_for) {
   hgpy_node *node = hgpy_array_node(self);
   const hg_tensor *tensor = &node->tensor;
   if (!hgpy_evaluate(&node, 1)) return NULL;
   if (node->storage->address != NULL || hg_tensor_count(tensor) == 0 || node->device->backend == HG_BACKEND_CPU)
     return PyMemoryView_FromObject(self);
-  hgpy_node *dense = hgpy_dense(node);
+  if (!is_asked_for && !hgpy_allows("memory of a GPU would be copied; to_device(executor) of the CPU copies it"))
+    return NULL;
+  hgpy_node *dense = hgpy_dense(node, true);
   if (dense == NULL) return NULL;
   uint64_t bytes = hg_tensor_count(tensor) * hgpy_type_bytes(tensor->type);
   PyObject *copy = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes), *view = NULL, *flat = NULL;
@@ -261,7 +263,7 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
     wide = hgpy_array_of(hgpy_cast(hgpy_array_node(self), ATLAS_f32));
     if (wide == NULL) return NULL;
   }
-  PyObject *view = host_view(wide != NULL ? wide : self);
+  PyObject *view = host_view(wide != NULL ? wide : self, true);
   PyObject *list = view != NULL ? PyObject_CallMethod(view, "tolist", NULL) : NULL;
   Py_XDECREF(view);
   Py_XDECREF(wide);
@@ -271,7 +273,7 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
 static PyObject *array_numpy(PyObject *self, PyObject *unused) {
   (void)unused;
   PyObject *numpy = PyImport_ImportModule("numpy");
-  PyObject *view = numpy != NULL ? host_view(self) : NULL;
+  PyObject *view = numpy != NULL ? host_view(self, false) : NULL;
   PyObject *array = view != NULL ? PyObject_CallMethod(numpy, "asarray", "O", view) : NULL;
   Py_XDECREF(view);
   Py_XDECREF(numpy);
@@ -358,7 +360,7 @@ static PyObject *array_to_device(PyObject *self, PyObject *object) {
   if (device == NULL) return NULL;
   hgpy_node *node = hgpy_array_node(self);
   if (node->device == device) return Py_NewRef(self);
-  hgpy_node *dense = hgpy_dense(node);
+  hgpy_node *dense = hgpy_dense(node, true);
   if (dense == NULL) return NULL;
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)dense->tensor.type, dense->tensor.rank, dense->tensor.shape);
   uint64_t bytes = hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type);

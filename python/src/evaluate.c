@@ -603,6 +603,7 @@ static bool compute(graph *g, hgpy_storage *storage, const hg_tensor *into) {
   if (executable != NULL) return run_graph(g, executable, is_general, storage, into);
   executable = compile(g, into, is_general);
   if (executable == NULL) return false;
+  if (!hgpy_allows_executable(g->device, executable)) return hg_executable_release(executable), false;
   k = find_known(g, hash); /* another thread may have been here meanwhile */
   if (is_new && k == NULL) k = keep(g, hash, hg_executable_retain(executable));
   else if (is_general && k != NULL && k->general == NULL) k->general = hg_executable_retain(executable);
@@ -650,7 +651,7 @@ bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor 
   return is_good;
 }
 
-hgpy_node *hgpy_dense(hgpy_node *node) {
+hgpy_node *hgpy_dense(hgpy_node *node, bool is_asked_for) {
   uint64_t stride = 1;
   bool is_dense = true;
   if (!hgpy_evaluate(&node, 1)) return NULL;
@@ -659,11 +660,27 @@ hgpy_node *hgpy_dense(hgpy_node *node) {
     stride *= node->tensor.shape[d];
   }
   if (is_dense || stride == 0) return hgpy_node_retain(node);
+  if (!is_asked_for &&
+      !hgpy_allows("elements that do not lie in C order would be copied; hologram.array(x) copies them"))
+    return NULL;
   hg_argument argument = {.count = node->tensor.rank};
   for (uint32_t d = 0; d < node->tensor.rank; d++) argument.integers[d] = (int64_t)node->tensor.shape[d];
   hgpy_node *copy = hgpy_record(HGPY_ROW_broadcast, &node, 1, &argument, 1);
   if (copy != NULL && hgpy_evaluate(&copy, 1)) return copy;
   hgpy_node_release(copy);
+  return NULL;
+}
+
+hgpy_node *hgpy_copy(hgpy_node *node) {
+  hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)node->tensor.type, node->tensor.rank, node->tensor.shape);
+  hgpy_device *device = node->device != NULL ? node->device : hgpy_default_device();
+  hgpy_storage *storage =
+      device != NULL ? hgpy_storage_create(device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type), false)
+                     : NULL;
+  if (storage == NULL) return NULL;
+  if (hg_tensor_count(&tensor) == 0 || hgpy_evaluate_into(node, storage, &tensor))
+    return hgpy_node_data(storage, &tensor);
+  hgpy_storage_release(storage);
   return NULL;
 }
 

@@ -78,7 +78,7 @@ int hgpy_array_get_buffer(PyObject *self, Py_buffer *view, int flags) {
   view->obj = NULL;
   if (!hgpy_evaluate(&node, 1)) return -1;
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS)
-    dense = hgpy_dense(node);
+    dense = hgpy_dense(node, false);
   else dense = hgpy_node_retain(node);
   if (dense == NULL) return -1;
   int result = hgpy_fill_view(view, self, dense->storage, &dense->tensor, true, flags);
@@ -174,7 +174,12 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
     PyErr_Format(PyExc_ValueError, "%d axes; the highest rank is %d", view->ndim, HG_MAX_RANK);
   else if (may_copy < 2 && device->backend == HG_BACKEND_CPU && tensor_of_view(view, type, &tensor))
     return node_over(device, view->buf, &tensor, view->readonly, view, release_view);
-  else if (may_copy > 0) node = copy_view(view, type, device);
+  else if (may_copy == 2 ||
+           (may_copy == 1 &&
+            hgpy_allows("its memory cannot be shared with %s as it lies: array(x) or copy=True copies it",
+                        device->backend == HG_BACKEND_CPU ? "arrays" : "a GPU")))
+    node = copy_view(view, type, device);
+  else if (may_copy == 1) node = NULL;
   else PyErr_SetString(PyExc_ValueError, "its memory cannot be shared as it lies, and copy is False");
   release_view(view);
   return node;
@@ -367,20 +372,6 @@ static PyObject *pack(const hgpy_node *node, bool is_versioned, bool is_copy) {
   return capsule;
 }
 
-/* Memory of its own. */
-static hgpy_node *copy_of(hgpy_node *node) {
-  hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)node->tensor.type, node->tensor.rank, node->tensor.shape);
-  hgpy_device *device = node->device != NULL ? node->device : hgpy_default_device();
-  hgpy_storage *storage =
-      device != NULL ? hgpy_storage_create(device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type), false)
-                     : NULL;
-  if (storage == NULL) return NULL;
-  if (hg_tensor_count(&tensor) == 0 || hgpy_evaluate_into(node, storage, &tensor))
-    return hgpy_node_data(storage, &tensor);
-  hgpy_storage_release(storage);
-  return NULL;
-}
-
 static long version_of(PyObject *object) {
   if (object == NULL || object == Py_None) return 0;
   PyObject *first = PySequence_GetItem(object, 0);
@@ -413,7 +404,7 @@ PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize
   }
   if (node->storage->address == NULL && node->device->backend != HG_BACKEND_CPU && hg_tensor_count(&node->tensor) > 0)
     return PyErr_Format(PyExc_BufferError, "memory of this device cannot be shared yet; numpy() copies it");
-  hgpy_node *given = copy == Py_True ? copy_of(node) : hgpy_node_retain(node);
+  hgpy_node *given = copy == Py_True ? hgpy_copy(node) : hgpy_node_retain(node);
   if (given == NULL) return NULL;
   PyObject *capsule = pack(given, major >= 1, copy == Py_True);
   hgpy_node_release(given);

@@ -38,6 +38,7 @@ static hg_status open_device(const hg_executor_desc *desc, hgpy_device *device) 
 }
 
 static hgpy_device *make_device(const hg_executor_desc *desc) {
+  bool is_auto = desc == NULL || desc->backend == HG_BACKEND_AUTO;
   hgpy_device *device = PyMem_Calloc(1, sizeof *device);
   hg_status status;
   if (device == NULL) return (hgpy_device *)PyErr_NoMemory();
@@ -45,7 +46,7 @@ static hgpy_device *make_device(const hg_executor_desc *desc) {
   Py_BEGIN_ALLOW_THREADS
   status = open_device(desc, device);
   Py_END_ALLOW_THREADS
-  if (hgpy_ok(status)) return device;
+  if (hgpy_ok(status) && (!is_auto || hgpy_allows_device(device))) return device;
   hgpy_device_release(device);
   return NULL;
 }

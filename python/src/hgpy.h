@@ -67,6 +67,16 @@ bool hgpy_is_executor(PyObject *object);
 /* An Executor object for a device. */
 PyObject *hgpy_executor_for(hgpy_device *device);
 
+/* ---- hg.strict() (strict.c) -------------------------------------------------------------------------------------- */
+
+int hgpy_strict_add(PyObject *module);
+extern bool hgpy_is_strict;
+/* Each is true where strict() is off; false: raised. What is refused, and what to write instead: */
+bool hgpy_allows(const char *format, ...);
+bool hgpy_allows_device(const hgpy_device *device); /* that 'auto' has chosen */
+bool hgpy_allows_kernel(const hgpy_device *device, hg_kernel *kernel);
+bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable);
+
 /* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
 
 bool hgpy_wait_prepare(void); /* by the main thread */
@@ -173,8 +183,11 @@ bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count);
 bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like);
 /* The report of what computing a node would launch: text, or JSON. A new str. */
 PyObject *hgpy_explain(hgpy_node *node, bool as_json);
-/* DATA whose elements lie side by side in C order: the node itself, retained, or a copy. */
-hgpy_node *hgpy_dense(hgpy_node *node);
+/* DATA with memory of its own. */
+hgpy_node *hgpy_copy(hgpy_node *node);
+/* DATA whose elements lie side by side in C order: the node itself, retained, or a copy, which strict() refuses but
+ * where one `is_asked_for`. */
+hgpy_node *hgpy_dense(hgpy_node *node, bool is_asked_for);
 /* Forgets the executables of a device. */
 void hgpy_forget(const hgpy_device *device);
 

@@ -178,6 +178,9 @@ static hgpy_node *own_memory(PyObject *self) {
   hgpy_node *node = hgpy_array_node(self);
   if (!hgpy_evaluate(&node, 1)) return NULL;
   if (node->references == 1 && node->storage->references == 1 && !node->storage->is_foreign) return node;
+  if (!hgpy_allows(
+          "others see the memory that is assigned to, so all of it would be copied; assign to hologram.array(x)"))
+    return NULL;
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)node->tensor.type, node->tensor.rank, node->tensor.shape);
   hgpy_storage *storage =
       hgpy_storage_create(node->device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type), false);

@@ -102,6 +102,12 @@ static PyObject *report(PyObject *module, PyObject *const *values, Py_ssize_t co
   return hgpy_explain(hgpy_array_node(values[0]), PyObject_IsTrue(values[1]) == 1);
 }
 
+static PyObject *copy(PyObject *module, PyObject *array) {
+  (void)module;
+  if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "copy takes an Array");
+  return hgpy_array_of(hgpy_copy(hgpy_array_node(array)));
+}
+
 static PyObject *set_eager(PyObject *module, PyObject *value) {
   bool was = hgpy_is_eager;
   int is_true = PyObject_IsTrue(value);
@@ -193,6 +199,7 @@ static PyMethodDef functions[] = {
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
     {"_report", FAST(report), METH_FASTCALL, NULL},
+    {"_copy", copy, METH_O, NULL},
     {"_set_eager", set_eager, METH_O, NULL},
     {"_trace", trace, METH_O, NULL},
     {"_gradients", FAST(gradients), METH_FASTCALL, NULL},
@@ -212,7 +219,9 @@ static int add_all(PyObject *module) {
   is_made = true;
   if (!hgpy_wait_prepare()) return PyErr_NoMemory(), -1;
   if (hgpy_operations_prepare() < 0) return -1;
-  if (hgpy_errors_add(module) < 0 || hgpy_types_add(module) < 0 || hgpy_executor_add(module) < 0) return -1;
+  if (hgpy_errors_add(module) < 0 || hgpy_strict_add(module) < 0 || hgpy_types_add(module) < 0 ||
+      hgpy_executor_add(module) < 0)
+    return -1;
   if (hgpy_buffer_add(module) < 0 || hgpy_program_add(module) < 0 || hgpy_array_add(module) < 0) return -1;
   if (hgpy_operations_add(module) < 0 || hgpy_sdk_add(module) < 0) return -1;
   return PyModule_AddFunctions(module, functions);

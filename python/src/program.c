@@ -137,8 +137,8 @@ static hgpy_storage *storage_for(launch *l, PyObject *value, const hg_parameter_
     storage = hgpy_storage_retain(buffer->storage);
     type = buffer->type;
   } else {
-    hgpy_node *node =
-        hgpy_is_array(value) ? hgpy_dense(hgpy_array_node(value)) : hgpy_share(value, l->device, is_written ? 0 : 1);
+    hgpy_node *node = hgpy_is_array(value) ? hgpy_dense(hgpy_array_node(value), false)
+                                           : hgpy_share(value, l->device, is_written ? 0 : 1);
     if (node == NULL) return NULL;
     type = node->tensor.type;
     bool is_refused = is_written && (hgpy_is_array(value) || node->storage->is_read_only);
@@ -292,7 +292,7 @@ static PyObject *program_run(PyObject *self, PyObject *arguments, PyObject *name
   if (number_from(named != NULL ? named : lanes, &desc.lanes) && number_from(limit, &desc.step_limit) &&
       dimensions_from(grid, desc.grid) && dimensions_from(block, desc.block))
     l.kernel = kernel_for((program *)self, device);
-  if (l.kernel != NULL) result = run(&l, &desc, values);
+  if (l.kernel != NULL && hgpy_allows_kernel(device, l.kernel)) result = run(&l, &desc, values);
   hg_kernel_release(l.kernel);
   hgpy_device_release(l.device);
   Py_XDECREF(grid), Py_XDECREF(block), Py_XDECREF(limit), Py_XDECREF(named);

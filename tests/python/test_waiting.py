@@ -115,6 +115,6 @@ def test_a_program_s_time_is_reported():
 
 def test_memory_of_work_that_was_left_is_kept():
     code = BEGIN + ("    hg.Program(ENDLESS).run(hg.default_executor(), 1, x=x)\n") + END.replace(
-        'print("interrupted"', 'import gc, weakref\n    gone = weakref.ref(x); del x; gc.collect()\n    print(gone() is not None') 
+        'print("interrupted"', 'import gc, weakref\n    gone = weakref.ref(x); del x; gc.collect()\n    print(gone() is not None')
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("True"), done.stdout + done.stderr

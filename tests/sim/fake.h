@@ -51,6 +51,7 @@ typedef struct object {
   uint64_t recorded;
   int untimed;
   double time;               /* when that was reached */
+  unsigned questions;        /* of a stream with work left, whether it is done */
   struct work *captured, **last_captured; /* of a stream that captures (the latter not NULL), and of graphs */
   ptx_module *program;
   char name[128];
