@@ -3,6 +3,8 @@
 
 #include "atlas/value.h"
 
+#include <string.h>
+
 static value_id number(hg_computation *c, atlas_type type, double value, const ops_shape *shape) {
   return ops_broadcast(c, ops_number(c, type, value), shape);
 }
@@ -79,6 +81,18 @@ static int float_type(const ops_request *request, uint32_t argument, atlas_type 
   return 0;
 }
 
+/* The greatest number of the type below one that is not -inf. */
+static value_id below(hg_computation *c, atlas_type type, double x, const ops_shape *shape) {
+  uint64_t bits, sign = 1ull << (atlas_type_bits(type) - 1);
+  double nearest;
+  memcpy(&bits, &x, sizeof bits);
+  bits = atlas_convert(type, ATLAS_f64, bits);
+  uint64_t wide = atlas_convert(ATLAS_f64, type, bits);
+  memcpy(&nearest, &wide, sizeof nearest);
+  if (nearest >= x) bits = (bits & ~sign) == 0 ? sign | 1 : (bits & sign) != 0 ? bits + 1 : bits - 1;
+  return ops_full(c, type, bits, shape);
+}
+
 static value_id uniform(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
   atlas_type type;
@@ -86,7 +100,9 @@ static value_id uniform(const ops_request *request, const ops_shape *shape) {
   double low = request->arguments[1].number, high = request->arguments[2].number;
   value_id unit = type == ATLAS_f32 ? unit_f32(c, words(request, shape))
                                     : ops_reshape(c, units(request, type, ops_count(shape), 0, 1), shape);
-  return moved(c, unit, high - low, low);
+  value_id result = moved(c, unit, high - low, low);
+  if (result == unit || !(low < high)) return result; /* rounding may have led to high */
+  return ops_binary(c, ATLAS_OP_min, result, below(c, type, high, shape));
 }
 
 /* Box and Muller 1958: elements 2i and 2i + 1 are r cos and r sin, r = sqrt(-2 log(1 - u)), of an angle 2 pi v, where u

@@ -1,0 +1,134 @@
+"""Random numbers: the words of Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3; SC 2011), and
+what is made of them, element by element, and as a distribution."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hgops import Error, apply
+
+pytestmark = pytest.mark.engine
+f32, f64 = np.float32, np.float64
+MANY, INF = 200_000, float("inf")
+
+
+def philox(counter, key):
+    """Four words of a counter of 128 bits and a key of 64, lowest first."""
+    c = [counter >> 32 * i & 0xFFFFFFFF for i in range(4)]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [b >> 32 ^ c[1] ^ k[0], b & 0xFFFFFFFF, a >> 32 ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [k[0] + 0x9E3779B9 & 0xFFFFFFFF, k[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return c
+
+
+def number(*words):
+    return sum(word << 32 * i for i, word in enumerate(words))
+
+
+def u64(value):
+    return np.asarray(np.uint64(value))
+
+
+def draw(name, shape, key=77, counter=None, **arguments):
+    return apply(name, u64(key), None if counter is None else u64(counter), shape=shape, **arguments)
+
+
+@pytest.mark.parametrize("counter, key, words", [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0), (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1))])
+def test_published_words(counter, key, words):
+    """Random123's kat_vectors, philox4x32 of 10 rounds."""
+    assert tuple(philox(number(*counter), number(*key))) == words
+
+
+@pytest.mark.parametrize("key", [0, 1, 0xFFFFFFFF, 0x0123456789ABCDEF, 2**64 - 1])
+@pytest.mark.parametrize("counter", [0, 5, 2**32 - 2, 2**32, 2**63 + 3])
+def test_words(key, counter):
+    """Element i is word i mod 4 of counter + i / 4."""
+    right = [word for block in range(5) for word in philox(counter + block, key)][:18]
+    assert draw("random_bits", [18], key, counter).tolist() == right
+    assert draw("random_bits", [3, 2, 3], key, counter).ravel().tolist() == right
+
+
+def test_uniform():
+    words = draw("random_bits", [1001])
+    u = (words >> np.uint32(8)).astype(f32) * f32(2.0 ** -24)
+    assert np.array_equal(draw("uniform", [1001]), u)
+    between = draw("uniform", [1001], low=-2.0, high=6.0)
+    assert np.array_equal(between, (u.astype(f64) * 8 - 2).astype(f32))
+    kept = apply("dropout", np.ones(1001, f32), u64(77), None, p=0.5)
+    assert np.array_equal(kept, np.where(u >= 0.5, f32(2), f32(0)))
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("low, high", [(1.0, 1.0 + 2.0 ** -22), (-1e30, 0.0), (-3.0, -3.0 + 2.0 ** -21), (0.1, 0.7), (-1e-40, 1e-40)])
+def test_uniform_stays_below_high(kind, low, high):
+    """Where rounding leads to high, the number is the one before it."""
+    own = draw("uniform", [4001], low=low, high=high, type=kind)
+    unit = draw("uniform", [4001], type=kind)
+    last = np.nextafter(unit.dtype.type(high), unit.dtype.type(-INF))
+    last = unit.dtype.type(high) if float(unit.dtype.type(high)) < high else last
+    rounded = apply("fma", unit, np.full_like(unit, high - low), np.full_like(unit, low))
+    assert (own < high).all() and (own >= unit.dtype.type(low)).all()
+    assert np.array_equal(own, np.minimum(rounded, last))
+
+
+def test_uniform_f64():
+    """53 bits of two words, the first the higher ones; below 1."""
+    words = draw("random_bits", [2002]).astype(np.uint64).reshape(-1, 2)
+    u = ((words[:, 0] << np.uint64(32) | words[:, 1]) >> np.uint64(11)).astype(f64) * 2.0 ** -53
+    own = draw("uniform", [1001], type="f64")
+    assert np.array_equal(own, u) and own.max() < 1
+
+
+def test_uniform_is_uniform():
+    for kind in ("f32", "f64"):
+        own = np.sort(draw("uniform", [MANY], type=kind).astype(f64))
+        distance = np.abs(own - (np.arange(MANY) + 0.5) / MANY).max()
+        assert distance < 1.95 / math.sqrt(MANY)  # Kolmogorov and Smirnov, 0.1%
+        assert own[0] >= 0 and own[-1] < 1
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_normal(kind):
+    """Elements 2i and 2i + 1 are r cos and r sin of Box and Muller's, by the functions of the ISA."""
+    u = draw("uniform", [1002], type=kind)
+    one = u.dtype.type(1)
+    r = apply("sqrt", u.dtype.type(-2) * apply("log", one - u[0::2]))
+    angle = u[1::2] * u.dtype.type(2 * math.pi)
+    right = np.stack([r * apply("cos", angle), r * apply("sin", angle)], axis=1).reshape(-1)
+    assert np.array_equal(draw("normal", [1002], type=kind), right)
+    assert np.array_equal(draw("normal", [1001], type=kind), right[:1001])
+    assert np.array_equal(draw("normal", [7, 11], type=kind).reshape(-1), right[:77])
+    moved = draw("normal", [1001], type=kind, mean=3.0, deviation=0.5)
+    assert np.array_equal(moved, right[:1001] * u.dtype.type(0.5) + u.dtype.type(3))
+
+
+def test_normal_is_normal():
+    for kind in ("f32", "f64"):
+        own = np.sort(draw("normal", [MANY], key=5, type=kind).astype(f64))
+        below = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in own])
+        assert np.abs(below - (np.arange(MANY) + 0.5) / MANY).max() < 1.95 / math.sqrt(MANY)
+        assert np.isfinite(own).all()
+        halves = draw("normal", [MANY], key=5, type=kind).astype(f64).reshape(-1, 2)
+        assert abs(np.mean(halves[:, 0] * halves[:, 1])) < 3.3 / math.sqrt(MANY / 2)  # sine and cosine are independent
+
+
+def test_integers():
+    words = draw("random_bits", [1001]).astype(np.uint64)
+    assert np.array_equal(draw("integers", [1001], low=-3, high=10), (words * 13 >> 32).astype(np.int64) - 3)
+    all_of_them = draw("integers", [1001], low=-2**31, high=2**31 - 1)
+    assert np.array_equal(all_of_them, (words * (2**32 - 1) >> 32).astype(np.int64) - 2**31)
+    assert draw("integers", [50], low=4, high=5).tolist() == [4] * 50
+    for low, high in ((3, 3), (4, 3), (0, 2**32)):
+        with pytest.raises(Error, match="1 to 2\\^32 - 1"):
+            draw("integers", [4], low=low, high=high)
+
+
+def test_integers_are_uniform():
+    counts = np.bincount(draw("integers", [MANY], low=0, high=100))
+    assert len(counts) == 100 and np.sum((counts - MANY / 100) ** 2) / (MANY / 100) < 148.2  # chi squared, 99 degrees, 0.1%
