@@ -1,9 +1,11 @@
-"""What nobody should have to guess: rules of the table that are no formula's matter."""
+"""What nobody should have to guess: rules of the table that are no formula's matter. Besides: the orders of sums and products in
+test_fold_order.c and test_contract_programs.c, of scatter_add in test_scatter_add.py, statistics of batch_norm in
+test_value_formulas.py, memory layouts in test_values.py, overlapping memory in test_executables.c and test_updates.py."""
 
 import numpy as np
 import pytest
 
-from hgops import Computation, Error, apply
+from hgops import NAME_OF, NO_FUSION, TYPES, Computation, Error, apply
 
 pytestmark = pytest.mark.engine
 f32 = np.float32
@@ -44,6 +46,86 @@ def test_var_without_degrees_of_freedom(ddof):
     assert np.isnan(apply("var", array(1, 2, 3), ddof=ddof))
 
 
+def fold(values):
+    """Order F: by halves, in chunks of 4096."""
+    values = list(values)
+    while len(values) > 4096:
+        values = [fold(values[i:i + 4096]) for i in range(0, len(values), 4096)]
+    half = 1 << max(0, (len(values) - 1).bit_length() - 1)
+    while len(values) > 1:
+        values = [a + values[i + half] if i + half < len(values) else a for i, a in enumerate(values[:half])]
+        half //= 2
+    return values[0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 100, 4095, 4096, 4097, 9001])
+def test_sums_fold_by_halves(n):
+    x = np.random.default_rng(n).standard_normal(n, f32)
+    total, count = fold(x), f32(n)
+    assert apply("sum", x) == total and apply("mean", x) == total / count
+    d = x - total / count
+    assert apply("var", x) == fold(d * d) / count
+    if n > 1:
+        assert apply("var", x, ddof=1.0) == fold(d * d) / (count - f32(1))
+
+
+def test_zeros_keep_their_sign():
+    assert np.signbit(apply("sum", array(-0.0, -0.0))) and not np.signbit(apply("sum", array(-0.0, 0.0)))
+
+
+def test_several_axes_are_one_sequence():
+    x = np.random.default_rng(2).standard_normal((5, 7, 300)).astype(f32)
+    for axes in ((0, 2), (2, 0), (0, 1), (0, 1, 2)):
+        kept = [i for i in range(3) if i not in axes]
+        line = np.ascontiguousarray(x.transpose(kept + sorted(axes))).reshape([x.shape[i] for i in kept] + [-1])
+        assert np.array_equal(apply("sum", x, axes=list(axes)), apply("sum", line, axes=[-1]))
+
+
+def test_mean_of_integers_is_a_quotient_in_f64():
+    rng, differs = np.random.default_rng(3), 0
+    for _ in range(50):
+        x = rng.integers(-2**31, 2**31, 7, np.int32)
+        total = x.sum(dtype=np.int64)
+        assert apply("mean", x) == f32(np.float64(total) / 7)
+        differs += f32(np.float64(total) / 7) != f32(total) / f32(7)
+    assert differs > 0
+
+
+def test_products_of_nothing_and_of_what_is_not_read():
+    nothing = apply("matmul", np.zeros((2, 0), f32), np.zeros((0, 3), f32))
+    assert nothing.tolist() == [[0] * 3] * 2 and not np.signbit(nothing).any()
+    a, b, c = np.full((2, 3), 2, f32), np.full((3, 2), 3, f32), np.full((2, 2), NAN, f32)
+    assert apply("gemm", a, b, c, beta=0.0).tolist() == [[18, 18], [18, 18]]
+    assert np.isnan(apply("gemm", a, b, c, alpha=0.0)).all()
+
+
+@pytest.mark.parametrize("a, b, right", [
+    ("u8", "i16", "i16"), ("u8", "i8", "i16"), ("u16", "i8", "i32"), ("u32", "i32", "i64"), ("u32", "u8", "u32"), ("i64", "i8", "i64"),
+    ("f16", "f32", "f32"), ("f16", "bf16", "f32"), ("bf16", "f32", "f32"), ("f32", "f64", "f64"), ("bool", "bool", "bool")])
+def test_promotion(a, b, right):
+    """The array API's table, and for bf16 what it says of two types neither of which holds the other."""
+    for first, second in ((a, b), (b, a)):
+        own = apply("equal" if a == "bool" else "maximum", np.zeros(2, TYPES[first]), np.zeros(2, TYPES[second]))
+        assert NAME_OF[own.dtype] == right
+
+
+@pytest.mark.parametrize("a, b", [("u64", "i64"), ("u64", "i8"), ("i32", "f32"), ("f64", "u8")])
+def test_no_common_type(a, b):
+    with pytest.raises(Error, match=rf"{a}.*{b}"):
+        apply("add", np.zeros(2, TYPES[a]), np.zeros(2, TYPES[b]))
+
+
+def test_errors_name_both_operands():
+    with pytest.raises(Error, match=r"add.*f32\[3, 4\].*f32\[5\]"):
+        apply("add", np.zeros((3, 4), f32), np.zeros(5, f32))
+    with pytest.raises(Error, match=r"matmul.*f32\[3, 4\].*f32\[5, 2\]"):
+        apply("matmul", np.zeros((3, 4), f32), np.zeros((5, 2), f32))
+    with pytest.raises(Error, match=r"concatenate.*f32\[3, 4\].*f32\[3\]"):
+        apply("concatenate", np.zeros((3, 4), f32), np.zeros(3, f32))
+    with pytest.raises(Error, match=r"softmax\(f32\[3, 4\]\).*axis 2"):
+        apply("softmax", np.zeros((3, 4), f32), axis=2)
+
+
 def test_places_of_extremes():
     assert apply("argmax", array(1, NAN, 9, NAN)) == 1 and apply("argmin", array(1, NAN, -9, NAN)) == 1
     assert apply("argmax", array(-0.0, 0.0)) == 0 and apply("argmin", array(0.0, -0.0)) == 0
@@ -54,27 +136,6 @@ def test_infinities_in_rows():
     assert apply("logsumexp", array(INF, 1)) == INF and apply("logsumexp", array(-INF, -INF)) == -INF
     assert np.isnan(apply("softmax", array(-INF, -INF))).all()
     assert apply("softmax", array(-INF, 0)).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("key, counter, words", [
-    (0, 0, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])])
-def test_philox_has_the_published_words(key, counter, words):
-    """Random123's kat_vectors, philox4x32 of 10 rounds."""
-    own = apply("random_bits", np.asarray(np.uint64(key)), np.asarray(np.uint64(counter)), shape=[4])
-    assert own.tolist() == words
-
-
-def test_uniform_integers_and_dropout_of_words():
-    key = np.asarray(np.uint64(77))
-    words = apply("random_bits", key, None, shape=[1001])
-    u = (words >> np.uint32(8)).astype(f32) * f32(2.0 ** -24)
-    assert np.array_equal(apply("uniform", key, None, shape=[1001]), u)
-    chosen = apply("integers", key, None, shape=[1001], low=-3, high=10)
-    assert np.array_equal(chosen, (words.astype(np.uint64) * 13 >> 32).astype(np.int64) - 3)
-    kept = apply("dropout", np.ones(1001, f32), key, None, p=0.5)
-    assert np.array_equal(kept, np.where(u >= 0.5, f32(2), f32(0)))
-    later = apply("random_bits", key, np.asarray(np.uint64(5)), shape=[8])
-    assert np.array_equal(later, words[20:28])
 
 
 def test_bounds():
@@ -91,6 +152,19 @@ def test_formulas_of_16_bits_round_once():
     x = np.random.default_rng(1).standard_normal(64).astype(np.float16)
     assert np.array_equal(apply("softmax", x), apply("softmax", x.astype(f32)).astype(np.float16))
     assert apply("mean", x) == apply("mean", x.astype(f32)).astype(np.float16)
+
+
+def test_operations_of_16_bits_round_each():
+    """A graph of several operations is another program than a formula."""
+    rng = np.random.default_rng(5)
+    a, b, w = (rng.standard_normal(300).astype(np.float16) for _ in range(3))
+    c = Computation()
+    x, y, z = (c.input(v) for v in (a, b, w))
+    c.output(c.op("mul", c.op("add", x, y), z))
+    at_once = ((a.astype(f32) + b) * w).astype(np.float16)
+    each = (a + b) * w
+    assert not np.array_equal(at_once, each)
+    assert np.array_equal(c.run()[0], each) and np.array_equal(c.run(NO_FUSION)[0], each)
 
 
 def test_losses_at_the_extremes():

@@ -1,0 +1,173 @@
+"""Gradients along random directions against central differences, in f64: of what moves, joins and chooses, of layers, of losses by
+class, and gradients of gradients for every operation that has one."""
+
+import numpy as np
+import pytest
+
+import hgops
+from hgops import TABLE, Computation
+from test_gradients import INSIDE, OF_ONE_OR_TWO, POSITIVE
+
+pytestmark = pytest.mark.engine
+
+STEP, NEAR = 1e-6, 2e-6
+
+
+def random(seed, *shape, low=-2.0, high=2.0):
+    return np.asarray(np.random.default_rng(seed).uniform(low, high, shape))
+
+
+def evaluate(build, arrays, with_gradients, cotangent=None):
+    """The value that build(computation, *inputs) makes, or with a cotangent the gradients by the floating-point arrays."""
+    c = Computation()
+    given = [c.input(a) for a in arrays]
+    y = build(c, *given)
+    if not with_gradients:
+        c.output(y)
+        return c.run_on(hgops.ENGINES[0])[0]
+    wrt = [value for value, array in zip(given, arrays) if array.dtype == np.float64]
+    for gradient in c.gradient(y, wrt, c.input(cotangent)):
+        c.output(gradient)
+    return c.run()
+
+
+def agrees(name, build, arrays):
+    y = evaluate(build, arrays, False)
+    assert np.isfinite(y).all(), name
+    cotangent = random(5, *y.shape, low=-1.0)
+    own = iter(evaluate(build, arrays, True, cotangent))
+    for k, array in enumerate(arrays):
+        if array.dtype != np.float64:
+            continue
+        gradient = next(own)
+        assert gradient.shape == array.shape, f"{name}: input {k}"
+        for seed in range(2):
+            direction = random(100 + seed, *array.shape, low=-1.0)
+            sides = []
+            for sign in (1, -1):
+                moved = [np.asarray(a + sign * STEP * direction) if i == k else a for i, a in enumerate(arrays)]
+                sides.append(np.sum(evaluate(build, moved, False) * cotangent))
+            expected, found = (sides[0] - sides[1]) / (2 * STEP), np.sum(gradient * direction)
+            assert abs(found - expected) <= NEAR * (1 + abs(expected)), f"{name}: input {k}: {found}, not {expected}"
+
+
+def call(name, **arguments):
+    return lambda c, *given: c.op(name, *given, **arguments)
+
+
+X, INDEX = random(1, 3, 4), np.array([[2, 0, 2, 1], [1, 1, 0, 2]], np.int32)
+PLACES = np.array([2, 0, 2, 2, 1], np.int64)
+MOVES = {
+    "reshape": (call("reshape", shape=[2, 6]), [X]),
+    "permute": (call("permute", axes=[2, 0, 1]), [random(2, 2, 3, 4)]),
+    "swap": (call("swap", a=0, b=-1), [X]),
+    "slice": (call("slice", axis=1, start=3, stop=0, step=-2), [X]),
+    "slice of steps": (call("slice", axis=0, start=0, stop=3, step=2), [X]),
+    "flip": (call("flip", axes=[1]), [X]),
+    "broadcast": (call("broadcast", shape=[5, 3, 4]), [random(3, 3, 1)]),
+    "expand": (call("expand", axis=1), [X]),
+    "squeeze": (call("squeeze", axes=[1]), [random(4, 3, 1, 4)]),
+    "take": (call("take", axis=0), [X, PLACES]),
+    "take wrapped": (call("take", axis=1, bounds="wrap"), [X, np.array([-1, 3, 0, -4], np.int32)]),
+    "take clamped": (call("take", axis=1, bounds="clamp"), [X, np.array([-9, 3, 0, 9], np.int32)]),
+    "take_along": (call("take_along", axis=0), [X, INDEX]),
+    "scatter": (call("scatter", axis=0), [X, np.array([[2, 0, 1, 1], [0, 1, 2, 0]], np.int32), random(6, 2, 4)]),
+    "scatter_add": (call("scatter_add", axis=0), [X, INDEX, random(6, 2, 4)]),
+    "embedding": (call("embedding"), [X, np.array([[1, 1], [0, 2]], np.int32)]),
+    "concatenate": (call("concatenate", axis=1), [X, random(7, 3, 2), X + 1]),
+    "stack": (call("stack", axis=1), [X, random(8, 3, 4)]),
+    "pad": (call("pad", low=[1, 0], high=[0, 2]), [X, np.array(0.5)]),
+    "triu": (call("triu", k=1), [X]),
+    "tril": (call("tril", k=-1), [X]),
+    "where": (lambda c, x, y: c.op("where", c.op("greater", x, y), x, y), [X, random(9, 3, 4)]),
+    "cast": (lambda c, x: c.op("mul", c.op("cast", x, type="f64"), x), [X]),
+    "row taken twice": (lambda c, x, i: c.op("mul", c.op("take", x, i), c.op("take", c.op("flip", x, axes=[0]), i)), [X, PLACES]),
+}
+CLASSES = np.array([1, 3, -100], np.int64)
+LAYERS = {
+    "layer_norm": (call("layer_norm"), [X, random(11, 4), random(12, 4)]),
+    "rms_norm": (call("rms_norm"), [X, random(11, 4)]),
+    "batch_norm": (call("batch_norm"), [random(13, 5, 3), random(14, 3), random(15, 3)]),
+    "batch_norm of statistics": (call("batch_norm", training=0), [random(13, 5, 3), random(14, 3), random(15, 3), random(16, 3),
+                                                                  random(17, 3, low=0.5)]),
+    "linear": (call("linear"), [X, random(18, 2, 4), random(19, 2)]),
+    "gemm": (call("gemm", alpha=0.5, beta=-2.0, transpose_b=1), [X, random(18, 2, 4), random(20, 3, 2)]),
+    "matmul of batches": (call("matmul"), [random(21, 2, 1, 3, 4), random(22, 5, 4, 2)]),
+    "matmul turned": (call("matmul", transpose_a=1, transpose_b=1), [random(23, 4, 3), random(24, 2, 4)]),
+    "nll": (call("nll"), [X, CLASSES, random(25, 4, low=0.5)]),
+    "cross_entropy": (call("cross_entropy"), [X, CLASSES]),
+    "cross_entropy weighted and smoothed": (call("cross_entropy", smoothing=0.2), [X, CLASSES, random(25, 4, low=0.5)]),
+    "cross_entropy of shares": (call("cross_entropy", smoothing=0.1), [X, random(26, 3, 4, low=0.1)]),
+    "bce weighted": (call("bce"), [random(27, 3, 4, low=0.1, high=0.9), random(28, 3, 4, low=0.1, high=0.9), random(29, 3, 4)]),
+    "bce_with_logits": (call("bce_with_logits"), [X, random(28, 3, 4, low=0.1, high=0.9), random(29, 3, 4), random(30, 4, low=0.5)]),
+    "kl_div of logs": (call("kl_div", log_target=1, reduction="batchmean"), [X, random(31, 3, 4)]),
+    "dropout": (call("dropout", p=0.25), [X, np.array(9, np.uint64)]),
+    "fmod": (call("fmod"), [X, np.full((3, 4), 0.75)]),
+    "remainder": (call("remainder"), [X, np.full((3, 4), 0.75)]),
+    "sum of columns": (call("sum", axes=[0]), [X]),
+    "prod of columns": (call("prod", axes=[0]), [random(34, 3, 4, low=0.5)]),
+    "max of rows": (call("max", axes=[-1], keep=1), [X]),
+    "mean of columns": (call("mean", axes=[0]), [X]),
+    "var of columns": (call("var", axes=[0], ddof=1.0), [X]),
+    "norm of powers": (call("norm", axes=[1], ord=3.0), [random(35, 3, 4, low=0.5)]),
+    "norm of the greatest": (call("norm", axes=[1], ord=float("inf")), [X]),
+    "norm of magnitudes": (call("norm", axes=[1], ord=1.0), [X]),
+    "softmax of columns": (call("softmax", axis=0), [X]),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name):
+    agrees(name, *MOVES[name])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    agrees(name, *LAYERS[name])
+
+
+def gradients_of(build, is_float):
+    """A function of the inputs, a cotangent and a weight for each gradient: the weighted sum of all gradients."""
+    def build_gradients(c, *given):
+        inputs, cotangent, weights = given[:len(is_float)], given[len(is_float)], given[len(is_float) + 1:]
+        wrt = [value for value, one in zip(inputs, is_float) if one]
+        total = None
+        for gradient, weight in zip(c.gradient(build(c, *inputs), wrt, cotangent), weights):
+            term = c.op("sum", c.op("mul", gradient, weight))
+            total = term if total is None else c.op("add", total, term)
+        return total
+    return build_gradients
+
+
+def agrees_twice(name, build, arrays):
+    is_float = [a.dtype == np.float64 for a in arrays]
+    y = evaluate(build, arrays, False)
+    weights = [random(60 + i, *a.shape, low=-1.0) for i, a in enumerate(arrays) if is_float[i]]
+    agrees(name, gradients_of(build, is_float), [*arrays, random(50, *y.shape, low=-1.0), *weights])
+
+
+@pytest.mark.parametrize("name", OF_ONE_OR_TWO)
+def test_second_gradients(name):
+    count = len([i for i in TABLE[name]["inputs"].split(",") if not i.strip().endswith("?")])
+    low, high = (0.5, 2.0) if name in POSITIVE else INSIDE.get(name, (-2.0, 2.0))
+    shapes = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
+              "linear": [(3, 4), (2, 4)]}.get(name, [(3, 4)] * count)
+    agrees_twice(name, call(name), [random(70 + i, *shape, low=low, high=high) for i, shape in enumerate(shapes)])
+
+
+@pytest.mark.parametrize("name", [*MOVES, *LAYERS])
+def test_second_gradients_of_the_rest(name):
+    agrees_twice(name, *{**MOVES, **LAYERS}[name])
+
+
+# Whose gradient is no finite difference: none, zero everywhere, or of a type that differences are too coarse for.
+OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", "integers", "full", "arange", "eye", "one_hot",
+          "global_norm",  # f32 by definition; tests/ops/test_optimisers.py
+          "clip_norm", "logit_nll", "cross_entropy_of_classes", "batch_norm"}  # within those of LAYERS
+
+
+def test_every_gradient_has_its_test():
+    tested = {name.split(" ")[0] for name in (*MOVES, *LAYERS)} | set(OF_ONE_OR_TWO) | OTHERS
+    for name, row in TABLE.items():
+        is_zero = row["gradient"].strip() and set(row["gradient"].replace(";", " ").split()) == {"0"}
+        assert name in tested or row["gradient"] == "none" or is_zero, name
