@@ -71,21 +71,82 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
         return value if device is None else value.to_device(device)
     if isinstance(value, Buffer):
         return value.array()
-    if not hasattr(value, "__dlpack__") or isinstance(value, (bytes, bytearray, memoryview)):
-        try:
-            memoryview(value)
-        except TypeError:
-            return None
+    if _has_memory(value):
         return _core._share(value, device, may_copy)
+    made = _described(value, device, may_copy)
+    if made is None or device is not None or made.device.backend != "cpu" or _core.default_executor().backend == "cpu":
+        return _core._copy(made) if made is not None and may_copy == 2 else made
+    return _moved(made, _core.default_executor(), may_copy)
+
+
+def _has_memory(value: Any) -> bool:
+    """Whether it has the buffer protocol, and its memory is the host's."""
     try:
         memoryview(value)
-        has_view = True
-    except (TypeError, ValueError, BufferError):
-        has_view = False
-    if has_view:
-        return _core._share(value, device, may_copy)
-    made = _core._from_dlpack(value, device)
-    return _core._copy(made) if may_copy == 2 else made
+    except TypeError:
+        return False
+    except (ValueError, BufferError):
+        return not hasattr(value, "__dlpack__")
+    return True
+
+
+def _described(value: Any, device: Executor | None, may_copy: int) -> Array | None:
+    """By DLPack, or an array interface; None where the object has none of them."""
+    if hasattr(value, "__dlpack__"):
+        return _imported(value, device, may_copy)
+    for name in ("__cuda_array_interface__", "__array_interface__"):
+        interface = getattr(value, name, None)
+        if interface is not None:
+            return _adopted(value, interface, name.startswith("__cuda"), device, may_copy)
+    return None
+
+
+def _moved(made: Array, device: Executor, may_copy: int) -> Array:
+    """On an executor of another device, by a copy."""
+    if may_copy == 0:
+        raise ValueError(f"the memory is on a {made.device.backend}, not on the executor, and copy is False")
+    if may_copy == 1 and _core._is_strict():
+        raise _core.StrictError(f"memory of the {made.device.backend} would be copied to the executor; copy=True copies it")
+    return made.to_device(device)
+
+
+def _imported(value: Any, device: Executor | None, may_copy: int) -> Array:
+    if device is None:
+        return _core._from_dlpack(value)
+    try:
+        return _core._from_dlpack(value, device)
+    except BufferError:
+        return _moved(_core._from_dlpack(value), device, may_copy)
+
+
+_KINDS = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
+_CODES = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d", "b1": "?"}
+
+
+def _adopted(value: Any, interface: Any, is_gpu: bool, device: Executor | None, may_copy: int) -> Array:
+    """The memory that an array interface describes."""
+    order, kind, size = interface["typestr"][0], interface["typestr"][1], int(interface["typestr"][2:])
+    if kind not in _KINDS or (order == ">" and size > 1) or interface.get("mask") is not None:
+        raise TypeError(f"an array interface of '{interface['typestr']}' is of no type that arrays have, or has a mask")
+    shape, strides, data = tuple(interface["shape"]), interface.get("strides"), interface.get("data")
+    if not isinstance(data, tuple):  # bytes, or another object's memory
+        view = memoryview(value if data is None else data).cast("B")[interface.get("offset", 0) :]
+        if strides is not None or kind + str(size) not in _CODES:
+            raise TypeError("an array interface over another object's memory has no strides here")
+        flat = view[: size * _count(shape)].cast(_CODES[kind + str(size)])
+        return _core._share(flat, device, may_copy).reshape(shape)
+    name = "bool" if kind == "b" else f"{_KINDS[kind]}{8 * size}"
+    backend = "cuda" if is_gpu else "cpu"
+    own = device if device is not None and device.backend == backend else None
+    made = _core._adopt(value, data[0] or 0, name, shape, strides, bool(data[1]), own, interface.get("stream"), is_gpu)
+    return made if device is None or own is not None else _moved(made, device, may_copy)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
 
 
 def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = None) -> Array:
@@ -116,7 +177,7 @@ def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy
 
 def from_dlpack(value: Any, /, *, device: Executor | None = None, copy: bool | None = None) -> Array:
     """An Array over the memory of an object that has `__dlpack__`: a PyTorch tensor, a NumPy, CuPy or JAX array."""
-    made = _core._from_dlpack(value, device)
+    made = _imported(value, device, 1 if copy is None else 2 if copy else 0)
     return _core._copy(made) if copy else made
 
 

@@ -15,6 +15,7 @@ PyObject *hgpy_array_of(hgpy_node *node) {
     return NULL;
   }
   array->node = node;
+  array->shown = NULL;
   node->holders++;
   return (PyObject *)array;
 }
@@ -32,6 +33,7 @@ static void array_dealloc(PyObject *self) {
   hgpy_node *node = hgpy_array_node(self);
   node->holders--;
   hgpy_node_release(node);
+  if (((hgpy_array *)self)->shown != NULL) hgpy_array_hide((hgpy_array *)self);
   hgpy_free_object(self);
 }
 
@@ -130,6 +132,9 @@ static PyGetSetDef array_getset[] = {
     {"T", get_transposed, NULL, "Its axes the other way round.", NULL},
     {"mT", get_transposed, NULL, "Its last two axes exchanged.", (void *)"mT"},
     {"device", get_device, NULL, "The executor that it is on.", NULL},
+    {"__array_interface__", hgpy_array_interface, NULL, "NumPy's description of memory of the CPU.", NULL},
+    {"__cuda_array_interface__", hgpy_array_interface, NULL, "Version 3 of Numba's description of memory of a GPU.",
+     (void *)"cuda"},
     {"is_pending", get_pending, NULL, "Whether it was asked for and not computed yet.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -354,12 +359,7 @@ static PyObject *array_astype(PyObject *self, PyObject *object) {
   return type != ATLAS_NONE ? hgpy_array_of(hgpy_cast(hgpy_array_node(self), type)) : NULL;
 }
 
-/* A copy on another executor. */
-static PyObject *array_to_device(PyObject *self, PyObject *object) {
-  hgpy_device *device = hgpy_device_of(object);
-  if (device == NULL) return NULL;
-  hgpy_node *node = hgpy_array_node(self);
-  if (node->device == device) return Py_NewRef(self);
+hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device) {
   hgpy_node *dense = hgpy_dense(node, true);
   if (dense == NULL) return NULL;
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)dense->tensor.type, dense->tensor.rank, dense->tensor.shape);
@@ -368,16 +368,23 @@ static PyObject *array_to_device(PyObject *self, PyObject *object) {
   hgpy_storage *storage = hgpy_storage_create(device, bytes, false);
   hg_status status = HG_OK;
   bool is_good = storage != NULL && hgpy_device_wait(dense->device);
-  if (is_good) {
+  if (is_good && bytes > 0) {
     Py_BEGIN_ALLOW_THREADS
     status = hg_buffer_copy(storage->buffer, 0, dense->storage->buffer, from, bytes);
     Py_END_ALLOW_THREADS
     is_good = hgpy_ok(status);
   }
   hgpy_node_release(dense);
-  if (is_good) return hgpy_array_of(hgpy_node_data(storage, &tensor));
+  if (is_good) return hgpy_node_data(storage, &tensor);
   hgpy_storage_release(storage);
   return NULL;
+}
+
+static PyObject *array_to_device(PyObject *self, PyObject *object) {
+  hgpy_device *device = hgpy_device_of(object);
+  if (device == NULL) return NULL;
+  hgpy_node *node = hgpy_array_node(self);
+  return node->device == device ? Py_NewRef(self) : hgpy_array_of(hgpy_node_on(node, device));
 }
 
 static PyObject *array_compute(PyObject *self, PyObject *unused) {
@@ -544,6 +551,11 @@ int hgpy_array_add(PyObject *module) {
   make_methods();
   hgpy_array_type = hgpy_add_type(module, &array_spec);
   if (hgpy_array_type == NULL) return -1;
+  PyObject *table = hgpy_dlpack_table();
+  int status =
+      table != NULL ? PyObject_SetAttrString((PyObject *)hgpy_array_type, "__dlpack_c_exchange_api__", table) : -1;
+  Py_XDECREF(table);
+  if (status < 0) return -1;
   return PyObject_SetAttrString((PyObject *)hgpy_array_type, "__array_ufunc__",
                                 Py_None); /* NumPy's operators leave it to ours */
 }

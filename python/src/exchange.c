@@ -1,7 +1,7 @@
-/* exchange.c - memory that is shared with others: the buffer protocol and DLPack, both ways. */
+/* exchange.c - memory that is shared with others: the buffer protocol and the array interfaces of NumPy and Numba. */
 #include "hgpy.h"
 
-#include "dlpack.h"
+#include <stdio.h>
 
 /* ---- the buffer protocol, outwards ------------------------------------------------------------------------------- */
 
@@ -109,9 +109,8 @@ static void find_reach(const hg_tensor *tensor, int64_t *lowest, int64_t *highes
   }
 }
 
-/* A node over memory whose first element is at `first`; it takes the owner. */
-static hgpy_node *node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
-                            void (*release)(void *)) {
+hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
+                          void (*release)(void *)) {
   int64_t lowest, highest, bytes = hgpy_type_bytes(tensor->type);
   find_reach(tensor, &lowest, &highest);
   tensor->offset = -lowest;
@@ -173,7 +172,7 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
   else if (view->ndim > HG_MAX_RANK)
     PyErr_Format(PyExc_ValueError, "%d axes; the highest rank is %d", view->ndim, HG_MAX_RANK);
   else if (may_copy < 2 && device->backend == HG_BACKEND_CPU && tensor_of_view(view, type, &tensor))
-    return node_over(device, view->buf, &tensor, view->readonly, view, release_view);
+    return hgpy_node_over(device, view->buf, &tensor, view->readonly, view, release_view);
   else if (may_copy == 2 ||
            (may_copy == 1 &&
             hgpy_allows("its memory cannot be shared with %s as it lies: array(x) or copy=True copies it",
@@ -185,7 +184,6 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
   return node;
 }
 
-
 hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
   Py_buffer *view = PyMem_Malloc(sizeof *view);
   if (view == NULL) return (hgpy_node *)PyErr_NoMemory();
@@ -194,227 +192,121 @@ hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
   return NULL;
 }
 
+/* ---- array interfaces, outwards ---------------------------------------------------------------------------------- */
 
-/* ---- DLPack, inwards --------------------------------------------------------------------------------------------- */
-
-static uint32_t type_of_dl(const dl_tensor *t) {
-  static const struct {
-    uint8_t code, bits, type;
-  } rows[] = {{DL_INT, 8, ATLAS_i8},
-              {DL_INT, 16, ATLAS_i16},
-              {DL_INT, 32, ATLAS_i32},
-              {DL_INT, 64, ATLAS_i64},
-              {DL_UINT, 8, ATLAS_u8},
-              {DL_UINT, 16, ATLAS_u16},
-              {DL_UINT, 32, ATLAS_u32},
-              {DL_UINT, 64, ATLAS_u64},
-              {DL_FLOAT, 16, ATLAS_f16},
-              {DL_FLOAT, 32, ATLAS_f32},
-              {DL_FLOAT, 64, ATLAS_f64},
-              {DL_BFLOAT, 16, ATLAS_bf16},
-              {DL_BOOL, 8, ATLAS_bool},
-              {DL_FLOAT8_E4M3FN, 8, ATLAS_f8e4m3},
-              {DL_FLOAT8_E5M2, 8, ATLAS_f8e5m2}};
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    if (rows[i].code == t->code && rows[i].bits == t->bits && t->lanes == 1) return rows[i].type;
-  return ATLAS_NONE;
-}
-
-static void release_versioned(void *owner) {
-  dl_managed_versioned *m = owner;
-  if (m->release != NULL) m->release(m);
-}
-
-static void release_managed(void *owner) {
-  dl_managed *m = owner;
-  if (m->release != NULL) m->release(m);
-}
-
-static hgpy_node *node_of_dl(dl_tensor *t, hgpy_device *device, bool is_read_only, void *owner,
-                             void (*release)(void *)) {
-  bool is_host = t->device.type == DL_CPU || t->device.type == DL_CUDA_HOST;
-  bool is_gpu = t->device.type == DL_CUDA || t->device.type == DL_CUDA_MANAGED;
-  uint32_t type = type_of_dl(t);
-  hg_tensor tensor = {.type = type, .rank = (uint32_t)t->rank};
-  const char *why = NULL;
-  if (type == ATLAS_NONE) why = "its elements are of no type that arrays have";
-  else if (t->rank > HG_MAX_RANK) why = "it has more axes than arrays can have";
-  else if (device->backend == HG_BACKEND_CPU ? !is_host : !(is_gpu && device->backend == HG_BACKEND_CUDA))
-    why = "its memory is not the executor's; give an executor of its device, or copy it there";
-  char *first = (char *)t->data + t->byte_offset;
-  if (why == NULL && (uintptr_t)first % hgpy_type_bytes(type) != 0)
-    why = "its first element does not lie at a multiple of its size";
-  if (why != NULL) {
-    PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why);
-    release(owner);
-    return NULL;
-  }
-  int64_t stride = 1;
-  for (int32_t d = t->rank; d-- > 0;) {
-    tensor.shape[d] = (uint64_t)t->shape[d];
-    tensor.stride[d] = t->strides != NULL ? t->strides[d] : stride;
-    stride *= t->shape[d];
-  }
-  return node_over(device, first, &tensor, is_read_only, owner, release);
-}
-
-static PyObject *ask_for_capsule(PyObject *object) {
-  PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-  if (method == NULL) return PyErr_Format(PyExc_TypeError, "from_dlpack: %R has no __dlpack__", object);
-  PyObject *nothing = PyTuple_New(0), *names = Py_BuildValue("{s:(ii)}", "max_version", 1, 1), *capsule = NULL;
-  if (method != NULL && nothing != NULL && names != NULL) capsule = PyObject_Call(method, nothing, names);
-  if (capsule == NULL && method != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) { /* older than 1.0 */
-    PyErr_Clear();
-    capsule = PyObject_Call(method, nothing, NULL);
-  }
-  Py_XDECREF(method), Py_XDECREF(nothing), Py_XDECREF(names);
-  return capsule;
-}
-
-static hgpy_node *node_of_capsule(PyObject *capsule, hgpy_device *device) {
-  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-    dl_managed_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-    if (m->major != 1) return PyErr_Format(PyExc_BufferError, "from_dlpack: version %u of DLPack", m->major), NULL;
-    if (PyCapsule_SetName(capsule, "used_dltensor_versioned") < 0) return NULL;
-    return node_of_dl(&m->tensor, device, (m->flags & DL_READ_ONLY) != 0, m, release_versioned);
-  }
-  if (PyCapsule_IsValid(capsule, "dltensor")) {
-    dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
-    if (PyCapsule_SetName(capsule, "used_dltensor") < 0) return NULL;
-    return node_of_dl(&m->tensor, device, false, m, release_managed);
-  }
-  PyErr_SetString(PyExc_TypeError, "from_dlpack: __dlpack__ gave no capsule of DLPack, or one that was used already");
-  return NULL;
-}
-
-PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device) {
-  PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_for_capsule(object);
-  if (capsule == NULL) return NULL;
-  hgpy_node *node = node_of_capsule(capsule, device);
-  Py_DECREF(capsule);
-  return hgpy_array_of(node);
-}
-
-/* ---- DLPack, outwards -------------------------------------------------------------------------------------------- */
-
-/* One object for both kinds of capsule. */
-typedef struct package {
-  union {
-    dl_managed managed;
-    dl_managed_versioned versioned;
-  } as;
+/* Their users keep the array, not its memory, and an assignment may give an array other memory. */
+typedef struct hgpy_shown {
+  struct hgpy_shown *next;
   hgpy_storage *storage;
-  int64_t shape[HG_MAX_RANK], strides[HG_MAX_RANK];
-} package;
+} hgpy_shown;
 
-/* Whoever releases it may do so without the GIL. */
-static void free_package(package *p) {
-  if (Py_IsInitialized()) {
-    PyGILState_STATE state = PyGILState_Ensure();
-    hgpy_storage_release(p->storage);
-    PyMem_Free(p);
-    PyGILState_Release(state);
+static bool show(hgpy_array *array) {
+  hgpy_storage *storage = array->node->storage;
+  for (hgpy_shown *s = array->shown; s != NULL; s = s->next)
+    if (s->storage == storage) return true;
+  hgpy_shown *s = PyMem_Malloc(sizeof *s);
+  if (s == NULL) return PyErr_NoMemory(), false;
+  *s = (hgpy_shown){.next = array->shown, .storage = hgpy_storage_retain(storage)};
+  array->shown = s;
+  return true;
+}
+
+void hgpy_array_hide(hgpy_array *array) {
+  while (array->shown != NULL) {
+    hgpy_shown *s = array->shown;
+    array->shown = s->next;
+    if (s->storage->device->stream != NULL) hgpy_settle_default(s->storage->device);
+    hgpy_storage_release(s->storage);
+    PyMem_Free(s);
   }
 }
 
-static void free_managed(dl_managed *self) { free_package(self->context); }
-static void free_versioned(dl_managed_versioned *self) { free_package(self->context); }
-
-static void drop_capsule(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, "dltensor"))
-    free_package(((dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->context);
-  else if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
-    free_package(((dl_managed_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context);
+static PyObject *strides_object(const hg_tensor *tensor) {
+  PyObject *tuple = PyTuple_New((Py_ssize_t)tensor->rank);
+  for (uint32_t d = 0; tuple != NULL && d < tensor->rank; d++) {
+    PyObject *bytes = PyLong_FromLongLong(tensor->stride[d] * hgpy_type_bytes(tensor->type));
+    if (bytes == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)d, bytes) < 0) Py_CLEAR(tuple);
+  }
+  return tuple;
 }
 
-static void set_dl_type(dl_tensor *t, uint32_t type) {
-  t->bits = (uint8_t)(8 * hgpy_type_bytes(type));
-  t->lanes = 1;
-  if (type == ATLAS_bool) t->code = DL_BOOL;
-  else if (type == ATLAS_bf16) t->code = DL_BFLOAT;
-  else if (type == ATLAS_f8e4m3) t->code = DL_FLOAT8_E4M3FN;
-  else if (type == ATLAS_f8e5m2) t->code = DL_FLOAT8_E5M2;
-  else t->code = hgpy_type_is_float(type) ? DL_FLOAT : type <= ATLAS_i64 ? DL_INT : DL_UINT;
-}
-
-static dl_device device_of(const hgpy_device *device) {
-  return (dl_device){.type = device->backend == HG_BACKEND_CUDA    ? DL_CUDA
-                             : device->backend == HG_BACKEND_METAL ? DL_METAL
-                                                                   : DL_CPU};
-}
-
-static PyObject *pack(const hgpy_node *node, bool is_versioned, bool is_copy) {
-  package *p = PyMem_Calloc(1, sizeof *p);
-  if (p == NULL) return PyErr_NoMemory();
+static PyObject *describe(const hgpy_node *node, bool is_gpu) {
   const hg_tensor *tensor = &node->tensor;
-  dl_tensor *t = is_versioned ? &p->as.versioned.tensor : &p->as.managed.tensor;
-  t->data = (char *)node->storage->address;
-  t->byte_offset = (uint64_t)tensor->offset * hgpy_type_bytes(tensor->type);
-  t->device = device_of(node->device);
-  t->rank = (int32_t)tensor->rank;
-  t->shape = p->shape;
-  t->strides = p->strides;
-  set_dl_type(t, tensor->type);
-  for (uint32_t d = 0; d < tensor->rank; d++) {
-    p->shape[d] = (int64_t)tensor->shape[d];
-    p->strides[d] = tensor->stride[d];
-  }
-  if (is_versioned) {
-    p->as.versioned = (dl_managed_versioned){.major = 1, .minor = 0, .context = p, .release = free_versioned,
-                                             .flags = is_copy ? DL_IS_COPIED : DL_READ_ONLY, .tensor = *t};
-  } else {
-    p->as.managed.context = p;
-    p->as.managed.release = free_managed;
-  }
-  PyObject *capsule = PyCapsule_New(&p->as, is_versioned ? "dltensor_versioned" : "dltensor", drop_capsule);
-  if (capsule != NULL) p->storage = hgpy_storage_retain(node->storage);
-  else PyMem_Free(p);
-  return capsule;
+  uint32_t bytes = hgpy_type_bytes(tensor->type);
+  char kind = tensor->type == ATLAS_bool               ? 'b'
+              : hgpy_type_is_float(tensor->type)       ? 'f'
+              : tensor->type <= ATLAS_i64              ? 'i'
+                                                       : 'u';
+  char word[8];
+  char *address = hg_buffer_address(node->storage->buffer);
+  bool is_there = address != NULL && hg_tensor_count(tensor) > 0;
+  snprintf(word, sizeof word, "%c%c%u", bytes == 1 ? '|' : '<', kind, (unsigned)bytes);
+  void *first = is_there ? address + tensor->offset * (int64_t)bytes : NULL;
+  PyObject *result = Py_BuildValue("{s:N,s:s,s:(NO),s:N,s:i}", "shape", hgpy_shape_object(tensor->rank, tensor->shape),
+                                   "typestr", word, "data", PyLong_FromVoidPtr(first), Py_True, "strides",
+                                   strides_object(tensor), "version", 3);
+  PyObject *stream = is_gpu && result != NULL ? PyLong_FromLong(HGPY_DEFAULT_STREAM) : NULL;
+  if (is_gpu && (stream == NULL || PyDict_SetItemString(result, "stream", stream) < 0)) Py_CLEAR(result);
+  Py_XDECREF(stream);
+  return result;
 }
 
-static long version_of(PyObject *object) {
-  if (object == NULL || object == Py_None) return 0;
-  PyObject *first = PySequence_GetItem(object, 0);
-  long major = first != NULL ? PyLong_AsLong(first) : -1;
-  Py_XDECREF(first);
-  return major;
-}
-
-PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
-  PyObject *max_version = NULL, *copy = Py_None, *wanted = Py_None;
-  for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++) {
-    PyObject *name = PyTuple_GetItem(names, i), *value = arguments[count + i];
-    if (PyUnicode_CompareWithASCIIString(name, "max_version") == 0) max_version = value;
-    else if (PyUnicode_CompareWithASCIIString(name, "copy") == 0) copy = value;
-    else if (PyUnicode_CompareWithASCIIString(name, "dl_device") == 0) wanted = value;
-    else if (PyUnicode_CompareWithASCIIString(name, "stream") !=
-             0) /* what is handed over is computed: any stream may read it */
-      return PyErr_Format(PyExc_TypeError, "__dlpack__ has no argument '%U'", name);
-  }
-  long major = version_of(max_version);
+PyObject *hgpy_array_interface(PyObject *self, void *of_cuda) {
   hgpy_node *node = hgpy_array_node(self);
-  if ((major == -1 && PyErr_Occurred()) || !hgpy_evaluate(&node, 1) || !hgpy_device_wait(node->device)) return NULL;
-  if (wanted != Py_None) {
-    PyObject *first = PySequence_GetItem(wanted, 0);
-    long type = first != NULL ? PyLong_AsLong(first) : -1;
-    Py_XDECREF(first);
-    if (PyErr_Occurred()) return NULL;
-    if (type != device_of(node->device).type)
-      return PyErr_Format(PyExc_BufferError, "the array is not on the device that is asked for");
-  }
-  if (node->storage->address == NULL && node->device->backend != HG_BACKEND_CPU && hg_tensor_count(&node->tensor) > 0)
-    return PyErr_Format(PyExc_BufferError, "memory of this device cannot be shared yet; numpy() copies it");
-  hgpy_node *given = copy == Py_True ? hgpy_copy(node) : hgpy_node_retain(node);
-  if (given == NULL) return NULL;
-  PyObject *capsule = pack(given, major >= 1, copy == Py_True);
-  hgpy_node_release(given);
-  return capsule;
+  bool is_gpu = of_cuda != NULL;
+  hgpy_device *device = node->device != NULL ? node->device : hgpy_default_device();
+  if (device == NULL) return NULL;
+  if (device->backend != (is_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU) || hgpy_type_format(node->tensor.type) == NULL)
+    return PyErr_Format(PyExc_AttributeError, "an array of %s on %s has no such interface",
+                        hgpy_type_name(node->tensor.type), device->backend == HG_BACKEND_CPU ? "the CPU" : "a GPU");
+  if (!hgpy_evaluate(&node, 1) || !show((hgpy_array *)self)) return NULL;
+  return hgpy_order_before(device, HGPY_DEFAULT_STREAM) ? describe(node, is_gpu) : NULL;
 }
 
-PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing) {
-  hgpy_device *device = hgpy_array_node(self)->device;
-  (void)nothing;
-  if (device == NULL) device = hgpy_default_device();
-  if (device == NULL) return NULL;
-  return Py_BuildValue("(ii)", (int)device_of(device).type, 0);
+/* ---- and inwards (hologram/_create.py reads them) ---------------------------------------------------------------- */
+
+static void release_owner(void *owner) { Py_DECREF((PyObject *)owner); }
+
+/* Strides in bytes, or None: C order. */
+static bool read_strides(PyObject *object, hg_tensor *tensor) {
+  int64_t bytes = hgpy_type_bytes(tensor->type);
+  if (object == Py_None) {
+    *tensor = hg_tensor_of(NULL, (atlas_type)tensor->type, tensor->rank, tensor->shape);
+    return true;
+  }
+  if (!PyTuple_Check(object) || PyTuple_Size(object) != (Py_ssize_t)tensor->rank)
+    return PyErr_SetString(PyExc_ValueError, "an array interface with other strides than sizes"), false;
+  for (uint32_t d = 0; d < tensor->rank; d++) {
+    long long stride = PyLong_AsLongLong(PyTuple_GetItem(object, (Py_ssize_t)d));
+    if (stride == -1 && PyErr_Occurred()) return false;
+    if (stride % bytes != 0)
+      return PyErr_SetString(PyExc_BufferError, "strides that are no multiple of the size"), false;
+    tensor->stride[d] = stride / bytes;
+  }
+  return true;
+}
+
+/* adopt(owner, address, dtype, shape, strides, is read-only, executor or None, stream of CUDA or None, is it a GPU's)
+ */
+PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 9) return PyErr_Format(PyExc_TypeError, "adopt takes nine arguments");
+  bool is_gpu = PyObject_IsTrue(values[8]) == 1;
+  hgpy_device *device = values[6] != Py_None ? hgpy_device_of(values[6])
+                        : is_gpu             ? hgpy_device_at(HG_BACKEND_CUDA, 0)
+                                             : hgpy_device_at(HG_BACKEND_CPU, 0);
+  char *first = PyLong_AsVoidPtr(values[1]);
+  uint32_t type = hgpy_type_from(values[2]);
+  hg_tensor tensor = {.type = type};
+  if (device == NULL || type == ATLAS_NONE || PyErr_Occurred()) return NULL;
+  if (!hgpy_shape_from(values[3], tensor.shape, &tensor.rank) || !read_strides(values[4], &tensor)) return NULL;
+  if (device->backend != (is_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU) || (uintptr_t)first % hgpy_type_bytes(type) != 0)
+    return PyErr_Format(PyExc_BufferError, "its memory is not the executor's, or its elements are not aligned");
+  if (values[7] != Py_None) {
+    long long stream = PyLong_AsLongLong(values[7]);
+    if (stream <= 0) return PyErr_Format(PyExc_ValueError, "an array interface with no stream of CUDA: %R", values[7]);
+    if (!hgpy_order_after(device, (uintptr_t)stream)) return NULL;
+  }
+  return hgpy_array_of(
+      hgpy_node_over(device, first, &tensor, PyObject_IsTrue(values[5]) == 1, Py_NewRef(values[0]), release_owner));
 }

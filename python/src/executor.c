@@ -21,6 +21,7 @@ hgpy_device *hgpy_device_retain(hgpy_device *device) {
 void hgpy_device_release(hgpy_device *device) {
   if (device == NULL || --device->references > 0) return;
   Py_BEGIN_ALLOW_THREADS /* it may wait for work */
+  hgpy_order_end(device);
   hg_stream_release(device->stream);
   hg_stream_release(device->queue);
   hg_executor_release(device->executor);
@@ -43,6 +44,7 @@ static hgpy_device *make_device(const hg_executor_desc *desc) {
   hg_status status;
   if (device == NULL) return (hgpy_device *)PyErr_NoMemory();
   device->references = 1;
+  device->number = desc != NULL ? desc->device : 0;
   Py_BEGIN_ALLOW_THREADS
   status = open_device(desc, device);
   Py_END_ALLOW_THREADS
@@ -58,6 +60,20 @@ hgpy_device *hgpy_default_device(void) {
     else hgpy_device_release(made);
   }
   return default_device;
+}
+
+hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number) {
+  enum { MOST = 16 };
+  static hgpy_device *others[MOST];
+  static uint32_t count;
+  hgpy_device *device = hgpy_default_device();
+  if (device == NULL || (device->backend == backend && device->number == number)) return device;
+  for (uint32_t i = 0; i < count; i++)
+    if (others[i]->backend == backend && others[i]->number == number) return others[i];
+  hg_executor_desc desc = {.size = sizeof desc, .backend = backend, .device = number};
+  device = make_device(&desc);
+  if (device != NULL && count < MOST) others[count++] = device;
+  return device;
 }
 
 /* ---- the object -------------------------------------------------------------------------------------------------- */

@@ -47,18 +47,31 @@ bool hgpy_type_is_integer(uint32_t type);
 
 typedef struct hgpy_storage hgpy_storage;
 
+enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1 };
+
+typedef struct hgpy_foreign {
+  uintptr_t handle; /* 0: none */
+  hg_stream *stream;
+} hgpy_foreign;
+
 /* What an Executor and all that is made on it share. */
 typedef struct hgpy_device {
   uint32_t references;
   hg_backend_id backend;
   hg_executor *executor;
   hg_stream *stream; /* of a GPU: work is given to it and waited for when something is read. NULL: the CPU's */
+  uint32_t number;   /* which of the backend's devices */
+  hg_event *mark;    /* order.c: a place in a stream that another is to come after; NULL: none so far */
+  hgpy_foreign foreign[HGPY_FOREIGN]; /* streams of other libraries, the last ones */
+  uint32_t next_foreign;
   hg_stream *queue;  /* of the CPU: for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
 int hgpy_executor_add(PyObject *module);
 /* The device of arrays that say none: the best there is, opened when it is first asked for. Borrowed; NULL: raised. */
 hgpy_device *hgpy_default_device(void);
+/* Likewise, of a backend and its number: the default one, where it is that. */
+hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number);
 hgpy_device *hgpy_device_retain(hgpy_device *device);
 void hgpy_device_release(hgpy_device *device);
 /* Of an Executor object; NULL and raised: it is none, or closed. Borrowed. */
@@ -90,6 +103,17 @@ hg_stream *hgpy_queue_take(hgpy_device *device);
  * false: raised. */
 bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgpy_storage *const *storages,
                      uint32_t count);
+
+/* ---- order beside streams of other libraries (order.c) ------------------------------------------------------------ */
+
+/* What a device is given from now on comes after what their stream was given, or the other way round. Of the CPU, where
+ * all is over when it is handed over, they do nothing. False: raised. */
+bool hgpy_order_after(hgpy_device *device, uintptr_t handle);
+bool hgpy_order_before(hgpy_device *device, uintptr_t handle);
+/* Wait until the device has done what it was given, or the driver's default stream has; faults stay to be told of. */
+void hgpy_settle_own(hgpy_device *device);
+void hgpy_settle_default(hgpy_device *device);
+void hgpy_order_end(hgpy_device *device);
 
 /* ---- memory (storage.c) ------------------------------------------------------------------------------------------ */
 
@@ -183,6 +207,8 @@ bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count);
 bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like);
 /* The report of what computing a node would launch: text, or JSON. A new str. */
 PyObject *hgpy_explain(hgpy_node *node, bool as_json);
+/* A copy on another device. */
+hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device);
 /* DATA with memory of its own. */
 hgpy_node *hgpy_copy(hgpy_node *node);
 /* DATA whose elements lie side by side in C order: the node itself, retained, or a copy, which strict() refuses but
@@ -213,11 +239,12 @@ uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room);
 PyObject *hgpy_binary(uint32_t row, PyObject *a, PyObject *b);
 PyObject *hgpy_unary(uint32_t row, PyObject *x);
 
-/* ---- arrays (array.c, index.c, exchange.c) ----------------------------------------------------------------------- */
+/* ---- arrays (array.c, index.c, exchange.c, dlpack.c) ----------------------------------------------------------------------- */
 
 typedef struct hgpy_array {
   PyObject_HEAD
   hgpy_node *node;
+  struct hgpy_shown *shown; /* memory whose address was given out: kept as long as the array, and not written to */
 } hgpy_array;
 
 extern PyTypeObject *hgpy_array_type;
@@ -241,7 +268,15 @@ int hgpy_array_get_buffer(PyObject *self, Py_buffer *view, int flags);
 void hgpy_array_release_buffer(PyObject *self, Py_buffer *view);
 PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names);
 PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing);
-PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device);
+PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device); /* NULL: the one where it is */
+PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
+/* A node over memory of others whose first element is at `first`; it takes the owner. */
+hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
+                          void (*release)(void *));
+/* __array_interface__ and __cuda_array_interface__, and what has them. */
+PyObject *hgpy_array_interface(PyObject *self, void *of_cuda);
+void hgpy_array_hide(hgpy_array *array); /* its addresses are used no more */
+PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count);
 /* Fills a view of memory; `view->internal` is the caller's. */
 int hgpy_fill_view(Py_buffer *view, PyObject *object, hgpy_storage *storage, const hg_tensor *tensor, bool is_read_only,
                    int flags);

@@ -59,8 +59,9 @@ static PyObject *from_dlpack(PyObject *module, PyObject *const *values, Py_ssize
   (void)module;
   if (count < 1 || count > 2)
     return PyErr_Format(PyExc_TypeError, "from_dlpack takes an object and perhaps an executor");
-  hgpy_device *device = device_or_default(count == 2 ? values[1] : NULL);
-  return device != NULL ? hgpy_from_dlpack(values[0], device) : NULL;
+  bool is_given = count == 2 && values[1] != Py_None;
+  hgpy_device *device = is_given ? hgpy_device_of(values[1]) : NULL;
+  return is_given && device == NULL ? NULL : hgpy_from_dlpack(values[0], device);
 }
 
 /* scalar(number, dtype) */
@@ -195,6 +196,7 @@ static PyMethodDef functions[] = {
      "number, or lists of "
      "numbers. What others write to shared memory before it is read is seen. copy: True always copies, False never "
      "(ValueError)."},
+    {"_adopt", FAST(hgpy_adopt), METH_FASTCALL, NULL},
     {"_from_dlpack", FAST(from_dlpack), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},

@@ -60,22 +60,9 @@ hgpy_storage *hgpy_storage_retain(hgpy_storage *storage) {
   return storage;
 }
 
-/* Others' memory must stay until the device has done what it was given with it: no signal ends that wait. */
-static void settle(hgpy_storage *storage) {
-  PyObject *type, *value, *trace;
-  hg_status status;
-  if (storage->device->stream == NULL) return;
-  PyErr_Fetch(&type, &value, &trace);
-  Py_BEGIN_ALLOW_THREADS
-  status = hg_stream_wait(storage->device->stream, NULL);
-  Py_END_ALLOW_THREADS
-  if (!hgpy_ok(status)) PyErr_WriteUnraisable(NULL);
-  PyErr_Restore(type, value, trace);
-}
-
 void hgpy_storage_release(hgpy_storage *storage) {
   if (storage == NULL || --storage->references > 0) return;
-  if (storage->is_foreign) settle(storage);
+  if (storage->is_foreign) hgpy_settle_own(storage->device); /* what uses others' memory comes to its end first */
   hg_buffer_release(storage->buffer);
   if (storage->release != NULL) storage->release(storage->owner);
   hgpy_device_release(storage->device);

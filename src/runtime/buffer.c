@@ -223,6 +223,10 @@ void hg_buffer_release(hg_buffer *buffer) {
 uint64_t hg_buffer_size(const hg_buffer *buffer) { return buffer != NULL ? buffer->byte_count : 0; }
 uint64_t hg_buffer_handle(const hg_buffer *buffer) { return buffer != NULL ? buffer->handle : 0; }
 
+void *hg_buffer_address(const hg_buffer *buffer) {
+  return buffer != NULL && buffer->byte_count > 0 ? buffer->storage->address + buffer->offset : NULL;
+}
+
 hg_status hg_buffer_write_async(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count,
                                 hg_stream *stream) {
   if (buffer == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_write: the buffer is NULL");

@@ -170,3 +170,101 @@ def test_numpy_leaves_operators_to_arrays():
         np.ones(3, "f4") + x
     assert (np.asarray(x) + 1).tolist() == [2, 2, 2]
     assert (x * np.float32(2)).tolist() == (np.float64(2) * x).tolist() == (np.int8(2) * x).tolist() == [2, 2, 2]
+
+
+def test_the_array_interface_outwards():
+    x = (hg.asarray(np.arange(12, dtype="f4").reshape(3, 4)) + 1).compute()
+    view = x[::2, 1:].__array_interface__
+    assert view["shape"] == (2, 3) and view["strides"] == (32, 4) and view["typestr"] == "<f4" and view["version"] == 3
+    assert view["data"] == (address(x) + 4, True)
+    for name in TYPES:
+        assert hg.ones(3, name).__array_interface__["typestr"] == np.ones(3, name).__array_interface__["typestr"]
+    assert not hasattr(hg.ones(3, "bfloat16"), "__array_interface__") and not hasattr(x, "__cuda_array_interface__")
+
+
+def test_what_an_array_interface_shows_stays_as_it_is():
+    class Only:
+        def __init__(self, x):
+            self.x, self.__array_interface__ = x, x.__array_interface__
+
+    x = hg.ones(1000) + 1
+    taken = np.asarray(Only(x))
+    kept = x[1:]
+    x[:] = 5
+    del kept
+    gc.collect()
+    others = [(hg.ones(1000) * i).compute() for i in range(5)]
+    assert (taken == 2).all() and not taken.flags.writeable and x.tolist() == [5] * 1000 and len(others) == 5
+
+
+def test_the_array_interface_inwards():
+    class Owner:
+        def __init__(self, array, **more):
+            self.__array_interface__ = {**array.__array_interface__, **more}
+            self.array = array
+
+    source = np.arange(12, dtype="i4").reshape(3, 4)[:, ::2]
+    owner = Owner(source)
+    gone = weakref.ref(owner)
+    x = hg.asarray(owner)
+    assert x.tolist() == source.tolist() and address(x) == address(source)
+    assert hg.array(owner).tolist() == source.tolist() and address(hg.array(owner)) != address(source)
+    del owner
+    gc.collect()
+    assert gone() is not None
+    del x
+    gc.collect()
+    assert gone() is None
+    assert hg.asarray(Owner(np.arange(4, dtype="u1"), data=b"abcdef", offset=2, strides=None)).tolist() == [99, 100, 101, 102]
+    for bad in (Owner(np.zeros(2, ">f4")), Owner(np.zeros(2, "c8")), Owner(np.zeros(2), mask=np.ones(2))):
+        with pytest.raises(TypeError):
+            hg.asarray(bad)
+
+
+def test_an_image_is_an_array():
+    image = pytest.importorskip("PIL.Image").new("RGB", (5, 3), (1, 2, 3))
+    assert hg.asarray(image).shape == (3, 5, 3) and hg.asarray(image)[0, 0].tolist() == [1, 2, 3]
+
+
+def test_dlpack_s_arguments():
+    x = hg.ones((2, 3)) + 1
+    names = [repr(x.__dlpack__(max_version=version)).split('"')[1] for version in (None, (0, 8), (1, 0), (1, 3), (2, 0))]
+    assert names == ["dltensor"] * 2 + ["dltensor_versioned"] * 3
+    x.__dlpack__(stream=None, dl_device=(1, 0), copy=False, max_version=None)
+    x.__dlpack__(stream=-1)
+    for kind, arguments in ((ValueError, {"stream": 1}), (TypeError, {"max_version": 3}), (TypeError, {"what": 3}),
+                            (BufferError, {"dl_device": (2, 0)})):
+        with pytest.raises(kind):
+            x.__dlpack__(**arguments)
+    with pytest.raises(TypeError):
+        x.__dlpack__(1)
+    narrow = hg.ones(3, "float8_e5m2")
+    with pytest.raises(BufferError, match="1.1"):
+        narrow.__dlpack__(max_version=(1, 0))
+    assert hg.from_dlpack(narrow).tolist() == [1, 1, 1]
+    assert np.from_dlpack(x, device="cpu", copy=False).tolist() == x.tolist()
+    assert hg.from_dlpack(hg.ones(0)).shape == (0,)
+
+
+def test_read_only_memory_by_dlpack():
+    source = np.ones(3, "f4")
+    source.flags.writeable = False
+    x = hg.from_dlpack(source)
+    x[0] = 2
+    assert source.tolist() == [1, 1, 1] and x.tolist() == [2, 1, 1]
+
+
+@pytest.mark.skipif(not __import__("importlib").util.find_spec("torch"), reason="torch is not installed")
+def test_torch():
+    import torch
+
+    t = torch.arange(6, dtype=torch.float32).reshape(2, 3).T
+    x = hg.from_dlpack(t)
+    assert x.tolist() == t.tolist() and address(x) == t.data_ptr() == address(hg.asarray(t))
+    y = (x + 1).compute()
+    shared, copy = torch.from_dlpack(y), torch.from_dlpack(y.__dlpack__(copy=True, max_version=(1, 0)))
+    assert shared.data_ptr() == address(y) != copy.data_ptr() and shared.tolist() == copy.tolist()
+    assert hg.asarray(torch.ones(3, dtype=torch.bfloat16)).dtype == "bfloat16"
+    del y, x
+    gc.collect()
+    assert shared.tolist() == (t + 1).tolist()

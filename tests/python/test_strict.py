@@ -11,7 +11,7 @@ import pytest
 import hologram as hg
 
 UNALIGNED = np.frombuffer(bytes(17), "u1")[1:].view("f4")
-DOUBLE = os.path.join(os.path.dirname(os.environ.get("HOLOGRAM_LIB", "")), "tests", "sim")
+DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 
 
 def silent_copies():
@@ -63,7 +63,7 @@ def run(code, **environment):
     return done.stdout
 
 
-on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="no double of libcuda was built beside HOLOGRAM_LIB")
+on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
 
 
 @on_double

@@ -84,6 +84,7 @@ typedef struct fake_state {
   object *objects, *buried;
   uint64_t work_given, live_bytes[MAX_DEVICES];
   object *primary[MAX_DEVICES]; /* contexts */
+  object *standard[MAX_DEVICES]; /* their default streams, whose handle is 1 */
   int sticky_error[MAX_DEVICES]; /* of the context there */
   char fail_setting[256];       /* FAKECUDA_FAIL as it was read last */
 } fake_state;
@@ -141,6 +142,11 @@ int fake_begin(const char *caller, int needs_context);
 #define EXPECT_LIVE(o, kind)                                       \
   do {                                                             \
     if (!fake_is_live((object *)(o), kind, __func__)) LEAVE(400);  \
+  } while (0)
+#define EXPECT_STREAM(stream)                                                                          \
+  do {                                                                                                 \
+    if (stream == (void *)1 && fake_current != NULL) stream = fake.standard[fake_current->device];    \
+    EXPECT_LIVE(stream, STREAM);                                                                       \
   } while (0)
 #define EXPECT_NO_CAPTURE(stream) EXPECT(((object *)(stream))->last_captured == NULL)
 

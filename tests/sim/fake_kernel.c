@@ -235,7 +235,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
                    void **extra) {
   ENTER(1);
   EXPECT_LIVE(function, FUNCTION);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT(grid_x > 0 && grid_y > 0 && grid_z > 0 && grid_x <= INT32_MAX && grid_y <= 65535 && grid_z <= 65535);
   EXPECT(block_x > 0 && block_y > 0 && block_z > 0 && block_z <= 64 && block_x * block_y * block_z <= 1024);
   object *o = function;

@@ -112,7 +112,7 @@ int cuMemPoolTrimTo(void *pool, size_t bytes_kept) {
 int cuMemAllocFromPoolAsync(cuda_address *address, size_t bytes, void *pool, void *stream) {
   ENTER(1);
   EXPECT_LIVE(pool, POOL);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT(bytes > 0);
   EXPECT_NO_CAPTURE(stream);
   LEAVE(take(address, bytes, pool, stream));
@@ -120,7 +120,7 @@ int cuMemAllocFromPoolAsync(cuda_address *address, size_t bytes, void *pool, voi
 
 int cuMemFreeAsync(cuda_address address, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   LEAVE(give_back(address, stream, __func__));
 }
@@ -197,7 +197,7 @@ int cuCtxEnablePeerAccess(void *peer_context, unsigned flags) {
 
 int cuMemcpyHtoDAsync_v2(cuda_address destination, const void *source, size_t bytes, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   uint8_t *to = fake_reach(destination, bytes, __func__);
   if (to == NULL) LEAVE(1);
   if (fake_pinned_at(source) == NULL) EXPECT_NO_CAPTURE(stream);
@@ -216,7 +216,7 @@ int cuMemcpyHtoDAsync_v2(cuda_address destination, const void *source, size_t by
 
 int cuMemcpyDtoHAsync_v2(void *destination, cuda_address source, size_t bytes, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   const uint8_t *from = fake_reach(source, bytes, __func__);
   if (from == NULL) LEAVE(1);
   if (fake_pinned_at(destination) == NULL) EXPECT_NO_CAPTURE(stream);
@@ -230,7 +230,7 @@ int cuMemcpyDtoHAsync_v2(void *destination, cuda_address source, size_t bytes, v
 
 int cuMemcpyDtoDAsync_v2(cuda_address destination, cuda_address source, size_t bytes, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   uint8_t *to = fake_reach(destination, bytes, __func__);
   const uint8_t *from = fake_reach(source, bytes, __func__);
   if (to == NULL || from == NULL) LEAVE(1);
@@ -246,7 +246,7 @@ int cuMemcpyDtoDAsync_v2(cuda_address destination, cuda_address source, size_t b
 int cuMemcpyPeerAsync(cuda_address destination, void *destination_context, cuda_address source, void *source_context,
                       size_t bytes, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_LIVE(destination_context, CONTEXT);
   EXPECT_LIVE(source_context, CONTEXT);
   uint8_t *to = fake_reach_in(destination, bytes, __func__, ((object *)destination_context)->device, 0);
@@ -291,38 +291,38 @@ static int fill(cuda_address destination, uint32_t value, size_t value_bytes, si
 int cuMemsetD2D8Async(cuda_address destination, size_t pitch, unsigned char value, size_t width, size_t height,
                       void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   LEAVE(fill_rows(destination, value, 1, (rectangle){pitch, width, height}, stream, __func__));
 }
 
 int cuMemsetD2D16Async(cuda_address destination, size_t pitch, unsigned short value, size_t width, size_t height,
                        void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   LEAVE(fill_rows(destination, value, 2, (rectangle){pitch, width, height}, stream, __func__));
 }
 
 int cuMemsetD2D32Async(cuda_address destination, size_t pitch, unsigned value, size_t width, size_t height,
                        void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   LEAVE(fill_rows(destination, value, 4, (rectangle){pitch, width, height}, stream, __func__));
 }
 
 int cuMemsetD8Async(cuda_address destination, unsigned char value, size_t count, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   LEAVE(fill(destination, value, 1, count, stream, __func__));
 }
 
 int cuMemsetD16Async(cuda_address destination, unsigned short value, size_t count, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   LEAVE(fill(destination, value, 2, count, stream, __func__));
 }
 
 int cuMemsetD32Async(cuda_address destination, unsigned value, size_t count, void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   LEAVE(fill(destination, value, 4, count, stream, __func__));
 }

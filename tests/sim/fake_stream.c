@@ -117,7 +117,7 @@ void fake_wait_for(const object *stream, uint64_t number) {
 
 int fakecuda_give_call(void *stream, void (*call)(const void *parameters), const void *parameters, size_t byte_count) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT(byte_count <= MAX_PARAMETER_BYTES);
   work *w = fake_give(stream);
   w->kind = CALL;
@@ -138,7 +138,7 @@ int cuStreamCreate(void **stream, unsigned flags) {
 /* What it was given is done some time. */
 int cuStreamDestroy_v2(void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   fake_wait_for(stream, fake.work_given);
   fake_bury(stream);
@@ -147,7 +147,7 @@ int cuStreamDestroy_v2(void *stream) {
 
 int cuStreamSynchronize(void *stream) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   fake_wait_for(stream, fake.work_given);
   LEAVE(fake_sticky());
@@ -157,7 +157,7 @@ int cuStreamSynchronize(void *stream) {
 int cuStreamQuery(void *stream) {
   enum { MANY = 20 };
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   object *s = stream;
   if (++s->questions % MANY == 0) fake_wait_for(stream, fake.work_given);
@@ -166,14 +166,14 @@ int cuStreamQuery(void *stream) {
 
 int cuStreamGetCtx(void *stream, void **context) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   *context = fake.primary[((const object *)stream)->device];
   LEAVE(CUDA_OK);
 }
 
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_LIVE(event, EVENT);
   EXPECT_NO_CAPTURE(stream); /* of an event that is not captured itself */
   EXPECT(flags == 0);
@@ -205,7 +205,7 @@ int cuEventDestroy_v2(void *event) {
 int cuEventRecord(void *event, void *stream) {
   ENTER(1);
   EXPECT_LIVE(event, EVENT);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   object *e = event;
   work *w = fake_give(stream);
@@ -248,7 +248,7 @@ int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
 
 int cuStreamIsCapturing(void *stream, int *status) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   *status = ((object *)stream)->last_captured != NULL;
   LEAVE(CUDA_OK);
 }
@@ -262,7 +262,7 @@ int cuThreadExchangeStreamCaptureMode(int *mode) {
 
 int cuStreamBeginCapture_v2(void *stream, int mode) {
   ENTER(1);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   EXPECT(mode == CUDA_CAPTURE_RELAXED);
   object *s = stream;
@@ -289,7 +289,7 @@ int cuStreamEndCapture(void *stream, void **graph) {
     fake_free_captured(s);
     LEAVE(error);
   }
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT(s->last_captured != NULL);
   object *o = fake_add(GRAPH, 0);
   o->captured = s->captured;
@@ -337,7 +337,7 @@ int cuGraphExecDestroy(void *executable) {
 int cuGraphLaunch(void *executable, void *stream) {
   ENTER(1);
   EXPECT_LIVE(executable, EXECUTABLE);
-  EXPECT_LIVE(stream, STREAM);
+  EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   for (const work *w = ((object *)executable)->captured; w != NULL; w = w->next) {
     work *given = fake_give(stream), *next = given->next;

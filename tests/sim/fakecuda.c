@@ -266,6 +266,8 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
   if (context_users[device]++ == 0) {
     fake.primary[device] = fake_add(CONTEXT, 0);
     fake.primary[device]->device = device;
+    fake.standard[device] = fake_add(STREAM, 0);
+    fake.standard[device]->device = device;
   }
   *context = fake.primary[device];
   LEAVE(CUDA_OK);
@@ -278,6 +280,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
   if (--context_users[device] > 0) LEAVE(CUDA_OK);
   fake_wait_for(NULL, fake.work_given);
   fake_bury(fake.primary[device]);
+  fake_bury(fake.standard[device]);
   for (object *o = fake.objects, *next; o != NULL; o = next) {
     next = o->next;
     if (o->device != device) continue;
@@ -332,7 +335,8 @@ int fakecuda_live(void) {
   pthread_mutex_lock(&fake_lock);
   int count = lost;
   lost = 0;
-  for (const object *o = fake.objects; o != NULL; o = o->next) count += !o->dead && o->kind != FUNCTION;
+  for (const object *o = fake.objects; o != NULL; o = o->next)
+    count += !o->dead && o->kind != FUNCTION && o != fake.standard[o->device];
   pthread_mutex_unlock(&fake_lock);
   return count;
 }

@@ -234,6 +234,7 @@ static void test_views(void) {
   CHECK_EQ_U64(hg_buffer_view(view, 60, 0, &none), HG_OK);
   hg_buffer_release(none);
   CHECK_EQ_U64(hg_buffer_size(inner), 50);
+  CHECK((uint8_t *)hg_buffer_address(view) > (uint8_t *)hg_buffer_address(parent) && hg_buffer_address(NULL) == NULL);
   CHECK(hg_buffer_handle(inner) != hg_buffer_handle(view) && hg_buffer_handle(view) != hg_buffer_handle(parent));
   uint8_t byte = 42, back = 0;
   CHECK_EQ_U64(hg_buffer_write(inner, 5, &byte, 1), HG_OK);

@@ -97,14 +97,15 @@ stage_quick() {
 
 stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --ignore=tests/python; }
 
-# The package as pip installs it, from the build of its own that pip makes, and its tests.
+# The package as pip installs it, from the build of its own that pip makes, and its tests; those of a GPU's memory run on the
+# release build's double of libcuda, where there is one.
 stage_package() {
   local stage=$BUILD/package/stage
   check "build" build_as_release package -Dtests=false -Dpython=true || return 0
   rm -rf "$stage"
   mkdir -p "$stage"
   cp -R python/hologram "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
-  PYTHONPATH=$stage run_pytest package tests/python
+  PYTHONPATH=$stage HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package tests/python
 }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.

@@ -486,6 +486,7 @@ hg_buffer *hg_buffer_retain(hg_buffer *buffer);
 void hg_buffer_release(hg_buffer *buffer);
 uint64_t hg_buffer_size(const hg_buffer *buffer);
 uint64_t hg_buffer_handle(const hg_buffer *buffer);
+void *hg_buffer_address(const hg_buffer *buffer);
 hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count);
 hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source, uint64_t source_offset,

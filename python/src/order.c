@@ -1,0 +1,63 @@
+/* order.c - which of a GPU's work comes before which: this package's stream of a device beside the streams of other
+ * libraries that its memory is shared with. A stream of theirs is its driver's handle; 1 is the driver's default
+ * stream, 2 that of a thread. */
+#include "hgpy.h"
+
+static hg_status make_mark(hgpy_device *device) {
+  return device->mark != NULL ? HG_OK : hg_event_create(device->executor, NULL, &device->mark);
+}
+
+/* Kept for the next time: to make one costs calls of the driver, and to release one waits for its work. */
+static hg_status find_foreign(hgpy_device *device, uintptr_t handle, hg_stream **stream) {
+  hgpy_foreign *places = device->foreign;
+  uint32_t at = 0;
+  while (at < HGPY_FOREIGN && places[at].handle != handle) at++;
+  if (at == HGPY_FOREIGN) {
+    hg_stream_desc desc = {.size = sizeof desc, .foreign = (void *)handle};
+    hg_stream *made = NULL;
+    hg_status status = hg_stream_create(device->executor, &desc, &made);
+    if (status != HG_OK) return status;
+    at = device->next_foreign++ % HGPY_FOREIGN;
+    hg_stream_release(places[at].stream);
+    places[at] = (hgpy_foreign){.handle = handle, .stream = made};
+  }
+  *stream = places[at].stream;
+  return HG_OK;
+}
+
+static hg_status order(hgpy_device *device, uintptr_t handle, bool is_after) {
+  hg_stream *theirs = NULL;
+  hg_status status = make_mark(device);
+  if (status == HG_OK) status = find_foreign(device, handle, &theirs);
+  if (status == HG_OK) status = hg_event_record(device->mark, is_after ? theirs : device->stream);
+  return status == HG_OK ? hg_stream_wait_event(is_after ? device->stream : theirs, device->mark) : status;
+}
+
+bool hgpy_order_after(hgpy_device *device, uintptr_t handle) {
+  return device->stream == NULL || hgpy_ok(order(device, handle, true));
+}
+
+bool hgpy_order_before(hgpy_device *device, uintptr_t handle) {
+  return device->stream == NULL || hgpy_ok(order(device, handle, false));
+}
+
+static void wait_for(hgpy_device *device, hg_stream *stream) {
+  if (hg_stream_query(stream) != HG_BUSY) return;
+  Py_BEGIN_ALLOW_THREADS
+  if (make_mark(device) == HG_OK && hg_event_record(device->mark, stream) == HG_OK) (void)hg_event_wait(device->mark);
+  Py_END_ALLOW_THREADS
+}
+
+void hgpy_settle_own(hgpy_device *device) {
+  if (device->stream != NULL) wait_for(device, device->stream);
+}
+
+void hgpy_settle_default(hgpy_device *device) {
+  hg_stream *theirs = NULL;
+  if (device->stream != NULL && find_foreign(device, HGPY_DEFAULT_STREAM, &theirs) == HG_OK) wait_for(device, theirs);
+}
+
+void hgpy_order_end(hgpy_device *device) {
+  for (uint32_t i = 0; i < HGPY_FOREIGN; i++) hg_stream_release(device->foreign[i].stream);
+  hg_event_release(device->mark);
+}

@@ -1,0 +1,193 @@
+"""Memory of a GPU that is shared with other libraries, on the double of libcuda: addresses, lifetimes, order of streams.
+
+The double does what a stream was given only when somebody waits for it, and blames whoever uses memory that is gone: a
+missing wait is a wrong number, or a complaint. "Theirs" is a library with streams and memory of its own in the same
+context, by the driver's own calls."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
+pytestmark = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+
+BEGIN = """
+import ctypes, gc
+import hologram as hg
+import numpy as np
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.fakecuda_violation.restype = ctypes.c_char_p
+e = hg.Executor("cuda")
+hg.set_default_executor(e)
+x = hg.array(np.arange(6, dtype="f4").reshape(2, 3))
+context = ctypes.c_void_p()
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxPushCurrent_v2(context) == 0
+P, N = ctypes.c_void_p, ctypes.c_uint64
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", P), ("type", ctypes.c_int32), ("number", ctypes.c_int32), ("rank", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", N)]
+
+class Managed(ctypes.Structure):
+    pass
+
+Release = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
+Managed._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", P), ("release", Release), ("flags", N),
+                    ("tensor", Tensor)]
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = P, [ctypes.py_object, ctypes.c_char_p]
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [P, ctypes.c_char_p, P]
+
+def stream():
+    made = P()
+    assert cuda.cuStreamCreate(ctypes.byref(made), 1) == 0
+    return made.value
+
+def look(capsule):
+    return ctypes.cast(pointer(capsule, b"dltensor_versioned"), ctypes.POINTER(Managed)).contents
+
+def read(address, count, on):  # as another library does: on its stream, which it waits for alone
+    out = np.zeros(count, "f4")
+    assert cuda.cuMemcpyDtoHAsync_v2(P(out.ctypes.data), N(address), N(4 * count), P(on)) == 0
+    assert cuda.cuStreamSynchronize(P(on)) == 0
+    return out.tolist()
+
+def write(address, numbers, on):
+    data = np.asarray(numbers, "f4")
+    assert cuda.cuMemcpyHtoDAsync_v2(N(address), P(data.ctypes.data), N(data.nbytes), P(on)) == 0
+
+class Theirs:
+    "A tensor of another library, written on its own stream."
+    def __init__(self, numbers, flags=0):
+        self.numbers, self.stream, self.asked, self.released, address = numbers, stream(), [], [], N()
+        assert cuda.cuMemAlloc_v2(ctypes.byref(address), N(4 * len(numbers))) == 0
+        self.address, self.event = address.value, P()
+        self.shape, self.strides = (ctypes.c_int64 * 1)(len(numbers)), (ctypes.c_int64 * 1)(1)
+        assert cuda.cuEventCreate(ctypes.byref(self.event), 2) == 0
+        self.flags = flags
+        write(self.address, numbers, self.stream)
+    def __dlpack_device__(self):
+        return (2, 0)
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.asked.append((stream, max_version))
+        assert cuda.cuEventRecord(self.event, P(self.stream)) == 0 and cuda.cuStreamWaitEvent(P(stream), self.event, 0) == 0
+        self.release = Release(lambda m: self.released.append(cuda.cuMemFree_v2(N(self.address))))
+        self.managed = Managed(1, 1, None, self.release, self.flags,
+                               Tensor(self.address, 2, 0, 1, 2, 32, 1, self.shape, self.strides, 0))
+        return new_capsule(ctypes.addressof(self.managed), b"dltensor_versioned", None)
+"""
+END = "\nassert cuda.fakecuda_violation() == b'', cuda.fakecuda_violation()\nprint('good')\n"
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", BEGIN + code + END], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
+    assert done.returncode == 0 and done.stdout.endswith("good\n"), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("wanted", ["None", "1", "stream()"])
+def test_pending_work_comes_before_what_the_taker_s_stream_does(wanted):
+    run(f"s = {wanted}\ny = x * 2 + 1\nm = look(c := y.__dlpack__(stream=s, max_version=(1, 3)))\nt = m.tensor\n"
+        "assert (t.type, t.number, t.rank, m.major, m.flags) == (2, 0, 2, 1, 1) and list(t.shape[:2]) == [2, 3]\n"
+        "assert read(t.data + t.offset, 6, s or 1) == [1, 3, 5, 7, 9, 11]\n")
+
+
+def test_views_are_shared_at_their_address():
+    run("y = (x + 0).compute()\nk = [y.__dlpack__(max_version=(1, 1)), y.T[1:, 1:].__dlpack__(max_version=(1, 1))]\na, b = (look(c) for c in k)\n"
+        "assert a.tensor.data + 16 == b.tensor.data + b.tensor.offset\n"
+        "assert list(b.tensor.strides[:2]) == [1, 3] and list(b.tensor.shape[:2]) == [2, 1]\n")
+
+
+def test_memory_lives_until_the_taker_lets_go():
+    run("y = (x + 5).compute()\nm = look(c := y.__dlpack__(max_version=(1, 0)))\naddress = m.tensor.data\ndel y\ngc.collect()\n"
+        "z = [(x * i).compute() for i in range(20)]\ne.synchronize()\nassert read(address, 6, 1) == [5, 6, 7, 8, 9, 10]\n"
+        "write(address, [1] * 6, 1)\ndel c, m\ngc.collect()\n"  # their write is done before the memory is anybody else's
+        "again = [(x * 3).compute() for i in range(20)]\nassert all(a.tolist() == [[0, 3, 6], [9, 12, 15]] for a in again)\n")
+
+
+def test_a_copy_is_the_taker_s_own():
+    run("k = [x.__dlpack__(copy=True, max_version=(1, 0)), x.__dlpack__(max_version=(1, 0))]\nm, n = (look(c) for c in k)\n"
+        "assert m.flags == 2 and n.flags == 1 and m.tensor.data != n.tensor.data\n"
+        "write(m.tensor.data, [7] * 6, 1)\nassert cuda.cuStreamSynchronize(P(1)) == 0\nassert x.tolist() == [[0, 1, 2], [3, 4, 5]]\n"
+        "c = x.__dlpack__(dl_device=(1, 0), max_version=(1, 0))\nassert (look(c).tensor.type, look(c).flags) == (1, 2)\n"
+        "assert np.from_dlpack(x, device='cpu').tolist() == x.tolist()\n")
+
+
+def test_what_is_refused():
+    run("for names in (dict(dl_device=(1, 0), copy=False), dict(dl_device=(2, 1)), dict(dl_device=(8, 0))):\n"
+        "    try: x.__dlpack__(**names)\n    except BufferError: pass\n    else: raise SystemExit(names)\n"
+        "for names in (dict(stream=0), dict(stream=-2)):\n"
+        "    try: x.__dlpack__(**names)\n    except ValueError: pass\n    else: raise SystemExit(names)\n"
+        "x.__dlpack__(stream=-1)\n")
+
+
+def test_theirs_is_shared_behind_what_its_stream_was_given():
+    run("t = Theirs([1, 2, 3, 4])\ny = hg.from_dlpack(t)\nassert t.asked == [(1, (1, 3))] and y.device.backend == 'cuda'\n"
+        "assert look(c := y.__dlpack__(max_version=(1, 0))).tensor.data == t.address\n"
+        "assert ((y + 1) * y).tolist() == [2, 6, 12, 20]\nassert y.tolist() == [1, 2, 3, 4]\n")
+
+
+def test_theirs_is_let_go_when_work_on_it_is_done():
+    run("t = Theirs([1, 2, 3, 4])\ny = hg.from_dlpack(t)\nz = y * 10\ndel y\ngc.collect()\nassert t.released == []\n"
+        "z.compute()\ngc.collect()\nassert t.released == [0]\n"  # freed by them at once: what reads it has been waited for
+        "assert z.tolist() == [10, 20, 30, 40]\n")
+
+
+def test_theirs_that_is_read_only_stays_as_it_is():
+    run("t = Theirs([1, 2, 3, 4], flags=1)\ny = hg.from_dlpack(t)\nkept = y[1:]\ny[0] = 9\nassert y.tolist() == [9, 2, 3, 4]\n"
+        "assert read(t.address, 4, 1) == [1, 2, 3, 4]\n")
+
+
+def test_two_executors_share():
+    run("other = hg.Executor('cuda')\ny = x + 1\nz = hg.from_dlpack(y, device=other)\nassert z.device.backend == 'cuda'\n"
+        "assert (z * 2).tolist() == [[2, 4, 6], [8, 10, 12]]\ndel y\ngc.collect()\nassert z.tolist() == [[1, 2, 3], [4, 5, 6]]\n"
+        "host = hg.Executor('cpu')\nassert hg.from_dlpack(x, device=host).device.backend == 'cpu'\n"
+        "try: hg.from_dlpack(x, device=host, copy=False)\nexcept (ValueError, BufferError): pass\nelse: raise SystemExit('shared')\n"
+        "assert hg.from_dlpack(np.ones(3, 'f4')).device.backend == 'cpu' and hg.asarray(np.ones(3, 'f4')).device.backend == 'cuda'\n")
+
+
+def test_the_interface_of_numba_outwards():
+    run("y = (x * 3).compute().T\ni = y.__cuda_array_interface__\n"
+        "assert (i['shape'], i['strides'], i['typestr'], i['version'], i['stream'], i['data'][1]) == ((3, 2), (4, 12), '<f4', 3, 1, True)\n"
+        "assert read(i['data'][0], 6, i['stream']) == [0, 3, 6, 9, 12, 15]\n"
+        "assert not hasattr(y, '__array_interface__') and not hasattr(y.astype('bfloat16'), '__cuda_array_interface__')\n"
+        "kept = y[1:]\ny[0, 0] = 50\ndel kept\ngc.collect()\n"  # the array has other memory now, its taker the old one
+        "z = [(x + i).compute() for i in range(9)]\nassert y.tolist()[0] == [50, 9]\nassert read(i['data'][0], 6, 1) == [0, 3, 6, 9, 12, 15]\n"
+        "other = hg.asarray(type('Seen', (), {'__cuda_array_interface__': i, 'owner': y})(), device=hg.Executor('cuda'))\n"
+        "assert other.tolist() == [[0, 9], [3, 12], [6, 15]]\n")
+
+
+def test_the_interface_of_numba_inwards():
+    run("class Numba:\n    def __init__(self, t, **more): self.t, self.more = t, more\n"
+        "    @property\n    def __cuda_array_interface__(self):\n"
+        "        return dict(shape=(2,), strides=(8,), typestr='<f4', data=(self.t.address + 4, False), version=3, **self.more)\n"
+        "t = Theirs([1, 2, 3, 4])\nn = Numba(t, stream=t.stream)\ny = hg.asarray(n)\nassert y.tolist() == [2, 4] and y.device.backend == 'cuda'\n"
+        "assert y.__cuda_array_interface__['data'][0] == t.address + 4\n"
+        "import weakref\ngone = weakref.ref(n)\nz = y + 1\ndel y, n\ngc.collect()\nassert gone() is not None and z.tolist() == [3, 5]\n"
+        "del z\ngc.collect()\nassert gone() is None\n"
+        "try: hg.asarray(Numba(t, stream=0))\nexcept ValueError: pass\nelse: raise SystemExit('stream 0')\n"
+        "try: hg.asarray(Numba(t, mask=1))\nexcept TypeError: pass\nelse: raise SystemExit('mask')\n")
+
+
+def test_the_table_of_c_functions():
+    run("class Api(ctypes.Structure):\n    _fields_ = [('major', ctypes.c_uint32), ('minor', ctypes.c_uint32), ('older', P)] + [(n, P) for n in 'abcde']\n"
+        "api = ctypes.cast(pointer(hg.Array.__dlpack_c_exchange_api__, b'dlpack_exchange_api'), ctypes.POINTER(Api)).contents\n"
+        "assert (api.major, api.minor, api.older) == (1, 3, None)\n"
+        "out, s = ctypes.POINTER(Managed)(), P()\n"
+        "export = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))(api.b)\n"
+        "assert ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.POINTER(P))(api.e)(2, 0, ctypes.byref(s)) == 0 and s.value == 1\n"
+        "y = x - 1\nassert export(y, ctypes.byref(out)) == 0\nm = out.contents\n"
+        "assert read(m.tensor.data, 6, s.value) == [-1, 0, 1, 2, 3, 4] and m.flags == 1\n"
+        "made = P()\nassert ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(P))(api.c)(out, ctypes.byref(made)) == 0\n"
+        "z = ctypes.cast(made, ctypes.py_object).value\nassert z.tolist() == y.tolist() and z.device.backend == 'cuda'\n"
+        "t = Tensor()\nassert ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))(api.d)(y, ctypes.byref(t)) == 0\n"
+        "assert list(t.shape[:2]) == [2, 3] and list(t.strides[:2]) == [3, 1] and t.data == m.tensor.data\n"
+        "new = ctypes.POINTER(Managed)()\n"
+        "assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Tensor), ctypes.POINTER(ctypes.POINTER(Managed)), P, P)(api.a)(t, ctypes.byref(new), None, None) == 0\n"
+        "assert new.contents.flags == 0 and new.contents.tensor.type == 2\nnew.contents.release(new)\n"
+        "try: export(3, ctypes.byref(out))\nexcept TypeError: pass\nelse: raise SystemExit('an int was exported')\n")
