@@ -70,6 +70,25 @@ go:
     compare(f"{op}.{t} with missing lanes", [t], [values], [int(b) for b in result.buffers["result"]], want, t, SEED)
 
 
+@pytest.mark.parametrize("count", [2, 3, 8, 23])
+@pytest.mark.parametrize("t", OPS["reduce.add"].types)
+def test_several_of_one_warp(executor, t, count):
+    """They fold together; the last block lacks lanes. Every fourth is another operation."""
+    n, lanes = 32, 32 * 2 + 13
+    rng = generator("several", t, str(count))
+    ops = ["reduce.max" if i % 4 == 3 else "reduce.add" for i in range(count)]
+    values = [sum(block_values("reduce.add", t, n, rng), [])[:lanes] for _ in ops]
+    lines = [f".block {n}", f".buffer x {t} in", f".buffer y {t} out", f"    mul.u64 r40, lane, #{count}",
+             *(f"    ldg.{t} r{i}, [x + r40 + #{i}]" for i in range(count)), *(f"    {op}.{t} r{i}, r{i}" for i, op in enumerate(ops)),
+             *(f"    stg.{t} [y + r40 + #{i}], r{i}" for i in range(count)), "    exit", ""]
+    flat = [v[lane] for lane in range(lanes) for v in values]
+    result = executor.run("\n".join(lines), lanes=lanes, buffers={"x": array_of(t, flat), "y": array_of(t, [0] * len(flat))})
+    assert result.fault is None
+    for i, (op, v) in enumerate(zip(ops, values)):
+        want = sum((expected(op, t, v[at:at + n]) for at in range(0, lanes, n)), [])
+        compare(f"{op}.{t}, one of {count}", [t], [v], [int(b) for b in result.buffers["y"][i::count]], want, t, SEED)
+
+
 @pytest.mark.parametrize("t", ["f32", "u64"])
 @pytest.mark.parametrize("op", NAMES)
 def test_three_dimensional_block(executor, op, t):

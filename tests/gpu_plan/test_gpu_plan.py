@@ -20,7 +20,8 @@ CASES = [(PTX / "saxpy.atlas", "rich", USUAL), (PTX / "saxpy.atlas", "rich", CHE
          (HERE / "strided.atlas", "rich", USUAL), (HERE / "strided.atlas", "rich", COUNT_STEPS), (HERE / "pool.atlas", "rich", USUAL),
          (HERE / "ended_scan.atlas", "plain", USUAL), (HERE / "packs.atlas", "rich", USUAL),
          (HERE / "two_packs.atlas", "rich", USUAL), (PTX / "tile.atlas", "rich", USUAL), (HERE / "exchange.atlas", "rich", USUAL),
-         (HERE / "one_warp.atlas", "rich", USUAL), (HERE / "loop.atlas", "plain", USUAL), (HERE / "spread.atlas", "rich", USUAL)]
+         (HERE / "one_warp.atlas", "rich", USUAL), (HERE / "whole_warp.atlas", "rich", USUAL),
+         (HERE / "loop.atlas", "plain", USUAL), (HERE / "spread.atlas", "rich", USUAL)]
 
 
 def print_plan(program, target, flags):

@@ -61,15 +61,15 @@ static ptx_name neutral(uint16_t op, uint8_t type) {
 
 /* ---- exchanges of registers -------------------------------------------------------------------------------------- */
 
-static void shuffle_word(ptx *p, const char *mode, ptx_name d, const ptx_name *has, ptx_name a, uint32_t by,
+static void shuffle_word(ptx *p, const char *mode, ptx_name d, const ptx_name *has, ptx_name a, ptx_name by,
                          ptx_name bound) {
-  hg_ptx_put(p, "\tshfl.sync.%s.b32 %s%s%s, %s, %u, %s, 0xffffffff;\n", mode, d.text, has != NULL ? "|" : "",
-             has != NULL ? has->text : "", a.text, (unsigned)by, bound.text);
+  hg_ptx_put(p, "\tshfl.sync.%s.b32 %s%s%s, %s, %s, %s, 0xffffffff;\n", mode, d.text, has != NULL ? "|" : "",
+             has != NULL ? has->text : "", a.text, by.text, bound.text);
 }
 
 /* The value of another lane of the warp; *has: there is such a lane, up to `bound` (down), in the warp (up). */
-static ptx_name shuffled(ptx *p, const char *mode, uint8_t type, ptx_name value, uint32_t by, ptx_name bound,
-                         const ptx_name *has) {
+static ptx_name shuffled_by(ptx *p, const char *mode, uint8_t type, ptx_name value, ptx_name by, ptx_name bound,
+                            const ptx_name *has) {
   ptx_name d = new_of(p, type), low = hg_ptx_new(p, PTX_32);
   switch (hg_ptx_class_of(type)) {
   case PTX_64: {
@@ -90,6 +90,11 @@ static ptx_name shuffled(ptx *p, const char *mode, uint8_t type, ptx_name value,
   default: shuffle_word(p, mode, d, has, value, by, bound); break;
   }
   return d;
+}
+
+static ptx_name shuffled(ptx *p, const char *mode, uint8_t type, ptx_name value, uint32_t by, ptx_name bound,
+                         const ptx_name *has) {
+  return shuffled_by(p, mode, type, value, hg_ptx_number(by), bound, has);
 }
 
 /* ---- the beginning ----------------------------------------------------------------------------------------------- */
@@ -134,14 +139,56 @@ static void none_ended(const ptx_exchange *c) {
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-static void fold_warp_by(ptx_exchange *c, uint32_t i, uint32_t h) {
+static void fold_warp_by(ptx_exchange *c, uint32_t i, ptx_name h) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, i);
   ptx_name last = hg_ptx_new(p, PTX_32), has = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "sub.s32", last, p->lane_count, hg_ptx_number(1));
-  ptx_name other = shuffled(p, "down", type, c->own[i], h, last, &has);
+  ptx_name other = shuffled_by(p, "down", type, c->own[i], h, last, &has);
   ptx_name both = combined(p, hg_ptx_combining_op(c, i), type, c->own[i], other);
   choose(p, type, c->own[i], both, c->own[i], has);
+}
+
+/* Hardly ever needed: a loop. */
+static void fold_warp(ptx_exchange *c) {
+  ptx *p = c->p;
+  ptx_name h = hg_ptx_new(p, PTX_32), more = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p);
+  PTX(p, "mov.b32", h, hg_ptx_number(GPU_FOLD_LANES / 2));
+  hg_ptx_place(p, again);
+  for (uint32_t i = 0; i < c->x->count; i++) fold_warp_by(c, i, h);
+  PTX(p, "shr.u32", h, h, hg_ptx_number(1));
+  PTX(p, "setp.ne.u32", more, h, hg_ptx_number(0));
+  hg_ptx_put(p, "\t@%s bra.uni %s;\n", more.text, again.text);
+}
+
+/* The operations are commutative to the bit, so either lane of a pair may have it. */
+static ptx_name folded_with_lane(const ptx_exchange *c, uint32_t i, ptx_name kept, ptx_name given, uint32_t h) {
+  uint8_t type = exchange_type(c, i);
+  ptx_name other = shuffled(c->p, "bfly", type, given, h, hg_ptx_number(31), NULL);
+  return combined(c->p, hg_ptx_combining_op(c, i), type, kept, other);
+}
+
+static void fold_own_by(ptx_exchange *c, uint32_t i, uint32_t h) {
+  c->own[i] = folded_with_lane(c, i, c->own[i], c->own[i], h);
+}
+
+static void fold_pair_by(ptx_exchange *c, uint32_t i, uint32_t h, uint32_t further) {
+  ptx *p = c->p;
+  uint8_t type = exchange_type(c, i);
+  ptx_name bit = hg_ptx_new(p, PTX_32), is_upper = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name kept = new_of(p, type), given = new_of(p, type), lower = c->own[i], upper = c->own[i + further];
+  PTX(p, "and.b32", bit, c->in_warp, hg_ptx_number(h));
+  PTX(p, "setp.ne.u32", is_upper, bit, hg_ptx_number(0));
+  choose(p, type, kept, upper, lower, is_upper);
+  choose(p, type, given, lower, upper, is_upper);
+  c->own[i] = folded_with_lane(c, i, kept, given, h);
+}
+
+static void spread_from(const ptx_exchange *c, uint32_t i, uint32_t lane, uint32_t before) {
+  ptx *p = c->p;
+  uint8_t type = exchange_type(c, i);
+  ptx_name result = shuffled(p, "idx", type, c->own[i - before], lane, hg_ptx_number(31), NULL);
+  move(p, type, hg_ptx_register(p, c->x->value[i]), result);
 }
 
 static void spread(const ptx_exchange *c, uint32_t i) {
@@ -216,11 +263,8 @@ static void fold_rows(ptx_exchange *c, uint32_t i, uint32_t j, uint32_t half) {
   c->row[j] = combined(c->p, hg_ptx_combining_op(c, i), exchange_type(c, i), c->row[j], c->row[j + half]);
 }
 
-/* The operations are commutative to the bit, so either lane of a pair may have it. */
 static void fold_lanes_by(ptx_exchange *c, uint32_t i, uint32_t h) {
-  uint8_t type = exchange_type(c, i);
-  ptx_name other = shuffled(c->p, "bfly", type, c->row[0], h, hg_ptx_number(31), NULL);
-  c->row[0] = combined(c->p, hg_ptx_combining_op(c, i), type, c->row[0], other);
+  c->row[0] = folded_with_lane(c, i, c->row[0], c->row[0], h);
 }
 
 static void keep_result(const ptx_exchange *c, uint32_t i) {
@@ -232,9 +276,9 @@ static void keep_result(const ptx_exchange *c, uint32_t i) {
   hg_ptx_store_slot(p, guard(is_first).text, type, address, 0, result);
 }
 
-static void get_folded(const ptx_exchange *c, uint32_t i) {
+static void get_folded(const ptx_exchange *c, uint32_t i, ptx_name folded) {
   uint8_t type = exchange_type(c, i);
-  move(c->p, type, hg_ptx_register(c->p, c->x->value[i]), exact(c->p, type, c->row[0]));
+  move(c->p, type, hg_ptx_register(c->p, c->x->value[i]), exact(c->p, type, folded));
 }
 
 /* Neighbouring words at once. */
@@ -379,9 +423,15 @@ static void emit_step(ptx_exchange *c, const gpu_step *step) {
   case GPU_FOLD_LANES_BY: fold_lanes_by(c, i, step->number); break;
   case GPU_KEEP_RESULT: keep_result(c, i); break;
   case GPU_END_FOLDERS: close_folders(c); break;
-  case GPU_GET_FOLDED: get_folded(c, i); break;
+  case GPU_GET_FOLDED: get_folded(c, i, c->row[0]); break;
   case GPU_GET_RESULT: get_result(c, i); break;
-  case GPU_FOLD_WARP_BY: fold_warp_by(c, i, step->number); break;
+  case GPU_FOLD_WARP_BY: fold_warp_by(c, i, hg_ptx_number(step->number)); break;
+  case GPU_FOLD_WARP: fold_warp(c); break;
+  case GPU_FOLD_OWN_BY: fold_own_by(c, i, step->number); break;
+  case GPU_FOLD_PAIR_BY: fold_pair_by(c, i, low, high); break;
+  case GPU_GET_OWN: get_folded(c, i, c->own[i]); break;
+  case GPU_MAKE_EXACT: c->own[i] = exact(c->p, exchange_type(c, i), c->own[i]); break;
+  case GPU_SPREAD_FROM: spread_from(c, i, low, high); break;
   case GPU_SPREAD: spread(c, i); break;
   case GPU_PUT_LAST: put_last(c, i, step->number); break;
   case GPU_STRIDE_LANES: stride_lanes(c, i, step->number); break;
