@@ -388,7 +388,7 @@ hg_status hg_join_rare(ssa_unit *unit, int *changed) {
     hg_unschedule(unit);
     status = join_all(&j, changed);
     use_new_phis(&j);
-    if (status == HG_OK) status = hg_schedule(unit);
+    if (status == HG_OK) status = hg_schedule_folds(unit);
   }
   hg_array_release(&unit->allocator, &j.stack);
   hg_release(&unit->allocator, j.length);

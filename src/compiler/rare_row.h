@@ -5,7 +5,7 @@
 #include "ir/ssa.h"
 
 enum {
-  RARE_MOST_JOINED = 16, /* functions: what their rare sides need is in registers up to the test */
+  RARE_MOST_JOINED = 12, /* functions: what their rare sides need is in registers up to the test */
   RARE_MOST_BLOCKS = 32, /* of a rare side */
   RARE_MOST_CHOSEN = 2   /* values of a function that a loop over a row hands on */
 };

@@ -18,10 +18,13 @@ typedef struct scheduler {
   uint32_t *place;       /* per value: its block; SSA_NONE: no use seen yet */
   uint8_t *is_floating;  /* per value of the walk: pure, and to be placed */
   uint8_t *emitted;      /* per value */
+  uint8_t *uses;         /* per value: 0, 1, or 2 for more */
+  uint8_t *is_fold;      /* per value: see find_folds */
   uint32_t *start;       /* per block: first of its values in `queue`; block_count + 1 entries */
   uint32_t *queue;       /* values by block, in walk order */
   hg_array stack;
   int no_hoisting;       /* loop-invariant values stay in their loops */
+  int folds_early;
 } scheduler;
 
 static void find_floating(scheduler *s) {
@@ -121,6 +124,36 @@ static uint32_t hoist(const scheduler *s, uint32_t early, uint32_t late) {
   return best;
 }
 
+static void count_use(scheduler *s, uint32_t value) { s->uses[value] = s->uses[value] == 0 ? 1 : 2; }
+
+static void count_uses(scheduler *s) {
+  const uint32_t *values = s->values.data;
+  for (size_t k = 0; k < s->values.count; k++)
+    for (uint32_t i = 0; i < ssa_insn_at(s->unit, values[k])->arg_count; i++)
+      count_use(s, ssa_args_of(s->unit, values[k])[i]);
+  for (uint32_t k = 0; k < s->order.count; k++)
+    if (ssa_block_at(s->unit, s->order.block[k])->condition != SSA_NONE)
+      count_use(s, ssa_block_at(s->unit, s->order.block[k])->condition);
+}
+
+/* It ends in what folds it. */
+static int ends_here(const scheduler *s, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(s->unit, value);
+  return s->uses[value] == 1 && !hg_is_leaf(insn) && (s->is_floating[value] ? s->is_fold[value] : insn->op == SSA_PHI);
+}
+
+/* Trees over what earlier blocks have chosen, each used once: an inner node takes one register where two were. */
+static void find_folds(scheduler *s) {
+  const uint32_t *values = s->values.data;
+  count_uses(s);
+  for (size_t k = 0; k < s->values.count; k++) {
+    const ssa_insn *insn = ssa_insn_at(s->unit, values[k]);
+    const uint32_t *args = ssa_args_of(s->unit, values[k]);
+    s->is_fold[values[k]] = s->is_floating[values[k]] && insn->arg_count == 2 && insn->type != SSA_PREDICATE &&
+                            ends_here(s, args[0]) && ends_here(s, args[1]);
+  }
+}
+
 /* First finds each value's earliest block (`early`), arguments before users; then, users before arguments, the best
  * block between that and the uses. */
 static void choose_places(scheduler *s, uint32_t *early) {
@@ -140,7 +173,9 @@ static void choose_places(scheduler *s, uint32_t *early) {
   for (size_t k = s->values.count; k-- > 0;) {
     uint32_t value = values[k];
     if (!s->is_floating[value]) continue;
-    uint32_t best = s->place[value] = hoist(s, early[value], s->place[value]);
+    uint32_t best = hoist(s, early[value], s->place[value]);
+    if (s->is_fold[value] && s->loop[early[value]] == s->loop[best]) best = early[value];
+    s->place[value] = best;
     for (uint32_t i = 0; i < ssa_insn_at(s->unit, value)->arg_count; i++)
       note_use(s, ssa_args_of(s->unit, value)[i], best);
   }
@@ -219,8 +254,8 @@ static hg_status schedule_unit(scheduler *s) {
   HG_TRY(ir_ssa_order_build(s->unit, &s->order));
   HG_TRY(ir_ssa_walk(s->unit, &s->order, &s->values));
   uint64_t words = 3 * values + 4 * blocks + 1;
-  s->place = hg_allocate(allocator, words * sizeof(uint32_t) + 2 * values, 1);
-  if (s->place == NULL) return hg_fail_memory("scheduling", words * sizeof(uint32_t) + 2 * values);
+  s->place = hg_allocate(allocator, words * sizeof(uint32_t) + 4 * values, 1);
+  if (s->place == NULL) return hg_fail_memory("scheduling", words * sizeof(uint32_t) + 4 * values);
   uint32_t *early = s->place + values;
   s->queue = early + values;
   s->loop = s->queue + values;
@@ -228,7 +263,10 @@ static hg_status schedule_unit(scheduler *s) {
   s->start = s->loop_depth + blocks;
   s->emitted = (uint8_t *)(s->place + words);
   s->is_floating = s->emitted + values;
+  s->uses = s->is_floating + values;
+  s->is_fold = s->uses + values;
   find_floating(s);
+  if (s->folds_early) find_folds(s);
   memset(s->place, 0xff, values * sizeof(uint32_t));
   HG_TRY(find_loops(s, s->start + blocks + 1));
   note_fixed_uses(s);
@@ -238,11 +276,12 @@ static hg_status schedule_unit(scheduler *s) {
   return HG_OK;
 }
 
-static hg_status schedule(ssa_unit *unit, int no_hoisting) {
+static hg_status schedule(ssa_unit *unit, int no_hoisting, int folds_early) {
   scheduler s = {.unit = unit,
                  .values = {.element_size = sizeof(uint32_t)},
                  .stack = {.element_size = sizeof(uint32_t)},
-                 .no_hoisting = no_hoisting};
+                 .no_hoisting = no_hoisting,
+                 .folds_early = folds_early};
   ir_ssa_resolve_all(unit);
   hg_status status = schedule_unit(&s);
   ir_ssa_order_release(unit, &s.order);
@@ -252,9 +291,11 @@ static hg_status schedule(ssa_unit *unit, int no_hoisting) {
   return status;
 }
 
-hg_status hg_schedule(ssa_unit *unit) { return schedule(unit, 0); }
+hg_status hg_schedule(ssa_unit *unit) { return schedule(unit, 0, 0); }
 
-hg_status hg_schedule_late(ssa_unit *unit) { return schedule(unit, 1); }
+hg_status hg_schedule_late(ssa_unit *unit) { return schedule(unit, 1, 0); }
+
+hg_status hg_schedule_folds(ssa_unit *unit) { return schedule(unit, 0, 1); }
 
 void hg_unschedule(ssa_unit *unit) {
   for (uint32_t b = 0; b < unit->blocks.count; b++) {

@@ -13,6 +13,10 @@ hg_status hg_schedule(ssa_unit *unit);
 /* The same without hoisting: more work, and lower register pressure. */
 hg_status hg_schedule_late(ssa_unit *unit);
 
+/* As hg_schedule, but what folds values that end in it is computed as soon as they are there: as few as possible wait
+ * in registers for the next branch. */
+hg_status hg_schedule_folds(ssa_unit *unit);
+
 /* Takes pure values out of the lists again, for passes that work on unscheduled units. */
 void hg_unschedule(ssa_unit *unit);
 

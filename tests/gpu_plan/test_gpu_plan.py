@@ -43,3 +43,22 @@ def test_no_target(target):
     """Whatever the device can do, the plan says so in no language of it."""
     for program, _, flags in CASES:
         assert not re.search(r"%[phrd]\d|\.b\d|setp|\.rn\b|\.global", print_plan(program, target, flags))
+
+
+def exponentials_and_their_sum(count):
+    """Added in pairs, pairs of pairs, ..."""
+    lines, sums = [".block 64", ".buffer x f32 in", ".buffer y f32 out"], [f"r{i}" for i in range(count)]
+    lines += [f"    ldg.f32 r{i}, [x + lane + #{64 * i}]\n    exp.f32 r{i}, r{i}" for i in range(count)]
+    while len(sums) > 1:
+        lines += [f"    add.f32 {a}, {a}, {b}" for a, b in zip(sums[::2], sums[1::2])]
+        sums = sums[::2]
+    return "\n".join([*lines, "    reduce.add.f32 r0, r0", "    stg.f32 [y + lane], r0", "    exit", ""])
+
+
+def test_sums_do_not_wait(tmp_path):
+    """Functions share tests, some of them each. What the first ones add up to is computed in front of the next test."""
+    program = tmp_path / "sum.atlas"
+    program.write_text(exponentials_and_their_sum(32), encoding="utf-8")
+    behind_last_test = print_plan(program, "rich", USUAL).partition("EXCHANGE")[0].rpartition("  part 0, block ")[2]
+    added = re.findall(r"COMPUTE v\d+ = add\.f32, v\d+, v\d+$", behind_last_test, re.MULTILINE)
+    assert 0 < len(added) <= 16
