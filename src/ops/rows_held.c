@@ -392,17 +392,31 @@ hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout) 
 
 /* ---- its shape ------------------------------------------------------------------------------------------------- */
 
+/* Bytes of a column that are loaded beside the first: all loads go out before anything is computed, so that registers
+ * have them, too, by the side of what is held. */
+static uint32_t bytes_beside(const row_group *g) {
+  uint32_t bytes = 0, most = 0;
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    if (ops_term_at(&g->terms, id)->kind != TERM_LOAD || !varies_by_column(g, id)) continue;
+    uint32_t own = atlas_type_bits((atlas_type)ops_term_at(&g->terms, id)->type) / 8;
+    bytes += own;
+    if (own > most) most = own;
+  }
+  return bytes - most;
+}
+
 /* Lanes for so many columns of words held: the fastest on an H200 of those that were tried, with 16 to 32 words a lane.
  * A warp needs no barrier; two neighbours have half the exchanges of four; of more than 32 words a lane registers leave
  * room for few warps. A GPU starts some 1.6 blocks a nanosecond: of short rows a block has so many that they make up
  * 1024 columns; where nothing is held, two neighbours of a short row are half the loads. Rows of up to 16 a lane has
  * by itself. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
-  uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held);
+  uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held), beside = g->columns * bytes_beside(g) / 8;
   uint32_t bytes = ops_row_element_bytes(g), wide = bytes == 8 ? 2 : 4;
   layout->rows = 1;
   layout->lanes = 32;
   while (layout->lanes < 1024 && (uint64_t)layout->lanes * 32 < words) layout->lanes *= 2;
+  while (layout->lanes < 512 && (uint64_t)layout->lanes * 32 < words + beside) layout->lanes *= 2;
   if (layout->lanes == 32 && words > 512 && bytes >= 4) layout->lanes = 64;
   if (layout->lanes >= 256) wide = 2;
   int full = ops_row_has_full_results(g);

@@ -65,7 +65,7 @@ typedef struct gpu_vector {
 
 /* ---- groups: accesses of one lane near one another, [a + r + #0], [a + r + #1], ... ------------------------------ */
 
-enum { GPU_MAX_GROUP = 64, GPU_MAX_RUNS = 32 };
+enum { GPU_MAX_GROUP = 96, GPU_MAX_RUNS = 32 };
 
 /* The accesses of a group that have one index. Neighbours become one access of `width` elements. */
 typedef struct gpu_run {
