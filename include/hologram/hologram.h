@@ -132,8 +132,9 @@ HG_API void hg_buffer_release(hg_buffer *buffer);
 HG_API uint64_t hg_buffer_size(const hg_buffer *buffer);
 /* A buffer's number in its executor, never 0: for programs with baked-in handles. */
 HG_API uint64_t hg_buffer_handle(const hg_buffer *buffer);
-/* Where its first byte lies, as long as it lives: a device pointer of a GPU's, which other libraries take as hg_buffer_import
- * takes theirs. Who uses it there sees to the order beside the buffer's own work. NULL: there are no bytes. */
+/* Where its first byte lies, as long as it lives: a device pointer of a GPU's, which other libraries take as
+ * hg_buffer_import takes theirs. Who uses it there sees to the order beside the buffer's own work. NULL: there are no
+ * bytes. */
 HG_API void *hg_buffer_address(const hg_buffer *buffer);
 
 /* Ranges are in bytes and must lie in the buffer (HG_OUT_OF_RANGE; nothing is copied then). The buffers of a copy may

@@ -104,7 +104,7 @@ hg_stream *hgpy_queue_take(hgpy_device *device);
 bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgpy_storage *const *storages,
                      uint32_t count);
 
-/* ---- order beside streams of other libraries (order.c) ------------------------------------------------------------ */
+/* ---- order beside streams of other libraries (order.c) ----------------------------------------------------------- */
 
 /* What a device is given from now on comes after what their stream was given, or the other way round. Of the CPU, where
  * all is over when it is handed over, they do nothing. False: raised. */
@@ -239,7 +239,7 @@ uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room);
 PyObject *hgpy_binary(uint32_t row, PyObject *a, PyObject *b);
 PyObject *hgpy_unary(uint32_t row, PyObject *x);
 
-/* ---- arrays (array.c, index.c, exchange.c, dlpack.c) ----------------------------------------------------------------------- */
+/* ---- arrays (array.c, index.c, exchange.c, dlpack.c) ------------------------------------------------------------- */
 
 typedef struct hgpy_array {
   PyObject_HEAD
