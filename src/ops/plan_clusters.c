@@ -192,6 +192,13 @@ static int is_renaming(const planner *p, uint32_t index) {
   return 1;
 }
 
+/* What a node puts under another shape, which has the same elements in the same order. */
+static const ops_node *renamed(const planner *p, const ops_node *node) {
+  while (node->kind == OPS_RESHAPE || (node->kind == OPS_VIEW && is_in_order(node)))
+    node = node_at(p, node->input[0] - 1);
+  return node;
+}
+
 /* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
 static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wanted) {
   const ops_node *node = node_at(p, index);
@@ -207,7 +214,10 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
     wanted->axes = node->axes;
     return 1;
   }
-  if (!is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
+  if (to->kind == ROWS) {
+    const ops_node *own = renamed(p, node);
+    if ((!is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape)) return 0;
+  } else if (!is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
   if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;

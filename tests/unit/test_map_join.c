@@ -68,6 +68,18 @@ static void test_faults_keep_their_launch(void) {
   hg_computation_release(c);
 }
 
+/* A row's value that is put out under another shape is a result of the rows' launch. */
+static void test_renamed_results(void) {
+  uint64_t lanes;
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value x = input(c, 1000);
+  CHECK_EQ_U64(hg_computation_output(c, NULL, hg_compute(c, HG_OP_var, &x, 1, NULL, 0), NULL), HG_OK);
+  CHECK_EQ_U64(launches_of(c, 0, &gpu, &lanes), 1);
+  CHECK_EQ_U64(launches_of(c, 0, &(ops_target){.for_gpu = 0}, &lanes), 1);
+  hg_computation_release(c);
+}
+
 static void test_failures(void) {
   hg_computation *made = steps_of(14, 30);
   long failures = 0;
@@ -89,6 +101,7 @@ static void test_failures(void) {
 int main(void) {
   test_launches();
   test_faults_keep_their_launch();
+  test_renamed_results();
   test_failures();
   return check_report();
 }
