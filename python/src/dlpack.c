@@ -447,3 +447,96 @@ PyObject *hgpy_dlpack_table(void) {
                               .work_stream = give_work_stream};
   return PyCapsule_New(&table, "dlpack_exchange_api", NULL);
 }
+
+/* The table of an object's type, of which the last one is remembered; NULL: it has none, and nothing is raised. */
+static const dl_exchange *table_of(PyTypeObject *type) {
+  static PyTypeObject *last; /* kept alive; under the GIL */
+  static const dl_exchange *table;
+  if (type == last) return table;
+  PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
+  const dl_exchange *found = NULL;
+  if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+    found = PyCapsule_GetPointer(capsule, "dlpack_exchange_api"); /* it lives as long as the process */
+  Py_XDECREF(capsule);
+  PyErr_Clear();
+  if (found != NULL && found->header.major != DL_MAJOR) found = NULL;
+  Py_XDECREF((PyObject *)last);
+  last = (PyTypeObject *)Py_NewRef((PyObject *)type), table = found;
+  return table;
+}
+
+PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
+  const dl_exchange *table = device == NULL || device->backend == HG_BACKEND_CPU ? table_of(Py_TYPE(object)) : NULL;
+  dl_managed_versioned *m = NULL;
+  if (table == NULL) Py_RETURN_NONE;
+  if (table->export_owned(object, &m) != 0) return NULL;
+  if (is_host(m->tensor.device)) return hgpy_array_of(node_of_versioned(m, device));
+  release_versioned(m);
+  Py_RETURN_NONE;
+}
+
+PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own) {
+  const dl_exchange *table = table_of(type);
+  hgpy_node *node = hgpy_array_node(array), *copy = NULL;
+  void *object = NULL;
+  if (table == NULL || table->import_owned == NULL) Py_RETURN_NONE;
+  if (!hgpy_evaluate(&node, 1)) return NULL;
+  if (node->device->backend != HG_BACKEND_CPU) Py_RETURN_NONE;
+  if (is_own && node->storage->is_foreign && (node = copy = hgpy_copy(node)) == NULL) return NULL;
+  package *p = new_package(node, true, 0, false);
+  hgpy_node_release(copy);
+  return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
+}
+
+/* ---- operations on tensors of another library -------------------------------------------------------------------- */
+
+static void drop_object(void *object) { Py_DECREF((PyObject *)object); }
+
+/* The object's memory, for as long as a call lasts. *is_elsewhere: not memory of the CPU. */
+static PyObject *borrow(const dl_exchange *table, PyObject *object, bool *is_elsewhere) {
+  dl_tensor t;
+  if (table->export_borrowed(object, &t) != 0) return NULL;
+  *is_elsewhere = !is_host(t.device);
+  if (*is_elsewhere) return NULL;
+  hgpy_device *device = device_at(t.device);
+  return device != NULL ? hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), drop_object)) : NULL;
+}
+
+/* 1: it needs a gradient, or is of no type that is known here; 0: no; -1: raised. */
+static int is_other(PyObject *object, PyObject *types, PyObject *flag) {
+  bool is_known = false;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++)
+    is_known = is_known || (PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i);
+  if (!is_known) return 1;
+  if (flag == Py_None) return 0;
+  PyObject *value = PyObject_GetAttr(object, flag);
+  int is_true = value != NULL ? PyObject_IsTrue(value) : -1;
+  Py_XDECREF(value);
+  return is_true;
+}
+
+PyObject *hgpy_call_on(PyObject *operation, PyObject *objects, PyObject *types, PyObject *flag) {
+  Py_ssize_t count = PyTuple_Size(objects);
+  PyTypeObject *type = (PyTypeObject *)PyTuple_GetItem(types, 0);
+  const dl_exchange *table = table_of(type);
+  PyObject *arrays = NULL, *result = NULL, *made = NULL;
+  if (count == 0 || table == NULL || table->export_borrowed == NULL) Py_RETURN_NONE;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    int other = is_other(PyTuple_GetItem(objects, i), types, flag);
+    if (other < 0) return NULL;
+    if (other) Py_RETURN_NONE;
+  }
+  arrays = PyTuple_New(count);
+  bool is_elsewhere = false;
+  for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+    PyObject *array = borrow(table, PyTuple_GetItem(objects, i), &is_elsewhere);
+    if (array == NULL || PyTuple_SetItem(arrays, i, array) < 0) Py_CLEAR(arrays);
+  }
+  if (is_elsewhere) Py_RETURN_NONE;
+  if (arrays != NULL) result = PyObject_Call(operation, arrays, NULL);
+  Py_XDECREF(arrays);
+  if (result != NULL && !hgpy_is_array(result)) made = Py_NewRef(Py_None);
+  else if (result != NULL) made = hgpy_export_by_table(result, type, true);
+  Py_XDECREF(result);
+  return made;
+}

@@ -269,6 +269,13 @@ void hgpy_array_release_buffer(PyObject *self, Py_buffer *view);
 PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names);
 PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing);
 PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device); /* NULL: the one where it is */
+/* By the table of C functions of an object's type, memory of the CPU; None: it has none, or is elsewhere. What comes
+ * out can be written; `is_own`: it shares no memory that was somebody else's. */
+PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device); /* NULL: the CPU's own */
+PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own);
+/* operation(*objects) on their memory, as an object of the first of `types`. None: one is of none of the types, is not
+ * on the CPU, or its attribute `flag` is true; or the result is no Array. */
+PyObject *hgpy_call_on(PyObject *operation, PyObject *objects, PyObject *types, PyObject *flag);
 PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
 /* A node over memory of others whose first element is at `first`; it takes the owner. */
 hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,

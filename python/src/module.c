@@ -55,6 +55,31 @@ static PyObject *asarray(PyObject *module, PyObject *const *values, Py_ssize_t c
   return result;
 }
 
+static PyObject *import_by_table(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  bool is_given = count > 1 && values[1] != Py_None;
+  hgpy_device *device = is_given ? hgpy_device_of(values[1]) : NULL;
+  if (count < 1 || count > 2)
+    return PyErr_Format(PyExc_TypeError, "import_by_table takes an object and perhaps an executor");
+  return is_given && device == NULL ? NULL : hgpy_import_by_table(values[0], device);
+}
+
+static PyObject *export_by_table(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  int is_own = count == 3 ? PyObject_IsTrue(values[2]) : -1;
+  if (is_own >= 0 && hgpy_is_array(values[0]) && PyType_Check(values[1]))
+    return hgpy_export_by_table(values[0], (PyTypeObject *)values[1], is_own != 0);
+  return PyErr_Format(PyExc_TypeError, "export_by_table takes an Array, a type, and whether it shares nothing");
+}
+
+static PyObject *call_on(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count == 4 && PyTuple_Check(values[1]) && PyTuple_Check(values[2]) && PyTuple_Size(values[2]) > 0 &&
+      PyType_Check(PyTuple_GetItem(values[2], 0)))
+    return hgpy_call_on(values[0], values[1], values[2], values[3]);
+  return PyErr_Format(PyExc_TypeError, "call_on takes a function, tuples of objects and types, and a name");
+}
+
 static PyObject *from_dlpack(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count < 1 || count > 2)
@@ -198,6 +223,9 @@ static PyMethodDef functions[] = {
      "(ValueError)."},
     {"_adopt", FAST(hgpy_adopt), METH_FASTCALL, NULL},
     {"_from_dlpack", FAST(from_dlpack), METH_FASTCALL, NULL},
+    {"_import_by_table", FAST(import_by_table), METH_FASTCALL, NULL},
+    {"_export_by_table", FAST(export_by_table), METH_FASTCALL, NULL},
+    {"_call_on", FAST(call_on), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
     {"_report", FAST(report), METH_FASTCALL, NULL},

@@ -7,12 +7,14 @@ source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 source tools/dev/stress.sh
 
-STAGES=(release python package engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install mingw aarch64)
+STAGES=(release python package torch engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install mingw
+  aarch64)
 declare -A TITLE=(
   [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
   [python]="text, binary form, verifier, command line"
   [package]="the Python package: arrays, buffers, gradients, shared memory"
+  [torch]="hologram_torch beside PyTorch"
   [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
@@ -99,13 +101,34 @@ stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --
 
 # The package as pip installs it, from the build of its own that pip makes, and its tests; those of a GPU's memory run on the
 # release build's double of libcuda, where there is one.
-stage_package() {
+build_package() {
   local stage=$BUILD/package/stage
-  check "build" build_as_release package -Dtests=false -Dpython=true || return 0
+  build_as_release package -Dtests=false -Dpython=true || return
   rm -rf "$stage"
   mkdir -p "$stage"
-  cp -R python/hologram "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
-  PYTHONPATH=$stage HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package tests/python
+  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
+}
+
+stage_package() {
+  check "build" build_package || return 0
+  PYTHONPATH=$BUILD/package/stage HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package tests/python
+}
+
+# PyTorch is large, and not to be had everywhere.
+install_torch() {
+  [ -d "$BUILD/torch/torch" ] && return 0
+  rm -rf "$BUILD/torch.part"
+  "$VENV/bin/python" -m pip install --disable-pip-version-check --target "$BUILD/torch.part" torch==2.13.0 &&
+    rm -rf "$BUILD/torch" && mv "$BUILD/torch.part" "$BUILD/torch"
+}
+
+stage_torch() {
+  if ! install_torch; then
+    say "PyTorch cannot be had here, so its tests are left out"
+    return 0
+  fi
+  check "build" build_package || return 0
+  PYTHONPATH=$BUILD/package/stage:$BUILD/torch run_pytest package tests/python/test_torch.py
 }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.

@@ -1,0 +1,151 @@
+"""Layers: those of torch.nn by the same names, arguments and state dicts, computed by hologram_torch.functional.
+
+An executor may come first, or `backend='cpu'`, `'cuda'`, `'metal'` or `'auto'` as a keyword; without either a layer works where
+its input is. They stand anywhere in a torch.nn.Module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram_torch import functional
+
+Tensor = torch.Tensor
+
+
+class _Placed:
+    """Takes the executor out of a layer's arguments. It is no part of the state, and copies and pickles leave it out."""
+
+    _executor: hg.Executor | None
+
+    def __init__(self, *arguments: Any, backend: Any = None, executor: hg.Executor | None = None, **named: Any) -> None:
+        if arguments and isinstance(arguments[0], hg.Executor):
+            executor, *arguments = arguments  # type: ignore[assignment]
+        if executor is not None and backend is not None:
+            raise TypeError("an executor and a backend are given; one of them says where")
+        super().__init__(*arguments, **named)
+        self._executor = hg.Executor(backend=backend) if backend is not None else executor
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_executor": None}
+
+
+class Linear(_Placed, torch.nn.Linear):
+    """x [..., in] to [..., out]: x weight^T + bias."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.linear(input, self.weight, self.bias, executor=self._executor)
+
+
+class Embedding(_Placed, torch.nn.Embedding):
+    """Rows of a table by number. padding_idx is initialised to 0 but does learn; max_norm, scaling and sparse are refused."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.max_norm is not None or self.scale_grad_by_freq or self.sparse or self.padding_idx is not None:
+            raise NotImplementedError("Embedding: padding_idx, max_norm, scale_grad_by_freq and sparse are torch.nn.Embedding's")
+        return functional.embedding(input, self.weight, executor=self._executor)
+
+
+class LayerNorm(_Placed, torch.nn.LayerNorm):
+    """(x - mean) / sqrt(var + eps) over the last axes, times weight, plus bias."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps, executor=self._executor)
+
+
+class RMSNorm(_Placed, torch.nn.RMSNorm):
+    """x / sqrt(mean(x^2) + eps) over the last axes, times weight."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps, executor=self._executor)
+
+
+class Dropout(_Placed, torch.nn.Dropout):
+    """0 with probability p, else x / (1 - p), while training."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.dropout(input, self.p, self.training, executor=self._executor)
+
+
+class ReLU(_Placed, torch.nn.ReLU):
+    """max(x, 0)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.relu(input, executor=self._executor)
+
+
+class Sigmoid(_Placed, torch.nn.Sigmoid):
+    """1 / (1 + e^-x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.sigmoid(input, executor=self._executor)
+
+
+class Tanh(_Placed, torch.nn.Tanh):
+    """The hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.tanh(input, executor=self._executor)
+
+
+class SiLU(_Placed, torch.nn.SiLU):
+    """x / (1 + e^-x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.silu(input, executor=self._executor)
+
+
+class GELU(_Placed, torch.nn.GELU):
+    """x times the normal distribution's share below x."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.gelu(input, self.approximate, executor=self._executor)
+
+
+class Softmax(_Placed, torch.nn.Softmax):
+    """The shares of e^x along dim; -1 where none is given."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.softmax(input, -1 if self.dim is None else self.dim, executor=self._executor)
+
+
+class LogSoftmax(_Placed, torch.nn.LogSoftmax):
+    """The logarithms of the shares of e^x along dim; -1 where none is given."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.log_softmax(input, -1 if self.dim is None else self.dim, executor=self._executor)
+
+
+class MSELoss(_Placed, torch.nn.MSELoss):
+    """(input - target)^2: its mean, sum, or all of it."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.mse_loss(input, target, self.reduction, executor=self._executor)
+
+
+class CrossEntropyLoss(_Placed, torch.nn.CrossEntropyLoss):
+    """Of logits and class numbers or probabilities."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing,
+                                        executor=self._executor)  # fmt: skip
+
+
+class BCELoss(_Placed, torch.nn.BCELoss):
+    """Of probabilities."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.binary_cross_entropy(input, target, self.weight, self.reduction, executor=self._executor)
+
+
+class BCEWithLogitsLoss(_Placed, torch.nn.BCEWithLogitsLoss):
+    """Of logits."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight,
+                                                           executor=self._executor)  # fmt: skip
+
+
+Sequential = torch.nn.Sequential

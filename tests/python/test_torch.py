@@ -1,0 +1,279 @@
+"""hologram_torch: results beside PyTorch's, gradients of every order against differences, layers that exchange state dicts, memory
+that is shared, and training that goes on from a checkpoint."""
+
+import copy
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: `./dev test torch` installs it")
+
+import hologram as hg  # noqa: E402
+import hologram_torch as hg_torch  # noqa: E402
+
+F = hg_torch.functional
+NN = hg_torch.nn
+
+
+def tensor(*shape, seed=0, kind=torch.float64, low=-2.0, high=2.0, follows=True):
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return (torch.rand(shape, generator=generator, dtype=kind) * (high - low) + low).requires_grad_(follows)
+
+
+X = tensor(3, 4)
+CLASSES = torch.tensor([1, 3, 0])
+POSITIVE = tensor(4, low=0.5, follows=False)
+CASES = {
+    "add": (F.add, torch.add, [X, tensor(4)]),
+    "sub": (F.sub, torch.sub, [X, tensor(3, 1)]),
+    "mul": (F.mul, torch.mul, [X, tensor(4)]),
+    "div": (F.div, torch.div, [X, tensor(4, low=0.5)]),
+    "number": (lambda x: F.mul(x, 3.0), lambda x: x * 3, [X]),
+    "relu": (F.relu, torch.relu, [X]),
+    "sigmoid": (F.sigmoid, torch.sigmoid, [X]),
+    "tanh": (F.tanh, torch.tanh, [X]),
+    "silu": (F.silu, torch.nn.functional.silu, [X]),
+    "gelu": (F.gelu, torch.nn.functional.gelu, [X]),
+    "gelu of tanh": (lambda x: F.gelu(x, approximate="tanh"), lambda x: torch.nn.functional.gelu(x, approximate="tanh"), [X]),
+    "softmax": (F.softmax, lambda x: torch.softmax(x, -1), [X]),
+    "softmax of columns": (lambda x: F.softmax(x, dim=0), lambda x: torch.softmax(x, 0), [X]),
+    "log_softmax": (F.log_softmax, lambda x: torch.log_softmax(x, -1), [X]),
+    "matmul": (F.matmul, torch.matmul, [X, tensor(2, 4, 5)]),
+    "linear": (F.linear, torch.nn.functional.linear, [X, tensor(5, 4), tensor(5)]),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, 4, w, b), lambda x, w, b: torch.nn.functional.layer_norm(x, (4,), w, b),
+                   [X, tensor(4), tensor(4, seed=1)]),
+    "layer_norm of bias": (lambda x, b: F.layer_norm(x, 4, None, b), lambda x, b: torch.nn.functional.layer_norm(x, (4,), None, b),
+                           [X, tensor(4)]),
+    "rms_norm": (lambda x, w: F.rms_norm(x, [3, 4], w), lambda x, w: torch.nn.functional.rms_norm(x, (3, 4), w), [X, tensor(3, 4, seed=2)]),
+    "embedding": (lambda w: F.embedding(CLASSES, w), lambda w: torch.nn.functional.embedding(CLASSES, w),
+                  [X.detach().T.clone().requires_grad_()]),
+    "mse_loss": (F.mse_loss, torch.nn.functional.mse_loss, [X, tensor(3, 4, seed=3)]),
+    "l1_loss": (F.l1_loss, torch.nn.functional.l1_loss, [X, tensor(3, 4, seed=3)]),
+    "huber_loss": (F.huber_loss, torch.nn.functional.huber_loss, [X, tensor(3, 4, seed=3)]),
+    "sum of squares": (lambda x, y: F.mse_loss(x, y, reduction="sum"), lambda x, y: torch.nn.functional.mse_loss(x, y, reduction="sum"),
+                       [X, tensor(3, 4, seed=3)]),
+    "cross_entropy": (lambda x: F.cross_entropy(x, CLASSES), lambda x: torch.nn.functional.cross_entropy(x, CLASSES), [X]),
+    "cross_entropy smoothed": (
+        lambda x: F.cross_entropy(x, CLASSES, torch.arange(1.0, 5.0, dtype=x.dtype), label_smoothing=0.1, ignore_index=3),
+        lambda x: torch.nn.functional.cross_entropy(x, CLASSES, torch.arange(1.0, 5.0, dtype=x.dtype), label_smoothing=0.1, ignore_index=3),
+        [X]),
+    "cross_entropy of images": (lambda x: F.cross_entropy(x, torch.ones(2, 5, dtype=torch.long)),
+                                lambda x: torch.nn.functional.cross_entropy(x, torch.ones(2, 5, dtype=torch.long)), [tensor(2, 3, 5)]),
+    "cross_entropy of shares": (lambda x, t: F.cross_entropy(x, t), torch.nn.functional.cross_entropy, [X, tensor(3, 4, seed=4, low=0.1)]),
+    "nll_loss": (lambda x: F.nll_loss(x, CLASSES), lambda x: torch.nn.functional.nll_loss(x, CLASSES), [X]),
+    "binary_cross_entropy": (F.binary_cross_entropy, torch.nn.functional.binary_cross_entropy,
+                             [tensor(3, 4, low=0.1, high=0.9), tensor(3, 4, seed=5, low=0.1, high=0.9)]),
+    "bce with logits": (lambda x, t: F.binary_cross_entropy_with_logits(x, t, pos_weight=POSITIVE),
+                        lambda x, t: torch.nn.functional.binary_cross_entropy_with_logits(x, t, pos_weight=POSITIVE),
+                        [X, tensor(3, 4, seed=5, low=0.1, high=0.9)]),
+    "of the table": (lambda x: F.logsumexp(x, axis=1), lambda x: torch.logsumexp(x, 1), [X]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_beside_torch(name):
+    ours, theirs, tensors = CASES[name]
+    own, right = ours(*tensors), theirs(*tensors)
+    assert own.dtype == right.dtype and own.shape == right.shape and own.requires_grad
+    torch.testing.assert_close(own, right, rtol=1e-12, atol=1e-12)
+    weights = tensor(*own.shape, seed=9, follows=False)
+    for a, b in zip(torch.autograd.grad((own * weights).sum(), tensors), torch.autograd.grad((right * weights).sum(), tensors)):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradcheck(name):
+    ours, _, tensors = CASES[name]
+    assert torch.autograd.gradcheck(ours, tensors) and torch.autograd.gradgradcheck(ours, tensors)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+def test_types(kind):
+    x, y = tensor(33, kind=kind, follows=False), tensor(33, seed=1, kind=kind, follows=False)
+    assert torch.equal(F.add(x, y), x + y) and F.softmax(x).dtype == kind
+    counts = torch.arange(5)
+    assert torch.equal(F.add(counts, counts), counts + counts) and F.add(counts, counts).dtype == torch.int64
+    with pytest.raises(hg.Error, match="cast"):
+        F.add(x, torch.arange(33))
+
+
+def test_executor_first():
+    x, y = tensor(1024, kind=torch.float32), tensor(1024, seed=1, kind=torch.float32)
+    with hg.Executor(backend="cpu") as executor:
+        assert torch.equal(F.add(executor, x, y), x + y)
+        F.softmax(executor, x, -1).sum().backward()
+        assert x.grad.abs().max() < 1e-6
+        assert F.cross_entropy(executor, x.reshape(2, 512), torch.tensor([1, 2])).ndim == 0
+
+
+def test_results_are_their_own():
+    x = torch.arange(6.0)
+    for made in (F.reshape(x, (2, 3)), F.clip(x), F.flip(x), F.dropout(x, 0.5)):
+        made.fill_(-1)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_layouts():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    for view in (x.transpose(0, 2), x[:, ::2], x[1:], x[..., 1], x.expand(5, 2, 3, 4), torch.empty(0, 3), torch.tensor(2.5)):
+        assert torch.equal(F.mul(view, view), view * view)
+    assert F.neg(torch.randn(2, 3).T).shape == (3, 2)
+
+
+def test_parameters_and_no_grad():
+    layer = NN.Linear(4, 2)
+    with torch.no_grad():
+        assert not F.linear(torch.ones(3, 4), layer.weight, layer.bias).requires_grad
+    assert F.linear(torch.ones(3, 4), layer.weight, layer.bias).requires_grad
+
+
+def test_some_gradients_only():
+    x, w = tensor(3, 4, follows=False), tensor(4)
+    F.mul(x, w).sum().backward()
+    torch.testing.assert_close(w.grad, x.sum(0))
+    with pytest.raises(RuntimeError, match="grad"):
+        F.mul(x, x).sum().backward()
+
+
+LAYERS = {
+    "Linear": ((8, 3), {}), "LayerNorm": (((8,),), {}), "RMSNorm": ((8,), {}), "ReLU": ((), {}), "Sigmoid": ((), {}), "Tanh": ((), {}),
+    "SiLU": ((), {}), "GELU": ((), {"approximate": "tanh"}), "Softmax": ((), {"dim": -1}), "LogSoftmax": ((), {"dim": -1}),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    arguments, named = LAYERS[name]
+    with hg.Executor(backend="cpu") as executor:
+        layers = [getattr(NN, name)(*arguments, **named), getattr(NN, name)(executor, *arguments, **named),
+                  getattr(NN, name)(*arguments, backend="cpu", **named)]
+        right = getattr(torch.nn, name)(*arguments, **named)
+        x = torch.randn(5, 8)
+        for layer in layers:
+            layer.load_state_dict(right.state_dict())
+            right.load_state_dict(layer.state_dict())
+            torch.testing.assert_close(layer(x), right(x), rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(copy.deepcopy(layer)(x), right(x), rtol=1e-5, atol=1e-6)
+    with pytest.raises(TypeError, match="one of them"):
+        getattr(NN, name)(executor, *arguments, backend="cpu", **named)
+
+
+def test_losses_as_layers():
+    x, t = torch.rand(4, 5) * 0.8 + 0.1, torch.rand(4, 5) * 0.8 + 0.1
+    for name in ("MSELoss", "BCELoss", "BCEWithLogitsLoss"):
+        torch.testing.assert_close(getattr(NN, name)()(x, t), getattr(torch.nn, name)()(x, t))
+    classes = torch.tensor([0, 4, -100, 2])
+    own, right = (layers.CrossEntropyLoss(label_smoothing=0.1) for layers in (NN, torch.nn))
+    torch.testing.assert_close(own(x, classes), right(x, classes))
+
+
+def test_embedding():
+    layer = NN.Embedding(10, 3)
+    numbers = torch.tensor([[1, 9], [9, 0]])
+    assert torch.equal(layer(numbers), layer.weight[numbers])
+    layer(numbers).sum().backward()
+    assert layer.weight.grad[9].tolist() == [2, 2, 2]
+    with pytest.raises(hg.Fault):
+        layer(torch.tensor([10]))
+    with pytest.raises(NotImplementedError, match="torch.nn.Embedding"):
+        NN.Embedding(10, 3, padding_idx=0)(numbers)
+
+
+def test_dropout():
+    x = torch.ones(10_000)
+    torch.manual_seed(3)
+    first = F.dropout(x, 0.25)
+    assert abs((first == 0).float().mean() - 0.25) < 0.02 and math.isclose(first.max(), 1 / 0.75, rel_tol=1e-6)
+    assert not torch.equal(F.dropout(x, 0.25), first)
+    torch.manual_seed(3)
+    assert torch.equal(F.dropout(x, 0.25), first)
+    layer = NN.Dropout(0.25).eval()
+    assert layer(x) is x
+    with pytest.raises(ValueError, match="below 1"):
+        F.dropout(x, 1.0)
+
+
+def test_memory_is_shared():
+    t = torch.arange(6.0)
+    array = hg_torch.as_array(t)
+    t[0] = 7
+    assert float(array[0]) == 7
+    back = hg_torch.as_tensor(array)
+    assert back.data_ptr() == t.data_ptr()
+    with hg.Executor(backend="cpu") as executor:
+        buffer = hg_torch.tensor_to_buffer(t.reshape(2, 3).T, executor)
+        assert buffer.to_numpy().tolist() == [7, 3, 1, 4, 2, 5]
+        view = hg_torch.buffer_to_tensor(buffer, (3, 2))
+        view[0, 0] = 9
+        assert buffer.to_numpy()[0] == 9
+
+
+def test_memory_outlives_its_maker():
+    made = F.add(torch.ones(1000), torch.ones(1000))
+    tensors = [F.mul(made, float(i)) for i in range(100)]
+    del made
+    assert all(bool((t == 2 * i).all()) for i, t in enumerate(tensors))
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.executor = hg.Executor(backend="auto")
+        self.linear = NN.Linear(self.executor, 512, 256)
+        self.relu = NN.ReLU()
+
+    def forward(self, x):
+        return F.relu(self.executor, self.linear(x))
+
+
+def test_a_model():
+    model = Model()
+    model(torch.randn(32, 512)).sum().backward()
+    assert model.linear.weight.grad.shape == (256, 512)
+
+
+def small_problem():
+    torch.manual_seed(0)
+    x = torch.randn(64, 5)
+    batches = [(x[i:i + 16], (x[i:i + 16] ** 2).sum(1, keepdim=True)) for i in range(0, 64, 16)]
+    model = NN.Sequential(NN.Linear(5, 32), NN.GELU(), NN.Dropout(0.1), NN.Linear(32, 1))
+    return model, torch.optim.Adam(model.parameters(), lr=0.01), batches
+
+
+def test_training_goes_on_from_a_checkpoint(tmp_path, capsys):
+    model, optimizer, batches = small_problem()
+    rows = hg_torch.training.fit(model, F.mse_loss, optimizer, batches, epochs=6)
+    assert rows[-1]["loss"] < rows[0]["loss"] and capsys.readouterr().err.count("epoch") == 6
+    other, optimizer, batches = small_problem()
+    seen = []
+    hg_torch.training.fit(other, F.mse_loss, optimizer, batches, 3, checkpoint=tmp_path / "state.pt", progress=seen.append)
+    again, optimizer, _ = small_problem()
+    resumed = hg_torch.training.fit(again, F.mse_loss, optimizer, batches, 6, checkpoint=tmp_path / "state.pt", progress=seen.append)
+    assert [row["epoch"] for row in seen] == [1, 2, 3, 4, 5, 6] and len(resumed) == 6
+    for a, b in zip(model.parameters(), again.parameters()):
+        assert torch.equal(a, b)  # bit for bit what six epochs at a stretch give
+    with pytest.raises(ValueError, match="no batches"):
+        hg_torch.training.fit(model, F.mse_loss, optimizer, [], progress=False)
+
+
+def test_same_bits_beside_arrays():
+    x = tensor(33, 70, kind=torch.float32, follows=False)
+    assert np.array_equal(F.softmax(x).numpy(), hg.softmax(hg.asarray(x.numpy())).numpy())
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match="no operation"):
+        F.frobnicate  # noqa: B018
+
+
+def test_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "pytorch.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) >= 3
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/pytorch.md", "exec"), names)
