@@ -234,6 +234,11 @@ static int reduce_count(rewriter *r) {
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
+/* Behind legalisation a machine may have min and max of f16 and bf16, and no other arithmetic of theirs. */
+static int has_products(const rewriter *r) {
+  return !r->unit->narrow_extremes || atlas_type_bits((atlas_type)self(r)->type) != 16;
+}
+
 static int float_rules(rewriter *r) {
   uint8_t type = self(r)->type;
   uint64_t one = number(r, 1.0);
@@ -250,7 +255,7 @@ static int float_rules(rewriter *r) {
     set_arg(r, 1, arg(r, 2)); /* the product is exact */
     return become(r, ATLAS_OP_add, 2);
   case ATLAS_OP_min:
-  case ATLAS_OP_max: return a == b ? become_canon(r, a) : 0;
+  case ATLAS_OP_max: return a == b && has_products(r) ? become_canon(r, a) : 0;
   case ATLAS_OP_copysign: return a == b ? replace(r, a) : 0;
   default: return 0;
   }

@@ -77,6 +77,28 @@ def test_elements(t, index, between):
     both(text, buffers=inputs(t, lanes_of(shape), index, between), scalars={"n": (7, 3)}, **shape)
 
 
+@pytest.mark.parametrize("t", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_extreme_of_a_value_and_its_copy(op, t):
+    """That the two are one value is seen when the array has become registers."""
+    text = f""".buffer i u32 in
+.buffer v {t} in
+.buffer y {t} out
+.buffer z {t} out
+.local a {t} 5
+    ldg.{t} r1, [v + lane]
+    movi.u32 r2, #0
+    stl.{t} [a + r2], r1
+    ldl.{t} r3, [a + #0]
+    {op}.{t} r4, r1, r3
+    stg.{t} [y + lane], r4
+    {op}.{t} r4, r3, r3
+    stg.{t} [z + lane], r4
+    exit
+"""
+    both(text, buffers=inputs(t, 300, op), lanes=300)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("barrier", ["", "    bar.sync"], ids=["without", "barrier"])
 def test_zero_at_first(shape, barrier):

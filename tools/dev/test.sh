@@ -174,6 +174,7 @@ stage_random() {
       "$random" --processes "$JOBS" --seed "1${capability}000001" --count 600 --backend cuda
   done
   job "wrong once" random_wrong_once
+  job "PTX wrong once" "${on_double[@]}" "$random" --seed 330012942 --count 1 --backend cuda
   # the Metal backend, on a simulated Metal that compiles its kernels by clang++ and keeps them
   if [[ -e $BUILD/release/tests/sim/metal/libobjc.A.dylib ]]; then
     job "MSL" run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim/metal" SIMMETAL_CACHE="$BUILD/metal-kernels" \
