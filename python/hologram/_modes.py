@@ -9,24 +9,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Self
 
 
-class eager:
-    """Computes every operation when it is called: `hg.eager()` from now on, `with hg.eager():` inside a block,
-    `hg.eager(False)` not any more. The bits are the same either way."""
+class _Switch:
+    """From now on, or inside a with block."""
+
+    _set: Callable[[bool], bool]  # gives what was before
 
     def __init__(self, on: bool = True) -> None:
-        self._before = _core._set_eager(on)
+        self._before = type(self)._set(on)
 
-    def __enter__(self) -> "eager":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        _core._set_eager(self._before)
+        type(self)._set(self._before)
 
 
-class strict:
+class eager(_Switch):
+    """Computes every operation when it is called: `hg.eager()` from now on, `with hg.eager():` inside a block,
+    `hg.eager(False)` not any more. The bits are the same either way."""
+
+    _set = staticmethod(_core._set_eager)
+
+
+class strict(_Switch):
     """Makes an error (StrictError) of what otherwise happens silently: `hg.strict()` from now on, `with hg.strict():`
     inside a block, `hg.strict(False)` not any more. That is
 
@@ -35,14 +43,7 @@ class strict:
     - a hidden copy: `asarray` of memory that cannot be shared, `numpy()` of a GPU's, a view of elements that do not lie
       in C order, an assignment to elements that others see."""
 
-    def __init__(self, on: bool = True) -> None:
-        self._before = _core._set_strict(on)
-
-    def __enter__(self) -> "strict":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        _core._set_strict(self._before)
+    _set = staticmethod(_core._set_strict)
 
 
 def _compute_all(tree: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 
+from builtins import bool as _bool
+from builtins import max as _max
 from builtins import slice as _slice
 
 from hologram import _core
@@ -122,24 +124,13 @@ def iinfo(type: Any, /) -> Any:
 
 
 def _promoted(a: Any, b: Any) -> Any:
-    """The type that both become, by the standard's table; None: there is none."""
+    """The type that both become; None: there is none."""
     if a == b:
         return a
-    if a.kind == b.kind == "float":
-        wide = a if a.itemsize > b.itemsize else b
-        return wide if a.itemsize != b.itemsize else _core.float32
-    if a.kind != "integer" or b.kind != "integer":
+    try:
+        return (_core._scalar(0, a) + _core._scalar(0, b)).dtype
+    except (TypeError, _core.Error):
         return None
-    unsigned = [t for t in (a, b) if t.name.startswith("u")]
-    if len(unsigned) != 1:
-        return a if a.itemsize > b.itemsize else b
-    signed = b if unsigned[0] is a else a
-    bits = _larger(8 * signed.itemsize, 16 * unsigned[0].itemsize)
-    return getattr(_core, f"int{bits}", None)
-
-
-def _larger(a: int, b: int) -> int:
-    return a if a > b else b
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
@@ -163,13 +154,9 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     if made is None:
         raise ValueError("result_type takes at least one array or type")
     for number in numbers:
-        is_bool = number.__class__ is _BOOL
-        if not is_bool and (made.kind == "bool" or (isinstance(number, float) and made.kind != "float")):
+        if not isinstance(number, _bool) and (made.kind == "bool" or (isinstance(number, float) and made.kind != "float")):
             raise TypeError(f"{number!r} is no number of {made}")
     return made
-
-
-_BOOL = True.__class__
 
 
 # ---- by other operations ----------------------------------------------------------------------------------------------
@@ -181,9 +168,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
 def broadcast_arrays(*arrays: Any) -> Any:
     """The arrays, repeated to the shape that they have together."""
-    rank = 0
-    for x in arrays:
-        rank = _larger(rank, x.ndim)
+    rank = _max((x.ndim for x in arrays), default=0)
     shape = [1] * rank
     for x in arrays:
         for d, size in enumerate(x.shape, rank - x.ndim):

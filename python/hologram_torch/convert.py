@@ -7,9 +7,6 @@ import torch
 import hologram as hg
 from hologram import _core
 
-_HOST = (1, 0)  # DLPack's name of the CPU
-
-
 def as_array(tensor: torch.Tensor, executor: hg.Executor | None = None) -> hg.Array:
     """An Array over a tensor's memory, in order behind what torch's current stream has been given.
 
@@ -21,20 +18,21 @@ def as_array(tensor: torch.Tensor, executor: hg.Executor | None = None) -> hg.Ar
     return hg.asarray(tensor) if executor is None else hg.asarray(tensor, device=executor)
 
 
-def as_tensor(array: hg.Array, device: torch.device | str | None = None, *, is_own: bool = False) -> torch.Tensor:
+def as_tensor(array: hg.Array, device: torch.device | str | None = None) -> torch.Tensor:
     """A tensor over an array's memory, computed first; elsewhere than on `device`, a copy there.
 
-    What is written into it is written into the array. is_own: memory that came from somebody else is copied."""
-    tensor = _core._export_by_table(array, torch.Tensor, is_own)
+    What is written into it is written into the array."""
+    tensor = _core._export_by_table(array, torch.Tensor, False)
     if tensor is None:
         tensor = torch.utils.dlpack.from_dlpack(array.__dlpack__(stream=_stream_of(array), max_version=None))
     return tensor if device is None or tensor.device == torch.device(device) else tensor.to(device)
 
 
 def _stream_of(array: hg.Array) -> int | None:
-    if array.__dlpack_device__()[0] == _HOST[0]:
+    kind, number = array.__dlpack_device__()
+    if kind == 1:  # DLPack's name of the CPU
         return None
-    return torch.cuda.current_stream(array.__dlpack_device__()[1]).cuda_stream or 1  # 1: the default stream
+    return torch.cuda.current_stream(number).cuda_stream or 1  # DLPack's name of the default stream
 
 
 def tensor_to_buffer(tensor: torch.Tensor, executor: hg.Executor | None = None) -> hg.Buffer:

@@ -16,10 +16,9 @@ import torch
 
 import hologram as hg
 from hologram import _core
-from hologram_torch._function import _TYPES, apply
+from hologram_torch._function import call as _call
 
 Tensor = torch.Tensor
-_follows = torch.is_grad_enabled
 
 
 def _executor_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -39,24 +38,9 @@ def _of_table(name: str) -> Callable[..., Tensor]:
     operation = getattr(_core, name)
 
     def call(*arguments: Any, executor: hg.Executor | None = None, **named: Any) -> Any:
-        if not named and executor is None and arguments:
-            made = _core._call_on(operation, arguments, _TYPES, "requires_grad" if _follows() else None)
-            if made is not None:
-                return made
         if arguments and isinstance(arguments[0], hg.Executor):
             executor, arguments = arguments[0], arguments[1:]
-        places = [i for i, value in enumerate(arguments) if isinstance(value, Tensor)]
-        names = [key for key, value in named.items() if isinstance(value, Tensor)]
-
-        def function(*arrays: hg.Array) -> Any:
-            values, given = list(arguments), dict(named)
-            for place, array in zip(places, arrays):
-                values[place] = array
-            for key, array in zip(names, arrays[len(places) :]):
-                given[key] = array
-            return operation(*values, **given)
-
-        return apply(function, executor, tuple([arguments[i] for i in places] + [named[key] for key in names]))
+        return _call(operation, executor, arguments, named)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = operation.__doc__
@@ -81,13 +65,13 @@ def gelu(input: Tensor, approximate: str = "none", *, executor: hg.Executor | No
     """x times the normal distribution's share below x; approximate: 'none' or 'tanh'."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
-    return apply(_core.gelu if approximate == "none" else _core.gelu_tanh, executor, (input,))
+    return _call(_core.gelu if approximate == "none" else _core.gelu_tanh, executor, (input,), {})
 
 
 def _along(name: str, operation: Callable[..., hg.Array]) -> Callable[..., Tensor]:
     @_executor_first
     def call(input: Tensor, dim: int = -1, *, executor: hg.Executor | None = None) -> Tensor:
-        return apply(lambda x: operation(x, axis=dim), executor, (input,))
+        return _call(operation, executor, (input,), {"axis": dim})
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = operation.__doc__
@@ -100,47 +84,37 @@ softmax, log_softmax = _along("softmax", _core.softmax), _along("log_softmax", _
 @_executor_first
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, executor: hg.Executor | None = None) -> Tensor:
     """input [..., in] times the transposed weight [out, in], and bias [out]."""
-    return apply(_core.linear, executor, (input, weight) if bias is None else (input, weight, bias))
+    return _call(_core.linear, executor, (input, weight, bias), {})
 
 
 @_executor_first
 def embedding(input: Tensor, weight: Tensor, *, executor: hg.Executor | None = None) -> Tensor:
     """Rows of weight [classes, width] by number; a number out of range raises hologram.Fault."""
-    return apply(lambda index, table: _core.embedding(table, index), executor, (input, weight))
+    return _call(_core.embedding, executor, (weight, input), {})
+
+
+def _last_axes(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if tuple(input.shape[input.ndim - len(shape) :]) != shape:
+        raise ValueError(f"{name}: the input's shape {tuple(input.shape)} does not end with {shape}")
+    return tuple(range(-len(shape), 0))
 
 
 @_executor_first
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
                *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(var + eps) over the last axes, which are of normalized_shape, times weight, plus bias."""
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if tuple(input.shape[input.ndim - len(shape) :]) != shape:
-        raise ValueError(f"layer_norm: the input's shape {tuple(input.shape)} does not end with {shape}")
-    axes = tuple(range(-len(shape), 0))
-    return _with_scale(lambda x, w, b: _core.layer_norm(x, w, b, axis=axes, eps=eps), input, weight, bias, executor)
+    axes = _last_axes("layer_norm", input, normalized_shape)
+    return _call(_core.layer_norm, executor, (input, weight, bias), {"axis": axes, "eps": eps})
 
 
 @_executor_first
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None,
              *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """x / sqrt(mean(x^2) + eps) over the last axes, times weight; eps: that of the type where none is given."""
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if tuple(input.shape[input.ndim - len(shape) :]) != shape:
-        raise ValueError(f"rms_norm: the input's shape {tuple(input.shape)} does not end with {shape}")
-    axes, least = tuple(range(-len(shape), 0)), torch.finfo(input.dtype).eps if eps is None else eps
-    return _with_scale(lambda x, w, b: _core.rms_norm(x, w, axis=axes, eps=least), input, weight, None, executor)
-
-
-def _with_scale(function: Callable[..., hg.Array], x: Tensor, weight: Tensor | None, bias: Tensor | None,
-                executor: hg.Executor | None) -> Tensor:  # fmt: skip
-    """Of a function of x and perhaps a weight and a bias, which are None where they are not there."""
-    tensors = tuple(t for t in (x, weight, bias) if t is not None)
-
-    def call(*arrays: hg.Array) -> hg.Array:
-        rest = iter(arrays[1:])
-        return function(arrays[0], next(rest) if weight is not None else None, next(rest) if bias is not None else None)
-
-    return apply(call, executor, tensors)
+    axes = _last_axes("rms_norm", input, normalized_shape)
+    least = torch.finfo(input.dtype).eps if eps is None else eps
+    return _call(_core.rms_norm, executor, (input, weight), {"axis": axes, "eps": least})
 
 
 def _reduction(name: str, reduction: str) -> str:
@@ -152,23 +126,24 @@ def _reduction(name: str, reduction: str) -> str:
 @_executor_first
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", *, executor: hg.Executor | None = None) -> Tensor:
     """(input - target)^2: its mean, its sum, or all of it."""
-    how = _reduction("mse_loss", reduction)
-    return apply(lambda x, t: _core.mse(x, t, reduction=how), executor, (input, target))
+    return _call(_core.mse, executor, (input, target), {"reduction": _reduction("mse_loss", reduction)})
 
 
 @_executor_first
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", *, executor: hg.Executor | None = None) -> Tensor:
     """|input - target|: its mean, its sum, or all of it."""
-    how = _reduction("l1_loss", reduction)
-    return apply(lambda x, t: _core.l1(x, t, reduction=how), executor, (input, target))
+    return _call(_core.l1, executor, (input, target), {"reduction": _reduction("l1_loss", reduction)})
 
 
 @_executor_first
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Half the square of the difference where that is below delta, a line beyond."""
-    how = _reduction("huber_loss", reduction)
-    return apply(lambda x, t: _core.huber(x, t, delta=delta, reduction=how), executor, (input, target))
+    return _call(_core.huber, executor, (input, target), {"delta": delta, "reduction": _reduction("huber_loss", reduction)})
+
+
+def _class_axis(input: Tensor) -> int:
+    return 1 if input.ndim > 1 else 0
 
 
 @_executor_first
@@ -176,49 +151,28 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
                   reduction: str = "mean", label_smoothing: float = 0.0,
                   *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of logits [n, classes, ...] or [classes] and class numbers [n, ...], or probabilities of the logits' shape."""
-    how, axis = _reduction("cross_entropy", reduction), 1 if input.ndim > 1 else 0
-    if target.is_floating_point():
-        if ignore_index >= 0:
-            raise ValueError("cross_entropy: ignore_index is of class numbers; the target has probabilities")
-        return _shares(input, target, weight, how, label_smoothing, axis, executor)
-    settings: dict[str, Any] = {"axis": axis, "reduction": how, "smoothing": label_smoothing, "ignore_index": ignore_index}
-
-    def function(x: hg.Array, t: hg.Array, w: hg.Array | None = None) -> hg.Array:
-        return _core.cross_entropy(x, t, w, **settings)
-
-    return apply(function, executor, (input, target) if weight is None else (input, target, weight))
-
-
-def _shares(input: Tensor, target: Tensor, weight: Tensor | None, how: str, smoothing: float, axis: int,
-            executor: hg.Executor | None) -> Tensor:  # fmt: skip
-    def function(x: hg.Array, t: hg.Array, w: hg.Array | None = None) -> hg.Array:
-        return _core.cross_entropy(x, t, w, axis=axis, reduction=how, smoothing=smoothing)
-
-    return apply(function, executor, (input, target) if weight is None else (input, target, weight))
+    settings: dict[str, Any] = {"axis": _class_axis(input), "reduction": _reduction("cross_entropy", reduction),
+                                "smoothing": label_smoothing}  # fmt: skip
+    if not target.is_floating_point():
+        settings["ignore_index"] = ignore_index
+    elif ignore_index >= 0:
+        raise ValueError("cross_entropy: ignore_index is of class numbers; the target has probabilities")
+    return _call(_core.cross_entropy, executor, (input, target, weight), settings)
 
 
 @_executor_first
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
              *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of log-probabilities [n, classes, ...] or [classes] and class numbers."""
-    how, axis = _reduction("nll_loss", reduction), 1 if input.ndim > 1 else 0
-
-    def function(x: hg.Array, t: hg.Array, w: hg.Array | None = None) -> hg.Array:
-        return _core.nll(x, t, w, axis=axis, reduction=how, ignore_index=ignore_index)
-
-    return apply(function, executor, (input, target) if weight is None else (input, target, weight))
+    settings = {"axis": _class_axis(input), "reduction": _reduction("nll_loss", reduction), "ignore_index": ignore_index}
+    return _call(_core.nll, executor, (input, target, weight), settings)
 
 
 @_executor_first
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
                          *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of probabilities; logarithms are at least -100."""
-    how = _reduction("binary_cross_entropy", reduction)
-
-    def function(x: hg.Array, t: hg.Array, w: hg.Array | None = None) -> hg.Array:
-        return _core.bce(x, t, w, reduction=how)
-
-    return apply(function, executor, (input, target) if weight is None else (input, target, weight))
+    return _call(_core.bce, executor, (input, target, weight), {"reduction": _reduction("binary_cross_entropy", reduction)})
 
 
 @_executor_first
@@ -227,13 +181,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
                                      *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of logits, stable at the extremes."""
     how = _reduction("binary_cross_entropy_with_logits", reduction)
-
-    def function(x: hg.Array, t: hg.Array, *rest: hg.Array) -> hg.Array:
-        more = iter(rest)
-        w = next(more) if weight is not None else None
-        return _core.bce_with_logits(x, t, w, next(more) if pos_weight is not None else None, reduction=how)
-
-    return apply(function, executor, tuple(t for t in (input, target, weight, pos_weight) if t is not None))
+    return _call(_core.bce_with_logits, executor, (input, target, weight, pos_weight), {"reduction": how})
 
 
 @_executor_first
@@ -244,4 +192,4 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, executor: h
     if not training or p == 0:
         return input
     key = torch.empty((), dtype=torch.int64).random_().item()
-    return apply(lambda x: _core.dropout(x, _core._scalar(key, "uint64"), p=p), executor, (input,))
+    return _call(_core.dropout, executor, (input, _core._scalar(key, "uint64")), {"p": p})

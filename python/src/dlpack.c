@@ -477,66 +477,46 @@ PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
 
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own) {
   const dl_exchange *table = table_of(type);
-  hgpy_node *node = hgpy_array_node(array), *copy = NULL;
+  hgpy_node *node = hgpy_array_node(array);
   void *object = NULL;
   if (table == NULL || table->import_owned == NULL) Py_RETURN_NONE;
   if (!hgpy_evaluate(&node, 1)) return NULL;
   if (node->device->backend != HG_BACKEND_CPU) Py_RETURN_NONE;
-  if (is_own && node->storage->is_foreign && (node = copy = hgpy_copy(node)) == NULL) return NULL;
-  package *p = new_package(node, true, 0, false);
-  hgpy_node_release(copy);
+  node = is_own ? hgpy_own(node) : hgpy_node_retain(node);
+  package *p = node != NULL ? new_package(node, true, 0, false) : NULL;
+  hgpy_node_release(node);
   return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
 }
 
-/* ---- operations on tensors of another library -------------------------------------------------------------------- */
+/* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
-static void drop_object(void *object) { Py_DECREF((PyObject *)object); }
-
-/* The object's memory, for as long as a call lasts. *is_elsewhere: not memory of the CPU. */
+/* *is_elsewhere: not memory of the CPU. */
 static PyObject *borrow(const dl_exchange *table, PyObject *object, bool *is_elsewhere) {
   dl_tensor t;
   if (table->export_borrowed(object, &t) != 0) return NULL;
   *is_elsewhere = !is_host(t.device);
-  if (*is_elsewhere) return NULL;
-  hgpy_device *device = device_at(t.device);
-  return device != NULL ? hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), drop_object)) : NULL;
+  hgpy_device *device = *is_elsewhere ? NULL : device_at(t.device);
+  if (device == NULL) return NULL;
+  return hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
 }
 
-/* 1: it needs a gradient, or is of no type that is known here; 0: no; -1: raised. */
-static int is_other(PyObject *object, PyObject *types, PyObject *flag) {
-  bool is_known = false;
+static bool is_one_of(PyObject *object, PyObject *types) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++)
-    is_known = is_known || (PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i);
-  if (!is_known) return 1;
-  if (flag == Py_None) return 0;
-  PyObject *value = PyObject_GetAttr(object, flag);
-  int is_true = value != NULL ? PyObject_IsTrue(value) : -1;
-  Py_XDECREF(value);
-  return is_true;
+    if ((PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i)) return true;
+  return false;
 }
 
-PyObject *hgpy_call_on(PyObject *operation, PyObject *objects, PyObject *types, PyObject *flag) {
+PyObject *hgpy_borrow_by_table(PyObject *objects, PyObject *types) {
   Py_ssize_t count = PyTuple_Size(objects);
-  PyTypeObject *type = (PyTypeObject *)PyTuple_GetItem(types, 0);
-  const dl_exchange *table = table_of(type);
-  PyObject *arrays = NULL, *result = NULL, *made = NULL;
-  if (count == 0 || table == NULL || table->export_borrowed == NULL) Py_RETURN_NONE;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    int other = is_other(PyTuple_GetItem(objects, i), types, flag);
-    if (other < 0) return NULL;
-    if (other) Py_RETURN_NONE;
-  }
-  arrays = PyTuple_New(count);
+  const dl_exchange *table = table_of((PyTypeObject *)PyTuple_GetItem(types, 0));
   bool is_elsewhere = false;
+  if (table == NULL || table->export_borrowed == NULL) Py_RETURN_NONE;
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!is_one_of(PyTuple_GetItem(objects, i), types)) Py_RETURN_NONE;
+  PyObject *arrays = PyTuple_New(count);
   for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
     PyObject *array = borrow(table, PyTuple_GetItem(objects, i), &is_elsewhere);
     if (array == NULL || PyTuple_SetItem(arrays, i, array) < 0) Py_CLEAR(arrays);
   }
-  if (is_elsewhere) Py_RETURN_NONE;
-  if (arrays != NULL) result = PyObject_Call(operation, arrays, NULL);
-  Py_XDECREF(arrays);
-  if (result != NULL && !hgpy_is_array(result)) made = Py_NewRef(Py_None);
-  else if (result != NULL) made = hgpy_export_by_table(result, type, true);
-  Py_XDECREF(result);
-  return made;
+  return is_elsewhere ? Py_NewRef(Py_None) : arrays;
 }

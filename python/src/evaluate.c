@@ -684,6 +684,11 @@ hgpy_node *hgpy_copy(hgpy_node *node) {
   return NULL;
 }
 
+hgpy_node *hgpy_own(hgpy_node *node) {
+  if (!hgpy_evaluate(&node, 1)) return NULL;
+  return node->storage->is_foreign ? hgpy_copy(node) : hgpy_node_retain(node);
+}
+
 PyObject *hgpy_explain(hgpy_node *node, bool as_json) {
   graph g;
   PyObject *report = NULL;

@@ -265,7 +265,7 @@ PyObject *hgpy_array_interface(PyObject *self, void *of_cuda) {
 
 /* ---- and inwards (hologram/_create.py reads them) ---------------------------------------------------------------- */
 
-static void release_owner(void *owner) { Py_DECREF((PyObject *)owner); }
+void hgpy_release_object(void *object) { Py_DECREF((PyObject *)object); }
 
 /* Strides in bytes, or None: C order. */
 static bool read_strides(PyObject *object, hg_tensor *tensor) {
@@ -308,5 +308,6 @@ PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count
     if (!hgpy_order_after(device, (uintptr_t)stream)) return NULL;
   }
   return hgpy_array_of(
-      hgpy_node_over(device, first, &tensor, PyObject_IsTrue(values[5]) == 1, Py_NewRef(values[0]), release_owner));
+      hgpy_node_over(device, first, &tensor, PyObject_IsTrue(values[5]) == 1, Py_NewRef(values[0]),
+                     hgpy_release_object));
 }

@@ -211,6 +211,8 @@ PyObject *hgpy_explain(hgpy_node *node, bool as_json);
 hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device);
 /* DATA with memory of its own. */
 hgpy_node *hgpy_copy(hgpy_node *node);
+/* The node, computed and retained, or a copy of one whose memory is somebody else's. */
+hgpy_node *hgpy_own(hgpy_node *node);
 /* DATA whose elements lie side by side in C order: the node itself, retained, or a copy, which strict() refuses but
  * where one `is_asked_for`. */
 hgpy_node *hgpy_dense(hgpy_node *node, bool is_asked_for);
@@ -270,16 +272,17 @@ PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize
 PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing);
 PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device); /* NULL: the one where it is */
 /* By the table of C functions of an object's type, memory of the CPU; None: it has none, or is elsewhere. What comes
- * out can be written; `is_own`: it shares no memory that was somebody else's. */
+ * out can be written. */
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device); /* NULL: the CPU's own */
-PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own);
-/* operation(*objects) on their memory, as an object of the first of `types`. None: one is of none of the types, is not
- * on the CPU, or its attribute `flag` is true; or the result is no Array. */
-PyObject *hgpy_call_on(PyObject *operation, PyObject *objects, PyObject *types, PyObject *flag);
+PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own); /* is_own: of hgpy_own(array) */
+/* Arrays over the objects' memory, for as long as a call lasts: nobody may change what the objects are meanwhile. None,
+ * too, where one is of none of the types. */
+PyObject *hgpy_borrow_by_table(PyObject *objects, PyObject *types);
 PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
 /* A node over memory of others whose first element is at `first`; it takes the owner. */
 hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
                           void (*release)(void *));
+void hgpy_release_object(void *object); /* of memory whose owner is an object of Python */
 /* __array_interface__ and __cuda_array_interface__, and what has them. */
 PyObject *hgpy_array_interface(PyObject *self, void *of_cuda);
 void hgpy_array_hide(hgpy_array *array); /* its addresses are used no more */

@@ -72,12 +72,12 @@ static PyObject *export_by_table(PyObject *module, PyObject *const *values, Py_s
   return PyErr_Format(PyExc_TypeError, "export_by_table takes an Array, a type, and whether it shares nothing");
 }
 
-static PyObject *call_on(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+static PyObject *borrow_by_table(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
-  if (count == 4 && PyTuple_Check(values[1]) && PyTuple_Check(values[2]) && PyTuple_Size(values[2]) > 0 &&
-      PyType_Check(PyTuple_GetItem(values[2], 0)))
-    return hgpy_call_on(values[0], values[1], values[2], values[3]);
-  return PyErr_Format(PyExc_TypeError, "call_on takes a function, tuples of objects and types, and a name");
+  if (count == 2 && PyTuple_Check(values[0]) && PyTuple_Check(values[1]) && PyTuple_Size(values[1]) > 0 &&
+      PyType_Check(PyTuple_GetItem(values[1], 0)))
+    return hgpy_borrow_by_table(values[0], values[1]);
+  return PyErr_Format(PyExc_TypeError, "borrow_by_table takes a tuple of objects and one of types");
 }
 
 static PyObject *from_dlpack(PyObject *module, PyObject *const *values, Py_ssize_t count) {
@@ -132,6 +132,12 @@ static PyObject *copy(PyObject *module, PyObject *array) {
   (void)module;
   if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "copy takes an Array");
   return hgpy_array_of(hgpy_copy(hgpy_array_node(array)));
+}
+
+static PyObject *own(PyObject *module, PyObject *array) {
+  (void)module;
+  if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "own takes an Array");
+  return hgpy_array_of(hgpy_own(hgpy_array_node(array)));
 }
 
 static PyObject *set_eager(PyObject *module, PyObject *value) {
@@ -225,11 +231,12 @@ static PyMethodDef functions[] = {
     {"_from_dlpack", FAST(from_dlpack), METH_FASTCALL, NULL},
     {"_import_by_table", FAST(import_by_table), METH_FASTCALL, NULL},
     {"_export_by_table", FAST(export_by_table), METH_FASTCALL, NULL},
-    {"_call_on", FAST(call_on), METH_FASTCALL, NULL},
+    {"_borrow_by_table", FAST(borrow_by_table), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
     {"_report", FAST(report), METH_FASTCALL, NULL},
     {"_copy", copy, METH_O, NULL},
+    {"_own", own, METH_O, NULL},
     {"_set_eager", set_eager, METH_O, NULL},
     {"_trace", trace, METH_O, NULL},
     {"_gradients", FAST(gradients), METH_FASTCALL, NULL},

@@ -40,8 +40,9 @@ static bool apply(hg_op op, PyObject *const *buffers, const hg_tensor *tensors, 
     storages[i] = hgpy_storage_retain(((hgpy_buffer *)buffers[i])->storage);
   hgpy_device_retain(device);
   hg_stream *queue = count >= LARGE_COUNT ? hgpy_queue_take(device) : NULL;
-  Py_BEGIN_ALLOW_THREADS status =
-      hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, queue != NULL ? queue : device->stream);
+  hg_stream *stream = queue != NULL ? queue : device->stream;
+  Py_BEGIN_ALLOW_THREADS
+  status = hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, stream);
   Py_END_ALLOW_THREADS
   bool is_good =
       queue != NULL ? hgpy_queue_wait(device, queue, status, storages, input_count + 1) : hgpy_ok(status);

@@ -182,20 +182,23 @@ static int is_in_order(const ops_node *node) {
   return 1;
 }
 
+/* The same elements in the same order, under another shape. */
+static int only_renames(const ops_node *node) {
+  return node->kind == OPS_RESHAPE || (node->kind == OPS_VIEW && is_in_order(node));
+}
+
 /* A cluster's value under another shape, or what an operation of one operand makes of it. */
 static int is_renaming(const planner *p, uint32_t index) {
   for (; p->cluster_of[index] == NONE; index = node_at(p, index)->input[0] - 1) {
     const ops_node *node = node_at(p, index);
     int is_of_one = node->kind == OPS_POINTWISE && node->input_count == 1;
-    if (node->kind != OPS_RESHAPE && !is_of_one && (node->kind != OPS_VIEW || !is_in_order(node))) return 0;
+    if (!only_renames(node) && !is_of_one) return 0;
   }
   return 1;
 }
 
-/* What a node puts under another shape, which has the same elements in the same order. */
 static const ops_node *renamed(const planner *p, const ops_node *node) {
-  while (node->kind == OPS_RESHAPE || (node->kind == OPS_VIEW && is_in_order(node)))
-    node = node_at(p, node->input[0] - 1);
+  while (only_renames(node)) node = node_at(p, node->input[0] - 1);
   return node;
 }
 
