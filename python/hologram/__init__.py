@@ -10,7 +10,7 @@ Operations are functions here (`hg.exp(x)`) and methods of arrays (`x.exp()`). `
 which take an executor and buffers. Importing starts no device and no thread: the first array does.
 """
 
-from hologram import _core, array_api, backend, ops, random
+from hologram import _core, array_api, backend, nn, ops, optim, random
 from hologram._core import *  # noqa: F403  the types, errors and operations of the table
 from hologram._core import Array as Array
 from hologram._core import Buffer as Buffer
