@@ -330,14 +330,15 @@ static void select_value(ptx *p, uint32_t value, ptx_name d) {
 /* ---- predicates -------------------------------------------------------------------------------------------------- */
 
 /* Where a comparison with a constant holds for all numbers of a sign, ptxas forgets NaNs: 0 <= |x| is true to it (13.0;
- * so are 0 <= x x and -|x| < 1). It does not of the opposite one, which is true of NaNs. */
+ * so are 0 <= x x and -|x| < 1, also where x can only be zero or NaN). It does not of the opposite one, which is true of
+ * NaNs. */
 static int may_hold_for_a_sign(const ptx *p, uint32_t value) {
   uint32_t a = ptx_arg(p, value, 0), b = ptx_arg(p, value, 1);
   const hg_range *of = p->plan->analysis.range;
   uint16_t op = ptx_insn(p, value)->op;
   if (ptx_insn(p, value)->type2 != ATLAS_f32 || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
-  if (ptx_insn(p, a)->op == SSA_CONST) return of[b].is_nan && of[a].greatest <= 0 && of[b].greatest > 0;
-  return ptx_insn(p, b)->op == SSA_CONST && of[a].is_nan && of[b].least >= 0 && of[a].least < 0;
+  if (ptx_insn(p, a)->op == SSA_CONST) return of[b].is_nan && of[a].greatest <= 0;
+  return ptx_insn(p, b)->op == SSA_CONST && of[a].is_nan && of[b].least >= 0;
 }
 
 static void compare(ptx *p, uint32_t value, ptx_name d) {
