@@ -21,6 +21,8 @@ enum { LANES = 4096 };
   "sel.f32 r4, p0, r0, r4\n"
 #define AS_FLOAT "shl.u32 r4, r2, #7\nbitcast.f32.u32 r4, r4\n"
 
+#define ZERO_OR_NAN "mul.f32 r4, r0, #-0\nabs.f32 r4, r4\n"
+
 /* A side of a branch that stays one. p0: the magnitude is below a bound. */
 #define SIDE "movi.u32 r6, #9\nstg.u32 [y + lane], r6\n"
 #define BRANCH(value, bound, lines) \
@@ -75,6 +77,12 @@ static const char *const bodies[] = {
     /* half of it */
     BITS_OF("set.lt.u32 p0, r2, #99\nadd.f32 r5, r1, #1\nsel.f32 r5, p0, r5, #1.5\n"),
     AS_FLOAT "mul.f32 r5, r4, r1\nbitcast.u32.f32 r5, r5\nbitcast.u32.f32 r4, r4\nxor.u32 r3, r5, r4",
+    /* comparisons that hold for all numbers, of what is NaN or of one sign, or zero alone: no reason to forget NaNs */
+    ZERO_OR_NAN "neg.f32 r4, r4\nset.lt.f32 p0, r4, #700\nsel.u32 r3, p0, #1, #2",
+    ZERO_OR_NAN "set.le.f32 p0, #0, r4\nsel.u32 r3, p0, #1, #2",
+    "abs.f32 r4, r0\nneg.f32 r4, r4\nset.le.f32 p0, r4, #0\nsel.u32 r3, p0, #1, #2",
+    "abs.f32 r4, r0\nset.lt.f32 p0, #-700, r4\nsel.u32 r3, p0, #1, #2",
+    "mul.f32 r4, r0, r0\nset.le.f32 p0, #0, r4\nsel.u32 r3, p0, #1, #2",
 };
 
 static uint32_t argument[LANES], expected[LANES], got[LANES];
