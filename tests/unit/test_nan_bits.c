@@ -20,7 +20,6 @@ enum { LANES = 4096 };
   "max.f32 r4, r0, #-2\nmin.f32 r4, r4, #2\nbitcast.u32.f32 r5, r0\nand.u32 r5, r5, #1\nset.eq.u32 p0, r5, #0\n" \
   "sel.f32 r4, p0, r0, r4\n"
 #define AS_FLOAT "shl.u32 r4, r2, #7\nbitcast.f32.u32 r4, r4\n"
-
 #define ZERO_OR_NAN "mul.f32 r4, r0, #-0\nabs.f32 r4, r4\n"
 
 /* A side of a branch that stays one. p0: the magnitude is below a bound. */

@@ -330,7 +330,7 @@ static void select_value(ptx *p, uint32_t value, ptx_name d) {
 /* ---- predicates -------------------------------------------------------------------------------------------------- */
 
 /* Where a comparison with a constant holds for all numbers of a sign, ptxas forgets NaNs: 0 <= |x| is true to it (13.0;
- * so are 0 <= x x, -|x| < 1, and |-0 x| < 1). It does not of the opposite one, which is true of NaNs. */
+ * so are 0 <= x x and -|x| < 1). It does not of the opposite one, which is true of NaNs. */
 static int may_hold_for_a_sign(const ptx *p, uint32_t value) {
   uint32_t a = ptx_arg(p, value, 0), b = ptx_arg(p, value, 1);
   const hg_range *of = p->plan->analysis.range;
