@@ -336,8 +336,11 @@ static int may_hold_for_a_sign(const ptx *p, uint32_t value) {
   const hg_range *of = p->plan->analysis.range;
   uint16_t op = ptx_insn(p, value)->op;
   if (ptx_insn(p, value)->type2 != ATLAS_f32 || (op != ATLAS_OP_set_lt && op != ATLAS_OP_set_le)) return 0;
-  if (ptx_insn(p, a)->op == SSA_CONST) return of[b].is_nan && of[a].greatest <= 0;
-  return ptx_insn(p, b)->op == SSA_CONST && of[a].is_nan && of[b].least >= 0;
+  if (ptx_insn(p, a)->op == SSA_CONST) {
+    return of[b].is_nan && of[a].greatest <= 0 && (of[b].greatest > 0 || of[b].least >= 0);
+  }
+  return ptx_insn(p, b)->op == SSA_CONST && of[a].is_nan && of[b].least >= 0 &&
+         (of[a].least < 0 || of[a].greatest <= 0);
 }
 
 static void compare(ptx *p, uint32_t value, ptx_name d) {
