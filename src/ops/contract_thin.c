@@ -3,8 +3,8 @@
  *
  * A lane has a chain of 256 products of an element of the result, or of four where memory has neighbours along the
  * result; chains are parts of K, which a second step folds. Where neighbours lie along K, a block brings 128 rows, 32
- * columns (whole lines of a cache) at a time, to shared memory, and its lanes read a row each; columns behind the last
- * 32 they read where they lie. */
+ * columns (whole lines of a cache) at a time, to shared memory, where its part of the vector is as well, and its lanes
+ * read a row each; columns behind the last 32 they read where they lie. */
 #include "ops/contract_tiles.h"
 
 enum {
@@ -226,22 +226,40 @@ static void store_tile(thin *t, uint16_t tile, uint16_t place) {
   }
 }
 
-static void sum_tile(thin *t, uint16_t tile, uint16_t row) {
-  for (uint32_t first = 0; first < TILE; first += BATCH) {
-    load_vector(t, BATCH);
-    for (uint32_t k = 0; k < BATCH; k++) {
-      uint16_t value = t->matrix_values[4 * FETCHES + k];
-      atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(value), atlas_mem_reg(tile, row, first + k));
-      widen(t, t->vector, t->vector_values[k]);
-      multiply(t, t->sums[0], value, t->vector_values[k]);
-    }
+/* The chain's part of the vector, which all lanes read; behind its end the last value once more. */
+static void store_vector(thin *t, uint16_t shared) {
+  uint16_t k = fresh(t), last = fresh(t), value = t->vector_values[0];
+  emit3(t, ATLAS_OP_sub, ATLAS_u32, last, atlas_reg(t->count), constant(1));
+  for (uint32_t first = 0; first < CONTRACT_CHAIN; first += ROW_LANES) {
+    emit3(t, ATLAS_OP_add, ATLAS_u32, k, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(first));
+    emit3(t, ATLAS_OP_min, ATLAS_u32, k, atlas_reg(k), atlas_reg(last));
+    uint16_t at = as_index(t, k);
+    atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(at), atlas_reg(at), number(t, t->vector->k_stride),
+               atlas_reg(t->at_vector));
+    load(t, t->vector, value, at, 0);
+    widen(t, t->vector, value);
+    atlas_emit(t->builder, ATLAS_OP_sts, t->sum, 2, atlas_mem_reg(shared, ATLAS_REG_BLOCK_LANE, first),
+               atlas_reg(value));
+    give_back(t, at);
   }
+  give_back(t, k), give_back(t, last);
+}
+
+static void sum_tile(thin *t, uint16_t tile, uint16_t row, uint16_t vector, uint16_t first) {
+  for (uint32_t k = 0; k < TILE; k++) {
+    uint16_t a = t->matrix_values[4 * FETCHES + k % BATCH], b = t->vector_values[k % BATCH];
+    atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(a), atlas_mem_reg(tile, row, k));
+    atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(b), atlas_mem_reg(vector, first, k));
+    multiply(t, t->sums[0], a, b);
+  }
+  emit3(t, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), constant(TILE));
 }
 
 static void sum_tiles(thin *t, uint16_t turns) {
   atlas_builder *b = t->builder;
   uint16_t tile = atlas_builder_shared(b, "tile", t->sum, ROW_LANES * TILE_PITCH);
-  uint16_t first_row = fresh(t), low = fresh(t), place = fresh(t), row = fresh(t);
+  uint16_t vector = atlas_builder_shared(b, "vector", t->sum, CONTRACT_CHAIN);
+  uint16_t first_row = fresh(t), low = fresh(t), place = fresh(t), row = fresh(t), k = fresh(t);
   uint32_t top = atlas_builder_label(b, "top"), last = atlas_builder_label(b, "last");
   uint32_t none = atlas_builder_label(b, "none");
   emit3(t, ATLAS_OP_div, ATLAS_u32, first_row, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(LANES_OF_ROW));
@@ -256,6 +274,8 @@ static void sum_tiles(thin *t, uint16_t turns) {
     atlas_emit_branch(b, P_DONE, 0, none);
   }
   fetch_tile(t);
+  store_vector(t, vector);
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(k), constant(0));
   atlas_builder_place(b, top);
   store_tile(t, tile, place);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
@@ -263,7 +283,7 @@ static void sum_tiles(thin *t, uint16_t turns) {
   atlas_emit_branch(b, P_DONE, 0, last);
   fetch_tile(t);
   atlas_builder_place(b, last);
-  sum_tile(t, tile, row);
+  sum_tile(t, tile, row, vector, k);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(turns), atlas_label_ref(top));
   atlas_builder_place(b, none);
@@ -275,7 +295,11 @@ static void sum_rows(thin *t) {
   emit3(t, ATLAS_OP_div, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE));
   sum_tiles(t, turns);
   if (t->c->k % TILE == 0) return;
+  uint16_t whole = fresh(t), index;
   emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE - 1));
+  emit3(t, ATLAS_OP_sub, ATLAS_u32, whole, atlas_reg(t->count), atlas_reg(turns));
+  index = as_index(t, whole);
+  multiply_add(t, t->at_vector, atlas_reg(index), number(t, t->vector->k_stride));
   t->at_matrix[0] = t->own_row;
   t->step = atlas_int_const(t->index, 1);
   repeat_products(t, turns, 1);
