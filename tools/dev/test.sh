@@ -128,7 +128,7 @@ stage_torch() {
     return 0
   fi
   check "build" build_package || return 0
-  PYTHONPATH=$BUILD/package/stage:$BUILD/torch run_pytest package tests/python/test_torch.py
+  PYTHONPATH=$BUILD/package/stage:$BUILD/torch run_pytest package tests/python/test_torch.py tests/python/test_docs.py
 }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.
