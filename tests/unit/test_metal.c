@@ -14,6 +14,7 @@ typedef struct simulation {
   void *library;
   void (*fail)(const char *what, long n);
   long (*live)(char *names, size_t size);
+  long (*sent)(const char *selector);
 } simulation;
 
 static simulation sim;
@@ -23,7 +24,8 @@ static int find_simulation(void) {
   if (sim.library == NULL) return 0;
   hg_library_find(sim.library, "metal_sim_fail", &sim.fail);
   hg_library_find(sim.library, "metal_sim_live", &sim.live);
-  return sim.fail != NULL && sim.live != NULL;
+  hg_library_find(sim.library, "metal_sim_sent", &sim.sent);
+  return sim.fail != NULL && sim.live != NULL && sim.sent != NULL;
 }
 
 /* A queue's thread lets go of its last command buffer a moment after that is done. */
@@ -203,6 +205,70 @@ static void test_refusals(void) {
   check_clean();
 }
 
+/* ---- what is kept and what shares ------------------------------------------------------------------------------- */
+
+static const char adds[] = ".program adds\n.buffer x u32 inout\n.table t 2 in\n    ldg.u32 r0, [x + lane]\n"
+                           "    movi.u32 r1, #0\n    sreg.u64 r2, global.x\n    movi.u64 r4, #4\n    mul.u64 r2, r2, r4\n    ldg.u32 r3, [r1 : r2]\n    add.u32 r0, r0, r3\n"
+                           "    stg.u32 [x + lane], r0\n    exit\n";
+
+/* A buffer that was freed is the next of its size when the work before it is done; freeing waits for nothing. */
+static void test_spares(void) {
+  static uint32_t words[1 << 16];
+  run r = {.executor = NULL};
+  CHECK_EQ_U64(open_run(&r, HG_BACKEND_METAL, adds), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(r.executor, NULL, &r.stream), HG_OK);
+  for (long k = 0, buffers = 0; k < 4; k++) {
+    for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, sizeof words, &r.buffers[i]), HG_OK);
+    for (uint32_t i = 0; i < 1 << 16; i++) words[i] = i * (uint32_t)(k + 1);
+    for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_buffer_write(r.buffers[i], 0, words, sizeof words), HG_OK);
+    const hg_binding bindings[] = {{.name = "x", .buffer = r.buffers[0]}, {.name = "t", .buffer = r.buffers[1]}};
+    const hg_launch_desc desc = {.size = sizeof desc, .lanes = 1 << 16, .bindings = bindings, .binding_count = 2,
+                                 .stream = r.stream};
+    long waits = sim.sent("waitUntilCompleted");
+    CHECK_EQ_U64(hg_launch(r.kernel, &desc, NULL), HG_OK);
+    hg_buffer_release(r.buffers[1]);
+    r.buffers[1] = NULL;
+    CHECK_EQ_U64(sim.sent("waitUntilCompleted"), waits);
+    uint32_t wrong = 0;
+    CHECK_EQ_U64(hg_buffer_read(r.buffers[0], 0, words, sizeof words), HG_OK);
+    for (uint32_t i = 0; i < 1 << 16; i++) wrong += words[i] != i * (uint32_t)(k + 1) * 2;
+    CHECK_EQ_U64(wrong, 0);
+    hg_buffer_release(r.buffers[0]);
+    r.buffers[0] = NULL;
+    if (k == 0) buffers = sim.sent("newBufferWithLength:options:");
+    CHECK_EQ_U64(sim.sent("newBufferWithLength:options:"), buffers);
+  }
+  close_run(&r);
+  check_clean();
+}
+
+/* Launches of a graph in a row are one command buffer, and each sees what the one before wrote. */
+static void test_graph_is_one(void) {
+  run r = {.executor = NULL};
+  uint32_t words[64];
+  hg_graph *graph = NULL;
+  CHECK_EQ_U64(open_run(&r, HG_BACKEND_METAL, adds), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(r.executor, NULL, &r.stream), HG_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, sizeof words, &r.buffers[i]), HG_OK);
+  for (uint32_t i = 0; i < 64; i++) words[i] = i;
+  for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_buffer_write(r.buffers[i], 0, words, sizeof words), HG_OK);
+  const hg_binding bindings[] = {{.name = "x", .buffer = r.buffers[0]}, {.name = "t", .buffer = r.buffers[1]}};
+  const hg_launch_desc desc = {.size = sizeof desc, .lanes = 64, .bindings = bindings, .binding_count = 2,
+                               .stream = r.stream};
+  CHECK_EQ_U64(hg_capture_begin(r.stream), HG_OK);
+  for (int i = 0; i < 100; i++) CHECK_EQ_U64(hg_launch(r.kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_capture_end(r.stream, &graph), HG_OK);
+  long commits = sim.sent("commit");
+  for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_graph_launch(graph, r.stream), HG_OK);
+  CHECK_EQ_U64(sim.sent("commit"), commits + 4); /* of at most 64 launches */
+  CHECK_EQ_U64(hg_stream_wait(r.stream, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(r.buffers[0], 0, words, sizeof words), HG_OK);
+  for (uint32_t i = 0; i < 64; i++) CHECK_EQ_U64(words[i], 201 * i);
+  hg_graph_release(graph);
+  close_run(&r);
+  check_clean();
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static const char sums[] =
@@ -259,6 +325,8 @@ int main(void) {
   }
   test_messages();
   test_refusals();
+  test_spares();
+  test_graph_is_one();
   test_failures();
   test_subnormals();
   return check_report();

@@ -1,12 +1,14 @@
-/* commands.c - command buffers: one an encoder, all in the device's queue; and when the device is lost. */
+/* commands.c - command buffers: each with one encoder, all in the device's queue; and when the device is lost. */
 #include "backend/metal/metal_device.h"
 
 #include <stdio.h>
 
-hg_status hg_metal_begin_within(metal_device *d, metal_id *encoder, metal_id *commands) {
-  *commands = METAL(&d->objc, command_buffer, d->queue);
-  *encoder = METAL(&d->objc, encoder, *commands);
-  return *encoder != NULL ? HG_OK : hg_fail(HG_DEVICE, "Metal made no command buffer");
+hg_status hg_metal_begin_within(metal_device *d, metal_encoding *e) {
+  metal_id commands = METAL(&d->objc, command_buffer, d->queue);
+  metal_id encoder = METAL(&d->objc, encoder, commands);
+  if (encoder == NULL) return hg_fail(HG_DEVICE, "Metal made no command buffer");
+  *e = (metal_encoding){commands, encoder};
+  return HG_OK;
 }
 
 void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands) {
@@ -25,11 +27,13 @@ metal_id hg_metal_take_last(metal_device *d, metal_id *last) {
   return commands;
 }
 
-void hg_metal_commit_within(metal_device *d, metal_id encoder, metal_id commands, metal_id *last) {
-  METAL(&d->objc, end, encoder);
-  METAL(&d->objc, commit, commands);
-  hg_metal_set_last(d, &d->last, commands);
-  if (last != NULL) hg_metal_set_last(d, last, commands);
+void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last) {
+  if (e->commands == NULL) return;
+  METAL(&d->objc, end, e->encoder);
+  METAL(&d->objc, commit, e->commands);
+  hg_metal_set_last(d, &d->last, e->commands);
+  if (last != NULL) hg_metal_set_last(d, last, e->commands);
+  *e = (metal_encoding){NULL, NULL};
 }
 
 /* The first failure of any thread counts. */

@@ -47,6 +47,7 @@ hg_status hg_metal_query(const hg_device_choice *choice, hg_device_info *info) {
 
 static hg_status open_queue(metal_device *d) {
   d->shared_bytes = (uint32_t)METAL(&d->objc, threadgroup_bytes, d->device);
+  d->most_spare_bytes = METAL(&d->objc, working_set, d->device) / 8;
   d->queue = METAL(&d->objc, queue, d->device);
   return d->queue != NULL ? HG_OK : hg_fail(HG_DEVICE, "Metal made no command queue");
 }
@@ -74,6 +75,7 @@ hg_status hg_metal_open(const hg_allocator *allocator, const hg_device_choice *c
   if (d == NULL) return hg_fail_memory("the Metal device", sizeof *d);
   d->allocator = *allocator;
   d->allocations.element_size = sizeof(metal_allocation);
+  d->spares.element_size = sizeof(metal_spare);
   d->process = hg_process_id();
   hg_status status = open_device(d, choice->number);
   if (status != HG_OK) {

@@ -27,7 +27,7 @@ static void translate_arguments(metal_device *d, metal_id encoder, const atlas_p
   g->launch.boundary = as_memory(hg_metal_gpu_address(d, encoder, g->launch.boundary));
 }
 
-/* The program's buffer table: entries {address, byte count}, of memory that is freed behind the launch. */
+/* The program's buffer table: entries {address, byte count}. */
 static void write_entries(metal_device *d, metal_id encoder, const atlas_argument *argument, uint32_t count,
                           uint8_t *table) {
   hg_gpu_span *entries = (hg_gpu_span *)(void *)table;
@@ -95,43 +95,38 @@ static void prepare_results(metal_device *d, metal_id encoder, metal_record *rec
   g->places.phase_advance = at + offsetof(metal_results, phase_advance);
 }
 
-static hg_status encode(metal_device *d, metal_id encoder, metal_kernel *kernel, const uint8_t *table, gpu_launch *g) {
-  g->places.table = hg_metal_gpu_address(d, encoder, table);
-  translate_arguments(d, encoder, kernel->program, g);
-  HG_TRY(pack(kernel, g));
-  dispatch(d, encoder, g);
+/* The memory is freed behind the command buffer. */
+static hg_status make_table(metal_device *d, const metal_encoding *e, const metal_kernel *kernel, gpu_launch *g) {
+  const uint32_t symbol = atomic_load(&kernel->entry[0])->info.table_symbol;
+  uint8_t *table = NULL;
+  if (symbol == HG_GPU_NO_SYMBOL) return HG_OK;
+  uint32_t count = atlas_symbol_at(kernel->program, symbol)->count;
+  HG_TRY(hg_metal_allocate_within(d, count * sizeof(hg_gpu_span), HG_BACKEND_MIN_ALIGNMENT, 0, &table));
+  write_entries(d, e->encoder, &g->launch.arguments[symbol], count, table);
+  g->places.table = hg_metal_gpu_address(d, e->encoder, table);
+  hg_metal_free_within(d, table, e->commands);
   return HG_OK;
 }
 
-/* The memory of a buffer table is there as long as the launch. */
-static hg_status launch_with_table(metal_device *d, metal_kernel *kernel, gpu_launch *g, metal_record *record,
-                                   metal_results *results, uint8_t *table, uint32_t table_symbol, metal_id *last) {
-  metal_id encoder = NULL, commands = NULL;
-  HG_TRY(hg_metal_begin_within(d, &encoder, &commands));
-  prepare_results(d, encoder, record, results, g);
-  if (table != NULL)
-    write_entries(d, encoder, &g->launch.arguments[table_symbol], atlas_symbol_at(kernel->program, table_symbol)->count,
-                  table);
-  hg_status status = encode(d, encoder, kernel, table, g);
-  hg_metal_commit_within(d, encoder, commands, last); /* an empty one after a failure */
-  return status;
+hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal_kernel *kernel,
+                                 const atlas_launch *launch, metal_record *record, metal_results *results) {
+  gpu_launch g = {.launch = *launch};
+  prepare_results(d, e->encoder, record, results, &g);
+  HG_TRY(make_table(d, e, kernel, &g));
+  translate_arguments(d, e->encoder, kernel->program, &g);
+  HG_TRY(pack(kernel, &g));
+  dispatch(d, e->encoder, &g);
+  return HG_OK;
 }
 
 hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
                                  metal_record *record, metal_results *results, metal_id *last) {
-  gpu_launch g = {.launch = *launch};
-  uint8_t *table = NULL;
+  metal_encoding e;
   HG_TRY(hg_metal_check_ready(kernel, launch));
-  const hg_gpu_info *info = &atomic_load(&kernel->entry[0])->info;
-  if (info->table_symbol != HG_GPU_NO_SYMBOL) {
-    uint64_t bytes = atlas_symbol_at(kernel->program, info->table_symbol)->count * sizeof(hg_gpu_span);
-    HG_TRY(hg_metal_allocate_within(d, bytes, HG_BACKEND_MIN_ALIGNMENT, 0, &table));
-  }
-  hg_status status = launch_with_table(d, kernel, &g, record, results, table, info->table_symbol, last);
-  if (table == NULL) return status;
-  hg_status done = hg_metal_settle(d);
-  hg_metal_free_within(d, table);
-  return status != HG_OK ? status : done;
+  HG_TRY(hg_metal_begin_within(d, &e));
+  hg_status status = hg_metal_encode_within(d, &e, kernel, launch, record, results);
+  hg_metal_commit_within(d, &e, last); /* an empty one after a failure */
+  return status;
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */

@@ -36,22 +36,35 @@ static hg_status keep(metal_device *d, const metal_allocation *a) {
   return HG_OK;
 }
 
-static void drop(metal_device *d, metal_allocation *a) {
+static void take_out(metal_device *d, metal_allocation *a) {
   size_t behind = d->allocations.count - (size_t)(a - allocation_at(d, 0)) - 1;
-  METAL(&d->objc, release, a->buffer);
   memmove(a, a + 1, behind * sizeof *a);
   d->allocations.count--;
 }
 
+static void drop(metal_device *d, metal_allocation *a) {
+  METAL(&d->objc, release, a->buffer);
+  take_out(d, a);
+}
+
 /* ---- allocation -------------------------------------------------------------------------------------------------- */
+
+static metal_id new_buffer(metal_device *d, uint64_t *length, uint32_t options) {
+  metal_id buffer = hg_metal_take_spare_within(d, length, options);
+  if (buffer == NULL) buffer = METAL_WITH(&d->objc, buffer, d->device, (metal_unsigned)*length, options);
+  if (buffer == NULL && hg_metal_trim_within(d))
+    buffer = METAL_WITH(&d->objc, buffer, d->device, (metal_unsigned)*length, options);
+  return buffer;
+}
 
 /* Aligned on both sides, or on neither. */
 static hg_status make(metal_device *d, uint64_t byte_count, uint32_t alignment, uint32_t options, metal_allocation *a) {
   uint64_t length = byte_count + (byte_count == 0) + alignment - 1;
-  *a = (metal_allocation){.byte_count = byte_count + (byte_count == 0)};
-  a->buffer = METAL_WITH(&d->objc, buffer, d->device, (metal_unsigned)length, options);
+  *a = (metal_allocation){.byte_count = byte_count + (byte_count == 0), .options = options};
+  a->buffer = new_buffer(d, &length, options);
   if (a->buffer == NULL)
     return hg_fail(HG_OUT_OF_MEMORY, "Metal has no buffer of %llu bytes", (unsigned long long)length);
+  a->length = length;
   uint8_t *memory = METAL(&d->objc, contents, a->buffer);
   uint64_t skipped = (0 - (uint64_t)(uintptr_t)memory) & (alignment - 1);
   a->memory = memory + skipped;
@@ -87,26 +100,34 @@ hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, meta
   return HG_OK;
 }
 
-void hg_metal_free_within(metal_device *d, uint8_t *memory) {
+void hg_metal_free_within(metal_device *d, uint8_t *memory, metal_id commands) {
   metal_allocation *a = find(d, memory);
-  if (a != NULL) drop(d, a);
+  if (a == NULL) return;
+  if (a->is_wrapped) { /* its owner may use it for something else now */
+    (void)hg_metal_settle(d);
+    drop(d, a);
+    return;
+  }
+  const metal_spare spare = {a->buffer, a->length, a->options, commands != NULL ? commands : d->last};
+  take_out(d, a);
+  hg_metal_keep_spare_within(d, &spare);
 }
 
 void hg_metal_memory_close(metal_device *d) {
   while (d->allocations.count > 0) drop(d, allocation_at(d, d->allocations.count - 1));
+  (void)hg_metal_trim_within(d);
+  hg_array_release(&d->allocator, &d->spares);
 }
 
 hg_status hg_metal_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **memory) {
   METAL_RUN(device, hg_metal_allocate_within(device, byte_count, alignment, zeroed, memory));
 }
 
-/* Work that uses it may still be under way. */
 void hg_metal_free(void *device, uint8_t *memory) {
   metal_device *d = device;
   if (d->process != hg_process_id()) return;
   void *pool = d->objc.pool_push();
-  (void)hg_metal_settle(d);
-  hg_metal_free_within(d, memory);
+  hg_metal_free_within(d, memory, NULL);
   d->objc.pool_pop(pool);
 }
 

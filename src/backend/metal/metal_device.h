@@ -24,8 +24,23 @@ typedef struct metal_allocation {
   uint64_t byte_count;
   uint64_t address;  /* the GPU's, of the same byte */
   metal_id buffer;
+  uint64_t length;   /* the buffer's */
+  uint32_t options;
   uint8_t is_wrapped; /* another library's memory, or the host's */
 } metal_allocation;
+
+/* A buffer that was freed, for the next one of about its length when the work before it is done. */
+typedef struct metal_spare {
+  metal_id buffer;
+  uint64_t length;
+  uint32_t options;
+  metal_id behind; /* the command buffer that may use it last, retained; NULL: none does */
+} metal_spare;
+
+/* A command buffer and its only encoder. */
+typedef struct metal_encoding {
+  metal_id commands, encoder; /* NULL: it is not begun */
+} metal_encoding;
 
 /* The results of launches beside their buffers, in shared memory. */
 typedef struct metal_record {
@@ -48,6 +63,8 @@ typedef struct metal_device {
   hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, and those of streams */
   metal_id last;          /* the last command buffer; NULL: none yet */
   hg_array allocations;   /* metal_allocation, ascending by memory */
+  hg_array spares;        /* metal_spare, the oldest first */
+  uint64_t spare_bytes, most_spare_bytes;
   metal_results *results; /* of launches that are waited for; NULL: none yet */
   hg_functions functions;
   atomic_uint poisoned;
@@ -73,10 +90,10 @@ void hg_metal_close(void *device);
 
 /* ---- commands.c: command buffers --------------------------------------------------------------------------------- */
 
-/* Encoding: an encoder in a command buffer of its own, which `commit` gives to the queue and keeps as *last (NULL: only
- * as the device's), in place of what was there. */
-hg_status hg_metal_begin_within(metal_device *d, metal_id *encoder, metal_id *commands);
-void hg_metal_commit_within(metal_device *d, metal_id encoder, metal_id commands, metal_id *last);
+/* `commit` gives the command buffer to the queue and keeps it as *last (NULL: only as the device's), in place of what was
+ * there. What is not begun is not committed. */
+hg_status hg_metal_begin_within(metal_device *d, metal_encoding *e);
+void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last);
 /* A command buffer that is somebody's `last`, retained, or NULL; to be released. */
 metal_id hg_metal_take_last(metal_device *d, metal_id *last);
 void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands);
@@ -87,13 +104,23 @@ hg_status hg_metal_settle(metal_device *d);
 /* HG_DEVICE if a command buffer has failed, or in a child of fork. */
 hg_status hg_metal_check(const metal_device *d);
 
+/* ---- spares.c ---------------------------------------------------------------------------------------------------- */
+
+/* A buffer of at least that length, which it changes to the buffer's own; NULL: there is none. */
+metal_id hg_metal_take_spare_within(metal_device *d, uint64_t *length, uint32_t options);
+/* Takes over the reference to its buffer, not that to what it is behind. */
+void hg_metal_keep_spare_within(metal_device *d, const metal_spare *spare);
+/* Gives all of them back to the system, when all work is done. 0: there were none. */
+int hg_metal_trim_within(metal_device *d);
+
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */
 
 hg_status hg_metal_allocate_within(metal_device *d, uint64_t byte_count, uint32_t alignment, int zeroed,
                                    uint8_t **memory);
 /* In memory whose flags the CPU may read while the GPU works. */
 hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, metal_record **records);
-void hg_metal_free_within(metal_device *d, uint8_t *memory);
+/* Behind the work that was given until now and, unless it is NULL, behind a command buffer that is still encoded. */
+void hg_metal_free_within(metal_device *d, uint8_t *memory, metal_id commands);
 /* Where the GPU has it, 0 for NULL; the encoder's command buffer keeps it there. */
 uint64_t hg_metal_gpu_address(metal_device *d, metal_id encoder, const uint8_t *memory);
 hg_status hg_metal_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **memory);

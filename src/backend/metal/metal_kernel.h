@@ -36,8 +36,11 @@ void hg_metal_release(void *device, void *kernel);
 hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch);
 /* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
 hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch);
-/* Gives the launch to the queue, with a fault to that record, which lies in memory of the device. `results`: of
+/* A launch whose entry is there, behind those that the encoder has, or in a command buffer of its own, which it gives to
+ * the queue; with a fault to that record, which lies in memory of the device. `results`: of
  * programs that change counters or the phase, or NULL. */
+hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal_kernel *kernel,
+                                 const atlas_launch *launch, metal_record *record, metal_results *results);
 hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
                                  metal_record *record, metal_results *results, metal_id *last);
 /* Of a launch that is done: takes the record of its fault, and resets it. */

@@ -25,6 +25,7 @@ enum {
   METAL_SHARED_MEMORY = 0,
   METAL_UNTRACKED = 1 << 8, /* the CPU reads it while the GPU may write to it */
   METAL_READ_WRITE = 3,
+  METAL_BUFFERS = 1,        /* what a barrier is for */
   METAL_SAFE_MATH = 0,
   METAL_COMPLETED = 4,
   METAL_FAILED = 5,

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+enum { MOST_ENCODED = 64 }; /* launches of a command buffer: the system takes one that runs for seconds for hung */
+
 enum { DONE, PENDING, LOST, FORKED }; /* results of the functions that give a number */
 
 typedef struct metal_stream {
@@ -148,10 +150,10 @@ static void event_close(void *device, void *event) {
 
 /* Of a time, an empty command buffer behind the stream's work says it. */
 static hg_status record_within(metal_device *d, metal_event *e, metal_stream *s) {
-  metal_id encoder = NULL, commands = NULL;
-  HG_TRY(hg_metal_begin_within(d, &encoder, &commands));
-  hg_metal_commit_within(d, encoder, commands, &e->last);
-  hg_metal_set_last(d, &s->last, commands); /* who waits for the stream waits for its events too */
+  metal_encoding empty;
+  HG_TRY(hg_metal_begin_within(d, &empty));
+  hg_metal_commit_within(d, &empty, &e->last);
+  hg_metal_set_last(d, &s->last, e->last); /* who waits for the stream waits for its events too */
   return HG_OK;
 }
 
@@ -225,10 +227,23 @@ static void graph_close(void *device, void *graph) {
   hg_release(&d->allocator, g);
 }
 
+/* Launches in a row share a command buffer, each behind what the one before wrote. */
+static hg_status encode_next(metal_device *d, metal_encoding *e, const metal_graph *g, const hg_work *work) {
+  if (e->commands == NULL) HG_TRY(hg_metal_begin_within(d, e));
+  else METAL_WITH(&d->objc, barrier, e->encoder, METAL_BUFFERS);
+  return hg_metal_encode_within(d, e, work->kernel, work->launch, &g->records[work->number], NULL);
+}
+
 static hg_status graph_submit_within(metal_device *d, metal_stream *s, const metal_graph *g) {
-  for (size_t i = 0; i < g->count; i++)
-    HG_TRY(run(d, s, &g->work[i], g->work[i].kind == HG_WORK_LAUNCH ? &g->records[g->work[i].number] : NULL));
-  return HG_OK;
+  metal_encoding e = {NULL, NULL};
+  hg_status status = HG_OK;
+  for (size_t i = 0; i < g->count && status == HG_OK; i++) {
+    const hg_work *work = &g->work[i];
+    if (i % MOST_ENCODED == 0 || work->kind != HG_WORK_LAUNCH) hg_metal_commit_within(d, &e, &s->last);
+    status = work->kind == HG_WORK_LAUNCH ? encode_next(d, &e, g, work) : run(d, s, work, NULL);
+  }
+  hg_metal_commit_within(d, &e, &s->last);
+  return status;
 }
 
 static hg_status graph_submit(void *device, void *stream, void *graph, uint64_t number) {

@@ -362,6 +362,11 @@ static void dispatch(encoder *e, sim_selector s, sim_size threads, sim_size bloc
   e->commands->last = &x->next;
 }
 
+static void memory_barrier(encoder *e, sim_selector s, sim_unsigned scope) {
+  check_open(e, s);
+  if (scope != 1) sim_die("memoryBarrierWithScope: of something other than buffers");
+}
+
 static void end_encoding(encoder *e, sim_selector s) {
   check_open(e, s);
   e->has_ended = 1;
@@ -373,6 +378,7 @@ static const sim_method encoder_methods[] = {
     {"setBytes:length:atIndex:", (void *)set_bytes, "v@:r^vQQ"},
     {"useResource:usage:", (void *)use_resource, "v@:@Q"},
     {"dispatchThreads:threadsPerThreadgroup:", (void *)dispatch, "v@:{?=QQQ}{?=QQQ}"},
+    {"memoryBarrierWithScope:", (void *)memory_barrier, "v@:Q"},
     {"endEncoding", (void *)end_encoding, "v@:"},
     {NULL, NULL, NULL}};
 static const sim_class encoder_class = {NULL, "MTLComputeCommandEncoder", encoder_methods};

@@ -139,19 +139,28 @@ static signed char message_responds(sim_object *o, sim_selector s, sim_selector 
   return find(o->isa, asked) != NULL;
 }
 
-static const char *names[256];
+typedef struct selector_name {
+  long sent; /* messages of that name */
+  char name[96];
+} selector_name;
+
+static selector_name selectors[256];
 
 /* Like the runtime's, selectors of one name are one pointer. */
 SIM_API sim_selector sel_registerName(const char *name) {
   sim_selector found = NULL;
   pthread_mutex_lock(&mutex);
   for (size_t i = 0; i < 256 && found == NULL; i++) {
-    if (names[i] == NULL) names[i] = strdup(name);
-    if (strcmp(names[i], name) == 0) found = names[i];
+    if (selectors[i].name[0] == '\0') snprintf(selectors[i].name, sizeof selectors[i].name, "%s", name);
+    if (strcmp(selectors[i].name, name) == 0) found = selectors[i].name;
   }
   pthread_mutex_unlock(&mutex);
   return found;
 }
+
+static long *sent_of(sim_selector s) { return &((selector_name *)(uintptr_t)(s - offsetof(selector_name, name)))->sent; }
+
+long metal_sim_sent(const char *name) { return __atomic_load_n(sent_of(sel_registerName(name)), __ATOMIC_SEQ_CST); }
 
 static const sim_class string_class;
 
@@ -173,6 +182,7 @@ __attribute__((used)) void *sim_lookup(const sim_object *o, sim_selector s) {
   if (!is_class) check(o, s);
   const sim_method *m = find(o->isa, s);
   if (m == NULL) sim_die("-[%s %s]: a message that is not known", o->isa->name, s);
+  __atomic_add_fetch(sent_of(s), 1, __ATOMIC_SEQ_CST);
   return m->function;
 }
 

@@ -59,6 +59,7 @@ void *sim_error(long code, const char *format, ...) SIM_PRINTF(2, 3); /* autorel
 SIM_API void *objc_autoreleasePoolPush(void);
 SIM_API void objc_autoreleasePoolPop(void *pool);
 SIM_API long metal_sim_live(char *names, size_t size); /* how many objects there are */
+SIM_API long metal_sim_sent(const char *selector);     /* how many messages of that name were sent */
 
 extern const sim_class sim_device_class, sim_options_class; /* metal.c */
 
