@@ -35,7 +35,7 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
                                                            : 0};
   if (program != NULL) {
     status = compile(program, capability, &unit);
-    if (status == HG_OK) status = hg_ptx_emit(program, &unit, &options, text, &info);
+    if (status == HG_OK) status = hg_ptx_emit(&program->allocator, program, &unit, &options, text, &info);
     ir_ssa_release(&unit);
   }
   atlas_program_release(program);

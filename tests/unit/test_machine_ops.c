@@ -168,7 +168,7 @@ static void check_refused(uint16_t op, uint8_t type, const char *sentence) {
   CHECK_EQ_U64(hg_vectorise(program, &unit, &vector), HG_UNSUPPORTED);
   CHECK_STR(hg_last_error(), sentence);
   hg_vector_release(&vector);
-  CHECK_EQ_U64(hg_ptx_emit(program, &unit, &options, &text, &info), HG_UNSUPPORTED);
+  CHECK_EQ_U64(hg_ptx_emit(&program->allocator, program, &unit, &options, &text, &info), HG_UNSUPPORTED);
   CHECK_STR(hg_last_error(), sentence);
   ir_ssa_release(&unit);
   atlas_program_release(program);

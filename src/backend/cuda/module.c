@@ -107,7 +107,7 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
   HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
   HG_TRY(hg_ptx_module(&d->allocator, options.capability, text));
-  HG_TRY(hg_ptx_emit(kernel->program, unit, &options, text, info));
+  HG_TRY(hg_ptx_emit(&d->allocator, kernel->program, unit, &options, text, info));
   HG_TRY(check_shared(d, kernel, info));
   if (hg_array_append(&d->allocator, text, NULL, 1) == NULL) /* the driver wants a NUL */
     return hg_fail_memory("the text of a kernel", text->count + 1);

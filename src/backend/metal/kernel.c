@@ -61,7 +61,7 @@ static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *u
   HG_TRY(hg_expand_unplaced(unit, &d->functions));
   HG_TRY(hg_optimise(program, unit, NULL));
   HG_TRY(hg_msl_prelude(&d->allocator, text));
-  HG_TRY(hg_msl_emit(program, unit, &options, text, info));
+  HG_TRY(hg_msl_emit(&d->allocator, program, unit, &options, text, info));
   HG_TRY(check_shared(d, program, info));
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
 }

@@ -75,7 +75,7 @@ static void head_of_entry(ptx *p, hg_array *to) {
   if (p->sites.count > 0) hg_ptx_append(p, to, "\tmov.b32 %s, 0;\n", p->fault_site.text);
 }
 
-static hg_status write_entry(ptx *p, hg_array *text) {
+static hg_status write_entry(ptx *p, const hg_allocator *allocator, hg_array *text) {
   for (int c = 0; c < PTX_CLASS_COUNT; c++) p->next[c] = 1;
   p->next[PTX_16] = 2;
   p->out = &p->body;
@@ -90,10 +90,10 @@ static hg_status write_entry(ptx *p, hg_array *text) {
   head_of_entry(p, &p->module);
   hg_ptx_append(p, &p->cold, "}\n\n");
   if (p->failed) return hg_fail_memory("the PTX of a program", p->body.count);
-  HG_TRY(append(p->allocator, text, &p->module));
-  HG_TRY(append(p->allocator, text, &p->body));
-  HG_TRY(append(p->allocator, text, &p->slow));
-  return append(p->allocator, text, &p->cold);
+  HG_TRY(append(allocator, text, &p->module));
+  HG_TRY(append(allocator, text, &p->body));
+  HG_TRY(append(allocator, text, &p->slow));
+  return append(allocator, text, &p->cold);
 }
 
 hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability) {
@@ -116,7 +116,8 @@ static hg_gpu_target gpu_target_of(uint32_t capability) {
                          .registers_most = capability >= 80 ? 40 : 0};
 }
 
-static hg_status emit_plan(const gpu_plan *plan, const hg_ptx_options *options, hg_array *text) {
+static hg_status emit_plan(const hg_allocator *allocator, const gpu_plan *plan, const hg_ptx_options *options,
+                           hg_array *text) {
   ptx p = {.allocator = plan->allocator, .plan = plan, .options = options};
   uint64_t values = plan->unit->insns.count;
   p.body = p.slow = p.cold = p.module = (hg_array){.element_size = 1};
@@ -125,7 +126,7 @@ static hg_status emit_plan(const gpu_plan *plan, const hg_ptx_options *options, 
   p.vector = hg_allocate(p.allocator, plan->vector_count, sizeof *p.vector);
   p.reg_copy = p.reg != NULL ? p.reg + values : NULL;
   p.low = p.reg != NULL ? p.reg_copy + values : NULL;
-  hg_status status = p.reg != NULL && p.vector != NULL ? write_entry(&p, text)
+  hg_status status = p.reg != NULL && p.vector != NULL ? write_entry(&p, allocator, text)
                                                        : hg_fail_memory("the PTX of a program", 8 * values);
   hg_release(p.allocator, p.reg);
   hg_release(p.allocator, p.vector);
@@ -134,13 +135,13 @@ static hg_status emit_plan(const gpu_plan *plan, const hg_ptx_options *options, 
   return status;
 }
 
-hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx_options *options, hg_array *text,
-                      hg_gpu_info *info) {
+hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                      const hg_ptx_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target target = gpu_target_of(options->capability);
   gpu_plan plan;
   hg_status status = hg_gpu_plan(program, unit, &target, &options->form, &plan);
   *info = plan.info;
-  if (status == HG_OK) status = emit_plan(&plan, options, text);
+  if (status == HG_OK) status = emit_plan(allocator, &plan, options, text);
   hg_gpu_plan_release(&plan);
   return status;
 }
@@ -152,7 +153,7 @@ hg_status hg_ptx_compile(const hg_allocator *allocator, const atlas_program *pro
   if (status == HG_OK) status = hg_ptx_expand(&unit, NULL, options->capability);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) status = hg_ptx_module(allocator, options->capability, text);
-  if (status == HG_OK) status = hg_ptx_emit(program, &unit, options, text, info);
+  if (status == HG_OK) status = hg_ptx_emit(allocator, program, &unit, options, text, info);
   if (status == HG_OK && hg_array_append(allocator, text, NULL, 1) == NULL) status = hg_fail_memory("PTX", text->count);
   ir_ssa_release(&unit);
   return status;

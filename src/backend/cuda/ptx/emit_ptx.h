@@ -5,7 +5,7 @@
  *   hg_ptx_options options = {.capability = 90, .name = "hg_add"};
  *   hg_gpu_info info;
  *   HG_TRY(hg_ptx_module(&allocator, options.capability, &text));     // once a module
- *   HG_TRY(hg_ptx_emit(program, &unit, &options, &text, &info));      // one entry; may be repeated with other names
+ *   HG_TRY(hg_ptx_emit(&allocator, program, &unit, &options, &text, &info)); // one entry; may be repeated
  *   // terminate with a NUL byte for the driver: hg_array_append(&allocator, &text, NULL, 1)
  *
  * hg_gpu_pack makes the argument block of a launch, which then is
@@ -37,8 +37,8 @@ typedef struct hg_ptx_options {
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
 /* Expands a canonical unit for hg_optimise, whose result hg_ptx_emit takes; see compiler/expand.h. */
 hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability);
-hg_status hg_ptx_emit(const atlas_program *program, ssa_unit *unit, const hg_ptx_options *options, hg_array *text,
-                      hg_gpu_info *info);
+hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                      const hg_ptx_options *options, hg_array *text, hg_gpu_info *info);
 
 /* The whole way: canonical form, expansion, optimisation, module and one entry; text ends in a NUL. */
 hg_status hg_ptx_compile(const hg_allocator *allocator, const atlas_program *program, const hg_ptx_options *options,

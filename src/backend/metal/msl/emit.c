@@ -164,7 +164,7 @@ static void put_head(msl *m, uint32_t shared_bytes) {
   put_variables_of(m, "bool");
 }
 
-static hg_status write_kernel(msl *m, hg_gpu_info *info, hg_array *text) {
+static hg_status write_kernel(msl *m, const hg_allocator *allocator, hg_gpu_info *info, hg_array *text) {
   const gpu_step *steps = m->plan->kernel.data;
   info->shared_bytes = hg_msl_lay_out_places(m);
   m->depth = 1;
@@ -178,14 +178,14 @@ static hg_status write_kernel(msl *m, hg_gpu_info *info, hg_array *text) {
   hg_msl_put(m, "}\n\n");
   put_head(m, info->shared_bytes);
   if (m->refused != HG_OK) return m->refused;
-  if (m->failed || hg_array_append(m->allocator, text, m->head.data, m->head.count) == NULL ||
-      hg_array_append(m->allocator, text, m->body.data, m->body.count) == NULL)
+  if (m->failed || hg_array_append(allocator, text, m->head.data, m->head.count) == NULL ||
+      hg_array_append(allocator, text, m->body.data, m->body.count) == NULL)
     return hg_fail_memory("the MSL of a program", m->body.count);
   return HG_OK;
 }
 
-hg_status hg_msl_emit(const atlas_program *program, ssa_unit *unit, const hg_msl_options *options, hg_array *text,
-                      hg_gpu_info *info) {
+hg_status hg_msl_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                      const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target any = {0};
   hg_gpu_form form = options->form;
   gpu_plan plan;
@@ -196,7 +196,7 @@ hg_status hg_msl_emit(const atlas_program *program, ssa_unit *unit, const hg_msl
   if (status == HG_OK) {
     msl m = {.allocator = plan.allocator, .plan = &plan, .options = options, .body = {.element_size = 1},
              .head = {.element_size = 1}, .sites = {.element_size = sizeof(uint64_t)}};
-    status = write_kernel(&m, info, text);
+    status = write_kernel(&m, allocator, info, text);
     hg_array *owned[] = {&m.body, &m.head, &m.sites, &m.frames};
     for (size_t i = 0; i < 4; i++) hg_array_release(m.allocator, owned[i]);
     hg_release(m.allocator, m.uses);
@@ -212,7 +212,7 @@ hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *pro
   if (status == HG_OK) status = hg_expand_unplaced(&unit, NULL);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) status = hg_msl_prelude(allocator, text);
-  if (status == HG_OK) status = hg_msl_emit(program, &unit, options, text, info);
+  if (status == HG_OK) status = hg_msl_emit(allocator, program, &unit, options, text, info);
   ir_ssa_release(&unit);
   return status;
 }

@@ -4,7 +4,7 @@
  *   hg_msl_options options = {.name = "hg_add"};
  *   hg_gpu_info info;
  *   HG_TRY(hg_msl_prelude(&allocator, &text));                        // once a library
- *   HG_TRY(hg_msl_emit(program, &unit, &options, &text, &info));      // one kernel; may be repeated with other names
+ *   HG_TRY(hg_msl_emit(&allocator, program, &unit, &options, &text, &info)); // one kernel; may be repeated
  *
  * A kernel has one parameter, buffer 0: the argument block that hg_gpu_pack makes (backend/gpu/gpu.h). It is launched
  * with dispatchThreads, so that a linear launch's last block has the lanes that are left, and needs what the text
@@ -22,8 +22,8 @@ typedef struct hg_msl_options {
 
 hg_status hg_msl_prelude(const hg_allocator *allocator, hg_array *text);
 /* HG_UNSUPPORTED with a sentence for atomics of 64 bits that Metal cannot do. */
-hg_status hg_msl_emit(const atlas_program *program, ssa_unit *unit, const hg_msl_options *options, hg_array *text,
-                      hg_gpu_info *info);
+hg_status hg_msl_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                      const hg_msl_options *options, hg_array *text, hg_gpu_info *info);
 
 /* The whole way: canonical form, expansion, optimisation, prelude and one kernel. */
 hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *program, const hg_msl_options *options,
