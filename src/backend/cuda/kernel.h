@@ -26,8 +26,7 @@ enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 16 };
 typedef struct cuda_kernel {
   const atlas_program *program; /* outlives the kernel */
   uint8_t hash[ATLAS_HASH_BYTES];
-  uint32_t *insn_of; /* by the machine code's instruction numbers: the program's */
-  uint32_t insn_count;
+  hg_gpu_numbers numbers;
   _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
   cuda_product *product; /* what runs instead of the program; NULL: nothing */
   atomic_uint wanted; /* a set of forms, which hg_cuda_prepare is to make */

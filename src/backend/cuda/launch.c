@@ -167,8 +167,7 @@ static hg_status timer_read(cuda_device *d, atlas_launch *launch) {
 
 void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
                             hg_fault *fault) {
-  hg_gpu_fault own = *record;
-  if (own.instruction < kernel->insn_count) own.instruction = kernel->insn_of[own.instruction];
+  const hg_gpu_fault own = hg_gpu_own_fault(&kernel->numbers, record);
   hg_gpu_fault_read(kernel->program, launch, &own, fault);
 }
 

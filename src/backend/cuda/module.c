@@ -1,7 +1,5 @@
 /* module.c - from a program to a function of the driver: PTX, which the driver's linker turns into machine code for
- * this GPU. The machine code is kept in the kernel cache under the program's hash, so its instruction
- * numbers are those of the canonical form, which all programs of that hash share; each kernel has a table of its own
- * instructions by these numbers. */
+ * this GPU and the kernel cache keeps. */
 #include "backend/cuda/kernel.h"
 
 #include "code_version.h" /* made by the build from the sources: tools/digest.py */
@@ -10,27 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- instruction numbers ----------------------------------------------------------------------------------------- */
-
-/* Numbers the canonical unit's values, then its blocks' ends, and fills the table of the program's instructions. */
-static hg_status number_instructions(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit) {
-  size_t values = unit->insns.count, count = values + unit->blocks.count;
-  uint32_t *table = hg_allocate(&d->allocator, count, sizeof *table);
-  if (table == NULL) return hg_fail_memory("a kernel's table of instructions", count * sizeof *table);
-  for (size_t i = 0; i < count; i++) {
-    uint32_t *insn = i < values ? &ssa_insn_at(unit, (uint32_t)i)->insn
-                                : &ssa_block_at(unit, (uint32_t)(i - values))->insn;
-    table[i] = *insn;
-    if (*insn != SSA_NONE) *insn = (uint32_t)i;
-  }
-  hg_name_loops(unit);
-  if (kernel->insn_of == NULL) {
-    kernel->insn_of = table;
-    kernel->insn_count = (uint32_t)count;
-  } else hg_release(&d->allocator, table); /* a later entry's table is the same */
-  return HG_OK;
-}
 
 /* ---- text to machine code ---------------------------------------------------------------------------------------- */
 
@@ -75,10 +52,11 @@ static hg_status assemble(cuda_device *d, const char *program, const hg_array *t
 /* By instruction number, the line in the program's text; NULL where lines are not wanted. */
 static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uint32_t **lines) {
   if (!d->writes_lines) return HG_OK;
-  uint32_t *table = hg_allocate(&d->allocator, kernel->insn_count, sizeof *table);
-  if (table == NULL) return hg_fail_memory("a kernel's table of lines", kernel->insn_count * sizeof *table);
-  for (uint32_t i = 0; i < kernel->insn_count; i++)
-    if (kernel->insn_of[i] != SSA_NONE) table[i] = atlas_insn_at(kernel->program, kernel->insn_of[i])->line;
+  const hg_gpu_numbers *numbers = &kernel->numbers;
+  uint32_t *table = hg_allocate(&d->allocator, numbers->count, sizeof *table);
+  if (table == NULL) return hg_fail_memory("a kernel's table of lines", numbers->count * sizeof *table);
+  for (uint32_t i = 0; i < numbers->count; i++)
+    if (numbers->insn_of[i] != SSA_NONE) table[i] = atlas_insn_at(kernel->program, numbers->insn_of[i])->line;
   *lines = table;
   return HG_OK;
 }
@@ -248,7 +226,7 @@ static void end_kernel(cuda_device *d, void *of) {
   for (int i = 0; i < CUDA_ENTRY_COUNT; i++) release_entries(d, entry_at(kernel, i), has_context);
   hg_cuda_leave(d, pushed);
   hg_cuda_product_close(d, kernel->product);
-  hg_release(&d->allocator, kernel->insn_of);
+  hg_release(&d->allocator, kernel->numbers.insn_of);
   hg_mutex_destroy(&kernel->mutex);
   hg_release(&d->allocator, kernel);
 }
@@ -310,7 +288,7 @@ static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t fo
 static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text) {
   ssa_unit unit;
   hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) status = number_instructions(d, kernel, &unit);
+  if (status == HG_OK) status = hg_gpu_number(&d->allocator, &unit, &kernel->numbers);
   if (status == HG_OK) status = write_text(d, kernel, &unit, k->special.name, k->special.form | HG_GPU_SHORT, text);
   ir_ssa_release(&unit);
   return status;
@@ -360,7 +338,7 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
                                full_form **full) {
   cuda_key k;
   make_key(d, kernel, form, &k);
-  HG_TRY(number_instructions(d, kernel, unit));
+  HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
   if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
   HG_TRY(hg_cuda_check_poison(d));
   return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry, full));

@@ -59,6 +59,7 @@
 
 #include "atlas/interp.h"
 #include "compiler/analyse.h"
+#include "ir/ssa.h"
 
 #define HG_GPU_NO_SYMBOL UINT32_MAX
 #define HG_GPU_PHI_SYMBOL (UINT32_MAX - 1) /* the boundary pool */
@@ -177,6 +178,17 @@ uint32_t hg_gpu_table_blocks(uint64_t lanes, uint32_t units);
 void hg_gpu_next(void *block, hg_gpu_launch *out);
 
 hg_gpu_fault hg_gpu_fault_none(void);
+
+/* The program's instructions by the numbers that its kernels have: those of the canonical form (numbers.c). */
+typedef struct hg_gpu_numbers {
+  uint32_t *insn_of; /* NULL: not known yet; hg_release it */
+  uint32_t count;
+} hg_gpu_numbers;
+
+/* Numbers the canonical unit's values, then its blocks' ends, names its loops, and fills the table unless it is there. */
+hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_numbers *numbers);
+/* The record with the program's own instruction. */
+hg_gpu_fault hg_gpu_own_fault(const hg_gpu_numbers *numbers, const hg_gpu_fault *record);
 void hg_gpu_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_gpu_fault *record,
                        hg_fault *out);
 
