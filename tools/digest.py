@@ -8,7 +8,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-SUFFIXES = {".c", ".h", ".def", ".atlas"}
+SUFFIXES = {".c", ".h", ".def", ".atlas", ".metal"}
 
 
 def main(out, depfile, root, *folders):

@@ -198,6 +198,11 @@ void hg_kernel_cache_put(hg_kernel_cache *cache, const hg_cache_key *key, const 
        problem != NULL ? problem : "it could not be stored", cache->disk.folder);
 }
 
+int hg_kernel_cache_scratch(hg_kernel_cache *cache, const hg_cache_key *key, char path[HG_PATH_BYTES]) {
+  uint8_t digest[HG_SHA256_BYTES];
+  return cache != NULL && hg_cache_key_digest(key, digest) && hg_disk_cache_scratch(&cache->disk, digest, path);
+}
+
 hg_kernel_cache_counts hg_kernel_cache_count(hg_kernel_cache *cache) {
   hg_kernel_cache_counts counts = {0};
   if (cache == NULL) return counts;

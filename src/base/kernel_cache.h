@@ -63,6 +63,10 @@ typedef struct hg_kernel_cache_counts {
 
 hg_kernel_cache_counts hg_kernel_cache_count(hg_kernel_cache *cache);
 
+/* Where the caller may make a file in the cache's folder, for what takes only files: nobody else uses the name, and one
+ * that is left behind goes as those of the cache do. 0 where nothing is kept on disk. */
+int hg_kernel_cache_scratch(hg_kernel_cache *cache, const hg_cache_key *key, char path[HG_PATH_BYTES]);
+
 /* ---- the disk level ---------------------------------------------------------------------------------------------- */
 
 /* One file an entry, named by the SHA-256 of its key: little-endian
@@ -104,6 +108,9 @@ hg_disk_result hg_disk_cache_load(hg_disk_cache *disk, const hg_cache_key *key, 
                                   hg_payload **out);
 int hg_disk_cache_store(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest, const void *bytes,
                         size_t byte_count); /* 1 if stored */
+
+/* A name in the folder, which is there, for a file that is not an entry; 0 where the folder may not be used. */
+int hg_disk_cache_scratch(const hg_disk_cache *disk, const uint8_t *digest, char path[HG_PATH_BYTES]);
 
 /* SHA-256 of a key; 0 for a key too large to keep anything under. */
 int hg_cache_key_digest(const hg_cache_key *key, uint8_t digest[HG_SHA256_BYTES]);

@@ -330,15 +330,19 @@ static int temporary_path(const hg_disk_cache *disk, const uint8_t *digest, char
   return join(disk, name, path);
 }
 
+int hg_disk_cache_scratch(const hg_disk_cache *disk, const uint8_t *digest, char path[HG_PATH_BYTES]) {
+  return disk->folder[0] != '\0' && temporary_path(disk, digest, path) && hg_directory_create(disk->folder) &&
+         readable(disk);
+}
+
 int hg_disk_cache_store(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest, const void *bytes,
                         size_t byte_count) {
   char path[HG_PATH_BYTES], temporary[HG_PATH_BYTES];
   key_bytes wanted;
-  if (disk->folder[0] == '\0' || !key_open(key, &wanted)) return 0;
+  if (!key_open(key, &wanted)) return 0;
   uint64_t total = file_bytes(wanted.count, byte_count);
   if (total == 0 || total > evicted_cap(disk)) return 0; /* it would be evicted at once */
-  if (!entry_path(disk, digest, path) || !temporary_path(disk, digest, temporary)) return 0;
-  if (!hg_directory_create(disk->folder) || !readable(disk)) return 0;
+  if (!entry_path(disk, digest, path) || !hg_disk_cache_scratch(disk, digest, temporary)) return 0;
   size_t count;
   uint8_t *file = file_make(&disk->allocator, &wanted, bytes, byte_count, &count);
   if (file == NULL) return 0;

@@ -71,6 +71,46 @@ static inline void hash_of(const uint8_t *bytes, size_t count, uint8_t digest[HG
   hg_sha256_end(&hash, digest);
 }
 
+/* ---- damage ------------------------------------------------------------------------------------------------------ */
+
+static inline uint8_t *find_bytes(uint8_t *bytes, size_t count, const char *what) {
+  for (size_t i = 0; i + strlen(what) <= count; i++)
+    if (memcmp(bytes + i, what, strlen(what)) == 0) return bytes + i;
+  CHECK(0);
+  return bytes;
+}
+
+/* Changes a file of the cache, gives its new size, and may give it a right digest. */
+typedef size_t damage_function(uint8_t *file, size_t count);
+
+typedef struct damaging {
+  const char *folder;
+  damage_function *damage;
+} damaging;
+
+static inline int damage_visited(void *user, const hg_file_info *info) {
+  const damaging *d = (const damaging *)user;
+  char path[HG_PATH_BYTES];
+  hg_allocator allocator;
+  uint8_t *bytes = NULL;
+  size_t count = 0;
+  hg_allocator_resolve(NULL, &allocator);
+  snprintf(path, sizeof path, "%s/%s", d->folder, info->name);
+  CHECK_EQ_U64(hg_file_read(&allocator, path, 1 << 20, &bytes, &count), HG_READ_OK);
+  count = d->damage(bytes, count);
+  FILE *file = fopen(path, "wb");
+  CHECK(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
+  hg_release(&allocator, bytes);
+  return 1;
+}
+
+static inline void damage_files(const char *folder, damage_function *damage) {
+  damaging d = {folder, damage};
+  CHECK(hg_directory_list(folder, damage_visited, &d));
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
 /* Kernel `number`: its key and its payload, which can be told from every other kernel's. */
 typedef struct sample {
   hg_cache_key key;

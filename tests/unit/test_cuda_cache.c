@@ -8,6 +8,7 @@
 #include "atlas/functions.h"
 #include "atlas/interp.h"
 #include "backend/cuda/ptx/emit_ptx.h"
+#include "base/bytes.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,51 +155,24 @@ typedef enum damage {
   DAMAGE_COUNT
 } damage;
 
-static uint8_t *find(uint8_t *bytes, size_t count, const char *what) {
-  for (size_t i = 0; i + strlen(what) <= count; i++)
-    if (memcmp(bytes + i, what, strlen(what)) == 0) return bytes + i;
-  CHECK(0);
-  return bytes;
-}
-
-static void write_u64(uint8_t *to, uint64_t value) {
-  for (unsigned i = 0; i < 8; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
+static damage current;
 
 /* The form of a file: base/kernel_cache.h; of what it keeps: module.c. Returns its new size. */
-static size_t damage_bytes(damage d, uint8_t *file, size_t count) {
+static size_t damage_bytes(uint8_t *file, size_t count) {
   size_t payload = 24 + (size_t)(file[12] | file[13] << 8), image = payload + sizeof(hg_gpu_info);
   CHECK(image + HG_SHA256_BYTES < count && memcmp(file + image, "FAKECUBIN", 9) == 0);
-  switch (d) {
+  switch (current) {
   case A_BIT: file[image + 40] ^= 1; return count;
   case NO_IMAGE: file[image] ^= 1; break;
-  case NO_ENTRY: *(find(file, count, ".entry hg_step") + 10) = 'S'; break;
+  case NO_ENTRY: *(find_bytes(file, count, ".entry hg_step") + 10) = 'S'; break;
   case OTHER_VERSION: file[payload] ^= 4; break;
   default:
     count = image + HG_SHA256_BYTES;
-    write_u64(file + 16, sizeof(hg_gpu_info));
+    hg_store_le(file + 16, 8, sizeof(hg_gpu_info));
     break;
   }
   hash_of(file, count - HG_SHA256_BYTES, file + count - HG_SHA256_BYTES);
   return count;
-}
-
-static damage current;
-
-static int damage_file(void *user, const hg_file_info *info) {
-  char path[HG_PATH_BYTES];
-  hg_allocator allocator;
-  uint8_t *bytes = NULL;
-  size_t count = 0;
-  (void)user;
-  hg_allocator_resolve(NULL, &allocator);
-  snprintf(path, sizeof path, "%s/%s", folder, info->name);
-  CHECK_EQ_U64(hg_file_read(&allocator, path, 1 << 20, &bytes, &count), HG_READ_OK);
-  count = damage_bytes(current, bytes, count);
-  FILE *file = fopen(path, "wb");
-  CHECK(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
-  hg_release(&allocator, bytes);
-  return 1;
 }
 
 /* What is damaged is compiled anew, and replaced. */
@@ -206,7 +180,7 @@ static void test_damage(void) {
   check_links(run_step, STEP_FORMS);
   for (current = A_BIT; current < DAMAGE_COUNT; current++) {
     CHECK_EQ_U64(count_files(folder), STEP_FORMS);
-    CHECK(hg_directory_list(folder, damage_file, NULL));
+    damage_files(folder, damage_bytes);
     check_links(run_step, STEP_FORMS);
     check_links(run_step, 0);
   }

@@ -208,7 +208,8 @@ static void test_refusals(void) {
 /* ---- what is kept and what shares ------------------------------------------------------------------------------- */
 
 static const char adds[] = ".program adds\n.buffer x u32 inout\n.table t 2 in\n    ldg.u32 r0, [x + lane]\n"
-                           "    movi.u32 r1, #0\n    sreg.u64 r2, global.x\n    movi.u64 r4, #4\n    mul.u64 r2, r2, r4\n    ldg.u32 r3, [r1 : r2]\n    add.u32 r0, r0, r3\n"
+                           "    movi.u32 r1, #0\n    sreg.u64 r2, global.x\n    mul.u64 r2, r2, #4\n"
+                           "    ldg.u32 r3, [r1 : r2]\n    add.u32 r0, r0, r3\n"
                            "    stg.u32 [x + lane], r0\n    exit\n";
 
 /* A buffer that was freed is the next of its size when the work before it is done; freeing waits for nothing. */

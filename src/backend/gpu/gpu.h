@@ -185,7 +185,8 @@ typedef struct hg_gpu_numbers {
   uint32_t count;
 } hg_gpu_numbers;
 
-/* Numbers the canonical unit's values, then its blocks' ends, names its loops, and fills the table unless it is there. */
+/* Numbers the canonical unit's values, then its blocks' ends, names its loops, and fills the table unless it is
+ * there. */
 hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_numbers *numbers);
 /* The record with the program's own instruction. */
 hg_gpu_fault hg_gpu_own_fault(const hg_gpu_numbers *numbers, const hg_gpu_fault *record);

@@ -1,6 +1,6 @@
-/* numbers.c - the numbers of instructions in a kernel. The kernel cache keeps kernels under the program's hash, so a kernel has
- * those of the canonical form, which all programs of that hash share; each program has a table of its own instructions by
- * these numbers. */
+/* numbers.c - the numbers of instructions in a kernel. The kernel cache keeps kernels under the program's hash, so a
+ * kernel has those of the canonical form, which all programs of that hash share; each program has a table of its own
+ * instructions by these numbers. */
 #include "backend/gpu/gpu.h"
 
 #include "base/error.h"

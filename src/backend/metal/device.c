@@ -22,13 +22,17 @@ static hg_status check_engine(const char *engine) {
   return hg_fail(HG_UNSUPPORTED, "GPUs have no engine '%s', only 'msl'", engine);
 }
 
+static void copy_words(const metal_runtime *r, metal_id string, const char *otherwise, char words[128]) {
+  const char *text = METAL(r, utf8, string);
+  snprintf(words, 128, "%s", text != NULL ? text : otherwise);
+}
+
 static hg_status describe_device(const metal_runtime *r, metal_id device, hg_device_info *info) {
   *info = (hg_device_info){.engine = "msl",
                            .subgroup_lanes = 32,
                            .max_shared_bytes = (uint32_t)METAL(r, threadgroup_bytes, device),
                            .memory_bytes = METAL(r, working_set, device)};
-  const char *name = METAL(r, utf8, METAL(r, name, device));
-  snprintf(info->name, sizeof info->name, "%s", name != NULL ? name : "Metal");
+  copy_words(r, METAL(r, name, device), "Metal", info->name);
   return HG_OK;
 }
 
@@ -46,6 +50,9 @@ hg_status hg_metal_query(const hg_device_choice *choice, hg_device_info *info) {
 }
 
 static hg_status open_queue(metal_device *d) {
+  metal_id process = METAL(&d->objc, process, d->objc.class_of("NSProcessInfo"));
+  copy_words(&d->objc, METAL(&d->objc, name, d->device), "Metal", d->name);
+  copy_words(&d->objc, METAL(&d->objc, system, process), "", d->system);
   d->shared_bytes = (uint32_t)METAL(&d->objc, threadgroup_bytes, d->device);
   d->most_spare_bytes = METAL(&d->objc, working_set, d->device) / 8;
   d->queue = METAL(&d->objc, queue, d->device);
@@ -83,6 +90,7 @@ hg_status hg_metal_open(const hg_allocator *allocator, const hg_device_choice *c
     return status;
   }
   hg_functions_open(&d->functions, allocator);
+  d->cache = hg_kernel_cache_create(allocator, 0, NULL, NULL);
   *device = d;
   return HG_OK;
 }
@@ -100,6 +108,7 @@ void hg_metal_close(void *device) {
     d->objc.pool_pop(pool);
   }
   hg_functions_close(&d->functions);
+  hg_kernel_cache_release(d->cache);
   hg_array_release(&allocator, &d->allocations);
   hg_mutex_destroy(&d->mutex);
   hg_release(&allocator, d);

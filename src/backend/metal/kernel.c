@@ -1,46 +1,12 @@
-/* kernel.c - from a program to a pipeline of Metal's. */
+/* kernel.c - from a program to a pipeline of Metal's, by way of a text, or of the kernel cache. */
 #include "backend/metal/metal_kernel.h"
 
 #include "backend/metal/msl/emit_msl.h"
+#include "code_version.h" /* made by the build from the sources: tools/digest.py */
 #include "compiler/canon.h"
 #include "compiler/optimise.h"
 
 #include <stdio.h>
-
-/* ---- text to pipeline -------------------------------------------------------------------------------------------- */
-
-static hg_status no_pipeline(const metal_device *d, const atlas_program *program, metal_id error) {
-  return hg_fail(HG_DEVICE, "Metal did not compile program '%s' (its log: %s)", program->name,
-                 HG_LINE(hg_metal_words(&d->objc, error)));
-}
-
-/* Without what Metal calls fast math. Newer systems have a name for it, older ones a switch. */
-static metal_id safe_options(const metal_runtime *r) {
-  metal_id options = METAL(r, make, r->class_of("MTLCompileOptions"));
-  if (METAL_WITH(r, responds, options, r->selector.math_mode)) METAL_WITH(r, math_mode, options, METAL_SAFE_MATH);
-  else METAL_WITH(r, fast_math, options, 0);
-  return options;
-}
-
-static metal_id string_of(const metal_runtime *r, const char *text) {
-  return METAL_WITH(r, string, r->class_of("NSString"), text);
-}
-
-/* `text` ends in a NUL. */
-static hg_status make_pipeline(const metal_device *d, const atlas_program *program, const char *text, const char *name,
-                               metal_id *pipeline) {
-  const metal_runtime *r = &d->objc;
-  metal_id error = NULL, options = safe_options(r);
-  metal_id library = METAL_WITH(r, library, d->device, string_of(r, text), options, &error);
-  METAL(r, release, options);
-  if (library == NULL) return no_pipeline(d, program, error);
-  metal_id function = METAL_WITH(r, function, library, string_of(r, name));
-  METAL(r, release, library);
-  if (function == NULL) return no_pipeline(d, program, NULL);
-  *pipeline = METAL_WITH(r, pipeline, d->device, function, &error);
-  METAL(r, release, function);
-  return *pipeline != NULL ? HG_OK : no_pipeline(d, program, error);
-}
 
 /* ---- a form ------------------------------------------------------------------------------------------------------ */
 
@@ -51,16 +17,15 @@ static hg_status check_shared(const metal_device *d, const atlas_program *progra
                  (unsigned)info->max_threads, (unsigned)d->shared_bytes);
 }
 
-static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const char *name, uint32_t form,
-                      hg_array *text, hg_gpu_info *info) {
+static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const metal_key *k, hg_array *text,
+                      hg_gpu_info *info) {
+  const uint32_t form = k->special.form;
   const hg_msl_options options = {
       .form.flags = form & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
       .form.threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK,
-      .name = name};
-  hg_name_loops(unit);
+      .name = k->special.name};
   HG_TRY(hg_expand_unplaced(unit, &d->functions));
   HG_TRY(hg_optimise(program, unit, NULL));
-  HG_TRY(hg_msl_prelude(&d->allocator, text));
   HG_TRY(hg_msl_emit(&d->allocator, program, unit, &options, text, info));
   HG_TRY(check_shared(d, program, info));
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
@@ -74,17 +39,116 @@ static hg_status check_threads(const metal_device *d, const atlas_program *progr
                  program->name, (unsigned)entry->info.max_threads, (unsigned long long)most);
 }
 
-static hg_status fill_entry(metal_device *d, const atlas_program *program, ssa_unit *unit, uint32_t form,
-                            metal_entry *entry) {
-  char name[ATLAS_MAX_NAME + 4];
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
+
+static void make_key(const metal_device *d, const metal_kernel *kernel, uint32_t form, metal_key *k) {
+  *k = (metal_key){.special.form = form};
+  snprintf(k->target, sizeof k->target, "metal %s", d->name);
+  snprintf(k->special.name, sizeof k->special.name, "hg_%s", kernel->program->name);
+  k->key = (hg_cache_key){.target = k->target,
+                          .driver = d->system,
+                          .compiler_version = CODE_VERSION,
+                          .specialisation = &k->special,
+                          .specialisation_bytes = sizeof k->special};
+  memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
+}
+
+/* What the cache keeps begins with this; then come the text without its prelude, with a NUL, and the archive. */
+typedef struct metal_image {
+  hg_gpu_info info;
+  uint64_t text_bytes;
+} metal_image;
+
+enum { MOST_ARCHIVE_BYTES = 64 << 20 };
+
+/* The kernel's text, behind the prelude. */
+static hg_status pipeline_of(metal_device *d, const atlas_program *program, const metal_key *k, const char *text,
+                             const char *path, int is_there, metal_entry *entry) {
+  hg_array whole = {.element_size = 1};
+  hg_status status = hg_msl_prelude(&d->allocator, &whole);
+  if (status == HG_OK && hg_array_append(&d->allocator, &whole, text, strlen(text) + 1) == NULL)
+    status = hg_fail_memory("MSL", whole.count + strlen(text) + 1);
+  const metal_source source = {program->name, whole.data, k->special.name, entry->info.max_threads};
+  if (status == HG_OK) status = hg_metal_pipeline(d, &source, path, is_there, &entry->pipeline);
+  hg_array_release(&d->allocator, &whole);
+  if (status == HG_OK) status = check_threads(d, program, entry);
+  if (status == HG_OK) return HG_OK;
+  METAL(&d->objc, release, entry->pipeline);
+  entry->pipeline = NULL;
+  return status;
+}
+
+/* A file with the archive, for as long as the pipeline is made; 0: none. */
+static int put_archive(metal_device *d, const metal_key *k, const uint8_t *bytes, size_t count, char *path) {
+  char temporary[HG_PATH_BYTES];
+  return count > 0 && hg_kernel_cache_scratch(d->cache, &k->key, temporary) &&
+         hg_kernel_cache_scratch(d->cache, &k->key, path) && hg_file_write(temporary, path, bytes, count);
+}
+
+static hg_status load_image(metal_device *d, const atlas_program *program, const metal_key *k,
+                            const hg_payload *payload, metal_entry *entry) {
+  const metal_image *image = (const metal_image *)(const void *)payload->bytes;
+  const char *text = (const char *)(image + 1);
+  if (payload->byte_count <= sizeof *image || image->info.size != sizeof image->info || image->text_bytes == 0 ||
+      image->text_bytes > payload->byte_count - sizeof *image || text[image->text_bytes - 1] != '\0')
+    return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
+  char path[HG_PATH_BYTES];
+  size_t archive_bytes = payload->byte_count - sizeof *image - (size_t)image->text_bytes;
+  int is_there = put_archive(d, k, (const uint8_t *)text + image->text_bytes, archive_bytes, path);
+  entry->info = image->info;
+  hg_status status = pipeline_of(d, program, k, text, is_there ? path : NULL, 1, entry);
+  if (is_there) (void)hg_file_remove(path);
+  return status;
+}
+
+/* A cached kernel that does not load counts as not cached. */
+static int load_cached(metal_device *d, const atlas_program *program, const metal_key *k, metal_entry *entry) {
+  hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
+  if (payload == NULL) return 0;
+  hg_status status = load_image(d, program, k, payload, entry);
+  hg_payload_release(payload);
+  return status == HG_OK;
+}
+
+/* Without memory nothing is kept. */
+static void keep_image(metal_device *d, const metal_key *k, const hg_array *text, const char *path,
+                       const hg_gpu_info *info) {
+  const metal_image head = {.info = *info, .text_bytes = text->count};
+  hg_array image = {.element_size = 1};
+  uint8_t *archive = NULL;
+  size_t archive_bytes = 0;
+  if (path == NULL || hg_file_read(&d->allocator, path, MOST_ARCHIVE_BYTES, &archive, &archive_bytes) != HG_READ_OK)
+    archive_bytes = 0;
+  if (hg_array_append(&d->allocator, &image, &head, sizeof head) != NULL &&
+      hg_array_append(&d->allocator, &image, text->data, text->count) != NULL &&
+      (archive_bytes == 0 || hg_array_append(&d->allocator, &image, archive, archive_bytes) != NULL))
+    hg_kernel_cache_put(d->cache, &k->key, image.data, image.count);
+  hg_release(&d->allocator, archive);
+  hg_array_release(&d->allocator, &image);
+}
+
+static hg_status compile_text(metal_device *d, const atlas_program *program, const metal_key *k, const hg_array *text,
+                              metal_entry *entry) {
+  char path[HG_PATH_BYTES];
+  int has_file = hg_kernel_cache_scratch(d->cache, &k->key, path);
+  hg_status status = pipeline_of(d, program, k, text->data, has_file ? path : NULL, 0, entry);
+  if (status == HG_OK) keep_image(d, k, text, has_file ? path : NULL, &entry->info);
+  if (has_file) (void)hg_file_remove(path);
+  return status;
+}
+
+/* ---- entries ----------------------------------------------------------------------------------------------------- */
+
+static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t form, metal_entry *entry) {
+  metal_key k;
   hg_array text = {.element_size = 1};
-  snprintf(name, sizeof name, "hg_%s", program->name);
-  hg_status status = emit(d, program, unit, name, form, &text, &entry->info);
-  if (status == HG_OK) status = make_pipeline(d, program, text.data, name, &entry->pipeline);
+  make_key(d, kernel, form, &k);
+  HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
+  if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
+  HG_TRY(hg_metal_check(d));
+  hg_status status = emit(d, kernel->program, unit, &k, &text, &entry->info);
+  if (status == HG_OK) status = compile_text(d, kernel->program, &k, &text, entry);
   hg_array_release(&d->allocator, &text);
-  if (status != HG_OK) return status;
-  status = check_threads(d, program, entry);
-  if (status != HG_OK) METAL(&d->objc, release, entry->pipeline);
   return status;
 }
 
@@ -92,7 +156,7 @@ static hg_status fill_entry(metal_device *d, const atlas_program *program, ssa_u
 static hg_status make_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t form) {
   metal_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
-  hg_status status = fill_entry(d, kernel->program, unit, form, entry);
+  hg_status status = fill_entry(d, kernel, unit, form, entry);
   if (status == HG_OK) atomic_store_explicit(&kernel->entry[form], entry, memory_order_release);
   else hg_release(&d->allocator, entry);
   return status;
@@ -112,6 +176,7 @@ static hg_status make_form(metal_device *d, metal_kernel *kernel, uint32_t form)
 static void release_memory(metal_device *d, metal_kernel *kernel) {
   for (int i = 0; i < METAL_ENTRY_COUNT; i++) hg_release(&d->allocator, atomic_load(&kernel->entry[i]));
   hg_mutex_destroy(&kernel->mutex);
+  hg_release(&d->allocator, kernel->numbers.insn_of);
   hg_release(&d->allocator, kernel);
 }
 
@@ -128,6 +193,7 @@ hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *o
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for a kernel");
   }
   kernel->program = input->program;
+  memcpy(kernel->hash, input->hash, sizeof kernel->hash);
   hg_status status = make_usual_entry(d, kernel, input->unit);
   if (status == HG_OK) *out = (hg_compiled){.kernel = kernel, .engine = "msl"};
   else release_memory(d, kernel);

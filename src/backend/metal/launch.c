@@ -133,7 +133,8 @@ hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const at
 
 void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch, metal_record *record,
                           hg_fault *fault) {
-  if (record->flag != 0) hg_gpu_fault_read(kernel->program, launch, &record->fault, fault);
+  const hg_gpu_fault own = hg_gpu_own_fault(&kernel->numbers, &record->fault);
+  if (record->flag != 0) hg_gpu_fault_read(kernel->program, launch, &own, fault);
   *record = (metal_record){.fault = hg_gpu_fault_none()};
 }
 

@@ -13,6 +13,7 @@
 #include "backend/gpu/gpu.h"
 #include "backend/metal/objc.h"
 #include "base/error.h"
+#include "base/kernel_cache.h"
 #include "base/os.h"
 #include "compiler/expand.h"
 
@@ -67,6 +68,8 @@ typedef struct metal_device {
   uint64_t spare_bytes, most_spare_bytes;
   metal_results *results; /* of launches that are waited for; NULL: none yet */
   hg_functions functions;
+  hg_kernel_cache *cache; /* NULL: nothing is kept */
+  char name[128], system[128]; /* of the device; the version of the system */
   atomic_uint poisoned;
   char poison[300];
 } metal_device;
@@ -90,8 +93,8 @@ void hg_metal_close(void *device);
 
 /* ---- commands.c: command buffers --------------------------------------------------------------------------------- */
 
-/* `commit` gives the command buffer to the queue and keeps it as *last (NULL: only as the device's), in place of what was
- * there. What is not begun is not committed. */
+/* `commit` gives the command buffer to the queue and keeps it as *last (NULL: only as the device's), in place of what
+ * was there. What is not begun is not committed. */
 hg_status hg_metal_begin_within(metal_device *d, metal_encoding *e);
 void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last);
 /* A command buffer that is somebody's `last`, retained, or NULL; to be released. */

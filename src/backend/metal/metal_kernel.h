@@ -15,6 +15,8 @@ enum { METAL_USUAL_BLOCK = 256, METAL_ENTRY_COUNT = 8 };
 
 typedef struct metal_kernel {
   const atlas_program *program; /* outlives the kernel */
+  uint8_t hash[ATLAS_HASH_BYTES];
+  hg_gpu_numbers numbers;
   _Atomic(metal_entry *) entry[METAL_ENTRY_COUNT]; /* by form; NULL: not needed yet */
   atomic_uint wanted; /* a set of forms, which hg_metal_prepare is to make */
   hg_mutex mutex;     /* of hg_metal_prepare */
@@ -28,6 +30,30 @@ static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t form, m
   return HG_UNPREPARED;
 }
 
+/* ---- pipeline.c -------------------------------------------------------------------------------------------------- */
+
+typedef struct metal_source {
+  const char *program, *text, *name; /* its name for errors; the library's text; the kernel's name in it */
+  uint32_t threads;                  /* of the largest block */
+} metal_source;
+
+/* `path`: of a binary archive, from which machine code is taken (is_there) or which is made; NULL: none. */
+hg_status hg_metal_pipeline(const metal_device *d, const metal_source *source, const char *path, int is_there,
+                            metal_id *pipeline);
+
+/* ---- kernel.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct metal_specialisation {
+  char name[ATLAS_MAX_NAME + 4]; /* of the kernel: no part of the program's hash */
+  uint32_t form;
+} metal_specialisation;
+
+typedef struct metal_key {
+  hg_cache_key key;
+  char target[160];
+  metal_specialisation special;
+} metal_key;
+
 hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *out);
 hg_status hg_metal_prepare(void *device, void *kernel);
 hg_status hg_metal_describe(void *device, void *kernel, hg_kernel_facts *facts);
@@ -36,7 +62,7 @@ void hg_metal_release(void *device, void *kernel);
 hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch);
 /* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
 hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch);
-/* A launch whose entry is there, behind those that the encoder has, or in a command buffer of its own, which it gives to
+/* A launch whose entry is there, behind those that the encoder has, or in a command buffer of its own, which goes to
  * the queue; with a fault to that record, which lies in memory of the device. `results`: of
  * programs that change counters or the phase, or NULL. */
 hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal_kernel *kernel,

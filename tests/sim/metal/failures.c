@@ -8,6 +8,7 @@ static const char *const names[SIM_FAILURE_COUNT] = {
     [SIM_NO_DEVICE] = "device",     [SIM_NO_QUEUE] = "queue",       [SIM_NO_BUFFER] = "buffer",
     [SIM_NO_LIBRARY] = "library",   [SIM_NO_PIPELINE] = "pipeline", [SIM_NO_COMMANDS] = "commands",
     [SIM_REMOVED] = "removed",      [SIM_TIMEOUT] = "timeout",      [SIM_FEW_THREADS] = "threads",
+    [SIM_NO_ARCHIVE] = "archive",   [SIM_NO_OBJECT] = "object",     [SIM_ANYTHING] = "anything",
 };
 static long left[SIM_FAILURE_COUNT];
 
@@ -29,7 +30,12 @@ __attribute__((constructor)) static void from_environment(void) {
   metal_sim_fail(what, atol(colon + 1));
 }
 
-int sim_fails(sim_failure failure) {
+static int is_next(sim_failure failure) {
   if (__atomic_load_n(&left[failure], __ATOMIC_SEQ_CST) == 0) return 0;
   return __atomic_sub_fetch(&left[failure], 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+int sim_fails(sim_failure failure) {
+  int is_gpus = failure == SIM_REMOVED || failure == SIM_TIMEOUT;
+  return is_next(failure) || (!is_gpus && is_next(SIM_ANYTHING));
 }

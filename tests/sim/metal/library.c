@@ -281,21 +281,16 @@ static void library_dealloc(void *o) {
   free(l->kernels);
 }
 
-typedef struct function {
-  sim_object object;
-  sim_library *library;
-  const sim_kernel *kernel;
-} function;
-
-static void function_dealloc(void *o) { sim_release(((function *)o)->library); }
+static void function_dealloc(void *o) { sim_release(((sim_function *)o)->library); }
 static const sim_method function_methods[] = {{NULL, NULL, NULL}};
 static const sim_class function_class = {NULL, "MTLFunction", function_methods};
 
 static void *function_named(sim_library *l, sim_selector s, void *name) {
   (void)s;
+  if (sim_fails(SIM_NO_OBJECT)) return NULL;
   for (size_t i = 0; i < l->kernel_count; i++)
     if (strcmp(l->kernels[i].name, sim_text(name)) == 0) {
-      function *f = sim_make(&function_class, sizeof *f, function_dealloc);
+      sim_function *f = sim_make(&function_class, sizeof *f, function_dealloc);
       f->library = sim_retain(l);
       f->kernel = &l->kernels[i];
       return f;
@@ -329,6 +324,7 @@ sim_library *sim_compile(const char *given, void **error) {
   if (code != NULL) {
     l = sim_make(&library_class, sizeof *l, library_dealloc);
     l->code = code;
+    l->hash = hash_more(0xcbf29ce484222325u, given);
     l->kernel_count = t->kernel_count;
     l->kernels = calloc(t->kernel_count + 1, sizeof *l->kernels);
     *(const void **)dlsym(code, "msl_runtime") = sim_functions;

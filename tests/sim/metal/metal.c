@@ -1,4 +1,4 @@
-/* metal.c - Metal's objects: the device, buffers, queues, command buffers, encoders, pipelines. */
+/* metal.c - Metal's objects: the device, buffers, queues, command buffers, encoders. */
 #define _GNU_SOURCE
 #include "sim.h"
 
@@ -101,78 +101,11 @@ static void *wrap_buffer(void *d, sim_selector s, void *memory, sim_unsigned len
   return b;
 }
 
-/* ---- libraries and pipelines ------------------------------------------------------------------------------------- */
-
-typedef struct options {
-  sim_object object;
-  int is_safe;
-} options;
-
-static void set_math_mode(options *o, sim_selector s, long mode) { (void)s, o->is_safe = mode == 0; }
-static void set_fast_math(options *o, sim_selector s, signed char fast) { (void)s, o->is_safe = !fast; }
-static const sim_method options_methods[] = {{"setMathMode:", (void *)set_math_mode, "v@:q"},
-                                             {"setFastMathEnabled:", (void *)set_fast_math, "v@:B"},
-                                             {NULL, NULL, NULL}};
-static const sim_class options_instances = {NULL, "MTLCompileOptions", options_methods};
-
-static void *new_options(void *class, sim_selector s) {
-  (void)class;
-  (void)s;
-  return sim_make(&options_instances, sizeof(options), NULL);
-}
-
-static const sim_method options_class_methods[] = {{"new", (void *)new_options, "@@:"}, {NULL, NULL, NULL}};
-static const sim_class options_meta = {NULL, "MTLCompileOptions class", options_class_methods};
-const sim_class sim_options_class = {&options_meta, "MTLCompileOptions", options_methods};
-
-static void *new_library(void *d, sim_selector s, void *text, options *o, void **error) {
-  (void)d;
-  (void)s;
-  if (o == NULL || !o->is_safe) sim_die("a library is made with fast math");
-  if (!sim_fails(SIM_NO_LIBRARY)) return sim_compile(sim_text(text), error);
-  if (error != NULL) *error = sim_error(3, "program_source: error: asked for by a test");
-  return NULL;
-}
-
-/* As library.c has it. */
-typedef struct function {
-  sim_object object;
-  sim_library *library;
-  const sim_kernel *kernel;
-} function;
-
-typedef struct pipeline {
-  sim_object object;
-  sim_library *library;
-  const sim_kernel *kernel;
-  sim_unsigned most_threads;
-} pipeline;
-
-static void pipeline_dealloc(void *o) { sim_release(((pipeline *)o)->library); }
-static sim_unsigned pipeline_threads(pipeline *p, sim_selector s) { return (void)s, p->most_threads; }
-static const sim_method pipeline_methods[] = {{"maxTotalThreadsPerThreadgroup", (void *)pipeline_threads, "Q@:"},
-                                              {NULL, NULL, NULL}};
-static const sim_class pipeline_class = {NULL, "MTLComputePipelineState", pipeline_methods};
-
-static void *new_pipeline(void *d, sim_selector s, function *f, void **error) {
-  (void)d;
-  (void)s;
-  if (sim_fails(SIM_NO_PIPELINE)) {
-    if (error != NULL) *error = sim_error(3, "the compiler's connection was interrupted, as a test asked for");
-    return NULL;
-  }
-  pipeline *p = sim_make(&pipeline_class, sizeof *p, pipeline_dealloc);
-  p->library = sim_retain(f->library);
-  p->kernel = f->kernel;
-  p->most_threads = sim_fails(SIM_FEW_THREADS) ? 64 : SIM_MOST_THREADS;
-  return p;
-}
-
 /* ---- queues and command buffers ---------------------------------------------------------------------------------- */
 
 typedef struct command {
   struct command *next;
-  pipeline *pipeline;
+  sim_pipeline *pipeline;
   void *bytes[SIM_MOST_ARGUMENTS];
   uint64_t threads;
   uint32_t block;
@@ -295,7 +228,7 @@ static void *new_queue(void *d, sim_selector s) {
 typedef struct encoder {
   sim_object object;
   commands *commands;
-  pipeline *pipeline;
+  sim_pipeline *pipeline;
   void *bytes[SIM_MOST_ARGUMENTS];
   size_t sizes[SIM_MOST_ARGUMENTS];
   int has_ended;
@@ -313,7 +246,7 @@ static void check_open(const encoder *e, const char *what) {
   if (e->has_ended) sim_die("%s after endEncoding", what);
 }
 
-static void set_pipeline(encoder *e, sim_selector s, pipeline *p) {
+static void set_pipeline(encoder *e, sim_selector s, sim_pipeline *p) {
   check_open(e, s);
   sim_retain(p);
   sim_release(e->pipeline);
@@ -389,6 +322,7 @@ static void *new_encoder(commands *c, sim_selector s) {
   (void)s;
   if (c->has_open) sim_die("a second encoder while one is open");
   if (c->state != NOT_COMMITTED) sim_die("an encoder of a command buffer that is committed");
+  if (sim_fails(SIM_NO_OBJECT)) return NULL;
   encoder *e = sim_make(&encoder_class, sizeof *e, encoder_dealloc);
   c->has_open = 1;
   e->commands = sim_retain(c);
@@ -464,11 +398,12 @@ static const sim_method device_methods[] = {
     {"newCommandQueue", (void *)new_queue, "@@:"},
     {"newBufferWithLength:options:", (void *)new_buffer, "@@:QQ"},
     {"newBufferWithBytesNoCopy:length:options:deallocator:", (void *)wrap_buffer, "@@:^vQQ@?"},
-    {"newLibraryWithSource:options:error:", (void *)new_library, "@@:@@^@"},
-    {"newComputePipelineStateWithFunction:error:", (void *)new_pipeline, "@@:@^@"},
+    {"newLibraryWithSource:options:error:", (void *)sim_new_library, "@@:@@^@"},
+    {"newComputePipelineStateWithDescriptor:options:reflection:error:", (void *)sim_new_pipeline, "@@:@Q^@^@"},
+    {"newBinaryArchiveWithDescriptor:error:", (void *)sim_new_archive, "@@:@^@"},
     {NULL, NULL, NULL}};
-const sim_class sim_device_class = {NULL, "MTLDevice", device_methods};
+static const sim_class device_class = {NULL, "MTLDevice", device_methods};
 
 SIM_API void *MTLCreateSystemDefaultDevice(void) {
-  return sim_fails(SIM_NO_DEVICE) ? NULL : sim_make(&sim_device_class, sizeof(sim_object), NULL);
+  return sim_fails(SIM_NO_DEVICE) ? NULL : sim_make(&device_class, sizeof(sim_object), NULL);
 }

@@ -158,15 +158,25 @@ SIM_API sim_selector sel_registerName(const char *name) {
   return found;
 }
 
-static long *sent_of(sim_selector s) { return &((selector_name *)(uintptr_t)(s - offsetof(selector_name, name)))->sent; }
+static long *sent_of(sim_selector s) {
+  return &((selector_name *)(uintptr_t)(s - offsetof(selector_name, name)))->sent;
+}
 
 long metal_sim_sent(const char *name) { return __atomic_load_n(sent_of(sel_registerName(name)), __ATOMIC_SEQ_CST); }
 
-static const sim_class string_class;
+static const sim_class string_class, file_class, array_class, process_class;
+static const sim_class *const classes[] = {&string_class, &file_class, &array_class, &process_class,
+                                           &sim_options_class, &sim_descriptor_class, &sim_archive_descriptor_class};
+enum { CLASS_COUNT = sizeof classes / sizeof classes[0] };
+
+static int is_class(const void *o) {
+  for (size_t i = 0; i < CLASS_COUNT; i++)
+    if (classes[i] == o) return 1;
+  return 0;
+}
 
 SIM_API const void *objc_getClass(const char *name) {
-  const sim_class *const classes[] = {&string_class, &sim_options_class};
-  for (size_t i = 0; i < 2; i++)
+  for (size_t i = 0; i < CLASS_COUNT; i++)
     if (strcmp(classes[i]->name, name) == 0) return classes[i];
   sim_die("objc_getClass: there is no class %s", name);
 }
@@ -178,8 +188,7 @@ SIM_API const char *method_getTypeEncoding(const sim_method *m) { return m->type
 
 /* Of a class, too, which begins as an object does. */
 __attribute__((used)) void *sim_lookup(const sim_object *o, sim_selector s) {
-  int is_class = (const void *)o == (const void *)&string_class || (const void *)o == (const void *)&sim_options_class;
-  if (!is_class) check(o, s);
+  if (!is_class(o)) check(o, s);
   const sim_method *m = find(o->isa, s);
   if (m == NULL) sim_die("-[%s %s]: a message that is not known", o->isa->name, s);
   __atomic_add_fetch(sent_of(s), 1, __ATOMIC_SEQ_CST);
@@ -219,13 +228,66 @@ static void *string_of(char *text) {
 static void *string_with(const void *class, sim_selector s, const char *text) {
   (void)class;
   (void)s;
-  return sim_autorelease(string_of(strdup(text)));
+  return sim_fails(SIM_NO_OBJECT) ? NULL : sim_autorelease(string_of(strdup(text)));
 }
 
 static const sim_method string_class_methods[] = {{"stringWithUTF8String:", (void *)string_with, "@@:r*"},
                                                   {NULL, NULL, NULL}};
 static const sim_class string_meta = {NULL, "NSString class", string_class_methods};
 static const sim_class string_class = {&string_meta, "NSString", string_methods};
+
+/* Their own only as far as the messages go. */
+static void *file_with(const void *class, sim_selector s, void *path) {
+  return string_with(class, s, sim_text(path));
+}
+
+static const sim_method file_class_methods[] = {{"fileURLWithPath:", (void *)file_with, "@@:@"}, {NULL, NULL, NULL}};
+static const sim_class file_meta = {NULL, "NSURL class", file_class_methods};
+static const sim_class file_class = {&file_meta, "NSURL", string_methods};
+
+typedef struct array {
+  sim_object object;
+  void *first;
+} array;
+
+static void array_dealloc(void *o) { sim_release(((array *)o)->first); }
+static const sim_method array_methods[] = {{NULL, NULL, NULL}};
+static const sim_class array_instances = {NULL, "NSArray", array_methods};
+
+static void *array_with(const void *class, sim_selector s, void *first) {
+  (void)class;
+  (void)s;
+  if (first == NULL) sim_die("an array of nil");
+  if (sim_fails(SIM_NO_OBJECT)) return NULL;
+  array *a = sim_make(&array_instances, sizeof *a, array_dealloc);
+  a->first = sim_retain(first);
+  return sim_autorelease(a);
+}
+
+void *sim_array_first(void *a) { return a != NULL ? ((array *)a)->first : NULL; }
+
+static const sim_method array_class_methods[] = {{"arrayWithObject:", (void *)array_with, "@@:@"}, {NULL, NULL, NULL}};
+static const sim_class array_meta = {NULL, "NSArray class", array_class_methods};
+static const sim_class array_class = {&array_meta, "NSArray", array_methods};
+
+static void *process_system(void *p, sim_selector s) {
+  (void)p;
+  const char *asked = getenv("SIMMETAL_SYSTEM");
+  return string_with(NULL, s, asked != NULL ? asked : "Version 14.0 (simulated)");
+}
+static const sim_method process_methods[] = {{"operatingSystemVersionString", (void *)process_system, "@@:"},
+                                             {NULL, NULL, NULL}};
+static const sim_class process_instances = {NULL, "NSProcessInfo", process_methods};
+
+static void *process_info(const void *class, sim_selector s) {
+  (void)class;
+  (void)s;
+  return sim_autorelease(sim_make(&process_instances, sizeof(sim_object), NULL));
+}
+
+static const sim_method process_class_methods[] = {{"processInfo", (void *)process_info, "@@:"}, {NULL, NULL, NULL}};
+static const sim_class process_meta = {NULL, "NSProcessInfo class", process_class_methods};
+static const sim_class process_class = {&process_meta, "NSProcessInfo", process_methods};
 
 void *sim_string(const char *format, ...) {
   char *text = NULL;

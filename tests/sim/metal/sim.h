@@ -11,6 +11,7 @@
  *   SIMMETAL_FLUSH=after                         subnormal results are flushed after rounding, not before
  *   SIMMETAL_FAIL=what:n                         the n-th call for it fails: see sim_failure
  *   SIMMETAL_CACHE=folder                        of compiled kernels, by hash
+ *   SIMMETAL_SYSTEM=version                      of the system, as Metal says it
  *   SIMMETAL_DUMP=folder                         where the text of each library goes */
 #ifndef SIM_METAL_H
 #define SIM_METAL_H
@@ -61,7 +62,9 @@ SIM_API void objc_autoreleasePoolPop(void *pool);
 SIM_API long metal_sim_live(char *names, size_t size); /* how many objects there are */
 SIM_API long metal_sim_sent(const char *selector);     /* how many messages of that name were sent */
 
-extern const sim_class sim_device_class, sim_options_class; /* metal.c */
+void *sim_array_first(void *array); /* NULL of NULL */
+
+extern const sim_class sim_options_class, sim_descriptor_class, sim_archive_descriptor_class; /* pipelines.c */
 
 /* ---- failures (failures.c) --------------------------------------------------------------------------------------- */
 
@@ -75,6 +78,9 @@ typedef enum sim_failure {
   SIM_REMOVED,     /* the device is removed while a command buffer runs */
   SIM_TIMEOUT,
   SIM_FEW_THREADS, /* a pipeline for 64 threads at most */
+  SIM_NO_ARCHIVE,  /* a binary archive is not made, filled or written */
+  SIM_NO_OBJECT,   /* of those that are never asked for twice: options, descriptors, functions, strings, encoders */
+  SIM_ANYTHING,    /* any call that is one of the above, but for what happens to the GPU */
   SIM_FAILURE_COUNT
 } sim_failure;
 
@@ -100,9 +106,30 @@ typedef struct sim_kernel {
 typedef struct sim_library {
   sim_object object;
   void *code;
+  uint64_t hash; /* of its text */
   sim_kernel *kernels;
   size_t kernel_count;
 } sim_library;
+
+typedef struct sim_function {
+  sim_object object;
+  sim_library *library;
+  const sim_kernel *kernel;
+} sim_function;
+
+typedef struct sim_pipeline {
+  sim_object object;
+  sim_library *library;
+  const sim_kernel *kernel;
+  sim_unsigned most_threads;
+} sim_pipeline;
+
+/* Messages of the device (pipelines.c). */
+void *sim_new_library(void *device, sim_selector s, void *text, void *options, void **error);
+void *sim_new_archive(void *device, sim_selector s, void *descriptor, void **error);
+void *sim_new_pipeline(void *device, sim_selector s, void *descriptor, sim_unsigned asked, void **reflection,
+                       void **error);
+SIM_API long metal_sim_compiled(void); /* how many pipelines were compiled, rather than taken from an archive */
 
 /* NULL, and an autoreleased error. */
 sim_library *sim_compile(const char *given, void **error);
