@@ -12,12 +12,9 @@ static const char *const names[SIM_FAILURE_COUNT] = {
 };
 static long left[SIM_FAILURE_COUNT];
 
-void metal_sim_fail(const char *what, long n) {
+long metal_sim_fail(const char *what, long n) {
   for (int i = 0; i < SIM_FAILURE_COUNT; i++)
-    if (strcmp(names[i], what) == 0) {
-      __atomic_store_n(&left[i], n, __ATOMIC_SEQ_CST);
-      return;
-    }
+    if (strcmp(names[i], what) == 0) return __atomic_exchange_n(&left[i], n, __ATOMIC_SEQ_CST);
   sim_die("there is no failure '%s'", what);
 }
 

@@ -84,8 +84,8 @@ typedef enum sim_failure {
   SIM_FAILURE_COUNT
 } sim_failure;
 
-/* The n-th call from now on fails; 0: none. */
-SIM_API void metal_sim_fail(const char *what, long n);
+/* The n-th call from now on fails; 0: none. Gives how many calls were left until the one that was asked for before. */
+SIM_API long metal_sim_fail(const char *what, long n);
 int sim_fails(sim_failure failure);
 
 /* ---- kernels (library.c, fibres.c) ------------------------------------------------------------------------------- */
