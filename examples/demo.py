@@ -204,9 +204,9 @@ def cases(quick):
                {"columns": columns, "epsilon": 1e-5}, ["--grid", str(rows), "--block", "256"])
 
 
-def launch(command, case, folder):
+def launch(options, case, folder):
     """Runs the program through the command with .npy files; returns the result and the command's report."""
-    arguments = [command, "run", str(EXAMPLES / f"{case.program}.atlas"), *case.shape, "--json"]
+    arguments = [options.hologram, "run", str(EXAMPLES / f"{case.program}.atlas"), *case.shape, "--json", "--backend", options.backend]
     for name, array in case.buffers.items():
         path = folder / f"{name}.npy"
         np.save(path, np.ascontiguousarray(array))
@@ -241,7 +241,7 @@ def demo(options):
     passed = failed = 0
     for case in cases(options.quick):
         with tempfile.TemporaryDirectory() as folder:
-            result, report = launch(options.hologram, case, Path(folder))
+            result, report = launch(options, case, Path(folder))
         same = same_bits(result, case.expected)
         passed, failed = passed + same, failed + (not same)
         picture = options.out / f"{case.program}.png"
@@ -260,7 +260,7 @@ def bench(options):
     rows = []
     for case in cases(options.quick):
         with tempfile.TemporaryDirectory() as folder:
-            reports = [launch(options.hologram, case, Path(folder))[1] for _ in range(options.repeat)]
+            reports = [launch(options, case, Path(folder))[1] for _ in range(options.repeat)]
         nanoseconds = sorted(report["nanoseconds"] for report in reports)[len(reports) // 2]
         rows.append({"program": case.program, "backend": reports[0]["backend"], "engine": reports[0]["engine"],
                      "lanes": case.lanes, "nanoseconds": nanoseconds, "lanes_per_second": round(case.lanes * 1e9 / nanoseconds)})
@@ -279,6 +279,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hologram", default="hologram", help="the hologram command")
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder for the pictures")
+    parser.add_argument("--backend", default="auto", help="where the programs run")
     parser.add_argument("--quick", action="store_true", help="smaller images")
     parser.add_argument("--bench", action="store_true", help="time the programs instead")
     parser.add_argument("--repeat", type=int, default=5, help="bench: runs of each program; the median counts")

@@ -202,12 +202,12 @@ static void need(hg_status status, const char *what) {
   exit(1);
 }
 
-/* "native", "native/avx2", "tile/baseline", "interp", "cuda" */
+/* "native", "native/avx2", "tile/baseline", "interp"; or a backend, "cuda", "metal" */
 static void choose_engine(const char *name, hg_executor_desc *desc) {
   char engine[32] = "";
   const char *slash = strchr(name, '/');
   snprintf(engine, sizeof engine, "%.*s", slash != NULL ? (int)(slash - name) : 31, name);
-  desc->backend = strcmp(engine, "cuda") == 0 ? HG_BACKEND_CUDA : HG_BACKEND_CPU;
+  if (hg_backend_by_name(engine, &desc->backend) != HG_OK) desc->backend = HG_BACKEND_CPU;
   setenv("HOLOGRAM_CPU_ENGINE", engine, 1);
   if (slash != NULL) setenv("HOLOGRAM_CPU_ISA", slash + 1, 1);
   else unsetenv("HOLOGRAM_CPU_ISA");
@@ -249,8 +249,9 @@ static void run_contender(contender *c, const void *inputs, uint32_t count, void
   need(hg_launch(c->kernel, &launch, &report), "a launch");
   need(hg_buffer_read(c->y, 0, outputs, hg_buffer_size(c->y)), "copying results");
   const char *expected = strncmp(engine, "interp", 6) == 0 ? "reference" : engine;
-  if (strcmp(engine, "cuda") != 0 && strncmp(report.engine, expected, strcspn(expected, "/")) != 0) {
-    fprintf(stderr, "every_input: asked for %s, %s ran\n", engine, report.engine);
+  if (strcmp(report.backend, "cpu") == 0 ? strncmp(report.engine, expected, strcspn(expected, "/")) != 0
+                                         : strcmp(report.backend, engine) != 0) {
+    fprintf(stderr, "every_input: asked for %s, %s (%s) ran\n", engine, report.backend, report.engine);
     exit(1);
   }
 }
@@ -384,7 +385,7 @@ int main(int argc, char **argv) {
     else if (value != NULL && strcmp(argv[i], "--step") == 0) o.step = strtoull(value, NULL, 0);
     else {
       fprintf(stderr,
-              "usage: every_input [--op NAME] [--types f32,f16,bf16] [--engines native,native/avx2,tile,interp,cuda]\n"
+              "usage: every_input [--op NAME] [--types f32,f16,bf16] [--engines native,tile/avx2,interp,cuda,metal]\n"
               "                   [--by text|first] [--processes P] [--step N]\n");
       return 2;
     }

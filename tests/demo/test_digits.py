@@ -69,6 +69,15 @@ def test_double_of_cuda(reference):
     assert on_cuda["engine"] == "ptx" and on_cuda["weights"] == reference["weights"]
 
 
+def test_simulated_metal(reference):
+    double = BUILD / "tests/sim/metal"
+    if not (double / "libobjc.A.dylib").exists():
+        pytest.skip("this build has no simulated Metal")
+    on_metal = report("--backend", "metal", *SHORT, LD_LIBRARY_PATH=str(double), SIMMETAL_CACHE=str(BUILD.parent / "metal-kernels"),
+                      HOLOGRAM_CACHE="0")
+    assert on_metal["engine"] == "msl" and on_metal["weights"] == reference["weights"]
+
+
 @pytest.mark.parametrize("text", [b"", PICTURES[:1000], b"17" + PICTURES[1:], PICTURES.replace(b",", b";", 1)])
 def test_other_data(text):
     done = train(text=text)

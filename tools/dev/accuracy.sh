@@ -16,7 +16,7 @@ about half an hour on two. The table in the documentation is --markdown.
 
 With --every-input it judges no error: it runs each unary function of f32, and each conversion from it (--op cvt.i8 to cvt.bool), on
 all 2^32 inputs (--step N: every N-th), and those of f16 and bf16 on all 65536 (--types f32,f16,bf16), and compares the bits with
-the function's text translated to C. Engines are native, native/avx2, native/avx512, tile, tile/avx2, tile/sse2, interp, cuda
+the function's text translated to C. Engines are native, native/avx2, native/avx512, tile, tile/avx2, tile/sse2, interp, cuda, metal
 (default: native,tile). It takes two to three hours on two processors; with --engines cuda most is the C: --by first compares the
 engines with the first of them instead.
 TEXT

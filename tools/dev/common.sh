@@ -125,5 +125,15 @@ need_release() {
   }
 }
 
+# use_metal: what runs from here on finds Apple's Metal, or on Linux the simulated one, and says which.
+use_metal() {
+  if [[ $(uname) != Darwin ]]; then
+    [[ -e $BUILD/release/tests/sim/metal/libobjc.A.dylib ]] ||
+      die "there is neither Metal nor a simulated one: that needs clang++ and x86-64 Linux"
+    export LD_LIBRARY_PATH=$ROOT/$BUILD/release/tests/sim/metal SIMMETAL_CACHE=$ROOT/$BUILD/metal-kernels
+  fi
+  "$BUILD/release/hologram" info | sed -n 's/^backends *metal:/Metal:/p'
+}
+
 seconds() { date +%s.%N; }
 elapsed() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f s", b - a }'; }

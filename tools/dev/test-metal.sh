@@ -25,11 +25,7 @@ TEXT
   need_python
   need_release
   local failures=0 name release=$BUILD/release
-  if [[ $(uname) != Darwin ]]; then
-    [[ -e $release/tests/sim/metal/libobjc.A.dylib ]] ||
-      die "there is neither Metal nor a simulated one: that needs clang++ and x86-64 Linux"
-    local -x LD_LIBRARY_PATH=$release/tests/sim/metal SIMMETAL_CACHE=$BUILD/metal-kernels
-  fi
+  use_metal
   local -x HOLOGRAM_TEST_BACKEND=metal HOLOGRAM_LIB=$release/libhologram.so HOLOGRAM_CLI=$release/hologram HOLOGRAM_METAL_ROUNDS=80
   "$release/hologram" info | sed -n '/^device/,$p'
   for name in test_metal test_launch test_choices test_nan_bits test_narrow test_faults test_failures test_streams \

@@ -146,6 +146,9 @@ stage_engines() {
   run_jobs
 }
 
+has_metal() { [[ -e $BUILD/release/tests/sim/metal/libobjc.A.dylib ]]; }
+ON_METAL=(env LD_LIBRARY_PATH="$BUILD/release/tests/sim/metal" SIMMETAL_CACHE="$BUILD/metal-kernels" HOLOGRAM_CACHE=0)
+
 # Programs that an engine once got wrong.
 WRONG_ONCE="40005436 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 \
   30568591 30848054 50029307 50033967 50067794 61900297 61950393 62002496 66000556 67044189 67055345 68030401 68038211 \
@@ -176,10 +179,7 @@ stage_random() {
   job "wrong once" random_wrong_once
   job "PTX wrong once" "${on_double[@]}" "$random" --seed 330012942 --count 1 --backend cuda
   # the Metal backend, on a simulated Metal that compiles its kernels by clang++ and keeps them
-  if [[ -e $BUILD/release/tests/sim/metal/libobjc.A.dylib ]]; then
-    job "MSL" run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim/metal" SIMMETAL_CACHE="$BUILD/metal-kernels" \
-      HOLOGRAM_CACHE=0 "$random" --processes "$JOBS" --seed 100000001 --count 2000 --backend metal
-  fi
+  has_metal && job "MSL" run_counted "${ON_METAL[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 2000 --backend metal
   run_jobs
 }
 
@@ -195,7 +195,9 @@ stage_accuracy() {
 }
 
 stage_demo() {
-  run_counted "$VENV/bin/python" examples/demo.py --hologram "$BUILD/release/hologram" --quick --out "$BUILD/demo-quick"
+  local demo=("$VENV/bin/python" examples/demo.py --hologram "$BUILD/release/hologram" --quick --out "$BUILD/demo-quick")
+  run_counted "${demo[@]}"
+  has_metal && run_counted "${ON_METAL[@]}" "${demo[@]}" --backend metal
   run_pytest release tests/demo
 }
 
