@@ -117,6 +117,31 @@ static void test_refusals(void) {
   check_clean();
 }
 
+/* ---- what is slow ------------------------------------------------------------------------------------------------ */
+
+/* f64 is integers, and a launch's report says so; moving it is not. */
+static void test_notes(void) {
+  static const char *const lines[] = {"add.f64 r0, r0, r0", "cvt.f32.f64 r1, r0", "mov.f64 r0, r0",
+                                      "add.f32 r1, r1, r1"};
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    char text[300];
+    run r = {.executor = NULL};
+    hg_launch_report report = {.size = sizeof report};
+    snprintf(text, sizeof text,
+             ".program a\n.buffer x f64 inout\n    ldg.f64 r0, [x + lane]\n    movi.f32 r1, #1\n    %s\n"
+             "    stg.f64 [x + lane], r0\n    exit\n",
+             lines[i]);
+    CHECK_EQ_U64(open_run(&r, HG_BACKEND_METAL, text), HG_OK);
+    CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, 64, &r.buffers[0]), HG_OK);
+    const hg_binding binding = {.name = "x", .buffer = r.buffers[0]};
+    const hg_launch_desc desc = {.size = sizeof desc, .lanes = 8, .bindings = &binding, .binding_count = 1};
+    CHECK_EQ_U64(hg_launch(r.kernel, &desc, &report), HG_OK);
+    CHECK_STR(report.notes, i < 2 ? "f64 emulated" : "");
+    close_run(&r);
+  }
+  check_clean();
+}
+
 /* ---- what is kept and what shares ------------------------------------------------------------------------------- */
 
 static const char adds[] = ".program adds\n.buffer x u32 inout\n.table t 2 in\n    ldg.u32 r0, [x + lane]\n"
@@ -188,6 +213,7 @@ int main(void) {
     test_graph_is_one();
   }
   test_refusals();
+  test_notes();
   test_subnormals();
   return check_report();
 }

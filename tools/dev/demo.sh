@@ -6,10 +6,10 @@ Usage: ./dev demo [--quick] [--metal]
        ./dev demo digits [OPTION]...
 
 Builds the project, runs the programs of examples/ on photographs (those that scikit-image carries in its package), compares
-every result bit for bit with NumPy and writes PNGs to build/demo. --quick: smaller images. --metal: on Metal; off Macs on a simulated
-one, with smaller images and a shorter training, for it is slow. Then trains a network on 1,437
-handwritten digits (those that scikit-learn carries), through ops.h, and lets it read 360 others: examples/digits/digits.c.
+every result bit for bit with NumPy and writes PNGs to build/demo. Then trains a network on 1,437 handwritten digits (those that
+scikit-learn carries), through ops.h, and lets it read 360 others: examples/digits/digits.c.
 
+--quick: smaller images. --metal: on Metal; where there is none on a simulated one, with smaller images and a shorter training.
 digits: only that. --json prints JSON, --report what became of a training step first; --backend NAME, --engine NAME, --hidden N,
   --batch N, --epochs N.
 TEXT
