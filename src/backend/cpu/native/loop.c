@@ -59,6 +59,8 @@ static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const
   uint8_t s[3];
   uint64_t bits;
   find_source_strides(b, strides, insn, s);
+  if (atlas_op_flags(insn->op) & ATLAS_LOAD) /* what all lanes load from one place is one number */
+    return s[0] == VECTOR_STRIDE_0 ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
   switch (insn->op) {
   case ATLAS_OP_sreg:
     return insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
@@ -96,7 +98,7 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
     guesses[i] = VECTOR_STRIDE_OTHER;
     if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
       guesses[i] = hg_native_stride_of(b, strides, insn->s[0]);
-    else if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
+    if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
       strides[insn->d] = guess_stride(b, strides, insn);
   }
 }
