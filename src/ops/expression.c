@@ -416,7 +416,12 @@ static void range(ops_code *code, const ops_term *term, uint16_t to) {
   if (owned) ops_register_free(code, value.reg);
 }
 
-/* A number that is out of range, as a lane's own fault: the address is made one that no storage has. */
+/* No storage has an element there, nor there plus a form of that type. */
+#define NOWHERE_32 (UINT64_C(1) << 31)
+#define NOWHERE_64 (UINT64_C(1) << 62)
+
+/* A number that is out of range, as a lane's own fault: the address is made one that no storage has. What follows from
+ * the number is computed apart from the rest, which may vary where the number does not. */
 static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t number) {
   atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
   int owned;
@@ -436,23 +441,28 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
     atlas_emit(code->builder, ATLAS_OP_max, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index),
                atlas_int_const(ATLAS_i64, 0));
   }
-  uint16_t wide = ops_register(code);
-  if (code->index_type == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(wide), base);
-  else atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, code->index_type, atlas_reg(wide), base);
-  atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(wide), atlas_reg(index),
-             ops_scalar_of(code, ATLAS_i64, (uint64_t)term->stride), atlas_reg(wide));
+  atlas_type reach = code->index_type == ATLAS_u32 ? ATLAS_u32 : ATLAS_i64; /* no index is negative, or beyond 2^31 */
+  uint16_t at = ops_register(code);
+  if (reach == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, reach, 2, atlas_reg(at), atlas_reg(index));
+  else atlas_emit2(code->builder, ATLAS_OP_cvt, reach, ATLAS_i64, atlas_reg(at), atlas_reg(index));
+  atlas_emit(code->builder, ATLAS_OP_mul, reach, 3, atlas_reg(at), atlas_reg(at),
+             ops_scalar_of(code, reach, (uint64_t)term->stride));
   if (term->bounds != OPS_CLAMP) {
     atlas_emit2(code->builder, ATLAS_OP_bitcast, ATLAS_u64, ATLAS_i64, atlas_reg(other), atlas_reg(index));
     atlas_emit(code->builder, ATLAS_OP_set_lt, ATLAS_u64, 3, p, atlas_reg(other),
                ops_scalar_of(code, ATLAS_u64, term->extent));
-    atlas_emit(code->builder, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(wide), p, atlas_reg(wide),
-               atlas_int_const(ATLAS_i64, INT64_MAX));
+    atlas_emit(code->builder, ATLAS_OP_sel, reach, 4, atlas_reg(at), p, atlas_reg(at),
+               atlas_bits(reach == ATLAS_u32 ? NOWHERE_32 : NOWHERE_64));
   }
-  load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), wide, 0));
+  if (reach != code->index_type)
+    atlas_emit2(code->builder, ATLAS_OP_cvt, reach, code->index_type, atlas_reg(other), base);
+  atlas_emit(code->builder, ATLAS_OP_add, reach, 3, atlas_reg(at), atlas_reg(at),
+             reach != code->index_type ? atlas_reg(other) : base);
+  load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, 0));
   if (owned) ops_register_free(code, base.reg);
   ops_register_free(code, index);
   ops_register_free(code, other);
-  ops_register_free(code, wide);
+  ops_register_free(code, at);
 }
 
 /* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n of a key and a

@@ -3,8 +3,18 @@
 
 #include <string.h>
 
-/* Coordinates from the lane's number, the last one fastest. What nobody
- * asks for is dead code. */
+/* Coordinates before `count` from a number, the last one fastest. What nobody asks for is dead code. */
+static void coordinates_of(ops_code *code, uint16_t rest, uint32_t count) {
+  const ops_shape *space = &code->terms->space;
+  for (uint32_t j = count - 1; j > 0; j--) {
+    atlas_operand size = ops_scalar_of(code, code->index_type, space->size[j]);
+    code->variable[j] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(code->variable[j]), atlas_reg(rest), size);
+    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(rest), atlas_reg(rest), size);
+  }
+  code->variable[0] = rest;
+}
+
 static void coordinates_of_lane(ops_code *code) {
   const ops_shape *space = &code->terms->space;
   if (space->rank <= 1) {
@@ -13,13 +23,17 @@ static void coordinates_of_lane(ops_code *code) {
   }
   uint16_t rest = ops_register(code);
   atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
-  for (uint32_t j = space->rank - 1; j > 0; j--) {
-    atlas_operand size = ops_scalar_of(code, code->index_type, space->size[j]);
-    code->variable[j] = ops_register(code);
-    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(code->variable[j]), atlas_reg(rest), size);
-    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(rest), atlas_reg(rest), size);
+  coordinates_of(code, rest, space->rank);
+}
+
+/* Something is read by a number that stays the same along a row. */
+static int reads_rows(const ops_terms *t) {
+  if (!ops_may_take_long_rows(t, &t->space)) return 0;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    const ops_term *term = ops_term_at(t, id);
+    if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> (t->space.rank - 1) & 1) == 0) return 1;
   }
-  code->variable[0] = rest;
+  return 0;
 }
 
 /* The lane's number by the space's coordinates. */
@@ -31,11 +45,23 @@ static ops_form lane_form(const ops_shape *space) {
 }
 
 static void write_results(ops_code *code, uint32_t count, const term_id *roots, const ops_form *places) {
-  ops_form lane = lane_form(&code->terms->space);
+  const ops_shape *space = &code->terms->space;
+  ops_form lane = lane_form(space);
   code->lane_form = &lane;
   for (uint32_t i = 0; i < count; i++) ops_want(code, roots[i]);
-  coordinates_of_lane(code);
-  ops_store_results(code, roots, places);
+  code->step->lanes = ops_count(space);
+  if (reads_rows(code->terms)) {
+    uint64_t size = space->size[space->rank - 1];
+    ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size);
+    code->variable[space->rank - 1] = rows.column;
+    coordinates_of(code, rows.row, space->rank - 1);
+    if (rows.end != UINT32_MAX) code->lane_form = NULL;
+    ops_store_results(code, roots, places);
+    ops_long_rows_end(code, &rows);
+  } else {
+    coordinates_of_lane(code);
+    ops_store_results(code, roots, places);
+  }
   code->lane_form = NULL;
 }
 
@@ -67,7 +93,6 @@ hg_status ops_write_map(const ops_group *group, ops_step *step) {
   ops_terms_release(&terms);
   step->kind = "map";
   step->reads_first = group->result_count == 1;
-  step->lanes = ops_count(space);
   return status;
 }
 
@@ -102,6 +127,5 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *s
   }
   ops_terms_release(&terms);
   step->kind = "copy";
-  step->lanes = ops_count(&node.shape);
   return status;
 }

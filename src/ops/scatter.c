@@ -62,29 +62,51 @@ atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value) {
   return ops_scalar_of(&l->code, ATLAS_i64, value);
 }
 
-/* The lane's number as coordinates of these axes (bits), the last one fastest; registers for the others. */
-void ops_scatter_split(scatter_launch *l, const ops_shape *shape, uint32_t axes) {
-  uint64_t lanes = 1;
-  for (uint32_t i = 0; i < shape->rank; i++) lanes *= axes >> i & 1 ? shape->size[i] : 1;
-  atlas_type type = lanes <= UINT32_MAX ? ATLAS_u32 : ATLAS_u64;
+/* A number of so many, `from` of type `is`, as coordinates of these axes (bits), the last one fastest; zeros for the
+ * others. */
+static void split(scatter_launch *l, const ops_shape *shape, uint32_t axes, uint64_t count, atlas_operand from,
+                  atlas_type is) {
+  atlas_type type = count <= UINT32_MAX ? ATLAS_u32 : ATLAS_u64;
   uint16_t rest = ops_register(&l->code), part = ops_register(&l->code);
-  if (type == ATLAS_u64) atlas_emit(l->code.builder, ATLAS_OP_mov, type, 2, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
-  else atlas_emit2(l->code.builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
+  atlas_emit2(l->code.builder, atlas_bytes(type) == atlas_bytes(is) ? ATLAS_OP_bitcast : ATLAS_OP_cvt, type, is,
+              atlas_reg(rest), from);
   for (uint32_t i = shape->rank + 1; i-- > 0;) {
-    uint16_t own = ops_register(&l->code);
-    l->code.variable[i] = own;
+    if (l->code.variable[i] != OPS_NO_REGISTER) continue;
+    uint16_t own = l->code.variable[i] = ops_register(&l->code);
     if (i == shape->rank || (axes >> i & 1) == 0) {
       atlas_emit(l->code.builder, ATLAS_OP_movi, ATLAS_i64, 2, atlas_reg(own), atlas_int_const(ATLAS_i64, 0));
       continue;
     }
+    int is_first = (axes & ((1u << i) - 1)) == 0;
     atlas_operand size = ops_scalar_of(&l->code, type, shape->size[i]);
-    ops_scatter_emit(l, ATLAS_OP_rem, type, part, atlas_reg(rest), size);
-    ops_scatter_emit(l, ATLAS_OP_div, type, rest, atlas_reg(rest), size);
+    if (!is_first) ops_scatter_emit(l, ATLAS_OP_rem, type, part, atlas_reg(rest), size);
+    if (!is_first) ops_scatter_emit(l, ATLAS_OP_div, type, rest, atlas_reg(rest), size);
     atlas_emit2(l->code.builder, type == ATLAS_u64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(own),
-                atlas_reg(part));
+                atlas_reg(is_first ? rest : part));
   }
   ops_register_free(&l->code, rest);
   ops_register_free(&l->code, part);
+}
+
+/* The lane's number as coordinates of these axes (bits). */
+void ops_scatter_split(scatter_launch *l, const ops_shape *shape, uint32_t axes) {
+  uint64_t lanes = 1;
+  for (uint32_t i = 0; i < shape->rank; i++) lanes *= axes >> i & 1 ? shape->size[i] : 1;
+  split(l, shape, axes, lanes, atlas_reg(ATLAS_REG_LANE), ATLAS_u64);
+}
+
+/* A lane for each element; where the index is for whole rows, in blocks of a row. */
+void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape) {
+  const scatter *s = l->s;
+  uint32_t last = shape->rank - 1;
+  if (last == s->axis || (s->key >> last & 1) != 0 || !ops_may_take_long_rows(&l->terms, shape)) {
+    ops_scatter_split(l, shape, UINT32_MAX);
+    return;
+  }
+  uint64_t rows = ops_count(shape) / shape->size[last];
+  l->rows = ops_long_rows_begin(&l->code, rows, shape->size[last]);
+  l->code.variable[last] = l->rows.column;
+  split(l, shape, ~(1u << last), rows, atlas_reg(l->rows.row), ATLAS_i64);
 }
 
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form) {
@@ -132,10 +154,11 @@ uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form) {
 }
 
 void ops_scatter_end(scatter_launch *l, ops_step *step, hg_status *status, uint64_t lanes) {
+  if (step->block[0] != 0) ops_long_rows_end(&l->code, &l->rows);
   hg_status ended = ops_code_end(&l->code);
   if (*status == HG_OK) *status = ended;
   step->kind = "scatter";
-  step->lanes = lanes;
+  step->lanes = step->block[0] != 0 ? 0 : lanes;
 }
 
 /* column * size + a coordinate. */

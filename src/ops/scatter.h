@@ -26,6 +26,7 @@ typedef struct scatter_launch {
   const scatter *s;
   ops_terms terms;
   ops_code code;
+  ops_long_rows rows; /* of a launch of blocks */
   ops_form own[HG_MAX_RANK], other[HG_MAX_RANK]; /* the axis by its own coordinate, by the last one */
 } scatter_launch;
 
@@ -37,6 +38,7 @@ void ops_scatter_writes(scatter_launch *l, uint32_t storage);
 void ops_scatter_emit(scatter_launch *l, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b);
 atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value);
 void ops_scatter_split(scatter_launch *l, const ops_shape *shape, uint32_t axes);
+void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape);
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form);
 void ops_scatter_find(scatter_launch *l, term_id index);
 uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form);

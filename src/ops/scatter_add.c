@@ -301,10 +301,18 @@ static void sum_many(scatter_launch *l, term_id source, uint32_t along, uint16_t
   atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(outer.sum));
 }
 
-/* F of the listed sources' values, in sum. */
+/* F of the listed sources' values, in sum. Where all lanes of a block have one list, one value is no detour for any. */
 static void sum_listed(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   atlas_builder *b = l->code.builder;
   uint32_t many = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
+  if (l->code.step->block[0] != 0) {
+    uint32_t several = atlas_builder_label(b, NULL);
+    atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(1));
+    atlas_emit_branch(b, IS_MORE, 0, several);
+    listed_value(l, source, along, list, sum);
+    atlas_emit_branch(b, -1, 0, done);
+    atlas_builder_place(b, several);
+  }
   atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_bits(FEW), atlas_reg(count));
   atlas_emit_branch(b, IS_MORE, 0, many);
   sum_few(l, source, along, count, list, sum);
@@ -352,7 +360,7 @@ static hg_status write_sums(const scatter *s, ops_step *step) {
   if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_sums");
   if (status == HG_OK) {
     ops_scatter_writes(&l, s->kept[LEVELS]);
-    ops_scatter_split(&l, &s->to, UINT32_MAX);
+    ops_scatter_split_all(&l, &s->to);
     add_to_base(&l, base, source);
     ops_scatter_end(&l, step, &status, ops_count(&s->to));
   }
@@ -401,7 +409,7 @@ static hg_status write_sums_of_sources(const scatter *s, ops_step *step) {
   if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_sums");
   if (status == HG_OK) {
     ops_scatter_writes(&l, s->kept[LEVELS]);
-    ops_scatter_split(&l, &s->from, UINT32_MAX);
+    ops_scatter_split_all(&l, &s->from);
     add_from_first(&l, index, base, source);
     ops_scatter_end(&l, step, &status, ops_count(&s->from));
   }

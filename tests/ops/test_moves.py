@@ -134,6 +134,34 @@ def test_by_number(index_kind, judge):
                         same(judge, name, own, right)
 
 
+@pytest.mark.parametrize("kind", ["u8", "bf16", "f32", "i64"])
+@pytest.mark.parametrize("width", [127, 128, 256, 300, 1030])
+@pytest.mark.parametrize("layout", ["dense", "mixed", "turned", "backwards"])
+def test_long_rows_by_number(kind, width, layout, judge):
+    """Rows that launches take in pieces, alone and with something behind them."""
+    rng = np.random.default_rng(hgops.CODES[kind] + width)
+    x = odd(rng, kind, (6, 5, width))
+    for axis, bounds, low, high in [(0, "fault", 0, 6), (1, "wrap", -5, 5), (1, "clamp", -99, 99)]:
+        index = rng.integers(low, high, (3, 2))
+        c = Computation()
+        taken = c.op("take", c.input(laid_out(x, layout, 1)), c.input(index.astype(np.int32)), axis=axis, bounds=bounds)
+        c.output(taken)
+        c.output(c.op("equal", taken, taken))
+        right = np.take(x, placed(index, x.shape[axis], bounds), axis)
+        own, is_number = c.run()
+        same(judge, "take", own, right)
+        with np.errstate(all="ignore"):
+            assert np.array_equal(is_number, right == right)
+
+
+@pytest.mark.parametrize("width", [8, 200, 256])
+@pytest.mark.parametrize("axis, number", [(0, 6), (0, -1), (1, 5), (1, 2 ** 40)])
+def test_long_rows_out_of_range(width, axis, number):
+    index = np.array([1, number, 2])
+    with pytest.raises(hgops.Error, match="lane"):
+        hgops.apply("take", np.zeros((6, 5, width), np.float32), index, axis=axis)
+
+
 @pytest.mark.parametrize("kind", INTEGERS + FLOATS)
 def test_added_by_number(kind, judge):
     """Small whole numbers, whose sums are exact in any order."""

@@ -54,8 +54,39 @@ def test_sources_of_one_value(places, sources):
     assert np.array_equal(c.run()[0], expected)
 
 
+def folded(rows):
+    """F of at most 4096 rows."""
+    rows, half = list(rows), 1
+    while half < len(rows):
+        half *= 2
+    while half > 1:
+        half //= 2
+        for i in range(max(0, min(half, len(rows) - half))):
+            rows[i] = rows[i] + rows[i + half]
+        rows = rows[:half]
+    return rows[0]
+
+
+@pytest.mark.parametrize("width", [127, 128, 256, 300, 1030])
+@pytest.mark.parametrize("places, sources", [(90, 40), (9, 40), (2, 40)])
+@pytest.mark.parametrize("leading", [(), (2,)])
+def test_long_rows(width, places, sources, leading):
+    """Rows that launches take in pieces: each sum is in order F, of one value, of few and of many; the rest is the base."""
+    random = np.random.default_rng(width + places)
+    base, source = (random.standard_normal((*leading, n, width)).astype(f32) for n in (places, sources))
+    index = random.integers(0, places, (*leading, sources, 1))
+    expected = base.copy()
+    for lead in np.ndindex(*leading):
+        for place in np.unique(index[lead]):
+            expected[lead][place] += folded(source[lead][index[lead][:, 0] == place])
+    found = hgops.apply("scatter_add", base, index, source, axis=len(leading))
+    assert np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
 def test_a_number_out_of_range():
     index = np.arange(40) % 30
     index[7] = 30
     with pytest.raises(hgops.Error, match="lane"):
         hgops.apply("scatter_add", np.zeros(30, f32), index.astype(np.int32), np.ones(40, f32))
+    with pytest.raises(hgops.Error, match="lane"):
+        hgops.apply("scatter_add", np.zeros((30, 200), f32), index[:, None].astype(np.int32), np.ones((40, 200), f32), axis=0)
