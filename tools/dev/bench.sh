@@ -25,6 +25,7 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
+       ./dev bench python [OPTION]...
 
 Times the example programs and prints lanes and instructions a second.
 
@@ -37,6 +38,7 @@ cpu: the CPU engines on element-wise programs, programs of blocks and operations
   PyTorch; its own --help, and bench/README.md.
 cuda: the GPU on element-wise programs, programs of blocks and operations, beside what PyTorch, Triton and CuPy
   HOLOGRAM_BENCH_PYTHON (python3) has; the same.
+python: calls of the Python package and of hologram_torch, and steps of training, beside NumPy and PyTorch; the same.
 TEXT
   local -x HOLOGRAM_QUICK=0 # rates are those of code that the driver has compiled in full
   case "${1:-}" in
@@ -59,6 +61,17 @@ TEXT
         { need_build_tools && need_release; } >&2
       fi
       "${HOLOGRAM_BENCH_PYTHON:-python3}" bench/cuda/run.py "$@"
+      ;;
+    python)
+      shift
+      local python=${HOLOGRAM_BENCH_PYTHON:-$VENV/bin/python} path=$BUILD/package/stage
+      # As above. A Python of the caller's has its own PyTorch.
+      if command -v meson >/dev/null || [ ! -d "$BUILD/package/stage" ]; then
+        { need_build_tools && need_python && need_release && build_package; } >&2
+        [ -n "${HOLOGRAM_BENCH_PYTHON:-}" ] || install_torch >&2 || say "PyTorch cannot be had here, so it is left out" >&2
+      fi
+      [ -n "${HOLOGRAM_BENCH_PYTHON:-}" ] || path+=:$BUILD/torch
+      PYTHONPATH=$path "$python" bench/python/run.py "$@"
       ;;
     *)
       { need_build_tools && need_python && need_release; } >&2

@@ -115,6 +115,23 @@ build_as_release() {
 
 build_release() { build release gcc --buildtype=release; }
 
+# The package as pip installs it, from the build of its own that pip makes.
+build_package() {
+  local stage=$BUILD/package/stage
+  build_as_release package -Dtests=false -Dpython=true || return
+  rm -rf "$stage"
+  mkdir -p "$stage"
+  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
+}
+
+# PyTorch is large, and not to be had everywhere.
+install_torch() {
+  [ -d "$BUILD/torch/torch" ] && return 0
+  rm -rf "$BUILD/torch.part"
+  "$VENV/bin/python" -m pip install --disable-pip-version-check --target "$BUILD/torch.part" torch==2.13.0 &&
+    rm -rf "$BUILD/torch" && mv "$BUILD/torch.part" "$BUILD/torch"
+}
+
 # The release build for commands that are about something else: quiet unless it fails.
 need_release() {
   mkdir -p "$LOGS"

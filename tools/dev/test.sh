@@ -99,27 +99,10 @@ stage_quick() {
 
 stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --ignore=tests/python; }
 
-# The package as pip installs it, from the build of its own that pip makes.
-build_package() {
-  local stage=$BUILD/package/stage
-  build_as_release package -Dtests=false -Dpython=true || return
-  rm -rf "$stage"
-  mkdir -p "$stage"
-  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
-}
-
 # Tests of a GPU's memory run on the release build's double of libcuda, where there is one.
 stage_package() {
   check "build" build_package || return 0
   PYTHONPATH=$BUILD/package/stage HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package tests/python
-}
-
-# PyTorch is large, and not to be had everywhere.
-install_torch() {
-  [ -d "$BUILD/torch/torch" ] && return 0
-  rm -rf "$BUILD/torch.part"
-  "$VENV/bin/python" -m pip install --disable-pip-version-check --target "$BUILD/torch.part" torch==2.13.0 &&
-    rm -rf "$BUILD/torch" && mv "$BUILD/torch.part" "$BUILD/torch"
 }
 
 stage_torch() {
