@@ -4,7 +4,7 @@ gradient in its turn."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 from typing import Any
 
@@ -16,15 +16,28 @@ from hologram_torch.convert import as_array, as_tensor
 
 Arrays = Callable[..., Any]  # of arrays; gives one, or a tuple of them
 _TYPES = (torch.Tensor, torch.nn.Parameter)
-_KINDS = set(_TYPES)
 _OPERAND = object()
 
 
-def call(operation: Arrays, executor: hg.Executor | None, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """operation(*arguments, **settings), of which tensors are the operands. What else there is goes through."""
-    if not settings and {*map(type, arguments)} <= _KINDS:
-        return apply(operation, executor, arguments)
+@cache
+def on_tensors(name: str) -> Callable[..., Any]:
+    """The operation of the table; tensors among its arguments are its operands, others go through. An executor may come first, or
+    as a keyword."""
+    operation = getattr(_core, name)
+
+    def call(*arguments: Any, executor: hg.Executor | None = None, **named: Any) -> Any:
+        if arguments and isinstance(arguments[0], hg.Executor):
+            executor, arguments = arguments[0], arguments[1:]
+        return _call(operation, executor, arguments, named)
+
+    return _core._on_tensors(name, _TYPES, torch.is_grad_enabled, call)
+
+
+def _call(operation: Arrays, executor: hg.Executor | None, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """operation(*arguments, **settings), of which tensors are the operands."""
     tensors = tuple(value for value in (*arguments, *settings.values()) if isinstance(value, torch.Tensor))
+    if not settings and len(tensors) == len(arguments):
+        return _apply(operation, executor, tensors)
     places = [_OPERAND if isinstance(value, torch.Tensor) else value for value in arguments]
     named = {key: _OPERAND if isinstance(value, torch.Tensor) else value for key, value in settings.items()}
 
@@ -33,10 +46,10 @@ def call(operation: Arrays, executor: hg.Executor | None, arguments: tuple[Any, 
         own = [next(rest) if value is _OPERAND else value for value in places]
         return operation(*own, **{key: next(rest) if value is _OPERAND else value for key, value in named.items()})
 
-    return apply(function, executor, tensors)
+    return _apply(function, executor, tensors)
 
 
-def apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:
+def _apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:
     """The function of the tensors' memory. Where a gradient is wanted torch's graph remembers it."""
     if torch.is_grad_enabled():
         for tensor in tensors:
@@ -46,22 +59,15 @@ def apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.T
 
 
 def _run(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:
-    arrays = _core._borrow_by_table(tensors, _TYPES) if executor is None else None
-    device = None
-    if arrays is None:
-        arrays = tuple(as_array(tensor, executor) for tensor in tensors)
-        device = tensors[0].device if tensors else None
-    result = function(*arrays)
+    made = _core._run_on_tensors(function, tensors, _TYPES) if executor is None else None
+    if made is not None:
+        return made
+    result = function(*(as_array(tensor, executor) for tensor in tensors))
+    device = tensors[0].device if tensors else None
     if not isinstance(result, tuple):
-        return _own_tensor(result, device)
+        return as_tensor(_core._own(result), device)
     _core.compute(*result)  # as one computation
-    return tuple(_own_tensor(value, device) for value in result)
-
-
-def _own_tensor(array: hg.Array, device: torch.device | None) -> torch.Tensor:
-    """It shares no memory with what the array was made of."""
-    tensor = _core._export_by_table(array, torch.Tensor, True) if device is None else None
-    return as_tensor(_core._own(array), device) if tensor is None else tensor
+    return tuple(as_tensor(_core._own(value), device) for value in result)
 
 
 class _Function(torch.autograd.Function):
@@ -79,7 +85,7 @@ class _Function(torch.autograd.Function):
         def pulled(*arrays: hg.Array) -> tuple[hg.Array, ...]:
             return _pull(ctx.function, arrays[:count], wanted, arrays[count:])
 
-        gradients = iter(apply(pulled, ctx.executor, (*tensors, *cotangents)))
+        gradients = iter(_apply(pulled, ctx.executor, (*tensors, *cotangents)))
         return None, None, *(next(gradients) if one else None for one in wanted)
 
 

@@ -16,7 +16,7 @@ import torch
 
 import hologram as hg
 from hologram import _core
-from hologram_torch._function import call as _call
+from hologram_torch._function import on_tensors as _on_tensors
 
 Tensor = torch.Tensor
 
@@ -33,31 +33,23 @@ def _executor_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-def _of_table(name: str) -> Callable[..., Tensor]:
-    """The operation of the table; tensors among its arguments are its operands, others go through."""
-    operation = getattr(_core, name)
-
-    def call(*arguments: Any, executor: hg.Executor | None = None, **named: Any) -> Any:
-        if arguments and isinstance(arguments[0], hg.Executor):
-            executor, arguments = arguments[0], arguments[1:]
-        return _call(operation, executor, arguments, named)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = operation.__doc__
-    return call
+def _call(name: str, executor: hg.Executor | None, *arguments: Any, **settings: Any) -> Any:
+    """The operation of the table."""
+    function = _on_tensors(name)
+    return function(*arguments, **settings) if executor is None else function(*arguments, **settings, executor=executor)
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or not callable(getattr(_core, name, None)) or isinstance(getattr(_core, name), type):
         raise AttributeError(f"hologram_torch.functional has no {name}: no operation of the table has that name")
-    made = globals()[name] = _of_table(name)
+    made = globals()[name] = _on_tensors(name)
     return made
 
 
-add, sub, mul, div, minimum, maximum = map(_of_table, ("add", "sub", "mul", "div", "minimum", "maximum"))
-relu, sigmoid, tanh, silu, mish = map(_of_table, ("relu", "sigmoid", "tanh", "silu", "mish"))
-exp, log, sqrt, abs, neg = map(_of_table, ("exp", "log", "sqrt", "abs", "neg"))  # noqa: A001
-matmul, matvec, where = map(_of_table, ("matmul", "matvec", "where"))
+add, sub, mul, div, minimum, maximum = map(_on_tensors, ("add", "sub", "mul", "div", "minimum", "maximum"))
+relu, sigmoid, tanh, silu, mish = map(_on_tensors, ("relu", "sigmoid", "tanh", "silu", "mish"))
+exp, log, sqrt, abs, neg = map(_on_tensors, ("exp", "log", "sqrt", "abs", "neg"))  # noqa: A001
+matmul, matvec, where = map(_on_tensors, ("matmul", "matvec", "where"))
 
 
 @_executor_first
@@ -65,32 +57,32 @@ def gelu(input: Tensor, approximate: str = "none", *, executor: hg.Executor | No
     """x times the normal distribution's share below x; approximate: 'none' or 'tanh'."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
-    return _call(_core.gelu if approximate == "none" else _core.gelu_tanh, executor, (input,), {})
+    return _call("gelu" if approximate == "none" else "gelu_tanh", executor, input)
 
 
-def _along(name: str, operation: Callable[..., hg.Array]) -> Callable[..., Tensor]:
+def _along(name: str) -> Callable[..., Tensor]:
     @_executor_first
     def call(input: Tensor, dim: int = -1, *, executor: hg.Executor | None = None) -> Tensor:
-        return _call(operation, executor, (input,), {"axis": dim})
+        return _call(name, executor, input, dim)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = operation.__doc__
+    call.__doc__ = _on_tensors(name).__doc__
     return call
 
 
-softmax, log_softmax = _along("softmax", _core.softmax), _along("log_softmax", _core.log_softmax)
+softmax, log_softmax = _along("softmax"), _along("log_softmax")
 
 
 @_executor_first
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, executor: hg.Executor | None = None) -> Tensor:
     """input [..., in] times the transposed weight [out, in], and bias [out]."""
-    return _call(_core.linear, executor, (input, weight, bias), {})
+    return _call("linear", executor, input, weight, bias)
 
 
 @_executor_first
 def embedding(input: Tensor, weight: Tensor, *, executor: hg.Executor | None = None) -> Tensor:
     """Rows of weight [classes, width] by number; a number out of range raises hologram.Fault."""
-    return _call(_core.embedding, executor, (weight, input), {})
+    return _call("embedding", executor, weight, input)
 
 
 def _last_axes(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
@@ -105,7 +97,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
                *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(var + eps) over the last axes, which are of normalized_shape, times weight, plus bias."""
     axes = _last_axes("layer_norm", input, normalized_shape)
-    return _call(_core.layer_norm, executor, (input, weight, bias), {"axis": axes, "eps": eps})
+    return _call("layer_norm", executor, input, weight, bias, axes, eps)
 
 
 @_executor_first
@@ -114,7 +106,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     """x / sqrt(mean(x^2) + eps) over the last axes, times weight; eps: that of the type where none is given."""
     axes = _last_axes("rms_norm", input, normalized_shape)
     least = torch.finfo(input.dtype).eps if eps is None else eps
-    return _call(_core.rms_norm, executor, (input, weight), {"axis": axes, "eps": least})
+    return _call("rms_norm", executor, input, weight, axis=axes, eps=least)
 
 
 def _reduction(name: str, reduction: str) -> str:
@@ -126,20 +118,20 @@ def _reduction(name: str, reduction: str) -> str:
 @_executor_first
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", *, executor: hg.Executor | None = None) -> Tensor:
     """(input - target)^2: its mean, its sum, or all of it."""
-    return _call(_core.mse, executor, (input, target), {"reduction": _reduction("mse_loss", reduction)})
+    return _call("mse", executor, input, target, reduction=_reduction("mse_loss", reduction))
 
 
 @_executor_first
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", *, executor: hg.Executor | None = None) -> Tensor:
     """|input - target|: its mean, its sum, or all of it."""
-    return _call(_core.l1, executor, (input, target), {"reduction": _reduction("l1_loss", reduction)})
+    return _call("l1", executor, input, target, reduction=_reduction("l1_loss", reduction))
 
 
 @_executor_first
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Half the square of the difference where that is below delta, a line beyond."""
-    return _call(_core.huber, executor, (input, target), {"delta": delta, "reduction": _reduction("huber_loss", reduction)})
+    return _call("huber", executor, input, target, delta=delta, reduction=_reduction("huber_loss", reduction))
 
 
 def _class_axis(input: Tensor) -> int:
@@ -157,7 +149,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
         settings["ignore_index"] = ignore_index
     elif ignore_index >= 0:
         raise ValueError("cross_entropy: ignore_index is of class numbers; the target has probabilities")
-    return _call(_core.cross_entropy, executor, (input, target, weight), settings)
+    return _call("cross_entropy", executor, input, target, weight, **settings)
 
 
 @_executor_first
@@ -165,14 +157,14 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
              *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of log-probabilities [n, classes, ...] or [classes] and class numbers."""
     settings = {"axis": _class_axis(input), "reduction": _reduction("nll_loss", reduction), "ignore_index": ignore_index}
-    return _call(_core.nll, executor, (input, target, weight), settings)
+    return _call("nll", executor, input, target, weight, **settings)
 
 
 @_executor_first
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
                          *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of probabilities; logarithms are at least -100."""
-    return _call(_core.bce, executor, (input, target, weight), {"reduction": _reduction("binary_cross_entropy", reduction)})
+    return _call("bce", executor, input, target, weight, reduction=_reduction("binary_cross_entropy", reduction))
 
 
 @_executor_first
@@ -181,7 +173,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
                                      *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
     """Of logits, stable at the extremes."""
     how = _reduction("binary_cross_entropy_with_logits", reduction)
-    return _call(_core.bce_with_logits, executor, (input, target, weight, pos_weight), {"reduction": how})
+    return _call("bce_with_logits", executor, input, target, weight, pos_weight, reduction=how)
 
 
 @_executor_first
@@ -192,4 +184,4 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, executor: h
     if not training or p == 0:
         return input
     key = torch.empty((), dtype=torch.int64).random_().item()
-    return _call(_core.dropout, executor, (input, _core._scalar(key, "uint64")), {"p": p})
+    return _call("dropout", executor, input, _core._scalar(key, "uint64"), p=p)

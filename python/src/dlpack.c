@@ -490,33 +490,11 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
 
 /* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
-/* *is_elsewhere: not memory of the CPU. */
-static PyObject *borrow(const dl_exchange *table, PyObject *object, bool *is_elsewhere) {
+PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
+  const dl_exchange *table = table_of(type);
   dl_tensor t;
-  if (table->export_borrowed(object, &t) != 0) return NULL;
-  *is_elsewhere = !is_host(t.device);
-  hgpy_device *device = *is_elsewhere ? NULL : device_at(t.device);
+  if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
+  hgpy_device *device = is_host(t.device) ? device_at(t.device) : NULL;
   if (device == NULL) return NULL;
   return hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
-}
-
-static bool is_one_of(PyObject *object, PyObject *types) {
-  for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++)
-    if ((PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i)) return true;
-  return false;
-}
-
-PyObject *hgpy_borrow_by_table(PyObject *objects, PyObject *types) {
-  Py_ssize_t count = PyTuple_Size(objects);
-  const dl_exchange *table = table_of((PyTypeObject *)PyTuple_GetItem(types, 0));
-  bool is_elsewhere = false;
-  if (table == NULL || table->export_borrowed == NULL) Py_RETURN_NONE;
-  for (Py_ssize_t i = 0; i < count; i++)
-    if (!is_one_of(PyTuple_GetItem(objects, i), types)) Py_RETURN_NONE;
-  PyObject *arrays = PyTuple_New(count);
-  for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
-    PyObject *array = borrow(table, PyTuple_GetItem(objects, i), &is_elsewhere);
-    if (array == NULL || PyTuple_SetItem(arrays, i, array) < 0) Py_CLEAR(arrays);
-  }
-  return is_elsewhere ? Py_NewRef(Py_None) : arrays;
 }

@@ -237,6 +237,10 @@ const char *hgpy_row_name(uint32_t row);
 bool hgpy_row_same_types(uint32_t row, uint32_t input, uint32_t other);
 /* The table's methods of arrays, ended by a NULL name; `room` functions fit. */
 uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room);
+int hgpy_row_find(const char *name);        /* -1: there is none */
+const char *hgpy_row_text(uint32_t number); /* its docstring */
+/* Inputs, then arguments, as Python gives them. */
+PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t count, PyObject *names);
 /* An operation on two objects, one of them an array: NotImplemented where the other is nothing it knows. */
 PyObject *hgpy_binary(uint32_t row, PyObject *a, PyObject *b);
 PyObject *hgpy_unary(uint32_t row, PyObject *x);
@@ -275,9 +279,9 @@ PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device); /* NULL: the 
  * out can be written. */
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device); /* NULL: the CPU's own */
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own); /* is_own: of hgpy_own(array) */
-/* Arrays over the objects' memory, for as long as a call lasts: nobody may change what the objects are meanwhile. None,
- * too, where one is of none of the types. */
-PyObject *hgpy_borrow_by_table(PyObject *objects, PyObject *types);
+/* An array over memory of an object of a type's family, for as long as a call lasts: nobody may change what the object
+ * is meanwhile. NULL with nothing raised: there is no table, or the memory is not the CPU's. */
+PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type);
 PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
 /* A node over memory of others whose first element is at `first`; it takes the owner. */
 hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
@@ -309,6 +313,12 @@ hgpy_buffer *hgpy_buffer_check(PyObject *object, const char *what);
 hg_tensor hgpy_buffer_tensor(const hgpy_buffer *buffer, uint64_t count);
 int hgpy_program_add(PyObject *module);
 int hgpy_sdk_add(PyObject *module);
+
+/* ---- operations on tensors of other libraries (tensors.c) --------------------------------------------------------- */
+
+int hgpy_tensors_add(PyObject *module);
+PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
 

@@ -72,14 +72,6 @@ static PyObject *export_by_table(PyObject *module, PyObject *const *values, Py_s
   return PyErr_Format(PyExc_TypeError, "export_by_table takes an Array, a type, and whether it shares nothing");
 }
 
-static PyObject *borrow_by_table(PyObject *module, PyObject *const *values, Py_ssize_t count) {
-  (void)module;
-  if (count == 2 && PyTuple_Check(values[0]) && PyTuple_Check(values[1]) && PyTuple_Size(values[1]) > 0 &&
-      PyType_Check(PyTuple_GetItem(values[1], 0)))
-    return hgpy_borrow_by_table(values[0], values[1]);
-  return PyErr_Format(PyExc_TypeError, "borrow_by_table takes a tuple of objects and one of types");
-}
-
 static PyObject *from_dlpack(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count < 1 || count > 2)
@@ -231,7 +223,8 @@ static PyMethodDef functions[] = {
     {"_from_dlpack", FAST(from_dlpack), METH_FASTCALL, NULL},
     {"_import_by_table", FAST(import_by_table), METH_FASTCALL, NULL},
     {"_export_by_table", FAST(export_by_table), METH_FASTCALL, NULL},
-    {"_borrow_by_table", FAST(borrow_by_table), METH_FASTCALL, NULL},
+    {"_run_on_tensors", FAST(hgpy_run_on_tensors), METH_FASTCALL, NULL},
+    {"_on_tensors", FAST(hgpy_on_tensors), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
     {"_report", FAST(report), METH_FASTCALL, NULL},
@@ -260,7 +253,8 @@ static int add_all(PyObject *module) {
       hgpy_executor_add(module) < 0)
     return -1;
   if (hgpy_buffer_add(module) < 0 || hgpy_program_add(module) < 0 || hgpy_array_add(module) < 0) return -1;
-  if (hgpy_operations_add(module) < 0 || hgpy_sdk_add(module) < 0) return -1;
+  if (hgpy_operations_add(module) < 0 || hgpy_sdk_add(module) < 0 || hgpy_tensors_add(module) < 0)
+    return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

@@ -34,6 +34,13 @@ static row rows[HGPY_ROW_COUNT];
 
 hg_op hgpy_row_op(uint32_t number) { return rows[number].op; }
 const char *hgpy_row_name(uint32_t number) { return rows[number].name; }
+const char *hgpy_row_text(uint32_t number) { return rows[number].text; }
+
+int hgpy_row_find(const char *name) {
+  for (int i = 0; i < HGPY_ROW_COUNT; i++)
+    if (strcmp(rows[i].name, name) == 0) return i;
+  return -1;
+}
 
 bool hgpy_row_same_types(uint32_t number, uint32_t input, uint32_t other) {
   const row *r = &rows[number];
@@ -477,6 +484,10 @@ static PyObject *call_row(uint32_t number, PyObject *self, PyObject *const *valu
   Py_XDECREF(kept);
   call_end(&c);
   return result;
+}
+
+PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t count, PyObject *names) {
+  return call_row(number, NULL, values, count, names);
 }
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
