@@ -134,16 +134,21 @@ static uint64_t *put_argument(uint64_t *at, const hg_argument *argument) {
   return at;
 }
 
+/* What a tensor or an argument takes at most. */
+enum { MOST_OF_ONE = HG_MAX_RANK + 2 };
+
 /* 0: they do not fit. */
 static uint32_t write_question(uint64_t *words, uint32_t row, hgpy_node *const *inputs, uint32_t input_count,
                                const hg_argument *arguments, uint32_t argument_count) {
   uint64_t *at = words;
-  if (input_count > 7 || argument_count > 3) return 0;
   *at++ = row | (uint64_t)input_count << 32 | (uint64_t)argument_count << 48;
-  for (uint32_t i = 0; i < argument_count; i++) at = put_argument(at, &arguments[i]);
+  for (uint32_t i = 0; i < argument_count; i++) {
+    if (at - words + MOST_OF_ONE > MOST_WORDS) return 0;
+    at = put_argument(at, &arguments[i]);
+  }
   for (uint32_t i = 0; i < input_count; i++) {
     const hg_tensor *tensor = inputs[i] != NULL ? &inputs[i]->tensor : NULL;
-    if (at - words + HG_MAX_RANK + 1 > MOST_WORDS) return 0;
+    if (at - words + MOST_OF_ONE > MOST_WORDS) return 0;
     *at++ = tensor != NULL ? tensor->type | (uint64_t)tensor->rank << 32 : UINT64_MAX;
     for (uint32_t d = 0; tensor != NULL && d < tensor->rank; d++) *at++ = tensor->shape[d];
   }
