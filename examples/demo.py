@@ -7,7 +7,6 @@ Atlas promises the same bits everywhere, so nothing here compares with a toleran
 ISA says, and `fma` below rounds once, as the ISA's does."""
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
@@ -20,6 +19,9 @@ import numpy as np
 from PIL import Image
 
 EXAMPLES = Path(__file__).resolve().parent
+sys.path.insert(0, str(EXAMPLES / "python"))
+from data import photograph  # noqa: E402
+
 f32 = np.float32
 
 
@@ -112,14 +114,6 @@ def expect_layernorm(x, epsilon):
 
 
 # ---- pictures -------------------------------------------------------------------------------------------------------------
-
-def photograph(name, mode):
-    """A photograph from the scikit-image package, whose code is not needed."""
-    package = importlib.util.find_spec("skimage")
-    if package is None:
-        sys.exit("demo: the photographs come with scikit-image; ./dev demo installs it")
-    return np.array(Image.open(Path(package.origin).parent / "data" / name).convert(mode))
-
 
 def grey(array):
     return Image.fromarray(np.clip(np.rint(array * 255), 0, 255).astype(np.uint8))

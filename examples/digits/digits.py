@@ -3,19 +3,17 @@
 
     digits.py PROGRAM [OPTION]...        (./dev demo digits; the options are the program's)"""
 
-import gzip
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from data import table  # noqa: E402
+
 
 def pictures() -> bytes:
     """The 1,797 lines of digits.csv."""
-    package = importlib.util.find_spec("sklearn")
-    if package is None:
-        sys.exit("digits: the pictures come with scikit-learn; ./dev demo installs it")
-    return gzip.decompress((Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz").read_bytes())
+    return table("digits.csv.gz").encode()
 
 
 if __name__ == "__main__":

@@ -152,5 +152,27 @@ use_metal() {
   "$BUILD/release/hologram" info | sed -n 's/^backends *metal:/Metal:/p'
 }
 
+# The package as pip installs it, from the build of its own that pip makes.
+build_package() {
+  local stage=$BUILD/package/stage
+  build_as_release package -Dtests=false -Dpython=true || return
+  rm -rf "$stage"
+  mkdir -p "$stage"
+  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
+}
+
+# Where Python finds it, and PyTorch where that was installed (./dev test torch).
+package_path() { say "$ROOT/$BUILD/package/stage:$ROOT/$BUILD/torch"; }
+
+# The package for commands that are about something else: quiet unless it fails.
+need_package() {
+  need '/usr/include/python3*/Python.h'=python3-dev
+  say "building the Python package (build/package)"
+  build_package >"$LOGS/package.log" 2>&1 || {
+    tail -n 40 "$LOGS/package.log" >&2
+    die "the build failed (whole log: $LOGS/package.log)"
+  }
+}
+
 seconds() { date +%s.%N; }
 elapsed() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f s", b - a }'; }

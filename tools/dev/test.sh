@@ -18,7 +18,7 @@ declare -A TITLE=(
   [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
-  [demo]="demo on photographs, a network that reads digits: bit for bit"
+  [demo]="demo on photographs, examples in Python, digits: bit for bit"
   [asan]="AddressSanitizer + UBSan build (clang), unit and command-line tests"
   [fuzz]="fuzzers, ${HOLOGRAM_FUZZ_SECONDS:-10} s each"
   [tsan]="ThreadSanitizer build (clang), unit tests"
@@ -111,7 +111,7 @@ stage_torch() {
     return 0
   fi
   check "build" build_package || return 0
-  PYTHONPATH=$BUILD/package/stage:$BUILD/torch run_pytest package tests/python/test_torch.py tests/python/test_docs.py
+  PYTHONPATH=$(package_path) run_pytest package tests/python/test_torch.py tests/python/test_docs.py
 }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.
@@ -179,9 +179,10 @@ stage_accuracy() {
 
 stage_demo() {
   local demo=("$VENV/bin/python" examples/demo.py --hologram "$BUILD/release/hologram" --quick --out "$BUILD/demo-quick")
+  check "build of the package" build_package || return 0
   run_counted "${demo[@]}"
   has_metal && run_counted "${ON_METAL[@]}" "${demo[@]}" --backend metal
-  run_pytest release tests/demo
+  PYTHONPATH=$(package_path) run_pytest release tests/demo
 }
 
 stage_asan() {
