@@ -99,16 +99,24 @@ build() {
   ninja -C "$folder"
 }
 
-# build_as_release NAME [MESON OPTION]...: another release build, which begins with the objects of build/release. They are a start
-# only: ninja makes anew what has other commands or older than its sources.
-build_as_release() {
+# begin_as_release NAME: the folder of another release build, not configured yet, begins with the objects of build/release. They are a
+# start only: ninja makes anew what has other commands or is older than its sources.
+begin_as_release() {
   local folder=$BUILD/$1 release=$BUILD/release
+  if [ -f "$folder/build.ninja" ]; then return; fi
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  if [ -f "$release/.ninja_log" ]; then
+    cp -a "$release"/.ninja_{log,deps} "$release"/{*.p,embed,*.a,functions_data.c,code_version.h*} "$folder"
+  fi
+}
+
+# build_as_release NAME [MESON OPTION]...
+build_as_release() {
+  local folder=$BUILD/$1
+  begin_as_release "$1" || return
   if ! [ -f "$folder/build.ninja" ]; then
-    rm -rf "$folder"
     CC=gcc CC_FOR_BUILD=gcc meson setup "$folder" --buildtype=release "${@:2}" || return
-    if [ -f "$release/.ninja_log" ]; then
-      cp -a "$release"/.ninja_{log,deps} "$release"/{*.p,embed,*.a,functions_data.c,code_version.h*} "$folder" || return
-    fi
   fi
   ninja -C "$folder"
 }

@@ -6,15 +6,17 @@ source tools/dev/lint.sh
 source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 source tools/dev/stress.sh
+source tools/dev/wheel.sh
 
-STAGES=(release python package torch engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install mingw
-  aarch64)
+STAGES=(release python package torch wheel engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install
+  mingw aarch64)
 declare -A TITLE=(
   [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
   [python]="text, binary form, verifier, command line"
   [package]="the Python package: arrays, buffers, gradients, shared memory"
   [torch]="hologram_torch beside PyTorch"
+  [wheel]="the Python package's wheel, in an empty environment"
   [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
@@ -112,6 +114,13 @@ stage_torch() {
   fi
   check "build" build_package || return 0
   PYTHONPATH=$(package_path) run_pytest package tests/python/test_torch.py tests/python/test_docs.py
+}
+
+stage_wheel() {
+  local python
+  check "wheel" build_wheel || return 0
+  check "name" wheel_is_named || true
+  for python in $(pythons); do check "$python" try_wheel "$python" || true; done
 }
 
 # Programs run on all engines at once, which costs little more than on one: the model takes the time.
@@ -380,6 +389,7 @@ need_test_tools() {
     /usr/lib/wine/wine64=wine64 /usr/aarch64-linux-gnu/lib/libc.so.6=libc6-dev-arm64-cross qemu-aarch64=qemu-user
   need_fuzz_tools
   need_accuracy_tools
+  need_wheel_tools
 }
 
 # run_stage NAME NUMBER OF: one line, and the end of the log where something failed.
