@@ -232,6 +232,11 @@ static PyObject *array_row(PyObject *self, Py_ssize_t index) {
   return row;
 }
 
+static PyObject *array_iter(PyObject *self) {
+  if (hgpy_array_node(self)->tensor.rank > 0) return PySeqIter_New(self);
+  return PyErr_Format(PyExc_TypeError, "an array without axes has no rows to go through");
+}
+
 /* On the host: a memoryview of it, of types that struct knows. */
 static PyObject *host_view(PyObject *self, bool is_asked_for) {
   hgpy_node *node = hgpy_array_node(self);
@@ -498,6 +503,7 @@ static PyType_Slot array_slots[] = {
     {Py_tp_richcompare, array_compare},
     {Py_tp_getset, array_getset},
     {Py_tp_methods, methods},
+    {Py_tp_iter, array_iter},
     {Py_sq_item, array_row},
     {Py_mp_length, array_length},
     {Py_mp_subscript, hgpy_get_item},

@@ -1,6 +1,7 @@
 """Arrays against NumPy: operators, functions of the table, shapes, indexing, printing."""
 
 import operator
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -367,3 +368,10 @@ def test_types_are_what_numpy_calls_them():
     import pickle
 
     assert pickle.loads(pickle.dumps(hg.uint8)) is hg.uint8
+
+
+def test_rows_are_gone_through():
+    x = hg.asarray(np.arange(6, dtype="f4").reshape(2, 3))
+    assert [row.tolist() for row in x] == [[0, 1, 2], [3, 4, 5]] and isinstance(x, Iterable)
+    with pytest.raises(TypeError, match="without axes"):
+        iter(hg.asarray(1.0))
