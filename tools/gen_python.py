@@ -29,11 +29,11 @@ def argument(operation, item):
     name, preset = (part.strip() for part in item.split("=", 1))
     shown = name if operation.name == "permute" else CLIP[name] if operation.name == "clip" else NAMES.get(name, name)
     if preset == "all" or preset.startswith("["):
-        kind = "Axes"
+        kind = "_Axes"
     elif "|" in preset:
         kind = "str"
     elif preset in TYPES:
-        kind = "Type"
+        kind = "_Type"
     elif shown == "keepdims":
         kind = "bool | int"
     elif "." in preset or "inf" in preset or preset == "nan":
@@ -56,9 +56,9 @@ def signature(operation, is_method):
         elif "..." in item:
             parts.append(f"*{name}: Any")
         elif "?" in item:
-            parts.append(f"{name}: Operand | None = None")
+            parts.append(f"{name}: _Operand | None = None")
         else:
-            parts.append(f"{name}: Operand")
+            parts.append(f"{name}: _Operand")
     parts += [argument(operation, item) for item in items(operation.arguments)]
     return ", ".join(parts)
 
@@ -82,7 +82,9 @@ def written():
     rows = gen_operations.load()
     methods = [f"    def {o.name}({signature(o, True)}) -> {result(o)}: ..." for o in rows if is_method(o)]
     functions = [f"def {o.name}({signature(o, False)}) -> {result(o)}: ..." for o in rows if o.name not in IN_PYTHON]
-    operators = [f"    def __{r}{name}__(self, other: Operand, /) -> Array: ..." for name in OPERATORS for r in ("", "r")]
+    third = {"pow": ", mod: None = None"}
+    operators = [f"    def __{r}{name}__(self, other: _Operand{third.get(name, '')}, /) -> Array: ..."
+                 for name in OPERATORS for r in ("", "r")]
     out = SOURCE.read_text(encoding="utf-8")
     for mark, lines in (("    # OPERATORS", operators), ("    # METHODS", methods), ("# FUNCTIONS", functions),
                         ("    # BUFFERS", [f"    {name}: _Elementwise" for name in buffers()])):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hologram import _core
-from hologram._core import Array, Buffer, Executor
+from hologram._core import Array, Buffer, DType, Executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 
-def _type_of(numbers: list[Any]) -> Any:
+def _type_of(numbers: list[Any]) -> DType:
     """The type of Python numbers: bool, int64 where all are whole, else float32."""
     if all(isinstance(v, bool) for v in numbers) and numbers:
         return _core.bool_
@@ -120,7 +120,7 @@ def _imported(value: Any, device: Executor | None, may_copy: int) -> Array:
 
 
 _KINDS = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
-_CODES = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d", "b1": "?"}
+_CODES: dict[str, Any] = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d", "b1": "?"}
 
 
 def _adopted(value: Any, interface: Any, is_gpu: bool, device: Executor | None, may_copy: int) -> Array:

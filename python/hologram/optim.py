@@ -20,7 +20,7 @@ from hologram._gradients import _leaves, _rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -38,7 +38,7 @@ def _rows(*trees: Any) -> list[tuple[Array, ...]]:
     return list(zip(*leaves))
 
 
-def _trees(like: Any, rows: list[tuple[Array, ...]], count: int) -> list[Any]:
+def _trees(like: Any, rows: Sequence[tuple[Array, ...]], count: int) -> list[Any]:
     return [_rebuild(like, iter([row[i] for row in rows])) for i in range(count)]
 
 

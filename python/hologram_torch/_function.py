@@ -54,7 +54,7 @@ def _apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.
     if torch.is_grad_enabled():
         for tensor in tensors:
             if tensor.requires_grad:
-                return _Function.apply(function, executor, *tensors)
+                return _Function.apply(function, executor, *tensors)  # type: ignore[no-untyped-call]  # torch's
     return _run(function, executor, tensors)
 
 
@@ -95,7 +95,8 @@ def _pull(function: Arrays, arrays: tuple[hg.Array, ...], wanted: tuple[bool, ..
     leaves = tuple(_core._alias(array) for array in arrays)
     _core._trace(1)
     try:
-        value, cotangent = function(*leaves), cotangents[0]
+        value: Any = function(*leaves)
+        cotangent: hg.Array | None = cotangents[0]
         if isinstance(value, tuple):
             value, cotangent = reduce(add, (hg.sum(part * weight) for part, weight in zip(value, cotangents))), None
     finally:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 import hologram as hg
 from hologram import _core
+
 
 def as_array(tensor: torch.Tensor, executor: hg.Executor | None = None) -> hg.Array:
     """An Array over a tensor's memory, in order behind what torch's current stream has been given.
@@ -22,9 +24,9 @@ def as_tensor(array: hg.Array, device: torch.device | str | None = None) -> torc
     """A tensor over an array's memory, computed first; elsewhere than on `device`, a copy there.
 
     What is written into it is written into the array."""
-    tensor = _core._export_by_table(array, torch.Tensor, False)
+    tensor: torch.Tensor | None = _core._export_by_table(array, torch.Tensor, False)
     if tensor is None:
-        tensor = torch.utils.dlpack.from_dlpack(array.__dlpack__(stream=_stream_of(array), max_version=None))
+        tensor = from_dlpack(array.__dlpack__(stream=_stream_of(array), max_version=None))
     return tensor if device is None or tensor.device == torch.device(device) else tensor.to(device)
 
 

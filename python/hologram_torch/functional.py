@@ -33,9 +33,9 @@ def _executor_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-def _call(name: str, executor: hg.Executor | None, *arguments: Any, **settings: Any) -> Any:
-    """The operation of the table."""
-    function = _on_tensors(name)
+def _call(name: str, executor: hg.Executor | None, *arguments: Any, **settings: Any) -> Tensor:
+    """The operation of the table, which has one result."""
+    function: Callable[..., Tensor] = _on_tensors(name)
     return function(*arguments, **settings) if executor is None else function(*arguments, **settings, executor=executor)
 
 

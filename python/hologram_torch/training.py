@@ -48,7 +48,7 @@ def fit(model: torch.nn.Module, loss: Callable[..., torch.Tensor], optimizer: to
         for inputs, targets in batches:
             optimizer.zero_grad()
             value = loss(model(inputs), targets)
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]  # torch's
             optimizer.step()
             total, count = total + value.item(), count + 1
         if count == 0:

@@ -1,4 +1,4 @@
-"""The stubs say what the extension has: every name, and every function's parameters."""
+"""The stubs say what the extension has: every name, and every function's parameters. ./dev test types asks mypy, too."""
 
 import ast
 import inspect

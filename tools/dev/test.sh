@@ -8,14 +8,15 @@ source tools/dev/accuracy.sh
 source tools/dev/stress.sh
 source tools/dev/wheel.sh
 
-STAGES=(release python package torch wheel engines random accuracy demo asan fuzz tsan lint headers abi symbols docs install
-  mingw aarch64)
+STAGES=(release python package torch types wheel engines random accuracy demo asan fuzz tsan lint headers abi symbols docs
+  install mingw aarch64)
 declare -A TITLE=(
   [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
   [python]="text, binary form, verifier, command line"
   [package]="the Python package: arrays, buffers, gradients, shared memory"
   [torch]="hologram_torch beside PyTorch"
+  [types]="types of the Python packages: mypy, pyright, the stubs beside the extension"
   [wheel]="the Python package's wheel, in an empty environment"
   [engines]="conformance on every engine and instruction set of this machine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
@@ -114,6 +115,22 @@ stage_torch() {
   fi
   check "build" build_package || return 0
   PYTHONPATH=$(package_path) run_pytest package tests/python/test_torch.py tests/python/test_docs.py
+}
+
+# Of hologram_torch, too, where PyTorch's own types can be had.
+stage_types() {
+  local folder=$ROOT/$BUILD/types-venv packages=(hologram) place
+  make_python "$BUILD/types-venv" tools/requirements-types.txt
+  if install_torch; then packages+=(hologram_torch); else say "PyTorch cannot be had here: without hologram_torch"; fi
+  check "build" build_package || return 0
+  for place in "$folder"/lib/python3*/site-packages; do
+    printf '%s\n' "$ROOT/$BUILD/package/stage" "$ROOT/$BUILD/torch" >"$place/packages.pth"
+  done
+  local -x PATH=$folder/bin:$PATH VIRTUAL_ENV=$folder
+  job "mypy" check "mypy" mypy --cache-dir "$BUILD/types-cache" "${packages[@]/#/--package=}"
+  job "stubs" check "stubs and extension" python -m mypy.stubtest hologram._core --allowlist tools/stubtest.txt
+  job "pyright" check "pyright" basedpyright "${packages[@]/#/python/}"
+  run_jobs
 }
 
 stage_wheel() {
