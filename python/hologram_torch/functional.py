@@ -19,6 +19,7 @@ from hologram import _core
 from hologram_torch._function import on_tensors as _on_tensors
 
 Tensor = torch.Tensor
+_one: Callable[[str], Callable[..., Tensor]] = _on_tensors  # of operations with one result
 
 
 def _executor_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -35,7 +36,7 @@ def _executor_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _call(name: str, executor: hg.Executor | None, *arguments: Any, **settings: Any) -> Tensor:
     """The operation of the table, which has one result."""
-    function: Callable[..., Tensor] = _on_tensors(name)
+    function = _one(name)
     return function(*arguments, **settings) if executor is None else function(*arguments, **settings, executor=executor)
 
 
@@ -46,10 +47,10 @@ def __getattr__(name: str) -> Any:
     return made
 
 
-add, sub, mul, div, minimum, maximum = map(_on_tensors, ("add", "sub", "mul", "div", "minimum", "maximum"))
-relu, sigmoid, tanh, silu, mish = map(_on_tensors, ("relu", "sigmoid", "tanh", "silu", "mish"))
-exp, log, sqrt, abs, neg = map(_on_tensors, ("exp", "log", "sqrt", "abs", "neg"))  # noqa: A001
-matmul, matvec, where = map(_on_tensors, ("matmul", "matvec", "where"))
+add, sub, mul, div, minimum, maximum = map(_one, ("add", "sub", "mul", "div", "minimum", "maximum"))
+relu, sigmoid, tanh, silu, mish = map(_one, ("relu", "sigmoid", "tanh", "silu", "mish"))
+exp, log, sqrt, abs, neg = map(_one, ("exp", "log", "sqrt", "abs", "neg"))  # noqa: A001
+matmul, matvec, where = map(_one, ("matmul", "matvec", "where"))
 
 
 @_executor_first
