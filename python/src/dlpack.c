@@ -93,24 +93,27 @@ static const char *refuse_dl(const dl_tensor *t, uint32_t type, const hgpy_devic
   return NULL;
 }
 
-static hgpy_node *node_of_dl(dl_tensor *t, hgpy_device *device, bool is_read_only, void *owner,
-                             void (*release)(void *)) {
+static bool tensor_of_dl(const dl_tensor *t, const hgpy_device *device, hg_tensor *tensor) {
   uint32_t type = type_of_dl(t);
   const char *why = refuse_dl(t, type, device);
-  hg_tensor tensor = {.type = type};
-  if (why != NULL) {
-    PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why);
-    release(owner);
-    return NULL;
-  }
-  tensor.rank = (uint32_t)t->rank;
+  if (why != NULL) return PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why), false;
+  *tensor = (hg_tensor){.type = type, .rank = (uint32_t)t->rank};
   int64_t stride = 1;
   for (int32_t d = t->rank; d-- > 0;) {
-    tensor.shape[d] = (uint64_t)t->shape[d];
-    tensor.stride[d] = t->strides != NULL ? t->strides[d] : stride;
+    tensor->shape[d] = (uint64_t)t->shape[d];
+    tensor->stride[d] = t->strides != NULL ? t->strides[d] : stride;
     stride *= t->shape[d];
   }
-  return hgpy_node_over(device, (char *)t->data + t->byte_offset, &tensor, is_read_only, owner, release);
+  return true;
+}
+
+static hgpy_node *node_of_dl(dl_tensor *t, hgpy_device *device, bool is_read_only, void *owner,
+                             void (*release)(void *)) {
+  hg_tensor tensor;
+  if (tensor_of_dl(t, device, &tensor))
+    return hgpy_node_over(device, (char *)t->data + t->byte_offset, &tensor, is_read_only, owner, release);
+  release(owner);
+  return NULL;
 }
 
 static hgpy_node *node_of_versioned(dl_managed_versioned *m, hgpy_device *device) {
@@ -490,11 +493,25 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
 
 /* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
+/* What is small needs no buffer of its own. */
+static hgpy_node *borrow(dl_tensor *t, hgpy_device *device, PyObject *object) {
+  enum { SMALL_COUNT = 65536 };
+  hg_tensor tensor;
+  if (!tensor_of_dl(t, device, &tensor)) return NULL;
+  uint64_t count = hg_tensor_count(&tensor);
+  char *first = (char *)t->data + t->byte_offset;
+  if (count == 0 || count > SMALL_COUNT)
+    return hgpy_node_over(device, first, &tensor, false, Py_NewRef(object), hgpy_release_object);
+  hgpy_storage *storage = hgpy_storage_borrow(device, Py_NewRef(object), hgpy_release_object);
+  if (storage == NULL) return NULL;
+  tensor.offset = (first - (char *)storage->address) / (int64_t)hgpy_type_bytes(tensor.type);
+  return hgpy_node_data(storage, &tensor);
+}
+
 PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
   const dl_exchange *table = table_of(type);
   dl_tensor t;
   if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
   hgpy_device *device = is_host(t.device) ? device_at(t.device) : NULL;
-  if (device == NULL) return NULL;
-  return hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
+  return device != NULL ? hgpy_array_of(borrow(&t, device, object)) : NULL;
 }

@@ -247,6 +247,8 @@ typedef struct known {
   struct known *next;
   uint64_t hash;
   uint32_t word_count, scalar_count;
+  uint32_t users;      /* runs of it that are under way */
+  bool is_forgotten;   /* and found no more: the last of them releases it */
   hgpy_device *device; /* not held: it forgets its own */
   hg_executable *executable, *general; /* with these numbers; with any */
   uint64_t *scalars;
@@ -257,6 +259,8 @@ static known *buckets[BUCKETS];
 static uint32_t known_count;
 
 static void forget(known *k) {
+  k->is_forgotten = true;
+  if (k->users > 0) return;
   hg_executable_release(k->executable);
   hg_executable_release(k->general);
   PyMem_Free(k);
@@ -437,7 +441,7 @@ static hg_executable *compile(const graph *g, const hg_tensor *into, bool is_gen
 
 enum { FEW_TENSORS = 24, SMALL_COUNT = 8192, LARGE_WORK = 1 << 22 };
 
-/* What a run needs once the GIL is released: nothing of it can go away. */
+/* What a run needs once the GIL is released: nothing of it can go away. Its executable is the caller's. */
 typedef struct run {
   hg_executable *executable;
   hg_tensor *tensors, few[FEW_TENSORS];
@@ -583,15 +587,21 @@ static bool run_graph(graph *g, hg_executable *executable, bool is_general, hgpy
     add_tensor(&r, &g->leaves.nodes[i]->tensor, hgpy_storage_retain(g->leaves.nodes[i]->storage));
   is_good = is_good && (!is_general || add_numbers(&r, g)) && add_outputs(&r, g, storage, into);
   for (uint32_t i = 0; i < g->results.count; i++) hgpy_node_retain(g->results.nodes[i]);
-  r.executable = hg_executable_retain(executable);
+  r.executable = executable;
   is_good = is_good && launch(g, &r);
   for (uint32_t i = 0; i < g->results.count; i++) {
     uint32_t number = r.input_count + i;
     if (is_good && into == NULL) become_data(g->results.nodes[i], r.storages[number], &r.tensors[number]);
     hgpy_node_release(g->results.nodes[i]);
   }
-  hg_executable_release(r.executable);
   run_end(&r);
+  return is_good;
+}
+
+static bool run_known(graph *g, known *k, bool is_general, hgpy_storage *storage, const hg_tensor *into) {
+  k->users++;
+  bool is_good = run_graph(g, is_general ? k->general : k->executable, is_general, storage, into);
+  if (--k->users == 0 && k->is_forgotten) forget(k);
   return is_good;
 }
 
@@ -599,9 +609,8 @@ static bool compute(graph *g, hgpy_storage *storage, const hg_tensor *into) {
   uint64_t hash = hgpy_hash_words(g->words, g->word_count);
   known *k = find_known(g, hash);
   bool is_new = k == NULL, is_general = !is_new && !has_its_numbers(g, k);
-  hg_executable *executable = is_new ? NULL : is_general ? k->general : k->executable;
-  if (executable != NULL) return run_graph(g, executable, is_general, storage, into);
-  executable = compile(g, into, is_general);
+  if (!is_new && (!is_general || k->general != NULL)) return run_known(g, k, is_general, storage, into);
+  hg_executable *executable = compile(g, into, is_general);
   if (executable == NULL) return false;
   if (!hgpy_allows_executable(g->device, executable)) return hg_executable_release(executable), false;
   k = find_known(g, hash); /* another thread may have been here meanwhile */

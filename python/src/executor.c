@@ -24,6 +24,7 @@ void hgpy_device_release(hgpy_device *device) {
   hgpy_order_end(device);
   hg_stream_release(device->stream);
   hg_stream_release(device->queue);
+  hg_buffer_release(device->host);
   hg_executor_release(device->executor);
   Py_END_ALLOW_THREADS
   PyMem_Free(device);

@@ -64,6 +64,7 @@ typedef struct hgpy_device {
   hg_event *mark;    /* order.c: a place in a stream that another is to come after; NULL: none so far */
   hgpy_foreign foreign[HGPY_FOREIGN]; /* streams of other libraries, the last ones */
   uint32_t next_foreign;
+  hg_buffer *host;   /* of the CPU: all memory of the process, for what is borrowed for a call; NULL: none so far */
   hg_stream *queue;  /* of the CPU: for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
@@ -135,6 +136,8 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
 /* Memory of somebody else's. It takes `owner`, also where it fails. */
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner));
+/* Likewise, but for a call, and without a buffer of its own: the memory of all is one, whose first byte is at `address`. */
+hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner));
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);
 void hgpy_storage_release(hgpy_storage *storage);
 

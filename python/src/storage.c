@@ -1,12 +1,6 @@
 /* storage.c - memory of arrays and buffers: the library's own, or somebody else's, who is asked to keep it. */
 #include "hgpy.h"
 
-/* On the CPU a buffer's memory is the host's and stays where it is as long as the buffer lives. */
-static void find_address(hgpy_storage *storage) {
-  if (storage->device->backend != HG_BACKEND_CPU || storage->byte_count == 0) return;
-  if (hg_buffer_map(storage->buffer, &storage->address) == HG_OK) (void)hg_buffer_unmap(storage->buffer);
-}
-
 static hgpy_storage *make_storage(hgpy_device *device, uint64_t byte_count) {
   hgpy_storage *storage = PyMem_Malloc(sizeof *storage);
   if (storage == NULL) return (hgpy_storage *)PyErr_NoMemory();
@@ -29,7 +23,7 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
     Py_END_ALLOW_THREADS
   }
   if (hgpy_ok(status)) {
-    find_address(storage);
+    if (device->backend == HG_BACKEND_CPU) storage->address = hg_buffer_address(storage->buffer);
     return storage;
   }
   hgpy_storage_release(storage);
@@ -53,6 +47,27 @@ hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t by
   if (hgpy_ok(status)) return storage;
   hgpy_storage_release(storage);
   return NULL;
+}
+
+/* Where no memory of anybody begins, at a multiple of every element's size. */
+enum { HOST_FIRST = 4096 };
+
+hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner)) {
+  void *first = (void *)(uintptr_t)HOST_FIRST; // NOLINT(performance-no-int-to-ptr)
+  hgpy_storage *storage = NULL;
+  hg_status status = HG_OK;
+  if (device->host == NULL) status = hg_buffer_import(device->executor, first, INTPTR_MAX, &device->host);
+  if (hgpy_ok(status)) storage = make_storage(device, INTPTR_MAX);
+  if (storage == NULL) {
+    release(owner);
+    return NULL;
+  }
+  storage->is_foreign = true;
+  storage->owner = owner;
+  storage->release = release;
+  storage->address = first;
+  storage->buffer = hg_buffer_retain(device->host);
+  return storage;
 }
 
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage) {

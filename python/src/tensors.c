@@ -192,6 +192,6 @@ int hgpy_tensors_add(PyObject *module) {
   static PyType_Spec spec = {.name = "hologram._core._OnTensors", .basicsize = sizeof(on_tensors),
                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = slots};
   requires_grad = PyUnicode_InternFromString("requires_grad");
-  on_tensors_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL); /* nobody else's */
+  on_tensors_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL); /* nobody makes one */
   return requires_grad != NULL && on_tensors_type != NULL ? 0 : -1;
 }

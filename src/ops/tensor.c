@@ -41,9 +41,9 @@ hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const 
 }
 
 uint64_t hg_tensor_count(const hg_tensor *tensor) {
-  ops_shape shape = shape_of(tensor);
-  if (shape.rank > HG_MAX_RANK) return 0;
-  return ops_count(&shape);
+  uint64_t count = tensor->rank <= HG_MAX_RANK;
+  for (uint32_t i = 0; i < tensor->rank && count > 0; i++) count *= tensor->shape[i];
+  return count;
 }
 
 hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out) {
