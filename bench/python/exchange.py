@@ -169,7 +169,7 @@ def plot(found):
             for way in WAYS:
                 chart.line([row["elements"] for row in rows], [row[f"{way}_{where}"] / 1000 for row in rows], NAMES[way], dots=True)
             charts.append(chart.image(legend="left"))
-    return beside(*charts)
+    return beside(*charts, columns=2)
 
 
 def main():

@@ -25,7 +25,7 @@ class Reader:
         self.pictures, self.digits = hg.asarray(pictures), hg.asarray(digits)
         self.network = hg.nn.Sequential(hg.nn.Linear(64, hidden), hg.relu, hg.nn.Linear(hidden, 10))
         self.optimizer = hg.optim.Adam(RATE)
-        self.step = hg.jit(self._step)
+        self.step = hg.jit(self._step, donate=(0, 1))  # parameters and state are changed where they are
 
     def scores(self, parameters, numbers):
         """How much each picture of these numbers looks like each digit."""

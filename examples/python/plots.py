@@ -153,10 +153,11 @@ def grey(array):
     return Image.fromarray(np.clip(np.rint(np.asarray(array, float) * 255), 0, 255).astype(np.uint8))
 
 
-def beside(*pictures):
-    whole = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)), PAPER)
-    x = 0
-    for picture in pictures:
-        whole.paste(picture, (x, 0))
-        x += picture.width
+def beside(*pictures, columns=None):
+    """Pictures of one size in rows of so many; in one row unless said."""
+    columns = columns or len(pictures)
+    width, height = pictures[0].size
+    whole = Image.new("RGB", (width * columns, height * -(-len(pictures) // columns)), PAPER)
+    for i, picture in enumerate(pictures):
+        whole.paste(picture, (i % columns * width, i // columns * height))
     return whole

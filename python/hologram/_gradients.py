@@ -12,31 +12,6 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 
-def _leaves(tree: Any, into: list[Array]) -> None:
-    """Appends the arrays of nested lists, tuples and dicts."""
-    if isinstance(tree, Array):
-        into.append(tree)
-        return
-    if isinstance(tree, dict):
-        tree = tuple(tree.values())
-    if isinstance(tree, (list, tuple)):
-        for part in tree:
-            _leaves(part, into)
-        return
-    raise TypeError(f"a gradient is by arrays, or lists, tuples and dicts of them, not {type(tree).__name__}")
-
-
-def _rebuild(tree: Any, values: Any) -> Any:
-    """The same nest with the next values in place of its arrays."""
-    if isinstance(tree, Array):
-        return next(values)
-    if isinstance(tree, dict):
-        return {key: _rebuild(value, values) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_rebuild(value, values) for value in tree))
-    return type(tree)(_rebuild(value, values) for value in tree)
-
-
 def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that gives (value, gradient) of `function`, which returns an array of one element.
 
@@ -48,13 +23,13 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
         leaves: list[Array] = []
         own = list(arguments)
         for number in numbers:
-            _leaves(arguments[number], leaves)
+            leaves += _core._arrays_of(arguments[number], True)
         if not _core._is_tracing():
             _core.compute(*leaves)
         leaves = [_core._alias(leaf) for leaf in leaves]
         rest = iter(leaves)
         for number in numbers:
-            own[number] = _rebuild(arguments[number], rest)
+            own[number] = _core._rebuild(arguments[number], rest)
         _core._trace(1)
         try:
             value = function(*own, **named)
@@ -64,7 +39,7 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
             _core._trace(-1)
         value, *gradients = _core._gradients(value, None, tuple(leaves))
         rest = iter(gradients)
-        shaped = tuple(_rebuild(arguments[number], rest) for number in numbers)
+        shaped = tuple(_core._rebuild(arguments[number], rest) for number in numbers)
         return value, shaped[0] if isinstance(argnums, int) else shaped
 
     both.__name__ = getattr(function, "__name__", "function")

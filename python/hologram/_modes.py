@@ -46,34 +46,44 @@ class strict(_Switch):
     _set = staticmethod(_core._set_strict)
 
 
-def _compute_all(tree: Any) -> None:
-    arrays: list[Array] = []
-    _collect(tree, arrays)
-    _core.compute(*arrays)
+def _heirs(arguments: tuple[Any, ...], donate: tuple[int, ...], result: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that are given up, and beside each the result that may have its memory: those of the first part of the result that
+    has the form of the argument."""
+    parts = [_core._arrays_of(part, False) for part in (result if isinstance(result, tuple) else (result,))]
+    given: list[Array] = []
+    onto: list[Array] = []
+    for number in donate:
+        own = _core._arrays_of(arguments[number], False)
+        place = next((i for i, part in enumerate(parts) if _core._have_one_form(own, part)), None)
+        if place is None:
+            raise ValueError(f"argument {number} is given up, but no part of the result has its form")
+        given += own
+        onto += parts.pop(place)
+    return given, onto
 
 
-def _collect(tree: Any, into: list[Array]) -> None:
-    if isinstance(tree, Array):
-        into.append(tree)
-    elif isinstance(tree, dict):
-        _collect(tuple(tree.values()), into)
-    elif isinstance(tree, (list, tuple)):
-        for part in tree:
-            _collect(part, into)
-
-
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+def jit(function: Callable[..., Any], *, donate: int | tuple[int, ...] = ()) -> Callable[..., Any]:
     """The function as one computation: all arrays of what it returns are computed together when it is called.
 
     What it is given is computed before, so that every call is the same computation, which is compiled once for each
-    shape and type. Nothing else changes: the function runs each time, and its bits are the same with and without."""
+    shape and type. Nothing else changes: the function runs each time, and its bits are the same with and without.
+
+    donate: arguments, by number, whose arrays are given up. The first part of the result that has an argument's form is written
+    where they were, unless somebody else sees that memory; whoever reads them afterwards gets a ValueError. A training step
+    changes its parameters in place so: `parameters, state = step(parameters, state, batch)` with donate=(0, 1)."""
+    numbers = (donate,) if isinstance(donate, int) else tuple(donate)
 
     def run(*arguments: Any, **named: Any) -> Any:
         if _core._is_tracing():
             return function(*arguments, **named)
-        _compute_all((arguments, named))
+        _core.compute(*_core._arrays_of((arguments, named), False))
         result = function(*arguments, **named)
-        _compute_all(result)
+        arrays = _core._arrays_of(result, False)
+        if numbers:
+            given, onto = _heirs(arguments, numbers, result)
+            _core._compute_onto(arrays, given, onto)
+        else:
+            _core.compute(*arrays)
         return result
 
     run.__name__ = getattr(function, "__name__", "function")

@@ -123,8 +123,6 @@ def state_dict(parameters: Any) -> dict[str, Array]:
 def load_state_dict(parameters: Any, state: Any) -> Any:
     """The tree with a state's arrays in place of its own. Names, shapes and types must be the same; what has memory to
     share (NumPy's arrays, tensors) is shared."""
-    from hologram._gradients import _rebuild
-
     own = state_dict(parameters)
     if own.keys() != state.keys():
         raise ValueError(f"a state dict whose names differ: {', '.join(sorted(own.keys() ^ state.keys()))}")
@@ -132,4 +130,4 @@ def load_state_dict(parameters: Any, state: Any) -> Any:
     for name, x in new.items():
         if x.shape != own[name].shape or x.dtype != own[name].dtype:
             raise ValueError(f"{name} is {x.dtype} {x.shape}, not {own[name].dtype} {own[name].shape}")
-    return _rebuild(parameters, iter(new.values()))
+    return _core._rebuild(parameters, iter(new.values()))

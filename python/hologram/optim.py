@@ -3,10 +3,12 @@
     optimizer = hg.optim.Adam(0.01)
     state = optimizer.init(parameters)
 
-    @hg.jit
     def step(parameters, state, x, y):
         value, gradients = hg.value_and_grad(loss)(parameters, x, y)
         return value, *optimizer.update(parameters, gradients, state)
+
+    step = hg.jit(step, donate=(0, 1))    # parameters and state are changed where they are
+    value, parameters, state = step(parameters, state, x, y)
 
 `update` records an operation of the table for each tensor; they are computed together.
 """
@@ -16,7 +18,6 @@ from __future__ import annotations
 from hologram import _core
 from hologram._core import Array
 from hologram._create import ones, zeros_like
-from hologram._gradients import _leaves, _rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -25,9 +26,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
 
 
 def _arrays(tree: Any) -> list[Array]:
-    leaves: list[Array] = []
-    _leaves(tree, leaves)
-    return leaves
+    return _core._arrays_of(tree, True)
 
 
 def _rows(*trees: Any) -> list[tuple[Array, ...]]:
@@ -39,14 +38,14 @@ def _rows(*trees: Any) -> list[tuple[Array, ...]]:
 
 
 def _trees(like: Any, rows: Sequence[tuple[Array, ...]], count: int) -> list[Any]:
-    return [_rebuild(like, iter([row[i] for row in rows])) for i in range(count)]
+    return [_core._rebuild(like, iter([row[i] for row in rows])) for i in range(count)]
 
 
 def clip_norm(gradients: Any, max_norm: float) -> tuple[Any, Array]:
     """The gradients, shrunk together where the norm of all their elements is above max_norm; and that norm."""
     leaves = _arrays(gradients)
     norm = _core.global_norm(*leaves)
-    return _rebuild(gradients, iter([_core.clip_norm(x, norm, max_norm=max_norm) for x in leaves])), norm
+    return _core._rebuild(gradients, iter([_core.clip_norm(x, norm, max_norm=max_norm) for x in leaves])), norm
 
 
 class SGD:
@@ -61,7 +60,7 @@ class SGD:
         """The state before the first step."""
         if self.momentum == 0:
             return {}
-        return {"buffer": _rebuild(parameters, iter([zeros_like(p) for p in _arrays(parameters)]))}
+        return {"buffer": _core._rebuild(parameters, iter([zeros_like(p) for p in _arrays(parameters)]))}
 
     def update(self, parameters: Any, gradients: Any, state: Any, rate: float | Array | None = None) -> tuple[Any, Any]:
         """New parameters and state; rate: another one for this step."""
@@ -86,7 +85,7 @@ class Adam:
     def init(self, parameters: Any) -> dict[str, Any]:
         """The state before the first step: of each array the averages of its gradients and of their squares."""
         zeros = [zeros_like(p) for p in _arrays(parameters)]
-        mean, square = (_rebuild(parameters, iter(zeros)) for _ in range(2))
+        mean, square = (_core._rebuild(parameters, iter(zeros)) for _ in range(2))
         return {"step": ones((), "float32"), "mean": mean, "square": square}
 
     def update(self, parameters: Any, gradients: Any, state: Any, rate: float | Array | None = None) -> tuple[Any, Any]:

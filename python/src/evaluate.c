@@ -7,24 +7,9 @@
  *
  * A Python number is part of the program the first time. When the same graph comes with other numbers, it is compiled
  * once more with the numbers as inputs, which then serves whatever they are. */
-#include "hgpy.h"
+#include "graph.h"
 
 #include <stdio.h>
-
-typedef struct list {
-  hgpy_node **nodes;
-  uint32_t count, capacity;
-  hgpy_node *few[64];
-} list;
-
-typedef struct graph {
-  list order, stack, leaves, scalars, results;
-  uint64_t *words, few_words[256];
-  uint32_t word_count, word_capacity;
-  hgpy_device *device;
-  bool is_expanded; /* through what was computed, but keeps its inputs */
-  bool is_failed;
-} graph;
 
 static void list_begin(list *l) {
   l->nodes = l->few;
@@ -60,14 +45,19 @@ static void graph_begin(graph *g) {
   g->word_capacity = 256;
   g->device = NULL;
   g->is_expanded = g->is_failed = false;
+  g->epoch = 0;
+  g->pairs = NULL;
+  g->pair_count = g->update_count = g->alias_count = 0;
+  g->home_of = g->input_of = g->slot_of = g->readers_of = NULL;
 }
 
 static void graph_end(graph *g) {
   list_end(&g->order), list_end(&g->stack), list_end(&g->leaves), list_end(&g->scalars), list_end(&g->results);
   if (g->words != g->few_words) PyMem_Free(g->words);
+  PyMem_Free(g->home_of); /* and with it what lies behind */
 }
 
-static uint64_t *room_for(graph *g, uint32_t words) {
+uint64_t *hgpy_graph_room(graph *g, uint32_t words) {
   if (g->word_capacity - g->word_count < words) {
     uint32_t capacity = 2 * g->word_capacity + words;
     uint64_t *more = PyMem_Malloc(capacity * sizeof *more);
@@ -98,19 +88,21 @@ static hgpy_kind kind_of(const graph *g, const hgpy_node *node) {
 static bool put_leaf(graph *g, hgpy_node *node) {
   const hg_tensor *t = &node->tensor;
   if (node->kind == HGPY_SCALAR) {
-    uint64_t *at = room_for(g, 1);
+    uint64_t *at = hgpy_graph_room(g, 1);
     if (at == NULL) return false;
     *at = HGPY_SCALAR | (uint64_t)t->type << 8 | (uint64_t)node->is_integer << 16;
     return list_add(&g->scalars, node);
   }
-  uint64_t *at = room_for(g, 1 + 2 * t->rank);
+  uint64_t *at = hgpy_graph_room(g, 1 + 2 * t->rank);
   if (at == NULL) return false;
   *at++ = HGPY_DATA | (uint64_t)t->type << 8 | (uint64_t)t->rank << 16;
   for (uint32_t d = 0; d < t->rank; d++) {
     *at++ = t->shape[d];
     *at++ = (uint64_t)(t->shape[d] > 1 ? t->stride[d] : 0);
   }
-  return list_add(&g->leaves, node);
+  if (!list_add(&g->leaves, node)) return false;
+  if (g->pair_count > 0) hgpy_note_leaf(g, g->leaves.count - 1);
+  return true;
 }
 
 static uint32_t words_of(const hgpy_node *node) {
@@ -120,7 +112,7 @@ static uint32_t words_of(const hgpy_node *node) {
 }
 
 static bool put_call(graph *g, const hgpy_node *node) {
-  uint64_t *at = room_for(g, words_of(node));
+  uint64_t *at = hgpy_graph_room(g, words_of(node));
   if (at == NULL) return false;
   *at++ = kind_of(g, node) | (uint64_t)node->row << 8 | (uint64_t)node->result << 24 |
           (uint64_t)node->argument_count << 40 | (uint64_t)node->input_count << 44;
@@ -138,7 +130,14 @@ static bool put_call(graph *g, const hgpy_node *node) {
   return true;
 }
 
+static bool is_there(const hgpy_node *node) {
+  if (node->kind != HGPY_GONE) return true;
+  PyErr_SetString(PyExc_ValueError, "an array is read that was given up to a function of jit(donate=...)");
+  return false;
+}
+
 static bool put_node(graph *g, hgpy_node *node) {
+  if (!is_there(node)) return false;
   if (node->device != NULL && g->device == NULL) g->device = node->device;
   if (node->device != NULL && g->device != node->device) {
     PyErr_SetString(PyExc_ValueError, "arrays of two executors meet in one computation");
@@ -193,11 +192,11 @@ static bool has_gradients(const graph *g) {
 /* Roots are results whoever holds them; `into`: the one root, written to memory that is there. */
 static bool put_roots(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into) {
   for (uint32_t i = 0; i < count; i++) {
-    bool is_there = roots[i]->holders > 0 && (roots[i]->kind == HGPY_CALL || roots[i]->kind == HGPY_RESULT);
-    if (into == NULL && (is_there || roots[i]->kind == HGPY_DATA)) continue;
+    bool is_found = roots[i]->holders > 0 && (roots[i]->kind == HGPY_CALL || roots[i]->kind == HGPY_RESULT);
+    if (into == NULL && (is_found || roots[i]->kind == HGPY_DATA)) continue;
     if (!list_add(&g->results, roots[i])) return false;
   }
-  uint64_t *at = room_for(g, g->results.count + 2 + (into != NULL ? into->rank : 0));
+  uint64_t *at = hgpy_graph_room(g, g->results.count + 2 + (into != NULL ? into->rank : 0));
   if (at == NULL) return false;
   *at++ = UINT64_MAX;
   for (uint32_t i = 0; i < g->results.count; i++) *at++ = g->results.nodes[i]->number;
@@ -211,6 +210,7 @@ static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
   static uint32_t epoch;
   if (epoch > UINT32_MAX - 4) epoch = 0;
   epoch += 2;
+  g->epoch = epoch;
   g->order.count = g->leaves.count = g->scalars.count = g->results.count = g->stack.count = g->word_count = 0;
   for (uint32_t i = 0; i < count; i++)
     if (!walk(g, roots[i], epoch)) return false;
@@ -236,7 +236,7 @@ static bool read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const 
     if (device == NULL || !walk_all(g, roots, count)) return false;
     if (g->device == NULL) g->device = device;
   }
-  return put_roots(g, roots, count, into);
+  return put_roots(g, roots, count, into) && hgpy_find_homes(g);
 }
 
 /* ---- what is known ----------------------------------------------------------------------------------------------- */
@@ -375,15 +375,35 @@ static hg_status add_call(const graph *g, hg_computation *c, const hgpy_node *no
   return add_many(g, c, node, values, &values[number], 1);
 }
 
+/* Leaves that read another's input. One that a gradient must tell from it is that input and -0, which has its bits. */
+static hg_status add_aliases(const graph *g, hg_computation *c, hg_value *values) {
+  bool *is_apart = PyMem_Calloc(g->leaves.count + 1, sizeof *is_apart);
+  if (is_apart == NULL || !hgpy_find_apart(g, is_apart)) return PyMem_Free(is_apart), HG_OUT_OF_MEMORY;
+  for (uint32_t i = 0; i < g->leaves.count; i++) {
+    if (hgpy_has_input(g, i)) continue;
+    const hgpy_node *leaf = g->leaves.nodes[i];
+    hg_value input = values[g->leaves.nodes[g->input_of[i]]->number];
+    if (is_apart[i]) {
+      hg_value zero = hg_computation_number(c, (atlas_type)leaf->tensor.type, -0.0);
+      input = hg_compute(c, HG_OP_add, (hg_value[]){input, zero}, 2, NULL, 0);
+    }
+    values[leaf->number] = input;
+  }
+  PyMem_Free(is_apart);
+  return HG_OK;
+}
+
 /* Inputs come in the order of leaves, then numbers, where they are inputs. */
 static hg_status add_leaves(const graph *g, hg_computation *c, hg_value *values, bool is_general) {
   for (uint32_t i = 0; i < g->leaves.count; i++) {
+    if (!hgpy_has_input(g, i)) continue;
     char name[16];
     snprintf(name, sizeof name, "x%u", (unsigned)i);
     values[g->leaves.nodes[i]->number] = hg_computation_input(c, name, &g->leaves.nodes[i]->tensor);
   }
   for (uint32_t i = 0; i < g->scalars.count; i++)
     values[g->scalars.nodes[i]->number] = add_scalar(c, g->scalars.nodes[i], is_general);
+  if (g->alias_count > 0 && add_aliases(g, c, values) != HG_OK) return HG_OUT_OF_MEMORY;
   return hg_computation_status(c);
 }
 
@@ -396,8 +416,11 @@ static hg_status add_nodes(const graph *g, hg_computation *c, hg_value *values, 
   }
   for (uint32_t i = 0; i < g->results.count && status == HG_OK; i++) {
     char name[16];
+    uint32_t home = hgpy_home_of(g, i);
+    hg_value value = values[g->results.nodes[i]->number];
     snprintf(name, sizeof name, "y%u", (unsigned)i);
-    status = hg_computation_output(c, name, values[g->results.nodes[i]->number], into);
+    status = home == HGPY_NONE ? hg_computation_output(c, name, value, into)
+                               : hg_computation_update(c, values[g->leaves.nodes[home]->number], value);
   }
   return status;
 }
@@ -455,8 +478,8 @@ static bool run_begin(run *r, const graph *g, bool is_general) {
   r->storage_count = 0;
   r->element_count = 0;
   r->device = hgpy_device_retain(g->device);
-  r->input_count = g->leaves.count + (is_general ? g->scalars.count : 0);
-  r->output_count = g->results.count;
+  r->input_count = g->leaves.count - g->alias_count + (is_general ? g->scalars.count : 0);
+  r->output_count = g->results.count - g->update_count;
   r->count = r->input_count + r->output_count;
   r->tensors = r->few;
   r->storages = r->few_storages;
@@ -522,6 +545,7 @@ static bool add_outputs(run *r, const graph *g, hgpy_storage *into_storage, cons
     return true;
   }
   for (uint32_t i = 0; i < g->results.count; i++) {
+    if (hgpy_home_of(g, i) != HGPY_NONE) continue;
     const hg_tensor *like = &g->results.nodes[i]->tensor;
     hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)like->type, like->rank, like->shape);
     hgpy_storage *storage =
@@ -579,18 +603,29 @@ static void become_data(hgpy_node *node, hgpy_storage *storage, const hg_tensor 
   node->argument_count = 0;
 }
 
+/* Another thread may have given up what this one has walked over. */
+static bool add_inputs(run *r, const graph *g) {
+  for (uint32_t i = 0; i < g->leaves.count; i++)
+    if (!is_there(g->leaves.nodes[i])) return false;
+  if (!hgpy_can_give_up(g)) return false;
+  for (uint32_t i = 0; i < g->leaves.count; i++)
+    if (hgpy_has_input(g, i))
+      add_tensor(r, &g->leaves.nodes[i]->tensor, hgpy_storage_retain(g->leaves.nodes[i]->storage));
+  hgpy_give_up(g);
+  return true;
+}
+
 static bool run_graph(graph *g, hg_executable *executable, bool is_general, hgpy_storage *storage,
                       const hg_tensor *into) {
   run r;
-  bool is_good = run_begin(&r, g, is_general);
-  for (uint32_t i = 0; is_good && i < g->leaves.count; i++)
-    add_tensor(&r, &g->leaves.nodes[i]->tensor, hgpy_storage_retain(g->leaves.nodes[i]->storage));
+  bool is_good = run_begin(&r, g, is_general) && add_inputs(&r, g);
   is_good = is_good && (!is_general || add_numbers(&r, g)) && add_outputs(&r, g, storage, into);
   for (uint32_t i = 0; i < g->results.count; i++) hgpy_node_retain(g->results.nodes[i]);
   r.executable = executable;
   is_good = is_good && launch(g, &r);
+  uint32_t output = r.input_count;
   for (uint32_t i = 0; i < g->results.count; i++) {
-    uint32_t number = r.input_count + i;
+    uint32_t home = hgpy_home_of(g, i), number = home != HGPY_NONE ? g->slot_of[home] : output++;
     if (is_good && into == NULL) become_data(g->results.nodes[i], r.storages[number], &r.tensors[number]);
     hgpy_node_release(g->results.nodes[i]);
   }
@@ -629,12 +664,16 @@ static bool compute_held(graph *g, hgpy_storage *storage, const hg_tensor *into)
   return is_good;
 }
 
-bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count) {
+bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count) { return hgpy_evaluate_onto(nodes, count, NULL, 0); }
+
+bool hgpy_evaluate_onto(hgpy_node *const *nodes, uint32_t count, const hgpy_pair *pairs, uint32_t pair_count) {
   uint32_t waiting = 0;
   for (uint32_t i = 0; i < count; i++) waiting += nodes[i]->kind != HGPY_DATA;
   if (waiting == 0) return true;
   graph g;
   graph_begin(&g);
+  g.pairs = pairs;
+  g.pair_count = pair_count;
   bool is_good = read_graph(&g, nodes, count, NULL, NULL) && compute_held(&g, NULL, NULL);
   graph_end(&g);
   return is_good;

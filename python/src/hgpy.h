@@ -129,6 +129,9 @@ struct hgpy_storage {
   uint64_t byte_count;
   void *owner;
   void (*release)(void *owner);
+  /* Of the last walk that memory was given up to (given.c): how many leaves of one form are here, NO_FORM: of several;
+   * the first of them; the one whose input all of them read, or NONE. */
+  uint32_t epoch, leaf_count, first_leaf, home;
 };
 
 /* New memory; `is_zero`: it reads as zeros. NULL: raised. */
@@ -145,7 +148,16 @@ void hgpy_storage_release(hgpy_storage *storage);
 
 enum { HGPY_FEW = 3, HGPY_MOST_RESULTS = 8, HGPY_MOST_ARGUMENTS = 8, HGPY_MOST_DEPTH = 400 };
 
-typedef enum hgpy_kind { HGPY_DATA, HGPY_SCALAR, HGPY_CALL, HGPY_MANY, HGPY_RESULT, HGPY_GRADIENT } hgpy_kind;
+/* GONE: it was DATA, and its memory holds the result of a computation that it was given up to. */
+typedef enum hgpy_kind {
+  HGPY_DATA,
+  HGPY_SCALAR,
+  HGPY_CALL,
+  HGPY_MANY,
+  HGPY_RESULT,
+  HGPY_GRADIENT,
+  HGPY_GONE
+} hgpy_kind;
 
 typedef struct hgpy_node {
   uint32_t references;
@@ -204,8 +216,14 @@ void hgpy_leave_call(hgpy_node *result);
 
 /* ---- computing (evaluate.c) -------------------------------------------------------------------------------------- */
 
+/* Memory that is given up: the result may be written where the elements of `given` are, which nobody can read then. */
+typedef struct hgpy_pair {
+  hgpy_node *given, *result;
+} hgpy_pair;
+
 /* Makes DATA of the nodes; false: raised. */
 bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count);
+bool hgpy_evaluate_onto(hgpy_node *const *nodes, uint32_t count, const hgpy_pair *pairs, uint32_t pair_count);
 /* Computes a node into memory that is there: of its shape and type. */
 bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like);
 /* The report of what computing a node would launch: text, or JSON. A new str. */
@@ -322,6 +340,16 @@ int hgpy_sdk_add(PyObject *module);
 int hgpy_tensors_add(PyObject *module);
 PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
+
+/* ---- nests of arrays (trees.c) ----------------------------------------------------------------------------------- */
+
+/* arrays_of(nest, is_strict): the arrays in it, in order. rebuild(nest, iterator): the same with the next values in
+ * place of its arrays. have_one_form(a, b): whether the arrays of two lists have the same shapes and types.
+ * compute_onto(results, given, onto): computes results; onto, some of them, may be written where as many given are. */
+PyObject *hgpy_arrays_of(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_rebuild(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_have_one_form(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_compute_onto(PyObject *module, PyObject *const *values, Py_ssize_t count);
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,54 @@
+/* graph.h - what a walk over nodes finds (evaluate.c), and the memory that is given up to it (given.c). */
+#ifndef HGPY_GRAPH_H
+#define HGPY_GRAPH_H
+
+#include "hgpy.h"
+
+enum { HGPY_NONE = UINT32_MAX };
+
+typedef struct list {
+  hgpy_node **nodes;
+  uint32_t count, capacity;
+  hgpy_node *few[64];
+} list;
+
+typedef struct graph {
+  list order, stack, leaves, scalars, results;
+  uint64_t *words, few_words[256];
+  uint32_t word_count, word_capacity;
+  uint32_t epoch; /* of its nodes */
+  hgpy_device *device;
+  bool is_expanded; /* through what was computed, but keeps its inputs */
+  bool is_failed;
+  const hgpy_pair *pairs;
+  uint32_t pair_count;
+  uint32_t update_count, alias_count; /* results that have a home; leaves that read the input of another */
+  uint32_t *home_of;  /* of each result the leaf where it is written, or NONE. NULL: nothing is given up */
+  uint32_t *input_of; /* of each leaf the one whose input it reads: mostly its own */
+  uint32_t *slot_of;  /* of each leaf the number of that input */
+  uint32_t *readers_of; /* of each leaf how many read its input */
+} graph;
+
+uint64_t *hgpy_graph_room(graph *g, uint32_t words);
+
+/* Notes who reads a leaf's memory; called of each leaf, where something is given up. */
+void hgpy_note_leaf(const graph *g, uint32_t leaf);
+/* Finds homes for results, and writes them to the words. False: raised. */
+bool hgpy_find_homes(graph *g);
+/* Sets is_apart[i] for each leaf i that reads another's input, where a gradient's value depends on that other: the
+ * gradient is by one and not by the other, so they must not be one value. False: no memory. */
+bool hgpy_find_apart(const graph *g, bool *is_apart);
+/* Whether the homes are still nobody else's: false: raised. Then what is given up is gone, before anything is launched.
+ */
+bool hgpy_can_give_up(const graph *g);
+void hgpy_give_up(const graph *g);
+
+static inline uint32_t hgpy_home_of(const graph *g, uint32_t result) {
+  return g->home_of != NULL ? g->home_of[result] : HGPY_NONE;
+}
+
+static inline bool hgpy_has_input(const graph *g, uint32_t leaf) {
+  return g->input_of == NULL || g->input_of[leaf] == leaf;
+}
+
+#endif
