@@ -1,5 +1,7 @@
 """Gradients of Python functions against central differences in f64."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,23 @@ def test_training_converges_and_keeps_no_memory():
         w = w - gradient * 0.1
     assert float(loss) < 1e-6
     np.testing.assert_allclose(w.numpy(), true.numpy(), atol=1e-3)
+
+
+def test_nests():
+    pair = namedtuple("pair", "first second")
+
+    class Parts(list):
+        pass
+
+    tree = {"a": (hg.ones(2), [hg.ones(3)]), "b": pair(hg.ones(4), {}), "c": Parts([hg.ones(5)]), "d": ()}
+    made = hg.grad(lambda t: sum((part * part).sum() for part in (t["a"][0], t["a"][1][0], t["b"].first, t["c"][0])), 0)(
+        {**tree, "b": pair(tree["b"].first, hg.ones(1))})
+    assert list(made) == ["a", "b", "c", "d"] and isinstance(made["b"], pair) and isinstance(made["c"], Parts) and made["d"] == ()
+    assert [x.tolist() for x in (*made["a"][1], made["b"].first, made["b"].second, made["c"][0])] == [[2] * 3, [2] * 4, [0], [2] * 5]
+    with pytest.raises(TypeError, match="not str"):
+        hg.grad(lambda t: t["x"].sum())({"x": hg.ones(2), "name": "no"})
+    deep = []
+    deep.append(deep)
+    with pytest.raises(RecursionError):
+        hg.grad(lambda t: hg.ones(()))(deep)
+    assert hg.jit(lambda x, name: {"y": x + 1, name: None})(hg.ones(1), "text").keys() == {"y", "text"}
