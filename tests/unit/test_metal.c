@@ -2,33 +2,66 @@
  * for. */
 #include "fake_metal.h"
 
+#include "atlas/tables.h"
+
 #include <stdlib.h>
 
 /* ---- subnormal numbers ------------------------------------------------------------------------------------------- */
 
-/* a, b, c to d, by an operation of f32 in each lane. */
+/* a, b, c to d, by an operation of that type in each lane. */
 enum { COUNT = 1 << 17 };
 
-static hg_status compute(hg_backend_id backend, const char *line, uint32_t *const words[4]) {
+static hg_status compute(hg_backend_id backend, const char *type, const char *line, uint32_t lanes,
+                         void *const bytes[4]) {
   static const char *const names[] = {"a", "b", "c", "d"};
+  uint64_t byte_count = (uint64_t)lanes * atlas_type_bits(atlas_type_from_name(type)) / 8;
   char text[600];
   run r = {.executor = NULL};
   hg_binding bindings[4];
-  snprintf(text, sizeof text, ".program op\n.buffer a u32 in\n.buffer b u32 in\n.buffer c u32 in\n.buffer d u32 out\n"
-                              "    ldg.u32 r0, [a + lane]\n    ldg.u32 r1, [b + lane]\n    ldg.u32 r2, [c + lane]\n"
-                              "    bitcast.f32.u32 r0, r0\n    bitcast.f32.u32 r1, r1\n    bitcast.f32.u32 r2, r2\n"
-                              "    %s\n    bitcast.u32.f32 r3, r3\n    stg.u32 [d + lane], r3\n    exit\n", line);
+  int length = snprintf(text, sizeof text, ".program op\n");
+  for (int i = 0; i < 4; i++)
+    length += snprintf(text + length, sizeof text - (size_t)length, ".buffer %s %s %s\n", names[i], type,
+                       i < 3 ? "in" : "out");
+  for (int i = 0; i < 3; i++)
+    length += snprintf(text + length, sizeof text - (size_t)length, "ldg.%s r%d, [%s + lane]\n", type, i, names[i]);
+  snprintf(text + length, sizeof text - (size_t)length, "%s\nstg.%s [d + lane], r3\nexit\n", line, type);
   hg_status status = open_run(&r, backend, text);
   for (int i = 0; i < 4 && status == HG_OK; i++) {
-    status = hg_buffer_create(r.executor, NULL, COUNT * sizeof(uint32_t), &r.buffers[i]);
-    if (status == HG_OK) status = hg_buffer_write(r.buffers[i], 0, words[i], COUNT * sizeof(uint32_t));
+    status = hg_buffer_create(r.executor, NULL, byte_count, &r.buffers[i]);
+    if (status == HG_OK) status = hg_buffer_write(r.buffers[i], 0, bytes[i], byte_count);
     bindings[i] = (hg_binding){.name = names[i], .buffer = r.buffers[i]};
   }
-  const hg_launch_desc desc = {.size = sizeof desc, .lanes = COUNT, .bindings = bindings, .binding_count = 4};
+  const hg_launch_desc desc = {.size = sizeof desc, .lanes = lanes, .bindings = bindings, .binding_count = 4};
   if (status == HG_OK) status = hg_launch(r.kernel, &desc, NULL);
-  if (status == HG_OK) status = hg_buffer_read(r.buffers[3], 0, words[3], COUNT * sizeof(uint32_t));
+  if (status == HG_OK) status = hg_buffer_read(r.buffers[3], 0, bytes[3], byte_count);
   close_run(&r);
   return status;
+}
+
+/* The results of both have the same bits. */
+static void compare(const char *type, const char *line, uint32_t lanes, void *const inputs[3]) {
+  static uint8_t here[COUNT * 8], there[COUNT * 8];
+  size_t size = atlas_type_bits(atlas_type_from_name(type)) / 8;
+  void *const on_metal[] = {inputs[0], inputs[1], inputs[2], here}, *const on_cpu[] = {inputs[0], inputs[1], inputs[2],
+                                                                                       there};
+  CHECK_EQ_U64(compute(HG_BACKEND_METAL, type, line, lanes, on_metal), HG_OK);
+  CHECK_EQ_U64(compute(HG_BACKEND_CPU, type, line, lanes, on_cpu), HG_OK);
+  uint32_t i = 0;
+  while (i < lanes && memcmp(here + i * size, there + i * size, size) == 0) i++;
+  if (check_note(i == lanes)) return;
+  printf("%s of", line);
+  for (int k = 0; k < 5; k++) {
+    uint64_t word = 0;
+    memcpy(&word, (k < 3 ? (const uint8_t *)inputs[k] : k == 3 ? here : there) + i * size, size);
+    printf("%s %0*llx", k == 3 ? ":" : k == 4 ? ", not" : "", (int)size * 2, (unsigned long long)word);
+  }
+  printf("\n");
+}
+
+/* Of COUNT inputs, each of them others. */
+static long rounds_asked_for(long otherwise) {
+  const char *rounds = getenv("HOLOGRAM_METAL_ROUNDS");
+  return rounds != NULL ? atol(rounds) : otherwise;
 }
 
 static uint32_t random_word(void) {
@@ -60,29 +93,58 @@ static void test_subnormals(void) {
                                       "div.f32 r3, r0, r1", "fma.f32 r3, r0, r1, r2", "sqrt.f32 r3, r0",
                                       "min.f32 r3, r0, r1", "max.f32 r3, r0, r1",     "floor.f32 r3, r0",
                                       "round.f32 r3, r0"};
-  uint32_t *words[5];
-  const char *rounds = getenv("HOLOGRAM_METAL_ROUNDS"); /* of 131072 inputs */
-  for (int i = 0; i < 5; i++) words[i] = calloc(COUNT, sizeof **words);
-  for (long round = rounds != NULL ? atol(rounds) : 1; round > 0; round--) {
+  static uint32_t words[3][COUNT];
+  void *const inputs[] = {words[0], words[1], words[2]};
+  for (long round = rounds_asked_for(1); round > 0; round--) {
     for (uint32_t i = 0; i < 3 * (uint32_t)COUNT; i++) words[i / COUNT][i % COUNT] = adversary();
     /* the third cancels the product but for its last bits, now and then */
     for (uint32_t i = 0; i < COUNT; i += 3) words[2][i] = words[0][i] ^ 0x80000000u;
-    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
-      uint32_t *const here[] = {words[0], words[1], words[2], words[3]}, *const there[] = {words[0], words[1], words[2],
-                                                                                           words[4]};
-      uint64_t different = 0;
-      CHECK_EQ_U64(compute(HG_BACKEND_METAL, lines[k], here), HG_OK);
-      CHECK_EQ_U64(compute(HG_BACKEND_CPU, lines[k], there), HG_OK);
-      for (uint32_t i = 0; i < COUNT; i++) {
-        if (words[3][i] == words[4][i]) continue;
-        if (different++ == 0)
-          printf("%s of %08x %08x %08x: %08x, not %08x\n", lines[k], (unsigned)words[0][i], (unsigned)words[1][i],
-                 (unsigned)words[2][i], (unsigned)words[3][i], (unsigned)words[4][i]);
-      }
-      CHECK_EQ_U64(different, 0);
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) compare("f32", lines[k], COUNT, inputs);
+  }
+  check_clean();
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+/* Any bits, or about 1, or a small whole number. */
+static uint64_t random_f64(void) {
+  uint64_t word = (uint64_t)random_word() << 32 | random_word();
+  const double whole = (double)(random_word() % 200) - 100;
+  uint64_t bits = 0;
+  memcpy(&bits, &whole, sizeof bits);
+  switch (random_word() % 4) {
+  case 0: return word;
+  case 1: return bits;
+  default: return (word & 0x800fffffffffffffu) | (uint64_t)(1013 + random_word() % 20) << 52;
+  }
+}
+
+static void compare_function(const atlas_op_info *op, const char *type, uint32_t lanes, void *const inputs[3]) {
+  char line[64];
+  int is_binary = strcmp(op->operands, "dss") == 0;
+  snprintf(line, sizeof line, "%s.%s r3, r0%s", op->mnemonic, type, is_binary ? ", r1" : "");
+  if (is_binary || strcmp(type, "f64") == 0) compare(type, line, lanes, inputs);
+}
+
+/* Those of f64, and of two numbers; tests/accuracy has the others of all types, on more inputs. */
+static void test_functions(void) {
+  static uint64_t doubles[3][COUNT];
+  static uint32_t words[3][COUNT];
+  void *const wide[] = {doubles[0], doubles[1], doubles[2]}, *const narrow[] = {words[0], words[1], words[2]};
+  const uint32_t lanes = rounds_asked_for(0) > 0 ? COUNT : COUNT / 64;
+  for (long round = (rounds_asked_for(1) + 9) / 10; round > 0; round--) {
+    for (uint32_t i = 0; i < 3 * (uint32_t)COUNT; i++) doubles[i / COUNT][i % COUNT] = random_f64();
+    for (uint32_t i = 0; i < 3 * (uint32_t)COUNT; i++)
+      words[i / COUNT][i % COUNT] = random_word() % 4 ? adversary() : random_word();
+    for (uint32_t code = 0; code < ATLAS_OP_PAGES * 256; code++) {
+      const atlas_op_info *op = atlas_op_lookup(code);
+      if (op == NULL || !(op->flags & ATLAS_FUNC)) continue;
+      compare_function(op, "f64", lanes, wide);
+      compare_function(op, "f32", lanes, narrow);
+      compare_function(op, "f16", lanes, narrow);
+      compare_function(op, "bf16", lanes, narrow);
     }
   }
-  for (int i = 0; i < 5; i++) free(words[i]);
   check_clean();
 }
 
@@ -215,5 +277,6 @@ int main(void) {
   test_refusals();
   test_notes();
   test_subnormals();
+  test_functions();
   return check_report();
 }
