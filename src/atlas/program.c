@@ -44,6 +44,33 @@ void atlas_memory_release(const hg_allocator *allocator, void *memory) {
   if (hg_allocator_resolve(allocator, &resolved) == HG_OK) hg_release(&resolved, memory);
 }
 
+/* ---- the same ---------------------------------------------------------------------------------------------------- */
+
+uint64_t atlas_program_digest(const atlas_program *program) {
+  uint64_t digest = program->insns.count, word;
+  for (size_t i = 0; i < program->insns.count; i++)
+    for (size_t at = 0; at + sizeof word <= sizeof(atlas_insn); at += sizeof word) {
+      memcpy(&word, (const char *)atlas_insn_at(program, i) + at, sizeof word);
+      digest = (digest ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+      digest ^= digest >> 32;
+    }
+  return digest;
+}
+
+static int is_same_array(const hg_array *a, const hg_array *b) {
+  return a->count == b->count && (a->count == 0 || memcmp(a->data, b->data, a->count * a->element_size) == 0);
+}
+
+int atlas_program_same(const atlas_program *a, const atlas_program *b) {
+  return strcmp(a->name, b->name) == 0 && memcmp(a->block, b->block, sizeof a->block) == 0 &&
+         memcmp(a->default_block, b->default_block, sizeof a->default_block) == 0 &&
+         is_same_array(&a->insns, &b->insns) && is_same_array(&a->symbols, &b->symbols) &&
+         is_same_array(&a->labels, &b->labels) && is_same_array(&a->entries, &b->entries) &&
+         is_same_array(&a->constants, &b->constants);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
 /* The program, or an empty one in place of NULL. */
 static const atlas_program *seen(const atlas_program *program) {
   static const atlas_program nothing;

@@ -45,6 +45,10 @@ struct atlas_program {
 /* A new empty program that holds one reference; NULL when out of memory (last error set). */
 atlas_program *atlas_program_new(const hg_allocator *allocator);
 
+/* Of what stands in a program, as it stands there: programs that are the same have one digest. */
+uint64_t atlas_program_digest(const atlas_program *program);
+int atlas_program_same(const atlas_program *a, const atlas_program *b);
+
 static inline const atlas_insn *atlas_insn_at(const atlas_program *p, size_t i) {
   return (const atlas_insn *)p->insns.data + i;
 }

@@ -133,18 +133,41 @@ static hg_status describe_launches(hg_executable *e) {
   return HG_OK;
 }
 
+/* The kernel of an earlier launch whose program is the same, as layers of a network have them; NULL: there is none.
+ * digests[i] is the i-th program's, but of those that are another launch's or none of its own: 0. */
+static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number, uint64_t *digests) {
+  const ops_step *steps = e->plan.steps.data, *step = &steps[e->launches[number].step];
+  if (step->contraction != NULL) return NULL;
+  uint64_t digest = atlas_program_digest(step->program);
+  for (uint32_t i = 0; i < number; i++)
+    if (digests[i] == digest && atlas_program_same(steps[e->launches[i].step].program, step->program))
+      return e->launches[i].kernel;
+  digests[number] = digest;
+  return NULL;
+}
+
 /* All but the last are compiled side by side, the last by this thread. */
-static hg_status make_kernels(hg_executable *e) {
+static hg_status begin_kernels(hg_executable *e, uint64_t *digests) {
   const ops_step *steps = e->plan.steps.data;
   for (uint32_t i = 0; i < e->launch_count; i++) {
     ops_launch *launch = &e->launches[i];
     const ops_step *step = &steps[launch->step];
-    if (i + 1 == e->launch_count || step->contraction != NULL)
+    hg_kernel *same = kernel_of_same(e, i, digests);
+    if (same != NULL) launch->kernel = hg_kernel_retain(same);
+    else if (i + 1 == e->launch_count || step->contraction != NULL)
       HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
     else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
   }
-  for (uint32_t i = 0; i < e->launch_count; i++) HG_TRY(hg_kernel_ready(e->launches[i].kernel));
   return HG_OK;
+}
+
+static hg_status make_kernels(hg_executable *e) {
+  uint64_t *digests = hg_allocate(&e->executor->allocator, e->launch_count, sizeof *digests);
+  if (digests == NULL) return hg_fail_memory("the launches of an executable", e->launch_count * sizeof *digests);
+  hg_status status = begin_kernels(e, digests);
+  hg_release(&e->executor->allocator, digests);
+  for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) status = hg_kernel_ready(e->launches[i].kernel);
+  return status;
 }
 
 /* ---- what may lie in one place ----------------------------------------------------------------------------------- */

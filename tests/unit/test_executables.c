@@ -455,6 +455,42 @@ static void test_row_gradient(void) {
   }
 }
 
+/* Layers alike have kernels in common; the last operation of one, which differs in a constant, has its own. */
+static void test_layers(void) {
+  enum { LAYERS = 4 };
+  hg_buffer *in = floats(12, 1), *out = floats(12, 0);
+  hg_tensor x = matrix_of(in, 3, 4), y = matrix_of(out, 3, 4);
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value value = hg_computation_input(c, "x", &x);
+  for (uint32_t i = 0; i < LAYERS; i++) {
+    value = hg_compute(c, HG_OP_softmax, &value, 1, NULL, 0);
+    hg_value share = hg_computation_number(c, ATLAS_f32, i == 2 ? 3 : 2);
+    value = hg_compute(c, HG_OP_mul, (hg_value[]){value, share}, 2, NULL, 0);
+  }
+  CHECK_EQ_U64(hg_computation_output(c, "y", value, NULL), HG_OK);
+  hg_executable *e = NULL;
+  CHECK_EQ_U64(hg_compile(executor, c, &(hg_compile_desc){.flags = HG_NO_FUSION}, &e), HG_OK);
+  uint32_t each = e->launch_count / LAYERS;
+  CHECK(each > 1 && e->launch_count == LAYERS * each);
+  for (uint32_t i = 0; i < e->launch_count; i++)
+    for (uint32_t k = i % each; k < i; k += each) {
+      int is_other = i % each == each - 1 && (i / each == 2 || k / each == 2);
+      CHECK((e->launches[i].kernel == e->launches[k].kernel) == !is_other);
+    }
+  CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, NULL, NULL), HG_OK);
+  float rows[12];
+  CHECK_EQ_U64(hg_buffer_read(out, 0, rows, sizeof rows), HG_OK);
+  for (uint32_t r = 0; r < 3; r++) {
+    float sum = rows[4 * r] + rows[4 * r + 1] + rows[4 * r + 2] + rows[4 * r + 3];
+    CHECK(sum > 1.999f && sum < 2.001f);
+  }
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_buffer_release(in);
+  hg_buffer_release(out);
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_run();
@@ -472,6 +508,7 @@ int main(void) {
   test_faults();
   test_report();
   test_row_gradient();
+  test_layers();
   hg_executor_release(executor);
   return check_report();
 }
