@@ -22,7 +22,7 @@ enum {
   BLOCK_COLUMNS = 512, /* of a block, about: what its tiles count in stays in the second-level cache */
   FEW_PANELS = 4, /* of columns, so that A is not packed */
   GROUP = 8,
-  GROUP_DEPTH = 16, /* panels of B that are packed where they are used, together, and rows of it at a time */
+  GROUP_DEPTH = 16, /* panels that are packed together, and so many k of them at a time */
   PACKED_BYTES = 64 << 20,
   STACK_BYTES = 24 << 10, /* of scratch: small ones need no other */
   ALIGNMENT = 64,
@@ -49,6 +49,7 @@ typedef struct job {
   /* what is done now */
   uint64_t first_row, first_column, rows_now, columns_now; /* panels */
   uint64_t item;                                           /* of the batch */
+  uint64_t group;                                          /* panels that are packed together */
   uint8_t *packed_a, *packed_b, *own;
 } job;
 
@@ -219,20 +220,18 @@ static uint32_t micro_for(const contract_loops *loops, uint64_t rows) {
   return i;
 }
 
-/* `panel` is among those that are packed now; where A is direct, the only one. */
-static void pack_a(void *user, uint64_t panel, uint32_t worker) {
-  const job *j = user;
+/* Of a panel of A among those that are packed now, where A is direct the only one: so many k from from_k on. */
+static void pack_rows(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_row + panel) * j->most_rows;
-  uint32_t used = (uint32_t)least(c->m - first, j->most_rows);
-  int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1];
+  uint32_t used = (uint32_t)least(c->m - first, j->most_rows), width = j->loops->rows[micro_for(j->loops, used)];
+  int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1] + (int64_t)from_k * c->a_stride[2];
   contract_source source = {c->a + at * (int64_t)atlas_bytes(c->a_type), c->a_stride[1], c->a_stride[2], c->a_type};
-  (void)worker;
-  uint8_t *to = j->packed_a + (j->is_direct ? 0 : panel) * j->a_panel_bytes;
-  j->kernels->pack[j->sum](to, j->loops->rows[micro_for(j->loops, used)], used, c->k, &source);
+  j->kernels->pack[j->sum](to + from_k * width * j->size, width, used, count, &source);
 }
 
-static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, void *to) {
+/* Of a panel of B; `to` is where from_k goes. */
+static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_column + panel) * j->loops->columns;
   uint32_t used = (uint32_t)least(c->n - first, j->loops->columns);
@@ -241,18 +240,37 @@ static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t
   j->kernels->pack[j->sum](to, j->loops->columns, used, count, &source);
 }
 
-static void pack_b(void *user, uint64_t panel, uint32_t worker) {
-  const job *j = user;
-  (void)worker;
-  pack_columns(j, panel, 0, j->of.k, j->packed_b + panel * j->b_panel_bytes);
+/* Memory likes to be read in long rows: so where lanes lie side by side, a group of panels comes some k at a time. */
+static uint64_t depth_of(int64_t lane_stride, uint64_t count) {
+  return lane_stride == 1 ? GROUP_DEPTH : count > 0 ? count : 1;
 }
 
-/* Memory likes to be read in long rows: so a group of panels comes some rows at a time. */
-static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to) {
-  uint64_t depth = j->of.b_stride[2] == 1 ? GROUP_DEPTH : count, row_bytes = (uint64_t)j->loops->columns * j->size;
+static void pack_a(void *user, uint64_t group, uint32_t worker) {
+  const job *j = user;
+  uint64_t first = group * j->group, end = least(first + j->group, j->rows_now), k = j->of.k;
+  uint64_t depth = depth_of(j->of.a_stride[1], k);
+  (void)worker;
+  for (uint64_t from_k = 0; from_k < k; from_k += depth)
+    for (uint64_t panel = first; panel < end; panel++)
+      pack_rows(j, panel, from_k, least(depth, k - from_k), j->packed_a + panel * j->a_panel_bytes);
+}
+
+/* The last rows of A where it is direct, which are fewer than a tile has. */
+static void pack_last_rows(const job *j) { pack_rows(j, j->row_panels - 1, 0, j->of.k, j->packed_a); }
+
+static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to,
+                       uint64_t panel_bytes) {
+  uint64_t depth = depth_of(j->of.b_stride[2], count), row_bytes = (uint64_t)j->loops->columns * j->size;
   for (uint64_t k = 0; k < count; k += depth)
     for (uint64_t i = 0; i < panels; i++)
-      pack_columns(j, panel + i, from_k + k, least(depth, count - k), to + i * j->chunk_bytes + k * row_bytes);
+      pack_columns(j, panel + i, from_k + k, least(depth, count - k), to + i * panel_bytes + k * row_bytes);
+}
+
+static void pack_b(void *user, uint64_t group, uint32_t worker) {
+  const job *j = user;
+  uint64_t first = group * j->group, panels = least(j->group, j->columns_now - first);
+  (void)worker;
+  pack_group(j, first, panels, 0, j->of.k, j->packed_b + first * j->b_panel_bytes, j->b_panel_bytes);
 }
 
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
@@ -343,7 +361,8 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
       const uint8_t *panel = b.panel + place * j->chunk_bytes;
       if (j->b_bytes != 0) panel = packed_columns(j, column, chunk);
       else if (place == 0)
-        pack_group(j, column, least(GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK), b.panel);
+        pack_group(j, column, least(GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK), b.panel,
+                   j->chunk_bytes);
       for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel);
     }
 }
@@ -358,15 +377,21 @@ static void do_parts(const job *j, uint64_t count, hg_part *part) {
   for (uint64_t i = 0; i < count; i++) part((void *)(uintptr_t)j, i, 0);
 }
 
+/* So many panels, by groups that leave each thread some of them. */
+static void do_panels(job *j, uint64_t count, hg_part *part) {
+  j->group = least(GROUP, 1 + count / (4 * (uint64_t)j->threads));
+  do_parts(j, parts_of(count, j->group), part);
+}
+
 static void do_item(job *j) {
   uint64_t packed_first = UINT64_MAX; /* row whose panels are packed */
   for (j->first_column = 0; j->first_column < j->column_panels; j->first_column += j->columns_at_once) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
-    if (j->b_bytes != 0) do_parts(j, j->columns_now, pack_b);
+    if (j->b_bytes != 0) do_panels(j, j->columns_now, pack_b);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
       j->rows_now = least(j->rows_at_once, j->row_panels - j->first_row);
-      if (j->is_direct && j->of.m % j->most_rows != 0) pack_a(j, j->row_panels - 1, 0);
-      if (!j->is_direct && packed_first != j->first_row) do_parts(j, j->rows_now, pack_a);
+      if (j->is_direct && j->of.m % j->most_rows != 0) pack_last_rows(j);
+      if (!j->is_direct && packed_first != j->first_row) do_panels(j, j->rows_now, pack_a);
       packed_first = j->first_row;
       do_parts(j, j->row_blocks * j->column_blocks, do_block);
     }

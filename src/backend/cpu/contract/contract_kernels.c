@@ -112,50 +112,64 @@ enum { RUN = 16 }; /* elements of a lane that are converted at a time, where the
 #  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #  define INTERLEAVE_HIGH(a, b) \
     __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#  define EACH_PAIR(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #elif VECTOR_BYTES == 32
 #  define TURNED 8
 #  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #  define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#  define EACH_PAIR(X) X(0) X(1) X(2) X(3)
 #else
 #  define TURNED 4
 #  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #  define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#  define EACH_PAIR(X) X(0) X(1)
 #endif
-#define TURN_ROUND(to, from)                                        \
-  for (int i = 0; i < TURNED / 2; i++) {                            \
-    to[2 * i] = INTERLEAVE_LOW(from[i], from[i + TURNED / 2]);      \
-    to[2 * i + 1] = INTERLEAVE_HIGH(from[i], from[i + TURNED / 2]); \
-  }
+/* Written out, so that all of it stays in registers. */
+#define TURN_PAIR(to, from, i)                                    \
+  to[2 * i] = INTERLEAVE_LOW(from[i], from[i + TURNED / 2]);      \
+  to[2 * i + 1] = INTERLEAVE_HIGH(from[i], from[i + TURNED / 2]);
+#define TURN_THERE(i) TURN_PAIR(b, a, i)
+#define TURN_BACK(i) TURN_PAIR(a, b, i)
 
 /* Element k of lane i is from[i * pitch + k]: TURNED lanes, of as many elements each, `used` lanes of which exist, into
  * rows of `width`, of which `lanes` are written. */
 static inline void turn_block(uint32_t *panel, int64_t width, uint32_t lanes, const uint32_t *from, int64_t pitch,
                               uint32_t used) {
   V_i32 a[TURNED], b[TURNED];
-  if (used == TURNED)
-    for (int i = 0; i < TURNED; i++) a[i] = load_i32(from + i * pitch);
-  else
-    for (uint32_t i = 0; i < TURNED; i++) a[i] = i < used ? load_i32(from + i * pitch) : (V_i32){0};
-  TURN_ROUND(b, a)
-  TURN_ROUND(a, b)
-#if TURNED == 4
-  const V_i32 *turned = a;
-#elif TURNED == 8
-  TURN_ROUND(b, a)
-  const V_i32 *turned = b;
-#else
-  TURN_ROUND(b, a)
-  TURN_ROUND(a, b)
-  const V_i32 *turned = a;
+#define TAKE(i) a[i] = load_i32(from + (i) * pitch);
+#define TAKE_USED(i) a[i] = (i) < used ? load_i32(from + (i) * pitch) : (V_i32){0};
+#define TAKE_PAIR(i) TAKE(2 * i) TAKE(2 * i + 1)
+#define TAKE_USED_PAIR(i) TAKE_USED(2u * i) TAKE_USED(2u * i + 1)
+  if (used == TURNED) {
+    EACH_PAIR(TAKE_PAIR)
+  } else {
+    EACH_PAIR(TAKE_USED_PAIR)
+  }
+  EACH_PAIR(TURN_THERE)
+  EACH_PAIR(TURN_BACK)
+#if TURNED > 4
+  EACH_PAIR(TURN_THERE)
 #endif
-  if (lanes == TURNED)
-    for (size_t k = 0; k < TURNED; k++) memcpy(panel + (int64_t)k * width, &turned[k], sizeof turned[k]);
-  else if (lanes == MOST_ROWS % TURNED)
-    for (size_t k = 0; k < TURNED; k++)
-      memcpy(panel + (int64_t)k * width, &turned[k], MOST_ROWS % TURNED * sizeof(uint32_t));
-  else
-    for (size_t k = 0; k < TURNED; k++)
-      for (uint32_t i = 0; i < lanes; i++) panel[(int64_t)k * width + i] = turned[k][i];
+#if TURNED == 8
+#  define PUT_ROW(k, bytes) memcpy(panel + (k) * width, &b[k], bytes);
+#else
+#  define PUT_ROW(k, bytes) memcpy(panel + (k) * width, &a[k], bytes);
+#endif
+#if TURNED == 16
+  EACH_PAIR(TURN_BACK)
+#endif
+#define PUT_PAIR(k) PUT_ROW(2 * k, sizeof(V_i32)) PUT_ROW(2 * k + 1, sizeof(V_i32))
+#define PUT_LEFT_PAIR(k) \
+  PUT_ROW(2 * k, MOST_ROWS % TURNED * sizeof(uint32_t)) PUT_ROW(2 * k + 1, MOST_ROWS % TURNED * sizeof(uint32_t))
+#define PUT_SOME_PAIR(k) PUT_ROW(2 * k, lanes * sizeof(uint32_t)) PUT_ROW(2 * k + 1, lanes * sizeof(uint32_t))
+  if (lanes == TURNED) {
+    EACH_PAIR(PUT_PAIR)
+  } else if (lanes == MOST_ROWS % TURNED) {
+    EACH_PAIR(PUT_LEFT_PAIR)
+  } else {
+    EACH_PAIR(PUT_SOME_PAIR)
+  }
+#undef PUT_ROW
 }
 
 /* So many elements of each lane, a multiple of TURNED. */
@@ -184,17 +198,28 @@ TURN(double, f64)
 TURN(uint32_t, i32)
 TURN(uint64_t, i64)
 
+/* Nearly all panels have one of two widths, and are copied by code that knows it. What is as wide as a sum is one. */
+#define PACK_WIDTH(n, WIDEN)                                              \
+  if (used == (n)) {                                                      \
+    for (size_t k = 0; k < count; k++, panel += (n), from += step)        \
+      if (sizeof *from == sizeof *panel) memcpy(panel, from, (n) * sizeof *panel); \
+      else                                                                \
+        for (uint32_t i = 0; i < (n); i++) panel[i] = WIDEN(from[i]);     \
+    return;                                                               \
+  }
+
 #define PACK(t, W, T, WIDEN)                                                                        \
   static void pack_##W##_##t(T *restrict panel, uint32_t width, uint32_t used, size_t count,        \
                              const contract_source *source) {                                       \
     const T_##t *from = (const T_##t *)(const void *)source->from;                                  \
     int64_t lane = source->lane_stride, step = source->k_stride;                                    \
+    if (lane == 1 && used == width) {                                                               \
+      PACK_WIDTH(VECTORS * VECTOR_BYTES / sizeof(T), (T)WIDEN)                                      \
+      PACK_WIDTH(MOST_ROWS, (T)WIDEN)                                                               \
+    }                                                                                               \
     if (lane == 1) {                                                                                \
       for (size_t k = 0; k < count; k++, panel += width, from += step) {                            \
-        if (used == CONTRACT_MAX_COLUMNS)                                                           \
-          for (uint32_t i = 0; i < CONTRACT_MAX_COLUMNS; i++) panel[i] = (T)WIDEN(from[i]);         \
-        else                                                                                        \
-          for (uint32_t i = 0; i < used; i++) panel[i] = (T)WIDEN(from[i]);                         \
+        for (uint32_t i = 0; i < used; i++) panel[i] = (T)WIDEN(from[i]);                           \
         for (uint32_t i = used; i < width; i++) panel[i] = 0;                                       \
       }                                                                                             \
       return;                                                                                       \
