@@ -49,7 +49,7 @@ typedef struct job {
   /* what is done now */
   uint64_t first_row, first_column, rows_now, columns_now; /* panels */
   uint64_t item;                                           /* of the batch */
-  uint64_t group;                                          /* panels that are packed together */
+  uint64_t group, b_groups;                                /* panels that are packed together; groups of B's */
   uint8_t *packed_a, *packed_b, *own;
 } job;
 
@@ -245,11 +245,9 @@ static uint64_t depth_of(int64_t lane_stride, uint64_t count) {
   return lane_stride == 1 ? GROUP_DEPTH : count > 0 ? count : 1;
 }
 
-static void pack_a(void *user, uint64_t group, uint32_t worker) {
-  const job *j = user;
+static void pack_a(const job *j, uint64_t group) {
   uint64_t first = group * j->group, end = least(first + j->group, j->rows_now), k = j->of.k;
   uint64_t depth = depth_of(j->of.a_stride[1], k);
-  (void)worker;
   for (uint64_t from_k = 0; from_k < k; from_k += depth)
     for (uint64_t panel = first; panel < end; panel++)
       pack_rows(j, panel, from_k, least(depth, k - from_k), j->packed_a + panel * j->a_panel_bytes);
@@ -266,11 +264,16 @@ static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t f
       pack_columns(j, panel + i, from_k + k, least(depth, count - k), to + i * panel_bytes + k * row_bytes);
 }
 
-static void pack_b(void *user, uint64_t group, uint32_t worker) {
-  const job *j = user;
+static void pack_b(const job *j, uint64_t group) {
   uint64_t first = group * j->group, panels = least(j->group, j->columns_now - first);
-  (void)worker;
   pack_group(j, first, panels, 0, j->of.k, j->packed_b + first * j->b_panel_bytes, j->b_panel_bytes);
+}
+
+static void pack(void *user, uint64_t part, uint32_t worker) {
+  const job *j = user;
+  (void)worker;
+  if (part < j->b_groups) pack_b(j, part);
+  else pack_a(j, part - j->b_groups);
 }
 
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
@@ -377,21 +380,22 @@ static void do_parts(const job *j, uint64_t count, hg_part *part) {
   for (uint64_t i = 0; i < count; i++) part((void *)(uintptr_t)j, i, 0);
 }
 
-/* So many panels, by groups that leave each thread some of them. */
-static void do_panels(job *j, uint64_t count, hg_part *part) {
-  j->group = least(GROUP, 1 + count / (4 * (uint64_t)j->threads));
-  do_parts(j, parts_of(count, j->group), part);
+/* What is to be packed, by groups of panels that leave each thread some of them, A's and B's side by side. */
+static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
+  j->group = least(GROUP, 1 + (a_panels + b_panels) / (8 * (uint64_t)j->threads));
+  j->b_groups = parts_of(b_panels, j->group);
+  if (a_panels + b_panels != 0) do_parts(j, j->b_groups + parts_of(a_panels, j->group), pack);
 }
 
 static void do_item(job *j) {
   uint64_t packed_first = UINT64_MAX; /* row whose panels are packed */
   for (j->first_column = 0; j->first_column < j->column_panels; j->first_column += j->columns_at_once) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
-    if (j->b_bytes != 0) do_panels(j, j->columns_now, pack_b);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
       j->rows_now = least(j->rows_at_once, j->row_panels - j->first_row);
       if (j->is_direct && j->of.m % j->most_rows != 0) pack_last_rows(j);
-      if (!j->is_direct && packed_first != j->first_row) do_panels(j, j->rows_now, pack_a);
+      do_packing(j, j->is_direct || packed_first == j->first_row ? 0 : j->rows_now,
+                 j->b_bytes == 0 || j->first_row != 0 ? 0 : j->columns_now);
       packed_first = j->first_row;
       do_parts(j, j->row_blocks * j->column_blocks, do_block);
     }
