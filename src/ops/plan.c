@@ -126,8 +126,7 @@ static hg_status write_launch(planner *p, const uint32_t *own, uint32_t own_coun
 
 static uint32_t bits_in(const planner *p, uint32_t number) {
   uint32_t count = 0;
-  for (uint32_t w = 0; w < p->row_words; w++)
-    for (uint64_t word = row_of(p, number)[w]; word != 0; word &= word - 1) count++;
+  for (uint32_t w = 0; w < p->row_words; w++) count += (uint32_t)__builtin_popcountll(row_of(p, number)[w]);
   return count;
 }
 
