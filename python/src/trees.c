@@ -22,9 +22,12 @@ static bool collect_items(PyObject *tree, PyObject *into, bool is_strict) {
 static bool collect(PyObject *tree, PyObject *into, bool is_strict) {
   if (hgpy_is_array(tree)) return PyList_Append(into, tree) == 0;
   bool is_dict = PyDict_Check(tree), is_nest = is_dict || PyList_Check(tree) || PyTuple_Check(tree);
-  if (!is_nest && is_strict)
-    PyErr_Format(PyExc_TypeError, "arrays, or lists, tuples and dicts of them are expected, not %R",
-                 (PyObject *)Py_TYPE(tree));
+  if (!is_nest && is_strict) {
+    PyObject *name = PyType_GetName(Py_TYPE(tree));
+    if (name != NULL)
+      PyErr_Format(PyExc_TypeError, "arrays, or lists, tuples and dicts of them are expected, not %U", name);
+    Py_XDECREF(name);
+  }
   if (!is_nest) return !is_strict;
   if (Py_EnterRecursiveCall(" in a nest of arrays")) return false;
   bool is_good = is_dict ? collect_dict(tree, into, is_strict) : collect_items(tree, into, is_strict);
