@@ -84,8 +84,7 @@ class Adam:
 
     def init(self, parameters: Any) -> dict[str, Any]:
         """The state before the first step: of each array the averages of its gradients and of their squares."""
-        zeros = [zeros_like(p) for p in _arrays(parameters)]
-        mean, square = (_core._rebuild(parameters, iter(zeros)) for _ in range(2))
+        mean, square = (_core._rebuild(parameters, iter([zeros_like(p) for p in _arrays(parameters)])) for _ in range(2))
         return {"step": ones((), "float32"), "mean": mean, "square": square}
 
     def update(self, parameters: Any, gradients: Any, state: Any, rate: float | Array | None = None) -> tuple[Any, Any]:

@@ -103,7 +103,7 @@ PyObject *hgpy_rebuild(PyObject *module, PyObject *const *values, Py_ssize_t cou
 /* The nodes of a list of Arrays, which is not to change meanwhile; NULL: raised. */
 static hgpy_node **nodes_of(PyObject *list, size_t *count) {
   *count = PyList_Check(list) ? (size_t)PyList_Size(list) : 0;
-  hgpy_node **nodes = PyMem_Malloc((*count + 1) * sizeof *nodes);
+  hgpy_node **nodes = PyMem_Malloc((*count + 1) * sizeof(hgpy_node *));
   if (nodes == NULL) return (hgpy_node **)PyErr_NoMemory();
   bool is_good = PyList_Check(list);
   for (size_t i = 0; is_good && i < *count; i++) {
@@ -146,9 +146,11 @@ PyObject *hgpy_compute_onto(PyObject *module, PyObject *const *values, Py_ssize_
   hgpy_pair *pairs = is_good ? PyMem_Malloc((counts[1] + 1) * sizeof *pairs) : NULL;
   if (is_good && pairs == NULL) PyErr_NoMemory();
   is_good = pairs != NULL;
-  for (size_t i = 0; is_good && i < counts[1]; i++)
-    pairs[i] = (hgpy_pair){.given = nodes[1][i], .result = nodes[2][i]};
+  for (size_t i = 0; is_good && i < counts[1]; i++) pairs[i] = (hgpy_pair){.given = nodes[1][i], .result = nodes[2][i]};
+  size_t held = is_good ? counts[1] : 0; /* what other threads assign to these arrays meanwhile is other nodes */
+  for (size_t i = 0; i < held; i++) hgpy_node_retain(pairs[i].given), hgpy_node_retain(pairs[i].result);
   is_good = is_good && hgpy_evaluate_onto(nodes[0], (uint32_t)counts[0], pairs, (uint32_t)counts[1]);
+  for (size_t i = 0; i < held; i++) hgpy_node_release(pairs[i].given), hgpy_node_release(pairs[i].result);
   for (int i = 0; i < 3; i++) PyMem_Free(nodes[i]);
   PyMem_Free(pairs);
   return is_good ? Py_NewRef(Py_None) : NULL;
