@@ -192,15 +192,15 @@ def network(here: Here, optimiser: str, hidden: int = 128) -> dict[str, Contende
     images, labels = hg.array(x, device=executor), hg.array(digits, device=executor)
     gradients = hg.value_and_grad(lambda p, a, b: hg.cross_entropy(model(p, a), b))
 
-    @hg.jit
     def step(p, s, a, b):
         value, g = gradients(p, a, b)
         return value, *fitting.update(p, g, s)
 
+    in_place = hg.jit(step, donate=(0, 1))
     state = [parameters, fitting.init(parameters)]
 
     def train() -> None:
-        _, *state[:] = step(*state, images, labels)
+        _, *state[:] = in_place(*state, images, labels)
 
     found = {"hologram": Contender("train()", {"train": train, "state": state}, 'state[0][0]["weight"]')}
     if here.torch:

@@ -24,7 +24,6 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench eager [--json]
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench exchange [--json] [--most N] [--seconds S]
-       ./dev bench step [--json] [--hidden N] [--batch N] [--threads N]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
        ./dev bench python [OPTION]...
@@ -38,7 +37,6 @@ eager: what a call of one operation costs on the CPU, beside a launch and a run 
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
 exchange: what it costs to bring NumPy's arrays and PyTorch's tensors into the Python package and out again, as JSON, by a copy
   and without one, from 100 floats to 10 million; writes exchange.md and exchange.png to build/bench. Allow five minutes.
-step: a training step of a small network in Python beside PyTorch's eager one. Both take PyTorch from ./dev test torch, if it ran.
 cpu: the CPU engines on element-wise programs, programs of blocks and operations, beside compiled C loops, NumPy, numexpr and
   PyTorch; its own --help, and bench/README.md.
 cuda: the GPU on element-wise programs, programs of blocks and operations, beside what PyTorch, Triton and CuPy
@@ -54,11 +52,10 @@ TEXT
       { need_build_tools && need_release; } >&2
       "$BUILD/release/bench/bench_$name" "$@"
       ;;
-    exchange | step)
-      local name=$1
+    exchange)
       shift
       { need_build_tools && need_python && need_package; } >&2
-      PYTHONPATH=$(package_path) "$VENV/bin/python" "bench/python/$name.py" "$@"
+      PYTHONPATH=$(package_path) "$VENV/bin/python" bench/python/exchange.py "$@"
       ;;
     cpu)
       shift
