@@ -179,6 +179,18 @@ static void test_refusals(void) {
   check_clean();
 }
 
+/* ---- the first choice -------------------------------------------------------------------------------------------- */
+
+static void test_auto(void) {
+  hg_executor *executor = NULL;
+  hg_executor_info info = {.size = sizeof info};
+  CHECK_EQ_U64(hg_executor_create(NULL, &executor), HG_OK);
+  CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
+  CHECK_STR(info.backend_name, "metal");
+  CHECK_STR(info.selection, "metal: chosen");
+  hg_executor_release(executor);
+}
+
 /* ---- what is slow ------------------------------------------------------------------------------------------------ */
 
 /* f64 is integers, and a launch's report says so; moving it is not. */
@@ -274,6 +286,7 @@ int main(void) {
     test_spares();
     test_graph_is_one();
   }
+  test_auto();
   test_refusals();
   test_notes();
   test_subnormals();

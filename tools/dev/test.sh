@@ -170,6 +170,15 @@ random_wrong_once() {
   done
 }
 
+# In each order in which threads of a block can run; what the first one compiles the others find.
+random_on_metal() {
+  local order
+  for order in forward reverse random; do
+    run_counted "${ON_METAL[@]}" SIMMETAL_ORDER=$order "$BUILD/release/tests/random/test_random" --processes "$JOBS" \
+      --seed 100000001 --count 2000 --backend metal
+  done
+}
+
 stage_random() {
   local -x MALLOC_PERTURB_=85 # new memory is no zeros: what was never written shows
   local random=$BUILD/release/tests/random/test_random capability
@@ -188,7 +197,7 @@ stage_random() {
   job "wrong once" random_wrong_once
   job "PTX wrong once" "${on_double[@]}" "$random" --seed 330012942 --count 1 --backend cuda
   # the Metal backend, on a simulated Metal that compiles its kernels by clang++ and keeps them
-  has_metal && job "MSL" run_counted "${ON_METAL[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 2000 --backend metal
+  has_metal && job "MSL" random_on_metal
   run_jobs
 }
 
