@@ -180,16 +180,6 @@ static void release_memory(metal_device *d, metal_kernel *kernel) {
   hg_release(&d->allocator, kernel);
 }
 
-/* The device has no f64: what computes with it is done in integers. */
-static int computes_f64(const atlas_program *program) {
-  for (uint32_t i = 0; i < program->insns.count; i++) {
-    const atlas_insn *insn = atlas_insn_at(program, i);
-    if (insn->type != ATLAS_f64 && insn->type2 != ATLAS_f64) continue;
-    if (!(atlas_op_lookup(insn->op)->flags & ATLAS_BITS)) return 1;
-  }
-  return 0;
-}
-
 static hg_status make_usual_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit) {
   METAL_RUN(d, make_entry(d, kernel, unit, 0));
 }
@@ -205,9 +195,8 @@ hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *o
   kernel->program = input->program;
   memcpy(kernel->hash, input->hash, sizeof kernel->hash);
   hg_status status = make_usual_entry(d, kernel, input->unit);
-  if (status == HG_OK)
-    *out =
-        (hg_compiled){.kernel = kernel, .engine = "msl", .why = computes_f64(input->program) ? "f64 emulated" : NULL};
+  const char *why = hg_msl_computes_f64(input->program) ? "f64 emulated" : NULL;
+  if (status == HG_OK) *out = (hg_compiled){.kernel = kernel, .engine = "msl", .why = why};
   else release_memory(d, kernel);
   return status;
 }

@@ -205,6 +205,15 @@ hg_status hg_msl_emit(const hg_allocator *allocator, const atlas_program *progra
   return status;
 }
 
+int hg_msl_computes_f64(const atlas_program *program) {
+  for (uint32_t i = 0; i < program->insns.count; i++) {
+    const atlas_insn *insn = atlas_insn_at(program, i);
+    if (insn->type != ATLAS_f64 && insn->type2 != ATLAS_f64) continue;
+    if (!(atlas_op_lookup(insn->op)->flags & ATLAS_BITS)) return 1;
+  }
+  return 0;
+}
+
 hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *program, const hg_msl_options *options,
                          hg_array *text, hg_gpu_info *info) {
   ssa_unit unit;

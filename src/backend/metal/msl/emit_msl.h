@@ -25,6 +25,9 @@ hg_status hg_msl_prelude(const hg_allocator *allocator, hg_array *text);
 hg_status hg_msl_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_msl_options *options, hg_array *text, hg_gpu_info *info);
 
+/* Whether it does more with f64 than move it: MSL has no f64, so that is done in integers. */
+int hg_msl_computes_f64(const atlas_program *program);
+
 /* The whole way: canonical form, expansion, optimisation, prelude and one kernel. */
 hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *program, const hg_msl_options *options,
                          hg_array *text, hg_gpu_info *info);
