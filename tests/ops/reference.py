@@ -110,7 +110,8 @@ def _remainder(a, b):
     if a.dtype.kind == "f":
         with np.errstate(all="ignore"):
             r = np.fmod(a, b)
-            return r + np.where((r != 0) & ((r < 0) != (b < 0)), b, 0)
+            r = r + np.where((r != 0) & ((r < 0) != (b < 0)), b, 0)
+            return np.where(r == 0, np.copysign(0, b), r)
     return _by_element(lambda p, q: p % q if q else p)(a, b)
 
 

@@ -73,6 +73,12 @@ def test_zeros_keep_their_sign():
     assert np.signbit(apply("sum", array(-0.0, -0.0))) and not np.signbit(apply("sum", array(-0.0, 0.0)))
 
 
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_what_nothing_is_left_of_has_the_divisor_s_sign(kind):
+    own = apply("remainder", array(0, -0.0, 0, -0.0, 6, -6, kind=TYPES[kind]), array(2, 2, -2, -2, -3, 3, kind=TYPES[kind]))
+    assert np.array_equal(own, np.zeros(6)) and np.signbit(own).tolist() == [False, False, True, True, True, False]
+
+
 def test_several_axes_are_one_sequence():
     x = np.random.default_rng(2).standard_normal((5, 7, 300)).astype(f32)
     for axes in ((0, 2), (2, 0), (0, 1), (0, 1, 2)):
