@@ -143,6 +143,7 @@ def _adopted(value: Any, interface: Any, is_gpu: bool, device: Executor | None, 
 
 
 def _count(shape: tuple[int, ...]) -> int:
+    """Elements of a shape."""
     count = 1
     for size in shape:
         count *= size

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-
+from builtins import abs as _abs
+from builtins import any as _any
 from builtins import bool as _bool
 from builtins import max as _max
+from builtins import min as _min
 from builtins import slice as _slice
 
 from hologram import _core
 from hologram._core import *  # noqa: F403
 from hologram._core import add as add
+from hologram._create import _count
 from hologram._create import array as _array  # noqa: F401
 from hologram._create import asarray as asarray
 from hologram._create import empty as empty
@@ -21,6 +24,32 @@ from hologram._create import ones as ones
 from hologram._create import ones_like as ones_like
 from hologram._create import zeros as zeros
 from hologram._create import zeros_like as zeros_like
+from hologram._elementwise import acosh as acosh
+from hologram._elementwise import asinh as asinh
+from hologram._elementwise import atanh as atanh
+from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
+from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
+from hologram._elementwise import ceil as ceil
+from hologram._elementwise import clip as clip
+from hologram._elementwise import floor as floor
+from hologram._elementwise import hypot as hypot
+from hologram._elementwise import isfinite as isfinite
+from hologram._elementwise import isinf as isinf
+from hologram._elementwise import isnan as isnan
+from hologram._elementwise import nextafter as nextafter
+from hologram._elementwise import pow as pow
+from hologram._elementwise import round as round
+from hologram._elementwise import trunc as trunc
+from hologram._sorting import argsort as argsort
+from hologram._sorting import cumulative_prod as cumulative_prod
+from hologram._sorting import cumulative_sum as cumulative_sum
+from hologram._sorting import places as _places
+from hologram._sorting import searchsorted as searchsorted
+from hologram._sorting import sort as sort
+from hologram._sorting import unique_all as unique_all
+from hologram._sorting import unique_counts as unique_counts
+from hologram._sorting import unique_inverse as unique_inverse
+from hologram._sorting import unique_values as unique_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -39,14 +68,9 @@ subtract = _core.sub
 multiply = _core.mul
 divide = _core.div
 negative = _core.neg
-concat = _core.concatenate
 permute_dims = _core.permute
 matrix_transpose = _core.swap
 bitwise_invert = _core.bitwise_not
-bitwise_left_shift = _core.shift_left
-bitwise_right_shift = _core.shift_right
-expand_dims = _core.expand
-pow = _core.pow  # noqa: A001
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
@@ -82,6 +106,33 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     return kind in own
 
 
+def _type_of(value: Any) -> Any:
+    return value.dtype if isinstance(value, _core.Array) else _core._scalar(0, value).dtype
+
+
+# ---- creation ---------------------------------------------------------------------------------------------------------
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
+    """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
+    if stop is None:
+        start, stop = 0, start
+    is_whole = not _any(isinstance(v, float) for v in (start, stop, step))
+    kind = _type_of(dtype if dtype is not None else _core.int64 if is_whole else _core.float32)
+    if is_whole and kind.kind == "integer" and _max(_abs(start), _abs(step)) > 2**53:  # the table's numbers are f64
+        index = _core.arange(0, len(range(start, stop, step)), 1, "uint64")
+        made = (index * (step % 2**64) + start % 2**64).astype(kind)
+    else:
+        made = _core.arange(start, stop, step, kind)
+    return made if device is None else made.to_device(device)
+
+
+def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:
+    """1 on the k-th diagonal, else 0."""
+    n_cols = n_rows if n_cols is None else n_cols
+    made = _core.eye(n_rows, n_cols, _max(-n_rows, _min(k, n_cols)), dtype or _core.float32)
+    return made if device is None else made.to_device(device)
+
+
 # ---- types ------------------------------------------------------------------------------------------------------------
 
 class _Limits:
@@ -95,10 +146,6 @@ class _Limits:
 
 
 _DIGITS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}  # of the fraction; greatest exponent
-
-
-def _type_of(value: Any) -> Any:
-    return value.dtype if isinstance(value, _core.Array) else _core._scalar(0, value).dtype
 
 
 def finfo(type: Any, /) -> Any:
@@ -159,6 +206,30 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     return made
 
 
+# ---- reductions -------------------------------------------------------------------------------------------------------
+
+def _total(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: Any) -> Any:
+    if dtype is None:
+        return reduce(x, axis, keepdims)
+    made = reduce(x.astype(dtype), axis, keepdims)
+    return made if made.dtype == dtype else made.astype(dtype)
+
+
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+    """Sum along axes, as another type if one is given; integers in 64 bits."""
+    return _total(_core.sum, x, axis, dtype, keepdims)
+
+
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
+    """Product along axes, as another type if one is given; integers in 64 bits."""
+    return _total(_core.prod, x, axis, dtype, keepdims)
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
+    """How many along axes are not 0: int64."""
+    return _core.sum(x if x.dtype == bool else x != 0, axis, keepdims)
+
+
 # ---- by other operations ----------------------------------------------------------------------------------------------
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
@@ -188,6 +259,60 @@ def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
         order[0], order[1] = 1, 0
     shaped = [x.reshape(tuple(-1 if d == order[i] else 1 for d in range(count))) for i, x in enumerate(arrays)]
     return broadcast_arrays(*shaped)
+
+
+def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
+    """One after the other along an axis; None: all their elements in C order."""
+    if axis is None:
+        arrays, axis = [x.reshape(-1) for x in arrays], 0
+    return _core.concatenate(arrays, axis)
+
+
+def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
+    """The same elements in C order in another shape; one size may be -1: what is left. Arrays are values: copy means nothing."""
+    return x.reshape(shape)
+
+
+def expand_dims(x: Any, /, axis: Any = 0) -> Any:
+    """One axis more, of one element, at this place; of several, these places of the result."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = x.ndim + len(axes)
+    for d in axes:
+        if not -rank <= d < rank:
+            raise IndexError(f"expand_dims: axis {d} is out of range of {rank} axes")
+    for d in sorted(d % rank for d in axes):
+        x = _core.expand(x, d)
+    return x
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
+    """Each element along an axis so many times; None: of all, in C order."""
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if not isinstance(repeats, _core.Array):
+        index = arange(x.shape[axis] * repeats) // repeats if repeats else asarray([], "int64")
+        return take(x, index, axis=axis)
+    ends = cumulative_sum(repeats.reshape(-1).broadcast_to((x.shape[axis],)), dtype=_core.int64)
+    count = int(ends[-1]) if ends.size else 0
+    return take(x, searchsorted(ends, arange(count), side="right"), axis=axis)
+
+
+def _from_start(indices: Any, size: Any) -> Any:
+    """Numbers of which negative ones count from the end."""
+    return indices if indices.dtype.name.startswith("u") else _core.where(indices < 0, indices + size, indices)
+
+
+def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:
+    """Elements of x by their numbers along an axis."""
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take: axis has to be given for an array of {x.ndim} axes")
+    axis = 0 if axis is None else axis
+    return _core.take(x, _from_start(indices, x.shape[axis]), axis)
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: Any = -1) -> Any:
+    """x's elements whose number along an axis is the index at that place."""
+    return _core.take_along(x, _from_start(indices, x.shape[axis]), axis)
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
@@ -250,9 +375,36 @@ def signbit(x: Any, /) -> Any:
     return _core.copysign(ones_like(x), x) < 0
 
 
+def matmul(x1: Any, x2: Any, /) -> Any:
+    """Products of matrices; of the type that theirs promote to, where the table's matmul makes int32 of int8."""
+    made = _core.matmul(x1, x2)
+    return made.astype(_core.int8) if x1.dtype == x2.dtype == _core.int8 else made
+
+
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-    """The sum of products along an axis."""
-    return _core.sum(x1 * x2, axis)
+    """The sum of products along an axis, which has one size in both; of their type."""
+    if not -_min(x1.ndim, x2.ndim) <= axis < 0:
+        raise ValueError(f"vecdot: axis is from -{_min(x1.ndim, x2.ndim)} to -1, not {axis}")
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot: the axis has {x1.shape[axis]} elements in one and {x2.shape[axis]} in the other")
+    products = x1 * x2
+    return sum(products, axis=axis, dtype=products.dtype)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists."""
+    if isinstance(axes, int):
+        axes = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
+    left, right = ([d % x.ndim for d in chosen] for x, chosen in zip((x1, x2), axes, strict=True))
+    if [x1.shape[d] for d in left] != [x2.shape[d] for d in right]:
+        raise ValueError(f"tensordot: axes {left} of {x1.shape} and {right} of {x2.shape} differ in size")
+    rows = [d for d in range(x1.ndim) if d not in left]
+    columns = [d for d in range(x2.ndim) if d not in right]
+    shape = [x1.shape[d] for d in rows] + [x2.shape[d] for d in columns]
+    size = _count(tuple(x1.shape[d] for d in left))
+    a = x1.transpose((*rows, *left)).reshape((_count(tuple(x1.shape[d] for d in rows)), size))
+    b = x2.transpose((*right, *columns)).reshape((size, _count(tuple(x2.shape[d] for d in columns))))
+    return matmul(a, b).reshape(tuple(shape))
 
 
 def real(x: Any, /) -> Any:
@@ -263,17 +415,20 @@ def real(x: Any, /) -> Any:
 conj = real
 
 
+def imag(x: Any, /) -> Any:
+    """0 everywhere: there are no complex types."""
+    return zeros_like(x)
+
+
 def nonzero(x: Any, /) -> Any:
-    """The places of elements that are not zero: an array of int64 for each axis. Computed on the host."""
+    """The places of elements that are not zero: an array of int64 for each axis. How many there are is read at once."""
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no places")
-    flat = (x if x.dtype == bool else x != 0).reshape(-1).tolist()
-    numbers = [i for i, holds in enumerate(flat) if holds]
-    places: list[Any] = []
+    numbers, found = _places((x if x.dtype == bool else x != 0).reshape(-1)), []
     for size in reversed(x.shape):
-        places.append(asarray([i % size for i in numbers], "int64"))
-        numbers = [i // size for i in numbers]
-    return tuple(reversed(places))
+        found.append(numbers % size if size else numbers)
+        numbers = numbers // size if size else numbers
+    return tuple(reversed(found))
 
 
 class _Info:

@@ -205,6 +205,14 @@ static PyObject *array_int(PyObject *self) {
   return number;
 }
 
+static PyObject *array_complex(PyObject *self, PyObject *unused) {
+  (void)unused;
+  PyObject *number = array_float(self);
+  PyObject *result = number != NULL ? PyComplex_FromDoubles(PyFloat_AsDouble(number), 0.0) : NULL;
+  Py_XDECREF(number);
+  return result;
+}
+
 static PyObject *array_index(PyObject *self) {
   const hg_tensor *tensor = tensor_of(self);
   if (!hgpy_type_is_integer(tensor->type) || tensor->rank != 0)
@@ -385,7 +393,11 @@ hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device) {
   return NULL;
 }
 
-static PyObject *array_to_device(PyObject *self, PyObject *object) {
+/* to_device(executor, /, *, stream=None): what the copy reads and writes is in order whatever the stream. */
+static PyObject *array_to_device(PyObject *self, PyObject *arguments, PyObject *names) {
+  static char *known[] = {"", "stream", NULL};
+  PyObject *object, *stream = NULL;
+  if (!PyArg_ParseTupleAndKeywords(arguments, names, "O|$O:to_device", known, &object, &stream)) return NULL;
   hgpy_device *device = hgpy_device_of(object);
   if (device == NULL) return NULL;
   hgpy_node *node = hgpy_array_node(self);
@@ -417,10 +429,13 @@ static const PyMethodDef own_methods[] = {
     {"broadcast_to", array_broadcast_to, METH_O,
      "broadcast_to($self, shape, /)\n--\n\nRepeated along axes that are missing or have one element."},
     {"astype", array_astype, METH_O, "astype($self, dtype, /)\n--\n\nAs another type; see cast."},
-    {"to_device", array_to_device, METH_O,
-     "to_device($self, executor, /)\n--\n\nThe array on another executor: a copy, or itself where it is there."},
+    {"to_device", (PyCFunction)(void *)array_to_device, METH_VARARGS | METH_KEYWORDS,
+     "to_device($self, executor, /, *, stream=None)\n--\n\nThe array on another executor: a copy, or itself where "
+     "it is there."},
     {"compute", array_compute, METH_NOARGS,
      "compute($self)\n--\n\nComputes it now, if it is pending. Returns the array."},
+    {"__complex__", array_complex, METH_NOARGS,
+     "__complex__($self)\n--\n\nThe only element, for complex()."},
     {"__array__", (PyCFunction)(void *)array_array, METH_VARARGS | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
     {"__array_namespace__", (PyCFunction)(void *)array_namespace, METH_VARARGS | METH_KEYWORDS,
@@ -468,7 +483,7 @@ static PyObject *array_divide(PyObject *a, PyObject *b) {
   return hgpy_binary(HGPY_ROW_div, a, b);
 }
 
-/* x ** 2 is x * x, of integers too. */
+/* x ** 2 is x * x; of integers other powers are products, too. */
 static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   bool is_square = false;
@@ -477,7 +492,12 @@ static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulus) {
     if (exponent == -1.0 && PyErr_Occurred()) PyErr_Clear();
     is_square = exponent == 2.0 && (PyLong_Check(b) || hgpy_type_is_float(tensor_of(a)->type));
   }
-  return is_square ? hgpy_unary(HGPY_ROW_square, a) : hgpy_binary(HGPY_ROW_pow, a, b);
+  if (is_square) return hgpy_unary(HGPY_ROW_square, a);
+  if (!is_integral(a) || !is_integral(b)) return hgpy_binary(HGPY_ROW_pow, a, b);
+  PyObject *module = PyImport_ImportModule("hologram._elementwise");
+  PyObject *result = module != NULL ? PyObject_CallMethod(module, "power_of_integers", "OO", a, b) : NULL;
+  Py_XDECREF(module);
+  return result;
 }
 
 static PyObject *array_positive(PyObject *self) { return Py_NewRef(self); }

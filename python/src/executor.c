@@ -6,6 +6,7 @@
 typedef struct executor {
   PyObject_HEAD
   hgpy_device *device; /* NULL: closed */
+  uintptr_t hash;      /* of the device, also when it is closed */
 } executor;
 
 static PyTypeObject *executor_type;
@@ -94,7 +95,9 @@ hgpy_device *hgpy_device_of(PyObject *object) {
 PyObject *hgpy_executor_for(hgpy_device *device) {
   if (device == NULL) return NULL;
   executor *made = PyObject_New(executor, executor_type);
-  if (made != NULL) made->device = hgpy_device_retain(device);
+  if (made == NULL) return NULL;
+  made->device = hgpy_device_retain(device);
+  made->hash = (uintptr_t)device / sizeof(void *);
   return (PyObject *)made;
 }
 
@@ -206,6 +209,16 @@ static PyObject *executor_repr(PyObject *self) {
                             : NULL;
 }
 
+/* Executors of one device are equal; a closed one is only itself. */
+static PyObject *executor_compare(PyObject *self, PyObject *other, int how) {
+  if (!hgpy_is_executor(other) || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  const hgpy_device *device = ((executor *)self)->device;
+  bool is_same = self == other || (device != NULL && device == ((executor *)other)->device);
+  return PyBool_FromLong(is_same == (how == Py_EQ));
+}
+
+static Py_hash_t executor_hash(PyObject *self) { return (Py_hash_t)((executor *)self)->hash; }
+
 static PyMethodDef executor_methods[] = {
     {"allocate", (PyCFunction)(void *)executor_allocate, METH_VARARGS | METH_KEYWORDS,
      "allocate($self, n, dtype='float32')\n--\n\nA buffer of n elements, all zero."},
@@ -235,6 +248,8 @@ static PyType_Slot executor_slots[] = {
     {Py_tp_new, executor_new},
     {Py_tp_dealloc, executor_dealloc},
     {Py_tp_repr, executor_repr},
+    {Py_tp_richcompare, executor_compare},
+    {Py_tp_hash, executor_hash},
     {Py_tp_methods, executor_methods},
     {Py_tp_getset, executor_getset},
     {0, NULL},

@@ -131,16 +131,30 @@ static hgpy_node *select_from(hgpy_node *node, const selection *s) {
 
 /* ---- by arrays --------------------------------------------------------------------------------------------------- */
 
+/* By hologram._index, which knows how masks become numbers, and several arrays places. */
+static PyObject *take_in_python(const char *function, PyObject *self, PyObject *key) {
+  PyObject *module = PyImport_ImportModule("hologram._index");
+  PyObject *result = module != NULL ? PyObject_CallMethod(module, function, "OO", self, key) : NULL;
+  Py_XDECREF(module);
+  return result;
+}
+
+static bool is_index_array(PyObject *object) {
+  return hgpy_is_array(object) &&
+         (hgpy_array_node(object)->tensor.rank > 0 || hgpy_array_node(object)->tensor.type == ATLAS_bool);
+}
+
+static bool has_arrays(PyObject *parts) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(parts); i++)
+    if (is_index_array(PyTuple_GetItem(parts, i))) return true;
+  return false;
+}
+
 static PyObject *take_by(PyObject *self, PyObject *index) {
   hgpy_node *inputs[2] = {hgpy_array_node(self), hgpy_array_node(index)};
+  if (!hgpy_type_is_integer(inputs[1]->tensor.type)) return take_in_python("take_mask", self, index);
   if (inputs[0]->tensor.rank == 0)
     return PyErr_Format(PyExc_IndexError, "an array without axes cannot be indexed by an array");
-  if (!hgpy_type_is_integer(inputs[1]->tensor.type)) {
-    PyObject *module = PyImport_ImportModule("hologram._index"); /* how many elements it gives is in the mask */
-    PyObject *result = module != NULL ? PyObject_CallMethod(module, "take_mask", "OO", self, index) : NULL;
-    Py_XDECREF(module);
-    return result;
-  }
   bool is_signed = inputs[1]->tensor.type <= ATLAS_i64;
   hg_argument arguments[2] = {{.count = 1, .integers = {0}}, {.count = 1, .integers = {0}}};
   if (!is_signed) return hgpy_array_of(hgpy_record(HGPY_ROW_take, inputs, 2, arguments, 2));
@@ -164,8 +178,8 @@ static PyObject *take_by(PyObject *self, PyObject *index) {
 
 PyObject *hgpy_get_item(PyObject *self, PyObject *key) {
   selection s;
-  if (hgpy_is_array(key) && (hgpy_array_node(key)->tensor.rank > 0 || hgpy_array_node(key)->tensor.type == ATLAS_bool))
-    return take_by(self, key);
+  if (is_index_array(key)) return take_by(self, key);
+  if (PyTuple_Check(key) && has_arrays(key)) return take_in_python("take_places", self, key);
   hgpy_node *node = hgpy_array_node(self);
   if (!read_selection(&s, &node->tensor, key)) return NULL;
   return hgpy_array_of(select_from(node, &s));

@@ -275,6 +275,7 @@ typedef struct call {
   uint32_t input_count, room;
   hg_argument arguments[HGPY_MOST_ARGUMENTS];
   uint32_t argument_count; /* given */
+  bool is_over_none;       /* axis=(): along no axis */
 } call;
 
 static bool is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); /* bool is an int */ }
@@ -349,6 +350,27 @@ static PyObject *results_object(hgpy_node **results, int count) {
   return tuple;
 }
 
+/* Along no axis, which the table has no word for (its empty list is all of them): along one that x has more. */
+static bool take_no_axes(call *c) {
+  const hg_tensor *tensor = &c->nodes[0]->tensor;
+  uint64_t shape[HG_MAX_RANK];
+  if (tensor->rank == HG_MAX_RANK) {
+    PyErr_Format(PyExc_NotImplementedError, "%s: along no axis of an array of the highest rank", c->r->name);
+    return false;
+  }
+  memcpy(shape, tensor->shape, sizeof shape);
+  shape[tensor->rank] = 1;
+  hgpy_node *view = hgpy_view_reshape(c->nodes[0], tensor->rank + 1, shape);
+  if (view == NULL) return false;
+  hgpy_node_release(c->nodes[0]);
+  c->nodes[0] = view;
+  for (uint32_t i = 0; i < c->argument_count; i++) {
+    if (strcmp(c->r->arguments[i].name, "axis") == 0) c->arguments[i] = (hg_argument){.count = 1, .integers = {-1}};
+    if (strcmp(c->r->arguments[i].name, "keepdims") == 0) c->arguments[i] = (hg_argument){.count = 0};
+  }
+  return true;
+}
+
 static PyObject *record(call *c) {
   hgpy_node *results[HGPY_MOST_RESULTS];
   uint32_t made = 0;
@@ -357,7 +379,7 @@ static PyObject *record(call *c) {
     if (c->nodes[made] == NULL && PyErr_Occurred()) break;
   }
   int count = -1;
-  if (made == c->input_count)
+  if (made == c->input_count && (!c->is_over_none || take_no_axes(c)))
     count = hgpy_record_all(c->number, c->nodes, c->input_count, c->arguments, c->argument_count, results);
   while (made-- > 0) hgpy_node_release(c->nodes[made]);
   return results_object(results, count);
@@ -370,6 +392,7 @@ static void call_begin(call *c, uint32_t number) {
   c->nodes = c->few_nodes;
   c->input_count = c->argument_count = 0;
   c->room = 16;
+  c->is_over_none = false;
 }
 
 static void call_end(call *c) {
@@ -397,8 +420,14 @@ static bool add_input(call *c, PyObject *object) {
 
 static bool add_argument(call *c, uint32_t index, PyObject *value) {
   while (c->argument_count <= index) c->arguments[c->argument_count++] = (hg_argument){.count = 0};
-  c->arguments[index] = (hg_argument){.count = 0};
-  return argument_from(c->r, &c->r->arguments[index], value, &c->arguments[index]);
+  const argument_spec *spec = &c->r->arguments[index];
+  hg_argument *argument = &c->arguments[index];
+  *argument = (hg_argument){.count = 0};
+  if (!argument_from(c->r, spec, value, argument)) return false;
+  bool is_axes = spec->preset == PRESET_LIST && strncmp(spec->choices, "all", 3) == 0;
+  if (is_axes && value != Py_None && argument->count == 0)
+    c->is_over_none = c->number != HGPY_ROW_permute && c->number != HGPY_ROW_flip;
+  return true;
 }
 
 /* The table's own words do, too. */

@@ -1,0 +1,218 @@
+"""Running sums, sorting, searching, sets: the array API's functions, over operations of the table. All orders are stable, NaNs
+come last and equal nothing, -0 equals +0."""
+
+from __future__ import annotations
+
+from builtins import slice as _slice
+from collections import namedtuple
+
+from hologram import _core
+from hologram._create import _count, asarray, full, zeros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes milliseconds to import
+    from typing import Any
+
+_CHUNK = 256  # of a running sum
+
+
+def _at_end(x: Any, axis: Any) -> Any:
+    """x with an axis moved to the end; None: its only one."""
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"axis has to be given for an array of {x.ndim} axes")
+        axis = 0
+    if not -x.ndim <= axis < x.ndim:
+        raise IndexError(f"axis {axis} is out of range of an array of {x.ndim} axes")
+    axis %= x.ndim
+    order = [d for d in range(x.ndim) if d != axis] + [axis]
+    return x.transpose(tuple(order)) if axis != x.ndim - 1 else x
+
+
+def _back(x: Any, axis: Any) -> Any:
+    """_at_end's other way round."""
+    if axis is None or axis % x.ndim == x.ndim - 1:
+        return x
+    order = list(range(x.ndim - 1))
+    order.insert(axis % x.ndim, x.ndim - 1)
+    return x.transpose(tuple(order))
+
+
+def _part(x: Any, start: Any, stop: Any, axis: int = -1) -> Any:
+    return x[(..., _slice(start, stop), *(_slice(None),) * (-1 - axis))]
+
+
+# ---- running sums -----------------------------------------------------------------------------------------------------
+
+def _moved(x: Any, count: int) -> tuple[Any, Any]:
+    """x, moved by so many places along the last axis, and whether something of it stands at each place."""
+    ends = (0,) * (x.ndim - 1)
+    moved = _core.pad(_part(x, None, -count), None, (*ends, count), (*ends, 0))
+    return moved, _core.arange(0, x.shape[-1], 1, "int32") >= count
+
+
+def _scan(x: Any, combine: Any) -> Any:
+    """Along the last axis: Hillis and Steele's strides 1, 2, 4, ... within chunks of 256, the chunks' totals likewise."""
+    size, stride = x.shape[-1], 1
+    if size > _CHUNK:
+        count = -(-size // _CHUNK)
+        whole = _core.pad(x, None, (0,) * x.ndim, (0,) * (x.ndim - 1) + (count * _CHUNK - size,))
+        local = _scan(whole.reshape((*x.shape[:-1], count, _CHUNK)), combine)
+        carry, has_carry = _moved(_scan(local[..., -1], combine), 1)
+        made = _core.where(has_carry[..., None], combine(carry[..., None], local), local)
+        return _part(made.reshape((*x.shape[:-1], count * _CHUNK)), None, size)
+    while stride < size:
+        before, is_there = _moved(x, stride)
+        x = _core.where(is_there, combine(before, x), x)
+        stride *= 2
+    return x
+
+
+def _cumulative(x: Any, axis: Any, dtype: Any, include_initial: Any, reduce: Any, combine: Any, first: int) -> Any:
+    x = _at_end(x if dtype is None else x.astype(dtype), axis)
+    dtype = x.dtype if dtype is not None or x.dtype.kind == "float" else reduce(_core._scalar(0, x.dtype)).dtype
+    wide = reduce(_core._scalar(0, dtype)).dtype if dtype.kind != "float" else "float32" if dtype.itemsize < 4 else dtype
+    flat = x.astype(wide).reshape((_count(x.shape[:-1]), x.shape[-1]))
+    made = _scan(flat, combine).astype(dtype).reshape(x.shape)
+    if include_initial:
+        made = _core.concatenate([full((*x.shape[:-1], 1), first, dtype), made], axis=-1)
+    return _back(made, axis)
+
+
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
+    """Sums of all that stands before, and itself, along an axis. Types are sum's."""
+    return _cumulative(x, axis, dtype, include_initial, _core.sum, _core.add, 0)
+
+
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
+    """Products of all that stands before, and itself, along an axis. Types are prod's."""
+    return _cumulative(x, axis, dtype, include_initial, _core.prod, _core.mul, 1)
+
+
+# ---- sorting ----------------------------------------------------------------------------------------------------------
+
+def _keys(x: Any) -> Any:
+    """Unsigned numbers in the order of x."""
+    if x.dtype.kind == "bool":
+        return x.astype("uint8")
+    if x.dtype.name.startswith("u"):
+        return x
+    if x.dtype.kind == "float":
+        x = x.astype("float32") if x.dtype.itemsize < 4 else x
+        x = x + 0.0  # one zero, one NaN
+    bits = 8 * x.dtype.itemsize
+    key, top = _core.bitcast(x, f"uint{bits}"), 1 << (bits - 1)
+    return key ^ top if x.dtype.kind == "integer" else _core.where(key >= top, ~key, key | top)
+
+
+def _numbers(shape: tuple[int, ...]) -> Any:
+    return _core.arange(0, shape[-1], 1, "int64").broadcast_to(shape)
+
+
+def _order_of_few(keys: Any) -> Any:
+    """By counting what comes before each."""
+    number = _numbers(keys.shape)
+    mine, other = keys[..., None], keys[..., None, :]
+    before = _core.logical_or(other < mine, _core.logical_and(other == mine, number[..., None, :] < number[..., None]))
+    return _core.scatter(number, _core.sum(before, -1), number)
+
+
+def _order_of_many(keys: Any, bits: int) -> Any:
+    """By radix: for each bit those that have 0 come first, in the order that they have."""
+    order = number = _numbers(keys.shape).astype("int32" if keys.shape[-1] < 2**31 else "int64")
+    for bit in range(bits):
+        zero = (keys >> bit & 1) == 0
+        zeros_up_to = _scan(zero.astype(number.dtype), _core.add)
+        place = _core.where(zero, zeros_up_to - 1, number - zeros_up_to + _part(zeros_up_to, -1, None))
+        order, keys = _core.scatter(order, place, order), _core.scatter(keys, place, keys)
+        if not _core._is_tracing():
+            _core.compute(order, keys)  # each bit is the same computation: one executable for all
+    return order.astype("int64")
+
+
+def _order(x: Any, descending: Any) -> Any:
+    """argsort along the last axis of an array that has at least one."""
+    bits = 1 if x.dtype.kind == "bool" else 32 if x.dtype.kind == "float" and x.dtype.itemsize < 4 else 8 * x.dtype.itemsize
+    keys, size = _keys(x), x.shape[-1]
+    if descending:
+        keys = keys ^ 1 if bits == 1 else ~keys
+    flat = keys.reshape((_count(x.shape[:-1]), size))
+    if flat.size == 0:
+        return zeros(x.shape, "int64")
+    return (_order_of_few(flat) if size <= 64 * bits else _order_of_many(flat, bits)).reshape(x.shape)
+
+
+def argsort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
+    """The numbers of the elements along an axis in their order; equal ones stay in theirs."""
+    return _back(_order(_at_end(x, axis), descending), axis)
+
+
+def sort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
+    """The elements along an axis in their order."""
+    x = _at_end(x, axis)
+    return _back(_core.take_along(x, _order(x, descending), -1) if x.size else x, axis)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None) -> Any:
+    """Where each of x2 would stand among x1, which is sorted (by sorter): before those that equal it, or side='right' behind."""
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right', not {side!r}")
+    if not isinstance(x2, _core.Array):
+        x2 = _core._scalar(x2, x1.dtype)
+    if x1.dtype != x2.dtype:
+        together = (_core._scalar(0, x1.dtype) + _core._scalar(0, x2.dtype)).dtype
+        x1, x2 = x1.astype(together), x2.astype(together)
+    sorted_keys, keys = _keys(x1 if sorter is None else _core.take(x1, sorter)), _keys(x2)
+    low = zeros(x2.shape, "int64")
+    high = low + x1.shape[0]
+    for _ in range(x1.shape[0].bit_length()):
+        middle = low + high >> 1
+        there = _core.take(sorted_keys, middle, 0, "clamp")
+        goes_on = _core.logical_and(low < high, there < keys if side == "left" else there <= keys)
+        low, high = _core.where(goes_on, middle + 1, low), _core.where(goes_on, high, middle)
+    return low
+
+
+def places(mask: Any) -> Any:
+    """The numbers of the elements of a vector of bool that hold. How many there are is read at once."""
+    return _part(_order(mask, True), None, int(_core.sum(mask))) if mask.size else zeros((0,), "int64")
+
+
+# ---- sets -------------------------------------------------------------------------------------------------------------
+
+_All = namedtuple("unique_all_result", "values indices inverse_indices counts")
+_Counts = namedtuple("unique_counts_result", "values counts")
+_Inverse = namedtuple("unique_inverse_result", "values inverse_indices")
+
+
+def unique_all(x: Any, /) -> Any:
+    """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs."""
+    flat = x.reshape(-1)
+    if flat.size == 0:
+        none = zeros((0,), "int64")
+        return _All(flat, none, zeros(x.shape, "int64"), none)
+    order = _order(flat, False)
+    ordered = _core.take(flat, order)
+    is_first = _core.concatenate([full((1,), True), ordered[1:] != ordered[:-1]], axis=0)
+    starts = places(is_first)
+    ends = _core.concatenate([starts[1:], asarray([flat.size], "int64")], axis=0)
+    number = cumulative_sum(is_first.astype("int64")) - 1
+    inverse = _core.scatter(order, order, number)
+    return _All(_core.take(ordered, starts), _core.take(order, starts), inverse.reshape(x.shape), ends - starts)
+
+
+def unique_counts(x: Any, /) -> Any:
+    """The values of x, each once and sorted, and how often each occurs."""
+    made = unique_all(x)
+    return _Counts(made.values, made.counts)
+
+
+def unique_inverse(x: Any, /) -> Any:
+    """The values of x, each once and sorted, and which of them each element is."""
+    made = unique_all(x)
+    return _Inverse(made.values, made.inverse_indices)
+
+
+def unique_values(x: Any, /) -> Any:
+    """The values of x, each once and sorted."""
+    return unique_all(x).values
