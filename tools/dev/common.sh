@@ -121,6 +121,17 @@ build_as_release() {
   ninja -C "$folder"
 }
 
+# The package as pip installs it, from the build of its own that pip makes.
+build_package() {
+  local stage=$BUILD/package/stage
+  build_as_release package -Dtests=false -Dpython=true || return
+  rm -rf "$stage"
+  mkdir -p "$stage"
+  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
+}
+
+# Tests of a GPU's memory run on the release build's double of libcuda, where there is one.
+
 build_release() { build release gcc --buildtype=release; }
 
 # The package as pip installs it, from the build of its own that pip makes.
