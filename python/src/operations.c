@@ -379,7 +379,9 @@ static PyObject *record(call *c) {
     if (c->nodes[made] == NULL && PyErr_Occurred()) break;
   }
   int count = -1;
-  if (made == c->input_count && (!c->is_over_none || take_no_axes(c)))
+  bool is_ready = made == c->input_count;
+  if (is_ready && c->is_over_none && c->number == HGPY_ROW_flip) results[0] = hgpy_node_retain(c->nodes[0]), count = 1;
+  else if (is_ready && (!c->is_over_none || take_no_axes(c)))
     count = hgpy_record_all(c->number, c->nodes, c->input_count, c->arguments, c->argument_count, results);
   while (made-- > 0) hgpy_node_release(c->nodes[made]);
   return results_object(results, count);
@@ -424,9 +426,8 @@ static bool add_argument(call *c, uint32_t index, PyObject *value) {
   hg_argument *argument = &c->arguments[index];
   *argument = (hg_argument){.count = 0};
   if (!argument_from(c->r, spec, value, argument)) return false;
-  bool is_axes = spec->preset == PRESET_LIST && strncmp(spec->choices, "all", 3) == 0;
-  if (is_axes && value != Py_None && argument->count == 0)
-    c->is_over_none = c->number != HGPY_ROW_permute && c->number != HGPY_ROW_flip;
+  bool is_axes = spec->preset == PRESET_LIST && strncmp(spec->choices, "all", 3) == 0 && c->number != HGPY_ROW_permute;
+  if (is_axes && value != Py_None) c->is_over_none = argument->count == 0;
   return true;
 }
 

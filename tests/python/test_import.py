@@ -2,6 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent / "python"
 
 
 def run(code):
@@ -39,3 +44,10 @@ def test_exit_in_any_order():
             "e = hg.Executor('cpu'); b = e.allocate(10); v = memoryview(b); e.close()\nprint('end')")
     done = run(code)
     assert done.returncode == 0 and done.stdout == "end\n", done.stderr
+
+
+@pytest.mark.parametrize("package", ["hologram", "hologram_torch"])
+def test_every_file_is_installed(package):
+    named = (ROOT / "meson.build").read_text(encoding="utf-8")
+    files = {f"{package}/{file.name}" for ending in ("py", "pyi", "typed") for file in (ROOT / package).glob(f"*.{ending}")}
+    assert files and not [name for name in sorted(files) if f"'{name}'" not in named]
