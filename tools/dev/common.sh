@@ -130,18 +130,7 @@ build_package() {
   cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
 }
 
-# Tests of a GPU's memory run on the release build's double of libcuda, where there is one.
-
 build_release() { build release gcc --buildtype=release; }
-
-# The package as pip installs it, from the build of its own that pip makes.
-build_package() {
-  local stage=$BUILD/package/stage
-  build_as_release package -Dtests=false -Dpython=true || return
-  rm -rf "$stage"
-  mkdir -p "$stage"
-  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
-}
 
 # PyTorch is large, and not to be had everywhere.
 install_torch() {
@@ -169,15 +158,6 @@ use_metal() {
     export LD_LIBRARY_PATH=$ROOT/$BUILD/release/tests/sim/metal SIMMETAL_CACHE=$ROOT/$BUILD/metal-kernels
   fi
   "$BUILD/release/hologram" info | sed -n 's/^backends *metal:/Metal:/p'
-}
-
-# The package as pip installs it, from the build of its own that pip makes.
-build_package() {
-  local stage=$BUILD/package/stage
-  build_as_release package -Dtests=false -Dpython=true || return
-  rm -rf "$stage"
-  mkdir -p "$stage"
-  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
 }
 
 # Where Python finds it, and PyTorch where that was installed (./dev test torch).

@@ -560,7 +560,7 @@ static int has_loops(const gpu_plan *g) {
   return 0;
 }
 
-/* Values of loops that are loaded on one way and come from elsewhere on another, such as a tile that is fetched while
+/* Values that a loop loads on one way and that come from elsewhere on another, such as a tile that is fetched while
  * the last one is used: the driver's compiler has them in registers twice where the ways meet. */
 static int32_t meeting_loads(const orderer *o) {
   const gpu_plan *g = o->g;
@@ -570,7 +570,10 @@ static int32_t meeting_loads(const orderer *o) {
     if (block->library || !g->in_loop[g->order.block[k]]) continue;
     for (uint32_t phi = block->first_phi; phi != SSA_NONE; phi = gpu_insn(g, phi)->next) {
       int is_loaded = 0;
-      for (uint32_t i = 0; i < gpu_insn(g, phi)->arg_count; i++) is_loaded |= is_slow(o, gpu_arg(g, phi, i));
+      for (uint32_t i = 0; i < gpu_insn(g, phi)->arg_count; i++) {
+        uint32_t arg = gpu_arg(g, phi, i);
+        is_loaded |= is_slow(o, arg) && g->in_loop[gpu_insn(g, arg)->block];
+      }
       if (is_loaded) registers += size_of(o, phi);
     }
   }
