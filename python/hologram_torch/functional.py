@@ -41,9 +41,10 @@ def _call(name: str, executor: hg.Executor | None, *arguments: Any, **settings: 
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_") or not callable(getattr(_core, name, None)) or isinstance(getattr(_core, name), type):
-        raise AttributeError(f"hologram_torch.functional has no {name}: no operation of the table has that name")
-    made = globals()[name] = _on_tensors(name)
+    try:
+        made = globals()[name] = _on_tensors(name)
+    except AttributeError:
+        raise AttributeError(f"hologram_torch.functional has no {name}: no operation of the table has that name") from None
     return made
 
 

@@ -108,15 +108,25 @@ static int asks_for_gradient(const on_tensors *f, PyObject *tensor) {
   return answer;
 }
 
+/* 1: tensors without gradients, and what is none; 0: this is no call for here; -1: raised. */
+static int can_borrow(const on_tensors *f, PyObject *const *values, Py_ssize_t total) {
+  int found = 0;
+  for (Py_ssize_t i = 0; i < total; i++) {
+    if (!is_one_of(values[i], f->types)) {
+      if (PyType_IsSubtype(Py_TYPE(values[i]), first_of(f->types))) return 0; /* what it does is not known */
+      continue;
+    }
+    int asks = asks_for_gradient(f, values[i]);
+    if (asks != 0) return asks < 0 ? -1 : 0;
+    found = 1;
+  }
+  return found;
+}
+
 /* Arrays in place of tensors, all of them new references. 0: this is no call for here; -1: raised. */
 static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject **own) {
-  int tensors = 0, asks = 0;
-  for (Py_ssize_t i = 0; i < total && asks == 0; i++) {
-    if (!is_one_of(values[i], f->types)) continue;
-    tensors = 1;
-    asks = asks_for_gradient(f, values[i]);
-  }
-  if (tensors == 0 || asks != 0) return asks < 0 ? -1 : 0;
+  int can = can_borrow(f, values, total);
+  if (can <= 0) return can;
   for (Py_ssize_t i = 0; i < total; i++) {
     bool is_tensor = is_one_of(values[i], f->types);
     own[i] = is_tensor ? hgpy_borrow_by_table(values[i], first_of(f->types)) : Py_NewRef(values[i]);
@@ -170,10 +180,11 @@ static void on_tensors_dealloc(PyObject *self) {
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   static PyMethodDef methods[HGPY_ROW_COUNT];
   (void)module;
-  const char *name = count == 4 && PyUnicode_Check(values[0]) ? PyUnicode_AsUTF8AndSize(values[0], NULL) : NULL;
-  int row = name != NULL ? hgpy_row_find(name) : -1;
-  if (row < 0 || !are_types(values[1]))
+  if (count != 4 || !PyUnicode_Check(values[0]) || !are_types(values[1]))
     return PyErr_Format(PyExc_TypeError, "on_tensors takes an operation's name, a tuple of types and two functions");
+  const char *name = PyUnicode_AsUTF8AndSize(values[0], NULL);
+  int row = name != NULL ? hgpy_row_find(name) : -1;
+  if (row < 0) return PyErr_Format(PyExc_AttributeError, "no operation of the table is %R", values[0]);
   on_tensors *f = PyObject_New(on_tensors, on_tensors_type);
   if (f == NULL) return NULL;
   f->row = (uint32_t)row;

@@ -4,6 +4,7 @@ that is shared, and training that goes on from a checkpoint."""
 import copy
 import math
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,14 @@ NN = hg_torch.nn
 def tensor(*shape, seed=0, kind=torch.float64, low=-2.0, high=2.0, follows=True):
     generator = torch.Generator().manual_seed(seed + sum(shape))
     return (torch.rand(shape, generator=generator, dtype=kind) * (high - low) + low).requires_grad_(follows)
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+def followed(x):
+    return isinstance(x, torch.Tensor) and x.is_floating_point()
 
 
 X = tensor(3, 4)
@@ -98,6 +107,78 @@ def test_types(kind):
     assert torch.equal(F.add(counts, counts), counts + counts) and F.add(counts, counts).dtype == torch.int64
     with pytest.raises(hg.Error, match="cast"):
         F.add(x, torch.arange(33))
+
+
+P, Q = tensor(3, 70, kind=torch.float32, follows=False), tensor(3, 70, seed=1, kind=torch.float32, follows=False)
+CALLS = {
+    "two": (F.add, (P, Q), {}),
+    "a number": (F.mul, (P, 2.5), {}),
+    "a number first": (F.sub, (1, P), {}),
+    "the same twice": (F.mul, (P, P), {}),
+    "arguments": (F.clip, (P, -0.5), {"max": 0.5}),
+    "named": (F.sum, (), {"x": P, "axis": 1, "keepdims": True}),
+    "absent": (F.layer_norm, (P, 70), {"bias": Q[0]}),
+    "other types": (F.where, (P > 0, P, Q), {}),
+    "any number": (F.concatenate, (P, Q, P), {"axis": 0}),
+    "a view of an argument": (F.reshape, (P, (70, 3)), {}),
+    "strides": (F.exp, (P.T[1::2],), {}),
+    "no elements": (F.exp, (P[:0],), {}),
+    "many elements": (F.exp, (tensor(300, 300, kind=torch.float32, follows=False),), {}),
+    "no axes": (F.exp, (torch.tensor(0.5),), {}),
+    "several results": (F.adam, (P, Q, P, Q.abs(), 0.1, 1.0), {"eps": 0.5}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_way_gives_the_same_bits(name):
+    """In C; with gradients not followed; by Python, as of a subclass; by an executor's arrays."""
+    function, arguments, named = CALLS[name]
+    held = [x for x in (*arguments, *named.values()) if isinstance(x, torch.Tensor)]
+    counts = list(map(sys.getrefcount, held))
+    first = function(*arguments, **named)
+    assert list(map(sys.getrefcount, held)) == counts
+    ways = [function(*arguments, executor=None, **named)]
+    with torch.no_grad():
+        ways.append(function(*(x.detach().requires_grad_() if followed(x) else x for x in arguments), **named))
+    ways.append(function(*(x.as_subclass(Sub) if isinstance(x, torch.Tensor) else x for x in arguments), **named))
+    with hg.Executor(backend="cpu") as executor:
+        ways += [function(executor, *arguments, **named), function(*arguments, executor=executor, **named)]
+    for way in ways:
+        for own, right in zip(way, first) if isinstance(first, tuple) else [(way, first)]:
+            assert torch.equal(own, right) and own.dtype == right.dtype and not own.requires_grad
+    for x in held:
+        for made in first if isinstance(first, tuple) else [first]:
+            assert made.numel() == 0 or made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+
+WRONG = {
+    "shapes": (F.add, (P, torch.ones(4)), {}),
+    "types": (F.add, (P, torch.arange(70)), {}),
+    "no operand": (F.add, (P, "text"), {}),
+    "too few": (F.add, (P,), {}),
+    "too many": (F.add, (P, Q, 1, 2), {}),
+    "no such argument": (F.sum, (P,), {"frob": 1}),
+    "an argument's type": (F.sum, (P,), {"axis": "x"}),
+    "numbers": (F.add, (torch.arange(3), 1.5), {}),
+    "a fault": (F.embedding, (torch.tensor([7]), P), {}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_are_the_operation_s(name):
+    function, arguments, named = WRONG[name]
+    counts = list(map(sys.getrefcount, arguments))
+    with pytest.raises(Exception) as short:
+        function(*arguments, **named)
+    with hg.Executor(backend="cpu") as executor, pytest.raises(Exception) as long:
+        function(executor, *arguments, **named)
+    assert type(short.value) is type(long.value) and str(short.value) == str(long.value)
+    del short, long
+    assert list(map(sys.getrefcount, arguments)) == counts and torch.equal(F.neg(P), -P)
+
+
+def test_names_and_docstrings():
+    assert F.add.__name__ == "add" and F.logsumexp.__doc__ == hg.logsumexp.__doc__ and F.softmax.__doc__ == hg.softmax.__doc__
 
 
 def test_executor_first():
@@ -265,8 +346,9 @@ def test_same_bits_beside_arrays():
 
 
 def test_unknown_names():
-    with pytest.raises(AttributeError, match="no operation"):
-        F.frobnicate  # noqa: B018
+    for name in ("frobnicate", "asarray", "Array", "_scalar", "__wrapped__"):
+        with pytest.raises(AttributeError, match="no operation"):
+            getattr(F, name)
 
 
 def test_the_page(tmp_path, monkeypatch):
