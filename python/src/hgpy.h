@@ -47,7 +47,7 @@ bool hgpy_type_is_integer(uint32_t type);
 
 typedef struct hgpy_storage hgpy_storage;
 
-enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1 };
+enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1, HGPY_KEPT_LISTS = 16 };
 
 typedef struct hgpy_foreign {
   uintptr_t handle; /* 0: none */
@@ -65,6 +65,8 @@ typedef struct hgpy_device {
   hgpy_foreign foreign[HGPY_FOREIGN]; /* streams of other libraries, the last ones */
   uint32_t next_foreign;
   hg_buffer *host;   /* of the CPU: all memory of the process, for what is borrowed for a call; NULL: none so far */
+  hgpy_storage *kept[HGPY_KEPT_LISTS]; /* of the CPU: small memory that nobody uses, by size (storage.c) */
+  uint32_t kept_count;
   hg_stream *queue;  /* of the CPU: for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
@@ -132,6 +134,7 @@ struct hgpy_storage {
   /* Of the last walk that memory was given up to (given.c): how many leaves of one form are here, NO_FORM: of several;
    * the first of them; the one whose input all of them read, or NONE. */
   uint32_t epoch, leaf_count, first_leaf, home;
+  hgpy_storage *next; /* in a list of kept ones */
 };
 
 /* New memory; `is_zero`: it reads as zeros. NULL: raised. */
@@ -143,6 +146,8 @@ hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t by
 hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner));
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);
 void hgpy_storage_release(hgpy_storage *storage);
+/* Gives back what a device keeps. */
+void hgpy_storage_forget(hgpy_device *device);
 
 /* ---- nodes (node.c) ---------------------------------------------------------------------------------------------- */
 

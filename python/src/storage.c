@@ -8,10 +8,63 @@ static hgpy_storage *make_storage(hgpy_device *device, uint64_t byte_count) {
   return storage;
 }
 
+static void destroy(hgpy_storage *storage) {
+  hg_buffer_release(storage->buffer);
+  PyMem_Free(storage);
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------------------ */
+
+/* Results of short computations come and go with the same few sizes. To make memory for one and to release it takes as
+ * long as a thousand additions, so the CPU's is kept, up to some megabytes. */
+enum { KEPT_BYTES = 65536, MOST_KEPT = 64 };
+
+static hgpy_storage **kept_list(hgpy_device *device, uint64_t byte_count) {
+  return &device->kept[byte_count * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (HGPY_KEPT_LISTS - 1)];
+}
+
+static hgpy_storage *take_kept(hgpy_device *device, uint64_t byte_count) {
+  hgpy_storage **at = kept_list(device, byte_count);
+  while (*at != NULL && (*at)->byte_count != byte_count) at = &(*at)->next;
+  hgpy_storage *storage = *at;
+  if (storage == NULL) return NULL;
+  *at = storage->next;
+  device->kept_count--;
+  storage->references = 1;
+  storage->is_read_only = false;
+  storage->device = hgpy_device_retain(device);
+  return storage;
+}
+
+void hgpy_storage_forget(hgpy_device *device) {
+  for (uint32_t i = 0; i < HGPY_KEPT_LISTS; i++)
+    while (device->kept[i] != NULL) {
+      hgpy_storage *storage = device->kept[i];
+      device->kept[i] = storage->next;
+      destroy(storage);
+    }
+  device->kept_count = 0;
+}
+
+/* A kept one holds no device: it goes with it. */
+static void keep(hgpy_storage *storage) {
+  hgpy_device *device = storage->device;
+  if (device->kept_count == MOST_KEPT) hgpy_storage_forget(device);
+  hgpy_storage **list = kept_list(device, storage->byte_count);
+  storage->next = *list;
+  *list = storage;
+  device->kept_count++;
+  hgpy_device_release(device);
+}
+
+/* ---- making and releasing ---------------------------------------------------------------------------------------- */
+
 enum { LARGE_BYTES = 1 << 20 };
 
 hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero) {
-  hgpy_storage *storage = make_storage(device, byte_count);
+  hgpy_storage *storage = is_zero ? NULL : take_kept(device, byte_count);
+  if (storage != NULL) return storage;
+  storage = make_storage(device, byte_count);
   if (storage == NULL) return NULL;
   hg_buffer_desc desc = {.size = sizeof desc, .flags = is_zero ? 0 : HG_BUFFER_UNINIT};
   hg_status status;
@@ -77,9 +130,15 @@ hgpy_storage *hgpy_storage_retain(hgpy_storage *storage) {
 
 void hgpy_storage_release(hgpy_storage *storage) {
   if (storage == NULL || --storage->references > 0) return;
-  if (storage->is_foreign) hgpy_settle_own(storage->device); /* what uses others' memory comes to its end first */
-  hg_buffer_release(storage->buffer);
-  if (storage->release != NULL) storage->release(storage->owner);
-  hgpy_device_release(storage->device);
-  PyMem_Free(storage);
+  hgpy_device *device = storage->device;
+  if (!storage->is_foreign && storage->address != NULL && storage->byte_count <= KEPT_BYTES) {
+    keep(storage);
+    return;
+  }
+  if (storage->is_foreign) hgpy_settle_own(device); /* what uses others' memory comes to its end first */
+  void *owner = storage->owner;
+  void (*release)(void *) = storage->release;
+  destroy(storage);
+  if (release != NULL) release(owner);
+  hgpy_device_release(device);
 }
