@@ -142,7 +142,8 @@ def chain_from_c(here: Here) -> dict[str, Contender]:
         device.read(out.buffer, 0, z)
         return z
 
-    return found | {"c": Contender("call()", {"call": executable.runner(tensors, [out]), "read": read, "kept": (device, executable)}, "read()")}
+    names = {"call": executable.runner(tensors, [out]), "read": read, "kept": (device, executable)}
+    return found | {"c": Contender("call()", names, "read()")}
 
 
 # ---- PyTorch's tensors ------------------------------------------------------------------------------------------------------------
@@ -226,9 +227,10 @@ def torch_network(torch: Any, optimiser: str, weights: list[np.ndarray], x: np.n
 
 
 ROWS = {
-    "vector_add": Row(vector_add, {"ns": 300, "driver": 1.25}, ("cpu", "cuda")),
+    "vector_add": Row(vector_add, {"ns": 300}),
+    "vector_add, GPU": Row(vector_add, {"driver": 1.25}, ("cuda",)),
     "wrap": Row(wrap, {"ns": 300}),
-    "chain 1K": Row(lambda here: chain(here, COUNT), {"ns": 3000}, ("cpu", "cuda")),
+    "chain 1K": Row(lambda here: chain(here, COUNT), {"ns": 3000}),
     "chain 64M": Row(chain_from_c, {"c": 1.05}),
     "torch add": Row(on_tensors("add", "f(a, b)", "torch.add(a, b)", (COUNT,), (COUNT,)), {"torch": 1.5}),
     "torch relu": Row(on_tensors("relu", "f(a)", "f(a)", (COUNT,))),
@@ -236,6 +238,6 @@ ROWS = {
     "torch linear": Row(on_tensors("linear", "f(a, b, c)", "f(a, b, c)", (16, 64), (32, 64), (32,))),
     "torch layer_norm": Row(on_tensors("layer_norm", "f(a, (128,), b, c)", "f(a, (128,), b, c)", (8, 128), (128,), (128,))),
     "torch mul, gradients": Row(with_gradient),
-    "step, SGD": Row(lambda here: network(here, "sgd"), {"torch": 0.3}, ("cpu", "cuda")),
-    "step, Adam": Row(lambda here: network(here, "adam"), {"torch": 0.3}, ("cpu", "cuda")),
+    "step, SGD": Row(lambda here: network(here, "sgd"), {"torch": 0.3}),
+    "step, Adam": Row(lambda here: network(here, "adam"), {"torch": 0.3}),
 }

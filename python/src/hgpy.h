@@ -142,7 +142,7 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
 /* Memory of somebody else's. It takes `owner`, also where it fails. */
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner));
-/* Likewise, but for a call, and without a buffer of its own: the memory of all is one, whose first byte is at `address`. */
+/* Likewise, but for a call, and without a buffer of its own: the memory of all is one, which begins at `address`. */
 hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner));
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);
 void hgpy_storage_release(hgpy_storage *storage);
@@ -340,7 +340,7 @@ hg_tensor hgpy_buffer_tensor(const hgpy_buffer *buffer, uint64_t count);
 int hgpy_program_add(PyObject *module);
 int hgpy_sdk_add(PyObject *module);
 
-/* ---- operations on tensors of other libraries (tensors.c) --------------------------------------------------------- */
+/* ---- operations on tensors of other libraries (tensors.c) -------------------------------------------------------- */
 
 int hgpy_tensors_add(PyObject *module);
 PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);

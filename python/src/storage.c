@@ -106,7 +106,7 @@ hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t by
 enum { HOST_FIRST = 4096 };
 
 hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner)) {
-  void *first = (void *)(uintptr_t)HOST_FIRST; // NOLINT(performance-no-int-to-ptr)
+  void *first = (void *)(uintptr_t)HOST_FIRST;
   hgpy_storage *storage = NULL;
   hg_status status = HG_OK;
   if (device->host == NULL) status = hg_buffer_import(device->executor, first, INTPTR_MAX, &device->host);

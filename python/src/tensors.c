@@ -1,6 +1,6 @@
-/* tensors.c - functions of arrays on tensors of another library, by the table of C functions of their type: what is given
- * is borrowed for the call, what comes out is handed over, and for an operation of the table Python is not asked in
- * between. Types are a tuple of one family; results are of the first. */
+/* tensors.c - functions of arrays on tensors of another library, by the table of C functions of their type: what is
+ * given is borrowed for the call, what comes out is handed over, and for an operation of the table Python is not asked
+ * in between. Types are a tuple of one family; results are of the first. */
 #include "hgpy.h"
 
 enum { MOST_VALUES = 16 };
@@ -34,21 +34,20 @@ static bool are_arrays(PyObject *tuple) {
 /* As one computation. */
 static bool compute_all(PyObject *arrays) {
   Py_ssize_t count = PyTuple_Size(arrays);
-  hgpy_node *few[HGPY_MOST_RESULTS], **nodes = few;
-  if (count > HGPY_MOST_RESULTS) nodes = PyMem_Malloc((size_t)count * sizeof(hgpy_node *));
+  hgpy_node **nodes = PyMem_Malloc((size_t)(count + 1) * sizeof(hgpy_node *));
   if (nodes == NULL) return PyErr_NoMemory(), false;
   for (Py_ssize_t i = 0; i < count; i++) nodes[i] = hgpy_array_node(PyTuple_GetItem(arrays, i));
   bool is_good = hgpy_evaluate(nodes, (uint32_t)count);
-  if (nodes != few) PyMem_Free(nodes);
+  PyMem_Free(nodes);
   return is_good;
 }
 
-/* Of an array, or of a tuple of them; it takes the result. */
+/* Of an array, or of a tuple of them, which is one computation; it takes the result. */
 static PyObject *hand_over(PyObject *result, PyTypeObject *type) {
   PyObject *tensors = NULL;
   if (result != NULL && hgpy_is_array(result)) tensors = hgpy_export_by_table(result, type, true);
   else if (result != NULL && PyTuple_Check(result) && are_arrays(result)) {
-    tensors = compute_all(result) ? PyTuple_New(PyTuple_Size(result)) : NULL;
+    if (compute_all(result)) tensors = PyTuple_New(PyTuple_Size(result));
     for (Py_ssize_t i = 0; tensors != NULL && i < PyTuple_Size(result); i++) {
       PyObject *tensor = hgpy_export_by_table(PyTuple_GetItem(result, i), type, true);
       if (tensor == NULL || PyTuple_SetItem(tensors, i, tensor) < 0) Py_CLEAR(tensors);
@@ -61,8 +60,8 @@ static PyObject *hand_over(PyObject *result, PyTypeObject *type) {
 
 /* ---- a function of Python ---------------------------------------------------------------------------------------- */
 
-/* run_on_tensors(function, tensors, types): what the function makes of arrays over their memory. None: there are none, or
- * one is of no such type, or not memory of the CPU. */
+/* run_on_tensors(function, tensors, types): what the function makes of arrays over their memory. None: there are none,
+ * or one is of no such type, or not memory of the CPU. */
 PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 3 || !PyTuple_Check(values[1]) || !are_types(values[2]))
@@ -176,7 +175,8 @@ static void on_tensors_dealloc(PyObject *self) {
   hgpy_free_object(self);
 }
 
-/* on_tensors(operation, types, is_followed, otherwise): a function of tensors and numbers with its name and docstring. */
+/* on_tensors(operation, types, is_followed, otherwise): a function of tensors and numbers, with its name and docstring.
+ */
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   static PyMethodDef methods[HGPY_ROW_COUNT];
   (void)module;
