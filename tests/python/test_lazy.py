@@ -170,3 +170,20 @@ def test_eight_threads():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_memory_that_is_kept_is_nobody_else_s():
+    with hg.Executor(backend="cpu") as executor:
+        x = hg.array(np.arange(300, dtype="f4"), device=executor)
+        views = [np.asarray(x + float(i)) for i in range(80)]  # the arrays are gone, the memory is theirs
+        for i in range(200):
+            y = x * float(i)
+            assert y.numpy()[1] == i
+        assert all(np.array_equal(view, x.numpy() + i) for i, view in enumerate(views))
+        for size in (*range(1, 200), 300):
+            (hg.array(np.ones(size, "f4"), device=executor) + 6).compute()
+            assert not executor.allocate(size).to_numpy().any()  # new buffers are zero
+        last = x + 0.5
+        last.compute()
+    del x, y
+    assert last.numpy()[0] == 0.5 and views[0][299] == 299  # behind the executor
