@@ -21,6 +21,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "posix: about what only a POSIX system has, or says in these words")
     config.addinivalue_line("markers", "engine: launches programs, on each --engine")
+    config.addinivalue_line("markers", "resident: asks how much memory the process has, which means nothing where what is freed is kept")
     config.engines = config.getoption("--engine") or [engines.of_environment()]
     os.environ["HOLOGRAM_TEST_ENGINES"] = " ".join(config.engines)
     config.pluginmanager.register(Counted())

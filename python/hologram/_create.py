@@ -120,7 +120,8 @@ def _imported(value: Any, device: Executor | None, may_copy: int) -> Array:
 
 
 _KINDS = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
-_CODES: dict[str, Any] = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d", "b1": "?"}
+_CODES: dict[str, Any] = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d",
+                          "b1": "?"}  # fmt: skip
 
 
 def _adopted(value: Any, interface: Any, is_gpu: bool, device: Executor | None, may_copy: int) -> Array:

@@ -80,8 +80,12 @@ static void release_managed(void *owner) {
   if (m->release != NULL) m->release(m);
 }
 
+/* NULL: what has no elements may lie nowhere. */
+static char *first_of_dl(const dl_tensor *t) {
+  return t->data != NULL ? (char *)t->data + t->byte_offset : NULL;
+}
+
 static const char *refuse_dl(const dl_tensor *t, uint32_t type, const hgpy_device *device) {
-  const char *first = (const char *)t->data + t->byte_offset;
   bool is_there = device->backend == HG_BACKEND_CPU ? is_host(t->device)
                   : device->backend == HG_BACKEND_CUDA
                       ? is_gpu(t->device) && t->device.number == (int32_t)device->number
@@ -89,7 +93,8 @@ static const char *refuse_dl(const dl_tensor *t, uint32_t type, const hgpy_devic
   if (type == ATLAS_NONE) return "its elements are of no type that arrays have";
   if (t->rank < 0 || t->rank > HG_MAX_RANK) return "it has more axes than arrays can have";
   if (!is_there) return "its memory is not the executor's; give an executor of its device, or copy it there";
-  if ((uintptr_t)first % hgpy_type_bytes(type) != 0) return "its first element does not lie at a multiple of its size";
+  if ((uintptr_t)first_of_dl(t) % hgpy_type_bytes(type) != 0)
+    return "its first element does not lie at a multiple of its size";
   return NULL;
 }
 
@@ -111,7 +116,7 @@ static hgpy_node *node_of_dl(dl_tensor *t, hgpy_device *device, bool is_read_onl
                              void (*release)(void *)) {
   hg_tensor tensor;
   if (tensor_of_dl(t, device, &tensor))
-    return hgpy_node_over(device, (char *)t->data + t->byte_offset, &tensor, is_read_only, owner, release);
+    return hgpy_node_over(device, first_of_dl(t), &tensor, is_read_only, owner, release);
   release(owner);
   return NULL;
 }

@@ -114,8 +114,9 @@ hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, b
   int64_t lowest, highest, bytes = hgpy_type_bytes(tensor->type);
   find_reach(tensor, &lowest, &highest);
   tensor->offset = -lowest;
-  hgpy_storage *storage = hgpy_storage_import(device, (char *)first + lowest * bytes,
-                                              (uint64_t)((highest - lowest + 1) * bytes), owner, release);
+  void *memory = lowest < 0 ? (char *)first + lowest * bytes : first; /* NULL may be where nothing lies */
+  uint64_t byte_count = (uint64_t)((highest - lowest + 1) * bytes);
+  hgpy_storage *storage = hgpy_storage_import(device, memory, byte_count, owner, release);
   if (storage == NULL) return NULL;
   storage->is_read_only = is_read_only;
   return hgpy_node_data(storage, tensor);

@@ -46,12 +46,13 @@ static int note_name(hg_executable *e, const char *name, uint32_t count) {
 
 /* Neighbours of one name are told together. */
 static int note_step(hg_executable *e, const hg_computation *c, const ops_step *step, const uint32_t *call_of) {
-  const value_id *values = (const value_id *)e->plan.values.data + step->first_value;
+  const value_id *values = e->plan.values.data; /* NULL: a plan of copies alone has none */
   const char *last = "";
   uint32_t count = 0, last_call = 0;
   for (uint32_t i = 0; i < step->value_count; i++) {
-    uint32_t call = call_of[values[i] - 1];
-    const char *name = name_of_node(ops_at(c, values[i]));
+    value_id value = values[step->first_value + i];
+    uint32_t call = call_of[value - 1];
+    const char *name = name_of_node(ops_at(c, value));
     if (call != 0 && call == last_call) continue;
     last_call = call;
     if (call != 0) {

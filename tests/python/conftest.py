@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("tests", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("few", settings.get_profile("tests"), max_examples=15)  # for --hypothesis-profile, where each takes long
 settings.load_profile("tests")
 
 

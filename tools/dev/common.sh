@@ -88,19 +88,22 @@ make_python() {
 
 need_python() { make_python "$VENV" tools/requirements.txt; }
 
-# build NAME COMPILER [MESON OPTION]...: configures build/NAME once and brings it up to date.
+# build NAME COMPILER [MESON OPTION]...: configures build/NAME, once for these options, and brings it up to date.
 build() {
-  local folder=$BUILD/$1 compiler=$2
+  local folder=$BUILD/$1 compiler=$2 options=$BUILD/$1/options.txt
   shift 2
   if ! [ -f "$folder/build.ninja" ]; then
     rm -rf "$folder"
     CC=$compiler CC_FOR_BUILD=$compiler meson setup "$folder" "$@" || return
+  elif [ "$(cat "$options" 2>/dev/null)" != "$*" ]; then
+    meson setup --reconfigure "$folder" "$@" || return
   fi
+  printf '%s\n' "$*" >"$options"
   ninja -C "$folder"
 }
 
-# begin_as_release NAME: the folder of another release build, not configured yet, begins with the objects of build/release. They are a
-# start only: ninja makes anew what has other commands or is older than its sources.
+# begin_as_release NAME: the folder of another release build, not configured yet, begins with the objects of build/release. They are
+# a start only: ninja makes anew what has other commands or is older than its sources.
 begin_as_release() {
   local folder=$BUILD/$1 release=$BUILD/release
   if [ -f "$folder/build.ninja" ]; then return; fi
@@ -122,12 +125,14 @@ build_as_release() {
 }
 
 # The package as pip installs it, from the build of its own that pip makes.
-build_package() {
-  local stage=$BUILD/package/stage
-  build_as_release package -Dtests=false -Dpython=true || return
+build_package() { build_as_release package -Dtests=false -Dpython=true && lay_package package; }
+
+# lay_package BUILD: the package in BUILD/stage, as it lies when it is installed.
+lay_package() {
+  local stage=$BUILD/$1/stage
   rm -rf "$stage"
   mkdir -p "$stage"
-  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/package/python/"_core.abi3.so "$stage/hologram"
+  cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/$1/python/_core.abi3.so" "$stage/hologram"
 }
 
 build_release() { build release gcc --buildtype=release; }

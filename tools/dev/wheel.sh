@@ -9,8 +9,8 @@ need_wheel_tools() {
   make_python "$WHEEL_VENV" tools/requirements-wheel.txt
 }
 
-# pip's build in build/wheel, kept for the next time, as far as it goes with the commands, and so with the objects, of build/release.
-# Then auditwheel looks at the symbols of libraries that the extension asks for, and names the wheel by the oldest systems that have them.
+# pip's build in build/wheel, kept for the next time, by the commands of build/release as far as it goes, and so with its objects.
+# Then auditwheel looks at the symbols that the extension asks libraries for, and names the wheel by the oldest systems with them.
 build_wheel() {
   local python=$WHEEL_VENV/bin/python
   local -x PATH=$ROOT/$WHEEL_VENV/bin:$PATH CC=gcc CC_FOR_BUILD=gcc
@@ -23,8 +23,8 @@ build_wheel() {
     auditwheel show "$WHEELS"/*.whl
 }
 
-# One wheel for every CPython from 3.11 on, and for every glibc from 2.34 on, in which threads and dlopen became part of libc.so: what is
-# linked there asks for that much. Anything newer would be a function that can be done without.
+# One wheel for every CPython from 3.11 on, and for every glibc from 2.34 on, in which threads and dlopen became part of libc.so:
+# what is linked there asks for that much. Anything newer would be a function that can be done without.
 wheel_is_named() {
   local name
   name=$(cd "$WHEELS" && echo *.whl)
@@ -46,7 +46,8 @@ pythons() {
   local python version
   local -A seen=()
   for python in python3 python3.{11..19}; do
-    version=$("$python" -c 'import ensurepip, sys, venv; print(sys.version); sys.exit(sys.version_info < (3, 11))' 2>/dev/null) || continue
+    version=$("$python" -c 'import ensurepip, sys, venv; print(sys.version); sys.exit(sys.version_info < (3, 11))' 2>/dev/null) ||
+      continue
     [ -n "${seen[$version]:-}" ] || say "$python"
     seen[$version]=yes
   done
@@ -56,10 +57,10 @@ main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev wheel
 
-Builds the Python package as a wheel in build/wheels: for CPython 3.11 and every later one, with the library inside and nothing needed
-beside it. auditwheel looks at the symbols that it asks of the system and names it by the oldest glibc that has them: manylinux_2_34 on
-Debian 12; a system with an older glibc makes an older one. Then it is installed in an empty environment of every Python that is
-here, and tried.
+Builds the Python package as a wheel in build/wheels: for CPython 3.11 and every later one, with the library inside and nothing
+needed beside it. auditwheel looks at the symbols that it asks of the system and names it by the oldest glibc that has them:
+manylinux_2_34 on Debian 12; a system with an older glibc makes an older one. Then it is installed in an empty environment of every
+Python that is here, and tried.
 TEXT
   local python
   need_release
