@@ -382,9 +382,9 @@ hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device) {
   hg_status status = HG_OK;
   bool is_good = storage != NULL && hgpy_device_wait(dense->device);
   if (is_good && bytes > 0) {
-    Py_BEGIN_ALLOW_THREADS
+    HGPY_BEGIN_CALL
     status = hg_buffer_copy(storage->buffer, 0, dense->storage->buffer, from, bytes);
-    Py_END_ALLOW_THREADS
+    HGPY_END_CALL
     is_good = hgpy_ok(status);
   }
   hgpy_node_release(dense);

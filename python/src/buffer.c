@@ -43,9 +43,9 @@ static hgpy_buffer *own(PyObject *self) { return hgpy_buffer_check(self, "the bu
 static bool write_bytes(hgpy_buffer *buffer, const void *bytes, uint64_t byte_count) {
   hgpy_storage *storage = hgpy_storage_retain(buffer->storage);
   hg_status status;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_buffer_write(storage->buffer, 0, bytes, byte_count);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   hgpy_storage_release(storage);
   return hgpy_ok(status);
 }
@@ -55,9 +55,9 @@ static bool read_bytes(hgpy_buffer *buffer, void *bytes, uint64_t byte_count) {
   hg_status status = HG_OK;
   bool is_good = hgpy_device_wait(storage->device);
   if (is_good) {
-    Py_BEGIN_ALLOW_THREADS
+    HGPY_BEGIN_CALL
     status = hg_buffer_read(storage->buffer, 0, bytes, byte_count);
-    Py_END_ALLOW_THREADS
+    HGPY_END_CALL
   }
   hgpy_storage_release(storage);
   return is_good && hgpy_ok(status);
@@ -213,9 +213,9 @@ static PyObject *buffer_copy_from(PyObject *self, PyObject *object) {
     return NULL;
   hgpy_storage *a = hgpy_storage_retain(buffer->storage), *b = hgpy_storage_retain(from->storage);
   hg_status status;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_buffer_copy(a->buffer, 0, b->buffer, 0, bytes);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   hgpy_storage_release(a);
   hgpy_storage_release(b);
   return hgpy_ok(status) ? Py_NewRef(Py_None) : NULL;

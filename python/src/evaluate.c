@@ -451,10 +451,10 @@ static hg_executable *compile(const graph *g, const hg_tensor *into, bool is_gen
   hg_executor *executor = g->device->executor;
   hg_status status;
   hgpy_device_retain(g->device);
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_compile(executor, c, NULL, &executable);
   hg_computation_release(c);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   bool is_made = hgpy_ok(status);
   hgpy_device_release(g->device);
   return is_made ? executable : NULL;
@@ -573,9 +573,9 @@ static bool launch(const graph *g, run *r) {
   hg_status status;
   if (is_quick && queue == NULL)
     return hgpy_ok(hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL));
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   return queue != NULL ? hgpy_queue_wait(r->device, queue, status, r->storages, r->count) : hgpy_ok(status);
 }
 

@@ -22,13 +22,13 @@ hgpy_device *hgpy_device_retain(hgpy_device *device) {
 void hgpy_device_release(hgpy_device *device) {
   if (device == NULL || --device->references > 0) return;
   hgpy_storage_forget(device);
-  Py_BEGIN_ALLOW_THREADS /* it may wait for work */
+  HGPY_BEGIN_CALL /* it may wait for work */
   hgpy_order_end(device);
   hg_stream_release(device->stream);
   hg_stream_release(device->queue);
   hg_buffer_release(device->host);
   hg_executor_release(device->executor);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   PyMem_Free(device);
 }
 
@@ -48,9 +48,9 @@ static hgpy_device *make_device(const hg_executor_desc *desc) {
   if (device == NULL) return (hgpy_device *)PyErr_NoMemory();
   device->references = 1;
   device->number = desc != NULL ? desc->device : 0;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = open_device(desc, device);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   if (hgpy_ok(status) && (!is_auto || hgpy_allows_device(device))) return device;
   hgpy_device_release(device);
   return NULL;
@@ -64,6 +64,8 @@ hgpy_device *hgpy_default_device(void) {
   }
   return default_device;
 }
+
+void hgpy_lose_default_device(void) { default_device = NULL; }
 
 hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number) {
   enum { MOST = 16 };
@@ -282,9 +284,9 @@ static PyObject *backends(PyObject *module, PyObject *unused) {
   for (size_t i = 0; list != NULL; i++) {
     hg_backend_info info = {.size = sizeof info};
     hg_status status;
-    Py_BEGIN_ALLOW_THREADS
+    HGPY_BEGIN_CALL
     status = hg_backend_query(i, &info);
-    Py_END_ALLOW_THREADS
+    HGPY_END_CALL
     if (status != HG_OK) break;
     PyObject *row = Py_BuildValue("(sOs)", info.name, info.available ? Py_True : Py_False, info.reason);
     if (row == NULL || PyList_Append(list, row) < 0) Py_CLEAR(list);

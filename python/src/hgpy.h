@@ -29,6 +29,19 @@ PyObject *hgpy_raise(hg_status status);
 bool hgpy_ok(hg_status status);
 extern PyObject *hgpy_error; /* hologram.Error */
 
+/* ---- calls without the GIL (fork.c) ------------------------------------------------------------------------------ */
+
+int hgpy_fork_add(void);
+/* Around every call of the library that is made without the GIL, and around the use of a queue. */
+void hgpy_enter(void);
+void hgpy_leave(void);
+#define HGPY_BEGIN_CALL \
+  hgpy_enter();         \
+  Py_BEGIN_ALLOW_THREADS
+#define HGPY_END_CALL \
+  Py_END_ALLOW_THREADS \
+  hgpy_leave();
+
 /* ---- types (types.c) --------------------------------------------------------------------------------------------- */
 
 int hgpy_types_add(PyObject *module);
@@ -75,6 +88,7 @@ int hgpy_executor_add(PyObject *module);
 hgpy_device *hgpy_default_device(void);
 /* Likewise, of a backend and its number: the default one, where it is that. */
 hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number);
+void hgpy_lose_default_device(void); /* another is made when one is asked for; in a child of fork */
 hgpy_device *hgpy_device_retain(hgpy_device *device);
 void hgpy_device_release(hgpy_device *device);
 /* Of an Executor object; NULL and raised: it is none, or closed. Borrowed. */
@@ -95,7 +109,9 @@ bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable
 
 /* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
 
-bool hgpy_wait_prepare(void); /* by the main thread */
+bool hgpy_wait_prepare(void);
+void hgpy_set_main_thread(unsigned long thread); /* whose the signals are */
+void hgpy_pause(int64_t microseconds); /* without the GIL; a signal may end it */
 /* Waits for what a stream was given, and raises its fault, or what a signal's handler does; false: raised. */
 bool hgpy_stream_wait(hg_stream *stream);
 bool hgpy_device_wait(hgpy_device *device);

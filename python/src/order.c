@@ -43,9 +43,9 @@ bool hgpy_order_before(hgpy_device *device, uintptr_t handle) {
 
 static void wait_for(hgpy_device *device, hg_stream *stream) {
   if (hg_stream_query(stream) != HG_BUSY) return;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   if (make_mark(device) == HG_OK && hg_event_record(device->mark, stream) == HG_OK) (void)hg_event_wait(device->mark);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
 }
 
 void hgpy_settle_own(hgpy_device *device) {

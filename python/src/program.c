@@ -23,9 +23,9 @@ static PyObject *program_from_text(PyObject *text, const char *name) {
   hg_status status;
   const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
   if (bytes == NULL) return NULL;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = atlas_parse(NULL, bytes, (size_t)length, name, &parsed);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   if (!hgpy_ok(status)) return NULL;
   program *made = PyObject_New(program, program_type);
   if (made == NULL) {
@@ -83,9 +83,9 @@ static hg_kernel *kernel_for(program *p, hgpy_device *device) {
   hg_kernel *kernel = NULL;
   hg_status status;
   hgpy_device_retain(device);
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_kernel_create(device->executor, p->program, &kernel);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   if (!hgpy_ok(status)) {
     hgpy_device_release(device);
     return NULL;
@@ -235,10 +235,10 @@ static bool launch_on(hg_stream *queue, launch *l, hg_launch_desc *desc, hg_laun
   if (status == HG_OK) status = hg_event_create(l->device->executor, &timed, &to);
   if (status == HG_OK) status = hg_event_record(from, queue);
   desc->stream = queue;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   if (status == HG_OK) status = hg_launch(l->kernel, desc, report);
   if (status == HG_OK) status = hg_event_record(to, queue);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   bool is_good = hgpy_queue_wait(l->device, queue, status, l->storages, l->binding_count);
   if (is_good && hg_event_elapsed(from, to, &nanoseconds) == HG_OK) report->nanoseconds = (uint64_t)nanoseconds;
   hg_event_release(from);
@@ -248,9 +248,9 @@ static bool launch_on(hg_stream *queue, launch *l, hg_launch_desc *desc, hg_laun
 
 static bool launch_now(launch *l, hg_launch_desc *desc, hg_launch_report *report) {
   hg_status status;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_launch(l->kernel, desc, report);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   return hgpy_ok(status);
 }
 

@@ -41,9 +41,9 @@ static bool apply(hg_op op, PyObject *const *buffers, const hg_tensor *tensors, 
   hgpy_device_retain(device);
   hg_stream *queue = count >= LARGE_COUNT ? hgpy_queue_take(device) : NULL;
   hg_stream *stream = queue != NULL ? queue : device->stream;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, stream);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   bool is_good =
       queue != NULL ? hgpy_queue_wait(device, queue, status, storages, input_count + 1) : hgpy_ok(status);
   for (uint32_t i = 0; i <= input_count; i++) hgpy_storage_release(storages[i]);

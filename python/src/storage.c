@@ -71,9 +71,9 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
   if (byte_count < LARGE_BYTES) {
     status = hg_buffer_create(device->executor, &desc, byte_count, &storage->buffer);
   } else {
-    Py_BEGIN_ALLOW_THREADS
+    HGPY_BEGIN_CALL
     status = hg_buffer_create(device->executor, &desc, byte_count, &storage->buffer);
-    Py_END_ALLOW_THREADS
+    HGPY_END_CALL
   }
   if (hgpy_ok(status)) {
     if (device->backend == HG_BACKEND_CPU) storage->address = hg_buffer_address(storage->buffer);

@@ -27,8 +27,22 @@ static left *all_left;
 static unsigned long main_thread;
 static PyThread_type_lock never; /* held for good: to wait for it is to sleep, until a signal comes */
 
+void hgpy_set_main_thread(unsigned long thread) { main_thread = thread; }
+
+/* Any thread may be the first to import the package. Without `threading` there is hardly another. */
+static unsigned long find_main_thread(void) {
+  PyObject *modules = PyImport_GetModuleDict(), *threading = PyDict_GetItemString(modules, "threading");
+  PyObject *thread = threading != NULL ? PyObject_CallMethod(threading, "main_thread", NULL) : NULL;
+  PyObject *ident = thread != NULL ? PyObject_GetAttrString(thread, "ident") : NULL;
+  unsigned long found = ident != NULL ? PyLong_AsUnsignedLong(ident) : 0;
+  Py_XDECREF(thread), Py_XDECREF(ident);
+  if (ident != NULL && !PyErr_Occurred()) return found;
+  PyErr_Clear();
+  return PyThread_get_thread_ident();
+}
+
 bool hgpy_wait_prepare(void) {
-  main_thread = PyThread_get_thread_ident();
+  main_thread = find_main_thread();
   never = PyThread_allocate_lock();
   return never != NULL && PyThread_acquire_lock(never, 0) != 0;
 }
@@ -40,6 +54,12 @@ static int64_t nanoseconds(void) {
 }
 
 static bool is_main_thread(void) { return PyThread_get_thread_ident() == main_thread; }
+
+void hgpy_pause(int64_t microseconds) {
+  Py_BEGIN_ALLOW_THREADS
+  (void)PyThread_acquire_lock_timed(never, microseconds, 1);
+  Py_END_ALLOW_THREADS
+}
 
 /* Without the GIL: false when it is time to look at the signals. */
 static bool pause_for(hg_stream *stream, int64_t begun, int64_t look, hg_status *status) {
@@ -61,9 +81,9 @@ static bool await_idle(hg_stream *stream) {
   int64_t begun = nanoseconds();
   for (bool is_over = false; !is_over;) {
     int64_t look = nanoseconds() + LOOK_NS;
-    Py_BEGIN_ALLOW_THREADS
+    HGPY_BEGIN_CALL
     is_over = pause_for(stream, begun, look, &status);
-    Py_END_ALLOW_THREADS
+    HGPY_END_CALL
     if (!is_over && PyErr_CheckSignals() < 0) return false;
   }
   return true;
@@ -72,9 +92,9 @@ static bool await_idle(hg_stream *stream) {
 bool hgpy_stream_wait(hg_stream *stream) {
   hg_status status;
   if (is_main_thread() && !await_idle(stream)) return false;
-  Py_BEGIN_ALLOW_THREADS
+  HGPY_BEGIN_CALL
   status = hg_stream_wait(stream, NULL);
-  Py_END_ALLOW_THREADS
+  HGPY_END_CALL
   return hgpy_ok(status);
 }
 
@@ -107,6 +127,7 @@ hg_stream *hgpy_queue_take(hgpy_device *device) {
   hg_stream *queue = device->queue;
   device->queue = NULL; /* a signal's handler may compute, too: it gets another */
   if (queue == NULL && hg_stream_create(device->executor, NULL, &queue) != HG_OK) return NULL;
+  hgpy_enter();
   return queue;
 }
 
@@ -127,6 +148,7 @@ static bool leave(hgpy_device *device, hg_stream *queue, hgpy_storage *const *st
 bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgpy_storage *const *storages,
                      uint32_t count) {
   bool is_good = hgpy_ok(given), is_idle = is_good && await_idle(queue);
+  hgpy_leave();
   if (is_good && !is_idle && leave(device, queue, storages, count)) return false;
   hg_status status = hg_stream_wait(queue, NULL); /* of what was given before a failure, too */
   if (is_idle) is_good = hgpy_ok(status);

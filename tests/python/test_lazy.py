@@ -108,26 +108,6 @@ def test_executors_do_not_mix():
     assert (z + 1).tolist() == [4, 5, 6]
 
 
-def test_a_million_arrays_do_not_grow():
-    x = hg.asarray(np.ones(16, "f4"))
-
-    def work(count):
-        for i in range(count):
-            y = x + float(i % 3)
-            if i % 50 == 0:
-                y.compute()
-
-    def resident():
-        gc.collect()
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * 4096
-
-    work(20000)
-    before = resident()
-    work(1000000)
-    assert resident() - before < 4 << 20
-
-
 def test_exceptions_leak_nothing():
     x, y = hg.ones(3), hg.ones(4)
 

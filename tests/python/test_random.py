@@ -1,9 +1,5 @@
 """Keys, and hg.jit."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -50,12 +46,3 @@ def test_jit_computes_all_that_is_returned():
     step = hg.jit(hg.value_and_grad(lambda w: (w * w).sum()))
     value, gradient = step(hg.ones(3))
     assert not value.is_pending and not gradient.is_pending and gradient.tolist() == [2, 2, 2]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_process_computes():
-    code = ("import os, hologram as hg\nx = hg.ones(100000) + 1\nassert float(x.sum()) == 200000\nif (pid := os.fork()) == 0:\n"
-            "    ok = float((x * 2).sum()) == 400000 and (hg.ones(3) + 1).tolist() == [2, 2, 2]\n    os._exit(0 if ok else 1)\n"
-            "print(os.waitpid(pid, 0)[1], float((x + 1).sum()))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["0", "300000.0"], done.stderr
