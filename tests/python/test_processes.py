@@ -8,21 +8,10 @@ import threading
 
 import numpy as np
 import pytest
+from test_programs import SAXPY
 
 import hologram as hg
 
-SAXPY = """
-.program saxpy
-.buffer x f32 in
-.buffer y f32 inout
-.scalar a f32
-  ldg.f32 r0, [x + lane]
-  ldg.f32 r1, [y + lane]
-  mov.f32 r2, a
-  fma.f32 r3, r2, r0, r1
-  stg.f32 [y + lane], r3
-  exit
-"""
 ENDLESS = ".program endless\n.buffer x f32 inout\nagain:\n  ldg.f32 r0, [x + lane]\n  stg.f32 [x + lane], r0\n  bra again\n"
 DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 
