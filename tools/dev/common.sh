@@ -96,7 +96,7 @@ build() {
     rm -rf "$folder"
     CC=$compiler CC_FOR_BUILD=$compiler meson setup "$folder" "$@" || return
   elif [ "$(cat "$options" 2>/dev/null)" != "$*" ]; then
-    meson setup --reconfigure "$folder" "$@" || return
+    meson configure "$folder" "$@" || return
   fi
   printf '%s\n' "$*" >"$options"
   ninja -C "$folder"

@@ -9,15 +9,16 @@ need_wheel_tools() {
   make_python "$WHEEL_VENV" tools/requirements-wheel.txt
 }
 
-# pip's build in build/wheel, kept for the next time, by the commands of build/release as far as it goes, and so with its objects.
-# Then auditwheel looks at the symbols that the extension asks libraries for, and names the wheel by the oldest systems with them.
+# What pip calls (PEP 517), in build/wheel, kept for the next time, by the commands of build/release as far as it goes, and so with
+# its objects. Then auditwheel looks at the symbols that the extension asks libraries for, and names the wheel by the oldest systems
+# that have them.
 build_wheel() {
-  local python=$WHEEL_VENV/bin/python
+  local build='import mesonpy, sys; mesonpy.build_wheel(sys.argv[1], {"build-dir": sys.argv[2], "setup-args": sys.argv[3:]})'
   local -x PATH=$ROOT/$WHEEL_VENV/bin:$PATH CC=gcc CC_FOR_BUILD=gcc
   begin_as_release wheel
   rm -rf "$WHEELS"
-  "$python" -m pip wheel --disable-pip-version-check --no-index --no-build-isolation --no-deps --wheel-dir "$WHEELS/plain" \
-    -Cbuild-dir="$BUILD/wheel" -Csetup-args=-Dwerror=true -Csetup-args=-Db_ndebug=false . &&
+  mkdir -p "$WHEELS/plain"
+  python -c "$build" "$WHEELS/plain" "$BUILD/wheel" -Dwerror=true -Db_ndebug=false &&
     wheel tags --python-tag=cp311 --remove "$WHEELS"/plain/*.whl && # whatever Python built it
     auditwheel repair --strip --wheel-dir "$WHEELS" "$WHEELS"/plain/*.whl &&
     auditwheel show "$WHEELS"/*.whl
