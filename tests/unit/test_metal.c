@@ -254,6 +254,23 @@ static void test_spares(void) {
   check_clean();
 }
 
+/* What is kept is given back before there is no memory. */
+static void test_spares_are_memory(void) {
+  run r = {.executor = NULL};
+  CHECK_EQ_U64(open_run(&r, HG_BACKEND_METAL, adds), HG_OK);
+  CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, 1 << 16, &r.buffers[0]), HG_OK);
+  hg_buffer_release(r.buffers[0]);
+  r.buffers[0] = NULL;
+  long live = sim.live(NULL, 0);
+  sim.fail("buffer", 1);
+  CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, 1 << 20, &r.buffers[0]), HG_OK);
+  CHECK_EQ_U64(sim.live(NULL, 0), live); /* one for the other */
+  sim.fail("buffer", 1);
+  CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, 1 << 21, &r.buffers[1]), HG_OUT_OF_MEMORY);
+  close_run(&r);
+  check_clean();
+}
+
 /* Launches of a graph in a row are one command buffer, and each sees what the one before wrote. */
 static void test_graph_is_one(void) {
   run r = {.executor = NULL};
@@ -284,6 +301,7 @@ static void test_graph_is_one(void) {
 int main(void) {
   if (find_simulation()) {
     test_spares();
+    test_spares_are_memory();
     test_graph_is_one();
   }
   test_auto();
