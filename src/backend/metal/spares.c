@@ -50,13 +50,12 @@ static void make_room(metal_device *d, uint64_t length) {
   }
 }
 
-void hg_metal_keep_spare_within(metal_device *d, const metal_spare *given) {
-  metal_spare spare = *given;
-  make_room(d, spare.length);
-  if (spare.behind != NULL) METAL(&d->objc, retain, spare.behind);
-  if (spare.length > d->most_spare_bytes || hg_array_append(&d->allocator, &d->spares, &spare, 1) == NULL)
-    let_go(d, &spare);
-  else d->spare_bytes += spare.length;
+void hg_metal_keep_spare_within(metal_device *d, const metal_spare *spare) {
+  if (spare->behind != NULL) METAL(&d->objc, retain, spare->behind); /* what is waited for below may be the last to */
+  make_room(d, spare->length);
+  if (spare->length > d->most_spare_bytes || hg_array_append(&d->allocator, &d->spares, spare, 1) == NULL)
+    let_go(d, spare);
+  else d->spare_bytes += spare->length;
 }
 
 int hg_metal_trim_within(metal_device *d) {

@@ -34,9 +34,9 @@ static const sim_method options_class_methods[] = {{"new", (void *)new_options, 
 static const sim_class options_meta = {NULL, "MTLCompileOptions class", options_class_methods};
 const sim_class sim_options_class = {&options_meta, "MTLCompileOptions", options_methods};
 
-void *sim_new_library(void *d, sim_selector s, void *text, void *given, void **error) {
+void *sim_new_library(void *device, sim_selector s, void *text, void *given, void **error) {
   const options *o = given;
-  (void)d;
+  (void)device;
   (void)s;
   if (o == NULL || !o->is_safe) sim_die("a library is made with fast math");
   if (!sim_fails(SIM_NO_LIBRARY)) return sim_compile(sim_text(text), error);
@@ -174,9 +174,9 @@ static const sim_method archive_methods[] = {
     {NULL, NULL, NULL}};
 static const sim_class archive_class = {NULL, "MTLBinaryArchive", archive_methods};
 
-void *sim_new_archive(void *d, sim_selector s, void *given, void **error) {
+void *sim_new_archive(void *device, sim_selector s, void *given, void **error) {
   const archive_descriptor *from = given;
-  (void)d;
+  (void)device;
   (void)s;
   archive *a = sim_fails(SIM_NO_ARCHIVE) ? NULL : sim_make(&archive_class, sizeof *a, NULL);
   if (a != NULL && (from->file == NULL || read_archive(a, sim_text(from->file)))) return a;

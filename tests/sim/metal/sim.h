@@ -125,9 +125,9 @@ typedef struct sim_pipeline {
 } sim_pipeline;
 
 /* Messages of the device (pipelines.c). */
-void *sim_new_library(void *device, sim_selector s, void *text, void *options, void **error);
-void *sim_new_archive(void *device, sim_selector s, void *descriptor, void **error);
-void *sim_new_pipeline(void *device, sim_selector s, void *descriptor, sim_unsigned asked, void **reflection,
+void *sim_new_library(void *device, sim_selector s, void *text, void *given, void **error);
+void *sim_new_archive(void *device, sim_selector s, void *given, void **error);
+void *sim_new_pipeline(void *device, sim_selector s, void *given, sim_unsigned asked, void **reflection,
                        void **error);
 SIM_API long metal_sim_compiled(void); /* how many pipelines were compiled, rather than taken from an archive */
 
