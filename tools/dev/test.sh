@@ -210,6 +210,7 @@ stage_accuracy() {
   local every=(run_counted "$BUILD/accuracy/tests/accuracy/every_input" --processes "$JOBS")
   job "every input of 16 bits" "${every[@]}" --types f16,bf16 --engines "$(engines_here | tr ':\n' '/,')"
   job "inputs of 32 bits" "${every[@]}" --types f32 --step 4093 --engines "$(engines_here | grep -v interp | tr ':\n' '/,')"
+  has_metal && job "on Metal" run_counted "${ON_METAL[@]}" "${every[@]:1}" --types f32,f16,bf16 --step 4093 --engines metal
   run_jobs
 }
 
