@@ -21,6 +21,9 @@ static inline void fill_plain(uint8_t *destination, size_t byte_count, uint64_t 
 
 enum { STREAM_ALIGNMENT = 16, STREAM_STEP = 64, STREAM_PREFETCH_BYTES = 2048 };
 
+/* Streaming stores are ordered with others only by this. */
+static inline void stream_fence(void) { _mm_sfence(); }
+
 /* How many bytes come before the first aligned one. */
 static inline size_t stream_head(const uint8_t *destination, size_t byte_count) {
   size_t head = (size_t)(-(uintptr_t)destination & (STREAM_ALIGNMENT - 1));
@@ -41,7 +44,7 @@ static inline void stream_copy(uint8_t *destination, const uint8_t *source, size
     _mm_stream_si128(to + 2, c);
     _mm_stream_si128(to + 3, d);
   }
-  _mm_sfence(); /* streaming stores are ordered with others only by this */
+  stream_fence();
   memcpy(destination + done, source + done, byte_count - done);
 }
 
@@ -55,11 +58,13 @@ static inline void stream_fill(uint8_t *destination, size_t byte_count, uint64_t
     __m128i *to = (__m128i *)(void *)(destination + done);
     for (int i = 0; i < STREAM_STEP / STREAM_ALIGNMENT; i++) _mm_stream_si128(to + i, row);
   }
-  _mm_sfence();
+  stream_fence();
   fill_plain(destination + done, byte_count - done, pattern);
 }
 
 #else
+
+static inline void stream_fence(void) {}
 
 static inline void stream_copy(uint8_t *destination, const uint8_t *source, size_t byte_count) {
   memcpy(destination, source, byte_count);

@@ -244,12 +244,12 @@ static void run_part(void *user, uint64_t part, uint32_t number) {
   uint64_t first = part * j->units_a_part, end = first + j->units_a_part;
   if (w->run == NULL) init_worker(w, j->run, j->body);
   if (end > j->units) end = j->units;
-  if (j->run->is_block_tile) {
-    run_blocks(j->body, w, first, end);
-    return;
+  if (j->run->is_block_tile) run_blocks(j->body, w, first, end);
+  else {
+    end *= j->unit_lanes;
+    run_lanes(j->body, w, first * j->unit_lanes, end < j->run->lanes ? end : j->run->lanes);
   }
-  end *= j->unit_lanes;
-  run_lanes(j->body, w, first * j->unit_lanes, end < j->run->lanes ? end : j->run->lanes);
+  if (j->body->end != NULL) j->body->end(w);
 }
 
 static uint64_t piece_lanes(const cpu_body *body) {

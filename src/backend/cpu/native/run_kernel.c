@@ -1,6 +1,7 @@
 /* run_kernel.c - launches of machine code: each tile runs the kernel's steps in order, a region once for each run of
  * lanes that the tile has. */
 #include "backend/cpu/native/native_kernel.h"
+#include "backend/cpu/stream.h"
 
 #include "base/error.h"
 
@@ -444,6 +445,12 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   }
 }
 
+/* Once for many blocks, which are short, rather than in their code. */
+static void end_part(cpu_worker *w) {
+  const native_context *c = (const native_context *)(const void *)w->scratch;
+  if (c->streams) stream_fence();
+}
+
 int hg_native_needs_tiles(const hg_vector *vector) {
   return vector->most_steps > 0 && !hg_native_counts_steps(vector);
 }
@@ -461,7 +468,8 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
                    .local_lanes = native->local_lanes,
                    .scratch_bytes = layout_of(native, is_block_tile).end,
                    .begin = begin_worker,
-                   .tile = run_tile};
+                   .tile = run_tile,
+                   .end = end_part};
   return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
                     native->vector, launch);
 }

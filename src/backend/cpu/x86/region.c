@@ -96,7 +96,6 @@ void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)(e->copies * e->lanes));
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_LESS_EQUAL, top);
-  if (e->is_stream) hg_x86_sfence(a);
   if (e->cold.count == 0) return;
   uint32_t done = hg_x86_new_label(a);
   hg_x86_jump(a, done);

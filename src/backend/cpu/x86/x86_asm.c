@@ -298,7 +298,6 @@ void hg_x86_return(x86_asm *a) {
 }
 
 void hg_x86_vzeroupper(x86_asm *a) { hg_x86_bytes(a, "\xc5\xf8\x77", 3); }
-void hg_x86_sfence(x86_asm *a) { hg_x86_bytes(a, "\x0f\xae\xf8", 3); }
 
 /* ---- labels ------------------------------------------------------------------------------------------------------
  * Until a label is placed, the displacements that wait for it form a list: each holds the place of the one before. */

@@ -145,7 +145,6 @@ void hg_x86_pop(x86_asm *a, unsigned reg);
 void hg_x86_call_rm(x86_asm *a, x86_rm rm);
 void hg_x86_return(x86_asm *a);
 void hg_x86_vzeroupper(x86_asm *a);
-void hg_x86_sfence(x86_asm *a);
 void hg_x86_prefetch(x86_asm *a, unsigned level, x86_rm rm); /* to the cache of level 1 to 3, and those below */
 void hg_x86_prefetch_to_write(x86_asm *a, x86_rm rm);        /* to level 1, for this processor alone */
 void hg_x86_align(x86_asm *a, unsigned alignment, uint8_t filler);
