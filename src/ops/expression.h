@@ -154,18 +154,15 @@ void ops_store_results(ops_code *code, const term_id *roots, const ops_form *pla
 
 /* ---- maps over rows in blocks ------------------------------------------------------------------------------------ */
 
-/* On a CPU a block's values are computed once, and its lanes' loads are known to lie side by side: so rows that are
- * read by number are pieces of OPS_ROW_LANES elements, a block each. */
-enum { OPS_ROW_LANES = 256 };
+/* On a CPU what a block's lanes have in common is computed once, and that their elements lie side by side is known: so
+ * a block has a piece of one row, where not all elements are found by the lane's number alone. */
 typedef struct ops_long_rows {
   uint16_t row, column; /* registers of the index type: the row's number, the lane's place in it */
-  uint32_t end;         /* label: where lanes go that are beyond it; UINT32_MAX: none are */
 } ops_long_rows;
 
-/* 1 if rows along the space's last coordinate are long enough. */
+/* 1 if rows along the space's last coordinate are made of whole blocks. */
 int ops_may_take_long_rows(const ops_terms *t, const ops_shape *space);
 /* Makes it a launch of such blocks: so many rows of this size. */
 ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size);
-void ops_long_rows_end(ops_code *code, const ops_long_rows *begun);
 
 #endif

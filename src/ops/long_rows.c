@@ -2,11 +2,18 @@
  * expression.h. */
 #include "ops/expression.h"
 
-enum { SHORTEST = OPS_ROW_LANES / 2, IS_IN_ROW = 15 };
+/* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
+static uint32_t lanes_for(uint64_t size) {
+  static const uint32_t lanes[] = {1024, 256, 128};
+  for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
+    if (size % lanes[i] == 0) return lanes[i];
+  return 0;
+}
 
 int ops_may_take_long_rows(const ops_terms *t, const ops_shape *space) {
-  if (t->group->plan->for_gpu || space->rank < 2 || space->size[space->rank - 1] < SHORTEST) return 0;
-  return ops_count(space) / space->size[space->rank - 1] <= UINT32_MAX;
+  if (t->group->plan->for_gpu || space->rank < 2) return 0;
+  uint64_t size = space->size[space->rank - 1];
+  return size != 0 && lanes_for(size) != 0 && ops_count(space) / size <= UINT32_MAX;
 }
 
 static uint16_t as_index(ops_code *code, atlas_operand from) {
@@ -24,27 +31,18 @@ static uint16_t coordinate(ops_code *code, atlas_coord which) {
 }
 
 ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size) {
-  ops_long_rows begun = {.row = coordinate(code, ATLAS_COORD_BLOCK_Y), .end = UINT32_MAX};
-  atlas_builder_block(code->builder, OPS_ROW_LANES, 1, 1);
-  begun.column = as_index(code, atlas_reg(ATLAS_REG_BLOCK_LANE));
-  if (size > OPS_ROW_LANES) {
+  uint32_t lanes = lanes_for(size);
+  ops_long_rows begun = {.row = coordinate(code, ATLAS_COORD_BLOCK_Y),
+                         .column = as_index(code, atlas_reg(ATLAS_REG_BLOCK_LANE))};
+  atlas_builder_block(code->builder, lanes, 1, 1);
+  if (size > lanes) {
     uint16_t block = coordinate(code, ATLAS_COORD_BLOCK_X);
     atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(begun.column), atlas_reg(block),
-               atlas_int_const(code->index_type, OPS_ROW_LANES), atlas_reg(begun.column));
+               atlas_int_const(code->index_type, lanes), atlas_reg(begun.column));
     ops_register_free(code, block);
   }
-  if (size % OPS_ROW_LANES != 0) {
-    begun.end = atlas_builder_label(code->builder, NULL);
-    atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(IS_IN_ROW), atlas_reg(begun.column),
-               ops_scalar_of(code, code->index_type, size));
-    atlas_emit_branch(code->builder, IS_IN_ROW, 1, begun.end);
-  }
   ops_step *step = code->step;
-  step->grid[0] = (uint32_t)((size + OPS_ROW_LANES - 1) / OPS_ROW_LANES), step->grid[1] = (uint32_t)rows;
-  step->lanes = 0, step->block[0] = OPS_ROW_LANES, step->grid[2] = step->block[1] = step->block[2] = 1;
+  step->lanes = 0, step->grid[0] = (uint32_t)(size / lanes), step->grid[1] = (uint32_t)rows, step->grid[2] = 1;
+  step->block[0] = lanes, step->block[1] = step->block[2] = 1;
   return begun;
-}
-
-void ops_long_rows_end(ops_code *code, const ops_long_rows *begun) {
-  if (begun->end != UINT32_MAX) atlas_builder_place(code->builder, begun->end);
 }

@@ -26,14 +26,16 @@ static void coordinates_of_lane(ops_code *code) {
   coordinates_of(code, rest, space->rank);
 }
 
-/* Something is read by a number that stays the same along a row. */
-static int reads_rows(const ops_terms *t) {
+/* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
+ * its number. Numbers that vary along the row are each lane's own in any case. */
+static int takes_rows(const ops_terms *t) {
+  uint32_t last = t->space.rank - 1;
   if (!ops_may_take_long_rows(t, &t->space)) return 0;
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     const ops_term *term = ops_term_at(t, id);
-    if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> (t->space.rank - 1) & 1) == 0) return 1;
+    if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> last & 1) != 0) return 0;
   }
-  return 0;
+  return 1;
 }
 
 /* The lane's number by the space's coordinates. */
@@ -50,18 +52,13 @@ static void write_results(ops_code *code, uint32_t count, const term_id *roots, 
   code->lane_form = &lane;
   for (uint32_t i = 0; i < count; i++) ops_want(code, roots[i]);
   code->step->lanes = ops_count(space);
-  if (reads_rows(code->terms)) {
+  if (takes_rows(code->terms)) {
     uint64_t size = space->size[space->rank - 1];
     ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size);
     code->variable[space->rank - 1] = rows.column;
     coordinates_of(code, rows.row, space->rank - 1);
-    if (rows.end != UINT32_MAX) code->lane_form = NULL;
-    ops_store_results(code, roots, places);
-    ops_long_rows_end(code, &rows);
-  } else {
-    coordinates_of_lane(code);
-    ops_store_results(code, roots, places);
-  }
+  } else coordinates_of_lane(code);
+  ops_store_results(code, roots, places);
   code->lane_form = NULL;
 }
 

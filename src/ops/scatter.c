@@ -104,9 +104,9 @@ void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape) {
     return;
   }
   uint64_t rows = ops_count(shape) / shape->size[last];
-  l->rows = ops_long_rows_begin(&l->code, rows, shape->size[last]);
-  l->code.variable[last] = l->rows.column;
-  split(l, shape, ~(1u << last), rows, atlas_reg(l->rows.row), ATLAS_i64);
+  ops_long_rows begun = ops_long_rows_begin(&l->code, rows, shape->size[last]);
+  l->code.variable[last] = begun.column;
+  split(l, shape, ~(1u << last), rows, atlas_reg(begun.row), ATLAS_i64);
 }
 
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form) {
@@ -154,7 +154,6 @@ uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form) {
 }
 
 void ops_scatter_end(scatter_launch *l, ops_step *step, hg_status *status, uint64_t lanes) {
-  if (step->block[0] != 0) ops_long_rows_end(&l->code, &l->rows);
   hg_status ended = ops_code_end(&l->code);
   if (*status == HG_OK) *status = ended;
   step->kind = "scatter";

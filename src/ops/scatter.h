@@ -26,7 +26,6 @@ typedef struct scatter_launch {
   const scatter *s;
   ops_terms terms;
   ops_code code;
-  ops_long_rows rows; /* of a launch of blocks */
   ops_form own[HG_MAX_RANK], other[HG_MAX_RANK]; /* the axis by its own coordinate, by the last one */
 } scatter_launch;
 

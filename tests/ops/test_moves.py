@@ -135,7 +135,7 @@ def test_by_number(index_kind, judge):
 
 
 @pytest.mark.parametrize("kind", ["u8", "bf16", "f32", "i64"])
-@pytest.mark.parametrize("width", [127, 128, 256, 300, 1030])
+@pytest.mark.parametrize("width", [127, 128, 256, 300, 384, 1024, 1536])
 @pytest.mark.parametrize("layout", ["dense", "mixed", "turned", "backwards"])
 def test_long_rows_by_number(kind, width, layout, judge):
     """Rows that launches take in pieces, alone and with something behind them."""
@@ -152,6 +152,26 @@ def test_long_rows_by_number(kind, width, layout, judge):
         same(judge, "take", own, right)
         with np.errstate(all="ignore"):
             assert np.array_equal(is_number, right == right)
+
+
+@pytest.mark.parametrize("kind", ["u8", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("width", [127, 128, 256, 300, 384, 1024, 1536, 8192])
+def test_long_rows_joined(kind, width, judge):
+    """Rows that launches take in pieces: broadcast along either axis, padded, side by side and one behind the other."""
+    rng = np.random.default_rng(hgops.CODES[kind] + width)
+    x, row, column = (odd(rng, kind, shape) for shape in ((3, width), (width,), (3, 1)))
+    c = Computation()
+    value, first, second = c.input(x), c.input(row), c.input(column)
+    c.output(c.op("where", c.op("equal", value, second), first, value))
+    c.output(c.op("concatenate", value, value, axis=1))
+    c.output(c.op("concatenate", value, c.op("flip", value, axes=[1]), axis=0))
+    c.output(c.op("stack", value, value, axis=1))
+    c.output(c.op("pad", value, low=[1, 2], high=[0, 3]))
+    with np.errstate(all="ignore"):
+        picked = np.where(x == column, row, x)
+    padded_by = np.pad(x, [(1, 0), (2, 3)])
+    for own, right in zip(c.run(), (picked, np.concatenate([x, x], 1), np.concatenate([x, x[:, ::-1]]), np.stack([x, x], 1), padded_by)):
+        same(judge, "where", own, right)
 
 
 @pytest.mark.parametrize("width", [8, 200, 256])

@@ -67,7 +67,7 @@ def folded(rows):
     return rows[0]
 
 
-@pytest.mark.parametrize("width", [127, 128, 256, 300, 1030])
+@pytest.mark.parametrize("width", [127, 128, 256, 300, 384, 1024, 1536])
 @pytest.mark.parametrize("places, sources", [(90, 40), (9, 40), (2, 40)])
 @pytest.mark.parametrize("leading", [(), (2,)])
 def test_long_rows(width, places, sources, leading):
