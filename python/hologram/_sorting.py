@@ -180,9 +180,9 @@ def places(mask: Any) -> Any:
 
 # ---- sets -------------------------------------------------------------------------------------------------------------
 
-_All = namedtuple("unique_all_result", "values indices inverse_indices counts")
-_Counts = namedtuple("unique_counts_result", "values counts")
-_Inverse = namedtuple("unique_inverse_result", "values inverse_indices")
+unique_all_result = namedtuple("unique_all_result", "values indices inverse_indices counts")
+unique_counts_result = namedtuple("unique_counts_result", "values counts")
+unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indices")
 
 
 def unique_all(x: Any, /) -> Any:
@@ -190,7 +190,7 @@ def unique_all(x: Any, /) -> Any:
     flat = x.reshape(-1)
     if flat.size == 0:
         none = zeros((0,), "int64")
-        return _All(flat, none, zeros(x.shape, "int64"), none)
+        return unique_all_result(flat, none, zeros(x.shape, "int64"), none)
     order = _order(flat, False)
     ordered = _core.take(flat, order)
     is_first = _core.concatenate([full((1,), True), ordered[1:] != ordered[:-1]], axis=0)
@@ -198,19 +198,19 @@ def unique_all(x: Any, /) -> Any:
     ends = _core.concatenate([starts[1:], asarray([flat.size], "int64")], axis=0)
     number = cumulative_sum(is_first.astype("int64")) - 1
     inverse = _core.scatter(order, order, number)
-    return _All(_core.take(ordered, starts), _core.take(order, starts), inverse.reshape(x.shape), ends - starts)
+    return unique_all_result(_core.take(ordered, starts), _core.take(order, starts), inverse.reshape(x.shape), ends - starts)
 
 
 def unique_counts(x: Any, /) -> Any:
     """The values of x, each once and sorted, and how often each occurs."""
     made = unique_all(x)
-    return _Counts(made.values, made.counts)
+    return unique_counts_result(made.values, made.counts)
 
 
 def unique_inverse(x: Any, /) -> Any:
     """The values of x, each once and sorted, and which of them each element is."""
     made = unique_all(x)
-    return _Inverse(made.values, made.inverse_indices)
+    return unique_inverse_result(made.values, made.inverse_indices)
 
 
 def unique_values(x: Any, /) -> Any:

@@ -10,7 +10,7 @@ from builtins import min as _min
 from builtins import slice as _slice
 
 from hologram import _core
-from hologram._core import *  # noqa: F403
+from hologram._core import *  # noqa: F403  # pyright: ignore[reportAssignmentType]
 from hologram._core import add as add
 from hologram._create import _count
 from hologram._create import array as _array  # noqa: F401
@@ -30,14 +30,14 @@ from hologram._elementwise import atanh as atanh
 from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import ceil as ceil
-from hologram._elementwise import clip as clip
+from hologram._elementwise import clip as clip  # type: ignore[assignment]
 from hologram._elementwise import floor as floor
 from hologram._elementwise import hypot as hypot
 from hologram._elementwise import isfinite as isfinite
 from hologram._elementwise import isinf as isinf
 from hologram._elementwise import isnan as isnan
 from hologram._elementwise import nextafter as nextafter
-from hologram._elementwise import pow as pow
+from hologram._elementwise import pow as pow  # type: ignore[assignment]
 from hologram._elementwise import round as round
 from hologram._elementwise import trunc as trunc
 from hologram._sorting import argsort as argsort
@@ -112,7 +112,7 @@ def _type_of(value: Any) -> Any:
 
 # ---- creation ---------------------------------------------------------------------------------------------------------
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:  # type: ignore[no-redef]
     """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
     if stop is None:
         start, stop = 0, start
@@ -126,7 +126,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     return made if device is None else made.to_device(device)
 
 
-def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:
+def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:  # type: ignore[no-redef]
     """1 on the k-th diagonal, else 0."""
     n_cols = n_rows if n_cols is None else n_cols
     made = _core.eye(n_rows, n_cols, _max(-n_rows, _min(k, n_cols)), dtype or _core.float32)
@@ -215,17 +215,17 @@ def _total(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: Any) -> Any:
     return made if made.dtype == dtype else made.astype(dtype)
 
 
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
     """Sum along axes, as another type if one is given; integers in 64 bits."""
     return _total(_core.sum, x, axis, dtype, keepdims)
 
 
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
     """Product along axes, as another type if one is given; integers in 64 bits."""
     return _total(_core.prod, x, axis, dtype, keepdims)
 
 
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
     """How many along axes are not 0: int64."""
     return _core.sum(x if x.dtype == bool else x != 0, axis, keepdims)
 
@@ -268,7 +268,7 @@ def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
     return _core.concatenate(arrays, axis)
 
 
-def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
+def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:  # type: ignore[no-redef]
     """The same elements in C order in another shape; one size may be -1: what is left. Arrays are values: copy means nothing."""
     return x.reshape(shape)
 
@@ -302,7 +302,7 @@ def _from_start(indices: Any, size: Any) -> Any:
     return indices if indices.dtype.name.startswith("u") else _core.where(indices < 0, indices + size, indices)
 
 
-def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:
+def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[no-redef]
     """Elements of x by their numbers along an axis."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis has to be given for an array of {x.ndim} axes")
@@ -375,7 +375,7 @@ def signbit(x: Any, /) -> Any:
     return _core.copysign(ones_like(x), x) < 0
 
 
-def matmul(x1: Any, x2: Any, /) -> Any:
+def matmul(x1: Any, x2: Any, /) -> Any:  # type: ignore[no-redef]
     """Products of matrices; of the type that theirs promote to, where the table's matmul makes int32 of int8."""
     made = _core.matmul(x1, x2)
     return made.astype(_core.int8) if x1.dtype == x2.dtype == _core.int8 else made
@@ -388,7 +388,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: the axis has {x1.shape[axis]} elements in one and {x2.shape[axis]} in the other")
     products = x1 * x2
-    return sum(products, axis=axis, dtype=products.dtype)
+    return sum(products, axis=axis, dtype=products.dtype)  # type: ignore[call-arg]
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:

@@ -296,7 +296,7 @@ static int spreads(const column_block *c) {
 static void spread(column_block *c, uint16_t own) {
   ops_code *code = &c->code;
   uint32_t across = c->lanes * c->wide;
-  uint16_t lane = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint16_t lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   emit_index(c, ATLAS_OP_div, c->group, atlas_reg(lane), atlas_bits(across));
   emit_index(c, ATLAS_OP_rem, own, atlas_reg(lane), atlas_bits(across));
   emit_index(c, ATLAS_OP_add, c->column, atlas_reg(c->block_column), atlas_reg(own));
@@ -489,8 +489,8 @@ static void store_parts(column_block *c, const stage_values *v, const row_parts 
 static void begin_block(column_block *c) {
   ops_code *code = &c->code;
   atlas_builder *b = code->builder;
-  uint16_t block = ops_row_index_of(code, ATLAS_REG_BLOCK_INDEX), outer = ops_register(code);
-  c->lane = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), outer = ops_register(code);
+  c->lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   c->group = ops_register(code);
   c->column = ops_register(code);
   emit_index(c, ATLAS_OP_div, c->group, atlas_reg(c->lane), atlas_bits(c->lanes));
@@ -514,7 +514,7 @@ static void begin_block(column_block *c) {
   if (c->chunk != OPS_NO_REGISTER) {
     uint16_t y = ops_register(code);
     atlas_emit(b, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(y), atlas_coordinate(ATLAS_COORD_BLOCK_Y));
-    c->chunk = ops_row_index_of(code, y);
+    c->chunk = ops_index_of(code, y);
     ops_register_free(code, y);
   }
 }

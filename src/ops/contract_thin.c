@@ -46,19 +46,6 @@ static void give_back(thin *t, uint16_t reg) { ops_register_free(&t->c->code, re
 static atlas_operand number(thin *t, int64_t value) { return ops_scalar_of(&t->c->code, t->index, (uint64_t)value); }
 static atlas_operand constant(uint64_t value) { return atlas_int_const(ATLAS_u32, (int64_t)value); }
 
-static uint16_t as_index(thin *t, uint16_t reg) {
-  uint16_t to = fresh(t);
-  if (t->index == ATLAS_u32) atlas_emit(t->builder, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(to), atlas_reg(reg));
-  else atlas_emit2(t->builder, ATLAS_OP_cvt, t->index, ATLAS_u32, atlas_reg(to), atlas_reg(reg));
-  return to;
-}
-
-static uint16_t coordinate(thin *t, atlas_coord coord) {
-  uint16_t to = fresh(t);
-  atlas_emit(t->builder, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(to), atlas_coordinate(coord));
-  return to;
-}
-
 static void load(thin *t, const contract_side *side, uint16_t to, uint16_t address, int64_t displacement) {
   uint16_t slot = ops_buffer_of(&t->c->code, side->storage);
   atlas_emit(t->builder, ATLAS_OP_ldg, (atlas_type)side->type, 2, atlas_reg(to),
@@ -88,19 +75,21 @@ static uint16_t address_of(thin *t, const contract_side *side) {
 }
 
 static void begin_places(thin *t) {
-  uint16_t batch = coordinate(t, ATLAS_COORD_BLOCK_Z), part = coordinate(t, ATLAS_COORD_BLOCK_Y), first = fresh(t);
-  uint16_t block = coordinate(t, ATLAS_COORD_BLOCK_X);
+  ops_code *code = &t->c->code;
+  uint16_t batch = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Z);
+  uint16_t part = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Y), first = fresh(t);
+  uint16_t block = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_X);
   emit3(t, ATLAS_OP_mul, ATLAS_u32, first, atlas_reg(part), constant(CONTRACT_CHAIN));
   t->count = fresh(t);
   emit3(t, ATLAS_OP_sub, ATLAS_u32, t->count, ops_scalar_of(&t->c->code, ATLAS_u32, t->c->k), atlas_reg(first));
   emit3(t, ATLAS_OP_min, ATLAS_u32, t->count, atlas_reg(t->count), constant(CONTRACT_CHAIN));
-  t->batch = as_index(t, batch);
-  t->part = as_index(t, part);
-  t->first = as_index(t, first);
+  t->batch = ops_index_of(&t->c->code, batch);
+  t->part = ops_index_of(&t->c->code, part);
+  t->first = ops_index_of(&t->c->code, first);
   emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->lanes));
   emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
   if (t->wide > 1) emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->wide));
-  t->place = as_index(t, block);
+  t->place = ops_index_of(&t->c->code, block);
   give_back(t, batch), give_back(t, part), give_back(t, first), give_back(t, block);
   t->at_vector = address_of(t, t->vector);
 }
@@ -183,7 +172,7 @@ static void fetch_tile(thin *t) {
 
 /* Rows beyond the last are the last once more. */
 static uint16_t address_of_row(thin *t, uint16_t row, uint16_t base) {
-  uint16_t index = as_index(t, row), at = fresh(t);
+  uint16_t index = ops_index_of(&t->c->code, row), at = fresh(t);
   emit3(t, ATLAS_OP_min, t->index, index, atlas_reg(index), number(t, (int64_t)(t->size - 1)));
   atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(at), atlas_reg(index), number(t, t->matrix->stride),
              atlas_reg(base));
@@ -192,14 +181,15 @@ static uint16_t address_of_row(thin *t, uint16_t row, uint16_t base) {
 }
 
 static void begin_rows(thin *t, uint16_t first_row, uint16_t low) {
-  uint16_t base = address_of(t, t->matrix), k = as_index(t, low), row = coordinate(t, ATLAS_COORD_BLOCK_X);
+  uint16_t base = address_of(t, t->matrix), k = ops_index_of(&t->c->code, low);
+  uint16_t row = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_X);
   emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(row), constant(ROW_LANES));
   if (t->c->k % TILE != 0) {
     uint16_t own = fresh(t), whole = fresh(t);
     emit3(t, ATLAS_OP_add, ATLAS_u32, own, atlas_reg(row), atlas_reg(ATLAS_REG_BLOCK_LANE));
     emit3(t, ATLAS_OP_and, ATLAS_u32, whole, atlas_reg(t->count), constant(2 * CONTRACT_CHAIN - TILE));
     t->own_row = address_of_row(t, own, base);
-    uint16_t index = as_index(t, whole);
+    uint16_t index = ops_index_of(&t->c->code, whole);
     emit3(t, ATLAS_OP_add, t->index, t->own_row, atlas_reg(t->own_row), atlas_reg(index));
     give_back(t, own), give_back(t, whole), give_back(t, index);
   }
@@ -233,7 +223,7 @@ static void store_vector(thin *t, uint16_t shared) {
   for (uint32_t first = 0; first < CONTRACT_CHAIN; first += ROW_LANES) {
     emit3(t, ATLAS_OP_add, ATLAS_u32, k, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(first));
     emit3(t, ATLAS_OP_min, ATLAS_u32, k, atlas_reg(k), atlas_reg(last));
-    uint16_t at = as_index(t, k);
+    uint16_t at = ops_index_of(&t->c->code, k);
     atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(at), atlas_reg(at), number(t, t->vector->k_stride),
                atlas_reg(t->at_vector));
     load(t, t->vector, value, at, 0);
@@ -298,7 +288,7 @@ static void sum_rows(thin *t) {
   uint16_t whole = fresh(t), index;
   emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE - 1));
   emit3(t, ATLAS_OP_sub, ATLAS_u32, whole, atlas_reg(t->count), atlas_reg(turns));
-  index = as_index(t, whole);
+  index = ops_index_of(&t->c->code, whole);
   multiply_add(t, t->at_vector, atlas_reg(index), number(t, t->vector->k_stride));
   t->at_matrix[0] = t->own_row;
   t->step = atlas_int_const(t->index, 1);

@@ -57,20 +57,6 @@ static atlas_operand constant(uint64_t value) { return atlas_int_const(ATLAS_u32
 
 static uint32_t log2_of(uint64_t power) { return (uint32_t)__builtin_ctzll(power); }
 
-/* A u32 as an index, in a register of its own. */
-static uint16_t as_index(tiles *t, uint16_t reg) {
-  uint16_t to = fresh(t);
-  if (t->index == ATLAS_u32) atlas_emit(t->builder, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(to), atlas_reg(reg));
-  else atlas_emit2(t->builder, ATLAS_OP_cvt, t->index, ATLAS_u32, atlas_reg(to), atlas_reg(reg));
-  return to;
-}
-
-static uint16_t coordinate(tiles *t, atlas_coord coord) {
-  uint16_t to = fresh(t);
-  atlas_emit(t->builder, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(to), atlas_coordinate(coord));
-  return to;
-}
-
 /* (from >> shift) & mask, times `times`; a mask of 0: all bits */
 static uint16_t bits_of(tiles *t, uint32_t shift, uint32_t mask, uint32_t times) {
   uint16_t to = fresh(t);
@@ -108,7 +94,7 @@ static uint16_t outer_index(tiles *t, const bringing *g, uint16_t own, uint32_t 
   if (i > 0) emit3(t, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(at), constant(i));
   uint64_t beyond = g->along_k || g->is_split ? 1 : g->count;
   if (size % g->tile != 0) emit3(t, ATLAS_OP_min, ATLAS_u32, at, atlas_reg(at), number32(t, size - beyond));
-  uint16_t index = as_index(t, at);
+  uint16_t index = ops_index_of(&t->c->code, at);
   give_back(t, at);
   return index;
 }
@@ -122,7 +108,7 @@ static void begin_bringing(tiles *t, bringing *g) {
   g->place = fresh(t);
   atlas_emit(t->builder, ATLAS_OP_mad, ATLAS_u32, 4, atlas_reg(g->place), atlas_reg(own_k), constant(g->pitch),
              atlas_reg(own));
-  uint16_t k = as_index(t, own_k);
+  uint16_t k = ops_index_of(&t->c->code, own_k);
   emit3(t, ATLAS_OP_add, t->index, k, atlas_reg(k), atlas_reg(t->first_k));
   uint16_t base = fresh(t);
   emit3(t, ATLAS_OP_mul, t->index, base, atlas_reg(t->batch), number(t, (uint64_t)side->batch_stride));
@@ -385,7 +371,7 @@ static uint16_t result_index(tiles *t, uint16_t first, uint16_t own, uint32_t mo
   uint16_t at = fresh(t);
   emit3(t, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(first), atlas_reg(own));
   if (more > 0) emit3(t, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(at), constant(more));
-  uint16_t index = as_index(t, at);
+  uint16_t index = ops_index_of(&t->c->code, at);
   give_back(t, at);
   return index;
 }
@@ -443,18 +429,18 @@ static void declare(tiles *t) {
 /* Where the block's tile is, and the lane's sums in it. */
 static void begin_places(tiles *t) {
   const contract *c = t->c;
-  t->first_m = coordinate(t, ATLAS_COORD_BLOCK_Y);
+  t->first_m = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_Y);
   emit3(t, ATLAS_OP_mul, ATLAS_u32, t->first_m, atlas_reg(t->first_m), constant(contract_tile_m(c)));
-  t->first_n = coordinate(t, ATLAS_COORD_BLOCK_X);
+  t->first_n = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_X);
   emit3(t, ATLAS_OP_mul, ATLAS_u32, t->first_n, atlas_reg(t->first_n), constant(contract_tile_n(c)));
-  uint16_t batch = coordinate(t, ATLAS_COORD_BLOCK_Z), part = fresh(t);
+  uint16_t batch = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_Z), part = fresh(t);
   set_zero(t, part);
   if (c->parts > 1) {
     emit3(t, ATLAS_OP_rem, ATLAS_u32, part, atlas_reg(batch), number32(t, c->parts));
     emit3(t, ATLAS_OP_div, ATLAS_u32, batch, atlas_reg(batch), number32(t, c->parts));
   }
-  t->batch = as_index(t, batch);
-  t->part = as_index(t, part);
+  t->batch = ops_index_of(&t->c->code, batch);
+  t->part = ops_index_of(&t->c->code, part);
   /* the part's range of K, in rounds */
   uint64_t length = c->part_chains * CONTRACT_CHAIN;
   uint16_t first = fresh(t);
@@ -464,7 +450,7 @@ static void begin_places(tiles *t) {
   if (c->parts > 1) emit3(t, ATLAS_OP_min, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(length));
   emit3(t, ATLAS_OP_add, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(2 * CONTRACT_STEP - 1));
   emit3(t, ATLAS_OP_shr, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(log2_of(2 * CONTRACT_STEP)));
-  t->first_k = as_index(t, first);
+  t->first_k = ops_index_of(&t->c->code, first);
   give_back(t, first);
   give_back(t, batch);
   give_back(t, part);

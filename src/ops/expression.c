@@ -25,6 +25,18 @@ void ops_register_free(ops_code *code, uint16_t reg) {
   if (reg < ATLAS_GENERAL_REGISTERS) code->used[reg] = 0;
 }
 
+uint16_t ops_index_of(ops_code *code, uint32_t reg) {
+  uint16_t index = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(index), atlas_reg(reg));
+  return index;
+}
+
+uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord) {
+  uint16_t to = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(to), atlas_coordinate(coord));
+  return to;
+}
+
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static int is_written(const ops_code *code, uint32_t storage) {

@@ -126,6 +126,9 @@ void ops_code_drop(ops_code *code);
 /* A free register, and back. */
 uint16_t ops_register(ops_code *code);
 void ops_register_free(ops_code *code, uint16_t reg);
+/* A u32 register's number in a register of its own, of the index type. A coordinate of the launch: u32. */
+uint16_t ops_index_of(ops_code *code, uint32_t reg);
+uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord);
 
 /* A scalar parameter with this value (of the index type unless said): equal values are one parameter. */
 atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits);
@@ -160,9 +163,9 @@ typedef struct ops_long_rows {
   uint16_t row, column; /* registers of the index type: the row's number, the lane's place in it */
 } ops_long_rows;
 
-/* 1 if rows along the space's last coordinate are made of whole blocks. */
-int ops_may_take_long_rows(const ops_terms *t, const ops_shape *space);
+/* Lanes of a block, if rows along the space's last coordinate are made of whole ones; else 0. */
+uint32_t ops_long_rows_lanes(const ops_terms *t, const ops_shape *space);
 /* Makes it a launch of such blocks: so many rows of this size. */
-ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size);
+ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes);
 
 #endif

@@ -10,30 +10,21 @@ static uint32_t lanes_for(uint64_t size) {
   return 0;
 }
 
-int ops_may_take_long_rows(const ops_terms *t, const ops_shape *space) {
+uint32_t ops_long_rows_lanes(const ops_terms *t, const ops_shape *space) {
   if (t->group->plan->for_gpu || space->rank < 2) return 0;
   uint64_t size = space->size[space->rank - 1];
-  return size != 0 && lanes_for(size) != 0 && ops_count(space) / size <= UINT32_MAX;
-}
-
-static uint16_t as_index(ops_code *code, atlas_operand from) {
-  uint16_t to = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(to), from);
-  return to;
+  return size == 0 || ops_count(space) / size > UINT32_MAX ? 0 : lanes_for(size);
 }
 
 static uint16_t coordinate(ops_code *code, atlas_coord which) {
-  uint16_t narrow = ops_register(code);
-  atlas_emit(code->builder, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(narrow), atlas_coordinate(which));
-  uint16_t to = as_index(code, atlas_reg(narrow));
+  uint16_t narrow = ops_launch_coordinate(code, which), to = ops_index_of(code, narrow);
   ops_register_free(code, narrow);
   return to;
 }
 
-ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size) {
-  uint32_t lanes = lanes_for(size);
+ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes) {
   ops_long_rows begun = {.row = coordinate(code, ATLAS_COORD_BLOCK_Y),
-                         .column = as_index(code, atlas_reg(ATLAS_REG_BLOCK_LANE))};
+                         .column = ops_index_of(code, ATLAS_REG_BLOCK_LANE)};
   atlas_builder_block(code->builder, lanes, 1, 1);
   if (size > lanes) {
     uint16_t block = coordinate(code, ATLAS_COORD_BLOCK_X);

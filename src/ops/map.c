@@ -28,14 +28,14 @@ static void coordinates_of_lane(ops_code *code) {
 
 /* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
  * its number. Numbers that vary along the row are each lane's own in any case. */
-static int takes_rows(const ops_terms *t) {
-  uint32_t last = t->space.rank - 1;
-  if (!ops_may_take_long_rows(t, &t->space)) return 0;
+static uint32_t lanes_of_rows(const ops_terms *t) {
+  uint32_t last = t->space.rank - 1, lanes = ops_long_rows_lanes(t, &t->space);
+  if (lanes == 0) return 0;
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     const ops_term *term = ops_term_at(t, id);
     if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> last & 1) != 0) return 0;
   }
-  return 1;
+  return lanes;
 }
 
 /* The lane's number by the space's coordinates. */
@@ -52,9 +52,10 @@ static void write_results(ops_code *code, uint32_t count, const term_id *roots, 
   code->lane_form = &lane;
   for (uint32_t i = 0; i < count; i++) ops_want(code, roots[i]);
   code->step->lanes = ops_count(space);
-  if (takes_rows(code->terms)) {
+  uint32_t lanes = lanes_of_rows(code->terms);
+  if (lanes != 0) {
     uint64_t size = space->size[space->rank - 1];
-    ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size);
+    ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size, lanes);
     code->variable[space->rank - 1] = rows.column;
     coordinates_of(code, rows.row, space->rank - 1);
   } else coordinates_of_lane(code);

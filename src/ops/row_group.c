@@ -391,12 +391,6 @@ hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const
   return HG_OK;
 }
 
-uint16_t ops_row_index_of(ops_code *code, uint32_t reg) {
-  uint16_t index = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(index), atlas_reg(reg));
-  return index;
-}
-
 static atlas_operand number(ops_code *code, uint64_t value) { return ops_scalar_of(code, code->index_type, value); }
 
 /* Coordinates first .. end - 1 from their number in C order. */

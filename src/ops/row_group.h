@@ -103,8 +103,6 @@ void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t f
 int ops_row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
 /* What varies along columns is not known any more. */
 void ops_row_forget(const row_group *g, ops_code *code);
-/* The number of an index register of this type: u32 to the code's index type. */
-uint16_t ops_row_index_of(ops_code *code, uint32_t reg);
 /* A store in two halves: what may be computed anywhere, and the instruction itself. */
 typedef struct row_store {
   atlas_operand memory;

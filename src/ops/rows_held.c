@@ -132,7 +132,7 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
     ops_give_back(&h->code, known);
   }
   if (r->place != 0 || h->layout->lanes == 1) return place;
-  uint16_t own = ops_row_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
+  uint16_t own = ops_index_of(&h->code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mad, index, 4, atlas_reg(place), atlas_reg(own), atlas_bits(h->layout->wide),
              atlas_reg(place));
   ops_register_free(&h->code, own);
@@ -281,7 +281,7 @@ static void begin_columns(held_row *h) {
     atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(h->base), atlas_bits(0));
     return;
   }
-  h->base = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  h->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   if (l->wide > 1)
     atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(h->base), atlas_reg(h->base), atlas_bits(l->wide));
   if (h->whole_loads == l->loads) return;
@@ -316,7 +316,7 @@ static void finish(held_row *h) {
                  atlas_reg(h->bound[i][row]), atlas_reg(h->bound[i][0]));
     }
   }
-  uint16_t own = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  uint16_t own = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   uint32_t done = atlas_builder_label(b, NULL);
   atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own), atlas_bits(rows));
   atlas_emit_branch(b, 0, 0, done);

@@ -187,7 +187,7 @@ static void over_chunks(loop_row *l, void (*body)(void *)) {
   uint64_t whole = l->g->columns / OPS_CHUNK;
   hoist(l);
   uint16_t rounds = ops_register(code);
-  l->base = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  l->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   l->chunk = ops_register(code);
   atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
   atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(l->chunk), atlas_bits(0));
@@ -221,7 +221,7 @@ static void begin_kept(loop_row *l) {
     atlas_emit(l->code.builder, ATLAS_OP_movi, (atlas_type)r->type, 2, atlas_reg(l->kept[i]),
                atlas_bits(fold.identity));
     if (!row_is_place(r)) continue; /* the lane's first column: that of all its values, where they are the least */
-    l->place[i] = ops_row_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
+    l->place[i] = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
     atlas_emit(l->code.builder, ATLAS_OP_mul, l->code.index_type, 3, atlas_reg(l->place[i]), atlas_reg(l->place[i]),
                atlas_bits(l->layout.wide));
   }
@@ -318,7 +318,7 @@ static hg_status end(loop_row *l, ops_step *step, uint64_t blocks) {
 hg_status ops_rows_loop(row_group *g, ops_step *step) {
   loop_row *l = NULL;
   HG_TRY(begin(&l, g, step, "long_rows"));
-  ops_row_coordinates(g, &l->code, ops_row_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
+  ops_row_coordinates(g, &l->code, ops_index_of(&l->code, ATLAS_REG_BLOCK_INDEX));
   write_stages(l);
   return end(l, step, g->rows);
 }
@@ -349,11 +349,11 @@ hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64
 static uint16_t begin_part(loop_row *l, uint64_t chunks) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
-  uint16_t block = ops_row_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), chunk = ops_register(code);
+  uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), chunk = ops_register(code);
   atlas_emit(b, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(block), index_scalar(l, chunks));
   atlas_emit(b, ATLAS_OP_rem, code->index_type, 3, atlas_reg(chunk), atlas_reg(block), index_scalar(l, chunks));
   ops_row_coordinates(l->g, code, row);
-  l->base = ops_row_index_of(code, ATLAS_REG_BLOCK_LANE);
+  l->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
   atlas_emit(b, ATLAS_OP_mad, code->index_type, 4, atlas_reg(l->base), atlas_reg(chunk), atlas_bits(OPS_CHUNK),
              atlas_reg(l->base));

@@ -98,13 +98,13 @@ void ops_scatter_split(scatter_launch *l, const ops_shape *shape, uint32_t axes)
 /* A lane for each element; where the index is for whole rows, in blocks of a row. */
 void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape) {
   const scatter *s = l->s;
-  uint32_t last = shape->rank - 1;
-  if (last == s->axis || (s->key >> last & 1) != 0 || !ops_may_take_long_rows(&l->terms, shape)) {
+  uint32_t last = shape->rank - 1, lanes = ops_long_rows_lanes(&l->terms, shape);
+  if (last == s->axis || (s->key >> last & 1) != 0 || lanes == 0) {
     ops_scatter_split(l, shape, UINT32_MAX);
     return;
   }
   uint64_t rows = ops_count(shape) / shape->size[last];
-  ops_long_rows begun = ops_long_rows_begin(&l->code, rows, shape->size[last]);
+  ops_long_rows begun = ops_long_rows_begin(&l->code, rows, shape->size[last], lanes);
   l->code.variable[last] = begun.column;
   split(l, shape, ~(1u << last), rows, atlas_reg(begun.row), ATLAS_i64);
 }

@@ -21,9 +21,6 @@ static inline void fill_plain(uint8_t *destination, size_t byte_count, uint64_t 
 
 enum { STREAM_ALIGNMENT = 16, STREAM_STEP = 64, STREAM_PREFETCH_BYTES = 2048 };
 
-/* Streaming stores are ordered with others only by this. */
-static inline void stream_fence(void) { _mm_sfence(); }
-
 /* How many bytes come before the first aligned one. */
 static inline size_t stream_head(const uint8_t *destination, size_t byte_count) {
   size_t head = (size_t)(-(uintptr_t)destination & (STREAM_ALIGNMENT - 1));
@@ -44,7 +41,7 @@ static inline void stream_copy(uint8_t *destination, const uint8_t *source, size
     _mm_stream_si128(to + 2, c);
     _mm_stream_si128(to + 3, d);
   }
-  stream_fence();
+  _mm_sfence(); /* streaming stores are ordered with others only by this */
   memcpy(destination + done, source + done, byte_count - done);
 }
 
@@ -58,13 +55,11 @@ static inline void stream_fill(uint8_t *destination, size_t byte_count, uint64_t
     __m128i *to = (__m128i *)(void *)(destination + done);
     for (int i = 0; i < STREAM_STEP / STREAM_ALIGNMENT; i++) _mm_stream_si128(to + i, row);
   }
-  stream_fence();
+  _mm_sfence();
   fill_plain(destination + done, byte_count - done, pattern);
 }
 
 #else
-
-static inline void stream_fence(void) {}
 
 static inline void stream_copy(uint8_t *destination, const uint8_t *source, size_t byte_count) {
   memcpy(destination, source, byte_count);
