@@ -180,6 +180,32 @@ static PyObject *executor_allocate(PyObject *self, PyObject *arguments, PyObject
   return storage != NULL ? hgpy_buffer_of(storage, type, (uint64_t)count) : NULL;
 }
 
+/* The first elements of a class of the boundary pool. */
+static PyObject *executor_allocate_boundary(PyObject *self, PyObject *arguments, PyObject *names) {
+  static char *known[] = {"cls", "width", "height", "dtype", NULL};
+  enum { CLASS_BYTES = ATLAS_CLASS_PAGES * ATLAS_CLASS_PAGE_BYTES };
+  long long class_index = 0, width = -1, height = 1;
+  PyObject *type_object = NULL;
+  if (!PyArg_ParseTupleAndKeywords(arguments, names, "L|LLO:allocate_boundary", known, &class_index, &width, &height,
+                                   &type_object))
+    return NULL;
+  hgpy_device *device = hgpy_device_of(self);
+  uint32_t type = type_object != NULL && type_object != Py_None ? hgpy_type_from(type_object) : (uint32_t)ATLAS_f32;
+  if (device == NULL || type == ATLAS_NONE) return NULL;
+  if (class_index < 0 || class_index >= ATLAS_CLASS_COUNT)
+    return PyErr_Format(PyExc_ValueError, "classes are 0 to %d, not %lld", ATLAS_CLASS_COUNT - 1, class_index);
+  long long most = (long long)(CLASS_BYTES / hgpy_type_bytes(type));
+  if (width == -1) width = most;
+  if (width < 0 || height < 0 || (height > 0 && width > most / height))
+    return PyErr_Format(PyExc_ValueError,
+                        "a class of the boundary pool has room for %lld elements of %s, not %lld x %lld", most,
+                        hgpy_type_name(type), width, height);
+  uint64_t count = (uint64_t)(width * height);
+  hgpy_storage *storage =
+      hgpy_storage_of_boundary(device, (uint64_t)class_index * CLASS_BYTES, count * hgpy_type_bytes(type));
+  return storage != NULL ? hgpy_buffer_of(storage, type, count) : NULL;
+}
+
 /* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 static bool query(PyObject *self, hg_executor_info *info) {
@@ -225,6 +251,11 @@ static Py_hash_t executor_hash(PyObject *self) { return (Py_hash_t)((executor *)
 static PyMethodDef executor_methods[] = {
     {"allocate", (PyCFunction)(void *)executor_allocate, METH_VARARGS | METH_KEYWORDS,
      "allocate($self, n, dtype='float32')\n--\n\nA buffer of n elements, all zero."},
+    {"allocate_boundary", (PyCFunction)(void *)executor_allocate_boundary, METH_VARARGS | METH_KEYWORDS,
+     "allocate_boundary($self, cls, width=-1, height=1, dtype='float32')\n--\n\n"
+     "The first width * height elements of a class of the executor's boundary pool, as a buffer: programs see the\n"
+     "same bytes as [phi cls, page, byte]. width -1: as many as the class's 12,288 bytes hold. The pool begins as\n"
+     "zeros, and two buffers of a class are the same memory."},
     {"synchronize", executor_synchronize, METH_NOARGS,
      "synchronize($self)\n--\n\nWaits until all that was given to the device is done; a fault of it is raised here."},
     {"close", executor_close, METH_NOARGS,

@@ -15,6 +15,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 /* Python's functions take offsets and text as char *. */
+#include "hologram/classes.h"
 #include "hologram/ops.h"
 
 #include <stdbool.h>
@@ -158,6 +159,8 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
 /* Memory of somebody else's. It takes `owner`, also where it fails. */
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner));
+/* A range of the executor's boundary pool. */
+hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count);
 /* Likewise, but for a call, and without a buffer of its own: the memory of all is one, which begins at `address`. */
 hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner));
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);

@@ -102,6 +102,19 @@ hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t by
   return NULL;
 }
 
+/* The executor's own memory, which it keeps. */
+hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count) {
+  hgpy_storage *storage = make_storage(device, byte_count);
+  if (storage == NULL) return NULL;
+  storage->is_foreign = true;
+  if (hgpy_ok(hg_boundary_buffer(device->executor, offset, byte_count, &storage->buffer))) {
+    if (device->backend == HG_BACKEND_CPU) storage->address = hg_buffer_address(storage->buffer);
+    return storage;
+  }
+  hgpy_storage_release(storage);
+  return NULL;
+}
+
 /* Where no memory of anybody begins, at a multiple of every element's size. */
 enum { HOST_FIRST = 4096 };
 

@@ -1,4 +1,4 @@
-/* import.c - buffers over memory that another library owns. */
+/* import.c - buffers over memory that another library, or the executor itself, owns. */
 #include "runtime/runtime.h"
 
 /* The storage begins at an aligned address at or before the memory, so that an offset in it decides about alignment as
@@ -17,6 +17,15 @@ static hg_status make_storage(hg_executor *executor, uint8_t *memory, uint64_t b
   return HG_OK;
 }
 
+static hg_status buffer_over(hg_executor *executor, uint8_t *memory, uint64_t byte_count, hg_buffer **out) {
+  hg_storage *storage = NULL;
+  uint64_t offset = 0;
+  HG_TRY(make_storage(executor, memory, byte_count, &offset, &storage));
+  hg_status status = hg_buffer_over(storage, offset, byte_count, out);
+  hg_storage_release(storage); /* the buffer holds its own reference */
+  return status;
+}
+
 hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_count, hg_buffer **out) {
   if (executor == NULL || memory == NULL || out == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_buffer_import: an argument is NULL");
@@ -28,10 +37,16 @@ hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_co
   hg_status status = byte_count > 0 ? executor->backend->adopt(executor->device, memory, byte_count) : HG_OK;
   hg_unlock(executor);
   if (status != HG_OK) return status;
-  hg_storage *storage = NULL;
-  uint64_t offset = 0;
-  HG_TRY(make_storage(executor, memory, byte_count, &offset, &storage));
-  status = hg_buffer_over(storage, offset, byte_count, out);
-  hg_storage_release(storage); /* the buffer holds its own reference */
-  return status;
+  return buffer_over(executor, memory, byte_count, out);
+}
+
+hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out) {
+  if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_boundary_buffer: an argument is NULL");
+  *out = NULL;
+  HG_TRY(hg_check_range("the boundary pool", ATLAS_BOUNDARY_POOL_BYTES, offset, byte_count));
+  uint8_t *address = NULL;
+  hg_lock(executor);
+  hg_status status = hg_boundary_locked(executor, &address);
+  hg_unlock(executor);
+  return status == HG_OK ? buffer_over(executor, address + offset, byte_count, out) : status;
 }

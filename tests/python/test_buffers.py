@@ -232,3 +232,24 @@ def test_faults_are_exceptions(executor):
     table, index = hg.arange(0.0, 4.0, 1.0, "float32"), hg.asarray([1, 9])
     with pytest.raises(hg.Fault, match="out of bounds|9"):
         hg.take(table, index).compute()
+
+
+def test_the_boundary_pool_of_a_class():
+    """The elements that programs see as [phi class, page, byte], and that operations take as any buffer's."""
+    program = hg.Program(".program p\n.buffer y u8 out\nldg.u8 r0, [phi 5, 1, 2]\nstg.u8 [y + lane], r0\nexit\n")
+    with hg.Executor(backend="cpu") as executor:
+        rows = executor.allocate_boundary(5, 256, 48, dtype="uint8")
+        assert len(rows) == 12288 and rows.to_bytes() == bytes(12288)
+        rows.from_bytes(bytes(256) + bytes(range(256)))
+        seen = np.zeros(3, "u1")
+        program.run(executor, 3, y=seen)
+        assert seen.tolist() == [2, 2, 2]
+        x, y, sums = executor.allocate_boundary(0, 4), executor.allocate_boundary(cls=95, width=2, height=2), executor.allocate(4)
+        x.from_numpy(np.arange(4, dtype="f4"))
+        y.from_numpy(np.full(4, 10, "f4"))
+        hg.ops.vector_add(executor, x, y, sums)
+        assert sums.to_numpy().tolist() == [10, 11, 12, 13] and len(executor.allocate_boundary(1)) == 3072
+        assert executor.allocate_boundary(0, 4).to_numpy().tolist() == [0, 1, 2, 3]
+        for wrong in ((96,), (-1,), (0, 3073), (0, 2, -1), (0, -2), (0, 64, 49)):
+            with pytest.raises(ValueError):
+                executor.allocate_boundary(*wrong)

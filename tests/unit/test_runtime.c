@@ -106,6 +106,14 @@ static void test_class_state(void) {
   CHECK_EQ_U64(hg_boundary_write(executor, ATLAS_BOUNDARY_POOL_BYTES - 3, bytes, 4), HG_OUT_OF_RANGE);
   CHECK_STR(hg_last_error(), "4 bytes at offset 1179645 do not lie in the boundary pool of 1179648 bytes");
   CHECK_EQ_U64(hg_boundary_read(executor, UINT64_MAX, back, 2), HG_OUT_OF_RANGE);
+  hg_buffer *view = NULL; /* the same bytes */
+  CHECK_EQ_U64(hg_boundary_buffer(executor, ATLAS_BOUNDARY_POOL_BYTES - 3, 4, &view), HG_OUT_OF_RANGE);
+  CHECK(view == NULL);
+  CHECK_EQ_U64(hg_boundary_buffer(executor, ATLAS_BOUNDARY_POOL_BYTES - 4, 4, &view), HG_OK);
+  CHECK_EQ_U64(hg_buffer_write(view, 1, "\x11\x22", 2), HG_OK);
+  CHECK_EQ_U64(hg_boundary_read(executor, ATLAS_BOUNDARY_POOL_BYTES - 4, back, 4), HG_OK);
+  CHECK(back[1] == 0x11 && back[2] == 0x22);
+  hg_buffer_release(view);
   CHECK_EQ_U64(hg_boundary_write(executor, 0, NULL, 2), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_boundary_write(executor, 0, NULL, 0), HG_OK);
   hg_executor_release(executor);

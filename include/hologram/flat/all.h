@@ -718,6 +718,7 @@ hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);
 hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);
 hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
+hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out);
 
 typedef struct hg_tensor {
   hg_buffer *buffer;
