@@ -36,6 +36,7 @@ from hologram._modes import eager as eager
 from hologram._modes import explain as explain
 from hologram._modes import jit as jit
 from hologram._modes import strict as strict
+from hologram.array_api import arange as arange
 from hologram.backend import BackendType as BackendType
 from hologram.backend import get_default_backend as get_default_backend
 from hologram.backend import is_cuda_available as is_cuda_available

@@ -119,7 +119,7 @@ def test_numbers_out_of_range():
 
 def test_types_that_do_not_meet():
     with pytest.raises(hg.Error, match="cast"):
-        hg.ones(3) + hg.arange(0.0, 3.0)
+        hg.ones(3) + hg.arange(3)
     assert (hg.asarray([1], dtype="int8") + hg.asarray([1], dtype="int32")).dtype == "int32"
     assert (hg.asarray([1.0], dtype="float32") + hg.asarray([1.0], dtype="float64")).dtype == "float64"
     with pytest.raises(ValueError, match="broadcast"):
@@ -323,7 +323,9 @@ def test_creation():
     same(hg.full((2,), 7), np.full(2, 7))
     same(hg.full((), 2**62 + 1), np.array(2**62 + 1))
     same(hg.zeros_like(hg.ones((2, 2))), np.zeros((2, 2), "f4"))
-    same(hg.arange(0.0, 5.0), np.arange(5))
+    same(hg.arange(5), np.arange(5))
+    same(hg.arange(9, 2, -2), np.arange(9, 2, -2))
+    same(hg.arange(2.0, 4), np.arange(2, 4, dtype="f4"))
     same(hg.linspace(0, 1, 5, dtype="float64"), np.linspace(0, 1, 5))
     same(hg.eye(3, type="float32"), np.eye(3, dtype="f4"))
 

@@ -15,7 +15,7 @@ FUNCTIONS = {
     "views": lambda x: (x[1:, ::-1] * x[:-1]).sum(),
     "where": lambda x: hg.where(x > 0, hg.exp(x), x).sum(),
     "loss": lambda x: hg.mse(hg.gelu(x), hg.sigmoid(x)),
-    "transposed": lambda x: (x.T.reshape(-1) * hg.arange(0.0, 12.0, 1.0, "float64")).sum(),
+    "transposed": lambda x: (x.T.reshape(-1) * hg.arange(12.0, dtype="float64")).sum(),
     "indexed": lambda x: (x[hg.asarray([0, 2, 0])] ** 2).sum(),
 }
 
