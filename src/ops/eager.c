@@ -182,8 +182,8 @@ static hg_status launch_locked(const ops_eager *known, const call *c, hg_fault *
 /* ---- a call that is known ---------------------------------------------------------------------------------------- */
 
 static hg_status run_known(hg_executable *e, const uint8_t *tensor_of, const call *c) {
-  hg_tensor few[FEW_TENSORS], *tensors = few; /* as many are set as there are places: all of them are 2.7 KB */
-  few[0].buffer = NULL;
+  hg_tensor few[FEW_TENSORS], *tensors = few; /* 2.7 KB: to zero them all would take longer than to set those needed */
+  few[0].buffer = NULL;                       /* there may be none */
   if (e->place_count > FEW_TENSORS) {
     tensors = hg_allocate_unset(&c->executor->allocator, e->place_count, sizeof *tensors);
     if (tensors == NULL) return hg_fail_memory("the tensors of a call", e->place_count * sizeof *tensors);
