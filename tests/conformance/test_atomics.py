@@ -91,6 +91,39 @@ def test_many_lanes_one_shared_place(executor, op, t):
     compare(f"{op}.{t} in shared memory", [], [], [int(b) for b in result.buffers["result"]], want, t, SEED)
 
 
+@pytest.mark.parametrize("op, t", [c for c in CASES if c[0] in FOLDS], ids=[f"{o}.{t}" for o, t in CASES if o in FOLDS])
+def test_loops_that_begin_with_one(executor, op, t):
+    """As many rounds as are counted, whoever has to try again: a GPU may do the operation by a loop of its own."""
+    n, rng = 21, generator("atomic-loop", op, t)
+    values = random_bits(t, n, rng)
+    text = f""".buffer x {t} in
+.buffer result {t} out
+.shared s {t} 2
+    ldg.{t} r9, [x + lane]
+    mul.{t} r8, r9, #10
+    movi.u32 r0, #7
+first: {op}.{t} _, [s + #0], r9
+    loop r0, first
+    and.u32 r1, r0, #7
+    add.u32 r1, r1, #2
+again: {op}.{t} _, [s + #1], r8
+    bar.sync
+    lds.{t} r3, [s + #1]
+    bar.sync
+    loop r1, again
+    lds.{t} r2, [s + #0]
+    add.{t} r2, r2, r3
+    stg.{t} [result + lane], r2
+    exit
+"""
+    result = executor.run(text, grid=(1,), block=(n,), buffers={"x": array_of(t, values), "result": array_of(t, [0] * n)})
+    total, width = [0, 0], 2 ** bits_of(t)
+    for place, factor, times in ((0, 1, 7), (1, 10, 2)):
+        for value in values * times:
+            total[place] = model.atomic(op, t, total[place], int(value) * factor % width)
+    compare(f"{op}.{t} at the head of a loop", [], [], [int(b) for b in result.buffers["result"]], [sum(total) % width] * n, t)
+
+
 INDICES = [("u8", 0), ("u8", 5), ("i8", 100), ("u16", -3), ("i16", 200), ("u32", 0), ("u32", 7), ("u32", -3), ("i32", 0), ("i32", 9),
            ("i32", -9), ("u64", 0), ("u64", 4), ("u64", -4), ("i64", 0), ("i64", 11), ("i64", -11)]
 

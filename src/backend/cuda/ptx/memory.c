@@ -335,6 +335,18 @@ static atomic atomic_operands(ptx *p, uint32_t value) {
   return x;
 }
 
+/* Processors have no such operation on 64 bits of shared memory: ptxas (of CUDA 13.0) writes a loop. Where a loop of
+ * the program begins with it, the two become one, whose rounds are counted for each group of lanes that gets through
+ * by itself. A condition that ptxas cannot know to hold keeps their heads apart. */
+static ptx_name always(ptx *p, const ssa_insn *insn, const place *at) {
+  const ptx_name none = {{0}};
+  int is_native = insn->op == ATLAS_OP_atom_cas || insn->op == ATLAS_OP_atom_exch;
+  if (at->plan->space != GPU_SHARED || hg_ptx_class_of(insn->type) != PTX_64 || is_native) return none;
+  ptx_name holds = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "setp.ne.s64", holds, PTX_FIELD(p, PTX_64, fault_record), hg_ptx_number(0));
+  return hg_ptx_name("@%s ", holds.text);
+}
+
 static void atomic_at(ptx *p, uint32_t value, const atomic *x, const place *at) {
   const ssa_insn *insn = ptx_insn(p, value);
   int is_cas = insn->op == ATLAS_OP_atom_cas;
@@ -342,8 +354,9 @@ static void atomic_at(ptx *p, uint32_t value, const atomic *x, const place *at) 
   int orders = insn->op == ATLAS_OP_atom_min || insn->op == ATLAS_OP_atom_max;
   if (insn->op == ATLAS_OP_atom_add) type = hg_ptx_class_of(insn->type) == PTX_64 ? ".u64" : ".u32";
   else if (!orders) type = hg_ptx_bits_suffix(hg_ptx_class_of(insn->type));
-  hg_ptx_put(p, "\tatom%s.%s%s %s, [%s], %s%s%s;\n", at->space, name, type, x->d.text, at->address.text, x->a.text,
-             is_cas ? ", " : "", is_cas ? x->b.text : "");
+  ptx_name guard = always(p, insn, at);
+  hg_ptx_put(p, "\t%satom%s.%s%s %s, [%s], %s%s%s;\n", guard.text, at->space, name, type, x->d.text, at->address.text,
+             x->a.text, is_cas ? ", " : "", is_cas ? x->b.text : "");
 }
 
 void hg_ptx_access(ptx *p, const gpu_step *step) {
