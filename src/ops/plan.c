@@ -3,8 +3,11 @@
  * Every live node that does work belongs to a cluster, which one launch computes, or is inline: computed anew by each
  * cluster that reads it. Views, reshapes, constants and coordinates are inline always. A node whose users read each of
  * its elements about once is inline too; the others join the cluster of what they read where shapes and dependences
- * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. */
+ * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that no
+ * launch can hold is cut when its turn comes. */
 #include "ops/planner.h"
+
+#include <stdio.h>
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
@@ -28,11 +31,13 @@ static void sort_values(value_id *values, size_t count) {
   }
 }
 
-static hg_status write_group(const planner *p, const cluster *from, const ops_group *group, ops_step *steps) {
+static hg_status write_group(const planner *p, const ops_group *group, ops_step *steps) {
   const ops_node *first = ops_at(p->c, group->results[0]);
-  if (from->kind == MAP) return ops_write_map(group, steps);
-  if (from->kind == ROWS) return ops_write_rows(group, steps);
-  if (from->kind == CONTRACTION) return ops_write_contract(group, steps);
+  uint32_t number = p->cluster_of[group->results[0] - 1] - 1;
+  uint8_t kind = ((const cluster *)p->clusters.data)[number].kind;
+  if (kind == MAP) return ops_write_map(group, steps);
+  if (kind == ROWS) return ops_write_rows(group, steps);
+  if (kind == CONTRACTION) return ops_write_contract(group, steps);
   if (first->kind == OPS_SCATTER) return ops_write_scatter(group, steps);
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
@@ -49,12 +54,12 @@ static void count_bytes(const ops_plan *plan, ops_step *step) {
 }
 
 /* One launch for these groups, or one after the other for parts of a group. */
-static hg_status add_steps(planner *p, const cluster *from, const ops_group *groups, uint32_t count) {
+static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) {
   const hg_allocator *allocator = &p->plan->allocator;
   ops_step steps[OPS_MOST_STEPS];
   memset(steps, 0, sizeof steps);
   uint32_t first_value = (uint32_t)p->plan->values.count;
-  hg_status status = count == 1 ? write_group(p, from, groups, steps) : ops_write_maps(groups, count, steps);
+  hg_status status = count == 1 ? write_group(p, groups, steps) : ops_write_maps(groups, count, steps);
   for (uint32_t i = 0; i < count && status == HG_OK; i++)
     if (hg_array_append(allocator, &p->plan->values, groups[i].nodes, groups[i].node_count) == NULL)
       status = hg_fail_memory("a plan", groups[i].node_count);
@@ -63,6 +68,7 @@ static hg_status add_steps(planner *p, const cluster *from, const ops_group *gro
     steps[i].first_value = first_value;
     steps[i].value_count = (uint32_t)p->plan->values.count - first_value;
     if (status == HG_OK) count_bytes(p->plan, &steps[i]);
+    if (p->note != NULL && steps[i].note[0] == '\0') snprintf(steps[i].note, sizeof steps[i].note, "%s", p->note);
     if (status == HG_OK && hg_array_append(allocator, &p->plan->steps, &steps[i], 1) != NULL) continue;
     if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
     atlas_program_release(steps[i].program);
@@ -72,26 +78,16 @@ static hg_status add_steps(planner *p, const cluster *from, const ops_group *gro
   return status;
 }
 
-/* Too many for one launch are two. */
-static hg_status add_launches(planner *p, const cluster *from, const ops_group *groups, uint32_t count) {
-  hg_status status = add_steps(p, from, groups, count);
-  if (status == HG_UNSUPPORTED && count == 1) p->refused = p->cluster_of[groups->results[0] - 1];
-  if (status != HG_UNSUPPORTED || count == 1) return status;
-  HG_TRY(add_launches(p, from, groups, count / 2));
-  return add_launches(p, from, groups + count / 2, count - count / 2);
-}
-
-/* Of a cluster, whose nodes nodes_of lists. */
-static hg_status gather_group(planner *p, uint32_t number, const plan_listing *nodes_of, ops_group *group) {
+/* Of a cluster's nodes. */
+static hg_status gather_group(planner *p, uint32_t number, const uint32_t *own, uint32_t own_count, ops_group *group) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
   hg_status status = HG_OK;
   p->epoch++;
-  for (uint32_t i = nodes_of->first[number + 1]; i < nodes_of->first[number + 2] && status == HG_OK; i++) {
-    uint32_t node = nodes_of->sorted[i];
-    value_id value = node + 1;
+  for (uint32_t i = 0; i < own_count && status == HG_OK; i++) {
+    value_id value = own[i] + 1;
     status = collect(p, value, number, &nodes);
-    if (status == HG_OK && p->storage_of[node] != 0 && hg_array_append(allocator, &results, &value, 1) == NULL)
+    if (status == HG_OK && p->storage_of[own[i]] != 0 && hg_array_append(allocator, &results, &value, 1) == NULL)
       status = hg_fail_memory("a plan", sizeof value);
   }
   sort_values(nodes.data, nodes.count);
@@ -105,20 +101,65 @@ static void drop_group(const hg_allocator *allocator, ops_group *group) {
   hg_release(allocator, (void *)group->results);
 }
 
-/* The launch of these clusters, which belong together. */
-static hg_status write_launch(planner *p, const uint32_t *own, uint32_t own_count, const plan_listing *nodes_of) {
+/* A cluster's launch, or those of its parts. */
+static hg_status write_cluster(planner *p, uint32_t number, const uint32_t *own, uint32_t own_count) {
   const hg_allocator *allocator = &p->plan->allocator;
-  uint32_t count = 0;
+  ops_group group;
+  hg_status status = gather_group(p, number, own, own_count, &group);
+  if (status == HG_OK && group.result_count > 0) status = add_steps(p, &group, 1);
+  drop_group(allocator, &group);
+  if (status != HG_UNSUPPORTED) return status;
+  char note[sizeof((ops_step *)0)->note];
+  const char *outer = p->note;
+  snprintf(note, sizeof note, "a part: %s", hg_last_error());
+  p->note = note;
+  plan_parts parts = {.count = 0};
+  status = hg_plan_split(p, number, own, own_count, &parts);
+  for (uint32_t i = 0, end; i < parts.count && status == HG_OK; i = end) {
+    for (end = i + 1; end < parts.count && parts.numbers[end] == parts.numbers[i];) end++;
+    status = write_cluster(p, parts.numbers[i], parts.nodes + i, end - i);
+  }
+  hg_release(allocator, parts.nodes);
+  p->note = outer;
+  return status;
+}
+
+static const uint32_t *own_nodes(const plan_listing *nodes_of, uint32_t number, uint32_t *count) {
+  uint32_t first = nodes_of->first[number + 1];
+  *count = nodes_of->first[number + 2] - first;
+  return nodes_of->sorted + first;
+}
+
+/* Several clusters' launch; too many for one are two. */
+static hg_status write_clusters(planner *p, const uint32_t *own, const ops_group *groups, uint32_t count,
+                                const plan_listing *nodes_of) {
+  uint32_t node_count;
+  if (count == 1) {
+    const uint32_t *nodes = own_nodes(nodes_of, own[0], &node_count);
+    return write_cluster(p, own[0], nodes, node_count);
+  }
+  hg_status status = add_steps(p, groups, count);
+  if (status != HG_UNSUPPORTED) return status;
+  HG_TRY(write_clusters(p, own, groups, count / 2, nodes_of));
+  return write_clusters(p, own + count / 2, groups + count / 2, count - count / 2, nodes_of);
+}
+
+/* The launch of these clusters, which belong together. */
+static hg_status write_launch(planner *p, uint32_t *own, uint32_t own_count, const plan_listing *nodes_of) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  if (own_count == 1) return write_clusters(p, own, NULL, 1, nodes_of);
+  uint32_t count = 0, node_count;
   ops_group *groups = hg_allocate(allocator, own_count, sizeof *groups);
   if (groups == NULL) return hg_fail_memory("a plan", own_count);
   hg_status status = HG_OK;
   for (uint32_t i = 0; i < own_count && status == HG_OK; i++) {
-    status = gather_group(p, own[i], nodes_of, &groups[count]);
+    const uint32_t *nodes = own_nodes(nodes_of, own[i], &node_count);
+    status = gather_group(p, own[i], nodes, node_count, &groups[count]);
+    own[count] = own[i];
     if (groups[count].result_count != 0) count++;
     else drop_group(allocator, &groups[count]);
   }
-  if (status == HG_OK && count > 0)
-    status = add_launches(p, (const cluster *)p->clusters.data + own[0], groups, count);
+  if (status == HG_OK && count > 0) status = write_clusters(p, own, groups, count, nodes_of);
   while (count-- > 0) drop_group(allocator, &groups[count]);
   hg_release(allocator, groups);
   return status;
@@ -245,7 +286,8 @@ static hg_status make_planner(planner *p) {
   p->clusters.element_size = sizeof(cluster);
   if (p->live == NULL || p->is_inline == NULL || p->ends == NULL || p->first_user == NULL || p->users == NULL ||
       p->uses == NULL || p->reads == NULL || p->cluster_of == NULL ||
-      p->storage_of == NULL || p->before == NULL || p->stamp == NULL || p->kept == NULL)
+      p->storage_of == NULL || p->before == NULL || p->stamp == NULL ||
+      p->kept == NULL)
     return hg_fail_memory("a plan", n);
   list_users(p);
   return HG_OK;
@@ -281,49 +323,22 @@ static hg_status plan_all(planner *p) {
   return hg_plan_workspace(p->plan);
 }
 
-/* The nodes of a cluster that was refused, and what they read inline, are launches of their own from now on. 0 where it
- * was one node: nobody can compute it. */
-static int take_apart(planner *p, uint32_t number) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < p->node_count; i++) count += p->cluster_of[i] == number + 1;
-  int changes = count > 1;
-  for (uint32_t i = p->node_count; i-- > 0;) {
-    if (p->cluster_of[i] != number + 1 && !p->alone[i]) continue;
-    p->alone[i] = 1;
-    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) {
-      uint32_t input = node_at(p, i)->input[j] - 1;
-      if (p->cluster_of[input] != NONE || is_input(p, input + 1) || p->alone[input]) continue;
-      p->alone[input] = 1;
-      changes = 1;
-    }
-  }
-  return changes;
-}
-
 hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
                                const ops_target *target, ops_plan *plan) {
-  uint32_t node_count = (uint32_t)computation->nodes.count;
-  uint8_t *alone = hg_allocate(allocator, node_count + 1u, 1);
-  if (alone == NULL) return hg_fail_memory("a plan", node_count);
-  for (;;) {
-    memset(plan, 0, sizeof *plan);
-    plan->allocator = *allocator;
-    plan->storages.element_size = sizeof(ops_storage);
-    plan->steps.element_size = sizeof(ops_step);
-    plan->values.element_size = sizeof(value_id);
-    plan->target = *target;
-    plan->for_gpu = target->for_gpu != 0;
-    planner p;
-    memset(&p, 0, sizeof p);
-    p.c = computation, p.plan = plan, p.flags = flags, p.node_count = node_count, p.alone = alone;
-    hg_status status = plan_all(&p);
-    int again = status == HG_UNSUPPORTED && p.refused != 0 && take_apart(&p, p.refused - 1);
-    drop_planner(&p);
-    if (status != HG_OK) ops_plan_release(plan);
-    if (again) continue;
-    hg_release(allocator, alone);
-    return status;
-  }
+  memset(plan, 0, sizeof *plan);
+  plan->allocator = *allocator;
+  plan->storages.element_size = sizeof(ops_storage);
+  plan->steps.element_size = sizeof(ops_step);
+  plan->values.element_size = sizeof(value_id);
+  plan->target = *target;
+  plan->for_gpu = target->for_gpu != 0;
+  planner p;
+  memset(&p, 0, sizeof p);
+  p.c = computation, p.plan = plan, p.flags = flags, p.node_count = (uint32_t)computation->nodes.count;
+  hg_status status = plan_all(&p);
+  drop_planner(&p);
+  if (status != HG_OK) ops_plan_release(plan);
+  return status;
 }
 
 void ops_plan_release(ops_plan *plan) {

@@ -122,8 +122,8 @@ void hg_plan_choose_inline(planner *p) {
     p->is_inline[i] = 0;
     if (!p->live[i] || node->kind == OPS_INPUT) continue;
     if (demanded) p->is_inline[i] = 0;
-    else if (is_virtual(node)) p->is_inline[i] = !p->alone[i];
-    else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)(!p->alone[i] && is_worth_inlining(p, i));
+    else if (is_virtual(node)) p->is_inline[i] = 1;
+    else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)is_worth_inlining(p, i);
     if (p->is_inline[i]) take_along(p, i);
   }
 }
@@ -359,7 +359,7 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
   hg_status status = r.status;
   cluster wanted = cluster_of_one(p, node);
   uint32_t into = UINT32_MAX;
-  if ((p->flags & HG_NO_FUSION) == 0 && !p->alone[index]) into = cluster_to_join(p, index, &r, &wanted);
+  if ((p->flags & HG_NO_FUSION) == 0) into = cluster_to_join(p, index, &r, &wanted);
   if (into == UINT32_MAX && status == HG_OK) {
     into = (uint32_t)p->clusters.count;
     if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) status = hg_fail_memory("a plan", 1);
@@ -367,10 +367,9 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
   if (status == HG_OK) {
     wanted.weight++;
     wanted.updates |= (p->ends[index] & UPDATES) != 0;
-    if (p->alone[index]) wanted.weight = MOST_NODES;
     ((cluster *)p->clusters.data)[into] = wanted;
     p->cluster_of[index] = into + 1;
-    if ((p->flags & HG_NO_FUSION) == 0 && !p->alone[index]) join_maps(p, index, into, &r);
+    if ((p->flags & HG_NO_FUSION) == 0) join_maps(p, index, into, &r);
     hg_plan_wait_for(p, into, &r);
   }
   hg_array_release(&p->plan->allocator, &r.numbers);

@@ -28,7 +28,6 @@ typedef struct planner {
   uint32_t flags, node_count;
   uint8_t *live, *is_inline;
   uint8_t *ends;         /* by node: bits, PUT_OUT and UPDATES */
-  uint8_t *alone;        /* not to be fused: a writer has refused the cluster that it was in */
   uint32_t *stamp, epoch; /* by node: the walk that has been there last */
   uint32_t *uses;        /* by node: how many nodes that do work read it, directly or through views */
   uint64_t *reads;       /* how many of its elements they read in all */
@@ -42,7 +41,7 @@ typedef struct planner {
   uint32_t first_output; /* storage of the first output */
   uint32_t *kept;        /* by input: 1 + storage of another input's value as it was, which this one will hold */
   uint32_t *launch_of;   /* by cluster: the first one of its launch */
-  uint32_t refused;      /* 1 + the cluster that its writer refused */
+  const char *note;      /* of the steps that are being written: see ops_step; NULL */
 } planner;
 
 static inline const ops_node *node_at(const planner *p, uint32_t index) {
@@ -77,6 +76,14 @@ void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan
 
 void hg_plan_choose_inline(planner *p);
 hg_status hg_plan_clusters(planner *p);
+
+/* A cluster that its writer has refused as several, whose launches come one after the other in its place. Each has
+ * nodes that are neighbours here. */
+typedef struct plan_parts {
+  uint32_t *nodes, *numbers, count; /* nodes, and the clusters that they belong to now */
+} plan_parts;
+/* Of the cluster with these nodes, ascending. HG_UNSUPPORTED: it is one node, which has nothing inline. */
+hg_status hg_plan_split(planner *p, uint32_t number, const uint32_t *nodes, uint32_t count, plan_parts *out);
 /* A cluster comes to wait for others, and all that wait for it with it. */
 void hg_plan_wait_for(planner *p, uint32_t number, const reading *r);
 hg_status hg_plan_storages(planner *p);

@@ -44,6 +44,8 @@ class Draft:
             self.g.add("input", shape=(), kind="f32", layout="dense", seed=1)
         if self.r.random() < 0.06:
             self.training()
+        if self.r.random() < 0.03:
+            self.crowd()
         for _ in range(self.r.choice((2, 4, 8, 12, 16))):
             self.operation()
         self.ends()
@@ -175,6 +177,19 @@ class Draft:
         parts = [n] + [self.some(fits)[0] for _ in range(self.r.randint(1, 2))]
         self.r.shuffle(parts)
         self.g.add("concatenate" if kind == 1 else "stack", *parts, axis=axis)
+
+    def crowd(self):
+        """More inputs than a launch has tensors, or more values that are put out, read by one another."""
+        n, v = self.some(lambda v: v.kind in types_of("add", 0))
+        if n is None:
+            return
+        inputs = [self.input(v.shape, v.kind) for _ in range(self.r.choice((2, 25, 40)))]
+        for other in inputs:
+            n = self.g.add(self.r.choice(("add", "sub")), *self.r.choice(((n, other), (other, n))))
+            if self.r.random() < 0.5:
+                self.g.add("output", n)
+            if self.r.random() < 0.1:
+                self.put_over(other, n)
 
     def numbers(self, shape, length, bounds):
         """Indices: from the end where these wrap, far beyond the bounds where they clamp."""
