@@ -276,6 +276,8 @@ static hg_status make_planner(planner *p) {
   p->ends = hg_allocate(allocator, n, 1);
   p->uses = hg_allocate(allocator, n, sizeof *p->uses);
   p->reads = hg_allocate(allocator, n, sizeof *p->reads);
+  p->places = hg_allocate(allocator, n, sizeof *p->places);
+  p->copies = hg_allocate(allocator, n, sizeof *p->copies);
   p->cluster_of = hg_allocate(allocator, n, sizeof *p->cluster_of);
   p->storage_of = hg_allocate(allocator, n, sizeof *p->storage_of);
   p->before = hg_allocate(allocator, n * p->row_words, sizeof *p->before);
@@ -286,7 +288,7 @@ static hg_status make_planner(planner *p) {
   p->clusters.element_size = sizeof(cluster);
   if (p->live == NULL || p->is_inline == NULL || p->ends == NULL || p->first_user == NULL || p->users == NULL ||
       p->uses == NULL || p->reads == NULL || p->cluster_of == NULL ||
-      p->storage_of == NULL || p->before == NULL || p->stamp == NULL ||
+      p->places == NULL || p->copies == NULL || p->storage_of == NULL || p->before == NULL || p->stamp == NULL ||
       p->kept == NULL)
     return hg_fail_memory("a plan", n);
   list_users(p);
@@ -302,6 +304,8 @@ static void drop_planner(planner *p) {
   hg_release(allocator, p->users);
   hg_release(allocator, p->uses);
   hg_release(allocator, p->reads);
+  hg_release(allocator, p->places);
+  hg_release(allocator, p->copies);
   hg_release(allocator, p->cluster_of);
   hg_release(allocator, p->storage_of);
   hg_release(allocator, p->before);

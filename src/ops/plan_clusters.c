@@ -101,15 +101,17 @@ static void demand_storage(planner *p) {
   }
 }
 
-/* What is computed anew with each element of a larger space takes its inputs along: a power of a step's number, say, is
- * worth a launch of its own behind the cheap operation that everybody reads. */
+/* What is computed anew for each that reads it takes its inputs along: they are read as often. So a power of a step's
+ * number, say, is worth a launch of its own behind the cheap operation that everybody reads, and what two read of what
+ * two read, and so on, is not computed for each way there. */
 static void take_along(planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
-  if (node->kind != OPS_POINTWISE || node->shape.rank > 0 || p->reads[i] <= 1) return;
+  uint64_t own = ops_count(&node->shape);
+  if (is_virtual(node) || p->reads[i] <= own) return;
   for (uint32_t j = 0; j < node->input_count; j++) {
     uint32_t from = node->input[j] - 1;
     while (is_virtual(node_at(p, from)) && node_at(p, from)->input_count > 0) from = node_at(p, from)->input[0] - 1;
-    p->reads[from] += p->reads[i] - 1;
+    p->reads[from] += p->reads[i] - own;
   }
 }
 
@@ -296,7 +298,7 @@ static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cl
     if (!fits(p, (const cluster *)p->clusters.data + number, index, &candidate) || !is_acyclic(p, r, number)) continue;
     if (into != UINT32_MAX && is_before(p, number, into)) continue;
     p->epoch++;
-    if (takes_from(p, index, number)) continue;
+    if (takes_from(p, index, number) || !hg_plan_is_worth_anew(p, index, number)) continue;
     if (waits_for_larger(p, r, number)) {
       alone.beside = number + 1;
       continue;
@@ -305,6 +307,7 @@ static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cl
     *wanted = candidate;
   }
   if (into == UINT32_MAX) *wanted = alone;
+  else hg_plan_note_places(p, index, into);
   return into;
 }
 
@@ -336,7 +339,9 @@ static void join_maps(planner *p, uint32_t index, uint32_t into, const reading *
     if (clusters[into].weight + clusters[other].weight >= MOST_NODES) continue;
     if (is_before(p, into, other) || !is_acyclic(p, r, other)) continue;
     p->epoch++;
-    if (!takes_from(p, index, other)) take_in(p, into, other);
+    if (takes_from(p, index, other) || !hg_plan_is_worth_anew(p, index, other)) continue;
+    hg_plan_note_places(p, index, other);
+    take_in(p, into, other);
   }
 }
 

@@ -19,6 +19,14 @@ typedef struct cluster {
   uint32_t beside;      /* 1 + the cluster that its first node kept away from: see waits_for_larger */
 } cluster;
 
+/* Of a node that a launch is to compute at several places: see plan_places.c. */
+typedef struct plan_places {
+  uint32_t set, count;      /* of its places, those of the first one that reads it: its number, and how many */
+  uint32_t last, elsewhere; /* the last other set; places of all others */
+  uint8_t is_above;         /* of no cluster, for the node that would join */
+  uint8_t is_read;          /* by such */
+} plan_places;
+
 typedef enum cluster_kind { MAP, ROWS, CONTRACTION, ALONE } cluster_kind;
 
 /* The state of a plan in the making. Walks over nodes mark them with `epoch`. */
@@ -34,6 +42,8 @@ typedef struct planner {
   uint32_t *first_user,
       *users;            /* by node: those that read it are users[first_user[i]] to users[first_user[i + 1] - 1] */
   uint32_t *cluster_of;  /* by node: 1 + number; NONE: inline */
+  plan_places *places;   /* by node, of the walk that counts them */
+  uint32_t *copies;      /* by node: at how many places its cluster computes it; 0: at one */
   uint32_t *storage_of;  /* by node: 1 + number */
   hg_array clusters;     /* cluster */
   uint64_t *before;      /* a row of bits a cluster: clusters that must run before it */
@@ -76,6 +86,10 @@ void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan
 
 void hg_plan_choose_inline(planner *p);
 hg_status hg_plan_clusters(planner *p);
+/* 1: what the cluster would have to compute at more places than one for a node that joins it costs less than to write
+ * it, and read it in another launch. */
+int hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number);
+void hg_plan_note_places(planner *p, uint32_t index, uint32_t number); /* it joins */
 
 /* A cluster that its writer has refused as several, whose launches come one after the other in its place. Each has
  * nodes that are neighbours here. */

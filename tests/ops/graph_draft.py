@@ -93,7 +93,7 @@ class Draft:
     def operation(self):
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
             self.join, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
-            self.make_new, self.optimiser) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+            self.make_new, self.optimiser, self.neighbours) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
 
     def simple(self):
         n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)
@@ -177,6 +177,27 @@ class Draft:
         parts = [n] + [self.some(fits)[0] for _ in range(self.r.randint(1, 2))]
         self.r.shuffle(parts)
         self.g.add("concatenate" if kind == 1 else "stack", *parts, axis=axis)
+
+    def neighbours(self):
+        """Each element with others of its row, which have been computed from others in turn: running sums, blurs."""
+        n, v = self.some(lambda v: v.shape and v.kind in types_of("add", 0))
+        if n is None:
+            return
+        axis = self.r.randrange(len(v.shape))
+        length = v.shape[axis]
+        for step in range(self.r.randint(1, 9)):
+            by = self.r.choice((1, 1, 2, 1 << step % 4))
+            if by >= length:
+                break
+            low = [by if d == axis else 0 for d in range(len(v.shape))]
+            part = self.g.add("slice", n, axis=axis, start=0, stop=length - by, step=1)
+            before = self.g.add("pad", part, None, low=low, high=[0] * len(low))
+            if self.r.random() < 0.3:
+                part = self.g.add("slice", n, axis=axis, start=by, stop=length, step=1)
+                before = self.g.add("add", before, self.g.add("pad", part, None, low=[0] * len(low), high=low))
+            n = self.g.add(self.r.choice(("add", "add", "maximum")), n, before)
+            if self.r.random() < 0.2:
+                n = self.g.add("neg", n)
 
     def crowd(self):
         """More inputs than a launch has tensors, or more values that are put out, read by one another."""

@@ -1,5 +1,5 @@
-/* test_plan.c - into how many launches a computation is cut where no single one can hold a group. Their bits are the tests'
- * in tests/ops. */
+/* test_plan.c - into how many launches a computation is cut, and why: what is computed anew rather than written and
+ * read, and what happens where no single launch can hold a group. Their bits are the tests' in tests/ops. */
 #include "ops/launch_plan.h"
 
 #include "check.h"
@@ -28,6 +28,17 @@ static void put_out(hg_computation *c, hg_value value) {
   CHECK_EQ_U64(hg_computation_output(c, NULL, value, NULL), HG_OK);
 }
 
+/* Rows moved to the right by so many places, zeros behind them. */
+static hg_value moved(hg_computation *c, hg_value x, uint64_t columns, int64_t by) {
+  hg_argument slice[] = {{.count = 1, .integers = {1}},
+                         {.count = 1, .integers = {0}},
+                         {.count = 1, .integers = {(int64_t)columns - by}},
+                         {.count = 1, .integers = {1}}};
+  hg_argument pad[] = {{.count = 2, .integers = {0, by}}, {.count = 2, .integers = {0, 0}}};
+  hg_value part = hg_compute(c, HG_OP_slice, &x, 1, slice, 4);
+  return hg_compute(c, HG_OP_pad, &part, 1, pad, 2);
+}
+
 /* Launches of a plan, releasing the computation; *notes: how many say why they are not one with others. */
 static uint64_t launches_of(hg_computation *c, const ops_target *target, uint32_t *notes) {
   ops_plan plan;
@@ -41,6 +52,66 @@ static uint64_t launches_of(hg_computation *c, const ops_target *target, uint32_
   if (status == HG_OK) ops_plan_release(&plan);
   hg_computation_release(c);
   return launches;
+}
+
+/* ---- what is computed anew --------------------------------------------------------------------------------------- */
+
+/* Running sums by doubling: the first sums are needed at 2^steps places. */
+static hg_computation *scan(uint64_t rows, uint32_t steps) {
+  hg_computation *c = begin();
+  hg_value x = input(c, rows, 256);
+  for (uint32_t i = 0; i < steps; i++) x = two(c, HG_OP_add, x, moved(c, x, 256, INT64_C(1) << i));
+  put_out(c, x);
+  return c;
+}
+
+static void test_computed_anew(void) {
+  uint32_t notes;
+  CHECK_EQ_U64(launches_of(scan(4096, 1), &processor, &notes), 1);
+  CHECK_EQ_U64(launches_of(scan(4096, 8), &processor, &notes), 8); /* bytes are cheap in a processor's caches */
+  CHECK_EQ_U64(notes, 0);
+  CHECK_EQ_U64(launches_of(scan(4096, 8), &gpu, NULL), 2);
+  CHECK_EQ_U64(launches_of(scan(1, 8), &processor, NULL), 3); /* a launch costs more than few elements do */
+}
+
+/* A function is not computed twice for what it saves; it is where each reads it at its own place. */
+static void test_functions(void) {
+  for (int is_moved = 0; is_moved < 2; is_moved++) {
+    hg_computation *c = begin();
+    hg_value x = input(c, 4096, 256), y = hg_compute(c, HG_OP_exp, (hg_value[]){two(c, HG_OP_add, x, x)}, 1, NULL, 0);
+    hg_value other = is_moved ? moved(c, y, 256, 3) : two(c, HG_OP_mul, y, x);
+    put_out(c, two(c, HG_OP_add, y, other));
+    CHECK_EQ_U64(launches_of(c, &processor, NULL), is_moved ? 2 : 1);
+  }
+}
+
+/* Each reads what is before it twice, by something cheap: it is not computed for each way there, 2^60 of them. */
+static void test_ways(void) {
+  hg_computation *c = begin();
+  hg_value x = input(c, 4096, 256);
+  for (uint32_t i = 0; i < 60; i++) {
+    x = two(c, HG_OP_add, x, moved(c, x, 256, 1 + i % 3));
+    x = hg_compute(c, HG_OP_neg, &x, 1, NULL, 0);
+  }
+  put_out(c, x);
+  uint32_t notes;
+  CHECK_EQ_U64(launches_of(c, &processor, &notes), 60);
+  CHECK_EQ_U64(notes, 0);
+}
+
+/* A row's sum is there for that row alone: that it is read elsewhere is known beforehand, or found by the writer. */
+static void test_sums_of_other_rows(void) {
+  static const hg_argument along_rows[] = {{.count = 1, .integers = {1}}, {.count = 1, .integers = {1}}};
+  static const hg_argument first = {.count = 1, .integers = {0}}, turned = {.count = 2, .integers = {1, 0}};
+  for (int is_turned = 0; is_turned < 2; is_turned++) {
+    hg_computation *c = begin();
+    hg_value x = input(c, 256, 256), sum = hg_compute(c, HG_OP_sum, &x, 1, along_rows, 2);
+    hg_value other = hg_compute(c, is_turned ? HG_OP_permute : HG_OP_flip, &sum, 1, is_turned ? &turned : &first, 1);
+    put_out(c, two(c, HG_OP_mul, x, two(c, HG_OP_add, x, other)));
+    uint32_t notes;
+    CHECK_EQ_U64(launches_of(c, &processor, &notes), 2);
+    CHECK_EQ_U64(notes, is_turned ? 2 : 0);
+  }
 }
 
 /* ---- what no launch can hold ------------------------------------------------------------------------------------- */
@@ -132,6 +203,10 @@ static void check_failures(hg_computation *made, long least) {
 }
 
 int main(void) {
+  test_computed_anew();
+  test_functions();
+  test_ways();
+  test_sums_of_other_rows();
   test_many_inputs();
   test_long_chains();
   test_many_rows();
