@@ -84,6 +84,7 @@ static inline ops_term *ops_term_at(const ops_terms *t, term_id id) { return (op
 uint32_t ops_varies(const ops_terms *t, const ops_form *form);
 /* The index in `from` of the element that has `index` in `to`: shapes of one count. */
 hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index, ops_form *out);
+int ops_is_dense(const ops_storage *storage); /* in C order */
 /* The form of an element of a storage; the storage's lowest element is number 0. */
 ops_form ops_address(const ops_storage *storage, const ops_form *index);
 /* Merges coordinates j and j + 1 wherever all terms, derived variables and `more` forms allow. Dimensions before and

@@ -1,6 +1,8 @@
 /* map.c - programs with one lane for each element of a shape: pointwise groups over any views. */
 #include "ops/expression.h"
 
+#include "ops/infer.h"
+
 #include <string.h>
 
 /* Coordinates before `count` from a number, the last one fastest. What nobody asks for is dead code. */
@@ -63,16 +65,42 @@ static void write_results(ops_code *code, uint32_t count, const term_id *roots, 
   code->lane_form = NULL;
 }
 
+static const ops_storage *storage_of(const ops_group *group, value_id value) {
+  return (const ops_storage *)group->plan->storages.data + (group->storage_of[value - 1] - 1);
+}
+
+/* What a result is under the shape in which it is computed: where it lies densely, elements have the same numbers. */
+static value_id unshaped(const ops_group *group, value_id value) {
+  if (!ops_is_dense(storage_of(group, value))) return value;
+  for (;;) {
+    const ops_node *node = ops_at(group->computation, value);
+    if (node->kind != OPS_RESHAPE || group->storage_of[node->input[0] - 1] != 0) return value;
+    value = node->input[0];
+  }
+}
+
+/* The results' shape as they are computed, if that is one for all; else as they are put out. */
+static const ops_shape *shape_of(const ops_group *group) {
+  const hg_computation *c = group->computation;
+  const ops_shape *shape = &ops_at(c, unshaped(group, group->results[0]))->shape;
+  for (uint32_t i = 1; i < group->result_count; i++)
+    if (!ops_same_shape(&ops_at(c, unshaped(group, group->results[i]))->shape, shape))
+      return &ops_at(c, group->results[0])->shape;
+  return shape;
+}
+
 static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *terms) {
   enum { MOST = OPS_MAX_BINDINGS };
   term_id roots[MOST];
   ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, places[MOST], *more[MOST];
   if (group->result_count > MOST) return hg_fail(HG_UNSUPPORTED, "a launch with more than %d results", MOST);
   ops_identity(&terms->space, identity);
+  ops_form lane = lane_form(&terms->space);
   for (uint32_t i = 0; i < group->result_count; i++) {
-    uint32_t storage = group->storage_of[group->results[i] - 1] - 1;
-    HG_TRY(ops_term_of(terms, group->results[i], identity, &roots[i]));
-    places[i] = ops_address((const ops_storage *)group->plan->storages.data + storage, identity);
+    value_id value = group->results[i];
+    int is_shaped = !ops_same_shape(&ops_at(group->computation, value)->shape, &terms->space);
+    HG_TRY(ops_term_of(terms, is_shaped ? unshaped(group, value) : value, identity, &roots[i]));
+    places[i] = is_shaped ? lane : ops_address(storage_of(group, value), identity);
     more[i] = &places[i];
   }
   uint32_t boundary = 0;
@@ -84,9 +112,8 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
 }
 
 hg_status ops_write_map(const ops_group *group, ops_step *step) {
-  const ops_shape *space = &ops_at(group->computation, group->results[0])->shape;
   ops_terms terms;
-  ops_terms_begin(&terms, group, space);
+  ops_terms_begin(&terms, group, shape_of(group));
   hg_status status = write_map(group, step, &terms);
   ops_terms_release(&terms);
   step->kind = "map";

@@ -209,6 +209,14 @@ hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops
   return add_term(t, &term, out);
 }
 
+/* Its elements lie one after the other, in C order. */
+int ops_is_dense(const ops_storage *storage) {
+  int64_t stride = 1;
+  for (uint32_t d = storage->shape.rank; d-- > 0; stride *= (int64_t)storage->shape.size[d])
+    if (storage->shape.size[d] != 1 && storage->stride[d] != stride) return 0;
+  return 1;
+}
+
 static int is_in_group(const ops_group *group, value_id value) {
   uint32_t low = 0, high = group->node_count;
   while (low < high) {
@@ -217,6 +225,28 @@ static int is_in_group(const ops_group *group, value_id value) {
     else high = middle;
   }
   return low < group->node_count && group->nodes[low] == value;
+}
+
+/* What is only read. */
+static int is_loaded(const ops_group *group, value_id value) {
+  return group->storage_of[value - 1] != 0 && !is_in_group(group, value);
+}
+
+/* Under another shape: of what lies densely, the same number, in that shape, is the place. */
+static hg_status reshape_term(ops_terms *t, const ops_node *node, const ops_form *index, term_id *out) {
+  const ops_group *group = t->group;
+  value_id from = node->input[0];
+  while (!is_loaded(group, from) && ops_at(group->computation, from)->kind == OPS_RESHAPE)
+    from = ops_at(group->computation, from)->input[0];
+  if (is_loaded(group, from)) {
+    uint32_t number = group->storage_of[from - 1] - 1;
+    const ops_storage *storage = (const ops_storage *)group->plan->storages.data + number;
+    ops_form place = dense(&node->shape, index);
+    if (ops_is_dense(storage)) return ops_load_of(t, number, (atlas_type)node->type, &place, out);
+  }
+  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  HG_TRY(ops_reshaped(t, &ops_at(group->computation, node->input[0])->shape, &node->shape, index, inner));
+  return ops_term_of(t, node->input[0], inner, out);
 }
 
 static void view_index(const ops_node *node, uint32_t input_rank, const ops_form *index, ops_form *inner) {
@@ -319,9 +349,7 @@ static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *in
   case OPS_VIEW:
     view_index(node, ops_at(c, node->input[0])->shape.rank, index, inner);
     return ops_term_of(t, node->input[0], inner, out);
-  case OPS_RESHAPE:
-    HG_TRY(ops_reshaped(t, &ops_at(c, node->input[0])->shape, &node->shape, index, inner));
-    return ops_term_of(t, node->input[0], inner, out);
+  case OPS_RESHAPE: return reshape_term(t, node, index, out);
   case OPS_CONSTANT:
     term->kind = TERM_CONSTANT;
     term->bits = node->bits;
@@ -380,10 +408,9 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
   memset(&term, 0, sizeof term);
   term.type = node->type;
   term.value = value;
-  uint32_t storage = t->group->storage_of[value - 1];
-  if (storage != 0 && !is_in_group(t->group, value)) {
+  if (is_loaded(t->group, value)) {
     term.kind = TERM_LOAD;
-    term.storage = storage - 1;
+    term.storage = t->group->storage_of[value - 1] - 1;
     term.form = ops_address((const ops_storage *)t->group->plan->storages.data + term.storage, index);
     return add_term(t, &term, out);
   }

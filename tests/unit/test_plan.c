@@ -183,6 +183,42 @@ static void test_many_views(void) {
   CHECK(launches >= 2 && launches <= 8);
 }
 
+/* ---- indices ----------------------------------------------------------------------------------------------------- */
+
+/* Divisions of a program: of indices, where nothing else is divided. */
+static uint32_t divisions_of(hg_computation *c) {
+  ops_plan plan;
+  uint32_t divisions = 0;
+  CHECK_EQ_U64(ops_plan_computation(&c->allocator, c, 0, &processor, &plan), HG_OK);
+  for (uint32_t s = 0; s < plan.steps.count; s++) {
+    size_t count;
+    const atlas_insn *code = atlas_program_insns(((const ops_step *)plan.steps.data)[s].program, &count);
+    for (size_t i = 0; i < count; i++) divisions += code[i].op == ATLAS_OP_div || code[i].op == ATLAS_OP_rem;
+  }
+  ops_plan_release(&plan);
+  hg_computation_release(c);
+  return divisions;
+}
+
+/* What lies densely has the same numbers under another shape, where it is read and where it is written: under
+ * [2, 3, 128] only the numbers of rows are divided. */
+static void test_reshapes(void) {
+  static const hg_argument shapes[] = {{.count = 3, .integers = {2, 3, 128}}, {.count = 2, .integers = {4, 192}}};
+  static const hg_argument second = {.count = 1, .integers = {1}};
+  uint32_t divisions[2];
+  for (int is_plain = 0; is_plain < 2; is_plain++) {
+    hg_computation *c = begin();
+    hg_tensor like = hg_tensor_of(NULL, ATLAS_f32, 3, (uint64_t[]){2, 3, 128});
+    hg_value x = is_plain ? hg_computation_input(c, NULL, &like) : input(c, 3, 256);
+    if (!is_plain) x = hg_compute(c, HG_OP_reshape, &x, 1, &shapes[0], 1);
+    hg_value turned = two(c, HG_OP_add, x, hg_compute(c, HG_OP_flip, &x, 1, &second, 1));
+    put_out(c, is_plain ? turned : hg_compute(c, HG_OP_reshape, &turned, 1, &shapes[1], 1));
+    divisions[is_plain] = divisions_of(c);
+  }
+  CHECK(divisions[1] > 0);
+  CHECK_EQ_U64(divisions[0], divisions[1]);
+}
+
 /* ---- memory runs out --------------------------------------------------------------------------------------------- */
 
 static void check_failures(hg_computation *made, long least) {
@@ -211,6 +247,7 @@ int main(void) {
   test_long_chains();
   test_many_rows();
   test_many_views();
+  test_reshapes();
   check_failures(sum_of(40), 20);
   check_failures(many_results(), 20);
   return check_report();
