@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 _CHUNK = 256  # of a running sum
+_FEW = 128  # are sorted by counting
+_SIDE = 128  # numbers that lie side by side where they are compared with others
 
 
 def _at_end(x: Any, axis: Any) -> Any:
@@ -117,17 +119,69 @@ def _order_of_few(keys: Any) -> Any:
     return _core.scatter(number, _core.sum(before, -1), number)
 
 
+def _order_of_two(keys: Any) -> Any:
+    """Of 0 and 1: those that are 0 come first, in the order that they have."""
+    number, zero = _numbers(keys.shape), keys == 0
+    zeros_up_to = _scan(zero.astype("int64"), _core.add)
+    return _core.scatter(number, _core.where(zero, zeros_up_to - 1, number - zeros_up_to + _part(zeros_up_to, -1, None)), number)
+
+
+def _exchanged(x: Any, step: int) -> Any:
+    """[before, numbers, behind]: each number and the one `step` away from it along the axis in the middle, the smaller first."""
+    pairs = x.reshape((-1, 2, step * x.shape[2]))
+    other, is_first = _core.flip(pairs, (1,)), (_core.arange(0, 2, 1, "int32") == 0)[:, None]
+    return _core.where(is_first, _core.minimum(pairs, other), _core.maximum(pairs, other)).reshape(x.shape)
+
+
+def _turned(x: Any, width: int) -> Any:
+    """All bits of every second run of 2 * width numbers turned round, and back again of every second one of width: what is ascending
+    from now on will descend there. The last run, of all numbers, is to ascend."""
+    which = _core.arange(0, 2, 1, "int32")
+    turn = which[:, None] if width > 1 else which[:, None] & 0
+    shape: tuple[int, ...] = (-1, 2, width * x.shape[2])
+    if 2 * width < x.shape[1]:
+        turn, shape = which[:, None, None] ^ turn, (-1, 2, *shape[1:])
+    return (x.reshape(shape) ^ (-turn).astype(x.dtype)).reshape(x.shape)
+
+
+def _sorted(x: Any) -> Any:
+    """Rows of 2**k different unsigned numbers, ascending: Batcher's bitonic network (1968). What is compared lies far apart, so that
+    neighbours in memory do the same: many rows side by side; of a long row pieces, while numbers of one are compared."""
+    rows, size = x.shape
+    many = rows >= _SIDE // 2
+    x = _core.pad(x.transpose((1, 0)), None, (0, 0), (0, -rows % _SIDE))[None] if many else x[..., None]
+    piece = _SIDE if size >= _SIDE * _SIDE and not many else 1
+    is_aside, width = False, 1
+
+    def put_aside(wanted: bool) -> None:
+        nonlocal x, is_aside
+        if wanted != is_aside:
+            x = x.reshape((rows, size // piece, piece) if wanted else (rows, piece, size // piece)).transpose((0, 2, 1))
+            x, is_aside = x if wanted else x.reshape((rows, size, 1)), wanted
+
+    while width < size:
+        put_aside(4 * width <= piece)
+        x, step = _turned(x, width), width
+        while step > 0:
+            put_aside(step < piece)
+            x, step = _exchanged(x, step), step // 2
+        width *= 2
+    put_aside(False)
+    return x[0, :, :rows].transpose((1, 0)) if many else x[..., 0]
+
+
 def _order_of_many(keys: Any, bits: int) -> Any:
-    """By radix: for each bit those that have 0 come first, in the order that they have."""
-    order = number = _numbers(keys.shape).astype("int32" if keys.shape[-1] < 2**31 else "int64")
-    for bit in range(bits):
-        zero = (keys >> bit & 1) == 0
-        zeros_up_to = _scan(zero.astype(number.dtype), _core.add)
-        place = _core.where(zero, zeros_up_to - 1, number - zeros_up_to + _part(zeros_up_to, -1, None))
-        order, keys = _core.scatter(order, place, order), _core.scatter(keys, place, keys)
-        if not _core._is_tracing():
-            _core.compute(order, keys)  # each bit is the same computation: one executable for all
-    return order.astype("int64")
+    """By sorting keys with the numbers of elements behind them; of keys too long for that by their lower half, then by the upper."""
+    size = keys.shape[-1]
+    length = (size - 1).bit_length()
+    if bits + length > 64:
+        low = _order_of_many(keys & (1 << bits // 2) - 1, bits // 2)
+        return _core.take_along(low, _order_of_many(_core.take_along(keys, low, -1) >> bits // 2, bits // 2), -1)
+    kind = "uint32" if bits + length <= 32 else "uint64"
+    pairs = (keys.astype(kind) << length) + _core.arange(0, size, 1, kind)
+    behind = asarray((1 << (32 if kind == "uint32" else 64)) - 1, kind)
+    pairs = _core.pad(pairs, behind, (0, 0), (0, (1 << length) - size))
+    return (_part(_sorted(pairs), None, size) & (1 << length) - 1).astype("int64")
 
 
 def _order(x: Any, descending: Any) -> Any:
@@ -139,7 +193,8 @@ def _order(x: Any, descending: Any) -> Any:
     flat = keys.reshape((_count(x.shape[:-1]), size))
     if flat.size == 0:
         return zeros(x.shape, "int64")
-    return (_order_of_few(flat) if size <= 64 * bits else _order_of_many(flat, bits)).reshape(x.shape)
+    order = _order_of_few(flat) if size <= _FEW else _order_of_two(flat) if bits == 1 else _order_of_many(flat, bits)
+    return order.reshape(x.shape)
 
 
 def argsort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:

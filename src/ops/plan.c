@@ -3,8 +3,8 @@
  * Every live node that does work belongs to a cluster, which one launch computes, or is inline: computed anew by each
  * cluster that reads it. Views, reshapes, constants and coordinates are inline always. A node whose users read each of
  * its elements about once is inline too; the others join the cluster of what they read where shapes and dependences
- * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that no
- * launch can hold is cut when its turn comes. */
+ * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that
+ * no launch can hold is cut when its turn comes. */
 #include "ops/planner.h"
 
 #include <stdio.h>

@@ -90,6 +90,22 @@ def test_sorting_much(name):
     assert np.array_equal(down, np.lexsort((np.arange(5000), -np.unique(x[0], return_inverse=True, equal_nan=True)[1])))
 
 
+@pytest.mark.parametrize("shape", [(3, 300), (70, 200), (130, 129), (2, 17000), (1, 1 << 14)])
+@pytest.mark.parametrize("name", ["uint8", "float32", "int64"])
+def test_sorting_each_way(name, shape):
+    """Few and many rows, long ones in pieces; numbers that fit one word with their place, and such as do not."""
+    random = np.random.default_rng(4)
+    x = random.integers(np.iinfo("int64").min, np.iinfo("int64").max, shape) if name == "int64" else random.integers(0, 99, shape).astype(name)
+    assert np.array_equal(xp.argsort(hg.asarray(x)).numpy(), np.argsort(x, stable=True))
+    assert np.array_equal(xp.sort(hg.asarray(x), descending=True).numpy(), np.flip(np.sort(x), -1))
+
+
+def test_sorting_takes_few_launches():
+    """Ten rounds of 1 to 10 passes, and what is around them."""
+    made = xp.sort(hg.asarray(np.random.default_rng(5).random(1000, np.float32)))
+    assert len(hg.explain(made, json=True)["launches"]) <= 55 + 10
+
+
 def test_sorting_has_a_gradient():
     x = hg.asarray([3.0, 1.0, 2.0])
     weights = hg.asarray([10.0, 20.0, 30.0])
