@@ -4,9 +4,9 @@
 
 /* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
 static uint32_t lanes_for(uint64_t size) {
-  static const uint32_t lanes[] = {1024, 256, 128};
-  for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
-    if (size % lanes[i] == 0) return lanes[i];
+  enum { MOST = 1024, LEAST = 64 };
+  for (uint64_t blocks = (size + MOST - 1) / MOST; blocks > 0 && size / blocks >= LEAST; blocks++)
+    if (size % blocks == 0) return (uint32_t)(size / blocks);
   return 0;
 }
 

@@ -219,6 +219,23 @@ static void test_reshapes(void) {
   CHECK_EQ_U64(divisions[0], divisions[1]);
 }
 
+/* Rows that are read beside one for all of them, on a processor: blocks of so many lanes are whole rows, or parts of
+ * one. 0: rows are no blocks. */
+static void test_long_rows(void) {
+  static const uint32_t sizes[][2] = {{63, 0},      {64, 64},  {514, 514},  {1000, 1000},
+                                      {4098, 683}, {1031, 0}, {4096, 1024}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    hg_computation *c = begin();
+    ops_plan plan;
+    put_out(c, two(c, HG_OP_add, input(c, 8, sizes[i][0]), input(c, 1, sizes[i][0])));
+    CHECK_EQ_U64(ops_plan_computation(&c->allocator, c, 0, &processor, &plan), HG_OK);
+    CHECK_EQ_U64(plan.steps.count, 1);
+    CHECK_EQ_U64(((const ops_step *)plan.steps.data)->block[0], sizes[i][1]);
+    ops_plan_release(&plan);
+    hg_computation_release(c);
+  }
+}
+
 /* ---- memory runs out --------------------------------------------------------------------------------------------- */
 
 static void check_failures(hg_computation *made, long least) {
@@ -248,6 +265,7 @@ int main(void) {
   test_many_rows();
   test_many_views();
   test_reshapes();
+  test_long_rows();
   check_failures(sum_of(40), 20);
   check_failures(many_results(), 20);
   return check_report();
