@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""clang-tidy over the C files of a build, several at a time, but those that it found clean before: build/tidy-cache knows
+"""clang-tidy over the C files of builds, several at a time, but those that it found clean before: build/tidy-cache knows
 them by clang-tidy's version, its settings, their compile commands, and the content of the file and of all it includes.
 
-    tidy.py BUILD CACHE [--changed] [--deep] [--jobs N]
+    tidy.py BUILD... CACHE [--changed] [--deep] [--jobs N]
 
-BUILD is a folder that ninja has brought up to date: it knows what each file includes. --changed: only files that differ from the
+BUILD is a folder that ninja has brought up to date: it knows what each file includes. A file is taken as the first of them compiles it.
+--changed: only files that differ from the
 upstream branch's last common commit, or that git does not know yet. --deep: the analyser follows three times as many paths of a
 function, its own default, which takes almost three times as long. A line a finding; exit status 1 if there are any."""
 
@@ -29,7 +30,7 @@ def output_of(*command):
 
 
 def files_to_check():
-    names = (str(path.relative_to(ROOT)) for folder in ("src", "tools") for path in ROOT.glob(f"{folder}/**/*.c"))
+    names = (str(path.relative_to(ROOT)) for folder in ("src", "tools", "python/src") for path in ROOT.glob(f"{folder}/**/*.c"))
     return sorted(name for name in names if not LEFT_OUT.fullmatch(name))
 
 
@@ -46,15 +47,18 @@ def changed_files():
     return set(names.split("\n"))
 
 
-def compile_commands(build):
+def compile_commands(builds):
     """Each file's compile commands, as clang can read them: {file: {object: command}}. What the library and the program `embed`
     compile both is the same to clang-tidy: once is enough."""
     found = {}
-    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        name = os.path.relpath(Path(entry["directory"]) / entry["file"], ROOT)
-        found.setdefault(name, {})[entry["output"]] = {**entry, "command": ONLY_GCC.sub("", entry["command"])}
+    for build in builds:
+        own = {}
+        for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+            name = os.path.relpath(Path(entry["directory"]) / entry["file"], ROOT)
+            own.setdefault(name, {})[build / entry["output"]] = {**entry, "command": ONLY_GCC.sub("", entry["command"])}
+        found = {**own, **found}
     for name, entries in found.items():
-        once = {target: entry for target, entry in entries.items() if not target.startswith("embed.p/")}
+        once = {target: entry for target, entry in entries.items() if not entry["output"].startswith("embed.p/")}
         found[name] = once or entries
     return found
 
@@ -68,7 +72,7 @@ def includes(build):
                 found[target].append(os.path.normpath(build / line.strip()))
         else:
             name, _, rest = line.partition(": #deps")
-            target = name if "(VALID)" in rest else None
+            target = build / name if "(VALID)" in rest else None
             if target is not None:
                 found[target] = []
     return found
@@ -77,8 +81,9 @@ def includes(build):
 class Digests:
     """What a file's findings depend on, as one number; a file that ninja does not know has none and is always checked."""
 
-    def __init__(self, build, commands, arguments):
-        self.commands, self.includes, self.contents = commands, includes(build), {}
+    def __init__(self, builds, commands, arguments):
+        self.commands, self.contents = commands, {}
+        self.includes = {target: paths for build in builds for target, paths in includes(build).items()}
         self.common = output_of("clang-tidy", "--version") + (ROOT / ".clang-tidy").read_text(encoding="utf-8") + \
             " ".join(arguments)
 
@@ -110,15 +115,15 @@ def check(name, folder, arguments):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("build", type=lambda name: Path(name).resolve())
+    parser.add_argument("builds", nargs="+", type=lambda name: Path(name).resolve())
     parser.add_argument("cache", type=lambda name: Path(name).resolve())
     parser.add_argument("--changed", action="store_true")
     parser.add_argument("--deep", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    commands = compile_commands(options.build)
+    commands = compile_commands(options.builds)
     arguments = [] if options.deep else QUICK
-    digests = Digests(options.build, commands, arguments)
+    digests = Digests(options.builds, commands, arguments)
     options.cache.mkdir(parents=True, exist_ok=True)
     (options.cache / "compile_commands.json").write_text(
         json.dumps([entry for entries in commands.values() for entry in entries.values()]), encoding="utf-8")

@@ -22,9 +22,9 @@ static void list_end(list *l) {
 }
 
 static bool list_grow(list *l) {
-  hgpy_node **more = PyMem_Malloc(2 * (size_t)l->capacity * sizeof *more);
+  hgpy_node **more = PyMem_Malloc(2 * (size_t)l->capacity * sizeof(hgpy_node *));
   if (more == NULL) return PyErr_NoMemory(), false;
-  memcpy(more, l->nodes, l->count * sizeof *more);
+  memcpy(more, l->nodes, l->count * sizeof(hgpy_node *));
   list_end(l);
   l->nodes = more;
   l->capacity *= 2;
@@ -337,7 +337,7 @@ static hg_value add_scalar(hg_computation *c, const hgpy_node *node, bool is_gen
 /* All results of a node that has several: they stand from `first` on in `many`. */
 static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *node, const hg_value *values,
                           hg_value *results, uint32_t result_count) {
-  hg_value few[64], *inputs = few;
+  hg_value few[64] = {0}, *inputs = few;
   (void)g;
   if (node->input_count > 64) inputs = PyMem_Malloc(node->input_count * sizeof *inputs);
   if (inputs == NULL) return HG_OUT_OF_MEMORY;
@@ -485,7 +485,7 @@ static bool run_begin(run *r, const graph *g, bool is_general) {
   r->storages = r->few_storages;
   if (r->count <= FEW_TENSORS) return true;
   r->tensors = PyMem_Malloc(r->count * sizeof *r->tensors);
-  r->storages = PyMem_Malloc(r->count * sizeof *r->storages);
+  r->storages = PyMem_Malloc(r->count * sizeof(hgpy_storage *));
   if (r->tensors != NULL && r->storages != NULL) return true;
   PyErr_NoMemory();
   return false;
@@ -649,7 +649,7 @@ static bool compute(graph *g, hgpy_storage *storage, const hg_tensor *into) {
   if (executable == NULL) return false;
   if (!hgpy_allows_executable(g->device, executable)) return hg_executable_release(executable), false;
   k = find_known(g, hash); /* another thread may have been here meanwhile */
-  if (is_new && k == NULL) k = keep(g, hash, hg_executable_retain(executable));
+  if (is_new && k == NULL) keep(g, hash, hg_executable_retain(executable));
   else if (is_general && k != NULL && k->general == NULL) k->general = hg_executable_retain(executable);
   bool is_good = !PyErr_Occurred() && run_graph(g, executable, is_general, storage, into);
   hg_executable_release(executable);

@@ -93,7 +93,7 @@ void hgpy_lose_default_device(void); /* another is made when one is asked for; i
 hgpy_device *hgpy_device_retain(hgpy_device *device);
 void hgpy_device_release(hgpy_device *device);
 /* Of an Executor object; NULL and raised: it is none, or closed. Borrowed. */
-hgpy_device *hgpy_device_of(PyObject *executor);
+hgpy_device *hgpy_device_of(PyObject *object);
 bool hgpy_is_executor(PyObject *object);
 /* An Executor object for a device. */
 PyObject *hgpy_executor_for(hgpy_device *device);
@@ -276,8 +276,8 @@ enum {
 
 int hgpy_operations_prepare(void);
 int hgpy_operations_add(PyObject *module);
-hg_op hgpy_row_op(uint32_t row);
-const char *hgpy_row_name(uint32_t row);
+hg_op hgpy_row_op(uint32_t number);
+const char *hgpy_row_name(uint32_t number);
 /* The input whose array the scalar in place `input` takes its type from must have the same words. */
 bool hgpy_row_same_types(uint32_t row, uint32_t input, uint32_t other);
 /* The table's methods of arrays, ended by a NULL name; `room` functions fit. */
@@ -287,8 +287,8 @@ const char *hgpy_row_text(uint32_t number); /* its docstring */
 /* Inputs, then arguments, as Python gives them. */
 PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t count, PyObject *names);
 /* An operation on two objects, one of them an array: NotImplemented where the other is nothing it knows. */
-PyObject *hgpy_binary(uint32_t row, PyObject *a, PyObject *b);
-PyObject *hgpy_unary(uint32_t row, PyObject *x);
+PyObject *hgpy_binary(uint32_t number, PyObject *a, PyObject *b);
+PyObject *hgpy_unary(uint32_t number, PyObject *x);
 
 /* ---- arrays (array.c, index.c, exchange.c, dlpack.c) ------------------------------------------------------------- */
 
@@ -304,7 +304,7 @@ bool hgpy_is_array(PyObject *object);
 /* Takes the node, also where it fails; NULL gives NULL. */
 PyObject *hgpy_array_of(hgpy_node *node);
 hgpy_node *hgpy_array_node(PyObject *array); /* borrowed */
-void hgpy_array_set(PyObject *array, hgpy_node *node); /* takes the node */
+void hgpy_array_set(PyObject *self, hgpy_node *node); /* takes the node */
 /* A shape of Python: an int, or a sequence of ints; false: raised. */
 bool hgpy_shape_from(PyObject *object, uint64_t *shape, uint32_t *rank);
 PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape);

@@ -99,7 +99,7 @@ static PyObject *scalar(PyObject *module, PyObject *const *values, Py_ssize_t co
 
 /* compute(*arrays): all of them as one computation. */
 static PyObject *compute(PyObject *module, PyObject *const *values, Py_ssize_t count) {
-  hgpy_node **nodes = PyMem_Malloc((size_t)(count + 1) * sizeof *nodes);
+  hgpy_node **nodes = PyMem_Malloc((size_t)(count + 1) * sizeof(hgpy_node *));
   (void)module;
   if (nodes == NULL) return PyErr_NoMemory();
   bool is_good = true;
@@ -161,7 +161,7 @@ static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t
   if (cotangent == NULL && hg_tensor_count(&value->tensor) != 1)
     return PyErr_Format(PyExc_ValueError, "the gradient is of one number; the value has %llu elements",
                         (unsigned long long)hg_tensor_count(&value->tensor));
-  hgpy_node **nodes = PyMem_Malloc((size_t)(2 * wanted + 2) * sizeof *nodes), **results = nodes + wanted;
+  hgpy_node **nodes = PyMem_Malloc((size_t)(2 * wanted + 2) * sizeof(hgpy_node *)), **results = nodes + wanted;
   PyObject *tuple = nodes != NULL ? PyTuple_New(wanted + 1) : PyErr_NoMemory();
   bool is_good = tuple != NULL;
   for (Py_ssize_t i = 0; is_good && i < wanted; i++) {

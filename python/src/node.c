@@ -312,7 +312,7 @@ static hgpy_node *new_result(hgpy_node *of, uint32_t number, const hg_tensor *te
 }
 
 static bool make_results(hgpy_node *of, const hg_tensor *tensors, uint32_t count, hgpy_node **results) {
-  of->results = PyMem_Calloc(count, sizeof *of->results);
+  of->results = PyMem_Calloc(count, sizeof(hgpy_node *));
   if (of->results == NULL) return PyErr_NoMemory(), false;
   of->result_count = count;
   for (uint32_t i = 0; i < count; i++) {
@@ -365,7 +365,7 @@ hgpy_node *hgpy_record(uint32_t row, hgpy_node *const *inputs, uint32_t input_co
  */
 bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *const *wrt, uint32_t count,
                            hgpy_node **results) {
-  hgpy_node **inputs = PyMem_Malloc((count + 2) * sizeof *inputs);
+  hgpy_node **inputs = PyMem_Malloc((count + 2) * sizeof(hgpy_node *));
   hg_tensor *tensors = PyMem_Malloc((count + 1) * sizeof *tensors);
   bool is_made = inputs != NULL && tensors != NULL;
   if (!is_made) PyErr_NoMemory();

@@ -178,7 +178,7 @@ static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
   if (info->formula[0] != '\0' && strcmp(info->kind, "formula") == 0)
     used = add_text(text, used, "\n\nFormula: %s%s", info->formula, "");
   if (info->types[0] != '\0') used = add_text(text, used, "\n\nTypes: %s.%s", info->types, "");
-  if (strcmp(info->gradient, "none") == 0) used = add_text(text, used, "\nIt has no gradient.%s%s", "", "");
+  if (strcmp(info->gradient, "none") == 0) add_text(text, used, "\nIt has no gradient.%s%s", "", "");
   return text;
 }
 
@@ -404,13 +404,13 @@ static void call_end(call *c) {
 
 static bool add_input(call *c, PyObject *object) {
   if (c->input_count == c->room) {
-    PyObject **inputs = PyMem_Malloc(2 * c->room * sizeof *inputs);
-    hgpy_node **nodes = PyMem_Malloc(2 * c->room * sizeof *nodes);
+    PyObject **inputs = PyMem_Malloc(2 * c->room * sizeof(PyObject *));
+    hgpy_node **nodes = PyMem_Malloc(2 * c->room * sizeof(hgpy_node *));
     if (inputs == NULL || nodes == NULL) {
       PyMem_Free(inputs), PyMem_Free(nodes);
       return PyErr_NoMemory(), false;
     }
-    memcpy(inputs, c->inputs, c->input_count * sizeof *inputs);
+    memcpy(inputs, c->inputs, c->input_count * sizeof(PyObject *));
     call_end(c);
     c->inputs = inputs;
     c->nodes = nodes;

@@ -137,7 +137,7 @@ static void put_back(hgpy_device *device, hg_stream *queue) {
 }
 
 static bool leave(hgpy_device *device, hg_stream *queue, hgpy_storage *const *storages, uint32_t count) {
-  left *l = PyMem_Malloc(sizeof *l + count * sizeof l->storages[0]);
+  left *l = PyMem_Malloc(sizeof *l + count * sizeof(hgpy_storage *));
   if (l == NULL) return false;
   *l = (left){.next = all_left, .device = hgpy_device_retain(device), .stream = queue, .count = count};
   for (uint32_t i = 0; i < count; i++) l->storages[i] = hgpy_storage_retain(storages[i]);

@@ -7,9 +7,11 @@ lint_layout() { python3 tools/lint.py; }
 # Which folder uses which, and circles of files; of the release build.
 lint_rooms() { python3 tools/rooms.py --library "$BUILD/release/libhologram.a"; }
 
-# clang-tidy over every C file of the release build (tools/tidy.py) that the cache does not know to be clean. --changed, --deep: as
-# below.
-lint_tidy() { python3 tools/tidy.py "$BUILD/release" "$BUILD/tidy-cache" --jobs "$JOBS" "$@"; }
+# clang-tidy over every C file of the release build, and of the Python package (tools/tidy.py), that the cache does not know to be
+# clean. --changed, --deep: as below.
+lint_tidy() {
+  need_package && python3 tools/tidy.py "$BUILD/release" "$BUILD/package" "$BUILD/tidy-cache" --jobs "$JOBS" "$@"
+}
 
 main() {
   help_if_asked "${1:-}" <<'TEXT'
