@@ -6,6 +6,7 @@
 #include "backend/cpu/contract/contract_kernels.h"
 
 #include "backend/cpu/engine/kernel_values.h"
+#include "backend/cpu/engine/vectors.h"
 
 #if defined __AVX2__
 #  include <immintrin.h>
@@ -14,39 +15,30 @@
 #endif
 
 #if defined __AVX512F__
-#  define VECTOR_BYTES 64
 #  define VECTORS 2
 #  define MOST_ROWS 14
 #  define MICROS 5
 #  define FMA_f32(a, b, c) (V_f32) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
 #  define FMA_f64(a, b, c) (V_f64) _mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))
 #elif defined __AVX2__
-#  define VECTOR_BYTES 32
 #  define VECTORS 2
 #  define MOST_ROWS 6
 #  define MICROS 4
 #  define FMA_f32(a, b, c) (V_f32) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
 #  define FMA_f64(a, b, c) (V_f64) _mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))
 #elif defined __aarch64__
-#  define VECTOR_BYTES 16
 #  define VECTORS 3
 #  define MOST_ROWS 8
 #  define MICROS 4
 #  define FMA_f32(a, b, c) (V_f32) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))
 #  define FMA_f64(a, b, c) (V_f64) vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b))
 #else /* no fused multiply-add: integers alone */
-#  define VECTOR_BYTES 16
 #  define VECTORS 2
 #  define MOST_ROWS 6
 #  define MICROS 4
 #endif
 #define WRAPPING(a, b, c) ((a) * (b) + (c))
 #define SAME(v) (v)
-
-typedef uint32_t V_i32 __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint64_t V_i64 __attribute__((vector_size(VECTOR_BYTES)));
-typedef float V_f32 __attribute__((vector_size(VECTOR_BYTES)));
-typedef double V_f64 __attribute__((vector_size(VECTOR_BYTES)));
 
 #define S i32
 #define T uint32_t
@@ -65,18 +57,6 @@ typedef double V_f64 __attribute__((vector_size(VECTOR_BYTES)));
 #include "backend/cpu/contract/contract_loops.h"
 
 #ifdef FMA_f32
-/* A NaN as the canonical one. */
-static inline V_f32 canon_f32(V_f32 v) {
-  V_f32 same = v;
-  V_i32 number = (V_i32)(v == same);
-  return (V_f32)(((V_i32)v & number) | (~number & 0x7fc00000u));
-}
-static inline V_f64 canon_f64(V_f64 v) {
-  V_f64 same = v;
-  V_i64 number = (V_i64)(v == same);
-  return (V_f64)(((V_i64)v & number) | (~number & UINT64_C(0x7ff8000000000000)));
-}
-
 #  define S f32
 #  define T float
 #  define V V_f32
