@@ -28,12 +28,13 @@ ROOMS = {
     "backend": "base ir atlas",
     "backend/cpu/engine": "base atlas compiler vector",
     "backend/cpu/contract": "base atlas backend backend/cpu/engine",
+    "backend/cpu/rows": "base atlas backend backend/cpu/engine",
     "backend/cpu/tile": "base atlas backend/cpu/engine",
     "backend/cpu/native": "base atlas compiler vector backend/cpu/engine",
     "backend/cpu/x86": "base atlas compiler backend/cpu/native",
     "backend/cpu/arm64": "base atlas compiler backend/cpu/native",
-    "backend/cpu": "base ir compiler vector backend backend/cpu/engine backend/cpu/contract backend/cpu/tile backend/cpu/native "
-                   "backend/cpu/x86 backend/cpu/arm64",
+    "backend/cpu": "base ir compiler vector backend backend/cpu/engine backend/cpu/contract backend/cpu/rows backend/cpu/tile "
+                   "backend/cpu/native backend/cpu/x86 backend/cpu/arm64",
     "backend/gpu": "base ir atlas compiler",
     "backend/cuda/ptx": "base ir atlas compiler backend/gpu",
     "backend/cuda": "base ir compiler backend backend/gpu backend/cuda/ptx",

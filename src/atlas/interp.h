@@ -20,6 +20,8 @@ typedef struct atlas_argument {
 
 enum { ATLAS_LINEAR_BLOCK_LANES = 256 };
 
+struct hg_rows; /* backend.h */
+
 typedef struct atlas_launch {
   uint64_t lanes;          /* linear launch if not 0: blocks of atlas_linear_block lanes, the last one partial */
   uint32_t grid[3];        /* else: blocks, all >= 1 */
@@ -30,6 +32,8 @@ typedef struct atlas_launch {
   uint32_t phase;
   uint64_t step_limit;     /* >= 1 */
   uint32_t wants_time;     /* 1: devices that have a clock of their own fill in `nanoseconds` */
+  const struct hg_rows
+      *rows; /* what the program does with these arguments, for devices that know a shorter way; NULL */
 
   /* Results. */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */

@@ -61,6 +61,30 @@ typedef struct hg_contraction {
   uint64_t first[3]; /* of a kernel for one, which has no addresses: bytes from what is bound to them */
 } hg_contraction;
 
+/* Where rows lie, whose elements lie side by side: in elements from what is bound to a symbol of the program. */
+typedef struct hg_rows_of {
+  uint64_t slot, first, step; /* the symbol; row 0; from row to row */
+} hg_rows_of;
+
+typedef enum hg_rows_kind {
+  HG_ROWS_TAKEN,  /* y[i] = x[i] moved on by index[i] numbers */
+  HG_ROWS_LISTED, /* lists of the i with each number index[i], increasing; `counted` and `begun` are zeros before */
+  HG_ROWS_ADDED   /* y[p] = base[p] + F of x[l], l of p's list in its order; y[p] = base[p] where there is none */
+} hg_rows_kind;
+
+/* What a launch does to whole rows by number (atlas_launch.rows). A device may do it in a way of its own, with the same
+ * bits, but where a number is out of range: then it runs the program, which says where. */
+typedef struct hg_rows {
+  uint8_t kind, type, index_type;
+  uint8_t wraps, clamps; /* numbers below 0 count from the end; all become the nearest. Else they are a fault */
+  uint64_t count, length;    /* rows of y, or of the index, of those that are listed; elements of one */
+  uint64_t extent, stride;   /* numbers are below; elements of x from number to number, where rows are taken */
+  hg_rows_of y, x, index;
+  hg_rows_of base;           /* slot UINT64_MAX: all elements are these bits */
+  uint64_t base_bits;
+  uint64_t counted, begun, listed; /* slots of u32: p's list has counted[p] numbers, from listed[begun[p] - 1] on */
+} hg_rows;
+
 /* A program on its way to a device. */
 typedef struct hg_compile_input {
   const atlas_program *program; /* outlives the kernel */

@@ -137,7 +137,7 @@ static hg_status describe_launches(hg_executable *e) {
  * digests[i] is the i-th program's, but of those that are another launch's or none of its own: 0. */
 static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number, uint64_t *digests) {
   const ops_step *steps = e->plan.steps.data, *step = &steps[e->launches[number].step];
-  if (step->contraction != NULL) return NULL;
+  if (step->contraction != NULL || step->rows != NULL) return NULL;
   uint64_t digest = atlas_program_digest(step->program);
   for (uint32_t i = 0; i < number; i++)
     if (digests[i] == digest && atlas_program_same(steps[e->launches[i].step].program, step->program))
@@ -148,15 +148,16 @@ static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number, uint64
 
 /* All but the last are compiled side by side, the last by this thread. */
 static hg_status begin_kernels(hg_executable *e, uint64_t *digests) {
-  const ops_step *steps = e->plan.steps.data;
+  ops_step *steps = e->plan.steps.data;
   for (uint32_t i = 0; i < e->launch_count; i++) {
     ops_launch *launch = &e->launches[i];
-    const ops_step *step = &steps[launch->step];
+    ops_step *step = &steps[launch->step];
     hg_kernel *same = kernel_of_same(e, i, digests);
     if (same != NULL) launch->kernel = hg_kernel_retain(same);
     else if (i + 1 == e->launch_count || step->contraction != NULL)
       HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
     else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
+    if (step->rows != NULL) launch->kernel->rows = step->rows, step->rows = NULL;
   }
   return HG_OK;
 }
@@ -244,14 +245,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(find_shared(e));
   HG_TRY(ops_note_operations(e, computation));
   ops_step *steps = e->plan.steps.data;
-  for (uint32_t s = 0; s < e->plan.steps.count; s++) {
-    atlas_program_release(steps[s].program);
-    hg_release(&e->plan.allocator, steps[s].scalars);
-    hg_release(&e->plan.allocator, steps[s].contraction);
-    steps[s].program = NULL;
-    steps[s].scalars = NULL;
-    steps[s].contraction = NULL;
-  }
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
   e->byte_count = count_bytes(e);
   return HG_OK;
 }

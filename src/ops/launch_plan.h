@@ -38,6 +38,7 @@ enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS
 typedef struct ops_step {
   atlas_program *program;
   hg_contraction *contraction; /* what a kernel of the backend's own does instead (hg_compile_input); NULL: nothing */
+  hg_rows *rows;              /* what the program does, where a device may know a shorter way (atlas_launch) */
   uint64_t lanes;             /* a linear launch, or 0 and */
   uint32_t grid[3], block[3];
   ops_binding bindings[OPS_MAX_BINDINGS];
@@ -113,5 +114,17 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *s
 hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
                                const ops_target *target, ops_plan *plan);
 void ops_plan_release(ops_plan *plan);
+
+/* What a step has made of its program: it is kept where a kernel or an executable has it. */
+static inline void ops_step_release(const hg_allocator *allocator, ops_step *step) {
+  atlas_program_release(step->program);
+  hg_release(allocator, step->scalars);
+  hg_release(allocator, step->contraction);
+  hg_release(allocator, step->rows);
+  step->program = NULL;
+  step->scalars = NULL;
+  step->contraction = NULL;
+  step->rows = NULL;
+}
 
 #endif

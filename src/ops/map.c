@@ -1,5 +1,5 @@
 /* map.c - programs with one lane for each element of a shape: pointwise groups over any views. */
-#include "ops/expression.h"
+#include "ops/own_rows.h"
 
 #include "ops/infer.h"
 
@@ -108,7 +108,11 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
   ops_code code;
   HG_TRY(ops_code_begin(&code, terms, step, "map"));
   write_results(&code, group->result_count, roots, places);
-  return ops_code_end(&code);
+  HG_TRY(ops_code_end(&code));
+  hg_rows rows;
+  uint32_t storage = group->storage_of[group->results[0] - 1] - 1;
+  int is_taken = group->result_count == 1 && ops_find_taken(terms, roots[0], storage, &places[0], &rows);
+  return is_taken ? ops_tell_rows(group->plan, &rows, step) : HG_OK;
 }
 
 hg_status ops_write_map(const ops_group *group, ops_step *step) {

@@ -71,9 +71,7 @@ static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) 
     if (p->note != NULL && steps[i].note[0] == '\0') snprintf(steps[i].note, sizeof steps[i].note, "%s", p->note);
     if (status == HG_OK && hg_array_append(allocator, &p->plan->steps, &steps[i], 1) != NULL) continue;
     if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
-    atlas_program_release(steps[i].program);
-    hg_release(allocator, steps[i].scalars);
-    hg_release(allocator, steps[i].contraction);
+    ops_step_release(allocator, &steps[i]);
   }
   return status;
 }
@@ -347,11 +345,7 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
 
 void ops_plan_release(ops_plan *plan) {
   ops_step *steps = plan->steps.data;
-  for (uint32_t i = 0; i < plan->steps.count; i++) {
-    atlas_program_release(steps[i].program);
-    hg_release(&plan->allocator, steps[i].scalars);
-    hg_release(&plan->allocator, steps[i].contraction);
-  }
+  for (uint32_t i = 0; i < plan->steps.count; i++) ops_step_release(&plan->allocator, &steps[i]);
   hg_array_release(&plan->allocator, &plan->storages);
   hg_array_release(&plan->allocator, &plan->steps);
   hg_array_release(&plan->allocator, &plan->values);

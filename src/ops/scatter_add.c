@@ -4,8 +4,9 @@
  * too few columns for that, and makes them as scatter_lists.c says. Then a lane for each place folds its list by a
  * binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and the chunks in the same way.
  * Where there are fewer sources than places the result is made the base before, and the lanes are the sources': the
- * first one of a list folds it. Columns are counted along the axes that the index varies along: of an index for whole
- * rows there is one. */
+ * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
+ * the index varies along: of an index for whole rows there is one. */
+#include "ops/own_rows.h"
 #include "ops/scatter.h"
 
 #include <string.h>
@@ -108,6 +109,12 @@ static hg_status write_lists(const scatter *s, ops_step *step) {
     ops_scatter_split(&l, &s->from, s->key);
     list_sources(&l, index);
     ops_scatter_end(&l, step, &status, s->columns);
+    ops_listed listed = {.index = index, .axis = s->axis, .bounds = (ops_bounds)s->node->bounds,
+                         .sources = s->sources, .places = s->places, .counted = s->kept[COUNTED],
+                         .begun = s->kept[BEGUN], .listed = s->kept[LISTED]};
+    hg_rows rows;
+    if (status == HG_OK && s->columns == 1 && ops_find_listed(&l.terms, &listed, &rows))
+      status = ops_tell_rows(s->group->plan, &rows, step);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -350,6 +357,16 @@ static void add_to_base(scatter_launch *l, term_id base, term_id source) {
   ops_store(code, s->out, &target, type, result);
 }
 
+/* 1 if a place's sum is one of whole rows: what a device may know of the launch. */
+static int adds_rows(const scatter_launch *l, term_id base, term_id source, hg_rows *out) {
+  const scatter *s = l->s;
+  ops_form place = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->own);
+  ops_added added = {.shape = &s->to, .axis = s->axis, .sources = s->sources, .base = base, .source = source,
+                     .storage = s->out, .place = &place, .counted = s->kept[COUNTED], .begun = s->kept[BEGUN],
+                     .listed = s->kept[LISTED]};
+  return s->columns == 1 && ops_find_added(&l->terms, &added, out);
+}
+
 static hg_status write_sums(const scatter *s, ops_step *step) {
   scatter_launch l;
   term_id base, source;
@@ -363,6 +380,8 @@ static hg_status write_sums(const scatter *s, ops_step *step) {
     ops_scatter_split_all(&l, &s->to);
     add_to_base(&l, base, source);
     ops_scatter_end(&l, step, &status, ops_count(&s->to));
+    hg_rows rows;
+    if (status == HG_OK && adds_rows(&l, base, source, &rows)) status = ops_tell_rows(s->group->plan, &rows, step);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -452,7 +471,12 @@ hg_status ops_scatter_add(scatter *s, ops_step *steps) {
     HG_TRY(write_lists(s, &steps[1]));
     steps += 2;
   }
-  if (s->sources >= s->places) return write_sums(s, &steps[0]);
+  if (s->sources >= s->places || (s->columns == 1 && !s->group->plan->for_gpu)) {
+    HG_TRY(write_sums(s, &steps[0]));
+    if (s->sources >= s->places || steps[0].rows != NULL) return HG_OK;
+    ops_step_release(&s->group->plan->allocator, &steps[0]);
+    memset(&steps[0], 0, sizeof steps[0]);
+  }
   HG_TRY(ops_scatter_base(s, &steps[0]));
   return write_sums_of_sources(s, &steps[1]);
 }

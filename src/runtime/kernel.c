@@ -185,6 +185,7 @@ void hg_kernel_destroy(hg_kernel *kernel) {
     (void)hg_kernel_settle(kernel);
   if (atomic_load(&kernel->state) == HG_READY) hg_code_release(executor, kernel->code);
   atlas_program_release(kernel->program);
+  hg_release(&executor->allocator, kernel->rows);
   hg_release(&executor->allocator, kernel);
   if (!is_lent) hg_executor_release(executor);
 }

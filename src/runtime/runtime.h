@@ -155,6 +155,7 @@ struct hg_kernel {
   hg_code *code;
   hg_compiled compiled;                     /* the code's */
   const hg_contraction *contraction;        /* hg_compile_input's, while it is compiled; NULL */
+  hg_rows *rows; /* what each launch does, as ops knows; its own, of the executor's allocator; NULL */
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;

@@ -6,6 +6,7 @@
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/engine.h"
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/rows/move_rows.h"
 #include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
 #include "base/error.h"
@@ -28,7 +29,8 @@ struct hg_cpu_kernel {
   hg_tile *tile;    /* for launches that `native` does not run; NULL: it runs all of them */
   hg_native *native;/* NULL: `tile` runs every launch */
   uint8_t contracts; /* 1: it is a contraction, and there is nothing of the above */
-  cpu_isa isa;      /* of that */
+  cpu_isa isa;      /* of that, and of rows by number */
+  uint64_t stream_bytes;
   hg_contraction contraction;
   char why[200];    /* the reason for which no faster engine runs the program; "": there is no faster one */
 };
@@ -134,10 +136,11 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
     snprintf(kernel->why, sizeof kernel->why,
              compiler->is_asked ? "the engine '%s' was asked for" : "HOLOGRAM_CPU_ENGINE is '%s'",
              settings[kernel->engine]);
+  kernel->isa = compiler->isa;
+  kernel->stream_bytes = compiler->stream_bytes;
   hg_status status = HG_OK;
   if (input->contraction != NULL) {
     kernel->contracts = 1;
-    kernel->isa = compiler->isa;
     kernel->contraction = *input->contraction;
   } else status = compile(compiler, kernel, input);
   if (status == HG_OK) *out = kernel;
@@ -145,11 +148,16 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   return status;
 }
 
-static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
-  hg_contraction c = kernel->contraction;
+/* What a launch leaves that runs no program. */
+static void clear_results(atlas_launch *launch) {
   launch->phase_advance = 0;
   launch->notes = NULL;
   launch->fault = (hg_fault){.kind = HG_FAULT_NONE};
+}
+
+static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
+  hg_contraction c = kernel->contraction;
+  clear_results(launch);
   c.a = launch->arguments[0].span.memory + c.first[0];
   c.b = launch->arguments[1].span.memory + c.first[1];
   c.c = launch->arguments[2].span.memory + c.first[2];
@@ -160,6 +168,11 @@ static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
 hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
   if (kernel->contracts) {
     contract(kernel, launch);
+    return HG_OK;
+  }
+  if (launch->rows != NULL && kernel->engine == HG_CPU_NATIVE &&
+      hg_cpu_move_rows(kernel->isa, launch, kernel->stream_bytes, 0)) {
+    clear_results(launch);
     return HG_OK;
   }
   if (kernel->engine == HG_CPU_REFERENCE)

@@ -2,7 +2,7 @@
 #include "backend/cpu/cpu_memory.h"
 
 #include "backend/backend.h"
-#include "backend/cpu/stream.h"
+#include "backend/cpu/engine/stream.h"
 #include "base/error.h"
 #include "base/settings.h"
 #include "base/threads.h"

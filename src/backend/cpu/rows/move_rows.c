@@ -1,0 +1,335 @@
+/* move_rows.c - whole rows by number: what is bound to them, numbers checked, and in which pieces threads do it. */
+#include "backend/cpu/rows/move_rows.h"
+
+#include "atlas/tables.h"
+#include "backend/cpu/engine/stream.h"
+#include "backend/cpu/rows/row_kernels.h"
+#include "base/threads.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+  PIECE = 128, /* rows whose numbers are found before they are moved */
+  PARTS_A_THREAD = 8,
+  BYTES_A_NS = 16, /* of a thread: to guess how many pay off */
+  NS_A_ROW = 4
+};
+
+typedef struct job {
+  const hg_rows *of;
+  const row_kernels *kernels;
+  rows_type sum;
+  uint32_t size; /* bytes of an element */
+  uint8_t *y;
+  const uint8_t *x, *index, *base; /* row 0 */
+  uint32_t *counted, *begun, *listed;
+  uint64_t rows_a_part;
+  int streams;     /* y passes the caches */
+  int is_constant; /* all elements of the base are one */
+  uint64_t constant[ROWS_STRIP_BYTES / sizeof(uint64_t)]; /* they */
+  _Atomic int is_wrong; /* a number is out of range */
+} job;
+
+static const row_kernels *kernels_of(cpu_isa isa) {
+#if defined __x86_64__ || defined __i386__
+  if (isa == CPU_ISA_AVX512) return &hg_rows_avx512;
+  if (isa == CPU_ISA_AVX2) return &hg_rows_avx2;
+#endif
+  (void)isa;
+  return &hg_rows_baseline;
+}
+
+/* ROWS_TYPES: there is none for it. */
+static rows_type sum_of(uint8_t type) {
+  if (type == ATLAS_f32) return ROWS_F32;
+  if (type == ATLAS_f64) return ROWS_F64;
+  if (!atlas_is_integer((atlas_type)type)) return ROWS_TYPES;
+  switch (atlas_bytes((atlas_type)type)) {
+  case 1: return ROWS_I8;
+  case 2: return ROWS_I16;
+  case 4: return ROWS_I32;
+  default: return ROWS_I64;
+  }
+}
+
+/* ---- what is bound ----------------------------------------------------------------------------------------------- */
+
+/* Row 0 of `count` rows of so many elements; NULL: they do not lie within what is bound. */
+static uint8_t *find_rows(const atlas_launch *launch, const hg_rows_of *rows, uint64_t count, uint64_t length,
+                          uint64_t size) {
+  const atlas_span *span = &launch->arguments[rows->slot].span;
+  uint64_t elements = span->byte_count / size;
+  if (count == 0) return span->memory;
+  if (rows->first > elements || length > elements - rows->first) return NULL;
+  if (rows->step != 0 && (count - 1) > (elements - rows->first - length) / rows->step) return NULL;
+  return span->memory + rows->first * size;
+}
+
+static uint32_t *find_list(const atlas_launch *launch, uint64_t slot, uint64_t count) {
+  hg_rows_of rows = {.slot = slot, .step = 1};
+  return (uint32_t *)(void *)find_rows(launch, &rows, count, 1, sizeof(uint32_t));
+}
+
+static int finds_lists(job *j, const atlas_launch *launch, uint64_t places, uint64_t sources) {
+  j->counted = find_list(launch, j->of->counted, places);
+  j->begun = find_list(launch, j->of->begun, places);
+  j->listed = find_list(launch, j->of->listed, sources);
+  return j->counted != NULL && j->begun != NULL && j->listed != NULL;
+}
+
+static int finds_index(job *j, const atlas_launch *launch) {
+  const hg_rows *r = j->of;
+  j->index = find_rows(launch, &r->index, r->count, 1, atlas_bytes((atlas_type)r->index_type));
+  return j->index != NULL;
+}
+
+static uint8_t *find_y(const job *j, const atlas_launch *launch) {
+  return find_rows(launch, &j->of->y, j->of->count, j->of->length, j->size);
+}
+
+static void fill_constant(job *j) {
+  uint64_t bits = j->of->base_bits;
+  for (uint32_t width = j->size; width < sizeof bits; width *= 2) bits |= bits << 8 * width;
+  for (size_t i = 0; i < sizeof j->constant / sizeof *j->constant; i++) j->constant[i] = bits;
+}
+
+static int finds_taken(job *j, const atlas_launch *launch) {
+  const hg_rows *r = j->of;
+  hg_rows_of first = r->x; /* of the numbers' rows; a step for each row of y comes to that */
+  first.first += r->count > 0 ? (r->count - 1) * r->x.step : 0;
+  first.step = r->stride;
+  if (find_rows(launch, &first, r->extent, r->length, j->size) == NULL) return 0;
+  j->x = find_rows(launch, &r->x, 1, r->length, j->size);
+  j->y = find_y(j, launch);
+  return finds_index(j, launch) && j->x != NULL && j->y != NULL;
+}
+
+static int finds_added(job *j, const atlas_launch *launch) {
+  const hg_rows *r = j->of;
+  j->x = find_rows(launch, &r->x, r->extent, r->length, j->size);
+  j->y = find_y(j, launch);
+  j->sum = sum_of(r->type);
+  if (r->base.slot == UINT64_MAX) {
+    j->is_constant = 1;
+    fill_constant(j);
+    j->base = (const uint8_t *)j->constant;
+  } else j->base = find_rows(launch, &r->base, r->count, r->length, j->size);
+  return j->sum != ROWS_TYPES && j->x != NULL && j->y != NULL && j->base != NULL &&
+         finds_lists(j, launch, r->count, r->extent);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+#define NUMBERS(t, T)                                                                              \
+  case ATLAS_##t:                                                                                  \
+    for (uint32_t i = 0; i < count; i++) {                                                         \
+      T number;                                                                                    \
+      memcpy(&number, index + i * step * sizeof number, sizeof number);                            \
+      to[i] = (int64_t)number;                                                                     \
+    }                                                                                              \
+    break;
+
+/* The numbers from index on. 0: there is no way for the type. */
+static int read_numbers(const uint8_t *index, atlas_type type, uint64_t step, uint32_t count, int64_t *to) {
+  switch (type) {
+    NUMBERS(i8, int8_t)
+    NUMBERS(i16, int16_t)
+    NUMBERS(i32, int32_t)
+    NUMBERS(i64, int64_t)
+    NUMBERS(u8, uint8_t)
+    NUMBERS(u16, uint16_t)
+    NUMBERS(u32, uint32_t)
+  default: return 0;
+  }
+  return 1;
+}
+
+/* 0: one is out of range. */
+static int settle_numbers(const hg_rows *r, int64_t *numbers, uint32_t count) {
+  const int64_t extent = (int64_t)r->extent;
+  for (uint32_t i = 0; i < count && r->wraps; i++) numbers[i] += numbers[i] < 0 ? extent : 0;
+  for (uint32_t i = 0; i < count && r->clamps; i++) {
+    int64_t below = numbers[i] < extent ? numbers[i] : extent - 1;
+    numbers[i] = below > 0 ? below : 0;
+  }
+  uint64_t wrong = 0; /* its sign: of a number below 0, or of one that leaves nothing below the end */
+  for (uint32_t i = 0; i < count; i++) wrong |= (uint64_t)numbers[i] | ((uint64_t)extent - 1 - (uint64_t)numbers[i]);
+  return wrong >> 63 == 0;
+}
+
+/* Numbers of rows from `first` on, all of them in range; else 0. */
+static int find_numbers(const job *j, uint64_t first, uint32_t count, int64_t *numbers) {
+  atlas_type type = (atlas_type)j->of->index_type;
+  uint64_t step = j->of->index.step;
+  return read_numbers(j->index + first * step * atlas_bytes(type), type, step, count, numbers) &&
+         settle_numbers(j->of, numbers, count);
+}
+
+/* ---- taken ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t piece(uint64_t first, uint64_t end) { return (uint32_t)(end - first < PIECE ? end - first : PIECE); }
+
+static int take_piece(const job *j, uint64_t first, uint32_t count) {
+  const hg_rows *r = j->of;
+  int64_t numbers[PIECE];
+  const uint8_t *rows[PIECE];
+  if (!find_numbers(j, first, count, numbers)) return 0;
+  for (uint32_t i = 0; i < count; i++)
+    rows[i] = j->x + ((first + i) * r->x.step + (uint64_t)numbers[i] * r->stride) * j->size;
+  uint8_t *y = j->y + first * r->y.step * j->size;
+  uint64_t step = r->y.step * j->size, bytes = r->length * j->size;
+  int streams = j->streams && (((uintptr_t)y | step | bytes) & (ROWS_LINE - 1)) == 0;
+  (streams ? j->kernels->copy_past_caches : j->kernels->copy)(y, step, rows, count, bytes);
+  return 1;
+}
+
+static int take(const job *j, uint64_t first, uint64_t end) {
+  for (; first < end; first += PIECE)
+    if (!take_piece(j, first, piece(first, end))) return 0;
+  return 1;
+}
+
+/* ---- listed ------------------------------------------------------------------------------------------------------ */
+
+static void count_piece(const job *j, const int64_t *numbers, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) j->counted[numbers[i]]++;
+}
+
+/* A place gets its part of the list when it is met; `next` is where the next part begins, from 1 on. 0: these are not
+ * the numbers that were counted, which another thread has changed. */
+static uint32_t list_piece(const job *j, uint64_t first, const int64_t *numbers, uint32_t count, uint32_t next) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t *counted = &j->counted[numbers[i]], *begun = &j->begun[numbers[i]];
+    if (*begun == 0) {
+      *begun = next;
+      next += *counted;
+      *counted = 0;
+    }
+    uint32_t seat = *begun - 1 + (*counted)++;
+    if (seat >= j->of->count) return 0;
+    j->listed[seat] = (uint32_t)(first + i);
+  }
+  return next;
+}
+
+static int list_all(const job *j) {
+  int64_t numbers[PIECE];
+  uint64_t end = j->of->count;
+  uint32_t next = 1;
+  for (uint64_t first = 0; first < end; first += PIECE) {
+    if (!find_numbers(j, first, piece(first, end), numbers)) return 0;
+    count_piece(j, numbers, piece(first, end));
+  }
+  for (uint64_t first = 0; first < end && next != 0; first += PIECE)
+    next = find_numbers(j, first, piece(first, end), numbers)
+               ? list_piece(j, first, numbers, piece(first, end), next)
+               : 0;
+  return next != 0;
+}
+
+static int list(const job *j) {
+  if (list_all(j)) return 1;
+  memset(j->counted, 0, j->of->extent * sizeof *j->counted);
+  memset(j->begun, 0, j->of->extent * sizeof *j->begun);
+  return 0;
+}
+
+/* ---- added ------------------------------------------------------------------------------------------------------- */
+
+/* A list of an earlier launch, which may have faulted. */
+static int is_sound(const job *j, uint32_t first, uint32_t count) {
+  uint32_t is_wrong = 0;
+  if (first > j->of->extent || count > j->of->extent - first) return 0;
+  for (uint32_t i = 0; i < count; i++) is_wrong |= j->listed[first + i] >= j->of->extent;
+  return !is_wrong;
+}
+
+/* Rows that sums come to soon: those of a place that is a little further on. */
+static void ask_ahead(const job *j, uint64_t place) {
+  enum { MOST_BYTES = 4096 };
+  uint64_t bytes = j->of->length * j->size, first = j->begun[place] - UINT64_C(1);
+  for (uint64_t i = 0; i < j->counted[place] && i <= MOST_BYTES / bytes && first + i < j->of->extent; i++)
+    if (j->listed[first + i] < j->of->extent)
+      rows_ask_for(j->x + j->listed[first + i] * j->of->x.step * j->size, bytes);
+}
+
+/* Places without sources. */
+static void put_base(const job *j, uint64_t first, uint64_t end) {
+  const hg_rows *r = j->of;
+  uint64_t bytes = r->length * j->size, step = r->y.step * j->size, rows = end - first;
+  if (step == bytes && (j->is_constant || r->base.step == r->length)) bytes *= rows, rows = 1;
+  for (uint64_t i = 0; i < rows; i++) {
+    uint8_t *y = j->y + first * step + i * step;
+    const uint8_t *base = j->base + (first + i) * r->base.step * j->size;
+    if (j->is_constant) (j->streams ? stream_fill : fill_plain)(y, bytes, j->constant[0]);
+    else if (j->streams) stream_copy(y, base, bytes);
+    else memcpy(y, base, bytes);
+  }
+}
+
+static int add(const job *j, uint64_t first, uint64_t end) {
+  enum { PLACES_AHEAD = 3 };
+  const hg_rows *r = j->of;
+  rows_sum sum = {.x = j->x,
+                  .base_step = j->is_constant ? 0 : ROWS_STRIP_BYTES,
+                  .x_step = r->x.step * j->size,
+                  .length = r->length};
+  for (uint64_t p = first; p < end; p++) {
+    uint64_t empty = p;
+    while (p < end && j->counted[p] == 0) p++;
+    if (p > empty) put_base(j, empty, p);
+    if (p == end) break;
+    if (p + PLACES_AHEAD < end) ask_ahead(j, p + PLACES_AHEAD);
+    uint32_t begun = j->begun[p] - 1;
+    sum.count = j->counted[p];
+    if (!is_sound(j, begun, sum.count)) return 0;
+    sum.numbers = j->listed + begun;
+    sum.y = j->y + p * r->y.step * j->size;
+    sum.base = j->is_constant ? j->base : j->base + p * r->base.step * j->size;
+    j->kernels->add[j->sum](&sum);
+  }
+  return 1;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static void do_part(void *user, uint64_t part, uint32_t worker) {
+  job *j = user;
+  uint64_t first = part * j->rows_a_part, end = first + j->rows_a_part;
+  (void)worker;
+  if (end > j->of->count) end = j->of->count;
+  int is_done = j->of->kind == HG_ROWS_TAKEN ? take(j, first, end) : add(j, first, end);
+#if defined __SSE2__
+  if (j->streams) _mm_sfence(); /* streaming stores are ordered with others only by this */
+#endif
+  if (!is_done) atomic_store_explicit(&j->is_wrong, 1, memory_order_relaxed);
+}
+
+static uint32_t useful_threads(const job *j) {
+  const hg_rows *r = j->of;
+  uint64_t rows = r->count + (r->kind == HG_ROWS_ADDED ? r->extent : 0);
+  return hg_parallel_threads(rows * (NS_A_ROW + r->length * j->size / BYTES_A_NS));
+}
+
+static int finds_all(job *j, const atlas_launch *launch) {
+  switch ((hg_rows_kind)j->of->kind) {
+  case HG_ROWS_TAKEN: return finds_taken(j, launch);
+  case HG_ROWS_LISTED: return finds_index(j, launch) && finds_lists(j, launch, j->of->extent, j->of->count);
+  default: return finds_added(j, launch);
+  }
+}
+
+int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t most_threads) {
+  const hg_rows *rows = launch->rows;
+  job j = {.of = rows, .kernels = kernels_of(isa), .size = atlas_bytes((atlas_type)rows->type)};
+  if (!finds_all(&j, launch)) return 0;
+  if (rows->kind == HG_ROWS_LISTED) return list(&j);
+  j.streams = rows->count * rows->length * j.size >= stream_bytes;
+  uint32_t threads = most_threads == 0 ? useful_threads(&j) : most_threads;
+  uint64_t parts = threads == 1 ? 1 : (uint64_t)threads * PARTS_A_THREAD;
+  j.rows_a_part = (rows->count + parts - 1) / parts;
+  if (threads == 1) do_part(&j, 0, 0);
+  else if (rows->count > 0) hg_parallel(threads, (rows->count + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
+  return !atomic_load_explicit(&j.is_wrong, memory_order_relaxed);
+}

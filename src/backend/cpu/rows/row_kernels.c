@@ -1,0 +1,131 @@
+/* row_kernels.c - the inner loops of what is done to rows. Compiled once for each instruction set, with KERNELS naming
+ * it (see meson.build). */
+#include "backend/cpu/rows/row_kernels.h"
+
+#include "backend/cpu/engine/vectors.h"
+
+#include <string.h>
+#if defined __SSE2__
+#  include <immintrin.h>
+#endif
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+/* Rows are asked for while those before them are copied: no processor foresees where they lie. */
+enum { ROWS_AHEAD = 4 };
+
+/* Pieces of `size`, the last of which may lie over the one before it. */
+#define COPY(size)                                                            \
+  for (; at + (size) <= bytes; at += (size)) memcpy(to + at, from + at, size); \
+  if (at > 0 && at < bytes) {                                                 \
+    memcpy(to + bytes - (size), from + bytes - (size), size);                 \
+    return;                                                                   \
+  }
+
+static inline void copy_row(uint8_t *to, const uint8_t *from, size_t bytes) {
+  size_t at = 0;
+  COPY(VECTOR_BYTES)
+  if (at == bytes) return;
+#if VECTOR_BYTES > 32
+  COPY(32)
+  if (at == bytes) return;
+#endif
+#if VECTOR_BYTES > 16
+  COPY(16)
+  if (at == bytes) return;
+#endif
+  COPY(8)
+  for (; at < bytes; at++) to[at] = from[at];
+}
+
+static void copy(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes) {
+  for (uint32_t i = 0; i < count && bytes % VECTOR_BYTES == 0; i++) {
+    if (i + ROWS_AHEAD < count) rows_ask_for(from[i + ROWS_AHEAD], bytes);
+    for (size_t at = 0; at < bytes; at += VECTOR_BYTES) memcpy(to + i * to_step + at, from[i] + at, VECTOR_BYTES);
+  }
+  for (uint32_t i = 0; i < count && bytes % VECTOR_BYTES != 0; i++) {
+    if (i + ROWS_AHEAD < count) rows_ask_for(from[i + ROWS_AHEAD], bytes);
+    copy_row(to + i * to_step, from[i], bytes);
+  }
+}
+
+#if defined __AVX512F__
+#  define STREAM(to, v) _mm512_stream_si512((void *)(to), (__m512i)(v))
+#elif defined __AVX2__
+#  define STREAM(to, v) _mm256_stream_si256((void *)(to), (__m256i)(v))
+#elif defined __SSE2__
+#  define STREAM(to, v) _mm_stream_si128((void *)(to), (__m128i)(v))
+#else
+#  define STREAM(to, v) memcpy(to, &(v), sizeof(v))
+#endif
+
+static void copy_past_caches(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (i + ROWS_AHEAD < count) rows_ask_for(from[i + ROWS_AHEAD], bytes);
+    for (size_t at = 0; at < bytes; at += VECTOR_BYTES) {
+      V_i64 v;
+      memcpy(&v, from[i] + at, sizeof v);
+      STREAM(to + i * to_step + at, v);
+    }
+  }
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+enum { CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS, BYTES_AHEAD = 1024 /* of pairs' first halves */ };
+
+static inline uint32_t log2_up(uint32_t n) { return n <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(n - 1); }
+
+/* How many of the lowest bits are ones: of less than 2^32 - 1. */
+static inline uint32_t ones_below(uint32_t n) { return (uint32_t)__builtin_ctz(~n); }
+
+/* A number of so many bits the other way round. */
+static inline uint32_t reversed(uint32_t n, uint32_t bits) {
+  n = (n >> 1 & 0x5555) | (n & 0x5555) << 1;
+  n = (n >> 2 & 0x3333) | (n & 0x3333) << 2;
+  n = (n >> 4 & 0x0f0f) | (n & 0x0f0f) << 4;
+  return ((n >> 8 & 0x00ff) | (n & 0x00ff) << 8) >> (16 - bits);
+}
+
+#define SAME(v) (v)
+
+#define S f32
+#define T float
+#define V V_f32
+#define CANON canon_f32
+#include "backend/cpu/rows/row_sums.h"
+
+#define S f64
+#define T double
+#define V V_f64
+#define CANON canon_f64
+#include "backend/cpu/rows/row_sums.h"
+
+#define S i8
+#define T uint8_t
+#define V V_i8
+#define CANON SAME
+#include "backend/cpu/rows/row_sums.h"
+
+#define S i16
+#define T uint16_t
+#define V V_i16
+#define CANON SAME
+#include "backend/cpu/rows/row_sums.h"
+
+#define S i32
+#define T uint32_t
+#define V V_i32
+#define CANON SAME
+#include "backend/cpu/rows/row_sums.h"
+
+#define S i64
+#define T uint64_t
+#define V V_i64
+#define CANON SAME
+#include "backend/cpu/rows/row_sums.h"
+
+#define TABLE_OF(isa) hg_rows_##isa
+#define TABLE(isa) TABLE_OF(isa)
+const row_kernels TABLE(KERNELS) = {.copy = copy, .copy_past_caches = copy_past_caches,
+                                    .add = {sum_f32, sum_f64, sum_i8, sum_i16, sum_i32, sum_i64}};

@@ -1,0 +1,46 @@
+/* row_kernels.h - the inner loops of what is done to rows, compiled once for each instruction set (row_kernels.c). */
+#ifndef HG_ROW_KERNELS_H
+#define HG_ROW_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows of `bytes` from where `from` says, one after the other to `to`, so many bytes apart. Past the caches: `to`, the
+ * step and the bytes are multiples of ROWS_LINE, and the caller ends with a fence. */
+typedef void rows_copy(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes);
+
+/* y = base + F of rows of x, so many elements of each. The numbers stand in increasing order of their sources. */
+typedef struct rows_sum {
+  uint8_t *y;
+  const uint8_t *base, *x;
+  size_t base_step;        /* bytes from one part of the base to the next where they lie side by side, 0: all are one */
+  size_t x_step;           /* bytes from row to row */
+  size_t length;           /* elements */
+  const uint32_t *numbers; /* of rows of x */
+  uint32_t count;          /* of them, 1 at least */
+} rows_sum;
+
+typedef void rows_add(const rows_sum *sum);
+
+/* What sums are of. Integers wrap. */
+typedef enum rows_type { ROWS_F32, ROWS_F64, ROWS_I8, ROWS_I16, ROWS_I32, ROWS_I64, ROWS_TYPES } rows_type;
+
+enum {
+  ROWS_LINE = 64,
+  ROWS_STRIP_BYTES = 512
+}; /* of a row: what is added up at a time, and what a base with base_step 0 has */
+
+/* Of a row, for the rest is foreseen by the processor. */
+static inline void rows_ask_for(const uint8_t *row, size_t bytes) {
+  enum { MOST = 1024 };
+  for (size_t at = 0; at < bytes && at < MOST; at += ROWS_LINE) __builtin_prefetch(row + at);
+}
+
+typedef struct row_kernels {
+  rows_copy *copy, *copy_past_caches;
+  rows_add *add[ROWS_TYPES];
+} row_kernels;
+
+extern const row_kernels hg_rows_baseline, hg_rows_avx2, hg_rows_avx512;
+
+#endif

@@ -1,0 +1,110 @@
+/* row_sums.h - sums of rows in order F, for one type. Included by row_kernels.c with S (its name: f32), T, V (a vector
+ * of T) and CANON, which makes a NaN the canonical one.
+ *
+ * F of n <= 4096 values adds value i + h to value i, with h from half the power of two at or above n down to 1. So with
+ * the first h, values i and i + h are a pair, of which the second may be missing, and pairs in bit-reversed order of i
+ * are what a binary counter adds up: level l holds the sum of 2^l pairs. Chunks of 4096 are added up the same way. */
+#define NAME3(a, b) a##b
+#define NAME2(a, b) NAME3(a, b)
+#define NAME_OF(what) NAME2(what, S)
+#define STRIP (ROWS_STRIP_BYTES / sizeof(T))
+#define LANES (sizeof(V) / sizeof(T))
+
+static inline V NAME_OF(load_)(const T *from) {
+  V v;
+  memcpy(&v, from, sizeof v);
+  return v;
+}
+static inline void NAME_OF(store_)(T *to, V v) { memcpy(to, &v, sizeof v); }
+
+/* to = a + b, or a where there is no b. */
+static inline void NAME_OF(add_)(T *to, const T *a, const T *b, size_t width) {
+  size_t i = 0;
+  if (b == NULL) {
+    for (; i + LANES <= width; i += LANES) NAME_OF(store_)(to + i, NAME_OF(load_)(a + i));
+    for (; i < width; i++) to[i] = a[i];
+    return;
+  }
+  for (; i + LANES <= width; i += LANES) NAME_OF(store_)(to + i, NAME_OF(load_)(a + i) + NAME_OF(load_)(b + i));
+  for (; i < width; i++) to[i] = (T)(a[i] + b[i]);
+}
+
+/* y = base + (a + b), or base + a. */
+static inline void NAME_OF(finish_)(T *y, const T *base, const T *a, const T *b, size_t width) {
+  size_t i = 0;
+  T last[3][LANES] = {{0}};
+  for (; i + LANES <= width; i += LANES) {
+    V sum = NAME_OF(load_)(a + i);
+    if (b != NULL) sum += NAME_OF(load_)(b + i);
+    NAME_OF(store_)(y + i, CANON(NAME_OF(load_)(base + i) + sum));
+  }
+  if (i == width) return;
+  memcpy(last[0], base + i, (width - i) * sizeof(T));
+  memcpy(last[1], a + i, (width - i) * sizeof(T));
+  V sum = NAME_OF(load_)(last[1]);
+  if (b != NULL) memcpy(last[2], b + i, (width - i) * sizeof(T)), sum += NAME_OF(load_)(last[2]);
+  NAME_OF(store_)(last[0], CANON(NAME_OF(load_)(last[0]) + sum));
+  memcpy(y + i, last[0], (width - i) * sizeof(T));
+}
+
+/* F of a chunk's rows, `width` elements of each from x on. */
+static void NAME_OF(fold_)(T *to, const rows_sum *r, const uint8_t *x, const uint32_t *numbers, uint32_t count,
+                           size_t width) {
+  T levels[CHUNK_BITS][STRIP];
+  uint32_t bits = count > 1 ? log2_up(count) - 1 : 0, half = 1u << bits;
+  uint32_t ahead = 1 + BYTES_AHEAD / ROWS_STRIP_BYTES * (uint32_t)(STRIP / width);
+  for (uint32_t turn = 0; turn < half; turn++) {
+    if (turn + ahead < half) {
+      uint32_t next = reversed(turn + ahead, bits);
+      rows_ask_for(x + numbers[next] * r->x_step, width * sizeof(T));
+      if (next + half < count) rows_ask_for(x + numbers[next + half] * r->x_step, width * sizeof(T));
+    }
+    uint32_t i = reversed(turn, bits), level = 0;
+    T *sum = turn + 1 == half ? to : levels[ones_below(turn)];
+    const T *first = (const T *)(const void *)(x + numbers[i] * r->x_step);
+    const T *second = i + half < count ? (const T *)(const void *)(x + numbers[i + half] * r->x_step) : NULL;
+    NAME_OF(add_)(sum, first, second, width);
+    for (; turn >> level & 1; level++) NAME_OF(add_)(sum, levels[level], sum, width);
+  }
+}
+
+/* F of all of them. A chunk that is missing leaves its neighbour's sum as it is. */
+static void NAME_OF(fold_chunks_)(T *to, const rows_sum *r, const uint8_t *x, size_t width) {
+  T levels[CHUNK_BITS][STRIP];
+  uint32_t chunks = (r->count + CHUNK - 1) / CHUNK, bits = log2_up(chunks);
+  for (uint32_t turn = 0; turn < 1u << bits; turn++) {
+    uint32_t i = reversed(turn, bits), level = 0;
+    T *sum = turn + 1 == 1u << bits ? to : levels[ones_below(turn)];
+    if (i < chunks) {
+      uint32_t left = r->count - i * CHUNK;
+      NAME_OF(fold_)(sum, r, x, r->numbers + i * CHUNK, left < CHUNK ? left : CHUNK, width);
+    } else NAME_OF(add_)(sum, levels[level++], NULL, width);
+    for (; turn >> level & 1; level++) NAME_OF(add_)(sum, levels[level], sum, width);
+  }
+}
+
+static void NAME_OF(sum_)(const rows_sum *r) {
+  T folded[STRIP];
+  const uint8_t *x = r->x, *base = r->base;
+  T *y = (T *)(void *)r->y;
+  for (size_t done = 0; done < r->length; done += STRIP, x += ROWS_STRIP_BYTES, base += r->base_step) {
+    size_t width = r->length - done < STRIP ? r->length - done : STRIP;
+    const T *first = folded, *second = NULL;
+    if (r->count <= 2) {
+      first = (const T *)(const void *)(x + r->numbers[0] * r->x_step);
+      if (r->count == 2) second = (const T *)(const void *)(x + r->numbers[1] * r->x_step);
+    } else if (r->count <= CHUNK) NAME_OF(fold_)(folded, r, x, r->numbers, r->count, width);
+    else NAME_OF(fold_chunks_)(folded, r, x, width);
+    NAME_OF(finish_)(y + done, (const T *)(const void *)base, first, second, width);
+  }
+}
+
+#undef NAME3
+#undef NAME2
+#undef NAME_OF
+#undef STRIP
+#undef LANES
+#undef S
+#undef T
+#undef V
+#undef CANON
