@@ -64,6 +64,7 @@ typedef struct hg_contraction {
 /* Where rows lie, whose elements lie side by side: in elements from what is bound to a symbol of the program. */
 typedef struct hg_rows_of {
   uint64_t slot, first, step; /* the symbol; row 0; from row to row */
+  uint64_t outer;             /* from a group of rows to the next */
 } hg_rows_of;
 
 typedef enum hg_rows_kind {
@@ -78,6 +79,7 @@ typedef struct hg_rows {
   uint8_t kind, type, index_type;
   uint8_t wraps, clamps; /* numbers below 0 count from the end; all become the nearest. Else they are a fault */
   uint64_t count, length;    /* rows of y, or of the index, of those that are listed; elements of one */
+  uint64_t groups;           /* of so many rows, each of which rows are taken for; else 1 */
   uint64_t extent, stride;   /* numbers are below; elements of x from number to number, where rows are taken */
   hg_rows_of y, x, index;
   hg_rows_of base;           /* slot UINT64_MAX: all elements are these bits */

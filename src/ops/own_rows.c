@@ -23,43 +23,57 @@ static int finds_rows(const ops_shape *shape, uint32_t axis, uint32_t number, co
   return 1;
 }
 
+/* The same of the coordinates behind an outer one, where there is one (is_outer): it counts groups of rows. */
+static int finds_groups(const ops_shape *shape, uint32_t is_outer, const ops_form *form, hg_rows_of *out) {
+  ops_form inner = *form;
+  out->outer = is_outer ? (uint64_t)form->factor[0] : 0;
+  if (is_outer) inner.factor[0] = 0;
+  return form->factor[0] >= 0 && finds_rows(shape, is_outer, is_outer, &inner, out);
+}
+
 static int finds_load(const ops_shape *shape, uint32_t axis, uint32_t number, const ops_term *term, hg_rows_of *out) {
   out->slot = term->storage; /* until there is a program */
   return term->kind == TERM_LOAD && finds_rows(shape, axis, number, &term->form, out);
 }
 
-/* Numbers along one coordinate alone. */
-static int finds_index(const ops_terms *t, term_id id, uint32_t along, ops_bounds bounds, hg_rows *out) {
-  static const ops_shape none = {.rank = 0};
-  const ops_term *index = ops_term_at(t, id);
+static void tell_bounds(ops_bounds bounds, const ops_term *index, hg_rows *out) {
   out->index_type = index->type;
   out->wraps = bounds == OPS_WRAP, out->clamps = bounds == OPS_CLAMP;
-  return finds_load(&none, 0, along, index, &out->index);
 }
 
 int ops_find_taken(const ops_terms *t, term_id root, uint32_t storage, const ops_form *place, hg_rows *out) {
   enum { LEAST_BYTES = 16 }; /* of a row: lanes take less than that sooner */
   const ops_term *gather = ops_term_at(t, root);
-  const ops_shape *space = &t->space;
+  uint32_t is_outer = t->space.rank == 3;
   memset(out, 0, sizeof *out);
-  if (t->group->plan->for_gpu || space->rank != 2 || gather->kind != TERM_GATHER || gather->stride < 0) return 0;
+  if (t->group->plan->for_gpu || t->space.rank < 2 || t->space.rank > 3) return 0;
+  if (gather->kind != TERM_GATHER || gather->stride < 0 || gather->type == ATLAS_bool) return 0;
+  const ops_term *index = ops_term_at(t, gather->input[0]);
+  ops_shape space = t->space, row = t->space; /* rows of elements, and of one number */
   out->kind = HG_ROWS_TAKEN;
   out->type = gather->type;
-  out->count = space->size[0], out->length = space->size[1];
+  out->groups = is_outer ? space.size[0] : 1, out->count = space.size[is_outer], out->length = space.size[is_outer + 1];
+  if (is_outer) space.size[0] = row.size[0] = 1;
+  row.rank--;
   out->extent = gather->extent, out->stride = (uint64_t)gather->stride;
-  out->x.slot = gather->storage, out->y.slot = storage;
-  return gather->type != ATLAS_bool && out->length * atlas_bytes((atlas_type)out->type) >= LEAST_BYTES &&
-         finds_index(t, gather->input[0], 0, (ops_bounds)gather->bounds, out) &&
-         finds_rows(space, 0, 0, &gather->form, &out->x) && finds_rows(space, 0, 0, place, &out->y);
+  out->x.slot = gather->storage, out->y.slot = storage, out->index.slot = index->storage;
+  tell_bounds((ops_bounds)gather->bounds, index, out);
+  return out->length * atlas_bytes((atlas_type)out->type) >= LEAST_BYTES && index->kind == TERM_LOAD &&
+         finds_groups(&row, is_outer, &index->form, &out->index) &&
+         finds_groups(&space, is_outer, &gather->form, &out->x) && finds_groups(&space, is_outer, place, &out->y);
 }
 
 int ops_find_listed(const ops_terms *t, const ops_listed *l, hg_rows *out) {
+  static const ops_shape none = {.rank = 0};
+  const ops_term *index = ops_term_at(t, l->index);
   memset(out, 0, sizeof *out);
   out->kind = HG_ROWS_LISTED;
   out->type = ATLAS_u32;
+  out->groups = 1;
   out->count = l->sources, out->extent = l->places;
   out->counted = l->counted, out->begun = l->begun, out->listed = l->listed;
-  return !t->group->plan->for_gpu && finds_index(t, l->index, l->axis, l->bounds, out);
+  tell_bounds(l->bounds, index, out);
+  return !t->group->plan->for_gpu && finds_load(&none, 0, l->axis, index, &out->index);
 }
 
 int ops_find_added(const ops_terms *t, const ops_added *a, hg_rows *out) {
@@ -67,6 +81,7 @@ int ops_find_added(const ops_terms *t, const ops_added *a, hg_rows *out) {
   memset(out, 0, sizeof *out);
   if (t->group->plan->for_gpu) return 0;
   out->kind = HG_ROWS_ADDED;
+  out->groups = 1;
   out->type = source->type;
   out->count = a->shape->size[a->axis], out->extent = a->sources;
   out->length = 1;

@@ -68,7 +68,8 @@ static void unbind(bound *b) {
 static hg_rows_of bind_rows(bound *b, uint32_t slot, uint64_t count, int has_gap) {
   const hg_rows *r = &b->rows;
   hg_rows_of of = {.slot = slot, .first = has_gap ? 3 : 0, .step = r->length + (has_gap ? 5 : 0)};
-  uint64_t elements = of.first + (count > 0 ? (count - 1) * of.step + r->length : 0);
+  of.outer = r->groups > 1 ? count * of.step + (has_gap ? 7 : 0) : 0;
+  uint64_t elements = of.first + (count > 0 ? (r->groups - 1) * of.outer + (count - 1) * of.step + r->length : 0);
   uint8_t *memory = bind_bytes(b, slot, elements * atlas_bytes((atlas_type)r->type));
   for (uint64_t i = 0; i < elements && slot != Y; i++) put(memory, r->type, i, any_value(r->type));
   return of;
@@ -103,16 +104,17 @@ static void begin_wanted(bound *b) {
 static void bind_index(bound *b, uint64_t count, int is_hot) {
   hg_rows *r = &b->rows;
   r->index = (hg_rows_of){.slot = INDEX, .first = 2, .step = 1 + next_random() % 2};
-  bind_bytes(b, INDEX, (2 + count * r->index.step) * atlas_bytes((atlas_type)r->index_type));
-  for (uint64_t i = 0; i < count; i++) {
-    uint64_t number = is_hot && next_random() % 4 != 0 ? 0 : next_random() % r->extent;
-    put(memory_of(b, INDEX), r->index_type, 2 + i * r->index.step, number);
-  }
+  r->index.outer = r->groups > 1 && next_random() % 2 == 0 ? count * r->index.step + 1 : 0;
+  uint64_t elements = 2 + r->groups * r->index.outer + count * r->index.step;
+  bind_bytes(b, INDEX, elements * atlas_bytes((atlas_type)r->index_type));
+  for (uint64_t i = 0; i < elements; i++)
+    put(memory_of(b, INDEX), r->index_type, i, is_hot && next_random() % 4 != 0 ? 0 : next_random() % r->extent);
 }
 
-static uint64_t number_at(const bound *b, uint64_t i) {
+static uint64_t number_at(const bound *b, uint64_t group, uint64_t i) {
   const hg_rows *r = &b->rows;
-  uint64_t bits = get(memory_of(b, INDEX), r->index_type, r->index.first + i * r->index.step);
+  uint64_t bits =
+      get(memory_of(b, INDEX), r->index_type, r->index.first + group * r->index.outer + i * r->index.step);
   unsigned shift = 64 - 8 * atlas_bytes((atlas_type)r->index_type);
   int64_t number = r->index_type <= ATLAS_i64 ? (int64_t)(bits << shift) >> shift : (int64_t)bits;
   if (r->wraps && number < 0) number += (int64_t)r->extent;
@@ -129,7 +131,7 @@ static void spoil(bound *b, uint64_t at, int64_t number) {
 
 static void check_taken(uint8_t type, uint8_t index_type, uint64_t count, uint64_t length, int has_gap) {
   bound b = {.rows = {.kind = HG_ROWS_TAKEN, .type = type, .index_type = index_type, .count = count, .length = length,
-                      .extent = 1 + next_random() % 100}};
+                      .groups = next_random() % 2 == 0 ? 1 : next_random() % 5, .extent = 1 + next_random() % 100}};
   hg_rows *r = &b.rows;
   uint64_t each = next_random() % 2; /* row i takes rows from its own on */
   r->x = bind_rows(&b, X, r->extent + count * each, has_gap);
@@ -142,12 +144,13 @@ static void check_taken(uint8_t type, uint8_t index_type, uint64_t count, uint64
   if (way != 0 && is_signed && count > 1) spoil(&b, 1, -1);
   if (way == 2 && count > 2) spoil(&b, 2, 127);
   begin_wanted(&b);
-  for (uint64_t i = 0; i < count; i++)
-    for (uint64_t k = 0; k < length; k++)
-      put(b.wanted, type, r->y.first + i * r->y.step + k,
-          get(memory_of(&b, X), type, r->x.first + i * r->x.step + number_at(&b, i) * r->stride + k));
+  for (uint64_t i = 0; i < r->groups * count; i++)
+    for (uint64_t k = 0, g = i / count, row = i % count; k < length; k++)
+      put(b.wanted, type, r->y.first + g * r->y.outer + row * r->y.step + k,
+          get(memory_of(&b, X), type,
+              r->x.first + g * r->x.outer + row * r->x.step + number_at(&b, g, row) * r->stride + k));
   check_all(&b, "taken");
-  if (count > 0 && way != 2) { /* a number out of range: at the end, or before the first one */
+  if (count > 0 && r->groups > 0 && way != 2) { /* a number out of range: at the end, or before the first one */
     spoil(&b, next_random() % count,
           is_signed && next_random() % 2 == 0 ? -1 - (int64_t)r->extent : (int64_t)r->extent);
     CHECK(!run_on(&b, hg_cpu_isa_best(), 1, UINT64_MAX));
@@ -190,12 +193,13 @@ static void clear_lists(bound *b) {
 /* Makes the lists, which must be what they should, or nothing where a number is out of range. */
 static void make_lists(bound *b, uint64_t places, uint64_t sources) {
   hg_rows added = b->rows;
-  b->rows = (hg_rows){.kind = HG_ROWS_LISTED, .type = ATLAS_u32, .index_type = added.index_type, .count = sources,
+  b->rows = (hg_rows){.kind = HG_ROWS_LISTED, .type = ATLAS_u32, .index_type = added.index_type, .groups = 1,
+                      .count = sources,
                       .extent = places, .index = added.index, .counted = COUNTED, .begun = BEGUN, .listed = LISTED};
   bind_bytes(b, COUNTED, places * 4);
   bind_bytes(b, BEGUN, places * 4);
   bind_bytes(b, LISTED, sources * 4);
-  uint64_t at = next_random() % sources, kept = number_at(b, at), left = 0;
+  uint64_t at = next_random() % sources, kept = number_at(b, 0, at), left = 0;
   spoil(b, at, (int64_t)places);
   clear_lists(b);
   CHECK(!run_on(b, hg_cpu_isa_best(), 1, UINT64_MAX));
@@ -206,7 +210,7 @@ static void make_lists(bound *b, uint64_t places, uint64_t sources) {
   CHECK(run_on(b, hg_cpu_isa_best(), 1, UINT64_MAX));
   uint32_t *seen = calloc(places, sizeof *seen), is_wrong = 0;
   for (uint64_t i = 0; i < sources; i++) {
-    uint64_t p = number_at(b, i), first = get(memory_of(b, BEGUN), ATLAS_u32, p) - 1;
+    uint64_t p = number_at(b, 0, i), first = get(memory_of(b, BEGUN), ATLAS_u32, p) - 1;
     is_wrong |= first + seen[p] >= sources || get(memory_of(b, LISTED), ATLAS_u32, first + seen[p]) != i;
     seen[p]++;
   }
@@ -238,7 +242,7 @@ static void want_sums(bound *b, uint64_t sources) {
 
 static void check_added(uint8_t type, uint64_t places, uint64_t sources, uint64_t length, int has_gap) {
   bound b = {.rows = {.kind = HG_ROWS_ADDED, .type = type, .index_type = ATLAS_i32, .count = places, .length = length,
-                      .extent = places, .base = {.slot = UINT64_MAX}, .counted = COUNTED, .begun = BEGUN,
+                      .groups = 1, .extent = places, .base = {.slot = UINT64_MAX}, .counted = COUNTED, .begun = BEGUN,
                       .listed = LISTED}};
   hg_rows *r = &b.rows;
   bind_index(&b, sources, next_random() % 2 == 0);

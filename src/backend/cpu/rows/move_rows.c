@@ -24,7 +24,7 @@ typedef struct job {
   uint8_t *y;
   const uint8_t *x, *index, *base; /* row 0 */
   uint32_t *counted, *begun, *listed;
-  uint64_t rows_a_part;
+  uint64_t rows, rows_a_part; /* of all groups */
   int streams;     /* y passes the caches */
   int is_constant; /* all elements of the base are one */
   uint64_t constant[ROWS_STRIP_BYTES / sizeof(uint64_t)]; /* they */
@@ -55,37 +55,35 @@ static rows_type sum_of(uint8_t type) {
 
 /* ---- what is bound ----------------------------------------------------------------------------------------------- */
 
-/* Row 0 of `count` rows of so many elements; NULL: they do not lie within what is bound. */
-static uint8_t *find_rows(const atlas_launch *launch, const hg_rows_of *rows, uint64_t count, uint64_t length,
-                          uint64_t size) {
+/* Row 0 of groups of `count` rows of so many elements; NULL: they do not lie within what is bound. */
+static uint8_t *find_rows(const job *j, const atlas_launch *launch, const hg_rows_of *rows, uint64_t count,
+                          uint64_t length, uint64_t size) {
   const atlas_span *span = &launch->arguments[rows->slot].span;
-  uint64_t elements = span->byte_count / size;
-  if (count == 0) return span->memory;
-  if (rows->first > elements || length > elements - rows->first) return NULL;
-  if (rows->step != 0 && (count - 1) > (elements - rows->first - length) / rows->step) return NULL;
+  uint64_t last = rows->first + (j->of->groups - 1) * rows->outer + (count - 1) * rows->step;
+  if (count > 0 && j->of->groups > 0 && last + length > span->byte_count / size) return NULL;
   return span->memory + rows->first * size;
 }
 
-static uint32_t *find_list(const atlas_launch *launch, uint64_t slot, uint64_t count) {
+static uint32_t *find_list(const job *j, const atlas_launch *launch, uint64_t slot, uint64_t count) {
   hg_rows_of rows = {.slot = slot, .step = 1};
-  return (uint32_t *)(void *)find_rows(launch, &rows, count, 1, sizeof(uint32_t));
+  return (uint32_t *)(void *)find_rows(j, launch, &rows, count, 1, sizeof(uint32_t));
 }
 
 static int finds_lists(job *j, const atlas_launch *launch, uint64_t places, uint64_t sources) {
-  j->counted = find_list(launch, j->of->counted, places);
-  j->begun = find_list(launch, j->of->begun, places);
-  j->listed = find_list(launch, j->of->listed, sources);
+  j->counted = find_list(j, launch, j->of->counted, places);
+  j->begun = find_list(j, launch, j->of->begun, places);
+  j->listed = find_list(j, launch, j->of->listed, sources);
   return j->counted != NULL && j->begun != NULL && j->listed != NULL;
 }
 
 static int finds_index(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
-  j->index = find_rows(launch, &r->index, r->count, 1, atlas_bytes((atlas_type)r->index_type));
+  j->index = find_rows(j, launch, &r->index, r->count, 1, atlas_bytes((atlas_type)r->index_type));
   return j->index != NULL;
 }
 
 static uint8_t *find_y(const job *j, const atlas_launch *launch) {
-  return find_rows(launch, &j->of->y, j->of->count, j->of->length, j->size);
+  return find_rows(j, launch, &j->of->y, j->of->count, j->of->length, j->size);
 }
 
 static void fill_constant(job *j) {
@@ -96,26 +94,26 @@ static void fill_constant(job *j) {
 
 static int finds_taken(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
-  hg_rows_of first = r->x; /* of the numbers' rows; a step for each row of y comes to that */
-  first.first += r->count > 0 ? (r->count - 1) * r->x.step : 0;
-  first.step = r->stride;
-  if (find_rows(launch, &first, r->extent, r->length, j->size) == NULL) return 0;
-  j->x = find_rows(launch, &r->x, 1, r->length, j->size);
+  hg_rows_of all = r->x; /* of the numbers' rows; a step for each row of y comes to that */
+  all.first += r->count > 0 ? (r->count - 1) * r->x.step : 0;
+  all.step = r->stride;
+  if (find_rows(j, launch, &all, r->extent, r->length, j->size) == NULL) return 0;
+  j->x = find_rows(j, launch, &r->x, 1, r->length, j->size);
   j->y = find_y(j, launch);
   return finds_index(j, launch) && j->x != NULL && j->y != NULL;
 }
 
 static int finds_added(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
-  j->x = find_rows(launch, &r->x, r->extent, r->length, j->size);
+  j->x = find_rows(j, launch, &r->x, r->extent, r->length, j->size);
   j->y = find_y(j, launch);
   j->sum = sum_of(r->type);
   if (r->base.slot == UINT64_MAX) {
     j->is_constant = 1;
     fill_constant(j);
     j->base = (const uint8_t *)j->constant;
-  } else j->base = find_rows(launch, &r->base, r->count, r->length, j->size);
-  return j->sum != ROWS_TYPES && j->x != NULL && j->y != NULL && j->base != NULL &&
+  } else j->base = find_rows(j, launch, &r->base, r->count, r->length, j->size);
+  return r->length > 0 && j->sum != ROWS_TYPES && j->x != NULL && j->y != NULL && j->base != NULL &&
          finds_lists(j, launch, r->count, r->extent);
 }
 
@@ -158,11 +156,11 @@ static int settle_numbers(const hg_rows *r, int64_t *numbers, uint32_t count) {
   return wrong >> 63 == 0;
 }
 
-/* Numbers of rows from `first` on, all of them in range; else 0. */
-static int find_numbers(const job *j, uint64_t first, uint32_t count, int64_t *numbers) {
+/* Numbers of a group's rows from `first` on, all of them in range; else 0. */
+static int find_numbers(const job *j, uint64_t group, uint64_t first, uint32_t count, int64_t *numbers) {
   atlas_type type = (atlas_type)j->of->index_type;
-  uint64_t step = j->of->index.step;
-  return read_numbers(j->index + first * step * atlas_bytes(type), type, step, count, numbers) &&
+  uint64_t step = j->of->index.step, at = group * j->of->index.outer + first * step;
+  return read_numbers(j->index + at * atlas_bytes(type), type, step, count, numbers) &&
          settle_numbers(j->of, numbers, count);
 }
 
@@ -170,23 +168,32 @@ static int find_numbers(const job *j, uint64_t first, uint32_t count, int64_t *n
 
 static uint32_t piece(uint64_t first, uint64_t end) { return (uint32_t)(end - first < PIECE ? end - first : PIECE); }
 
-static int take_piece(const job *j, uint64_t first, uint32_t count) {
+static int take_piece(const job *j, uint64_t group, uint64_t first, uint32_t count) {
   const hg_rows *r = j->of;
   int64_t numbers[PIECE];
   const uint8_t *rows[PIECE];
-  if (!find_numbers(j, first, count, numbers)) return 0;
+  if (!find_numbers(j, group, first, count, numbers)) return 0;
   for (uint32_t i = 0; i < count; i++)
-    rows[i] = j->x + ((first + i) * r->x.step + (uint64_t)numbers[i] * r->stride) * j->size;
-  uint8_t *y = j->y + first * r->y.step * j->size;
+    rows[i] =
+        j->x + (group * r->x.outer + (first + i) * r->x.step + (uint64_t)numbers[i] * r->stride) * j->size;
+  uint8_t *y = j->y + (group * r->y.outer + first * r->y.step) * j->size;
   uint64_t step = r->y.step * j->size, bytes = r->length * j->size;
   int streams = j->streams && (((uintptr_t)y | step | bytes) & (ROWS_LINE - 1)) == 0;
   (streams ? j->kernels->copy_past_caches : j->kernels->copy)(y, step, rows, count, bytes);
   return 1;
 }
 
+/* Rows of all groups. */
 static int take(const job *j, uint64_t first, uint64_t end) {
-  for (; first < end; first += PIECE)
-    if (!take_piece(j, first, piece(first, end))) return 0;
+  uint64_t group = first / j->of->count, row = first % j->of->count;
+  while (first < end) {
+    uint64_t left = j->of->count - row;
+    uint32_t count = piece(first, left < end - first ? first + left : end);
+    if (!take_piece(j, group, row, count)) return 0;
+    first += count;
+    row += count;
+    if (row == j->of->count) group++, row = 0;
+  }
   return 1;
 }
 
@@ -218,11 +225,11 @@ static int list_all(const job *j) {
   uint64_t end = j->of->count;
   uint32_t next = 1;
   for (uint64_t first = 0; first < end; first += PIECE) {
-    if (!find_numbers(j, first, piece(first, end), numbers)) return 0;
+    if (!find_numbers(j, 0, first, piece(first, end), numbers)) return 0;
     count_piece(j, numbers, piece(first, end));
   }
   for (uint64_t first = 0; first < end && next != 0; first += PIECE)
-    next = find_numbers(j, first, piece(first, end), numbers)
+    next = find_numbers(j, 0, first, piece(first, end), numbers)
                ? list_piece(j, first, numbers, piece(first, end), next)
                : 0;
   return next != 0;
@@ -298,7 +305,7 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
   job *j = user;
   uint64_t first = part * j->rows_a_part, end = first + j->rows_a_part;
   (void)worker;
-  if (end > j->of->count) end = j->of->count;
+  if (end > j->rows) end = j->rows;
   int is_done = j->of->kind == HG_ROWS_TAKEN ? take(j, first, end) : add(j, first, end);
 #if defined __SSE2__
   if (j->streams) _mm_sfence(); /* streaming stores are ordered with others only by this */
@@ -308,7 +315,7 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
 
 static uint32_t useful_threads(const job *j) {
   const hg_rows *r = j->of;
-  uint64_t rows = r->count + (r->kind == HG_ROWS_ADDED ? r->extent : 0);
+  uint64_t rows = j->rows + (r->kind == HG_ROWS_ADDED ? r->extent : 0);
   return hg_parallel_threads(rows * (NS_A_ROW + r->length * j->size / BYTES_A_NS));
 }
 
@@ -325,11 +332,12 @@ int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_by
   job j = {.of = rows, .kernels = kernels_of(isa), .size = atlas_bytes((atlas_type)rows->type)};
   if (!finds_all(&j, launch)) return 0;
   if (rows->kind == HG_ROWS_LISTED) return list(&j);
-  j.streams = rows->count * rows->length * j.size >= stream_bytes;
+  j.rows = rows->groups * rows->count;
+  j.streams = j.rows * rows->length * j.size >= stream_bytes;
   uint32_t threads = most_threads == 0 ? useful_threads(&j) : most_threads;
   uint64_t parts = threads == 1 ? 1 : (uint64_t)threads * PARTS_A_THREAD;
-  j.rows_a_part = (rows->count + parts - 1) / parts;
-  if (threads == 1) do_part(&j, 0, 0);
-  else if (rows->count > 0) hg_parallel(threads, (rows->count + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
+  j.rows_a_part = (j.rows + parts - 1) / parts;
+  if (threads == 1 && j.rows > 0) do_part(&j, 0, 0);
+  else if (j.rows > 0) hg_parallel(threads, (j.rows + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
   return !atomic_load_explicit(&j.is_wrong, memory_order_relaxed);
 }
