@@ -201,7 +201,7 @@ static failure_kind check_unit(checker *c, const ssa_unit *unit, failure_kind ki
 /* As the optimised unit, its faults included. */
 static hg_backend_id only_backend; /* AUTO: the CPU engines */
 
-/* Metal may refuse a program, by name: atomics of 64 bits. */
+/* Metal may refuse a program, by name: atomics of 64 bits, too much shared memory. */
 static failure_kind compare_exactly(checker *c, const outcome *expected, hg_status (*run)(const void *, atlas_launch *),
                                     const void *context, const char *name) {
   outcome result = {0};
@@ -209,8 +209,8 @@ static failure_kind compare_exactly(checker *c, const outcome *expected, hg_stat
   failure_kind found = FAILURE_NONE;
   hg_status status = test_launch_run(c->l, c->d, run, context, &result);
   if (status != HG_OK) {
-    int is_refused = status == HG_UNSUPPORTED && only_backend == HG_BACKEND_METAL;
-    if (!is_refused) found = fails(c, FAILURE_VECTOR, hg_last_error());
+    c->out->unsupported = status == HG_UNSUPPORTED && only_backend == HG_BACKEND_METAL;
+    if (!c->out->unsupported) found = fails(c, FAILURE_VECTOR, hg_last_error());
   } else if (outcome_differs(c->l, c->d, expected, &result, text, sizeof text)) {
     snprintf(message, sizeof message, "%s: %s", name, text);
     found = fails(c, FAILURE_VECTOR, message);
@@ -226,6 +226,14 @@ static int compiler_only;
 void check_compiler_only(void) { compiler_only = 1; }
 
 void check_on_backend(hg_backend_id backend) { only_backend = backend; }
+
+void check_kernels(const draft *d, const test_launch *l) {
+  backend_run run = {only_backend, d, l, draft_build(d)};
+  outcome result = {0};
+  if (run.program != NULL) (void)test_launch_run(l, d, run_on_backend, &run, &result);
+  outcome_release(&result);
+  atlas_program_release(run.program);
+}
 
 static failure_kind check_backend(checker *c, const ssa_unit *unit) {
   ssa_run plain = {c->program, unit};

@@ -29,6 +29,7 @@ typedef struct failure {
   transform_kind transform; /* of FAILURE_SAME */
   int faulted;              /* the reference run did */
   int refused;              /* its canonical form takes more registers than there are */
+  int unsupported;          /* the backend refuses it */
   char text[600];
   char *other;              /* text of the other program; free it */
 } failure;
@@ -49,6 +50,9 @@ void check_compiler_only(void);
 
 /* From now on programs run on this backend, through the public interface, and not on the CPU engines. */
 void check_on_backend(hg_backend_id backend);
+
+/* Runs the program there for nothing: for its kernels, which on_backend.h defers. */
+void check_kernels(const draft *d, const test_launch *l);
 
 uint64_t check_time_ns(void);
 

@@ -3,6 +3,7 @@
 #include "on_backend.h"
 
 #include "base/error.h"
+#include "base/os.h"
 
 #include <string.h>
 
@@ -123,4 +124,12 @@ hg_status run_on_backend(const void *context, atlas_launch *launch) {
   hg_buffer_release(p.arena);
   hg_kernel_release(p.kernel);
   return status;
+}
+
+int defer_kernels(int on) {
+  static void (*defer)(int on);
+  void *library = defer == NULL ? hg_library_open("libobjc.A.dylib", "") : NULL;
+  if (library != NULL) hg_library_find(library, "metal_sim_defer", &defer);
+  if (defer != NULL) defer(on);
+  return defer != NULL;
 }

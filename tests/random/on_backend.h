@@ -15,4 +15,8 @@ typedef struct backend_run {
 /* A run_function; its context is a backend_run. The process keeps one executor, made at the first run. */
 hg_status run_on_backend(const void *context, atlas_launch *launch);
 
+/* Simulated Metal compiles many kernels together in a fraction of the time that they take one by one: runs between
+ * defer_kernels(1) and (0) compute nothing, and their kernels are compiled then. 0: nobody here can do that. */
+int defer_kernels(int on);
+
 #endif

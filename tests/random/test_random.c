@@ -16,6 +16,7 @@
 
 #include "check_program.h"
 #include "generate.h"
+#include "on_backend.h"
 #include "shapes.h"
 
 #include <stdio.h>
@@ -34,17 +35,17 @@
 typedef struct options {
   uint64_t seed, count;
   uint32_t size, processes;
-  int verbose, engines_only, shapes;
+  int verbose, engines_only, shapes, on_metal;
 } options;
 
 /* What workers tell: shared memory where there are processes. */
 typedef struct worker {
   uint64_t next;   /* the program it is at */
   uint64_t end;
-  uint64_t passed, failed, rejected, instructions, faulted, refused;
+  uint64_t passed, failed, rejected, instructions, faulted, refused, unsupported;
 } worker;
 
-enum { SECONDS_A_PROGRAM = 20, MOST_FAILURES = 10 };
+enum { SECONDS_A_PROGRAM = 20, MOST_FAILURES = 10, TOGETHER = 64 };
 
 static uint64_t seed_of(const options *o, uint64_t i) { return o->seed + i; }
 
@@ -295,13 +296,35 @@ static void run_one(const options *o, uint64_t i, worker *w) {
   w->instructions += d.insn_count;
   w->faulted += (uint64_t)f.faulted;
   w->refused += (uint64_t)f.refused;
+  w->unsupported += (uint64_t)f.unsupported;
   free(f.other);
   test_launch_release(&l);
   draft_release(&d);
 }
 
+/* Those of the next programs together, where that can be done. */
+static void compile_kernels(const options *o, const worker *w) {
+  uint64_t end = w->end - w->next < TOGETHER ? w->end : w->next + TOGETHER;
+  if (!defer_kernels(1)) return;
+  limit_time(TOGETHER * SECONDS_A_PROGRAM);
+  for (uint64_t i = w->next; i < end; i++) {
+    draft d;
+    test_launch l;
+    make(o, i, &d, &l);
+    test_launch_prepare(&l, &d);
+    check_kernels(&d, &l);
+    test_launch_release(&l);
+    draft_release(&d);
+  }
+  (void)defer_kernels(0);
+  limit_time(0);
+}
+
 static void run_range(const options *o, worker *w) {
-  for (; w->next < w->end; w->next++) run_one(o, w->next, w);
+  for (; w->next < w->end; w->next++) {
+    if (o->on_metal && w->next % TOGETHER == 0) compile_kernels(o, w);
+    run_one(o, w->next, w);
+  }
 }
 
 #if HAVE_PROCESSES
@@ -413,6 +436,7 @@ static int read_options(int count, char **words, options *o) {
       check_on_backend(backend);
       crashes_are_results = !on_gpu; /* the driver does not live on in a forked process */
       o->engines_only = 1;
+      o->on_metal = backend == HG_BACKEND_METAL;
       continue;
     }
     uint64_t value = strtoull(words[i + 1], NULL, 10);
@@ -450,12 +474,13 @@ int main(int count, char **words) {
     all.instructions += workers[k].instructions;
     all.faulted += workers[k].faulted;
     all.refused += workers[k].refused;
+    all.unsupported += workers[k].unsupported;
   }
   printf("%llu programs from seed %llu in %.1f s (%.0f a second), %.1f instructions each; %llu faulted, %llu did not "
-         "verify, %llu take too many registers as canonical text\n",
+         "verify, %llu take too many registers as canonical text, %llu are refused by the backend\n",
          (unsigned long long)o.count, (unsigned long long)o.seed, seconds, (double)o.count / seconds,
          (double)all.instructions / (double)o.count, (unsigned long long)all.faulted, (unsigned long long)all.rejected,
-         (unsigned long long)all.refused);
+         (unsigned long long)all.refused, (unsigned long long)all.unsupported);
   int too_many = all.rejected * 10 > o.count && o.count >= 100; /* a generator that makes nothing tests nothing */
   if (too_many) printf("too many programs did not verify\n");
   printf("%llu passed, %llu failed\n", (unsigned long long)all.passed, (unsigned long long)all.failed);

@@ -17,6 +17,7 @@ typedef struct fake_metal {
   long (*live)(char *names, size_t size);
   long (*sent)(const char *selector);
   long (*compiled)(void);
+  void (*defer)(int on);
 } fake_metal;
 
 static fake_metal sim; /* functions are NULL on Apple's */
@@ -28,7 +29,8 @@ static inline int find_simulation(void) {
   hg_library_find(library, "metal_sim_live", &sim.live);
   hg_library_find(library, "metal_sim_sent", &sim.sent);
   hg_library_find(library, "metal_sim_compiled", &sim.compiled);
-  return sim.fail != NULL && sim.live != NULL && sim.sent != NULL && sim.compiled != NULL;
+  hg_library_find(library, "metal_sim_defer", &sim.defer);
+  return sim.fail != NULL && sim.live != NULL && sim.sent != NULL && sim.compiled != NULL && sim.defer != NULL;
 }
 
 /* The first thing of a test's main that is about the simulation itself; 0: there is none, which is a failure here. */

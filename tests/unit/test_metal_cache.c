@@ -156,6 +156,45 @@ static void test_damage(void) {
   }
 }
 
+/* ---- the simulation's own folder --------------------------------------------------------------------------------- */
+
+/* Two programs, whose launches compute nothing. */
+static void run_deferred(void) {
+  static const uint32_t zeros[WORDS];
+  const char *const texts[] = {step_text, slow_text};
+  hg_buffer *x = buffer_of(sizeof zeros, zeros);
+  for (int i = 0; i < 2; i++) {
+    hg_kernel *kernel = kernel_of(texts[i]);
+    CHECK_EQ_U64(give(kernel, x, i == 0 ? "c" : "rounds", 5, WORDS, NULL), HG_OK);
+    hg_kernel_release(kernel);
+  }
+  check_all_words(x, 0);
+  hg_buffer_release(x);
+}
+
+static void run_together(void) {
+  const char *kept = getenv("SIMMETAL_CACHE");
+  sim.defer(1);
+  run_deferred();
+  CHECK_EQ_U64(count_files(kept), 0);
+  sim.defer(0);
+  CHECK_EQ_U64(count_files(kept), 2);
+  run_step(); /* its forms have one text */
+  CHECK_EQ_U64(count_files(kept), 2);
+}
+
+/* Kernels that are compiled together are found by those who want one of them, and what they are alone. */
+static void test_together(void) {
+  char own[FOLDER_BYTES], usual[FOLDER_BYTES];
+  snprintf(usual, sizeof usual, "%s", getenv("SIMMETAL_CACHE") != NULL ? getenv("SIMMETAL_CACHE") : "");
+  make_folder(own, "together");
+  set("SIMMETAL_CACHE", own);
+  set("HOLOGRAM_CACHE", "0");
+  check_compiled(run_together, NULL, 0, -1);
+  delete_folder(own);
+  set("SIMMETAL_CACHE", usual[0] != '\0' ? usual : NULL);
+}
+
 int main(void) {
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   if (!begin_on_fake_metal()) return check_report();
@@ -167,5 +206,6 @@ int main(void) {
   test_without_archives();
   test_damage();
   delete_folder(folder);
+  test_together();
   return check_report();
 }

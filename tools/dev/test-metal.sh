@@ -25,7 +25,7 @@ report() {
     test_loops test_indices test_eager test_executables; do
     metal_test "$name" "$release/tests/unit/$name"
   done
-  metal_test "random programs" "$release/tests/random/test_random" --backend metal --seed 100000001 --processes "$JOBS" \
+  metal_test "random programs" env SIMMETAL_THREADGROUP_BYTES=262144 "$release/tests/random/test_random" --backend metal --seed 100000001 --processes "$JOBS" \
     --count "${HOLOGRAM_METAL_RANDOM_PROGRAMS:-20000}"
   metal_test "conformance" "${python[@]}" tests/conformance "$@"
   metal_test "operations" "${python[@]}" tests/ops "$@"

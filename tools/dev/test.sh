@@ -171,8 +171,10 @@ random_wrong_once() {
   done
 }
 
-# In each order in which threads of a block can run; what the first one compiles the others find.
+# In each order in which threads of a block can run; what the first one compiles the others find. One program in three has more
+# shared memory than Apple's GPUs.
 random_on_metal() {
+  local -x SIMMETAL_THREADGROUP_BYTES=262144
   local order
   for order in forward reverse random; do
     run_counted "${ON_METAL[@]}" SIMMETAL_ORDER=$order "$BUILD/release/tests/random/test_random" --processes "$JOBS" \

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STACK_BYTES = 64 << 10, ALTERNATE_BYTES = 64 << 10, POISON = 0xc7 };
+enum { STACK_BYTES = 64 << 10, ALTERNATE_BYTES = 64 << 10, PAGE_BYTES = 4096, POISON = 0xc7 };
 enum { READY, WAITS, DONE };
 enum { FORWARD, REVERSE, RANDOM, ALL_IN_TURN };
 
@@ -25,7 +25,7 @@ typedef struct machine {
   fibre fibres[SIM_MOST_THREADS];
   uint32_t order[SIM_MOST_THREADS];
   uint8_t *stacks, *shared; /* shared: threadgroup memory, which ends where a page does that is not there */
-  size_t shared_used;
+  size_t shared_bytes;
   void *stack_pointer;      /* of the thread itself */
   uint32_t current, launches;
   const sim_kernel *kernel;
@@ -76,10 +76,15 @@ static void prepare(uint32_t i) {
 
 /* ---- threadgroup memory ------------------------------------------------------------------------------------------ */
 
+uint32_t sim_threadgroup_bytes(void) {
+  const char *asked = getenv("SIMMETAL_THREADGROUP_BYTES");
+  return asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) / PAGE_BYTES * PAGE_BYTES : SIM_THREADGROUP_BYTES;
+}
+
 /* All threads of a group ask for the same: the first one's address. */
 static void *threadgroup_memory(unsigned long bytes) {
-  if (bytes > SIM_THREADGROUP_BYTES) sim_die("%lu bytes of threadgroup memory", bytes);
-  return m->shared + SIM_THREADGROUP_BYTES - (bytes + 15) / 16 * 16;
+  if (bytes > m->shared_bytes) sim_die("%lu bytes of threadgroup memory", bytes);
+  return m->shared + m->shared_bytes - (bytes + 15) / 16 * 16;
 }
 
 struct functions {
@@ -159,7 +164,7 @@ static const char *run_groups(uint64_t threads, uint32_t block) {
     int order = order_now();
     uint64_t group = order == REVERSE ? groups - 1 - k : k, first = group * block;
     uint32_t count = threads - first < block ? (uint32_t)(threads - first) : block;
-    memset(m->shared, POISON, SIM_THREADGROUP_BYTES);
+    memset(m->shared, POISON, m->shared_bytes);
     for (uint32_t i = 0; i < count; i++)
       m->fibres[i].place = (sim_place){i, (uint32_t)group, (uint32_t)(first + i), count};
     wrong = m->kernel->has_barriers ? run_fibres(count, order) : run_plain(count, order);
@@ -168,6 +173,7 @@ static const char *run_groups(uint64_t threads, uint32_t block) {
 }
 
 const char *sim_run(const sim_kernel *kernel, void *const *buffers, uint64_t threads, uint32_t block) {
+  if (kernel->run == NULL) return NULL;
   m->kernel = kernel;
   m->buffers = buffers;
   m->launches++;
@@ -197,12 +203,13 @@ void sim_fibres_open(void) {
   static int is_installed;
   m = calloc(1, sizeof *m);
   if (m == NULL) sim_die("no memory for fibres");
+  m->shared_bytes = sim_threadgroup_bytes();
   m->stacks = mmap(NULL, (size_t)SIM_MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  m->shared = mmap(NULL, SIM_THREADGROUP_BYTES + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  m->shared = mmap(NULL, m->shared_bytes + PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   m->alternate = malloc(ALTERNATE_BYTES);
   if (m->stacks == MAP_FAILED || m->shared == MAP_FAILED || m->alternate == NULL) sim_die("no memory for fibres");
-  mprotect(m->shared, SIM_THREADGROUP_BYTES, PROT_READ | PROT_WRITE);
+  mprotect(m->shared, m->shared_bytes, PROT_READ | PROT_WRITE);
   sigaltstack(&(stack_t){.ss_sp = m->alternate, .ss_size = ALTERNATE_BYTES}, NULL);
   if (__atomic_exchange_n(&is_installed, 1, __ATOMIC_SEQ_CST)) return;
   struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
@@ -213,7 +220,7 @@ void sim_fibres_open(void) {
 void sim_fibres_close(void) {
   sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
   munmap(m->stacks, (size_t)SIM_MOST_THREADS * STACK_BYTES);
-  munmap(m->shared, SIM_THREADGROUP_BYTES + 4096);
+  munmap(m->shared, m->shared_bytes + PAGE_BYTES);
   free(m->alternate);
   free(m);
   m = NULL;

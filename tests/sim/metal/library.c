@@ -1,25 +1,16 @@
-/* library.c - MSL to machine code: a pass over the text takes attributes away, finds the kernels and turns threadgroup
- * arrays into memory that the simulation gives; clang++ does the rest, with the metal_stdlib of this folder. What it
- * made is kept in a folder under the hash of the text. */
+/* library.c - MSL to C++: a pass over the text takes attributes away, finds the kernels and turns threadgroup arrays into
+ * memory that the simulation gives. clang.c does the rest. */
 #define _GNU_SOURCE
 #include "sim.h"
 
-#include "metal_sim_version.h" /* made by the build */
-
 #include <ctype.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
 extern const char sim_functions[]; /* fibres.c */
 
 enum { MOST_KERNELS = 64, MOST_PARAMETERS = 8 };
@@ -53,6 +44,7 @@ static void put(text *t, const char *format, ...) {
 /* ---- translation ------------------------------------------------------------------------------------------------- */
 
 typedef struct translator {
+  uint64_t hash; /* of the text */
   text out, thunks;
   sim_kernel kernels[MOST_KERNELS];
   size_t kernel_count;
@@ -65,6 +57,9 @@ static const char *skip_space(const char *p) {
   while (isspace((unsigned char)*p)) p++;
   return p;
 }
+
+/* Kernels of several libraries may become one object: see clang.c. */
+#define THUNK "msl_thunk_%016llx_%s"
 
 /* One parameter, `type name [[attribute]]`: its argument in the thunk. */
 static void put_argument(translator *t, sim_kernel *k, const char *attribute, const char *type, size_t type_length) {
@@ -102,9 +97,9 @@ static const char *translate_head(translator *t, const char *p) {
   snprintf(k->name, sizeof k->name, "%.*s", (int)(end - name), name);
   put(&t->out, "kernel void %s(", k->name);
   put(&t->thunks,
-      "extern \"C\" __attribute__((visibility(\"default\"))) void msl_thunk_%s(void *const *buffers, const msl_place "
+      "extern \"C\" __attribute__((visibility(\"default\"))) void " THUNK "(void *const *buffers, const msl_place "
       "*place) {\n  %s(",
-      k->name, k->name);
+      (unsigned long long)t->hash, k->name, k->name);
   int first = 1;
   for (p = skip_space(end) + 1; t->wrong == NULL; first = 0) {
     p = skip_space(p);
@@ -179,98 +174,8 @@ static void translate(translator *t, const char *p) {
   }
   if (!has_pragma && t->wrong == NULL)
     t->wrong = "the library has no '#pragma METAL fp contract(off)': products and sums may be fused";
-  put(&t->out, "\nextern \"C\" const msl_functions *msl_runtime;\nconst msl_functions *msl_runtime;\n%s",
-      t->thunks.bytes != NULL ? t->thunks.bytes : "");
-}
-
-/* ---- clang ------------------------------------------------------------------------------------------------------- */
-
-static const char *const flags[] = {"-std=c++14",
-                                    "-O1",
-                                    "-fPIC",
-                                    "-shared",
-                                    "-fvisibility=hidden",
-                                    "-fno-exceptions",
-                                    "-fno-rtti",
-                                    "-nostdinc++",
-                                    "-nostdlib",
-                                    "-mfma",
-                                    "-fno-math-errno",
-                                    "-ffp-contract=off",
-                                    "-fno-strict-aliasing",
-                                    "-fno-stack-protector",
-                                    "-Wno-unused-function",
-                                    "-Wno-everything"};
-enum { FLAG_COUNT = sizeof flags / sizeof flags[0] };
-
-static int run_clang(const char *source, const char *target, const char *log) {
-  const char *words[FLAG_COUNT + 12] = {"clang++", "-x", "c++"};
-  size_t count = 3;
-  for (size_t i = 0; i < FLAG_COUNT; i++) words[count++] = flags[i];
-  if (getenv("SIMMETAL_FLUSH") != NULL) words[count++] = "-DMSL_FLUSH_AFTER";
-  words[count++] = "-I" SIM_INCLUDE;
-  words[count++] = source;
-  words[count++] = "-o";
-  words[count++] = target;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t child = 0;
-  int status = 0, failed = posix_spawnp(&child, words[0], &actions, NULL, (char *const *)(uintptr_t)words, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed) return -1;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static uint64_t hash_more(uint64_t hash, const char *bytes) {
-  for (; *bytes != '\0'; bytes++) hash = (hash ^ (unsigned char)*bytes) * 0x100000001b3u;
-  return hash;
-}
-
-static void *read_log(const char *path) {
-  char log[3000];
-  FILE *file = fopen(path, "r");
-  size_t count = file != NULL ? fread(log, 1, sizeof log - 1, file) : 0;
-  if (file != NULL) fclose(file);
-  log[count] = '\0';
-  return sim_error(3, "%s", count > 0 ? log : "clang++ could not be started");
-}
-
-static void write_file(const char *path, const char *bytes) {
-  FILE *file = fopen(path, "w");
-  if (file == NULL || fputs(bytes, file) < 0 || fclose(file) != 0) sim_die("%s cannot be written", path);
-}
-
-/* Under the hash of what clang sees; several processes may make it at once. */
-static void *compiled(const char *source, void **error) {
-  const char *folder = getenv("SIMMETAL_CACHE");
-  char own[64], base[600], path[640], made[640], log[640], cpp[640];
-  snprintf(own, sizeof own, "/tmp/hologram-metal-sim.%u", (unsigned)getuid());
-  if (folder == NULL) folder = own;
-  mkdir(folder, 0700);
-  uint64_t hash = hash_more(hash_more(0xcbf29ce484222325u, source), SIM_VERSION);
-  for (size_t i = 0; i < FLAG_COUNT; i++) hash = hash_more(hash, flags[i]);
-  if (getenv("SIMMETAL_FLUSH") != NULL) hash = hash_more(hash, "after");
-  snprintf(base, sizeof base, "%s/%016llx", folder, (unsigned long long)hash);
-  snprintf(path, sizeof path, "%s.so", base);
-  if (access(path, R_OK) != 0) {
-    static unsigned number;
-    unsigned n = __atomic_add_fetch(&number, 1, __ATOMIC_SEQ_CST);
-    snprintf(cpp, sizeof cpp, "%s.%d.%u.cpp", base, (int)getpid(), n);
-    snprintf(made, sizeof made, "%s.%d.%u.so", base, (int)getpid(), n);
-    snprintf(log, sizeof log, "%s.%d.%u.log", base, (int)getpid(), n);
-    write_file(cpp, source);
-    int failed = run_clang(cpp, made, log);
-    *error = failed ? read_log(log) : NULL;
-    unlink(cpp);
-    unlink(log);
-    if (failed) return NULL;
-    if (rename(made, path) != 0) sim_die("%s cannot be renamed", made);
-  }
-  void *code = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (code == NULL) sim_die("%s", dlerror());
-  return code;
+  put(&t->out, "\n");
+  put(&t->thunks, "\n");
 }
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
@@ -308,33 +213,41 @@ static void dump(const char *given) {
   if (getenv("SIMMETAL_DUMP") == NULL) return;
   snprintf(path, sizeof path, "%s/%d-%u.metal", getenv("SIMMETAL_DUMP"), (int)getpid(),
            __atomic_add_fetch(&number, 1, __ATOMIC_SEQ_CST));
-  write_file(path, given);
+  FILE *file = fopen(path, "w");
+  if (file == NULL || fputs(given, file) < 0 || fclose(file) != 0) sim_die("%s cannot be written", path);
+}
+
+static void find_kernels(sim_library *l, const translator *t) {
+  l->kernel_count = t->kernel_count;
+  l->kernels = calloc(t->kernel_count + 1, sizeof *l->kernels);
+  if (l->kernels == NULL) sim_die("no memory for a library");
+  memcpy(l->kernels, t->kernels, t->kernel_count * sizeof *l->kernels);
+  if (l->code == NULL) return; /* these do nothing */
+  *(const void **)dlsym(l->code, "msl_runtime") = sim_functions;
+  for (size_t i = 0; i < t->kernel_count; i++) {
+    char name[160];
+    snprintf(name, sizeof name, THUNK, (unsigned long long)t->hash, t->kernels[i].name);
+    *(void **)&l->kernels[i].run = dlsym(l->code, name);
+    if (l->kernels[i].run == NULL) sim_die("there is no %s", name);
+  }
 }
 
 sim_library *sim_compile(const char *given, void **error) {
   translator *t = calloc(1, sizeof *t);
   sim_library *l = NULL;
   if (t == NULL) sim_die("no memory for a library");
+  t->hash = sim_hash(SIM_HASH_OF_NOTHING, given);
   dump(given);
   translate(t, given);
   void *code = NULL, *made = NULL;
   if (t->wrong != NULL) made = sim_error(3, "program_source: error: %s", t->wrong);
-  else code = compiled(t->out.bytes, &made);
+  else code = sim_machine_code(&(sim_source){t->out.bytes, t->thunks.bytes}, &made);
   if (error != NULL) *error = made;
-  if (code != NULL) {
+  if (made == NULL) {
     l = sim_make(&library_class, sizeof *l, library_dealloc);
     l->code = code;
-    l->hash = hash_more(0xcbf29ce484222325u, given);
-    l->kernel_count = t->kernel_count;
-    l->kernels = calloc(t->kernel_count + 1, sizeof *l->kernels);
-    *(const void **)dlsym(code, "msl_runtime") = sim_functions;
-    for (size_t i = 0; i < t->kernel_count; i++) {
-      char name[160];
-      l->kernels[i] = t->kernels[i];
-      snprintf(name, sizeof name, "msl_thunk_%s", t->kernels[i].name);
-      *(void **)&l->kernels[i].run = dlsym(code, name);
-      if (l->kernels[i].run == NULL) sim_die("there is no %s", name);
-    }
+    l->hash = t->hash;
+    find_kernels(l, t);
   }
   free(t->out.bytes);
   free(t->thunks.bytes);

@@ -388,7 +388,7 @@ static signed char device_family(void *d, sim_selector s, long family) {
   return (family >= 1001 && family <= 1007) || family == 5001;
 }
 static uint64_t device_memory(void *d, sim_selector s) { return (void)d, (void)s, (uint64_t)1 << 33; }
-static sim_unsigned device_shared(void *d, sim_selector s) { return (void)d, (void)s, SIM_THREADGROUP_BYTES; }
+static sim_unsigned device_shared(void *d, sim_selector s) { return (void)d, (void)s, sim_threadgroup_bytes(); }
 
 static const sim_method device_methods[] = {
     {"name", (void *)device_name, "@@:"},

@@ -11,6 +11,7 @@
  *   SIMMETAL_FLUSH=after                         subnormal results are flushed after rounding, not before
  *   SIMMETAL_FAIL=what:n                         the n-th call for it fails: see sim_failure
  *   SIMMETAL_CACHE=folder                        of compiled kernels, by hash
+ *   SIMMETAL_THREADGROUP_BYTES=count             of threadgroup memory, in place of the 32768 of Apple's GPUs
  *   SIMMETAL_SYSTEM=version                      of the system, as Metal says it
  *   SIMMETAL_DUMP=folder                         where the text of each library goes */
 #ifndef SIM_METAL_H
@@ -88,7 +89,7 @@ typedef enum sim_failure {
 SIM_API long metal_sim_fail(const char *what, long n);
 int sim_fails(sim_failure failure);
 
-/* ---- kernels (library.c, fibres.c) ------------------------------------------------------------------------------- */
+/* ---- kernels (library.c, clang.c, fibres.c) ---------------------------------------------------------------------- */
 
 enum { SIM_MOST_ARGUMENTS = 31, SIM_MOST_THREADS = 1024, SIM_THREADGROUP_BYTES = 32768, SIM_SET_BYTES = 4096 };
 
@@ -100,7 +101,7 @@ typedef struct sim_kernel {
   char name[128];
   uint8_t uses[SIM_MOST_ARGUMENTS]; /* buffers */
   int has_barriers, may_end;        /* may_end: it says that lanes may end before others of their block */
-  void (*run)(void *const *buffers, const sim_place *place);
+  void (*run)(void *const *buffers, const sim_place *place); /* NULL: it was made while kernels were deferred */
 } sim_kernel;
 
 typedef struct sim_library {
@@ -134,8 +135,24 @@ SIM_API long metal_sim_compiled(void); /* how many pipelines were compiled, rath
 /* NULL, and an autoreleased error. */
 sim_library *sim_compile(const char *given, void **error);
 
+/* A library as C++: the text, and functions through which its kernels are called. */
+typedef struct sim_source {
+  char *body, *thunks;
+} sim_source;
+
+/* What dlopen gives; NULL with an autoreleased error, or without one while kernels are deferred. */
+void *sim_machine_code(const sim_source *source, void **error);
+
+/* 1: until 0 nothing is compiled and launches do nothing, and all kernels that were made meanwhile are compiled together,
+ * into the folder: which takes a fraction of the time. For one thread. */
+SIM_API void metal_sim_defer(int on);
+
+#define SIM_HASH_OF_NOTHING 0xcbf29ce484222325u
+uint64_t sim_hash(uint64_t hash, const char *bytes);
+
 /* Runs all threadgroups; NULL or what went wrong. On the calling thread, which has called sim_fibres_open. */
 const char *sim_run(const sim_kernel *kernel, void *const *buffers, uint64_t threads, uint32_t block);
+uint32_t sim_threadgroup_bytes(void); /* that there are */
 void sim_fibres_open(void);
 void sim_fibres_close(void);
 
