@@ -27,17 +27,8 @@ metal_id hg_metal_take_last(metal_device *d, metal_id *last) {
   return commands;
 }
 
-void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last) {
-  if (e->commands == NULL) return;
-  METAL(&d->objc, end, e->encoder);
-  METAL(&d->objc, commit, e->commands);
-  hg_metal_set_last(d, &d->last, e->commands);
-  if (last != NULL) hg_metal_set_last(d, last, e->commands);
-  *e = (metal_encoding){NULL, NULL};
-}
-
 /* The first failure of any thread counts. */
-static hg_status poison(metal_device *d, metal_id commands) {
+static void poison(metal_device *d, metal_id commands) {
   metal_id error = METAL(&d->objc, error, commands);
   hg_mutex_lock(&d->mutex);
   if (!atomic_load(&d->poisoned)) {
@@ -46,13 +37,56 @@ static hg_status poison(metal_device *d, metal_id commands) {
     atomic_store(&d->poisoned, 1);
   }
   hg_mutex_unlock(&d->mutex);
-  return hg_fail(HG_DEVICE, "%s", d->poison);
+}
+
+/* The oldest command buffer in flight if it is done, retained; NULL: it is not, or there is none. */
+static metal_id take_done(metal_device *d) {
+  metal_id first = NULL;
+  hg_mutex_lock(&d->mutex);
+  metal_id *in_flight = d->in_flight.data;
+  if (d->in_flight.count > 0 && METAL(&d->objc, state, in_flight[0]) >= METAL_COMPLETED) {
+    first = in_flight[0];
+    memmove(in_flight, in_flight + 1, --d->in_flight.count * sizeof first);
+  }
+  hg_mutex_unlock(&d->mutex);
+  return first;
+}
+
+/* A command buffer that failed need not be the last of anything: later ones may do their work. */
+static void collect(metal_device *d) {
+  for (metal_id done; (done = take_done(d)) != NULL;) {
+    if (METAL(&d->objc, state, done) == METAL_FAILED) poison(d, done);
+    METAL(&d->objc, release, done);
+  }
+}
+
+static int keep_in_flight(metal_device *d, metal_id commands) {
+  hg_mutex_lock(&d->mutex);
+  int is_kept = hg_array_append(&d->allocator, &d->in_flight, &commands, 1) != NULL;
+  if (is_kept) METAL(&d->objc, retain, commands);
+  hg_mutex_unlock(&d->mutex);
+  return is_kept;
+}
+
+void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last) {
+  if (e->commands == NULL) return;
+  METAL(&d->objc, end, e->encoder);
+  METAL(&d->objc, commit, e->commands);
+  collect(d);
+  if (!keep_in_flight(d, e->commands)) {
+    METAL(&d->objc, wait, e->commands);
+    if (METAL(&d->objc, state, e->commands) == METAL_FAILED) poison(d, e->commands);
+  }
+  hg_metal_set_last(d, &d->last, e->commands);
+  if (last != NULL) hg_metal_set_last(d, last, e->commands);
+  *e = (metal_encoding){NULL, NULL};
 }
 
 hg_status hg_metal_wait_for(metal_device *d, metal_id commands) {
   if (commands == NULL) return HG_OK;
   METAL(&d->objc, wait, commands);
-  return METAL(&d->objc, state, commands) == METAL_FAILED ? poison(d, commands) : HG_OK;
+  collect(d);
+  return hg_metal_check(d);
 }
 
 hg_status hg_metal_settle(metal_device *d) {

@@ -83,6 +83,7 @@ hg_status hg_metal_open(const hg_allocator *allocator, const hg_device_choice *c
   d->allocator = *allocator;
   d->allocations.element_size = sizeof(metal_allocation);
   d->spares.element_size = sizeof(metal_spare);
+  d->in_flight.element_size = sizeof(metal_id);
   d->process = hg_process_id();
   hg_status status = open_device(d, choice->number);
   if (status != HG_OK) {
@@ -110,6 +111,7 @@ void hg_metal_close(void *device) {
   hg_functions_close(&d->functions);
   hg_kernel_cache_release(d->cache);
   hg_array_release(&allocator, &d->allocations);
+  hg_array_release(&allocator, &d->in_flight);
   hg_mutex_destroy(&d->mutex);
   hg_release(&allocator, d);
 }

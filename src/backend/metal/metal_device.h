@@ -61,8 +61,10 @@ typedef struct metal_device {
   metal_id device, queue;
   uint32_t shared_bytes;
   uint64_t process;       /* that opened it: a child of fork has no GPU */
-  hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, and those of streams */
+  hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, those of
+                             streams, in_flight */
   metal_id last;          /* the last command buffer; NULL: none yet */
+  hg_array in_flight;     /* metal_id, retained: command buffers of which no failure was looked for, the oldest first */
   hg_array allocations;   /* metal_allocation, ascending by memory */
   hg_array spares;        /* metal_spare, the oldest first */
   uint64_t spare_bytes, most_spare_bytes;
@@ -100,7 +102,7 @@ void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last);
 /* A command buffer that is somebody's `last`, retained, or NULL; to be released. */
 metal_id hg_metal_take_last(metal_device *d, metal_id *last);
 void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands);
-/* Waits for a command buffer, which may be NULL. If it failed the device is poisoned. */
+/* Waits for a command buffer, which may be NULL. If it or one before it failed the device is poisoned. */
 hg_status hg_metal_wait_for(metal_device *d, metal_id commands);
 /* Waits for all work. */
 hg_status hg_metal_settle(metal_device *d);
