@@ -271,6 +271,51 @@ static void test_spares_are_memory(void) {
   check_clean();
 }
 
+/* Work in a row with which a stream's order can be told. */
+static void give_all(const run *r, uint32_t *host) {
+  const hg_binding bindings[] = {{.name = "x", .buffer = r->buffers[0]}, {.name = "t", .buffer = r->buffers[1]}};
+  const hg_launch_desc desc = {.size = sizeof desc, .lanes = 64, .bindings = bindings, .binding_count = 2,
+                               .stream = r->stream};
+  const uint32_t seven = 7;
+  CHECK_EQ_U64(hg_buffer_write_async(r->buffers[0], 0, host, 256, r->stream), HG_OK);
+  CHECK_EQ_U64(hg_buffer_copy_async(r->buffers[1], 0, r->buffers[0], 0, 256, r->stream), HG_OK);
+  CHECK_EQ_U64(hg_launch(r->kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_fill_async(r->buffers[1], 4, 252, &seven, 4, r->stream), HG_OK);
+  CHECK_EQ_U64(hg_launch(r->kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read_async(r->buffers[0], 0, host + 64, 256, r->stream), HG_OK);
+}
+
+/* Copies and fills of a stream wait for nothing; in a graph they are in the command buffer of the launches. The host
+ * may use the rest of its memory meanwhile. */
+static void test_copies_are_work(void) {
+  run r = {.executor = NULL};
+  void *memory = NULL;
+  hg_graph *graph = NULL;
+  CHECK_EQ_U64(open_run(&r, HG_BACKEND_METAL, adds), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(r.executor, NULL, &r.stream), HG_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, 256, &r.buffers[i]), HG_OK);
+  CHECK_EQ_U64(hg_host_allocate(r.executor, 1024, &memory), HG_OK);
+  uint32_t *host = memory;
+  for (int is_graph = 0; is_graph < 2; is_graph++) {
+    for (uint32_t i = 0; i < 64; i++) host[i] = i + (uint32_t)is_graph;
+    long waits = sim.sent("waitUntilCompleted"), commits = sim.sent("commit");
+    if (is_graph) CHECK_EQ_U64(hg_capture_begin(r.stream), HG_OK);
+    give_all(&r, host);
+    if (is_graph) CHECK_EQ_U64(hg_capture_end(r.stream, &graph), HG_OK);
+    if (is_graph) CHECK_EQ_U64(hg_graph_launch(graph, r.stream), HG_OK);
+    host[200] = 3;
+    CHECK_EQ_U64(sim.sent("waitUntilCompleted"), waits);
+    CHECK_EQ_U64(sim.sent("commit"), commits + (is_graph ? 1 : 6));
+    CHECK_EQ_U64(hg_stream_wait(r.stream, NULL), HG_OK);
+    for (uint32_t i = 0, first = (uint32_t)is_graph; i < 64; i++)
+      CHECK_EQ_U64(host[64 + i], i == 0 ? 3 * first : 2 * (i + first) + 7);
+  }
+  hg_graph_release(graph);
+  hg_host_release(r.executor, memory);
+  close_run(&r);
+  check_clean();
+}
+
 /* Launches of a graph in a row are one command buffer, and each sees what the one before wrote. */
 static void test_graph_is_one(void) {
   run r = {.executor = NULL};
@@ -303,6 +348,7 @@ int main(void) {
     test_spares();
     test_spares_are_memory();
     test_graph_is_one();
+    test_copies_are_work();
   }
   test_auto();
   test_refusals();

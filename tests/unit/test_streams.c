@@ -347,6 +347,37 @@ static void test_queries(void) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
+/* Copies and fills of few bytes from anywhere to anywhere, a cell for each. */
+static void test_alignments(void) {
+  enum { CELL = 64, CELLS = 9 * 9 * 18, BYTES = CELL * CELLS };
+  static uint8_t source[BYTES], expected[BYTES], got[BYTES];
+  static const uint8_t pattern[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  hg_stream *stream = stream_of();
+  for (uint32_t i = 0; i < BYTES; i++) source[i] = (uint8_t)(i * 2654435761u >> 24);
+  hg_buffer *x = buffer_of(BYTES, source), *copies = buffer_of(BYTES, expected), *fills = buffer_of(BYTES, expected);
+  for (uint32_t cell = 0; cell < CELLS; cell++) {
+    uint32_t to = cell * CELL + cell % 9, from = cell * CELL + cell / 9 % 9, count = 1 + 2 * (cell / 81);
+    CHECK_EQ_U64(hg_buffer_copy_async(copies, to, x, from, count, stream), HG_OK);
+    memcpy(expected + to, source + from, count);
+  }
+  CHECK_EQ_U64(hg_buffer_read_async(copies, 0, got, BYTES, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK(memcmp(got, expected, BYTES) == 0);
+  memset(expected, 0, BYTES);
+  for (uint32_t cell = 0; cell < CELLS; cell++) {
+    uint32_t to = cell * CELL + cell % 9, width = 1u << cell / 9 % 4, count = width * (1 + cell / 36 % (40 / width));
+    CHECK_EQ_U64(hg_buffer_fill_async(fills, to, count, pattern, width, stream), HG_OK);
+    for (uint32_t i = 0; i < count; i++) expected[to + i] = pattern[i % width];
+  }
+  CHECK_EQ_U64(hg_buffer_read_async(fills, 0, got, BYTES, stream), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  CHECK(memcmp(got, expected, BYTES) == 0);
+  hg_buffer_release(x);
+  hg_buffer_release(copies);
+  hg_buffer_release(fills);
+  hg_stream_release(stream);
+}
+
 static void test_copies(void) {
   enum { BYTES = 3 << 20 };
   hg_stream *stream = stream_of();
@@ -531,6 +562,7 @@ static void run_all(void) {
   test_class_programs();
   test_events();
   test_queries();
+  test_alignments();
   test_copies();
 #if !defined(_WIN32)
   test_threads();

@@ -104,6 +104,7 @@ void hg_metal_close(void *device) {
     (void)hg_metal_settle(d);
     hg_metal_set_last(d, &d->last, NULL);
     hg_metal_memory_close(d);
+    METAL(&d->objc, release, d->mover);
     METAL(&d->objc, release, d->queue);
     METAL(&d->objc, release, d->device);
     d->objc.pool_pop(pool);

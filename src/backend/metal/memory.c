@@ -100,6 +100,15 @@ hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, meta
   return HG_OK;
 }
 
+hg_status hg_metal_allocate_host_within(metal_device *d, uint64_t byte_count, uint8_t **memory) {
+  return allocate(d, byte_count, HG_BACKEND_MIN_ALIGNMENT, METAL_TRACKED, memory);
+}
+
+int hg_metal_is_own(const metal_device *d, const uint8_t *memory, uint64_t byte_count) {
+  const metal_allocation *a = find(d, memory);
+  return a != NULL && !a->is_wrapped && byte_count <= a->byte_count - (uint64_t)(memory - a->memory);
+}
+
 void hg_metal_free_within(metal_device *d, uint8_t *memory, metal_id commands) {
   metal_allocation *a = find(d, memory);
   if (a == NULL) return;

@@ -2,7 +2,8 @@
  *
  * All memory is shared between CPU and GPU, so an address of the backend is the host's; kernels get the GPU's, which
  * `hg_metal_gpu_address` finds. There is one command queue, in which all work is done in the order in which it was
- * given: streams need no other order, and a copy by the CPU waits for what was given before.
+ * given: streams need no other order. Their copies and fills are work of the queue; a copy by the CPU waits for what
+ * was given before.
  *
  * Functions of the backend run in an autorelease pool of their own (METAL_RUN). The first command buffer that fails
  * poisons the device: every call then fails with its sentence. */
@@ -59,10 +60,10 @@ typedef struct metal_device {
   hg_allocator allocator;
   metal_runtime objc;
   metal_id device, queue;
+  metal_id mover;         /* the pipeline of copies and fills; NULL: none yet */
   uint32_t shared_bytes;
   uint64_t process;       /* that opened it: a child of fork has no GPU */
-  hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, those of
-                             streams, in_flight */
+  hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, those of streams, in_flight */
   metal_id last;          /* the last command buffer; NULL: none yet */
   hg_array in_flight;     /* metal_id, retained: command buffers of which no failure was looked for, the oldest first */
   hg_array allocations;   /* metal_allocation, ascending by memory */
@@ -124,6 +125,10 @@ hg_status hg_metal_allocate_within(metal_device *d, uint64_t byte_count, uint32_
                                    uint8_t **memory);
 /* In memory whose flags the CPU may read while the GPU works. */
 hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, metal_record **records);
+/* Of the host: as any other, but that the CPU may use the rest while the GPU copies a part. */
+hg_status hg_metal_allocate_host_within(metal_device *d, uint64_t byte_count, uint8_t **memory);
+/* Whether all of it is in one buffer that wraps nothing. */
+int hg_metal_is_own(const metal_device *d, const uint8_t *memory, uint64_t byte_count);
 /* Behind the work that was given until now and, unless it is NULL, behind a command buffer that is still encoded. */
 void hg_metal_free_within(metal_device *d, uint8_t *memory, metal_id commands);
 /* Where the GPU has it, 0 for NULL; the encoder's command buffer keeps it there. */

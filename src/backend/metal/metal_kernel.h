@@ -41,6 +41,17 @@ typedef struct metal_source {
 hg_status hg_metal_pipeline(const metal_device *d, const metal_source *source, const char *path, int is_there,
                             metal_id *pipeline);
 
+/* ---- move.c ------------------------------------------------------------------------------------------------------ */
+
+/* Whether the GPU can do that copy or fill of a stream: it does not see the memory of the host that was not allocated
+ * here. */
+int hg_metal_can_move(const metal_device *d, const hg_work *work);
+hg_status hg_metal_open_mover(metal_device *d);
+/* Behind what the encoder has, when the mover is open. */
+void hg_metal_encode_move_within(metal_device *d, const metal_encoding *e, const hg_work *work);
+/* In a command buffer of its own. */
+hg_status hg_metal_move_within(metal_device *d, const hg_work *work, metal_id *last);
+
 /* ---- kernel.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct metal_specialisation {

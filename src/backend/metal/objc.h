@@ -24,6 +24,7 @@ enum {
   METAL_FAMILY_METAL3 = 5001,
   METAL_SHARED_MEMORY = 0,
   METAL_UNTRACKED = 1 << 8, /* the CPU reads it while the GPU may write to it */
+  METAL_TRACKED = 2 << 8,   /* as without: Metal orders the work on it */
   METAL_READ_WRITE = 3,
   METAL_BUFFERS = 1,        /* what a barrier is for */
   METAL_SAFE_MATH = 0,

@@ -1,11 +1,11 @@
 /* stream.c - streams, events and graphs. All work of a device is in one queue, in the order in which it was given, so a
  * stream is its last command buffer, an event the one that was a stream's last when it was recorded. Copies and fills
- * are the CPU's, when what was given before is done. */
+ * are the GPU's too, but those from and to memory that it does not see: the CPU's, when what was given before is done. */
 #include "backend/metal/metal_kernel.h"
 
 #include <stdio.h>
 
-enum { MOST_ENCODED = 64 }; /* launches of a command buffer: the system takes one that runs for seconds for hung */
+enum { MOST_ENCODED = 64 }; /* of a command buffer: the system takes one that runs for seconds for hung */
 
 enum { DONE, PENDING, LOST, FORKED }; /* results of the functions that give a number */
 
@@ -76,18 +76,14 @@ static void stream_close(void *device, void *stream) {
   hg_release(&d->allocator, s);
 }
 
-/* `record`: of a launch. */
-static hg_status run(metal_device *d, metal_stream *s, const hg_work *work, metal_record *record) {
-  switch (work->kind) {
-  case HG_WORK_LAUNCH: return hg_metal_launch_within(d, work->kernel, work->launch, record, NULL, &s->last);
-  case HG_WORK_FILL: return hg_metal_fill(d, work->to, work->byte_count, work->pattern, work->pattern_size);
-  default: return hg_metal_copy_within(d, work->to, work->from, work->byte_count);
-  }
-}
-
 static hg_status submit_within(metal_device *d, metal_stream *s, const hg_work *work) {
-  if (work->kind == HG_WORK_LAUNCH) HG_TRY(open_records(d, HG_STREAM_LAUNCHES, &s->records));
-  return run(d, s, work, work->kind == HG_WORK_LAUNCH ? &s->records[work->number % HG_STREAM_LAUNCHES] : NULL);
+  if (work->kind == HG_WORK_LAUNCH) {
+    HG_TRY(open_records(d, HG_STREAM_LAUNCHES, &s->records));
+    metal_record *record = &s->records[work->number % HG_STREAM_LAUNCHES];
+    return hg_metal_launch_within(d, work->kernel, work->launch, record, NULL, &s->last);
+  }
+  if (hg_metal_can_move(d, work)) return hg_metal_move_within(d, work, &s->last);
+  return hg_metal_copy_within(d, work->to, work->from, work->byte_count);
 }
 
 static hg_status stream_submit(void *device, void *stream, const hg_work *work) {
@@ -198,7 +194,10 @@ static hg_status graph_open_within(metal_device *d, const hg_work *work, size_t 
   *g = (metal_graph){.work = work, .count = count};
   hg_status ready = HG_OK;
   for (size_t i = 0; i < count; i++) { /* all kernels are asked, so that all forms that lack become wanted */
-    if (work[i].kind != HG_WORK_LAUNCH) continue;
+    if (work[i].kind != HG_WORK_LAUNCH) {
+      HG_TRY(hg_metal_open_mover(d));
+      continue;
+    }
     g->launches++;
     hg_status one = hg_metal_check_ready(work[i].kernel, work[i].launch);
     if (ready == HG_OK) ready = one;
@@ -227,20 +226,22 @@ static void graph_close(void *device, void *graph) {
   hg_release(&d->allocator, g);
 }
 
-/* Launches in a row share a command buffer, each behind what the one before wrote. */
+/* Work in a row shares a command buffer, each piece behind what the one before wrote. */
 static hg_status encode_next(metal_device *d, metal_encoding *e, const metal_graph *g, const hg_work *work) {
   if (e->commands == NULL) HG_TRY(hg_metal_begin_within(d, e));
   else METAL_WITH(&d->objc, barrier, e->encoder, METAL_BUFFERS);
-  return hg_metal_encode_within(d, e, work->kernel, work->launch, &g->records[work->number], NULL);
+  if (work->kind == HG_WORK_LAUNCH)
+    return hg_metal_encode_within(d, e, work->kernel, work->launch, &g->records[work->number], NULL);
+  hg_metal_encode_move_within(d, e, work);
+  return HG_OK;
 }
 
 static hg_status graph_submit_within(metal_device *d, metal_stream *s, const metal_graph *g) {
   metal_encoding e = {NULL, NULL};
   hg_status status = HG_OK;
   for (size_t i = 0; i < g->count && status == HG_OK; i++) {
-    const hg_work *work = &g->work[i];
-    if (i % MOST_ENCODED == 0 || work->kind != HG_WORK_LAUNCH) hg_metal_commit_within(d, &e, &s->last);
-    status = work->kind == HG_WORK_LAUNCH ? encode_next(d, &e, g, work) : run(d, s, work, NULL);
+    if (i % MOST_ENCODED == 0) hg_metal_commit_within(d, &e, &s->last);
+    status = encode_next(d, &e, g, &g->work[i]);
   }
   hg_metal_commit_within(d, &e, &s->last);
   return status;
@@ -251,14 +252,18 @@ static hg_status graph_submit(void *device, void *stream, void *graph, uint64_t 
   METAL_RUN(device, graph_submit_within(device, stream, graph));
 }
 
-/* ---- host memory: a buffer of Metal, aligned as others ----------------------------------------------------------- */
+/* ---- host memory ------------------------------------------------------------------------------------------------- */
 
-static hg_status host_allocate(void *device, uint64_t byte_count, void **memory) {
+static hg_status host_allocate_within(metal_device *d, uint64_t byte_count, void **memory) {
   uint8_t *bytes = NULL;
   if (byte_count > UINT64_MAX / 2) return hg_fail_memory("host memory", byte_count);
-  HG_TRY(hg_metal_allocate(device, byte_count, HG_BACKEND_MIN_ALIGNMENT, 0, &bytes));
+  HG_TRY(hg_metal_allocate_host_within(d, byte_count, &bytes));
   *memory = bytes;
   return HG_OK;
+}
+
+static hg_status host_allocate(void *device, uint64_t byte_count, void **memory) {
+  METAL_RUN(device, host_allocate_within(device, byte_count, memory));
 }
 
 static void host_free(void *device, void *memory) { hg_metal_free(device, memory); }

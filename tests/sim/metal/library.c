@@ -1,5 +1,5 @@
-/* library.c - MSL to C++: a pass over the text takes attributes away, finds the kernels and turns threadgroup arrays into
- * memory that the simulation gives. clang.c does the rest. */
+/* library.c - MSL to C++: a pass over the text takes attributes away, finds the kernels and turns threadgroup arrays
+ * into memory that the simulation gives. clang.c does the rest. */
 #define _GNU_SOURCE
 #include "sim.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, GPU_ALIGNMENT = 64, UNTRACKED = 1 << 8 };
+enum { PAGE = 4096, GPU_ALIGNMENT = 64, UNTRACKED = 1 << 8, TRACKED = 2 << 8 };
 enum { NOT_COMMITTED, COMMITTED = 2, COMPLETED = 4, FAILED = 5 };
 
 static double seconds(void) {
@@ -25,7 +25,7 @@ typedef struct buffer {
   size_t length, mapped;
   uint8_t *cpu, *gpu;           /* where the buffer begins */
   uint8_t *cpu_pages, *gpu_pages; /* NULL: it wraps memory that was there */
-  int in_flight, running, is_untracked; /* untracked: the CPU keeps its view */
+  int in_flight, running, is_watched; /* by the CPU, which keeps its view: untracked, or tracked by name */
 } buffer;
 
 static pthread_mutex_t views = PTHREAD_MUTEX_INITIALIZER;
@@ -39,10 +39,10 @@ static void count_view(buffer *b, int *count, int by, uint8_t *pages, int while_
 }
 
 static void take_from_cpu(buffer *b) {
-  count_view(b, &b->in_flight, 1, b->is_untracked ? NULL : b->cpu_pages, PROT_READ | PROT_WRITE, PROT_NONE);
+  count_view(b, &b->in_flight, 1, b->is_watched ? NULL : b->cpu_pages, PROT_READ | PROT_WRITE, PROT_NONE);
 }
 static void give_to_cpu(buffer *b) {
-  count_view(b, &b->in_flight, -1, b->is_untracked ? NULL : b->cpu_pages, PROT_READ | PROT_WRITE, PROT_NONE);
+  count_view(b, &b->in_flight, -1, b->is_watched ? NULL : b->cpu_pages, PROT_READ | PROT_WRITE, PROT_NONE);
 }
 static void give_to_gpu(buffer *b) { count_view(b, &b->running, 1, b->gpu_pages, PROT_NONE, PROT_READ | PROT_WRITE); }
 static void take_from_gpu(buffer *b) {
@@ -68,10 +68,11 @@ static void *new_buffer(void *d, sim_selector s, sim_unsigned length, sim_unsign
   (void)d;
   (void)s;
   if (length == 0) sim_die("newBufferWithLength: of 0 bytes");
-  if (options != 0 && options != UNTRACKED) sim_die("newBufferWithLength: with options other than shared memory");
+  if (options != 0 && options != UNTRACKED && options != TRACKED)
+    sim_die("newBufferWithLength: with options other than shared memory");
   if (sim_fails(SIM_NO_BUFFER) || length > (sim_unsigned)1 << 34) return NULL;
   buffer *b = sim_make(&buffer_class, sizeof *b, buffer_dealloc);
-  b->is_untracked = options == UNTRACKED;
+  b->is_watched = options != 0;
   b->length = length;
   b->mapped = (length + PAGE - 1) / PAGE * PAGE;
   int file = memfd_create("metal", 0);

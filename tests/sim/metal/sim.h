@@ -143,8 +143,8 @@ typedef struct sim_source {
 /* What dlopen gives; NULL with an autoreleased error, or without one while kernels are deferred. */
 void *sim_machine_code(const sim_source *source, void **error);
 
-/* 1: until 0 nothing is compiled and launches do nothing, and all kernels that were made meanwhile are compiled together,
- * into the folder: which takes a fraction of the time. For one thread. */
+/* 1: until 0 nothing is compiled and launches do nothing; then all kernels that were made meanwhile are compiled
+ * together, into the folder, which takes a fraction of the time. For one thread. */
 SIM_API void metal_sim_defer(int on);
 
 #define SIM_HASH_OF_NOTHING 0xcbf29ce484222325u
