@@ -102,6 +102,23 @@ static void run_on_backend(const sample *s, memory *m) {
   hg_kernel_release(kernel);
 }
 
+/* Metal has no atomics of 64 bits that give what was there, and says so. */
+static int is_refused(const sample *s) {
+  return test_backend() == HG_BACKEND_METAL && strncmp(s->info->mnemonic, "atom.", 5) == 0 &&
+         atlas_type_bits(s->type) == 64;
+}
+
+static void check_is_refused(const sample *s) {
+  atlas_program *program = NULL;
+  hg_kernel *kernel = NULL;
+  char words[80];
+  snprintf(words, sizeof words, "Metal has no '%s' of 64 bits", s->info->mnemonic);
+  CHECK_EQ_U64(atlas_parse(NULL, s->text, strlen(s->text), "test", &program), HG_OK);
+  CHECK_EQ_U64(hg_kernel_create(executor, program, &kernel), HG_UNSUPPORTED);
+  if (!check_note(strstr(hg_last_error(), words) != NULL)) printf("%s\n%s", hg_last_error(), s->text);
+  atlas_program_release(program);
+}
+
 static void try(sample *s, void *user) {
   static memory expected, actual;
   atlas_program *program = NULL;
@@ -113,11 +130,14 @@ static void try(sample *s, void *user) {
   }
   legalise(s, program, 0);
   legalise(s, program, 1);
-  fill(&expected);
-  fill(&actual);
-  run_on_reference(program, &expected);
-  run_on_backend(s, &actual);
-  if (!check_note(memcmp(expected.of, actual.of, sizeof expected.of) == 0)) printf("other bits:\n%s", s->text);
+  if (is_refused(s)) check_is_refused(s);
+  else {
+    fill(&expected);
+    fill(&actual);
+    run_on_reference(program, &expected);
+    run_on_backend(s, &actual);
+    if (!check_note(memcmp(expected.of, actual.of, sizeof expected.of) == 0)) printf("other bits:\n%s", s->text);
+  }
   atlas_program_release(program);
 }
 

@@ -35,9 +35,9 @@ static void test_executor(void) {
   snprintf(selection, sizeof selection, "%s: asked for", test_backend_name());
   CHECK_STR(info.selection, selection);
   CHECK_EQ_U64(info.max_block_lanes, 1024);
-  CHECK_EQ_U64(info.max_shared_bytes, ATLAS_MAX_SHARED_BYTES);
+  CHECK_EQ_U64(info.max_shared_bytes, test_backend() == HG_BACKEND_METAL ? 32768 : ATLAS_MAX_SHARED_BYTES);
   CHECK_EQ_U64(info.isa_version, ATLAS_ISA_VERSION);
-  CHECK(info.compute_units >= 1);
+  CHECK(info.compute_units >= 1 || test_backend() == HG_BACKEND_METAL); /* which does not say */
 
   CHECK(hg_executor_retain(executor) == executor);
   hg_executor_release(executor);
@@ -53,10 +53,12 @@ static void test_backends(void) {
   hg_executor *executor = NULL;
   hg_executor_desc desc = {.backend = HG_BACKEND_METAL};
 #ifndef __APPLE__
-  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_UNSUPPORTED);
-  CHECK_STR(hg_last_error(), "the metal backend is not available: Metal is Apple's: this system has no Objective-C "
-                             "runtime with Metal");
-  CHECK(executor == NULL);
+  if (test_backend() != HG_BACKEND_METAL) { /* there is no simulated one */
+    CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_UNSUPPORTED);
+    CHECK_STR(hg_last_error(), "the metal backend is not available: Metal is Apple's: this system has no Objective-C "
+                               "runtime with Metal");
+    CHECK(executor == NULL);
+  }
 #endif
   desc.backend = (hg_backend_id)77;
   CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_INVALID_ARGUMENT);
