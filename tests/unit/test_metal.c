@@ -223,6 +223,35 @@ static const char adds[] = ".program adds\n.buffer x u32 inout\n.table t 2 in\n 
                            "    ldg.u32 r3, [r1 : r2]\n    add.u32 r0, r0, r3\n"
                            "    stg.u32 [x + lane], r0\n    exit\n";
 
+/* More buffers than the 31 that a kernel of Metal's has. */
+static void test_many_buffers(void) {
+  enum { BUFFERS = 100, WORDS = 64 };
+  static const char sums[] = ".program sums\n.buffer y u32 out\n.table t 100 in\n    sreg.u64 r2, global.x\n"
+                             "    mul.u64 r2, r2, #4\n    movi.u32 r1, #0\n    movi.u32 r4, #0\nnext:\n"
+                             "    ldg.u32 r3, [r1 : r2]\n    add.u32 r4, r4, r3\n    add.u32 r1, r1, #1\n"
+                             "    set.lt.u32 p0, r1, #100\n    @p0 bra next\n    stg.u32 [y + lane], r4\n    exit\n";
+  run r = {.executor = NULL};
+  hg_buffer *buffers[BUFFERS];
+  hg_binding bindings[BUFFERS + 1];
+  uint32_t words[WORDS], sum[WORDS] = {0};
+  CHECK_EQ_U64(open_run(&r, HG_BACKEND_METAL, sums), HG_OK);
+  for (uint32_t i = 0; i < BUFFERS; i++) {
+    for (uint32_t k = 0; k < WORDS; k++) sum[k] += words[k] = random_word();
+    CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, sizeof words, &buffers[i]), HG_OK);
+    CHECK_EQ_U64(hg_buffer_write(buffers[i], 0, words, sizeof words), HG_OK);
+    bindings[i] = (hg_binding){.name = "t", .entry = i, .buffer = buffers[i]};
+  }
+  CHECK_EQ_U64(hg_buffer_create(r.executor, NULL, sizeof words, &r.buffers[0]), HG_OK);
+  bindings[BUFFERS] = (hg_binding){.name = "y", .buffer = r.buffers[0]};
+  const hg_launch_desc desc = {.size = sizeof desc, .lanes = WORDS, .bindings = bindings, .binding_count = BUFFERS + 1};
+  CHECK_EQ_U64(hg_launch(r.kernel, &desc, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(r.buffers[0], 0, words, sizeof words), HG_OK);
+  CHECK(memcmp(words, sum, sizeof words) == 0);
+  for (uint32_t i = 0; i < BUFFERS; i++) hg_buffer_release(buffers[i]);
+  close_run(&r);
+  check_clean();
+}
+
 /* A buffer that was freed is the next of its size when the work before it is done; freeing waits for nothing. */
 static void test_spares(void) {
   static uint32_t words[1 << 16];
@@ -353,6 +382,7 @@ int main(void) {
   test_auto();
   test_refusals();
   test_notes();
+  test_many_buffers();
   test_subnormals();
   test_functions();
   return check_report();

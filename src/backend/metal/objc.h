@@ -29,8 +29,7 @@ enum {
   METAL_BUFFERS = 1,        /* what a barrier is for */
   METAL_SAFE_MATH = 0,
   METAL_COMPLETED = 4,
-  METAL_FAILED = 5,
-  METAL_MOST_BYTES = 4096     /* of setBytes */
+  METAL_FAILED = 5
 };
 
 #define MESSAGE(name, selector, result, parameters, encoding) typedef result(*metal_send_##name) parameters;
