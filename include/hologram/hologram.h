@@ -80,7 +80,7 @@ typedef struct hg_executor_info {
   const char *device_name;      /* "AMD EPYC" */
   const char *selection;        /* why: "metal: not built in; cuda: not built in; cpu: chosen" */
   const char *engine;           /* "reference" */
-  uint32_t compute_units;       /* threads that launches use on a CPU, multiprocessors on a GPU; 0: Metal does not say */
+  uint32_t compute_units;       /* threads that launches use on a CPU, multiprocessors on a GPU; 0: unknown, on Metal */
   uint32_t max_block_lanes;     /* 1024 */
   uint32_t max_shared_bytes;    /* that the device gives a block */
   uint64_t memory_bytes;        /* of the device; 0 if not known */
