@@ -89,7 +89,16 @@ hg_status hg_metal_wait_for(metal_device *d, metal_id commands) {
   return hg_metal_check(d);
 }
 
+int hg_metal_is_idle(metal_device *d) {
+  collect(d);
+  hg_mutex_lock(&d->mutex);
+  int is_idle = d->in_flight.count == 0;
+  hg_mutex_unlock(&d->mutex);
+  return is_idle;
+}
+
 hg_status hg_metal_settle(metal_device *d) {
+  if (hg_metal_is_idle(d)) return hg_metal_check(d);
   metal_id last = hg_metal_take_last(d, &d->last);
   hg_status status = hg_metal_wait_for(d, last);
   if (last != NULL) METAL(&d->objc, release, last);

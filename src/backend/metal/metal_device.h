@@ -105,6 +105,7 @@ metal_id hg_metal_take_last(metal_device *d, metal_id *last);
 void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands);
 /* Waits for a command buffer, which may be NULL. If it or one before it failed the device is poisoned. */
 hg_status hg_metal_wait_for(metal_device *d, metal_id commands);
+int hg_metal_is_idle(metal_device *d); /* all work is done */
 /* Waits for all work. */
 hg_status hg_metal_settle(metal_device *d);
 /* HG_DEVICE if a command buffer has failed, or in a child of fork. */

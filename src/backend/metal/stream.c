@@ -1,7 +1,7 @@
 /* stream.c - streams, events and graphs. All work of a device is in one queue, in the order in which it was given, so a
  * stream is its last command buffer, an event the one that was a stream's last when it was recorded. Copies and fills
- * are the GPU's too, but those from and to memory that it does not see: these are the CPU's, when what was given before
- * is done. */
+ * are the GPU's too. From host memory that it does not see it takes a copy; to such memory the CPU copies, when what was
+ * given before is done. */
 #include "backend/metal/metal_kernel.h"
 
 #include <stdio.h>
@@ -77,13 +77,28 @@ static void stream_close(void *device, void *stream) {
   hg_release(&d->allocator, s);
 }
 
+/* From a copy of what the GPU does not see, which is freed behind the work. 0: there is no room for one. */
+static int write_behind(metal_device *d, metal_stream *s, const hg_work *work, hg_status *status) {
+  hg_work own = *work;
+  uint8_t *copy = NULL;
+  if (work->byte_count > d->most_spare_bytes || hg_metal_allocate_host_within(d, work->byte_count, &copy) != HG_OK)
+    return 0;
+  memcpy(copy, work->from, (size_t)work->byte_count);
+  own.from = copy;
+  *status = hg_metal_move_within(d, &own, &s->last);
+  hg_metal_free_within(d, copy, NULL);
+  return 1;
+}
+
 static hg_status submit_within(metal_device *d, metal_stream *s, const hg_work *work) {
   if (work->kind == HG_WORK_LAUNCH) {
     HG_TRY(open_records(d, HG_STREAM_LAUNCHES, &s->records));
     metal_record *record = &s->records[work->number % HG_STREAM_LAUNCHES];
     return hg_metal_launch_within(d, work->kernel, work->launch, record, NULL, &s->last);
   }
+  hg_status status = HG_OK;
   if (hg_metal_can_move(d, work)) return hg_metal_move_within(d, work, &s->last);
+  if (work->kind == HG_WORK_COPY_IN && !hg_metal_is_idle(d) && write_behind(d, s, work, &status)) return status;
   return hg_metal_copy_within(d, work->to, work->from, work->byte_count);
 }
 
