@@ -300,7 +300,7 @@ static void test_spares_are_memory(void) {
   check_clean();
 }
 
-/* Work in a row with which a stream's order can be told. `ordinary`: 64 words of memory that is not Metal's, or NULL. */
+/* Work in a row that tells a stream's order. `ordinary`: 64 words that are not in Metal's memory, or NULL. */
 static void give_all(const run *r, uint32_t *host, uint32_t *ordinary) {
   const hg_binding bindings[] = {{.name = "x", .buffer = r->buffers[0]}, {.name = "t", .buffer = r->buffers[1]}};
   const hg_launch_desc desc = {.size = sizeof desc, .lanes = 64, .bindings = bindings, .binding_count = 2,

@@ -1,7 +1,7 @@
 /* stream.c - streams, events and graphs. All work of a device is in one queue, in the order in which it was given, so a
  * stream is its last command buffer, an event the one that was a stream's last when it was recorded. Copies and fills
- * are the GPU's too. From host memory that it does not see it takes a copy; to such memory the CPU copies, when what was
- * given before is done. */
+ * are the GPU's too. From host memory that it does not see it takes a copy; to such memory the CPU copies, when what
+ * was given before is done. */
 #include "backend/metal/metal_kernel.h"
 
 #include <stdio.h>
