@@ -269,7 +269,8 @@ static void put_base(const job *j, uint64_t first, uint64_t end) {
   for (uint64_t i = 0; i < rows; i++) {
     uint8_t *y = j->y + first * step + i * step;
     const uint8_t *base = j->base + (first + i) * r->base.step * j->size;
-    if (j->is_constant) (j->streams ? stream_fill : fill_plain)(y, bytes, j->constant[0]);
+    if (j->is_constant && r->base_bits == 0 && !j->streams) memset(y, 0, bytes);
+    else if (j->is_constant) (j->streams ? stream_fill : fill_plain)(y, bytes, j->constant[0]);
     else if (j->streams) stream_copy(y, base, bytes);
     else memcpy(y, base, bytes);
   }
