@@ -5,8 +5,8 @@
 /* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
 static uint32_t lanes_for(uint64_t size) {
   enum { MOST = 1024, LEAST = 64 };
-  for (uint64_t blocks = (size + MOST - 1) / MOST; blocks > 0 && size / blocks >= LEAST; blocks++)
-    if (size % blocks == 0) return (uint32_t)(size / blocks);
+  for (uint32_t lanes = MOST; lanes >= LEAST; lanes--)
+    if (size % lanes == 0) return lanes;
   return 0;
 }
 

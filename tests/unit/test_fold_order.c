@@ -149,7 +149,7 @@ static uint64_t some_value(atlas_type type) {
 }
 
 static void launch(const ops_plan *plan, const ops_step *step, hg_buffer *const *tensors, hg_buffer *workspace) {
-  if (step->lanes == 0 && step->grid[0] == 0) return; /* nothing is asked for */
+  if (step->lanes == 0 && (step->grid[0] == 0 || step->grid[1] == 0 || step->grid[2] == 0)) return; /* nothing to do */
   hg_kernel *kernel = NULL;
   hg_binding bindings[OPS_MAX_BINDINGS];
   hg_scalar scalars[OPS_MAX_SCALARS];
