@@ -30,6 +30,7 @@ BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()
 REFERENCE = "reference"  # the reference machine, on the CPU whatever the backend is
 ALL = ENGINES + ([REFERENCE] if BACKEND > 1 else [])
+ALIKE = ENGINES + ([REFERENCE] if BACKEND <= 1 else [])  # that run the same programs: a GPU's are of another shape
 MAX_RANK, NO_FUSION = 8, 2
 FILLER, GUARD = 0xA5, 64  # bytes that no run may write: between the elements of an output, and so many elements behind them
 
