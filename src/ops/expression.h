@@ -14,7 +14,8 @@
 
 enum {
   OPS_MAX_VARIABLES = 24, /* coordinates of the space, then quotients and remainders of forms */
-  OPS_MAX_TERMS = 1024
+  OPS_MAX_TERMS = 1024,
+  OPS_MAX_TERM_DEPTH = 64 /* one made of the other: 5 KB of stack each, and threads may have half a megabyte */
 };
 
 /* constant + the sum of factor[i] * variable i */

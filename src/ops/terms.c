@@ -417,7 +417,8 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
   uint32_t rank = node->shape.rank;
   int is_kept = node->input_count > 1;
   if (is_kept && (*out = seen_before(t, value, index, rank)) != 0) return HG_OK;
-  if (++t->depth > OPS_MAX_TERMS) return hg_fail(HG_UNSUPPORTED, "more than %d values in a launch", OPS_MAX_TERMS);
+  if (++t->depth > OPS_MAX_TERM_DEPTH)
+    return hg_fail(HG_UNSUPPORTED, "more than %d values in a launch, one made of the other", OPS_MAX_TERM_DEPTH);
   hg_status status = computed(t, node, index, &term, out);
   t->depth--;
   return status == HG_OK && is_kept ? remember(t, value, index, rank, *out) : status;
