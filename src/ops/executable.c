@@ -236,6 +236,8 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(declare_places(e, computation));
   hg_executor *executor = e->executor;
   ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
+                       .units = executor->info.compute_units,
+                       .shared_bytes = executor->info.max_shared_bytes,
                        .is_fast = (e->flags & HG_NUMERICS_FAST) != 0,
                        .contract_scratch = executor->backend->contract_scratch,
                        .device = executor->device};

@@ -442,6 +442,31 @@ void ops_row_forget(const row_group *g, ops_code *code) {
     for (uint32_t i = g->row_rank; i < rank; i++) ops_register_free(code, code->variable[i]);
 }
 
+/* Of terms that vary along columns, and of reductions and results themselves. */
+void ops_row_hoist(const row_group *g, ops_code *code, uint32_t stage) {
+  const ops_terms *t = &g->terms;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
+    if (ops_row_derived_varies(g, i)) continue;
+    ops_form form = {.constant = 0};
+    int owned;
+    form.factor[i] = 1;
+    ops_form_value(code, &form, &owned);
+  }
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    if (!varies_by_column(g, id) || g->stage[id] > stage) continue;
+    const ops_term *term = ops_term_at(t, id);
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (!varies_by_column(g, term->input[i])) ops_value(code, term->input[i]);
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (g->reductions[i].stage == stage && !varies_by_column(g, g->reductions[i].input))
+      ops_value(code, g->reductions[i].input);
+  for (uint32_t i = 0; i < g->result_count; i++) {
+    const row_result *r = &g->results[i];
+    if (r->is_full && r->stage <= stage && !varies_by_column(g, r->term)) ops_value(code, r->term);
+  }
+}
+
 row_store ops_row_store_begin(ops_code *code, const row_result *result, uint16_t value) {
   row_store store = {.value = value, .type = result->type};
   store.memory = ops_memory(code, result->storage, &result->address, &store.owned);

@@ -103,6 +103,8 @@ void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t f
 int ops_row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
 /* What varies along columns is not known any more. */
 void ops_row_forget(const row_group *g, ops_code *code);
+/* Computes what a stage reads that is the same in the whole row: in front of a loop over it. */
+void ops_row_hoist(const row_group *g, ops_code *code, uint32_t stage);
 /* A store in two halves: what may be computed anywhere, and the instruction itself. */
 typedef struct row_store {
   atlas_operand memory;
@@ -131,10 +133,13 @@ void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane);
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 
-/* One block a row, held in registers; in loops over chunks, read once for each stage; by parts in two steps. */
+/* One block a row, held in registers; in loops over chunks, read once for each stage. */
 hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout);
 hg_status ops_rows_loop(row_group *g, ops_step *step);
 int ops_rows_loop_can(const row_group *g);
+/* The same with a part of the row in shared memory, and the rest read to and fro. */
+hg_status ops_rows_shared(row_group *g, ops_step *step);
+int ops_rows_shared_can(const row_group *g);
 /* A block for each chunk of each row; its results are the parts. */
 uint32_t ops_row_part_storages(const row_group *g);
 hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);

@@ -155,37 +155,12 @@ static void store_chunk(void *context) {
                        l->tests ? 1 + ROW_IS_THERE : 0);
 }
 
-/* What is the same in all rounds is computed in front of them. */
-static void hoist(loop_row *l) {
-  const ops_terms *t = &l->g->terms;
-  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
-    if (ops_row_derived_varies(l->g, i)) continue;
-    ops_form form = {.constant = 0};
-    int owned;
-    form.factor[i] = 1;
-    ops_form_value(&l->code, &form, &owned);
-  }
-  for (uint32_t id = 1; id <= t->terms.count; id++) {
-    if (!varies_by_column(l->g, id) || l->g->stage[id] > l->stage) continue;
-    const ops_term *term = ops_term_at(t, id);
-    for (uint32_t i = 0; i < term->input_count; i++)
-      if (!varies_by_column(l->g, term->input[i])) ops_value(&l->code, term->input[i]);
-  }
-  for (uint32_t i = 0; i < l->g->reduction_count; i++)
-    if (is_of_stage(l, i) && !varies_by_column(l->g, l->g->reductions[i].input))
-      ops_value(&l->code, l->g->reductions[i].input);
-  for (uint32_t i = 0; i < l->g->result_count; i++) {
-    const row_result *r = &l->g->results[i];
-    if (r->is_full && r->stage <= l->stage && !varies_by_column(l->g, r->term)) ops_value(&l->code, r->term);
-  }
-}
-
 /* All chunks of the row, one after the other. */
 static void over_chunks(loop_row *l, void (*body)(void *)) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
   uint64_t whole = l->g->columns / OPS_CHUNK;
-  hoist(l);
+  ops_row_hoist(l->g, &l->code, l->stage);
   uint16_t rounds = ops_register(code);
   l->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   l->chunk = ops_register(code);
@@ -383,7 +358,7 @@ static void over_part(loop_row *l, uint64_t chunks, void (*body)(void *)) {
 }
 
 static void reduce_part(loop_row *l, uint64_t chunks) {
-  hoist(l);
+  ops_row_hoist(l->g, &l->code, l->stage);
   begin_kept(l);
   for (uint32_t i = 0; i < l->g->reduction_count; i++)
     if (row_is_place(&l->g->reductions[i]))
@@ -450,7 +425,7 @@ hg_status ops_rows_behind(row_group *g, ops_step *step) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   HG_TRY(begin(&l, g, step, "behind_rows"));
   begin_part(l, chunks);
-  hoist(l);
+  ops_row_hoist(l->g, &l->code, l->stage);
   over_part(l, chunks, store_chunk);
   return end(l, step, g->rows * chunks);
 }

@@ -26,7 +26,8 @@ FLOATS = ("f32", "f64", "f16", "bf16")
 CODES = {name: code + 1 for code, name in enumerate(TYPES)}
 NAME_OF = {np.dtype(kind): name for name, kind in TYPES.items()}
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
-BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
+CUDA = 3
+BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": CUDA}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()
 REFERENCE = "reference"  # the reference machine, on the CPU whatever the backend is
 ALL = ENGINES + ([REFERENCE] if BACKEND > 1 else [])
@@ -71,6 +72,7 @@ P, U32, SIZE = c.c_void_p, c.c_uint32, c.c_size_t
 SIGNATURES = {
     "hg_last_error": (c.c_char_p, []),
     "hg_executor_create": (c.c_int, [P, c.POINTER(P)]),
+    "hg_executor_query": (c.c_int, [P, P]),
     "hg_buffer_create": (c.c_int, [P, P, c.c_uint64, c.POINTER(P)]),
     "hg_buffer_release": (None, [P]),
     "hg_buffer_write": (c.c_int, [P, c.c_uint64, P, c.c_uint64]),
@@ -138,6 +140,17 @@ def executor(engine):
             check(LIB.hg_executor_create(c.byref(ExecutorDesc(c.sizeof(ExecutorDesc), backend)), c.byref(made)))
         _executors[engine] = made
     return _executors[engine]
+
+
+class ExecutorInfo(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("backend", c.c_int), ("names", c.c_char_p * 4), ("compute_units", c.c_uint32),
+                ("rest", c.c_uint32 * 8)]
+
+
+def compute_units(engine):
+    info = ExecutorInfo(c.sizeof(ExecutorInfo))
+    check(LIB.hg_executor_query(executor(engine), c.byref(info)))
+    return info.compute_units
 
 
 def argument(value, default: str) -> Argument:
