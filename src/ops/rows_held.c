@@ -5,14 +5,22 @@
  * from going out together; what they read is replaced by what changes nothing, and is not stored. The sizes of such a
  * tail are scalars: rows that have as many loads share a program.
  *
- * Of short rows a block has several, whose exchanges go side by side. Of the shortest a lane has one by itself. */
+ * Of short rows a block has several, whose exchanges go side by side; what each has one of, a logarithm or a root, a
+ * lane computes for all. Of the shortest a lane has one by itself. */
 #include "ops/row_group.h"
 
 #include "atlas/value.h"
 
 #include <string.h>
 
-enum { NOWHERE = 1 << 30 };
+enum { NOWHERE = 1 << 30, MOST_ROW_TERMS = 4 };
+
+/* A term that is the same in the whole row, and what it was before it became the writer's own. */
+typedef struct row_term {
+  term_id term;
+  uint16_t symbol, value[ROWS_MOST_ROWS];
+  uint8_t kind;
+} row_term;
 
 typedef struct held_row {
   row_group *g;
@@ -24,6 +32,8 @@ typedef struct held_row {
   uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];            /* coordinates, by row of the block */
   uint16_t number[ROWS_MOST_ROWS];                      /* of the row */
   uint16_t bound[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* results, by row; OPS_NO_REGISTER */
+  row_term row_terms[MOST_ROW_TERMS];
+  uint32_t row_term_count;
   uint32_t stage;
   int is_last_visit; /* what this stage is the last to use need not be held any longer */
   const row_reduction *reduction;
@@ -53,6 +63,8 @@ static void set_row(held_row *h, uint32_t row) {
   for (uint32_t i = 0; i < h->g->reduction_count; i++)
     if (h->g->reductions[i].bound != 0 && h->bound[i][row] != OPS_NO_REGISTER)
       h->code.registers[h->g->reductions[i].bound] = h->bound[i][row];
+  for (uint32_t i = 0; i < h->row_term_count; i++)
+    h->code.registers[h->row_terms[i].term] = h->row_terms[i].value[row];
 }
 
 static void set_element(held_row *h, uint32_t element) {
@@ -211,6 +223,106 @@ static void reduce_stage(held_row *h, stage_parts *s, int is_last_visit) {
   if (has_places) find_places(h, s->results, is_last_visit);
 }
 
+/* ---- what a row has one of -------------------------------------------------------------------------------------- */
+
+enum { IMPOSSIBLE = 1 << 20 };
+
+/* Instructions that make it of the reductions' results. */
+static uint32_t work_of(const row_group *g, term_id id) {
+  const ops_term *term = ops_term_at(&g->terms, id);
+  if (term->kind == TERM_BOUND || term->varies == 0) return 0;
+  if (term->kind != TERM_POINTWISE || term->type == ATLAS_bool) return IMPOSSIBLE;
+  const atlas_op_info *info = atlas_op_lookup((atlas_op)term->op);
+  uint32_t work = 1;
+  if (term->op == ATLAS_OP_div || term->op == ATLAS_OP_sqrt) work = 8;
+  if (info != NULL && (info->flags & ATLAS_FUNC) != 0) work = 20;
+  for (uint32_t i = 0; i < term->input_count; i++) work += work_of(g, term->input[i]);
+  return work < IMPOSSIBLE ? work : IMPOSSIBLE;
+}
+
+static int is_read_by_columns(const row_group *g, term_id id) {
+  for (uint32_t other = 1; other <= g->terms.terms.count; other++) {
+    const ops_term *term = ops_term_at(&g->terms, other);
+    for (uint32_t i = 0; varies_by_column(g, other) && i < term->input_count; i++)
+      if (term->input[i] == id) return 1;
+  }
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].is_full && g->results[i].term == id) return 1;
+  return 0;
+}
+
+/* Of this stage's reductions, and worth an exchange. */
+static uint32_t find_row_terms(const held_row *h, row_term *found) {
+  const row_group *g = h->g;
+  uint32_t rows = h->layout->rows, count = 0;
+  if (!g->group->plan->for_gpu || h->layout->lanes < rows || rows < 4) return 0;
+  for (uint32_t id = 1; id <= g->terms.terms.count && h->row_term_count + count < MOST_ROW_TERMS; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    if (g->stage[id] != h->stage + 1 || term->varies == 0 || varies_by_column(g, id)) continue;
+    uint32_t work = work_of(g, id);
+    if (work >= IMPOSSIBLE || work < 8 || !is_read_by_columns(g, id)) continue;
+    found[count++] = (row_term){.term = id, .kind = term->kind};
+  }
+  return count;
+}
+
+/* Lane i has row i's results of reductions, and terms that it has computed; lanes beyond have row 0's. */
+static void take_own_results(held_row *h, uint16_t *own) {
+  ops_code *code = &h->code;
+  for (uint32_t i = 0; i < h->g->reduction_count; i++) {
+    const row_reduction *r = &h->g->reductions[i];
+    own[i] = OPS_NO_REGISTER;
+    if (r->bound == 0 || r->stage > h->stage) continue;
+    atlas_type type = (atlas_type)ops_at(h->g->group->computation, r->value)->type;
+    own[i] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(own[i]), atlas_reg(h->bound[i][0]));
+    for (uint32_t row = 1; row < h->layout->rows; row++) {
+      atlas_emit(code->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
+                 atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(row));
+      atlas_emit(code->builder, ATLAS_OP_sel, type, 4, atlas_reg(own[i]), atlas_pred(ROW_IS_FOUND),
+                 atlas_reg(h->bound[i][row]), atlas_reg(own[i]));
+    }
+    code->registers[r->bound] = own[i];
+  }
+  for (uint32_t i = 0; i < h->row_term_count; i++) {
+    const row_term *term = &h->row_terms[i];
+    uint16_t reg = own[h->g->reduction_count + i] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_lds, (atlas_type)ops_term_at(&h->g->terms, term->term)->type, 2, atlas_reg(reg),
+               atlas_mem_reg(term->symbol, ATLAS_REG_BLOCK_LANE, 0));
+    code->registers[term->term] = reg;
+  }
+}
+
+/* A lane computes them for its row; by way of shared memory all lanes have those of all rows. */
+static void compute_row_terms(held_row *h) {
+  ops_code *code = &h->code;
+  row_term *found = &h->row_terms[h->row_term_count];
+  uint32_t count = find_row_terms(h, found);
+  if (count == 0) return;
+  uint16_t own[ROWS_MOST_REDUCTIONS + MOST_ROW_TERMS];
+  take_own_results(h, own);
+  for (uint32_t i = 0; i < count; i++) {
+    ops_term *term = ops_term_at(&h->g->terms, found[i].term);
+    found[i].symbol = atlas_builder_shared(code->builder, (char[]){'w', (char)('a' + h->row_term_count + i), '\0'},
+                                           (atlas_type)term->type, h->layout->lanes);
+    atlas_emit(code->builder, ATLAS_OP_sts, (atlas_type)term->type, 2,
+               atlas_mem_reg(found[i].symbol, ATLAS_REG_BLOCK_LANE, 0), atlas_reg(ops_value(code, found[i].term)));
+  }
+  forget(h);
+  for (uint32_t i = 0; i < h->g->reduction_count + h->row_term_count; i++) ops_register_free(code, own[i]);
+  atlas_emit(code->builder, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    ops_term *term = ops_term_at(&h->g->terms, found[i].term);
+    for (uint32_t row = 0; row < h->layout->rows; row++) {
+      found[i].value[row] = ops_register(code);
+      atlas_emit(code->builder, ATLAS_OP_lds, (atlas_type)term->type, 2, atlas_reg(found[i].value[row]),
+                 atlas_mem(found[i].symbol, row));
+    }
+    term->kind = TERM_BOUND; /* the register is the writer's */
+  }
+  h->row_term_count += count;
+}
+
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
 static ops_held result_at(void *context, const row_result *result, uint32_t element) {
@@ -306,16 +418,8 @@ static void finish(held_row *h) {
     ops_row_finish(g, code, h->layout->lanes > 1);
     return;
   }
-  for (uint32_t i = 0; i < g->reduction_count; i++) {
-    const row_reduction *r = &g->reductions[i];
-    atlas_type type = (atlas_type)ops_at(g->group->computation, r->value)->type;
-    for (uint32_t row = 1; r->bound != 0 && row < rows; row++) {
-      atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(ATLAS_REG_BLOCK_LANE),
-                 atlas_bits(row));
-      atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(h->bound[i][0]), atlas_pred(ROW_IS_FOUND),
-                 atlas_reg(h->bound[i][row]), atlas_reg(h->bound[i][0]));
-    }
-  }
+  uint16_t results[ROWS_MOST_REDUCTIONS + MOST_ROW_TERMS];
+  take_own_results(h, results);
   uint16_t own = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   uint32_t done = atlas_builder_label(b, NULL);
   atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own), atlas_bits(rows));
@@ -348,6 +452,7 @@ static void write_stages(held_row *h, stage_parts *parts) {
     for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= is_of_stage(h, i);
     if (reduces) reduce_stage(h, parts, !stores);
     for (uint32_t row = 0; stores && row < h->layout->rows; row++) store_row(h, row);
+    if (reduces) compute_row_terms(h);
   }
   finish(h);
 }
@@ -376,6 +481,8 @@ hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout) 
     memset(held, 0xff, count * sizeof *held);
     memset(h->bound, 0xff, sizeof h->bound);
     status = write_program(h, parts, step);
+    for (uint32_t i = 0; i < h->row_term_count; i++)
+      ops_term_at(&g->terms, h->row_terms[i].term)->kind = h->row_terms[i].kind;
   }
   hg_release(allocator, h);
   hg_release(allocator, parts);
