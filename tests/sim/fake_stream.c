@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static work *first_work, **last_work = &first_work;
 static double clock_now;
@@ -100,19 +101,24 @@ static work **find_work(const object *stream, uint64_t number) {
   return *at != NULL ? at : NULL;
 }
 
-void fake_wait_for(const object *stream, uint64_t number) {
-  work **at;
-  while ((at = find_work(stream, number)) != NULL) {
-    work *w = *at;
-    if (w->kind == WAIT) {
-      fake_wait_for(w->function, w->wait_number);
-      at = find_work(stream, number); /* what lies before it may be gone */
-    }
-    *at = w->next;
-    if (last_work == &w->next) last_work = at;
-    do_work(w);
-    free(w);
+/* 0: there is none left. */
+static int do_first(const object *stream, uint64_t number) {
+  work **at = find_work(stream, number);
+  if (at == NULL) return 0;
+  work *w = *at;
+  if (w->kind == WAIT) {
+    fake_wait_for(w->function, w->wait_number);
+    at = find_work(stream, number); /* what lies before it may be gone */
   }
+  *at = w->next;
+  if (last_work == &w->next) last_work = at;
+  do_work(w);
+  free(w);
+  return 1;
+}
+
+void fake_wait_for(const object *stream, uint64_t number) {
+  while (do_first(stream, number)) continue;
 }
 
 int fakecuda_give_call(void *stream, void (*call)(const void *parameters), const void *parameters, size_t byte_count) {
@@ -153,15 +159,25 @@ int cuStreamSynchronize(void *stream) {
   LEAVE(fake_sticky());
 }
 
-/* Not done until somebody waits, or has asked often enough to be waiting. */
+static int64_t milliseconds(void) {
+  struct timespec now = {0, 0};
+  (void)timespec_get(&now, TIME_UTC);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Not done until somebody waits, or has asked often enough to be waiting. Then each question takes a while, in which
+ * some of it is done. */
 int cuStreamQuery(void *stream) {
-  enum { MANY = 20 };
+  enum { MANY = 20, WHILE = 5 };
   ENTER(1);
   EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   object *s = stream;
-  if (++s->questions % MANY == 0) fake_wait_for(stream, fake.work_given);
-  LEAVE(find_work(stream, fake.work_given) != NULL ? CUDA_NOT_READY : fake_sticky());
+  if (++s->questions >= MANY)
+    for (int64_t begun = milliseconds(); do_first(stream, fake.work_given) && milliseconds() - begun < WHILE;) continue;
+  int is_done = find_work(stream, fake.work_given) == NULL;
+  if (is_done) s->questions = 0;
+  LEAVE(is_done ? fake_sticky() : CUDA_NOT_READY);
 }
 
 int cuStreamGetCtx(void *stream, void **context) {
