@@ -107,6 +107,12 @@ typedef enum hg_log_level { HG_LOG_ERROR = 1, HG_LOG_WARNING = 2, HG_LOG_INFO = 
  * library's. Several threads may be in it at once. */
 typedef void (*hg_log_callback)(void *user, hg_log_level level, const char *message);
 
+/* Whether a call that takes long is to go on: 0, or anything else to end it. Asked about every ten milliseconds on the
+ * thread that made the call, by hg_compile between launches that it plans and compiles; by hg_run between those it
+ * gives; and by whatever waits until a stream has room for one launch more. It may use the library. A call that it ends
+ * is HG_CANCELLED: what it had given to a stream goes on, the rest is never done. */
+typedef int (*hg_ask_callback)(void *user);
+
 #ifdef __cplusplus
 }
 #endif

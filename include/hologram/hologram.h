@@ -62,6 +62,8 @@ typedef struct hg_executor_desc {
                                     takes the first backend that has it. NULL or "": the fastest that the backend has
                                     (on the CPU: the one that HOLOGRAM_CPU_ENGINE names, if it is set). Programs that
                                     an engine cannot run are left to a slower one (see hg_kernel_info.why) */
+  hg_ask_callback ask;           /* whether a long call is to go on; NULL: each is */
+  void *ask_user;
 } hg_executor_desc;
 
 /* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device or

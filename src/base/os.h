@@ -59,6 +59,9 @@ void hg_thread_join(hg_thread *thread);
 void hg_wait(atomic_uint *word, uint32_t value);
 void hg_wake(atomic_uint *word);
 
+/* Sleeps; a signal may end it early. */
+void hg_sleep(uint64_t nanoseconds);
+
 /* The CPU that runs this thread now; HG_NO_CPU where the system does not say. hg_leave_cpu moves this thread to another
  * CPU, if it may run on one. */
 #define HG_NO_CPU UINT32_MAX

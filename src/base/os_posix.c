@@ -42,6 +42,11 @@ uint64_t hg_time_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void hg_sleep(uint64_t nanoseconds) {
+  struct timespec time = {.tv_sec = (time_t)(nanoseconds / 1000000000u), .tv_nsec = (long)(nanoseconds % 1000000000u)};
+  (void)nanosleep(&time, NULL);
+}
+
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 static uint32_t cpus_of_process(void) {

@@ -28,6 +28,8 @@ uint64_t hg_time_ns(void) {
   return seconds * 1000000000u + rest * 1000000000u / (uint64_t)frequency.QuadPart;
 }
 
+void hg_sleep(uint64_t nanoseconds) { Sleep((DWORD)((nanoseconds + 999999) / 1000000)); }
+
 uint32_t hg_hardware_threads(void) {
   SYSTEM_INFO info;
   GetSystemInfo(&info);

@@ -147,7 +147,7 @@ static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number, uint64
 }
 
 /* All but the last are compiled side by side, the last by this thread. */
-static hg_status begin_kernels(hg_executable *e, uint64_t *digests) {
+static hg_status begin_kernels(hg_executable *e, uint64_t *digests, hg_patience *patience) {
   ops_step *steps = e->plan.steps.data;
   for (uint32_t i = 0; i < e->launch_count; i++) {
     ops_launch *launch = &e->launches[i];
@@ -158,16 +158,18 @@ static hg_status begin_kernels(hg_executable *e, uint64_t *digests) {
       HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
     else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
     if (step->rows != NULL) launch->kernel->rows = step->rows, step->rows = NULL;
+    HG_TRY(hg_patience_ask(patience));
   }
   return HG_OK;
 }
 
-static hg_status make_kernels(hg_executable *e) {
+static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
   uint64_t *digests = hg_allocate(&e->executor->allocator, e->launch_count, sizeof *digests);
   if (digests == NULL) return hg_fail_memory("the launches of an executable", e->launch_count * sizeof *digests);
-  hg_status status = begin_kernels(e, digests);
+  hg_status status = begin_kernels(e, digests, patience);
   hg_release(&e->executor->allocator, digests);
-  for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) status = hg_kernel_ready(e->launches[i].kernel);
+  for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++)
+    status = hg_kernel_ready_asking(e->launches[i].kernel, patience);
   return status;
 }
 
@@ -235,15 +237,17 @@ static uint64_t count_bytes(const hg_executable *e) {
 static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(declare_places(e, computation));
   hg_executor *executor = e->executor;
+  hg_patience patience = hg_executor_patience(executor);
   ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
                        .units = executor->info.compute_units,
                        .shared_bytes = executor->info.max_shared_bytes,
                        .is_fast = (e->flags & HG_NUMERICS_FAST) != 0,
                        .contract_scratch = executor->backend->contract_scratch,
-                       .device = executor->device};
+                       .device = executor->device,
+                       .patience = &patience};
   HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));
   HG_TRY(describe_launches(e));
-  HG_TRY(make_kernels(e));
+  HG_TRY(make_kernels(e, &patience));
   HG_TRY(find_shared(e));
   HG_TRY(ops_note_operations(e, computation));
   ops_step *steps = e->plan.steps.data;
@@ -274,7 +278,7 @@ hg_status ops_executable_create(hg_executor *executor, const hg_computation *com
 void ops_executable_destroy(hg_executable *e) {
   const hg_allocator allocator = e->executor->allocator;
   for (uint32_t i = 0; i < e->launch_count; i++) {
-    hg_kernel_release(e->launches[i].kernel);
+    hg_kernel_abandon(e->launches[i].kernel);
     hg_release(&allocator, e->launches[i].binds);
     hg_release(&allocator, e->launches[i].scalars);
   }

@@ -6,6 +6,7 @@
 #define HG_OPS_LAUNCH_PLAN_H
 
 #include "backend/backend.h"
+#include "base/patience.h"
 #include "ops/nodes.h"
 
 /* Memory that a launch reads or writes: an input's or output's tensor, or a temporary. */
@@ -61,6 +62,7 @@ typedef struct ops_target {
   int is_fast; /* contractions may have other bits (HG_NUMERICS_FAST) */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction); /* hg_backend's; NULL */
   void *device;
+  hg_patience *patience; /* while it is planned; NULL: nobody is asked */
 } ops_target;
 
 typedef struct ops_plan {

@@ -179,8 +179,9 @@ static hg_status write_in_order(planner *p, uint32_t *keys, plan_listing *order,
   hg_plan_sort(p->cluster_of, p->node_count, count + 1, nodes_of);
   for (uint32_t i = 0; i < count; i++) {
     uint32_t launch = order->sorted[i], first = members->first[launch];
-    if (p->launch_of[launch] == launch)
-      HG_TRY(write_launch(p, members->sorted + first, members->first[launch + 1] - first, nodes_of));
+    if (p->launch_of[launch] != launch) continue;
+    HG_TRY(write_launch(p, members->sorted + first, members->first[launch + 1] - first, nodes_of));
+    HG_TRY(hg_patience_ask(p->plan->target.patience));
   }
   return HG_OK;
 }
@@ -339,6 +340,7 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
   p.c = computation, p.plan = plan, p.flags = flags, p.node_count = (uint32_t)computation->nodes.count;
   hg_status status = plan_all(&p);
   drop_planner(&p);
+  plan->target.patience = NULL;
   if (status != HG_OK) ops_plan_release(plan);
   return status;
 }

@@ -397,8 +397,11 @@ static void join_beside(planner *p) {
 }
 
 hg_status hg_plan_clusters(planner *p) {
-  for (uint32_t i = 0; i < p->node_count; i++)
-    if (p->live[i] && !p->is_inline[i] && node_at(p, i)->kind != OPS_INPUT) HG_TRY(put_in_cluster(p, i));
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    if (!p->live[i] || p->is_inline[i] || node_at(p, i)->kind == OPS_INPUT) continue;
+    HG_TRY(put_in_cluster(p, i));
+    HG_TRY(hg_patience_ask(p->plan->target.patience));
+  }
   join_beside(p);
   return HG_OK;
 }

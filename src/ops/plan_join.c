@@ -89,7 +89,9 @@ hg_status hg_plan_join(planner *p) {
   if (!p->plan->for_gpu || (p->flags & HG_NO_FUSION) != 0) return HG_OK;
   open_launch *open = hg_allocate(allocator, MOST_LAUNCHES, sizeof *open), own;
   if (open == NULL) return hg_fail_memory("a plan", MOST_LAUNCHES);
-  for (uint32_t i = 0; i < count; i++) {
+  hg_status status = HG_OK;
+  for (uint32_t i = 0; i < count && status == HG_OK; i++) {
+    status = hg_patience_ask(p->plan->target.patience);
     if (!may_join(p, i, &own)) continue;
     uint32_t k = 0;
     while (k < open_count && !can_take(p, &open[k], &own)) k++;
@@ -97,5 +99,5 @@ hg_status hg_plan_join(planner *p) {
     else if (open_count < MOST_LAUNCHES) open[open_count++] = own;
   }
   hg_release(allocator, open);
-  return HG_OK;
+  return status;
 }

@@ -58,6 +58,8 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
   executor->allocator = allocator;
   executor->log = own.log;
   executor->log_user = own.log_user;
+  executor->ask = own.ask;
+  executor->ask_user = own.ask_user;
   executor->handles.element_size = sizeof(hg_handle_slot);
   executor->streams.element_size = sizeof(hg_stream *);
   executor->busy_streams.element_size = sizeof(void *);

@@ -137,7 +137,9 @@ void hg_kernel_complete(hg_kernel *kernel, hg_status status) {
   hg_lock(executor);
   atomic_store_explicit(&kernel->state, status == HG_OK ? HG_READY : HG_FAILED, memory_order_release);
   hg_wake(&kernel->state);
+  int is_abandoned = kernel->is_abandoned;
   hg_unlock(executor);
+  if (is_abandoned) hg_kernel_destroy(kernel);
 }
 
 hg_status hg_kernel_settle(hg_kernel *kernel) {
@@ -148,6 +150,16 @@ hg_status hg_kernel_settle(hg_kernel *kernel) {
     hg_wait(&kernel->state, HG_MAKING);
   }
   return HG_OK;
+}
+
+/* Sleeps for a part of the time waited so far. */
+hg_status hg_kernel_ready_asking(hg_kernel *kernel, hg_patience *patience) {
+  uint64_t begun = hg_time_ns();
+  while (patience->ask != NULL && kernel->process == hg_process_id() &&
+         atomic_load_explicit(&kernel->state, memory_order_acquire) == HG_MAKING)
+    HG_TRY(hg_patience_sleep(patience, begun));
+  HG_TRY(hg_patience_ask(patience));
+  return hg_kernel_ready(kernel);
 }
 
 hg_status hg_kernel_await(hg_kernel *kernel) {
@@ -177,17 +189,42 @@ void hg_kernel_lend(hg_kernel *kernel) {
   hg_executor_release(kernel->executor);
 }
 
-/* A kernel that is still queued is never compiled. In a child of fork a compilation of the parent's is lost. */
-void hg_kernel_destroy(hg_kernel *kernel) {
+/* That no thread compiles. */
+static void destroy(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
   int is_lent = kernel->is_lent;
-  if (atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_dequeue(executor, kernel))
-    (void)hg_kernel_settle(kernel);
   if (atomic_load(&kernel->state) == HG_READY) hg_code_release(executor, kernel->code);
   atlas_program_release(kernel->program);
   hg_release(&executor->allocator, kernel->rows);
   hg_release(&executor->allocator, kernel);
   if (!is_lent) hg_executor_release(executor);
+}
+
+/* A kernel that is still queued is never compiled. In a child of fork a compilation of the parent's is lost. */
+static int is_being_compiled(hg_kernel *kernel) {
+  return atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_dequeue(kernel->executor, kernel);
+}
+
+void hg_kernel_destroy(hg_kernel *kernel) {
+  if (is_being_compiled(kernel)) (void)hg_kernel_settle(kernel);
+  destroy(kernel);
+}
+
+/* 1: the thread that compiles it does the rest. It keeps the executor by being joined, not by a reference. */
+static int leave_to_compiler(hg_kernel *kernel) {
+  hg_executor *executor = kernel->executor;
+  int is_lent = kernel->is_lent;
+  hg_lock(executor);
+  int is_left = kernel->process == hg_process_id() && atomic_load(&kernel->state) == HG_MAKING;
+  if (is_left) kernel->is_abandoned = kernel->is_lent = 1;
+  hg_unlock(executor);
+  if (is_left && !is_lent) hg_executor_release(executor);
+  return is_left;
+}
+
+void hg_kernel_abandon(hg_kernel *kernel) {
+  if (kernel == NULL || !hg_unreference(&kernel->references)) return;
+  if (!is_being_compiled(kernel) || !leave_to_compiler(kernel)) destroy(kernel);
 }
 
 void hg_kernel_release(hg_kernel *kernel) {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os.h"
+#include "base/patience.h"
 #include "base/sha256.h"
 #include "hologram/classes.h"
 
@@ -94,6 +95,8 @@ struct hg_executor {
   hg_allocator allocator;
   hg_log_callback log;
   void *log_user;
+  hg_ask_callback ask;
+  void *ask_user;
 
   const hg_backend_row *row;
   const hg_backend *backend;
@@ -161,6 +164,7 @@ struct hg_kernel {
   uint8_t advances_phase;
   uint8_t has_tables;
   uint8_t is_lent;                          /* 1: it holds no reference to the executor */
+  uint8_t is_abandoned;                     /* 1: nobody waits for its compilation, whose thread destroys it */
   hg_parameter parameters[ATLAS_MAX_SYMBOLS];
   uint64_t process;                         /* the one that compiles it in the background */
   hg_status failure;                        /* of HG_FAILED */
@@ -233,6 +237,11 @@ static inline void hg_reference(atomic_uint *references) {
 
 /* A message for the log callback, if there is one. */
 void hg_log(hg_executor *executor, hg_log_level level, const char *format, ...) HG_PRINTF(3, 4);
+
+/* Of a call that begins. */
+static inline hg_patience hg_executor_patience(const hg_executor *executor) {
+  return hg_patience_of(executor->ask, executor->ask_user);
+}
 
 /* HG_OUT_OF_RANGE unless [offset, offset + byte_count) lies in an object of `size` bytes. */
 hg_status hg_check_range(const char *what, uint64_t size, uint64_t offset, uint64_t byte_count);
@@ -336,6 +345,11 @@ hg_status hg_kernel_create_contraction(hg_executor *executor, atlas_program *pro
                                        const hg_contraction *contraction, hg_kernel **out);
 void hg_kernel_complete(hg_kernel *kernel, hg_status status); /* sets the final state and wakes the threads that wait */
 void hg_kernel_destroy(hg_kernel *kernel); /* after the last reference is gone */
+/* As hg_kernel_release, of a kernel whose program is of the executor's allocator: a thread that compiles it is not
+ * waited for, and destroys it. */
+void hg_kernel_abandon(hg_kernel *kernel);
+/* hg_kernel_ready, and asks meanwhile. */
+hg_status hg_kernel_ready_asking(hg_kernel *kernel, hg_patience *patience);
 /* Both wait for the compilation; hg_kernel_await also returns its failure. Call hg_kernel_ready before any field is
  * read: one load where the kernel is ready. */
 hg_status hg_kernel_settle(hg_kernel *kernel);

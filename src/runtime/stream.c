@@ -205,8 +205,33 @@ hg_status hg_stream_admit_locked(hg_stream *stream) {
   return f->admit(stream->executor->device, stream->device);
 }
 
+/* As hg_stream_query. */
+static hg_status query_locked(hg_stream *stream, garbage *g) {
+  hg_executor *executor = stream->executor;
+  int result = functions_of(executor)->query(executor->device, stream->device);
+  return note_result_locked(stream, result, stream->given, stream->launched, g);
+}
+
+/* A caller that wants to be asked is not kept in the driver. */
+static hg_status ask_for_room_locked(hg_stream *stream) {
+  hg_patience patience = hg_executor_patience(stream->executor);
+  uint64_t begun = hg_time_ns();
+  while (is_full(stream)) {
+    garbage g = {NULL, NULL};
+    HG_TRY(hg_stream_admit_locked(stream));
+    hg_status status = query_locked(stream, &g);
+    hg_unlock(stream->executor);
+    sweep(&g);
+    if (status == HG_BUSY) status = hg_patience_sleep(&patience, begun);
+    hg_lock(stream->executor);
+    if (status == HG_CANCELLED || (status != HG_OK && is_full(stream))) return status;
+  }
+  return HG_OK;
+}
+
 hg_status hg_stream_room_locked(hg_stream *stream) {
   HG_TRY(hg_stream_admit_locked(stream));
+  if (is_full(stream) && stream->executor->ask != NULL) return ask_for_room_locked(stream);
   while (is_full(stream)) {
     garbage g = {NULL, NULL};
     hg_status status = drain_locked(stream, functions_of(stream->executor)->wait, &g);
@@ -349,12 +374,10 @@ hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
 
 hg_status hg_stream_query(hg_stream *stream) {
   if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_query: the stream is NULL");
-  hg_executor *executor = stream->executor;
   garbage g = {NULL, NULL};
-  hg_lock(executor);
-  int result = functions_of(executor)->query(executor->device, stream->device);
-  hg_status status = note_result_locked(stream, result, stream->given, stream->launched, &g);
-  hg_unlock(executor);
+  hg_lock(stream->executor);
+  hg_status status = query_locked(stream, &g);
+  hg_unlock(stream->executor);
   sweep(&g);
   return status;
 }

@@ -55,7 +55,8 @@ typedef enum hg_status {
   HG_FAULT = 10,
   HG_IO = 11,
   HG_BUSY = 12,
-  HG_DEVICE = 13
+  HG_DEVICE = 13,
+  HG_CANCELLED = 14
 } hg_status;
 
 const char *hg_status_name(hg_status status);
@@ -90,6 +91,7 @@ typedef enum hg_log_level {
 } hg_log_level;
 
 typedef void (*hg_log_callback)(void *user, hg_log_level level, const char *message);
+typedef int (*hg_ask_callback)(void *user);
 
 enum {
   ATLAS_REG_BLOCK_LANE = 252,
@@ -434,6 +436,8 @@ typedef struct hg_executor_desc {
   uint32_t device;
   uint32_t reserved;
   const char *engine;
+  hg_ask_callback ask;
+  void *ask_user;
 } hg_executor_desc;
 
 hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);

@@ -1,0 +1,37 @@
+/* patience.h - a call that takes long asks its caller now and then whether it is to go on. */
+#ifndef HG_BASE_PATIENCE_H
+#define HG_BASE_PATIENCE_H
+
+#include "base/error.h"
+#include "base/os.h"
+
+enum { HG_ASK_NS = 10000000 };
+
+/* Of one call. */
+typedef struct hg_patience {
+  hg_ask_callback ask; /* NULL: nobody is asked */
+  void *user;
+  uint64_t next; /* when to ask */
+} hg_patience;
+
+static inline hg_patience hg_patience_of(hg_ask_callback ask, void *user) {
+  return (hg_patience){ask, user, ask != NULL ? hg_time_ns() + HG_ASK_NS : 0};
+}
+
+/* HG_CANCELLED: the call is to end. No lock is held here: the caller may use the library before it answers. */
+static inline hg_status hg_patience_ask(hg_patience *patience) {
+  if (patience == NULL || patience->ask == NULL || hg_time_ns() < patience->next) return HG_OK;
+  int is_over = patience->ask(patience->user);
+  patience->next = hg_time_ns() + HG_ASK_NS;
+  return is_over ? hg_fail(HG_CANCELLED, "the caller has ended this call, as hg_executor_desc.ask lets it") : HG_OK;
+}
+
+/* Likewise, after a sleep of a part of the time that has gone by since `begun`. */
+static inline hg_status hg_patience_sleep(hg_patience *patience, uint64_t begun) {
+  enum { PART = 32, MOST_NS = 5000000 };
+  uint64_t time = (hg_time_ns() - begun) / PART;
+  hg_sleep(time < MOST_NS ? time : MOST_NS);
+  return hg_patience_ask(patience);
+}
+
+#endif
