@@ -66,6 +66,7 @@ static void set_attribute(PyObject *error, const char *name, PyObject *value) {
 }
 
 PyObject *hgpy_raise(hg_status status) {
+  if (status == HG_CANCELLED && PyErr_Occurred()) return NULL; /* hgpy_ask has raised what a handler did */
   hg_error_info info = {.size = sizeof info};
   const char *sentence = hg_last_error();
   PyObject *type = status > HG_OK && (int)status < STATUS_COUNT ? exceptions[status] : hgpy_error;

@@ -41,24 +41,25 @@ static hg_status open_device(const hg_executor_desc *desc, hgpy_device *device) 
   return info.backend == HG_BACKEND_CPU ? HG_OK : hg_stream_create(device->executor, NULL, &device->stream);
 }
 
-static hgpy_device *make_device(const hg_executor_desc *desc) {
-  bool is_auto = desc == NULL || desc->backend == HG_BACKEND_AUTO;
+static hgpy_device *make_device(hg_backend_id backend, uint32_t number, const char *engine) {
+  hg_executor_desc desc = {
+      .size = sizeof desc, .backend = backend, .device = number, .engine = engine, .ask = hgpy_ask};
   hgpy_device *device = PyMem_Calloc(1, sizeof *device);
   hg_status status;
   if (device == NULL) return (hgpy_device *)PyErr_NoMemory();
   device->references = 1;
-  device->number = desc != NULL ? desc->device : 0;
+  device->number = number;
   HGPY_BEGIN_CALL
-  status = open_device(desc, device);
+  status = open_device(&desc, device);
   HGPY_END_CALL
-  if (hgpy_ok(status) && (!is_auto || hgpy_allows_device(device))) return device;
+  if (hgpy_ok(status) && (backend != HG_BACKEND_AUTO || hgpy_allows_device(device))) return device;
   hgpy_device_release(device);
   return NULL;
 }
 
 hgpy_device *hgpy_default_device(void) {
   if (default_device == NULL) {
-    hgpy_device *made = make_device(NULL);
+    hgpy_device *made = make_device(HG_BACKEND_AUTO, 0, NULL);
     if (default_device == NULL) default_device = made; /* another thread may have been faster */
     else hgpy_device_release(made);
   }
@@ -75,8 +76,7 @@ hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number) {
   if (device == NULL || (device->backend == backend && device->number == number)) return device;
   for (uint32_t i = 0; i < count; i++)
     if (others[i]->backend == backend && others[i]->number == number) return others[i];
-  hg_executor_desc desc = {.size = sizeof desc, .backend = backend, .device = number};
-  device = make_device(&desc);
+  device = make_device(backend, number, NULL);
   if (device != NULL && count < MOST) others[count++] = device;
   return device;
 }
@@ -126,8 +126,7 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *arguments, PyObject 
   if (!PyArg_ParseTupleAndKeywords(arguments, names, "|O$Iz:Executor", known, &backend, &number, &engine)) return NULL;
   int id = backend_from(backend);
   if (id < 0) return NULL;
-  hg_executor_desc desc = {.size = sizeof desc, .backend = (hg_backend_id)id, .device = number, .engine = engine};
-  hgpy_device *device = make_device(&desc);
+  hgpy_device *device = make_device((hg_backend_id)id, number, engine);
   if (device == NULL) return NULL;
   PyObject *made = hgpy_executor_for(device);
   hgpy_device_release(device);

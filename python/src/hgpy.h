@@ -112,6 +112,8 @@ bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable
 
 bool hgpy_wait_prepare(void);
 void hgpy_set_main_thread(unsigned long thread); /* whose the signals are */
+/* Of calls that take long (hg_executor_desc.ask): with or without the GIL. Not 0: raised, what a handler did. */
+int hgpy_ask(void *unused);
 void hgpy_pause(int64_t microseconds); /* without the GIL; a signal may end it */
 /* Waits for what a stream was given, and raises its fault, or what a signal's handler does; false: raised. */
 bool hgpy_stream_wait(hg_stream *stream);

@@ -55,6 +55,15 @@ static int64_t nanoseconds(void) {
 
 static bool is_main_thread(void) { return PyThread_get_thread_ident() == main_thread; }
 
+int hgpy_ask(void *unused) {
+  (void)unused;
+  if (!is_main_thread()) return 0;
+  PyGILState_STATE before = PyGILState_Ensure();
+  int raised = PyErr_CheckSignals() < 0;
+  PyGILState_Release(before);
+  return raised;
+}
+
 void hgpy_pause(int64_t microseconds) {
   Py_BEGIN_ALLOW_THREADS
   (void)PyThread_acquire_lock_timed(never, microseconds, 1);
@@ -148,8 +157,9 @@ static bool leave(hgpy_device *device, hg_stream *queue, hgpy_storage *const *st
 bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgpy_storage *const *storages,
                      uint32_t count) {
   bool is_good = hgpy_ok(given), is_idle = is_good && await_idle(queue);
+  bool is_interrupted = given == HG_CANCELLED || (is_good && !is_idle);
   hgpy_leave();
-  if (is_good && !is_idle && leave(device, queue, storages, count)) return false;
+  if (is_interrupted && leave(device, queue, storages, count)) return false;
   hg_status status = hg_stream_wait(queue, NULL); /* of what was given before a failure, too */
   if (is_idle) is_good = hgpy_ok(status);
   put_back(device, queue);
