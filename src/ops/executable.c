@@ -185,36 +185,43 @@ static uint8_t access_of(const ops_launch *launch, const ops_bind *bind) {
   return bind != NULL ? atlas_symbol_at(launch->kernel->program, bind->slot)->access : 0;
 }
 
-/* Nothing reads `other` after `written` has been begun to be written; where one launch does both, each lane reads its
- * own element of the one and then writes its own of the other. */
-static int can_share(const hg_executable *e, uint32_t written, uint32_t other) {
+static void forbid_share(hg_executable *e, uint32_t written, uint32_t other) {
+  uint64_t bit = (uint64_t)written * e->place_count + other;
+  e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] & ~(1u << bit % 8));
+}
+
+/* Nothing reads an input that shares after `written` has been begun to be written; where one launch does both, each lane
+ * reads its own element of the one and then writes its own of the other. */
+static void find_readers(hg_executable *e, uint32_t written) {
+  const ops_step *steps = e->plan.steps.data;
   int has_begun = 0;
   for (uint32_t i = 0; i < e->launch_count; i++) {
     const ops_launch *launch = &e->launches[i];
-    const ops_bind *to = bind_to(launch, written), *from = bind_to(launch, other);
+    const hg_parameter *parameters = launch->kernel->parameters;
+    const ops_bind *to = bind_to(launch, written);
     int begins = !has_begun && (access_of(launch, to) & ATLAS_OUT) != 0;
-    if ((access_of(launch, from) & ATLAS_IN) != 0) {
-      if (has_begun) return 0;
-      const hg_parameter *parameters = launch->kernel->parameters;
-      if (begins && (((const ops_step *)e->plan.steps.data)[launch->step].reads_first == 0 ||
-                     parameters[to->slot].element_bytes == 0 || parameters[from->slot].element_bytes == 0))
-        return 0;
+    int by_lanes = begins && steps[launch->step].reads_first != 0 && parameters[to->slot].element_bytes != 0;
+    for (uint32_t b = 0; b < launch->bind_count && (begins || has_begun); b++) {
+      const ops_bind *from = &launch->binds[b];
+      if (from->place >= e->input_count || (access_of(launch, from) & ATLAS_IN) == 0) continue;
+      if (!by_lanes || parameters[from->slot].element_bytes == 0) forbid_share(e, written, from->place);
     }
     has_begun |= begins;
   }
-  return 1;
 }
 
 static hg_status find_shared(hg_executable *e) {
   uint64_t bits = (uint64_t)e->place_count * e->place_count;
   e->may_share = hg_allocate(&e->executor->allocator, bits / 8 + 1, 1);
   if (e->may_share == NULL) return hg_fail_memory("an executable", bits / 8 + 1);
-  for (uint32_t w = 0; w < e->place_count; w++)
-    for (uint32_t i = 0; i < e->input_count && e->places[w].is_written; i++) {
-      if (i == w || e->places[i].is_written || !can_share(e, w, i)) continue;
+  for (uint32_t w = 0; w < e->place_count; w++) {
+    if (!e->places[w].is_written) continue;
+    for (uint32_t i = 0; i < e->input_count; i++) {
       uint64_t bit = (uint64_t)w * e->place_count + i;
-      e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] | 1u << bit % 8);
+      if (i != w && !e->places[i].is_written) e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] | 1u << bit % 8);
     }
+    find_readers(e, w);
+  }
   return HG_OK;
 }
 

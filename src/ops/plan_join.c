@@ -64,40 +64,49 @@ static int can_take(const planner *p, open_launch *l, const open_launch *own) {
   return 1;
 }
 
-/* All of a launch wait for what one of them waits for, and who waits for one waits for all. */
-static void take(planner *p, uint32_t launch, uint32_t number) {
+/* All of a launch wait for what one of them waits for, and who waits for one waits for all. `members`: room for a row
+ * of bits. */
+static void take(planner *p, uint32_t launch, uint32_t number, uint64_t *members) {
   uint64_t *all = row_of(p, launch);
   p->launch_of[number] = launch;
+  memset(members, 0, p->row_words * sizeof *members);
+  for (uint32_t i = 0; i < p->clusters.count; i++) members[i / 64] |= (uint64_t)is_member(p, i, launch) << i % 64;
   for (uint32_t w = 0; w < p->row_words; w++) all[w] |= row_of(p, number)[w];
   for (uint32_t i = 0; i < p->clusters.count; i++) {
-    uint64_t *row = row_of(p, i);
-    int waits = 0, is_own = is_member(p, i, launch);
-    for (uint32_t k = 0; k < p->clusters.count && !is_own; k++)
-      waits |= is_member(p, k, launch) && is_before(p, k, i);
-    for (uint32_t w = 0; w < p->row_words && (waits || is_own); w++) row[w] |= all[w];
-    for (uint32_t k = 0; k < p->clusters.count && waits; k++)
-      if (is_member(p, k, launch)) row[k / 64] |= UINT64_C(1) << k % 64;
+    uint64_t *row = row_of(p, i), common = 0;
+    int is_own = is_member(p, i, launch);
+    for (uint32_t w = 0; w < p->row_words && !is_own; w++) common |= row[w] & members[w];
+    for (uint32_t w = 0; w < p->row_words && is_own; w++) row[w] |= all[w];
+    for (uint32_t w = 0; w < p->row_words && common != 0; w++) row[w] |= all[w] | members[w];
   }
+}
+
+static hg_status join_all(planner *p, open_launch *open, uint64_t *members) {
+  uint32_t open_count = 0;
+  open_launch own;
+  for (uint32_t i = 0; i < p->clusters.count; i++) {
+    HG_TRY(hg_patience_ask(p->plan->target.patience));
+    if (!may_join(p, i, &own)) continue;
+    uint32_t k = 0;
+    while (k < open_count && !can_take(p, &open[k], &own)) k++;
+    if (k < open_count) take(p, open[k].number, i, members);
+    else if (open_count < MOST_LAUNCHES) open[open_count++] = own;
+  }
+  return HG_OK;
 }
 
 hg_status hg_plan_join(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
-  uint32_t count = (uint32_t)p->clusters.count, open_count = 0;
+  uint32_t count = (uint32_t)p->clusters.count;
   p->launch_of = hg_allocate(allocator, count + 1u, sizeof *p->launch_of);
   if (p->launch_of == NULL) return hg_fail_memory("a plan", count);
   for (uint32_t i = 0; i < count; i++) p->launch_of[i] = i;
   if (!p->plan->for_gpu || (p->flags & HG_NO_FUSION) != 0) return HG_OK;
-  open_launch *open = hg_allocate(allocator, MOST_LAUNCHES, sizeof *open), own;
-  if (open == NULL) return hg_fail_memory("a plan", MOST_LAUNCHES);
-  hg_status status = HG_OK;
-  for (uint32_t i = 0; i < count && status == HG_OK; i++) {
-    status = hg_patience_ask(p->plan->target.patience);
-    if (!may_join(p, i, &own)) continue;
-    uint32_t k = 0;
-    while (k < open_count && !can_take(p, &open[k], &own)) k++;
-    if (k < open_count) take(p, open[k].number, i);
-    else if (open_count < MOST_LAUNCHES) open[open_count++] = own;
-  }
+  open_launch *open = hg_allocate(allocator, MOST_LAUNCHES, sizeof *open);
+  uint64_t *members = hg_allocate(allocator, p->row_words, sizeof *members);
+  hg_status status =
+      open != NULL && members != NULL ? join_all(p, open, members) : hg_fail_memory("a plan", MOST_LAUNCHES);
+  hg_release(allocator, members);
   hg_release(allocator, open);
   return status;
 }

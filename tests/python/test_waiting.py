@@ -12,6 +12,9 @@ import pytest
 
 import hologram as hg
 
+DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
+on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+
 ENDLESS = """
 .program endless
 .buffer x f32 inout
@@ -22,12 +25,33 @@ again:
   bra again
 """
 
+# Thousands of launches that are planned and compiled before the first of them runs, and never the same.
+COMPILING = """
+few = hg.array(np.ones((24, 24), "f4"))
+for n in range(1000):
+    y, sums = few, []
+    for i in range(20):
+        y = few
+        for k in range(150): y = (y @ few) * (1000 * n + i + k + 0.5)
+        sums.append(y.sum())
+    sum(sums).compute()
+"""
+
 LONG = {
+    "compiling": COMPILING,
     "a program": "hg.Program(ENDLESS).run(hg.default_executor(), 1, x=x)",
     "a program of many lanes": "hg.Program(ENDLESS).run(hg.default_executor(), 5000, x=x)",
     "a computation": "[(big @ big).compute() for _ in range(1000)]",
     "one computation": "y = big\nfor _ in range(200): y = y @ big\n  \nfloat(y.sum())",
     "operations on buffers": "b = hg.default_executor().allocate(1 << 24)\nwhile True: hg.ops.vector_exp(hg.default_executor(), b, b)",
+}
+
+# The double computes a million times as slowly as a GPU.
+ON_GPU = {
+    "compiling": COMPILING,
+    "computations": "for _ in range(5000): y = (big @ big).compute()\nfloat(y.sum())",
+    "large computations": "y = big\nfor _ in range(5000): y = y @ big\n  \nfloat(y.sum())",
+    "operations on buffers": "b = hg.default_executor().allocate(512)\nwhile True: hg.ops.vector_exp(hg.default_executor(), b, b)",
 }
 
 BEGIN = f"""
@@ -52,14 +76,27 @@ except KeyboardInterrupt:
 """
 
 
+def check_interrupt(what, begin, end, expected, **environment):
+    code = begin + "".join(f"    {line}\n" for line in what.splitlines()) + "    print('over')" + end
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    assert done.returncode == 0 and done.stdout.startswith("interrupted"), done.stdout + done.stderr
+    assert done.stdout.split(None, 2)[2] == expected
+    assert float(done.stdout.split()[1]) < 1.0  # it is some 20 ms, but for a busy machine
+
+
 @pytest.mark.parametrize("what", LONG)
 def test_an_interrupt_ends_a_wait(what):
     """The interpreter ends too, though the work does not."""
-    code = BEGIN + "".join(f"    {line}\n" for line in LONG[what].splitlines()) + "    print('over')" + END
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stdout.startswith("interrupted"), done.stdout + done.stderr
-    assert done.stdout.split(None, 2)[2] == "[2.0, 2.0, 2.0] 2400000.0\n"
-    assert float(done.stdout.split()[1]) < 1.0  # it is some 20 ms, but for a busy machine
+    check_interrupt(LONG[what], BEGIN, END, "[2.0, 2.0, 2.0] 2400000.0\n")
+
+
+@on_double
+@pytest.mark.parametrize("what", ON_GPU)
+def test_an_interrupt_ends_a_wait_for_a_gpu(what):
+    """What the GPU has been given is done before what comes next."""
+    begin = BEGIN.replace("x = ", "hg.set_default_executor(hg.Executor('cuda'))\nx = ").replace("1500", "32")
+    check_interrupt(ON_GPU[what], begin, END.replace("1200, 1000", "12, 10"), "[2.0, 2.0, 2.0] 240.0\n", LD_LIBRARY_PATH=DOUBLE,
+                    HOLOGRAM_CACHE="0")
 
 
 def test_a_handler_may_compute():
