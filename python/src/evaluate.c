@@ -568,7 +568,7 @@ static bool launch(const graph *g, run *r) {
   const hg_tensor *outputs = r->tensors + r->input_count;
   bool is_quick =
       r->element_count < SMALL_COUNT && g->order.count < SMALL_COUNT / 8; /* over before another thread begins */
-  hg_stream *queue = is_large(g) ? hgpy_queue_take(r->device) : NULL;
+  hg_stream *queue = r->device->stream == NULL && is_large(g) ? hgpy_queue_take(r->device) : NULL;
   hg_stream *stream = queue != NULL ? queue : r->device->stream;
   hg_status status;
   if (is_quick && queue == NULL)

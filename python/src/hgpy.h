@@ -81,7 +81,7 @@ typedef struct hgpy_device {
   hg_buffer *host;   /* of the CPU: all memory of the process, for what is borrowed for a call; NULL: none so far */
   hgpy_storage *kept[HGPY_KEPT_LISTS]; /* of the CPU: small memory that nobody uses, by size (storage.c) */
   uint32_t kept_count;
-  hg_stream *queue;  /* of the CPU: for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
+  hg_stream *queue;  /* for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
 int hgpy_executor_add(PyObject *module);
@@ -118,8 +118,8 @@ void hgpy_pause(int64_t microseconds); /* without the GIL; a signal may end it *
 /* Waits for what a stream was given, and raises its fault, or what a signal's handler does; false: raised. */
 bool hgpy_stream_wait(hg_stream *stream);
 bool hgpy_device_wait(hgpy_device *device);
-/* A queue for work on the CPU that may take long; whoever takes one calls hgpy_queue_wait. NULL: give the work to the
- * device's stream, or do it in the call. */
+/* A queue for work that may take long; whoever takes one calls hgpy_queue_wait. NULL: give the work to the device's
+ * stream, or do it in the call. */
 hg_stream *hgpy_queue_take(hgpy_device *device);
 /* `given` is the status of giving the work. Where the wait is interrupted the storages are held until the work is over;
  * false: raised. */
@@ -132,6 +132,8 @@ bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgp
  * all is over when it is handed over, they do nothing. False: raised. */
 bool hgpy_order_after(hgpy_device *device, uintptr_t handle);
 bool hgpy_order_before(hgpy_device *device, uintptr_t handle);
+/* What a device's own stream is given from now on comes after what another of its streams was given. */
+hg_status hgpy_order_behind(hgpy_device *device, hg_stream *stream);
 /* Wait until the device has done what it was given, or the driver's default stream has; faults stay to be told of. */
 void hgpy_settle_own(hgpy_device *device);
 void hgpy_settle_default(hgpy_device *device);

@@ -41,6 +41,13 @@ bool hgpy_order_before(hgpy_device *device, uintptr_t handle) {
   return device->stream == NULL || hgpy_ok(order(device, handle, false));
 }
 
+hg_status hgpy_order_behind(hgpy_device *device, hg_stream *stream) {
+  if (device->stream == NULL) return HG_OK;
+  hg_status status = make_mark(device);
+  if (status == HG_OK) status = hg_event_record(device->mark, stream);
+  return status == HG_OK ? hg_stream_wait_event(device->stream, device->mark) : status;
+}
+
 static void wait_for(hgpy_device *device, hg_stream *stream) {
   if (hg_stream_query(stream) != HG_BUSY) return;
   HGPY_BEGIN_CALL

@@ -229,17 +229,20 @@ static PyObject *report_object(const hg_launch_report *r) {
 /* As hg_launch, on a queue, with the time it took. */
 static bool launch_on(hg_stream *queue, launch *l, hg_launch_desc *desc, hg_launch_report *report) {
   hg_event_desc timed = {.size = sizeof timed, .flags = HG_EVENT_TIMED};
+  hg_kernel_info info = {.size = sizeof info};
   hg_event *from = NULL, *to = NULL;
   double nanoseconds = 0;
   hg_status status = hg_event_create(l->device->executor, &timed, &from);
   if (status == HG_OK) status = hg_event_create(l->device->executor, &timed, &to);
   if (status == HG_OK) status = hg_event_record(from, queue);
+  if (status == HG_OK && l->device->stream != NULL) status = hg_kernel_query(l->kernel, &info);
   desc->stream = queue;
   HGPY_BEGIN_CALL
   if (status == HG_OK) status = hg_launch(l->kernel, desc, report);
   if (status == HG_OK) status = hg_event_record(to, queue);
   HGPY_END_CALL
   bool is_good = hgpy_queue_wait(l->device, queue, status, l->storages, l->binding_count);
+  if (is_good && info.why != NULL) report->notes = info.why; /* a GPU's are of launches without a stream */
   if (is_good && hg_event_elapsed(from, to, &nanoseconds) == HG_OK) report->nanoseconds = (uint64_t)nanoseconds;
   hg_event_release(from);
   hg_event_release(to);

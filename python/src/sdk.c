@@ -39,7 +39,7 @@ static bool apply(hg_op op, PyObject *const *buffers, const hg_tensor *tensors, 
   for (uint32_t i = 0; i <= input_count; i++)
     storages[i] = hgpy_storage_retain(((hgpy_buffer *)buffers[i])->storage);
   hgpy_device_retain(device);
-  hg_stream *queue = count >= LARGE_COUNT ? hgpy_queue_take(device) : NULL;
+  hg_stream *queue = device->stream == NULL && count >= LARGE_COUNT ? hgpy_queue_take(device) : NULL;
   hg_stream *stream = queue != NULL ? queue : device->stream;
   HGPY_BEGIN_CALL
   status = hg_apply(op, tensors, input_count, NULL, 0, tensors + input_count, 1, stream);

@@ -1,8 +1,9 @@
 /* wait.c - waiting that answers Ctrl-C: bounded waits for a stream, with Python's signals looked at in between.
  *
- * On the CPU a call without a stream is over when it returns, and nothing can end it. What is large is therefore given
- * to a queue of the library's instead, where the main thread asks for it: signals are that thread's alone. Where one
- * raises, the work goes on by itself; what it uses of others' memory is held until it is over. */
+ * A call without a stream is over when it returns, and nothing can end it. What is large on the CPU, and programs on
+ * any device, are therefore given to a queue of the library's instead, where the main thread asks for it: signals are
+ * that thread's alone. Where one raises, the work goes on by itself; what it uses of others' memory is held until it is
+ * over. Calls that compile, or give many launches, look at the signals by hgpy_ask, and end. */
 #include "hgpy.h"
 
 #include <time.h>
@@ -109,7 +110,7 @@ bool hgpy_stream_wait(hg_stream *stream) {
 
 bool hgpy_device_wait(hgpy_device *device) { return device->stream == NULL || hgpy_stream_wait(device->stream); }
 
-/* ---- the CPU's queue --------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static void let_go(left *l) {
   hg_stream_release(l->stream);
@@ -132,7 +133,7 @@ static void let_go_of_what_is_over(void) {
 
 hg_stream *hgpy_queue_take(hgpy_device *device) {
   if (all_left != NULL) let_go_of_what_is_over();
-  if (device->stream != NULL || !is_main_thread()) return NULL;
+  if (!is_main_thread()) return NULL;
   hg_stream *queue = device->queue;
   device->queue = NULL; /* a signal's handler may compute, too: it gets another */
   if (queue == NULL && hg_stream_create(device->executor, NULL, &queue) != HG_OK) return NULL;
@@ -148,6 +149,7 @@ static void put_back(hgpy_device *device, hg_stream *queue) {
 static bool leave(hgpy_device *device, hg_stream *queue, hgpy_storage *const *storages, uint32_t count) {
   left *l = PyMem_Malloc(sizeof *l + count * sizeof(hgpy_storage *));
   if (l == NULL) return false;
+  if (hgpy_order_behind(device, queue) != HG_OK) return PyMem_Free(l), false;
   *l = (left){.next = all_left, .device = hgpy_device_retain(device), .stream = queue, .count = count};
   for (uint32_t i = 0; i < count; i++) l->storages[i] = hgpy_storage_retain(storages[i]);
   all_left = l;

@@ -150,6 +150,34 @@ def test_a_program_s_time_is_reported():
         hg.Program(ENDLESS).run(hg.default_executor(), 10, x=x, step_limit=1000)
 
 
+@on_double
+def test_a_program_on_a_gpu():
+    """The main thread gives it to a queue, others do not: results, reports and faults are the same."""
+    code = f"""
+import threading
+import hologram as hg
+e = hg.Executor("cuda")
+program = hg.Program({ENDLESS.replace("bra again", "exit")!r})
+def run(into):
+    b = e.allocate(100)
+    for _ in range(600): report = program.run(e, 100, x=b)
+    assert report.pop("nanoseconds") > 0 and report["lanes"] == 100 and report["backend"] == "cuda", report
+    try: program.run(e, 101, x=b)
+    except hg.Fault as fault: into.append((str(fault), report, b.to_list()))
+    program.run(e, 100, x=b)
+    into.append(b.to_list())
+ours, theirs = [], []
+run(ours)
+thread = threading.Thread(target=run, args=(theirs,))
+thread.start()
+thread.join()
+print(ours == theirs, ours[1] == [602.0] * 100, len(ours))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
+    assert done.stdout == "True True 2\n", done.stdout + done.stderr
+
+
 def test_memory_of_work_that_was_left_is_kept():
     code = BEGIN + ("    hg.Program(ENDLESS).run(hg.default_executor(), 1, x=x)\n") + END.replace(
         'print("interrupted"', 'import gc, weakref\n    gone = weakref.ref(x); del x; gc.collect()\n    print(gone() is not None')
