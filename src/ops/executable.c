@@ -190,8 +190,8 @@ static void forbid_share(hg_executable *e, uint32_t written, uint32_t other) {
   e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] & ~(1u << bit % 8));
 }
 
-/* Nothing reads an input that shares after `written` has been begun to be written; where one launch does both, each lane
- * reads its own element of the one and then writes its own of the other. */
+/* Nothing reads an input that shares after `written` has been begun to be written; where one launch does both, each
+ * lane reads its own element of the one and then writes its own of the other. */
 static void find_readers(hg_executable *e, uint32_t written) {
   const ops_step *steps = e->plan.steps.data;
   int has_begun = 0;

@@ -8,12 +8,16 @@ enum { SIDE = 16, LAYERS = 160, MOST_COUNT = 1 << 23, LAUNCHES = 200 };
 typedef struct asked {
   uint32_t count, end;
   hg_tensor x; /* what it computes with before it answers; no buffer: nothing */
+  int is_answering;
 } asked;
 
 static int answer(void *user) {
   asked *a = user;
+  if (a->is_answering) return 0;
+  a->is_answering = 1;
   if (a->x.buffer != NULL)
     CHECK_EQ_U64(hg_apply(HG_OP_mul, (hg_tensor[]){a->x, a->x}, 2, NULL, 0, &a->x, 1, NULL), HG_OK);
+  a->is_answering = 0;
   return ++a->count == a->end;
 }
 
