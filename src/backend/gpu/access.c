@@ -97,8 +97,9 @@ static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value,
                                                : GPU_CONSTANT;
   place->check = g->analysis.in_bounds[value] || !is_checked ? GPU_PROVEN
                  : place->space == GPU_LIBRARY               ? GPU_CLAMP
-                 : gpu_flags(g, value) & ATLAS_ATOMIC        ? GPU_BRANCH
-                                                             : GPU_LEAVE_OUT;
+                 : gpu_is_short(g) || gpu_flags(g, value) & ATLAS_ATOMIC
+                     ? GPU_BRANCH
+                     : GPU_LEAVE_OUT;
   place->is_near = place->displacement > -MAX_OFFSET && place->displacement < MAX_OFFSET;
   /* an address below local memory's first one is not promised to come back by an offset */
   if (place->space == GPU_LOCAL && place->index != SSA_NONE && place->displacement > 0 && may_be_negative(g, place))

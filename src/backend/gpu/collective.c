@@ -60,17 +60,17 @@ static uint32_t rows_of(const gpu_plan *g) { return (g->info.max_threads + GPU_F
 
 /* ---- lanes that are not there ------------------------------------------------------------------------------------ */
 
-/* Strides have changed what a scan's lanes have. */
-static hg_status begin_carefully(const step_builder *m) {
-  HG_TRY(add(m, GPU_CAREFULLY));
-  if (m->x->is_scan) HG_TRY(add_each(m, GPU_OWN));
+static hg_status put_all(const step_builder *m) {
   HG_TRY(add_each(m, GPU_PUT_OWN));
   return add(m, GPU_SYNC);
 }
 
+/* Strides have changed what a scan's lanes have. */
 static hg_status scan_carefully(const step_builder *m) {
   if (!m->g->can_end) return HG_OK;
-  HG_TRY(begin_carefully(m));
+  HG_TRY(add(m, GPU_CAREFULLY));
+  HG_TRY(add_each(m, GPU_OWN));
+  HG_TRY(put_all(m));
   for (uint32_t i = 0; i < m->x->count; i++) {
     uint32_t value = m->x->value[i];
     int is_exclusive = gpu_insn(m->g, value)->op == ATLAS_OP_scan_excl;
@@ -85,11 +85,16 @@ static hg_status scan_carefully(const step_builder *m) {
 }
 
 /* Also for blocks that lack lanes. */
-static hg_status fold_carefully(const step_builder *m) {
-  HG_TRY(begin_carefully(m));
+static hg_status fold_in_memory(const step_builder *m) {
+  HG_TRY(put_all(m));
   HG_TRY(add(m, m->g->can_end ? GPU_FOLD_PRESENT : GPU_FOLD_HALVES));
   HG_TRY(add_each(m, GPU_GET_FIRST));
   return add(m, GPU_SYNC);
+}
+
+static hg_status fold_carefully(const step_builder *m) {
+  HG_TRY(add(m, GPU_CAREFULLY));
+  return fold_in_memory(m);
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
@@ -210,6 +215,19 @@ static hg_status reduce_in_block(const step_builder *m) {
   return fold_carefully(m);
 }
 
+/* In a short text there is one way, which serves all blocks. */
+static hg_status reduce_shortly(const step_builder *m) {
+  HG_TRY(add_each(m, GPU_OWN));
+  if (!gpu_is_one_warp(m->g) || m->g->can_end) return fold_in_memory(m);
+  HG_TRY(add(m, GPU_FOLD_WARP));
+  return add_each(m, GPU_SPREAD);
+}
+
+static hg_status reduce(const step_builder *m) {
+  if (gpu_is_short(m->g)) return reduce_shortly(m);
+  return gpu_is_one_warp(m->g) ? reduce_in_warp(m) : reduce_in_block(m);
+}
+
 /* ---- scans: Hillis and Steele, strides 1, 2, 4, ... -------------------------------------------------------------- */
 
 static hg_status scan_in_warp(const step_builder *m) {
@@ -259,9 +277,8 @@ static hg_status scan_in_block(const step_builder *m) {
 
 hg_status hg_gpu_collective(const gpu_plan *g, uint32_t number, hg_array *steps) {
   const step_builder m = {g, gpu_exchange_at(g, number), number, steps};
-  int is_one_warp = gpu_is_one_warp(g);
   HG_TRY(add(&m, GPU_EXCHANGE));
-  if (m.x->is_scan) HG_TRY(is_one_warp ? scan_in_warp(&m) : scan_in_block(&m));
-  else HG_TRY(is_one_warp ? reduce_in_warp(&m) : reduce_in_block(&m));
+  if (!m.x->is_scan) HG_TRY(reduce(&m));
+  else HG_TRY(gpu_is_one_warp(g) ? scan_in_warp(&m) : scan_in_block(&m));
   return add(&m, GPU_END_EXCHANGE);
 }

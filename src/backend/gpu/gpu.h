@@ -70,7 +70,7 @@ enum {
   HG_GPU_COUNT_STEPS = 1,        /* form.flags: count every back-edge */
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
   HG_GPU_TABULATED = 8,          /* see TABLES OF RESULTS */
-  HG_GPU_SHORT = 16,           /* a short text comes before a fast kernel: no loop runs several iterations at a time */
+  HG_GPU_SHORT = 16,           /* what a compiler takes least time for comes before a fast kernel: see docs/gpu.md */
   HG_GPU_TABLE_THREADS = 1024,
   HG_GPU_TABLE_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
   HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
@@ -142,13 +142,13 @@ typedef struct hg_gpu_launch {
 typedef struct hg_gpu_header {
   uint64_t lanes, fast_lanes, fault_record, fault_flag, step_limit, boundary, resonance, phase_advance;
   uint64_t first, block_count;   /* blocks of earlier grids of this launch; the program's blocks in all */
-  uint64_t first_lane, whole_lanes; /* vector_only entries: first lane of the grid; lanes in whole packs */
+  uint64_t first_lane, whole_lanes; /* first lane of the grid (not of tiles); lanes in whole packs (vector_only) */
   uint64_t total[2];             /* lanes along x and y (lanes kernels) */
   uint64_t grid[3];              /* in blocks */
   uint64_t reciprocal[2];        /* of grid (of total in lanes kernels): the largest number over it; 0 if flat */
   uint32_t block[3], phase;
   uint32_t is_flat;              /* one dimension: the lane's number is block * block size + lane in the block */
-  uint32_t block_lanes;          /* of a block (vector_only entries) */
+  uint32_t block_lanes;          /* of a block (not of tiles) */
 } hg_gpu_header;
 
 typedef struct hg_gpu_span { uint64_t address, byte_count; } hg_gpu_span;

@@ -151,6 +151,7 @@ static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, 
   out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
   out->left = blocks - out->blocks;
   out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
+  if (info->observes_block) header->block_lanes = out->threads;
   out->idle_bytes = info->observes_block ? idle_bytes(info, launch, blocks, out->threads) : 0;
   uint32_t missing = out->threads > info->max_threads ? HG_GPU_LARGER_BLOCKS : 0;
   if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_GPU_COUNT_STEPS;

@@ -95,8 +95,7 @@ static hg_status order_instructions(gpu_plan *g) {
  * Elsewhere a lane has few, and memory is what takes the time. So have several iterations of a loop, which divide by
  * what they do not change. */
 static hg_status share_work(gpu_plan *g) {
-  if (!(g->form.flags & HG_GPU_SHORT)) HG_TRY(hg_gpu_unroll(g));
-  g->info.is_longer = g->unrolled.count > 0;
+  if (!gpu_is_short(g)) HG_TRY(hg_gpu_unroll(g));
   if (!g->program->observes_block) return HG_OK;
   HG_TRY(hg_share_divisors(g->unit, &g->shares_work));
   return hg_join_rare(g->unit, &g->shares_work);
@@ -124,6 +123,7 @@ static hg_status build_plan(gpu_plan *g) {
   if (!g->info.observes_block) g->info.threads = g->info.max_threads;
   while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
   HG_TRY(order_instructions(g));
+  g->info.is_longer = g->unrolled.count + g->exchange.count > 0;
   HG_TRY(hg_gpu_find_homes(g));
   hg_gpu_find_late(g);
   if (!g->info.is_table)

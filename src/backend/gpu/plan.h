@@ -294,6 +294,7 @@ static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t nu
   return (const gpu_exchange *)g->exchange.data + number;
 }
 /* A block is one warp. */
+static inline int gpu_is_short(const gpu_plan *g) { return (g->form.flags & HG_GPU_SHORT) != 0; }
 static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= GPU_FOLD_LANES; }
 /* Of a value in shared memory: a slot for each lane, in whole warps. */
 static inline uint32_t gpu_place_bytes(const gpu_plan *g, uint8_t type) {

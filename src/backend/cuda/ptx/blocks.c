@@ -3,9 +3,22 @@
 
 #include <stddef.h>
 
+/* d = the first lane of the block, where blocks of that size lie in line. ptxas takes four times as long for a product
+ * of 64 bits. */
+static void find_first_lane(ptx *p, ptx_name d, ptx_name size) {
+  PTX(p, "mad.wide.u32", d, hg_ptx_special(p, "ctaid.x"), size, PTX_FIELD(p, PTX_64, first_lane));
+}
+
+static void number_line(ptx *p, ptx_name size, ptx_name thread) {
+  if (gpu_is_short(p->plan)) {
+    find_first_lane(p, p->lane, size);
+    PTX(p, "add.s64", p->lane, p->lane, thread);
+  } else PTX(p, "mad.lo.u64", p->lane, p->block, size.text[0] == '%' ? hg_ptx_widened(p, size) : size, thread);
+}
+
 /* One dimension: at = (thread, 0, 0), (block, 0, 0), (lane, 0, 0). */
-static void place_flat(ptx *p, ptx_name thread, ptx_name size) {
-  PTX(p, "mad.lo.u64", p->lane, p->block, size, thread);
+static void place_flat(ptx *p, ptx_name thread) {
+  number_line(p, hg_ptx_special(p, "ntid.x"), thread);
   for (int d = 0; d < 9; d++)
     PTX(p, "mov.b64", p->at[d], d == 0 ? thread : d == 3 ? p->block : d == 6 ? p->lane : hg_ptx_number(0));
 }
@@ -81,14 +94,14 @@ static int has_lines(const ptx *p) {
   return gpu_block_lanes(p->plan) != 0 && block[1] == 1 && block[2] == 1;
 }
 
-static void number_line(ptx *p, ptx_name thread) {
-  PTX(p, "mad.lo.u64", p->lane, p->block, hg_ptx_number(p->plan->program->block[0]), thread);
-}
+static ptx_name line_size(const ptx *p) { return hg_ptx_number(p->plan->program->block[0]); }
 
+/* A short text keeps what takes many instructions to find. */
 void hg_ptx_find_lane(ptx *p) {
+  if (gpu_is_short(p->plan) && !has_lines(p)) return;
   find_block_number(p);
   name_place(p);
-  if (has_lines(p)) number_line(p, hg_ptx_widened(p, p->block_lane));
+  if (has_lines(p)) number_line(p, line_size(p), hg_ptx_widened(p, p->block_lane));
   else place_in_space(p);
 }
 
@@ -117,12 +130,12 @@ static void find_place(ptx *p) {
   name_place(p);
   if (is_in_line) { /* and all that the grid's shape decides is x of the block */
     PTX(p, "mov.b64", p->at[0], thread);
-    number_line(p, thread);
+    number_line(p, line_size(p), thread);
   }
   PTX(p, "setp.eq.u32", in_space, PTX_FIELD(p, PTX_32, is_flat), hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra %s;\n", in_space.text, rare.text);
   if (is_in_line) PTX(p, "mov.b64", p->at[3], p->block);
-  else place_flat(p, thread, hg_ptx_widened(p, hg_ptx_special(p, "ntid.x")));
+  else place_flat(p, thread);
   hg_ptx_place(p, joined);
   hg_array *out = p->out;
   p->out = &p->cold;
@@ -137,7 +150,8 @@ static void find_place(ptx *p) {
 static void leave_missing(ptx *p, ptx_name end) {
   ptx_name lanes = PTX_FIELD(p, PTX_64, lanes), left = hg_ptx_new(p, PTX_64), size = hg_ptx_special(p, "ntid.x");
   ptx_name wide = hg_ptx_widened(p, size), missing = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, "mul.lo.u64", left, p->block, wide);
+  if (gpu_is_short(p->plan)) find_first_lane(p, left, size);
+  else PTX(p, "mul.lo.u64", left, p->block, wide);
   PTX(p, "sub.s64", left, lanes, left);
   PTX(p, "min.u64", left, left, wide);
   p->lane_count = hg_ptx_new(p, PTX_32);

@@ -58,7 +58,8 @@ static void head_of_entry(ptx *p, hg_array *to) {
   if (p->options->lines != NULL) hg_ptx_append(p, to, ".file 1 \"%s.atlas\"\n", p->plan->program->name);
   hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n",
                 p->options->name, (unsigned)p->plan->info.argument_bytes, (unsigned)p->plan->info.max_threads);
-  if (p->plan->most_registers > 0) hg_ptx_append(p, to, ".maxnreg %u\n", (unsigned)p->plan->most_registers);
+  if (p->plan->most_registers > 0 && !gpu_is_short(p->plan))
+    hg_ptx_append(p, to, ".maxnreg %u\n", (unsigned)p->plan->most_registers);
   hg_ptx_append(p, to, "{\n");
   for (int c = 0; c < PTX_CLASS_COUNT; c++)
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
@@ -66,8 +67,7 @@ static void head_of_entry(ptx *p, hg_array *to) {
   if (zeroed > 0 && is_declared) hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)zeroed);
   if (shared_bytes > zeroed && is_declared)
     hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_places[%u];\n", (unsigned)(shared_bytes - zeroed));
-  if (p->sites.count > 0 && p->plan->info.observes_block)
-    hg_ptx_append(p, to, "\t.local .align 8 .b8 hg_fault[16];\n");
+  if (hg_ptx_keeps_in_memory(p)) hg_ptx_append(p, to, "\t.local .align 8 .b8 hg_fault[16];\n");
   if (p->slow_bytes > 0)
     hg_ptx_append(p, to, "\t.local .align 16 .b8 hg_slow[%u];\n", (unsigned)p->slow_bytes);
   if (p->plan->local_bytes > 0)

@@ -175,6 +175,7 @@ void hg_ptx_faults_now(ptx *p);
 /* If the predicate holds: notes the fault, sets *zeroed to 0 (NULL: nothing) and branches to `back`. */
 void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,
                      ptx_name back);
+int hg_ptx_keeps_in_memory(const ptx *p); /* a fault's index and extent; at the end: and there are faults */
 void hg_ptx_open_faults(ptx *p); /* before the first line */
 void hg_ptx_end_thread(ptx *p);  /* instead of ret */
 void hg_ptx_sites(ptx *p);
