@@ -166,7 +166,7 @@ static void release(made *m) {
 static void test_all(void) {
   static const char *const texts[] = {saxpy,  clamp,     gather, scattered, neighbours,
                                       shared, reduction, atomic, pool,      tile};
-  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED};
+  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED, HG_GPU_SHORT};
   for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
       for (int is_rich = 0; is_rich < 2; is_rich++) {

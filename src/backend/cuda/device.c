@@ -31,7 +31,12 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
 
 static hg_setting_state wanted_lines(uint64_t *lines) { return hg_setting_number("HOLOGRAM_LINES", 0, 1, lines); }
 
-static hg_setting_state wanted_quick(uint64_t *quick) { return hg_setting_number("HOLOGRAM_QUICK", 0, 1, quick); }
+/* For tests: short texts in place of all others, as soon as they are compiled. */
+enum { ONLY_SHORT = 2 };
+
+static hg_setting_state wanted_quick(uint64_t *quick) {
+  return hg_setting_number("HOLOGRAM_QUICK", 0, ONLY_SHORT, quick);
+}
 
 static hg_setting_state wanted_table_lanes(uint64_t *lanes) {
   return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
@@ -46,7 +51,7 @@ static void add_remarks(hg_device_info *info) {
   if (wanted_lines(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_LINES is neither 0 nor 1 and is ignored");
   if (wanted_quick(&ignored) == HG_SETTING_BAD)
-    hg_add_remark(info, "", "HOLOGRAM_QUICK is neither 0 nor 1 and is ignored");
+    hg_add_remark(info, "", "HOLOGRAM_QUICK is neither 0, 1 nor 2 and is ignored");
   if (wanted_table_lanes(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored");
   hg_add_remark(info, "", disk.remark);
@@ -133,11 +138,12 @@ void hg_cuda_close(void *device) {
   release(d);
 }
 
-/* Where there is a thread left for it. */
-static int wants_quick(void) {
+/* Compiles quickly where there is a thread left for the rest. */
+static void choose_texts(cuda_device *d) {
   uint64_t quick = 1;
   (void)wanted_quick(&quick);
-  return quick != 0 && hg_thread_limit() > 1;
+  d->writes_short = quick == ONLY_SHORT;
+  d->is_quick = quick == 1 && hg_thread_limit() > 1 && d->tool == NULL && !d->writes_lines;
 }
 
 /* The context is the primary one, so that what other libraries of the process have on the GPU is within reach. */
@@ -161,7 +167,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
 static hg_status open_device(cuda_device *d, uint32_t number) {
   HG_TRY(open_context(d, number));
   d->tool = hg_nvtx_open();
-  d->is_quick = wants_quick() && d->tool == NULL && !d->writes_lines;
+  choose_texts(d);
   CUDA_RUN(d, open_within(d));
 }
 

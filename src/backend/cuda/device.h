@@ -122,6 +122,7 @@ typedef struct cuda_device {
   struct cuda_vendor *vendor; /* cuBLASLt; NULL: there is none, or nobody has asked. The mutex guards it */
   uint8_t has_asked_vendor;
   uint8_t is_quick;       /* 1: long texts are compiled quickly at first */
+  uint8_t writes_short;   /* 1: all texts are short ones */
   cuda_improver improver;
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
   uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */

@@ -77,9 +77,10 @@ static uint32_t text_capability(const cuda_device *d) {
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
                       const uint32_t *lines, uint32_t form, hg_array *text, hg_gpu_info *info) {
   uint32_t threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK;
+  uint32_t flags = d->writes_short ? form | HG_GPU_SHORT : form;
   const hg_ptx_options options = {.capability = text_capability(d),
                                   .lines = lines,
-                                  .form.flags = form & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
+                                  .form.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
                                   .form.threads = threads,
                                   .name = name};
   HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
@@ -184,9 +185,12 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t f
   memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
 }
 
-/* A cached kernel that does not load counts as not cached. With lines a kernel belongs to a text and is not cached. */
+/* With lines a kernel belongs to a text. */
+static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writes_short; }
+
+/* A cached kernel that does not load counts as not cached. */
 static int load_cached(cuda_device *d, const atlas_program *program, const cuda_key *k, cuda_entry *entry) {
-  if (d->writes_lines) return 0;
+  if (!has_cache(d)) return 0;
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
   if (payload == NULL) return 0;
   hg_status status = CUDA_RANGE(d, "load", program->name, 0,
@@ -201,7 +205,7 @@ static hg_status compile_text(cuda_device *d, const char *program, const cuda_ke
   hg_array image = {.element_size = 1};
   hg_status status = compile_image(d, program, text, quickly, &image);
   if (status == HG_OK) status = load_image(d, image.data, image.count, k->special.name, entry);
-  if (status == HG_OK && !quickly && !d->writes_lines)
+  if (status == HG_OK && !quickly && has_cache(d))
     hg_kernel_cache_put(d->cache, &k->key, image.data, image.count);
   hg_array_release(&d->allocator, &image);
   return status;
