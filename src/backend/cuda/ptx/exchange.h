@@ -16,6 +16,8 @@ typedef struct ptx_exchange {
   uint32_t got;                       /* results that are in registers */
   ptx_name folders_again, folders_end, careful, others, joined; /* labels */
   hg_array *out;                      /* of the common case */
+  uint16_t op[4];                     /* what one text for several exchanges combines by; */
+  uint32_t op_count;                  /* 0: each value by its own operation */
 } ptx_exchange;
 
 static inline const ssa_insn *exchange_insn(const ptx_exchange *c, uint32_t i) {

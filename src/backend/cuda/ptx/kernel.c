@@ -210,5 +210,6 @@ void hg_ptx_kernel(ptx *p) {
   ptx_kernel k = {.end = {{0}}};
   for (size_t i = 0; i < p->plan->kernel.count; i++) emit_step(p, &k, &steps[i]);
   if (p->plan->info.observes_block) hg_ptx_place(p, k.end);
+  hg_ptx_folds(p);
   hg_ptx_end_thread(p);
 }

@@ -51,6 +51,14 @@ typedef struct ptx_near {
 
 enum { PTX_MOST_NEAR = 8 };
 
+/* In a short text, of reductions of one type: a text that they share. */
+typedef struct ptx_fold {
+  ptx_name start;     /* its label */
+  ptx_name call, op;  /* registers: which one it is, and its operation */
+  uint32_t calls;     /* so far */
+  uint32_t behind;    /* number of the label behind the first one; the others follow */
+} ptx_fold;
+
 typedef struct ptx {
   const hg_allocator *allocator;
   const gpu_plan *plan;
@@ -81,6 +89,7 @@ typedef struct ptx {
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
   ptx_name half;               /* offset of the half of places whose turn it is (plan->half_bytes) */
+  ptx_fold fold[ATLAS_TYPE_COUNT];
   ptx_name at[9];              /* lane x y z, block x y z, global x y z */
   ptx_name pool_top[ATLAS_MAX_POOLS], pool_start[ATLAS_MAX_POOLS], pool_end[ATLAS_MAX_POOLS];
 } ptx;
@@ -239,6 +248,7 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the part */
 
 /* Emits the steps of an exchange, which begins at `steps`; returns how many it has. */
 uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
+void hg_ptx_folds(ptx *p); /* what exchanges have put off: at the end */
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and table.c --------------------------------------------- */
 
