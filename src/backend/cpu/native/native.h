@@ -271,6 +271,10 @@ int hg_native_is_offset(const native_build *build, uint32_t reg);
 /* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
 void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);
 
+/* Per register: the instruction behind which it has the one value that all lanes of the block read; VECTOR_NONE: there
+ * is none. Of predicates that is not known. */
+void hg_native_find_alike(const hg_vector *vector, uint32_t *made);
+
 typedef struct native_window { /* an index that is in each lane of a vector that of its lane 0, and more: */
   uint32_t place[NATIVE_MOST_LANES]; /* less than a vector's lanes */
   uint64_t highest;                  /* in the block */

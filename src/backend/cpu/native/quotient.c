@@ -23,8 +23,7 @@ typedef struct quotients {
   const hg_vector *from;
   hg_vector *to;
   uint32_t *divisions;  /* per register: how often something that varies is divided by it */
-  uint32_t *made;       /* per register: the instruction behind which it has the one value that all lanes read;
-                           VECTOR_NONE: there is none */
+  uint32_t *made;       /* per register: see hg_native_find_alike */
   uint32_t *reciprocal; /* per register: of the new program; VECTOR_NONE */
   uint32_t *place;      /* per instruction: its number in the new program */
 } quotients;
@@ -41,25 +40,7 @@ static int is_division(const vector_insn *insn) {
 
 static int divides(const quotients *q, const vector_insn *insn) {
   return is_division(insn) && is_varying(q->from, insn->s[1]) && q->made[insn->s[1]] != VECTOR_NONE &&
-         is_varying(q->from, insn->s[0]) && !is_uniform(q->from, insn->s[0]);
-}
-
-/* A reduction gives all lanes of the block the same. */
-static int is_alike(const hg_vector *v, const vector_insn *insn) {
-  return is_uniform(v, insn->d) || (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max);
-}
-
-/* Values that are written once, or made canonical right behind. */
-static void find_makers(quotients *q) {
-  const hg_vector *v = q->from;
-  memset(q->made, 0xff, v->regs.count * sizeof *q->made);
-  for (uint32_t i = 0; i < v->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(v, i);
-    if (!is_varying(v, insn->d)) continue;
-    int follows = i > 0 && insn->op == VECTOR_CANON && insn->s[0] == insn->d && q->made[insn->d] == i - 1;
-    int is_first = vector_reg_at(v, insn->d)->first == i && is_alike(v, insn);
-    q->made[insn->d] = insn->mask == VECTOR_ALL && (is_first || follows) ? i : VECTOR_NONE;
-  }
+         is_varying(q->from, insn->s[0]) && !is_uniform(q->from, insn->s[0]) && q->made[insn->s[0]] == VECTOR_NONE;
 }
 
 static void count_divisions(quotients *q) {
@@ -139,7 +120,7 @@ hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out) {
   q.made = q.divisions + regs;
   q.reciprocal = q.made + regs;
   q.place = q.reciprocal + regs;
-  find_makers(&q);
+  hg_native_find_alike(vector, q.made);
   count_divisions(&q);
   int has_memory = !has_quotients(&q) || write_program(&q);
   hg_release(&out->allocator, q.divisions);

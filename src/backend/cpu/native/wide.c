@@ -279,34 +279,59 @@ static void find_loops(wide *w) {
   }
 }
 
+/* The old program with registers of its own, of which those that are alike in the block, as reductions are and what
+ * follows from them, count as uniform: they are computed once. */
+static hg_status mark_alike(const hg_vector *vector, const hg_allocator *allocator, hg_vector *marked) {
+  uint64_t regs = vector->regs.count;
+  uint32_t *made = hg_allocate(allocator, regs, sizeof *made);
+  *marked = *vector;
+  marked->regs = (hg_array){.element_size = sizeof(vector_reg)};
+  int has_memory = made != NULL && hg_array_append(allocator, &marked->regs, vector->regs.data, regs) != NULL;
+  if (has_memory) hg_native_find_alike(vector, made);
+  for (uint32_t r = 0; r < regs && has_memory; r++)
+    if (made[r] != VECTOR_NONE) vector_reg_at(marked, r)->uniform = 1;
+  hg_release(allocator, made);
+  return has_memory ? HG_OK : hg_fail_memory("machine code", regs * sizeof *made);
+}
+
+static hg_status write_whole(wide *w) {
+  uint64_t n = w->from->insns.count, values = w->from->regs.count * w->slices;
+  const hg_allocator *allocator = &w->to->allocator;
+  w->value = hg_allocate_unset(allocator, values + n, sizeof *w->value); /* most slices are seldom come to */
+  if (w->value == NULL) return hg_fail_memory("machine code", values * sizeof *w->value);
+  w->loop_end = (uint32_t *)(w->value + values);
+  memset(w->loop_end, 0, n * sizeof *w->value);
+  w->is_kept = (uint8_t *)(w->loop_end + n);
+  find_loops(w);
+  walk_until_stable(w);
+  hg_status status = move_program_out(w);
+  hg_release(allocator, w->value);
+  hg_array_release(allocator, &w->once);
+  hg_array_release(allocator, &w->rounds);
+  hg_array_release(allocator, &w->counted);
+  hg_array_release(allocator, &w->cells);
+  return status;
+}
+
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
                          hg_array *known) {
-  uint64_t n = vector->insns.count, regs = vector->regs.count;
   const uint32_t *block = native_block(program), size = block[0] * block[1] * block[2];
-  wide w = {.program = program, .shape = block, .from = vector, .to = out, .lanes = lanes, .slices = size / lanes};
+  hg_vector marked;
+  wide w = {.program = program, .shape = block, .from = &marked, .to = out, .lanes = lanes, .slices = size / lanes};
+  const hg_allocator allocator = out->allocator;
   w.bits = *known;
   w.cells.element_size = sizeof(wide_cell);
   w.once.element_size = sizeof(wide_once);
   w.rounds.element_size = w.counted.element_size = sizeof(uint32_t);
   w.counts_steps = (uint8_t)hg_native_counts_steps(vector);
   *out = *vector;
+  out->allocator = allocator;
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  if (block[0] % lanes != 0 || !vector->has_block_ops || n > WIDE_MOST_INSNS) return HG_OK;
-  uint64_t values = regs * w.slices;
-  w.value = hg_allocate_unset(&out->allocator, values + n, sizeof *w.value); /* most slices are seldom come to */
-  if (w.value == NULL) return hg_fail_memory("machine code", values * sizeof *w.value);
-  w.loop_end = (uint32_t *)(w.value + values);
-  memset(w.loop_end, 0, n * sizeof *w.value);
-  w.is_kept = (uint8_t *)(w.loop_end + n);
-  find_loops(&w);
-  walk_until_stable(&w);
-  hg_status status = move_program_out(&w);
-  hg_release(&out->allocator, w.value);
+  if (block[0] % lanes != 0 || !vector->has_block_ops || vector->insns.count > WIDE_MOST_INSNS) return HG_OK;
+  hg_status status = mark_alike(vector, &allocator, &marked);
+  if (status == HG_OK) status = write_whole(&w);
+  hg_array_release(&allocator, &marked.regs);
   *known = w.bits;
-  hg_array_release(&out->allocator, &w.once);
-  hg_array_release(&out->allocator, &w.rounds);
-  hg_array_release(&out->allocator, &w.counted);
-  hg_array_release(&out->allocator, &w.cells);
   return status;
 }
