@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { BLOCKS = 3, ELEMENTS = 2048 };
+enum { BLOCKS = 3, ELEMENTS = 2600 };
 
 typedef struct trial {
   const char *text;
@@ -70,6 +70,29 @@ static const char busy_odd[] =
     HEAD("72") LOADS "reduce.max.u32 r6, r3\n" FEW FEW FEW FEW FEW
                      "shr.u32 r7, r3, #3\nand.u32 r7, r7, r4\nreduce.add.u32 r7, r7\n" EACH("xor.u32", "r7") STORES;
 
+/* What follows from a reduction is the same in all lanes, until it is something else. */
+static const char alike[] = HEAD("64") LOADS
+    "reduce.add.u32 r6, r3\nmul.u32 r7, r6, #3\nadd.u32 r7, r7, first\nmov.u32 r8, r7\nmovi.u32 r9, #3\n"
+    "top:\nadd.u32 r3, r3, r8\nadd.u32 r10, r8, #1\nxor.u32 r4, r4, r10\nxor.u32 r8, r8, r3\n"
+    "loop r9, top\nadd.u32 r5, r5, r7\n" EACH("xor.u32", "r8") STORES;
+
+/* More vectors than there are registers, of rows that begin at several places and of what all blocks read; C code asks
+ * for what lies in memory still, where an index is out of bounds. */
+#define WIDE_HEAD \
+  ".program p\n.block 256\n.buffer x u32 in\n.buffer y u32 inout\n.scalar first u32\n.scalar seven u32\n" \
+  "mul.u32 r1, r253, #800\nadd.u32 r1, r1, first\nadd.u32 r2, blane, r1\n" \
+  "ldg.u32 r3, [x + r2]\nldg.u32 r4, [x + r2 + #256]\nldg.u32 r5, [x + r2 + #512]\nldg.u32 r10, [x + blane + #512]\n"
+#define WIDE_STORES "stg.u32 [y + r2], r3\nstg.u32 [y + r2 + #256], r4\nstg.u32 [y + r2 + #512], r5\nexit\n"
+static const char crowded[] = WIDE_HEAD
+    "ldg.u32 r9, [x + blane]\nadd.u32 r11, r1, #7\nadd.u32 r12, blane, r11\nldg.u32 r13, [x + r12]\n"
+    "ldg.u32 r14, [x + r12 + #9]\nadd.u32 r6, r3, r4\nadd.u32 r6, r6, r5\nreduce.add.u32 r6, r6\n" EACH("sub.u32", "r6")
+        EACH("xor.u32", "r13") "reduce.max.u32 r7, r3\n" EACH("xor.u32", "r7") EACH("add.u32", "r9")
+            "shr.u32 r15, r10, #14\nldg.u32 r16, [x + r15]\nmul.u32 r7, r7, #3\n" EACH("xor.u32", "r16")
+                EACH("add.u32", "r14") EACH("mul.u32", "r10") EACH("add.u32", "r7") WIDE_STORES;
+static const char crowded_gather[] = WIDE_HEAD
+    "add.u32 r6, r3, r4\nadd.u32 r6, r6, r5\nreduce.add.u32 r6, r6\n" EACH("xor.u32", "r6") EACH("mul.u32", "r10")
+        "reduce.max.u32 r7, r3\nldg.u32 r16, [x + r10]\n" EACH("add.u32", "r16") EACH("add.u32", "r7") WIDE_STORES;
+
 static void check(const trial *t) {
   static uint32_t words[ELEMENTS];
   for (uint32_t i = 0; i < ELEMENTS; i++) words[i] = i * 2654435761u >> 7;
@@ -96,7 +119,8 @@ static void check_text(const char *text) {
 }
 
 int main(void) {
-  static const char *const texts[] = {held, odd, diverging, rounds, folded, many, turns, busy, busy_odd};
+  static const char *const texts[] = {held, odd, diverging, rounds, folded, many, turns, busy, busy_odd, alike, crowded,
+                                      crowded_gather};
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();

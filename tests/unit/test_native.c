@@ -133,7 +133,7 @@ static void test_bad_names(void) {
 /* ---- where values live ------------------------------------------------------------------------------------------- */
 
 /* Homes lie in the registers that the target gives away, and in the frame without reaching past it. */
-static void check_homes(const native_build *b, uint32_t kinds[4]) {
+static void check_homes(const native_build *b, uint32_t kinds[NATIVE_ROW + 1]) {
   for (uint32_t r = 0; r <= b->vector->regs.count; r++) {
     const native_location *home = native_location_of(b, r);
     uint32_t pieces = (uint32_t)home->copies * home->parts, piece_bytes = home->is_mask ? 8 : b->target->vector_bytes;
@@ -151,7 +151,7 @@ static void check_homes(const native_build *b, uint32_t kinds[4]) {
 static void check_target(const native_target *target, const atlas_program *program, const hg_vector *vector) {
   native_build b = {.allocator = program->allocator, .target = target, .program = program, .vector = vector,
                     .steps.element_size = sizeof(native_step)};
-  uint32_t kinds[4] = {0};
+  uint32_t kinds[NATIVE_ROW + 1] = {0};
   CHECK_EQ_U64(hg_native_plan(&b), HG_OK);
   if (b.locations != NULL) check_homes(&b, kinds);
   CHECK(kinds[NATIVE_REGISTERS] > 0);

@@ -112,14 +112,17 @@ static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane)
 
 static uint64_t value_of(const group *g, uint32_t r, uint32_t lane);
 
-/* See hg_native_is_offset and hg_native_is_index_sum. Nothing reads other values without a location. */
-static uint64_t offset_of(const group *g, const vector_reg *reg, uint32_t lane) {
+/* An index that accesses add up by themselves. Nothing reads other values without a location. */
+static uint64_t sum_of(const group *g, const vector_reg *reg, uint32_t lane) {
   const vector_insn *insn = vector_insn_at(g->native->vector, reg->first);
   if (insn->op != ATLAS_OP_add) return 0;
-  if (hg_native_is_index_sum(g->native->vector, insn->d))
-    return (uint32_t)(value_of(g, insn->s[0], lane) + value_of(g, insn->s[1], lane));
-  const vector_reg *added = vector_reg_at(g->native->vector, insn->s[1]);
-  return (uint32_t)(g->in_tile - g->first + lane + hg_native_parameter(g->frame->context, added));
+  return (uint32_t)(value_of(g, insn->s[0], lane) + value_of(g, insn->s[1], lane));
+}
+
+static uint64_t element_of(const group *g, const vector_reg *reg, uint32_t lane) {
+  const vector_insn *load = vector_insn_at(g->native->vector, reg->first);
+  uint64_t index = value_of(g, load->s[0], lane) + load->bits;
+  return hg_load_le(g->frame->context->place[load->symbol].memory + index * sizeof(uint32_t), sizeof(uint32_t));
 }
 
 static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
@@ -128,7 +131,8 @@ static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
   if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
     return special_of(g, reg, lane);
   if (reg->kind != VECTOR_VARIES) return hg_native_parameter(g->frame->context, reg);
-  if (location->kind == NATIVE_NOWHERE) return offset_of(g, reg, lane);
+  if (location->kind == NATIVE_NOWHERE) return sum_of(g, reg, lane);
+  if (location->kind == NATIVE_ELEMENTS) return element_of(g, reg, lane);
   if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, location, lane);
   return get_value(g, location, size_of(reg->type), lane);
 }

@@ -157,6 +157,18 @@ static hg_status place_code(hg_native *native, native_build *b) {
   return HG_OK;
 }
 
+/* Plans and writes the code for whole blocks that `whole` is; `own`: what it becomes, which is the caller's whatever
+ * the result. */
+static hg_status emit_whole(native_build *b, const hg_vector *whole, hg_vector *own) {
+  hg_vector bounded = {.allocator = b->allocator};
+  hg_status status = hg_native_bounds(b, whole, &bounded);
+  if (status == HG_OK) status = hg_native_indices(b->program, &bounded, own);
+  hg_vector_release(&bounded);
+  HG_TRY(status);
+  HG_TRY(hg_native_plan(b));
+  return b->target->emit(b);
+}
+
 /* Code of `vector` for blocks that have all their lanes; HG_UNSUPPORTED where the program does not allow it. `plain`:
  * for build_stack. The caller owns what is in `b`, `plain` and `own`, whatever the result. */
 static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector *plain, hg_vector *own) {
@@ -167,9 +179,7 @@ static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector 
   b->slices = block[0] * block[1] * block[2] / lanes;
   HG_TRY(hg_native_wide(b->program, vector, lanes, plain, &b->known));
   if (plain->insns.count == 0) return HG_UNSUPPORTED;
-  HG_TRY(hg_native_indices(b->program, plain, own));
-  HG_TRY(hg_native_plan(b));
-  return b->target->emit(b);
+  return emit_whole(b, plain, own);
 }
 
 /* The same for several blocks at once, from what build_wide has left in `single` and `plain`. */
@@ -180,13 +190,11 @@ static hg_status build_stack(native_build *b, const native_build *single, const 
   b->slices = single->slices;
   hg_status status = hg_native_stack(b, plain, &stacked, shape);
   if (status == HG_OK && shape->x * shape->y == 1) status = HG_UNSUPPORTED;
-  if (status == HG_OK) status = hg_native_indices(b->program, &stacked, own);
+  if (status == HG_OK && hg_array_append(&b->allocator, &b->known, single->known.data, single->known.count) == NULL)
+    status = hg_fail_memory("machine code", single->known.count * sizeof(uint64_t));
+  if (status == HG_OK) status = emit_whole(b, &stacked, own);
   hg_vector_release(&stacked);
-  HG_TRY(status);
-  if (hg_array_append(&b->allocator, &b->known, single->known.data, single->known.count) == NULL)
-    return hg_fail_memory("machine code", single->known.count * sizeof(uint64_t));
-  HG_TRY(hg_native_plan(b));
-  return b->target->emit(b);
+  return status;
 }
 
 /* A kernel of code for whole blocks. */

@@ -26,6 +26,7 @@ enum {
   NATIVE_MOST_FRAME_BYTES = 96 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
+  NATIVE_MOST_ROW_STARTS = 4,
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
 
@@ -62,6 +63,7 @@ typedef struct native_context {
                                worker's steps those of a tile of several regions; 0: they began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t wide_lanes;      /* see run_wide */
+  uint64_t has_left;        /* 1: a NATIVE_WITHIN has left the block to other code */
   uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
@@ -89,6 +91,7 @@ typedef enum native_location_kind {
   NATIVE_NOWHERE,   /* never written by code: constants, scalars, uniform specials; or not used */
   NATIVE_REGISTERS,
   NATIVE_SLOT,      /* a spill slot of the frame */
+  NATIVE_ELEMENTS,  /* where it was loaded from: see hg_native_is_element */
   NATIVE_ROW        /* in context->rows, one element of the type's size a lane of the tile; predicates a byte. A uniform
                        value has no row but two vectors, as in slots: its value, and the one that the current region
                        computes, which replaces it when the region's last group is done */
@@ -106,8 +109,10 @@ enum {
                    product of numbers of that type */
   NATIVE_RECIPROCAL, /* d = 1 / s0 of f32, or a NaN where NATIVE_QUOTIENT shall divide */
   NATIVE_QUOTIENT,   /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
-  NATIVE_SPAN /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
+  NATIVE_SPAN, /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
                  with a higher sum than that of s0's and s1, and a displacement above `bits` */
+  NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
+                   the block, of which nothing is stored, is left to other code */
 };
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
@@ -148,6 +153,7 @@ typedef struct native_target {
   uint8_t mask_first, mask_count; /* mask registers that values may live in; 0: predicates are vectors */
   uint8_t runs_blocks;     /* 1: writes block_entry for programs of several steps */
   uint8_t has_quotients;   /* 1: writes NATIVE_QUOTIENT */
+  uint8_t address_count;   /* general registers for addresses of buffers and for row starts */
   uint8_t has_quick_loops; /* 1: writes loops over memory twice: see hg_native_find_loop */
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
@@ -186,6 +192,11 @@ typedef struct native_build {
   /* Of a program that hg_native_wide has made. */
   uint32_t slices;            /* a block's vectors; 0: another program */
   hg_array known;             /* uint64_t: see NATIVE_KNOWN */
+
+  uint32_t row_start[NATIVE_MOST_ROW_STARTS]; /* registers that rows begin at, block-uniform, and that are kept in a
+                                                 general register as well, from the first NATIVE_WITHIN of each on */
+  uint32_t row_start_count;
+  uint8_t has_bases;          /* 1: general registers have the addresses of all buffers and shared arrays */
 
   /* The code. */
   uint8_t *code;              /* of the allocator */
@@ -241,7 +252,13 @@ typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* bloc
  * does its shared memory. Release `out` whatever the result. */
 hg_status hg_native_stack(const native_build *build, const hg_vector *single, hg_vector *out,
                           native_stack_shape *shape);
-/* wide_indices.c: what either has made, which has no live ranges, with live ranges and with sums for the indices of
+/* wide_bounds.c: what either has made, with NATIVE_WITHINs, and the row starts. Release `out` whatever the result. */
+hg_status hg_native_bounds(native_build *build, const hg_vector *whole, hg_vector *out);
+uint32_t hg_native_row_start(const native_build *build, uint32_t added); /* its number; NATIVE_MOST_ROW_STARTS: none */
+/* 1 if a register is loaded from elements that are in bounds, side by side, at an address that general registers have,
+ * and that nothing writes: rather than spilled it may be read there again. */
+int hg_native_is_element(const native_build *build, uint32_t reg);
+/* wide_indices.c: what that has made, which has no live ranges, with live ranges and with sums for the indices of
  * loops. Release `out` whatever the result. */
 hg_status hg_native_indices(const atlas_program *program, const hg_vector *whole, hg_vector *out);
 /* 1 if a register of that is a sum of a vector of consecutive numbers and a uniform number, both of u32, which is the

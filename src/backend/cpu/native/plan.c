@@ -21,6 +21,8 @@ typedef struct plan {
   uint8_t *cold;                  /* per instruction: see find_cold */
   uint8_t *depth;                 /* per instruction: of loops */
   uint32_t *spill_cost;           /* per register, in programs with loops: roughly how often it is used */
+  uint8_t *is_read;               /* per register: something else reads it than accesses that need no check, as their
+                                     index: see find_indices */
   uint8_t *loop_uses;             /* per register: instructions in loops that read it; MANY: or one writes it */
   int32_t *pressure;              /* per instruction: how much the register pressure of one copy changes; in pieces, */
   int32_t *shared;                /* of uniform values, */
@@ -122,9 +124,22 @@ static hg_status find_steps(plan *p) {
   return HG_OK;
 }
 
+/* So does u as long as C code may ask for elements from there on. */
+static void keep_row_starts(plan *p) {
+  for (uint32_t r = 0; r < p->v->regs.count && p->b->row_start_count > 0; r++) {
+    if (!hg_native_is_element(p->b, r)) continue;
+    uint32_t index = vector_insn_at(p->v, vector_reg_at(p->v, r)->first)->s[0];
+    if (vector_reg_at(p->v, index)->kind != VECTOR_VARIES) continue;
+    uint32_t added = hg_native_added_to_lane(p->v, vector_insn_at(p->v, vector_reg_at(p->v, index)->first));
+    vector_reg *u = vector_reg_at(p->v, added);
+    if (u->kind == VECTOR_VARIES && u->last < vector_reg_at(p->v, r)->last) u->last = vector_reg_at(p->v, r)->last;
+  }
+}
+
 /* Where blane + u lives in one step, u, which is uniform, lives as long: accesses compute the sum by themselves. */
 static void keep_added(plan *p) {
   if (p->b->slices == 0 && p->b->steps.count == 1) return;
+  keep_row_starts(p);
   for (uint32_t i = 0; i < p->insn_count; i++) {
     uint32_t added = hg_native_added_to_lane(p->v, vector_insn_at(p->v, i));
     if (added == VECTOR_NONE || vector_reg_at(p->v, added)->kind != VECTOR_VARIES) continue;
@@ -207,6 +222,25 @@ static int is_shared_element(const native_build *b, const vector_insn *insn) {
          atlas_symbol_at(b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
+/* In a block's straight-line code, blane + u needs no location where it is only the index of accesses without checks.
+ */
+static void find_indices(plan *p) {
+  memset(p->is_read, p->b->slices == 0, p->reg_count);
+  for (uint32_t i = 0; i < p->insn_count && p->b->slices > 0; i++) {
+    const vector_insn *insn = vector_insn_at(p->v, i);
+    int is_unchecked = insn->flags & VECTOR_IN_BOUNDS && !(insn->flags & VECTOR_LANE) && insn->mask == VECTOR_ALL;
+    if (insn->mask < VECTOR_ALL) p->is_read[insn->mask] = 1;
+    for (int k = 0; k < 4; k++)
+      if (insn->s[k] < VECTOR_ALL && !(k == 0 && is_unchecked && is_index_of(insn, insn->s[0])))
+        p->is_read[insn->s[k]] = 1;
+  }
+}
+
+static int is_unread_index(const plan *p, uint32_t r) {
+  if (r >= p->v->regs.count || p->is_read[r] || hg_wide_is_loop_carried(p->v, r)) return 0;
+  return hg_native_added_to_lane(p->v, vector_insn_at(p->v, vector_reg_at(p->v, r)->first)) != VECTOR_NONE;
+}
+
 static int is_plain_arithmetic(const vector_insn *insn) {
   int is_operation = insn->op == ATLAS_OP_fma || insn->op == ATLAS_OP_add || insn->op == ATLAS_OP_sub ||
                      insn->op == ATLAS_OP_mul;
@@ -264,7 +298,7 @@ static void find_location(plan *p, uint32_t r, const vector_reg *reg) {
   int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
   if (hg_native_is_index_sum(p->v, r)) return;
   if (is_made && (hg_native_needs_no_code(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
-  if (is_made && (hg_native_is_offset(p->b, r) || hg_native_is_operand(p->b, r))) return;
+  if (is_made && (hg_native_is_offset(p->b, r) || hg_native_is_operand(p->b, r) || is_unread_index(p, r))) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
   location->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   location->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
@@ -310,7 +344,8 @@ static void note_use(plan *p, uint32_t r, uint32_t i, int is_write) {
   p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
 }
 
-/* Spill costs. 1 if there are loops. In the long code of a whole block the next use counts, loops or not. */
+/* Spill costs. 1 if there are loops. In the long code of a whole block the next use counts, loops or not, but what can
+ * be loaded again costs less than a store and a load. */
 static int find_uses(plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -323,6 +358,7 @@ static int find_uses(plan *p) {
   }
   memset(p->spill_cost, 0, p->reg_count * sizeof *p->spill_cost);
   memset(p->loop_uses, 0, p->reg_count);
+  for (uint32_t r = 0; r < p->v->regs.count && p->b->slices > 0; r++) p->spill_cost[r] = !hg_native_is_element(p->b, r);
   if (p->b->slices > 0) return 0;
   for (uint32_t i = 0; i < p->insn_count && has_loops; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
@@ -441,6 +477,10 @@ static void deactivate(plan *p, uint32_t r) {
 
 static void spill(plan *p, uint32_t r) {
   native_location *location = &p->b->locations[r];
+  if (r < p->v->regs.count && p->b->slices > 0 && hg_native_is_element(p->b, r)) {
+    location->kind = NATIVE_ELEMENTS;
+    return;
+  }
   location->kind = NATIVE_SLOT;
   location->offset = p->last_slot;
   p->last_slot += piece_count(location) * (location->is_mask ? 8 : p->b->target->vector_bytes);
@@ -559,6 +599,7 @@ static void make_coordinate_rows(plan *p) {
 
 static hg_status describe_all(plan *p) {
   find_cold(p);
+  find_indices(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(p->v, r);
     if (reg->kind == VECTOR_VARIES && reg->first != VECTOR_NONE) find_location(p, r, reg);
@@ -597,7 +638,8 @@ static hg_status make_room(plan *p) {
   p->active = p->next_end + r;
   p->spill_cost = p->active + r;
   p->place = p->spill_cost + r;
-  p->loop_uses = (uint8_t *)(p->place + r);
+  p->loop_uses = (uint8_t *)(p->place + r); /* bytes, too */
+  p->is_read = p->loop_uses + r;
   memset(p->place, 0xff, r * sizeof *p->place);
   memset(p->starts, 0xff, 2 * n * sizeof *words);
   return HG_OK;

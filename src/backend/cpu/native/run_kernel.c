@@ -388,27 +388,29 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
-/* Straight-line code for a block that has all its lanes, or several of them. */
-static void run_whole(native_context *c, const hg_native *whole, uint64_t lanes) {
+/* Straight-line code for a block that has all its lanes, or several of them; 0: it has left them to other code. */
+static int run_whole(native_context *c, const hg_native *whole, uint64_t lanes) {
   cpu_worker *w = c->worker;
   const hg_native *native = c->native;
   entry_of_code entry = {whole->code + ((const native_step *)whole->steps.data)->entry};
   c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
   if (whole->vector->sees_shared) clear_shared(w, (size_t)whole->shape.x * whole->shape.y);
   begin_run(c, 0, w->first);
+  c->has_left = 0;
   c->native = whole;
   w->vector = whole->vector;
   entry.code(c, w->first, w->first + lanes, w->first + lanes);
   c->native = native;
   w->vector = native->vector;
+  if (c->has_left) begin_tile(c, lanes);
+  return !c->has_left;
 }
 
 /* A block that has all its lanes, with [x + lane] in bounds for all of them. */
 static int run_wide(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
-  run_whole(c, c->native->wide, lanes);
-  return 1;
+  return run_whole(c, c->native->wide, lanes);
 }
 
 /* The blocks from the current one on along x and y: see cpu_body. Nothing in them sees numbers of lanes. */
@@ -416,8 +418,7 @@ static int run_stack(cpu_worker *w, uint64_t lanes) {
   native_context *c = (native_context *)(void *)w->scratch;
   if (lanes != c->wide_lanes) return 0;
   begin_tile(c, lanes);
-  run_whole(c, c->native->stack, lanes);
-  return 1;
+  return run_whole(c, c->native->stack, lanes);
 }
 
 static void run_tile(cpu_worker *w, uint64_t lanes) {

@@ -100,6 +100,8 @@ uint32_t hg_wide_find_register(wide *w, uint8_t kind, uint8_t type, uint64_t bit
 /* Appends an instruction as it is; one of the old program with the registers of a slice. Each returns its number. */
 uint32_t hg_wide_append(wide *w, const vector_insn *insn);
 uint32_t hg_wide_append_renamed(wide *w, const vector_insn *insn, uint32_t slice);
+/* 1 if an instruction has an effect outside the block. */
+int hg_wide_is_effect(const atlas_program *program, const vector_insn *insn);
 
 /* ---- wide_known.c ----------------------------------------------------------------------------------------- */
 

@@ -29,18 +29,18 @@ void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg) {
   *hg_wide_value(w, r, slice) = (wide_value){reg, VECTOR_NONE};
 }
 
-/* 1 if an instruction has an effect outside the block, which lanes that have run out of steps must not have. */
-static int is_effect(const wide *w, const vector_insn *insn) {
+int hg_wide_is_effect(const atlas_program *program, const vector_insn *insn) {
   if (!vector_is_primitive(insn->op)) return 0;
   unsigned flags = atlas_op_flags(insn->op);
   if (flags & ATLAS_LOAD) return !(insn->flags & (VECTOR_IN_BOUNDS | VECTOR_LANE)) && !(insn->symbol & SSA_LIBRARY);
   if (!(flags & ATLAS_STORE)) return !(flags & ATLAS_PURE);
   if (insn->mode > ATLAS_ADDRESS_INDEXED || flags & ATLAS_SPACE_POOL || !(insn->flags & VECTOR_IN_BOUNDS)) return 1;
-  return atlas_symbol_at(w->program, insn->symbol)->kind != ATLAS_SYMBOL_SHARED;
+  return atlas_symbol_at(program, insn->symbol)->kind != ATLAS_SYMBOL_SHARED;
 }
 
 uint32_t hg_wide_append(wide *w, const vector_insn *insn) {
-  if (w->has_stepped && is_effect(w, insn)) w->has_failed = 1;
+  /* Lanes that have run out of steps must not have any. */
+  if (w->has_stepped && hg_wide_is_effect(w->program, insn)) w->has_failed = 1;
   uint32_t at = (uint32_t)w->to->insns.count;
   if (at == WIDE_MOST_INSNS) w->has_failed = 1;
   if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;

@@ -299,8 +299,10 @@ void hg_x86_write_wide(x86_emit *e, native_step *step) {
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, steps_left)), X86_RAX);
   e->is_tail = 0;
   e->copies = 1;
+  e->leave = UINT32_MAX;
   hg_x86_write_body(e, step);
   hg_x86_write_epilogue(e);
+  hg_x86_write_leave(e);
   hg_x86_write_cold(e);
   hg_x86_write_slow_paths(e);
 }

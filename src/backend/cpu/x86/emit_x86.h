@@ -174,7 +174,8 @@ typedef struct x86_emit {
   hg_array prefetches_to_come; /* uint32_t: loads, the same in the next round of which is to be asked for */
   uint32_t first_prefetch;
   uint64_t copied_to;       /* a set: of what they write, and the last of those before, modulo 64 vectors */
-  uint32_t used_bases;      /* of hg_x86_base_registers */
+  uint32_t used_bases;      /* of hg_x86_base_registers: for buffers, and after them for row starts */
+  uint32_t leave;           /* label: leaves the block to other code; UINT32_MAX: none yet */
   uint32_t free_registers;  /* for constants: a set */
   x86_residents residents[2]; /* the second where stores pass the caches */
 
@@ -229,6 +230,11 @@ void hg_x86_write_cold(x86_emit *e);
 /* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans_end is
  * written again, with all comparisons, as cold code. */
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
+/* The current NATIVE_WITHIN; behind the code, where they leave the block. The elements that hg_native_is_element is
+ * for. */
+int hg_x86_within(x86_emit *e);
+void hg_x86_write_leave(x86_emit *e);
+x86_rm hg_x86_elements(const x86_emit *e, uint32_t reg);
 /* At spans_end or later; `i`: the instruction where that is. */
 void hg_x86_end_spans(x86_emit *e, uint32_t i);
 /* copies.c: before the instruction i that spans cover, or that follows while copies are to come. 1: it is not to be

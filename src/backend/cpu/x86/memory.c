@@ -314,16 +314,10 @@ static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
 /* Of the registers for addresses, not the one that C code restores itself: calls of it keep the others. 1 if there are
  * two that hold neither an address nor a loop's index, nor belong to a NATIVE_SPAN. */
 static int find_two_registers(const x86_emit *e, x86_kept *kept) {
-  uint32_t used = 0, count = 0;
-  uint8_t found[X86_MOST_BASES];
-  if (e->loop.version != X86_NO_LOOP || e->span_count > 0 || e->is_cold) return 0;
-  for (size_t s = 0; s < ATLAS_MAX_SYMBOLS; s++)
-    if (e->base_of[s] >= 0) used |= 1u << e->base_of[s];
-  for (uint32_t k = X86_MOST_BASES; k-- > 1;)
-    if (!(used >> hg_x86_base_registers[k] & 1)) found[count++] = hg_x86_base_registers[k];
-  if (count < 2) return 0;
-  kept->first = found[0];
-  kept->left = found[1];
+  uint32_t last = X86_MOST_BASES - 1, least = e->used_bases > 1 ? e->used_bases : 1;
+  if (e->loop.version != X86_NO_LOOP || e->span_count > 0 || e->is_cold || last < least + 1) return 0;
+  kept->first = hg_x86_base_registers[last];
+  kept->left = hg_x86_base_registers[last - 1];
   return 1;
 }
 
@@ -352,6 +346,20 @@ static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added
   hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(e->kept.left), last);
   hg_x86_jump_if(a, X86_LESS_EQUAL, slow);
   return e->kept.first;
+}
+
+/* An access that a NATIVE_WITHIN covers: 1 if a general register has the row start. What is read where it lies needs no
+ * load; what is the same for all blocks none of it ahead. */
+static int row_access(x86_emit *e, const x86_access *m) {
+  unsigned lane;
+  int64_t more;
+  if (e->b->slices == 0 || x86_is_checked(e) || e->insn->mask != VECTOR_ALL) return 0;
+  if (!hg_x86_find_row(e, m->index, &lane, &more)) return 0;
+  x86_rm at = x86_indexed(hg_x86_base(e), lane, m->log_bytes,
+                          (int32_t)(m->offset + (more + hg_x86_first_lane(e, 0)) * m->bytes));
+  if (lane != X86_TILE_LANE) hg_x86_prefetch_next_block(e, m, at);
+  if (m->is_store || native_location_of(e->b, e->insn->d)->kind != NATIVE_ELEMENTS) access_run(e, m, at, 0, -1);
+  return 1;
 }
 
 /* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
@@ -457,6 +465,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   }
   uint32_t added = hg_x86_added_to_tile_lane(e, m->index);
   if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
+    if (row_access(e, m)) return 1;
     tile_lane_access(e, m, added, is_masked);
     return 1;
   }

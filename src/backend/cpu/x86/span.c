@@ -1,4 +1,5 @@
-/* span.c - one comparison for the loads of a buffer by index sums (NATIVE_SPAN, native/wide_indices.c). */
+/* span.c - one comparison for the loads of a buffer by index sums (NATIVE_SPAN, native/wide_indices.c), and for all
+ * accesses to a row (NATIVE_WITHIN, native/wide_bounds.c). */
 #include "backend/cpu/x86/x86_memory.h"
 
 #include <stddef.h>
@@ -76,4 +77,63 @@ static int is_line_asked_for(const x86_emit *e) {
 void hg_x86_prefetch_later(x86_emit *e) {
   if (is_line_asked_for(e)) return;
   if (!hg_array_push(&e->a.allocator, &e->prefetches_to_come, e->index)) e->a.no_memory = 1;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static unsigned row_start_register(const x86_emit *e, uint32_t number) {
+  return hg_x86_base_registers[e->used_bases - e->b->row_start_count + number];
+}
+
+/* Row starts get their registers with the first comparison. 32 bits do not wrap where 64 are below the limit. */
+int hg_x86_within(x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  x86_asm *a = &e->a;
+  uint32_t number = insn->s[0] == VECTOR_NONE ? NATIVE_MOST_ROW_STARTS : hg_native_row_start(e->b, insn->s[0]);
+  unsigned first = X86_TILE_LANE;
+  if (e->leave == UINT32_MAX) e->leave = hg_x86_new_label(a);
+  if (insn->s[0] != VECTOR_NONE) {
+    first = number < NATIVE_MOST_ROW_STARTS ? row_start_register(e, number) : X86_RAX;
+    hg_x86_load_block_uniform(e, first, insn->s[0]);
+    hg_x86_alu_rm(a, X86_ADD, 1, first, x86_reg(X86_TILE_LANE));
+  }
+  hg_x86_lea(a, X86_RCX, x86_at(first, (int32_t)insn->bits));
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX,
+                x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, limit))));
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, e->leave);
+  return 1;
+}
+
+void hg_x86_write_leave(x86_emit *e) {
+  if (e->leave == UINT32_MAX) return;
+  hg_x86_place(&e->a, e->leave);
+  hg_x86_move_imm(&e->a, X86_RAX, 1);
+  hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, has_left)), X86_RAX);
+  hg_x86_jump(&e->a, e->group_end);
+}
+
+int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more) {
+  const hg_vector *v = e->b->vector;
+  const vector_reg *reg = vector_reg_at(v, index);
+  *lane = X86_TILE_LANE;
+  *more = 0;
+  if (reg->kind == VECTOR_SPECIAL) return reg->bits == ATLAS_REG_BLOCK_LANE;
+  uint32_t added = hg_native_added_to_lane(v, vector_insn_at(v, reg->first));
+  if (added == VECTOR_NONE) return 0;
+  if (vector_reg_at(v, added)->kind == VECTOR_CONSTANT) {
+    *more = (int64_t)vector_reg_at(v, added)->bits;
+    return 1;
+  }
+  uint32_t number = hg_native_row_start(e->b, added);
+  if (number < NATIVE_MOST_ROW_STARTS) *lane = row_start_register(e, number);
+  return number < NATIVE_MOST_ROW_STARTS;
+}
+
+x86_rm hg_x86_elements(const x86_emit *e, uint32_t reg) {
+  const vector_insn *load = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, reg)->first);
+  unsigned lane;
+  int64_t more, slice = load->slice % e->b->slices;
+  hg_x86_find_row(e, load->s[0], &lane, &more); /* it has one */
+  return x86_indexed((unsigned)e->base_of[load->symbol], lane, 2,
+                     (int32_t)(((int64_t)load->bits + more + slice * e->lanes) * (int64_t)sizeof(uint32_t)));
 }

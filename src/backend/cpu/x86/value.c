@@ -60,6 +60,7 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
   const native_location *location = native_location_of(e->b, reg);
   if (location->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
   if (location->kind == NATIVE_NOWHERE && e->b->slices > 0) return shared_operand(e, r);
+  if (location->kind == NATIVE_ELEMENTS) return hg_x86_elements(e, reg);
   if (e->loop.version == X86_QUICK && e->loop.folded == reg && e->loop.folded_into == e->index) {
     x86_rm at = e->loop.folded_at;
     at.displacement += (int32_t)(copy * e->vector_bytes);

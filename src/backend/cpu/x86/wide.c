@@ -114,6 +114,7 @@ static int write_shift(x86_emit *e) {
 int hg_x86_wide(x86_emit *e) {
   switch (e->insn->op) {
   case NATIVE_COUNT: return write_count(e);
+  case NATIVE_WITHIN: return hg_x86_within(e);
   case NATIVE_KNOWN: return write_known(e);
   case NATIVE_PERMUTE: return write_permutation(e);
   case NATIVE_SHIFT: return write_shift(e);

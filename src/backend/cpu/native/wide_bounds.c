@@ -1,0 +1,187 @@
+/* wide_bounds.c - bounds of a block's straight-line code (wide.c): one comparison for all accesses to a buffer whose
+ * indices are the lane's number plus the same.
+ *
+ * A row that a block holds is dozens of such accesses. Where the lanes of the whole block are in bounds of the furthest
+ * of them (NATIVE_WITHIN), none needs a comparison of its own; where they are not, the block is left to the code that
+ * compares each, before anything has been stored: it says what faults. A comparison stands where the first of its
+ * accesses does. So a load whose memory nothing writes may be done anywhere behind it, and again: hg_native_is_element.
+ */
+#include "backend/cpu/native/loop.h"
+#include "backend/cpu/native/wide.h"
+
+#include "base/error.h"
+#include "vector/lower.h"
+
+enum { MOST_BOUNDS = 64 };
+
+typedef struct bound {
+  uint32_t symbol;
+  uint32_t added;  /* register: what is added to the lane's number; VECTOR_NONE: nothing */
+  uint32_t before; /* the first access: an instruction of the old program */
+  uint64_t last;   /* the greatest index, less what is added */
+} bound;
+
+typedef struct bounds {
+  native_build *b;
+  const hg_vector *from;
+  hg_vector *to;
+  uint32_t *writer; /* per register: see hg_native_find_writers */
+  bound bound[MOST_BOUNDS];
+  uint32_t count;
+} bounds;
+
+/* ---- accesses by row --------------------------------------------------------------------------------------------- */
+
+static int is_constant(const hg_vector *v, uint32_t r) { return vector_reg_at(v, r)->kind == VECTOR_CONSTANT; }
+
+/* 1 if an index is the lane's number plus *added, or plus a small constant that *last grows by. */
+static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t *last) {
+  const hg_vector *v = s->from;
+  const vector_reg *reg = vector_reg_at(v, index);
+  *added = VECTOR_NONE;
+  if (reg->kind == VECTOR_SPECIAL) return reg->bits == ATLAS_REG_BLOCK_LANE;
+  if (reg->kind != VECTOR_VARIES || s->writer[index] >= VECTOR_ALL) return 0;
+  const vector_insn *made = vector_insn_at(v, s->writer[index]);
+  *added = hg_native_added_to_lane(v, made);
+  if (*added == VECTOR_NONE || made->mask != VECTOR_ALL) return 0;
+  if (is_constant(v, *added)) {
+    uint64_t bits = vector_reg_at(v, *added)->bits;
+    *added = VECTOR_NONE;
+    *last += bits;
+    return bits < NATIVE_GREATEST_DISPLACEMENT;
+  }
+  const vector_reg *u = vector_reg_at(v, *added);
+  return u->kind != VECTOR_VARIES || (u->uniform && s->writer[*added] < VECTOR_ALL);
+}
+
+/* 1 for an access of all lanes of a vector by such an index: `*found` is what it needs. */
+static int is_by_row(const bounds *s, uint32_t i, bound *found) {
+  const vector_insn *insn = vector_insn_at(s->from, i);
+  unsigned flags = atlas_op_flags(insn->op);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL)) return 0;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->mask != VECTOR_ALL || insn->symbol & SSA_LIBRARY) return 0;
+  if ((insn->flags & (VECTOR_CONTIGUOUS | VECTOR_SAME | VECTOR_LANE | VECTOR_IN_BOUNDS)) != VECTOR_CONTIGUOUS) return 0;
+  if (insn->bits > NATIVE_GREATEST_DISPLACEMENT) return 0;
+  if (atlas_symbol_at(s->b->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
+  uint32_t lanes = s->b->target->lanes;
+  *found = (bound){.symbol = insn->symbol, .before = i,
+                   .last = insn->bits + (uint64_t)(insn->slice % s->b->slices + 1) * lanes - 1};
+  return find_added(s, insn->s[0], &found->added, &found->last);
+}
+
+static bound *bound_of(bounds *s, const bound *like) {
+  for (uint32_t k = 0; k < s->count; k++)
+    if (s->bound[k].symbol == like->symbol && s->bound[k].added == like->added) return &s->bound[k];
+  return NULL;
+}
+
+/* Up to the first jump. */
+static void find_bounds(bounds *s) {
+  int has_effect = 0;
+  for (uint32_t i = 0; i < s->from->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    bound now;
+    if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) return;
+    bound *known = is_by_row(s, i, &now) ? bound_of(s, &now) : NULL;
+    if (is_by_row(s, i, &now) && known == NULL && !has_effect && s->count < MOST_BOUNDS)
+      *(known = &s->bound[s->count++]) = now;
+    int is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
+    if (known != NULL && now.last > known->last) known->last = now.last;
+    has_effect |= known != NULL ? is_store : insn->op == NATIVE_COUNT || hg_wide_is_effect(s->b->program, insn);
+  }
+}
+
+/* ---- row starts -------------------------------------------------------------------------------------------------- */
+
+/* Buffers and shared arrays have their addresses in general registers; what is left are for what is added. */
+static void find_row_starts(bounds *s) {
+  uint8_t is_used[ATLAS_MAX_SYMBOLS] = {0};
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < s->from->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || insn->symbol & SSA_LIBRARY) continue;
+    used += !is_used[insn->symbol];
+    is_used[insn->symbol] = 1;
+  }
+  native_build *b = s->b;
+  b->row_start_count = 0;
+  b->has_bases = used <= b->target->address_count;
+  for (uint32_t k = 0; k < s->count && b->has_bases; k++) {
+    uint32_t added = s->bound[k].added;
+    if (added == VECTOR_NONE || hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS) continue;
+    if (b->row_start_count == NATIVE_MOST_ROW_STARTS || used + b->row_start_count == b->target->address_count) return;
+    b->row_start[b->row_start_count++] = added;
+  }
+}
+
+uint32_t hg_native_row_start(const native_build *b, uint32_t added) {
+  for (uint32_t k = 0; k < b->row_start_count; k++)
+    if (b->row_start[k] == added) return k;
+  return NATIVE_MOST_ROW_STARTS;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void append(hg_vector *v, const vector_insn *insn) { /* there is room */
+  *vector_insn_at(v, (uint32_t)v->insns.count++) = *insn;
+}
+
+static void write_program(bounds *s) {
+  for (uint32_t i = 0, next = 0; i < s->from->insns.count; i++) {
+    vector_insn insn = *vector_insn_at(s->from, i);
+    bound now;
+    for (; next < s->count && s->bound[next].before == i; next++) {
+      vector_insn within = vector_insn_of(NATIVE_WITHIN, VECTOR_ALL);
+      within.symbol = (uint16_t)s->bound[next].symbol;
+      within.s[0] = s->bound[next].added;
+      within.bits = s->bound[next].last;
+      append(s->to, &within);
+    }
+    const bound *known = is_by_row(s, i, &now) ? bound_of(s, &now) : NULL;
+    if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS;
+    if (insn.target != VECTOR_NONE) insn.target += s->count; /* all labels come behind */
+    append(s->to, &insn);
+  }
+}
+
+hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *out) {
+  uint64_t n = whole->insns.count, regs = whole->regs.count;
+  bounds s = {.b = b, .from = whole, .to = out};
+  *out = *whole;
+  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
+  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
+  s.writer = hg_allocate(&out->allocator, regs, sizeof *s.writer);
+  int has_memory = s.writer != NULL && hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) != NULL &&
+                   hg_array_reserve(&out->allocator, &out->insns, n + MOST_BOUNDS);
+  if (has_memory) {
+    hg_native_find_writers(whole, s.writer);
+    find_bounds(&s);
+    find_row_starts(&s);
+    write_program(&s);
+  }
+  hg_release(&out->allocator, s.writer);
+  return has_memory ? HG_OK : hg_fail_memory("machine code", n * sizeof(vector_insn));
+}
+
+int hg_native_is_element(const native_build *b, uint32_t r) {
+  const hg_vector *v = b->vector;
+  const vector_reg *reg = vector_reg_at(v, r);
+  if (!b->has_bases || reg->kind != VECTOR_VARIES || reg->first == VECTOR_NONE || hg_wide_is_loop_carried(v, r))
+    return 0;
+  const vector_insn *load = vector_insn_at(v, reg->first);
+  const uint32_t needs = VECTOR_CONTIGUOUS | VECTOR_READ_ONLY | VECTOR_IN_BOUNDS;
+  if (load->d != r || (atlas_op_flags(load->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_LOAD) return 0;
+  if (load->mode != ATLAS_ADDRESS_INDEXED || load->mask != VECTOR_ALL || load->symbol & SSA_LIBRARY) return 0;
+  if ((load->flags & (needs | VECTOR_LANE | VECTOR_SAME)) != needs || load->bits > NATIVE_GREATEST_DISPLACEMENT)
+    return 0;
+  if (load->type != ATLAS_f32 && load->type != ATLAS_u32 && load->type != ATLAS_i32) return 0;
+  if (atlas_symbol_at(b->program, load->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
+  const vector_reg *index = vector_reg_at(v, load->s[0]);
+  if (index->kind == VECTOR_SPECIAL) return index->bits == ATLAS_REG_BLOCK_LANE;
+  if (index->kind != VECTOR_VARIES || hg_wide_is_loop_carried(v, load->s[0])) return 0;
+  const vector_insn *made = vector_insn_at(v, index->first);
+  uint32_t added = made->d == load->s[0] && made->mask == VECTOR_ALL ? hg_native_added_to_lane(v, made) : VECTOR_NONE;
+  if (added == VECTOR_NONE) return 0;
+  if (is_constant(v, added)) return vector_reg_at(v, added)->bits < NATIVE_GREATEST_DISPLACEMENT;
+  return hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS;
+}
