@@ -112,8 +112,11 @@ enum {
   NATIVE_SPAN, /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
                  with a higher sum than that of s0's and s1, and a displacement above `bits` */
   NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
-                   the block, of which nothing is stored, is left to other code */
+                   the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it accesses all of
+                   them; NATIVE_STORED: it stores some */
 };
+
+enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_WITHIN */
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
  * lanes computes it. */

@@ -19,6 +19,7 @@ typedef struct bound {
   uint32_t added;  /* register: what is added to the lane's number; VECTOR_NONE: nothing */
   uint32_t before; /* the first access: an instruction of the old program */
   uint64_t last;   /* the greatest index, less what is added */
+  uint64_t loads, stores; /* elements that are */
 } bound;
 
 typedef struct bounds {
@@ -87,6 +88,7 @@ static void find_bounds(bounds *s) {
       *(known = &s->bound[s->count++]) = now;
     int is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
     if (known != NULL && now.last > known->last) known->last = now.last;
+    if (known != NULL) *(is_store ? &known->stores : &known->loads) += s->b->target->lanes;
     has_effect |= known != NULL ? is_store : insn->op == NATIVE_COUNT || hg_wide_is_effect(s->b->program, insn);
   }
 }
@@ -122,6 +124,11 @@ uint32_t hg_native_row_start(const native_build *b, uint32_t added) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* Each element is accessed once, or loaded once and stored once. */
+static int is_dense(const bound *b) {
+  return (b->loads == 0 || b->loads == b->last + 1) && (b->stores == 0 || b->stores == b->last + 1);
+}
+
 static void append(hg_vector *v, const vector_insn *insn) { /* there is room */
   *vector_insn_at(v, (uint32_t)v->insns.count++) = *insn;
 }
@@ -135,6 +142,8 @@ static void write_program(bounds *s) {
       within.symbol = (uint16_t)s->bound[next].symbol;
       within.s[0] = s->bound[next].added;
       within.bits = s->bound[next].last;
+      if (is_dense(&s->bound[next])) within.flags |= VECTOR_CONTIGUOUS;
+      if (s->bound[next].stores > 0) within.flags |= NATIVE_STORED;
       append(s->to, &within);
     }
     const bound *known = is_by_row(s, i, &now) ? bound_of(s, &now) : NULL;

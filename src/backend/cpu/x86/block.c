@@ -300,6 +300,7 @@ void hg_x86_write_wide(x86_emit *e, native_step *step) {
   e->is_tail = 0;
   e->copies = 1;
   e->leave = UINT32_MAX;
+  hg_x86_plan_rows(e);
   hg_x86_write_body(e, step);
   hg_x86_write_epilogue(e);
   hg_x86_write_leave(e);

@@ -89,6 +89,7 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
     }
     if (write_loop(e, i, &i)) continue;
     hg_x86_prefetch_between(e);
+    hg_x86_prefetch_rows(e, i);
     if (!x86_is_cold(e, i, end)) {
       write_insn(e, i);
       continue;

@@ -97,6 +97,17 @@ typedef struct x86_later { /* what another region than its own asks for of the n
 
 enum { X86_MOST_LATER = 32 };
 
+typedef struct x86_coming {    /* what straight-line code asks for little by little: see ahead.c */
+  uint32_t symbol;
+  uint32_t from, until;      /* between these instructions */
+  uint32_t lines, done;
+  int32_t first;             /* bytes from the row's start in the block to the first line */
+  uint8_t lane;              /* register: the row's start */
+  uint8_t log_bytes, is_store;
+} x86_coming;
+
+enum { X86_MOST_ROWS = 8 };
+
 typedef struct x86_kept {    /* two registers for accesses [x + blane + u]: see find_first_lane in memory.c */
   uint32_t since;            /* the access that has filled them; VECTOR_NONE: they hold nothing */
   uint32_t added;            /* u */
@@ -199,6 +210,8 @@ typedef struct x86_emit {
   x86_later later[X86_MOST_LATER];
   uint32_t later_count, busy_insns; /* instructions of `busy` that most groups run */
   uint32_t later_done, busy_done;   /* of the group that is written */
+  x86_coming rows[X86_MOST_ROWS];
+  uint32_t row_count;
   uint32_t block_end;       /* label: where the block ends */
   uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
 
@@ -233,6 +246,7 @@ uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
 /* The current NATIVE_WITHIN; behind the code, where they leave the block. The elements that hg_native_is_element is
  * for. */
 int hg_x86_within(x86_emit *e);
+unsigned hg_x86_row_start(const x86_emit *e, uint32_t number); /* the register */
 void hg_x86_write_leave(x86_emit *e);
 x86_rm hg_x86_elements(const x86_emit *e, uint32_t reg);
 /* At spans_end or later; `i`: the instruction where that is. */
@@ -268,6 +282,9 @@ void hg_x86_note_late(x86_emit *e, uint32_t index);
 void hg_x86_plan_prefetches(x86_emit *e);
 void hg_x86_begin_prefetches(x86_emit *e);
 void hg_x86_prefetch_between(x86_emit *e);
+/* The same for a block as straight-line code: rows that begin at a NATIVE_WITHIN. */
+void hg_x86_plan_rows(x86_emit *e);
+void hg_x86_prefetch_rows(x86_emit *e, uint32_t i);
 /* 1: a jump over instructions that few groups run. */
 static inline int x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);

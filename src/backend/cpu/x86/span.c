@@ -81,7 +81,7 @@ void hg_x86_prefetch_later(x86_emit *e) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static unsigned row_start_register(const x86_emit *e, uint32_t number) {
+unsigned hg_x86_row_start(const x86_emit *e, uint32_t number) {
   return hg_x86_base_registers[e->used_bases - e->b->row_start_count + number];
 }
 
@@ -93,7 +93,7 @@ int hg_x86_within(x86_emit *e) {
   unsigned first = X86_TILE_LANE;
   if (e->leave == UINT32_MAX) e->leave = hg_x86_new_label(a);
   if (insn->s[0] != VECTOR_NONE) {
-    first = number < NATIVE_MOST_ROW_STARTS ? row_start_register(e, number) : X86_RAX;
+    first = number < NATIVE_MOST_ROW_STARTS ? hg_x86_row_start(e, number) : X86_RAX;
     hg_x86_load_block_uniform(e, first, insn->s[0]);
     hg_x86_alu_rm(a, X86_ADD, 1, first, x86_reg(X86_TILE_LANE));
   }
@@ -125,7 +125,7 @@ int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *
     return 1;
   }
   uint32_t number = hg_native_row_start(e->b, added);
-  if (number < NATIVE_MOST_ROW_STARTS) *lane = row_start_register(e, number);
+  if (number < NATIVE_MOST_ROW_STARTS) *lane = hg_x86_row_start(e, number);
   return number < NATIVE_MOST_ROW_STARTS;
 }
 
