@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { BLOCKS = 3, ELEMENTS = 2600 };
+enum { BLOCKS = 6, ELEMENTS = 2600 };
 
 typedef struct trial {
   const char *text;
@@ -76,6 +76,14 @@ static const char alike[] = HEAD("64") LOADS
     "top:\nadd.u32 r3, r3, r8\nadd.u32 r10, r8, #1\nxor.u32 r4, r4, r10\nxor.u32 r8, r8, r3\n"
     "loop r9, top\nadd.u32 r5, r5, r7\n" EACH("xor.u32", "r8") STORES;
 
+/* What a row has one of: lane 0 stores it, or the first lanes do; and all load what follows from the block's number. */
+static const char single[] =
+    HEAD("64") LOADS "reduce.max.u32 r6, r3\nldg.u32 r7, [x + r1 + #5]\nadd.u32 r6, r6, r7\nset.ne.u32 p0, blane, #0\n"
+                     "@p0 bra done\nstg.u32 [y + r1], r6\ndone:\nexit\n";
+static const char several[] =
+    HEAD("64") LOADS "reduce.max.u32 r6, r3\nreduce.min.u32 r7, r4\nset.eq.u32 p1, blane, #1\nsel.u32 r6, p1, r7, r6\n"
+                     "set.ge.u32 p0, blane, #3\n@p0 bra done\nstg.u32 [y + r2 + #3], r6\ndone:\nexit\n";
+
 /* More vectors than there are registers, of rows that begin at several places and of what all blocks read; C code asks
  * for what lies in memory still, where an index is out of bounds. */
 #define WIDE_HEAD \
@@ -119,8 +127,8 @@ static void check_text(const char *text) {
 }
 
 int main(void) {
-  static const char *const texts[] = {held, odd, diverging, rounds, folded, many, turns, busy, busy_odd, alike, crowded,
-                                      crowded_gather};
+  static const char *const texts[] = {held, odd,      diverging, rounds, folded,  many,    turns,
+                                      busy, busy_odd, alike,     single, several, crowded, crowded_gather};
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();

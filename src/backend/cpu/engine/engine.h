@@ -92,6 +92,8 @@ typedef struct cpu_body {
   uint32_t stacked[2];      /* not 1, 1: `stack` is for so many blocks that are neighbours along x and y */
   void (*begin)(cpu_worker *w);                /* once a worker, before its first tile; may be NULL */
   void (*tile)(cpu_worker *w, uint64_t lanes); /* runs the current tile; w->run->kernel is the kernel */
+  uint64_t (*many)(cpu_worker *w, uint64_t lanes, uint64_t count); /* runs up to so many blocks, all of whose lanes
+                                                  exist, from the current one on along x; how many; may be NULL */
   void (*end)(cpu_worker *w); /* after the last tile of each part of the launch; may be NULL */
   int (*stack)(cpu_worker *w, uint64_t lanes); /* runs blocks, of which the current one is the first, with shared memory
                                                   one after the other, along x first; 0: it cannot, and has done

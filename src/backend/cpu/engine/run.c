@@ -167,10 +167,11 @@ static void seek_block(cpu_worker *w, uint64_t index) {
   }
 }
 
-static void next_block(cpu_worker *w) {
-  w->block_index++;
-  for (int d = 0; d < 3; d++) {
-    if (++w->block_at[d] < w->run->grid[d]) return;
+/* On by so many blocks, none of which begins a row of the grid but maybe the last. */
+static void next_block(cpu_worker *w, uint64_t count) {
+  w->block_index += count;
+  for (int d = 0; d < 3; d++, count = 1) {
+    if ((w->block_at[d] += count) < w->run->grid[d]) return;
     w->block_at[d] = 0;
   }
 }
@@ -215,10 +216,15 @@ static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint
   for (; has_stacks(run) && first < end; first++) run_stack(body, w, first);
   if (first == end) return;
   seek_block(w, first);
-  for (uint64_t b = first; b < end; b++, next_block(w)) {
+  for (uint64_t b = first, done; b < end; b += done, next_block(w, done)) {
     enter_block(body, w);
     uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
+    uint64_t in_row = run->grid[0] - w->block_at[0], most = end - b < in_row ? end - b : in_row;
+    if (b + most == run->blocks && run->lanes % size != 0) most--; /* the last block has fewer lanes */
+    done = body->many != NULL && most > 1 ? body->many(w, size, most) : 0;
+    if (done > 0) continue;
     body->tile(w, left < size ? left : size);
+    done = 1;
   }
 }
 

@@ -212,6 +212,7 @@ static hg_native *new_whole(const hg_native *native) {
 static hg_status place_whole(hg_native *whole, native_build *b) {
   HG_TRY(place_code(whole, b));
   whole->slices = b->slices;
+  whole->runs_on = b->runs_on;
   whole->full_lanes = b->slices * whole->target->lanes;
   return HG_OK;
 }

@@ -64,6 +64,7 @@ typedef struct native_context {
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t wide_lanes;      /* see run_wide */
   uint64_t has_left;        /* 1: a NATIVE_WITHIN has left the block to other code */
+  uint64_t blocks_left;     /* blocks to run, the current one included: see native_build.runs_on */
   uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
@@ -199,6 +200,7 @@ typedef struct native_build {
   uint32_t row_start[NATIVE_MOST_ROW_STARTS]; /* registers that rows begin at, block-uniform, and that are kept in a
                                                  general register as well, from the first NATIVE_WITHIN of each on */
   uint32_t row_start_count;
+  uint8_t runs_on;            /* 1: its code runs blocks_left blocks along x, one after the other; it never calls C */
   uint8_t has_bases;          /* 1: general registers have the addresses of all buffers and shared arrays */
 
   /* The code. */

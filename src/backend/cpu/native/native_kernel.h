@@ -34,6 +34,7 @@ struct hg_native {
   uint32_t lane_ps;       /* as in cpu_body */
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */
   uint8_t keeps_coordinates;
+  uint8_t runs_on;        /* see native_build */
   uint8_t runs_blocks;    /* 1: it has a block_entry */
   uint8_t has_loops;      /* 1: a region contains a loop */
   uint8_t sees_lanes;     /* 1: global numbers of lanes matter, not only their place in the tile */

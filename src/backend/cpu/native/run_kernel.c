@@ -388,8 +388,9 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
-/* Straight-line code for a block that has all its lanes, or several of them; 0: it has left them to other code. */
-static int run_whole(native_context *c, const hg_native *whole, uint64_t lanes) {
+/* Straight-line code for a block that has all its lanes, or several of them, and `count` times that; how often: less
+ * where it has left a block to other code. */
+static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t lanes, uint64_t count) {
   cpu_worker *w = c->worker;
   const hg_native *native = c->native;
   entry_of_code entry = {whole->code + ((const native_step *)whole->steps.data)->entry};
@@ -397,20 +398,30 @@ static int run_whole(native_context *c, const hg_native *whole, uint64_t lanes) 
   if (whole->vector->sees_shared) clear_shared(w, (size_t)whole->shape.x * whole->shape.y);
   begin_run(c, 0, w->first);
   c->has_left = 0;
+  c->blocks_left = count;
   c->native = whole;
   w->vector = whole->vector;
   entry.code(c, w->first, w->first + lanes, w->first + lanes);
   c->native = native;
   w->vector = native->vector;
-  if (c->has_left) begin_tile(c, lanes);
-  return !c->has_left;
+  if (!c->has_left) return count;
+  begin_tile(c, lanes);
+  return count - c->blocks_left;
 }
 
 /* A block that has all its lanes, with [x + lane] in bounds for all of them. */
 static int run_wide(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
-  return run_whole(c, c->native->wide, lanes);
+  return run_whole(c, c->native->wide, lanes, 1) > 0;
+}
+
+/* The same for blocks from the current one on along x. */
+static uint64_t run_many(cpu_worker *w, uint64_t lanes, uint64_t count) {
+  native_context *c = (native_context *)(void *)w->scratch;
+  if (lanes != c->wide_lanes) return 0;
+  begin_tile(c, lanes);
+  return run_whole(c, c->native->wide, lanes, count);
 }
 
 /* The blocks from the current one on along x and y: see cpu_body. Nothing in them sees numbers of lanes. */
@@ -418,7 +429,7 @@ static int run_stack(cpu_worker *w, uint64_t lanes) {
   native_context *c = (native_context *)(void *)w->scratch;
   if (lanes != c->wide_lanes) return 0;
   begin_tile(c, lanes);
-  return run_whole(c, c->native->stack, lanes);
+  return run_whole(c, c->native->stack, lanes, 1) > 0;
 }
 
 static void run_tile(cpu_worker *w, uint64_t lanes) {
@@ -473,6 +484,7 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
                    .scratch_bytes = layout_of(native, is_block_tile).end,
                    .begin = begin_worker,
                    .tile = run_tile,
+                   .many = native->wide != NULL && native->wide->runs_on ? run_many : NULL,
                    .end = end_part};
   return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
                     native->vector, launch);

@@ -1,10 +1,10 @@
 /* wide_bounds.c - bounds of a block's straight-line code (wide.c): one comparison for all accesses to a buffer whose
- * indices are the lane's number plus the same.
+ * indices are the lane's number plus the same, or that same index for all lanes.
  *
  * A row that a block holds is dozens of such accesses. Where the lanes of the whole block are in bounds of the furthest
  * of them (NATIVE_WITHIN), none needs a comparison of its own; where they are not, the block is left to the code that
- * compares each, before anything has been stored: it says what faults. A comparison stands where the first of its
- * accesses does. So a load whose memory nothing writes may be done anywhere behind it, and again: hg_native_is_element.
+ * compares each, before anything has been stored: it says what faults. A comparison stands as far up as it can. So a
+ * load whose memory nothing writes may be done anywhere behind it, and again: hg_native_is_element.
  */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/wide.h"
@@ -17,9 +17,9 @@ enum { MOST_BOUNDS = 64 };
 typedef struct bound {
   uint32_t symbol;
   uint32_t added;  /* register: what is added to the lane's number; VECTOR_NONE: nothing */
-  uint32_t before; /* the first access: an instruction of the old program */
+  uint32_t before; /* the instruction of the old program that the comparison stands before */
   uint64_t last;   /* the greatest index, less what is added */
-  uint64_t loads, stores; /* elements that are */
+  uint64_t loads, stores; /* elements that are, by lanes side by side */
 } bound;
 
 typedef struct bounds {
@@ -34,6 +34,10 @@ typedef struct bounds {
 /* ---- accesses by row --------------------------------------------------------------------------------------------- */
 
 static int is_constant(const hg_vector *v, uint32_t r) { return vector_reg_at(v, r)->kind == VECTOR_CONSTANT; }
+
+static int is_lane(const vector_reg *reg) {
+  return reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE);
+}
 
 /* 1 if an index is the lane's number plus *added, or plus a small constant that *last grows by. */
 static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t *last) {
@@ -55,18 +59,43 @@ static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t
   return u->kind != VECTOR_VARIES || (u->uniform && s->writer[*added] < VECTOR_ALL);
 }
 
-/* 1 for an access of all lanes of a vector by such an index: `*found` is what it needs. */
-static int is_by_row(const bounds *s, uint32_t i, bound *found) {
-  const vector_insn *insn = vector_insn_at(s->from, i);
+/* The lanes of a vector, up to the last that takes part in an instruction; 0: not known, or none does. */
+static uint32_t lanes_of(const bounds *s, const vector_insn *insn) {
+  const uint64_t *known = s->b->known.data;
+  uint32_t lanes = s->b->target->lanes;
+  if (insn->mask == VECTOR_ALL) return lanes;
+  if (s->writer[insn->mask] >= VECTOR_ALL) return 0;
+  const vector_insn *made = vector_insn_at(s->from, s->writer[insn->mask]);
+  if (made->op != NATIVE_KNOWN) return 0;
+  while (lanes > 0 && known[made->bits + lanes - 1] == 0) lanes--;
+  return lanes;
+}
+
+/* The same index for all lanes. */
+static int find_same(const bounds *s, const vector_insn *insn, uint32_t *added) {
+  const hg_vector *v = s->from;
+  *added = VECTOR_NONE;
+  if (insn->mode == ATLAS_ADDRESS_UNIFORM) return 1;
+  const vector_reg *reg = vector_reg_at(v, *added = insn->s[0]);
+  if (reg->type != ATLAS_u32) return 0;
+  return reg->kind == VECTOR_VARIES ? reg->uniform && s->writer[*added] < VECTOR_ALL : !is_lane(reg);
+}
+
+/* 1 for an access to a buffer by one such index or the other: `*found` is what it needs. */
+static int is_by_row(const bounds *s, const vector_insn *insn, bound *found) {
   unsigned flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL)) return 0;
-  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->mask != VECTOR_ALL || insn->symbol & SSA_LIBRARY) return 0;
-  if ((insn->flags & (VECTOR_CONTIGUOUS | VECTOR_SAME | VECTOR_LANE | VECTOR_IN_BOUNDS)) != VECTOR_CONTIGUOUS) return 0;
-  if (insn->bits > NATIVE_GREATEST_DISPLACEMENT) return 0;
+  if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
+  if (insn->flags & (VECTOR_LANE | VECTOR_IN_BOUNDS) || insn->bits > NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (atlas_symbol_at(s->b->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
-  uint32_t lanes = s->b->target->lanes;
-  *found = (bound){.symbol = insn->symbol, .before = i,
-                   .last = insn->bits + (uint64_t)(insn->slice % s->b->slices + 1) * lanes - 1};
+  uint32_t lanes = lanes_of(s, insn);
+  *found = (bound){.symbol = insn->symbol, .last = insn->bits};
+  if (lanes == 0) return 0;
+  if (insn->flags & VECTOR_SAME) return find_same(s, insn, &found->added);
+  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->mode != ATLAS_ADDRESS_INDEXED) return 0;
+  uint64_t *accessed = flags & ATLAS_STORE ? &found->stores : &found->loads;
+  *accessed = lanes;
+  found->last += (uint64_t)(insn->slice % s->b->slices) * s->b->target->lanes + lanes - 1;
   return find_added(s, insn->s[0], &found->added, &found->last);
 }
 
@@ -76,20 +105,38 @@ static bound *bound_of(bounds *s, const bound *like) {
   return NULL;
 }
 
-/* Up to the first jump. */
+/* The instruction that a comparison can stand before: what is added is known. */
+static uint32_t place_of(const bounds *s, uint32_t added) {
+  int is_made = added != VECTOR_NONE && vector_reg_at(s->from, added)->kind == VECTOR_VARIES;
+  return is_made ? s->writer[added] + 1 : 0;
+}
+
+/* In the order of their places; NULL: there is no room. */
+static bound *add_bound(bounds *s, const bound *now) {
+  uint32_t k = s->count;
+  if (s->count == MOST_BOUNDS) return NULL;
+  for (s->count++; k > 0 && s->bound[k - 1].before > now->before; k--) s->bound[k] = s->bound[k - 1];
+  s->bound[k] = *now;
+  return &s->bound[k];
+}
+
+/* Of accesses up to the first jump, where nothing has an effect before the comparison. */
 static void find_bounds(bounds *s) {
-  int has_effect = 0;
-  for (uint32_t i = 0; i < s->from->insns.count; i++) {
+  uint32_t n = (uint32_t)s->from->insns.count, first_effect = n;
+  for (uint32_t i = 0; i < n; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
-    bound now;
+    bound now, *known = NULL;
     if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) return;
-    bound *known = is_by_row(s, i, &now) ? bound_of(s, &now) : NULL;
-    if (is_by_row(s, i, &now) && known == NULL && !has_effect && s->count < MOST_BOUNDS)
-      *(known = &s->bound[s->count++]) = now;
+    int is = is_by_row(s, insn, &now);
+    if (is) known = bound_of(s, &now);
+    if (known != NULL) {
+      if (now.last > known->last) known->last = now.last;
+      known->loads += now.loads;
+      known->stores += now.stores;
+    } else if (is && (now.before = place_of(s, now.added)) <= first_effect) known = add_bound(s, &now);
     int is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
-    if (known != NULL && now.last > known->last) known->last = now.last;
-    if (known != NULL) *(is_store ? &known->stores : &known->loads) += s->b->target->lanes;
-    has_effect |= known != NULL ? is_store : insn->op == NATIVE_COUNT || hg_wide_is_effect(s->b->program, insn);
+    int has_effect = known != NULL ? is_store : insn->op == NATIVE_COUNT || hg_wide_is_effect(s->b->program, insn);
+    if (has_effect && first_effect == n) first_effect = i;
   }
 }
 
@@ -110,7 +157,8 @@ static void find_row_starts(bounds *s) {
   b->has_bases = used <= b->target->address_count;
   for (uint32_t k = 0; k < s->count && b->has_bases; k++) {
     uint32_t added = s->bound[k].added;
-    if (added == VECTOR_NONE || hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS) continue;
+    if (added == VECTOR_NONE || s->bound[k].loads + s->bound[k].stores == 0) continue;
+    if (hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS) continue;
     if (b->row_start_count == NATIVE_MOST_ROW_STARTS || used + b->row_start_count == b->target->address_count) return;
     b->row_start[b->row_start_count++] = added;
   }
@@ -126,6 +174,7 @@ uint32_t hg_native_row_start(const native_build *b, uint32_t added) {
 
 /* Each element is accessed once, or loaded once and stored once. */
 static int is_dense(const bound *b) {
+  if (b->loads + b->stores == 0) return 0;
   return (b->loads == 0 || b->loads == b->last + 1) && (b->stores == 0 || b->stores == b->last + 1);
 }
 
@@ -146,7 +195,7 @@ static void write_program(bounds *s) {
       if (s->bound[next].stores > 0) within.flags |= NATIVE_STORED;
       append(s->to, &within);
     }
-    const bound *known = is_by_row(s, i, &now) ? bound_of(s, &now) : NULL;
+    const bound *known = is_by_row(s, &insn, &now) ? bound_of(s, &now) : NULL;
     if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS;
     if (insn.target != VECTOR_NONE) insn.target += s->count; /* all labels come behind */
     append(s->to, &insn);

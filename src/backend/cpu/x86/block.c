@@ -291,7 +291,42 @@ void hg_x86_write_block(x86_emit *e) {
 
 /* ---- straight-line code ------------------------------------------------------------------------------------------ */
 
+/* 1 if the block's number along x is all that the code takes from one block to the next: it stores to buffers alone,
+ * and C code need not know which block runs. */
+static int can_run_on(const x86_emit *e) {
+  const hg_vector *v = e->b->vector;
+  if (v->sees_shared || v->loses_lanes || e->cold.count > 0 || hg_x86_is_jumped_to(&e->a, e->help)) return 0;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : ATLAS_PURE;
+    int is_access = (flags & (ATLAS_LOAD | ATLAS_STORE)) != 0 && !(flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL));
+    if (insn->flags & VECTOR_LANE || (!is_access && !(flags & ATLAS_PURE)) || insn->op == ATLAS_OP_cls_get) return 0;
+    if (insn->op == ATLAS_OP_sreg && (insn->bits < ATLAS_COORD_BLOCK_X || insn->bits >= ATLAS_COORD_GLOBAL_X)) return 0;
+  }
+  for (uint32_t r = 0; r < v->regs.count; r++) {
+    const vector_reg *reg = vector_reg_at(v, r);
+    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_LANE && reg->first != VECTOR_NONE) return 0;
+  }
+  for (size_t k = 0; k < e->slow.count; k++) {
+    const x86_slow *slow = (const x86_slow *)e->slow.data + k;
+    if (!slow->divides && hg_x86_is_jumped_to(&e->a, slow->from)) return 0;
+  }
+  return 1;
+}
+
+/* The next block, if one is left. */
+static void write_run_on(x86_emit *e, uint32_t top) {
+  enum { INDEX = offsetof(native_context, special) + 8 * (ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE) };
+  x86_asm *a = &e->a;
+  hg_x86_alu_imm(a, X86_ADD, 1, x86_at(X86_CONTEXT, INDEX), 1);
+  hg_x86_alu_imm(a, X86_ADD, 1,
+                 x86_at(X86_CONTEXT, (int32_t)offsetof(native_context, coordinate) + 8 * ATLAS_COORD_BLOCK_X), 1);
+  hg_x86_alu_imm(a, X86_SUB, 1, x86_at(X86_CONTEXT, (int32_t)offsetof(native_context, blocks_left)), 1);
+  hg_x86_jump_if(a, X86_NOT_EQUAL, top);
+}
+
 void hg_x86_write_wide(x86_emit *e, native_step *step) {
+  uint32_t top = hg_x86_new_label(&e->a);
   hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   step->entry = step->stream_entry = (uint32_t)e->a.count;
   hg_x86_write_prologue(e);
@@ -301,7 +336,13 @@ void hg_x86_write_wide(x86_emit *e, native_step *step) {
   e->copies = 1;
   e->leave = UINT32_MAX;
   hg_x86_plan_rows(e);
+  hg_x86_align(&e->a, X86_LOOP_ALIGNMENT, X86_NOP);
+  hg_x86_place(&e->a, top);
   hg_x86_write_body(e, step);
+  e->b->runs_on = (uint8_t)can_run_on(e);
+  if (e->b->runs_on) write_run_on(e, top);
+  e->block_end = hg_x86_new_label(&e->a);
+  hg_x86_place(&e->a, e->block_end);
   hg_x86_write_epilogue(e);
   hg_x86_write_leave(e);
   hg_x86_write_cold(e);

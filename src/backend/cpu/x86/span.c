@@ -109,7 +109,7 @@ void hg_x86_write_leave(x86_emit *e) {
   hg_x86_place(&e->a, e->leave);
   hg_x86_move_imm(&e->a, X86_RAX, 1);
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, has_left)), X86_RAX);
-  hg_x86_jump(&e->a, e->group_end);
+  hg_x86_jump(&e->a, e->block_end);
 }
 
 int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more) {
