@@ -102,16 +102,27 @@ static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
 static void write_full_groups(x86_emit *e, const native_step *step, uint32_t count) {
   uint32_t group = e->b->copies * e->lanes, top = hg_x86_new_label(&e->a);
   int is_loop = count > 2 || step->end - step->first > X86_MOST_EXACT_INSNS;
+  uint32_t load = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
   e->is_tail = 0;
   e->copies = e->b->copies;
   if (is_loop) {
     set_bounds(e, step);
+    hg_x86_find_free_registers(e, step);
+    if (e->free_registers != 0) hg_x86_jump(&e->a, load);
     hg_x86_place(&e->a, top);
   }
   for (uint32_t k = 0; k < (is_loop ? 1 : count); k++) write_group(e, step, group);
   if (!is_loop) return;
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(&e->a, X86_LESS_EQUAL, top);
+  if (hg_x86_is_jumped_to(&e->a, load)) {
+    hg_x86_jump(&e->a, done);
+    hg_x86_place(&e->a, load);
+    hg_x86_load_residents(e, &e->residents[e->is_stream]);
+    hg_x86_jump(&e->a, top);
+    hg_x86_place(&e->a, done);
+  }
+  e->free_registers = e->residents[e->is_stream].count = 0;
 }
 
 /* A region of a block that has all its lanes: the number of full groups is known, and so is the tail. */

@@ -353,8 +353,9 @@ static inline uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg) {
   return hg_x86_is_varying_special(r) && hg_x86_is_64(e, reg) ? 2 : 1;
 }
 
-/* Finds the registers that no value has, for constants; loads the constants that they turned out to hold. */
-void hg_x86_find_free_registers(x86_emit *e);
+/* Finds the vector registers that no value of a region has, for constants; loads the constants that they turned out to
+ * hold. */
+void hg_x86_find_free_registers(x86_emit *e, const native_step *step);
 void hg_x86_load_residents(x86_emit *e, const x86_residents *residents);
 
 /* A constant in all lanes: 32 or 64 bits. */

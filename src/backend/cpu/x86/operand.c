@@ -45,11 +45,17 @@ x86_rm hg_x86_tail_mask(const x86_emit *e) {
   return hg_x86_frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
 }
 
-/* The vector registers that no value has in any part of the program. */
-void hg_x86_find_free_registers(x86_emit *e) {
+/* Of values that live in registers in a region each has them to itself: the others need not be looked at. */
+static int is_of_region(const x86_emit *e, uint32_t r, const native_step *step) {
+  if (r == e->b->vector->regs.count) return 1;
+  return vector_reg_at(e->b->vector, r)->last >= step->first && vector_reg_at(e->b->vector, r)->first < step->end;
+}
+
+void hg_x86_find_free_registers(x86_emit *e, const native_step *step) {
   uint32_t used = 0;
   for (uint32_t r = 0; r <= e->b->vector->regs.count; r++) {
     const native_location *location = native_location_of(e->b, r);
+    if (!is_of_region(e, r, step)) continue;
     for (uint32_t k = 0;
          location->kind == NATIVE_REGISTERS && !location->is_mask && k < (uint32_t)location->copies * location->parts;
          k++)

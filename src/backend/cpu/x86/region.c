@@ -81,7 +81,7 @@ void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(a, X86_GREATER, tail);
   if (e->b->steps.count == 1) {
-    hg_x86_find_free_registers(e);
+    hg_x86_find_free_registers(e, step);
     residents->load = hg_x86_new_label(a);
     residents->top = begin;
     if (e->free_registers != 0) hg_x86_jump(a, residents->load);
