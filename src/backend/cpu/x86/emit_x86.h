@@ -243,12 +243,9 @@ void hg_x86_write_cold(x86_emit *e);
 /* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans_end is
  * written again, with all comparisons, as cold code. */
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
-/* The current NATIVE_WITHIN; behind the code, where they leave the block. The elements that hg_native_is_element is
- * for. */
+/* The current NATIVE_WITHIN; behind the code, where they leave the block. */
 int hg_x86_within(x86_emit *e);
-unsigned hg_x86_row_start(const x86_emit *e, uint32_t number); /* the register */
 void hg_x86_write_leave(x86_emit *e);
-x86_rm hg_x86_elements(const x86_emit *e, uint32_t reg);
 /* At spans_end or later; `i`: the instruction where that is. */
 void hg_x86_end_spans(x86_emit *e, uint32_t i);
 /* copies.c: before the instruction i that spans cover, or that follows while copies are to come. 1: it is not to be
@@ -375,6 +372,11 @@ void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, i
 x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 unsigned hg_x86_source_reg(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch);
 unsigned hg_x86_rm_reg(x86_emit *e, x86_rm rm, int is_64, unsigned scratch);
+
+/* The register of a row start. 1 if there is one for an index by a row, or it needs none: *lane, with the first lane's
+ * index, and what is to be added to it. */
+unsigned hg_x86_row_start(const x86_emit *e, uint32_t number);
+int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more);
 
 /* 1: a block-uniform u32 that is in memory or a constant while a region runs; loads it into `reg`. */
 int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg);

@@ -81,10 +81,6 @@ void hg_x86_prefetch_later(x86_emit *e) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-unsigned hg_x86_row_start(const x86_emit *e, uint32_t number) {
-  return hg_x86_base_registers[e->used_bases - e->b->row_start_count + number];
-}
-
 /* Row starts get their registers with the first comparison. 32 bits do not wrap where 64 are below the limit. */
 int hg_x86_within(x86_emit *e) {
   const vector_insn *insn = e->insn;
@@ -110,30 +106,4 @@ void hg_x86_write_leave(x86_emit *e) {
   hg_x86_move_imm(&e->a, X86_RAX, 1);
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, has_left)), X86_RAX);
   hg_x86_jump(&e->a, e->block_end);
-}
-
-int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more) {
-  const hg_vector *v = e->b->vector;
-  const vector_reg *reg = vector_reg_at(v, index);
-  *lane = X86_TILE_LANE;
-  *more = 0;
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits == ATLAS_REG_BLOCK_LANE;
-  uint32_t added = hg_native_added_to_lane(v, vector_insn_at(v, reg->first));
-  if (added == VECTOR_NONE) return 0;
-  if (vector_reg_at(v, added)->kind == VECTOR_CONSTANT) {
-    *more = (int64_t)vector_reg_at(v, added)->bits;
-    return 1;
-  }
-  uint32_t number = hg_native_row_start(e->b, added);
-  if (number < NATIVE_MOST_ROW_STARTS) *lane = hg_x86_row_start(e, number);
-  return number < NATIVE_MOST_ROW_STARTS;
-}
-
-x86_rm hg_x86_elements(const x86_emit *e, uint32_t reg) {
-  const vector_insn *load = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, reg)->first);
-  unsigned lane;
-  int64_t more, slice = load->slice % e->b->slices;
-  hg_x86_find_row(e, load->s[0], &lane, &more); /* it has one */
-  return x86_indexed((unsigned)e->base_of[load->symbol], lane, 2,
-                     (int32_t)(((int64_t)load->bits + more + slice * e->lanes) * (int64_t)sizeof(uint32_t)));
 }

@@ -50,6 +50,37 @@ static x86_rm shared_operand(const x86_emit *e, const vector_reg *r) {
   return rm;
 }
 
+unsigned hg_x86_row_start(const x86_emit *e, uint32_t number) {
+  return hg_x86_base_registers[e->used_bases - e->b->row_start_count + number];
+}
+
+int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more) {
+  const hg_vector *v = e->b->vector;
+  const vector_reg *reg = vector_reg_at(v, index);
+  *lane = X86_TILE_LANE;
+  *more = 0;
+  if (reg->kind == VECTOR_SPECIAL) return reg->bits == ATLAS_REG_BLOCK_LANE;
+  uint32_t added = hg_native_added_to_lane(v, vector_insn_at(v, reg->first));
+  if (added == VECTOR_NONE) return 0;
+  if (vector_reg_at(v, added)->kind == VECTOR_CONSTANT) {
+    *more = (int64_t)vector_reg_at(v, added)->bits;
+    return 1;
+  }
+  uint32_t number = hg_native_row_start(e->b, added);
+  if (number < NATIVE_MOST_ROW_STARTS) *lane = hg_x86_row_start(e, number);
+  return number < NATIVE_MOST_ROW_STARTS;
+}
+
+/* See hg_native_is_element. */
+static x86_rm element_operand(const x86_emit *e, uint32_t reg) {
+  const vector_insn *load = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, reg)->first);
+  unsigned lane;
+  int64_t more, slice = load->slice % e->b->slices;
+  hg_x86_find_row(e, load->s[0], &lane, &more); /* it has one */
+  return x86_indexed((unsigned)e->base_of[load->symbol], lane, 2,
+                     (int32_t)(((int64_t)load->bits + more + slice * e->lanes) * (int64_t)sizeof(uint32_t)));
+}
+
 x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (r->kind == VECTOR_CONSTANT) return hg_x86_register_constant(e, reg);
@@ -60,7 +91,7 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
   const native_location *location = native_location_of(e->b, reg);
   if (location->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
   if (location->kind == NATIVE_NOWHERE && e->b->slices > 0) return shared_operand(e, r);
-  if (location->kind == NATIVE_ELEMENTS) return hg_x86_elements(e, reg);
+  if (location->kind == NATIVE_ELEMENTS) return element_operand(e, reg);
   if (e->loop.version == X86_QUICK && e->loop.folded == reg && e->loop.folded_into == e->index) {
     x86_rm at = e->loop.folded_at;
     at.displacement += (int32_t)(copy * e->vector_bytes);

@@ -63,10 +63,6 @@ void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy);
 int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg);
 void hg_x86_add_displacement(x86_emit *e, const x86_access *m, uint32_t slow); /* to rax */
 
-/* Where an access to 32-bit elements that are in bounds has its first lane's, if a general register has the row start
- * (NATIVE_WITHIN). */
-int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more);
-
 /* The register u, the same in all lanes, of an index that is blane + u; VECTOR_NONE. */
 uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
 /* ahead.c: for the current access [x + blane + u] of a block: rax, which is u, is noted for prefetches elsewhere; a
