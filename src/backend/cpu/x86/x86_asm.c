@@ -314,7 +314,7 @@ uint32_t hg_x86_new_label(x86_asm *a) {
 }
 
 int hg_x86_is_jumped_to(const x86_asm *a, uint32_t label) {
-  return ((const x86_label *)a->labels.data)[label].waiting != UINT32_MAX;
+  return label < a->labels.count && ((const x86_label *)a->labels.data)[label].waiting != UINT32_MAX; /* no memory */
 }
 
 static void patch(x86_asm *a, uint32_t at, uint32_t target) {
