@@ -109,6 +109,13 @@ ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t 
   return ops_fold_leaves(fold, 0, 1, count, nth, (void *)(uintptr_t)values);
 }
 
+ops_held ops_fold_where(const ops_fold *fold, uint32_t predicate, ops_held value) {
+  ops_held there = value.is_own ? value : (ops_held){ops_register(fold->code), 1};
+  atlas_emit(fold->code->builder, ATLAS_OP_sel, (atlas_type)fold->type, 4, atlas_reg(there.reg), atlas_pred(predicate),
+             atlas_reg(value.reg), atlas_bits(fold->identity));
+  return there;
+}
+
 ops_held ops_fold_lanes(const ops_fold *fold, ops_held value) {
   ops_held result = value.is_own ? value : (ops_held){ops_register(fold->code), 1};
   atlas_emit(fold->code->builder, fold->collective, (atlas_type)fold->type, 2, atlas_reg(result.reg),

@@ -40,6 +40,8 @@ ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, 
                          void *context);
 /* Of these values; gives them back. */
 ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count);
+/* The value where the predicate holds, elsewhere what changes nothing. */
+ops_held ops_fold_where(const ops_fold *fold, uint32_t predicate, ops_held value);
 /* Of the block's lanes. */
 ops_held ops_fold_lanes(const ops_fold *fold, ops_held value);
 

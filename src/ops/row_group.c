@@ -431,6 +431,17 @@ void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64
   if (code->variable[g->row_rank] != column) ops_register_free(code, column);
 }
 
+void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t column, uint16_t base,
+                               const ops_layout *layout, uint32_t element) {
+  uint32_t wide = layout->wide, first = ops_column(layout, element - element % wide);
+  atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(column), atlas_reg(base), atlas_bits(first));
+  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(column),
+             number(code, g->columns));
+  atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(column), atlas_reg(column),
+             number(code, g->columns - wide));
+  ops_row_set_column(g, code, column, element % wide);
+}
+
 int ops_row_derived_varies(const row_group *g, uint32_t variable) {
   return (ops_varies(&g->terms, &g->terms.derived[variable].of) & column_bits(g)) != 0;
 }

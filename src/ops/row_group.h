@@ -93,12 +93,18 @@ uint32_t ops_row_element_bytes(const row_group *g);
 
 /* ---- code that all ways share ---------------------------------------------------------------------------------- */
 
+enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xffff };
+
 /* Begins the program. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
 hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
 /* The row's coordinates, from its number in a register of the index type. */
 void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row);
 /* The column's coordinates from column `base` (a register) + displacement: until ops_row_forget. */
 void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
+/* The same in a load that may reach beyond the row: lanes that have nothing in it read the row's last columns, and
+ * ROW_IS_THERE says which are none of them. `column`: a register for that. */
+void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t column, uint16_t base,
+                               const ops_layout *layout, uint32_t element);
 void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
 int ops_row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
 /* What varies along columns is not known any more. */
@@ -121,7 +127,6 @@ typedef struct row_storing {
   ops_held (*value_at)(void *context, const row_result *result, uint32_t element);
   void (*set_element)(void *context, uint32_t element);
 } row_storing;
-enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xffff };
 void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
                     uint32_t stage, int tests);
 

@@ -110,11 +110,7 @@ static ops_held leaf(void *context, uint32_t element) {
   held_row *h = context;
   element += h->row_in_hand * elements_of(h->layout);
   ops_held value = value_at(h, h->reduction->input, element);
-  if (!is_in_tail(h, element)) return value;
-  ops_held there = value.is_own ? value : (ops_held){ops_register(&h->code), 1};
-  atlas_emit(h->code.builder, ATLAS_OP_sel, (atlas_type)h->fold.type, 4, atlas_reg(there.reg), atlas_pred(ROW_IS_THERE),
-             atlas_reg(value.reg), atlas_bits(h->fold.identity));
-  return there;
+  return is_in_tail(h, element) ? ops_fold_where(&h->fold, ROW_IS_THERE, value) : value;
 }
 
 static int is_float(uint8_t type) { return atlas_kind((atlas_type)type) == ATLAS_KIND_FLOAT; }

@@ -31,21 +31,9 @@ static atlas_operand index_scalar(loop_row *l, uint64_t value) {
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
-/* Lanes that have nothing in a load read the row's last columns; ROW_IS_THERE says so. */
 static void set_element(loop_row *l, uint32_t element) {
-  ops_code *code = &l->code;
-  uint32_t wide = l->layout.wide, first = ops_column(&l->layout, element - element % wide);
-  if (!l->tests) {
-    ops_row_set_column(l->g, code, l->base, first + element % wide);
-    return;
-  }
-  atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->base),
-             atlas_bits(first));
-  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(l->column),
-             index_scalar(l, l->g->columns));
-  atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->column),
-             index_scalar(l, l->g->columns - wide));
-  ops_row_set_column(l->g, code, l->column, element % wide);
+  if (l->tests) ops_row_set_tested_column(l->g, &l->code, l->column, l->base, &l->layout, element);
+  else ops_row_set_column(l->g, &l->code, l->base, ops_column(&l->layout, element));
 }
 
 static ops_held value_at(loop_row *l, term_id term, uint32_t element) {
@@ -59,11 +47,7 @@ static ops_held value_at(loop_row *l, term_id term, uint32_t element) {
 static ops_held leaf(void *context, uint32_t element) {
   loop_row *l = context;
   ops_held value = value_at(l, l->reduction->input, element);
-  if (!l->tests) return value;
-  ops_held there = value.is_own ? value : (ops_held){ops_register(&l->code), 1};
-  atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->fold.type, 4, atlas_reg(there.reg), atlas_pred(ROW_IS_THERE),
-             atlas_reg(value.reg), atlas_bits(l->fold.identity));
-  return there;
+  return l->tests ? ops_fold_where(&l->fold, ROW_IS_THERE, value) : value;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */

@@ -132,21 +132,10 @@ int ops_rows_shared_can(const row_group *g) {
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-/* Lanes that have nothing in a load read the row's last columns; ROW_IS_THERE says so. */
 static void set_element(void *context, uint32_t element) {
   shared_row *l = context;
-  ops_code *code = &l->code;
-  uint32_t wide = l->layout.wide, first = ops_column(&l->layout, element - element % wide);
-  if (!l->tests) {
-    ops_row_set_column(l->g, code, l->base, first + element % wide);
-    return;
-  }
-  emit_index(l, ATLAS_OP_add, l->column, l->base, first);
-  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(l->column),
-             index_scalar(l, l->g->columns));
-  atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(l->column), atlas_reg(l->column),
-             index_scalar(l, l->g->columns - wide));
-  ops_row_set_column(l->g, code, l->column, element % wide);
+  if (l->tests) ops_row_set_tested_column(l->g, &l->code, l->column, l->base, &l->layout, element);
+  else ops_row_set_column(l->g, &l->code, l->base, ops_column(&l->layout, element));
 }
 
 static void load_from_memory(shared_row *l, const shared_load *load) {
@@ -228,11 +217,7 @@ static ops_held value_at(shared_row *l, term_id term, uint32_t element) {
 static ops_held leaf(void *context, uint32_t element) {
   shared_row *l = context;
   ops_held value = value_at(l, l->reduction->input, element);
-  if (!l->tests) return value;
-  ops_held there = value.is_own ? value : (ops_held){ops_register(&l->code), 1};
-  atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->fold.type, 4, atlas_reg(there.reg), atlas_pred(ROW_IS_THERE),
-             atlas_reg(value.reg), atlas_bits(l->fold.identity));
-  return there;
+  return l->tests ? ops_fold_where(&l->fold, ROW_IS_THERE, value) : value;
 }
 
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
