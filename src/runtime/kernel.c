@@ -127,7 +127,7 @@ hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, 
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Under the lock, so that this thread no longer touches the kernel when one that it wakes destroys it. */
+/* Once the state is known another thread may destroy the kernel, so this one looks at it no more. */
 void hg_kernel_complete(hg_kernel *kernel, hg_status status) {
   if (status != HG_OK) {
     kernel->failure = status;
@@ -135,9 +135,9 @@ void hg_kernel_complete(hg_kernel *kernel, hg_status status) {
   }
   hg_executor *executor = kernel->executor;
   hg_lock(executor);
+  int is_abandoned = kernel->is_abandoned;
   atomic_store_explicit(&kernel->state, status == HG_OK ? HG_READY : HG_FAILED, memory_order_release);
   hg_wake(&kernel->state);
-  int is_abandoned = kernel->is_abandoned;
   hg_unlock(executor);
   if (is_abandoned) hg_kernel_destroy(kernel);
 }
