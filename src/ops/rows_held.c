@@ -296,6 +296,7 @@ static void compute_row_terms(held_row *h) {
   uint32_t count = find_row_terms(h, found);
   if (count == 0) return;
   uint16_t own[ROWS_MOST_REDUCTIONS + MOST_ROW_TERMS];
+  memset(own, 0xff, sizeof own);
   take_own_results(h, own);
   for (uint32_t i = 0; i < count; i++) {
     ops_term *term = ops_term_at(&h->g->terms, found[i].term);

@@ -273,8 +273,8 @@ static void write_fold(ptx *p, uint8_t type) {
 
 void hg_ptx_folds(ptx *p) {
   p->out = &p->cold;
-  for (uint8_t type = 0; type < ATLAS_TYPE_COUNT; type++)
-    if (p->fold[type].calls > 0) write_fold(p, type);
+  for (uint32_t type = 0; type < ATLAS_TYPE_COUNT; type++)
+    if (p->fold[type].calls > 0) write_fold(p, (uint8_t)type);
   p->out = &p->body;
 }
 
