@@ -1,6 +1,7 @@
 /* nodes.c - nodes of a computation: adding one, finding the equal one, and short ways to say the common ones. */
 #include "ops/nodes.h"
 
+#include "atlas/tables.h"
 #include "atlas/value.h"
 
 #include <stdarg.h>
@@ -235,4 +236,10 @@ value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type
   ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input_count = 2, .input = {a, b}};
   node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
   return ops_add(c, &node);
+}
+
+uint32_t ops_work_of(atlas_op op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  if (op == ATLAS_OP_div || op == ATLAS_OP_sqrt) return 8;
+  return info != NULL && (info->flags & ATLAS_FUNC) != 0 ? 20 : 1;
 }

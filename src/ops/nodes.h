@@ -128,4 +128,7 @@ value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type
 /* Keeps the first error of a computation, with hg_last_error's sentence; returns 0. */
 value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) HG_PRINTF(3, 4);
 
+/* Instructions that an element of a pointwise operation takes, about. */
+uint32_t ops_work_of(atlas_op op);
+
 #endif

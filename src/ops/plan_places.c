@@ -38,10 +38,8 @@ static int is_inside(const planner *p, uint32_t i, uint32_t number) {
 /* Instructions for one element; of those that read a storage, the address and the load. */
 static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   const ops_node *node = node_at(p, index);
-  const atlas_op_info *info = node->kind == OPS_POINTWISE ? atlas_op_lookup((atlas_op)node->op) : NULL;
   uint32_t work = is_virtual(node) ? 0 : 1;
-  if (info != NULL && (info->flags & ATLAS_FUNC) != 0) work = 20;
-  if (node->kind == OPS_POINTWISE && (node->op == ATLAS_OP_div || node->op == ATLAS_OP_sqrt)) work = 8;
+  if (node->kind == OPS_POINTWISE) work = ops_work_of((atlas_op)node->op);
   if (node->kind == OPS_RANDOM) work = 100;
   if (node->kind == OPS_GATHER) work = 10;
   if (node->kind == OPS_CONCATENATE) work = 5;

@@ -228,10 +228,7 @@ static uint32_t work_of(const row_group *g, term_id id) {
   const ops_term *term = ops_term_at(&g->terms, id);
   if (term->kind == TERM_BOUND || term->varies == 0) return 0;
   if (term->kind != TERM_POINTWISE || term->type == ATLAS_bool) return IMPOSSIBLE;
-  const atlas_op_info *info = atlas_op_lookup((atlas_op)term->op);
-  uint32_t work = 1;
-  if (term->op == ATLAS_OP_div || term->op == ATLAS_OP_sqrt) work = 8;
-  if (info != NULL && (info->flags & ATLAS_FUNC) != 0) work = 20;
+  uint32_t work = ops_work_of((atlas_op)term->op);
   for (uint32_t i = 0; i < term->input_count; i++) work += work_of(g, term->input[i]);
   return work < IMPOSSIBLE ? work : IMPOSSIBLE;
 }

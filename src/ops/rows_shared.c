@@ -107,7 +107,7 @@ static uint32_t find_loads(const row_group *g, shared_load *loads) {
 
 static uint32_t bytes_of(atlas_type type) { return atlas_type_bits(type) / 8; }
 
-/* Units of whole sets for which a block has shared memory, by the side of what its reductions take. */
+/* Units for which a block has shared memory, by the side of what its reductions take. */
 static uint32_t count_units(const row_group *g, const shared_load *loads, uint32_t load_count) {
   uint64_t unit = 0, beside = OF_COLLECTIVES, most = (g->columns + SET - 1) / SET * UNITS;
   uint32_t wide = ops_row_neighbours(g, MOST_WIDE), room = g->group->plan->target.shared_bytes;
@@ -168,9 +168,8 @@ static void fetch(shared_row *l) {
   uint32_t first = 0, later = 0;
   for (uint32_t i = 0; i < l->load_count; i++) {
     if (!is_read(&l->loads[i], l->stage)) continue;
-    if (is_first(&l->loads[i], l->stage)) load_from_memory(l, &l->loads[i]);
-    if (is_first(&l->loads[i], l->stage)) first |= 1u << i;
-    else later |= 1u << i;
+    *(is_first(&l->loads[i], l->stage) ? &first : &later) |= 1u << i;
+    if (first >> i & 1) load_from_memory(l, &l->loads[i]);
   }
   uint16_t at = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   emit_index(l, ATLAS_OP_mul, at, at, l->layout.wide);
@@ -305,10 +304,9 @@ static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
 typedef void reduction_step(shared_row *l, uint32_t i, uint16_t lane);
 
 static void store_parts(shared_row *l, uint32_t i, uint16_t lane) {
-  for (uint32_t w = 0; w < l->layout.wide; w++) {
+  for (uint32_t w = 0; w < l->layout.wide; w++)
     atlas_emit(l->code.builder, ATLAS_OP_sts, (atlas_type)l->fold.type, 2,
                atlas_mem_reg(l->parts[i], lane, (int64_t)w * LANES), atlas_reg(l->part[i][w][LEVELS]));
-  }
 }
 
 /* For each ordered reduction of the stage. */
