@@ -30,8 +30,10 @@ static int all_bytes_are(const uint8_t *bytes, uint64_t byte_count, uint8_t valu
 
 /* ---- free blocks ------------------------------------------------------------------------------------------------- */
 
-/* Very large buffers begin at one place or another of a block's first page. */
-static int share_a_block(const uint8_t *a, const uint8_t *b) { return (uintptr_t)a / 4096 == (uintptr_t)b / 4096; }
+/* Very large buffers begin at one place or another of a block's first huge page. */
+static int share_a_block(const uint8_t *a, const uint8_t *b) {
+  return (uintptr_t)a / HG_HUGE_PAGE_BYTES == (uintptr_t)b / HG_HUGE_PAGE_BYTES;
+}
 
 static void blocks_are_used_again(void) {
   static const uint64_t sizes[] = {2 * MEGABYTE + 100, 3 * MEGABYTE + 1, 16 * MEGABYTE, 40 * MEGABYTE + 12345};
@@ -130,7 +132,10 @@ static void places_in_a_page(void) {
   for (int i = 0; i < BLOCKS; i++) {
     CHECK_EQ_U64((uintptr_t)smaller[i] % 4096, (uintptr_t)smaller[0] % 4096);
     CHECK_EQ_U64((uintptr_t)aligned[i] % 4096, 0);
-    for (int k = 0; k < i; k++) CHECK((uintptr_t)large[i] % 4096 != (uintptr_t)large[k] % 4096);
+    for (int k = 0; k < i; k++) {
+      uintptr_t apart = ((uintptr_t)large[i] - (uintptr_t)large[k]) % HG_HUGE_PAGE_BYTES;
+      CHECK(apart % 4096 != 0 && apart > 4096 && apart < HG_HUGE_PAGE_BYTES - 4096);
+    }
   }
   for (int i = 0; i < BLOCKS; i++) {
     hg_cpu_free(&memory, large[i]);

@@ -12,13 +12,16 @@
 #include <string.h>
 
 enum {
-  ROUND_FROM = 16 << 20,     /* mappings from this size on are whole huge pages: at most an eighth is wasted */
-  SMALL_PAGE_BYTES = 4096,   /* at least: what smaller ones are rounded to */
-  STAGGER_BYTES = 1024,      /* from one place in a page at which very large buffers begin to the next */
-  STAGGERS = SMALL_PAGE_BYTES / STAGGER_BYTES,
-  KEPT_FRACTION = 8,         /* of the machine's memory is kept in free blocks at most */
-  PART_BYTES = 1 << 20,      /* of a copy or fill that threads share */
-  BYTES_PER_NS = 10,         /* that one thread copies or fills, roughly */
+  ROUND_FROM = 16 << 20,   /* mappings from this size on are whole huge pages: at most an eighth is wasted */
+  SMALL_PAGE_BYTES = 4096, /* at least: what smaller ones are rounded to */
+  STAGGERED_FRACTION =
+      4,              /* of the size past which results are not kept in caches: buffers from here on are staggered */
+  PLACE_BYTES = 1024, /* from one place in a page at which they begin to the next */
+  STAGGER_BYTES = SMALL_PAGE_BYTES + PLACE_BYTES,
+  STAGGERS = 16,
+  KEPT_FRACTION = 8,               /* of the machine's memory is kept in free blocks at most */
+  PART_BYTES = 1 << 20,            /* of a copy or fill that threads share */
+  BYTES_PER_NS = 10,               /* that one thread copies or fills, roughly */
   DEFAULT_STREAM_BYTES = 32 << 20, /* where the size of the last-level cache is not known */
 };
 
@@ -134,18 +137,21 @@ static uint64_t round_up(uint64_t byte_count, uint64_t multiple) {
   return (byte_count + multiple - 1) / multiple * multiple;
 }
 
-/* How much further into its page a buffer begins that is so large that a launch on a few of its size writes past the
- * caches: that is slower at the place in a page that the operands are read at. Measured on Zen 4, 16M elements, one
- * thread, without it and with: a + b 4.8 and 4.5 ms, eight operations on two inputs likewise; three inputs have nothing
- * of it. */
+/* How much further into its pages a buffer begins that is so large that a launch on a few of its size writes past the
+ * caches. It begins at another place in a page than the last ones, because that is slower at the place that the
+ * operands are read at: measured on Zen 4, 16M elements, one thread, without it and with: a + b 4.8 and 4.5 ms, eight
+ * operations on two inputs likewise; three inputs have nothing of it. And it begins in another page, because mappings
+ * of the same power of two often lie a multiple of 256 MiB apart, and two operands that do to within a page, read side
+ * by side, evict each other (the caches tell lines apart by a few bits of their addresses first): eight operations on
+ * two inputs of 64M elements 29.5 ms so, 22.0 ms at any other distance. */
 static uint32_t stagger(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
-  if (byte_count < memory->stream_bytes / STAGGERS || alignment > STAGGER_BYTES) return 0;
+  if (byte_count < memory->stream_bytes / STAGGERED_FRACTION || alignment > PLACE_BYTES) return 0;
   return memory->staggered++ % STAGGERS * STAGGER_BYTES;
 }
 
 /* *fresh: the pages are new, and read as zero without having been touched. */
 static uint8_t *allocate_large(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int *fresh) {
-  uint64_t total = byte_count + alignment + SMALL_PAGE_BYTES; /* the head lies in the first `alignment` bytes */
+  uint64_t total = byte_count + alignment + STAGGERS * STAGGER_BYTES; /* the head lies in the first `alignment` bytes */
   total = round_up(total, total >= ROUND_FROM ? HG_HUGE_PAGE_BYTES : SMALL_PAGE_BYTES);
   block_head head = {.block = NULL};
   uint32_t index = 0;
