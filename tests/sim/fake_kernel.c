@@ -239,6 +239,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   EXPECT(grid_x > 0 && grid_y > 0 && grid_z > 0 && grid_x <= INT32_MAX && grid_y <= 65535 && grid_z <= 65535);
   EXPECT(block_x > 0 && block_y > 0 && block_z > 0 && block_z <= 64 && block_x * block_y * block_z <= 1024);
   object *o = function;
+  EXPECT(grid_x % ptx_cluster_blocks(o->module->program, o->name) == 0);
   EXPECT(shared_bytes <= (o->dynamic_bytes > DECLARED_SHARED ? o->dynamic_bytes : DECLARED_SHARED) && extra == NULL);
   blocks = grid_x * grid_y * grid_z;
   work *w = fake_give(stream);

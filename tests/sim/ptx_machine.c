@@ -1,4 +1,4 @@
-/* ptx_machine.c - runs parsed PTX: blocks one after the other, the threads of a block in turns. */
+/* ptx_machine.c - runs parsed PTX: clusters of blocks one after the other, the threads of a cluster in turns. */
 #include "ptx_machine.h"
 
 #include "ptx_value.h"
@@ -18,7 +18,7 @@ typedef struct frame {
   uint32_t pc;
 } frame;
 
-typedef enum state { RUNS, WAITS_BARRIER, WAITS_WARP, ENDED } state;
+typedef enum state { RUNS, WAITS_BARRIER, WAITS_WARP, WAITS_CLUSTER, ENDED } state;
 
 typedef struct thread {
   frame frame[CALL_DEPTH];
@@ -26,30 +26,50 @@ typedef struct thread {
   state state;
   uint32_t id[3];
   uint32_t linear;
+  struct block *block;
+  uint32_t arrivals, waits; /* at barriers of the cluster, both from 1: an arrival, then a wait for all others' */
+  uint8_t unreleased;       /* it touched what threads exchange, and has not arrived since */
   uint8_t carry;
   uint8_t *local;
   uint64_t offered; /* what a shuffle or vote gives to the others */
   uint64_t steps;
 } thread;
 
-/* Of a byte that lanes exchange: who wrote and read it last, and behind how many barriers. */
-#define SEVERAL UINT32_MAX
+/* Of a byte that threads exchange: who wrote and read it last, and what they had come to. */
+#define SEVERAL UINT16_MAX
 typedef struct access {
-  uint32_t writer, written, reader, read;
+  uint16_t block, thread;      /* the block's place in the cluster; threads of several blocks are several threads */
+  uint32_t barriers, arrivals; /* of the block; of the thread */
 } access;
+
+typedef struct place {
+  access write, read;
+} place;
+
+/* A block of the cluster that runs. */
+typedef struct block {
+  uint32_t id[3], rank;
+  uint8_t *shared;
+  place *places;      /* per watched byte of it */
+  uint32_t barriers;  /* from 1 */
+  uint32_t waits;     /* the most of a thread's */
+  uint32_t visitors;  /* the most arrivals of a thread of another block that touched its shared memory; 0: none did */
+  thread *threads;
+  uint32_t unended;   /* of the threads */
+} block;
+
+enum { RANK_SHIFT = 24 }; /* an address in the cluster: 1 + the block's rank from this bit on; 0: the own block */
 
 typedef struct machine {
   const ptx_module *module;
   const ptx_function *entry;
   const ptx_launch *launch;
-  uint8_t *shared;
   size_t shared_bytes;
-  access *access;              /* per byte of shared memory */
   size_t watched, watched_end; /* bytes in which nobody may race: where a kernel's own exchanges happen */
-  uint32_t barriers;           /* of the block, from 1 */
-  thread *threads;
-  uint32_t thread_count;
-  uint32_t block[3];
+  block blocks[PTX_CLUSTER_BLOCKS];
+  uint32_t block_count;        /* of a cluster */
+  uint32_t thread_count;       /* of a block */
+  uint32_t meetings;           /* barriers of the cluster that have opened, and 1 */
   jmp_buf failed;
   char *why;
   size_t why_bytes;
@@ -60,8 +80,8 @@ _Noreturn static void fail(machine *m, const thread *t, const char *format, ...)
   const frame *f = &t->frame[t->depth];
   const ptx_insn *insns = f->function->insns.data;
   int used = snprintf(m->why, m->why_bytes, "line %u, block %u %u %u, thread %u: ",
-                      (unsigned)insns[f->pc < f->function->insns.count ? f->pc : 0].line, (unsigned)m->block[0],
-                      (unsigned)m->block[1], (unsigned)m->block[2], (unsigned)t->linear);
+                      (unsigned)insns[f->pc < f->function->insns.count ? f->pc : 0].line, (unsigned)t->block->id[0],
+                      (unsigned)t->block->id[1], (unsigned)t->block->id[2], (unsigned)t->linear);
   va_start(arguments, format);
   vsnprintf(m->why + used, m->why_bytes - (size_t)used, format, arguments);
   va_end(arguments);
@@ -86,8 +106,10 @@ static uint64_t special(const machine *m, const thread *t, uint64_t number) {
   uint32_t lane = lane_of(t);
   if (number < SPECIAL_NTID) return t->id[number];
   if (number < SPECIAL_CTAID) return m->launch->block[number - SPECIAL_NTID];
-  if (number < SPECIAL_NCTAID) return m->block[number - SPECIAL_CTAID];
-  if (number < SPECIAL_LANEID) return m->launch->grid[number - SPECIAL_NCTAID];
+  if (number < SPECIAL_NCTAID) return t->block->id[number - SPECIAL_CTAID];
+  if (number < SPECIAL_CLUSTERID) return m->launch->grid[number - SPECIAL_NCTAID];
+  if (number < SPECIAL_LANEID)
+    return t->block->id[number - SPECIAL_CLUSTERID] / (number == SPECIAL_CLUSTERID ? m->block_count : 1);
   switch (number) {
   case SPECIAL_LANEID: return lane;
   case SPECIAL_WARPID: return t->linear / WARP;
@@ -98,6 +120,7 @@ static uint64_t special(const machine *m, const thread *t, uint64_t number) {
   case SPECIAL_LANEMASK_EQ: return UINT64_C(1) << lane;
   case SPECIAL_NWARPID: return (m->thread_count + WARP - 1) / WARP;
   case SPECIAL_SMID: return 0;
+  case SPECIAL_CLUSTER_RANK: return t->block->rank;
   default: return t->steps;
   }
 }
@@ -167,6 +190,34 @@ static uint8_t *in_module(const machine *m, uint64_t address, size_t byte_count)
   return NULL;
 }
 
+/* Of a block that has begun for sure, and will not have ended by then: leave_block looks at the latter. */
+static void visit(machine *m, const thread *t, block *to) {
+  if (to == t->block) return;
+  if (t->waits == 1) fail(m, t, "block %u of the cluster might not have begun", (unsigned)to->rank);
+  if (to->unended == 0) fail(m, t, "block %u of the cluster: the block has ended", (unsigned)to->rank);
+  if (to->visitors < t->arrivals) to->visitors = t->arrivals;
+}
+
+/* The block of an address in the cluster; NULL: there is none. */
+static block *block_at(machine *m, const thread *t, uint64_t address) {
+  uint64_t rank = address >> RANK_SHIFT;
+  return rank == 0 ? t->block : rank <= m->block_count ? &m->blocks[rank - 1] : NULL;
+}
+
+static uint8_t *locate_in_cluster(machine *m, const thread *t, uint64_t address, size_t byte_count) {
+  block *to = block_at(m, t, address);
+  address %= 1u << RANK_SHIFT;
+  if (to == NULL || address + byte_count > m->shared_bytes) return NULL;
+  visit(m, t, to);
+  return to->shared + address;
+}
+
+static void map_address(machine *m, thread *t, const ptx_insn *i) {
+  uint64_t address = operand(m, t, i, 1), rank = operand(m, t, i, 2);
+  if (address >> RANK_SHIFT != 0) fail(m, t, "mapa of 0x%llx: not of the block", (unsigned long long)address);
+  answer(m, t, i, ((rank < m->block_count ? rank : PTX_CLUSTER_BLOCKS) + 1) << RANK_SHIFT | address);
+}
+
 static uint8_t *locate(machine *m, thread *t, const ptx_insn *i, const ptx_operand *o, size_t byte_count) {
   const frame *f = &t->frame[t->depth];
   ptx_space space = i->words.space;
@@ -175,10 +226,11 @@ static uint8_t *locate(machine *m, thread *t, const ptx_insn *i, const ptx_opera
                                         : 0;
   uint64_t address = base + o->bits;
   uint8_t *bytes = NULL;
-  if (space == SPACE_SHARED) address = (uint32_t)address;
+  if (space == SPACE_SHARED || space == SPACE_CLUSTER) address = (uint32_t)address;
   if (address % byte_count != 0)
     fail(m, t, "%zu bytes at 0x%llx: not aligned", byte_count, (unsigned long long)address);
-  if (space == SPACE_SHARED) bytes = address + byte_count <= m->shared_bytes ? m->shared + address : NULL;
+  if (space == SPACE_SHARED) bytes = address + byte_count <= m->shared_bytes ? t->block->shared + address : NULL;
+  else if (space == SPACE_CLUSTER) bytes = locate_in_cluster(m, t, address, byte_count);
   else if (space == SPACE_PARAM)
     bytes = address + byte_count <= m->entry->parameter_bytes ? (uint8_t *)(uintptr_t)m->launch->parameters + address
                                                               : NULL;
@@ -191,19 +243,44 @@ static uint8_t *locate(machine *m, thread *t, const ptx_insn *i, const ptx_opera
   return bytes;
 }
 
+/* Whether a barrier lies between an access and what a thread does now: one of the block of both, or one of the cluster
+ * at which the former thread had yet to arrive and for which the latter has waited. */
+static int is_before(const access *a, const thread *t) {
+  return (a->block == t->block->rank && a->barriers < t->block->barriers) || a->arrivals < t->waits;
+}
+
+static int may_race(const access *a, const thread *t) {
+  return !is_before(a, t) && (a->block != t->block->rank || a->thread != t->linear);
+}
+
+/* One reader more: from here on all of them count as the one that the fewest barriers put before others. */
+static access joined(const access *old, const access *now) {
+  int is_near = old->block == now->block;
+  return (access){.block = is_near ? now->block : SEVERAL,
+                  .thread = SEVERAL,
+                  .barriers = now->barriers,
+                  .arrivals = old->arrivals > now->arrivals ? old->arrivals : now->arrivals};
+}
+
 /* Two threads, one of them writing, with no barrier between. */
-static void watch(machine *m, const thread *t, const ptx_insn *i, const uint8_t *at, size_t byte_count, int writes) {
-  if (i->words.space != SPACE_SHARED) return;
-  size_t first = (size_t)(at - m->shared);
-  for (size_t k = first; k < first + byte_count && k >= m->watched && k < m->watched_end; k++) {
-    access *a = &m->access[k];
-    int other_wrote = a->written == m->barriers && a->writer != t->linear;
-    int other_read = a->read == m->barriers && a->reader != t->linear;
-    if (other_wrote || (writes && other_read))
-      fail(m, t, "a race with thread %d on byte %zu of shared memory", (int)(other_wrote ? a->writer : a->reader), k);
-    if (writes) *a = (access){.writer = t->linear, .written = m->barriers, .reader = a->reader, .read = a->read};
-    else *a = (access){.writer = a->writer, .written = a->written, .reader = other_read ? SEVERAL : t->linear,
-                       .read = m->barriers};
+static void watch(machine *m, thread *t, const ptx_insn *i, const uint8_t *at, size_t byte_count, int writes) {
+  if (i->words.space != SPACE_SHARED && i->words.space != SPACE_CLUSTER) return;
+  const block *b = t->block;
+  if (i->words.space == SPACE_CLUSTER)
+    for (b = m->blocks; at < b->shared || at >= b->shared + m->shared_bytes;) b++;
+  size_t first = (size_t)(at - b->shared), end = first + byte_count;
+  if (end > m->watched_end) end = m->watched_end;
+  const access now = {(uint16_t)t->block->rank, (uint16_t)t->linear, t->block->barriers, t->arrivals};
+  for (size_t k = first > m->watched ? first : m->watched; k < end; k++) {
+    place *p = &b->places[k - m->watched];
+    const access *other = may_race(&p->write, t) ? &p->write : &p->read;
+    int races = may_race(other, t);
+    if (races && (writes || other == &p->write))
+      fail(m, t, "a race with thread %d of block %d of the cluster on byte %zu of shared memory",
+           other->thread == SEVERAL ? -1 : other->thread, other->block == SEVERAL ? -1 : other->block, k);
+    t->unreleased = 1;
+    if (writes) p->write = now;
+    else p->read = races ? joined(&p->read, &now) : now;
   }
 }
 
@@ -278,11 +355,19 @@ static void enter(machine *m, thread *t, const ptx_insn *call) {
   t->depth++;
 }
 
+/* A block's last thread ends: by then the block has waited for all that others did in its shared memory. */
+static void end_thread(machine *m, thread *t) {
+  block *b = t->block;
+  t->state = ENDED;
+  if (--b->unended == 0 && b->visitors >= b->waits)
+    fail(m, t, "block %u of the cluster ends, and others might still go to its shared memory", (unsigned)b->rank);
+}
+
 /* Out of a function; out of the entry, the thread's end. */
 static void leave(machine *m, thread *t) {
   frame *f = &t->frame[t->depth];
   if (f->call == NULL) {
-    t->state = ENDED;
+    end_thread(m, t);
     return;
   }
   const uint32_t *formals = f->function->formals.data;
@@ -349,7 +434,7 @@ static void finish_vote(machine *m, const thread *warp, thread *t, const ptx_ins
 static int meet_warp(machine *m, thread *t) {
   const ptx_insn *i = current(t);
   uint32_t mask = members(m, t, i), first = t->linear - lane_of(t);
-  thread *warp = m->threads + first;
+  thread *warp = t->block->threads + first;
   if ((mask >> lane_of(t) & 1) == 0) fail(m, t, "the thread is not in its own mask");
   for (uint32_t lane = 0; lane < WARP; lane++) {
     if ((mask >> lane & 1) == 0) continue;
@@ -416,6 +501,30 @@ static void barrier(machine *m, thread *t, const ptx_insn *i) {
   t->state = of_warp ? WAITS_WARP : WAITS_BARRIER;
 }
 
+static void pass_cluster(thread *t) {
+  t->waits++;
+  if (t->block->waits < t->waits) t->block->waits = t->waits;
+}
+
+/* 0 where a thread waits. */
+static int cluster_barrier(machine *m, thread *t, const ptx_insn *i) {
+  int has_arrived = t->arrivals > t->waits;
+  if (i->words.mode[0] != 'w') {
+    if (has_arrived) fail(m, t, "the thread arrives twice at a barrier of its cluster");
+    if (i->words.mode[0] == 'r' && t->unreleased) fail(m, t, "an arrival that releases nothing of what the thread did");
+    t->unreleased = 0;
+    t->arrivals++;
+    return 1;
+  }
+  if (!has_arrived) fail(m, t, "the thread waits at a barrier of its cluster where it has not arrived");
+  if (m->meetings <= t->waits) {
+    t->state = WAITS_CLUSTER;
+    return 0;
+  }
+  pass_cluster(t);
+  return 1;
+}
+
 /* 1 if the instruction is done and the next may follow. */
 static int execute(machine *m, thread *t, const ptx_insn *i) {
   switch (i->op) {
@@ -425,6 +534,7 @@ static int execute(machine *m, thread *t, const ptx_insn *i) {
   case OP_red: atomic(m, t, i); return 1;
   case OP_mov:
   case OP_cvta: answer(m, t, i, operand(m, t, i, 1)); return 1;
+  case OP_mapa: map_address(m, t, i); return 1;
   case OP_setp: compare(m, t, i); return 1;
   case OP_fence:
   case OP_membar: return 1;
@@ -435,10 +545,13 @@ static int execute(machine *m, thread *t, const ptx_insn *i) {
     return 0;
   case OP_call: enter(m, t, i); return 0;
   case OP_ret: leave(m, t); return 0;
-  case OP_exit: t->state = ENDED; return 0;
+  case OP_exit: end_thread(m, t); return 0;
   case OP_trap: fail(m, t, "trap");
-  case OP_bar:
-  case OP_barrier: barrier(m, t, i); return 0;
+  case OP_barrier:
+    if (i->words.mode[0] != '\0') return cluster_barrier(m, t, i);
+    barrier(m, t, i);
+    return 0;
+  case OP_bar: barrier(m, t, i); return 0;
   case OP_shfl:
   case OP_vote: offer(m, t, i); return 0;
   default: arithmetic(m, t, i); return 1;
@@ -460,41 +573,44 @@ static void step(machine *m, thread *t) {
   if (execute(m, t, i)) t->frame[t->depth].pc++;
 }
 
-/* ---- a block ----------------------------------------------------------------------------------------------------- */
+/* ---- blocks and clusters ---------------------------------------------------------------------------------------- */
 
-static void begin_thread(machine *m, uint32_t number) {
-  thread *t = &m->threads[number];
+static void begin_thread(machine *m, block *b, uint32_t number) {
+  thread *t = &b->threads[number];
   const uint32_t *size = m->launch->block;
   uint64_t *registers = t->frame[0].registers;
   memset(registers, 0x5a, m->entry->registers.count * sizeof *registers); /* not to be relied on */
   uint8_t *local = t->local;
   *t = (thread){.id = {number % size[0], number / size[0] % size[1], number / size[0] / size[1]},
                 .linear = number,
+                .block = b,
+                .arrivals = 1,
+                .waits = 1,
                 .local = local};
   t->frame[0] = (frame){.function = m->entry, .registers = registers};
 }
 
 /* Opens a barrier at which all threads that have not ended wait. */
-static int open_barrier(machine *m) {
+static int open_barrier(machine *m, block *b) {
   uint32_t waiting = 0;
   const ptx_insn *at = NULL;
   for (uint32_t n = 0; n < m->thread_count; n++) {
-    thread *t = &m->threads[n];
+    thread *t = &b->threads[n];
     if (t->state == ENDED) continue;
     if (t->state != WAITS_BARRIER) return 0;
     if (at != NULL && current(t) != at) fail(m, t, "threads of a block wait at different barriers");
     at = current(t);
     waiting++;
   }
-  m->barriers++;
+  b->barriers++;
   int any = 0, all = 1;
   for (uint32_t n = 0; n < m->thread_count; n++) {
-    if (m->threads[n].state == ENDED) continue;
-    any |= (int)m->threads[n].offered & 1;
-    all &= (int)m->threads[n].offered & 1;
+    if (b->threads[n].state == ENDED) continue;
+    any |= (int)b->threads[n].offered & 1;
+    all &= (int)b->threads[n].offered & 1;
   }
   for (uint32_t n = 0; n < m->thread_count; n++) {
-    thread *t = &m->threads[n];
+    thread *t = &b->threads[n];
     if (t->state == ENDED) continue;
     if (at->words.mode[0] == 'r') answer(m, t, at, (uint64_t)(at->words.logic[0] == 'o' ? any : all));
     t->state = RUNS;
@@ -503,55 +619,96 @@ static int open_barrier(machine *m) {
   return waiting > 0;
 }
 
-static void run_block(machine *m) {
-  memset(m->shared, 0xa5, m->shared_bytes);
-  memset(m->access, 0, m->shared_bytes * sizeof *m->access);
-  m->barriers = 1;
-  for (uint32_t n = 0; n < m->thread_count; n++) begin_thread(m, n);
-  for (;;) {
-    int progress = 0;
-    for (uint32_t n = 0; n < m->thread_count; n++) {
-      thread *t = &m->threads[n];
-      for (; t->state == RUNS; progress = 1) step(m, t);
-      if (t->state == WAITS_WARP) progress |= meet_warp(m, t);
-    }
-    progress |= open_barrier(m);
-    if (progress) continue;
-    for (uint32_t n = 0; n < m->thread_count; n++)
-      if (m->threads[n].state != ENDED) fail(m, &m->threads[n], "waits for threads that never come");
-    return;
+/* The next thread of the cluster that has not ended, from number *n on; NULL: there is none. */
+static thread *next_thread(machine *m, uint32_t *n) {
+  for (; *n < m->block_count * m->thread_count; ++*n) {
+    thread *t = &m->blocks[*n / m->thread_count].threads[*n % m->thread_count];
+    if (t->state != ENDED) return t;
   }
+  return NULL;
+}
+
+/* Opens the cluster's barrier where all threads that have not ended have arrived; 0 if one has not, or none is left. */
+static int open_cluster(machine *m) {
+  uint32_t arrived = 0;
+  thread *t;
+  for (uint32_t n = 0; (t = next_thread(m, &n)) != NULL; n++, arrived++)
+    if (t->arrivals <= m->meetings) return 0;
+  m->meetings++;
+  for (uint32_t n = 0; (t = next_thread(m, &n)) != NULL; n++) {
+    if (t->state != WAITS_CLUSTER) continue;
+    pass_cluster(t);
+    t->state = RUNS;
+    t->frame[t->depth].pc++;
+  }
+  return arrived > 0;
+}
+
+/* As far as the block comes without others: 1 if that is any further. */
+static int run_block(machine *m, block *b) {
+  int progress = 0;
+  for (uint32_t n = 0; n < m->thread_count; n++) {
+    thread *t = &b->threads[n];
+    for (; t->state == RUNS; progress = 1) step(m, t);
+    if (t->state == WAITS_WARP) progress |= meet_warp(m, t);
+  }
+  return progress | open_barrier(m, b);
+}
+
+static void begin_block(machine *m, block *b, uint32_t x, uint32_t y, uint32_t z) {
+  memcpy(b->id, (uint32_t[]){x, y, z}, sizeof b->id);
+  memset(b->shared, 0xa5, m->shared_bytes);
+  memset(b->places, 0, (m->watched_end - m->watched) * sizeof *b->places);
+  b->barriers = b->waits = 1;
+  b->visitors = 0;
+  b->unended = m->thread_count;
+  for (uint32_t n = 0; n < m->thread_count; n++) begin_thread(m, b, n);
+}
+
+static void run_cluster(machine *m, uint32_t x, uint32_t y, uint32_t z) {
+  m->meetings = 1;
+  for (uint32_t k = 0; k < m->block_count; k++) begin_block(m, &m->blocks[k], x + k, y, z);
+  int progress = 1;
+  while (progress) {
+    progress = 0;
+    for (uint32_t k = 0; k < m->block_count; k++) progress |= run_block(m, &m->blocks[k]);
+    if (!progress) progress = open_cluster(m);
+  }
+  uint32_t n = 0;
+  const thread *left = next_thread(m, &n);
+  if (left != NULL) fail(m, left, "waits for threads that never come");
 }
 
 static void run_grid(machine *m) {
   const uint32_t *grid = m->launch->grid;
-  for (m->block[2] = 0; m->block[2] < grid[2]; m->block[2]++)
-    for (m->block[1] = 0; m->block[1] < grid[1]; m->block[1]++)
-      for (m->block[0] = 0; m->block[0] < grid[0]; m->block[0]++) run_block(m);
+  for (uint32_t z = 0; z < grid[2]; z++)
+    for (uint32_t y = 0; y < grid[1]; y++)
+      for (uint32_t x = 0; x < grid[0]; x += m->block_count) run_cluster(m, x, y, z);
 }
 
-static void open_threads(machine *m) {
-  m->threads = calloc(m->thread_count, sizeof *m->threads);
-  m->shared = malloc(m->shared_bytes + 1);
-  m->access = calloc(m->shared_bytes + 1, sizeof *m->access);
-  if (m->threads == NULL || m->shared == NULL || m->access == NULL) abort();
+static void open_block(const machine *m, block *b) {
+  b->rank = (uint32_t)(b - m->blocks);
+  b->threads = calloc(m->thread_count, sizeof *b->threads);
+  b->shared = malloc(m->shared_bytes + 1);
+  b->places = calloc(m->watched_end - m->watched + 1, sizeof *b->places);
+  if (b->threads == NULL || b->shared == NULL || b->places == NULL) abort();
   for (uint32_t n = 0; n < m->thread_count; n++) {
-    m->threads[n].frame[0].registers = calloc(m->entry->registers.count + 1, 8);
-    m->threads[n].local = malloc(m->entry->local_bytes + 1);
-    if (m->threads[n].frame[0].registers == NULL || m->threads[n].local == NULL) abort();
-    memset(m->threads[n].local, 0xa5, m->entry->local_bytes + 1); /* nothing is promised of it */
+    b->threads[n].frame[0].registers = calloc(m->entry->registers.count + 1, 8);
+    b->threads[n].local = malloc(m->entry->local_bytes + 1);
+    if (b->threads[n].frame[0].registers == NULL || b->threads[n].local == NULL) abort();
+    memset(b->threads[n].local, 0xa5, m->entry->local_bytes + 1); /* nothing is promised of it */
   }
 }
 
-static void close_threads(machine *m) {
+static void close_block(const machine *m, block *b) {
   for (uint32_t n = 0; n < m->thread_count; n++) {
-    for (uint32_t d = 1; d <= m->threads[n].depth; d++) free(m->threads[n].frame[d].registers);
-    free(m->threads[n].frame[0].registers);
-    free(m->threads[n].local);
+    for (uint32_t d = 1; d <= b->threads[n].depth; d++) free(b->threads[n].frame[d].registers);
+    free(b->threads[n].frame[0].registers);
+    free(b->threads[n].local);
   }
-  free(m->threads);
-  free(m->shared);
-  free(m->access);
+  free(b->threads);
+  free(b->shared);
+  free(b->places);
 }
 
 static void find_watched(machine *m) {
@@ -564,23 +721,30 @@ static void find_watched(machine *m) {
 }
 
 int ptx_run(const ptx_module *module, const char *entry, const ptx_launch *launch, char *why, size_t why_bytes) {
+  uint32_t block_count = ptx_cluster_blocks(module, entry);
+  if (launch->grid[0] % block_count != 0) {
+    snprintf(why, why_bytes, "a grid of %u blocks is not of clusters of %u", (unsigned)launch->grid[0],
+             (unsigned)block_count);
+    return 0;
+  }
   machine *m = calloc(1, sizeof *m);
   if (m == NULL) abort();
   m->module = module;
   m->entry = ptx_find(module, entry);
   m->launch = launch;
   m->shared_bytes = (module->shared_bytes + 15) / 16 * 16 + launch->shared_bytes;
+  m->block_count = block_count;
   m->thread_count = launch->block[0] * launch->block[1] * launch->block[2];
   m->why = why;
   m->why_bytes = why_bytes;
-  open_threads(m);
   find_watched(m);
+  for (uint32_t k = 0; k < block_count; k++) open_block(m, &m->blocks[k]);
   int done = 0;
   if (setjmp(m->failed) == 0) {
     run_grid(m);
     done = 1;
   }
-  close_threads(m);
+  for (uint32_t k = 0; k < block_count; k++) close_block(m, &m->blocks[k]);
   free(m);
   return done;
 }

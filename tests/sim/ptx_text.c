@@ -23,7 +23,7 @@ static const char *const op_names[OP_COUNT] = {
 typedef struct parser {
   const char *at;
   char *text;
-  uint32_t line;
+  uint32_t line, target; /* 90: sm_90 */
   ptx_module *module;
   ptx_function *function;
   jmp_buf failed;
@@ -248,6 +248,7 @@ static const struct {
                 {"%ntid", SPECIAL_NTID},
                 {"%ctaid", SPECIAL_CTAID},
                 {"%nctaid", SPECIAL_NCTAID},
+                {"%clusterid", SPECIAL_CLUSTERID},
                 {"%laneid", SPECIAL_LANEID},
                 {"%warpid", SPECIAL_WARPID},
                 {"%lanemask_lt", SPECIAL_LANEMASK_LT},
@@ -257,11 +258,13 @@ static const struct {
                 {"%lanemask_eq", SPECIAL_LANEMASK_EQ},
                 {"%nwarpid", SPECIAL_NWARPID},
                 {"%smid", SPECIAL_SMID},
+                {"%cluster_ctarank", SPECIAL_CLUSTER_RANK},
                 {"%clock64", SPECIAL_CLOCK}};
 
 static int find_special(parser *p, const char *name, ptx_operand *o) {
   for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++) {
     if (strcmp(specials[i].name, name) != 0) continue;
+    if (strncmp(name, "%cluster", strlen("%cluster")) == 0 && p->target < 90) fail(p, "clusters need sm_90");
     o->kind = O_SPECIAL;
     o->bits = specials[i].number;
     if (specials[i].number >= SPECIAL_LANEID) return 1;
@@ -390,9 +393,25 @@ static int one_of(const char *name, const char *list) {
   return 0;
 }
 
+/* What may stand behind what in barrier.cluster; .relaxed makes an arrival that orders nothing. */
+static void cluster_word(parser *p, ptx_words *w, const char *name) {
+  static const char *const behind[][2] = {{"", "cluster"},
+                                          {"cluster", "arrive wait"},
+                                          {"arrive", "release relaxed aligned"},
+                                          {"relaxed", "aligned"},
+                                          {"wait", "acquire aligned"}};
+  for (size_t i = 0; i < sizeof behind / sizeof behind[0]; i++) {
+    if (strcmp(w->mode, behind[i][0]) != 0 || !one_of(name, behind[i][1])) continue;
+    if (!one_of(name, "release acquire aligned")) snprintf(w->mode, sizeof w->mode, "%.7s", name);
+    return;
+  }
+  fail(p, "barrier.cluster with .%s", name);
+}
+
 /* A word between the dots. */
 static void modifier(parser *p, ptx_insn *insn, const char *name) {
-  static const char *const spaces[] = {"", "global", "shared", "param", "const", "local"};
+  static const char *const spaces[SPACE_COUNT] = {"",      "global", "shared",         "param",
+                                                  "const", "local",  "shared::cluster"};
   ptx_words *w = &insn->words;
   ptx_type type = type_named(name);
   int is_atomic = insn->op == OP_atom || insn->op == OP_red;
@@ -402,12 +421,13 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
     else fail(p, "a third type");
     return;
   }
-  for (int s = 1; s <= SPACE_LOCAL; s++) {
+  for (int s = 1; s < SPACE_COUNT; s++) {
     if (strcmp(name, spaces[s]) != 0) continue;
     w->space = (ptx_space)s;
     return;
   }
-  if (insn->op == OP_bar && one_of(name, "warp red")) strcpy(w->mode, name);
+  if (insn->op == OP_barrier && (w->mode[0] != '\0' || strcmp(name, "cluster") == 0)) cluster_word(p, w, name);
+  else if (insn->op == OP_bar && one_of(name, "warp red")) strcpy(w->mode, name);
   else if (insn->op == OP_bar && one_of(name, "and or")) strcpy(w->logic, name);
   else if ((insn->op == OP_setp || insn->op == OP_set) &&
            one_of(name, "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"))
@@ -428,8 +448,8 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
   else if (one_of(name, "xorsign abs") && (insn->op == OP_min || insn->op == OP_max)) w->by_size = 1;
   else if (strcmp(name, "v2") == 0) w->vector = 2;
   else if (strcmp(name, "v4") == 0) w->vector = 4;
-  else if (!one_of(name, "uni sync relaxed acquire release acq_rel sc weak volatile gpu sys cta gl warp aligned to nc "
-                         "ca cg cs lu cv wb wt") &&
+  else if (!one_of(name, "uni sync relaxed acquire release acq_rel sc weak volatile gpu sys cluster cta gl warp "
+                         "aligned to nc ca cg cs lu cv wb wt") &&
            !one_of(name, "L1::no_allocate L1::evict_last L1::evict_first L2::128B L2::256B evict_first"))
     fail(p, "%s does not know .%s", op_names[insn->op], name);
 }
@@ -471,6 +491,15 @@ static void check_pairs(parser *p, const ptx_insn *insn) {
     if (insn->operand[i].kind == O_IMM) fail(p, "a constant pair");
 }
 
+static void check_cluster(parser *p, const ptx_insn *insn) {
+  int is_barrier = insn->op == OP_barrier && insn->words.mode[0] != '\0';
+  if (is_barrier && (strcmp(insn->words.mode, "cluster") == 0 || insn->operand_count > 0))
+    fail(p, "a barrier that does not say .arrive or .wait alone");
+  if (insn->op == OP_mapa && (insn->words.space != SPACE_CLUSTER || insn->type != T_u32 || insn->operand_count != 3))
+    fail(p, "mapa that is not .shared::cluster.u32");
+  if ((is_barrier || insn->words.space == SPACE_CLUSTER) && p->target < 90) fail(p, "clusters need sm_90");
+}
+
 static void instruction(parser *p, const char *first) {
   char words[PTX_NAME], name[PTX_NAME];
   ptx_insn insn = {.line = p->line};
@@ -504,6 +533,7 @@ static void instruction(parser *p, const char *first) {
   }
   expect(p, ';');
   check_pairs(p, &insn);
+  check_cluster(p, &insn);
   memcpy(append(&p->function->insns, sizeof insn), &insn, sizeof insn);
 }
 
@@ -579,6 +609,14 @@ static void formals(parser *p) {
   expect(p, ')');
 }
 
+static void sizes(parser *p, uint64_t size[3]) {
+  unsigned count = 0;
+  do {
+    if (count == 3) fail(p, "sizes of more than 3 dimensions");
+    size[count++] = number(p);
+  } while (accept(p, ','));
+}
+
 static void function(parser *p, int is_entry) {
   p->function = append(&p->module->functions, sizeof *p->function);
   p->function->is_entry = is_entry;
@@ -590,12 +628,13 @@ static void function(parser *p, int is_entry) {
   formals(p);
   while (peek_word(p)) { /* .maxntid 256, 1, 1 and the like; .noreturn */
     char name[PTX_NAME];
+    uint64_t size[3] = {0, 1, 1};
     word(p, name, 1);
-    skip(p);
-    while (isdigit((unsigned char)*p->at) || *p->at == ',') {
-      p->at++;
-      skip(p);
-    }
+    if (at_number(p)) sizes(p, size);
+    if (strcmp(name, ".reqnctapercluster") != 0) continue;
+    if (size[0] > PTX_CLUSTER_BLOCKS || size[1] != 1 || size[2] != 1) fail(p, "clusters of that size");
+    if (p->target < 90) fail(p, "clusters need sm_90");
+    p->function->cluster_blocks = (uint32_t)size[0];
   }
   expect(p, '{');
   body(p);
@@ -610,8 +649,11 @@ static void module_items(parser *p) {
   char name[PTX_NAME];
   while (peek_word(p)) {
     word(p, name, 1);
-    if (strcmp(name, ".version") == 0 || strcmp(name, ".target") == 0) word(p, name, 1);
-    else if (strcmp(name, ".address_size") == 0) (void)number(p);
+    if (strcmp(name, ".version") == 0) word(p, name, 1);
+    else if (strcmp(name, ".target") == 0) {
+      word(p, name, 1);
+      p->target = strncmp(name, "sm_", 3) == 0 ? (uint32_t)strtoul(name + 3, NULL, 10) : 0;
+    } else if (strcmp(name, ".address_size") == 0) (void)number(p);
     else if (strcmp(name, ".visible") == 0 || strcmp(name, ".weak") == 0 || strcmp(name, ".extern") == 0) continue;
     else if (strcmp(name, ".entry") == 0) function(p, 1);
     else if (strcmp(name, ".func") == 0) function(p, 0);
@@ -677,6 +719,11 @@ const ptx_function *ptx_find(const ptx_module *module, const char *name) {
 size_t ptx_parameter_bytes(const ptx_module *module, const char *entry) {
   const ptx_function *f = ptx_find(module, entry);
   return f != NULL && f->is_entry ? f->parameter_bytes : 0;
+}
+
+uint32_t ptx_cluster_blocks(const ptx_module *module, const char *entry) {
+  const ptx_function *f = ptx_find(module, entry);
+  return f != NULL && f->cluster_blocks > 0 ? f->cluster_blocks : 1;
 }
 
 size_t ptx_shared_bytes(const ptx_module *module) { return module->shared_bytes; }

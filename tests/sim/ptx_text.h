@@ -31,8 +31,8 @@ typedef enum ptx_op {
 #define OPS                                                                                                            \
   OP(abs) OP(activemask) OP(add) OP(addc) OP(and) OP(atom) OP(bar) OP(barrier) OP(bfe) OP(bfi) OP(bfind)               \
       OP(bra) OP(brev) OP(call) OP(clz) OP(copysign) OP(cvt) OP(cvta) OP(div) OP(dp4a) OP(exit) OP(fence)              \
-      OP(fma) OP(ld) OP(lop3) OP(mad) OP(max) OP(membar) OP(min) OP(mov) OP(mul) OP(neg) OP(not ) OP(or)               \
-      OP(popc) OP(prmt) OP(rcp) OP(red) OP(rem) OP(ret) OP(selp) OP(set) OP(setp) OP(shf) OP(shfl) OP(shl)             \
+      OP(fma) OP(ld) OP(lop3) OP(mad) OP(mapa) OP(max) OP(membar) OP(min) OP(mov) OP(mul) OP(neg) OP(not )             \
+      OP(or) OP(popc) OP(prmt) OP(rcp) OP(red) OP(rem) OP(ret) OP(selp) OP(set) OP(setp) OP(shf) OP(shfl) OP(shl)      \
       OP(shr) OP(sqrt) OP(st) OP(sub) OP(subc) OP(testp) OP(trap) OP(vote) OP(xor)
 #define OP(name) OP_##name,
   OPS
@@ -40,11 +40,21 @@ typedef enum ptx_op {
   OP_COUNT
 } ptx_op;
 
-typedef enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM, SPACE_CONST, SPACE_LOCAL } ptx_space;
+typedef enum ptx_space {
+  SPACE_GENERIC,
+  SPACE_GLOBAL,
+  SPACE_SHARED,
+  SPACE_PARAM,
+  SPACE_CONST,
+  SPACE_LOCAL,
+  SPACE_CLUSTER, /* the shared memory of a cluster's blocks */
+  SPACE_COUNT
+} ptx_space;
 
 /* Words between the dots of an instruction that choose what it does; each in at most one of these places. */
 typedef struct ptx_words {
-  char compare[8], logic[8], atomic[8], mode[8]; /* set, setp; setp, bar.red; atom, red; shfl, vote, testp, shf, bar */
+  char compare[8], logic[8], atomic[8];          /* set, setp; setp, bar.red; atom, red */
+  char mode[8];                                  /* shfl, vote, testp, shf, bar, barrier.cluster */
   char round[8];                                 /* rn rz rm rp, rni rzi rmi rpi */
   uint8_t wide, high, low, saturate, carry, nan, wrap, by_size;
   ptx_space space;
@@ -103,6 +113,7 @@ typedef struct ptx_function {
   ptx_list labels, insns;
   ptx_list formals;    /* uint32_t: registers of results, then of arguments */
   size_t parameter_bytes, local_bytes;
+  uint32_t cluster_blocks; /* 0: none are asked for */
   uint32_t *buckets;   /* registers by name */
   uint32_t bucket_count;
 } ptx_function;
@@ -112,13 +123,14 @@ struct ptx_module {
   size_t shared_bytes;         /* static, of all of it */
 };
 
+enum { PTX_CLUSTER_BLOCKS = 8 }; /* more only with a permission that nobody asks for */
 enum { PTX_CONST_BASE_SHIFT = 48 }; /* addresses that the machine makes up carry their space from this bit on */
 
 const ptx_function *ptx_find(const ptx_module *module, const char *name);
 
 /* Numbers of special registers. */
-enum { SPECIAL_TID, SPECIAL_NTID = 3, SPECIAL_CTAID = 6, SPECIAL_NCTAID = 9, SPECIAL_LANEID = 12, SPECIAL_WARPID,
-       SPECIAL_LANEMASK_LT, SPECIAL_LANEMASK_LE, SPECIAL_LANEMASK_GT, SPECIAL_LANEMASK_GE, SPECIAL_LANEMASK_EQ,
-       SPECIAL_NWARPID, SPECIAL_SMID, SPECIAL_CLOCK };
+enum { SPECIAL_TID, SPECIAL_NTID = 3, SPECIAL_CTAID = 6, SPECIAL_NCTAID = 9, SPECIAL_CLUSTERID = 12,
+       SPECIAL_LANEID = 15, SPECIAL_WARPID, SPECIAL_LANEMASK_LT, SPECIAL_LANEMASK_LE, SPECIAL_LANEMASK_GT,
+       SPECIAL_LANEMASK_GE, SPECIAL_LANEMASK_EQ, SPECIAL_NWARPID, SPECIAL_SMID, SPECIAL_CLUSTER_RANK, SPECIAL_CLOCK };
 
 #endif
