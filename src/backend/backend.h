@@ -28,6 +28,7 @@ typedef struct hg_device_info {
   uint32_t compute_units;
   uint32_t subgroup_lanes; /* lanes that go together: a GPU's warp; 0 where there are none */
   uint32_t max_shared_bytes;
+  uint32_t spreads_blocks; /* 1: a block whose lanes need many registers may run on several compute units */
   uint64_t memory_bytes;   /* 0 if not known */
   char remarks[512];       /* for the log: which settings are ignored; "": none */
 } hg_device_info;

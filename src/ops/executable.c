@@ -248,6 +248,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
                        .units = executor->info.compute_units,
                        .shared_bytes = executor->info.max_shared_bytes,
+                       .spreads_blocks = executor->info.spreads_blocks != 0,
                        .is_fast = (e->flags & HG_NUMERICS_FAST) != 0,
                        .contract_scratch = executor->backend->contract_scratch,
                        .device = executor->device,

@@ -56,6 +56,8 @@ void ops_give_back(ops_code *code, ops_held value);
 typedef struct ops_layout {
   uint32_t lanes, wide, loads;
   uint32_t rows; /* of a block */
+  uint32_t chunks; /* 0, or a power of two: so many times `lanes` lanes, a chunk each. A lane's number is that in its
+                      chunk times `chunks` + the chunk's, so that it folds in order F */
 } ops_layout;
 
 static inline uint32_t ops_column(const ops_layout *layout, uint32_t element) {

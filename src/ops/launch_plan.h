@@ -59,6 +59,7 @@ typedef struct ops_step {
 typedef struct ops_target {
   int for_gpu;
   uint32_t units, shared_bytes; /* multiprocessors, 0: unknown; shared memory that a block may have */
+  int spreads_blocks; /* a block whose lanes need many registers may have those of several multiprocessors */
   int is_fast; /* contractions may have other bits (HG_NUMERICS_FAST) */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction); /* hg_backend's; NULL */
   void *device;

@@ -5,12 +5,18 @@
 
 enum {
   FEW_ROWS_GPU = 512, /* blocks that fill a GPU */
+  FEW_CHUNKS_GPU = 2048, /* warps that hold a chunk each, and so much of a multiprocessor */
   FEW_ROWS_PROCESSOR = 32,
   FEW_ROWS_HELD = 8
 };
 
 static int has_few_rows(const row_group *g) {
   return g->rows < (g->group->plan->for_gpu ? FEW_ROWS_GPU : FEW_ROWS_PROCESSOR);
+}
+
+/* Blocks that are spread fill a GPU by fewer rows. */
+static int has_few_blocks(const row_group *g, const ops_layout *layout) {
+  return has_few_rows(g) && (layout->chunks == 0 || g->rows * layout->chunks < FEW_CHUNKS_GPU);
 }
 
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count);
@@ -107,7 +113,7 @@ static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) 
   if (status == HG_UNSUPPORTED && !fits && ops_rows_shared_can(g)) status = ops_rows_shared(g, &steps[0]);
   if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g, steps, step_count);
   if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, steps, step_count, 1);
-  if (status == HG_UNSUPPORTED && has_few_rows(g) && step_count > 1 && ops_rows_parts_can(g))
+  if (status == HG_UNSUPPORTED && has_few_blocks(g, &layout) && step_count > 1 && ops_rows_parts_can(g))
     return write_parts(g, steps, step_count, 0);
   if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, &steps[0]);

@@ -5,6 +5,8 @@
  * from going out together; what they read is replaced by what changes nothing, and is not stored. The sizes of such a
  * tail are scalars: rows that have as many loads share a program.
  *
+ * Where a device can spread a block, a long row has a block of many lanes with many columns each.
+ *
  * Of short rows a block has several, whose exchanges go side by side; what each has one of, a logarithm or a root, a
  * lane computes for all. Of the shortest a lane has one by itself. */
 #include "ops/row_group.h"
@@ -331,6 +333,17 @@ static ops_held result_at(void *context, const row_result *result, uint32_t elem
 
 static void set_element_of(void *context, uint32_t element) { set_element(context, element); }
 
+/* Of a lane whose chunk may be none of the row's: one test for all of its columns. */
+static void store_chunk(held_row *h) {
+  row_storing storing = {h, result_at, set_element_of};
+  atlas_builder *b = h->code.builder;
+  uint32_t absent = atlas_builder_label(b, NULL);
+  if (h->whole_loads == 0) atlas_emit_branch(b, ROW_IS_THERE, 1, absent);
+  for (uint32_t load = 0; load < h->layout->loads; load++)
+    ops_row_store_load(h->g, &h->code, &storing, load, h->layout->wide, h->stage, 0);
+  atlas_builder_place(b, absent);
+}
+
 /* A row's full results of this stage. The last block may have fewer rows than others. */
 static void store_row(held_row *h, uint32_t row) {
   row_storing storing = {h, result_at, set_element_of};
@@ -376,11 +389,36 @@ static void begin_rows(held_row *h) {
   }
 }
 
+/* The lane's first column in the chunk of its x. */
+static void begin_chunk(held_row *h) {
+  ops_code *code = &h->code;
+  uint16_t x = ops_launch_coordinate(code, ATLAS_COORD_LANE_X), y = ops_launch_coordinate(code, ATLAS_COORD_LANE_Y);
+  uint16_t chunk = ops_index_of(code, x);
+  uint64_t chunks = h->g->columns / OPS_CHUNK;
+  h->base = h->tail = ops_index_of(code, y);
+  h->whole_loads = h->layout->loads;
+  if (chunks < h->layout->chunks) { /* the last one once more */
+    h->whole_loads = 0;
+    atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(chunk),
+               ops_scalar_of(code, code->index_type, chunks));
+    atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(chunk), atlas_reg(chunk),
+               ops_scalar_of(code, code->index_type, chunks - 1));
+  }
+  atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(h->base), atlas_reg(chunk),
+             atlas_bits(OPS_CHUNK), atlas_reg(h->base));
+  const uint16_t done[] = {x, y, chunk};
+  for (int i = 0; i < 3; i++) ops_register_free(code, done[i]);
+}
+
 static void begin_columns(held_row *h) {
   ops_code *code = &h->code;
   atlas_builder *b = code->builder;
   const ops_layout *l = h->layout;
   uint32_t step = l->lanes * l->wide;
+  if (l->chunks > 0) {
+    begin_chunk(h);
+    return;
+  }
   h->whole_loads = (uint32_t)(h->g->columns / step);
   if (l->lanes == 1) {
     h->base = ops_register(code);
@@ -445,7 +483,8 @@ static void write_stages(held_row *h, stage_parts *parts) {
     for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == h->stage;
     for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= is_of_stage(h, i);
     if (reduces) reduce_stage(h, parts, !stores);
-    for (uint32_t row = 0; stores && row < h->layout->rows; row++) store_row(h, row);
+    if (stores && h->layout->chunks > 0) store_chunk(h);
+    else for (uint32_t row = 0; stores && row < h->layout->rows; row++) store_row(h, row);
     if (reduces) compute_row_terms(h);
   }
   finish(h);
@@ -454,10 +493,11 @@ static void write_stages(held_row *h, stage_parts *parts) {
 static hg_status write_program(held_row *h, stage_parts *parts, ops_step *step) {
   const ops_layout *layout = h->layout;
   HG_TRY(ops_row_code_begin(h->g, &h->code, step, "rows"));
-  if (layout->lanes > 1) atlas_builder_block(h->code.builder, layout->lanes, 1, 1);
+  if (layout->chunks > 0) atlas_builder_block(h->code.builder, layout->chunks, layout->lanes, 1);
+  else if (layout->lanes > 1) atlas_builder_block(h->code.builder, layout->lanes, 1, 1);
   begin_rows(h);
   begin_columns(h);
-  if (layout->rows > 1) hoist(h);
+  if (layout->rows > 1 || layout->chunks > 0) hoist(h);
   write_stages(h, parts);
   return ops_code_end(&h->code);
 }
@@ -488,6 +528,7 @@ hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout) 
   }
   step->grid[0] = (uint32_t)((g->rows + layout->rows - 1) / layout->rows), step->grid[1] = step->grid[2] = 1;
   step->block[0] = layout->lanes, step->block[1] = step->block[2] = 1;
+  if (layout->chunks > 0) step->block[0] = layout->chunks, step->block[1] = layout->lanes;
   return status;
 }
 
@@ -540,9 +581,31 @@ static void shape_for_processor(uint64_t columns, ops_layout *layout) {
   while (layout->rows < 4 && columns * layout->rows <= 512) layout->rows *= 2;
 }
 
+/* A warp has a chunk by itself, 128 columns a lane, and only the chunks' results are exchanged: so few that a block may
+ * be spread over several multiprocessors, whose registers hold it together (backend/gpu/along_y.c). Of the warps a
+ * quarter at most has none; they compute the last chunk for nothing. H200, 2^28 f32, softmax and layer_norm, rows of
+ * 65536: 744 and 652 us (32 columns a lane and neighbour: 1199 and 1252); of 131072: 770 and 660 (rows_shared.c: 976
+ * and 847); softmax of 98304: 940 (1078), of 40960: 1041 (765). */
+static int shape_by_chunks(const row_group *g, ops_layout *layout) {
+  enum { WARP = 32, FEWEST = 16 };
+  uint64_t count = g->columns / OPS_CHUNK, chunks = FEWEST;
+  while (chunks < count && chunks < WARP) chunks *= 2;
+  if (!g->group->plan->target.spreads_blocks || g->columns % OPS_CHUNK != 0 || count > WARP || 4 * count < 3 * chunks)
+    return 0;
+  if (g->most_held > 1 || g->terms.space.rank != g->row_rank + 1 || ops_columns_lie_apart(g)) return 0;
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (row_is_place(&g->reductions[i])) return 0;
+  *layout = (ops_layout){
+      .lanes = WARP, .wide = 1, .loads = OPS_CHUNK / WARP, .rows = 1, .chunks = (uint32_t)chunks};
+  return 1;
+}
+
 int ops_rows_held_layout(const row_group *g, ops_layout *layout) {
   enum { MOST_COLUMNS = 65536, MOST_WORDS = 96, MOST_OF_LANE = 16, MOST_OF_LANE_APART = 64 };
-  if (g->columns > MOST_COLUMNS || g->rows > INT32_MAX) return 0;
+  memset(layout, 0, sizeof *layout);
+  if (g->rows > INT32_MAX) return 0;
+  if (shape_by_chunks(g, layout)) return 1;
+  if (g->columns > MOST_COLUMNS) return 0;
   uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   if (g->group->plan->for_gpu) shape_for_gpu(g, layout);
   else shape_for_processor(g->columns, layout);

@@ -4,7 +4,8 @@
  * A stage goes over the whole row. What lies in shared memory was read by the first one; the rest each reads in the
  * other direction than the one before, so that it begins with what the device's cache still has. A multiprocessor has
  * room for one such block, so few rows are on their way. H200, 2048 rows of 131072 f32, beside a launch for each stage:
- * softmax 966 us (1045), log_softmax 879 (1050), layer_norm 836 (1010), variance 408 (474).
+ * softmax 966 us (1045), log_softmax 879 (1050), layer_norm 836 (1010), variance 408 (474). Rows up to that length that
+ * are whole chunks are held in registers where a block may be spread (rows_held.c).
  *
  * LAYOUT. A warp has a chunk of 4096 columns by itself, so that nothing is exchanged before its end; the block's 32
  * warps have a set of chunks, in eight units of 16 columns a lane. Of the index of a load in its chunk the top bits are

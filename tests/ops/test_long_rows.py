@@ -1,5 +1,6 @@
-"""Rows that are longer than a block's registers: on a GPU with enough shared memory a block has a part of its row there. It does so
-where every multiprocessor gets two rows, so what is computed is a few rows, many times over."""
+"""Long rows: a warp of a block has a chunk of 4096 columns in its registers, where a GPU can spread a block over several
+multiprocessors; rows that are longer than that, or no whole chunks, lie in shared memory in part. Both are for many rows, so what is
+computed is a few rows, many times over."""
 
 import hgops
 import numpy as np
@@ -28,8 +29,10 @@ def variance(c, x, y, w):
     return c.op("var", x, axes=-1)
 
 
-CASES = [(softmax, 65537, "f32"), (softmax, 131072, "f32"), (softmax, 200002, "bf16"), (layer_norm, 140004, "f32"), (spread, 131072, "f32"),
-         (spread, 70002, "f16"), (variance, 266240, "f32")]
+SHARED = [(softmax, 65537, "f32"), (softmax, 262144, "f32"), (softmax, 200002, "bf16"), (layer_norm, 140004, "f32"),
+          (spread, 262144, "f32"), (spread, 70002, "f16"), (variance, 266240, "f32")]
+BY_CHUNKS = [(softmax, 131072, "f32"), (softmax, 98304, "bf16"), (layer_norm, 61440, "f32"), (layer_norm, 49152, "f16"),
+             (spread, 65536, "f32"), (variance, 102400, "f32"), (variance, 131072, "bf16")]
 
 
 def computed(engine, copies, what, x, y, w):
@@ -39,14 +42,24 @@ def computed(engine, copies, what, x, y, w):
     return c.run_on(engine, report=True)
 
 
-@pytest.mark.parametrize("what, columns, kind", CASES)
-def test_longer_than_registers(what, columns, kind):
+def check(what, columns, kind, rows, lanes):
+    """`rows`: at least so many are computed; `lanes`: of a row's block."""
     rng = np.random.default_rng(columns)
     x, y, w = (rng.standard_normal(shape).astype(TYPES[kind]) for shape in ((ROWS, columns), (ROWS, columns), columns))
-    units = hgops.compute_units(ENGINES[0]) if BACKEND > 1 else 0
-    (result,), report = computed(ENGINES[0], max(1, -(-2 * units // ROWS)), what, x, y, w)
+    (result,), report = computed(ENGINES[0], -(-rows // ROWS), what, x, y, w)
     (expected,), _ = computed(REFERENCE, 1, what, x, y, w)
     for copy in result:
         assert copy.tobytes() == expected.tobytes()
     if BACKEND == hgops.CUDA:
-        assert f" rows, {1024 * ROWS * len(result)} lanes" in report, report
+        assert f" rows, {lanes * ROWS * len(result)} lanes" in report, report
+
+
+@pytest.mark.parametrize("what, columns, kind", SHARED)
+def test_partly_in_shared_memory(what, columns, kind):
+    check(what, columns, kind, 2 * hgops.compute_units(ENGINES[0]) if BACKEND > 1 else 1, 1024)
+
+
+@pytest.mark.parametrize("what, columns, kind", BY_CHUNKS)
+def test_a_chunk_a_warp(what, columns, kind):
+    warps = 16 if columns <= 65536 else 32
+    check(what, columns, kind, 2048 // warps if BACKEND == hgops.CUDA else 1, 32 * warps)

@@ -11,7 +11,7 @@ static const int nests[] = {
 #undef STEP
 };
 
-static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 48 << 10};
+static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
@@ -62,6 +62,23 @@ static const char tile[] =
     "fma.f32 r4, r2, r2, r4\nfma.f32 r5, r2, r3, r5\nfma.f32 r6, r3, r3, r6\nlds.f32 r2, [s + r1 + #256]\n"
     "lds.f32 r3, [s + r1 + #257]\nfma.f32 r4, r2, r2, r4\nfma.f32 r5, r2, r3, r5\nfma.f32 r6, r3, r3, r6\n"
     "shl.u64 r7, lane, #2\nstg.f32 [y + r7], r4\nstg.f32 [y + r7 + #1], r5\nstg.f32 [y + r7 + #2], r6\nexit\n";
+
+/* A sum of a lane's columns, 32 apart, of a row whose chunks lie x by x; each column with it. */
+static const char *along_y(char *text, size_t size, const char *block, const char *index, int columns,
+                           const char *more) {
+  int used = snprintf(text, size, ".block %s\n" BUFFERS "sreg.u32 r0, lane.x\nsreg.u32 r1, lane.y\n%s\n", block, index);
+  for (int i = 0; i < columns; i++)
+    used += snprintf(text + used, size - (size_t)used, "ldg.f32 r%d, [x + r2 + #%d]\n", 10 + i, 32 * i);
+  used += snprintf(text + used, size - (size_t)used, "mov.f32 r3, r10\n");
+  for (int i = 1; i < columns; i++)
+    used += snprintf(text + used, size - (size_t)used, "add.f32 r3, r3, r%d\n", 10 + i);
+  used += snprintf(text + used, size - (size_t)used, "reduce.add.f32 r4, r3\n%s", more);
+  for (int i = 0; i < columns; i++)
+    used += snprintf(text + used, size - (size_t)used, "mul.f32 r%d, r%d, r4\nstg.f32 [y + r2 + #%d], r%d\n", 10 + i,
+                     10 + i, 32 * i, 10 + i);
+  snprintf(text + used, size - (size_t)used, "exit\n");
+  return text;
+}
 
 /* ---- what holds of every plan ------------------------------------------------------------------------------------ */
 
@@ -508,6 +525,45 @@ static void test_exchanges(void) {
   }
 }
 
+/* Warps lie along y where neighbours do, and where lanes have nothing in common but reductions; a block that needs more
+ * registers than a multiprocessor has is spread. */
+static void test_along_y(void) {
+  static const char *const by_x = "mad.u32 r2, r1, #4096, r0", *const by_y = "mad.u32 r2, r0, #4096, r1";
+  static const struct {
+    const char *block, *index, *more;
+    int columns;
+    uint32_t flags;
+    int is_along_y;
+    uint32_t parts;
+  } cases[] = {
+      {"32, 32", by_y, "", 3, 0, 1, 1},
+      {"32, 32", by_y, "", 128, 0, 1, 8},
+      {"16, 32", by_y, "", 128, 0, 1, 4},
+      {"8, 32", by_y, "", 128, 0, 1, 1},
+      {"32, 32", by_x, "", 3, 0, 0, 1},
+      {"24, 32", by_y, "", 3, 0, 0, 1},
+      {"32, 16", by_y, "", 3, 0, 0, 1},
+      {"16, 32, 2", by_y, "", 3, 0, 0, 1},
+      {"32, 32", by_y, "", 3, HG_GPU_SHORT, 0, 1},
+      {"32, 32", by_y, "bar.sync\n", 3, 0, 0, 1},
+      {"32, 32", by_y, "scan.incl.f32 r4, r4\n", 3, 0, 0, 1},
+      {"32, 32", by_y, "set.gt.f32 p0, r4, #0\nvote.any p0, p0\nsel.f32 r4, p0, r4, #2\n", 3, 0, 0, 1},
+  };
+  static char text[20000];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int is_rich = 0; is_rich < 2; is_rich++) {
+      made m;
+      along_y(text, sizeof text, cases[i].block, cases[i].index, cases[i].columns, cases[i].more);
+      make(text, is_rich ? &rich : &plain, cases[i].flags, &m);
+      int is_along_y = is_rich && cases[i].is_along_y;
+      CHECK_EQ_U64((uint64_t)m.plan.is_along_y, (uint64_t)is_along_y);
+      CHECK_EQ_U64(m.plan.info.parts, is_rich ? cases[i].parts : 1);
+      CHECK_EQ_U64(count_of(&m.plan, GPU_SYNC_PARTS), (uint64_t)is_along_y);
+      CHECK_EQ_U64(count_of(&m.plan, GPU_MEET_PARTS), (uint64_t)is_along_y);
+      release(&m);
+    }
+}
+
 /* Nine accesses that may fail, of which eight may wait. */
 static void test_pending(void) {
   made m;
@@ -555,6 +611,7 @@ int main(void) {
   test_rare_given();
   test_words();
   test_exchanges();
+  test_along_y();
   test_pending();
   test_long_loops();
   return check_report();

@@ -84,6 +84,7 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
   if (attribute(driver, *device, CUDA_DEVICE_COMPUTE_MODE) == CUDA_COMPUTE_PROHIBITED)
     return hg_fail(HG_UNSUPPORTED, "the GPU (%s) is set to compute mode 'prohibited'; nvidia-smi -c changes it",
                    info->name);
+  info->spreads_blocks = hg_cuda_text_capability(driver, capability) >= 90;
   add_facts(driver, capability, info);
   return HG_OK;
 }

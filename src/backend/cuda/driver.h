@@ -106,6 +106,11 @@ typedef struct cuda_driver {
  * error becomes. */
 hg_status hg_cuda_driver_load(cuda_driver *driver);
 
+/* What a kernel's text may use: the first drivers that know 9.0 do not know the PTX that is written for it. */
+static inline uint32_t hg_cuda_text_capability(const cuda_driver *driver, int capability) {
+  return capability >= 90 && driver->version < 12000 ? 80 : (uint32_t)capability;
+}
+
 typedef struct cuda_error {
   int number;
   const char *name;     /* "CUDA_ERROR_OUT_OF_MEMORY"; "unknown error" */

@@ -69,16 +69,11 @@ static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, c
                  (unsigned)info->max_threads, (unsigned)d->shared_bytes);
 }
 
-/* What the text may use: the first drivers that know 9.0 do not know the PTX that is written for it. */
-static uint32_t text_capability(const cuda_device *d) {
-  return d->capability >= 90 && d->driver.version < 12000 ? 80 : (uint32_t)d->capability;
-}
-
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
                       const uint32_t *lines, uint32_t form, hg_array *text, hg_gpu_info *info) {
   uint32_t threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK;
   uint32_t flags = d->writes_short ? form | HG_GPU_SHORT : form;
-  const hg_ptx_options options = {.capability = text_capability(d),
+  const hg_ptx_options options = {.capability = hg_cuda_text_capability(&d->driver, d->capability),
                                   .lines = lines,
                                   .form.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
                                   .form.threads = threads,

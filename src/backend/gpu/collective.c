@@ -14,6 +14,9 @@
  * strides again, with those. Strides of 32 and more go to the same lane of other warps: behind another barrier each
  * lane adds up the windows of 32 that it needs, as those strides would. So a scan costs two barriers.
  *
+ * Where warps lie along y (along_y.c) a warp's lanes come first, and then the warps, in a block of parts by one
+ * exchange between these.
+ *
  * A block of one warp needs no memory and no barrier. Several values of a whole warp fold together: of two, lanes
  * without the top bit go on with the first, those with it with the second, and give each other what they do not go on
  * with. So eight values take 9 exchanges and 8 that hand out the results, instead of 40.
@@ -223,7 +226,21 @@ static hg_status reduce_shortly(const step_builder *m) {
   return add_each(m, GPU_SPREAD);
 }
 
+/* Each warp folds its lanes, whose bits of the number come first; behind a barrier each folds what all warps have. */
+static hg_status reduce_along_y(const step_builder *m) {
+  HG_TRY(add_each(m, GPU_OWN));
+  HG_TRY(add(m, GPU_TURN));
+  for (uint32_t h = GPU_FOLD_LANES / 2; h >= 1; h /= 2) HG_TRY(number_each(m, GPU_FOLD_OWN_BY, h));
+  if (m->number == 0 && m->g->meets_late) HG_TRY(add(m, GPU_MEET_PARTS));
+  HG_TRY(add_each(m, GPU_PUT_WARP));
+  HG_TRY(add(m, GPU_SYNC_PARTS));
+  HG_TRY(add_each(m, GPU_TAKE_WARP));
+  for (uint32_t h = m->g->program->block[0] / 2; h >= 1; h /= 2) HG_TRY(number_each(m, GPU_FOLD_OWN_BY, h));
+  return add_each(m, GPU_GET_OWN);
+}
+
 static hg_status reduce(const step_builder *m) {
+  if (m->g->is_along_y) return reduce_along_y(m);
   if (gpu_is_short(m->g)) return reduce_shortly(m);
   return gpu_is_one_warp(m->g) ? reduce_in_warp(m) : reduce_in_block(m);
 }

@@ -8,7 +8,7 @@
  *
  * An exchange with one barrier, behind which each warp folds for itself, has places of its own in two halves, which
  * such exchanges use in turns: who writes into a half has passed the barrier of the exchange that used the other one,
- * and so has everyone who reads what was in this one. */
+ * and so has everyone who reads what was in this one. So have those of blocks whose warps lie along y. */
 #include "backend/gpu/plan.h"
 
 enum {
@@ -112,6 +112,7 @@ static void count_lanes(const gpu_plan *g, gpu_exchange *x) {
  * Lanes that may end stand in the way: one could, before others have asked whether any has. */
 static int is_cheap_alone(const layout *m, const gpu_exchange *x) {
   uint32_t warps = x->least_lanes / GPU_FOLD_LANES;
+  if (m->g->is_along_y) return 1;
   if (x->is_scan || gpu_is_one_warp(m->g) || m->g->can_end || !m->has_halves || gpu_is_short(m->g)) return 0;
   if (x->least_lanes != x->most_lanes || x->least_lanes % GPU_FOLD_LANES != 0) return 0;
   return x->count * (warps - 1) * (warps + 5) <= SECOND_BARRIER && 2 * bytes_of(m->g, x) <= HALVES_BYTES;
@@ -170,5 +171,8 @@ hg_status hg_gpu_find_exchanges(gpu_plan *g) {
   find_room(&m);
   HG_TRY(add_exchanges(&m));
   if (g->uses_scratch) move_to_memory(&m);
+  if (g->exchange.count == 0) return HG_OK;
+  uint32_t block = gpu_insn(g, gpu_exchange_at(g, 0)->first)->block;
+  g->meets_late = block == g->order.block[0] && !g->in_loop[block];
   return HG_OK;
 }

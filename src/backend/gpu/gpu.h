@@ -15,7 +15,8 @@
  * Two kinds of kernels:
  *  - lanes (!info.observes_block): the program does not see blocks. Each block of the device has one tile of threads x
  *    lanes_per_thread lanes; of vector_only entries up to info.packs tiles in turn.
- *  - blocks (info.observes_block): each block of the device is one block of the program.
+ *  - blocks (info.observes_block): each block of the device is one block of the program, or one of info.parts parts of
+ *    it, which stand next to each other and run at the same time (a cluster).
  * shape.blocks is at most 2^31 - 1; while shape.left is not 0, call hg_gpu_next and launch again.
  *
  * VARIANTS. An entry is compiled for the common case. hg_gpu_pack returns 0 when this entry can run this launch, else
@@ -105,6 +106,7 @@ typedef struct hg_gpu_info {
   uint32_t threads;        /* of lanes kernels: threads a block; of blocks kernels 0: the launch's block decides */
   uint32_t lanes_per_thread;
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
+  uint32_t parts; /* blocks of the device that a block of the program is spread over: a cluster of them. Or 1 */
   uint32_t shared_bytes;
   uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table form has as many blocks,
                      and blocks of small launches have fewer tiles. 0: not known, always info.packs tiles */
@@ -132,7 +134,8 @@ typedef struct hg_gpu_places {
 } hg_gpu_places;
 
 typedef struct hg_gpu_launch {
-  uint32_t blocks, threads;
+  uint32_t blocks, threads; /* of the device */
+  uint32_t parts;          /* info.parts */
   uint32_t idle_bytes;     /* shared memory beyond info.dynamic_bytes that a block is to be given for nothing: it keeps
                               other blocks from a multiprocessor */
   uint64_t left;           /* blocks for further launches (hg_gpu_next): more than a grid can have */

@@ -391,7 +391,7 @@ static uint32_t registers_of_thread(const gpu_plan *g, uint32_t threads) {
 
 /* That values may take before loads from global memory are no longer early. */
 static int32_t registers_for(const orderer *o) {
-  uint32_t all = registers_of_thread(o->g, o->g->info.max_threads);
+  uint32_t all = registers_of_thread(o->g, o->g->info.max_threads / o->g->info.parts);
   return all == 0 || all > REGISTERS + BESIDE_VALUES ? REGISTERS : (int32_t)all - BESIDE_VALUES;
 }
 
@@ -586,7 +586,7 @@ static int32_t meeting_loads(const orderer *o) {
  * registers, 648 bytes of them spilled, ran at 3.40 TB/s (H200), with 128 at 4.06; a matrix by a vector with 72, tiles
  * being spilled when they came, at 3.26, with 96 at 3.96. */
 static void limit_registers(gpu_plan *g, int32_t values) {
-  uint32_t threads = g->info.max_threads;
+  uint32_t threads = g->info.max_threads / g->info.parts;
   int32_t beside = threads < ENOUGH && has_loops(g) ? BESIDE_VALUES : BESIDE_SPILLED;
   for (uint32_t blocks = 2; blocks * threads <= MOST_THREADS; blocks++) {
     uint32_t limit = registers_of_thread(g, blocks * threads);

@@ -142,18 +142,27 @@ static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, 
   return (uint32_t)each - info->shared_bytes;
 }
 
+/* A grid of those that are left. */
+static void take_blocks(hg_gpu_launch *out) {
+  uint64_t most = MAX_BLOCKS / out->parts, count = out->left < most ? out->left : most;
+  out->blocks = (uint32_t)count * out->parts;
+  out->left -= count;
+}
+
 static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, hg_gpu_header *header,
                            hg_gpu_launch *out) {
   uint64_t blocks = info->is_table         ? hg_gpu_table_blocks(header->lanes, info->units)
                     : info->observes_block ? header->block_count
                     : info->vector_only    ? vector_blocks(info, header)
                                            : tiles_in(info, header->lanes);
-  out->blocks = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks;
-  out->left = blocks - out->blocks;
-  out->threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
-  if (info->observes_block) header->block_lanes = out->threads;
-  out->idle_bytes = info->observes_block ? idle_bytes(info, launch, blocks, out->threads) : 0;
-  uint32_t missing = out->threads > info->max_threads ? HG_GPU_LARGER_BLOCKS : 0;
+  uint32_t threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
+  out->parts = info->parts;
+  out->left = blocks;
+  take_blocks(out);
+  out->threads = threads / info->parts;
+  if (info->observes_block) header->block_lanes = threads;
+  out->idle_bytes = info->observes_block && info->parts == 1 ? idle_bytes(info, launch, blocks, threads) : 0;
+  uint32_t missing = threads > info->max_threads ? HG_GPU_LARGER_BLOCKS : 0;
   if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_GPU_COUNT_STEPS;
   if (info->vector_only && header->fast_lanes < header->lanes) missing |= HG_GPU_CHECKED;
   return missing;
@@ -181,10 +190,9 @@ uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, cons
 
 void hg_gpu_next(void *block, hg_gpu_launch *out) {
   hg_gpu_header *header = block;
-  header->first += out->blocks;
+  header->first += out->blocks / out->parts;
   header->first_lane = header->first * header->block_lanes;
-  out->blocks = out->left > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)out->left;
-  out->left -= out->blocks;
+  take_blocks(out);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */

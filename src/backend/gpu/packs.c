@@ -61,8 +61,7 @@ static void note_last_uses(const gpu_plan *g, uint32_t value, uint32_t number, u
   for (uint32_t i = 0; i < gpu_insn(g, value)->arg_count; i++) last_use[gpu_arg(g, value, i)] = number;
 }
 
-/* The register pressure of a body without loops, about. `last_use`: scratch, a number for each value. */
-static uint32_t register_pressure(const gpu_plan *g, uint32_t *last_use) {
+uint32_t hg_gpu_register_pressure(const gpu_plan *g, uint32_t *last_use) {
   uint32_t live = 0, most = 0;
   memset(last_use, 0, g->unit->insns.count * sizeof *last_use);
   for (int sweep = 0; sweep < 2; sweep++) {
@@ -89,7 +88,7 @@ static uint32_t most_registers(const gpu_plan *g, uint32_t *room) {
   const hg_gpu_target *target = &g->target;
   for (uint32_t b = 0; b < g->unit->blocks.count; b++)
     if (g->in_loop[b]) return 0;
-  uint32_t needed = register_pressure(g, room) + BASE_REGISTERS, lanes = g->info.lanes_per_thread;
+  uint32_t needed = hg_gpu_register_pressure(g, room) + BASE_REGISTERS, lanes = g->info.lanes_per_thread;
   for (uint32_t i = 0; i < g->vector_count; i++) {
     const gpu_vector *v = &g->vector[i];
     uint32_t words = lanes * v->element_bytes / 4, copies = v->is_load && g->info.packs > 1 ? 2 : 1;

@@ -113,6 +113,7 @@ static hg_status build_plan(gpu_plan *g) {
   g->info.max_threads = most_threads(g);
   hg_gpu_lay_out_parameters(g);
   note_effects(g);
+  hg_gpu_lie_along_y(g, room);
   hg_gpu_lay_out_shared(g);
   hg_gpu_lay_out_local(g);
   HG_TRY(hg_gpu_find_nans(g));

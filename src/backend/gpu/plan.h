@@ -31,6 +31,8 @@ typedef struct hg_gpu_target {
   uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
                                             three quarters of it; 0: there is no such limit, or it is not known */
   uint32_t registers;            /* of a multiprocessor; 0: not known */
+  uint32_t parts;                /* of a block that is spread over multiprocessors, at most; 0: warps are lanes of
+                                    neighbouring numbers, too (along_y.c) */
   uint32_t declared_shared;      /* bytes of shared memory that a text may declare; a kernel that needs more is given
                                     all of it at the launch */
 } hg_gpu_target;
@@ -65,7 +67,7 @@ typedef struct gpu_vector {
 
 /* ---- groups: accesses of one lane near one another, [a + r + #0], [a + r + #1], ... ------------------------------ */
 
-enum { GPU_MAX_GROUP = 96, GPU_MAX_RUNS = 32 };
+enum { GPU_MAX_GROUP = 128, GPU_MAX_RUNS = 32 };
 
 /* The accesses of a group that have one index. Neighbours become one access of `width` elements. */
 typedef struct gpu_run {
@@ -236,6 +238,8 @@ typedef struct gpu_plan {
   hg_array proven;             /* uint32_t: accesses that are in bounds because of a loop's test */
   uint32_t groups_outside; /* the first so many of `group` are of GPU_OUTSIDE */
   int counts_steps;
+  int is_along_y;              /* warps are the lanes of one x: lane y of the warp has number y * (block along x) + x */
+  int meets_late;              /* the parts of a block meet at its first exchange, which all lanes come to, once */
   int is_spread;               /* the lanes of a thread lie info.threads apart; no access is a vector */
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
@@ -296,9 +300,10 @@ static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t nu
 /* A block is one warp. */
 static inline int gpu_is_short(const gpu_plan *g) { return (g->form.flags & HG_GPU_SHORT) != 0; }
 static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= GPU_FOLD_LANES; }
-/* Of a value in shared memory: a slot for each lane, in whole warps. */
+/* Of a value in shared memory: a slot for each lane, in whole warps; where these lie along y, for each warp. */
 static inline uint32_t gpu_place_bytes(const gpu_plan *g, uint8_t type) {
-  return (g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES * GPU_FOLD_LANES * gpu_slot_bytes(type);
+  uint32_t slots = g->is_along_y ? GPU_FOLD_LANES : g->info.max_threads;
+  return (slots + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES * GPU_FOLD_LANES * gpu_slot_bytes(type);
 }
 /* The lanes that each block but the last has, known before the launch; 0: it decides. */
 static inline uint32_t gpu_block_lanes(const gpu_plan *g) {
@@ -396,6 +401,13 @@ gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to);
 
 /* Of a division of u32 or u64: the scalar whose reciprocal is an argument; SSA_NONE: there is none. */
 uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);
+
+/* ---- warps along y (along_y.c) ----------------------------------------------------------------------------------- */
+
+/* Decides is_along_y and info.parts. `room`: two numbers for each value. */
+void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room);
+/* The register pressure of a body without loops, about. `last_use`: scratch, a number for each value. */
+uint32_t hg_gpu_register_pressure(const gpu_plan *g, uint32_t *last_use);
 
 /* ---- control (flow.c) -------------------------------------------------------------------------------------------- */
 

@@ -82,10 +82,33 @@ static void name_place(ptx *p) {
   for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
 }
 
+static uint32_t log2_of(uint32_t power) {
+  uint32_t d = 0;
+  while (power >> d > 1) d++;
+  return d;
+}
+
+/* The lane of a thread whose warp lies along y, and is the x-th of all parts. */
+static ptx_name lane_along_y(ptx *p, ptx_name thread) {
+  uint32_t parts = p->plan->info.parts, along_x = p->plan->program->block[0];
+  ptx_name x = hg_ptx_new(p, PTX_32), y = hg_ptx_new(p, PTX_32), lane = hg_ptx_new(p, PTX_32);
+  PTX(p, "shr.u32", x, thread, hg_ptx_number(5));
+  if (parts > 1)
+    PTX(p, "mad.lo.u32", x, hg_ptx_special(p, "cluster_ctarank"), hg_ptx_number(along_x / parts), x);
+  PTX(p, "and.b32", y, thread, hg_ptx_number(GPU_FOLD_LANES - 1));
+  PTX(p, "mad.lo.u32", lane, y, hg_ptx_number(along_x), x);
+  return lane;
+}
+
 static void find_block_number(ptx *p) {
-  p->block_lane = hg_ptx_special(p, "tid.x");
+  ptx_name block = hg_ptx_special(p, "ctaid.x"), thread = hg_ptx_special(p, "tid.x"), number = block;
+  if (p->plan->info.parts > 1) {
+    number = hg_ptx_new(p, PTX_32);
+    PTX(p, "shr.u32", number, block, hg_ptx_number(log2_of(p->plan->info.parts)));
+  }
+  p->block_lane = p->plan->is_along_y ? lane_along_y(p, thread) : thread;
   p->block = hg_ptx_new(p, PTX_64);
-  PTX(p, "add.s64", p->block, hg_ptx_widened(p, hg_ptx_special(p, "ctaid.x")), PTX_FIELD(p, PTX_64, first));
+  PTX(p, "add.s64", p->block, hg_ptx_widened(p, number), PTX_FIELD(p, PTX_64, first));
 }
 
 /* Lanes of blocks that are lines have the numbers of their threads, block after block, in a grid of any shape. */
@@ -124,6 +147,11 @@ static void find_x_in_grid(ptx *p) {
 /* The branch stays where blocks of the program have two dimensions or three, and so few launches are flat: without it
  * ptxas keeps all this in registers until hg_ptx_find_lane, or spills it. */
 static void find_place(ptx *p) {
+  if (p->plan->is_along_y) {
+    name_place(p);
+    place_in_space(p);
+    return;
+  }
   int is_in_line = has_lines(p) && !asks_for_space(p);
   ptx_name thread = hg_ptx_widened(p, p->block_lane);
   ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
@@ -194,13 +222,23 @@ void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
   hg_ptx_put(p, "\t@%s bra %s;\n", more.text, again.text);
 }
 
+/* A part may be written to by others when it has begun: all say so, and wait for each other before the first exchange.
+ */
+static void begin_parts(ptx *p) {
+  p->lane_count = hg_ptx_number(gpu_block_lanes(p->plan));
+  if (p->plan->info.parts == 1) return;
+  hg_ptx_put(p, "\tbarrier.cluster.arrive.relaxed.aligned;\n");
+  if (!p->plan->meets_late) hg_ptx_put(p, "\tbarrier.cluster.wait.aligned;\n");
+}
+
 void hg_ptx_find_block(ptx *p, ptx_name end) {
   find_block_number(p);
   find_place(p);
   p->block_index = hg_ptx_new(p, PTX_32);
   PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);
   p->block_size = PTX_FIELD(p, PTX_32, block[0]);
-  leave_missing(p, end);
+  if (p->plan->is_along_y) begin_parts(p);
+  else leave_missing(p, end);
   if (p->plan->half_bytes == 0) return;
   p->half = hg_ptx_new(p, PTX_32);
   PTX(p, "mov.b32", p->half, hg_ptx_number(0));

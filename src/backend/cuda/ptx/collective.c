@@ -103,7 +103,8 @@ static void begin(ptx_exchange *c) {
   c->careful = hg_ptx_label(c->p);
   c->joined = hg_ptx_label(c->p);
   c->in_warp = hg_ptx_new(c->p, PTX_32);
-  PTX(c->p, "and.b32", c->in_warp, c->p->block_lane, hg_ptx_number(GPU_FOLD_LANES - 1));
+  ptx_name thread = c->p->plan->is_along_y ? hg_ptx_special(c->p, "tid.x") : c->p->block_lane;
+  PTX(c->p, "and.b32", c->in_warp, thread, hg_ptx_number(GPU_FOLD_LANES - 1));
 }
 
 static void take_own(ptx_exchange *c, uint32_t i) {
@@ -298,6 +299,36 @@ static void get_result(ptx_exchange *c, uint32_t i) {
   else hg_ptx_load_slot(p, "", exchange_type(c, i), hg_ptx_register(p, c->x->value[i]), address, 0);
 }
 
+/* ---- warps along y ----------------------------------------------------------------------------------------------- */
+
+/* Lane r of the warp gives it to part r. */
+static void put_warp(ptx_exchange *c, uint32_t i) {
+  ptx *p = c->p;
+  uint32_t parts = p->plan->info.parts;
+  uint8_t type = exchange_type(c, i);
+  ptx_name warp = hg_ptx_new(p, PTX_32), is_one = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "and.b32", warp, p->block_lane, hg_ptx_number(p->plan->program->block[0] - 1));
+  ptx_name at = hg_ptx_place_at(c, i, warp);
+  PTX(p, "setp.lt.u32", is_one, c->in_warp, hg_ptx_number(parts));
+  if (parts == 1) {
+    hg_ptx_store_slot(p, guard(is_one).text, type, at, 0, c->own[i]);
+    return;
+  }
+  ptx_name there = hg_ptx_new(p, PTX_32), part = hg_ptx_new(p, PTX_32);
+  PTX(p, "and.b32", part, c->in_warp, hg_ptx_number(parts - 1));
+  PTX(p, "mapa.shared::cluster.u32", there, at, part);
+  hg_ptx_put(p, "\t%sst.shared::cluster%s [%s], %s;\n", guard(is_one).text, bits_of(type), there.text, c->own[i].text);
+}
+
+static void take_warp(ptx_exchange *c, uint32_t i) {
+  ptx *p = c->p;
+  uint8_t type = exchange_type(c, i);
+  ptx_name warp = hg_ptx_new(p, PTX_32);
+  PTX(p, "and.b32", warp, c->in_warp, hg_ptx_number(p->plan->program->block[0] - 1));
+  c->own[i] = new_of(p, type);
+  hg_ptx_load_slot(p, "", type, c->own[i], hg_ptx_place_at(c, i, warp), 0);
+}
+
 /* ---- scans ------------------------------------------------------------------------------------------------------- */
 
 /* Where the predicate holds, own = left op own. */
@@ -433,6 +464,12 @@ static void emit_step(ptx_exchange *c, const gpu_step *step) {
   case GPU_MAKE_EXACT: c->own[i] = exact(c->p, exchange_type(c, i), c->own[i]); break;
   case GPU_SPREAD_FROM: spread_from(c, i, low, high); break;
   case GPU_SPREAD: spread(c, i); break;
+  case GPU_MEET_PARTS:
+    if (c->p->plan->info.parts > 1) hg_ptx_put(c->p, "\tbarrier.cluster.wait.aligned;\n");
+    break;
+  case GPU_PUT_WARP: put_warp(c, i); break;
+  case GPU_SYNC_PARTS: hg_ptx_sync_parts(c->p); break;
+  case GPU_TAKE_WARP: take_warp(c, i); break;
   case GPU_PUT_LAST: put_last(c, i, step->number); break;
   case GPU_STRIDE_LANES: stride_lanes(c, i, step->number); break;
   case GPU_STRIDE_ACROSS: stride_across(c, i, step->number); break;

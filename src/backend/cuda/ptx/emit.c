@@ -57,7 +57,10 @@ static void head_of_entry(ptx *p, hg_array *to) {
   if (shared_bytes > 0 && !is_declared) hg_ptx_append(p, to, ".extern .shared .align 16 .b8 hg_shared[];\n\n");
   if (p->options->lines != NULL) hg_ptx_append(p, to, ".file 1 \"%s.atlas\"\n", p->plan->program->name);
   hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n",
-                p->options->name, (unsigned)p->plan->info.argument_bytes, (unsigned)p->plan->info.max_threads);
+                p->options->name, (unsigned)p->plan->info.argument_bytes,
+                (unsigned)(p->plan->info.max_threads / p->plan->info.parts));
+  if (p->plan->info.parts > 1)
+    hg_ptx_append(p, to, ".reqnctapercluster %u, 1, 1\n", (unsigned)p->plan->info.parts);
   if (p->plan->most_registers > 0 && !gpu_is_short(p->plan))
     hg_ptx_append(p, to, ".maxnreg %u\n", (unsigned)p->plan->most_registers);
   hg_ptx_append(p, to, "{\n");
@@ -102,6 +105,8 @@ hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capabi
   return hg_expand_unplaced(unit, functions);
 }
 
+enum { MOST_PARTS = 8 }; /* blocks of a cluster, on every device that has them */
+
 /* A multiprocessor has 65536 registers: 32 for each of 2048 threads, or 40 for each of three quarters of them, which
  * are all that other capabilities have. */
 static hg_gpu_target gpu_target_of(uint32_t capability) {
@@ -111,6 +116,7 @@ static hg_gpu_target gpu_target_of(uint32_t capability) {
                          .bounds = capability >= 90,
                          .positive_nan = 1,
                          .registers = 65536,
+                         .parts = capability >= 90 ? MOST_PARTS : 0,
                          .declared_shared = 48 << 10,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0};

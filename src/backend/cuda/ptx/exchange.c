@@ -25,6 +25,11 @@ ptx_name hg_ptx_place_at(const ptx_exchange *c, uint32_t i, ptx_name lane) {
   return d;
 }
 
+void hg_ptx_sync_parts(ptx *p) {
+  if (p->plan->info.parts == 1) hg_ptx_put(p, "\tbar.sync 0;\n");
+  else hg_ptx_put(p, "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n");
+}
+
 void hg_ptx_store_slot(ptx *p, const char *guard, uint8_t type, ptx_name address, int offset, ptx_name value) {
   hg_ptx_put(p, "\t%sst.shared%s [%s+%d], %s;\n", guard, hg_ptx_bits_suffix(hg_ptx_class_of(type)), address.text,
              offset, value.text);

@@ -263,6 +263,7 @@ typedef struct ptx_kernel {
   ptx_name again, plain, end;        /* labels */
 } ptx_kernel;
 
+void hg_ptx_sync_parts(ptx *p); /* a barrier of all parts of the block */
 void hg_ptx_find_block(ptx *p, ptx_name end); /* threads without a lane branch to the end */
 void hg_ptx_find_lane(ptx *p);               /* its number once more, in other registers; any launch */
 /* at = (x, y, z) of the number x + size_x * (y + size_y * z); the sizes are those of the header's reciprocals. */

@@ -1,0 +1,114 @@
+"""Blocks of X x 32 lanes whose accesses grow by one along y: a GPU's warps may lie along y there, and a block whose lanes need many
+registers may be spread over several multiprocessors. What is computed, and what faults, is the same."""
+
+import numpy as np
+import pytest
+
+import model
+from harness import UINT, array_of, compare
+from tables import OPS, bits_of
+from values import SEED, generator, random_bits, specials
+
+pytestmark = pytest.mark.engine
+
+ALONG_X = [2, 16, 32]
+BLOCKS = 3
+NAMES = [name for name in OPS if name.startswith("reduce.")]
+PLACE = """    sreg.u32 r0, lane.x
+    sreg.u32 r1, lane.y
+    sreg.u32 r2, block.x
+    mul.u32 r3, r2, #{per_block}
+    mad.u32 r3, r0, #{per_x}, r3
+    add.u32 r3, r3, r1
+"""
+
+
+def begin(along_x: int, *buffers: str, each: int = 1) -> str:
+    """Register 3: the element of the lane's that comes first; a column of the block has the elements of its x side by side."""
+    head = "".join(f".buffer {b}\n" for b in buffers) + f".block {along_x}, 32\n"
+    return head + PLACE.format(per_block=along_x * 32 * each, per_x=32 * each)
+
+
+def by_lane(values: list[int], along_x: int) -> list[int]:
+    """A block's elements, which lie x by x, in the order of lanes."""
+    return [values[x * 32 + y] for y in range(32) for x in range(along_x)]
+
+
+def some(t: str, count: int, *names: str) -> list[int]:
+    rng = generator("along y", t, *names)
+    return [v if rng.random() < 0.9 else rng.choice(specials(t)) for v in random_bits(t, count, rng)]
+
+
+@pytest.mark.parametrize("along_x", ALONG_X)
+@pytest.mark.parametrize("op, t", [(name, t) for name in NAMES for t in OPS[name].types])
+def test_reductions(executor, op, t, along_x):
+    per_block = along_x * 32
+    flat = some(t, BLOCKS * per_block, op, str(along_x))
+    text = begin(along_x, f"x {t} in", f"result {t} out") + f"""    ldg.{t} r4, [x + r3]
+    {op}.{t} r5, r4
+    stg.{t} [result + r3], r5
+    exit
+"""
+    result = executor.run(text, grid=(BLOCKS,), block=(along_x, 32),
+                          buffers={"x": array_of(t, flat), "result": array_of(t, [0] * len(flat))})
+    assert result.fault is None
+    blocks = [flat[i : i + per_block] for i in range(0, len(flat), per_block)]
+    want = sum(([model.reduce(op, t, by_lane(b, along_x))] * per_block for b in blocks), [])
+    compare(f"{op}.{t} in blocks of {along_x} x 32", [t], [flat], [int(b) for b in result.buffers["result"]], want, t, SEED)
+
+
+def held_program(along_x: int, each: int, t: str) -> str:
+    """A lane holds `each` elements from one reduction to the next: their sum, the largest of what they are with it, beside a sum of those
+    (two that are exchanged together); at last each with all of that."""
+    registers = [10 + i for i in range(each)]
+    lines = [f"    ldg.{t} r{r}, [x + r3 + #{32 * i}]" for i, r in enumerate(registers)]
+    lines += [f"    mov.{t} r4, r10"] + [f"    add.{t} r4, r4, r{r}" for r in registers[1:]] + [f"    reduce.add.{t} r5, r4"]
+    lines += [f"    sub.{t} r{r}, r{r}, r5" for r in registers]
+    lines += [f"    mov.{t} r4, r10", f"    mov.{t} r6, r10"]
+    lines += [f"    {op}.{t} r{to}, r{to}, r{r}" for r in registers[1:] for op, to in (("max", 4), ("add", 6))]
+    lines += [f"    reduce.max.{t} r7, r4", f"    reduce.add.{t} r8, r6"]
+    lines += [f"    add.{t} r{r}, r{r}, r7\n    mul.{t} r{r}, r{r}, r8" for r in registers]
+    lines += [f"    stg.{t} [result + r3 + #{32 * i}], r{r}" for i, r in enumerate(registers)]
+    return begin(along_x, f"x {t} in", f"result {t} out", each=each) + "\n".join(lines) + "\n    exit\n"
+
+
+def run_held(executor, along_x: int, each: int, t: str, missing: int = 0):
+    count = BLOCKS * along_x * 32 * each
+    values = np.random.default_rng(each + along_x).standard_normal(count) * 3
+    x = values.astype(np.float32).view(np.uint32) if t == "f32" else values.astype(np.int32).view(np.uint32)
+    return executor.run(held_program(along_x, each, t), grid=(BLOCKS,), block=(along_x, 32),
+                        buffers={"x": x[: count - missing], "result": np.zeros(count, UINT[bits_of(t)])})
+
+
+@pytest.mark.parametrize("along_x", ALONG_X)
+@pytest.mark.parametrize("each", [5, 70, 128])
+@pytest.mark.parametrize("t", ["f32", "i32"])
+def test_held(executor, t, each, along_x):
+    assert run_held(executor, along_x, each, t).fault is None
+
+
+@pytest.mark.parametrize("missing", [1, 40, 5000])
+def test_faults(executor, missing):
+    fault = run_held(executor, 32, 128, "f32", missing).fault
+    assert fault is not None and fault["kind"] == "out_of_bounds", fault
+    assert fault["buffer"] == "x"
+
+
+def test_uniform_branches(executor):
+    """Reductions that not all blocks get to, and a loop of them."""
+    text = begin(32, "x f32 in", "result f32 out") + """    ldg.f32 r4, [x + r3]
+    set.eq.u32 p0, r2, #1
+    @p0 bra skip
+    reduce.max.f32 r5, r4
+    sub.f32 r4, r4, r5
+skip:
+    movi.u32 r6, #3
+again:
+    reduce.add.f32 r5, r4
+    fma.f32 r4, r5, #0.25, r4
+    loop r6, again
+    stg.f32 [result + r3], r4
+    exit
+"""
+    x = np.random.default_rng(9).standard_normal(BLOCKS * 1024).astype(np.float32).view(np.uint32)
+    assert executor.run(text, grid=(BLOCKS,), block=(32, 32), buffers={"x": x, "result": np.zeros_like(x)}).fault is None
