@@ -112,3 +112,88 @@ again:
 """
     x = np.random.default_rng(9).standard_normal(BLOCKS * 1024).astype(np.float32).view(np.uint32)
     assert executor.run(text, grid=(BLOCKS,), block=(32, 32), buffers={"x": x, "result": np.zeros_like(x)}).fault is None
+
+
+class Draft:
+    """A random program of that kind: a lane holds values, which it combines by itself, folds over the block, and stores. Blocks branch and
+    loop by what they have folded, so that some come to reductions that others do not."""
+
+    def __init__(self, seed: int):
+        self.rng = generator("along y", "draft", str(seed))
+        self.t = self.rng.choice(["f32", "f32", "f64", "i32", "u64", "f16", "bf16"])
+        self.along_x = self.rng.choice(ALONG_X)
+        self.each = self.rng.choice([1, 3, 17, 60, 130])
+        self.held = [10 + i for i in range(self.each)]
+        self.lines, self.labels = [], 0
+
+    def put(self, line: str) -> None:
+        self.lines.append("    " + line)
+
+    def one(self) -> str:
+        return f"r{self.rng.choice(self.held)}"
+
+    def combine(self) -> None:
+        op = self.rng.choice(["add", "sub", "mul", "min", "max"])
+        self.put(f"{op}.{self.t} {self.one()}, {self.one()}, {self.one()}")
+
+    def fold(self) -> None:
+        """Several next to each other, as often as not of one operation, into registers from 200 on; then into what is held."""
+        count, op = self.rng.randint(1, 9), self.rng.choice(NAMES)
+        for i in range(count):
+            self.put(f"{op if self.rng.random() < 0.6 else self.rng.choice(NAMES)}.{self.t} r{200 + i}, {self.one()}")
+        for i in range(count):
+            self.put(f"{self.rng.choice(['add', 'max', 'sub'])}.{self.t} {self.one()}, {self.one()}, r{200 + i}")
+
+    def label(self) -> str:
+        self.labels += 1
+        return f"l{self.labels}"
+
+    def branch(self, depth: int) -> None:
+        end = self.label()
+        self.put(f"reduce.max.{self.t} r220, {self.one()}")
+        self.put(f"set.gt.{self.t} p1, r220, #1")
+        self.put(f"@p1 bra {end}")
+        self.steps(depth - 1)
+        self.lines.append(f"{end}:")
+
+    def loop(self, depth: int) -> None:
+        again, counter = self.label(), 230 + depth
+        self.put(f"movi.u32 r{counter}, #{self.rng.randint(1, 3)}")
+        self.lines.append(f"{again}:")
+        self.steps(depth - 1)
+        self.put(f"loop r{counter}, {again}")
+
+    def steps(self, depth: int) -> None:
+        for _ in range(self.rng.randint(1, 5)):
+            kind = self.rng.random()
+            if kind < 0.5 or depth == 0:
+                self.combine() if self.rng.random() < 0.6 else self.fold()
+            elif kind < 0.75:
+                self.branch(depth)
+            else:
+                self.loop(depth)
+
+    def text(self) -> str:
+        order = self.rng.sample(range(self.each), self.each)
+        for i in order:
+            self.put(f"ldg.{self.t} r{10 + i}, [x + r3 + #{32 * i}]")
+        self.steps(2)
+        for i in order:
+            self.put(f"stg.{self.t} [result + r3 + #{32 * i}], r{10 + i}")
+        head = begin(self.along_x, f"x {self.t} in", f"result {self.t} out", each=self.each)
+        return head + "\n".join(self.lines) + "\n    exit\n"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drafts(executor, seed):
+    """The engines agree, on faults, too: of one draft in four both buffers are too short, by any number of elements."""
+    draft = Draft(seed)
+    count = BLOCKS * draft.along_x * 32 * draft.each
+    some, known = np.random.default_rng(seed), array_of(draft.t, specials(draft.t))
+    any_bits = np.frombuffer(some.bytes(count * known.itemsize), known.dtype)
+    x = np.where(some.random(count) < 0.5, known[some.integers(len(known), size=count)], any_bits)
+    result = np.zeros_like(x)
+    if seed % 4 == 0:
+        x, result = x[: draft.rng.randint(0, count)], result[: draft.rng.randint(0, count)]
+    ran = executor.run(draft.text(), grid=(BLOCKS,), block=(draft.along_x, 32), buffers={"x": x, "result": result})
+    assert (ran.fault is None) == (seed % 4 != 0 or min(len(x), len(result)) == count)
