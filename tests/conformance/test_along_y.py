@@ -1,5 +1,5 @@
-"""Blocks of X x 32 lanes whose accesses grow by one along y: a GPU's warps may lie along y there, and a block whose lanes need many
-registers may be spread over several multiprocessors. What is computed, and what faults, is the same."""
+"""Blocks of X x 32 lanes (and others) whose accesses grow by one along y: a GPU's warps may lie along y there, and a block whose lanes
+need many registers may be spread over several multiprocessors. What is computed, and what faults, is the same."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from values import SEED, generator, random_bits, specials
 
 pytestmark = pytest.mark.engine
 
-ALONG_X = [2, 16, 32]
+SIZES = [(2, 32), (16, 32), (32, 32), (4, 128)]
 BLOCKS = 3
 NAMES = [name for name in OPS if name.startswith("reduce.")]
 PLACE = """    sreg.u32 r0, lane.x
@@ -23,15 +23,15 @@ PLACE = """    sreg.u32 r0, lane.x
 """
 
 
-def begin(along_x: int, *buffers: str, each: int = 1) -> str:
+def begin(size: tuple[int, int], *buffers: str, each: int = 1) -> str:
     """Register 3: the element of the lane's that comes first; a column of the block has the elements of its x side by side."""
-    head = "".join(f".buffer {b}\n" for b in buffers) + f".block {along_x}, 32\n"
-    return head + PLACE.format(per_block=along_x * 32 * each, per_x=32 * each)
+    head = "".join(f".buffer {b}\n" for b in buffers) + f".block {size[0]}, {size[1]}\n"
+    return head + PLACE.format(per_block=size[0] * size[1] * each, per_x=size[1] * each)
 
 
-def by_lane(values: list[int], along_x: int) -> list[int]:
+def by_lane(values: list[int], size: tuple[int, int]) -> list[int]:
     """A block's elements, which lie x by x, in the order of lanes."""
-    return [values[x * 32 + y] for y in range(32) for x in range(along_x)]
+    return [values[x * size[1] + y] for y in range(size[1]) for x in range(size[0])]
 
 
 def some(t: str, count: int, *names: str) -> list[int]:
@@ -39,64 +39,65 @@ def some(t: str, count: int, *names: str) -> list[int]:
     return [v if rng.random() < 0.9 else rng.choice(specials(t)) for v in random_bits(t, count, rng)]
 
 
-@pytest.mark.parametrize("along_x", ALONG_X)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("op, t", [(name, t) for name in NAMES for t in OPS[name].types])
-def test_reductions(executor, op, t, along_x):
-    per_block = along_x * 32
-    flat = some(t, BLOCKS * per_block, op, str(along_x))
-    text = begin(along_x, f"x {t} in", f"result {t} out") + f"""    ldg.{t} r4, [x + r3]
+def test_reductions(executor, op, t, size):
+    per_block = size[0] * size[1]
+    flat = some(t, BLOCKS * per_block, op, str(size))
+    text = begin(size, f"x {t} in", f"result {t} out") + f"""    ldg.{t} r4, [x + r3]
     {op}.{t} r5, r4
     stg.{t} [result + r3], r5
     exit
 """
-    result = executor.run(text, grid=(BLOCKS,), block=(along_x, 32),
+    result = executor.run(text, grid=(BLOCKS,), block=size,
                           buffers={"x": array_of(t, flat), "result": array_of(t, [0] * len(flat))})
     assert result.fault is None
     blocks = [flat[i : i + per_block] for i in range(0, len(flat), per_block)]
-    want = sum(([model.reduce(op, t, by_lane(b, along_x))] * per_block for b in blocks), [])
-    compare(f"{op}.{t} in blocks of {along_x} x 32", [t], [flat], [int(b) for b in result.buffers["result"]], want, t, SEED)
+    want = sum(([model.reduce(op, t, by_lane(b, size))] * per_block for b in blocks), [])
+    compare(f"{op}.{t} in blocks of {size}", [t], [flat], [int(b) for b in result.buffers["result"]], want, t, SEED)
 
 
-def held_program(along_x: int, each: int, t: str) -> str:
+def held_program(size: tuple[int, int], each: int, t: str) -> str:
     """A lane holds `each` elements from one reduction to the next: their sum, the largest of what they are with it, beside a sum of those
     (two that are exchanged together); at last each with all of that."""
     registers = [10 + i for i in range(each)]
-    lines = [f"    ldg.{t} r{r}, [x + r3 + #{32 * i}]" for i, r in enumerate(registers)]
+    lines = [f"    ldg.{t} r{r}, [x + r3 + #{size[1] * i}]" for i, r in enumerate(registers)]
     lines += [f"    mov.{t} r4, r10"] + [f"    add.{t} r4, r4, r{r}" for r in registers[1:]] + [f"    reduce.add.{t} r5, r4"]
     lines += [f"    sub.{t} r{r}, r{r}, r5" for r in registers]
     lines += [f"    mov.{t} r4, r10", f"    mov.{t} r6, r10"]
     lines += [f"    {op}.{t} r{to}, r{to}, r{r}" for r in registers[1:] for op, to in (("max", 4), ("add", 6))]
     lines += [f"    reduce.max.{t} r7, r4", f"    reduce.add.{t} r8, r6"]
     lines += [f"    add.{t} r{r}, r{r}, r7\n    mul.{t} r{r}, r{r}, r8" for r in registers]
-    lines += [f"    stg.{t} [result + r3 + #{32 * i}], r{r}" for i, r in enumerate(registers)]
-    return begin(along_x, f"x {t} in", f"result {t} out", each=each) + "\n".join(lines) + "\n    exit\n"
+    lines += [f"    stg.{t} [result + r3 + #{size[1] * i}], r{r}" for i, r in enumerate(registers)]
+    return begin(size, f"x {t} in", f"result {t} out", each=each) + "\n".join(lines) + "\n    exit\n"
 
 
-def run_held(executor, along_x: int, each: int, t: str, missing: int = 0):
-    count = BLOCKS * along_x * 32 * each
-    values = np.random.default_rng(each + along_x).standard_normal(count) * 3
+def run_held(executor, size: tuple[int, int], each: int, t: str, missing: int = 0):
+    count = BLOCKS * size[0] * size[1] * each
+    values = np.random.default_rng(each + size[0]).standard_normal(count) * 3
     x = values.astype(np.float32).view(np.uint32) if t == "f32" else values.astype(np.int32).view(np.uint32)
-    return executor.run(held_program(along_x, each, t), grid=(BLOCKS,), block=(along_x, 32),
+    return executor.run(held_program(size, each, t), grid=(BLOCKS,), block=size,
                         buffers={"x": x[: count - missing], "result": np.zeros(count, UINT[bits_of(t)])})
 
 
-@pytest.mark.parametrize("along_x", ALONG_X)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("each", [5, 70, 128])
 @pytest.mark.parametrize("t", ["f32", "i32"])
-def test_held(executor, t, each, along_x):
-    assert run_held(executor, along_x, each, t).fault is None
+def test_held(executor, t, each, size):
+    assert run_held(executor, size, each, t).fault is None
 
 
+@pytest.mark.parametrize("size", [(32, 32), (4, 128)])
 @pytest.mark.parametrize("missing", [1, 40, 5000])
-def test_faults(executor, missing):
-    fault = run_held(executor, 32, 128, "f32", missing).fault
+def test_faults(executor, missing, size):
+    fault = run_held(executor, size, 128, "f32", missing).fault
     assert fault is not None and fault["kind"] == "out_of_bounds", fault
     assert fault["buffer"] == "x"
 
 
 def test_uniform_branches(executor):
     """Reductions that not all blocks get to, and a loop of them."""
-    text = begin(32, "x f32 in", "result f32 out") + """    ldg.f32 r4, [x + r3]
+    text = begin((32, 32), "x f32 in", "result f32 out") + """    ldg.f32 r4, [x + r3]
     set.eq.u32 p0, r2, #1
     @p0 bra skip
     reduce.max.f32 r5, r4
@@ -121,7 +122,7 @@ class Draft:
     def __init__(self, seed: int):
         self.rng = generator("along y", "draft", str(seed))
         self.t = self.rng.choice(["f32", "f32", "f64", "i32", "u64", "f16", "bf16"])
-        self.along_x = self.rng.choice(ALONG_X)
+        self.size = self.rng.choice(SIZES)
         self.each = self.rng.choice([1, 3, 17, 60, 130])
         self.held = [10 + i for i in range(self.each)]
         self.lines, self.labels = [], 0
@@ -176,24 +177,24 @@ class Draft:
     def text(self) -> str:
         order = self.rng.sample(range(self.each), self.each)
         for i in order:
-            self.put(f"ldg.{self.t} r{10 + i}, [x + r3 + #{32 * i}]")
+            self.put(f"ldg.{self.t} r{10 + i}, [x + r3 + #{self.size[1] * i}]")
         self.steps(2)
         for i in order:
-            self.put(f"stg.{self.t} [result + r3 + #{32 * i}], r{10 + i}")
-        head = begin(self.along_x, f"x {self.t} in", f"result {self.t} out", each=self.each)
+            self.put(f"stg.{self.t} [result + r3 + #{self.size[1] * i}], r{10 + i}")
+        head = begin(self.size, f"x {self.t} in", f"result {self.t} out", each=self.each)
         return head + "\n".join(self.lines) + "\n    exit\n"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(100))
 def test_drafts(executor, seed):
     """The engines agree, on faults, too: of one draft in four both buffers are too short, by any number of elements."""
     draft = Draft(seed)
-    count = BLOCKS * draft.along_x * 32 * draft.each
+    count = BLOCKS * draft.size[0] * draft.size[1] * draft.each
     some, known = np.random.default_rng(seed), array_of(draft.t, specials(draft.t))
     any_bits = np.frombuffer(some.bytes(count * known.itemsize), known.dtype)
     x = np.where(some.random(count) < 0.5, known[some.integers(len(known), size=count)], any_bits)
     result = np.zeros_like(x)
     if seed % 4 == 0:
         x, result = x[: draft.rng.randint(0, count)], result[: draft.rng.randint(0, count)]
-    ran = executor.run(draft.text(), grid=(BLOCKS,), block=(draft.along_x, 32), buffers={"x": x, "result": result})
+    ran = executor.run(draft.text(), grid=(BLOCKS,), block=draft.size, buffers={"x": x, "result": result})
     assert (ran.fault is None) == (seed % 4 != 0 or min(len(x), len(result)) == count)
