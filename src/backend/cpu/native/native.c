@@ -177,7 +177,7 @@ static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector 
   if (hg_cpu_local_bytes(b->program, vector) > 0) return HG_UNSUPPORTED;
   b->vector = own;
   b->slices = block[0] * block[1] * block[2] / lanes;
-  HG_TRY(hg_native_wide(b->program, vector, lanes, plain, &b->known));
+  HG_TRY(hg_native_wide(b->program, vector, b->target, plain, &b->known));
   if (plain->insns.count == 0) return HG_UNSUPPORTED;
   return emit_whole(b, plain, own);
 }

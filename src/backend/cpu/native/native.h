@@ -236,11 +236,11 @@ hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
 /* hoist.c: `vector` with computations before barriers where fewer values live across them for that. Release `out`
  * whatever the result. */
 hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out);
-/* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of `lanes`
+/* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of a vector's
  * lanes; no instructions: that cannot be done. Release `out` and `known` (uint64_t, for native_build.known) whatever
  * the result. */
-hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
-                         hg_array *known);
+hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, const native_target *target,
+                         hg_vector *out, hg_array *known);
 /* quotient.c: `vector` with NATIVE_QUOTIENTs; no instructions: there is nothing to gain. Release `out` whatever the
  * result. */
 hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out);

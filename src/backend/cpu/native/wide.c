@@ -313,11 +313,12 @@ static hg_status write_whole(wide *w) {
   return status;
 }
 
-hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, uint32_t lanes, hg_vector *out,
-                         hg_array *known) {
-  const uint32_t *block = native_block(program), size = block[0] * block[1] * block[2];
+hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, const native_target *target,
+                         hg_vector *out, hg_array *known) {
+  const uint32_t *block = native_block(program), size = block[0] * block[1] * block[2], lanes = target->lanes;
   hg_vector marked;
-  wide w = {.program = program, .shape = block, .from = &marked, .to = out, .lanes = lanes, .slices = size / lanes};
+  wide w = {.program = program, .shape = block, .from = &marked, .to = out, .lanes = lanes, .slices = size / lanes,
+            .registers = target->vector_count};
   const hg_allocator allocator = out->allocator;
   w.bits = *known;
   w.cells.element_size = sizeof(wide_cell);

@@ -49,6 +49,7 @@ typedef struct wide {
   const hg_vector *from;
   hg_vector *to;
   uint32_t lanes, slices;
+  uint32_t registers;      /* of the target, for vectors */
   uint32_t blane;          /* register: the lane's number in the block */
   uint8_t must_restart;    /* 1: again from the start: is_kept has changed */
   uint8_t has_failed;      /* 1: the program stays as it is */

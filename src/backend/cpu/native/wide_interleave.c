@@ -2,22 +2,32 @@
  * same elements of shared memory.
  *
  * Where a row of a tile is several vectors wide, as many slices compute with the same elements of another tile, each
- * of which is loaded for all lanes. In turns they need one load of each. What is interleaved only computes, or loads
- * elements of shared memory that exist, so no order of effects changes. */
+ * of which is loaded for all lanes. In turns they need one load of each. Two such pairs, which are two rows, compute
+ * with the same vectors of the other tile; where there are more of these than registers, the pairs take turns, too, and
+ * begin each with copies of the vectors that both read: so one load serves both. What is interleaved only computes, or
+ * loads elements of shared memory that exist, so no order of effects changes. */
 #include "backend/cpu/native/wide.h"
+#include "vector/lower.h"
 
 #include <string.h>
 
-enum { LEAST_SHARED = 4 }; /* loads that two slices have in common */
+enum {
+  LEAST_SHARED = 4, /* loads that two slices have in common */
+  MOST_IN_TURN = 4  /* instructions of a pair */
+};
+
+typedef struct run { uint32_t first, count; } run; /* of instructions */
 
 typedef struct interleaver {
   const wide *w;
   hg_vector *v;
+  hg_array to;       /* vector_insn: the new order */
+  hg_array pairs;    /* run: of interleaved slices, in the new order */
   uint32_t *run_of;  /* per register: the last run that writes it, by the run's first instruction; VECTOR_NONE */
   uint32_t *read_by; /* per register: the last run that reads it */
   uint32_t *instead; /* per register: the one that it is; VECTOR_NONE: itself */
   uint32_t *place;   /* per instruction: its new number */
-  vector_insn *both; /* room for two runs */
+  uint8_t no_memory;
 } interleaver;
 
 static int is_movable(const interleaver *p, const vector_insn *insn) {
@@ -83,65 +93,176 @@ static int are_independent(interleaver *p, uint32_t first, uint32_t second, uint
   return 1;
 }
 
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void append(interleaver *p, vector_insn insn) {
+  for (int k = 0; k < 4; k++)
+    if (insn.s[k] < VECTOR_ALL && p->instead[insn.s[k]] != VECTOR_NONE) insn.s[k] = p->instead[insn.s[k]];
+  if (hg_array_append(&p->v->allocator, &p->to, &insn, 1) == NULL) p->no_memory = 1;
+}
+
+static void append_old(interleaver *p, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++) {
+    p->place[i] = (uint32_t)p->to.count;
+    append(p, *vector_insn_at(p->v, i));
+  }
+}
+
+/* What has been appended is the program now, and nothing has been appended. */
+static void take_over(interleaver *p) {
+  hg_array old = p->v->insns;
+  p->v->insns = p->to;
+  p->to = old;
+  p->to.count = 0;
+  for (uint32_t i = 0; i < p->v->insns.count && !p->no_memory; i++) {
+    vector_insn *insn = vector_insn_at(p->v, i);
+    if (insn->target != VECTOR_NONE) insn->target = p->place[insn->target];
+  }
+}
+
+/* ---- pairs of slices --------------------------------------------------------------------------------------------- */
+
+/* Instruction by instruction; a load that the first run has as well is left out. */
 static void interleave(interleaver *p, uint32_t first, uint32_t count) {
-  vector_insn *at = vector_insn_at(p->v, first);
-  for (uint32_t i = 0; i < count; i++) {
-    int is_one = are_one_load(p, &at[i], &at[count + i]);
-    p->both[2 * i] = at[i];
-    p->both[2 * i + 1] = at[count + i];
-    if (!is_one) continue;
-    p->instead[at[count + i].d] = at[i].d;
-    p->both[2 * i + 1].op = 0;
+  run pair = {(uint32_t)p->to.count, 0};
+  for (uint32_t i = first; i < first + count; i++) {
+    const vector_insn *a = vector_insn_at(p->v, i), *b = vector_insn_at(p->v, i + count);
+    append(p, *a);
+    if (are_one_load(p, a, b)) p->instead[b->d] = a->d;
+    else append(p, *b);
   }
-  memcpy(at, p->both, 2 * (size_t)count * sizeof *at);
+  pair.count = (uint32_t)p->to.count - pair.first;
+  if (hg_array_append(&p->v->allocator, &p->pairs, &pair, 1) == NULL) p->no_memory = 1;
 }
 
-/* Removes loads that others stand for. */
-static void remove_doubles(interleaver *p) {
-  hg_vector *v = p->v;
-  uint32_t kept = 0, *place = p->place;
-  for (uint32_t i = 0; i < v->insns.count; i++) {
-    vector_insn insn = *vector_insn_at(v, i);
-    place[i] = kept;
-    if (insn.op == 0) continue;
-    for (int k = 0; k < 4; k++)
-      if (insn.s[k] < VECTOR_ALL && p->instead[insn.s[k]] != VECTOR_NONE) insn.s[k] = p->instead[insn.s[k]];
-    *vector_insn_at(v, kept++) = insn;
-  }
-  v->insns.count = kept;
-  for (uint32_t i = 0; i < kept; i++) {
-    vector_insn *insn = vector_insn_at(v, i);
-    if (insn->target != VECTOR_NONE) insn->target = place[insn->target];
-  }
-}
-
-static void interleave_all(interleaver *p) {
+static void interleave_slices(interleaver *p) {
   uint32_t n = (uint32_t)p->v->insns.count;
-  for (uint32_t first = 0, second = 0; first < n; first = second) {
+  for (uint32_t first = 0, second = 0; first < n && !p->no_memory; first = second) {
     second = end_of_run(p, first);
     if (second == first) second++;
     uint32_t count = second - first;
-    if (count < LEAST_SHARED || second == n || end_of_run(p, second) - second != count) continue;
-    if (!are_alike(p, first, second, count) || !are_independent(p, first, second, count)) continue;
+    if (count < LEAST_SHARED || second == n || end_of_run(p, second) - second != count ||
+        !are_alike(p, first, second, count) || !are_independent(p, first, second, count)) {
+      append_old(p, first, second);
+      continue;
+    }
     interleave(p, first, count);
     second += count;
   }
+  take_over(p);
+}
+
+/* ---- pairs of pairs ---------------------------------------------------------------------------------------------- */
+
+/* 1 if an instruction reads a vector that the run which note() has seen last does not write. */
+static int is_given(const interleaver *p, const vector_insn *insn, int k, uint32_t first) {
+  if (insn->s[k] >= VECTOR_ALL || p->run_of[insn->s[k]] == first) return 0;
+  const vector_reg *reg = vector_reg_at(p->v, insn->s[k]);
+  return reg->kind == VECTOR_VARIES && !reg->uniform && reg->type == ATLAS_f32;
+}
+
+/* Vectors that both pairs read in the same places; 0 if they do not do the same. */
+static uint32_t count_given(const interleaver *p, const run *one, const run *two) {
+  uint32_t given = 0;
+  for (uint32_t i = 0; i < one->count; i++) {
+    const vector_insn *a = vector_insn_at(p->v, one->first + i), *b = vector_insn_at(p->v, two->first + i);
+    if (a->op != b->op || a->type != b->type) return 0;
+    for (int k = 0; k < 4; k++) given += a->s[k] == b->s[k] && is_given(p, a, k, one->first);
+  }
+  return given;
+}
+
+/* 1 if two pairs follow each other, and compute with more vectors in common than there are registers. */
+static int share_vectors(interleaver *p, const run *one, const run *two) {
+  if (one->first + one->count != two->first || one->count != two->count) return 0;
+  return are_independent(p, one->first, two->first, one->count) && count_given(p, one, two) > p->w->registers;
+}
+
+static int is_load(const vector_insn *insn) {
+  return vector_is_primitive(insn->op) && (atlas_op_flags(insn->op) & ATLAS_LOAD) != 0;
+}
+
+/* The end of a turn of a pair: where it loads again, after computations. */
+static uint32_t end_of_turn(const interleaver *p, uint32_t i, uint32_t end) {
+  uint32_t most = end - i < MOST_IN_TURN ? end : i + MOST_IN_TURN;
+  for (i++; i < most; i++)
+    if (is_load(vector_insn_at(p->v, i)) && !is_load(vector_insn_at(p->v, i - 1))) return i;
+  return most;
+}
+
+/* Copies what instructions of one pair, and those that many instructions further on, read alike: it has a register
+ * until they have. copy[4 * (i - first) + k]: of source k of instruction i; VECTOR_NONE. */
+static void append_copies(interleaver *p, uint32_t first, uint32_t end, const run *one, uint32_t *copy) {
+  for (uint32_t i = first; i < end; i++) {
+    const vector_insn *a = vector_insn_at(p->v, i), *b = vector_insn_at(p->v, i + one->count);
+    for (int k = 0; k < 4; k++, copy++) {
+      *copy = VECTOR_NONE;
+      if (a->s[k] != b->s[k] || !is_given(p, a, k, one->first)) continue;
+      vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+      const vector_reg reg = {.kind = VECTOR_VARIES, .type = ATLAS_f32};
+      move.type = ATLAS_f32;
+      move.slice = a->slice;
+      move.s[0] = a->s[k];
+      move.d = *copy = (uint32_t)p->v->regs.count;
+      if (hg_array_append(&p->v->allocator, &p->v->regs, &reg, 1) == NULL ||
+          hg_array_append(&p->v->allocator, &p->to, &move, 1) == NULL)
+        p->no_memory = 1;
+    }
+  }
+}
+
+static void append_turn(interleaver *p, uint32_t first, uint32_t count, const uint32_t *copy) {
+  for (uint32_t i = 0; i < count; i++) {
+    vector_insn insn = *vector_insn_at(p->v, first + i);
+    for (uint32_t k = 0; k < 4; k++)
+      if (copy[4 * i + k] != VECTOR_NONE) insn.s[k] = copy[4 * i + k];
+    if (hg_array_append(&p->v->allocator, &p->to, &insn, 1) == NULL) p->no_memory = 1;
+  }
+}
+
+static void interleave_two(interleaver *p, const run *one) {
+  uint32_t copy[4 * MOST_IN_TURN], end = one->first + one->count;
+  for (uint32_t i = one->first, next; i < end && !p->no_memory; i = next) {
+    next = end_of_turn(p, i, end);
+    append_copies(p, i, next, one, copy);
+    append_turn(p, i, next - i, copy);
+    append_turn(p, i + one->count, next - i, copy);
+  }
+}
+
+static void interleave_pairs(interleaver *p) {
+  const run *pairs = p->pairs.data;
+  uint32_t at = 0;
+  memset(p->instead, 0xff, p->v->regs.count * sizeof *p->instead);
+  for (size_t k = 0; k + 1 < p->pairs.count && !p->no_memory; k++) {
+    if (!share_vectors(p, &pairs[k], &pairs[k + 1])) continue;
+    append_old(p, at, pairs[k].first);
+    interleave_two(p, &pairs[k]);
+    at = pairs[k].first + 2 * pairs[k].count;
+    k++;
+  }
+  if (at == 0) return;
+  append_old(p, at, (uint32_t)p->v->insns.count);
+  take_over(p);
 }
 
 void hg_wide_interleave(wide *w) {
   hg_vector *v = w->to;
   uint64_t regs = v->regs.count, n = v->insns.count;
-  interleaver p = {.w = w, .v = v, .run_of = hg_allocate(&v->allocator, 3 * regs + n, sizeof *p.run_of)};
-  p.both = hg_allocate(&v->allocator, n, sizeof *p.both);
-  if (p.run_of == NULL || p.both == NULL) w->no_memory = 1;
+  interleaver p = {.w = w, .v = v, .run_of = hg_allocate(&v->allocator, 3 * regs + n, sizeof *p.run_of),
+                   .to.element_size = sizeof(vector_insn), .pairs.element_size = sizeof(run)};
+  if (p.run_of == NULL) p.no_memory = 1;
   else {
     p.read_by = p.run_of + regs;
     p.instead = p.read_by + regs;
     p.place = p.instead + regs;
     memset(p.run_of, 0xff, 3 * regs * sizeof *p.run_of);
-    interleave_all(&p);
-    remove_doubles(&p);
+    interleave_slices(&p);
+    memset(p.run_of, 0xff, 2 * regs * sizeof *p.run_of);
+    if (!p.no_memory) interleave_pairs(&p);
   }
+  w->no_memory |= p.no_memory;
   hg_release(&v->allocator, p.run_of);
-  hg_release(&v->allocator, p.both);
+  hg_array_release(&v->allocator, &p.to);
+  hg_array_release(&v->allocator, &p.pairs);
 }

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-/* Instructions that need code: a loop of so many stays in the first instruction cache of most processors. */
+/* Instructions of loops that need code: so many stay in the first instruction cache of most processors. */
 enum { MOST_STACKED_INSNS = 4096 };
 
 /* How values may differ. */
@@ -161,14 +161,18 @@ static int shares_loads(const stack *s, uint32_t along) {
 
 /* 1 if blocks of this shape can run together, and it pays. */
 static int is_possible(stack *s, native_stack_shape shape) {
-  uint32_t insns = 0, sees = 0;
+  uint32_t insns = 0, sees = 0, loop = VECTOR_NONE;
   s->shape = shape;
   find_differences(s);
-  for (uint32_t i = 0; i < s->from->insns.count; i++) {
+  for (uint32_t i = (uint32_t)s->from->insns.count; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     if (!is_allowed(s, insn)) return 0;
     for (uint32_t d = 0; d < 2; d++) sees |= grows_by(s, insn, d) > 0 ? 1u << d : 0;
-    if (!s->has_operands || !is_loaded_by_column(s, insn)) insns += times(s, is_done_along(s, insn));
+    if (vector_is_jump(insn->op) && insn->target <= i && (loop == VECTOR_NONE || insn->target < loop))
+      loop = insn->target;
+    int needs_code = loop != VECTOR_NONE && (!s->has_operands || !is_loaded_by_column(s, insn));
+    if (needs_code) insns += times(s, is_done_along(s, insn));
+    if (i == loop) loop = VECTOR_NONE;
   }
   uint32_t along = stacked_along(s);
   if ((sees & along) != along || insns > MOST_STACKED_INSNS) return 0;
@@ -293,10 +297,11 @@ static void begin_column(stack *s, uint32_t first, uint32_t end, uint32_t x) {
   }
 }
 
+/* A copy is one already. */
 static void count_reads(stack *s, uint32_t first, uint32_t end) {
   memset(s->reads, 0, s->from->regs.count * sizeof *s->reads);
   for (uint32_t i = first; i < end; i++)
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4 && vector_insn_at(s->from, i)->op != VECTOR_MOVE; k++)
       if (vector_insn_at(s->from, i)->s[k] < VECTOR_ALL) s->reads[vector_insn_at(s->from, i)->s[k]]++;
   for (uint32_t i = first; i < end; i++)
     if (vector_insn_at(s->from, i)->d < VECTOR_ALL) s->reads[vector_insn_at(s->from, i)->d] = 0;
