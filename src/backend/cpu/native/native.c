@@ -86,6 +86,7 @@ static hg_status cut_into_regions(native_build *b, hg_vector *own) {
   b->vector = &hoisted;
   if (status == HG_OK) status = hg_native_find_steps(b);
   if (status == HG_OK) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
+  if (status == HG_OK) status = hg_native_chains(own, b->target->vector_count);
   hg_vector_release(&unrolled);
   hg_vector_release(&hoisted);
   b->vector = own;

@@ -27,6 +27,8 @@ enum {
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
   NATIVE_MOST_ROW_STARTS = 4,
+  NATIVE_STAYS = 3, /* vector_reg.bits of a register that is short-lived, and read more often than others; wide.h has
+                       more such bits */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
 
@@ -250,6 +252,8 @@ int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg);
  * Release `out` whatever the result. */
 hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
                           hg_vector *out);
+/* chains.c: chains of multiply-adds in an order in which they share values in registers. */
+hg_status hg_native_chains(hg_vector *vector, uint32_t registers);
 typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* blocks that run together */
 
 /* wide_stack.c: what hg_native_wide has made, for several blocks at once that are neighbours along x and y; 1 x 1: that

@@ -500,6 +500,7 @@ static int is_cold(const plan *p, uint32_t r) {
 static uint32_t spill_cost(const plan *p, uint32_t r) {
   int is_short =
       r < p->v->regs.count && p->v->has_block_ops && vector_reg_at(p->v, r)->last - vector_reg_at(p->v, r)->first <= 1;
+  is_short |= r < p->v->regs.count && vector_reg_at(p->v, r)->bits == NATIVE_STAYS;
   return is_short ? UINT32_MAX : p->spill_cost[r];
 }
 
