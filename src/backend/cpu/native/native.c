@@ -166,6 +166,10 @@ static hg_status emit_whole(native_build *b, const hg_vector *whole, hg_vector *
   if (status == HG_OK) status = hg_native_indices(b->program, &bounded, own);
   hg_vector_release(&bounded);
   HG_TRY(status);
+  for (b->first_part = 0; b->first_part < own->insns.count; b->first_part++) {
+    const vector_insn *insn = vector_insn_at(own, b->first_part);
+    if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) break;
+  }
   HG_TRY(hg_native_plan(b));
   return b->target->emit(b);
 }

@@ -26,7 +26,8 @@ enum {
   NATIVE_MOST_FRAME_BYTES = 96 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
   NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
-  NATIVE_MOST_ROW_STARTS = 4,
+  NATIVE_MOST_ROW_STARTS = 5, /* in registers at once, */
+  NATIVE_MOST_ROWS = 16,      /* and in all */
   NATIVE_STAYS = 3, /* vector_reg.bits of a register that is short-lived, and read more often than others; wide.h has
                        more such bits */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
@@ -199,9 +200,11 @@ typedef struct native_build {
   uint32_t slices;            /* a block's vectors; 0: another program */
   hg_array known;             /* uint64_t: see NATIVE_KNOWN */
 
-  uint32_t row_start[NATIVE_MOST_ROW_STARTS]; /* registers that rows begin at, block-uniform, and that are kept in a
-                                                 general register as well, from the first NATIVE_WITHIN of each on */
-  uint32_t row_start_count;
+  uint32_t row_start[NATIVE_MOST_ROWS]; /* registers that rows begin at, block-uniform, and that are kept in a general
+                                           register as well, from a NATIVE_WITHIN of each on */
+  uint8_t row_start_number[NATIVE_MOST_ROWS]; /* of that general register: in other parts of the program it is another's */
+  uint32_t row_start_count, row_start_registers;
+  uint32_t first_part;        /* the first label or jump, or the program's end: up to it no number is shared */
   uint8_t runs_on;            /* 1: its code runs blocks_left blocks along x, one after the other; it never calls C */
   uint8_t has_bases;          /* 1: general registers have the addresses of all buffers and shared arrays */
 

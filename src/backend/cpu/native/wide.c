@@ -32,7 +32,7 @@ static void keep_loop(wide *w, uint32_t i) {
   uint32_t found = VECTOR_NONE;
   for (uint32_t h = 0; h <= i; h++)
     if (w->loop_end[h] >= i && w->loop_end[h] > h && !w->is_kept[h]) found = h;
-  if (found != VECTOR_NONE) w->is_kept[found] = w->must_restart = 1;
+  if (found != VECTOR_NONE) w->is_kept[found] = w->must_restart = w->has_loops = 1;
   w->has_failed = 1;
 }
 
@@ -279,19 +279,22 @@ static void find_loops(wide *w) {
   }
 }
 
-/* The old program with registers of its own, of which those that are alike in the block, as reductions are and what
- * follows from them, count as uniform: they are computed once. */
+/* The old program, of whose registers those that are alike in the block, as reductions are and what follows from them,
+ * count as uniform: they are computed once. */
 static hg_status mark_alike(const hg_vector *vector, const hg_allocator *allocator, hg_vector *marked) {
-  uint64_t regs = vector->regs.count;
-  uint32_t *made = hg_allocate(allocator, regs, sizeof *made);
   *marked = *vector;
+  marked->allocator = *allocator;
+  marked->insns = (hg_array){.element_size = sizeof(vector_insn)};
   marked->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  int has_memory = made != NULL && hg_array_append(allocator, &marked->regs, vector->regs.data, regs) != NULL;
-  if (has_memory) hg_native_find_alike(vector, made);
-  for (uint32_t r = 0; r < regs && has_memory; r++)
+  HG_TRY(hg_wide_sums(vector, marked));
+  uint64_t regs = marked->regs.count;
+  uint32_t *made = hg_allocate(allocator, regs, sizeof *made);
+  if (made == NULL) return hg_fail_memory("machine code", regs * sizeof *made);
+  hg_native_find_alike(marked, made);
+  for (uint32_t r = 0; r < regs; r++)
     if (made[r] != VECTOR_NONE) vector_reg_at(marked, r)->uniform = 1;
   hg_release(allocator, made);
-  return has_memory ? HG_OK : hg_fail_memory("machine code", regs * sizeof *made);
+  return HG_OK;
 }
 
 static hg_status write_whole(wide *w) {
@@ -332,6 +335,7 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   if (block[0] % lanes != 0 || !vector->has_block_ops || vector->insns.count > WIDE_MOST_INSNS) return HG_OK;
   hg_status status = mark_alike(vector, &allocator, &marked);
   if (status == HG_OK) status = write_whole(&w);
+  hg_array_release(&allocator, &marked.insns);
   hg_array_release(&allocator, &marked.regs);
   *known = w.bits;
   return status;

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/native/native.h"
 
-enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3, WIDE_MOST_LANES = 16 /* of a vector */ };
+enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_WITH_LOOPS = 3 * WIDE_MOST_INSNS /* a round is seldom as long */, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3, WIDE_MOST_LANES = 16 /* of a vector */ };
 
 /* vector_reg.bits of registers. */
 enum { WIDE_LOOP_CARRIED = 1, WIDE_INDEX_SUM = 2 /* see hg_native_is_index_sum */ };
@@ -53,6 +53,7 @@ typedef struct wide {
   uint32_t blane;          /* register: the lane's number in the block */
   uint8_t must_restart;    /* 1: again from the start: is_kept has changed */
   uint8_t has_failed;      /* 1: the program stays as it is */
+  uint8_t has_loops;
   uint8_t no_memory;
 
   /* Values. */
@@ -86,6 +87,12 @@ typedef struct wide {
 static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slice) {
   return &w->value[r * w->slices + slice];
 }
+
+/* ---- wide_sums.c ------------------------------------------------------------------------------------------ */
+
+/* The program as wide.c begins with it, with instructions and registers of its own, which the caller releases whatever
+ * the result. */
+hg_status hg_wide_sums(const hg_vector *vector, hg_vector *out);
 
 /* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 

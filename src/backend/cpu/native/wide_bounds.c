@@ -5,7 +5,10 @@
  * of them (NATIVE_WITHIN), none needs a comparison of its own; where they are not, the block is left to the code that
  * compares each, before anything has been stored: it says what faults. A comparison stands as far up as it can. So a
  * load whose memory nothing writes may be done anywhere behind it, and again: hg_native_is_element.
- */
+ *
+ * Behind a label or a jump, as in each round of a loop, accesses have comparisons of their own. Stores may have been
+ * done when such a one fails, but where the block reads nothing that anybody writes, it may as well begin again: it
+ * stores the same. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/wide.h"
 
@@ -16,6 +19,7 @@ enum { MOST_BOUNDS = 64 };
 
 typedef struct bound {
   uint32_t symbol;
+  uint32_t part;   /* its first instruction: see bounds.part */
   uint32_t added;  /* register: what is added to the lane's number; VECTOR_NONE: nothing */
   uint32_t before; /* the instruction of the old program that the comparison stands before */
   uint64_t last;   /* the greatest index, less what is added */
@@ -27,6 +31,9 @@ typedef struct bounds {
   const hg_vector *from;
   hg_vector *to;
   uint32_t *writer; /* per register: see hg_native_find_writers */
+  uint32_t *latest; /* per register: the last instruction so far that has written it; VECTOR_NONE */
+  uint32_t part;    /* the instruction behind the last label or jump so far */
+  int may_restart;  /* 1: a block may begin again when it has stored something */
   bound bound[MOST_BOUNDS];
   uint32_t count;
 } bounds;
@@ -37,6 +44,15 @@ static int is_constant(const hg_vector *v, uint32_t r) { return vector_reg_at(v,
 
 static int is_lane(const vector_reg *reg) {
   return reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE);
+}
+
+/* 1 if a number, the same in the block, is what it was in instruction `since`: it is written once, or in rounds of a
+ * loop, but not since then. */
+static int is_steady(const bounds *s, uint32_t r, uint32_t since) {
+  const vector_reg *reg = vector_reg_at(s->from, r);
+  if (reg->kind != VECTOR_VARIES || (reg->uniform && s->writer[r] < VECTOR_ALL)) return 1;
+  if (!reg->uniform || !hg_wide_is_loop_carried(s->from, r) || since < s->part) return 0;
+  return s->latest[r] == VECTOR_NONE || s->latest[r] < since;
 }
 
 /* 1 if an index is the lane's number plus *added, or plus a small constant that *last grows by. */
@@ -55,8 +71,7 @@ static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t
     *last += bits;
     return bits < NATIVE_GREATEST_DISPLACEMENT;
   }
-  const vector_reg *u = vector_reg_at(v, *added);
-  return u->kind != VECTOR_VARIES || (u->uniform && s->writer[*added] < VECTOR_ALL);
+  return is_steady(s, *added, s->writer[index]);
 }
 
 /* The lanes of a vector, up to the last that takes part in an instruction; 0: not known, or none does. */
@@ -99,16 +114,19 @@ static int is_by_row(const bounds *s, const vector_insn *insn, bound *found) {
   return find_added(s, insn->s[0], &found->added, &found->last);
 }
 
-static bound *bound_of(bounds *s, const bound *like) {
-  for (uint32_t k = 0; k < s->count; k++)
-    if (s->bound[k].symbol == like->symbol && s->bound[k].added == like->added) return &s->bound[k];
-  return NULL;
-}
-
 /* The instruction that a comparison can stand before: what is added is known. */
 static uint32_t place_of(const bounds *s, uint32_t added) {
-  int is_made = added != VECTOR_NONE && vector_reg_at(s->from, added)->kind == VECTOR_VARIES;
-  return is_made ? s->writer[added] + 1 : 0;
+  uint32_t written = added == VECTOR_NONE ? VECTOR_NONE : s->latest[added];
+  return written == VECTOR_NONE || written < s->part ? s->part : written + 1;
+}
+
+/* That of an access of this part, if it has one. */
+static bound *bound_of(bounds *s, const bound *like) {
+  for (uint32_t k = 0; k < s->count; k++)
+    if (s->bound[k].part == s->part && s->bound[k].symbol == like->symbol && s->bound[k].added == like->added &&
+        s->bound[k].before >= place_of(s, like->added))
+      return &s->bound[k];
+  return NULL;
 }
 
 /* In the order of their places; NULL: there is no room. */
@@ -117,23 +135,56 @@ static bound *add_bound(bounds *s, const bound *now) {
   if (s->count == MOST_BOUNDS) return NULL;
   for (s->count++; k > 0 && s->bound[k - 1].before > now->before; k--) s->bound[k] = s->bound[k - 1];
   s->bound[k] = *now;
+  s->bound[k].part = s->part;
   return &s->bound[k];
 }
 
-/* Of accesses up to the first jump, where nothing has an effect before the comparison. */
+/* 1 if all effects of the block are stores to buffers, and none of its loads reads what somebody may write. */
+static int may_restart(const bounds *s) {
+  for (uint32_t i = 0; i < s->from->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    if (!vector_is_primitive(insn->op)) continue;
+    unsigned flags = atlas_op_flags(insn->op);
+    if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) && !(flags & ATLAS_PURE) && insn->op != ATLAS_OP_sreg)
+      return 0;
+    if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
+    if (flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL) || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+    if (insn->symbol & SSA_LIBRARY) continue;
+    if (atlas_symbol_at(s->b->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
+    if (flags & ATLAS_LOAD && !(insn->flags & VECTOR_READ_ONLY)) return 0;
+  }
+  return 1;
+}
+
+static void begin_scan(bounds *s) {
+  s->part = 0;
+  for (uint32_t r = 0; r < s->from->regs.count; r++) s->latest[r] = VECTOR_NONE;
+}
+
+/* Goes past an instruction. */
+static void scan(bounds *s, uint32_t i) {
+  const vector_insn *insn = vector_insn_at(s->from, i);
+  if (insn->d < VECTOR_ALL) s->latest[insn->d] = i;
+  if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) s->part = i + 1;
+}
+
+/* Before the first jump, where nothing has an effect before the comparison; behind it, where the block may restart. */
 static void find_bounds(bounds *s) {
   uint32_t n = (uint32_t)s->from->insns.count, first_effect = n;
-  for (uint32_t i = 0; i < n; i++) {
+  s->may_restart = may_restart(s);
+  begin_scan(s);
+  for (uint32_t i = 0; i < n; scan(s, i++)) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     bound now, *known = NULL;
-    if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) return;
+    if (s->part > 0 && !s->may_restart) return;
     int is = is_by_row(s, insn, &now);
     if (is) known = bound_of(s, &now);
     if (known != NULL) {
       if (now.last > known->last) known->last = now.last;
       known->loads += now.loads;
       known->stores += now.stores;
-    } else if (is && (now.before = place_of(s, now.added)) <= first_effect) known = add_bound(s, &now);
+    } else if (is && ((now.before = place_of(s, now.added)) <= first_effect || s->may_restart))
+      known = add_bound(s, &now);
     int is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
     int has_effect = known != NULL ? is_store : insn->op == NATIVE_COUNT || hg_wide_is_effect(s->b->program, insn);
     if (has_effect && first_effect == n) first_effect = i;
@@ -142,7 +193,20 @@ static void find_bounds(bounds *s) {
 
 /* ---- row starts -------------------------------------------------------------------------------------------------- */
 
-/* Buffers and shared arrays have their addresses in general registers; what is left are for what is added. */
+/* The numbers that what is added in another part has, which is computed at the same time. */
+static uint32_t numbers_beside(const bounds *s, uint32_t added) {
+  uint32_t taken = 0;
+  for (uint32_t k = 0; k < s->count; k++)
+    for (uint32_t other = 0; s->bound[k].added == added && other < s->count; other++) {
+      int is_beside = s->bound[other].part == s->bound[k].part || s->bound[k].part == 0 || s->bound[other].part == 0;
+      uint32_t number = is_beside ? hg_native_row_start(s->b, s->bound[other].added) : NATIVE_MOST_ROW_STARTS;
+      if (number < NATIVE_MOST_ROW_STARTS) taken |= 1u << number;
+    }
+  return taken;
+}
+
+/* Buffers and shared arrays have their addresses in general registers; what is left are for what is added, in each part
+ * of the program anew but for the first. */
 static void find_row_starts(bounds *s) {
   uint8_t is_used[ATLAS_MAX_SYMBOLS] = {0};
   uint32_t used = 0;
@@ -153,20 +217,23 @@ static void find_row_starts(bounds *s) {
     is_used[insn->symbol] = 1;
   }
   native_build *b = s->b;
-  b->row_start_count = 0;
+  b->row_start_count = b->row_start_registers = 0;
   b->has_bases = used <= b->target->address_count;
   for (uint32_t k = 0; k < s->count && b->has_bases; k++) {
-    uint32_t added = s->bound[k].added;
+    uint32_t added = s->bound[k].added, number = 0;
     if (added == VECTOR_NONE || s->bound[k].loads + s->bound[k].stores == 0) continue;
-    if (hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS) continue;
-    if (b->row_start_count == NATIVE_MOST_ROW_STARTS || used + b->row_start_count == b->target->address_count) return;
-    b->row_start[b->row_start_count++] = added;
+    if (hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS || b->row_start_count == NATIVE_MOST_ROWS) continue;
+    for (uint32_t taken = numbers_beside(s, added); taken >> number & 1;) number++;
+    if (number == NATIVE_MOST_ROW_STARTS || used + number >= b->target->address_count) continue;
+    b->row_start[b->row_start_count] = added;
+    b->row_start_number[b->row_start_count++] = (uint8_t)number;
+    if (number >= b->row_start_registers) b->row_start_registers = number + 1;
   }
 }
 
 uint32_t hg_native_row_start(const native_build *b, uint32_t added) {
   for (uint32_t k = 0; k < b->row_start_count; k++)
-    if (b->row_start[k] == added) return k;
+    if (b->row_start[k] == added) return b->row_start_number[k];
   return NATIVE_MOST_ROW_STARTS;
 }
 
@@ -182,8 +249,16 @@ static void append(hg_vector *v, const vector_insn *insn) { /* there is room */
   *vector_insn_at(v, (uint32_t)v->insns.count++) = *insn;
 }
 
+/* Comparisons that stand before an instruction of the old program, or before one in front of it. */
+static uint32_t comparisons_before(const bounds *s, uint32_t i) {
+  uint32_t count = 0;
+  while (count < s->count && s->bound[count].before <= i) count++;
+  return count;
+}
+
 static void write_program(bounds *s) {
-  for (uint32_t i = 0, next = 0; i < s->from->insns.count; i++) {
+  begin_scan(s);
+  for (uint32_t i = 0, next = 0; i < s->from->insns.count; scan(s, i++)) {
     vector_insn insn = *vector_insn_at(s->from, i);
     bound now;
     for (; next < s->count && s->bound[next].before == i; next++) {
@@ -197,7 +272,7 @@ static void write_program(bounds *s) {
     }
     const bound *known = is_by_row(s, &insn, &now) ? bound_of(s, &now) : NULL;
     if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS;
-    if (insn.target != VECTOR_NONE) insn.target += s->count; /* all labels come behind */
+    if (insn.target != VECTOR_NONE) insn.target += comparisons_before(s, insn.target);
     append(s->to, &insn);
   }
 }
@@ -208,7 +283,8 @@ hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *o
   *out = *whole;
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  s.writer = hg_allocate(&out->allocator, regs, sizeof *s.writer);
+  s.writer = hg_allocate(&out->allocator, 2 * regs, sizeof *s.writer);
+  s.latest = s.writer + regs;
   int has_memory = s.writer != NULL && hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) != NULL &&
                    hg_array_reserve(&out->allocator, &out->insns, n + MOST_BOUNDS);
   if (has_memory) {
@@ -219,6 +295,15 @@ hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *o
   }
   hg_release(&out->allocator, s.writer);
   return has_memory ? HG_OK : hg_fail_memory("machine code", n * sizeof(vector_insn));
+}
+
+/* 1 if a row start is what it was until the register is read last. */
+static int is_there(const native_build *b, const vector_reg *reg, uint32_t added) {
+  for (uint32_t i = reg->first; i <= reg->last && reg->first >= b->first_part; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    if (insn->d == added || insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) return 0;
+  }
+  return 1;
 }
 
 int hg_native_is_element(const native_build *b, uint32_t r) {
@@ -241,5 +326,5 @@ int hg_native_is_element(const native_build *b, uint32_t r) {
   uint32_t added = made->d == load->s[0] && made->mask == VECTOR_ALL ? hg_native_added_to_lane(v, made) : VECTOR_NONE;
   if (added == VECTOR_NONE) return 0;
   if (is_constant(v, added)) return vector_reg_at(v, added)->bits < NATIVE_GREATEST_DISPLACEMENT;
-  return hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS;
+  return hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS && is_there(b, reg, added);
 }

@@ -42,7 +42,7 @@ uint32_t hg_wide_append(wide *w, const vector_insn *insn) {
   /* Lanes that have run out of steps must not have any. */
   if (w->has_stepped && hg_wide_is_effect(w->program, insn)) w->has_failed = 1;
   uint32_t at = (uint32_t)w->to->insns.count;
-  if (at == WIDE_MOST_INSNS) w->has_failed = 1;
+  if (at == (w->has_loops ? WIDE_MOST_WITH_LOOPS : WIDE_MOST_INSNS)) w->has_failed = 1;
   if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
   else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
   return at;

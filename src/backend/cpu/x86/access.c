@@ -227,7 +227,7 @@ int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
   const hg_vector *v = e->b->vector;
   if (vector_reg_at(v, reg)->kind != VECTOR_VARIES) return 1;
   if (vector_reg_at(v, reg)->last < e->index) return 0;
-  if (e->b->slices > 0) return !hg_wide_is_loop_carried(v, reg);
+  if (e->b->slices > 0 && !hg_wide_is_loop_carried(v, reg)) return 1;
   for (const vector_insn *insn = since; insn < vector_insn_at(v, e->index); insn++)
     if (insn->d == reg) return 0;
   return 1;

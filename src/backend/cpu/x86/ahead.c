@@ -41,9 +41,10 @@ static void write_prefetch(x86_emit *e, int is_store, uint32_t ahead, x86_rm at)
 }
 
 /* Code that asks for a line at a time has it come to the second cache before: few lines can be on their way to the
- * first at once, too few where they come from memory. Of 4M elements, Zen 4: norms take a third less time. */
+ * first at once, too few where they come from memory. Of 4M elements, Zen 4: norms take a third less time. A row of half
+ * the first cache comes to the second alone: beside what is read the first has no room for it. */
 static void write_two_prefetches(x86_emit *e, int is_store, uint32_t ahead, x86_rm at) {
-  write_prefetch(e, is_store, ahead, at);
+  if (ahead != MOST_NEAR || is_store) write_prefetch(e, is_store, ahead, at);
   if (ahead > MOST_NEAR) return;
   at.displacement += MOST_NEAR;
   hg_x86_prefetch(&e->a, LEVEL_2, at);
@@ -64,14 +65,21 @@ static const x86_later *later_of(const x86_emit *e, uint32_t access) {
   return NULL;
 }
 
-/* 1 if hg_x86_prefetch_rows asks for it. */
+/* A row that a loop reads comes while it is read first. */
+static int is_planned(const x86_emit *e, uint32_t symbol) {
+  for (uint32_t k = 0; k < e->row_count; k++)
+    if (e->rows[k].symbol == symbol && e->rows[k].from >= e->b->first_part) return 1;
+  return 0;
+}
+
+/* 1 if hg_x86_prefetch_rows asks for it, or nobody needs to. */
 static int is_of_row(const x86_emit *e) {
   unsigned lane;
   int64_t more;
   if (e->row_count == 0 || !hg_x86_find_row(e, e->insn->s[0], &lane, &more)) return 0;
   for (uint32_t k = 0; k < e->row_count; k++)
     if (e->rows[k].symbol == e->insn->symbol && e->rows[k].lane == lane) return 1;
-  return 0;
+  return e->index >= e->b->first_part;
 }
 
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at) {
@@ -216,23 +224,27 @@ void hg_x86_prefetch_between(x86_emit *e) {
 
 /* ---- rows of straight-line code ---------------------------------------------------------------------------------- */
 
-/* The first instruction that knows a row start. */
-static uint32_t known_from(const x86_emit *e, uint32_t added) {
-  uint32_t i = 0;
-  while (vector_insn_at(e->b->vector, i)->op != NATIVE_WITHIN || vector_insn_at(e->b->vector, i)->s[0] != added) i++;
+/* The end of the part of the program that begins with an instruction: a label, a jump, or the last. */
+static uint32_t end_of_part(const x86_emit *e, uint32_t i) {
+  const hg_vector *v = e->b->vector;
+  while (i < v->insns.count && vector_insn_at(v, i)->op != VECTOR_LABEL && !vector_is_jump(vector_insn_at(v, i)->op)) i++;
   return i;
 }
 
-static void plan_row(x86_emit *e, const vector_insn *within) {
+static void plan_row(x86_emit *e, uint32_t i) {
   enum { ENOUGH = 256 }; /* instructions that take as long as memory does */
+  const vector_insn *within = vector_insn_at(e->b->vector, i);
   uint32_t number = within->s[0] == VECTOR_NONE ? NATIVE_MOST_ROW_STARTS : hg_native_row_start(e->b, within->s[0]);
   if (!(within->flags & VECTOR_CONTIGUOUS) || number == NATIVE_MOST_ROW_STARTS || e->row_count == X86_MOST_ROWS) return;
+  if (i >= e->b->first_part && (is_planned(e, within->symbol) || hg_wide_is_loop_carried(e->b->vector, within->s[0])))
+    return; /* the latter is the same in all blocks, as a norm's weight */
   uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(e->b->program, within->symbol)->type), log_bytes = 0;
   while (UINT32_C(1) << log_bytes < bytes) log_bytes++;
-  uint64_t row_bytes = (within->bits + 1) * bytes, insns = e->b->vector->insns.count;
+  uint32_t until = end_of_part(e, i), first = i >= e->b->first_part ? i : 0;
+  uint64_t row_bytes = (within->bits + 1) * bytes, insns = until - first;
   x86_coming row = {.symbol = within->symbol,
-                    .from = known_from(e, within->s[0]),
-                    .until = (uint32_t)insns,
+                    .from = i,
+                    .until = until,
                     .lines = (uint32_t)(row_bytes / X86_LINE_BYTES),
                     .lane = (uint8_t)hg_x86_row_start(e, number),
                     .log_bytes = (uint8_t)log_bytes,
@@ -246,15 +258,13 @@ void hg_x86_plan_rows(x86_emit *e) {
   const hg_vector *v = e->b->vector;
   e->row_count = 0;
   for (uint32_t i = 0; i < v->insns.count; i++)
-    if (vector_is_jump(vector_insn_at(v, i)->op) && vector_insn_at(v, i)->target <= i) return;
-  for (uint32_t i = 0; i < v->insns.count; i++)
-    if (vector_insn_at(v, i)->op == NATIVE_WITHIN) plan_row(e, vector_insn_at(v, i));
+    if (vector_insn_at(v, i)->op == NATIVE_WITHIN) plan_row(e, i);
 }
 
 void hg_x86_prefetch_rows(x86_emit *e, uint32_t i) {
   for (uint32_t k = 0; k < e->row_count; k++) {
     x86_coming *row = &e->rows[k];
-    if (i <= row->from) continue;
+    if (i <= row->from || i >= row->until) continue;
     for (; row->done < row->lines &&
            (uint64_t)row->done * (row->until - row->from) <= (uint64_t)(i - row->from) * row->lines;
          row->done++) {

@@ -18,7 +18,7 @@ static void choose_bases(x86_emit *e) {
     if (!hg_x86_has_base(insn) || e->base_of[insn->symbol] >= 0) continue;
     e->base_of[insn->symbol] = hg_x86_base_registers[used++];
   }
-  e->used_bases = used + e->b->row_start_count;
+  e->used_bases = used + e->b->row_start_registers;
 }
 
 /* What the pool starts with: 0, 1, 2, ... in 32 and in 64 bits, bytes of 1, and for AVX2 a window of ones and zeros. */

@@ -51,7 +51,7 @@ static x86_rm shared_operand(const x86_emit *e, const vector_reg *r) {
 }
 
 unsigned hg_x86_row_start(const x86_emit *e, uint32_t number) {
-  return hg_x86_base_registers[e->used_bases - e->b->row_start_count + number];
+  return hg_x86_base_registers[e->used_bases - e->b->row_start_registers + number];
 }
 
 int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more) {
