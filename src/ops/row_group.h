@@ -142,6 +142,7 @@ void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane);
 hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout);
 hg_status ops_rows_loop(row_group *g, ops_step *step);
 int ops_rows_loop_can(const row_group *g);
+int ops_rows_loop_pays(const row_group *g); /* even where a block could hold the row */
 /* The same with a part of the row in shared memory, and the rest read to and fro. */
 hg_status ops_rows_shared(row_group *g, ops_step *step);
 int ops_rows_shared_can(const row_group *g);

@@ -108,13 +108,14 @@ static hg_status write_stages(row_group *g, ops_step *steps, uint32_t step_count
 static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
   ops_layout layout;
   hg_status status = HG_UNSUPPORTED;
-  int fits = ops_rows_held_layout(g, &layout);
+  int fits = ops_rows_held_layout(g, &layout), loops = ops_rows_loop_pays(g);
   if (fits && layout.lanes == 1) status = ops_rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && !fits && ops_rows_shared_can(g)) status = ops_rows_shared(g, &steps[0]);
   if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g, steps, step_count);
   if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, steps, step_count, 1);
   if (status == HG_UNSUPPORTED && has_few_blocks(g, &layout) && step_count > 1 && ops_rows_parts_can(g))
     return write_parts(g, steps, step_count, 0);
+  if (status == HG_UNSUPPORTED && loops) status = ops_rows_loop(g, &steps[0]);
   if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, &steps[0]);
   if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, steps, step_count, 0);

@@ -9,14 +9,19 @@
 
 #include <string.h>
 
+enum { LOADS_AND_STORES = 4 /* of a processor's round that folds nothing */ };
+
 typedef struct loop_row {
   row_group *g;
   ops_code code;
   ops_layout layout; /* of a chunk */
   uint16_t base;     /* the lane's first column of the chunk */
+  uint16_t own;      /* its first of the row */
+  uint16_t first;    /* the chunk's first; OPS_NO_REGISTER */
   uint16_t chunk;    /* its number, u32 */
   uint16_t column;   /* of a load that may reach beyond the row; OPS_NO_REGISTER */
   int tests;         /* this chunk is not a whole one */
+  uint32_t whole_loads; /* of such a chunk: loads that need no test all the same */
   int is_part;       /* the block has this chunk alone */
   uint32_t stage;
   const row_reduction *reduction;
@@ -31,8 +36,12 @@ static atlas_operand index_scalar(loop_row *l, uint64_t value) {
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
+static int is_tested(const loop_row *l, uint32_t element) {
+  return l->tests && element / l->layout.wide >= l->whole_loads;
+}
+
 static void set_element(loop_row *l, uint32_t element) {
-  if (l->tests) ops_row_set_tested_column(l->g, &l->code, l->column, l->base, &l->layout, element);
+  if (is_tested(l, element)) ops_row_set_tested_column(l->g, &l->code, l->column, l->base, &l->layout, element);
   else ops_row_set_column(l->g, &l->code, l->base, ops_column(&l->layout, element));
 }
 
@@ -47,7 +56,7 @@ static ops_held value_at(loop_row *l, term_id term, uint32_t element) {
 static ops_held leaf(void *context, uint32_t element) {
   loop_row *l = context;
   ops_held value = value_at(l, l->reduction->input, element);
-  return l->tests ? ops_fold_where(&l->fold, ROW_IS_THERE, value) : value;
+  return is_tested(l, element) ? ops_fold_where(&l->fold, ROW_IS_THERE, value) : value;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
@@ -136,37 +145,65 @@ static void store_chunk(void *context) {
   row_storing storing = {l, result_at, set_element_of};
   for (uint32_t load = 0; load < l->layout.loads; load++)
     ops_row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES,
-                       l->tests ? 1 + ROW_IS_THERE : 0);
+                       is_tested(l, load * l->layout.wide) ? 1 + ROW_IS_THERE : 0);
 }
 
-/* All chunks of the row, one after the other. */
+/* The lane's first column of a round. A processor has the round's own in one number for all lanes: the elements of a
+ * block lie side by side, and one comparison does for all of its loads. */
+static void begin_round(loop_row *l) {
+  if (l->first == OPS_NO_REGISTER) return;
+  atlas_emit(l->code.builder, ATLAS_OP_add, l->code.index_type, 3, atlas_reg(l->base), atlas_reg(l->own),
+             atlas_reg(l->first));
+}
+
+/* The last columns, fewer than of a round. A GPU's program is that of all rows; a processor's has what there is. */
+static void over_rest(loop_row *l, void (*body)(void *), uint64_t columns) {
+  uint32_t loads = l->layout.loads, lanes = l->layout.lanes * l->layout.wide;
+  l->tests = 1;
+  l->whole_loads = l->g->group->plan->for_gpu ? 0 : (uint32_t)(columns / lanes);
+  if (!l->g->group->plan->for_gpu) l->layout.loads = (uint32_t)((columns + lanes - 1) / lanes);
+  l->column = ops_register(&l->code);
+  begin_round(l);
+  body(l);
+  ops_register_free(&l->code, l->column);
+  l->layout.loads = loads;
+}
+
+/* All of the row, so many columns after the other as the layout has. */
 static void over_chunks(loop_row *l, void (*body)(void *)) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
-  uint64_t whole = l->g->columns / OPS_CHUNK;
+  uint64_t step = (uint64_t)l->layout.lanes * l->layout.wide * l->layout.loads, whole = l->g->columns / step;
   ops_row_hoist(l->g, &l->code, l->stage);
   uint16_t rounds = ops_register(code);
-  l->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
+  l->own = l->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
+  l->first = OPS_NO_REGISTER;
   l->chunk = ops_register(code);
   atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
+  if (!l->g->group->plan->for_gpu) {
+    l->first = ops_register(code);
+    l->base = ops_register(code);
+    atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(l->first), atlas_bits(0));
+  }
+  atlas_operand grows = atlas_reg(l->first != OPS_NO_REGISTER ? l->first : l->base);
   atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(l->chunk), atlas_bits(0));
   atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, whole));
   uint32_t next = atlas_builder_label(b, NULL);
   atlas_builder_place(b, next);
   l->tests = 0;
+  begin_round(l);
   body(l);
-  atlas_emit(b, ATLAS_OP_add, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(OPS_CHUNK));
+  atlas_emit(b, ATLAS_OP_add, code->index_type, 3, grows, grows, atlas_bits(step));
   atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(l->chunk), atlas_reg(l->chunk), atlas_bits(1));
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
-  if (l->g->columns % OPS_CHUNK != 0) {
-    l->tests = 1;
-    l->column = ops_register(code);
-    body(l);
-    ops_register_free(code, l->column);
-  }
+  if (l->g->columns % step != 0) over_rest(l, body, l->g->columns % step);
   ops_register_free(code, rounds);
   ops_register_free(code, l->chunk);
-  ops_register_free(code, l->base);
+  ops_register_free(code, l->own);
+  if (l->first != OPS_NO_REGISTER) {
+    ops_register_free(code, l->first);
+    ops_register_free(code, l->base);
+  }
 }
 
 /* ---- stages ---------------------------------------------------------------------------------------------------- */
@@ -231,6 +268,7 @@ static void write_stages(loop_row *l) {
     over_chunks(l, reduce_chunk);
     end_kept(l);
   }
+  if (stores && !g->group->plan->for_gpu) l->layout.loads = LOADS_AND_STORES;
   if (stores) over_chunks(l, store_chunk);
   ops_row_finish(g, &l->code, 1);
 }
@@ -247,7 +285,22 @@ static ops_layout chunk_layout(const row_group *g) {
 /* A lane has room for one chunk's result. */
 int ops_rows_loop_can(const row_group *g) {
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  return g->columns > OPS_CHUNK && chunks <= chunk_layout(g).lanes && g->rows <= INT32_MAX;
+  if (g->columns < OPS_CHUNK + (g->group->plan->for_gpu ? 1 : 0)) return 0;
+  return chunks <= chunk_layout(g).lanes && g->rows <= INT32_MAX;
+}
+
+/* A processor reads a row that its caches hold again in less time than registers take that a frame stands in for, if
+ * little is to be computed again. */
+int ops_rows_loop_pays(const row_group *g) {
+  enum { LITTLE = 4 };
+  if (g->group->plan->for_gpu || !ops_rows_loop_can(g)) return 0;
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (row_is_place(&g->reductions[i])) return 0;
+  for (uint32_t i = 0; i < g->held_count; i++) {
+    const ops_term *term = ops_term_at(&g->terms, g->held[i]);
+    if (term->kind == TERM_POINTWISE && ops_work_of((atlas_op)term->op) > LITTLE) return 0;
+  }
+  return 1;
 }
 
 static hg_status begin(loop_row **out, row_group *g, ops_step *step, const char *name) {
