@@ -265,6 +265,7 @@ static hg_status move_program_out(wide *w) {
   if (!w->has_failed && !w->no_memory) hg_wide_tidy(w);
   if (!w->has_failed && !w->no_memory) hg_wide_coalesce(w);
   if (!w->has_failed && !w->no_memory) hg_wide_interleave(w);
+  if (!w->has_failed && !w->no_memory) hg_wide_again(w);
   if (w->no_memory) return hg_fail_memory("machine code", v->insns.count * sizeof(vector_insn));
   if (w->has_failed) v->insns.count = 0;
   v->has_block_ops = v->loses_lanes = 0;

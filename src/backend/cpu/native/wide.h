@@ -1,6 +1,6 @@
 /* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values), wide_collect.c
  * (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay), wide_memory.c (shared
- * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops).
+ * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), ...
  *
  * A block is `slices` vectors of `lanes` lanes. In a slice a register of the old program is a register of the new
  * program, or bits that are known of each lane. */
@@ -145,5 +145,6 @@ int hg_wide_expand_collective(wide *w, uint32_t insn); /* 1 if a collective has 
 void hg_wide_tidy(wide *w);
 void hg_wide_coalesce(wide *w);
 void hg_wide_interleave(wide *w);
+void hg_wide_again(wide *w);
 
 #endif

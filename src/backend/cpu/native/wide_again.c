@@ -1,0 +1,111 @@
+/* wide_again.c - values of a block's straight-line code (wide.c) that are computed again rather than kept: one operation
+ * on an element of memory that nothing writes and on what is the same in the block, as an element less its row's mean.
+ * A row of dozens of them has no room in registers; the element is an operand in memory all the same
+ * (hg_native_is_element), where a frame would have to be written first. */
+#include "backend/cpu/native/loop.h"
+#include "backend/cpu/native/wide.h"
+
+enum {
+  FAR_APART = 48,  /* instructions between two reads */
+  LEAST_READS = 16 /* reads of that kind: what is read so seldom has registers */
+};
+
+typedef struct again {
+  wide *w;
+  hg_vector *v;
+  hg_array insns;   /* the new program */
+  uint32_t *writer; /* per register: see hg_native_find_writers */
+  uint32_t *now;    /* per register: the one that has its value, */
+  uint32_t *at;     /* and the instruction of the new program that has computed or read it last */
+  uint32_t *place;  /* per instruction: its new number */
+  uint32_t part;    /* the instruction of the new program behind the last label or jump */
+  uint32_t count;   /* reads of values that are far away */
+  int writes;       /* 1: they are computed again */
+} again;
+
+static int is_element(const again *a, uint32_t r) {
+  const uint32_t needs = VECTOR_CONTIGUOUS | VECTOR_READ_ONLY;
+  if (r >= VECTOR_ALL || a->writer[r] >= VECTOR_ALL) return 0;
+  const vector_insn *load = vector_insn_at(a->v, a->writer[r]);
+  if (!vector_is_primitive(load->op) || load->mask != VECTOR_ALL || load->type != ATLAS_f32) return 0;
+  if ((atlas_op_flags(load->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_LOAD) return 0;
+  return load->mode == ATLAS_ADDRESS_INDEXED && (load->flags & (needs | VECTOR_LANE | VECTOR_SAME)) == needs;
+}
+
+static int is_alike(const again *a, uint32_t r) {
+  if (r >= VECTOR_ALL) return 0;
+  const vector_reg *reg = vector_reg_at(a->v, r);
+  return reg->kind == VECTOR_CONSTANT || (reg->kind == VECTOR_VARIES && reg->uniform && a->writer[r] < VECTOR_ALL);
+}
+
+/* 1 if a register's value can be had again wherever it is known. */
+static int is_cheap(const again *a, uint32_t r) {
+  if (r >= VECTOR_ALL || a->writer[r] >= VECTOR_ALL) return 0;
+  const vector_insn *made = vector_insn_at(a->v, a->writer[r]);
+  int is_operation = made->op == ATLAS_OP_add || made->op == ATLAS_OP_sub || made->op == ATLAS_OP_mul;
+  if (!is_operation || made->type != ATLAS_f32 || made->mask != VECTOR_ALL) return 0;
+  return (is_element(a, made->s[0]) && is_alike(a, made->s[1])) || (is_alike(a, made->s[0]) && is_element(a, made->s[1]));
+}
+
+static uint32_t append(again *a, const vector_insn *insn) {
+  if (hg_array_append(&a->v->allocator, &a->insns, insn, 1) == NULL) a->w->no_memory = 1;
+  return (uint32_t)a->insns.count - 1;
+}
+
+/* The register that has the value of `r`, which is read here: computed again where that was far away. */
+static uint32_t value_here(again *a, uint32_t r) {
+  if (!is_cheap(a, r)) return r;
+  if (a->now[r] != r && a->at[r] < a->part) a->now[r] = r; /* it was not in this part */
+  uint32_t here = (uint32_t)a->insns.count, is_far = here - a->at[r] > FAR_APART;
+  a->at[r] = here;
+  a->count += is_far;
+  if (!is_far || !a->writes) return a->now[r];
+  vector_insn insn = *vector_insn_at(a->v, a->writer[r]);
+  a->now[r] = insn.d = hg_wide_add_register(a->w, &(vector_reg){.kind = VECTOR_VARIES, .type = ATLAS_f32});
+  append(a, &insn);
+  return insn.d;
+}
+
+static void write_program(again *a, int writes) {
+  uint32_t n = (uint32_t)a->v->insns.count, regs = (uint32_t)a->v->regs.count;
+  a->writes = writes;
+  a->insns.count = a->count = a->part = 0;
+  for (uint32_t r = 0; r < regs; r++) a->now[r] = r;
+  for (uint32_t i = 0; i < n && !a->w->no_memory; i++) {
+    vector_insn insn = *vector_insn_at(a->v, i);
+    for (int k = 0; k < 4; k++)
+      if (insn.s[k] < regs) insn.s[k] = value_here(a, insn.s[k]);
+    a->place[i] = append(a, &insn);
+    if (insn.d < regs) a->at[insn.d] = a->place[i];
+    if (insn.op == VECTOR_LABEL || vector_is_jump(insn.op)) a->part = a->place[i] + 1;
+  }
+  for (uint32_t i = 0; i < a->insns.count && !a->w->no_memory; i++) {
+    vector_insn *insn = (vector_insn *)a->insns.data + i;
+    if (insn->target != VECTOR_NONE) insn->target = a->place[insn->target];
+  }
+}
+
+/* First it is only counted what would be computed again. */
+void hg_wide_again(wide *w) {
+  hg_vector *v = w->to;
+  uint64_t regs = v->regs.count, n = v->insns.count;
+  again a = {.w = w, .v = v, .insns.element_size = sizeof(vector_insn)};
+  a.writer = hg_allocate(&v->allocator, 3 * regs + n, sizeof *a.writer);
+  if (a.writer == NULL) {
+    w->no_memory = 1;
+    return;
+  }
+  a.now = a.writer + regs;
+  a.at = a.now + regs;
+  a.place = a.at + regs;
+  hg_native_find_writers(v, a.writer);
+  write_program(&a, 0);
+  if (a.count >= LEAST_READS) {
+    write_program(&a, 1);
+    const hg_array old = v->insns;
+    v->insns = a.insns;
+    a.insns = old;
+  }
+  hg_array_release(&v->allocator, &a.insns);
+  hg_release(&v->allocator, a.writer);
+}
