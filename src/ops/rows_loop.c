@@ -290,15 +290,16 @@ int ops_rows_loop_can(const row_group *g) {
 }
 
 /* A processor reads a row that its caches hold again in less time than registers take that a frame stands in for, if
- * little is to be computed again. */
+ * little is to be computed again, and a chunk's code is short. */
 int ops_rows_loop_pays(const row_group *g) {
   enum { LITTLE = 4 };
   if (g->group->plan->for_gpu || !ops_rows_loop_can(g)) return 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
-  for (uint32_t i = 0; i < g->held_count; i++) {
-    const ops_term *term = ops_term_at(&g->terms, g->held[i]);
-    if (term->kind == TERM_POINTWISE && ops_work_of((atlas_op)term->op) > LITTLE) return 0;
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    int is_folded = g->stage[id] + 1u < g->stage_count && varies_by_column(g, id);
+    if (term->kind == TERM_POINTWISE && is_folded && ops_work_of((atlas_op)term->op) > LITTLE) return 0;
   }
   return 1;
 }
