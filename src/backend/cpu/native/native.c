@@ -234,6 +234,13 @@ static hg_status make_stack(hg_native *native, const native_build *single, const
   return status == HG_UNSUPPORTED ? HG_OK : status;
 }
 
+/* 1 if blocks may leave straight-line code to other code for what is in their data. */
+static int leaves_often(const hg_vector *whole) {
+  for (uint32_t i = 0; i < whole->insns.count; i++)
+    if (vector_insn_at(whole, i)->op == NATIVE_RARE) return 1;
+  return 0;
+}
+
 static hg_status make_wide(hg_native *native, const hg_vector *vector) {
   hg_native *wide = new_whole(native);
   if (wide == NULL) return hg_fail_memory("a kernel", sizeof *wide);
@@ -275,7 +282,7 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   native->vector = vector;
   native_build b = init_build(allocator, target, program, vector);
   if (status == HG_OK) status = make_wide(native, vector);
-  b.has_wide = native->wide != NULL;
+  b.has_wide = native->wide != NULL && !leaves_often(native->wide->vector);
   if (status == HG_OK) status = build_code(&b, native, &native->own);
   native->steps = (hg_array){.element_size = sizeof(native_step)};
   if (status == HG_OK) status = place_code(native, &b);
@@ -314,21 +321,22 @@ static hg_status put_before(const native_build *b, uint8_t **code, size_t *byte_
 }
 
 /* The code for blocks that have all their lanes, if there is any. */
-static hg_status emit_wide(native_build *b, uint8_t **code, size_t *byte_count) {
+static hg_status emit_wide(native_build *b, int *leaves, uint8_t **code, size_t *byte_count) {
   hg_vector plain = {.allocator = b->allocator}, own = plain;
   const hg_vector *vector = b->vector;
   hg_status status = build_wide(b, vector, &plain, &own);
   if (status == HG_OK) status = put_before(b, code, byte_count);
+  *leaves = leaves_often(&own);
   b->vector = vector;
   hg_vector_release(&plain);
   hg_vector_release(&own);
   return status == HG_UNSUPPORTED ? HG_OK : status;
 }
 
-static hg_status emit_steps(native_build *b, uint8_t **code, size_t *byte_count) {
+static hg_status emit_steps(native_build *b, int leaves, uint8_t **code, size_t *byte_count) {
   hg_vector own = {.allocator = b->allocator};
   const hg_vector *vector = b->vector;
-  b->has_wide = *byte_count > 0;
+  b->has_wide = *byte_count > 0 && !leaves;
   hg_status status = build_code(b, NULL, &own);
   if (status == HG_OK) status = put_before(b, code, byte_count);
   b->vector = vector;
@@ -341,10 +349,11 @@ hg_status hg_native_emit(const hg_allocator *allocator, const native_target *tar
   hg_vector divided = {.allocator = *allocator};
   *code = NULL;
   *byte_count = 0;
+  int leaves = 0;
   hg_status status = find_quotients(target, allocator, &vector, &divided);
   native_build wide = init_build(allocator, target, program, vector), b = wide;
-  if (status == HG_OK) status = emit_wide(&wide, code, byte_count);
-  if (status == HG_OK) status = emit_steps(&b, code, byte_count);
+  if (status == HG_OK) status = emit_wide(&wide, &leaves, code, byte_count);
+  if (status == HG_OK) status = emit_steps(&b, leaves, code, byte_count);
   release_build(&wide);
   release_build(&b);
   hg_vector_release(&divided);

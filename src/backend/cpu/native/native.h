@@ -66,7 +66,8 @@ typedef struct native_context {
                                worker's steps those of a tile of several regions; 0: they began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
   uint64_t wide_lanes;      /* see run_wide */
-  uint64_t has_left;        /* 1: a NATIVE_WITHIN has left the block to other code */
+  uint64_t has_left;        /* why straight-line code has left the block to other code; 0: it has not */
+  uint64_t wide_rest;       /* so many blocks are such code's, before straight-line code is tried again */
   uint64_t blocks_left;     /* blocks to run, the current one included: see native_build.runs_on */
   uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
@@ -115,11 +116,13 @@ enum {
   NATIVE_QUOTIENT,   /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
   NATIVE_SPAN, /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
                  with a higher sum than that of s0's and s1, and a displacement above `bits` */
+  NATIVE_RARE, /* if s0, a predicate, holds in any lane, the block, of which nothing is stored, is left to other code */
   NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
                    the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it accesses all of
                    them; NATIVE_STORED: it stores some */
 };
 
+enum { NATIVE_OUT_OF_BOUNDS = 1, NATIVE_IS_RARE = 2 }; /* by a NATIVE_WITHIN, a NATIVE_RARE: native_context.has_left */
 enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_WITHIN */
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of

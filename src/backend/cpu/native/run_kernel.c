@@ -114,6 +114,7 @@ static void begin_worker(cpu_worker *w) {
   native_context *c = (native_context *)(void *)w->scratch;
   set_launch_coordinates(c, w->run);
   c->wide_lanes = wide_lanes(native->wide, w->run);
+  c->wide_rest = 0;
   c->knows_steps = 0;
   c->help = hg_native_help;
   c->step = run_step;
@@ -388,6 +389,9 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
+/* What makes a block leave straight-line code, as a row's end that is filled with -inf, is often in the next ones, too. */
+enum { BLOCKS_OF_REST = 31 };
+
 /* Straight-line code for a block that has all its lanes, or several of them, and `count` times that; how often: less
  * where it has left a block to other code. */
 static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t lanes, uint64_t count) {
@@ -405,6 +409,7 @@ static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t la
   c->native = native;
   w->vector = native->vector;
   if (!c->has_left) return count;
+  if (c->has_left == NATIVE_IS_RARE) c->wide_rest = BLOCKS_OF_REST;
   begin_tile(c, lanes);
   return count - c->blocks_left;
 }
@@ -413,13 +418,17 @@ static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t la
 static int run_wide(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  if (c->wide_rest > 0) {
+    c->wide_rest--;
+    return 0;
+  }
   return run_whole(c, c->native->wide, lanes, 1) > 0;
 }
 
 /* The same for blocks from the current one on along x. */
 static uint64_t run_many(cpu_worker *w, uint64_t lanes, uint64_t count) {
   native_context *c = (native_context *)(void *)w->scratch;
-  if (lanes != c->wide_lanes) return 0;
+  if (lanes != c->wide_lanes || c->wide_rest > 0) return 0;
   begin_tile(c, lanes);
   return run_whole(c, c->native->wide, lanes, count);
 }

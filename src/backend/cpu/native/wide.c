@@ -36,6 +36,62 @@ static void keep_loop(wide *w, uint32_t i) {
   w->has_failed = 1;
 }
 
+/* ---- rare cases -------------------------------------------------------------------------------------------------- */
+
+/* 1 if a jump leads around a side that computes nothing, to one that does. */
+static int is_around_little(const wide *w, uint32_t i) {
+  enum { LITTLE = 2 };
+  const vector_insn *jump = vector_insn_at(w->from, i);
+  for (uint32_t k = i + 1; k <= i + 1 + LITTLE && k < jump->target; k++) {
+    const vector_insn *insn = vector_insn_at(w->from, k);
+    if (insn->op == VECTOR_JUMP) return insn->target > jump->target;
+    if (insn->op != VECTOR_MOVE) return 0;
+  }
+  return 0;
+}
+
+static int has_effects(const wide *w, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++) {
+    const vector_insn *insn = vector_insn_at(w->from, i);
+    if (vector_is_primitive(insn->op) && !(atlas_op_flags(insn->op) & (ATLAS_PURE | ATLAS_LOAD))) return 1;
+  }
+  return 0;
+}
+
+/* The block is left where a predicate holds, or where it does not, in any lane of the slice. */
+static void append_rare(wide *w, uint32_t predicate, int holds, uint32_t slice) {
+  vector_insn rare = vector_insn_of(NATIVE_RARE, VECTOR_ALL), not = vector_insn_of(VECTOR_ANDNOT, VECTOR_ALL);
+  rare.slice = not.slice = slice;
+  rare.s[0] = hg_wide_register(w, predicate, slice);
+  if (!holds) {
+    not.type = SSA_PREDICATE;
+    not.s[0] = VECTOR_ALL;
+    not.s[1] = rare.s[0];
+    not.d = rare.s[0] = hg_wide_add_register(w, &(vector_reg){.kind = VECTOR_VARIES, .type = SSA_PREDICATE});
+    hg_wide_append(w, &not);
+  }
+  hg_wide_append(w, &rare);
+  w->has_rare = 1;
+}
+
+/* Where a slice goes on after a jump to a function's rare cases, or around them, which are longer than its usual one;
+ * NOT_TOGETHER: it is no such jump. They stay with the program as it is: where a lane goes there, the block is left,
+ * which has stored nothing yet, or may do so again. */
+static uint32_t leave_where_rare(wide *w, uint32_t i, uint32_t slice, int is_alike) {
+  const uint64_t none[WIDE_MOST_LANES] = {0};
+  const vector_insn *insn = vector_insn_at(w->from, i);
+  if (insn->op != VECTOR_JUMP_NONE || insn->mask != VECTOR_ALL || insn->s[0] >= VECTOR_ALL) return NOT_TOGETHER;
+  if (insn->target <= i || w->depth > 0 || (w->has_stored && !w->may_restart)) return NOT_TOGETHER;
+  int is_into = is_alike && is_around_little(w, i);
+  if (!is_into && (insn->target <= i + MOST_SKIPPED || has_effects(w, i, insn->target))) return NOT_TOGETHER;
+  if (!is_alike || slice == 0) append_rare(w, insn->s[0], !is_into, slice);
+  if (is_into) return i + 1;
+  *hg_wide_value(w, insn->s[0], slice) = (wide_value){VECTOR_NONE, hg_wide_add_bits(w, none)};
+  return insn->target;
+}
+
+/* ---- jumps ------------------------------------------------------------------------------------------------------- */
+
 /* Where a slice goes on after a jump; NOT_TOGETHER: the block decides, for all slices. */
 static uint32_t follow_jump(wide *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
@@ -47,8 +103,14 @@ static uint32_t follow_jump(wide *w, uint32_t i, uint32_t slice) {
   if (condition == NULL || mask == NULL) {
     if (is_alike && insn->mask == VECTOR_ALL) {
       if (hg_wide_may_leave_loop(w, i)) return NOT_TOGETHER;
+      uint32_t next = leave_where_rare(w, i, slice, 1);
+      if (next != NOT_TOGETHER) return next;
       keep_loop(w, i);
-    } else if (!enters || insn->target <= i || insn->target > i + MOST_SKIPPED) w->has_failed = 1;
+    } else if (!enters || insn->target <= i || insn->target > i + MOST_SKIPPED) {
+      uint32_t next = enters ? leave_where_rare(w, i, slice, 0) : NOT_TOGETHER;
+      if (next != NOT_TOGETHER) return next;
+      w->has_failed = 1;
+    }
     return i + 1;
   }
   if (!enters && insn->s[0] != VECTOR_ALL && !is_alike) w->has_failed = 1;
@@ -215,7 +277,7 @@ static void start_walk(wide *w) {
   uint64_t regs = w->from->regs.count;
   w->must_restart = w->has_failed = 0;
   w->visits = 0;
-  w->counted.count = w->has_stepped = 0;
+  w->counted.count = w->has_stepped = w->has_stored = 0;
   w->bits.count = w->cells.count = v->insns.count = v->regs.count = 0;
   memset(w->value, 0xff, regs * w->slices * sizeof *w->value);
   if (hg_array_append(&v->allocator, &v->regs, w->from->regs.data, regs) == NULL) w->no_memory = 1;
@@ -280,6 +342,42 @@ static void find_loops(wide *w) {
   }
 }
 
+static int is_alike_operand(const hg_vector *v, const uint8_t *alike, uint32_t r) {
+  if (r == VECTOR_NONE) return 1;
+  if (r == VECTOR_ALL) return 0;
+  const vector_reg *reg = vector_reg_at(v, r);
+  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
+  return reg->kind != VECTOR_VARIES || alike[r];
+}
+
+static int makes_alike(const hg_vector *v, const uint8_t *alike, const vector_insn *insn) {
+  if (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max) return insn->mask == VECTOR_ALL;
+  int is_pure = vector_is_primitive(insn->op) ? (atlas_op_flags(insn->op) & ATLAS_PURE) != 0
+                                              : insn->op == VECTOR_CANON || insn->op == VECTOR_MOVE;
+  if (!is_pure || insn->mask != VECTOR_ALL || insn->op == ATLAS_OP_sreg) return 0;
+  for (int k = 0; k < 4; k++)
+    if (!is_alike_operand(v, alike, insn->s[k])) return 0;
+  return 1;
+}
+
+/* The values, and predicates, that are the same in the block wherever they are written: all slices go the same way, but
+ * for code under masks. */
+static void find_alike(const hg_vector *v, uint8_t *alike) {
+  for (uint32_t r = 0; r < v->regs.count; r++) alike[r] = vector_reg_at(v, r)->kind == VECTOR_VARIES;
+  for (int changed = 1; changed;) {
+    changed = 0;
+    for (uint32_t i = 0; i < v->insns.count; i++) {
+      const vector_insn *insn = vector_insn_at(v, i);
+      for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++) /* it counts in its sources */
+        if (insn->s[k] < VECTOR_ALL) alike[insn->s[k]] = 0;
+      if (insn->d >= VECTOR_ALL || !alike[insn->d] || vector_reg_at(v, insn->d)->uniform) continue;
+      if (makes_alike(v, alike, insn)) continue;
+      alike[insn->d] = 0;
+      changed = 1;
+    }
+  }
+}
+
 /* The old program, of whose registers those that are alike in the block, as reductions are and what follows from them,
  * count as uniform: they are computed once. */
 static hg_status mark_alike(const hg_vector *vector, const hg_allocator *allocator, hg_vector *marked) {
@@ -289,12 +387,14 @@ static hg_status mark_alike(const hg_vector *vector, const hg_allocator *allocat
   marked->regs = (hg_array){.element_size = sizeof(vector_reg)};
   HG_TRY(hg_wide_sums(vector, marked));
   uint64_t regs = marked->regs.count;
-  uint32_t *made = hg_allocate(allocator, regs, sizeof *made);
-  if (made == NULL) return hg_fail_memory("machine code", regs * sizeof *made);
-  hg_native_find_alike(marked, made);
-  for (uint32_t r = 0; r < regs; r++)
-    if (made[r] != VECTOR_NONE) vector_reg_at(marked, r)->uniform = 1;
-  hg_release(allocator, made);
+  uint8_t *alike = hg_allocate(allocator, regs, sizeof *alike);
+  if (alike == NULL) return hg_fail_memory("machine code", regs);
+  find_alike(marked, alike);
+  for (uint32_t r = 0; r < regs; r++) {
+    vector_reg *reg = vector_reg_at(marked, r);
+    if (alike[r] && reg->first != VECTOR_NONE) reg->uniform = 1;
+  }
+  hg_release(allocator, alike);
   return HG_OK;
 }
 
@@ -328,6 +428,7 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   w.cells.element_size = sizeof(wide_cell);
   w.once.element_size = sizeof(wide_once);
   w.rounds.element_size = w.counted.element_size = sizeof(uint32_t);
+  w.may_restart = (uint8_t)hg_wide_may_restart(program, vector);
   w.counts_steps = (uint8_t)hg_native_counts_steps(vector);
   *out = *vector;
   out->allocator = allocator;

@@ -9,7 +9,14 @@
 
 #include "backend/cpu/native/native.h"
 
-enum { WIDE_MOST_INSNS = 2048, WIDE_MOST_WITH_LOOPS = 3 * WIDE_MOST_INSNS /* a round is seldom as long */, WIDE_MOST_CELLS = 4096, WIDE_MOST_DEPTH = 3, WIDE_MOST_LANES = 16 /* of a vector */ };
+enum {
+  WIDE_MOST_INSNS = 2048,
+  WIDE_MOST_LONG = 3 * WIDE_MOST_INSNS / 2,    /* of code that keeps its rare cases elsewhere */
+  WIDE_MOST_WITH_LOOPS = 3 * WIDE_MOST_INSNS, /* a round is seldom as long */
+  WIDE_MOST_CELLS = 4096,
+  WIDE_MOST_DEPTH = 3,
+  WIDE_MOST_LANES = 16 /* of a vector */
+};
 
 /* vector_reg.bits of registers. */
 enum { WIDE_LOOP_CARRIED = 1, WIDE_INDEX_SUM = 2 /* see hg_native_is_index_sum */ };
@@ -53,7 +60,8 @@ typedef struct wide {
   uint32_t blane;          /* register: the lane's number in the block */
   uint8_t must_restart;    /* 1: again from the start: is_kept has changed */
   uint8_t has_failed;      /* 1: the program stays as it is */
-  uint8_t has_loops;
+  uint8_t has_loops, has_rare, has_stored;
+  uint8_t may_restart;     /* see hg_wide_may_restart */
   uint8_t no_memory;
 
   /* Values. */
@@ -96,6 +104,9 @@ hg_status hg_wide_sums(const hg_vector *vector, hg_vector *out);
 
 /* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 
+/* 1 if all effects of the block are stores to buffers, and none of its loads reads what somebody may write: then it may
+ * begin again when it has stored something. */
+int hg_wide_may_restart(const atlas_program *program, const hg_vector *v);
 /* The register of the new program that a register is in a slice; if only its bits are known, one is made. */
 uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice);
 void hg_wide_set(wide *w, uint32_t r, uint32_t slice, uint32_t reg);

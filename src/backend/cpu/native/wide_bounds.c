@@ -139,23 +139,6 @@ static bound *add_bound(bounds *s, const bound *now) {
   return &s->bound[k];
 }
 
-/* 1 if all effects of the block are stores to buffers, and none of its loads reads what somebody may write. */
-static int may_restart(const bounds *s) {
-  for (uint32_t i = 0; i < s->from->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(s->from, i);
-    if (!vector_is_primitive(insn->op)) continue;
-    unsigned flags = atlas_op_flags(insn->op);
-    if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) && !(flags & ATLAS_PURE) && insn->op != ATLAS_OP_sreg)
-      return 0;
-    if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
-    if (flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL) || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
-    if (insn->symbol & SSA_LIBRARY) continue;
-    if (atlas_symbol_at(s->b->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
-    if (flags & ATLAS_LOAD && !(insn->flags & VECTOR_READ_ONLY)) return 0;
-  }
-  return 1;
-}
-
 static void begin_scan(bounds *s) {
   s->part = 0;
   for (uint32_t r = 0; r < s->from->regs.count; r++) s->latest[r] = VECTOR_NONE;
@@ -171,7 +154,7 @@ static void scan(bounds *s, uint32_t i) {
 /* Before the first jump, where nothing has an effect before the comparison; behind it, where the block may restart. */
 static void find_bounds(bounds *s) {
   uint32_t n = (uint32_t)s->from->insns.count, first_effect = n;
-  s->may_restart = may_restart(s);
+  s->may_restart = hg_wide_may_restart(s->b->program, s->from);
   begin_scan(s);
   for (uint32_t i = 0; i < n; scan(s, i++)) {
     const vector_insn *insn = vector_insn_at(s->from, i);

@@ -38,11 +38,27 @@ int hg_wide_is_effect(const atlas_program *program, const vector_insn *insn) {
   return atlas_symbol_at(program, insn->symbol)->kind != ATLAS_SYMBOL_SHARED;
 }
 
+int hg_wide_may_restart(const atlas_program *program, const hg_vector *v) {
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : ATLAS_PURE;
+    int is_access = (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+    if (!is_access && !(flags & ATLAS_PURE) && insn->op != ATLAS_OP_sreg && !hg_is_block_op(insn->op)) return 0;
+    if (!is_access || insn->symbol & SSA_LIBRARY) continue;
+    if (flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL) || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
+    if (atlas_symbol_at(program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
+    if (flags & ATLAS_LOAD && !(insn->flags & VECTOR_READ_ONLY)) return 0;
+  }
+  return 1;
+}
+
 uint32_t hg_wide_append(wide *w, const vector_insn *insn) {
   /* Lanes that have run out of steps must not have any. */
   if (w->has_stepped && hg_wide_is_effect(w->program, insn)) w->has_failed = 1;
   uint32_t at = (uint32_t)w->to->insns.count;
-  if (at == (w->has_loops ? WIDE_MOST_WITH_LOOPS : WIDE_MOST_INSNS)) w->has_failed = 1;
+  unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : ATLAS_PURE;
+  if (flags & (ATLAS_STORE | ATLAS_ATOMIC) || !(flags & (ATLAS_LOAD | ATLAS_PURE))) w->has_stored = 1;
+  if (at == (w->has_loops ? WIDE_MOST_WITH_LOOPS : w->has_rare ? WIDE_MOST_LONG : WIDE_MOST_INSNS)) w->has_failed = 1;
   if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
   else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
   return at;

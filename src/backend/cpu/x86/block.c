@@ -345,7 +345,7 @@ void hg_x86_write_wide(x86_emit *e, native_step *step) {
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, steps_left)), X86_RAX);
   e->is_tail = 0;
   e->copies = 1;
-  e->leave = UINT32_MAX;
+  memset(e->leave, 0, sizeof e->leave);
   hg_x86_plan_rows(e);
   hg_x86_align(&e->a, X86_LOOP_ALIGNMENT, X86_NOP);
   hg_x86_place(&e->a, top);

@@ -186,7 +186,7 @@ typedef struct x86_emit {
   uint32_t first_prefetch;
   uint64_t copied_to;       /* a set: of what they write, and the last of those before, modulo 64 vectors */
   uint32_t used_bases;      /* of hg_x86_base_registers: for buffers, and after them for row starts */
-  uint32_t leave;           /* label: leaves the block to other code; UINT32_MAX: none yet */
+  uint32_t leave[NATIVE_IS_RARE + 1];           /* label: leaves the block to other code; UINT32_MAX: none yet */
   uint32_t free_registers;  /* for constants: a set */
   x86_residents residents[2]; /* the second where stores pass the caches */
 
@@ -245,6 +245,7 @@ void hg_x86_write_cold(x86_emit *e);
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
 /* The current NATIVE_WITHIN; behind the code, where they leave the block. */
 int hg_x86_within(x86_emit *e);
+uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why); /* see native_context.has_left */
 void hg_x86_write_leave(x86_emit *e);
 /* At spans_end or later; `i`: the instruction where that is. */
 void hg_x86_end_spans(x86_emit *e, uint32_t i);

@@ -81,13 +81,17 @@ void hg_x86_prefetch_later(x86_emit *e) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
+uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why) {
+  if (e->leave[why] == 0) e->leave[why] = hg_x86_new_label(&e->a) + 1;
+  return e->leave[why] - 1;
+}
+
 /* Row starts get their registers with the first comparison. 32 bits do not wrap where 64 are below the limit. */
 int hg_x86_within(x86_emit *e) {
   const vector_insn *insn = e->insn;
   x86_asm *a = &e->a;
   uint32_t number = insn->s[0] == VECTOR_NONE ? NATIVE_MOST_ROW_STARTS : hg_native_row_start(e->b, insn->s[0]);
   unsigned first = X86_TILE_LANE;
-  if (e->leave == UINT32_MAX) e->leave = hg_x86_new_label(a);
   if (insn->s[0] != VECTOR_NONE) {
     first = number < NATIVE_MOST_ROW_STARTS ? hg_x86_row_start(e, number) : X86_RAX;
     hg_x86_load_block_uniform(e, first, insn->s[0]);
@@ -96,14 +100,16 @@ int hg_x86_within(x86_emit *e) {
   hg_x86_lea(a, X86_RCX, x86_at(first, (int32_t)insn->bits));
   hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX,
                 x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, limit))));
-  hg_x86_jump_if(a, X86_ABOVE_EQUAL, e->leave);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, hg_x86_leave_label(e, NATIVE_OUT_OF_BOUNDS));
   return 1;
 }
 
 void hg_x86_write_leave(x86_emit *e) {
-  if (e->leave == UINT32_MAX) return;
-  hg_x86_place(&e->a, e->leave);
-  hg_x86_move_imm(&e->a, X86_RAX, 1);
-  hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, has_left)), X86_RAX);
-  hg_x86_jump(&e->a, e->block_end);
+  for (uint32_t why = NATIVE_OUT_OF_BOUNDS; why <= NATIVE_IS_RARE; why++) {
+    if (e->leave[why] == 0) continue;
+    hg_x86_place(&e->a, hg_x86_leave_label(e, why));
+    hg_x86_move_imm(&e->a, X86_RAX, why);
+    hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, has_left)), X86_RAX);
+    hg_x86_jump(&e->a, e->block_end);
+  }
 }

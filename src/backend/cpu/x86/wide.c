@@ -111,10 +111,17 @@ static int write_shift(x86_emit *e) {
   return 1;
 }
 
+static int write_rare(x86_emit *e) {
+  hg_x86_test_any(e);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, hg_x86_leave_label(e, NATIVE_IS_RARE));
+  return 1;
+}
+
 int hg_x86_wide(x86_emit *e) {
   switch (e->insn->op) {
   case NATIVE_COUNT: return write_count(e);
   case NATIVE_WITHIN: return hg_x86_within(e);
+  case NATIVE_RARE: return write_rare(e);
   case NATIVE_KNOWN: return write_known(e);
   case NATIVE_PERMUTE: return write_permutation(e);
   case NATIVE_SHIFT: return write_shift(e);
