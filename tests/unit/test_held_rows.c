@@ -101,6 +101,44 @@ static const char crowded_gather[] = WIDE_HEAD
     "add.u32 r6, r3, r4\nadd.u32 r6, r6, r5\nreduce.add.u32 r6, r6\n" EACH("xor.u32", "r6") EACH("mul.u32", "r10")
         "reduce.max.u32 r7, r3\nldg.u32 r16, [x + r10]\n" EACH("add.u32", "r16") EACH("add.u32", "r7") WIDE_STORES;
 
+/* Rows in loops over their parts: one folds, and one stores in each round, so that a later round may be out of bounds
+ * behind stores. `again`: the second loop reads what it has stored. */
+#define OVER_PARTS(name, body)                                                                                         \
+  "movi.u32 r9, #0\nsub.u32 r10, seven, #3\n" name ":\nadd.u32 r11, blane, r9\nadd.u32 r2, r1, r11\nldg.u32 r3, [x " \
+  "+ r2]\n" body "add.u32 r9, r9, #64\nloop r10, " name "\n"
+#define BETWEEN "xor.u32 r13, r8, blane\nreduce.max.u32 r8, r13\n"
+#define ADDED "reduce.add.u32 r6, r3\nadd.u32 r8, r8, r6\n"
+static const char parts[] = HEAD("64") "movi.u32 r8, #0\n" OVER_PARTS("fold", ADDED) BETWEEN OVER_PARTS(
+    "store", "ldg.u32 r12, [x + r11]\nxor.u32 r3, r3, r8\nadd.u32 r3, r3, r12\nstg.u32 [y + r2], r3\n") "exit\n";
+static const char again[] = HEAD("64") "movi.u32 r8, #0\n" OVER_PARTS("fold", ADDED) BETWEEN OVER_PARTS(
+    "store", "ldg.u32 r12, [y + r2]\nxor.u32 r3, r3, r8\nadd.u32 r3, r3, r12\nstg.u32 [y + r2], r3\n") "exit\n";
+
+/* Functions whose rare cases are come to from the fourth block on, some behind stores, some where the block reads what it
+ * stores. */
+#define NUMBER(r) "and.u32 " r ", " r ", #15\ncvt.f32.u32 " r ", " r "\nmul.f32 " r ", " r ", r20\n"
+#define SCALE "movi.u32 r20, #1\nshl.u32 r20, r20, r253\ncvt.f32.u32 r20, r20\n"
+#define EXP(r) "exp.f32 " r ", " r "\n"
+#define BITS(r) "bitcast.u32.f32 " r ", " r "\n"
+#define SUM "add.f32 r6, r3, r4\nadd.f32 r6, r6, r5\nreduce.add.f32 r6, r6\n"
+#define LOG SUM "log.f32 r7, r6\nadd.f32 r3, r3, r7\n" BITS("r3") "stg.u32 [y + r2], r3\n"
+#define NUMBERS SCALE LOADS NUMBER("r3") NUMBER("r4") NUMBER("r5")
+static const char rare[] =
+    HEAD("64") NUMBERS EXP("r3") EXP("r4") EXP("r5") SUM "div.f32 r3, r3, r6\n" BITS("r3") BITS("r4") BITS("r5") STORES;
+static const char rare_behind[] = HEAD("64") NUMBERS EXP("r3") LOG EXP("r5") "log.f32 r4, r4\n" BITS("r4") BITS("r5")
+    "stg.u32 [y + r2 + #80], r4\nstg.u32 [y + r2 + #160], r5\nexit\n";
+static const char rare_again[] =
+    HEAD("64") NUMBERS EXP("r3") LOG "ldg.u32 r8, [y + r2 + #240]\n" EXP("r5") "log.f32 r4, r4\n" BITS("r4") BITS("r5")
+        "add.u32 r5, r5, r8\nstg.u32 [y + r2 + #80], r4\nstg.u32 [y + r2 + #160], r5\nexit\n";
+
+/* Elements less what is the same in the row, more than registers hold, and read twice. */
+static const char less[] =
+    ".program p\n.block 256\n.buffer x f32 in\n.buffer y f32 inout\n.scalar first u32\n.scalar seven u32\n"
+    "mul.u32 r1, r253, #800\nadd.u32 r1, r1, first\nadd.u32 r2, blane, r1\nldg.f32 r3, [x + r2]\n"
+    "ldg.f32 r4, [x + r2 + #256]\nldg.f32 r5, [x + r2 + #512]\n" SUM
+    "sub.f32 r3, r3, r6\nsub.f32 r4, r6, r4\nmul.f32 r5, r5, r6\nmul.f32 r7, r3, r3\nmul.f32 r8, r4, r4\n"
+    "add.f32 r7, r7, r8\nadd.f32 r7, r7, r5\nreduce.add.f32 r7, r7\ndiv.f32 r3, r3, r7\nadd.f32 r4, r4, r7\n"
+    "sub.f32 r5, r5, r7\nstg.f32 [y + r2], r3\nstg.f32 [y + r2 + #256], r4\nstg.f32 [y + r2 + #512], r5\nexit\n";
+
 static void check(const trial *t) {
   static uint32_t words[ELEMENTS];
   for (uint32_t i = 0; i < ELEMENTS; i++) words[i] = i * 2654435761u >> 7;
@@ -128,7 +166,8 @@ static void check_text(const char *text) {
 
 int main(void) {
   static const char *const texts[] = {held, odd,      diverging, rounds, folded,  many,    turns,
-                                      busy, busy_odd, alike,     single, several, crowded, crowded_gather};
+                                      busy, busy_odd, alike,     single, several, crowded, crowded_gather,
+                                      parts, again, rare, rare_behind, rare_again, less};
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();
