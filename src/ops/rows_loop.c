@@ -294,6 +294,7 @@ int ops_rows_loop_can(const row_group *g) {
 int ops_rows_loop_pays(const row_group *g) {
   enum { LITTLE = 4 };
   if (g->group->plan->for_gpu || !ops_rows_loop_can(g)) return 0;
+  if (g->columns == OPS_CHUNK && g->held_count == 0) return 0; /* a chunk that is read once */
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
