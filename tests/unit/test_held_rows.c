@@ -113,8 +113,8 @@ static const char parts[] = HEAD("64") "movi.u32 r8, #0\n" OVER_PARTS("fold", AD
 static const char again[] = HEAD("64") "movi.u32 r8, #0\n" OVER_PARTS("fold", ADDED) BETWEEN OVER_PARTS(
     "store", "ldg.u32 r12, [y + r2]\nxor.u32 r3, r3, r8\nadd.u32 r3, r3, r12\nstg.u32 [y + r2], r3\n") "exit\n";
 
-/* Functions whose rare cases are come to from the fourth block on, some behind stores, some where the block reads what it
- * stores. */
+/* Functions whose rare cases are come to from the fourth block on, some behind stores, some where the block reads what
+ * it stores. */
 #define NUMBER(r) "and.u32 " r ", " r ", #15\ncvt.f32.u32 " r ", " r "\nmul.f32 " r ", " r ", r20\n"
 #define SCALE "movi.u32 r20, #1\nshl.u32 r20, r20, r253\ncvt.f32.u32 r20, r20\n"
 #define EXP(r) "exp.f32 " r ", " r "\n"

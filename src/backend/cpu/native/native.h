@@ -205,7 +205,7 @@ typedef struct native_build {
 
   uint32_t row_start[NATIVE_MOST_ROWS]; /* registers that rows begin at, block-uniform, and that are kept in a general
                                            register as well, from a NATIVE_WITHIN of each on */
-  uint8_t row_start_number[NATIVE_MOST_ROWS]; /* of that general register: in other parts of the program it is another's */
+  uint8_t row_start_number[NATIVE_MOST_ROWS]; /* that register's, which other parts of the program have for others */
   uint32_t row_start_count, row_start_registers;
   uint32_t first_part;        /* the first label or jump, or the program's end: up to it no number is shared */
   uint8_t runs_on;            /* 1: its code runs blocks_left blocks along x, one after the other; it never calls C */

@@ -389,7 +389,7 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
-/* What makes a block leave straight-line code, as a row's end that is filled with -inf, is often in the next ones, too. */
+/* What makes a block leave straight-line code, as a row's end that is filled with -inf, is often in the next ones. */
 enum { BLOCKS_OF_REST = 31 };
 
 /* Straight-line code for a block that has all its lanes, or several of them, and `count` times that; how often: less

@@ -1,6 +1,6 @@
-/* wide_again.c - values of a block's straight-line code (wide.c) that are computed again rather than kept: one operation
- * on an element of memory that nothing writes and on what is the same in the block, as an element less its row's mean.
- * A row of dozens of them has no room in registers; the element is an operand in memory all the same
+/* wide_again.c - values of a block's straight-line code (wide.c) that are computed again rather than kept: one
+ * operation on an element of memory that nothing writes and on what is the same in the block, as an element less its
+ * row's mean. A row of dozens of them has no room in registers; the element is an operand in memory all the same
  * (hg_native_is_element), where a frame would have to be written first. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/wide.h"
@@ -44,7 +44,8 @@ static int is_cheap(const again *a, uint32_t r) {
   const vector_insn *made = vector_insn_at(a->v, a->writer[r]);
   int is_operation = made->op == ATLAS_OP_add || made->op == ATLAS_OP_sub || made->op == ATLAS_OP_mul;
   if (!is_operation || made->type != ATLAS_f32 || made->mask != VECTOR_ALL) return 0;
-  return (is_element(a, made->s[0]) && is_alike(a, made->s[1])) || (is_alike(a, made->s[0]) && is_element(a, made->s[1]));
+  int is_second = is_alike(a, made->s[0]);
+  return is_element(a, made->s[is_second]) && (is_second || is_alike(a, made->s[1]));
 }
 
 static uint32_t append(again *a, const vector_insn *insn) {

@@ -226,8 +226,10 @@ void hg_x86_prefetch_between(x86_emit *e) {
 
 /* The end of the part of the program that begins with an instruction: a label, a jump, or the last. */
 static uint32_t end_of_part(const x86_emit *e, uint32_t i) {
-  const hg_vector *v = e->b->vector;
-  while (i < v->insns.count && vector_insn_at(v, i)->op != VECTOR_LABEL && !vector_is_jump(vector_insn_at(v, i)->op)) i++;
+  for (; i < e->b->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) break;
+  }
   return i;
 }
 
