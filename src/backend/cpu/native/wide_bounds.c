@@ -267,10 +267,10 @@ hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *o
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   s.writer = hg_allocate(&out->allocator, 2 * regs, sizeof *s.writer);
-  s.latest = s.writer + regs;
   int has_memory = s.writer != NULL && hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) != NULL &&
                    hg_array_reserve(&out->allocator, &out->insns, n + MOST_BOUNDS);
   if (has_memory) {
+    s.latest = s.writer + regs;
     hg_native_find_writers(whole, s.writer);
     find_bounds(&s);
     find_row_starts(&s);

@@ -101,7 +101,7 @@ static ptx_name lane_along_y(ptx *p, ptx_name thread) {
 }
 
 static void find_block_number(ptx *p) {
-  ptx_name block = hg_ptx_special(p, "ctaid.x"), thread = hg_ptx_special(p, "tid.x"), number = block;
+  ptx_name thread = hg_ptx_special(p, "tid.x"), block = hg_ptx_special(p, "ctaid.x"), number = block;
   if (p->plan->info.parts > 1) {
     number = hg_ptx_new(p, PTX_32);
     PTX(p, "shr.u32", number, block, hg_ptx_number(log2_of(p->plan->info.parts)));
