@@ -14,9 +14,8 @@
 enum {
   ROUND_FROM = 16 << 20,   /* mappings from this size on are whole huge pages: at most an eighth is wasted */
   SMALL_PAGE_BYTES = 4096, /* at least: what smaller ones are rounded to */
-  STAGGERED_FRACTION =
-      4,              /* of the size past which results are not kept in caches: buffers from here on are staggered */
-  PLACE_BYTES = 1024, /* from one place in a page at which they begin to the next */
+  STAGGERED_FRACTION = 4,  /* of stream_bytes: buffers of that size and more are staggered */
+  PLACE_BYTES = 1024,      /* from one place in a page at which they begin to the next */
   STAGGER_BYTES = SMALL_PAGE_BYTES + PLACE_BYTES,
   STAGGERS = 16,
   KEPT_FRACTION = 8,               /* of the machine's memory is kept in free blocks at most */

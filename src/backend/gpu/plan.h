@@ -406,6 +406,9 @@ uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);
 
 /* Decides is_along_y and info.parts. `room`: two numbers for each value. */
 void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room);
+
+/* ---- registers (packs.c) ----------------------------------------------------------------------------------------- */
+
 /* The register pressure of a body without loops, about. `last_use`: scratch, a number for each value. */
 uint32_t hg_gpu_register_pressure(const gpu_plan *g, uint32_t *last_use);
 

@@ -29,6 +29,12 @@ void hg_ptx_take_number_apart(ptx *p, ptx_name number, const ptx_name size[2], c
   hg_ptx_divide(p, PTX_64, rest, size[1], PTX_FIELD(p, PTX_64, reciprocal[1]), at[2], at[1]);
 }
 
+static uint32_t log2_of(uint32_t power) {
+  uint32_t d = 0;
+  while (power >> d > 1) d++;
+  return d;
+}
+
 /* The size of a block along an axis, in 32 bits. */
 static ptx_name block_size(ptx *p, size_t axis) {
   return gpu_block_lanes(p->plan) != 0 ? hg_ptx_number(p->plan->program->block[axis])
@@ -37,11 +43,10 @@ static ptx_name block_size(ptx *p, size_t axis) {
 
 /* By the size of a block along an axis. The compiler makes no shift of a division by a constant here. */
 static void divide_by_block(ptx *p, ptx_name number, size_t axis, ptx_name quotient, ptx_name rest) {
-  uint32_t size = gpu_block_lanes(p->plan) != 0 ? p->plan->program->block[axis] : 0, shift = 0;
-  while (size >> shift > 1) shift++;
+  uint32_t size = gpu_block_lanes(p->plan) != 0 ? p->plan->program->block[axis] : 0;
   if (size != 0 && (size & (size - 1)) == 0) {
     PTX(p, "and.b32", rest, number, hg_ptx_number(size - 1));
-    PTX(p, "shr.u32", quotient, number, hg_ptx_number(shift));
+    PTX(p, "shr.u32", quotient, number, hg_ptx_number(log2_of(size)));
   } else if (size != 0) {
     hg_ptx_divide(p, PTX_32, number, hg_ptx_number(size), hg_ptx_number(UINT32_MAX / size), quotient, rest);
   } else {
@@ -80,12 +85,6 @@ static void place_in_space(ptx *p) {
 static void name_place(ptx *p) {
   p->lane = hg_ptx_new(p, PTX_64);
   for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
-}
-
-static uint32_t log2_of(uint32_t power) {
-  uint32_t d = 0;
-  while (power >> d > 1) d++;
-  return d;
 }
 
 /* The lane of a thread whose warp lies along y, and is the x-th of all parts. */
@@ -222,8 +221,7 @@ void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
   hg_ptx_put(p, "\t@%s bra %s;\n", more.text, again.text);
 }
 
-/* A part may be written to by others when it has begun: all say so, and wait for each other before the first exchange.
- */
+/* Others may write to a part when it has begun: all say so, and wait for each other before the first exchange. */
 static void begin_parts(ptx *p) {
   p->lane_count = hg_ptx_number(gpu_block_lanes(p->plan));
   if (p->plan->info.parts == 1) return;
