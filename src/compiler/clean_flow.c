@@ -165,7 +165,7 @@ static hg_status insert_block(cleaner *c, uint32_t b, int side, int end) {
   uint32_t target = block_at(c, b)->successor[side], fresh = ir_ssa_add_block(c->unit);
   if (fresh == SSA_NONE) return out_of_memory();
   block_at(c, fresh)->end = end ? block_at(c, target)->end : SSA_JUMP;
-  block_at(c, fresh)->trap_code = block_at(c, target)->trap_code;
+  block_at(c, fresh)->trap_code = end ? block_at(c, target)->trap_code : 0;
   block_at(c, fresh)->insn = block_at(c, end ? target : b)->insn; /* it may close a loop: a step fault names it */
   set_edge(c, fresh, 0, end ? SSA_NONE : target, end ? SSA_NONE : *column_of(c, b, side));
   set_edge(c, fresh, 1, SSA_NONE, SSA_NONE);

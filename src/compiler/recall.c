@@ -136,6 +136,7 @@ static hg_status branch_behind(const recaller *r, uint32_t effect, uint32_t cond
   }
   ssa_block_at(r->unit, trap)->end = SSA_TRAP;
   from->end = SSA_BRANCH;
+  from->trap_code = 0;
   from->condition = condition;
   from->successor[0] = rest;
   from->successor[1] = trap;

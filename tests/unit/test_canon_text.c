@@ -240,6 +240,13 @@ static void test_flow(void) {
 }
 
 /* Control that is uniform stays so in the text: the verifier accepts it. */
+/* An edge that gets a block of its own leads to a trap, whose code is not the block's. */
+static void test_split_edge(void) {
+  check_holds(".program p\n.buffer x f32 in\n.buffer y u32 out\nldg.f32 r1, [x + lane]\nldg.f32 r2, [x + lane + #1]\n"
+              "movi.f32 r3, #1\nset.num.f32 p0, r2, r2\n@!p0 bra L0\nabs.f32 r3, r1\nL0:\n"
+              "sel.f32 r4, p0, r3, #2\nbitcast.u32.f32 r5, r4\nstg.u32 [y + lane], r5\ntrap #46\n");
+}
+
 static void test_uniform_control(void) {
   /* a counter behind a divergent side: both sides close the loop */
   check_holds(IO "movi.u32 r1, #0\nl:\nset.lt.u32 p0, r1, #10\n@!p0 bra end\nbar.sync\nldg.u32 r0, [i + lane]\nmul.u32 "
@@ -460,6 +467,7 @@ int main(void) {
   test_phis();
   test_predicate_phis();
   test_flow();
+  test_split_edge();
   test_uniform_control();
   test_uniform_loads();
   test_registers();
