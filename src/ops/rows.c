@@ -81,7 +81,7 @@ static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage,
     if (!wanted) continue;
     used = used_steps(steps, step_count);
     if (used == step_count) return hg_fail(HG_UNSUPPORTED, "a group that takes more than %d launches", OPS_MOST_STEPS);
-    int by_chunks = full && g->group->plan->for_gpu && !ops_columns_lie_apart(g) && ops_rows_behind_can(own);
+    int by_chunks = full && !ops_columns_lie_apart(g) && ops_rows_behind_can(own);
     HG_TRY(by_chunks ? ops_rows_behind(own, &steps[used]) : ops_rows_map(own, &steps[used], full));
   }
   return HG_OK;

@@ -86,12 +86,70 @@ static void move_before(hoister *h, uint32_t barrier, uint32_t end) {
   memcpy(vector_insn_at(h->v, to), h->kept, kept * sizeof *h->kept);
 }
 
+/* ---- what the block computes once -------------------------------------------------------------------------------- */
+
+/* 1 if a register has the same value in the whole block from the program's beginning on, or by what moves there. */
+static int is_of_block(const hoister *h, uint32_t r) {
+  if (r >= VECTOR_ALL) return r == VECTOR_NONE;
+  const vector_reg *reg = vector_reg_at(h->v, r);
+  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
+  return reg->kind != VECTOR_VARIES || h->counted[r] == 0;
+}
+
+static int may_be_first(const hoister *h, const vector_insn *insn) {
+  if (!is_pure(insn) || h->writers[insn->d] != 1 || !vector_reg_at(h->v, insn->d)->uniform) return 0;
+  for (int k = 0; k < 4; k++)
+    if (!is_of_block(h, insn->s[k])) return 0;
+  return 1;
+}
+
+/* A region of values of the block runs once (native_step.is_once). A row's number and its chunk's, which are a quotient
+ * and a remainder of the block's number, would be computed again for each group of lanes. A barrier, which needs no
+ * code, cuts the program behind them; *first: the instruction behind it. */
+static hg_status put_divisions_first(hoister *h, uint32_t *first) {
+  static const vector_insn barrier = {.op = ATLAS_OP_bar_sync, .type = ATLAS_NONE, .d = VECTOR_NONE,
+                                      .mask = VECTOR_ALL, .target = VECTOR_NONE, .insn = SSA_NONE, .bits = SSA_NONE,
+                                      .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE}};
+  uint32_t end = 1, kept = 0, to = 1;
+  int has_divisions = 0;
+  for (; end < h->v->insns.count; end++) {
+    const vector_insn *insn = vector_insn_at(h->v, end);
+    if (hg_is_block_op(insn->op) || insn->op == VECTOR_LABEL || insn->op == VECTOR_END || vector_is_jump(insn->op))
+      break;
+    h->moves[end] = (uint8_t)may_be_first(h, insn);
+    if (!h->moves[end]) continue;
+    h->counted[insn->d] = 0;
+    has_divisions |= insn->op == ATLAS_OP_div || insn->op == ATLAS_OP_rem;
+  }
+  if (!has_divisions) return HG_OK;
+  h->kept[kept++] = barrier;
+  for (uint32_t i = 1; i < end; i++) {
+    const vector_insn insn = *vector_insn_at(h->v, i);
+    if (h->moves[i]) *vector_insn_at(h->v, to++) = insn;
+    else h->kept[kept++] = insn;
+  }
+  if (hg_array_append(&h->v->allocator, &h->v->insns, &barrier, 1) == NULL)
+    return hg_fail_memory("machine code", sizeof barrier);
+  memmove(vector_insn_at(h->v, end + 1), vector_insn_at(h->v, end),
+          (h->v->insns.count - 1 - end) * sizeof(vector_insn));
+  memcpy(vector_insn_at(h->v, to), h->kept, kept * sizeof *h->kept);
+  for (uint32_t i = 0; i < h->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(h->v, i);
+    if (insn->target != VECTOR_NONE && insn->target >= end) insn->target++;
+  }
+  h->v->has_block_ops = 1;
+  *first = to + 1;
+  return hg_vector_lifetimes(h->v);
+}
+
 static hg_status hoist_all(hoister *h) {
   for (uint32_t i = 0; i < h->v->insns.count; i++) {
     uint32_t d = vector_insn_at(h->v, i)->d;
     if (d != VECTOR_NONE && h->writers[d] < 2) h->writers[d]++;
   }
-  for (uint32_t i = 0; i < h->v->insns.count; i++) {
+  uint32_t first = 0;
+  HG_TRY(put_divisions_first(h, &first));
+  for (uint32_t i = first; i < h->v->insns.count; i++) {
     if (vector_insn_at(h->v, i)->op != ATLAS_OP_bar_sync) continue;
     uint32_t end = find_movable(h, i);
     if (gain(h, i, end) > 0) {
@@ -109,11 +167,11 @@ hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out) {
   *out = *vector;
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  h.kept = hg_allocate(&out->allocator, n * (sizeof *h.kept + 1) + regs * (3 * sizeof(uint32_t) + 1), 1);
+  h.kept = hg_allocate(&out->allocator, (n + 1) * (sizeof *h.kept + 1) + regs * (3 * sizeof(uint32_t) + 1), 1);
   int has_memory = h.kept != NULL && hg_array_append(&out->allocator, &out->insns, vector->insns.data, n) != NULL &&
                    hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) != NULL;
   if (has_memory) {
-    h.written = (uint32_t *)(void *)(h.kept + n);
+    h.written = (uint32_t *)(void *)(h.kept + n + 1);
     h.stays = h.written + regs;
     h.counted = h.stays + regs;
     h.writers = (uint8_t *)(h.counted + regs);

@@ -77,28 +77,30 @@ static hg_status add_temporaries(native_build *b, hg_vector *own) {
   return HG_OK;
 }
 
-/* Cuts the program into regions and gives each registers of its own. */
+/* Cuts the program into regions, if it has more than one, and gives each registers of its own. */
 static hg_status cut_into_regions(native_build *b, hg_vector *own) {
-  hg_vector unrolled = {.allocator = b->allocator}, hoisted = unrolled;
+  const hg_vector *given = b->vector;
+  hg_vector unrolled = {.allocator = b->allocator}, added = unrolled, hoisted = unrolled;
   hg_status status = hg_native_unroll(b->vector, &unrolled);
   if (unrolled.insns.count > 0) b->vector = &unrolled;
-  if (status == HG_OK) status = hg_native_hoist(b->vector, &hoisted);
+  if (status == HG_OK) status = hg_native_sums(b->vector, &added);
+  if (status == HG_OK) status = hg_native_hoist(&added, &hoisted);
   b->vector = &hoisted;
-  if (status == HG_OK) status = hg_native_find_steps(b);
-  if (status == HG_OK) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
-  if (status == HG_OK) status = hg_native_chains(own, b->target->vector_count);
+  int has_regions = hoisted.has_block_ops;
+  if (status == HG_OK && has_regions) status = hg_native_find_steps(b);
+  if (status == HG_OK && has_regions) status = hg_native_split(b->vector, &b->steps, &b->allocator, own);
+  if (status == HG_OK && has_regions) status = hg_native_chains(own, b->target->vector_count);
   hg_vector_release(&unrolled);
+  hg_vector_release(&added);
   hg_vector_release(&hoisted);
-  b->vector = own;
-  return status == HG_OK ? add_temporaries(b, own) : status;
+  b->vector = has_regions ? own : given;
+  return status == HG_OK && has_regions ? add_temporaries(b, own) : status;
 }
 
 /* Plans and writes; the caller owns what is in `b` and `own`, whatever the result. */
 static hg_status build_code(native_build *b, hg_native *native, hg_vector *own) {
-  if (b->vector->has_block_ops) {
-    HG_TRY(cut_into_regions(b, own));
-    if (native != NULL) native->vector = own;
-  }
+  if (b->vector->has_block_ops || b->vector->sees_blocks) HG_TRY(cut_into_regions(b, own));
+  if (native != NULL) native->vector = b->vector;
   HG_TRY(hg_native_plan(b));
   if (native != NULL) {
     native->steps = b->steps; /* lent */

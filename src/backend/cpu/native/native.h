@@ -241,8 +241,11 @@ hg_status hg_native_find_steps(native_build *build);
 /* unroll.c: `vector` with loops of a known trip count fully unrolled; no instructions: nothing was. Release `out`
  * whatever the result. */
 hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
-/* hoist.c: `vector` with computations before barriers where fewer values live across them for that. Release `out`
+/* sums.c: `vector` with what is the same in the block added up before it is added to the lane's number. Release `out`
  * whatever the result. */
+hg_status hg_native_sums(const hg_vector *vector, hg_vector *out);
+/* hoist.c: `vector` with computations before barriers where fewer values live across them for that, and with divisions
+ * of values of the block in a region of their own. Release `out` whatever the result. */
 hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out);
 /* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of a vector's
  * lanes; no instructions: that cannot be done. Release `out` and `known` (uint64_t, for native_build.known) whatever

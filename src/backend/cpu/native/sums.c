@@ -1,8 +1,9 @@
-/* wide_sums.c - of a sum of the lane's number and values that are the same in the block, those are added up first: the
- * program before it becomes straight-line code (wide.c). So an index that grows from round to round of a loop is the
- * lane's number plus the start of a row, as others are, and one comparison does for all accesses of a round
+/* sums.c - of a sum of the lane's number and values that are the same in the block, those are added up first: the
+ * program before it is cut into regions (split.c) or becomes straight-line code (wide.c). So an index that grows from
+ * round to round of a loop, or from chunk to chunk of a row, is the lane's number plus the start of a row, as others
+ * are: an access needs one comparison for all lanes of a group, in straight-line code for all of a round
  * (wide_bounds.c). The bits are the same: integers wrap. */
-#include "backend/cpu/native/wide.h"
+#include "backend/cpu/native/native.h"
 #include "base/error.h"
 #include "vector/lower.h"
 
@@ -35,30 +36,72 @@ static int append(summer *s, const vector_insn *insn) {
   return hg_array_append(&s->to->allocator, &s->to->insns, insn, 1) != NULL;
 }
 
-/* (lane + u) + v becomes lane + (u + v). The new register has no place in s->at: nothing else reads it. */
-static int append_sum(summer *s, const vector_insn *insn, uint32_t u, uint32_t v) {
+static int is_lane(const summer *s, uint32_t r) {
+  if (r >= VECTOR_ALL) return 0;
+  const vector_reg *reg = vector_reg_at(s->to, r);
+  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+}
+
+/* lane + what `sum` adds up. Its register has no place in s->at: nothing else reads it. */
+static int append_sum(summer *s, vector_insn sum, uint32_t lane, uint32_t d) {
   const vector_reg reg = {.type = ATLAS_u32, .kind = VECTOR_VARIES, .uniform = 1};
-  vector_insn sum = *insn, index = *vector_insn_at(s->to, s->at[insn->s[insn->s[0] == v]]);
-  index.s[index.s[0] != u] = sum.d = (uint32_t)s->to->regs.count;
-  index.d = insn->d;
-  sum.s[0] = u;
-  sum.s[1] = v;
+  vector_insn index = sum;
+  sum.d = (uint32_t)s->to->regs.count;
+  index.op = ATLAS_OP_add;
+  index.d = d;
+  index.s[0] = lane;
+  index.s[1] = sum.d;
+  index.s[2] = VECTOR_NONE;
   if (hg_array_append(&s->to->allocator, &s->to->regs, &reg, 1) == NULL) return 0;
   return hg_array_append(&s->to->allocator, &s->to->insns, &sum, 1) != NULL && append(s, &index);
 }
 
-static int write_insn(summer *s, const vector_insn *insn) {
-  int is_sum = insn->op == ATLAS_OP_add && insn->type == ATLAS_u32 && insn->mask == VECTOR_ALL;
-  for (int k = 0; k < 2 && is_sum; k++) {
+static uint32_t lane_in(const summer *s, uint32_t r) {
+  const vector_insn *made = vector_insn_at(s->to, s->at[r]);
+  return made->s[!is_lane(s, made->s[0])];
+}
+
+/* (lane + u) + v becomes lane + (u + v). */
+static int write_sum(summer *s, const vector_insn *insn) {
+  for (int k = 0; k < 2; k++) {
     uint32_t u = added_to_lane(s, insn->s[k]), v = insn->s[!k];
-    if (u != VECTOR_NONE && is_alike(s->to, v)) return append_sum(s, insn, u, v);
+    if (u == VECTOR_NONE || !is_alike(s->to, v)) continue;
+    vector_insn sum = *insn;
+    sum.s[0] = u;
+    sum.s[1] = v;
+    return append_sum(s, sum, lane_in(s, insn->s[k]), insn->d);
   }
+  return append(s, insn);
+}
+
+/* v * w + lane becomes lane + v * w, v * w + (lane + u) becomes lane + (v * w + u). */
+static int write_product(summer *s, const vector_insn *insn) {
+  vector_insn sum = *insn;
+  if (!is_alike(s->to, insn->s[0]) || !is_alike(s->to, insn->s[1])) return append(s, insn);
+  if (is_lane(s, insn->s[2])) {
+    sum.op = ATLAS_OP_mul;
+    sum.s[2] = VECTOR_NONE;
+    return append_sum(s, sum, insn->s[2], insn->d);
+  }
+  sum.s[2] = added_to_lane(s, insn->s[2]);
+  return sum.s[2] == VECTOR_NONE ? append(s, insn) : append_sum(s, sum, lane_in(s, insn->s[2]), insn->d);
+}
+
+static int write_insn(summer *s, const vector_insn *insn) {
+  int is_u32 = insn->type == ATLAS_u32 && insn->mask == VECTOR_ALL;
+  if (is_u32 && insn->op == ATLAS_OP_add) return write_sum(s, insn);
+  if (is_u32 && insn->op == ATLAS_OP_mad) return write_product(s, insn);
   if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) s->since = (uint32_t)s->to->insns.count + 1;
   return append(s, insn);
 }
 
-hg_status hg_wide_sums(const hg_vector *vector, hg_vector *out) {
+hg_status hg_native_sums(const hg_vector *vector, hg_vector *out) {
   uint64_t n = vector->insns.count, regs = vector->regs.count;
+  const hg_allocator allocator = out->allocator;
+  *out = *vector;
+  out->allocator = allocator;
+  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
+  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   summer s = {.to = out, .at = hg_allocate(&out->allocator, regs + n, sizeof *s.at)};
   int has_memory = s.at != NULL && hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) != NULL;
   for (uint32_t r = 0; r < regs && has_memory; r++) s.at[r] = VECTOR_NONE;

@@ -381,11 +381,8 @@ static void find_alike(const hg_vector *v, uint8_t *alike) {
 /* The old program, of whose registers those that are alike in the block, as reductions are and what follows from them,
  * count as uniform: they are computed once. */
 static hg_status mark_alike(const hg_vector *vector, const hg_allocator *allocator, hg_vector *marked) {
-  *marked = *vector;
   marked->allocator = *allocator;
-  marked->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  marked->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  HG_TRY(hg_wide_sums(vector, marked));
+  HG_TRY(hg_native_sums(vector, marked));
   uint64_t regs = marked->regs.count;
   uint8_t *alike = hg_allocate(allocator, regs, sizeof *alike);
   if (alike == NULL) return hg_fail_memory("machine code", regs);

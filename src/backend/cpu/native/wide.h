@@ -1,7 +1,7 @@
 /* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values), wide_collect.c
  * (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay), wide_memory.c (shared
- * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), wide_sums.c (what is
- * added to the lane's number), wide_again.c (values computed twice).
+ * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), wide_again.c (values computed
+ * twice).
  *
  * A block is `slices` vectors of `lanes` lanes. In a slice a register of the old program is a register of the new
  * program, or bits that are known of each lane. */
@@ -96,12 +96,6 @@ typedef struct wide {
 static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slice) {
   return &w->value[r * w->slices + slice];
 }
-
-/* ---- wide_sums.c ------------------------------------------------------------------------------------------ */
-
-/* The program as wide.c begins with it, with instructions and registers of its own, which the caller releases whatever
- * the result. */
-hg_status hg_wide_sums(const hg_vector *vector, hg_vector *out);
 
 /* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 
