@@ -143,6 +143,7 @@ uint32_t ir_ssa_split_block(ssa_unit *unit, uint32_t number, uint32_t previous) 
   if (previous == SSA_NONE) before->first_effect = SSA_NONE;
   else ssa_insn_at(unit, previous)->next = SSA_NONE;
   before->end = SSA_JUMP;
+  before->trap_code = 0;
   before->condition = SSA_NONE;
   before->successor[0] = before->successor[1] = SSA_NONE;
   return rest;
