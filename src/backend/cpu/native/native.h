@@ -175,7 +175,7 @@ typedef struct native_build {
   const atlas_program *program;
   const hg_vector *vector;
 
-  /* The plan (plan.c). */
+  /* The plan (native_plan.h). */
   native_location *locations; /* per register of the vector program; and one more, for the predicate of the group's
                                  lanes that have not ended: it exists where vector->loses_lanes, and VECTOR_ALL stands
                                  for it then */
@@ -232,11 +232,11 @@ static inline const uint32_t *native_block(const atlas_program *program) {
   return program->block[0] != 0 ? program->block : linear;
 }
 
-/* plan.c: steps and locations. */
+/* plan.c: steps, and locations. */
 hg_status hg_native_plan(native_build *build);
 /* The slot of a local array that the first lane of a group has is its number in the tile, not 0. */
 static inline int hg_native_has_tile_slots(const native_build *b) { return b->steps.count > 1; }
-/* Only the steps. */
+/* steps.c: only the steps. */
 hg_status hg_native_find_steps(native_build *build);
 /* unroll.c: `vector` with loops of a known trip count fully unrolled; no instructions: nothing was. Release `out`
  * whatever the result. */

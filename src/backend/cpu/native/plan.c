@@ -1,131 +1,16 @@
-/* plan.c - the steps of a kernel, how many vectors are interleaved, and register allocation.
- *
- * Registers are allocated by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order of their
- * definitions; where no register is free, one value is spilled to the frame for its whole live range: the one whose
- * range ends last, in programs with loops the one that is used least often. */
+/* plan.c - the plan of a kernel: where each value lives, and how long; how many vectors are interleaved. steps.c cuts
+ * the steps, registers.c gives out registers. */
 #include "backend/cpu/native/loop.h"
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/native_plan.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-typedef struct plan {
-  native_build *b;
-  const hg_vector *v;
-  uint32_t insn_count, reg_count; /* reg_count: with the predicate of the lanes that have not ended, the last one */
-  uint32_t *starts, *ends; /* per instruction: values whose live range starts there, or ends there; lists by next */
-  uint32_t *next_start, *next_end;/* per register */
-  uint32_t *step_of;              /* per instruction */
-  uint8_t *cut;                   /* per instruction: a step begins there */
-  uint8_t *cold;                  /* per instruction: see find_cold */
-  uint8_t *depth;                 /* per instruction: of loops */
-  uint32_t *spill_cost;           /* per register, in programs with loops: roughly how often it is used */
-  uint8_t *is_read;               /* per register: something else reads it than accesses that need no check, as their
-                                     index: see find_indices */
-  uint8_t *loop_uses;             /* per register: instructions in loops that read it; MANY: or one writes it */
-  int32_t *pressure;              /* per instruction: how much the register pressure of one copy changes; in pieces, */
-  int32_t *shared;                /* of uniform values, */
-  int32_t *masks;                 /* of values in mask registers, */
-  int32_t *in_memory;             /* and of values that loops only read, once */
-  uint32_t free_vectors, free_masks; /* sets of registers */
-  uint32_t *active;               /* values that are in machine registers */
-  uint32_t *place;                /* per register: its place in `active`; VECTOR_NONE: not there */
-  uint32_t active_count;
-  uint32_t last_slot;             /* bytes of the frame allocated so far */
-} plan;
+/* ---- live ranges ------------------------------------------------------------------------------------------------- */
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
-
-/* Cuts around an instruction that is a step of its own. */
-static void cut_out(plan *p, uint32_t i) {
-  p->cut[i] = 1;
-  if (i + 1 < p->insn_count) p->cut[i + 1] = 1;
-}
-
-static void number_steps(plan *p) {
-  uint32_t step = 0;
-  for (uint32_t i = 0; i < p->insn_count; i++) {
-    if (i > 0 && p->cut[i]) step++;
-    p->step_of[i] = step;
-  }
-}
-
-/* A jump from one step to another is the block's: a step of its own, and its label begins a step. That may cut other
- * loops in two, hence the fixed point. A group whose lanes have all ended leaves its region; the block ends with the
- * last region. */
-static int cut_jumps(plan *p) {
-  int changed = 0;
-  for (uint32_t i = 0; i < p->insn_count; i++) {
-    const vector_insn *insn = vector_insn_at(p->v, i);
-    if (!vector_is_jump(insn->op) || p->step_of[i] == p->step_of[insn->target] || insn->flags & VECTOR_LAST) continue;
-    if (p->cut[i] && p->cut[i + 1] && p->cut[insn->target]) continue;
-    cut_out(p, i);
-    p->cut[insn->target] = 1;
-    changed = 1;
-  }
-  return changed;
-}
-
-int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {
-  const vector_insn *insn = vector_insn_at(v, i);
-  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;
-  if (v->loses_lanes) return 0;
-  if (insn->flags & VECTOR_LAST && insn->op == VECTOR_JUMP_NONE) return 1;
-  return insn->op == VECTOR_STEP && vector_reg_at(v, insn->d)->last == i + 1 && insn->mask == VECTOR_ALL &&
-         insn[1].op == VECTOR_JUMP_NONE && insn[1].flags & VECTOR_LAST;
-}
-
-/* 1 if an instruction's only effect is block-uniform values: any group can do it for all. */
-static int is_of_block(const hg_vector *v, uint32_t i) {
-  const vector_insn *insn = vector_insn_at(v, i);
-  if (hg_native_needs_no_code(v, i)) return 1;
-  uint32_t r = vector_is_jump(insn->op) ? insn->s[0] : insn->d;
-  if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_LAST) return 0;
-  if (insn->op == VECTOR_JUMP) return 1;
-  if (r >= v->regs.count || vector_reg_at(v, r)->uniform != NATIVE_BLOCK_UNIFORM) return 0;
-  return !(atlas_op_flags(insn->op) & ATLAS_LOAD); /* a load may fault */
-}
-
-static hg_status add_step(plan *p, uint32_t first, uint32_t end) {
-  uint16_t op = vector_insn_at(p->v, first)->op;
-  int is_cut_out = end == first + 1 && p->v->has_block_ops;
-  native_step step = {.kind = NATIVE_REGION, .first = first, .end = end, .limit = VECTOR_NONE};
-  step.is_empty = 1;
-  step.is_once = p->v->has_block_ops;
-  for (uint32_t i = first; i < end; i++) {
-    step.is_empty &= (uint8_t)hg_native_needs_no_code(p->v, i);
-    step.is_once &= (uint8_t)is_of_block(p->v, i);
-    if (vector_insn_at(p->v, i)->op == NATIVE_LIMIT) step.limit = vector_insn_at(p->v, i)->s[0];
-  }
-  if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
-  else if (is_cut_out && vector_is_jump(op)) {
-    step.kind = NATIVE_BLOCK_JUMP;
-    step.target = p->step_of[vector_insn_at(p->v, first)->target];
-  }
-  if (hg_array_append(&p->b->allocator, &p->b->steps, &step, 1) == NULL) return hg_fail_memory("machine code", 0);
-  return HG_OK;
-}
-
-static hg_status find_steps(plan *p) {
-  if (p->v->has_block_ops) {
-    p->cut[0] = 1;
-    for (uint32_t i = 0; i < p->insn_count; i++)
-      if (hg_is_block_op(vector_insn_at(p->v, i)->op)) cut_out(p, i);
-    do number_steps(p);
-    while (cut_jumps(p));
-  }
-  uint32_t first = 0;
-  for (uint32_t i = 1; i <= p->insn_count; i++) {
-    if (i < p->insn_count && !p->cut[i]) continue;
-    HG_TRY(add_step(p, first, i));
-    first = i;
-  }
-  return HG_OK;
-}
-
-/* So does u as long as C code may ask for elements from there on. */
-static void keep_row_starts(plan *p) {
+/* C code may ask for an element, whose index is blane + u, as long as it lives: u lives as long. */
+static void keep_row_starts(native_plan *p) {
   for (uint32_t r = 0; r < p->v->regs.count && p->b->row_start_count > 0; r++) {
     if (!hg_native_is_element(p->b, r)) continue;
     uint32_t index = vector_insn_at(p->v, vector_reg_at(p->v, r)->first)->s[0];
@@ -137,7 +22,7 @@ static void keep_row_starts(plan *p) {
 }
 
 /* Where blane + u lives in one step, u, which is uniform, lives as long: accesses compute the sum by themselves. */
-static void keep_added(plan *p) {
+static void keep_added(native_plan *p) {
   if (p->b->slices == 0 && p->b->steps.count == 1) return;
   keep_row_starts(p);
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -161,7 +46,7 @@ static int is_uniform(const vector_reg *reg, const native_location *location) {
   return location->kind == NATIVE_ROW ? reg->uniform == NATIVE_BLOCK_UNIFORM : reg->uniform != 0;
 }
 
-static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
+static void add_interval(native_plan *p, uint32_t r, uint32_t first, uint32_t last) {
   p->next_start[r] = p->starts[first];
   p->starts[first] = r;
   p->next_end[r] = p->ends[last];
@@ -169,7 +54,7 @@ static void add_interval(plan *p, uint32_t r, uint32_t first, uint32_t last) {
 }
 
 /* 1 if the instruction that defines a value is the last use of a source of its kind, whose registers it then takes. */
-static int reuses_source(const plan *p, uint32_t r, const vector_reg *reg) {
+static int reuses_source(const native_plan *p, uint32_t r, const vector_reg *reg) {
   const vector_insn *insn = vector_insn_at(p->v, reg->first);
   for (int s = 0; s < 4 && insn->d == r; s++) {
     if (insn->s[s] >= p->v->regs.count || insn->s[s] == r) continue;
@@ -224,7 +109,7 @@ static int is_shared_element(const native_build *b, const vector_insn *insn) {
 
 /* In a block's straight-line code, blane + u needs no location where it is only the index of accesses without checks.
  */
-static void find_indices(plan *p) {
+static void find_indices(native_plan *p) {
   memset(p->is_read, p->b->slices == 0, p->reg_count);
   for (uint32_t i = 0; i < p->insn_count && p->b->slices > 0; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
@@ -236,7 +121,7 @@ static void find_indices(plan *p) {
   }
 }
 
-static int is_unread_index(const plan *p, uint32_t r) {
+static int is_unread_index(const native_plan *p, uint32_t r) {
   if (r >= p->v->regs.count || p->is_read[r] || hg_wide_is_loop_carried(p->v, r)) return 0;
   return hg_native_added_to_lane(p->v, vector_insn_at(p->v, vector_reg_at(p->v, r)->first)) != VECTOR_NONE;
 }
@@ -281,7 +166,7 @@ const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparis
 }
 
 /* Adds a value to the register pressure, and lists where its live range starts and ends. */
-static void add_demand(plan *p, uint32_t r, const native_location *location, uint32_t first, uint32_t last,
+static void add_demand(native_plan *p, uint32_t r, const native_location *location, uint32_t first, uint32_t last,
                        int takes_over) {
   add_interval(p, r, first, last);
   if (location->is_mask) return;
@@ -291,7 +176,7 @@ static void add_demand(plan *p, uint32_t r, const native_location *location, uin
 }
 
 /* Location kinds are final here but for spills. */
-static void find_location(plan *p, uint32_t r, const vector_reg *reg) {
+static void find_location(native_plan *p, uint32_t r, const vector_reg *reg) {
   native_location *location = &p->b->locations[r];
   const native_step *steps = p->b->steps.data;
   uint32_t step = p->step_of[reg->first];
@@ -321,7 +206,7 @@ static void find_location(plan *p, uint32_t r, const vector_reg *reg) {
 
 /* Cold code: masked code in a program that has no loop: few groups come there, as a rule. Its values do not decide how
  * many copies there are, and where no register is free they do not evict others. */
-static void find_cold(plan *p) {
+static void find_cold(native_plan *p) {
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     if (vector_is_jump(insn->op) && insn->target <= i) return;
@@ -336,7 +221,7 @@ static void find_cold(plan *p) {
 
 enum { MANY = 255, MOST_DEPTH = 3, LOG_TRIPS = 3 /* a loop is taken to run 2^3 times */ };
 
-static void note_use(plan *p, uint32_t r, uint32_t i, int is_write) {
+static void note_use(native_plan *p, uint32_t r, uint32_t i, int is_write) {
   if (r >= p->v->regs.count) return;
   uint32_t depth = p->depth[i];
   p->spill_cost[r] += UINT32_C(1) << (LOG_TRIPS * depth);
@@ -346,7 +231,7 @@ static void note_use(plan *p, uint32_t r, uint32_t i, int is_write) {
 
 /* Spill costs. 1 if there are loops. In the long code of a whole block the next use counts, loops or not, but what can
  * be loaded again costs less than a store and a load. */
-static int find_uses(plan *p) {
+static int find_uses(native_plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
@@ -373,7 +258,7 @@ static int find_uses(plan *p) {
 }
 
 /* While all lanes of a group are in a loop over a row nothing reads its mask: others have better use of a register. */
-static hg_status find_unread_masks(plan *p) {
+static hg_status find_unread_masks(native_plan *p) {
   uint64_t regs = p->v->regs.count, n = p->insn_count;
   uint8_t *strides = hg_allocate(&p->b->allocator, regs + n, 1);
   if (strides == NULL) return hg_fail_memory("machine code", regs + n);
@@ -390,7 +275,7 @@ static hg_status find_unread_masks(plan *p) {
 
 /* As many copies as registers allow: out-of-order execution needs no more than two where iterations are independent,
  * and 16 lanes to amortise the cost of a group; that cost is little where there is cold code, which would spill. */
-static uint32_t choose_copies(const plan *p) {
+static uint32_t choose_copies(const native_plan *p) {
   int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_cold = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
   if (p->b->slices > 0) return 1;
@@ -413,7 +298,7 @@ static uint32_t choose_copies(const plan *p) {
 
 /* The same for divergent loops that only compute: what they read in one place may be an operand in memory, which costs
  * such code nothing, and leaves its registers to one more copy. */
-static uint32_t copies_of_loops(plan *p, uint32_t copies) {
+static uint32_t copies_of_loops(native_plan *p, uint32_t copies) {
   int32_t now = 0, shared = 0, in_memory = 0, masks = 0, most_masks = 0;
   uint32_t more = NATIVE_MOST_COPIES;
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
@@ -438,145 +323,10 @@ static uint32_t copies_of_loops(plan *p, uint32_t copies) {
   return most_masks > 0 && (int32_t)more * most_masks <= p->b->target->mask_count ? more : copies;
 }
 
-/* ---- registers --------------------------------------------------------------------------------------------------- */
-
-static uint32_t piece_count(const native_location *location) { return (uint32_t)location->copies * location->parts; }
-
-static uint32_t *free_set(plan *p, const native_location *location) {
-  return location->is_mask ? &p->free_masks : &p->free_vectors;
-}
-
-static uint32_t count_bits(uint32_t set) {
-  set -= set >> 1 & 0x55555555;
-  set = (set & 0x33333333) + (set >> 2 & 0x33333333);
-  return ((set + (set >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
-}
-
-static uint8_t pop_lowest(uint32_t *set) {
-  uint8_t reg = 0;
-  while (!(*set >> reg & 1)) reg++;
-  *set &= *set - 1;
-  return reg;
-}
-
-static void free_registers(plan *p, const native_location *location) {
-  for (uint32_t k = 0; k < piece_count(location); k++) *free_set(p, location) |= 1u << location->reg[k];
-}
-
-static void activate(plan *p, uint32_t r) {
-  p->place[r] = p->active_count;
-  p->active[p->active_count++] = r;
-}
-
-static void deactivate(plan *p, uint32_t r) {
-  uint32_t last = p->active[--p->active_count];
-  p->active[p->place[r]] = last;
-  p->place[last] = p->place[r];
-  p->place[r] = VECTOR_NONE;
-}
-
-static void spill(plan *p, uint32_t r) {
-  native_location *location = &p->b->locations[r];
-  if (r < p->v->regs.count && p->b->slices > 0 && hg_native_is_element(p->b, r)) {
-    location->kind = NATIVE_ELEMENTS;
-    return;
-  }
-  location->kind = NATIVE_SLOT;
-  location->offset = p->last_slot;
-  p->last_slot += piece_count(location) * (location->is_mask ? 8 : p->b->target->vector_bytes);
-  if (location->is_mask) p->last_slot = (p->last_slot + 63u) & ~63u;
-}
-
-static uint32_t last_use(const plan *p, uint32_t r) {
-  return r < p->v->regs.count ? vector_reg_at(p->v, r)->last : p->insn_count - 1;
-}
-
-static int is_cold(const plan *p, uint32_t r) {
-  return r < p->v->regs.count && p->cold[vector_reg_at(p->v, r)->first];
-}
-
-/* In blocks what the next instruction reads for the last time keeps its register: else each sum of a chain of products,
- * say, would go through memory to the next. */
-static uint32_t spill_cost(const plan *p, uint32_t r) {
-  int is_short =
-      r < p->v->regs.count && p->v->has_block_ops && vector_reg_at(p->v, r)->last - vector_reg_at(p->v, r)->first <= 1;
-  is_short |= r < p->v->regs.count && vector_reg_at(p->v, r)->bits == NATIVE_STAYS;
-  return is_short ? UINT32_MAX : p->spill_cost[r];
-}
-
-/* The value to spill: the active one of the same kind of registers, or r, that is used least often, and of those the
- * one whose live range ends last. */
-static uint32_t spill_candidate(const plan *p, uint32_t r) {
-  uint32_t found = r, least = spill_cost(p, r);
-  for (uint32_t k = 0; k < p->active_count; k++) {
-    uint32_t other = p->active[k], cost = spill_cost(p, other);
-    if (p->b->locations[other].is_mask != p->b->locations[r].is_mask || is_cold(p, other) < is_cold(p, r)) continue;
-    if (cost > least || (cost == least && last_use(p, other) <= last_use(p, found))) continue;
-    found = other;
-    least = cost;
-  }
-  return found;
-}
-
-static void begin_value(plan *p, uint32_t r) {
-  native_location *location = &p->b->locations[r];
-  uint32_t *set = free_set(p, location), pieces = piece_count(location);
-  while (count_bits(*set) < pieces) {
-    uint32_t other = spill_candidate(p, r);
-    if (other != r) {
-      free_registers(p, &p->b->locations[other]);
-      deactivate(p, other);
-    }
-    spill(p, other);
-    if (other == r) return;
-  }
-  for (uint32_t k = 0; k < pieces; k++) location->reg[k] = pop_lowest(set);
-  activate(p, r);
-}
-
-/* A source whose live range ends here passes its registers to the result, so that copy for copy a result overlaps a
- * source either fully or not at all. */
-static int reuse_source_registers(plan *p, uint32_t i, uint32_t r) {
-  const vector_insn *insn = vector_insn_at(p->v, i);
-  native_location *location = &p->b->locations[r];
-  if (insn->d != r) return 0;
-  for (int s = 0; s < 4; s++) {
-    uint32_t source = insn->s[s];
-    if (source >= p->v->regs.count || source == r || vector_reg_at(p->v, source)->last != i) continue;
-    native_location *from = &p->b->locations[source];
-    if (vector_reg_at(p->v, source)->kind != VECTOR_VARIES || from->kind != NATIVE_REGISTERS) continue;
-    if (from->is_mask != location->is_mask || from->copies != location->copies || from->parts != location->parts)
-      continue;
-    if (p->place[source] == VECTOR_NONE) continue; /* already reused: the source stands twice */
-    memcpy(location->reg, from->reg, sizeof location->reg);
-    deactivate(p, source);
-    activate(p, r);
-    return 1;
-  }
-  return 0;
-}
-
-static void end_value(plan *p, uint32_t r) {
-  if (p->place[r] == VECTOR_NONE) return;
-  deactivate(p, r);
-  free_registers(p, &p->b->locations[r]);
-}
-
-static void allocate_registers(plan *p) {
-  const native_target *t = p->b->target;
-  p->free_vectors = t->vector_count >= 32 ? UINT32_MAX : (1u << t->vector_count) - 1;
-  p->free_masks = ((1u << t->mask_count) - 1) << t->mask_first;
-  for (uint32_t i = 0; i < p->insn_count; i++) {
-    for (uint32_t r = p->starts[i]; r != VECTOR_NONE; r = p->next_start[r])
-      if (!reuse_source_registers(p, i, r)) begin_value(p, r);
-    for (uint32_t r = p->ends[i]; r != VECTOR_NONE; r = p->next_end[r]) end_value(p, r);
-  }
-}
-
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
 /* The predicate of the lanes that have not ended. */
-static void describe_alive(plan *p) {
+static void describe_alive(native_plan *p) {
   uint32_t r = (uint32_t)p->v->regs.count;
   native_location *location = &p->b->locations[r];
   if (!p->v->loses_lanes) return;
@@ -587,7 +337,7 @@ static void describe_alive(plan *p) {
   add_demand(p, r, location, 0, p->insn_count - 1, 0);
 }
 
-static void make_coordinate_rows(plan *p) {
+static void make_coordinate_rows(native_plan *p) {
   for (uint32_t i = 0; i < p->insn_count && p->b->steps.count > 1 && p->b->target->runs_blocks; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     if (insn->op != ATLAS_OP_sreg || !hg_native_is_lane_coordinate(insn->bits)) continue;
@@ -598,7 +348,7 @@ static void make_coordinate_rows(plan *p) {
   }
 }
 
-static hg_status describe_all(plan *p) {
+static hg_status describe_all(native_plan *p) {
   find_cold(p);
   find_indices(p);
   for (uint32_t r = 0; r < p->v->regs.count; r++) {
@@ -618,7 +368,7 @@ static hg_status describe_all(plan *p) {
   return has_loops && p->v->has_block_ops ? find_unread_masks(p) : HG_OK;
 }
 
-static hg_status make_room(plan *p) {
+static hg_status make_room(native_plan *p) {
   native_build *b = p->b;
   uint64_t n = (uint64_t)p->insn_count + 2, r = p->reg_count;
   uint32_t *words = hg_allocate(&b->allocator, 8 * n + 6 * r, sizeof *words);
@@ -646,23 +396,6 @@ static hg_status make_room(plan *p) {
   return HG_OK;
 }
 
-static plan new_plan(native_build *b) {
-  return (plan){.b = b, .v = b->vector, .insn_count = (uint32_t)b->vector->insns.count,
-                .reg_count = (uint32_t)b->vector->regs.count + 1};
-}
-
-hg_status hg_native_find_steps(native_build *b) {
-  plan p = new_plan(b);
-  uint64_t n = p.insn_count;
-  p.step_of = hg_allocate(&b->allocator, 2 * n, sizeof *p.step_of);
-  if (p.step_of == NULL) return hg_fail_memory("machine code", 2 * n * sizeof *p.step_of);
-  p.cut = (uint8_t *)(p.step_of + n);
-  b->steps.count = 0;
-  hg_status status = find_steps(&p);
-  hg_release(&b->allocator, p.step_of);
-  return status;
-}
-
 /* Rows that are no multiple of a page apart lie in different sets of the caches. */
 static void place_local(native_build *b) {
   const uint32_t *block = b->program->block;
@@ -676,7 +409,7 @@ static void place_local(native_build *b) {
 }
 
 /* For the numbers of one loop at a time. */
-static void make_scalar_slots(plan *p) {
+static void make_scalar_slots(native_plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count && p->b->target->has_quick_loops && p->b->slices == 0; i++)
     has_loops |= p->depth[i];
@@ -686,16 +419,16 @@ static void make_scalar_slots(plan *p) {
 }
 
 hg_status hg_native_plan(native_build *b) {
-  plan p = new_plan(b);
+  native_plan p = native_new_plan(b);
   b->steps.count = 0;
   hg_status status = make_room(&p);
-  if (status == HG_OK) status = find_steps(&p);
+  if (status == HG_OK) status = hg_native_cut(&p);
   if (status == HG_OK) keep_added(&p);
   if (status == HG_OK) status = describe_all(&p);
   if (status == HG_OK) {
     place_local(b);
     p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
-    allocate_registers(&p);
+    hg_native_allocate(&p);
     make_scalar_slots(&p);
     b->frame_bytes = p.last_slot;
     if (b->frame_bytes > NATIVE_MOST_FRAME_BYTES)
