@@ -1,4 +1,4 @@
-/* ptx_text.h - PTX after parsing: shared by the parser (ptx_text.c) and the machine (ptx_machine.c). */
+/* ptx_text.h - PTX after parsing: shared by the parser (ptx_text.c) and the machine (ptx_state.h). */
 #ifndef HG_TESTS_PTX_TEXT_H
 #define HG_TESTS_PTX_TEXT_H
 
