@@ -48,8 +48,8 @@ TEXT
   local -x HOLOGRAM_CLI=$release/hologram HOLOGRAM_QUICK=0 # kernels are compiled in full
   for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
     test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes test_machine_ops \
-    test_compiling test_kernel_info test_length test_local_zeros test_shared test_shared_work test_block_groups test_loops \
-    test_indices test_eager test_executables; do
+    test_compiling test_kernel_info test_lanes_left test_length test_local_zeros test_shared test_shared_work test_block_groups \
+    test_loops test_indices test_eager test_executables; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
