@@ -33,6 +33,9 @@ hg_status atlas_label_enter(const hg_allocator *allocator, atlas_label_index *in
                             uint32_t label, uint32_t *found);
 void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index *index);
 
+/* What a builder has made, before the last step. Releases the builder, whatever happens. */
+hg_status atlas_builder_close(atlas_builder *builder, atlas_program **out);
+
 /* The last step of all three: verifies the program and passes it to the caller, or releases it. */
 hg_status atlas_program_complete(atlas_program *program, const char *source_name, atlas_program **out);
 

@@ -131,20 +131,25 @@ static hg_status close_program(atlas_builder *b) {
   return sort_labels(b);
 }
 
+hg_status atlas_builder_close(atlas_builder *b, atlas_program **out) {
+  hg_status status = close_program(b);
+  if (status == HG_OK) {
+    *out = b->program;
+    b->program = NULL;
+  }
+  atlas_builder_release(b);
+  return status;
+}
+
 hg_status atlas_builder_finish(atlas_builder *b, atlas_program **out) {
   if (out != NULL) *out = NULL;
   if (b == NULL || out == NULL) {
     atlas_builder_release(b);
     return hg_fail(HG_INVALID_ARGUMENT, "atlas_builder_finish needs a builder and a place for the program");
   }
-  hg_status status = close_program(b);
-  if (status == HG_OK) {
-    atlas_program *program = b->program;
-    b->program = NULL;
-    status = atlas_program_complete(program, NULL, out);
-  }
-  atlas_builder_release(b);
-  return status;
+  atlas_program *program;
+  HG_TRY(atlas_builder_close(b, &program));
+  return atlas_program_complete(program, NULL, out);
 }
 
 /* ---- declarations ------------------------------------------------------------------------------------------- */

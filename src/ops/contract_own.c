@@ -74,7 +74,7 @@ static hg_status write_program(const contract *c, const hg_contraction *what, co
     step->bindings[step->binding_count++] = (ops_binding){.slot = slot, .storage = storages[i]};
   }
   atlas_emit(builder, ATLAS_OP_exit, ATLAS_NONE, 0);
-  return atlas_builder_finish(builder, &step->program);
+  return ops_finish_program(c->group->plan, builder, step);
 }
 
 hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done) {

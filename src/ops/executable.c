@@ -133,26 +133,30 @@ static hg_status describe_launches(hg_executable *e) {
   return HG_OK;
 }
 
-/* The kernel of an earlier launch whose program is the same, as layers of a network have them; NULL: there is none.
- * digests[i] is the i-th program's, but of those that are another launch's or none of its own: 0. */
-static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number, uint64_t *digests) {
+static int is_same_contraction(const hg_contraction *a, const hg_contraction *b) {
+  return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof *a) == 0);
+}
+
+/* The kernel of an earlier launch that does the same; NULL: there is none. */
+static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number) {
   const ops_step *steps = e->plan.steps.data, *step = &steps[e->launches[number].step];
-  if (step->contraction != NULL || step->rows != NULL) return NULL;
-  uint64_t digest = atlas_program_digest(step->program);
-  for (uint32_t i = 0; i < number; i++)
-    if (digests[i] == digest && atlas_program_same(steps[e->launches[i].step].program, step->program))
-      return e->launches[i].kernel;
-  digests[number] = digest;
+  for (uint32_t i = 0; i < number && step->rows == NULL; i++) {
+    const ops_step *other = &steps[e->launches[i].step];
+    hg_kernel *kernel = e->launches[i].kernel;
+    if (other->program == step->program && kernel->rows == NULL &&
+        is_same_contraction(other->contraction, step->contraction))
+      return kernel;
+  }
   return NULL;
 }
 
 /* All but the last are compiled side by side, the last by this thread. */
-static hg_status begin_kernels(hg_executable *e, uint64_t *digests, hg_patience *patience) {
+static hg_status begin_kernels(hg_executable *e, hg_patience *patience) {
   ops_step *steps = e->plan.steps.data;
   for (uint32_t i = 0; i < e->launch_count; i++) {
     ops_launch *launch = &e->launches[i];
     ops_step *step = &steps[launch->step];
-    hg_kernel *same = kernel_of_same(e, i, digests);
+    hg_kernel *same = kernel_of_same(e, i);
     if (same != NULL) launch->kernel = hg_kernel_retain(same);
     else if (i + 1 == e->launch_count || step->contraction != NULL)
       HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
@@ -164,10 +168,7 @@ static hg_status begin_kernels(hg_executable *e, uint64_t *digests, hg_patience 
 }
 
 static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
-  uint64_t *digests = hg_allocate(&e->executor->allocator, e->launch_count, sizeof *digests);
-  if (digests == NULL) return hg_fail_memory("the launches of an executable", e->launch_count * sizeof *digests);
-  hg_status status = begin_kernels(e, digests, patience);
-  hg_release(&e->executor->allocator, digests);
+  hg_status status = begin_kernels(e, patience);
   for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++)
     status = hg_kernel_ready_asking(e->launches[i].kernel, patience);
   return status;

@@ -197,7 +197,7 @@ hg_status ops_code_end(ops_code *code) {
     atlas_emit(code->builder, ATLAS_OP_exit, ATLAS_NONE, 0);
     atlas_builder *builder = code->builder;
     code->builder = NULL;
-    status = atlas_builder_finish(builder, &code->step->program);
+    status = ops_finish_program(code->terms->group->plan, builder, code->step);
   }
   ops_scalar *scalars = code->step->scalars;
   if (status == HG_OK) code->step->scalars = NULL; /* they are the step's now */

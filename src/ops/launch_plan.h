@@ -37,7 +37,8 @@ enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS
 
 /* One launch. */
 typedef struct ops_step {
-  atlas_program *program;
+  atlas_program *program;     /* steps whose programs are the same have one */
+  uint64_t digest;            /* the program's */
   hg_contraction *contraction; /* what a kernel of the backend's own does instead (hg_compile_input); NULL: nothing */
   hg_rows *rows;              /* what the program does, where a device may know a shorter way (atlas_launch) */
   uint64_t lanes;             /* a linear launch, or 0 and */
@@ -111,6 +112,9 @@ hg_status ops_write_rows(const ops_group *group,
                          ops_step *steps); /* reductions along one set of axes, and around them */
 hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
 hg_status ops_write_scatter(const ops_group *group, ops_step *steps);  /* one OPS_SCATTER */
+
+/* Ends a step's program, which is an earlier step's if that is the same. Releases the builder, whatever happens. */
+hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step);
 
 /* A storage's elements into another one of the same shape and type. */
 hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);

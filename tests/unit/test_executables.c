@@ -491,6 +491,39 @@ static void test_layers(void) {
   hg_buffer_release(out);
 }
 
+enum { EDGE = 8 };
+
+static float moved_by_two(uint64_t i) { return (float)(i / EDGE * EDGE + (i + EDGE - 2) % EDGE); }
+
+/* Products alike have a kernel in common; one with other strides has its own where that is the backend's. */
+static void test_products_in_layers(void) {
+  enum { LAYERS = 4, TURNED = 2 };
+  float step[EDGE * EDGE] = {0}; /* moves a row's elements on by one place; transposed, back */
+  for (uint32_t i = 0; i < EDGE; i++) step[i * EDGE + (i + 1) % EDGE] = 1;
+  hg_buffer *in = floats(EDGE * EDGE, 0), *by = buffer_of(sizeof step, step), *out = floats(EDGE * EDGE, 0);
+  hg_tensor x = matrix_of(in, EDGE, EDGE), w = matrix_of(by, EDGE, EDGE), y = matrix_of(out, EDGE, EDGE);
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value value = hg_computation_input(c, "x", &x), weight = hg_computation_input(c, "w", &w);
+  for (uint32_t i = 0; i < LAYERS; i++) {
+    hg_argument turned[2] = {{.count = 1}, {.count = 1, .integers = {i == TURNED}}};
+    value = hg_compute(c, HG_OP_matmul, (hg_value[]){value, weight}, 2, turned, 2);
+  }
+  CHECK_EQ_U64(hg_computation_output(c, "y", value, NULL), HG_OK);
+  hg_executable *e = compiled(c);
+  CHECK_EQ_U64(e->launch_count, LAYERS);
+  for (uint32_t i = 1; i < e->launch_count; i++)
+    if (i != TURNED) CHECK(e->launches[i].kernel == e->launches[0].kernel);
+  if (test_backend() == HG_BACKEND_CPU) CHECK(e->launches[TURNED].kernel != e->launches[0].kernel);
+  CHECK_EQ_U64(hg_run(e, (hg_tensor[]){x, w}, 2, &y, 1, NULL, NULL), HG_OK);
+  check_floats(out, EDGE * EDGE, moved_by_two);
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_buffer_release(in);
+  hg_buffer_release(by);
+  hg_buffer_release(out);
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_run();
@@ -509,6 +542,7 @@ int main(void) {
   test_report();
   test_row_gradient();
   test_layers();
+  test_products_in_layers();
   hg_executor_release(executor);
   return check_report();
 }
