@@ -160,7 +160,7 @@ static void add_row(expectations *e, unsigned op, int evex) {
   for (unsigned n = 0; n < 6; n++) {
     x86_vector_insn insn = {.op = (uint16_t)op, .width = width_of(row, evex), .immediate = (uint8_t)(n * 3 % 8)};
     if (op == X86_vblendvps) insn.immediate = (uint8_t)((n * 5 % 16) << 4);
-    if (op == X86_kshiftlw || op == X86_kshiftrw) insn.immediate = 8;
+    if (op == X86_kshiftrw) insn.immediate = 8;
     insn.reg = (uint8_t)register_for(row->reg_class, n, evex);
     int has_second = row->form == X86_FORM_RVM || row->form == X86_FORM_RVMI || row->form == X86_FORM_VMI ||
                      row->form == X86_FORM_RMV || row->form == X86_FORM_MVR;

@@ -31,7 +31,7 @@ static const memory_row memory_rows[A64_MEMORY_OP_COUNT] = {
 typedef struct fixup {
   uint32_t word, target; /* a label or, if is_literal, a literal */
   uint8_t bits, shift;   /* of the immediate; in words where it is a branch's or a literal's */
-  uint8_t is_literal, is_address;
+  uint8_t is_literal;
 } fixup;
 
 void hg_a64_begin(a64_asm *a, const hg_allocator *allocator) {
@@ -176,14 +176,6 @@ void hg_a64_load_all(a64_asm *a, unsigned size, unsigned d, unsigned base) {
   hg_a64_word(a, 0x4d40c000 | size << 10 | base << 5 | d);
 }
 
-void hg_a64_ext(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned byte) {
-  hg_a64_word(a, 0x6e000000 | m << 16 | byte << 11 | n << 5 | d);
-}
-
-void hg_a64_tbl(a64_asm *a, unsigned d, unsigned table, unsigned indices) {
-  hg_a64_word(a, 0x4e000000 | indices << 16 | table << 5 | d);
-}
-
 void hg_a64_fcvtl(a64_asm *a, unsigned to, int upper, unsigned d, unsigned n) {
   hg_a64_word(a, 0x0e217800 | (upper ? 1u << 30 : 0) | (to - A64_32B) << 22 | n << 5 | d);
 }
@@ -321,10 +313,6 @@ void hg_a64_add_shifted(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned
   hg_a64_word(a, 0x8b000000 | m << 16 | shift << 10 | n << 5 | d);
 }
 
-void hg_a64_add_extended(a64_asm *a, unsigned d, unsigned n, unsigned m, a64_extend extend, unsigned shift) {
-  hg_a64_word(a, 0x8b200000 | m << 16 | (uint32_t)extend << 13 | shift << 10 | n << 5 | d);
-}
-
 void hg_a64_madd(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned add) {
   hg_a64_word(a, 0x9b000000 | m << 16 | add << 10 | n << 5 | d);
 }
@@ -341,20 +329,9 @@ void hg_a64_lsl(a64_asm *a, unsigned d, unsigned n, unsigned count) {
   bit_field(a, 0xd3400000, d, n, (64 - count) & 63, 63 - count);
 }
 void hg_a64_lsr(a64_asm *a, unsigned d, unsigned n, unsigned count) { bit_field(a, 0xd3400000, d, n, count, 63); }
-void hg_a64_asr(a64_asm *a, unsigned d, unsigned n, unsigned count) { bit_field(a, 0x93400000, d, n, count, 63); }
-void hg_a64_zero_extend(a64_asm *a, unsigned d, unsigned n, unsigned bits) {
-  bit_field(a, 0xd3400000, d, n, 0, bits - 1);
-}
-void hg_a64_sign_extend(a64_asm *a, unsigned d, unsigned n, unsigned bits) {
-  bit_field(a, 0x93400000, d, n, 0, bits - 1);
-}
 
 void hg_a64_select(a64_asm *a, unsigned d, unsigned n, unsigned m, a64_condition condition) {
   hg_a64_word(a, 0x9a800000 | m << 16 | (uint32_t)condition << 12 | n << 5 | d);
-}
-
-void hg_a64_set(a64_asm *a, unsigned d, a64_condition condition) { /* csinc of two zeros, the condition the other way */
-  hg_a64_word(a, 0x9a800400 | A64_ZR << 16 | ((uint32_t)condition ^ 1) << 12 | A64_ZR << 5 | d);
 }
 
 static void pair(a64_asm *a, uint32_t word, int is_vector, unsigned t, unsigned t2, unsigned base, int offset) {
@@ -368,10 +345,6 @@ void hg_a64_load_pair(a64_asm *a, int is_vector, unsigned t, unsigned t2, unsign
 
 void hg_a64_store_pair(a64_asm *a, int is_vector, unsigned t, unsigned t2, unsigned base, int offset) {
   pair(a, 0xa9000000, is_vector, t, t2, base, offset);
-}
-
-void hg_a64_prefetch(a64_asm *a, unsigned base, int64_t offset) {
-  hg_a64_word(a, 0xf9800000 | (uint32_t)(offset / 8) << 10 | base << 5);
 }
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -406,13 +379,7 @@ void hg_a64_jump_bit(a64_asm *a, int set, unsigned x, unsigned bit, uint32_t lab
   jump(a, word | bit >> 5 << 31 | (bit & 31) << 19 | x, label, 14, 5);
 }
 
-void hg_a64_address(a64_asm *a, unsigned x, uint32_t label) {
-  add_fixup(a, (fixup){.target = label, .bits = 21, .is_address = 1});
-  hg_a64_word(a, 0x10000000 | x);
-}
-
 void hg_a64_call_register(a64_asm *a, unsigned x) { hg_a64_word(a, 0xd63f0000 | x << 5); }
-void hg_a64_jump_register(a64_asm *a, unsigned x) { hg_a64_word(a, 0xd61f0000 | x << 5); }
 void hg_a64_return(a64_asm *a) { hg_a64_word(a, 0xd65f03c0); }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -427,11 +394,9 @@ static void write_literals(a64_asm *a) {
 static void resolve(a64_asm *a, const fixup *f, uint32_t literals_at) {
   uint32_t place = f->is_literal ? literals_at + 4 * f->target : ((uint32_t *)a->labels.data)[f->target];
   int64_t distance = (int64_t)place - f->word, limit = INT64_C(1) << (f->bits - 1);
-  if (f->is_address) distance *= 4;
   if (distance < -limit || distance >= limit) a->too_far = 1;
   uint32_t field = (uint32_t)distance & (uint32_t)(2 * limit - 1);
-  if (f->is_address) a->words[f->word] |= (field & 3) << 29 | field >> 2 << 5;
-  else a->words[f->word] |= field << f->shift;
+  a->words[f->word] |= field << f->shift;
 }
 
 void hg_a64_finish(a64_asm *a) {

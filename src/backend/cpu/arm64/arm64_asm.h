@@ -73,8 +73,6 @@ void hg_a64_load_lane(a64_asm *a, unsigned size, unsigned d, unsigned lane,
                       unsigned base); /* ld1 {d.T}[lane], [base] */
 void hg_a64_store_lane(a64_asm *a, unsigned size, unsigned d, unsigned lane, unsigned base);
 void hg_a64_load_all(a64_asm *a, unsigned size, unsigned d, unsigned base); /* ld1r */
-void hg_a64_ext(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned byte);
-void hg_a64_tbl(a64_asm *a, unsigned d, unsigned table, unsigned indices);
 void hg_a64_fcvtl(a64_asm *a, unsigned to, int upper, unsigned d,
                   unsigned n); /* f32 or f64 (size 2, 3) from half its size */
 void hg_a64_fcvtn(a64_asm *a, unsigned to, int upper, unsigned d, unsigned n); /* f16 or f32 (size 1, 2) */
@@ -92,22 +90,15 @@ void hg_a64_move_imm(a64_asm *a, unsigned d, uint64_t value);
 void hg_a64_add_imm(a64_asm *a, unsigned d, unsigned n, int64_t value); /* any value: X16 may be changed; SP allowed */
 void hg_a64_compare_imm(a64_asm *a, unsigned n, uint32_t value);        /* below 4096 */
 void hg_a64_add_shifted(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned shift); /* d = n + (m << shift) */
-typedef enum a64_extend { A64_UXTW = 2, A64_SXTW = 6 } a64_extend;
-void hg_a64_add_extended(a64_asm *a, unsigned d, unsigned n, unsigned m, a64_extend extend, unsigned shift); /* <= 4 */
 void hg_a64_madd(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned add); /* d = add + n * m */
 void hg_a64_msub(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned from);
 void hg_a64_lsl(a64_asm *a, unsigned d, unsigned n, unsigned count);
 void hg_a64_lsr(a64_asm *a, unsigned d, unsigned n, unsigned count);
-void hg_a64_asr(a64_asm *a, unsigned d, unsigned n, unsigned count);
-void hg_a64_zero_extend(a64_asm *a, unsigned d, unsigned n, unsigned bits);
-void hg_a64_sign_extend(a64_asm *a, unsigned d, unsigned n, unsigned bits);
 void hg_a64_select(a64_asm *a, unsigned d, unsigned n, unsigned m, a64_condition condition); /* d = condition ? n : m */
-void hg_a64_set(a64_asm *a, unsigned d, a64_condition condition);                            /* d = condition ? 1 : 0 */
 
 /* Two X registers, or two Q registers, at [base + offset]: a multiple of their size between -64 and 63 times it. */
 void hg_a64_load_pair(a64_asm *a, int is_vector, unsigned t, unsigned t2, unsigned base, int offset);
 void hg_a64_store_pair(a64_asm *a, int is_vector, unsigned t, unsigned t2, unsigned base, int offset);
-void hg_a64_prefetch(a64_asm *a, unsigned base, int64_t offset); /* for one use, or a multiple of 8 below 32 KiB */
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
@@ -121,8 +112,6 @@ void hg_a64_jump_not_zero(a64_asm *a, unsigned x, uint32_t label);
 void hg_a64_jump_bit(a64_asm *a, int set, unsigned x, unsigned bit, uint32_t label);
 void hg_a64_call(a64_asm *a, uint32_t label);
 void hg_a64_call_register(a64_asm *a, unsigned x);
-void hg_a64_jump_register(a64_asm *a, unsigned x);
-void hg_a64_address(a64_asm *a, unsigned x, uint32_t label);
 void hg_a64_return(a64_asm *a);
 
 void hg_a64_word(a64_asm *a, uint32_t word);
